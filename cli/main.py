@@ -19,16 +19,16 @@ from . import exits
 
 # Command → its module here; the command object bears the command's name.
 COMMANDS: Final = {
-    "probe": ".probe.command",
-    "sim": ".sim.command",
-    "run": ".run.command",
-    "exec": ".exec.command",
-    "check": ".check.command",
-    "report": ".reports.command",
-    "bench": ".bench.command",
-    "ops": ".ops.command",
-    "catalog": ".catalog.command",
-    "stubs": ".stubs.command",
+    "probe": ".commands.probe.command",
+    "sim": ".commands.sim.command",
+    "run": ".commands.run.command",
+    "exec": ".commands.exec.command",
+    "check": ".commands.check.command",
+    "report": ".commands.report.command",
+    "bench": ".commands.bench.command",
+    "ops": ".commands.ops.command",
+    "catalog": ".commands.catalog.command",
+    "stubs": ".commands.stubs.command",
 }
 
 

@@ -86,7 +86,7 @@ _SUBMODULES = frozenset((
     "_C", "__config__", "__future__", "_autograd", "_backends", "_dispatch", "_dynamo",
     "_functional", "_random", "_utils", "accelerator", "amp", "autograd", "backends",
     "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func",
-    "functional", "futures", "fx", "hub", "jit", "laws", "library", "linalg", "masked", "mps",
+    "functional", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps",
     "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim", "overrides", "package",
     "profiler", "quantization", "quasirandom", "random", "return_types", "serialization",
     "signal", "sparse", "special", "storage", "testing", "torch_version", "types", "utils",

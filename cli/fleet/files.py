@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from aclnn_bindings.interface import whole
 
-from .. import reports
+from ..commands import report as reports
+from ..commands.report import UnwritableError
 from ..conformance.record import votes
 from ..render import (
     Block,
@@ -28,7 +29,6 @@ from ..render import (
     markdown,
     printable,
 )
-from ..reports import UnwritableError
 from . import work
 from .merge import VERSIONS, Fleet
 from .places import places, worst_ops

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from .. import exits, render
-from ..check.progress import follow
+from ..commands.check.progress import follow
 from ..conformance.cases.cases import Plan
 from ..conformance.record import journal
 from ..conformance.run import engine

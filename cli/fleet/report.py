@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..check.devices import suspect
-from ..check.text import style_of
+from ..commands.check.devices import suspect
+from ..commands.check.text import style_of
 from ..conformance.cases.case import BENCH
 from ..conformance.record import votes
 from ..conformance.record.result import VERDICTS

@@ -11,8 +11,8 @@ import numpy as np
 
 from aclnn_bindings.interface.dtypes import DTYPES
 from mindtorch._tensor.types import Array
-from mindtorch.laws.judge.precision import numpy_dtype
 
+from ..judge.precision import numpy_dtype
 from .values import Tensor
 
 _PIECE: Final = struct.Struct("<QQQHHB3x")

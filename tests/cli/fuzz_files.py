@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 from mindtorch_npu import recording
+from mindtorch_npu.commands.report import html, json_report, junit, markdown
+from mindtorch_npu.commands.run import summary
 from mindtorch_npu.conformance.record import bundle, journal, known
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.fleet import parts
 from mindtorch_npu.foreign import ForeignError
 from mindtorch_npu.recording import page, perfetto
-from mindtorch_npu.reports import html, json_report, junit, markdown
-from mindtorch_npu.run import summary
 
 import mindtorch
 from aclnn_bindings.layers import recording_file

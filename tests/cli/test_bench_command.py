@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from mindtorch_npu.bench import rivals, runner, workloads
-from mindtorch_npu.bench.roofline import Box, Peaks, Point, label_box, svg
-from mindtorch_npu.bench.statistics import Limits, collect, summarize, warm_up
-from mindtorch_npu.bench.timers import Clock
-from mindtorch_npu.bench.verdict import compare, doubt
+from mindtorch_npu.commands.bench import rivals, runner, workloads
+from mindtorch_npu.commands.bench.roofline import Box, Peaks, Point, label_box, svg
+from mindtorch_npu.commands.bench.statistics import Limits, collect, summarize, warm_up
+from mindtorch_npu.commands.bench.timers import Clock
+from mindtorch_npu.commands.bench.verdict import compare, doubt
 from mindtorch_npu.conformance.operators.formulas import gradient
 
 import mindtorch

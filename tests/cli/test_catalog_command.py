@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 from mindtorch_npu import exits
-from mindtorch_npu.catalog.command import catalog
+from mindtorch_npu.commands.catalog.command import catalog
 
 from aclnn_bindings import bundled_simulator
 from aclnn_bindings.interface import catalog as catalogs

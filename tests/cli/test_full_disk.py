@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from mindtorch_npu.commands.ops.atlas import site
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run import engine
 from mindtorch_npu.main import main
-from mindtorch_npu.ops.atlas import site
 
 import mindtorch
 from aclnn_bindings.interface import whole

@@ -29,7 +29,7 @@ def fail_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     def probe() -> None:
         raise error
 
-    monkeypatch.setattr("mindtorch_npu.probe.command.probe", probe)
+    monkeypatch.setattr("mindtorch_npu.commands.probe.command.probe", probe)
 
 
 def test_an_error_made_on_purpose_is_told_in_one_line(

@@ -12,9 +12,9 @@ from typing import Any
 import fake_cann
 import pytest
 from mindtorch_npu import main
-from mindtorch_npu.probe import document as probe_json
+from mindtorch_npu.commands.probe import document as probe_json
 
-SCHEMA = Path(main.__file__).parent / "probe" / "probe.schema.json"
+SCHEMA = Path(main.__file__).parent / "commands/probe/probe.schema.json"
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import pytest
 from browser import browser, missing
 from mindtorch_npu import exits, main
+from mindtorch_npu.commands.report import html
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.record.result import VERDICTS, Result
-from mindtorch_npu.reports import html
 from test_probe_command import problems
 
-SCHEMA = json.loads((Path(main.__file__).parent / "reports" / "check.schema.json").read_text())
+SCHEMA = json.loads((Path(main.__file__).parent / "commands/report/check.schema.json").read_text())
 MEASURE = {
     "elements": 12, "different": 2, "nonfinite": 0, "max_ulp": 7.5, "mean_ulp": 0.4, "bias": -0.1,
     "max_absolute": 1e-3, "max_relative": 2e-3, "mean_relative": 1e-5, "root_mean_square": 1e-4,

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from mindtorch_npu import exits
-from mindtorch_npu.stubs import text
-from mindtorch_npu.stubs.command import stubs
+from mindtorch_npu.commands.stubs import text
+from mindtorch_npu.commands.stubs.command import stubs
 
 import aclnn_bindings
 from aclnn_bindings.call.namespace import Namespace

@@ -8,7 +8,7 @@ import compiled
 import layered
 import mindtorch_npu.recording as recording
 import pytest
-from mindtorch_npu.run import faults
+from mindtorch_npu.commands.run import faults
 
 
 def add() -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 import compiled
 import layered
 import pytest
-from mindtorch_npu.bench.recorded import Pair, compared
-from mindtorch_npu.bench.statistics import Times, summarize
+from mindtorch_npu.commands.bench.recorded import Pair, compared
+from mindtorch_npu.commands.bench.statistics import Times, summarize
 from mindtorch_npu.render import Grid
 
 from aclnn_bindings.layers import recording_file

@@ -28,10 +28,10 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from mindtorch_npu.laws import call, samples
+from mindtorch_npu.laws.compare import NotApplicable, oracle_function
 
 import mindtorch
-from mindtorch.laws import call, samples
-from mindtorch.laws.compare import NotApplicable, oracle_function
 from mindtorch.ops.samples import Arg
 from mindtorch.ops.spec import OPS
 

@@ -11,7 +11,7 @@ ROWS = """
 import warnings
 import mindtorch as torch
 from mindtorch._backends.npu import runtime
-from mindtorch.laws import call, samples
+from mindtorch_npu.laws import call, samples
 from mindtorch.ops.spec import OPS
 
 warnings.simplefilter("ignore")

@@ -3,9 +3,9 @@
 import warnings
 
 import pytest
+from mindtorch_npu.laws.compare import call, oracle_function
 
 import mindtorch
-from mindtorch.laws.compare import call, oracle_function
 from mindtorch.ops.lacks import dtypes, refuse
 from mindtorch.ops.spec import OPS
 

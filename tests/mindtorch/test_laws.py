@@ -1,9 +1,9 @@
 """Every row, every sample, every law that concerns it."""
 
 import pytest
+from mindtorch_npu import laws
 
 import mindtorch
-from mindtorch import laws
 
 
 def concerned(names):

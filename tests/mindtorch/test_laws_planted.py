@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mindtorch_npu import laws
 
 import mindtorch
-from mindtorch import laws
 from mindtorch.ops.rules import pointwise, preserved
 from mindtorch.ops.samples import Arg, Sample
 from mindtorch.ops.spec import OPS, Op, aten

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mindtorch_npu import laws
 
 import mindtorch
-from mindtorch import laws
 from mindtorch._backends.cpu import native
 from mindtorch._dispatch.plans import references
 

@@ -17,7 +17,7 @@ from .sites import KINDS
 FLOOR: Final = Path(__file__).with_name("floor.toml")
 SCORES: Final = Path(__file__).with_name("scores.json")
 # What the atlas tells of them: row → mutants killed, and mutants that its cases reached.
-ATLAS: Final = Path(__file__).parents[2] / "cli" / "ops" / "atlas" / "mutants.json"
+ATLAS: Final = Path(__file__).parents[2] / "cli" / "commands" / "ops" / "atlas" / "mutants.json"
 STATES: Final = ("quick", "full", "survived", "equivalent", "unreached")
 
 

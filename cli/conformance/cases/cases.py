@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mindtorch.laws.judge.precision import FORMATS
 from mindtorch.ops import OPS
+
+from ...judge.precision import FORMATS
 
 if TYPE_CHECKING:
     from ..run.subject import Subject

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.random import Generator
 
 from mindtorch._tensor.types import Array
-from mindtorch.laws.judge.precision import FORMATS, Format, numpy_dtype
 from mindtorch.ops.samples import Arg
 
+from ...judge.precision import FORMATS, Format, numpy_dtype
 from .case import Case
 from .inputs import Input
 

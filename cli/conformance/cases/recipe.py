@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from mindtorch._tensor.types import Array
-from mindtorch.laws.judge.precision import FORMATS
 from mindtorch.ops import OPS, Op
 from mindtorch.ops.samples import Arg
 
+from ...judge.precision import FORMATS
 from ..run.tensors import dtype_of
 from . import fills
 from .case import Case

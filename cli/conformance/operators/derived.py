@@ -22,12 +22,12 @@ from mindtorch._dispatch.bind import normalise
 from mindtorch._tensor.device import device as Device
 from mindtorch._tensor.geometry import contiguous
 from mindtorch._tensor.tensor import Tensor
-from mindtorch.laws.judge.classes import Requirement
-from mindtorch.laws.judge.precision import numpy_dtype
 from mindtorch.ops import OPS, Op
 from mindtorch.ops.samples import Arg, Sample
 from mindtorch.ops.spec import Call
 
+from ...judge.classes import Requirement
+from ...judge.precision import numpy_dtype
 from ..cases.claims import Claims, claims
 from ..cases.recipe import Recipe, Slot
 from ..cases.shapes import NotApplicableError

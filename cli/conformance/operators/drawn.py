@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from mindtorch._tensor.types import Array
-from mindtorch.laws.judge.distribution import objections
 
+from ...judge.distribution import objections
 from ..cases.recipe import Recipe, Slot
 from ..run.trial import Trial
 

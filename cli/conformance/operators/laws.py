@@ -10,9 +10,9 @@ from aclnn_bindings.interface.dtypes import DTYPES
 from aclnn_bindings.runtime.status import AclError
 from mindtorch._backends.npu import runtime
 from mindtorch._tensor.types import Array
-from mindtorch.laws.judge import guards
-from mindtorch.laws.judge.precision import numpy_dtype
 
+from ...judge import guards
+from ...judge.precision import numpy_dtype
 from ..cases.layouts import REPEATED
 from ..cases.recipe import Slot
 from ..record.result import Result

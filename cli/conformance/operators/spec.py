@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from mindtorch.laws.judge.classes import Requirement, class_named, requirement
 from mindtorch.ops.samples import Arg, Sample
+
+from ...judge.classes import Requirement, class_named, requirement
 
 # What computes a row's results: header parameters by name, results in the order of `outs`.
 Reference = Callable[..., Any]

@@ -17,9 +17,9 @@ import numpy as np
 
 from aclnn_bindings.interface import whole
 from mindtorch._tensor.types import Array
-from mindtorch.laws.judge.precision import numpy_dtype
 
 from ...foreign import parsed, text_of
+from ...judge.precision import numpy_dtype
 from .journal import repro
 from .result import Result
 

@@ -33,7 +33,7 @@ class Result:
     `device` and `node` say where it ran, `soc` as which product if not the run's, `digest` is that
     of its outputs' bits (asked for by comparisons of devices). `cause` is what a failure was shrunk
     to (see run/shrink.py), `pattern` where its wrong elements lie (see
-    mindtorch.laws.judge.pattern).
+    mindtorch_npu.judge.pattern).
     """
 
     case: str

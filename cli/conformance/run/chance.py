@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mindtorch.laws.judge.distribution import objections
-
+from ...judge.distribution import objections
 from ..cases.design import levels_of
 from ..cases.spaces.random import RANDOM_KINDS, parameters
 from ..cases.spaces.space import Chosen
@@ -21,7 +20,7 @@ _FAR = 1 << 40  # beyond the low half of a seed
 
 
 def random(trial: Trial) -> Result:
-    """The same seed twice, others, a later offset: see laws.judge.distribution."""
+    """The same seed twice, others, a later offset: see judge.distribution."""
     chosen = Chosen(levels_of(trial.case))
     params = parameters(trial.op, chosen)
     args, kwargs = trial.place()

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from mindtorch._tensor.types import Array
-from mindtorch.laws.judge import guards
-from mindtorch.laws.judge.classes import TIERS, Requirement
-from mindtorch.laws.judge.metrics import Measure, bits, errors, measure, rounds_to, same, text
-from mindtorch.laws.judge.pattern import mask_of, pattern
-from mindtorch.laws.judge.precision import FORMATS, format_of, rounded
-from mindtorch.laws.judge.tiers import judge
 
+from ...judge import guards
+from ...judge.classes import TIERS, Requirement
+from ...judge.metrics import Measure, bits, errors, measure, rounds_to, same, text
+from ...judge.pattern import mask_of, pattern
+from ...judge.precision import FORMATS, format_of, rounded
+from ...judge.tiers import judge
 from ..cases.case import Case
 from ..cases.fills import magnified
 from ..cases.layouts import REPEATED

@@ -13,11 +13,11 @@ import numpy as np
 import mindtorch as torch
 from mindtorch._tensor.tensor import Tensor
 from mindtorch._tensor.types import Array
-from mindtorch.laws.judge.classes import Requirement
-from mindtorch.laws.judge.metrics import identical
-from mindtorch.laws.judge.precision import FORMATS, format_of, numpy_dtype, wide
 from mindtorch.ops import OPS, Op
 
+from ...judge.classes import Requirement
+from ...judge.metrics import identical
+from ...judge.precision import FORMATS, format_of, numpy_dtype, wide
 from ..cases.recipe import Recipe, Slot
 from .tensors import call, dtype_name, host, on_cpu, results
 

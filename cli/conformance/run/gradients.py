@@ -9,8 +9,8 @@ import numpy as np
 
 import mindtorch as torch
 from mindtorch._tensor.tensor import Tensor
-from mindtorch.laws.judge.precision import FORMATS, numpy_dtype
 
+from ...judge.precision import FORMATS, numpy_dtype
 from ..cases.layouts import REPEATED
 from ..cases.recipe import Slot
 from .golden import Golden, ReferenceRefusesError

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from mindtorch._dispatch.plans import references
 from mindtorch._tensor.types import Array
-from mindtorch.laws.judge import guards
-from mindtorch.laws.judge.classes import class_named
 
+from ...judge import guards
+from ...judge.classes import class_named
 from ..cases import layouts
 from ..cases.case import Case
 from ..cases.claims import NOTHING_CLAIMED, Claims

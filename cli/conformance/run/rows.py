@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mindtorch.laws.judge.classes import Requirement, requirement
 from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 from mindtorch.ops.spec import MISSING
 
+from ...judge.classes import Requirement, requirement
 from ..cases.claims import Claims, claims
 from .laws import LAWS
 from .subject import Law

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from mindtorch.laws.judge.classes import Requirement
 from mindtorch.ops.samples import Sample
 
+from ...judge.classes import Requirement
 from ..cases.claims import Claims
 from ..record.result import Result
 

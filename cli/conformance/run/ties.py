@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mindtorch._tensor.types import Array
-from mindtorch.laws.judge.metrics import same
 
+from ...judge.metrics import same
 from .golden import Golden
 from .phases import aligned
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from mindtorch.laws.judge import guards
-from mindtorch.laws.judge.classes import Requirement
 from mindtorch.ops import Op
 
+from ...judge import guards
+from ...judge.classes import Requirement
 from ..cases.case import Case
 from ..cases.layouts import REPEATED
 from ..cases.recipe import Recipe, Slot, describe, main_dtype, recipe

@@ -19,11 +19,11 @@ from typing import Any, Final
 import numpy as np
 
 from mindtorch._tensor.types import Array
-from mindtorch.laws.compare import oracle_function
-from mindtorch.laws.judge.metrics import Errors, errors
-from mindtorch.laws.judge.precision import rounded
 from mindtorch.ops import Op
 
+from ...judge.metrics import Errors, errors
+from ...judge.precision import rounded
+from ...laws.compare import oracle_function
 from ..cases.recipe import Recipe, Slot
 
 

@@ -147,11 +147,11 @@ class Worker:
         """Work beside checking: it runs once, and tells what went wrong in its result."""
         try:
             if case.form == PROBE:
-                from ...probe.item import probe
+                from ...commands.probe.item import probe
 
                 return probe(case, seed, self.setup)
             assert case.form == BENCH
-            from ...bench.item import bench
+            from ...commands.bench.item import bench
 
             return bench(case, seed, self.device, request, self.setup, self._declared())
         except Exception as error:

@@ -5,12 +5,12 @@ import pytest
 from mindtorch_npu.conformance.cases.case import parse
 from mindtorch_npu.conformance.cases.fills import magnified
 from mindtorch_npu.conformance.operators.find import SPECS
+from mindtorch_npu.judge import classes
+from mindtorch_npu.judge.classes import requirement
+from mindtorch_npu.judge.metrics import errors, measure
+from mindtorch_npu.judge.precision import rounded
+from mindtorch_npu.judge.tiers import judge
 
-from mindtorch.laws.judge import classes
-from mindtorch.laws.judge.classes import requirement
-from mindtorch.laws.judge.metrics import errors, measure
-from mindtorch.laws.judge.precision import rounded
-from mindtorch.laws.judge.tiers import judge
 from mindtorch.ops import OPS
 
 

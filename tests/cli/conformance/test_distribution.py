@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from mindtorch.laws.judge.distribution import objections
+from mindtorch_npu.judge.distribution import objections
 
 N = 10007
 TRUE = {

@@ -1,10 +1,9 @@
 """Guards object to what numbers let pass, and stay silent on good results."""
 
 import numpy as np
-
-from mindtorch.laws.judge import guards
-from mindtorch.laws.judge.metrics import errors
-from mindtorch.laws.judge.precision import rounded
+from mindtorch_npu.judge import guards
+from mindtorch_npu.judge.metrics import errors
+from mindtorch_npu.judge.precision import rounded
 
 
 def test_lost_values_are_seen_however_small_they_are():

@@ -3,9 +3,8 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
-from mindtorch.laws.judge.metrics import BUCKETS, measure
-from mindtorch.laws.judge.precision import FORMATS, rounded, spacing
+from mindtorch_npu.judge.metrics import BUCKETS, measure
+from mindtorch_npu.judge.precision import FORMATS, rounded, spacing
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))

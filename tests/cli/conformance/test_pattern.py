@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from mindtorch.laws.judge.pattern import WIDTH, mask_of, pattern
+from mindtorch_npu.judge.pattern import WIDTH, mask_of, pattern
 
 
 def wrong(shape, where):

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-
-from mindtorch.laws.judge import rules
-from mindtorch.laws.judge.classes import requirement
-from mindtorch.laws.judge.metrics import errors, measure
-from mindtorch.laws.judge.precision import rounded
-from mindtorch.laws.judge.tiers import judge
+from mindtorch_npu.judge import rules
+from mindtorch_npu.judge.classes import requirement
+from mindtorch_npu.judge.metrics import errors, measure
+from mindtorch_npu.judge.precision import rounded
+from mindtorch_npu.judge.tiers import judge
 
 SIZE = 8192
 

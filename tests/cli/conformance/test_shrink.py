@@ -1,6 +1,6 @@
 """Shrinking: what a failure does not need goes, sizes end at the boundary, dtypes are told."""
 
-from mindtorch_npu.check.causes import kinds, paragraph
+from mindtorch_npu.commands.check.causes import kinds, paragraph
 from mindtorch_npu.conformance.cases.case import designed
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run.shrink import shrink

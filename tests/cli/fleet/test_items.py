@@ -7,7 +7,7 @@ import json
 import pytest
 from journals import result, write
 from mindtorch_npu import exits
-from mindtorch_npu.bench import item, workloads
+from mindtorch_npu.commands.bench import item, workloads
 from mindtorch_npu.conformance.cases.case import parse
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.fleet import files, merge, parts, places, weather, work

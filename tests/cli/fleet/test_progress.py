@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from journals import result, write
 from mindtorch_npu import exits
-from mindtorch_npu.check import progress
+from mindtorch_npu.commands.check import progress
 from mindtorch_npu.conformance.record.result import Counts
 from mindtorch_npu.main import group
 from mindtorch_npu.render import _THEME

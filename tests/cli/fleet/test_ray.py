@@ -17,14 +17,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from mindtorch_npu.bench import item
-from mindtorch_npu.bench.workloads import small
+from mindtorch_npu.commands.bench import item
+from mindtorch_npu.commands.bench.workloads import small
+from mindtorch_npu.commands.probe.item import CASE as PROBE
 from mindtorch_npu.conformance.cases.cases import Plan
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.run import engine
 from mindtorch_npu.conformance.run.pool import EnvironmentFailedError, Setup
 from mindtorch_npu.fleet import items, merge, parts, ray_pool, weather, work
-from mindtorch_npu.probe.item import CASE as PROBE
 
 from mindtorch.ops import OPS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from mindtorch_npu import exits, main
-from mindtorch_npu.ops.atlas import entry, site
+from mindtorch_npu.commands.ops.atlas import entry, site
 
 from aclnn_bindings.interface import catalog
 

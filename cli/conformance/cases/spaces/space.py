@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from mindtorch.laws.judge.precision import FORMATS
 from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
+from ....judge.precision import FORMATS
 from ..factors import Factor, Levels, factor
 from ..inputs import FILLS, INDEX_FILLS, Input
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from mindtorch._tensor.types import Array
-from mindtorch.laws.judge.precision import numpy_dtype
 
+from ....judge.precision import numpy_dtype
 from ..spec import given, spec, t, take
 from .gates import swiglu
 

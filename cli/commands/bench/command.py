@@ -1,0 +1,370 @@
+"""The command `bench`: turns options into workloads, shows the times, compares and exits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aclnn_bindings.interface import whole
+
+from ... import choices, exits, op_names, render
+from ...conformance.cases.case import DTYPES
+from ...render import Block, Cell, Content, Grid, Heading, Line
+
+if TYPE_CHECKING:
+    from .roofline import Peaks
+    from .runner import Row, Wanted
+    from .statistics import Times
+    from .workloads import Workload
+
+FILE = choices.NewFile()
+SOURCE = click.Path(dir_okay=False, exists=True, path_type=Path)
+SECONDS = click.FloatRange(min=0, min_open=True)
+# Of one workload on one device: its reference, its clocks; rounds are many, and short.
+_TIMEOUT = 600.0
+_FLEET_SECONDS = 0.3
+EPILOG = """\b
+Examples:
+  mindtorch-npu bench add matmul
+  mindtorch-npu bench matmul --shapes 512x512,512x512 --dtype float16
+  mindtorch-npu bench --set gpt-block --against torch
+  mindtorch-npu bench add mul --json before.json
+  mindtorch-npu bench add mul --against before.json --fail-on slower
+  mindtorch-npu bench matmul add --device all --rounds 10 --fail-on slower
+
+Times, never mixed: device (events around queued launches), host (queueing only), e2e (launch and
+wait). FASTER/SLOWER/SAME/UNCLEAR compare e2e with torch and numpy, every kind with a baseline.
+
+Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and --fail-on slower
+(with several devices: one is slow against the others)."""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("ops", nargs=-1, metavar="OPS…", shell_complete=op_names.complete)
+@click.option("--set", "sets", multiple=True, help="A named set: gpt-block, resnet.")
+@click.option("--from", "recording", type=SOURCE, metavar="FILE",
+              help="Each distinct launch of a recording, and their cost together.")  # fmt: skip
+@click.option("--shapes", multiple=True, help="Of the tensors, such as 1024x1024,1024x1024.")
+@click.option(
+    "--dtype",
+    "dtypes",
+    multiple=True,
+    type=choices.Word(DTYPES),
+    metavar="D",
+    help="Default: the sample's own.",
+)
+@click.option("--device", default="npu:0", show_default=True,
+              help="npu:0; several (npu:0-7, all) are held against each other.")  # fmt: skip
+@click.option("--ray", metavar="ADDRESS|auto", help="Time on every NPU of a Ray cluster.")
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True,
+              help="Of several devices: how often each times a workload.")  # fmt: skip
+@click.option("--journal", "book", type=FILE, help="Record the run, for `report --merge`.")
+@click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use.")
+@click.option("--simulator", is_flag=True, help="Use the bundled simulator.")
+@click.option("--cold", is_flag=True, help="Also end to end with inputs that no cache holds.")
+@click.option("--host", "host_only", is_flag=True, help="Only host overhead, on small shapes.")
+@click.option("--against", metavar="torch|numpy|FILE", help="Compare with, in alternating rounds.")
+@click.option("--fail-on", type=click.Choice(["slower"]), help="Exit with 4 when SLOWER.")
+@click.option(
+    "--seconds", type=SECONDS, default=1.0, show_default=True, help="Cap of one number's sampling."
+)
+@click.option("--json", "json_file", type=FILE, help="Write all numbers; also a baseline.")
+@click.option("--plot", type=FILE, help="Write a roofline plot (SVG).")
+@click.option("--md", type=FILE, help="Write Markdown.")
+@click.option("--html", type=FILE, help="Write a self-contained HTML page with the plot.")
+@click.option("--prometheus", type=FILE, help="Of several devices: metrics for a collector.")
+def bench(**options: Any) -> int:
+    """Time operators: device, host and end to end, with spread, bandwidth and a comparison.
+
+    Inputs are random normal; the result is verified before and after timing, and a wrong one has
+    no times.
+    """
+    from ...conformance.run.engine import NothingSelectedError
+    from .rivals import NoRivalError
+    from .workloads import WorkloadError
+
+    try:
+        return _fleet(options) if _several(options) else _bench(options)
+    except (WorkloadError, NoRivalError, NothingSelectedError) as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _several(options: dict[str, Any]) -> bool:
+    """Whether devices are held against each other, or a journal is asked for."""
+    device = options["device"]
+    many = device == "all" or any(c in device for c in ",-")
+    if not (many or options["ray"] or options["book"]):
+        if options["prometheus"]:
+            raise click.UsageError("--prometheus: metrics are those of a fleet; add --device all")
+        return False
+    for name in ("against", "plot", "cold"):
+        if options[name]:
+            raise click.UsageError(f"--{name}: of one device without --journal or --ray")
+    return True
+
+
+def _fleet(options: dict[str, Any]) -> int:
+    """Every workload on every device; slow ones are named."""
+    from ...conformance.record import journal
+    from ...conformance.run.pool import Setup
+    from ...fleet import items
+    from .item import KINDS, name_of
+
+    home = str(options["home"]) if options["home"] else None
+    path = options["book"] or journal.default_path("bench")
+    setup = Setup(options["device"], home, options["simulator"], str(path), _TIMEOUT,
+                  recording=str(options["recording"] or ""))  # fmt: skip
+    cases = list(dict.fromkeys(name_of(work) for work in _workloads(options)))
+    kinds = ("host",) if options["host_only"] else KINDS
+    seconds = min(options["seconds"], _FLEET_SECONDS)
+    what = " ".join(["bench", *options["ops"], *options["sets"]])
+    work = items.Work(what, cases, setup, options["rounds"],
+                      {"kinds": kinds, "seconds": seconds}, options["ray"])  # fmt: skip
+    fleet, code = items.run(work, path, options)
+    late = items.slow(fleet)
+    if late and code == exits.OK and options["fail_on"]:
+        click.echo(f"slow: {', '.join(late)}", err=True)
+        return exits.REGRESSIONS
+    return code
+
+
+def _bench(options: dict[str, Any]) -> int:
+    from .runner import Bench, as_json
+
+    works = _workloads(options)
+    wanted = _wanted(options)
+    environment = _environment(options)
+    bench = Bench(wanted)
+    rows: list[Row] = []
+    try:
+        for work in works:
+            rows.append(bench.row(work))
+    except KeyboardInterrupt:
+        click.echo(f"interrupted after {len(rows)} of {len(works)} workloads", err=True)
+    needs_peaks = not options["host_only"] and any(r.times for r in rows)
+    peaks = bench.peaks(r.work.dtype for r in rows if r.times) if needs_peaks else None
+    blocks = list(document(rows, environment, peaks, options["against"] or ""))
+    if options["recording"]:
+        from . import recorded
+
+        blocks += recorded.totals(options["recording"], rows)
+    render.show(blocks)
+    if options["json_file"]:
+        text = json.dumps(as_json(rows, environment, peaks), indent=1)
+        whole.write(options["json_file"], text + "\n")
+    if options["md"]:
+        whole.write(options["md"], render.markdown(blocks))
+    plot = _plot(rows, peaks, environment) if peaks is not None else ""
+    if options["plot"] and plot:
+        whole.write(options["plot"], plot)
+    if options["html"]:
+        from .page import html
+
+        whole.write(options["html"], html(blocks, plot))
+    if len(rows) < len(works):
+        return exits.INTERRUPTED
+    return _code(rows, options["fail_on"])
+
+
+def _code(rows: Iterable[Row], fail_on: str | None) -> int:
+    rows = list(rows)
+    if any(r.problem for r in rows):
+        return exits.PROBLEMS
+    slower = any(c.word == "SLOWER" for r in rows for c in r.verdicts.values())
+    return exits.REGRESSIONS if fail_on and slower else exits.OK
+
+
+def _workloads(options: dict[str, Any]) -> list[Workload]:
+    from mindtorch.ops import OPS
+
+    from ...conformance.run.engine import NothingSelectedError, find_ops
+    from . import workloads
+
+    chosen_work: list[Workload] = []
+    if options["recording"]:
+        from . import recorded
+
+        chosen_work += recorded.workloads_of(options["recording"], _declared(options))
+    dtypes = options["dtypes"] or ("",)
+    for name in find_ops(options["ops"], (), False):
+        what = OPS[name] if name in OPS else _operator(name, options)
+        for dtype in dtypes:
+            for shapes in options["shapes"]:
+                chosen_work.append(workloads.shaped(what, workloads.parse_shapes(shapes), dtype))
+            if not options["shapes"] and (options["host_only"] or name not in OPS):
+                chosen_work.append(workloads.small(what, dtype))
+            elif not options["shapes"]:
+                chosen_work.append(workloads.default(what, dtype))
+    for name in options["sets"]:
+        chosen_work += [w for d in dtypes for w in workloads.named_set(name, d)]
+    if not chosen_work:
+        raise NothingSelectedError("nothing selected: name operators, or give --set")
+    return chosen_work
+
+
+def _operator(name: str, options: dict[str, Any]) -> Any:
+    """An ACLNN operator of the install at hand; its first sample is what is timed."""
+    from ...conformance.operators.find import subject
+    from ...conformance.run.engine import NothingSelectedError
+    from ...conformance.run.subject import UnknownSubjectError
+
+    try:
+        return subject(name, _declared(options))
+    except UnknownSubjectError as error:
+        raise NothingSelectedError(str(error)) from None
+
+
+def _declared(options: dict[str, Any]) -> Any:
+    """What the install at hand declares."""
+    from ...conformance.run.engine import declarations
+    from ...conformance.run.pool import Setup
+
+    home = str(options["home"]) if options["home"] else None
+    return declarations(Setup(options["device"], home, options["simulator"]))
+
+
+def _wanted(options: dict[str, Any]) -> Wanted:
+    from . import rivals
+    from .runner import Wanted
+    from .statistics import Limits
+
+    against, stored = options["against"] or "", {}
+    if against not in ("", "torch", "numpy"):
+        against, stored = "", rivals.baseline(Path(against))
+    kinds = ("host",) if options["host_only"] else ("device", "host", "e2e")
+    limits = Limits(min(1.0, options["seconds"]), options["seconds"])
+    return Wanted(options["device"], kinds, against, stored, limits, options["cold"],
+                  recording=options["recording"])  # fmt: skip
+
+
+def _environment(options: dict[str, Any]) -> dict[str, Any]:
+    from ...conformance.run.environment import snapshot
+
+    if not options["device"].startswith("npu"):
+        return snapshot(None, options["device"])
+    import aclnn_bindings
+    from mindtorch._backends.npu import runtime
+
+    cann = aclnn_bindings.open(options["home"], simulator=options["simulator"])
+    runtime.use(cann)
+    runtime.device(int(options["device"].partition(":")[2] or 0))
+    return snapshot(cann, options["device"])
+
+
+_KINDS = (("device", "device µs"), ("host", "host µs"), ("e2e", "e2e µs"), ("cold", "cold µs"))
+
+
+def document(
+    rows: list[Row], environment: dict[str, Any], peaks: Peaks | None, against: str
+) -> Iterator[Block]:
+    """The times as blocks: one row a workload."""
+    from ...conformance.run.environment import summary
+
+    yield Line(Cell("bench", "strong"))
+    yield Line(Cell(summary(environment), "dim"))
+    timed = [r for r in rows if r.times]
+    if timed:
+        yield Heading("Times: median (p20–p80)")
+        yield _times_grid(timed)
+    if timed and (peaks is not None or any(r.verdicts or r.note for r in timed)):
+        yield Heading("Rates")
+        yield _rates_grid(timed, peaks)
+    if peaks is not None:
+        yield Line(
+            Cell(
+                f"peaks measured here: copy {peaks.bandwidth / 1e9:.3g} GB/s, products "
+                + ", ".join(f"{d} {rate / 1e9:.3g}" for d, rate in peaks.products.items())
+                + " GFLOP/s; above 100 % of copy means caches served it",
+                "dim",
+            )
+        )
+    doubtful = [r for r in timed if r.doubt]
+    if doubtful:
+        yield Heading(f"Doubtful ({len(doubtful)})")
+        yield Grid(("workload", "why"), [[r.work.name, Cell(r.doubt, "warn")] for r in doubtful])
+    wrong = [r for r in rows if r.problem]
+    if wrong:
+        yield Heading(f"Not timed ({len(wrong)})")
+        yield Grid(("workload", "reason"), [[r.work.name, Cell(r.problem, "bad")] for r in wrong])
+    if against and any(r.verdicts for r in rows):
+        yield Line(Cell(_counted(rows, against), "strong"))
+
+
+def _times_grid(rows: list[Row]) -> Grid:
+    kinds = [(k, label) for k, label in _KINDS if any(k in r.times for r in rows)]
+    table: list[list[Content]] = []
+    for row in rows:
+        main = row.times.get("device") or next(iter(row.times.values()))
+        spread = f"{main.spread:.0%}"
+        table.append([
+            row.work.name, *(_time(row.times.get(k)) for k, _ in kinds),
+            Cell(f"{spread} NOISY", "warn") if main.noisy else spread, str(main.n),
+        ])  # fmt: skip
+    columns = ("workload", *(label for _, label in kinds), "IQR/median", "n")
+    return Grid(columns, table, frozenset(range(1, len(columns))))
+
+
+def _rates_grid(rows: list[Row], peaks: Peaks | None) -> Grid:
+    compared = any(r.verdicts or r.note for r in rows)
+    table: list[list[Content]] = []
+    for row in rows:
+        cells: list[Content] = [row.work.name]
+        if peaks is not None:
+            roof = peaks.of(row.work.dtype)
+            cells += [f"{row.bandwidth / 1e9:.3g}", f"{row.bandwidth / peaks.bandwidth:.0%}",
+                      f"{row.rate / 1e9:.3g}", f"{row.rate / roof:.0%}"]  # fmt: skip
+        table.append(cells + (_against(row) if compared else []))
+    columns = ["workload"]
+    columns += ["GB/s", "of copy", "GFLOP/s", "of product"] if peaks is not None else []
+    columns += ["against", "verdict"] if compared else []
+    return Grid(columns, table, frozenset(range(1, 1 + 4 * (peaks is not None))))
+
+
+def _time(times: Times | None) -> Content:
+    """`12.3 (11.9–13.0)`: median, p20 and p80."""
+    if times is None:
+        return Cell("-", "dim")
+    return f"{_short(times.median)} ({_short(times.p20)}–{_short(times.p80)})"
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+_WORDS = {"FASTER": "good", "SLOWER": "bad", "UNCLEAR": "warn", "SAME": ""}
+
+
+def _against(row: Row) -> list[Content]:
+    if not row.verdicts:
+        return ["-", Cell(row.note or "-", "dim")]
+    kind = "e2e" if "e2e" in row.verdicts else next(iter(row.verdicts))
+    c = row.verdicts[kind]
+    text = f"{c.word} ×{_ratio(c.ratio)} ({_ratio(c.low)}–{_ratio(c.high)})"
+    style: Any = _WORDS[c.word]
+    return [f"{kind} {_short(row.rival[kind].median)}", Cell(text, style)]
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+
+
+def _counted(rows: list[Row], against: str) -> str:
+    words = [c.word for r in rows for c in r.verdicts.values()]
+    shown = ", ".join(f"{words.count(w)} {w}" for w in _WORDS if w in words)
+    return f"against {against}: {shown} (× is our time over theirs)"
+
+
+def _plot(rows: list[Row], peaks: Peaks, environment: dict[str, Any]) -> str:
+    from ...conformance.run.environment import summary
+    from .roofline import Point, svg
+
+    points = [
+        Point(f"{r.work.op} {r.work.label or r.work.dtype}".strip(),
+              r.cost.flops / max(r.cost.nbytes, 1), r.rate)
+        for r in rows if r.times.get("device")
+    ]  # fmt: skip
+    return svg(points, peaks, f"roofline · {summary(environment)}")

@@ -1,0 +1,277 @@
+"""Owns the timing of one workload: inputs, verification before and after, clocks, comparison."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.random import Generator
+
+import mindtorch as torch
+from mindtorch._tensor.tensor import Tensor
+from mindtorch._tensor.types import Array
+from mindtorch.ops import OPS
+from mindtorch.ops.costs import Cost
+from mindtorch.ops.samples import Arg
+
+from ...conformance.cases.recipe import Recipe, Slot
+from ...conformance.run.cann_words import one_line
+from ...conformance.run.golden import ReferenceRefusesError
+from ...conformance.run.tensors import synchronize
+from ...judge.metrics import errors, measure
+from ...judge.precision import FORMATS, numpy_dtype
+from ...judge.tiers import judge
+from . import rivals
+from .roofline import Peaks
+from .statistics import Limits, Times, collect, summarize, warm_up
+from .targets import Target, target
+from .timers import Clock, NpuClock, cold
+from .verdict import Comparison, compare, doubt
+from .workloads import Workload, cost, small
+
+_ROUNDS: Final = 5
+# Inputs of cold runs together exceed the L2 of every product at least twice (192 MiB, A2 and A3).
+_COLD_BYTES: Final = 400 << 20
+
+
+@dataclass(slots=True)
+class Row:
+    """What is known of one workload. `times` by kind: device, host, e2e, cold."""
+
+    work: Workload
+    times: dict[str, Times] = field(default_factory=dict)
+    cost: Cost = field(default_factory=lambda: Cost(0, 0))
+    problem: str = ""
+    rival: dict[str, Times] = field(default_factory=dict)
+    verdicts: dict[str, Comparison] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def doubt(self) -> str:
+        """What speaks against these times."""
+        return doubt(self.times)
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes per second of device time."""
+        t = self.times.get("device")
+        return self.cost.nbytes / (t.median * 1e-6) if t and t.median else 0.0
+
+    @property
+    def rate(self) -> float:
+        """Operations per second of device time."""
+        t = self.times.get("device")
+        return self.cost.flops / (t.median * 1e-6) if t and t.median else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to time and against whom: "", "torch", "numpy", or a baseline's times."""
+
+    device: str = "npu:0"
+    kinds: tuple[str, ...] = ("device", "host", "e2e")
+    against: str = ""
+    baseline: Mapping[str, Mapping[str, Times]] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    cold: bool = False
+    seed: int = 0
+    recording: Path | None = None
+
+
+def inputs(work: Workload, seed: int) -> Recipe:
+    """Random normal inputs, kept inside the sample's range; integers and fixed values as drawn."""
+    slots: list[Slot] = []
+
+    def make(arg: Arg) -> Slot:
+        rng = np.random.default_rng([seed, len(slots)])
+        slots.append(Slot(arg, _drawn(arg, rng)))
+        return slots[-1]
+
+    args, kwargs = work.sample.map(make)
+    return Recipe(args, kwargs, slots, False)
+
+
+def _drawn(arg: Arg, rng: Generator) -> Array:
+    dtype = numpy_dtype(arg.dtype)
+    if arg.values is not None or arg.dtype not in FORMATS:
+        return np.asarray(arg.array()).astype(dtype)
+    if arg.low < 0 < arg.high:
+        spread = min(-arg.low, arg.high) / 2
+        return np.clip(rng.standard_normal(arg.shape) * spread, arg.low, arg.high).astype(dtype)
+    return np.asarray(rng.uniform(arg.low, arg.high, arg.shape)).astype(dtype)
+
+
+def _wrong(what: Target, run: Callable[[], Any], when: str = "") -> str:
+    """What is wrong with the result, "" if it meets its class's rule."""
+    outputs = what.outputs(run)
+    if what.need.tier == "none":
+        return ""
+    reference = what.reference
+    for (dtype, got), expected, scale in zip(
+        outputs, reference.values, reference.scale, strict=True
+    ):
+        sized = measure(got, expected, dtype, scale, what.need.accumulator)
+        verdict = judge(what.need, dtype, sized, errors(got, expected, dtype))
+        if not verdict.passed:
+            return f"wrong result{when}: {verdict.failing()}"
+    return ""
+
+
+class Bench:
+    """Times workloads on one device; knows the device's measured peaks."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.npu = wanted.device.startswith("npu")
+        self.index = int(wanted.device.partition(":")[2] or 0)
+        self._peaks: Peaks | None = None
+        self._block: Any = None
+
+    def row(self, work: Workload) -> Row:
+        """Everything about one workload; `problem` says why it has no valid times.
+
+        An enlarged sample that its own reference refuses is timed as it is in the row.
+        """
+        try:
+            return self._row(work)
+        except ReferenceRefusesError as error:
+            if work.enlarged:
+                return self.row(small(OPS[work.op], work.dtype))
+            return Row(work, problem=f"the reference refuses these inputs: {error}")
+
+    def _row(self, work: Workload) -> Row:
+        recipe, row = inputs(work, self.wanted.seed), Row(work)
+        with torch.no_grad():
+            try:
+                what = target(work.op, recipe, self.wanted.device, self.wanted.recording)
+                run = what.run()
+                row.problem = _wrong(what, run)
+            except ReferenceRefusesError:
+                raise
+            except Exception as error:
+                row.problem = one_line(error)
+            if row.problem:
+                return row
+            row.cost = cost(what.op, recipe, what.reference.native)
+            self._time(what, run, row)
+            row.problem = _wrong(what, run, " after timing")
+        return row
+
+    def _time(self, what: Target, run: Callable[[], Any], row: Row) -> None:
+        clock = self._clock(run)
+        for kind in self.wanted.kinds:
+            row.times[kind] = self._sampled(getattr(clock, _METHODS[kind]))
+        if self.wanted.cold:
+            row.times["cold"] = self._cold(what, row.work)
+        other = self._rival(what, row)
+        if other is None:
+            return
+        kind = "e2e" if "e2e" in row.times else next(iter(row.times))
+        self._interleaved(clock, Clock(other, lambda: None), kind, row)
+
+    def _clock(self, run: Callable[[], Any]) -> Clock:
+        if not self.npu:
+            return Clock(run, lambda: synchronize(self.wanted.device))
+        return NpuClock(run, self.index, self._blocker)
+
+    def _blocker(self) -> Tensor:
+        """Work that keeps the stream busy while launches are queued."""
+        if self._block is None:
+            self._block = torch.ones(512, 512).to(self.wanted.device)
+        return self._block @ self._block
+
+    def _sampled(self, sample: Callable[[], float]) -> Times:
+        warm_up(sample, self.wanted.limits)
+        return summarize(collect(sample, self.wanted.limits))
+
+    def _cold(self, what: Target, work: Workload) -> Times:
+        """End to end with inputs that no cache holds: many copies, taken in turn."""
+        size = max(sum(s.array.nbytes for s in inputs(work, self.wanted.seed).slots), 1)
+        runs = [what.run() for _ in range(max(2, min(64, _COLD_BYTES // size)))]
+        clock = self._clock(cold(lambda i: runs[i](), len(runs)))
+        return self._sampled(clock.end_to_end)
+
+    def _rival(self, what: Target, row: Row) -> Callable[[], Any] | None:
+        stored = self.wanted.baseline.get(row.work.name)
+        if stored:
+            row.rival = dict(stored)
+            shared = [k for k in row.times if k in stored]
+            row.verdicts = {k: compare(row.times[k], stored[k]) for k in shared}
+        elif self.wanted.baseline:
+            row.note = "not in the baseline"
+        if self.wanted.against not in ("torch", "numpy"):
+            return None
+        try:
+            return what.rival(self.wanted.against)
+        except rivals.NoRivalError as error:
+            row.note = str(error)
+            return None
+
+    def _interleaved(self, ours: Clock, theirs: Clock, kind: str, row: Row) -> None:
+        """Alternate rounds of both sides, so that drift hits both alike."""
+        limits = Limits(0.05, self.wanted.limits.sampling / _ROUNDS)
+        mine, other = getattr(ours, _METHODS[kind]), theirs.end_to_end
+        warm_up(other, self.wanted.limits)
+        samples = [(collect(mine, limits), collect(other, limits)) for _ in range(_ROUNDS)]
+        row.times[kind], row.rival[kind] = (
+            summarize([t for pair in samples for t in pair[side]]) for side in (0, 1)
+        )
+        rounds = [(float(np.median(a)), float(np.median(b))) for a, b in samples]
+        row.verdicts[kind] = compare(row.times[kind], row.rival[kind], rounds)
+
+    def peaks(self, dtypes: Iterable[str] = ()) -> Peaks:
+        """Measured copy bandwidth and product rates of the device: of float32, and of those of
+        `dtypes` that it multiplies matrices of."""
+        if self._peaks is None:
+            with torch.no_grad():
+                rates = {"float32": self._product_rate("float32")}
+                for dtype in sorted({*dtypes} & (FORMATS.keys() - rates.keys())):
+                    with contextlib.suppress(Exception):  # it has no such product: no roof
+                        rates[dtype] = self._product_rate(dtype)
+                self._peaks = Peaks(self._copy_rate(), max(rates.values()), rates)
+        return self._peaks
+
+    def _copy_rate(self) -> float:
+        source = torch.ones(4 << 20).to(self.wanted.device)
+        times = self._sampled(self._clock(lambda: source.clone()).device)
+        return 2 * (4 << 20) * 4 / (times.least * 1e-6)
+
+    def _product_rate(self, dtype: str) -> float:
+        a = torch.ones(768, 768, dtype=getattr(torch, dtype)).to(self.wanted.device)
+        times = self._sampled(self._clock(lambda: a @ a).device)
+        return 2 * 768**3 / (times.least * 1e-6)
+
+
+_METHODS: Final = {"device": "device", "host": "host", "e2e": "end_to_end"}
+
+
+def as_json(
+    rows: Sequence[Row], environment: Mapping[str, Any], peaks: Peaks | None
+) -> dict[str, Any]:
+    """A run as plain data; also what --against FILE reads."""
+    return {
+        "schema": rivals.BASELINE,
+        "environment": dict(environment),
+        "peaks": None if peaks is None else {"bytes_per_second": peaks.bandwidth,
+                                             "flops_per_second": peaks.compute,
+                                             "flops_by_dtype": dict(peaks.products)},
+        "results": [_row_json(row) for row in rows],
+    }  # fmt: skip
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    return {
+        "name": row.work.name, "op": row.work.op, "dtype": row.work.dtype,
+        "shapes": [list(s) for s in row.work.shapes], "problem": row.problem,
+        "times": {k: t.as_json() for k, t in row.times.items()},
+        "bytes": row.cost.nbytes, "flops": row.cost.flops,
+        "bytes_per_second": row.bandwidth, "flops_per_second": row.rate,
+        "rival": {k: t.as_json() for k, t in row.rival.items()},
+        "verdicts": {k: {"verdict": c.word, "ratio": c.ratio, "low": c.low, "high": c.high}
+                     for k, c in row.verdicts.items()},
+        "note": row.note, "doubt": row.doubt,
+    }  # fmt: skip

@@ -1,0 +1,65 @@
+"""Owns the part of a report that is about devices: who differs from the others, who is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ...conformance.record import votes
+from ...conformance.run.pool import Lost
+from ...render import Block, Cell, Heading, Item, Items, Line
+
+_SHOWN: Final = 5
+
+
+def document(
+    told: Sequence[votes.Deviation], lost: Sequence[Lost], compared: bool
+) -> Iterator[Block]:
+    """Suspects first, then what is nobody's fault, then devices that are gone."""
+    yield from gone(lost)
+    if not compared:
+        return
+    at_fault = votes.suspects(told)
+    yield Heading("Devices against each other")
+    if at_fault:
+        yield Items([suspect(place, own) for place, own in at_fault])
+    others = [d for d in told if d.kind not in votes.ABOUT_DEVICES]
+    if others:
+        yield Items([_item(f"{d.kind}: {d.case}", [d]) for d in others[:_SHOWN]])
+    if not told:
+        yield Line(Cell("every device gave the same bits", "good"))
+
+
+def suspect(place: str, own: Sequence[votes.Deviation], verb: str = "differs") -> Item:
+    """A device, or several alike, that differ: how, in what, how often."""
+    kinds = [k for k in votes.CLASSES if any(d.kind == k for d in own)]
+    ops = ", ".join(dict.fromkeys(d.op for d in own))
+    cases = "1 case" if len(own) == 1 else f"{len(own)} cases"
+    return _item(f"{place} {verb}: {', '.join(kinds)} in {cases} of {ops}", own)
+
+
+def _item(title: str, own: Sequence[votes.Deviation]) -> Item:
+    details = []
+    for d in own[:_SHOWN]:
+        rate = f"{d.wrong} of {d.launches} launches" if d.launches else ""
+        parts = [d.case, d.kind, d.first, rate, d.text]
+        details.append((f"seed {d.seed}", "; ".join(p for p in parts if p)))
+    if len(own) > _SHOWN:
+        details.append(("and", f"{len(own) - _SHOWN} more; all are in the journal"))
+    against, agreeing = own[0].against, own[0].agreeing
+    if against:
+        more = f" and {agreeing - len(against):,} more" if agreeing > len(against) else ""
+        details.append(("against", ", ".join(against) + more))
+    return Item(Cell(title, "bad"), details)
+
+
+def gone(lost: Sequence[Lost]) -> Iterator[Block]:
+    """Devices and hosts that stopped serving, with the cases that only they could have run."""
+    if not lost:
+        return
+    yield Heading("Lost")
+    yield Items([
+        Item(Cell(one.place, "bad"), [("why", one.reason)]
+             + ([("cases", f"{len(one.cases)} not run")] if one.cases else []))
+        for one in lost
+    ])  # fmt: skip

@@ -1,0 +1,145 @@
+"""The command `report`: renders a recorded run again, or compares two."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ... import choices, exits, render
+from ...conformance.record import journal
+from ..check import text as check_text
+from . import UnwritableError, compare, write_all
+
+FILE = choices.NewFile()
+# What a line of the right form and the wrong content raises as it is shown.
+_NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+SOURCE = click.Path(dir_okay=False, exists=True, path_type=Path)
+EPILOG = """\b
+Examples:
+  mindtorch-npu report                                   the latest run
+  mindtorch-npu report run.jsonl --html page.html --junit junit.xml
+  mindtorch-npu report --compare before.jsonl after.jsonl
+  mindtorch-npu report --merge journals/*.jsonl --html fleet.html --prometheus npu.prom
+  mindtorch-npu report --merge journals/*.jsonl --watch 10
+
+Exit codes: 0 rendered, 1 the run has failures, 2 usage, 3 no run, 4 regressions in a comparison."""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("named", metavar="[FILES]…", nargs=-1, type=SOURCE)
+@click.option("--from", "source", type=SOURCE,
+              help="A journal or JSON report, as FILES; default: the latest.")  # fmt: skip
+@click.option("--perfetto", type=FILE, help="Of a recording: write a trace for Perfetto.")
+@click.option("--html", type=FILE, help="Write a self-contained HTML page.")
+@click.option("--junit", type=FILE, help="Write JUnit XML.")
+@click.option("--md", type=FILE, help="Write Markdown.")
+@click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
+@click.option("--compare", "pair", type=SOURCE, nargs=2, metavar="A B", help="What changed.")
+@click.option("--merge", is_flag=True, help="Of journals of a fleet: one report of all.")
+@click.option("--watch", type=click.FloatRange(min=1), metavar="SECONDS",
+              help="With --merge: again and again, until every run has ended.")  # fmt: skip
+@click.option("--prometheus", type=FILE, help="With --merge: write metrics for a collector.")
+@click.option("-v", "--verbose", is_flag=True, help="One line for every case.")
+def report(**options: Any) -> int:
+    """Show a recorded run of `check` again, write it in other forms, or compare two runs.
+
+    With a recording of `run`: what the program called. With --merge and journals of many hosts, in
+    any order, some of them twice: hosts × devices × verdicts, and what went wrong.
+    """
+    if options["prometheus"] and not options["merge"]:
+        raise click.UsageError("--prometheus: metrics are those of a fleet; add --merge")
+    if options["watch"] and not options["merge"]:
+        raise click.UsageError("--watch: of a fleet's journals; add --merge")
+    if options["named"] and not options["merge"]:
+        if not _is_journal(options["named"][0]):
+            return _recorded(options)
+        if len(options["named"]) > 1 or options["source"]:
+            raise click.UsageError("one journal at a time; those of many hosts need --merge")
+        options["source"] = options["named"][0]
+    try:
+        if options["merge"]:
+            return _merge(options)
+        if options["pair"]:
+            return _compare(*options["pair"])
+        return _show(options)
+    except (journal.JournalError, UnwritableError) as error:
+        raise click.UsageError(str(error)) from None
+    except _NONSENSE as error:
+        paths = [*options["named"], *(options["pair"] or ())] or [
+            options["source"] or journal.latest()
+        ]
+        raise click.UsageError(
+            f"{', '.join(map(str, paths))}: a line of it is none of ours: "
+            f"{type(error).__name__}: {error}; run the check again"
+        ) from error
+
+
+def _is_journal(path: Path) -> bool:
+    """Whether a file holds JSON, as journals and reports do; pipes are not asked."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(1) == b"{"
+
+
+def _recorded(options: dict[str, Any]) -> int:
+    from ..run import forms
+
+    if len(options["named"]) > 1:
+        raise click.UsageError("one recording at a time; journals of many hosts need --merge")
+    return forms.report(options["named"][0], options["html"], options["perfetto"])
+
+
+def _merge(options: dict[str, Any]) -> int:
+    from ...fleet import files, merge, parts, report
+
+    if not options["named"]:
+        raise click.UsageError("--merge: name the journals, such as --merge journals/*.jsonl")
+    if options["junit"]:
+        raise click.UsageError("--junit: of one run; a fleet has --json, --md and --html")
+    while True:
+        fleet = merge.merge(parts.read(options["named"]))
+        written = files.write_all(fleet, options)
+        if not options.get("watch") or fleet.ended:
+            break
+        render.show(report.progress(fleet))
+        time.sleep(options["watch"])
+    if not written:
+        render.show(report.document(fleet))
+    for path in written:
+        click.echo(render.printable(f"wrote {path}"))
+    return exits.PROBLEMS if fleet.failing else exits.OK
+
+
+def _compare(before: Path, after: Path) -> int:
+    comparison = compare.compare(journal.read(before), journal.read(after))
+    render.show(compare.document(comparison))
+    return exits.REGRESSIONS if comparison.regressions else exits.OK
+
+
+def _show(options: dict[str, Any]) -> int:
+    source = options["source"] or journal.latest()
+    if source is None:
+        click.echo("no run recorded yet; `mindtorch-npu check` makes one", err=True)
+        return exits.NOTHING
+    record = journal.read(source)
+    if record.header.get("options", {}).get("items"):
+        return _merge({**options, "named": [source]})
+    results = list(record.results.values())
+    written = write_all(record, options)
+    if not written:
+        seconds = float((record.end or {}).get("seconds", 0.0))
+        on = render.console()
+        verbose = options["verbose"]
+        where = journal.place_words(record.header.get("options", {}).get("where", {}))
+        render.show(
+            check_text.document(record.header, results, seconds, verbose, where, on.width), on
+        )
+        for case in record.unfinished:
+            click.echo(render.printable(f"under way when the run stopped: {case}"))
+    for path in written:
+        click.echo(render.printable(f"wrote {path}"))
+    return exits.PROBLEMS if record.counts().failing else exits.OK

@@ -1,0 +1,32 @@
+"""A recording in other forms: on the terminal, as a page, as a trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from aclnn_bindings.interface import whole
+
+from ... import exits, recording, render
+from ...recording import page, perfetto
+from . import summary
+
+
+def report(path: Path, html: Path | None, trace: Path | None) -> int:
+    """Show a recording, or write the forms that are asked for."""
+    if not write(path, html, trace):
+        render.show(summary.document(recording.open(path)))
+    return exits.OK
+
+
+def write(path: Path, html: Path | None, trace: Path | None) -> int:
+    """Write a page and a trace where they are wanted; how many were written."""
+    opened = recording.open(path)
+    if html is not None:
+        whole.write(html, page.page(opened, summary.document(opened, most=100)))
+        click.echo(render.printable(f"wrote {html}"), err=True)
+    if trace is not None:
+        count = perfetto.write(opened, trace)
+        click.echo(render.printable(f"wrote {trace} ({count:,} calls)"), err=True)
+    return sum(form is not None for form in (html, trace))

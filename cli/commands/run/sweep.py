@@ -1,0 +1,146 @@
+"""Runs a program once per call, that call failing; tells which failures it does not survive.
+
+A failure is survived when the program ends by itself, and if it says that all went well, with the
+output that it has without the failure. A crash, no end, or a good end with another output is not.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from aclnn_bindings.layers import session
+from aclnn_bindings.layers.interposed import Interposed
+
+from ... import exits, recording, render
+from .faults import default_code
+
+# How much longer than undisturbed a run may take before it counts as hanging.
+_PATIENCE, _LEAST_S = 5, 20
+# Not the program's to check: what they return is no status of the work.
+_EXEMPT: Final = ("aclDestroy*", "aclrtDestroy*", "aclrtFree*", "aclFinalize*", "aclrtReset*",
+                  "aclrtGetRecent*", "aclrtPeek*", "aclrtGetLast*")  # fmt: skip
+_SHOWN: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run: the call that failed, the code that it gave, and how the program took it."""
+
+    name: str
+    nth: int
+    code: int
+    verdict: str
+    detail: str
+
+
+class _Program:
+    """The program, run with its output kept."""
+
+    def __init__(
+        self, interposed: Interposed, command: Sequence[str], environ: Mapping[str, str]
+    ) -> None:
+        self._interposed, self._command, self._environ = interposed, command, environ
+        self.output = b""
+        self.patience: float | None = None
+        self.hung = False
+
+    def _launch(self, command: Sequence[str], variables: Mapping[str, str]) -> int:
+        self.hung = False
+        try:
+            done = subprocess.run(
+                list(command), env=dict(variables), stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, timeout=self.patience, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            self.hung = True
+            return -9
+        self.output = done.stdout
+        return done.returncode
+
+    def run(self, path: Path | None, rules: Sequence[str]) -> int:
+        wanted = session.Wanted(path, [("fault", line) for line in rules])
+        return session.run(
+            self._interposed, self._command, wanted, self._environ, launch=self._launch
+        ).code
+
+
+def run(
+    interposed: Interposed, command: Sequence[str], environ: Mapping[str, str], spec: str
+) -> int:
+    """The exit code: 1 when some failure was not survived. `spec`: sweep[:GLOB][@N]."""
+    glob, only = _parts(spec)
+    program = _Program(interposed, command, environ)
+    with tempfile.TemporaryDirectory(prefix="mindtorch-sweep-") as folder:
+        path = Path(folder) / "calls.rec"
+        start = time.monotonic()
+        code = program.run(path, ())
+        program.patience = max(_LEAST_S, _PATIENCE * (time.monotonic() - start))
+        counts = Counter(call.name for call in recording.open(path).calls())
+    if code != 0:
+        raise click.UsageError(
+            f"the program fails by itself, with {code}; a sweep needs a good run"
+        )
+    usual = program.output
+    names = [n for n in counts if fnmatch.fnmatch(n, glob) and not _exempt(n)]
+    trials = []
+    for name in names:
+        for nth in (n for n in range(1, counts[name] + 1) if only in (None, n)):
+            trials.append(_try(program, name, nth, usual))
+            click.echo(f"\r{len(trials)} failures tried", err=True, nl=False)
+    click.echo("", err=True)
+    render.show(_document(trials))
+    return exits.PROBLEMS if any(t.verdict != "survived" for t in trials) else exits.OK
+
+
+def _parts(spec: str) -> tuple[str, int | None]:
+    """Which functions, and which call of each; None is every one."""
+    match = re.fullmatch(r"sweep(?::([\w*?\[\]]+))?(?:@([1-9]\d*))?", spec)
+    if match is None:
+        raise click.UsageError(f"--fault {spec!r}: expected sweep, sweep:aclnn* or sweep:aclnn*@2")
+    return match[1] or "*", int(match[2]) if match[2] else None
+
+
+def _exempt(name: str) -> bool:
+    return any(fnmatch.fnmatch(name, glob) for glob in _EXEMPT)
+
+
+def _try(program: _Program, name: str, nth: int, usual: bytes) -> Trial:
+    code = default_code(name)
+    ended = program.run(None, [f"{name} {nth} fail {code}"])
+    if program.hung:
+        return Trial(name, nth, code, "hang", f"no end in {program.patience:.0f} s")
+    if ended < 0:
+        return Trial(name, nth, code, "crash", f"signal {-ended}")
+    if ended == 0 and program.output != usual:
+        return Trial(name, nth, code, "silent", "ended well with another output")
+    return Trial(name, nth, code, "survived", f"exit code {ended}")
+
+
+def _document(trials: Sequence[Trial]) -> list[render.Block]:
+    bad = [t for t in trials if t.verdict != "survived"]
+    good = Counter(t.detail for t in trials if t.verdict == "survived")
+    said = ", ".join(f"{count} with {detail}" for detail, count in good.items())
+    head = f"{len(trials)} failures, {len(trials) - len(bad)} survived" + (f" ({said})" if said
+                                                                          else "")  # fmt: skip
+    blocks: list[render.Block] = [render.Line(render.Cell(head, "bad" if bad else "good"))]
+    if bad:
+        rows: list[list[render.Content]] = [
+            [t.name, str(t.nth), str(t.code), render.Cell(t.verdict, "bad"), t.detail]
+            for t in bad[:_SHOWN]
+        ]
+        columns = ["call", "which", "code", "verdict", "what"]
+        blocks.append(render.Grid(columns, rows, frozenset((1, 2))))
+    if len(bad) > _SHOWN:
+        blocks.append(render.Line(f"and {len(bad) - _SHOWN} more"))
+    return blocks
