@@ -1,7 +1,7 @@
 """Owns the command group and the one error boundary; refuses to know what any command does.
 
-Exit codes: 0 ok, 1 problems found, 2 usage, 3 nothing to work on, 70 a defect of this program,
-130 interrupted.
+Exit codes: 0 ok, 1 problems found, 2 usage, 3 nothing to work on, 5 not judged, 70 a defect of
+this program, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class LazyGroup(click.Group):
 def group(debug: bool) -> None:
     """Find out what an Ascend machine can do, and check that it does it right.
 
-    Exit codes: 0 ok, 1 problems found, 2 usage, 3 nothing to work on, 70 a defect of this program.
+    Exit codes: 0 ok, 1 problems found, 2 usage, 3 nothing to work on, 5 not judged (a verdict was
+    asked for and is missing), 70 a defect of this program.
     """
 
 
