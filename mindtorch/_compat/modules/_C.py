@@ -1,0 +1,223 @@
+"""Owns the low-level switches that the source documents name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any
+
+from mindtorch._autograd.grad_mode import LOCAL, MODES
+from mindtorch._autograd.scope import Scope
+from mindtorch._dispatch.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from mindtorch._random.generator import Generator
+from mindtorch._tensor.device import device
+from mindtorch._tensor.dtype import dtype
+from mindtorch._tensor.geometry import Size
+from mindtorch._tensor.subclass import disabled_torch_function_impl as _disabled_torch_function_impl
+from mindtorch._tensor.tensor import Tensor as TensorBase
+
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
+           "Generator", "Size", "TensorBase", "_disabled_torch_function_impl", "device",
+           "dtype"]  # fmt: skip
+
+__path__: list[str] = []  # what is below stands in _elsewhere.py
+_TensorBase = TensorBase
+_TensorMeta = type(TensorBase)
+
+
+class _DisableTorchDispatch(Scope):
+    """Inside, calls are seen by no dispatch mode: there are none."""
+
+    def steps(self) -> Iterator[None]:
+        yield
+
+
+class _DisableFuncTorch(_DisableTorchDispatch):
+    """Inside, plain tensors stay plain: only tensors of a batch are seen by vmap."""
+
+
+def _npu_aclnn_available() -> bool:
+    """Whether ACLNN libraries (CANN's or the simulator's) can be loaded."""
+    from mindtorch._backends import npu
+
+    return npu.is_available()
+
+
+def _npu_aclnn_symbols_ok() -> bool:
+    """Whether every ACLNN symbol that rows call is exported."""
+    from mindtorch._backends import npu
+
+    return npu.symbols_ok()
+
+
+class _Traced:
+    """What annotations of exporters name; no graph is ever traced, so that none is made."""
+
+    def __init__(self, *args: object):
+        raise RuntimeError(f"torch._C.{type(self).__name__}: mindtorch traces no graphs")
+
+
+class Graph(_Traced):
+    """The type of a traced graph."""
+
+
+class Node(_Traced):
+    """The type of a call in a traced graph."""
+
+
+class Value(_Traced):
+    """The type of a value in a traced graph."""
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing: no usage is logged. Model libraries call it as they build their models."""
+
+
+class DispatchKey(IntEnum):
+    """Torch's layers that programs name: those of autocast have a meaning here."""
+
+    Undefined = 0
+    CPU = 1
+    CUDA = 2
+    Meta = 3
+    PrivateUse1 = 4
+    ADInplaceOrView = 5
+    AutogradCPU = 6
+    AutogradCUDA = 7
+    Autograd = 8
+    AutocastCPU = 9
+    AutocastCUDA = 10
+    AutocastXPU = 11
+    AutocastPrivateUse1 = 12
+    CompositeImplicitAutograd = 13
+    CompositeExplicitAutograd = 14
+    Python = 15
+    PythonTLSSnapshot = 16
+    Functionalize = 17
+
+
+_AUTOCAST = frozenset(k for k in DispatchKey if k.name.startswith("Autocast"))
+
+
+class DispatchKeySet:
+    """A set of layers."""
+
+    def __init__(self, *keys: Any):
+        given = keys[0] if len(keys) == 1 and isinstance(keys[0], set | frozenset) else keys
+        self.keys = frozenset(given)
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(self.keys | other.keys)
+
+    def has(self, key: DispatchKey) -> bool:
+        return key in self.keys
+
+
+class _ExcludeDispatchKeyGuard(Scope):
+    """Layers are passed by inside; NotImplementedError for others than autocast's."""
+
+    def __init__(self, keys: DispatchKeySet):
+        if not keys.keys <= _AUTOCAST:
+            raise NotImplementedError(f"_ExcludeDispatchKeyGuard: {sorted(keys.keys - _AUTOCAST)}")
+
+    def steps(self) -> Iterator[None]:
+        before = LOCAL.autocast
+        try:
+            MODES.active += 1
+            LOCAL.autocast = None
+            yield
+        finally:
+            LOCAL.autocast = before
+            MODES.active -= 1
+
+
+def _get_tracing_state() -> None:
+    """None: nothing is traced."""
+
+
+def _get_accelerator(check: bool = False) -> device:
+    """npu where there is one, else cpu."""
+    from mindtorch._backends import npu
+
+    return device("npu" if npu.is_available() else "cpu")
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether subclasses see calls."""
+    from mindtorch._tensor.subclass import LOCAL as SUBCLASS
+
+    return not SUBCLASS.off
+
+
+def _get_privateuse1_backend_name() -> str:
+    """npu."""
+    return "npu"
+
+
+def _jit_set_profiling_mode(mode: bool) -> bool:
+    """False: nothing is compiled."""
+    return False
+
+
+_jit_set_profiling_executor = _jit_set_profiling_mode
+
+
+class PyTorchFileReader:
+    """Refused: files of tensors are read by torch.load."""
+
+    def __init__(self, name_or_buffer: Any):
+        raise NotImplementedError("PyTorchFileReader: mindtorch reads files by torch.load only")
+
+
+PyTorchFileWriter = PyTorchFileReader
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_nn":
+        from types import SimpleNamespace
+
+        from mindtorch.nn.modules._conversion import _parse_to
+
+        return SimpleNamespace(_parse_to=_parse_to)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a function is being mapped, or differentiated, by torch.func."""
+    return bool(LOCAL.levels)
+
+
+def _get_default_device() -> str:
+    """The device of tensors made without one."""
+    from mindtorch._tensor.device import get_default_device
+
+    return str(get_default_device())
+
+
+def _is_alias_of(data: TensorBase, other: TensorBase) -> bool:
+    """Whether two tensors share storage."""
+    return data._storage is other._storage
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a TorchFunctionMode is entered."""
+    return bool(LOCAL.functions)
+
+
+def _get_cudnn_enabled() -> bool:
+    """False: there is no CUDA."""
+    return False
+
+
+def _set_math_sdp_allow_fp16_bf16_reduction(allow: bool) -> None:
+    """Accepted without effect: attention sums in float32."""
+
+
+def _jit_switch(*_: object) -> bool:
+    """Accepted without effect: nothing is compiled."""
+    return False
+
+
+_jit_set_texpr_fuser_enabled = _jit_set_nvfuser_enabled = _jit_set_nvfuser_guard_mode = _jit_switch
+_jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _jit_switch
+_jit_can_fuse_on_cpu = _jit_can_fuse_on_gpu = _jit_switch

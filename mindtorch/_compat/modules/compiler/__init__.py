@@ -1,0 +1,137 @@
+"""Owns torch.compiler's names: eager code is what runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import ContextDecorator
+from typing import Any, NoReturn
+
+_told: set[str] = set()
+
+
+def compile(model: Callable[..., Any] | None = None, **_: object) -> Callable[..., Any]:
+    """`model` unchanged (torch.compile), with one warning in a process; a decorator without one."""
+    if not _told:
+        _told.add("eager")
+        warnings.warn(
+            "torch.compile: mindtorch has no compiler, what is compiled runs eagerly", stacklevel=2
+        )
+    return (lambda m: m) if model is None else model
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """`fn` unchanged; a decorator without one."""
+    return (lambda f: f) if fn is None else fn
+
+
+allow_in_graph = assume_constant_result = substitute_in_graph = disable
+
+
+def is_compiling() -> bool:
+    """False."""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def reset() -> None:
+    """Nothing to forget."""
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Nothing to mark."""
+
+
+class set_stance(ContextDecorator):  # noqa: N801 - torch's name
+    """Accepted: eager is the only stance; a statement, a context or a decorator."""
+
+    def __init__(
+        self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False,
+        force_backend: object = None,
+    ) -> None:  # fmt: skip
+        if force_backend is not None and stance != "default":
+            raise RuntimeError("non-default stance cannot have force_backend set")
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """Accepted: nothing is guarded."""
+    return False
+
+
+def skip_guard_on_all_nn_modules_unsafe(guards: Any) -> list[bool]:
+    """Nothing is guarded."""
+    return [False for _ in guards]
+
+
+def is_inference_compiling() -> bool:
+    """False."""
+    return False
+
+
+def list_backends(exclude_tags: Any = ()) -> list[str]:
+    """No backend of a compiler."""
+    return []
+
+
+def get_default_backend() -> str:
+    """What torch names; nothing is compiled."""
+    return "inductor"
+
+
+def set_default_backend(backend: object) -> None:
+    """Accepted without effect: nothing is compiled."""
+
+
+def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays as one of tensors."""
+    import functools
+
+    import numpy as np
+
+    from mindtorch._functional.publish import function
+    from mindtorch._tensor.tensor import Tensor
+    from mindtorch.utils._pytree import tree_map_only
+
+    @functools.wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tree_map_only(Tensor, lambda x: x.numpy(), (args, kwargs))
+        return tree_map_only(np.ndarray, function("from_numpy"), fn(*args, **kwargs))
+
+    return wrapped
+
+
+def nested_compile_region(fn: Any = None, **_: object) -> Any:
+    """`fn` unchanged; a decorator without one."""
+    return (lambda f: f) if fn is None else fn
+
+
+def save_cache_artifacts() -> None:
+    """None: nothing was compiled."""
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> None:
+    """None: nothing is loaded."""
+
+
+def load_compiled_function(file: object, **_: object) -> NoReturn:
+    """Refused: nothing is compiled."""
+    raise NotImplementedError("torch.compiler.load_compiled_function: mindtorch has no compiler")
+
+
+def keep_tensor_guards_unsafe(
+    guard_entries: Iterable[object], keep_parameters: bool = False
+) -> list[bool]:
+    """Nothing is guarded."""
+    return [False for _ in guard_entries]
+
+
+keep_portable_guards_unsafe = skip_all_guards_unsafe = skip_guard_on_all_nn_modules_unsafe
+skip_guard_on_globals_unsafe = skip_guard_on_inbuilt_nn_modules_unsafe = skip_all_guards_unsafe

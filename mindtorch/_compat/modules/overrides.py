@@ -1,0 +1,24 @@
+"""torch.overrides: tensors of other classes in torch's functions, and modes that see calls."""
+
+from mindtorch._dispatch.overrides import (
+    BaseTorchFunctionMode,
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    TorchFunctionMode,
+    enable_reentrant_dispatch,
+    get_default_nowrap_functions,
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+    is_tensor_like,
+    is_tensor_method_or_property,
+    resolve_name,
+    wrap_torch_function,
+)
+
+__all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass",
+           "TorchFunctionMode", "enable_reentrant_dispatch", "get_default_nowrap_functions",
+           "handle_torch_function", "has_torch_function", "has_torch_function_unary",
+           "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
+           "resolve_name", "wrap_torch_function"]  # fmt: skip

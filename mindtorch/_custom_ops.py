@@ -1,5 +1,0 @@
-"""torch._custom_ops: torch.library's older calls."""
-
-from .library import get_ctx, impl, impl_abstract
-
-__all__ = ["get_ctx", "impl", "impl_abstract"]
