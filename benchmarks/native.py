@@ -5,7 +5,7 @@ python benchmarks/native.py [--only TEXT] [--write | --beside-torch]
 Every row of one shape and dtype is called on made-up input of 4 to 2^17 elements, one thread, with
 and without native kernels, in rounds whose fastest tenths are compared. A row wins where the native
 kernel takes at most 85 % of numpy's time: from a size on, or up to one.
-`--write` puts what was found into mindtorch/_backends/cpu/winners.py.
+`--write` puts what was found into mindtorch/_backends/cpu/kernel_selection.py.
 `--beside-torch` compares the calls on 2^18 elements of float32 with torch's instead, with numpy's
 kernels alone and with the native ones where they win, and ends with geometric means.
 """
@@ -24,7 +24,7 @@ import numpy as np
 
 import mindtorch as torch
 from mindtorch._backends.cpu import native
-from mindtorch._backends.cpu.winners import WINNERS
+from mindtorch._backends.cpu.kernel_selection import FASTER_FROM
 from mindtorch.ops.rules import Pointwise
 from mindtorch.ops.schema import Kind
 from mindtorch.ops.spec import OPS
@@ -32,7 +32,7 @@ from mindtorch.ops.spec import OPS
 SIZES = (4, 1 << 6, 1 << 9, 1 << 11, 1 << 13, 1 << 17)
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
 GAIN = 0.85
-TABLE = Path(__file__).resolve().parent.parent / "mindtorch/_backends/cpu/winners.py"
+TABLE = Path(__file__).resolve().parent.parent / "mindtorch/_backends/cpu/kernel_selection.py"
 F = torch.nn.functional
 
 
@@ -486,7 +486,7 @@ def main() -> None:
             measured_rows = {row for row, _ in best}
             best |= {
                 (row, dtype): sizes
-                for row, windows in WINNERS.items()
+                for row, windows in FASTER_FROM.items()
                 for dtype, sizes in windows.items()
                 if row not in measured_rows
             }
@@ -509,7 +509,7 @@ def text(best: dict[tuple[str, str], Window | None]) -> str:
         "_WINDOWS: dict[str, dict[tuple[int, int], str]] = {",
         *(f"    {row!r}: {sizes!r}," for row, sizes in rows.items()),
         "}",
-        "WINNERS = {",
+        "FASTER_FROM = {",
         "    row: {dtype: sizes for sizes, dtypes in windows.items() for dtype in dtypes.split()}",
         "    for row, windows in _WINDOWS.items()",
         "}",

@@ -5,10 +5,10 @@
 
 import importlib as _importlib
 import math as _math
+import os as _os
 import typing as _typing
 from typing import Any as _Any
 
-from . import _elsewhere
 from ._autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -17,6 +17,7 @@ from ._autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from ._compat import absent_modules as _absent_modules
 from ._tensor import loading as _loading
 from ._tensor.device import device, get_default_device, set_default_device
 from ._tensor.dtype import NAMED as _NAMED_DTYPES
@@ -115,28 +116,28 @@ _PLACES = {
     "seed": "_random.generator",
     "set_printoptions": "_functional.printing",
     "set_rng_state": "_random.generator",
-    "_check_with": "_functional.checks",
-    "_check": "_functional.checks",
-    "_check_index": "_functional.checks",
-    "_check_value": "_functional.checks",
-    "_check_type": "_functional.checks",
-    "_check_not_implemented": "_functional.checks",
-    "_check_is_size": "_functional.checks",
-    "_check_tensor_all_with": "_functional.checks",
-    "_check_tensor_all": "_functional.checks",
-    "SymInt": "_functional.checks",
-    "SymFloat": "_functional.checks",
-    "SymBool": "_functional.checks",
-    "sym_int": "_functional.checks",
-    "sym_float": "_functional.checks",
-    "sym_not": "_functional.checks",
-    "sym_max": "_functional.checks",
-    "sym_min": "_functional.checks",
-    "sym_sum": "_functional.checks",
-    "sym_ite": "_functional.checks",
-    "get_device_module": "_functional.checks",
-    "is_warn_always_enabled": "_functional.checks",
-    "set_warn_always": "_functional.checks",
+    "_check_with": "_compat.checks",
+    "_check": "_compat.checks",
+    "_check_index": "_compat.checks",
+    "_check_value": "_compat.checks",
+    "_check_type": "_compat.checks",
+    "_check_not_implemented": "_compat.checks",
+    "_check_is_size": "_compat.checks",
+    "_check_tensor_all_with": "_compat.checks",
+    "_check_tensor_all": "_compat.checks",
+    "SymInt": "_compat.checks",
+    "SymFloat": "_compat.checks",
+    "SymBool": "_compat.checks",
+    "sym_int": "_compat.checks",
+    "sym_float": "_compat.checks",
+    "sym_not": "_compat.checks",
+    "sym_max": "_compat.checks",
+    "sym_min": "_compat.checks",
+    "sym_sum": "_compat.checks",
+    "sym_ite": "_compat.checks",
+    "get_device_module": "_compat.checks",
+    "is_warn_always_enabled": "_compat.checks",
+    "set_warn_always": "_compat.checks",
     "Event": "npu",
     "Stream": "npu",
     "legacy_contiguous_format": "_functional.queries",
@@ -192,7 +193,9 @@ _PLACES = {
 }
 
 
-_elsewhere.install()
+# `mindtorch.jit` and its like are in a folder of their own (see there).
+__path__.append(_os.path.join(__path__[0], "_compat", "modules"))
+_absent_modules.install()
 
 
 def set_default_dtype(d: dtype) -> None:
@@ -220,7 +223,7 @@ def __getattr__(name: str) -> _Any:
         attribute = (
             _functional.function(name)
             if name in _functional.FUNCTIONS
-            else _elsewhere.refused_name(name)
+            else _absent_modules.refused_name(name)
         )
     globals()[name] = attribute
     return attribute
@@ -228,7 +231,7 @@ def __getattr__(name: str) -> _Any:
 
 def _public_names() -> list[str]:
     """What `from mindtorch import *` gives: as torch's, without what it leaves out of its list."""
-    tables = _elsewhere.refused_names()
+    tables = _absent_modules.refused_names()
     modules = {n for n, value in globals().items() if hasattr(value, "__spec__")} | _SUBMODULES
     named = {name for name in (*__dir__(), *tables[""]) if not name.startswith("_")}
     return sorted(named - modules - frozenset(tables["*"]))

@@ -8,7 +8,7 @@ from typing import Any
 from ._tensor.device import device
 from ._tensor.device import device as Device
 
-__path__: list[str] = []  # what is below stands in _elsewhere.py
+__path__: list[str] = []  # what is below is in absent_modules.py
 
 
 def _npu() -> Any:

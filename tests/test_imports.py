@@ -10,14 +10,17 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 # Floors of each package, lowest first: a module imports its own floor and those below it, inside
-# functions too. What stands on no floor (torch's public modules) may import any.
+# functions too. What stands on no floor (torch's public modules) may import any. Of what is there
+# for torch's programs (`_compat`), tables and texts stand where they are read; the rest is on top.
 FLOORS = {
     "mindtorch": (
+        ("_compat.refusals", "_compat.absent_modules"),
         ("_tensor",),
-        ("ops",),
+        ("ops", "_compat.unsupported_dtypes"),
+        ("_compat.signatures", "_compat.missing_args", "_compat.argument_errors"),
         ("_autograd", "_backends"),
-        ("_dispatch",),
-        ("_functional",),
+        ("_dispatch", "_compat.deprecated_signatures"),
+        ("_functional", "_compat.aliases", "_compat.checks", "_compat.legacy"),
         ("_random",),
     ),
     "aclnn_bindings": (
@@ -81,9 +84,12 @@ def test_the_bindings_import_neither_mindtorch_nor_the_command(path):
 
 
 def floor_of(name):
+    """The floor of a module, by the longest of its names that stands on one."""
     package, _, rest = name.partition(".")
-    floors = FLOORS.get(package, ())
-    return next((i for i, rooms in enumerate(floors) if rest.partition(".")[0] in rooms), None)
+    floors = {room: i for i, rooms in enumerate(FLOORS.get(package, ())) for room in rooms}
+    while rest and rest not in floors:
+        rest = rest.rpartition(".")[0]
+    return floors.get(rest)
 
 
 @pytest.mark.parametrize("package", FLOORS)
@@ -101,7 +107,8 @@ def test_floors_import_downwards_inside_functions_too(package):
 def test_every_room_named_in_the_floors_is_there():
     for package, floors in FLOORS.items():
         for room in (room for rooms in floors for room in rooms):
-            there = (ROOT / package / room).is_dir() or (ROOT / package / f"{room}.py").is_file()
+            place = ROOT.joinpath(package, *room.split("."))
+            there = place.is_dir() or place.with_suffix(".py").is_file()
             assert there, f"{package}/{room}"
 
 
@@ -163,3 +170,37 @@ def test_any_first_use_loads_rows(first):
     code = f"import mindtorch as torch; torch.{first}; print((torch.ones(2) + 1).tolist())"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "[2.0, 2.0]", done.stderr
+
+
+def test_modules_for_torchs_programs_have_one_name():
+    """`mindtorch.jit` is one module by all its names; the place of its file is none of them."""
+    code = (
+        "import sys, importlib, pickle, mindtorch as torch, mindtorch.jit, mindtorch.cuda.amp\n"
+        "from mindtorch._dynamo import config\n"
+        "assert mindtorch.jit is torch.jit is sys.modules['mindtorch.jit'], 'two of jit'\n"
+        "assert mindtorch.cuda.amp.__name__ == 'mindtorch.cuda.amp'\n"
+        "key = torch._C.DispatchKey.CPU\n"
+        "assert pickle.loads(pickle.dumps(key)) is key, 'another class'\n"
+        "try: importlib.import_module('mindtorch._compat.modules.jit')\n"
+        "except ModuleNotFoundError: print('one name')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "one name", done.stderr
+
+
+def test_modules_for_torchs_programs_are_imported_from_outside_by_no_static_name():
+    """They import each other relatively; mindtorch does without them."""
+    room = "mindtorch._compat.modules"
+    wrong = [
+        f"{name_of(path)} -> {name}"
+        for path in modules("mindtorch")
+        if not name_of(path).startswith(room)
+        for name in imports(path)
+        if name.startswith(room)
+    ]
+    assert not wrong
+
+
+def test_the_top_level_of_mindtorch_is_what_its_users_import():
+    names = {p.name for p in (ROOT / "mindtorch").iterdir() if p.name != "__pycache__"}
+    assert len(names) <= 45, sorted(names)

@@ -11,9 +11,9 @@ from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import OPS, aten
 from .anomaly import STATE, watched
+from .codegen import edge
 from .grad_mode import LOCAL
 from .node import LEAF, AccumulateGrad, Node, added, counter, hooked
-from .written import edge
 
 
 class Task(NamedTuple):

@@ -10,11 +10,11 @@ from .._tensor.dtype import FLOAT
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 from .anomaly import STATE
+from .codegen import edge
 from .forward import plain, set_tangent, tangent_of
 from .grad_mode import LOCAL
 from .node import FREED, AccumulateGrad, Node, keep
 from .views import rebase
-from .written import edge
 
 
 class FunctionNode(Node):

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
+from .codegen import edge
 from .grad_mode import LOCAL, MODES
 from .node import Handle, Node
 from .scope import Scope
-from .written import edge
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors",
            "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",

@@ -8,10 +8,10 @@ from typing import Any
 from .._tensor.dtype import FLOAT
 from .._tensor.tensor import Tensor, forget_array
 from ..ops.spec import Op
+from .codegen import edge, written
 from .grad_mode import LOCAL
 from .node import STALE, keep
 from .views import is_view_of_leaf, rebase, refuse_view, track_view
-from .written import edge, written
 
 
 def autograd(op: Op, plan: Any, args: Sequence[Any]) -> Tensor | tuple[Tensor, ...]:

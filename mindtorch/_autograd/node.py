@@ -8,7 +8,7 @@ from sys import getrefcount
 from typing import Any
 from weakref import ref
 
-from .._tensor.making import NodeSlots
+from .._tensor.slots import NodeSlots
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 from .grad_mode import LOCAL, MODES

@@ -14,10 +14,10 @@ from .._tensor.tensor import Tensor, forget_array, wrap
 from ..ops.rules import c_name
 from ..ops.spec import aten
 from . import engine
+from .codegen import edge
 from .grad_mode import LOCAL
 from .node import INFERENCE, STALE, AccumulateGrad, Handle, Node, hooked
 from .views import fresh_edge
-from .written import edge
 
 
 def _resolved(tensor: Tensor) -> Node | None:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._autograd.grad_mode import LOCAL
+from .._compat.argument_errors import class_name, explained_here
+from .._compat.missing_args import refuse_missing
 from .._tensor.device import device as Device
 from .._tensor.dtype import COMPLEX, FLOAT, INTEGER, get_default_dtype
 from .._tensor.dtype import bool as BOOL
@@ -21,8 +23,6 @@ from .._tensor.types import Number
 from ..ops.rules import NUMBERS, result_type
 from ..ops.schema import Arg, Kind
 from ..ops.spec import Op, aten
-from .missing import refuse_missing
-from .told import class_name, explained_here
 
 MASKS = (BOOL, UINT8)  # dtypes of indices that are masks
 

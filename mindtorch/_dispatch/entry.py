@@ -14,12 +14,15 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from .._autograd.codegen import written
 from .._autograd.forward import moved_in_place
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import reshape_inplace
-from .._autograd.written import written
+from .._compat import unsupported_dtypes
+from .._compat.argument_errors import explained, explained_here, parsed_row, refuse_more, suits
+from .._compat.deprecated_signatures import has_older, older_call
+from .._compat.missing_args import MARKS, Missing, refuse_missing
 from .._tensor.tensor import Tensor
-from ..ops import lacks
 from ..ops.returns import named_tuple
 from ..ops.rules import NUMBERS
 from ..ops.schema import Arg, Kind
@@ -29,12 +32,9 @@ from . import slow
 from .bind import PLAIN, listed, refuse_kinds, refuse_shared, refused, sizes_of
 from .dispatcher import layers, layers_inplace
 from .key import defaults, guard_of, key_lines
-from .missing import MARKS, Missing, refuse_missing
-from .older import has_older, older_call
 from .out import out_call
 from .overrides import PLAIN_TENSORS, hand_over_composite
 from .slow import plans_of
-from .told import explained, explained_here, parsed_row, refuse_more, suits
 
 _BODY = """\
 def {name}({params}):
@@ -455,12 +455,12 @@ def _body(op: Op) -> Any:
         if tensors and tensors[0].device.type == "cpu":
             op.bind()
             geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
-            lacks.refuse(op.lacks, op.infer, geoms if op.infer else [tensors[0]._geom])
+            unsupported_dtypes.refuse(op.lacks, op.infer, geoms if op.infer else [tensors[0]._geom])
         try:
             return body(*args, **kwargs)
         except ValueError:
             if tensors and tensors[0].dtype.itemsize != 2:  # halves are torch's cpu's own matter
-                lacks.refuse(op.lacks, None, [tensors[0]._geom])
+                unsupported_dtypes.refuse(op.lacks, None, [tensors[0]._geom])
             raise
 
     return run
@@ -488,7 +488,7 @@ def refuse_call(op: Op, form: str, values: tuple[Any, ...]) -> None:
     refuse_kinds(op, values, int(form in ("method", *WRITING)))
 
 
-# Classes of attributes that need no look; what else torch takes for them, told.py says.
+# Classes of attributes that need no look; what else torch takes for them, argument_errors.py says.
 _PLAIN_ATTRIBUTES = {"int": ("int",), "SymInt": ("int",), "str": ("str",), "bool": ("bool",),
                      "float": ("float", "int")}  # fmt: skip
 

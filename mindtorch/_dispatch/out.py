@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from .._autograd.codegen import edge
 from .._autograd.forward import tangent_of
 from .._autograd.grad_mode import LOCAL, MODES
-from .._autograd.written import edge
 from .._backends.registry import registry
+from .._compat.missing_args import refuse_missing
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.rules import Pointwise
@@ -17,7 +18,6 @@ from ..ops.spec import Op
 from . import plans
 from .bind import normalise, refuse_overlap, refuse_shared, watch_overlap
 from .functionalize import write_back
-from .missing import refuse_missing
 from .out_dtypes import decided, refuse_out
 from .slow import slow
 

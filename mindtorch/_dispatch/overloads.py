@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from .._compat.argument_errors import unchosen
+from .._compat.missing_args import given
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..ops.schema import Arg, Kind
@@ -16,8 +18,6 @@ from ..ops.spec import OPS, LazyAten, Op
 from . import overrides
 from .bind import NUMBERS_AS_TENSORS, number, tensor_first
 from .entry import SECOND_NAMES, arguments, straight, takes_varargs
-from .missing import given
-from .told import unchosen
 
 _PLACE = {"function": "function", "method": "method", "inplace": "method", "aten": ""}
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import Scope
+from .._compat.missing_args import given
 from .._tensor.subclass import DOOR, Marked, off
 from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.subclass import disabled_torch_function_impl as _disabled
 from .._tensor.tensor import Tensor
 from ..ops.spec import SPACES, Op
-from .missing import given
 
 # Set by `overloads`: the function that users call by an op's base name.
 entry_of: Callable[[Op, str], Any] | None = None

@@ -9,11 +9,11 @@ from typing import Any
 from .._autograd.grad_mode import below_autograd
 from .._backends.common.view import view_plan
 from .._backends.registry import registry
+from .._compat import unsupported_dtypes
 from .._tensor import device as _device
 from .._tensor.device import device as Device
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
-from ..ops import lacks
 from ..ops.spec import Op
 
 LIMIT = 4096
@@ -58,7 +58,7 @@ registry.on_change = clear
 def references() -> Iterator[None]:
     """What a device is held against: rows run in numpy alone, in half too where torch's cpu
     lacks it."""
-    state = lacks.REFERENCES
+    state = unsupported_dtypes.REFERENCES
     outer, state.wanted = state.wanted, True
     if state.native:
         state.native = False
@@ -178,7 +178,7 @@ def _functional(op: Op, args: tuple[Any, ...]) -> Plan:
 
 def _look_at_dtype(op: Op, device: Device, geoms: tuple[Any, ...]) -> None:
     if device.type == "cpu" and op.lacks:
-        lacks.refuse(op.lacks, op.infer, geoms)
+        unsupported_dtypes.refuse(op.lacks, op.infer, geoms)
 
 
 def _crosses(op: Op) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._autograd.grad_mode import LOCAL, MODES
+from .._compat.argument_errors import explained
 from .._tensor.dtype import COMPLEX
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
@@ -20,7 +21,6 @@ from .bind import MASKS, can_cast, normalise, number, refuse_overlap, watch_over
 from .dispatcher import layers, layers_inplace
 from .key import key_of
 from .overrides import overriding
-from .told import explained
 
 
 def operand(op: Op, value: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from .._autograd.grad_mode import is_grad_enabled
 from .._autograd.views import scatter_view
 from .._backends.registry import registry
-from .._dispatch.told import parsed, refusal, rows_of, signature
+from .._compat.argument_errors import parsed, refusal, rows_of, signature
 from .._tensor import dtype as dt
 from .._tensor import storage as _storage
 from .._tensor.device import DeviceLike, resolve

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .._backends.registry import registry
-from .._dispatch.missing import UNGIVEN
-from .._dispatch.told import class_name, parsed
+from .._compat.argument_errors import class_name, parsed
+from .._compat.missing_args import UNGIVEN
 from .._tensor import dtype as dt
 from .._tensor.device import CPU, DeviceLike, resolve
 from .._tensor.dtype import dtype as Dtype

@@ -7,8 +7,8 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from .._compat.argument_errors import class_name
 from .._dispatch.bind import warn_of_bytes
-from .._dispatch.told import class_name
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .._backends.registry import registry
-from .._dispatch.missing import UNGIVEN
+from .._compat.argument_errors import class_name, parsed
+from .._compat.missing_args import UNGIVEN
 from .._dispatch.overrides import hand_over, overriding
-from .._dispatch.told import class_name, parsed
 from .._tensor.device import resolve
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .._compat.absent_modules import refused_operator
 from .._dispatch.overloads import entry_of
-from .._elsewhere import refused_operator
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import REFUSING
 from ..ops.spec import OPS, SPACES, Op, aten

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from .._compat.argument_errors import class_name, parsed, refusal, refused_input, signature
+from .._compat.missing_args import UNGIVEN
 from .._dispatch.bind import can_cast as _can_cast
-from .._dispatch.missing import UNGIVEN
 from .._dispatch.overrides import hand_over, overriding
-from .._dispatch.told import class_name, parsed, refusal, refused_input, signature
 from .._tensor import dtype as dt
 from .._tensor.device import DeviceLike, resolve
 from .._tensor.geometry import Size

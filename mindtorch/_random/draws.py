@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._compat.argument_errors import parsed
 from .._dispatch.overrides import hand_over, overriding
-from .._dispatch.told import parsed
 from .._functional.creation import finish, from_array, kind_of, sizes_of, written
 from .._functional.publish import FUNCTIONS, surface
 from .._tensor import dtype as dt

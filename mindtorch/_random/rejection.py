@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .._autograd.function import Function, FunctionNode, once_differentiable
-from .._dispatch.told import parsed
+from .._compat.argument_errors import parsed
 from .._functional.publish import surface
 from .._tensor import dtype as dt
 from .._tensor.dtype import dtype as Dtype

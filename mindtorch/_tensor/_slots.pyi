@@ -1,4 +1,4 @@
-"""The slots of tensors and storages: `slots/module.c`."""
+"""The slots of tensors and storages: `native/module.c`."""
 
 from collections.abc import Callable
 from typing import Any

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from .pushed import popping, pushing
+from .scoped_stack import popping, pushing
 
 TYPES = ("cpu", "meta", "npu")
 # Devices that programs name, compare and ask for; a tensor on one is refused by `resolve`.

@@ -19,7 +19,11 @@ SURFACES = (
     )),
     "_random.draws",
     "_random.rejection",
-    *("_functional." + name for name in ("settings", "spellings", "lists", "legacy", "layouts")),
+    "_functional.settings",
+    "_compat.aliases",
+    "_functional.lists",
+    "_compat.legacy",
+    "_functional.layouts",
 )  # fmt: skip
 _PACKAGE = __package__.rpartition(".")[0]
 

@@ -16,7 +16,7 @@ from .device import CPU, DeviceLike
 from .device import device as Device
 from .dtype import dtype as Dtype
 from .dtype import get_default_dtype as default_dtype
-from .making import StorageSlots
+from .slots import StorageSlots
 
 
 class MetaMemory:

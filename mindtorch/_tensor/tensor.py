@@ -15,7 +15,7 @@ from .device import CPU
 from .dtype import FLOAT
 from .geometry import Geometry, Size
 from .loading import load
-from .making import TensorSlots, bind, fresh, over
+from .slots import TensorSlots, bind, fresh, over
 from .storage import Storage, TypedStorage, UntypedStorage, address
 from .subclass import asking, disabled_torch_function_impl, showing
 

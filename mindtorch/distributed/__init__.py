@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from .. import _elsewhere
-from .._functional.refusals import refused
+from .._compat import absent_modules
+from .._compat.refusals import refused
 from . import _group
 from ._calls import (
     Group,
@@ -289,8 +289,8 @@ def __getattr__(name: str) -> Any:
         return getattr(device_mesh, name)
     if not name.startswith("_") and importlib.util.find_spec(f"{__spec__.name}.{name}"):
         return importlib.import_module(f"{__spec__.name}.{name}")
-    if name in _elsewhere.refused_names().get("distributed", ()) and name[0].isupper():
-        return refused(f"torch.distributed.{name}", _elsewhere.reason("distributed"))
+    if name in absent_modules.refused_names().get("distributed", ()) and name[0].isupper():
+        return refused(f"torch.distributed.{name}", absent_modules.reason("distributed"))
     if name.startswith("_") or name[0].isupper():
         raise AttributeError(f"module 'mindtorch.distributed' has no attribute '{name}'")
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .._functional.refusals import refusals
+from .._compat.refusals import refusals
 
 _NAMES = (
     "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata",
@@ -14,6 +14,6 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch shards nothing; torch.save on rank 0 writes all"
 
-__path__ = [str(Path(__file__).with_name("_checkpoint"))]  # the rest stands in _elsewhere.txt
+__path__ = [str(Path(__file__).with_name("_checkpoint"))]  # the rest is in absent_modules.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.distributed.checkpoint", _WHY, _NAMES)

@@ -1,6 +1,6 @@
 """torch.distributed.fsdp's names: parameters are not sharded."""
 
-from .._functional.refusals import refusals
+from .._compat.refusals import refusals
 
 _NAMES = (
     "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule",
@@ -13,6 +13,6 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch does not shard parameters; nn.parallel.DistributedDataParallel keeps them whole"
 
-__path__: list[str] = []  # what is below stands in _elsewhere.txt
+__path__: list[str] = []  # what is below is in absent_modules.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.distributed.fsdp", _WHY, _NAMES)

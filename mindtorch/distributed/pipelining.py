@@ -1,6 +1,6 @@
 """torch.distributed.pipelining's names: models are not cut into stages."""
 
-from .._functional.refusals import refusals
+from .._compat.refusals import refusals
 
 _NAMES = (
     "Pipe", "PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B",
@@ -8,6 +8,6 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch cuts no models into stages"
 
-__path__: list[str] = []  # what is below stands in _elsewhere.txt
+__path__: list[str] = []  # what is below is in absent_modules.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.distributed.pipelining", _WHY, _NAMES)

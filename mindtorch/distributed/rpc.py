@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from .._functional.refusals import refusals, refused
+from .._compat.refusals import refusals, refused
 
 _NAMES = (
     "BackendType", "PyRRef", "RRef", "RpcAgent", "RpcBackendOptions", "TensorPipeAgent",
@@ -11,7 +11,7 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch calls no functions on other processes"
 
-__path__: list[str] = []  # what is below stands in _elsewhere.txt
+__path__: list[str] = []  # what is below is in absent_modules.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.distributed.rpc", _WHY, _NAMES)
 

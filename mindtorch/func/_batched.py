@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL
+from .._compat.missing_args import refuse_missing
 from .._dispatch import plans
-from .._dispatch.missing import refuse_missing
 from .._tensor.geometry import Geometry, geometry
 from .._tensor.subclass import plain
 from .._tensor.tensor import Tensor

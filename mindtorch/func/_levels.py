@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._functional.refusals import refused
+from .._compat.refusals import refused
 from .._tensor.tensor import Tensor
 from ._batched import BatchedTensor
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
+from .._compat.unsupported_dtypes import Lacks
 from .costs import Count, elements
-from .lacks import Lacks
 from .schema import Kind, Schema, parse
 
 if TYPE_CHECKING:
@@ -142,8 +142,8 @@ class Op:
     and operations (`costs.py`). `unsampled` says why a row has no samples. `absent` names what a
     device lacks to run it, by device type. `variadic`: its function takes the tensors of its list
     one by one too. `refuses(args, outs)` gives, for a plan, what looks at the values of its
-    numbers at each call, or None. `lacks`: dtypes that torch's cpu refuses here (`lacks.py`).
-    `fixed_shape`: sizes of its samples' inputs
+    numbers at each call, or None. `lacks`: dtypes that torch's cpu refuses here
+    (`_compat/unsupported_dtypes.py`). `fixed_shape`: sizes of its samples' inputs
     belong together, so that no check changes them; `layout_bound`: it reads storage itself, so that
     layouts change its results. `ties`: where elements tie, any of their indices is right.
     `number_first`: a function whose first operand may be a Python number. `exact_scalar`: beside

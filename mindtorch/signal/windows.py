@@ -19,7 +19,7 @@ from .._tensor.loading import load
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 
-__path__: list[str] = []  # what is below stands in _elsewhere.py
+__path__: list[str] = []  # what is below is in absent_modules.py
 __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine",
     "general_hamming", "hamming", "hann", "kaiser", "nuttall",

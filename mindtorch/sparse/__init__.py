@@ -3,7 +3,7 @@
 Values are ordinary tensors: gradients go to them, on any device that has their ops.
 """
 
-from .._functional.refusals import refusals
+from .._compat.refusals import refusals
 from ._build import (
     check_sparse_tensor_invariants,
     sparse_bsc_tensor,

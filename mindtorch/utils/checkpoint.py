@@ -14,7 +14,7 @@ import mindtorch
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.graph import saved_tensors_hooks
 from .._autograd.scope import Scope
-from .._functional.refusals import refused
+from .._compat.refusals import refused
 from .._random.generator import Generator, default_generator
 from .._tensor.tensor import Tensor
 from ._pytree import tree_leaves

@@ -1,6 +1,6 @@
 """torch.utils.cpp_extension's names: code against torch's C++ is refused."""
 
-from .._functional.refusals import refusals
+from .._compat.refusals import refusals
 
 _NAMES = (
     "BuildExtension", "CUDAExtension", "CppExtension", "SyclExtension", "get_cxx_compiler",

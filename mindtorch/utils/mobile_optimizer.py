@@ -1,6 +1,6 @@
 """torch.utils.mobile_optimizer's names: rewriting graphs for phones is refused."""
 
-from .._functional.refusals import refusals
+from .._compat.refusals import refusals
 
 _NAMES = (
     "LintCode", "MobileOptimizerType", "generate_mobile_module_lints", "optimize_for_mobile",

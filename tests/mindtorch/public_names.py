@@ -2,7 +2,7 @@
 
     python -m tests.mindtorch.public_names            # what is absent, where `__all__` differs
     python -m tests.mindtorch.public_names --signatures
-    python -m tests.mindtorch.public_names --write    # mindtorch/_elsewhere.txt
+    python -m tests.mindtorch.public_names --write    # mindtorch/absent_modules.txt
 
 A name is public where torch's `__all__` has it, or, without one, where it is defined.
 """
@@ -25,10 +25,10 @@ from typing import Any
 import torch
 
 import mindtorch
-from mindtorch import _elsewhere
+from mindtorch._compat import absent_modules
 from mindtorch.ops.namespaces import _aten
 
-FILE = Path(mindtorch.__file__).parent / "_elsewhere.txt"
+FILE = Path(absent_modules.__file__).with_suffix(".txt")
 # Modules that are private by place though not by name, or programs.
 INTERNAL = (
     "torch.testing._internal", "torch.utils.tensorboard", "torch.utils.hipify", "torch.contrib",
@@ -186,10 +186,19 @@ def _is_here(name: str) -> bool:
 
 def refused(module: str) -> bool:
     """Whether torch's module is refused as a whole: no file, a reason."""
-    if not module or module in _elsewhere.SECOND or not module.startswith(tuple(_elsewhere.WHY)):
+    if (
+        not module
+        or module in absent_modules.SECOND
+        or not module.startswith(tuple(absent_modules.WHY))
+    ):
         return False
-    stem = Path(mindtorch.__file__).parent.joinpath(*module.split("."))
-    return not (stem.with_suffix(".py").exists() or (stem / "__init__.py").exists())
+    return not has_file(module)
+
+
+def has_file(module: str) -> bool:
+    """Whether a module is a file of mindtorch, in its own folder or in that of `_compat`."""
+    stems = [Path(folder).joinpath(*module.split(".")) for folder in mindtorch.__path__]
+    return any(s.with_suffix(".py").exists() or (s / "__init__.py").exists() for s in stems)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import pytest
 from mindtorch_npu.laws.compare import call, oracle_function
 
 import mindtorch
-from mindtorch.ops.lacks import dtypes, refuse
+from mindtorch._compat.unsupported_dtypes import dtypes, refuse
 from mindtorch.ops.spec import OPS
 
 torch = pytest.importorskip("torch", reason="torch 2.13 is the oracle")

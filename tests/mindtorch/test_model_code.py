@@ -109,7 +109,7 @@ def test_second_spellings_are_functions_methods_and_writers(spelled, meant):
 
 
 def test_every_alias_names_something():
-    from mindtorch._functional import spellings as _aliases
+    from mindtorch._compat import aliases as _aliases
 
     assert all(callable(getattr(mt.nn.functional, name)) for name in mt.nn.functional.__all__)
     assert all(callable(getattr(mt.Tensor, name + "_")) for name in _aliases.WRITERS)

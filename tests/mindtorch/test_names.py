@@ -70,14 +70,14 @@ def test_a_stance_is_a_statement_a_context_and_a_decorator():
 def test_loggers_of_the_compiler_take_levels_and_tell_nothing(caplog):
     import logging
 
-    import mindtorch._logging as told
+    import mindtorch._logging as torch_logging
 
-    told.set_logs(recompiles_verbose=True, modules={"torch.of_this_test": logging.ERROR})
+    torch_logging.set_logs(recompiles_verbose=True, modules={"torch.of_this_test": logging.ERROR})
     assert logging.getLogger("torch.of_this_test").level == logging.ERROR
-    logger = told.getArtifactLogger("torch.of_this_test", "guards")
+    logger = torch_logging.getArtifactLogger("torch.of_this_test", "guards")
     for _ in range(2):
-        told.warning_once(logger, "once")
-    told.set_logs()
+        torch_logging.warning_once(logger, "once")
+    torch_logging.set_logs()
     assert not caplog.records
 
 

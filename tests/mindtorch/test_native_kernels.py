@@ -64,7 +64,7 @@ def test_law_holds(everywhere, law, op, sample):
 
 
 def measured():
-    """benchmarks/native.py: the cases from which the table of winners is made."""
+    """benchmarks/native.py: the cases from which the table of kernel selection is made."""
     path = Path(__file__).resolve().parents[2] / "benchmarks" / "native.py"
     spec = importlib.util.spec_from_file_location("native_benchmark", path)
     module = importlib.util.module_from_spec(spec)
@@ -259,7 +259,7 @@ def raises(function):
 
 def test_what_numpy_kernels_refuse_was_looked_at():
     """A native kernel that computes what numpy's refuses would hide torch's error."""
-    rows = [laws.OPS[name] for name in {n.partition(" ")[0] for n in native.WINNERS}]
+    rows = [laws.OPS[name] for name in {n.partition(" ")[0] for n in native.FASTER_FROM}]
     refusing = {
         op.name
         for op in rows

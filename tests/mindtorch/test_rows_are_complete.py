@@ -6,7 +6,8 @@ import pytest
 
 import mindtorch
 from mindtorch import nn  # noqa: F401 - layers load their rows
-from mindtorch._functional import publish, spellings
+from mindtorch._compat import aliases
+from mindtorch._functional import publish
 from mindtorch._tensor import dtype
 from mindtorch.ops.spec import OPS
 
@@ -94,7 +95,7 @@ _OF_ROWS = ("/_dispatch/entry.py", "/_dispatch/overloads.py")
 
 # Files of torch.* that compute nothing: settings, seeds, questions, contexts, files on disk.
 NOT_COMPUTING = (
-    "mindtorch/__init__.py", "_functional/refusals.py", "_functional/checks.py",
+    "mindtorch/__init__.py", "_compat/refusals.py", "_compat/checks.py",
     "_functional/settings.py",
     "_functional/printing.py", "_random/generator.py", "_autograd/grad_mode.py",
     "autograd/anomaly_mode.py",
@@ -135,7 +136,7 @@ def test_no_function_computes_without_a_row():
         and inspect.unwrap(function) not in bodies
         and not name.startswith("_")
     }
-    writers = {name + "_" for name in (*spellings.WRITERS, *spellings.LAYER_WRITERS)}
+    writers = {name + "_" for name in (*aliases.WRITERS, *aliases.LAYER_WRITERS)}
     assert sorted(names - set(MAKERS) - NOTHING_COMPUTED - writers) == []
 
 
@@ -160,10 +161,10 @@ def test_no_row_has_samples_and_a_reason_for_having_none():
 
 
 def test_every_alias_spells_a_row():
-    assert not [name for name in spellings.SPELLINGS.values() if name not in OPS]
-    assert not [name for name in spellings.SPELLINGS if name in OPS]
+    assert not [name for name in aliases.ALIASES.values() if name not in OPS]
+    assert not [name for name in aliases.ALIASES if name in OPS]
     bases = {op.base_name for op in OPS.values() if op.inplace}
-    writers = {spellings.SPELLINGS.get(name, name) for name in spellings.WRITERS}
+    writers = {aliases.ALIASES.get(name, name) for name in aliases.WRITERS}
     assert sorted(writers - bases) == ["detach", "resize_as"]
 
 

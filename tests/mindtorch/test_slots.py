@@ -9,8 +9,8 @@ import weakref
 import pytest
 
 import mindtorch as torch
-from mindtorch._tensor import making
-from mindtorch._tensor.making import NodeSlots, StorageSlots, TensorSlots, fresh, grown, over
+from mindtorch._tensor import slots
+from mindtorch._tensor.slots import NodeSlots, StorageSlots, TensorSlots, fresh, grown, over
 from mindtorch._tensor.storage import Storage
 
 built = pytest.mark.skipif(
@@ -69,8 +69,8 @@ def test_a_slot_that_is_not_set_is_no_attribute(part):
     [
         lambda g, s: fresh(g), lambda g, s: fresh(g, s, s, s), lambda g, s: over(g),
         lambda g, s: grown(int, 1, (), (), (), (), None), lambda g, s: grown(Step),
-        lambda g, s: grown(3, 1, (), (), (), (), None), lambda g, s: making.bind(int, Storage),
-        lambda g, s: making.bind(torch.Tensor, str), lambda g, s: making.bind(torch.Tensor),
+        lambda g, s: grown(3, 1, (), (), (), (), None), lambda g, s: slots.bind(int, Storage),
+        lambda g, s: slots.bind(torch.Tensor, str), lambda g, s: slots.bind(torch.Tensor),
     ],
 )  # fmt: skip
 @built
@@ -136,8 +136,8 @@ import sys
 if {hidden}:
     sys.modules["mindtorch._tensor._slots"] = None
 import mindtorch as torch
-from mindtorch._tensor import making
-assert (type(making.fresh).__name__ == "function") == {hidden}
+from mindtorch._tensor import slots
+assert (type(slots.fresh).__name__ == "function") == {hidden}
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 2))
 optimizer = torch.optim.Adam(model.parameters())

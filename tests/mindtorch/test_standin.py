@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SITE = ROOT / "mindtorch" / "_standin" / "site"
+SITE = ROOT / "mindtorch" / "_compat" / "torch_shim" / "site"
 
 
 def run(code, *, site=False, **variables):

@@ -1,4 +1,4 @@
-"""Writes `mindtorch/_dispatch/signatures.py`: the signatures that torch lists where none fits.
+"""Writes `mindtorch/_compat/signatures.py`: the signatures that torch lists where none fits.
 
 `python -m tests.opdb.signatures` calls every function and method of torch that mindtorch has with
 objects that nothing takes, and reads names, types and defaults from what is said.
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import mindtorch
-from mindtorch._dispatch.told import method_rows
+from mindtorch._compat.argument_errors import method_rows
 
 PLACE = Path(__file__).parents[2] / "mindtorch" / "_dispatch" / "signatures.py"
 OPTIONS = (

@@ -24,7 +24,7 @@ from verdicts import told
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-SITE = ROOT / "mindtorch" / "_standin" / "site"
+SITE = ROOT / "mindtorch" / "_compat" / "torch_shim" / "site"
 
 
 @dataclass(frozen=True)

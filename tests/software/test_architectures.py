@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 
 
 def environ(standing_in):
-    site = ROOT / "mindtorch" / "_standin" / "site"
+    site = ROOT / "mindtorch" / "_compat" / "torch_shim" / "site"
     path = {"PYTHONPATH": os.pathsep.join((str(site), str(ROOT)))} if standing_in else {}
     return {**os.environ, "HF_HUB_OFFLINE": "1", **path}
 

@@ -36,7 +36,7 @@ LIBRARIES = (
 def told(library, device, path, *, standing_in):
     environ = {**os.environ, "HF_HUB_OFFLINE": "1"}
     if standing_in:
-        site = ROOT / "mindtorch" / "_standin" / "site"
+        site = ROOT / "mindtorch" / "_compat" / "torch_shim" / "site"
         old = environ.get("PYTHONPATH", "").split(os.pathsep)
         environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(site), str(ROOT), *old)))
     done = subprocess.run(

@@ -15,13 +15,13 @@ def test_that_passes():
     pass
 
 def test_that_only_torch_passes():
-    assert "_standin" not in os.environ["PYTHONPATH"], "other\\nin two lines"
+    assert "torch_shim" not in os.environ["PYTHONPATH"], "other\\nin two lines"
 
 def test_that_is_skipped():
     pytest.skip("not here")
 
 def test_that_ends_the_process():
-    if "_standin" in os.environ["PYTHONPATH"]:
+    if "torch_shim" in os.environ["PYTHONPATH"]:
         os._exit(3)
 
 def test_behind_it(broken):

@@ -23,7 +23,7 @@ The program and all that it starts import mindtorch as torch 2.13.0. In Python i
 
 Exit codes: that of the program; 2 when it cannot be started."""
 
-SITE = "_standin/site"
+SITE = "_compat/torch_shim/site"
 
 
 @click.command(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ..._tensor.dtype import FLOAT
-from ..._tensor.making import over
+from ..._tensor.slots import over
 from ..._tensor.storage import add_view
 from ..._tensor.tensor import Tensor
 

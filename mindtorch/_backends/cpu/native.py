@@ -17,19 +17,19 @@ from typing import Any
 
 import numpy as np
 
+from ..._compat.unsupported_dtypes import REFERENCES
 from ..._tensor.dtype import FLOAT, bfloat16, float16, float32, float64
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry
-from ..._tensor.making import fresh
+from ..._tensor.slots import fresh
 from ..._tensor.tensor import Tensor
-from ...ops.lacks import REFERENCES
 from ...ops.rules import NUMBERS, Pointwise, Results
 from ...ops.schema import Kind
 from ...ops.source import compiled
 from ...ops.spec import Call, Const, Op
 from ..common.named import metadata, positions
 from ..registry import registry
-from .winners import WINNERS
+from .kernel_selection import FASTER_FROM
 
 try:
     from ._kernels import ffi, lib
@@ -282,7 +282,7 @@ def _wanted(op: Op, args: Sequence[Any], outs: Results) -> bool:
     refused = _REFUSED_BY_NUMPY.get(op.name)
     if refused is not None and refused(args, first):
         return False
-    sizes = WINNERS.get(variant(op, args, first), {})
+    sizes = FASTER_FROM.get(variant(op, args, first), {})
     if switch.everywhere:
         return True
     window = sizes.get(repr(first.dtype).removeprefix("torch."))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._tensor.geometry import Geometry
-from ..._tensor.making import fresh
+from ..._tensor.slots import fresh
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Array, Number
 from ...ops.rules import Dynamic, Results

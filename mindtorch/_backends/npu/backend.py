@@ -7,10 +7,10 @@ from typing import Any
 
 from aclnn_bindings import AclParameterError, ScalarSpec, lib
 
+from ..._compat import unsupported_dtypes
 from ..._tensor.device import device as Device
 from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
-from ...ops import lacks
 from ...ops.rules import NUMBERS, Dynamic, Pointwise, Results
 from ...ops.schema import Kind
 from ...ops.spec import Both, Const, IsNumber, NoNumbers, Op
@@ -176,13 +176,13 @@ def _torchs_refusal(op: Op, args: Sequence[Any]) -> Exception | None:
     if not op.lacks or any(g.__class__ is Geometry and g.dtype in _HALVES for g in geoms):
         return None
     try:
-        lacks.refuse(op.lacks, op.infer, geoms)
+        unsupported_dtypes.refuse(op.lacks, op.infer, geoms)
     except (NotImplementedError, RuntimeError, TypeError) as error:
         return error
     return None
 
 
-_HALVES = lacks.dtypes("half")
+_HALVES = unsupported_dtypes.dtypes("half")
 
 
 def _explained(run: Callable[..., Any], told: Exception) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from aclnn_bindings import launch, launch_into, launch_many
 
 from ..._tensor.geometry import Geometry
-from ..._tensor.making import fresh
+from ..._tensor.slots import fresh
 from ...ops.source import compiled
 from . import runtime
 

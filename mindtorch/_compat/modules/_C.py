@@ -20,7 +20,7 @@ __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey"
            "Generator", "Size", "TensorBase", "_disabled_torch_function_impl", "device",
            "dtype"]  # fmt: skip
 
-__path__: list[str] = []  # what is below stands in _elsewhere.py
+__path__: list[str] = []  # what is below is in absent_modules.py
 _TensorBase = TensorBase
 _TensorMeta = type(TensorBase)
 

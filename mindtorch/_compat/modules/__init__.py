@@ -4,4 +4,4 @@ This folder is on `mindtorch.__path__`: its modules are imported as `mindtorch.j
 only. They import each other relatively, and the rest of mindtorch absolutely.
 """
 
-__path__: list[str] = []  # no second name: `mindtorch._compat.modules.jit` is not found
+__path__ = []  # no second name: `mindtorch._compat.modules.jit` is not found

@@ -1,6 +1,6 @@
 """torch.export's names: nothing is traced, exporting is refused."""
 
-from mindtorch._functional.refusals import refusals
+from mindtorch._compat.refusals import refusals
 
 _NAMES = (
     "AdditionalInputs", "Constraint", "CustomDecompTable", "Dim", "ExportBackwardSignature",
@@ -10,6 +10,6 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch runs eagerly and exports no graphs"
 
-__path__: list[str] = []  # what is below stands in _elsewhere.txt
+__path__: list[str] = []  # what is below is in absent_modules.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.export", _WHY, _NAMES)

@@ -1,6 +1,6 @@
 """torch.package's names: archives of code are refused."""
 
-from mindtorch._functional.refusals import refusals
+from mindtorch._compat.refusals import refusals
 
 _NAMES = (
     "Directory", "EmptyMatchError", "GlobGroup", "Importer", "ObjMismatchError",

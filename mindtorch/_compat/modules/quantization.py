@@ -6,7 +6,7 @@ from typing import Any
 
 from .ao import quantization
 
-__path__: list[str] = []  # what is below stands in _elsewhere.txt
+__path__: list[str] = []  # what is below is in absent_modules.txt
 
 
 def __getattr__(name: str) -> Any:

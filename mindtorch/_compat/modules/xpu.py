@@ -19,7 +19,7 @@ __all__ = [
     "device_count", "empty_cache", "is_available", "is_initialized", "manual_seed",
     "manual_seed_all", "max_memory_allocated", "memory_allocated", "reset_peak_memory_stats",
 ]  # fmt: skip
-__path__: list[str] = []  # what is below stands in _elsewhere.py
+__path__: list[str] = []  # what is below is in absent_modules.py
 _REFUSED = frozenset((
     "Event", "MemPool", "Stream", "StreamContext", "XPUGraph", "XPUPluggableAllocator",
     "can_device_access_peer", "change_current_allocator", "current_device", "current_stream",

@@ -1,6 +1,6 @@
 """What is asked of shards' sizes: refused, as tensors are not spread over processes."""
 
-from ..._functional.refusals import refusals
+from ..._compat.refusals import refusals
 
 _NAMES = ("compute_local_shape_and_global_offset",)
 __all__ = list(_NAMES)

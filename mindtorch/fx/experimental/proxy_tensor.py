@@ -1,6 +1,6 @@
 """torch.fx.experimental.proxy_tensor: nothing is traced."""
 
-from ..._functional.refusals import refused
+from ..._compat.refusals import refused
 
 make_fx = refused("torch.fx.experimental.proxy_tensor.make_fx", "mindtorch traces nothing")
 

@@ -1,6 +1,6 @@
 """torch.nn.parallel.parallel_apply: refused, for one process drives one device."""
 
-from ..._functional.refusals import refused
+from ..._compat.refusals import refused
 from .scatter_gather import WHY
 
 parallel_apply = refused("torch.nn.parallel.parallel_apply", WHY)

@@ -1,6 +1,6 @@
 """torch.nn.parallel.scatter_gather: refused, for one process drives one device."""
 
-from ..._functional.refusals import refused
+from ..._compat.refusals import refused
 
 WHY = "one process drives one device here; DistributedDataParallel uses several"
 __all__ = ["gather", "scatter", "scatter_kwargs"]

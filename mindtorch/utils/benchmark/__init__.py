@@ -3,7 +3,7 @@
 Counting instructions by Valgrind, statements in C++ and fuzzed tensors are refused.
 """
 
-from ..._functional.refusals import refusals
+from ..._compat.refusals import refusals
 from ._compare import Colorize, Compare
 from ._measurement import (
     Measurement,

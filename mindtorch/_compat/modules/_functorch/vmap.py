@@ -1,6 +1,6 @@
 """torch._functorch.vmap: names that libraries import; batches are made otherwise here."""
 
-from mindtorch._functional.refusals import refusals
+from mindtorch._compat.refusals import refusals
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.func.batches import vmap
 from mindtorch.utils._pytree import tree_flatten, tree_unflatten

@@ -1,6 +1,6 @@
 """torch._subclasses.fake_tensor: no tensor is fake; making one is refused."""
 
-from mindtorch._functional.refusals import refused
+from mindtorch._compat.refusals import refused
 
 _WHY = "mindtorch has no fake tensors; the meta device computes shapes"
 FakeTensor = refused("torch._subclasses.fake_tensor.FakeTensor", _WHY)

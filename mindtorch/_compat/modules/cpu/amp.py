@@ -8,7 +8,7 @@ from mindtorch._tensor.dtype import bfloat16, dtype
 from mindtorch.amp import GradScaler as _GradScaler
 from mindtorch.amp import autocast as _autocast
 
-__path__: list[str] = []  # what is below stands in _elsewhere.py
+__path__: list[str] = []  # what is below is in absent_modules.py
 __all__ = ["GradScaler", "autocast"]
 
 

@@ -32,5 +32,5 @@ class GradScaler(_GradScaler):
         super().__init__(**{**options, "enabled": False})
 
 
-__path__: list[str] = []  # what is below stands in _elsewhere.py
+__path__: list[str] = []  # what is below is in absent_modules.py
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mindtorch._functional.refusals import refused
+from mindtorch._compat.refusals import refused
 
 __all__ = ["init", "profile", "start", "stop"]
 _WHY = "mindtorch has no CUDA device; torch.profiler sees npu's calls"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 from typing import Final as Final
 
-from mindtorch._functional.refusals import refused
+from mindtorch._compat.refusals import refused
 
 T = TypeVar("T")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...._compat.unsupported_dtypes import dtypes
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...lacks import dtypes
 from ...rules import refuse_dtype, scalar_name
 from ...samples import Arg, calls
 from ...spec import aten, composite, op

@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
-from ...lacks import Refusal
 from ...rules import c_name, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
-from ...lacks import Refusal
 from ...limits import reserve
 from ...rules import broadcast, refuse_growth, scalar_name, wrap_dim
 from ...samples import Arg, Sample, calls

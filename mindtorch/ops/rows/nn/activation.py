@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ...._compat.unsupported_dtypes import Lacks, Refusal
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...choice import choose
-from ...lacks import Lacks, Refusal
 from ...rules import Pointwise, pointwise
 from ...samples import FLOATS, Arg, Sample, unary
 from ...spec import SHORT_FLOATS, aten, call, in_dtypes, op

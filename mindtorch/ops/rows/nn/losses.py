@@ -6,9 +6,9 @@ import math
 import warnings
 from typing import Any
 
+from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
-from ...lacks import Refusal
 from ...rules import result_type, scalar_name
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite

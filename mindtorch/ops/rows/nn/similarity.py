@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor.tensor import Tensor
-from ...lacks import Refusal
 from ...samples import Arg, calls
 from ...spec import aten, composite
 

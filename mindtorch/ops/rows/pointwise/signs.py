@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import INTEGERS
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...lacks import Refusal
 from ...rules import pointwise, preserved, result_type
 from ...samples import Arg, binary, calls
 from ...spec import aten, composite, op

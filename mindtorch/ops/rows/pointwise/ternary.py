@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ...._compat.unsupported_dtypes import Refusal, kernel
 from ...._tensor.dtype import FLOAT, INTEGER, uint8
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...choice import choose
-from ...lacks import Refusal, kernel
 from ...limits import converted, in_dtype
 from ...parts import is_real
 from ...rules import NUMBERS, Pointwise, c_name, pointwise, preserved, result_type

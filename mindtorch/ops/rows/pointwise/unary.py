@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._compat.unsupported_dtypes import Lacks, Refusal
 from ...._tensor.dtype import (
     ALL,
     COMPLEX,
@@ -21,7 +22,6 @@ from ...._tensor.dtype import (
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...lacks import Lacks, Refusal
 from ...rules import (
     ANY_NUMBERS,
     WHOLE,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from math import isfinite, prod
 from typing import Any
 
+from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
-from ...lacks import Refusal
 from ...rules import broadcast, c_name, scalar_name, wrap_dim, wrap_dims
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite

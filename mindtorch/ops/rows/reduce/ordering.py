@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...lacks import Refusal
 from ...rules import (
     REAL_NUMBERS,
     Dynamic,

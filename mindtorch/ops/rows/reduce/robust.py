@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
-from ...lacks import Refusal
 from ...rules import wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite, op

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...lacks import Refusal
 from ...parts import is_real
 from ...rules import REAL, reduced, reduction, refuse_dtype, scalar_name, wrap_dim, wrap_dims
 from ...samples import FLOATS, Arg, Sample, calls

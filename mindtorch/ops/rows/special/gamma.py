@@ -6,8 +6,8 @@ from collections.abc import Callable
 from math import log, nan, pi
 from typing import Any
 
+from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor.tensor import Tensor
-from ...lacks import Refusal
 from ...limits import reserve
 from ...rules import pointwise, result_type
 from ...samples import Arg, calls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mindtorch._functional.refusals import refused
+from mindtorch._compat.refusals import refused
 
 
 def __getattr__(name: str) -> Any:

@@ -3,8 +3,8 @@
 For programs that cannot be changed there is `mindtorch-npu exec -- python train.py`.
 """
 
-from mindtorch._standin.absent import asked as absent_names
-from mindtorch._standin.finder import install, installed
+from ._compat.torch_shim.absent import asked as absent_names
+from ._compat.torch_shim.finder import install, installed
 
 __all__ = ["absent_names", "install", "installed"]
 

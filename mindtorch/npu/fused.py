@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import mindtorch
 
-from ._tensor.tensor import Tensor
-from .nn import functional
+from .._tensor.tensor import Tensor
+from ..nn import functional
 
 __all__ = [
     "npu_fusion_attention", "npu_geglu", "npu_rms_norm", "npu_rotary_mul", "npu_swiglu",

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from .._tensor import dtype as dt
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry
-from .rules import Pointwise, result_type, scalar_name
+from ..ops.rules import Pointwise, result_type, scalar_name
 
 _GROUPS = {
     "bool": (dt.bool,),

@@ -22,7 +22,7 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..ops.schema import Arg, Kind
 from ..ops.spec import Op
-from .missing import Missing
+from .missing_args import Missing
 from .signatures import OPTIONS, TEXT
 
 F = TypeVar("F", bound=Callable[..., Any])

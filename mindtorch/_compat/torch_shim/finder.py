@@ -19,11 +19,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..ops.namespaces import STANDING_IN
+from ...ops.namespaces import STANDING_IN
 from .absent import absent, absent_module, report
 
 # What torch's distribution brings, and torch_npu's, where it is here.
-_HOMES = {"torch": "mindtorch", "functorch": "mindtorch.func._older", "torch_npu": "mindtorch.npu"}
+_HOMES = {
+    "torch": "mindtorch",
+    "functorch": "mindtorch._compat.functorch",
+    "torch_npu": "mindtorch.npu",
+}
 SITE = Path(__file__).resolve().parent / "site"
 # Set by `mindtorch-npu exec`: where absent names are written; whether torch_npu is found.
 ABSENT_VARIABLE = "MINDTORCH_ABSENT"
@@ -130,7 +134,7 @@ def install() -> None:
 
 
 def _torchvision() -> None:
-    importlib.import_module("mindtorch._standin.torchvision").declare_all()
+    importlib.import_module("mindtorch._compat.torch_shim.torchvision").declare_all()
 
 
 def _is_door(module: ModuleType) -> bool:

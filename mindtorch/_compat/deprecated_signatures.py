@@ -8,7 +8,7 @@ from typing import Any
 
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
-from .told import refusal, rows_of, signature
+from .argument_errors import refusal, rows_of, signature
 
 # What the numbers of an older call are, in their order.
 _FACTORS = {

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from ._autograd.function import Function
-from ._autograd.grad_mode import no_grad
-from ._autograd.surface import grad
-from ._backends.npu import runtime
-from ._backends.npu.graphs import Graph, graph
-from ._backends.npu.streams import Stream, StreamContext, index_of
-from ._random import generator as _random
-from ._tensor.tensor import Tensor
-from .utils import _pytree
+from .._autograd.function import Function
+from .._autograd.grad_mode import no_grad
+from .._autograd.surface import grad
+from .._backends.npu import runtime
+from .._backends.npu.graphs import Graph, graph
+from .._backends.npu.streams import Stream, StreamContext, index_of
+from .._random import generator as _random
+from .._tensor.tensor import Tensor
+from ..utils import _pytree
 
 Tensors: TypeAlias = tuple[Tensor, ...]
 
@@ -177,7 +177,7 @@ def _checked(sample: Any) -> Tensors:
 
 
 def _parameters(call: Any) -> Tensors:
-    from .nn import Module
+    from ..nn import Module
 
     if not isinstance(call, Module):
         return ()

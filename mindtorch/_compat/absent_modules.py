@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-_ROOT = __package__
+_ROOT = "mindtorch"
 
 # Modules that are other modules' names again: torch's place → where it is here.
 SECOND = {
@@ -87,7 +87,9 @@ WHY = {
 @cache
 def refused_names() -> dict[str, tuple[str, ...]]:
     """Module → names of torch's there; read when a module without a file is first asked for."""
-    with open(os.path.join(os.path.dirname(__file__), "_elsewhere.txt"), encoding="utf-8") as file:
+    with open(
+        os.path.join(os.path.dirname(__file__), "absent_modules.txt"), encoding="utf-8"
+    ) as file:
         lines = [line.partition(":") for line in file if not line.startswith("#")]
     return {module: tuple(names.split()) for module, _, names in lines}
 
@@ -115,7 +117,7 @@ def refused_name(name: str) -> Any:
         raise AttributeError(f"module 'mindtorch' has no attribute '{name}'")
     import re
 
-    from ._functional.refusals import refused
+    from .refusals import refused
 
     return refused(
         f"torch.{name}", next(why for pattern, why in WHY_NAMES if re.search(pattern, name))
@@ -126,7 +128,7 @@ def refused_operator(name: str) -> Callable[..., Any] | None:
     """`torch.ops.aten.name` to be refused; None for what is no operator of torch."""
     if name not in refused_names()["ops.aten"]:
         return None
-    from ._functional.refusals import refused
+    from .refusals import refused
 
     function: Callable[..., Any] = refused(f"torch.ops.aten.{name}", "mindtorch has no such row")
     return function
@@ -156,7 +158,7 @@ def _from_second(name: str) -> Callable[[str], Any]:
 
 
 def _from_refused(name: str) -> Callable[[str], Any]:
-    from ._functional.refusals import refusals
+    from .refusals import refusals
 
     refuse = refusals(f"torch.{name}", reason(name), refused_names()[name])
 
@@ -168,7 +170,7 @@ def _from_refused(name: str) -> Callable[[str], Any]:
     return find
 
 
-class Elsewhere:
+class AbsentModules:
     """Finds what the tables name, after all that has a file."""
 
     def find_spec(
@@ -194,5 +196,5 @@ class Elsewhere:
 
 def install() -> None:
     """Ask the tables for modules of this package that have no file."""
-    if not any(isinstance(finder, Elsewhere) for finder in sys.meta_path):
-        sys.meta_path.append(Elsewhere())
+    if not any(isinstance(finder, AbsentModules) for finder in sys.meta_path):
+        sys.meta_path.append(AbsentModules())

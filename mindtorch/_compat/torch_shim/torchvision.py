@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._tensor.tensor import Tensor
-from ..library.custom import declare, find
-from ..ops.namespaces import DEFINED, define
-from ..ops.spec import aten
+from ..._tensor.tensor import Tensor
+from ...library.custom import declare, find
+from ...ops.namespaces import DEFINED, define
+from ...ops.spec import aten
 
 _NAMES = (
     "qnms", "qroi_align", "qroi_pool", "qps_roi_align", "qps_roi_pool", "roi_align",

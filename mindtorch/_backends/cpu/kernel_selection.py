@@ -278,7 +278,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "where": {(8192, 0): "float64 int64"},
     "xlogy": {(4, 8192): "bfloat16", (4, 0): "float16", (4, 2048): "float32", (4, 512): "float64"},
 }
-WINNERS = {
+FASTER_FROM = {
     row: {dtype: sizes for sizes, dtypes in windows.items() for dtype in dtypes.split()}
     for row, windows in _WINDOWS.items()
 }

@@ -7,15 +7,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .._dispatch.told import parsed
+from .._functional.creation import kind_of, tensor
+from .._functional.publish import FUNCTIONS, attach, surface
 from .._tensor import dtype as dt
 from .._tensor.device import DeviceLike
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops.spec import aten
-from .creation import kind_of, tensor
-from .publish import FUNCTIONS, attach, surface
+from .argument_errors import parsed
 
 
 @surface(function=False, internal=False)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._tensor.dtype import FLOAT
-from .._tensor.making import grown
+from .._tensor.slots import grown
 from .._tensor.tensor import Tensor, wrap
 from ..ops.rules import NUMBERS, Dynamic
 from ..ops.schema import Kind

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ._autograd.scope import Scope
-from ._backends.npu import runtime as _runtime
-from ._backends.npu.graphs import graph, is_current_stream_capturing
-from ._backends.npu.properties import (
+from .._autograd.scope import Scope
+from .._backends.npu import runtime as _runtime
+from .._backends.npu.graphs import graph, is_current_stream_capturing
+from .._backends.npu.properties import (
     empty_cache,
     get_device_name,
     get_device_properties,
@@ -22,9 +22,9 @@ from ._backends.npu.properties import (
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
-from ._backends.npu.recording import record
-from ._backends.npu.runtime import device_count, is_available
-from ._backends.npu.streams import (
+from .._backends.npu.recording import record
+from .._backends.npu.runtime import device_count, is_available
+from .._backends.npu.streams import (
     Event,
     Stream,
     StreamContext,
@@ -33,11 +33,11 @@ from ._backends.npu.streams import (
     index_of,
     set_stream,
 )
-from ._graphs import NPUGraph, make_graphed_callables
-from ._random import generator as _random
-from ._tensor import device as _device
-from ._tensor.device import DeviceLike
-from ._tensor.device import device as Device
+from .._random import generator as _random
+from .._tensor import device as _device
+from .._tensor.device import DeviceLike
+from .._tensor.device import device as Device
+from .graphs import NPUGraph, make_graphed_callables
 
 __all__ = [
     "Event",
@@ -207,11 +207,11 @@ def host_syncs() -> int:
 
 def __getattr__(name: str) -> Any:
     if name == "OutOfMemoryError":
-        from ._backends.npu.memory import AclOutOfMemoryError
+        from .._backends.npu.memory import AclOutOfMemoryError
 
         return AclOutOfMemoryError
     if name.startswith("npu_"):
-        from . import _fused
+        from . import fused as _fused
 
         if name in _fused.__all__:
             return getattr(_fused, name)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._functional.publish import FUNCTIONS, LAYERS, LazyMethod, layer, surface, writing
 from .._tensor.tensor import Tensor
 from ..ops.spec import OPS
-from .publish import FUNCTIONS, LAYERS, LazyMethod, layer, surface, writing
 
 # new name: the row that it spells (torch's documents: "Alias for …").
-SPELLINGS = {
+ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
     "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "concat": "cat",
     "concatenate": "cat", "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt",
@@ -73,7 +73,7 @@ def detach(input: Tensor) -> Tensor:
 
 def install() -> None:
     """Publish the names; after this module, rows are published and keep what is here."""
-    for name, meant in SPELLINGS.items():
+    for name, meant in ALIASES.items():
         _spell(name, meant)
     for name in WRITERS:
         FUNCTIONS.setdefault(name + "_", _writer(name + "_"))

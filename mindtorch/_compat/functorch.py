@@ -1,7 +1,6 @@
 """Owns functorch's names: torch.func by its older name, which torch's distribution brings too."""
 
-from .._functional.refusals import refusals
-from . import (
+from ..func import (
     functionalize,
     grad,
     grad_and_value,
@@ -12,6 +11,7 @@ from . import (
     vjp,
     vmap,
 )
+from .refusals import refusals
 
 __all__ = ["functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp",
            "vmap"]  # fmt: skip

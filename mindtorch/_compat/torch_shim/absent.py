@@ -91,7 +91,7 @@ def _asker() -> tuple[str, bool]:
 
 
 def _within(path: str) -> bool:
-    return path.startswith(_MACHINERY[0]) or path.endswith(_MACHINERY[1:]) or "_standin" in path
+    return path.startswith(_MACHINERY[0]) or path.endswith(_MACHINERY[1:]) or "torch_shim" in path
 
 
 def _imports_from(frame: Any) -> bool:
