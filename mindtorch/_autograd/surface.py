@@ -262,7 +262,7 @@ def _input_edge(tensor: Tensor) -> tuple[Node, int]:
 def grad(
     outputs: Any,
     inputs: Any,
-    grad_outputs: Tensor | tuple[Tensor, ...] | None = None,
+    grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,
@@ -271,6 +271,11 @@ def grad(
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """Gradients of `outputs` with respect to `inputs`, added to nothing (torch.autograd.grad)."""
+    if is_grads_batched:
+        return _batched_grad(
+            outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused,
+            materialize_grads,
+        )  # fmt: skip
     outs, ins = _listed(outputs), _listed(inputs)
     if not ins:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
@@ -291,6 +296,28 @@ def grad(
                 " graph. Set allow_unused=True if this is the desired behavior."
             )
     return tuple(leaf_grads)
+
+
+def _batched_grad(
+    outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool,
+    allow_unused: bool | None, materialize_grads: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    """`grad` for each element along the first dim of `grad_outputs`, stacked."""
+    parts = _listed(grad_outputs)
+    sizes = {g.shape[0] for g in parts if g is not None}
+    if len(sizes) != 1:
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes"
+            f" {sorted(sizes)} for the mapped dimension"
+        )
+    count, keep = sizes.pop(), create_graph if retain_graph is None else retain_graph
+    rows = [
+        grad(outputs, inputs, [None if g is None else g[i] for g in parts],
+             keep or i + 1 < count, create_graph, True, allow_unused, False, materialize_grads)
+        for i in range(count)
+    ]  # fmt: skip
+    columns = zip(*rows, strict=True)
+    return tuple(None if column[0] is None else aten.stack(column) for column in columns)
 
 
 def _backward(

@@ -32,6 +32,8 @@ def _plain(data: Any, kinds: set[Dtype]) -> Any:
         kinds.add(data.dtype)
         if data.numel() != 1 and not data.is_floating_point():
             raise TypeError("only integer tensors of a single element can be converted to an index")
+        if data.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
         return data.item()
     if isinstance(data, list | tuple):
         return [_plain(v, kinds) for v in data]
@@ -39,6 +41,9 @@ def _plain(data: Any, kinds: set[Dtype]) -> Any:
         dt.from_numpy_dtype(data.dtype) if isinstance(data, np.generic) else _kind_of_number(data)
     )
     return data
+
+
+_NUMBERS = {bool, int, float, complex}
 
 
 def _kind_of_number(value: Any) -> Dtype:
@@ -50,8 +55,13 @@ def _kind_of_number(value: Any) -> Dtype:
 
 
 def _has_kind(data: Any) -> bool:
-    """Whether the first value has a dtype of its own, so that others must be asked for theirs."""
-    return isinstance(_first(data), Tensor | np.generic)
+    """Whether a value has a dtype of its own, so that all must be asked for theirs."""
+    if not isinstance(data, list | tuple):
+        return isinstance(data, Tensor | np.generic)
+    kinds = set(map(type, data))
+    if kinds <= _NUMBERS:
+        return False
+    return any(_has_kind(v) for v in data if type(v) not in _NUMBERS)
 
 
 def array_of(data: Any, dtype: Dtype | None) -> Any:
@@ -62,6 +72,7 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
         converted = np.array(data)
     else:
         _refuse_circles(data, ())
+        _refuse_leading_text(data)
         if dtype is not None and dtype.category == dt.FLOAT:
             data = _as_real(data)
         kinds: set[Dtype] = set()
@@ -86,11 +97,7 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
             wide = dtype if dtype and dtype.category == dt.COMPLEX else dt.SCALAR_DTYPES[complex]()
             converted = _cast(converted, wide.np)
     if converted.dtype == object or converted.dtype.kind in "US":
-        kind = type(_culprit(data)).__name__
-        text = kind in ("str", "bytes")
-        raise (TypeError if text else RuntimeError)(
-            f"new(): invalid data type '{kind}'" if text else f"Could not infer dtype of {kind}"
-        )
+        raise _no_dtype(_culprit(data))
     if dtype is not None and converted.dtype != dtype.np:
         _refuse_numbers(data, converted, dtype)
         converted = _cast(converted, dtype.np)
@@ -122,11 +129,25 @@ def _as_real(data: Any) -> Any:
 
 
 def _culprit(data: Any) -> Any:
-    """The first value that is no number, as torch names it."""
-    while isinstance(data, list | tuple) and data:
-        texts = [v for v in data if isinstance(v, str | bytes)]
-        data = texts[0] if texts else data[0]
-    return data
+    """The first value that is no number; a number where all are numbers."""
+    if not isinstance(data, list | tuple):
+        return data
+    leaves = [_culprit(v) for v in data]
+    return next((v for v in leaves if not isinstance(v, int | float | complex)), 0)
+
+
+def _no_dtype(value: Any) -> Exception:
+    """The error for a value that has no dtype, in torch's words."""
+    kind = type(value).__name__
+    if isinstance(value, str | bytes):
+        return TypeError(f"new(): invalid data type '{kind}'")
+    return RuntimeError(f"Could not infer dtype of {kind}")
+
+
+def _refuse_leading_text(data: Any) -> None:
+    """ValueError in torch's words for lists that begin with text: each letter has letters."""
+    if isinstance(data, list | tuple) and isinstance(_first(data), str) and _first(data):
+        raise ValueError("too many dimensions 'str'")
 
 
 def _cast(values: Array, kind: np.dtype[Any] | type) -> Array:
@@ -138,7 +159,7 @@ def _cast(values: Array, kind: np.dtype[Any] | type) -> Array:
 def _refuse_or_warn(data: Any, values: Array, dtype: Dtype | None) -> None:
     """ValueError for integers beyond int64; a warning where a list holds numpy arrays."""
     large = values.dtype == np.uint64 or (
-        values.dtype == object and isinstance(_first(data), int) and values.size > 0
+        values.dtype == object and isinstance(_culprit(data), int) and values.size > 0
     )
     if large and (dtype is None or (dtype.category == dt.INTEGER and dtype is not dt.uint64)):
         raise ValueError("Overflow when unpacking long long")
@@ -171,6 +192,8 @@ def _first(data: Any) -> Any:
 
 def _ragged(data: Any) -> Exception:
     """The error for rows of different lengths, in torch's words."""
+    if isinstance(text := _culprit(data), str | bytes):
+        return _no_dtype(text)
     lengths = [len(v) if isinstance(v, list | tuple) else None for v in data]
     for value, n in zip(data, lengths, strict=True):
         if n == lengths[0]:

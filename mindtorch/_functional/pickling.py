@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -64,14 +65,24 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     copied = self.detach().clone()
     if type(self) is not Tensor:
         copied = Tensor._make_subclass(type(self), copied)
-        copied.__dict__.update(self.__dict__)
     if self.requires_grad:
         copied.requires_grad_()
     if self._grad is not None:
         copied._grad = self._grad.__deepcopy__(memo)
     memo[id(self)] = copied
+    copied.__dict__.update(deepcopy(self.__dict__, memo))
     return copied
+
+
+def _copy(self: Tensor) -> Tensor:
+    """A leaf of the same class over the same memory, with the same attributes (copy.copy)."""
+    copied = self.detach()
+    if type(self) is not Tensor:
+        copied = Tensor._make_subclass(type(self), copied)
+    copied.__dict__.update(self.__dict__)
+    return copied.requires_grad_() if self.requires_grad else copied
 
 
 Tensor.__reduce_ex__ = _reduce  # type: ignore[method-assign,assignment]
 Tensor.__deepcopy__ = _deepcopy  # type: ignore[attr-defined]
+Tensor.__copy__ = _copy  # type: ignore[attr-defined]

@@ -141,7 +141,8 @@ def _block(array: Array, indent: int, short: bool, formatter: Formatter) -> str:
     return "[" + between.join(parts) + "]"
 
 
-def _values(tensor: Tensor, indent: int) -> str:
+def values_text(tensor: Tensor, indent: int) -> str:
+    """The elements as brackets show them, lines after the first indented by `indent`."""
     array = tensor.detach().cpu()._array
     if array.dtype.kind not in "fiubc" or array.dtype == np.float16:
         array = array.astype(np.float32)
@@ -172,16 +173,22 @@ def _suffixes(tensor: Tensor) -> list[str]:
     return suffixes
 
 
+# Classes that are shown as `tensor(...)`; instances of others show their class.
+PLAIN: set[type] = {Tensor}
+
+
 def tensor_text(tensor: Tensor) -> str:
     """What `print(tensor)` shows."""
-    prefix = "tensor("
+    plain = type(tensor) in PLAIN
+    prefix = "tensor(" if plain else f"{type(tensor).__name__}("
     if tensor._geom.device.type == "meta":
         body = "..."
     elif tensor._geom.numel == 0:
         body = "[]"
     else:
-        body = _values(tensor, len(prefix))
-    return _add_suffixes(prefix + body, _suffixes(tensor), len(prefix))
+        body = values_text(tensor, len(prefix))
+    text = _add_suffixes(prefix + body, _suffixes(tensor), len(prefix))
+    return f"Parameter({text})" if not plain and getattr(tensor, "_is_param", False) else text
 
 
 def _add_suffixes(
@@ -216,7 +223,7 @@ Tensor.__format__ = _format  # type: ignore[method-assign,assignment]
 
 # torch._tensor_str's names, which libraries print their own tensors with.
 PRINT_OPTS = OPTIONS
-_tensor_str = _values
+_tensor_str = values_text
 _str_intern = _repr
 
 

@@ -92,10 +92,10 @@ def is_complex(input: Tensor = UNGIVEN) -> bool:
 
 @surface(internal=False)
 def is_conj(input: Tensor) -> bool:
-    """Whether elements are conjugated when they are read: never, as conj() writes its result."""
+    """Whether torch would conjugate elements when they are read; here conj() writes its result."""
     if not isinstance(input, Tensor):
         raise refused_input("is_conj", input)
-    return False
+    return "_conjugated" in input.__dict__
 
 
 @surface(internal=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from functools import cache
+from math import log2, log10
 from typing import Any
 
 import numpy as np
@@ -273,8 +274,10 @@ class finfo:  # noqa: N801 - torch's name
         info = describe(d.to_real().np)
         self.dtype = d.to_real()._name
         self.bits = info.bits
-        for name in ("eps", "max", "min", "tiny", "resolution", "smallest_normal"):
+        for name in ("eps", "max", "min", "tiny", "smallest_normal"):
             setattr(self, name, builtins.float(getattr(info, name)))
+        # By the decimal digits that survive a round trip; ml_dtypes rounds it to the dtype.
+        self.resolution = builtins.float(f"1e-{builtins.int(-log2(self.eps) * log10(2))}")
 
     def __repr__(self) -> str:
         names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
@@ -301,7 +304,7 @@ class iinfo:  # noqa: N801 - torch's name
         self.min = builtins.int(info.min)
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
 
 SCALAR_DTYPES: dict[Any, Callable[[], dtype]] = {

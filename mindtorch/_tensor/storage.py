@@ -252,6 +252,10 @@ class UntypedStorage:
     def __hash__(self) -> int:
         return id(self._storage)
 
+    def __repr__(self) -> str:
+        values = self._storage.bytes if self.device.type == "cpu" else None
+        return _listing(values, f"UntypedStorage(device={self.device})", len(self))
+
 
 class TypedStorage:
     """What `tensor.storage()` returns; `data` is the flat numpy array on cpu, None on meta."""
@@ -327,6 +331,17 @@ class TypedStorage:
 
     def is_shared(self) -> bool:
         return False
+
+    def __repr__(self) -> str:
+        values = self.data if self.device.type == "cpu" else None
+        kind = f"TypedStorage(dtype={self.dtype!r}, device={self.device})"
+        return _listing(values, kind, len(self))
+
+
+def _listing(values: Array | None, kind: str, size: int) -> str:
+    """A storage as `print` shows it, an element a line; "..." for values on another device."""
+    shown = "..." if values is None else " " + "\n ".join(map(str, values.tolist()))
+    return f"{shown}\n[torch.storage.{kind} of size {size}]"
 
 
 def typed(dtype: Dtype) -> type[TypedStorage]:

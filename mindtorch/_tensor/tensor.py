@@ -202,6 +202,10 @@ class Tensor(Methods, metaclass=TensorType):
             raise TypeError("len() of a 0-d tensor")
         return int(self._geom.shape[0])
 
+    def __reversed__(self) -> Tensor:
+        """The elements in the opposite order along the first dimension."""
+        return self.flip(0) if self._geom.ndim else self
+
     __hash__ = object.__hash__
 
 

@@ -231,9 +231,13 @@ class GradScaler:
 
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` needs."""
-        return {"scale": self._scale, "growth_factor": self._growth, "_growth_tracker":
-                self._good_steps, "backoff_factor": self._backoff,
-                "growth_interval": self._interval}  # fmt: skip
+        return {
+            "scale": self._scale,
+            "growth_factor": self._growth,
+            "backoff_factor": self._backoff,
+            "growth_interval": self._interval,
+            "_growth_tracker": self._good_steps,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over another scaler's state."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import mindtorch
 
+from .._functional.printing import PLAIN
 from .._tensor.device import DeviceLike
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.subclass import disabled_torch_function_impl
@@ -34,9 +35,10 @@ class _ParameterMeta(type(Tensor)):  # type: ignore[misc, unused-ignore]
 class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that is a module's parameter: requires grad unless told, has no history."""
 
+    _is_param = True
     __torch_function__ = disabled_torch_function_impl
 
-    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
         """Shares the storage of `data`; None gives an empty tensor of the default dtype."""
         if data is None:
             data = mindtorch.empty(0)
@@ -44,8 +46,20 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients"
             )
-        parameter: Parameter = Tensor._make_subclass(cls, data, requires_grad)
-        return parameter
+        if type(data) in PLAIN or cls is not Parameter or hasattr(data, "_as_gradient"):
+            parameter: Parameter = Tensor._make_subclass(cls, data, requires_grad)
+            return parameter
+        marked: Parameter = data.detach().requires_grad_(requires_grad)  # stays of the data's class
+        if type(marked) is not type(data):
+            raise RuntimeError(
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires that"
+                " detach() returns an instance of the same type, but return type"
+                f" {type(marked).__name__} was found instead. To use the type as a Parameter,"
+                " please correct the detach() semantics defined by its __torch_dispatch__()"
+                " implementation."
+            )
+        marked._is_param = True
+        return marked
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         # All is done in __new__, by arguments that a subclass may have of its own; this stops
@@ -70,6 +84,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 def _rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any) -> Parameter:
     del hooks  # hooks are not carried by pickles, the slot is torch's
     return Parameter(data, requires_grad)
+
+
+PLAIN.add(Parameter)
 
 
 class _BufferMeta(type(Tensor)):  # type: ignore[misc, unused-ignore]

@@ -22,6 +22,11 @@ from ._storages import Storages, described
 
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
+_ZIP = b"PK\x03\x04"
+_FOREIGN = (
+    "load: the file is not a zip archive as torch.save writes it (or is cut short), nor of the"
+    " format before; a safetensors file is read with the safetensors library"
+)
 
 
 class _Nothing:
@@ -106,22 +111,26 @@ class _Read(Storages):
 
 
 def read_legacy(file: BinaryIO, where: Place, kind: Any, options: dict[str, Any]) -> Any:
-    """The object of a file; EOFError for an empty one, RuntimeError for one torch did not write."""
+    """The object of a file; EOFError for an empty one, UnpicklingError for one that is no pickle.
+
+    RuntimeError for a zip archive that is cut short, and for a pickle that torch did not write.
+    """
     start = file.tell()
     if not file.read(1):
         raise EOFError(
             "load: the file is empty: nothing was saved to it, or its writer was cut off"
         )
     file.seek(start)
+    head = file.read(4)
+    file.seek(start)
     try:
-        first, second = _Skimming(file).load(), _Skimming(file).load()
-    except Exception:
-        first = second = None
+        first = _Skimming(file).load()
+        second = _Skimming(file).load() if first == MAGIC else None
+    except Exception as error:
+        refusal = RuntimeError if head == _ZIP else pickle.UnpicklingError
+        raise refusal(_FOREIGN) from error
     if (first, second) != (MAGIC, PROTOCOL):
-        raise RuntimeError(
-            "load: the file is not a zip archive as torch.save writes it (or is cut short), nor of"
-            " the format before; a safetensors file is read with the safetensors library"
-        )
+        raise RuntimeError(_FOREIGN)
     facts = _skim(file).value
     order: Any = "big" if isinstance(facts, dict) and facts.get("little_endian") is False else (
         "little")  # fmt: skip

@@ -7,13 +7,12 @@ ordinary tensor, whose history is the sparse tensor's. Functions without a spars
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import mindtorch
 
-from .._functional.printing import OPTIONS, tensor_text
+from .._functional.printing import OPTIONS, values_text
 from .._functional.queries import (
     layout,
     sparse_bsc,
@@ -321,12 +320,10 @@ def _shown(tensor: SparseTensor) -> str:
     """What `print` shows: the parts, a line each, then what else there is to say."""
     blocks = []
     for name, part in (*named_parts(tensor), ("values", tensor._vals.detach())):
-        indent = " " * (len("tensor(") + len(name) + 1)
-        text = tensor_text(part.detach().cpu())
-        if not part.numel():
-            text = f"tensor([], size={tuple(part.shape)})"
-        text = _without_dtype(text)
-        blocks.append(f"{name}=" + re.sub("\n(?=.)", "\n" + indent, text))
+        head = f"{name}=tensor("
+        text = values_text(part, 7 + len(head)) if part.numel() else "[]"
+        size = "" if part.numel() else f", size={tuple(part.shape)}"
+        blocks.append(f"{head}{text}{size})")
     suffixes = [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}"]
     if tensor.device.type != "cpu":
         suffixes.insert(0, f"device='{tensor.device}'")
@@ -349,10 +346,3 @@ def _shown(tensor: SparseTensor) -> str:
             text += ", " + suffix
             length += len(suffix) + 2
     return text + ")"
-
-
-def _without_dtype(text: str) -> str:
-    head, mark, tail = text.rpartition(", dtype=")
-    if not mark:
-        head, mark, tail = text.rpartition(",\n       dtype=")
-    return head + ")" if mark and tail.endswith(")") else text

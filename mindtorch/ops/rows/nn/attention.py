@@ -45,11 +45,6 @@ def scaled_dot_product_attention(
     A bool mask keeps where True, a floating one is added. `enable_gqa` repeats key and value heads
     (dim -3).
     """
-    if attn_mask is not None and is_causal:
-        raise RuntimeError(
-            "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
-            "is_causal=True"
-        )
     if attn_mask is not None and hasattr(
         attn_mask, "_materialize"
     ):  # a mask that is known by its shape
@@ -68,6 +63,8 @@ def scaled_dot_product_attention(
     else:
         query = query * factor
     scores = query @ key.transpose(-2, -1)
+    if attn_mask is not None and is_causal:
+        attn_mask, is_causal = _causal(attn_mask, query.size(-2), key.size(-2)), False
     if is_causal:  # each row has something to attend to: its first element at least
         sizes = (query.size(-2), key.size(-2))
         later = aten.ones(sizes, dtype=dt.bool, device=query.device).triu(1)
@@ -98,6 +95,14 @@ def _check_operands(query: Tensor, key: Tensor, value: Tensor) -> None:
             "Expected query, key, and value to have the same dtype, but got query.dtype:"
             f" {q} key.dtype: {k} and value.dtype: {v} instead."
         )
+
+
+def _causal(mask: Tensor, rows: int, columns: int) -> Tensor:
+    """The mask that hides later places too: torch applies both on cpu."""
+    earlier = aten.ones((rows, columns), dtype=dt.bool, device=mask.device).tril()
+    if mask.dtype == dt.bool:
+        return mask.logical_and(earlier)
+    return aten.where(earlier, mask, float("-inf"))
 
 
 def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:

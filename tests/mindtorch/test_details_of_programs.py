@@ -1,0 +1,209 @@
+"""What whole programs see besides values, on cpu and npu: text, memory, classes, order, errors.
+
+Each snippet runs on torch (cpu) and on mindtorch (cpu and npu); what it returns is compared as
+text, and numbers of tensors to four digits. `dev` is the device.
+"""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+import mindtorch
+
+torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+
+DEVICES = ("cpu", "npu")
+
+
+@pytest.fixture(params=DEVICES)
+def dev(request):
+    if request.param == "npu" and not mindtorch.npu.is_available():
+        pytest.skip("NPU not available")
+    return request.param
+
+
+def outcome(lib, device, function):
+    """What a snippet gives, as text; the class of what it raises."""
+    try:
+        return text(function(lib, device)).replace(f", device='{device}:0'", "")
+    except Exception as error:
+        return f"raises {type(error).__name__}"
+
+
+def text(value):
+    if isinstance(value, tuple | list):
+        return "\n".join(text(v) for v in value)
+    return str(value)
+
+
+def agree(dev, function):
+    assert outcome(mindtorch, dev, function) == outcome(torch, "cpu", function)
+
+
+def test_a_shallow_copy_shares_memory_layout_and_attributes(dev):
+    def run(t, dev):
+        x = t.arange(6.0, device=dev).reshape(2, 3).t()[1:]
+        x.note = "kept"
+        y = copy.copy(x)
+        y += 1
+        return x, y, y.stride(), y.storage_offset(), y.note, y.data_ptr() == x.data_ptr()
+
+    agree(dev, run)
+
+
+def test_a_shallow_copy_of_a_leaf_is_a_leaf_of_its_class(dev):
+    def run(t, dev):
+        x = t.ones(2, device=dev, requires_grad=True)
+        p = t.nn.Parameter(t.ones(2, device=dev))
+        return [
+            (type(c).__name__, c.requires_grad, c.is_leaf, c.grad) for c in map(copy.copy, (x, p))
+        ]
+
+    agree(dev, run)
+
+
+def test_a_deep_copy_keeps_attributes(dev):
+    def run(t, dev):
+        x = t.ones(2, device=dev)
+        x.names_of_rows = ["a", "b"]
+        y = copy.deepcopy(x)
+        y.names_of_rows.append("c")
+        return x.names_of_rows, y.names_of_rows
+
+    agree(dev, run)
+
+
+def test_batched_gradients_are_rows_of_a_jacobian(dev):
+    def run(t, dev):
+        x = t.arange(3.0, device=dev).requires_grad_()
+        z = t.ones(3, device=dev, requires_grad=True)
+        rows = t.autograd.grad(x * x, x, t.eye(3, device=dev), is_grads_batched=True)
+        unused = t.autograd.grad(
+            x * x, (x, z), t.eye(3, device=dev), is_grads_batched=True, allow_unused=True
+        )
+        return rows[0], unused[1], x.grad
+
+    agree(dev, run)
+
+
+def test_lists_may_hold_tensors_of_the_device_behind_numbers(dev):
+    def run(t, dev):
+        one = t.ones((), device=dev)
+        return t.tensor([1.0, one]), t.tensor([[1, 2.5], [one, 3]]), t.tensor([one, 2]).dtype
+
+    agree(dev, run)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [["a"], "a", [1, "a"], ["a", 1], [["a"]], [[1], ["a"]], [1, None], [[1, 2], "ab"], [None],
+     [object()], [{}]],
+    ids=repr,
+)  # fmt: skip
+def test_what_is_no_number_is_refused_by_the_same_class(data):
+    agree("cpu", lambda t, dev: t.tensor(data))
+
+
+def test_a_reversed_tensor_is_a_tensor(dev):
+    def run(t, dev):
+        x = t.arange(4.0, device=dev).reshape(2, 2).requires_grad_()
+        return reversed(x), reversed(t.tensor(3, device=dev)), list(reversed(x.detach()))
+
+    agree(dev, run)
+
+
+class Tagged:
+    """Makes a subclass of each library's Tensor."""
+
+    classes = {}
+
+    @classmethod
+    def of(cls, lib):
+        return cls.classes.setdefault(lib, type("Tagged", (lib.Tensor,), {}))
+
+
+def test_a_parameter_of_a_subclass_stays_of_its_class(dev):
+    def run(t, dev):
+        data = t.ones(2, device=dev).as_subclass(Tagged.of(t))
+        p = t.nn.Parameter(data)
+        layer = t.nn.Linear(2, 2).to(dev)
+        layer.bias = p
+        named = [(n, type(v).__name__) for n, v in layer.named_parameters()]
+        return type(p).__name__, isinstance(p, t.nn.Parameter), repr(p), p.is_leaf, named
+
+    agree(dev, run)
+
+
+def test_instances_of_subclasses_are_shown_by_their_class(dev):
+    def run(t, dev):
+        x = t.ones(2, device=dev).as_subclass(Tagged.of(t))
+        kin = type("Kin", (t.nn.Parameter,), {})
+        return x, x.sum(), x.int(), t.zeros(0, device=dev).as_subclass(Tagged.of(t)), kin(t.ones(1))
+
+    agree(dev, run)
+
+
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_attention_takes_a_mask_and_causality(dev, kind):
+    def run(t, dev):
+        q = (t.arange(12.0, device=dev) / 10).reshape(1, 1, 3, 4).requires_grad_()
+        mask = t.tensor([[True, True, True], [True, False, True], [False, True, True]], device=dev)
+        if kind == "float":
+            mask = t.where(mask, 0.5, float("-inf"))
+        out = t.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=mask, is_causal=True)
+        out.sum().backward()
+        return out.detach(), q.grad
+
+    agree(dev, run)
+
+
+@pytest.mark.parametrize(
+    "name", ["float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"]
+)
+def test_limits_of_floats_are_shown(name):
+    agree("cpu", lambda t, dev: (t.finfo(getattr(t, name)), t.finfo(getattr(t, name)).resolution))
+
+
+def test_limits_of_integers_are_shown():
+    agree("cpu", lambda t, dev: [t.iinfo(d) for d in (t.uint8, t.int8, t.int32, t.int64)])
+
+
+def test_storages_are_shown_element_by_element():
+    def run(t, dev):
+        x = t.tensor([1, -2], dtype=t.int8)
+        empty = t.ones(0).untyped_storage()
+        return x.untyped_storage(), x.untyped_storage()[:1], empty, t.empty(3, device="meta")
+
+    agree("cpu", run)
+
+
+def test_long_sparse_tensors_are_wrapped_as_torch_wraps_them():
+    def run(t, dev):
+        return t.eye(30).to_sparse(), t.zeros(2, 3).to_sparse(), t.eye(4, dtype=t.int32).to_sparse()
+
+    agree("cpu", run)
+
+
+def test_the_state_of_a_scaler_is_in_torchs_order(dev):
+    agree(dev, lambda t, dev: list(t.amp.GradScaler(dev).state_dict().items()))
+
+
+def test_conjugates_say_so(dev):
+    def run(t, dev):
+        z = t.tensor([1 + 2j, 3j], device=dev)
+        c = z.conj()
+        return (c.is_conj(), c.conj().is_conj(), c.resolve_conj().is_conj(), (c + 1).is_conj(),
+                c.clone().is_conj(), t.ones(1).conj().is_conj(), z.is_conj())  # fmt: skip
+
+    agree(dev, run)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"zzzz", b"garbage data", bytes(50), b"PK\x03\x04" + b"a" * 50, pickle.dumps([1, 2], 2), b""],
+)
+@pytest.mark.parametrize("strict", [True, False])
+def test_files_that_torch_did_not_write_are_refused_by_the_same_class(body, strict):
+    agree("cpu", lambda t, dev: t.load(io.BytesIO(body), weights_only=strict))
