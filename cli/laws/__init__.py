@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mindtorch._tensor.loading import load
 from mindtorch.ops.samples import Sample
 from mindtorch.ops.spec import MISSING, OPS, Op
+from mindtorch.testing.kernels import load_operators
 
 from .compare import LawBroken, NotApplicable, call, compare_values, samples
 from .gradients import (
@@ -32,7 +32,7 @@ from .values import (
     writeback_matches_eager,
 )
 
-load()
+load_operators()
 
 __all__ = [
     "DEVICE_LAWS", "LAWS", "ORACLE_LAWS", "LawBroken", "NotApplicable", "call", "cases",

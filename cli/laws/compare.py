@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 import mindtorch
-from mindtorch._tensor.tensor import Tensor
-from mindtorch._tensor.types import Array
+from mindtorch import Tensor
 from mindtorch.ops.samples import Sample
 from mindtorch.ops.spec import SPACES, Op
 
 from ..judge.agreement import Tolerance, tolerance
+from ..judge.precision import Array
 
 
 class LawBroken(AssertionError):

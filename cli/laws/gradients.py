@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import mindtorch
-from mindtorch._tensor.tensor import Tensor
+from mindtorch import Tensor
 from mindtorch.ops.samples import Arg, Sample
 from mindtorch.ops.spec import MISSING, Op
 

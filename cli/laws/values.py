@@ -7,10 +7,10 @@ from types import ModuleType
 from typing import Any
 
 import mindtorch
-from mindtorch._backends.registry import registry
-from mindtorch._tensor.tensor import Tensor
+from mindtorch import Tensor
 from mindtorch.ops.samples import Sample
 from mindtorch.ops.spec import Op
+from mindtorch.testing import kernels
 
 from .compare import (
     LawBroken,
@@ -220,7 +220,7 @@ def on_device(law: Callable[[Op, Sample, str], None]) -> Callable[[Op, Sample, s
     def run(op: Op, sample: Sample, device: str) -> None:
         if device in op.absent:
             raise NotApplicable(f"{op.name} on {device}: {op.absent[device]}")
-        if device not in registry.devices(op) and op.body is None and not op.is_view:
+        if device not in kernels.devices(op) and op.body is None and not op.is_view:
             raise NotApplicable(f"the row of {op.name} has no kernel for {device}")
         try:
             law(op, sample, device)

@@ -10,9 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from aclnn_bindings.interface.dtypes import DTYPES
-from mindtorch._tensor.types import Array
 
-from ..judge.precision import numpy_dtype
+from ..judge.precision import Array, numpy_dtype
 from .values import Tensor
 
 _PIECE: Final = struct.Struct("<QQQHHB3x")

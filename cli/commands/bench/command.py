@@ -247,11 +247,11 @@ def _environment(options: dict[str, Any]) -> dict[str, Any]:
     if not options["device"].startswith("npu"):
         return snapshot(None, options["device"])
     import aclnn_bindings
-    from mindtorch._backends.npu import runtime
+    from mindtorch.npu import install
 
     cann = aclnn_bindings.open(options["home"], simulator=options["simulator"])
-    runtime.use(cann)
-    runtime.device(int(options["device"].partition(":")[2] or 0))
+    install.use(cann)
+    install.device(int(options["device"].partition(":")[2] or 0))
     return snapshot(cann, options["device"])
 
 

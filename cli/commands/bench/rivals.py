@@ -10,9 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from mindtorch.ops import Op
+from mindtorch.testing.placement import from_host
 
 from ...conformance.cases.recipe import Recipe, Slot
-from ...conformance.run.tensors import call, on_cpu
+from ...conformance.run.tensors import call
 from ...foreign import parsed, text_of
 from .statistics import Times, from_json
 
@@ -52,7 +53,7 @@ def _function(torch: ModuleType, name: str) -> Any:
 
 def in_numpy(op: Op, recipe: Recipe) -> Callable[[], Any]:
     """The row's own reference on the CPU, which is numpy."""
-    args, kwargs = recipe.fill(lambda slot: on_cpu(slot.array))
+    args, kwargs = recipe.fill(lambda slot: from_host(slot.array))
     return _checked(lambda: call(op, args, kwargs), f"the reference of {op.name}")
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 import mindtorch as torch
-from mindtorch._tensor.tensor import Tensor
-from mindtorch._tensor.types import Array
+from mindtorch import Tensor
 from mindtorch.ops import OPS
 from mindtorch.ops.costs import Cost
 from mindtorch.ops.samples import Arg
@@ -23,7 +22,7 @@ from ...conformance.run.cann_words import one_line
 from ...conformance.run.golden import ReferenceRefusesError
 from ...conformance.run.tensors import synchronize
 from ...judge.metrics import errors, measure
-from ...judge.precision import FORMATS, numpy_dtype
+from ...judge.precision import FORMATS, Array, numpy_dtype
 from ...judge.tiers import judge
 from . import rivals
 from .roofline import Peaks

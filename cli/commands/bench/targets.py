@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, Final, Protocol
 
 from mindtorch.ops import OPS, Op
+from mindtorch.testing.placement import from_host, to_host
 
 from ...conformance.cases.case import Case
 from ...conformance.cases.recipe import Recipe
@@ -15,7 +16,7 @@ from ...conformance.operators.find import subject
 from ...conformance.operators.laws import Launch
 from ...conformance.run.golden import Golden, golden
 from ...conformance.run.subject import PREFIX
-from ...conformance.run.tensors import dtype_name, host, on_cpu, results, synchronize
+from ...conformance.run.tensors import dtype_name, results, synchronize
 from ...judge.classes import Requirement, requirement
 from ...recording.cases import subject as recorded
 from . import rivals
@@ -48,7 +49,7 @@ class RowTarget:
 
     def run(self) -> Run:
         """The call with inputs of its own on the device."""
-        args, kwargs = self.recipe.fill(lambda slot: on_cpu(slot.array).to(self.device))
+        args, kwargs = self.recipe.fill(lambda slot: from_host(slot.array).to(self.device))
         function = self.op.entry("aten")
         return lambda: function(*args, **kwargs)
 
@@ -56,7 +57,7 @@ class RowTarget:
         """(dtype, elements) of every result of one call."""
         outputs = results(run())
         synchronize(self.device)
-        return [(dtype_name(t), host(t)) for t in outputs]
+        return [(dtype_name(t), to_host(t)) for t in outputs]
 
     def rival(self, side: str) -> Run:
         make = rivals.in_torch if side == "torch" else rivals.in_numpy
@@ -110,9 +111,9 @@ def target(name: str, recipe: Recipe, device: str, recording: Path | None = None
     With a `recording`, names are those of its distinct launches.
     """
     if name.startswith(PREFIX):
-        from mindtorch._backends.npu import runtime
+        from mindtorch.npu import install
 
-        declared = runtime.cann().declarations
+        declared = install.cann().declarations
         what = recorded(recording, name, declared) if recording else subject(name, declared)
         return OperatorTarget(name, recipe, what)
     return RowTarget(OPS[name], recipe, device)

@@ -62,10 +62,10 @@ class NpuClock(Clock):
     """
 
     def __init__(self, run: Callable[[], Any], index: int, blocker: Callable[[], Any]) -> None:
-        from mindtorch._backends.npu import runtime
+        from mindtorch.npu import install
 
-        self._device = runtime.device(index)
-        self._stream = runtime.current_stream(index)
+        self._device = install.device(index)
+        self._stream = install.current_stream(index)
         self._blocker = blocker
         super().__init__(run, self._stream.synchronize)
         self._start, self._end = self._device.event(timing=True), self._device.event(timing=True)

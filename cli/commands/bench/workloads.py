@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mindtorch._tensor.types import Array
 from mindtorch.ops import OPS, Op
 from mindtorch.ops.costs import Cost, elements
 from mindtorch.ops.samples import Arg, Sample
 
 from ...conformance.cases.inputs import samples, tensors_of
 from ...conformance.cases.recipe import Recipe, main_dtype
+from ...judge.precision import Array
 
 Shape = tuple[int, ...]
 

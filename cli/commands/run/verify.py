@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import aclnn_bindings
 from aclnn_bindings.install.describe import Install
-from mindtorch._backends.npu import runtime
+from mindtorch.npu.install import use
 
 from ... import render
 from ...conformance.record import bundle
@@ -45,7 +45,7 @@ def verify(recording: Recording, install: Install, save: Path | None = None) -> 
     Wrong ones are saved to the folder `save`, as cases that `check --replay` runs on any install.
     """
     cann = aclnn_bindings.open(install.root)
-    runtime.use(cann)
+    use(cann)
     pairs: list[tuple[Captured, Result]] = []
     saved: list[Path] = []
     for launch, result, trial in judged(recording, cann.declarations):

@@ -11,10 +11,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.random import Generator
 
-from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
-from ...judge.precision import FORMATS, Format, numpy_dtype
+from ...judge.precision import FORMATS, Array, Format, numpy_dtype
 from .case import Case
 from .inputs import Input
 

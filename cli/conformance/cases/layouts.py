@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
+from ...judge.precision import Array
 
 # Elements before and after the view that nobody may write: at least a page of 4 KiB for types of
 # 8 bytes, so that writes beyond the end stay in watched memory.

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
 from mindtorch.ops import OPS, Op
 from mindtorch.ops.samples import Arg
 
-from ...judge.precision import FORMATS
+from ...judge.precision import FORMATS, Array
 from ..run.tensors import dtype_of
 from . import fills
 from .case import Case

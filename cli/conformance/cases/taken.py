@@ -7,10 +7,11 @@ from functools import cache
 
 import numpy as np
 
-from mindtorch._dispatch.plans import references
 from mindtorch.ops import OPS, Op
+from mindtorch.testing.kernels import reference_kernels
+from mindtorch.testing.placement import from_host
 
-from ..run.tensors import call, on_cpu
+from ..run.tensors import call
 from .case import designed
 from .recipe import recipe
 from .spaces.random import RANDOM_KINDS
@@ -28,8 +29,8 @@ def _takes(name: str, dtype: str) -> bool:
         return True
     try:
         drawn = recipe(op, designed(name, "functional", {"dtype": dtype}), 0)
-        args, kwargs = drawn.fill(lambda s: on_cpu(s.array))
-        with np.errstate(all="ignore"), references():
+        args, kwargs = drawn.fill(lambda s: from_host(s.array))
+        with np.errstate(all="ignore"), reference_kernels():
             call(op, args, kwargs)
     except Exception:
         return False

@@ -17,11 +17,10 @@ import mindtorch as torch
 from aclnn_bindings.call.specs import TensorSpec
 from aclnn_bindings.install.products import product_of, support
 from aclnn_bindings.interface.signature import Kind, OpSignature
+from mindtorch import Tensor
 from mindtorch._backends.npu.binding import Binder, Binding
 from mindtorch._dispatch.bind import normalise
-from mindtorch._tensor.device import device as Device
 from mindtorch._tensor.geometry import contiguous
-from mindtorch._tensor.tensor import Tensor
 from mindtorch.ops import OPS, Op
 from mindtorch.ops.samples import Arg, Sample
 from mindtorch.ops.spec import Call
@@ -41,7 +40,7 @@ from .laws import LAWS
 from .placing import Written
 
 _INPLACE = "aclnnInplace"
-_META = Device("meta")
+_META = torch.device("meta")
 
 
 class DerivedOperator:

@@ -9,9 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
-
 from ...judge.distribution import objections
+from ...judge.precision import Array
 from ..cases.recipe import Recipe, Slot
 from ..run.trial import Trial
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 import mindtorch as torch
-from mindtorch._tensor.tensor import Tensor
+from mindtorch import Tensor
+from mindtorch.testing.placement import to_host
 
-from ..run.tensors import host, is_tensor
+from ..run.tensors import is_tensor
 
 
 def words(formula: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,4 +94,4 @@ def _arrays(value: Any) -> Any:
         return tuple(_arrays(v) for v in value)
     if isinstance(value, list):
         return [_arrays(v) for v in value]
-    return host(value.detach()) if is_tensor(value) else value
+    return to_host(value.detach()) if is_tensor(value) else value

@@ -8,11 +8,10 @@ import numpy as np
 
 from aclnn_bindings.interface.dtypes import DTYPES
 from aclnn_bindings.runtime.status import AclError
-from mindtorch._backends.npu import runtime
-from mindtorch._tensor.types import Array
+from mindtorch.npu import install
 
 from ...judge import guards
-from ...judge.precision import numpy_dtype
+from ...judge.precision import Array, numpy_dtype
 from ..cases.layouts import REPEATED
 from ..cases.recipe import Slot
 from ..record.result import Result
@@ -39,7 +38,7 @@ class Launch:
 
     def __init__(self, trial: Trial, operator: Any, golden: Golden) -> None:
         self.trial, self.operator, self.golden = trial, operator, golden
-        self.cann = runtime.cann()
+        self.cann = install.cann()
         self.values = operator.values(trial.recipe, golden)
         self.call = self.cann.op(operator.name)
         self.inputs: dict[str, Laid | Halves] = {}

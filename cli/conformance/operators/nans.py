@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
-
+from ...judge.precision import Array
 from ..cases.recipe import Recipe, Slot
 from ..run.golden import Golden
 

@@ -12,11 +12,10 @@ import numpy as np
 
 from aclnn_bindings.install.products import Support, product_of, support
 from aclnn_bindings.interface.signature import Declarations, Direction, Kind, OpSignature, Param
-from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Sample
 
 from ...judge.classes import Requirement
-from ...judge.precision import numpy_dtype
+from ...judge.precision import Array, numpy_dtype
 from ..cases.case import ACL_DTYPES, DTYPES
 from ..cases.claims import Claims
 from ..cases.inputs import tensors_of

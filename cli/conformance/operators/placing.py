@@ -10,8 +10,8 @@ import numpy as np
 
 from aclnn_bindings.call.arrays import DeviceTensor, from_host
 from aclnn_bindings.call.specs import TensorSpec
-from mindtorch._tensor.types import Array
 
+from ...judge.precision import Array
 from ..cases.layouts import Place, place, sentinel_storage, strayed, view
 from ..cases.recipe import Slot
 

@@ -16,10 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from aclnn_bindings.interface import whole
-from mindtorch._tensor.types import Array
 
 from ...foreign import parsed, text_of
-from ...judge.precision import numpy_dtype
+from ...judge.precision import Array, numpy_dtype
 from .journal import repro
 from .result import Result
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mindtorch.testing.placement import to_host
+
 from ...judge.distribution import objections
 from ..cases.design import levels_of
 from ..cases.spaces.random import RANDOM_KINDS, parameters
 from ..cases.spaces.space import Chosen
-from .tensors import call, host, results, synchronize
+from .tensors import call, results, synchronize
 
 if TYPE_CHECKING:
     from ..record.result import Result
@@ -44,4 +46,4 @@ def random(trial: Trial) -> Result:
 def _draw(trial: Trial, args: list[Any], kwargs: Any, seed: int, offset: int) -> Any:
     drawn = results(call(trial.op, [*args, seed, offset], kwargs))
     synchronize(trial.device)
-    return host(drawn[0])
+    return to_host(drawn[0])

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 import mindtorch as torch
-from mindtorch._tensor.tensor import Tensor
-from mindtorch._tensor.types import Array
+from mindtorch import Tensor
 from mindtorch.ops import OPS, Op
+from mindtorch.testing.placement import from_host, to_host
 
 from ...judge.classes import Requirement
 from ...judge.metrics import identical
-from ...judge.precision import FORMATS, format_of, numpy_dtype, wide
+from ...judge.precision import FORMATS, Array, format_of, numpy_dtype, wide
 from ..cases.recipe import Recipe, Slot
-from .tensors import call, dtype_name, host, on_cpu, results
+from .tensors import call, dtype_name, results
 
 _WIDE = {"float16": "float64", "bfloat16": "float64", "float32": "float64",
          "complex64": "complex128"}  # fmt: skip
@@ -96,13 +96,13 @@ def golden(op: Op, recipe: Recipe, need: Requirement, form: str) -> Golden:
         plain = not any(floats) and not any(t.is_complex() for t in native)
         # Exact ops are exact in their own precision; constants such as finfo.max depend on it.
         if plain or need.tier == "T0":
-            arrays = [host(t) for t in native]
+            arrays = [to_host(t) for t in native]
             return Golden(arrays, [lifted(a) for a in arrays], [None] * len(native), moved=moved)
         common = _common(op, recipe, native, form)
-        values = [host(t) for t in _reference(op, recipe, common, form, moved)]
-        values = [v if f else host(t) for v, f, t in zip(values, floats, native, strict=True)]
+        values = [to_host(t) for t in _reference(op, recipe, common, form, moved)]
+        values = [v if f else to_host(t) for v, f, t in zip(values, floats, native, strict=True)]
         scale = Later(len(native), lambda: _scale(op, recipe, need, common))
-        return Golden([host(t) for t in native], values, scale, moved=moved)
+        return Golden([to_host(t) for t in native], values, scale, moved=moved)
 
 
 def lifted(array: Array) -> Array:
@@ -116,7 +116,7 @@ def _native(op: Op, recipe: Recipe, form: str) -> tuple[list[Any], tuple[int, ..
     """The results in the tested precision, then the inputs that were written, and which."""
     tensors: list[Tensor] = []
     try:
-        args, kwargs = recipe.fill(_noting(tensors, lambda slot: on_cpu(slot.array)))
+        args, kwargs = recipe.fill(_noting(tensors, lambda slot: from_host(slot.array)))
         outputs = call(op, args, kwargs, "inplace" if form == "inplace" else "functional")
     except Exception as error:
         raise ReferenceRefusesError(error) from error
@@ -124,7 +124,7 @@ def _native(op: Op, recipe: Recipe, form: str) -> tuple[list[Any], tuple[int, ..
     if form != "inplace" and op.body is not None:
         # Other rows declare what they write.
         pairs = enumerate(zip(recipe.slots, tensors, strict=True))
-        moved = tuple(k for k, (s, t) in pairs if not identical(host(t), s.array).all())
+        moved = tuple(k for k, (s, t) in pairs if not identical(to_host(t), s.array).all())
     return results(outputs) + [tensors[k] for k in moved], moved
 
 
@@ -142,7 +142,7 @@ def _common(op: Op, recipe: Recipe, native: list[Any], form: str) -> list[Any]:
     first = recipe.slots[0].arg.dtype if recipe.slots else ""
     if form != "inplace" or all(s.arg.dtype == first for s in recipe.slots):
         return native
-    args, kwargs = recipe.fill(lambda slot: on_cpu(slot.array))
+    args, kwargs = recipe.fill(lambda slot: from_host(slot.array))
     return results(call(op, args, kwargs, "functional"))
 
 
@@ -172,8 +172,8 @@ def _widen(recipe: Recipe, native: list[Any]) -> Callable[[Slot], Tensor]:
             target = "float64"
         if together and slot.arg.dtype in _CONVERTED and not getattr(slot.arg, "size", 0):
             # Operands are converted to the common dtype first, which rounds large integers.
-            return on_cpu(wide(slot.array.astype(together)).astype(np.float64))
-        return on_cpu(slot.array if target is None else slot.array.astype(target))
+            return from_host(wide(slot.array.astype(together)).astype(np.float64))
+        return from_host(slot.array if target is None else slot.array.astype(target))
 
     return widen
 
@@ -211,7 +211,7 @@ def _scale(op: Op, recipe: Recipe, need: Requirement, native: list[Any]) -> list
     def magnitude(slot: Slot) -> Tensor:
         if slot.arg.dtype not in FORMATS and not slot.arg.dtype.startswith("complex"):
             return widen(slot)
-        return on_cpu(np.abs(host(widen(slot))))
+        return from_host(np.abs(to_host(widen(slot))))
 
     def size(value: Any) -> Any:
         # Dimensions are integers and keep their sign.
@@ -222,6 +222,6 @@ def _scale(op: Op, recipe: Recipe, need: Requirement, native: list[Any]) -> list
         if isinstance(kwargs.get(name), int):
             kwargs[name] = abs(kwargs[name])
     try:
-        return [host(t) for t in results(call(other, args, kwargs))]
+        return [to_host(t) for t in results(call(other, args, kwargs))]
     except Exception:
         return nothing

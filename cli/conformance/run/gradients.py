@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import mindtorch as torch
-from mindtorch._tensor.tensor import Tensor
+from mindtorch import Tensor
+from mindtorch.testing.placement import from_host, to_host
 
 from ...judge.precision import FORMATS, numpy_dtype
 from ..cases.layouts import REPEATED
 from ..cases.recipe import Slot
 from .golden import Golden, ReferenceRefusesError
-from .tensors import call, dtype_name, host, on_cpu, on_device, results, synchronize
+from .tensors import call, dtype_name, on_device, results, synchronize
 
 if TYPE_CHECKING:
     from ..record.result import Result
@@ -33,7 +34,7 @@ def gradient(trial: Trial) -> Result | tuple[Golden, list[tuple[str, Any]], str]
     if not slots or trial.need.tier == "none":
         return trial.result("SKIP", reason="no input is differentiated")
     try:
-        outs, leaves = _forward(trial, lambda s: on_cpu(s.array.astype(np.float64)), slots)
+        outs, leaves = _forward(trial, lambda s: from_host(s.array.astype(np.float64)), slots)
     except Exception as error:
         raise ReferenceRefusesError(error) from error
     if not outs:
@@ -41,7 +42,7 @@ def gradient(trial: Trial) -> Result | tuple[Golden, list[tuple[str, Any]], str]
     if any(t.is_complex() for t in outs.values()):
         return trial.result("SKIP", reason="derivatives of complex results are not compared")
     weights = _weights(trial, outs)
-    exact = _backward(outs, leaves, [on_cpu(w) for w in weights.values()])
+    exact = _backward(outs, leaves, [from_host(w) for w in weights.values()])
     objection = _finite_difference(trial, slots, weights, exact)
     try:
         near, near_leaves = _forward(trial, lambda s: _leaf(trial, s), slots)
@@ -49,7 +50,7 @@ def gradient(trial: Trial) -> Result | tuple[Golden, list[tuple[str, Any]], str]
         _refuse_as_reference(trial, slots)
         raise
     there = [
-        on_device(w.astype(host(t).dtype), trial.device, "contiguous").tensor
+        on_device(w.astype(to_host(t).dtype), trial.device, "contiguous").tensor
         for w, t in zip(weights.values(), near.values(), strict=True)
     ]
     got = _backward(near, near_leaves, there)
@@ -57,17 +58,17 @@ def gradient(trial: Trial) -> Result | tuple[Golden, list[tuple[str, Any]], str]
     if [g is None for g in got] != [g is None for g in exact]:
         objection = "gradients are missing where the float64 reference has them"
     pairs = [(s, e, g) for s, e, g in zip(slots, exact, got, strict=True) if e is not None]
-    native = [host(e).astype(numpy_dtype(s.arg.dtype)) for s, e, _ in pairs]
-    values = [host(e) for _, e, _ in pairs]
+    native = [to_host(e).astype(numpy_dtype(s.arg.dtype)) for s, e, _ in pairs]
+    values = [to_host(e) for _, e, _ in pairs]
     reference = Golden(native, values, [None] * len(values))
-    grads = [(dtype_name(g), host(g)) for _, _, g in pairs if g is not None]
+    grads = [(dtype_name(g), to_host(g)) for _, _, g in pairs if g is not None]
     return reference, grads, objection
 
 
 def _refuse_as_reference(trial: Trial, slots: list[Slot]) -> None:
     """ReferenceRefusesError where the CPU takes no inputs of the tested dtype either."""
     try:
-        _forward(trial, lambda s: on_cpu(s.array), slots)
+        _forward(trial, lambda s: from_host(s.array), slots)
     except Exception as error:
         raise ReferenceRefusesError(error) from error
 
@@ -96,7 +97,7 @@ def _forward(trial: Trial, make: Any, slots: list[Slot]) -> tuple[ByPlace, list[
 def _constant(make: Any, slot: Slot) -> Tensor:
     """Indices and masks keep their dtype."""
     probe = make(Slot(slot.arg, slot.array[:0] if slot.array.ndim else slot.array))
-    return on_cpu(slot.array).to(probe.device)
+    return from_host(slot.array).to(probe.device)
 
 
 def _weights(trial: Trial, outs: ByPlace) -> ByPlace:
@@ -121,8 +122,8 @@ def _finite_difference(trial: Trial, slots: list[Slot], weights: ByPlace, exact:
         return objection
     rng = np.random.default_rng([trial.seed, 79])
     aside = {id(s): np.asarray(rng.uniform(-_ASIDE, _ASIDE, s.array.shape)) for s in slots}
-    outs, leaves = _forward(trial, lambda s: on_cpu(_moved(s, aside)), slots)
-    near = _backward(outs, leaves, [on_cpu(w) for w in weights.values()])
+    outs, leaves = _forward(trial, lambda s: from_host(_moved(s, aside)), slots)
+    near = _backward(outs, leaves, [from_host(w) for w in weights.values()])
     return _disagreement(trial, slots, weights, near, aside)
 
 
@@ -142,7 +143,7 @@ def _disagreement(
     rng = np.random.default_rng([trial.seed, 78])
     ways = [np.asarray(rng.uniform(-1, 1, s.array.shape)) for s in slots]
     want = sum(
-        float((host(g) * v).sum()) for g, v in zip(exact, ways, strict=True) if g is not None
+        float((to_host(g) * v).sum()) for g, v in zip(exact, ways, strict=True) if g is not None
     )
     ends = []
     for sign in (1.0, -1.0):
@@ -160,10 +161,10 @@ def _disagreement(
 def _weighted_sum(trial: Trial, moved: Mapping[int, Any], weights: ByPlace) -> float:
     def tensor(slot: Slot) -> Tensor:
         if slot.arg.dtype not in FORMATS:
-            return on_cpu(slot.array)
-        return on_cpu(_moved(slot, moved))
+            return from_host(slot.array)
+        return from_host(_moved(slot, moved))
 
     with torch.no_grad():
         args, kwargs = trial.recipe.fill(tensor)
-        outs = [host(t) for t in results(call(trial.op, args, kwargs))]
+        outs = [to_host(t) for t in results(call(trial.op, args, kwargs))]
     return sum(float((outs[k] * w).sum()) for k, w in weights.items())

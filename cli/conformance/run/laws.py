@@ -7,11 +7,12 @@ import time
 import zlib
 from typing import Any, Final
 
-from mindtorch._dispatch.plans import references
-from mindtorch._tensor.types import Array
+from mindtorch.testing.kernels import reference_kernels
+from mindtorch.testing.placement import fill_free_memory, from_host, to_host
 
 from ...judge import guards
 from ...judge.classes import class_named
+from ...judge.precision import Array
 from ..cases import layouts
 from ..cases.case import Case
 from ..cases.claims import NOTHING_CLAIMED, Claims
@@ -24,7 +25,7 @@ from .comparison import compare
 from .golden import Golden, ReferenceRefusesError, golden
 from .gradients import gradient
 from .subject import Law, Subject
-from .tensors import Placed, call, dtype_name, host, on_cpu, on_device, poison, results, synchronize
+from .tensors import Placed, call, dtype_name, on_device, results, synchronize
 from .trial import Trial
 from .witness import agrees, testify
 
@@ -40,7 +41,7 @@ def run(
     started = time.perf_counter()
     trial = None
     try:
-        with references():
+        with reference_kernels():
             trial = Trial(what, case, device, seed, arrays)
             result = _law(trial)(trial)
     except (NoSuchSampleError, NotApplicableError) as why:
@@ -125,11 +126,11 @@ def functional(trial: Trial) -> Result:
         if runs and reference.moved:
             args, kwargs = trial.place(changing)
         if value is not None:
-            poison(trial.device, sizes, value)
+            fill_free_memory(trial.device, sizes, value)
         outputs = results(call(trial.op, args, kwargs, trial.case.form))
         outputs += [trial.placed[k].tensor for k in reference.moved]
         synchronize(trial.device)
-        runs.append([host(t) for t in outputs])
+        runs.append([to_host(t) for t in outputs])
     objections = trial.trespass()
     if trial.need.tier != "none" and len(runs) == 2:
         objections += [o for a, b in zip(*runs, strict=True) if (o := _twice(a, b))]
@@ -179,7 +180,7 @@ def _written(trial: Trial, reference: Golden) -> Result:
     synchronize(trial.device)
     if returned is not args[0]:
         return trial.result("FAIL", reason=f"{trial.op.base_name}_ did not return its tensor")
-    got = [(dtype_name(args[0]), host(args[0]))]
+    got = [(dtype_name(args[0]), to_host(args[0]))]
     return compare(trial, reference, got, trial.trespass())
 
 
@@ -202,7 +203,7 @@ def _into(trial: Trial, reference: Golden) -> Result:
     dests = tuple(p.tensor for p in outs)
     call(trial.op, args, kwargs, "out", dests[0] if len(dests) == 1 else dests)
     synchronize(trial.device)
-    got = [(dtype_name(p.tensor), host(p.tensor)) for p in outs]
+    got = [(dtype_name(p.tensor), to_host(p.tensor)) for p in outs]
     return compare(trial, reference, got, trial.trespass())
 
 
@@ -238,7 +239,7 @@ def error(trial: Trial) -> Result:
     raised = []
     for device in ("cpu", trial.device):
         try:
-            args, kwargs = trial.recipe.fill(lambda s: on_cpu(s.array).to(device))  # noqa: B023
+            args, kwargs = trial.recipe.fill(lambda s: from_host(s.array).to(device))  # noqa: B023
             call(trial.op, args, kwargs)
             synchronize(device)
             raised.append(("nothing", ""))

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
-
+from ...judge.precision import Array
 from .golden import Golden
 
 # By row: results that hold the vectors, with the axis that counts them; -2: as rows, conjugated.

@@ -14,11 +14,12 @@ from typing import Any, Final
 import numpy as np
 
 import mindtorch as torch
+from mindtorch.testing.placement import to_host
 
 from ..cases.case import SOAK, Case
 from ..record.result import Result
 from .bits import digest, first, words
-from .tensors import host, synchronize
+from .tensors import synchronize
 
 _AHEAD: Final = 8
 _BEAT_SECONDS: Final = 5.0
@@ -62,7 +63,7 @@ def soak(
         outputs = [launch() for _ in range(_AHEAD)]
         synchronize(device)
         for output in outputs:
-            array = host(output)
+            array = to_host(output)
             launches += 1
             if usual is not None and np.array_equal(array.view(np.uint8), usual[0]):
                 usual[2] += 1

@@ -3,23 +3,16 @@ mindtorch's insides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
-
 import mindtorch as torch
-from mindtorch._backends.npu import memory
-from mindtorch._tensor.device import CPU, resolve
-from mindtorch._tensor.dtype import dtype as Dtype
-from mindtorch._tensor.dtype import from_numpy_dtype
-from mindtorch._tensor.geometry import contiguous, geometry
-from mindtorch._tensor.tensor import Tensor, adopt, host_array, wrap
-from mindtorch._tensor.types import Array
+from mindtorch import Tensor
 from mindtorch.ops import Op
+from mindtorch.testing.placement import from_host, strided, to_host
 
+from ...judge.precision import Array
 from ..cases.layouts import Place, place, sentinel_storage, strayed, view
 
 
@@ -37,39 +30,7 @@ class Placed:
 
     def trespass(self) -> int:
         """Elements that changed and may not have: all of an input, padding of an output."""
-        return strayed(self.before, host(self.base), self.at, self.shape, self.may_change)
-
-
-def host(tensor: Tensor) -> Array:
-    """The elements of a tensor on any device as a numpy array; bfloat16 by ml_dtypes."""
-    geom = tensor._geom
-    if geom.device.type == "npu":
-        if geom.contiguous or not geom.numel:
-            return memory.to_host(tensor)
-        # Strides are followed here: the kernel that would copy them is in question too.
-        whole = contiguous((geom.extent,), geom.dtype, geom.device)
-        flat = memory.to_host(wrap(whole, tensor._storage))
-        return np.array(view(flat, tuple(geom.shape), Place(geom.strides, geom.offset, flat.size)))
-    with torch.no_grad():
-        near = tensor.detach().cpu()
-    return np.array(host_array(near._geom, near._storage))
-
-
-def on_cpu(array: Array) -> Tensor:
-    """A contiguous cpu tensor with these elements."""
-    owned = np.array(array, order="C")
-    return adopt(contiguous(owned.shape, from_numpy_dtype(owned.dtype), CPU), owned)
-
-
-def poison(device: str, sizes: Iterable[int], value: int) -> None:
-    """Leave `value` in free blocks of these sizes (bytes), where the next outputs may lie."""
-    where = resolve(device)
-    blocks = []
-    for n in sizes:
-        if n and where.type == "npu":
-            blocks.append(memory.allocate(contiguous((n,), torch.uint8, where)))
-            memory.from_host(blocks[-1], np.full(n, value, np.uint8))
-    blocks.clear()
+        return strayed(self.before, to_host(self.base), self.at, self.shape, self.may_change)
 
 
 def on_device(array: Array, device: str, layout: str, may_change: bool = False) -> Placed:
@@ -79,15 +40,9 @@ def on_device(array: Array, device: str, layout: str, may_change: bool = False) 
     storage = sentinel_storage(at.numel, array.dtype)
     if prod(shape):
         view(storage, shape, at)[...] = array
-    where = resolve(device)
-    if where.type == "npu":
-        # Straight into device memory: what casts and copies on the way is in question too.
-        base = memory.allocate(contiguous((at.numel,), from_numpy_dtype(array.dtype), where))
-        memory.from_host(base, storage)
-        seen = geometry(shape, at.strides, at.offset, base.dtype, where)
-        return Placed(wrap(seen, base._storage), base, storage, at, shape, layout, may_change)
-    base = torch.from_numpy(storage.copy()).to(device)
-    tensor = torch.as_strided(base, shape, at.strides, at.offset)
+    # Straight into device memory: what casts and copies on the way is in question too.
+    base = from_host(storage, device)
+    tensor = strided(base, shape, at.strides, at.offset)
     return Placed(tensor, base, storage, at, shape, layout, may_change)
 
 
@@ -123,5 +78,5 @@ def dtype_name(tensor: Tensor) -> str:
     return repr(tensor.dtype).rpartition(".")[2]
 
 
-def dtype_of(name: str) -> Dtype:
+def dtype_of(name: str) -> torch.dtype:
     return getattr(torch, name)

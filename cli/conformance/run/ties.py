@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
-
 from ...judge.metrics import same
+from ...judge.precision import Array
 from .golden import Golden
 from .phases import aligned
 

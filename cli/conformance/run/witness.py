@@ -18,11 +18,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
 from mindtorch.ops import Op
 
 from ...judge.metrics import Errors, errors
-from ...judge.precision import rounded
+from ...judge.precision import Array, rounded
 from ...laws.compare import oracle_function
 from ..cases.recipe import Recipe, Slot
 

@@ -281,10 +281,10 @@ def _told(error: Exception) -> tuple[str, str]:
 def _open(setup: Mapping[str, Any]) -> Any:
     import aclnn_bindings
     import mindtorch as torch
-    from mindtorch._backends.npu import runtime
+    from mindtorch.npu import install
 
     cann = aclnn_bindings.open(setup.get("home"), simulator=bool(setup.get("simulator")))
-    runtime.use(cann)
+    install.use(cann)
     torch.npu.set_device(setup["device"])
     cann.runtime.set_device(torch.npu.current_device())
     return cann

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
+from ....judge.precision import Array
 from ..spec import given, spec, t, take
 from .selected import block_sparse, blocks_seen, floyd, heads, selected, sparse_flash, weighed
 

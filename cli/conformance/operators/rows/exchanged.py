@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
+from ....judge.precision import Array
 from ..spec import OWN_GROUP, given, spec, t, take
 
 _PAGES: Final = (

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 import mindtorch.nn.functional as F
-from mindtorch._tensor.types import Array
 
+from ....judge.precision import Array
 from ..formulas import words
 from ..spec import given, spec, t, take
 

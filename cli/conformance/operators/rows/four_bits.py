@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
-
+from ....judge.precision import Array
 from ..spec import given, spec, t, take
 from .microscaling import _MX, _restored, squares
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
+from ....judge.precision import Array
 from ..spec import given, spec, t, take
 from .others import clipped_swiglu, counted
 from .quantisation import dynamic

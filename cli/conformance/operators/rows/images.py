@@ -9,10 +9,10 @@ import numpy as np
 
 import mindtorch as torch
 import mindtorch.nn.functional as F
-from mindtorch._tensor.tensor import Tensor
-from mindtorch._tensor.types import Array
+from mindtorch import Tensor
 from mindtorch.ops.samples import Arg
 
+from ....judge.precision import Array
 from ..formulas import gradient, words
 from ..spec import Reference, given, spec, t, take
 

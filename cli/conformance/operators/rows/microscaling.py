@@ -6,9 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
-
-from ....judge.precision import numpy_dtype
+from ....judge.precision import Array, numpy_dtype
 from ..spec import given, spec, t, take
 from .gates import swiglu
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 import numpy as np
 
 import mindtorch as torch
-from mindtorch._tensor.tensor import Tensor
-from mindtorch._tensor.types import Array
+from mindtorch import Tensor
 from mindtorch.ops.samples import Arg
 
+from ....judge.precision import Array
 from ..formulas import gradient, words
 from ..spec import given, spec, t, take
 from .activations import geglu

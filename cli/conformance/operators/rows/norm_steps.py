@@ -6,10 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
-from ....judge.precision import numpy_dtype
+from ....judge.precision import Array, numpy_dtype
 from .. import drawn
 from ..spec import OWN_GROUP, given, spec, t, take
 from .quantisation import dynamic

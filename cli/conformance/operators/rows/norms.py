@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
-
+from ....judge.precision import Array
 from ..spec import spec, t, take
 
 _RMS: Final = "Zhang, Sennrich: Root Mean Square Layer Normalization, 2019, equation 4"

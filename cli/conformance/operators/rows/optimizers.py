@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
-
+from ....judge.precision import Array
 from ..spec import given, spec, t, take
 
 _ADAMW: Final = "Loshchilov, Hutter: Decoupled Weight Decay Regularization, 2019; torch.optim.AdamW"

@@ -8,9 +8,9 @@ import numpy as np
 
 import mindtorch as torch
 import mindtorch.nn.functional as F
-from mindtorch._tensor.tensor import Tensor
-from mindtorch._tensor.types import Array
+from mindtorch import Tensor
 
+from ....judge.precision import Array
 from .. import drawn
 from ..formulas import gradient, words
 from ..spec import given, spec, t, take

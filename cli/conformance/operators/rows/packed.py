@@ -8,10 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
-from ....judge.precision import numpy_dtype
+from ....judge.precision import Array, numpy_dtype
 from ..spec import given, spec, t, take
 from .attention import attend, unseen
 

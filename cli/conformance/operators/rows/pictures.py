@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
+from ....judge.precision import Array
 from ..spec import spec, t, take
 
 _SOURCE: Final = (

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
-
+from ....judge.precision import Array
 from ..spec import given, spec, t, take
 from .caches import scaled_groups
 from .gates import swiglu

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
+from ....judge.precision import Array
 from ..spec import given, spec, t, take
 
 _PAGES: Final = "op-plugin documents npu_quantize, npu_dynamic_quant, npu_anti_quant; equal logic"

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
-
+from ....judge.precision import Array
 from ..spec import given, spec, t, take
 
 _BOXES: Final = [[1.0, 2.0, 3.0, 10.0, 12.0], [0.0, 4.0, 1.0, 9.0, 6.0], [0.0, -2.0, 5.0, 3.0, 8.0]]

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch._tensor.types import Array
-
+from ....judge.precision import Array
 from ..spec import given, spec, t, take
 from .experts import filled, init_routing, init_routing_v2, routed
 from .quantisation import dynamic

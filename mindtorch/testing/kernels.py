@@ -1,0 +1,16 @@
+"""Owns questions about kernels that a checker of operators asks: which devices run one, and that
+rows run in numpy alone while they are the reference."""
+
+from __future__ import annotations
+
+from .._backends.registry import registry
+from .._dispatch.plans import references as reference_kernels
+from .._tensor.loading import load as load_operators
+from ..ops.spec import Op
+
+__all__ = ["devices", "load_operators", "reference_kernels"]
+
+
+def devices(op: Op) -> tuple[str, ...]:
+    """The kinds of device that have a kernel for `op`."""
+    return tuple(registry.devices(op))
