@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "report": ".commands.report.command",
     "bench": ".commands.bench.command",
     "ops": ".commands.ops.command",
+    "explain": ".commands.explain.command",
     "catalog": ".commands.catalog.command",
     "stubs": ".commands.stubs.command",
 }

@@ -1,6 +1,6 @@
 """The generated pages of docs/: path → the function that renders it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import click
 from mutation_page import mutation_page
@@ -30,36 +30,65 @@ def cli_page() -> str:
 
 
 def errors_page() -> str:
-    """Every status code: symbol, exception, remedy; then remedies of single operators."""
+    """Codes, results of HCCL, message ids and texts, each with its cause and remedy."""
     from aclnn_bindings.interface import catalog
     from aclnn_bindings.runtime import remedies
     from aclnn_bindings.runtime import status as errors
 
     names = errors.StatusCodes(catalog.load(catalog.versions()[-1])).names()
-    rows = [
-        f"| {code} | `{name}` | `{errors.exception_class(name, code).__name__}` "
-        f"| {remedies.remedy_for(name) or ''} |"
+    codes = [
+        (str(code), f"`{name}`", f"`{errors.exception_class(name, code).__name__}`", advice.cause,
+         advice.fix)
         for code, name in sorted(names.items())
+        if (advice := remedies.codes().get(name)) is not None
+    ]  # fmt: skip
+    own = [
+        (f"`{op}`", f"`{name}`", advice.cause, advice.fix)
+        for (op, name), advice in sorted(remedies.operators().items())
     ]
-    own = [f"| `{op}` | `{n}` | {text} |" for (op, n), text in sorted(remedies.OP_REMEDIES.items())]
+    collectives = [
+        (str(number), f"`{name}`", advice.cause, advice.fix)
+        for number, (name, advice) in remedies.collectives().items()
+    ]
+    ids = [(f"`{key}`", t, a.cause, a.fix) for key, (t, a) in remedies.message_ids().items()]
+    texts = [
+        (f"`{rule.pattern.pattern}`", rule.advice.cause, rule.advice.fix, rule.advice.source)
+        for rule in remedies.rules()
+    ]
     return "\n".join(
         [
             "# Status codes\n",
             "Generated from `aclnn_bindings` by `docs/check.py --write`; do not edit.\n",
             "A call that fails raises `aclnn_bindings.errors.AclError` or one of its classes, with",
             "`call`, `phase`, `code`, `name`, `message` (CANN's own), `op`, `shapes`, `dtypes` and",
-            "`remedy`. Numbers come from the headers of the install in use; these are those of the",
-            'newest catalog. "Reported" marks what users met on hardware.\n',
-            "| code | symbol | exception | remedy |",
-            "|---|---|---|---|",
-            *rows,
+            "`remedy`. The remedy is that of CANN's message where one is known, else that of the",
+            "operator with this code, else that of the code. `mindtorch-npu explain` says the same",
+            "of a code, a message or a log, without a device.\n",
+            "Numbers come from the headers of the install in use; these are those of the newest",
+            'catalog. "Reported" marks what users met on hardware.\n',
+            *_table(("code", "symbol", "exception", "cause", "remedy"), codes),
             "\n## Remedies of single operators\n",
-            "| operator | symbol | remedy |",
-            "|---|---|---|",
-            *own,
+            *_table(("operator", "symbol", "cause", "remedy"), own),
+            "\n## Results of HCCL\n",
+            *_table(("result", "symbol", "cause", "remedy"), collectives),
+            "\n## Message ids\n",
+            "The second character is the module; from 9000 on, the error is an inner one, which",
+            "passes on another failure: the text after it says which.\n",
+            *_table(("id", "title", "cause", "remedy"), ids),
+            "\n## Messages\n",
+            "Regular expressions, without regard to case; the first that fits a line counts.\n",
+            *_table(("message", "cause", "remedy", "source"), texts),
             "",
         ]
     )
+
+
+def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """A Markdown table; a bar inside a cell is escaped."""
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    lines = [columns, ["---"] * len(columns), *cells]
+    return ["|" + "|".join(f" {cell} " if cell != "---" else cell for cell in line) + "|"
+            for line in lines]  # fmt: skip
 
 
 GENERATED: dict[str, Callable[[], str]] = {

@@ -18,7 +18,7 @@ from ..install.machine import MANAGERS, Misfit, device_nodes, misfit
 from ..install.places import broken_link, closed, exists, has_content, listed
 from ..install.products import kernels_of, product_of
 from ..install.search import ENVIRONMENT
-from ..install.versions import KERNELS, leads
+from ..install.versions import KERNELS, kernels_package, leads
 from ..interface import catalog
 from ..interface.signature import WORKSPACE_SUFFIX
 from ..runtime.remedies import remedy_for
@@ -376,7 +376,8 @@ def _packages(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
     for soc in install.versions.kernels:
         if install.kind == "cann" and not has_content(install.root / KERNELS / soc):
             what = f"opp holds no kernel for {soc}: its folder is empty, or its files are"
-            fix = f"a package was extracted in part: install Ascend-cann-kernels for {soc} again"
+            package = kernels_package(install.versions.toolkit, soc)
+            fix = f"a package was extracted in part: install {package} again"
             yield Cause("warning", what, fix, str(install.root / KERNELS / soc))
     for vendor in install.vendors:
         if vendor.problem:
@@ -390,7 +391,8 @@ def _packages(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
         yield Cause(
             "note",
             "no built-in kernel binaries were found below opp/",
-            "if operators fail with 561003, 561112 or 561000, install Ascend-cann-kernels-<soc>",
+            "if operators fail with 561003, 561112 or 561000, install "
+            + kernels_package(install.versions.toolkit, "<soc>"),
         )
     if install.kind == "cann" and install.libraries and not environ.get("ASCEND_OPP_PATH"):
         yield Cause(
@@ -428,9 +430,15 @@ def _kernels(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     yield Cause(
         "error",
         f"kernel binaries are for {', '.join(installed)}, this device is an {soc}",
-        f"install Ascend-cann-kernels for {soc}",
+        f"install the kernels package for {soc}: "
+        + kernels_package(report.install.versions.toolkit, _folder(product)),
         str(report.install.root / KERNELS),
     )
+
+
+def _folder(product: str) -> str:
+    """The chip of a product as packages name it."""
+    return {"A3": "910_93", "910b": "910b", "310p": "310p", "310b": "310b"}.get(product, product)
 
 
 def _several(names: Sequence[str]) -> str:

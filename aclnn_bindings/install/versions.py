@@ -47,6 +47,17 @@ class Versions:
     simulator: bool = False
 
 
+def kernels_package(toolkit: str | None, soc: str) -> str:
+    """The name of the package of kernel binaries: another one from release 8.5 on (its release
+    notes); both where the release is not known."""
+    chip = soc.lower().removeprefix("ascend")
+    number = re.match(r"(\d+)\.(\d+)", toolkit or "")
+    old, new = f"Ascend-cann-kernels-{chip}", f"Ascend-cann-{chip}-ops"
+    if number is None:
+        return f"{new} (before 8.5: {old})"
+    return new if (int(number[1]), int(number[2])) >= (8, 5) else old
+
+
 def read_versions(root: Path, system: Path | None = None) -> Versions:
     """Releases of the toolkit at `root`, and of driver and firmware below `system`."""
     toolkit, source = _toolkit(root)

@@ -208,7 +208,7 @@ class StatusCodes:
             op=op,
             shapes=shapes,
             dtypes=dtypes,
-            remedy=_WAY_BACK.format(first=first) if again else remedy_for(name, op),
+            remedy=_WAY_BACK.format(first=first) if again else remedy_for(name, op, message),
         )
         if name in _LASTING and self.lost is None:
             self.lost = error

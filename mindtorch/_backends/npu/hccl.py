@@ -11,6 +11,8 @@ from typing import Final
 
 import numpy as np
 
+from aclnn_bindings.runtime import remedies
+from aclnn_bindings.runtime.native import lib, text_of
 from aclnn_bindings.runtime.words import call
 
 from ..._tensor.tensor import Tensor
@@ -121,5 +123,17 @@ def _kinds(tensor: Tensor, op: str) -> tuple[int, int]:
 
 def _must(name: str, *words: int) -> None:
     code = call(runtime.cann().symbols.require(name), [(False, word) for word in words])
-    if code & 0xFFFFFFFF:
-        raise HcclError(f"{name} answered {code & 0xFFFFFFFF} (hccl_types.h, HcclResult)")
+    if result := code & 0xFFFFFFFF:
+        raise HcclError(_failure(name, result))
+
+
+def _failure(call_name: str, result: int) -> str:
+    """The failed call, the result's symbol, CANN's own text and what to do about it."""
+    said = text_of(lib.mt_recent_message()).strip()
+    symbol, advice = remedies.collectives().get(result, ("unknown result", None))
+    known = min(remedies.of_message(said), key=lambda hit: hit[1].rank, default=None)
+    best = known[1].advice if known is not None else advice
+    lines = [f"{call_name} failed with {result} ({symbol})"]
+    lines += [f"CANN says: {said}"] if said else []
+    lines += [f"remedy: {best}"] if best is not None else []
+    return "\n  ".join(lines)

@@ -1,0 +1,88 @@
+"""Explains a log or a code without a device: likely causes in order, and what to run next.
+
+CANN's own texts come first, as they name the cause; then what is known of the operator with this
+code; then codes and message ids by themselves, of which inner errors only pass on another failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..runtime import remedies
+from ..runtime.remedies import Advice
+from . import log
+
+_OF_AN_OPERATOR = 2  # the rank of what one operator means by a code, where none is named
+_PASSED_ON = 3  # the rank of ids that say which layer failed, not why
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One likely cause: what it was concluded from, why it failed, what to do, what to run."""
+
+    evidence: str
+    cause: str
+    fix: str
+    run: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What was read, and the causes, the likeliest first."""
+
+    reading: log.Reading
+    findings: tuple[Finding, ...]
+
+
+def explain(text: str) -> Explanation:
+    """The explanation of a code, a name, a message or a whole log."""
+    reading = log.read(text)
+    ranked = sorted(_all(text, reading), key=lambda pair: pair[0])
+    unlike: dict[str, Finding] = {}
+    for _, finding in ranked:
+        unlike.setdefault(finding.cause, finding)
+    return Explanation(reading, tuple(unlike.values()))
+
+
+def _all(text: str, reading: log.Reading) -> Iterator[tuple[int, Finding]]:
+    lines = text.split("\n")
+    for line, rule in sorted(remedies.of_message(text), key=lambda hit: hit[0]):
+        yield rule.rank, _finding(_excerpt(lines[line]), rule.advice, reading)
+    for number, name in reading.codes:
+        for (op, code), own in remedies.operators().items():
+            if code == name and op in reading.operators:
+                yield 0 if len(reading.codes) == 1 else 1, _finding(f"{op} {number}", own, reading)
+            elif code == name and not reading.operators:
+                yield _OF_AN_OPERATOR, _finding(f"{number} of {op}", own, reading)
+        if advice := remedies.codes().get(name):
+            yield 1, _finding(f"{number} ({name})", advice, reading)
+    for number in reading.collectives:
+        name, advice = remedies.collectives()[number]
+        yield 1, _finding(f"HcclResult {number} ({name})", advice, reading)
+    for key in reading.ids:
+        known = remedies.of_id(key)
+        if known is not None:
+            title, advice = known
+            yield _rank(key), _finding(f"{key} {title}".strip(), advice, reading)
+
+
+def _rank(key: str) -> int:
+    """Ids of parameters and of collectives are causes; inner errors and torch_npu's pass one on."""
+    return _PASSED_ON if key.startswith("ERR") or key[2] == "9" or key == "EL0003" else 1
+
+
+def _finding(evidence: str, advice: Advice, reading: log.Reading) -> Finding:
+    op = reading.operators[0] if reading.operators else ""
+    run = advice.run.replace("{op}", op) if op or "{op}" not in advice.run else ""
+    return Finding(evidence, advice.cause, advice.fix, run or _next(op), advice.source)
+
+
+def _next(op: str) -> str:
+    return f"mindtorch-npu ops {op}" if op else "mindtorch-npu probe"
+
+
+def _excerpt(line: str) -> str:
+    words = " ".join(line.split())
+    return words if len(words) <= 160 else words[:157] + "..."

@@ -1,0 +1,114 @@
+"""The command `explain`: says what codes, messages and logs of CANN mean, without a device."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import click
+
+from aclnn_bindings.diagnose.explanation import Explanation
+from aclnn_bindings.diagnose.explanation import explain as explanation_of
+
+from ... import exits, render
+from ...render import Block, Cell, Facts, Heading, Item, Items, Line
+
+_LARGEST: Final = 64 * 1024 * 1024  # bytes of one log that are read, from its end
+EPILOG = """\b
+Examples:
+  mindtorch-npu explain 561103
+  mindtorch-npu explain aclnnMatmul 161002
+  mindtorch-npu explain EI0006
+  mindtorch-npu explain ~/ascend/log/debug/plog
+  python train.py 2>&1 | mindtorch-npu explain -
+
+Exit codes: 0 explained, 2 usage, 3 nothing recognised."""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("what", nargs=-1, required=True, metavar="CODE|FILE|-…")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+@click.option("--md", "as_md", is_flag=True, help="Write Markdown.")
+@click.option("--all", "everything", is_flag=True, help="Show every cause; default: the first 5.")
+def explain(what: tuple[str, ...], as_json: bool, as_md: bool, everything: bool) -> int:
+    """Explain a status code, a message id, an operator's failure or a log: causes, what to do.
+
+    CODE is a number (561103, HCCL's 11), a name (ACL_ERROR_RT_NO_DEVICE), an id (EZ9999) or any
+    text of an error; several words are one text. FILE is a log, or a folder of plog files; `-`
+    reads standard input. Needs no device and no CANN.
+    """
+    answer = explanation_of(_text(what))
+    if as_json:
+        click.echo(json.dumps(asdict(answer), indent=1, ensure_ascii=False))
+    elif as_md:
+        click.echo(render.markdown(document(answer, everything)), nl=False)
+    else:
+        render.show(document(answer, everything))
+    return exits.OK if answer.findings else exits.NOTHING
+
+
+def _text(what: Sequence[str]) -> str:
+    parts = []
+    for word in what:
+        path = Path(word).expanduser()
+        if word == "-":
+            parts.append(sys.stdin.read() + "\n")
+        elif "\n" not in word and len(word) < 4096 and path.exists():
+            parts += [_end_of(file) + "\n" for file in _files(path)]
+        else:
+            parts.append(word + " ")
+    return "".join(parts).rstrip(" ")
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    logs = sorted(path.rglob("*.log"), key=lambda log: log.stat().st_mtime)
+    if not logs:
+        raise click.UsageError(f"{path}: no *.log in this folder")
+    return logs
+
+
+def _end_of(file: Path) -> str:
+    try:
+        with file.open("rb") as log:
+            log.seek(max(0, file.stat().st_size - _LARGEST))
+            return log.read(_LARGEST).decode("utf-8", "replace")
+    except OSError as error:
+        raise click.UsageError(f"{file}: {error.strerror}") from None
+
+
+def document(answer: Explanation, everything: bool = False) -> Iterator[Block]:
+    """What was read, then the causes."""
+    reading = answer.reading
+    facts = [
+        ("codes", ", ".join(f"{number} {name}" for number, name in reading.codes)),
+        ("HCCL codes", ", ".join(map(str, reading.collectives))),
+        ("message ids", ", ".join(reading.ids)),
+        ("calls", ", ".join(reading.calls[:8])),
+        ("shapes", ", ".join(reading.shapes)), ("dtypes", ", ".join(reading.dtypes)),
+        ("chips", ", ".join(reading.socs)), ("devices", ", ".join(reading.devices)),
+        ("releases", ", ".join(reading.releases)),
+        ("called from", " < ".join(reversed(reading.frames))),
+        ("inside CANN", ", ".join(reading.sources)),
+    ]  # fmt: skip
+    shown = [(name, value) for name, value in facts if value]
+    if shown:
+        yield Heading("Found")
+        yield Facts(shown)
+    if not answer.findings:
+        yield Line(Cell("nothing here is a code, an id or a message that is known", "warn"))
+        return
+    causes = answer.findings if everything else answer.findings[:5]
+    yield Heading("Likely causes")
+    yield Items([
+        Item(f.cause, [(label, text) for label, text in (
+            ("from", f.evidence), ("do", f.fix), ("run", f.run), ("source", f.source)) if text])
+        for f in causes
+    ])  # fmt: skip
+    if left := len(answer.findings) - len(causes):
+        yield Line(Cell(f"{left} more with --all", "dim"))
