@@ -22,6 +22,7 @@ from .._tensor.types import Array, Shape
 from ..ops.rules import c_name, preserved, scalar_name
 from ..ops.spec import aten
 from . import mt19937 as _draw
+from . import sequential
 from .generator import Generator, default_generator
 
 
@@ -65,7 +66,7 @@ def _draw_into(
     n = _count(size)
     if device.type != "cpu":
         if kind == "integers":  # an int64, which the end of all int64 is not
-            params = (params[0], min(params[1], (1 << 63) - 1))
+            params = (params[0], min(params[1], (1 << 63) - 1))  # and no count of words
         seed, offset = source.advance(n)
         row = getattr(aten, {"uniform": "_uniform", "normal": "_normal", "integers": "_integers",
                              "permutation": "_permutation"}[kind])  # fmt: skip
@@ -84,7 +85,8 @@ def _drawn(kind: str, source: Generator, n: int, dtype: Dtype, params: Sequence[
         return values
     if kind == "integers":
         return _draw.integers(source, n, *params).astype(dtype.np)
-    return _draw.permutation(source, n).astype(dtype.np)
+    order = sequential.permutation if sequential.BUILT else _draw.permutation
+    return order(source, n).astype(dtype.np)
 
 
 _NAMES = {"check_uniform_bounds": "rand", "normal_kernel_cpu": "randn"}
@@ -293,10 +295,13 @@ def random_(
     if len(args) == 1 and not named:
         args = (0, args[0])
     low, high = _bounds(args, named, 0, None)
-    if high is None:
-        high = _span(self._geom.dtype)
-    _refuse_range(low, high, self._geom.dtype)
-    return _refill(self, "integers", (low, high), generator)
+    dtype = self._geom.dtype
+    if high is not None:
+        _refuse_range(low, high, dtype)
+        return _refill(self, "integers", (low, high), generator)
+    high = _span(dtype)
+    _refuse_range(low, high, dtype)
+    return _refill(self, "integers", (low, high, dtype in (dt.int64, dt.float64)), generator)
 
 
 def _refuse_range(low: int, high: int, dtype: Dtype) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -21,6 +23,16 @@ from .._tensor.tensor import Tensor
 from .._tensor.types import Array
 
 DEFAULT_SEED = 67280421310721
+_WORDS = 624
+# torch's state of a cpu generator (ATen/CPUGeneratorImpl.cpp): the engine, then normal draws that
+# wait. `left` words are left of the block, `next` is the place of the one that comes next.
+_STATE = np.dtype([
+    ("seed", "u8"), ("left", "i4"), ("seeded", "i4"), ("next", "u8"), ("words", "u8", _WORDS),
+    ("unused", "f8"), ("normal", "f8"), ("unused2", "f8"), ("has_normal", "i4"), ("gap", "i4"),
+    ("single", "f4"), ("has_single", "?"), ("end", "V3"),
+])  # fmt: skip
+# The state of a Philox generator of a device.
+_SEED = np.dtype([("seed", "u8"), ("offset", "u8")])
 
 
 def _refuse_in_vmap() -> None:
@@ -30,6 +42,20 @@ def _refuse_in_vmap() -> None:
             " 'same' or 'different' randomness flags on vmap or perform the randomness operation"
             " out of vmap"
         )
+
+
+def _first_words(seed: int) -> Array:
+    """The words of MT19937 before any was drawn."""
+    state: Any = np.random.RandomState(seed & 0xFFFFFFFF)._bit_generator.state
+    return state["state"]["key"]
+
+
+def _is_state(state: Any) -> bool:
+    """Whether `left` and `next` are those of one place among the words."""
+    left, place = int(state["left"]), int(state["next"])
+    if left == 1:
+        return place in (0, _WORDS)
+    return 0 < place < _WORDS and left + place == _WORDS + 1
 
 
 class Generator:
@@ -79,6 +105,13 @@ class Generator:
         with self._lock:
             return self._bits.random_raw(n)
 
+    @contextmanager
+    def stepping(self) -> Iterator[Any]:
+        """numpy's bit generator, held by this thread: for draws that take words one by one."""
+        _refuse_in_vmap()
+        with self._lock:
+            yield self._bits
+
     def advance(self, numel: int) -> tuple[int, int]:
         """(seed, offset) for drawing `numel` numbers on a device; four come from one offset."""
         _refuse_in_vmap()
@@ -88,40 +121,47 @@ class Generator:
             return self._seed, offset
 
     def get_state(self) -> Tensor:
-        """The state as a uint8 tensor."""
+        """The state as a uint8 tensor, laid out as torch's: `_STATE` on cpu, else `_SEED`."""
         from .._functional.creation import from_array
 
-        state = self._bits.state["state"]
-        head = np.array([self._seed, self._offset, int(state["pos"])], np.uint64)
-        spare = np.array([np.nan if self._spare is None else self._spare], np.float64)
-        parts = (head.view(np.uint8), spare.view(np.uint8),
-                 np.asarray(state["key"], np.uint32).view(np.uint8))  # fmt: skip
-        return from_array(np.concatenate(parts))
+        if self.device.type != "cpu":
+            return from_array(np.array((self._seed, self._offset), _SEED).reshape(1).view(np.uint8))
+        words = self._bits.state["state"]
+        position = int(words["pos"])
+        state = np.zeros(1, _STATE)
+        used = position < _WORDS or not np.array_equal(words["key"], _first_words(self._seed))
+        state["seed"], state["seeded"] = self._seed, 1
+        state["left"], state["next"] = _WORDS + 1 - position, position if used else 0
+        state["words"] = words["key"]
+        if self._spare is not None:
+            state["normal"], state["has_normal"] = self._spare, 1
+        return from_array(state.view(np.uint8))
 
-    def set_state(self, state: Tensor) -> Generator:
-        """Go back to a state of `get_state`; RuntimeError for one of another size."""
-        if not hasattr(state, "_geom"):
-            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
-        if str(state.dtype) != "torch.uint8" or state.device.type != "cpu":
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Go back to a state of `get_state`, or of torch's; RuntimeError for another size."""
+        if not hasattr(new_state, "_geom"):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+        if str(new_state.dtype) != "torch.uint8" or new_state.device.type != "cpu":
             raise TypeError("RNG state must be a torch.ByteTensor")
-        raw = np.ascontiguousarray(state.numpy())
-        if raw.nbytes != 32 + 4 * 624:
+        raw = np.ascontiguousarray(new_state.numpy()).reshape(-1)
+        layout = _STATE if self.device.type == "cpu" else _SEED
+        if raw.nbytes != layout.itemsize:
             raise RuntimeError(
-                f"set_state: the state has {raw.nbytes} bytes, expected {32 + 4 * 624} as"
-                " get_state gives"
+                f"Expected a {self.device.type.upper()}GeneratorImplState of size"
+                f" {layout.itemsize} but found the input RNG state size to be {raw.nbytes}"
             )
-        seed, offset, position = (int(v) for v in raw[:24].view(np.uint64))
-        if position > 624:  # words; numpy would read beyond them
-            raise RuntimeError(
-                f"set_state: position {position} of 624 words: no state of get_state"
-            )
-        self.manual_seed(seed)
-        self._offset = offset
-        spare = float(raw[24:32].view(np.float64)[0])
-        self._spare = None if np.isnan(spare) else spare
+        state = raw.view(layout)[0]
+        if layout is _STATE and not _is_state(state):
+            raise RuntimeError("Invalid mt19937 state")
+        self.manual_seed(int(state["seed"]))
+        if layout is _SEED:
+            self._offset = int(state["offset"])
+            return self
+        self._spare = float(state["normal"]) if state["has_normal"] else None
+        position = _WORDS if state["left"] == 1 else int(state["next"])
         self._bits.state = {
             "bit_generator": "MT19937",
-            "state": {"key": raw[32:].view(np.uint32).copy(), "pos": position},
+            "state": {"key": state["words"].astype(np.uint32), "pos": position},
         }
         return self
 

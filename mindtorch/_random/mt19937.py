@@ -75,12 +75,15 @@ def pairs_of_normals(generator: Generator, n: int) -> Array:
     return drawn
 
 
-def integers(generator: Generator, n: int, low: int, high: int) -> Array:
-    """n int64 draws from [low, high)."""
+def integers(
+    generator: Generator, n: int, low: int, high: int, double: bool | None = None
+) -> Array:
+    """n int64 draws from [low, high), of two words each where `double` or the span is wide."""
     span = (high - low) % (1 << 64)
     if span == 0:
         return _wide(generator, n).astype(np.int64)
-    raw = _wide(generator, n) if span >= 1 << 32 else generator.words(n)
+    double = span >= 1 << 28 if double is None else double
+    raw = _wide(generator, n) if double else generator.words(n)
     return ((raw % np.uint64(span)).astype(np.int64) + np.int64(low)).astype(np.int64)
 
 

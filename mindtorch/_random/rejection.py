@@ -1,7 +1,8 @@
-"""Owns draws by rejection: gamma, Poisson and binomial numbers, on any device.
+"""Owns gamma, Poisson and binomial draws: torch's own on cpu, by rejection on any device.
 
 Every round proposes for all elements at once and keeps what is accepted first; it ends, after a few
-rounds, when the device says that none is left. A seed repeats the draws, but they are not torch's.
+rounds, when the device says that none is left. A seed repeats the draws, but they are not those of
+torch on another device; on cpu `sequential` draws torch's.
 
 Sources: Marsaglia, Tsang, "A simple method for generating gamma variables" (2000); Hörmann, "The
 transformed rejection method for generating Poisson random variables" (1993); Hörmann, "The
@@ -14,12 +15,17 @@ from collections.abc import Callable
 
 from .._autograd.function import Function, FunctionNode, once_differentiable
 from .._compat.argument_errors import parsed
+from .._functional.creation import from_array
 from .._functional.publish import surface
 from .._tensor import dtype as dt
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
+from .._tensor.types import Array
+from ..ops.rules import scalar_name
 from ..ops.spec import aten
-from .generator import Generator
+from . import sequential
+from .generator import Generator, default_generator
+from .sequential import BUILT
 
 # From this shape on the expansion of quantiles is used in the derivative; below it, the series.
 _LARGE_SHAPE = 30.0
@@ -55,6 +61,8 @@ def _first_accepted(like: Tensor, propose: Callable[[], tuple[Tensor, Tensor]]) 
 
 
 def _gamma(concentration: Tensor, generator: Generator | None) -> Tensor:
+    if BUILT and concentration.device.type == "cpu":
+        return _gamma_on_host(concentration, generator)
     alpha = aten.to(concentration, _wide(concentration))
     small = aten.lt(alpha, 1)
     d = aten.where(small, alpha + 1, alpha) - 1 / 3
@@ -75,6 +83,28 @@ def _gamma(concentration: Tensor, generator: Generator | None) -> Tensor:
     boost = aten.where(small, _uniform(d, generator).log() / alpha, 0.0).exp()
     drawn = aten.to(drawn * boost, concentration.dtype)
     return drawn.clamp_(min=dt.finfo(concentration.dtype).tiny)
+
+
+def _refuse_halves(tensor: Tensor, kernel: str) -> None:
+    """NotImplementedError in torch's words: its cpu kernels take float32 and float64."""
+    if tensor.device.type == "cpu" and tensor.dtype not in (dt.float32, dt.float64):
+        name = scalar_name(tensor.dtype)
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
+
+
+def _source(generator: Generator | None) -> Generator:
+    return default_generator("cpu") if generator is None else generator
+
+
+def _host(tensor: Tensor) -> Array:
+    return aten.to(tensor.detach(), dt.float64).numpy()
+
+
+def _gamma_on_host(concentration: Tensor, generator: Generator | None) -> Tensor:
+    single = concentration.dtype is not dt.float64
+    drawn = sequential.gamma(_source(generator), _host(concentration), single)
+    least = dt.finfo(concentration.dtype).tiny
+    return aten.to(from_array(drawn), concentration.dtype).clamp_(min=least)
 
 
 def standard_gamma_grad(concentration: Tensor, drawn: Tensor) -> Tensor:
@@ -135,7 +165,7 @@ class _StandardGamma(Function):
 @surface(method=False)
 def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
     """Gamma draws of shape parameters `self` and rate 1; gradients pass through the quantile."""
-    _refuse_integers(self, "_standard_gamma")
+    _refuse_halves(self, "gamma_cpu")
     if self.device.type == "meta":
         return aten.empty_like(self)
     drawn = _StandardGamma.apply(self, generator)
@@ -152,8 +182,14 @@ def _standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
 @surface(method=False)
 def _sample_dirichlet(self: Tensor, generator: Generator | None = None) -> Tensor:
     """Draws from Dirichlet distributions of concentrations `self`, along the last dimension."""
-    drawn = _standard_gamma(self, generator)
-    return drawn / drawn.sum(-1, keepdim=True)
+    _refuse_halves(self, "dirichlet")
+    if self.device.type != "cpu":
+        drawn = _standard_gamma(self, generator)
+        return drawn / drawn.sum(-1, keepdim=True)
+    drawn = _standard_gamma(aten.to(self, dt.float64), generator)
+    shares = aten.to(drawn / drawn.sum(-1, keepdim=True), self.dtype)
+    limits = dt.finfo(self.dtype)
+    return shares.clamp(limits.tiny, 1 - limits.eps / 2)
 
 
 def _refuse_integers(tensor: Tensor, name: str) -> None:
@@ -173,6 +209,9 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         return aten.empty_like(input)
     if input.device.type == "cpu" and input.numel() and not bool(aten.all(input >= 0).item()):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    if BUILT and input.device.type == "cpu":
+        counts = sequential.poisson(_source(generator), _host(input))
+        return aten.to(from_array(counts), input.dtype)
     rate = aten.to(input.detach(), _wide(input))
     return aten.to(_poisson(rate, generator), input.dtype)
 
@@ -218,12 +257,16 @@ def _count_until(rate: Tensor, generator: Generator | None) -> Tensor:
 @surface(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Successes of `count` tries of probability `prob`, broadcast; of the dtype of `count`."""
-    _refuse_integers(count, "binomial")
+    _refuse_halves(count, "binomial_cpu")
     if count.dtype is not prob.dtype:
         raise RuntimeError(f"expected scalar type {count.dtype} but found {prob.dtype}")
     n, p = aten.broadcast_tensors(count.detach(), prob.detach())
     if n.device.type == "meta":
         return aten.empty_like(n)
+    if BUILT and n.device.type == "cpu":
+        single = count.dtype is not dt.float64
+        hits = sequential.binomial(_source(generator), _host(n), _host(p), single)
+        return aten.to(from_array(hits), count.dtype)
     n, p = aten.to(n, _wide(n)), aten.to(p, _wide(p))
     flipped = aten.gt(p, 0.5)
     chance = aten.where(flipped, 1 - p, p).clamp(min=0)  # above 1 all succeed, below 0 none

@@ -53,7 +53,8 @@ class VonMises(Distribution):
                 z = mindtorch.cos(math.pi * u1)
                 f = (1 + r * z) / (r + z)
                 c = k * (r - f)
-                accepted = open_ & ((c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0))
+                # As in torch the last draw that was accepted counts, not the first.
+                accepted = (c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0)
                 angle = mindtorch.where(accepted, (u3 - 0.5).sign() * f.clamp(-1, 1).acos(), angle)
                 open_ = open_ & ~accepted
             moved = (angle + math.pi + self.loc.to(wide)) % (2 * math.pi) - math.pi

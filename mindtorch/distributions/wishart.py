@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import mindtorch
 
@@ -119,14 +120,36 @@ class Wishart(ExponentialFamily):
         return self._df_matrix() * (covariance.pow(2) + outer)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        roots = (
-            self._dist_chi2.rsample(sample_shape)
-            .clamp(min=infinitesimal(self._unbroadcasted_scale_tril))
-            .sqrt()
-        )
-        noise = mindtorch.randn(self._extended_shape(sample_shape), dtype=self.df.dtype,
-                                device=self.df.device).tril(-1)  # fmt: skip
-        lower = self._unbroadcasted_scale_tril @ (roots.diag_embed(dim1=-2, dim2=-1) + noise)
+        sample = self._bartlett(sample_shape)
+        # torch draws anew where a draw passes its check, up to ten times where the new one fails.
+        again = self._passes(sample)
+        if not bool(again.any()):
+            return sample
+        warnings.warn("Singular sample detected.", stacklevel=2)
+        for _ in range(10):
+            fresh = self._bartlett((int(again.sum()),))
+            sample[again] = fresh
+            again[again.clone()] = ~self._passes(fresh)
+            if not bool(again.any()):
+                break
+        return sample
+
+    def _passes(self, sample: Tensor) -> Tensor:
+        checked: Tensor = self.support.check(sample)
+        dims = [-1 - i for i in range(len(self._batch_shape))]
+        return checked.amax(dims) if dims else checked
+
+    def _bartlett(self, sample_shape: Shape) -> Tensor:
+        """Draws by their lower roots: chi's on the diagonal, normal numbers below it."""
+        least = infinitesimal(self._unbroadcasted_scale_tril)
+        roots = self._dist_chi2.rsample(sample_shape).sqrt().clamp(min=least)
+        p = self._event_shape[-1]
+        noise = mindtorch.randn((*sample_shape, *self._batch_shape, p * (p - 1) // 2),
+                                dtype=self.df.dtype, device=self.df.device)  # fmt: skip
+        rows, columns = mindtorch.tril_indices(p, p, offset=-1, device=self.df.device)
+        lower = roots.diag_embed(dim1=-2, dim2=-1)
+        lower[..., rows, columns] = noise
+        lower = self._unbroadcasted_scale_tril @ lower
         return lower @ lower.mT
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -1,0 +1,242 @@
+// The extension module mindtorch._random._sequential: draws whose number of words from MT19937 depends
+// on the words, one after the other.
+//
+// Arrays come as addresses; they are of float64, or of int64 for a permutation. `single` says that
+// parameters are float32's numbers, in whose precision torch prepares them.
+//
+// Sources: Marsaglia, Tsang, "A simple method for generating gamma variables" (2000); Hörmann, "The
+// transformed rejection method for generating Poisson random variables" (1993); Hörmann, "The
+// generation of binomial random variates" (1993); the order of draws is torch 2.13's.
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <math.h>
+#include <stdint.h>
+
+// What numpy's bit generators put into their capsule (numpy/random/bitgen.h).
+typedef struct {
+  void* state;
+  uint64_t (*next_uint64)(void*);
+  uint32_t (*next_uint32)(void*);
+  double (*next_double)(void*);
+  uint64_t (*next_raw)(void*);
+} Words;
+
+typedef struct {
+  Words* words;
+  double spare;  // the second normal draw of a pair, NaN while there is none
+} Source;
+
+static const double PI = 3.14159265358979323846;
+
+static uint32_t word(Source* source) { return source->words->next_uint32(source->words->state); }
+
+static double uniform(Source* source) {
+  uint64_t high = word(source);
+  uint64_t both = high << 32 | word(source);
+  return (double)(both & ((UINT64_C(1) << 53) - 1)) * ldexp(1.0, -53);
+}
+
+static double normal(Source* source) {
+  if (!isnan(source->spare)) {
+    double kept = source->spare;
+    source->spare = NAN;
+    return kept;
+  }
+  double turn = uniform(source), length = uniform(source);
+  double radius = sqrt(-2.0 * log1p(-length)), angle = 2.0 * PI * turn;
+  source->spare = radius * sin(angle);
+  return radius * cos(angle);
+}
+
+// The number itself, or rounded to float32: torch computes these steps in the tensor's dtype.
+static double rounded(double value, int single) { return single ? (double)(float)value : value; }
+
+static double gamma_draw(Source* source, double alpha, int single) {
+  double scale = 1.0;
+  if (alpha < 1.0) {
+    if (alpha == 0.0) return 0.0;
+    scale *= pow(1 - uniform(source), rounded(1.0 / alpha, single));
+    alpha = rounded(alpha + 1.0, single);
+  }
+  const double d = rounded(alpha - (double)(1.0f / 3.0f), single);
+  const double c = 1.0 / sqrt(9.0 * d);
+  for (;;) {
+    double x, y;
+    do {
+      x = normal(source);
+      y = 1.0 + c * x;
+    } while (y <= 0);
+    const double v = y * y * y, u = 1 - uniform(source), xx = x * x;
+    if (u < 1.0 - (double)0.0331f * xx * xx) return scale * d * v;
+    if (log(u) < 0.5 * xx + d * (1.0 - v + log(v))) return scale * d * v;
+    if (isnan(d)) return d;
+  }
+}
+
+static double poisson_draw(Source* source, double rate) {
+  if (isnan(rate) || isinf(rate)) return rate;
+  if (rate == 0) return 0;
+  if (rate < 10) {
+    const double limit = exp(-rate);
+    double product = 1.0;
+    for (int64_t count = 0;; ++count)
+      if ((product *= uniform(source)) <= limit) return (double)count;
+  }
+  const double logarithm = log(rate), b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b;
+  const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), bound = 0.9277 - 3.6224 / (b - 2);
+  for (;;) {
+    const double u = uniform(source) - 0.5, v = uniform(source), side = 0.5 - fabs(u);
+    const double k = floor((2 * a / side + b) * u + rate + 0.43);
+    if (side >= 0.07 && v <= bound) return k;
+    if (k < 0 || (side < 0.013 && v > side)) continue;
+    if (log(v) + log(inverse_alpha) - log(a / (side * side) + b) <=
+        -rate + k * logarithm - lgamma(k + 1))
+      return k;
+  }
+}
+
+// log k! less the main terms of its series by Stirling.
+static double stirling_tail(double k) {
+  static const double FIRST[] = {
+      0.0810614667953272,  0.0413406959554092,  0.0276779256849983,  0.02079067210376509,
+      0.0166446911898211,  0.0138761288230707,  0.0118967099458917,  0.0104112652619720,
+      0.00925546218271273, 0.00833056343336287};
+  if (k < 10) return FIRST[k > 0 ? (int)k : 0];
+  const double square = (k + 1) * (k + 1);
+  return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
+}
+
+static double gaps_within(Source* source, double count, double prob, int single) {
+  const double scale = single ? (double)log1pf((float)-prob) : log1p(-prob);
+  double place = 0, successes = 0;
+  for (;;) {
+    place += ceil(log(uniform(source)) / scale);
+    if (!(place <= count)) return successes;
+    successes += 1;
+  }
+}
+
+static double by_rejection(Source* source, double count, double prob, int single) {
+  const double mean = rounded(count * prob, single), other = rounded(1 - prob, single);
+  const double spread = rounded(sqrt(rounded(mean * other, single)), single);
+  const double b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * prob;
+  const double c = mean + 0.5, bound = 0.92 - 4.2 / b, odds = rounded(prob / other, single);
+  const double alpha = (2.83 + 5.1 / b) * spread, more = rounded(count + 1, single);
+  const double mode = floor(rounded(more * prob, single));
+  for (;;) {
+    const double u = uniform(source) - 0.5;
+    double v = uniform(source);
+    const double side = 0.5 - fabs(u);
+    const double k = rounded(floor((2 * a / side + b) * u + c), single);
+    if (!(k >= 0 && k <= count)) continue;
+    if (side >= 0.07 && v <= bound) return k;
+    v = log(v * alpha / (a / (side * side) + b));
+    const double left = rounded(rounded(count - k, single) + 1, single);
+    const double height =
+        (mode + 0.5) * log((mode + 1) / (odds * (count - mode + 1))) +
+        more * log((count - mode + 1) / left) +
+        (k + 0.5) * log(odds * left / rounded(k + 1, single)) + stirling_tail(mode) +
+        stirling_tail(count - mode) - stirling_tail(k) -
+        stirling_tail(rounded(count - k, single));
+    if (v <= height) return k;
+  }
+}
+
+static double binomial_draw(Source* source, double count, double prob, int single) {
+  if (count <= 0.0 || prob <= 0.0) return 0;
+  if (prob >= 1.0) return count;
+  if (isnan(prob) || isnan(count)) return NAN;
+  const int flipped = prob > 0.5;
+  const double chance = flipped ? rounded(1.0 - prob, single) : prob;
+  const double drawn = rounded(count * chance, single) >= 10.0
+                           ? by_rejection(source, count, chance, single)
+                           : gaps_within(source, count, chance, single);
+  return flipped ? rounded(count - drawn, single) : drawn;
+}
+
+static int opened(Source* source, PyObject* capsule) {
+  source->words = PyCapsule_GetPointer(capsule, "BitGenerator");
+  source->spare = NAN;
+  return source->words != NULL;
+}
+
+static PyObject* gamma_fill(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject* capsule;
+  Source source;
+  unsigned long long in, out;
+  Py_ssize_t n;
+  int single;
+  double spare;
+  if (!PyArg_ParseTuple(args, "OKKnpd", &capsule, &in, &out, &n, &single, &spare)) return NULL;
+  if (!opened(&source, capsule)) return NULL;
+  source.spare = spare;
+  const double* alpha = (const double*)(uintptr_t)in;
+  double* drawn = (double*)(uintptr_t)out;
+  for (Py_ssize_t i = 0; i < n; ++i) drawn[i] = gamma_draw(&source, alpha[i], single);
+  return PyFloat_FromDouble(source.spare);
+}
+
+static PyObject* poisson_fill(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject* capsule;
+  Source source;
+  unsigned long long in, out;
+  Py_ssize_t n;
+  if (!PyArg_ParseTuple(args, "OKKn", &capsule, &in, &out, &n)) return NULL;
+  if (!opened(&source, capsule)) return NULL;
+  const double* rate = (const double*)(uintptr_t)in;
+  double* drawn = (double*)(uintptr_t)out;
+  for (Py_ssize_t i = 0; i < n; ++i) drawn[i] = poisson_draw(&source, rate[i]);
+  Py_RETURN_NONE;
+}
+
+static PyObject* binomial_fill(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject* capsule;
+  Source source;
+  unsigned long long counts, probs, out;
+  Py_ssize_t n;
+  int single;
+  if (!PyArg_ParseTuple(args, "OKKKnp", &capsule, &counts, &probs, &out, &n, &single)) return NULL;
+  if (!opened(&source, capsule)) return NULL;
+  const double *count = (const double*)(uintptr_t)counts, *prob = (const double*)(uintptr_t)probs;
+  double* drawn = (double*)(uintptr_t)out;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    drawn[i] = binomial_draw(&source, count[i], prob[i], single);
+  Py_RETURN_NONE;
+}
+
+static PyObject* permutation_fill(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject* capsule;
+  Source source;
+  unsigned long long out;
+  Py_ssize_t n;
+  if (!PyArg_ParseTuple(args, "OKn", &capsule, &out, &n)) return NULL;
+  if (!opened(&source, capsule)) return NULL;
+  int64_t* order = (int64_t*)(uintptr_t)out;
+  for (Py_ssize_t i = 0; i < n; ++i) order[i] = i;
+  for (Py_ssize_t i = 0; i + 1 < n; ++i) {
+    const Py_ssize_t other = i + (Py_ssize_t)(word(&source) % (uint64_t)(n - i));
+    const int64_t kept = order[i];
+    order[i] = order[other];
+    order[other] = kept;
+  }
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"gamma", gamma_fill, METH_VARARGS, "gamma(words, in, out, n, single, spare): the new spare."},
+    {"poisson", poisson_fill, METH_VARARGS, "poisson(words, in, out, n)"},
+    {"binomial", binomial_fill, METH_VARARGS, "binomial(words, counts, probs, out, n, single)"},
+    {"permutation", permutation_fill, METH_VARARGS, "permutation(words, out, n)"},
+    {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
+                                        .m_name = "mindtorch._random._sequential",
+                                        .m_doc = "Draws of MT19937 that are made one by one.",
+                                        .m_size = -1,
+                                        .m_methods = functions};
+
+PyMODINIT_FUNC PyInit__sequential(void) { return PyModule_Create(&definition); }

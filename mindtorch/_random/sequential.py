@@ -1,0 +1,63 @@
+"""Owns cpu draws that are made one by one, as torch's kernels make them, by `native/module.c`.
+
+How many words of MT19937 a draw takes depends on the words, so whole arrays cannot be drawn at
+once. `BUILT` is False in a tree that was not built: there draws are those of `rejection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._tensor.types import Array
+from .generator import Generator
+
+try:
+    from . import _sequential as _native
+
+    BUILT = True
+except ImportError:
+    BUILT = False
+
+
+def _operands(*arrays: Array) -> tuple[list[Array], Array]:
+    wide = [np.ascontiguousarray(a, np.float64) for a in arrays]
+    return wide, np.empty(wide[0].shape, np.float64)
+
+
+def _run(generator: Generator, function: Callable[..., Any], *args: Any) -> Any:
+    with generator.stepping() as bits:
+        return function(bits.capsule, *(a.ctypes.data if isinstance(a, np.ndarray) else a
+                                        for a in args))  # fmt: skip
+
+
+def gamma(generator: Generator, concentration: Array, single: bool) -> Array:
+    """Gamma draws of rate 1, as float64; `single`: parameters are prepared in float32."""
+    (alpha,), drawn = _operands(concentration)
+    spare = np.nan if generator._spare is None else generator._spare
+    spare = _run(generator, _native.gamma, alpha, drawn, drawn.size, single, spare)
+    generator._spare = None if np.isnan(spare) else spare
+    return drawn
+
+
+def poisson(generator: Generator, rates: Array) -> Array:
+    """Poisson draws, as float64."""
+    (rates,), drawn = _operands(rates)
+    _run(generator, _native.poisson, rates, drawn, drawn.size)
+    return drawn
+
+
+def binomial(generator: Generator, counts: Array, probs: Array, single: bool) -> Array:
+    """Binomial draws, as float64; `single`: parameters are prepared in float32."""
+    (counts, probs), drawn = _operands(counts, probs)
+    _run(generator, _native.binomial, counts, probs, drawn, drawn.size, single)
+    return drawn
+
+
+def permutation(generator: Generator, n: int) -> Array:
+    """0…n-1 in random order: each place swapped with one not before it."""
+    order = np.empty(n, np.int64)
+    _run(generator, _native.permutation, order, n)
+    return order
