@@ -43,18 +43,18 @@ class Nodes:
 
     def __init__(self, hosts: int) -> None:
         self.hosts, self.calls, self.size = hosts, 0, 0
-        self.seats: dict[str, int] = {}
+        self.actors: dict[str, int] = {}
 
     def nodes(self) -> list[dict[str, Any]]:
         return [{"Alive": True, "NodeID": f"{i:06x}", "NodeManagerHostname": f"node{i}",
                  "Resources": {"NPU": NPUS}} for i in range(self.hosts)]  # fmt: skip
 
     def remote(self, _class: type) -> SimpleNamespace:
-        return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=self.seat))
+        return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=self.actor))
 
-    def seat(self, _setup: object, node: str, _recording: bytes) -> SimpleNamespace:
-        number = self.seats[node] = self.seats.get(node, -1) + 1
-        told = {"label": f"npu:{number}", "hello": {"kind": "cann"}, "clock": time.time()}
+    def actor(self, _setup: object, node: str, _recording: bytes) -> SimpleNamespace:
+        number = self.actors[node] = self.actors.get(node, -1) + 1
+        hello = {"label": f"npu:{number}", "hello": {"kind": "cann"}, "clock": time.time()}
 
         def run(batch: dict[str, Any]) -> Ref:
             answer = [{"result": judged(c, node, number).as_json()} for c in batch["cases"]]
@@ -62,7 +62,7 @@ class Nodes:
             self.size += len(json.dumps(batch)) + len(json.dumps(answer))
             return Ref(answer)
 
-        return SimpleNamespace(open=SimpleNamespace(remote=lambda: Ref(told)),
+        return SimpleNamespace(open=SimpleNamespace(remote=lambda: Ref(hello)),
                                run=SimpleNamespace(remote=run))  # fmt: skip
 
     def get(self, ref: Ref, timeout: float | None = None) -> Any:  # noqa: ARG002
@@ -87,6 +87,7 @@ def deal(hosts: int, cases: int) -> str:
     nodes = Nodes(hosts)
     driver = Driver(nodes, io.StringIO(), {"device": "npu:0"})
     driver.look()
+    driver.poll()
     started = time.process_time()
     driver.add(batches)
     driver.serve()
@@ -113,12 +114,12 @@ def merging(hosts: int, cases: int) -> str:
         size = sum(path.stat().st_size for path in paths)
         started = time.process_time()
         fleet = merge.merge(parts.read(paths))
-        told = [len(make(fleet)) for make in (files.page, files.as_json, files.prometheus)]
+        hello = [len(make(fleet)) for make in (files.page, files.as_json, files.prometheus)]
         spent = time.process_time() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     return (f"{hosts} hosts, {len(fleet.results)} results, {size / 1e6:.1f} MB: {spent:.1f} s, "
-            f"page {told[0] / 1e3:.0f} kB, JSON {told[1] / 1e3:.0f} kB, metrics "
-            f"{told[2] / 1e3:.0f} kB, {memory:.0f} MB of memory")  # fmt: skip
+            f"page {hello[0] / 1e3:.0f} kB, JSON {hello[1] / 1e3:.0f} kB, metrics "
+            f"{hello[2] / 1e3:.0f} kB, {memory:.0f} MB of memory")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -30,10 +30,10 @@ from ..render import (
     printable,
 )
 from . import work
+from .device_stats import devices, worst_ops
+from .host_faults import rows
 from .merge import VERSIONS, Fleet
-from .places import places, worst_ops
 from .report import document
-from .weather import rows
 
 SCHEMA: Final = "mindtorch-npu/fleet/1"
 
@@ -46,10 +46,10 @@ def data(fleet: Fleet) -> dict[str, Any]:
         "runs": [{"run": p.run, "node": p.node, "file": p.path.name, "results": len(p.results),
                   "shard": p.options.get("shard", "1/1")} for p in fleet.parts],
         "counts": counts.by_verdict, "failing": counts.failing,
-        "places": [place.as_json() for place in places(fleet)],
+        "places": [place.as_json() for place in devices(fleet)],
         "versions": {node: {name: environment.get(name, "") for name in VERSIONS}
                      for node, environment in fleet.environments()},
-        "weather": [row._asdict() for row in rows(fleet)],
+        "host_faults": [row._asdict() for row in rows(fleet)],
         "findings": [f.as_json() for f in work.findings(fleet)],
         "workloads": [t.as_json() for t in work.timings(fleet)],
         "deviations": [d.as_json() for d in fleet.deviations],
@@ -88,11 +88,11 @@ def _metric(
 
 def prometheus(fleet: Fleet) -> str:
     """Text exposition format 0.0.4 (Prometheus documents), for textfile collectors."""
-    there = places(fleet)
+    there = devices(fleet)
     at = [({"node": p.node, "device": p.device}, p) for p in there]
-    weather: dict[tuple[str, str], int] = {}
+    host_faults: dict[tuple[str, str], int] = {}
     for row in rows(fleet):
-        weather[row.name, row.place] = weather.get((row.name, row.place), 0) + 1
+        host_faults[row.name, row.place] = host_faults.get((row.name, row.place), 0) + 1
     seen = Counter((node, f.severity) for f in work.findings(fleet) for node in f.nodes)
     lines = [
         *_metric("mindtorch_npu_check_results", "Cases by device and verdict.",
@@ -111,8 +111,8 @@ def prometheus(fleet: Fleet) -> str:
                  ((labels, p.speed.slow) for labels, p in at if p.speed is not None)),
         *_metric("mindtorch_npu_host_findings", "What probe saw on a host, by severity.",
                  (({"node": node, "severity": s}, n) for (node, s), n in seen.items())),
-        *_metric("mindtorch_npu_fleet_weather", "Things that went wrong with hosts, by name.",
-                 (({"what": what, "place": place}, n) for (what, place), n in weather.items())),
+        *_metric("mindtorch_npu_host_faults", "Things that went wrong with hosts, by name.",
+                 (({"what": what, "place": place}, n) for (what, place), n in host_faults.items())),
         *_metric("mindtorch_npu_fleet_lost_cases", "Planned cases without a result.",
                  [({}, len(fleet.lost))]),
         *_metric("mindtorch_npu_fleet_missing_shards", "Parts without a journal.",

@@ -19,7 +19,7 @@ from ..conformance.run import engine
 from ..conformance.run.devices import DeviceListError
 from ..conformance.run.pool import EnvironmentFailedError, Setup
 from . import files, merge, parts, report
-from .places import places
+from .device_stats import devices
 from .ray_pool import maker
 
 Option = str | float | Sequence[str]
@@ -68,7 +68,7 @@ def run(work: Work, path: Path, outputs: Mapping[str, Path | None]) -> tuple[mer
 
 def slow(fleet: merge.Fleet) -> list[str]:
     """Devices that are slow against the others."""
-    return [p.name for p in places(fleet) if p.speed is not None and p.speed.slow]
+    return [p.name for p in devices(fleet) if p.speed is not None and p.speed.slow]
 
 
 def _request(work: Work) -> engine.Request:

@@ -175,12 +175,12 @@ def _deviations(fleet: Fleet) -> list[votes.Deviation]:
         for node, odd in odd_versions(fleet.environments()).items()
     }  # fmt: skip
     places = {votes.place_of(r): texts[r.node] for r in fleet.results.values() if r.node in texts}
-    stuck = {key for key, data in own.items() if data.get("kind") == votes.STUCK}
+    stuck = {key for key, data in own.items() if data.get("class") == votes.STUCK}
     voting = [result for key, result in fleet.results.items() if key[2]]
-    told = votes.deviations(voting, seen, None, first, places)
+    differing = votes.deviations(votes.splits(voting), seen, None, first, places)
     return [
         votes.renamed(d, votes.STUCK)
         if (d.case, d.seed, d.place) in stuck and d.kind == votes.DETERMINISTIC
         else d
-        for d in told
+        for d in differing
     ]

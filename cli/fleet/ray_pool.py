@@ -43,14 +43,14 @@ class RayPool:
         self.setup, self.address = replace(setup, journal="", device=device), address
         self.devices: Sequence[str] = ()
         self.replaced = 0
-        self._told: list[Event] = []
+        self._early: list[Event] = []
         self._child: subprocess.Popen[bytes] | None = None
 
     def open(self) -> dict[str, Any]:
         """Connect and take every NPU; the environment of the first."""
         environments = self._connect()
         if not environments:
-            why = next((e.reason for e in self._told if isinstance(e, Lost)), "it has no NPU")
+            why = next((e.reason for e in self._early if isinstance(e, Lost)), "it has no NPU")
             raise EnvironmentFailedError(f"cluster {self.address}: no worker starts: {why}")
         return {**environments[0], "ray": self.address, "devices": len(self.devices)}
 
@@ -72,7 +72,7 @@ class RayPool:
                 return environments
             if "place" in message:
                 environments.append(message["place"]["environment"])
-            self._told += _events(message)
+            self._early += _events(message)
         raise EnvironmentFailedError(f"cluster {self.address}: the connection ended at once")
 
     def _send(self, message: Mapping[str, Any]) -> None:
@@ -97,8 +97,8 @@ class RayPool:
             for case in b.cases
         }
         while left:
-            yield from self._told
-            self._told = []
+            yield from self._early
+            self._early = []
             over = yield from self._serve(left)
             if over:
                 return
@@ -109,7 +109,7 @@ class RayPool:
     def _serve(self, left: Left) -> Generator[Event, None, bool]:
         """Returns whether all is over; False when the driver died."""
         try:
-            self._send({"batches": [_message(b) for b in _rest(left)]})
+            self._send({"batches": [b.as_json() for b in _rest(left)]})
         except BrokenPipeError:
             return False
         for message in self._messages():
@@ -171,11 +171,6 @@ def _rest(left: Left) -> list[Batch]:
     for (_, case, _), batch in left.items():
         by_batch.setdefault(id(batch), (batch, []))[1].append(case)
     return [replace(batch, cases=tuple(cases)) for batch, cases in by_batch.values()]
-
-
-def _message(batch: Batch) -> dict[str, Any]:
-    return {"cases": list(batch.cases), "seed": batch.seed, "options": dict(batch.options),
-            "device": batch.device}  # fmt: skip
 
 
 def _forget(left: Left, result: Result) -> bool:

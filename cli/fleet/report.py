@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..commands.check.devices import suspect
+from ..commands.check.devices import agreement, suspect
 from ..commands.check.text import style_of
 from ..conformance.cases.case import BENCH
 from ..conformance.record import votes
 from ..conformance.record.result import VERDICTS
 from ..render import Block, Cell, Content, Grid, Heading, Item, Items, Line
 from . import work
+from .device_stats import DeviceStats, devices, worst_ops
+from .host_faults import NAMES, Row, rows
 from .merge import VERSIONS, Fleet
-from .places import Place, places, worst_ops
 from .speed import ALARM, Speed
-from .weather import NAMES, Row, rows
 
 _SHOWN: Final = 20
 _NAMED: Final = 6
@@ -24,7 +24,7 @@ _NAMED: Final = 6
 
 def document(fleet: Fleet) -> Iterator[Block]:
     """The whole report, as a terminal, Markdown and the page show it."""
-    there = places(fleet)
+    there = devices(fleet)
     hosts = {p.node for p in fleet.parts if not p.places} | {p.node for p in there}
     hosts |= work.probed(fleet)
     yield Line(Cell(f"fleet · {_many(len(hosts), 'host')} · {_many(len(there), 'device')} · "
@@ -32,7 +32,7 @@ def document(fleet: Fleet) -> Iterator[Block]:
     yield Line(totals(fleet))
     yield from _suspects(fleet)
     yield from _slow(there)
-    yield from _weather(rows(fleet))
+    yield from _host_faults(rows(fleet))
     yield from work.hosts(fleet)
     yield from _devices(there)
     yield from work.workloads(fleet)
@@ -92,7 +92,7 @@ def _suspects(fleet: Fleet) -> Iterator[Block]:
         grid: list[list[Content]] = [[d.kind, d.case, d.place] for d in others[:_SHOWN]]
         yield Grid(("no device's fault", "case", "seen at"), grid)
     if not fleet.deviations:
-        yield Line(Cell("every device gave the same bits", "good"))
+        yield agreement(len({place for _, _, place in fleet.results if place}))
 
 
 def _alike(
@@ -117,7 +117,7 @@ def _differing(there: Sequence[str], own: Sequence[votes.Deviation]) -> Item:
                    "differ")  # fmt: skip
 
 
-def _weather(there: Sequence[Row]) -> Iterator[Block]:
+def _host_faults(there: Sequence[Row]) -> Iterator[Block]:
     if not there:
         return
     yield Heading("Hosts")
@@ -131,7 +131,7 @@ def _weather(there: Sequence[Row]) -> Iterator[Block]:
     yield Line(Cell("; ".join(f"{name}: {NAMES[name]}" for name in met), "dim"))
 
 
-def _slow(there: Sequence[Place]) -> Iterator[Block]:
+def _slow(there: Sequence[DeviceStats]) -> Iterator[Block]:
     """Devices that are slow, the slowest first: among thousands nobody would see their rows."""
     late = [(p, p.speed) for p in there if p.speed is not None and p.speed.slow]
     if not late:
@@ -151,7 +151,7 @@ def _time(speed: Speed) -> str:
     return text + (f" ({speed.low:.2f}–{speed.high:.2f})" if speed.enough else "")
 
 
-def _devices(there: Sequence[Place]) -> Iterator[Block]:
+def _devices(there: Sequence[DeviceStats]) -> Iterator[Block]:
     """Hosts × devices × verdicts; verdicts that nobody has get no column."""
     if not there:
         return
@@ -179,7 +179,7 @@ def _method(timed: Sequence[Speed]) -> str:
     )
 
 
-def _device(place: Place, used: Sequence[str]) -> list[Content]:
+def _device(place: DeviceStats, used: Sequence[str]) -> list[Content]:
     speed = place.speed
     text = "" if speed is None else _time(speed)
     marks = [*place.kinds, *(["slow"] if speed is not None and speed.slow else [])]

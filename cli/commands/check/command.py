@@ -16,7 +16,7 @@ from ...conformance.cases import shard
 from ...conformance.cases.case import DTYPES, FORMS, LAYOUTS, CaseNameError, parse
 from ...conformance.cases.cases import LEVELS, Plan
 from ...conformance.cases.parts import with_parts
-from ...conformance.record import bundle, journal, known
+from ...conformance.record import bundle, journal, known, votes
 from ...conformance.record.result import NEUTRAL, Result
 from ...conformance.run import engine
 from ...conformance.run.devices import DeviceListError
@@ -158,7 +158,8 @@ def _check(options: dict[str, Any]) -> int:
     on = render.console()
     document = check_text.document(header, results, run.seconds, verbose, extra, on.width)
     render.show(document, on)
-    render.show(devices.document(run.deviations, run.lost, options["compare"]), on)
+    voters = len({votes.place_of(r) for r in results}) if options["compare"] else 0
+    render.show(devices.document(run.deviations, run.lost, voters), on)
     click.echo(f"journal: {path}")
     if any(options[name] is not None for name in FILES):
         write_all(journal.read(path), options)

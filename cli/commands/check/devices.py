@@ -13,9 +13,10 @@ _SHOWN: Final = 5
 
 
 def document(
-    told: Sequence[votes.Deviation], lost: Sequence[Lost], compared: bool
+    told: Sequence[votes.Deviation], lost: Sequence[Lost], compared: int
 ) -> Iterator[Block]:
-    """Suspects first, then what is nobody's fault, then devices that are gone."""
+    """Suspects first, then what is nobody's fault, then devices that are gone; `compared` devices
+    voted."""
     yield from gone(lost)
     if not compared:
         return
@@ -27,7 +28,14 @@ def document(
     if others:
         yield Items([_item(f"{d.kind}: {d.case}", [d]) for d in others[:_SHOWN]])
     if not told:
-        yield Line(Cell("every device gave the same bits", "good"))
+        yield agreement(compared)
+
+
+def agreement(compared: int) -> Line:
+    """That devices agree, where there are two to agree."""
+    if compared < 2:
+        return Line(Cell("one device: there is nothing to compare it with", "warn"))
+    return Line(Cell(f"all {compared:,} devices gave the same bits", "good"))
 
 
 def suspect(place: str, own: Sequence[votes.Deviation], verb: str = "differs") -> Item:

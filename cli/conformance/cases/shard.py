@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from typing import Final
 
 
 class ShardError(ValueError):
@@ -29,9 +30,18 @@ class Shard:
         return f"{self.number}/{self.count}"
 
 
+_INDEX: Final = "index:"  # before a number that counts from 0, as Kubernetes' Jobs do
+
+
 def parse(text: str) -> Shard:
-    """The shard of `3/8`; ShardError for anything else."""
-    number, sign, count = text.partition("/")
-    if not (sign and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise ShardError(f"{text!r}: expected I/N with 1 ≤ I ≤ N, such as 3/8")
-    return Shard(int(number), int(count))
+    """The shard of `3/8`, or of `index:2/8`; ShardError for anything else."""
+    number, sign, count = text.removeprefix(_INDEX).partition("/")
+    first = 0 if text.startswith(_INDEX) else 1
+    if sign and number.isdecimal() and count.isdecimal():
+        shard = Shard(int(number) - first + 1, int(count))
+        if 1 <= shard.number <= shard.count:
+            return shard
+    raise ShardError(
+        f"{text!r}: expected I/N with 1 ≤ I ≤ N, such as 3/8; for an index from 0, as "
+        "JOB_COMPLETION_INDEX of Kubernetes, index:I/N, such as index:2/8"
+    )

@@ -87,7 +87,12 @@ class Journal:
             os.ftruncate(self._file, whole)
 
     def write(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Append a line; JournalFullError where the disk took none of it, or a part."""
+        """Append a line; JournalFullError where the disk took none of it, or a part.
+
+        ValueError for data that have a kind or a run of their own: those are the line's.
+        """
+        if "kind" in data or "run" in data:
+            raise ValueError(f"a {kind!r} line cannot have another {sorted(data)}")
         fields = {"kind": kind, **data, **({"run": self.run} if self.run else {})}
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
         # Names of hosts and files, and variables, may hold bytes of no encoding.

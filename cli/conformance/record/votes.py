@@ -12,26 +12,54 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..cases.case import ITEMS
-from .result import Result
+from .result import FAILING, Result
 
 DETERMINISTIC: Final = "deterministic difference"
 STUCK: Final = "stuck bit"
 FLAKY: Final = "flaky"
+UNREPEATED: Final = "not repeated"
+BY_DESIGN: Final = "different by design"
 OPERATOR: Final = "operator not deterministic"
 UNDECIDED: Final = "undecided"
-# What each class means; the first three speak about a device.
+# What each class means; the first four speak about a device.
 CLASSES: Final[dict[str, str]] = {
-    DETERMINISTIC: "always the same other bits: another driver, firmware, CANN or chip revision",
-    STUCK: "always one bit, in one direction",
+    DETERMINISTIC: "the same other bits in every launch: other firmware or chip, or broken logic",
+    STUCK: "the same single bit in every launch, in one direction",
     FLAKY: "differs in some launches only: silent data corruption",
+    UNREPEATED: "differs in the one launch there was; nobody asked for another",
+    BY_DESIGN: "other bits that meet the operator's rule, with other versions of the software",
     OPERATOR: "a device that the others agree with differs from itself too: not a device's fault",
-    UNDECIDED: "no side has a majority, and none of them fails alone",
+    UNDECIDED: "no side has a majority",
 }
-ABOUT_DEVICES: Final = frozenset((DETERMINISTIC, STUCK, FLAKY))
+ABOUT_DEVICES: Final = frozenset((DETERMINISTIC, STUCK, FLAKY, UNREPEATED))
 
 
 # Of thousands of devices that agree, these many are named.
 _NAMED: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Camp:
+    """The places that gave a case the same digest and verdict, and the reasons that they state."""
+
+    digest: str
+    verdict: str
+    places: tuple[str, ...]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A case in which places differ: `most` is None without a majority."""
+
+    case: str
+    seed: int
+    most: Camp | None
+    others: tuple[Camp, ...]
+
+    def deviating(self) -> list[tuple[Camp, str, Key]]:
+        """Every place that differs, with its camp and key."""
+        return [(c, p, (self.case, self.seed, p)) for c in self.others for p in c.places]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +85,11 @@ class Deviation:
         return {k: list(v) if isinstance(v, tuple) else v
                 for k in self.__slots__ if (v := getattr(self, k))}  # fmt: skip
 
+    def line(self) -> dict[str, Any]:
+        """The same for a journal, whose lines have a kind of their own."""
+        fields = self.as_json()
+        return {"class": fields.pop("kind"), **fields}
+
 
 @dataclass(slots=True)
 class Evidence:
@@ -66,6 +99,14 @@ class Evidence:
     wrong: int = 0
     launches: int = 0
     differences: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def steady(self, digest: str) -> bool:
+        """Whether every launch gave `digest`."""
+        return not self.wrong and set(self.digests) <= {digest}
+
+    @property
+    def repeated(self) -> bool:
+        return self.launches > 1 or self.digests.total() > 1
 
 
 Key = tuple[str, int, str]
@@ -91,37 +132,43 @@ def evidence(notes: Iterable[tuple[str, Mapping[str, Any]]], node: str = "") -> 
     return seen
 
 
-def splits(results: Iterable[Result]) -> list[tuple[list[Result], list[list[Result]]]]:
-    """(most, others) of every case in which places do not agree; `most` is [] without majority.
-
-    A place's vote is the digest of its outputs and its verdict.
-    """
+def splits(results: Iterable[Result]) -> list[Split]:
+    """Every case in which places do not agree; a place's vote is its outputs' digest and its
+    verdict."""
     ballots: dict[tuple[str, int], list[Result]] = {}
     for result in (r for r in results if r.form not in ITEMS):
         ballots.setdefault((result.case, result.seed), []).append(result)
     divided = []
-    for key in sorted(ballots):
+    for (case, seed), votes in sorted(ballots.items()):
         camps: dict[tuple[str, str], list[Result]] = {}
-        for result in sorted(ballots[key], key=place_of):
+        for result in sorted(votes, key=place_of):
             camps.setdefault((result.digest, result.verdict), []).append(result)
         if len(camps) > 1:
-            divided.append(_split(list(camps.values())))
+            divided.append(split(case, seed, [
+                Camp(digest, verdict, tuple(map(place_of, own)),
+                     {place_of(r): r.reason for r in own})
+                for (digest, verdict), own in camps.items()
+            ]))  # fmt: skip
     return divided
 
 
-def _split(camps: list[list[Result]]) -> tuple[list[Result], list[list[Result]]]:
-    ordered = sorted(camps, key=len, reverse=True)
-    if len(ordered[0]) > len(ordered[1]):
-        return ordered[0], ordered[1:]
-    # A draw: one that meets its rule outvotes those that break it.
-    passing = [camp for camp in ordered if camp[0].verdict == "PASS"]
-    if len(passing) == 1:
-        return passing[0], [camp for camp in ordered if camp is not passing[0]]
-    return [], ordered
+def split(case: str, seed: int, camps: Sequence[Camp]) -> Split:
+    """Who outvotes whom. The reference votes too: camps that meet the operator's rule come before
+    those that break it, however many those are; among them the largest has the majority."""
+    ordered = sorted(camps, key=lambda c: (c.verdict in FAILING, -len(c.places), c.digest))
+    first, second = ordered[:2]
+    rivals = (first.verdict in FAILING) == (second.verdict in FAILING)
+    if rivals and len(first.places) == len(second.places):
+        # A draw: one that passes outvotes those in which nothing was judged.
+        passing = [c for c in ordered if c.verdict == "PASS"]
+        if len(passing) != 1:
+            return Split(case, seed, None, tuple(ordered))
+        first = passing[0]
+    return Split(case, seed, first, tuple(c for c in ordered if c is not first))
 
 
 def deviations(
-    results: Iterable[Result],
+    divided: Iterable[Split],
     seen: Mapping[Key, Evidence],
     differences: Mapping[Key, Mapping[str, Any]] | None = None,
     first: Mapping[Key, str] | None = None,
@@ -129,56 +176,57 @@ def deviations(
 ) -> list[Deviation]:
     """Every place that differs, classed; `differences` are those of kept outputs, `first` their
     words, `versions` what of a place's versions is not that of most."""
-    told = []
-    for most, others in splits(results):
-        for camp in others:
-            for result in camp:
-                told.append(
-                    _deviation(result, most, seen, differences or {}, first or {}, versions or {})
-                )
-    return told
+    differences, versions = differences or {}, versions or {}
+    deviating = []
+    for one in divided:
+        unsteady = one.most is not None and _unsteady(one, one.most, seen)
+        for camp, place, key in one.deviating():
+            own = seen.get(key, Evidence())
+            stated = [*own.differences, *([differences[key]] if key in differences else [])]
+            kind = _class(one, camp, place, own, unsteady, stated, versions.get(place, ""))
+            text = versions.get(place, "") if kind in (DETERMINISTIC, BY_DESIGN) else ""
+            words = (first or {}).get(key, "") or _first_text(stated)
+            deviating.append(_deviation(one, camp, place, kind, own, words, text))
+    return deviating
+
+
+def _unsteady(one: Split, most: Camp, seen: Mapping[Key, Evidence]) -> bool:
+    """Whether a device of the majority differs from itself."""
+    known = (seen[k] for p in most.places if (k := (one.case, one.seed, p)) in seen)
+    return any(len(own.digests) > 1 or own.wrong for own in known)
 
 
 def _deviation(
-    result: Result, most: Sequence[Result], seen: Mapping[Key, Evidence],
-    differences: Mapping[Key, Mapping[str, Any]], first: Mapping[Key, str],
-    versions: Mapping[str, str],
-) -> Deviation:  # fmt: skip
-    place = place_of(result)
-    key = (result.case, result.seed, place)
-    own = seen.get(key, Evidence())
-    usual = most[0].digest if most else ""
-    stated = [*own.differences, *([differences[key]] if key in differences else [])]
+    one: Split, camp: Camp, place: str, kind: str, own: Evidence, first: str, text: str
+) -> Deviation:
+    most = one.most or Camp("", "", ())
+    reason = camp.reasons.get(place, "") if camp.verdict != most.verdict else ""
     wrong, launches = own.wrong, own.launches
     if own.digests:
-        launches += sum(own.digests.values())
-        wrong += sum(n for d, n in own.digests.items() if d != usual)
-    same = not own.wrong and set(own.digests) <= {result.digest}
-    steady = any(
-        len(seen[k].digests) > 1 or seen[k].wrong
-        for r in most
-        if (k := (r.case, r.seed, place_of(r))) in seen
-    )
-    kind = _class(most, steady, same and result.digest != usual, stated)
-    text = result.reason if result.verdict != (most[0].verdict if most else "") else ""
-    if kind == DETERMINISTIC and place in versions:
-        text = f"{versions[place]}; {text}".rstrip("; ")
-    shown = first.get(key, "") or _first_text(stated)
+        launches += own.digests.total()
+        wrong += sum(n for d, n in own.digests.items() if d != most.digest)
     return Deviation(
-        result.case, result.op, result.seed, place, kind, result.digest, usual,
-        tuple(place_of(r) for r in most[:_NAMED]), len(most), wrong, launches, shown, text,
+        one.case, one.case.partition("/")[0], one.seed, place, kind, camp.digest, most.digest,
+        most.places[:_NAMED], len(most.places), wrong, launches, first,
+        "; ".join(filter(None, (text, reason))),
     )  # fmt: skip
 
 
 def _class(
-    most: Sequence[Result], unsteady: bool, same: bool, stated: Sequence[Mapping[str, Any]]
-) -> str:
-    if not most:
+    one: Split, camp: Camp, place: str, own: Evidence, unsteady: bool,
+    stated: Sequence[Mapping[str, Any]], versions: str,
+) -> str:  # fmt: skip
+    if one.most is None:
         return UNDECIDED
     if unsteady:
         return OPERATOR
-    if not same:
+    same_bits = bool(camp.digest) and camp.digest == one.most.digest
+    if place in one.most.places or same_bits or not own.steady(camp.digest):
         return FLAKY
+    if versions and camp.verdict not in FAILING:
+        return BY_DESIGN
+    if not own.repeated and len(camp.places) == 1:
+        return UNREPEATED
     return STUCK if one_bit(stated) else DETERMINISTIC
 
 

@@ -6,16 +6,22 @@ difference that never comes again can still be looked at.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
+import re
 import zlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ..record.result import Result
+
+_SHIPPED: Final = 1 << 18  # bytes of outputs that a node of a cluster sends along with a note
+_DIGEST: Final = re.compile("[0-9a-f]{1,32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,29 @@ def store(path: Path, arrays: list[Any]) -> None:
     part.replace(path)
 
 
+def packed(folder: Path, case: str, seed: int, names: Iterable[str]) -> dict[str, str]:
+    """The files of some digests as text, for a host that does not see this one's disk; large ones
+    are left out: the digest still tells."""
+    paths = {name: file_of(folder, case, seed, name) for name in names if name}
+    return {
+        name: base64.b64encode(zlib.compress(path.read_bytes())).decode()
+        for name, path in paths.items()
+        if path.exists() and path.stat().st_size <= _SHIPPED
+    }
+
+
+def unpack(folder: Path, case: str, seed: int, outputs: Mapping[str, str]) -> None:
+    """Write what `packed` gave on another host."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in outputs.items():
+        if not _DIGEST.fullmatch(name):
+            continue
+        path = file_of(folder, case, seed, name)
+        if not path.exists():
+            with contextlib.suppress(OSError):
+                path.write_bytes(zlib.decompress(base64.b64decode(text)))
+
+
 def words(array: Any) -> Any:
     """The elements as unsigned integers; complex and wider ones as pairs in a last dimension."""
     array = np.ascontiguousarray(array)
@@ -91,9 +120,9 @@ def words(array: Any) -> Any:
     return flat.reshape(array.shape + tail)
 
 
-def difference(folder: Path, result: Result, other: str) -> Difference | None:
-    """Where the kept outputs of `result` first differ from those with digest `other`."""
-    paths = [file_of(folder, result.case, result.seed, name) for name in (result.digest, other)]
+def difference(folder: Path, case: str, seed: int, name: str, other: str) -> Difference | None:
+    """Where the kept outputs of a case with digest `name` first differ from those with `other`."""
+    paths = [file_of(folder, case, seed, digest) for digest in (name, other)]
     if not all(path.exists() for path in paths):
         return None
     with np.load(paths[0]) as got, np.load(paths[1]) as expected:

@@ -4,20 +4,25 @@ kept outputs show of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ..cases.case import SOAK
+from ..cases.case import SOAK, parse
 from ..record import votes
 from ..record.result import Result
 from .bits import difference
 from .lane import Note
 from .process import Batch
 
+# Launches of a case that differs: of the first ones of a place so many, to tell how often it is
+# wrong; of the next ones as many as tell a fault that comes and goes from one that stays.
 _TIMES: Final = 20
-# Cases of one place that are asked for again: the first ones tell what the others repeat.
-_ASKED: Final = 8
+_FULL: Final = 32
+_BRIEF: Final = 5
+# Beyond these many cases of one place nothing new is learned; the report says "not repeated".
+_MOST: Final = 1000
 
 
 def bits_folder(path: Path) -> Path:
@@ -27,16 +32,19 @@ def bits_folder(path: Path) -> Path:
 
 def repeats(results: Sequence[Result], folder: Path) -> list[Batch]:
     """The cases in which a device differs, again on it and on one of those that it differs from."""
-    options = {"bits": str(folder), "repeat": _TIMES}
-    asked: dict[str, int] = {}
+    asked: Counter[str] = Counter()
     batches = []
-    for most, others in votes.splits(results):
-        sides = [result for camp in others for result in camp if result.form != SOAK]
-        sides = [r for r in sides if asked.get(votes.place_of(r), 0) < _ASKED]
-        for result in sides:
-            asked[votes.place_of(result)] = asked.get(votes.place_of(result), 0) + 1
-        for result in [*sides, *(most[:1] if sides else ())]:
-            batches.append(Batch((result.case,), result.seed, options, votes.place_of(result)))
+    for split in votes.splits(results):
+        if parse(split.case).form == SOAK:
+            continue  # it was repeated from the start
+        sides = [place for _, place, _ in split.deviating() if asked[place] < _MOST]
+        if not sides:
+            continue
+        asked.update(sides)
+        full = min(asked[place] for place in sides) <= _FULL
+        options = {"bits": str(folder), "repeat": _TIMES if full else _BRIEF, "brief": not full}
+        for place in [*sides, *(split.most.places[:1] if split.most else ())]:
+            batches.append(Batch((split.case,), split.seed, options, place))
     return batches
 
 
@@ -45,23 +53,23 @@ def verdicts_of(
 ) -> list[votes.Deviation]:
     """The deviations of a run; outputs of cases in which all agree are removed."""
     seen = votes.evidence((note.kind, note.data) for note in notes)
+    divided = votes.splits(results)
     differences: dict[votes.Key, dict[str, Any]] = {}
     words: dict[votes.Key, str] = {}
     wanted = set()
-    for most, others in votes.splits(results):
-        for result in (r for camp in others for r in camp):
-            key = (result.case, result.seed, votes.place_of(result))
-            wanted |= {r.digest for r in (result, *most)}
-            usual = most[0].digest if most else ""
+    for split in divided:
+        usual = split.most.digest if split.most else ""
+        wanted |= {usual} | {camp.digest for camp in split.others}
+        for camp, _, key in split.deviating():
             digests = [*seen[key].digests] if key in seen else []
-            for name in (result.digest, *digests):
+            for name in (camp.digest, *digests):
                 if not name or not usual or name == usual or key in words:
                     continue
-                first = difference(folder, result.with_(digest=name), usual)
+                first = difference(folder, split.case, split.seed, name, usual)
                 if first is not None:
                     differences[key], words[key] = first.as_json(), first.text
     _tidy(folder, wanted)
-    return votes.deviations(results, seen, differences, words)
+    return votes.deviations(divided, seen, differences, words)
 
 
 def _tidy(folder: Path, wanted: set[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +20,7 @@ from ..cases.shard import Shard
 from ..operators.families import in_family, operator_families
 from ..record import journal, known, votes
 from ..record.result import Counts, Result
+from .bits import unpack
 from .comparing import bits_folder, repeats, verdicts_of
 from .devices import devices
 from .lane import Lane
@@ -121,8 +124,16 @@ class Run:
                 self.lost.append(event)
                 self.journal.write("lost", event.as_json())
             elif event.kind != "beat":
-                self.notes.append(event)
-                self.journal.write(event.kind, event.data)
+                self._note(event)
+
+    def _note(self, note: Note) -> None:
+        outputs = note.data.get("outputs")
+        if outputs is not None:  # of a node of a cluster, whose disk nobody else sees
+            data = {k: v for k, v in note.data.items() if k != "outputs"}
+            unpack(bits_folder(self.journal.path), str(data["case"]), int(data["seed"]), outputs)
+            note = Note(note.kind, data)
+        self.notes.append(note)
+        self.journal.write(note.kind, note.data)
 
     def _vote(self, results: Sequence[Result]) -> None:
         """Let devices vote; where they differ, ask both sides how often that comes."""
@@ -131,7 +142,7 @@ class Run:
             pass  # notes tell what repetitions gave
         self.deviations = verdicts_of(results, self.notes, folder)
         for deviation in self.deviations:
-            self.journal.write("deviation", deviation.as_json())
+            self.journal.write("deviation", deviation.line())
 
     def _take(self, result: Result) -> Result:
         self.counts.add(result)
@@ -156,18 +167,35 @@ def begin(request: Request, path: Path) -> Run:
     environment["operators"] = len(exported)
     try:
         selected = list(select(request, environment, exported))
-        if not selected:
+        if not selected and not _elsewhere(request, environment, exported):
             raise NothingSelectedError(
                 "nothing selected: no case matches these operators and restrictions"
             )
         products = Products(request.setup, environment, request.compare)
         batches = list(_batches(request, selected, pool.devices, bits_folder(path), products))
         total = sum(len(b.cases) for b in batches) + len(request.done)
-        book = _book(request, path, journal.header(environment, request.options, total), batches)
+        options = {**request.options, "selection": selection(request)}
+        book = _book(request, path, journal.header(environment, options, total), batches)
     except BaseException:
         pool.stop()
         raise
     return Run(request, pool, environment, batches, total, book)
+
+
+def selection(request: Request) -> str:
+    """A name for what was selected, whatever host, devices and shard: parts of one run have the
+    same."""
+    plan = {name: getattr(request.plan, name) for name in request.plan.__slots__}
+    asked = [request.ops, plan, request.seed, request.fresh_seeds, request.only, request.every,
+             request.raw, request.every_raw, request.compare, request.minutes,
+             dict(request.items)]  # fmt: skip
+    return hashlib.blake2b(json.dumps(asked, default=str).encode(), digest_size=6).hexdigest()
+
+
+def _elsewhere(request: Request, environment: Mapping[str, Any], exported: Sequence[str]) -> bool:
+    """Whether other shards have cases: one without any is complete."""
+    whole = _selected(replace(request, shard=Shard()), environment, exported)
+    return request.shard.count > 1 and next(iter(whole), None) is not None
 
 
 def _book(
@@ -211,7 +239,8 @@ def _tell_absence(request: Request, path: Path, reason: str) -> None:
     """A host that can run nothing says so in its journal: a fleet's report names it."""
     book = journal.Journal(path, request.run)
     environment = {"device": request.setup.device, "node": journal.node()}
-    book.write("run", journal.header(environment, request.options, 0))
+    options = {**request.options, "selection": selection(request)}
+    book.write("run", journal.header(environment, options, 0))
     book.last({"seconds": 0.0, "interrupted": True, "stopped": f"no device: {reason}"})
     book.close()
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ..cases.case import parse
 from ..record.result import Result, from_json
-from .process import Batch, EnvironmentFailedError, Process, Setup
+from .process import Batch, DeviceHungError, EnvironmentFailedError, Process, Setup
 
 # A worker that says nothing for so long and hardly uses the processor hangs. One that works, under
 # an emulator or on a crowded host, is waited for until it has used the processor `_MOST` times
@@ -137,21 +137,25 @@ class Lane:
                 continue
             if self._stopping:
                 return done, False
-            if message == "late":
-                process.kill()
+            ended = message != "late" or process.kill()
             if current and message is None and self._killed_first(process, current, batch.seed):
                 yield Note("killed", {"case": current, "seed": batch.seed, **self._place()})
             elif current:
                 yield self._placed(self._lost(process, batch, current, message, since))
                 done += 1
             elif message is None:
-                process.child.wait()
+                ended = process.wait() is not None or process.kill()
+            if not ended:
+                raise DeviceHungError(
+                    f"a worker on {self.label} neither answers nor ends by SIGKILL: the driver "
+                    "holds it; reset the device or the host"
+                )
             return done, False
 
     def _killed_first(self, process: Process, case: str, seed: int) -> bool:
         """Whether somebody, such as a system short of memory, killed the worker, in this case for
         the first time."""
-        if process.child.wait() != -signal.SIGKILL or (case, seed) in self._killed:
+        if process.wait() != -signal.SIGKILL or (case, seed) in self._killed:
             return False
         self._killed.add((case, seed))
         return True

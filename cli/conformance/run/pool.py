@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from ..record.result import Result
 from .lane import Lane, Note
-from .process import Batch, EnvironmentFailedError, Setup
+from .process import Batch, DeviceHungError, EnvironmentFailedError, Setup
 
 __all__ = ["Batch", "EnvironmentFailedError", "Lost", "Note", "Pool", "Scheduler", "Setup"]
 
@@ -210,4 +210,5 @@ class Pool:
         own += work.drain(device)
         if first or own:
             cases = tuple(case for batch in own for case in batch.cases)
-            self._events.put(Lost(device, str(error), cases))
+            what = "device hung" if isinstance(error, DeviceHungError) else "device lost"
+            self._events.put(Lost(device, str(error), cases, what))

@@ -12,17 +12,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
 _TAIL: Final = 400
+_END_SECONDS: Final = 10.0  # a process that got SIGKILL has ended by then, unless a driver holds it
 # The working folder is not searched for modules; Python has had the option since 3.11.
 _SAFE_PATH: Final = ("-P",) if sys.version_info >= (3, 11) else ()
 
 
 class EnvironmentFailedError(RuntimeError):
     """No worker can start; the message is what the last one said."""
+
+
+class DeviceHungError(EnvironmentFailedError):
+    """A worker neither answers nor dies: its driver holds it. Nothing else may use the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,10 @@ class Batch:
 
     def message(self, cases: Sequence[str]) -> dict[str, Any]:
         return {"cases": list(cases), "seed": self.seed, **self.options}
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for another host: `Batch(**data)` is the same again."""
+        return {**asdict(self), "cases": list(self.cases)}
 
 
 class Process:
@@ -112,11 +121,20 @@ class Process:
             return 0.0
         return sum(map(int, text.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
 
-    def kill(self) -> None:
+    def kill(self) -> bool:
+        """End it by force; whether it ended. A process that waits inside a driver does not."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.child.pid, signal.SIGKILL)
-        self.child.wait()
+        ended = self.wait() is not None
         self.close()
+        return ended
+
+    def wait(self, seconds: float = _END_SECONDS) -> int | None:
+        """Its exit status; None where it still runs after `seconds`."""
+        try:
+            return self.child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
 
     def close(self) -> None:
         self.selector.close()
@@ -127,8 +145,10 @@ class Process:
 
     def ending(self) -> str:
         """How it ended: `signal 11 (SIGSEGV)` or `exit code 3`, and the last it said."""
-        code = self.child.wait()
+        code = self.wait()
         said = self.last_words()
+        if code is None:
+            return "closing its output without an end" + (f"; it said: {said}" if said else "")
         how = f"exit code {code}"
         if code < 0:
             how = f"signal {-code}"

@@ -128,7 +128,7 @@ class Worker:
             folder = Path(request["bits"])
             result = result.with_(digest=keep(folder, result, trial))
             if request.get("repeat"):
-                self.repeat(case, seed, int(request["repeat"]), folder, result.digest)
+                self.repeat(case, seed, request, result.digest)
                 return result
         if result.verdict in ("FAIL", "MISTRUSTED", "ERROR") and not request.get("once"):
             if self.lost(result):
@@ -171,15 +171,21 @@ class Worker:
             verdict, reason = _told(error)
             return Result(case.id, case.op, case.form, verdict, reason=reason, seed=seed), None
 
-    def repeat(self, case: Case, seed: int, times: int, folder: Path, first: str) -> None:
-        """Run a case again and again; a note says how often each digest came."""
-        from .bits import keep
+    def repeat(self, case: Case, seed: int, request: Mapping[str, Any], first: str) -> None:
+        """Run a case again and again; a note says how often each digest came. A brief one ends
+        where the second digest came."""
+        from .bits import keep, packed
 
-        counts = Counter({first: 1})
-        for _ in range(times - 1):
+        folder, counts = Path(request["bits"]), Counter({first: 1})
+        for _ in range(int(request["repeat"]) - 1):
+            if request.get("brief") and len(counts) > 1:
+                break
             again, trial = self.run(case, seed)
             counts[keep(folder, again, trial)] += 1
-        self.note("repeat", {"case": case.id, "seed": seed, "digests": dict(counts)})
+        data = {"case": case.id, "seed": seed, "digests": dict(counts)}
+        if request.get("ship"):
+            data["outputs"] = packed(folder, case.id, seed, counts)
+        self.note("repeat", data)
 
     def subject(self, name: str) -> Any:
         """The Subject of a name, made once."""

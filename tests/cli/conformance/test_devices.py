@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from mindtorch_npu import render
+from mindtorch_npu.commands.check import devices as check_devices
 from mindtorch_npu.conformance.cases import shard
 from mindtorch_npu.conformance.cases.cases import Plan
 from mindtorch_npu.conformance.record import journal, votes
@@ -51,7 +53,14 @@ def test_every_case_is_in_one_shard():
     assert all(shard.Shard().has(c) for c in cases)
 
 
-@pytest.mark.parametrize("text", ["0/4", "5/4", "1", "a/b", "1/0", "-1/2"])
+def test_an_index_from_0_names_the_same_shards():
+    """JOB_COMPLETION_INDEX of a Kubernetes Job begins at 0."""
+    assert [shard.parse(f"index:{i}/4") for i in range(4)] == [
+        shard.parse(f"{i}/4") for i in range(1, 5)
+    ]
+
+
+@pytest.mark.parametrize("text", ["0/4", "5/4", "1", "a/b", "1/0", "-1/2", "index:4/4", "index:/4"])
 def test_no_shard_is_refused(text):
     with pytest.raises(shard.ShardError, match="expected I/N"):
         shard.parse(text)
@@ -150,6 +159,41 @@ def test_cases_are_dealt_to_all_devices_and_each_runs_once(tmp_path):
     assert {r.device for r in results} <= {f"npu:{i}" for i in range(3)}
     assert len({r.case for r in results}) == len(results) == run.total
     assert journal.read(tmp_path / "run.jsonl").counts().by_verdict == {"PASS": run.total}
+
+
+@simulated
+def test_a_shard_without_cases_is_a_complete_one(tmp_path):
+    """Of few cases in many shards: it left with a usage error and an empty journal."""
+    empty = next(s for i in range(1, 9) if not any((s := shard.Shard(i, 8)).has(c) for c in FEW))
+    run, results = checked(tmp_path, "npu:0", only=FEW, shard=empty)
+    assert (run.total, results) == (0, [])
+    record = journal.read(tmp_path / "run.jsonl")
+    assert record.header["cases"] == 0
+    assert record.end["interrupted"] is False
+
+
+@simulated
+def test_a_selection_without_cases_is_refused_in_a_shard_too(tmp_path):
+    with pytest.raises(engine.NothingSelectedError, match="no case matches"):
+        checked(tmp_path, "npu:0", ops=(), shard=shard.Shard(1, 8))
+
+
+def test_shards_of_one_selection_have_its_name_whatever_their_devices():
+    plan = Plan(forms=("functional",))
+    one = engine.Request(("add",), plan, Setup("npu:0"), shard=shard.Shard(1, 2), jobs=1)
+    other = replace(one, setup=Setup("npu:3", timeout=9.0), shard=shard.Shard(2, 2), jobs=8)
+    assert engine.selection(one) == engine.selection(other)
+    for change in ({"seed": 1}, {"ops": ("mul",)}, {"plan": Plan()}, {"fresh_seeds": 2}):
+        assert engine.selection(replace(one, **change)) != engine.selection(one)
+
+
+@simulated
+def test_one_device_is_not_said_to_agree_with_others(tmp_path, capsys):
+    run, results = checked(tmp_path, "npu:0", compare=True, only=FEW[:1])
+    render.show(check_devices.document(run.deviations, run.lost, len({r.device for r in results})))
+    shown = capsys.readouterr().out
+    assert "one device: there is nothing to compare it with" in shown
+    assert "same bits" not in shown
 
 
 @simulated

@@ -12,6 +12,7 @@ from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run.lane import Lane, Note
 from mindtorch_npu.conformance.run.process import (
     Batch,
+    DeviceHungError,
     EnvironmentFailedError,
     Process,
     Setup,
@@ -55,6 +56,42 @@ def test_a_case_that_kills_its_worker_is_a_crash(monkeypatch, number, times):
     verdicts, notes = run(monkeypatch, number, times)
     assert verdicts == [(CASES[0], "PASS"), (CASES[1], "CRASH"), (CASES[2], "PASS")]
     assert len(notes) == times - 1
+
+
+def test_a_stopped_worker_costs_its_case_and_its_time_limit(monkeypatch):
+    """As one that a debugger or a driver holds."""
+    stopped = []
+    real = Process.receive
+
+    def receive(self, seconds):
+        message = real(self, 1.0 if self.child.pid in stopped else seconds)
+        if message == {"start": CASES[1]} and not stopped:
+            os.kill(self.child.pid, signal.SIGSTOP)
+            stopped.append(self.child.pid)
+        return message
+
+    monkeypatch.setattr(Process, "receive", receive)
+    lane = Lane(Setup("cpu"))
+    verdicts = [e.verdict for e in lane.run(Batch(CASES, 0)) if isinstance(e, Result)]
+    lane.close()
+    assert sorted(verdicts) == ["HANG", "PASS", "PASS"]
+
+
+def test_a_worker_that_nothing_ends_fences_its_device(monkeypatch):
+    """A process inside a driver does not die of SIGKILL: the run goes on without its device."""
+    real = Process.receive
+
+    def receive(self, seconds):
+        message = real(self, seconds)
+        if message == {"start": CASES[1]}:
+            self.held = True
+        return "late" if getattr(self, "held", False) and message is not None else message
+
+    monkeypatch.setattr(Process, "receive", receive)
+    monkeypatch.setattr(Process, "wait", lambda self, seconds=0: None)
+    lane = Lane(Setup("cpu", timeout=20.0))
+    with pytest.raises(DeviceHungError, match="reset the device"):
+        list(lane.run(Batch(CASES, 0)))
 
 
 def start(monkeypatch, tmp_path, body, seconds):

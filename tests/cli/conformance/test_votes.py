@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+
 import numpy as np
 import pytest
-from mindtorch_npu.conformance.record import votes
+from mindtorch_npu.conformance.record import journal, votes
 from mindtorch_npu.conformance.record.result import Result
-from mindtorch_npu.conformance.run import bits
+from mindtorch_npu.conformance.run import bits, comparing
 
 CASE = "add/functional/s0"
 
@@ -25,7 +28,7 @@ def told(results, **repeats):
         ("repeat", {"case": CASE, "seed": 0, "device": f"npu:{n[3:]}", "digests": d})
         for n, d in repeats.items()
     ]
-    return votes.deviations(results, votes.evidence(notes))
+    return votes.deviations(votes.splits(results), votes.evidence(notes))
 
 
 def test_devices_that_agree_have_no_deviation():
@@ -54,6 +57,69 @@ def test_an_operator_that_differs_from_itself_everywhere_blames_no_device():
     assert votes.suspects([one]) == []
 
 
+def test_devices_stuck_alike_do_not_outvote_the_one_that_meets_the_rule():
+    """The reference votes too: of four devices three are broken in the same way."""
+    broken = {"npu0": "FAIL", "npu1": "FAIL", "npu2": "FAIL"}
+    found = told(ballots("b", "b", "b", "a", **broken), npu0={"b": 20}, npu3={"a": 20})
+    assert [place for place, _ in votes.suspects(found)] == ["npu:0", "npu:1", "npu:2"]
+    assert {d.against for d in found} == {("npu:3",)}
+
+
+def test_a_case_that_no_device_could_judge_is_not_decided_by_one_that_did():
+    results = ballots("", "", "a", npu0="UNSUPPORTED", npu1="UNSUPPORTED")
+    assert [d.place for d in told(results)] == ["npu:2"]
+
+
+def test_one_launch_that_differed_is_called_no_more_than_that():
+    (one,) = told(ballots("a", "b", "a"))
+    assert one.kind == votes.UNREPEATED
+    assert [place for place, _ in votes.suspects([one])] == ["npu:1"]
+
+
+def test_several_devices_with_the_same_other_bits_repeat_each_other():
+    assert {d.kind for d in told(ballots("a", "b", "a", "b", "a"))} == {votes.DETERMINISTIC}
+
+
+def test_other_bits_of_another_version_that_meet_the_rule_accuse_nobody():
+    divided = votes.splits(ballots("a", "b", "a"))
+    (one,) = votes.deviations(divided, {}, versions={"npu:1": "cann 8.1, most have 9.1"})
+    assert (one.kind, one.text) == (votes.BY_DESIGN, "cann 8.1, most have 9.1")
+    assert votes.suspects([one]) == []
+
+
+@pytest.mark.parametrize(("cases", "launches"), [(3, {20}), (40, {20, 5})])
+def test_every_case_that_differs_is_launched_again_on_both_sides(tmp_path, cases, launches):
+    results = [
+        Result(f"add/functional/s{i}", "add", "functional", "PASS", device=f"npu:{d}",
+               digest="b" if d == 1 else "a")
+        for i in range(cases) for d in range(3)
+    ]  # fmt: skip
+    batches = comparing.repeats(results, tmp_path)
+    assert {b.cases for b in batches if b.device == "npu:1"} == {
+        (f"add/functional/s{i}",) for i in range(cases)
+    }
+    assert Counter(b.device for b in batches) == {"npu:0": cases, "npu:1": cases}
+    assert {b.options["repeat"] for b in batches} == launches
+
+
+def test_a_deviation_keeps_its_class_in_a_journal(tmp_path):
+    """Its kind was written over that of the line, and lost in every merge."""
+    (one,) = told(ballots("a", "b", "a"), npu1={"b": 20}, npu0={"a": 20})
+    book = journal.Journal(tmp_path / "a.jsonl", "run1")
+    book.write("deviation", one.line())
+    book.close()
+    line = json.loads((tmp_path / "a.jsonl").read_text())
+    assert (line["kind"], line["class"]) == ("deviation", votes.DETERMINISTIC)
+
+
+@pytest.mark.parametrize("name", ["kind", "run"])
+def test_no_line_of_a_journal_hides_what_it_is(tmp_path, name):
+    book = journal.Journal(tmp_path / "a.jsonl", "run1")
+    with pytest.raises(ValueError, match="cannot have another"):
+        book.write("note", {name: "flaky"})
+    book.close()
+
+
 def test_two_that_differ_cannot_be_decided():
     assert {d.kind for d in told(ballots("a", "b"))} == {votes.UNDECIDED}
 
@@ -73,7 +139,7 @@ def test_stuck_is_one_bit_in_one_direction(up, down, bit):
     key = (CASE, 0, "npu:1")
     seen = votes.evidence([("repeat", {"case": CASE, "seed": 0, "device": "npu:1",
                                        "digests": {"b": 20}})])  # fmt: skip
-    (one,) = votes.deviations(ballots("a", "b", "a"), seen, {key: stated[0]})
+    (one,) = votes.deviations(votes.splits(ballots("a", "b", "a")), seen, {key: stated[0]})
     assert one.kind == (votes.STUCK if bit else votes.DETERMINISTIC)
 
 

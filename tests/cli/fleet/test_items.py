@@ -10,7 +10,7 @@ from mindtorch_npu import exits
 from mindtorch_npu.commands.bench import item, workloads
 from mindtorch_npu.conformance.cases.case import parse
 from mindtorch_npu.conformance.record.result import Result
-from mindtorch_npu.fleet import files, merge, parts, places, weather, work
+from mindtorch_npu.fleet import device_stats, files, host_faults, merge, parts, work
 from mindtorch_npu.main import group
 
 from aclnn_bindings.install.library import bundled_simulator
@@ -69,14 +69,14 @@ def test_findings_of_probes_are_told_once_with_their_hosts(tmp_path):
     assert "mend libascendcl.so is not there" in page
     text = files.prometheus(fleet)
     assert 'mindtorch_npu_host_findings{node="host3",severity="error"} 1' in text
-    assert not places.places(fleet)
+    assert not device_stats.devices(fleet)
 
 
 def test_versions_of_probed_hosts_are_compared_with_those_that_checked(tmp_path):
     checked = [write(tmp_path / f"{i}.jsonl", f"host{i}", [result(f"add/functional/s{i}")])
                for i in range(2)]  # fmt: skip
     odd = probe_of(tmp_path, "host9", versions={"driver": "24.1"})
-    rows = weather.rows(merged(*checked, odd))
+    rows = host_faults.rows(merged(*checked, odd))
     assert [(r.name, r.place, r.text) for r in rows] == [
         ("other version", "host9", "driver 24.1, most have 25.2")
     ]
@@ -86,7 +86,7 @@ def test_host_that_fell_back_on_the_simulator_has_no_npu(tmp_path):
     paths = [write(tmp_path / f"{i}.jsonl", f"host{i}", [result(f"add/functional/s{i}")],
                    environment={"kind": "simulator" if i == 2 else "cann"})
              for i in range(3)]  # fmt: skip
-    rows = weather.rows(merged(*paths))
+    rows = host_faults.rows(merged(*paths))
     assert [(r.name, r.place) for r in rows] == [("no NPU", "host2")]
 
 
@@ -153,7 +153,7 @@ def test_planted_slow_device_is_named(tmp_path, monkeypatch, capsys):
              "--journal", tmp_path / "bench.jsonl")  # fmt: skip
     code = run("bench", "add", "mul", "--simulator", "--device", "npu:0-3", *words)
     assert code == exits.REGRESSIONS
-    slow = [p for p in places.places(merged(tmp_path / "bench.jsonl")) if p.speed.slow]
+    slow = [p for p in device_stats.devices(merged(tmp_path / "bench.jsonl")) if p.speed.slow]
     assert [p.device for p in slow] == ["npu:2"]
 
 

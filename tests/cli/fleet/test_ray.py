@@ -24,7 +24,7 @@ from mindtorch_npu.conformance.cases.cases import Plan
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.run import engine
 from mindtorch_npu.conformance.run.pool import EnvironmentFailedError, Setup
-from mindtorch_npu.fleet import items, merge, parts, ray_pool, weather, work
+from mindtorch_npu.fleet import host_faults, items, merge, parts, ray_pool, work
 
 from mindtorch.ops import OPS
 
@@ -95,7 +95,7 @@ def test_a_node_that_dies_loses_no_case_and_none_counts_twice(cluster, tmp_path)
         run, 20, lambda: cluster.remove_node(cluster.npus.pop(), allow_graceful=False)
     )
     fleet = require_each_once(run, results, path)
-    assert {row.name for row in weather.rows(fleet)} == {"node lost"}
+    assert {row.name for row in host_faults.rows(fleet)} == {"node lost"}
 
 
 def workers():
@@ -117,7 +117,7 @@ def test_a_worker_that_is_killed_loses_no_case(cluster, tmp_path):
 
     results = consumed(run, 20, strike)
     fleet = require_each_once(run, results, path)
-    assert {row.name for row in weather.rows(fleet)} <= {"worker killed"}
+    assert {row.name for row in host_faults.rows(fleet)} <= {"worker killed"}
 
 
 def test_a_head_that_restarts_costs_only_what_was_in_flight(environment, tmp_path):
@@ -140,7 +140,7 @@ def test_a_head_that_restarts_costs_only_what_was_in_flight(environment, tmp_pat
     finally:
         clusters[0].shutdown()
     fleet = require_each_once(run, results, path)
-    names = {row.name for row in weather.rows(fleet)}
+    names = {row.name for row in host_faults.rows(fleet)}
     assert "head restarted" in names
     assert names <= {"head restarted", "node lost"}
 

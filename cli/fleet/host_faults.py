@@ -1,4 +1,4 @@
-"""Owns bad weather: what went wrong with hosts rather than operators, each as a row with a name."""
+"""Owns faults of hosts: what went wrong with them rather than with operators, each by its name."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ NAMES: Final[dict[str, str]] = {
     "stopped early": "its journal has no end: killed, cut off from power, or still running",
     "worker killed": "from outside, often for want of host memory; its case ran again",
     "device lost": "no worker starts there any more",
+    "device hung": "a driver holds a worker that nothing ends, or it does not answer: it is fenced",
     "node lost": "an actor of the cluster, or its host, went away; its cases ran elsewhere",
     "head restarted": "the cluster's head went away; cases in flight ran again",
     "two runs in one journal": "told apart by their ids; give each run a file of its own",
@@ -60,7 +61,9 @@ def _of_part(part: Part, now: float) -> Iterator[Row]:
     for kind, data in part.notes:
         if kind == "killed":
             where = f"{data.get('node') or part.node} {data['device']}"
-            yield Row("worker killed", where, f"in {data['case']}")
+            more = int(data.get("cases", 1)) - 1
+            text = f"in {data['case']}" + (f" or {more} more of its batch" if more else "")
+            yield Row("worker killed", where, text)
         if kind == "lost":
             name = str(data.get("what", "device lost"))
             left = len(data.get("cases", ()))

@@ -15,7 +15,7 @@ from .speed import Speed, speeds
 
 
 @dataclass(slots=True)
-class Place:
+class DeviceStats:
     """One device of one host."""
 
     node: str
@@ -36,19 +36,21 @@ class Place:
                 "deviates": list(self.kinds), **stated}  # fmt: skip
 
 
-def places(fleet: Fleet) -> list[Place]:
+def devices(fleet: Fleet) -> list[DeviceStats]:
     """Every device that judged a case, by host."""
-    by_name: dict[tuple[str, str], Place] = {}
+    by_name: dict[tuple[str, str], DeviceStats] = {}
     for result in (r for r in fleet.results.values() if r.form != PROBE):
-        place = by_name.setdefault((result.node, result.device), Place(result.node, result.device))
+        place = by_name.setdefault(
+            (result.node, result.device), DeviceStats(result.node, result.device)
+        )
         place.counts.add(result)
         place.seconds += result.seconds
-    told = speeds((r, bool(key[2])) for key, r in fleet.results.items())
+    by_place = speeds((r, bool(key[2])) for key, r in fleet.results.items())
     faults: dict[str, list[str]] = defaultdict(list)
     for deviation in fleet.deviations:
         faults[deviation.place].append(deviation.kind)
     for place in by_name.values():
-        place.speed = told.get((place.node, place.device))
+        place.speed = by_place.get((place.node, place.device))
         place.kinds = tuple(k for k in votes.CLASSES if k in faults.get(place.name, ()))
     return [by_name[key] for key in sorted(by_name, key=natural)]
 

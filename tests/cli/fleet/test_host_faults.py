@@ -1,4 +1,4 @@
-"""Bad weather: each kind is a row with its name, and a fleet without it has none."""
+"""Faults of hosts: each kind is a row with its name, and a fleet without it has none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from journals import ENVIRONMENT, result, write
 from mindtorch_npu import exits
 from mindtorch_npu.conformance.record import journal
-from mindtorch_npu.fleet import merge, parts, places, weather
+from mindtorch_npu.fleet import device_stats, host_faults, merge, parts
 from mindtorch_npu.main import group
 
 from aclnn_bindings.install.library import bundled_simulator
@@ -22,7 +22,7 @@ simulated = pytest.mark.skipif(bundled_simulator() is None, reason="the simulato
 
 
 def rows(*paths, now=None):
-    return [(r.name, r.place) for r in weather.rows(merge.merge(parts.read(paths)), now)]
+    return [(r.name, r.place) for r in host_faults.rows(merge.merge(parts.read(paths)), now)]
 
 
 def host(tmp_path, number, **fields):
@@ -106,7 +106,7 @@ def test_a_second_run_into_a_journal_in_use_is_refused(tmp_path):
 def test_host_with_another_version_is_named(tmp_path, what):
     paths = [host(tmp_path, i) for i in range(2)]
     paths.append(host(tmp_path, 2, environment={what: "0.9"}))
-    there = weather.rows(merge.merge(parts.read(paths)))
+    there = host_faults.rows(merge.merge(parts.read(paths)))
     assert [(r.name, r.place, r.text.split(",")[0]) for r in there] == [
         ("other version", "host2", f"{what} 0.9")
     ]
@@ -114,13 +114,13 @@ def test_host_with_another_version_is_named(tmp_path, what):
 
 def test_killed_worker_is_named_with_its_case(tmp_path):
     note = ("killed", {"case": CASE, "seed": 0, "device": "npu:3"})
-    there = weather.rows(merge.merge(parts.read([host(tmp_path, 1, notes=[note])])))
+    there = host_faults.rows(merge.merge(parts.read([host(tmp_path, 1, notes=[note])])))
     assert there == [("worker killed", "host1 npu:3", f"in {CASE}")]
 
 
 def test_lost_device_is_named_with_what_it_did_not_run(tmp_path):
     lost = ("lost", {"place": "npu:3", "reason": "workers die at once", "cases": [CASE]})
-    there = weather.rows(merge.merge(parts.read([host(tmp_path, 1, notes=[lost])])))
+    there = host_faults.rows(merge.merge(parts.read([host(tmp_path, 1, notes=[lost])])))
     assert there == [("device lost", "host1 npu:3", "workers die at once; 1 cases were not run")]
 
 
@@ -139,8 +139,8 @@ def test_missing_shard_and_case_judged_twice_are_named(tmp_path):
 
 def test_every_row_has_a_meaning(tmp_path):
     path = host(tmp_path, 1, end={})
-    assert {name for name, _ in rows(path)} <= set(weather.NAMES)
-    json.dumps(weather.NAMES)
+    assert {name for name, _ in rows(path)} <= set(host_faults.NAMES)
+    json.dumps(host_faults.NAMES)
 
 
 def test_slow_device_is_told_by_its_interval(tmp_path):
@@ -152,7 +152,7 @@ def test_slow_device_is_told_by_its_interval(tmp_path):
             for i in range(40)
         ]
         paths.append(host(tmp_path, number, results=own, compare=True))
-    there = places.places(merge.merge(parts.read(paths)))
+    there = device_stats.devices(merge.merge(parts.read(paths)))
     assert [p.node for p in there if p.speed is not None and p.speed.slow] == ["host2"]
     speed = there[2].speed
     assert speed is not None
@@ -181,7 +181,7 @@ def test_disk_that_fills_in_a_run_stops_it_and_is_named(small_disk, capfd):
     assert code == exits.NOTHING
     assert "no space left for its next line; go on with" in capfd.readouterr().err
     fleet = merge.merge(parts.read([book]))
-    assert [r.name for r in weather.rows(fleet) if r.name != "torn lines"] == ["disk full"]
+    assert [r.name for r in host_faults.rows(fleet) if r.name != "torn lines"] == ["disk full"]
     assert fleet.results
     assert fleet.lost
 
