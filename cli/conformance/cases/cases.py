@@ -13,6 +13,7 @@ from ...judge.precision import FORMATS
 if TYPE_CHECKING:
     from ..run.subject import Subject
 
+from . import declared
 from .case import DTYPES, LAYOUTS, Case
 from .design import design
 from .inputs import tensors_of
@@ -71,7 +72,7 @@ def cases(op: Subject, claimed: tuple[str, ...], plan: Plan) -> list[Case]:
     for i, sample in enumerate(known):
         if sample.error and plan.takes(Case(op.name, "error", i), own[i]):
             unique[Case(op.name, "error", i)] = None
-    for case in neighbours(op.name, plan.level):
+    for case in () if op.declaration is not None else neighbours(op.name, plan.level):
         if case.sample in good and plan.takes(case, own[case.sample]):
             unique[case] = None
     for case in _designed(op, claimed, plan.level):
@@ -81,13 +82,15 @@ def cases(op: Subject, claimed: tuple[str, ...], plan: Plan) -> list[Case]:
 
 
 def _designed(op: Subject, claimed: tuple[str, ...], level: str) -> Iterator[Case]:
+    if op.declaration is not None:
+        yield from declared.design(op.name, op.declaration, claimed, level)
     if space_of(op.name) is not None:
         row = OPS[op.name]
         yield from design(row, takes(row, claimed or DTYPES), level)
 
 
 def _all(op: Subject, claimed: tuple[str, ...], level: str, good: list[int]) -> Iterator[Case]:
-    if not good:
+    if not good or op.declaration is not None:
         return
     first = good[0]
     if space_of(op.name) is not None:

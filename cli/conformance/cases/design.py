@@ -9,8 +9,8 @@ from typing import Any
 from mindtorch.ops import OPS, Op
 from mindtorch.ops.samples import Sample
 
+from ...spec.factors import Factor, covering, lonely, plain, singles
 from .case import DTYPES, Case, CaseNameError, designed
-from .factors import Factor, covering, lonely, plain, singles
 from .spaces.space import Chosen, Scope, Space
 from .spaces.table import space_of
 

@@ -177,6 +177,11 @@ _POW: Final = (0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -2.0, 0.5, -0.5, float("inf"), fl
 _TIED: Final = (1.0, 0.0, 2.0, 1.0)
 
 
+def stated(arg: Arg) -> Array:
+    """The elements that an `Arg` states."""
+    return np.array(arg.values).astype(numpy_dtype(arg.dtype)).reshape(arg.shape)
+
+
 def designed(arg: Input, key: str, seed: int) -> Array:
     """The elements of an `Input`; `key` is what the case shares with those it is compared to."""
     dtype = numpy_dtype(arg.dtype)

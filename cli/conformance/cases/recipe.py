@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mindtorch.ops import OPS, Op
+from mindtorch.ops import OPS
 from mindtorch.ops.samples import Arg
 
 from ...judge.precision import FORMATS, Array
@@ -65,7 +65,7 @@ def recipe(op: Sampled, case: Case, seed: int, arrays: Any = None) -> Recipe:
     NoSuchSampleError, or NotApplicableError of shapes.
     """
     if case.designed:
-        return _designed(OPS[case.op], case, seed, arrays)
+        return _designed(op, case, seed, arrays)
     known = samples(op)
     if case.sample >= len(known):
         raise NoSuchSampleError(f"{case.id}: {case.op} has {len(known)} samples, counted from s0")
@@ -93,13 +93,15 @@ def recipe(op: Sampled, case: Case, seed: int, arrays: Any = None) -> Recipe:
     return Recipe(args, kwargs, slots, sample.error)
 
 
-def _designed(op: Op, case: Case, seed: int, arrays: Any) -> Recipe:
-    """The inputs of a designed case: its space makes the call, fills make the elements."""
+def _designed(op: Any, case: Case, seed: int, arrays: Any) -> Recipe:
+    """The inputs of a designed case: its space or declaration makes the call, fills make the
+    elements."""
     from .design import sample_of
     from .spaces.pointwise import POINTWISE
     from .spaces.table import space_of
 
-    sample = sample_of(op, case)
+    own = getattr(op, "declaration", None) is not None
+    sample = op.sample(case, seed) if own else sample_of(OPS[case.op], case)
     slots: list[Slot] = []
 
     def describe(drawn: Arg) -> Slot:
@@ -108,6 +110,8 @@ def _designed(op: Op, case: Case, seed: int, arrays: Any) -> Recipe:
             array = arrays[len(slots)]
         elif arg.same is not None:
             array = slots[arg.same].array
+        elif arg.values is not None:
+            array = fills.stated(arg)
         else:
             key = f"{case.op}/{arg.shape}/{arg.dtype}/{arg.fill}"
             array = fills.designed(arg, key, seed)
@@ -116,7 +120,7 @@ def _designed(op: Op, case: Case, seed: int, arrays: Any) -> Recipe:
         return slots[-1]
 
     args, kwargs = sample.map(describe)
-    together = space_of(op.name) is POINTWISE
+    together = not own and space_of(case.op) is POINTWISE
     return Recipe(args, kwargs, slots, sample.error, together)
 
 

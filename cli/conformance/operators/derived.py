@@ -27,6 +27,7 @@ from mindtorch.ops.spec import Call
 
 from ...judge.classes import Requirement
 from ...judge.precision import numpy_dtype
+from ...spec.declaration import Declaration
 from ..cases.claims import Claims, claims
 from ..cases.recipe import Recipe, Slot
 from ..cases.shapes import NotApplicableError
@@ -47,6 +48,7 @@ class DerivedOperator:
     """One ACLNN operator as a torch row calls it; `inplace`: as the row's in-place form does."""
 
     differentiable = False
+    declaration: Declaration | None = None
     draws = None
     open_results = False
     forms: tuple[str, ...] = ("out",)

@@ -7,12 +7,25 @@ from typing import Any
 
 from mindtorch.ops import OPS
 
+from ...spec.infer import inferred_row
+from ...spec.row import ROWS, Row
 from ..run.rows import TorchRow
 from ..run.subject import PREFIX, Subject, UnknownSubjectError
-from . import rows
+from . import golden_files, rows
+from .declared import DeclaredOperator
 from .derived import derived
 from .operator import Operator
 from .spec import SPECS, UNSPECIFIED
+
+
+def golden_row(signature: Any) -> Row | None:
+    """The row that a person's own file gives for an operator; None without one."""
+    own = golden_files.loaded()
+    if signature.name in own.rows:
+        return own.rows[signature.name]
+    function = own.functions.get(signature.name) or own.functions.get("")
+    return inferred_row(signature, function) if function is not None else None
+
 
 assert rows  # importing it declares the spec rows
 
@@ -31,6 +44,10 @@ def subject(name: str, declarations: Any = None) -> Subject:
     signature = declarations.ops.get(name)
     if signature is None:
         raise UnknownSubjectError(f"{name}: the install at hand declares no such operator")
+    if (own := golden_row(signature)) is not None:
+        return DeclaredOperator(signature, own)
+    if name in ROWS:
+        return DeclaredOperator(signature, ROWS[name])
     if name in SPECS:
         return Operator(signature, SPECS[name])
     row = SPECS.get(name.replace("aclnnInplace", "aclnn", 1))

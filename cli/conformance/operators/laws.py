@@ -84,6 +84,8 @@ class Launch:
         return own_group(self.cann) if value == OWN_GROUP else value
 
     def _layout(self, slot: Slot) -> str:
+        if self.trial.case.designed:
+            return slot.arg.layout
         layout = self.trial.case.layout
         # Indices keep their values, which stride 0 would repeat.
         if self.trial.case.form == "out" or (layout in REPEATED and slot.arg.values is not None):
@@ -93,7 +95,14 @@ class Launch:
 
     def _written(self, name: str, value: Any) -> Any:
         case = self.trial.case
-        own = case.layout if case.form == "out" or value.slot is not None else "contiguous"
+        to = dict(case.factors).get("to", "contiguous")
+        own = (
+            to
+            if case.designed
+            else case.layout
+            if case.form == "out" or value.slot is not None
+            else "contiguous"
+        )
         layout = "contiguous" if own in REPEATED else own
         form = self.operator.format(name)
         if value.slot is not None:

@@ -16,6 +16,7 @@ from mindtorch.ops.samples import Sample
 
 from ...judge.classes import Requirement
 from ...judge.precision import Array, numpy_dtype
+from ...spec.declaration import Declaration
 from ..cases.case import ACL_DTYPES, DTYPES
 from ..cases.claims import Claims
 from ..cases.inputs import tensors_of
@@ -42,6 +43,7 @@ class Operator:
 
     differentiable = False
     shares_row = ""
+    declaration: Declaration | None = None
 
     def __init__(self, signature: OpSignature, row: Spec) -> None:
         self.signature, self.spec, self.name = signature, row, signature.name

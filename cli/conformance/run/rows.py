@@ -9,6 +9,7 @@ from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 from mindtorch.ops.spec import MISSING
 
+from ...spec.declaration import Declaration
 from ...judge.classes import Requirement, requirement
 from ..cases.claims import Claims, claims
 from .laws import LAWS
@@ -27,6 +28,7 @@ class TorchRow:
         self.calls = tuple(call.name for call in op.aclnn)
         self.forms = _forms_of(op)
         # A row without `grad` refuses backward, as torch does for such an operator.
+        self.declaration: Declaration | None = None
         self.differentiable = op.body is not None or (op.grad is not MISSING and bool(op.grad))
         self.fixed_layout = op.layout_bound
         self.fixed_shape = op.fixed_shape

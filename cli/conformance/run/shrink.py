@@ -18,7 +18,7 @@ _TRIALS: Final = 48
 # Seconds after which what is known so far is the cause: some cases take long.
 _SECONDS: Final = 15.0
 # How a report names a factor.
-_WORDS: Final = {
+SIZES: Final[Mapping[str, str]] = {
     "row": "row length", "k": "k", "m": "rows", "n": "columns", "batch": "batch", "size": "size",
     "count": "number of indices", "tensors": "number of tensors", "channels": "channels",
     "inner": "inner size", "rank": "rank", "plane": "plane size", "kernel": "kernel size",
@@ -45,6 +45,7 @@ class Cause:
     failing_dtypes: tuple[str, ...] = ()
     passing_dtypes: tuple[str, ...] = ()
     result: Mapping[str, Any] | None = None
+    words: Mapping[str, str] = field(default_factory=lambda: SIZES)
 
     def text(self) -> str:
         """`wrong for row length > 1024 and values = nan, any dtype`."""
@@ -52,7 +53,7 @@ class Cause:
         for name, value in self.case.factors:
             if name == "dtype":
                 continue
-            word = _WORDS.get(name, name)
+            word = self.words.get(name, name)
             if name == "call":
                 parts.append(_spoken(self.case.op, value))
             elif name in self.sizes:
@@ -102,11 +103,11 @@ class Cause:
 
 def shrink(
     case: Case, plain: Mapping[str, str], dtypes: Sequence[str],
-    fails: Callable[[Case], bool | None],
+    fails: Callable[[Case], bool | None], words: Mapping[str, str] = SIZES,
 ) -> Cause:  # fmt: skip
     """The Cause of a designed case that fails; `plain` are the factors' plain levels, `dtypes`
-    those that the row takes, `fails` runs a case: None where that judges nothing. At most _TRIALS
-    cases are run."""
+    those that the row takes, `words` name the sizes, `fails` runs a case: None where that judges
+    nothing. At most _TRIALS cases are run."""
     known: dict[str, bool | None] = {case.id: True}
     end = time.monotonic() + _SECONDS
 
@@ -125,9 +126,9 @@ def shrink(
     if form != "functional" and failing(factors, "functional"):
         form = "functional"
     factors = _needed(factors, lambda fewer: failing(fewer, form))
-    cause = Cause(designed(case.op, form, factors))
+    cause = Cause(designed(case.op, form, factors), words=words)
     for name, value in list(factors.items()):
-        if value.isdigit() and plain.get(name, "").isdigit() and name in _WORDS:
+        if value.isdigit() and plain.get(name, "").isdigit() and name in words:
             cause.sizes[name] = _bisect(factors, form, name, int(plain[name]), failing)
             factors[name] = str(cause.sizes[name][1])
     cause.case = designed(case.op, form, factors)

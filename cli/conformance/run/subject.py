@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from mindtorch.ops.samples import Sample
 
 from ...judge.classes import Requirement
+from ...spec.declaration import Declaration
 from ..cases.claims import Claims
 from ..record.result import Result
 
@@ -26,7 +27,8 @@ class Subject(Protocol):
     `forms` are those beside functional (see cases.case.FORMS); `fixed_layout`: it reads storage
     itself, so that another layout or shape asks another question; `fixed_shape`: its attributes
     fit the samples' sizes only; `specials`: NaN, infinities and signed zeros have a stated result;
-    `shares_row` names the row whose samples and reference are its own, "" for none.
+    `shares_row` names the row whose samples and reference are its own, "" for none; `declaration`
+    says what it may be given, where its row declares that.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Subject(Protocol):
     fixed_shape: bool
     specials: bool
     shares_row: str
+    declaration: Declaration | None
 
     def samples(self) -> list[Sample]: ...
     def requirement(self, dtype: str) -> Requirement: ...

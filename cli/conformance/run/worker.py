@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,7 +21,7 @@ from ..cases.case import BENCH, CONTRACTS, ITEMS, PROBE, SOAK, Case, parse
 from ..record import journal
 from ..record.result import NEUTRAL, Result
 from .cann_words import is_poisonous, one_line
-from .shrink import Cause, shrink
+from .shrink import SIZES, Cause, shrink
 
 _RECHECKS = 3
 _TIDY = 100
@@ -237,19 +237,29 @@ class Worker:
         again = self.recheck(case, seed, first)
         if again.verdict == "FLAKY":
             return again
-        from mindtorch.ops import OPS
-
-        from ..cases.design import plain_levels
-        from ..cases.taken import takes
-
-        op = OPS[case.op]
-        dtypes = takes(op, self.claims(case.op).dtypes)
-        cause = shrink(case, plain_levels(case.op), dtypes, lambda c: self._fails(c, seed))
+        levels, dtypes, sizes = self._ground(case)
+        cause = shrink(case, levels, dtypes, lambda c: self._fails(c, seed), sizes)
         if cause.case.id != case.id:
             smallest, _ = self.run(cause.case, seed)
             cause.result = smallest.as_json() if smallest.failing else None
         known.append(cause)
         return again.with_(cause=cause.as_json())
+
+    def _ground(self, case: Case) -> tuple[Mapping[str, str], Sequence[str], Mapping[str, str]]:
+        """The plain levels of a designed case's factors, the dtypes that its subject takes, and
+        the sizes among the factors with what they count."""
+        claimed = self.claims(case.op).dtypes
+        declaration = self.subject(case.op).declaration
+        if declaration is not None:
+            from ..cases import declared
+
+            return declared.plain_levels(declaration), claimed, declared.size_names(declaration)
+        from mindtorch.ops import OPS
+
+        from ..cases.design import plain_levels
+        from ..cases.taken import takes
+
+        return plain_levels(case.op), takes(OPS[case.op], claimed), SIZES
 
     def _fails(self, case: Case, seed: int) -> bool | None:
         """Whether a case fails; None where nothing is judged."""

@@ -4,16 +4,16 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from mindtorch_npu.conformance.cases import arrays
 from mindtorch_npu.conformance.cases.case import DTYPES, CaseNameError, parse
 from mindtorch_npu.conformance.cases.design import design, levels_of, sample_of
-from mindtorch_npu.conformance.cases.factors import covering, factor, lonely, plain
 from mindtorch_npu.conformance.cases.fills import designed, values
 from mindtorch_npu.conformance.cases.inputs import Input, tensors_of
 from mindtorch_npu.conformance.cases.recipe import recipe
 from mindtorch_npu.conformance.cases.spaces.space import Scope
 from mindtorch_npu.conformance.cases.spaces.table import space_of
 from mindtorch_npu.conformance.cases.taken import takes
+from mindtorch_npu.spec import arrays
+from mindtorch_npu.spec.factors import covering, factor, lonely, plain
 
 from mindtorch.ops import OPS
 from mindtorch.ops.samples import Arg

@@ -12,7 +12,7 @@ from typing import Any, Final
 from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
-from ..factors import Factor, factor
+from ....spec.factors import Factor, factor
 from ..inputs import FILLS, SUMMED
 from .space import (
     FULL_CAP,

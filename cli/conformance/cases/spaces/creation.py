@@ -7,7 +7,7 @@ from typing import Final
 from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
-from ..factors import Factor, factor
+from ....spec.factors import Factor, factor
 from .space import QUICK_CAP, Chosen, Scope, Space, capped, first_float
 
 # Types that hold an odd number beyond float32's, or the float next to it.

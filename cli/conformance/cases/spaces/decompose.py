@@ -7,7 +7,7 @@ from typing import Any, Final
 from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
-from ..factors import Factor, factor
+from ....spec.factors import Factor, factor
 from .space import LAYOUTS, Chosen, Scope, Space, common, data
 
 _CHOICES: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {

@@ -8,7 +8,7 @@ from typing import Any, Final
 from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
-from ..factors import Factor, factor
+from ....spec.factors import Factor, factor
 from ..inputs import FILLS, INDEX_FILLS, Input
 from .space import INDEX_DTYPES, LAYOUTS, QUICK_CAP, Chosen, Scope, Space, common, data, indices
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
-from ..factors import Factor, factor
+from ....spec.factors import Factor, factor
 from ..inputs import Input
 from .space import LAYOUTS, QUICK_CAP, Chosen, Scope, Space, capped, common, data
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from mindtorch.ops import OPS, Op
 from mindtorch.ops.samples import Arg, Sample
 
-from ..factors import Factor, factor
+from ....spec.factors import Factor, factor
 from ..inputs import FILLS, Input, samples
 from .space import LAYOUTS, QUICK_CAP, Chosen, Scope, Space, capped, common, is_float
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
-from ..factors import Factor, factor
+from ....spec.factors import Factor, factor
 from .space import Chosen, Scope, Space, first_float
 
 RANDOM_KINDS: Final = {"_uniform": "uniform", "_normal": "normal", "_integers": "integers",

@@ -13,7 +13,7 @@ from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
 from ....judge.precision import FORMATS
-from ..factors import Factor, Levels, factor
+from ....spec.factors import Factor, Levels, factor
 from ..inputs import FILLS, INDEX_FILLS, Input
 
 # Around the widths that kernels block by: vector registers, rows of a core, tiles, cores, and 2^16.

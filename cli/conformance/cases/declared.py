@@ -1,0 +1,86 @@
+"""Owns the cases of declared operators: designs of their declarations, and the calls of levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from mindtorch.ops.samples import Arg, Sample
+
+from ...spec.declaration import Declaration
+from ...spec.design import design as covering
+from ...spec.factors import plain
+from ...spec.sizes import Role
+from ...spec.values import ScalarValue, TensorValue
+from .case import Case, CaseNameError, designed
+from .inputs import Input
+
+
+def design(
+    name: str, declaration: Declaration, dtypes: Sequence[str], level: str
+) -> Iterator[Case]:
+    """The designed cases of a declared operator whose main tensor may have `dtypes`."""
+    base = plain_levels(declaration)
+    for levels in _calls(declaration, tuple(dtypes), level != "quick"):
+        differing = {k: v for k, v in levels.items() if k == "dtype" or v != base.get(k)}
+        yield designed(name, "functional", differing)
+
+
+@cache
+def _calls(
+    declaration: Declaration, dtypes: tuple[str, ...], full: bool
+) -> tuple[Mapping[str, str], ...]:
+    return covering(declaration, dtypes, full).calls
+
+
+@cache
+def plain_levels(declaration: Declaration) -> Mapping[str, str]:
+    """The plain level of every factor."""
+    return plain(declaration.factors((), True))
+
+
+def size_names(declaration: Declaration) -> Mapping[str, str]:
+    """Sizes that a failure is bisected along, with what they count."""
+    return {n: f"{r.name} {n.lstrip('*')}" for n, r in declaration.used_sizes.items()
+            if isinstance(r, Role)}  # fmt: skip
+
+
+def sample_of(declaration: Declaration, case: Case, seed: int = 0) -> Sample:
+    """The call of a designed case; CaseNameError for a factor or level that there is none of."""
+    known = plain_levels(declaration)
+    levels = dict(case.factors)
+    for factor in levels:
+        if factor not in known and factor != "dtype":
+            raise CaseNameError(f"case {case.id!r}: {factor!r} is none of its factors: "
+                                f"{', '.join(known)}")  # fmt: skip
+    try:
+        drawn = declaration.draw(levels, case.dtype, seed)
+        values = drawn.values()
+    except (ValueError, KeyError, IndexError, ZeroDivisionError) as error:
+        raise CaseNameError(f"case {case.id!r}: {type(error).__name__}: {error}") from error
+    fill = levels.get("values", "normal")
+    made = {n: _argument(v, fill, i, n == declaration.main) for i, (n, v) in
+            enumerate(values.items())}  # fmt: skip
+    return Sample((), made)
+
+
+def _argument(value: Any, fill: str, operand: int, main: bool) -> Any:
+    if isinstance(value, list):
+        return [_argument(v, fill, operand + i, main and not i) for i, v in enumerate(value)]
+    if isinstance(value, ScalarValue):
+        return value.value
+    if not isinstance(value, TensorValue):
+        return value
+    elements = value.values() if value.values is not None else None
+    return Input(
+        value.shape, value.dtype, value.low, value.high, layout=value.layout, values=elements,
+        fill=fill if value.fill else "normal", operand=operand,
+    )  # fmt: skip
+
+
+def as_array(value: Any) -> Any:
+    """An argument for an array parameter: the elements of a tensor as a tuple of numbers."""
+    return tuple(np.asarray(value.values).reshape(-1).tolist()) if isinstance(value, Arg) else value

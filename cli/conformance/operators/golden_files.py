@@ -1,0 +1,161 @@
+"""Owns references of one's own: files, folders and entry points that say what operators compute.
+
+`MINDTORCH_GOLDEN` (`check --golden` sets it) names them, joined by `:`; a file may carry the name
+of one function after `::`. Each process that judges loads them once.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from ...spec.errors import DeclarationError
+from ...spec.row import ROWS, Row
+
+VARIABLE: Final = "MINDTORCH_GOLDEN"
+ENTRY_POINTS: Final = "mindtorch_npu.operators"
+_PREFIX: Final = "aclnn"
+
+
+class GoldenError(ValueError):
+    """A file of references that can't be used; the message names the file and says why."""
+
+
+def named() -> tuple[str, ...]:
+    """What the environment names."""
+    return tuple(p for p in os.environ.get(VARIABLE, "").split(os.pathsep) if p)
+
+
+def export(paths: tuple[str, ...]) -> None:
+    """Let this process and its children take references from these places too."""
+    for path in paths:
+        source, _ = split(path)
+        if not Path(source).exists():
+            raise GoldenError(f"--golden {path}: no such file or folder")
+    absolute = [_absolute(p) for p in paths]
+    os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys((*named(), *absolute)))
+
+
+def split(text: str) -> tuple[str, str]:
+    """`my_ops.py:rms` -> the file and the function, "" where none is named."""
+    source, sign, function = text.rpartition(":")
+    return (source, function) if sign and function.isidentifier() else (text, "")
+
+
+def _absolute(text: str) -> str:
+    source, function = split(text)
+    path = str(Path(source).resolve())
+    if os.pathsep in path:
+        raise GoldenError(f"--golden {text}: a path may not hold {os.pathsep!r}")
+    return f"{path}::{function}" if function else path
+
+
+class Loaded:
+    """References that were loaded: rows with domains, and bare functions by operator."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Row] = {}
+        self.functions: dict[str, Any] = {}
+        self.sources: dict[str, str] = {}
+
+    def take(self, module: ModuleType, source: str, function: str) -> None:
+        """Rows that a module declared, and its functions that are named for an operator."""
+        if function and not callable(getattr(module, function, None)):
+            raise GoldenError(f"{source}: no function {function!r}")
+        if function:
+            self.functions[""] = getattr(module, function)
+            self.sources[""] = source
+            return
+        for name, value in vars(module).items():
+            if name.startswith(_PREFIX) and callable(value) and value.__module__ == module.__name__:
+                self.functions[name] = value
+                self.sources[name] = source
+
+
+_STATE: dict[str, Loaded] = {}
+
+
+def loaded() -> Loaded:
+    """The references that the environment names, loaded once in this process."""
+    key = os.environ.get(VARIABLE, "")
+    if key not in _STATE:
+        _STATE[key] = _load()
+    return _STATE[key]
+
+
+def _load() -> Loaded:
+    state = Loaded()
+    for entry in entry_points(group=ENTRY_POINTS):
+        with _Declaring(state, entry.value):
+            state.take(entry.load(), entry.value, "")
+    for path, function in (_named_parts(p) for p in named()):
+        for file in _files(path):
+            with _Declaring(state, str(file)):
+                state.take(_module(file), str(file), function)
+    return state
+
+
+def _named_parts(text: str) -> tuple[Path, str]:
+    path, _, function = text.partition("::")
+    return Path(path), function
+
+
+def _files(path: Path) -> Iterator[Path]:
+    yield from sorted(path.glob("*.py")) if path.is_dir() else (path,)
+
+
+class _Declaring:
+    """Rows that are declared inside belong to a file; they go before built-in ones."""
+
+    def __init__(self, state: Loaded, source: str) -> None:
+        self.state, self.source = state, source
+
+    def __enter__(self) -> None:
+        self.before = dict(ROWS)
+        ROWS.clear()
+
+    def __exit__(self, kind: Any, error: BaseException | None, _trace: object) -> None:
+        own = dict(ROWS)
+        ROWS.clear()
+        ROWS.update(self.before)
+        if isinstance(error, DeclarationError):
+            raise GoldenError(f"{self.source}: {error}") from error
+        for name, row in own.items():
+            self.state.rows[name] = row
+            self.state.sources[name] = self.source
+
+
+def _module(file: Path) -> ModuleType:
+    name = f"mindtorch_golden_{abs(hash(str(file)))}_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise GoldenError(f"{file}: no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(file.parent))
+    try:
+        spec.loader.exec_module(module)
+    except DeclarationError:
+        raise
+    except Exception as error:
+        sys.modules.pop(name, None)
+        raise GoldenError(f"{file} can't be imported: {_last_lines(error)}") from error
+    finally:
+        sys.path.remove(str(file.parent))
+    return module
+
+
+def _last_lines(error: BaseException) -> str:
+    """The error with the line of the file that raised it."""
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1] if frames else None
+    where = f" (line {last.lineno}: {last.line})" if last is not None else ""
+    return f"{type(error).__name__}: {error}{where}"

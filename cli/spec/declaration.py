@@ -1,0 +1,417 @@
+"""Owns Declaration: what an operator may be given, checked when it is made; draws calls from it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.random import Generator
+
+from .domains import (
+    NULL,
+    Computed,
+    Content,
+    Domain,
+    Forms,
+    Ignored,
+    Only,
+    Optional,
+    Out,
+    Tensor,
+    dtype_named,
+    evaluate,
+    everywhere,
+)
+from .errors import DeclarationError, near
+from .expressions import expression
+from .factors import Factor
+from .sizes import KNOWN, Role, dims_of, parts_of, text_of, volume
+from .values import DTYPES, TensorValue
+
+LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "expanded", "reversed")
+OUT_LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "reversed")
+# Elements of one tensor at quick and at full: a size is cut to its plain level beyond.
+MOST_ELEMENTS: Final = (1 << 17, 1 << 20)
+_LONG: Final = frozenset(DTYPES.values())
+
+
+@dataclass(frozen=True)
+class Relation:
+    """An expression over sizes and parameters. `kind` "require": it always holds, and a call in
+    which it does not is refused with `refuses` (None: undefined, never drawn); "both": calls in
+    which it holds and calls in which it does not are drawn."""
+
+    text: str
+    kind: str
+    refuses: int | None = None
+
+
+@dataclass(frozen=True)
+class Pin:
+    """Levels that are always tried together, and why."""
+
+    levels: Mapping[str, str]
+    why: str
+
+
+@dataclass(frozen=True)
+class Overload:
+    """A form of the call with domains of its own for some parameters."""
+
+    name: str
+    params: Mapping[str, Domain]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Dtypes that go together: rows of parameter name -> dtypes ("" absent, `|` alternatives
+    expanded)."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def of(self, dtype: str, main: str) -> list[Mapping[str, str]]:
+        """The rows in which the main parameter has `dtype`."""
+        at = self.names.index(main)
+        return [dict(zip(self.names, r, strict=True)) for r in self.rows if r[at] == dtype]
+
+
+@dataclass(frozen=True, eq=False)
+class Declaration:
+    """What an operator may be given: a domain for each header parameter, sizes, relations."""
+
+    name: str
+    params: Mapping[str, Domain]
+    sizes: Mapping[str, Role | str] = field(default_factory=dict)
+    relations: tuple[Relation, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    overloads: tuple[Overload, ...] = ()
+    table: Table | None = None
+    fills: tuple[str, ...] = ("normal",)
+    strided: bool = True
+    out_forms: bool = True
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    # --- what it is checked for -----------------------------------------------------------------
+
+    @cached_property
+    def inputs(self) -> Mapping[str, Domain]:
+        """The parameters that are given, not written alone."""
+        return {n: d for n, d in self.params.items() if not isinstance(d, Out)}
+
+    @cached_property
+    def outs(self) -> Mapping[str, Domain]:
+        """The results by header name: `out(…)` and what is written in place."""
+        from .domains import Written
+
+        return {n: d for n, d in self.params.items() if isinstance(d, Out | Written)}
+
+    def _all_domains(self) -> Iterator[tuple[str, Domain]]:
+        for params in (self.params, *(o.params for o in self.overloads)):
+            for name, domain in params.items():
+                yield from ((name, d) for d in everywhere(domain))
+
+    @cached_property
+    def used_sizes(self) -> dict[str, Role | str]:
+        """The sizes that shapes and expressions read, in order of use: a role, or an expression."""
+        order: dict[str, Role | str] = {}
+
+        def use(name: str, where: str) -> None:
+            if name in order or name in self.params:
+                return
+            role = self.sizes.get(name) or KNOWN.get(name)
+            if role is None:
+                raise DeclarationError(
+                    f"{self.name}: {where} reads {name!r}, which is neither a parameter nor a "
+                    f"size{near(name, (*self.params, *self.sizes))}; name it in sizes(…)"
+                )
+            order[name] = role
+            if isinstance(role, str):
+                for inner in expression(role).names:
+                    use(inner, f"size {name}")
+
+        for param, domain in self._all_domains():
+            for shape in domain.shapes():
+                for part in parts_of(shape):
+                    for size in sorted(part.names):
+                        use(size, f"the shape {shape!r} of {param}")
+            for text in domain.expressions():
+                for size in sorted(expression(text).names):
+                    use(size, f"{text!r} of {param}")
+        for relation in self.relations:
+            for size in sorted(expression(relation.text).names):
+                use(size, f"{relation.text!r}")
+        return order
+
+    def _check(self) -> None:
+        unused = [n for n in self.sizes if n not in self.used_sizes]
+        if unused:
+            raise DeclarationError(f"{self.name}: no shape and no relation reads the size "
+                                   f"{unused[0]!r}{near(unused[0], self.used_sizes)}")  # fmt: skip
+        for overload in self.overloads:
+            for param in overload.params:
+                if param not in self.params:
+                    raise DeclarationError(f"{self.name}: overload {overload.name!r} speaks of "
+                                           f"{param!r}{near(param, self.params)}")  # fmt: skip
+        for param, domain in self._all_domains():
+            for dtype in domain.dtypes():
+                if (
+                    dtype
+                    and dtype not in DTYPES
+                    and dtype not in self.params
+                    and (dtype not in _LONG)
+                ):
+                    raise DeclarationError(
+                        f"{self.name}: {param} has the dtype {dtype!r}, which is neither a dtype "
+                        f"nor a parameter{near(dtype, (*DTYPES, *self.params))}"
+                    )
+        if self.table:
+            for param in self.table.names:
+                if param not in self.params:
+                    raise DeclarationError(f"{self.name}: dtypes(…) has a column {param!r}"
+                                           f"{near(param, self.params)}")  # fmt: skip
+        known = {f.name for f in self.factors((), True)}
+        for pin in self.pins:
+            for factor in pin.levels:
+                if factor not in known:
+                    raise DeclarationError(f"{self.name}: pin sets {factor!r}"
+                                           f"{near(factor, known)}")  # fmt: skip
+
+    def bind(self, parameters: Sequence[str]) -> None:
+        """DeclarationError where the parameters are not those of a header, in its order."""
+        own, header = list(self.params), list(parameters)
+        if own == header:
+            return
+        for name in own:
+            if name not in header:
+                raise DeclarationError(f"{self.name}: the header has no parameter {name!r}"
+                                       f"{near(name, header)}")  # fmt: skip
+        missing = [n for n in header if n not in own]
+        if missing:
+            raise DeclarationError(f"{self.name}: no domain for the header's {missing[0]!r}")
+        raise DeclarationError(f"{self.name}: parameters stand in the order {' '.join(own)}, the "
+                               f"header's is {' '.join(header)}")  # fmt: skip
+
+    # --- what it varies -------------------------------------------------------------------------
+
+    @cached_property
+    def main(self) -> str:
+        """The parameter whose dtype is under test: the first drawn tensor."""
+        for name, domain in self.params.items():
+            if any(not t.dtype or t.dtype.split()[0] in DTYPES for t in domain.tensors()):
+                return name
+        return ""
+
+    def domain(self, name: str, overload: str = "") -> Domain:
+        """The domain of a parameter in an overload."""
+        for own in self.overloads:
+            if own.name == overload and name in own.params:
+                return own.params[name]
+        return self.params[name]
+
+    def dtypes(self, claimed: Sequence[str] = ()) -> tuple[str, ...]:
+        """Dtypes under test: of the table or of the main tensor, those that are claimed."""
+        stated: tuple[str, ...] = ()
+        if self.table and self.main in self.table.names:
+            at = self.table.names.index(self.main)
+            stated = tuple(dict.fromkeys(r[at] for r in self.table.rows))
+        elif self.main:
+            tensor = self.params[self.main].tensors()[0]
+            stated = tuple(dtype_named(d) for d in tensor.dtype.split())
+        if not stated:
+            return tuple(claimed)
+        return tuple(d for d in stated if d in claimed) if claimed else stated
+
+    def factors(self, claimed: Sequence[str], full: bool) -> list[Factor]:
+        """Everything that differs from call to call."""
+        own: list[Factor] = []
+        if self.overloads:
+            own.append(Factor("overload", tuple(o.name for o in self.overloads)))
+        for name, role in self.used_sizes.items():
+            if not isinstance(role, str):
+                own.append(Factor(name, role.levels(full)))
+        for name, domain in self.inputs.items():
+            every = [domain, *(o.params[name] for o in self.overloads if name in o.params)]
+            levels = dict.fromkeys(level for d in every for level in d.levels(full))
+            own.append(Factor(name, tuple(levels)))
+        dtypes = self.dtypes(claimed)
+        if dtypes:
+            own.append(Factor("dtype", tuple(sorted(dtypes, key=lambda d: d != "float32"))))
+            if self.table:
+                most = max(len(self.table.of(d, self.main)) for d in dtypes)
+                own.append(Factor("types", tuple(map(str, range(most)))))
+        own.append(Factor("values", self.fills))
+        if self.strided:
+            own += self._layouts()
+        if self.strided and self.out_forms:
+            own.append(Factor("to", OUT_LAYOUTS))
+        return [f for f in own if len(f.levels) > 1 or f.name in ("dtype",)]
+
+    def _layouts(self) -> Iterator[Factor]:
+        for name, domain in self.inputs.items():
+            inner = everywhere(domain)
+            if any(isinstance(d, Tensor) and d.strided for d in inner):
+                yield Factor(f"layout.{name}", LAYOUTS)
+            elif any(isinstance(d, Content) for d in inner):
+                yield Factor(f"layout.{name}", ("contiguous", "sliced", "stepped"))
+
+    def unvaried(self) -> Mapping[str, str]:
+        """Parameters with one level, with the reason: "" where none is stated."""
+        silent: dict[str, str] = {}
+        for name, domain in self.inputs.items():
+            every = [domain, *(o.params[name] for o in self.overloads if name in o.params)]
+            if len({level for d in every for level in d.levels(True)}) > 1:
+                continue
+            if any(
+                isinstance(d, Tensor | Content | Computed) for e in every for d in everywhere(e)
+            ):
+                continue
+            reasons = [d.why for d in every if isinstance(d, Only | Ignored)]
+            silent[name] = reasons[0] if reasons else ""
+        return silent
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def draw(self, levels: Mapping[str, str], dtype: str = "", seed: int = 0) -> Drawn:
+        """The call of these levels; what they lack is plain."""
+        return Drawn(self, levels, dtype, seed)
+
+
+class Drawn:
+    """One call: sizes and parameters by name, each made when first read."""
+
+    def __init__(
+        self, declaration: Declaration, levels: Mapping[str, str], dtype: str, seed: int
+    ) -> None:
+        self.declaration, self.seed = declaration, seed
+        self.given = levels
+        self.overload = levels.get("overload") or (
+            declaration.overloads[0].name if declaration.overloads else ""
+        )
+        self.main_dtype = (
+            dtype or levels.get("dtype", "") or next(iter(declaration.dtypes()), "float32")
+        )
+        self.known: dict[str, Any] = {}
+        self.settled: dict[str, str] = {}
+        self.level = ""
+        self._row = self._table_row()
+
+    def _table_row(self) -> Mapping[str, str]:
+        table, main = self.declaration.table, self.declaration.main
+        if table is None:
+            return {}
+        rows = table.of(self.main_dtype, main)
+        if not rows:
+            return {}
+        at = int(self.given.get("types", "0")) % len(rows)
+        self.settled["types"] = str(at)
+        return rows[at]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.known:
+            self.known[name] = self._make(name)
+        return self.known[name]
+
+    def _make(self, name: str) -> Any:
+        if name in self.declaration.params:
+            return self._value(name)
+        role = self.declaration.used_sizes.get(name)
+        if role is None:
+            raise DeclarationError(f"{self.declaration.name}: nothing is called {name!r}")
+        if isinstance(role, str):
+            return evaluate(role, self)
+        level = self.given.get(name, role.plain)
+        self.settled[name] = level
+        dims = dims_of(level)
+        return dims if name.startswith("*") else dims[0]
+
+    def _value(self, name: str) -> Any:
+        domain = self.declaration.domain(name, self.overload)
+        if isinstance(domain, Out):
+            raise DeclarationError(
+                f"{self.declaration.name}: {name} is a result; no input reads it"
+            )
+        level = self.given.get(name) or domain.levels(False)[0]
+        cell = self._row.get(name)
+        level = NULL if cell == "" else domain.settle(self, level)
+        self.settled[name] = level
+        return None if cell == "" else domain.value(self, name, level)
+
+    def dtype(self, name: str, stated: str) -> str:
+        """The dtype of a parameter: of the table, of another parameter, stated, under test."""
+        if self._row.get(name):
+            return self._row[name]
+        first, *_ = stated.split() or [""]
+        if name == self.declaration.main or not first:
+            return self.main_dtype
+        if first in self.declaration.params:
+            return self._dtype_of(first)
+        return dtype_named(first)
+
+    def _dtype_of(self, param: str) -> str:
+        if param == self.declaration.main:
+            return self.main_dtype
+        value = self[param]
+        first = value[0] if isinstance(value, list) and value else value
+        return str(getattr(first, "dtype", self.main_dtype))
+
+    def generator(self, name: str) -> Generator:
+        """A random stream of one parameter."""
+        levels = (f"{k}={v}" for k, v in sorted(self.given.items()) if not k.startswith("layout"))
+        key = "/".join((self.declaration.name, name, *levels))
+        return np.random.default_rng([self.seed, zlib.crc32(key.encode())])
+
+    def chosen(self, factor: str, default: str) -> str:
+        """The level of a factor that is no parameter."""
+        return self.given.get(factor, default)
+
+    def values(self) -> dict[str, Any]:
+        """Every parameter that is given, by header name."""
+        return {name: self[name] for name in self.declaration.inputs}
+
+    def actual(self) -> dict[str, str]:
+        """The levels as this call has them: modes decide what others mean."""
+        self.values()
+        own = {**self.given, **self.settled}
+        if self.overload:
+            own["overload"] = self.overload
+        return own
+
+    def holds(self) -> Relation | None:
+        """The first requirement that the call breaks."""
+        for relation in self.declaration.relations:
+            if relation.kind == "require" and not evaluate(relation.text, self):
+                return relation
+        return None
+
+    def elements(self) -> int:
+        """Elements of the largest tensor."""
+        sizes = [0]
+        for value in self.values().values():
+            for one in value if isinstance(value, list) else (value,):
+                if isinstance(one, TensorValue):
+                    sizes.append(volume(one.shape))
+        return max(sizes)
+
+
+def pinned(text: str, why: str, declared: Iterable[str]) -> Pin:
+    """A pin from `sparseMode=3 Sq=130`."""
+    levels = {}
+    for word in text.split():
+        name, sign, level = word.partition("=")
+        if not sign:
+            raise DeclarationError(f"pin {text!r}: {word!r} is not NAME=LEVEL")
+        levels[name] = level
+    del declared
+    return Pin(levels, why)
+
+
+Reference = Callable[..., Any]
+__all__ = ["Declaration", "Drawn", "Forms", "Optional", "Overload", "Pin", "Relation", "Table",
+           "pinned", "text_of"]  # fmt: skip

@@ -1,0 +1,246 @@
+"""Owns covering designs of a declaration: few calls in which all pairs of levels meet (at `full`
+as many triples as the budget allows), each call as its modes and requirements leave it.
+
+One call at a time, the one of several candidates that meets most new tuples (D. M. Cohen et al.,
+"The AETG system", IEEE TSE 23(7), 1997); tuples count on the call as it was settled. Any prefix
+is a good design: a budget cuts it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+
+from .declaration import MOST_ELEMENTS, Declaration, Drawn
+from .domains import evaluate
+from .errors import DeclarationError
+from .expressions import expression
+from .factors import Factor, plain
+from .sizes import Role, dims_of, volume
+
+Levels = dict[str, str]
+# Calls of one operator, candidates for each, and attempts at a pair that requirements forbid.
+QUICK_CALLS: Final = 44
+FULL_CALLS: Final = 220
+_CANDIDATES: Final = (4, 6)
+_TRIES: Final = 3
+_PLAIN_FIRST: Final = 0.35
+# How often each side of a relation is to be met.
+_SIDES: Final = (2, 4)
+_SEARCH: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The calls of a declaration at a level, and what they leave unmet."""
+
+    calls: tuple[Levels, ...]
+    unmet_relations: tuple[tuple[str, bool], ...]
+
+
+def design(declaration: Declaration, claimed: Sequence[str], full: bool = False) -> Design:
+    """The calls: plain, pins, then those that meet most new pairs; then both sides of relations."""
+    return _Search(declaration, claimed, full).run()
+
+
+class _Search:
+    def __init__(self, declaration: Declaration, claimed: Sequence[str], full: bool) -> None:
+        self.declaration, self.full = declaration, full
+        self.factors = declaration.factors(claimed, full)
+        self.plain = plain(self.factors)
+        self.rng = np.random.default_rng(zlib.crc32(declaration.name.encode()))
+        self.calls: dict[tuple[tuple[str, str], ...], Levels] = {}
+        self.met: set[tuple[tuple[str, str], ...]] = set()
+        self.sides: dict[tuple[str, bool], int] = {}
+        self.both = [r for r in declaration.relations if r.kind == "both"]
+        self.budget = FULL_CALLS if full else QUICK_CALLS
+
+    def run(self) -> Design:
+        self._add(self.settle(self.plain))
+        for pin in self.declaration.pins:
+            self._add(self.settle({**self.plain, **pin.levels}))
+        for levels in self._singles():
+            self._add(self.settle(levels))
+        idle = 0
+        while len(self.calls) < self.budget and idle < _TRIES:
+            best = self._best()
+            idle = 0 if best is not None and self._add(best) else idle + 1
+        self._balance()
+        unmet = [(r.text, side) for r in self.both for side in (True, False)
+                 if not self.sides.get((r.text, side))]  # fmt: skip
+        return Design(tuple(self.calls.values()), tuple(unmet))
+
+    def _singles(self) -> Iterator[Levels]:
+        """Every level alone beside the plain call: a cause that needs one level shows itself."""
+        for factor in self.factors:
+            layout = factor.name.startswith(("layout", "to"))
+            if layout and not self.full:
+                continue
+            yield from ({**self.plain, factor.name: level} for level in factor.levels[1:])
+
+    # --- calls as they are ----------------------------------------------------------------------
+
+    def settle(self, levels: Mapping[str, str]) -> Levels | None:
+        """The call that levels make: within the cap, its requirements mended; None where one
+        cannot be."""
+        own = dict(levels)
+        for _ in range(6):
+            try:
+                drawn = self.declaration.draw(own)
+                own = self._known(drawn.actual())
+                drawn = self.declaration.draw(own)
+                if drawn.elements() > MOST_ELEMENTS[self.full]:
+                    if not self._shrink(own):
+                        return None
+                    continue
+                broken = drawn.holds()
+            except (DeclarationError, ZeroDivisionError, IndexError, ValueError):
+                return None
+            if broken is None:
+                return own
+            if not self._mend(own, broken.text):
+                return None
+        return None
+
+    def _known(self, levels: Mapping[str, str]) -> Levels:
+        return {f.name: levels.get(f.name, f.levels[0]) for f in self.factors}
+
+    def _sizes(self) -> dict[str, Factor]:
+        return {f.name: f for f in self.factors
+                if isinstance(self.declaration.used_sizes.get(f.name), Role)}  # fmt: skip
+
+    def _shrink(self, own: Levels) -> bool:
+        """Take the largest size but one down to the next smaller level."""
+        sizes = self._sizes()
+        order = sorted(sizes, key=lambda n: -volume(dims_of(own[n])))
+        for name in [*order[1:], *order[:1]]:
+            now = volume(dims_of(own[name]))
+            smaller = [n for n in sizes[name].levels if volume(dims_of(n)) < now]
+            if smaller and now > 4:
+                own[name] = max(smaller, key=lambda n: volume(dims_of(n)))
+                return True
+        return False
+
+    def _mend(self, own: Levels, text: str) -> bool:
+        """Change one or two factors that a requirement reads so that it holds."""
+        names = [f for f in self.factors if f.name in self._reads(text)]
+        for factor in names:
+            for level in factor.levels:
+                if self._fits({**own, factor.name: level}, text):
+                    own[factor.name] = level
+                    return True
+        for one, two in combinations(names, 2):
+            for a in one.levels:
+                for b in two.levels:
+                    if self._fits({**own, one.name: a, two.name: b}, text):
+                        own.update({one.name: a, two.name: b})
+                        return True
+        return False
+
+    def _reads(self, text: str) -> set[str]:
+        """Factors that an expression depends on, through derived sizes and shapes."""
+        seen: set[str] = set()
+        todo = list(expression(text).names)
+        while todo:
+            name = todo.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            role = self.declaration.used_sizes.get(name)
+            if isinstance(role, str):
+                todo += expression(role).names
+            elif name in self.declaration.params:
+                todo += self._read_by(name)
+        return seen
+
+    def _read_by(self, param: str) -> list[str]:
+        from .domains import By, everywhere
+        from .sizes import parts_of
+
+        names: list[str] = []
+        for domain in everywhere(self.declaration.params[param]):
+            names += [n for s in domain.shapes() for p in parts_of(s) for n in p.names]
+            names += [n for e in domain.expressions() for n in expression(e).names]
+            if isinstance(domain, By):
+                names.append(domain.param)
+        return names
+
+    def _fits(self, levels: Mapping[str, str], text: str) -> bool:
+        try:
+            return bool(evaluate(text, self.declaration.draw(levels)))
+        except (DeclarationError, ZeroDivisionError, IndexError, ValueError):
+            return False
+
+    # --- which to take --------------------------------------------------------------------------
+
+    def _tuples(self, levels: Levels) -> set[tuple[tuple[str, str], ...]]:
+        items = sorted(levels.items())
+        own: set[tuple[tuple[str, str], ...]] = set(combinations(items, 2))
+        if self.full:
+            modes = [i for i in items if not i[0].startswith(("layout", "to", "values"))]
+            own |= set(combinations(modes, 3))
+        return own
+
+    def _add(self, levels: Levels | None) -> bool:
+        if levels is None:
+            return False
+        key = tuple(sorted(levels.items()))
+        if key in self.calls:
+            return False
+        self.calls[key] = levels
+        self.met |= self._tuples(levels)
+        self._count(levels)
+        return True
+
+    def _count(self, levels: Levels) -> None:
+        drawn: Drawn = self.declaration.draw(levels)
+        for relation in self.both:
+            try:
+                side = (relation.text, bool(evaluate(relation.text, drawn)))
+            except (ZeroDivisionError, IndexError, TypeError):
+                continue
+            self.sides[side] = self.sides.get(side, 0) + 1
+
+    def _best(self) -> Levels | None:
+        best, most = None, 0
+        for _ in range(_CANDIDATES[self.full]):
+            levels = self.settle(self._candidate())
+            if levels is None:
+                continue
+            new = len(self._tuples(levels) - self.met)
+            if new > most:
+                best, most = levels, new
+        return best
+
+    def _candidate(self) -> Levels:
+        """Levels drawn at random, those that were met least preferred."""
+        own: Levels = {}
+        for factor in self.factors:
+            at = int(self.rng.integers(len(factor.levels)))
+            if factor.name == "values" and self.rng.random() < _PLAIN_FIRST:
+                at = 0
+            own[factor.name] = factor.levels[at]
+        return own
+
+    def _balance(self) -> None:
+        """Calls for the sides of relations that were met too seldom."""
+        for relation in self.both:
+            for side in (True, False):
+                wanting = _SIDES[self.full] - self.sides.get((relation.text, side), 0)
+                for _ in range(max(0, wanting)):
+                    self._meet(relation.text, side)
+
+    def _meet(self, text: str, side: bool) -> None:
+        names = {f.name: f for f in self.factors if f.name in self._reads(text)}
+        for attempt in range(_SEARCH // 8):
+            own = self._candidate() if attempt % 2 else dict(self.plain)
+            for name, factor in names.items():
+                own[name] = factor.levels[int(self.rng.integers(len(factor.levels)))]
+            settled = self.settle(own)
+            if settled is not None and self._fits(settled, text) is side and self._add(settled):
+                return

@@ -1,0 +1,414 @@
+"""Owns domains: what one parameter of an operator may be given.
+
+A domain has levels (texts, the first is the plain one) and makes a value of a level, in a call
+whose sizes and other parameters are known (`Draw`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.random import Generator
+
+from .errors import DeclarationError
+from .expressions import expression
+from .sizes import parts_of, resolve
+from .values import DTYPES, Elements, ScalarValue, TensorValue
+
+NULL: Final = "null"
+GIVEN: Final = "given"
+
+
+class Draw(Protocol):
+    """One call as it is drawn: sizes (`N`, `*B`) and parameters by name, each made when read."""
+
+    level: str
+
+    def __getitem__(self, name: str) -> Any: ...
+    def dtype(self, name: str, stated: str) -> str: ...
+    def generator(self, name: str) -> Generator: ...
+    def chosen(self, factor: str, default: str) -> str: ...
+
+
+class Domain:
+    """What a parameter may be. Subclasses say how a level becomes a value."""
+
+    def levels(self, full: bool) -> tuple[str, ...]:  # noqa: ARG002 - most have one list
+        """The levels, plain first."""
+        return (GIVEN,)
+
+    def settle(self, draw: Draw, level: str) -> str:  # noqa: ARG002
+        """The level that `level` means in this call."""
+        own = self.levels(True)
+        return level if level in own else own[zlib.crc32(level.encode()) % len(own)]
+
+    def value(self, draw: Draw, name: str, level: str) -> Any:
+        """The value of a level."""
+        raise NotImplementedError
+
+    def expressions(self) -> tuple[str, ...]:
+        """Expressions over sizes and parameters that it reads."""
+        return ()
+
+    def shapes(self) -> tuple[str, ...]:
+        """Shape strings that it reads."""
+        return ()
+
+    def dtypes(self) -> tuple[str, ...]:
+        """Dtypes, or names of parameters that have them."""
+        return ()
+
+    def within(self) -> tuple[Domain, ...]:
+        """Domains that it is made of."""
+        return ()
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The drawn tensors in it, at any depth."""
+        return tuple(t for d in self.within() for t in d.tensors())
+
+
+@dataclass(frozen=True)
+class Tensor(Domain):
+    """A drawn tensor. `dtype`: short names of which one is drawn, or of a parameter that has the
+    same; "": the dtype under test. A range other than the usual one is kept whatever values are
+    under test. `ones` are the ways in which broadcast dims may be reduced."""
+
+    shape: str
+    dtype: str = ""
+    low: float = -2.0
+    high: float = 2.0
+    empty: bool = False
+    strided: bool = True
+    ones: tuple[str, ...] = ()
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        broadcast = any(p.broadcast for p in parts_of(self.shape))
+        ways = self.ones or (("first", "ones", "lower", "scalar") if full else ("first", "lower"))
+        return (GIVEN, *ways) if broadcast else (GIVEN,)
+
+    def value(self, draw: Draw, name: str, level: str) -> TensorValue:
+        return self.member(draw, name, level, 0)
+
+    def member(self, draw: Draw, name: str, level: str, index: int) -> TensorValue:
+        """The value as one member of a list."""
+        dims = resolve(self.shape, _Sizes(draw), index, "" if level == GIVEN else level)
+        fill = (self.low, self.high) == (-2.0, 2.0)
+        return TensorValue(dims, draw.dtype(name, self.dtype), self.low, self.high, fill=fill,
+                           layout=draw.chosen(f"layout.{name}", "contiguous"))  # fmt: skip
+
+    def shapes(self) -> tuple[str, ...]:
+        return (self.shape,)
+
+    def dtypes(self) -> tuple[str, ...]:
+        return tuple(self.dtype.split())
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self,)
+
+
+class _Sizes(Mapping[str, Any]):
+    """The sizes and parameters of a draw, for expressions."""
+
+    def __init__(self, draw: Draw) -> None:
+        self.draw = draw
+
+    def __getitem__(self, name: str) -> Any:
+        return self.draw[name]
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def evaluate(text: str, draw: Draw) -> Any:
+    """The value of an expression in a call."""
+    return expression(text)(_Sizes(draw))
+
+
+@dataclass(frozen=True)
+class TensorList(Domain):
+    """A list of drawn tensors: `count` members, each of a shape in which `M@L` differs."""
+
+    count: str
+    member: Tensor
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        return self.member.levels(full)
+
+    def value(self, draw: Draw, name: str, level: str) -> list[TensorValue]:
+        many = int(evaluate(self.count, draw))
+        return [self.member.member(draw, name, level, i) for i in range(many)]
+
+    def expressions(self) -> tuple[str, ...]:
+        return (self.count,)
+
+    def within(self) -> tuple[Domain, ...]:
+        return (self.member,)
+
+
+@dataclass(frozen=True)
+class Content(Domain):
+    """A tensor or an array of integers that means something: `make(generator, pattern, draw)`
+    gives its elements, `patterns` name the ways in which they may lie."""
+
+    make: Callable[[Generator, str, Draw], Any]
+    patterns: tuple[str, ...]
+    dtype: str = "i64"
+    reads: tuple[str, ...] = ()
+    shape_strings: tuple[str, ...] = ()
+    length: str = ""
+
+    def levels(self, full: bool) -> tuple[str, ...]:  # noqa: ARG002
+        return self.patterns
+
+    def value(self, draw: Draw, name: str, level: str) -> TensorValue:
+        def elements() -> Any:
+            return np.asarray(self.make(draw.generator(name), level, draw))
+
+        dims = self._dims(draw)
+        whole = elements() if dims is None else None
+        return TensorValue(
+            tuple(whole.shape) if whole is not None else dims or (), draw.dtype(name, self.dtype),
+            values=Elements(elements, whole),
+            layout=draw.chosen(f"layout.{name}", "contiguous"))  # fmt: skip
+
+    def _dims(self, draw: Draw) -> tuple[int, ...] | None:
+        """The shape, where it is known without the elements."""
+        if self.shape_strings:
+            return resolve(self.shape_strings[0], _Sizes(draw))
+        return (int(evaluate(self.length, draw)),) if self.length else None
+
+    def expressions(self) -> tuple[str, ...]:
+        return self.reads
+
+    def shapes(self) -> tuple[str, ...]:
+        return self.shape_strings
+
+    def dtypes(self) -> tuple[str, ...]:
+        return tuple(self.dtype.split())
+
+
+@dataclass(frozen=True)
+class Choice(Domain):
+    """One of some values; a text that is an expression of sizes where `computed` says so."""
+
+    options: tuple[Any, ...]
+    computed: bool = False
+    scalar: str = ""
+
+    def levels(self, full: bool) -> tuple[str, ...]:  # noqa: ARG002
+        return tuple(dict.fromkeys(str(o).replace(" ", "") for o in self.options))
+
+    def value(self, draw: Draw, name: str, level: str) -> Any:  # noqa: ARG002
+        option = self.options[self.levels(True).index(level)]
+        if self.computed and isinstance(option, str):
+            option = evaluate(option, draw)
+        return ScalarValue(option, self.scalar) if self.scalar else option
+
+    def expressions(self) -> tuple[str, ...]:
+        return tuple(o for o in self.options if isinstance(o, str)) if self.computed else ()
+
+
+@dataclass(frozen=True)
+class Repeated(Domain):
+    """An array of numbers: `count` of one domain, the same or rising from place to place."""
+
+    count: str
+    each: Choice
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        own = self.each.levels(full)
+        return (*own, "mixed") if len(own) > 1 else own
+
+    def value(self, draw: Draw, name: str, level: str) -> tuple[Any, ...]:
+        many, own = int(evaluate(self.count, draw)), self.each.levels(True)
+        if level != "mixed":
+            return (self.each.value(draw, name, level),) * many
+        return tuple(self.each.value(draw, name, own[i % len(own)]) for i in range(many))
+
+    def expressions(self) -> tuple[str, ...]:
+        return (self.count, *self.each.expressions())
+
+
+@dataclass(frozen=True)
+class Optional(Domain):
+    """A domain or null. `iff`: given exactly where it holds; `only`: null where it does not."""
+
+    domain: Domain
+    iff: str = ""
+    only: str = ""
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        own = self.domain.levels(full)
+        return own if self.iff else (*own, NULL)
+
+    def settle(self, draw: Draw, level: str) -> str:
+        if self.iff:
+            level = self._some(level) if evaluate(self.iff, draw) else NULL
+        if self.only and not evaluate(self.only, draw):
+            level = NULL
+        return NULL if level == NULL else self.domain.settle(draw, level)
+
+    def _some(self, level: str) -> str:
+        return self.domain.levels(True)[0] if level == NULL else level
+
+    def value(self, draw: Draw, name: str, level: str) -> Any:
+        return None if level == NULL else self.domain.value(draw, name, level)
+
+    def expressions(self) -> tuple[str, ...]:
+        return tuple(e for e in (self.iff, self.only) if e)
+
+    def within(self) -> tuple[Domain, ...]:
+        return (self.domain,)
+
+
+@dataclass(frozen=True)
+class Forms(Domain):
+    """One of several named domains; None is null."""
+
+    options: Mapping[str, Domain | None]
+
+    def _levels(self, full: bool) -> dict[str, tuple[str, str]]:
+        known: dict[str, tuple[str, str]] = {}
+        for name, domain in self.options.items():
+            inner = domain.levels(full) if domain is not None else (NULL,)
+            for level in inner:
+                known[name if level in (GIVEN, NULL) else f"{name}.{level}"] = (name, level)
+        return known
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        return tuple(self._levels(full))
+
+    def value(self, draw: Draw, name: str, level: str) -> Any:
+        form, inner = self._levels(True)[level]
+        domain = self.options[form]
+        return None if domain is None else domain.value(draw, name, inner)
+
+    def within(self) -> tuple[Domain, ...]:
+        return tuple(d for d in self.options.values() if d is not None)
+
+
+@dataclass(frozen=True)
+class By(Domain):
+    """The domain that another parameter, a mode, decides."""
+
+    param: str
+    options: Mapping[Any, Domain | None]
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        every = [d.levels(full) if d is not None else (NULL,) for d in self.options.values()]
+        return tuple(dict.fromkeys(level for own in every for level in own))
+
+    def _branch(self, draw: Draw) -> Domain | None:
+        mode = draw[self.param]
+        if mode not in self.options:
+            raise DeclarationError(f"{self.param} = {mode!r} has no entry in by(…)")
+        return self.options[mode]
+
+    def settle(self, draw: Draw, level: str) -> str:
+        branch = self._branch(draw)
+        return NULL if branch is None else branch.settle(draw, level)
+
+    def value(self, draw: Draw, name: str, level: str) -> Any:
+        branch = self._branch(draw)
+        return None if branch is None else branch.value(draw, name, level)
+
+    def within(self) -> tuple[Domain, ...]:
+        return tuple(d for d in self.options.values() if d is not None)
+
+
+@dataclass(frozen=True)
+class Computed(Domain):
+    """What sizes and other parameters fix: an expression."""
+
+    text: str
+    why: str = ""
+
+    def value(self, draw: Draw, name: str, level: str) -> Any:  # noqa: ARG002
+        return evaluate(self.text, draw)
+
+    def expressions(self) -> tuple[str, ...]:
+        return (self.text,)
+
+
+@dataclass(frozen=True)
+class Only(Domain):
+    """One value, with the reason why no other is tried."""
+
+    constant: Any
+    why: str
+
+    def value(self, draw: Draw, name: str, level: str) -> Any:  # noqa: ARG002
+        return self.constant
+
+
+@dataclass(frozen=True)
+class Ignored(Domain):
+    """A domain that is varied and must change no result, with the reason."""
+
+    why: str
+    domain: Domain
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        return self.domain.levels(full)
+
+    def value(self, draw: Draw, name: str, level: str) -> Any:
+        return self.domain.value(draw, name, level)
+
+    def within(self) -> tuple[Domain, ...]:
+        return (self.domain,)
+
+
+@dataclass(frozen=True)
+class Written(Domain):
+    """A tensor that the operator reads and writes."""
+
+    domain: Domain
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        return self.domain.levels(full)
+
+    def settle(self, draw: Draw, level: str) -> str:
+        return self.domain.settle(draw, level)
+
+    def value(self, draw: Draw, name: str, level: str) -> Any:
+        return self.domain.value(draw, name, level)
+
+    def within(self) -> tuple[Domain, ...]:
+        return (self.domain,)
+
+
+@dataclass(frozen=True)
+class Out(Domain):
+    """A result: its dtype, or the name of what has it (`a|b`: b where a is null); `only`: null
+    where that does not hold; `format` an aclFormat."""
+
+    dtype: str
+    shape: str = ""
+    only: str = ""
+    format: str = ""
+
+    def dtypes(self) -> tuple[str, ...]:
+        return tuple(self.dtype.split("|"))
+
+    def expressions(self) -> tuple[str, ...]:
+        return (self.only,) if self.only else ()
+
+    def shapes(self) -> tuple[str, ...]:
+        return (self.shape,) if self.shape else ()
+
+
+def dtype_named(name: str) -> str:
+    """The dtype of a short or long name."""
+    return DTYPES.get(name, name)
+
+
+def everywhere(domain: Domain) -> tuple[Domain, ...]:
+    """The domain and all that it is made of."""
+    return (domain, *(d for inner in domain.within() for d in everywhere(inner)))

@@ -1,0 +1,233 @@
+"""A declaration says what an operator may be given, and refuses what contradicts itself."""
+
+import numpy as np
+import pytest
+from mindtorch_npu.spec import (
+    DeclarationError,
+    Rule,
+    both,
+    by,
+    choice,
+    dtypes,
+    equals,
+    flag,
+    forms,
+    ignored,
+    integer,
+    mask,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    overload,
+    parts,
+    pin,
+    require,
+    routing,
+    sizes,
+    slots,
+    tensor,
+    tensors,
+    written,
+)
+from mindtorch_npu.spec.design import design
+from mindtorch_npu.spec.row import row_of
+
+RULE = Rule("composite", "a test")
+
+
+def declared(*structure, **params):
+    return row_of("aclnnFoo", RULE, structure, params, lambda: None, "test").declaration
+
+
+def attention(*structure, **more):
+    return declared(
+        *structure,
+        query=tensor("B S D"),
+        key=tensor("B T D", "query"),
+        mask=optional(mask("S T"), only="mode == 1"),
+        mode=choice(0, 1, 2),
+        **more,
+        y=out("query"),
+    )
+
+
+def test_a_size_that_stands_in_two_shapes_is_one_size():
+    drawn = attention().draw({"B": "3", "S": "17", "T": "5", "D": "64"})
+    assert drawn["query"].shape == (3, 17, 64)
+    assert drawn["key"].shape == (3, 5, 64)
+
+
+def test_sizes_take_arithmetic_and_several_dims():
+    own = declared(
+        sizes(G=choice_of(1, 2), N="2*G"), x=tensor("*B N+1"), w=tensor("ceil(N,2)"), y=out("x")
+    )
+    drawn = own.draw({"*B": "2x3", "G": "2"})
+    assert drawn["x"].shape == (2, 3, 5)
+    assert drawn["w"].shape == (2,)
+
+
+def choice_of(*levels):
+    from mindtorch_npu.spec import group
+
+    return group(*levels)
+
+
+def test_a_mode_decides_what_another_parameter_is():
+    own = declared(
+        x=by("layout", {"BS": tensor("B S"), "SB": tensor("S B")}),
+        layout=choice("BS", "SB"),
+        y=out("f32"),
+    )
+    assert own.draw({"B": "3", "S": "17"})["x"].shape == (3, 17)
+    assert own.draw({"B": "3", "S": "17", "layout": "SB"})["x"].shape == (17, 3)
+
+
+def test_an_optional_tensor_is_null_where_its_condition_does_not_hold():
+    own = attention()
+    assert own.draw({"mask": "causal", "mode": "0"})["mask"] is None
+    assert own.draw({"mask": "causal", "mode": "1"})["mask"].shape == (6, 8)
+    assert own.draw({"mask": "causal", "mode": "0"}).actual()["mask"] == "null"
+
+
+def test_dtypes_go_together_as_the_table_says():
+    own = declared(
+        dtypes("""x  scale y
+                  i8 f32   f16|bf16
+                  i8 -     i8
+                  f16 f16  f16"""),
+        x=tensor("*S"),
+        scale=optional(tensor("1")),
+        mode=choice(0, 1),
+        y=out("x"),
+    )
+    assert own.dtypes() == ("int8", "float16")
+    assert own.draw({"types": "0"}, "int8")["scale"].dtype == "float32"
+    assert own.draw({"types": "2"}, "int8")["scale"] is None
+    assert own.draw({"types": "1"}, "float16")["scale"].dtype == "float16"
+
+
+def test_every_pair_of_modes_meets():
+    own = declared(x=tensor("*S"), a=choice(0, 1, 2), b=choice("p", "q", "r"), c=flag(), y=out("x"))
+    calls = design(own, ("float32", "float16")).calls
+    met = {(c["a"], c["b"]) for c in calls}
+    assert met == {(a, b) for a in "012" for b in "pqr"}
+    assert {(c["c"], c["dtype"]) for c in calls} == {
+        (c, d) for c in ("True", "False") for d in ("float32", "float16")
+    }
+
+
+def test_requirements_hold_in_every_call():
+    own = attention(require("S <= T"))
+    calls = design(own, ("float32",)).calls
+    assert len(calls) > 20
+    for levels in calls:
+        assert int(levels["S"]) <= int(levels["T"])
+
+
+def test_relations_are_tried_both_ways():
+    own = attention(both("S > T", "S == T", "T % 16 == 1"))
+    found = design(own, ("float32",))
+    assert found.unmet_relations == ()
+    sides = {int(c["S"]) > int(c["T"]) for c in found.calls}
+    assert sides == {True, False}
+
+
+def test_a_pin_is_among_the_calls():
+    calls = design(attention(pin("S=130 T=3 mode=2", "rows see nothing")), ("float32",)).calls
+    assert any((c["S"], c["T"], c["mode"]) == ("130", "3", "2") for c in calls)
+
+
+def test_designs_are_the_same_each_time():
+    one, other = attention(both("S > T")), attention(both("S > T"))
+    assert design(one, ("float32",)) == design(other, ("float32",))
+
+
+def test_members_of_a_list_differ_in_size():
+    own = declared(x=tensors("L", "M@L N"), y=out("x"))
+    shapes = [t.shape for t in own.draw({"L": "8"})["x"]]
+    assert len(shapes) == 8
+    assert len({s[0] for s in shapes}) > 1
+    assert len({s[1] for s in shapes}) == 1
+
+
+def test_group_lists_sum_to_the_tokens_in_every_pattern():
+    for form in ("sizes", "ends"):
+        own = declared(x=tensor("T N"), groups=parts("E", of="T", form=form), y=out("x"))
+        for pattern in own.params["groups"].levels(True):
+            values = own.draw({"groups": pattern, "E": "8", "T": "130"})["groups"].values()
+            assert len(values) == 8
+            assert (values[-1] if form == "ends" else values.sum()) == 130
+            assert (np.diff(values) >= 0).all() or form == "sizes"
+    empty = own.draw({"groups": "empty_first", "E": "8", "T": "130"})["groups"].values()
+    assert empty[0] == 0
+
+
+def test_routing_names_no_expert_twice_for_a_token():
+    own = declared(sizes(K=choice_of(2)), x=tensor("T N"), idx=routing("T K", into="E"), y=out("x"))
+    for pattern in own.params["idx"].levels(True):
+        rows = own.draw({"idx": pattern, "E": "8", "T": "33"})["idx"].values()
+        assert rows.min() >= 0
+        assert rows.max() < 8
+        assert (rows[:, 0] != rows[:, 1]).all(), pattern
+
+
+def test_slots_are_none_twice():
+    own = declared(x=tensor("T N"), at=slots("T", into="T+3", hole=-1), y=out("x"))
+    for pattern in own.params["at"].levels(True):
+        places = own.draw({"at": pattern, "T": "33"})["at"].values()
+        assert len({p for p in places if p >= 0}) == (places >= 0).sum()
+    assert (own.draw({"at": "holes", "T": "33"})["at"].values() == -1).any()
+
+
+@pytest.mark.parametrize(
+    ("structure", "params", "words"),
+    [
+        ((), {"x": tensor("B S Q"), "y": out("x")}, "'Q'"),
+        ((), {"x": tensor("B S", "f23"), "y": out("x")}, "f23"),
+        ((), {"x": tensor("B S"), "y": out("xx")}, "'xx'.*did you mean 'x'"),
+        ((sizes(Q=choice_of(1)),), {"x": tensor("B S"), "y": out("x")}, "no shape.*'Q'"),
+        ((require("B <= SS"),), {"x": tensor("B S"), "y": out("x")}, "'SS'"),
+        ((both("rank(z) > 1"),), {"x": tensor("B S"), "y": out("x")}, "'z'"),
+        (
+            (pin("modee=1", "why"),),
+            {"x": tensor("B"), "mode": choice(0, 1), "y": out("x")},
+            "modee",
+        ),
+        ((dtypes("x w\nf16 f16"),), {"x": tensor("B S"), "y": out("x")}, "column 'w'"),
+        ((overload("a", z=flag()),), {"x": tensor("B S"), "y": out("x")}, "'z'"),
+        ((), {"x": tensor("B S"), "alpha": 1.0, "y": out("x")}, "alpha=1.0 is no domain"),
+        ((), {"x": tensor("B S"), "n": integer("S +"), "y": out("x")}, "no expression"),
+        ((), {"x": tensor("B S"), "n": integer("__import__('os')"), "y": out("x")}, "no function"),
+        ((), {"x": tensor("B (lambda:1)()"), "y": out("x")}, "not supported"),
+    ],
+)
+def test_nonsense_is_refused_with_the_near_name(structure, params, words):
+    with pytest.raises(DeclarationError, match=words):
+        declared(*structure, **params)
+
+
+def test_a_reference_takes_what_the_declaration_gives():
+    with pytest.raises(DeclarationError, match=r"takes 'epsilom'.*did you mean 'epsilon'"):
+        row_of("aclnnFoo", RULE, (), {"x": tensor("S"), "epsilon": number(1.0), "y": out("x")},
+               lambda x, epsilom: x, "test")  # fmt: skip
+
+
+def test_parameters_are_the_headers_in_its_order():
+    own = declared(x=tensor("S"), n=integer(1, 2), y=out("x"))
+    own.bind(["x", "n", "y"])
+    with pytest.raises(DeclarationError, match=r"no parameter 'n'.*did you mean 'nn'"):
+        own.bind(["x", "nn", "y"])
+    with pytest.raises(DeclarationError, match="no domain for the header's 'z'"):
+        own.bind(["x", "n", "y", "z"])
+    with pytest.raises(DeclarationError, match="order"):
+        own.bind(["n", "x", "y"])
+
+
+def test_what_never_varies_is_listed_with_its_reason():
+    own = declared(
+        x=tensor("S"), a=only(3, "documents take 3 alone"), b=choice(1), c=null("reserved"),
+        d=ignored("speed", choice(0, 1)), e=equals("S"),
+        f=forms(absent=None, row=tensor("S")), g=written(tensor("S")), y=out("x"))  # fmt: skip
+    assert own.unvaried() == {"a": "documents take 3 alone", "b": "", "c": "reserved"}
