@@ -290,7 +290,7 @@ class Drawn:
         self, declaration: Declaration, levels: Mapping[str, str], dtype: str, seed: int
     ) -> None:
         self.declaration, self.seed = declaration, seed
-        self.given = levels
+        self.levels = levels
         self.overload = levels.get("overload") or (
             declaration.overloads[0].name if declaration.overloads else ""
         )
@@ -309,7 +309,7 @@ class Drawn:
         rows = table.of(self.main_dtype, main)
         if not rows:
             return {}
-        at = int(self.given.get("types", "0")) % len(rows)
+        at = int(self.levels.get("types", "0")) % len(rows)
         self.settled["types"] = str(at)
         return rows[at]
 
@@ -326,7 +326,7 @@ class Drawn:
             raise DeclarationError(f"{self.declaration.name}: nothing is called {name!r}")
         if isinstance(role, str):
             return evaluate(role, self)
-        level = self.given.get(name, role.plain)
+        level = self.levels.get(name, role.plain)
         self.settled[name] = level
         dims = dims_of(level)
         return dims if name.startswith("*") else dims[0]
@@ -337,7 +337,7 @@ class Drawn:
             raise DeclarationError(
                 f"{self.declaration.name}: {name} is a result; no input reads it"
             )
-        level = self.given.get(name) or domain.levels(False)[0]
+        level = self.levels.get(name) or domain.levels(False)[0]
         cell = self._row.get(name)
         level = NULL if cell == "" else domain.settle(self, level)
         self.settled[name] = level
@@ -363,13 +363,13 @@ class Drawn:
 
     def generator(self, name: str) -> Generator:
         """A random stream of one parameter."""
-        levels = (f"{k}={v}" for k, v in sorted(self.given.items()) if not k.startswith("layout"))
+        levels = (f"{k}={v}" for k, v in sorted(self.levels.items()) if not k.startswith("layout"))
         key = "/".join((self.declaration.name, name, *levels))
         return np.random.default_rng([self.seed, zlib.crc32(key.encode())])
 
     def chosen(self, factor: str, default: str) -> str:
         """The level of a factor that is no parameter."""
-        return self.given.get(factor, default)
+        return self.levels.get(factor, default)
 
     def values(self) -> dict[str, Any]:
         """Every parameter that is given, by header name."""
@@ -378,7 +378,7 @@ class Drawn:
     def actual(self) -> dict[str, str]:
         """The levels as this call has them: modes decide what others mean."""
         self.values()
-        own = {**self.given, **self.settled}
+        own = {**self.levels, **self.settled}
         if self.overload:
             own["overload"] = self.overload
         return own

@@ -99,18 +99,18 @@ class _Names(Mapping[str, Any]):
     """Names of an expression, looked up as it is evaluated."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self.values = values
+        self._known = values
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.values)
+        return iter(self._known)
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self._known)
 
     def __getitem__(self, name: str) -> Any:
         if name in FUNCTIONS:
             raise KeyError(name)
-        return self.values[name]
+        return self._known[name]
 
 
 @lru_cache(4096)

@@ -49,9 +49,9 @@ def inferred_row(signature: Any, reference: Reference) -> Row:
     if not outs:
         raise DeclarationError(f"{signature.name}: the header has no result that the reference "
                                "does not take as an input")  # fmt: skip
-    found = _Search(signature.name, params, outs, reference, known).run()
+    guess = _Search(signature.name, params, outs, reference, known).run()
     rule = Rule("composite", "a function of one's own", values="normal negative")
-    return Row((signature.name,), rule, found, reference, "custom")
+    return Row((signature.name,), rule, guess, reference, "custom")
 
 
 def _is_out(param: Any) -> bool:

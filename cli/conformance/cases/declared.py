@@ -62,9 +62,9 @@ def sample_of(declaration: Declaration, case: Case, seed: int = 0) -> Sample:
     except (ValueError, KeyError, IndexError, ZeroDivisionError) as error:
         raise CaseNameError(f"case {case.id!r}: {type(error).__name__}: {error}") from error
     fill = levels.get("values", "normal")
-    made = {n: _argument(v, fill, i, n == declaration.main) for i, (n, v) in
+    arguments = {n: _argument(v, fill, i, n == declaration.main) for i, (n, v) in
             enumerate(values.items())}  # fmt: skip
-    return Sample((), made)
+    return Sample((), arguments)
 
 
 def _argument(value: Any, fill: str, operand: int, main: bool) -> Any:

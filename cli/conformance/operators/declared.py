@@ -42,8 +42,8 @@ class DeclaredOperator(Operator):
     def sample(self, case: Case, seed: int) -> Sample:
         """The call of a designed case."""
         drawn = sample_of(self.declaration, case, seed)
-        given = {n: as_array(v) if n in self.arrays else v for n, v in drawn.kwargs.items()}
-        return Sample((), given)
+        arguments = {n: as_array(v) if n in self.arrays else v for n, v in drawn.kwargs.items()}
+        return Sample((), arguments)
 
     def claims(self, declarations: Any, soc: str) -> Claims:
         """Dtypes that the declaration and the install claim."""

@@ -9,8 +9,8 @@ from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 from mindtorch.ops.spec import MISSING
 
-from ...spec.declaration import Declaration
 from ...judge.classes import Requirement, requirement
+from ...spec.declaration import Declaration
 from ..cases.claims import Claims, claims
 from .laws import LAWS
 from .subject import Law

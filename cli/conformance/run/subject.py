@@ -41,7 +41,9 @@ class Subject(Protocol):
     fixed_shape: bool
     specials: bool
     shares_row: str
-    declaration: Declaration | None
+
+    @property
+    def declaration(self) -> Declaration | None: ...
 
     def samples(self) -> list[Sample]: ...
     def requirement(self, dtype: str) -> Requirement: ...
