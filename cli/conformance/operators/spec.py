@@ -7,6 +7,7 @@ written from a public document of the formula, never from a kernel.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -111,14 +112,16 @@ class SpecError(ValueError):
 
 
 def spec(
-    names: str, outs: str, *, family: str, source: str, samples: Any, tolerance: str = "elementary",
+    names: str, outs: str, *, source: str, samples: Any, tolerance: str = "elementary",
     **fields: Any,
 ) -> Callable[[Reference], Reference]:  # fmt: skip
     """Declare a row: `names` are operators of one formula, `outs` is `yOut:x rstdOut:float32`.
 
-    SpecError when an operator has a row already.
+    Its family is the module or folder of `rows` that declares it. SpecError when an operator has a
+    row already.
     """
     first, *others = names.split()
+    family = _family(sys._getframe(1).f_globals["__name__"])
     dtypes = dict(item.split(":") for item in outs.split())
 
     def declare(reference: Reference) -> Reference:
@@ -132,6 +135,12 @@ def spec(
         return reference
 
     return declare
+
+
+def _family(module: str) -> str:
+    """The module or folder of `rows` that a module lies in; "custom" outside of rows."""
+    _, rows, rest = module.partition(f"{__package__}.rows.")
+    return rest.partition(".")[0] if rows else "custom"
 
 
 def unspecified(names: str, known: str, source: str) -> None:
@@ -152,7 +161,22 @@ def t(*shape: int, dtype: str = "float32", **fields: Any) -> Arg:
     return Arg(shape, dtype, **fields)
 
 
-def given(values: Any, dtype: str) -> Arg:
+def f16(*shape: int, **fields: Any) -> Arg:
+    """A drawn tensor of float16."""
+    return t(*shape, dtype="float16", **fields)
+
+
+def bf16(*shape: int, **fields: Any) -> Arg:
+    """A drawn tensor of bfloat16."""
+    return t(*shape, dtype="bfloat16", **fields)
+
+
+def i8(*shape: int, low: int = -8, high: int = 8) -> Arg:
+    """A drawn tensor of int8."""
+    return t(*shape, dtype="int8", low=low, high=high)
+
+
+def const(values: Any, dtype: str = "int64") -> Arg:
     """A tensor with these elements: indices, masks, lengths."""
     import numpy as np
 

@@ -67,15 +67,20 @@ def tensors(value):
 
 
 def in_torch(formula):
-    """The formula of a row with torch in mindtorch's place."""
-    there = {**formula.__globals__, "torch": torch, "F": F}
-    for name, value in list(there.items()):
-        if isinstance(value, types.FunctionType) and value.__module__ == formula.__module__:
-            there[name] = types.FunctionType(value.__code__, there, name, value.__defaults__,
-                                             value.__closure__)  # fmt: skip
-    cells = tuple(types.CellType(_word(c.cell_contents)) for c in formula.__closure__ or ())
-    defaults = tuple(_word(v) for v in formula.__defaults__ or ())
-    return types.FunctionType(formula.__code__, there, formula.__name__, defaults, cells)
+    """The formula of a row with torch in mindtorch's place, in the functions that it calls too."""
+    return _in_torch(formula, {})
+
+
+def _in_torch(function, spaces):
+    space = spaces.get(function.__module__)
+    if space is None:
+        space = spaces[function.__module__] = {**function.__globals__, "torch": torch, "F": F}
+        for name, value in list(space.items()):
+            if isinstance(value, types.FunctionType) and value.__module__.startswith(rows.__name__):
+                space[name] = _in_torch(value, spaces)
+    cells = tuple(types.CellType(_word(c.cell_contents)) for c in function.__closure__ or ())
+    defaults = tuple(_word(v) for v in function.__defaults__ or ())
+    return types.FunctionType(function.__code__, space, function.__name__, defaults, cells)
 
 
 def _word(value):

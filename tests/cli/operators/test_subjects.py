@@ -75,7 +75,7 @@ def test_an_inplace_operator_writes_its_first_tensor_and_nothing_else(worker):
 
 def test_two_rows_for_one_operator_are_refused():
     with pytest.raises(SpecError, match="aclnnRmsNorm"):
-        spec("aclnnRmsNorm", "y:x", family="norm", source="here", samples=[])(lambda x: x)
+        spec("aclnnRmsNorm", "y:x", source="here", samples=[])(lambda x: x)
 
 
 def test_coverage_counts_every_state():

@@ -1,7 +1,7 @@
-"""The spec rows by family; importing the package declares all of them."""
+"""The spec rows by family, a module or folder each; importing the package declares all of them."""
 
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+for _module in walk_packages(__path__, f"{__name__}."):
+    import_module(_module.name)

@@ -1,4 +1,4 @@
-"""Lists of tensors, one formula for each member; names of torch._foreach_*."""
+"""Lists of tensors, one operator for all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import mindtorch as torch
 
 from ....judge.precision import Array
 from ..formulas import words
-from ..spec import given, spec, t, take
+from ..spec import const, spec, t, take
 
 # A scalar in a tensor stays float32 beside bfloat16 (operator documents, CANN 8.1).
 _CASTS: Final = {n: {"bfloat16": "float32"} for n in ("alpha", "scalar", "scalars")}
@@ -56,7 +56,7 @@ def _unary(name: str, function: Callable[..., Array], low: float, high: float, k
             "loosest entry for elementary functions"} if kind == "elementary" else {}  # fmt: skip
 
     def declare(names: str, outs: str) -> None:
-        @spec(names, outs, family="foreach", source=_SOURCE, tolerance=kind, rule=rule,
+        @spec(names, outs, source=_SOURCE, tolerance=kind, rule=rule,
               samples=[take(x=_list(low, high)), take(x=[t(4, low=low, high=high)])])  # fmt: skip
         def reference(x: list[Array]) -> tuple[list[Array]]:
             return ([function(v) for v in x],)
@@ -68,8 +68,6 @@ def _unary(name: str, function: Callable[..., Array], low: float, high: float, k
 
 for _name, _row in _UNARY.items():
     _unary(_name, *_row)
-
-
 _BINARY: Final[dict[str, Any]] = {
     "Add": lambda a, b, alpha=1: a + alpha * b, "Sub": lambda a, b, alpha=1: a - alpha * b,
     "Mul": np.multiply, "Div": np.divide, "Maximum": np.maximum, "Minimum": np.minimum,
@@ -102,12 +100,12 @@ def _number(value: Array | float, like: Sequence[Array] | None = None) -> float:
 def _binary(name: str, function: Callable[..., Array]) -> None:
     kind, rule = _class(name)
     low = 0.2 if name == "Pow" else -2.0
-    common: dict[str, Any] = {"family": "foreach", "source": _SOURCE, "tolerance": kind,
+    common: dict[str, Any] = {"source": _SOURCE, "tolerance": kind,
                               "rule": rule, "casts": _CASTS, "dtypes": _DTYPES}  # fmt: skip
     a, b = _list(low, 2.0), _list(0.5, 3.0)
-    scaled = [{"alpha": given([2.0], "float32")}] if name in _SCALE else [{}]
+    scaled = [{"alpha": const([2.0], "float32")}] if name in _SCALE else [{}]
     if name in _SCALE:
-        plain = [take(x1=a, x2=b, alpha=given([2.0], "float32"))]
+        plain = [take(x1=a, x2=b, alpha=const([2.0], "float32"))]
 
         @spec(f"aclnnForeach{name}List", "out:x1", samples=plain, **common)
         def listed(x1: list[Array], x2: list[Array], alpha: float) -> tuple[list[Array]]:
@@ -128,7 +126,7 @@ def _binary(name: str, function: Callable[..., Array]) -> None:
             spec(f"aclnnForeach{name}ListInplace", "x1:x1", samples=pairs, **common)(paired)
 
     @spec(f"aclnnForeach{name}Scalar", "out:x", **common,
-          samples=[take(x=a, scalar=given([2.5], "float32"))])  # fmt: skip
+          samples=[take(x=a, scalar=const([2.5], "float32"))])  # fmt: skip
     def scaled_by(x: list[Array], scalar: float) -> tuple[list[Array]]:
         return ([function(v, _number(scalar, x)) for v in x],)
 
@@ -136,7 +134,7 @@ def _binary(name: str, function: Callable[..., Array]) -> None:
          samples=[take(x=a, scalar=s) for s in (2.5, 0.75)])(scaled_by)  # fmt: skip
     if name in ("Mul", "Sub"):
         spec(f"aclnnForeach{name}ScalarInplace", "x:x", **common,
-             samples=[take(x=a, scalar=given([2.5], "float32"))])(scaled_by)  # fmt: skip
+             samples=[take(x=a, scalar=const([2.5], "float32"))])(scaled_by)  # fmt: skip
     numbers = (2.0, 1.0, 3.0, 2.0, 0.0, 1.0, 2.0, 3.0, 1.0, 2.0) if name == "Pow" else _SCALARS
 
     @spec(f"aclnnForeach{name}ScalarList", "out:x", **common,
@@ -149,7 +147,7 @@ for _name, _function in _BINARY.items():
     _binary(_name, _function)
 
 
-@spec("aclnnForeachPowScalarAndTensor", "out:x", family="foreach", source=_SOURCE,
+@spec("aclnnForeachPowScalarAndTensor", "out:x", source=_SOURCE,
       tolerance="elementary", samples=[take(scalar=2.5, x=_list(0, 3))],
       dtypes=("float16", "bfloat16", "float32"),
       rule={"ulp": (4.0, 16.0, 16.0), "reason": "errors of an exponent are magnified"})  # fmt: skip
@@ -158,11 +156,11 @@ def pow_of_scalar(scalar: float, x: list[Array]) -> tuple[list[Array]]:
 
 
 def _ternary(name: str, function: Callable[..., Array]) -> None:
-    common: dict[str, Any] = {"family": "foreach", "source": _SOURCE, "tolerance": "accumulated",
+    common: dict[str, Any] = {"source": _SOURCE, "tolerance": "accumulated",
                               "casts": _CASTS, "rule": {"accumulator": "output", "reason":
                               "each step is rounded to the dtype of the lists"}}  # fmt: skip
     lists = {"x1": _list(-2, 2), "x2": _list(-2, 3), "x3": _list(0.5, 3.5)}
-    one = given([1.5], "float32")
+    one = const([1.5], "float32")
 
     @spec(f"aclnnForeach{name}Scalar", "out:x1", samples=[take(**lists, scalar=one)], **common)
     def single(
@@ -175,7 +173,7 @@ def _ternary(name: str, function: Callable[..., Array]) -> None:
     signed = {**common["rule"], "tier": "norm|ratio", "norm": 2.0, "accumulate": 64.0}
     spec(f"aclnnForeach{name}ScalarV2", "out:x1", **{**common, "rule": signed},
          samples=[take(**lists, scalar=s) for s in (1.5, -0.5)])(single)  # fmt: skip
-    many = given(list(_SCALARS), "float32")
+    many = const(list(_SCALARS), "float32")
 
     @spec(f"aclnnForeach{name}ScalarList aclnnForeach{name}List", "out:x1",
           samples=[take(**lists, scalars=many)], **common)  # fmt: skip
@@ -188,41 +186,41 @@ _ternary("Addcmul", lambda a, b, c, s: a + s * b * c)
 _ternary("Addcdiv", lambda a, b, c, s: a + s * b / c)
 
 
-@spec("aclnnForeachLerpList", "out:x1", family="foreach", source=_SOURCE, tolerance="composite",
+@spec("aclnnForeachLerpList", "out:x1", source=_SOURCE, tolerance="composite",
       samples=[take(x1=_list(), x2=_list(-1, 3), weight=_list(0, 1))])  # fmt: skip
 def lerp_list(x1: list[Array], x2: list[Array], weight: list[Array]) -> tuple[list[Array]]:
     return ([a + w * (b - a) for a, b, w in zip(x1, x2, weight, strict=True)],)
 
 
-@spec("aclnnForeachLerpScalar", "out:x1", family="foreach", source=_SOURCE, tolerance="composite",
+@spec("aclnnForeachLerpScalar", "out:x1", source=_SOURCE, tolerance="composite",
       samples=[take(x1=_list(), x2=_list(-1, 3), weight=w) for w in (0.25, 0.75)])  # fmt: skip
 def lerp_scalar(x1: Array, x2: Array, weight: float) -> tuple[list[Array]]:
     return ([a + weight * (b - a) for a, b in zip(x1, x2, strict=True)],)
 
 
-@spec("aclnnForeachNorm", "out:x", family="foreach", source=_SOURCE, tolerance="composite",
+@spec("aclnnForeachNorm", "out:x", source=_SOURCE, tolerance="composite",
       samples=[take(x=[t(3, 4), t(130), t(33, 33)], scalar=p) for p in (2.0, 1.0)])  # fmt: skip
 def norm(x: Array, scalar: float) -> tuple[list[Array]]:
     return ([(np.abs(v) ** scalar).sum() ** (1 / scalar) for v in x],)
 
 
-@spec("aclnnForeachZeroInplace", "x:x", family="foreach", source=_SOURCE, tolerance="exact",
+@spec("aclnnForeachZeroInplace", "x:x", source=_SOURCE, tolerance="exact",
       samples=[take(x=_list())])  # fmt: skip
 def zero(x: Array) -> tuple[list[Array]]:
     return ([np.zeros_like(v) for v in x],)
 
 
 @spec("aclnnForeachNonFiniteCheckAndUnscale", "scaledGrads:scaledGrads foundInf:float32",
-      family="foreach", source="torch 2.13, torch._amp_foreach_non_finite_check_and_unscale_",
+      source="torch 2.13, torch._amp_foreach_non_finite_check_and_unscale_",
       tolerance="elementary",
       casts={n: {"float16": "float32", "bfloat16": "float32"} for n in ("foundInf", "invScale")},
       samples=[
-          take(scaledGrads=_list(), foundInf=given([0.0], "float32"),
-               invScale=given([0.25], "float32")),
-          take(scaledGrads=[t(4), given([1.0, np.inf], "float32")],
-               foundInf=given([0.0], "float32"), invScale=given([0.5], "float32")),
-          take(scaledGrads=[given([np.nan, 2.0], "float32")], foundInf=given([0.0], "float32"),
-               invScale=given([1.0], "float32")),
+          take(scaledGrads=_list(), foundInf=const([0.0], "float32"),
+               invScale=const([0.25], "float32")),
+          take(scaledGrads=[t(4), const([1.0, np.inf], "float32")],
+               foundInf=const([0.0], "float32"), invScale=const([0.5], "float32")),
+          take(scaledGrads=[const([np.nan, 2.0], "float32")], foundInf=const([0.0], "float32"),
+               invScale=const([1.0], "float32")),
       ])  # fmt: skip
 def unscale(
     scaledGrads: list[Array], foundInf: Array, invScale: Array
@@ -237,12 +235,10 @@ _ROUND: Final[dict[int, Any]] = {
     1: np.rint, 2: np.floor, 3: np.ceil,
     4: lambda v: np.copysign(np.floor(np.abs(v) + 0.5), v), 5: np.trunc,
 }  # fmt: skip
+_TIES: Final = [const([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5], "float32")]
 
 
-_TIES: Final = [given([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5], "float32")]
-
-
-@spec("aclnnForeachRoundOffNumberV2", "out:x", family="foreach",
+@spec("aclnnForeachRoundOffNumberV2", "out:x",
       source=_MODES, tolerance="exact",
       samples=[take(x=x, roundMode=m) for x in (_list(-5, 5), _TIES) for m in (1, 2, 3, 4, 5)],
       )  # fmt: skip
@@ -250,7 +246,7 @@ def round_off(x: Array, roundMode: int) -> tuple[list[Array]]:
     return ([_ROUND[int(_number(roundMode))](v) for v in x],)
 
 
-spec("aclnnForeachRoundOffNumber", "out:x", family="foreach",
+spec("aclnnForeachRoundOffNumber", "out:x",
      source=_MODES, tolerance="exact",
-     samples=[take(x=x, roundMode=given([m], "int8"))
+     samples=[take(x=x, roundMode=const([m], "int8"))
               for x in (_list(-5, 5), _TIES) for m in (1, 2, 3, 4, 5)])(round_off)  # fmt: skip

@@ -1,60 +1,111 @@
-"""What is added to a stream of activations: adapters, hyper-connections, experts and their
-gradients."""
+"""Hyper-connections (mHC) of residual streams."""
 
 from __future__ import annotations
-
-from typing import Any, Final
 
 import numpy as np
 
 from mindtorch.ops.samples import Arg
 
 from ....judge.precision import Array
-from ..spec import given, spec, t, take
-from .norms import layer_norm
-
-_ADDED: Final[dict[str, Any]] = {"tolerance": "gradient", "specials": False}
+from ..spec import const, f16, spec, t, take
+from ._defaults import FINITE_GRADIENT
 
 
-def _h(*shape: int, **more: Any) -> Arg:
-    return t(*shape, dtype="float16", **more)
+@spec("aclnnMhcPre",
+      "hIn:x hPost:float32 hRes:float32 invRmsOptional:float32 hMixOptional:float32 "
+      "hPreOptional:float32", **FINITE_GRADIENT, dtypes=("float16", "bfloat16"),
+      source="Xie et al.: mHC, manifold-constrained hyper-connections, 2025; op-plugin document "
+      "npu_mhc_pre", samples=[
+          take(x=f16(5, 4, 32), phi=t(24, 128, low=-0.2, high=0.2), alpha=t(3, low=0.1, high=1),
+               bias=t(24), gammaOptional=g, normEps=1e-6, hcEps=1e-6)
+          for g in (None, t(4, 32, low=0.5))])  # fmt: skip
+def mhc_pre(
+    x: Array, phi: Array, alpha: Array, bias: Array, gammaOptional: Array | None, normEps: float,
+    hcEps: float,
+) -> tuple[Array, ...]:  # fmt: skip
+    """Streams [T, n, D] weighed by sigmoids of their normed mixture of n, n and n^2 parts."""
+    tokens, n, _ = x.shape
+    flat = x.reshape(tokens, -1)
+    inverse = (np.square(flat).mean(-1) + normEps) ** -0.5
+    mix = (flat if gammaOptional is None else flat * gammaOptional.reshape(-1)) @ phi.T
+    scale = np.repeat(alpha, [n, n, n * n])
+    h = mix * inverse[:, None] * scale + bias
+    pre = 1 / (1 + np.exp(-h[:, :n])) + hcEps
+    post = 2 / (1 + np.exp(-h[:, n : 2 * n]))
+    rest = h[:, 2 * n :].reshape(tokens, n, n)
+    return np.einsum("tn,tnd->td", pre, x), post, rest, inverse, mix, pre
 
 
-@spec("aclnnAddLora", "out:y", family="products", dtypes=("float16",), **_ADDED,
-      source="Hu et al.: LoRA, 2021; Chen et al.: Punica, 2023; op-plugin document "
-      "npu_batch_gather_matmul", samples=[
-          take(y=_h(4, 48), x=_h(4, 32), weightB=_h(3, 2, 16, 16), indices=given(at, "int32"),
-               weightAOptional=_h(3, 2, 16, 32), layerIdx=1, scale=0.5, yOffset=16, ySliceSize=16)
-          for at in ([2, 0, 1, 1], [2, -1, -1, 0])])  # fmt: skip
-def add_lora(
-    y: Array, x: Array, weightB: Array, indices: Array, weightAOptional: Array, layerIdx: int,
-    scale: float, yOffset: int, ySliceSize: int,
-) -> Array:  # fmt: skip
-    """A row's adapter is picked by its index; -1 has none."""
-    merged = np.einsum("wor,wrh->who", weightB[:, layerIdx], weightAOptional[:, layerIdx])
-    out = y.copy()
-    for adapter, matrix in enumerate(merged):
-        rows = indices == adapter
-        out[rows, yOffset : yOffset + ySliceSize] += scale * (x[rows] @ matrix)
-    return out
+@spec("aclnnMhcSinkhorn", "output:x", **FINITE_GRADIENT, dtypes=("float32",),
+      source="Sinkhorn, Knopp 1967; op-plugin document npu_mhc_sinkhorn", samples=[
+          take(x=t(3, 4, 4), eps=1e-6, numIters=i) for i in (1, 2, 20)])  # fmt: skip
+def sinkhorn(x: Array, eps: float, numIters: int) -> Array:
+    """Softmax of rows, then columns; rows and columns in turn for what is left of `numIters`."""
+    y = np.exp(x - x.max(-1, keepdims=True))
+    y = y / y.sum(-1, keepdims=True) + eps
+    for axis in (-2, *(-1, -2) * (numIters - 1)):
+        y = y / (y.sum(axis, keepdims=True) + eps)
+    return y
 
 
-@spec("aclnnMhcPost", "out:x", family="products", dtypes=("float16", "bfloat16"), **_ADDED,
+def _sinkhorn(x: Array, rounds: int) -> tuple[Array, Array]:
+    """Norms and sums of all steps, [2 rounds, rows, columns, batch] and without rows or columns."""
+    e = np.exp(x - x.max(-1, keepdims=True))
+    sums, norms = [e.sum(-1)], [e / e.sum(-1, keepdims=True) + 1e-6]
+    for axis in (-2, *(-1, -2) * (rounds - 1)):
+        sums.append(norms[-1].sum(axis) + 1e-6)
+        norms.append(norms[-1] / np.expand_dims(sums[-1], axis))
+    return np.moveaxis(np.stack(norms), 1, -1), np.moveaxis(np.stack(sums), 1, -1)
+
+
+def _balanced(rounds: int) -> dict[str, Arg]:
+    norms, sums = _sinkhorn(t(3, 4, 4).array().astype(np.float64), rounds)
+    return {"gradOutput": t(3, 4, 4, low=-1), "normOut": const(norms, "float32"),
+            "sumOut": const(sums, "float32")}  # fmt: skip
+
+
+@spec("aclnnMhcSinkhornBackward", "out:gradOutput", tolerance="gradient",
+      specials=False, dtypes=("float32",), source="Sinkhorn, Knopp 1967; op-plugin document "
+      "npu_mhc_sinkhorn", samples=lambda: [take(**_balanced(r)) for r in (1, 3)])  # fmt: skip
+def sinkhorn_grad(gradOutput: Array, normOut: Array, sumOut: Array) -> Array:
+    """Each division by a sum takes from the gradient its mean, weighed by the result."""
+    g, steps = gradOutput, np.moveaxis(normOut, -1, 1)
+    sums = np.moveaxis(sumOut, -1, 1)
+    for k in range(len(steps) - 1, 0, -1):
+        axis = -2 if k % 2 else -1
+        y = steps[k]
+        g = (g - (g * y).sum(axis, keepdims=True)) / np.expand_dims(sums[k], axis)
+    p = steps[0] - 1e-6
+    return p * (g - (g * p).sum(-1, keepdims=True))
+
+
+@spec("aclnnMhcPost", "out:x", dtypes=("float16", "bfloat16"), **FINITE_GRADIENT,
       source="Xie et al.: mHC: Manifold-Constrained Hyper-Connections, 2025; op-plugin test "
       "npu_mhc_post", samples=[
-          take(x=_h(*lead, 4, 32), hRes=t(*lead, 4, 4), hOut=_h(*lead, 32), hPost=t(*lead, 4))
+          take(x=f16(*lead, 4, 32), hRes=t(*lead, 4, 4), hOut=f16(*lead, 32), hPost=t(*lead, 4))
           for lead in ((5,), (2, 3))])  # fmt: skip
 def mhc_post(x: Array, hRes: Array, hOut: Array, hPost: Array) -> Array:
     """Streams are mixed by a matrix, and take a share each of what the layer gives."""
     return np.swapaxes(hRes, -1, -2) @ x + hPost[..., None] * hOut[..., None, :]
 
 
-@spec("aclnnMhcPostBackward",
-      "gradX:x gradHRes:float32 gradHOut:hOut gradHPost:float32", family="products",
-      dtypes=("float16", "bfloat16"), **_ADDED, source="op-plugin test npu_mhc_post_backward",
-      samples=[take(gradOutput=_h(*lead, 4, 32), x=_h(*lead, 4, 32), hRes=t(*lead, 4, 4),
-                    hOut=_h(*lead, 32), hPost=t(*lead, 4)) for lead in ((5,), (2, 3))],
-      )  # fmt: skip
+@spec(
+    "aclnnMhcPostBackward",
+    "gradX:x gradHRes:float32 gradHOut:hOut gradHPost:float32",
+    dtypes=("float16", "bfloat16"),
+    **FINITE_GRADIENT,
+    source="op-plugin test npu_mhc_post_backward",
+    samples=[
+        take(
+            gradOutput=f16(*lead, 4, 32),
+            x=f16(*lead, 4, 32),
+            hRes=t(*lead, 4, 4),
+            hOut=f16(*lead, 32),
+            hPost=t(*lead, 4),
+        )
+        for lead in ((5,), (2, 3))
+    ],
+)
 def mhc_post_backward(
     gradOutput: Array, x: Array, hRes: Array, hOut: Array, hPost: Array
 ) -> tuple[Array, Array, Array, Array]:
@@ -64,97 +115,3 @@ def mhc_post_backward(
         (hPost[..., None] * gradOutput).sum(-2),
         (gradOutput * hOut[..., None, :]).sum(-1),
     )
-
-
-@spec("aclnnMoeFinalizeRoutingV2Grad", "gradExpandedXOut:gradY gradScalesOut:scalesOptional",
-      family="moe", dtypes=("float16", "bfloat16", "float32"), **_ADDED,
-      source="op-plugin document npu_moe_finalize_routing, differentiated", samples=[
-          take(gradY=t(5, 64), expandedRowIdx=given([3, 0, 4, 1, 2], "int32"),
-               expandedXOptional=t(5, 64), scalesOptional=t(5, 1),
-               expertIdxOptional=given([[2], [1], [0], [2], [1]], "int32"),
-               biasOptional=bias, dropPadMode=0, activeNum=0, expertNum=3, expertCapacity=0)
-          for bias in (None, t(3, 64))] + [
-          take(gradY=t(5, 64), expandedRowIdx=given([4, 0, -1, 5, 2], "int32"),
-               expandedXOptional=t(2, 3, 64), scalesOptional=t(5, 1),
-               expertIdxOptional=given([[1], [0], [0], [1], [0]], "int32"),
-               biasOptional=None, dropPadMode=1, activeNum=0, expertNum=2, expertCapacity=3),
-          take(gradY=t(5, 64), expandedRowIdx=given([3, 0, 4, 1, 2], "int32"),
-               expandedXOptional=t(3, 64), scalesOptional=t(5, 1),
-               expertIdxOptional=given([[2], [1], [0], [2], [1]], "int32"),
-               biasOptional=None, dropPadMode=0, activeNum=3, expertNum=3,
-               expertCapacity=0)])  # fmt: skip
-def finalize_gradients(
-    gradY: Array, expandedRowIdx: Array, expandedXOptional: Array, scalesOptional: Array,
-    expertIdxOptional: Array, biasOptional: Array | None, dropPadMode: int, activeNum: int,
-    expertNum: int, expertCapacity: int,
-) -> tuple[Array, Array]:  # fmt: skip
-    """One expert a token: in which order the slots of several lie is not published. Only the first
-    activeNum rows (0: all), or those of every expert's capacity (dropPadMode 1), are there."""
-    padded = (expertNum, expertCapacity) if dropPadMode else (activeNum or len(gradY),)
-    rows = np.zeros((int(np.prod(padded)), gradY.shape[1]))
-    slots = np.where(expandedRowIdx < len(rows), expandedRowIdx, -1)
-    there = slots >= 0
-    rows[slots[there]] = (scalesOptional * gradY)[there]
-    outs = np.where(there[:, None], expandedXOptional.reshape(rows.shape)[slots], 0)
-    if biasOptional is not None:
-        outs = outs + biasOptional[expertIdxOptional[:, 0]]
-    return rows.reshape(*padded, -1), np.einsum("th,th->t", gradY, outs)[:, None]
-
-
-def _normed() -> dict[str, Arg]:
-    x = np.random.default_rng(3).standard_normal((2, 5, 64)).astype(np.float32)
-    _, mean, rstd = layer_norm(x.astype(np.float64), (-1,), None, None, 1e-5)
-    return {"input": given(x, "float32"), "rstd": given(rstd, "float32"),
-            "mean": given(mean, "float32")}  # fmt: skip
-
-
-@spec("aclnnAdaLayerNormBackward",
-      "gradInputOut:gradOut gradScaleOut:scale gradShiftOut:shift gradWeightOut:weightOptional "
-      "gradBiasOut:biasOptional", family="norm", dtypes=("float32",), **_ADDED,
-      source="Peebles, Xie: Scalable Diffusion Models with Transformers, 2023, differentiated",
-      samples=lambda: [
-          take(gradOut=t(2, 5, 64), normalizedShape=(64,), **_normed(), scale=t(2, 64),
-               shift=t(2, 64), weightOptional=t(64), biasOptional=t(64))])  # fmt: skip
-def ada_layer_norm_backward(
-    gradOut: Array, input: Array, rstd: Array, mean: Array, scale: Array, weightOptional: Array,
-    biasOptional: Array,
-) -> tuple[Array, ...]:  # fmt: skip
-    """The norm's Jacobian takes away what lies along the ones and along the normed row."""
-    y = (input - mean) * rstd
-    outer = gradOut * (1 + scale[:, None])
-    inner = outer * weightOptional
-    n = y.shape[-1]
-    project = (np.eye(n) - 1 / n) - np.einsum("...i,...j->...ij", y, y) / n
-    grad = np.einsum("...ij,...j->...i", project, inner) * rstd
-    return (grad, (gradOut * (y * weightOptional + biasOptional)).sum(1), gradOut.sum(1),
-            (outer * y).sum((0, 1)), outer.sum((0, 1)))  # fmt: skip
-
-
-@spec("aclnnScatterList", "varRef:varRef", family="indexing", tolerance="exact", specials=False,
-      dtypes=("float16", "float32", "int8", "int32"), source="op-plugin document scatter_list",
-      samples=[take(varRef=[t(2, 6, 4), t(2, 6, 4)], indice=given([2, 0], "int32"),
-                    updates=t(2, 2, 3, 4), maskOptional=given(mask, "uint8"),
-                    reduceOptional="update", axis=-2) for mask in ([1, 0], [1, 1])] + [
-          take(varRef=[t(2, 3, 6), t(2, 3, 6)], indice=given([2, 0], "int32"),
-               updates=t(2, 2, 3, 4), maskOptional=given([1, 1], "uint8"),
-               reduceOptional="update", axis=-1)])  # fmt: skip
-def scatter_list(
-    varRef: list[Array], indice: Array, updates: Array, maskOptional: Array, axis: int
-) -> list[Array]:
-    out = [v.copy() for v in varRef]
-    for v, begin, update, wanted in zip(out, indice, updates, maskOptional, strict=True):
-        if wanted:
-            np.moveaxis(v, axis, 0)[begin : begin + update.shape[axis]] = np.moveaxis(
-                update, axis, 0
-            )
-    return out
-
-
-@spec("aclnnQuantMatmul", "out:float16", family="quant_matmul", dtypes=("float32",), **_ADDED,
-      source="operator document of aclnnQuantMatmul, CANN 8.1: (x1 x2 + bias) deqScale", samples=[
-          take(x1=t(*lead, 5, 32, dtype="int8", low=-8, high=8),
-               x2=t(*lead, 32, 16, dtype="int8", low=-8, high=8),
-               bias=t(16, dtype="int32", low=-90, high=90), deqScale=0.01)
-          for lead in ((), (2,))])  # fmt: skip
-def quant_matmul(x1: Array, x2: Array, bias: Array, deqScale: float) -> Array:
-    return (np.einsum("...ik,...kj->...ij", x1.astype(np.int64), x2) + bias) * deqScale

@@ -1,0 +1,85 @@
+"""Multi-scale deformable attention and its gradient."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from .....judge.precision import Array
+from ...spec import const, spec, t, take
+from .sparse_gradients import Three
+
+
+def _corners(y: float, x: float, h: int, w: int) -> list[tuple[int, int, float, float, float]]:
+    """(row, column, weight, its derivatives by y and x) of the pixels around a place."""
+    low_y, low_x = int(np.floor(y)), int(np.floor(x))
+    around = []
+    for i, (wy, sy) in ((low_y, (low_y + 1 - y, -1.0)), (low_y + 1, (y - low_y, 1.0))):
+        for j, (wx, sx) in ((low_x, (low_x + 1 - x, -1.0)), (low_x + 1, (x - low_x, 1.0))):
+            if 0 <= i < h and 0 <= j < w:
+                around.append((i, j, wy * wx, sy * wx, wy * sx))
+    return around
+
+
+@spec("aclnnMultiScaleDeformableAttentionGrad",
+      "gradValue:value gradLocation:value gradAttnWeight:value",
+      tolerance="gradient", dtypes=("float32",), specials=False,
+      source="Zhu et al.: Deformable DETR, 2021, derivative of equation 3", samples=[
+          take(value=t(2, 30, 2, 8), spatialShape=const(((4, 6), (2, 3)), "int32"),
+               levelStartIndex=const([0, 24], "int32"), gradOutput=t(2, 5, 16),
+               location=t(2, 5, 2, 2, 4, 2, low=-0.1, high=1.1),
+               attnWeight=t(2, 5, 2, 2, 4, low=0, high=0.3))])  # fmt: skip
+def deformable_back(
+    value: Array, spatialShape: Array, levelStartIndex: Array, location: Array, attnWeight: Array,
+    gradOutput: Array,
+) -> Three:  # fmt: skip
+    """A pixel gets what it weighs; a place moves along the slopes between its four pixels."""
+    by_value, by_place = np.zeros(value.shape), np.zeros(location.shape)
+    by_weight = np.zeros(attnWeight.shape)
+    flow = gradOutput.reshape(*location.shape[:3], -1)
+    for b, q, n, level, p in np.ndindex(attnWeight.shape):
+        h, w = (int(size) for size in spatialShape[level])
+        x, y = location[b, q, n, level, p] * (w, h) - 0.5
+        share, g = attnWeight[b, q, n, level, p], flow[b, q, n]
+        for i, j, weight, by_y, by_x in _corners(y, x, h, w):
+            pixel = (b, levelStartIndex[level] + i * w + j, n)
+            met = g @ value[pixel]
+            by_value[pixel] += share * weight * g
+            by_weight[b, q, n, level, p] += weight * met
+            by_place[b, q, n, level, p] += share * met * np.array((by_x * w, by_y * h))
+    return by_value, by_place, by_weight
+
+
+def at(image: Array, y: float, x: float) -> Any:
+    """[C] of [C, H, W] between four pixels; what lies outside is 0."""
+    low_y, low_x = int(np.floor(y)), int(np.floor(x))
+    total: Any = 0.0
+    for i in (low_y, low_y + 1):
+        for j in (low_x, low_x + 1):
+            if 0 <= i < image.shape[1] and 0 <= j < image.shape[2]:
+                total = total + image[:, i, j] * (1 - abs(y - i)) * (1 - abs(x - j))
+    return total
+
+
+_LEVELS: Final = ((4, 6), (2, 3))
+
+
+@spec("aclnnMultiScaleDeformableAttnFunction", "output:value",
+      tolerance="gradient", dtypes=("float32",), source="Zhu et al.: Deformable DETR, 2021, "
+      "equation 3", samples=[
+          take(value=t(2, 30, 2, 8), spatialShape=const(_LEVELS, "int32"), levelStartIndex=const(
+              [0, 24], "int32"), location=t(2, 5, 2, 2, 4, 2, low=-0.1, high=1.1),
+               attnWeight=t(2, 5, 2, 2, 4, low=0, high=0.3))])  # fmt: skip
+def deformable(
+    value: Array, spatialShape: Array, levelStartIndex: Array, location: Array, attnWeight: Array
+) -> Array:
+    """Locations are shares of an image's width and height; pixels lie at half a step."""
+    batch, queries, heads, _, points, _ = location.shape
+    out = np.zeros((batch, queries, heads, value.shape[-1]))
+    for b, q, n, level, p in np.ndindex(batch, queries, heads, len(spatialShape), points):
+        (h, w), start = spatialShape[level], levelStartIndex[level]
+        image = value[b, start : start + h * w, n].T.reshape(-1, h, w)
+        x, y = location[b, q, n, level, p]
+        out[b, q, n] += attnWeight[b, q, n, level, p] * at(image, y * h - 0.5, x * w - 0.5)
+    return out.reshape(batch, queries, -1)

@@ -1,0 +1,294 @@
+"""Boxes and regions: overlap, suppression, pooling, distances of points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ....judge.precision import Array
+from ..spec import const, spec, t, take
+
+_ROI_ALIGN: Final[dict[str, Any]] = {
+    "tolerance": "gradient", "specials": False, "dtypes": ("float32",),
+    "sparse": True, "source": "ONNX, operator RoiAlign; He et al.: Mask R-CNN, 2017, section 3",
+}  # fmt: skip
+_CORNERS: Final = [[2.0, 3.0, 10.0, 12.0], [3.0, 1.0, 9.0, 6.0], [0.5, 2.5, 7.0, 11.0]]
+_OF: Final = [1, 0, 1]
+
+
+def _hats(at: Array, size: int) -> Array:
+    """[n, size]: weights of linear interpolation at places; beyond a cell outside they are 0."""
+    near = np.clip(at, 0, size - 1)
+    weight = np.clip(1 - np.abs(near[:, None] - np.arange(size)), 0, None)
+    return weight * ((at >= -1) & (at <= size))[:, None]
+
+
+def _bins(low: float, size: float, count: int, ratio: int, cells: int) -> Array:
+    """[count, cells]: what each bin of a region takes of a line, the mean over its samples."""
+    each = size / count
+    n = ratio if ratio > 0 else int(np.ceil(each))
+    at = low + each * (np.arange(count)[:, None] + (np.arange(n) + 0.5) / n)
+    return _hats(at.reshape(-1), cells).reshape(count, n, cells).mean(1)
+
+
+def _maps(corners: Array, scale: float, sizes: tuple[int, int], cells: tuple[int, int], ratio: int,
+          aligned: bool) -> tuple[Array, Array]:  # fmt: skip
+    """What the bins of a region take of rows and of columns: two matrices."""
+    x0, y0, x1, y1 = (c * scale - 0.5 * aligned for c in corners)
+    wide, high = x1 - x0, y1 - y0
+    if not aligned:
+        wide, high = max(wide, 1.0), max(high, 1.0)
+    return (_bins(y0, high, sizes[0], ratio, cells[0]), _bins(x0, wide, sizes[1], ratio, cells[1]))
+
+
+@spec("aclnnRoiAlign", "out:self", **_ROI_ALIGN, samples=[
+    take(self=t(2, 3, 14, 16), rois=const(_CORNERS, "float32"), batchIndices=const(_OF, "int32"),
+         mode="avg", outputHeight=3, outputWidth=2, samplingRatio=2, spatialScale=scale)
+    for scale in (1.0, 0.5)] + [
+    take(self=t(2, 3, 14, 16, low=0.1, high=9), rois=const(_CORNERS, "float32"),
+         batchIndices=const(_OF, "int32"), mode="max", outputHeight=3, outputWidth=2,
+         samplingRatio=2, spatialScale=0.5)])  # fmt: skip
+def roi_align(
+    self: Array, rois: Array, batchIndices: Array, mode: str, outputHeight: int, outputWidth: int,
+    samplingRatio: int, spatialScale: float,
+) -> Array:  # fmt: skip
+    """A bin's mean of its samples, or the largest of what its samples weigh."""
+    planes = []
+    for corners, image in zip(rois, batchIndices, strict=True):
+        if mode == "max":  # a bin for each sample, then the bins of a bin
+            n = samplingRatio
+            rows, columns = _maps(corners, spatialScale, (outputHeight * n, outputWidth * n),
+                                  (self.shape[2], self.shape[3]), 1, False)  # fmt: skip
+            tops = np.einsum("ih,jw,chw->cijhw", rows, columns, self[int(image)]).max((-2, -1))
+            planes.append(tops.reshape(-1, outputHeight, n, outputWidth, n).max((2, 4)))
+            continue
+        rows, columns = _maps(corners, spatialScale, (outputHeight, outputWidth),
+                              (self.shape[2], self.shape[3]), samplingRatio, False)  # fmt: skip
+        planes.append(rows @ self[int(image)] @ columns.T)
+    return np.stack(planes)
+
+
+@spec("aclnnRoiAlignV2Backward", "gradInput:gradOutput", **_ROI_ALIGN, samples=[
+    take(gradOutput=t(3, 2, 3, 2), boxes=const([[i, *b] for i, b in zip(_OF, _CORNERS,
+         strict=True)], "float32"), inputShape=(2, 2, 14, 16), pooledHeight=3, pooledWidth=2,
+         spatialScale=0.5, samplingRatio=ratio, aligned=aligned)
+    for ratio, aligned in ((2, True), (2, False), (0, True))])  # fmt: skip
+def roi_align_backward(
+    gradOutput: Array, boxes: Array, inputShape: Sequence[int], pooledHeight: int,
+    pooledWidth: int, spatialScale: float, samplingRatio: int, aligned: bool,
+) -> Array:  # fmt: skip
+    """The transposed maps carry gradients back; images that several regions lie in add up."""
+    out = np.zeros(tuple(inputShape))
+    for (image, *corners), flow in zip(boxes, gradOutput, strict=True):
+        rows, columns = _maps(np.array(corners), spatialScale, (pooledHeight, pooledWidth),
+                              (inputShape[2], inputShape[3]), samplingRatio, aligned)  # fmt: skip
+        out[int(image)] += rows.T @ flow @ columns
+    return out
+
+
+_LISTED: Final = [
+    [0, 0, 10, 10],
+    [1, 1, 11, 11],
+    [20, 20, 30, 30],
+    [21, 20, 31, 31],
+    [50, 5, 60, 9],
+]
+_SCORES: Final = [[[0.3, 0.8, 0.55, 0.75, 0.6], [0.2, 0.7, 0.95, 0.4, 0.85]],
+                  [[0.9, 0.1, 0.35, 0.45, 0.5], [0.65, 0.15, 0.25, 0.05, 0.12]]]  # fmt: skip
+# Two images: equal boxes, boxes that touch, corners the other way round, centres; thresholds that
+# let everything stay, nothing that overlaps, no box but the best.
+_PLACED: Final = [
+    [[4, 4, 8, 8], [8, 8, 4, 4], [8, 4, 12, 8], [6, 4, 10, 8], [40, 40, 44, 46]],
+    [[2, 2, 12, 12], [4, 4, 10, 10], [12, 2, 2, 12], [20, 20, 30, 24], [21, 19, 31, 23]],
+]  # fmt: skip
+_DETECTIONS: Final = [
+    take(boxes=const(_PLACED, "float32"), scores=const(_SCORES, "float32"),
+         maxOutputBoxesPerClass=(most,), iouThreshold=(near,), scoreThreshold=(least,),
+         centerPointBox=centres)
+    for most, near, least, centres in ((5, 0.5, 0.0, 0), (5, 0.0, 0.0, 0), (5, 0.99, 0.3, 0),
+                                       (4, 0.2, 0.0, 1), (1, 0.3, 0.5, 1))
+] + [
+    # Centres whose neighbours overlap by 3/5 of a width, or touch.
+    take(boxes=const([[[5, 5, 4, 4], [6, 5, 4, 4], [10, 5, 4, 4], [30, 30, 4, 2], [30, 31, 4, 2]]],
+                     "float32"),
+         scores=const(_SCORES[:1], "float32"), maxOutputBoxesPerClass=(5,), iouThreshold=(0.5,),
+         scoreThreshold=(0.0,), centerPointBox=1),
+    # Far more right than down, and the other way.
+    take(boxes=const([[[50, 5, 4, 4], [52, 5, 4, 4], [5, 50, 4, 4], [7, 50, 4, 4], [7, 53, 4, 4]]],
+                     "float32"),
+         scores=const(_SCORES[:1], "float32"), maxOutputBoxesPerClass=(5,), iouThreshold=(0.5,),
+         scoreThreshold=(0.0,), centerPointBox=1),
+]  # fmt: skip
+
+
+@spec("aclnnNonMaxSuppression", "selectedIndices:int32", tolerance="exact",
+      dtypes=("float32",), specials=False, sparse=True,
+      source="ONNX, operator NonMaxSuppression", samples=[
+          take(boxes=const([_LISTED], "float32"), scores=const([[[0.9, 0.8, 0.3, 0.75, 0.6],
+               [0.2, 0.7, 0.95, 0.4, 0.85]]], "float32"), maxOutputBoxesPerClass=(most,),
+               iouThreshold=(0.5,), scoreThreshold=(0.25,), centerPointBox=0)
+          for most in (1, 2, 3)] + _DETECTIONS)  # fmt: skip
+def non_max_suppression(
+    boxes: Array, scores: Array, maxOutputBoxesPerClass: Sequence[int],
+    iouThreshold: Sequence[float], scoreThreshold: Sequence[float], centerPointBox: int,
+) -> Array:  # fmt: skip
+    """Rows of image, class and box: the best of those that are left removes its neighbours.
+
+    Corners come in any order, or boxes are centres with width and height."""
+    rows = []
+    for image, of_image in enumerate(scores):
+        one, two = np.split(boxes[image], 2, 1)
+        low, high = (one - two / 2, one + two / 2) if centerPointBox else (
+            np.minimum(one, two), np.maximum(one, two))  # fmt: skip
+        b = np.concatenate([low, high], 1)
+        area = np.prod(b[:, 2:] - b[:, :2], axis=1)
+        low = np.maximum(b[:, None, :2], b[None, :, :2])
+        high = np.minimum(b[:, None, 2:], b[None, :, 2:])
+        inter = np.prod(np.clip(high - low, 0, None), axis=-1)
+        near = inter / (area[:, None] + area - inter) > iouThreshold[0]
+        for kind, of_class in enumerate(of_image):
+            alive = of_class > scoreThreshold[0]
+            for _ in range(maxOutputBoxesPerClass[0]):
+                if not alive.any():
+                    break
+                best = int(np.argmax(np.where(alive, of_class, -np.inf)))
+                rows.append([image, kind, best])
+                alive &= ~near[best]
+    return np.array(rows, np.int32)
+
+
+_ROIS: Final = [[0.0, 1.0, 1.0, 4.0, 4.0], [1.0, 0.0, 2.0, 5.0, 3.0]]
+
+
+def _corners(roi: Array, scale: float) -> tuple[int, ...]:
+    return tuple(int(np.floor(v * scale + 0.5)) for v in roi[1:])
+
+
+@spec("aclnnRoiPoolingWithArgMax", "y:x argmax:int32", tolerance="exact",
+      sparse=True, specials=False, dtypes=("float32", "float16"),
+      source="Girshick: Fast R-CNN, 2015, section 2.1; Caffe's layer ROIPooling", samples=[
+          take(x=t(2, 3, 6, 6), rois=const(_ROIS, "float32"), pooled_h=h, pooled_w=w,
+               spatial_scale_h=high, spatial_scale_w=wide)
+          for h, w, high, wide in ((2, 2, 1.0, 1.0), (3, 4, 1.0, 1.0), (2, 2, 0.8, 0.6))],
+      casts={"rois": {"float16": "float16"}})  # fmt: skip
+def region_maxima(
+    x: Array, rois: Array, pooled_h: int, pooled_w: int, spatial_scale_h: float,
+    spatial_scale_w: float,
+) -> tuple[Array, Array]:  # fmt: skip
+    """A region's rows and columns are cut into bins that may share pixels."""
+    shape = (len(rois), x.shape[1], pooled_h, pooled_w)
+    y, at = np.zeros(shape), np.full(shape, -1)
+    for n, roi in enumerate(rois):
+        left, _, right, _ = _corners(roi, spatial_scale_w)
+        _, top, _, bottom = _corners(roi, spatial_scale_h)
+        high, wide = max(bottom - top + 1, 1), max(right - left + 1, 1)
+        for i, j in np.ndindex(pooled_h, pooled_w):
+            rows = range(top + i * high // pooled_h, top - (-(i + 1) * high // pooled_h))
+            columns = range(left + j * wide // pooled_w, left - (-(j + 1) * wide // pooled_w))
+            places = [r * x.shape[3] + c for r in rows for c in columns
+                      if 0 <= r < x.shape[2] and 0 <= c < x.shape[3]]  # fmt: skip
+            if places:
+                values = x[int(roi[0])].reshape(x.shape[1], -1)[:, places]
+                best = values.argmax(1)
+                y[n, :, i, j], at[n, :, i, j] = values.max(1), np.array(places)[best]
+    return y, at
+
+
+@spec("aclnnRoiPoolingGradWithArgMax", "gradInputRef:gradOutput",
+      tolerance="accumulated", sparse=True, specials=False, dtypes=("float32",),
+      source="Girshick: Fast R-CNN, 2015, section 2.3", samples=[
+          take(gradOutput=t(2, 3, 2, 2), gradInputRef=const(np.zeros((2, 3, 6, 6)), "float32"),
+               rois=const(_ROIS, "float32"), pooledH=2, pooledW=2, spatialScale=1.0,
+               argmax=const((np.arange(24) * 5 % 36).reshape(2, 3, 2, 2), "int32"))])  # fmt: skip
+def region_grads(gradOutput: Array, gradInputRef: Array, rois: Array, argmax: Array) -> Array:
+    """What flows in goes to the pixel that won."""
+    out = gradInputRef.copy()
+    flat = out.reshape(*out.shape[:2], -1)
+    for n, c, i, j in np.ndindex(gradOutput.shape):
+        flat[int(rois[n, 0]), c, argmax[n, c, i, j]] += gradOutput[n, c, i, j]
+    return out
+
+
+_BOXES: Final = [[1.0, 2.0, 3.0, 10.0, 12.0], [0.0, 4.0, 1.0, 9.0, 6.0], [0.0, -2.0, 5.0, 3.0, 8.0]]
+_ROI_ALIGN_V2: Final[dict[str, Any]] = {
+    "tolerance": "gradient",
+    "specials": False,
+    "dtypes": ("float32",),
+    "sparse": True,
+    "source": "He et al.: Mask R-CNN, 2017, section 3; torchvision, document of roi_align",
+}
+
+
+@spec("aclnnRoiAlignV2", "out:self", **_ROI_ALIGN_V2, samples=[
+    take(self=t(2, 3, 14, 16), boxes=const(_BOXES, "float32"), pooledHeight=3, pooledWidth=2,
+         spatialScale=scale, samplingRatio=ratio, aligned=aligned)
+    for scale, ratio, aligned in ((1.0, 2, True), (1.0, 2, False), (0.5, 0, True))])  # fmt: skip
+def roi_align_v2(
+    self: Array, boxes: Array, pooledHeight: int, pooledWidth: int, spatialScale: float,
+    samplingRatio: int, aligned: bool,
+) -> Array:  # fmt: skip
+    """Interpolation is separable: a region is a matrix by rows, the plane, a matrix by columns."""
+    out = []
+    for image, *corners in boxes:
+        x0, y0, x1, y1 = (c * spatialScale - 0.5 * aligned for c in corners)
+        wide, high = x1 - x0, y1 - y0
+        if not aligned:
+            wide, high = max(wide, 1.0), max(high, 1.0)
+        rows = _bins(y0, high, pooledHeight, samplingRatio, self.shape[2])
+        cols = _bins(x0, wide, pooledWidth, samplingRatio, self.shape[3])
+        out.append(rows @ self[int(image)] @ cols.T)
+    return np.stack(out)
+
+
+@spec("aclnnChamferDistanceBackward", "gradXyz1:xyz1 gradXyz2:xyz2",
+      tolerance="gradient", dtypes=("float16", "float32"), source="Fan, Su, Guibas: A Point Set "
+      "Generation Network, 2017: derivative of squared distances to the nearest point", samples=[
+          take(xyz1=t(2, 5, 2), xyz2=t(2, 5, 2), idx1=const([[3, 0, 1, 1, 4], [2, 2, 0, 3, 1]],
+               "int32"), idx2=const([[0, 1, 1, 2, 4], [4, 3, 0, 0, 2]], "int32"),
+               gradDist1=t(2, 5), gradDist2=t(2, 5))])  # fmt: skip
+def chamfer_backward(
+    xyz1: Array, xyz2: Array, idx1: Array, idx2: Array, gradDist1: Array, gradDist2: Array
+) -> tuple[Array, Array]:
+    one, two = np.zeros_like(xyz1), np.zeros_like(xyz2)
+    for b in range(len(xyz1)):
+        for i, j in enumerate(idx1[b]):
+            flow = 2 * gradDist1[b, i] * (xyz1[b, i] - xyz2[b, j])
+            one[b, i], two[b, j] = one[b, i] + flow, two[b, j] - flow
+        for i, j in enumerate(idx2[b]):
+            flow = 2 * gradDist2[b, i] * (xyz2[b, i] - xyz1[b, j])
+            two[b, i], one[b, j] = two[b, i] + flow, one[b, j] - flow
+    return one, two
+
+
+@spec("aclnnThreeInterpolateBackward", "grad_y:grad_x", tolerance="gradient",
+      dtypes=("float16", "float32"), source="Qi et al.: PointNet++, 2017: derivative of weighing "
+      "three neighbours", samples=[
+          take(grad_x=t(2, 3, 4, 1), idx=const([[[0, 1, 2], [4, 4, 0], [3, 1, 0], [2, 2, 2]],
+               [[1, 0, 4], [2, 3, 1], [0, 0, 4], [4, 3, 2]]], "int32"), weight=t(2, 4, 3, low=0),
+               m=5)])  # fmt: skip
+def three_backward(grad_x: Array, idx: Array, weight: Array, m: int) -> Array:
+    out = np.zeros((*grad_x.shape[:2], m, 1))
+    for b in range(len(idx)):
+        for n, neighbours in enumerate(idx[b]):
+            for at, w in zip(neighbours, weight[b, n], strict=True):
+                out[b, :, at] += w * grad_x[b, :, n]
+    return out
+
+
+@spec("aclnnIou", "overlap:bBoxes", tolerance="composite",
+      dtypes=("float32", "float16"), source="torchvision, ops.box_iou", samples=[
+          take(bBoxes=const([[0.0, 0.0, 4.0, 4.0], [1.0, 1.0, 3.0, 5.0]], "float32"),
+               gtBoxes=const([[2.0, 2.0, 6.0, 6.0], [0.0, 0.0, 2.0, 2.0],
+                              [1.0, 0.0, 3.0, 4.0]][: 2 if aligned else 3], "float32"),
+               mode=mode, eps=eps, aligned=aligned)
+          for mode, aligned, eps in (("iou", False, 1e-6), ("iof", False, 0.5),
+                                     ("iou", True, 0.5))])  # fmt: skip
+def iou(bBoxes: Array, gtBoxes: Array, mode: str, eps: float, aligned: bool) -> Array:
+    """[boxes, ground truth], or [boxes, 1] of pairs; `iof` divides by the truth's area alone."""
+    first, second = bBoxes[:, None], gtBoxes[:, None] if aligned else gtBoxes[None]
+    shared = (np.minimum(first[..., 2:], second[..., 2:])
+              - np.maximum(first[..., :2], second[..., :2])).clip(0).prod(-1)  # fmt: skip
+    own, truth = ((b[..., 2:] - b[..., :2]).prod(-1) for b in (first, second))
+    return shared / ((truth if mode == "iof" else own + truth - shared) + eps)

@@ -1,0 +1,1 @@
+"""The spec rows of the family matmul."""
