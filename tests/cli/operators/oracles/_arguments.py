@@ -1,0 +1,63 @@
+"""The arguments that a reference gets for a sample, its results, and tensors of torch of them."""
+
+from __future__ import annotations
+
+import keyword
+
+import numpy as np
+import torch
+from mindtorch_npu.conformance.cases.case import Case
+from mindtorch_npu.conformance.cases.recipe import Slot, recipe
+from mindtorch_npu.conformance.operators import rows
+from mindtorch_npu.conformance.operators.spec import MISSING, SPECS
+
+assert rows
+assert SPECS
+
+
+class Row:
+    """A spec row with what a recipe asks a subject for."""
+
+    def __init__(self, row):
+        self.row, self.name = row, row.name
+
+    def samples(self):
+        return list(self.row.samples())
+
+
+def arguments(row, sample):
+    """What the reference gets for a sample, by its own parameter names."""
+    inputs = recipe(Row(row), Case(row.name, "functional", sample), 0).kwargs
+    values = {}
+    for name, default in row.parameters().items():
+        value = inputs.get(name, default)
+        values[name] = None if value is MISSING else _host(value)
+    return values
+
+
+def _host(value):
+    if isinstance(value, Slot):
+        a = value.array
+        return a.astype(np.float64) if a.dtype.kind == "f" or a.dtype.kind == "V" else a
+    return [_host(v) for v in value] if isinstance(value, list) else value
+
+
+def python(name):
+    return name + "_" if keyword.iskeyword(name) else name
+
+
+def results(row, values):
+    """The arrays of a reference's results, lists flattened."""
+    outputs = row.reference(**{python(k): v for k, v in values.items()})
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    flat = []
+    for value in outputs:
+        flat += value if isinstance(value, list) else [value]
+    return [None if v is None else np.asarray(v) for v in flat]
+
+
+def t(value):
+    """Arrays as tensors of torch, lists too."""
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(np.array(value, order="C"))
+    return [t(v) for v in value] if isinstance(value, list) else value

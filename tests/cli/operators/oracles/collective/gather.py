@@ -1,0 +1,14 @@
+"""What torch gives for the rows of collective, gather."""
+
+from __future__ import annotations
+
+import torch
+
+from .._arguments import t
+from .exchange import product
+
+ORACLES = {
+    "aclnnAllGatherMatmul": lambda a: (product("bias")(a), t(a["x1"])),
+    "aclnnDistributeBarrier": lambda a: t(a["xRef"]),
+    "aclnnAllGatherAdd": lambda a: (torch.add(t(a["a"]), t(a["b"])), t(a["a"])),
+}

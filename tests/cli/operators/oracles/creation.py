@@ -1,0 +1,24 @@
+"""What torch gives for the rows of creation."""
+
+from __future__ import annotations
+
+import torch
+
+from ._arguments import t
+
+ORACLES = {
+    "aclnnRange": lambda a: torch.range(a["start"], a["end"], a["step"], dtype=torch.float64),
+    "aclnnArange": lambda a: torch.arange(a["start"], a["end"], a["step"], dtype=torch.float64),
+    "aclnnLogSpace": lambda a: torch.logspace(
+        a["start"], a["end"], a["steps"], a["base"], dtype=torch.float64
+    ),
+    "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
+}
+# Operator, arguments by header name, results by hand.
+BY_HAND = [
+    (
+        "aclnnOneHot",
+        {"self": [1], "numClasses": 3, "onValue": [7], "offValue": [0], "axis": -1},
+        [[[0, 7, 0]]],
+    ),
+]

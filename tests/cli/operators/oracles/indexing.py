@@ -1,0 +1,116 @@
+"""What torch gives for the rows of indexing."""
+
+from __future__ import annotations
+
+import torch
+
+from ._arguments import t
+
+
+def listed_caches(a):
+    caches = [v.clone() for v in t(a["varRef"])]
+    for i, wanted in enumerate(a["maskOptional"]):
+        if wanted:
+            rows = torch.arange(a["updates"].shape[1:][a["axis"]]) + int(a["indice"][i])
+            caches[i].index_copy_(a["axis"], rows, t(a["updates"])[i])
+    return caches
+
+
+def jagged(a):
+    starts, ends = t(a["inputOffset"])[:-1], t(a["inputOffset"])[1:]
+    pieces = [torch.arange(b, e) for b, e in zip(starts, ends, strict=True)]
+    return torch.cat([pieces[k] for k in a["permute"]])
+
+
+def scattered(a):
+    """torch has a reduction as a word, and takes a number as the source."""
+    word = {1: {"reduce": "add"}, 2: {"reduce": "multiply"}}.get(a["reduce"], {})
+    source = t(a["src"]) if "src" in a else a["value"]
+    return t(a["self"]).scatter(a["dim"], t(a["index"]).long(), source, **word)
+
+
+def scatter(word):
+    def run(a):
+        found = t(a["varRef"]).clone()
+        for i, u in zip(a["indices"], t(a["updates"]), strict=True):
+            found[int(i)] = word(found[int(i)], u)
+        return found
+
+    return run
+
+
+ORACLES = {
+    "aclnnScatterList": listed_caches,
+    "aclnnExpandIntoJaggedPermute": jagged,
+    "aclnnScatter": scattered,
+    "aclnnScatterValue": scattered,
+    "aclnnTake": lambda a: torch.take(t(a["self"]), t(a["index"])),
+    "aclnnIndexCopy": lambda a: torch.index_copy(
+        t(a["selfRef"]), a["dim"], t(a["index"]), t(a["source"])
+    ),
+    "aclnnInplaceMaskedScatter": lambda a: t(a["selfRef"]).masked_scatter(
+        t(a["mask"]), t(a["source"])
+    ),
+    "aclnnInplacePut": lambda a: t(a["selfRef"]).put(
+        t(a["index"]), t(a["source"]), a["accumulate"]
+    ),
+    "aclnnNonzero": lambda a: torch.nonzero(t(a["self"])),
+    "aclnnBucketize": lambda a: torch.bucketize(t(a["self"]), t(a["boundaries"]), right=a["right"]),
+    "aclnnSearchSorted": lambda a: torch.searchsorted(
+        t(a["sortedSequence"]), t(a["self"]), right=a["right"]
+    ),
+    "aclnnUnique2": lambda a: torch.unique(t(a["self"]), True, True, True),
+    "aclnnIndexAddV2": lambda a: torch.index_add(
+        t(a["self"]), a["dim"], t(a["index"]), t(a["source"]), alpha=a["alpha"]
+    ),
+    "aclnnGatherNd": lambda a: t(a["self"])[t(a["indices"])[:, 0], t(a["indices"])[:, 1]],
+    "aclnnGatherV3": lambda a: (
+        torch.take_along_dim(t(a["self"]), t(a["index"]).unsqueeze(3 - a["dim"] % 3), a["dim"])
+        if a["batchDims"]
+        else t(a["self"])[t(a["index"])]
+    ),
+    "aclnnScatterNd": lambda a: t(a["data"]).index_put(tuple(t(a["indices"]).T), t(a["updates"])),
+    "aclnnScatterNdUpdate": lambda a: t(a["varRef"]).index_put(
+        tuple(t(a["indices"]).T), t(a["updates"])
+    ),
+    "aclnnScatterMax": scatter(torch.maximum),
+    "aclnnScatterMin": scatter(torch.minimum),
+    "aclnnScatterMul": scatter(torch.mul),
+    "aclnnScatterDiv": scatter(torch.div),
+    "aclnnTfScatterAdd": scatter(torch.add),
+    "aclnnGatherV2": lambda a: torch.index_select(
+        t(a["self"]), a["dim"], t(a["index"]).flatten()
+    ).unflatten(a["dim"] % a["self"].ndim, a["index"].shape),
+    "aclnnIndexFillTensor": lambda a: t(a["self"]).index_fill(
+        a["dim"], torch.tensor(a["index"]), a["value"]
+    ),
+    "aclnnMaskedSelect": lambda a: torch.masked_select(t(a["self"]), t(a["mask"])),
+    "aclnnNonzeroV2": lambda a: torch.nonzero(t(a["self"])).T,
+    "aclnnSearchSorteds": lambda a: torch.searchsorted(
+        t(a["sortedSequence"]), a["self"], right=a["right"]
+    ),
+    "aclnnIsInScalarTensor": lambda a: torch.isin(
+        a["element"], t(a["testElements"]), invert=a["invert"]
+    ),
+    "aclnnIsInTensorScalar": lambda a: torch.isin(
+        t(a["element"]), a["testElement"], invert=a["invert"]
+    ),
+    "aclnnUnique": lambda a: torch.unique(t(a["self"]), True, True),
+    "aclnnUniqueConsecutive": lambda a: torch.unique_consecutive(t(a["self"]), True, True),
+    "aclnnUniqueDim": lambda a: torch.unique(t(a["self"]), True, True, True, dim=a["dim"]),
+}
+# Operator, arguments by header name, results by hand.
+BY_HAND = [
+    (
+        "aclnnScatterReduce",
+        {
+            "self": [1.0, 2.0],
+            "dim": 0,
+            "index": [0, 0],
+            "src": [3.0, 5.0],
+            "reduce": 5,
+            "includeSelf": True,
+        },
+        [[3.0, 2.0]],
+    ),
+]

@@ -1,0 +1,171 @@
+"""What torch gives for the rows of kv_cache."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from ._arguments import t
+from ._functions import add_named
+
+
+def drafts(a):
+    """The golden of op-plugin's test, in torch's words."""
+    requests, each = a["specToken"].shape[0], 1 + a["specToken"].shape[1]
+    at = t(a["inputPositions"]) + t(a["acceptedNum"]).repeat_interleave(each) + 1
+    samples = t(a["sampledTokenIds"])
+    ended = torch.cat([samples, torch.full((requests, 1), -1)], 1).argmin(1) - 1
+    tokens = torch.cat([samples.gather(1, ended[:, None]), t(a["specToken"])], 1).flatten()
+    owner = torch.arange(requests).repeat_interleave(each)
+    block = t(a["blockTables"])[owner, at // a["blockSize"]]
+    return tokens, at, at + 1, block * a["blockSize"] + at % a["blockSize"]
+
+
+def scatter_steps(a):
+    out = t(a["selfRef"]).double()
+    rows = torch.arange(a["updates"].shape[1])
+    for b, row in enumerate(a["indices"]):
+        out[b].index_copy_(0, rows + int(row), t(a["updates"])[b] / t(a["quantScales"])[0, 0])
+    return out
+
+
+def dequant_rope_cache(a):
+    x, cos, sin = t(a["x"]), t(a["cos"]), t(a["sin"])
+
+    def turn(v):
+        one, two = v.chunk(2, -1)
+        return torch.cat([one * cos[..., :4] - two * sin[..., :4],
+                          two * cos[..., 4:] + one * sin[..., 4:]], -1)  # fmt: skip
+
+    q, k, v = x.split(list(a["sizeSplits"]), -1)
+    q, k, v = turn(q.unflatten(-1, (2, 8))), turn(k.unflatten(-1, (1, 8))), v.unflatten(-1, (1, 8))
+    caches = []
+    for cache, rows, part in (("kCacheRef", k, "K"), ("vCacheRef", v, "V")):
+        new = t(a[cache]).double()
+        steps = add_named(rows * t(a["scale" + part]), a, f"offset{part}Optional")
+        slots = new.flatten(0, 1)
+        for i, step in enumerate(steps.flatten(0, 1)):
+            b, s = divmod(i, x.shape[1])
+            page = a["cacheModeOptional"] == "page"
+            slots[int(a["indices"][i] if page else b * 6 + a["indices"][b] + s)] = step
+        caches.append(new)
+    return q, k, v, *caches
+
+
+def scattered_steps(a):
+    out = t(a["selfRef"]).double()
+    steps = t(a["updates"]) / t(a["quantScales"])
+    out[0, 5:8], out[1, 0:3] = steps[0], steps[1]
+    return out
+
+
+def kv_norm_rope_cache(a):
+    latent = F.rms_norm(t(a["kv"])[..., :512], (512,), t(a["gamma"]), a["epsilon"])
+    k = t(a["kv"])[..., 512:].unflatten(-1, (32, 2)).transpose(-1, -2).flatten(-2)
+    one, two = k.chunk(2, -1)
+    rope = k * t(a["cos"]) + torch.cat([-two, one], -1) * t(a["sin"])
+    caches = []
+    for name, rows in (("kCacheRef", rope), ("ckvCacheRef", latent)):
+        own = {"kCacheRef": "kRope", "ckvCacheRef": "cKv"}[name]
+        new, scale = t(a[name]).double().clone(), a.get(f"{own}ScaleOptional")
+        mode, index = a["cacheModeOptional"], a["index"]
+        for n, row in enumerate(rows.reshape(-1, rows.shape[-1])):
+            if scale is not None:
+                row = (row * t(scale) + t(a[f"{own}OffsetOptional"])).clamp(-128, 127)
+            if mode == "Norm":
+                new[n // 2, 0, int(index[n // 2, n % 2])] = row
+                continue
+            if "BLK" in mode:
+                batch, token = divmod(n, 18)
+                slot = int(index[2 * batch + token // 16]) // 16 * 16 + token % 16
+            else:
+                slot = int(index[n])
+            if slot < 0:
+                continue
+            page, at = divmod(slot, 16)
+            if mode == "PA_NZ":
+                new[page].view(-1, 16, 16)[:, at] = row.view(-1, 16)
+            else:
+                new[page, at, 0] = row
+        caches.append(new)
+    return *caches, rope, latent
+
+
+def pages(a):
+    lens = a["seqLens"]
+    lens = np.diff(lens) if a["isSeqLensCumsum"] else lens
+    outs = []
+    for name in ("keyCache", "valueCache"):
+        rows = []
+        for b, n in enumerate(lens):
+            cache = t(a[name])
+            if a["cacheMode"] == "PA_NZ":
+                cache = cache.transpose(1, 2)
+            whole = cache[t(a["blockTables"])[b].long()].flatten(0, 1)
+            whole = torch.cat([whole, torch.zeros(9, 2, 16)])
+            first = 0 if a["seqOffsetOptional"] is None else int(a["seqOffsetOptional"][b])
+            rows.append(whole[first : first + int(n)])
+        outs.append(torch.cat(rows))
+    return outs
+
+
+def qkv_cache(a):
+    d = a["qkvSize"][3]
+    q, k, v = t(a["qkv"]).unflatten(1, (-1, d)).split(list(a["headNums"]), 1)
+
+    def turned(x, gamma):
+        x = F.rms_norm(x, (d,), t(gamma), a["epsilon"])
+        low, high = x.chunk(2, -1)
+        return x * t(a["cos"])[:, None] + torch.cat([-high, low], -1) * t(a["sin"])[:, None]
+
+    q, k, v = (x.flatten(1) for x in (turned(q, a["qGamma"]), turned(k, a["kGamma"]), v))
+    caches = []
+    for name, new in (("k", k), ("v", v)):
+        flat = t(a[f"{name}Cache"]).double().transpose(1, 2).flatten(0, 1).flatten(1).clone()
+        keep, scale = t(a["index"]) >= 0, a.get(f"{name}ScaleOptional")
+        if scale is not None:
+            new = (new / t(scale) + t(a[f"{name}OffsetOptional"])).clamp(-128, 127)
+        flat[t(a["index"])[keep]] = new[keep]
+        wide = a[f"{name}Cache"].shape[3]
+        pages = flat.unflatten(1, (-1, wide)).unflatten(0, (2, -1)).transpose(1, 2)
+        caches.append(pages.contiguous())
+    return q, *caches, q, k, v
+
+
+ORACLES = {
+    "aclnnAdvanceStepV2": drafts,
+    "aclnnInplaceQuantScatterV2": scatter_steps,
+    "aclnnDequantRopeQuantKvcache": dequant_rope_cache,
+    "aclnnInplaceQuantScatter": scattered_steps,
+    "aclnnKvRmsNormRopeCache": kv_norm_rope_cache,
+    "aclnnGatherPaKvCache": pages,
+    "aclnnQkvRmsNormRopeCache": qkv_cache,
+}
+# Operator, arguments by header name, results by hand.
+BY_HAND = [
+    (
+        "aclnnScatterPaKvCache",
+        {
+            "key": [[1.0]],
+            "value": [[2.0]],
+            "keyCacheRef": [[[0.0], [0.0]]],
+            "valueCacheRef": [[[0.0], [0.0]]],
+            "slotMapping": [1],
+            "cacheModeOptional": "Norm",
+        },
+        [[[[0.0], [1.0]]], [[[0.0], [2.0]]]],
+    ),
+    (
+        "aclnnScatterPaKvCache",
+        {
+            "key": [[1.0, 2.0]],
+            "value": [[3.0, 4.0]],
+            "keyCacheRef": [[[[0.0], [0.0]], [[0.0], [0.0]]]],
+            "valueCacheRef": [[[[0.0], [0.0]], [[0.0], [0.0]]]],
+            "slotMapping": [1],
+            "cacheModeOptional": "PA_NZ",
+        },
+        [[[[[0.0], [1.0]], [[0.0], [2.0]]]], [[[[0.0], [3.0]], [[0.0], [4.0]]]]],
+    ),
+]

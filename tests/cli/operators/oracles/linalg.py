@@ -1,0 +1,46 @@
+"""What torch gives for the rows of linalg."""
+
+from __future__ import annotations
+
+import torch
+
+from ._arguments import SPECS, t
+from ._functions import autograd
+
+
+def svd(a):
+    """Signs of pairs, and what completes a basis, are free: taken from the row's own results."""
+    mine = [t(v) for v in SPECS["aclnnSvd"].reference(**a)]
+    theirs = torch.linalg.svd(t(a["input"]), full_matrices=a["fullMatrices"])
+    k = theirs.S.shape[-1]
+    sign = (mine[1][..., :k] * theirs.U[..., :k]).sum(-2, keepdim=True).sign()
+    known = theirs.U[..., :k] * sign, theirs.Vh.mT[..., :k] * sign
+    whole = [torch.cat([v, m[..., k:]], -1) for v, m in zip(known, mine[1:], strict=True)]
+    for basis in mine[1:]:
+        torch.testing.assert_close(basis.mT @ basis, torch.eye(basis.shape[-1]).double().expand(
+            *basis.shape[:-2], -1, -1))  # fmt: skip
+    return theirs.S, *whole
+
+
+ORACLES = {
+    "aclnnQr": lambda a: torch.linalg.qr(t(a["self"]), "reduced" if a["some"] else "complete"),
+    "aclnnLinalgQr": lambda a: torch.linalg.qr(t(a["self"]), ("reduced", "complete")[a["mode"]]),
+    "aclnnSvd": svd,
+    "aclnnRenorm": lambda a: torch.renorm(t(a["self"]), a["p"], a["dim"], a["maxNorm"]),
+    "aclnnCdist": lambda a: torch.cdist(t(a["x1"]), t(a["x2"]), a["p"]),
+    "aclnnLinalgCross": lambda a: torch.linalg.cross(t(a["self"]), t(a["other"]), dim=a["dim"]),
+    "aclnnInverse": lambda a: torch.linalg.inv(t(a["self"])),
+    "aclnnLinalgCholesky": lambda a: torch.linalg.cholesky(t(a["self"]), upper=a["upper"]),
+    "aclnnSlogdet": lambda a: torch.linalg.slogdet(t(a["self"])),
+    "aclnnTriangularSolve": lambda a: torch.triangular_solve(
+        t(a["self"]), t(a["A"]), a["upper"], a["transpose"], a["unitriangular"]
+    )[0],
+    "aclnnLogdet": lambda a: torch.logdet(t(a["self"])),
+    "aclnnCdistBackward": lambda a: autograd(
+        lambda x: torch.cdist(x, t(a["x2"])), a["x1"], flow=a["grad"]
+    ),
+}
+# Operator, arguments by header name, results by hand.
+BY_HAND = [
+    ("aclnnPdist", {"self": [[0.0, 0.0], [3.0, 4.0], [0.0, 4.0]], "p": 2.0}, [[5.0, 4.0, 3.0]]),
+]

@@ -1,0 +1,100 @@
+"""What torch gives for the rows of matmul, quantized."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from .._arguments import t
+from .grouped import real
+
+
+def turned_product(a):
+    y = torch.einsum("mbk,bkn->mbn", t(a["x1"]), t(a["x2"]))
+    return y * t(a["x1Scale"]).view(-1, 1, 1) * t(a["x2Scale"])
+
+
+def added_product(a):
+    y = torch.mm(t(a["x1"]).T, t(a["x2"])) * t(a["x2Scale"])
+    one = a["x1ScaleOptional"]
+    return t(a["yRef"]) + (y if one is None else y * t(one))
+
+
+ENDS = {"": lambda y, x: y, "add": torch.add, "mul": torch.mul, "relu": lambda y, x: F.relu(y),
+        "gelu_erf": lambda y, x: F.gelu(y),
+        "gelu_tanh": lambda y, x: F.gelu(y, approximate="tanh")}  # fmt: skip
+
+
+def mm_double(left, right):
+    return t(left).double() @ right
+
+
+def packed_scales(a):
+    scale = torch.from_numpy(a["deqScale"].astype("uint32").view("float32").astype("float64"))
+    right = t(a["x2"]).double()
+    return (mm_double(a["x1"], right.T if a["adjX2"] else right) + t(a["bias"])) * scale
+
+
+def scaled_product(a, left="x1", scale="scale", rows="pertokenScaleOptional", shift="offset"):
+    """int8 matrices; a bias of integers counts products, one of floats results."""
+    x1, x2 = (t(a[x]).double().mT if a[turned] else t(a[x]).double()
+              for x, turned in ((left, "transposeX1"), ("x2", "transposeX2")))  # fmt: skip
+    bias = torch.zeros(()) if a["bias"] is None else t(a["bias"])
+    factor = t(a[scale])
+    if a[rows] is not None:
+        factor = factor * t(a[rows])[:, None]
+    late = 0 if a[shift] is None else t(a[shift])
+    return x1 @ x2 * factor + (bias if bias.is_floating_point() else bias * factor) + late
+
+
+def stepped_rows(a):
+    x = t(a["x"])
+    x = x if a["smoothScaleOptional"] is None else x * t(a["smoothScaleOptional"])
+    scale = x.abs().amax(-1) / 127 if a["xScaleOptional"] is None else t(
+        a["xScaleOptional"]).expand(len(x))  # fmt: skip
+    steps = (x / scale[:, None]).round().clamp(-128, 127)
+    return F.linear(steps, t(a["weight"]).double()) * torch.outer(scale, t(a["weightScale"]))
+
+
+def packed_product(a):
+    real_scale = a["scale"] & np.uint64(0xFFFFFFFF)
+    return scaled_product({**a, "pertokenScaleOptional": None, "real": real(
+        real_scale).numpy()}, "x1", "real")  # fmt: skip
+
+
+ORACLES = {
+    "aclnnQuantMatmul": lambda a: (
+        (t(a["x1"]).double() @ t(a["x2"]).double() + t(a["bias"])) * a["deqScale"]
+    ),
+    "aclnnTransposeQuantBatchMatMul": turned_product,
+    "aclnnQuantBatchMatmulInplaceAdd": added_product,
+    "aclnnFusedQuantMatmul": lambda a: ENDS[a["fusedOpType"]](
+        torch.einsum(
+            "ij,jk,i,k->ik",
+            t(a["x1"]).double(),
+            t(a["x2"]).double(),
+            t(a["x1Scale"]),
+            t(a["x2Scale"]),
+        )
+        + (
+            0
+            if a["biasOptional"] is None
+            else torch.outer(t(a["x1Scale"]), t(a["x2Scale"]) * t(a["biasOptional"]))
+        ),
+        None,
+    ),
+    "aclnnQuantMatmulReduceSumWeightNz": lambda a: torch.einsum(
+        "bmk,bkn,n,bm->mn",
+        t(a["x1"]).double(),
+        t(a["x2"]).double(),
+        t(a["x2Scale"]),
+        t(a["x1Scale"]),
+    ),
+    "aclnnQuantMatmulV2": packed_scales,
+    "aclnnBatchMatmulQuant": lambda a: torch.bmm(t(a["x1"]), t(a["x2"])) * 10.0,
+    "aclnnQuantMatmulV4": scaled_product,
+    "aclnnQuantMatmulV5": lambda a: scaled_product(a, "x1", "x2Scale", "x1Scale", "x2Offset"),
+    "aclnnQuantMatmulDequant": stepped_rows,
+    "aclnnQuantMatmulV3": packed_product,
+}

@@ -1,0 +1,133 @@
+"""What torch gives for the rows of moe, routing."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from .._arguments import t
+
+
+def expert_order(a):
+    return torch.sort(t(a["expertIdx"]).flatten(), stable=True).indices
+
+
+def expanded(a):
+    return t(a["x"])[expert_order(a) // a["expertIdx"].shape[1]]
+
+
+def told(a, *names, otherwise=0):
+    return next((a[n] for n in names if a.get(n) is not None), otherwise)
+
+
+def routed(a):
+    """Rows that slots go to (-1: nowhere), rows in all, counts and whether rows are padded."""
+    experts = told(a, "expertNumOptional", "expertNum")
+    first, last = told(a, "activeExpertRangeOptional", otherwise=(0, experts))
+    hot = F.one_hot(t(a["expertIdx"]).long().flatten(), experts)
+    hot[:, :first] = hot[:, last:] = 0
+    rank, counts = (hot.cumsum(0) * hot).sum(1) - 1, hot.sum(0)
+    here, expert = hot.sum(1) > 0, hot.argmax(1)
+    if told(a, "dropPadModeOptional", "dropPadMode"):
+        capacity = told(a, "expertCapacityOptional", "expertCapacity")
+        kept = here & (rank < capacity)
+        return torch.where(kept, expert * capacity + rank, -1), experts * capacity, counts, True
+    place = torch.where(here, (counts.cumsum(0) - counts)[expert] + rank, -1)
+    active = told(a, "activeNumOptional", "activeNum")
+    return place, min(active or len(place), int(counts.sum())), counts[first:last], False
+
+
+def moved(x, place, rows):
+    """Each slot's row, at its place."""
+    out = torch.zeros(rows, *x.shape[1:], dtype=x.dtype)
+    there = (place >= 0) & (place < rows)
+    out[place[there]] = x[there]
+    return out
+
+
+def slots_of(a):
+    return t(a["x"]).repeat_interleave(a["expertIdx"].shape[1], 0)
+
+
+def counted(a, counts):
+    kind = told(a, "expertTokensCountOrCumsumFlagOptional", "expertTokensCountOrCumsumFlag")
+    return {0: None, 1: counts.cumsum(0), 2: counts}[kind]
+
+
+def before(a, counts, padded):
+    asked = told(a, "expertTokensBeforeCapacityFlagOptional", "expertTokensBeforeCapacityFlag")
+    return counts if padded and asked else None
+
+
+def second(a):
+    place, rows, counts, padded = routed(a)
+    return moved(slots_of(a), place, rows), place, counted(a, counts), before(a, counts, padded)
+
+
+def by_largest(y):
+    scale = y.abs().amax(-1) / 127
+    return y / torch.where(scale == 0, 1.0, scale)[:, None], scale
+
+
+def quantised(a):
+    place, rows, counts, padded = routed(a)
+    x, told_counts = slots_of(a), (counted(a, counts), before(a, counts, padded))
+    if a["quantMode"] == 0:
+        y = moved(x * t(a["scaleOptional"]) + t(a["offsetOptional"]), place, rows)
+        return y, place, *told_counts, None
+    if a["scaleOptional"] is not None:
+        x = x * t(a["scaleOptional"])[t(a["expertIdx"]).long().flatten()]
+    steps, scale = by_largest(moved(x, place, rows))
+    return steps, place, *told_counts, scale
+
+
+def third(a):
+    place, rows, counts, _ = routed(a)
+    x, k = slots_of(a), a["expertIdx"].shape[1]
+    scale = a["scaleOptional"]
+    if a["quantMode"] == 0:
+        y, scale = moved(x * t(scale) + t(a["offsetOptional"]), place, rows), None
+    elif a["quantMode"] == 1:
+        if scale is not None:
+            x = x * t(scale)[t(a["expertIdx"]).long().flatten()]
+        y, scale = by_largest(moved(x, place, rows))
+    else:
+        y = moved(x, place, rows)
+        scale = moved(t(scale).repeat_interleave(k), place, rows)
+    kind = a["expertTokensNumType"]
+    some = counts.nonzero()[:, 0]
+    pairs = torch.zeros(a["expertNum"], 2, dtype=counts.dtype)
+    pairs[: len(some)] = torch.stack([some, counts[some]], 1)
+    numbers = {0: counts.cumsum(0), 1: counts, 2: pairs}[kind]
+    return y, torch.argsort(place) if a["rowIdxType"] else place, numbers, scale
+
+
+def gathered_gradients(a):
+    """Through autograd: what the forward's rows were taken from."""
+    flow = t(a["gradExpandedX"])
+    flow = flow.flatten(0, -2)
+    place, k = t(a["expandedRowIdx"]).long(), a["topK"]
+    x = torch.zeros(len(place) // k, flow.shape[1], dtype=flow.dtype, requires_grad=True)
+    rows = a["activeNum"] if a["activeNum"] and not a["dropPadMode"] else len(flow)
+    moved(x.repeat_interleave(k, 0), place, rows).backward(flow[:rows])
+    return x.grad
+
+
+def expert_rows(a):
+    """Expanded rows in order of experts, by sorting pairs."""
+    order = sorted(range(a["expertIdx"].size), key=lambda n: (a["expertIdx"].reshape(-1)[n], n))
+    return t(a["x"])[torch.tensor(order) // a["expertIdx"].shape[1]]
+
+
+ORACLES = {
+    "aclnnMoeInitRoutingQuant": lambda a: expanded(a) * a["scale"] + a["offset"],
+    "aclnnMoeInitRoutingV2": second,
+    "aclnnMoeInitRoutingQuantV2": quantised,
+    "aclnnMoeInitRoutingV3": third,
+    "aclnnMoeInitRoutingV2Grad": gathered_gradients,
+    "aclnnMoeInitRouting": expert_rows,
+}
+# Operator, arguments by header name, results by hand.
+BY_HAND = [
+    ("aclnnMoeComputeExpertTokens", {"sortedExperts": [0, 0, 2], "numExperts": 3}, [[2, 2, 3]]),
+]

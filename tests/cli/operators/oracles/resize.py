@@ -1,0 +1,75 @@
+"""What torch gives for the rows of resize."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from ._arguments import t
+
+
+def resized(rank, mode):
+    """The gradient of torch's interpolate of that rank."""
+
+    def run(a):
+        align = a.get("alignCorners")
+        x = torch.zeros(a["inputSize"], dtype=torch.float64, requires_grad=True)
+        names = ("scales", "scalesD", "scalesH", "scalesW")
+        scales = tuple(a[n] for n in names if a.get(n)) or None
+        y = F.interpolate(x, None if scales else tuple(a["outputSize"]), scales, mode=mode,
+                          align_corners=None if "nearest" in mode else bool(align),
+                          recompute_scale_factor=False)  # fmt: skip
+        return torch.autograd.grad(y, x, t(a["flow"]))[0]
+
+    assert rank
+    return run
+
+
+def smoothed(mode):
+    def run(a):
+        x = torch.zeros(a["inputSize"], dtype=torch.float64, requires_grad=True)
+        y = F.interpolate(x, a["flow"].shape[2:], mode=mode, antialias=True, align_corners=False)
+        return torch.autograd.grad(y, x, t(a["flow"]))[0]
+
+    return run
+
+
+ORACLES = {
+    "aclnnResize": lambda a: F.interpolate(
+        t(a["self"]),
+        [int(n * s) for n, s in zip(a["self"].shape[2:], a["scales"][2:], strict=True)],
+        mode=a["mode"],
+    ),
+    "aclnnUpsampleBilinear2dAA": lambda a: F.interpolate(
+        t(a["x"]), a["outputSize"], mode="bilinear", antialias=True, align_corners=False
+    ),
+    "aclnnUpsampleBicubic2dAA": lambda a: F.interpolate(
+        t(a["x"]), a["outputSize"], mode="bicubic", antialias=True, align_corners=False
+    ),
+    "aclnnUpsampleBilinear2dBackward": lambda a: torch.ops.aten.upsample_bilinear2d_backward(
+        t(a["flow"]),
+        a["outputSize"],
+        a["inputSize"],
+        a["alignCorners"],
+        a["scalesH"] or None,
+        a["scalesW"] or None,
+    ),
+    "aclnnUpsampleNearest3dBackward": lambda a: torch.ops.aten.upsample_nearest3d_backward(
+        t(a["flow"]),
+        a["outputSize"],
+        a["inputSize"],
+        a["scalesD"] or None,
+        a["scalesH"] or None,
+        a["scalesW"] or None,
+    ),
+    "aclnnUpsampleNearest1dBackward": resized(1, "nearest"),
+    "aclnnUpsampleNearest2dBackward": resized(2, "nearest"),
+    "aclnnUpsampleNearestExact1dBackward": resized(1, "nearest-exact"),
+    "aclnnUpsampleNearestExact2dBackward": resized(2, "nearest-exact"),
+    "aclnnUpsampleNearestExact3dBackward": resized(3, "nearest-exact"),
+    "aclnnUpsampleLinear1dBackward": resized(1, "linear"),
+    "aclnnUpsampleBicubic2dBackward": resized(2, "bicubic"),
+    "aclnnUpsampleTrilinear3dBackward": resized(3, "trilinear"),
+    "aclnnUpsampleBilinear2dAABackward": smoothed("bilinear"),
+    "aclnnUpsampleBicubic2dAAGrad": smoothed("bicubic"),
+}
