@@ -290,7 +290,7 @@ def pointwise() -> dict[str, Case]:
     for op in list(OPS.values()):
         rule = op.infer
         op.bind()
-        if not op.aclnn or not isinstance(rule, Pointwise):
+        if not op.kernels.aclnn or not isinstance(rule, Pointwise):
             continue
         tensors = (Kind.TENSOR, Kind.UNION)
         if any(a.kind not in tensors and not a.has_default for a in op.schema.args):

@@ -129,7 +129,7 @@ def aten_page() -> str:
         function = vars(aten).get(name)
         if name in _KEYWORDS or name.startswith("__"):
             continue
-        if overloaded(name, "aten") or (name in rows and rows[name].variadic):
+        if overloaded(name, "aten") or (name in rows and rows[name].api.variadic):
             lines.append(f"    @staticmethod\n    def {name}{ANY}")
             continue
         if function is not None and written_by_hand(function):

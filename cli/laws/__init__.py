@@ -69,13 +69,13 @@ def concerns(law: str, op: Op, sample: Sample) -> bool:
     if law == "errors = torch":
         return False
     if law in ("in place = functional", "writeback = eager"):
-        return op.inplace
+        return op.writes.inplace
     if law == "out= = functional":
         layer = op.body is not None and "nn" in op.places
         return "function" in op.places and not (op.is_view or "." in op.name or layer)
     if "gradient" in law:
         known = op.body is not None or (op.grad is not MISSING and bool(op.grad))
-        return known and op.tolerance != "random" and bool(differentiable(sample))
+        return known and op.testing.tolerance != "random" and bool(differentiable(sample))
     return True
 
 

@@ -57,11 +57,11 @@ def told(op: Op, kwargs: dict[str, Any], device: str) -> dict[str, Any]:
 
 def samples(op: Op) -> list[Sample]:
     """The row's samples; empty when it has none."""
-    return list(op.samples()) if op.samples is not None else []
+    return list(op.testing.samples()) if op.testing.samples is not None else []
 
 
 def limit(op: Op, result: Tensor) -> Tolerance:
-    return tolerance(op.tolerance, str(result.dtype).removeprefix("torch."))
+    return tolerance(op.testing.tolerance, str(result.dtype).removeprefix("torch."))
 
 
 def compare_values(op: Op, what: str, got: Tensor, expected: Any, limit: Tolerance) -> None:
@@ -102,8 +102,8 @@ def _plain(value: Any) -> Any:
 
 def oracle_function(op: Op, torch: ModuleType) -> Callable[..., Any]:
     """torch's function for this row; NotApplicable where torch has none."""
-    if op.oracle is not None:
-        return op.oracle(torch)
+    if op.testing.oracle is not None:
+        return op.testing.oracle(torch)
     name = op.base_name
     places: tuple[Any, ...] = (torch.Tensor, torch, torch.nn.functional, torch._C._nn)
     if "nn" in op.places and "method" not in op.places:

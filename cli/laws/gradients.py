@@ -63,7 +63,7 @@ def _needs_gradient(op: Op, sample: Sample) -> None:
     working(sample)
     if op.body is None and (op.grad is MISSING or not op.grad):
         raise NotApplicable(f"{op.name} is not differentiable")
-    if not differentiable(sample) or op.tolerance == "random":
+    if not differentiable(sample) or op.testing.tolerance == "random":
         raise NotApplicable("nothing to differentiate")
 
 

@@ -132,7 +132,7 @@ def device_matches_cpu(op: Op, sample: Sample, device: str = "npu") -> None:
 def strided_matches_contiguous(op: Op, sample: Sample, device: str = "cpu") -> None:
     """Inputs in any layout give the values of contiguous ones."""
     working(sample)
-    if op.layout_bound:
+    if op.testing.layout_bound:
         raise NotApplicable("the op is about layout itself")
     args, kwargs = made_on(op, sample, device)
     expected = as_list(call(op, args, kwargs))
@@ -152,7 +152,7 @@ def strided_matches_contiguous(op: Op, sample: Sample, device: str = "cpu") -> N
 def inplace_matches_functional(op: Op, sample: Sample, device: str = "cpu") -> None:
     """`name_` leaves in its first argument what the functional op gives, and bumps the version."""
     working(sample)
-    if not op.inplace:
+    if not op.writes.inplace:
         raise NotApplicable(f"{op.name} has no in-place form")
     args, kwargs = made_on(op, sample, device)
     expected = call(op, args, kwargs)
@@ -191,7 +191,7 @@ def out_matches_functional(op: Op, sample: Sample, device: str = "cpu") -> None:
 def writeback_matches_eager(op: Op, sample: Sample, device: str = "cpu") -> None:
     """Under functionalize, in place through a view gives what it gives eagerly."""
     working(sample)
-    if not op.inplace:
+    if not op.writes.inplace:
         raise NotApplicable(f"{op.name} has no in-place form")
     expected = _written(op, sample, device, None)
     with mindtorch.functionalize():
@@ -218,8 +218,8 @@ def on_device(law: Callable[[Op, Sample, str], None]) -> Callable[[Op, Sample, s
     """A law for a device whose rows may lack a kernel, and whose operators may lack a dtype."""
 
     def run(op: Op, sample: Sample, device: str) -> None:
-        if device in op.absent:
-            raise NotApplicable(f"{op.name} on {device}: {op.absent[device]}")
+        if device in op.kernels.absent:
+            raise NotApplicable(f"{op.name} on {device}: {op.kernels.absent[device]}")
         if device not in kernels.devices(op) and op.body is None and not op.is_view:
             raise NotApplicable(f"the row of {op.name} has no kernel for {device}")
         try:

@@ -85,7 +85,7 @@ def _of_row(operator: DerivedOperator, arguments: Mapping[str, Any], contents: H
     """The launch as a sample of the row, if the row then asks for the same launch."""
     base = operator.name.replace("aclnnInplace", "aclnn", 1) if operator.inplace else operator.name
     why = f"{operator.name}: no row asks for it with these arguments"
-    for call in (c for c in operator.op.aclnn if c.name == base):
+    for call in (c for c in operator.op.kernels.aclnn if c.name == base):
         call_args = _inplace(call.args) if operator.inplace else call.args
         sample = _read_back(operator, call_args, arguments, contents)
         if sample is None:

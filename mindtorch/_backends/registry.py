@@ -85,8 +85,8 @@ class Registry:
     def devices(self, op: Op) -> list[str]:
         """Device types with a kernel for the row `op`, its own or a registered one."""
         kinds = {d for name, d in self._kernels if name == op.name}
-        kinds |= {"cpu"} if op.cpu is not None else set()
-        kinds |= {"npu"} if op.aclnn else set()
+        kinds |= {"cpu"} if op.kernels.cpu is not None else set()
+        kinds |= {"npu"} if op.kernels.aclnn else set()
         kinds |= {"cpu", "npu"} if op.lower is not None else set()
         kinds |= {"meta"} if op.infer is not None else set()
         return sorted(kinds)

@@ -61,7 +61,7 @@ def _spell(name: str, meant: str) -> None:
         FUNCTIONS[name] = op
     if "method" in op.places:
         setattr(Tensor, name, LazyMethod(name, op, "method"))
-        if op.inplace:
+        if op.writes.inplace:
             setattr(Tensor, name + "_", LazyMethod(name + "_", op, "inplace"))
 
 

@@ -1,6 +1,6 @@
 """Owns how a row says which dtypes torch's cpu lacks; other devices have kernels of their own.
 
-A row's `lacks` are groups of dtypes with what torch raises for them: a kernel's name, as in
+A row's `unsupported` are groups of dtypes with what torch raises for them: a kernel's name, as in
 "addmm_impl_cpu_" not implemented for 'Bool', or another sentence. Source: torch 2.13 on cpu, each
 row called in each dtype; `tests/mindtorch/test_dtypes_agreement.py` asks again.
 """
@@ -63,7 +63,7 @@ class _References(local):
 REFERENCES = _References()
 
 # Groups of dtypes, with blanks between -> a kernel's name or another refusal.
-Lacks: TypeAlias = Mapping[str, "str | Refusal"]
+UnsupportedDtypes: TypeAlias = Mapping[str, "str | Refusal"]
 
 
 @cache
@@ -72,7 +72,9 @@ def dtypes(groups: str) -> frozenset[Dtype]:
     return frozenset(d for name in groups.split() for d in _GROUPS[name])
 
 
-def refuse(lacks: Lacks, infer: Callable[..., object] | None, args: Sequence[object]) -> None:
+def refuse(
+    unsupported: UnsupportedDtypes, infer: Callable[..., object] | None, args: Sequence[object]
+) -> None:
     """An error of torch's class and words where torch's cpu lacks the dtype of a call.
 
     The dtype is the operands' common one in pointwise rows, else that of the first tensor, or the
@@ -84,8 +86,10 @@ def refuse(lacks: Lacks, infer: Callable[..., object] | None, args: Sequence[obj
     common = first
     if isinstance(infer, Pointwise):
         common = result_type(infer.operands(args)[infer.skip :])
-    for groups, told in lacks.items():
-        refusal = kernel(told) if isinstance(told, str) else told
+    for groups, kernel_or_refusal in unsupported.items():
+        refusal = (
+            kernel(kernel_or_refusal) if isinstance(kernel_or_refusal, str) else kernel_or_refusal
+        )
         dtype = first if refusal.first else common
         if dtype is None or dtype not in dtypes(groups):
             continue

@@ -19,9 +19,9 @@ from ..ops.spec import Op, aten
 def wanted(op: Op, device: str) -> dtype | None:
     """The dtype that autocast wants for this op's floating inputs on a device type, or None."""
     lower: dtype | None = (LOCAL.autocast or {}).get(device)
-    if lower is None or not op.autocast:
+    if lower is None or not op.dtypes.autocast:
         return None
-    rule, _, where = op.autocast.partition(" on ")
+    rule, _, where = op.dtypes.autocast.partition(" on ")
     if rule == "lower":
         return lower
     return float32 if where in ("", device) else None

@@ -42,7 +42,7 @@ def normalise(op: Op, args: Sequence[Any], first: int = 0) -> tuple[Any, ...]:
     Positions in errors are counted from the argument `first`: 1 where self is a method's.
     """
     refuse_missing(op, args)
-    if op.number_first:
+    if op.api.number_first:
         numbers = op.base_name in NUMBERS_AS_TENSORS
         args = tensor_first(args, getattr(op.infer, "kind", ""), numbers)
     pairs = list(zip(op.schema.args, args, strict=True))
@@ -422,8 +422,8 @@ def watch_overlap(plan: Any, written: tuple[Geometry, ...], op: Op) -> None:
         for k, target in enumerate(written)
         for i, geom in enumerate(plan.args)
         if geom.__class__ is Geometry
-        and (partly_overlap(target, geom) or (op.apart and i > 0 and geom is target))
-        and not (op.overlaps and not geom.ndim)
+        and (partly_overlap(target, geom) or (op.writes.apart and i > 0 and geom is target))
+        and not (op.writes.overlaps and not geom.ndim)
     ]
     if not watched:
         return

@@ -269,7 +269,7 @@ def named_ints(op: Op, name: str, extra: dict[str, Any]) -> Any:
 
 def several_of(op: Op, form: str) -> Arg | None:
     """The argument that a variadic op takes as its last positional ones."""
-    if not op.variadic or form not in ("function", "aten"):
+    if not op.api.variadic or form not in ("function", "aten"):
         return None
     return [a for a in op.schema.args if not a.keyword_only][-1]
 
@@ -446,7 +446,7 @@ def renamed(op: Op, form: str, named: dict[str, Any], extra: dict[str, Any]) -> 
 def _body(op: Op) -> Any:
     """A composite's body, behind a look at the dtypes that torch's cpu lacks."""
     body = op.body
-    if body is None or not op.lacks:
+    if body is None or not op.dtypes.unsupported:
         return body
 
     @functools.wraps(body)
@@ -455,12 +455,14 @@ def _body(op: Op) -> Any:
         if tensors and tensors[0].device.type == "cpu":
             op.bind()
             geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
-            unsupported_dtypes.refuse(op.lacks, op.infer, geoms if op.infer else [tensors[0]._geom])
+            unsupported_dtypes.refuse(
+                op.dtypes.unsupported, op.infer, geoms if op.infer else [tensors[0]._geom]
+            )
         try:
             return body(*args, **kwargs)
         except ValueError:
             if tensors and tensors[0].dtype.itemsize != 2:  # halves are torch's cpu's own matter
-                unsupported_dtypes.refuse(op.lacks, None, [tensors[0]._geom])
+                unsupported_dtypes.refuse(op.dtypes.unsupported, None, [tensors[0]._geom])
             raise
 
     return run
@@ -470,7 +472,7 @@ def _look_at_numbers(op: Op, form: str) -> str:
     """Lines that refuse Python numbers where only tensors are taken, or one number is."""
     tensors = [a.name for a in op.schema.args if a.kind is Kind.TENSOR]
     join = " or "
-    if op.number_first:
+    if op.api.number_first:
         tensors, join = [a.name for a in op.schema.args[:2]], " and "
     if not tensors:
         return ""
@@ -496,7 +498,7 @@ _PLAIN_ATTRIBUTES = {"int": ("int",), "SymInt": ("int",), "str": ("str",), "bool
 def _look_at_attributes(op: Op, form: str) -> str:
     """Lines that have numbers, words and flags of other classes looked at."""
     tests: list[str] = []
-    for arg in () if op.variadic else op.schema.args:
+    for arg in () if op.api.variadic else op.schema.args:
         if arg.name == "memory_format":  # named by text inside, by an object outside
             continue
         classes = _PLAIN_ATTRIBUTES.get(arg.type) if arg.kind is Kind.ATTR else None
@@ -594,7 +596,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     first = int(form in ("method", *WRITING))
     source += _look_at_numbers(op, form) + _look_at_sizes(op, first)
     source += _look_at_attributes(op, form) if form in ("function", "method") else ""
-    if end and op.apart:
+    if end and op.writes.apart:
         source += f"    refuse_shared((self,), ({names},)[1:])\n"
     source += f"    try:\n        return {result}\n    except (AttributeError, TypeError):\n"
     source += f"        refuse_call(op, {form!r}, ({names},))\n        raise\n"

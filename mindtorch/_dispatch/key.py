@@ -36,7 +36,7 @@ def guard_of(op: Op) -> str:
     """The condition for taking the layers instead of running the plan."""
     differentiable = op.grad is MISSING or bool(op.grad)
     tensors = any(a.kind not in (Kind.ATTR, Kind.INTS) for a in op.schema.args)
-    watched = tensors and (differentiable or op.inplace)
+    watched = tensors and (differentiable or op.writes.inplace)
     return "fn is not None or MODES.active" if watched else "MODES.active"
 
 

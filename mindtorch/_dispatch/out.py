@@ -26,7 +26,7 @@ def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
     """A call with `out=`: resize where the shape differs, then write."""
     refuse_missing(op, raw)
     outs = out if isinstance(out, tuple | list) else (out,)
-    if op.apart:
+    if op.writes.apart:
         refuse_shared(outs, raw)
     if op.body is not None:
         return _out_by_copy(op, outs, op.body(*decided(op, tuple(raw), outs[0]._geom)), out)

@@ -30,7 +30,7 @@ def refuse_out(op: Op, out: Dtype, result: Dtype, source: Dtype | None) -> None:
     """
     if out is result:
         return
-    word = op.out or ("expected" if len(op.schema.returns) > 1 else "")
+    word = op.dtypes.out or ("expected" if len(op.schema.returns) > 1 else "")
     modulus = word == "found" and source is not None and source.is_complex > result.is_complex
     if word and not modulus and not (word == "truth" and out is uint8):
         text = _TEXTS.get("expected" if word == "decides" else word, word)
@@ -51,7 +51,7 @@ def refuse_out(op: Op, out: Dtype, result: Dtype, source: Dtype | None) -> None:
 
 def decided(op: Op, args: tuple[Any, ...], out: Geometry) -> tuple[Any, ...]:
     """The arguments of a sum, told to compute in the dtype of `out` where no other is asked."""
-    if op.out != "decides":
+    if op.dtypes.out != "decides":
         return args
     return tuple(
         out.dtype if value is None and arg.name == "dtype" else value

@@ -30,7 +30,7 @@ def rows_of(name: str, form: str) -> list[Op]:
         for op in OPS.values()
         if op.base_name == name
         and (place in op.places if place else op.places & {"function", "method"})
-        and (op.inplace or form != "inplace")
+        and (op.writes.inplace or form != "inplace")
     ]
     return sorted(rows, key=lambda op: "." in op.name)
 
@@ -101,7 +101,7 @@ def choose(
     args = given(args)
     operands = (
         tensor_first(args, "", name in NUMBERS_AS_TENSORS)
-        if any(op.number_first for op in rows)
+        if any(op.api.number_first for op in rows)
         else args
     )
     for strict in (True, False):

@@ -155,7 +155,7 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
     if not kinds or any(hasattr(type(kind), "_row_call") for kind in kinds):
         return NotImplemented
     args, kwargs = _as_called(op, values)
-    if op.variadic and args and isinstance(args[-1], tuple | list):
+    if op.api.variadic and args and isinstance(args[-1], tuple | list):
         args = (*args[:-1], *args[-1])
     return hand_over(_public(op, form), kinds, args, kwargs)
 

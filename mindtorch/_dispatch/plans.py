@@ -145,7 +145,7 @@ def infer(op: Op, geoms: tuple[Any, ...]) -> tuple[Any, ...]:
 def functional(op: Op, args: tuple[Any, ...]) -> Plan:
     """The plan of a call that makes new results (or views)."""
     plan = _functional(op, args)
-    look = op.refuses(plan.args, plan.outs) if op.refuses else None
+    look = op.kernels.refuses(plan.args, plan.outs) if op.kernels.refuses else None
     if look is not None:
         run = plan.run
 
@@ -177,8 +177,8 @@ def _functional(op: Op, args: tuple[Any, ...]) -> Plan:
 
 
 def _look_at_dtype(op: Op, device: Device, geoms: tuple[Any, ...]) -> None:
-    if device.type == "cpu" and op.lacks:
-        unsupported_dtypes.refuse(op.lacks, op.infer, geoms)
+    if device.type == "cpu" and op.dtypes.unsupported:
+        unsupported_dtypes.refuse(op.dtypes.unsupported, op.infer, geoms)
 
 
 def _crosses(op: Op) -> bool:
@@ -214,7 +214,7 @@ def into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bo
     `inplace` says that the only destination is the first argument.
     """
     plan = _into(op, args, dests, inplace)
-    look = op.refuses(plan.args, plan.outs) if op.refuses else None
+    look = op.kernels.refuses(plan.args, plan.outs) if op.kernels.refuses else None
     if look is not None:
         run = plan.run
 

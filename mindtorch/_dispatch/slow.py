@@ -133,7 +133,7 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
         return overrides.call(op, "inplace", kinds, raw)
     args = _bound(op, raw, 1, "inplace")
     target = args[0]
-    if not op.overlaps:
+    if not op.writes.overlaps:
         refuse_overlap(target._geom)
     table = plans_of(op, True)
     key = key_of(op, args)
@@ -159,7 +159,7 @@ def _check_inplace(op: Op, target: Geometry, result: Geometry) -> None:
     real = getattr(op.infer, "kind", "") == "real"
     if real and target.dtype.category == COMPLEX:
         raise RuntimeError(f"In-place {op.base_name} is not supported for complex tensors.")
-    if not can_cast(result.dtype, target.dtype) and not op.casts_inplace:
+    if not can_cast(result.dtype, target.dtype) and not op.writes.casts_inplace:
         raise RuntimeError(
             f"result type {result.dtype.legacy} can't be cast to the desired output type"
             f" {target.dtype.legacy}"

@@ -60,7 +60,7 @@ def publish(op: Op) -> None:
         FUNCTIONS.setdefault(name, op)
     if "method" in places and name not in Tensor.__dict__:
         setattr(Tensor, name, LazyMethod(name, op, "method"))
-    if op.inplace and name + "_" not in Tensor.__dict__:
+    if op.writes.inplace and name + "_" not in Tensor.__dict__:
         setattr(Tensor, name + "_", LazyMethod(name + "_", op, "inplace"))
     for space in places.intersection(SPACES):
         MODULES[space].setdefault(name.removeprefix(space + "_"), op)
@@ -99,7 +99,7 @@ def _publish_operator(symbol: str, op: Op) -> None:
         names.append(f"__r{symbol}__")
     for name in names:
         setattr(Tensor, name, LazyMethod(name, op, "operator"))
-    if symbol not in NOT_INPLACE and op.inplace:
+    if symbol not in NOT_INPLACE and op.writes.inplace:
         name = f"__i{symbol}__"
         setattr(Tensor, name, LazyMethod(name, op, "augmented"))
 

@@ -6,12 +6,11 @@ See docs/adding_an_op.md for how to write a row.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
-from .._compat.unsupported_dtypes import Lacks
-from .costs import Count, elements
+from .fields import Api, Call, Const, Dtypes, Expr, Kernels, Testing, Writes, grouped
 from .schema import Kind, Schema, parse
 
 if TYPE_CHECKING:
@@ -19,36 +18,6 @@ if TYPE_CHECKING:
 
 MISSING: Any = object()
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One ACLNN call: op name and arguments in header order.
-
-    An argument is a string (the schema's argument of that name; "out" or the result's name for
-    results), a `Const`, or an `Expr`. `when(args)` (a dict by schema name, tensors as Geometry)
-    says whether this call applies; the first that does is taken. `inplace` marks a call that
-    writes to its first tensor argument.
-    """
-
-    name: str
-    args: tuple[Any, ...]
-    when: Callable[[dict[str, Any]], bool] | None = None
-    inplace: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Const:
-    """A literal in an ACLNN call: number, bool, string or tuple of ints."""
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Expr:
-    """A value computed from the arguments (dict by schema name, tensors as Geometry)."""
-
-    compute: Callable[[dict[str, Any]], Any]
 
 
 def call(
@@ -127,65 +96,27 @@ def scalar(name: str) -> IsNumber:
 
 @dataclass(eq=False, slots=True)
 class Op:
-    """One op. `name` is unique: `add`, `max.dim` (name and overload).
+    """One op. What every call reads stands here; the rest in groups (`fields.py`)."""
 
-    `autocast` says what autocast does: "lower" (run in its dtype), "float32", or "float32 on npu"
-    or "on cpu" where torch's lists differ; empty: nothing. `casts_inplace`: the in-place form
-    writes into any dtype. `overlaps`: it may write where elements share memory, since it writes
-    one value. `apart`: what it writes, in place or to `out=`, may share no memory with what it
-    reads. `unbounded`: a view that may reach past its storage, which is then refused.
-    `surface` names the places where users find it, separated by blanks: "function" (torch.name),
-    "method" (Tensor.name), "nn" (torch.nn.functional.name; "nn_" its form that writes, for a row
-    with an argument `inplace`), a word of SPACES (torch.linalg.name, for rows called linalg_name);
-    "both" is function and method, "none" is nowhere. `tolerance` is a class of the judge's table,
-    `rule` one of its rules where the class has other numbers for this op. `cost` counts its bytes
-    and operations (`costs.py`). `unsampled` says why a row has no samples. `absent` names what a
-    device lacks to run it, by device type. `variadic`: its function takes the tensors of its list
-    one by one too. `refuses(args, outs)` gives, for a plan, what looks at the values of its
-    numbers at each call, or None. `lacks`: dtypes that torch's cpu refuses here
-    (`_compat/unsupported_dtypes.py`). `fixed_shape`: sizes of its samples' inputs
-    belong together, so that no check changes them; `layout_bound`: it reads storage itself, so that
-    layouts change its results. `ties`: where elements tie, any of their indices is right.
-    `number_first`: a function whose first operand may be a Python number. `exact_scalar`: beside
-    halves a second operand without dimensions keeps its digits. `out`: what `out=` of
-    another dtype does (`_dispatch/out_dtypes.py`); empty: cast.
-    """
-
+    # Unique: `add`, `max.dim` (name and overload).
     name: str
+    # The schema as it is declared.
     text: str
+    # The folder of the row under `ops/rows`; "custom" outside of it.
+    family: str
+    kernels: Kernels
+    dtypes: Dtypes
+    writes: Writes
+    api: Api
+    testing: Testing
+    # Geometries of the arguments -> those of the results.
     infer: Callable[..., Any] | None = None
-    cpu: Callable[..., Any] | None = None
-    cpu_inplace: Callable[..., Any] | None = None
-    cpu_plain: Callable[..., Any] | None = None
-    compute: str = "opmath"
-    aclnn: tuple[Call, ...] = ()
+    # A function of tensors made of other ops, run without autograd where a kernel is lacking.
     lower: Callable[..., Any] | None = None
-    grad: Any = MISSING
+    # A composite's function of tensors: dtype, gradient and every backend follow from it.
     body: Callable[..., Any] | None = None
-    samples: Callable[[], Sequence[Any]] | None = None
-    unsampled: str = ""
-    absent: dict[str, str] = field(default_factory=dict)
-    variadic: bool = False
-    refuses: Callable[..., Callable[..., None] | None] | None = None
-    lacks: Lacks = field(default_factory=dict)
-    fixed_shape: bool = False
-    layout_bound: bool = False
-    ties: bool = False
-    number_first: bool = False
-    exact_scalar: bool = False
-    out: str = ""
-    tolerance: str = "elementary"
-    rule: str = ""
-    cost: Count = elements
-    surface: str = "auto"
-    inplace: bool = False
-    autocast: str = ""
-    casts_inplace: bool = False
-    overlaps: bool = False
-    unbounded: bool = False
-    apart: bool = False
-    family: str = "custom"
-    oracle: Callable[..., Any] | None = None
+    # Argument -> its derivative; {}: not differentiable; MISSING: torch has none either.
+    grad: Any = MISSING
     _schema: Schema | None = None
     cache: dict[str, Any] = field(default_factory=dict)
     # How a form of an op is written; the dispatcher's, set where it is made.
@@ -221,7 +152,7 @@ class Op:
     @property
     def places(self) -> frozenset[str]:
         """Where users find the op: any of "function", "method", "nn", and words of SPACES."""
-        words = set(self.surface.split())
+        words = set(self.api.surface.split())
         if "auto" in words:
             takes_self = self.text.partition("(")[2].startswith(("Tensor self", "Tensor(a) self"))
             words |= {"none"} if "." in self.name else {"both" if takes_self else "function"}
@@ -237,6 +168,7 @@ class Op:
         return f"<Op {self.name}>"
 
 
+_DIRECT = frozenset(("infer", "lower", "body", "grad"))
 OPS: dict[str, Op] = {}
 # Modules of torch whose functions are rows that begin with the module's name: `linalg_inv`.
 SPACES = ("linalg", "fft", "special")
@@ -247,18 +179,31 @@ class DuplicateOpError(ValueError):
 
 
 def op(text: str, **fields: Any) -> Op:
-    """Declare an op and put it into OPS; DuplicateOpError when its name is taken."""
-    name = text[: text.index("(")].strip()
-    if name in OPS:
-        raise DuplicateOpError(f"op: {name} is declared twice; use an overload name ({name}.x)")
+    """Declare an op and put it into OPS; DuplicateOpError when its name is taken.
+
+    `fields` are those of Op and of its groups (`fields.py`), by name; TypeError for others.
+    """
+    return _declare(text, _family(sys._getframe(1).f_globals["__name__"]), **fields)
+
+
+def _declare(text: str, family: str, **fields: Any) -> Op:
+    row = make(text, family, **fields)
+    if row.name in OPS:
+        raise DuplicateOpError(
+            f"op: {row.name} is declared twice; use an overload name ({row.name}.x)"
+        )
+    OPS[row.name] = row
+    return row
+
+
+def make(text: str, family: str, **fields: Any) -> Op:
+    """An op outside of OPS; TypeError for a field that no op has."""
     if isinstance(fields.get("aclnn"), Call):
         fields["aclnn"] = (fields["aclnn"],)
     if fields.get("tolerance") == "composite" and (fields.get("body") or fields.get("lower")):
         fields.setdefault("rule", "stepwise")
-    row = Op(name, text, **fields)
-    row.family = _family(sys._getframe(1).f_globals["__name__"])
-    OPS[name] = row
-    return row
+    name = text[: text.index("(")].strip()
+    return Op(name, text, family, **grouped(fields, _DIRECT))
 
 
 def _family(module: str) -> str:
@@ -280,7 +225,7 @@ def composite(text: str, body: Callable[..., Any] | None = None, **fields: Any) 
     family = _family(sys._getframe(1).f_globals["__name__"])
 
     def declare(fn: F) -> F:
-        op(text, body=fn, **fields).family = family
+        _declare(text, family, body=fn, **fields)
         return fn
 
     if body is None:

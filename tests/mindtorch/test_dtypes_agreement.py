@@ -26,7 +26,7 @@ def in_dtype(value, library, first, dtype):
 
 def refusal(op, library, dtype):
     """The error's class and text; "" for a result."""
-    sample = next(s for s in op.samples() if not s.error)
+    sample = next(s for s in op.testing.samples() if not s.error)
     args, kwargs = sample.make(library)
     values = [*args, *kwargs.values()]
     flat = [v[0] if isinstance(v, list | tuple) and v else v for v in values]
@@ -49,18 +49,22 @@ def refusal(op, library, dtype):
 mindtorch.zeros(1)  # rows load with the first tensor
 # Parts of rows of which torch has no function.
 PARTS = {"_convolution_weight_grad", "_nll_loss_weighted", "_nll_loss_backward_weighted"}
-LACKING = sorted(name for name, op in OPS.items() if op.lacks and name not in PARTS)
+LACKING = sorted(name for name, op in OPS.items() if op.dtypes.unsupported and name not in PARTS)
 
 
 def lacking(name):
-    return {str(d).removeprefix("torch.") for groups in OPS[name].lacks for d in dtypes(groups)}
+    return {
+        str(d).removeprefix("torch.")
+        for groups in OPS[name].dtypes.unsupported
+        for d in dtypes(groups)
+    }
 
 
 @pytest.mark.parametrize("name", LACKING)
 def test_a_row_refuses_the_dtypes_that_torchs_kernel_lacks(name):
     op = OPS[name]
-    if op.samples is None:
-        pytest.skip(f"{name} has no samples: {op.unsampled}")
+    if op.testing.samples is None:
+        pytest.skip(f"{name} has no samples: {op.testing.unsampled}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for dtype in DTYPES:
@@ -73,6 +77,6 @@ def test_a_row_refuses_the_dtypes_that_torchs_kernel_lacks(name):
 
 def test_a_dtype_that_no_kernel_lacks_is_let_through():
     geom = mindtorch.zeros(2)._geom
-    assert refuse(OPS["mm"].lacks, None, [geom]) is None
+    assert refuse(OPS["mm"].dtypes.unsupported, None, [geom]) is None
     with pytest.raises(NotImplementedError, match=r"addmm_impl_cpu_.*Bool"):
-        refuse(OPS["mm"].lacks, None, [mindtorch.zeros(2, dtype=mindtorch.bool)._geom])
+        refuse(OPS["mm"].dtypes.unsupported, None, [mindtorch.zeros(2, dtype=mindtorch.bool)._geom])

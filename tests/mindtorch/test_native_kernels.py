@@ -24,7 +24,7 @@ def concerned(names):
         pytest.param(law, op, sample, id=f"{law}-{op.name}-{i}")
         for law in names
         for op, i, sample in laws.cases()
-        if op.aclnn and not sample.error and laws.concerns(law, op, sample)
+        if op.kernels.aclnn and not sample.error and laws.concerns(law, op, sample)
     ]
 
 
@@ -263,7 +263,9 @@ def test_what_numpy_kernels_refuse_was_looked_at():
     refusing = {
         op.name
         for op in rows
-        if any(raises(f) for kernel in (op.cpu, op.cpu_plain) for f in callees(kernel))
+        if any(
+            raises(f) for kernel in (op.kernels.cpu, op.kernels.cpu_plain) for f in callees(kernel)
+        )
     }
     assert refusing - set(REVIEWED) == set()
 

@@ -9,7 +9,7 @@ from mindtorch import nn  # noqa: F401 - layers load their rows
 from mindtorch._compat import aliases
 from mindtorch._functional import publish
 from mindtorch._tensor import dtype
-from mindtorch.ops.spec import OPS
+from mindtorch.ops.spec import OPS, make
 
 mindtorch.add  # noqa: B018 - loads every row
 
@@ -153,22 +153,28 @@ def test_every_function_of_the_module_is_a_row(space):
 
 
 def test_every_row_has_samples_or_says_why_not():
-    assert [op.name for op in OPS.values() if op.samples is None and not op.unsampled] == []
+    assert [
+        op.name for op in OPS.values() if op.testing.samples is None and not op.testing.unsampled
+    ] == []
 
 
 def test_no_row_has_samples_and_a_reason_for_having_none():
-    assert [op.name for op in OPS.values() if op.samples is not None and op.unsampled] == []
+    assert [
+        op.name for op in OPS.values() if op.testing.samples is not None and op.testing.unsampled
+    ] == []
 
 
 def test_every_alias_spells_a_row():
     assert not [name for name in aliases.ALIASES.values() if name not in OPS]
     assert not [name for name in aliases.ALIASES if name in OPS]
-    bases = {op.base_name for op in OPS.values() if op.inplace}
+    bases = {op.base_name for op in OPS.values() if op.writes.inplace}
     writers = {aliases.ALIASES.get(name, name) for name in aliases.WRITERS}
     assert sorted(writers - bases) == ["detach", "resize_as"]
 
 
-@pytest.mark.parametrize("op", [op for op in OPS.values() if op.variadic], ids=lambda op: op.name)
+@pytest.mark.parametrize(
+    "op", [op for op in OPS.values() if op.api.variadic], ids=lambda op: op.name
+)
 def test_a_lone_tensor_is_a_list_of_one(op):
     matrix = mindtorch.arange(9.0).reshape(3, 3)
     lead = ("ii->i",) if op.name == "einsum" else ()
@@ -236,3 +242,15 @@ def test_views_take_sizes_lists_and_dtypes_in_every_spelling():
     out = mindtorch.empty(0)
     assert mindtorch.div(x, 2, out=out) is out
     assert mindtorch.div(x, 2, rounding_mode="floor", out=out).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("field", ["smaples", "aclnns", "_schema"])
+def test_a_declaration_with_an_unknown_field_is_refused(field):
+    with pytest.raises(TypeError, match=f"an op has no field '{field}'"):
+        make("planted(Tensor self) -> Tensor", "custom", **{field: ()})
+
+
+def test_a_misspelt_field_is_told_the_nearest_one():
+    with pytest.raises(TypeError, match="nearest: 'samples'"):
+        make("planted(Tensor self) -> Tensor", "custom", smaples=())
+    assert "planted" not in OPS

@@ -42,7 +42,7 @@ class RowTarget:
 
     def __init__(self, op: Op, recipe: Recipe, device: str) -> None:
         self.op, self.recipe, self.device = op, recipe, device
-        self.need = requirement(op.tolerance, op.rule)
+        self.need = requirement(op.testing.tolerance, op.testing.rule)
         whole = golden(op, recipe, self.need, "functional")
         # Inputs that a call writes move with every call: no result of the measured ones.
         self.reference = whole.only(list(range(len(whole.native) - len(whole.moved))))

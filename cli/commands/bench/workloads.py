@@ -69,7 +69,7 @@ def small(op: Any, dtype: str) -> Workload:
 
 
 def _first(op: Any) -> Sample:
-    good = [s for s in samples(op) if not s.error]
+    good = [s for s in samples(op.testing) if not s.error]
     if not good:
         raise WorkloadError(f"{op.name}: its row has no samples, so it has no workload")
     return good[0]
@@ -156,4 +156,4 @@ def cost(op: Op | None, recipe: Recipe, outs: Sequence[Array]) -> Cost:
     if op is None:
         return elements({str(i): a for i, a in enumerate(args)} | kwargs, outs)
     names = [a.name for a in op.schema.args]
-    return op.cost(dict(zip(names, args, strict=False)) | kwargs, outs)
+    return op.testing.cost(dict(zip(names, args, strict=False)) | kwargs, outs)

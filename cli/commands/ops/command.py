@@ -140,8 +140,9 @@ def devices(op: Any) -> str:
     """Where an op runs: composites everywhere, rows where they name a kernel."""
     if op.body is not None:
         return "composite"
-    kinds = [d for d, there in (("cpu", op.cpu), ("meta", op.infer), ("npu", op.aclnn)) if there]
-    if not op.aclnn and (op.lower is not None or op.is_view):
+    kernels = {"cpu": op.kernels.cpu, "meta": op.infer, "npu": op.kernels.aclnn}
+    kinds = [device for device, kernel in kernels.items() if kernel]
+    if not op.kernels.aclnn and (op.lower is not None or op.is_view):
         kinds.append("npu")
     return " ".join(kinds)
 
@@ -160,12 +161,12 @@ def table(rows: list[Any]) -> Iterator[Block]:
     """One row an op."""
     cells: list[list[Content]] = []
     for op in rows:
-        need = classes.requirement(op.tolerance, op.rule)
-        calls = ", ".join(dict.fromkeys(c.name for c in op.aclnn))
+        need = classes.requirement(op.testing.tolerance, op.testing.rule)
+        calls = ", ".join(dict.fromkeys(c.name for c in op.kernels.aclnn))
         cells.append([op.name, op.family, calls or Cell("-", "dim"), devices(op),
                       derivative(op), need.tier])  # fmt: skip
     yield Grid(("operator", "family", "ACLNN", "devices", "derivative", "rule"), cells)
-    checked = sum(op.samples is not None for op in rows)
+    checked = sum(op.testing.samples is not None for op in rows)
     yield Line("")
     yield Line(f"{len(rows)} operators, {checked} with samples for check and bench")
 
@@ -174,15 +175,15 @@ def about(op: Any, install: Any) -> Iterator[Block]:
     """Everything about one op, with the signatures of the install at hand."""
     yield Heading(op.name)
     yield Code(op.text)
-    forms = ["function"] + ["in place"] * op.inplace + ["out="] * (op.body is None)
+    forms = ["function"] + ["in place"] * op.writes.inplace + ["out="] * (op.body is None)
     yield Facts([
         ("family", op.family), ("devices", devices(op)), ("forms", ", ".join(forms)),
-        ("derivative", derivative(op)), ("samples", str(len(samples(op)))),
+        ("derivative", derivative(op)), ("samples", str(len(samples(op.testing)))),
         ("dtypes", _claimed(op, install)),
     ])  # fmt: skip
-    need = classes.requirement(op.tolerance, op.rule)
+    need = classes.requirement(op.testing.tolerance, op.testing.rule)
     yield from check_text.explanation(op.name, need)[1:]
-    for call in op.aclnn:
+    for call in op.kernels.aclnn:
         yield Line("")
         yield Line(Cell(f"calls {call.name}", "strong"))
         yield from _signature(call.name, install)
@@ -230,10 +231,11 @@ def _install() -> Any:
 def _data(op: Any) -> dict[str, Any]:
     if isinstance(op, Entry):
         return asdict(op)
-    need = classes.requirement(op.tolerance, op.rule)
+    need = classes.requirement(op.testing.tolerance, op.testing.rule)
     return {
         "name": op.name, "schema": op.text, "family": op.family,
-        "aclnn": [c.name for c in op.aclnn], "devices": devices(op).split(),
-        "derivative": derivative(op), "inplace": op.inplace, "samples": len(samples(op)),
+        "aclnn": [c.name for c in op.kernels.aclnn], "devices": devices(op).split(),
+        "derivative": derivative(op), "inplace": op.writes.inplace,
+        "samples": len(samples(op.testing)),
         "class": need.name, "rule": need.tier, "reason": need.reason, "source": need.source,
     }  # fmt: skip

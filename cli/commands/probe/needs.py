@@ -10,5 +10,5 @@ def needed_by_check() -> tuple[str, ...]:
         from mindtorch.ops.spec import OPS
     except ImportError:
         return ()
-    calls = [call for op in OPS.values() for call in op.aclnn]
+    calls = [call for op in OPS.values() for call in op.kernels.aclnn]
     return tuple(dict.fromkeys(call.name for call in calls))

@@ -50,8 +50,8 @@ def claimed(op: Op, declarations: Any, soc: str) -> tuple[str, ...]:
 
     `declarations` (or None) are the install's; what documents exclude on the SoC is left out.
     """
-    for call in op.aclnn:
-        if call.when is not None and len(op.aclnn) > 1 and call is not op.aclnn[-1]:
+    for call in op.kernels.aclnn:
+        if call.when is not None and len(op.kernels.aclnn) > 1 and call is not op.kernels.aclnn[-1]:
             continue
         claim = _of_call(op, call, declarations, soc)
         if claim:
@@ -89,7 +89,7 @@ def _of_samples(op: Op) -> tuple[str, ...]:
     """Composites and views claim what their samples show; floats claim every float."""
     if op.name in _CONVERTING:
         return DTYPES
-    shown = {main_dtype(tensors_of(s)) for s in samples(op) if tensors_of(s)}
+    shown = {main_dtype(tensors_of(s)) for s in samples(op.testing) if tensors_of(s)}
     if shown & set(FORMATS):
         shown |= {"float32", "float16"}
     return tuple(d for d in DTYPES if d in shown)

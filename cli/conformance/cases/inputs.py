@@ -35,7 +35,7 @@ INDEX_FILLS: Final = ("random", "edges", "sorted", "reversed", "repeated", "gaps
 
 
 class Sampled(Protocol):
-    """What has samples: a row of mindtorch, or a subject."""
+    """What has samples: how a row of mindtorch is tested, or a subject."""
 
     @property
     def samples(self) -> Callable[[], Iterable[Sample]] | None: ...

@@ -46,7 +46,7 @@ def with_parts(names: Iterable[str], exported: Collection[str] = ()) -> tuple[st
     own = [n for n in rows if n in asked or not OPS[n].places]
     # The row of a gradient has fixed sizes; its kernel by name has a design of its own.
     calling = [n for n in rows if n in OPS and (n in asked or not n.endswith("_backward"))]
-    called = {c.name for n in calling for c in OPS[n].aclnn}
+    called = {c.name for n in calling for c in OPS[n].kernels.aclnn}
     kernels = (k for n in own for word in _words(n) for k in by_word.get(word, ())
                if k.replace("aclnnInplace", "aclnn", 1) not in called)  # fmt: skip
     return tuple(dict.fromkeys((*rows, *kernels)))
@@ -62,7 +62,7 @@ _AFFIXES: Final = re.compile(r"^aclnn(Inplace)?|((Backward|Grad|Out)?(V\d+)?)$")
 
 def _words(name: str) -> Iterator[str]:
     if name in OPS and not OPS[name].is_view:
-        yield from (_word(call.name) for call in OPS[name].aclnn)
+        yield from (_word(call.name) for call in OPS[name].kernels.aclnn)
         yield OPS[name].base_name.replace("_", "").lower()
 
 
@@ -72,7 +72,8 @@ def _rows_of(name: str) -> Iterator[str]:
         return
     base = name.replace("aclnnInplace", "aclnn", 1)
     for row in OPS.values():
-        if space_of(row.name) is not None and any(c.name in (name, base) for c in row.aclnn):
+        calls = {c.name for c in row.kernels.aclnn}
+        if space_of(row.name) is not None and not calls.isdisjoint((name, base)):
             yield row.name
 
 
@@ -86,10 +87,10 @@ def traced(op: Op) -> tuple[str, ...]:
 
     forward: dict[str, None] = {}
     backward: dict[str, None] = {}
-    for i, sample in enumerate(samples(op)):
+    for i, sample in enumerate(samples(op.testing)):
         if sample.error:
             continue
-        drawn = recipe(op, Case(op.name, "functional", i), 0)
+        drawn = recipe(op.testing, Case(op.name, "functional", i), 0)
         leaves: list[Any] = []
 
         def leaf(slot: Any, leaves: list[Any] = leaves) -> Any:
@@ -115,7 +116,9 @@ def traced(op: Op) -> tuple[str, ...]:
 
 
 def _sampled(op: Op) -> bool:
-    return bool(op.aclnn) and not op.is_view and (op.samples is not None or bool(space_of(op.name)))
+    if not op.kernels.aclnn or op.is_view:
+        return False
+    return op.testing.samples is not None or bool(space_of(op.name))
 
 
 class _Noting:

@@ -22,8 +22,8 @@ from mindtorch._backends.npu.binding import Binder, Binding
 from mindtorch._dispatch.bind import normalise
 from mindtorch._tensor.geometry import contiguous
 from mindtorch.ops import OPS, Op
+from mindtorch.ops.fields import Call
 from mindtorch.ops.samples import Arg, Sample
-from mindtorch.ops.spec import Call
 
 from ...judge.classes import Requirement
 from ...judge.precision import numpy_dtype
@@ -55,7 +55,7 @@ class DerivedOperator:
 
     def __init__(self, signature: OpSignature, op: Op, inplace: bool) -> None:
         self.signature, self.op, self.inplace = signature, op, inplace
-        self.name, self.tolerance, self.family = signature.name, op.tolerance, op.family
+        self.name, self.tolerance, self.family = signature.name, op.testing.tolerance, op.family
         self.shares_row = op.name
         self.calls: tuple[str, ...] = (self.name,)
         self.row, self.specials = TorchRow(op), True
@@ -64,7 +64,7 @@ class DerivedOperator:
         self.fixed_shape = self.row.fixed_shape or op.name in PRODUCTS
         self.elsewhere = False
         # Where a row calls it to select or to count, it may have few results by nature (sign).
-        self.sparse = any(o.tolerance == "exact" for o in _callers(_base(self.name)))
+        self.sparse = any(o.testing.tolerance == "exact" for o in _callers(_base(self.name)))
 
     @cached_property
     def _samples(self) -> list[Sample]:
@@ -108,11 +108,12 @@ class DerivedOperator:
 
     def claims(self, declarations: Any, soc: str) -> Claims:
         base = _base(self.name) if self.inplace else self.name
-        call = next(c for c in self.op.aclnn if c.name == base)
+        call = next(c for c in self.op.kernels.aclnn if c.name == base)
         own = Call(self.name, call.args) if self.inplace else call
         documented = support(self.name, product_of(soc))
         self.elsewhere = documented is not None and documented.on(product_of(soc)) is False
-        return claims(replace(self.op, aclnn=(own,), cache={}), declarations, soc)
+        kernels = replace(self.op.kernels, aclnn=(own,))
+        return claims(replace(self.op, kernels=kernels, cache={}), declarations, soc)
 
     def golden(self, recipe: Recipe, need: Requirement) -> Golden:
         """The row's reference."""
@@ -228,10 +229,10 @@ def candidates(signature: OpSignature) -> list[DerivedOperator]:
     row_operators = [DerivedOperator(signature, op, False) for op in _callers(name)]
     if base != name:
         row_operators += [
-            DerivedOperator(signature, op, True) for op in _callers(base) if op.inplace
+            DerivedOperator(signature, op, True) for op in _callers(base) if op.writes.inplace
         ]
     return row_operators
 
 
 def _callers(name: str) -> list[Op]:
-    return [op for op in OPS.values() if any(call.name == name for call in op.aclnn)]
+    return [op for op in OPS.values() if any(call.name == name for call in op.kernels.aclnn)]

@@ -306,7 +306,7 @@ def _named_case(name: str) -> Case:
 
     case = parse(name)
     if case.op in OPS and not case.designed and case.form not in (*CONTRACTS, *ITEMS):
-        count = len(samples(OPS[case.op]))
+        count = len(samples(OPS[case.op].testing))
         if case.sample >= count:
             raise NothingSelectedError(
                 f"--case {name}: {case.op} has {count} samples, counted from s0"
@@ -384,7 +384,7 @@ def find_ops(names: Sequence[str], families: Sequence[str], every: bool) -> tupl
 
     from ..cases.spaces.table import space_of
 
-    sampled = [n for n, op in OPS.items() if op.samples is not None or space_of(n)]
+    sampled = [n for n, op in OPS.items() if op.testing.samples is not None or space_of(n)]
     if every:
         return tuple(sampled)
     chosen: dict[str, None] = {}

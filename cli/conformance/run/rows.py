@@ -23,21 +23,21 @@ class TorchRow:
     shares_row = ""
 
     def __init__(self, op: Op) -> None:
-        self.op, self.name, self.tolerance = op, op.name, op.tolerance
+        self.op, self.name, self.tolerance = op, op.name, op.testing.tolerance
         self.family = op.family
-        self.calls = tuple(call.name for call in op.aclnn)
+        self.calls = tuple(call.name for call in op.kernels.aclnn)
         self.forms = _forms_of(op)
         # A row without `grad` refuses backward, as torch does for such an operator.
         self.declaration: Declaration | None = None
         self.differentiable = op.body is not None or (op.grad is not MISSING and bool(op.grad))
-        self.fixed_layout = op.layout_bound
-        self.fixed_shape = op.fixed_shape
+        self.fixed_layout = op.testing.layout_bound
+        self.fixed_shape = op.testing.fixed_shape
 
     def samples(self) -> list[Sample]:
-        return list(self.op.samples()) if self.op.samples is not None else []
+        return list(self.op.testing.samples()) if self.op.testing.samples is not None else []
 
     def requirement(self, dtype: str) -> Requirement:
-        return requirement(self.tolerance, self.op.rule, dtype)
+        return requirement(self.tolerance, self.op.testing.rule, dtype)
 
     def claims(self, declarations: Any, soc: str) -> Claims:
         return claims(self.op, declarations, soc)
@@ -53,7 +53,7 @@ def _forms_of(op: Op) -> tuple[str, ...]:
     )
     if tensor_results and not op.is_view and op.body is None and "function" in op.places:
         forms.append("out")
-    if op.inplace:
+    if op.writes.inplace:
         forms.append("inplace")
     if "method" in op.places and op.text.partition("(")[2].startswith("Tensor"):
         forms.append("method")

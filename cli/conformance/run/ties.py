@@ -26,7 +26,7 @@ def settled(
     row = getattr(trial.subject, "op", None)
     if row is not None and trial.case.form != "grad":
         reference = aligned(row.name, reference, got)
-    if row is None or not row.ties or len(got) != 2 or not trial.recipe.slots:
+    if row is None or not row.testing.ties or len(got) != 2 or not trial.recipe.slots:
         return reference, got
     source, (values_type, values), (index_type, index) = trial.recipe.slots[0].array, *got
     named = {a.name: v for a, v in zip(row.schema.args, trial.recipe.args, strict=False)}

@@ -34,7 +34,7 @@ def view_plan(op: Op, outs: tuple[Any, ...]) -> Callable[..., Any]:
 
         return run_many
     geom = outs[0]
-    if op.unbounded:
+    if op.writes.unbounded:
         return _bounded(geom)
     differentiable = geom.dtype.category >= FLOAT
 

@@ -45,7 +45,7 @@ class CpuBackend:
         return native.instead(op, args, outs, run)
 
     def has_kernel(self, op: Op, args: Sequence[Any], outs: Results) -> bool:
-        return op.cpu is not None
+        return op.kernels.cpu is not None
 
     def into(
         self,
@@ -55,9 +55,9 @@ class CpuBackend:
         dests: tuple[Geometry, ...],
         inplace: bool,
     ) -> Callable[..., None]:
-        if inplace and op.cpu_inplace is not None:
-            pattern, consts = _pattern(op, args, outs, op.cpu)
-            return make_into(pattern, op.cpu_inplace, consts, "inplace")
+        if inplace and op.kernels.cpu_inplace is not None:
+            pattern, consts = _pattern(op, args, outs, op.kernels.cpu)
+            return make_into(pattern, op.kernels.cpu_inplace, consts, "inplace")
         kernel = self._kernel(op, args)
         pattern, consts = _pattern(op, args, outs, kernel)
         if any(_narrower(out, dest) for out, dest in zip(outs, dests, strict=True)):
@@ -66,13 +66,13 @@ class CpuBackend:
         return native.instead_into(op, args, outs, dests, run)
 
     def _kernel(self, op: Op, args: Sequence[Any]) -> Callable[..., Any]:
-        if op.cpu is None:
+        if op.kernels.cpu is None:
             raise MissingKernelError(registry.missing(op, "cpu"))
-        if op.cpu_plain is None:
-            return op.cpu
+        if op.kernels.cpu_plain is None:
+            return op.kernels.cpu
         pairs = zip(op.schema.args, args, strict=True)
         plain = all(a.is_left(v) for a, v in pairs if a.counts_default)
-        return op.cpu_plain if plain else op.cpu
+        return op.kernels.cpu_plain if plain else op.kernels.cpu
 
     def copy(self, dest: Tensor, source: Tensor) -> None:
         if native.copy(dest, source):
@@ -98,7 +98,7 @@ def _form(
     if len(dests) != 1 or not isinstance(rule, Pointwise):
         return "into"
     fits = outs[0].shape == dests[0].shape and outs[0].dtype is dests[0].dtype
-    if not fits or (op.compute == "opmath" and opmath(outs[0].dtype) is not outs[0].dtype):
+    if not fits or (op.kernels.compute == "opmath" and opmath(outs[0].dtype) is not outs[0].dtype):
         return "into"
     if isinstance(kernel, np.ufunc):
         # numpy 2.4's negative reads strided elements wrongly when input and output are one.
@@ -142,13 +142,13 @@ def _pattern(
     if isinstance(rule, Pointwise):
         geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
         compute = common = rule.common(geoms)
-        if op.compute == "opmath":
+        if op.kernels.compute == "opmath":
             compute = opmath(compute)
         grouped = rule.positions[rule.skip :]
     pattern, consts = "", []
     for i, (arg, value) in enumerate(zip(op.schema.args, args, strict=True)):
         letter, const = _letter(op, arg.kind, value, compute if i in grouped else None)
-        if op.cpu_plain is not None and kernel is op.cpu_plain and arg.counts_default:
+        if kernel is op.kernels.cpu_plain and arg.counts_default:
             letter = "P"
         halved = compute is not common and i in grouped and isinstance(value, Tensor)
         if halved and _is_rounded(op, i, value):
@@ -157,7 +157,7 @@ def _pattern(
             letter, const = "R", (common.np, compute.np)
         pattern += letter
         consts.append(const)
-    code = getattr(op.cpu, "__code__", None)
+    code = getattr(op.kernels.cpu, "__code__", None)
     if code is not None and "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         pattern += "Z"
         consts.append(outs[0] if len(outs) == 1 else outs)
@@ -168,17 +168,17 @@ def _is_rounded(op: Op, at: int, value: Tensor) -> bool:
     """Whether an operand beside halves becomes one before anything is computed, as in torch."""
     geom = value._geom
     if geom.dtype.category == FLOAT:
-        return geom.dtype.itemsize > 2 and not (op.exact_scalar and at == 1)
+        return geom.dtype.itemsize > 2 and not (op.dtypes.exact_scalar and at == 1)
     return geom.dtype.category == INTEGER and geom.ndim > 0
 
 
 def _letter(op: Op, kind: Kind, value: Any, compute: Dtype | None) -> tuple[str, Any]:
     if isinstance(value, Tensor):
         d = value._geom.dtype
-        wanted = compute or (opmath(d) if op.compute == "opmath" else d)
+        wanted = compute or (opmath(d) if op.kernels.compute == "opmath" else d)
         return ("T", None) if wanted is d else ("C", wanted.np)
     if kind is Kind.TENSORS:
-        half = op.compute == "opmath" and any(opmath(t.dtype) is not t.dtype for t in value)
+        half = op.kernels.compute == "opmath" and any(opmath(t.dtype) is not t.dtype for t in value)
         return ("H", None) if half else ("L", None)
     if kind is Kind.OPTIONAL_TENSORS:
         return "O", None

@@ -23,10 +23,11 @@ from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry
 from ..._tensor.slots import fresh
 from ..._tensor.tensor import Tensor
+from ...ops.fields import Call, Const
 from ...ops.rules import NUMBERS, Pointwise, Results
 from ...ops.schema import Kind
 from ...ops.source import compiled
-from ...ops.spec import Call, Const, Op
+from ...ops.spec import Op
 from ..common.named import metadata, positions
 from ..registry import registry
 from .kernel_selection import FASTER_FROM
@@ -92,7 +93,7 @@ class Binding:
 
     def _choose(self, args: Sequence[Any]) -> tuple[Call, str]:
         named = self._named(args)
-        for call in self.op.aclnn:
+        for call in self.op.kernels.aclnn:
             if call.when is None or call.when(named):
                 letters = lib.mtk_parameters(call.name.encode())
                 if call.inplace or letters == ffi.NULL:
@@ -271,7 +272,7 @@ _REFUSED_BY_NUMPY: dict[str, Callable[[Sequence[Any], Geometry], bool]] = {
 
 def _wanted(op: Op, args: Sequence[Any], outs: Results) -> bool:
     results = [g for g in outs if isinstance(g, Geometry)]
-    if not op.aclnn or not results or len(results) < len(outs):
+    if not op.kernels.aclnn or not results or len(results) < len(outs):
         return False
     geoms = [*(g for g in results if g.numel), *_geometries(args)]
     if not any(g.numel for g in results):

@@ -11,9 +11,10 @@ from ..._compat import unsupported_dtypes
 from ..._tensor.device import device as Device
 from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
+from ...ops.fields import Const
 from ...ops.rules import NUMBERS, Dynamic, Pointwise, Results
 from ...ops.schema import Kind
-from ...ops.spec import Both, Const, IsNumber, NoNumbers, Op
+from ...ops.spec import Both, IsNumber, NoNumbers, Op
 from . import memory, transfer, writeback
 from .binding import Binder, Binding, not_implemented
 from .dynamic import dynamic
@@ -59,8 +60,8 @@ class NpuBackend:
         return inside
 
     def has_kernel(self, op: Op, args: Sequence[Any], outs: Results) -> bool:
-        if all(call.when is None for call in op.aclnn):
-            return bool(op.aclnn)
+        if all(call.when is None for call in op.kernels.aclnn):
+            return bool(op.kernels.aclnn)
         geoms = tuple(out for out in outs if isinstance(out, Geometry))
         return Binder(op, args, geoms, _device(args, outs)).applies()
 
@@ -173,10 +174,11 @@ def _torchs_refusal(op: Op, args: Sequence[Any]) -> Exception | None:
     Not of halves, which torch's cpu lacks more often than CANN.
     """
     geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
-    if not op.lacks or any(g.__class__ is Geometry and g.dtype in _HALVES for g in geoms):
+    halves = any(g.__class__ is Geometry and g.dtype in _HALVES for g in geoms)
+    if halves or not op.dtypes.unsupported:
         return None
     try:
-        unsupported_dtypes.refuse(op.lacks, op.infer, geoms)
+        unsupported_dtypes.refuse(op.dtypes.unsupported, op.infer, geoms)
     except (NotImplementedError, RuntimeError, TypeError) as error:
         return error
     return None
@@ -220,7 +222,7 @@ def _other_numbers(
     """
     names = binding.call.args
     plain = all(isinstance(a, str | Const) for a in names)
-    if not plain or any(not isinstance(c.when, _UNREAD) for c in op.aclnn):
+    if not plain or any(not isinstance(c.when, _UNREAD) for c in op.kernels.aclnn):
         return None
     wanted = {op.schema.args[i].name: i for i in numbers}
     places = {at: wanted[a] for at, a in enumerate(names) if a in wanted}

@@ -32,8 +32,9 @@ from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry, contiguous
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Number
+from ...ops.fields import Call, Const
 from ...ops.rules import NUMBERS, Pointwise
-from ...ops.spec import Call, Const, Op
+from ...ops.spec import Op
 from ..common.named import metadata, positions
 from . import runtime
 
@@ -148,11 +149,11 @@ class Binder:
 
     def applies(self) -> bool:
         """Whether one of the row's calls takes these arguments."""
-        return any(call.when is None or call.when(self.named) for call in self.op.aclnn)
+        return any(call.when is None or call.when(self.named) for call in self.op.kernels.aclnn)
 
     def _choose(self) -> tuple[Call, BoundOp]:
         missing: list[str] = []
-        for call in self.op.aclnn:
+        for call in self.op.kernels.aclnn:
             if call.when is not None and not call.when(self.named):
                 continue
             try:
@@ -259,7 +260,7 @@ class Binder:
         """
         first = self.args[0]
         beside = self.common in (float16, bfloat16) and isinstance(first, Tensor)
-        if not beside or not self.op.exact_scalar or i != 1 or geom.ndim:
+        if not beside or not self.op.dtypes.exact_scalar or i != 1 or geom.ndim:
             return None
         return float32 if geom.dtype not in (float16, bfloat16, bool_) else None
 

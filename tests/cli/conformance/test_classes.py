@@ -15,21 +15,22 @@ from mindtorch.ops import OPS
 
 
 def judged(op, got, golden, dtype, scale=None):
-    need = requirement(OPS[op].tolerance, OPS[op].rule)
+    need = requirement(OPS[op].testing.tolerance, OPS[op].testing.rule)
     sized = measure(got, golden, dtype, scale, need.accumulator)
     return judge(need, dtype, sized, errors(got, golden, dtype))
 
 
 def test_every_row_has_a_rule_with_reason_and_source():
     for op in OPS.values():
-        need = requirement(op.tolerance, op.rule)
+        need = requirement(op.testing.tolerance, op.testing.rule)
         assert need.reason, op.name
         assert need.source, op.name
         assert all(t in classes.MEANING for t in need.tiers), op.name
 
 
 def test_every_rule_of_the_table_is_some_rows_rule():
-    rules = {row.rule for row in (*OPS.values(), *SPECS.values()) if isinstance(row.rule, str)}
+    rows = (*(op.testing for op in OPS.values()), *SPECS.values())
+    rules = {row.rule for row in rows if isinstance(row.rule, str)}
     assert rules - {""} == set(classes.rules())
 
 
@@ -45,8 +46,8 @@ def test_unknown_rule_is_refused():
 
 def test_exact_rows_stay_exact_whatever_the_table_says():
     for op in OPS.values():
-        if op.tolerance == "exact":
-            assert requirement(op.tolerance, op.rule).tier == "T0"
+        if op.testing.tolerance == "exact":
+            assert requirement(op.testing.tolerance, op.testing.rule).tier == "T0"
 
 
 def test_exp_gets_the_opencl_bound():

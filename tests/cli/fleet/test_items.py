@@ -30,7 +30,7 @@ def run(*words):
 @pytest.mark.parametrize("size", [workloads.small, workloads.default])
 def test_every_workload_is_found_again_by_its_name(size):
     for op in OPS.values():
-        if not op.samples:
+        if not op.testing.samples:
             continue
         own = size(op, "")
         name = item.name_of(own)

@@ -87,7 +87,9 @@ def _entry(name: str, known: Mapping[str, Any], exported: frozenset[str]) -> Ent
     products = tuple(p for p in PRODUCTS if documented is not None and p in documented.products)
     newest = list(there.values())[-1]
     family, state, rule, reason, source, formula = _judgement(name, newest)
-    callers = tuple(sorted(n for n, op in OPS.items() if any(c.name == name for c in op.aclnn)))
+    callers = tuple(
+        sorted(n for n, op in OPS.items() if any(c.name == name for c in op.kernels.aclnn))
+    )
     return Entry(
         name, tuple(there), tuple(signatures), products, documented is not None,
         _dtypes(name, products), _formats(name), _usage().get(name, {}), family, state, rule,

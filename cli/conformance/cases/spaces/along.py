@@ -86,7 +86,7 @@ def _fills(op: Op) -> tuple[str, ...]:
         return ("normal", "nan")
     if op.name in _SECOND:
         return ("normal", "nan", "ties")
-    if op.tolerance == "exact":
+    if op.testing.tolerance == "exact":
         return (*FILLS, "infinite", "ties")
     soft = op.name.endswith("softmax") or op.name == "logsumexp"
     return (*SUMMED, "infinite", "ties", *(("hard",) if soft else ()))
@@ -94,7 +94,7 @@ def _fills(op: Op) -> tuple[str, ...]:
 
 def _factors(op: Op, scope: Scope) -> list[Factor]:
     factors = common(op, scope, _fills(op))
-    if op.tolerance == "accumulated":
+    if op.testing.tolerance == "accumulated":
         # Sums of equal terms round one way, which no bound expects: no stride 0 in what is added.
         factors[2] = factor("layout", *(x for x in LAYOUTS if x not in ("expanded", "middle")))
     factors += [

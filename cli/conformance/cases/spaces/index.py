@@ -22,7 +22,7 @@ _BEYOND_INT16: Final = 65537  # positions that no narrower index type holds
 
 
 def _factors(op: Op, scope: Scope) -> list[Factor]:
-    sums = op.tolerance != "exact"
+    sums = op.testing.tolerance != "exact"
     factors = common(op, scope, ("normal", "mixed", "integer") if sums else FILLS)
     # Sums of equal terms round one way, which no bound expects: no stride 0 in what is added.
     layouts = [x for x in LAYOUTS if not (sums and x in ("expanded", "middle"))]

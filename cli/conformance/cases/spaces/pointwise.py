@@ -72,7 +72,7 @@ def spoken(op: Op, call: int) -> str:
 @cache
 def _frames(name: str) -> list[Sample]:
     op = OPS[name]
-    good = [s for s in samples(op) if not s.error] or [_from_schema(op)]
+    good = [s for s in samples(op.testing) if not s.error] or [_from_schema(op)]
     frames: dict[str, Sample] = {}
     first = good[0]
     variants = [first, *(Sample(first.args, {**first.kwargs, **extra})
@@ -122,7 +122,7 @@ def _operands(op: Op) -> int:
 
 def _composed(op: Op) -> bool:
     """Whether a row is made of others here, which may need a dimension more than it has."""
-    return op.body is not None or (op.lower is not None and not op.aclnn)
+    return op.body is not None or (op.lower is not None and not op.kernels.aclnn)
 
 
 def _factors(op: Op, scope: Scope) -> list[Factor]:

@@ -76,7 +76,7 @@ def forms(op: Op) -> Factor:
     )
     if tensors and not op.is_view and op.body is None and "function" in op.places:
         names.append("out")
-    if op.inplace:
+    if op.writes.inplace:
         names.append("inplace")
     first = op.text.partition("(")[2].partition(",")[0]
     if "method" in op.places and first.startswith("Tensor") and not first.endswith("condition"):
@@ -135,7 +135,7 @@ def span_of(op: Op, position: int = 0) -> tuple[float, float]:
     """The range that the row's first sample draws its tensor `position` from."""
     from ..inputs import samples, tensors_of
 
-    for sample in samples(op):
+    for sample in samples(op.testing):
         tensors = tensors_of(sample)
         if not sample.error and position < len(tensors):
             return tensors[position].low, tensors[position].high

@@ -48,7 +48,7 @@ def space_of(name: str) -> Space | None:
 def _is_pointwise(op: Op) -> bool:
     inside = op.family == "pointwise" or isinstance(op.infer, Pointwise)
     plain = all(a.type in _TENSORS for a in op.schema.args) and not op.is_view
-    known = op.samples is not None or op.name.endswith("_backward")
+    known = op.testing.samples is not None or op.name.endswith("_backward")
     first = any(a.type == "Tensor" for a in op.schema.args)
     one = [r.type for r in op.schema.returns] == ["Tensor"] and not op.schema.returns[0].list
     return inside and plain and known and first and one

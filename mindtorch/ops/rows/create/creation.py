@@ -157,7 +157,7 @@ op(
     compute="raw",
     aclnn=call("aclnnArange", "start", "end", "step", "out"),
     grad={},
-    lacks={"bool complex": "arange_cpu"},
+    unsupported={"bool complex": "arange_cpu"},
     tolerance="rounded",
     surface="none",
     samples=calls((0, 5), (1.0, 2.5, 0.5), (5, 0, -2), Sample((0, 3, 0), error=True)),

@@ -63,7 +63,7 @@ op(
     compute="raw",
     aclnn=call("aclnnLinspace", "start", "end", "steps", "out"),
     grad={},
-    lacks={"bool": "linspace_cpu"},
+    unsupported={"bool": "linspace_cpu"},
     samples=lambda: [Sample(a) for a in ((0.0, 1.0, 5), (-2, 3, 7), (1.5, 1.5, 1), (0, 10, 0))],
     tolerance="composite",
     surface="function",

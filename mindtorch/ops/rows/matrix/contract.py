@@ -17,7 +17,7 @@ from ...spec import aten, composite
 
 @composite(
     "tensordot(Tensor a, Tensor b, Any dims=2) -> Tensor",
-    lacks={"bool": "addmm_impl_cpu_"},
+    unsupported={"bool": "addmm_impl_cpu_"},
     samples=calls(
         (Arg((2, 3, 4)), Arg((3, 4, 2))),
         (Arg((2, 3)), Arg((4, 2)), ((0,), (1,))),
@@ -295,7 +295,7 @@ def chain_matmul(matrices: tuple[Tensor, ...]) -> Tensor:
 composite(
     "vdot(Tensor self, Tensor other) -> Tensor",
     lambda self, other: aten.dot(aten.conj_of(self), other),
-    lacks={"bool": "dot"},
+    unsupported={"bool": "dot"},
     samples=calls((Arg((4,)), Arg((4,), low=-1))),
     tolerance="accumulated",
     out="result dtype {Got} does not match input dtype {Want}",

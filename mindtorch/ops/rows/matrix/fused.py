@@ -93,7 +93,7 @@ op(
         "self": lambda grad, mat2: aten.mm(grad, _t(mat2)),
         "mat2": lambda grad, self: aten.mm(_t(self), grad),
     },
-    lacks={"bool": "addmm_impl_cpu_"},
+    unsupported={"bool": "addmm_impl_cpu_"},
     samples=lambda: (
         [Sample((Arg((2, 3), d), Arg((3, 4), d, high=2.5))) for d in TYPES]
         + [Sample((Arg((2, 0)), Arg((0, 3)))), Sample((Arg((2, 3)), Arg((2, 3))), error=True)]
@@ -132,7 +132,7 @@ op(
         "self": lambda grad, mat2: aten.bmm(grad, _t(mat2)),
         "mat2": lambda grad, self: aten.bmm(_t(self), grad),
     },
-    lacks={"bool": "bmm"},
+    unsupported={"bool": "bmm"},
     samples=lambda: (
         [Sample((Arg((2, 2, 3), d), Arg((2, 3, 4), d, high=2.5))) for d in TYPES]
         + [Sample((Arg((2, 2, 3)), Arg((3, 3, 4))), error=True)]
@@ -210,7 +210,7 @@ def _fused_row(
                 ("grad", first, "alpha"),
             ),
         },
-        lacks={"bool": kernel},
+        unsupported={"bool": kernel},
         samples=_fused_samples(3 if plain == "bmm" else 2),
         autocast="lower",
         tolerance="accumulated",
@@ -293,7 +293,7 @@ def _dot(self: Tensor, tensor: Tensor) -> Tensor:
 composite(
     "mv(Tensor self, Tensor vec) -> Tensor",
     _mv,
-    lacks={"bool": "addmv_impl_cpu"},
+    unsupported={"bool": "addmv_impl_cpu"},
     samples=calls((Arg((2, 3)), Arg((3,))), Sample((Arg((2, 3)), Arg((2,))), error=True)),
     tolerance="accumulated",
     out="expected",
@@ -302,7 +302,7 @@ composite(
 composite(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     _dot,
-    lacks={"bool": "dot"},
+    unsupported={"bool": "dot"},
     samples=calls((Arg((4,)), Arg((4,), low=-1)), Sample((Arg((4,)), Arg((3,))), error=True)),
     tolerance="accumulated",
     out="result dtype {Got} does not match input dtype {Want}",
@@ -324,7 +324,7 @@ def _inner(self: Tensor, other: Tensor) -> Tensor:
 composite(
     "inner(Tensor self, Tensor other) -> Tensor",
     _inner,
-    lacks={"bool": "dot"},
+    unsupported={"bool": "dot"},
     samples=calls((Arg((2, 3)), Arg((4, 3))), (Arg((3,)), Arg((3,), low=-1)), (Arg((2,)), Arg(()))),
     tolerance="accumulated",
     out="tensordot: Expected the output tensor to have dtype {Want}, but got an output tensor with"
@@ -376,7 +376,7 @@ def _addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Number = 1, alpha: Numb
 composite(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     _addmv,
-    lacks={"bool": "addmv_impl_cpu"},
+    unsupported={"bool": "addmv_impl_cpu"},
     inplace=True,
     samples=calls(
         (Arg((2,)), Arg((2, 3)), Arg((3,))),
@@ -420,7 +420,7 @@ def _addbmm(
 composite(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     _addbmm,
-    lacks={"bool": "addmm_impl_cpu_"},
+    unsupported={"bool": "addmm_impl_cpu_"},
     inplace=True,
     samples=calls(
         (Arg((2, 4)), Arg((3, 2, 3)), Arg((3, 3, 4))),

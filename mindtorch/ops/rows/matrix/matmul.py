@@ -114,7 +114,7 @@ op(
     aclnn=call("aclnnMatmul", "self", "other", "out", "cube_math_type", when=is_real),
     lower=by_parts(lambda a, b: aten.matmul(a, b)),
     grad={"self": _grad_self, "other": _grad_other},
-    lacks={"bool": "addmm_impl_cpu_"},
+    unsupported={"bool": "addmm_impl_cpu_"},
     samples=samples,
     tolerance="accumulated",
     out="expected",

@@ -20,7 +20,7 @@ _SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0
 @composite(
     "linalg_matrix_norm(Tensor A, Any ord='fro', int[] dim=[-2, -1], bool keepdim=False, *,"
     " ScalarType? dtype=None) -> Tensor",
-    lacks={
+    unsupported={
         "bool whole": Refusal(
             "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {dtype}"
         )
@@ -105,7 +105,7 @@ def norm(
 
 @composite(
     "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
-    lacks={"half": "lu_cpu"},
+    unsupported={"half": "lu_cpu"},
     samples=calls((_SQUARE, Arg((3, 2))), Sample((_SQUARE, Arg((2, 3))), {"left": False})),
     tolerance="composite",
     out="expected",
@@ -118,7 +118,7 @@ def solve(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
 
 @composite(
     "linalg_cholesky(Tensor A, *, bool upper=False) -> Tensor",
-    lacks={"half": "cholesky_cpu"},
+    unsupported={"half": "cholesky_cpu"},
     samples=calls(
         (Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False),),
         Sample((Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False),), {"upper": True}),
@@ -136,7 +136,7 @@ def cholesky(A: Tensor, upper: bool = False) -> Tensor:
 @composite(
     "linalg_eigvalsh(Tensor A, str UPLO='L') -> Tensor",
     # Differences of one element leave the symmetric matrices, of which one triangle is read.
-    lacks={"bool whole half": "linalg_eigh_cpu"},
+    unsupported={"bool whole half": "linalg_eigh_cpu"},
     samples=calls((replace(_SQUARE, grad=False),)),
     tolerance="composite",
     out="expected",
@@ -149,7 +149,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 @composite(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
-    lacks={"half": "linalg_svd_cpu"},
+    unsupported={"half": "linalg_svd_cpu"},
     samples=calls((_SQUARE,), (Arg((3, 2)),)),
     tolerance="composite",
     out="expected",

@@ -76,7 +76,7 @@ composite(
 @composite(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)"
     " -> (Tensor result, Tensor info)",
-    lacks={"half": "lu_cpu"},
+    unsupported={"half": "lu_cpu"},
     samples=calls((SQUARE, Arg((3, 2)))),
     tolerance="composite",
     surface="linalg",
@@ -99,7 +99,7 @@ def solve_ex(
 @composite(
     "linalg_cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False)"
     " -> (Tensor L, Tensor info)",
-    lacks={"half": "cholesky_cpu"},
+    unsupported={"half": "cholesky_cpu"},
     samples=calls((POSITIVE,)),
     tolerance="composite",
     surface="linalg",
@@ -120,7 +120,7 @@ def cholesky_ex(
 composite(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     lambda self, upper=False: cholesky(self, upper),
-    lacks={"bool whole half": "cholesky_cpu"},
+    unsupported={"bool whole half": "cholesky_cpu"},
     samples=calls((POSITIVE,)),
     tolerance="composite",
 )
@@ -185,7 +185,7 @@ op(
         "self": lambda grad, input2, upper: aten.cholesky_solve(grad, input2, upper),
         "input2": _solved_slope,
     },
-    lacks={"bool whole half": "cholesky_solve_cpu"},
+    unsupported={"bool whole half": "cholesky_solve_cpu"},
     samples=calls((Arg((2, 3)), POSITIVE)),
     tolerance="composite",
 )
@@ -198,14 +198,14 @@ op(
             result @ ((grad + _t(grad)) @ result), self, upper
         )
     },
-    lacks={"bool whole half": "cholesky_inverse_out_cpu"},
+    unsupported={"bool whole half": "cholesky_inverse_out_cpu"},
     samples=calls((POSITIVE,)),
     tolerance="composite",
 )
 composite(
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
     lambda self, some=True: aten.linalg_qr(self, "reduced" if some else "complete"),
-    lacks={"half": "geqrf_cpu"},
+    unsupported={"half": "geqrf_cpu"},
     samples=calls((Arg((3, 2)),)),
     tolerance="composite",
 )
@@ -247,7 +247,7 @@ for _name, _where in (("det", "linalg_det"), ("slogdet", "linalg_slogdet")):
         f"{_name}(Tensor self) -> " + ("Tensor" if _name == "det"
                                        else "(Tensor sign, Tensor logabsdet)"),
         lambda self, _row=_where: getattr(aten, _row)(self),
-        lacks={"half": "lu_cpu"} if _name == "det" else {},
+        unsupported={"half": "lu_cpu"} if _name == "det" else {},
         samples=calls((SQUARE,)),
         tolerance="composite",
         surface="both",
@@ -272,7 +272,7 @@ def kron(self: Tensor, other: Tensor) -> Tensor:
 
 @composite(
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
-    lacks={"bool": "cross"},
+    unsupported={"bool": "cross"},
     samples=calls((Arg((2, 3)), Arg((2, 3), high=2.5))),
     tolerance="gradient",
     out="expected",
@@ -301,7 +301,7 @@ def linalg_cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
 
 @composite(
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
-    lacks={"bool": "cross"},
+    unsupported={"bool": "cross"},
     samples=calls((Arg((2, 3)), Arg((2, 3), high=2.5), 1)),
     tolerance="gradient",
     out="expected",
@@ -317,7 +317,7 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
 @composite(
     "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
-    lacks={
+    unsupported={
         "bool whole": Refusal(
             "linalg.vecdot: Expected a floating point or complex tensor as input. Got {dtype}"
         )
@@ -334,7 +334,7 @@ def vecdot(x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
 
 @composite(
     "linalg_vander(Tensor x, *, int? N=None) -> Tensor",
-    lacks={
+    unsupported={
         "bool half": Refusal(
             "linalg.vander supports floating point, complex, and integer tensors, but got {dtype}"
         )
@@ -370,7 +370,7 @@ composite(
 
 @composite(
     "lu(Tensor self, bool pivot=True, bool get_infos=False) -> Tensor",
-    lacks={"bool whole half": "lu_cpu"},
+    unsupported={"bool whole half": "lu_cpu"},
     samples=calls((SQUARE,), (SQUARE, True)),
     oracle=lambda torch: lambda A, *rest: torch.linalg.lu_factor(A, pivot=all(rest[:1])),
     tolerance="composite",

@@ -163,7 +163,7 @@ def matrix_rank(
 @composite(
     "linalg_cond(Tensor A, Any p=None) -> Tensor",
     # torch's gradient of norms other than 2 fails: it fills in place the inverse that it needs.
-    lacks={"half": "linalg_svd_cpu"},
+    unsupported={"half": "linalg_svd_cpu"},
     samples=calls((SQUARE,), (replace(SQUARE, grad=False), 1)),
     tolerance="composite",
     surface="linalg",
@@ -329,7 +329,7 @@ def _count(shape: tuple[int, ...]) -> int:
 
 @composite(
     "linalg_tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Tensor",
-    lacks={"half": "lu_cpu"},
+    unsupported={"half": "lu_cpu"},
     samples=calls(Sample((Arg((2, 2, 4), values=[[[4.0, 1, 0, 0], [1, 3, 0, 0]],
                                                  [[0, 0, 2, 1], [0, 1, 0, 5]]]), Arg((2, 2))))),
     tolerance="composite",

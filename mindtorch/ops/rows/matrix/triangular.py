@@ -111,7 +111,7 @@ op(
     ),
     aclnn=call("aclnnTriangularSolve", "self", "A", "upper", "transpose", "unitriangular",
                "solution", "cloned_coefficient"),
-    lacks={"bool whole half": "triangular_solve_cpu"}, samples=calls((Arg((3, 2)), SQUARE)),
+    unsupported={"bool whole half": "triangular_solve_cpu"}, samples=calls((Arg((3, 2)), SQUARE)),
     tolerance="composite",
     surface="none",
     oracle=lambda torch: torch.triangular_solve,
@@ -126,7 +126,7 @@ op(
         "A": _by_a,
         "B": lambda grad, A, upper, left, unitriangular: _back(grad, A, upper, left, unitriangular),
     },
-    lacks={"bool whole half": "triangular_solve_cpu"},
+    unsupported={"bool whole half": "triangular_solve_cpu"},
     samples=calls(Sample((SQUARE, Arg((3, 2))), {"upper": True})),
     tolerance="composite",
     surface="linalg",
@@ -136,7 +136,7 @@ op(
 @composite(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False,"
     " bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
-    lacks={"bool whole half": "triangular_solve_cpu"},
+    unsupported={"bool whole half": "triangular_solve_cpu"},
     samples=calls((Arg((3, 2)), SQUARE)),
     tolerance="composite",
     surface="both",
@@ -325,7 +325,7 @@ op(
     cpu=_lu_cpu,
     lower=_lu_lower,
     grad={"A": _lu_grad},
-    lacks={"bool whole half": "lu_cpu"},
+    unsupported={"bool whole half": "lu_cpu"},
     samples=calls((SQUARE,), (Arg((4, 2)),)),
     tolerance="composite",
     surface="linalg",
@@ -334,7 +334,7 @@ op(
 
 @composite(
     "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
-    lacks={"bool whole half": "lu_cpu"},
+    unsupported={"bool whole half": "lu_cpu"},
     samples=calls((SQUARE,)),
     tolerance="composite",
     surface="linalg",
@@ -377,7 +377,7 @@ def lu_unpack(
 
 @composite(
     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
-    lacks={"bool whole half": "lu_cpu"},
+    unsupported={"bool whole half": "lu_cpu"},
     samples=calls((SQUARE,)),
     tolerance="composite",
     surface="linalg",
@@ -425,7 +425,7 @@ def _check_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool) -> None:
 @composite(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False)"
     " -> Tensor",
-    lacks={"half": "linalg.lu_solve_cpu"},
+    unsupported={"half": "linalg.lu_solve_cpu"},
     samples=calls((SQUARE, Arg((3,), "int32", values=(2, 2, 3)), Arg((3, 2)))),
     tolerance="composite",
     out="expected",
@@ -455,7 +455,7 @@ def lu_solve(
 composite(
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
     lambda self, LU_data, LU_pivots: lu_solve(LU_data, LU_pivots, self),
-    lacks={"half": "linalg.lu_solve_cpu"},
+    unsupported={"half": "linalg.lu_solve_cpu"},
     samples=calls((Arg((3, 2)), SQUARE, Arg((3,), "int32", values=(2, 2, 3)))),
     tolerance="composite",
     out="expected",

@@ -310,7 +310,7 @@ _SEGMENTS = {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "prod":
 @composite(
     "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None,"
     " Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
-    lacks={"bool whole complex": "_segment_reduce_cpu"},
+    unsupported={"bool whole complex": "_segment_reduce_cpu"},
     samples=calls(Sample((Arg((5, 2)), "sum"), {"lengths": Arg((2,), "int64", values=(2, 3))})),
     tolerance="accumulated",
     surface="function",
@@ -376,7 +376,7 @@ composite(
     "_segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None,"
     " Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
     segment_reduce,
-    lacks={"bool whole complex": "_segment_reduce_cpu"},
+    unsupported={"bool whole complex": "_segment_reduce_cpu"},
     samples=calls(Sample((Arg((5, 2)), "sum"), {"lengths": Arg((2,), "int64", values=(2, 3))})),
     oracle=lambda torch: torch.segment_reduce,
     tolerance="accumulated",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._compat.unsupported_dtypes import Lacks, Refusal
+from ...._compat.unsupported_dtypes import Refusal, UnsupportedDtypes
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
@@ -39,7 +39,7 @@ def activation(
     kernel: str = "",
     out: str = "",
     known: tuple[Dtype, ...] = FLOATING,
-    lacks: Lacks | None = None,
+    unsupported: UnsupportedDtypes | None = None,
     lower: Callable[..., Any] | None = None,
     chosen: Callable[..., None] = lambda *_: None,
 ) -> None:
@@ -66,7 +66,7 @@ def activation(
         aclnn=aclnn,
         lower=lower,
         grad={"self": grad},
-        lacks=lacks or {},
+        unsupported=unsupported or {},
         samples=samples,
         oracle=oracle,
         tolerance=tolerance,
@@ -321,7 +321,7 @@ activation(
     ),
     settings=((0.0, 2.0),),
     known=tuple(d for d in dt.ALL if d.category in (dt.INTEGER, dt.FLOAT)),
-    lacks={"bool": Refusal("Bool inputs not supported for hardtanh")},
+    unsupported={"bool": Refusal("Bool inputs not supported for hardtanh")},
     rule="extremum",
 )
 
@@ -432,7 +432,7 @@ op(
         ),
         "weight": lambda grad, self: aten.where(self > 0, 0, grad * self),
     },
-    lacks={"bool whole complex": "prelu_cpu"},
+    unsupported={"bool whole complex": "prelu_cpu"},
     samples=lambda: [
         *(Sample((Arg((3, 4), d), Arg((1, 4), d))) for d in FLOATS),
         Sample((Arg((2, 3, 4)), Arg((1, 3, 1)))),

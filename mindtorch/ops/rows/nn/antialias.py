@@ -139,7 +139,7 @@ def _row(mode: str) -> None:
         f"{name}(Tensor self, int[]? output_size, bool align_corners, Any scales_h=None,"
         " float? scales_w=None, *, Any scale_factors=None) -> Tensor",
         body,
-        lacks={"bool signed half complex": "compute_index_ranges_weights"},
+        unsupported={"bool signed half complex": "compute_index_ranges_weights"},
         samples=calls(
             (Arg((1, 2, 6, 5)), (3, 7), False),
             (Arg((1, 2, 6, 5), "float64"), (2, 2), True),

@@ -127,7 +127,7 @@ def _convolution(n: int, x: Arg, weight: Arg, bias: Arg) -> Callable[..., Tensor
         f"conv{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1,"
         " int[] padding=0, int[] dilation=1, int groups=1) -> Tensor",
         conv,
-        lacks={"bool": "compute_columns3d" if n == 3 else "slow_conv2d_cpu"},
+        unsupported={"bool": "compute_columns3d" if n == 3 else "slow_conv2d_cpu"},
         surface="nn function",
         samples=calls(
             (x, weight, bias, 2, 1),
@@ -190,7 +190,7 @@ def _transposed(n: int, x: Arg, weight: Arg, bias: Arg) -> Callable[..., Tensor]
         f"conv_transpose{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1,"
         " int[] padding=0, int[] output_padding=0, int groups=1, int[] dilation=1) -> Tensor",
         conv_transpose,
-        lacks={"bool narrow": f"slow_conv_transpose{max(n, 2)}d_out_cpu"},
+        unsupported={"bool narrow": f"slow_conv_transpose{max(n, 2)}d_out_cpu"},
         surface="nn function",
         samples=calls((x, weight, bias, 2, 1, 1)),
         tolerance="accumulated",

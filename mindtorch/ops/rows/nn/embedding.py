@@ -316,7 +316,7 @@ op(
     cpu=_linear,
     lower=_linear_lower,
     grad={("input", "weight", "bias"): _linear_grad},
-    lacks={"bool": "addmm_impl_cpu_"},
+    unsupported={"bool": "addmm_impl_cpu_"},
     samples=lambda: [
         *(
             Sample((Arg((2, 3), d), Arg((4, 3), d, high=2.5), Arg((4,), d)))

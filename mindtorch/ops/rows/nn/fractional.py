@@ -113,7 +113,7 @@ def _rows(n: int) -> None:
         composite(
             f"{name}{end}{schema} -> " + ("(Tensor out, Tensor indices)" if end else "Tensor"),
             body,
-            lacks={"bool whole complex": f"{name}_out_frame"},
+            unsupported={"bool whole complex": f"{name}_out_frame"},
             samples=calls(
                 Sample((Arg(shape), 2, 3), {"_random_samples": drawn}),
                 Sample((Arg(shape), (2,) * n), {"output_ratio": (0.5,) * n,

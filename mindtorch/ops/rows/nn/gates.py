@@ -34,7 +34,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @composite(
     "relu6(Tensor input, bool inplace=False) -> Tensor",
-    lacks={"bool": Refusal("Bool inputs not supported for hardtanh")},
+    unsupported={"bool": Refusal("Bool inputs not supported for hardtanh")},
     surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
 )
@@ -46,7 +46,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 @composite(
     "hardtanh.nn(Tensor input, float min_val=-1.0, float max_val=1.0, bool inplace=False) -> "
     "Tensor",
-    lacks={"bool": Refusal("Bool inputs not supported for hardtanh")},
+    unsupported={"bool": Refusal("Bool inputs not supported for hardtanh")},
     surface="nn nn_",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
     rule="extremum",
@@ -217,7 +217,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 @composite(
     "prelu(Tensor input, Tensor weight) -> Tensor",
-    lacks={"bool whole complex": "prelu_cpu"},
+    unsupported={"bool whole complex": "prelu_cpu"},
     surface="nn both",
     samples=calls(
         (Arg((2, 3, 4)), Arg((3,))),
@@ -286,7 +286,7 @@ def rrelu(
 
 @composite(
     "glu(Tensor input, int dim=-1) -> Tensor",
-    lacks={"bool whole complex": "glu_cpu"},
+    unsupported={"bool whole complex": "glu_cpu"},
     surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((4, 3)), 0), Sample((Arg((3, 3)),), error=True)),
 )

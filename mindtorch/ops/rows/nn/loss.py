@@ -110,7 +110,7 @@ op(
         self, target, _ones(self) if weight is None else weight, *rest
     ),
     grad={"self": _nll_grad},
-    lacks={"bool whole complex": "nll_loss_out_frame"},
+    unsupported={"bool whole complex": "nll_loss_out_frame"},
     samples=_nll_samples,
     surface="none",
     autocast="float32",
@@ -131,7 +131,7 @@ op(
         "output",
         "total_weight",
     ),
-    lacks={"bool whole complex": "nll_loss_out_frame"},
+    unsupported={"bool whole complex": "nll_loss_out_frame"},
     surface="none",
     samples=calls(
         (
@@ -193,7 +193,7 @@ op(
         ),
         "self": flat,
     },
-    lacks={"bool whole complex": "nll_loss_backward_out_frame"},
+    unsupported={"bool whole complex": "nll_loss_backward_out_frame"},
     surface="none",
     samples=calls(
         (
@@ -224,7 +224,7 @@ op(
         "total_weight",
         "out",
     ),
-    lacks={"bool whole complex": "nll_loss_backward_out_frame"},
+    unsupported={"bool whole complex": "nll_loss_backward_out_frame"},
     surface="none",
     samples=calls(
         (
@@ -320,7 +320,7 @@ def pair_loss(
         aclnn=aclnn,
         lower=lower,
         grad=grads,
-        lacks={"bool whole complex": f"{name.removesuffix('_loss')}_cpu"},
+        unsupported={"bool whole complex": f"{name.removesuffix('_loss')}_cpu"},
         samples=lambda: [
             Sample((Arg((3, 4), d), Arg((3, 4), d, -1.0, 3.0), reduction, *values))
             for d in ("float32", "float64")
@@ -431,7 +431,7 @@ op(
     cpu=_bce,
     aclnn=call("aclnnBinaryCrossEntropy", "self", "target", "weight", "reduction", "out"),
     grad={"self": _bce_grad, "target": _bce_grad_target},
-    lacks={"bool whole complex": "binary_cross_entropy"},
+    unsupported={"bool whole complex": "binary_cross_entropy"},
     samples=lambda: [
         Sample(
             (

@@ -375,7 +375,7 @@ def binary_cross_entropy_with_logits(
 @composite(
     "kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
     "reduction='mean', bool log_target=False) -> Tensor",
-    lacks={"whole": Refusal("kl_div: Integral inputs not supported.")},
+    unsupported={"whole": Refusal("kl_div: Integral inputs not supported.")},
     surface="nn",
     samples=calls(
         Sample(

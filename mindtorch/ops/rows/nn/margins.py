@@ -141,7 +141,7 @@ def _refuse_targets(target: Tensor) -> None:
 @composite(
     "multi_margin_loss(Tensor input, Tensor target, int p=1, float margin=1.0, Tensor? "
     "weight=None, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
-    lacks={"bool whole half complex": "multi_margin_loss_cpu_kernel"},
+    unsupported={"bool whole half complex": "multi_margin_loss_cpu_kernel"},
     surface="nn",
     samples=calls((Arg((3, 4)), Arg((3,), "int64", 0, 3)), (Arg((4,)), Arg((), "int64", 0, 3), 2)),
     tolerance="composite",
@@ -194,7 +194,7 @@ def multi_margin_loss(
 @composite(
     "multilabel_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? "
     "reduce=None, str reduction='mean') -> Tensor",
-    lacks={"bool whole half complex": "multilabel_margin_loss_forward_out_frame"},
+    unsupported={"bool whole half complex": "multilabel_margin_loss_forward_out_frame"},
     surface="nn",
     samples=calls((Arg((2, 4)), Arg((2, 4), "int64", values=((0, 2, -1, 1), (3, -1, 0, 0))))),
     tolerance="composite",
@@ -336,7 +336,7 @@ def triplet_margin_with_distance_loss(
 @composite(
     "ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int "
     "blank=0, str reduction='mean', bool zero_infinity=False) -> Tensor",
-    lacks={"bool whole half complex": "ctc_loss_cpu"},
+    unsupported={"bool whole half complex": "ctc_loss_cpu"},
     surface="nn",
     # As torch's, the gradient holds for logs of probabilities only: no numbers agree with it.
     samples=calls(

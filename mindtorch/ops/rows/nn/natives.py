@@ -31,7 +31,7 @@ def _first_grows(name: str) -> Any:
 @composite(
     "native_layer_norm.detached(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias,"
     " float eps) -> (Tensor out, Tensor mean, Tensor rstd)",
-    lacks={"bool whole complex": "LayerNormKernelImpl"},
+    unsupported={"bool whole complex": "LayerNormKernelImpl"},
     samples=calls((Arg((2, 3, 4)), (4,), Arg((4,)), Arg((4,)), 1e-5)),
     oracle=_first_grows("native_layer_norm"),
     tolerance="composite",
@@ -74,7 +74,7 @@ composite(
     " Tensor? running_var, bool training, float momentum, float eps)"
     " -> (Tensor out, Tensor mean, Tensor rstd)",
     _batch_norm,
-    lacks={"bool whole complex": "batch_norm"},
+    unsupported={"bool whole complex": "batch_norm"},
     samples=calls(
         (*_BATCH, *_MOVED, True, 0.1, 1e-5),
         (*_BATCH, *_MOVED, False, 0.1, 1e-5),
@@ -89,7 +89,7 @@ composite(
     " Tensor running_var, bool training, float momentum, float eps)"
     " -> (Tensor out, Tensor mean, Tensor rstd)",
     _batch_norm,
-    lacks={"bool whole complex": "batch_norm"},
+    unsupported={"bool whole complex": "batch_norm"},
     samples=calls((*_BATCH, *_MOVED, True, 0.1, 1e-5)),
     oracle=_first_grows("_native_batch_norm_legit"),
     tolerance="chained",
@@ -101,7 +101,7 @@ composite(
     lambda input, weight, bias, training, momentum, eps: _batch_norm(
         input, weight, bias, None, None, training, momentum, eps
     ),
-    lacks={"bool whole complex": "batch_norm"},
+    unsupported={"bool whole complex": "batch_norm"},
     samples=calls((*_BATCH, True, 0.1, 1e-5)),
     oracle=_first_grows("_native_batch_norm_legit"),
     tolerance="chained",
@@ -115,7 +115,7 @@ composite(
         *_batch_norm(input, weight, bias, mean, var, True, momentum, eps),
         aten.empty((0,), dtype=dt.uint8, device=input.device),
     ),
-    lacks={"bool whole complex": "batch_norm"},
+    unsupported={"bool whole complex": "batch_norm"},
     samples=calls((*_BATCH, *_MOVED, 0.1, 1e-5)),
     oracle=lambda torch: _first_grows("_batch_norm_with_update")(torch.ops.aten),
     tolerance="chained",
@@ -141,7 +141,7 @@ composite(
     "max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size,"
     " int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
     _window_grad,
-    lacks={"bool whole complex": "max_pool2d_backward"}, samples=calls(
+    unsupported={"bool whole complex": "max_pool2d_backward"}, samples=calls(
         (Arg((1, 1, 2, 2)), Arg((1, 1, 4, 4), grad=False), (2, 2), (2, 2), (0, 0), (1, 1), False,
          Arg((1, 1, 2, 2), "int64", values=[[[[0, 3], [8, 15]]]]))
     ),
@@ -163,7 +163,7 @@ composite(
 
 @composite(
     "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-    lacks={"bool whole complex": "softmax_lastdim_kernel_impl"},
+    unsupported={"bool whole complex": "softmax_lastdim_kernel_impl"},
     samples=calls(
         (Arg((3, 4)), 1), (Arg((2, 2), values=[[0.0, 1.0], [-float("inf")] * 2], grad=False), 1)
     ),

@@ -278,7 +278,7 @@ op(
         "out", "mean", "rstd",
     ),
     grad={("input", "weight", "bias"): _group_norm_grad},
-    lacks={"bool whole complex": "GroupNormKernelImpl"}, samples=lambda: [
+    unsupported={"bool whole complex": "GroupNormKernelImpl"}, samples=lambda: [
         Sample((Arg((2, 4, 3)), Arg((4,)), Arg((4,)), 2, 4, 3, 2, 1e-5)),
         Sample((Arg((2, 6, 2, 2), "float64"), None, None, 2, 6, 4, 3, 1e-3)),
     ],
@@ -391,7 +391,7 @@ op(
         0.0, "eps", "out", "mean", "rstd",
     ),
     grad={("input", "weight", "bias"): _batch_norm_grad},
-    lacks={"bool whole complex": "batch_norm"}, samples=lambda: [
+    unsupported={"bool whole complex": "batch_norm"}, samples=lambda: [
         Sample((Arg((4, 3)), Arg((3,)), Arg((3,)), None, None, True, 1e-5)),
         Sample((Arg((2, 3, 2, 2), "float64"), None, None, None, None, True, 1e-3)),
         Sample(

@@ -18,9 +18,10 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
+from ...fields import Call
 from ...rules import as_images
 from ...samples import Arg, Sample
-from ...spec import Call, aten, call, op
+from ...spec import aten, call, op
 
 WHOLE = (dt.float32, dt.float64)
 _NAMES = ("float32", "float64")

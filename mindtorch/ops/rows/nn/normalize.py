@@ -17,7 +17,7 @@ from .pools import avg_pool2d, avg_pool3d
 @composite(
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05) -> Tensor",
-    lacks={"bool whole complex": "LayerNormKernelImpl"},
+    unsupported={"bool whole complex": "LayerNormKernelImpl"},
     surface="nn function",
     samples=calls(
         (Arg((3, 4)), (4,), Arg((4,)), Arg((4,))), Sample((Arg((3, 4)), (3,)), error=True)
@@ -39,7 +39,7 @@ def layer_norm(
 @composite(
     "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> "
     "Tensor",
-    lacks={"bool whole": "rms_norm"},
+    unsupported={"bool whole": "rms_norm"},
     surface="nn function",
     samples=calls((Arg((3, 4)), (4,), Arg((4,))), (Arg((2, 3, 4)), (3, 4))),
     tolerance="composite",
@@ -79,7 +79,7 @@ def rms_norm(
 @composite(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
     "eps=1e-05) -> Tensor",
-    lacks={"bool whole complex": "GroupNormKernelImpl"},
+    unsupported={"bool whole complex": "GroupNormKernelImpl"},
     surface="nn function",
     samples=calls((Arg((2, 4, 3)), 2, Arg((4,)), Arg((4,))), Sample((Arg((2, 3)), 2), error=True)),
     tolerance="composite",
@@ -121,7 +121,7 @@ def _check_batch(size: Sequence[int]) -> None:
 @composite(
     "batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
     "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
-    lacks={"bool whole complex": "batch_norm"},
+    unsupported={"bool whole complex": "batch_norm"},
     surface="nn",
     samples=calls(
         (Arg((3, 2, 4)), None, None, Arg((2,)), Arg((2,)), True),
@@ -195,7 +195,7 @@ def normalized_by(
     "instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? "
     "weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float "
     "eps=1e-05) -> Tensor",
-    lacks={"bool whole complex": "batch_norm"},
+    unsupported={"bool whole complex": "batch_norm"},
     surface="nn",
     samples=calls((Arg((2, 3, 4)),), (Arg((2, 3, 4)), None, None, Arg((3,)), Arg((3,)))),
     tolerance="chained",

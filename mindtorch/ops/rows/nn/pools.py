@@ -116,7 +116,7 @@ def _max_line(input: Tensor, window: tuple[int, ...], ceil_mode: bool) -> None:
 @composite(
     "max_pool1d(Tensor input, int[] kernel_size, int[]? stride=None, int[] padding=0, int[] "
     "dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
-    lacks={"bool whole complex": "max_pool1d_impl"},
+    unsupported={"bool whole complex": "max_pool1d_impl"},
     surface="nn function",
     samples=calls(
         (Arg((2, 3, 8)), 2), (Arg((2, 3, 8)), 3, 2, 1), Sample((Arg((3,)), 2), error=True)
@@ -181,7 +181,7 @@ def _max_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor | tuple[Tensor
         f"max_pool{n}d(Tensor input, int[] kernel_size, int[]? stride=None, int[] padding=0,"
         " int[] dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
         max_pool,
-        lacks={"bool complex": f"max_pool{n}d"},
+        unsupported={"bool complex": f"max_pool{n}d"},
         surface="nn function",
         samples=calls((x, 2), (x, 3, 2, 1), Sample((Arg((3,)), 2), error=True)),
         tolerance="exact",
@@ -191,7 +191,7 @@ def _max_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor | tuple[Tensor
         " int[] padding=0, int[] dilation=1, bool ceil_mode=False, bool return_indices=False)"
         " -> (Tensor out, Tensor indices)",
         _with_indices(max_pool),
-        lacks={"bool complex": f"max_pool{n}d"},
+        unsupported={"bool complex": f"max_pool{n}d"},
         surface="nn",
         samples=calls((x, 2), (x, 3, 2, 1)),
         tolerance="exact",
@@ -206,7 +206,7 @@ max_pool3d = _max_pool(3, _SPACE, "`[N, C, D, H, W]`")
 @composite(
     "avg_pool1d(Tensor input, int[] kernel_size, int[]? stride=None, int[] padding=0, bool "
     "ceil_mode=False, bool count_include_pad=True) -> Tensor",
-    lacks={"bool narrow complex": "avg_pool2d"},
+    unsupported={"bool narrow complex": "avg_pool2d"},
     surface="nn function",
     samples=calls((Arg((2, 3, 8)), 2), (Arg((2, 3, 8)), 3, 2, 1, True, False)),
     tolerance="accumulated",
@@ -267,7 +267,7 @@ avg_pool3d = _avg_pool(3, _SPACE, "`[N, C, D, H, W]`")
 
 @composite(
     "adaptive_avg_pool1d(Tensor input, int[] output_size) -> Tensor",
-    lacks={"bool whole complex": "adaptive_avg_pool2d"},
+    unsupported={"bool whole complex": "adaptive_avg_pool2d"},
     surface="nn function",
     samples=calls((Arg((2, 3, 8)), 2), (Arg((2, 3, 8)), 1)),
     tolerance="accumulated",
@@ -293,7 +293,7 @@ def _adaptive_avg_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor]:
     composite(
         f"adaptive_avg_pool{n}d(Tensor input, int[] output_size) -> Tensor",
         adaptive_avg_pool,
-        lacks={"bool whole complex": f"adaptive_avg_pool{n}d" + "_cpu" * (n == 3)},
+        unsupported={"bool whole complex": f"adaptive_avg_pool{n}d" + "_cpu" * (n == 3)},
         surface="nn",
         samples=calls((x, 2), (x, 1)),
         tolerance="accumulated",
@@ -309,7 +309,7 @@ adaptive_avg_pool3d = _adaptive_avg_pool(3, _SPACE, "D, H and W")
 
 @composite(
     "adaptive_max_pool1d(Tensor input, int[] output_size, bool return_indices=False) -> Tensor",
-    lacks={"bool whole complex": "adaptive_max_pool2d"},
+    unsupported={"bool whole complex": "adaptive_max_pool2d"},
     surface="nn function",
     samples=calls((Arg((2, 3, 8)), 2)),
     tolerance="exact",
@@ -468,7 +468,7 @@ def _max_unpool(n: int, x: Arg, indices: Arg) -> None:
         f"max_unpool{n}d(Tensor input, Tensor indices, int[] kernel_size, int[]? stride=None,"
         " int[] padding=0, int[]? output_size=None) -> Tensor",
         max_unpool,
-        lacks={"bool whole complex": f"max_unpool{max(n, 2)}d"},
+        unsupported={"bool whole complex": f"max_unpool{max(n, 2)}d"},
         surface="nn",
         samples=calls((x, indices, 2)),
         tolerance="exact",

@@ -287,7 +287,7 @@ def _grid_sampler(name: str, ranks: tuple[int, ...], kernel: str) -> None:
         f"{name}(Tensor input, Tensor grid, int interpolation_mode, int padding_mode,"
         " bool align_corners) -> Tensor",
         body,
-        lacks={"bool whole complex": kernel},
+        unsupported={"bool whole complex": kernel},
         samples=calls(*(
             (Arg(x), Arg(grid, low=-1.2, high=1.2), 0, padding, False)
             for x, grid in shapes if len(x) in ranks for padding in (0, 1, 2)
@@ -304,7 +304,7 @@ _grid_sampler("grid_sampler_3d", (5,), "grid_sampler3d_cpu")
 @composite(
     "grid_sample(Tensor input, Tensor grid, str mode='bilinear', str padding_mode='zeros', "
     "bool? align_corners=None) -> Tensor",
-    lacks={"bool whole complex": "grid_sampler_2d_cpu_kernel_impl"},
+    unsupported={"bool whole complex": "grid_sampler_2d_cpu_kernel_impl"},
     surface="nn",
     samples=calls(
         (Arg((1, 2, 4, 3)), Arg((1, 3, 2, 2), low=-1.2, high=1.2), "bilinear", "zeros", False),

@@ -10,7 +10,7 @@ from ...spec import aten, composite
 
 @composite(
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
-    lacks={"bool": "bmm"},
+    unsupported={"bool": "bmm"},
     surface="nn function",
     samples=calls((Arg((5, 2)), Arg((5, 3)), Arg((4, 2, 3)), Arg((4,)))),
     tolerance="chained",
@@ -44,7 +44,7 @@ def _refuse_bilinear(input1: Tensor, input2: Tensor, weight: Tensor) -> None:
 
 @composite(
     "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
-    lacks={
+    unsupported={
         "bool whole complex": Refusal(
             "expected common dtype to be floating point, yet common dtype is {dtype}"
         )
@@ -82,7 +82,7 @@ def pairwise_distance(
 
 @composite(
     "pdist(Tensor input, float p=2.0) -> Tensor",
-    lacks={"half": "pdist"},
+    unsupported={"half": "pdist"},
     surface="nn function",
     samples=calls((Arg((4, 3)),), (Arg((4, 3)), 1.0)),
     tolerance="accumulated",

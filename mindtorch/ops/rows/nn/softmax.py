@@ -65,7 +65,7 @@ op(
     cpu=_softmax,
     aclnn=call("aclnnSoftmax", "self", "dim", "out"),
     grad={"self": lambda grad, result, dim: aten._softmax_backward_data(grad, result, dim, None)},
-    lacks={"bool whole complex": "softmax_lastdim_kernel_impl"},
+    unsupported={"bool whole complex": "softmax_lastdim_kernel_impl"},
     samples=_samples,
     surface="none",
     autocast="float32 on npu",
@@ -79,7 +79,7 @@ op(
     grad={
         "self": lambda grad, result, dim: aten._log_softmax_backward_data(grad, result, dim, None)
     },
-    lacks={"bool whole complex": "log_softmax_lastdim_kernel_impl"},
+    unsupported={"bool whole complex": "log_softmax_lastdim_kernel_impl"},
     samples=_samples,
     tolerance="composite",
     rule="log_softmax",
@@ -124,7 +124,7 @@ op(
     ),
     lower=lambda g, y, dim, input_dtype=None: y * (g - _sum(g * y, dim)),
     grad={("grad_output", "output"): _softmax_grad_grad},
-    lacks={"bool whole complex": "softmax_backward_lastdim_kernel_impl"},
+    unsupported={"bool whole complex": "softmax_backward_lastdim_kernel_impl"},
     surface="function",
     tolerance="composite",
     rule="softmax_backward",
@@ -155,7 +155,7 @@ op(
             -(grad * aten.exp(output) * _sum(grad_output, dim))
         ),
     },
-    lacks={"bool whole complex": "log_softmax_backward_lastdim_kernel_impl"},
+    unsupported={"bool whole complex": "log_softmax_backward_lastdim_kernel_impl"},
     surface="none",
     tolerance="composite",
     rule="softmax_backward",

@@ -207,7 +207,7 @@ op(
         "grad_output": lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold),
         "self": lambda grad, self: aten.zeros_like(self),
     },
-    lacks={"bool complex": "threshold_cpu"},
+    unsupported={"bool complex": "threshold_cpu"},
     tolerance="exact",
     surface="none",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-1), 0.5)),

@@ -99,7 +99,7 @@ op(
     refuses=_no_fractions,
     grad={"self": _pow_grad_self, "exponent": _pow_grad_exponent},
     # To the power of True or False torch copies or fills.
-    lacks={"bool": replace(kernel("pow"), unless=lambda args: args[1].__class__ is bool)},
+    unsupported={"bool": replace(kernel("pow"), unless=lambda args: args[1].__class__ is bool)},
     samples=_pow_samples,
     surface="both",
     inplace=True,
@@ -123,7 +123,7 @@ op(
     ],
     oracle=lambda torch: torch.pow,
     autocast="float32 on npu",
-    lacks={
+    unsupported={
         "bool": replace(kernel("pow"), unless=lambda args: args[0].__class__ is not bool),
     },
     surface="function",
@@ -419,7 +419,7 @@ op(
         "self": lambda grad, self, other: grad * aten.conj_of(aten.sigmoid(self - other)),
         "other": lambda grad, self, other: grad * aten.conj_of(aten.sigmoid(other - self)),
     },
-    lacks={"bool whole": "logaddexp_cpu"},
+    unsupported={"bool whole": "logaddexp_cpu"},
     samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "float64")],
     rule="unbounded",
 )
@@ -434,7 +434,7 @@ op(
         "self": lambda grad, self, other: grad * aten.sigmoid((self - other) * log(2)),
         "other": lambda grad, self, other: grad * aten.sigmoid((other - self) * log(2)),
     },
-    lacks={"bool whole complex": "logaddexp2_cpu"},
+    unsupported={"bool whole complex": "logaddexp2_cpu"},
     samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "float64")],
     rule="unbounded",
 )
@@ -456,7 +456,7 @@ op(
     infer=Heaviside(),
     cpu=lambda self, values: np.where(self == 0, values, self > 0).astype(self.dtype),
     aclnn=call("aclnnHeaviside", "self", "values", "out"),
-    lacks={"complex": Refusal("heaviside is not yet implemented for complex tensors.")},
+    unsupported={"complex": Refusal("heaviside is not yet implemented for complex tensors.")},
     samples=lambda: [Sample((Arg((3, 4), d, -1, 1), Arg((4,), d))) for d in ("float32", "float16")],
     tolerance="exact",
     inplace=True,
@@ -498,7 +498,7 @@ op(
         "self": _xlogy_grad,
         "other": lambda grad, self, other: grad * (self / other),
     },
-    lacks={"complex": "xlogy_cpu"}, samples=lambda: [
+    unsupported={"complex": "xlogy_cpu"}, samples=lambda: [
         *(Sample((Arg((3, 4), d, 0.2, 2), Arg((4,), d, 0.2, 2))) for d in ("float32", "float64")),
         Sample((Arg((3, 4), "float32", -1, 2), 2.5)), Sample((Arg((3,), "int64"), 3)),
     ], rule="unbounded", number_first=True, inplace=True,
@@ -569,7 +569,7 @@ op(
 composite(
     "positive(Tensor(a) self) -> Tensor(a)",
     lambda self: self,
-    lacks={"bool": Refusal("The `+` operator, on a bool tensor is not supported.")},
+    unsupported={"bool": Refusal("The `+` operator, on a bool tensor is not supported.")},
     samples=unary(),
 )
 

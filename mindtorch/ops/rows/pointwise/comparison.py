@@ -215,7 +215,7 @@ composite(
 @composite(
     "isin(Tensor|Scalar elements, Tensor|Scalar test_elements, *, bool assume_unique=False,"
     " bool invert=False) -> Tensor",
-    lacks={"bool complex": Refusal("Unsupported input type encountered for isin(): {dtype}")},
+    unsupported={"bool complex": Refusal("Unsupported input type encountered for isin(): {dtype}")},
     surface="function",
     samples=calls(
         (Arg((3, 4), "int64", 0, 5), Arg((3,), "int64", 0, 5)),

@@ -37,7 +37,7 @@ op(
     cpu=np.copysign,
     lower=_copysign,
     grad={"self": _copysign_slope, "other": lambda grad: aten.zeros_like(grad)},
-    lacks={"complex": "copysign_cpu"},
+    unsupported={"complex": "copysign_cpu"},
     samples=binary(dtypes=("float32", "float64")),
     tolerance="exact",
     surface="both",
@@ -120,7 +120,7 @@ def _extreme(name: str, better: Any) -> None:
     composite(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         body,
-        lacks={"complex": Refusal(f"{name} not implemented for complex tensors.")},
+        unsupported={"complex": Refusal(f"{name} not implemented for complex tensors.")},
         samples=calls((Arg((3, 4)), Arg((3, 4), high=2.5))),
         tolerance="exact",
         surface="both",

@@ -38,7 +38,7 @@ op(
         "self": lambda grad, condition: aten.where(condition, grad, 0),
         "other": lambda grad, condition: aten.where(condition, 0, grad),
     },
-    lacks={
+    unsupported={
         "signed half real complex": Refusal(
             "where expected condition to be a boolean tensor, but got a tensor with dtype {dtype}",
             first=True,
@@ -171,7 +171,7 @@ op(
     grad={
         "self": lambda grad, self, min, max: aten.where(_inside(self, min, max), grad, 0)
     },
-    lacks=_NO_COMPLEX,
+    unsupported=_NO_COMPLEX,
     samples=lambda: [
         *(Sample((Arg((3, 4), d), -1, 1)) for d in (*FLOATS, "int64")),
         Sample((Arg((3, 4)), -0.5)), Sample((Arg((3, 4)),), {"max": 0.5}),
@@ -204,7 +204,7 @@ def _bound_row(
         cpu=cpu,
         aclnn=call(aclnn, "self", bound, "out"),
         grad={"self": inside, bound: bent},
-        lacks={"complex": f"{kernel}_cpu"},
+        unsupported={"complex": f"{kernel}_cpu"},
         samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "int64")],
         oracle=lambda torch: getattr(torch, name),
         tolerance="exact",
@@ -216,7 +216,7 @@ def _bound_row(
     composite(
         f"{name}(Tensor self, Scalar {bound}) -> Tensor",
         lambda self, value: aten.clamp(self, **{bound: value}),
-        lacks=_NO_COMPLEX,
+        unsupported=_NO_COMPLEX,
         samples=calls((Arg((3, 4)), 0.5), (Arg((3,), "int64"), 1)),
         tolerance="exact",
         rule="extremum",
@@ -256,7 +256,7 @@ def _clamped(self: Tensor, min: Tensor | None = None, max: Tensor | Number | Non
 composite(
     "clamp.Tensor(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor",
     _clamped,
-    lacks=_NO_COMPLEX,
+    unsupported=_NO_COMPLEX,
     samples=calls(
         (Arg((3, 4)), Arg((4,), high=-1)),
         (Arg((3, 4)), None, Arg((3, 4), low=1)),
@@ -321,7 +321,7 @@ op(
         "tensor1": lambda grad, tensor2, value: grad * aten.conj_of(tensor2 * value),
         "tensor2": lambda grad, tensor1, value: grad * aten.conj_of(tensor1 * value),
     },
-    lacks={"bool": "addcmul_cpu_out"},
+    unsupported={"bool": "addcmul_cpu_out"},
     refuses=_narrow(converted(3)),
     samples=_fused_samples,
     inplace=True,
@@ -389,7 +389,7 @@ op(
         "end": lambda grad, weight: grad * _conjugate(weight),
         "weight": lambda grad, self, end: grad * aten.conj_of(end - self),
     },
-    lacks={"bool whole": kernel("lerp_kernel_scalar", first=True)},
+    unsupported={"bool whole": kernel("lerp_kernel_scalar", first=True)},
     samples=lambda: [
         *(Sample((Arg((3, 4), d), Arg((4,), d), 0.3)) for d in ("float32", "float64")),
         Sample((Arg((3, 4)), Arg((3, 4)), Arg((4,), "float32", 0, 1))),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._compat.unsupported_dtypes import Lacks, Refusal
+from ...._compat.unsupported_dtypes import Refusal, UnsupportedDtypes
 from ...._tensor.dtype import (
     ALL,
     COMPLEX,
@@ -73,7 +73,7 @@ def elementary(
     rule: str = "",
     autocast: str = "",
     surface: str = "both",
-    lacks: Lacks | None = None,
+    unsupported: UnsupportedDtypes | None = None,
 ) -> None:
     """A row whose integer input becomes the default dtype; samples from [low, high)."""
     op(
@@ -82,7 +82,7 @@ def elementary(
         cpu=cpu,
         aclnn=call(aclnn, "self", "out"),
         grad={"self": grad},
-        lacks=lacks or {},
+        unsupported=unsupported or {},
         samples=unary(low, high, (*FLOATS, "int64")),
         tolerance=tolerance,
         rule=rule,
@@ -269,28 +269,28 @@ elementary(
 elementary(
     "erf", special("erf"), "aclnnErf",
     lambda grad, self: grad * (aten.exp(-(self * self)) * _TWO_OVER_ROOT_PI), rule="power",
-    lacks={"complex": "erf_vml_cpu"},
+    unsupported={"complex": "erf_vml_cpu"},
 )  # fmt: skip
 elementary(
     "erfc", special("erfc"), "aclnnErfc",
     lambda grad, self: grad * (aten.exp(-(self * self)) * -_TWO_OVER_ROOT_PI), rule="erfc",
-    lacks={"complex": "erfc_vml_cpu"},
+    unsupported={"complex": "erfc_vml_cpu"},
 )  # fmt: skip
 elementary(
     "erfinv", _erfinv, "aclnnErfinv",
     lambda grad, result: grad * (aten.exp(result * result) * (sqrt(pi) / 2)),
     -0.9, 0.9,
-    autocast="float32 on npu", rule="unbounded", lacks={"complex": "erfinv_vml_cpu"},
+    autocast="float32 on npu", rule="unbounded", unsupported={"complex": "erfinv_vml_cpu"},
 )  # fmt: skip
 elementary(
     "lgamma", _lgamma, "aclnnLgamma",
     lambda grad, self: grad * aten.digamma(self), 0.5, 4, rule="unbounded",
-    lacks={"complex": "lgamma_vml_cpu"},
+    unsupported={"complex": "lgamma_vml_cpu"},
 )  # fmt: skip
 elementary(
     "digamma", special("digamma"), "aclnnDigamma",
     lambda grad, self: grad * aten.polygamma(1, self), 0.5, 4, "composite", rule="unbounded",
-    lacks={"complex": "digamma"},
+    unsupported={"complex": "digamma"},
 )  # fmt: skip
 elementary("sinc", _sinc, "aclnnSinc", _sinc_grad, 0.2, 2, rule="unbounded")
 
@@ -324,7 +324,7 @@ op(
     cpu=_polygamma,
     lower=_polygamma_of_zeta,
     grad={"self": lambda grad, n, self: grad * aten.polygamma(n + 1, self)},
-    lacks={"complex": "trigamma"},
+    unsupported={"complex": "trigamma"},
     tolerance="composite",
     rule="unbounded",
     surface="function",
@@ -349,7 +349,7 @@ op(
         "grad_output": lambda grad, output: aten.tanh_backward(grad, output),
         "output": lambda grad, grad_output, output: grad * grad_output * (output * -2),
     },
-    lacks={"bool whole": "tanh_backward_cpu"},
+    unsupported={"bool whole": "tanh_backward_cpu"},
     surface="none",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-0.9, high=0.9))),
     rule="squash_backward",
@@ -363,7 +363,7 @@ op(
         "grad_output": lambda grad, output: aten.sigmoid_backward(grad, output),
         "output": lambda grad, grad_output, output: grad * grad_output * (1 - output * 2),
     },
-    lacks={"bool whole": "sigmoid_backward_cpu"},
+    unsupported={"bool whole": "sigmoid_backward_cpu"},
     surface="none",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=0.1, high=0.9))),
     rule="squash_backward",
@@ -550,7 +550,7 @@ _ONLY_BOOL = "{name} does not support non-boolean outputs."
 _ONE_SIDED: dict[str, dict[str, Any]] = {
     name: {
         "out": _ONLY_BOOL,
-        "lacks": {"complex": Refusal(f"{name} does not support complex inputs.")},
+        "unsupported": {"complex": Refusal(f"{name} does not support complex inputs.")},
     }
     for name in ("isposinf", "isneginf")
 }
@@ -568,7 +568,7 @@ for _name, _cpu, _aclnn, _otherwise in (
     )
 test("signbit", lambda x: np.signbit(x) if x.dtype != bool else np.zeros(x.shape, bool),
      (call("aclnnSignbit", "self", "out"),), out=_ONLY_BOOL,
-     lacks={"complex": Refusal("signbit is not implemented for complex tensors.",
+     unsupported={"complex": Refusal("signbit is not implemented for complex tensors.",
                                NotImplementedError)})  # fmt: skip
 test("logical_not", np.logical_not, (call("aclnnLogicalNot", "self", "out"),), inplace=True,
      casts_inplace=True)  # fmt: skip
@@ -633,14 +633,14 @@ def _bound(a: dict[str, Any], name: str) -> float:
 composite(
     "deg2rad(Tensor self) -> Tensor",
     lambda self: self * (pi / 180),
-    lacks={"complex": Refusal("deg2rad is not supported for complex tensors.")},
+    unsupported={"complex": Refusal("deg2rad is not supported for complex tensors.")},
     samples=unary(-200, 200),
     inplace=True,
 )
 composite(
     "rad2deg(Tensor self) -> Tensor",
     lambda self: self * (180 / pi),
-    lacks={"complex": Refusal("rad2deg is not supported for complex tensors.")},
+    unsupported={"complex": Refusal("rad2deg is not supported for complex tensors.")},
     samples=unary(),
     inplace=True,
 )
@@ -657,7 +657,7 @@ def _logit(self: Tensor, eps: float | None = None) -> Tensor:
 composite(
     "logit(Tensor self, float? eps=None) -> Tensor",
     _logit,
-    lacks={"complex": "logit_cpu"},
+    unsupported={"complex": "logit_cpu"},
     samples=calls((Arg((3, 4), low=0.1, high=0.9),), (Arg((3,), "float64", 0, 1), 0.1)),
     inplace=True,
     rule="cancelling",

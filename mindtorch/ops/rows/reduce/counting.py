@@ -69,7 +69,7 @@ op(
     compute="raw",
     aclnn=call("aclnnUniqueDim", "self", True, True, "dim", "values", "inverse", "counts"),
     grad={},
-    lacks={"complex": "unique_dim"},
+    unsupported={"complex": "unique_dim"},
     samples=calls((_ROWS, 0), (Arg((3, 2, 2), "int32", 0, 1), 0)),
     oracle=lambda torch: lambda x, dim: torch.unique(x, True, True, True, dim),
     tolerance="exact",
@@ -80,7 +80,7 @@ op(
 @composite(
     "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False,"
     " int? dim=None) -> Tensor",
-    lacks={"complex": "unique"},
+    unsupported={"complex": "unique"},
     samples=calls(
         (_REPEATED,),
         (_REPEATED, True, True, True),
@@ -131,7 +131,7 @@ def _refuse_empty(self: Tensor, dim: int) -> None:
 @composite(
     "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False,"
     " int? dim=None) -> Tensor",
-    lacks={"complex": "unique"},
+    unsupported={"complex": "unique"},
     samples=calls(
         (_REPEATED,),
         (_REPEATED, True, True),
@@ -241,7 +241,7 @@ def _ranks(rows: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:
 
 @composite(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
-    lacks={"whole": "histogram_cpu"},
+    unsupported={"whole": "histogram_cpu"},
     samples=calls((Arg((20,), grad=False), 4), (Arg((3, 4), grad=False), 5, -1, 1)),
     tolerance="exact",
 )
@@ -270,7 +270,7 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
 
 @composite(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
-    lacks={"bool half real complex": "bincount_cpu"},
+    unsupported={"bool half real complex": "bincount_cpu"},
     samples=calls(
         (Arg((6,), "int64", 0, 4),),
         Sample(
@@ -325,7 +325,7 @@ def _refuse_boundaries(edges: Tensor, values: Tensor | Number) -> None:
 @composite(
     "searchsorted(Tensor sorted_sequence, Tensor|Scalar self, *, bool out_int32=False,"
     " bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
-    lacks={"bool complex": "searchsorted_out_cpu"},
+    unsupported={"bool complex": "searchsorted_out_cpu"},
     samples=calls(
         (
             Arg((5,), values=(1, 3, 3, 5, 7), grad=False),
@@ -462,7 +462,7 @@ op(
 @composite(
     "bucketize(Tensor|Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False)"
     " -> Tensor",
-    lacks={"bool complex": "searchsorted_out_cpu"},
+    unsupported={"bool complex": "searchsorted_out_cpu"},
     samples=calls((Arg((2, 3), grad=False), Arg((3,), values=(-1, 0, 1), grad=False))),
     oracle=lambda torch: torch.bucketize,
     tolerance="exact",

@@ -55,7 +55,7 @@ def _euclidean(x1: Tensor, x2: Tensor) -> Tensor:
 
 @composite(
     "cdist(Tensor x1, Tensor x2, float p=2.0, Any compute_mode=None) -> Tensor",
-    lacks={"half": "cdist"},
+    unsupported={"half": "cdist"},
     samples=calls(
         (Arg((3, 2)), Arg((4, 2), high=2.5)),
         (Arg((3, 2)), Arg((4, 2), high=2.5), 1.0),
@@ -163,7 +163,7 @@ for _name, _cumulative in (("trapezoid", False), ("cumulative_trapezoid", True),
     composite(
         f"{_name}(Tensor y, Tensor? x=None, *, Scalar? dx=None, int dim=-1) -> Tensor",
         _trapezoid(_cumulative),
-        lacks={"bool": Refusal(_NO_BOOL.format(_name.replace("trapz", "trapezoid")))},
+        unsupported={"bool": Refusal(_NO_BOOL.format(_name.replace("trapz", "trapezoid")))},
         samples=calls((Arg((2, 4)),), (Arg((2, 4)), Arg((4,)))),
         tolerance="chained",
         surface="function",
@@ -270,7 +270,7 @@ def _counted(self: Tensor, edges: list[Tensor], weight: Tensor | None, density: 
 @composite(
     "histogram(Tensor self, Any bins=100, *, Any range=None, Tensor? weight=None,"
     " bool density=False) -> (Tensor hist, Tensor bin_edges)",
-    lacks={"bool whole half complex": "histogramdd"},
+    unsupported={"bool whole half complex": "histogramdd"},
     samples=calls((Arg((9,), grad=False), 4)),
     tolerance="accumulated",
 )

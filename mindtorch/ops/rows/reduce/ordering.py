@@ -189,7 +189,7 @@ def _running(name: str, kernel: np.ufunc, aclnn: str) -> None:
         cpu=cpu,
         compute="raw",
         aclnn=call(aclnn, "self", "dim", "values", "indices"),
-        lacks={"complex": f"{name}_cpu"},
+        unsupported={"complex": f"{name}_cpu"},
         grad={
             "self": lambda grad_values, self_geom, indices, dim: aten.scatter_add(
                 aten.zeros(
@@ -248,7 +248,7 @@ op(
             grad_values, self_geom, indices, dim, True
         )
     },
-    lacks={"complex": Refusal(" Sort does not support complex dtypes on CPU")},
+    unsupported={"complex": Refusal(" Sort does not support complex dtypes on CPU")},
     samples=lambda: [
         *(Sample((Arg((3, 7), d), 1)) for d in (*FLOATS, "int64", "uint8")),
         Sample((Arg((3, 4, 5)), 0, True)),
@@ -395,7 +395,7 @@ op(
     infer=lambda self: self.fresh(()),
     lower=_median,
     grad={"self": evenly},
-    lacks={"bool complex": "median_cpu"},
+    unsupported={"bool complex": "median_cpu"},
     samples=calls((Arg((3, 5)),), (Arg((4,), "int64"),), (Arg(()),)),
     tolerance="exact",
     surface="both",
@@ -403,7 +403,7 @@ op(
 composite(
     "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     _middle,
-    lacks={"bool complex": "median_out"},
+    unsupported={"bool complex": "median_out"},
     samples=calls((Arg((3, 5)), 1), (Arg((4, 3)), 0, True)),
     oracle=lambda torch: torch.median,
     tolerance="exact",
@@ -414,7 +414,7 @@ composite(
     lambda self, dim=-1, descending=False, stable=False: aten.sort(self, dim, descending, stable)[
         1
     ],
-    lacks={"complex": Refusal(" Sort does not support complex dtypes on CPU")},
+    unsupported={"complex": Refusal(" Sort does not support complex dtypes on CPU")},
     samples=calls(
         (Arg((3, 7)),), (Arg((3, 4)), 0, True), (Arg((4,), "int64", values=(3, 1, 2, 0)),)
     ),

@@ -20,7 +20,7 @@ _HOLES = Arg((2, 3), values=((1.0, float("nan"), 3.0), (4.0, 5.0, float("nan")))
 @composite(
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
-    lacks={"complex": Refusal("nansum on CPU does not support complex inputs")},
+    unsupported={"complex": Refusal("nansum on CPU does not support complex inputs")},
     samples=calls((_HOLES,), (_HOLES, 1)),
     tolerance="accumulated",
 )
@@ -65,7 +65,7 @@ op(
     infer=lambda self: self.fresh(()),
     lower=_nanmedian,
     grad={"self": evenly},
-    lacks={"bool complex": "median_cpu"},
+    unsupported={"bool complex": "median_cpu"},
     samples=calls((_HOLES,), (Arg((4,), "int64"),)),
     tolerance="exact",
     surface="both",
@@ -74,7 +74,7 @@ op(
 
 @composite(
     "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    lacks={"bool complex": "median_out"},
+    unsupported={"bool complex": "median_out"},
     samples=calls((_HOLES, 1), (_HOLES, 0, True)),
     oracle=lambda torch: torch.nanmedian,
     tolerance="exact",
@@ -104,7 +104,7 @@ def nanquantile(
 
 @composite(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    lacks={"complex": "mode_cpu"},
+    unsupported={"complex": "mode_cpu"},
     samples=calls((Arg((3, 5), "int64", 0, 2),), (Arg((4,)),)),
     tolerance="exact",
     out="expected scalar type '{Want}' but got '{Got}' for values output",
@@ -133,7 +133,7 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Te
 
 @composite(
     "msort(Tensor self) -> Tensor",
-    lacks={"complex": Refusal(" Sort does not support complex dtypes on CPU")},
+    unsupported={"complex": Refusal(" Sort does not support complex dtypes on CPU")},
     samples=calls((Arg((3, 4)),)),
     tolerance="exact",
     out="expected",

@@ -154,7 +154,7 @@ def _whole_extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
         compute="raw",
         aclnn=call(aclnn, "self", "out"),
         grad={"self": evenly},
-        lacks={"complex": f"{name}_all"},
+        unsupported={"complex": f"{name}_all"},
         samples=lambda: [
             Sample((Arg(s, d),)) for s in ((3, 4), ()) for d in (*FLOATS, "int64", "uint8")
         ],
@@ -246,7 +246,7 @@ _dim_extreme("min", _arg_first(np.argmin), "aclnnMinDim")
 
 
 def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
-    lacks = {
+    unsupported = {
         kind: Refusal(f"{name}(): does not support {kind} input") for kind in ("bool", "complex")
     }
 
@@ -279,7 +279,7 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
         compute="raw",
         aclnn=call(aclnn, "self", "dim", "keepdim", "out"),
         grad={},
-        lacks=lacks,
+        unsupported=unsupported,
         samples=calls(
             (Arg((3, 4)), 1),
             (Arg((2, 3, 4)), 0, True),
@@ -293,7 +293,7 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
     composite(
         f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
         index,
-        lacks=lacks,
+        unsupported=unsupported,
         samples=calls((Arg((3, 4)),), (Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"keepdim": True})),
         grad={},
         tolerance="exact",
@@ -666,7 +666,7 @@ op(
     ),
     lower=_norm_lower,
     grad={"x": _norm_grad},
-    lacks={"bool whole": Refusal(
+    unsupported={"bool whole": Refusal(
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype}")},
     samples=lambda: [
         *(Sample((Arg((3, 4), d), 2, 1)) for d in ("float32", "float64", "float16")),
@@ -750,7 +750,7 @@ composite(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
     _nansum,
-    lacks={"complex": Refusal("nansum on CPU does not support complex inputs")},
+    unsupported={"complex": Refusal("nansum on CPU does not support complex inputs")},
     samples=calls(
         (Arg((2, 3)),),
         (Arg((3,), values=(1.0, float("nan"), 2.0), grad=False),),

@@ -164,7 +164,7 @@ row("i1e", None, _grown(1, True), _i1e_slope, dtypes="complex")
 composite(
     "i0(Tensor self) -> Tensor",
     lambda self: aten.special_i0(self),
-    lacks={"complex": "i0_vml_cpu"},
+    unsupported={"complex": "i0_vml_cpu"},
     samples=unary(dtypes=("float32", "int64")),
     tolerance="composite",
     inplace=True,

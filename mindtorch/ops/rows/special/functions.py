@@ -74,7 +74,7 @@ def unary(
         infer=pointwise("float"),
         cpu=cpu or by_scipy(name),
         lower=lower and in_float32(lower),
-        lacks={dtypes: kernel or f"{name}_cpu"},
+        unsupported={dtypes: kernel or f"{name}_cpu"},
         samples=calls((Arg((3, 4), low=low, high=high),)),
         tolerance="composite",
         surface="special",
@@ -188,7 +188,7 @@ unary(
 
 @composite(
     "special_xlog1py(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
-    lacks={"complex": "xlog1py_cpu"},
+    unsupported={"complex": "xlog1py_cpu"},
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-0.9)), (Arg((3,)), 0.5)),
     surface="special",
 )
@@ -261,7 +261,7 @@ op(
     grad={
         "other": lambda grad, self, other: grad * -self * aten.special_zeta(self + 1, other),
     },
-    lacks={"half complex": "zeta_cpu"},
+    unsupported={"half complex": "zeta_cpu"},
     samples=calls(
         (Arg((3, 4), low=1.5, high=4, grad=False), Arg((3, 4), low=0.5, high=3)),
         (2.0, Arg((3,), low=1, high=3)),

@@ -106,7 +106,7 @@ for _name, _kernel, _sign in (("igamma", "gammainc", 1), ("igammac", "gammaincc"
         cpu=by_scipy(_kernel),
         lower=_incomplete(_name == "igammac"),
         grad={"other": _slope(_sign)},
-        lacks={"bool whole complex": f"{_name}_cpu"},
+        unsupported={"bool whole complex": f"{_name}_cpu"},
         samples=calls(
             (Arg((3, 4), low=0.5, high=3, grad=False), Arg((3, 4), low=0.5, high=4)),
         ),
@@ -117,7 +117,7 @@ for _name, _kernel, _sign in (("igamma", "gammainc", 1), ("igammac", "gammaincc"
 
 @composite(
     "mvlgamma(Tensor self, int p) -> Tensor",
-    lacks={"bool": Refusal("The input tensor may not be a boolean tensor.")},
+    unsupported={"bool": Refusal("The input tensor may not be a boolean tensor.")},
     samples=calls((Arg((3,), low=2, high=5), 3)),
     tolerance="composite",
     inplace=True,
