@@ -34,7 +34,7 @@ _COPIED: Final = ("CMakeLists.txt", "aclnn_bindings/CMakeLists.txt", "aclnn_bind
                   "aclnn_bindings/native", "aclnn_bindings/simulator")  # fmt: skip
 _LEFT: Final = shutil.ignore_patterns("cann", "__pycache__", "*.pyc")
 # Kernels and what they share. Threads are left out: `check` runs kernels on one.
-_GLOBS: Final = ("ops/*.cpp", "loops/*.cpp", "loops/*.h", "ascendcl/dtype.h")
+_GLOBS: Final = ("ops/*/*.cpp", "loops/*.cpp", "loops/*.h", "ascendcl/dtype.h")
 # Where defects of the launch, whatever the operator, are planted by hand; nothing else is.
 _LAUNCH: Final = "nnopbase/executor.cpp"
 _EXCLUDED: Final = frozenset(("loops/parallel.cpp", "loops/parallel.h"))

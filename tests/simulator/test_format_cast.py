@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from compiled import install
 from numpy_harness import Array, Ops, Out, close
-from test_ops_matmul_quant import inner
+from quantized_operands import inner
 
 RNG = np.random.default_rng(3)
 

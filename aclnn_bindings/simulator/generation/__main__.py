@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--kernels", type=Path)
     options = parser.parse_args(arguments)
     catalog = catalogs.load(options.catalogs)
-    ops = rows.find_ops(sorted((options.sources / "ops").glob("*.cpp")), catalog)
+    ops = rows.find_ops(sorted((options.sources / "ops").rglob("*.cpp")), catalog)
     implemented = frozenset(rows.find_functions(sorted(options.sources.rglob("*.cpp"))))
     exported = [n for library in stubs.LIBRARIES for n in stubs.exported(catalog, library)]
     exported += stubs.collectives(catalog, implemented)

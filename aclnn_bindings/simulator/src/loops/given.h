@@ -15,6 +15,11 @@ inline aclnnStatus expect_numel(const Call& c, int arg, int64_t n) {
   return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have %lld elements, but its shape is %s.",
                 c.name(arg), static_cast<long long>(n), shape_text(c.tensor(arg)));
 }
+// Null where this version of the operator lacks the argument, and where it is absent or empty.
+inline const Tensor* at_or_null(const Call& c, int arg) {
+  if (arg == kNone || c.null(arg) || c.tensor(arg).numel() == 0) return nullptr;
+  return c.maybe(arg);
+}
 inline aclnnStatus expect_given(const Call& c, std::initializer_list<int> arguments) {
   for (int i : arguments) {
     if (c.null(i)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null.", c.name(i));

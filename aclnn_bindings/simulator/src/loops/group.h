@@ -6,18 +6,12 @@
 
 namespace aclsim {
 
-constexpr int kNone = -1;
 enum Kind : uint32_t {
   kAllReduce = 0,
   kReduceScatter = 2,
   kAllGather = 5,
   kAllToAll = 8
 };  // hccl/exchange.h
-
-inline const Tensor* at_or_null(const Call& c, int arg) {
-  if (arg < 0 || c.null(arg) || c.tensor(arg).numel() == 0) return nullptr;
-  return c.maybe(arg);
-}
 
 // What phase 1 learns of the group, for the kernel.
 struct Group {

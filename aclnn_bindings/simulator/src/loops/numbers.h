@@ -100,5 +100,11 @@ inline int64_t tail_numel(const Tensor& t, int dims) {
   for (int i = std::max(0, t.rank - dims); i < t.rank; ++i) n *= t.dims[i];
   return n;
 }
+inline void softmax_row(double* x, int64_t n) {
+  double top = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (int64_t i = 0; i < n; ++i) top = std::max(top, x[i]);
+  for (int64_t i = 0; i < n; ++i) sum += x[i] = std::exp(x[i] - top);
+  for (int64_t i = 0; i < n; ++i) x[i] /= sum;
+}
 
 }  // namespace aclsim

@@ -24,6 +24,9 @@ inline Shape shape_of(const Tensor& t) {
 }
 bool broadcast(Shape& into, const Tensor& t);
 
+// In place of a position: this version of the operator has no such parameter.
+constexpr int kNone = -1;
+
 // Phase-1 refusals in CANN's words, 161002 unless said otherwise. `out` and friends are argument
 // positions.
 aclnnStatus expect_shape(const Call& c, int out, const Shape& shape);

@@ -1,0 +1,185 @@
+// Softmax, its logarithm, and their gradients.
+#include "loops/promote.h"
+#include "loops/reduce.h"
+#include "loops/rows.h"
+#include "loops/stage.h"
+
+#include <memory>
+#include "loops/max_finite.h"
+
+namespace aclsim {
+namespace {
+
+// out[i] = exp(x[i] - shift).
+template <class C>
+ACL_VECTOR void exp_row(C* out, const C* x, C shift, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = v_exp(x[i] - shift);
+}
+template <class C>
+ACL_VECTOR void scale(C* out, const C* x, C factor, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = x[i] * factor;
+}
+template <class C>
+ACL_VECTOR void subtract(C* out, const C* x, C amount, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = x[i] - amount;
+}
+template <class C>
+ACL_VECTOR C exp_sum(C* out, const C* x, C shift, int64_t n) {
+  exp_row(out, x, shift, n);
+  return static_cast<C>(lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return out[i]; }));
+}
+template <class C>
+ACL_VECTOR void multiply(C* out, const C* a, const C* b, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = a[i] * b[i];
+}
+
+struct SoftmaxRow {
+  template <class C>
+  static void apply(C* out, const C* x, int64_t n) {
+    // exp(inf - inf) has to come out NaN, so an infinite maximum is subtracted as it is.
+    scale(out, out, C(1) / exp_sum(out, x, reduce_row<MaxFinite>(x, n), n), n);
+  }
+};
+struct LogSoftmaxRow {
+  template <class C>
+  static void apply(C* out, const C* x, int64_t n) {
+    const C top = reduce_row<MaxFinite>(x, n);
+    const C sum = exp_sum(out, x, top, n);
+    // x - top is exact where it matters; top + log(sum) would round away what log(sum) says.
+    const C rest = std::log(sum);
+    ACL_IVDEP
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - top) - rest;
+  }
+};
+
+// (self, dim, out).
+aclnnStatus check_softmax(Call& c) {
+  int64_t axis = c.integer(1);
+  ACL_RETURN_IF_FAILED(expect_axis(c, 1, axis, c.tensor(0).rank));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 2, 0));
+  if (domain_of(c.tensor(0).dtype) == Domain::Integer && !is_float(c.tensor(2).dtype)) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "out should be floating, but is %s.",
+                  dtype_name(c.tensor(2).dtype));
+  }
+  const Tensor& self = c.tensor(0);
+  c.workspace_size = self.numel() == 0 ? 0 : static_cast<uint64_t>(axis_size(self, axis)) * 4;
+  return ACLNN_SUCCESS;
+}
+// The same elements with two dims exchanged.
+Tensor exchanged(Tensor t, int a, int b) {
+  std::swap(t.dims[a], t.dims[b]);
+  std::swap(t.strides[a], t.strides[b]);
+  return t;
+}
+// Rows across what lies densely are turned first: to walk a stride costs more than to copy twice.
+template <class Fn, class C>
+void softmax_turned(const Tensor& self, const Tensor& out, int axis) {
+  const int last = self.rank - 1;
+  const Tensor from = exchanged(self, axis, last), to = exchanged(out, axis, last);
+  const int64_t n = from.dims[last], rows = self.numel() / n;
+  std::unique_ptr<C[]> space(new C[static_cast<size_t>(self.numel())]);
+  const Tensor turned = dense(space.get(), self.dtype, from.dims, from.rank);
+  copy_tensor(turned, from);
+  parallel_for(rows, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
+    Buffer<C> result(n);
+    for (int64_t r = begin; r < end; ++r) {
+      C* row = space.get() + r * n;
+      Fn::apply(result.get(), row, n);
+      std::copy(result.get(), result.get() + n, row);
+    }
+  });
+  copy_tensor(to, turned);
+}
+bool turns(const Tensor& self, const Tensor& out, int axis) {
+  const int last = self.rank - 1;
+  return axis < last && self.dtype == out.dtype && self.numel() >= 1024 &&
+         self.strides[last] == 1 && out.strides[last] == 1 && self.dims[last] >= 16 &&
+         (self.dtype == ACL_FLOAT || self.dtype == ACL_DOUBLE);
+}
+template <class Fn>
+aclError run_softmax(Call& c) {
+  const Tensor &self = c.tensor(0), &out = c.tensor(2);
+  if (self.numel() == 0) return ACL_SUCCESS;
+  const int axis = static_cast<int>(c.integer(1) < 0 ? c.integer(1) + self.rank : c.integer(1));
+  const int at = self.rank == 0 ? 0 : axis;
+  if (turns(self, out, at)) {
+    with_float(self.dtype, [&](auto tag) {
+      softmax_turned<Fn, typename decltype(tag)::type>(self, out, at);
+    });
+    return ACL_SUCCESS;
+  }
+  const int64_t n = axis_size(self, at);
+  const Rows rows({&self, &out}, at);
+  with_float(wider(self.dtype, out.dtype), [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    rows.run(n, [&](const int64_t* offsets) {
+      Buffer<C> in_space(n), out_space(n);
+      const C* x = row_in<C>(in_space, self, offsets[0], at);
+      C* y = row_out<C>(out_space, out, offsets[1], at);
+      if (y == x) y = out_space;  // in place: the row is read twice
+      Fn::apply(y, x, n);
+      row_done<C>(y, out_space, out, offsets[1], at);
+    });
+  });
+  return ACL_SUCCESS;
+}
+
+struct SoftmaxGrad {  // y * (g - sum(g y))
+  template <class C>
+  static void apply(C* out, const C* g, const C* y, int64_t n) {
+    Buffer<C> products(n);
+    multiply(products.get(), g, y, n);
+    combine(out, g, y, reduce_row<SumOf>(products.get(), n), n);
+  }
+  template <class C>
+  static ACL_VECTOR void combine(C* out, const C* g, const C* y, C sum, int64_t n) {
+    ACL_IVDEP
+    for (int64_t i = 0; i < n; ++i) out[i] = y[i] * (g[i] - sum);
+  }
+};
+struct LogSoftmaxGrad {  // g - exp(y) sum(g)
+  template <class C>
+  static ACL_VECTOR void apply(C* out, const C* g, const C* y, int64_t n) {
+    const C sum = reduce_row<SumOf>(g, n);
+    ACL_IVDEP
+    for (int64_t i = 0; i < n; ++i) out[i] = g[i] - v_exp(y[i]) * sum;
+  }
+};
+// (gradOutput, output, dim, out).
+aclnnStatus check_softmax_grad(Call& c) {
+  int64_t axis = c.integer(2);
+  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, c.tensor(0).rank));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 1, 0));
+  return expect_same_shape(c, 3, 0);
+}
+template <class Fn>
+aclError run_softmax_grad(Call& c) {
+  const Tensor &g = c.tensor(0), &y = c.tensor(1), &out = c.tensor(3);
+  if (g.numel() == 0) return ACL_SUCCESS;
+  const int axis = g.rank == 0 ? 0 : static_cast<int>((c.integer(2) + g.rank) % g.rank);
+  const int64_t n = axis_size(g, axis);
+  const Rows rows({&g, &y, &out}, axis);
+  with_float(wider(g.dtype, out.dtype), [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    rows.run(n, [&](const int64_t* offsets) {
+      Buffer<C> g_space(n), y_space(n), out_space(n);
+      C* to = row_out<C>(out_space, out, offsets[2], axis);
+      Fn::apply(to, row_in<C>(g_space, g, offsets[0], axis),
+                row_in<C>(y_space, y, offsets[1], axis), n);
+      row_done<C>(to, out_space, out, offsets[2], axis);
+    });
+  });
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnSoftmax, check_softmax, run_softmax<SoftmaxRow>)
+ACLNN_OP(aclnnLogSoftmax, check_softmax, run_softmax<LogSoftmaxRow>)
+ACLNN_OP(aclnnSoftmaxBackward, check_softmax_grad, run_softmax_grad<SoftmaxGrad>)
+ACLNN_OP(aclnnLogSoftmaxBackward, check_softmax_grad, run_softmax_grad<LogSoftmaxGrad>)

@@ -1,0 +1,65 @@
+// The short causal convolution of state space models under a mask, and its gradients.
+#include "loops/numbers.h"
+
+namespace aclsim {
+namespace {
+
+// (x [S, B, H], weight [W, H], mask [B, S], out): every channel over its own past; masked steps give 0.
+aclnnStatus expect_causal(const Call& c, int x, int weight, int mask) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {x, weight}));
+  ACL_RETURN_IF_FAILED(expect_rank(c, x, 3, 3));
+  const Tensor& t = c.tensor(x);
+  ACL_RETURN_IF_FAILED(expect_dims(c, weight, {-1, t.dims[2]}));
+  return expect_dims(c, mask, {t.dims[1], t.dims[0]});
+}
+aclnnStatus check_causal(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 3}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 3, 0));
+  return expect_causal(c, 0, 1, 2);
+}
+// f(output, input, weight) for every product whose step the mask leaves.
+template <class F>
+void each_past(const Tensor& x, int64_t taps, const Tensor* mask, F f) {
+  const int64_t batch = x.dims[1], width = x.dims[2];
+  const Integers kept = mask ? integers(*mask) : Integers();
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const int64_t step = i / width / batch, b = i / width % batch;
+    if (mask && kept[b * x.dims[0] + step] == 0) continue;
+    for (int64_t k = 0; k < taps; ++k) {
+      const int64_t from = step - (taps - 1) + k;
+      if (from >= 0) f(i, (from * batch + b) * width + i % width, k * width + i % width);
+    }
+  }
+}
+aclError run_causal(Call& c) {
+  const Numbers x = numbers(c.tensor(0)), w = numbers(c.tensor(1));
+  Numbers y(x.size());
+  each_past(c.tensor(0), c.tensor(1).dims[0], c.maybe(2),
+            [&](int64_t o, int64_t i, int64_t k) { y[o] += x[i] * w[k]; });
+  put(c.tensor(3), y);
+  return ACL_SUCCESS;
+}
+// (gradY, x, weight, mask, gradX, gradWeight).
+aclnnStatus check_causal_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 4, 5}));
+  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, 1, {0, 4}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 5, 2));
+  return expect_causal(c, 1, 2, 3);
+}
+aclError run_causal_grad(Call& c) {
+  const Numbers g = numbers(c.tensor(0)), x = numbers(c.tensor(1)), w = numbers(c.tensor(2));
+  Numbers gx(x.size()), gw(w.size());
+  each_past(c.tensor(1), c.tensor(2).dims[0], c.maybe(3), [&](int64_t o, int64_t i, int64_t k) {
+    gx[i] += g[o] * w[k];
+    gw[k] += g[o] * x[i];
+  });
+  put(c.tensor(4), gx);
+  put(c.tensor(5), gw);
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnMaskedCausalConv1d, check_causal, run_causal)
+ACLNN_OP(aclnnMaskedCausalConv1dBackward, check_causal_grad, run_causal_grad)

@@ -1,0 +1,327 @@
+// Norms and rotations that end in a cache of keys and values; caches in blocks, written and gathered.
+// Formulas: the "npu_kv_rmsnorm_rope_cache", "npu_scatter_pa_kv_cache" and "npu_quant_scatter" pages of
+// torch_npu and its tests.
+#include "loops/values.h"
+
+#include <cmath>
+#include <cstring>
+#include "loops/rotation.h"
+
+namespace aclsim {
+namespace {
+
+// A cache of rows in blocks: row `slot` of head n, plain [blocks, size, heads, width] or in tiles
+// of columns [blocks, heads * width / w, size, w].
+struct Cache {
+  const Tensor* t;
+  Doubles v;
+  int64_t size, row;
+  bool tiles;
+  int64_t index(int64_t slot, int64_t i) const {
+    const int64_t block = slot / size, at = slot % size;
+    if (!tiles) return (block * size + at) * row + i;
+    const int64_t w = tile();
+    return ((block * (row / w) + i / w) * size + at) * w + i % w;
+  }
+  int64_t tile() const {
+    const size_t bytes = dtype_size(t->dtype);
+    return t->rank == 4 && t->dims[2] == size
+               ? t->dims[3]
+               : static_cast<int64_t>(32 / std::max<size_t>(1, bytes));
+  }
+  int64_t slots() const { return row ? static_cast<int64_t>(v.size()) / row : 0; }
+};
+bool in_tiles(const char* mode) { return mode && std::strstr(mode, "NZ") != nullptr; }
+Cache cache_of(const Tensor& t, int64_t row, bool tiles, bool tile_dims) {
+  return {&t, doubles(t), t.rank == 4 ? t.dims[tiles && tile_dims ? 2 : 1] : 1, row, tiles};
+}
+
+// (key, keyCacheRef, slotMapping, value, valueCacheRef, compressLens, compressSeqOffset, seqLens,
+// cacheMode, ...), or without values.
+struct Scatter {
+  int cache, slots, value, value_cache, lens, offsets, seqs, mode;
+};
+constexpr Scatter kScatter = {1, 2, 3, 4, 5, 6, 7, 8};
+constexpr Scatter kScatterKey = {1, 2, -1, -1, 3, 4, 5, 6};
+template <const Scatter& at>
+aclnnStatus check_scatter(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, at.cache, at.slots}));
+  if (at.value >= 0) ACL_RETURN_IF_FAILED(expect_given(c, {at.value, at.value_cache}));
+  for (int arg : {at.lens, at.offsets, at.seqs}) {
+    if (at_or_null(c, arg)) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is not supported by the simulator.", c.name(arg));
+    }
+  }
+  for (int which : {0, 1}) {
+    const int x = which ? at.value : 0, cache = which ? at.value_cache : at.cache;
+    if (x < 0) continue;
+    const Tensor &t = c.tensor(x), &k = c.tensor(cache);
+    const int64_t row = t.rank == 3 ? t.dims[1] * t.dims[2] : width_of(t);
+    if (k.rank < 4 || row == 0 || k.numel() % row != 0 || k.dtype != t.dtype) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "%s %s holds no rows like those of %s %s.",
+                    c.name(cache), shape_text(k), c.name(x), shape_text(t));
+    }
+  }
+  return expect_numel(c, at.slots, c.tensor(0).dims[0]);
+}
+template <const Scatter& at>
+aclError run_scatter(Call& c) {
+  const Ints slots = integers(c.tensor(at.slots));
+  const bool tiles = in_tiles(c.text(at.mode));
+  for (int which : {0, 1}) {
+    const int x = which ? at.value : 0;
+    if (x < 0) continue;
+    const Tensor& t = c.tensor(x);
+    const Doubles rows = doubles(t);
+    const int64_t row = t.dims[0] ? t.numel() / t.dims[0] : 0;
+    Cache cache = cache_of(c.tensor(which ? at.value_cache : at.cache), row, tiles, true);
+    for (size_t i = 0; i < slots.size(); ++i) {
+      if (slots[i] < 0) continue;
+      if (slots[i] >= cache.slots()) return c.trap(507015, "A slot lies outside the cache.");
+      for (int64_t j = 0; j < row; ++j) cache.v[cache.index(slots[i], j)] = rows[i * row + j];
+    }
+    write(*cache.t, cache.v);
+  }
+  return ACL_SUCCESS;
+}
+// (keyCache, valueCache, blockTables, seqLens, keyRef, valueRef, seqOffset, cacheMode, cumulative).
+aclnnStatus check_gather(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5}));
+  for (int i : {0, 1}) {
+    const Tensor &k = c.tensor(i), &out = c.tensor(4 + i);
+    const int64_t row = out.rank && out.dims[0] ? out.numel() / out.dims[0] : 0;
+    if (k.rank != 4 || (row && k.numel() % row != 0)) return refuse_fit(c, 4 + i, i);
+  }
+  return expect_numel(c, 3, c.tensor(2).dims[0] + (c.flag(8) ? 1 : 0));
+}
+aclError run_gather(Call& c) {
+  Ints lengths = integers(c.tensor(3));
+  const Ints table = integers(c.tensor(2)), first = integers(at_or_null(c, 6));
+  if (c.flag(8)) {
+    for (size_t i = 0; i + 1 < lengths.size(); ++i) lengths[i] = lengths[i + 1] - lengths[i];
+    lengths.pop_back();
+  }
+  const int64_t per = width_of(c.tensor(2));
+  for (int which : {0, 1}) {
+    const Tensor& out = c.tensor(4 + which);
+    const int64_t rows = out.dims[0], row = rows ? out.numel() / rows : 0;
+    const Cache cache = cache_of(c.tensor(which), row, in_tiles(c.text(7)), true);
+    Doubles v(static_cast<size_t>(rows * row));
+    int64_t to = 0;
+    for (size_t b = 0; b < lengths.size(); ++b) {
+      const int64_t skip = first.empty() ? 0 : first[b] / cache.size;
+      for (int64_t s = 0; s < lengths[b] && to < rows; ++s, ++to) {
+        const int64_t place = skip + s / cache.size,
+                      block = place < per ? table[b * per + place] : -1;
+        const int64_t slot = block * cache.size + s % cache.size;
+        if (block < 0 || slot >= cache.slots()) continue;
+        for (int64_t j = 0; j < row; ++j) v[to * row + j] = cache.v[cache.index(slot, j)];
+      }
+    }
+    write(out, v);
+  }
+  return ACL_SUCCESS;
+}
+
+// Puts rows of [batch, tokens] into a cache by the mode's meaning of the index; quantised where the
+// cache holds integers.
+struct Rows {
+  Floats v;
+  int64_t batch, tokens, width;
+};
+aclError place_rows(Call& c, const Rows& r, const Tensor& out, const Ints& index, const char* mode,
+                    const Floats& scale, const Floats& offset, bool divide, bool tile_dims) {
+  const bool plain = !mode || !*mode || std::strcmp(mode, "Norm") == 0,
+             blocks = mode && std::strstr(mode, "BLK");
+  Cache cache = cache_of(out, r.width, in_tiles(mode), tile_dims);
+  const bool quantises = out.dtype == ACL_INT8 || is_narrow_float(out.dtype);
+  const int64_t per_batch = blocks ? (r.tokens + cache.size - 1) / cache.size : r.tokens;
+  for (int64_t b = 0; b < r.batch; ++b) {
+    for (int64_t t = 0; t < r.tokens; ++t) {
+      int64_t slot = index[b * per_batch + (blocks ? t / cache.size : t)];
+      if (slot < 0) continue;
+      if (plain) cache.size = out.dims[out.rank - 2], slot += b * cache.size;
+      if (blocks) slot = slot / cache.size * cache.size + t % cache.size;
+      if (slot >= cache.slots()) return c.trap(507015, "An index lies outside the cache.");
+      for (int64_t j = 0; j < r.width; ++j) {
+        double v = r.v[(b * r.tokens + t) * r.width + j];
+        const size_t s = scale.size() == 1 ? 0 : static_cast<size_t>(j);
+        if (!scale.empty()) v = divide ? v / scale[s] : v * scale[s];
+        if (!offset.empty()) v += offset[offset.size() == 1 ? 0 : j];
+        if (quantises && out.dtype == ACL_INT8)
+          v = std::min(std::max(std::nearbyint(v), -128.0), 127.0);
+        cache.v[cache.index(slot, j)] = v;
+      }
+    }
+  }
+  write(out, cache.v);
+  return ACL_SUCCESS;
+}
+void normalise(float* x, int64_t n, const Floats& gamma, double eps) {
+  double square = 0;
+  for (int64_t i = 0; i < n; ++i) square += static_cast<double>(x[i]) * x[i];
+  const double rstd = 1 / std::sqrt(square / static_cast<double>(n) + eps);
+  for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(x[i] * rstd * gamma[i]);
+}
+// (kv, gamma, cos, sin, index, kCacheRef, ckvCacheRef, kRopeScale, cKvScale, kRopeOffset,
+// cKvOffset, [v,] eps, cacheMode, isOutputKv, kRopeOut, cKvOut). Without v the norm takes the first
+// part of a row and the rotation the rest; with it, the rotation takes the first part of the whole
+// norm.
+template <int Eps>
+aclnnStatus check_kv(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, 6}));
+  const Tensor& kv = c.tensor(0);
+  const int64_t rope = width_of(c.tensor(2)), norm = c.tensor(1).numel();
+  const bool whole = Eps == 12 && at_or_null(c, 11);
+  if (kv.rank != 4 || kv.dims[1] != 1 || rope % 2 != 0 ||
+      width_of(kv) != (whole ? norm : norm + rope)) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "kv %s should be [batch, 1, tokens, %lld].",
+                  shape_text(kv), static_cast<long long>(whole ? norm : norm + rope));
+  }
+  for (int i : {2, 3}) ACL_RETURN_IF_FAILED(expect_numel(c, i, kv.dims[0] * kv.dims[2] * rope));
+  if (c.flag(Eps + 2)) ACL_RETURN_IF_FAILED(expect_given(c, {Eps + 3, Eps + 4}));
+  return ACLNN_SUCCESS;
+}
+template <int Eps>
+aclError run_kv(Call& c) {
+  const Tensor& t = c.tensor(0);
+  const Floats kv = floats(t), gamma = floats(c.tensor(1)), cos = floats(c.tensor(2)),
+               sin = floats(c.tensor(3));
+  const int64_t n = width_of(t), rope = width_of(c.tensor(2)), norm = c.tensor(1).numel(),
+                rows = rows_of(t);
+  const Tensor* v = Eps == 12 ? at_or_null(c, 11) : nullptr;
+  Rows key = {{}, t.dims[0], t.dims[2], v ? n : rope},
+       value = {{}, t.dims[0], t.dims[2], v ? width_of(*v) : norm};
+  if (v) value.v = floats(v);
+  const Turn turn = turn_of(kInterleaveHalf, rope);
+  for (int64_t r = 0; r < rows; ++r) {
+    Floats row(kv.begin() + r * n, kv.begin() + (r + 1) * n), rotated(static_cast<size_t>(rope));
+    normalise(row.data(), norm, gamma, c.number(Eps));
+    turn_row(turn, row.data() + (v ? 0 : norm), &cos[r * rope], &sin[r * rope], rotated.data());
+    key.v.insert(key.v.end(), rotated.begin(), rotated.end());
+    if (v)
+      key.v.insert(key.v.end(), row.begin() + rope, row.end());
+    else
+      value.v.insert(value.v.end(), row.begin(), row.begin() + norm);
+  }
+  const Ints index = integers(c.tensor(4));
+  const char* mode = c.text(Eps + 1);
+  aclError code = place_rows(c, key, c.tensor(5), index, mode, floats(at_or_null(c, 7)),
+                             floats(at_or_null(c, 9)), false, false);
+  if (code == ACL_SUCCESS) {
+    code = place_rows(c, value, c.tensor(6), index, mode, floats(at_or_null(c, 8)),
+                      floats(at_or_null(c, 10)), false, false);
+  }
+  if (c.flag(Eps + 2)) write(at_or_null(c, Eps + 3), key.v), write(at_or_null(c, Eps + 4), value.v);
+  return code;
+}
+// (qkv, qGamma, kGamma, cos, sin, index, qOut, kCache, vCache, kScale, vScale, kOffset, vOffset,
+// qkvSize, headNums, eps, cacheMode, three outputs before quantisation).
+aclnnStatus check_qkv(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 14}));
+  const Span<const int64_t> size = c.ints(13), heads = c.ints(14);
+  const bool fits = size.size == 4 && heads.size == 3 &&
+                    heads[0] + heads[1] + heads[2] == size[2] &&
+                    c.tensor(0).numel() == size[0] * size[1] * size[2] * size[3] &&
+                    width_of(c.tensor(3)) % size[3] == 0 && in_tiles(c.text(16));
+  if (!fits) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "qkv %s, qkvSize and headNums do not fit, or cacheMode is not PA_NZ.",
+                  shape_text(c.tensor(0)));
+  }
+  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, size[3]));
+  return expect_numel(c, 6, size[0] * size[1] * heads[0] * size[3]);
+}
+aclError run_qkv(Call& c) {
+  const Span<const int64_t> size = c.ints(13), heads = c.ints(14);
+  const int64_t tokens = size[0] * size[1], d = size[3], each = rows_of(c.tensor(3));
+  const Floats qkv = floats(c.tensor(0)), cos = floats(c.tensor(3)), sin = floats(c.tensor(4));
+  const int64_t angle_heads = width_of(c.tensor(3)) / d;
+  const Turn turn = turn_of(kHalf, d);
+  Floats parts[3];
+  for (int64_t t = 0; t < tokens; ++t) {
+    const float* row = qkv.data() + t * size[2] * d;
+    for (int part = 0; part < 3; ++part) {
+      for (int64_t n = 0; n < heads[part]; ++n, row += d) {
+        Floats v(row, row + d), rotated = v;
+        if (part < 2) {
+          const int64_t line = each == tokens ? t : t / size[1],
+                        angle = (line * angle_heads + (angle_heads > 1 ? n : 0)) * d;
+          normalise(v.data(), d, floats(c.tensor(1 + part)), c.number(15));
+          turn_row(turn, v.data(), &cos[angle], &sin[angle], rotated.data());
+        }
+        parts[part].insert(parts[part].end(), rotated.begin(), rotated.end());
+      }
+    }
+  }
+  write(c.tensor(6), parts[0]);
+  for (int part = 0; part < 3; ++part) write(at_or_null(c, 17 + part), parts[part]);
+  const Ints index = integers(c.tensor(5));
+  for (int part : {1, 2}) {
+    const Rows rows = {parts[part], 1, tokens, heads[part] * d};
+    const aclError code =
+        place_rows(c, rows, c.tensor(6 + part), index, c.text(16), floats(at_or_null(c, 8 + part)),
+                   floats(at_or_null(c, 10 + part)), true, true);
+    if (code != ACL_SUCCESS) return code;
+  }
+  return ACL_SUCCESS;
+}
+
+// (selfRef, indices, updates, quantScales, quantZeroPoints, axis, quantAxis, reduction): row b of
+// the updates, quantised, goes to self[b] from indices[b] on along the axis; indices of [n, 2] name
+// the batch as well.
+aclnnStatus check_quant_scatter(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3}));
+  const Tensor &self = c.tensor(0), &updates = c.tensor(2);
+  const int64_t axis = c.integer(5) < 0 ? c.integer(5) + self.rank : c.integer(5);
+  if (self.rank != updates.rank || self.rank < 3 || axis <= 0 || axis >= self.rank) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "updates %s do not fit %s along axis %lld.",
+                  shape_text(updates), shape_text(self), static_cast<long long>(c.integer(5)));
+  }
+  for (int i = 1; i < self.rank; ++i) {
+    if (i != axis && updates.dims[i] != self.dims[i]) return refuse_fit(c, 2, 0);
+  }
+  if (width_of(c.tensor(3)) != width_of(updates) && c.tensor(3).numel() != 1)
+    return refuse_fit(c, 3, 2);
+  return expect_numel(c, 1, updates.dims[0] * (c.tensor(1).rank == 2 ? 2 : 1));
+}
+aclError run_quant_scatter(Call& c) {
+  const Tensor &self = c.tensor(0), &updates = c.tensor(2);
+  const int64_t axis = c.integer(5) < 0 ? c.integer(5) + self.rank : c.integer(5),
+                n = width_of(updates);
+  Floats rows = floats(updates);
+  const Floats scale = floats(c.tensor(3)), zero = floats(at_or_null(c, 4));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const size_t j = i % static_cast<size_t>(n);
+    rows[i] = rows[i] / scale[scale.size() == 1 ? 0 : j] +
+              (zero.empty() ? 0 : zero[zero.size() == 1 ? 0 : j]);
+  }
+  const Ints indices = integers(c.tensor(1));
+  const bool pairs = c.tensor(1).rank == 2;
+  const int64_t each = updates.dims[0] ? updates.numel() / updates.dims[0] : 0;
+  for (int64_t b = 0; b < updates.dims[0]; ++b) {
+    const int64_t batch = pairs ? indices[2 * b] : b, first = indices[pairs ? 2 * b + 1 : b];
+    Tensor to = self;
+    if (batch < 0 || batch >= self.dims[0] || first < 0 ||
+        first + updates.dims[axis] > self.dims[axis]) {
+      return c.trap(507015, "An index lies outside %s.", c.name(0));
+    }
+    to.offset += batch * self.strides[0] + first * self.strides[axis];
+    to.dims[0] = 1, to.dims[axis] = updates.dims[axis];
+    write_quantized(&to, Floats(rows.begin() + b * each, rows.begin() + (b + 1) * each));
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_ROPE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
+ACLNN_ROPE(aclnnScatterPaKvCache, check_scatter<kScatter>, run_scatter<kScatter>)
+ACLNN_ROPE(aclnnScatterPaCache, check_scatter<kScatterKey>, run_scatter<kScatterKey>)
+ACLNN_ROPE(aclnnGatherPaKvCache, check_gather, run_gather)
+ACLNN_ROPE(aclnnKvRmsNormRopeCache, check_kv<11>, run_kv<11>)
+ACLNN_ROPE(aclnnKvRmsNormRopeCacheV2, check_kv<12>, run_kv<12>)
+ACLNN_ROPE(aclnnQkvRmsNormRopeCache, check_qkv, run_qkv)
+ACLNN_ROPE(aclnnInplaceQuantScatter, check_quant_scatter, run_quant_scatter)
+ACLNN_ROPE(aclnnInplaceQuantScatterV2, check_quant_scatter, run_quant_scatter)

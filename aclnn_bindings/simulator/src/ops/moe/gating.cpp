@@ -1,0 +1,293 @@
+// How tokens choose experts: gating scores, the best k of them, and what their gradients are.
+// Formulas: the "npu_moe_gating_top_k", "npu_moe_gating_top_k_softmax",
+// "npu_moe_compute_expert_tokens" and "npu_moe_update_expert" pages of torch_npu.
+#include "loops/values.h"
+
+#include <cmath>
+#include <numeric>
+#include "loops/top_k.h"
+
+namespace aclsim {
+namespace {
+
+aclnnStatus expect_last(const Call& c, int out, int like, int64_t last) {
+  if (c.null(out)) return ACLNN_SUCCESS;
+  Shape shape = shape_of(c.tensor(like));
+  shape.dims[shape.rank - 1] = last;
+  return expect_shape(c, out, shape);
+}
+aclnnStatus expect_k(const Call& c, int arg, int64_t experts) {
+  const int64_t k = c.integer(arg);
+  if (k > 0 && k <= experts) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is %lld, should be in [1, %lld], the experts of x.",
+                c.name(arg), static_cast<long long>(k), static_cast<long long>(experts));
+}
+
+// (x, finished, k, [renorm, flag,] y, expertIdx, rowIdx or softmax): V1 has row numbers, V2
+// options.
+template <bool V2>
+aclnnStatus check_gating_softmax(Call& c) {
+  constexpr int kOut = V2 ? 5 : 3;
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, kOut, kOut + 1}));
+  if (!V2) ACL_RETURN_IF_FAILED(expect_given(c, {kOut + 2}));
+  const Tensor& x = c.tensor(0);
+  if (x.rank < 2)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 2 or 3 dims.", shape_text(x));
+  ACL_RETURN_IF_FAILED(expect_k(c, 2, width_of(x)));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 1, rows_of(x)));
+  for (int i : {kOut, kOut + 1}) ACL_RETURN_IF_FAILED(expect_last(c, i, 0, c.integer(2)));
+  return V2 ? expect_numel(c, kOut + 2,
+                           c.flag(4)          ? x.numel()
+                           : c.null(kOut + 2) ? 0
+                                              : c.tensor(kOut + 2).numel())
+            : expect_last(c, kOut + 2, 0, c.integer(2));
+}
+template <bool V2>
+aclError run_gating_softmax(Call& c) {
+  constexpr int kOut = V2 ? 5 : 3;
+  const bool late = V2 && c.integer(3) == 1;  // softmax of the chosen only
+  Floats x = floats(c.tensor(0)), y;
+  const Ints finished = integers(c.maybe(1));
+  const int64_t n = width_of(c.tensor(0)), rows = rows_of(c.tensor(0)), k = c.integer(2);
+  Ints experts, numbers;
+  for (int64_t r = 0; r < rows; ++r) {
+    float* row = x.data() + r * n;
+    if (!late) softmax(row, n);
+    const Ints chosen = best(row, n, k);
+    for (int64_t i = 0; i < k; ++i) {
+      y.push_back(row[chosen[i]]);
+      experts.push_back(!finished.empty() && finished[r] ? n : chosen[i]);
+      numbers.push_back(i * rows + r);
+    }
+    if (late) softmax(y.data() + r * k, k);
+  }
+  write(c.tensor(kOut), y);
+  write(c.tensor(kOut + 1), experts);
+  if (!V2) write(c.tensor(kOut + 2), numbers);
+  if (V2 && c.flag(4) && !late) write(c.maybe(kOut + 2), x);
+  return ACL_SUCCESS;
+}
+
+// (x, bias, [inputIds, tid2eid,] k, kGroup, groupCount, groupSelectMode, renorm, normType, outFlag,
+// routedScalingFactor, eps, y, expertIdx, out).
+template <int K>
+aclnnStatus check_gating(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, K + 9, K + 10}));
+  const Tensor& x = c.tensor(0);
+  const int64_t n = width_of(x), groups = c.integer(K + 2), chosen = c.integer(K + 1);
+  ACL_RETURN_IF_FAILED(expect_k(c, K, n));
+  if (x.rank != 2 || groups < 1 || n % groups != 0 || chosen < 1 || chosen > groups) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "x %s does not divide into %lld groups of which %lld are "
+                  "chosen.",
+                  shape_text(x), static_cast<long long>(groups), static_cast<long long>(chosen));
+  }
+  ACL_RETURN_IF_FAILED(expect_numel(c, 1, n));
+  for (int i : {K + 9, K + 10}) ACL_RETURN_IF_FAILED(expect_last(c, i, 0, c.integer(K)));
+  return c.flag(K + 6) ? expect_given(c, {K + 11}) : ACLNN_SUCCESS;
+}
+// Scores of groups that are not among the best become minus infinity.
+void close_groups(float* x, int64_t n, int64_t groups, int64_t open, bool pairs) {
+  const int64_t each = n / groups;
+  Floats score(static_cast<size_t>(groups));
+  for (int64_t g = 0; g < groups; ++g) {
+    const Ints top = best(x + g * each, each, 2);
+    score[g] = x[g * each + top[0]];
+    if (pairs && each > 1) score[g] += x[g * each + top[1]];
+  }
+  std::vector<bool> kept(static_cast<size_t>(groups));
+  for (int64_t g : best(score.data(), groups, open)) kept[g] = true;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!kept[i / each]) x[i] = -INFINITY;
+  }
+}
+template <int K>
+Ints choose(const Call& c, int64_t row, const Floats& norm, const Floats& bias, const Ints& ids,
+            const Ints& table) {
+  const int64_t n = width_of(c.tensor(0)), k = c.integer(K);
+  if (!table.empty()) {
+    const int64_t* at = table.data() + ids[row] * k;
+    return Ints(at, at + k);
+  }
+  Floats score(norm.begin() + row * n, norm.begin() + (row + 1) * n);
+  for (int64_t i = 0; !bias.empty() && i < n; ++i) score[i] += bias[i];
+  if (c.integer(K + 2) > 1) {
+    close_groups(score.data(), n, c.integer(K + 2), c.integer(K + 1), c.integer(K + 3) == 1);
+  }
+  return best(score.data(), n, k);
+}
+template <int K>
+aclError run_gating(Call& c) {
+  Floats x = floats(c.tensor(0)), y;
+  const Floats bias = floats(c.maybe(1));
+  const Ints ids = K > 2 ? integers(c.maybe(2)) : Ints(),
+             table = K > 2 ? integers(c.maybe(3)) : Ints();
+  const int64_t n = width_of(c.tensor(0)), rows = rows_of(c.tensor(0));
+  const bool sigmoid = c.integer(K + 5) == 1, shares = sigmoid || c.integer(K + 4) == 1;
+  Ints experts;
+  for (int64_t r = 0; r < rows; ++r) {
+    float* row = x.data() + r * n;
+    if (!sigmoid) softmax(row, n);
+    for (int64_t i = 0; sigmoid && i < n; ++i) row[i] = 1 / (1 + std::exp(-row[i]));
+    const Ints chosen = choose<K>(c, r, x, bias, ids, table);
+    double sum = c.number(K + 8);
+    for (int64_t e : chosen) sum += row[e];
+    for (int64_t e : chosen) {
+      y.push_back(static_cast<float>(row[e] / (shares ? sum : 1) * c.number(K + 7)));
+      experts.push_back(e);
+    }
+  }
+  write(c.tensor(K + 9), y);
+  write(c.tensor(K + 10), experts);
+  if (c.flag(K + 6)) write(c.tensor(K + 11), x);
+  return ACL_SUCCESS;
+}
+
+// (xNorm, gradY, expertIdx, renorm, normType, routedScalingFactor, eps, out).
+aclnnStatus check_gating_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 7}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 2, 1));
+  return expect_same_shape(c, 7, 0);
+}
+aclError run_gating_grad(Call& c) {
+  const Floats norm = floats(c.tensor(0)), dy = floats(c.tensor(1));
+  const Ints experts = integers(c.tensor(2));
+  const int64_t n = width_of(c.tensor(0)), k = width_of(c.tensor(2));
+  const bool sigmoid = c.integer(4) == 1, shares = sigmoid || c.integer(3) == 1;
+  Floats dx(norm.size());
+  for (int64_t r = 0; r < rows_of(c.tensor(0)); ++r) {
+    const float* p = norm.data() + r * n;
+    double sum = c.number(6), weighted = 0, inner = 0;
+    for (int64_t i = r * k; i < (r + 1) * k; ++i) {
+      sum += p[experts[i]], weighted += static_cast<double>(dy[i]) * p[experts[i]];
+    }
+    Doubles dp(static_cast<size_t>(n));
+    for (int64_t i = r * k; i < (r + 1) * k; ++i) {
+      const double d = shares ? dy[i] / sum - weighted / (sum * sum) : dy[i];
+      dp[experts[i]] += d * c.number(5);
+    }
+    for (int64_t i = 0; i < n; ++i) inner += dp[i] * p[i];
+    for (int64_t i = 0; i < n; ++i) {
+      dx[r * n + i] = static_cast<float>(p[i] * (sigmoid ? dp[i] * (1 - p[i]) : dp[i] - inner));
+    }
+  }
+  write(c.tensor(7), dx);
+  return ACL_SUCCESS;
+}
+
+// (sortedExperts, numExperts, out): how many rows have that expert or an earlier one.
+aclnnStatus check_expert_tokens(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 2}));
+  return expect_numel(c, 2, c.integer(1));
+}
+aclError run_expert_tokens(Call& c) {
+  const Ints sorted = integers(c.tensor(0));
+  Ints ends;
+  for (int64_t e = 0; e < c.integer(1); ++e) {
+    ends.push_back(std::upper_bound(sorted.begin(), sorted.end(), e) - sorted.begin());
+  }
+  write(c.tensor(2), ends);
+  return ACL_SUCCESS;
+}
+
+// (expertIds, eplbTable, expertScales, pruningThreshold, activeMask, localRankId, worldSize,
+// balanceMode, balancedExpertIds, balancedActiveMask).
+aclnnStatus check_update_expert(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 8}));
+  const int64_t k = width_of(c.tensor(0));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 2, c.tensor(0).numel()));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 3, k));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 4, rows_of(c.tensor(0))));
+  if (c.integer(7) == 0 && c.integer(6) < 1) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "worldSize is %lld, should be positive where balanceMode "
+                  "is 0.",
+                  static_cast<long long>(c.integer(6)));
+  }
+  return expect_same_shape(c, 8, 0);
+}
+int64_t placed(const Call& c, const int64_t* row, int64_t token) {
+  const int64_t places = row[0];
+  if (places <= 1) return row[1];
+  if (c.integer(7) != 0) return row[token % places + 1];
+  const int64_t each = (c.integer(6) + places - 1) / places;
+  return row[c.integer(5) / each + 1];
+}
+aclError run_update_expert(Call& c) {
+  Ints ids = integers(c.tensor(0)), mask;
+  const Ints table = integers(c.tensor(1)), active = integers(c.maybe(4));
+  const Floats scales = floats(c.maybe(2)), least = floats(c.maybe(3));
+  const int64_t k = width_of(c.tensor(0)), width = width_of(c.tensor(1));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int64_t token = static_cast<int64_t>(i) / k;
+    ids[i] = placed(c, table.data() + ids[i] * width, token);
+    if (scales.empty()) continue;
+    const double sum =
+        std::accumulate(scales.begin() + token * k, scales.begin() + (token + 1) * k, 0.0);
+    const bool live = active.empty() || active[token];
+    mask.push_back(live && sum * least[i % k] < scales[i]);
+  }
+  write(c.tensor(8), ids);
+  if (!scales.empty()) write(c.maybe(9), mask);
+  return ACL_SUCCESS;
+}
+
+// (x, addNum, mappingNum, mappingTable, groupNum, groupTopk, topN, topK, activateType, isNorm,
+// scale, enableExpertMapping, y, indices): groups are chosen by the sum of their topN scores;
+// scores of the others count as zero.
+aclnnStatus check_fused_top_k(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 12, 13}));
+  const int64_t n = width_of(c.tensor(0)), groups = c.integer(4);
+  if (groups < 1 || n % groups != 0 || c.integer(5) > groups ||
+      c.integer(6) > n / std::max<int64_t>(1, groups) || c.integer(8) != 0 || c.flag(11)) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "x %s and its groups do not fit, or activateType is not 0, or experts are "
+                  "mapped, which the "
+                  "simulator does not support.",
+                  shape_text(c.tensor(0)));
+  }
+  ACL_RETURN_IF_FAILED(expect_k(c, 7, n));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 1, n));
+  for (int i : {12, 13}) ACL_RETURN_IF_FAILED(expect_last(c, i, 0, c.integer(7)));
+  return ACLNN_SUCCESS;
+}
+aclError run_fused_top_k(Call& c) {
+  Floats p = floats(c.tensor(0)), y;
+  const Floats more = floats(c.tensor(1));
+  const int64_t n = width_of(c.tensor(0)), groups = c.integer(4), each = n / groups;
+  Ints indices;
+  for (int64_t r = 0; r < rows_of(c.tensor(0)); ++r) {
+    float* row = p.data() + r * n;
+    Floats score(static_cast<size_t>(n)), total(static_cast<size_t>(groups));
+    for (int64_t i = 0; i < n; ++i)
+      row[i] = 1 / (1 + std::exp(-row[i])), score[i] = row[i] + more[i];
+    for (int64_t g = 0; g < groups; ++g) {
+      for (int64_t i : best(&score[g * each], each, c.integer(6))) total[g] += score[g * each + i];
+    }
+    const Ints order = best(total.data(), groups, groups);
+    for (int64_t g = c.integer(5); g < groups; ++g)
+      std::fill_n(score.begin() + order[g] * each, each, 0.0f);
+    double sum = 0;
+    const Ints chosen = best(score.data(), n, c.integer(7));
+    for (int64_t i : chosen) sum += row[i];
+    for (int64_t i : chosen) {
+      y.push_back(static_cast<float>(row[i] / (c.flag(9) ? sum : 1) * c.number(10)));
+      indices.push_back(i);
+    }
+  }
+  write(c.tensor(12), y), write(c.tensor(13), indices);
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_MOE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
+ACLNN_MOE(aclnnMoeGatingTopKSoftmax, check_gating_softmax<false>, run_gating_softmax<false>)
+ACLNN_MOE(aclnnMoeGatingTopKSoftmaxV2, check_gating_softmax<true>, run_gating_softmax<true>)
+ACLNN_MOE(aclnnMoeGatingTopK, check_gating<2>, run_gating<2>)
+ACLNN_MOE(aclnnMoeGatingTopKV2, check_gating<4>, run_gating<4>)
+ACLNN_MOE(aclnnMoeGatingTopKBackward, check_gating_grad, run_gating_grad)
+ACLNN_MOE(aclnnMoeComputeExpertTokens, check_expert_tokens, run_expert_tokens)
+ACLNN_MOE(aclnnMoeUpdateExpert, check_update_expert, run_update_expert)
+ACLNN_MOE(aclnnMoeFusedTopk, check_fused_top_k, run_fused_top_k)

@@ -1,0 +1,290 @@
+// Norms over trailing dims: layer norm and RMS norm, their gradients and fused forms.
+#include "loops/given.h"
+#include "loops/rows.h"
+#include "loops/stage.h"
+
+namespace aclsim {
+namespace {
+
+template <class C>
+ACL_VECTOR double sum_of(const C* x, int64_t n) {
+  return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return x[i]; });
+}
+template <class C>
+ACL_VECTOR double squares_of(const C* x, C mean, int64_t n) {
+  return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return (x[i] - mean) * (x[i] - mean); });
+}
+template <class C>
+ACL_VECTOR double product_of(const C* a, const C* b, int64_t n) {
+  return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return a[i] * b[i]; });
+}
+template <class C>
+ACL_VECTOR void affine(C* out, const C* x, const C* w, const C* b, C mean, C rstd, int64_t n) {
+  if (w && b) {
+    ACL_IVDEP
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * rstd * w[i] + b[i];
+  } else if (w) {
+    ACL_IVDEP
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * rstd * w[i];
+  } else if (b) {
+    ACL_IVDEP
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * rstd + b[i];
+  } else {
+    ACL_IVDEP
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * rstd;
+  }
+}
+template <class C>
+ACL_VECTOR void multiply(C* out, const C* a, const C* b, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = a[i] * b[i];
+}
+// out = rstd (g - shift - normal slope).
+template <class C>
+ACL_VECTOR void back_row(C* out, const C* g, const C* normal, C rstd, C shift, C slope, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = rstd * (g[i] - shift - normal[i] * slope);
+}
+template <class C>
+ACL_VECTOR void add_products(C* to, const C* g, const C* x, C mean, C rstd, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) to[i] += g[i] * ((x[i] - mean) * rstd);
+}
+template <class C>
+ACL_VECTOR void add_to(C* to, const C* g, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) to[i] += g[i];
+}
+template <class C>
+const C* none() {
+  return nullptr;
+}
+
+// Rows of `width` elements.
+struct Plan {
+  int64_t rows, width;
+};
+
+// The last `rank` dims of a tensor argument must be `dims`.
+aclnnStatus check_trailing(Call& c, int arg, const int64_t* dims, int64_t rank, const char* what) {
+  const Tensor& x = c.tensor(arg);
+  Plan& p = c.make<Plan>();
+  bool fits = rank >= 1 && rank <= x.rank;
+  p.rows = p.width = 1;
+  for (int64_t i = 0; fits && i < rank; ++i) {
+    fits = dims[i] == x.dims[x.rank - rank + i];
+    p.width *= dims[i];
+  }
+  if (!fits) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "%s %s should be the last dims of %s, whose shape is %s.", what,
+                  shape_text(dims, static_cast<int>(std::min<int64_t>(rank, kMaxRank))),
+                  c.name(arg), shape_text(x));
+  }
+  for (int i = 0; i < x.rank - rank; ++i) p.rows *= x.dims[i];
+  return ACLNN_SUCCESS;
+}
+// f(row) for every row, in threads.
+template <class F>
+void each_row(const Plan& p, F f) {
+  parallel_for(p.rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.width)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) f(i);
+               });
+}
+// f(first column, columns) over pieces of a row.
+template <class F>
+void each_piece(const Plan& p, F f) {
+  constexpr int64_t kPiece = 256;
+  parallel_for((p.width + kPiece - 1) / kPiece, std::max<int64_t>(1, 64 / (p.rows + 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t k = begin; k < end; ++k) {
+                   f(k * kPiece, std::min(kPiece, p.width - k * kPiece));
+                 }
+               });
+}
+
+// (input, normalizedShape, weight, bias, eps, out, meanOut, rstdOut).
+aclnnStatus check_layer_norm(Call& c) {
+  const Span<const int64_t> dims = c.ints(1);
+  ACL_RETURN_IF_FAILED(check_trailing(c, 0, dims.data, dims.size, "normalizedShape"));
+  const Plan& p = c.get<Plan>();
+  for (int arg : {2, 3}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.width));
+  for (int arg : {6, 7}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.rows));
+  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(0)));
+  return expect_same_shape(c, 5, 0);
+}
+template <class C>
+void layer_norm(Call& c) {
+  const Plan& p = c.get<Plan>();
+  Stage<C> stage(c);
+  const C *x = stage.in(c.tensor(0)), *w = stage.in(c.maybe(2)), *b = stage.in(c.maybe(3));
+  C *y = stage.out(c.tensor(5)), *means = stage.out(c.maybe(6)), *rstds = stage.out(c.maybe(7));
+  const double eps = c.number(4), width = static_cast<double>(p.width);
+  each_row(p, [&](int64_t i) {
+    const C* row = x + i * p.width;
+    const C mean = static_cast<C>(sum_of(row, p.width) / width);
+    const C rstd = static_cast<C>(1 / std::sqrt(squares_of(row, mean, p.width) / width + eps));
+    affine(y + i * p.width, row, w, b, mean, rstd, p.width);
+    if (means) means[i] = mean;
+    if (rstds) rstds[i] = rstd;
+  });
+  stage.done();
+}
+aclError run_layer_norm(Call& c) {
+  with_float(c.tensor(0).dtype, [&](auto tag) { layer_norm<typename decltype(tag)::type>(c); });
+  return ACL_SUCCESS;
+}
+
+// (gradOut, input, normalizedShape, mean, rstd, weight, bias, outputMask, gradInput, gradWeight,
+// gradBias).
+aclnnStatus check_layer_norm_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 7}));
+  const Span<const int64_t> dims = c.ints(2);
+  ACL_RETURN_IF_FAILED(check_trailing(c, 1, dims.data, dims.size, "normalizedShape"));
+  const Plan& p = c.get<Plan>();
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
+  ACL_RETURN_IF_FAILED(expect_masked(c, 7, 3, 8));
+  for (int arg : {3, 4}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.rows));
+  for (int arg : {5, 6, 9, 10}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.width));
+  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(1)));
+  return expect_numel(c, 8, c.tensor(1).numel());
+}
+// Gradients by weight and bias: sums over rows, in pieces of columns.
+template <class C>
+void weight_grads(const Plan& p, C* gw, C* gb, const C* g, const C* x, const C* means,
+                  const C* rstds) {
+  each_piece(p, [&](int64_t first, int64_t n) {
+    if (gw) std::fill_n(gw + first, n, C(0));
+    if (gb) std::fill_n(gb + first, n, C(0));
+    for (int64_t i = 0; i < p.rows; ++i) {
+      const int64_t at = i * p.width + first;
+      if (gw) add_products(gw + first, g + at, x + at, means ? means[i] : C(0), rstds[i], n);
+      if (gb) add_to(gb + first, g + at, n);
+    }
+  });
+}
+// The gradient by the input; without means (RMS) nothing is centred.
+template <class C>
+void input_grad(const Plan& p, C* gx, const C* g, const C* x, const C* means, const C* rstds,
+                const C* w) {
+  const double width = static_cast<double>(p.width);
+  each_row(p, [&](int64_t i) {
+    Buffer<C> normal(p.width), scaled(p.width);
+    const C *up = g + i * p.width, *row = x + i * p.width;
+    if (w) multiply(scaled.get(), up, w, p.width);
+    if (w) up = scaled.get();
+    affine(normal.get(), row, none<C>(), none<C>(), means ? means[i] : C(0), rstds[i], p.width);
+    const C shift = means ? static_cast<C>(sum_of(up, p.width) / width) : C(0);
+    const C slope =
+        static_cast<C>(product_of(up, static_cast<const C*>(normal.get()), p.width) / width);
+    back_row(gx + i * p.width, up, static_cast<const C*>(normal.get()), rstds[i], shift, slope,
+             p.width);
+  });
+}
+template <class C>
+void layer_norm_grad(Call& c) {
+  const Plan& p = c.get<Plan>();
+  Stage<C> stage(c);
+  const C *g = stage.in(c.tensor(0)), *x = stage.in(c.tensor(1)), *means = stage.in(c.tensor(3)),
+          *rstds = stage.in(c.tensor(4)), *w = stage.in(c.maybe(5));
+  C *gx = stage.out(masked(c, 7, 0, 8)), *gw = stage.out(masked(c, 7, 1, 9)),
+    *gb = stage.out(masked(c, 7, 2, 10));
+  if (gw || gb) weight_grads(p, gw, gb, g, x, means, rstds);
+  if (gx) input_grad(p, gx, g, x, means, rstds, w);
+  stage.done();
+}
+aclError run_layer_norm_grad(Call& c) {
+  with_float(c.tensor(1).dtype,
+             [&](auto tag) { layer_norm_grad<typename decltype(tag)::type>(c); });
+  return ACL_SUCCESS;
+}
+
+// y = x rstd (gamma + Shift), where x may be a sum of two. Arguments by position; kNone: absent.
+template <int Gamma, int Eps, int Y, int Rstd, int Other = kNone, int Sum = kNone, int Shift = 0>
+struct RmsNorm {
+  static aclnnStatus check(Call& c) {
+    const Tensor& gamma = c.tensor(Gamma);
+    ACL_RETURN_IF_FAILED(check_trailing(c, 0, gamma.dims, gamma.rank, "The shape of gamma"));
+    for (int arg : {Y, Other, Sum}) {
+      if (arg != kNone && !c.null(arg)) ACL_RETURN_IF_FAILED(expect_same_shape(c, arg, 0));
+    }
+    c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(0)));
+    if (Y == 0) c.workspace_size *= 2;  // in place: staged for reading and for writing
+    return expect_numel(c, Rstd, c.get<Plan>().rows);
+  }
+  static aclError run(Call& c) {
+    with_float(c.tensor(0).dtype, [&](auto tag) { apply<typename decltype(tag)::type>(c); });
+    return ACL_SUCCESS;
+  }
+  static const Tensor* at(const Call& c, int arg) { return arg == kNone ? nullptr : c.maybe(arg); }
+
+  template <class C>
+  static void apply(Call& c) {
+    const Plan& p = c.get<Plan>();
+    Stage<C> stage(c);
+    const C *x = stage.in(c.tensor(0)), *gamma = stage.in(c.tensor(Gamma)),
+            *other = stage.in(at(c, Other));
+    C *y = stage.out(c.tensor(Y)), *rstds = stage.out(c.maybe(Rstd)), *sum = stage.out(at(c, Sum));
+    const double eps = c.number(Eps), width = static_cast<double>(p.width);
+    each_row(p, [&](int64_t i) {
+      Buffer<C> total(other ? p.width : 1), weight(Shift ? p.width : 1);
+      const C *row = x + i * p.width, *by = gamma;
+      if (other) {
+        std::copy_n(row, p.width, total.get());
+        add_to(total.get(), other + i * p.width, p.width);
+        row = total;
+        if (sum) std::copy_n(row, p.width, sum + i * p.width);
+      }
+      if (Shift) {
+        for (int64_t k = 0; k < p.width; ++k) weight[k] = gamma[k] + C(Shift);
+        by = weight;
+      }
+      const C rstd = static_cast<C>(1 / std::sqrt(squares_of(row, C(0), p.width) / width + eps));
+      affine(y + i * p.width, row, by, none<C>(), C(0), rstd, p.width);
+      if (rstds) rstds[i] = rstd;
+    });
+    stage.done();
+  }
+};
+
+// (dy, x, rstd, gamma, dx, dgamma).
+aclnnStatus check_rms_norm_grad(Call& c) {
+  const Tensor& gamma = c.tensor(3);
+  ACL_RETURN_IF_FAILED(check_trailing(c, 1, gamma.dims, gamma.rank, "The shape of gamma"));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 2, c.get<Plan>().rows));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 4, 1));
+  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(1)));
+  return expect_same_shape(c, 5, 3);
+}
+template <class C>
+void rms_norm_grad(Call& c) {
+  const Plan& p = c.get<Plan>();
+  Stage<C> stage(c);
+  const C *g = stage.in(c.tensor(0)), *x = stage.in(c.tensor(1)), *rstds = stage.in(c.tensor(2)),
+          *gamma = stage.in(c.tensor(3));
+  C *gx = stage.out(c.tensor(4)), *gg = stage.out(c.tensor(5)), *no_bias = nullptr;
+  weight_grads(p, gg, no_bias, g, x, none<C>(), rstds);
+  input_grad(p, gx, g, x, none<C>(), rstds, gamma);
+  stage.done();
+}
+aclError run_rms_norm_grad(Call& c) {
+  with_float(c.tensor(1).dtype, [&](auto tag) { rms_norm_grad<typename decltype(tag)::type>(c); });
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_RMS_NORM(op, ...) \
+  ACLNN_OP(op, (RmsNorm<__VA_ARGS__>::check), (RmsNorm<__VA_ARGS__>::run))
+ACLNN_OP(aclnnLayerNorm, check_layer_norm, run_layer_norm)
+ACLNN_OP(aclnnLayerNormWithImplMode, check_layer_norm, run_layer_norm)
+ACLNN_OP(aclnnFastLayerNorm, check_layer_norm, run_layer_norm)
+ACLNN_OP_FLAGS(aclnnLayerNormBackward, check_layer_norm_grad, run_layer_norm_grad, kOwnNulls)
+ACLNN_RMS_NORM(aclnnRmsNorm, 1, 2, 3, 4)
+ACLNN_RMS_NORM(aclnnAddRmsNorm, 2, 3, 4, 5, 1, 6)
+ACLNN_RMS_NORM(aclnnInplaceAddRmsNorm, 2, 3, 0, 4, 1, 1)
+ACLNN_RMS_NORM(aclnnGemmaRmsNorm, 1, 2, 3, 4, kNone, kNone, 1)
+ACLNN_OP(aclnnRmsNormGrad, check_rms_norm_grad, run_rms_norm_grad)

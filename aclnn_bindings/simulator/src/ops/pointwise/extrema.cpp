@@ -1,0 +1,40 @@
+// Extrema of many tensors, element by element.
+#include "loops/numbers.h"
+
+namespace aclsim {
+namespace {
+
+// (tensors, out): the largest or smallest of all, element by element, broadcast together.
+aclnnStatus check_many(Call& c) {
+  Shape shape;
+  bool fits = c.tensors(0).size > 0;
+  for (const Tensor* t : c.tensors(0)) fits = fits && t && broadcast(shape, *t);
+  if (!fits) return c.fail(ACLNN_ERR_PARAM_INVALID, "The shapes of tensors can't broadcast.");
+  return expect_shape(c, 1, shape);
+}
+template <bool Max>
+aclError run_many(Call& c) {
+  const Tensor& out = c.tensor(1);
+  with_real(out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::vector<T> best(static_cast<size_t>(out.numel())), next(best.size());
+    bool first = true;
+    for (const Tensor* t : c.tensors(0)) {
+      std::vector<T>& to = first ? best : next;
+      if (!to.empty()) copy_tensor(dense(to.data(), dtype_of<T>(), out.dims, out.rank), *t);
+      for (size_t i = 0; !first && i < best.size(); ++i) {
+        const bool wins = Max ? next[i] > best[i] : next[i] < best[i];
+        if (wins || next[i] != next[i]) best[i] = next[i];
+      }
+      first = false;
+    }
+    put(out, best);
+  });
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnMaxN, check_many, run_many<true>)
+ACLNN_OP(aclnnMinN, check_many, run_many<false>)

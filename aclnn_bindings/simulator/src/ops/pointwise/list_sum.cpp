@@ -1,0 +1,42 @@
+// Sums of the members of a list.
+#include "loops/iterate.h"
+#include "loops/promote.h"
+#include "loops/rows.h"
+#include "loops/members.h"
+
+namespace aclsim {
+namespace {
+
+// (tensors, out): the sum of all, elementwise.
+aclnnStatus check_sum_list(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_members(c, 0));
+  for (const Tensor* t : c.tensors(0)) {
+    if (t->same_shape(c.tensor(1))) continue;
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s in tensors should equal out's, %s.",
+                  shape_text(*t), shape_text(c.tensor(1)));
+  }
+  return ACLNN_SUCCESS;
+}
+aclError run_sum_list(Call& c) {
+  const Tensor& out = c.tensor(1);
+  copy_tensor(out, *c.tensors(0)[0]);
+  for (int64_t i = 1; i < c.tensors(0).size; ++i) {
+    Loop loop = loop_over(out);
+    loop.add(out);
+    loop.add(*c.tensors(0)[i]);
+    loop.coalesce();
+    with_real(out.dtype, [&](auto tag) {
+      using C = typename decltype(tag)::type;
+      run_loop<C>(loop, [](int64_t n, C* o, const C* const* in) {
+        for (int64_t k = 0; k < n; ++k) o[k] = in[0][k] + in[1][k];
+      });
+    });
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnSum, check_sum_list, run_sum_list)
+ACLNN_OP(aclnnAddN, check_sum_list, run_sum_list)

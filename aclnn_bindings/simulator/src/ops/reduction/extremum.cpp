@@ -1,0 +1,71 @@
+// Extrema along one axis and their places.
+#include "loops/promote.h"
+#include "loops/rows.h"
+
+#include <numeric>
+#include "loops/order.h"
+
+namespace aclsim {
+namespace {
+
+// The first extremum, or the first NaN.
+template <bool Max, class C>
+ACL_VECTOR C extremum(const C* x, int64_t n) {
+  C lanes[16];
+  for (int l = 0; l < 16; ++l) lanes[l] = x[0];
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    for (int l = 0; l < 16; ++l) {
+      const C v = x[i + l];
+      lanes[l] = (Max ? v > lanes[l] : v < lanes[l]) || v != v ? v : lanes[l];
+    }
+  }
+  C best = lanes[0];
+  const auto join = [&](C v) { best = (Max ? v > best : v < best) || v != v ? v : best; };
+  for (int l = 1; l < 16; ++l) join(lanes[l]);
+  for (; i < n; ++i) join(x[i]);
+  return best;
+}
+template <bool Max, class C>
+void extremum_row(const C* x, int64_t n, C* best, int64_t* at) {
+  const C top = extremum<Max>(x, n);
+  int64_t i = 0;
+  while (i < n - 1 && !(x[i] == top || (top != top && x[i] != x[i]))) ++i;
+  best[0] = x[i];
+  at[0] = i;
+}
+// (self, dim, keepdim, out, indices).
+template <bool Max>
+aclError run_extremum_dim(Call& c) {
+  const Tensor& self = c.tensor(0);
+  const Tensor values = with_axis(c.tensor(3), axis_of(c), self);
+  const Tensor indices = with_axis(c.tensor(4), axis_of(c), self);
+  sort_rows(self, &values, &indices, axis_of(c),
+            [](auto* x, int64_t n, auto* best, int64_t* at) { extremum_row<Max>(x, n, best, at); });
+  return ACL_SUCCESS;
+}
+// (self, dim, keepdim, out). Clients flatten first for "over everything".
+aclnnStatus check_arg_extremum(Call& c) {
+  ACL_RETURN_IF_FAILED(read_axis(c, 1));
+  if (axis_size(c.tensor(0), axis_of(c)) == 0) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "self %s has no elements along dim.",
+                  shape_text(c.tensor(0)));
+  }
+  return expect_one(c, 3, c.flag(2));
+}
+template <bool Max>
+aclError run_arg_extremum(Call& c) {
+  const Tensor& self = c.tensor(0);
+  const Tensor indices = with_axis(c.tensor(3), axis_of(c), self);
+  sort_rows(self, nullptr, &indices, axis_of(c),
+            [](auto* x, int64_t n, auto* best, int64_t* at) { extremum_row<Max>(x, n, best, at); });
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnMaxDim, check_median_dim, run_extremum_dim<true>)
+ACLNN_OP(aclnnMinDim, check_median_dim, run_extremum_dim<false>)
+ACLNN_OP(aclnnArgMax, check_arg_extremum, run_arg_extremum<true>)
+ACLNN_OP(aclnnArgMin, check_arg_extremum, run_arg_extremum<false>)

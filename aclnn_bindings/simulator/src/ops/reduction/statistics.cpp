@@ -1,0 +1,114 @@
+// Norms, variances and standard deviations over axes.
+#include "loops/reduce.h"
+#include "loops/rows.h"
+#include "loops/vector_norm.h"
+
+namespace aclsim {
+namespace {
+
+// (self, order, dims, keepDims, [dtype,] out).
+template <int Out>
+aclnnStatus check_norm(Call& c) {
+  const Tensor &self = c.tensor(0), &out = c.tensor(Out);
+  NormPlan& p = c.make<NormPlan>();
+  p.order = c.null(1) ? 2.0 : c.scalar(1).real();
+  ACL_RETURN_IF_FAILED(axes_of(c, self, 2, p.reduce.axes));
+  p.reduce.domain = out.dtype == ACL_DOUBLE || self.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
+  if (!is_float(out.dtype)) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should be floating, but is %s.", c.name(Out),
+                  dtype_name(out.dtype));
+  }
+  if (!common_norm(p.order)) {
+    c.workspace_size = (self.numel() + out.numel()) * dtype_size(p.reduce.domain);
+  }
+  return expect_reduced(c, Out, self, p.reduce.axes, c.flag(3));
+}
+template <int Out>
+aclError run_norm(Call& c) {
+  if (c.tensor(Out).numel() > 0) norm_of(c, c.tensor(Out), c.tensor(0), c.get<NormPlan>());
+  return ACL_SUCCESS;
+}
+
+// Variance in two passes over a copy of the elements less their mean.
+struct Spread {
+  ReducePlan reduce;
+  double correction;
+  bool root;
+  int spread_arg, mean_arg;  // -1: none
+};
+
+template <class C>
+void spread(Call& c, const Spread& p) {
+  const Tensor& self = c.tensor(0);
+  const Tensor& out = c.tensor(p.spread_arg);
+  C* space = static_cast<C*>(c.workspace);
+  Shape kept = shape_of(self);
+  int64_t count = 1;
+  for (int i = 0; i < self.rank; ++i) {
+    if (p.reduce.axes >> i & 1) {
+      count *= kept.dims[i];
+      kept.dims[i] = 1;
+    }
+  }
+  const Tensor squares = dense(space, dtype_of<C>(), self.dims, self.rank);
+  const Tensor mean = dense(space + self.numel(), dtype_of<C>(), kept.dims, kept.rank);
+  Tensor sum = mean;
+  sum.data = space + self.numel() + out.numel();
+  reduce_tensor(mean, self, p.reduce.axes, p.reduce.domain, reducers_of<SumOf>());
+  C* means = mean.ptr<C>();
+  for (int64_t i = 0; i < out.numel(); ++i) means[i] /= static_cast<C>(count);
+  Loop loop = loop_over(squares);
+  loop.add(self);
+  loop.add(mean);
+  loop.coalesce();
+  run_loop<C>(loop, [](int64_t n, C* o, const C* const* in) {
+    for (int64_t i = 0; i < n; ++i) o[i] = (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
+  });
+  reduce_tensor(sum, squares, p.reduce.axes, p.reduce.domain, reducers_of<SumOf>());
+  C* sums = sum.ptr<C>();
+  const double divisor = std::max(0.0, static_cast<double>(count) - p.correction);
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    sums[i] = static_cast<C>(sums[i] / divisor);
+    if (p.root) sums[i] = std::sqrt(sums[i]);
+  }
+  copy_tensor(out, dense(sums, dtype_of<C>(), out.dims, out.rank));
+  if (p.mean_arg >= 0)
+    copy_tensor(c.tensor(p.mean_arg), dense(means, dtype_of<C>(), out.dims, out.rank));
+}
+
+// (self, dim, correction or unbiased, keepdim, spread[, mean]).
+template <bool Root, bool Mean>
+aclnnStatus check_spread(Call& c) {
+  const Tensor& self = c.tensor(0);
+  Spread& p = c.make<Spread>();
+  p.root = Root;
+  p.spread_arg = 4;
+  p.mean_arg = Mean ? 5 : -1;
+  p.correction = c.args[2].kind == ArgKind::Bool ? c.flag(2) : static_cast<double>(c.integer(2));
+  p.reduce.domain = self.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
+  if (!is_float(self.dtype)) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "self should be floating, but is %s.",
+                  dtype_name(self.dtype));
+  }
+  ACL_RETURN_IF_FAILED(axes_of(c, self, 1, p.reduce.axes));
+  c.workspace_size = (self.numel() + 2 * c.tensor(4).numel()) * dtype_size(p.reduce.domain);
+  if (Mean) ACL_RETURN_IF_FAILED(expect_reduced(c, 5, self, p.reduce.axes, c.flag(3)));
+  return expect_reduced(c, 4, self, p.reduce.axes, c.flag(3));
+}
+aclError run_spread(Call& c) {
+  const Spread& p = c.get<Spread>();
+  if (c.tensor(4).numel() == 0) return ACL_SUCCESS;
+  with_float(p.reduce.domain, [&](auto tag) { spread<typename decltype(tag)::type>(c, p); });
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnNorm, check_norm<4>, run_norm<4>)
+ACLNN_OP(aclnnLinalgVectorNorm, check_norm<5>, run_norm<5>)
+ACLNN_OP(aclnnVar, (check_spread<false, false>), run_spread)
+ACLNN_OP(aclnnVarCorrection, (check_spread<false, false>), run_spread)
+ACLNN_OP(aclnnVarMean, (check_spread<false, true>), run_spread)
+ACLNN_OP(aclnnStd, (check_spread<true, false>), run_spread)
+ACLNN_OP(aclnnStdMeanCorrection, (check_spread<true, true>), run_spread)

@@ -1,0 +1,225 @@
+// Hyper-connections: several residual streams mixed before and after a layer. Formulas: the "npu_mhc_pre",
+// "npu_mhc_post" and "npu_mhc_sinkhorn" pages of torch_npu.
+#include "loops/values.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace aclsim {
+namespace {
+
+// Hyper-connections: n streams of width D per token.
+// (x, hRes, hOut, hPost, out): out_i = sum over j of hRes_ji x_j + hPost_i hOut; the document writes
+// a product, op-plugin's tests sum over the rows of hRes.
+aclnnStatus check_post(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 2, 3, 4}));
+  const Tensor& x = c.tensor(0);
+  if (x.rank < 3)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 3 or 4 dims.", shape_text(x));
+  const int64_t n = x.dims[x.rank - 2], tokens = rows_of(x) / std::max<int64_t>(1, n);
+  ACL_RETURN_IF_FAILED(expect_numel(c, 1, tokens * n * n));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 2, tokens * width_of(x)));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 3, tokens * n));
+  return expect_same_shape(c, 4, 0);
+}
+aclError run_post(Call& c) {
+  const Tensor& t = c.tensor(0);
+  const Floats x = floats(t), res = floats(at_or_null(c, 1)), h = floats(c.tensor(2)),
+               post = floats(c.tensor(3));
+  const int64_t n = t.dims[t.rank - 2], d = width_of(t);
+  Floats out(x.size());
+  for (size_t at = 0; at < x.size(); ++at) {
+    const int64_t row = static_cast<int64_t>(at) / d, token = row / n,
+                  col = static_cast<int64_t>(at) % d;
+    double sum = static_cast<double>(post[row]) * h[token * d + col];
+    if (res.empty()) sum += x[at];
+    for (int64_t j = 0; j < n && !res.empty(); ++j)
+      sum += static_cast<double>(res[(token * n + j) * n + row % n]) * x[(token * n + j) * d + col];
+    out[at] = static_cast<float>(sum);
+  }
+  write(c.tensor(4), out);
+  return ACL_SUCCESS;
+}
+// (gradOutput, x, hRes, hOut, hPost, gradX, gradHRes, gradHOut, gradHPost).
+aclnnStatus check_post_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
+  for (int i : {5, 6, 7, 8}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, i - 4));
+  const Tensor& x = c.tensor(1);
+  const int64_t n = x.rank > 1 ? x.dims[x.rank - 2] : 0;
+  return expect_numel(c, 4, rows_of(x)) != ACLNN_SUCCESS ? expect_numel(c, 4, rows_of(x))
+                                                         : expect_numel(c, 2, rows_of(x) * n);
+}
+aclError run_post_grad(Call& c) {
+  const Tensor& t = c.tensor(1);
+  const Floats g = floats(c.tensor(0)), x = floats(t), res = floats(c.tensor(2)),
+               h = floats(c.tensor(3)), post = floats(c.tensor(4));
+  const int64_t n = t.dims[t.rank - 2], d = width_of(t), rows = rows_of(t);
+  Doubles dx(x.size()), dres(res.size()), dh(h.size()), dpost(post.size());
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t token = row / n;
+    for (int64_t k = 0; k < d; ++k) {
+      const double up = g[row * d + k];
+      dpost[row] += up * h[token * d + k], dh[token * d + k] += up * post[row];
+      for (int64_t j = 0; j < n; ++j) {
+        const int64_t from = (token * n + j) * d + k, share = (token * n + j) * n + row % n;
+        dres[share] += up * x[from], dx[from] += up * res[share];
+      }
+    }
+  }
+  write(c.tensor(5), dx), write(c.tensor(6), dres), write(c.tensor(7), dh),
+      write(c.tensor(8), dpost);
+  return ACL_SUCCESS;
+}
+// (x, phi, alpha, bias, gamma, normEps, hcEps, hIn, hPost, hRes, invRms, hMix, hPre).
+aclnnStatus check_pre(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 7, 8}));
+  const Tensor& x = c.tensor(0);
+  if (x.rank < 3)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 3 or 4 dims.", shape_text(x));
+  const int64_t n = x.dims[x.rank - 2], wide = n * width_of(x),
+                tokens = wide ? x.numel() / wide : 0;
+  const int64_t mixes = c.tensor(2).numel() == 3 ? n * n + 2 * n : 2 * n;
+  if (c.tensor(2).numel() == 3) ACL_RETURN_IF_FAILED(expect_given(c, {9}));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 1, mixes * wide));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 3, mixes));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 4, wide));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 8, tokens * n));
+  return expect_numel(c, 7, tokens * width_of(x));
+}
+aclError run_pre(Call& c) {
+  const Tensor& t = c.tensor(0);
+  const Floats x = floats(t), phi = floats(c.tensor(1)), alpha = floats(c.tensor(2)),
+               bias = floats(c.tensor(3)), gamma = floats(at_or_null(c, 4));
+  const int64_t n = t.dims[t.rank - 2], d = width_of(t), wide = n * d, mixes = c.tensor(3).numel(),
+                tokens = t.numel() / wide;
+  Floats in(static_cast<size_t>(tokens * d)), post, res, inv, mix, pre;
+  for (int64_t token = 0; token < tokens; ++token) {
+    const float* row = x.data() + token * wide;
+    double square = 0;
+    for (int64_t i = 0; i < wide; ++i) square += static_cast<double>(row[i]) * row[i];
+    const double rstd = 1 / std::sqrt(square / static_cast<double>(wide) + c.number(5));
+    inv.push_back(static_cast<float>(rstd));
+    for (int64_t m = 0; m < mixes; ++m) {
+      double sum = 0;
+      for (int64_t i = 0; i < wide; ++i)
+        sum += static_cast<double>(row[i]) * (gamma.empty() ? 1 : gamma[i]) * phi[m * wide + i];
+      mix.push_back(static_cast<float>(sum));
+      const int64_t kind = m < n ? 0 : m < 2 * n ? 1 : 2;
+      const double v = sum * rstd * alpha[kind] + bias[m], s = 1 / (1 + std::exp(-v));
+      (kind == 0   ? pre
+       : kind == 1 ? post
+                   : res)
+          .push_back(static_cast<float>(kind == 0   ? s + c.number(6)
+                                        : kind == 1 ? 2 * s
+                                                    : v));
+    }
+    for (int64_t i = 0; i < wide; ++i) in[token * d + i % d] += pre[token * n + i / d] * row[i];
+  }
+  res.resize(c.null(9) ? 0 : static_cast<size_t>(c.tensor(9).numel()));
+  write(c.tensor(7), in), write(c.tensor(8), post), write(at_or_null(c, 9), res);
+  write(at_or_null(c, 10), inv), write(at_or_null(c, 11), mix), write(at_or_null(c, 12), pre);
+  return ACL_SUCCESS;
+}
+// (x, eps, numIters, output, normOut [2 iters, n, n, tokens], sumOut [2 iters, n, tokens]).
+aclnnStatus check_sinkhorn(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 3}));
+  const Tensor& x = c.tensor(0);
+  if (x.rank < 2 || x.dims[x.rank - 1] != x.dims[x.rank - 2] || c.integer(2) < 1) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "x %s should hold square matrices, and numIters be positive.", shape_text(x));
+  }
+  if (at_or_null(c, 4)) ACL_RETURN_IF_FAILED(expect_numel(c, 4, 2 * c.integer(2) * x.numel()));
+  if (at_or_null(c, 5)) ACL_RETURN_IF_FAILED(expect_numel(c, 5, 2 * c.integer(2) * rows_of(x)));
+  return expect_same_shape(c, 3, 0);
+}
+// Divides by sums over rows (or columns); what they were goes to `sums`.
+void scale_lines(Doubles& y, int64_t n, bool rows, double eps, Doubles& sums) {
+  sums.assign(static_cast<size_t>(n), eps);
+  for (int64_t i = 0; i < n * n; ++i) sums[rows ? i / n : i % n] += y[i];
+  for (int64_t i = 0; i < n * n; ++i) y[i] /= sums[rows ? i / n : i % n];
+}
+aclError run_sinkhorn(Call& c) {
+  const Tensor& t = c.tensor(0);
+  const Floats x = floats(t);
+  const int64_t n = width_of(t), each = n * n, tokens = each ? t.numel() / each : 0,
+                iterations = c.integer(2);
+  const double eps = c.number(1);
+  Floats out(x.size()), norms(static_cast<size_t>(2 * iterations * t.numel())),
+      all(static_cast<size_t>(2 * iterations * tokens * n));
+  for (int64_t b = 0; b < tokens; ++b) {
+    Doubles y(x.begin() + b * each, x.begin() + (b + 1) * each), sums;
+    const auto keep = [&](int64_t step) {
+      for (int64_t i = 0; i < each; ++i)
+        norms[(step * each + i) * tokens + b] = static_cast<float>(y[i]);
+      for (size_t i = 0; i < sums.size(); ++i)
+        all[(step * n + static_cast<int64_t>(i)) * tokens + b] = static_cast<float>(sums[i]);
+    };
+    for (int64_t r = 0; r < n; ++r) {
+      const double top = *std::max_element(y.begin() + r * n, y.begin() + (r + 1) * n);
+      for (int64_t i = r * n; i < (r + 1) * n; ++i) y[i] = std::exp(y[i] - top);
+    }
+    scale_lines(y, n, true, 0, sums);
+    for (double& v : y) v += eps;
+    keep(0);
+    for (int64_t step = 1; step < 2 * iterations; ++step) {
+      scale_lines(y, n, step % 2 == 0, eps, sums);
+      keep(step);
+    }
+    std::copy(y.begin(), y.end(), out.begin() + b * each);
+  }
+  write(c.tensor(3), out), write(at_or_null(c, 4), norms), write(at_or_null(c, 5), all);
+  return ACL_SUCCESS;
+}
+// (gradOutput, normOut, sumOut, out): back through the divisions, then through softmax.
+aclnnStatus check_sinkhorn_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3}));
+  const int64_t each = c.tensor(0).numel();
+  if (each == 0 || c.tensor(1).numel() % (2 * each) != 0) return refuse_fit(c, 1, 0);
+  ACL_RETURN_IF_FAILED(expect_numel(c, 2, c.tensor(1).numel() / width_of(c.tensor(0))));
+  return expect_same_shape(c, 3, 0);
+}
+aclError run_sinkhorn_grad(Call& c) {
+  const Tensor& t = c.tensor(0);
+  const Floats up = floats(t), norms = floats(c.tensor(1)), sums = floats(c.tensor(2));
+  const int64_t n = width_of(t), each = n * n, tokens = t.numel() / each,
+                steps = c.tensor(1).numel() / t.numel();
+  Floats dx(up.size());
+  for (int64_t b = 0; b < tokens; ++b) {
+    Doubles g(up.begin() + b * each, up.begin() + (b + 1) * each);
+    const auto norm = [&](int64_t step, int64_t i) {
+      return static_cast<double>(norms[(step * each + i) * tokens + b]);
+    };
+    for (int64_t step = steps - 1; step >= 1;
+         --step) {  // y = z / sum(z): dz = (g - sum(g y)) / sum
+      Doubles along(static_cast<size_t>(n));
+      const bool rows = step % 2 == 0;
+      for (int64_t i = 0; i < each; ++i) along[rows ? i / n : i % n] += g[i] * norm(step, i);
+      for (int64_t i = 0; i < each; ++i) {
+        const int64_t line = rows ? i / n : i % n;
+        g[i] = (g[i] - along[line]) / sums[(step * n + line) * tokens + b];
+      }
+    }
+    for (int64_t r = 0; r < n;
+         ++r) {  // softmax; the eps added after it is a few parts in a million
+      double inner = 0, total = 0;
+      for (int64_t i = r * n; i < (r + 1) * n; ++i) total += norm(0, i);
+      const double eps = (total - 1) / static_cast<double>(n);
+      for (int64_t i = r * n; i < (r + 1) * n; ++i) inner += g[i] * (norm(0, i) - eps);
+      for (int64_t i = r * n; i < (r + 1) * n; ++i)
+        dx[b * each + i] = static_cast<float>((norm(0, i) - eps) * (g[i] - inner));
+    }
+  }
+  write(c.tensor(3), dx);
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_STATE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
+ACLNN_STATE(aclnnMhcPost, check_post, run_post)
+ACLNN_STATE(aclnnMhcPostBackward, check_post_grad, run_post_grad)
+ACLNN_STATE(aclnnMhcPre, check_pre, run_pre)
+ACLNN_STATE(aclnnMhcSinkhorn, check_sinkhorn, run_sinkhorn)
+ACLNN_STATE(aclnnMhcSinkhornBackward, check_sinkhorn_grad, run_sinkhorn_grad)

@@ -1,0 +1,214 @@
+// Rotary embeddings of parts of rows, by position, and their gradients. Formulas: the "npu_rotary_mul",
+// "npu_interleave_rope" and "npu_mrope" pages of torch_npu and its tests.
+#include "loops/values.h"
+
+#include <cmath>
+#include <cstring>
+#include "loops/rotation.h"
+
+namespace aclsim {
+namespace {
+
+bool fits_mode(int64_t mode, int64_t n) {
+  return mode >= kHalf && mode <= kInterleaveHalf && n % (mode == kQuarter ? 4 : 2) == 0;
+}
+// Angles spread over x by dims of one.
+Floats spread(const Tensor& angle, const Tensor& x) {
+  Floats v(static_cast<size_t>(x.numel()));
+  copy_tensor(dense(v.data(), ACL_FLOAT, x.dims, x.rank), angle);
+  return v;
+}
+bool spreads(const Tensor& angle, const Tensor& x) {
+  Shape s = shape_of(x);
+  return broadcast(s, angle) && s.rank == x.rank && std::equal(s.dims, s.dims + s.rank, x.dims);
+}
+aclnnStatus expect_angles(const Call& c, int x, int cos, int64_t mode) {
+  if (!fits_mode(mode, width_of(c.tensor(x)))) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "mode %lld does not fit the shape %s of %s.",
+                  static_cast<long long>(mode), shape_text(c.tensor(x)), c.name(x));
+  }
+  for (int i : {cos, cos + 1}) {
+    if (!spreads(c.tensor(i), c.tensor(x))) return refuse_fit(c, i, x);
+  }
+  return ACLNN_SUCCESS;
+}
+
+// (x, cos, sin, out).
+aclnnStatus check_interleave(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3}));
+  ACL_RETURN_IF_FAILED(expect_angles(c, 0, 1, kInterleaveHalf));
+  return expect_same_shape(c, 3, 0);
+}
+Floats turned(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t mode) {
+  const Floats v = floats(x), a = spread(cos, x), b = spread(sin, x);
+  const int64_t n = width_of(x);
+  const Turn t = turn_of(mode, n);
+  Floats out(v.size());
+  for (size_t at = 0; at < v.size(); at += static_cast<size_t>(n))
+    turn_row(t, &v[at], &a[at], &b[at], &out[at]);
+  return out;
+}
+aclError run_interleave(Call& c) {
+  write(c.tensor(3), turned(c.tensor(0), c.tensor(1), c.tensor(2), kInterleaveHalf));
+  return ACL_SUCCESS;
+}
+// dx of the rotation: each output passes to the two elements that it reads.
+Floats turned_back(const Floats& dy, const Floats& cos, const Floats& sin, int64_t mode,
+                   int64_t n) {
+  const Turn t = turn_of(mode, n);
+  Floats dx(dy.size());
+  for (size_t at = 0; at < dy.size(); at += static_cast<size_t>(n)) {
+    for (int64_t i = 0; i < n; ++i) {
+      dx[at + t.from[i]] += dy[at + i] * cos[at + i];
+      dx[at + t.partner[i]] += t.sign[i] * dy[at + i] * sin[at + i];
+    }
+  }
+  return dx;
+}
+// Sums what `t` repeats of values laid out as `like`.
+Floats folded(const Floats& v, const Tensor& t, const Tensor& like) {
+  Doubles sums(static_cast<size_t>(t.numel()));
+  int64_t strides[kMaxRank] = {}, step = 1;
+  for (int i = t.rank - 1; i >= 0; --i) {
+    strides[like.rank - t.rank + i] = t.dims[i] == 1 ? 0 : step;
+    step *= t.dims[i];
+  }
+  Walker w(like.rank, like.dims);
+  for (size_t i = 0; i < v.size(); ++i, w.next()) sums[w.offset(strides)] += v[i];
+  return Floats(sums.begin(), sums.end());
+}
+// (dy, cos, sin, x, mode, dx, dcos, dsin).
+aclnnStatus check_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 5}));
+  ACL_RETURN_IF_FAILED(expect_angles(c, 0, 1, c.integer(4)));
+  if (at_or_null(c, 3)) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {6, 7}));
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, 3, 0));
+    for (int i : {6, 7}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, 1));
+  }
+  return expect_same_shape(c, 5, 0);
+}
+aclError run_grad(Call& c) {
+  const Tensor& t = c.tensor(0);
+  const Floats dy = floats(t);
+  const int64_t n = width_of(t), mode = c.integer(4);
+  write(c.tensor(5), turned_back(dy, spread(c.tensor(1), t), spread(c.tensor(2), t), mode, n));
+  if (!at_or_null(c, 3)) return ACL_SUCCESS;
+  const Floats x = floats(c.tensor(3));
+  const Turn turn = turn_of(mode, n);
+  Floats by_cos(dy.size()), by_sin(dy.size());
+  for (size_t i = 0; i < dy.size(); ++i) {
+    const size_t row = i / static_cast<size_t>(n) * n, j = i % static_cast<size_t>(n);
+    by_cos[i] = dy[i] * x[row + turn.from[j]];
+    by_sin[i] = dy[i] * turn.sign[j] * x[row + turn.partner[j]];
+  }
+  write(c.tensor(6), folded(by_cos, c.tensor(6), t)),
+      write(c.tensor(7), folded(by_sin, c.tensor(7), t));
+  return ACL_SUCCESS;
+}
+// (xRef, cos, sin, mode, [begin, end)): a slice of the last dim, in place, forward or back.
+Tensor slice_of(const Call& c) {
+  Tensor t = c.tensor(0);
+  const Span<const int64_t> range = c.ints(4);
+  if (range.size != 2) return t;
+  const int last = t.rank - 1;
+  t.offset += range[0] * t.strides[last], t.dims[last] = range[1] - range[0];
+  return t;
+}
+aclnnStatus check_partial(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2}));
+  const Span<const int64_t> range = c.ints(4);
+  const int64_t n = width_of(c.tensor(0));
+  const bool fits = range.size == 0 ||
+                    (range.size == 2 && range[0] >= 0 && range[0] <= range[1] && range[1] <= n);
+  const Tensor part = fits ? slice_of(c) : c.tensor(0);
+  if (!fits || !fits_mode(c.integer(3), width_of(part)) || !spreads(c.tensor(1), part) ||
+      !spreads(c.tensor(2), part)) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "The slice of %s, its mode and the shapes %s and %s of cos and sin do not "
+                  "fit.",
+                  shape_text(c.tensor(0)), shape_text(c.tensor(1)), shape_text(c.tensor(2)));
+  }
+  return ACLNN_SUCCESS;
+}
+template <bool Back>
+aclError run_partial(Call& c) {
+  const Tensor t = slice_of(c);
+  if (Back) {
+    write(t, turned_back(floats(t), spread(c.tensor(1), t), spread(c.tensor(2), t), c.integer(3),
+                         width_of(t)));
+  } else {
+    write(t, turned(t, c.tensor(1), c.tensor(2), c.integer(3)));
+  }
+  return ACL_SUCCESS;
+}
+
+// (positions, query, key, cosSinCache, mropeSection, headSize, isNeoxStyle, [cacheMode,] queryOut,
+// keyOut): angles of each token from a table of [positions, cos | sin].
+template <int Out>
+aclnnStatus check_positions(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, Out, Out + 1}));
+  const Tensor &p = c.tensor(0), &table = c.tensor(3);
+  const int64_t tokens = rows_of(c.tensor(1)), head = c.integer(5), wide = width_of(table);
+  int64_t sum = 0;
+  for (int64_t n : c.ints(4)) sum += n;
+  const bool many = p.rank == 2 && p.dims[0] > 1;
+  if (width_of(p) != tokens || head <= 0 || wide % 2 != 0 || wide > head ||
+      (many && (sum * 2 != wide || c.ints(4).size != p.dims[0]))) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "positions %s, the table %s, headSize %lld and mropeSection do not fit.",
+                  shape_text(p), shape_text(table), static_cast<long long>(head));
+  }
+  for (int i : {0, 1}) {
+    if (width_of(c.tensor(1 + i)) % head != 0) return refuse_fit(c, 2, 1);
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, Out + i, 1 + i));
+  }
+  return ACLNN_SUCCESS;
+}
+// Which row of positions column i of the angles follows.
+int64_t section_of(Span<const int64_t> sections, int64_t i, bool interleaved) {
+  if (interleaved) return i % 3 != 0 && i < sections[i % 3] * 3 ? i % 3 : 0;
+  int64_t s = 0;
+  for (int64_t end = sections[0]; i >= end && s + 1 < sections.size; end += sections[s]) ++s;
+  return s;
+}
+template <int Out>
+aclError run_positions(Call& c) {
+  const Ints positions = integers(c.tensor(0));
+  const Floats table = floats(c.tensor(3));
+  const int64_t tokens = rows_of(c.tensor(1)), head = c.integer(5), wide = width_of(c.tensor(3)),
+                half = wide / 2;
+  const bool many = c.tensor(0).rank == 2 && c.tensor(0).dims[0] > 1, neox = c.flag(6);
+  for (int which : {0, 1}) {
+    Floats x = floats(c.tensor(1 + which));
+    const int64_t heads = width_of(c.tensor(1 + which)) / head;
+    for (int64_t t = 0; t < tokens; ++t) {
+      for (int64_t i = 0; i < half; ++i) {
+        const int64_t s = many ? section_of(c.ints(4), i, Out == 8 && c.integer(7) == 1) : 0,
+                      p = positions[s * tokens + t];
+        if (p < 0 || p >= rows_of(c.tensor(3)))
+          return c.trap(507015, "A position lies outside the table of angles.");
+        const float cos = table[p * wide + i], sin = table[p * wide + half + i];
+        for (int64_t n = 0; n < heads; ++n) {
+          float* row = x.data() + (t * heads + n) * head;
+          float &a = row[neox ? i : 2 * i], &b = row[neox ? half + i : 2 * i + 1];
+          const float u = a * cos - b * sin, v = b * cos + a * sin;
+          a = u, b = v;
+        }
+      }
+    }
+    write(c.tensor(Out + which), x);
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_ROPE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
+ACLNN_ROPE(aclnnInterleaveRope, check_interleave, run_interleave)
+ACLNN_ROPE(aclnnRotaryPositionEmbeddingGrad, check_grad, run_grad)
+ACLNN_ROPE(aclnnInplacePartialRotaryMul, check_partial, run_partial<false>)
+ACLNN_ROPE(aclnnInplacePartialRotaryMulGrad, check_partial, run_partial<true>)
+ACLNN_ROPE(aclnnRopeWithSinCosCache, check_positions<7>, run_positions<7>)
+ACLNN_ROPE(aclnnRopeWithSinCosCacheV2, check_positions<8>, run_positions<8>)

@@ -1,0 +1,49 @@
+// Logits cut to the k most likely tokens, and to those that carry a share p.
+#include "loops/values.h"
+
+#include <cmath>
+#include <numeric>
+#include "loops/top_k.h"
+
+namespace aclsim {
+namespace {
+
+// (logits, p, k, out): what is not among the k best, or not in the nucleus, becomes -inf.
+aclnnStatus check_top_k_top_p(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3}));
+  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, rows_of(c.tensor(0))));
+  return expect_same_shape(c, 3, 0);
+}
+void keep_nucleus(float* x, const Ints& order, float p) {
+  Floats probability(order.size());
+  for (size_t i = 0; i < order.size(); ++i) probability[i] = x[order[i]];
+  softmax(probability.data(), static_cast<int64_t>(order.size()));
+  double sum = 0;  // from the least likely on; the likeliest stays
+  for (size_t i = order.size(); i-- > 1;) {
+    sum += probability[i];
+    if (sum <= 1 - p) x[order[i]] = -INFINITY;
+  }
+}
+aclError run_top_k_top_p(Call& c) {
+  Floats x = floats(c.tensor(0));
+  const Floats p = floats(c.tensor(1));
+  const Ints k = integers(c.tensor(2));
+  const int64_t n = width_of(c.tensor(0));
+  for (int64_t r = 0; r < rows_of(c.tensor(0)); ++r) {
+    float* row = x.data() + r * n;
+    const Ints order = best(row, n, n);
+    if (k[r] > 0 && k[r] < n) {
+      const float least = row[order[k[r] - 1]];
+      for (int64_t i = 0; i < n; ++i) row[i] = row[i] < least ? -INFINITY : row[i];
+    }
+    keep_nucleus(row, order, p[r]);
+  }
+  write(c.tensor(3), x);
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_MOE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
+ACLNN_MOE(aclnnApplyTopKTopP, check_top_k_top_p, run_top_k_top_p)

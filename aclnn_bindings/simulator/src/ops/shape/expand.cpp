@@ -1,0 +1,39 @@
+// A tensor spread over dims of one.
+#include "loops/iterate.h"
+#include "loops/matrices.h"
+#include "loops/promote.h"
+
+namespace aclsim {
+namespace {
+
+aclError run_expand(Call& c) {
+  copy_tensor(c.tensor(2), c.tensor(0));
+  return ACL_SUCCESS;
+}
+
+// Arguments: (self, size, out): a broadcast made real.
+aclnnStatus check_expand(Call& c) {
+  const Tensor& self = c.tensor(0);
+  const Span<const int64_t> size = c.ints(1);
+  if (size.size < self.rank || size.size > kMaxRank) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "size has %lld values, self has %d dims.",
+                  static_cast<long long>(size.size), self.rank);
+  }
+  Shape shape;
+  shape.rank = static_cast<int>(size.size);
+  for (int i = 0; i < shape.rank; ++i) {
+    const int from = i - (shape.rank - self.rank);
+    shape.dims[i] = size[i] == -1 && from >= 0 ? self.dims[from] : size[i];
+    if (from >= 0 && self.dims[from] != 1 && self.dims[from] != shape.dims[i]) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "self %s can't expand to size %s.", shape_text(self),
+                    shape_text(size.data, shape.rank));
+    }
+  }
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 2, 0));
+  return expect_shape(c, 2, shape);
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnExpand, check_expand, run_expand)

@@ -1,0 +1,18 @@
+// The order of weights for products, which stays plain here (see docs/unspecified_ops.md).
+#include "loops/matrices.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace aclsim {
+namespace {
+
+// Weights keep their order: the private format of the document is this simulator's own to choose.
+aclnnStatus check_private(Call& c) { return expect_given(c, {0}); }
+aclError run_private(Call&) { return ACL_SUCCESS; }
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_PRODUCT(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
+ACLNN_PRODUCT(aclnnTransMatmulWeight, check_private, run_private)

@@ -1,0 +1,55 @@
+// The gradient of sliding windows along one dim.
+#include "loops/numbers.h"
+
+#include <cmath>
+
+namespace aclsim {
+namespace {
+
+// (gradOut, inputSizes, dim, size, step, gradIn): windows along dim stand in a last dim of gradOut.
+aclnnStatus check_unfold_grad(Call& c) {
+  const Tensor& out = c.tensor(5);
+  int64_t& axis = c.make<int64_t>();
+  axis = c.integer(2);
+  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, out.rank));
+  Shape sizes;
+  sizes.rank = static_cast<int>(std::min<int64_t>(c.ints(1).size, kMaxRank));
+  std::copy_n(c.ints(1).data, sizes.rank, sizes.dims);
+  ACL_RETURN_IF_FAILED(expect_shape(c, 5, sizes));
+  const int64_t size = c.integer(3), step = c.integer(4);
+  if (size < 1 || step < 1 || size > axis_size(out, static_cast<int>(axis)) ||
+      out.rank >= kMaxRank) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "size %lld and step %lld don't fit %s.",
+                  static_cast<long long>(size), static_cast<long long>(step), shape_text(out));
+  }
+  Shape windows = sizes;
+  if (out.rank > 0) windows.dims[axis] = (sizes.dims[axis] - size) / step + 1;
+  windows.dims[windows.rank++] = size;
+  c.workspace_size = out.numel() * 8;
+  return expect_shape(c, 0, windows);
+}
+aclError run_unfold_grad(Call& c) {
+  const Tensor &grad = c.tensor(0), &out = c.tensor(5);
+  if (out.numel() == 0) return ACL_SUCCESS;
+  const int axis = static_cast<int>(c.get<int64_t>());
+  double* sums = static_cast<double*>(c.workspace);
+  const Tensor sum = dense(sums, ACL_DOUBLE, out.dims, out.rank);
+  std::fill_n(sums, out.numel(), 0.0);
+  Walker at(grad.rank, grad.dims);
+  for (int64_t i = grad.numel(); i > 0; --i, at.next()) {
+    int64_t place = 0;
+    for (int d = 0; d < out.rank; ++d) {
+      const int64_t k =
+          d == axis ? at.index[d] * c.integer(4) + at.index[grad.rank - 1] : at.index[d];
+      place += k * sum.strides[d];
+    }
+    sums[place] += load_one<double>(grad.data, grad.dtype, grad.offset + at.offset(grad.strides));
+  }
+  copy_tensor(out, sum);
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnUnfoldGrad, check_unfold_grad, run_unfold_grad)

@@ -1,0 +1,80 @@
+"""Kernels of indexing: results equal a reference, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kernel_harness import Out, accepted
+
+torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool])
+def test_dims_without_an_index_are_marked_by_empty_tensors_of_any_dtype(
+    sim: Any, dtype: Any
+) -> None:
+    x = torch.arange(12).view(3, 4).to(dtype)
+    nothing, index = torch.empty(0, dtype=dtype), torch.tensor([2, 0, -1])
+    accepted(sim, "aclnnIndex", x, (nothing, index), Out(x[:, index]))
+    written = x.clone()
+    written[:, index] = torch.ones(3, 3).to(dtype)
+    accepted(sim, "aclnnIndexPutImpl", Out(written, given=x), (nothing, index),
+             torch.ones(3, 3).to(dtype), False, False)  # fmt: skip
+
+
+def test_true_and_false_as_indices_select_all_and_nothing(sim: Any) -> None:
+    x = torch.arange(6.0).view(2, 3)
+    both = (torch.tensor([0]), torch.empty(0, dtype=torch.int64))
+    accepted(sim, "aclnnIndex", x[None, None], both, Out(x[True, False]))
+
+
+def test_indices_into_nothing_fail_on_the_stream(sim: Any) -> None:
+    from aclnn_bindings.runtime.status import AclError
+
+    x, index = torch.zeros(0, 3), torch.tensor([0])
+    calls = {
+        "aclnnIndex": (x, (index,), Out(torch.zeros(1, 3))),
+        "aclnnIndexPutImpl": (Out(x, given=x), (index,), torch.ones(1, 3), False, False),
+    }
+    for op, args in calls.items():
+        with pytest.raises(AclError, match="out of bounds"):
+            sim.run(op, *args)
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_searching_puts_nan_behind_everything(sim: Any, right: bool) -> None:
+    sorted_, x = torch.tensor([1.0, 2.0, 3.0, float("nan")]), torch.tensor([2.0, float("nan"), 9.0])
+    expected = torch.searchsorted(sorted_, x, right=right)
+    accepted(sim, "aclnnSearchSorted", sorted_, x, False, right, None, Out(expected))
+
+
+def test_searching_tells_large_integers_apart(sim: Any) -> None:
+    sorted_ = torch.tensor([2**60, 2**60 + 1, 2**60 + 2])
+    x = torch.tensor([2**60 + 1, 2**60 + 2])
+    accepted(sim, "aclnnSearchSorted", sorted_, x, False, False, None, Out(torch.tensor([1, 2])))
+
+
+def test_unique_values_and_their_counts_have_sizes_of_their_own(sim: Any) -> None:
+    from kernel_harness import laid_out
+
+    x = torch.tensor([3, 1, 3, 3, 1, 2])
+    for op, flags, (values, inverse, counts) in (
+        ("aclnnUnique2", (True, True, True),
+         torch.unique(x, return_inverse=True, return_counts=True)),
+        ("aclnnUniqueConsecutive", (True, True, 1000),
+         torch.unique_consecutive(x, return_inverse=True, return_counts=True)),
+    ):  # fmt: skip
+        outs = [sim.put(laid_out(torch.zeros_like(x), "contiguous")) for _ in range(3)]
+        sim.cann.ops[op](sim.put(x), *flags, *outs)
+        sim.synchronize()
+        n = len(values)
+        found = [torch.from_numpy(o.numpy().copy()) for o in outs]
+        assert found[0][:n].tolist() == values.tolist()
+        assert found[1].tolist() == inverse.tolist()
+        assert found[2][:n].tolist() == counts.tolist()
+
+
+def test_rows_of_bfloat16_are_gathered(sim: Any) -> None:
+    x, at = torch.randn(5, 3).bfloat16(), torch.tensor([4, 0, 4])
+    accepted(sim, "aclnnGatherV3", x, 0, at, 0, 0, Out(x[at]))

@@ -1,0 +1,22 @@
+"""Kernels of quantization: results equal a reference, and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy_harness import Ops, Out
+from quantized_operands import codes, draw
+
+
+def pack(x: np.ndarray) -> np.ndarray:
+    """Eight int4 in each int32, the first in the low bits."""
+    words = (x.astype(np.int64).reshape(*x.shape[:-1], -1, 8) & 15) << (4 * np.arange(8))
+    return words.sum(-1).astype(np.uint32).view(np.int32)
+
+
+def test_private_weights_and_packing(nops: Ops) -> None:
+    w = codes(4, 16, bits=4).astype(np.int32)
+    (out,) = nops("aclnnConvertWeightToINT4Pack", w, Out((4, 2), "int32"))
+    np.testing.assert_array_equal(out, pack(w))
+    weight = Out((16, 8), "float16", draw(16, 8))
+    (after,) = nops("aclnnTransMatmulWeight", weight)
+    np.testing.assert_array_equal(after, weight.given)
