@@ -39,20 +39,22 @@ def _dtypes(loaded: Any, op: str, parameters: list[Any]) -> Iterator[str]:
         yield f"{', '.join(names)}: {' '.join(dtypes) or 'not documented'}"
 
 
-def _row(loaded: Any, op: str, family: str) -> str:
+def _row(loaded: Any, op: str, file: str) -> str:
     parameters = list(loaded.functions[op + "GetWorkspaceSize"].params[:-2])
     products = loaded.specs.get(op, {}).get("products", "")
     note = "" if not products or DEFAULT in products.split() else f"only on {products}"
-    return f"| `{op}` | {family} | {'; '.join(_dtypes(loaded, op, parameters))} | {note} |"
+    return f"| `{op}` | {file} | {'; '.join(_dtypes(loaded, op, parameters))} | {note} |"
 
 
 def simulator_ops_page() -> str:
     """Every operator the simulator exports: file, documented dtypes, products."""
     catalog, rows = _modules()
     loaded = catalog.load(ROOT / "aclnn_bindings" / "catalogs")
-    sources = sorted((SIMULATOR / "src" / "ops").glob("*.cpp"))
-    found = [(op, s.stem) for s in sources for op in rows.find_ops([s], loaded)]
-    lines = [_row(loaded, op, family) for op, family in sorted(found)]
+    sources = sorted((SIMULATOR / "src" / "ops").rglob("*.cpp"))
+    found = [
+        (op, f"{s.parent.name}/{s.stem}") for s in sources for op in rows.find_ops([s], loaded)
+    ]
+    lines = [_row(loaded, op, file) for op, file in sorted(found)]
     head = [
         "# Operators of the simulator\n",
         "Generated from the rows in `aclnn_bindings/simulator/src/ops` and the operator facts by",
