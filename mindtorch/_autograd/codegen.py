@@ -20,6 +20,7 @@ from ..ops.source import compiled
 from ..ops.spec import Op, aten
 from .formula import LISTS, Formula, Target, formula
 from .node import FREED, INFERENCE, STALE, Node, Sentinel, counter, keep
+from .node_names import row_name
 from .views import fresh_edge
 
 
@@ -33,6 +34,10 @@ class OpNode(Node):
     __slots__ = ()
     args: Any
     index: Any
+    op: Op
+
+    def name(self) -> str:
+        return self.label or row_name(type(self).__name__, self.op.name, self.args)
 
 
 class Written:
@@ -44,7 +49,7 @@ class Written:
         self.formula = rule = formula(op)
         scope = _scope(rule)
         apply = compiled(_apply(rule), f"backward {op.name}", scope)
-        members = {"__slots__": (), "apply": apply}
+        members = {"__slots__": (), "apply": apply, "op": op}
         self.node_class = scope["cls"] = type(_node_name(op), (OpNode,), members)
         self.record = compiled(_record(rule, _PLAIN), f"record {op.name}", scope)
         self.watched = compiled(_record(rule, _WATCHED), f"record {op.name} under modes", scope)
@@ -118,8 +123,7 @@ def _attach(node: Any, result: Any, op: Op) -> None:
 
 
 def _node_name(op: Op) -> str:
-    name = "".join(w[:1].upper() + w[1:] for w in op.base_name.split("_")) + "Backward0"
-    return name[:1].upper() + name[1:] if op.base_name.startswith("_") else name
+    return "".join(word.title() for word in op.base_name.split("_")) + "Backward0"
 
 
 def _scope(rule: Formula) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class Local(threading.local):
     pack: Any = ()
     autocast: Any = None
     functions: Any = ()
+    dispatches: Any = ()  # the modes of torch.utils._python_dispatch, innermost last
     dual = 0
     task: Any = None
     # vmap: number and batch of each level, outermost first; what draws may do; whether a call

@@ -61,8 +61,13 @@ class Node(NodeSlots):
         self.outs = ()
         self.saved = ()
 
+    label = ""  # torch's name, where it is not the class's
+
     def name(self) -> str:
-        return type(self).__name__
+        return self.label or type(self).__name__
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
 
     def _sequence_nr(self) -> int:
         return self.seq
@@ -74,9 +79,6 @@ class Node(NodeSlots):
     @property
     def next_functions(self) -> tuple[Any, ...]:
         return tuple((None, 0) if e is None else e for e in self.edges)
-
-    def __repr__(self) -> str:
-        return f"<{self.name()} object at {hex(id(self))}>"
 
     def apply(self, grads: list[Any]) -> Any:
         """Gradients for `edges`, in order, from those of the outputs (None: undefined)."""
@@ -182,7 +184,8 @@ def keep(tensor: Tensor, number: int | None) -> tuple[Any, int, int | None]:
 
 def shown(node: Any) -> str:
     """A node's name as errors give it."""
-    return str(node.name()).removesuffix("Backward0")
+    name: str = node.name()
+    return name[: name.rfind("Backward")] if "Backward" in name else name
 
 
 def _modified(node: Node, tensor: Tensor, version: int, number: int | None) -> str:

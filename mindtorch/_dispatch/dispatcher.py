@@ -11,7 +11,7 @@ from .._autograd.layer import autograd, autograd_inplace
 from .._autograd.node import INFERENCE
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
-from . import overrides
+from . import dispatch_modes, overrides
 from .autocast import recast
 from .functionalize import functionalize_inplace
 from .keys import DispatchKey
@@ -21,18 +21,20 @@ AUTOGRAD = int(DispatchKey.Autograd)
 FUNCTIONALIZE = int(DispatchKey.Functionalize)
 
 
-def layers(op: Op, plan: Plan, args: Sequence[Any]) -> Any:
+def layers(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
     """A call that makes new results, when plain running may not be enough."""
     if MODES.active:
         if LOCAL.functions:
             return overrides.through_mode(op, "function", args)
+        if LOCAL.dispatches:
+            plan = dispatch_modes.Watched(op, plan)
         if LOCAL.dual:
             return forward(op, args, lambda: _under_modes(op, plan, args))
         return _under_modes(op, plan, args)
     return autograd(op, plan, args)
 
 
-def _under_modes(op: Op, plan: Plan, args: Sequence[Any]) -> Any:
+def _under_modes(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
     if LOCAL.autocast:
         other = recast(op, args)
         if other is not None:
@@ -53,10 +55,12 @@ def layers_inplace(op: Op, plan: Plan, args: Sequence[Any]) -> Any:
     return _write(op, plan, args)
 
 
-def _write(op: Op, plan: Plan, args: Sequence[Any]) -> Tensor:
+def _write(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> Tensor:
     if MODES.active and _wants_functionalize():
         return functionalize_inplace(op, args)
     target = args[0]
+    if MODES.active and LOCAL.dispatches:
+        plan = dispatch_modes.WatchedInplace(op, plan)
 
     def write() -> None:
         plan.run((target,), *args)

@@ -18,6 +18,7 @@ from .._autograd.codegen import written
 from .._autograd.forward import moved_in_place
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import reshape_inplace
+from .._autograd.node_names import LABELS, labelled
 from .._compat import unsupported_dtypes
 from .._compat.argument_errors import explained, explained_here, parsed_row, refuse_more, suits
 from .._compat.deprecated_signatures import has_older, older_call
@@ -446,6 +447,8 @@ def renamed(op: Op, form: str, named: dict[str, Any], extra: dict[str, Any]) -> 
 def _body(op: Op) -> Any:
     """A composite's body, behind a look at the dtypes that torch's cpu lacks."""
     body = op.body
+    if body is not None and op.name in LABELS:
+        body = _labelling(body, LABELS[op.name])
     if body is None or not op.dtypes.unsupported:
         return body
 
@@ -464,6 +467,16 @@ def _body(op: Op) -> Any:
             if tensors and tensors[0].dtype.itemsize != 2:  # halves are torch's cpu's own matter
                 unsupported_dtypes.refuse(op.dtypes.unsupported, None, [tensors[0]._geom])
             raise
+
+    return run
+
+
+def _labelling(body: Any, label: str) -> Any:
+    """A body whose result's node is named as torch names it."""
+
+    @functools.wraps(body)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return labelled(body(*args, **kwargs), label, args)
 
     return run
 

@@ -19,6 +19,7 @@ SURFACES = (
     )),
     "_random.draws",
     "_random.rejection",
+    "_functional.fake_quantize",
     "_functional.settings",
     "_compat.aliases",
     "_functional.lists",

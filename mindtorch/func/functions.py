@@ -7,6 +7,8 @@ from functools import wraps
 from typing import Any
 
 from .._dispatch.functionalize import functionalize as _context
+from ..nn.modules.batchnorm import _BatchNorm
+from ..nn.modules.module import Module
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
@@ -18,3 +20,15 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
             return func(*args, **kwargs)
 
     return inside
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Let every batch norm in `root` use the statistics of its batch, and keep none; gives `root`.
+
+    Running statistics are written in place, which functions over batches cannot be.
+    """
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

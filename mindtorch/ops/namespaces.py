@@ -40,7 +40,8 @@ class OpOverload:
             f"overload='{self._overloadname}')>"
         )
 
-    __str__ = name
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
 
 
 class OpOverloadPacket:

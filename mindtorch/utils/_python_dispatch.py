@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._dispatch.dispatch_modes import TorchDispatchMode as TorchDispatchMode
 from .._tensor.tensor import Tensor
 
 
@@ -25,22 +26,6 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
         and hasattr(t, "__tensor_flatten__")
         and hasattr(t, "__tensor_unflatten__")
     )
-
-
-class TorchDispatchMode:
-    """Refused on entry: calls do not pass through Python functions of a mode."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise NotImplementedError
-
-    def __enter__(self) -> TorchDispatchMode:
-        raise NotImplementedError(
-            f"{type(self).__name__}: mindtorch has no __torch_dispatch__ modes; a"
-            " torch.overrides.TorchFunctionMode sees calls of torch's functions"
-        )
-
-    def __exit__(self, *exc: object) -> None:
-        return None
 
 
 def _disable_current_modes() -> Any:

@@ -207,3 +207,134 @@ def test_conjugates_say_so(dev):
 @pytest.mark.parametrize("strict", [True, False])
 def test_files_that_torch_did_not_write_are_refused_by_the_same_class(body, strict):
     agree("cpu", lambda t, dev: t.load(io.BytesIO(body), weights_only=strict))
+
+
+def test_a_compiled_module_holds_the_module(dev):
+    def run(t, dev):
+        plain = t.nn.Sequential(t.nn.Linear(2, 2), t.nn.Dropout()).to(dev)
+        module = t.compile(plain, backend="eager")
+        module.eval()
+        module.extra = 3
+        other = t.compile(t.nn.Linear(2, 2), backend="eager")
+        names = [type(module).__name__, list(module.state_dict()), module, plain.training]
+        same = module._orig_mod is plain, module[0] is plain[0], plain.extra, len(module)
+        shared = [n for n, _ in module.named_parameters()], isinstance(module, t.nn.Module)
+        other.weight = t.nn.Parameter(t.ones(1, 2))
+        return names, same, shared, module(t.ones(1, 2, device=dev)).shape, other._orig_mod.weight
+
+    agree(dev, run)
+
+
+def test_a_compiled_function_is_called_as_before():
+    def run(t, dev):
+        @t.compile(backend="eager")
+        def double(x):
+            return x * 2
+
+        return double(t.ones(2)), double.__name__
+
+    agree("cpu", run)
+
+
+def test_a_dispatch_mode_sees_operators_below_autograd(dev):
+    def run(t, dev):
+        from importlib import import_module
+
+        mode = import_module(f"{t.__name__}.utils._python_dispatch").TorchDispatchMode
+
+        class Log(mode):
+            def __init__(self):
+                super().__init__()
+                self.calls = []
+
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                self.calls.append((str(func), len(args)))
+                return func(*args, **(kwargs or {}))
+
+        x = t.ones(2, device=dev, requires_grad=True)
+        with Log() as log:
+            y = (x * x).neg()
+            y.mul_(2.0)
+        z = x + 1
+        return log.calls, y, y.requires_grad, z
+
+    agree(dev, run)
+
+
+def test_a_dispatch_mode_may_change_results(dev):
+    def run(t, dev):
+        from importlib import import_module
+
+        mode = import_module(f"{t.__name__}.utils._python_dispatch").TorchDispatchMode
+
+        class Zero(mode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                return t.zeros_like(func(*args, **(kwargs or {})))
+
+        with Zero():
+            return t.ones(2, device=dev) + 1
+
+    agree(dev, run)
+
+
+def test_overridable_functions_are_listed():
+    table = mindtorch.overrides.get_overridable_functions()
+    assert mindtorch.nn.functional.relu in table[mindtorch.nn.functional]
+    assert mindtorch.Tensor.add in table[mindtorch.Tensor]
+    assert mindtorch.is_grad_enabled in mindtorch.overrides.get_ignored_functions()
+
+
+def test_batch_norms_forget_their_statistics_for_functions():
+    def run(t, dev):
+        net = t.nn.Sequential(t.nn.BatchNorm1d(3), t.nn.Sequential(t.nn.BatchNorm2d(2)))
+        t.func.replace_all_batch_norm_modules_(net)
+        return net, list(net.state_dict()), net[0].running_mean
+
+    agree("cpu", run)
+
+
+def test_numbers_are_rounded_as_if_they_were_quantised(dev):
+    def run(t, dev):
+        x = t.tensor([[-3.0, -0.26, 0.25, 0.35], [0.0, 1.0, 13.0, 99.0]], device=dev)
+        x.requires_grad_()
+        y = t.fake_quantize_per_tensor_affine(x, 0.1, 2, -128, 127)
+        y.sum().backward()
+        scales = t.tensor([0.1, 0.5], device=dev)
+        points = t.tensor([0, 3], dtype=t.int32, device=dev)
+        z = t.fake_quantize_per_channel_affine(x.detach(), scales, points, 0, -8, 7)
+        one = t.tensor([0.1], device=dev)
+        w = t.fake_quantize_per_tensor_affine(x.detach(), one, points[:1], -8, 7)
+        return y, x.grad, z, w
+
+    agree(dev, run)
+
+
+@pytest.mark.parametrize(
+    "args", [(0.1, 300, 0, 255), (0.1, 0, 5, 1)], ids=["zero point", "empty range"]
+)
+def test_ranges_of_fake_quantisation_are_held_to(args):
+    agree("cpu", lambda t, dev: t.fake_quantize_per_tensor_affine(t.ones(2), *args))
+
+
+NODES = """
+x.pow(2);x.pow(x);2**x;x.sum();x.sum(0);x.mean(0);x.prod(0);x.max();x.max(0)[0];x.min()
+x.clamp(0, 1);x.clamp(min=0);x.clamp_min(0);2 - x;x[:1].squeeze(0);x.squeeze();x @ x
+x @ x[0];x[0] @ x[0];x[None] @ x[None];F.linear(x, x);F.linear(x, x, x[0])
+F.linear(x[None], x, x[0]);F.linear(x[None], x);F.cross_entropy(x, t.tensor([0, 1, 2]))
+F.max_pool2d(x[None], 2);F.avg_pool2d(x[None], 2);x.log1p();x.trace()
+F.binary_cross_entropy_with_logits(x, x.detach());F.celu(x);F.glu(x[:, :2]);t.cdist(x, x)
+x.logit();x.square();F.scaled_dot_product_attention(*[x[None, None]] * 3)
+F.layer_norm(x, (3,));t.fft.fft(x[0]);x[0].dot(x[0])
+F.batch_norm(x, None, None, training=True);t.nn.functional.pdist(x);x.t().reshape(9)
+t.lerp(x, x, x)
+"""
+
+
+@pytest.mark.parametrize("call", [c for line in NODES.strip().split("\n") for c in line.split(";")])
+def test_nodes_have_torchs_names(call):
+    def run(t, dev):
+        x = (t.eye(3) + 0.5).requires_grad_()
+        y = eval(call, {"x": x, "t": t, "F": t.nn.functional})
+        return y.grad_fn.name(), str(y.grad_fn).split(" ")[0]
+
+    agree("cpu", run)

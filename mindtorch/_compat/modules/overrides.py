@@ -7,6 +7,8 @@ from mindtorch._dispatch.overrides import (
     TorchFunctionMode,
     enable_reentrant_dispatch,
     get_default_nowrap_functions,
+    get_ignored_functions,
+    get_overridable_functions,
     handle_torch_function,
     has_torch_function,
     has_torch_function_unary,
@@ -19,6 +21,7 @@ from mindtorch._dispatch.overrides import (
 
 __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass",
            "TorchFunctionMode", "enable_reentrant_dispatch", "get_default_nowrap_functions",
+           "get_ignored_functions", "get_overridable_functions",
            "handle_torch_function", "has_torch_function", "has_torch_function_unary",
            "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
            "resolve_name", "wrap_torch_function"]  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..compiler.optimized import OptimizedModule
 
-class OptimizedModule:
-    """Stands for a compiled module: torch.compile gives back the module itself."""
+__all__ = ["OptimizedModule", "is_dynamo_supported"]
 
 
 def is_dynamo_supported() -> bool:

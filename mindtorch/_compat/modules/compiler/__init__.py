@@ -7,17 +7,30 @@ from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator
 from typing import Any, NoReturn
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
-def compile(model: Callable[..., Any] | None = None, **_: object) -> Callable[..., Any]:
-    """`model` unchanged (torch.compile), with one warning in a process; a decorator without one."""
-    if not _told:
-        _told.add("eager")
+def compile(
+    model: Callable[..., Any] | None = None, *, backend: object = "inductor", **_: object
+) -> Callable[..., Any]:
+    """What runs `model` (torch.compile): a module in a module, a function as it is.
+
+    Nothing is compiled; one warning in a process says so, but not where `backend` is eager.
+    """
+    if model is None:
+        return lambda wanted: compile(wanted, backend=backend)
+    if backend not in ("eager", "aot_eager") and not _warned:
+        _warned.add("eager")
         warnings.warn(
             "torch.compile: mindtorch has no compiler, what is compiled runs eagerly", stacklevel=2
         )
-    return (lambda m: m) if model is None else model
+    from mindtorch.nn.modules.module import Module
+
+    if not isinstance(model, Module):
+        return model
+    from .optimized import OptimizedModule
+
+    return OptimizedModule(model)
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

@@ -1,0 +1,105 @@
+"""Owns `__torch_dispatch__` modes: they see each row's call below autograd, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .._autograd.grad_mode import LOCAL, MODES
+from .._autograd.scope import Scope
+from ..ops.namespaces import OpOverload, namespace
+from ..ops.spec import Op
+from .keys import DispatchKey
+
+_AUTOGRAD = int(DispatchKey.Autograd)
+
+
+class TorchDispatchMode(Scope):
+    """A context whose `__torch_dispatch__` sees every operator that runs inside.
+
+    Inside that method the mode is off and nothing is recorded for gradients.
+    """
+
+    def __init__(self, _dispatch_key: object = None) -> None:
+        pass
+
+    def __torch_dispatch__(
+        self, func: object, types: object, args: object = (), kwargs: object = None
+    ) -> Any:
+        raise NotImplementedError
+
+    def steps(self) -> Iterator[TorchDispatchMode]:
+        before = LOCAL.dispatches
+        try:
+            MODES.active += 1
+            LOCAL.dispatches = (*before, self)
+            yield self
+        finally:
+            LOCAL.dispatches = before
+            MODES.active -= 1
+
+    @classmethod
+    def push(cls, *args: object, **kwargs: object) -> object:
+        """An instance, to be entered."""
+        return cls(*args, **kwargs)  # whatever the class takes
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """False: a mode of the program's own."""
+        return False
+
+
+class Watched:
+    """A plan whose run goes to the innermost mode."""
+
+    def __init__(self, op: Op, plan: Any):
+        self._op, self._plan = op, plan
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plan, name)
+
+    def run(self, *args: Any) -> Any:
+        """Ask the mode; without one, run the plan."""
+        return _ask(_overload(self._op, ""), *_called(self._op, args))
+
+
+class WatchedInplace(Watched):
+    """The same of a call that writes to its first argument."""
+
+    def run(self, outs: Any, *args: Any) -> Any:
+        """Ask the mode for the writing form."""
+        return _ask(_overload(self._op, "_"), *_called(self._op, args))
+
+
+# Overloads that torch names after their arguments, where rows have one schema for all.
+_OVERLOADS = {"Tensor": frozenset(("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge"))}
+
+
+def _overload(op: Op, end: str) -> OpOverload:
+    base, _, overload = op.name.partition(".")
+    if not overload and base in _OVERLOADS["Tensor"]:
+        overload = "Tensor"
+    function: OpOverload = getattr(getattr(namespace("aten"), base + end), overload or "default")
+    return function
+
+
+def _called(op: Op, args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    places: list[Any] = []
+    named: dict[str, Any] = {}
+    for arg, value in zip(op.schema.args, args, strict=True):
+        if arg.has_default and (value is arg.default or value is None):
+            continue
+        if arg.keyword_only or len(places) < op.schema.args.index(arg):
+            named[arg.name] = value
+        else:
+            places.append(value)
+    return tuple(places), named
+
+
+def _ask(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    modes, excluded = LOCAL.dispatches, LOCAL.exclude
+    LOCAL.dispatches, LOCAL.exclude = modes[:-1], excluded | _AUTOGRAD
+    try:
+        return modes[-1].__torch_dispatch__(func, (), args, kwargs)
+    finally:
+        LOCAL.dispatches, LOCAL.exclude = modes, excluded

@@ -1,0 +1,80 @@
+"""Owns torch's fake quantisation: numbers rounded to a grid of integers and back.
+
+The gradient passes where the integer was in range and stops elsewhere (straight-through).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._autograd.function import Function, FunctionNode
+from .._tensor import dtype as dt
+from .._tensor.tensor import Tensor
+from ..ops.spec import aten
+from .publish import surface
+
+
+class _Rounded(Function):
+    @staticmethod
+    def forward(
+        ctx: FunctionNode, input: Tensor, scale: Any, zero_point: Any, least: int, most: int
+    ) -> Tensor:
+        steps = aten.round(input * (1.0 / scale)) + zero_point
+        inside = aten.logical_and(aten.ge(steps, least), aten.le(steps, most))
+        ctx.save_for_backward(inside)
+        rounded = (aten.clamp(steps, least, most) - zero_point) * scale
+        return aten.to(rounded, input.dtype)
+
+    @staticmethod
+    def backward(ctx: FunctionNode, grad: Tensor) -> tuple[Any, ...]:
+        (inside,) = ctx.saved_tensors
+        return grad * inside, None, None, None, None
+
+
+def _labelled(result: Any, kind: str) -> Tensor:
+    """The result with torch's name for its node, which printing shows."""
+    assert isinstance(result, Tensor)
+    if result.grad_fn is not None:
+        result.grad_fn.label = f"FakeQuantizePer{kind}AffineCachemaskBackward0"
+    return result
+
+
+def _refuse_range(least: int, most: int, zero_point: int | None) -> None:
+    if least > most:
+        raise RuntimeError("`quant_min` should be less than or         equal to `quant_max`.")
+    if zero_point is not None and not least <= zero_point <= most:
+        raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
+
+
+@surface(method=False)
+def fake_quantize_per_tensor_affine(
+    input: Tensor, scale: Tensor | float, zero_point: Tensor | int, quant_min: int, quant_max: int
+) -> Tensor:
+    """`input` as integers from `quant_min` to `quant_max` of one scale and zero point hold it."""
+    number = zero_point if isinstance(zero_point, int) else None
+    _refuse_range(quant_min, quant_max, number)
+    result = _Rounded.apply(input, scale, zero_point, quant_min, quant_max)
+    return _labelled(result, "Tensor")
+
+
+@surface(method=False)
+def fake_quantize_per_channel_affine(
+    input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
+) -> Tensor:
+    """The same with a scale and a zero point, `[C]`, for each place along `axis`."""
+    _refuse_range(quant_min, quant_max, None)
+    if scale.dtype is not dt.float32:
+        raise RuntimeError(f"Scale must be Float, found {scale.dtype.legacy}")
+    if scale.dim() != 1 or zero_point.dim() != 1:
+        raise RuntimeError("scale and zero point must be 1-D tensors")
+    if scale.numel() != zero_point.numel():
+        raise RuntimeError("scale and zero-point need to have the same dimensions")
+    if scale.numel() != input.shape[axis]:
+        raise RuntimeError(
+            "dimensions of scale and zero-point are not consistent with input tensor"
+        )
+    sizes = [1] * input.dim()
+    sizes[axis] = scale.numel()
+    places = aten.to(aten.view(zero_point, sizes), scale.dtype)
+    result = _Rounded.apply(input, aten.view(scale, sizes), places, quant_min, quant_max)
+    return _labelled(result, "Channel")
