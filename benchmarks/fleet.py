@@ -20,7 +20,7 @@ from typing import Any
 
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.record.result import Result
-from mindtorch_npu.fleet import files, merge, parts
+from mindtorch_npu.fleet import files, merge, page, prometheus
 from mindtorch_npu.fleet.ray_driver import Driver
 
 NPUS, BATCH = 8, 8
@@ -113,11 +113,11 @@ def merging(hosts: int, cases: int) -> str:
             paths.append(book.path)
         size = sum(path.stat().st_size for path in paths)
         started = time.process_time()
-        fleet = merge.merge(parts.read(paths))
-        hello = [len(make(fleet)) for make in (files.page, files.as_json, files.prometheus)]
+        fleet = merge.merge(paths)
+        hello = [len(make(fleet)) for make in (page.html, files.as_json, prometheus.text)]
         spent = time.process_time() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    return (f"{hosts} hosts, {len(fleet.results)} results, {size / 1e6:.1f} MB: {spent:.1f} s, "
+    return (f"{hosts} hosts, {fleet.counts().total} results, {size / 1e6:.1f} MB: {spent:.1f} s, "
             f"page {hello[0] / 1e3:.0f} kB, JSON {hello[1] / 1e3:.0f} kB, metrics "
             f"{hello[2] / 1e3:.0f} kB, {memory:.0f} MB of memory")  # fmt: skip
 

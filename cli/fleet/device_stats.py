@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..conformance.cases.case import PROBE
-from ..conformance.record import votes
-from ..conformance.record.result import NEUTRAL, Counts, Result
-from .merge import Fleet
-from .speed import Speed, speeds
+from ..conformance.record.result import Counts
+from .speed import Speed
 
 
 @dataclass(slots=True)
 class DeviceStats:
-    """One device of one host."""
+    """One device of one host; `bit` is 1 << `index`. `chip` is what the system says of it, `health`
+    its counters before and after; `days` are (day, judged, failing); `probe`: a host, no device."""
 
     node: str
     device: str
@@ -24,35 +21,31 @@ class DeviceStats:
     seconds: float = 0.0
     speed: Speed | None = None
     kinds: tuple[str, ...] = ()
+    deviating: int = 0
+    chip: dict[str, Any] = field(default_factory=dict)
+    health: dict[str, dict[str, Any]] = field(default_factory=dict)
+    days: list[tuple[str, int, int]] = field(default_factory=list)
+    index: int = 0
+    bit: int = 1
+    probe: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.node} {self.device}"
+        return f"{self.node} {self.device}".strip()
+
+    @property
+    def faulty(self) -> bool:
+        """Whether something speaks against the device."""
+        return bool(self.counts.failing or self.kinds or (self.speed and self.speed.slow))
 
     def as_json(self) -> dict[str, Any]:
         stated = {} if self.speed is None else {"speed": self.speed.as_json()}
+        facts = {k: v for k in ("chip", "health") if (v := getattr(self, k))}
+        trend = [{"day": d, "judged": n, "failing": f} for d, n, f in self.days]
         return {"node": self.node, "device": self.device, "counts": self.counts.by_verdict,
                 "failing": self.counts.failing, "seconds": round(self.seconds, 3),
-                "deviates": list(self.kinds), **stated}  # fmt: skip
-
-
-def devices(fleet: Fleet) -> list[DeviceStats]:
-    """Every device that judged a case, by host."""
-    by_name: dict[tuple[str, str], DeviceStats] = {}
-    for result in (r for r in fleet.results.values() if r.form != PROBE):
-        place = by_name.setdefault(
-            (result.node, result.device), DeviceStats(result.node, result.device)
-        )
-        place.counts.add(result)
-        place.seconds += result.seconds
-    by_place = speeds((r, bool(key[2])) for key, r in fleet.results.items())
-    faults: dict[str, list[str]] = defaultdict(list)
-    for deviation in fleet.deviations:
-        faults[deviation.place].append(deviation.kind)
-    for place in by_name.values():
-        place.speed = by_place.get((place.node, place.device))
-        place.kinds = tuple(k for k in votes.CLASSES if k in faults.get(place.name, ()))
-    return [by_name[key] for key in sorted(by_name, key=natural)]
+                "deviates": list(self.kinds), "deviating": self.deviating, "trend": trend,
+                **stated, **facts}  # fmt: skip
 
 
 def natural(key: Sequence[str]) -> list[tuple[int, str]]:
@@ -80,20 +73,3 @@ class Worst:
     judged: int
     places: int
     first: str
-
-
-def worst_ops(fleet: Fleet) -> list[Worst]:
-    """Operators with failures, most places and cases first."""
-    by_op: dict[str, list[Result]] = defaultdict(list)
-    for result in (r for r in fleet.results.values() if r.form != PROBE):
-        by_op[result.op].append(result)
-    worst = []
-    for op, results in by_op.items():
-        failing = [r for r in results if r.failing]
-        if failing:
-            at = {(r.node, r.device) for r in failing}
-            judged = sum(r.verdict not in NEUTRAL for r in results)
-            first = min(failing, key=lambda r: (r.case, r.seed))
-            why = f"{first.verdict} {first.case}: {first.reason}"
-            worst.append(Worst(op, len(failing), judged, len(at), why))
-    return sorted(worst, key=lambda w: (-w.places, -w.failing, w.op))

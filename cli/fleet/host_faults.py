@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ..conformance.record import votes
 from .merge import Fleet, odd_versions
-from .parts import Part
+from .parts import Part, Source
 
 # Clocks of a cluster are kept within milliseconds; a minute apart, stamps cannot be compared.
 _SKEW_SECONDS: Final = 60.0
@@ -29,6 +28,8 @@ NAMES: Final[dict[str, str]] = {
     "torn lines": "lines that are no JSON were left out",
     "other version": "not what most hosts have",
     "shard missing": "no journal of this part is there",
+    "other selection": "it is no part of the run that most journals are parts of",
+    "unread journal": "what is in it is not in this report",
     "judged twice": "two places gave one case different verdicts; the worse one counts",
 }
 
@@ -56,9 +57,9 @@ def _of_part(part: Part, now: float) -> Iterator[Row]:
     elif "no space left" in stopped:
         yield Row("disk full", part.node, stopped)
     elif part.end is None or part.end.get("interrupted"):
-        done, planned = len(part.results), int(part.header.get("cases", 0))
+        done, planned = part.results, int(part.header.get("cases", 0))
         yield Row("stopped early", part.node, f"{done} of {planned} cases have a result")
-    for kind, data in part.notes:
+    for kind, data in part.notes.values():
         if kind == "killed":
             where = f"{data.get('node') or part.node} {data['device']}"
             more = int(data.get("cases", 1)) - 1
@@ -72,8 +73,13 @@ def _of_part(part: Part, now: float) -> Iterator[Row]:
             where = place if " " in place else f"{part.node} {place}"
             yield Row(name if name in NAMES else "device lost", where, f"{data['reason']}{unrun}")
     if part.torn:
-        yield Row("torn lines", part.node, f"{part.torn} in {part.path.name}")
+        yield Row("torn lines", part.node, f"{part.torn} in {name_of(part.path)}")
     yield from _skew(part, now)
+
+
+def name_of(source: Source) -> str:
+    """The last part of a journal's path or address."""
+    return str(source).rpartition("/")[2]
 
 
 def _skew(part: Part, now: float) -> Iterator[Row]:
@@ -112,7 +118,9 @@ def _of_fleet(fleet: Fleet) -> Iterator[Row]:
     for path, count in per_file.items():
         if count > 1:
             nodes = sorted({p.node for p in fleet.parts if p.path == path})
-            yield Row("two runs in one journal", ", ".join(nodes), f"{count} runs in {path.name}")
+            yield Row(
+                "two runs in one journal", ", ".join(nodes), f"{count} runs in {name_of(path)}"
+            )
     for node, odd in odd_versions(fleet.environments()).items():
         text = ", ".join(f"{what} {mine or 'unknown'}, most have {usual or 'unknown'}"
                          for what, (mine, usual) in odd.items())  # fmt: skip
@@ -120,6 +128,11 @@ def _of_fleet(fleet: Fleet) -> Iterator[Row]:
     yield from _without_npu(fleet)
     for shard in fleet.missing:
         yield Row("shard missing", str(shard), "its cases are not known")
+    for part in fleet.foreign_shards:
+        text = f"part {part.options['shard']} of another selection or seed than most; not counted"
+        yield Row("other selection", part.node, f"{text}: {name_of(part.path)}")
+    for one in fleet.unread:
+        yield Row("unread journal", one.source, one.why)
     for worse, other in fleet.twice:
-        text = f"{worse.verdict} there, {other.verdict} at {votes.place_of(other)}"
-        yield Row("judged twice", votes.place_of(worse), f"{worse.case}: {text}")
+        text = f"{worse.verdict} there, {other.verdict} at {other.place}"
+        yield Row("judged twice", worse.place, f"{worse.case}: {text}")

@@ -18,8 +18,7 @@ from ..conformance.record import journal
 from ..conformance.run import engine
 from ..conformance.run.devices import DeviceListError
 from ..conformance.run.pool import EnvironmentFailedError, Setup
-from . import files, merge, parts, report
-from .device_stats import devices
+from . import files, merge, report
 from .ray_pool import maker
 
 Option = str | float | Sequence[str]
@@ -48,9 +47,9 @@ def run(work: Work, path: Path, outputs: Mapping[str, Path | None]) -> tuple[mer
         raise click.UsageError(str(error)) from None
     except EnvironmentFailedError as error:
         click.echo(f"error: no worker can use {work.setup.device}: {error}", err=True)
-        return merge.Fleet([]), exits.NOTHING
+        return merge.Fleet(), exits.NOTHING
     follow(going)
-    fleet = merge.merge(parts.read([path]))
+    fleet = merge.merge([path])
     written = files.write_all(fleet, outputs)
     if not written:
         render.show(report.document(fleet))
@@ -68,7 +67,7 @@ def run(work: Work, path: Path, outputs: Mapping[str, Path | None]) -> tuple[mer
 
 def slow(fleet: merge.Fleet) -> list[str]:
     """Devices that are slow against the others."""
-    return [p.name for p in devices(fleet) if p.speed is not None and p.speed.slow]
+    return [p.name for p in fleet.devices if p.speed is not None and p.speed.slow]
 
 
 def _request(work: Work) -> engine.Request:

@@ -1,43 +1,54 @@
-"""Owns merging: many runs as one, in any order, each case counted once, what is missing named."""
+"""Owns merging: many runs as one, in any order, each case counted once, what is missing named.
+
+Journals are read as a stream: what stays in memory grows with devices, cases and failures.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..conformance.cases.case import PROBE
 from ..conformance.cases.shard import Shard
 from ..conformance.cases.shard import parse as shard_of
-from ..conformance.record import votes
-from ..conformance.record.result import VERDICTS, Counts, Result
-from .parts import Part
+from ..conformance.record import journal, votes
+from ..conformance.record.result import VERDICTS, Counts
+from . import parts, tally
+from .device_stats import DeviceStats, natural
+from .parts import Part, Unread
+from .speed import speeds
+from .tally import Judgement, Key, Tally
 
-Key = tuple[str, int, str]
-_ORDER: Final = tuple(VERDICTS)
+_NOTES: Final = frozenset(("soak", "repeat", "lost", "deviation", "killed"))
 # What of an environment a fleet should have in common.
 VERSIONS: Final = ("cann", "driver", "firmware", "kernels", "soc", "mindtorch_npu")
 
 
 @dataclass(slots=True)
 class Fleet:
-    """Runs as one. `results` by (case, seed, place), where place is "" unless devices were
-    compared; `lost` are planned cases without a result and who had them; `twice` are cases that
-    several places judged, and differently."""
+    """Runs as one. `lost` are the first planned cases without a result, by (case, seed, place),
+    where place is "" unless devices were compared, and how; `lost_counts` counts all of them.
+    `unread` are journals that are not in it."""
 
-    parts: list[Part]
-    results: dict[Key, Result] = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+    devices: list[DeviceStats] = field(default_factory=list)
     lost: dict[Key, str] = field(default_factory=dict)
-    twice: list[tuple[Result, Result]] = field(default_factory=list)
+    lost_counts: Counter[str] = field(default_factory=Counter)
     missing: list[Shard] = field(default_factory=list)
+    foreign_shards: list[Part] = field(default_factory=list)
     deviations: list[votes.Deviation] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
 
     def counts(self) -> Counts:
-        counts = Counts()
-        for result in self.results.values():
-            counts.add(result)
-        return counts
+        return Counts({v: n for v, n in self.tally.counts.by_verdict.items() if n})
+
+    @property
+    def twice(self) -> list[tuple[Judgement, Judgement]]:
+        """Cases that several places judged, and differently: the worse verdict first."""
+        return sorted(set(self.tally.twice), key=lambda p: (p[0].case, p[0].seed, p[1].place))
 
     def environments(self) -> list[tuple[str, Mapping[str, Any]]]:
         """(node, environment) of every host on which a worker started."""
@@ -51,15 +62,19 @@ class Fleet:
 
     def _probed(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """What probes saw on hosts: a probe runs on the host itself, on no device."""
-        for result in self.results.values():
-            if result.form == PROBE:
-                versions = (result.measure or {}).get("versions", {})
-                yield result.node, {**versions, "mindtorch_npu": self._version} if versions else {}
+        for result in self.tally.probes.values():
+            versions = (result.measure or {}).get("versions", {})
+            yield result.node, {**versions, "mindtorch_npu": self.version} if versions else {}
 
     @property
-    def _version(self) -> str:
-        return next((str(p.environment["mindtorch_npu"]) for p in self.parts
-                     if "mindtorch_npu" in p.environment), "")  # fmt: skip
+    def version(self) -> str:
+        """Of mindtorch-npu, which wrote the journals."""
+        return next((p.version for p in self.parts if p.version), "")
+
+    @property
+    def voters(self) -> int:
+        """Devices that judged what others judged too."""
+        return _union(self.tally).bit_count()
 
     @property
     def compares(self) -> bool:
@@ -68,79 +83,169 @@ class Fleet:
     @property
     def ended(self) -> bool:
         """Whether every run has told its end, and no part of a divided one is still to come."""
-        return all(part.end is not None for part in self.parts) and not self.missing
+        return all(p.end is not None for p in self.parts) and not (self.missing or self.unread)
 
     @property
     def failing(self) -> bool:
-        """Whether the fleet needs somebody: failures, deviating devices, cases without a result."""
-        return bool(self.counts().failing or self.lost or self.missing or self.deviations)
+        """Whether a case fails or a device differs."""
+        return bool(self.counts().failing or self.deviations)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether something that was to be judged was not, or cannot be read."""
+        return bool(self.lost or self.missing or self.unread or self.foreign_shards)
 
 
-def merge(parts: Sequence[Part]) -> Fleet:
-    """One fleet of runs; the same for every order of `parts`, and for parts that come twice."""
-    fleet = Fleet(sorted(parts, key=lambda p: (p.node, p.run)))
-    for part in fleet.parts:
-        for result in part.results:
-            _add(fleet, result, part.compares)
-    fleet.results = {key: fleet.results[key] for key in sorted(fleet.results)}
-    fleet.twice.sort(key=lambda pair: (pair[0].case, pair[0].seed, votes.place_of(pair[1])))
-    fleet.lost = dict(sorted(_lost(fleet).items()))
-    fleet.missing = missing_shards(fleet.parts)
+def _union(tally: Tally) -> int:
+    bits = 0
+    for ballots in tally.compared.values():
+        for members in set(ballots.members):
+            bits |= members
+    return bits
+
+
+def merge(sources: Iterable[parts.Source]) -> Fleet:
+    """One fleet of the runs in all journals; the same for every order of them, and for journals
+    that come twice."""
+    readable, unread = parts.ordered(list(sources))
+    fleet = Fleet(unread=unread)
+    runs: dict[str, Part] = {}
+    for source in readable:
+        try:
+            _read(source, runs, fleet.tally)
+        except journal.JournalError as error:
+            why = str(error).removeprefix(f"{source}: ")
+            fleet.unread.append(Unread(str(source), f"{why}; what follows is left out"))
+    fleet.parts = sorted(runs.values(), key=lambda p: (p.node, p.run))
+    _find_lost(fleet)
+    fleet.missing, fleet.foreign_shards = missing_shards(fleet.parts)
     if fleet.compares:
         fleet.deviations = _deviations(fleet)
+    _describe(fleet)
     return fleet
 
 
-def _add(fleet: Fleet, result: Result, compared: bool) -> None:
-    key = (result.case, result.seed, votes.place_of(result) if compared else "")
-    known = fleet.results.get(key)
-    if known is None:
-        fleet.results[key] = result
-        return
-    kept, other = sorted((known, result), key=rank)
-    fleet.results[key] = kept
-    if kept.verdict != other.verdict:
-        fleet.twice.append((kept, other))
+def _read(source: parts.Source, runs: dict[str, Part], tally: Tally) -> None:
+    """Take every line of a journal; lines without a run's id belong to the last header."""
+    own: dict[str, Part] = {}
+    last, torn = "", 0
+    for number, line in enumerate(parts.lines(source), 1):
+        if line is None:
+            torn += 1
+            continue
+        try:
+            if line.get("kind") == "run":
+                part = parts.part_of(line, source, len(own))
+                last = part.run
+                own[last] = runs.setdefault(last, part)
+            known = own.get(str(line.get("run") or last))
+            if known is not None:
+                _take(known, line, tally)
+        except journal.JournalError as error:
+            raise journal.JournalError(f"line {number}: {error}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise journal.JournalError(
+                f"line {number}: a {line.get('kind')!r} line is none of ours: {error!r}"
+            ) from None
+    for part in own.values():
+        part.torn = max(part.torn, torn)
 
 
-def rank(result: Result) -> tuple[int, str]:
-    """Worst verdict first, then an order that only the result itself decides."""
-    return _ORDER.index(result.verdict), json.dumps(result.as_json(), sort_keys=True)
+def _take(part: Part, line: dict[str, Any], tally: Tally) -> None:
+    kind = line.get("kind")
+    if kind == "result":
+        if line.get("verdict") not in VERDICTS:
+            raise journal.JournalError(
+                f"verdict {line.get('verdict')!r} is none of {', '.join(VERDICTS)}; a newer "
+                "version wrote this: merge it with that one"
+            )
+        device = str(part.environment.get("device", ""))
+        new = tally.add(line, part.node, device, part.compares, part.day)
+        part.results += bool(new)
+        part.failing += new > 1
+        at = _place(part, str(line.get("device", "")), str(line.get("node", "")))
+        part.started.pop((line["case"], line.get("seed", 0), at if part.compares else ""), None)
+    elif kind == "start":
+        at = _place(part, str(line.get("device", ""))) if part.compares else ""
+        part.started[str(line["case"]), int(line.get("seed", 0)), at] = None
+    elif kind == "plan":
+        _plan(part, line, tally)
+    elif kind == "place":
+        part.places[str(line["node"])] = dict(line["environment"])
+        part.skews[str(line["node"])] = float(line.get("skew", 0.0))
+        _identify(tally, str(line["node"]), line["environment"])
+    elif kind == "run":
+        _identify(tally, part.node, part.environment)
+    elif kind == "end":
+        part.end = line
+        for device, counters in line.get("health", {}).items():
+            tally.device(part.node, str(device)).health["after"] = dict(counters)
+    elif kind in _NOTES:
+        part.notes[json.dumps(line, sort_keys=True)] = (str(kind), line)
 
 
-def _lost(fleet: Fleet) -> dict[Key, str]:
-    """Planned cases that nobody has a result of, and the host that was to run them."""
-    lost: dict[Key, str] = {}
-    for part in fleet.parts:
-        for case, seed, device in (*part.plan, *part.started):
-            named = device if " " in device else f"{part.node} {device}"
-            place = named if part.compares else ""
-            if (case, seed, place) not in fleet.results:
-                how = "under way" if (case, seed, device) in part.started else "not begun"
-                lost.setdefault((case, seed, place), f"{how} on {part.node}")
-    return lost
+def _place(part: Part, device: str, node: str = "") -> str:
+    return device if " " in device else f"{node or part.node} {device}".strip()
 
 
-def missing_shards(parts: Iterable[Part]) -> list[Shard]:
-    """Parts of a divided run that no journal is there of."""
-    there: dict[int, set[int]] = {}
-    for part in parts:
+def _plan(part: Part, line: Mapping[str, Any], tally: Tally) -> None:
+    stats, seed = None, int(line["seed"])
+    if part.compares:
+        node, _, device = _place(part, str(line.get("device", ""))).rpartition(" ")
+        stats = tally.device(node, device)
+    for case in line["cases"]:
+        tally.plan(str(case), seed, stats, part.node)
+
+
+def _identify(tally: Tally, node: str, environment: Mapping[str, Any]) -> None:
+    """What the system said of a host's chips before the run."""
+    for device, chip in environment.get("chips", {}).items():
+        stats = tally.device(node, str(device))
+        stats.chip = {k: v for k, v in chip.items() if k != "health"}
+        stats.health["before"] = dict(chip.get("health", {}))
+
+
+def _find_lost(fleet: Fleet) -> None:
+    """Planned cases that nobody has a result of, and whether they had begun."""
+    planned, fleet.lost_counts = tally.bounded(fleet.tally.lost())
+    under_way = {key: part.node for part in fleet.parts for key in part.started
+                 if not fleet.tally.verdict(*key)}  # fmt: skip
+    for case, seed, place in sorted({*planned, *under_way}):
+        begun = under_way.get((case, seed, place))
+        at = begun or fleet.tally.planner(case, seed, place)
+        how = "under way" if begun else "not begun"
+        fleet.lost[case, seed, place] = f"{how} on {at}" if at else how
+    fleet.lost_counts.update(key[2] for key in under_way if key not in set(planned))
+
+
+def selection_of(part: Part) -> str:
+    """What a run was asked to check; parts of one run have the same."""
+    options = part.options
+    stated = options.get("selection")
+    return str(stated or [options.get(k) for k in ("what", "level", "seed")])
+
+
+def missing_shards(runs: Iterable[Part]) -> tuple[list[Shard], list[Part]]:
+    """Parts of a divided run that no journal is there of, and journals of a part that belong to
+    another selection than most of that many parts."""
+    by_count: dict[int, dict[str, list[Part]]] = {}
+    for part in runs:
         if part.options.get("shard"):
-            shard = shard_of(str(part.options["shard"]))
-            there.setdefault(shard.count, set()).add(shard.number)
-    return [
-        Shard(number, count)
-        for count, numbers in sorted(there.items())
-        for number in range(1, count + 1)
-        if number not in numbers
-    ]
+            count = shard_of(str(part.options["shard"])).count
+            by_count.setdefault(count, {}).setdefault(selection_of(part), []).append(part)
+    missing: list[Shard] = []
+    foreign: list[Part] = []
+    for count, selections in sorted(by_count.items()):
+        usual = min(selections, key=lambda s: (-len(selections[s]), s))
+        numbers = {shard_of(str(p.options["shard"])).number for p in selections[usual]}
+        missing += [Shard(i, count) for i in range(1, count + 1) if i not in numbers]
+        foreign += [p for s, own in selections.items() if s != usual for p in own]
+    return missing, foreign
 
 
 def most(values: Iterable[str]) -> str:
     """The value that most have; the smallest of equally common ones."""
-    counts: dict[str, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
+    counts = Counter(values)
     return min(counts, key=lambda v: (-counts[v], v), default="")
 
 
@@ -163,24 +268,40 @@ def _deviations(fleet: Fleet) -> list[votes.Deviation]:
     own: dict[Key, dict[str, Any]] = {}
     seen: dict[votes.Key, votes.Evidence] = {}
     for part in fleet.parts:
-        for kind, data in part.notes:
-            if kind == "deviation":
-                place = data["place"] if " " in data["place"] else f"{part.node} {data['place']}"
-                own[data["case"], int(data["seed"]), place] = data
-        seen |= votes.evidence(part.notes, part.node)
-    first = {key: str(data.get("first", "")) for key, data in own.items() if data.get("first")}
+        notes = list(part.notes.values())
+        for data in (data for kind, data in notes if kind == "deviation"):
+            own[data["case"], int(data["seed"]), _place(part, str(data["place"]))] = data
+        seen |= votes.evidence(notes, part.node)
+    first = {key: str(data["first"]) for key, data in own.items() if data.get("first")}
     texts = {
         node: ", ".join(f"{what} {mine or 'none'}, most have {usual or 'none'}"
                         for what, (mine, usual) in odd.items())
         for node, odd in odd_versions(fleet.environments()).items()
     }  # fmt: skip
-    places = {votes.place_of(r): texts[r.node] for r in fleet.results.values() if r.node in texts}
+    versions = {stats.name: texts[stats.node] for stats in fleet.tally.stats if stats.node in texts}
     stuck = {key for key, data in own.items() if data.get("class") == votes.STUCK}
-    voting = [result for key, result in fleet.results.items() if key[2]]
-    differing = votes.deviations(votes.splits(voting), seen, None, first, places)
     return [
         votes.renamed(d, votes.STUCK)
         if (d.case, d.seed, d.place) in stuck and d.kind == votes.DETERMINISTIC
         else d
-        for d in differing
+        for d in votes.deviations(fleet.tally.splits(), seen, None, first, versions)
     ]
+
+
+def _describe(fleet: Fleet) -> None:
+    """Give every device that judged a case its speed, faults and trend."""
+    kinds: dict[str, Counter[str]] = {}
+    for deviation in fleet.deviations:
+        kinds.setdefault(deviation.place, Counter())[deviation.kind] += 1
+    by_index = speeds(fleet.tally.times)
+    for (index, day), (judged, failing) in sorted(fleet.tally.days.items()):
+        fleet.tally.stats[index].days.append((day, judged, failing))
+    for stats in fleet.tally.stats:
+        counted = kinds.get(stats.name, Counter())
+        stats.speed = by_index.get(stats.index)
+        stats.kinds = tuple(k for k in votes.CLASSES if k in counted)
+        stats.deviating = sum(n for k, n in counted.items() if k in votes.ABOUT_DEVICES)
+    fleet.devices = sorted(
+        (s for s in fleet.tally.stats if s.counts.total and not s.probe),
+        key=lambda s: natural((s.node, s.device)),
+    )

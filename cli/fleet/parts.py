@@ -1,41 +1,40 @@
-"""Owns the journals of a fleet as they are on disk: runs in files, whatever their order, repeats
-and torn lines; refuses journals of another format or of another version of this program.
+"""Owns the journals of a fleet as they are on disk or in an object store: compressed or not, runs
+in files, whatever their order, repeats and torn lines; keeps no result.
 """
 
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ..conformance.record import journal
-from ..conformance.record.result import VERDICTS, Result, from_json
-from ..foreign import ForeignError, opened, parsed
+from ..conformance.record import compressed, journal
+from ..foreign import ForeignError, parsed
+from . import stores
 
 Line = Mapping[str, Any]
-_NOTES: Final = frozenset(("soak", "repeat", "lost", "deviation", "killed"))
+Source = Path | str  # a file, or the address of one in an object store
 _UNNAMED: Final = "host without a name"
-
-
-class ForeignJournalError(journal.JournalError):
-    """Journals that cannot be merged; the message names the files and what differs."""
+_LINE, _FILE = 1 << 24, 1 << 36  # characters of one line, and of a journal
 
 
 @dataclass(slots=True)
 class Part:
-    """One run as one file tells it. `plan` and `started` are (case, seed, device) keys; `torn`
-    counts lines that are none. Of a cluster's run, `places` are the environments of its nodes, and
-    `skews` what their clocks were ahead of the head's, in seconds."""
+    """One run as its files tell it. `plans` counts planned cases, `started` are the cases under
+    way by (case, seed, device); `torn` counts lines that are none. Of a cluster's run, `places` are
+    the environments of its nodes, and `skews` what their clocks were ahead of the head's, in
+    seconds."""
 
-    path: Path
+    path: Source
     run: str
     header: dict[str, Any]
-    results: list[Result] = field(default_factory=list)
-    plan: dict[tuple[str, int, str], None] = field(default_factory=dict)
+    results: int = 0
+    failing: int = 0
     started: dict[tuple[str, int, str], None] = field(default_factory=dict)
-    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    notes: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     places: dict[str, dict[str, Any]] = field(default_factory=dict)
     skews: dict[str, float] = field(default_factory=dict)
     end: dict[str, Any] | None = None
@@ -62,137 +61,83 @@ class Part:
         """Whether every device was given every case."""
         return journal.compares(self.header)
 
+    @property
+    def version(self) -> str:
+        """Of the program that wrote it: a case's name means the same inputs only within one."""
+        return str(self.environment.get("mindtorch_npu", ""))
 
-def read(paths: Sequence[Path]) -> list[Part]:
-    """The runs of all files, each run once, in an order that does not depend on the files'.
+    @property
+    def day(self) -> str:
+        return str(self.header.get("started", ""))[:10]
 
-    ForeignJournalError where formats or versions differ; JournalError for what is no journal.
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A journal, or the rest of one, that is not in the report, and why."""
+
+    source: str
+    why: str
+
+
+def lines(source: Source) -> Iterator[dict[str, Any] | None]:
+    """Every line as an object; None for one that is torn.
+
+    JournalError where the source cannot be read, at whatever line.
     """
-    by_run: dict[str, Part] = {}
-    for path in paths:
-        for part in runs(path):
-            known = by_run.get(part.run)
-            by_run[part.run] = part if known is None else _joined(known, part)
-    parts = sorted(by_run.values(), key=lambda p: (p.node, p.run))
-    _require_one_version(parts)
-    return parts
-
-
-def runs(path: Path) -> Iterator[Part]:
-    """The runs that wrote into one file; lines without a run's id belong to the last header."""
-    parts: dict[str, Part] = {}
-    last, torn = "", 0
-    for line in _lines(path):
-        if line is None:
-            torn += 1
-            continue
-        if line.get("kind") == "run":
-            _require_format(line, path)
-            last = str(line.get("run") or f"{path}#{len(parts)}")
-            parts.setdefault(last, Part(path, last, {k: v for k, v in line.items() if k != "kind"}))
-        part = parts.get(str(line.get("run") or last))
-        if part is not None:
-            try:
-                _take(part, line, path)
-            except journal.JournalError:
-                raise
-            except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-                raise journal.JournalError(
-                    f"{path}: a {line.get('kind')!r} line is none of ours: {error!r}"
-                ) from None
-    if not parts:
-        raise journal.JournalError(f"{path}: no journal of `mindtorch-npu check`: no header line")
-    for part in parts.values():
-        part.torn = torn
-    yield from parts.values()
-
-
-_LINE, _FILE = 1 << 24, 1 << 33  # characters of one line, and of a journal
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
-    """Every line as an object; None for one that is torn."""
     try:
-        with io.TextIOWrapper(opened(path), "utf-8", "replace") as file:
+        with io.TextIOWrapper(compressed.opened(stores.opened(source)), "utf-8", "replace") as file:
             size = 0
             while text := file.readline(_LINE):
                 size += len(text)
                 if size > _FILE:
-                    raise journal.JournalError(f"{path}: longer than any journal")
+                    raise journal.JournalError("longer than any journal")
                 try:
                     data = parsed(text)
                 except ValueError:
                     data = None
                 yield data if isinstance(data, dict) else None
-    except ForeignError as error:
-        raise journal.JournalError(f"{path}: {error}") from None
+    except (ForeignError, EOFError, zlib.error, compressed.CompressionError) as error:
+        raise journal.JournalError(f"cannot be read: {error}") from None
     except OSError as error:
-        raise journal.JournalError(f"{path}: cannot be read: {error.strerror}") from None
+        raise journal.JournalError(f"cannot be read: {error.strerror or error}") from None
 
 
-def _require_format(line: Line, path: Path) -> None:
+def head(source: Source) -> Part:
+    """The first run of a journal by its header; JournalError where there is none."""
+    for line in lines(source):
+        if line is not None and line.get("kind") == "run":
+            return part_of(line, source, 0)
+        break
+    raise journal.JournalError("it has no header line: it is no journal, or its run only begins")
+
+
+def part_of(line: Line, source: Source, number: int) -> Part:
+    """The run that a header line begins; JournalError for one of another format."""
     if line.get("schema") != journal.SCHEMA:
-        raise ForeignJournalError(
-            f"{path}: format {line.get('schema')!r}, expected {journal.SCHEMA!r}: merge it with "
-            "the version that wrote it"
+        raise journal.JournalError(
+            f"format {line.get('schema')!r}, expected {journal.SCHEMA!r}: merge it with the "
+            "version that wrote it"
         )
+    header = {k: v for k, v in line.items() if k != "kind"}
+    journal.require_options(header, str(source))
+    return Part(source, str(line.get("run") or f"{source}#{number}"), header)
 
 
-def _require_one_version(parts: Sequence[Part]) -> None:
-    """One version of this program: a case's name means the same inputs only within one."""
-    written: dict[str, Path] = {}
-    for part in parts:
-        version = part.environment.get("mindtorch_npu")
-        if version:
-            written.setdefault(str(version), part.path)
-    if len(written) > 1:
-        told = ", ".join(f"{path} by {version}" for version, path in sorted(written.items()))
-        raise ForeignJournalError(
-            f"journals of different versions of mindtorch-npu: {told}; a case's inputs may differ "
-            "between them: run the fleet with one version"
-        )
-
-
-def _take(part: Part, line: Line, path: Path) -> None:
-    kind = line.get("kind")
-    if kind == "result":
-        if str(line.get("verdict")) not in VERDICTS:
-            raise ForeignJournalError(
-                f"{path}: verdict {line.get('verdict')!r} is none of {', '.join(VERDICTS)}; a "
-                "newer version wrote this: merge it with that one"
-            )
-        result = from_json(line)
-        device = result.device or str(part.environment.get("device", ""))
-        part.results.append(result.with_(node=result.node or part.node, device=device))
-    elif kind == "plan":
-        place = str(line.get("device", ""))
-        part.plan.update({(case, int(line["seed"]), place): None for case in line["cases"]})
-    elif kind == "start":
-        place = str(line.get("device", "")) if part.compares else ""
-        part.started[str(line.get("case")), int(line.get("seed", 0)), place] = None
-    elif kind == "place":
-        part.places[str(line["node"])] = dict(line["environment"])
-        part.skews[str(line["node"])] = float(line.get("skew", 0.0))
-    elif kind == "end":
-        part.end = dict(line)
-    elif str(kind) in _NOTES:
-        part.notes.append((str(kind), dict(line)))
-
-
-def _joined(one: Part, other: Part) -> Part:
-    """Two copies of one run's journal, perhaps taken at different times."""
-    longer, shorter = (one, other) if _size(one) >= _size(other) else (other, one)
-    known = {(r.case, r.seed, r.node, r.device) for r in longer.results}
-    longer.results += [
-        r for r in shorter.results if (r.case, r.seed, r.node, r.device) not in known
-    ]
-    longer.plan |= shorter.plan
-    longer.started |= shorter.started
-    longer.notes += [n for n in shorter.notes if n not in longer.notes]
-    longer.end = longer.end or shorter.end
-    longer.torn = max(longer.torn, shorter.torn)
-    return longer
-
-
-def _size(part: Part) -> tuple[int, int, str]:
-    return len(part.results), len(part.notes), str(part.path)
+def ordered(sources: Sequence[Source]) -> tuple[list[Source], list[Unread]]:
+    """Those that can be read, in an order that does not depend on that of `sources`, and the
+    others. Of journals by different versions of this program, those of most are read."""
+    heads: list[Part] = []
+    unread: list[Unread] = []
+    for source in dict.fromkeys(sources):
+        try:
+            heads.append(head(source))
+        except journal.JournalError as error:
+            unread.append(Unread(str(source), str(error).removeprefix(f"{source}: ")))
+    versions = [part.version for part in heads if part.version]
+    usual = min(set(versions), key=lambda v: (-versions.count(v), v), default="")
+    for part in [p for p in heads if p.version not in ("", usual)]:
+        heads.remove(part)
+        unread.append(Unread(str(part.path), f"written by version {part.version} of mindtorch-npu, "
+                             f"most by {usual}: a case's inputs may differ"))  # fmt: skip
+    heads.sort(key=lambda p: (p.node, p.run, -stores.size(p.path), str(p.path)))
+    return [part.path for part in heads], sorted(unread, key=lambda u: u.source)

@@ -13,28 +13,33 @@ from ..conformance.record import votes
 from ..conformance.record.result import VERDICTS
 from ..render import Block, Cell, Content, Grid, Heading, Item, Items, Line
 from . import work
-from .device_stats import DeviceStats, devices, worst_ops
+from .advice import Advice, advice
+from .device_stats import DeviceStats
 from .host_faults import NAMES, Row, rows
 from .merge import VERSIONS, Fleet
 from .speed import ALARM, Speed
 
 _SHOWN: Final = 20
 _NAMED: Final = 6
+_DEVICES: Final = 64  # of more than these, healthy ones are only counted
 
 
-def document(fleet: Fleet) -> Iterator[Block]:
-    """The whole report, as a terminal, Markdown and the page show it."""
-    there = devices(fleet)
+def document(fleet: Fleet, every: bool = False) -> Iterator[Block]:
+    """The whole report, as a terminal and Markdown show it; the page has `every` device in a table
+    of its own."""
+    there = fleet.devices
     hosts = {p.node for p in fleet.parts if not p.places} | {p.node for p in there}
     hosts |= work.probed(fleet)
     yield Line(Cell(f"fleet · {_many(len(hosts), 'host')} · {_many(len(there), 'device')} · "
                     f"{_many(len(fleet.parts), 'run')}", "strong"))  # fmt: skip
     yield Line(totals(fleet))
+    yield from _advice(advice(fleet))
     yield from _suspects(fleet)
     yield from _slow(there)
     yield from _host_faults(rows(fleet))
     yield from work.hosts(fleet)
-    yield from _devices(there)
+    if not every:
+        yield from _devices(there)
     yield from work.workloads(fleet)
     yield from _versions(fleet)
     yield from _worst(fleet)
@@ -47,9 +52,9 @@ def progress(fleet: Fleet) -> Iterator[Block]:
     planned: dict[str, int] = Counter()
     failing: dict[str, int] = Counter()
     for part in fleet.parts:
-        done[part.node] += len(part.results)
+        done[part.node] += part.results
         planned[part.node] += int(part.header.get("cases", 0))
-        failing[part.node] += sum(r.failing for r in part.results)
+        failing[part.node] += part.failing
     running = sorted({part.node for part in fleet.parts if part.end is None}, key=str)
     judged = f"{sum(done.values()):,} of {sum(planned.values()):,} cases"
     at_work = f"{_many(len(running), 'host')} of {len(planned)} at work"
@@ -71,9 +76,22 @@ def _many(number: int, noun: str) -> str:
 def totals(fleet: Fleet) -> Cell:
     counts = fleet.counts()
     shown = ", ".join(f"{n:,} {v}" for v, n in counts.ordered())
-    lost = f"; {_many(len(fleet.lost), 'case')} lost" if fleet.lost else ""
-    text = f"{_many(counts.total, 'result')}: {shown or 'none'}{lost}"
-    return Cell(text, "bad" if fleet.failing else "good")
+    lost, unread = fleet.lost_counts.total(), len(fleet.unread)
+    ends = [f"; {_many(lost, 'case')} lost" if lost else "",
+            f"; {_many(unread, 'journal')} not read" if unread else ""]  # fmt: skip
+    text = f"{_many(counts.total, 'result')}: {shown or 'none'}{''.join(ends)}"
+    return Cell(text, "bad" if fleet.failing or fleet.incomplete else "good")
+
+
+def _advice(there: Sequence[Advice]) -> Iterator[Block]:
+    """What to do with which devices, and why."""
+    if not there:
+        return
+    yield Heading(f"What to do ({_many(len(there), 'device')})")
+    yield Items([Item(Cell(f"{one.action}: {one.name}", "bad"), one.evidence)
+                 for one in there[:_SHOWN]])  # fmt: skip
+    if len(there) > _SHOWN:
+        yield Line(f"and {_many(len(there) - _SHOWN, 'device')} more; all are in the JSON report")
 
 
 def _suspects(fleet: Fleet) -> Iterator[Block]:
@@ -92,7 +110,7 @@ def _suspects(fleet: Fleet) -> Iterator[Block]:
         grid: list[list[Content]] = [[d.kind, d.case, d.place] for d in others[:_SHOWN]]
         yield Grid(("no device's fault", "case", "seen at"), grid)
     if not fleet.deviations:
-        yield agreement(len({place for _, _, place in fleet.results if place}))
+        yield agreement(fleet.voters)
 
 
 def _alike(
@@ -152,21 +170,26 @@ def _time(speed: Speed) -> str:
 
 
 def _devices(there: Sequence[DeviceStats]) -> Iterator[Block]:
-    """Hosts × devices × verdicts; verdicts that nobody has get no column."""
+    """Hosts × devices × verdicts, those with faults first; of many healthy ones their number."""
     if not there:
         return
     used = [v for v in ("PASS", *VERDICTS) if any(p.counts.by_verdict.get(v) for p in there)]
     used = list(dict.fromkeys(used))
     yield Heading("Devices")
-    grid = [_device(place, used) for place in there]
+    faulty = [p for p in there if p.faulty]
+    healthy = [p for p in there if not p.faulty]
+    rows = [*faulty, *(healthy if len(there) <= _DEVICES else ())]
     columns = ("host", "device", *used, "time / median (interval)", "")
-    yield Grid(columns, grid, frozenset(range(2, 3 + len(used))))
+    if rows:
+        yield Grid(columns, [_device(p, used) for p in rows], frozenset(range(2, 3 + len(used))))
+    if len(rows) < len(there):
+        yield Line(f"{_many(len(healthy), 'healthy device')}; all are in the page and the JSON")
     timed = [place.speed for place in there if place.speed is not None]
     if timed:
-        yield Line(Cell(_method(timed), "dim"))
+        yield Line(Cell(method(timed), "dim"))
 
 
-def _method(timed: Sequence[Speed]) -> str:
+def method(timed: Sequence[Speed]) -> str:
     """What an interval and the word slow mean."""
     limits = sorted({(s.of, s.limit) for s in timed})
     above = ", ".join(f"{limit:.2f} (by {'workloads' if of == BENCH else 'cases'})"
@@ -210,7 +233,7 @@ def _versions(fleet: Fleet) -> Iterator[Block]:
 
 
 def _worst(fleet: Fleet) -> Iterator[Block]:
-    worst = worst_ops(fleet)
+    worst = fleet.tally.worst_ops()
     if not worst:
         return
     yield Heading(f"Worst operators ({len(worst)})")
@@ -224,11 +247,12 @@ def _worst(fleet: Fleet) -> Iterator[Block]:
 def _lost(fleet: Fleet) -> Iterator[Block]:
     if not fleet.lost:
         return
-    yield Heading(f"Lost cases ({len(fleet.lost):,})")
+    yield Heading(f"Lost cases ({fleet.lost_counts.total():,})")
     grid: list[list[Content]] = [
         [case, str(seed), place, how]
         for (case, seed, place), how in list(fleet.lost.items())[: 2 * _SHOWN]
     ]
     if len(fleet.lost) > 2 * _SHOWN:
-        grid.append([f"… and {len(fleet.lost) - 2 * _SHOWN:,} more", "", "", ""])
+        more = fleet.lost_counts.total() - 2 * _SHOWN
+        grid.append([f"… and {more:,} more", "", "", ""])
     yield Grid(("case", "seed", "place", "how"), grid, frozenset((1,)))

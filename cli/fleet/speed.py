@@ -8,15 +8,17 @@ slow in all but one of 100 reports, however many devices there are.
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import exp, lgamma, log, sqrt
-from typing import Final
+from typing import Final, TypeVar
 
-from ..conformance.cases.case import BENCH, PROBE, SOAK
-from ..conformance.record.result import FAILING, NEUTRAL, Result
+import numpy as np
+
+from ..conformance.cases.case import BENCH
+from ..conformance.record.result import Result
 
 # How often a report of healthy devices names one, at most.
 ALARM: Final = 0.01
@@ -31,7 +33,11 @@ _MEDIAN_ERROR: Final = 1.2533  # of a median, in standard errors of a mean (norm
 _ENOUGH: Final = 3  # devices: of two, nobody can say which is the odd one
 _KINDS: Final = ("device", "e2e", "host")
 
-Place = tuple[str, str]
+# Times that are looked at: of 8,000 devices 125 each, where 20 make an interval.
+_SAMPLES: Final = 1_000_000
+_MIX: Final = 0x9E3779B1  # spreads seeds over all bits
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,54 +70,94 @@ def time_of(result: Result) -> float:
     return next((float(times[k]["least"]) for k in _KINDS if k in times), 0.0)
 
 
-def ratios(results: Iterable[tuple[Result, bool]]) -> dict[str, dict[Place, list[float]]]:
-    """Of workloads and of cases: times of each device over the median of all in the same work.
+class Times:
+    """Times of work on devices, a sample of bounded size: of all work where that is little, else
+    of the cases whose names' sums end in zeros, the same ones on every device."""
 
-    `results` are paired with whether every device was given the same cases; where they were dealt,
-    the same operator and form are the same work. Soaks last as long as was asked for: left out.
-    """
-    groups: dict[tuple[str, ...], list[tuple[Place, float]]] = defaultdict(list)
-    for r, same in results:
-        if r.verdict in NEUTRAL or r.verdict in FAILING or r.form in (SOAK, PROBE):
-            continue
-        value = time_of(r) if r.form == BENCH else r.seconds
-        if value:
-            work = (r.case, str(r.seed)) if same or r.form == BENCH else (r.op, r.form)
-            groups[(BENCH if r.form == BENCH else "check", *work)].append(
-                ((r.node, r.device), value)
-            )
-    told: dict[str, dict[Place, list[float]]] = {}
-    for (of, *_), group in groups.items():
-        if len({place for place, _ in group}) > 1:
-            usual = statistics.median(value for _, value in group)
-            for place, value in group:
-                told.setdefault(of, {}).setdefault(place, []).append(value / usual)
-    return told
+    def __init__(self, limit: int = _SAMPLES) -> None:
+        self._limit, self._mask = limit, 0
+        self._work, self._device = array("Q"), array("I")
+        self._value, self._sum = array("d"), array("I")
+
+    def add(self, bench: bool, work: int, seed: int, sum_: int, device: int, value: float) -> None:
+        """The time of a device for a work's number: the same work has the same number and seed."""
+        mixed = (sum_ + seed * _MIX) & 0xFFFFFFFF
+        if mixed & self._mask:
+            return
+        self._work.append(bench << 63 | (work & 0x7FFFFFFF) << 32 | seed & 0xFFFFFFFF)
+        self._device.append(device)
+        self._value.append(value)
+        self._sum.append(mixed)
+        if len(self._work) > self._limit:
+            self._halve()
+
+    def _halve(self) -> None:
+        while len(self._work) > self._limit:
+            self._mask = self._mask << 1 | 1
+            keep = np.frombuffer(self._sum, np.uint32) & self._mask == 0
+            for name in ("_work", "_device", "_value", "_sum"):
+                column = getattr(self, name)
+                setattr(self, name, array(column.typecode, np.asarray(column)[keep].tobytes()))
+
+    def ratios(self) -> dict[str, dict[int, list[float]]]:
+        """Of workloads and of cases: times of each device over the median of all in the same
+        work."""
+        by_kind: dict[str, dict[int, list[float]]] = {}
+        for of, _, devices, values in self._groups():
+            if len(set(devices)) > 1:
+                usual = statistics.median(values)
+                for device, value in zip(devices, values, strict=True):
+                    by_kind.setdefault(of, {}).setdefault(device, []).append(value / usual)
+        return by_kind
+
+    def workloads(self) -> dict[int, dict[int, list[float]]]:
+        """Times in µs of every workload's number, by device."""
+        samples: dict[int, dict[int, list[float]]] = {}
+        for of, work, devices, values in self._groups():
+            if of == BENCH:
+                own = samples.setdefault(work, {})
+                for device, value in zip(devices, values, strict=True):
+                    own.setdefault(device, []).append(value)
+        return samples
+
+    def _groups(self) -> Iterator[tuple[str, int, list[int], list[float]]]:
+        """(bench or check, work's number, devices, times) of all that is the same work."""
+        if not self._work:
+            return
+        work = np.asarray(self._work)
+        order = np.argsort(work, kind="stable")
+        device, value = np.asarray(self._device)[order], np.asarray(self._value)[order]
+        starts = np.flatnonzero(np.diff(work[order], prepend=work[order][0] ^ np.uint64(1)))
+        for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
+            key = int(work[order[start]])
+            of = BENCH if key >> 63 else "check"
+            number = key >> 32 & 0x7FFFFFFF
+            yield of, number, device[start:end].tolist(), value[start:end].tolist()
 
 
-def speeds(results: Iterable[tuple[Result, bool]]) -> dict[Place, Speed]:
-    """The speed of every device; by workloads where it has those, else by cases."""
-    told: dict[Place, Speed] = {}
-    for of, by_place in sorted(ratios(results).items(), reverse=True):
-        told |= _speeds(by_place, of)
-    return told
+def speeds(times: Times) -> dict[int, Speed]:
+    """The speed of every device's number; by workloads where it has those, else by cases."""
+    known: dict[int, Speed] = {}
+    for of, by_device in sorted(times.ratios().items(), reverse=True):
+        known |= _speeds(by_device, of)
+    return known
 
 
-def _speeds(by_place: Mapping[Place, Sequence[float]], of: str) -> dict[Place, Speed]:
+def _speeds(by_place: Mapping[T, Sequence[float]], of: str) -> dict[T, Speed]:
     medians = {place: statistics.median(own) for place, own in by_place.items()}
     limit = max(MARGINS[of], 1 + _DEVIATIONS * _spread(by_place, medians))
     tail = ALARM / len(by_place)
-    told = {}
+    by_name: dict[T, Speed] = {}
     for place, own in by_place.items():
         ordered, n = sorted(own), len(own)
         at = rank(n, tail)
         enough = at > 0 and len(by_place) >= _ENOUGH
-        told[place] = Speed(medians[place], ordered[max(at - 1, 0)], ordered[n - max(at, 1)], n,
+        by_name[place] = Speed(medians[place], ordered[max(at - 1, 0)], ordered[n - max(at, 1)], n,
                             limit, of, enough)  # fmt: skip
-    return told
+    return by_name
 
 
-def _spread(by_place: Mapping[Place, Sequence[float]], medians: Mapping[Place, float]) -> float:
+def _spread(by_place: Mapping[T, Sequence[float]], medians: Mapping[T, float]) -> float:
     """The standard deviation of devices: that of their medians, without what a busy host adds to
     those by chance, which each device's interval tells already."""
     errors = [_MEDIAN_ERROR * _deviation(own) / sqrt(len(own)) for own in by_place.values()]

@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ..conformance.cases.case import BENCH, PROBE
-from ..conformance.record.votes import place_of
+from ..conformance.cases.case import BENCH
 from ..render import Block, Cell, Content, Grid, Heading, Line, Style
 from .merge import Fleet
-from .speed import time_of
 
 _SHOWN: Final = 20
 _HOSTS: Final = 6
@@ -37,21 +35,19 @@ class Finding:
 def findings(fleet: Fleet) -> list[Finding]:
     """What probes saw, errors first, then what most hosts have; one finding for all its hosts."""
     nodes: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-    for result in fleet.results.values():
-        if result.form != PROBE:
-            continue
+    for result in fleet.tally.probes.values():
         causes = (result.measure or {}).get("causes", ())
         for cause in causes:
             nodes[cause["severity"], cause["what"], cause["fix"]].add(result.node)
         if result.failing and not causes:
             nodes["error", result.reason, ""].add(result.node)
-    told = [Finding(*key, tuple(sorted(own))) for key, own in nodes.items()]
-    return sorted(told, key=lambda f: (_RANK.get(f.severity, 3), -len(f.nodes), f.what))
+    everything = [Finding(*key, tuple(sorted(own))) for key, own in nodes.items()]
+    return sorted(everything, key=lambda f: (_RANK.get(f.severity, 3), -len(f.nodes), f.what))
 
 
 def probed(fleet: Fleet) -> set[str]:
     """Hosts that were probed."""
-    return {r.node for r in fleet.results.values() if r.form == PROBE}
+    return {r.node for r in fleet.tally.probes.values()}
 
 
 def hosts(fleet: Fleet) -> Iterator[Block]:
@@ -99,18 +95,15 @@ class Timing:
 
 def timings(fleet: Fleet) -> list[Timing]:
     """Every workload that was timed, in the order of names."""
-    samples: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for result in fleet.results.values():
-        if result.form == BENCH and (value := time_of(result)):
-            samples[result.case][place_of(result)].append(value)
-    told = []
-    for case, by_place in sorted(samples.items()):
-        medians = {place: statistics.median(own) for place, own in by_place.items()}
+    workloads = []
+    for number, by_device in fleet.tally.times.workloads().items():
+        medians = {fleet.tally.stats[i].name: statistics.median(own)
+                   for i, own in by_device.items()}  # fmt: skip
         slowest = max(medians, key=lambda place: (medians[place], place))
-        told.append(Timing(case.replace(f"/{BENCH}/", " ", 1).replace("/", " "), len(medians),
-                           statistics.median(medians.values()), min(medians.values()),
-                           medians[slowest], slowest))  # fmt: skip
-    return told
+        name = fleet.tally.cases[number].replace(f"/{BENCH}/", " ", 1).replace("/", " ")
+        workloads.append(Timing(name, len(medians), statistics.median(medians.values()),
+                                min(medians.values()), medians[slowest], slowest))  # fmt: skip
+    return sorted(workloads, key=lambda t: t.work)
 
 
 def workloads(fleet: Fleet) -> Iterator[Block]:

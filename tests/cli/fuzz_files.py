@@ -29,7 +29,7 @@ from mindtorch_npu.commands.report import html, json_report, junit, markdown
 from mindtorch_npu.commands.run import summary
 from mindtorch_npu.conformance.record import bundle, journal, known
 from mindtorch_npu.conformance.record.result import Result
-from mindtorch_npu.fleet import parts
+from mindtorch_npu.fleet import merge
 from mindtorch_npu.foreign import ForeignError
 from mindtorch_npu.recording import page, perfetto
 
@@ -128,6 +128,12 @@ def shown(path: Path) -> None:
         write(record)
 
 
+def _merged(path):
+    fleet = merge.merge([path])
+    if fleet.unread:
+        raise journal.JournalError(fleet.unread[0].why)
+
+
 def targets() -> dict[str, Target]:
     """A sound file of each kind, how it is read, and what that may raise."""
     checkpoint = io.BytesIO()
@@ -154,7 +160,7 @@ def targets() -> dict[str, Target]:
     read = (OSError, UnicodeDecodeError, ForeignError)
     return {
         "journal": (lines, shown, (journal.JournalError, *read)),
-        "fleet": (lines, lambda p: parts.read([p]), (journal.JournalError, *read)),
+        "fleet": (lines, _merged, (journal.JournalError, *read)),
         "bundle": (json.dumps(kept).encode(), _beside(arrays.getvalue()), (bundle.BundleError,)),
         "arrays": (arrays.getvalue(), _above(kept), (bundle.BundleError,)),
         "known issues": (KNOWN, known.load, (known.KnownIssuesError, *read)),

@@ -10,6 +10,8 @@ import click
 
 from ... import choices, exits, render
 from ...conformance.record import journal
+from ...fleet import stores
+from ...foreign import ForeignError
 from ..check import text as check_text
 from . import UnwritableError, compare, write_all
 
@@ -25,11 +27,23 @@ Examples:
   mindtorch-npu report --merge journals/*.jsonl --html fleet.html --prometheus npu.prom
   mindtorch-npu report --merge journals/*.jsonl --watch 10
 
-Exit codes: 0 rendered, 1 the run has failures, 2 usage, 3 no run, 4 regressions in a comparison."""
+Exit codes: 0 rendered, 1 the run has failures, 2 usage, 3 no run, 4 regressions in a comparison,
+5 with --merge: nothing fails, and cases, shards or journals are missing or cannot be read."""
+
+
+class Source(click.Path):
+    """A file that is there, or the address of journals in an object store (s3://bucket/run/*)."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if stores.is_address(value):
+            return value
+        return super().convert(value, param, ctx)
 
 
 @click.command(epilog=EPILOG)
-@click.argument("named", metavar="[FILES]…", nargs=-1, type=SOURCE)
+@click.argument(
+    "named", metavar="[FILES]…", nargs=-1, type=Source(dir_okay=False, exists=True, path_type=Path)
+)
 @click.option("--from", "source", type=SOURCE,
               help="A journal or JSON report, as FILES; default: the latest.")  # fmt: skip
 @click.option("--perfetto", type=FILE, help="Of a recording: write a trace for Perfetto.")
@@ -65,7 +79,7 @@ def report(**options: Any) -> int:
         if options["pair"]:
             return _compare(*options["pair"])
         return _show(options)
-    except (journal.JournalError, UnwritableError) as error:
+    except (journal.JournalError, UnwritableError, ForeignError) as error:
         raise click.UsageError(str(error)) from None
     except _NONSENSE as error:
         paths = [*options["named"], *(options["pair"] or ())] or [
@@ -94,14 +108,14 @@ def _recorded(options: dict[str, Any]) -> int:
 
 
 def _merge(options: dict[str, Any]) -> int:
-    from ...fleet import files, merge, parts, report
+    from ...fleet import files, merge, report
 
     if not options["named"]:
         raise click.UsageError("--merge: name the journals, such as --merge journals/*.jsonl")
     if options["junit"]:
         raise click.UsageError("--junit: of one run; a fleet has --json, --md and --html")
     while True:
-        fleet = merge.merge(parts.read(options["named"]))
+        fleet = merge.merge(stores.expanded(options["named"]))
         written = files.write_all(fleet, options)
         if not options.get("watch") or fleet.ended:
             break
@@ -111,7 +125,11 @@ def _merge(options: dict[str, Any]) -> int:
         render.show(report.document(fleet))
     for path in written:
         click.echo(render.printable(f"wrote {path}"))
-    return exits.PROBLEMS if fleet.failing else exits.OK
+    for one in fleet.unread:
+        click.echo(render.printable(f"not read: {one.source}: {one.why}"), err=True)
+    if fleet.failing:
+        return exits.PROBLEMS
+    return exits.NOT_JUDGED if fleet.incomplete else exits.OK
 
 
 def _compare(before: Path, after: Path) -> int:

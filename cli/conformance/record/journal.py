@@ -207,7 +207,7 @@ def _take(record: Record, data: dict[str, Any], where: str) -> None:
             data["run"] = run
         if data.get("schema") != SCHEMA:
             raise JournalError(f"{where}: schema {data.get('schema')!r}, expected {SCHEMA!r}")
-        _require_options(data, where)
+        require_options(data, where)
         record.header = record.header or data
     elif kind == "start":
         place = str(data.get("device", "")) if compares(record.header) else ""
@@ -230,7 +230,7 @@ _HEADER: Final[dict[tuple[str, ...], type]] = {
 }  # fmt: skip
 
 
-def _require_options(header: Mapping[str, Any], where: str) -> None:
+def require_options(header: Mapping[str, Any], where: str) -> None:
     """JournalError where a header's parts are not of the kinds that they are read as."""
     for (*above, name), kind in _HEADER.items():
         table = header.get(above[0], {}) if above else header
@@ -261,7 +261,7 @@ def _result(data: dict[str, Any], where: str) -> Result:
 def _from_report(data: dict[str, Any], path: Path) -> Record:
     if data.get("schema") != SCHEMA:
         raise JournalError(f"{path}: schema {data.get('schema')!r}, expected {SCHEMA!r}")
-    _require_options(data, str(path))
+    require_options(data, str(path))
     rows = data.get("results", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise JournalError(f"{path}: its results are no list of objects")

@@ -7,7 +7,7 @@ judged alike.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -44,7 +44,7 @@ class Camp:
 
     digest: str
     verdict: str
-    places: tuple[str, ...]
+    places: Sequence[str]
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -57,9 +57,9 @@ class Split:
     most: Camp | None
     others: tuple[Camp, ...]
 
-    def deviating(self) -> list[tuple[Camp, str, Key]]:
+    def deviating(self) -> Iterator[tuple[Camp, str, Key]]:
         """Every place that differs, with its camp and key."""
-        return [(c, p, (self.case, self.seed, p)) for c in self.others for p in c.places]
+        return ((c, p, (self.case, self.seed, p)) for c in self.others for p in c.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +177,14 @@ def deviations(
     """Every place that differs, classed; `differences` are those of kept outputs, `first` their
     words, `versions` what of a place's versions is not that of most."""
     differences, versions = differences or {}, versions or {}
+    by_case: dict[tuple[str, int], list[tuple[str, Evidence]]] = {}
+    for (case, seed, place), own in seen.items():
+        by_case.setdefault((case, seed), []).append((place, own))
     deviating = []
     for one in divided:
-        unsteady = one.most is not None and _unsteady(one, one.most, seen)
+        unsteady = one.most is not None and _unsteady(
+            one.most, by_case.get((one.case, one.seed), ())
+        )
         for camp, place, key in one.deviating():
             own = seen.get(key, Evidence())
             stated = [*own.differences, *([differences[key]] if key in differences else [])]
@@ -190,10 +195,10 @@ def deviations(
     return deviating
 
 
-def _unsteady(one: Split, most: Camp, seen: Mapping[Key, Evidence]) -> bool:
+def _unsteady(most: Camp, seen: Iterable[tuple[str, Evidence]]) -> bool:
     """Whether a device of the majority differs from itself."""
-    known = (seen[k] for p in most.places if (k := (one.case, one.seed, p)) in seen)
-    return any(len(own.digests) > 1 or own.wrong for own in known)
+    unsteady = (place for place, own in seen if len(own.digests) > 1 or own.wrong)
+    return any(place in most.places for place in unsteady)
 
 
 def _deviation(
@@ -207,7 +212,7 @@ def _deviation(
         wrong += sum(n for d, n in own.digests.items() if d != most.digest)
     return Deviation(
         one.case, one.case.partition("/")[0], one.seed, place, kind, camp.digest, most.digest,
-        most.places[:_NAMED], len(most.places), wrong, launches, first,
+        tuple(most.places[:_NAMED]), len(most.places), wrong, launches, first,
         "; ".join(filter(None, (text, reason))),
     )  # fmt: skip
 

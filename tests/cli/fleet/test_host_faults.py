@@ -12,7 +12,7 @@ import pytest
 from journals import ENVIRONMENT, result, write
 from mindtorch_npu import exits
 from mindtorch_npu.conformance.record import journal
-from mindtorch_npu.fleet import device_stats, host_faults, merge, parts
+from mindtorch_npu.fleet import host_faults, merge
 from mindtorch_npu.main import group
 
 from aclnn_bindings.install.library import bundled_simulator
@@ -22,7 +22,7 @@ simulated = pytest.mark.skipif(bundled_simulator() is None, reason="the simulato
 
 
 def rows(*paths, now=None):
-    return [(r.name, r.place) for r in host_faults.rows(merge.merge(parts.read(paths)), now)]
+    return [(r.name, r.place) for r in host_faults.rows(merge.merge(paths), now)]
 
 
 def host(tmp_path, number, **fields):
@@ -61,7 +61,7 @@ def test_full_disk_keeps_its_end_and_is_named(tmp_path, monkeypatch):
     room[0] = 0
     book.last({"seconds": 1.0, "interrupted": True, "stopped": full.strerror})
     assert rows(book.path) == [("disk full", "host1")]
-    assert parts.read([book.path])[0].torn == 0
+    assert merge.merge([book.path]).parts[0].torn == 0
 
 
 def test_host_without_an_npu_is_named(tmp_path):
@@ -106,7 +106,7 @@ def test_a_second_run_into_a_journal_in_use_is_refused(tmp_path):
 def test_host_with_another_version_is_named(tmp_path, what):
     paths = [host(tmp_path, i) for i in range(2)]
     paths.append(host(tmp_path, 2, environment={what: "0.9"}))
-    there = host_faults.rows(merge.merge(parts.read(paths)))
+    there = host_faults.rows(merge.merge(paths))
     assert [(r.name, r.place, r.text.split(",")[0]) for r in there] == [
         ("other version", "host2", f"{what} 0.9")
     ]
@@ -114,13 +114,13 @@ def test_host_with_another_version_is_named(tmp_path, what):
 
 def test_killed_worker_is_named_with_its_case(tmp_path):
     note = ("killed", {"case": CASE, "seed": 0, "device": "npu:3"})
-    there = host_faults.rows(merge.merge(parts.read([host(tmp_path, 1, notes=[note])])))
+    there = host_faults.rows(merge.merge([host(tmp_path, 1, notes=[note])]))
     assert there == [("worker killed", "host1 npu:3", f"in {CASE}")]
 
 
 def test_lost_device_is_named_with_what_it_did_not_run(tmp_path):
     lost = ("lost", {"place": "npu:3", "reason": "workers die at once", "cases": [CASE]})
-    there = host_faults.rows(merge.merge(parts.read([host(tmp_path, 1, notes=[lost])])))
+    there = host_faults.rows(merge.merge([host(tmp_path, 1, notes=[lost])]))
     assert there == [("device lost", "host1 npu:3", "workers die at once; 1 cases were not run")]
 
 
@@ -152,7 +152,7 @@ def test_slow_device_is_told_by_its_interval(tmp_path):
             for i in range(40)
         ]
         paths.append(host(tmp_path, number, results=own, compare=True))
-    there = device_stats.devices(merge.merge(parts.read(paths)))
+    there = merge.merge(paths).devices
     assert [p.node for p in there if p.speed is not None and p.speed.slow] == ["host2"]
     speed = there[2].speed
     assert speed is not None
@@ -180,9 +180,9 @@ def test_disk_that_fills_in_a_run_stops_it_and_is_named(small_disk, capfd):
     code = group.main([*words, "--journal", str(book)], standalone_mode=False)
     assert code == exits.NOTHING
     assert "no space left for its next line; go on with" in capfd.readouterr().err
-    fleet = merge.merge(parts.read([book]))
+    fleet = merge.merge([book])
     assert [r.name for r in host_faults.rows(fleet) if r.name != "torn lines"] == ["disk full"]
-    assert fleet.results
+    assert fleet.counts().total
     assert fleet.lost
 
 
@@ -199,7 +199,8 @@ def test_part_on_a_host_without_an_install_says_so_in_its_journal(tmp_path):
     home.mkdir()
     words = ["check", "add", "--home", str(home), "--shard", "2/2", "--journal", str(book)]
     assert group.main(words, standalone_mode=False) == exits.NOTHING
-    other = host(tmp_path, 1, shard="1/2")
+    selection = json.loads(book.read_text().splitlines()[0])["options"]["selection"]
+    other = host(tmp_path, 1, shard="1/2", selection=selection)
     assert [name for name, _ in rows(other, book)] == ["no NPU"]
 
 

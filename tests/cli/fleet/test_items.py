@@ -10,7 +10,7 @@ from mindtorch_npu import exits
 from mindtorch_npu.commands.bench import item, workloads
 from mindtorch_npu.conformance.cases.case import parse
 from mindtorch_npu.conformance.record.result import Result
-from mindtorch_npu.fleet import device_stats, files, host_faults, merge, parts, work
+from mindtorch_npu.fleet import host_faults, merge, page, prometheus, work
 from mindtorch_npu.main import group
 
 from aclnn_bindings.install.library import bundled_simulator
@@ -20,7 +20,7 @@ simulated = pytest.mark.skipif(bundled_simulator() is None, reason="the simulato
 
 
 def merged(*paths):
-    return merge.merge(parts.read(paths))
+    return merge.merge(paths)
 
 
 def run(*words):
@@ -64,12 +64,12 @@ def test_findings_of_probes_are_told_once_with_their_hosts(tmp_path):
         ("error", ("host3",)), ("warning", ("host1", "host2", "host3"))
     ]  # fmt: skip
     assert fleet.failing
-    page = files.page(fleet)
-    assert "Probes (3 hosts)" in page
-    assert "mend libascendcl.so is not there" in page
-    text = files.prometheus(fleet)
-    assert 'mindtorch_npu_host_findings{node="host3",severity="error"} 1' in text
-    assert not device_stats.devices(fleet)
+    text = page.html(fleet)
+    assert "Probes (3 hosts)" in text
+    assert "mend libascendcl.so is not there" in text
+    metrics = prometheus.text(fleet)
+    assert 'mindtorch_npu_host_findings{node="host3",severity="error"} 1.0' in metrics
+    assert not fleet.devices
 
 
 def test_versions_of_probed_hosts_are_compared_with_those_that_checked(tmp_path):
@@ -153,7 +153,7 @@ def test_planted_slow_device_is_named(tmp_path, monkeypatch, capsys):
              "--journal", tmp_path / "bench.jsonl")  # fmt: skip
     code = run("bench", "add", "mul", "--simulator", "--device", "npu:0-3", *words)
     assert code == exits.REGRESSIONS
-    slow = [p for p in device_stats.devices(merged(tmp_path / "bench.jsonl")) if p.speed.slow]
+    slow = [p for p in merged(tmp_path / "bench.jsonl").devices if p.speed.slow]
     assert [p.device for p in slow] == ["npu:2"]
 
 

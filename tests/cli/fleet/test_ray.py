@@ -24,7 +24,7 @@ from mindtorch_npu.conformance.cases.cases import Plan
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.run import engine
 from mindtorch_npu.conformance.run.pool import EnvironmentFailedError, Setup
-from mindtorch_npu.fleet import host_faults, items, merge, parts, ray_pool, work
+from mindtorch_npu.fleet import host_faults, items, merge, ray_pool, work
 
 from mindtorch.ops import OPS
 
@@ -82,7 +82,7 @@ def require_each_once(run, results, path):
     """Every planned case has one result, here and in the journal; the fleet that it makes."""
     assert len(results) == run.total
     assert set(Counter(r.case for r in results).values()) == {1}
-    fleet = merge.merge(parts.read([path]))
+    fleet = merge.merge([path])
     assert fleet.counts().by_verdict == {"PASS": run.total}
     assert not fleet.lost
     return fleet

@@ -6,11 +6,21 @@ import numpy as np
 import pytest
 from journals import result
 from mindtorch_npu.fleet import speed
+from mindtorch_npu.fleet.tally import Tally
 from scipy.stats import binom
 
 from aclnn_bindings.install.library import bundled_simulator
 
 simulated = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
+
+
+def told_of(results):
+    """The speeds of results' places, each paired with whether all devices had the same cases."""
+    tally = Tally()
+    for one, same in results:
+        tally.add(one.as_json(), "", "", same, "")
+    return {(tally.stats[i].node, tally.stats[i].device): s
+            for i, s in speed.speeds(tally.times).items()}  # fmt: skip
 
 
 def timed(node, work, seed, least):
@@ -42,9 +52,7 @@ def test_ranks_are_those_of_the_binomial_law(n, tail):
 def test_healthy_fleets_are_named_in_at_most_one_report_of_100(devices):
     rng = np.random.default_rng(devices)
     reports = 30 if devices == 64 else 200
-    named = sum(
-        any(s.slow for s in speed.speeds(fleet(rng, devices)).values()) for _ in range(reports)
-    )
+    named = sum(any(s.slow for s in told_of(fleet(rng, devices)).values()) for _ in range(reports))
     assert named <= reports // 100
 
 
@@ -61,7 +69,7 @@ def test_at_the_margin_the_alarm_is_as_rare_as_stated():
 
 @pytest.mark.parametrize("slow", [1.15, 2.0])
 def test_slow_device_is_named_and_it_alone(slow):
-    told = speed.speeds(fleet(np.random.default_rng(0), 8, slow=slow))
+    told = told_of(fleet(np.random.default_rng(0), 8, slow=slow))
     assert [place for place, s in told.items() if s.slow] == [("host7", "npu:0")]
     last = told["host7", "npu:0"]
     assert last.low <= last.median <= last.high
@@ -69,7 +77,7 @@ def test_slow_device_is_named_and_it_alone(slow):
 
 
 def test_of_two_devices_none_is_called_the_slow_one():
-    told = speed.speeds(fleet(np.random.default_rng(0), 2, slow=3.0))
+    told = told_of(fleet(np.random.default_rng(0), 2, slow=3.0))
     assert not any(s.slow or s.enough for s in told.values())
 
 
@@ -93,14 +101,14 @@ def test_a_crowded_host_hides_no_slow_device_and_makes_none(slow, least, most):
 
 
 def test_few_times_give_no_interval():
-    told = speed.speeds(fleet(np.random.default_rng(0), 8, works=1, rounds=3, slow=9.0))
+    told = told_of(fleet(np.random.default_rng(0), 8, works=1, rounds=3, slow=9.0))
     assert not any(s.enough for s in told.values())
 
 
 def test_chips_that_differ_widely_are_no_outliers():
     rng = np.random.default_rng(3)
     for _ in range(5):
-        told = speed.speeds(fleet(rng, 64, chips=0.15))
+        told = told_of(fleet(rng, 64, chips=0.15))
         assert not any(s.slow for s in told.values())
         assert max(s.limit for s in told.values()) > 1.2
 
@@ -110,7 +118,18 @@ def test_workloads_decide_where_a_device_has_both():
     cases = [(result(f"add/functional/s{i}", node=f"host{d}", device="npu:0",
                      seconds=9.0 if d == 0 else 1.0), True)
              for i in range(40) for d in range(8)]  # fmt: skip
-    told = speed.speeds([*fleet(rng, 8), *cases])
+    told = told_of([*fleet(rng, 8), *cases])
     assert {s.of for s in told.values()} == {"bench"}
     assert not any(s.slow for s in told.values())
-    assert [p for p, s in speed.speeds(cases).items() if s.slow] == [("host0", "npu:0")]
+    assert [p for p, s in told_of(cases).items() if s.slow] == [("host0", "npu:0")]
+
+
+def test_of_many_times_the_same_cases_of_every_device_are_a_sample():
+    times = speed.Times(limit=1000)
+    for case in range(4000):
+        for device in range(4):
+            times.add(False, case, 0, case * 2654435761 & 0xFFFFFFFF, device, 1.0 + (device == 2))
+    ratios = times.ratios()["check"]
+    assert {len(own) for own in ratios.values()} == {len(ratios[0])}
+    assert 400 <= 4 * len(ratios[0]) <= 1000
+    assert set(ratios[2]) == {2.0}

@@ -1,0 +1,101 @@
+"""Owns what an operator should do with which device, and the evidence for it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..conformance.record import votes
+from .device_stats import DeviceStats
+from .host_faults import rows
+from .merge import Fleet
+
+TAKE_OUT: Final = "take out"
+AGAIN: Final = "test again"
+INSPECT: Final = "inspect"
+ACTIONS: Final = (TAKE_OUT, AGAIN, INSPECT)
+# Counters that a healthy chip does not raise, by a part of npu-smi's name for them.
+_ERRORS: Final = ("double bit", "isolated", "single bit aggregate")
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do with a device (node and device, and its serial number where one is known)."""
+
+    action: str
+    place: str
+    serial: str
+    evidence: tuple[tuple[str, str], ...]
+
+    @property
+    def name(self) -> str:
+        return self.place + (f" (serial {self.serial})" if self.serial else "")
+
+    def as_json(self) -> dict[str, Any]:
+        return {"action": self.action, "place": self.place, "serial": self.serial,
+                "evidence": [": ".join(pair) for pair in self.evidence]}  # fmt: skip
+
+
+def advice(fleet: Fleet) -> list[Advice]:
+    """Devices that need somebody: those to take out first, those with most evidence first."""
+    deviations: dict[str, list[votes.Deviation]] = defaultdict(list)
+    for one in fleet.deviations:
+        if one.kind in votes.ABOUT_DEVICES:
+            deviations[one.place].append(one)
+    faults: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for row in rows(fleet):
+        if row.name in ("device hung", "device lost"):
+            faults[row.place].append((row.name, row.text))
+    known = {stats.name: stats for stats in fleet.tally.stats}
+    advised = []
+    for place in {*deviations, *faults, *(s.name for s in fleet.devices if s.faulty or s.health)}:
+        stats = known.get(place, DeviceStats(place, ""))
+        item = _advice(place, stats, deviations.get(place, ()), faults.get(place, ()))
+        if item is not None:
+            advised.append(item)
+    weight = {place: len(own) for place, own in deviations.items()}
+    return sorted(
+        advised, key=lambda a: (ACTIONS.index(a.action), -weight.get(a.place, 0), a.place)
+    )
+
+
+def _advice(
+    place: str, stats: DeviceStats, own: Sequence[votes.Deviation],
+    faults: Sequence[tuple[str, str]],
+) -> Advice | None:  # fmt: skip
+    errors = list(_counters(stats.health))
+    evidence = [*faults, *errors, *_deviating(own)]
+    proven = faults or errors or any(d.kind != votes.UNREPEATED for d in own)
+    action = TAKE_OUT if proven else AGAIN
+    if stats.speed is not None and stats.speed.slow:
+        evidence.append(("slow", f"{stats.speed.median:.2f} times the median"))
+        action = action if own or faults or errors else INSPECT
+    if not evidence:
+        return None  # cases that fail here fail elsewhere too: that is the operators' fault
+    return Advice(action, place, str(stats.chip.get("serial", "")), tuple(evidence))
+
+
+def _deviating(own: Sequence[votes.Deviation]) -> Iterator[tuple[str, str]]:
+    by_kind: dict[str, list[votes.Deviation]] = defaultdict(list)
+    for one in own:
+        by_kind[one.kind].append(one)
+    for kind, same in by_kind.items():
+        wrong, launches = sum(d.wrong for d in same), sum(d.launches for d in same)
+        rate = f"; {wrong:,} of {launches:,} launches" if launches else ""
+        words = next((f"; {d.first}" for d in same if d.first), "")
+        cases = ", ".join(d.case for d in same[:_SHOWN])
+        more = f" and {len(same) - _SHOWN:,} more" if len(same) > _SHOWN else ""
+        yield kind, f"{cases}{more}{rate}{words}"
+
+
+def _counters(health: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Error counters that rose while the run went on."""
+    before, after = health.get("before", {}), health.get("after", {})
+    for name, value in after.items():
+        known = before.get(name)
+        counts = isinstance(value, int | float) and isinstance(known, int | float)
+        if counts and value > known and any(word in name for word in _ERRORS):
+            yield name, f"{known:g} before, {value:g} after"
