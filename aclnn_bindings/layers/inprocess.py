@@ -18,9 +18,9 @@ from pathlib import Path
 from ..cann import Cann
 from ..errors import RuntimeStateError
 from . import recording_file
-from .interposed import Interposed, core_library, interpose
+from .interposed import Interposed, interpose
 from .recording_file import Writer
-from .session import write_head
+from .session import settings_file, write_head
 from .spool import Collector, Spool
 
 _one = threading.Lock()
@@ -55,7 +55,7 @@ def recorded(cann: Cann, path: Path, settings: Sequence[tuple[str, str]] = ()) -
 def _between(
     cann: Cann, interposed: Interposed, writer: Writer, settings: Sequence[tuple[str, str]]
 ) -> Iterator[None]:
-    core = ctypes.CDLL(str(core_library()))
+    core = ctypes.CDLL(str(interposed.core))
     write_head(writer, interposed, sys.argv)
     spool = _own_spool()
     for _ in spool.take(parts=True):
@@ -64,7 +64,7 @@ def _between(
         file = Path(folder) / "settings"
         lines = [("table", str(interposed.table)), ("spool", str(spool.path)), *settings]
         lines += [("internal", place) for place in interposed.internal()]
-        file.write_bytes(os.fsencode("".join(f"{name} {value}\n" for name, value in lines)))
+        settings_file(file, lines)
         if not core.layers_start(os.fsencode(file)):
             raise RuntimeStateError(f"record {writer.path}: another install was recorded before")
     collector = Collector(spool, writer)

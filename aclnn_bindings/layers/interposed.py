@@ -3,7 +3,8 @@
 The made root has the folders of the real one. Library folders are real folders in which each CANN
 library is a shim and everything else a link; all the rest are links. So programs that go by
 ASCEND_HOME_PATH, by the loader's path or by name find the shims, and shims name the real libraries
-by absolute path. Made once per state of an install, in the user's cache.
+by absolute path. Made once per state of an install, in the user's cache; looked over before each
+use, and made again where anything is not as it was made.
 """
 
 from __future__ import annotations
@@ -25,16 +26,20 @@ from ..install.describe import Install, arch
 from ..install.driver import driver_place
 from ..install.library import DeclarationsUnknownError, declarations
 from ..install.segments import read_segments
-from ..interface.folders import of_others, temporary, to_write
+from ..interface.folders import of_others, temporary, usable
 from ..interface.headers.cache import cache_folder
 from ..interface.signature import Declarations
-from . import image, table
+from . import image, sealed, table
 from .table import Function
 
 _FUNCTION_KINDS: Final = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 _GLOBAL_OR_WEAK: Final = (1, 2)
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
 CORE: Final = "libaclnn_layers.so"
+# Where the superuser's layers lie: programs that go on as somebody else load them too.
+_FOR_ALL: Final = Path("/var/cache/mindtorch-npu")
+# What the loader's path cannot spell (ld.so(8): separators, and the start of a token).
+_UNSPEAKABLE: Final = frozenset(":;$\n")
 
 
 class LayersUnavailableError(BindingError):
@@ -47,13 +52,18 @@ class Interposed:
 
     root: Path
     table: Path
+    core: Path
     real: Install
     functions: tuple[Function, ...]
     declared: Declarations | None
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Variables that lead a program here, whatever led it to the real install before."""
-        return leading(self.real, environ, self._moved)
+        variables = leading(self.real, environ, self._moved)
+        # After ours the real folders: who may not enter ours runs as without layers.
+        real = [str(folder) for folder in self.real.dependency_dirs()]
+        paths = [variables["LD_LIBRARY_PATH"], *real]
+        return variables | {"LD_LIBRARY_PATH": os.pathsep.join(paths)}
 
     def shims(self) -> dict[Path, Path]:
         """Library of the real install → the shim that stands before it."""
@@ -117,13 +127,41 @@ def interpose(install: Install) -> Interposed:
     exported = {path: exports(path) for path in libraries.values()}
     declared = _declared(install)
     rows = table.functions((n for e in exported.values() for n in e.names), declared)
-    kept, key = Path(cache_folder()) / "layers", _key(install, libraries)
-    if of_others(kept) or of_others(kept / key):  # programs load what lies there
-        kept = temporary() / "layers"
-    folder = (kept if (kept / key / "complete").exists() else to_write(kept)) / key
-    if not (folder / "complete").exists():
+    folder = _place(install) / _key(install, libraries)
+    if of_others(folder):  # programs load what lies there
+        folder = temporary() / "layers" / folder.name
+    if not sealed.is_whole(folder):
         _make(folder, install, libraries, exported, rows, declared)
-    return Interposed(_root(folder, install), folder / "table", install, tuple(rows), declared)
+        if not sealed.is_whole(folder):
+            raise LayersUnavailableError(
+                f"layers: {folder} is not as it was written a moment ago: its disk is full or "
+                "damaged; let MINDTORCH_CACHE_DIR name another folder"
+            )
+    core, root = folder / "core" / CORE, _root(folder, install)
+    return Interposed(root, folder / "table", core, install, tuple(rows), declared)
+
+
+def _place(install: Install) -> Path:
+    """The folder for layers: one that this user can write, and the loader's path can spell."""
+    tried = []
+    for place in _places():
+        tried.append(str(place))
+        speakable = not _UNSPEAKABLE & set(f"{place}/{install.root.name}")
+        if speakable and not of_others(place) and usable(place):
+            return place
+    raise LayersUnavailableError(
+        f"layers: no folder for them: {', '.join(tried)} cannot be written, or has a "
+        "name with a colon, a semicolon, a dollar or a new line, which LD_LIBRARY_PATH cannot "
+        "hold; let MINDTORCH_CACHE_DIR name another"
+    )
+
+
+def _places() -> Iterator[Path]:
+    chosen = os.environ.get("MINDTORCH_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    if os.geteuid() == 0 and not chosen:
+        yield _FOR_ALL / "layers"
+    yield Path(cache_folder()) / "layers"
+    yield temporary() / "layers"
 
 
 def _root(folder: Path, install: Install) -> Path:
@@ -198,20 +236,23 @@ def _make(
     rows: list[Function],
     declared: Declarations | None,
 ) -> None:
-    """Everything below `folder`, complete or not at all."""
+    """Everything below `folder`, complete or not at all; what is damaged there is replaced file by
+    file, under programs that use it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:
+        unfinished.chmod(0o755)
         (unfinished / "table").write_bytes(table.write(rows, declared, arch()))
+        (unfinished / "core").mkdir()
+        shutil.copyfile(core_library(), unfinished / "core" / CORE)
         shims = _write_shims(unfinished, folder, libraries, exported, rows)
         _mirror(install.root, _root(unfinished, install), shims)
-        (unfinished / "complete").touch()
+        sealed.seal(unfinished)
         try:
             unfinished.rename(folder)
-        except OSError:  # another process was faster, or an interrupted one left rubble
-            if not (folder / "complete").exists():
-                shutil.rmtree(folder, ignore_errors=True)
-                unfinished.rename(folder)
+        except OSError:  # another process was faster, or what lies there is damaged
+            if not sealed.is_whole(folder):
+                sealed.replace(unfinished, folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -231,7 +272,7 @@ def _write_shims(
     for real, path in by_real.items():
         facts = exported[real]
         others = [str(by_soname[n]) for n in facts.needed if n in by_soname and n != path.name]
-        needed = (str(core_library()), *others, str(real))
+        needed = (str(folder / "core" / CORE), *others, str(real))
         wanted = tuple(numbers[n] for n in facts.names)
         shim = image.Shim(facts.soname, str(real), needed, facts.names, wanted)
         place = unfinished / path.relative_to(folder)

@@ -7,8 +7,10 @@ format; what the rows in a chunk are, `mindtorch_npu.recording` reads.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import stat
 import struct
 import zlib
 from collections.abc import Collection, Iterator, Mapping
@@ -45,22 +47,77 @@ class Chunk:
 
 
 class Writer:
-    """A recording being written; each chunk is one write. RecordingError for what is no file."""
+    """A recording being written; each chunk is one write.
+
+    Until it has begun well it lies beside `path`, which may hold an older one: `publish` puts it in
+    place. RecordingError for what is no file, and while another process writes there.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         if path.exists() and not path.is_file():
             raise RecordingError(f"{path}: a folder, a device, a pipe or a socket: name a file")
+        self._beside = path.with_name(f".{path.name[:200]}.part")
         try:
-            self._file = os.open(path, flags, 0o644)
+            self._file = self._reserved()
         except OSError as error:
             raise RecordingError(f"{path}: cannot be written: {error.strerror}") from None
+        self._published = False
         os.write(self._file, MAGIC)
         self.size = len(MAGIC)
 
+    def _reserved(self) -> int:
+        """The file beside, empty and locked: of nobody else, and what a killed writer left."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        while True:
+            file = os.open(self._beside, flags, 0o644)
+            try:
+                self._lock(file)
+                facts = os.fstat(file)
+                if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
+                    raise RecordingError(f"{self._beside}: somebody else's: remove it")
+                if _same_file(self._beside, facts) and facts.st_nlink == 1:
+                    self._refuse_if_written()
+                    os.ftruncate(file, 0)
+                    return file
+                if facts.st_nlink > 1:
+                    raise RecordingError(f"{self._beside}: has other names too: remove it")
+            except BaseException:
+                os.close(file)
+                raise
+            os.close(file)
+
+    def _lock(self, file: int) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RecordingError(
+                f"{self.path}: another process records into it: wait for it, or name another file"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+
+    def _refuse_if_written(self) -> None:
+        """RecordingError while the writer of an older recording is still at it."""
+        try:
+            old = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return
+        try:
+            self._lock(old)
+        finally:
+            os.close(old)
+
+    def publish(self) -> None:
+        """Put the recording in place of what `path` held; a link is replaced, not followed."""
+        if not self._published:
+            os.replace(self._beside, self.path)
+            self._published = True
+
     def add(self, chunk: Chunk, deflate: bool = True) -> None:
-        """Append one chunk; without `deflate` as it is, when time is short."""
+        """Append one chunk; without `deflate` as it is, when time is short. Rows publish it."""
+        if chunk.kind in (ROWS, END):
+            self.publish()
         stored = zlib.compress(chunk.data, _LEVEL) if deflate else chunk.data
         head = _HEAD.pack(_CHUNK, chunk.kind, _DEFLATED if deflate else _RAW, 0, len(stored),
                           len(chunk.data), zlib.crc32(stored), chunk.process, chunk.pid,
@@ -76,7 +133,24 @@ class Writer:
         self.add(Chunk(kind, 0, 0, 0, text.encode("utf-8", "backslashreplace")))
 
     def close(self) -> None:
+        """End the file; one that never began well leaves what `path` held."""
+        if not self._published:
+            self._beside.unlink(missing_ok=True)
         os.close(self._file)
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _same_file(path: Path, facts: os.stat_result) -> bool:
+    try:
+        now = path.lstat()
+    except OSError:
+        return False
+    return (now.st_dev, now.st_ino) == (facts.st_dev, facts.st_ino)
 
 
 def chunks(path: Path, kinds: Collection[int] | None = None) -> Iterator[Chunk]:

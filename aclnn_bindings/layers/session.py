@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
-import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +14,14 @@ from typing import Any
 from ..install.describe import Install, arch
 from ..interface import catalog
 from ..interface.dtypes import canonical, enum_values
-from . import recording_file, table
+from . import parent, recording_file, scratch, table
 from .interposed import Interposed, leading
 from .recording_file import Chunk, Writer
 from .spool import Collector, Spool
+from .status import Status
 
 VERSION = 1
-_READ = "settings.read"  # beside the settings, by whoever read them (native/settings.h)
+_PREFIX = "mindtorch-layers-"
 Launcher = Callable[[Sequence[str], Mapping[str, str]], int]
 
 
@@ -37,13 +36,19 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a program ended: its return code, negative for a signal; records lost for want of room;
-    why the recording stopped early, if it did; whether a process of it loaded the layers."""
+    """How a program ended, and what its layers were unable to do.
+
+    `code` is negative for a signal; `lost` records found no room; `failure` says why the recording
+    stopped early; `unable` what a process could not do; `loaded` whether one loaded the layers;
+    `matches` how many calls each fault changed, in the order of the settings.
+    """
 
     code: int
     lost: int = 0
     failure: str = ""
     loaded: bool = True
+    unable: str = ""
+    matches: tuple[int, ...] = ()
 
 
 def run(
@@ -52,7 +57,7 @@ def run(
     wanted: Wanted,
     environ: Mapping[str, str],
     watch: Callable[[Chunk], None] | None = None,
-    launch: Launcher | None = None,
+    launch: Launcher = parent.run,
 ) -> Ended:
     """Run `command` with the layers `wanted`; OSError when it cannot be started.
 
@@ -61,29 +66,72 @@ def run(
 
     `watch` sees each chunk of rows after it was written.
     """
-    launch = launch or _wait
-    with tempfile.TemporaryDirectory(prefix="mindtorch-layers-") as scratch:
-        folder = Path(scratch)
-        lines = [f"table {interposed.table}", *(f"internal {f}" for f in interposed.internal())]
-        lines += [f"{name} {value}" for name, value in wanted.settings]
+    with ExitStack() as stack:
+        stack.enter_context(parent.signals_held())
+        shared = stack.enter_context(_shared(wanted))
+        lines = [("table", str(interposed.table)), ("status", str(shared.status.path))]
+        lines += [("internal", folder) for folder in interposed.internal()]
+        lines += wanted.settings
+        if shared.spool is not None:
+            lines.append(("spool", str(shared.spool.path)))
+        settings_file(shared.settings, lines)
         variables = {**environ, **interposed.environment(environ)}
-        variables["MINDTORCH_LAYERS"] = str(folder / "settings")
-        if wanted.recording is None:
-            (folder / "settings").write_bytes(os.fsencode("\n".join(lines) + "\n"))
-            code = launch(command, variables)
-            return Ended(code, loaded=(folder / _READ).exists())
-        spool = Spool()
-        lines.append(f"spool {spool.path}")
-        (folder / "settings").write_bytes(os.fsencode("\n".join(lines) + "\n"))
-        writer = Writer(wanted.recording)
-        write_head(writer, interposed, command)
-        ended = _collect(spool, writer, watch, lambda: launch(command, variables))
-        return replace(ended, loaded=(folder / _READ).exists())
+        variables["MINDTORCH_LAYERS"] = str(shared.settings)
+        if wanted.recording is None or shared.spool is None:
+            ended = Ended(launch(command, variables))
+        else:
+            writer = stack.enter_context(Writer(wanted.recording))
+            write_head(writer, interposed, command)
+            ended = _collect(shared.spool, writer, watch, lambda: launch(command, variables))
+        status = shared.status
+        return replace(ended, loaded=status.started > 0, unable=status.failure,
+                       matches=status.matches)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """Files that the program's processes open."""
+
+    settings: Path
+    status: Status
+    spool: Spool | None
+
+
+@contextmanager
+def _shared(wanted: Wanted) -> Iterator[_Shared]:
+    """The files, in the first place that has room for them."""
+    problem: OSError | None = None
+    for place in scratch.places():
+        with ExitStack() as stack:
+            try:
+                folder = stack.enter_context(scratch.folder(_PREFIX, place))
+                rules = sum(name == "fault" for name, _ in wanted.settings)
+                status = Status(scratch.create(folder, "status"), rules)
+                stack.callback(status.close)
+                spool = None
+                if wanted.recording is not None:
+                    spool = Spool(scratch.create(folder, "spool"))
+                    stack.callback(spool.close)
+                settings = scratch.create(folder, "settings")
+                settings.write_bytes(bytes(4096))  # that there is room for it shows here
+            except OSError as error:
+                problem = error
+                continue
+            yield _Shared(settings, status, spool)
+            return
+    assert problem is not None
+    raise problem
+
+
+def settings_file(path: Path, lines: Sequence[tuple[str, str]]) -> None:
+    """Write lines as `native/settings.h` reads them."""
+    escaped = ((name, value.replace("\\", "\\\\").replace("\n", "\\n")) for name, value in lines)
+    path.write_bytes(os.fsencode("".join(f"{name} {value}\n" for name, value in escaped)))
 
 
 def alone(install: Install, command: Sequence[str], environ: Mapping[str, str]) -> Ended:
     """Run `command` on the install itself; OSError when it cannot be started."""
-    return Ended(_wait(command, {**environ, **leading(install, environ)}))
+    return Ended(parent.run(command, {**environ, **leading(install, environ)}))
 
 
 def _collect(
@@ -93,27 +141,18 @@ def _collect(
     program: Callable[[], int],
 ) -> Ended:
     collector = Collector(spool, writer, watch)
-    code = -1
     try:
         code = program()
     finally:
         collector.finish()
-        lost = spool.lost
-        failure = "" if collector.failure is None else str(collector.failure)
-        if not failure:
-            end = {"code": code, "lost": lost, "ended": _now()}
+    failure = collector.failure
+    try:
+        if failure is None:
+            end = {"code": code, "lost": spool.lost, "ended": _now()}
             writer.add_json(recording_file.END, end)
-        writer.close()
-        spool.close()
-    return Ended(code, lost, failure)
-
-
-def _wait(command: Sequence[str], variables: Mapping[str, str]) -> int:
-    """The program's return code; an interrupt from the terminal is the program's to handle."""
-    process = subprocess.Popen(list(command), env=dict(variables))
-    while True:
-        with contextlib.suppress(KeyboardInterrupt):
-            return process.wait()
+    except OSError as error:
+        failure = error
+    return Ended(code, spool.lost, str(failure or ""))
 
 
 def write_head(writer: Writer, interposed: Interposed, command: Sequence[str]) -> None:
@@ -158,8 +197,3 @@ def _function(row: table.Function, interposed: Interposed) -> list[Any]:
 
 def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def end_as_program(code: int) -> int:
-    """The exit status that a shell would show for a return code."""
-    return code if code >= 0 else 128 - code

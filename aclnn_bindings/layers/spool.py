@@ -1,10 +1,10 @@
 """Makes the memory through which processes hand over records, and empties it into a recording.
 
-Layout: `native/spool.h`. It is memory without a name, which other processes open by this one's
-descriptor: the system never writes it back to a disk, so that writers meet no page faults for that,
-and nothing is left over. A slot is filled by one thread; what it has written stands in the kernel's
-pages, whatever becomes of the process. The collector takes full slots at once and the filled part
-of others four times a second, and so what is lost in the worst case is what it had no time to take.
+Layout: `native/spool.h`. It lies in memory where that can be (`scratch.py`): the system then never
+writes it back to a disk, and writers meet no page faults for that. A slot is filled by one thread;
+what it has written stands in the kernel's pages, whatever becomes of the process. Threads without a
+slot close those of others. The collector takes full slots at once and the filled part of others
+four times a second; what one thread wrote it takes in the order of writing.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from typing import Final
 
 from .recording_file import ROWS, Chunk, Writer
 
-MAGIC: Final = 0x314F4F50534C434D  # "MCLSPOO1"
+MAGIC: Final = 0x324F4F50534C434D  # "MCLSPOO2"
 SLOTS: Final = 128
 SLOT_SIZE: Final = 128 * 1024
 ROW: Final = 64
 UNFINISHED: Final = 7
-_HEAD: Final = struct.Struct("<QIIIIQIIQ")
-_SLOT: Final = struct.Struct("<IIIIIIIIQ")
+_HEAD: Final = struct.Struct("<QIIIIQIIQQQ")
+_SLOT: Final = struct.Struct("<IIIIIIIIQQQ")
 _SLOTS_AT: Final = 4096
 _SLOT_HEAD: Final = 64
 _FREE, _FULL = 0, 2
+_STATE_BITS: Final = 3
 _PAUSE_S: Final = 0.01
 _PARTS_EVERY_S: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    state: int
+    word: int  # its state, and how often it was taken
     process: int
     pid: int
     thread: int
@@ -46,16 +47,28 @@ class _Slot:
     function: int
     detail: int
     number: int
+    sequence: int
+    pid_namespace: int
+
+    @property
+    def state(self) -> int:
+        return self.word & _STATE_BITS
 
 
 class Spool:
-    """A spool and its only reader."""
+    """A spool and its only reader: in the empty file at `path`, else in memory without a name,
+    which only this process's own code opens."""
 
-    def __init__(self, slots: int = SLOTS, slot_size: int = SLOT_SIZE) -> None:
+    def __init__(
+        self, path: Path | None = None, slots: int = SLOTS, slot_size: int = SLOT_SIZE
+    ) -> None:
         self.slots, self.slot_size = slots, slot_size
         self._data_at = _SLOTS_AT + _SLOT_HEAD * slots
         size = self._data_at + slots * slot_size
-        self._file = os.memfd_create("mindtorch-layers", os.MFD_CLOEXEC)
+        if path is None:
+            self._file = os.memfd_create("mindtorch-layers", os.MFD_CLOEXEC)
+        else:
+            self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             os.posix_fallocate(self._file, 0, size)  # later a full memory would end the program
             self._map = mmap.mmap(self._file, size)
@@ -63,8 +76,10 @@ class Spool:
             os.close(self._file)
             raise
         self.owner = os.getpid()
-        self.path = Path(f"/proc/{self.owner}/fd/{self._file}")
-        _HEAD.pack_into(self._map, 0, MAGIC, slots, slot_size, os.getpid(), 0, 0, 0, 0, 0)
+        self.path = path or Path(f"/proc/{self.owner}/fd/{self._file}")
+        self._namespace = _pid_namespace()
+        _HEAD.pack_into(self._map, 0, MAGIC, slots, slot_size, os.getpid(), 0, 0, 0, 0, 0, 0,
+                        self._namespace)  # fmt: skip
 
     @property
     def lost(self) -> int:
@@ -86,36 +101,67 @@ class Spool:
         os.close(self._file)
 
     def take(self, parts: bool) -> Iterator[Chunk]:
-        """Rows of full slots, which become free; with `parts`, also what others have so far."""
-        for index in range(self.slots):
-            at = _SLOTS_AT + _SLOT_HEAD * index
-            slot = _Slot(*_SLOT.unpack_from(self._map, at))
-            if slot.state == _FREE or (slot.state != _FULL and not parts):
-                continue
-            gone = slot.state != _FULL and not _lives(slot.pid)
-            if gone:  # read again: what it wrote before it went
-                slot = _Slot(*_SLOT.unpack_from(self._map, at))
-            start = self._data_at + index * self.slot_size
-            data = self._map[start + slot.drained : start + slot.used]
-            if data:
-                yield Chunk(ROWS, slot.process, slot.pid, slot.thread, data)
-            struct.pack_into("<I", self._map, at + 20, slot.used)
-            if slot.state == _FULL:
-                self._free(at)
-            elif gone:
-                yield from self._unfinished(slot)
-                self._free(at)
+        """Rows of full slots, which become free; with `parts`, also what others have so far.
 
-    def _free(self, at: int) -> None:
+        What one thread wrote comes in the order of writing: a thread leaves a slot before it takes
+        the next, so that a second look finds all that precede what the first look found.
+        """
+        ready = {i: slot for i, slot in self._in_use() if parts or slot.state == _FULL}
+        if not ready:
+            return
+        last: dict[tuple[int, int], int] = {}
+        for slot in ready.values():
+            key = slot.process, slot.thread
+            last[key] = max(last.get(key, 0), slot.sequence)
+        before = sorted(
+            (slot.sequence, i)
+            for i, slot in self._in_use()
+            if i in ready or slot.sequence < last.get((slot.process, slot.thread), 0)
+        )
+        for sequence, index in before:
+            yield from self._take(index, sequence)
+
+    def _words(self) -> tuple[int, ...]:
+        """The state words of all slots."""
+        heads = self._map[_SLOTS_AT : _SLOTS_AT + _SLOT_HEAD * self.slots]
+        return struct.unpack(f"<{len(heads) // 4}I", heads)[:: _SLOT_HEAD // 4]
+
+    def _in_use(self) -> list[tuple[int, _Slot]]:
+        return [(i, self._slot(i)) for i, word in enumerate(self._words()) if word & _STATE_BITS]
+
+    def _slot(self, index: int) -> _Slot:
+        return _Slot(*_SLOT.unpack_from(self._map, _SLOTS_AT + _SLOT_HEAD * index))
+
+    def _take(self, index: int, sequence: int) -> Iterator[Chunk]:
+        slot = self._slot(index)
+        if slot.sequence != sequence:
+            return  # seen while a thread was taking it: it comes in its order the next time
+        gone = slot.state != _FULL and not self._lives(slot)
+        if gone:
+            slot = self._slot(index)  # read again: what it wrote before it went
+        start = self._data_at + index * self.slot_size
+        data = self._map[start + slot.drained : start + slot.used]
+        if data:
+            yield Chunk(ROWS, slot.process, slot.pid, slot.thread, data)
+        at = _SLOTS_AT + _SLOT_HEAD * index
+        struct.pack_into("<I", self._map, at + 20, slot.used)
+        if gone:
+            yield from self._unfinished(slot)
+        if gone or slot.state == _FULL:
+            self._free(at, slot.word)
+
+    def _free(self, at: int, word: int) -> None:
         struct.pack_into("<6I", self._map, at + 4, 0, 0, 0, 0, 0, 0)
-        struct.pack_into("<I", self._map, at, _FREE)
+        struct.pack_into("<I", self._map, at, word & ~_STATE_BITS | _FREE)
+
+    def _lives(self, slot: _Slot) -> bool:
+        """Whether a slot's process may still write; of other namespaces' processes nobody knows."""
+        return slot.pid_namespace != self._namespace or _lives(slot.pid)
 
     def unfinished(self) -> Iterator[Chunk]:
         """After the program: the calls that its threads were in, as rows."""
-        for index in range(self.slots):
-            slot = _Slot(*_SLOT.unpack_from(self._map, _SLOTS_AT + _SLOT_HEAD * index))
-            if slot.state != _FREE:
-                yield from self._unfinished(slot)
+        for _, slot in self._in_use():
+            yield from self._unfinished(slot)
 
     @staticmethod
     def _unfinished(slot: _Slot) -> Iterator[Chunk]:
@@ -126,8 +172,16 @@ class Spool:
 
     def busy(self) -> bool:
         """Whether more than half of the slots wait to be taken."""
-        states = (self._map[_SLOTS_AT + _SLOT_HEAD * i] for i in range(self.slots))
-        return sum(state == _FULL for state in states) > self.slots // 2
+        full = sum(word & _STATE_BITS == _FULL for word in self._words())
+        return full > self.slots // 2
+
+
+def _pid_namespace() -> int:
+    """What process ids count in; 0 where the system does not say."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
 
 
 def _lives(pid: int) -> bool:

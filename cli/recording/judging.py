@@ -24,6 +24,8 @@ def judged(recording: Recording, declarations: Any) -> Iterator[tuple[Captured, 
     """Every launch with data, in the file's order: its result, and the trial that gave it (None
     where nothing could be asked). SKIP says why a launch was not judged."""
     for launch in recording.captured():
+        if launch.call.status:
+            continue  # it failed, and computed nothing
         result, trial = judge(launch, declarations)
         yield launch, result, trial
 

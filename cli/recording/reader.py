@@ -26,7 +26,6 @@ from .device_times import DeviceTimes
 from .values import Call, Captured, Launch
 
 VERSION: Final = 1
-_MOST_DEFLATED: Final = 1032  # bytes that zlib makes of one (https://zlib.net/zlib_tech.html)
 # What says something of the recording as a whole.
 _ABOUT: Final = frozenset(
     (recording_file.HEADER, recording_file.FUNCTIONS, recording_file.FINDING, recording_file.END)
@@ -205,22 +204,27 @@ class Recording:
         """Launches whose data were kept, with what their tensors held."""
         processes = self._references()
         names = {f.name: [p.name for p in f.parameters] for f in self._functions}
-        by_thread: dict[int, data.Pieces] = {}
-        most = self.path.stat().st_size * _MOST_DEFLATED
+        pieces = data.Pieces()
+        waiting: dict[int, Call] = {}
         for chunk in recording_file.chunks(self.path):
             if chunk.kind != recording_file.ROWS:
                 continue
             calls, words, payloads = rows.split(chunk.data)
-            pieces = by_thread.setdefault(chunk.thread, data.Pieces(most))
             for payload in payloads:
                 if payload.type == rows.DATA:
                     pieces.add(payload.data)
             for at in np.flatnonzero(calls["flags"] & rows.HAS_DATA).tolist():
                 call = self._call(chunk, processes[chunk.process], calls[at], words.get(at, ()))
-                sides = pieces.take(call.number)
-                params = names[call.name + WORKSPACE_SUFFIX]
-                before, after = (data.arrays(side, params, call.arguments) for side in sides)
-                yield Captured(call, before, after)
+                waiting[call.number] = call
+            for number in [n for n in waiting if pieces.whole(n)]:
+                yield self._captured(waiting.pop(number), pieces, names)
+        for call in waiting.values():  # what is lost of them is None
+            yield self._captured(call, pieces, names)
+
+    def _captured(self, call: Call, pieces: data.Pieces, names: dict[str, list[str]]) -> Captured:
+        params = names[call.name + WORKSPACE_SUFFIX]
+        before, after = (data.arrays(s, params, call.arguments) for s in pieces.take(call.number))
+        return Captured(call, before, after)
 
     @damage.named
     def launches(self) -> list[Launch]:

@@ -25,7 +25,7 @@ from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
-from fault_sweep import GIVING_BACK, RULES
+from fault_sweep import GIVING_BACK, RULES, core_in_use
 from mindtorch_npu import recording
 
 # A run of about a second hangs when it takes so long, of the clock or of a processor.
@@ -55,13 +55,11 @@ class Children:
     """Runs of the program in forks of this process, whose output goes to files of `folder`."""
 
     def __init__(self, client: str, folder: Path) -> None:
-        from aclnn_bindings.layers.interposed import core_library
-
         self.torch = importlib.import_module("mindtorch" if client == "mindtorch" else "torch")
         if client == "torch_npu":
             importlib.import_module("torch_npu")
             importlib.import_module("torch._dynamo")  # else each child does, at its first step
-        self.core = ctypes.CDLL(str(core_library()))
+        self.core = core_in_use()
         self.core.layers_fail_call.argtypes = (ctypes.c_uint64,)
         self.folder = folder
 

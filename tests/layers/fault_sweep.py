@@ -159,16 +159,22 @@ def gives_back(call: str) -> bool:
     return any(fnmatch.fnmatch(call, glob) for glob in GIVING_BACK)
 
 
+def core_in_use() -> ctypes.CDLL:
+    """The layers' core that this process's shims load: beside the table that its settings name."""
+    lines = Path(os.environ["MINDTORCH_LAYERS"]).read_text().splitlines()
+    table = next(line.removeprefix("table ") for line in lines if line.startswith("table "))
+    return ctypes.CDLL(str(Path(table).parent / "core" / "libaclnn_layers.so"))
+
+
 class Sweep:
     """One scenario, its undisturbed result, and the calls that were made to fail."""
 
     def __init__(self, name: str, every: int) -> None:
         import mindtorch as torch
-        from aclnn_bindings.layers.interposed import core_library
 
         self.torch, self.every = torch, every
         self.scenario = {**SCENARIOS, "careless": careless}[name]
-        self.core = ctypes.CDLL(str(core_library()))
+        self.core = core_in_use()
         self.core.layers_fail_call.restype = ctypes.c_uint64
         self.core.layers_fail_call.argtypes = (ctypes.c_uint64,)
         self.core.layers_failed_call.restype = ctypes.c_char_p

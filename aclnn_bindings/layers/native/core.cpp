@@ -23,6 +23,7 @@
 #include "roles.h"
 #include "settings.h"
 #include "spool.h"
+#include "status.h"
 #include "strict.h"
 #include "tracking.h"
 
@@ -69,29 +70,35 @@ void load_functions(Core* made) {
   }
 }
 
+// Something asked for is not done: the program is told, and so is the command that started it.
+void refuse(const std::string& reason) {
+  fprintf(stderr, "mindtorch layers: %s\n", reason.c_str());
+  note_failure(reason.c_str());
+}
+
 void start(const char* path) {
   auto* made = new Core;
   core = made;
-  if (!path || !*path || !made->settings.read(path) || !made->settings.any_layer()) return;
-  if (!made->table.open(made->settings.table.c_str())) {
-    fprintf(stderr, "mindtorch layers: %s is no table of functions; no layer is active\n",
-            made->settings.table.c_str());
-    return;
-  }
+  if (!path || !*path) return;
+  if (!made->settings.read(path))
+    return refuse(std::string(path) + " cannot be read by this user, or from here");
+  if (!made->settings.status.empty() && !open_status(made->settings.status.c_str()))
+    return refuse(made->settings.status + " cannot be opened by this user, or from here");
+  note_started();
+  if (!made->settings.any_layer()) return;
+  if (!made->table.open(made->settings.table.c_str()))
+    return refuse(made->settings.table + " is no table of functions");
   for (const std::string& folder : made->settings.internal) add_internal_folder(folder.c_str());
-  if (!made->settings.spool.empty() && !open_spool(made->settings.spool.c_str())) {
-    fprintf(stderr, "mindtorch layers: %s is no spool; nothing is recorded\n",
-            made->settings.spool.c_str());
-    return;
-  }
+  if (!made->settings.spool.empty() && !open_spool(made->settings.spool.c_str()))
+    return refuse(made->settings.spool + " is no spool, or cannot be opened by this user");
   load_functions(made);
   for (const std::string& rule : made->settings.faults)
-    if (!add_fault(rule)) fprintf(stderr, "mindtorch layers: no fault: %s\n", rule.c_str());
+    if (!add_fault(rule)) refuse("no fault: " + rule);
   prepare_faults(made->functions);
   record_stacks(made->settings.stacks);
   if (made->settings.device_time && spool_is_open()) time_launches();
   for (const std::string& rule : made->settings.data)
-    if (!add_data_rule(rule)) fprintf(stderr, "mindtorch layers: no data: %s\n", rule.c_str());
+    if (!add_data_rule(rule)) refuse("no rule for data: " + rule);
   if (made->settings.data_limit) limit_data(made->settings.data_limit);
   if (!made->settings.findings.empty())
     start_strict(made->settings);
@@ -273,8 +280,9 @@ void* real_named(ShimDescriptor* shim, const char* name) {
 }
 
 void step_aside(const char* reason) {
-  if (active.exchange(false))
-    fprintf(stderr, "mindtorch layers: %s; layers step aside, the program goes on\n", reason);
+  if (!active.exchange(false)) return;
+  note_failure(reason);
+  fprintf(stderr, "mindtorch layers: %s; layers step aside, the program goes on\n", reason);
 }
 
 const Function* function_number(uint32_t number) {

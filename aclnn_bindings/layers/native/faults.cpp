@@ -10,6 +10,7 @@
 
 #include "recorder.h"
 #include "roles.h"
+#include "status.h"
 
 namespace layers {
 
@@ -19,6 +20,7 @@ struct FaultRule {
   bool delay;
   bool armed;
   int64_t value;
+  size_t number;  // among all that were asked for
   std::atomic<uint64_t> seen{0};
 };
 
@@ -29,7 +31,9 @@ constexpr int32_t kOutOfMemory = 207001;  // ACL_ERROR_RT_MEMORY_ALLOCATION
 struct Faults {
   std::vector<std::unique_ptr<FaultRule>> rules;
   std::vector<std::vector<FaultRule*>> by_function;
+  size_t count = 0;    // rules that were asked for
   uint64_t limit = 0;  // bytes of device memory; 0: none
+  size_t limit_number = 0;
   std::mutex mutex;
   uint64_t held = 0;
   std::unordered_map<uint64_t, uint64_t> sizes;
@@ -53,6 +57,7 @@ bool is_chosen(const Function& function) {
 bool over_limit(const Frame& frame, const Call& call) {
   Faults& all = faults();
   if (!all.limit || call.function->role != Role::Malloc) return false;
+  note_match(all.limit_number);
   std::lock_guard<std::mutex> lock(all.mutex);
   return all.held + integer_argument(frame, *call.function, 1) > all.limit;
 }
@@ -63,8 +68,12 @@ bool add_fault(const std::string& text) {
   std::istringstream words(text);
   std::string glob, nth, action;
   int64_t value = 0;
+  size_t number = faults().count++;
   if (!(words >> glob)) return false;
-  if (glob == "memory") return static_cast<bool>(words >> faults().limit);
+  if (glob == "memory") {
+    faults().limit_number = number;
+    return static_cast<bool>(words >> faults().limit);
+  }
   if (!(words >> nth >> action >> value)) return false;
   auto rule = std::make_unique<FaultRule>();
   rule->glob = glob;
@@ -72,6 +81,7 @@ bool add_fault(const std::string& text) {
   rule->delay = action == "delay";
   rule->armed = action == "armed";
   rule->value = value;
+  rule->number = number;
   faults().rules.push_back(std::move(rule));
   return true;
 }
@@ -105,6 +115,7 @@ bool fault_before(Frame* frame, Call* call) {
   bool fails = false;
   for (FaultRule* rule : faults().by_function[call->function->number]) {
     if (rule->armed) {
+      note_match(rule->number);
       if (rule->value && is_chosen(*call->function)) {
         fail_call(frame, call, rule->value);
         fails = true;
@@ -113,6 +124,7 @@ bool fault_before(Frame* frame, Call* call) {
     }
     uint64_t count = rule->seen.fetch_add(1) + 1;
     if (rule->nth && rule->nth != count) continue;
+    note_match(rule->number);
     if (rule->delay) {
       usleep(static_cast<useconds_t>(rule->value));
       call->flags |= kInjected;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "callers.h"
+#include "status.h"
 
 namespace layers {
 namespace {
@@ -116,11 +117,10 @@ void report(const Finding& f) {
                      ",\"number\":" + std::to_string(f.number) +
                      ",\"pid\":" + std::to_string(getpid()) + "}\n";
   int out = open(output().file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (out >= 0) {
-    ssize_t written = write(out, line.data(), line.size());
-    (void)written;  // a full disk must not change what the program does
-    close(out);
-  }
+  // A full disk must not change what the program does, but whoever asked is told.
+  if (out < 0 || write(out, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    note_failure("a finding could not be written");
+  if (out >= 0) close(out);
   if (output().mode == Mode::Report || is_allowed(f)) return;
   if (output().mode == Mode::Abort) abort();
   failing = true;

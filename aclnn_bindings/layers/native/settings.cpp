@@ -3,6 +3,19 @@
 #include <fstream>
 
 namespace layers {
+namespace {
+
+std::string unescaped(const std::string& text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    bool escape = text[i] == '\\' && i + 1 < text.size();
+    if (escape) ++i;
+    plain += escape && text[i] == 'n' ? '\n' : text[i];
+  }
+  return plain;
+}
+
+}  // namespace
 
 bool Settings::read(const char* path) {
   std::ifstream file(path);
@@ -10,8 +23,9 @@ bool Settings::read(const char* path) {
   for (std::string line; std::getline(file, line);) {
     size_t space = line.find(' ');
     if (space == std::string::npos) continue;
-    std::string name = line.substr(0, space), value = line.substr(space + 1);
+    std::string name = line.substr(0, space), value = unescaped(line.substr(space + 1));
     if (name == "table") table = value;
+    else if (name == "status") status = value;
     else if (name == "spool") spool = value;
     else if (name == "fault") faults.push_back(value);
     else if (name == "strict") findings = value;
@@ -24,9 +38,7 @@ bool Settings::read(const char* path) {
     else if (name == "stacks") stacks = true;
     else if (name == "internal") internal.push_back(value);
   }
-  if (table.empty()) return false;
-  std::ofstream(std::string(path) + kReadSuffix);  // says that this program can be seen
-  return true;
+  return !table.empty();
 }
 
 }  // namespace layers

@@ -1,4 +1,5 @@
-// What the command asked for: lines of `name value` in the file that MINDTORCH_LAYERS names.
+// What the command asked for: lines of `name value` in the file that MINDTORCH_LAYERS names, where a
+// backslash before a backslash or an `n` stands for that or a new line.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +8,9 @@
 
 namespace layers {
 
-constexpr char kReadSuffix[] = ".read";
-
 struct Settings {
   std::string table;                  // the functions of the install
+  std::string status;                 // status.h
   std::string spool;                  // where records go; empty: nothing is recorded
   std::vector<std::string> internal;  // folders whose code is the install's own
   std::vector<std::string> faults;    // rules of faults.h
@@ -22,7 +22,7 @@ struct Settings {
   uint64_t data_limit = 0;            // bytes; 0: the usual limit
   bool device_time = false;           // time launches on the device
   bool stacks = false;                // record the Python lines of launches
-  // False when the file cannot be read; else a file beside it, with kReadSuffix, says that it was.
+  // False when the file cannot be read.
   bool read(const char* path);
   bool any_layer() const { return !spool.empty() || !faults.empty() || !findings.empty(); }
 };

@@ -8,30 +8,36 @@
 
 namespace layers {
 
-constexpr uint64_t kSpoolMagic = 0x314F4F50534C434DULL;  // "MCLSPOO1"
+constexpr uint64_t kSpoolMagic = 0x324F4F50534C434DULL;  // "MCLSPOO2"
 
 struct SpoolHead {
   uint64_t magic;
   uint32_t slot_count, slot_size;
-  uint32_t collector;                  // process id of who empties the slots
-  std::atomic<uint32_t> heartbeat;     // it counts, as long as it runs
-  std::atomic<uint64_t> next_call;     // numbers of calls, across processes
-  std::atomic<uint32_t> next_process;  // numbers of processes
-  std::atomic<uint32_t> stopped;       // the collector takes no more
-  std::atomic<uint64_t> lost;          // records that found no room
+  uint32_t collector;                      // process id of who empties the slots
+  std::atomic<uint32_t> heartbeat;         // it counts, as long as it runs
+  std::atomic<uint64_t> next_call;         // numbers of calls, across processes
+  std::atomic<uint32_t> next_process;      // numbers of processes
+  std::atomic<uint32_t> stopped;           // the collector takes no more
+  std::atomic<uint64_t> lost;              // records that found no room
+  std::atomic<uint64_t> next_sequence;     // order in which slots were taken
+  uint64_t pid_namespace;                  // inode of the collector's; process ids count there
 };
 
-enum SlotState : uint32_t { kFree = 0, kFilling = 1, kFull = 2 };
+// The low bits of a slot's state; the rest counts how often the slot was taken.
+enum SlotState : uint32_t { kFree = 0, kFilling = 1, kFull = 2, kWriting = 3, kStateBits = 3 };
+constexpr uint32_t kOneTaking = 4;
 
-struct SlotHead {
+struct alignas(64) SlotHead {
   std::atomic<uint32_t> state;
   uint32_t process;            // number in the spool
   uint32_t pid, thread;
   std::atomic<uint32_t> used;  // bytes that are complete
   uint32_t drained;            // the collector's
-  uint32_t function, detail;   // the call under way: its function + 1, or 0
+  std::atomic<uint32_t> function;  // + 1, of the call under way; 0: none
+  uint32_t detail;                 // of that call
   uint64_t number;
-  uint32_t unused[6];
+  uint64_t sequence;
+  uint64_t pid_namespace;      // inode of the one that `pid` counts in; 0: unknown
 };
 static_assert(sizeof(SlotHead) == 64, "spool.py makes 64 bytes");
 constexpr uint64_t kSlotsAt = 4096;
@@ -40,8 +46,9 @@ constexpr uint64_t kSlotsAt = 4096;
 bool open_spool(const char* path);
 bool spool_is_open();
 uint64_t next_call_number();
-// Room for `size` bytes (a multiple of 64) in the calling thread's slot; null when the collector is
-// gone, and then for ever. `commit` makes them readable. One piece holds at most `piece_size()`.
+// Room for `size` bytes (a multiple of 64) in the calling thread's slot, which nobody else takes
+// until `commit` makes them readable; null when the collector is gone, and then for ever. One piece
+// holds at most `piece_size()`.
 char* reserve(uint32_t size);
 void commit(uint32_t size);
 uint32_t piece_size();

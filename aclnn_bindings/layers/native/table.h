@@ -56,6 +56,7 @@ class Table {
   const Parameter* parameters(const Row& row) const { return parameters_ + row.parameters; }
 
  private:
+  bool is_sound(uint64_t parameters, uint64_t text) const;
   const Row* rows_ = nullptr;
   const Parameter* parameters_ = nullptr;
   const char* strings_ = nullptr;

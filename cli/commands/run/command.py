@@ -5,21 +5,25 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from aclnn_bindings.install import simulated
 from aclnn_bindings.install.describe import Install
 from aclnn_bindings.install.library import find_install
-from aclnn_bindings.layers import session
+from aclnn_bindings.layers import parent, scratch, session
 from aclnn_bindings.layers.interposed import interpose
 
 from ... import choices, exits, render
-from . import faults, findings, forms, simulator, summary, sweep, unseen
+from . import faults, findings, simulator, unjudged
+
+if TYPE_CHECKING:
+    from .verify import Verified
 
 STRICT = click.Choice(["report", "error", "abort"])
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -28,10 +32,9 @@ FAULT_HELP = (
     "NAME[@N]:delay=20ms delays it, memory=512M limits device memory, sweep[:NAME][@N] runs the "
     "program once per call."
 )
+_PREFIX = "mindtorch-run-"
 # Options that need a recording, whether or not it is kept.
 _RECORDED = ("summarize", "verify", "data", "html", "perfetto")
-# Options that promise a finding: a program that was not seen has not passed them.
-_ASKED = ("strict", "verify", "faults")
 EPILOG = """\b
 Examples:
   mindtorch-npu run --summary -- python train.py
@@ -40,9 +43,12 @@ Examples:
   mindtorch-npu run --simulator --strict --soc Ascend310P3 -- ./program
   mindtorch-npu run --simulator --fault sweep -- ./program
 
-Exit codes: that of the program; 1 when it ended well and --strict or --verify
-found something or, as --fault, saw nothing of the program, or when
-a sweep found a failure that was not survived."""
+Exit codes: that of the program, when it is not 0. Else 1 when --strict or
+--verify found something, or a sweep found a failure that was not survived; 5
+when less was judged, recorded or changed than was asked for: no process of
+the program loaded the layers, a launch was not judged, a fault matched no
+call, records are lost. --allow-unjudged makes 0 of this 5. A program that INT
+or QUIT ends ends this command by the same signal."""
 
 
 def _data_rules(
@@ -91,6 +97,8 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--allow", multiple=True, metavar="FILE", help="Known findings, a TOML file with "
               "reasons, or torch_npu or mindspore for the ones that come along.")  # fmt: skip
 @click.option("--fault", "faults", multiple=True, metavar="SPEC", help=FAULT_HELP)
+@click.option("--allow-unjudged", is_flag=True, help="Do not fail because less was judged, "
+              "recorded or changed than was asked for; it is still said.")  # fmt: skip
 @click.option("--html", type=FILE, help="Write a page: summary and timeline.")
 @click.option("--perfetto", type=FILE, help="Write a trace that Perfetto opens.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -98,37 +106,71 @@ def run(**options: Any) -> int:
     """Run COMMAND with layers between it and CANN; they see every call, and change none."""
     install = find_install(options["home"], simulator=options["simulator"])
     environ = simulator.environment(install, options)
-    if sweeps := [spec for spec in options["faults"] if re.match(r"sweep\b", spec)]:
-        return sweep.run(interpose(install), options["command"], environ, sweeps[0])
+    with parent.orderly_end():
+        if sweeps := [spec for spec in options["faults"] if re.match(r"sweep\b", spec)]:
+            from . import sweep
+
+            code = sweep.run(interpose(install), options["command"], environ, sweeps[0])
+            unjudged_is_fine = code == exits.NOT_JUDGED and options["allow_unjudged"]
+            return exits.OK if unjudged_is_fine else code
+        with ExitStack() as stack:
+            seen = _look(install, options, environ, stack)
+            code = _judge(options, seen, install)
+    return parent.end_as(seen.ended.code) or code
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a run left: how it ended, its recording, its findings, and those that are known."""
+
+    ended: session.Ended
+    path: Path | None
+    report: Path
+    known: Sequence[findings.Allowed]
+
+
+def _look(
+    install: Install, options: Mapping[str, Any], environ: dict[str, str], stack: ExitStack
+) -> _Seen:
+    """Run the program with layers; what they saw lasts as long as `stack`."""
     allow = [findings.file_of(name) for name in options["allow"]]
     known = [entry for path in allow for entry in findings.allowed(path)]
-    with tempfile.TemporaryDirectory(prefix="mindtorch-run-") as folder:
-        report = Path(folder) / "findings.jsonl"
-        report.touch()
-        settings = _settings(options)
-        if options["strict"]:
-            itself = simulator.checks_itself(install, environ)
-            if itself:
-                environ |= simulator.strict(options["strict"], report, allow)
-            settings += findings.settings(options["strict"], report, known, races_only=itself)
-        kept = any(options[n] for n in _RECORDED)
-        path = options["record"] or (Path(folder) / "calls.rec" if kept else None)
-        if path is None and (options["device_time"] or options["stacks"]):
-            raise click.UsageError(
-                "--device-time and --stacks add to a recording; say also --record FILE, --summary, "
-                "--verify, --html or --perfetto"
-            )
-        ended = _run(install, options["command"], session.Wanted(path, settings), environ)
-        _tell(options, path, ended)
-        blind = not ended.loaded and _unseen(options)
-        wrong = _verify(options, path, install)
-        reported = simulated.findings(report)
-    left = findings.unexpected(reported, known)
-    if options["strict"] and ended.loaded:
+    report = scratch.create(
+        stack.enter_context(scratch.folder(_PREFIX, scratch.places()[0])), "findings"
+    )
+    settings = _settings(options)
+    if options["strict"]:
+        itself = simulator.checks_itself(install, environ)
+        if itself:
+            environ |= simulator.strict(options["strict"], report, allow)
+        settings += findings.settings(options["strict"], report, known, races_only=itself)
+    path = options["record"]
+    if path is None and any(options[n] for n in _RECORDED):
+        path = stack.enter_context(scratch.folder(_PREFIX)) / "calls.rec"
+    if path is None and (options["device_time"] or options["stacks"]):
+        raise click.UsageError(
+            "--device-time and --stacks add to a recording; say also --record FILE, --summary, "
+            "--verify, --html or --perfetto"
+        )
+    ended = _run(install, options["command"], session.Wanted(path, settings), environ)
+    return _Seen(ended, path, report, known)
+
+
+def _judge(options: Mapping[str, Any], seen: _Seen, install: Install) -> int:
+    """Show what the layers saw; the exit code for it."""
+    _tell(options, seen)
+    verified = _verify(options, seen, install)
+    reported = simulated.findings(seen.report)
+    left = findings.unexpected(reported, seen.known)
+    if options["strict"] and seen.ended.loaded:
         blocks = findings.document(left, len(reported) - len(left))
         render.show(blocks, render.console(sys.stderr))
-    bad = left or wrong or blind
-    return session.end_as_program(ended.code) or (exits.PROBLEMS if bad else exits.OK)
+    reasons = unjudged.reasons(options, seen.ended, verified)
+    for reason in reasons:
+        click.echo(render.printable(f"not judged: {reason}"), err=True)
+    if left or (verified is not None and verified.wrong):
+        return exits.PROBLEMS
+    return exits.NOT_JUDGED if reasons and not options["allow_unjudged"] else exits.OK
 
 
 def _settings(options: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -157,38 +199,31 @@ def _run(
         raise click.UsageError(f"{command[0]}: {error.strerror}") from error
 
 
-def _unseen(options: Mapping[str, Any]) -> bool:
-    """Say that the layers saw nothing, and why; True where that is no answer to what was asked."""
-    click.echo(f"the layers saw nothing of {unseen.told(options['command'][0])}", err=True)
-    return any(options[name] for name in _ASKED)
-
-
-def _verify(options: Mapping[str, Any], path: Path | None, install: Install) -> int:
-    """How many launches were wrong; shows which."""
-    if not options["verify"] or path is None:
-        return 0
+def _verify(options: Mapping[str, Any], seen: _Seen, install: Install) -> Verified | None:
+    """Judge the launches, and show which were wrong; None where that is not asked, or no
+    process was seen."""
+    if not options["verify"] or seen.path is None or not seen.path.exists():
+        return None
     from ... import recording
     from . import verify
 
-    verified = verify.verify(recording.open(path), install, options["save"])
+    verified = verify.verify(recording.open(seen.path), install, options["save"])
     render.show(verify.document(verified), render.console(sys.stderr))
     for case in verified.saved:  # no block: a line to copy must not be broken
         click.echo(f"saved: mindtorch-npu check --replay {shlex.quote(str(case))}", err=True)
-    return len(verified.wrong)
+    return verified
 
 
-def _tell(options: Mapping[str, Any], path: Path | None, ended: session.Ended) -> None:
-    error = render.console(sys.stderr)
-    if ended.failure:
-        click.echo(f"the recording ends early: {ended.failure}", err=True)
-    if ended.lost:
-        click.echo(f"{ended.lost} records found no room and are lost", err=True)
-    if path is not None and options["summarize"]:
-        from ... import recording
+def _tell(options: Mapping[str, Any], seen: _Seen) -> None:
+    """Show the recording as was asked."""
+    if seen.path is None or not seen.path.exists():
+        return
+    from ... import recording
+    from . import forms, summary
 
-        render.show(summary.document(recording.open(path)), error)
-    if path is not None:
-        forms.write(path, options["html"], options["perfetto"])
+    if options["summarize"]:
+        render.show(summary.document(recording.open(seen.path)), render.console(sys.stderr))
+    forms.write(seen.path, options["html"], options["perfetto"])
     if options["record"] is not None:
         size = options["record"].stat().st_size
         click.echo(f"recorded to {options['record']} ({size:,} bytes)", err=True)

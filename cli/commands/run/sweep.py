@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import subprocess
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,7 +17,7 @@ from typing import Final
 
 import click
 
-from aclnn_bindings.layers import session
+from aclnn_bindings.layers import parent, scratch, session
 from aclnn_bindings.layers.interposed import Interposed
 
 from ... import exits, recording, render
@@ -45,12 +43,14 @@ class Trial:
 
 
 class _Program:
-    """The program, run with its output kept."""
+    """The program, run with its output in a file of `folder`."""
 
     def __init__(
-        self, interposed: Interposed, command: Sequence[str], environ: Mapping[str, str]
-    ) -> None:
+        self, interposed: Interposed, command: Sequence[str], environ: Mapping[str, str],
+        folder: Path,
+    ) -> None:  # fmt: skip
         self._interposed, self._command, self._environ = interposed, command, environ
+        self._output = folder / "output"
         self.output = b""
         self.patience: float | None = None
         self.hung = False
@@ -58,15 +58,12 @@ class _Program:
     def _launch(self, command: Sequence[str], variables: Mapping[str, str]) -> int:
         self.hung = False
         try:
-            done = subprocess.run(
-                list(command), env=dict(variables), stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, timeout=self.patience, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
+            code = parent.run_once_of_many(command, variables, self._output, self.patience)
+        except TimeoutError:
             self.hung = True
             return -9
-        self.output = done.stdout
-        return done.returncode
+        self.output = self._output.read_bytes()
+        return code
 
     def run(self, path: Path | None, rules: Sequence[str]) -> int:
         wanted = session.Wanted(path, [("fault", line) for line in rules])
@@ -78,29 +75,39 @@ class _Program:
 def run(
     interposed: Interposed, command: Sequence[str], environ: Mapping[str, str], spec: str
 ) -> int:
-    """The exit code: 1 when some failure was not survived. `spec`: sweep[:GLOB][@N]."""
+    """The exit code: 1 when some failure was not survived, 5 when none could be tried. `spec`:
+    sweep[:GLOB][@N]."""
     glob, only = _parts(spec)
-    program = _Program(interposed, command, environ)
-    with tempfile.TemporaryDirectory(prefix="mindtorch-sweep-") as folder:
-        path = Path(folder) / "calls.rec"
+    with scratch.folder("mindtorch-sweep-") as folder:
+        program = _Program(interposed, command, environ, folder)
+        path = folder / "calls.rec"
         start = time.monotonic()
         code = program.run(path, ())
         program.patience = max(_LEAST_S, _PATIENCE * (time.monotonic() - start))
+        if code != 0:
+            raise click.UsageError(
+                f"the program fails by itself, with {code}; a sweep needs a good run"
+            )
         counts = Counter(call.name for call in recording.open(path).calls())
-    if code != 0:
-        raise click.UsageError(
-            f"the program fails by itself, with {code}; a sweep needs a good run"
-        )
+        names = [n for n in counts if fnmatch.fnmatch(n, glob) and not _exempt(n)]
+        trials = _trials(program, {name: counts[name] for name in names}, only)
+    render.show(_document(trials))
+    if not trials:
+        click.echo(f"not judged: --fault {spec} matched no call", err=True)
+        return exits.NOT_JUDGED
+    return exits.PROBLEMS if any(t.verdict != "survived" for t in trials) else exits.OK
+
+
+def _trials(program: _Program, counts: Mapping[str, int], only: int | None) -> list[Trial]:
+    """One run per call, or per call number `only` of each name."""
     usual = program.output
-    names = [n for n in counts if fnmatch.fnmatch(n, glob) and not _exempt(n)]
     trials = []
-    for name in names:
-        for nth in (n for n in range(1, counts[name] + 1) if only in (None, n)):
+    for name, count in counts.items():
+        for nth in (n for n in range(1, count + 1) if only in (None, n)):
             trials.append(_try(program, name, nth, usual))
             click.echo(f"\r{len(trials)} failures tried", err=True, nl=False)
     click.echo("", err=True)
-    render.show(_document(trials))
-    return exits.PROBLEMS if any(t.verdict != "survived" for t in trials) else exits.OK
+    return trials
 
 
 def _parts(spec: str) -> tuple[str, int | None]:

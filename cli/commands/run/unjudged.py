@@ -1,0 +1,45 @@
+"""Says what was asked of a run and is not known after it: a missing verdict is not a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from aclnn_bindings.layers.session import Ended
+
+from . import unseen
+
+if TYPE_CHECKING:
+    from .verify import Verified
+
+# Options that want something of the program's calls.
+_ASKED: Final = ("strict", "verify", "faults", "record", "summarize", "data", "html", "perfetto")
+
+
+def reasons(options: Mapping[str, Any], ended: Ended, verified: Verified | None) -> list[str]:
+    """Why less was judged, recorded or changed than was asked for; none when all was."""
+    if not any(options[name] for name in _ASKED):
+        return []
+    if not ended.loaded:
+        return [f"the layers saw nothing of {unseen.told(options['command'][0])}"]
+    return [*_of_layers(options, ended), *(_of_launches(verified) if verified else ())]
+
+
+def _of_layers(options: Mapping[str, Any], ended: Ended) -> Iterator[str]:
+    if ended.unable:
+        yield f"a layer did not do what was asked: {ended.unable}"
+    if ended.failure:
+        yield f"the recording ends early: {ended.failure}"
+    if ended.lost:
+        yield f"{ended.lost} records found no room and are lost"
+    for spec, count in zip(options["faults"], ended.matches, strict=False):
+        if not count:
+            yield f"--fault {spec} matched no call"
+
+
+def _of_launches(verified: Verified) -> Iterator[str]:
+    counts = verified.counts()
+    if not verified.judged_pairs:
+        yield "--verify found no launch to judge"
+    elif counts["SKIP"]:
+        yield f"{counts['SKIP']} of {len(verified.judged_pairs)} launches"

@@ -1,0 +1,179 @@
+"""Whoever asks for a layer and gets less than that layer learns so: a missing verdict is no pass."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import aclnn_bindings
+import compiled
+import layered
+import pytest
+from aclnn_bindings.layers import sealed
+from aclnn_bindings.layers.interposed import Interposed, LayersUnavailableError, interpose
+from aclnn_bindings.layers.session import Ended
+from mindtorch_npu.commands.run import unjudged
+
+INJECTED = ("--fault", "aclrtMalloc@1=207001")
+
+
+def add() -> str:
+    return str(compiled.build("samples/add"))
+
+
+def layers_of(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Interposed:
+    monkeypatch.setenv("MINDTORCH_CACHE_DIR", str(cache))
+    return interpose(aclnn_bindings.open(simulator=True).install)
+
+
+def a_link(made: Interposed) -> Path:
+    return next(p for p in (made.root / "lib64").iterdir() if p.is_symlink())
+
+
+DAMAGE: dict[str, Callable[[Interposed], object]] = {
+    "an empty table": lambda made: made.table.write_bytes(b""),
+    "a table cut in half": lambda made: os.truncate(made.table, made.table.stat().st_size // 2),
+    "a table with one other byte": lambda made: _flip(made.table),
+    "a cut shim": lambda made: os.truncate(_shim(made), 8192),
+    "a shim that is gone": lambda made: _shim(made).unlink(),
+    "a cut core": lambda made: os.truncate(made.core, 4096),
+    "a link that is gone": lambda made: a_link(made).unlink(),
+    "a link that leads elsewhere": lambda made: _relink(a_link(made)),
+    "a folder in place of the table": lambda made: (made.table.unlink(), made.table.mkdir()),
+    "an empty seal": lambda made: (made.table.parent / "seal").write_bytes(b""),
+    "no seal": lambda made: (made.table.parent / "seal").unlink(),
+    "an empty root": lambda made: shutil.rmtree(made.root),
+}
+
+
+def _shim(made: Interposed) -> Path:
+    return next(iter(made.table.parent.glob("shims/*/libascendcl.so")))
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def _relink(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/null")
+
+
+def test_a_damaged_cache_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = layers_of(tmp_path, monkeypatch).table.parent
+    for what, damage in DAMAGE.items():
+        damage(layers_of(tmp_path, monkeypatch))
+        assert not sealed.is_whole(folder), what
+        assert layers_of(tmp_path, monkeypatch).table.parent == folder
+        assert sealed.is_whole(folder), what
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+@pytest.mark.parametrize("name", ["one:two", "one\ntwo", "one two", "$ORIGIN"])
+def test_a_cache_of_any_name_serves(name: str, tmp_path: Path) -> None:
+    place = {"MINDTORCH_CACHE_DIR": str(tmp_path / name), "TMPDIR": str(tmp_path)}
+    outcome = layered.run(*INJECTED, "--", add(), **place)
+    assert "207001" in outcome.out + outcome.err
+    assert outcome.code not in (0, 5), outcome.err
+
+
+def test_a_temporary_folder_of_any_name_serves(tmp_path: Path) -> None:
+    place = tmp_path / "one:two\nthree"
+    place.mkdir()
+    outcome = layered.run("--verify", "--", add(), TMPDIR=str(place))
+    assert outcome.code == 0, outcome.err
+    assert not list(place.glob("mindtorch-run-*"))
+
+
+def test_an_install_whose_name_the_loader_cannot_spell_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "one:two"
+    shutil.copytree(compiled.install(), root, symlinks=True)
+    monkeypatch.setenv("MINDTORCH_CACHE_DIR", str(tmp_path / "cache"))
+    with pytest.raises(LayersUnavailableError, match="a colon"):
+        interpose(aclnn_bindings.open(root).install)
+
+
+def _can(*command: str) -> bool:
+    try:
+        return subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+UNSHARE = ("unshare", "--pid", "--fork", "--mount-proc")
+OTHER_USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+@pytest.mark.skipif(not _can(*UNSHARE), reason="no PID namespaces here")
+@pytest.mark.parametrize("layers", [("--verify",), ("--verify", "--strict")])
+def test_a_program_in_its_own_pid_namespace_is_judged(layers: tuple[str, ...]) -> None:
+    outcome = layered.run(*layers, "--", *UNSHARE, add())
+    assert outcome.code == 0, outcome.err
+    assert "verify: 1 launches right, 0 wrong, 0 not judged" in outcome.err
+
+
+@pytest.mark.skipif(not _can(*OTHER_USER), reason="only the superuser may change users")
+def test_a_program_that_changes_its_user_is_seen_or_is_said_to_be_unseen(tmp_path: Path) -> None:
+    place = {"MINDTORCH_CACHE_DIR": str(tmp_path)}
+    outcome = layered.run(*INJECTED, "--", *OTHER_USER, "true", **place)
+    assert outcome.code == 5
+    tmp_path.chmod(0o700)  # that user enters no folder of pytest's either
+    bare = layered.run("--", *OTHER_USER, add())
+    outcome = layered.run(*INJECTED, "--", *OTHER_USER, add(), **place)
+    assert outcome.code == (5 if bare.code == 0 else bare.code), outcome.err
+
+
+OPTIONS = dict.fromkeys(("strict", "verify", "faults", "record", "summarize", "data", "html",
+                         "perfetto"))  # fmt: skip
+SEEN = Ended(0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "ended", "reason"),
+    [
+        ({}, Ended(0, loaded=False), None),
+        *(({name: "x"}, Ended(0, loaded=False), "saw nothing") for name in OPTIONS),
+        ({"strict": "report"}, SEEN, None),
+        ({"strict": "report"}, Ended(0, unable="process 7: no table"), "process 7: no table"),
+        ({"record": "x"}, Ended(0, failure="No space left"), "No space left"),
+        ({"record": "x"}, Ended(0, lost=3), "3 records"),
+        ({"faults": ("aclrtMalloc",)}, Ended(0, matches=(1,)), None),
+        ({"faults": ("a", "b@2")}, Ended(0, matches=(1, 0)), "--fault b@2 matched no call"),
+    ],
+)
+def test_each_thing_that_was_not_done_is_a_reason(
+    asked: dict[str, object], ended: Ended, reason: str | None
+) -> None:
+    reasons = unjudged.reasons(OPTIONS | {"faults": (), "command": ("true",)} | asked, ended, None)
+    assert len(reasons) == (reason is not None)
+    assert reason is None or reason in reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("layer", "why"),
+    [
+        (("--fault", "aclnnMul"), "--fault aclnnMul matched no call"),
+        (("--fault", "aclnnAdd@99"), "--fault aclnnAdd@99 matched no call"),
+        (("--fault", "sweep:aclnnMul"), "--fault sweep:aclnnMul matched no call"),
+        (("--verify", "op=aclnnMul"), "found no launch to judge"),
+        (("--verify", "--data-limit", "8"), "1 of 1 launches"),
+    ],
+)
+def test_less_than_was_asked_is_5_unless_that_is_allowed(layer: tuple[str, ...], why: str) -> None:
+    outcome = layered.run(*layer, "--", add())
+    assert (outcome.code, why in outcome.err) == (5, True), outcome.err
+    allowed = layered.run("--allow-unjudged", *layer, "--", add())
+    assert (allowed.code, why in allowed.err) == (0, True), allowed.err
+
+
+def test_what_is_wrong_comes_before_what_is_not_judged() -> None:
+    words = ("--verify", "--fault", "aclnnMul", "--allow-unjudged", "--", add())
+    outcome = layered.run(*words, ACLSIM_FAULTS="add:zeros")
+    assert outcome.code == 1, outcome.err
