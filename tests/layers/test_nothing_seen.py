@@ -1,4 +1,4 @@
-"""Whoever asks for a layer and gets less than that layer learns so: a missing verdict is no pass."""
+"""Whoever asks for a layer and gets less learns so: a missing verdict is no pass."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import aclnn_bindings
 import compiled
 import layered
 import pytest
+from mindtorch_npu.commands.run import unjudged
+
+import aclnn_bindings
 from aclnn_bindings.layers import sealed
 from aclnn_bindings.layers.interposed import Interposed, LayersUnavailableError, interpose
 from aclnn_bindings.layers.session import Ended
-from mindtorch_npu.commands.run import unjudged
 
 INJECTED = ("--fault", "aclrtMalloc@1=207001")
 
