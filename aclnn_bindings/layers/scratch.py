@@ -33,25 +33,27 @@ def folder(prefix: str, place: Path | None = None) -> Iterator[Path]:
     """A new folder in `place` (by default the one for temporary files), removed at the end."""
     place = place or Path(tempfile.gettempdir())
     _remove_abandoned(place, prefix)
-    made = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+    folder_path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
     try:
-        lock = os.open(made / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        lock = os.open(
+            folder_path / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600
+        )
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if os.geteuid() == 0:
-                made.chmod(0o711)
-            yield made
+                folder_path.chmod(0o711)
+            yield folder_path
         finally:
             os.close(lock)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(folder_path, ignore_errors=True)
 
 
-def create(made: Path, name: str) -> Path:
+def create(folder_path: Path, name: str) -> Path:
     """A new empty file of a scratch folder that every process of the program may write to."""
     if os.geteuid() == 0:
         name = f"{name}-{secrets.token_hex(16)}"
-    path = made / name
+    path = folder_path / name
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     if os.geteuid() == 0:
         path.chmod(0o666)
@@ -67,17 +69,17 @@ def _remove_abandoned(place: Path, prefix: str) -> None:
                     _remove_if_abandoned(Path(entry.path))
 
 
-def _remove_if_abandoned(made: Path) -> None:
+def _remove_if_abandoned(folder_path: Path) -> None:
     """Remove a folder whose lock is free, or that has had none for a minute."""
     try:
-        lock = os.open(made / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        lock = os.open(folder_path / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
-        if time.time() - made.stat().st_mtime > _YOUNG_S:
-            shutil.rmtree(made, ignore_errors=True)
+        if time.time() - folder_path.stat().st_mtime > _YOUNG_S:
+            shutil.rmtree(folder_path, ignore_errors=True)
         return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(folder_path, ignore_errors=True)
     except BlockingIOError:
         pass
     finally:
