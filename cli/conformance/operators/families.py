@@ -1,4 +1,4 @@
-"""Owns which operators a family name means, and which have no formula; reads the spec rows only."""
+"""Owns the families of operators, and which operators each has; reads the spec rows only."""
 
 from __future__ import annotations
 

@@ -23,9 +23,10 @@ from ..cases.inputs import tensors_of
 from ..cases.recipe import Recipe, Slot, main_dtype
 from ..run.golden import Golden, Later, ReferenceRefusesError, lifted
 from ..run.subject import Law
+from .declaration import MISSING, SpecError, bind
 from .laws import LAWS
 from .placing import Written
-from .spec import MISSING, Spec, SpecError
+from .spec import Spec
 
 _NULLABLE: Final = frozenset((
     Kind.TENSOR, Kind.TENSOR_LIST, Kind.SCALAR, Kind.SCALAR_LIST, Kind.INT_ARRAY,
@@ -57,7 +58,10 @@ class Operator:
 
     @cached_property
     def _samples(self) -> tuple[Sample, ...]:
-        return tuple(self.spec.samples())
+        samples = tuple(self.spec.samples())
+        if self.name in (self.spec.name, *self.spec.names):
+            bind(self.spec, [p.name for p in self.signature.params], samples)
+        return samples
 
     def samples(self) -> list[Sample]:
         return list(self._samples)

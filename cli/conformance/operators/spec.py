@@ -15,11 +15,11 @@ from typing import Any, Final
 from mindtorch.ops.samples import Arg, Sample
 
 from ...judge.classes import Requirement, class_named, requirement
+from . import declaration
+from .declaration import CUSTOM, SpecError, near
 
 # What computes a row's results: header parameters by name, results in the order of `outs`.
 Reference = Callable[..., Any]
-# What a result's dtype may be besides that of a parameter.
-MISSING: Final = inspect.Parameter.empty
 # A sample's value for the name of a communicator: of one rank, made where the case runs.
 OWN_GROUP: Final = "<a communicator of one rank>"
 
@@ -44,11 +44,14 @@ class Spec:
     of zero have no stated result there. `draws`, of an operator that draws, says how its result is
     distributed (see drawn.py). `nearest`, where several answers are right (signs of vectors), gives
     the one to compare with from the reference's results and those that came; what the reference
-    leaves NaN may differ from run to run.
+    leaves NaN may differ from run to run. `extra` are arguments of samples that no header has:
+    they say the size or the dtype of a result. `ignored` are parameters of the header that change
+    no result, with reasons; `uncovered` those that no reference takes yet, and `constant` those
+    that have one value in all samples: a fault in their handling passes.
     """
 
     name: str
-    family: str
+    module: str
     reference: Reference
     outs: Mapping[str, str]
     samples: Callable[[], Sequence[Sample]]
@@ -68,6 +71,16 @@ class Spec:
     specials: bool = True
     draws: Callable[..., Any] | None = None
     nearest: Callable[[Sequence[Any], Sequence[Any]], list[Any]] | None = None
+    extra: tuple[str, ...] = ()
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    uncovered: tuple[str, ...] = ()
+    constant: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """The module or folder of `rows` that declares the row; "custom" outside of rows."""
+        _, rows, rest = self.module.partition(f"{__package__}.rows.")
+        return rest.partition(".")[0] if rows else CUSTOM
 
     def requirement(self) -> Requirement:
         """The class of the row, with its own numbers or those of a rule of the table."""
@@ -107,27 +120,27 @@ SPECS: Final[dict[str, Spec]] = {}
 UNSPECIFIED: Final[dict[str, Unspecified]] = {}
 
 
-class SpecError(ValueError):
-    """A spec row that contradicts itself or a header; the message names row and parameter."""
-
-
 def spec(
     names: str, outs: str, *, source: str, samples: Any, tolerance: str = "elementary",
     **fields: Any,
 ) -> Callable[[Reference], Reference]:  # fmt: skip
     """Declare a row: `names` are operators of one formula, `outs` is `yOut:x rstdOut:float32`.
 
-    Its family is the module or folder of `rows` that declares it. SpecError when an operator has a
-    row already.
+    Its family is the module or folder of `rows` that declares it. SpecError for what cannot be:
+    see declaration.py.
     """
     first, *others = names.split()
-    family = _family(sys._getframe(1).f_globals["__name__"])
-    dtypes = dict(item.split(":") for item in outs.split())
+    module = sys._getframe(1).f_globals["__name__"]
+    for field_name in set(fields) - set(Spec.__dataclass_fields__):
+        raise SpecError(f"{first}: no field {field_name!r}{near(field_name, _FIELDS)}")
+    for listed in ("uncovered", "constant", "extra"):
+        fields[listed] = tuple(fields.get(listed, "").split())
 
     def declare(reference: Reference) -> Reference:
         cases = samples if callable(samples) else lambda: samples
-        row = Spec(first, family, reference, dtypes, cases, tolerance, source,
+        row = Spec(first, module, reference, _results(first, outs), cases, tolerance, source,
                    names=tuple(others), **fields)  # fmt: skip
+        declaration.fields(row)
         for name in (first, *others):
             if name in SPECS or name in UNSPECIFIED:
                 raise SpecError(f"{name}: a spec row covers it already; keep one")
@@ -137,10 +150,18 @@ def spec(
     return declare
 
 
-def _family(module: str) -> str:
-    """The module or folder of `rows` that a module lies in; "custom" outside of rows."""
-    _, rows, rest = module.partition(f"{__package__}.rows.")
-    return rest.partition(".")[0] if rows else "custom"
+_FIELDS: Final = frozenset(Spec.__dataclass_fields__) - {"name", "module", "reference"}
+
+
+def _results(name: str, outs: str) -> dict[str, str]:
+    """`yOut:x rstdOut:float32` as a mapping."""
+    results: dict[str, str] = {}
+    for item in outs.split():
+        out, colon, dtype = item.partition(":")
+        if not (out and colon and dtype) or out in results:
+            raise SpecError(f"{name}: result {item!r}: expected one 'name:dtype' each")
+        results[out] = dtype
+    return results
 
 
 def unspecified(names: str, known: str, source: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
+from collections import ChainMap
 
 import pytest
 from mindtorch_npu.conformance.cases import neighbours
@@ -13,8 +13,8 @@ from mindtorch_npu.conformance.operators.neighbours import Search
 from mindtorch_npu.conformance.operators.spec import SPECS, t, take
 from mindtorch_npu.conformance.run.worker import Worker
 
-import aclnn_bindings
 from aclnn_bindings.install.library import bundled_simulator
+from aclnn_bindings.interface import catalog
 from mindtorch.ops.samples import Arg
 
 assert rows
@@ -59,45 +59,36 @@ def test_every_stored_neighbour_is_named_and_changes_a_sample():
 
 
 def headers():
-    """Per row the parameters that the headers of its operators have, by the row's names."""
-    declared = aclnn_bindings.open(None, simulator=True).declarations.ops
-    found = {}
+    """Per row the parameters of its operators' newest headers, by the row's names."""
+    newest = ChainMap(*(catalog.load(v).ops for v in reversed(catalog.versions())))
+    params = {}
     for name, row in SPECS.items():
-        params = declared[name].params if name in declared else ()
-        found.setdefault(row.name, set()).update(row.renamed.get(p.name, p.name) for p in params)
-    return found
+        own = newest[name].params if name in newest else ()
+        params.setdefault(row.name, set()).update(row.renamed.get(p.name, p.name) for p in own)
+    return params
 
 
-def unvaried():
-    """Per row the arguments of its formula that have one value in all samples and neighbours.
+def constant(row, params):
+    """Arguments of a row's formula that have one value in all samples and neighbours.
 
     What a formula takes for other rows, and no header of this one has, is left out.
     """
-    left, known = {}, headers()
-    for row in {id(r): r for r in SPECS.values()}.values():
-        samples = [s for s in row.samples() if not s.error]
-        changes = {c.detail.partition("=")[0] for name in (row.name, *row.names)
-                   for c in neighbours.neighbours(name, "full")}  # fmt: skip
-        for name, default in row.parameters().items():
-            values = [s.kwargs.get(name, default) for s in samples]
-            texts = {neighbours.text_of(v) for v in values if not isinstance(v, Arg | list)}
-            tensor = any(isinstance(v, Arg | list) for v in values)
-            own = name in known[row.name] or name.startswith("_") or not known[row.name]
-            if own and name not in changes and len(texts) == 1 and not tensor:
-                left.setdefault(row.name, []).append(name)
-    return left
+    samples = [s for s in row.samples() if not s.error]
+    changes = {c.detail.partition("=")[0] for name in (row.name, *row.names)
+               for c in neighbours.neighbours(name, "full")}  # fmt: skip
+    for name, default in row.parameters().items():
+        values = [s.kwargs.get(name, default) for s in samples]
+        texts = {neighbours.text_of(v) for v in values if not isinstance(v, Arg | list)}
+        tensor = any(isinstance(v, Arg | list) for v in values)
+        own = name in params or name.startswith("_") or not params
+        if own and name not in changes and len(texts) == 1 and not tensor:
+            yield name
 
 
-@pytest.mark.skipif(bundled_simulator() is None, reason="simulator is not built")
-def test_every_argument_of_a_formula_takes_a_second_value():
-    """Those of unvaried.txt are left to do; the list may only shrink."""
-    lines = Path(__file__).with_name("unvaried.txt").read_text().splitlines()
-    known = {line.split(":")[0]: line.split(":")[1].split() for line in lines if line[:1] != "#"}
-    now = unvaried()
-    new = {row: [a for a in names if a not in known.get(row, ())] for row, names in now.items()}
-    assert not {r: a for r, a in new.items() if a}, "give a second value in a sample"
-    done = {row: [a for a in names if a not in now.get(row, ())] for row, names in known.items()}
-    assert not {r: a for r, a in done.items() if a}, "they vary now: take them out of unvaried.txt"
+def test_every_argument_of_a_formula_takes_a_second_value_or_is_named_constant():
+    known = headers()
+    for row in {row.name: row for row in SPECS.values()}.values():
+        assert set(constant(row, known[row.name])) == set(row.constant), row.name
 
 
 @pytest.mark.skipif(bundled_simulator() is None, reason="simulator is not built")

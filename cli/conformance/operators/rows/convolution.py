@@ -15,6 +15,7 @@ from ....judge.precision import Array
 from ..formulas import gradient, words
 from ..spec import const, f16, spec, t, take
 from ._defaults import FLOAT32_GRADIENT, NN_GRADIENT
+from ._ignored import follows
 
 _CONV: Final[dict[str, Any]] = {
     "tolerance": "composite",
@@ -76,7 +77,15 @@ _CONVS: Final = [
 ]
 
 
-@spec("aclnnFusedCausalConv1d", "y:x convStates:x", **_CONV, samples=_CONVS)
+@spec(
+    "aclnnFusedCausalConv1d",
+    "y:x convStates:x",
+    uncovered="numAcceptedTokens numComputedTokens blockIdxFirstScheduledToken "
+    "blockIdxLastScheduledToken initialStateIdx padSlotId runMode maxQueryLen "
+    "blockSize convMode",
+    **_CONV,
+    samples=_CONVS,
+)
 def fused(
     x: Array,
     weight: Array,
@@ -93,7 +102,15 @@ def fused(
                      activationMode == 1, residualConnection == 1)  # fmt: skip
 
 
-spec("aclnnInplaceFusedCausalConv1d", "x:x convStates:x", **_CONV, samples=_CONVS)(fused)
+spec(
+    "aclnnInplaceFusedCausalConv1d",
+    "x:x convStates:x",
+    uncovered="numAcceptedTokens numComputedTokens blockIdxFirstScheduledToken "
+    "blockIdxLastScheduledToken initialStateIdx padSlotId runMode maxQueryLen "
+    "blockSize convMode",
+    **_CONV,
+    samples=_CONVS,
+)(fused)
 
 
 def conv(
@@ -134,6 +151,8 @@ def convolution_backward(
 
 
 spec("aclnnConvolutionBackward", "gradInput:input gradWeight:input gradBias:input",
+     ignored=follows("biasSizes"),
+     constant="stride padding dilation transposed outputPadding",
      **{**NN_GRADIENT, "rule": {"norm": 32.0, "reason":
         "a weight's gradient sums all samples and places in float32, in any order"}}, samples=[
          take(gradOutput=t(n, 6, 3, 3), input=t(n, 4, 5, 5), weight=t(6, 4 // g, 3, 3),
@@ -144,7 +163,9 @@ spec("aclnnConvolutionBackward", "gradInput:input gradWeight:input gradBias:inpu
      )(convolution_backward)  # fmt: skip
 
 
-@spec("aclnnConvDepthwise2d", "out:self", **NN_GRADIENT, samples=[
+@spec("aclnnConvDepthwise2d", "out:self",
+      constant="kernelSize",
+      **NN_GRADIENT, samples=[
     take(self=t(2, 3, 6, 7), weight=t(3, 1, 3, 3), kernelSize=(3, 3), bias=b, stride=(1, 2),
          padding=(1, 1), dilation=(1, 1), cubeMathType=0) for b in (None, t(3))])  # fmt: skip
 def depthwise(
@@ -166,6 +187,7 @@ def _time_first(input: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor
 
 
 spec("aclnnConvTbcBackward", "gradInput:input gradWeight:weight gradBias:bias",
+     constant="pad",
      **FLOAT32_GRADIENT, source="derivative of torch's conv_tbc", samples=[
          take(self=t(9, 2, 5), input=t(9, 2, 4), weight=t(3, 4, 5), bias=t(5), pad=1,
               cubeMathType=0)])(
@@ -205,6 +227,10 @@ def _states(width: int, **more: Any) -> dict[str, Any]:
 
 
 @spec("aclnnCausalConv1dFn aclnnCausalConv1dUpdate", "y:x convStatesRef:x",
+      uncovered="initialStateModeOptional blockIdxFirstScheduledTokenOptional "
+                "blockIdxLastScheduledTokenOptional initialStateIdxOptional "
+                "numComputedTokensOptional nullBlockId blockSizeToAlign "
+                "numAcceptedTokensOptional maxQueryLen",
       tolerance="gradient", specials=False, dtypes=("float16", "bfloat16"),
       source="vLLM, causal_conv1d_fn and causal_conv1d_update", samples=[
           take(**_states(2), activation="silu", nullBlockId=-1, blockSizeToAlign=0),

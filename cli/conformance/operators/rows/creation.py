@@ -18,6 +18,7 @@ def fill_tensor(selfRef: Array, value: Array) -> Array:
 @spec(
     "aclnnOneHot",
     "out:onValue",
+    constant="axis",
     **EXACT,
     sparse=True,
     samples=[

@@ -9,6 +9,7 @@ import numpy as np
 
 from ....judge.precision import Array
 from ..spec import const, spec, t, take
+from ._ignored import follows
 
 _ROI_ALIGN: Final[dict[str, Any]] = {
     "tolerance": "gradient", "specials": False, "dtypes": ("float32",),
@@ -70,7 +71,9 @@ def roi_align(
     return np.stack(planes)
 
 
-@spec("aclnnRoiAlignV2Backward", "gradInput:gradOutput", **_ROI_ALIGN, samples=[
+@spec("aclnnRoiAlignV2Backward", "gradInput:gradOutput",
+      constant="pooledHeight pooledWidth",
+      **_ROI_ALIGN, samples=[
     take(gradOutput=t(3, 2, 3, 2), boxes=const([[i, *b] for i, b in zip(_OF, _CORNERS,
          strict=True)], "float32"), inputShape=(2, 2, 14, 16), pooledHeight=3, pooledWidth=2,
          spatialScale=0.5, samplingRatio=ratio, aligned=aligned)
@@ -197,6 +200,7 @@ def region_maxima(
 
 
 @spec("aclnnRoiPoolingGradWithArgMax", "gradInputRef:gradOutput",
+      ignored=follows("pooledH pooledW spatialScale"),
       tolerance="accumulated", sparse=True, specials=False, dtypes=("float32",),
       source="Girshick: Fast R-CNN, 2015, section 2.3", samples=[
           take(gradOutput=t(2, 3, 2, 2), gradInputRef=const(np.zeros((2, 3, 6, 6)), "float32"),

@@ -9,9 +9,11 @@ import numpy as np
 from ....judge.precision import Array
 from ..spec import const, spec, t, take
 from ._defaults import SPARSE_GRADIENT
+from ._ignored import follows
 
 
 @spec("aclnnEmbeddingBag", "output:weight offset2bag:indices bagSize:indices maxIndices:indices",
+      ignored=follows("scaleGradByFreq"),
       tolerance="gradient", source="torch 2.13, document of F.embedding_bag",
       dtypes=("float32", "float16"), fixed_layout=True, samples=[
           take(weight=t(7, 5) if m < 2 else t(7, 5, low=-9, high=-1),

@@ -24,7 +24,9 @@ def real_transform(self: Array, n: int, dim: int, norm: int) -> Array:
     return np.stack([y.real, y.imag], -1)
 
 
-@spec("aclStft", "out:self", **_SIGNAL, samples=[
+@spec("aclStft", "out:self",
+      uncovered="returnComplex",
+      **_SIGNAL, samples=[
     take(self=t(*shape), windowOptional=w, nFft=n, hopLength=h, winLength=length, normalized=unit,
          onesided=o, returnComplex=False)
     for shape, w, n, h, length, unit, o in (

@@ -151,6 +151,7 @@ def crop_resize(
 @spec(
     "acldvppResize",
     "out:self",
+    extra="size",
     **_WEIGHED,
     samples=[
         take(self=_floats(), size=s, interpolationMode=m)
@@ -283,7 +284,9 @@ def equalize(self: Array) -> Any:
     return out
 
 
-@spec("acldvppAutoContrast", "out:self", **_MOVED, samples=[
+@spec("acldvppAutoContrast", "out:self",
+      uncovered="ignore",
+      **_MOVED, samples=[
     take(self=t(1, 40, 30, 3, dtype="uint8", low=40, high=120), cutoff=c, ignore=i)
     for c, i in (((2.0, 3.0), ()), ((0.0, 10.0), ()))])  # fmt: skip
 def auto_contrast(self: Array, cutoff: Sequence[float]) -> Any:
@@ -339,7 +342,9 @@ _SHIFT: Final = (1.0, 0.0, 2.0, 0.0, 1.0, 1.0)
 _LEAN: Final = (1.0, 0.25, -0.4, -0.125, 1.25, 0.3)
 
 
-@spec("acldvppWarpAffine", "out:self", **_WEIGHED, samples=[
+@spec("acldvppWarpAffine", "out:self",
+      uncovered="paddingMode",
+      **_WEIGHED, samples=[
     take(self=_floats(1, 6, 7, 3), matrix=m, interpolationMode=k, paddingMode=0, fill=(f, f, f))
     for m, k, f in ((_SHIFT, 1, 0.0), (_LEAN, 0, 0.5), (_LEAN, 0, 0.0))])  # fmt: skip
 def warp_affine(
@@ -349,7 +354,9 @@ def warp_affine(
     return _warped(self, np.linalg.inv(ahead), interpolationMode, self.shape[1:3], fill[0])
 
 
-@spec("acldvppWarpPerspective", "out:self", **_WEIGHED, samples=[
+@spec("acldvppWarpPerspective", "out:self",
+      uncovered="paddingMode",
+      **_WEIGHED, samples=[
     take(self=_floats(1, 6, 7, 3), matrix=(*m, *last), interpolationMode=k, paddingMode=0,
          fill=(f, f, f))
     for m, last, k, f in ((_SHIFT, (0.0, 0.0, 1.0), 1, 0.0),
@@ -361,7 +368,9 @@ def warp_perspective(
     return _warped(self, np.linalg.inv(ahead), interpolationMode, self.shape[1:3], fill[0])
 
 
-@spec("acldvppRotate", "out:self", **_WEIGHED, samples=[
+@spec("acldvppRotate", "out:self",
+      uncovered="expand paddingMode",
+      **_WEIGHED, samples=[
     take(self=_floats(1, 6, 7, 3), angle=a, interpolationMode=m, expand=False, center=c,
          paddingMode=0, fill=(f, f, f))
     for a, m, c, f in ((30.0, 0, (), 0.25), (-75.0, 0, (2, 1), 0.0), (95.0, 1, (), 0.5))],

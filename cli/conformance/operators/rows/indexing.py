@@ -9,6 +9,7 @@ import numpy as np
 from ....judge.precision import Array
 from ..spec import const, spec, t, take
 from ._defaults import COMPOSITE, EXACT, EXACT_FINITE, SPARSE_GRADIENT
+from ._ignored import follows, one_value, requested, speed
 
 
 @spec("aclnnGatherV2", "out:self", **EXACT, samples=[
@@ -86,7 +87,9 @@ spec("aclnnNonzeroV2", "out:int64", samples=[take(self=const(_SPARSE, "float32")
 _EDGES: Final = const([-1.0, 0.0, 0.5, 1.25], "float32")
 
 
-@spec("aclnnBucketize", "out:int64", **EXACT, samples=[
+@spec("aclnnBucketize", "out:int64",
+      constant="outInt32",
+      **EXACT, samples=[
     take(self=const([[-2.0, 0.0, 0.25], [0.5, 1.25, 9.0]], "float32"), boundaries=_EDGES,
          outInt32=False, right=r) for r in (False, True)])  # fmt: skip
 def bucketize(self: Array, boundaries: Array, outInt32: bool, right: bool) -> Array:
@@ -94,7 +97,9 @@ def bucketize(self: Array, boundaries: Array, outInt32: bool, right: bool) -> Ar
     return np.asarray(places, np.int64)
 
 
-@spec("aclnnSearchSorted", "out:int64", **EXACT, samples=[
+@spec("aclnnSearchSorted", "out:int64",
+      constant="outInt32 sorter",
+      **EXACT, samples=[
     take(sortedSequence=const([[-1.0, 0.0, 0.5], [1.0, 2.0, 3.0]], "float32"),
          self=const([[0.0, 0.25], [2.0, 9.0]], "float32"), outInt32=False, right=r)
     for r in (False, True)] + [
@@ -113,7 +118,9 @@ def search_sorted(
     return np.stack([np.searchsorted(a, v, side) for a, v in rows]).astype(np.int64)
 
 
-@spec("aclnnSearchSorteds", "out:int64", **EXACT, samples=[
+@spec("aclnnSearchSorteds", "out:int64",
+      constant="outInt32 sorter",
+      **EXACT, samples=[
     take(sortedSequence=_EDGES, self=s, outInt32=False, right=r)
     for r in (False, True) for s in (0.5, 3.0)])  # fmt: skip
 def search_sorteds(
@@ -122,7 +129,9 @@ def search_sorteds(
     return np.asarray(np.searchsorted(sortedSequence, self, "right" if right else "left"), np.int64)
 
 
-@spec("aclnnIsInScalarTensor", "out:bool", **EXACT, samples=[
+@spec("aclnnIsInScalarTensor", "out:bool",
+      constant="assumeUnique",
+      **EXACT, samples=[
     take(element=e, testElements=const([1, 5, 7]), assumeUnique=False, invert=v)
     for e in (5, 2) for v in (False, True)] + [
     take(element=5, testElements=const([], "int64"), assumeUnique=False, invert=v)
@@ -131,7 +140,9 @@ def is_in_scalar(element: float, testElements: Array, assumeUnique: bool, invert
     return np.asarray(bool((testElements == element).any()) ^ invert)
 
 
-@spec("aclnnIsInTensorScalar", "out:bool", **EXACT, samples=[
+@spec("aclnnIsInTensorScalar", "out:bool",
+      constant="assumeUnique",
+      **EXACT, samples=[
     take(element=const([[1, 5], [7, 5]]), testElement=5, assumeUnique=False, invert=v)
     for v in (False, True)])  # fmt: skip
 def is_in_tensor(element: Array, testElement: float, assumeUnique: bool, invert: bool) -> Array:
@@ -141,14 +152,18 @@ def is_in_tensor(element: Array, testElement: float, assumeUnique: bool, invert:
 _UNIQUE: Final = const([[3, 1, 3], [2, 1, 9]], "int64")
 # Beyond what a block holds, in no order.
 _MANY: Final = const((np.random.default_rng(3).permutation(3000) % 1500).tolist(), "int64")
-spec("aclnnUnique", "valueOut:self inverseOut:int64", **EXACT,
+spec("aclnnUnique", "valueOut:self inverseOut:int64",
+     ignored=requested("sorted returnInverse"),
+     **EXACT,
      fixed_layout=True, samples=[take(self=x, sorted=True, returnInverse=True)
                                  for x in (_UNIQUE, _MANY)])(
     lambda self: (np.unique(self), np.unique(self, return_inverse=True)[1].reshape(self.shape)),
 )  # fmt: skip
 
 
-@spec("aclnnUnique2", "valueOut:self inverseOut:int64 countsOut:int64", fixed_layout=True,
+@spec("aclnnUnique2", "valueOut:self inverseOut:int64 countsOut:int64",
+      ignored=requested("sorted returnInverse returnCounts"),
+      fixed_layout=True,
       **EXACT,
       samples=[take(self=x, sorted=True, returnInverse=True, returnCounts=True)
                for x in (_UNIQUE, _MANY)])  # fmt: skip
@@ -157,7 +172,9 @@ def unique2(self: Array) -> tuple[Array, Array, Array]:
     return values, inverse.reshape(self.shape), counts
 
 
-@spec("aclnnUniqueConsecutive", "valueOut:self inverseOut:int64 countsOut:int64", fixed_layout=True,
+@spec("aclnnUniqueConsecutive", "valueOut:self inverseOut:int64 countsOut:int64",
+      ignored=requested("returnInverse returnCounts"),
+      fixed_layout=True,
       **EXACT,
       samples=[take(self=const([1, 1, 2, 2, 2, 1, 3]), returnInverse=True, returnCounts=True,
                     dim=1000)])  # fmt: skip
@@ -168,7 +185,9 @@ def unique_consecutive(self: Array, dim: int) -> tuple[Array, Array, Array]:
     return self[first], inverse, np.bincount(inverse)
 
 
-@spec("aclnnIndexAddV2", "out:self", **SPARSE_GRADIENT, samples=[
+@spec("aclnnIndexAddV2", "out:self",
+      ignored=speed("mode"),
+      **SPARSE_GRADIENT, samples=[
     take(self=t(5, 7), dim=d, index=const(i), source=t(*s), alpha=a, mode=0)
     for d, i, s, a in ((0, [4, 0, 4], (3, 7), 1.0), (1, [6, 1], (5, 2), -0.5))])  # fmt: skip
 def index_add(self: Array, dim: int, index: Array, source: Array, alpha: float) -> Array:
@@ -194,6 +213,7 @@ def gather_nd(self: Array, indices: Array, negativeIndexSupport: bool) -> Array:
 @spec(
     "aclnnGatherV3",
     "out:self",
+    uncovered="mode",
     **_INDEX,
     samples=[
         take(self=t(5, 7), dim=0, index=const([[0, 4], [1, 3]]), batchDims=0, mode=0),
@@ -319,7 +339,9 @@ def scatter_update(data: Array, indices: Array, updates: Array, axis: int) -> Ar
     return result
 
 
-@spec("aclnnScatterList", "varRef:varRef", tolerance="exact", specials=False,
+@spec("aclnnScatterList", "varRef:varRef",
+      ignored=one_value("reduceOptional"),
+      tolerance="exact", specials=False,
       dtypes=("float16", "float32", "int8", "int32"), source="op-plugin document scatter_list",
       samples=[take(varRef=[t(2, 6, 4), t(2, 6, 4)], indice=const([2, 0], "int32"),
                     updates=t(2, 2, 3, 4), maskOptional=const(mask, "uint8"),
@@ -340,6 +362,7 @@ def scatter_list(
 
 
 @spec("aclnnExpandIntoJaggedPermute", "outputPermuteOut:permute",
+      ignored=follows("outputSize"),
       tolerance="exact", source="FBGEMM's document of expand_into_jagged_permute", samples=[
           take(permute=const(p, "int32"), inputOffset=const(i, "int32"),
                outputOffset=const(o, "int32"), outputSize=o[-1])
@@ -353,6 +376,7 @@ def jagged_permute(permute: Array, inputOffset: Array, outputOffset: Array) -> A
 
 
 @spec("aclnnUniqueDim", "valueOut:self inverseOut:int64 countsOut:int64",
+      ignored=requested("sorted returnInverse"),
       tolerance="exact", specials=False, fixed_layout=True,
       source="torch 2.13, document of torch.unique", samples=[
           take(self=const([[3, 1], [2, 5], [3, 1], [2, 4]], "int64"), sorted=True,

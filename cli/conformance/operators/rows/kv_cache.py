@@ -11,6 +11,7 @@ from mindtorch.ops.samples import Arg
 
 from ....judge.precision import Array
 from ..spec import const, f16, i8, spec, t, take, unspecified
+from ._ignored import follows, one_value, requested
 from .norm.rms import rms_norm
 
 _CACHE: Final[dict[str, Any]] = {"tolerance": "gradient", "specials": False,
@@ -53,7 +54,10 @@ def tiled(cache: Array, tile: int) -> Array:
 
 
 @spec("aclnnKvRmsNormRopeCache aclnnKvRmsNormRopeCacheV2",
-      "kCacheRef:kCacheRef ckvCacheRef:ckvCacheRef kRopeOut:kv cKvOut:kv", **_CACHE, steps=True,
+      "kCacheRef:kCacheRef ckvCacheRef:ckvCacheRef kRopeOut:kv cKvOut:kv",
+      ignored=requested("isOutputKv"),
+      uncovered="vOptional",
+      **_CACHE, steps=True,
       source="op-plugin document npu_kv_rmsnorm_rope_cache and its test", samples=[
           take(**_norm_rope_cache("Norm", 2, 2, (2, 1, 6), [[3, 0], [5, 2]])),
           take(**_norm_rope_cache("PA", 2, 2, (3, 16, 1), [17, 3, 40, 0])),
@@ -160,6 +164,10 @@ def _halves(x: Array, cos: Array, sin: Array) -> Array:
 @spec(
     "aclnnDequantRopeQuantKvcache",
     "qOut:float16 kOut:float16 vOut:float16 kCacheRef:int8 vCacheRef:int8",
+    ignored=requested("kvOutput"),
+    uncovered="weightScaleOptional activationScaleOptional biasOptional quantModeOptional "
+    "layoutOptional",
+    constant="sizeSplits",
     tolerance="composite",
     steps=True,
     slack=0.08,  # of 127 steps, with a turned key that may be rounded to half before
@@ -238,7 +246,9 @@ _INT8_TILES: Final[dict[str, Any]] = {
 
 
 @spec("aclnnQkvRmsNormRopeCache", "qOut:qkv kCache:kCache vCache:vCache qOutBeforeQuant:qkv "
-      "kOutBeforeQuant:qkv vOutBeforeQuant:qkv", tolerance="gradient",
+      "kOutBeforeQuant:qkv vOutBeforeQuant:qkv",
+      ignored=one_value("cacheModeOptional"),
+      tolerance="gradient",
       specials=False, steps=True, dtypes=("float16",),
       source="op-plugin test test_npu_qkv_rms_norm_rope_cache: norms, halves that turn, caches in "
       "tiles of 32 bytes", samples=[
@@ -294,7 +304,9 @@ def _advance(requests: int, drafts: int) -> dict[str, Any]:
 
 
 @spec("aclnnAdvanceStepV2", "inputTokens:inputTokens inputPositions:inputPositions seqLens:seqLens "
-      "slotMapping:slotMapping", tolerance="exact",
+      "slotMapping:slotMapping",
+      ignored=follows("numSeqs numQueries"),
+      tolerance="exact",
       source="op-plugin document npu_advance_step_flashattn, speculative case, and the golden of "
       "its test", samples=[
           take(**_advance(r, d), blockSize=b) for r, d, b in ((3, 2, 4), (5, 1, 8))])  # fmt: skip
@@ -326,6 +338,8 @@ def _paged(cache: Array, rows: Array, slots: Array, mode: str) -> Array:
 
 
 @spec("aclnnScatterPaKvCache", "keyCacheRef:keyCacheRef valueCacheRef:valueCacheRef",
+      uncovered="compressLensOptional compressSeqOffsetOptional seqLensOptional "
+                "scatterModeOptional stridesOptional offsetsOptional",
       tolerance="exact", specials=False,
       source="Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache; op-plugin test "
       "npu_scatter_pa_kv_cache", samples=[
@@ -341,7 +355,9 @@ def scatter_pa_kv(
             _paged(valueCacheRef, value, slotMapping, cacheModeOptional))  # fmt: skip
 
 
-@spec("aclnnScatterPaCache", "keyCacheRef:keyCacheRef", tolerance="exact",
+@spec("aclnnScatterPaCache", "keyCacheRef:keyCacheRef",
+      uncovered="compressLensOptional compressSeqOffsetOptional seqLensOptional",
+      tolerance="exact",
       specials=False, source="Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache", samples=[
           take(key=f16(5, 2, 16), keyCacheRef=f16(*cache), cacheMode=mode, **_SLOTS)
           for mode, cache in (("Norm", (3, 4, 2, 16)), ("PA_NZ", (3, 2, 4, 16)))])  # fmt: skip
@@ -349,7 +365,10 @@ def scatter_pa(key: Array, keyCacheRef: Array, slotMapping: Array, cacheMode: st
     return _paged(keyCacheRef, key, slotMapping, cacheMode)
 
 
-@spec("aclnnInplaceQuantScatter", "selfRef:selfRef", tolerance="gradient",
+@spec("aclnnInplaceQuantScatter", "selfRef:selfRef",
+      ignored=one_value("axis reduction"),
+      uncovered="quantZeroPoints quantAxis",
+      tolerance="gradient",
       steps=True, dtypes=("int8",), source="op-plugin document npu_quant_scatter and its test",
       samples=[
           take(selfRef=i8(2, 9, 32), indices=const([5, 0], "int32"),
@@ -364,7 +383,10 @@ def quant_scatter(selfRef: Array, indices: Array, updates: Array, quantScales: A
     return out
 
 
-@spec("aclnnInplaceQuantScatterV2", "selfRef:selfRef", tolerance="gradient",
+@spec("aclnnInplaceQuantScatterV2", "selfRef:selfRef",
+      ignored=one_value("axis reduction"),
+      uncovered="quantZeroPoints quantAxis roundMode",
+      tolerance="gradient",
       steps=True, dtypes=("int8",), source="op-plugin document npu_quant_scatter and its test",
       samples=[
           take(selfRef=t(2, 9, 32, dtype="int8", low=-8, high=8), indices=const([5, 0], "int32"),

@@ -12,6 +12,7 @@ from mindtorch.ops.samples import Arg
 from ....judge.precision import Array
 from ..spec import const, spec, t, take
 from ._defaults import COMPOSITE, FLOATS_64, SPARSE_GRADIENT, TORCH, TORCH_ROW
+from ._ignored import requested
 
 
 @spec("aclnnRenorm", "out:self", **TORCH_ROW, tolerance="composite", samples=[
@@ -168,7 +169,9 @@ def linalg_qr(self: Array, mode: int) -> tuple[Array, Array]:
     return qr(self, mode == 0)
 
 
-@spec("aclnnSvd", "sigma:input u:input v:input", **{**_GOLUB, "dtypes": ("float32", "float64")},
+@spec("aclnnSvd", "sigma:input u:input v:input",
+      ignored=requested("computeUV"),
+      **{**_GOLUB, "dtypes": ("float32", "float64")},
       nearest=same_vectors, samples=[
           take(input=t(*s), fullMatrices=f, computeUV=True)
           for s in ((4, 4), (2, 5, 3), (3, 5)) for f in (False, True)])  # fmt: skip

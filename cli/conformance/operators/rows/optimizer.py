@@ -68,7 +68,9 @@ def apply_adamw_v2(
 
 
 @spec("aclnnFusedAdamw", "paramsRef:paramsRef expAvgsRef:expAvgsRef expAvgSqsRef:expAvgSqsRef "
-      "maxExpAvgSqsRef:paramsRef", **_ROW, samples=[
+      "maxExpAvgSqsRef:paramsRef",
+      uncovered="gradScaleOptional",
+      **_ROW, samples=[
           take(paramsRef=[t(3, 5), t(65)], grads=[t(3, 5), t(65)], expAvgsRef=[t(3, 5), t(65)],
                expAvgSqsRef=[t(3, 5, low=0), t(65, low=0)],
                maxExpAvgSqsRef=[t(3, 5, low=0), t(65, low=0)] if a else None,
@@ -148,6 +150,7 @@ def fused_sgd(
 
 
 @spec("aclnnAmpUpdateScale", "updatedScale:currentScale updatedGrowthTracker:growthTracker",
+      constant="backoffFactor",
       tolerance="composite", dtypes=("float32",),
       source="torch 2.13, torch._amp_update_scale_", samples=[
           take(currentScale=const([64.0], "float32"), growthTracker=const([n], "int32"),
@@ -196,6 +199,7 @@ def _adam(amsgrad: bool, maximize: bool) -> dict[str, Any]:
 
 
 @spec("aclnnApplyAdamW", "varRef:varRef mRef:mRef vRef:vRef",
+      uncovered="maxGradNormOptional amsgrad",
       tolerance="gradient", specials=False, dtypes=("float32",),
       source="Loshchilov, Hutter: Decoupled Weight Decay Regularization, 2019, algorithm 2; the "
       "powers are those before the step", samples=[

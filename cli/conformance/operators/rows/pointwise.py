@@ -10,6 +10,7 @@ import numpy as np
 from ....judge.precision import Array
 from ..spec import const, spec, t, take
 from ._defaults import ACCUMULATED, COMPOSITE, EXACT, EXACT_FINITE, FLOATS, FLOATS_64, TORCH_ROW
+from ._ignored import follows
 
 
 @spec("aclnnAddN aclnnSum", "out:tensors", samples=[
@@ -190,7 +191,9 @@ spec("aclnnRoundDecimals", "out:self", **_ROUND,
     lambda self, decimals: np.round(self, decimals))  # fmt: skip
 
 
-@spec("aclnnCast", "out:int32", **EXACT, specials=False,
+@spec("aclnnCast", "out:int32",
+      constant="dtype",
+      **EXACT, specials=False,
       dtypes=("float32", "float16", "int64", "uint8"),
     samples=[take(self=t(3, 65, low=0, high=90), dtype=3)])  # fmt: skip
 def cast(self: Array, dtype: int) -> Array:
@@ -198,7 +201,10 @@ def cast(self: Array, dtype: int) -> Array:
     return np.trunc(self)
 
 
-@spec("aclnnScale", "y:x", tolerance="composite", dtypes=FLOATS,
+@spec("aclnnScale", "y:x",
+      ignored=follows("scaleFromBlob"),
+      constant="axis",
+      tolerance="composite", dtypes=FLOATS,
       source="Caffe, Scale layer", samples=[
           take(x=t(2, 3, 5, 7), scale=t(*s), bias=b, axis=1, numAxes=n, scaleFromBlob=True)
           for s, b, n in (((3,), t(3), 1), ((3, 5), None, 2))])  # fmt: skip

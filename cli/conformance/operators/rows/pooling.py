@@ -15,6 +15,7 @@ from ....judge.precision import Array
 from ..formulas import gradient, words
 from ..spec import const, spec, t, take
 from ._defaults import NN_GRADIENT
+from ._ignored import follows, one_value, reserved
 
 for _rank, _x, _y in ((2, (2, 3, 5, 7), (2, 3)), (3, (1, 2, 4, 5, 6), (2, 3, 4))):
     _word = getattr(F, f"adaptive_avg_pool{_rank}d")
@@ -42,12 +43,16 @@ def _average(rank: int) -> Callable[..., Any]:
     return formula
 
 
-spec("aclnnAvgPool2dBackward", "gradInput:self", **NN_GRADIENT, samples=[
+spec("aclnnAvgPool2dBackward", "gradInput:self",
+     constant="stride padding ceilMode",
+     **NN_GRADIENT, samples=[
     take(gradOutput=t(2, 3, 3, 4), self=t(2, 3, 5, 7), kernelSize=(2, 2), stride=(2, 2),
          padding=(1, 1), ceilMode=False, countIncludePad=c, divisorOverride=d, cubeMathType=0)
     for c, d in ((True, 0), (False, 0), (True, 3))])(
     gradient(_average(2), grad="gradOutput", of="self"))  # fmt: skip
-spec("aclnnAvgPool3dBackward", "output:self", **NN_GRADIENT, samples=[
+spec("aclnnAvgPool3dBackward", "output:self",
+     constant="padding ceilMode",
+     **NN_GRADIENT, samples=[
     take(gradOutput=t(1, 2, 2, 2, 3), self=t(1, 2, 4, 5, 6), kernelSize=(2, 2, 2),
          stride=(2, 2, 2), padding=(0, 0, 0), ceilMode=False, countIncludePad=c,
          divisorOverride=d) for c, d in ((True, 0), (False, 5))])(
@@ -86,7 +91,9 @@ def _window_winners(shape: tuple[int, ...], kernel: int) -> list[Any]:
     return list(np.broadcast_to(base, shape).tolist())
 
 
-spec("aclnnMaxPool2dWithIndicesBackward", "gradInput:self", **NN_GRADIENT, samples=[
+spec("aclnnMaxPool2dWithIndicesBackward", "gradInput:self",
+     ignored=follows("kernelSize stride padding dilation ceilMode"),
+     **NN_GRADIENT, samples=[
     take(gradOutput=t(2, 3, 2, 3), self=t(2, 3, 5, 6),
          indices=const(_window_winners((2, 3, 2, 3), 2), "int64"), **_WINDOW),
     # Windows that overlap share their winner.
@@ -95,7 +102,9 @@ spec("aclnnMaxPool2dWithIndicesBackward", "gradInput:self", **NN_GRADIENT, sampl
                           [19, 19, 21, 21, 23]]]], "int64"), padding=(0, 0), dilation=(1, 1),
          ceilMode=False)])(
     lambda gradOutput, self, indices: scatter_pool(gradOutput, self, indices))  # fmt: skip
-spec("aclnnMaxPool3dWithArgmaxBackward", "gradInput:self", **NN_GRADIENT, samples=[
+spec("aclnnMaxPool3dWithArgmaxBackward", "gradInput:self",
+     ignored=follows("kernelSize stride padding dilation ceilMode"),
+     **NN_GRADIENT, samples=[
     take(gradOutput=t(1, 2, 2, 2, 3), self=t(1, 2, 4, 5, 6),
          indices=const((np.arange(24).reshape(1, 2, 2, 2, 3) % 2 + 6).tolist(), "int32"),
          kernelSize=(2, 2, 2), stride=(2, 2, 2), padding=(0, 0, 0), dilation=(1, 1, 1),
@@ -107,7 +116,9 @@ spec("aclnnGlobalMaxPool", "out:self", **{**NN_GRADIENT, "tolerance": "exact"}, 
      samples=[take(self=t(2, 3, 5, 7))])(
     lambda self: self.max((2, 3), keepdims=True))  # fmt: skip
 _UNPOOL: Final = _winners((2, 3, 2, 3), 30, "int64")
-spec("aclnnMaxUnpool2dBackward", "out:gradOutput", **NN_GRADIENT, samples=[
+spec("aclnnMaxUnpool2dBackward", "out:gradOutput",
+     ignored=follows("outputSize"),
+     **NN_GRADIENT, samples=[
     take(gradOutput=t(2, 3, 5, 6), self=t(2, 3, 2, 3), indices=_UNPOOL, outputSize=(5, 6))])(
     lambda gradOutput, self, indices: np.take_along_axis(
         gradOutput.reshape(2, 3, -1), indices.reshape(2, 3, -1), 2).reshape(self.shape),
@@ -129,7 +140,9 @@ spec(
 )(unpool)
 
 
-@spec("aclnnMaxPool", "out:self", tolerance="exact", specials=False,
+@spec("aclnnMaxPool", "out:self",
+      ignored=one_value("autoPad dilations"),
+      tolerance="exact", specials=False,
       dtypes=("float16", "float32"), source="ONNX 1.17, operator MaxPool", samples=[
           take(self=t(2, 3, 9, 8), kernelShape=kernel, strides=stride, autoPad=0, pads=pads,
                dilations=(1, 1), ceilMode=0)
@@ -159,7 +172,9 @@ def max_pool(
     return windows[:, :, : down : strides[0], : across : strides[1]].max((-2, -1))
 
 
-@spec("aclnnMaxUnpool3d", "outRef:self", tolerance="exact", sparse=True,
+@spec("aclnnMaxUnpool3d", "outRef:self",
+      ignored=reserved("stride padding"),
+      tolerance="exact", sparse=True,
       dtypes=("float32",), source="torch 2.13, document of MaxUnpool3d", samples=[
           take(self=t(1, 2, 1, 2, 2), indices=const([[[[[0, 3], [9, 14]]], [[[1, 2], [8, 15]]]]],
                "int64"), outputSize=(1, 4, 4), stride=(1, 2, 2), padding=(0, 0, 0))])  # fmt: skip
@@ -170,7 +185,9 @@ def unpool_3d(self: Array, indices: Array, outputSize: tuple[int, ...]) -> Array
     return flat.reshape(*self.shape[:2], *outputSize)
 
 
-@spec("aclnnMaxUnpool3dBackward", "out:self", tolerance="exact", sparse=True,
+@spec("aclnnMaxUnpool3dBackward", "out:self",
+      ignored=follows("outputSize stride padding"),
+      tolerance="exact", sparse=True,
       dtypes=("float32",), source="derivative of torch's MaxUnpool3d", samples=[
           take(gradOutput=t(1, 2, 1, 4, 4), self=t(1, 2, 1, 2, 2), indices=const(
               [[[[[0, 3], [9, 14]]], [[[1, 2], [8, 15]]]]], "int64"), outputSize=(1, 4, 4),
@@ -186,7 +203,10 @@ def _own_mask(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
     return [values[0], got[1]]
 
 
-@spec("aclnnMaxPool2dWithMask", "out:self indices:int8", tolerance="exact",
+@spec("aclnnMaxPool2dWithMask", "out:self indices:int8",
+      ignored=one_value("dilation")
+      | follows("ceilMode"),
+      tolerance="exact",
       sparse=True, dtypes=("float16", "bfloat16", "float32"), nearest=_own_mask,
       source="torch 2.13, document of F.max_pool2d; the mask is the operator's own and not judged",
       samples=[

@@ -64,18 +64,26 @@ for _name, _draws, _extra in (
     spec(f"aclnnInplace{_name}", "selfRef:selfRef", **_RANDOM, draws=_draws, samples=[
         take(selfRef=t(*s), seed=1, offset=0, **_extra) for s in ((33, 65), (5001,))])(
         lambda selfRef: _fill(selfRef))  # fmt: skip
-spec("aclnnNormalFloatFloat", "out:float32", samples=[take(mean=1.0, std=2.0, seed=3, offset=0)],
+spec("aclnnNormalFloatFloat", "out:float32",
+     constant="mean std",
+     samples=[take(mean=1.0, std=2.0, seed=3, offset=0)],
      draws=drawn.normal, **_RANDOM)(lambda mean, std: np.zeros((33, 65)))  # fmt: skip
-spec("aclnnNormalFloatTensor", "out:std", **_RANDOM, draws=drawn.normal,
+spec("aclnnNormalFloatTensor", "out:std",
+     constant="mean",
+     **_RANDOM, draws=drawn.normal,
      samples=[take(mean=1.0, std=t(33, 65, low=0.5), seed=3, offset=0)])(
     lambda mean, std: _fill(std))  # fmt: skip
-spec("aclnnNormalTensorFloat", "out:mean", **_RANDOM, draws=drawn.normal,
+spec("aclnnNormalTensorFloat", "out:mean",
+     constant="std",
+     **_RANDOM, draws=drawn.normal,
      samples=[take(mean=t(33, 65), std=0.5, seed=3, offset=0)])(
     lambda mean, std: _fill(mean))  # fmt: skip
 spec("aclnnNormalTensorTensor", "out:mean", **_RANDOM, draws=drawn.normal,
      samples=[take(mean=t(33, 65), std=t(33, 65, low=0.5), seed=3, offset=0)])(
     lambda mean, std: _fill(mean))  # fmt: skip
-spec("aclnnBernoulli", "out:self", samples=[take(self=t(33, 65), prob=0.3, seed=3, offset=0)],
+spec("aclnnBernoulli", "out:self",
+     constant="prob",
+     samples=[take(self=t(33, 65), prob=0.3, seed=3, offset=0)],
      draws=drawn.bernoulli, **_RANDOM)(lambda self, prob: _fill(self))  # fmt: skip
 spec("aclnnBernoulliTensor", "out:self", **_RANDOM, draws=drawn.bernoulli,
      samples=[take(self=t(33, 65), prob=t(33, 65, low=0, high=1), seed=3, offset=0)])(
@@ -100,7 +108,9 @@ spec("aclnnDropout", "out:input maskOut:uint8", tolerance="random",
          take(input=t(65, 128, low=0.5), p=p, train=n, seed=7, offset=0)
          for p, n in ((0.5, True), (0.1, True), (0.5, False))])(
     lambda input: (np.zeros_like(input), np.zeros(input.size // 8)))  # fmt: skip
-spec("aclnnDropoutV3", "out:input maskOut:uint8", tolerance="random",
+spec("aclnnDropoutV3", "out:input maskOut:uint8",
+     uncovered="optionalNoiseShape",
+     tolerance="random",
      draws=dropped, source="torch 2.13, document of F.dropout", samples=[
          take(input=t(65, 128, low=0.5), p=p, seed=7, offset=0) for p in (0.5, 0.1)])(
     lambda input: (np.zeros_like(input), np.zeros(input.size // 8)))  # fmt: skip

@@ -41,7 +41,9 @@ def aminmax_dim(self: Array, dim: int, keepDim: bool) -> tuple[Array, Array]:
     return self.min(dim, keepdims=keepDim), self.max(dim, keepdims=keepDim)
 
 
-@spec("aclnnMeanV2", "out:self", **ACCUMULATED, dtypes=FLOATS_64, samples=[
+@spec("aclnnMeanV2", "out:self",
+      constant="noopWithEmptyAxes",
+      **ACCUMULATED, dtypes=FLOATS_64, samples=[
     take(self=t(3, 5, 65), dim=d, keepDim=k, noopWithEmptyAxes=False)
     for d, k in (((1,), False), ((0, 2), True), ((2,), False))])  # fmt: skip
 def mean_v2(self: Array, dim: Sequence[int], keepDim: bool, noopWithEmptyAxes: bool) -> Array:
@@ -112,7 +114,9 @@ def cumsum_v2(self: Array, dim: int, exclusive: bool, reverse: bool) -> Array:
     return np.flip(sums, dim) if reverse else sums
 
 
-@spec("aclnnReduceNansum", "out:self", **ACCUMULATED, dtypes=FLOATS_64, samples=[
+@spec("aclnnReduceNansum", "out:self",
+      constant="dtype",
+      **ACCUMULATED, dtypes=FLOATS_64, samples=[
     take(self=const([[1.0, np.nan, 2.5], [np.nan, np.nan, -1.0]], "float32"), dim=(1,),
          keepDim=False, dtype=0),
     take(self=t(3, 65), dim=(0,), keepDim=True, dtype=0)])  # fmt: skip
@@ -126,7 +130,9 @@ spec("aclnnMaxV2", "out:self", **EXACT_FINITE, samples=[
                     ((), False, False), ((), False, True))])(
     lambda self, dims, keepDims, noopWithEmptyDims: self if not dims and noopWithEmptyDims
     else self.max(tuple(dims) or None, keepdims=keepDims))  # fmt: skip
-spec("aclnnReduceLogSum", "reduce:data", **{**COMPOSITE, "source": "ONNX operator ReduceLogSum"},
+spec("aclnnReduceLogSum", "reduce:data",
+     uncovered="noopWithEmptyAxes",
+     **{**COMPOSITE, "source": "ONNX operator ReduceLogSum"},
      samples=[take(data=t(3, 65, low=0.1, high=2), axes=a, keepDims=k, noopWithEmptyAxes=False)
               for a, k in (((1,), False), ((0,), True), ((-2,), False), ((), True))])(
     lambda data, axes, keepDims: np.log(

@@ -36,7 +36,9 @@ def mhc_pre(
     return np.einsum("tn,tnd->td", pre, x), post, rest, inverse, mix, pre
 
 
-@spec("aclnnMhcSinkhorn", "output:x", **FINITE_GRADIENT, dtypes=("float32",),
+@spec("aclnnMhcSinkhorn", "output:x",
+      uncovered="normOut sumOut",
+      **FINITE_GRADIENT, dtypes=("float32",),
       source="Sinkhorn, Knopp 1967; op-plugin document npu_mhc_sinkhorn", samples=[
           take(x=t(3, 4, 4), eps=1e-6, numIters=i) for i in (1, 2, 20)])  # fmt: skip
 def sinkhorn(x: Array, eps: float, numIters: int) -> Array:

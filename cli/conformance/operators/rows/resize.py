@@ -14,6 +14,7 @@ from ....judge.precision import Array
 from ..formulas import gradient, words
 from ..spec import Reference, spec, t, take
 from ._defaults import RESAMPLED
+from ._ignored import follows
 
 _SIZES: Final = {1: ((2, 3, 7), (11,)), 2: ((1, 3, 5, 6), (8, 9)), 3: ((1, 2, 3, 4, 5), (5, 6, 7))}
 _SHRINK: Final = {1: ((2, 3, 9), (4,)), 2: ((1, 3, 7, 6), (3, 4)), 3: ((1, 2, 5, 4, 6), (2, 3, 4))}
@@ -164,10 +165,11 @@ def _smooth(name: str, x: str, back: str, filter: Callable[[Array], Array], supp
         return rows.T @ flow @ cols
 
     more: dict[str, Any] = {"alignCorners": False, "scalesH": 0.0, "scalesW": 0.0}
-    spec(f"aclnnUpsample{name}", "out:x", renamed={x: "x"}, **common,
+    spec(f"aclnnUpsample{name}", "out:x", renamed={x: "x"}, uncovered="scalesH scalesW", **common,
          samples=[take(x=t(*s), outputSize=o, **more)
                   for s, o in (_SIZES[2], _SHRINK[2])])(forward)  # fmt: skip
-    spec(f"aclnnUpsample{name}{back}", "out:flow", renamed={"gradOutput": "flow"}, **common,
+    spec(f"aclnnUpsample{name}{back}", "out:flow", renamed={"gradOutput": "flow"},
+         ignored=follows("outputSize"), uncovered="scalesH scalesW", **common,
          samples=[take(flow=t(*s[:2], *o), outputSize=o, inputSize=s, **more)
                   for s, o in (_SIZES[2], _SHRINK[2])])(backward)  # fmt: skip
 

@@ -11,6 +11,7 @@ from mindtorch.ops.samples import Arg
 
 from ....judge.precision import Array
 from ..spec import const, spec, t, take
+from ._ignored import follows, one_value, requested, reserved
 
 _ROW: Final[dict[str, Any]] = {"tolerance": "gradient",
                                "dtypes": ("float32",), "specials": False}  # fmt: skip
@@ -79,6 +80,9 @@ def _weights(layers: int, ways: int, biased: bool) -> list[Arg]:
 
 
 @spec("aclnnGRU", "output:input hy:input " + " ".join(f"{n}:input" for n in _KEPT),
+      ignored=reserved("dropout")
+      | requested("train"),
+      uncovered="batchSizes",
       tolerance="gradient", dtypes=("float32",),
       source="torch 2.13, document of GRU; Cho et al., 2014", samples=[
           take(input=t(*((2, 5) if first else (5, 2)), 6),
@@ -136,7 +140,10 @@ def _gru(layers: int, both: bool) -> Any:
 _SHAPES: Final = ((1, False), (1, True), (2, True))
 
 
-@spec("aclnnGRUBackward", "dxOut:input dhPrevOut:hx dparamsOut:input", **_ROW,
+@spec("aclnnGRUBackward", "dxOut:input dhPrevOut:hx dparamsOut:input",
+      ignored=requested("hasBias"),
+      uncovered="batchSizes batchFirst",
+      **_ROW,
       source="torch 2.13, document of GRU: its derivative, back through time",
       samples=lambda: [_gru(*s) for s in _SHAPES])  # fmt: skip
 def gru_back(
@@ -203,7 +210,11 @@ def _lstm(layers: int, both: bool) -> Any:
                 batchFirst=False, outputMask=(True,) * 4)  # fmt: skip
 
 
-@spec("aclnnLstmBackward", "dxOut:input dhPrevOut:dh dcPrevOut:dc dparamsOut:input", **_ROW,
+@spec("aclnnLstmBackward", "dxOut:input dhPrevOut:dh dcPrevOut:dc dparamsOut:input",
+      ignored=reserved("outputMask")
+      | follows("hasBias"),
+      uncovered="batchSizesOptional dropout train batchFirst",
+      **_ROW,
       source="torch 2.13, document of LSTM: its derivative, back through time",
       samples=lambda: [_lstm(*s) for s in _SHAPES])  # fmt: skip
 def lstm_back(
@@ -262,7 +273,9 @@ def _kept() -> dict[str, Any]:
 
 
 @spec("aclnnThnnFusedLstmCellBackward",
-      "gradGatesOut:storage gradCxOut:cx gradBiasOut:storage", **_CELL, samples=lambda: [
+      "gradGatesOut:storage gradCxOut:cx gradBiasOut:storage",
+      uncovered="hasBias",
+      **_CELL, samples=lambda: [
           take(gradHyOptional=t(3, 16), gradCOptional=c, **_kept(), hasBias=True)
           for c in (t(3, 16), None)])  # fmt: skip
 def lstm_cell_backward(
@@ -290,7 +303,10 @@ def _nothing() -> dict[str, Any]:
     return {n: [t(0)] for n in ("iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut")}
 
 
-@spec("aclnnLSTM", "output:input hy:input cy:input", **_CELL, samples=[
+@spec("aclnnLSTM", "output:input hy:input cy:input",
+      ignored=reserved("dropout"),
+      uncovered="batchSizes train iOut jOut fOut oOut hOut cOut tanhCOut",
+      **_CELL, samples=[
     take(input=t(*((2, 5) if first else (5, 2)), 6),
          params=[t(*s, low=-0.4, high=0.4) for layer in range(layers)
                  for _ in range(2 if both else 1)
@@ -349,6 +365,8 @@ def _lstm_layer(
 
 
 @spec("aclnnBidirectionLSTM aclnnBidirectionLSTMV2", "yOut:x outputHOut:x outputCOut:x",
+      ignored=one_value("numLayers"),
+      uncovered="batchSizeOptional packed",
       tolerance="gradient", dtypes=("float16",),
       source="torch 2.13, document of LSTM; Hochreiter, Schmidhuber, 1997; Gers et al., 2000",
       samples=[take(x=_half(*((2, 5) if first else (5, 2)), 6), initH=_half(1 + both, 2, 8),

@@ -11,6 +11,7 @@ from mindtorch.ops.samples import Arg
 
 from ....judge.precision import Array
 from ..spec import const, f16, spec, t, take
+from ._ignored import one_value
 
 _ROPE: Final = "Su et al.: RoFormer, 2021; op-plugin document npu_rotary_mul: half and interleave"
 _EMBED: Final[dict[str, Any]] = {"source": _ROPE, "tolerance": "composite"}
@@ -74,7 +75,9 @@ _TURNED: Final[dict[str, Any]] = {
 _ROTARY_MODES: Final = ("half", "interleave", "quarter")
 
 
-@spec("aclnnApplyRotaryPosEmbV2", "queryRef:queryRef keyRef:keyRef", **_EMBED, samples=[
+@spec("aclnnApplyRotaryPosEmbV2", "queryRef:queryRef keyRef:keyRef",
+      ignored=one_value("layout"),
+      **_EMBED, samples=[
     take(**_TURNED, rotaryMode=mode) for mode in _ROTARY_MODES])  # fmt: skip
 def apply_rotary(
     queryRef: Array, keyRef: Array, cos: Array, sin: Array, rotaryMode: str
@@ -83,13 +86,17 @@ def apply_rotary(
     return tuple(x * cos + _turned(x, mode) * sin for x in (queryRef, keyRef))
 
 
-spec("aclnnApplyRotaryPosEmb", "queryRef:queryRef keyRef:keyRef", **_EMBED,
+spec("aclnnApplyRotaryPosEmb", "queryRef:queryRef keyRef:keyRef",
+     ignored=one_value("layout"),
+     **_EMBED,
      samples=[take(**_TURNED)])(
     lambda queryRef, keyRef, cos, sin:
     apply_rotary(queryRef, keyRef, cos, sin, "half"))  # fmt: skip
 
 
 @spec("aclnnRopeWithSinCosCache aclnnRopeWithSinCosCacheV2", "queryOut:queryIn keyOut:keyIn",
+      uncovered="mropeSection cacheMode",
+      constant="headSize",
       tolerance="gradient", dtypes=("float16", "bfloat16", "float32"),
       source="vLLM, rotary_embedding: NeoX and GPT-J style", samples=[
           take(positions=const([3, 0, 6, 2], "int64"), queryIn=t(4, 2 * 32), keyIn=t(4, 32),
@@ -153,7 +160,9 @@ def partial_rotary_grad(
     return out
 
 
-@spec("aclnnRotaryPositionEmbeddingV2", "out:x", tolerance="gradient",
+@spec("aclnnRotaryPositionEmbeddingV2", "out:x",
+      uncovered="mode",
+      tolerance="gradient",
       dtypes=("float16", "bfloat16", "float32"), source="Su et al.: RoFormer, 2021; op-plugin "
       "document npu_rotary_mul: the rotation as a matrix", samples=[
           take(x=t(2, 5, 3, 64), cos=t(1, 5, 1, 64, low=-1, high=1),

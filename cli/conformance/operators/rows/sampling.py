@@ -10,6 +10,7 @@ import numpy as np
 from ....judge.precision import Array
 from ..spec import const, spec, t, take
 from ._functions import softmax
+from ._ignored import requested
 
 _LIKELY: Final[dict[str, Any]] = {
     "tolerance": "elementary",
@@ -65,7 +66,10 @@ def chosen(
     return tokens, kept
 
 
-spec("aclnnTopKTopPSample", "logitsSelectIdx:int64 logitsTopKPSelect:float32", **_LIKELY,
+spec("aclnnTopKTopPSample", "logitsSelectIdx:int64 logitsTopKPSelect:float32",
+     ignored=requested("isNeedLogits"),
+     constant="eps",
+     **_LIKELY,
      samples=[*(take(**s) for s in _cases("float16")),
               # All of the sum is all, though the rest is too small to show in it.
               take(**{**_sampled([0, 4], [1.0, 1.0], "float16", q=None), "logits": const(
@@ -73,7 +77,11 @@ spec("aclnnTopKTopPSample", "logitsSelectIdx:int64 logitsTopKPSelect:float32", *
                   * np.ones((2, 1)),
                   "float16")})])(
     lambda logits, topK, topP, q, eps: chosen(logits, topK, topP, q, eps))  # fmt: skip
-spec("aclnnTopKTopPSampleV2", "logitsSelectIdx:int64 logitsTopKPSelect:float32", **_LIKELY,
+spec("aclnnTopKTopPSampleV2", "logitsSelectIdx:int64 logitsTopKPSelect:float32",
+     ignored=requested("isNeedLogits"),
+     uncovered="ksMax inputIsLogits isNeedSampleResult logitsIdx logitsSortMasked",
+     constant="eps",
+     **_LIKELY,
      samples=[take(**s, minPs=m, ksMax=1024, inputIsLogits=True, isNeedSampleResult=False)
               for s in _cases("float32")[:1] for m in (None, const([0.2, 0.5, 0.0], "float32"))])(
     lambda logits, topK, topP, q, eps, minPs:

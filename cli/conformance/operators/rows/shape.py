@@ -14,6 +14,7 @@ from ..formulas import gradient, words
 from ..placing import TILES
 from ..spec import const, i8, spec, t, take, unspecified
 from ._defaults import EXACT, EXACT_FINITE, HEADER_ONLY, TORCH
+from ._ignored import follows
 
 _SUMS: Final[dict[str, Any]] = {
     "source": TORCH, "tolerance": "gradient", "sparse": True,
@@ -82,7 +83,9 @@ def slice_v2(
     return self[tuple(place)]
 
 
-@spec("aclnnStridedSliceAssignV2", "varRef:varRef", **EXACT, samples=[
+@spec("aclnnStridedSliceAssignV2", "varRef:varRef",
+      constant="end",
+      **EXACT, samples=[
     take(varRef=t(5, 9), inputValue=t(2, 3), begin=(1, 2), end=(5, 8), strides=(2, 2),
          axesOptional=(0, 1))])  # fmt: skip
 def strided_slice_assign(
@@ -133,9 +136,11 @@ for _name, _samples in {
     "aclnnRepeatInterleaveIntWithDim": [
         take(self=t(2, 3), repeats=3, dim=1, outputSize=9)],
 }.items():  # fmt: skip
-    spec(_name, "out:self", samples=_samples, **EXACT)(
+    spec(_name, "out:self", samples=_samples, ignored=follows("outputSize"), **EXACT)(
         lambda self, repeats, dim=None: np.repeat(self, repeats, dim))  # fmt: skip
-spec("aclnnRepeatInterleaveTensor", "out:int64", **EXACT,
+spec("aclnnRepeatInterleaveTensor", "out:int64",
+     ignored=follows("outputSize"),
+     **EXACT,
      samples=[take(repeats=const([1, 0, 2, 3]), outputSize=6)])(
     lambda repeats: np.repeat(np.arange(repeats.size), repeats))  # fmt: skip
 
@@ -184,12 +189,14 @@ for _kind, _mode in (("Reflection", "reflect"), ("Replication", "replicate"),
                 _shape[-1 - _n // 2] += _p
             _flows.append(take(gradOutput=t(*_shape), **_sample.kwargs))
         spec(f"aclnn{_kind}Pad{_rank}dBackward", "gradInput:self", samples=_flows,
-             dtypes=("float32", "float16"), **_SUMS)(
+             dtypes=("float32", "float16"), constant="padding" if _rank == 3 else "", **_SUMS)(
             gradient(lambda self, padding, _mode=_mode: F.pad(self, padding, _mode),
                      grad="gradOutput", of="self"))  # fmt: skip
 
 
-@spec("aclnnChunkCat", "out:tensors", **{**EXACT_FINITE, "source": "torch 2.13, torch._chunk_cat"},
+@spec("aclnnChunkCat", "out:tensors",
+      constant="dim",
+      **{**EXACT_FINITE, "source": "torch 2.13, torch._chunk_cat"},
       samples=[take(tensors=[t(4, 6), t(8, 2)], dim=0, numChunks=2)])  # fmt: skip
 def chunk_cat(tensors: tuple[Array, ...], dim: int, numChunks: int) -> Array:
     parts = [x.reshape(numChunks, -1) for x in tensors]

@@ -9,7 +9,8 @@ import torch
 from mindtorch_npu.conformance.cases.case import Case
 from mindtorch_npu.conformance.cases.recipe import Slot, recipe
 from mindtorch_npu.conformance.operators import rows
-from mindtorch_npu.conformance.operators.spec import MISSING, SPECS
+from mindtorch_npu.conformance.operators.declaration import MISSING
+from mindtorch_npu.conformance.operators.spec import SPECS
 
 assert rows
 assert SPECS

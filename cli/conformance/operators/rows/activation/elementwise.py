@@ -14,6 +14,7 @@ from .....judge.precision import Array
 from ...formulas import gradient, words
 from ...spec import const, spec, t, take
 from .._defaults import TORCH_NN
+from .._ignored import reserved
 from .gates import gelu_tanh
 from .softmax import EACH
 
@@ -100,7 +101,9 @@ spec("aclnnThresholdBackward", "out:self", samples=_pair(threshold=0.25), **EACH
              of="self"))  # fmt: skip
 spec("aclnnLogSigmoidForward", "out:self buffer:self", samples=_x()[:3], **EACH)(
     words(lambda self: (F.logsigmoid(self), torch.exp(-torch.abs(self)))))  # fmt: skip
-spec("aclnnLogSigmoidBackward", "gradInput:self", **EACH,
+spec("aclnnLogSigmoidBackward", "gradInput:self",
+     ignored=reserved("buffer"),
+     **EACH,
      samples=[take(gradOutput=t(3, 70), self=t(3, 70), buffer=t(0))])(
     gradient(lambda self: F.logsigmoid(self), grad="gradOutput", of="self"))  # fmt: skip
 
@@ -213,7 +216,9 @@ def logit_grad(x: Array, dy: Array, eps: float) -> Array:
     return np.where(outside, 0.0, dy / (x * (1 - x)))
 
 
-@spec("aclnnRReluWithNoise", "out:self", tolerance="composite",
+@spec("aclnnRReluWithNoise", "out:self",
+      uncovered="noise training seed offset",
+      tolerance="composite",
       dtypes=("float16", "bfloat16", "float32"), source="torch 2.13, document of RReLU in eval",
       samples=[take(self=t(3, 65), noise=t(3, 65), lower=0.1, upper=0.3, training=False, seed=7,
                     offset=0)])  # fmt: skip

@@ -15,6 +15,7 @@ from .....judge.precision import Array
 from ...formulas import gradient, words
 from ...spec import const, spec, t, take
 from .._defaults import COMPOSITE, FLOAT32_GRADIENT, FLOATS
+from .._ignored import saved
 
 _GLU: Final[dict[str, Any]] = {
     "tolerance": "gradient", "specials": False, "dtypes": FLOATS,
@@ -167,7 +168,8 @@ def _flow(name: str, left: bool) -> None:
         )
         return backward(g=gradOutput, x=self)
 
-    spec(name, "gradInput:self", samples=samples, **{**_GATES, "tolerance": "gradient",
+    spec(name, "gradInput:self", samples=samples, ignored=saved("gelu"),
+         constant="activateLeft" if left else "", **{**_GATES, "tolerance": "gradient",
          "dtypes": ("float32",)})(reference)  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from .....judge.precision import Array
 from ...spec import spec, t, take
+from .._ignored import one_value
 
 
 def _blocks(ends: tuple[int, ...], size: int, stride: int) -> list[int]:
@@ -30,7 +31,10 @@ _LONG: Final[dict[str, Any]] = {
 _ENDS: Final = (64, 80, 116)
 
 
-@spec("aclnnNsaCompress", "output:input", **_NSA, samples=[
+@spec("aclnnNsaCompress", "output:input",
+      ignored=one_value("layoutOptional actSeqLenType"),
+      constant="compressBlockSize",
+      **_NSA, samples=[
     take(**_LONG, actSeqLenOptional=_ENDS, layoutOptional="TND")])  # fmt: skip
 def compress(
     input: Array, weight: Array, actSeqLenOptional: tuple[int, ...], compressBlockSize: int,
@@ -42,7 +46,10 @@ def compress(
     return np.stack([p.sum(0) for p in parts])
 
 
-@spec("aclnnNsaCompressGrad", "inputGradOut:input weightGradOut:weight", **_NSA, samples=[
+@spec("aclnnNsaCompressGrad", "inputGradOut:input weightGradOut:weight",
+      ignored=one_value("layoutOptionalOptional actSeqLenType"),
+      constant="compressBlockSize",
+      **_NSA, samples=[
     take(outputGrad=t(4, 2, 16, dtype="float16"), **_LONG, actSeqLenOptionalOptional=_ENDS,
          layoutOptionalOptional="TND")])  # fmt: skip
 def compress_grad(

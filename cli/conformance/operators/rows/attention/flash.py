@@ -12,12 +12,13 @@ from mindtorch.ops.samples import Arg
 
 from .....judge.precision import Array
 from ...spec import const, spec, t, take
+from .._ignored import reserved, saved
 
 _PAPER: Final = ("Vaswani et al.: Attention Is All You Need, 2017; Dao et al.: FlashAttention, "
                  "2022; op-plugin document npu_fusion_attention")  # fmt: skip
 _ROW: Final[dict[str, Any]] = {"source": _PAPER, "tolerance": "gradient",
                                "formats": dict.fromkeys(("query", "key", "keyIn", "value", "dy",
-                               "attentionOut", "attentionOutOut", "dqOut", "dkOut", "dvOut"), "ND"),
+                               "attentionOutOut", "dqOut", "dkOut", "dvOut"), "ND"),
                                }  # fmt: skip
 
 
@@ -256,10 +257,17 @@ def _inputs(
 # V4 and the gradients' V4: no mask of dropped elements is drawn, the output has the query's dtype.
 _FOURTH: Final[dict[str, Any]] = {"seed": 0, "offset": 0, "outDtype": 0}
 # The first version has no pseType: what is added to scores is scaled with them.
-for _versions, _rare in ((("",), (*_RARE[1:], *_OPEN)), (("V2",), (*_RARE, *_SLOPED, *_OPEN)),
-                         (("V3", "V4"), (*_RARE, *_SLOPED, *_SUNK, *_OPEN))):  # fmt: skip
+_UNCOVERED: Final = (
+    "queryRopeOptional keyRopeOptional dScaleQOptional dScaleKOptional dScaleVOptional "
+    "actualSeqQLenOptional actualSeqKvLenOptional outDtype softmaxOutLayout seed offset"
+)
+for _versions, _rare, _uncovered in (
+    (("",), (*_RARE[1:], *_OPEN), ""), (("V2",), (*_RARE, *_SLOPED, *_OPEN), ""),
+    (("V3", "V4"), (*_RARE, *_SLOPED, *_SUNK, *_OPEN), _UNCOVERED),
+):  # fmt: skip
     spec(" ".join(f"aclnnFlashAttentionScore{v}" for v in _versions),
          "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query",
+         ignored=reserved("paddingMaskOptional"), uncovered=_uncovered,
          samples=[*(take(**_inputs(f), **_FOURTH) for f in _FORMS),
                   *(take(**{**_inputs(f), **_FOURTH, **more}) for f, more in _rare)],
          **_ROW)(flash)  # fmt: skip
@@ -347,17 +355,26 @@ def _grad_inputs(
 
 
 _DOUTS: Final = "dqOut:query dkOut:keyIn dvOut:value dpseOut:pseShiftOptional"
-for _versions, _rare, _outs, _gradients in (
-    (("",), (*_RARE[1:], *_OPEN), _DOUTS, partial(flash_grad, _sunk=False)),
-    (("V2",), (*_RARE, *_SLOPED, *_OPEN), _DOUTS, partial(flash_grad, _sunk=False)),
+_GRAD_UNCOVERED: Final = (
+    "queryRopeOptional keyRopeOptional dScaleQOptional dScaleKOptional dScaleVOptional "
+    "dScaleDyOptional dScaleOOptional actualSeqQLenOptional actualSeqKvLenOptional softmaxInLayout "
+    "seed offset outDtype dqRopeOut dkRopeOut"
+)
+for _versions, _rare, _outs, _gradients, _uncovered in (
+    (("",), (*_RARE[1:], *_OPEN), _DOUTS, partial(flash_grad, _sunk=False), ""),
+    (("V2",), (*_RARE, *_SLOPED, *_OPEN), _DOUTS, partial(flash_grad, _sunk=False), ""),
     (
         ("V3", "V4"),
         (*_RARE, *_sloped("float16"), *_SUNK, *_OPEN),
         f"{_DOUTS} dsinkOut:float32",
         flash_grad,
+        _GRAD_UNCOVERED,
     ),
 ):
     spec(" ".join(f"aclnnFlashAttentionScoreGrad{v}" for v in _versions), _outs,
+         ignored=reserved("paddingMaskOptional softmaxInOptional")
+         | saved("softmaxMaxOptional softmaxSumOptional attentionInOptional"),
+         uncovered=_uncovered,
          dtypes=("float16",),
          samples=lambda rare=_rare: [
              *(take(**_grad_inputs(f), **_FOURTH) for f in _FORMS),

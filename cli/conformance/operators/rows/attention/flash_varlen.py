@@ -12,6 +12,7 @@ from mindtorch.ops.samples import Arg
 
 from .....judge.precision import Array, numpy_dtype
 from ...spec import const, spec, t, take
+from .._ignored import follows, one_value, reserved, saved
 from .flash import attend, unseen
 
 _PAPER: Final = ("Vaswani et al.: Attention Is All You Need, 2017; Dao et al.: FlashAttention, "
@@ -149,19 +150,40 @@ _SLOPES: Final[tuple[dict[str, Any], ...]] = tuple(
 _SEEN: Final = const((np.arange(63).reshape(7, 9) % 5 == 3).tolist(), "bool")
 _MASK: Final[dict[str, Any]] = {"attenMaskOptional": _SEEN}
 _LATE: Final = {**_SLOPES[0], "qStartIdxOptional": (3,), "kvStartIdxOptional": (1,)}
-spec("aclnnFlashAttentionVarLenScore", _OUTS, **_ROW, samples=[
+spec("aclnnFlashAttentionVarLenScore", _OUTS,
+     ignored=reserved("paddingMaskOptional")
+     | one_value("inputLayout")
+     | follows("headNum"),
+     constant="realShiftOptional",
+     **_ROW, samples=[
     take(**_sample(n, kv, **more)) for n, kv, more in (
         (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, _MASK)))])(var_len)  # fmt: skip
-spec("aclnnFlashAttentionVarLenScoreV2", _OUTS, **_ROW, samples=[
+spec("aclnnFlashAttentionVarLenScoreV2", _OUTS,
+     ignored=reserved("paddingMaskOptional")
+     | one_value("inputLayout")
+     | follows("headNum"),
+     **_ROW, samples=[
     take(**_sample(n, kv, **more)) for n, kv, more in (
         (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, *_SLOPES, _MASK, _LATE)))])(
     var_len)  # fmt: skip
-spec("aclnnFlashAttentionVarLenScoreV3", _OUTS, **_ROW, samples=[
+spec("aclnnFlashAttentionVarLenScoreV3", _OUTS,
+     ignored=reserved("paddingMaskOptional")
+     | one_value("inputLayout")
+     | follows("headNum"),
+     constant="dropMaskOptional prefixOptional preTokens nextTokens keepProb",
+     **_ROW, samples=[
     take(**_sample(2, 2, 128, 64)), take(**_sample(4, 2)), take(**_sample(2, 1, **_MASK)),
     take(**_sample(2, 1, **_LATE))])(var_len)  # fmt: skip
 _ROTARY: Final[dict[str, Any]] = {"d": 128, "rope": 64, "dtype": "bfloat16"}
-for _version, _more in (("V4", ()), ("V5", (_LATE, *_RARE, _ROTARY))):
-    spec(f"aclnnFlashAttentionVarLenScore{_version}", _OUTS, **_ROW, samples=[
+_FOURTH: Final = {
+    "ignored": reserved("paddingMaskOptional") | one_value("inputLayout") | follows("headNum"),
+    "constant": "realShiftOptional dropMaskOptional prefixOptional preTokens nextTokens keepProb",
+}
+_FIFTH: Final = {"uncovered": "paddingMaskOptional sinkOptional headNum inputLayout"}
+for _version, _more, _gaps in (
+    ("V4", (), _FOURTH), ("V5", (_LATE, *_RARE, _ROTARY), _FIFTH),
+):  # fmt: skip
+    spec(f"aclnnFlashAttentionVarLenScore{_version}", _OUTS, **_ROW, **_gaps, samples=[
         *(take(**_sample(n, kv, softmaxOutLayout=layout))
           for n, kv, layout in ((2, 2, ""), (4, 2, "same_as_input"))),
         *(replace(take(**_sample(2, 1, **more), softmaxOutLayout=""),
@@ -254,18 +276,42 @@ _GRAD: Final[dict[str, Any]] = {
 _BACK: Final = "aclnnFlashAttentionUnpaddingScoreGrad"
 _DOUTS: Final = "dqOut:query dkOut:keyIn dvOut:value"
 _ROPED: Final = "dqOut:query dqRopeOut:query dkOut:keyIn dkRopeOut:keyIn dvOut:value"
-spec(_BACK, _DOUTS, **_GRAD, samples=lambda: [
+_SAVED: Final = (
+    reserved("paddingMaskOptional softmaxInOptional dpseOut")
+    | saved("softmaxMaxOptional softmaxSumOptional attentionInOptional")
+    | follows("headNum")
+)
+_LENGTHS: Final = "scaleValue actualSeqQLenOptional actualSeqKvLenOptional"
+spec(_BACK, _DOUTS, ignored=_SAVED | one_value("inputLayout"),
+     constant=f"{_LENGTHS} pseShiftOptional", **_GRAD, samples=lambda: [
     take(**_backward(_sample(n, kv, **more))) for n, kv, more in (
         (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, _MASK)))])(
     var_len_grad)  # fmt: skip
-spec(f"{_BACK}V2", _DOUTS, **_GRAD, samples=lambda: [
-    take(**_backward(_sample(n, kv, **more))) for n, kv, more in (
-        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, *_SLOPES, _MASK, _LATE)))])(
-    var_len_grad)  # fmt: skip
-spec(f"{_BACK}V4", _DOUTS, **_GRAD, samples=lambda: [
+spec(
+    f"{_BACK}V2",
+    _DOUTS,
+    ignored=_SAVED | one_value("inputLayout"),
+    constant=_LENGTHS,
+    **_GRAD,
+    samples=lambda: [
+        take(**_backward(_sample(n, kv, **more)))
+        for n, kv, more in (
+            (2, 2, {}),
+            (4, 2, {}),
+            *((2, 1, more) for more in (*_RARE, *_SLOPES, _MASK, _LATE)),
+        )
+    ],
+)(var_len_grad)
+spec(f"{_BACK}V4", _DOUTS, ignored=_SAVED, uncovered="inputLayout softmaxInLayout",
+     constant=f"{_LENGTHS} pseShiftOptional dropMaskOptional prefixOptional sparseMode preTokens "
+     "nextTokens keepProb", **_GRAD, samples=lambda: [
     take(**_backward(_sample(n, kv, **more), layout))
     for n, kv, layout, more in ((2, 2, "", {}), (4, 2, "same_as_input", {}), (2, 1, "", _MASK))])(
     var_len_grad)  # fmt: skip
-spec(f"{_BACK}V3 {_BACK}V5", _ROPED, **{**_GRAD, "dtypes": ("bfloat16",)}, samples=lambda: [
+spec(f"{_BACK}V3 {_BACK}V5", _ROPED,
+     ignored=_SAVED | reserved("pseShiftOptional") | one_value("inputLayout pseType"),
+     uncovered="dropMaskOptional attenMaskOptional prefixOptional qStartIdxOptional "
+     "kvStartIdxOptional keepProb preTokens nextTokens sparseMode sinkInOptional softmaxInLayout "
+     "dsinkOut", constant=_LENGTHS, **{**_GRAD, "dtypes": ("bfloat16",)}, samples=lambda: [
     take(**_backward(_sample(n, kv, d, rope, "bfloat16"), dtype="bfloat16"))
     for n, kv, d, rope in ((4, 2, 16, 0), (2, 2, 128, 64))])(var_len_grad_rope)  # fmt: skip

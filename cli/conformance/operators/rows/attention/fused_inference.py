@@ -185,8 +185,14 @@ _MASKS: Final = [
         }
     ),
 ]
-for _version, _samples in (("", [*_PLAIN, *_RICH]), ("V2", _SECOND), ("V3", _THIRD_ON),
-                           ("V4", _FOURTH), ("V5", [*_FOURTH, *_SLOPED])):  # fmt: skip
+_THIRD_UNCOVERED: Final = "keyRopeAntiquantScaleOptional blockSize"
+_FOURTH_UNCOVERED: Final = f"{_THIRD_UNCOVERED} dequantScaleQueryOptional queryQuantMode"
+for _version, _samples, _uncovered in (
+    ("", [*_PLAIN, *_RICH], "blockSize"), ("V2", _SECOND, "blockSize"),
+    ("V3", _THIRD_ON, _THIRD_UNCOVERED), ("V4", _FOURTH, _FOURTH_UNCOVERED),
+    ("V5", [*_FOURTH, *_SLOPED], _FOURTH_UNCOVERED),
+):  # fmt: skip
     spec(f"aclnnFusedInferAttentionScore{_version}",
-         "attentionOut:outDtype|query softmaxLse:float32", **ROW, steps=True, renamed=_SAME,
+         "attentionOut:outDtype|query softmaxLse:float32", **ROW, steps=True,
+         renamed=_SAME if not _version else {}, uncovered=_uncovered,
          samples=[*_samples, *_MASKS])(fused)  # fmt: skip

@@ -11,12 +11,13 @@ from mindtorch.ops.samples import Arg
 
 from .....judge.precision import Array
 from ...spec import const, spec, t, take
+from .._ignored import int8_query, reserved
 from .flash import back, causal, heads, shaped
 
 _PAGES: Final = ("Vaswani et al.: Attention Is All You Need, 2017; op-plugin documents "
                  "npu_prompt_flash_attention, npu_incre_flash_attention and "
                  "npu_fused_infer_attention_score")  # fmt: skip
-ROW: Final[dict[str, Any]] = {"source": _PAGES, "tolerance": "gradient",
+ROW: Final[dict[str, Any]] = {"source": _PAGES, "tolerance": "gradient", "extra": "outDtype",
                               "dtypes": ("float16", "bfloat16"),
                               "formats": dict.fromkeys(("query", "key", "value", "attentionOut"),
                                                        "ND")}  # fmt: skip
@@ -345,4 +346,6 @@ for _version, _samples in (
     ("", _TOKENS), ("V2", _TOKENS + _TOKEN_STEPS), ("V3", _THIRD), ("V4", _THIRD + _LATE),
 ):  # fmt: skip
     spec(f"aclnnIncreFlashAttention{_version}", "attentionOut:outDtype|query", **ROW, steps=True,
+         ignored=reserved("pseShift") | (
+             int8_query("dequantScale1 quantScale1 dequantScale2") if _version else {}),
          samples=_samples)(incremental)  # fmt: skip

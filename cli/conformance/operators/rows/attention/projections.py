@@ -120,6 +120,9 @@ _SHAPES: Final = ((3,), (2, 3))
 spec(
     "aclnnMlaProlog aclnnMlaPrologV2WeightNz",
     _OUTS,
+    uncovered="dequantScaleXOptional dequantScaleWDqOptional dequantScaleWUqQrOptional "
+    "dequantScaleWDkvKrOptional quantScaleCkvOptional quantScaleCkrOptional "
+    "smoothScalesCqOptional cacheModeOptional dequantScaleQNopeOutOptional",
     **_ROW,
     samples=[take(**_sample(s, "PA_BSND")) for s in _SHAPES],
 )(prolog)
@@ -128,6 +131,12 @@ spec(
 @spec(
     "aclnnMlaPrologV3WeightNz",
     _OUTS,
+    uncovered="dequantScaleXOptional dequantScaleWDqOptional dequantScaleWUqQrOptional "
+    "dequantScaleWDkvKrOptional quantScaleCkvOptional quantScaleCkrOptional "
+    "smoothScalesCqOptional actualSeqLenOptional kNopeClipAlphaOptional "
+    "cacheModeOptional weightQuantMode kvCacheQuantMode queryQuantMode "
+    "ckvkrRepoMode quantScaleRepoMode tileSize dequantScaleQNopeOutOptional "
+    "queryNormOutOptional dequantScaleQNormOutOptional",
     **_ROW,
     samples=[
         take(**_sample(s, "PA_BSND", qcQrScale=a, kcScale=b))

@@ -36,7 +36,9 @@ def _ring(layout: str, flow: tuple[int, ...], rows: tuple[int, ...]) -> dict[str
 
 
 @spec("aclnnRingAttentionUpdateV2",
-      "attnOutOut:prevAttnOut softmaxMaxOut:float32 softmaxSumOut:float32", **_RING, samples=[
+      "attnOutOut:prevAttnOut softmaxMaxOut:float32 softmaxSumOut:float32",
+      uncovered="actualSeqQlenOptional inputSoftmaxLayoutOptional",
+      **_RING, samples=[
           take(**_ring("SBH", (4, 2, 32), (2, 2, 4))),
           take(**_ring("TND", (5, 2, 64), (5, 2)),
                actualSeqQlenOptional=const([2, 5], "int64"))])  # fmt: skip
@@ -62,6 +64,7 @@ def ring_update_v2(
 
 @spec("aclnnRingAttentionUpdate",
       "attnOutOut:prevAttnOut softmaxMaxOut:float32 softmaxSumOut:float32",
+      uncovered="actualSeqQlenOptional inputLayoutOptional",
       tolerance="gradient", dtypes=FLOATS, source="Liu et al.: Ring Attention, 2023", samples=[
           take(prevAttnOut=f16(5, 2, 32), curAttnOut=f16(5, 2, 32), inputLayoutOptional="SBH",
                **{f"{w}Softmax{k}": const(np.repeat(np.random.default_rng(n).uniform(

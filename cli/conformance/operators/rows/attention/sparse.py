@@ -11,6 +11,7 @@ from mindtorch.ops.samples import Arg
 
 from .....judge.precision import Array
 from ...spec import const, f16, spec, take
+from .._ignored import follows, one_value, requested
 
 _ROW: Final[dict[str, Any]] = {
     "tolerance": "gradient",
@@ -75,7 +76,10 @@ def _parts(x: Array, ends: Array | None, packed: bool, lengths: bool) -> list[Ar
 
 
 @spec("aclnnSparseFlashAttention aclnnSparseFlashAttentionV2",
-      "attentionOut:query softmaxMax:float32 softmaxSum:float32", **_ROW,
+      "attentionOut:query softmaxMax:float32 softmaxSum:float32",
+      ignored=requested("returnSoftmaxLse"),
+      uncovered="blockTableOptional preTokens nextTokens attentionMode sinksOptional",
+      **_ROW,
       source="DeepSeek-V3.2-Exp: Boosting Long-Context Efficiency with DeepSeek Sparse Attention, "
       "2025; op-plugin test npu_sparse_flash_attention", samples=[
           take(**_latent((1, 4), (1, 6), _LISTS, "BSND")),
@@ -117,7 +121,11 @@ def sparse_flash(
 
 
 @spec("aclnnNsaSelectedAttention",
-      "softmaxMaxOut:float32 softmaxSumOut:float32 attentionOut:query", **_ROW,
+      "softmaxMaxOut:float32 softmaxSumOut:float32 attentionOut:query",
+      ignored=one_value("inputLayout")
+      | follows("headNum selectedBlockCount"),
+      uncovered="attenMaskOptional sparseMode",
+      **_ROW,
       source="Yuan et al.: Native Sparse Attention, 2025, equation 12; op-plugin document "
       "npu_nsa_select_attention", samples=[
           take(query=f16(5, 2, 16), key=f16(12, 1, 16), value=f16(12, 1, 8),
@@ -157,7 +165,12 @@ def _mask() -> Arg:
 
 
 @spec("aclnnBlockSparseAttention aclnnBlockSparseAttentionV2",
-      "attentionOut:query softmaxLseOptional:float32", **_ROW,
+      "attentionOut:query softmaxLseOptional:float32",
+      uncovered="attenMaskOptional actualSeqLengthsOptional actualSeqLengthsKvOptional "
+                "blockTableOptional qInputLayout kvInputLayout numKeyValueHeads maskType "
+                "blockSize preTokens nextTokens softmaxLseFlag qDequantScaleOptional "
+                "kDequantScaleOptional vDequantScaleOptional",
+      **_ROW,
       source="op-plugin test npu_block_sparse_attention: blocks that the mask leaves out weigh "
       "nothing", samples=[
           take(query=f16(1, 4, 6, 16), key=f16(1, 2, 8, 16), value=f16(1, 2, 8, 16),
@@ -179,7 +192,11 @@ def block_sparse(
     return out, (top + np.log(total))[..., None]
 
 
-@spec("aclnnLightningIndexer", "sparseIndicesOut:int32 sparseValuesOut:query", **_ROW,
+@spec("aclnnLightningIndexer", "sparseIndicesOut:int32 sparseValuesOut:query",
+      ignored=requested("returnValues"),
+      uncovered="actualSeqLengthsQueryOptional actualSeqLengthsKeyOptional blockTableOptional "
+                "layoutQueryOptional layoutKeyOptional sparseMode preTokens nextTokens",
+      **_ROW,
       source="DeepSeek-V3.2-Exp, 2025, equation 1; op-plugin document npu_lightning_indexer",
       samples=[
           take(query=f16(2, 3, 4, 16), key=f16(2, 6, 1, 16), weights=f16(2, 3, 4, low=0.1),
@@ -197,7 +214,9 @@ def indexer(query: Array, key: Array, weights: Array, sparseCount: int) -> tuple
 
 
 @spec("aclnnFusedFloydAttention",
-      "softmaxMaxOut:float32 softmaxSumOut:float32 attentionOutOut:query", **_ROW,
+      "softmaxMaxOut:float32 softmaxSumOut:float32 attentionOutOut:query",
+      uncovered="attenMaskOptional",
+      **_ROW,
       source="op-plugin document npu_fused_floyd_attention: keys and values are sums over two of "
       "three axes", samples=[
           take(query=f16(1, 2, 3, 4, 16), key1=f16(1, 2, 3, 5, 16), value1=f16(1, 2, 3, 5, 16),

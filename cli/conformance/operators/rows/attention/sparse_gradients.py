@@ -11,6 +11,7 @@ from mindtorch.ops.samples import Arg
 
 from .....judge.precision import Array
 from ...spec import const, spec, t, take
+from .._ignored import follows, one_value, saved
 from .sparse import block_sparse, blocks_seen, floyd, heads, selected, sparse_flash, weighed
 
 _ROW: Final[dict[str, Any]] = {
@@ -61,7 +62,13 @@ def _nsa() -> list[Any]:
                  softmaxSum=_arg(total, "float32"), **_NSA)]  # fmt: skip
 
 
-@spec("aclnnNsaSelectedAttentionGrad", "dqOut:query dkOut:key dvOut:value", **_ROW, samples=_nsa,
+@spec("aclnnNsaSelectedAttentionGrad", "dqOut:query dkOut:key dvOut:value",
+      ignored=one_value("inputLayout")
+      | saved("attentionOut softmaxMax softmaxSum")
+      | follows("headNum selectedBlockCount"),
+      uncovered="attenMaskOptional sparseMode",
+      constant="actualSeqQLenOptional actualSeqKvLenOptional scaleValue selectedBlockSize",
+      **_ROW, samples=_nsa,
       source="Yuan et al.: Native Sparse Attention, 2025, derivative of equation 12")  # fmt: skip
 def selected_back(
     query: Array, key: Array, value: Array, attentionOutGrad: Array, topkIndices: Array,
@@ -102,7 +109,12 @@ def _sparse() -> list[Any]:
 
 @spec("aclnnSparseFlashAttentionGrad",
       "dQueryOut:query dKeyOut:key dValueOut:value dQueryRopeOutOptional:query "
-      "dKeyRopeOutOptional:key", **_ROW, samples=_sparse,
+      "dKeyRopeOutOptional:key",
+      ignored=saved("out softmaxMax softmaxSum"),
+      uncovered="actualSeqLengthsQueryOptional actualSeqLengthsKvOptional layoutOptional "
+                "sparseMode preTokens nextTokens",
+      constant="scaleValue sparseBlockSize",
+      **_ROW, samples=_sparse,
       source="DeepSeek-V3.2-Exp, 2025: derivative of attention to listed keys")  # fmt: skip
 def sparse_back(
     query: Array, key: Array, value: Array, sparseIndices: Array, dOut: Array,
@@ -133,7 +145,12 @@ def _blocks() -> list[Any]:
                  scaleValue=0.4, preTokens=0, nextTokens=0)]  # fmt: skip
 
 
-@spec("aclnnBlockSparseAttentionGrad", "dq:query dk:key dv:value", **_ROW, samples=_blocks,
+@spec("aclnnBlockSparseAttentionGrad", "dq:query dk:key dv:value",
+      ignored=saved("attentionOut softmaxLse"),
+      uncovered="attenMaskOptional actualSeqLengthsOptional actualSeqLengthsKvOptional "
+                "qInputLayout kvInputLayout numKeyValueHeads maskType preTokens nextTokens",
+      constant="blockShapeOptional scaleValue",
+      **_ROW, samples=_blocks,
       source="op-plugin test npu_block_sparse_attention: derivative of attention whose mask leaves "
       "blocks out")  # fmt: skip
 def block_back(
@@ -165,7 +182,11 @@ def _floyd() -> list[Any]:
 
 
 @spec("aclnnFusedFloydAttentionGrad",
-      "dqOut:query dk1Out:query dv1Out:query dk2Out:query dv2Out:query", **_ROW, samples=_floyd,
+      "dqOut:query dk1Out:query dv1Out:query dk2Out:query dv2Out:query",
+      ignored=saved("softmaxMax softmaxSum attentionIn"),
+      uncovered="attenMaskOptional",
+      constant="scaleValue",
+      **_ROW, samples=_floyd,
       source="op-plugin document npu_fused_floyd_attention: derivative of attention over pairs of "
       "axes")  # fmt: skip
 def floyd_back(

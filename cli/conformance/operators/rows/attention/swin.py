@@ -27,6 +27,7 @@ _DEPTH, _KEYS = 4, 8
 @spec(
     "aclnnSwinAttentionScoreQuant",
     "out:float16",
+    uncovered="queryTranspose keyTranspose valueTranspose softmaxAxes",
     tolerance="gradient",
     specials=False,
     dtypes=("int8",),
@@ -94,6 +95,7 @@ _INNER: Final = 32
 @spec(
     "aclnnSwinTransformerLnQkvQuant",
     "queryOutputOut:float16 keyOutputOut:float16 valueOutputOut:float16",
+    constant="seqLength oriHeight",
     tolerance="gradient",
     specials=False,
     dtypes=("float16",),

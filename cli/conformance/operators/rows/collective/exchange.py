@@ -12,6 +12,7 @@ from mindtorch.ops.samples import Arg
 from .....judge.precision import Array
 from ...spec import OWN_GROUP, const, f16, i8, spec, t, take
 from .._functions import plus
+from .._ignored import follows, one_rank, reserved
 
 _PAGES: Final = (
     "op-plugin documents npu_alltoallv_gmm, npu_gmm_alltoallv, npu_alltoallv_quant_gmm, "
@@ -60,6 +61,8 @@ _KINDS: Final = [((False, False), True, _COUNTS[0]), ((True, True), True, _COUNT
 
 
 @spec("aclnnGroupedMatMulAlltoAllv aclnnGroupedMatMulAlltoAllvV2", "y:gmmX mmYOptional:gmmX",
+      ignored=reserved("sendCountsTensorOptional recvCountsTensorOptional")
+      | follows("recvCounts"),
       **ROW, samples=[take(**_experts(f16, *k)) for k in _KINDS])  # fmt: skip
 def from_experts(
     gmmX: Array, gmmWeight: Array, mmXOptional: Array | None, mmWeightOptional: Array | None,
@@ -72,7 +75,10 @@ def from_experts(
 
 
 @spec("aclnnAlltoAllvGroupedMatMul aclnnAlltoAllvGroupedMatMulV2",
-      "gmmY:gmmX mmYOptional:gmmX permuteOutOptional:gmmX", **ROW,
+      "gmmY:gmmX mmYOptional:gmmX permuteOutOptional:gmmX",
+      ignored=reserved("sendCountsTensorOptional recvCountsTensorOptional")
+      | follows("recvCounts"),
+      **ROW,
       samples=[take(**_experts(f16, *k), permuteOutFlag=k[1]) for k in _KINDS])  # fmt: skip
 def to_experts(
     gmmX: Array, gmmWeight: Array, mmXOptional: Array | None, mmWeightOptional: Array | None,
@@ -100,7 +106,11 @@ def _shared_scale(first: Array | None, second: Array | None) -> Any:
 
 
 @spec("aclnnAlltoAllvQuantGroupedMatMul aclnnAlltoAllvQuantGroupedMatMulV2",
-      "gmmY:float16 mmYOptional:float16 permuteOutOptional:gmmX", **ROW,
+      "gmmY:float16 mmYOptional:float16 permuteOutOptional:gmmX",
+      ignored=reserved("sendCountsTensorOptional recvCountsTensorOptional")
+      | follows("recvCounts"),
+      uncovered="gmmXQuantMode gmmWeightQuantMode mmXQuantMode mmWeightQuantMode groupSize",
+      **ROW,
       samples=[take(**_scaled(k), permuteOutFlag=k[1]) for k in _KINDS])  # fmt: skip
 def to_experts_quantised(
     gmmX: Array, gmmWeight: Array, gmmXScale: Array, gmmWeightScale: Array,
@@ -116,7 +126,12 @@ def to_experts_quantised(
 
 
 @spec("aclnnQuantGroupedMatMulAlltoAllv aclnnQuantGroupedMatMulAlltoAllvV2",
-      "y:float16 mmYOptional:float16", **ROW,
+      "y:float16 mmYOptional:float16",
+      ignored=reserved("sendCountsTensorOptional recvCountsTensorOptional")
+      | follows("recvCounts"),
+      uncovered="commQuantScaleOptional gmmXQuantMode gmmWeightQuantMode mmXQuantMode "
+                "mmWeightQuantMode commQuantMode commQuantDtypeOptional groupSize",
+      **ROW,
       samples=[take(**_scaled(k)) for k in _KINDS])  # fmt: skip
 def from_experts_quantised(
     gmmX: Array, gmmWeight: Array, gmmXScale: Array, gmmWeightScale: Array,
@@ -136,6 +151,9 @@ _COLUMNS: Final[dict[str, Any]] = {"group": OWN_GROUP, "commMode": "", "commQuan
 
 
 @spec("aclnnAlltoAllQuantMatmul aclnnAlltoAllQuantMatmulV2", "output:x1 alltoAllOutOptional:x1",
+      uncovered="commScaleOptional x1OffsetOptional x2OffsetOptional alltoAllAxesOptional "
+                "x1QuantMode x2QuantMode commQuantMode commQuantDtype x1QuantDtype groupSize "
+                "transposeX1",
       **ROW, samples=[
           take(x1=f16(4, 8), x2=_weight(i8, (8, 6), turned), biasOptional=t(6) if turned else None,
                x1ScaleOptional=t(8, low=0.5) if turned else None, x2Scale=t(6, low=0.01),
@@ -152,7 +170,10 @@ def rounded_rows(
     return plus(y, biasOptional) * scale * x2Scale, x1
 
 
-@spec("aclnnQuantMatmulAlltoAll aclnnQuantMatmulAlltoAllV2", "output:float32", **INT8, samples=[
+@spec("aclnnQuantMatmulAlltoAll aclnnQuantMatmulAlltoAllV2", "output:float32",
+      uncovered="commScaleOptional x1OffsetOptional x2OffsetOptional alltoAllAxesOptional "
+                "x1QuantMode x2QuantMode commQuantMode commQuantDtype groupSize transposeX1",
+      **INT8, samples=[
     take(x1=kind(4, 8), x2=_weight(kind, (8, 6), turned), biasOptional=t(6) if turned else None,
          x1Scale=t(4, low=0.1), x2Scale=t(6, low=0.1), alltoAllAxesOptional=(-1, -2),
          x1QuantMode=3, x2QuantMode=2, transposeX2=turned, **_COLUMNS)
@@ -185,7 +206,9 @@ _SHARDED: Final = {
 }
 
 
-@spec("aclnnAlltoAllAllGatherBatchMatMul", "y1Out:x y2OutOptional:x y3OutOptional:x", **_SHARDED,
+@spec("aclnnAlltoAllAllGatherBatchMatMul", "y1Out:x y2OutOptional:x y3OutOptional:x",
+      ignored=one_rank("xShardType"),
+      **_SHARDED,
       samples=[
           take(x=f16(3, 4, 8), weight=f16(3, 8, 5), biasOptional=f16(3, 1, 5) if a % 2 else None,
                xShardType=a % 2, actType=a, **_TWO) for a in range(5)])  # fmt: skip
@@ -199,6 +222,7 @@ def gathered_experts(
 @spec(
     "aclnnBatchMatMulReduceScatterAlltoAll",
     "out:x",
+    ignored=one_rank("yShardType"),
     **_SHARDED,
     samples=[
         take(
@@ -230,6 +254,7 @@ def bias(pair: Mapping[str, Arg]) -> Arg:
 spec(
     "aclnnAlltoAllMatmul aclnnAlltoAllMatmulV2",
     "output:x1 alltoAllOutOptional:x1",
+    uncovered="alltoAllAxesOptional transposeX1 transposeX2",
     **ROW,
     samples=[
         take(
@@ -248,6 +273,7 @@ spec(
 spec(
     "aclnnMatmulAlltoAll aclnnMatmulAlltoAllV2",
     "output:x1",
+    uncovered="alltoAllAxesOptional transposeX1 transposeX2",
     **ROW,
     samples=[
         take(

@@ -7,6 +7,7 @@ from typing import Any, Final
 from .....judge.precision import Array
 from ...spec import OWN_GROUP, f16, spec, t, take
 from .._functions import plus
+from .._ignored import one_rank, one_value
 from .exchange import FLAT, bias
 
 _ROW: Final[dict[str, Any]] = {
@@ -18,6 +19,8 @@ HALVES: Final = ("float16", "bfloat16")
 spec(
     "aclnnAllGatherMatmul aclnnAllGatherMatmulV2",
     "output:x1 gatherOut:x1",
+    ignored=one_value("gatherIndex"),
+    uncovered="x1Scale x2Scale quantScale blockSize groupSize amaxOut",
     **_ROW,
     dtypes=HALVES,
     samples=[
@@ -44,6 +47,7 @@ spec(
 @spec(
     "aclnnDistributeBarrier aclnnDistributeBarrierV2",
     "xRef:xRef",
+    ignored=one_rank("timeOut elasticInfo"),
     **{**_ROW, "tolerance": "exact"},
     samples=[take(xRef=t(4, 8), group=OWN_GROUP, worldSize=1)],
 )

@@ -12,6 +12,7 @@ from mindtorch.ops.samples import Arg
 from .....judge.precision import Array
 from ...spec import OWN_GROUP, const, f16, i8, spec, t, take
 from .._functions import plus
+from .._ignored import one_rank
 from .exchange import FLAT, INT8, PAIRS, ROW, bias, e4m3
 from .gather import HALVES
 
@@ -52,6 +53,7 @@ spec(
 spec(
     "aclnnMatmulReduceScatter aclnnMatmulReduceScatterV2",
     "output:x1",
+    uncovered="x1Scale x2Scale quantScale blockSize groupSize amaxOutOptional",
     **_ROW,
     dtypes=HALVES,
     samples=[
@@ -165,6 +167,7 @@ def quant_reduced(
 @spec(
     "aclnnQuantMatmulAllReduceV2 aclnnQuantMatmulAllReduceV3",
     "output:bfloat16",
+    uncovered="commQuantScale1Optional commQuantScale2Optional",
     **_INT8,
     samples=_QUANT,
 )
@@ -199,6 +202,7 @@ _WEIGHT: Final = [
 @spec(
     "aclnnWeightQuantMatmulAllReduce aclnnWeightQuantMatmulAllReduceV2",
     "output:x1",
+    uncovered="antiquantGroupSize",
     **_ROW,
     samples=_WEIGHT,
 )
@@ -224,7 +228,9 @@ def restored_sum(x: Array, scales: Array) -> Array:
     return x * np.repeat(scales.reshape(len(x), -1), 32, -1)
 
 
-@spec("aclnnGroupedMatMulAllReduce", "y:x", **ROW, casts={"bias": {"bfloat16": "float32"}},
+@spec("aclnnGroupedMatMulAllReduce", "y:x",
+      uncovered="groupListOptional splitItem",
+      **ROW, casts={"bias": {"bfloat16": "float32"}},
       samples=[
     take(x=[f16(4, 8), f16(3, 5)], weight=[f16(8, 6), f16(5, 2)], bias=b, splitItem=0, **_SUM)
     for b in ([f16(6), f16(2)], [])] + [
@@ -234,7 +240,10 @@ def reduced_members(x: list[Array], weight: list[Array], bias: list[Array]) -> l
     return [plus(y, *bias[n : n + 1]) for n, y in enumerate(products)]
 
 
-@spec("aclnnQuantMatmulAllReduceV4 aclnnQuantMatmulAllReduceV5", "output:bfloat16", **INT8,
+@spec("aclnnQuantMatmulAllReduceV4 aclnnQuantMatmulAllReduceV5", "output:bfloat16",
+      ignored=one_rank("commQuantMode"),
+      uncovered="commQuantScale1Optional commQuantScale2Optional groupSize",
+      **INT8,
       samples=[
           take(x1=i8(4, 8), x2=i8(8, 6), x3Optional=x, x1ScaleOptional=s, groupSize=0,
                biasOptional=t(6, dtype="int32", low=-9, high=9) if x else None,
@@ -274,6 +283,8 @@ def weight_reduced_norm(
 
 
 spec("aclnnInplaceWeightQuantMatmulAllReduceAddRmsNorm", "residual:x1 normOut:x1",
+     uncovered="antiquantGroupSize",
      **_WEIGHT_NORM)(weight_reduced_norm)  # fmt: skip
 spec("aclnnWeightQuantMatmulAllReduceAddRmsNorm", "y:x1 normOut:x1",
+     uncovered="antiquantGroupSize",
      **_WEIGHT_NORM)(weight_reduced_norm)  # fmt: skip

@@ -14,6 +14,7 @@ from mindtorch.ops.samples import Arg
 from .....judge.precision import Array
 from ...spec import const, f16, spec, t, take
 from .._defaults import FLOAT32_GRADIENT
+from .._ignored import one_value, reserved, saved
 
 _TARGETS: Final = ((1, 2), (3, 3))
 _STEPS, _CLASSES = 5, 4
@@ -118,7 +119,10 @@ def _backward(**how: Any) -> dict[str, Any]:
             "logAlpha": const(np.where(np.isnan(alpha), 0, alpha), "float32")}  # fmt: skip
 
 
-@spec("aclnnCtcLossBackward", "out:logProbs", **_CTC, samples=lambda: [
+@spec("aclnnCtcLossBackward", "out:logProbs",
+      ignored=saved("negLogLikelihood logAlpha"),
+      uncovered="zeroInfinity",
+      **_CTC, samples=lambda: [
     take(gradOut=t(2), **_backward(**how)) for how in _HOW])  # fmt: skip
 def ctc_backward(
     gradOut: Array, logProbs: Array, targets: Array, inputLengths: Sequence[int],
@@ -164,6 +168,8 @@ def online_max_sum(
 
 
 @spec("aclnnFusedCrossEntropyLossWithMaxSum", "lossOut:float32 softMaxOutOptional:float32",
+      ignored=reserved("inputOptional weightOptional")
+      | one_value("labelSmoothing"),
       dtypes=("float32",), **_PARTED, samples=[
           take(logitsMax=const([2.0, 1.5, 3.0], "float32"),
                sumExpLogits=const([2.5, 4.0, 1.25], "float32"),
@@ -253,6 +259,7 @@ _MODES: Final = {"none": 0, "mean": 1, "sum": 2}
 
 @spec("aclnnCrossEntropyLoss",
       "lossOut:input logProbOut:input zlossOut:input lseForZlossOut:input",
+      constant="lseSquareScaleForZloss returnZloss",
       tolerance="composite",
       source="torch 2.13, document of CrossEntropyLoss with label_smoothing", samples=[
           take(input=t(6, 9), target=_classes((6,), 9), reductionOptional=r, ignoreIndex=i,
@@ -331,6 +338,7 @@ _ELSEWHERE: Final = [0, 1, 0, 0, 1, 0, 0, 0]
 
 
 @spec("aclnnFusedLinearCrossEntropyLossGrad", "inputGradOut:input weightGradOut:weight",
+      uncovered="labelSmoothing",
       dtypes=("float16", "bfloat16"), **_VOCABULARY, samples=[
           take(grad=t(8), input=f16(8, 16), weight=f16(7, 16), labelSmoothing=0.0,
                targetMask=const(np.packbits(_ELSEWHERE), "uint8"),
@@ -372,7 +380,9 @@ def parted_sums(
     return own, e.sum(1), e, offset, away
 
 
-@spec("aclnnCrossEntropyLossGrad", "out:logProb", **FLOAT32_GRADIENT, sparse=True,
+@spec("aclnnCrossEntropyLossGrad", "out:logProb",
+      ignored=reserved("gradZlossOptional lseForZlossOptional lseSquareScaleForZloss"),
+      **FLOAT32_GRADIENT, sparse=True,
       source="derivative of torch's cross_entropy", samples=[
           take(gradLoss=t(*flow), logProb=t(5, 9, low=-5, high=-0.2),
                target=const([3, 0, 8, 2, 2], "int64"), reductionOptional=kind, ignoreIndex=ignored,

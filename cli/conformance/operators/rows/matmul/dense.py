@@ -9,6 +9,7 @@ import numpy as np
 from .....judge.precision import Array
 from ...spec import const, f16, spec, t, take
 from .._defaults import ACCUMULATED, FINITE_GRADIENT, FLOATS, FLOATS_64, TORCH_ROW
+from .._ignored import reserved
 from .quantized import ended
 
 _PRODUCT: Final[dict[str, Any]] = {**ACCUMULATED, "dtypes": FLOATS_64}
@@ -18,7 +19,9 @@ def _scaled(beta: float, self: Array, alpha: float, product: Array) -> Array:
     return (0 if beta == 0 else beta * self) + alpha * product
 
 
-@spec("aclnnAddbmm", "out:self", **_PRODUCT, samples=[
+@spec("aclnnAddbmm", "out:self",
+      constant="cubeMathType",
+      **_PRODUCT, samples=[
     take(self=t(3, 5), batch1=t(4, 3, 65), batch2=t(4, 65, 5), beta=b, alpha=a, cubeMathType=0)
     for b, a in ((1.0, 1.0), (0.5, -2.0))] + [
     take(self=t(1, 1), batch1=t(4, 1, 9), batch2=t(4, 9, 1), beta=0.5, alpha=-2.0,
@@ -29,7 +32,9 @@ def addbmm(
     return _scaled(beta, self, alpha, (batch1 @ batch2).sum(0))
 
 
-@spec("aclnnAddmv", "out:self", **_PRODUCT, samples=[
+@spec("aclnnAddmv", "out:self",
+      constant="cubeMathType",
+      **_PRODUCT, samples=[
     take(self=t(3), mat=t(3, 65), vec=t(65), beta=b, alpha=a, cubeMathType=0)
     for b, a in ((1.0, 1.0), (0.5, -2.0))])  # fmt: skip
 def addmv(
@@ -46,7 +51,9 @@ def addr(self: Array, vec1: Array, vec2: Array, betaOptional: float, alphaOption
     return _scaled(betaOptional, self, alphaOptional, np.outer(vec1, vec2))
 
 
-@spec("aclnnMv", "out:self", **_PRODUCT,
+@spec("aclnnMv", "out:self",
+      constant="cubeMathType",
+      **_PRODUCT,
       samples=[take(self=t(7, n), vec=t(n), cubeMathType=0) for n in (5, 65, 1025)])  # fmt: skip
 def mv(self: Array, vec: Array, cubeMathType: int) -> Array:
     return self @ vec
@@ -75,6 +82,9 @@ def matmul_nz(self: Array, mat2: Array) -> Array:
 
 
 @spec("aclnnTransposeBatchMatMul aclnnTransposeBatchMatMulWeightNz", "out:x1",
+      ignored=reserved("bias"),
+      uncovered="scale batchSplitFactor",
+      constant="permX1 permX2 permY",
       tolerance="gradient",
       dtypes=("float16", "bfloat16", "float32"),
       formats={"aclnnTransposeBatchMatMulWeightNz x2": "FRACTAL_NZ"},
@@ -87,7 +97,9 @@ def transpose_batch_matmul(
     return (x1.transpose(permX1) @ x2.transpose(permX2)).transpose(permY)
 
 
-@spec("aclnnAddLora", "out:y", dtypes=("float16",), **FINITE_GRADIENT,
+@spec("aclnnAddLora", "out:y",
+      constant="ySliceSize",
+      dtypes=("float16",), **FINITE_GRADIENT,
       source="Hu et al.: LoRA, 2021; Chen et al.: Punica, 2023; op-plugin document "
       "npu_batch_gather_matmul", samples=[
           take(y=f16(4, 48), x=f16(4, 32), weightB=f16(3, 2, 16, 16), indices=const(at, "int32"),

@@ -10,6 +10,7 @@ from .....judge.precision import Array
 from ...placing import TILES
 from ...spec import const, f16, i8, spec, t, take
 from .._defaults import GRADIENT
+from .._ignored import reserved
 
 _ROW: Final[dict[str, Any]] = {
     "tolerance": "gradient", "dtypes": ("float16",),
@@ -155,7 +156,7 @@ def _without_type(form: dict[str, Any]) -> dict[str, Any]:
 
 
 # The first version has no groupType: groups come with their list.
-spec("aclnnGroupedMatmul", "y:outDtype|x", **_ROW, steps=True, samples=[
+spec("aclnnGroupedMatmul", "y:outDtype|x", extra="outDtype", **_ROW, steps=True, samples=[
     take(**_PAIRS), take(**{**_PAIRS, "biasOptional": [f16(9), f16(9)]}),
     *(take(**_without_type(f), groupListOptional=_ENDS) for f in _FIRST)])(
     lambda x, weight, groupListOptional=None, splitItem=0, biasOptional=None, scaleOptional=None,
@@ -164,7 +165,8 @@ spec("aclnnGroupedMatmul", "y:outDtype|x", **_ROW, steps=True, samples=[
             biasOptional, scaleOptional, offsetOptional, antiquantScaleOptional,
             antiquantOffsetOptional))  # fmt: skip
 for _version, _list in (("V2", _ENDS), ("V3", const(_ENDS, "int64"))):
-    spec(f"aclnnGroupedMatmul{_version}", "y:outDtype|x", **_ROW, steps=True, samples=[
+    spec(f"aclnnGroupedMatmul{_version}", "y:outDtype|x", extra="outDtype", **_ROW, steps=True,
+         samples=[
         take(**_PAIRS), *(take(**f, groupListOptional=_list) for f in (*_FIRST, _SUMMED))])(
         lambda x, weight, groupListOptional=None, groupType=-1, splitItem=0, biasOptional=None,
         scaleOptional=None, offsetOptional=None, antiquantScaleOptional=None,
@@ -177,7 +179,11 @@ _ROWS_SCALED: Final[dict[str, Any]] = {
     "scaleOptional": [t(3, 9, low=0.01, high=0.05)],
     "perTokenScaleOptional": [t(12, low=0.2, high=1)],
 }  # fmt: skip
-spec("aclnnGroupedMatmulV4 aclnnGroupedMatmulV5", "out:outDtype|x", **_ROW, steps=True,
+spec("aclnnGroupedMatmulV4 aclnnGroupedMatmulV5", "out:outDtype|x", extra="outDtype",
+     ignored=reserved("activationInputOptional activationQuantScaleOptional "
+                      "activationQuantOffsetOptional activationFeatureOutOptional "
+                      "dynQuantScaleOutOptional"),
+     **_ROW, steps=True,
      samples=[
          take(**_PAIRS, actType=0, groupListType=0),
          *(take(**f, actType=0, groupListType=0, groupListOptional=const(_ENDS, "int64"))
@@ -277,7 +283,7 @@ _FFN: Final[dict[str, Any]] = {
         "expertTokens", "bias1", "bias2", "scale", "offset", "deqScale1", "deqScale2",
         "antiquantScale1", "antiquantScale2", "antiquantOffset1", "antiquantOffset2")},
 }  # fmt: skip
-spec("aclnnFFN", "y:outDtype|x", **_FFN, samples=[
+spec("aclnnFFN", "y:outDtype|x", extra="outDtype", **_FFN, samples=[
     *_PLAIN, *(take(**_layers(**_experts(s)), expertTokens=(4, 0, 3)) for s in (False, True)),
     take(**_layers(**_without_offset()), expertTokens=(4, 0, 3))])(
     lambda x, weight1, weight2, bias1, bias2, activation, expertTokens=None, scale=None,
@@ -287,7 +293,7 @@ spec("aclnnFFN", "y:outDtype|x", **_FFN, samples=[
         deqScale2, antiquantScale1, antiquantScale2, antiquantOffset1, antiquantOffset2),
     )  # fmt: skip
 for _version, _tokens in (("V2", lambda n: tuple(n)), ("V3", lambda n: const(n, "int64"))):
-    spec(f"aclnnFFN{_version}", "y:outDtype|x", **_FFN, samples=[
+    spec(f"aclnnFFN{_version}", "y:outDtype|x", extra="outDtype", **_FFN, samples=[
         *_PLAIN,
         *(take(**{**_layers(**_experts(s)), "tokensIndexFlag": f}, expertTokens=_tokens(n))
           for s in (False, True) for f, n in ((False, [4, 0, 3]), (True, [4, 4, 7]))),
@@ -305,7 +311,13 @@ def scaled_groups(x: Array, weight: Array, sizes: Array, scale: Array, perRow: A
     return product * scale[which] * perRow[:, None]
 
 
-@spec("aclnnGroupedMatmulWeightNz", "out:bfloat16", **GROUPED, dtypes=("int8",),
+@spec("aclnnGroupedMatmulWeightNz", "out:bfloat16",
+      ignored=reserved("activationInputOptional activationQuantScaleOptional "
+                       "activationQuantOffsetOptional activationFeatureOutOptional "
+                       "dynQuantScaleOutOptional"),
+      uncovered="offsetOptional antiquantScaleOptional antiquantOffsetOptional splitItem "
+                "groupType actType quantGroupSize",
+      **GROUPED, dtypes=("int8",),
       formats={"weight": TILES}, source="op-plugin document npu_grouped_matmul: int8 rows, a scale "
       "for each expert's column and for each row", samples=[
           take(x=[i8(12, 32)], weight=[i8(3, 32, 64)], biasOptional=b,
@@ -329,7 +341,9 @@ def grouped_weight(
     return [y]
 
 
-@spec("aclnnGroupedMatmulAdd aclnnGroupedMatmulAddV2", "yRef:yRef", **GRADIENT,
+@spec("aclnnGroupedMatmulAdd aclnnGroupedMatmulAddV2", "yRef:yRef",
+      uncovered="transposeX transposeWeight groupType groupListType",
+      **GRADIENT,
       dtypes=("float16", "bfloat16"), source="op-plugin test test_npu_grouped_matmul_add: each "
       "group's x^T weight, added to what is there", samples=[
           take(x=f16(12, 16), weight=f16(12, 9), groupList=const([4, 9, 12], "int64"),

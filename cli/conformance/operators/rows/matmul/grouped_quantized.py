@@ -13,6 +13,7 @@ from ...placing import TILES
 from ...spec import bf16, const, i8, spec, t, take
 from .._defaults import GRADIENT
 from .._functions import swiglu
+from .._ignored import one_value, reserved
 from .._quantizers import dynamic
 from .grouped import GROUPED, scaled_groups
 
@@ -60,7 +61,9 @@ def _combined(
     return out
 
 
-@spec("aclnnGroupedMatmulFinalizeRouting", "y:float32", **GROUPED, source=_FOUR,
+@spec("aclnnGroupedMatmulFinalizeRouting", "y:float32",
+      ignored=one_value("dtype transposeX transposeW"),
+      **GROUPED, source=_FOUR,
       dtypes=("int8",), samples=_finalize("x", "w"))  # fmt: skip
 def finalize_first(
     x: Array, w: Array, scaleOptional: Array, biasOptional: Array | None,
@@ -74,6 +77,9 @@ def finalize_first(
 
 
 @spec("aclnnGroupedMatmulFinalizeRoutingV2 aclnnGroupedMatmulFinalizeRoutingV3", "out:float32",
+      ignored=reserved("antiquantScaleOptional antiquantOffsetOptional")
+      | one_value("dtype transposeX1 transposeX2"),
+      uncovered="offsetOptional",
       **GROUPED, source=_FOUR, dtypes=("int8",), samples=_finalize("x1", "x2"))  # fmt: skip
 def finalize_next(
     x1: Array, x2: Array, scaleOptional: Array, biasOptional: Array | None,
@@ -86,7 +92,9 @@ def finalize_next(
                      sharedInputOffset, groupListType)  # fmt: skip
 
 
-@spec("aclnnGroupedMatmulFinalizeRoutingWeightNz", "out:float32", **GROUPED, dtypes=("int8",),
+@spec("aclnnGroupedMatmulFinalizeRoutingWeightNz", "out:float32",
+      ignored=one_value("dtype transposeX1 transposeX2"),
+      **GROUPED, dtypes=("int8",),
       source="op-plugin document npu_grouped_matmul_finalize_routing", formats={"x2": TILES},
       samples=[
           take(x1=i8(8, 16), x2=i8(2, 16, 32), scale=_words(2, 1, 32), bias=t(2, 32),
@@ -105,7 +113,9 @@ def finalize_inner(
 
 
 @spec("aclnnGroupedMatmulSwigluQuant aclnnGroupedMatmulSwigluQuantWeightNZ",
-      "output:int8 outputScale:float32", **GRADIENT, steps=True, dtypes=("float32",),
+      "output:int8 outputScale:float32",
+      uncovered="bias offset outputOffset",
+      **GRADIENT, steps=True, dtypes=("float32",),
       formats={"aclnnGroupedMatmulSwigluQuantWeightNZ weight": "FRACTAL_NZ"},
       source="op-plugin test test_npu_grouped_matmul_swiglu_quant", samples=[
           take(x=i8(12, 32), weight=i8(3, 32, 64), weightScale=t(3, 64, low=0.01, high=0.05),
@@ -117,7 +127,11 @@ def grouped_swiglu_quant(
     return dynamic(swiglu(scaled_groups(x, weight, sizes, weightScale, xScale), True))
 
 
-@spec("aclnnGroupedMatmulFinalizeRoutingWeightNzV2", "out:float32", **GRADIENT, dtypes=("float32",),
+@spec("aclnnGroupedMatmulFinalizeRoutingWeightNzV2", "out:float32",
+      ignored=reserved("bias antiquantScaleOptional antiquantOffsetOptional")
+      | one_value("dtype transposeX1 transposeX2"),
+      uncovered="offsetOptional groupListType",
+      **GRADIENT, dtypes=("float32",),
       formats={"x2": "FRACTAL_NZ"},
       source="op-plugin document npu_grouped_matmul_finalize_routing and its test", samples=[
           take(x1=i8(8, 32), x2=i8(2, 32, 64), scale=t(2, 64, low=0.01, high=0.05),
@@ -141,7 +155,9 @@ def finalize_product(
 
 
 @spec("aclnnGroupedMatmulSwigluQuantV2 aclnnGroupedMatmulSwigluQuantWeightNzV2",
-      "output:int8 outputScale:float32", **GRADIENT, steps=True, dtypes=("float32",),
+      "output:int8 outputScale:float32",
+      uncovered="weightAssistMatrix bias smoothScale dequantMode dequantDtype quantMode",
+      **GRADIENT, steps=True, dtypes=("float32",),
       formats={"aclnnGroupedMatmulSwigluQuantWeightNzV2 weight": "FRACTAL_NZ"},
       source="op-plugin document npu_grouped_matmul_swiglu_quant_v2", samples=[
           take(x=i8(12, 32), weight=[i8(3, 32, 64)], weightScale=[t(3, 64, low=0.01,
@@ -157,7 +173,11 @@ def grouped_swiglu_quant_v2(
     return dynamic(swiglu(scaled_groups(x, weight[0], sizes, weightScale[0], xScale), True))
 
 
-@spec("aclnnQuantGroupedMatmulDequant aclnnQuantGroupedMatmulDequantWeightNZ", "out:x", **GRADIENT,
+@spec("aclnnQuantGroupedMatmulDequant aclnnQuantGroupedMatmulDequantWeightNZ", "out:x",
+      ignored=reserved("biasOptional xOffsetOptional")
+      | one_value("transposeWeight"),
+      uncovered="xScaleOptional smoothScaleOptional xQuantMode",
+      **GRADIENT,
       formats={"aclnnQuantGroupedMatmulDequantWeightNZ weight": "FRACTAL_NZ"},
       dtypes=("float16",), source="op-plugin test test_quant_grouped_matmul_dequant: rows by "
       "their largest magnitude", samples=[

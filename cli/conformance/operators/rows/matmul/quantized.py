@@ -12,6 +12,7 @@ from .....judge.precision import Array
 from ...spec import const, f16, i8, spec, t, take
 from .._defaults import FINITE_GRADIENT
 from .._functions import gelu
+from .._ignored import one_value, reserved
 from .._quantizers import INT8, dynamic
 from .weight_quantized import MATMUL
 
@@ -60,23 +61,58 @@ _STEPPED_OUT: Final[dict[str, Any]] = {
     "x1": i8(5, 33), "x2": i8(33, 9), "bias": t(9, dtype="int32", low=-50, high=50),
     "transposeX1": False, "transposeX2": False, "outDtype": INT8,
 }  # fmt: skip
-spec("aclnnQuantMatmulV4", "out:outDtype|float16", **{**MATMUL, "dtypes": ("float32",)},
-     samples=[*_matmul("float16", scale=_SCALE, pertokenScaleOptional=t(5, low=0.5, high=2)),
-              take(x1=i8(130, 33), x2=i8(33, 130), bias=None, transposeX1=False,
-                   transposeX2=False, scale=t(130, low=0.005, high=0.02),
-                   pertokenScaleOptional=t(130, low=0.5, high=2)),
-              take(x1=i8(5, 33), x2=i8(33, 9), bias=t(9), transposeX1=False,
-                   transposeX2=False, scale=_SCALE, pertokenScaleOptional=t(5, low=0.5, high=2)),
-              take(x1=i8(33, 5), x2=i8(33, 9), bias=None, transposeX1=True,
-                   transposeX2=False, scale=_SCALE, pertokenScaleOptional=None),
-              take(x1=i8(2, 5, 33), x2=i8(2, 33, 9), bias=t(2, 1, 9, dtype="int32", low=-50,
-                   high=50), transposeX1=False, transposeX2=False, scale=_SCALE,
-                   pertokenScaleOptional=None),
-              take(**_STEPPED_OUT, scale=_EVEN, offset=_STEPS_ADDED, pertokenScaleOptional=None)])(
-    quant_matmul)  # fmt: skip
+spec(
+    "aclnnQuantMatmulV4",
+    "out:outDtype|float16",
+    extra="outDtype",
+    **{**MATMUL, "dtypes": ("float32",)},
+    samples=[
+        *_matmul("float16", scale=_SCALE, pertokenScaleOptional=t(5, low=0.5, high=2)),
+        take(
+            x1=i8(130, 33),
+            x2=i8(33, 130),
+            bias=None,
+            transposeX1=False,
+            transposeX2=False,
+            scale=t(130, low=0.005, high=0.02),
+            pertokenScaleOptional=t(130, low=0.5, high=2),
+        ),
+        take(
+            x1=i8(5, 33),
+            x2=i8(33, 9),
+            bias=t(9),
+            transposeX1=False,
+            transposeX2=False,
+            scale=_SCALE,
+            pertokenScaleOptional=t(5, low=0.5, high=2),
+        ),
+        take(
+            x1=i8(33, 5),
+            x2=i8(33, 9),
+            bias=None,
+            transposeX1=True,
+            transposeX2=False,
+            scale=_SCALE,
+            pertokenScaleOptional=None,
+        ),
+        take(
+            x1=i8(2, 5, 33),
+            x2=i8(2, 33, 9),
+            bias=t(2, 1, 9, dtype="int32", low=-50, high=50),
+            transposeX1=False,
+            transposeX2=False,
+            scale=_SCALE,
+            pertokenScaleOptional=None,
+        ),
+        take(**_STEPPED_OUT, scale=_EVEN, offset=_STEPS_ADDED, pertokenScaleOptional=None),
+    ],
+)(quant_matmul)
 
 
-@spec("aclnnQuantMatmulV5 aclnnQuantMatmulWeightNz", "out:outDtype|float16",
+@spec("aclnnQuantMatmulV5 aclnnQuantMatmulWeightNz", "out:outDtype|float16", extra="outDtype",
+      ignored=reserved("x1Offset"),
+      uncovered="yScale yOffset groupSize",
+      constant="transposeX1",
       **{**MATMUL, "dtypes": ("float32",), "source": "operator document aclnnQuantMatmulV5"},
       formats={"aclnnQuantMatmulWeightNz x2": "FRACTAL_NZ"},
       samples=[
@@ -118,7 +154,11 @@ _SCALED_STEPS: Final = (
     (None, const([2.0**-5], "float32"), "pertensor"))  # fmt: skip
 
 
-@spec("aclnnQuantMatmulDequant", "out:x", tolerance="gradient",
+@spec("aclnnQuantMatmulDequant", "out:x",
+      ignored=reserved("biasOptional xOffsetOptional")
+      | one_value("transposeWeight"),
+      uncovered="xQuantMode",
+      tolerance="gradient",
       dtypes=("float16",), source="operator document aclnnQuantMatmulDequant; op-plugin document "
       "npu_quant_matmul_dequant", samples=[
           take(x=f16(5, 32), weight=t(16, 32, **_INT), weightScale=t(16, low=0.01, high=0.1),
@@ -135,7 +175,7 @@ def quant_matmul_dequant(
 _WORDS: Final = const([(0x3C23C000 + (n << 13)) | 1 << 46 for n in range(9)], "uint64")
 
 
-@spec("aclnnQuantMatmulV3", "out:outDtype|float16", tolerance="gradient",
+@spec("aclnnQuantMatmulV3", "out:outDtype|float16", extra="outDtype", tolerance="gradient",
       dtypes=("bfloat16",), steps=True, source="operator document aclnnQuantMatmulV3; op-plugin "
       "document npu_quant_matmul", samples=[
           take(x1=t(33, 5, **_INT) if left else t(5, 33, **_INT),
@@ -166,7 +206,11 @@ def ended(y: Array, kind: str, x3: Array | None) -> Array:
 _ONES: Final[dict[str, Any]] = {"dtype": "int8", "low": -1, "high": 1}
 
 
-@spec("aclnnFusedQuantMatmul aclnnFusedQuantMatmulWeightNz", "out:float16", **FINITE_GRADIENT,
+@spec("aclnnFusedQuantMatmul aclnnFusedQuantMatmulWeightNz", "out:float16",
+      ignored=reserved("yScaleOptional x1OffsetOptional x2OffsetOptional yOffsetOptional "
+                       "groupSizeOptional"),
+      uncovered="x3Optional",
+      **FINITE_GRADIENT,
       dtypes=("float32",), source="op-plugin document npu_quant_matmul, then the operation that "
       "the operator document names", samples=[
           take(x1=t(5, 32, **_INT), x2=t(32, 16, **_INT), x1Scale=t(5, low=0.5),
@@ -193,6 +237,9 @@ def _small(*shape: int) -> Arg:
 
 
 @spec("aclnnTransposeQuantBatchMatMul", "out:float16",
+      ignored=reserved("bias")
+      | one_value("permX1 permY batchSplitFactor"),
+      uncovered="dtype groupSize permX2",
       tolerance="gradient", specials=False,
       source="op-plugin document npu_transpose_quant_batchmatmul", samples=[
           take(x1=_small(5, 2, 8), x2=_small(2, 8, 16), x1Scale=t(5, low=0.1),
@@ -203,7 +250,9 @@ def turned_product(x1: Array, x2: Array, x1Scale: Array, x2Scale: Array) -> Arra
     return y * x1Scale[:, None, None] * x2Scale
 
 
-@spec("aclnnQuantBatchMatmulInplaceAdd", "yRef:yRef", tolerance="gradient",
+@spec("aclnnQuantBatchMatmulInplaceAdd", "yRef:yRef",
+      uncovered="transposeX1 transposeX2 groupSize",
+      tolerance="gradient",
       specials=False, source="op-plugin document npu_add_quant_matmul_", samples=[
           take(x1=_small(40, 5), x2=_small(40, 7), x1ScaleOptional=s, x2Scale=t(7, low=0.1),
                yRef=t(5, 7), transposeX1=True, transposeX2=False, groupSize=0)
@@ -215,7 +264,10 @@ def added_product(
     return yRef + (y if x1ScaleOptional is None else y * x1ScaleOptional)
 
 
-@spec("aclnnQuantMatmulReduceSumWeightNz", "out:bfloat16", dtypes=("int8",),
+@spec("aclnnQuantMatmulReduceSumWeightNz", "out:bfloat16",
+      ignored=reserved("yScale x1Offset x2Offset yOffset bias groupSize")
+      | one_value("transposeX1 transposeX2 dims keepDims"),
+      dtypes=("int8",),
       tolerance="gradient", source="op-plugin document npu_quant_matmul_reduce_sum", samples=[
           take(x1=i8(3, 5, 32), x2=i8(3, 32, 16), x1Scale=t(3, 5, low=0.5, high=2),
                x2Scale=t(16, dtype="bfloat16", low=0.01, high=0.05), transposeX1=False,
@@ -225,7 +277,9 @@ def product_summed(x1: Array, x2: Array, x1Scale: Array, x2Scale: Array) -> Arra
     return (product * x2Scale * x1Scale[..., None]).sum(0)
 
 
-@spec("aclnnQuantMatmulV2", "out:float16", dtypes=("int8",),
+@spec("aclnnQuantMatmulV2", "out:float16",
+      uncovered="adjX1",
+      dtypes=("int8",),
       tolerance="gradient", source="op-plugin document npu_quant_matmul: packed scale", samples=[
           take(x1=i8(5, 32), x2=i8(16, 32) if adj else i8(32, 16),
                bias=t(16, dtype="int32", low=-50, high=50),
@@ -237,7 +291,9 @@ def quant_matmul_v2(x1: Array, x2: Array, bias: Array, deqScale: Array, adjX2: b
     return quant_matmul(x1, x2, bias, False, adjX2, real)
 
 
-@spec("aclnnBatchMatmulQuant", "out:int8", tolerance="gradient", steps=True,
+@spec("aclnnBatchMatmulQuant", "out:int8",
+      uncovered="bias transposeX1 transposeX2",
+      tolerance="gradient", steps=True,
       dtypes=("float16",), source="a product, then round(y scale) of a packed float32 scale "
       "(op-plugin document npu_trans_quant_param)", samples=[
           take(x1=f16(2, 5, 32), x2=f16(2, 32, 16), quantParam=const(

@@ -8,6 +8,7 @@ import numpy as np
 
 from .....judge.precision import Array
 from ...spec import const, f16, i8, spec, t, take
+from .._ignored import reserved
 from .._quantizers import INT8, packed_scales
 
 MATMUL: Final[dict[str, Any]] = {
@@ -31,8 +32,13 @@ _STEPPED_WEIGHTS: Final[list[Any]] = [
 _WEIGHTED: Final[dict[str, Any]] = {**MATMUL, "dtypes": ("float16",), "tolerance": "gradient"}
 
 
-@spec("aclnnWeightQuantBatchMatmulV2 aclnnWeightQuantBatchMatmulV3", "y:outDtype|x", **_WEIGHTED,
-      samples=[*_WEIGHTS, *_STEPPED_WEIGHTS])  # fmt: skip
+@spec(
+    "aclnnWeightQuantBatchMatmulV2 aclnnWeightQuantBatchMatmulV3",
+    "y:outDtype|x",
+    extra="outDtype",
+    **_WEIGHTED,
+    samples=[*_WEIGHTS, *_STEPPED_WEIGHTS],
+)
 def weight_quant(
     x: Array,
     weight: Array,
@@ -56,7 +62,9 @@ def weight_quant(
     return y if quantOffsetOptional is None else y + quantOffsetOptional
 
 
-@spec("aclnnWeightQuantBatchMatmulNz", "y:x", formats={"weight": "FRACTAL_NZ"}, **_WEIGHTED,
+@spec("aclnnWeightQuantBatchMatmulNz", "y:x",
+      ignored=reserved("quantScaleOptional quantOffsetOptional"),
+      formats={"weight": "FRACTAL_NZ"}, **_WEIGHTED,
       samples=_WEIGHTS)  # fmt: skip
 def weight_quant_tiles(
     x: Array, weight: Array, antiquantScale: Array, antiquantOffsetOptional: Array | None,
@@ -69,6 +77,7 @@ def weight_quant_tiles(
 @spec(
     "aclnnWeightQuantBatchMatmul",
     "out:float16",
+    uncovered="diagonalMatrix deqOffset deqScale",
     tolerance="gradient",
     dtypes=("float16",),
     source="operator document of aclnnWeightQuantBatchMatmul",

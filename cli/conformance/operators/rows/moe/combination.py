@@ -9,6 +9,7 @@ import numpy as np
 from .....judge.precision import Array
 from ...spec import const, spec, t, take
 from .._defaults import FINITE_GRADIENT
+from .._ignored import follows
 from .routing import SUM, TABLE
 
 # Four tokens with two experts each: experts 3 to 5 give nothing, the token, and a mixture.
@@ -31,6 +32,8 @@ _ROUTED: Final[dict[str, Any]] = {
 
 
 @spec("aclnnMoeFinalizeRoutingV3 aclnnMoeFinalizeRoutingV4", "out:expandedX",
+      ignored=follows("k"),
+      constant="x2Optional",
       tolerance="gradient", specials=False, source="op-plugin documents npu_moe_finalize_routing, "
       "npu_moe_distribute_combine_v2", samples=[
           take(**_ROUTED), take(**_ROUTED, x1Optional=t(4, 5), biasOptional=t(6, 5)),

@@ -9,6 +9,7 @@ import numpy as np
 from .....judge.precision import Array
 from ...spec import OWN_GROUP, bf16, const, f16, spec, t, take
 from .._functions import plus
+from .._ignored import follows, one_rank, one_value, reserved
 
 _ROW: Final[dict[str, Any]] = {
     "source": "op-plugin documents npu_moe_distribute_dispatch_v2, npu_moe_distribute_combine_v2",
@@ -58,6 +59,10 @@ _TOKENS: Final = [
 @spec(
     "aclnnMoeDistributeDispatch",
     "expandX:x expandIdx:int32 expertTokenNums:int64 epRecvCounts:int32",
+    ignored=reserved("xActiveMask")
+    | one_value("expertShardType")
+    | one_rank("sharedExpertNum sharedExpertRankNum tpRecvCounts"),
+    uncovered="scales expertScales moeExpertNum quantMode dynamicScales expandScales",
     **{**_ROW, "tolerance": "exact"},
     samples=_TOKENS,
 )
@@ -68,6 +73,14 @@ def dispatch(x: Array, expertIds: Array, expertTokenNumsType: int) -> tuple[Arra
 @spec(
     "aclnnMoeDistributeDispatchV2 aclnnMoeDistributeDispatchV3 aclnnMoeDistributeDispatchV4",
     "expandXOut:x expertTokenNumsOut:int64 epRecvCountsOut:int32",
+    ignored=one_value("expertShardType")
+    | one_rank(
+        "sharedExpertNum sharedExpertRankNum tpRecvCountsOut "
+        "elasticInfoOptional performanceInfoOptional"
+    ),
+    uncovered="scalesOptional xActiveMaskOptional expertScalesOptional moeExpertNum "
+    "quantMode dynamicScalesOut assistInfoForCombineOut expandScalesOut "
+    "zeroExpertNum copyExpertNum constExpertNum",
     **{**_ROW, "tolerance": "exact"},
     samples=_TOKENS,
 )
@@ -99,7 +112,16 @@ def _weighted(expandX: Array, expertIds: Array, expertScales: Array) -> Array:
 
 
 @spec("aclnnMoeDistributeCombineAddRmsNorm aclnnMoeDistributeCombineAddRmsNormV2",
-      "yOut:expandX rstdOut:float32 xOut:expandX", **_ROW, samples=[
+      "yOut:expandX rstdOut:float32 xOut:expandX",
+      ignored=reserved("activationScaleOptional weightScaleOptional groupListOptional "
+                       "expandScalesOptional outDtype commQuantMode groupListType")
+      | one_value("expertShardType sharedExpertNum sharedExpertRankNum")
+      | follows("assistInfoForCombine epSendCounts moeExpertNum")
+      | one_rank("tpSendCountsOptional elasticInfoOptional"),
+      uncovered="xActiveMaskOptional sharedExpertXOptional oriXOptional "
+                "constExpertAlpha1Optional constExpertAlpha2Optional constExpertVOptional "
+                "zeroExpertNum copyExpertNum constExpertNum",
+      **_ROW, samples=[
           take(**{**_RESULTS, "expandX": bf16(8, 32)}, residualX=bf16(4, 1, 32), gamma=bf16(32),
                normEps=1e-5)])  # fmt: skip
 def combined_norm(
@@ -111,12 +133,32 @@ def combined_norm(
     return x * rstd * gamma, rstd, x
 
 
-spec("aclnnMoeDistributeCombine", "x:expandX", **_ROW, samples=[take(**_RESULTS)])(
-    lambda expandX, expertIds, expertScales: _weighted(expandX, expertIds, expertScales)
-)
+spec(
+    "aclnnMoeDistributeCombine",
+    "x:expandX",
+    ignored=reserved("xActiveMask activationScale weightScale groupList outDtype groupListType")
+    | one_value("expertShardType")
+    | follows("expandIdx epSendCounts moeExpertNum")
+    | one_rank("tpSendCounts sharedExpertNum sharedExpertRankNum commQuantMode"),
+    uncovered="expandScales",
+    **_ROW,
+    samples=[take(**_RESULTS)],
+)(lambda expandX, expertIds, expertScales: _weighted(expandX, expertIds, expertScales))
 spec(
     "aclnnMoeDistributeCombineV2 aclnnMoeDistributeCombineV3 aclnnMoeDistributeCombineV4",
     "xOut:expandX",
+    ignored=reserved(
+        "activationScaleOptional weightScaleOptional groupListOptional outDtype groupListType"
+    )
+    | one_value("expertShardType")
+    | follows("assistInfoForCombine epSendCounts moeExpertNum")
+    | one_rank(
+        "tpSendCountsOptional sharedExpertNum sharedExpertRankNum commQuantMode "
+        "elasticInfoOptional performanceInfoOptional"
+    ),
+    uncovered="xActiveMaskOptional expandScalesOptional oriXOptional "
+    "constExpertAlpha1Optional constExpertAlpha2Optional constExpertVOptional "
+    "zeroExpertNum copyExpertNum constExpertNum",
     **_ROW,
     samples=[take(**_RESULTS, sharedExpertXOptional=s) for s in (None, f16(4, 32))],
 )(

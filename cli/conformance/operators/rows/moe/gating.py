@@ -61,7 +61,9 @@ _GROUPS: Final[dict[str, Any]] = {"groupSelectMode": 0, "renorm": 0, "outFlag": 
 
 
 @spec("aclnnMoeGatingTopK aclnnMoeGatingTopKV2",
-      "yOut:x expertIdxOut:int32 outOut:float32", **_GATE, samples=[
+      "yOut:x expertIdxOut:int32 outOut:float32",
+      uncovered="outFlag inputIdsOptional tid2eidOptional",
+      **_GATE, samples=[
     take(x=t(5, 16, low=-3, high=3), biasOptional=b, k=4, kGroup=kg, groupCount=gc, normType=n,
          **{**_GROUPS, "outFlag": True, "routedScalingFactor": f, "groupSelectMode": m, "eps": e,
             "renorm": r})
@@ -162,7 +164,9 @@ spec(
 )(grouped_bias_grad)
 
 
-@spec("aclnnMoeFusedTopk", "y:float32 indices:int32", tolerance="composite",
+@spec("aclnnMoeFusedTopk", "y:float32 indices:int32",
+      uncovered="mappingNum mappingTable activateType enableExpertMapping",
+      tolerance="composite",
       specials=False, source="document of Ascend Transformer Boost, FusedAddTopkDivOperation: "
       "sigmoid, added bias (positive here: whether a closed group counts as 0 is open), best "
       "groups by their best, best experts, division by their sum",

@@ -8,6 +8,7 @@ import numpy as np
 
 from .....judge.precision import Array
 from ...spec import const, spec, t, take
+from .._ignored import follows, one_value
 from .gating import MAPS
 from .routing import _MOVED, CHOSEN, SUM, TABLE
 
@@ -19,7 +20,9 @@ def places(indices: Array) -> Array:
 
 
 @spec("aclnnMoeTokenPermuteWithEp",
-      "permuteTokensOut:tokens sortedIndicesOut:int32 permuteProbsOut:probsOptional", **MAPS,
+      "permuteTokensOut:tokens sortedIndicesOut:int32 permuteProbsOut:probsOptional",
+      ignored=one_value("paddedMode"),
+      **MAPS,
       samples=[take(tokens=t(5, 7), indices=CHOSEN, probsOptional=t(5, 2), rangeOptional=r,
                     numOutTokens=n, paddedMode=False)
                for r, n in (((0, 10), 0), ((3, 8), 0), (None, 6))])  # fmt: skip
@@ -48,7 +51,9 @@ def inside(sortedIndices: Array, span: tuple[int, int]) -> tuple[Array, Array]:
 
 
 @spec("aclnnMoeTokenPermuteWithEpGrad",
-      "tokenGradOut:permutedTokensOutputGrad probsGradOut:permutedProbsOutputGradOptional", **MAPS,
+      "tokenGradOut:permutedTokensOutputGrad probsGradOut:permutedProbsOutputGradOptional",
+      ignored=one_value("paddedMode"),
+      **MAPS,
       samples=[take(permutedTokensOutputGrad=t(b - a, 7), sortedIndices=_AT,
                     permutedProbsOutputGradOptional=t(b - a), numTopk=2, rangeOptional=(a, b),
                     paddedMode=False) for a, b in ((0, 10), (3, 8))])  # fmt: skip
@@ -64,7 +69,9 @@ def permute_with_ep_grad(
     return tokens, probs.reshape(-1, numTopk)
 
 
-@spec("aclnnMoeTokenUnpermuteWithEp", "out:permutedTokens", **MAPS, samples=[
+@spec("aclnnMoeTokenUnpermuteWithEp", "out:permutedTokens",
+      ignored=one_value("paddedMode restoreShapeOptional"),
+      **MAPS, samples=[
     take(permutedTokens=t(b - a, 7), sortedIndices=_AT, probsOptional=t(5, 2), numTopk=2,
          rangeOptional=(a, b), paddedMode=False) for a, b in ((0, 10), (3, 8))])  # fmt: skip
 def unpermute_with_ep(
@@ -79,7 +86,10 @@ def unpermute_with_ep(
 
 
 @spec("aclnnMoeTokenUnpermuteWithEpGrad",
-      "permutedTokensGradOut:permutedTokensOptional probsGradOut:probsOptional", **MAPS, samples=[
+      "permutedTokensGradOut:permutedTokensOptional probsGradOut:probsOptional",
+      ignored=one_value("paddedMode restoreShapeOptional"),
+      constant="topkNum",
+      **MAPS, samples=[
           take(unpermutedTokensGrad=t(5, 7), sortedIndices=_AT, permutedTokensOptional=t(b - a, 7),
                probsOptional=t(5, 2), paddedMode=False, rangeOptional=(a, b), topkNum=2)
           for a, b in ((0, 10), (3, 8))])  # fmt: skip
@@ -102,7 +112,9 @@ _BY_TOKEN: Final = const([0, 6, 3, 7, 1, 4, 5, 8, 2, 9], "int32")
 
 
 @spec("aclnnMoeTokenPermuteWithRoutingMapGrad", "tokensGradOut:permutedTokenOutputGrad "
-      "probsGradOutOptional:permutedProbsOutputGradOptional", **MAPS, samples=[
+      "probsGradOutOptional:permutedProbsOutputGradOptional",
+      constant="tokensNum numExperts",
+      **MAPS, samples=[
           take(permutedTokenOutputGrad=t(10, 7), permutedProbsOutputGradOptional=t(10),
                sortedIndices=_BY_TOKEN, routingMapOptional=_MAP, numExperts=3, tokensNum=5,
                dropAndPad=False),
@@ -130,7 +142,9 @@ _PADDED: Final = const([0, 2, 4, 1, 1, 2, 3, 0, 0, 1, 3, 4], "int32")
 
 
 @spec("aclnnMoeTokenUnpermuteWithRoutingMap", "unpermutedTokens:permutedTokens outIndex:int32 "
-      "permuteTokenId:int32 permuteProbs:probsOptional", **MAPS,
+      "permuteTokenId:int32 permuteProbs:probsOptional",
+      constant="restoreShapeOptional",
+      **MAPS,
       rule={"accumulate": 64, "reason": "a token sums all rows that came from it: 200 of both "
             "signs where 1,032 rows are padded"}, samples=[
           take(permutedTokens=t(12, 7), sortedIndices=_PADDED, routingMapOptional=_MAP,
@@ -158,7 +172,9 @@ def unpermute_map(
 
 
 @spec("aclnnMoeTokenUnpermuteWithRoutingMapGrad",
-      "permutedTokensGradOut:permutedTokensOptional probsGradOutOptional:probsOptional", **MAPS,
+      "permutedTokensGradOut:permutedTokensOptional probsGradOutOptional:probsOptional",
+      ignored=follows("restoreShapeOptional"),
+      **MAPS,
       samples=[
           take(unpermutedTokensGrad=t(5, 7), outIndex=const(
                    np.argsort(_PADDED.values, kind="stable").tolist(), "int32"),
@@ -188,7 +204,9 @@ def unpermute_map_grad(
 _PERMUTED: Final = const([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32")
 
 
-@spec("aclnnMoeTokenPermute", "permuteTokensOut:tokens sortedIndicesOut:int32", **_MOVED, samples=[
+@spec("aclnnMoeTokenPermute", "permuteTokensOut:tokens sortedIndicesOut:int32",
+      ignored=one_value("paddedMode"),
+      **_MOVED, samples=[
     take(tokens=t(5, 7), indices=const(TABLE, "int64"), numOutTokens=0, paddedMode=False),
     take(tokens=t(5, 7), indices=const([2, 0, 1, 0, 2], "int64"), numOutTokens=0,
          paddedMode=False),
@@ -203,7 +221,9 @@ def token_permute(tokens: Array, indices: Array, numOutTokens: int) -> tuple[Arr
     return tokens[kept // topk], np.argsort(order, kind="stable")
 
 
-@spec("aclnnMoeTokenPermuteGrad", "out:permutedOutputGrad", **SUM, samples=[
+@spec("aclnnMoeTokenPermuteGrad", "out:permutedOutputGrad",
+      ignored=one_value("paddedMode"),
+      **SUM, samples=[
     take(permutedOutputGrad=t(10, 7), sortedIndices=_PERMUTED, numTopk=2, paddedMode=False)],
     )  # fmt: skip
 def token_permute_grad(permutedOutputGrad: Array, sortedIndices: Array, numTopk: int) -> Array:
@@ -211,7 +231,9 @@ def token_permute_grad(permutedOutputGrad: Array, sortedIndices: Array, numTopk:
     return picked.reshape(-1, numTopk, picked.shape[-1]).sum(1)
 
 
-@spec("aclnnMoeTokenUnpermute", "out:permutedTokens", **SUM, samples=[
+@spec("aclnnMoeTokenUnpermute", "out:permutedTokens",
+      ignored=one_value("paddedMode restoreShapeOptional"),
+      **SUM, samples=[
     take(permutedTokens=t(10, 7), sortedIndices=_PERMUTED, probsOptional=p, paddedMode=False)
     for p in (t(5, 2), None)])  # fmt: skip
 def token_unpermute(
@@ -225,7 +247,9 @@ def token_unpermute(
 
 
 @spec("aclnnMoeTokenUnpermuteGrad",
-      "permutedTokensGradOut:unpermutedTokensGrad probsGradOut:probsOptional", **SUM, samples=[
+      "permutedTokensGradOut:unpermutedTokensGrad probsGradOut:probsOptional",
+      ignored=one_value("paddedMode restoreShapeOptional"),
+      **SUM, samples=[
           take(permuteTokensOptional=t(10, 7), unpermutedTokensGrad=t(5, 7),
                sortedIndices=_PERMUTED, probsOptional=t(5, 2), paddedMode=False)])  # fmt: skip
 def token_unpermute_grad(

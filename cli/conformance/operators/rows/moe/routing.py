@@ -8,6 +8,7 @@ import numpy as np
 
 from .....judge.precision import Array
 from ...spec import const, spec, t, take, unspecified
+from .._ignored import requested
 from .._quantizers import dynamic
 from .gating import _ROUTED
 
@@ -26,6 +27,7 @@ def _order(expert: Array) -> Array:
 
 
 @spec("aclnnMoeInitRouting", "expandedXOut:x expandedRowIdxOut:int32 expandedExpertIdxOut:int32",
+      constant="activeNum",
       **_MOVED, samples=[
           take(x=t(5, 7), rowIdx=const([[n, n + 5] for n in range(5)], "int32"),
                expertIdx=const(TABLE, "int32"), activeNum=5)])  # fmt: skip
@@ -136,7 +138,9 @@ _ROWS: Final = const([[n, n + 5] for n in range(5)], "int32")
 
 
 @spec("aclnnMoeInitRoutingQuant",
-      "expandedXOut:int8 expandedRowIdxOut:int32 expandedExpertIdxOut:int32", **_STEPS, samples=[
+      "expandedXOut:int8 expandedRowIdxOut:int32 expandedExpertIdxOut:int32",
+      constant="activeNum",
+      **_STEPS, samples=[
           take(x=t(5, 32, low=-3, high=3), rowIdx=_ROWS, expertIdx=CHOSEN, activeNum=5, scale=s,
                offset=o) for s, o in ((20.0, 3.0), (0.5, 0.0))])  # fmt: skip
 def init_routing_quant(
@@ -194,7 +198,9 @@ _STATIC: Final = {"quantMode": 0, "scaleOptional": const([20.0], "float32"),
 
 
 @spec("aclnnMoeInitRoutingV3", "expandedXOut:outDtype|x expandedRowIdxOut:int32 "
-      "expertTokensCountOrCumsumOut:int64 expandedScaleOut:float32", **_STEPS, **_SCALES, samples=[
+      "expertTokensCountOrCumsumOut:int64 expandedScaleOut:float32",
+      extra="outDtype", ignored=requested("expertTokensNumFlag"),
+      **_STEPS, **_SCALES, samples=[
           *(take(x=t(5, 7), expertIdx=CHOSEN, **{**_THIRD, "scaleOptional": t(5), **more})
             for more in (
                 {}, {"expertTokensNumType": 0}, {"rowIdxType": 1}, {"expertTokensNumType": 2},

@@ -9,6 +9,7 @@ import numpy as np
 
 from .....judge.precision import Array
 from ...spec import const, spec, t, take
+from .._ignored import follows, requested
 from .rms import GRAD, ROW
 
 _LONG_SUMS: Final[dict[str, Any]] = {
@@ -81,7 +82,9 @@ _BACKWARD: Final = [
     for tr in (True, False) for m in ((True, True, True), (True, False, False))
 ]  # fmt: skip
 spec("aclnnBatchNormBackward aclnnFastBatchNormBackward",
-     "gradInput:input gradWeight:input gradBias:input", samples=_BACKWARD, rule=_LONG_SUMS,
+     "gradInput:input gradWeight:input gradBias:input",
+     constant="eps version",
+     samples=_BACKWARD, rule=_LONG_SUMS,
      **{**GRAD, "source": "derivative of Ioffe, Szegedy: Batch Normalization, 2015"})(
     batch_norm_backward)  # fmt: skip
 _SYNCHRONIZED: Final[dict[str, Any]] = {
@@ -94,6 +97,7 @@ _SYNCHRONIZED: Final[dict[str, Any]] = {
 @spec(
     "aclnnBatchNormGatherStatsWithCounts",
     "meanAll:float32 invstdAll:float32 runningMean:runningMean runningVar:runningVar",
+    ignored=follows("input"),
     **_SYNCHRONIZED,
     samples=[
         take(
@@ -124,6 +128,7 @@ def gathered_statistics(
 @spec(
     "aclnnBatchNormReduceBackward",
     "sumDy:float32 sumDyXmu:float32 gradWeight:float32 gradBias:float32",
+    ignored=follows("weight") | requested("inputG weightG biasG"),
     **_SYNCHRONIZED,
     samples=[
         take(
@@ -175,7 +180,9 @@ def batch_norm_stats(input: Array, eps: float) -> tuple[Array, Array]:
     return input.mean(axes), 1 / np.sqrt(input.var(axes) + eps)
 
 
-@spec("aclnnBatchNormElemt", "output:input", **_STATISTICS, samples=[
+@spec("aclnnBatchNormElemt", "output:input",
+      ignored=follows("eps"),
+      **_STATISTICS, samples=[
     take(input=t(4, 3, 5, 2), weight=t(3), bias=t(3), mean=t(3), invstd=t(3, low=0.5), eps=1e-3)],
     )  # fmt: skip
 def batch_norm_elemt(input: Array, weight: Array, bias: Array, mean: Array, invstd: Array) -> Array:

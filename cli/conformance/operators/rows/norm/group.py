@@ -14,6 +14,7 @@ from mindtorch import Tensor
 from .....judge.precision import Array
 from ...formulas import gradient
 from ...spec import const, spec, t, take
+from .._ignored import requested, saved
 from .rms import GRAD, ROW
 
 
@@ -47,7 +48,9 @@ spec("aclnnGroupNormSiluV2", "out:self meanOut:self rstdOut:self", **{**ROW, "so
     group_norm_silu)  # fmt: skip
 
 
-@spec("aclnnGroupNormSwish", "yOut:x meanOut:x rstdOut:x", **{**ROW, "source":
+@spec("aclnnGroupNormSwish", "yOut:x meanOut:x rstdOut:x",
+      constant="dataFormatOptional",
+      **{**ROW, "source":
       "Wu, He: Group Normalization, 2018, then x sigmoid(scale x)"}, samples=[
           take(x=t(2, 4, 9), gamma=t(4), beta=t(4), numGroups=2, dataFormatOptional="NCHW",
                eps=1e-5, activateSwish=a, swishScale=s)
@@ -62,6 +65,7 @@ def group_norm_swish(
 
 
 @spec("aclnnGroupNormBackward", "gradInput:input gradGammaOut:input gradBetaOut:input",
+      constant="N C HxW group",
       **{**GRAD, "source": "derivative of Wu, He: Group Normalization, 2018"}, samples=[
           take(gradOut=t(2, 4, 9), input=t(2, 4, 9), mean=t(2, 2, high=1),
                rstd=t(2, 2, low=0.5, high=1.5), gamma=t(4), N=2, C=4, HxW=9, group=2,
@@ -82,7 +86,9 @@ def group_norm_backward(
     return tuple(p if w else None for p, w in zip(parts, outputMask, strict=True))
 
 
-@spec("aclnnInstanceNorm", "y:x mean:x variance:x", **{**ROW, "source":
+@spec("aclnnInstanceNorm", "y:x mean:x variance:x",
+      constant="dataFormat",
+      **{**ROW, "source":
       "Ulyanov, Vedaldi, Lempitsky: Instance Normalization, 2016"}, samples=[
           take(x=t(2, 4, 5, 7), gamma=t(4), beta=t(4), dataFormat="NCHW", eps=1e-3)])  # fmt: skip
 def instance_norm(
@@ -116,5 +122,10 @@ def _swish_samples() -> list[Any]:
             for s in (1.0, 0.5)]  # fmt: skip
 
 
-spec("aclnnGroupNormSwishGrad", "dxOut:x dgammaOut:x dbetaOut:x", samples=_swish_samples, **_SWISH)(
+spec("aclnnGroupNormSwishGrad", "dxOut:x dgammaOut:x dbetaOut:x",
+     ignored=saved("mean rstd")
+     | requested("dgammaIsRequire dbetaIsRequire"),
+     uncovered="dataFormatOptional",
+     constant="numGroups",
+     samples=_swish_samples, **_SWISH)(
     gradient(_group_swish, grad="dy", of="x gamma beta"))  # fmt: skip

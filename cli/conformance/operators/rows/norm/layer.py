@@ -13,6 +13,7 @@ from .....judge.precision import Array
 from ...formulas import gradient
 from ...spec import const, f16, spec, t, take
 from .._defaults import COMPOSITE, FINITE_GRADIENT, FLOATS, SPARSE_GRADIENT
+from .._ignored import follows
 from .quantized import layer_norm
 from .rms import GRAD, ROW
 
@@ -128,7 +129,9 @@ def _layer_norm(
 
 
 spec("aclnnFastLayerNorm aclnnLayerNormWithImplMode",
-     "out:input meanOutOptional:float32 rstdOutOptional:float32", samples=_LAYER,
+     "out:input meanOutOptional:float32 rstdOutOptional:float32",
+     constant="implMode",
+     samples=_LAYER,
      **{**ROW, "source": "Ba, Kiros, Hinton: Layer Normalization, 2016; torch's document"})(
     _layer_norm)  # fmt: skip
 
@@ -154,6 +157,7 @@ def _layer_back(
 
 
 spec("aclnnLayerNormBackward", "gradInputOut:input gradWeightOut:input gradBiasOut:input",
+     constant="normalizedShape",
      **{**GRAD, "source": "derivative of Ba, Kiros, Hinton: Layer Normalization, 2016"}, samples=[
          take(gradOut=t(3, 16), input=t(3, 16), normalizedShape=(16,), mean=t(3, 1, high=1),
               rstd=t(3, 1, low=0.5, high=1.5), weightOptional=t(16), biasOptional=t(16),
@@ -161,8 +165,10 @@ spec("aclnnLayerNormBackward", "gradInputOut:input gradWeightOut:input gradBiasO
     _layer_back)  # fmt: skip
 
 
-@spec("aclnnAddLayerNorm aclnnInplaceAddLayerNorm",
-      "yOut:x1 meanOut:float32 rstdOut:float32 xOut:x1", **{**ROW, "source":
+@spec("aclnnAddLayerNorm",
+      "yOut:x1 meanOut:float32 rstdOut:float32 xOut:x1",
+      constant="additionalOutput",
+      **{**ROW, "source":
       "Ba, Kiros, Hinton: Layer Normalization, 2016, of x1 + x2 + bias"}, samples=[
           take(x1=t(*s), x2=t(*s), gamma=t(s[-1]), beta=t(s[-1]), biasOptional=b, epsilon=1e-5,
                additionalOutput=True)
@@ -196,7 +202,9 @@ def _normed() -> dict[str, Arg]:
 
 @spec("aclnnAdaLayerNormBackward",
       "gradInputOut:gradOut gradScaleOut:scale gradShiftOut:shift gradWeightOut:weightOptional "
-      "gradBiasOut:biasOptional", dtypes=("float32",), **FINITE_GRADIENT,
+      "gradBiasOut:biasOptional",
+      ignored=follows("normalizedShape shift"),
+      dtypes=("float32",), **FINITE_GRADIENT,
       source="Peebles, Xie: Scalable Diffusion Models with Transformers, 2023, differentiated",
       samples=lambda: [
           take(gradOut=t(2, 5, 64), normalizedShape=(64,), **_normed(), scale=t(2, 64),

@@ -11,6 +11,7 @@ from mindtorch.ops.samples import Arg
 from .....judge.precision import Array
 from ...spec import const, f16, spec, t, take
 from .._defaults import FLOAT_STEPS, GATED_STEPS, STEPS
+from .._ignored import one_value, requested, reserved
 from .._microscaling import MX_NORM, SMALL_TYPES, as_float32, microscaled
 from .._quantizers import dynamic
 from .rms import rms_norm
@@ -68,6 +69,7 @@ def _norms() -> list[Any]:
 
 spec("aclnnAddLayerNormQuantV2",
      "y1Out:int8 y2Out:int8 xOut:x1 layernormRes:x1 outScales1Out:float32 outScales2Out:float32",
+     ignored=requested("additionalOutput"),
      **STEPS, dtypes=("float16", "bfloat16"), samples=_norms,
      source="Ba, Kiros, Hinton: Layer Normalization, 2016, of a sum; steps as in op-plugin's "
      "documents npu_quantize and npu_dynamic_quant")(added_layer_norm)  # fmt: skip
@@ -75,6 +77,7 @@ spec("aclnnAddLayerNormQuantV2",
 
 @spec("aclnnAddLayerNormQuant",
       "y1Out:int8 y2Out:int8 xOut:x1 outScales1Out:float32 outScales2Out:float32",
+      ignored=requested("additionalOutput"),
       **STEPS, dtypes=("float16", "bfloat16"), samples=_norms,
       source="as aclnnAddLayerNormQuantV2, without the norm among its results")  # fmt: skip
 def added_layer_norm_first(
@@ -129,7 +132,9 @@ def rms_norm_quant(
     return (rms_norm(x, gamma, epsilon)[0] + beta) * scale + offset
 
 
-@spec("aclnnAddRmsNormQuant", "y1Out:int8 y2Out:int8 xOut:x1", **{**GATED_STEPS, "source":
+@spec("aclnnAddRmsNormQuant", "y1Out:int8 y2Out:int8 xOut:x1",
+      ignored=one_value("axis"),
+      **{**GATED_STEPS, "source":
       "Zhang, Sennrich 2019, then round(y / scale + zero point)"}, dtypes=("float16", "bfloat16"),
       samples=[take(x1=f16(3, 64), x2=f16(3, 64), gamma=f16(64), scales1=t(64, low=0.05, high=0.2),
                     zeroPoints1Optional=t(64, dtype="int32", low=-5, high=5),
@@ -156,7 +161,9 @@ def add_rms_norm_quant(
     return first, second, x1 + x2
 
 
-@spec("aclnnRmsNormDynamicQuant", "yOut:int8 scaleOut:float32", **GATED_STEPS,
+@spec("aclnnRmsNormDynamicQuant", "yOut:int8 scaleOut:float32",
+      ignored=one_value("dstType"),
+      **GATED_STEPS,
       dtypes=("float16", "bfloat16"), samples=[
           take(x=f16(3, n), gamma=f16(n), smoothScalesOptional=s, betaOptional=b, epsilon=1e-6,
                dstType=2)
@@ -174,7 +181,10 @@ _QUANT: Final[dict[str, Any]] = {"tolerance": "gradient", "steps": True,
                                  "dtypes": ("float16", "bfloat16")}  # fmt: skip
 
 
-@spec("aclnnAddRmsNormQuantV2", "y1Out:int8 y2Out:int8 xOut:x1", **_QUANT, source="Zhang, "
+@spec("aclnnAddRmsNormQuantV2", "y1Out:int8 y2Out:int8 xOut:x1",
+      ignored=one_value("axis"),
+      uncovered="scales2Optional zeroPoints2Optional divMode rmsNormOut",
+      **_QUANT, source="Zhang, "
       "Sennrich 2019, round((y + beta) / scale + zero point); op-plugin npu_add_rms_norm_quant",
       samples=[
           take(x1=f16(3, 64), x2=f16(3, 64), gamma=f16(64), scales1=f16(
@@ -190,7 +200,9 @@ def add_rms_norm_quant_v2(
 
 
 @spec("aclnnAddRmsNormDynamicQuantV2",
-      "y1Out:int8 y2Out:int8 xOut:x1 scale1Out:float32 scale2Out:float32", **_QUANT,
+      "y1Out:int8 y2Out:int8 xOut:x1 scale1Out:float32 scale2Out:float32",
+      uncovered="outputMask",
+      **_QUANT,
       source="op-plugin document npu_add_rms_norm_dynamic_quant", samples=[
           take(x1=f16(3, 64), x2=f16(3, 64), gamma=f16(64), smoothScale1Optional=f16(
                64, low=0.5), smoothScale2Optional=f16(64, low=0.5), betaOptional=beta,
@@ -219,7 +231,11 @@ def _norm(**more: Any) -> list[Any]:
 
 
 @spec("aclnnRmsNormDynamicMxQuant",
-      "yOut:dstType mxscaleOut:float8_e8m0fnu rstdOut:float32", **MX_NORM, samples=_norm(),
+      "yOut:dstType mxscaleOut:float8_e8m0fnu rstdOut:float32",
+      ignored=requested("outputRstd"),
+      uncovered="roundMode",
+      constant="scaleAlg",
+      **MX_NORM, samples=_norm(),
       )  # fmt: skip
 def norm(
     x: Array, gamma: Array, beta: Array | None, epsilon: float, dstType: int, scaleAlg: int
@@ -229,7 +245,10 @@ def norm(
 
 
 @spec("aclnnAddRmsNormDynamicMxQuant",
-      "yOut:dstType xOut:x1 mxscaleOut:float8_e8m0fnu rstdOut:float32", **MX_NORM,
+      "yOut:dstType xOut:x1 mxscaleOut:float8_e8m0fnu rstdOut:float32",
+      ignored=requested("outputRstd"),
+      uncovered="roundMode",
+      **MX_NORM,
       samples=[take(x1=s.kwargs["x"], x2=t(*s.kwargs["x"].shape, dtype="float16", low=-1),
                     **{k: v for k, v in s.kwargs.items() if k != "x"}) for s in _norm()],
       )  # fmt: skip
@@ -265,7 +284,9 @@ def add_rms_dynamic(
     return a, b, x1 + x2, s, r
 
 
-@spec("aclnnRmsNormGradQuant", "dxOut:int8 dgammaOut:float32", tolerance="gradient",
+@spec("aclnnRmsNormGradQuant", "dxOut:int8 dgammaOut:float32",
+      ignored=one_value("quantMode"),
+      tolerance="gradient",
       steps=True, specials=False, dtypes=("float32", "float16", "bfloat16"),
       casts={n: {"float16": "float32", "bfloat16": "float32"}
              for n in ("rstd", "scalesX")},
@@ -299,7 +320,10 @@ def layer_norm(
     return (y if beta is None else y + beta), mean, rstd
 
 
-@spec("aclnnAdaLayerNormQuant", "out:int8 quantScale:float32", tolerance="gradient",
+@spec("aclnnAdaLayerNormQuant", "out:int8 quantScale:float32",
+      ignored=reserved("quantOffsetOptional")
+      | one_value("quantMode"),
+      tolerance="gradient",
       steps=True, dtypes=("float16", "bfloat16"), source="Peebles, Xie: Scalable Diffusion Models "
       "with Transformers, 2023, then a scale for each row", samples=[
           take(x=t(2, 5, 64, dtype="float16"), scale=t(2, 1, 64, dtype="float16"),
@@ -315,7 +339,9 @@ def ada_layer_norm_quant(
     return dynamic(y * (1 + scale) + shift, smoothScalesOptional)
 
 
-@spec("aclnnRmsNormQuantV3", "y:int8 rstd:float32", **FLOAT_STEPS,
+@spec("aclnnRmsNormQuantV3", "y:int8 rstd:float32",
+      ignored=requested("outputRstd"),
+      **FLOAT_STEPS,
       source="Zhang, Sennrich: Root Mean Square Layer Normalization, 2019; op-plugin test "
       "npu_rms_norm_quant_v2", samples=[
           take(x=t(4, 32), gamma=t(32), beta=b, scale=t(1, low=0.05, high=0.2) if div else

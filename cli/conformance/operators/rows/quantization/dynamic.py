@@ -9,6 +9,7 @@ import numpy as np
 from .....judge.precision import Array
 from ...spec import const, f16, spec, t, take
 from .._defaults import STEPS
+from .._ignored import one_value
 from .._quantizers import INT8, _dropped, dynamic
 
 _PAGES: Final = "op-plugin documents npu_quantize, npu_dynamic_quant, npu_anti_quant; equal logic"
@@ -65,7 +66,9 @@ def _either(
 
 
 spec("aclnnDynamicQuantV3 aclnnDynamicQuantV4",
-     "yOut:dstType scaleOut:float32 offsetOut:float32", **Q, dtypes=HALVES, samples=[
+     "yOut:dstType scaleOut:float32 offsetOut:float32",
+     uncovered="dstTypeMax",
+     **Q, dtypes=HALVES, samples=[
          *(take(**s.kwargs, dstType=INT8, isSymmetrical=y, quantMode="pertoken", dstTypeMax=0.0)
            for s in _DYNAMIC for y in (True, False)),
          *(take(**k, dstType=d, isSymmetrical=y, quantMode=m, dstTypeMax=0.0)
@@ -83,7 +86,9 @@ def _half(x: Array) -> Array:
     return x.astype(np.float16).astype(np.float64)
 
 
-@spec("aclnnFlatQuant aclnnFlatQuantV3", "out:int4 quantScale:float32", **_STEPS,
+@spec("aclnnFlatQuant aclnnFlatQuantV3", "out:int4 quantScale:float32",
+      uncovered="groupListOptional dstTypeMax groupListType",
+      **_STEPS,
       dtypes=("float16",), rule={"norm": 2.0**14, "reason": "both products are rounded to half: "
       "between two halves a sum may go to either"}, source="Sun et al.: FlatQuant, 2024, "
       "equation 4; the golden of op-plugin's test test_npu_kronecker_quant", samples=[
@@ -96,7 +101,10 @@ def flat(x: Array, kroneckerP1: Array, kroneckerP2: Array, clipRatio: float) -> 
     return y / scale[:, None, None], scale
 
 
-@spec("aclnnRotateQuant", "yOut:int8 scaleOut:float32", **_STEPS, dtypes=("float16", "bfloat16"),
+@spec("aclnnRotateQuant", "yOut:int8 scaleOut:float32",
+      ignored=one_value("axis trans"),
+      uncovered="alpha roundMode scaleAlg dstTypeMax",
+      **_STEPS, dtypes=("float16", "bfloat16"),
       source="op-plugin document npu_rotate_quant",
       samples=[
           take(x=f16(4, 128), rotation=const(np.eye(16)[:, ::-1] * sign, "float16"), alpha=None,
@@ -111,7 +119,9 @@ def rotated(x: Array, rotation: Array) -> tuple[Array, Array]:
     return y / scale[..., None], scale
 
 
-@spec("aclnnQuantMax", "y:dstType amax:float32", **_STEPS, dtypes=("float32",),
+@spec("aclnnQuantMax", "y:dstType amax:float32",
+      uncovered="roundMode",
+      **_STEPS, dtypes=("float32",),
       source="torch_npu's document of npu_quant_max: elements over the scale, and the peak",
       samples=[take(x=t(6, 8, low=-9, high=9), scale=const([s], "float32"), roundMode="rint",
                     dstType=to) for s in (0.5, 0.125) for to in (35, 36)])  # fmt: skip
@@ -119,7 +129,9 @@ def with_peak(x: Array, scale: Array) -> tuple[Array, Array]:
     return x / scale, np.abs(x).max()[None]
 
 
-@spec("aclnnGroupedQuantMax", "y:dstType amax:float32", **_STEPS, dtypes=("float32",),
+@spec("aclnnGroupedQuantMax", "y:dstType amax:float32",
+      uncovered="roundMode",
+      **_STEPS, dtypes=("float32",),
       source="torch_npu's document of npu_quant_max, group by group", samples=[
           take(x=t(6, 8, low=-9, high=9), scale=const([0.5, 2.0], "float32"), roundMode="rint",
                dstType=36, groupList=const(g, "int64")) for g in ([2, 6], [5, 6])])  # fmt: skip
@@ -133,6 +145,8 @@ _LARGEST: Final = {2: 127.0, 35: 57344.0, 36: 448.0}
 
 
 @spec("aclnnDynamicBlockQuant aclnnDynamicBlockQuantV2", "yOut:dstType scaleOut:float32",
+      uncovered="roundModeOptional dstTypeMax",
+      constant="dstType rowBlockSize colBlockSize",
       **STEPS, dtypes=("float16", "bfloat16"),
       source="op-plugin document npu_dynamic_block_quant", samples=[
           take(x=t(*shape, dtype="float16", low=-9, high=9), minScale=least, dstType=2,

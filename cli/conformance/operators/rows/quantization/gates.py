@@ -128,13 +128,17 @@ spec("aclnnDequantSwigluQuant", "yOut:int8 scaleOut:float32", **GATED_STEPS, dty
     dequant_swiglu_quant(
         x, weightScaleOptional, activationScaleOptional, biasOptional, quantScaleOptional,
         quantOffsetOptional, groupIndexOptional, activateLeft, quantModeOptional))  # fmt: skip
-spec("aclnnDequantSwigluQuantV2", "yOut:int8 scaleOut:float32", **GATED_STEPS, dtypes=("float32",),
+spec("aclnnDequantSwigluQuantV2", "yOut:int8 scaleOut:float32",
+     uncovered="dstType roundModeOptional activateDim",
+     **GATED_STEPS, dtypes=("float32",),
      samples=[*_DEQUANTISED,
               *(_dequantised([2, 3], swigluMode=m, clampLimit=1.5, gluAlpha=1.3, gluBias=0.7)
                 for m in (1, 2))])(dequant_swiglu_quant)  # fmt: skip
 
 
-@spec("aclnnGeluQuant", "y:int8 outScaleOptional:float32", **FLOAT_STEPS,
+@spec("aclnnGeluQuant", "y:int8 outScaleOptional:float32",
+      uncovered="roundMode dstType",
+      **FLOAT_STEPS,
       source="Hendrycks, Gimpel: Gaussian Error Linear Units, 2016; op-plugin test npu_gelu_quant",
       samples=[take(self=t(5, 48), inputScaleOptional=s, inputOffsetOptional=o, approximate=a,
                     quantMode=m, roundMode="rint", dstType=2)
@@ -159,6 +163,7 @@ def gelu_steps(
 
 
 @spec("aclnnSwigluGroupQuant", "yOut:dstType yScaleOut:float32 yOriginOut:x",
+      uncovered="scaleOptional quantMode blockSize roundScale clampLimit outputOrigin",
       tolerance="composite", steps=True, specials=False, dtypes=("bfloat16",),
       source="Shazeer: GLU Variants Improve Transformer, 2020; op-plugin document "
       "npu_swiglu_group_quant", samples=[

@@ -9,6 +9,7 @@ import numpy as np
 from .....judge.precision import Array, numpy_dtype
 from ...spec import const, spec, t, take
 from .._functions import swiglu
+from .._ignored import one_value, reserved
 from .._microscaling import (
     BF16,
     BLOCK,
@@ -31,7 +32,9 @@ _PLAIN: Final[dict[str, Any]] = {"roundModeOptional": "rint", "blocksize": BLOCK
 
 
 @spec("aclnnDynamicMxQuant aclnnDynamicMxQuantV2 aclnnDynamicMxQuantV3",
-      "yOut:dstType mxscaleOut:float8_e8m0fnu", **MX, samples=[
+      "yOut:dstType mxscaleOut:float8_e8m0fnu",
+      uncovered="roundModeOptional blocksize dstTypeMax maxLowBound",
+      **MX, samples=[
           take(x=t(*shape, **_WIDE), axis=axis, dstType=to, scaleAlg=how, **_PLAIN)
           for shape, axis in (((3, 80), -1), ((80, 3), 0), ((2, 33, 4), 1), ((5, 64), 1))
           for to in SMALL_TYPES for how in (0, 1)])  # fmt: skip
@@ -40,7 +43,9 @@ def dynamic(x: Array, axis: int, dstType: int, scaleAlg: int) -> tuple[Array, Ar
 
 
 @spec("aclnnDynamicMxQuantWithDualAxis aclnnDynamicMxQuantWithDualAxisV2",
-      "y1Out:dstType mxscale1Out:float8_e8m0fnu y2Out:dstType mxscale2Out:float8_e8m0fnu", **MX,
+      "y1Out:dstType mxscale1Out:float8_e8m0fnu y2Out:dstType mxscale2Out:float8_e8m0fnu",
+      uncovered="roundModeOptional dstTypeMax",
+      **MX,
       samples=[take(x=t(*shape, dtype="float16", **_WIDE), dstType=to, scaleAlg=0, **_PLAIN)
                for shape in ((4, 64), (2, 70, 36)) for to in SMALL_TYPES])  # fmt: skip
 def both_axes(x: Array, dstType: int, scaleAlg: int) -> tuple[Array, Array, Array, Array]:
@@ -100,6 +105,7 @@ _SQUARE_OUTS: Final = "yOut:dstType scale1Out:float8_e8m0fnu scale2Out:float8_e8
 @spec(
     "aclnnDynamicBlockMxQuant",
     _SQUARE_OUTS,
+    uncovered="roundModeOptional dstTypeMax",
     **MX,
     samples=[
         take(x=t(*shape, dtype="float16", **_WIDE), dstType=to, scaleAlg=a, **_PLAIN)
@@ -127,7 +133,10 @@ def grouped(x: Array, ends: Array, to: int, algorithm: int = 0) -> tuple[Array, 
 
 
 @spec("aclnnGroupedDynamicMxQuant aclnnGroupedDynamicMxQuantV2",
-      "y:dstType mxscale:float8_e8m0fnu", **{**MX, "source": f"{OCP}; {_LINES}"},
+      "y:dstType mxscale:float8_e8m0fnu",
+      ignored=one_value("blocksize"),
+      uncovered="roundMode dstTypeMax",
+      **{**MX, "source": f"{OCP}; {_LINES}"},
       samples=[take(x=t(130, 5, dtype="float16", **_WIDE), roundMode="rint", dstType=to,
                     groupIndex=const(ends, "int32"), blocksize=BLOCK, scaleAlg=0, dstTypeMax=0.0)
                for ends in ([40, 130], [64, 64, 130]) for to in SMALL_TYPES])  # fmt: skip
@@ -137,6 +146,8 @@ def by_groups(x: Array, groupIndex: Array, dstType: int, scaleAlg: int = 0) -> t
 
 @spec("aclnnGroupedDynamicMxQuantWithDualAxis",
       "y1Out:dstDtype y1ScaleOut:float8_e8m0fnu y2Out:dstDtype y2ScaleOut:float8_e8m0fnu",
+      ignored=reserved("maxDtypeValue"),
+      uncovered="roundModeOptional",
       **{**MX, "source": f"{OCP}; {_LINES}"}, samples=[
           take(x=t(130, 40, dtype="float16", **_WIDE), groupIndex=const([40, 130], "int64"),
                roundModeOptional="rint", scaleAlg=0, dstDtype=to, maxDtypeValue=0.0)
@@ -152,7 +163,10 @@ _GATED: Final[dict[str, Any]] = {
 _GATES: Final[dict[str, Any]] = {"roundModeOptional": "rint", "maxDtypeValue": 0.0}
 
 
-@spec("aclnnSwigluMxQuant", "yOut:dstType mxscaleOut:float8_e8m0fnu", **_GATED, samples=[
+@spec("aclnnSwigluMxQuant", "yOut:dstType mxscaleOut:float8_e8m0fnu",
+      uncovered="groupIndexOptional activateDim swigluMode clampLimit gluAlpha gluBias "
+                "groupMode axis roundModeOptional maxDtypeValue",
+      **_GATED, samples=[
     take(x=t(3, n, dtype="float16"), activateDim=-1, activateLeft=left, swigluMode=0, groupMode=0,
          clampLimit=7.0, gluAlpha=1.702, gluBias=1.0, axis=-1, dstType=to, scaleAlg=how, **_GATES)
     for n, left, how in ((128, True, 0), (128, False, 1), (144, True, 1))
@@ -176,6 +190,8 @@ def _both(
 @spec(
     "aclnnSwigluMxQuantWithDualAxis",
     "y1Out:dstType mxscale1Out:float8_e8m0fnu y2Out:dstType mxscale2Out:float8_e8m0fnu",
+    ignored=reserved("maxDtypeValue"),
+    uncovered="roundModeOptional",
     **_GATED,
     samples=[
         take(
@@ -207,6 +223,9 @@ def swiglu_gradient(x: Array, grad: Array, left: bool) -> Array:
 
 @spec("aclnnSwigluBackwardMxQuantWithDualAxis",
       "y1Out:dstDtype mxscale1Out:float8_e8m0fnu y2Out:dstDtype mxscale2Out:float8_e8m0fnu",
+      ignored=reserved("maxDtypeValue")
+      | one_value("roundModeOptional"),
+      constant="dstDtype",
       **_GATED, samples=[
           take(x=t(130, 128, dtype="float16"), yGrad=t(130, 64, dtype="float16", low=-1),
                groupIndexOptional=ends, activateLeft=left, dstDtype=E4M3, scaleAlg=how, **_GATES)
@@ -225,7 +244,10 @@ _CODES: Final = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.5, -1, -2, -4, -6])
 
 
 @spec("aclnnDynamicDualLevelMxQuant", "yOut:float4_e2m1fn level0ScaleOut:float32 "
-      "level1ScaleOut:float8_e8m0fnu", **{**MX, "source": "op-plugin document "
+      "level1ScaleOut:float8_e8m0fnu",
+      ignored=one_value("level0BlockSize level1BlockSize"),
+      uncovered="smoothScaleOptional roundModeOptional",
+      **{**MX, "source": "op-plugin document "
       "npu_dynamic_dual_level_mx_quant", "dtypes": ("float16",)}, samples=[
           take(x=t(*shape, dtype="float16", low=-9, high=9), smoothScaleOptional=smooth,
                roundModeOptional="rint", level0BlockSize=512, level1BlockSize=32)

@@ -11,6 +11,7 @@ from ...spec import const, spec, t, take
 
 
 @spec("aclnnTransQuantParamV2 aclnnTransQuantParamV3", "out:uint64",
+      uncovered="roundMode",
       tolerance="exact",
       source="op-plugin document npu_trans_quant_param: float32 bits with the low 13 cleared",
       samples=[take(scale=t(9, low=0.01, high=2), roundMode=0),
