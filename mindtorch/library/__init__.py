@@ -31,9 +31,16 @@ def define(
 
     With one argument, a schema with its name, a row (docs/adding_an_op.md): `infer` is its shape
     rule, `grad` its derivative; kernels come as `cpu=`, `aclnn=`, `lower=` or through
-    `register_kernel`. DuplicateOpError where the row is there.
+    `register_kernel`. DuplicateOpError where the row is there, TypeError for an unknown field, and
+    for any field beside a name with a namespace.
     """
     if text is not None or "::" in schema.partition("(")[0]:
+        if fields:
+            name = schema.partition("(")[0]
+            raise TypeError(
+                f"define({name!r}): unexpected {', '.join(sorted(fields))}; an op with a namespace "
+                "takes lib and tags only: add kernels with torch.library.impl"
+            )
         name, _, rest = (schema if text is None else schema + text).partition("(")
         declare(name, "(" + rest)
         return None

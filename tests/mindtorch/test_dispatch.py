@@ -107,6 +107,18 @@ def test_second_op_of_one_name_is_refused(cube):
         library.define("cube_for_tests(Tensor self) -> Tensor")
 
 
+@pytest.mark.parametrize("arguments", [("tests::square", "(Tensor x) -> Tensor"),
+                                       ("tests::square(Tensor x) -> Tensor",)])  # fmt: skip
+def test_a_name_with_a_namespace_takes_no_field(arguments):
+    with pytest.raises(TypeError, match=r"tests::square.*unexpected cpu, inferr"):
+        library.define(*arguments, cpu=abs, inferr=abs)
+
+
+def test_an_unknown_field_of_a_row_is_refused():
+    with pytest.raises(TypeError, match="inferr"):
+        library.define("square_for_tests(Tensor x) -> Tensor", inferr=abs)
+
+
 def test_keyset_is_the_union_of_backends_and_layers():
     assert keyset(torch.ones(1)) == DispatchKey.CPU | DispatchKey.Autograd
     with torch.functionalize():

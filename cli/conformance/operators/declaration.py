@@ -12,36 +12,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mindtorch.ops.samples import Sample
 
 from ...judge.classes import ClassTableError
 from ...judge.precision import FORMATS
 from ..cases.case import DTYPES
+from .row import CUSTOM, MISSING, SLACK, SPECS, Spec, SpecError
 
-if TYPE_CHECKING:
-    from .spec import Spec
-
-# The default of a parameter that has none.
-MISSING: Final = inspect.Parameter.empty
 # The words that name a family: a module or a folder of `rows`, of kernels and of their tests.
 _WORDS: Final = """
 activation attention collective convolution creation detection embedding fft foreach image indexing
 kv_cache linalg loss matmul moe norm optimizer pointwise pooling quantization random
 reduction residual resize rnn rotary sampling shape sorting state"""
 FAMILIES: Final = frozenset(_WORDS.split())
-# Of rows outside of `rows`.
-CUSTOM: Final = "custom"
 _STORED: Final = ("uint16", "uint32", "uint64", "int4", "float8_e8m0fnu", "float4_e2m1fn")
 _DTYPES: Final = frozenset((*DTYPES, *FORMATS, *_STORED))
 _LAYOUTS: Final = ("ND", "NCL", "NCHW", "NHWC", "NCDHW", "FRACTAL_NZ")
 # What (answers, results) and (draws, arguments) are given to.
 _TWO: Final = ("nearest", "draws")
-
-
-class SpecError(ValueError):
-    """A spec row that contradicts itself or a header; the message names row and parameter."""
 
 
 def near(name: str, names: Iterable[str]) -> str:
@@ -98,7 +88,7 @@ def _contradictions(row: Spec) -> Iterator[str]:
         yield "nearest: draws are judged by their distribution; drop one"
     if row.nearest is not None and row.steps:
         yield "nearest: results of steps are judged by the nearest step; drop one"
-    if row.slack != _default("slack") and not row.steps:
+    if row.slack != SLACK and not row.steps:
         yield "slack: it widens steps; expected steps=True"
     taken = set(row.parameters())
     for field in ("ignored", "uncovered"):
@@ -119,12 +109,6 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _default(field: str) -> Any:
-    from .spec import Spec
-
-    return Spec.__dataclass_fields__[field].default
 
 
 # --- against headers ----------------------------------------------------------------------------
@@ -210,8 +194,6 @@ def _field_problems(row: Spec, headers: Headers) -> Iterator[str]:
 
 
 def _headers(row: Spec) -> Headers:
-    from .spec import SPECS
-
     own = {name: _renamed(row, name) for name in (row.name, *row.names)}
     shelf = set().union(*own.values())
     if row.family != CUSTOM:

@@ -16,7 +16,7 @@ from ..cases.case import Case, designed
 from ..cases.claims import Claims
 from ..cases.declared import as_array, sample_of
 from .operator import Operator
-from .spec import Spec
+from .row import Spec
 
 _ARRAYS = (Kind.INT_ARRAY, Kind.BOOL_ARRAY, Kind.FLOAT_ARRAY)
 

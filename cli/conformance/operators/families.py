@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .spec import SPECS, UNSPECIFIED
+from .row import SPECS, UNSPECIFIED
 
 
 def _declare() -> None:

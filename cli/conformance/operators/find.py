@@ -15,7 +15,7 @@ from . import golden_files, rows
 from .declared import DeclaredOperator
 from .derived import derived
 from .operator import Operator
-from .spec import SPECS, UNSPECIFIED
+from .row import SPECS, UNSPECIFIED
 
 
 def golden_row(signature: Any) -> Row | None:

@@ -39,9 +39,8 @@ from ..record.result import Result
 from ..run.process import Setup
 from ..run.products import Products
 from ..run.worker import Worker
-from .declaration import MISSING
 from .operator import Operator
-from .spec import SPECS
+from .row import MISSING, SPECS
 
 _FLOATS: Final = (Kind.FLOAT, Kind.DOUBLE, Kind.SCALAR)
 _WHOLE: Final = (Kind.INT64, Kind.INT32, Kind.INT8)

@@ -23,10 +23,10 @@ from ..cases.inputs import tensors_of
 from ..cases.recipe import Recipe, Slot, main_dtype
 from ..run.golden import Golden, Later, ReferenceRefusesError, lifted
 from ..run.subject import Law
-from .declaration import MISSING, SpecError, bind
+from .declaration import bind
 from .laws import LAWS
 from .placing import Written
-from .spec import Spec
+from .row import MISSING, Spec, SpecError
 
 _NULLABLE: Final = frozenset((
     Kind.TENSOR, Kind.TENSOR_LIST, Kind.SCALAR, Kind.SCALAR_LIST, Kind.INT_ARRAY,

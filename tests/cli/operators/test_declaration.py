@@ -6,9 +6,10 @@ from collections import ChainMap
 
 import pytest
 from mindtorch_npu.conformance.operators import declaration, rows
-from mindtorch_npu.conformance.operators.declaration import FAMILIES, SpecError
+from mindtorch_npu.conformance.operators.declaration import FAMILIES
+from mindtorch_npu.conformance.operators.row import SPECS, Spec, SpecError
 from mindtorch_npu.conformance.operators.rows._ignored import ANYWHERE, REQUESTED
-from mindtorch_npu.conformance.operators.spec import SPECS, Spec, const, spec, t, take
+from mindtorch_npu.conformance.operators.spec import const, spec, t, take
 
 from aclnn_bindings.interface import catalog
 

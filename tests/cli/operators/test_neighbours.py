@@ -10,7 +10,8 @@ from mindtorch_npu.conformance.cases import neighbours
 from mindtorch_npu.conformance.cases.case import CaseNameError, parse
 from mindtorch_npu.conformance.operators import rows
 from mindtorch_npu.conformance.operators.neighbours import Search
-from mindtorch_npu.conformance.operators.spec import SPECS, t, take
+from mindtorch_npu.conformance.operators.row import SPECS
+from mindtorch_npu.conformance.operators.spec import t, take
 from mindtorch_npu.conformance.run.worker import Worker
 
 from aclnn_bindings.install.library import bundled_simulator

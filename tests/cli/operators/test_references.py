@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mindtorch_npu.conformance.operators import rows
-from mindtorch_npu.conformance.operators.spec import SPECS, UNSPECIFIED
+from mindtorch_npu.conformance.operators.row import SPECS, UNSPECIFIED
 
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))

@@ -10,8 +10,8 @@ import pytest
 from mindtorch_npu.conformance.cases.case import Case
 from mindtorch_npu.conformance.cases.cases import Plan, cases
 from mindtorch_npu.conformance.operators.coverage import coverage
-from mindtorch_npu.conformance.operators.declaration import SpecError
 from mindtorch_npu.conformance.operators.find import subject
+from mindtorch_npu.conformance.operators.row import SpecError
 from mindtorch_npu.conformance.operators.spec import spec
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run.rows import TorchRow

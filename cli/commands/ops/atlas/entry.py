@@ -17,7 +17,7 @@ from aclnn_bindings.interface.signature import OpSignature
 from mindtorch.ops import OPS
 
 from ....conformance.operators.find import subject
-from ....conformance.operators.spec import SPECS, UNSPECIFIED
+from ....conformance.operators.row import SPECS, UNSPECIFIED
 from ....conformance.run.subject import UnknownSubjectError
 
 # What people call the products of operator documents.

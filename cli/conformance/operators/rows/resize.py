@@ -12,7 +12,8 @@ from mindtorch import Tensor
 
 from ....judge.precision import Array
 from ..formulas import gradient, words
-from ..spec import Reference, spec, t, take
+from ..row import Reference
+from ..spec import spec, t, take
 from ._defaults import RESAMPLED
 from ._ignored import follows
 

@@ -9,8 +9,7 @@ import torch
 from mindtorch_npu.conformance.cases.case import Case
 from mindtorch_npu.conformance.cases.recipe import Slot, recipe
 from mindtorch_npu.conformance.operators import rows
-from mindtorch_npu.conformance.operators.declaration import MISSING
-from mindtorch_npu.conformance.operators.spec import SPECS
+from mindtorch_npu.conformance.operators.row import MISSING, SPECS
 
 assert rows
 assert SPECS

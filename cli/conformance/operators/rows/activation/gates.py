@@ -76,15 +76,11 @@ def grouped_gate_gradient(
     return np.where(mine, dx, 0), np.where(mine, by_weight, 0)
 
 
-GROUPED_GATE_GRADIENT: Final[dict[str, Any]] = {
-    "outs": "gradXOut:x gradWeightOutOptional:float32",
-    **_GLU,
-    "samples": [
-        take(gradY=t(6, 32, low=-1), x=t(6, 64, low=-3, high=3), **g,
-             yOriginOptional=None if g["weightOptional"] is None else t(6, 32, high=1.0))
-        for g in _GROUPS],
-}  # fmt: skip
-spec("aclnnSwigluGroupGrad", **GROUPED_GATE_GRADIENT)(grouped_gate_gradient)
+spec("aclnnSwigluGroupGrad aclnnSwigluGroupQuantGrad", "gradXOut:x gradWeightOutOptional:float32",
+     **_GLU, samples=[
+         take(gradY=t(6, 32, low=-1), x=t(6, 64, low=-3, high=3), **g,
+              yOriginOptional=None if g["weightOptional"] is None else t(6, 32, high=1.0))
+         for g in _GROUPS])(grouped_gate_gradient)  # fmt: skip
 
 
 def counted(x: Array, groups: Array) -> Array:

@@ -11,7 +11,6 @@ from ...spec import const, f16, spec, t, take
 from .._defaults import FLOAT_STEPS, GATED_STEPS
 from .._functions import gelu, swiglu
 from .._quantizers import dynamic
-from ..activation.gates import GROUPED_GATE_GRADIENT, grouped_gate_gradient
 
 _FOUR: Final = 29  # aclDataType
 
@@ -181,6 +180,3 @@ def gated_groups(
     peaks = np.array([np.abs(y[which == g]).max() for g in range(len(groupIndexOptional))])
     scale = peaks / (dstTypeMax or 448)
     return y / scale[which][:, None], scale, y
-
-
-spec("aclnnSwigluGroupQuantGrad", **GROUPED_GATE_GRADIENT)(grouped_gate_gradient)
