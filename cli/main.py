@@ -17,24 +17,28 @@ import click
 
 from . import exits
 
-# Command → its module here; the command object bears the command's name.
+# Command → the first sentence of its help; its module is `commands.<name>.command`.
 COMMANDS: Final = {
-    "probe": ".commands.probe.command",
-    "sim": ".commands.sim.command",
-    "run": ".commands.run.command",
-    "exec": ".commands.exec.command",
-    "check": ".commands.check.command",
-    "report": ".commands.report.command",
-    "bench": ".commands.bench.command",
-    "ops": ".commands.ops.command",
-    "explain": ".commands.explain.command",
-    "catalog": ".commands.catalog.command",
-    "stubs": ".commands.stubs.command",
+    "probe": "Tell which CANN is here, what it declares and exports, whether it works, and what "
+    "to fix.",
+    "sim": "The bundled simulator: `run --simulator` runs programs on it, without an NPU.",
+    "run": "Run COMMAND with layers between it and CANN; they see every call, and change none.",
+    "exec": "Run COMMAND with mindtorch standing in for torch.",
+    "check": "Check that operators compute what they should: a verdict per case, a rule per "
+    "operator.",
+    "report": "Show a recorded run of `check` again, write it in other forms, or compare two runs.",
+    "bench": "Time operators: device, host and end to end, with spread, bandwidth and a "
+    "comparison.",
+    "ops": "List operators: schema, ACLNN calls, devices, derivative, rule.",
+    "explain": "Explain a status code, a message id, an operator's failure or a log: causes, what "
+    "to do.",
+    "catalog": "Know CANN versions: what each declares, as data that every command reads.",
+    "stubs": "Let mypy, pyright and editors check calls of cann.ops and cann.functions.",
 }
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module when the command is asked for, so that `--help` stays fast."""
+    """Imports a command's module when the command is asked for, and none for the group's help."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -42,10 +46,18 @@ class LazyGroup(click.Group):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[cmd_name], __package__)
+        module = importlib.import_module(f".commands.{cmd_name}.command", __package__)
         command = getattr(module, "execute" if cmd_name == "exec" else cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        limit = formatter.width - 6 - max(map(len, COMMANDS))
+        with formatter.section("Commands"):
+            formatter.write_dl([
+                (name, click.Command(name, help=text).get_short_help_str(limit))
+                for name, text in COMMANDS.items()
+            ])  # fmt: skip
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -91,7 +91,17 @@ def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[st
             for line in lines]  # fmt: skip
 
 
+def needed_operators() -> str:
+    """The ACLNN operators that mindtorch's rows call, one a line, in order of declaration."""
+    import mindtorch  # noqa: F401 - its rows are declared when it is imported
+    from mindtorch.ops import OPS
+
+    calls = [call.name for op in OPS.values() for call in op.kernels.aclnn]
+    return "\n".join([*dict.fromkeys(calls), ""])
+
+
 GENERATED: dict[str, Callable[[], str]] = {
+    "cli/commands/probe/needed_operators.txt": needed_operators,
     "docs/cli.md": cli_page,
     "docs/errors.md": errors_page,
     "docs/mutation_scores.md": mutation_page,

@@ -12,7 +12,7 @@ from importlib.resources import files
 from math import inf
 from typing import Any, Final
 
-from .precision import FORMATS
+from .formats import FORMATS
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from .precision import Array, Format, format_of, rounded, spacing, wide
+from .formats import Format
+from .precision import Array, format_of, rounded, spacing, wide
 
 # Upper ends of the error histogram's buckets, in ULP; the last bucket is beyond all of them.
 BUCKETS: Final = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 1024.0)

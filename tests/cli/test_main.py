@@ -1,4 +1,4 @@
-"""The command group: one error boundary, exit codes, help that needs no command's imports."""
+"""The command group: one error boundary, exit codes, a table of commands."""
 
 from __future__ import annotations
 
@@ -97,21 +97,6 @@ def test_every_command_of_the_table_exists() -> None:
         command = main.group.get_command(context, name)
         assert command is not None
         assert command.name == name
-
-
-def test_help_imports_neither_rich_nor_numpy() -> None:
-    code = (
-        "import sys, importlib.util as u\n"
-        f"s = u.spec_from_file_location('m', {str(ROOT / 'cli/__init__.py')!r}, "
-        f"submodule_search_locations=[{str(ROOT / 'cli')!r}])\n"
-        "m = u.module_from_spec(s); sys.modules['m'] = m; s.loader.exec_module(m)\n"
-        "import m.main\n"
-        "print(sorted({'rich', 'numpy', 'mindtorch'} & set(sys.modules)))\n"
-    )
-    out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert out.stdout.strip() == "[]"
 
 
 def test_a_terminal_without_a_character_gets_a_question_mark() -> None:

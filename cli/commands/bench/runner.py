@@ -21,8 +21,9 @@ from ...conformance.cases.recipe import Recipe, Slot
 from ...conformance.run.cann_words import one_line
 from ...conformance.run.golden import ReferenceRefusesError
 from ...conformance.run.tensors import synchronize
+from ...judge.formats import FORMATS
 from ...judge.metrics import errors, measure
-from ...judge.precision import FORMATS, Array, numpy_dtype
+from ...judge.precision import Array, numpy_dtype
 from ...judge.tiers import judge
 from . import rivals
 from .roofline import Peaks

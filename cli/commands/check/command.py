@@ -22,7 +22,7 @@ from ...conformance.run import engine
 from ...conformance.run.devices import DeviceListError
 from ...conformance.run.pool import EnvironmentFailedError, Setup
 from ...fleet.ray_pool import maker
-from ..report import FILES, UnwritableError, write_all
+from ..report import Files, UnwritableError, write_all
 from . import devices, progress
 from . import text as check_text
 
@@ -161,8 +161,9 @@ def _check(options: dict[str, Any]) -> int:
     voters = len({votes.place_of(r) for r in results}) if options["compare"] else 0
     render.show(devices.document(run.deviations, run.lost, voters), on)
     click.echo(f"journal: {path}")
-    if any(options[name] is not None for name in FILES):
-        write_all(journal.read(path), options)
+    files = Files(options["html"], options["junit"], options["md"], options["json_file"])
+    if files.paths():
+        write_all(journal.read(path), files)
     if run.stopped:
         click.echo(f"error: {run.stopped}; go on with:\n"
                    f"  mindtorch-npu check --resume {path}", err=True)  # fmt: skip

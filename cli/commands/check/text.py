@@ -46,9 +46,10 @@ def document(
     yield from notes(results)
     yield Line("")
     yield Line(totals(results, seconds))
-    covered = coverage(results, int(header.get("environment", {}).get("operators", 0)))
-    if header.get("options", {}).get("restart", {}).get("every") and covered.exported:
-        yield Line(covered.text())
+    environment = header.get("environment", {})
+    exported = int(environment.get("operators", 0))
+    if header.get("options", {}).get("restart", {}).get("every") and exported:
+        yield Line(coverage(results, exported, environment.get("unspecified", ())).text())
 
 
 def title(header: Mapping[str, Any]) -> str:

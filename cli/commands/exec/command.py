@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
-
-import mindtorch
 
 from ... import exits
 
@@ -52,7 +51,10 @@ def execute(npu: bool, absent: str | None, command: tuple[str, ...]) -> int:
 
 def environment(environ: dict[str, str], npu: bool, absent: str | None) -> dict[str, str]:
     """The variables of a program whose `import torch` finds mindtorch."""
-    home = Path(mindtorch.__file__).resolve().parent
+    found = find_spec("mindtorch")
+    assert found is not None, "mindtorch is installed beside this command"
+    assert found.origin is not None
+    home = Path(found.origin).resolve().parent
     folders = [str(home / SITE)]
     if "site-packages" not in home.parts:
         folders.append(str(home.parent))  # a source tree, which other Pythons do not know

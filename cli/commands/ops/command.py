@@ -1,23 +1,14 @@
-"""The command `ops`: lists rows, tells everything about one or an operator, writes the atlas."""
+"""The command `ops`: its options, as a frozen record for the listing."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ... import exits, op_names, render
-from ...conformance.cases.inputs import samples
-from ...conformance.run import engine
-from ...conformance.run.subject import PREFIX
-from ...judge import classes
-from ...render import Block, Cell, Code, Content, Facts, Grid, Heading, Line
-from ..check import text as check_text
-from .atlas.entry import NAMES, Entry
+from ... import op_names
 
 EPILOG = """\b
 Examples:
@@ -29,6 +20,17 @@ Examples:
 Exit codes: 0 ok, 2 usage."""
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to list, and in which form."""
+
+    names: tuple[str, ...]
+    families: tuple[str, ...]
+    as_json: bool
+    as_md: bool
+    site: Path | None
+
+
 @click.command(epilog=EPILOG)
 @click.argument("names", nargs=-1, metavar="NAME…", shell_complete=op_names.complete)
 @click.option("--family", "families", multiple=True, metavar="F", help="pointwise, matrix, nn, …")
@@ -36,206 +38,11 @@ Exit codes: 0 ok, 2 usage."""
 @click.option("--md", "as_md", is_flag=True, help="Write Markdown.")
 @click.option("--html", "site", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
               help="Write the atlas of every ACLNN operator there.")  # fmt: skip
-def ops(
-    names: tuple[str, ...], families: tuple[str, ...], as_json: bool, as_md: bool,
-    site: Path | None,
-) -> int:  # fmt: skip
+def ops(**values: Any) -> int:
     """List operators: schema, ACLNN calls, devices, derivative, rule. With NAME: all about it.
 
     NAME is a torch operator (add) or an ACLNN one (aclnnAdd) of any known CANN version.
     """
-    from mindtorch.ops import OPS
+    from . import listing
 
-    if site is not None:
-        return _site(site)
-    try:
-        chosen = _chosen(OPS, names, families)
-        subjects = [_found(n) if n.startswith(PREFIX) else OPS[n] for n in chosen]
-    except engine.NothingSelectedError as error:
-        raise click.UsageError(str(error)) from None
-    if as_json:
-        click.echo(json.dumps([_data(x) for x in subjects], indent=1))
-        return exits.OK
-    if names:
-        install = _install()
-        blocks = [block for x in subjects for block in _about(x, install)]
-    else:
-        blocks = list(table(subjects))
-    if as_md:
-        click.echo(render.markdown(blocks), nl=False)
-    else:
-        render.show(blocks)
-    return exits.OK
-
-
-def _site(folder: Path) -> int:
-    from .atlas.site import write
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        numbers = write(folder)
-    except OSError as error:
-        raise click.UsageError(f"--html {folder}: {error.strerror or error}") from None
-    click.echo(f"{numbers['operators']} operators, {numbers['judged']} with a formula: "
-               f"{folder / 'index.html'}")  # fmt: skip
-    return exits.OK
-
-
-def _found(name: str) -> Entry:
-    from .atlas.entry import find
-
-    entry = find(name)
-    if isinstance(entry, Entry):
-        return entry
-    near = f"; near: {', '.join(entry)}" if entry else ""
-    raise engine.NothingSelectedError(f"{name}: no known CANN declares such an operator{near}")
-
-
-def _about(subject: Any, install: Any) -> Iterator[Block]:
-    return operator(subject) if isinstance(subject, Entry) else about(subject, install)
-
-
-def operator(e: Entry) -> Iterator[Block]:
-    """Everything about one ACLNN operator."""
-    yield Heading(e.name)
-    uses = ", ".join(f"{client} {count}" for client, count in e.usage.items())
-    yield Facts([
-        ("declared by", ", ".join(e.versions)),
-        ("products", ", ".join(NAMES[p] for p in e.products) or "not documented"),
-        ("family", e.family or "-"), ("formula", e.state), ("source", e.source or "-"),
-        ("required", e.rule or "-"), ("reason", e.reason or "-"),
-        ("simulator", "implements it" if e.simulator else "lacks it"),
-        ("mindtorch", ", ".join(e.rows) or "-"), ("used by", uses or "-"),
-    ])  # fmt: skip
-    for n, (version, text) in enumerate(e.signatures):
-        yield Line(Cell(f"{'since' if n == 0 else 'changed in'} {version}", "strong"))
-        yield Code(text)
-    if e.formula:
-        yield Line(Cell("reference", "strong"))
-        yield Code(e.formula)
-    if e.dtypes:
-        shown = list(e.products)
-        rows: list[list[Content]] = [
-            [param, *(" ".join(by.get(p, ())) for p in shown)] for param, by in e.dtypes.items()
-        ]
-        yield Grid(("parameter", *(NAMES[p] for p in shown)), rows)
-
-
-def _chosen(table: Any, names: tuple[str, ...], families: tuple[str, ...]) -> list[str]:
-    if not names:
-        wanted = set(families)
-        listed = [n for n, op in table.items() if not wanted or op.family in wanted]
-        if not listed:
-            known = sorted({op.family for op in table.values()})
-            raise engine.NothingSelectedError(f"--family: one of {', '.join(known)}")
-        return sorted(listed)
-    chosen: list[str] = []
-    for name in names:
-        same = [n for n in table if name in (n, n.partition(".")[0].strip("_"))]
-        chosen += same or list(engine.find_ops((name,), (), False))
-    return chosen
-
-
-def devices(op: Any) -> str:
-    """Where an op runs: composites everywhere, rows where they name a kernel."""
-    if op.body is not None:
-        return "composite"
-    kernels = {"cpu": op.kernels.cpu, "meta": op.infer, "npu": op.kernels.aclnn}
-    kinds = [device for device, kernel in kernels.items() if kernel]
-    if not op.kernels.aclnn and (op.lower is not None or op.is_view):
-        kinds.append("npu")
-    return " ".join(kinds)
-
-
-def derivative(op: Any) -> str:
-    """`self, other`, "of its parts", or "none"."""
-    if op.body is not None:
-        return "of its parts"
-    if not isinstance(op.grad, dict):
-        return "none"
-    names = [n for key in op.grad for n in (key if isinstance(key, tuple) else (key,))]
-    return ", ".join(names) or "none"
-
-
-def table(rows: list[Any]) -> Iterator[Block]:
-    """One row an op."""
-    cells: list[list[Content]] = []
-    for op in rows:
-        need = classes.requirement(op.testing.tolerance, op.testing.rule)
-        calls = ", ".join(dict.fromkeys(c.name for c in op.kernels.aclnn))
-        cells.append([op.name, op.family, calls or Cell("-", "dim"), devices(op),
-                      derivative(op), need.tier])  # fmt: skip
-    yield Grid(("operator", "family", "ACLNN", "devices", "derivative", "rule"), cells)
-    checked = sum(op.testing.samples is not None for op in rows)
-    yield Line("")
-    yield Line(f"{len(rows)} operators, {checked} with samples for check and bench")
-
-
-def about(op: Any, install: Any) -> Iterator[Block]:
-    """Everything about one op, with the signatures of the install at hand."""
-    yield Heading(op.name)
-    yield Code(op.text)
-    forms = ["function"] + ["in place"] * op.writes.inplace + ["out="] * (op.body is None)
-    yield Facts([
-        ("family", op.family), ("devices", devices(op)), ("forms", ", ".join(forms)),
-        ("derivative", derivative(op)), ("samples", str(len(samples(op.testing)))),
-        ("dtypes", _claimed(op, install)),
-    ])  # fmt: skip
-    need = classes.requirement(op.testing.tolerance, op.testing.rule)
-    yield from check_text.explanation(op.name, need)[1:]
-    for call in op.kernels.aclnn:
-        yield Line("")
-        yield Line(Cell(f"calls {call.name}", "strong"))
-        yield from _signature(call.name, install)
-
-
-def _claimed(op: Any, install: Any) -> str:
-    from ...conformance.cases.claims import claimed
-
-    declared = install[0] if install else None
-    return ", ".join(claimed(op, declared, "")) or "-"
-
-
-def _signature(name: str, install: Any) -> Iterator[Block]:
-    if install is None:
-        yield Line(Cell("no install found: `mindtorch-npu probe` says why", "warn"))
-        return
-    declared, root = install
-    signature = declared.ops.get(name)
-    if signature is None:
-        yield Line(Cell(f"not declared by {root}", "bad"))
-        return
-    params = [*signature.workspace.params]
-    lines = ",\n    ".join(f"{p.type} {p.name}".replace("* ", "*") for p in params)
-    yield Code(f"{signature.workspace.returns} {signature.workspace.name}(\n    {lines})")
-    yield Line(Cell(f"  {signature.workspace.header}:{signature.workspace.line} of {root}", "dim"))
-    rows: list[list[Content]] = [
-        [p.name, p.direction.value, "optional" if p.optional else "", ", ".join(p.dtypes)]
-        for p in signature.params
-    ]
-    yield Grid(("parameter", "direction", "", "dtypes in the header"), rows)
-
-
-def _install() -> Any:
-    """(declarations, root) of the install at hand, or None."""
-    import aclnn_bindings
-    from aclnn_bindings import BindingError
-
-    try:
-        cann = aclnn_bindings.open()
-        return cann.declarations, cann.install.root
-    except (BindingError, OSError):
-        return None
-
-
-def _data(op: Any) -> dict[str, Any]:
-    if isinstance(op, Entry):
-        return asdict(op)
-    need = classes.requirement(op.testing.tolerance, op.testing.rule)
-    return {
-        "name": op.name, "schema": op.text, "family": op.family,
-        "aclnn": [c.name for c in op.kernels.aclnn], "devices": devices(op).split(),
-        "derivative": derivative(op), "inplace": op.writes.inplace,
-        "samples": len(samples(op.testing)),
-        "class": need.name, "rule": need.tier, "reason": need.reason, "source": need.source,
-    }  # fmt: skip
+    return listing.run(Options(**values))

@@ -16,7 +16,6 @@ from ... import choices, exits, render
 from . import diff as probe_diff
 from . import document as probe_json
 from . import needs
-from . import recorded as probe_recorded
 from . import text as probe_text
 
 SOURCE = click.Path(dir_okay=False, exists=True, path_type=Path)
@@ -75,6 +74,8 @@ def probe(
     if html or prometheus:
         raise click.UsageError("--html and --prometheus: of a fleet; add --ray or --journal")
     if recorded is not None:
+        from . import recorded as probe_recorded
+
         files = look(Request(home, simulator, headers, (), run=False))
         blocks, left = probe_recorded.document(recorded, files)
         render.show(blocks)

@@ -1,14 +1,14 @@
-"""Which ACLNN operators the declared torch operators call."""
+"""Owns which ACLNN operators the declared torch operators call.
+
+The list is a file, so that a diagnosis imports no mindtorch; `docs/check.py` holds it equal to the
+declarations, and `--write` renders it.
+"""
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 
 def needed_by_check() -> tuple[str, ...]:
-    """Their names in order of declaration; none when mindtorch cannot be imported here."""
-    try:
-        import mindtorch  # noqa: F401  (importing it fills the table)
-        from mindtorch.ops.spec import OPS
-    except ImportError:
-        return ()
-    calls = [call for op in OPS.values() for call in op.kernels.aclnn]
-    return tuple(dict.fromkeys(call.name for call in calls))
+    """Their names in order of declaration."""
+    return tuple((files(__package__) / "needed_operators.txt").read_text("utf-8").split())

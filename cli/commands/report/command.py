@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ...conformance.record import journal
 from ...fleet import stores
 from ...foreign import ForeignError
 from ..check import text as check_text
-from . import UnwritableError, compare, write_all
+from . import Files, UnwritableError, compare, write_all
 
 FILE = choices.NewFile()
 # What a line of the right form and the wrong content raises as it is shown.
@@ -40,6 +41,21 @@ class Source(click.Path):
         return super().convert(value, param, ctx)
 
 
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """What to show, of which files, and where to write it."""
+
+    named: tuple[Path, ...]
+    source: Path | None
+    perfetto: Path | None
+    files: Files
+    pair: tuple[Path, Path] | None
+    merge: bool
+    watch: float | None
+    prometheus: Path | None
+    verbose: bool
+
+
 @click.command(epilog=EPILOG)
 @click.argument(
     "named", metavar="[FILES]…", nargs=-1, type=Source(dir_okay=False, exists=True, path_type=Path)
@@ -57,34 +73,35 @@ class Source(click.Path):
               help="With --merge: again and again, until every run has ended.")  # fmt: skip
 @click.option("--prometheus", type=FILE, help="With --merge: write metrics for a collector.")
 @click.option("-v", "--verbose", is_flag=True, help="One line for every case.")
-def report(**options: Any) -> int:
+def report(
+    html: Path | None, junit: Path | None, md: Path | None, json_file: Path | None, **values: Any
+) -> int:
     """Show a recorded run of `check` again, write it in other forms, or compare two runs.
 
     With a recording of `run`: what the program called. With --merge and journals of many hosts, in
     any order, some of them twice: hosts × devices × verdicts, and what went wrong.
     """
-    if options["prometheus"] and not options["merge"]:
+    options = ReportOptions(files=Files(html, junit, md, json_file), **values)
+    if options.prometheus and not options.merge:
         raise click.UsageError("--prometheus: metrics are those of a fleet; add --merge")
-    if options["watch"] and not options["merge"]:
+    if options.watch and not options.merge:
         raise click.UsageError("--watch: of a fleet's journals; add --merge")
-    if options["named"] and not options["merge"]:
-        if not _is_journal(options["named"][0]):
+    if options.named and not options.merge:
+        if not _is_journal(options.named[0]):
             return _recorded(options)
-        if len(options["named"]) > 1 or options["source"]:
+        if len(options.named) > 1 or options.source:
             raise click.UsageError("one journal at a time; those of many hosts need --merge")
-        options["source"] = options["named"][0]
+        options = replace(options, source=options.named[0])
     try:
-        if options["merge"]:
+        if options.merge:
             return _merge(options)
-        if options["pair"]:
-            return _compare(*options["pair"])
+        if options.pair:
+            return _compare(*options.pair)
         return _show(options)
     except (journal.JournalError, UnwritableError, ForeignError) as error:
         raise click.UsageError(str(error)) from None
     except _NONSENSE as error:
-        paths = [*options["named"], *(options["pair"] or ())] or [
-            options["source"] or journal.latest()
-        ]
+        paths = [*options.named, *(options.pair or ())] or [options.source or journal.latest()]
         raise click.UsageError(
             f"{', '.join(map(str, paths))}: a line of it is none of ours: "
             f"{type(error).__name__}: {error}; run the check again"
@@ -99,28 +116,29 @@ def _is_journal(path: Path) -> bool:
         return file.read(1) == b"{"
 
 
-def _recorded(options: dict[str, Any]) -> int:
+def _recorded(options: ReportOptions) -> int:
     from ..run import forms
 
-    if len(options["named"]) > 1:
+    if len(options.named) > 1:
         raise click.UsageError("one recording at a time; journals of many hosts need --merge")
-    return forms.report(options["named"][0], options["html"], options["perfetto"])
+    return forms.report(options.named[0], options.files.html, options.perfetto)
 
 
-def _merge(options: dict[str, Any]) -> int:
+def _merge(options: ReportOptions) -> int:
     from ...fleet import files, merge, report
 
-    if not options["named"]:
+    if not options.named:
         raise click.UsageError("--merge: name the journals, such as --merge journals/*.jsonl")
-    if options["junit"]:
+    if options.files.junit:
         raise click.UsageError("--junit: of one run; a fleet has --json, --md and --html")
+    outputs = {**options.files.paths(), "prometheus": options.prometheus}
     while True:
-        fleet = merge.merge(stores.expanded(options["named"]))
-        written = files.write_all(fleet, options)
-        if not options.get("watch") or fleet.ended:
+        fleet = merge.merge(stores.expanded(options.named))
+        written = files.write_all(fleet, outputs)
+        if not options.watch or fleet.ended:
             break
         render.show(report.progress(fleet))
-        time.sleep(options["watch"])
+        time.sleep(options.watch)
     if not written:
         render.show(report.document(fleet))
     for path in written:
@@ -138,20 +156,20 @@ def _compare(before: Path, after: Path) -> int:
     return exits.REGRESSIONS if comparison.regressions else exits.OK
 
 
-def _show(options: dict[str, Any]) -> int:
-    source = options["source"] or journal.latest()
+def _show(options: ReportOptions) -> int:
+    source = options.source or journal.latest()
     if source is None:
         click.echo("no run recorded yet; `mindtorch-npu check` makes one", err=True)
         return exits.NOTHING
     record = journal.read(source)
     if record.header.get("options", {}).get("items"):
-        return _merge({**options, "named": [source]})
+        return _merge(replace(options, named=(source,)))
     results = list(record.results.values())
-    written = write_all(record, options)
+    written = write_all(record, options.files)
     if not written:
         seconds = float((record.end or {}).get("seconds", 0.0))
         on = render.console()
-        verbose = options["verbose"]
+        verbose = options.verbose
         where = journal.place_words(record.header.get("options", {}).get("where", {}))
         render.show(
             check_text.document(record.header, results, seconds, verbose, where, on.width), on

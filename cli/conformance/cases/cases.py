@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mindtorch.ops import OPS
 
-from ...judge.precision import FORMATS
+from ...judge.formats import FORMATS
 
 if TYPE_CHECKING:
     from ..run.subject import Subject

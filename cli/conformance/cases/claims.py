@@ -9,7 +9,7 @@ from typing import Any, Final
 from aclnn_bindings import Kind, product_of, support
 from mindtorch.ops import Op
 
-from ...judge.precision import FORMATS
+from ...judge.formats import FORMATS
 from .case import ACL_DTYPES, DTYPES
 from .inputs import samples, tensors_of
 from .recipe import main_dtype

@@ -13,7 +13,8 @@ from numpy.random import Generator
 
 from mindtorch.ops.samples import Arg
 
-from ...judge.precision import FORMATS, Array, Format, numpy_dtype
+from ...judge.formats import FORMATS, Format
+from ...judge.precision import Array, numpy_dtype
 from .case import Case
 from .inputs import Input
 

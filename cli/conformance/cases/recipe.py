@@ -11,7 +11,8 @@ import numpy as np
 from mindtorch.ops import OPS
 from mindtorch.ops.samples import Arg
 
-from ...judge.precision import FORMATS, Array
+from ...judge.formats import FORMATS
+from ...judge.precision import Array
 from ..run.tensors import dtype_of
 from . import fills
 from .case import Case

@@ -8,12 +8,11 @@ yet. unspecified: nobody publishes it. refused: the device took none of the row'
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ..cases.case import CONTRACTS
 from ..record.result import Result
-from .families import without_formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,10 @@ class Coverage:
                 f"{len(self.refused)} refused, of {self.exported} exported")  # fmt: skip
 
 
-def coverage(results: Iterable[Result], exported: int) -> Coverage:
-    """The states of the ACLNN operators among `results`."""
+def coverage(
+    results: Iterable[Result], exported: int, unspecified: Collection[str] = ()
+) -> Coverage:
+    """The states of the ACLNN operators among `results`; nobody publishes what `unspecified` do."""
     values: dict[str, bool] = {}
     socs: dict[str, str] = {}
     formulas: set[str] = set()
@@ -55,8 +56,7 @@ def coverage(results: Iterable[Result], exported: int) -> Coverage:
     judged = tuple(n for n, seen in values.items() if seen)
     refused = tuple(n for n, seen in values.items() if not seen and n in formulas)
     rest = [n for n in values if n not in formulas]
-    silent = without_formula()
     return Coverage(
-        judged, tuple(n for n in rest if n not in silent),
-        tuple(n for n in rest if n in silent), refused, exported, Counter(socs.values()),
+        judged, tuple(n for n in rest if n not in unspecified),
+        tuple(n for n in rest if n in unspecified), refused, exported, Counter(socs.values()),
     )  # fmt: skip

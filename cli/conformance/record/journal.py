@@ -227,6 +227,7 @@ _HEADER: Final[dict[tuple[str, ...], type]] = {
     ("options", "where"): dict, ("options", "restart"): dict, ("environment",): dict,
     ("environment", "device"): str, ("environment", "soc"): str,
     ("environment", "operators"): int, ("environment", "switches"): dict,
+    ("environment", "unspecified"): list,
 }  # fmt: skip
 
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from ...judge import guards
 from ...judge.classes import TIERS, Requirement
+from ...judge.formats import FORMATS
 from ...judge.metrics import Measure, bits, errors, measure, rounds_to, same, text
 from ...judge.pattern import mask_of, pattern
-from ...judge.precision import FORMATS, Array, format_of, rounded
+from ...judge.precision import Array, format_of, rounded
 from ...judge.tiers import judge
 from ..cases.case import Case
 from ..cases.fills import magnified

@@ -17,7 +17,7 @@ from ..cases.cases import Plan, cases
 from ..cases.contract import cases_of as contract_of
 from ..cases.inputs import samples
 from ..cases.shard import Shard
-from ..operators.families import in_family, operator_families
+from ..operators.families import in_family, operator_families, without_formula
 from ..record import journal, known, votes
 from ..record.result import Counts, Result
 from .bits import unpack
@@ -165,6 +165,8 @@ def begin(request: Request, path: Path) -> Run:
         raise
     exported = environment.pop("exported", [])
     environment["operators"] = len(exported)
+    if request.every:
+        environment["unspecified"] = sorted(without_formula().intersection(exported))
     try:
         selected = list(select(request, environment, exported))
         if not selected and not _elsewhere(request, environment, exported):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import time
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from ..record.journal import node
@@ -72,6 +71,11 @@ def _soc(cann: Any) -> str:
 
 
 def _version(package: str) -> str:
+    from importlib.metadata import (  # costs an import that a report does not need
+        PackageNotFoundError,
+        version,
+    )
+
     try:
         return version(package)
     except PackageNotFoundError:

@@ -16,8 +16,9 @@ from mindtorch.ops import OPS, Op
 from mindtorch.testing.placement import from_host, to_host
 
 from ...judge.classes import Requirement
+from ...judge.formats import FORMATS
 from ...judge.metrics import identical
-from ...judge.precision import FORMATS, Array, format_of, numpy_dtype, wide
+from ...judge.precision import Array, format_of, numpy_dtype, wide
 from ..cases.recipe import Recipe, Slot
 from .tensors import call, dtype_name, results
 

@@ -11,7 +11,8 @@ import mindtorch as torch
 from mindtorch import Tensor
 from mindtorch.testing.placement import from_host, to_host
 
-from ...judge.precision import FORMATS, numpy_dtype
+from ...judge.formats import FORMATS
+from ...judge.precision import numpy_dtype
 from ..cases.layouts import REPEATED
 from ..cases.recipe import Slot
 from .golden import Golden, ReferenceRefusesError

@@ -3,8 +3,9 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from mindtorch_npu.judge.formats import FORMATS
 from mindtorch_npu.judge.metrics import BUCKETS, measure
-from mindtorch_npu.judge.precision import FORMATS, rounded, spacing
+from mindtorch_npu.judge.precision import rounded, spacing
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))

@@ -12,7 +12,7 @@ from typing import Any, Final
 from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
-from ....judge.precision import FORMATS
+from ....judge.formats import FORMATS
 from ....spec.factors import Factor, Levels, factor
 from ..inputs import FILLS, INDEX_FILLS, Input
 
