@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ... import op_names
+from .options import OpsOptions
 
 EPILOG = """\b
 Examples:
@@ -18,17 +18,6 @@ Examples:
   mindtorch-npu ops --html atlas
 
 Exit codes: 0 ok, 2 usage."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What to list, and in which form."""
-
-    names: tuple[str, ...]
-    families: tuple[str, ...]
-    as_json: bool
-    as_md: bool
-    site: Path | None
 
 
 @click.command(epilog=EPILOG)
@@ -45,4 +34,4 @@ def ops(**values: Any) -> int:
     """
     from . import listing
 
-    return listing.run(Options(**values))
+    return listing.run(OpsOptions(**values))

@@ -20,10 +20,10 @@ from ...judge import classes
 from ...render import Block, Cell, Code, Content, Facts, Grid, Heading, Line
 from ..check import text as check_text
 from .atlas.entry import NAMES, Entry
-from .command import Options
+from .options import OpsOptions
 
 
-def run(options: Options) -> int:
+def run(options: OpsOptions) -> int:
     """List what is asked for; the exit code."""
     if options.site is not None:
         return _site(options.site)
