@@ -51,10 +51,10 @@ def execute(npu: bool, absent: str | None, command: tuple[str, ...]) -> int:
 
 def environment(environ: dict[str, str], npu: bool, absent: str | None) -> dict[str, str]:
     """The variables of a program whose `import torch` finds mindtorch."""
-    found = find_spec("mindtorch")
-    assert found is not None, "mindtorch is installed beside this command"
-    assert found.origin is not None
-    home = Path(found.origin).resolve().parent
+    spec = find_spec("mindtorch")
+    assert spec is not None, "mindtorch is installed beside this command"
+    assert spec.origin is not None
+    home = Path(spec.origin).resolve().parent
     folders = [str(home / SITE)]
     if "site-packages" not in home.parts:
         folders.append(str(home.parent))  # a source tree, which other Pythons do not know
