@@ -84,5 +84,28 @@ def _ruled(rule: Any) -> set[str]:
 
 @cache
 def _specs() -> Any:
-    text = (_DATA / "op_specs.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    """The documents' facts, and what hardware and clients show beyond them."""
+    specs = json.loads((_DATA / "op_specs.json").read_text(encoding="utf-8"))
+    field = json.loads((_DATA / "field/limits.json").read_text(encoding="utf-8"))
+    for row in field["products"]:
+        for op in row["ops"].split():
+            specs["ops"][op]["products"] += " " + row["products"]
+    for row in field["dtypes"]:
+        for op in row["ops"].split():
+            _narrow_or_widen(specs, specs["ops"][op], row)
+    return specs
+
+
+def _narrow_or_widen(specs: Any, op: Any, row: Any) -> None:
+    """`takes` adds a dtype to parameters, `only` leaves its products no other."""
+    sets = specs["dtype_sets"]
+    names = row["params"].split()
+    if "only" in row:
+        sets.append(row["only"])
+        rule = {"products": row["products"], "only": len(sets) - 1, "on": names}
+        op.setdefault("exclusions", []).append(rule)
+        return
+    for name in names:
+        fact = op["params"][name]
+        sets.append(f"{sets[fact['dtypes']]} {row['takes']}")
+        fact["dtypes"] = len(sets) - 1

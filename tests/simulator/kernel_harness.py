@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ NAMES = {
     torch.complex64: "COMPLEX64",
     torch.complex128: "COMPLEX128",
 }
+# The format that torch_npu gives tensors of a rank: some operators refuse ND.
+FORMATS = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 CODES = {"FLOAT": 0, "FLOAT16": 1, "INT8": 2, "INT32": 3, "UINT8": 4, "INT16": 6, "INT64": 9,
          "UINT64": 10,
          "DOUBLE": 11, "BOOL": 12, "COMPLEX64": 16, "COMPLEX128": 17, "BFLOAT16": 27}  # fmt: skip
@@ -76,8 +78,8 @@ def same(given: Any, expected: Any, tolerance: float | None = None) -> None:
 class Simulator:
     """Calls ops by name with torch tensors, numbers and tuples in the header's order."""
 
-    def __init__(self, cann: Any) -> None:
-        self.cann = cann
+    def __init__(self, cann: Any, formats: Mapping[int, str] = FORMATS) -> None:
+        self.cann, self.formats = cann, formats
 
     def put(self, tensor: Any) -> Any:
         """The tensor's whole storage on the device, seen through its own geometry."""
@@ -85,7 +87,8 @@ class Simulator:
         made = self.cann.empty((flat.numel(),), NAMES[tensor.dtype])
         if flat.numel():
             made.buffer.write(flat.view(torch.uint8).numpy())
-        return made.view(tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+        form = self.formats.get(tensor.dim(), "ND")
+        return made.view(tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), form)
 
     def get(self, device: Any, like: Any) -> Any:
         """The device view's content as a dense torch tensor."""

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from . import catalog as catalogs
-from . import entries, rows, stubs, versions
+from . import entries, limits, rows, stubs, versions
 from .headers import Headers
 from .text import write
 
@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> None:
         write(
             sources / f"entries_{part}.cpp", entries.entry_points(catalog, ops[part::ENTRY_FILES])
         )
+    write(sources / "limits.cpp", limits.limit_rows(catalog, ops))
     if options.kernels:
         named = options.kernels.read_text(encoding="utf-8").split()
         write(sources / "kernel_rows.cpp", entries.kernel_rows(catalog, sorted(named)))

@@ -60,6 +60,11 @@ class Catalog:
     deprecated: frozenset[str]
     specs: dict[str, dict[str, Any]]
     spec_dtypes: list[tuple[str, ...]]
+    field: dict[str, list[dict[str, Any]]]
+
+    def field_rows(self, table: str, op: str) -> list[dict[str, Any]]:
+        """Rows of a table of the field that speak of `op`."""
+        return [row for row in self.field.get(table, ()) if op in row["ops"].split()]
 
     def dtype_values(self, names: tuple[str, ...]) -> list[int]:
         """aclDataType values of catalog dtype names."""
@@ -91,6 +96,8 @@ def load(folder: Path) -> Catalog:
     The newest headers keep HCCL's structures to C++; catalogs of other releases complete them.
     """
     specs = json.loads((folder / "op_specs.json").read_text(encoding="utf-8"))
+    field = json.loads((folder / "field/limits.json").read_text(encoding="utf-8"))
+    _widen(specs, field)
     version = specs["version"]
     raw = json.loads((folder / f"{version}.json").read_text(encoding="utf-8"))
     for path in sorted(folder.glob("*.json")):
@@ -110,7 +117,23 @@ def load(folder: Path) -> Catalog:
         deprecated=frozenset(raw["deprecated"]),
         specs=specs["ops"],
         spec_dtypes=[tuple(s.split()) for s in specs["dtype_sets"]],
+        field=field,
     )
+
+
+def _widen(specs: dict[str, Any], field: dict[str, Any]) -> None:
+    """Add to the documents' facts what hardware and clients show that operators take."""
+    for row in field["products"]:
+        for op in row["ops"].split():
+            listed = specs["ops"][op]["products"]
+            assert row["products"] not in listed.split(), f"{op}: the document lists it"
+            specs["ops"][op]["products"] = f"{listed} {row['products']}"
+    for row in field["dtypes"]:
+        for op in row["ops"].split() if "takes" in row else ():
+            for name in row["params"].split():
+                fact = specs["ops"][op]["params"][name]
+                specs["dtype_sets"].append(specs["dtype_sets"][fact["dtypes"]] + " " + row["takes"])
+                fact["dtypes"] = len(specs["dtype_sets"]) - 1
 
 
 def _complete(raw: dict[str, Any], other: dict[str, Any]) -> None:

@@ -120,7 +120,7 @@ def _rules(catalog: Catalog, op: str) -> str:
         lines.append(f"const SocRule rules_{op}[] = {{{', '.join(rules)}}};")
     table = f"params_{op}" if rows else "nullptr"
     exceptions = f"rules_{op}" if rules else "nullptr"
-    socs = _products(spec.get("products", ""))
+    socs = products_mask(spec.get("products", ""))
     counts = f"{len(rows)}, {len(rules)}, {socs}"
     lines.append(f'const OpSpec spec_{op} = {{"{op}", {table}, {exceptions}, {counts}}};')
     return "\n".join(lines)
@@ -176,11 +176,11 @@ def _soc_rule(catalog: Catalog, params: tuple[Param, ...], rule: dict[str, Any])
         # A rule that names nothing speaks of the data, not of what points into it.
         named = tuple(p.name for p in params if p.name not in INDEX_PARAMS)
     chosen = sum(1 << i for i, p in enumerate(params) if p.name in named and i < 32)
-    socs = _products(rule["products"])
+    socs = products_mask(rule["products"])
     if only and socs & (1 << PRODUCTS["A3"]):
         socs |= 1 << PRODUCTS["910b"]  # documents state these two together
     return f"{{{chosen:#x}, {socs}, {'true' if only else 'false'}, {mask:#x}ULL}}"
 
 
-def _products(codes: str) -> int:
+def products_mask(codes: str) -> int:
     return sum(1 << PRODUCTS[c] for c in codes.split() if c in PRODUCTS)

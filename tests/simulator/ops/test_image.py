@@ -6,11 +6,17 @@ import colorsys
 from typing import Any
 
 import pytest
-from kernel_harness import Out, accepted
+from kernel_harness import Out, Simulator, accepted
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
 F = torch.nn.functional
+
+
+@pytest.fixture
+def sim(sim: Any) -> Any:
+    """Tensors in ND: channels are last here, and a format would say otherwise."""
+    return Simulator(sim.cann, {})
 
 
 def image(*shape: int, seed: int = 0) -> Any:

@@ -142,7 +142,7 @@ def test_windows_that_do_not_fit_are_refused(sim: Any) -> None:
 def test_an_index_outside_of_its_plane_fails_on_the_stream(sim: Any) -> None:
     from aclnn_bindings.runtime.status import AclError
 
-    x, at = torch.zeros(1, 2, 2), torch.tensor([[[4]]])
+    x, at = torch.zeros(1, 2, 2), torch.tensor([[[4]]], dtype=torch.int32)
     with pytest.raises(AclError) as caught:
         sim.run(
             "aclnnMaxPool2dWithIndicesBackward",

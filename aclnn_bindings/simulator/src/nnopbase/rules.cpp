@@ -1,10 +1,13 @@
 #include "nnopbase/rules.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 
 #include "ascendcl/strict.h"
+#include "nnopbase/limits.h"
 
 namespace aclsim {
 namespace {
@@ -20,7 +23,15 @@ bool placeholder(const Executor* x, int i, const Tensor& t) {
   return optional && t.rank == 1 && t.dims[0] == 0;
 }
 
-// The documented dtype masks with this product's exceptions applied.
+const LimitRow* limits_of(const char* op) {
+  const LimitRow* end = limit_rows + limit_row_count;
+  const LimitRow* row = std::lower_bound(
+      limit_rows, end, op, [](const LimitRow& a, const char* name) { return strcmp(a.op, name) < 0; });
+  return row != end && strcmp(row->op, op) == 0 ? row : nullptr;
+}
+
+// The documented dtype masks with this product's exceptions applied; the last word says whether
+// the operator has further limits.
 ACLSIM_NOINLINE const uint64_t* resolve(Entry& entry) {
   const OpSpec& spec = *entry.spec;
   auto* masks = new uint64_t[spec.param_count + 1];
@@ -44,6 +55,7 @@ ACLSIM_NOINLINE const uint64_t* resolve(Entry& entry) {
     }
     // A document that leaves nothing was misread: then only the row's own check speaks.
   }
+  masks[spec.param_count] = limits_of(spec.name) != nullptr;
   const uint64_t* expected = nullptr;
   if (!entry.dtypes.compare_exchange_strong(expected, masks)) {
     delete[] masks;
@@ -119,6 +131,51 @@ aclnnStatus check_storage(Executor* x, int i, const Tensor& t) {
   return strict_fails() ? x->call.fail(ACLNN_ERR_PARAM_INVALID, "%s", remedy) : ACL_SUCCESS;
 }
 
+ACLSIM_NOINLINE aclnnStatus refuse_format(Executor* x, const Limit& limit) {
+  return x->call.fail(limit.code, "Format of %s should be in [%s], but current is ND (rank %d).",
+                      x->call.name(limit.param), limit.formats,
+                      x->call.args[limit.param].tensor->rank);
+}
+
+ACLSIM_NOINLINE aclnnStatus refuse_value(Executor* x, const Limit& limit, aclDataType dtype) {
+  return x->call.fail(limit.code, "%s not support under keep dtype mode: %s is %lld (%s).",
+                      dtype_name(dtype), x->call.name(limit.param),
+                      static_cast<long long>(limit.value), config().soc->name);
+}
+
+aclnnStatus check_limit(Executor* x, const Limit& limit) {
+  const Arg& arg = x->call.args[limit.param];
+  if (limit.kind == Limit::kValue) {
+    if (arg.integer != limit.value) return ACL_SUCCESS;
+    for (int i = 0; i < x->call.count; ++i) {
+      const Arg& other = x->call.args[i];
+      if (other.kind != ArgKind::Tensor || !other.tensor) continue;
+      const aclDataType dtype = other.tensor->dtype;
+      if (dtype_bit(dtype) & limit.dtypes) return refuse_value(x, limit, dtype);
+    }
+    return ACL_SUCCESS;
+  }
+  if (arg.kind != ArgKind::Tensor || !arg.tensor) return ACL_SUCCESS;
+  const Tensor& t = *arg.tensor;
+  if (limit.kind == Limit::kDtype) {
+    const bool taken = dtype_bit(t.dtype) & limit.dtypes;
+    return taken ? ACL_SUCCESS : refuse_dtype(x, limit.param, t.dtype, limit.dtypes);
+  }
+  const bool ranked = limit.rank ? t.rank == limit.rank : t.rank >= 3 && t.rank <= 5;
+  return ranked && t.format == ACL_FORMAT_ND ? refuse_format(x, limit) : ACL_SUCCESS;
+}
+
+ACLSIM_NOINLINE aclnnStatus check_limits(Executor* x) {
+  const LimitRow& row = *limits_of(x->entry->spec->name);
+  for (size_t i = 0; i < row.count; ++i) {
+    const Limit& limit = row.limits[i];
+    if (!(limit.socs >> static_cast<int>(x->call.soc) & 1)) continue;
+    const aclnnStatus code = check_limit(x, limit);
+    if (ACLSIM_UNLIKELY(code != ACL_SUCCESS)) return code;
+  }
+  return ACL_SUCCESS;
+}
+
 template <class Each>
 aclnnStatus each_tensor(Executor* x, Each each) {
   for (int i = 0; i < x->call.count; ++i) {
@@ -154,9 +211,11 @@ aclnnStatus check_rules(Executor* x) {
   const uint64_t* masks = x->entry->dtypes.load(std::memory_order_acquire);
   if (ACLSIM_UNLIKELY(!masks)) masks = resolve(*x->entry);
   bool own = flags & kOwnDtypes;
-  return each_tensor(x, [&](int i, const Tensor& t) {
+  const aclnnStatus code = each_tensor(x, [&](int i, const Tensor& t) {
     return check_tensor(x, i, t, own ? 0 : masks[i]);
   });
+  if (ACLSIM_UNLIKELY(code != ACL_SUCCESS)) return code;
+  return ACLSIM_UNLIKELY(masks[spec.param_count]) ? check_limits(x) : ACL_SUCCESS;
 }
 
 aclnnStatus check_views(Executor* x) {

@@ -95,11 +95,11 @@ spec("aclnnMaxPool2dWithIndicesBackward", "gradInput:self",
      ignored=follows("kernelSize stride padding dilation ceilMode"),
      **NN_GRADIENT, samples=[
     take(gradOutput=t(2, 3, 2, 3), self=t(2, 3, 5, 6),
-         indices=const(_window_winners((2, 3, 2, 3), 2), "int64"), **_WINDOW),
+         indices=const(_window_winners((2, 3, 2, 3), 2), "int32"), **_WINDOW),
     # Windows that overlap share their winner.
     take(gradOutput=t(1, 1, 4, 5), self=t(1, 1, 5, 6), kernelSize=(2, 2), stride=(1, 1),
          indices=const([[[[7, 7, 9, 9, 11], [7, 7, 9, 9, 11], [19, 19, 21, 21, 23],
-                          [19, 19, 21, 21, 23]]]], "int64"), padding=(0, 0), dilation=(1, 1),
+                          [19, 19, 21, 21, 23]]]], "int32"), padding=(0, 0), dilation=(1, 1),
          ceilMode=False)])(
     lambda gradOutput, self, indices: scatter_pool(gradOutput, self, indices))  # fmt: skip
 spec("aclnnMaxPool3dWithArgmaxBackward", "gradInput:self",

@@ -45,7 +45,7 @@ ORACLES = {
         [0, 0],
         [1, 1],
         False,
-        t(a["indices"]),
+        t(a["indices"]).long(),
     ),
     "aclnnMaxPool3dWithArgmaxBackward": lambda a: torch.ops.aten.max_pool3d_with_indices_backward(
         t(a["gradOutput"]),
