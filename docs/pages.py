@@ -1,6 +1,8 @@
 """The generated pages of docs/: path → the function that renders it."""
 
+import json
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import click
 from mutation_page import mutation_page
@@ -83,6 +85,40 @@ def errors_page() -> str:
     )
 
 
+def field_page() -> str:
+    """What people met on real NPUs: each observation, and whether it is held."""
+    text = Path(__file__).parents[1] / "tests/field/observations.json"
+    rows = json.loads(text.read_text(encoding="utf-8"))
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    states = ("right", "partly", "wrong")
+    counts = [
+        (kind, *(str(sum(r["kind"] == kind and r["state"] == s for r in rows)) for s in states))
+        for kind in kinds
+    ]
+    parts = [
+        "# What people met on real NPUs\n",
+        "Generated from `tests/field/observations.json` by `docs/check.py --write`; do not edit.\n",
+        "Each row is an observation of real CANN: a call and what it answered, or a text of an",
+        "error and the advice with which the public thread or document ended. Observations are",
+        "third-party. `tests/field/` runs each: calls on the simulator of that product, texts",
+        "through `mindtorch-npu explain`. The state says how they agree: `right`; `partly`,",
+        "refused with another code; `wrong`, which the test holds to be so until it is mended.",
+        "A code of `!0` is any refusal. Evidence, in this order, decides where sources disagree:",
+        "measured on hardware, what a client relies on, the newest document, the header.\n",
+        *_table(("class", *states), counts),
+    ]
+    for kind in kinds:
+        cells = [
+            (f"[{r['source']}]({r['url']})" if r["url"] else r["source"], r["release"],
+             r["product"], f"`{r.get('call') or r['says']}`",
+             r["answer"] if "answer" in r else "; ".join(r["advice"]), r["state"])
+            for r in rows if r["kind"] == kind
+        ]  # fmt: skip
+        columns = ("source", "release", "product", "call or text", "answer or advice", "state")
+        parts += [f"\n## {kind.capitalize()}\n", *_table(columns, cells)]
+    return "\n".join([*parts, ""])
+
+
 def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     """A Markdown table; a bar inside a cell is escaped."""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
@@ -104,6 +140,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "cli/commands/probe/needed_operators.txt": needed_operators,
     "docs/cli.md": cli_page,
     "docs/errors.md": errors_page,
+    "docs/field.md": field_page,
     "docs/mutation_scores.md": mutation_page,
     "docs/simulator_ops.md": simulator_ops_page,
     "mindtorch/_tensor/_methods.pyi": methods_page,

@@ -14,6 +14,7 @@ from ..runtime.remedies import Advice
 from . import log
 
 _OF_AN_OPERATOR = 2  # the rank of what one operator means by a code, where none is named
+_CAUSES = ("EI", "EJ", "EL", "E3", "E4")  # modules whose user errors are causes
 _PASSED_ON = 3  # the rank of ids that say which layer failed, not why
 
 
@@ -69,8 +70,10 @@ def _all(text: str, reading: log.Reading) -> Iterator[tuple[int, Finding]]:
 
 
 def _rank(key: str) -> int:
-    """Ids of parameters and of collectives are causes; inner errors and torch_npu's pass one on."""
-    return _PASSED_ON if key.startswith("ERR") or key[2] == "9" or key == "EL0003" else 1
+    """Ids of the driver and of collectives are causes; inner errors and torch_npu's pass one on."""
+    if key.startswith("ERR") or key[2] == "9" or key == "EL0003":
+        return _PASSED_ON
+    return 0 if key[:2] in _CAUSES else 1
 
 
 def _finding(evidence: str, advice: Advice, reading: log.Reading) -> Finding:

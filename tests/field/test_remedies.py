@@ -1,0 +1,29 @@
+"""Every code, result of HCCL and message id that can reach a person has a cause and a remedy."""
+
+from __future__ import annotations
+
+from aclnn_bindings.interface import catalog
+from aclnn_bindings.runtime import remedies, status
+
+
+def test_every_code_has_a_cause_and_a_remedy() -> None:
+    names = status.StatusCodes(catalog.load(catalog.versions()[-1])).names()
+    assert set(names.values()) == set(remedies.codes())
+    for advice in remedies.codes().values():
+        assert advice.cause
+        assert advice.fix
+
+
+def test_every_result_of_hccl_has_a_name_and_a_remedy() -> None:
+    declared = dict(catalog.load(catalog.versions()[-1]).enums["HcclResult"])
+    listed = {name: number for number, (name, _) in remedies.collectives().items()}
+    lacking = set(declared) - set(listed) - {"HCCL_SUCCESS", "HCCL_E_RESERVED"}
+    assert lacking == set()
+    assert all(listed[name] == declared[name] for name in listed if name in declared)
+
+
+def test_an_id_that_is_not_listed_is_explained_by_its_module() -> None:
+    known = remedies.of_id("EG0042")
+    assert known is not None
+    assert "AOE" in known[1].cause
+    assert remedies.of_id("EQ0001") is None
