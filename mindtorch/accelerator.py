@@ -83,7 +83,7 @@ class device_index:  # noqa: N801 - torch's name
             set_device_index(self.before)
 
 
-def _asked(name: str) -> Callable[..., object]:
+def _forward(name: str) -> Callable[..., object]:
     def ask(device_index: Device | str | int | None = None) -> object:
         answer: object = getattr(_npu(), name)(device_index)
         return answer
@@ -93,14 +93,14 @@ def _asked(name: str) -> Callable[..., object]:
     return ask
 
 
-max_memory_allocated = _asked("max_memory_allocated")
-max_memory_reserved = _asked("max_memory_reserved")
-memory_allocated = _asked("memory_allocated")
-memory_reserved = _asked("memory_reserved")
-memory_stats = _asked("memory_stats")
-reset_accumulated_memory_stats = _asked("reset_accumulated_memory_stats")
-reset_peak_memory_stats = _asked("reset_peak_memory_stats")
-get_memory_info = _asked("mem_get_info")
+max_memory_allocated = _forward("max_memory_allocated")
+max_memory_reserved = _forward("max_memory_reserved")
+memory_allocated = _forward("memory_allocated")
+memory_reserved = _forward("memory_reserved")
+memory_stats = _forward("memory_stats")
+reset_accumulated_memory_stats = _forward("reset_accumulated_memory_stats")
+reset_peak_memory_stats = _forward("reset_peak_memory_stats")
+get_memory_info = _forward("mem_get_info")
 
 
 def empty_cache() -> None:

@@ -3,7 +3,7 @@
 For programs that cannot be changed there is `mindtorch-npu exec -- python train.py`.
 """
 
-from ._compat.torch_shim.absent import asked as absent_names
+from ._compat.torch_shim.absent import absent_counts as absent_names
 from ._compat.torch_shim.finder import install, installed
 
 __all__ = ["absent_names", "install", "installed"]

@@ -108,8 +108,8 @@ class SobolEngine:
 
     def fast_forward(self, n: int) -> SobolEngine:
         """Leave out the next `n` points."""
-        drawn = self.num_generated
-        first, count = (0, n - 1) if drawn == 0 else (drawn - 1, n)
+        start = self.num_generated
+        first, count = (0, n - 1) if start == 0 else (start - 1, n)
         self.quasi ^= torch.from_numpy(self._between(first, first + count))
         self.num_generated += n
         return self
@@ -117,9 +117,9 @@ class SobolEngine:
     def _between(self, first: int, last: int) -> Ints:
         """What the points `first` and `last`, counted from 0, differ in."""
         changed = (first ^ first >> 1) ^ (last ^ last >> 1)
-        taken = [j for j in range(self.MAXBIT) if changed >> j & 1]
+        bits = [j for j in range(self.MAXBIT) if changed >> j & 1]
         state: Ints = self.sobolstate.numpy()
-        return np.bitwise_xor.reduce(state[:, taken], axis=1, initial=0)
+        return np.bitwise_xor.reduce(state[:, bits], axis=1, initial=0)
 
     def _next(self, n: int, first: int) -> Tensor:
         """The `n` points after the one numbered `first`, as fractions in float64."""

@@ -39,7 +39,7 @@ def watched(apply: Callable[[list[Any]], Any], node: Node, grads: list[Any]) -> 
         if STATE.check_nan:
             _refuse_nan(node, results)
     except Exception:
-        warnings.warn(_said(node), UserWarning, stacklevel=2)
+        warnings.warn(_forward_trace_message(node), UserWarning, stacklevel=2)
         raise
     return results
 
@@ -56,7 +56,7 @@ def _refuse_nan(node: Node, results: Any) -> None:
         )
 
 
-def _said(node: Node) -> str:
+def _forward_trace_message(node: Node) -> str:
     lines = node.__dict__.get("_metadata", {}).get(TRACEBACK)
     if lines is None:
         return (

@@ -56,7 +56,7 @@ class Written:
         self.capture = compiled(_capture(rule), f"capture {op.name}", scope)
 
 
-def written(op: Op) -> Written:
+def compiled_functions(op: Op) -> Written:
     """The written functions of `op`, made once."""
     if "written" not in op.cache:
         op.cache["written"] = Written(op)
@@ -175,7 +175,10 @@ def _capture(rule: Formula) -> str:
     lines = [f"def capture(plan, own, {_params(rule.op)}):", *_edge_lines(rule)]
     lines += [f"    if not own and {_none(rule)}:", "        return None"]
     if ("arg", 0) in rule.saved:
-        lines += [f"    if {_wanted(rule, rule.users(('arg', 0)))}:", "        a0 = clone(a0)"]
+        lines += [
+            f"    if {_needs_gradient(rule, rule.users(('arg', 0)))}:",
+            "        a0 = clone(a0)",
+        ]
     parts = [_save(rule, r, _WATCHED) if r[0] == "arg" else "None" for r in rule.saved]
     saved = "".join(part + ", " for part in parts)
     lines += [_node_line(rule, "plan.outs", f"[{saved}]"), "    return node", ""]
@@ -193,10 +196,10 @@ def _apply(rule: Formula) -> str:
     if rule.positions:
         lines += [f"    {''.join(f'r{p} = ' for p in rule.positions)}None"]
     for i, target in enumerate(rule.targets):
-        wanted = " or ".join(_wants(rule, p) for p in target.positions)
+        condition = " or ".join(_wants(rule, p) for p in target.positions)
         reads = ", ".join(_read(rule, target, read) for read in target.reads)
         results = ", ".join(f"r{p}" for p in target.positions)
-        lines += [f"    if {wanted}:", f"        {results} = f{i}({reads})"]
+        lines += [f"    if {condition}:", f"        {results} = f{i}({reads})"]
     parts = [f"*spread(e{p}, r{p}), " if _is_list(rule, p) else f"r{p}, " for p in rule.positions]
     return "\n".join([*lines, f"    return ({''.join(parts)})", ""])
 
@@ -221,7 +224,7 @@ def _none(rule: Formula) -> str:
     return " and ".join(f"e{p} is None" for p in rule.positions) or "True"
 
 
-def _wanted(rule: Formula, positions: list[int]) -> str:
+def _needs_gradient(rule: Formula, positions: list[int]) -> str:
     """Whether a gradient goes to one of these arguments, before edges are spread out."""
     return " or ".join(f"e{p} is not None" for p in positions)
 
@@ -265,8 +268,8 @@ def _node_line(rule: Formula, outs: str, saved: str) -> str:
     args = "plan.args"
     if rule.scalars:
         count = len(rule.op.schema.args)
-        kept = (f"a{i}, " if i in rule.scalars else f"plan.args[{i}], " for i in range(count))
-        args = f"({''.join(kept)})"
+        arguments = (f"a{i}, " if i in rule.scalars else f"plan.args[{i}], " for i in range(count))
+        args = f"({''.join(arguments)})"
     return f"    node = grown(cls, next(counter), {edges}, {outs}, {saved}, {args}, {index})"
 
 
@@ -280,7 +283,7 @@ def _save(rule: Formula, read: tuple[str, int], form: str) -> str:
     users = rule.users(read)
     if len(users) == len(rule.positions):
         return f"({value})"
-    return f"(({value}) if {_wanted(rule, users)} else None)"
+    return f"(({value}) if {_needs_gradient(rule, users)} else None)"
 
 
 def _save_argument(kind: Kind, name: str, form: str) -> str:

@@ -20,7 +20,7 @@ class Task(NamedTuple):
     """A backward pass as hooks may ask about it: where it starts and what it is to reach."""
 
     roots: Sequence[tuple[tuple[Node, int], Any]]
-    wanted: set[Node] | None
+    needed: set[Node] | None
     captured: dict[Node, list[int]]
 
     def reached(self) -> set[Node]:
@@ -32,7 +32,7 @@ class Task(NamedTuple):
             if node not in seen:
                 seen.add(node)
                 stack.extend(e[0] for e in node.edges if e is not None)
-        return seen if self.wanted is None else seen & (self.wanted | self.captured.keys())
+        return seen if self.needed is None else seen & (self.needed | self.captured.keys())
 
 
 def run(
@@ -46,21 +46,21 @@ def run(
 
     With `inputs`, only nodes on a way to one of them are applied.
     """
-    wanted, captured = _wanted(roots, inputs)
+    needed_nodes, captured = _nodes_on_path(roots, inputs)
     pending: dict[Node, list[Any]] = {}
     heap: list[tuple[int, Node]] = []
     for (node, number), grad in roots:
         _arrive(pending, heap, node, number, grad)
     before, outer = LOCAL.grad, LOCAL.task
-    LOCAL.grad, LOCAL.task = create_graph, Task(roots, wanted, captured)
+    LOCAL.grad, LOCAL.task = create_graph, Task(roots, needed_nodes, captured)
     try:
-        return _drain(pending, heap, keep_graph, wanted, captured, inputs, accumulating)
+        return _drain(pending, heap, keep_graph, needed_nodes, captured, inputs, accumulating)
     finally:
         LOCAL.grad, LOCAL.task = before, outer
 
 
 def _drain(
-    pending: Any, heap: Any, keep_graph: bool, wanted: Any, captured: Any, inputs: Any,
+    pending: Any, heap: Any, keep_graph: bool, needed_nodes: Any, captured: Any, inputs: Any,
     accumulating: bool,
 ) -> list[Any]:  # fmt: skip
     kept_grads: dict[tuple[Node, int], Any] = {}
@@ -75,13 +75,13 @@ def _drain(
         if captured:
             for number in captured.get(node, ()):
                 kept_grads[node, number] = grads[number]
-        if wanted is not None and node not in wanted:
+        if needed_nodes is not None and node not in needed_nodes:
             continue
         if node.__class__ is AccumulateGrad:
             if accumulating:
                 node.apply(grads)
             continue
-        _step(node, grads, pending, heap, wanted, captured)
+        _step(node, grads, pending, heap, needed_nodes, captured)
         if uses:
             _count_down(node, uses, pending, heap)
         if not keep_graph and node.saved:
@@ -116,7 +116,9 @@ def _count_down(node: Node, uses: dict[Node, int], pending: Any, heap: Any) -> N
                 heappush(heap, (LEAF + next(counter), to[0]))
 
 
-def _step(node: Node, grads: Any, pending: Any, heap: Any, wanted: Any, captured: Any) -> None:
+def _step(
+    node: Node, grads: Any, pending: Any, heap: Any, needed_nodes: Any, captured: Any
+) -> None:
     if node.prehooks:
         for hook in list(node.prehooks.values()):
             changed = hook(tuple(grads))
@@ -134,11 +136,13 @@ def _step(node: Node, grads: Any, pending: Any, heap: Any, wanted: Any, captured
         if grad is None:
             continue
         target, number = to
-        if wanted is not None and target not in wanted and target not in captured:
+        if needed_nodes is not None and target not in needed_nodes and target not in captured:
             continue
         geom = target.outs[number]
-        own = grad._geom
-        if own is not geom and (own.shape != geom.shape or own.dtype is not geom.dtype):
+        geometry = grad._geom
+        if geometry is not geom and (
+            geometry.shape != geom.shape or geometry.dtype is not geom.dtype
+        ):
             grad = _conform(node, i, grad, geom)
         waiting = pending.get(target)
         if waiting is None:
@@ -180,7 +184,7 @@ def _conform(node: Node, number: int, grad: Tensor, geom: Geometry) -> Tensor:
 def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
     """Whether `shape` expands to `to`."""
     ends = zip(reversed(shape), reversed(to), strict=False)
-    return len(shape) <= len(to) and all(own in (1, wide) for own, wide in ends)
+    return len(shape) <= len(to) and all(n in (1, wide) for n, wide in ends)
 
 
 _leading: dict[tuple[Any, Any], tuple[int, ...] | None] = {}
@@ -227,7 +231,7 @@ def _run_hooks(node: Node, results: Any, grads: Any) -> Any:
     return results
 
 
-def _wanted(roots: Any, inputs: Any) -> tuple[set[Node] | None, dict[Node, list[int]]]:
+def _nodes_on_path(roots: Any, inputs: Any) -> tuple[set[Node] | None, dict[Node, list[int]]]:
     """Nodes on a way to an input (None: all), and which outputs of which nodes to capture."""
     if inputs is None:
         return None, {}
@@ -242,11 +246,11 @@ def _wanted(roots: Any, inputs: Any) -> tuple[set[Node] | None, dict[Node, list[
             continue
         seen.add(node)
         stack.extend(e[0] for e in node.edges if e is not None)
-    wanted: set[Node] = set()
+    needed_nodes: set[Node] = set()
     for node in sorted(seen, key=lambda n: n.seq):
-        if any(e is not None and (e[0] in captured or e[0] in wanted) for e in node.edges):
-            wanted.add(node)
-    return wanted, captured
+        if any(e is not None and (e[0] in captured or e[0] in needed_nodes) for e in node.edges):
+            needed_nodes.add(node)
+    return needed_nodes, captured
 
 
 def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:

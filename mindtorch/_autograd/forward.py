@@ -30,9 +30,9 @@ def tangent_of(tensor: Tensor) -> Tensor | None:
     """
     if not LOCAL.dual:
         return None
-    level, own = vars(tensor).get(_SLOT, (0, None))
+    level, tangent = vars(tensor).get(_SLOT, (0, None))
     if level == LOCAL.dual:
-        return own if isinstance(own, Tensor) else None
+        return tangent if isinstance(tangent, Tensor) else None
     base = tensor._base
     whole = None if base is None or base is tensor else tangent_of(base)
     return None if whole is None or base is None else _part(whole, base._geom, tensor._geom)
@@ -73,7 +73,7 @@ def forward(op: Op, args: Sequence[Any], run: Callable[[], Any]) -> Any:
         _carry(_listed(result), [None] if moved is None else _listed(moved))
         return result
     with plain():
-        result, moved = _pushed(op, args, tangents)
+        result, moved = _jvp(op, args, tangents)
         if LOCAL.grad and any(t.requires_grad for t in _tensors(args)):
             result = run()
     _carry(_listed(result), moved)
@@ -89,7 +89,7 @@ def forward_inplace(op: Op, args: Sequence[Any], run: Callable[[], Tensor]) -> T
     target: Tensor = args[0]
     carried = tangent_of(target)
     with plain():
-        _, moved = _pushed(op, (target.detach().clone(), *args[1:]), tangents)
+        _, moved = _jvp(op, (target.detach().clone(), *args[1:]), tangents)
         tangent = moved[0]
         result = run()
         if tangent is None:
@@ -171,7 +171,7 @@ def _tensors(args: Sequence[Any]) -> Iterator[Tensor]:
         yield from (v for v in _listed(arg) if isinstance(v, Tensor))
 
 
-def _pushed(
+def _jvp(
     op: Op, args: Sequence[Any], tangents: list[tuple[tuple[int, ...], Tensor]]
 ) -> tuple[Any, list[Any]]:
     """The results of a call and their tangents, None for those that have no derivative."""
@@ -188,11 +188,11 @@ def _pushed(
     with enable_grad():
         result = op.entry("aten")(*(tuple(v) if isinstance(v, list) else v for v in values))
         outs = _listed(result)
-        chosen = [i for i, o in enumerate(outs) if isinstance(o, Tensor) and o.requires_grad]
+        selection = [i for i, o in enumerate(outs) if isinstance(o, Tensor) and o.requires_grad]
         moved: list[Any] = [None] * len(outs)
-        if chosen:
-            products = _products([outs[i] for i in chosen], fresh, tangents, differentiable)
-            for i, product in zip(chosen, products, strict=True):
+        if selection:
+            products = _products([outs[i] for i in selection], fresh, tangents, differentiable)
+            for i, product in zip(selection, products, strict=True):
                 moved[i] = product
         for i, out in enumerate(outs):
             if moved[i] is None and isinstance(out, Tensor) and out.dtype.category >= FLOAT:

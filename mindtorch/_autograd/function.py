@@ -70,13 +70,13 @@ class FunctionNode(Node):
         return self._checked(grads_in)
 
     def _checked(self, grads_in: list[Any]) -> list[Any]:
-        wanted = len(self.edges)
-        if len(grads_in) > wanted and all(v is None for v in grads_in[wanted:]):
-            grads_in = grads_in[:wanted]
-        if len(grads_in) != wanted:
+        count = len(self.edges)
+        if len(grads_in) > count and all(v is None for v in grads_in[count:]):
+            grads_in = grads_in[:count]
+        if len(grads_in) != count:
             raise RuntimeError(
                 f"function {self.name()} returned an incorrect number of gradients"
-                f" (expected {wanted}, got {len(grads_in)})"
+                f" (expected {count}, got {len(grads_in)})"
             )
         for value in grads_in:
             if value is not None and not isinstance(value, Tensor):
@@ -214,14 +214,14 @@ def _run_jvp(cls: Any, ctx: FunctionNode, tangents: list[Any], args: Sequence[An
             aten.zeros_like(a) if t is None and isinstance(a, Tensor) else t
             for a, t in zip(args, tangents, strict=True)
         ]
-    kept, ctx.saved = (
+    saved, ctx.saved = (
         ctx.saved,
         tuple(None if t is None else (t, t._storage.value, None) for t in ctx.saved_for_forward),
     )
     try:
         moved = cls.jvp(ctx, *tangents)
     finally:
-        ctx.saved = kept
+        ctx.saved = saved
     return list(moved) if isinstance(moved, tuple | list) else [moved]
 
 

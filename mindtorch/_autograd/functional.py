@@ -26,11 +26,12 @@ def _checked(what: str, value: object, name: str) -> tuple[Any, ...]:
     for i, part in enumerate(parts):
         if isinstance(part, Tensor):
             continue
-        told = f"the given {what} has type {type(part)}."
+        message = f"the given {what} has type {type(part)}."
         if several:
-            told = f"the value at index {i} in {told}"
+            message = f"the value at index {i} in {message}"
         raise TypeError(
-            f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but {told}"
+            f"The {what} given to {name} must be either a Tensor or a tuple of Tensors"
+            f" but {message}"
         )
     return parts
 
@@ -42,11 +43,11 @@ def _vector(v: Any, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
         raise RuntimeError(
             f"v is a tuple of invalid length: should be {len(tensors)} but got {len(vectors)}."
         )
-    for i, (own, like) in enumerate(zip(vectors, tensors, strict=True)):
-        if own.size() != like.size():
+    for i, (vector, like) in enumerate(zip(vectors, tensors, strict=True)):
+        if vector.size() != like.size():
             place = f"Entry {i} in " if len(tensors) > 1 else ""
             raise RuntimeError(
-                f"{place}v has invalid size: should be {like.size()} but got {own.size()}."
+                f"{place}v has invalid size: should be {like.size()} but got {vector.size()}."
             )
     return vectors
 
@@ -87,8 +88,8 @@ def _gradients(outs: Any, leaves: Any, weights: Any, create_graph: bool) -> list
     pairs = [(o, w) for o, w in zip(outs, weights, strict=True) if o.requires_grad]
     if not pairs:
         return _filled([None] * len(leaves), leaves)
-    some, chosen = zip(*pairs, strict=True)
-    grads = grad(some, leaves, chosen, retain_graph=True, create_graph=create_graph,
+    some, outputs = zip(*pairs, strict=True)
+    grads = grad(some, leaves, outputs, retain_graph=True, create_graph=create_graph,
                  allow_unused=True)  # fmt: skip
     return _filled(grads, leaves)
 
@@ -126,8 +127,8 @@ def jvp(
     vectors = [aten.ones_like(t) for t in leaves] if v is None else _vector(v, leaves)
     weights = tuple(aten.zeros_like(o).requires_grad_() for o in outs)
     pulled = _gradients(outs, leaves, weights, True)
-    pushed = _gradients(pulled, weights, vectors, create_graph)
-    return _detached(raw, create_graph), _like(raw, pushed)
+    product = _gradients(pulled, weights, vectors, create_graph)
+    return _detached(raw, create_graph), _like(raw, product)
 
 
 def _detached(value: Tensor, create_graph: bool) -> Tensor:

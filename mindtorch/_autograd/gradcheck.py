@@ -145,8 +145,8 @@ def gradgradcheck(
 
     def first(*values: Any) -> tuple[Tensor, ...]:
         outs = [o for o in _outputs(func, values[:count]) if o.requires_grad]
-        wanted = [t for t in values[:count] if isinstance(t, Tensor) and t.requires_grad]
-        grads = grad(outs, wanted, values[count:], create_graph=True, allow_unused=True)
+        leaves = [t for t in values[:count] if isinstance(t, Tensor) and t.requires_grad]
+        grads = grad(outs, leaves, values[count:], create_graph=True, allow_unused=True)
         return tuple(g for g in grads if g is not None and g.requires_grad)
 
     return gradcheck(first, (*arguments, *weights), **options)

@@ -166,4 +166,4 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):  # noqa: N801 - torc
     """Inside, tensors saved for backward may be written to: what was saved is copied first."""
 
     def __init__(self) -> None:
-        super().__init__(lambda tensor: tensor.detach().clone(), lambda kept: kept)
+        super().__init__(lambda tensor: tensor.detach().clone(), lambda saved: saved)

@@ -8,7 +8,7 @@ from typing import Any
 from .._tensor.dtype import FLOAT
 from .._tensor.tensor import Tensor, forget_array
 from ..ops.spec import Op
-from .codegen import edge, written
+from .codegen import compiled_functions, edge
 from .grad_mode import LOCAL
 from .node import STALE, keep
 from .views import is_view_of_leaf, rebase, refuse_view, track_view
@@ -18,7 +18,7 @@ def autograd(op: Op, plan: Any, args: Sequence[Any]) -> Tensor | tuple[Tensor, .
     """A functional call: run below, put a node on the results."""
     if not LOCAL.grad:
         return track_view(op, plan.run(*args), "no_grad")
-    return written(op).watched(plan, *args)
+    return compiled_functions(op).watched(plan, *args)
 
 
 def autograd_inplace(op: Op, plan: Any, args: Sequence[Any], write: Callable[[], None]) -> Tensor:
@@ -27,14 +27,14 @@ def autograd_inplace(op: Op, plan: Any, args: Sequence[Any], write: Callable[[],
     if not LOCAL.grad:
         write()
         return target
-    functions = written(op)
-    own = edge(target)
-    node = functions.capture(plan, own is not None, *args)
+    functions = compiled_functions(op)
+    target_edge = edge(target)
+    node = functions.capture(plan, target_edge is not None, *args)
     if node is None:
         write()
         return target
     refuse_view(target)
-    if own is not None:
+    if target_edge is not None:
         refuse_leaf(target)
     if target._geom.dtype.category < FLOAT:
         write()

@@ -182,7 +182,7 @@ def keep(tensor: Tensor, number: int | None) -> tuple[Any, int, int | None]:
     return (wrap(tensor._geom, tensor._storage), tensor._storage.value, number)
 
 
-def shown(node: Any) -> str:
+def display_name(node: Any) -> str:
     """A node's name as errors give it."""
     name: str = node.name()
     return name[: name.rfind("Backward")] if "Backward" in name else name
@@ -192,9 +192,9 @@ def _modified(node: Node, tensor: Tensor, version: int, number: int | None) -> s
     geom = tensor._geom
     fn = tensor._fn
     if number is not None:
-        origin = f", which is output {number} of {shown(node)},"
+        origin = f", which is output {number} of {display_name(node)},"
     elif fn is not None and not isinstance(fn, AccumulateGrad | Sentinel):
-        origin = f", which is output {tensor._nr} of {shown(fn)},"
+        origin = f", which is output {tensor._nr} of {display_name(fn)},"
     else:
         origin = ""
     where = "" if geom.device.type == "cpu" else f"{geom.device.type}."

@@ -189,10 +189,10 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> Handle:
     if self.grad_fn is None:
         hooked.leaves = True
     table = _hook_table(self)
-    kept = table.pop(-1, None)
+    hooks = table.pop(-1, None)
     handle = Handle(table, hook)
-    if kept is not None:
-        table[-1] = kept
+    if hooks is not None:
+        table[-1] = hooks
     return handle
 
 
@@ -231,19 +231,19 @@ def backward(
     if inputs is None:
         engine.run(roots, keep, create_graph)
         return
-    wanted = _listed(inputs)
-    if not wanted:
+    leaves = _listed(inputs)
+    if not leaves:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    _into_inputs(roots, wanted, keep, create_graph)
+    _into_inputs(roots, leaves, keep, create_graph)
 
 
-def _into_inputs(roots: Any, wanted: list[Tensor], keep: bool, create_graph: bool) -> None:
-    for tensor in wanted:
+def _into_inputs(roots: Any, leaves: list[Tensor], keep: bool, create_graph: bool) -> None:
+    for tensor in leaves:
         if not tensor.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    edges = [_input_edge(t) for t in wanted]
+    edges = [_input_edge(t) for t in leaves]
     grads = engine.run(roots, keep, create_graph, edges, accumulating=False)
-    for tensor, value in zip(wanted, grads, strict=True):
+    for tensor, value in zip(leaves, grads, strict=True):
         if value is None:
             continue
         existing = tensor._grad

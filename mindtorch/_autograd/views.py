@@ -9,7 +9,7 @@ from .._tensor.dtype import FLOAT
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op, aten
-from .node import FREED, STALE, AccumulateGrad, Node, shown
+from .node import FREED, STALE, AccumulateGrad, Node, display_name
 
 
 class AsStridedBackward0(Node):
@@ -167,7 +167,7 @@ def refuse_view(target: Tensor) -> None:
 
 def _refusal(view: Tensor, what: str) -> str:
     origin = getattr(view, "_split_by", None) or view._fn
-    name = shown(origin) if isinstance(origin, Node) else "View"
+    name = display_name(origin) if isinstance(origin, Node) else "View"
     return _HOW[str(view._creation)].format(what=what, number=view._nr, name=name)
 
 

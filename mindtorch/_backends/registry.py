@@ -93,10 +93,10 @@ class Registry:
 
     def missing(self, op: Op, device: str) -> str:
         """What to say where `op` has no kernel on `device`."""
-        shown = {"npu": "NPU", "cpu": "CPU", "meta": "Meta"}[device]
+        name = {"npu": "NPU", "cpu": "CPU", "meta": "Meta"}[device]
         there = ", ".join(self.devices(op)) or "no device"
         return (
-            f"aten::{op.base_name} is not implemented for {shown}; it has kernels for: {there}. Add"
+            f"aten::{op.base_name} is not implemented for {name}; it has kernels for: {there}. Add"
             f" one with registry.register({op.name!r}, {device!r}, fn)"
         )
 

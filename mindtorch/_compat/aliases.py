@@ -54,9 +54,9 @@ def _layer_writer(name: str) -> Callable[..., Any]:
     return call
 
 
-def _spell(name: str, meant: str) -> None:
+def _spell(name: str, row: str) -> None:
     """Each place where the row is, under its second name too."""
-    op = OPS[meant]
+    op = OPS[row]
     if "function" in op.places:
         FUNCTIONS[name] = op
     if "method" in op.places:
@@ -73,8 +73,8 @@ def detach(input: Tensor) -> Tensor:
 
 def install() -> None:
     """Publish the names; after this module, rows are published and keep what is here."""
-    for name, meant in ALIASES.items():
-        _spell(name, meant)
+    for name, row in ALIASES.items():
+        _spell(name, row)
     for name in WRITERS:
         FUNCTIONS.setdefault(name + "_", _writer(name + "_"))
     for name in LAYER_WRITERS:

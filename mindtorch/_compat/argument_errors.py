@@ -83,8 +83,8 @@ def _table() -> dict[str, tuple[str, ...]]:
 
 def method_rows(rows: Sequence[str]) -> list[str]:
     """A function's signatures as its method has them."""
-    own = [r for r in rows if r.startswith("(Tensor input")]
-    short = [re.sub(r"(, \*)?, \w[\w ]* out = None|^\(Tensor input", "", r) for r in own]
+    methods = [r for r in rows if r.startswith("(Tensor input")]
+    short = [re.sub(r"(, \*)?, \w[\w ]* out = None|^\(Tensor input", "", r) for r in methods]
     return ["(" + r.removeprefix(", ") if r[:1] != "(" else r for r in short]
 
 
@@ -218,8 +218,8 @@ def parsed(text: str = "", method: bool = False) -> Callable[[F], F]:
                 signatures = [signature(t) for t in texts or (text.replace("<options>", OPTIONS),)]
                 if not (text or texts):
                     raise
-                if told := refusal(name, signatures, texts, args[method:], kwargs):
-                    raise told from None
+                if message := refusal(name, signatures, texts, args[method:], kwargs):
+                    raise message from None
                 raise
 
         return cast("F", run)
@@ -237,8 +237,8 @@ def parsed_row(op: Op, function: F) -> F:
         except _SIGNS:
             texts = rows_of(op.base_name, False)
             signatures = [signature(t) for t in texts] or [_of_row(op, False)]
-            if told := refusal(op.base_name, signatures, texts, args, kwargs):
-                raise told from None
+            if message := refusal(op.base_name, signatures, texts, args, kwargs):
+                raise message from None
             raise
 
     return cast("F", run)
@@ -289,17 +289,17 @@ def _first_fault(
         value = args[at] if placed else left.pop(key)
         if not param.takes(value) and not (lone and placed):
             place = f" (position {at + 1})" if placed else ""
-            wanted = "Tensor" if param.kind in ("union", "Tensor?") else param.kind
+            kind = "Tensor" if param.kind in ("union", "Tensor?") else param.kind
             rather = f", not {class_name(value)}"
-            if wanted == "tuple of ints" and isinstance(value, list | tuple):
+            if kind == "tuple of ints" and isinstance(value, list | tuple):
                 rather = f", but found element of type {class_name(value[0])} at pos 0"
-            return TypeError(f"{name}(): argument '{param.name}'{place} must be {wanted}{rather}")
-        if told := _unpacking(name, param, value):
-            return told
+            return TypeError(f"{name}(): argument '{param.name}'{place} must be {kind}{rather}")
+        if message := _unpacking(name, param, value):
+            return message
     for key in left:
         known = any(key == p.name for p in row.params)
-        said = "multiple values for argument" if known else "an unexpected keyword argument"
-        return TypeError(f"{name}() got {said} '{key}'")
+        problem = "multiple values for argument" if known else "an unexpected keyword argument"
+        return TypeError(f"{name}() got {problem} '{key}'")
     return None
 
 
@@ -381,7 +381,7 @@ def unchosen(
         return None
     placed, named = list(args[method:]), dict[str, Any]()
     if len(args) <= len(params):
-        placed, named = written(params[: len(args)], form, args)
+        placed, named = call_arguments(params[: len(args)], form, args)
     name += "_" * (form == "inplace")
     signatures = [signature(t) for t in texts] or ([_of_row(op, method)] if op else [])
     named |= {k: v for k, v in kwargs.items() if v is not None or k != "out"}
@@ -401,11 +401,11 @@ def refuse_more(op: Op, values: Sequence[Any], more: Sequence[Any]) -> None:
     signatures = [signature(t) for t in texts] or [_of_row(op, False)]
     kwargs = {a.name: v for a, v in pairs if a.keyword_only and a.name in named}
     args = [*(v for a, v in pairs if not a.keyword_only), *more]
-    told = refusal(op.base_name, signatures, texts, args, kwargs)
-    raise told or TypeError(f"{op.base_name}(): too many arguments")
+    message = refusal(op.base_name, signatures, texts, args, kwargs)
+    raise message or TypeError(f"{op.base_name}(): too many arguments")
 
 
-def written(
+def call_arguments(
     params: Sequence[Arg], form: str, values: Sequence[Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """The arguments as the call gave them: by place, by name."""

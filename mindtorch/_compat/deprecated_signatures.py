@@ -32,15 +32,15 @@ def older_call(op: Op, form: str, values: Sequence[Any]) -> Any:
     names = _FACTORS[op.name]
     tensors = [v for v in values if isinstance(v, Tensor)]
     numbers = [v for v in values if isinstance(v, int | float | complex)]
-    wanted = sum(not a.keyword_only for a in op.schema.args)
-    shown = op.base_name + "_" * (form == "inplace")
-    if len(tensors) != wanted or not 0 < len(numbers) <= len(names):
-        texts = rows_of(shown, form != "function")
+    count = sum(not a.keyword_only for a in op.schema.args)
+    name = op.base_name + "_" * (form == "inplace")
+    if len(tensors) != count or not 0 < len(numbers) <= len(names):
+        texts = rows_of(name, form != "function")
         places = values[form != "function" :]
-        told = refusal(shown, [signature(t) for t in texts], texts, places, {}) if texts else None
+        message = refusal(name, [signature(t) for t in texts], texts, places, {}) if texts else None
         kinds = ", ".join(type(v).__name__ for v in values)
-        raise told or TypeError(
-            f"{shown}() received an invalid combination of arguments - got ({kinds})"
+        raise message or TypeError(
+            f"{name}() received an invalid combination of arguments - got ({kinds})"
         )
-    warnings.warn(f"This overload of {shown} is deprecated:", UserWarning, stacklevel=3)
+    warnings.warn(f"This overload of {name} is deprecated:", UserWarning, stacklevel=3)
     return op.entry(form)(*tensors, **dict(zip(names, numbers, strict=False)))

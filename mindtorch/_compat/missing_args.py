@@ -32,7 +32,7 @@ _SHOWN = {"Scalar": "Number", "ScalarType": "torch.dtype", "int[]": "tuple of in
           "Tensor[]": "tuple of Tensors"}  # fmt: skip
 
 
-def given(values: Sequence[Any]) -> list[Any]:
+def before_missing(values: Sequence[Any]) -> list[Any]:
     """The values in front of the first missing one."""
     classes = [v.__class__ for v in values]
     return list(values[: classes.index(Missing)] if Missing in classes else values)
@@ -50,22 +50,22 @@ def refuse_missing(op: Op, values: Sequence[Any]) -> None:
     absent = [_name(a) for a, v in pairs if v.__class__ is Missing]
     if any(a.keyword_only and a.name in _FACTORS for a in op.schema.args):
         end = "" if lacking.method else ", Tensor out = None"
-        wanted = f"but expected ({_signature(op, lacking.method)}{end})"
+        expected = f"but expected ({_signature(op, lacking.method)}{end})"
     elif any(a.kind is Kind.UNION for a in op.schema.args) and op.base_name != "mul":
-        wanted = f"but expected one of:\n * ({_signature(op, lacking.method)})"
+        expected = f"but expected one of:\n * ({_signature(op, lacking.method)})"
     else:
         names = ", ".join(f'"{n}"' for n in absent)
         one = "s" * (len(absent) == 1)  # sic
         raise TypeError(
             f"{name}() missing {len(absent)} required positional argument{one}: {names}"
         )
-    shown = ", ".join(
+    types = ", ".join(
         type(v).__name__
         for a, v in pairs
         if v.__class__ is not Missing and not (a.has_default and v is a.default)
     )
     raise TypeError(
-        f"{name}() received an invalid combination of arguments - got ({shown}), {wanted}"
+        f"{name}() received an invalid combination of arguments - got ({types}), {expected}"
     )
 
 

@@ -23,10 +23,10 @@ class _Refused(type):
 
 
 @cache
-def refused(shown: str, why: str) -> Any:
-    """A class or function that raises NotImplementedError: `shown` is its full name in torch."""
-    module, _, name = shown.rpartition(".")
-    text = f"{shown}: {why}"
+def refused(full_name: str, why: str) -> Any:
+    """A class or function that raises NotImplementedError: `full_name` is its name in torch."""
+    module, _, name = full_name.rpartition(".")
+    text = f"{full_name}: {why}"
 
     def refuse(*_: object, **__: object) -> Any:
         raise NotImplementedError(text)
@@ -42,15 +42,15 @@ def refused(shown: str, why: str) -> Any:
     return refuse
 
 
-def refusals(shown: str, why: str, names: Iterable[str]) -> Callable[[str], Any]:
+def refusals(full_name: str, why: str, names: Iterable[str]) -> Callable[[str], Any]:
     """A module's `__getattr__`: the names that torch has there are refused when called."""
     known = frozenset(names)
 
     def find(name: str) -> Any:
         if name in known:
-            return refused(f"{shown}.{name}", why)
+            return refused(f"{full_name}.{name}", why)
         raise AttributeError(
-            f"module '{shown.replace('torch', 'mindtorch', 1)}' has no attribute '{name}'"
+            f"module '{full_name.replace('torch', 'mindtorch', 1)}' has no attribute '{name}'"
         )
 
     return find

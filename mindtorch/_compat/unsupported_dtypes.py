@@ -55,7 +55,7 @@ class _References(local):
     `passed`: a row was let through. `native`: a plan was made that numpy does not run.
     """
 
-    wanted = False
+    active = False
     passed = False
     native = False
 
@@ -81,8 +81,8 @@ def refuse(
     one asked for where there is none; `args` has Geometries for tensors.
     """
     flat = [a[0] if isinstance(a, tuple) and a else a for a in args]
-    asked = next((a for a in flat if isinstance(a, Dtype)), None)
-    first = next((a.dtype for a in flat if isinstance(a, Geometry)), asked)
+    requested = next((a for a in flat if isinstance(a, Dtype)), None)
+    first = next((a.dtype for a in flat if isinstance(a, Geometry)), requested)
     common = first
     if isinstance(infer, Pointwise):
         common = result_type(infer.operands(args)[infer.skip :])
@@ -95,7 +95,7 @@ def refuse(
             continue
         if refusal.unless is not None and refusal.unless(args):
             continue
-        if REFERENCES.wanted and dtype in dtypes("half"):
+        if REFERENCES.active and dtype in dtypes("half"):
             REFERENCES.passed = True
         else:
             raise refusal.error(refusal.text.format(dtype=scalar_name(dtype)))

@@ -16,7 +16,7 @@ from .._tensor.tensor import Tensor
 from ..ops.spec import Op, aten
 
 
-def wanted(op: Op, device: str) -> dtype | None:
+def autocast_dtype(op: Op, device: str) -> dtype | None:
     """The dtype that autocast wants for this op's floating inputs on a device type, or None."""
     lower: dtype | None = (LOCAL.autocast or {}).get(device)
     if lower is None or not op.dtypes.autocast:
@@ -32,7 +32,7 @@ def recast(op: Op, args: Sequence[Any]) -> tuple[Any, ...] | None:
     first = _first(args)
     if first is None:
         return None
-    target = wanted(op, first._geom.device.type)
+    target = autocast_dtype(op, first._geom.device.type)
     if target is None:
         return None
     recast_args = tuple(_cast(a, target) for a in args)

@@ -111,21 +111,21 @@ def _no_row(op: Op, args: Sequence[Any], first: int) -> TypeError:
         )
         return _refuse(op, arg, i - first, args[i], "Tensor")
     pairs = zip(op.schema.args, args, strict=True)
-    shown = [v for a, v in pairs if not (a.has_default and v is a.default)]
+    values = [v for a, v in pairs if not (a.has_default and v is a.default)]
     text = op.text[op.text.index("(") : op.text.rindex("->")].strip()[:-1]
     text = text.replace(" self", " input", 1) + ", *" * ("*," not in text) + ", Tensor out = None)"
     rows = "".join(f" * {text.replace('Tensor|Scalar', kind)}\n" for kind in ("Tensor", "Number"))
     return TypeError(
         f"{op.base_name}() received an invalid combination of arguments - got"
-        f" ({', '.join(class_name(v) for v in shown)}), but expected one of:\n{rows}"
+        f" ({', '.join(class_name(v) for v in values)}), but expected one of:\n{rows}"
     )
 
 
-def _refuse(op: Op, arg: Arg, position: int, value: Any, wanted: str) -> TypeError:
-    shown = "input" if arg.name == "self" else arg.name
+def _refuse(op: Op, arg: Arg, position: int, value: Any, expected: str) -> TypeError:
+    name = "input" if arg.name == "self" else arg.name
     place = "" if arg.keyword_only else f" (position {position + 1})"
     return TypeError(
-        f"{op.base_name}(): argument '{shown}'{place} must be {wanted}, not {class_name(value)}"
+        f"{op.base_name}(): argument '{name}'{place} must be {expected}, not {class_name(value)}"
     )
 
 
@@ -216,15 +216,15 @@ def _ints(op: Op, arg: Arg, i: int, value: Any) -> tuple[int, ...] | None:
         return None
     if value is None and arg.has_default and arg.default == ():
         return ()  # torch writes this default as None
-    wanted = "tuple of ints"
+    expected = "tuple of ints"
     if isinstance(value, tuple | list):
         if value and isinstance(value[0], bool | np.bool_):
-            raise _refuse(op, arg, i, value, wanted)
-        return tuple(_index(op, arg, i, v, wanted) for v in value)
+            raise _refuse(op, arg, i, value, expected)
+        return tuple(_index(op, arg, i, v, expected) for v in value)
     lone = arg.size is None and one_by_one(op, i)
     if isinstance(value, bool | np.bool_) or not (arg.size or lone):
-        raise _refuse(op, arg, i, value, wanted)
-    return (_index(op, arg, i, value, wanted),) * (arg.size or 1)
+        raise _refuse(op, arg, i, value, expected)
+    return (_index(op, arg, i, value, expected),) * (arg.size or 1)
 
 
 # Classes of sizes that need no look: all else may equal an int and be none, as 1.0 and True do.
@@ -240,8 +240,8 @@ def listed(op: Op, at: int, first: int, value: Any) -> Any:
     else:
         wrong = value.__class__ in (bool, float)
     if wrong:
-        told = explained_here(op)
-        raise told or _refuse(op, op.schema.args[at], at - first, value, "tuple of ints")
+        error = explained_here(op)
+        raise error or _refuse(op, op.schema.args[at], at - first, value, "tuple of ints")
     return value
 
 
@@ -251,11 +251,11 @@ def one_by_one(op: Op, i: int) -> bool:
     return i == 0 and len(positional) == 2 and positional[0].kind is Kind.TENSOR
 
 
-def _index(op: Op, arg: Arg, i: int, value: Any, wanted: str) -> int:
+def _index(op: Op, arg: Arg, i: int, value: Any, expected: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise _refuse(op, arg, i, value, wanted) from None
+        raise _refuse(op, arg, i, value, expected) from None
 
 
 def sizes_of(op: Op, at: int, first: int, value: Any) -> Any:
@@ -393,13 +393,13 @@ SHARED = (
 )
 
 
-def refuse_shared(written: Sequence[Tensor], read: Sequence[Any]) -> None:
+def refuse_shared(outputs: Sequence[Tensor], read: Sequence[Any]) -> None:
     """RuntimeError in torch's words where what is written shares memory with what is read."""
     for value in read:
         for tensor in value if isinstance(value, tuple | list) else (value,):
             if isinstance(tensor, Tensor):
                 a = tensor._geom
-                for target in written:
+                for target in outputs:
                     if tensor is target:
                         raise RuntimeError(SHARED)
                     if not a.numel:
@@ -409,7 +409,7 @@ def refuse_shared(written: Sequence[Tensor], read: Sequence[Any]) -> None:
                         raise RuntimeError(SHARED)
 
 
-def watch_overlap(plan: Any, written: tuple[Geometry, ...], op: Op) -> None:
+def watch_overlap(plan: Any, outputs: tuple[Geometry, ...], op: Op) -> None:
     """Have a plan refuse inputs that share part of the memory that it writes.
 
     Where the op wants them apart, the whole of it as well, save for the target's own place.
@@ -419,7 +419,7 @@ def watch_overlap(plan: Any, written: tuple[Geometry, ...], op: Op) -> None:
     """
     watched = [
         (k, i)
-        for k, target in enumerate(written)
+        for k, target in enumerate(outputs)
         for i, geom in enumerate(plan.args)
         if geom.__class__ is Geometry
         and (partly_overlap(target, geom) or (op.writes.apart and i > 0 and geom is target))

@@ -79,8 +79,8 @@ def _write(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> 
 
 
 def _wants_functionalize() -> bool:
-    asked = LOCAL.functionalize or LOCAL.include & FUNCTIONALIZE
-    return bool(asked) and not LOCAL.exclude & FUNCTIONALIZE
+    requested = LOCAL.functionalize or LOCAL.include & FUNCTIONALIZE
+    return bool(requested) and not LOCAL.exclude & FUNCTIONALIZE
 
 
 def _mark_inference(op: Op, result: Tensor, args: Sequence[Any]) -> Tensor:

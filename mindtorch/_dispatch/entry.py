@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .._autograd.codegen import written
+from .._autograd.codegen import compiled_functions
 from .._autograd.forward import moved_in_place
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import reshape_inplace
@@ -84,14 +84,14 @@ def _tell_second_names(op: Op, entry: Callable[..., Any]) -> None:
     seconds = [n for n in ("axis", "keepdims") if SECOND_NAMES[n] in names]
     if not seconds:
         return
-    told = inspect.signature(entry)
-    shown = [p for p in told.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    own = {p.name: p.default for p in shown}
-    shown += [
-        inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=own[SECOND_NAMES[n]])
+    signature = inspect.signature(entry)
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    defaults = {p.name: p.default for p in parameters}
+    parameters += [
+        inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=defaults[SECOND_NAMES[n]])
         for n in seconds
     ]
-    entry.__dict__["__signature__"] = told.replace(parameters=shown)
+    entry.__dict__["__signature__"] = signature.replace(parameters=parameters)
 
 
 # Forms that write to their first argument; forms of Python's operators.
@@ -172,9 +172,9 @@ def _open_params(op: Op, form: str) -> tuple[str, list[str]]:
     varargs = form in ("method", "inplace") and takes_varargs(op)
     names = [a.name for a in args]
     names[-1] = "*" * varargs + names[-1]
-    shown = ["input" if form == "function" and n == "self" else n for n in names]
+    labels = ["input" if form == "function" and n == "self" else n for n in names]
     params = [
-        n + ("" if n[0] == "*" else _default(a, form)) for n, a in zip(shown, args, strict=True)
+        n + ("" if n[0] == "*" else _default(a, form)) for n, a in zip(labels, args, strict=True)
     ]
     odd = ["extra"]
     if not varargs:
@@ -234,7 +234,7 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
 
     def record(plan: Any, *args: Any) -> Tensor | tuple[Tensor, ...]:
         """Stands in until the first recorded call, which has the derivative read."""
-        scope["record"] = written(op).record
+        scope["record"] = compiled_functions(op).record
         return scope["record"](plan, *args)
 
     scope["record"] = record
@@ -338,8 +338,8 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
             ]
         return "".join(f"    {line}\n" for line in lines)
     if has_older(op, form):
-        shown = ["input" if form == "function" and n == "self" else n for n in names]
-        first = shown[: sum(not a.keyword_only for a in op.schema.args)]
+        labels = ["input" if form == "function" and n == "self" else n for n in names]
+        first = labels[: sum(not a.keyword_only for a in op.schema.args)]
         lines.append(f"if older: return older_call(op, {form!r}, ({', '.join(first)}, *older))")
     several = several_of(op, form)
     if several is not None:
@@ -357,27 +357,27 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
     if (any(n in ("dim", "keepdim") for n in names) and form != "aten") or varargs:
         lines += ["if extra:", f"    return renamed(op, {form!r}, locals(), extra)"]
     if form == "function":
-        written = f"out_call(op, out, ({tuple_text}))"
+        call = f"out_call(op, out, ({tuple_text}))"
         if takes_more(op):
             lines += ["if more or out is not None:", f"    refuse_more(op, ({tuple_text}), more)"]
         else:
             lines.append("if out is not None:")
-        lines.append(f"    return {_named(op, form)}({written})")
+        lines.append(f"    return {_named(op, form)}({call})")
     lines += _listed(op, form)
     return "".join(f"    {line}\n" for line in lines)
 
 
-def _asked(op: Op, form: str) -> str:
+def _missing_check(op: Op, form: str) -> str:
     """A composite's look at what the call lacks; nothing where Python looks itself."""
     args = op.schema.args
-    shown = {a.name: "input" if a.name == "self" and form == "function" else a.name for a in args}
-    needed = [shown[a.name] for a in args if _default(a, form).startswith("=OF")]
+    labels = {a.name: "input" if a.name == "self" and form == "function" else a.name for a in args}
+    needed = [labels[a.name] for a in args if _default(a, form).startswith("=OF")]
     if form in OPERATORS or not needed or several_of(op, form):
         return ""
     tests = " or ".join(f"{n}.__class__ is Missing" for n in needed)
     if form != "aten" and any(a.name in ("dim", "keepdim") for a in args):
         tests = f"not extra and ({tests})"  # another name may give it
-    values = f"({', '.join(shown.values())},)"
+    values = f"({', '.join(labels.values())},)"
     return f"    if {tests}:\n        refuse_call(op, {form!r}, {values})\n"
 
 
@@ -394,9 +394,9 @@ def _look_at_classes(op: Op, form: str) -> str:
     if form in OPERATORS or first is None:
         return ""
     n = first.name
-    taken = inspect.signature(op.body).parameters if op.body else {}
-    own = "nn" in op.places and form == "function"
-    names = ", ".join(taken if own else (a.name for a in op.schema.args))
+    parameters = inspect.signature(op.body).parameters if op.body else {}
+    is_layer = "nn" in op.places and form == "function"
+    names = ", ".join(parameters if is_layer else (a.name for a in op.schema.args))
     test = f"{n}.__class__ not in PLAIN_TENSORS"
     if first.kind is Kind.TENSORS:
         test = f"{n}.__class__ in LISTS and not PLAIN_TENSORS.issuperset(map(type, {n}))"
@@ -428,8 +428,8 @@ def renamed(op: Op, form: str, named: dict[str, Any], extra: dict[str, Any]) -> 
         target = SECOND_NAMES.get(name)
         target = "self" if target == "input" and "self" in names else target
         default = next((a.default for a in op.schema.args if a.name == target), None)
-        told = target in names and named[target].__class__ is not Missing
-        if target not in names or (told and named[target] is not default):
+        passed = target in names and named[target].__class__ is not Missing
+        if target not in names or (passed and named[target] is not default):
             text = f"{op.base_name}() got an unexpected keyword argument '{name}'"
             raise explained(op, form, tuple(values.values()), extra) or TypeError(text)
         values[target] = value
@@ -496,9 +496,9 @@ def _look_at_numbers(op: Op, form: str) -> str:
 
 def refuse_call(op: Op, form: str, values: tuple[Any, ...]) -> None:
     """TypeError in torch's words where a call does not fit the row; nothing where it may."""
-    told = explained(op, form, values)
-    if told is not None:
-        raise told from None
+    message = explained(op, form, values)
+    if message is not None:
+        raise message from None
     refuse_missing(op, values)
     refuse_kinds(op, values, int(form in ("method", *WRITING)))
 
@@ -538,12 +538,14 @@ def refuse_attributes(op: Op, form: str, values: tuple[Any, ...]) -> None:
 def _look_at_sizes(op: Op, first: int) -> str:
     """Lines that have all but ints and tuples of them looked at."""
     lines = ""
-    taken = inspect.signature(op.body).parameters if op.body else {}
+    parameters = inspect.signature(op.body).parameters if op.body else {}
     for at, arg in enumerate(op.schema.args):
         n = arg.name
-        if arg.kind is Kind.INTS and not (n in taken and "Tensor" in str(taken[n].annotation)):
+        if arg.kind is Kind.INTS and not (
+            n in parameters and "Tensor" in str(parameters[n].annotation)
+        ):
             word = f" or {n}.__class__ is str" * (
-                "str" in str(taken[n].annotation) if n in taken else 0
+                "str" in str(parameters[n].annotation) if n in parameters else 0
             )
             ends = f"{n}[0].__class__ is {n}[-1].__class__ is int"
             plain = f"{n}.__class__ is tuple and {n} and {ends}"
@@ -566,13 +568,13 @@ def _sized(op: Op, body: Any) -> Any:
     lines = _look_at_classes(op, "function") + _look_at_sizes(op, 0)
     if not lines:
         return body
-    told = inspect.signature(body).parameters
-    defaults = {n: p.default for n, p in told.items()}
-    params = [n + f"=D[{n!r}]" * (p.default is not p.empty) for n, p in told.items()]
-    named = [n for n, p in told.items() if p.kind is p.KEYWORD_ONLY]
+    parameters = inspect.signature(body).parameters
+    defaults = {n: p.default for n, p in parameters.items()}
+    params = [n + f"=D[{n!r}]" * (p.default is not p.empty) for n, p in parameters.items()]
+    named = [n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
     if named:
-        params.insert(len(told) - len(named), "*")
-    passed = ", ".join(f"{n}={n}" if n in named else n for n in told)
+        params.insert(len(parameters) - len(named), "*")
+    passed = ", ".join(f"{n}={n}" if n in named else n for n in parameters)
     source = f"def {op.base_name}({', '.join(params)}):\n{lines}    return body({passed})\n"
     scope = {
         "D": defaults, "body": body, "op": op, "sizes_of": sizes_of,
@@ -605,7 +607,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         else f"{_named(op, form)}(body({names}))"
     )
     source = f"def {op.base_name}{end}({_params(op, form, varargs)}):\n"
-    source += _asked(op, form) + _prelude(op, form, varargs) + _look_at_classes(op, form)
+    source += _missing_check(op, form) + _prelude(op, form, varargs) + _look_at_classes(op, form)
     first = int(form in ("method", *WRITING))
     source += _look_at_numbers(op, form) + _look_at_sizes(op, first)
     source += _look_at_attributes(op, form) if form in ("function", "method") else ""

@@ -40,9 +40,9 @@ def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
         _prepare_out(op, dest, geom, args)
     if MODES.active and LOCAL.functionalize:
         return _out_by_writeback(op, outs, slow(op, raw), out)
-    written = tuple(o._geom for o in outs)
-    plan = plans.into(op, args, written, False)
-    watch_overlap(plan, written, op)
+    geometries = tuple(o._geom for o in outs)
+    plan = plans.into(op, args, geometries, False)
+    watch_overlap(plan, geometries, op)
     plan.run(tuple(outs), *args)
     for dest in outs:
         dest._storage.value += 1

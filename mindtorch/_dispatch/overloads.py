@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from .._compat.argument_errors import unchosen
-from .._compat.missing_args import given
+from .._compat.missing_args import before_missing
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..ops.schema import Arg, Kind
@@ -49,19 +49,19 @@ def entry_of(op: Op, form: str) -> Callable[..., Any]:
 
 def overloaded(name: str, rows: Sequence[Op], form: str) -> Callable[..., Any]:
     """One function of several rows; TypeError in torch's words where none takes the arguments."""
-    chosen: dict[Any, Callable[..., Any]] = {}
+    cache: dict[Any, Callable[..., Any]] = {}
 
     def call(*args: Any, **kwargs: Any) -> Any:
         key: Any = tuple([a.__class__ for a in args])
         if kwargs:
             key = (key, *kwargs, *[v.__class__ for v in kwargs.values()])
-        entry = chosen.get(key)
+        entry = cache.get(key)
         if entry is None:
             answer = overrides.hand_over_choice(rows[0], form, args, kwargs)
             if answer is not NotImplemented:
                 return answer
             op = choose(name, rows, form, args, kwargs)
-            entry = chosen[key] = _spelled(op, form, kwargs)
+            entry = cache[key] = _spelled(op, form, kwargs)
         return entry(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = name + ("_" if form == "inplace" else "")
@@ -86,11 +86,11 @@ def _needed(op: Op) -> set[str]:
 def _spelled(op: Op, form: str, kwargs: Mapping[str, Any]) -> Callable[..., Any]:
     """The entry, behind a change of names where arguments came by numpy's."""
     entry: Callable[..., Any] = op.entry(form)
-    own = {"input" if a.name == "self" and form == "function" else a.name for a in op.schema.args}
-    if all(k in own or k == "out" for k in kwargs):
+    names = {"input" if a.name == "self" and form == "function" else a.name for a in op.schema.args}
+    if all(k in names or k == "out" for k in kwargs):
         return entry
     return lambda *args, **kwargs: entry(
-        *args, **{k if k in own else SECOND_NAMES.get(k, k): v for k, v in kwargs.items()}
+        *args, **{k if k in names else SECOND_NAMES.get(k, k): v for k, v in kwargs.items()}
     )
 
 
@@ -98,7 +98,7 @@ def choose(
     name: str, rows: Sequence[Op], form: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Op:
     """The first row that takes the arguments as they are, else the first that can convert them."""
-    args = given(args)
+    args = before_missing(args)
     operands = (
         tensor_first(args, "", name in NUMBERS_AS_TENSORS)
         if any(op.api.number_first for op in rows)
@@ -109,19 +109,19 @@ def choose(
             bound = _bound(op, form, operands, kwargs)
             if bound is not None and all(_suits(a, v, strict) for a, v in bound):
                 return op
-    told = unchosen(name, form, arguments(rows[0], form), args, kwargs)
-    if told is not None:
-        raise told
+    error = unchosen(name, form, arguments(rows[0], form), args, kwargs)
+    if error is not None:
+        raise error
     types = [type(a).__name__ for a in args[form in ("method", "inplace") :]]
     types += [f"{k}={type(v).__name__}" for k, v in kwargs.items() if v is not None]
-    texts = "\n".join(f" * {_shown(op)}" for op in rows)
+    texts = "\n".join(f" * {_with_input(op)}" for op in rows)
     raise TypeError(
         f"{name}() received an invalid combination of arguments - got ({', '.join(types)}), but"
         f" expected one of:\n{texts}"
     )
 
 
-def _shown(op: Op) -> str:
+def _with_input(op: Op) -> str:
     text = op.text[op.text.index("(") : op.text.rindex("->")].rstrip()
     return text.replace(" self", " input", 1)
 
@@ -147,12 +147,12 @@ def _bound(
 
 
 def _named(op: Op, form: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    own = {a.name for a in op.schema.args}
+    names = {a.name for a in op.schema.args}
     for name, value in kwargs.items():
         if name == "out" and form == "function":
             continue
-        name = name if name in own else SECOND_NAMES.get(name, name)
-        yield ("self" if name == "input" and "self" in own else name), value
+        name = name if name in names else SECOND_NAMES.get(name, name)
+        yield ("self" if name == "input" and "self" in names else name), value
 
 
 def _suits(arg: Arg, value: Any, strict: bool) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import Scope
-from .._compat.missing_args import given
+from .._compat.missing_args import before_missing
 from .._tensor.subclass import DOOR, Marked, off
 from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.subclass import disabled_torch_function_impl as _disabled
@@ -29,7 +29,7 @@ def overriding(args: Iterable[Any]) -> list[Any]:
     """The arguments whose classes want the call, those of subclasses first; once per class."""
     if SUBCLASS.off:
         return []
-    found: dict[type, Any] = {}
+    handlers: dict[type, Any] = {}
     for arg in args:
         kind = arg.__class__
         if kind is Tensor:
@@ -37,10 +37,10 @@ def overriding(args: Iterable[Any]) -> list[Any]:
                 arg._geom = arg._geom.plain
         elif kind is tuple or kind is list:
             for inner in overriding(arg):
-                found.setdefault(type(inner), inner)
-        elif kind not in found and _overrides(kind):
-            found[kind] = arg
-    return sorted(found.values(), key=lambda a: -len(type(a).__mro__)) if found else []
+                handlers.setdefault(type(inner), inner)
+        elif kind not in handlers and _overrides(kind):
+            handlers[kind] = arg
+    return sorted(handlers.values(), key=lambda a: -len(type(a).__mro__)) if handlers else []
 
 
 def _overrides(kind: type) -> bool:
@@ -150,8 +150,8 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
     kinds = overriding(values)
     if not kinds:
         flat = chain.from_iterable(v if isinstance(v, tuple | list) else (v,) for v in values)
-        met = (type(v) for v in flat)
-        PLAIN_TENSORS.update(k for k in met if getattr(k, _ASKS, None) is _disabled)
+        classes = (type(v) for v in flat)
+        PLAIN_TENSORS.update(k for k in classes if getattr(k, _ASKS, None) is _disabled)
     if not kinds or any(hasattr(type(kind), "_row_call") for kind in kinds):
         return NotImplemented
     args, kwargs = _as_called(op, values)
@@ -165,7 +165,7 @@ def hand_over_choice(op: Op, form: str, args: Sequence[Any], kwargs: dict[str, A
     kinds = overriding((*args, *kwargs.values()))
     if not kinds or any(isinstance(k, Tensor) or hasattr(type(k), "_row_call") for k in kinds):
         return NotImplemented
-    values = given(args)
+    values = before_missing(args)
     places = [a for a in op.schema.args if not a.keyword_only][: len(values)]
     while len(values) == len(places) > 1 and places[-1].has_default:
         if not _is_default(values[-1], places[-1].default):
@@ -196,8 +196,8 @@ def _converted(result: Any, cls: type[Tensor]) -> Any:
     if isinstance(result, Tensor):
         return result if isinstance(result, cls) else result.as_subclass(cls)
     if isinstance(result, tuple | list):
-        made = [_converted(r, cls) for r in result]
-        return type(result)(*made) if hasattr(result, "_fields") else type(result)(made)
+        results = [_converted(r, cls) for r in result]
+        return type(result)(*results) if hasattr(result, "_fields") else type(result)(results)
     return result
 
 
@@ -283,12 +283,12 @@ def through_mode(op: Op, form: str, args: Sequence[Any]) -> Any:
 def _ask(
     func: Callable[..., Any], types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    held = LOCAL.functions
-    LOCAL.functions = held[:-1]
+    modes = LOCAL.functions
+    LOCAL.functions = modes[:-1]
     try:
-        return held[-1].__torch_function__(func, types, args, kwargs)
+        return modes[-1].__torch_function__(func, types, args, kwargs)
     finally:
-        LOCAL.functions = held
+        LOCAL.functions = modes
 
 
 def has_torch_function(args: Iterable[Any]) -> bool:

@@ -59,14 +59,14 @@ def references() -> Iterator[None]:
     """What a device is held against: rows run in numpy alone, in half too where torch's cpu
     lacks it."""
     state = unsupported_dtypes.REFERENCES
-    outer, state.wanted = state.wanted, True
+    outer, state.active = state.active, True
     if state.native:
         state.native = False
         clear()
     try:
         yield
     finally:
-        state.wanted = outer
+        state.active = outer
         if state.passed and not outer:
             state.passed = False
             clear()  # plans that others would be refused

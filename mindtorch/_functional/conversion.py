@@ -76,9 +76,9 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 def refusal_of_to(args: Sequence[object], kwargs: Mapping[str, object]) -> TypeError:
     """What torch's parser says of arguments that no signature of `to` takes."""
     texts = rows_of("to", True)
-    own = {"tensor" if k == "other" else k: v for k, v in kwargs.items()}
-    told = refusal("to", [signature(t) for t in texts], texts, args, own)
-    return told or TypeError("to() received an invalid combination of arguments")
+    keywords = {"tensor" if k == "other" else k: v for k, v in kwargs.items()}
+    message = refusal("to", [signature(t) for t in texts], texts, args, keywords)
+    return message or TypeError("to() received an invalid combination of arguments")
 
 
 def _convert(
@@ -96,10 +96,10 @@ def _convert(
 
 
 def _target(geom: Geometry, device: DeviceLike) -> Device:
-    wanted = device if device.__class__ is Device else Device(device)
-    if wanted.index is None and wanted.type == geom.device.type:
+    target = device if device.__class__ is Device else Device(device)
+    if target.index is None and target.type == geom.device.type:
         return geom.device
-    return resolve(wanted)
+    return resolve(target)
 
 
 def _no_places(name: str, more: Sequence[object]) -> str:
@@ -444,24 +444,24 @@ def set_(
     if isinstance(source, Tensor) and size is None:
         geom = source._geom
     else:
-        kept: Any = _storage.UntypedStorage(0) if source is None else source
-        if isinstance(kept, Tensor):
-            kept = kept.untyped_storage()
-        typed = isinstance(kept, _storage.TypedStorage)
-        dtype: Dtype = kept.dtype if typed else self.dtype
+        storage: Any = _storage.UntypedStorage(0) if source is None else source
+        if isinstance(storage, Tensor):
+            storage = storage.untyped_storage()
+        typed = isinstance(storage, _storage.TypedStorage)
+        dtype: Dtype = storage.dtype if typed else self.dtype
         if size is None:
-            size = (kept.nbytes() // dtype.itemsize,)
+            size = (storage.nbytes() // dtype.itemsize,)
         shape = tuple(size)
         strides = contiguous_strides(shape) if stride is None else tuple(stride)
-        geom = contiguous(shape, dtype, kept.device).at(shape, strides, storage_offset)
-        if geom.extent * dtype.itemsize > kept.nbytes():
+        geom = contiguous(shape, dtype, storage.device).at(shape, strides, storage_offset)
+        if geom.extent * dtype.itemsize > storage.nbytes():
             raise RuntimeError(
                 f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset"
                 f" {storage_offset}, and itemsize {dtype.itemsize} requiring a storage size of"
                 f" {geom.extent * dtype.itemsize} are out of bounds for storage of size"
-                f" {kept.nbytes()}"
+                f" {storage.nbytes()}"
             )
-        source = kept
+        source = storage
     self._storage = source._storage
     _set_geometry(self, geom)
     return self

@@ -158,39 +158,41 @@ def asarray(
 ) -> Tensor:
     """`obj` as a tensor, sharing memory where it can; `copy=True` never, False or ValueError."""
     if isinstance(obj, UntypedStorage | TypedStorage):
-        made = _of_storage(obj, dtype)
+        result = _of_storage(obj, dtype)
     elif isinstance(obj, Tensor):
-        made = obj
+        result = obj
     elif isinstance(obj, np.ndarray) and all(s >= 0 for s in obj.strides):
-        made = from_numpy(obj)
+        result = from_numpy(obj)
     elif hasattr(obj, "__dlpack__"):
-        made = from_numpy(np.from_dlpack(obj))
+        result = from_numpy(np.from_dlpack(obj))
     elif type(obj).__name__ == "PyCapsule":
-        made = FUNCTIONS["from_dlpack"](obj)
+        result = FUNCTIONS["from_dlpack"](obj)
     elif isinstance(obj, np.generic):
         if copy is False:
             raise RuntimeError(
                 "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. "
             )
-        made = from_numpy(np.array(obj))
+        result = from_numpy(np.array(obj))
     elif _is_buffer(obj):
-        made = frombuffer(obj, dtype=dtype or dt.get_default_dtype())
+        result = frombuffer(obj, dtype=dtype or dt.get_default_dtype())
     elif copy is False:
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     else:
         return finish(tensor(obj, dtype=dtype, device=device), requires_grad)
-    changed = aten.to(made, made.device if device is None else resolve(device), dtype or made.dtype)
-    if copy is False and changed is not made:
-        if changed.device is not made.device:
+    changed = aten.to(
+        result, result.device if device is None else resolve(device), dtype or result.dtype
+    )
+    if copy is False and changed is not result:
+        if changed.device is not result.device:
             raise ValueError(
-                f"can't alias tensor from device '{made.device}' to '{changed.device}'."
+                f"can't alias tensor from device '{result.device}' to '{changed.device}'."
             )
         raise ValueError(
-            f"can't alias tensor with dtype '{scalar_name(made.dtype)}' into dtype"
+            f"can't alias tensor with dtype '{scalar_name(result.dtype)}' into dtype"
             f" '{scalar_name(changed.dtype)}'."
         )
-    if copy and changed is made:
-        changed = aten.clone(made)
+    if copy and changed is result:
+        changed = aten.clone(result)
     if isinstance(obj, Tensor) and requires_grad and obj.requires_grad:
         return changed
     return (
@@ -208,10 +210,10 @@ def _is_buffer(obj: Any) -> bool:
     return True
 
 
-def _of_storage(held: UntypedStorage | TypedStorage, dtype: Dtype | None) -> Tensor:
-    kind = getattr(held, "dtype", None) or dtype or dt.get_default_dtype()
-    count = held.nbytes() // kind.itemsize
-    return wrap(contiguous((count,), kind, held.device), held._storage)
+def _of_storage(storage: UntypedStorage | TypedStorage, dtype: Dtype | None) -> Tensor:
+    kind = getattr(storage, "dtype", None) or dtype or dt.get_default_dtype()
+    count = storage.nbytes() // kind.itemsize
+    return wrap(contiguous((count,), kind, storage.device), storage._storage)
 
 
 @surface(method=False)
@@ -255,8 +257,8 @@ def frombuffer(
             stacklevel=2,
         )
     array = np.frombuffer(buffer, np.uint8, count * size, offset)
-    made = wrap(contiguous((count,), dtype, CPU), Storage(array))
-    return finish(made, requires_grad)
+    result = wrap(contiguous((count,), dtype, CPU), Storage(array))
+    return finish(result, requires_grad)
 
 
 @surface(method=False)
@@ -346,7 +348,7 @@ def ones(
 def kind_of(name: str, dtype: Any, out: Tensor | None) -> Dtype | None:
     """The dtype that a factory computes in: `out` decides; RuntimeError where both are given."""
     if dtype is not None:
-        dtype = dt.chosen(dtype, name)
+        dtype = dt.resolve(dtype, name)
     if out is None or out.dtype is dtype:
         return dtype
     if dtype is not None:
@@ -357,7 +359,7 @@ def kind_of(name: str, dtype: Any, out: Tensor | None) -> Dtype | None:
     return out.dtype
 
 
-def written(out: Tensor, result: Tensor, keeps: bool = False) -> Tensor:
+def write_out(out: Tensor, result: Tensor, keeps: bool = False) -> Tensor:
     """`out` with the elements of `result`, in its shape; with `keeps` where as many fit its own."""
     if keeps and out.numel() == result.numel():
         return out.copy_(aten.reshape(result, out.shape))
@@ -459,7 +461,7 @@ def empty(
     if out is not None:
         kind_of("empty", dtype, out)
         return out.resize_(shape)
-    geom = contiguous(shape, dt.chosen(dtype, "empty"), resolve(device))
+    geom = contiguous(shape, dt.resolve(dtype, "empty"), resolve(device))
     if memory_format is not None:
         if format_name(memory_format) == "preserve":
             raise RuntimeError("unsupported memory format Preserve")
@@ -491,7 +493,7 @@ def empty_strided(
             f"Storage size calculation overflowed with sizes={list(sizes)} and"
             f" strides={list(strides)}"
         )
-    geom = contiguous((), dt.chosen(dtype, "empty_strided"), resolve(device))
+    geom = contiguous((), dt.resolve(dtype, "empty_strided"), resolve(device))
     geom = geom.at(sizes, strides)
     return finish(registry.backend(geom.device).allocate(geom), requires_grad)
 
@@ -530,7 +532,7 @@ def arange(
         raise ValueError("step must be nonzero")
     result = row_entry("arange")(start, end, step, dtype=dtype, device=resolve(device))
     if out is not None:
-        return written(out, result, keeps=True)
+        return write_out(out, result, keeps=True)
     return finish(result, requires_grad)
 
 
@@ -553,7 +555,7 @@ def _factory(name: str) -> None:
         kind = kind_of(name, dtype, out)
         result = row_entry(name)(*args, dtype=kind, device=resolve(device), **names)
         if out is not None:
-            return written(out, result, keeps=name.endswith("space"))
+            return write_out(out, result, keeps=name.endswith("space"))
         return finish(result, requires_grad)
 
     make.__name__ = make.__qualname__ = name
@@ -566,9 +568,9 @@ def _refuse_ends(name: str, args: tuple[Any, ...]) -> None:
     ends = zip(("start", "end"), args, strict=False)
     ranks = [(end, v.ndim) for end, v in ends if isinstance(v, Tensor)]
     if any(rank for _, rank in ranks):
-        told = " and ".join(f"{end} with {rank} dimension(s)" for end, rank in ranks)
+        dimensions = " and ".join(f"{end} with {rank} dimension(s)" for end, rank in ranks)
         raise RuntimeError(
-            f"{name} only supports 0-dimensional start and end tensors, but got {told}."
+            f"{name} only supports 0-dimensional start and end tensors, but got {dimensions}."
         )
 
 

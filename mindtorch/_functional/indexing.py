@@ -134,9 +134,9 @@ def _convert(item: Any, self: Tensor) -> Any:
 
 
 def _apply(
-    part: Tensor, dim: int, item: Any, tensors: dict[int, Tensor], self: Tensor, own: int
+    part: Tensor, dim: int, item: Any, tensors: dict[int, Tensor], self: Tensor, position: int
 ) -> tuple[Tensor, int]:
-    """Index dimension `dim` of the view made so far, which errors call dimension `own`."""
+    """Index dimension `dim` of the view made so far, which errors call dimension `position`."""
     if item is None:
         return aten.unsqueeze(part, dim), dim + 1
     if isinstance(item, bool | np.bool_):
@@ -145,7 +145,9 @@ def _apply(
     if isinstance(item, int):
         size = part._geom.shape[dim]
         if not -size <= item < size:
-            raise IndexError(f"index {item} is out of bounds for dimension {own} with size {size}")
+            raise IndexError(
+                f"index {item} is out of bounds for dimension {position} with size {size}"
+            )
         return aten.select(part, dim, item), dim
     if isinstance(item, slice):
         if item == slice(None):

@@ -35,8 +35,8 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
         if input.__class__ is not Tensor and (kinds := overriding((input,))):
             named = {"dtype": dtype, "layout": layout, "device": device,
                      "requires_grad": requires_grad, "memory_format": memory_format}  # fmt: skip
-            asked = {k: v for k, v in named.items() if v is not None and v is not False}
-            return hand_over(FUNCTIONS[name], kinds, (input, *args), asked)
+            options = {k: v for k, v in named.items() if v is not None and v is not False}
+            return hand_over(FUNCTIONS[name], kinds, (input, *args), options)
         try:
             geom = laid_out(input._geom, memory_format, dtype)
         except AttributeError:

@@ -40,11 +40,11 @@ def set_printoptions(
     sci_mode: bool | None = None,
 ) -> None:
     """Change how tensors are shown (torch.set_printoptions); widths in characters."""
-    chosen = dict(_PROFILES.get(profile or "", {}))
+    selection = dict(_PROFILES.get(profile or "", {}))
     options = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems,
              "linewidth": linewidth}  # fmt: skip
-    chosen.update({k: v for k, v in options.items() if v is not None})
-    for name, value in chosen.items():
+    selection.update({k: v for k, v in options.items() if v is not None})
+    for name, value in selection.items():
         setattr(OPTIONS, name, value)
     OPTIONS.sci_mode = sci_mode
 
@@ -70,8 +70,8 @@ class _Formatter:
             self.scientific = self.scientific or low < 1.0e-4
         if OPTIONS.sci_mode is not None:
             self.scientific = OPTIONS.sci_mode
-        shown = array[np.isfinite(array) & (array != 0)].reshape(-1).tolist()
-        self.width = max(1, *(len(self._text(v)) for v in shown))
+        finite = array[np.isfinite(array) & (array != 0)].reshape(-1).tolist()
+        self.width = max(1, *(len(self._text(v)) for v in finite))
 
     def _text(self, value: float) -> str:
         if not self.floating:
@@ -147,8 +147,8 @@ def values_text(tensor: Tensor, indent: int) -> str:
     if array.dtype.kind not in "fiubc" or array.dtype == np.float16:
         array = array.astype(np.float32)
     short = array.size > OPTIONS.threshold
-    shown = _edges(array) if short else array
-    formatter = _ComplexFormatter(shown) if array.dtype.kind == "c" else _Formatter(shown)
+    visible = _edges(array) if short else array
+    formatter = _ComplexFormatter(visible) if array.dtype.kind == "c" else _Formatter(visible)
     return _block(array, indent, short, formatter)
 
 

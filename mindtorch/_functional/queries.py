@@ -182,10 +182,10 @@ def broadcast_shapes(*shapes: Any) -> Size:
             if merged[dim] == 1:
                 merged[dim] = sizes[dim]
             elif sizes[dim] not in (1, merged[dim]):
-                told = shape if isinstance(shape, Size) else tuple(sizes)
+                sizes_tuple = shape if isinstance(shape, Size) else tuple(sizes)
                 raise RuntimeError(
                     f"Attempting to broadcast a dimension of length {sizes[dim]} at {dim}!"
-                    f" Mismatching argument at index {at} had {told}; but expected shape"
+                    f" Mismatching argument at index {at} had {sizes_tuple}; but expected shape"
                     f" should be broadcastable to {merged}"
                 )
     return Size(merged)
@@ -226,8 +226,10 @@ def _construct(
     sizes = len(args) > 1 and args[0].__class__ is int
     if sizes:
         args = (args,)  # the sizes one by one
-    if told := refusal("new", [signature(t) for t in texts or _NEW], texts or _NEW, args, options):
-        raise told
+    if message := refusal(
+        "new", [signature(t) for t in texts or _NEW], texts or _NEW, args, options
+    ):
+        raise message
     device = options.get("device")
     if device is not None and resolve(device).type != resolve(where).type:
         raise RuntimeError(
@@ -266,13 +268,13 @@ def _alias(other: Tensor, dtype: dt.dtype, where: DeviceLike) -> Tensor:
     """Another tensor's elements; TypeError where it is of another dtype or kind of device."""
     if other.dtype is not dtype or other.device.type != resolve(where).type:
         kinds = ((dtype, resolve(where).type), (other.dtype, other.device.type))
-        wanted, got = (
+        expected, got = (
             f"TensorOptions(dtype={rules.c_name(d)}, device={t}, layout=Strided,"
             " requires_grad=false (default), pinned_memory=false (default),"
             " memory_format=(nullopt))"
             for d, t in kinds
         )
-        raise TypeError(f"expected {wanted} (got {got})")
+        raise TypeError(f"expected {expected} (got {got})")
     return other.detach()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._compat.argument_errors import parsed
 from .._dispatch.overrides import hand_over, overriding
-from .._functional.creation import finish, from_array, kind_of, sizes_of, written
+from .._functional.creation import finish, from_array, kind_of, sizes_of, write_out
 from .._functional.publish import FUNCTIONS, surface
 from .._tensor import dtype as dt
 from .._tensor.device import DeviceLike, resolve
@@ -72,14 +72,14 @@ def _draw_into(
                              "permutation": "_permutation"}[kind])  # fmt: skip
         return row(size, *params, seed, offset, dtype, device)
     try:
-        return from_array(_drawn(kind, source, n, dtype, params).reshape(size))
+        return from_array(_permuted(kind, source, n, dtype, params).reshape(size))
     except MemoryError as error:  # torch's class
         raise RuntimeError(
             f"cpu allocator: can't allocate memory: {error}; ask for less"
         ) from error
 
 
-def _drawn(kind: str, source: Generator, n: int, dtype: Dtype, params: Sequence[Any]) -> Array:
+def _permuted(kind: str, source: Generator, n: int, dtype: Dtype, params: Sequence[Any]) -> Array:
     if kind in ("uniform", "normal"):
         values: Array = getattr(_draw, kind)(source, n, dtype.np, *params)
         return values
@@ -94,15 +94,15 @@ _NAMES = {"check_uniform_bounds": "rand", "normal_kernel_cpu": "randn"}
 
 def _float_dtype(dtype: Dtype | None, kernel: str) -> Dtype:
     """The dtype, or the default one; torch's refusal of integers, which names its kernel."""
-    chosen = dt.chosen(dtype, _NAMES.get(kernel, kernel))
-    if not (chosen.is_floating_point or chosen.is_complex):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{chosen.legacy}'")
-    return chosen
+    float_dtype = dt.resolve(dtype, _NAMES.get(kernel, kernel))
+    if not (float_dtype.is_floating_point or float_dtype.is_complex):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{float_dtype.legacy}'")
+    return float_dtype
 
 
-def _made(tensor: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
+def _finished(tensor: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
     if out is not None:
-        return written(out, tensor)
+        return write_out(out, tensor)
     return finish(tensor, requires_grad)
 
 
@@ -115,10 +115,10 @@ def rand(
 ) -> Tensor:  # fmt: skip
     """Uniform draws from [0, 1)."""
     kind = _float_dtype(kind_of("rand", dtype, out), "check_uniform_bounds")
-    drawn = _draw_into(
+    draws = _draw_into(
         "uniform", sizes_of(size, "rand", named), (0.0, 1.0), kind, device, generator
     )
-    return _made(drawn, out, requires_grad)
+    return _finished(draws, out, requires_grad)
 
 
 @surface(method=False)
@@ -130,10 +130,10 @@ def randn(
 ) -> Tensor:  # fmt: skip
     """Draws from the standard normal distribution."""
     kind = _float_dtype(kind_of("randn", dtype, out), "normal_kernel_cpu")
-    drawn = _draw_into(
+    draws = _draw_into(
         "normal", sizes_of(size, "randn", named), (0.0, 1.0), kind, device, generator
     )
-    return _made(drawn, out, requires_grad)
+    return _finished(draws, out, requires_grad)
 
 
 @surface(method=False)
@@ -150,8 +150,8 @@ def randint(
         low, high = None, low
     absent = [name for name, value in (("high", high), ("size", size)) if value is None]
     if absent:
-        shown = ", ".join(f'"{name}"' for name in absent)
-        raise TypeError(f"randint() missing {len(absent)} required positional argument: {shown}")
+        names = ", ".join(f'"{name}"' for name in absent)
+        raise TypeError(f"randint() missing {len(absent)} required positional argument: {names}")
     if isinstance(size, int):
         place = 2 + (low is not None)
         raise TypeError(
@@ -161,10 +161,10 @@ def randint(
     low, high = int(low or 0), int(high)
     kind = kind_of("randint", dtype, out) or dt.int64
     _refuse_range(low, high, kind)
-    drawn = _draw_into(
+    draws = _draw_into(
         "integers", sizes_of((size,), "randint"), (low, high), kind, device, generator
     )
-    return _made(drawn, out, requires_grad)
+    return _finished(draws, out, requires_grad)
 
 
 # Whole numbers that a dtype tells apart.
@@ -193,8 +193,8 @@ def randperm(
         )
     if kind.category == dt.INTEGER and n > dt.iinfo(kind).max:
         raise RuntimeError(f"value cannot be converted to type {kind.np.name}_t without overflow")
-    drawn = _draw_into("permutation", (n,), (), kind, device, generator)
-    return _made(drawn, out, requires_grad)
+    draws = _draw_into("permutation", (n,), (), kind, device, generator)
+    return _finished(draws, out, requires_grad)
 
 
 def _like(name: str, make: Callable[..., Tensor]) -> None:
@@ -212,13 +212,13 @@ def _like(name: str, make: Callable[..., Tensor]) -> None:
             return hand_over(FUNCTIONS[name], kinds, (input, *args), options)
         if name == "randint_like":
             return make(*(args if len(args) > 1 else (0, *args)), tuple(input.shape), **options)
-        drawn = make(tuple(input.shape), **options)
-        kept = preserved(input._geom)
-        if kept.contiguous:
-            return drawn
-        result = aten.empty_strided(tuple(kept.shape), tuple(kept.strides), dtype=drawn.dtype,
-                                    device=drawn.device)  # fmt: skip
-        return finish(result.copy_(drawn.detach()), requires_grad)
+        draws = make(tuple(input.shape), **options)
+        geometry = preserved(input._geom)
+        if geometry.contiguous:
+            return draws
+        result = aten.empty_strided(tuple(geometry.shape), tuple(geometry.strides),
+                                    dtype=draws.dtype, device=draws.device)  # fmt: skip
+        return finish(result.copy_(draws.detach()), requires_grad)
 
     like.__name__ = like.__qualname__ = name
     like.__doc__ = f"torch.{name.removesuffix('_like')} of the shape, dtype and device of `input`."
@@ -234,8 +234,8 @@ def _refill(
     self: Tensor, kind: str, params: tuple[Any, ...], generator: Generator | None
 ) -> Tensor:
     geom = self._geom
-    drawn = _draw_into(kind, tuple(geom.shape), params, geom.dtype, geom.device, generator)
-    return self.copy_(drawn)
+    draws = _draw_into(kind, tuple(geom.shape), params, geom.dtype, geom.device, generator)
+    return self.copy_(draws)
 
 
 def _bounds(
@@ -354,8 +354,8 @@ def _bernoulli(like: Tensor, p: Tensor | float, generator: Generator | None) -> 
                 aten.to(p, p.dtype if p.dtype is dt.float64 else dt.float32).numpy(), geom.shape
             ).reshape(-1)
         )
-        drawn = _draw.bernoulli(source, geom.numel, chance)
-        return from_array(drawn.reshape(geom.shape))
+        draws = _draw.bernoulli(source, geom.numel, chance)
+        return from_array(draws.reshape(geom.shape))
     u = _draw_into("uniform", tuple(geom.shape), (0.0, 1.0), dt.float32, geom.device, generator)
     return aten.lt(u, p)
 
@@ -390,8 +390,8 @@ def bernoulli(
         _refuse_chances(p)
     elif not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    drawn = aten.to(_bernoulli(input, p, generator), input.dtype)
-    return drawn if out is None else out.copy_(drawn)
+    draws = aten.to(_bernoulli(input, p, generator), input.dtype)
+    return draws if out is None else out.copy_(draws)
 
 
 @surface(function=False)
@@ -401,8 +401,8 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     geom = self._geom
     if geom.device.type == "cpu":
-        drawn = _draw.exponential(_source(generator, geom.device), geom.numel, lambd)
-        return self.copy_(from_array(drawn.astype(geom.dtype.np).reshape(geom.shape)))
+        draws = _draw.exponential(_source(generator, geom.device), geom.numel, lambd)
+        return self.copy_(from_array(draws.astype(geom.dtype.np).reshape(geom.shape)))
     u = _draw_into("uniform", tuple(geom.shape), (0.0, 1.0), dt.float32, geom.device, generator)
     return self.copy_(aten.div(aten.neg(aten.log1p(aten.neg(u))), lambd))
 
@@ -453,9 +453,9 @@ def log_normal_(
     if self.device.type == "cpu":
         z = _draw.pairs_of_normals(_source(generator, self.device), self.numel())
         return self.copy_(from_array(np.exp(z * std + mean).reshape(tuple(self.shape))))
-    drawn = _draw_into("normal", tuple(self.shape), (float(mean), float(std)), dt.float32,
+    draws = _draw_into("normal", tuple(self.shape), (float(mean), float(std)), dt.float32,
                        self.device, generator)  # fmt: skip
-    return self.copy_(drawn.exp_())
+    return self.copy_(draws.exp_())
 
 
 def _refuse_spread(std: Tensor) -> None:
@@ -485,18 +485,18 @@ def normal(
     if isinstance(std, Tensor):
         _refuse_spread(std)
     if size is not None:
-        drawn = _draw_into(
+        draws = _draw_into(
             "normal", sizes_of((size,), "normal"), (float(mean), float(std)),
             _float_dtype(dtype, "normal_kernel_cpu"), device,
             generator,
         )  # fmt: skip
-        return _made(drawn, out, requires_grad)
+        return _finished(draws, out, requires_grad)
     first = next((v for v in (mean, std) if isinstance(v, Tensor)), None)
     if first is None:
         raise TypeError("normal: numbers for mean and std need a size; give size=(…)")
     shape = aten.broadcast_shapes(getattr(mean, "shape", ()), getattr(std, "shape", ()))
     z = _draw_into("normal", tuple(shape), (0.0, 1.0), first.dtype, first.device, generator)
-    return _made(aten.add(aten.mul(z, std), mean), out, False)
+    return _finished(aten.add(aten.mul(z, std), mean), out, False)
 
 
 @surface()
@@ -528,12 +528,12 @@ def multinomial(
         raise RuntimeError("number of categories cannot exceed 2^24")
     _refuse_weights(input, replacement and num_samples > 1)
     if replacement and num_samples > 1:
-        drawn = _with_replacement(input, num_samples, generator)
+        draws = _with_replacement(input, num_samples, generator)
     else:
         # The largest of weight / exponential draws are a sample without replacement.
         noise = aten.empty_like(input).exponential_(generator=generator)
-        drawn = aten.topk(aten.div(input, noise), num_samples, -1)[1]
-    return drawn if out is None else out.copy_(drawn)
+        draws = aten.topk(aten.div(input, noise), num_samples, -1)[1]
+    return draws if out is None else out.copy_(draws)
 
 
 def _refuse_weights(weights: Tensor, in_turn: bool) -> None:

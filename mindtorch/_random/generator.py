@@ -225,9 +225,9 @@ def manual_seed(seed: int) -> Generator:
 
 def seed() -> int:
     """Seed every default generator from the system; returns the seed."""
-    drawn = secrets.randbits(63)
-    manual_seed(drawn)
-    return drawn
+    value = secrets.randbits(63)
+    manual_seed(value)
+    return value
 
 
 def initial_seed() -> int:

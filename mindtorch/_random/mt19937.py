@@ -26,9 +26,9 @@ def unit(generator: Generator, n: int, dtype: np.dtype[Any]) -> Array:
     """n draws from [0, 1) in `dtype`'s precision, as float64 (float32 for narrower ones)."""
     digits = _DOUBLE if dtype.name == "float64" else _FLOAT
     raw = _wide(generator, n) if digits == _DOUBLE else generator.words(n)
-    kept = raw & np.uint64((1 << digits) - 1)
+    mantissa = raw & np.uint64((1 << digits) - 1)
     host: Any = np.float64 if digits == _DOUBLE else np.float32
-    return kept.astype(host) * host(2.0**-digits)
+    return mantissa.astype(host) * host(2.0**-digits)
 
 
 def uniform(generator: Generator, n: int, dtype: np.dtype[Any], low: float, high: float) -> Array:
@@ -43,8 +43,8 @@ def normal(generator: Generator, n: int, dtype: np.dtype[Any], mean: float, std:
     if n < 16:
         return (pairs_of_normals(generator, n) * std + mean).astype(dtype)
     # Narrow dtypes draw block by block; float32 and float64 all at once, with words for the rest.
-    drawn = unit(generator, n // 16 * 16 if dtype.itemsize == 2 else n, dtype)
-    values = np.resize(_blocks(drawn, mean, std), n)
+    draws = unit(generator, n // 16 * 16 if dtype.itemsize == 2 else n, dtype)
+    values = np.resize(_blocks(draws, mean, std), n)
     if n % 16:
         values[n - 16 :] = _blocks(unit(generator, 16, dtype), mean, std)
     return values.astype(dtype)
@@ -62,17 +62,17 @@ def _blocks(u: Array, mean: float, std: float) -> Array:
 
 def pairs_of_normals(generator: Generator, n: int) -> Array:
     """n float64 draws, two from each pair of uniform ones; an odd one waits for the next call."""
-    drawn = np.empty(n, np.float64)
+    draws = np.empty(n, np.float64)
     start = 0
     if n and generator._spare is not None:
-        drawn[0], generator._spare, start = generator._spare, None, 1
+        draws[0], generator._spare, start = generator._spare, None, 1
     u = unit(generator, 2 * -(-(n - start) // 2), np.dtype(np.float64)).reshape(-1, 2)
     radius, theta = np.sqrt(-2.0 * np.log1p(-u[:, 1])), 2.0 * np.pi * u[:, 0]
     pairs = np.stack((radius * np.cos(theta), radius * np.sin(theta)), 1).reshape(-1)
-    drawn[start:] = pairs[: n - start]
+    draws[start:] = pairs[: n - start]
     if (n - start) % 2:
         generator._spare = float(pairs[-1])
-    return drawn
+    return draws
 
 
 def integers(

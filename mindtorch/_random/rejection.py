@@ -54,8 +54,8 @@ def _first_accepted(like: Tensor, propose: Callable[[], tuple[Tensor, Tensor]]) 
     while bool(aten.any(open_).item()):
         value, accepted = propose()
         accepted = aten.logical_or(accepted, aten.logical_not(aten.isfinite(value)))
-        taken = aten.logical_and(open_, accepted)
-        result = aten.where(taken, value, result)
+        accept_now = aten.logical_and(open_, accepted)
+        result = aten.where(accept_now, value, result)
         open_ = aten.logical_and(open_, aten.logical_not(accepted))
     return result
 
@@ -79,10 +79,10 @@ def _gamma(concentration: Tensor, generator: Generator | None) -> Tensor:
 
     # Taken as they come: with NaN for a bound they would be proposed for ever.
     invalid = aten.logical_not(aten.gt(alpha, 0))
-    drawn = _first_accepted(d, propose)
+    draws = _first_accepted(d, propose)
     boost = aten.where(small, _uniform(d, generator).log() / alpha, 0.0).exp()
-    drawn = aten.to(drawn * boost, concentration.dtype)
-    return drawn.clamp_(min=dt.finfo(concentration.dtype).tiny)
+    draws = aten.to(draws * boost, concentration.dtype)
+    return draws.clamp_(min=dt.finfo(concentration.dtype).tiny)
 
 
 def _refuse_halves(tensor: Tensor, kernel: str) -> None:
@@ -102,12 +102,12 @@ def _host(tensor: Tensor) -> Array:
 
 def _gamma_on_host(concentration: Tensor, generator: Generator | None) -> Tensor:
     single = concentration.dtype is not dt.float64
-    drawn = sequential.gamma(_source(generator), _host(concentration), single)
+    draws = sequential.gamma(_source(generator), _host(concentration), single)
     least = dt.finfo(concentration.dtype).tiny
-    return aten.to(from_array(drawn), concentration.dtype).clamp_(min=least)
+    return aten.to(from_array(draws), concentration.dtype).clamp_(min=least)
 
 
-def standard_gamma_grad(concentration: Tensor, drawn: Tensor) -> Tensor:
+def standard_gamma_grad(concentration: Tensor, draws: Tensor) -> Tensor:
     """d draw / d concentration with the draw's quantile held: -(dF/d concentration) / density.
 
     Below 30 from the power series of the lower incomplete gamma function (DLMF 8.7.1), each of
@@ -115,7 +115,7 @@ def standard_gamma_grad(concentration: Tensor, drawn: Tensor) -> Tensor:
     (Abramowitz, Stegun 26.2.49). Relative error about 1e-9 in float64, where 1 - F is not small.
     """
     wide = _wide(concentration)
-    alpha, z = aten.to(concentration, wide), aten.to(drawn, wide)
+    alpha, z = aten.to(concentration, wide), aten.to(draws, wide)
     large = aten.ge(alpha, _LARGE_SHAPE)
     near = _by_series(aten.where(large, 1.0, alpha), aten.where(large, 1.0, z))
     far = _by_quantile(aten.where(large, alpha, _LARGE_SHAPE), aten.where(large, z, _LARGE_SHAPE))
@@ -151,15 +151,15 @@ def _by_quantile(alpha: Tensor, z: Tensor) -> Tensor:
 class _StandardGamma(Function):
     @staticmethod
     def forward(ctx: FunctionNode, concentration: Tensor, generator: Generator | None) -> Tensor:
-        drawn = _gamma(concentration, generator)
-        ctx.save_for_backward(concentration, drawn)
-        return drawn
+        draws = _gamma(concentration, generator)
+        ctx.save_for_backward(concentration, draws)
+        return draws
 
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionNode, grad: Tensor) -> tuple[Tensor, None]:
-        concentration, drawn = ctx.saved_tensors
-        return grad * standard_gamma_grad(concentration, drawn), None
+        concentration, draws = ctx.saved_tensors
+        return grad * standard_gamma_grad(concentration, draws), None
 
 
 @surface(method=False)
@@ -168,9 +168,9 @@ def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
     _refuse_halves(self, "gamma_cpu")
     if self.device.type == "meta":
         return aten.empty_like(self)
-    drawn = _StandardGamma.apply(self, generator)
-    assert isinstance(drawn, Tensor)
-    return drawn
+    draws = _StandardGamma.apply(self, generator)
+    assert isinstance(draws, Tensor)
+    return draws
 
 
 @surface(method=False)
@@ -184,10 +184,10 @@ def _sample_dirichlet(self: Tensor, generator: Generator | None = None) -> Tenso
     """Draws from Dirichlet distributions of concentrations `self`, along the last dimension."""
     _refuse_halves(self, "dirichlet")
     if self.device.type != "cpu":
-        drawn = _standard_gamma(self, generator)
-        return drawn / drawn.sum(-1, keepdim=True)
-    drawn = _standard_gamma(aten.to(self, dt.float64), generator)
-    shares = aten.to(drawn / drawn.sum(-1, keepdim=True), self.dtype)
+        draws = _standard_gamma(self, generator)
+        return draws / draws.sum(-1, keepdim=True)
+    draws = _standard_gamma(aten.to(self, dt.float64), generator)
+    shares = aten.to(draws / draws.sum(-1, keepdim=True), self.dtype)
     limits = dt.finfo(self.dtype)
     return shares.clamp(limits.tiny, 1 - limits.eps / 2)
 
@@ -270,9 +270,9 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     n, p = aten.to(n, _wide(n)), aten.to(p, _wide(p))
     flipped = aten.gt(p, 0.5)
     chance = aten.where(flipped, 1 - p, p).clamp(min=0)  # above 1 all succeed, below 0 none
-    drawn = _binomial(aten.floor(n), chance, generator)
-    drawn = aten.where(flipped, n - drawn, drawn)
-    return aten.to(drawn.masked_fill(aten.isnan(p), float("nan")), count.dtype)
+    draws = _binomial(aten.floor(n), chance, generator)
+    draws = aten.where(flipped, n - draws, draws)
+    return aten.to(draws.masked_fill(aten.isnan(p), float("nan")), count.dtype)
 
 
 def _binomial(n: Tensor, p: Tensor, generator: Generator | None) -> Tensor:

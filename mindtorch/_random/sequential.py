@@ -35,25 +35,25 @@ def _run(generator: Generator, function: Callable[..., Any], *args: Any) -> Any:
 
 def gamma(generator: Generator, concentration: Array, single: bool) -> Array:
     """Gamma draws of rate 1, as float64; `single`: parameters are prepared in float32."""
-    (alpha,), drawn = _operands(concentration)
+    (alpha,), draws = _operands(concentration)
     spare = np.nan if generator._spare is None else generator._spare
-    spare = _run(generator, _native.gamma, alpha, drawn, drawn.size, single, spare)
+    spare = _run(generator, _native.gamma, alpha, draws, draws.size, single, spare)
     generator._spare = None if np.isnan(spare) else spare
-    return drawn
+    return draws
 
 
 def poisson(generator: Generator, rates: Array) -> Array:
     """Poisson draws, as float64."""
-    (rates,), drawn = _operands(rates)
-    _run(generator, _native.poisson, rates, drawn, drawn.size)
-    return drawn
+    (rates,), draws = _operands(rates)
+    _run(generator, _native.poisson, rates, draws, draws.size)
+    return draws
 
 
 def binomial(generator: Generator, counts: Array, probs: Array, single: bool) -> Array:
     """Binomial draws, as float64; `single`: parameters are prepared in float32."""
-    (counts, probs), drawn = _operands(counts, probs)
-    _run(generator, _native.binomial, counts, probs, drawn, drawn.size, single)
-    return drawn
+    (counts, probs), draws = _operands(counts, probs)
+    _run(generator, _native.binomial, counts, probs, draws, draws.size, single)
+    return draws
 
 
 def permutation(generator: Generator, n: int) -> Array:

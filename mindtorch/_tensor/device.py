@@ -158,11 +158,11 @@ def resolve(value: DeviceLike | None) -> device:
     return resolved
 
 
-def _refuse(wanted: device) -> None:
+def _refuse(target: device) -> None:
     """AssertionError as by a torch without CUDA; RuntimeError for other devices."""
-    if wanted.type == "cuda":
+    if target.type == "cuda":
         raise AssertionError("Torch not compiled with CUDA enabled")
-    raise RuntimeError(f"{wanted}: mindtorch has no such device; it has {', '.join(TYPES)}")
+    raise RuntimeError(f"{target}: mindtorch has no such device; it has {', '.join(TYPES)}")
 
 
 def set_current_npu(index: int) -> None:

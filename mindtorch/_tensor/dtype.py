@@ -184,7 +184,7 @@ def refuse_no_dtype(value: object, name: str, argument: str, position: builtins.
     )
 
 
-def chosen(value: Any, name: str, other: dtype | None = None) -> dtype:
+def resolve(value: Any, name: str, other: dtype | None = None) -> dtype:
     """The dtype that `name` was given as `dtype=`; `other`, or the default one, for None."""
     if value is None:
         return other or _default

@@ -165,8 +165,8 @@ def follows(geom: Geometry, memory_format: str) -> bool:
     """Whether elements lie in a memory format's order without gaps; False for another rank."""
     if _CHANNELS_LAST.get(memory_format, geom.ndim) != geom.ndim:
         return False
-    wanted = format_strides(geom.shape, memory_format)
-    return all(n == 1 or s == w for n, s, w in zip(geom.shape, geom.strides, wanted, strict=True))
+    strides = format_strides(geom.shape, memory_format)
+    return all(n == 1 or s == w for n, s, w in zip(geom.shape, geom.strides, strides, strict=True))
 
 
 def format_name(memory_format: object) -> str:

@@ -146,9 +146,9 @@ class UntypedStorage:
     @classmethod
     def of(cls, storage: Storage, device: Device) -> UntypedStorage:
         """The face of a storage."""
-        made = cls.__new__(cls)
-        made._storage, made.device = storage, device
-        return made
+        result = cls.__new__(cls)
+        result._storage, result.device = storage, device
+        return result
 
     @classmethod
     def from_file(
@@ -340,8 +340,8 @@ class TypedStorage:
 
 def _listing(values: Array | None, kind: str, size: int) -> str:
     """A storage as `print` shows it, an element a line; "..." for values on another device."""
-    shown = "..." if values is None else " " + "\n ".join(map(str, values.tolist()))
-    return f"{shown}\n[torch.storage.{kind} of size {size}]"
+    listing = "..." if values is None else " " + "\n ".join(map(str, values.tolist()))
+    return f"{listing}\n[torch.storage.{kind} of size {size}]"
 
 
 def typed(dtype: Dtype) -> type[TypedStorage]:
@@ -374,8 +374,8 @@ def resize(storage: Storage, nbytes: int) -> None:
         raise RuntimeError(
             f"cpu allocator: can't allocate memory: {error}; ask for less"
         ) from error
-    kept = min(nbytes, old.size)
-    new[:kept] = old[:kept]
+    common = min(nbytes, old.size)
+    new[:common] = old[:common]
     storage.replace(new)
 
 

@@ -34,17 +34,17 @@ class Marked(Geometry):
 
 def marked(geom: Geometry) -> Geometry:
     """The copy that stands for `geom` in instances of subclasses."""
-    found = _marked.get(geom)
-    if found is None:
-        made = Marked.__new__(Marked)
+    match = _marked.get(geom)
+    if match is None:
+        instance = Marked.__new__(Marked)
         for name in ("contiguous", "device", "dtype", "extent", "ndim", "np_strides", "numel",
                      "offset", "shape", "strides"):  # fmt: skip
-            setattr(made, name, getattr(geom, name))
-        made.plain = geom
+            setattr(instance, name, getattr(geom, name))
+        instance.plain = geom
         if len(_marked) > _LIMIT:
             _marked.clear()
-        found = _marked[geom] = made
-    return found
+        match = _marked[geom] = instance
+    return match
 
 
 def plain(geom: Geometry) -> Geometry:

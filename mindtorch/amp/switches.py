@@ -34,12 +34,12 @@ def get_autocast_dtype(device_type: str) -> Dtype:
 
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
     """Turn autocast on or off for a device type (without one: npu), on this thread."""
-    kind, wanted = ("npu", device_type) if enabled is None else (device_type, enabled)
+    kind, value = ("npu", device_type) if enabled is None else (device_type, enabled)
     settings = dict(LOCAL.autocast or {})
     assert isinstance(kind, str)
-    if bool(wanted) == (kind in settings):
+    if bool(value) == (kind in settings):
         return
-    if wanted:
+    if value:
         settings[kind] = DEFAULTS.get(kind, dt.float16)
         MODES.active += 1
     else:

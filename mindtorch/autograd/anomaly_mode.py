@@ -40,10 +40,12 @@ def _mark_results(result: Any) -> None:
 
 def _of_the_program() -> list[traceback.FrameSummary]:
     """The stack without this package's own frames."""
-    own = __package__.rpartition(".")[0]
+    package = __package__.rpartition(".")[0]
     frames = traceback.walk_stack(None)
-    kept = [f for f, _ in frames if not str(f.f_globals.get("__name__", "")).startswith(own)]
-    summary = traceback.StackSummary.extract((f, f.f_lineno) for f in reversed(kept))
+    program_frames = [
+        f for f, _ in frames if not str(f.f_globals.get("__name__", "")).startswith(package)
+    ]
+    summary = traceback.StackSummary.extract((f, f.f_lineno) for f in reversed(program_frames))
     return [frame for frame in summary if not frame.filename.startswith("<mindtorch")]
 
 

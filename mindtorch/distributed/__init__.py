@@ -149,9 +149,9 @@ def new_group(
     this, in the same order, and who is not in it gets GroupMember.NON_GROUP_MEMBER."""
     if use_local_synchronization:
         raise NotImplementedError("new_group: every process takes part; leave local ones out")
-    chosen = sorted(ranks) if ranks is not None and sort_ranks else ranks
-    own = _group.make(chosen, backend, _group.seconds_of(timeout))
-    return GroupMember.NON_GROUP_MEMBER if own is None else own
+    members = sorted(ranks) if ranks is not None and sort_ranks else ranks
+    process_group = _group.make(members, backend, _group.seconds_of(timeout))
+    return GroupMember.NON_GROUP_MEMBER if process_group is None else process_group
 
 
 def new_subgroups_by_enumeration(
@@ -225,56 +225,56 @@ def is_backend_available(backend: str) -> bool:
 def get_rank(group: Group = None) -> int:
     """This process's rank in a group, -1 for who is not in it; ValueError before
     init_process_group."""
-    own = _of(group)
-    return -1 if own is None else own.rank()
+    process_group = _of(group)
+    return -1 if process_group is None else process_group.rank()
 
 
 def get_world_size(group: Group = None) -> int:
     """How many processes a group has, -1 for who is not in it; ValueError before
     init_process_group."""
-    own = _of(group)
-    return -1 if own is None else own.size()
+    process_group = _of(group)
+    return -1 if process_group is None else process_group.size()
 
 
 def get_backend(group: Group = None) -> str:
     """gloo, hccl, or both; ValueError before init_process_group."""
-    own = _of(group)
-    if own is None:
+    process_group = _of(group)
+    if process_group is None:
         raise ValueError("Invalid process group specified")
-    return own.backend
+    return process_group.backend
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
     """This process's place on its host, as a launcher's LOCAL_RANK says."""
-    stated = os.environ.get("LOCAL_RANK")
-    if stated is None and fallback_rank is None:
+    value = os.environ.get("LOCAL_RANK")
+    if value is None and fallback_rank is None:
         raise RuntimeError(
             "LOCAL_RANK is not in the environment. Consider passing fallback_rank, or use a "
             "launcher that sets it, such as torchrun"
         )
-    return int(stated if stated is not None else fallback_rank or 0)
+    return int(value if value is not None else fallback_rank or 0)
 
 
 def get_process_group_ranks(group: Group = None) -> list[int]:
     """The ranks of a group, by their places in it."""
-    own = _of(group)
-    return [] if own is None else list(own.ranks)
+    process_group = _of(group)
+    return [] if process_group is None else list(process_group.ranks)
 
 
 def get_global_rank(group: Group, group_rank: int) -> int:
     """A rank among all processes of one in a group."""
-    own = _of(group)
-    if own is None or not 0 <= group_rank < own.count:
+    process_group = _of(group)
+    if process_group is None or not 0 <= group_rank < process_group.count:
         raise ValueError(f"Group rank {group_rank} is not part of group {group}")
-    return own.ranks[group_rank]
+    return process_group.ranks[group_rank]
 
 
 def get_group_rank(group: Group, global_rank: int) -> int:
     """A rank in a group of one among all processes."""
-    own = _of(group)
-    if own is None:
+    process_group = _of(group)
+    if process_group is None:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
-    return own.place(global_rank, None, "get_group_rank")
+    return process_group.place(global_rank, None, "get_group_rank")
 
 
 def _of(group: Group) -> ProcessGroup | None:

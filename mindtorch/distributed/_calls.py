@@ -57,9 +57,11 @@ def _reduction(op: str, tensor: Tensor, name: str) -> tuple[str, bool]:
     return op, False
 
 
-def _reduced(own: ProcessGroup, array: Any, op: str, name: str) -> Any:
+def _reduced(process_group: ProcessGroup, array: Any, op: str, name: str) -> Any:
     """The reduction of all ranks' arrays, in the order of ranks."""
-    parts = [bytes_as(p, array) for p in own.mesh.everywhere(f"{name} {op}", array.tobytes())]
+    parts = [
+        bytes_as(p, array) for p in process_group.mesh.everywhere(f"{name} {op}", array.tobytes())
+    ]
     total = np.array(parts[0])
     with np.errstate(all="ignore"):
         for part in parts[1:]:
@@ -71,23 +73,23 @@ def all_reduce(
     tensor: Tensor, op: str = "SUM", group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`tensor` becomes the reduction of every rank's."""
-    own = inside(group, "all_reduce")
-    if own is None:
+    process_group = inside(group, "all_reduce")
+    if process_group is None:
         return None
     word, average = _reduction(op, tensor, "all_reduce")
-    if own.on_npu(tensor, "all_reduce"):
+    if process_group.on_npu(tensor, "all_reduce"):
         with mindtorch.no_grad():
             source = tensor.detach().contiguous()
             to = mindtorch.empty_like(source)
-            own.hccl(tensor).all_reduce(source, to, word)
-            tensor.copy_(to.div_(own.count) if average else to)
+            process_group.hccl(tensor).all_reduce(source, to, word)
+            tensor.copy_(to.div_(process_group.count) if average else to)
         return _now(async_op)
 
     def call() -> None:
-        fill(tensor, _reduced(own, array_of(tensor), word, "all_reduce"))
-        _divide(tensor, own.count, average)
+        fill(tensor, _reduced(process_group, array_of(tensor), word, "all_reduce"))
+        _divide(tensor, process_group.count, average)
 
-    return own.begin(call, async_op)
+    return process_group.begin(call, async_op)
 
 
 def _divide(tensor: Tensor, count: int, average: bool) -> None:
@@ -101,27 +103,27 @@ def reduce(
     async_op: bool = False, group_dst: int | None = None,
 ) -> Work | None:  # fmt: skip
     """`tensor` of rank `dst` becomes the reduction; those of others keep what they had."""
-    own = inside(group, "reduce")
-    if own is None:
+    process_group = inside(group, "reduce")
+    if process_group is None:
         return None
-    place = own.place(dst, group_dst, "reduce")
+    place = process_group.place(dst, group_dst, "reduce")
     word, average = _reduction(op, tensor, "reduce")
-    if own.on_npu(tensor, "reduce"):
+    if process_group.on_npu(tensor, "reduce"):
         with mindtorch.no_grad():
             source = tensor.detach().contiguous()
             to = mindtorch.empty_like(source)
-            own.hccl(tensor).all_reduce(source, to, word)
-            if own.own == place:
-                tensor.copy_(to.div_(own.count) if average else to)
+            process_group.hccl(tensor).all_reduce(source, to, word)
+            if process_group.index == place:
+                tensor.copy_(to.div_(process_group.count) if average else to)
         return _now(async_op)
 
     def call() -> None:
-        total = _reduced(own, array_of(tensor), word, f"reduce {place}")
-        if own.own == place:
+        total = _reduced(process_group, array_of(tensor), word, f"reduce {place}")
+        if process_group.index == place:
             fill(tensor, total)
-            _divide(tensor, own.count, average)
+            _divide(tensor, process_group.count, average)
 
-    return own.begin(call, async_op)
+    return process_group.begin(call, async_op)
 
 
 def broadcast(
@@ -129,49 +131,49 @@ def broadcast(
     group_src: int | None = None,
 ) -> Work | None:  # fmt: skip
     """`tensor` becomes that of rank `src`."""
-    own = inside(group, "broadcast")
-    if own is None:
+    process_group = inside(group, "broadcast")
+    if process_group is None:
         return None
-    place = own.place(src, group_src, "broadcast")
-    if own.on_npu(tensor, "broadcast"):
+    place = process_group.place(src, group_src, "broadcast")
+    if process_group.on_npu(tensor, "broadcast"):
         with mindtorch.no_grad():
             near = tensor.detach().contiguous()
-            own.hccl(tensor).broadcast(near, place)
-            if own.own != place:
+            process_group.hccl(tensor).broadcast(near, place)
+            if process_group.index != place:
                 tensor.copy_(near)
         return _now(async_op)
 
     def call() -> None:
         array = array_of(tensor)
-        mine = array.tobytes() if own.own == place else b""
-        part = own.mesh.everywhere(f"broadcast {place}", mine)[place]
-        if own.own != place:
+        mine = array.tobytes() if process_group.index == place else b""
+        part = process_group.mesh.everywhere(f"broadcast {place}", mine)[place]
+        if process_group.index != place:
             fill(tensor, bytes_as(part, array))
 
-    return own.begin(call, async_op)
+    return process_group.begin(call, async_op)
 
 
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`output_tensor` [size * n, …] becomes every rank's `input_tensor` [n, …], by rank."""
-    own = inside(group, "all_gather")
-    if own is None:
+    process_group = inside(group, "all_gather")
+    if process_group is None:
         return None
-    _sized(output_tensor, input_tensor, own.count, "all_gather")
-    if own.on_npu(input_tensor, "all_gather"):
+    _sized(output_tensor, input_tensor, process_group.count, "all_gather")
+    if process_group.on_npu(input_tensor, "all_gather"):
         with mindtorch.no_grad():
             to = mindtorch.empty_like(output_tensor).contiguous()
-            own.hccl(input_tensor).all_gather(input_tensor.detach().contiguous(), to)
+            process_group.hccl(input_tensor).all_gather(input_tensor.detach().contiguous(), to)
             output_tensor.copy_(to)
         return _now(async_op)
 
     def call() -> None:
         array = array_of(input_tensor)
-        parts = own.mesh.everywhere("all_gather", array.tobytes())
+        parts = process_group.mesh.everywhere("all_gather", array.tobytes())
         fill(output_tensor, np.stack([bytes_as(p, array) for p in parts]))
 
-    return own.begin(call, async_op)
+    return process_group.begin(call, async_op)
 
 
 def _sized(large: Tensor, small: Tensor, size: int, name: str) -> None:
@@ -186,17 +188,17 @@ def all_gather(
     tensor_list: Sequence[Tensor], tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`tensor_list[i]` becomes rank i's `tensor`; one shape for all."""
-    own = inside(group, "all_gather")
-    if own is None:
+    process_group = inside(group, "all_gather")
+    if process_group is None:
         return None
-    listed(tensor_list, own.count, "all_gather")
+    listed(tensor_list, process_group.count, "all_gather")
     for place in tensor_list:
         _sized(place, tensor, 1, "all_gather")
-    if own.on_npu(tensor, "all_gather"):
+    if process_group.on_npu(tensor, "all_gather"):
         parts = mindtorch.empty(
-            (own.count, *tensor.shape), dtype=tensor.dtype, device=tensor.device
+            (process_group.count, *tensor.shape), dtype=tensor.dtype, device=tensor.device
         )
-        all_gather_into_tensor(parts, tensor, own)
+        all_gather_into_tensor(parts, tensor, process_group)
         with mindtorch.no_grad():
             for to, part in zip(tensor_list, parts, strict=True):
                 to.copy_(part)
@@ -204,11 +206,11 @@ def all_gather(
 
     def call() -> None:
         array = array_of(tensor)
-        for to, part in zip(tensor_list, own.mesh.everywhere("all_gather", array.tobytes()),
-                            strict=True):  # fmt: skip
+        parts = process_group.mesh.everywhere("all_gather", array.tobytes())
+        for to, part in zip(tensor_list, parts, strict=True):
             fill(to, bytes_as(part, array))
 
-    return own.begin(call, async_op)
+    return process_group.begin(call, async_op)
 
 
 def listed(tensors: Sequence[object], size: int, name: str) -> None:
@@ -222,14 +224,16 @@ def gather(
     group: Group = None, async_op: bool = False, group_dst: int | None = None,
 ) -> Work | None:  # fmt: skip
     """`gather_list[i]` of rank `dst` becomes rank i's `tensor`; others name no list."""
-    own = inside(group, "gather")
-    if own is None:
+    process_group = inside(group, "gather")
+    if process_group is None:
         return None
-    place = own.place(0 if dst is None and group_dst is None else dst, group_dst, "gather")
-    _at_root(gather_list, own, place, "gather", "gather_list", "dst")
-    if own.on_npu(tensor, "gather"):
-        parts = [mindtorch.empty_like(tensor) for _ in range(own.count)]
-        all_gather(parts, tensor, own)
+    place = process_group.place(
+        0 if dst is None and group_dst is None else dst, group_dst, "gather"
+    )
+    _at_root(gather_list, process_group, place, "gather", "gather_list", "dst")
+    if process_group.on_npu(tensor, "gather"):
+        parts = [mindtorch.empty_like(tensor) for _ in range(process_group.count)]
+        all_gather(parts, tensor, process_group)
         with mindtorch.no_grad():
             for to, part in zip(gather_list or (), parts, strict=False):
                 to.copy_(part)
@@ -237,12 +241,12 @@ def gather(
 
     def call() -> None:
         array = array_of(tensor)
-        sent = [array.tobytes() if i == place else b"" for i in range(own.count)]
-        parts = own.mesh.exchange(f"gather {place}", sent)
+        sent = [array.tobytes() if i == place else b"" for i in range(process_group.count)]
+        parts = process_group.mesh.exchange(f"gather {place}", sent)
         for to, part in zip(gather_list or (), parts, strict=False):
             fill(to, bytes_as(part, array))
 
-    return own.begin(call, async_op)
+    return process_group.begin(call, async_op)
 
 
 def scatter(
@@ -250,36 +254,43 @@ def scatter(
     group: Group = None, async_op: bool = False, group_src: int | None = None,
 ) -> Work | None:  # fmt: skip
     """`tensor` becomes `scatter_list[rank]` of rank `src`; others name no list."""
-    own = inside(group, "scatter")
-    if own is None:
+    process_group = inside(group, "scatter")
+    if process_group is None:
         return None
-    place = own.place(0 if src is None and group_src is None else src, group_src, "scatter")
-    _at_root(scatter_list, own, place, "scatter", "scatter_list", "src")
-    if own.on_npu(tensor, "scatter"):
+    place = process_group.place(
+        0 if src is None and group_src is None else src, group_src, "scatter"
+    )
+    _at_root(scatter_list, process_group, place, "scatter", "scatter_list", "src")
+    if process_group.on_npu(tensor, "scatter"):
         whole = mindtorch.stack(list(scatter_list)) if scatter_list else mindtorch.empty(
-            (own.count, *tensor.shape), dtype=tensor.dtype, device=tensor.device
+            (process_group.count, *tensor.shape), dtype=tensor.dtype, device=tensor.device
         )  # fmt: skip
-        broadcast(whole, group_src=place, group=own)
+        broadcast(whole, group_src=place, group=process_group)
         with mindtorch.no_grad():
-            tensor.copy_(whole[own.own])
+            tensor.copy_(whole[process_group.index])
         return _now(async_op)
 
     def call() -> None:
         array = array_of(tensor)
-        sent = [array_of(t).tobytes() for t in scatter_list or ()] or [b""] * own.count
-        fill(tensor, bytes_as(own.mesh.exchange(f"scatter {place}", sent)[place], array))
+        sent = [array_of(t).tobytes() for t in scatter_list or ()] or [b""] * process_group.count
+        fill(tensor, bytes_as(process_group.mesh.exchange(f"scatter {place}", sent)[place], array))
 
-    return own.begin(call, async_op)
+    return process_group.begin(call, async_op)
 
 
 def _at_root(
-    tensors: Sequence[Tensor] | None, own: ProcessGroup, place: int, name: str, what: str, role: str
+    tensors: Sequence[Tensor] | None,
+    process_group: ProcessGroup,
+    place: int,
+    name: str,
+    what: str,
+    role: str,
 ) -> None:
     """ValueError unless the root, and it alone, names a list with a tensor for each rank."""
-    if own.own == place:
+    if process_group.index == place:
         if not tensors:
             raise ValueError(f"{name}: argument {what} must be specified on {role} rank")
-        listed(tensors, own.count, name)
+        listed(tensors, process_group.count, name)
     elif tensors:
         raise ValueError(f"{name}: argument {what} must NOT be specified on non-{role} ranks")
 
@@ -288,24 +299,24 @@ def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: str = "SUM", group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`output` [n, …] becomes this rank's part of the reduction of every `input` [size * n, …]."""
-    own = inside(group, "reduce_scatter")
-    if own is None:
+    process_group = inside(group, "reduce_scatter")
+    if process_group is None:
         return None
-    _sized(input, output, own.count, "reduce_scatter")
+    _sized(input, output, process_group.count, "reduce_scatter")
     word, average = _reduction(op, input, "reduce_scatter")
-    if own.on_npu(input, "reduce_scatter"):
+    if process_group.on_npu(input, "reduce_scatter"):
         with mindtorch.no_grad():
             to = mindtorch.empty_like(output).contiguous()
-            own.hccl(input).reduce_scatter(input.detach().contiguous(), to, word)
-            output.copy_(to.div_(own.count) if average else to)
+            process_group.hccl(input).reduce_scatter(input.detach().contiguous(), to, word)
+            output.copy_(to.div_(process_group.count) if average else to)
         return _now(async_op)
 
     def call() -> None:
-        total = _reduced(own, array_of(input), word, "reduce_scatter")
-        fill(output, total.reshape(own.count, -1)[own.own])
-        _divide(output, own.count, average)
+        total = _reduced(process_group, array_of(input), word, "reduce_scatter")
+        fill(output, total.reshape(process_group.count, -1)[process_group.index])
+        _divide(output, process_group.count, average)
 
-    return own.begin(call, async_op)
+    return process_group.begin(call, async_op)
 
 
 def reduce_scatter(
@@ -313,12 +324,12 @@ def reduce_scatter(
     async_op: bool = False,
 ) -> Work | None:  # fmt: skip
     """`output` becomes the reduction of every rank's `input_list[rank]`."""
-    own = inside(group, "reduce_scatter")
-    if own is None:
+    process_group = inside(group, "reduce_scatter")
+    if process_group is None:
         return None
-    listed(input_list, own.count, "reduce_scatter")
+    listed(input_list, process_group.count, "reduce_scatter")
     whole = mindtorch.stack([t.detach() for t in input_list])
-    return reduce_scatter_tensor(output, whole, op, own, async_op)
+    return reduce_scatter_tensor(output, whole, op, process_group, async_op)
 
 
 def all_to_all_single(
@@ -327,16 +338,16 @@ def all_to_all_single(
 ) -> Work | None:  # fmt: skip
     """Part i of `input`'s first dimension goes to rank i: as many rows as the split sizes say,
     equal parts without."""
-    own = inside(group, "all_to_all")
-    if own is None:
+    process_group = inside(group, "all_to_all")
+    if process_group is None:
         return None
-    there = _splits(input, input_split_sizes, own.count, "input")
-    here = _splits(output, output_split_sizes, own.count, "output")
-    if own.on_npu(input, "all_to_all"):
+    there = _splits(input, input_split_sizes, process_group.count, "input")
+    here = _splits(output, output_split_sizes, process_group.count, "output")
+    if process_group.on_npu(input, "all_to_all"):
         with mindtorch.no_grad():
             to = mindtorch.empty_like(output).contiguous()
             even = not (output_split_sizes or input_split_sizes)
-            own.hccl(input).all_to_all(input.detach().contiguous(), to, there, here, even)
+            process_group.hccl(input).all_to_all(input.detach().contiguous(), to, there, here, even)
             output.copy_(to)
         return _now(async_op)
 
@@ -344,11 +355,11 @@ def all_to_all_single(
         flat = array_of(input).reshape(-1)
         ends = list(accumulate(there))
         sent = [flat[e - n : e].tobytes() for e, n in zip(ends, there, strict=True)]
-        parts = own.mesh.exchange("all_to_all", sent)
+        parts = process_group.mesh.exchange("all_to_all", sent)
         likes = (np.empty(n, flat.dtype) for n in here)
         fill(output, np.concatenate([bytes_as(p, a) for p, a in zip(parts, likes, strict=True)]))
 
-    return own.begin(call, async_op)
+    return process_group.begin(call, async_op)
 
 
 def _splits(tensor: Tensor, sizes: Sequence[int] | None, count: int, name: str) -> list[int]:
@@ -375,28 +386,28 @@ def all_to_all(
     async_op: bool = False,
 ) -> Work | None:  # fmt: skip
     """`input_tensor_list[i]` goes to rank i; sizes may differ."""
-    own = inside(group, "all_to_all")
-    if own is None:
+    process_group = inside(group, "all_to_all")
+    if process_group is None:
         return None
-    listed(input_tensor_list, own.count, "all_to_all")
-    listed(output_tensor_list, own.count, "all_to_all")
-    if own.on_npu(input_tensor_list[0], "all_to_all"):
+    listed(input_tensor_list, process_group.count, "all_to_all")
+    listed(output_tensor_list, process_group.count, "all_to_all")
+    if process_group.on_npu(input_tensor_list[0], "all_to_all"):
         there, here = ([t.numel() for t in ts] for ts in (input_tensor_list, output_tensor_list))
         with mindtorch.no_grad():
             source = mindtorch.cat([t.detach().reshape(-1) for t in input_tensor_list])
             to = mindtorch.empty(sum(here), dtype=source.dtype, device=source.device)
-            own.hccl(source).all_to_all(source, to, there, here, False)
+            process_group.hccl(source).all_to_all(source, to, there, here, False)
             for place, part in zip(output_tensor_list, to.split(here), strict=True):
                 place.copy_(part.view(place.shape))
         return _now(async_op)
 
     def call() -> None:
         sent = [array_of(t).tobytes() for t in input_tensor_list]
-        parts = own.mesh.exchange("all_to_all", sent)
+        parts = process_group.mesh.exchange("all_to_all", sent)
         for to, part in zip(output_tensor_list, parts, strict=True):
             fill(to, bytes_as(part, array_of(to)))
 
-    return own.begin(call, async_op)
+    return process_group.begin(call, async_op)
 
 
 def barrier(
@@ -404,16 +415,16 @@ def barrier(
     timeout: object = None,
 ) -> Work | None:  # fmt: skip
     """Wait until every rank is here, and its NPU has done what came before."""
-    own = inside(group, "barrier")
-    if own is None:
+    process_group = inside(group, "barrier")
+    if process_group is None:
         return None
-    if "hccl" in own.backend and mindtorch.npu.is_initialized():
+    if "hccl" in process_group.backend and mindtorch.npu.is_initialized():
         mindtorch.npu.synchronize()
 
     def call() -> None:
-        own.mesh.everywhere("barrier", b"")
+        process_group.mesh.everywhere("barrier", b"")
 
-    return own.begin(call, async_op)
+    return process_group.begin(call, async_op)
 
 
 def monitored_barrier(

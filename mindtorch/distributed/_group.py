@@ -93,14 +93,14 @@ class ProcessGroup:
 
     def __init__(self, backend: str, mesh: Mesh, name: str) -> None:
         self.backend, self.mesh, self.group_name = backend, mesh, name
-        self.own, self.count, self.ranks = mesh.rank, mesh.size, mesh.ranks
+        self.index, self.count, self.ranks = mesh.rank, mesh.size, mesh.ranks
         self._hccl: Communicator | None = None
         self._queue: ThreadPoolExecutor | None = None
         self._last: Future[None] | None = None
 
     def rank(self) -> int:
         """This process's place in the group."""
-        return self.own
+        return self.index
 
     def size(self) -> int:
         """How many processes it has."""
@@ -151,10 +151,10 @@ class ProcessGroup:
             def share(part: bytes) -> bytes:
                 return self.mesh.everywhere("root info", part)[0]
 
-            self._hccl = Communicator(self.own, self.count, index, share)
+            self._hccl = Communicator(self.index, self.count, index, share)
         if self._hccl.index != index:
             raise ValueError(
-                f"rank {self.own} uses npu:{self._hccl.index} in this group; got a tensor on "
+                f"rank {self.index} uses npu:{self._hccl.index} in this group; got a tensor on "
                 f"npu:{index}"
             )
         return self._hccl
@@ -214,10 +214,10 @@ def start(
     if where.scheme not in ("env", "tcp"):
         raise ValueError(f"init_method {init_method!r}: expected env:// or tcp://host:port")
     tcp = where.scheme == "tcp"
-    host = str(where.hostname) if tcp else _asked("MASTER_ADDR")
-    port = int(where.port or 0) if tcp else int(_asked("MASTER_PORT"))
-    rank = rank if rank >= 0 else int(_asked("RANK"))
-    size = size if size >= 0 else int(_asked("WORLD_SIZE"))
+    host = str(where.hostname) if tcp else _checked_option("MASTER_ADDR")
+    port = int(where.port or 0) if tcp else int(_checked_option("MASTER_PORT"))
+    rank = rank if rank >= 0 else int(_checked_option("RANK"))
+    size = size if size >= 0 else int(_checked_option("WORLD_SIZE"))
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank}: expected 0 to {size - 1} (world_size {size})")
     _world = ProcessGroup(backend, meet(host, port, rank, size, timeout), "default_pg")
@@ -243,13 +243,13 @@ def make(
         raise ValueError(
             f"new_group: rank {wrong[0]}: expected 0 to {world.count - 1}, each of them once"
         )
-    own = known(backend or world.backend)
+    backend_class = known(backend or world.backend)
     _serial += 1
     limit = world.mesh.timeout if timeout is None else timeout
     mesh = meet_within(world.mesh, ranks, limit, _serial)
     if mesh is None:
         return None
-    _groups.append(ProcessGroup(own, mesh, str(_serial)))
+    _groups.append(ProcessGroup(backend_class, mesh, str(_serial)))
     return _groups[-1]
 
 
@@ -258,7 +258,7 @@ def seconds_of(timeout: timedelta | float | None) -> float | None:
     return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
 
 
-def _asked(name: str) -> str:
+def _checked_option(name: str) -> str:
     value = os.environ.get(name)
     if value is None:
         raise ValueError(

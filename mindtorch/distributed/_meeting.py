@@ -64,19 +64,19 @@ def meet_within(mesh: Mesh, ranks: Sequence[int], timeout: float, serial: int) -
     member = mesh.rank in ranks
     with socket.create_server(("", 0), backlog=len(ranks)) as listening:
         here = listening.getsockname()[1]
-        told = mesh.everywhere(f"new_group {serial} {list(ranks)}", json.dumps(here).encode())
+        reply = mesh.everywhere(f"new_group {serial} {list(ranks)}", json.dumps(here).encode())
         if not member:
             return None
-        own = list(ranks).index(mesh.rank)
+        position = list(ranks).index(mesh.rank)
         table = [
-            ("", 0) if r == mesh.rank else (mesh.address_of(r), int(json.loads(told[r])))
+            ("", 0) if r == mesh.rank else (mesh.address_of(r), int(json.loads(reply[r])))
             for r in ranks
         ]
         try:
-            connections = connect(listening, own, table, time.monotonic() + timeout)
+            connections = connect(listening, position, table, time.monotonic() + timeout)
         except OSError as error:
             raise DistributedError(f"new_group {list(ranks)}: {error}") from None
-    return ready(own, ranks, connections, timeout)
+    return ready(position, ranks, connections, timeout)
 
 
 def ready(
@@ -118,8 +118,8 @@ def _gather(
             peer, address = server.accept()
             try:
                 peer.settimeout(_HELLO_SECONDS)
-                _, run, told = receive(peer, _MOST)
-                rank, listening = json.loads(told)
+                _, run, reply = receive(peer, _MOST)
+                rank, listening = json.loads(reply)
                 send(peer, 0, "welcome", token().encode())
             except (OSError, ValueError, TypeError):
                 peer.close()  # somebody else, or of another run
@@ -161,7 +161,7 @@ def _report(
                 error = refused
                 continue
             with master:
-                table = _asked(master, rank, here, deadline)
+                table = _request_addresses(master, rank, here, deadline)
                 if table is not None:
                     return table
         if time.monotonic() > deadline:
@@ -169,7 +169,9 @@ def _report(
         time.sleep(_RETRY_SECONDS)
 
 
-def _asked(master: socket.socket, rank: int, here: int, deadline: float) -> list[Address] | None:
+def _request_addresses(
+    master: socket.socket, rank: int, here: int, deadline: float
+) -> list[Address] | None:
     """What rank 0 tells; None for another program, or another run."""
     try:
         master.settimeout(min(_HELLO_SECONDS, _left(deadline)))
@@ -180,8 +182,8 @@ def _asked(master: socket.socket, rank: int, here: int, deadline: float) -> list
     except (OSError, ValueError):
         return None
     master.settimeout(_left(deadline))
-    _, _, told = receive(master, _MOST)
-    return [(name, port) for name, port in json.loads(told)]
+    _, _, reply = receive(master, _MOST)
+    return [(name, port) for name, port in json.loads(reply)]
 
 
 def connected(where: Address, deadline: float) -> socket.socket:

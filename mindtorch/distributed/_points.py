@@ -31,20 +31,20 @@ def isend(
     group_dst: int | None = None,
 ) -> Work | None:  # fmt: skip
     """As `send`; the tensor may be changed as soon as this returns."""
-    own = inside(group, "send")
-    if own is None:
+    process_group = inside(group, "send")
+    if process_group is None:
         return None
-    place = _other(own, dst, group_dst, "destination")
-    if own.on_npu(tensor, "send"):
-        own.hccl(tensor).send(tensor.detach().contiguous(), place)
+    place = _other(process_group, dst, group_dst, "destination")
+    if process_group.on_npu(tensor, "send"):
+        process_group.hccl(tensor).send(tensor.detach().contiguous(), place)
     else:
-        own.mesh.send(place, f"send {tag}", array_of(tensor).tobytes())
-    return Work(lambda _seconds: own.ranks[own.own])
+        process_group.mesh.send(place, f"send {tag}", array_of(tensor).tobytes())
+    return Work(lambda _seconds: process_group.ranks[process_group.index])
 
 
-def _other(own: ProcessGroup, rank: int | None, within: int | None, role: str) -> int:
-    place = own.place(rank, within, "send" if role == "destination" else "recv")
-    if place == own.own:
+def _other(process_group: ProcessGroup, rank: int | None, within: int | None, role: str) -> int:
+    place = process_group.place(rank, within, "send" if role == "destination" else "recv")
+    if place == process_group.index:
         raise ValueError(
             f"Invalid {role} rank: {role} rank should not be the same as the rank of the current "
             "process."
@@ -67,28 +67,28 @@ def irecv(
     group_src: int | None = None,
 ) -> Work | None:  # fmt: skip
     """As `recv`; `tensor` is filled when the work was waited for."""
-    own = inside(group, "recv")
-    if own is None:
+    process_group = inside(group, "recv")
+    if process_group is None:
         return None
     anyone = src is None and group_src is None
-    place = None if anyone else _other(own, src, group_src, "source")
-    if own.on_npu(tensor, "recv"):
+    place = None if anyone else _other(process_group, src, group_src, "source")
+    if process_group.on_npu(tensor, "recv"):
         if place is None:
             raise NotImplementedError("recv: HCCL receives from a named rank; name one as `src`")
         with mindtorch.no_grad():
             near = mindtorch.empty_like(tensor).contiguous()
-            own.hccl(tensor).receive(near, place)
+            process_group.hccl(tensor).receive(near, place)
             tensor.copy_(near)
-        rank = own.ranks[place]
+        rank = process_group.ranks[place]
         return Work(lambda _seconds: rank)
     name = f"send {tag}"
 
     def finish(seconds: float | None) -> int:
-        sender, data = own.mesh.receive(place, name, seconds)
+        sender, data = process_group.mesh.receive(place, name, seconds)
         fill(tensor, bytes_as(data, array_of(tensor)))
-        return own.ranks[sender]
+        return process_group.ranks[sender]
 
-    return Work(finish, lambda: own.mesh.has(place, name))
+    return Work(finish, lambda: process_group.mesh.has(place, name))
 
 
 class P2POp:
@@ -115,17 +115,19 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
 
 def all_gather_object(object_list: list[Any], obj: object, group: Group = None) -> None:
     """`object_list[i]` becomes rank i's object."""
-    own = inside(group, "all_gather_object")
-    if own is not None:
-        parts = _objects(own, "all_gather_object", [pickle.dumps(obj)] * own.count)
+    process_group = inside(group, "all_gather_object")
+    if process_group is not None:
+        parts = _objects(
+            process_group, "all_gather_object", [pickle.dumps(obj)] * process_group.count
+        )
         object_list[:] = [pickle.loads(part) for part in parts]
 
 
-def _objects(own: ProcessGroup, name: str, parts: Sequence[bytes]) -> list[bytes]:
+def _objects(process_group: ProcessGroup, name: str, parts: Sequence[bytes]) -> list[bytes]:
     """An exchange in its turn among the group's calls."""
-    told: list[bytes] = []
-    own.begin(lambda: told.extend(own.mesh.exchange(name, parts)), False)
-    return told
+    payloads: list[bytes] = []
+    process_group.begin(lambda: payloads.extend(process_group.mesh.exchange(name, parts)), False)
+    return payloads
 
 
 def gather_object(
@@ -133,19 +135,21 @@ def gather_object(
     group: Group = None, group_dst: int | None = None,
 ) -> None:  # fmt: skip
     """`object_gather_list[i]` of rank `dst` becomes rank i's object; others name no list."""
-    own = inside(group, "gather_object")
-    if own is None:
+    process_group = inside(group, "gather_object")
+    if process_group is None:
         return
-    place = own.place(0 if dst is None and group_dst is None else dst, group_dst, "gather_object")
-    if own.own == place and object_gather_list is None:
+    place = process_group.place(
+        0 if dst is None and group_dst is None else dst, group_dst, "gather_object"
+    )
+    if process_group.index == place and object_gather_list is None:
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-    if own.own != place and object_gather_list:
+    if process_group.index != place and object_gather_list:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
     mine = pickle.dumps(obj)
-    sent = [mine if i == place else b"" for i in range(own.count)]
-    parts = _objects(own, f"gather_object {place}", sent)
-    if object_gather_list is not None and own.own == place:
-        listed(object_gather_list, own.count, "gather_object")
+    sent = [mine if i == place else b"" for i in range(process_group.count)]
+    parts = _objects(process_group, f"gather_object {place}", sent)
+    if object_gather_list is not None and process_group.index == place:
+        listed(object_gather_list, process_group.count, "gather_object")
         object_gather_list[:] = [pickle.loads(part) for part in parts]
 
 
@@ -154,15 +158,17 @@ def broadcast_object_list(
     group_src: int | None = None,
 ) -> None:  # fmt: skip
     """`object_list` becomes that of rank `src`."""
-    own = inside(group, "broadcast_object_list")
-    if own is None:
+    process_group = inside(group, "broadcast_object_list")
+    if process_group is None:
         return
-    place = own.place(
+    place = process_group.place(
         0 if src is None and group_src is None else src, group_src, "broadcast_object_list"
     )
-    part = pickle.dumps(object_list) if own.own == place else b""
-    sent = [part] * own.count
-    object_list[:] = pickle.loads(_objects(own, f"broadcast_object_list {place}", sent)[place])
+    part = pickle.dumps(object_list) if process_group.index == place else b""
+    sent = [part] * process_group.count
+    object_list[:] = pickle.loads(
+        _objects(process_group, f"broadcast_object_list {place}", sent)[place]
+    )
 
 
 def scatter_object_list(
@@ -170,21 +176,21 @@ def scatter_object_list(
     src: int | None = None, group: Group = None, group_src: int | None = None,
 ) -> None:  # fmt: skip
     """`scatter_object_output_list[0]` becomes rank `src`'s `scatter_object_input_list[rank]`."""
-    own = inside(group, "scatter_object_list")
-    if own is None:
+    process_group = inside(group, "scatter_object_list")
+    if process_group is None:
         return
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
         raise ValueError(
             "Expected argument scatter_object_output_list to be a list of size at least 1."
         )
-    place = own.place(
+    place = process_group.place(
         0 if src is None and group_src is None else src, group_src, "scatter_object_list"
     )
-    sent = [b""] * own.count
-    if own.own == place:
-        listed(scatter_object_input_list or (), own.count, "scatter_object_list")
+    sent = [b""] * process_group.count
+    if process_group.index == place:
+        listed(scatter_object_input_list or (), process_group.count, "scatter_object_list")
         sent = [pickle.dumps(one) for one in scatter_object_input_list or ()]
-    part = _objects(own, f"scatter_object_list {place}", sent)[place]
+    part = _objects(process_group, f"scatter_object_list {place}", sent)[place]
     scatter_object_output_list[0] = pickle.loads(part)
 
 
@@ -193,10 +199,10 @@ def send_object_list(
     group_dst: int | None = None, use_batch: bool = False,
 ) -> None:  # fmt: skip
     """To rank `dst`, which calls `recv_object_list`."""
-    own = inside(group, "send_object_list")
-    if own is not None:
-        place = _other(own, dst, group_dst, "destination")
-        own.mesh.send(place, _OBJECT, pickle.dumps(object_list))
+    process_group = inside(group, "send_object_list")
+    if process_group is not None:
+        place = _other(process_group, dst, group_dst, "destination")
+        process_group.mesh.send(place, _OBJECT, pickle.dumps(object_list))
 
 
 def recv_object_list(
@@ -204,11 +210,11 @@ def recv_object_list(
     group_src: int | None = None, use_batch: bool = False,
 ) -> int:  # fmt: skip
     """`object_list` becomes what rank `src`, or whichever did, sent; its rank."""
-    own = inside(group, "recv_object_list")
-    if own is None:
+    process_group = inside(group, "recv_object_list")
+    if process_group is None:
         return -1
     anyone = src is None and group_src is None
-    place = None if anyone else _other(own, src, group_src, "source")
-    sender, data = own.mesh.receive(place, _OBJECT)
+    place = None if anyone else _other(process_group, src, group_src, "source")
+    sender, data = process_group.mesh.receive(place, _OBJECT)
     object_list[:] = pickle.loads(data)
-    return own.ranks[sender]
+    return process_group.ranks[sender]

@@ -44,7 +44,7 @@ class DeviceMesh:
             init_process_group()
         self._refuse_ranks()
         if _init_backend:
-            self._groups = [_own(self._rows(dim)) for dim in range(self.ndim)]
+            self._groups = [_group_here(self._rows(dim)) for dim in range(self.ndim)]
 
     def _refuse_ranks(self) -> None:
         count, size = get_world_size(), self._ranks.size
@@ -127,15 +127,15 @@ class DeviceMesh:
 
     def __getitem__(self, mesh_dim_names: str | Names) -> DeviceMesh:
         """The part of the mesh along some dimensions that this process is in."""
-        own = self.mesh_dim_names
-        if own is None:
+        local = self.mesh_dim_names
+        if local is None:
             raise RuntimeError("Cannot slice a DeviceMesh without mesh_dim_names!")
         names = (mesh_dim_names,) if isinstance(mesh_dim_names, str) else tuple(mesh_dim_names)
-        if any(name not in own for name in names):
+        if any(name not in local for name in names):
             raise KeyError(
-                f"Invalid mesh_dim_names {names} specified. Valid mesh_dim_names are {list(own)}."
+                f"Invalid mesh_dim_names {names} specified. Valid mesh_dim_names are {list(local)}."
             )
-        dims = [own.index(name) for name in names]
+        dims = [local.index(name) for name in names]
         place = self.get_coordinate() or (0,) * self.ndim
         through = tuple(slice(None) if d in dims else place[d] for d in range(self.ndim))
         order = [sorted(dims).index(d) for d in dims]
@@ -145,10 +145,10 @@ class DeviceMesh:
 
     def _flatten(self, mesh_dim_name: str | None = None) -> DeviceMesh:
         """One dimension of all; every process of the mesh calls it."""
-        root, own = self._root, self.mesh_dim_names or ()
-        dims = [(root.mesh_dim_names or ()).index(name) for name in own] or range(root.ndim)
-        group = _own(root._rows(*dims))
-        name = mesh_dim_name or "_".join(own)
+        root, local = self._root, self.mesh_dim_names or ()
+        dims = [(root.mesh_dim_names or ()).index(name) for name in local] or range(root.ndim)
+        group = _group_here(root._rows(*dims))
+        name = mesh_dim_name or "_".join(local)
         names = (name,) if name else None
         flat = self._ranks.reshape(-1)
         return DeviceMesh(self.device_type, flat, mesh_dim_names=names, _of=(root, [group]))
@@ -190,7 +190,7 @@ class DeviceMesh:
         return f"DeviceMesh({f'({sizes})' if sizes else self.shape}, '{self.device_type}')"
 
 
-def _own(rows: list[list[int]]) -> ProcessGroup | int:
+def _group_here(rows: list[list[int]]) -> ProcessGroup | int:
     """This process's group of those that the rows become; that of all processes is there."""
     if rows == [list(range(get_world_size()))]:
         return default()

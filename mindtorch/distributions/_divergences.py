@@ -117,9 +117,9 @@ def _one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
 def _continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
-    own = p._log_constant() + mindtorch.log1p(-p.probs)
+    log_norm = p._log_constant() + mindtorch.log1p(-p.probs)
     other = q._log_constant() + mindtorch.log1p(-q.probs)
-    return p.mean * (p.logits - q.logits) + own - other
+    return p.mean * (p.logits - q.logits) + log_norm - other
 
 
 @register_kl(Dirichlet, Dirichlet)
@@ -212,8 +212,8 @@ def _normals(p_loc: Tensor, p_root: Tensor, q: MultivariateNormal) -> Tensor:
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _multivariate(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
     _same_events(p, q)
-    own = p._unbroadcasted_scale_tril
-    return _normals(p.loc, own, q) - half_log_det(own)
+    scale_tril = p._unbroadcasted_scale_tril
+    return _normals(p.loc, scale_tril, q) - half_log_det(scale_tril)
 
 
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
@@ -225,8 +225,8 @@ def _lowrank_multivariate(p: LowRankMultivariateNormal, q: MultivariateNormal) -
 @register_kl(MultivariateNormal, LowRankMultivariateNormal)
 def _multivariate_lowrank(p: MultivariateNormal, q: LowRankMultivariateNormal) -> Tensor:
     _same_events(p, q)
-    own = p._unbroadcasted_scale_tril
-    return _to_lowrank(p.loc, own, q) - half_log_det(own)
+    scale_tril = p._unbroadcasted_scale_tril
+    return _to_lowrank(p.loc, scale_tril, q) - half_log_det(scale_tril)
 
 
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)

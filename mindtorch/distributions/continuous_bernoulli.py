@@ -44,8 +44,8 @@ class ContinuousBernoulli(ExponentialFamily):
         (self._param,) = broadcast_all(parameter)
         self.__dict__["probs" if logits is None else "logits"] = self._param
         if probs is not None:
-            wanted = self._validate_args if validate_args is None else validate_args
-            if wanted and not bool(constraints.unit_interval.check(self.probs).all()):
+            validate = self._validate_args if validate_args is None else validate_args
+            if validate and not bool(constraints.unit_interval.check(self.probs).all()):
                 raise ValueError("The parameter probs has invalid values")
             self.__dict__["probs"] = clamp_probs(self._param)
         self._lims = lims

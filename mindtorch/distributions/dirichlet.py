@@ -26,8 +26,8 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         concentration = self.concentration.expand(self._extended_shape(sample_shape))
-        drawn: Tensor = mindtorch._sample_dirichlet(concentration)
-        return drawn
+        draws: Tensor = mindtorch._sample_dirichlet(concentration)
+        return draws
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -207,9 +207,9 @@ class Binomial(_Binary):
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with mindtorch.no_grad():
-            drawn: Tensor = mindtorch.binomial(self.total_count.expand(shape).to(self.probs),
+            draws: Tensor = mindtorch.binomial(self.total_count.expand(shape).to(self.probs),
                                                self.probs.expand(shape))  # fmt: skip
-            return drawn
+            return draws
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -307,8 +307,8 @@ class Categorical(Distribution):
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         shape = Size(sample_shape)
         flat = self.probs.reshape(-1, self._num_events)
-        drawn = mindtorch.multinomial(flat.detach(), shape.numel(), True).T
-        return drawn.reshape(self._extended_shape(shape))
+        draws = mindtorch.multinomial(flat.detach(), shape.numel(), True).T
+        return draws.reshape(self._extended_shape(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -395,8 +395,8 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     has_rsample = True
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        drawn = self.sample(sample_shape)
-        return drawn + (self.probs - self.probs.detach())
+        draws = self.sample(sample_shape)
+        return draws + (self.probs - self.probs.detach())
 
 
 def _one_hot(index: Tensor, count: int) -> Tensor:
@@ -444,8 +444,8 @@ class Multinomial(Distribution):
         return self.total_count * self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
-        drawn = self._categorical.sample((self.total_count, *sample_shape))
-        return _one_hot(drawn, self._event_shape[0]).sum(0).to(self.probs)
+        draws = self._categorical.sample((self.total_count, *sample_shape))
+        return _one_hot(draws, self._event_shape[0]).sum(0).to(self.probs)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

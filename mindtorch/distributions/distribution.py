@@ -54,9 +54,9 @@ class Distribution:
     def _check_parameters(self) -> None:
         """ValueError for a parameter outside its constraint."""
         for name, constraint in self.arg_constraints.items():
-            own = getattr(type(self), name, None)
+            class_attribute = getattr(type(self), name, None)
             if constraints.is_dependent(constraint) or (
-                name not in self.__dict__ and isinstance(own, lazy_property)
+                name not in self.__dict__ and isinstance(class_attribute, lazy_property)
             ):
                 continue
             value = getattr(self, name)
@@ -196,11 +196,11 @@ class Distribution:
 
     def __repr__(self) -> str:
         names = [n for n in self.arg_constraints if n in self.__dict__]
-        shown = ", ".join(
+        parameters = ", ".join(
             f"{n}: {v if v.numel() == 1 else v.size()}"
             for n, v in ((n, self.__dict__[n]) for n in names)
         )
-        return f"{type(self).__name__}({shown})"
+        return f"{type(self).__name__}({parameters})"
 
 
 class ExponentialFamily(Distribution):

@@ -39,8 +39,8 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        drawn: Tensor = mindtorch._standard_gamma(self.concentration.expand(shape))
-        value = drawn / self.rate.expand(shape)
+        draws: Tensor = mindtorch._standard_gamma(self.concentration.expand(shape))
+        value = draws / self.rate.expand(shape)
         value.detach().clamp_(min=infinitesimal(value))
         return value
 

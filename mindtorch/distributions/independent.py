@@ -34,8 +34,8 @@ class Independent(Distribution):
     def expand(self, batch_shape: Shape, _instance: Distribution | None = None) -> Independent:
         expanded = type(self).__new__(type(self))
         expanded.__dict__.update(self.__dict__)
-        own = self._event_shape[: self.reinterpreted_batch_ndims]
-        expanded.base_dist = self.base_dist.expand((*batch_shape, *own))
+        event_part = self._event_shape[: self.reinterpreted_batch_ndims]
+        expanded.base_dist = self.base_dist.expand((*batch_shape, *event_part))
         expanded._batch_shape = Size(batch_shape)
         return expanded
 

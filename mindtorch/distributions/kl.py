@@ -71,8 +71,8 @@ def _by_bregman(p: Any, q: Any) -> Tensor:
     normalizer = p._log_normalizer(*p_params)
     gradients = mindtorch.autograd.grad(normalizer.sum(), p_params, create_graph=True)
     result = q._log_normalizer(*q._natural_params) - normalizer
-    for own, other, gradient in zip(p_params, q._natural_params, gradients, strict=True):
-        term = (other - own) * gradient
+    for p_param, other, gradient in zip(p_params, q._natural_params, gradients, strict=True):
+        term = (other - p_param) * gradient
         extra = term.dim() - result.dim()
         result = result - (term.flatten(-extra).sum(-1) if extra > 0 else term)
     return result

@@ -146,8 +146,8 @@ class Cauchy(_LocScale):
         return mindtorch.full_like(self.loc, math.inf)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        drawn = self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_()
-        return self.loc + self.scale * drawn
+        draws = self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_()
+        return self.loc + self.scale * draws
 
     def log_prob(self, value: Tensor) -> Tensor:
         z = self._standard(value)

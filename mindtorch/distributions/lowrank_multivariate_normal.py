@@ -112,9 +112,9 @@ class LowRankMultivariateNormal(Distribution):
         shape = self._extended_shape(sample_shape)
         options = {"dtype": self.loc.dtype, "device": self.loc.device}
         factors = mindtorch.randn((*shape[:-1], self.cov_factor.shape[-1]), **options)
-        own = mindtorch.randn(shape, **options)
+        noise = mindtorch.randn(shape, **options)
         moved = mindtorch.matmul(self._unbroadcasted_cov_factor, factors.unsqueeze(-1)).squeeze(-1)
-        return self.loc + moved + self._unbroadcasted_cov_diag.sqrt() * own
+        return self.loc + moved + self._unbroadcasted_cov_diag.sqrt() * noise
 
     def _log_det(self) -> Tensor:
         return 2 * half_log_det(self._capacitance_tril) + self._unbroadcasted_cov_diag.log().sum(-1)

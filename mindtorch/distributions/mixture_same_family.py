@@ -34,11 +34,14 @@ class MixtureSameFamily(Distribution):
                 "The Component distribution need to be an  instance of"
                 " torch.distributions.Distribution"
             )
-        chosen, shape = mixture_distribution.batch_shape, component_distribution.batch_shape[:-1]
-        for a, b in zip(reversed(chosen), reversed(shape), strict=False):
+        batch_shape, shape = (
+            mixture_distribution.batch_shape,
+            component_distribution.batch_shape[:-1],
+        )
+        for a, b in zip(reversed(batch_shape), reversed(shape), strict=False):
             if a != 1 and b != 1 and a != b:
                 raise ValueError(
-                    f"`mixture_distribution.batch_shape` ({chosen}) is not compatible with"
+                    f"`mixture_distribution.batch_shape` ({batch_shape}) is not compatible with"
                     f" `component_distribution.batch_shape`({shape})"
                 )
         count, parts = mixture_distribution.logits.shape[-1], component_distribution.batch_shape[-1]
@@ -92,8 +95,8 @@ class MixtureSameFamily(Distribution):
     @property
     def variance(self) -> Tensor:
         parts = self._component_distribution
-        own = self._over_components(parts.variance)
-        return own + self._over_components((parts.mean - self._one_more(self.mean)).pow(2.0))
+        within = self._over_components(parts.variance)
+        return within + self._over_components((parts.mean - self._one_more(self.mean)).pow(2.0))
 
     def _one_more(self, value: Tensor) -> Tensor:
         return value.unsqueeze(-1 - self._event_ndims)
@@ -105,17 +108,17 @@ class MixtureSameFamily(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        own = self._component_distribution.log_prob(self._one_more(value))
+        component_log_prob = self._component_distribution.log_prob(self._one_more(value))
         weights = mindtorch.log_softmax(self._mixture_distribution.logits, dim=-1)
-        return mindtorch.logsumexp(own + weights, dim=-1)
+        return mindtorch.logsumexp(component_log_prob + weights, dim=-1)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with mindtorch.no_grad():
             at = len(tuple(sample_shape)) + len(self._batch_shape)
-            chosen = self._mixture_distribution.sample(sample_shape)
+            component_index = self._mixture_distribution.sample(sample_shape)
             values = self._component_distribution.sample(sample_shape)
-            place = chosen.reshape(chosen.shape + (1,) * (self._event_ndims + 1))
-            place = place.expand((*chosen.shape, 1, *self._event_shape))
+            place = component_index.reshape(component_index.shape + (1,) * (self._event_ndims + 1))
+            place = place.expand((*component_index.shape, 1, *self._event_shape))
             return mindtorch.gather(values, at, place).squeeze(at)
 
     def __repr__(self) -> str:

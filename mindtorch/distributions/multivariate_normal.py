@@ -58,13 +58,13 @@ class MultivariateNormal(Distribution):
             raise ValueError("loc must be at least one-dimensional.")
         names = ("covariance_matrix", "scale_tril", "precision_matrix")
         matrices = dict(zip(names, (covariance_matrix, scale_tril, precision_matrix), strict=True))
-        chosen = [(name, matrix) for name, matrix in matrices.items() if matrix is not None]
-        if len(chosen) != 1:
+        arguments = [(name, matrix) for name, matrix in matrices.items() if matrix is not None]
+        if len(arguments) != 1:
             raise ValueError(
                 "Exactly one of covariance_matrix or precision_matrix or scale_tril may be"
                 " specified."
             )
-        ((name, matrix),) = chosen
+        ((name, matrix),) = arguments
         if matrix.dim() < 2:
             raise ValueError(
                 f"{name} must be at least two-dimensional, with optional leading batch dimensions"

@@ -76,8 +76,8 @@ class NegativeBinomial(Distribution):
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with mindtorch.no_grad():
             rate = Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
-            drawn: Tensor = mindtorch.poisson(rate.sample(sample_shape))
-            return drawn
+            draws: Tensor = mindtorch.poisson(rate.sample(sample_shape))
+            return draws
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -34,8 +34,8 @@ class Poisson(ExponentialFamily):
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with mindtorch.no_grad():
-            drawn: Tensor = mindtorch.poisson(self.rate.expand(self._extended_shape(sample_shape)))
-            return drawn
+            draws: Tensor = mindtorch.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+            return draws
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -107,8 +107,10 @@ class TransformedDistribution(Distribution):
             volume = transform.log_abs_det_jacobian(x, y)
             total = total - sum_rightmost(volume, dims - transform.domain.event_dim)
             y = x
-        own = sum_rightmost(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))
-        return own + total
+        base_log_prob = sum_rightmost(
+            self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape)
+        )
+        return base_log_prob + total
 
     def _monotone(self, value: Tensor) -> Tensor:
         """A cumulative probability of the base as one of the result, or the other way round."""

@@ -35,13 +35,13 @@ class Wishart(ExponentialFamily):
     ):  # fmt: skip
         names = ("covariance_matrix", "precision_matrix", "scale_tril")
         matrices = dict(zip(names, (covariance_matrix, precision_matrix, scale_tril), strict=True))
-        chosen = [(name, matrix) for name, matrix in matrices.items() if matrix is not None]
-        if len(chosen) != 1:
+        arguments = [(name, matrix) for name, matrix in matrices.items() if matrix is not None]
+        if len(arguments) != 1:
             raise ValueError(
                 "Exactly one of covariance_matrix or precision_matrix or scale_tril may be"
                 " specified."
             )
-        ((name, matrix),) = chosen
+        ((name, matrix),) = arguments
         if matrix.dim() < 2:
             raise ValueError(
                 "scale_tril must be at least two-dimensional, with optional leading batch"
@@ -156,10 +156,10 @@ class Wishart(ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         df, p = self.df, self._event_shape[-1]
-        own = self._unbroadcasted_scale_tril
-        inside = mindtorch.cholesky_solve(value, own.expand(value.shape))
+        scale_tril = self._unbroadcasted_scale_tril
+        inside = mindtorch.cholesky_solve(value, scale_tril.expand(value.shape))
         return (
-            -df * (p * math.log(2) / 2 + half_log_det(own))
+            -df * (p * math.log(2) / 2 + half_log_det(scale_tril))
             - mindtorch.mvlgamma(df / 2, p=p)
             + (df - p - 1) / 2 * mindtorch.linalg.slogdet(value).logabsdet
             - inside.diagonal(dim1=-2, dim2=-1).sum(-1) / 2

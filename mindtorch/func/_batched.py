@@ -47,7 +47,7 @@ _NOWHERE: Any = _NoMemory()
 _PACKAGE = __package__.partition(".")[0] + "."
 
 
-def _asked(text: str) -> Exception:
+def _number_error(text: str) -> Exception:
     """The error for a program that asks for a number; ops made of ops go element by element."""
     asker = str(sys._getframe(2).f_globals.get("__name__", ""))
     return Unbatched(text) if asker.startswith(_PACKAGE) else RuntimeError(text)
@@ -101,14 +101,14 @@ class BatchedTensor(Tensor):
     data = property(detach)
 
     def __bool__(self) -> bool:
-        raise _asked(
+        raise _number_error(
             "vmap: It looks like you're attempting to use a Tensor in some data-dependent control"
             " flow. We don't support that yet, please file an issue at"
             " https://github.com/pytorch/pytorch/issues ."
         )
 
     def item(self) -> Any:
-        raise _asked(
+        raise _number_error(
             "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over"
             " calling .item() on a Tensor, please try to rewrite what you're doing with other"
             " operations. If error is occurring somewhere inside PyTorch internals, please file a"
@@ -118,10 +118,10 @@ class BatchedTensor(Tensor):
     __int__ = __float__ = __complex__ = __index__ = item
 
     def tolist(self) -> Any:
-        raise _asked("vmap: .tolist() is not supported on a Tensor under vmap")
+        raise _number_error("vmap: .tolist() is not supported on a Tensor under vmap")
 
     def numpy(self, *more: object, force: bool = False) -> Any:
-        raise _asked("vmap: .numpy() is not supported on a Tensor under vmap")
+        raise _number_error("vmap: .numpy() is not supported on a Tensor under vmap")
 
     __array__ = numpy
 
@@ -254,12 +254,12 @@ def _wrapped(result: Any, level: int) -> Any:
     return result._make(values) if hasattr(result, "_make") else type(result)(values)
 
 
-def taken(value: Any, level: int, index: int) -> Any:
+def element_of(value: Any, level: int, index: int) -> Any:
     """An argument for one element of the batch."""
     if isinstance(value, BatchedTensor) and value._level == level:
         return aten.select(value._value, 0, index)
     if isinstance(value, tuple | list) and innermost(value):
-        return tuple(taken(v, level, index) for v in value)
+        return tuple(element_of(v, level, index) for v in value)
     return value
 
 
@@ -275,7 +275,7 @@ def _each(
             raise Unbatched(f"{op.name} of an empty batch")
         empty = [aten.empty((0, *g.shape), dtype=g.dtype, device=g.device) for g in expected]
         return _wrapped(empty[0] if len(empty) == 1 else tuple(empty), level)
-    rows = [entry(*(taken(v, level, i) for v in raw)) for i in range(size)]
+    rows = [entry(*(element_of(v, level, i) for v in raw)) for i in range(size)]
     if isinstance(rows[0], Tensor):
         return batched(aten.stack(rows), level)
     if not isinstance(rows[0], tuple | list):

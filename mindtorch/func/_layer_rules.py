@@ -119,16 +119,18 @@ def batch_norm(op: Op, level: int, size: int, input: Tensor, *rest: Any) -> Resu
         return None
     *per_channel, training, eps = rest
     rows = (_in_rows(t, level, size) for t in per_channel)
-    out, *kept = op.entry("aten")(_in_channels(input, level, size), *rows, training, eps)
-    return _out_of_channels(out, size), *(aten.reshape(k, (size, k.shape[0] // size)) for k in kept)
+    out, *statistics = op.entry("aten")(_in_channels(input, level, size), *rows, training, eps)
+    return _out_of_channels(out, size), *(
+        aten.reshape(k, (size, k.shape[0] // size)) for k in statistics
+    )
 
 
 def _scaled(value: Tensor, weight: Tensor | None, bias: Tensor | None, level: int) -> Tensor:
-    shown: Tensor = batched(value, level)
-    shown = shown if weight is None else shown * weight
-    shown = shown if bias is None else shown + bias
-    assert isinstance(shown, BatchedTensor)
-    return shown._value
+    viewed: Tensor = batched(value, level)
+    viewed = viewed if weight is None else viewed * weight
+    viewed = viewed if bias is None else viewed + bias
+    assert isinstance(viewed, BatchedTensor)
+    return viewed._value
 
 
 @rule("native_layer_norm")
@@ -146,8 +148,8 @@ def layer_norm(
     value = whole(input, level, size)
     if not any_at(level, weight, bias):
         return op.entry("aten")(value, shape, weight, bias, eps)
-    out, *kept = op.entry("aten")(value, shape, None, None, eps)
-    return _scaled(out, weight, bias, level), *kept
+    out, *statistics = op.entry("aten")(value, shape, None, None, eps)
+    return _scaled(out, weight, bias, level), *statistics
 
 
 @rule("native_group_norm")
@@ -162,13 +164,13 @@ def group_norm(
     *sizes: Any,
 ) -> Result:
     value = aten.flatten(whole(input, level, size), 0, 1)
-    own = any_at(level, weight, bias)
-    scale = (None, None) if own else (weight, bias)
-    out, *kept = (
+    per_element = any_at(level, weight, bias)
+    scale = (None, None) if per_element else (weight, bias)
+    out, *statistics = (
         _unfolded(r, size) for r in op.entry("aten")(value, *scale, samples * size, *sizes)
     )
-    if own:
+    if per_element:
         spread = (-1, *[1] * (input.dim() - 2))
         weight, bias = (t if t is None else t.reshape(spread) for t in (weight, bias))
         out = _scaled(out, weight, bias, level)
-    return out, *kept
+    return out, *statistics

@@ -119,8 +119,8 @@ def unsqueeze(op: Op, level: int, size: int, self: BatchedTensor, dim: int) -> T
 def squeeze(
     op: Op, level: int, size: int, self: BatchedTensor, dim: int | Sequence[int] | None
 ) -> Result:
-    chosen = range(self.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
-    dims = tuple(d % max(self.dim(), 1) + 1 for d in chosen) if self.dim() else ()
+    selection = range(self.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
+    dims = tuple(d % max(self.dim(), 1) + 1 for d in selection) if self.dim() else ()
     dims = tuple(d for d in dims if self._value.shape[d] == 1)
     return aten.squeeze(self._value, dims) if dims else aten.alias(self._value)
 
@@ -202,20 +202,20 @@ def index(
     places = [i for i, part in enumerate(indices) if part is not None]
     if places[-1] - places[0] + 1 != len(places):
         return None
-    chosen = [part for part in indices if part is not None]
-    if any(c.dtype.category == 0 for c in chosen):  # masks have results of any length
+    indices_ = [part for part in indices if part is not None]
+    if any(c.dtype.category == 0 for c in indices_):  # masks have results of any length
         return None
-    if not any(at(c, level) for c in chosen):
+    if not any(at(c, level) for c in indices_):
         return aten.index(self._value, (None, *indices))
-    rank = max(c.dim() for c in chosen)
-    ranked = [_ranked(c, rank) if at(c, level) else c for c in chosen]
+    rank = max(c.dim() for c in indices_)
+    ranked = [_ranked(c, rank) if at(c, level) else c for c in indices_]
     if not at(self, level):
         # Their dimensions stand where the first was: the batch is in front only there.
         return aten.index(self, (None,) * places[0] + tuple(ranked)) if not places[0] else None
     if places[0]:
         return None
-    own = aten.reshape(aten.arange(0, size, 1, device=self.device), (size, *[1] * rank))
-    return aten.index(self._value, (own, *ranked))
+    batch_index = aten.reshape(aten.arange(0, size, 1, device=self.device), (size, *[1] * rank))
+    return aten.index(self._value, (batch_index, *ranked))
 
 
 @rule("embedding")
@@ -338,8 +338,8 @@ def nll(
         return None
     chances, targets = whole(self, level, size), whole(target, level, size)
     counted = targets != ignore
-    chosen = aten.where(counted, targets, aten.zeros_like(targets))
-    picked = aten.squeeze(aten.gather(chances, -1, aten.unsqueeze(chosen, -1)), (-1,))
+    labels = aten.where(counted, targets, aten.zeros_like(targets))
+    picked = aten.squeeze(aten.gather(chances, -1, aten.unsqueeze(labels, -1)), (-1,))
     each = aten.where(counted, -picked, aten.zeros_like(picked))
     number = counted.to(chances.dtype)
     if not reduction:

@@ -50,8 +50,8 @@ def vmap(
         size = _size(func, [*leaves, *named], [*dims, *named_dims])
 
         def call(values: list[Any]) -> Any:
-            own, others = values[: len(leaves)], values[len(leaves) :]
-            return func(*tree_unflatten(own, spec), **tree_unflatten(others, named_spec))
+            batched, others = values[: len(leaves)], values[len(leaves) :]
+            return func(*tree_unflatten(batched, spec), **tree_unflatten(others, named_spec))
 
         batch = _Batch(func, call, [*leaves, *named], [*dims, *named_dims], size, randomness)
         if chunk_size is None or chunk_size >= size:
@@ -121,15 +121,15 @@ class _Batch:
             if dim is None:
                 return out
             raise _no_tensor(name, out)
-        own = isinstance(out, BatchedTensor) and out._level == number
+        is_ours = isinstance(out, BatchedTensor) and out._level == number
         if dim is None:
-            if own:
+            if is_ours:
                 raise ValueError(
                     f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is"
                     " None"
                 )
             return out
-        whole = out._value if isinstance(out, BatchedTensor) and own else aten.expand(
+        whole = out._value if isinstance(out, BatchedTensor) and is_ours else aten.expand(
             out, (self.size, *out.shape)
         )  # fmt: skip
         if not -whole.dim() <= dim < whole.dim():
@@ -194,8 +194,8 @@ def _dims(func: Any, in_dims: Any, args: Any, leaves: list[Any], spec: Any) -> l
             f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are"
             " trying to vmap over a function with no inputs. The latter is unsupported."
         )
-    given = tuple(in_dims) if isinstance(in_dims, list) else in_dims
-    flat = _broadcast_to_and_flatten(given, spec)
+    argument = tuple(in_dims) if isinstance(in_dims, list) else in_dims
+    flat = _broadcast_to_and_flatten(argument, spec)
     if flat is None:
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the"
@@ -250,12 +250,12 @@ def _stacked(func: Any, results: list[Any], out_dims: Any) -> Any:
     rows = [tree_flatten(result) for result in results]
     spec = rows[0][1]
     dims = _out_dims(func, out_dims, spec)
-    made = []
+    instance = []
     for values, dim in zip(zip(*[leaves for leaves, _ in rows], strict=True), dims, strict=True):
         if not isinstance(values[0], Tensor):
             raise _no_tensor(getattr(func, "__name__", repr(func)), values[0])
-        made.append(values[0] if dim is None else aten.stack(values, dim))
-    return tree_unflatten(made, spec)
+        instance.append(values[0] if dim is None else aten.stack(values, dim))
+    return tree_unflatten(instance, spec)
 
 
 def functional_call(

@@ -21,12 +21,12 @@ def _fresh(value: Tensor) -> Tensor:
 
     Under vmap it has the batch: each element of the batch has a gradient of its own.
     """
-    return _own(lifted(value, LOCAL.levels))
+    return _fresh_leaves(lifted(value, LOCAL.levels))
 
 
-def _own(value: Tensor) -> Tensor:
+def _fresh_leaves(value: Tensor) -> Tensor:
     if isinstance(value, BatchedTensor):
-        return batched(_own(value._value), value._level)
+        return batched(_fresh_leaves(value._value), value._level)
     if not isinstance(value, Tensor):
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
     fresh: Tensor = aten.alias(value) if value.requires_grad else value.detach().requires_grad_()
@@ -40,11 +40,11 @@ def _settled(results: Any, inputs: Any) -> Any:
 
 
 def _gradients(outs: list[Any], leaves: list[Any], weights: list[Any] | None) -> list[Any]:
-    chosen = [i for i, o in enumerate(outs) if isinstance(o, Tensor) and o.requires_grad]
-    if not chosen or not leaves:
+    differentiable = [i for i, o in enumerate(outs) if isinstance(o, Tensor) and o.requires_grad]
+    if not differentiable or not leaves:
         return [aten.zeros_like(t) for t in leaves]
-    some = None if weights is None else [weights[i] for i in chosen]
-    parts = _pulled([outs[i] for i in chosen], leaves, some)
+    some = None if weights is None else [weights[i] for i in differentiable]
+    parts = _pulled([outs[i] for i in differentiable], leaves, some)
     return [aten.zeros_like(t) if g is None else g for t, g in zip(leaves, parts, strict=True)]
 
 
@@ -57,8 +57,8 @@ def _pulled(outs: list[Any], leaves: list[Any], weights: list[Any] | None) -> Se
     if not all(at(leaf, level) for leaf in leaves):
         raise Unbatched("a gradient of a batch by what has none")
     size = sizes(outs, level)
-    own = [aten.ones_like(o) for o in outs] if weights is None else weights
-    wholes = ([whole(v, level, size) for v in row] for row in (outs, leaves, own))
+    cotangents = [aten.ones_like(o) for o in outs] if weights is None else weights
+    wholes = ([whole(v, level, size) for v in row] for row in (outs, leaves, cotangents))
     parts = _pulled(*wholes)
     return [None if g is None else ordered(g, level) for g in parts]
 
@@ -74,15 +74,15 @@ def grad_and_value(
         _refuse_numbers(argnums, numbers, args)
         parts = [tree_flatten(args[n]) for n in numbers]
         fresh = [[_fresh(v) for v in leaves] for leaves, _ in parts]
-        given = list(args)
+        arguments = list(args)
         for n, values, (_, spec) in zip(numbers, fresh, parts, strict=True):
-            given[n] = tree_unflatten(values, spec)
+            arguments[n] = tree_unflatten(values, spec)
         with enable_grad():
-            output = func(*given, **kwargs)
+            output = func(*arguments, **kwargs)
             value, aux = output if has_aux else (output, None)
             _check_scalar(value)
-            found = iter(_gradients([value], [v for row in fresh for v in row], None))
-        grads = [tree_unflatten([next(found) for _ in row], spec)
+            gradients = iter(_gradients([value], [v for row in fresh for v in row], None))
+        grads = [tree_unflatten([next(gradients) for _ in row], spec)
                  for row, (_, spec) in zip(fresh, parts, strict=True)]  # fmt: skip
         result = grads[0] if isinstance(argnums, int) else tuple(grads)
         return _settled((result, (value, aux) if has_aux else value), (args, kwargs))
@@ -136,9 +136,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     def product(*cotangents: Any, retain_graph: bool = True, create_graph: bool = True) -> Any:
         weights = tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)[0]
         with enable_grad():
-            found = tree_unflatten(_gradients(outs, fresh, weights), spec)
-        found = _settled(found, (primals, cotangents))
-        return found
+            gradients = tree_unflatten(_gradients(outs, fresh, weights), spec)
+        gradients = _settled(gradients, (primals, cotangents))
+        return gradients
 
     settled = _settled(tree_unflatten(outs, out_spec), primals)
     return (settled, product, aux) if has_aux else (settled, product)
@@ -194,20 +194,21 @@ def jvp(
     """`func(*primals)` and its Jacobian-vector product."""
     _refuse_pairs(primals, tangents)
     leaves, spec = tree_flatten(primals)
-    kept: dict[str, Any] = {}
+    aux: dict[str, Any] = {}
 
     def flat(*values: Any) -> Any:
         result = func(*tree_unflatten(values, spec))
         if has_aux:
-            result, kept["aux"] = result
-        outs, kept["spec"] = tree_flatten(result)
+            result, aux["aux"] = result
+        outs, aux["spec"] = tree_flatten(result)
         return tuple(outs)
 
-    outs, found = _products(flat, leaves, tree_flatten(tangents)[0])
+    outs, gradients = _products(flat, leaves, tree_flatten(tangents)[0])
     value, product = (
-        _settled(tree_unflatten(list(v), kept["spec"]), (primals, tangents)) for v in (outs, found)
+        _settled(tree_unflatten(list(v), aux["spec"]), (primals, tangents))
+        for v in (outs, gradients)
     )
-    return (value, product, kept["aux"]) if has_aux else (value, product)
+    return (value, product, aux["aux"]) if has_aux else (value, product)
 
 
 def _products(
@@ -217,10 +218,10 @@ def _products(
     fresh = [_fresh(v) for v in leaves]
     with enable_grad():
         outs = flat(*fresh)
-        weights = [_own(aten.zeros_like(o)) for o in outs]
+        weights = [_fresh_leaves(aten.zeros_like(o)) for o in outs]
         backward = _gradients(list(outs), fresh, weights)
-        found = _gradients(backward, weights, list(tangents))
-    return outs, found
+        gradients = _gradients(backward, weights, list(tangents))
+    return outs, gradients
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> Any:
@@ -239,24 +240,24 @@ def jacrev(
     def inside(*args: Any) -> Any:
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         _refuse_numbers(argnums, numbers, args)
-        kept: dict[str, Any] = {}
+        aux: dict[str, Any] = {}
 
-        def chosen(*values: Any) -> Any:
-            given = list(args)
+        def output(*values: Any) -> Any:
+            arguments = list(args)
             for n, value in zip(numbers, values, strict=True):
-                given[n] = value
-            result = func(*given)
+                arguments[n] = value
+            result = func(*arguments)
             if has_aux:
-                result, kept["aux"] = result
+                result, aux["aux"] = result
             return result
 
-        value, product = vjp(chosen, *(args[n] for n in numbers))
+        value, product = vjp(output, *(args[n] for n in numbers))
         outs, spec = tree_flatten(value)
         rows = [_rows(outs, spec, product, k) for k in range(len(outs))]
         jacobian = tree_unflatten(
             [row[0] if isinstance(argnums, int) else row for row in rows], spec
         )
-        return (jacobian, kept["aux"]) if has_aux else jacobian
+        return (jacobian, aux["aux"]) if has_aux else jacobian
 
     return inside
 

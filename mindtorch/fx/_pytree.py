@@ -22,9 +22,9 @@ def tree_flatten_spec(pytree: PyTree, spec: TreeSpec) -> list[Any]:
     """The leaves of a container that lies as the spec does."""
     if spec.is_leaf():
         return [pytree]
-    taken = SUPPORTED_NODES_SPEC.get(spec.type)
-    if taken is not None:
-        inner = taken(pytree, spec)
+    flatten_fn = SUPPORTED_NODES_SPEC.get(spec.type)
+    if flatten_fn is not None:
+        inner = flatten_fn(pytree, spec)
     elif isinstance(pytree, dict):
         inner = [pytree[key] for key in spec.context]
     else:

@@ -386,13 +386,15 @@ class _PyTreeCodeGen(CodeGen):
 
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
         names = list(self.pytree_info.orig_args)
-        own = names[0] if names and names[0] == "self" else None
+        self_name = names[0] if names and names[0] == "self" else None
         signature = super().gen_fn_def(names, maybe_return_annotation)
         if not free_vars:
             return signature
-        read = f"[{', '.join(n for n in names if n != own)}]"
-        taken = ", ".join(v.partition(":")[0].partition("=")[0].strip() for v in free_vars)
-        return f"{signature}\n    {taken}, = fx_pytree.tree_flatten_spec({read}, self._in_spec)"
+        read = f"[{', '.join(n for n in names if n != self_name)}]"
+        names_text = ", ".join(v.partition(":")[0].partition("=")[0].strip() for v in free_vars)
+        return (
+            f"{signature}\n    {names_text}, = fx_pytree.tree_flatten_spec({read}, self._in_spec)"
+        )
 
     def generate_output(self, output_args: Any) -> str:
         if self.pytree_info.out_spec is None:
@@ -681,8 +683,8 @@ class Graph:
         try:
             yield
         finally:
-            for node, shown in before.items():
-                node._repr_fn = shown
+            for node, label in before.items():
+                node._repr_fn = label
 
     def set_codegen(self, codegen: CodeGen) -> None:
         """Write code in another way."""

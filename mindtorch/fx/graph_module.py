@@ -83,8 +83,8 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Module:
     forward = _forward_from_src(import_block + body["_code"], body.pop("_code_globals", {}))
     graph_class = body.pop("_graphmodule_cls_name", "GraphModule")
     specs: dict[str, Any] = {k: body[k] for k in ("_in_spec", "_out_spec") if k in body}
-    kept = _CodeOnlyModule(body)
-    type(kept).forward = forward
+    code_module = _CodeOnlyModule(body)
+    type(code_module).forward = forward
 
     class KeepModules(Tracer):
         """Each module is one node, as it was."""
@@ -92,8 +92,8 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Module:
         def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
             return True
 
-    graph = KeepModules().trace(kept)
-    loaded = GraphModule(kept, graph, graph_class)
+    graph = KeepModules().trace(code_module)
+    loaded = GraphModule(code_module, graph, graph_class)
     loaded.__dict__.update(specs)
     for name, value in body.items():
         if name not in loaded.__dict__:
@@ -113,11 +113,11 @@ class GraphModule(Module):
             if "__graph_class__" not in base.__dict__:
                 cls = base
                 break
-        written = {
+        namespace = {
             "__graph_class__": True, "__module__": cls.__module__,
             "__qualname__": "GraphModule.__new__.<locals>.GraphModuleImpl",
         }  # fmt: skip
-        return super().__new__(type("GraphModuleImpl", (cls,), written))
+        return super().__new__(type("GraphModuleImpl", (cls,), namespace))
 
     def __init__(self, root: object, graph: Graph, class_name: str = "GraphModule"):
         super().__init__()
@@ -179,11 +179,11 @@ class GraphModule(Module):
         if isinstance(codegen, _PyTreeCodeGen):
             self.__dict__["_in_spec"] = codegen.pytree_info.in_spec
             self.__dict__["_out_spec"] = codegen.pytree_info.out_spec
-        written = self._graph.python_code(root_module="self")
-        self.__dict__["_code"] = written.src
-        self.__dict__["_code_globals"] = written.globals
-        type(self).forward = _forward_from_src(written.src, written.globals)
-        return written
+        python_code = self._graph.python_code(root_module="self")
+        self.__dict__["_code"] = python_code.src
+        self.__dict__["_code_globals"] = python_code.globals
+        type(self).forward = _forward_from_src(python_code.src, python_code.globals)
+        return python_code
 
     def add_submodule(self, target: str, m: Module) -> bool:
         """Put a module at a path; False where something else is in the way."""
@@ -261,14 +261,14 @@ class GraphModule(Module):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
         body = {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code_globals")}
-        kept = _CodeOnlyModule(copy.deepcopy(body, memo))
+        code_module = _CodeOnlyModule(copy.deepcopy(body, memo))
         copied: GraphModule = GraphModule.__new__(type(self).__mro__[1])
-        GraphModule.__init__(copied, kept, copy.deepcopy(self._graph), type(self).__name__)
-        for name, value in kept.__dict__.items():
+        GraphModule.__init__(copied, code_module, copy.deepcopy(self._graph), type(self).__name__)
+        for name, value in code_module.__dict__.items():
             if name not in ("_parameters", "_buffers", "_modules") and name[:5] != "_code":
                 copied.__dict__[name] = value
         for name in ("_parameters", "_buffers", "_modules"):
-            for key, value in kept.__dict__[name].items():
+            for key, value in code_module.__dict__[name].items():
                 copied.__dict__[name].setdefault(key, value)
         return copied
 

@@ -95,11 +95,11 @@ def _format_arg(arg: object, max_list_len: float = float("inf")) -> str:
     if hasattr(arg, "_custom_fx_repr_fn"):
         return str(arg._custom_fx_repr_fn())
     if isinstance(arg, list | tuple):
-        shown = [_format_arg(a) for n, a in enumerate(arg) if n < max_list_len]
+        parts = [_format_arg(a) for n, a in enumerate(arg) if n < max_list_len]
         more = f", ...[total_len={len(arg)}]" if len(arg) >= max_list_len + 1 else ""
         if isinstance(arg, list):
-            return f"[{', '.join(shown)}{more}]"
-        return f"({', '.join(shown)}{more}{',' if len(shown) == 1 else ''})"
+            return f"[{', '.join(parts)}{more}]"
+        return f"({', '.join(parts)}{more}{',' if len(parts) == 1 else ''})"
     if isinstance(arg, dict):
         return "{" + ", ".join(f"{k}: {_format_arg(v)}" for k, v in arg.items()) + "}"
     return f"%{arg}" if isinstance(arg, Node) else str(arg)
@@ -303,21 +303,21 @@ class Node:
         """One line about this node, as str(graph) has it."""
         users = f"[num_users={len(self.users)}]"
         kind = f" : {_type_repr(self.type)} " if self.type else " : "
-        shown = self._pretty_print_target(self.target)
+        target_text = self._pretty_print_target(self.target)
         if self.op == "placeholder":
             if placeholder_names is not None:
                 placeholder_names.append(str(self.target))
             default = f"(default={self.args[0]})" if self.args else ""
-            return f"%{self.name}{kind}{users} = placeholder[target={shown}]{default}"
+            return f"%{self.name}{kind}{users} = placeholder[target={target_text}]{default}"
         if self.op == "get_attr":
-            return f"%{self.name}{kind}{users} = get_attr[target={shown}]"
+            return f"%{self.name}{kind}{users} = get_attr[target={target_text}]"
         if self.op == "output":
             if self.type and maybe_return_typename:
                 maybe_return_typename[0] = f" -> {_type_repr(self.type)}"
             return f"return {self.args[0]}"
         args, kwargs = _format_arg(self.args), _format_arg(self.kwargs)
         return (
-            f"%{self.name}{kind}{users} = {self.op}[target={shown}](args = {args},"
+            f"%{self.name}{kind}{users} = {self.op}[target={target_text}](args = {args},"
             f" kwargs = {kwargs})"
         )
 

@@ -269,8 +269,8 @@ class Proxy:
         name = orig_method.__name__
         if is_tensor_method_or_property(orig_method):
             return tracer.create_proxy("call_method", name, tuple(args), kwargs)
-        shown = tracer.graph._target_to_str(name)
-        return tracer.create_proxy("call_function", orig_method, tuple(args), kwargs, shown)
+        target_name = tracer.graph._target_to_str(name)
+        return tracer.create_proxy("call_function", orig_method, tuple(args), kwargs, target_name)
 
 
 # What Python's own machinery and rows ask any object for; a node for it would be nobody's wish.

@@ -123,20 +123,20 @@ def replace_pattern_with_filters(
             "torch.fx.subgraph_rewriter: ignore_literals, replacement_callback and"
             " node_name_match are not here"
         )
-    wanted, new = _graph_of(pattern), _graph_of(replacement)
-    matcher, taken, replaced = _Matcher(wanted), set[Node](), list[ReplacedPatterns]()
+    pattern_graph, new = _graph_of(pattern), _graph_of(replacement)
+    matcher, claimed, replaced = _Matcher(pattern_graph), set[Node](), list[ReplacedPatterns]()
     matches = []
     for node in gm.graph.nodes:
         nodes = matcher.at(node)
         inner = _inner(nodes)
-        if nodes is None or taken & inner:
+        if nodes is None or claimed & inner:
             continue
         match = Match(matcher.results[0], nodes)
-        if all(agrees(match, gm.graph, wanted) for agrees in match_filters or ()):
-            taken |= inner
+        if all(agrees(match, gm.graph, pattern_graph) for agrees in match_filters or ()):
+            claimed |= inner
             matches.append(match)
     for match in matches:
-        replaced.append(_replace(gm, match, wanted, new))
+        replaced.append(_replace(gm, match, pattern_graph, new))
     gm.recompile()
     if isinstance(replacement, Module):
         for node in new.nodes:
@@ -158,9 +158,9 @@ def _has(module: Module, target: str) -> bool:
     return True
 
 
-def _replace(gm: GraphModule, match: Match, wanted: Graph, new: Graph) -> ReplacedPatterns:
+def _replace(gm: GraphModule, match: Match, pattern_graph: Graph, new: Graph) -> ReplacedPatterns:
     """Copy the replacement before the first user, let all read it, take out what is unread."""
-    theirs = [n for n in wanted.nodes if n.op == "placeholder"]
+    theirs = [n for n in pattern_graph.nodes if n.op == "placeholder"]
     ours = [n for n in new.nodes if n.op == "placeholder"]
     if len(theirs) != len(ours):
         raise AssertionError("pattern and replacement take different numbers of arguments")
@@ -171,7 +171,7 @@ def _replace(gm: GraphModule, match: Match, wanted: Graph, new: Graph) -> Replac
     result = result if isinstance(result, Node) else result[0]
     anchor.replace_all_uses_with(result)
     new_nodes = [n for n in gm.graph.nodes if n not in before]
-    for node in reversed([n for n in wanted.nodes if n.op not in ("placeholder", "output")]):
+    for node in reversed([n for n in pattern_graph.nodes if n.op not in ("placeholder", "output")]):
         old = match.nodes_map.get(node)
         if old is not None and not old.users:
             gm.graph.erase_node(old)

@@ -368,8 +368,8 @@ class Tracer(TracerBase):
 
         if not any(isinstance(v, list | tuple | dict) for v in (concrete or {}).values()):
             return call, args
-        own = list(named[1:] if is_module else named)
-        info = _PyTreeInfo(own, tree_flatten(args[1:] if is_module else args)[1], None)
+        parameters = list(named[1:] if is_module else named)
+        info = _PyTreeInfo(parameters, tree_flatten(args[1:] if is_module else args)[1], None)
         self.graph._codegen = _PyTreeCodeGen(info)
 
         def flat(*_: object) -> Any:

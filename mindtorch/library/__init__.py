@@ -138,7 +138,7 @@ def register_torch_dispatch(
     lib: Library | None = None,
 ) -> Any:
     """Accepted without effect: there are no dispatch modes."""
-    return func if func is not None else (lambda given: given)
+    return func if func is not None else (lambda kernel: kernel)
 
 
 def register_autocast(

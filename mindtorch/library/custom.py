@@ -47,14 +47,14 @@ def infer_schema(
         changed = mutates_args == "unknown" or parameter.name in mutates_args
         text = _typed(hints[parameter.name], f"(a{index}!)" if changed else "")
         default = parameter.default
-        end = "" if default is parameter.empty else f"={_shown(default)}"
+        end = "" if default is parameter.empty else f"={_literal(default)}"
         parts.append(f"{text} {parameter.name}{end}")
     returned = hints.get("return", None)
     body = f"({', '.join(parts)}) -> {_returned(returned)}"
     return body if op_name is None else op_name + body
 
 
-def _shown(value: object) -> str:
+def _literal(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
@@ -112,8 +112,8 @@ class CustomOpDef:
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
         tensors = list(_tensors((*args, *kwargs.values())))
-        wanted = LOCAL.grad and any(t.requires_grad for t in tensors)
-        if not wanted:
+        records = LOCAL.grad and any(t.requires_grad for t in tensors)
+        if not records:
             return self._plain(args, kwargs)
         return _recorded(self, args, kwargs)
 
@@ -127,11 +127,11 @@ class CustomOpDef:
                 f"{self._qualname}: no kernel for {device}; it has kernels for"
                 f" {sorted(str(k) for k in self._kernels) or 'no device'}"
             )
-        held, LOCAL.grad = LOCAL.grad, False
+        previous, LOCAL.grad = LOCAL.grad, False
         try:
             return kernel(*args, **kwargs)
         finally:
-            LOCAL.grad = held
+            LOCAL.grad = previous
 
     def register_kernel(
         self,
@@ -146,12 +146,12 @@ class CustomOpDef:
             else device_types
         )
 
-        def put_kernel(given: Callable[..., Any]) -> Callable[..., Any]:
+        def put_kernel(kernel: Callable[..., Any]) -> Callable[..., Any]:
             for kind in types:
-                self._kernels[kind] = given
+                self._kernels[kind] = kernel
             if self._signature is None:
-                self._signature = inspect.signature(given)
-            return given
+                self._signature = inspect.signature(kernel)
+            return kernel
 
         return put_kernel if fn is None else put_kernel(fn)
 
@@ -165,9 +165,9 @@ class CustomOpDef:
     def register_fake(self, fn: Callable[..., Any] | None = None, /) -> Any:
         """The function for meta tensors."""
 
-        def put_fake(given: Callable[..., Any]) -> Callable[..., Any]:
-            self._fake = given
-            return given
+        def put_fake(kernel: Callable[..., Any]) -> Callable[..., Any]:
+            self._fake = kernel
+            return kernel
 
         return put_fake if fn is None else put_fake(fn)
 
@@ -179,7 +179,7 @@ class CustomOpDef:
 
     def register_vmap(self, fn: Callable[..., Any] | None = None, /) -> Any:
         """Accepted and kept."""
-        return fn if fn is not None else (lambda given: given)
+        return fn if fn is not None else (lambda kernel: kernel)
 
     def register_autocast(self, device_type: str, cast_inputs: Dtype) -> None:
         """Cast floating inputs where autocast is on."""
@@ -217,8 +217,10 @@ def _recorded(definition: CustomOpDef, args: Sequence[Any], kwargs: Mapping[str,
                     f"Trying to backward through {definition._qualname}.default but no autograd"
                     " formula was registered. Please use register_autograd to add one."
                 )
-            found = definition._backward(ctx, *grads)
-            return tuple(_spread(args, found if isinstance(found, tuple | list) else (found,)))
+            gradients = definition._backward(ctx, *grads)
+            return tuple(
+                _spread(args, gradients if isinstance(gradients, tuple | list) else (gradients,))
+            )
 
     Recorded.__name__ = f"GeneratedBackwardFor_{definition._namespace}_{definition._name}"
     return Recorded.apply(*_flat(args))
@@ -252,15 +254,15 @@ def custom_op(
 ) -> Any:
     """Make a function an operator, `torch.ops.<namespace>.<name>`; a decorator without it."""
 
-    def make(given: Callable[..., Any]) -> CustomOpDef:
+    def make(function: Callable[..., Any]) -> CustomOpDef:
         if "::" not in name:
             raise ValueError(f"Expected qualname to be of the form 'namespace::name', got {name}.")
-        text = schema or infer_schema(given, mutates_args=mutates_args)
-        made = CustomOpDef(name, text, given if device_types is None else None)
-        made._signature = inspect.signature(given)
+        text = schema or infer_schema(function, mutates_args=mutates_args)
+        definition = CustomOpDef(name, text, function if device_types is None else None)
+        definition._signature = inspect.signature(function)
         if device_types is not None:
-            made.register_kernel(device_types, given)
-        return made
+            definition.register_kernel(device_types, function)
+        return definition
 
     return make if fn is None else make(fn)
 
@@ -283,10 +285,10 @@ def find(which: Any) -> CustomOpDef:
         which = which.name()
     elif isinstance(which, OpOverloadPacket):
         which = f"{which.namespace}::{which.__name__}"
-    found = _DEFINITIONS.get(which) or _DEFINITIONS.get(which.removesuffix(".default"))
-    if found is None:
+    definition = _DEFINITIONS.get(which) or _DEFINITIONS.get(which.removesuffix(".default"))
+    if definition is None:
         raise RuntimeError(f"operator {which} does not exist: declare it with torch.library.define")
-    return found
+    return definition
 
 
 class Library:
@@ -326,9 +328,9 @@ class Library:
     def _destroy(self) -> None:
         """Take the operators away again."""
         for name in self._names:
-            made = _DEFINITIONS.pop(name, None)
-            if made is not None:
-                DEFINED[made._namespace].pop(made._name, None)
+            definition = _DEFINITIONS.pop(name, None)
+            if definition is not None:
+                DEFINED[definition._namespace].pop(definition._name, None)
 
 
 class _Scoped:

@@ -56,8 +56,8 @@ def npu_rotary_mul(
         return self * r1 + mindtorch.cat((-right, left), -1) * r2
     if rotary_mode != "interleave":
         raise ValueError(f"npu_rotary_mul: rotary_mode is half or interleave, not {rotary_mode}")
-    turned = mindtorch.stack((-self[..., 1::2], self[..., ::2]), -1).flatten(-2)
-    return self * r1 + turned * r2
+    rotation = mindtorch.stack((-self[..., 1::2], self[..., ::2]), -1).flatten(-2)
+    return self * r1 + rotation * r2
 
 
 def npu_fusion_attention(

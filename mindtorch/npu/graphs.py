@@ -51,7 +51,7 @@ class _Halves:
     ) -> None:
         self._call, self.sample, self._allow_unused = call, sample, allow_unused
         self.parameters = parameters
-        self._wanted = tuple(t for t in (*sample, *parameters) if t.requires_grad)
+        self._leaves = tuple(t for t in (*sample, *parameters) if t.requires_grad)
         self._stream = Stream()
         self._forward, self._backward = NPUGraph(), NPUGraph()
 
@@ -78,11 +78,11 @@ class _Halves:
         self.outputs = [output.detach() for output in self.outputs]
 
     def _gradients(self, outputs: Sequence[Tensor], incoming: Sequence[Tensor | None]) -> Any:
-        wanted = [(o, g) for o, g in zip(outputs, incoming, strict=True) if g is not None]
-        if not wanted or not self._wanted:
+        differentiable = [(o, g) for o, g in zip(outputs, incoming, strict=True) if g is not None]
+        if not differentiable or not self._leaves:
             return ()
         return grad(
-            [o for o, _ in wanted], self._wanted, tuple(g for _, g in wanted),
+            [o for o, _ in differentiable], self._leaves, tuple(g for _, g in differentiable),
             allow_unused=self._allow_unused,
         )  # fmt: skip
 

@@ -24,5 +24,5 @@ def choose(mask: Array, a: Array, b: Array) -> Array:
     first, second = a.view(bits), b.view(bits)
     if not second.ndim and not second:
         return np.bitwise_and(first, every).view(a.dtype)
-    chosen = (first ^ second) & every
-    return np.bitwise_xor(chosen, second, chosen).view(a.dtype)
+    selection = (first ^ second) & every
+    return np.bitwise_xor(selection, second, selection).view(a.dtype)

@@ -67,16 +67,16 @@ class OpOverloadPacket:
             raise AttributeError(overload)
         run = self._run
         if self.namespace != "aten":
-            found = DEFINED[self.namespace][self.__name__].get(overload)
-            if found is None:
+            overload_ = DEFINED[self.namespace][self.__name__].get(overload)
+            if overload_ is None:
                 raise AttributeError(
                     f"The underlying op of '{self.namespace}.{self.__name__}' has no overload"
                     f" name '{overload}'"
                 )
-            run = found
-        made = OpOverload(self, overload, run)
-        setattr(self, overload, made)
-        return made
+            run = overload_
+        entry = OpOverload(self, overload, run)
+        setattr(self, overload, entry)
+        return entry
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self.namespace}.{self.__name__}')>"
@@ -103,9 +103,9 @@ class OpNamespace:
             run = next(filter(None, (find(name) for find in REFUSING)), None)
         if run is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
-        made = OpOverloadPacket(self.name, name, run)
-        setattr(self, name, made)
-        return made
+        entry = OpOverloadPacket(self.name, name, run)
+        setattr(self, name, entry)
+        return entry
 
     def __dir__(self) -> list[str]:
         if self.name == "aten":
@@ -137,9 +137,9 @@ def define(namespace: str, name: str, overload: str, run: Callable[..., Any]) ->
     DEFINED.setdefault(namespace, {}).setdefault(name, {})[overload] = run
     space = NAMESPACES.setdefault(namespace, OpNamespace(namespace))
     vars(space).pop(name, None)
-    made = getattr(getattr(space, name), overload)
-    assert isinstance(made, OpOverload)
-    return made
+    entry = getattr(getattr(space, name), overload)
+    assert isinstance(entry, OpOverload)
+    return entry
 
 
 NAMESPACES: dict[str, OpNamespace] = {}

@@ -19,7 +19,7 @@ def named_tuple(op: Op) -> Any:
 
 @cache
 def _kind(name: str, fields: tuple[str, ...]) -> Any:
-    def shown(self: tuple[Any, ...]) -> str:
+    def text(self: tuple[Any, ...]) -> str:
         parts = (f"{n}={v!r}" for n, v in zip(fields, self, strict=True))
         return f"torch.return_types.{name}(\n" + ",\n".join(parts) + ")"
 
@@ -28,7 +28,7 @@ def _kind(name: str, fields: tuple[str, ...]) -> Any:
         "__slots__": (),
         "__module__": "mindtorch.return_types",
         "__doc__": f"What torch.{name} gives: {', '.join(fields)}.",
-        "__repr__": shown,
+        "__repr__": text,
     })  # fmt: skip
 
 

@@ -73,17 +73,17 @@ def broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(shape))
 
 
-def refuse_growth(shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+def refuse_growth(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     """RuntimeError in torch's words for a shape that does not expand to the wanted one."""
-    if len(shape) > len(wanted):
+    if len(shape) > len(expected):
         return
-    lead = len(wanted) - len(shape)
+    lead = len(expected) - len(shape)
     for at in range(len(shape) - 1, -1, -1):
-        if shape[at] not in (1, wanted[lead + at]):
+        if shape[at] not in (1, expected[lead + at]):
             raise RuntimeError(
-                f"The expanded size of the tensor ({wanted[lead + at]}) must match the existing"
+                f"The expanded size of the tensor ({expected[lead + at]}) must match the existing"
                 f" size ({shape[at]}) at non-singleton dimension {lead + at}.  Target sizes:"
-                f" {list(wanted)}.  Tensor sizes: {list(shape)}"
+                f" {list(expected)}.  Tensor sizes: {list(shape)}"
             )
 
 
@@ -146,11 +146,11 @@ def elementwise_strides(shape: tuple[int, ...], operands: Sequence[Geometry]) ->
 
 def _broadcast_strides(g: Geometry, shape: tuple[int, ...]) -> list[int]:
     lead = len(shape) - g.ndim
-    own = [
+    strides = [
         0 if n == 1 and shape[lead + i] != 1 else s
         for i, (n, s) in enumerate(zip(g.shape, g.strides, strict=True))
     ]
-    return [0] * lead + own
+    return [0] * lead + strides
 
 
 def _order(shape: tuple[int, ...], rows: list[list[int]]) -> list[int]:

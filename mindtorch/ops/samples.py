@@ -45,9 +45,9 @@ class Arg:
         if self.values is not None:
             return np.array(self.values, host)
         seed = zlib.crc32(repr((self.shape, self.dtype, self.low, self.high)).encode())
-        drawn = np.random.default_rng(seed).uniform(self.low, self.high, self.shape)
+        values = np.random.default_rng(seed).uniform(self.low, self.high, self.shape)
         if host == "bool":
-            return drawn > (self.low + self.high) / 2
+            return values > (self.low + self.high) / 2
         if host.startswith(("int", "uint")):
             low = max(self.low, 0) if host == "uint8" else self.low
             whole = np.random.default_rng(seed).integers(
@@ -55,8 +55,8 @@ class Arg:
             )
             return whole.astype(host, copy=False)
         if host.startswith("complex"):
-            return (drawn + 1j * drawn[..., ::-1] if drawn.ndim else drawn + 1j).astype(host)
-        return drawn.astype(host)
+            return (values + 1j * values[..., ::-1] if values.ndim else values + 1j).astype(host)
+        return values.astype(host)
 
     def make(self, torch: ModuleType, device: str = "cpu") -> Any:
         """The tensor, from mindtorch or torch, in its layout."""

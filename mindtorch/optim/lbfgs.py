@@ -148,8 +148,8 @@ class LBFGS(Optimizer):
         def at(t: float) -> tuple[float, Any]:
             self._move(t, direction)
             result = evaluate()
-            for p, kept in zip(self._params, origin, strict=True):
-                p.copy_(kept)
+            for p, start in zip(self._params, origin, strict=True):
+                p.copy_(start)
             return result
 
         loss, grad, length, used = strong_wolfe(

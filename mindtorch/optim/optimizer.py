@@ -218,10 +218,10 @@ class Optimizer(HookedOptimizer):
             else:
                 state[key] = value
         groups = []
-        for own, new in zip(self.param_groups, saved, strict=True):
-            new["params"] = own["params"]
-            if "param_names" in own:
-                new.setdefault("param_names", own["param_names"])
+        for local, new in zip(self.param_groups, saved, strict=True):
+            new["params"] = local["params"]
+            if "param_names" in local:
+                new.setdefault("param_names", local["param_names"])
             groups.append(new)
         self.__setstate__({"state": state, "param_groups": groups})
         for hook in self._hooks("load_state_dict_post").values():
@@ -252,10 +252,10 @@ def _name_params(group: Group) -> None:
         group["params"] = listed
 
 
-def _check_groups(own: list[Group], saved: list[Group]) -> None:
-    if len(own) != len(saved):
+def _check_groups(groups_here: list[Group], saved: list[Group]) -> None:
+    if len(groups_here) != len(saved):
         raise ValueError("loaded state dict has a different number of parameter groups")
-    if any(len(a["params"]) != len(b["params"]) for a, b in zip(own, saved, strict=True)):
+    if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups_here, saved, strict=True)):
         raise ValueError(
             "loaded state dict contains a parameter group that doesn't match the size of "
             "optimizer's group"
@@ -320,8 +320,8 @@ def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
     for i, p in enumerate(params):
         if mindtorch.is_complex(p):
             params[i] = mindtorch.view_as_real(p)
-            for own in state_and_grads:
-                own[i] = mindtorch.view_as_real(own[i])
+            for tensors in state_and_grads:
+                tensors[i] = mindtorch.view_as_real(tensors[i])
 
 
 def _get_scalar_dtype(is_fused: bool | None = None) -> Dtype:

@@ -29,8 +29,8 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], Any]:
             f"Invalid decay value {decay} provided. Please provide a value in [0,1] range."
         )
 
-    def average(kept: Any, new: Any, count: Any) -> Any:
-        return decay * kept + (1 - decay) * new
+    def average(averaged: Any, new: Any, count: Any) -> Any:
+        return decay * averaged + (1 - decay) * new
 
     return average
 
@@ -38,8 +38,8 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], Any]:
 def get_swa_avg_fn() -> Callable[[Any, Any, Any], Any]:
     """Gives the equal average of all that came."""
 
-    def average(kept: Tensor, new: Tensor, count: Tensor) -> Tensor:
-        return kept + (new - kept) / (count + 1)
+    def average(averaged: Tensor, new: Tensor, count: Tensor) -> Tensor:
+        return averaged + (new - averaged) / (count + 1)
 
     return average
 
@@ -51,10 +51,10 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
     """Gives the exponential average of lists of tensors, in place."""
     get_ema_avg_fn(decay)  # refuses what is no decay
 
-    def average(kept: Sequence[Tensor], new: Sequence[Tensor], count: Tensor | int) -> None:
+    def average(averaged: Sequence[Tensor], new: Sequence[Tensor], count: Tensor | int) -> None:
         with mindtorch.no_grad():
-            for own, other in zip(kept, new, strict=True):
-                own.lerp_(other, 1 - decay)
+            for average_, other in zip(averaged, new, strict=True):
+                average_.lerp_(other, 1 - decay)
 
     return average
 
@@ -62,10 +62,10 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
 def get_swa_multi_avg_fn() -> MultiAverage:
     """Gives the equal average of all lists of tensors that came, in place."""
 
-    def average(kept: Sequence[Tensor], new: Sequence[Tensor], count: Tensor | int) -> None:
+    def average(averaged: Sequence[Tensor], new: Sequence[Tensor], count: Tensor | int) -> None:
         with mindtorch.no_grad():
-            for own, other in zip(kept, new, strict=True):
-                own.add_((other - own) / (count + 1))
+            for average_, other in zip(averaged, new, strict=True):
+                average_.add_((other - average_) / (count + 1))
 
     return average
 
@@ -105,16 +105,16 @@ class AveragedModel(Module):
         """Takes the model's present parameters into the averages."""
         count = int(self.n_averaged.item())
         average = self.avg_fn or get_swa_avg_fn()
-        kept, new = self._averaged(self.module), self._averaged(model)
+        averaged, new = self._averaged(self.module), self._averaged(model)
         with mindtorch.no_grad():
-            new = [n.detach().to(k.device) for k, n in zip(kept, new, strict=True)]
+            new = [n.detach().to(k.device) for k, n in zip(averaged, new, strict=True)]
             if count == 0:
-                for k, n in zip(kept, new, strict=True):
+                for k, n in zip(averaged, new, strict=True):
                     k.copy_(n)
             elif self.multi_avg_fn is not None:
-                self.multi_avg_fn(kept, new, self.n_averaged)
+                self.multi_avg_fn(averaged, new, self.n_averaged)
             else:
-                for k, n in zip(kept, new, strict=True):
+                for k, n in zip(averaged, new, strict=True):
                     k.copy_(average(k, n, self.n_averaged))
             if not self.use_buffers:
                 for k, n in zip(self.module.buffers(), model.buffers(), strict=True):

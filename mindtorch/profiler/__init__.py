@@ -91,12 +91,12 @@ class EventList(list[Any]):
 
     def key_averages(self, *_: object, **__: object) -> EventList:
         """One entry for each name."""
-        found: dict[str, Average] = {}
+        averages: dict[str, Average] = {}
         for event in self:
-            average = found.setdefault(event.key, Average(event.key))
+            average = averages.setdefault(event.key, Average(event.key))
             average.count += getattr(event, "count", 1)
             average.cpu_time_total += event.cpu_time_total
-        return EventList(found.values())
+        return EventList(averages.values())
 
     def total_average(self) -> Average:
         """All as one."""

@@ -49,10 +49,12 @@ class Archive:
                 "load: the file is a program of TorchScript, which does not run here"
             )
         order = f"{self.root}byteorder"
-        written = self._read(order, 16).strip().decode("latin1") if order in names else byte_order()
-        if written not in ("little", "big"):
-            raise RuntimeError(f"load: {written!r} is no byte order; the file is damaged")
-        self.swapped = written != sys.byteorder
+        byteorder = (
+            self._read(order, 16).strip().decode("latin1") if order in names else byte_order()
+        )
+        if byteorder not in ("little", "big"):
+            raise RuntimeError(f"load: {byteorder!r} is no byte order; the file is damaged")
+        self.swapped = byteorder != sys.byteorder
 
     def pickle(self) -> bytes:
         """The pickle."""

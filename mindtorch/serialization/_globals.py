@@ -14,7 +14,7 @@ from .._tensor.device import device as Device
 from .._tensor.geometry import Size, geometry
 from .._tensor.storage import MetaMemory, Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, wrap
-from ._guarded import shown
+from ._guarded import represent
 
 Face: TypeAlias = UntypedStorage | TypedStorage
 
@@ -22,7 +22,9 @@ Face: TypeAlias = UntypedStorage | TypedStorage
 def _numbers(values: Any, what: str) -> tuple[int, ...]:
     listed = values.__class__ in (tuple, list, Size)
     if not listed or any(n.__class__ is not int or n < 0 for n in values):
-        raise RuntimeError(f"load: {what} {shown(values)} of a tensor: expected numbers from 0 on")
+        raise RuntimeError(
+            f"load: {what} {represent(values)} of a tensor: expected numbers from 0 on"
+        )
     return tuple(values)
 
 
@@ -41,7 +43,7 @@ def rebuild_as(
 ) -> Tensor:  # fmt: skip
     """A tensor of a dtype over a loaded storage (torch._utils._rebuild_tensor_v3)."""
     if dtype.__class__ is not dt.dtype or not isinstance(storage, UntypedStorage | TypedStorage):
-        raise RuntimeError(f"load: {shown(storage)} of {shown(dtype)} makes no tensor")
+        raise RuntimeError(f"load: {represent(storage)} of {represent(dtype)} makes no tensor")
     memory = storage._storage
     shape, strides = _numbers(size, "size"), _numbers(stride, "stride")
     if len(shape) != len(strides) or offset.__class__ is not int or offset < 0:
@@ -61,7 +63,9 @@ def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Ten
     """A tensor without memory (torch._utils._rebuild_meta_tensor_no_storage)."""
     shape, strides = _numbers(size, "size"), _numbers(stride, "stride")
     if dtype.__class__ is not dt.dtype or len(shape) != len(strides):
-        raise RuntimeError(f"load: {shown(dtype)}, size {shape}, stride {strides} fit no tensor")
+        raise RuntimeError(
+            f"load: {represent(dtype)}, size {shape}, stride {strides} fit no tensor"
+        )
     places = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     storage = Storage(MetaMemory(places * dtype.itemsize))
     tensor = wrap(geometry(shape, strides, 0, dtype, META), storage)
@@ -73,7 +77,7 @@ def rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any) -> Any:
     from ..nn import Parameter
 
     if not isinstance(data, Tensor):
-        raise RuntimeError(f"load: {shown(data)} is no tensor that a parameter is made of")
+        raise RuntimeError(f"load: {represent(data)} is no tensor that a parameter is made of")
     return Parameter(data, requires_grad)
 
 
@@ -85,11 +89,13 @@ def rebuild_parameter_with_state(data: Tensor, requires_grad: bool, hooks: Any, 
 def rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
     """A tensor of a subclass, with attributes (torch._tensor._rebuild_from_type_v2)."""
     if args.__class__ is not tuple or not any(function is known for known in REBUILDING):
-        raise RuntimeError(f"load: {shown(function)} makes no tensor; the file is damaged")
+        raise RuntimeError(f"load: {represent(function)} makes no tensor; the file is damaged")
     tensor = function(*args)
     if type(tensor) is not kind:
         if not (isinstance(kind, type) and issubclass(kind, Tensor)):
-            raise RuntimeError(f"load: {shown(kind)} is no class of tensors; the file is damaged")
+            raise RuntimeError(
+                f"load: {represent(kind)} is no class of tensors; the file is damaged"
+            )
         tensor = Tensor._make_subclass(kind, tensor, tensor.requires_grad)
     return _with_state(tensor, state)
 
@@ -102,7 +108,7 @@ def _with_state(tensor: Tensor, state: Any) -> Tensor:
     if not isinstance(attributes, dict) or any(
         name.__class__ is not str or hasattr(type(tensor), name) for name in attributes
     ):
-        raise RuntimeError(f"load: {shown(attributes)} are no attributes of a tensor")
+        raise RuntimeError(f"load: {represent(attributes)} are no attributes of a tensor")
     tensor.__dict__.update(attributes)
     return tensor
 
@@ -113,7 +119,7 @@ _LATIN = ("latin1", "latin-1")
 def encode(text: Any, encoding: Any) -> bytes:
     """Bytes, as pickles below protocol 3 write them (_codecs.encode)."""
     if text.__class__ is not str or encoding.__class__ is not str or encoding not in _LATIN:
-        raise RuntimeError(f"load: cannot make bytes of {shown(text)} by {shown(encoding)}")
+        raise RuntimeError(f"load: cannot make bytes of {represent(text)} by {represent(encoding)}")
     return codecs.encode(text, "latin1")
 
 
@@ -124,14 +130,14 @@ def byte_array(*args: Any) -> bytearray:
     if len(args) == 2 and args[0].__class__ is args[1].__class__ is str and args[1] in _LATIN:
         return bytearray(args[0], "latin1")
     if args:
-        raise RuntimeError(f"load: cannot make a bytearray of {shown(args)}")
+        raise RuntimeError(f"load: cannot make a bytearray of {represent(args)}")
     return bytearray()
 
 
 def get_layout(name: str) -> layout:
     """`torch.sparse_coo` and its kin (torch.serialization._get_layout)."""
     if name.__class__ is not str or name not in LAYOUTS:
-        raise RuntimeError(f"load: {shown(name)} is no layout")
+        raise RuntimeError(f"load: {represent(name)} is no layout")
     return LAYOUTS[name]
 
 

@@ -27,7 +27,7 @@ class _Shown(reprlib.Repr):
         return f"<{type(value).__name__}>"
 
 
-shown = _Shown().repr
+represent = _Shown().repr
 
 
 def _integers(values: Any) -> bool:
@@ -72,10 +72,10 @@ class Guarded(Unpickler):
 
     def _callable(self, function: Any, args: Any, options: Any = None) -> Any:
         if id(function) not in self._named or args.__class__ is not tuple:
-            raise RuntimeError(f"load: data.pkl calls {shown(function)}, which it may not name")
+            raise RuntimeError(f"load: data.pkl calls {represent(function)}, which it may not name")
         takes = _TAKES.get(function)
         if takes and (options or not all(takes(a) for a in args)):
-            raise RuntimeError(f"load: data.pkl calls {shown(function)} with {shown(args)}")
+            raise RuntimeError(f"load: data.pkl calls {represent(function)} with {represent(args)}")
         if function is Tensor:
             raise RuntimeError("load: data.pkl makes a tensor of nothing")
         return function
@@ -99,28 +99,28 @@ class Guarded(Unpickler):
         """Whether the file may add to an object: it made it, and adding runs nothing else."""
         return isinstance(target, kinds)
 
-    def _written(self, target: Any, kinds: tuple[type, ...]) -> None:
+    def _check_writable(self, target: Any, kinds: tuple[type, ...]) -> None:
         if not self.writable(target, kinds):
-            raise RuntimeError(f"load: data.pkl writes into {shown(target)}")
+            raise RuntimeError(f"load: data.pkl writes into {represent(target)}")
 
     def load_append(self) -> None:
-        self._written(self.stack[-2], (list,))
+        self._check_writable(self.stack[-2], (list,))
         super().load_append()
 
     def load_appends(self) -> None:
-        self._written(self.metastack[-1][-1], (list,))
+        self._check_writable(self.metastack[-1][-1], (list,))
         super().load_appends()
 
     def load_setitem(self) -> None:
-        self._written(self.stack[-3], (dict,))
+        self._check_writable(self.stack[-3], (dict,))
         super().load_setitem()
 
     def load_setitems(self) -> None:
-        self._written(self.metastack[-1][-1], (dict,))
+        self._check_writable(self.metastack[-1][-1], (dict,))
         super().load_setitems()
 
     def load_additems(self) -> None:
-        self._written(self.metastack[-1][-1], (set,))
+        self._check_writable(self.metastack[-1][-1], (set,))
         super().load_additems()
 
     def _weigh(self) -> None:

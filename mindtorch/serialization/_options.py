@@ -52,12 +52,12 @@ class safe_globals:  # noqa: N801 - torch's name
     """Allow functions and classes inside this context."""
 
     def __init__(self, safe_globals: Iterable[Allowed]):
-        self.wanted = list(safe_globals)
+        self.globals = list(safe_globals)
         self.before: list[Allowed] = []
 
     def __enter__(self) -> None:
         self.before = list(SAFE)
-        add_safe_globals(self.wanted)
+        add_safe_globals(self.globals)
 
     def __exit__(self, *error: object) -> None:
         SAFE[:] = self.before

@@ -57,9 +57,9 @@ def _tag(storage: Face) -> str:
 def _restore(storage: UntypedStorage, location: str) -> UntypedStorage | None:
     kind = location.partition(":")[0]
     if kind in ("cuda", "xpu", "mps", "hpu"):
-        shown = kind.upper()
+        name = kind.upper()
         raise RuntimeError(
-            f"Attempting to deserialize object on a {shown} device but"
+            f"Attempting to deserialize object on a {name} device but"
             f" torch.{kind}.is_available() is False. If you are running on a CPU-only machine,"
             " please use torch.load with map_location=torch.device('cpu') to map your storages to"
             " the CPU."

@@ -15,7 +15,7 @@ from .._tensor import dtype as dt
 from . import _pickles
 from ._archive import Archive
 from ._globals import known
-from ._guarded import Guarded, shown
+from ._guarded import Guarded, represent
 from ._legacy import Noting, read_legacy
 from ._options import safe_names
 from ._pickles import Reader
@@ -52,11 +52,11 @@ class _Unpickler(Guarded):
         Everything else that a strict file can name is shared: dtypes, devices, functions.
         """
         target = self.stack[-2]
-        own = isinstance(target, OrderedDict | Counter) or type(target) in self.allowed.values()
-        if not own:
+        trusted = isinstance(target, OrderedDict | Counter) or type(target) in self.allowed.values()
+        if not trusted:
             raise UnsafeGlobalError(
-                f"Weights only load failed: the file sets the state of {shown(target)}, which is"
-                " no part of it. If you trust the file, load it with weights_only=False."
+                f"Weights only load failed: the file sets the state of {represent(target)}, which"
+                " is no part of it. If you trust the file, load it with weights_only=False."
             )
         super().load_build()
 

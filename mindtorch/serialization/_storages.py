@@ -7,7 +7,7 @@ from typing import Any
 from .._tensor import dtype as dt
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from ._globals import STORAGES
-from ._guarded import shown
+from ._guarded import represent
 from ._places import Place, placed
 
 
@@ -41,5 +41,5 @@ def described(pid: Any) -> tuple[str, dt.dtype | None, str, int]:
     except (ValueError, KeyError, TypeError):
         fits = False
     if not fits or count < 0:
-        raise RuntimeError(f"load: {shown(pid)} describes no storage; the file is damaged")
+        raise RuntimeError(f"load: {represent(pid)} describes no storage; the file is damaged")
     return key, dtype, str(location), count

@@ -54,8 +54,8 @@ class check_sparse_tensor_invariants:  # noqa: N801 - torch's name
         return inside
 
 
-def _checking(asked: bool | None) -> bool:
-    return check_sparse_tensor_invariants.is_enabled() if asked is None else asked
+def _checking(check: bool | None) -> bool:
+    return check_sparse_tensor_invariants.is_enabled() if check is None else check
 
 
 def _values(

@@ -73,10 +73,10 @@ def to_coo(tensor: Tensor, sparse_dim: int | None = None) -> SparseTensor:
         )
     if tensor.dim() and not dims:
         raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
-    shown = tensor.detach() != 0
+    nonzero = tensor.detach() != 0
     if dims < tensor.dim():
-        shown = shown.flatten(dims).any(dims)
-    indices = mindtorch.nonzero(shown).t().contiguous()
+        nonzero = nonzero.flatten(dims).any(dims)
+    indices = mindtorch.nonzero(nonzero).t().contiguous()
     if not tensor.dim():
         values = tensor.reshape(1)[: indices.shape[1]]
     else:
@@ -168,8 +168,8 @@ def _to_blocks(tensor: Tensor, kind: layout, blocksize: Sequence[int] | None) ->
     there = (blocks.detach() != 0).flatten(2).any(2)
     outer, inner = mindtorch.nonzero(there).t()
     grid = tuple(there.shape)
-    chosen = flat(mindtorch.stack((outer, inner)), grid)
-    values = blocks.reshape((prod(grid), high, wide)).index_select(0, chosen)
+    block_index = flat(mindtorch.stack((outer, inner)), grid)
+    values = blocks.reshape((prod(grid), high, wide)).index_select(0, block_index)
     return make(kind, (starts(outer, grid[0]), inner.contiguous()), values, tensor.shape, True)
 
 

@@ -370,10 +370,10 @@ def transpose(self: SparseTensor, dim0: int, dim1: int) -> Tensor:
     if self._layout is not sparse_coo:
         if one == two:
             return self
-        turned = {sparse_csr: sparse_csc, sparse_csc: sparse_csr,
+        layouts = {sparse_csr: sparse_csc, sparse_csc: sparse_csr,
                   BLOCKED[0]: BLOCKED[1], BLOCKED[1]: BLOCKED[0]}  # fmt: skip
         values = self._vals.transpose(1, 2) if self._layout in BLOCKED else self._vals
-        return make(turned[self._layout], self._parts, values, self.shape[::-1], True)
+        return make(layouts[self._layout], self._parts, values, self.shape[::-1], True)
     order = list(range(self.dim()))
     order[one], order[two] = order[two], order[one]
     return permute(self, order)
@@ -391,8 +391,8 @@ def permute(self: SparseTensor, *dims: Any) -> SparseTensor:
     places = source._parts[0].index_select(0, mindtorch.tensor(order[:count], device=self.device))
     values = source._vals.permute(0, *(d - count + 1 for d in order[count:]))
     shape = [self.shape[d] for d in order]
-    kept = source._coalesced and order[:count] == list(range(count))
-    return make(sparse_coo, (places,), values, shape, kept)
+    coalesced = source._coalesced and order[:count] == list(range(count))
+    return make(sparse_coo, (places,), values, shape, coalesced)
 
 
 @handles("t", "T", "mT")
@@ -459,8 +459,8 @@ def getitem(self: SparseTensor, index: Any) -> Tensor:
         elif isinstance(part, slice) and part == slice(None):
             at += 1
         elif isinstance(part, slice) and isinstance(result, SparseTensor):
-            chosen = range(*part.indices(result.shape[at]))
-            result = result.index_select(at, mindtorch.tensor(list(chosen), dtype=mindtorch.int64))
+            picks = range(*part.indices(result.shape[at]))
+            result = result.index_select(at, mindtorch.tensor(list(picks), dtype=mindtorch.int64))
             at += 1
         else:
             raise NotImplementedError(
@@ -542,12 +542,12 @@ def sparse_mask(self: Tensor, mask: SparseTensor) -> Tensor:
         return _restored(make(sparse_coo, places._parts, _elements(self, places), mask.shape,
                               places._coalesced), mask)  # fmt: skip
     source = coalesced(to_coo(self))
-    wanted, own = _flat_sorted(places), _flat_sorted(source)
-    if not own.numel():
-        values = source._vals.new_zeros((wanted.shape[0], *source._vals.shape[1:]))
+    mask_index, index = _flat_sorted(places), _flat_sorted(source)
+    if not index.numel():
+        values = source._vals.new_zeros((mask_index.shape[0], *source._vals.shape[1:]))
     else:
-        at = mindtorch.searchsorted(own, wanted).clamp(max=own.shape[0] - 1)
-        hit = (own.index_select(0, at) == wanted).to(source.dtype)
+        at = mindtorch.searchsorted(index, mask_index).clamp(max=index.shape[0] - 1)
+        hit = (index.index_select(0, at) == mask_index).to(source.dtype)
         values = source._vals.index_select(0, at)
         values = values * hit.reshape((-1, *[1] * (values.dim() - 1)))
     return _restored(make(sparse_coo, places._parts, values, mask.shape, places._coalesced), mask)
@@ -588,7 +588,7 @@ def zeros_like(input: SparseTensor, **options: Any) -> Tensor:
     return empty if input._layout is sparse_coo else convert(empty, input._layout)
 
 
-def _written(name: str) -> Callable[..., Any]:
+def _writing(name: str) -> Callable[..., Any]:
     def run(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         result = HANDLERS[name](self, *args, **kwargs)
         if not can_cast(result.dtype, self.dtype):
@@ -605,7 +605,7 @@ def _written(name: str) -> Callable[..., Any]:
 
 for _name in ("add", "sub", "mul", "div", "pow", "floor_divide", "neg", *ZERO_TO_ZERO):
     if not _name.startswith("is"):
-        HANDLERS[_name + "_"] = _written(_name)
+        HANDLERS[_name + "_"] = _writing(_name)
 
 
 @handles("type")

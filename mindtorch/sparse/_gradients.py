@@ -27,8 +27,8 @@ def embedding_sparse_backward(
     size = self.shape[-1]
     where, rows = indices.reshape(-1), self.reshape(-1, size)
     if padding_idx != -1:
-        kept = (where != padding_idx).nonzero().reshape(-1)
-        where, rows = where.index_select(0, kept), rows.index_select(0, kept)
+        rows_left = (where != padding_idx).nonzero().reshape(-1)
+        where, rows = where.index_select(0, rows_left), rows.index_select(0, rows_left)
     places = where.reshape(1, -1).to(mindtorch.int64)
     return make(sparse_coo, (places,), rows, (num_weights, size))
 

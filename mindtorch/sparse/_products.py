@@ -76,9 +76,9 @@ def mm(input: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
         return _times(input, mat2)
     if isinstance(input, SparseTensor):
         return _times_sparse(input, mat2)
-    turned = mat2.t()
-    assert isinstance(turned, SparseTensor)
-    return _times(turned, input.t()).t()
+    transpose = mat2.t()
+    assert isinstance(transpose, SparseTensor)
+    return _times(transpose, input.t()).t()
 
 
 @handles("matmul", "__matmul__", "__rmatmul__")
@@ -165,8 +165,8 @@ def sampled_addmm(
 
 
 def _dims(tensor: Tensor, dim: Any) -> list[int]:
-    chosen = list(range(tensor.dim())) if dim is None else [dim] if isinstance(dim, int) else dim
-    return sorted({d % tensor.dim() for d in chosen})
+    dims = list(range(tensor.dim())) if dim is None else [dim] if isinstance(dim, int) else dim
+    return sorted({d % tensor.dim() for d in dims})
 
 
 @handles("sum")
@@ -190,9 +190,9 @@ def sum_of(
     if not left:
         values = values.sum(0)
         return values.reshape(shape)
-    kept = places.index_select(0, mindtorch.tensor(left, device=places.device))
+    indices = places.index_select(0, mindtorch.tensor(left, device=places.device))
     sizes = [input.shape[d] for d in left]
-    rest = coalesced(make(sparse_coo, (kept,), values, (*sizes, *values.shape[1:])))
+    rest = coalesced(make(sparse_coo, (indices,), values, (*sizes, *values.shape[1:])))
     result_places = rest._parts[0]
     if keepdim:
         zero = result_places.new_zeros(result_places.shape[1])

@@ -203,23 +203,23 @@ class SparseTensor(Tensor):
 
     def t_(self) -> SparseTensor:
         """The transposed matrix, in place."""
-        turned = HANDLERS["t"](self)
-        if turned._layout is not self._layout:
-            turned = HANDLERS["to_sparse"](turned, layout=self._layout)
-        return become(self, turned)
+        transpose = HANDLERS["t"](self)
+        if transpose._layout is not self._layout:
+            transpose = HANDLERS["to_sparse"](transpose, layout=self._layout)
+        return become(self, transpose)
 
     def transpose_(self, dim0: int, dim1: int) -> SparseTensor:
         """Two dimensions in each other's place, in place."""
-        turned = HANDLERS["transpose"](self, dim0, dim1)
-        if turned._layout is not self._layout:
-            turned = HANDLERS["to_sparse"](turned, layout=self._layout)
-        return become(self, turned)
+        transpose = HANDLERS["transpose"](self, dim0, dim1)
+        if transpose._layout is not self._layout:
+            transpose = HANDLERS["to_sparse"](transpose, layout=self._layout)
+        return become(self, transpose)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         parts = (*self._parts, self._vals.detach())
         extra = (self._coalesced,) if self._layout is sparse_coo else ()
-        kept = (str(self._layout), parts[:-1], parts[-1], tuple(self.shape), *extra)
-        return _rebuilt, kept
+        state = (str(self._layout), parts[:-1], parts[-1], tuple(self.shape), *extra)
+        return _rebuilt, state
 
     def resize_(self, *_: object, **__: object) -> Any:
         """Refused: see sparse_resize_."""
@@ -234,7 +234,9 @@ class SparseTensor(Tensor):
                 f"sparse_resize_: {sparse_dim} dims with indices and {dense_dim} others, expected"
                 f" {self._parts[0].shape[0]} and {len(size)} in all"
             )
-        if self._nnz() and any(n < own for n, own in zip(size, self.shape, strict=False)):
+        if self._nnz() and any(
+            n < size_here for n, size_here in zip(size, self.shape, strict=False)
+        ):
             raise RuntimeError(
                 "shrinking the size of sparse dimensions on a non-empty sparse tensor is not"
                 " supported"
@@ -242,7 +244,7 @@ class SparseTensor(Tensor):
         return become(self, make(self._layout, self._parts, self._vals, size, self._coalesced))
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
-        return _shown(self)
+        return _listing(self)
 
     __hash__ = Tensor.__hash__
 
@@ -300,10 +302,10 @@ def refusal(name: str, tensor: SparseTensor | None) -> NotImplementedError:
     """NotImplementedError: the function has no form for the layout."""
     kind = sparse_coo if tensor is None else tensor._layout
     where = BACKENDS.get("cpu" if tensor is None else tensor.device.type, "CPU")
-    shown = "Sparse" if kind is sparse_coo else "SparseCsr"
+    kind_name = "Sparse" if kind is sparse_coo else "SparseCsr"
     return NotImplementedError(
-        f"Could not run 'aten::{name}' with arguments from the '{shown}{where}' backend: mindtorch"
-        f" has no {name} of {kind} tensors; to_dense() makes an ordinary tensor"
+        f"Could not run 'aten::{name}' with arguments from the '{kind_name}{where}' backend:"
+        f" mindtorch has no {name} of {kind} tensors; to_dense() makes an ordinary tensor"
     )
 
 
@@ -316,7 +318,7 @@ def named_parts(tensor: SparseTensor) -> list[tuple[str, Tensor]]:
     return list(zip(names, tensor._parts, strict=True))
 
 
-def _shown(tensor: SparseTensor) -> str:
+def _listing(tensor: SparseTensor) -> str:
     """What `print` shows: the parts, a line each, then what else there is to say."""
     blocks = []
     for name, part in (*named_parts(tensor), ("values", tensor._vals.detach())):

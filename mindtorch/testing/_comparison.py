@@ -105,8 +105,8 @@ def _compare(actual: Comparable, expected: Comparable, terms: _Terms) -> None:
                 raise terms.differ(f"Booleans mismatch: {actual} is not {expected}")
         case (int() | float() | complex(), int() | float() | complex()):
             if terms.check_dtype and type(actual) is not type(expected):
-                shown = f"{type(actual)} != {type(expected)}"
-                raise terms.differ(f"The (d)types do not match: {shown}.")
+                types = f"{type(actual)} != {type(expected)}"
+                raise terms.differ(f"The (d)types do not match: {types}.")
             kinds = [_NUMBERS.get(type(v), dtypes.int64) for v in (actual, expected)]
             _compare_numbers(actual, expected, terms.of(*kinds), terms)
         case _ if _comparable(actual, expected, terms):
@@ -193,8 +193,8 @@ def _compare_tensors(a: Tensor, b: Tensor, terms: _Terms) -> None:
         ("dtype", terms.check_dtype, a.dtype, b.dtype),
         ("stride()", terms.check_stride, a.stride(), b.stride()),
     )
-    for name, wanted, one, two in checks:
-        if wanted and one != two:
+    for name, enabled, one, two in checks:
+        if enabled and one != two:
             raise terms.differ(f"The values for attribute '{name}' do not match: {one} != {two}.")
     if a.is_meta or b.is_meta:
         return
@@ -206,10 +206,10 @@ def _compare_tensors(a: Tensor, b: Tensor, terms: _Terms) -> None:
     close, difference, relative = _distances(*_widened(x, y), tolerances, terms.equal_nan)
     if not close.all():
         # Shown in the inputs' dtype, as torch computes them; judged in a wider one.
-        shown = [difference, relative]
+        differences = [difference, relative]
         if a.dtype is b.dtype and a.is_floating_point():
-            shown = [d.astype(x.dtype).astype(d.dtype) for d in shown]
-        raise terms.differ(_described(close, shown, tolerances))
+            differences = [d.astype(x.dtype).astype(d.dtype) for d in differences]
+        raise terms.differ(_described(close, differences, tolerances))
 
 
 def _widened(x: Array, y: Array) -> tuple[Array, Array]:

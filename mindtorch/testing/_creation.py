@@ -55,11 +55,11 @@ def make_tensor(
             "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
             f"noncontiguous={noncontiguous} and memory_format={memory_format}"
         )
-    drawn = sizes_of(shape, "make_tensor")
-    apart = noncontiguous and math.prod(drawn) > 1
+    sizes = sizes_of(shape, "make_tensor")
+    apart = noncontiguous and math.prod(sizes) > 1
     if apart:
-        drawn = (*drawn[:-1], 2 * drawn[-1])
-    result = _drawn(drawn, dtype, device, *_bounds(dtype, low, high))
+        sizes = (*sizes[:-1], 2 * sizes[-1])
+    result = _sample(sizes, dtype, device, *_bounds(dtype, low, high))
     if apart:
         result = result[..., ::2]
     elif memory_format is not None:
@@ -103,7 +103,7 @@ def _bounds(dtype: dtypes.dtype, low: Real | None, high: Real | None) -> tuple[R
     return (start, stop) if inexact else (math.ceil(start), math.ceil(stop))
 
 
-def _drawn(
+def _sample(
     shape: tuple[int, ...], dtype: dtypes.dtype, device: str | Device, low: Real, high: Real
 ) -> Tensor:
     if not (dtype.is_floating_point or dtype.is_complex):

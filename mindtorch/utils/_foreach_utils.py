@@ -35,9 +35,9 @@ def _group_tensors_by_device_and_dtype(
     for i, first in enumerate(tensorlistlist[0]):
         key = (None, None) if first is None else (first.device, first.dtype)
         lists, indices = groups.setdefault(key, ([[] for _ in tensorlistlist], []))
-        for own, source in zip(lists, tensorlistlist, strict=True):
+        for tensor_list, source in zip(lists, tensorlistlist, strict=True):
             if source:
-                own.append(source[i])
+                tensor_list.append(source[i])
         if with_indices:
             indices.append(i)
     return groups

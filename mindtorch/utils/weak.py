@@ -26,9 +26,9 @@ class WeakIdRef(weakref.ref[Any]):
         return self._id
 
     def __eq__(self, other: object) -> bool:
-        own, theirs = self(), other() if isinstance(other, weakref.ref) else None
-        if own is not None and theirs is not None:
-            return own is theirs
+        ours, theirs = self(), other() if isinstance(other, weakref.ref) else None
+        if ours is not None and theirs is not None:
+            return ours is theirs
         return self is other
 
 
@@ -41,10 +41,10 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     def __init__(self, dict: Mapping[Any, Any] | None = None, ref_type: Any = WeakIdRef):
         self.data: _Table = {}
         self.ref_type = ref_type
-        own = weakref.ref(self)
+        self_ref = weakref.ref(self)
 
         def remove(reference: Any) -> None:
-            table = own()
+            table = self_ref()
             if table is not None:
                 table.data.pop(reference, None)
 

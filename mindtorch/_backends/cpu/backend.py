@@ -175,8 +175,8 @@ def _is_rounded(op: Op, at: int, value: Tensor) -> bool:
 def _letter(op: Op, kind: Kind, value: Any, compute: Dtype | None) -> tuple[str, Any]:
     if isinstance(value, Tensor):
         d = value._geom.dtype
-        wanted = compute or (opmath(d) if op.kernels.compute == "opmath" else d)
-        return ("T", None) if wanted is d else ("C", wanted.np)
+        dtype = compute or (opmath(d) if op.kernels.compute == "opmath" else d)
+        return ("T", None) if dtype is d else ("C", dtype.np)
     if kind is Kind.TENSORS:
         half = op.kernels.compute == "opmath" and any(opmath(t.dtype) is not t.dtype for t in value)
         return ("H", None) if half else ("L", None)

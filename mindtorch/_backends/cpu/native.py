@@ -55,9 +55,9 @@ class Switch:
     """
 
     def __init__(self) -> None:
-        wanted = os.environ.get("MINDTORCH_NATIVE", "1")
-        self.enabled = lib is not None and wanted != "0"
-        self.everywhere = wanted == "everywhere"
+        setting = os.environ.get("MINDTORCH_NATIVE", "1")
+        self.enabled = lib is not None and setting != "0"
+        self.everywhere = setting == "everywhere"
 
 
 switch = Switch()
@@ -226,7 +226,7 @@ def instead(
     op: Op, args: Sequence[Any], outs: Results, plain: Callable[..., Any]
 ) -> Callable[..., Any]:
     """`run(*args)` with a native kernel where one wins, else `plain`."""
-    if not switch.enabled or REFERENCES.wanted or not _wanted(op, args, outs):
+    if not switch.enabled or REFERENCES.active or not _in_window(op, args, outs):
         return plain
     geoms = [g for g in outs if g.__class__ is Geometry]
     try:
@@ -242,9 +242,9 @@ def instead_into(
     plain: Callable[..., None],
 ) -> Callable[..., None]:  # fmt: skip
     """`run(dests, *args)` of a pointwise row with a native kernel where one wins, else `plain`."""
-    if not switch.enabled or REFERENCES.wanted or not isinstance(op.infer, Pointwise):
+    if not switch.enabled or REFERENCES.active or not isinstance(op.infer, Pointwise):
         return plain
-    if not _wanted(op, args, outs):
+    if not _in_window(op, args, outs):
         return plain
     out = outs[0]
     if len(dests) != 1 or out.__class__ is not Geometry:
@@ -270,7 +270,7 @@ _REFUSED_BY_NUMPY: dict[str, Callable[[Sequence[Any], Geometry], bool]] = {
 }
 
 
-def _wanted(op: Op, args: Sequence[Any], outs: Results) -> bool:
+def _in_window(op: Op, args: Sequence[Any], outs: Results) -> bool:
     results = [g for g in outs if isinstance(g, Geometry)]
     if not op.kernels.aclnn or not results or len(results) < len(outs):
         return False
@@ -383,9 +383,9 @@ def _source(kernels: _Kernels, dense: Sequence[bool], single: bool, into: bool) 
     else:
         lines += [f"m{k} = empty(size{k}, dtype{k})" for k in range(len(dense))]
     memories = [_memory(*place) for place in kernels.places]
-    written = [into and kind == "o" for kind, _, _ in kernels.places]
+    outputs = [into and kind == "o" for kind, _, _ in kernels.places]
     buffers = ", ".join(
-        f"from_buffer(room{n}, {m}{', True' if written[n] else ''})" for n, m in enumerate(memories)
+        f"from_buffer(room{n}, {m}{', True' if outputs[n] else ''})" for n, m in enumerate(memories)
     )
     of_list = f"mtk_run(kernel, new(pointers, [{buffers}]))"
     ran = f"mtk_run{len(memories)}(kernel, {buffers})" if len(memories) in (2, 3) else of_list
@@ -460,16 +460,16 @@ def _run(
     plain: Callable[..., Any],
 ) -> Callable[..., Any]:  # fmt: skip
     kernels = _Kernels(binding, args, first)
-    written = {k for kind, k, _ in kernels.places if kind == "o"}
-    if written != {k for k, g in enumerate(outs) if g.numel}:
+    outputs = {k for kind, k, _ in kernels.places if kind == "o"}
+    if outputs != {k for k, g in enumerate(outs) if g.numel}:
         return plain
     single = len(binding.op.schema.returns) == 1 and not binding.op.schema.returns[0].list
     source = _source(kernels, [g.contiguous for g in outs], single, False)
     results = [(g, tuple(g.shape) if g.contiguous else g.extent, g.dtype.np) for g in outs]
-    return _made(source, kernels, first, plain, results)
+    return _runner(source, kernels, first, plain, results)
 
 
-def _made(
+def _runner(
     source: str, kernels: _Kernels, first: tuple[Any, Any], plain: Any, results: list[Any]
 ) -> Callable[..., Any]:
     REFERENCES.native = True
@@ -482,7 +482,7 @@ def _run_into(
     binding: Binding, args: Sequence[Any], first: tuple[Any, Any], plain: Callable[..., None]
 ) -> Callable[..., None]:
     kernels = _Kernels(binding, args, first)
-    return _made(_source(kernels, [], False, True), kernels, first, plain, [])
+    return _runner(_source(kernels, [], False, True), kernels, first, plain, [])
 
 
 # Casts between floating-point dtypes that numpy does element by element in software.
@@ -495,7 +495,7 @@ _copies: dict[tuple[Geometry, Geometry], Any] = {}
 def copy(dest: Tensor, source: Tensor) -> bool:
     """Copy with a native kernel where one wins; False where nothing was done."""
     key = dest._geom, source._geom
-    if key[0].numel < _LEAST_COPY or not switch.enabled or REFERENCES.wanted:
+    if key[0].numel < _LEAST_COPY or not switch.enabled or REFERENCES.active:
         return False
     if key not in _copies:
         if len(_copies) >= 1 << 12:
@@ -533,12 +533,12 @@ def _copy_kernel(dest: Geometry, source: Geometry) -> Any:
 _threads = 1
 
 
-def set_threads(wanted: int) -> None:
-    """Let kernels use `wanted` threads from now on."""
+def set_threads(count: int) -> None:
+    """Let kernels use `count` threads from now on."""
     global _threads
-    _threads = wanted
+    _threads = count
     if lib is not None:
-        lib.mtk_set_threads(wanted)
+        lib.mtk_set_threads(count)
 
 
 def threads() -> int:
@@ -548,8 +548,8 @@ def threads() -> int:
 
 def _threads_at_first() -> int:
     """OMP_NUM_THREADS, as other libraries of numbers read it, else the CPUs of this process."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return int(wanted) if wanted.isdecimal() and int(wanted) else len(os.sched_getaffinity(0))
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    return int(setting) if setting.isdecimal() and int(setting) else len(os.sched_getaffinity(0))
 
 
 set_threads(_threads_at_first())

@@ -159,8 +159,8 @@ def launcher(
         )
         plans.by_key[_key([args[i] for i in numbers])] = plan
     run = make(plans, plan, steps, device.index, geoms, sizes(geoms), lib.mt_session())
-    if (told := _torchs_refusal(op, args)) is not None:
-        run = _explained(run, told)
+    if (error := _torchs_refusal(op, args)) is not None:
+        run = _explained(run, error)
     if dests is None and len(order) < len(outs):
         return _completed(op, run, order, outs)
     if order != sorted(order):
@@ -187,14 +187,14 @@ def _torchs_refusal(op: Op, args: Sequence[Any]) -> Exception | None:
 _HALVES = unsupported_dtypes.dtypes("half")
 
 
-def _explained(run: Callable[..., Any], told: Exception) -> Callable[..., Any]:
+def _explained(run: Callable[..., Any], message: Exception) -> Callable[..., Any]:
     """A call that CANN may refuse too: torch's words in front of CANN's."""
 
     def explained(*args: Any) -> Any:
         try:
             return run(*args)
         except AclParameterError as error:
-            raise type(told)(*told.args) from error
+            raise type(message)(*message.args) from error
 
     return explained
 
@@ -224,8 +224,8 @@ def _other_numbers(
     plain = all(isinstance(a, str | Const) for a in names)
     if not plain or any(not isinstance(c.when, _UNREAD) for c in op.kernels.aclnn):
         return None
-    wanted = {op.schema.args[i].name: i for i in numbers}
-    places = {at: wanted[a] for at, a in enumerate(names) if a in wanted}
+    positions = {op.schema.args[i].name: i for i in numbers}
+    places = {at: positions[a] for at, a in enumerate(names) if a in positions}
     if any(binding.arguments[at].__class__ is not ScalarSpec for at in places):
         return None
     return lambda values: plan.with_scalars({at: ScalarSpec(values[i]) for at, i in places.items()})

@@ -266,19 +266,19 @@ class Binder:
 
     def _placed(self, binding: Binding, param: Param, i: int, geom: Geometry) -> Geometry:
         """`geom` on the device and in the common dtype, with the step that brings it there."""
-        wanted = geom.dtype
+        dtype = geom.dtype
         rule = self.op.infer
         if isinstance(rule, Pointwise) and i in rule.positions[rule.skip :]:
-            wanted = self._exact(i, geom) or self.common or wanted
+            dtype = self._exact(i, geom) or self.common or dtype
         if self._widens(binding, param, geom):
-            wanted = int64
+            dtype = int64
         if geom.device.type == "cpu":
-            placed = contiguous((), wanted, self.device)
+            placed = contiguous((), dtype, self.device)
             binding.steps.append(Step("upload", i, placed))
             return placed
-        if wanted is geom.dtype:
+        if dtype is geom.dtype:
             return geom
-        placed = geom.fresh(dtype=wanted)
+        placed = geom.fresh(dtype=dtype)
         binding.steps.append(Step("cast", i, placed))
         return placed
 

@@ -129,11 +129,11 @@ def _must(name: str, *words: int) -> None:
 
 def _failure(call_name: str, result: int) -> str:
     """The failed call, the result's symbol, CANN's own text and what to do about it."""
-    said = text_of(lib.mt_recent_message()).strip()
+    message = text_of(lib.mt_recent_message()).strip()
     symbol, advice = remedies.collectives().get(result, ("unknown result", None))
-    known = min(remedies.of_message(said), key=lambda hit: hit[1].rank, default=None)
+    known = min(remedies.of_message(message), key=lambda hit: hit[1].rank, default=None)
     best = known[1].advice if known is not None else advice
     lines = [f"{call_name} failed with {result} ({symbol})"]
-    lines += [f"CANN says: {said}"] if said else []
+    lines += [f"CANN says: {message}"] if message else []
     lines += [f"remedy: {best}"] if best is not None else []
     return "\n  ".join(lines)

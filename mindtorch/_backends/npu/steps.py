@@ -32,18 +32,18 @@ def make_step(step: Step, geom: Geometry | None) -> Callable[[Any], Tensor]:
     return fill
 
 
-def cast(source: Geometry, wanted: Geometry) -> Callable[[Tensor], Tensor]:
-    """`run(t)`: `t` of Geometry `source` as a new tensor of Geometry `wanted`."""
+def cast(source: Geometry, target: Geometry) -> Callable[[Tensor], Tensor]:
+    """`run(t)`: `t` of Geometry `source` as a new tensor of Geometry `target`."""
     assert source.device.index is not None
     index = source.device.index
     plan = (
         runtime.cann()
         .op("aclnnCast")
-        .plan(spec_of(source), runtime.acl_dtype(wanted.dtype), spec_of(wanted))
+        .plan(spec_of(source), runtime.acl_dtype(target.dtype), spec_of(target))
     )
 
     def run(tensor: Tensor) -> Tensor:
-        cast_to = allocate(wanted)
+        cast_to = allocate(target)
         stream = runtime.current_stream(index)
         plan.launch(stream, (tensor._storage.memory.address, cast_to._storage.memory.address))
         return cast_to

@@ -39,8 +39,8 @@ def write_back(op: Op, dest: Tensor, source: Tensor) -> None:
         raise RuntimeError(f"aten::{op.base_name}_ is not implemented for NPU: {error}") from error
 
 
-def _cast(source: Tensor, wanted: Geometry) -> Tensor:
-    converted = memory.allocate(contiguous(wanted.shape, wanted.dtype, wanted.device))
+def _cast(source: Tensor, target: Geometry) -> Tensor:
+    converted = memory.allocate(contiguous(target.shape, target.dtype, target.device))
     transfer.copy(converted, source)
     return converted
 
@@ -80,9 +80,9 @@ def strided_slice(view: Geometry, base: Geometry) -> Slices | None:
         begin, rest = divmod(rest, stride)
         count, step = 1, 1
         if left and left[0][1] and left[0][1] % stride == 0:
-            n, wanted = left[0][0], left[0][1] // stride
-            if begin + (n - 1) * wanted < size:
-                count, step = n, wanted
+            n, length = left[0][0], left[0][1] // stride
+            if begin + (n - 1) * length < size:
+                count, step = n, length
                 left.pop(0)
         if begin >= size:
             return None

@@ -103,8 +103,8 @@ class DispatchKeySet:
     """A set of layers."""
 
     def __init__(self, *keys: Any):
-        given = keys[0] if len(keys) == 1 and isinstance(keys[0], set | frozenset) else keys
-        self.keys = frozenset(given)
+        members = keys[0] if len(keys) == 1 and isinstance(keys[0], set | frozenset) else keys
+        self.keys = frozenset(members)
 
     def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
         return DispatchKeySet(self.keys | other.keys)

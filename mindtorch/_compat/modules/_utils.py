@@ -24,8 +24,8 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     """The index of a device; ValueError where it has none and `optional` is false."""
     if isinstance(device, int):
         return device
-    found = Device(device) if isinstance(device, str) else device
-    index = getattr(found, "index", None)
+    parsed = Device(device) if isinstance(device, str) else device
+    index = getattr(parsed, "index", None)
     if index is None and not optional:
         raise ValueError(f"Expected a torch.device with a specified index or an integer: {device}")
     return -1 if index is None else index
@@ -36,9 +36,9 @@ def _rebuild_tensor_v2(
     backward_hooks: Any = None, metadata: Any = None,
 ) -> Tensor:  # fmt: skip
     """A tensor over a storage."""
-    made: Any = aten.empty((0,), dtype=storage.dtype)
-    made.set_(storage, offset, tuple(size), tuple(stride))
-    return made.requires_grad_() if requires_grad else made
+    tensor: Any = aten.empty((0,), dtype=storage.dtype)
+    tensor.set_(storage, offset, tuple(size), tuple(stride))
+    return tensor.requires_grad_() if requires_grad else tensor
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:

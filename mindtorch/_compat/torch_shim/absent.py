@@ -12,14 +12,14 @@ _MACHINERY = ("<frozen importlib", "importlib/__init__.py", __file__)
 _NOT_THERE = "mindtorch, which stands in for torch here, does not have it"
 
 
-def asked() -> dict[str, int]:
+def absent_counts() -> dict[str, int]:
     """Names that were asked for and are absent, with how often; those asked most come first."""
     return dict(_ASKED.most_common())
 
 
 def report(where: str) -> None:
     """Write what was asked for and is absent, one `count name` a line; - is standard error."""
-    lines = "".join(f"{count} {name}\n" for name, count in asked().items())
+    lines = "".join(f"{count} {name}\n" for name, count in absent_counts().items())
     if where == "-":
         sys.stderr.write(lines)
         return
@@ -30,23 +30,23 @@ def report(where: str) -> None:
 class AbsentNameError(AttributeError):
     """A public name of torch that mindtorch lacks: which, who asked, what is nearest."""
 
-    def __init__(self, shown: str, module: ModuleType, name: str, asker: str):
-        super().__init__(shown, name=name, obj=module)
-        self.shown, self.module, self.asker = shown, module, asker
+    def __init__(self, full_name: str, module: ModuleType, name: str, asker: str):
+        super().__init__(full_name, name=name, obj=module)
+        self.full_name, self.module, self.asker = full_name, module, asker
 
     def __str__(self) -> str:
         # Written when it is read: `hasattr` asks much and reads nothing.
-        return text(self.shown, self.asker, nearest(self.module, self.name or ""))
+        return text(self.full_name, self.asker, nearest(self.module, self.name or ""))
 
 
-def absent(module: ModuleType, shown: str, name: str) -> Exception:
-    """The error for `shown.name`; an ImportError where a `from … import` asks, which drops others.
+def absent(module: ModuleType, full_name: str, name: str) -> Exception:
+    """The error for `full_name.name`; an ImportError for a `from … import`, which drops others.
 
     A name with two underscores on each side belongs to Python, not to torch.
     """
     if name.startswith("__"):
-        return AttributeError(f"module '{shown}' has no attribute '{name}'")
-    full = f"{shown}.{name}"
+        return AttributeError(f"module '{full_name}' has no attribute '{name}'")
+    full = f"{full_name}.{name}"
     _ASKED[full] += 1
     asker, imports = _asker()
     if imports:
@@ -54,30 +54,32 @@ def absent(module: ModuleType, shown: str, name: str) -> Exception:
     return AbsentNameError(full, module, name, asker)
 
 
-def absent_module(shown: str) -> ModuleNotFoundError:
+def absent_module(full_name: str) -> ModuleNotFoundError:
     """The error for `import shown`."""
-    _ASKED[shown] += 1
-    parent, _, name = shown.rpartition(".")
+    _ASKED[full_name] += 1
+    parent, _, name = full_name.rpartition(".")
     module = sys.modules.get(parent)
     near = nearest(module, name) if module is not None else ""
-    return ModuleNotFoundError(text(shown, _asker()[0], near), name=shown)
+    return ModuleNotFoundError(text(full_name, _asker()[0], near), name=full_name)
 
 
-def text(shown: str, asker: str, near: str) -> str:
+def text(full_name: str, asker: str, near: str) -> str:
     """`torch.x (asked for by file:line): … does not have it; nearest: torch.y`."""
-    return f"{shown} (asked for by {asker}): {_NOT_THERE}" + (f"; nearest: {near}" if near else "")
+    return f"{full_name} (asked for by {asker}): {_NOT_THERE}" + (
+        f"; nearest: {near}" if near else ""
+    )
 
 
 def nearest(module: ModuleType, name: str) -> str:
     """Names of the module, or of torch itself, that are spelled alike."""
     import difflib
 
-    own = module.__name__.replace("mindtorch", "torch", 1)
+    module_name = module.__name__.replace("mindtorch", "torch", 1)
     close = difflib.get_close_matches(name, dir(module), 2, 0.75)
     top = sys.modules.get("mindtorch")
     if not close and top is not None and name in dir(top):
         return f"torch.{name}"
-    return ", ".join(f"{own}.{n}" for n in close)
+    return ", ".join(f"{module_name}.{n}" for n in close)
 
 
 def _asker() -> tuple[str, bool]:

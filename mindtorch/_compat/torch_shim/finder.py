@@ -87,8 +87,10 @@ class Finder(MetaPathFinder):
         if context is not None and context.name not in (None, "torch"):
             return ()
         search = importlib.metadata.MetadataPathFinder.find_distributions
-        wanted = importlib.metadata.DistributionFinder.Context(name="torch", path=[str(SITE)])
-        return search(wanted)
+        context_of_torch = importlib.metadata.DistributionFinder.Context(
+            name="torch", path=[str(SITE)]
+        )
+        return search(context_of_torch)
 
 
 def _spec(ours: str) -> Any:
@@ -148,8 +150,8 @@ def serve(module: ModuleType) -> None:
         return
     scope["_served"] = True
     ours = module.__spec__.name if module.__spec__ is not None else module.__name__
-    shown = "torch" + ours.removeprefix("mindtorch")
-    scope["__getattr__"] = _answering(module, ours, shown, scope.get("__getattr__"))
+    public_name = "torch" + ours.removeprefix("mindtorch")
+    scope["__getattr__"] = _answering(module, ours, public_name, scope.get("__getattr__"))
     for value in list(scope.values()):
         _adopt(value)
 
@@ -166,20 +168,20 @@ def _adopt(value: Any) -> Any:
 
 
 def _answering(
-    module: ModuleType, ours: str, shown: str, own: Callable[[str], Any] | None
+    module: ModuleType, ours: str, public_name: str, module_getattr: Callable[[str], Any] | None
 ) -> Callable[[str], Any]:
     def __getattr__(name: str) -> Any:  # noqa: N807 - a module's hook
-        if own is not None:
+        if module_getattr is not None:
             try:
-                value = own(name)
+                value = module_getattr(name)
             except AttributeError:
                 pass
             else:
                 return _adopt(value)
         package = not name.startswith("__") and hasattr(module, "__path__")
         if package and _spec(f"{ours}.{name}") is not None:
-            return importlib.import_module(f"{shown}.{name}")
-        raise absent(module, shown, name)
+            return importlib.import_module(f"{public_name}.{name}")
+        raise absent(module, public_name, name)
 
     return __getattr__
 

@@ -58,5 +58,5 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
         if not dropped[i]:
             for j in range(i + 1, len(rows)):
                 dropped[j] = dropped[j] or row[j]
-    kept = [i for i, gone in enumerate(dropped) if not gone]
-    return order[aten.tensor(kept, dtype=order.dtype, device=order.device)]
+    survivors = [i for i, gone in enumerate(dropped) if not gone]
+    return order[aten.tensor(survivors, dtype=order.dtype, device=order.device)]

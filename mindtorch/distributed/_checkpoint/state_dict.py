@@ -111,15 +111,15 @@ def get_optimizer_state_dict(
 ) -> dict[str, Any]:  # fmt: skip
     """States by the names of parameters, and the groups that hold these names."""
     names = _names(model)
-    told: dict[str, Any] = {"state": {}, "param_groups": []}
+    state: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in _each(optimizers):
         for group in optimizer.param_groups:
-            own = [names[id(p)] for p in group["params"]]
-            told["param_groups"].append({**group, "params": own})
-            for p, name in zip(group["params"], own, strict=True):
+            names_here = [names[id(p)] for p in group["params"]]
+            state["param_groups"].append({**group, "params": names_here})
+            for p, name in zip(group["params"], names_here, strict=True):
                 if p in optimizer.state:
-                    told["state"][name] = dict(optimizer.state[p])
-    return _offloaded(told, options or StateDictOptions())
+                    state["state"][name] = dict(optimizer.state[p])
+    return _offloaded(state, options or StateDictOptions())
 
 
 def set_optimizer_state_dict(
@@ -127,21 +127,21 @@ def set_optimizer_state_dict(
     options: StateDictOptions | None = None,
 ) -> None:  # fmt: skip
     """Loads what get_optimizer_state_dict gave; KeyError for a parameter of none of its groups."""
-    told = _from_first(optim_state_dict, options or StateDictOptions())
+    message = _from_first(optim_state_dict, options or StateDictOptions())
     names = _names(model)
-    settings = {name: g for g in told["param_groups"] for name in g["params"]}
+    settings = {name: g for g in message["param_groups"] for name in g["params"]}
     for optimizer in _each(optimizers):
         state: dict[int, Any] = {}
         groups, at = [], 0
         for group in optimizer.param_groups:
-            own = [names[id(p)] for p in group["params"]]
-            places = list(range(at, at + len(own)))
-            at += len(own)
-            groups.append({**settings[own[0]], "params": places} if own else group)
+            names_here = [names[id(p)] for p in group["params"]]
+            places = list(range(at, at + len(names_here)))
+            at += len(names_here)
+            groups.append({**settings[names_here[0]], "params": places} if names_here else group)
             state |= {
-                i: told["state"][name]
-                for i, name in zip(places, own, strict=True)
-                if name in told["state"]
+                i: message["state"][name]
+                for i, name in zip(places, names_here, strict=True)
+                if name in message["state"]
             }
         optimizer.load_state_dict({"state": state, "param_groups": groups})
 
@@ -151,8 +151,8 @@ def get_state_dict(
     options: StateDictOptions | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """(the state of the model, that of its optimizers)."""
-    own = get_model_state_dict(model, submodules=submodules, options=options)
-    return own, get_optimizer_state_dict(model, optimizers, options=options)
+    model_state = get_model_state_dict(model, submodules=submodules, options=options)
+    return model_state, get_optimizer_state_dict(model, optimizers, options=options)
 
 
 def set_state_dict(

@@ -92,8 +92,8 @@ class ComposeTransform(Transform):
         values.append(y)
         dims, terms = self.domain.event_dim, []
         for part, before, after in zip(self.parts, values, values[1:], strict=False):
-            own = part.log_abs_det_jacobian(before, after)
-            terms.append(sum_rightmost(own, dims - part.domain.event_dim))
+            log_det = part.log_abs_det_jacobian(before, after)
+            terms.append(sum_rightmost(log_det, dims - part.domain.event_dim))
             dims += part.codomain.event_dim - part.domain.event_dim
         return functools.reduce(operator.add, terms)
 
@@ -156,8 +156,8 @@ class IndependentTransform(Transform):
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        own = self.base_transform.log_abs_det_jacobian(x, y)
-        return sum_rightmost(own, self.reinterpreted_batch_ndims)
+        log_det = self.base_transform.log_abs_det_jacobian(x, y)
+        return sum_rightmost(log_det, self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
         return f"IndependentTransform({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
@@ -308,10 +308,10 @@ class CatTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         terms = []
         for t, before, after in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
-            own = t.log_abs_det_jacobian(before, after)
+            log_det = t.log_abs_det_jacobian(before, after)
             if t.event_dim < self.event_dim:
-                own = sum_rightmost(own, self.event_dim - t.event_dim)
-            terms.append(own)
+                log_det = sum_rightmost(log_det, self.event_dim - t.event_dim)
+            terms.append(log_det)
         dim = self.dim - x.dim() if self.dim >= 0 else self.dim
         dim += self.event_dim
         if dim < 0:

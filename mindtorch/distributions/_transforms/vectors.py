@@ -76,9 +76,9 @@ class StickBreakingTransform(_Plain):
         return _pad(share, (0, 1), value=1.0) * _pad(rest, (1, 0), value=1.0)
 
     def _inverted(self, y: Tensor) -> Tensor:
-        taken = y[..., :-1]
-        rest = (1 - taken.cumsum(-1)).clamp(min=mindtorch.finfo(y.dtype).tiny)
-        return taken.log() - rest.log() + self._left(taken)
+        y_head = y[..., :-1]
+        rest = (1 - y_head.cumsum(-1)).clamp(min=mindtorch.finfo(y.dtype).tiny)
+        return y_head.log() - rest.log() + self._left(y_head)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         z = x - self._left(x)

@@ -26,8 +26,8 @@ def sdpa_kernel(
 
     AssertionError for what is not a backend or backends.
     """
-    chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
-    assert all(isinstance(b, SDPBackend) for b in chosen), (
+    backend_list = [backends] if isinstance(backends, SDPBackend) else list(backends)
+    assert all(isinstance(b, SDPBackend) for b in backend_list), (
         "Backend must be an instance of SDPBackend or a list of SDPBackend instances"
     )
     yield

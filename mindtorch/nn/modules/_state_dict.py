@@ -80,9 +80,9 @@ class _Loading:
                     listed = ", ".join(f'"{key}"' for key in keys)
                     errors.insert(0, f"{what} key(s) in state_dict: {listed}. ")
         if errors:
-            told = "\n\t".join(errors)
+            message = "\n\t".join(errors)
             name = type(module).__name__
-            raise RuntimeError(f"Error(s) in loading state_dict for {name}:\n\t{told}")
+            raise RuntimeError(f"Error(s) in loading state_dict for {name}:\n\t{message}")
         return _IncompatibleKeys(self.missing, self.unexpected)
 
 
@@ -128,9 +128,9 @@ class StateDict:
             prefix = by_position.get("prefix", "") if prefix == "" else prefix
             keep_vars = by_position.get("keep_vars", False) if keep_vars is False else keep_vars
         if destination is None:
-            kept: Any = OrderedDict()
-            kept._metadata = OrderedDict()
-            destination = kept
+            state: Any = OrderedDict()
+            state._metadata = OrderedDict()
+            destination = state
         metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = metadata
@@ -188,13 +188,13 @@ class StateDict:
             problems = (missing_keys, unexpected_keys, error_msgs)
             hook(state_dict, prefix, local_metadata, strict, *problems)
         assign = bool(local_metadata.get("assign_to_params_buffers", False))
-        for name, own in self._saved_tensors().items():
+        for name, tensor in self._saved_tensors().items():
             key = prefix + name
             if key not in state_dict:
                 if strict:
                     missing_keys.append(key)
                 continue
-            problem = self._load_one(name, own, key, state_dict[key], assign)
+            problem = self._load_one(name, tensor, key, state_dict[key], assign)
             if problem is not None:
                 error_msgs.append(problem)
         self._load_extra(state_dict, prefix, strict, missing_keys, unexpected_keys)
@@ -213,7 +213,7 @@ class StateDict:
         return {name: tensor for name, tensor in pairs if tensor is not None}
 
     def _load_one(
-        self, name: str, own: Tensor, key: str, loaded: Tensor | int, assign: bool
+        self, name: str, tensor: Tensor, key: str, loaded: Tensor | int, assign: bool
     ) -> str | None:
         """Loads one tensor; gives the problem's text when it can't."""
         if not isinstance(loaded, Tensor):
@@ -221,32 +221,32 @@ class StateDict:
                 f'While copying the parameter named "{key}", expected torch.Tensor or '
                 f"Tensor-like object from checkpoint but received {type(loaded)}"
             )
-        if own.dim() == 0 and loaded.dim() == 1:
+        if tensor.dim() == 0 and loaded.dim() == 1:
             loaded = loaded[0]  # checkpoints of torch before 0.4 hold 0-d values as [1]
-        if loaded.shape != own.shape:
+        if loaded.shape != tensor.shape:
             return (
                 f"size mismatch for {key}: copying a param with shape {loaded.shape} from "
-                f"checkpoint, the shape in current model is {own.shape}."
+                f"checkpoint, the shape in current model is {tensor.shape}."
             )
         try:
-            self._take(name, own, loaded, assign)
+            self._take(name, tensor, loaded, assign)
         except Exception as error:
             return (
                 f'While copying the parameter named "{key}", whose dimensions in the model are '
-                f"{own.size()} and whose dimensions in the checkpoint are {loaded.size()}, "
+                f"{tensor.size()} and whose dimensions in the checkpoint are {loaded.size()}, "
                 f"an exception occurred : {error.args}."
             )
         return None
 
-    def _take(self, name: str, own: Tensor, loaded: Tensor, assign: bool) -> None:
+    def _take(self, name: str, tensor: Tensor, loaded: Tensor, assign: bool) -> None:
         with mindtorch.no_grad():
             if not assign:
-                own.copy_(loaded)
-            elif isinstance(own, Parameter):
+                tensor.copy_(loaded)
+            elif isinstance(tensor, Parameter):
                 if not isinstance(loaded, Parameter):
-                    loaded = Parameter(loaded, requires_grad=own.requires_grad)
+                    loaded = Parameter(loaded, requires_grad=tensor.requires_grad)
                 else:
-                    loaded.requires_grad_(own.requires_grad)
+                    loaded.requires_grad_(tensor.requires_grad)
                 setattr(self, name, loaded)
             else:
                 setattr(self, name, loaded)
@@ -269,14 +269,14 @@ class StateDict:
             unexpected.append(key)
 
     def _unknown_keys(self, state_dict: dict[str, Any], prefix: str) -> list[str]:
-        own = self._saved_tensors()
+        tensor = self._saved_tensors()
         unknown = []
         for key in state_dict:
             if not key.startswith(prefix) or key == prefix + EXTRA:
                 continue
             first, *rest = key[len(prefix) :].split(".", 1)
             # A dotted key belongs to the child of its first part, which judges it itself.
-            if first not in (self._modules if rest else own):
+            if first not in (self._modules if rest else tensor):
                 unknown.append(key)
         return unknown
 

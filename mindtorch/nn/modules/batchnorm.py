@@ -107,9 +107,9 @@ class _NormBase(Module):
         key = prefix + "num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
             # Checkpoints of version 1 have no count.
-            own = self.num_batches_tracked
-            known = own is not None and own.device.type != "meta"
-            state_dict[key] = own if known else mindtorch.tensor(0, dtype=mindtorch.int64)
+            counter = self.num_batches_tracked
+            known = counter is not None and counter.device.type != "meta"
+            state_dict[key] = counter if known else mindtorch.tensor(0, dtype=mindtorch.int64)
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )

@@ -136,9 +136,9 @@ class Sequential(_Indexed):
         return self * times
 
     def __imul__(self, times: int) -> Self:
-        own = list(self)
+        items = list(self)
         for _ in range(_times(self, times) - 1):
-            self.extend(own)
+            self.extend(items)
         return self
 
 

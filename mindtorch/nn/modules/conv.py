@@ -149,12 +149,12 @@ def _check(
 def _own_init(layer: type[_ConvNd]) -> None:
     """A copy of `__init__` under the layer's name, which errors of its arguments give."""
     shared = layer.__init__
-    own = FunctionType(
+    initializer = FunctionType(
         shared.__code__, shared.__globals__, "__init__", shared.__defaults__, shared.__closure__
     )
-    own.__qualname__ = f"{layer.__name__}.__init__"
-    own.__annotations__ = shared.__annotations__
-    type.__setattr__(layer, "__init__", own)
+    initializer.__qualname__ = f"{layer.__name__}.__init__"
+    initializer.__annotations__ = shared.__annotations__
+    type.__setattr__(layer, "__init__", initializer)
 
 
 class _Conv(_ConvNd):
@@ -265,13 +265,13 @@ class _ConvTransposeNd(_ConvNd):
         if output_size is None:
             return self.output_padding
         n = self._n
-        wanted = list(output_size)
-        if len(wanted) == input.dim():
-            wanted = wanted[-n:]
-        if len(wanted) != n:
+        sizes = list(output_size)
+        if len(sizes) == input.dim():
+            sizes = sizes[-n:]
+        if len(sizes) != n:
             raise ValueError(
                 f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} "
-                f"or {input.dim()} elements (got {len(wanted)})"
+                f"or {input.dim()} elements (got {len(sizes)})"
             )
         smallest = [
             (input.size(i - n) - 1) * self.stride[i]
@@ -281,13 +281,13 @@ class _ConvTransposeNd(_ConvNd):
             for i in range(n)
         ]
         largest = [low + s - 1 for low, s in zip(smallest, self.stride, strict=True)]
-        for size, low, high in zip(wanted, smallest, largest, strict=True):
+        for size, low, high in zip(sizes, smallest, largest, strict=True):
             if not low <= size <= high:
                 raise ValueError(
                     f"requested an output size of {output_size}, but valid sizes range "
                     f"from {smallest} to {largest} (for an input of {input.size()[2:]})"
                 )
-        return tuple(size - low for size, low in zip(wanted, smallest, strict=True))
+        return tuple(size - low for size, low in zip(sizes, smallest, strict=True))
 
     def forward(self, input: Tensor, output_size: tuple[int, ...] | None = None) -> Tensor:
         extra = self._output_padding(input, output_size)

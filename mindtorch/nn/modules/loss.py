@@ -496,12 +496,12 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.options = options
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        lead, own = (self.num_classes, *self.out_features), self.linear
+        lead, linear = (self.num_classes, *self.out_features), self.linear
         return F.linear_cross_entropy(
             input,
-            own.weight.reshape((*lead, own.in_features)),
+            linear.weight.reshape((*lead, linear.in_features)),
             target,
-            linear_bias=None if own.bias is None else own.bias.reshape(lead),
+            linear_bias=None if linear.bias is None else linear.bias.reshape(lead),
             weight=self.weight,
             reduction=self.reduction,
             ignore_index=self.ignore_index,

@@ -248,15 +248,15 @@ class Module(HookedCall, StateDict, Traversal, Conversion):
         hooked = run_registration_hooks("parameter_registration", self, name, param)
         self._parameters[name] = hooked
 
-    def _check_name(self, kind: str, name: int | str, own: dict[str, Any]) -> None:
+    def _check_name(self, kind: str, name: int | str, registry: dict[str, Any]) -> None:
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
-            told = f", got: {name}" if kind == "module" else ""
-            raise KeyError(f'{kind} name can\'t contain "."{told}')
+            suffix = f", got: {name}" if kind == "module" else ""
+            raise KeyError(f'{kind} name can\'t contain "."{suffix}')
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
-        if hasattr(self, name) and name not in own:
+        if hasattr(self, name) and name not in registry:
             raise KeyError(f"attribute '{name}' already exists")
 
     def add_module(self, name: str, module: Module | None) -> None:

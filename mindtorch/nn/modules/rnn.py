@@ -224,11 +224,11 @@ class RNNBase(Module):
 
 def _check_ranks(states: State, batched: bool) -> None:
     """RuntimeError in torch's words where the states of an LSTM have other dims than its input."""
-    wanted = 3 if batched else 2
-    if any(s.dim() != wanted for s in states):
+    rank = 3 if batched else 2
+    if any(s.dim() != rank for s in states):
         kind = "batched 3" if batched else "unbatched 2"
         raise RuntimeError(
-            f"For {kind}-D input, hx and cx should also be {wanted}-D but got"
+            f"For {kind}-D input, hx and cx should also be {rank}-D but got"
             f" ({states[0].dim()}-D, {states[1].dim()}-D) tensors"
         )
 

@@ -220,9 +220,9 @@ class TransformerEncoder(Module):
         return output if self.norm is None else self.norm(output)
 
 
-def _is_causal(mask: Tensor | None, stated: bool | None) -> bool:
+def _is_causal(mask: Tensor | None, flag: bool | None) -> bool:
     """The mask is always applied, so the hint needs no look at the mask's values."""
-    return mask is not None and bool(stated)
+    return mask is not None and bool(flag)
 
 
 class TransformerDecoder(Module):

@@ -60,16 +60,16 @@ class DistributedDataParallel(Module):
         import mindtorch.distributed as dist
 
         shapes = [(n, tuple(p.shape), str(p.dtype)) for n, p in module.named_parameters()]
-        told: list[Any] = []
-        dist.all_gather_object(told, shapes, self.process_group)
-        for rank, theirs in enumerate(told):
+        layouts: list[Any] = []
+        dist.all_gather_object(layouts, shapes, self.process_group)
+        for rank, theirs in enumerate(layouts):
             if theirs != shapes:
                 odd = next((a, b) for a, b in zip([*shapes, None], [*theirs, None], strict=False)
                            if a != b)  # fmt: skip
-                own = dist.get_rank(self.process_group)
+                local = dist.get_rank(self.process_group)
                 raise RuntimeError(
-                    f"DistributedDataParallel: rank {own} has parameter {odd[0]}, rank {rank} has "
-                    f"{odd[1]}"
+                    f"DistributedDataParallel: rank {local} has parameter {odd[0]}, rank {rank}"
+                    f" has {odd[1]}"
                 )
         for tensor in (*module.parameters(), *module.buffers()):
             dist.broadcast(tensor.detach(), group=self.process_group, group_src=0)

@@ -110,8 +110,8 @@ class NamedMemberAccessor:
 
     def check_keys(self, keys: Iterable[str]) -> tuple[list[str], list[str]]:
         """Names that the module has and `keys` lacks, and the other way round."""
-        own = {name for name, _ in self.named_tensors(remove_duplicate=False)}
-        return sorted(own - set(keys)), sorted(set(keys) - own)
+        names = {name for name, _ in self.named_tensors(remove_duplicate=False)}
+        return sorted(names - set(keys)), sorted(set(keys) - names)
 
     def named_parameters(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         """Names and parameters."""

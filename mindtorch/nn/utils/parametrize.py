@@ -96,8 +96,8 @@ class ParametrizationList(ModuleList):
                     )
                 value = module.right_inverse(value)
             values = [value] if self.is_tensor else list(value)
-            for own, new in zip(self._originals(), values, strict=True):
-                own.data = new.data
+            for original, new in zip(self._originals(), values, strict=True):
+                original.data = new.data
 
     def forward(self) -> Tensor:
         """Gives the parametrized tensor."""

@@ -247,8 +247,8 @@ def global_unstructured(
             'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method'
             f" {pruning_method} of type {pruning_method.PRUNING_TYPE}"
         )
-    chosen: Mapping[tuple[Module, str], Tensor] = importance_scores or {}
-    scores = [chosen.get((m, n), getattr(m, n)).detach().reshape(-1) for m, n in pairs]
+    selection: Mapping[tuple[Module, str], Tensor] = importance_scores or {}
+    scores = [selection.get((m, n), getattr(m, n)).detach().reshape(-1) for m, n in pairs]
     masks = [getattr(m, n + "_mask", mindtorch.ones_like(getattr(m, n))) for m, n in pairs]
     whole = mindtorch.cat([m.reshape(-1) for m in masks])
     mask = pruning_method(**kwargs).compute_mask(mindtorch.cat(scores), whole)

@@ -49,14 +49,14 @@ def _replaced(
     changes = {name: value for name, value in replacements.items() if name in slots}
     if tie:
         _add_tied(slots, changes)
-    kept = [(slots[name], slots[name][0][slots[name][1]]) for name in changes]
+    originals = [(slots[name], slots[name][0][slots[name][1]]) for name in changes]
     try:
         for name, value in changes.items():
             where, key = slots[name]
             where[key] = value
         yield
     finally:
-        for (where, key), value in kept:
+        for (where, key), value in originals:
             where[key] = value
 
 
@@ -75,12 +75,12 @@ def _add_tied(slots: dict[str, Any], changes: dict[str, Any]) -> None:
             changes[name] = by_tensor[id(where[key])]
 
 
-def _check(module: Module, replaced: set[str], own: set[str]) -> None:
+def _check(module: Module, replaced: set[str], names: set[str]) -> None:
     problems = []
-    if replaced - own:
-        problems.append("Unexpected key(s): " + ", ".join(sorted(replaced - own)) + ".")
-    if own - replaced:
-        problems.append("Missing key(s): " + ", ".join(sorted(own - replaced)) + ".")
+    if replaced - names:
+        problems.append("Unexpected key(s): " + ", ".join(sorted(replaced - names)) + ".")
+    if names - replaced:
+        problems.append("Missing key(s): " + ", ".join(sorted(names - replaced)) + ".")
     if problems:
         raise RuntimeError(
             f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(problems)

@@ -72,13 +72,13 @@ class Compare:
         wide = max(len(r.env) for r in results) + 4 if several else 4
         first, before = [""], None
         for threads, env, name in rows:
-            shown = f"({env})" if several and (threads, env) != before else ""
-            first.append("  " + shown.ljust(wide) + name)
+            label = f"({env})" if several and (threads, env) != before else ""
+            first.append("  " + label.ljust(wide) + name)
             before = (threads, env)
         texts = [first]
         for column in columns:
-            own = [cells.get((row, column)) for row in rows]
-            texts.append([column or "", *self._column(own, scale)])
+            column_cells = [cells.get((row, column)) for row in rows]
+            texts.append([column or "", *self._column(column_cells, scale)])
         widths = [max(map(len, text)) for text in texts]
         lines = ["  |  ".join(t[0].center(w) for t, w in zip(texts, widths, strict=True))]
         whole = len(lines[0])
@@ -88,8 +88,8 @@ class Compare:
             parts = [texts[0][i + 1].ljust(widths[0])]
             for column, text, width in zip(columns, texts[1:], widths[1:], strict=True):
                 best = self._best(cells, rows, columns, row, column)
-                shown = text[i + 1].center(width)
-                parts.append(self._coloured(shown, cells.get((row, column)), best))
+                label = text[i + 1].center(width)
+                parts.append(self._coloured(label, cells.get((row, column)), best))
             lines.append("  |  ".join(parts))
         title = f" {results[0].label or ''} ".center(whole - 2, "-")
         end = f"Times are in {unit_to_english(unit)}s ({unit}).\n"
@@ -115,8 +115,8 @@ class Compare:
             if self._trim:
                 value = trim_sigfig(value, result.significant_figures)
             spread = f" (! {result.iqr / result.median * 100:.0f}%)" if result.has_warnings else ""
-            shown = f"{value:>{length}.{decimals}f}"
-            texts.append(f"{shown}{spread:>7}" if warned else shown)
+            cell = f"{value:>{length}.{decimals}f}"
+            texts.append(f"{cell}{spread:>7}" if warned else cell)
         return texts
 
     def _best(

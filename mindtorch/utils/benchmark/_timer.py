@@ -90,9 +90,9 @@ class Timer:
         overhead = sorted(self._timeit(0) for _ in range(5))[2]
         number = 1
         while True:
-            spent = self._timeit(number)
-            quiet = overhead / spent <= 1e-4 and spent >= min_run_time / 1000
-            if quiet or spent > min_run_time or number > _MOST_RUNS:
+            elapsed = self._timeit(number)
+            quiet = overhead / elapsed <= 1e-4 and elapsed >= min_run_time / 1000
+            if quiet or elapsed > min_run_time or number > _MOST_RUNS:
                 return number
             number *= 10
 

@@ -172,7 +172,7 @@ class Workers:
         live = set(range(self.count))
         owner: dict[int, int] = {}
         ready: dict[int, Any] = {}
-        wanted, turn = self.sent, 0
+        last, turn = self.sent, 0
 
         def send() -> bool:
             nonlocal turn
@@ -194,14 +194,14 @@ class Workers:
         for _ in range(self.ahead):
             if not send():
                 break
-        while wanted < self.sent:
-            while wanted not in ready:
+        while last < self.sent:
+            while last not in ready:
                 number, worker, value = self._receive()
                 if number in owner:  # an answer to an epoch that was left early has no owner
                     ready[number] = value
-            value = ready.pop(wanted)
-            worker = owner.pop(wanted)
-            wanted += 1
+            value = ready.pop(last)
+            worker = owner.pop(last)
+            last += 1
             if isinstance(value, _End):
                 live.discard(worker)
                 send()

@@ -140,8 +140,8 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         # The epoch's seed is drawn before the first index, as torch draws it.
-        drawn = mindtorch.empty((), dtype=mindtorch.int64).random_(generator=self.generator)
-        seed = int(drawn.item())
+        base_seed = mindtorch.empty((), dtype=mindtorch.int64).random_(generator=self.generator)
+        seed = int(base_seed.item())
         return _InWorkers(self, seed) if self.num_workers else _Here(self)
 
     def __len__(self) -> int:

@@ -166,12 +166,12 @@ class Subset(Dataset[T_co]):
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: list[int]) -> list[T_co]:
-        chosen = [self.indices[i] for i in indices]
+        selection = [self.indices[i] for i in indices]
         many = getattr(self.dataset, "__getitems__", None)
         if callable(many):
-            items: list[T_co] = many(chosen)
+            items: list[T_co] = many(selection)
             return items
-        return [self.dataset[i] for i in chosen]
+        return [self.dataset[i] for i in selection]
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -83,18 +83,18 @@ class RandomSampler(Sampler[int]):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        size, wanted = len(self.data_source), self.num_samples
+        size, count_all = len(self.data_source), self.num_samples
         generator = _own_generator() if self.generator is None else self.generator
         if self.replacement:
             # Draws come in chunks of 32, as in torch: the stream of numbers is then the same.
-            for start in range(0, wanted, 32):
-                count = min(32, wanted - start)
-                drawn = mindtorch.randint(
+            for start in range(0, count_all, 32):
+                count = min(32, count_all - start)
+                indices = mindtorch.randint(
                     0, size, (count,), dtype=mindtorch.int64, generator=generator
                 )
-                yield from drawn.tolist()
+                yield from indices.tolist()
             return
-        passes, rest = divmod(wanted, size)
+        passes, rest = divmod(count_all, size)
         # A last order is drawn even when nothing of it is used: torch's generator moves on, too.
         for count in (*[size] * passes, rest):
             yield from mindtorch.randperm(size, generator=generator).tolist()[:count]
@@ -147,10 +147,10 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        drawn = mindtorch.multinomial(
+        indices = mindtorch.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
-        yield from drawn.tolist()
+        yield from indices.tolist()
 
     def __len__(self) -> int:
         return self.num_samples

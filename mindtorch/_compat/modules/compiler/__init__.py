@@ -18,7 +18,7 @@ def compile(
     Nothing is compiled; one warning in a process says so, but not where `backend` is eager.
     """
     if model is None:
-        return lambda wanted: compile(wanted, backend=backend)
+        return lambda target: compile(target, backend=backend)
     if backend not in ("eager", "aot_eager") and not _warned:
         _warned.add("eager")
         warnings.warn(

@@ -107,7 +107,7 @@ def logspace(
     device: DeviceLike | None = None,
 ) -> Tensor:
     """`base` to the power of `steps` evenly spaced numbers."""
-    if dtype is not None and dt.chosen(dtype, "logspace").category <= dt.INTEGER:
+    if dtype is not None and dt.resolve(dtype, "logspace").category <= dt.INTEGER:
         powers = aten.pow(base, aten.linspace(start, end, steps, dtype=dt.float64, device=device))
         return aten.to(powers, dtype)
     return aten.pow(base, aten.linspace(start, end, steps, dtype=dtype, device=device))
@@ -133,8 +133,8 @@ def _triangle(name: str, keep: str) -> None:
             row = max(0, min(row, col - offset))
         if device is not None and resolve(device).type == "meta":
             below = sum(max(0, min(col, i + offset + (keep == "tril"))) for i in range(row))
-            kept = below if keep == "tril" else row * col - below
-            return aten.empty((2, kept), dtype=dtype or dt.int64, device=device)
+            keep_count = below if keep == "tril" else row * col - below
+            return aten.empty((2, keep_count), dtype=dtype or dt.int64, device=device)
         mask = getattr(aten, keep)(aten.ones((row, col), dtype=None, device=device), offset)
         places = aten.transpose(aten.nonzero(mask), 0, 1)
         return places if dtype is None else aten.to(places, dtype)

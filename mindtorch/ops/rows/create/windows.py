@@ -28,9 +28,9 @@ def _window(
     """`formula(n, N - 1)` for n = 0 … N-1; a periodic window is the longer one without its end."""
     kind = dtype or dt.get_default_dtype()
     if not (kind.is_floating_point or kind.is_complex):
-        shown = "unsigned char" if kind is dt.uint8 else c_name(kind)
+        dtype_name = "unsigned char" if kind is dt.uint8 else c_name(kind)
         raise RuntimeError(
-            f"{name} expects floating point dtypes, got: TensorOptions(dtype={shown}, device="
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={dtype_name}, device="
             f"{device or CPU}, layout=Strided (default), requires_grad=false (default),"
             " pinned_memory=false, memory_format=(nullopt))"
         )

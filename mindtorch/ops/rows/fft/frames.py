@@ -23,12 +23,12 @@ def _called(name: str, self: Tensor, rows: Tensor, **settings: object) -> str:
     """A call as torch's errors repeat it: `stft(torch.FloatTensor[16], n_fft=8, …)`."""
     kind = self.dtype.legacy
     kind = f"CPU{scalar_name(self.dtype)}Type" if self.is_complex() else f"torch.{kind}Tensor"
-    shown = []
+    arguments = []
     for key, value in settings.items():
         if isinstance(value, Tensor):
             value = f"torch.{value.dtype.legacy}Tensor{{{list(value.shape)}}}"
-        shown.append(f"{key}={int(value) if isinstance(value, bool) else value}")
-    return f"{name}({kind}{list(rows.shape)}, {', '.join(shown)})"
+        arguments.append(f"{key}={int(value) if isinstance(value, bool) else value}")
+    return f"{name}({kind}{list(rows.shape)}, {', '.join(arguments)})"
 
 
 def _fault(n_fft: int, length: int, hop: int, win: int, window: Tensor | None) -> str:
@@ -58,10 +58,10 @@ def _fault_of_inverse(
     rows = self.shape[-2]
     half = rows != n_fft if onesided is None else onesided
     if rows != (n_fft // 2 + 1 if half else n_fft):
-        wanted = "n_fft / 2 + 1 when onesided=True" if half else "n_fft when onesided=False"
+        expected = "n_fft / 2 + 1 when onesided=True" if half else "n_fft when onesided=False"
         return (
             "expected the frequency dimension (3rd to the last) of the input tensor to match"
-            f" {wanted}, but got {rows}"
+            f" {expected}, but got {rows}"
         )
     if not 0 < hop <= win:
         return "expected 0 < hop_length <= win_length"

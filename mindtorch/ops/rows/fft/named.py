@@ -29,21 +29,21 @@ def _number(norm: str | None, forward: bool) -> int:
     raise RuntimeError(f'Invalid normalization mode: "{norm}"')
 
 
-def _ready(self: Tensor, wanted: str, name: str) -> Tensor:
-    """In a floating dtype, or complex where `wanted` says so; RuntimeError in torch's words."""
-    if wanted == "real" and self.is_complex():
+def _ready(self: Tensor, kind: str, name: str) -> Tensor:
+    """In a floating dtype, or complex where `kind` says so; RuntimeError in torch's words."""
+    if kind == "real" and self.is_complex():
         raise RuntimeError(f"{name} expects a real input tensor, but got {self.dtype.legacy}")
     refuse_half(self.dtype)
     if self.dtype.category < dt.FLOAT:
         self = aten.to(self, dt.get_default_dtype())
-    if wanted == "complex" and not self.is_complex():
+    if kind == "complex" and not self.is_complex():
         self = _complex(self)
     return self
 
 
 def _complex(self: Tensor) -> Tensor:
-    own = aten.contiguous(self)
-    return aten.complex(own, aten.zeros_like(own))
+    contiguous = aten.contiguous(self)
+    return aten.complex(contiguous, aten.zeros_like(contiguous))
 
 
 def _fitted(self: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
@@ -192,8 +192,8 @@ def _half_sizes(
     self: Tensor, s: Sequence[int] | None, dims: Sequence[int], sizes: list[int]
 ) -> tuple[list[int], int]:
     """Sizes to fit the input to, and the size of the last dimension of the result."""
-    wanted = s[-1] if s is not None and not isinstance(s, int) else s
-    last = sizes[-1] if wanted not in (None, -1) else 2 * (self.shape[dims[-1]] - 1)
+    target = s[-1] if s is not None and not isinstance(s, int) else s
+    last = sizes[-1] if target not in (None, -1) else 2 * (self.shape[dims[-1]] - 1)
     if last < 1:
         raise RuntimeError(f"Invalid number of data points ({last}) specified")
     return [*sizes[:-1], last // 2 + 1], last

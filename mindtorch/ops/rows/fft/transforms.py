@@ -63,7 +63,7 @@ def _turns(rows: int, columns: int, n: int, like: Tensor) -> tuple[Tensor, Tenso
     return aten.cos(angle), aten.sin(angle)
 
 
-def _turned(re: Tensor, im: Tensor, cos: Tensor, sin: Tensor, sign: int) -> tuple[Tensor, Tensor]:
+def _rotate(re: Tensor, im: Tensor, cos: Tensor, sin: Tensor, sign: int) -> tuple[Tensor, Tensor]:
     return re * cos - im * sin * sign, re * sin * sign + im * cos
 
 
@@ -78,7 +78,7 @@ def _last(re: Tensor, im: Tensor, sign: int) -> tuple[Tensor, Tensor]:
     re, im = (aten.transpose(aten.reshape(t, (*lead, divisor, other)), -1, -2) for t in (re, im))
     re, im = _last(aten.contiguous(re), aten.contiguous(im), sign)
     cos, sin = _turns(other, divisor, n, re)
-    re, im = _turned(re, im, cos, sin, sign)
+    re, im = _rotate(re, im, cos, sin, sign)
     re, im = (aten.contiguous(aten.transpose(t, -1, -2)) for t in (re, im))
     re, im = _last(re, im, sign)
     re, im = (

@@ -113,14 +113,14 @@ def _check_dots(side: str, place: str) -> None:
         raise RuntimeError(f"einsum(): found '.' for {place} that is not part of any ellipsis{end}")
     if side.count("...") > 1:
         second = {"output": "for output but an ellipsis (...) was already found"}
-        told = second.get(place, f"for {place} for which an ellipsis was already found")
-        raise RuntimeError(f"einsum(): found '.' {told}")
+        message = second.get(place, f"for {place} for which an ellipsis was already found")
+        raise RuntimeError(f"einsum(): found '.' {message}")
 
 
-def _check_output(wanted: Sequence[str], labels: Sequence[list[str]]) -> None:
+def _check_output(output: Sequence[str], labels: Sequence[list[str]]) -> None:
     """RuntimeError in torch's words for an output's subscript that is repeated or unknown."""
-    for at, label in enumerate(wanted):
-        if label in wanted[:at]:
+    for at, label in enumerate(output):
+        if label in output[:at]:
             raise RuntimeError(
                 f"einsum(): output subscript {label} appears more than once in the output"
             )
@@ -135,14 +135,14 @@ def _check_sizes(tensors: Sequence[Tensor], labels: Sequence[list[str]]) -> None
     """RuntimeError in torch's words for a subscript of two sizes; sizes of 1 are broadcast."""
     sizes: dict[str, int] = {}
     for operand, (tensor, row) in enumerate(zip(tensors, labels, strict=True)):
-        own: dict[str, int] = {}
+        sizes_here: dict[str, int] = {}
         for label, size in zip(row, tensor.shape, strict=True):
-            if own.setdefault(label, size) != size:
+            if sizes_here.setdefault(label, size) != size:
                 raise RuntimeError(
                     f"einsum(): subscript {label} is repeated for operand {operand} but the sizes"
-                    f" don't match, {size} != {own[label]}"
+                    f" don't match, {size} != {sizes_here[label]}"
                 )
-        for label, size in own.items():
+        for label, size in sizes_here.items():
             before = sizes.get(label, 1)
             if 1 not in (before, size) and before != size and label[0] != ".":
                 raise RuntimeError(
@@ -261,16 +261,16 @@ def einsum(equation: str | Tensor, operands: Sequence[Any]) -> Tensor:
             else "einsum(): fewer operands were provided than specified in the equation"
         )
     labels = [_letters(s, t.ndim, i) for i, (s, t) in enumerate(zip(specs, tensors, strict=True))]
-    wanted = _output(labels, right if "->" in equation else None)
-    _check_output(wanted, labels)
+    output = _output(labels, right if "->" in equation else None)
+    _check_output(output, labels)
     _check_sizes(tensors, labels)
-    t, kept = _diagonals(tensors[0], labels[0])
+    t, label = _diagonals(tensors[0], labels[0])
     for i in range(1, len(tensors)):
         other, theirs = _diagonals(tensors[i], labels[i])
         later = {x for row in labels[i + 1 :] for x in row}
-        t, kept = _pair(t, kept, other, theirs, set(wanted) | later)
-    t, kept = _sum_out(t, kept, set(wanted))
-    return aten.permute(t, tuple(kept.index(x) for x in wanted))
+        t, label = _pair(t, label, other, theirs, set(output) | later)
+    t, label = _sum_out(t, label, set(output))
+    return aten.permute(t, tuple(label.index(x) for x in output))
 
 
 @composite(

@@ -100,12 +100,12 @@ def _guarded(name: str, kernel: Any) -> Callable[..., Any]:
 def _failure(name: str, kernel: Callable[..., Array], args: Sequence[Array]) -> str:
     """torch's words for the first matrix of a batch that a kernel fails on."""
     matrices = args[0].reshape((-1, *args[0].shape[-2:]))
-    own = np.linalg.cholesky if name == "linalg.cholesky" else np.linalg.inv
-    at = next((i for i, matrix in enumerate(matrices) if not _works(own, matrix)), 0)
+    routine = np.linalg.cholesky if name == "linalg.cholesky" else np.linalg.inv
+    at = next((i for i, matrix in enumerate(matrices) if not _works(routine, matrix)), 0)
     where = f"(Batch element {at}): " if args[0].ndim > 2 else ""
     if name == "linalg.cholesky":
         sizes = range(1, matrices.shape[-1] + 1)
-        order = next((k for k in sizes if not _works(own, matrices[at, :k, :k])), sizes[-1])
+        order = next((k for k in sizes if not _works(routine, matrices[at, :k, :k])), sizes[-1])
         return (
             f"linalg.cholesky: {where}The factorization could not be completed because the input"
             f" is not positive-definite (the leading minor of order {order} is not"
@@ -208,8 +208,8 @@ def _slogdet_grad(
     """By tr(A⁻¹ dA): its real part moves the size, its imaginary part turns the sign."""
     factor = grad_logabsdet
     if grad_sign is not None and A.is_complex():
-        turned = aten.imag(aten.conj_of(grad_sign) * sign) * -1j
-        factor = turned if factor is None else factor + turned
+        phase = aten.imag(aten.conj_of(grad_sign) * sign) * -1j
+        factor = phase if factor is None else factor + phase
     return None if factor is None else _spread(factor) * _t(_inverse(A))
 
 

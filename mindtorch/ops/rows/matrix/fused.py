@@ -74,8 +74,8 @@ def _baddbmm_product(self: Geometry, batch1: Geometry, batch2: Geometry) -> Geom
     refuse_growth(self.shape, shape)
     if len({self.dtype, batch1.dtype, batch2.dtype}) > 1:
         kinds = (("input", self), ("batch1", batch1), ("batch2", batch2))
-        shown = ", ".join(f"{name}: {c_name(g.dtype)}" for name, g in kinds)
-        raise RuntimeError(f"Input dtypes must be the same, got: {shown.replace(':', '', 1)}")
+        dtypes_text = ", ".join(f"{name}: {c_name(g.dtype)}" for name, g in kinds)
+        raise RuntimeError(f"Input dtypes must be the same, got: {dtypes_text.replace(':', '', 1)}")
     return _bmm(batch1, batch2)
 
 
@@ -266,10 +266,10 @@ def _mv(self: Tensor, vec: Tensor) -> Tensor:
 
 def _vector_dtypes(self: Tensor, mat: Tensor, vec: Tensor) -> None:
     if not self.dtype is mat.dtype is vec.dtype:
-        shown = [scalar_name(t.dtype) for t in (self, mat, vec)]
+        names = [scalar_name(t.dtype) for t in (self, mat, vec)]
         raise RuntimeError(
             "addmv input tensors must have the same dtype, but got"
-            f" {shown[0]}, {shown[1]}, and {shown[2]}"
+            f" {names[0]}, {names[1]}, and {names[2]}"
         )
 
 

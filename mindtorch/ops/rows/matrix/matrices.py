@@ -194,9 +194,9 @@ def _refuse_chain(tensors: tuple[Tensor, ...]) -> None:
     for at, t in enumerate(tensors):
         ranks = (1, 2) if at in (0, last) else (2,)
         if t.ndim not in ranks:
-            wanted = " or ".join(f"{r}D" for r in ranks)
+            expected = " or ".join(f"{r}D" for r in ranks)
             which = {0: "the first tensor", last: "the last tensor"}.get(at, f"tensor {at}")
-            raise RuntimeError(f"multi_dot(): {which} must be {wanted} but got {t.ndim}D")
+            raise RuntimeError(f"multi_dot(): {which} must be {expected} but got {t.ndim}D")
         if t.dtype is not tensors[0].dtype:
             raise RuntimeError(
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is"

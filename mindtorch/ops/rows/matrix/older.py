@@ -283,8 +283,8 @@ def linalg_cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     if self.dtype is not other.dtype:
-        own, its = scalar_name(self.dtype), scalar_name(other.dtype)
-        raise RuntimeError(f"expected scalar type {own} but found {its}")
+        ours, its = scalar_name(self.dtype), scalar_name(other.dtype)
+        raise RuntimeError(f"expected scalar type {ours} but found {its}")
     if not self.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     wrap_dim(dim, self.ndim)

@@ -190,11 +190,11 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
         return aten.where(info == 0, result, float("inf"))
 
 
-def _result(A: Tensor, solution: Tensor, b: Tensor, rank: Tensor, wanted: bool) -> Tensor:
+def _result(A: Tensor, solution: Tensor, b: Tensor, rank: Tensor, wants_residuals: bool) -> Tensor:
     """Squares of what is left over, where there are more rows than columns and full rank."""
     m, n = A.shape[-2:]
     empty = aten.zeros((0,), dtype=A.dtype.to_real(), device=A.device)
-    if m <= n or not wanted:
+    if m <= n or not wants_residuals:
         return empty
     if rank.numel() and A.device.type != "meta" and not bool(aten.all(rank == n).item()):
         return empty
@@ -247,8 +247,8 @@ def lstsq(
     if driver in ("gelsd", "gelss"):
         values = svdvals(A).detach()
     residuals = _result(A, solution, right, rank, driver != "gelsy")
-    shown = aten.squeeze(solution, -1) if vector else solution
-    return shown, residuals, rank, values
+    result = aten.squeeze(solution, -1) if vector else solution
+    return result, residuals, rank, values
 
 
 def _exp(self: Tensor) -> Tensor:
@@ -271,9 +271,9 @@ def _exp(self: Tensor) -> Tensor:
 
 def _exp_grad(grad: Tensor, self: Tensor) -> Tensor:
     """The corner of the exponential of [[Aᴴ, G], [0, Aᴴ]] (Mathias, 1996)."""
-    n, turned = self.shape[-1], _t(self)
-    above = aten.cat([turned, grad], -1)
-    below = aten.cat([aten.zeros_like(grad), turned], -1)
+    n, adjoint = self.shape[-1], _t(self)
+    above = aten.cat([adjoint, grad], -1)
+    below = aten.cat([aten.zeros_like(grad), adjoint], -1)
     whole = aten.linalg_matrix_exp(aten.cat([above, below], -2))
     return aten.narrow(aten.narrow(whole, -2, 0, n), -1, n, n)
 

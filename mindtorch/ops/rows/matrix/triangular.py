@@ -165,9 +165,9 @@ def triangular_solve(
             f"Incompatible matrix sizes for triangular_solve: each A matrix is {n} by {n} but each"
             f" b matrix is {self.shape[-2]} by {self.shape[-1]}"
         )
-    turned = _t(A) if transpose else A
+    rotation = _t(A) if transpose else A
     result = aten.linalg_solve_triangular(
-        turned, self, upper=upper != transpose, unitriangular=unitriangular
+        rotation, self, upper=upper != transpose, unitriangular=unitriangular
     )
     batch = tuple(result.shape[:-2])
     return result, in_columns(aten.expand(A, (*batch, *A.shape[-2:])))
@@ -252,9 +252,9 @@ def _lu_lower(A: Tensor, pivot: bool, check_errors: bool) -> tuple[Tensor, ...]:
         factors = aten.where(below, column / safe, aten.zeros_like(column))
         right = aten.unsqueeze(aten.arange(0, n, device=A.device) > i, 0)
         row = aten.narrow(A, -2, i, 1)
-        taken = factors * aten.where(right, row, aten.zeros_like(row))
+        lower = factors * aten.where(right, row, aten.zeros_like(row))
         at = aten.logical_and(below, aten.unsqueeze(aten.arange(0, n, device=A.device) == i, 0))
-        A = aten.where(at, factors, A - taken)
+        A = aten.where(at, factors, A - lower)
         pivots.append(best + 1)
     empty = aten.zeros((*A.shape[:-2], 0), dtype=dt.int32, device=A.device)
     result = aten.to(aten.stack(pivots, -1), dt.int32) if pivots else empty

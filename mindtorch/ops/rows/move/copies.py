@@ -61,7 +61,7 @@ for _name, _params, _sample in (
     _copied(_name, _params, _sample, "Tensor[]")
 
 
-def _own(view: Callable[..., Any]) -> Callable[..., Any]:
+def _clone_of(view: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, *args: aten.clone(view(self, *args), memory_format="contiguous")
 
 
@@ -101,7 +101,7 @@ for _text, _view, _sample in (
 ):  # fmt: skip
     composite(
         _text,
-        _own(_view),
+        _clone_of(_view),
         samples=calls(_sample),
         tolerance="exact",
         out=_SAME if _text.startswith("narrow") else "expected",

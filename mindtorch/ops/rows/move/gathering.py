@@ -450,11 +450,11 @@ def _copy_infer(self: Geometry, dim: int, index: Geometry, source: Geometry) -> 
         )
     ours, theirs = ([n for d, n in enumerate(g.shape) if d != at] for g in (self, source))
     if ours != theirs:
-        shown = [" ".join(map(str, s)) for s in (ours, theirs)]
+        shapes = [" ".join(map(str, s)) for s in (ours, theirs)]
         raise RuntimeError(
             f"{name}: Source/destination tensor must have same slice shapes. Destination slice"
-            f" shape: {shown[0]} at dimension {at} and source slice shape: {shown[1]} at dimension"
-            f" {at if source.ndim else 0}."
+            f" shape: {shapes[0]} at dimension {at} and source slice shape: {shapes[1]} at"
+            f" dimension {at if source.ndim else 0}."
         )
     if source.ndim and source.shape[at] != index.numel:
         raise IndexError(
@@ -611,13 +611,13 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
             f" but got {self.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
     at = wrap_dim(dim, self.ndim)
-    rest, wanted = list(self.shape), list(indices.shape)
+    rest, index_shape = list(self.shape), list(indices.shape)
     if rest:
-        rest[at], wanted[at] = 1, 1
-        shape = list(broadcast(tuple(rest), tuple(wanted)))
-        own, theirs = [*shape], [*shape]
-        own[at], theirs[at] = self.shape[at], indices.shape[at]
-        self, indices = aten.expand(self, tuple(own)), aten.expand(indices, tuple(theirs))
+        rest[at], index_shape[at] = 1, 1
+        shape = list(broadcast(tuple(rest), tuple(index_shape)))
+        ours, theirs = [*shape], [*shape]
+        ours[at], theirs[at] = self.shape[at], indices.shape[at]
+        self, indices = aten.expand(self, tuple(ours)), aten.expand(indices, tuple(theirs))
     return aten.gather(self, at, _from_end(indices, self, at))
 
 

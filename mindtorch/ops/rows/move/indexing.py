@@ -28,12 +28,12 @@ def _layout(
         raise IndexError(
             f"too many indices for tensor of dimension {self.ndim} (got {len(indices)})"
         )
-    chosen = {i: g for i, g in enumerate(indices) if g is not None}
-    used = list(chosen)
+    tensors = {i: g for i, g in enumerate(indices) if g is not None}
+    used = list(tensors)
     try:
-        common = broadcast_all(g.shape for g in chosen.values())
+        common = broadcast_all(g.shape for g in tensors.values())
     except RuntimeError:
-        shapes = ", ".join(str(list(g.shape)) for g in chosen.values())
+        shapes = ", ".join(str(list(g.shape)) for g in tensors.values())
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
         ) from None
@@ -50,10 +50,12 @@ def _layout(
     rows = [source]
     ones = ((1,) * len(before), (1,) * len(after))
     for i in used:
-        whole = _expand(chosen[i], common)
-        own = (*ones[0], *common, *ones[1])
-        strides = view_strides(whole, own) or contiguous_strides(own)
-        rows.append([0 if n == 1 != m else s for n, m, s in zip(own, shape, strides, strict=True)])
+        whole = _expand(tensors[i], common)
+        local = (*ones[0], *common, *ones[1])
+        strides = view_strides(whole, local) or contiguous_strides(local)
+        rows.append(
+            [0 if n == 1 != m else s for n, m, s in zip(local, shape, strides, strict=True)]
+        )
     return shape, (first, *common), rows
 
 

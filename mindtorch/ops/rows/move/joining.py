@@ -233,8 +233,8 @@ def _each(
 
 def _refuse_counts(repeats: Tensor) -> None:
     if repeats.dtype not in (int32, int64):
-        shown = scalar_name(repeats.dtype)
-        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{shown}'")
+        dtype_name = scalar_name(repeats.dtype)
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{dtype_name}'")
 
 
 def _refuse_total(total: int, output_size: int | None) -> None:

@@ -106,9 +106,9 @@ def _prod_back(
     grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, result: Tensor,
     include_self: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    kept = aten.masked_fill(self, self == 0, 1)
-    whole = aten.scatter_reduce(kept, dim, index, src, "prod", include_self=include_self)
-    by_self = grad * whole / kept
+    nonzero = aten.masked_fill(self, self == 0, 1)
+    whole = aten.scatter_reduce(nonzero, dim, index, src, "prod", include_self=include_self)
+    by_self = grad * whole / nonzero
     zero = src == 0
     zeros = aten.scatter_add(aten.zeros_like(self), dim, index, aten.to(zero, self.dtype))
     alone = aten.logical_and(zero, aten.gather(zeros, dim, index) == 1)
@@ -265,7 +265,7 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
     return aten.reshape(built, tuple(self.shape))
 
 
-def _held(self: Tensor, indices: Sequence[Tensor | None]) -> list[Any]:
+def _clamped(self: Tensor, indices: Sequence[Tensor | None]) -> list[Any]:
     """Indices within their dimensions."""
     return [
         i if i is None else aten.clamp(i, -self.shape[d], self.shape[d] - 1)
@@ -283,7 +283,7 @@ def _unsafe_masked_index(
     self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: Number | None
 ) -> Tensor:
     """Elements at indices, `fill` where the mask is false."""
-    result = aten.index(self, _held(self, indices))
+    result = aten.index(self, _clamped(self, indices))
     return aten.where(mask, result, aten.full_like(result, fill))
 
 
@@ -300,8 +300,8 @@ def _unsafe_masked_index_put_accumulate(
     self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], values: Tensor
 ) -> Tensor:
     """`self` with values added at indices, where the mask is true."""
-    kept = aten.where(mask, values, aten.zeros_like(values))
-    return aten.index_put(self, _held(self, indices), kept, True)
+    masked_values = aten.where(mask, values, aten.zeros_like(values))
+    return aten.index_put(self, _clamped(self, indices), masked_values, True)
 
 
 _SEGMENTS = {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "prod": "prod"}

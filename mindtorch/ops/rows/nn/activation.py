@@ -41,22 +41,22 @@ def activation(
     known: tuple[Dtype, ...] = FLOATING,
     unsupported: UnsupportedDtypes | None = None,
     lower: Callable[..., Any] | None = None,
-    chosen: Callable[..., None] = lambda *_: None,
+    check: Callable[..., None] = lambda *_: None,
 ) -> None:
     """A row of one tensor and its settings; dtypes other than `known` are refused.
 
     `kernel` is what torch calls it in that refusal, by default the row's name with `_cpu`.
-    `chosen` refuses settings, whatever the device.
+    `check` refuses settings, whatever the device.
     """
     name = text.partition("(")[0]
-    drawn = unary(-4.0, 4.0, FLOATS)
+    inputs = unary(-4.0, 4.0, FLOATS)
 
     def samples() -> list[Sample]:
-        return [*drawn(), *(Sample((Arg((3, 4), low=-4.0, high=4.0), *s)) for s in settings)]
+        return [*inputs(), *(Sample((Arg((3, 4), low=-4.0, high=4.0), *s)) for s in settings)]
 
     class Rule(Pointwise):
         def __call__(self, *args: Any) -> Geometry:
-            chosen(*args[1:])
+            check(*args[1:])
             return super().__call__(*args)
 
     op(
@@ -140,13 +140,13 @@ def _gelu_curved(grad: Tensor, grad_output: Tensor, self: Tensor, approximate: s
 class _Slope(Pointwise):
     """Of the gradient of an activation: torch's kernels take floating-point numbers."""
 
-    def __init__(self, kernel: str, known: tuple[Dtype, ...] = FLOATING, chosen: Any = None):
+    def __init__(self, kernel: str, known: tuple[Dtype, ...] = FLOATING, slope: Any = None):
         super().__init__(only=(kernel, known))
-        self.chosen = chosen
+        self.slope = slope
 
     def __call__(self, *args: Any) -> Geometry:
-        if self.chosen is not None:
-            self.chosen(*args[2:])
+        if self.slope is not None:
+            self.slope(*args[2:])
         return super().__call__(*args)
 
 
@@ -160,7 +160,7 @@ def _slope_samples(*rest: Any) -> Callable[..., Any]:
 
 op(
     "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
-    infer=_Slope("GeluBackwardKernelImpl", chosen=_approximated),
+    infer=_Slope("GeluBackwardKernelImpl", slope=_approximated),
     cpu=lambda grad, x, approximate: grad * _gelu_slope(x, approximate),
     aclnn=call(
         "aclnnGeluBackwardV2", "grad_output", "self", "approximate", "out",
@@ -194,7 +194,7 @@ activation(
     rule="activation",
     surface="nn",
     kernel="GeluKernelImpl",
-    chosen=_approximated,
+    check=_approximated,
 )
 
 

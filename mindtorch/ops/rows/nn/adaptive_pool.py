@@ -60,10 +60,10 @@ def _adaptive_rule(n: int, name: str) -> Callable[..., Any]:
                 f"Trying to create tensor with negative dimension {bad}: {list(shape)}"
             )
         if bad is not None:
-            shown = [str(size) for size in output_size]
+            sizes = [str(size) for size in output_size]
             raise RuntimeError(
                 f"{name}: elements of output_size must be greater than or equal to 0 but received"
-                f" {{{shown[0]}, {','.join(shown[1:])}}}"
+                f" {{{sizes[0]}, {','.join(sizes[1:])}}}"
             )
         return as_images(shape, self)
 

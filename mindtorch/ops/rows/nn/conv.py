@@ -104,8 +104,8 @@ def _check_settings(
         if any(size < least for size in sizes):
             kind = "non-positive" if least else "negative"
             if name == "dilation":
-                told = _dilations(sizes, transposed) if min(sizes) == 0 else ""
-                raise RuntimeError("dilation should be greater than zero" + told)
+                problem = _dilations(sizes, transposed) if min(sizes) == 0 else ""
+                raise RuntimeError("dilation should be greater than zero" + problem)
             raise RuntimeError(f"{kind} {name} is not supported")
         if any(size > _LARGEST for size in sizes):
             raise RuntimeError(f"{name} {list(sizes)} is larger than any input can use")

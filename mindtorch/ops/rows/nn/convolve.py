@@ -34,9 +34,9 @@ def _refuse_operands(name: str, values: tuple[Any, ...]) -> None:
     if not all(isinstance(v, kind) for v, kind in zip(values, kinds, strict=False)):
         while isinstance(values[-1], int | None) and len(values) > 3:
             values = values[:-1]
-        shown = ", ".join(type(v).__name__ for v in values)
+        types = ", ".join(type(v).__name__ for v in values)
         raise TypeError(
-            f"{name}() received an invalid combination of arguments - got ({shown}), but expected"
+            f"{name}() received an invalid combination of arguments - got ({types}), but expected"
             " one of:\n * (Tensor input, Tensor weight, Tensor bias = None, …)"
         )
 

@@ -84,8 +84,8 @@ def _embedding_backward(
     size = grad.shape[-1]
     flat, rows = indices.reshape(-1), grad.reshape(indices.size, size)
     if padding_idx >= 0:
-        kept = flat != padding_idx
-        flat, rows = flat[kept], rows[kept]
+        keep = flat != padding_idx
+        flat, rows = flat[keep], rows[keep]
     if scale_grad_by_freq:
         rows = rows * _scale(flat, num_weights, rows)[:, None]
     out = np.zeros((num_weights, size), grad.dtype)
@@ -269,8 +269,8 @@ op(
     "_linear_backward(Tensor grad_output, Tensor input, Tensor weight, bool[3] output_mask)"
     " -> (Tensor by_input, Tensor by_weight, Tensor by_bias)",
     infer=lambda grad_output, input, weight, mask: tuple(
-        input.fresh(shape if wanted else (0,))
-        for shape, wanted in zip(
+        input.fresh(shape if need else (0,))
+        for shape, need in zip(
             (input.shape, weight.shape, weight.shape[:1]), mask, strict=True
         )
     ),

@@ -30,9 +30,9 @@ def _refuse(input: Tensor, kernel: tuple[int, ...], out: tuple[int, ...], n: int
         raise RuntimeError(
             f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}"
         )
-    for what, wanted, window, size in zip("THW"[-n:], out, kernel, space, strict=True):
+    for what, target, window, size in zip("THW"[-n:], out, kernel, space, strict=True):
         # torch wants room for one window more in three dimensions.
-        if wanted + window - 1 > size - (n == 3):
+        if target + window - 1 > size - (n == 3):
             long = {"T": "time", "H": "height", "W": "width"}[what]
             raise RuntimeError(
                 f"{name}(): pool {long} {window} too large relative to input {long} {size}"
@@ -82,7 +82,7 @@ def _fractional(
 
 def _rows(n: int) -> None:
     name, shape = f"fractional_max_pool{n}d", (1, 2, *range(5, 5 + n))
-    drawn = Arg((1, 2, n), low=0.0, high=1.0, grad=False)
+    draws = Arg((1, 2, n), low=0.0, high=1.0, grad=False)
     schema = (
         f"(Tensor input, int[{n}] kernel_size, int[{n}]? output_size=None,"
         " float[]? output_ratio=None, bool return_indices=False, Tensor? _random_samples=None)"
@@ -115,10 +115,10 @@ def _rows(n: int) -> None:
             body,
             unsupported={"bool whole complex": f"{name}_out_frame"},
             samples=calls(
-                Sample((Arg(shape), 2, 3), {"_random_samples": drawn}),
+                Sample((Arg(shape), 2, 3), {"_random_samples": draws}),
                 Sample((Arg(shape), (2,) * n), {"output_ratio": (0.5,) * n,
-                                                "_random_samples": drawn}),
-                Sample((Arg(shape), 3, 6), {"_random_samples": drawn}, error=True),
+                                                "_random_samples": draws}),
+                Sample((Arg(shape), 3, 6), {"_random_samples": draws}, error=True),
             ),
             tolerance="exact",
             surface="nn",

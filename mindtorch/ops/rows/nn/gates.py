@@ -276,8 +276,8 @@ def rrelu(
                 f"\"rrelu_with_noise_out_cpu\" not implemented for '{input.dtype.legacy}'"
             )
         leaks = aten.le(input, 0)
-        drawn = aten.empty((int(leaks.sum()),), dtype=dt.float64).uniform_(lower, upper)
-        slope = aten.masked_scatter(aten.ones_like(input), leaks, aten.to(drawn, input.dtype))
+        slopes = aten.empty((int(leaks.sum()),), dtype=dt.float64).uniform_(lower, upper)
+        slope = aten.masked_scatter(aten.ones_like(input), leaks, aten.to(slopes, input.dtype))
     else:
         slope = aten.empty_like(input).uniform_(lower, upper)
     result = aten.where(input > 0, input, input * slope)

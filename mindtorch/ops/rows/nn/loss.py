@@ -53,13 +53,13 @@ def _nll(
 ) -> tuple[Array, ...]:
     rows = self.reshape(-1, self.shape[-1])
     labels = np.atleast_1d(target)
-    kept = labels != ignore_index
-    _check_labels(labels[kept], rows.shape[1])
-    index = np.where(kept, labels, 0)
+    keep = labels != ignore_index
+    _check_labels(labels[keep], rows.shape[1])
+    index = np.where(keep, labels, 0)
     weights = np.ones(index.shape, self.dtype) if weight is None else weight[index]
-    weights = np.where(kept, weights, self.dtype.type(0))
+    weights = np.where(keep, weights, self.dtype.type(0))
     losses = -rows[np.arange(len(index)), index] * weights
-    losses = np.where(kept, losses, self.dtype.type(0))
+    losses = np.where(keep, losses, self.dtype.type(0))
     total = weights.sum(dtype=self.dtype)
     if reduction == NONE:
         return losses.reshape(self.shape[:-1]), np.zeros((), self.dtype)
@@ -158,10 +158,10 @@ def _nll_backward(
 ) -> Array:
     out = np.zeros((np.atleast_1d(target).size, self.shape[-1]), self.dtype)
     labels = np.atleast_1d(target)
-    kept = labels != ignore
-    index = np.where(kept, labels, 0)
+    keep = labels != ignore
+    index = np.where(keep, labels, 0)
     weights = np.ones(index.shape, self.dtype) if weight is None else weight[index]
-    flow = np.where(kept, weights, self.dtype.type(0)) * np.atleast_1d(grad)
+    flow = np.where(keep, weights, self.dtype.type(0)) * np.atleast_1d(grad)
     if reduction == MEAN:
         flow = flow / total
     out[np.arange(len(index)), index] = -flow

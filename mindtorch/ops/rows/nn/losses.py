@@ -13,7 +13,7 @@ from ...rules import result_type, scalar_name
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .gates import logsigmoid
-from .reduction import chosen, get_enum, reduced
+from .reduction import get_enum, reduced, resolve_reduction
 
 
 @composite(
@@ -43,7 +43,7 @@ def cross_entropy(
 ) -> Tensor:
     """input `[N, C, *]` logits; target int64 `[N, *]` classes, or
     floating `[N, C, *]` probabilities."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if not isinstance(target, Tensor):
         kind = type(target).__name__
         raise TypeError(
@@ -127,7 +127,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """-input[class], weighted; input `[N, C, *]` log-probabilities, target int64 `[N, *]`."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     code = get_enum(reduction)
     if input.dim() < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {input.dim()})")
@@ -198,7 +198,7 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """(input - target)²."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if weight is None:
         return _pointwise("mse_loss", input, target, reduction)
     input, target = _matched(input, target)
@@ -239,7 +239,7 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """|input - target|."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     input, target = _matched(input, target)
     return _weighted((input - target).abs(), weight, reduction)
 
@@ -265,7 +265,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
@@ -320,7 +320,7 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Tensor:
     """-(t log p + (1 - t) log(1 - p)), logs held at -100; input are probabilities."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size "
@@ -360,7 +360,7 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """binary_cross_entropy of sigmoid(input), without its
     overflow; `pos_weight` scales positives."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
             f"Target size ({target.size()}) must be the same as input size ({input.size()})"
@@ -401,7 +401,7 @@ def kl_div(
     if any(t.dtype.category < dt.FLOAT for t in (input, target)):
         raise RuntimeError("kl_div: Integral inputs not supported.")
     if size_average is not None or reduce is not None or reduction != "batchmean":
-        reduction = chosen(size_average, reduce, reduction)
+        reduction = resolve_reduction(size_average, reduce, reduction)
     if reduction == "mean":
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
@@ -441,7 +441,7 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """exp(x) - t x (or x - t log(x + eps)); `full` adds Stirling's term where t > 1."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()

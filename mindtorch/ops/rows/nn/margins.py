@@ -11,7 +11,7 @@ from ...rules import scalar_name
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .gates import logsigmoid
-from .reduction import chosen, get_enum, reduced
+from .reduction import get_enum, reduced, resolve_reduction
 from .similarity import pairwise_distance
 
 
@@ -34,7 +34,7 @@ def margin_ranking_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, -y (x1 - x2) + margin)."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -59,7 +59,7 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """x where y = 1, max(0, margin - x) where y = -1."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     zeros = aten.zeros_like(input)
     margins = aten.where(target == 1, zeros, (margin - input).clamp_min(0))
     return reduced(margins + aten.where(target == -1, zeros, input), reduction)
@@ -80,7 +80,7 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """log(1 + exp(-x y))."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     return reduced(aten.log1p(aten.exp(-input * target)), reduction)
 
 
@@ -103,7 +103,7 @@ def cosine_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """1 - cos where y = 1, max(0, cos - margin) where y = -1."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     dim = target.dim()
     if dim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -157,7 +157,7 @@ def multi_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Sum over wrong classes of max(0, margin - x[y] + x[i])ᵖ / C; input `[N, C]`."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
@@ -207,7 +207,7 @@ def multilabel_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Hinge between every label and every other class; labels end at the first -1."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     single = input.dim() < 2
     rows = input.reshape(1, -1) if single else input
     _refuse_empty(input)
@@ -220,10 +220,10 @@ def multilabel_margin_loss(
     _refuse_targets(target)
     labels = target.reshape(1, -1) if single else target
     valid = (labels < 0).to(dt.int64).cumsum(1) == 0
-    kept = labels.masked_fill(valid.logical_not(), 0)
-    counts = aten.zeros_like(rows).scatter_add(1, kept, valid.to(rows.dtype))
+    targets = labels.masked_fill(valid.logical_not(), 0)
+    counts = aten.zeros_like(rows).scatter_add(1, targets, valid.to(rows.dtype))
     others = (counts == 0).to(rows.dtype)
-    picked = rows.gather(1, kept)
+    picked = rows.gather(1, targets)
     terms = (1 - picked.unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
     terms = terms * valid.to(rows.dtype).unsqueeze(2) * others.unsqueeze(1)
     loss = terms.sum((1, 2)) / rows.size(1)
@@ -248,7 +248,7 @@ def multilabel_soft_margin_loss(
     """Mean over classes of the binary cross entropy with logits."""
     if not input.ndim:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     loss = loss if weight is None else loss * weight
     return reduced(loss.sum(-1) / input.size(-1), reduction)
@@ -275,7 +275,7 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, d(a, p) - d(a, n) + margin), d the p-norm."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
 

@@ -161,8 +161,8 @@ def _alpha(
         return input
     if p == 1:
         return input.mul_(0) if inplace else input * 0
-    kept = aten.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    keep = aten.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
     scale = 1.0 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
-    shift = (1 - p - kept) * (_ALPHA * scale)
-    noise = kept * scale
+    shift = (1 - p - keep) * (_ALPHA * scale)
+    noise = keep * scale
     return input.mul_(noise).add_(shift) if inplace else input * noise + shift

@@ -82,8 +82,8 @@ def _refuse_mixed(input: Geometry, *parameters: Geometry | None) -> None:
     if other is None or half:
         return
     if dtypes[0] is input.dtype:
-        wanted = scalar_name(input.dtype)
-        raise RuntimeError(f"expected scalar type {wanted} but found {scalar_name(other)}")
+        expected = scalar_name(input.dtype)
+        raise RuntimeError(f"expected scalar type {expected} but found {scalar_name(other)}")
     if input.dtype is dt.float64:
         raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
     raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
@@ -315,13 +315,13 @@ def _batch_norm(
     channels = x.shape[1]
     if training:
         normal, mean, rstd = _normalized(x, axes, eps)
-        kept = (mean.reshape(channels), rstd.reshape(channels))
+        statistics = (mean.reshape(channels), rstd.reshape(channels))
     else:
         rstd = x.dtype.type(1) / np.sqrt(var.astype(x.dtype) + x.dtype.type(eps))
         normal = (x - _per_channel(mean.astype(x.dtype), x.ndim)) * _per_channel(rstd, x.ndim)
-        kept = (np.zeros(0, x.dtype), np.zeros(0, x.dtype))
+        statistics = (np.zeros(0, x.dtype), np.zeros(0, x.dtype))
     out = normal if weight is None else normal * _per_channel(weight, x.ndim)
-    return (out if bias is None else out + _per_channel(bias, x.ndim)), *kept
+    return (out if bias is None else out + _per_channel(bias, x.ndim)), *statistics
 
 
 def _batch_norm_grad(

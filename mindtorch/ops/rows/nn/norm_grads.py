@@ -169,10 +169,10 @@ class Form:
         if by_input is not None:
             g = aten.reshape(self.scaled(grad, weight), self.rows)
             flow = aten.reshape(by_input, self.rows)
-            slope, turned = mean_of(g * normal, dims), mean_of(flow * normal, dims)
+            slope, projection = mean_of(g * normal, dims), mean_of(flow * normal, dims)
             to_rstd = aten.sum(flow * (g - mean_of(g, dims) - normal * slope), dims, True)
-            to_normal.append((flow * slope + g * turned) * -root)
-            back = aten.reshape((flow - mean_of(flow, dims) - normal * turned) * root, x.shape)
+            to_normal.append((flow * slope + g * projection) * -root)
+            back = aten.reshape((flow - mean_of(flow, dims) - normal * projection) * root, x.shape)
             to_grad.append(self.scaled(back, weight))
             if weight is not None:
                 to_weight = aten.reshape(self.summed(grad * back), weight.shape)
@@ -187,8 +187,8 @@ class Form:
             by_x = by_normal * root
             by_mean = aten.reshape(-aten.sum(by_x, dims, True), mean.shape)
             by_x = aten.reshape(by_x, x.shape)
-            own = aten.sum(by_normal * centered, dims, True)
-            to_rstd = own if to_rstd is None else to_rstd + own
+            residual = aten.sum(by_normal * centered, dims, True)
+            to_rstd = residual if to_rstd is None else to_rstd + residual
         by_rstd = None if to_rstd is None else aten.reshape(to_rstd, rstd.shape)
         return _total(to_grad), by_x, to_weight, by_mean, by_rstd
 
@@ -198,18 +198,16 @@ def _total(parts: Sequence[Tensor]) -> Tensor | None:
 
 
 def _empty_or(mask: Mask, *geometries: Geometry) -> tuple[Geometry, ...]:
-    return tuple(g if wanted else g.fresh((0,)) for wanted, g in zip(mask, geometries, strict=True))
+    return tuple(g if need else g.fresh((0,)) for need, g in zip(mask, geometries, strict=True))
 
 
-def _kept(mask: Mask, grads: Sequence[Array]) -> tuple[Array, ...]:
-    return tuple(
-        g if wanted else np.zeros(0, g.dtype) for wanted, g in zip(mask, grads, strict=True)
-    )
+def _masked_grads(mask: Mask, grads: Sequence[Array]) -> tuple[Array, ...]:
+    return tuple(g if need else np.zeros(0, g.dtype) for need, g in zip(mask, grads, strict=True))
 
 
-def _asked(mask: Mask, *flows: Tensor | None) -> tuple[Tensor | None, ...]:
+def _masked_flows(mask: Mask, *flows: Tensor | None) -> tuple[Tensor | None, ...]:
     """The gradients by the results, None by those that are empty."""
-    return tuple(flow if wanted else None for wanted, flow in zip(mask, flows, strict=True))
+    return tuple(flow if need else None for need, flow in zip(mask, flows, strict=True))
 
 
 _RESULTS = ("grad_input", "grad_weight", "grad_bias")
@@ -219,7 +217,7 @@ def _calls(name: str, *args: Any, applies: Callable[[dict[str, Any]], bool]) -> 
     """One call for each mask of results: those that are not wanted are null."""
 
     def one(mask: Mask) -> Call:
-        outs = [r if wanted else None for r, wanted in zip(_RESULTS, mask, strict=True)]
+        outs = [r if need else None for r, need in zip(_RESULTS, mask, strict=True)]
 
         def fits(a: dict[str, Any]) -> bool:
             return tuple(a["output_mask"]) == mask and applies(a)
@@ -302,7 +300,7 @@ def _layer_again(
     output_mask: Mask,
 ) -> tuple[Any, ...]:  # fmt: skip
     form = Form.layer(input.shape, normalized_shape)
-    flows = _asked(output_mask, grad_grad_input, grad_grad_weight, grad_grad_bias)
+    flows = _masked_flows(output_mask, grad_grad_input, grad_grad_weight, grad_grad_bias)
     return form.again(flows, grad_out, input, weight, mean, rstd)
 
 
@@ -333,7 +331,7 @@ op(
     infer=lambda grad_out, input, shape, mean, rstd, weight, bias, mask: _empty_or(
         mask, input.fresh(), input.fresh(shape), input.fresh(shape)
     ),
-    cpu=lambda grad_out, x, shape, mean, rstd, weight, bias, mask: _kept(
+    cpu=lambda grad_out, x, shape, mean, rstd, weight, bias, mask: _masked_grads(
         mask, Form.layer(x.shape, shape).numbers(grad_out, x, weight, mean, rstd)
     ),
     lower=_layer_lower,
@@ -361,7 +359,7 @@ def _group_again(
     weight: Tensor | None, N: int, group: int, output_mask: Mask,  # noqa: N803
 ) -> tuple[Any, ...]:  # fmt: skip
     form = Form.groups(input.shape, N, group)
-    flows = _asked(output_mask, grad_grad_input, grad_grad_weight, grad_grad_bias)
+    flows = _masked_flows(output_mask, grad_grad_input, grad_grad_weight, grad_grad_bias)
     return form.again(flows, grad_out, input, weight, mean, rstd)
 
 
@@ -380,7 +378,7 @@ op(
     infer=lambda grad_out, input, mean, rstd, weight, n, c, area, group, mask: _empty_or(
         mask, as_images(input.shape, input), input.fresh((c,)), input.fresh((c,))
     ),
-    cpu=lambda grad_out, x, mean, rstd, weight, n, c, area, group, mask: _kept(
+    cpu=lambda grad_out, x, mean, rstd, weight, n, c, area, group, mask: _masked_grads(
         mask, Form.groups(x.shape, n, group).numbers(grad_out, x, weight, mean, rstd)
     ),
     lower=lambda grad_out, x, mean, rstd, weight, n, c, area, group, mask: (
@@ -426,7 +424,7 @@ def _batch_numbers(
 ) -> tuple[Array, ...]:  # fmt: skip
     stats = _batch_stats(mean, rstd, moving, var, training, eps)
     form = Form.batch(x.shape)
-    return _kept(mask, form.numbers(grad_out, x, weight, *stats, constant=not training))
+    return _masked_grads(mask, form.numbers(grad_out, x, weight, *stats, constant=not training))
 
 
 def _batch_tensors(
@@ -445,7 +443,7 @@ def _batch_again(
     training: bool, eps: float, output_mask: Mask,
 ) -> tuple[Any, ...]:  # fmt: skip
     form = Form.batch(input.shape)
-    flows = _asked(output_mask, grad_grad_input, grad_grad_weight, grad_grad_bias)
+    flows = _masked_flows(output_mask, grad_grad_input, grad_grad_weight, grad_grad_bias)
     if training:
         return form.again(flows, grad_out, input, weight, mean, rstd)
     moving, root = _batch_stats(None, None, running_mean, running_var, False, eps)
@@ -457,14 +455,14 @@ def _batch_again(
             continue
         if at:
             flow = aten.expand(aten.reshape(flow, form.spread), input.shape)
-        turned = flow if part is None else flow * part
+        scaled_flow = flow if part is None else flow * part
         if at == 0:
             if weight is not None:
-                grads[2] = form.summed(grad_out * turned)
-            turned = form.scaled(turned, weight)
+                grads[2] = form.summed(grad_out * scaled_flow)
+            scaled_flow = form.scaled(scaled_flow, weight)
         if at == 1:
             grads[1] = grad_out * flow * root
-        grads[0] = turned if grads[0] is None else grads[0] + turned
+        grads[0] = scaled_flow if grads[0] is None else grads[0] + scaled_flow
     return tuple(grads)
 
 

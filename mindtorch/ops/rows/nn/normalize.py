@@ -56,9 +56,9 @@ def rms_norm(
         trailing(input.shape, normalized_shape)  # which refuses
     if tuple(input.shape[-len(shape) :]) != shape:
         # torch's text lacks the comma behind the star here.
-        told = ", ".join(map(str, shape))
+        sizes = ", ".join(map(str, shape))
         raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape [*{told}], but got"
+            f"Given normalized_shape={list(shape)}, expected input with shape [*{sizes}], but got"
             f" input of size{list(input.shape)}"
         )
     if weight is not None and tuple(weight.shape) != shape:
@@ -231,9 +231,9 @@ def instance_norm(
     )
     if use_input_stats:
         # Each sample moved its own copy; the module keeps their mean.
-        for kept, moved in ((running_mean, mean), (running_var, var)):
-            if kept is not None:
-                kept.detach().copy_(moved.reshape(n, c).mean(0))
+        for running, moved in ((running_mean, mean), (running_var, var)):
+            if running is not None:
+                running.detach().copy_(moved.reshape(n, c).mean(0))
     return out.reshape(input.shape)
 
 

@@ -41,8 +41,8 @@ def refuse_windows(kernel: Sizes, stride: Sizes, dilation: Sizes) -> None:
     for name, short, sizes in named:
         if any(size < 1 for size in sizes):
             axes = zip("THW"[-len(sizes) :], sizes, strict=True)
-            shown = " ".join(f"{short}{axis}: {size}" for axis, size in axes)
-            raise RuntimeError(f"{name} should be greater than zero, but got {shown}")
+            settings = " ".join(f"{short}{axis}: {size}" for axis, size in axes)
+            raise RuntimeError(f"{name} should be greater than zero, but got {settings}")
 
 
 def extent_of(size: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int:
@@ -337,8 +337,8 @@ def _counts(
     for n, m, k_, s_, p_ in zip(space, out, k, s, p, strict=True):
         start = np.arange(m) * s_ - p_
         end = np.minimum(start + k_, n + p_)
-        own = end - start if include else np.minimum(end, n) - np.maximum(start, 0)
-        total = total[..., None] * own
+        counts = end - start if include else np.minimum(end, n) - np.maximum(start, 0)
+        total = total[..., None] * counts
     return total
 
 

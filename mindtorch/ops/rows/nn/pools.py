@@ -45,10 +45,10 @@ def _miscounted(count: int, n: int, pool: str, name: str) -> str:
         )
     if n == 1:
         return f"{pool}() argument '{name}' should contain one int (got {count})"
-    wanted = _OMITTED.get(name, "either be a single int")
+    expected = _OMITTED.get(name, "either be a single int")
     if pool == "avg_pool3d":
-        wanted = wanted.replace("either ", "")
-    return f"{pool}: {name} must {wanted}, or a tuple of {_COUNTS[n]}"
+        expected = expected.replace("either ", "")
+    return f"{pool}: {name} must {expected}, or a tuple of {_COUNTS[n]}"
 
 
 def _stride(stride: object, kernel: tuple[int, ...], n: int, pool: str) -> tuple[int, ...]:
@@ -387,10 +387,10 @@ lp_pool2d = _lp_pool(2, _PLANE, "H, W")
 lp_pool3d = _lp_pool(3, _SPACE, "D, H, W")
 
 
-def _unpooled(wanted: Sequence[int], usual: list[int], strides: tuple[int, ...]) -> list[int]:
+def _unpooled(target: Sequence[int], usual: list[int], strides: tuple[int, ...]) -> list[int]:
     """The sizes that are asked for; ValueError in torch's words where no pool has left them."""
-    n, told = len(usual), tuple(wanted)
-    sizes = told[-n:] if len(told) == n + 2 else told
+    n, message = len(usual), tuple(target)
+    sizes = message[-n:] if len(message) == n + 2 else message
     if len(sizes) != n:
         raise ValueError(
             f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a"
@@ -399,7 +399,7 @@ def _unpooled(wanted: Sequence[int], usual: list[int], strides: tuple[int, ...])
     for d, (size, around, step) in enumerate(zip(sizes, usual, strides, strict=True)):
         if not around - step < size < around + step:
             raise ValueError(
-                f'invalid output_size "{wanted}" (dim {d} must be between {around - step} and'
+                f'invalid output_size "{target}" (dim {d} must be between {around - step} and'
                 f" {around + step})"
             )
     return list(sizes)

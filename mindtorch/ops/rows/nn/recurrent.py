@@ -38,13 +38,13 @@ def _lstm_lower(gates: Tensor, cx: Tensor) -> Pair:
 
 def _lstm_back(grad_hy: Array, grad_cy: Array, gates: Array, cx: Array, cy: Array) -> Pair:
     enter, forget, new, leave = _opened(gates)
-    shown = np.tanh(cy)
-    inner = grad_cy + grad_hy * leave * (1 - shown * shown)
+    tanh_c = np.tanh(cy)
+    inner = grad_cy + grad_hy * leave * (1 - tanh_c * tanh_c)
     slopes = (
         inner * new * enter * (1 - enter),
         inner * cx * forget * (1 - forget),
         inner * enter * (1 - new * new),
-        grad_hy * shown * leave * (1 - leave),
+        grad_hy * tanh_c * leave * (1 - leave),
     )
     return np.concatenate(slopes, axis=-1), inner * forget
 
@@ -53,13 +53,13 @@ def _lstm_slopes(grad_hy: Tensor, grad_cy: Tensor, gates: Tensor, cx: Tensor, cy
     """`_lstm_back` of tensors: what devices without the kernel run, and what has derivatives."""
     enter, forget, new, leave = aten.chunk(gates, 4, -1)
     enter, forget, leave = aten.sigmoid(enter), aten.sigmoid(forget), aten.sigmoid(leave)
-    new, shown = aten.tanh(new), aten.tanh(cy)
-    inner = grad_cy + aten.tanh_backward(grad_hy * leave, shown)
+    new, tanh_c = aten.tanh(new), aten.tanh(cy)
+    inner = grad_cy + aten.tanh_backward(grad_hy * leave, tanh_c)
     slopes = (
         aten.sigmoid_backward(inner * new, enter),
         aten.sigmoid_backward(inner * cx, forget),
         aten.tanh_backward(inner * enter, new),
-        aten.sigmoid_backward(grad_hy * shown, leave),
+        aten.sigmoid_backward(grad_hy * tanh_c, leave),
     )
     return aten.cat(slopes, -1), inner * forget
 
@@ -118,7 +118,7 @@ op(
 )
 
 
-def _turned(x_gates: Array, h_gates: Array) -> tuple[Array, Array, Array, Array]:
+def _gru_gates(x_gates: Array, h_gates: Array) -> tuple[Array, Array, Array, Array]:
     """reset, update, the new gate's part from h, and the new gate, of a GRU."""
     n = x_gates.shape[-1] // 3
     early = sigmoid(x_gates[..., : 2 * n] + h_gates[..., : 2 * n])
@@ -127,7 +127,7 @@ def _turned(x_gates: Array, h_gates: Array) -> tuple[Array, Array, Array, Array]
 
 
 def _gru(x_gates: Array, h_gates: Array, hx: Array) -> Array:
-    _, update, _, new = _turned(x_gates, h_gates)
+    _, update, _, new = _gru_gates(x_gates, h_gates)
     return new + update * (hx - new)
 
 
@@ -139,7 +139,7 @@ def _gru_lower(x_gates: Tensor, h_gates: Tensor, hx: Tensor) -> Tensor:
 
 
 def _gru_back(grad: Array, x_gates: Array, h_gates: Array, hx: Array) -> tuple[Any, Any, Any]:
-    reset, update, hn, new = _turned(x_gates, h_gates)
+    reset, update, hn, new = _gru_gates(x_gates, h_gates)
     to_new = grad * (1 - update) * (1 - new * new)
     to_reset = to_new * hn * reset * (1 - reset)
     to_update = grad * (hx - new) * update * (1 - update)
@@ -152,12 +152,12 @@ def _gru_slopes(grad: Tensor, x_gates: Tensor, h_gates: Tensor, hx: Tensor) -> t
     (xr, xz, xn), (hr, hz, hn) = aten.chunk(x_gates, 3, -1), aten.chunk(h_gates, 3, -1)
     reset, update = aten.sigmoid(xr + hr), aten.sigmoid(xz + hz)
     new = aten.tanh(xn + reset * hn)
-    kept = grad * update
-    to_new = aten.tanh_backward(grad - kept, new)
+    carry = grad * update
+    to_new = aten.tanh_backward(grad - carry, new)
     to_reset = aten.sigmoid_backward(to_new * hn, reset)
     to_update = aten.sigmoid_backward(grad * (hx - new), update)
     by_x = aten.cat((to_reset, to_update, to_new), -1)
-    return by_x, aten.cat((to_reset, to_update, to_new * reset), -1), kept
+    return by_x, aten.cat((to_reset, to_update, to_new * reset), -1), carry
 
 
 def _gru_grad(
@@ -170,8 +170,8 @@ def _gru_grad(
 
 
 def _gru_rule(x_gates: Geometry, h_gates: Geometry, hx: Geometry) -> Geometry:
-    wanted = (*hx.shape[:-1], 3 * hx.shape[-1])
-    if x_gates.shape != wanted or h_gates.shape != wanted:
+    shape = (*hx.shape[:-1], 3 * hx.shape[-1])
+    if x_gates.shape != shape or h_gates.shape != shape:
         raise RuntimeError(
             f"gates of {list(x_gates.shape)} and {list(h_gates.shape)} do not fit a state of"
             f" {list(hx.shape)}"

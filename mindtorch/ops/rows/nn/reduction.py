@@ -39,7 +39,7 @@ def legacy_get_enum(
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))
 
 
-def chosen(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+def resolve_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """Gives `reduction`, or what the old pair says when it was given; refuses unknown names."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)

@@ -132,11 +132,11 @@ def _output_size(
         return [int(s) for s in sizes]
     if scales is None:
         raise ValueError("either size or scale_factor should be defined")
-    wanted = [float(s) * f for s, f in zip(input.shape[2:], scales, strict=True)]
-    for extent in wanted:
+    target = [float(s) * f for s, f in zip(input.shape[2:], scales, strict=True)]
+    for extent in target:
         if not abs(extent) < 1 << 63:
             raise RuntimeError("value cannot be converted to type int64_t without overflow")
-    return [math.floor(extent) for extent in wanted]
+    return [math.floor(extent) for extent in target]
 
 
 def _axes(sizes: Sequence[int]) -> str:
@@ -341,7 +341,7 @@ def grid_sample(
     for i, extent in enumerate(reversed(space)):
         x = grid[..., i]
         x = (x + 1) * ((extent - 1) / 2) if align else ((x + 1) * extent - 1) / 2
-        places.append(x if mode == "bicubic" else _held(x, extent, padding_mode, align))
+        places.append(x if mode == "bicubic" else _reflected(x, extent, padding_mode, align))
     places.reverse()
     if mode == "nearest":
         return _corner(input, [aten.round(p) for p in places], padding_mode, align)
@@ -351,25 +351,25 @@ def grid_sample(
 
 
 def _check_grid(input: Tensor, grid: Tensor) -> None:
-    own, places = list(input.shape), list(grid.shape)
-    both = f"got input with sizes {own} and grid with sizes {places}"
-    if input.dim() and grid.dim() and own[0] != places[0]:
-        told = f"grid and input to have same batch size, but {both}"
+    sizes, places = list(input.shape), list(grid.shape)
+    both = f"got input with sizes {sizes} and grid with sizes {places}"
+    if input.dim() and grid.dim() and sizes[0] != places[0]:
+        expected = f"grid and input to have same batch size, but {both}"
     elif grid.dim() and places[-1] != input.dim() - 2:
-        told = f"grid to have size {input.dim() - 2} in last dimension, but got grid with sizes"
-        told += f" {places}"
-    elif 0 in own[2:]:
-        told = f"input to have non-empty spatial dimensions, but input has sizes {own} with"
-        told += f" dimension {own.index(0, 2)} being empty"
+        expected = f"grid to have size {input.dim() - 2} in last dimension, but got grid with sizes"
+        expected += f" {places}"
+    elif 0 in sizes[2:]:
+        expected = f"input to have non-empty spatial dimensions, but input has sizes {sizes} with"
+        expected += f" dimension {sizes.index(0, 2)} being empty"
     elif input.dim() not in (4, 5) or input.dim() != grid.dim():
         kind = "5D" if input.dim() == 5 else "4D"
-        told = f"{kind} input and grid with same number of dimensions, but {both}"
+        expected = f"{kind} input and grid with same number of dimensions, but {both}"
     else:
         return
-    raise RuntimeError(f"grid_sampler(): expected {told}")
+    raise RuntimeError(f"grid_sampler(): expected {expected}")
 
 
-def _held(x: Tensor, extent: int, padding: str, align: bool) -> Tensor:
+def _reflected(x: Tensor, extent: int, padding: str, align: bool) -> Tensor:
     """Moves coordinates outside the image as the padding says; zeros leaves them outside."""
     if padding == "zeros":
         return x
@@ -391,7 +391,7 @@ def _corner(input: Tensor, places: list[Any], padding: str, align: bool) -> Tens
     flat: Any = 0
     inside: Any = None
     for place, extent in zip(places, space, strict=True):
-        place = _held(place, extent, padding, align)
+        place = _reflected(place, extent, padding, align)
         ok = (place >= 0) & (place <= extent - 1)
         inside = ok if inside is None else inside & ok
         flat = flat * extent + place.masked_fill(ok.logical_not(), 0.0).to(dt.int64)

@@ -127,7 +127,7 @@ def _row(mode: str) -> None:
     name = upsample_row(mode)
     ascend = "aclnnUpsample" + name.removeprefix("upsample_").capitalize()
     scales = ["scales"] if n == 1 else [f"scales_{letter}" for letter in _LETTERS[-n:]]
-    told = ", ".join(f"float? {scale}=None" for scale in scales)
+    scale_args = ", ".join(f"float? {scale}=None" for scale in scales)
     zeros = tuple((lambda a, scale=scale: float(a[scale] or 0)) for scale in scales)
     settings = ("output_size", "align_corners", *scales)
 
@@ -157,8 +157,8 @@ def _row(mode: str) -> None:
         dtype, grad = grad.dtype, wide(grad)
         parts = each(size[2:], to, align, factors)
         for dim, taps in reversed(list(enumerate(parts))):
-            wanted = (*grad.shape[: dim + 2], size[dim + 2], *grad.shape[dim + 3 :])
-            total = aten.zeros(wanted, dtype=grad.dtype, device=grad.device)
+            shape = (*grad.shape[: dim + 2], size[dim + 2], *grad.shape[dim + 3 :])
+            total = aten.zeros(shape, dtype=grad.dtype, device=grad.device)
             for places, weights in _tensors(taps, grad, dim + 2):
                 total = aten.index_add(total, dim + 2, places, grad * weights)
             grad = total
@@ -175,7 +175,7 @@ def _row(mode: str) -> None:
         )
         return all(step * _DYADIC % 1 == 0 for step in steps)
 
-    def taken(name: str) -> Callable[[dict[str, Any]], bool]:
+    def supported(name: str) -> Callable[[dict[str, Any]], bool]:
         known = in_dtypes(name, *SHORT_FLOATS)
         return lambda a: known(a) and exact(a)
 
@@ -185,11 +185,11 @@ def _row(mode: str) -> None:
         return self.fresh(result)
 
     def source(grad: Geometry, to: Sizes, size: Sizes, *rest: object) -> Geometry:
-        for dim, (own, wanted) in enumerate(zip(grad.shape, (*size[:2], *to), strict=True)):
-            if own != wanted:
+        for dim, (size_in, size_out) in enumerate(zip(grad.shape, (*size[:2], *to), strict=True)):
+            if size_in != size_out:
                 raise RuntimeError(
                     "Expected grad_output to have the same shape as output;"
-                    f" output.size({dim}) = {wanted} but got grad_output.size({dim}) = {own}"
+                    f" output.size({dim}) = {size_out} but got grad_output.size({dim}) = {size_in}"
                 )
         refuse_memory(size, prod(size) * grad.dtype.itemsize)
         return grad.fresh(tuple(size))
@@ -211,7 +211,7 @@ def _row(mode: str) -> None:
     )  # fmt: skip
 
     op(
-        f"{name}(Tensor self, int[{n}] output_size, bool align_corners, {told}) -> Tensor",
+        f"{name}(Tensor self, int[{n}] output_size, bool align_corners, {scale_args}) -> Tensor",
         infer=shape,
         cpu=forward,
         lower=lowered,
@@ -222,7 +222,7 @@ def _row(mode: str) -> None:
             "align_corners",
             *zeros,
             "out",
-            when=taken("self"),
+            when=supported("self"),
         ),
         grad={"self": Derivative(slope, ("grad", "self_geom", *settings))},
         samples=lambda: [Sample((Arg(small, d), *form)) for form in forms for d in FLOATS],
@@ -233,13 +233,13 @@ def _row(mode: str) -> None:
     )
     op(
         f"{name}_backward(Tensor grad_output, int[{n}] output_size, int[{n + 2}] input_size,"
-        f" bool align_corners, {told}) -> Tensor",
+        f" bool align_corners, {scale_args}) -> Tensor",
         infer=source,
         cpu=backward,
         lower=lowered_backward,
         aclnn=call(
             f"{ascend}Backward", "grad_output", "output_size", "input_size", "align_corners",
-            *zeros, "out", when=taken("grad_output"),
+            *zeros, "out", when=supported("grad_output"),
         ),
         grad={"grad_output": Derivative(again, ("grad", *settings))},
         samples=lambda: [

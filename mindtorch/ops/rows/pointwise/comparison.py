@@ -231,7 +231,7 @@ def isin(
     if not isinstance(elements, Tensor):
         elements = aten.tensor(elements, dtype=test_elements.dtype, device=test_elements.device)
     if isinstance(test_elements, Tensor):
-        found = aten.any(aten.eq(elements[..., None], test_elements.reshape(-1)), -1)
+        hits = aten.any(aten.eq(elements[..., None], test_elements.reshape(-1)), -1)
     else:
-        found = aten.eq(elements, test_elements)
-    return aten.logical_not(found) if invert else found
+        hits = aten.eq(elements, test_elements)
+    return aten.logical_not(hits) if invert else hits

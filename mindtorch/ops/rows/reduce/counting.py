@@ -40,7 +40,7 @@ def _groups(starts: Tensor, where: object, count: int) -> tuple[Any, Any]:
     return inverse, counts.scatter_add_(0, group, aten.ones_like(group))
 
 
-def _asked(
+def _requested(
     values: Tensor, inverse: object, counts: object, with_inverse: bool, with_counts: bool
 ) -> Any:
     results = [values] + ([inverse] if with_inverse else []) + ([counts] if with_counts else [])
@@ -104,14 +104,14 @@ def unique(
         slices = aten.movedim(self.detach(), dim, 0)
         values, inverse, counts = aten._unique_dim(slices, 0)
         values = aten.movedim(values, 0, dim)
-        return _asked(values, inverse, counts, return_inverse, return_counts)
+        return _requested(values, inverse, counts, return_inverse, return_counts)
     flat = aten.reshape(self.detach(), (-1,))
     ordered, where = aten.sort(flat, 0)
     starts = _runs(_changes(ordered), ordered.numel())
     values = aten.masked_select(ordered, starts)
     inverse, counts = _groups(starts, where, values.numel())
     inverse = aten.reshape(inverse, self.shape)
-    return _asked(values, inverse, counts, return_inverse, return_counts)
+    return _requested(values, inverse, counts, return_inverse, return_counts)
 
 
 def _refuse_empty(self: Tensor, dim: int) -> None:
@@ -160,7 +160,7 @@ def unique_consecutive(
         inverse = aten.reshape(inverse, self.shape)
     else:
         values = aten.movedim(values, 0, dim)
-    return _asked(values, inverse, counts, return_inverse, return_counts)
+    return _requested(values, inverse, counts, return_inverse, return_counts)
 
 
 @composite(

@@ -292,8 +292,8 @@ def _topk(self: Array, k: int, dim: int, largest: bool, sorted: bool) -> tuple[A
 
 
 def _nan_first(self: Array, index: Array, dim: int) -> Array:
-    taken = np.isnan(np.take_along_axis(self, index, dim))
-    return np.take_along_axis(index, np.argsort(~taken, axis=dim, kind="stable"), dim)
+    is_nan = np.isnan(np.take_along_axis(self, index, dim))
+    return np.take_along_axis(index, np.argsort(~is_nan, axis=dim, kind="stable"), dim)
 
 
 op(
@@ -469,11 +469,11 @@ def _masked_scatter_rule(self: Geometry, mask: Geometry, source: Geometry) -> Ge
 def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
     shape = np.broadcast_shapes(self.shape, mask.shape)
     result = np.broadcast_to(self, shape).copy()
-    wanted = np.broadcast_to(mask, shape)
-    count = int(wanted.sum())
+    full_mask = np.broadcast_to(mask, shape)
+    count = int(full_mask.sum())
     if count > source.size:
         raise RuntimeError("Number of elements of source < number of ones in mask")
-    result[wanted] = source.reshape(-1)[:count]
+    result[full_mask] = source.reshape(-1)[:count]
     return result
 
 
@@ -513,9 +513,9 @@ op(
 def _masked_source(grad: Tensor, mask: Tensor, geom: Geometry) -> Tensor:
     if grad.device.type == "meta":
         return aten.empty(geom.shape, dtype=grad.dtype, device=grad.device)
-    taken = aten.masked_select(grad, mask)
-    rest = geom.numel - taken.numel()
+    values = aten.masked_select(grad, mask)
+    rest = geom.numel - values.numel()
     if rest:
         pad = aten.zeros((rest,), dtype=grad.dtype, device=grad.device)
-        taken = aten.cat([taken, pad], 0)
-    return aten.reshape(taken, geom.shape)
+        values = aten.cat([values, pad], 0)
+    return aten.reshape(values, geom.shape)

@@ -124,9 +124,9 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Te
     first = aten.argmax(counts, -1, True)
     last = first + aten.gather(counts, -1, first) - 1
     last = aten.clamp(last, 0, moved.shape[-1] - 1)
-    kept = (*ahead.shape[:-1], 1)
-    values = aten.reshape(aten.gather(values, -1, last), kept)
-    indices = aten.reshape(aten.gather(indices, -1, last), kept)
+    shape = (*ahead.shape[:-1], 1)
+    values = aten.reshape(aten.gather(values, -1, last), shape)
+    indices = aten.reshape(aten.gather(indices, -1, last), shape)
     values, indices = aten.movedim(values, -1, at), aten.movedim(indices, -1, at)
     return (values, indices) if keepdim else (aten.squeeze(values, at), aten.squeeze(indices, at))
 

@@ -147,10 +147,10 @@ def cov(
         rows = aten.to(rows, dt.get_default_dtype())
     count: Any = rows.shape[1]
     weights: Any = None
-    for wanted, name in ((fweights, "fweights"), (aweights, "aweights")):
-        if wanted is not None:
-            _check_weights(wanted, name, count)
-            weights = wanted if weights is None else weights * wanted
+    for target, name in ((fweights, "fweights"), (aweights, "aweights")):
+        if target is not None:
+            _check_weights(target, name, count)
+            weights = target if weights is None else weights * target
     if weights is None:
         mean, scaled, total = aten.mean(rows, -1, True), rows, count
     else:

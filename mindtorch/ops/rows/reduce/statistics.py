@@ -130,8 +130,8 @@ def evenly(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     mask = self == result
     if self.is_floating_point():
         mask = aten.logical_or(mask, aten.logical_and(aten.isnan(self), aten.isnan(result)))
-    chosen = aten.to(mask, grad.dtype)
-    return chosen * (grad / aten.sum(chosen))
+    weights = aten.to(mask, grad.dtype)
+    return weights * (grad / aten.sum(weights))
 
 
 _extreme("amax", np.max, "aclnnAmax")
@@ -599,12 +599,12 @@ def _norm(
     *,
     out: Geometry,
 ) -> Array:
-    given = self if dtype is None else self.astype(dtype.np)
+    values = self if dtype is None else self.astype(dtype.np)
     axes = _np_axes(dim, self)
-    if ord == 2 and not dim and not keepdim and given.dtype.kind == "f":
-        flat = given.astype(np.float64).ravel()
+    if ord == 2 and not dim and not keepdim and values.dtype.kind == "f":
+        flat = values.astype(np.float64).ravel()
         return np.sqrt(np.asarray(np.dot(flat, flat)))
-    x = np.abs(given).astype(np.float64)
+    x = np.abs(values).astype(np.float64)
     if not x.size:
         return np.sum(x, axis=axes, keepdims=keepdim)
     if ord == float("inf"):

@@ -116,10 +116,10 @@ def _fallen(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
 
     def lower(self: Tensor) -> Tensor:
         x = _floating(self)
-        kept = aten.clamp_min(x, 1e-30)
-        high = aten.acosh(40.0 / kept + 1.0)
+        safe_x = aten.clamp_min(x, 1e-30)
+        high = aten.acosh(40.0 / safe_x + 1.0)
         kernel: Integrand = lambda t, x: aten.exp(x * (1 - aten.cosh(t))) * aten.cosh(t * order)  # noqa: E731
-        result = integral(kernel, kept, aten.clamp_min(high, 1e-3), 128)
+        result = integral(kernel, safe_x, aten.clamp_min(high, 1e-3), 128)
         result = aten.where(x == 0, aten.full_like(result, np.inf), result)
         result = aten.where(x < 0, aten.full_like(result, np.nan), result)
         return result if scaled else result * aten.exp(-x)

@@ -148,10 +148,10 @@ def _diagonal(self: Geometry, offset: int = 0, dim1: int = 0, dim2: int = 1) -> 
     rows, columns = self.shape[a], self.shape[b]
     length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
     start = offset * self.strides[b] if offset >= 0 else -offset * self.strides[a]
-    kept = [i for i in range(self.ndim) if i not in (a, b)]
+    dims = [i for i in range(self.ndim) if i not in (a, b)]
     return self.at(
-        (*(self.shape[i] for i in kept), max(length, 0)),
-        (*(self.strides[i] for i in kept), self.strides[a] + self.strides[b]),
+        (*(self.shape[i] for i in dims), max(length, 0)),
+        (*(self.strides[i] for i in dims), self.strides[a] + self.strides[b]),
         self.offset + (start if length > 0 else 0),
     )
 

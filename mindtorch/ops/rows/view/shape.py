@@ -241,8 +241,8 @@ def _expand(self: Geometry, size: tuple[int, ...], implicit: bool = False) -> Ge
         have = self.shape[i - lead] if i >= lead else 1
         n = have if n == -1 else n
         shape.append(n)
-        kept = i >= lead and have == n
-        strides.append(self.strides[i - lead] if kept else 0)
+        keeps = i >= lead and have == n
+        strides.append(self.strides[i - lead] if keeps else 0)
     for i in range(lead - 1, -1, -1):
         if shape[i] == 1 and self.ndim:  # as unsqueeze gives it
             strides[i] = shape[i + 1] * strides[i + 1] if i + 1 < len(shape) else 1
@@ -261,8 +261,10 @@ op(
 
 def _squeeze(self: Geometry, dim: tuple[int, ...] | None = None) -> Geometry:
     dims = () if dim == () else wrap_dims(dim, self.ndim)
-    kept = [i for i in range(self.ndim) if i not in dims or self.shape[i] != 1]
-    return self.at(tuple(self.shape[i] for i in kept), tuple(self.strides[i] for i in kept))
+    dims_left = [i for i in range(self.ndim) if i not in dims or self.shape[i] != 1]
+    return self.at(
+        tuple(self.shape[i] for i in dims_left), tuple(self.strides[i] for i in dims_left)
+    )
 
 
 op(
@@ -390,9 +392,9 @@ def _movedim(
         )
     sources, targets = ([wrap_dim(d, self.ndim) for d in some] for some in dims)
     wrapped = (("source", sources, dims[0]), ("destination", targets, dims[1]))
-    for name, some, told in wrapped:
+    for name, some, message in wrapped:
         if len(set(some)) < len(some):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(told)})")
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(message)})")
     if not self.ndim:
         return aten.alias(self)
     rest = iter(d for d in range(self.ndim) if d not in sources)
