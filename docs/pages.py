@@ -18,6 +18,8 @@ def _command_help(command: click.Command, name: str, parent: click.Context | Non
             child = command.get_command(context, sub)
             assert child is not None
             text += "\n" + _command_help(child, sub, context)
+    for sub, mode in getattr(command, "modes", {}).items():
+        text += "\n" + _command_help(mode, sub, context)
     return text
 
 

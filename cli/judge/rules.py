@@ -126,7 +126,7 @@ SHARE_RULE: Final = Rule("share of relative errors", "Ascend C API documents",
                          "two per thousand, two per ten thousand", _share)  # fmt: skip
 COSINE: Final = Rule("cosine similarity", "ops-test-kit", "Precision_Comparison document", _cosine)
 
-# Shown as numbers with `--explain` and in reports; no verdict rests on them.
+# Shown as numbers by `check explain` and in reports; no verdict rests on them.
 NUMBERS_ONLY: Final = (SHARE_RULE, COSINE)
 
 

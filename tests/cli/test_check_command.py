@@ -48,7 +48,7 @@ def test_the_three_ops_pass_with_a_verdict_for_each(run):
 
 def test_verbose_shows_every_case(run):
     words = ("check", "add", "--alone", "--form", "inplace", "--dtype", "float32")
-    cases = run(*words, "--list").stdout.split()
+    cases = run("check", "list", *words[1:]).stdout.split()
     shown = [line.split() for line in run(*words, "-v").stdout.splitlines()]
     rows = [words for words in shown if len(words) > 1 and words[1].startswith("add/inplace/")]
     assert cases
@@ -82,12 +82,12 @@ def test_repro_line_runs_that_case_alone(run):
         (("add", "--timeout", "-1"), "not in the range"),
         (("add", "--known-issues", "missing.toml"), "does not exist"),
         (("--resume", "missing.jsonl"), "does not exist"),
-        (("--replay", "missing.json"), "does not exist"),
+        (("replay", "missing.json"), "does not exist"),
         (("add", "--html", "no/such/folder/page.html"), "does not exist"),
         (("add", "--case", "add/sideways"), "FORM is one of"),
         (("add", "--case", "add/functional/s77"), "samples, counted from s0"),
         (("--family", "nonsense"), "one of"),
-        (("--raw", "aclnnNonsense"), "declares no such operator"),
+        (("contract", "aclnnNonsense"), "declares no such operator"),
         (("add", "--jobs", "0"), "not in the range"),
     ],
 )
@@ -106,22 +106,22 @@ def test_missing_install_is_an_environment_error(run, tmp_path):
 
 
 def test_explain_prints_rule_reason_and_source(run):
-    done = run("check", "exp", "--explain")
+    done = run("check", "explain", "exp")
     assert done.returncode == 0
     for text in ("elementary", "≤ 2 / 3 / 3 ULP", "range reduction", "OpenCL"):
         assert text in done.stdout
 
 
 def test_list_prints_cases_and_runs_none(run):
-    words = ("check", "add", "--alone", "--form", "out", "--dtype", "int8", "--list")
+    words = ("check", "list", "add", "--alone", "--form", "out", "--dtype", "int8")
     lines = run(*words).stdout.splitlines()
     assert lines
     assert all(line.startswith("add/out/") and " " not in line for line in lines)
     assert len(set(lines)) == len(lines)
 
 
-def test_raw_mode_checks_the_contract_from_the_header_alone(run):
-    done = run("check", "--raw", "aclnnAdd", "-v")
+def test_contract_mode_checks_the_contract_from_the_header_alone(run):
+    done = run("check", "contract", "aclnnAdd", "-v")
     assert done.returncode == 0, done.stdout
     for form in ("contract-call", "contract-null/self", "contract-dtype", "contract-rank"):
         assert f"aclnnAdd/{form}" in done.stdout
@@ -246,15 +246,16 @@ def test_saved_case_replays_with_its_own_inputs(run, tmp_path):
     run("check", "matmul", "--alone", "--case", "matmul/method/s0",
         "--save", str(tmp_path / "saved"), ACLSIM_FAULTS="matmul:zeros")  # fmt: skip
     saved = tmp_path / "saved" / "matmul_method_s0-seed0.json"
-    again = run("check", "--replay", str(saved), ACLSIM_FAULTS="matmul:zeros")
+    again = run("check", "replay", str(saved), ACLSIM_FAULTS="matmul:zeros")
     assert again.returncode == 1
     assert "matmul/method/s0" in again.stdout
-    assert run("check", "--replay", str(saved)).returncode == 0
+    assert run("check", "replay", str(saved)).returncode == 0
 
 
 def test_fresh_seeds_repeat_the_cases(run):
     words = ("check", "add", "--alone", "--form", "method", "--dtype", "float32")
-    once, thrice = (run(*words, "--list").stdout, run(*words, "--fresh-seeds", "2").stdout)
+    once = run("check", "list", *words[1:]).stdout
+    thrice = run(*words, "--fresh-seeds", "2").stdout
     assert f"{3 * len(once.splitlines())} cases of 1 operator" in thrice
 
 
@@ -265,16 +266,25 @@ def test_cpu_can_be_checked_too(run):
     assert done.returncode == 0, done.stdout
 
 
-def test_operator_of_which_nothing_is_judged_is_a_failure_unless_allowed(run):
+def test_operator_of_which_nothing_is_judged_has_its_exit_code_unless_allowed(run):
     asked = ("check", "linalg_eigvals", "--alone", "--form", "functional")
     done = run(*asked)
-    assert done.returncode == 1
-    assert "nothing of linalg_eigvals was judged" in done.stderr
+    assert done.returncode == 5
+    assert "not judged: linalg_eigvals: every case is UNSUPPORTED or SKIP" in done.stderr
     assert run(*asked, "--allow-unjudged").returncode == 0
 
 
+def test_operator_without_a_reference_is_not_judged_by_its_contract(run):
+    done = run("check", "aclnnSleep", "--simulator")
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "PASS" in done.stdout
+    assert "not judged: aclnnSleep: no reference says what it computes" in done.stderr
+    assert run("check", "aclnnSleep", "--simulator", "--allow-unjudged").returncode == 0
+    assert run("check", "contract", "aclnnSleep", "--simulator").returncode == 0
+
+
 def test_listing_leaves_no_journal_behind(run, tmp_path):
-    assert run("check", "add", "--alone", "--form", "out", "--list").returncode == 0
+    assert run("check", "list", "add", "--alone", "--form", "out").returncode == 0
     assert list((tmp_path / "state").rglob("*.jsonl")) == []
 
 

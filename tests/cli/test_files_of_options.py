@@ -36,7 +36,9 @@ BEFORE = {
     "check": ("--from", "{recording}"), "check --from": (), "check --home": ("add",),
     "check --save": ("add", "--simulator", "--case", "none"),
     "check --known-issues": ("add", "--simulator", "--case", "none"),
-    "check --resume": (), "check --replay": (),
+    "check --resume": (), "check replay": (), "check list --from": (),
+    "check list --home": ("add",),
+    "check replay --home": ("{journal}",), "check explain --home": ("add",),
     "report": ("--from", "{journal}"), "report --from": (), "report --perfetto": ("{recording}",),
     "bench": ("--from", "{recording}"), "bench --home": ("add",), "bench --from": (),
     "ops": ("add",),
@@ -47,9 +49,20 @@ BEFORE = {
 AFTER = {"run": ("--", "true"), "exec": ("--", "true"), "report --compare": ("{journal}",),
          "catalog make": ("--version", "9.9")}  # fmt: skip
 # These run cases, or write a folder whole, before they come to their file.
-SLOW = {"ops --html", "check --home", "check --save", "bench --home"} | {
+SLOW = {
+    "ops --html",
+    "check --home",
+    "check --save",
+    "bench --home",
+    "check contract --home",
+    "check contract --save",
+    "check contract --known-issues",
+    "check soak --home",
+    "check soak --save",
+    "check soak --known-issues",
+} | {
     f"{command} {option}"
-    for command in ("check", "bench")
+    for command in ("check", "check contract", "check soak", "bench")
     for option in ("--journal", "--html", "--junit", "--md", "--json", "--plot", "--prometheus")
 }
 JOURNAL = '{"kind":"run","schema":"mindtorch-npu/check/1","options":{}}\n'
@@ -76,6 +89,8 @@ def options() -> Iterator[tuple[str, str]]:
                 assert inner is not None
                 yield from walk(inner, f"{path} {name}".strip())
             return
+        for name, mode in getattr(command, "modes", {}).items():
+            yield from walk(mode, f"{path} {name}")
         for param in command.params:
             word = param.opts[0] if isinstance(param, click.Option) else ""
             if isinstance(param.type, click.Path) or f"{path} {word}" in WORDS:
@@ -178,8 +193,9 @@ def _run(arguments: list[str], folder: Path, out: Path) -> None:
 
 def sweep(folder: Path, chosen: set[str] | None = None) -> Iterator[tuple[str, str, Outcome]]:
     """Every option with every thing, or the chosen ones: the option, the thing, what came of it."""
-    for module in main.COMMANDS.values():
-        importlib.import_module(module, "mindtorch_npu")
+    modules = [f"commands.{name}.command" for name in main.COMMANDS]
+    for module in (*modules, "commands.check.runner", "commands.ops.listing"):
+        importlib.import_module(f"mindtorch_npu.{module}")
     beside, all_things = places(folder), things(folder)
     for command, option in options():
         key = f"{command} {option}".strip()

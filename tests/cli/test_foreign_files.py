@@ -31,7 +31,7 @@ FILES = {
     "empty": b"",
 }
 COMMANDS = (
-    ("check", "--replay"),
+    ("check", "replay"),
     ("check", "--resume"),
     ("check", "add", "--known-issues"),
     ("check", "--from"),

@@ -36,10 +36,10 @@ def test_the_first_wrong_launch_is_named_and_saved(sample: str, tmp_path: Path) 
     assert "first wrong: aclnn" in outcome.err
     assert "got 0" in outcome.err
     (case, *_) = sorted((tmp_path / "wrong").glob("*.json"))
-    assert f"check --replay {case}\n" in outcome.err
+    assert f"check replay {case}\n" in outcome.err
     assert {p.suffix for p in (tmp_path / "wrong").iterdir()} == {".json", ".npz", ".rec"}
     if sample in ("add", "softmax"):  # each costs two processes
-        replay = ("check", "--simulator", "--replay", str(case))
+        replay = ("check", "replay", "--simulator", str(case))
         assert layered.command(*replay).code == 0
         again = layered.command(*replay, ACLSIM_FAULTS=fault)
         assert (again.code, "got 0" in again.out) == (1, True), again.out

@@ -88,7 +88,7 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
               help="Judge launches against each operator's formula when the program ended: first "
               "(of each distinct call, the default), all, 1/N or op=GLOB.")  # fmt: skip
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-              help="With --verify: save wrong launches as cases for `check --replay`.")  # fmt: skip
+              help="With --verify: save wrong launches as cases for `check replay`.")  # fmt: skip
 @click.option("--device-time", is_flag=True, help="Also time launches on the device, by events.")
 @click.option("--stacks", is_flag=True, help="Record the Python lines of launches.")
 @click.option("--strict", is_flag=False, flag_value="report", type=STRICT, metavar="[MODE]",
@@ -210,7 +210,7 @@ def _verify(options: Mapping[str, Any], seen: _Seen, install: Install) -> Verifi
     verified = verify.verify(recording.open(seen.path), install, options["save"])
     render.show(verify.document(verified), render.console(sys.stderr))
     for case in verified.saved:  # no block: a line to copy must not be broken
-        click.echo(f"saved: mindtorch-npu check --replay {shlex.quote(str(case))}", err=True)
+        click.echo(f"saved: mindtorch-npu check replay {shlex.quote(str(case))}", err=True)
     return verified
 
 

@@ -42,7 +42,7 @@ class Verified:
 def verify(recording: Recording, install: Install, save: Path | None = None) -> Verified:
     """Judge every launch whose data were recorded; the install only says what is declared.
 
-    Wrong ones are saved to the folder `save`, as cases that `check --replay` runs on any install.
+    Wrong ones are saved to the folder `save`, as cases that `check replay` runs on any install.
     """
     cann = aclnn_bindings.open(install.root)
     use(cann)

@@ -12,6 +12,7 @@ from typing import Final
 
 # What is compared. functional, out, inplace, method: npu = reference; meta: geometry; grad:
 # derivatives; error: class and text; contract-*: phase 1 of an ACLNN function.
+LEVELS: Final = ("quick", "full", "exhaustive")
 FORMS: Final = ("functional", "out", "inplace", "method", "meta", "grad", "error", "random")
 CONTRACTS: Final = ("contract-call", "contract-null", "contract-dtype", "contract-rank",
                     "contract-leak")  # fmt: skip

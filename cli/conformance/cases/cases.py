@@ -24,7 +24,6 @@ from .shapes import sizes_of
 from .spaces.table import space_of
 from .taken import takes
 
-LEVELS: Final = ("quick", "full", "exhaustive")
 _QUICK_LAYOUTS: Final = ("transposed", "sliced", "stepped", "expanded")
 _QUICK_EDGES: Final = ("empty", "scalar", "ones", "odd", "long", "tall", "grown")
 _EDGES: Final = (*_QUICK_EDGES, "rank8", "large")

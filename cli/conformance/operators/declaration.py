@@ -17,7 +17,7 @@ from typing import Any, Final
 from mindtorch.ops.samples import Sample
 
 from ...judge.classes import ClassTableError
-from ...judge.precision import FORMATS
+from ...judge.formats import FORMATS
 from ..cases.case import DTYPES
 from .row import CUSTOM, MISSING, SLACK, SPECS, Spec, SpecError
 

@@ -32,7 +32,7 @@ class BundleError(ValueError):
 def save(
     folder: Path, result: Result, trial: Any, environment: Mapping[str, Any], recording: str = ""
 ) -> Path:
-    """Write a case to `folder`; the path of its description, which `--replay` takes.
+    """Write a case to `folder`; the path of its description, which `check replay` takes.
 
     `recording` is the file in `folder` in which a case of a recording is found.
     """

@@ -1,0 +1,320 @@
+"""Owns what the modes of `check` do: requests for the engine, what is shown, and the exit code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from aclnn_bindings.errors import BindingError
+
+from ... import exits, render
+from ...conformance.cases import shard
+from ...conformance.cases.case import CaseNameError, parse
+from ...conformance.cases.cases import Plan
+from ...conformance.cases.parts import with_parts
+from ...conformance.record import bundle, journal, known, votes
+from ...conformance.record.result import Result
+from ...conformance.run import engine
+from ...conformance.run.devices import DeviceListError
+from ...conformance.run.pool import EnvironmentFailedError, Setup
+from ...fleet.ray_pool import maker
+from ..report import UnwritableError, write_all
+from . import devices, progress, unjudged
+from . import text as check_text
+from .options import (
+    NO_OUTPUT,
+    CheckOptions,
+    ExplainOptions,
+    ListOptions,
+    ReplayOptions,
+    Selection,
+    TargetOptions,
+    WorkerOptions,
+)
+
+# What a journal says of the run that it records, so that --resume means the same one.
+_SELECTED: Final = ("ops", "every", "families", "level", "dtypes", "layouts", "forms", "seed",
+                    "fresh_seeds", "only", "alone")  # fmt: skip
+_TARGETED: Final = ("device", "simulator", "soc")
+_MODES: Final = ("compare", "contract", "minutes")
+
+
+def run(options: CheckOptions) -> int:
+    """Run the cases that are selected; the exit code."""
+    return _guarded(lambda: _run(options), options.target.device)
+
+
+def list_cases(options: ListOptions) -> int:
+    """Print the names of cases."""
+    return _guarded(lambda: _list(options), options.target.device)
+
+
+def explain(options: ExplainOptions) -> int:
+    """Print each operator's rule."""
+    return _guarded(lambda: _explain(options), options.target.device)
+
+
+def _guarded(work: Callable[[], int], device: str) -> int:
+    try:
+        return work()
+    except (engine.NothingSelectedError, CaseNameError, known.KnownIssuesError,
+            journal.JournalError, UnwritableError, DeviceListError) as error:  # fmt: skip
+        raise click.UsageError(str(error)) from None
+    except EnvironmentFailedError as error:
+        click.echo(f"error: no worker can use {device}: {error}", err=True)
+        click.echo("`mindtorch-npu probe` says what is missing and how to fix it", err=True)
+        return exits.NOTHING
+
+
+def _run(options: CheckOptions) -> int:
+    _agree(options)
+    record = journal.read(options.resume) if options.resume else None
+    if record is not None:
+        options = _resumed(options, record)
+    selection, missing = _with_launches(options.selection, options.target)
+    if selection.recording and not selection.only:
+        return _unjudged_code(missing, options)
+    options = replace(options, selection=selection)
+    names = _names(options)
+    parts = _parts(names, options)
+    path = options.resume or options.output.journal or journal.default_path()
+    if record is None and path.exists():
+        raise click.UsageError(f"{path} exists: go on with it by --resume, or name another file")
+    going = engine.begin(_request(options, names + parts, record, path), path)
+    results = progress.follow(going, options.output.verbose)
+    _show(options, going, results)
+    click.echo(f"journal: {path}")
+    if options.output.files.paths():
+        write_all(journal.read(path), options.output.files)
+    if (code := _cut_off(going, path)) is not None:
+        return code
+    missing += _missing(options, going, results, parts)
+    code = _unjudged_code(missing, options)
+    return exits.PROBLEMS if going.counts.failing or going.deviations else code
+
+
+def _agree(options: CheckOptions) -> None:
+    """Options that exclude each other."""
+    if options.compare and options.selection.shard.count > 1:
+        raise click.UsageError("--shard: a comparison gives every device every case")
+    if options.compare and options.target.device == "cpu":
+        word = "check soak" if options.minutes else "--compare-devices"
+        raise click.UsageError(f"{word}: expected npu devices, cpu was given")
+
+
+def _resumed(options: CheckOptions, record: journal.Record) -> CheckOptions:
+    """What to check comes from the journal; what to load never does: journals are data."""
+    stated = record.header["options"]
+    part = shard.parse(stated.get("shard", "1/1"))
+    selected, targeted, modes = (
+        _of_restart(stated.get("restart", {}), names) for names in (_SELECTED, _TARGETED, _MODES)
+    )
+    return replace(options, selection=replace(options.selection, shard=part, **selected),
+                   target=replace(options.target, **targeted), **modes)  # fmt: skip
+
+
+def _of_restart(restart: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    pairs = ((name, restart[name]) for name in names if name in restart)
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in pairs}
+
+
+def _with_launches(selection: Selection, target: TargetOptions) -> tuple[Selection, list[str]]:
+    """The cases of a recording, if one is given, and the launches that no formula judges."""
+    if selection.recording is None or selection.only:
+        return selection, []
+    from ...recording import cases
+
+    setup = Setup(target.device, *_install(target), recording=str(selection.recording))
+    ids, refused = cases.case_ids(selection.recording, engine.declarations(setup))
+    missing = [f"{name}: {why.removeprefix(name + ': ')}" for name, why in refused.items()]
+    if not ids:
+        missing.append(f"{selection.recording}: no launch can be judged")
+    return replace(selection, only=tuple(ids)), missing
+
+
+def _install(target: TargetOptions) -> tuple[str | None, bool]:
+    return str(target.home) if target.home else None, target.simulator
+
+
+def _names(options: CheckOptions) -> tuple[str, ...]:
+    """The rows and operators that are asked for."""
+    selection = options.selection
+    if options.contract or options.minutes:
+        return ()
+    named = selection.ops
+    if selection.only and not named:
+        named = tuple(dict.fromkeys(parse(c).op for c in selection.only))
+        return () if any(n.startswith("acl") for n in named) else engine.find_ops(named, (), False)
+    if not named and not selection.families and not selection.every:
+        raise engine.NothingSelectedError("nothing selected: name operators, or give --all")
+    if selection.only and all(n.startswith("acl") for n in named):
+        return ()
+    return engine.find_ops(named, selection.families, selection.every)
+
+
+def _parts(names: tuple[str, ...], options: CheckOptions) -> tuple[str, ...]:
+    """What the operators that were named are made of, beside them."""
+    selection = options.selection
+    if selection.alone or selection.every or selection.only or not names or not selection.ops:
+        return ()
+    try:
+        declared = engine.declarations(_setup(options, None))
+    except BindingError:
+        return ()  # the worker says what is missing
+    parts = with_parts(names, declared.ops if declared else ())[len(names) :]
+    if parts:
+        click.echo(f"with what they are made of: {', '.join(parts)}", err=True)
+    return parts
+
+
+def _request(
+    options: CheckOptions, names: tuple[str, ...], record: journal.Record | None, path: Path | None
+) -> engine.Request:
+    selection, workers = options.selection, options.workers
+    contract = options.contract
+    return engine.Request(
+        names, Plan(selection.level, selection.dtypes, selection.layouts, selection.forms),
+        _setup(options, path), selection.seed, selection.fresh_seeds, _jobs(workers.jobs),
+        only=selection.only, every=selection.every and not contract,
+        raw=selection.ops if contract else (), every_raw=contract and selection.every,
+        done={} if record is None else record.results,
+        issues=tuple(known.load(options.issues)) if options.issues else (),
+        options=_stated(options), save=str(options.output.save or ""), shard=selection.shard,
+        compare=options.compare, minutes=options.minutes,
+        run=journal.new_run() if record is None else str(record.header.get("run", "")),
+        scheduler=maker(workers.ray) if workers.ray else None,
+    )  # fmt: skip
+
+
+def _stated(options: CheckOptions) -> dict[str, Any]:
+    """What the journal's header says of the run."""
+    selection, target = options.selection, options.target
+    restart = {k: getattr(selection, k) for k in _SELECTED}
+    restart |= {k: getattr(target, k) for k in _TARGETED}
+    restart |= {k: getattr(options, k) for k in _MODES}
+    stated = {"what": _what(options), "level": selection.level, "seed": selection.seed,
+              "restart": restart, "where": target.as_json()}  # fmt: skip
+    if selection.shard.count > 1:
+        stated["shard"] = str(selection.shard)
+    if options.compare:
+        stated["compare"] = True
+    return stated
+
+
+def _what(options: CheckOptions) -> str:
+    """What is checked, in words."""
+    selection = options.selection
+    if options.minutes:
+        return f"soak for {options.minutes:g} minutes"
+    if selection.recording:
+        return f"launches of {selection.recording.name}"
+    named = "all" if selection.every else " ".join((*selection.ops, *selection.families))
+    return named or " ".join(selection.only)
+
+
+def _setup(options: CheckOptions, path: Path | None) -> Setup:
+    target = options.target
+    return Setup(target.device, *_install(target), str(path or ""), options.workers.timeout,
+                 recording=str(options.selection.recording or ""),
+                 soc=target.soc or "")  # fmt: skip
+
+
+def _jobs(asked: int | None) -> int:
+    return asked or min(8, len(os.sched_getaffinity(0)))
+
+
+def _show(options: CheckOptions, going: engine.Run, results: Sequence[Result]) -> None:
+    header = {"options": dict(going.request.options), "environment": going.environment}
+    where = {**options.target.as_json(), "recording": options.selection.recording}
+    extra = journal.place_words(where)
+    on = render.console()
+    document = check_text.document(
+        header, results, going.seconds, options.output.verbose, extra, on.width
+    )
+    render.show(document, on)
+    voters = len({votes.place_of(r) for r in results}) if options.compare else 0
+    render.show(devices.document(going.deviations, going.lost, voters), on)
+
+
+def _cut_off(going: engine.Run, path: Path) -> int | None:
+    """The exit code of a run that a full disk or the user ended; None for one that ended well."""
+    again = f"  mindtorch-npu check --resume {path}"
+    if going.stopped:
+        click.echo(f"error: {going.stopped}; go on with:\n{again}", err=True)
+        return exits.NOTHING
+    if going.done + sum(len(lost.cases) for lost in going.lost) < going.total:
+        click.echo(f"interrupted after {going.done} of {going.total} cases; go on with:\n{again}",
+                   err=True)  # fmt: skip
+        return exits.INTERRUPTED
+    return None
+
+
+def _missing(
+    options: CheckOptions, going: engine.Run, results: Sequence[Result], parts: Sequence[str]
+) -> list[str]:
+    """What a run that ended did not judge, although it was asked to."""
+    selection = options.selection
+    each = bool(selection.ops or selection.only)
+    contract = options.contract or bool(selection.only and not selection.recording)
+    lost = [f"{one.place}: lost with {len(one.cases)} cases that only it could run"
+            for one in going.lost if one.cases]  # fmt: skip
+    return lost + unjudged.reasons(results, each, contract, parts)
+
+
+def _unjudged_code(missing: Sequence[str], options: CheckOptions | ReplayOptions) -> int:
+    """Say what has no verdict; NOT_JUDGED unless that is allowed."""
+    for reason in missing:
+        click.echo(render.printable(f"not judged: {reason}"), err=True)
+    return exits.NOT_JUDGED if missing and not options.allow_unjudged else exits.OK
+
+
+def _explain(options: ExplainOptions) -> int:
+    from ...conformance.operators.find import subject
+    from ...conformance.run.subject import UnknownSubjectError
+
+    checked = CheckOptions(options.selection, options.target, WorkerOptions(), NO_OUTPUT)
+    declared = engine.declarations(_setup(checked, None))
+    for name in _names(checked):
+        try:
+            need = subject(name, declared).requirement("")
+        except UnknownSubjectError as error:
+            raise engine.NothingSelectedError(str(error)) from None
+        render.show(check_text.explanation(name, need))
+    return exits.OK
+
+
+def _list(options: ListOptions) -> int:
+    from ...conformance.run.lane import Lane
+
+    selection, missing = _with_launches(options.selection, options.target)
+    checked = CheckOptions(selection, options.target, WorkerOptions(), NO_OUTPUT)
+    if selection.recording and not selection.only:
+        return _unjudged_code(missing, checked)
+    names = _names(checked)
+    request = _request(checked, names + _parts(names, checked), None, None)
+    lane = Lane(request.setup)
+    environment = lane.open()
+    lane.stop()
+    for case in engine.select(request, environment, environment.get("exported", ())):
+        click.echo(case.id)
+    return exits.OK
+
+
+def replay(options: ReplayOptions) -> int:
+    """Run a saved case again."""
+    from ...conformance.run.replay import replay as run_again
+
+    target = options.target
+    try:
+        result, where = run_again(options.path, target.device, target.home, target.simulator)
+    except bundle.BundleError as error:
+        raise click.UsageError(str(error)) from None
+    render.show(check_text.failures([result], 1, where))
+    render.show([render.Line(check_text.totals([result], result.seconds))])
+    code = _unjudged_code(unjudged.reasons([result], each=True, contract=True), options)
+    return exits.PROBLEMS if result.failing else code

@@ -1,0 +1,53 @@
+"""Owns when a run judged less than it was asked to: a missing verdict is not a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from ...conformance.cases.case import CONTRACTS
+from ...conformance.record.result import NEUTRAL, Result
+
+_SHOWN: Final = 8
+NEUTRAL_ALONE: Final = "every case is UNSUPPORTED or SKIP"
+NO_REFERENCE: Final = "no reference says what it computes: its contract alone was checked"
+CONTRACT_ALONE: Final = "its contract alone was checked: every other case is UNSUPPORTED or SKIP"
+
+
+def reasons(
+    results: Sequence[Result], each: bool, contract: bool = False, parts: Collection[str] = ()
+) -> list[str]:
+    """Why less was judged than was asked for, a line per reason; none where all was.
+
+    `each`: every operator was asked for by name, not as one of a family or of all. `contract`: the
+    contract of phase 1 was asked for, and is a verdict then. `parts` were not asked for.
+    """
+    by_op: dict[str, list[Result]] = {}
+    for r in results:
+        if r.op not in parts:
+            by_op.setdefault(r.op, []).append(r)
+    states = {op: _state(own, contract) for op, own in by_op.items()}
+    left = {op: why for op, why in states.items() if why}
+    if not left or (len(left) < len(by_op) and not each):
+        return []
+    return _lines(left)
+
+
+def _state(results: Sequence[Result], contract: bool) -> str:
+    """Why an operator with these results has no verdict; "" where it has one."""
+    judged = [r for r in results if r.verdict not in NEUTRAL]
+    if not judged:
+        return NEUTRAL_ALONE
+    if contract or any(r.form not in CONTRACTS for r in judged):
+        return ""
+    return NO_REFERENCE if all(r.form in CONTRACTS for r in results) else CONTRACT_ALONE
+
+
+def _lines(left: Mapping[str, str]) -> list[str]:
+    lines = []
+    for why in dict.fromkeys(left.values()):
+        ops = sorted(op for op, own in left.items() if own == why)
+        shown = ", ".join(ops[:_SHOWN])
+        shown += f" and {len(ops) - _SHOWN} more" if len(ops) > _SHOWN else ""
+        lines.append(f"{shown}: {why}")
+    return lines
