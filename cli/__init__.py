@@ -1,1 +1,16 @@
-"""The command `mindtorch-npu`: asks the libraries, renders their answers, owns exit codes."""
+"""The command `mindtorch-npu`, and its work as functions: `check`, `assert_conforms`, `Report`."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import Failure, Report, assert_conforms, check
+
+__all__ = ["Failure", "Report", "assert_conforms", "check"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import api
+
+    return getattr(api, name)

@@ -1,7 +1,8 @@
 """Owns references of one's own: files, folders and entry points that say what operators compute.
 
-`MINDTORCH_GOLDEN` (`check --golden` sets it) names them, joined by `:`; a file may carry the name
-of one function after `::`. Each process that judges loads them once.
+`MINDTORCH_GOLDEN` (`check --golden` sets it) names them, joined by `:`; after a file, the name of
+one of its functions may stand in the same way (`ops.py:swiglu`). Each process that judges loads
+them once.
 """
 
 from __future__ import annotations
@@ -28,8 +29,14 @@ class GoldenError(ValueError):
 
 
 def named() -> tuple[str, ...]:
-    """What the environment names."""
-    return tuple(p for p in os.environ.get(VARIABLE, "").split(os.pathsep) if p)
+    """What the environment names: files and folders, each with its function if it has one."""
+    places: list[str] = []
+    for part in os.environ.get(VARIABLE, "").split(os.pathsep):
+        if part.isidentifier() and places and not Path(part).exists():
+            places[-1] += f":{part}"
+        elif part:
+            places.append(part)
+    return tuple(places)
 
 
 def export(paths: tuple[str, ...]) -> None:
@@ -53,7 +60,7 @@ def _absolute(text: str) -> str:
     path = str(Path(source).resolve())
     if os.pathsep in path:
         raise GoldenError(f"--golden {text}: a path may not hold {os.pathsep!r}")
-    return f"{path}::{function}" if function else path
+    return f"{path}:{function}" if function else path
 
 
 class Loaded:
@@ -69,8 +76,9 @@ class Loaded:
         if function and not callable(getattr(module, function, None)):
             raise GoldenError(f"{source}: no function {function!r}")
         if function:
-            self.functions[""] = getattr(module, function)
-            self.sources[""] = source
+            name = function if function.startswith(_PREFIX) else ""
+            self.functions[name] = getattr(module, function)
+            self.sources[name] = source
             return
         for name, value in vars(module).items():
             if name.startswith(_PREFIX) and callable(value) and value.__module__ == module.__name__:
@@ -94,16 +102,11 @@ def _load() -> Loaded:
     for entry in entry_points(group=ENTRY_POINTS):
         with _Declaring(state, entry.value):
             state.take(entry.load(), entry.value, "")
-    for path, function in (_named_parts(p) for p in named()):
-        for file in _files(path):
+    for path, function in map(split, named()):
+        for file in _files(Path(path)):
             with _Declaring(state, str(file)):
                 state.take(_module(file), str(file), function)
     return state
-
-
-def _named_parts(text: str) -> tuple[Path, str]:
-    path, _, function = text.partition("::")
-    return Path(path), function
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -145,17 +148,17 @@ def _module(file: Path) -> ModuleType:
         raise
     except Exception as error:
         sys.modules.pop(name, None)
-        raise GoldenError(f"{file} can't be imported: {_last_lines(error)}") from error
+        raise GoldenError(f"{file} can't be imported: {_last_lines(error, file)}") from error
     finally:
         sys.path.remove(str(file.parent))
     return module
 
 
-def _last_lines(error: BaseException) -> str:
+def _last_lines(error: BaseException, file: Path) -> str:
     """The error with the line of the file that raised it."""
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__)
-    last = frames[-1] if frames else None
+    last = next((f for f in reversed(frames) if f.filename == str(file)), None)
     where = f" (line {last.lineno}: {last.line})" if last is not None else ""
     return f"{type(error).__name__}: {error}{where}"
