@@ -35,6 +35,7 @@ from .sizes import (
 )  # fmt: skip
 from .words import (
     array,
+    bits,
     both,
     by,
     causal,
@@ -69,9 +70,9 @@ from .words import (
 )  # fmt: skip
 
 __all__ = [
-    "ROWS", "DeclarationError", "Row", "Rule", "also", "array", "batch", "both", "by", "causal",
-    "channels", "choice", "column", "content", "dtypes", "equals", "experts", "flag", "forms",
-    "group", "head_dim", "heads", "ignored", "index", "integer", "ints", "leading", "mask",
+    "ROWS", "DeclarationError", "Row", "Rule", "also", "array", "batch", "bits", "both", "by",
+    "causal", "channels", "choice", "column", "content", "dtypes", "equals", "experts", "flag",
+    "forms", "group", "head_dim", "heads", "ignored", "index", "integer", "ints", "leading", "mask",
     "members", "null", "number", "only", "optional", "out", "overload", "page", "pages", "parts",
     "permutation", "pin", "require", "routing", "row", "rows", "scalar", "seq", "shape", "sizes",
     "slots", "space", "spec", "tensor", "tensors", "tokens", "topk", "window", "written",

@@ -246,7 +246,7 @@ class Optional(Domain):
 
     def levels(self, full: bool) -> tuple[str, ...]:
         own = self.domain.levels(full)
-        return own if self.iff else (*own, NULL)
+        return own if self.iff else (NULL, *own)
 
     def settle(self, draw: Draw, level: str) -> str:
         if self.iff:

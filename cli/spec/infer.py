@@ -50,7 +50,7 @@ def inferred_row(signature: Any, reference: Reference) -> Row:
         raise DeclarationError(f"{signature.name}: the header has no result that the reference "
                                "does not take as an input")  # fmt: skip
     guess = _Search(signature.name, params, outs, reference, known).run()
-    rule = Rule("composite", "a function of one's own", values="normal negative")
+    rule = Rule("composite", "a function of one's own", values="normal opposed")
     return Row((signature.name,), rule, guess, reference, "custom")
 
 
@@ -119,7 +119,7 @@ class _Search:
             kind = np.asarray(value).dtype.kind
             if kind in "iub":
                 domains[param.name] = Out("bool" if kind == "b" else "i64")
-        return Declaration(self.name, domains, fills=("normal", "negative"))
+        return Declaration(self.name, domains, fills=("normal", "opposed"))
 
 
 def _shapes(count: int) -> Iterator[tuple[str, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final
 
 from .declaration import Declaration, Overload, Pin, Relation, Table
@@ -18,8 +19,8 @@ from .words import Sizes
 
 Reference = Callable[..., Any]
 # Values that data tensors are filled with beside plain ones, by what a class of results promises.
-_EVERY: Final = ("normal", "special", "wide", "integer", "tiny", "large", "negative")
-_SUMS: Final = ("normal", "integer", "negative", "positive")
+_EVERY: Final = ("normal", "special", "wide", "integer", "tiny", "large")
+_SUMS: Final = ("normal", "integer", "opposed", "positive")
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,11 @@ def row_of(
     """The Row of a declaration and its reference; DeclarationError where they do not fit."""
     parts = tuple(structure)
     declaration = declared(names, rule, parts, params)
-    for name in read_by(reference):
-        if name not in declaration.inputs:
+    for name, parameter in read_by(reference).items():
+        # One with a default may be a later version's, unless it looks like a name that is here.
+        optional = parameter.default is not inspect.Parameter.empty
+        close = get_close_matches(name, list(declaration.inputs), 1, 0.85)
+        if name not in declaration.inputs and not (optional and not close):
             raise DeclarationError(
                 f"{names}: the reference takes {name!r}, which the declaration does not give"
                 f"{near(name, declaration.inputs)}")  # fmt: skip

@@ -248,6 +248,16 @@ def causal(shape: str, dtype: str = "bool") -> Content:
     return Content(make, ("causal",), dtype, (), (shape,))
 
 
+def bits(count: str, ones: str) -> Content:
+    """One bit an element, in bytes: a share of about `ones` of them is 1."""
+
+    def make(rng: np.random.Generator, _pattern: str, draw: Draw) -> Any:
+        many = int(evaluate(f"ceil({count}, 8)", draw))
+        return np.packbits(rng.random((many, 8)) < float(evaluate(ones, draw)), axis=1)[:, 0]
+
+    return Content(make, ("random",), "u8", (count, ones), length=f"ceil({count}, 8)")
+
+
 def permutation(count: str, dtype: str = "i64") -> Content:
     """0 to count - 1 in some order."""
 

@@ -259,6 +259,15 @@ def _halfway(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     return odd * np.where(steps % 3 < 2, 1.0, -1.0)
 
 
+def _opposed(arg: Input, _rng: Generator, _form: Format, drawn: Array) -> Array:
+    """The first operand negative, the next positive, and so on: every product is negative."""
+    return np.abs(drawn) if arg.operand % 2 else -np.abs(drawn)
+
+
+def _positive(_arg: Input, _rng: Generator, _form: Format, drawn: Array) -> Array:
+    return np.abs(drawn)
+
+
 def _tiny(_arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     """Subnormals, the smallest normal numbers and zeros of both signs."""
     least = 2.0 ** (form.lowest - form.digits + 1)
@@ -352,6 +361,7 @@ _FILLED: Final = {
     "special": _special, "mixed": _mixed, "integer": _integer, "wide": _wide,
     "halfway": _halfway, "tiny": _tiny,
     "large": _large, "hard": _hard, "offset": _offset, "nan": _nan, "infinite": _infinite,
+    "opposed": _opposed, "positive": _positive,
     "ties": _ties, "dominant": _dominant, "pivoted": _pivoted, "permuted": _permuted, "unit": _unit,
 }  # fmt: skip
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from aclnn_bindings.interface.signature import Kind, OpSignature
 from mindtorch.ops.samples import Sample
 
 from ...spec.declaration import Declaration
-from ...spec.domains import Out, dtype_named
 from ...spec.errors import DeclarationError
 from ...spec.row import Row
 from ..cases.case import Case, designed
 from ..cases.claims import Claims
 from ..cases.declared import as_array, sample_of
+from .declare import spec_of
 from .operator import Operator
-from .row import Spec
 
 _ARRAYS = (Kind.INT_ARRAY, Kind.BOOL_ARRAY, Kind.FLOAT_ARRAY)
 
@@ -32,7 +30,7 @@ class DeclaredOperator(Operator):
         known = row.renamed.get(signature.name, {})
         names = [known.get(p.name, p.name) for p in signature.params]
         _bind(row, signature.name, names)
-        super().__init__(signature, _spec(row, signature.name, known))
+        super().__init__(signature, spec_of(row, signature.name, known))
         self.forms = ()
 
     def samples(self) -> list[Sample]:
@@ -58,19 +56,3 @@ def _bind(row: Row, name: str, header: list[str]) -> None:
     elif extra := [n for n in header if n not in own]:
         raise DeclarationError(f"{name}: no domain for the header's {extra[0]!r}; it shares the "
                                f"row of {row.declaration.name}")  # fmt: skip
-
-
-def _spec(row: Row, name: str, renamed: Mapping[str, str]) -> Spec:
-    rule = row.rule
-    outs = {n: _dtype(d, n, row) for n, d in row.declaration.outs.items()}
-    return Spec(
-        name, row.family, row.reference, outs, tuple, rule.tolerance, rule.source, rule.numbers,
-        names=row.names, renamed=renamed, fixed_shape=True, fixed_layout=not rule.strided,
-        formats=rule.formats, steps=rule.steps, slack=rule.slack, sparse=rule.sparse,
-        specials=rule.specials, draws=rule.draws, nearest=rule.nearest)  # fmt: skip
-
-
-def _dtype(domain: Any, name: str, row: Row) -> str:
-    if not isinstance(domain, Out):
-        return name
-    return "|".join(d if d in row.declaration.params else dtype_named(d) for d in domain.dtypes())

@@ -103,9 +103,9 @@ def test_dtypes_go_together_as_the_table_says():
         y=out("x"),
     )
     assert own.dtypes() == ("int8", "float16")
-    assert own.draw({"types": "0"}, "int8")["scale"].dtype == "float32"
+    assert own.draw({"types": "0", "scale": "given"}, "int8")["scale"].dtype == "float32"
     assert own.draw({"types": "2"}, "int8")["scale"] is None
-    assert own.draw({"types": "1"}, "float16")["scale"].dtype == "float16"
+    assert own.draw({"types": "1", "scale": "given"}, "float16")["scale"].dtype == "float16"
 
 
 def test_every_pair_of_modes_meets():

@@ -11,6 +11,36 @@ import numpy as np
 from mindtorch.ops.samples import Arg
 
 from .....judge.precision import Array
+from .....spec import (
+    Rule,
+    array,
+    bits,
+    both,
+    by,
+    choice,
+    content,
+    equals,
+    forms,
+    group,
+    head_dim,
+    ignored,
+    index,
+    mask,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    pin,
+    require,
+    seq,
+    sizes,
+    tensor,
+)  # fmt: skip
+from .....spec import causal as causal_mask
+from .....spec import heads as heads_
+from .....spec.domains import Domain
+from ...declare import declare
 from ...spec import const, spec, t, take
 from .._ignored import reserved, saved
 
@@ -256,21 +286,116 @@ def _inputs(
 
 # V4 and the gradients' V4: no mask of dropped elements is drawn, the output has the query's dtype.
 _FOURTH: Final[dict[str, Any]] = {"seed": 0, "offset": 0, "outDtype": 0}
-# The first version has no pseType: what is added to scores is scaled with them.
-_UNCOVERED: Final = (
-    "queryRopeOptional keyRopeOptional dScaleQOptional dScaleKOptional dScaleVOptional "
-    "actualSeqQLenOptional actualSeqKvLenOptional outDtype softmaxOutLayout seed offset"
+def _nearest(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
+    """Of rows that see nothing documents state neither maximum nor sum: kernels leave the least
+    and the largest number, or -inf and 0, where they began."""
+    top, total, *others = values
+    largest = np.finfo(np.float32).max
+    least = np.isneginf(top) & (got[0] == -largest) & (got[1] == largest)
+    return [np.where(least, got[0], top), np.where(least, got[1], total), *others]
+
+
+_FLASH: Final = Rule("gradient", _PAPER, formats=_ROW["formats"], cost="4*B*N*Sq*Sk*D",
+                     values="normal opposed positive", nearest=_nearest)  # fmt: skip
+_SIZES: Final = sizes(K=heads_(1, 2, 3), G=group(1, 2, 4), N="K*G", Sq=seq(6, 1, 17, 33, 130),
+                      Sk=seq(9, 1, 17, 33, 131), D=head_dim(16, 64, 72, 128))  # fmt: skip
+_SIDES: Final = both("Sq < Sk", "Sq == Sk", "Sq > Sk", "K == N", "preTokens < 0", "nextTokens < 0")
+_BAND: Final = require("preTokens + nextTokens >= 0", "preTokens >= -Sq", "nextTokens >= -Sk")
+_PINS: Final = (
+    pin("sparseMode=3 Sq=17 Sk=9", "the first rows see nothing"),
+    pin("sparseMode=4 preTokens=-2 nextTokens=Sk", "a band right of the diagonal"),
+    pin("attenMaskOptional=rank4.whole_row", "a row that sees nothing by its mask"),
 )
-for _versions, _rare, _uncovered in (
-    (("",), (*_RARE[1:], *_OPEN), ""), (("V2",), (*_RARE, *_SLOPED, *_OPEN), ""),
-    (("V3", "V4"), (*_RARE, *_SLOPED, *_SUNK, *_OPEN), _UNCOVERED),
-):  # fmt: skip
-    spec(" ".join(f"aclnnFlashAttentionScore{v}" for v in _versions),
-         "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query",
-         ignored=reserved("paddingMaskOptional"), uncovered=_uncovered,
-         samples=[*(take(**_inputs(f), **_FOURTH) for f in _FORMS),
-                  *(take(**{**_inputs(f), **_FOURTH, **more}) for f, more in _rare)],
-         **_ROW)(flash)  # fmt: skip
+_ALL: Final = 65536
+
+
+def _sequences(s: str, n: str, dtype: str) -> Domain:
+    """A tensor of heads in the layout that inputLayout names."""
+    return by("inputLayout", {
+        "BNSD": tensor(f"B {n} {s} D", dtype), "BSND": tensor(f"B {s} {n} D", dtype),
+        "BSH": tensor(f"B {s} {n}*D", dtype), "SBH": tensor(f"{s} B {n}*D", dtype)})  # fmt: skip
+
+
+def _prefix_mask(_rng: Any, _pattern: str, draw: Any) -> Array:
+    """Causal from the lower right, but for the columns of each sample's prefix."""
+    far = np.arange(draw["Sk"])[None] - np.arange(draw["Sq"])[:, None] - draw["Sk"] + draw["Sq"]
+    ends = draw["prefixOptional"].values()
+    return np.stack([(far > 0) & (np.arange(draw["Sk"]) >= n) for n in ends])[:, None]
+
+
+def _pressed_prefix(_rng: Any, _pattern: str, _draw: Any) -> Array:
+    """What mode 6 presses to: the causal square, then 1,024 rows whose left half is open."""
+    return np.r_[np.triu(np.ones((2048, 2048), bool), 1),
+                 np.tile(np.arange(2048) >= 1024, (1024, 1))]  # fmt: skip
+
+
+_MASKS: Final = by("sparseMode", {
+    0: optional(forms(rank2=mask("Sq Sk"), rank4=mask("B 1 Sq Sk"), heads=mask("B N Sq Sk"))),
+    1: forms(rank2=mask("Sq Sk"), rank4=mask("B 1 Sq Sk")),
+    **dict.fromkeys((2, 3, 4), causal_mask("2048 2048")),
+    5: content(_prefix_mask, "prefix", "bool", shape="B 1 Sq Sk",
+               reads=("Sq", "Sk", "prefixOptional")),
+    6: content(_pressed_prefix, "prefix", "bool", shape="3072 2048")})  # fmt: skip
+_SHIFTS: Final = optional(forms(
+    full=tensor("B N Sq Sk", "query"), heads=tensor("1 N Sq Sk", "query"),
+    row=tensor("B N 1 Sk", "query")))  # fmt: skip
+_SLOPES: Final = forms(heads=tensor("N", "f32", 0.1, 1), samples=tensor("B N", "f32", 0.1, 1))
+
+
+def _starts(why: str) -> Domain:
+    return by("pseType", {0: only(None, why), 1: only(None, why),
+                          **dict.fromkeys((2, 3), optional(array((3,), (0,), (1,))))})  # fmt: skip
+
+
+def _flash_params(version: int) -> dict[str, Domain]:
+    """The domains of a version's parameters, in the order of its header."""
+    second, third, fourth = version >= 2, version >= 3, version >= 4
+    shifts = by("pseType", {0: _SHIFTS, 1: _SHIFTS, 2: _SLOPES, 3: _SLOPES}) if second else _SHIFTS
+    kept = number(1.0, 0.8)
+    parts: list[tuple[bool, dict[str, Domain]]] = [
+        (True, {
+            "query": _sequences("Sq", "N", "f16 bf16 f32"),
+            "key": _sequences("Sk", "K", "query"), "value": _sequences("Sk", "K", "query"),
+            "realShiftOptional": shifts,
+            "dropMaskOptional": optional(bits("B*N*Sq*Sk", "keepProb"), iff="keepProb < 1"),
+            "paddingMaskOptional": null("reserved: documents ask for null"),
+            "attenMaskOptional": _MASKS}),
+        (fourth, dict.fromkeys(("queryRopeOptional", "keyRopeOptional", "dScaleQOptional",
+                                "dScaleKOptional", "dScaleVOptional"),
+                               null("of the quantised and the split form, which has no formula"))),
+        (third, {"sinkOptional": optional(tensor("N", "f32", -1, 3))}),
+        (True, {"prefixOptional": optional(index("B", into="Sk+1", patterns="random edges"),
+                                           iff="sparseMode in (5, 6)")}),
+        (fourth, dict.fromkeys(("actualSeqQLenOptional", "actualSeqKvLenOptional"),
+                               null("of the layout TND, whose rows are in flash_varlen.py"))),
+        (second, {"qStartIdxOptional": _starts("positions count for pseType 2 and 3"),
+                  "kvStartIdxOptional": _starts("positions count for pseType 2 and 3")}),
+        (True, {
+            "scaleValue": number("D**-0.5", 1.0, 0.7, 0.0), "keepProb": kept,
+            "preTokens": by("sparseMode", _banded(number(_ALL, "Sk", 3, 0, -2))),
+            "nextTokens": by("sparseMode", _banded(number(_ALL, 0, 1, "Sk//2", -2, "Sk"))),
+            "headNum": equals("N"), "inputLayout": choice("BNSD", "BSH", "SBH", "BSND"),
+            "innerPrecise": ignored("chooses between algorithms of one result", choice(0, 1)),
+            "sparseMode": choice(0, 1, 2, 3, 4, 5, 6)}),
+        (fourth, {"outDtype": only(0, "the query's dtype; the others are of 8-bit inputs")}),
+        (second, {"pseType": choice(1, 0, 2, 3)}),
+        (fourth, {"softmaxOutLayout": only("", "documents ask for the empty text"),
+                  "seed": ignored("no mask is drawn here", choice(0, 7)),
+                  "offset": ignored("no mask is drawn here", choice(0, 7))}),
+        (True, {"softmaxMaxOut": out("f32"), "softmaxSumOut": out("f32"),
+                "softmaxOutOut": out("query"), "attentionOutOut": out("query")}),
+    ]  # fmt: skip
+    return {name: domain for there, own in parts if there for name, domain in own.items()}
+
+
+def _banded(band: Domain) -> dict[Any, Domain]:
+    """Tokens before and after count in mode 4 alone."""
+    return {**dict.fromkeys((0, 1, 2, 3, 5, 6), number(_ALL)), 4: band}
+
+
+for _version in (1, 2, 3, 4):
+    declare(f"aclnnFlashAttentionScore{f'V{_version}' if _version > 1 else ''}", _FLASH, _SIZES,
+            _SIDES, _BAND, *_PINS, **_flash_params(_version))(flash)  # fmt: skip
 
 
 def flash_grad(

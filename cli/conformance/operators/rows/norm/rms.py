@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from .....judge.precision import Array
+from .....spec import Rule, both, number, out, row, sizes, tensor
+from .....spec.domains import Domain
+from ...declare import declare
 from ...spec import spec, t, take
 
-_RMS: Final = "Zhang, Sennrich: Root Mean Square Layer Normalization, 2019, equation 4"
-ROW: Final[dict[str, Any]] = {"tolerance": "composite", "source": _RMS}
-GRAD: Final[dict[str, Any]] = {"tolerance": "gradient", "source": _RMS}
+_PAPER: Final = "Zhang, Sennrich: Root Mean Square Layer Normalization, 2019, equation 4"
+ROW: Final[dict[str, Any]] = {"tolerance": "composite", "source": _PAPER}
+GRAD: Final[dict[str, Any]] = {"tolerance": "gradient", "source": _PAPER}
 
 
 def _axes(x: Array, gamma: Array) -> tuple[int, ...]:
     return tuple(range(x.ndim - gamma.ndim, x.ndim))
 
 
-@spec("aclnnRmsNorm", "yOut:x rstdOut:float32", **ROW, samples=[
-    take(x=t(3, 16), gamma=t(16), epsilon=1e-6),
-    take(x=t(2, 3, 65), gamma=t(65), epsilon=0.25),
-    take(x=t(2, 1025), gamma=t(1025), epsilon=1e-5),
-    take(x=t(2, 5, 9), gamma=t(5, 9), epsilon=1e-6),
-    take(x=t(2, 5120, low=3, high=4), gamma=t(5120), epsilon=1e-6)])  # fmt: skip
+_RMS: Final = Rule("composite", _PAPER, cost="4*size(x)")
+_ROWS: Final[dict[str, Domain]] = {
+    "x": tensor("*B *N"), "gamma": tensor("*N", "x"), "epsilon": number(1e-6, 1e-12, 0.25),
+    "yOut": out("x"), "rstdOut": out("f32"),
+}  # fmt: skip
+_NORMED: Final = sizes({"*N": row(16, 1, "5x9", 8, 33, 65, 257, 513, 1025, 5120)})
+
+
+@declare("aclnnRmsNorm", _RMS, _NORMED, both("rank(gamma) > 1"), **_ROWS)
 def rms_norm(x: Array, gamma: Array, epsilon: float) -> tuple[Array, Array]:
     rstd = 1 / np.sqrt((x * x).mean(_axes(x, gamma), keepdims=True) + epsilon)
     return x * rstd * gamma, rstd
 
 
-@spec("aclnnGemmaRmsNorm", "yOut:x rstdOut:float32", **{**ROW, "source":
-      "Gemma: Open Models, 2024; GemmaRMSNorm of its public code: scale 1 + gamma"}, samples=[
-    take(x=t(3, 16), gamma=t(16), epsilon=1e-6), take(x=t(2, 1025), gamma=t(1025), epsilon=0.25),
-    ])  # fmt: skip
+@declare("aclnnGemmaRmsNorm", replace(_RMS, source="Gemma: Open Models, 2024; GemmaRMSNorm of its "
+                                      "public code: scale 1 + gamma"),
+         sizes(N=row), **_ROWS | {"x": tensor("*B N"), "gamma": tensor("N", "x")})  # fmt: skip
 def gemma_rms_norm(x: Array, gamma: Array, epsilon: float) -> tuple[Array, ...]:
     return rms_norm(x, 1 + gamma, epsilon)
 

@@ -88,7 +88,8 @@ def flash(a):
         scores = torch.cat([scores, column.expand(*scores.shape[:-1], 1)], -1)
         out = scores.softmax(-1)[..., :-1] @ v
     top = scores.amax(-1, keepdim=True)
-    total = (scores.logsumexp(-1, keepdim=True) - top).exp()
+    total = (scores.logsumexp(-1, keepdim=True) - top).exp().nan_to_num(0)
+    out = out.masked_fill(top.isneginf(), 0)  # rows that see nothing
     eight = (*q.shape[:3], 8)
     return top.expand(eight), total.expand(eight), None, joined(out, a["inputLayout"])
 

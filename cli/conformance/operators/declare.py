@@ -1,0 +1,80 @@
+"""Owns declared rows among the built-in ones: a row of `mindtorch_npu.spec` that all readers of
+`SPECS` see, with its plain and pinned calls as samples."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mindtorch.ops.samples import Sample
+
+from ...spec.declaration import Declaration
+from ...spec.domains import Domain, Out, dtype_named
+from ...spec.row import ROWS, Reference, Row, Rule, Structure, read_by
+from ...spec.row import spec as declare_row
+from ..cases.case import designed
+from ..cases.declared import sample_of
+from .row import SPECS, Spec, SpecError
+
+
+def declare(
+    names: str, rule: Rule, *structure: Structure, **params: Domain
+) -> Callable[[Reference], Reference]:
+    """Declare a built-in row; see `mindtorch_npu.spec`. SpecError where an operator has a row."""
+    module = sys._getframe(1).f_globals["__name__"]
+
+    def register(reference: Reference) -> Reference:
+        for name in names.split():
+            if name in SPECS:
+                raise SpecError(f"{name}: a spec row covers it already; keep one")
+        declare_row(names, rule, *structure, **params)(reference)
+        row = ROWS[names.split()[0]]
+        for name in row.names:
+            SPECS[name] = spec_of(row, name, row.renamed.get(name, {}), module)
+        return reference
+
+    return register
+
+
+def spec_of(row: Row, name: str, renamed: Mapping[str, str], module: str = "") -> Spec:
+    """The Spec of an operator of a declared row."""
+    rule = row.rule
+    outs = {n: _dtype(d, n, row) for n, d in row.declaration.outs.items()}
+    return Spec(
+        name, module or row.reference.__module__, row.reference, outs, lambda: calls(row), rule.tolerance,
+        rule.source, rule.numbers, names=row.names, renamed=renamed, fixed_shape=True,
+        fixed_layout=not rule.strided, formats=rule.formats, steps=rule.steps, slack=rule.slack,
+        sparse=rule.sparse, specials=rule.specials, draws=rule.draws,
+        nearest=rule.nearest, ignored=unread(row))  # fmt: skip
+
+
+def unread(row: Row) -> dict[str, str]:
+    """Parameters that the reference does not take, with the reason that their domain states."""
+    taken = read_by(row.reference)
+    return {n: getattr(d, "why", "") or "no reason stated"
+            for n, d in row.declaration.inputs.items() if n not in taken}  # fmt: skip
+
+
+def calls(row: Row) -> list[Sample]:
+    """The plain call, the pinned ones, and each level of a parameter alone beside the plain one."""
+    declaration = row.declaration
+    levels: list[Mapping[str, str]] = [{}, *(p.levels for p in declaration.pins)]
+    for factor in declaration.factors((), False):
+        if factor.name in declaration.params or factor.name == "overload":
+            levels += [{factor.name: level} for level in factor.levels[1:]]
+    samples = (_call(declaration, own) for own in levels)
+    return [s for s in samples if s is not None]
+
+
+def _call(declaration: Declaration, levels: Mapping[str, str]) -> Sample | None:
+    """The call of levels; None where a requirement does not hold."""
+    if declaration.draw(levels).holds() is not None:
+        return None
+    return sample_of(declaration, designed(declaration.name, "functional", levels))
+
+
+def _dtype(domain: Any, name: str, row: Row) -> str:
+    if not isinstance(domain, Out):
+        return name
+    return "|".join(d if d in row.declaration.params else dtype_named(d) for d in domain.dtypes())
