@@ -42,7 +42,8 @@ def spec_of(row: Row, name: str, renamed: Mapping[str, str], module: str = "") -
     rule = row.rule
     outs = {n: _dtype(d, n, row) for n, d in row.declaration.outs.items()}
     return Spec(
-        name, module or row.reference.__module__, row.reference, outs, lambda: calls(row), rule.tolerance,
+        name, module or row.reference.__module__, row.reference, outs, lambda: calls(row),
+        rule.tolerance,
         rule.source, rule.numbers, names=row.names, renamed=renamed, fixed_shape=True,
         fixed_layout=not rule.strided, formats=rule.formats, steps=rule.steps, slack=rule.slack,
         sparse=rule.sparse, specials=rule.specials, draws=rule.draws,
