@@ -286,6 +286,8 @@ def _inputs(
 
 # V4 and the gradients' V4: no mask of dropped elements is drawn, the output has the query's dtype.
 _FOURTH: Final[dict[str, Any]] = {"seed": 0, "offset": 0, "outDtype": 0}
+
+
 def _nearest(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
     """Of rows that see nothing documents state neither maximum nor sum: kernels leave the least
     and the largest number, or -inf and 0, where they began."""
