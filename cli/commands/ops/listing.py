@@ -85,6 +85,7 @@ def operator(e: Entry) -> Iterator[Block]:
         ("required", e.rule or "-"), ("reason", e.reason or "-"),
         ("simulator", "implements it" if e.simulator else "lacks it"),
         ("mindtorch", ", ".join(e.rows) or "-"), ("used by", uses or "-"),
+        *_places(e.name),
     ])  # fmt: skip
     for n, (version, text) in enumerate(e.signatures):
         yield Line(Cell(f"{'since' if n == 0 else 'changed in'} {version}", "strong"))
@@ -98,6 +99,16 @@ def operator(e: Entry) -> Iterator[Block]:
             [param, *(" ".join(by.get(p, ())) for p in shown)] for param, by in e.dtypes.items()
         ]
         yield Grid(("parameter", *(NAMES[p] for p in shown)), rows)
+
+
+def _places(name: str) -> Iterator[tuple[str, str]]:
+    """The files of an operator, in a source checkout."""
+    from ...conformance.operators.places import places
+
+    where = places(name)
+    if where is not None:
+        for what, path in asdict(where).items():
+            yield what.replace("_", " "), path or "-"
 
 
 def _chosen(table: Any, names: tuple[str, ...], families: tuple[str, ...]) -> list[str]:

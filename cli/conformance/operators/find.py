@@ -15,7 +15,7 @@ from . import golden_files, rows
 from .declared import DeclaredOperator
 from .derived import derived
 from .operator import Operator
-from .row import SPECS, UNSPECIFIED
+from .row import SPECS, UNSPECIFIED, Spec
 
 
 def golden_row(signature: Any) -> Row | None:
@@ -50,11 +50,19 @@ def subject(name: str, declarations: Any = None) -> Subject:
         return DeclaredOperator(signature, ROWS[name])
     if name in SPECS:
         return Operator(signature, SPECS[name])
-    row = SPECS.get(name.replace("aclnnInplace", "aclnn", 1))
-    if row is not None and row.writes_first:
+    row = row_of(name)
+    if row is not None:
         return Operator(signature, row.inplace(name, signature.params[0].name))
     operator = derived(signature)
     if operator is None:
         why = UNSPECIFIED[name].known if name in UNSPECIFIED else "no row states its formula"
         raise UnknownSubjectError(f"{name}: {why}")
     return operator
+
+
+def row_of(name: str) -> Spec | None:
+    """The spec row of an operator, for an in-place form that of the operator that it is one of."""
+    if name in SPECS:
+        return SPECS[name]
+    row = SPECS.get(name.replace("aclnnInplace", "aclnn", 1))
+    return row if row is not None and row.writes_first else None

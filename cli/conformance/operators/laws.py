@@ -21,7 +21,7 @@ from ..run.golden import Golden
 from ..run.laws import twice_run, within_ranks
 from ..run.subject import Law
 from ..run.trial import Trial
-from .drawn import complaints
+from .draws import complaints
 from .group import own_group
 from .nans import with_open_places
 from .placing import TILES, Halves, Laid, Written, blank, in_tiles, lay

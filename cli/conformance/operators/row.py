@@ -43,7 +43,7 @@ class Spec:
     parameter, or of one operator's (`aclnnMatmulWeightNz mat2`); what a sample gives as a matrix
     lies in the tiles of FRACTAL_NZ where that says so. `specials` False: NaN, infinities and signs
     of zero have no stated result there. `draws`, of an operator that draws, says how its result is
-    distributed (see drawn.py). `nearest`, where several answers are right (signs of vectors), gives
+    distributed (see draws.py). `nearest`, where several answers are right (signs of vectors), gives
     the one to compare with from the reference's results and those that came; what the reference
     leaves NaN may differ from run to run. `extra` are arguments of samples that no header has:
     they say the size or the dtype of a result. `ignored` are parameters of the header that change

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from ....judge.precision import Array, numpy_dtype
-from .. import drawn
+from .. import draws
 from ..spec import const, spec, t, take, unspecified
 from ._defaults import COMPOSITE, HEADER_ONLY
 
@@ -18,13 +18,13 @@ _RANDOM: Final[dict[str, Any]] = {
 _SEEDS: Final[dict[str, Any]] = {"seedTensor": const([7], "int64"),
                                  "offsetTensor": const([0], "int64"), "offset": 0}  # fmt: skip
 for _name, _draws, _more in (
-    ("InplaceNormalTensor", drawn.normal, {"mean": 1.0, "std": 2.0, **_SEEDS}),
-    ("InplaceUniformTensor", drawn.uniform, {"from": -1.0, "to": 2.0, **_SEEDS,
+    ("InplaceNormalTensor", draws.normal, {"mean": 1.0, "std": 2.0, **_SEEDS}),
+    ("InplaceUniformTensor", draws.uniform, {"from": -1.0, "to": 2.0, **_SEEDS,
                               "seedTensor": const([7], "uint64"),
                               "offsetTensor": const([0], "uint64")}),
-    ("InplaceRandomTensor", drawn.integers, {"from": -5, "to": 9, **_SEEDS}),
-    ("InplaceRandomWithoutFromTo", drawn.integers, {"seed": 7, "offset": 0}),
-    ("InplaceRandomWithoutFromToTensor", drawn.integers, _SEEDS),
+    ("InplaceRandomTensor", draws.integers, {"from": -5, "to": 9, **_SEEDS}),
+    ("InplaceRandomWithoutFromTo", draws.integers, {"seed": 7, "offset": 0}),
+    ("InplaceRandomWithoutFromToTensor", draws.integers, _SEEDS),
 ):  # fmt: skip
     # Numbers below zero have no place in the unsigned types.
     signed = ("float16", "bfloat16", "float32", "int8", "int16", "int32", "int64")
@@ -32,16 +32,16 @@ for _name, _draws, _more in (
          dtypes=signed if "from" in _more else (),
          samples=[take(selfRef=t(33, 65), **_more)])(
         lambda selfRef: np.zeros_like(selfRef))  # fmt: skip
-spec("aclnnMultinomial", "out:int64", **_RANDOM, draws=drawn.categories, samples=[
+spec("aclnnMultinomial", "out:int64", **_RANDOM, draws=draws.categories, samples=[
     take(self=t(331, 9, low=0.1, high=1), numsamples=n, replacement=r, seed=7, offset=0)
     for n, r in ((4, True), (4, False), (9, False))])(
     lambda self, numsamples: np.zeros((len(self), numsamples)))  # fmt: skip
-spec("aclnnMultinomialTensor", "out:int64", **_RANDOM, draws=drawn.categories, samples=[
+spec("aclnnMultinomialTensor", "out:int64", **_RANDOM, draws=draws.categories, samples=[
     take(self=t(331, 9, low=0.1, high=1), numsamples=4, replacement=r, **_SEEDS)
     for r in (True, False)])(
     lambda self, numsamples: np.zeros((len(self), numsamples)))  # fmt: skip
 spec("aclnnDropoutGenMask aclnnDropoutGenMaskV2", "out:uint8", **_RANDOM,
-     draws=drawn.kept, samples=[
+     draws=draws.keep_bits, samples=[
     take(shape=(65, 128), prob=p, seed=7, offset=0, probDataType=0) for p in (0.5, 0.1)])(
     lambda shape: np.zeros(int(np.prod(shape)) // 8))  # fmt: skip
 spec("aclnnDropoutV3Grad", "gradX:gradY", tolerance="composite", sparse=True,
@@ -57,9 +57,9 @@ def _fill(x: Array) -> Array:
 
 
 for _name, _draws, _extra in (
-    ("Normal", drawn.normal, {"mean": 1.0, "std": 2.0}),
-    ("Uniform", drawn.uniform, {"from": -1.0, "to": 2.0}),
-    ("Random", drawn.integers, {"from": 0, "to": 9}),
+    ("Normal", draws.normal, {"mean": 1.0, "std": 2.0}),
+    ("Uniform", draws.uniform, {"from": -1.0, "to": 2.0}),
+    ("Random", draws.integers, {"from": 0, "to": 9}),
 ):  # fmt: skip
     spec(f"aclnnInplace{_name}", "selfRef:selfRef", **_RANDOM, draws=_draws, samples=[
         take(selfRef=t(*s), seed=1, offset=0, **_extra) for s in ((33, 65), (5001,))])(
@@ -67,28 +67,28 @@ for _name, _draws, _extra in (
 spec("aclnnNormalFloatFloat", "out:float32",
      constant="mean std",
      samples=[take(mean=1.0, std=2.0, seed=3, offset=0)],
-     draws=drawn.normal, **_RANDOM)(lambda mean, std: np.zeros((33, 65)))  # fmt: skip
+     draws=draws.normal, **_RANDOM)(lambda mean, std: np.zeros((33, 65)))  # fmt: skip
 spec("aclnnNormalFloatTensor", "out:std",
      constant="mean",
-     **_RANDOM, draws=drawn.normal,
+     **_RANDOM, draws=draws.normal,
      samples=[take(mean=1.0, std=t(33, 65, low=0.5), seed=3, offset=0)])(
     lambda mean, std: _fill(std))  # fmt: skip
 spec("aclnnNormalTensorFloat", "out:mean",
      constant="std",
-     **_RANDOM, draws=drawn.normal,
+     **_RANDOM, draws=draws.normal,
      samples=[take(mean=t(33, 65), std=0.5, seed=3, offset=0)])(
     lambda mean, std: _fill(mean))  # fmt: skip
-spec("aclnnNormalTensorTensor", "out:mean", **_RANDOM, draws=drawn.normal,
+spec("aclnnNormalTensorTensor", "out:mean", **_RANDOM, draws=draws.normal,
      samples=[take(mean=t(33, 65), std=t(33, 65, low=0.5), seed=3, offset=0)])(
     lambda mean, std: _fill(mean))  # fmt: skip
 spec("aclnnBernoulli", "out:self",
      constant="prob",
      samples=[take(self=t(33, 65), prob=0.3, seed=3, offset=0)],
-     draws=drawn.bernoulli, **_RANDOM)(lambda self, prob: _fill(self))  # fmt: skip
-spec("aclnnBernoulliTensor", "out:self", **_RANDOM, draws=drawn.bernoulli,
+     draws=draws.bernoulli, **_RANDOM)(lambda self, prob: _fill(self))  # fmt: skip
+spec("aclnnBernoulliTensor", "out:self", **_RANDOM, draws=draws.bernoulli,
      samples=[take(self=t(33, 65), prob=t(33, 65, low=0, high=1), seed=3, offset=0)])(
     lambda self, prob: _fill(self))  # fmt: skip
-spec("aclnnRandperm", "out:int64", draws=drawn.permutation, **_RANDOM,
+spec("aclnnRandperm", "out:int64", draws=draws.permutation, **_RANDOM,
      samples=[take(n=n, seed=3, offset=0) for n in (33, 2049)])(
     lambda n: np.arange(n))  # fmt: skip
 
@@ -115,7 +115,7 @@ spec("aclnnDropoutV3", "out:input maskOut:uint8",
          take(input=t(65, 128, low=0.5), p=p, seed=7, offset=0) for p in (0.5, 0.1)])(
     lambda input: (np.zeros_like(input), np.zeros(input.size // 8)))  # fmt: skip
 spec("aclnnDropoutGenMaskV2Tensor", "out:uint8", tolerance="random",
-     draws=drawn.kept, source="torch 2.13, document of F.dropout: what stays", samples=[
+     draws=draws.keep_bits, source="torch 2.13, document of F.dropout: what stays", samples=[
          take(shape=(65, 128), prob=p, seedTensor=const([7], "int64"),
               offsetTensor=const([0], "int64"), offset=0, probDataType=0) for p in (0.5, 0.1)])(
     lambda shape: np.zeros(int(np.prod(shape)) // 8))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Owns what draws of an ACLNN operator are held against: the distribution that its row states."""
+"""Owns what draws of an ACLNN operator are compared with: the distribution that its row states."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def complaints(
     """
     arguments = {k: _plain(v) for k, v in trial.recipe.kwargs.items()}
 
-    def told(result: Any) -> tuple[str, Any, Any]:
+    def numbers_of(result: Any) -> tuple[str, Any, Any]:
         kind, params, numbers = draws(np.asarray(result), arguments)
         return kind, params, np.asarray(numbers)
 
-    kind, params, numbers = told(first)
+    kind, params, numbers = numbers_of(first)
     others = [run(_changed(trial, changes)) for changes in _CHANGES]
-    return objections(kind, params, numbers, *(told(r)[2] for r in (again, *others)))
+    return objections(kind, params, numbers, *(numbers_of(r)[2] for r in (again, *others)))
 
 
 def _plain(value: Any) -> Any:
@@ -62,47 +62,47 @@ def _raised(value: Any, by: int) -> Any:
 # --- what rows say ------------------------------------------------------------------------------
 
 
-def normal(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def normal(values: Array, arguments: Mapping[str, Any]) -> tuple[str, Any, Any]:
     """Of mean and std, numbers or tensors: scaled to mean 0 and std 1."""
-    if drawn.dtype == np.bool_:
-        return "bernoulli", np.asarray(1.0), drawn
-    mean, std = (np.asarray(given[k], np.float64) for k in ("mean", "std"))
-    return "normal", (0.0, 1.0), (drawn.astype(np.float64) - mean) / std
+    if values.dtype == np.bool_:
+        return "bernoulli", np.asarray(1.0), values
+    mean, std = (np.asarray(arguments[k], np.float64) for k in ("mean", "std"))
+    return "normal", (0.0, 1.0), (values.astype(np.float64) - mean) / std
 
 
-def uniform(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
-    return "uniform", (float(given["from"]), float(given["to"])), drawn
+def uniform(values: Array, arguments: Mapping[str, Any]) -> tuple[str, Any, Any]:
+    return "uniform", (float(arguments["from"]), float(arguments["to"])), values
 
 
-def integers(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def integers(values: Array, arguments: Mapping[str, Any]) -> tuple[str, Any, Any]:
     """Of [from, to); without them of all that the type holds exactly and is not negative."""
-    if "from" in given:
-        low, high = int(given["from"]), int(given["to"])
-        if drawn.dtype == np.bool_ and low == 0:
-            return "bernoulli", np.asarray(1 - 1 / high), drawn
-        return "integers", (low, high), drawn
-    kind = drawn.dtype
+    if "from" in arguments:
+        low, high = int(arguments["from"]), int(arguments["to"])
+        if values.dtype == np.bool_ and low == 0:
+            return "bernoulli", np.asarray(1 - 1 / high), values
+        return "integers", (low, high), values
+    kind = values.dtype
     digits = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}.get(kind.name)
     most = 2 if kind == np.bool_ else 2**digits + 1 if digits else int(np.iinfo(kind).max) + 1
-    return "integers", (0, most), drawn
+    return "integers", (0, most), values
 
 
-def bernoulli(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def bernoulli(values: Array, arguments: Mapping[str, Any]) -> tuple[str, Any, Any]:
     """1 with probability `prob`, a number or a tensor."""
-    return "bernoulli", np.asarray(given["prob"], np.float64), drawn
+    return "bernoulli", np.asarray(arguments["prob"], np.float64), values
 
 
-def kept(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def keep_bits(values: Array, arguments: Mapping[str, Any]) -> tuple[str, Any, Any]:
     """A bit per element, 1 with probability 1 - `prob`."""
-    count = int(np.prod(given["shape"]))
-    bits = np.unpackbits(drawn.reshape(-1), bitorder="little")[:count]
-    return "bernoulli", np.asarray(1 - given["prob"]), bits
+    count = int(np.prod(arguments["shape"]))
+    bits = np.unpackbits(values.reshape(-1), bitorder="little")[:count]
+    return "bernoulli", np.asarray(1 - arguments["prob"]), bits
 
 
-def categories(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def categories(values: Array, arguments: Mapping[str, Any]) -> tuple[str, Any, Any]:
     """Places in rows of weights."""
-    return "categories", (given["self"], bool(given["replacement"])), drawn
+    return "categories", (arguments["self"], bool(arguments["replacement"])), values
 
 
-def permutation(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:  # noqa: ARG001
-    return "permutation", (), drawn
+def permutation(values: Array, arguments: Mapping[str, Any]) -> tuple[str, Any, Any]:  # noqa: ARG001
+    return "permutation", (), values

@@ -1,0 +1,80 @@
+"""One word, an operator's family, names its row, its oracle, its kernel and its kernel's test."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import pytest
+from mindtorch_npu.conformance.operators import rows
+from mindtorch_npu.conformance.operators.declaration import FAMILIES
+from mindtorch_npu.conformance.operators.places import Places, checkout, places
+from mindtorch_npu.conformance.operators.row import UNSPECIFIED
+
+from aclnn_bindings.interface import catalog
+
+assert rows
+pytestmark = pytest.mark.skipif(checkout() is None, reason="no source checkout")
+OPERATORS = sorted({n for v in catalog.versions() for n in catalog.load(v).ops})
+# A torch row lies in a room of mindtorch/ops/rows, by torch's words; these families share them.
+ROOMS = {
+    "create": {"creation"},
+    "matrix": {"matmul", "linalg"},
+    "move": {"creation", "indexing", "pointwise", "shape"},
+    "nn": {"activation", "convolution", "embedding", "loss", "norm", "pooling", "shape"},
+    "pointwise": {"activation", "creation", "pointwise"},
+    "reduce": {"pointwise", "reduction", "sorting"},
+}
+# Operators that have a kernel and no row: nothing but their contract is checked.
+CONTRACT_ONLY = {
+    "acldvppDecodeJpeg": "what is lost is the coder's own choice",
+    "acldvppEncodeJpeg": "what is lost is the coder's own choice",
+    "aclnnFlatQuantV2": "no row states its formula yet",
+    "aclnnMaxPool2dWithMaskBackward": "no row states its formula yet",
+    "aclnnTransposeQuantBatchMatMulWeightNz": "no row states its formula yet",
+}
+
+
+def word(path):
+    """The family in a path: the folder or module behind rows, oracles or ops."""
+    parts = PurePath(path).with_suffix("").parts
+    behind = max(parts.index(p) for p in ("rows", "oracles", "ops") if p in parts)
+    return parts[behind + 1]
+
+
+def words(name, where: Places):
+    """The words of an operator's places, less those of the tables."""
+    if where.row.startswith("mindtorch/"):
+        family = word(where.kernel)
+        yield family if family in ROOMS[word(where.row)] else word(where.row)
+    elif where.row:
+        yield word(where.row)
+    yield from (word(path) for path in (where.oracle, where.kernel) if path)
+    if where.kernel_test:
+        test = word(where.kernel_test).removeprefix("test_")
+        yield max((f for f in FAMILIES if f"{test}_".startswith(f"{f}_")), key=len)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_lies_in_folders_of_one_word(name):
+    where = places(name)
+    assert len(set(words(name, where))) <= 1, where
+
+
+def test_every_operator_with_a_kernel_has_a_row_and_a_kernel_test():
+    for name in OPERATORS:
+        where = places(name)
+        if where.kernel:
+            assert where.kernel_test, name
+            assert where.row or name in {*CONTRACT_ONLY, *UNSPECIFIED}, name
+
+
+def test_places_of_an_operator_are_paths_of_the_checkout():
+    where = places("aclnnFlatQuant")
+    assert where == Places(
+        "cli/conformance/operators/rows/quantization/dynamic.py",
+        "tests/cli/operators/oracles/quantization/dynamic.py",
+        where.kernel, where.kernel_test,
+    )  # fmt: skip
+    for path in (where.row, where.oracle, where.kernel, where.kernel_test):
+        assert (checkout() / path).is_file(), path
+    assert places("aclnnInplaceAdd").row.startswith("mindtorch/ops/rows/pointwise/")
