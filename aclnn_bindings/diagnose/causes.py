@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from ..install.describe import RUNTIME, Install, Library, arch, library_dirs
-from ..install.elf import Elf
+from ..install.elf import Elf, undefined
 from ..install.library import catalog_version
 from ..install.machine import MANAGERS, Misfit, device_nodes, misfit
-from ..install.places import broken_link, closed, exists, has_content, listed
+from ..install.places import broken_link, closed, exists, has_content, listed, matching
 from ..install.products import kernels_of, product_of
 from ..install.search import ENVIRONMENT
 from ..install.versions import KERNELS, kernels_package, leads
@@ -24,6 +24,7 @@ from ..interface.signature import WORKSPACE_SUFFIX
 from ..runtime.remedies import remedy_for
 from .census import Status
 from .child import EARLY, NO_CHILD, StepResult
+from .frameworks import frameworks
 from .loader_words import complaint, may_read
 from .probe import Report
 from .signals import ending
@@ -441,6 +442,35 @@ def _folder(product: str) -> str:
     return {"A3": "910_93", "910b": "910b", "310p": "310p", "310b": "310b"}.get(product, product)
 
 
+_HOST_KERNELS: Final = "opp/built-in/op_impl/host_cpu/*.so"
+_GRAPH: Final = ("_ZN2ge", "_ZNK2ge")
+
+
+def _mixed(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    """Host kernels that want a graph engine of another release (Ascend/samples#21: 507033)."""
+    install = report.install
+    assert install is not None
+    if install.kind != "cann" or not install.libraries:
+        return
+    exports: set[str] = set()
+    for library in matching(install.root, _HOST_KERNELS):
+        wanting = [name for name in undefined(library) if name.startswith(_GRAPH)]
+        if wanting and not exports:
+            exports.update(*(table.exports for _, table in report.files))
+        if lacking := sorted(set(wanting) - exports):
+            yield Cause(
+                "error",
+                f"{library.name} needs {_several(lacking)}, which no library here has",
+                "opp and runtime are of two releases: install one, and source its set_env.sh",
+                "loading it ends with an undefined symbol, and aclrtSetDevice with 507033",
+            )
+
+
+def _python(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
+    assert report.install is not None
+    yield from frameworks(report.install, environ)
+
+
 def _several(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
@@ -460,4 +490,6 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _packages,
     _releases,
     _kernels,
+    _mixed,
+    _python,
 )

@@ -18,6 +18,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
+from elftools.elf.sections import SymbolTableSection
 
 from .segments import read_segments
 
@@ -63,6 +64,20 @@ def read(path: Path) -> Elf:
         return Elf(path, problem="is an empty file", fatal=True)
     with data:
         return _read(path, data)
+
+
+def undefined(path: Path) -> frozenset[str]:
+    """Dynamic symbols that the library at `path` needs from others; none where it is damaged."""
+    try:
+        with path.open("rb") as file:
+            table = ELFFile(file).get_section_by_name(".dynsym")
+            symbols = table.iter_symbols() if isinstance(table, SymbolTableSection) else ()
+            return frozenset(
+                s.name for s in symbols
+                if s["st_shndx"] == "SHN_UNDEF" and s["st_info"]["bind"] == "STB_GLOBAL"
+            )  # fmt: skip
+    except (ELFError, OSError, ValueError):
+        return frozenset()
 
 
 def _unreadable(path: Path, error: OSError) -> str:

@@ -120,6 +120,18 @@ def needing_a_codec(root: Path, environ: dict[str, str]) -> None:
     codec.unlink()
 
 
+def host_kernels(symbol: str) -> Damage:
+    """Host kernels that need `symbol`."""
+
+    def damage(root: Path, _environ: dict[str, str]) -> None:
+        source = f'int f(void) __asm__("{symbol}"); int g(void) {{ return f(); }}'
+        library = root / "opp/built-in/op_impl/host_cpu/libops_host_cpu.so"
+        library.parent.mkdir(parents=True)
+        fake_cann.compile_library(library, source)
+
+    return damage
+
+
 def kernels_of_another_chip(root: Path, environ: dict[str, str]) -> None:
     shutil.rmtree(root / "opp")
     fake_cann.write_kernels(root, "ascend310p")
@@ -385,6 +397,8 @@ ROWS = (
     Row("a real-time signal", built("lib64/libopapi.so", killed_by("SIGRTMIN + 3")), "loading libopapi.so crashed", run=True),
     Row("a strict profile", runtime(ON_INIT="raise(SIGSYS)"), "smoke test: init made a system call that is forbidden", "seccomp", run=True, slow=True),
     Row("lacks its driver", lambda root, environ: _without_driver(root), "libascend_hal.so not found", run=True, slow=True),
+    Row("host kernels of another release", host_kernels("_ZN2ge14GetShapeErrMsgEv"), "libops_host_cpu.so needs _ZN2ge14GetShapeErrMsgEv", "two releases"),
+    Row("host kernels that need libc alone", host_kernels("puts")),
     # running
     Row("no device", both(runtime(DEVICES="0"), VISIBLE), "smoke test: device failed", "ASCEND_RT_VISIBLE_DEVICES is '7'", run=True),
     Row("memory is a secret", runtime(MEM_CODE="207000"), run=True),

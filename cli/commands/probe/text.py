@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import platform
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from aclnn_bindings import Cause, Install, Report, Step, device_nodes, product_of
+from aclnn_bindings.diagnose.frameworks import PACKAGES, installed
 
 from ...render import Block, Cell, Facts, Grid, Heading, Item, Items, Line, Style
 from . import operators as probe_ops
@@ -38,6 +41,8 @@ def document(
     """Every section that has something to say."""
     yield Line(Cell(title(report), "strong"))
     yield Line(_verdict(report, causes))
+    yield Heading("Machine")
+    yield Facts(list(machine()))
     if report.install is not None:
         yield Heading("Install")
         yield Facts(list(_facts(report, report.install)))
@@ -57,6 +62,20 @@ def document(
         yield Items([_item(cause) for cause in causes])
     if report.smoke and not _errors(causes):
         yield Line(Cell("\nnext: `mindtorch-npu check` compares operators' results", "dim"))
+
+
+def machine() -> Iterator[tuple[str, str]]:
+    """This system, its Python and the packages that use an NPU, by their metadata."""
+    libc = " ".join(platform.libc_ver()).strip()
+    kernel = f"{platform.system()} {platform.release()} {platform.machine()}"
+    yield "system", f"{kernel}, {libc}" if libc else kernel
+    yield "python", f"{platform.python_version()} at {sys.executable}"
+    packages = {name: installed(name) for name in PACKAGES}
+    shown = ", ".join(f"{name} {version}" for name, version in packages.items() if version)
+    if shown:
+        yield "packages", shown
+    if nodes := device_nodes():
+        yield "device files", ", ".join(map(str, nodes[:8])) + (" …" if len(nodes) > 8 else "")
 
 
 def title(report: Report) -> str:
