@@ -24,6 +24,7 @@ class Local(threading.local):
     pack: Any = ()
     autocast: Any = None
     functions: Any = ()
+    profilers: Any = ()  # what is told each row's call: its name, start and end in seconds
     dispatches: Any = ()  # the modes of torch.utils._python_dispatch, innermost last
     dual = 0
     task: Any = None

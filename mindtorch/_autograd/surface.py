@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -82,7 +83,19 @@ def _is_leaf(self: Tensor) -> bool:
 
 
 def _grad(self: Tensor) -> Tensor | None:
-    return self._grad
+    grad = self._grad
+    if grad is None and self._fn is not None and not self._retains and not _is_leaf(self):
+        warnings.warn(_NOT_A_LEAF, UserWarning, stacklevel=2)
+    return grad
+
+
+_NOT_A_LEAF = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad"
+    " attribute won't be populated during autograd.backward(). If you indeed want the .grad field"
+    " to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you"
+    " access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See"
+    " github.com/pytorch/pytorch/pull/30531 for more information. "
+)
 
 
 def _set_grad(self: Tensor, value: Tensor | None) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any
 
 from .._autograd.forward import forward, forward_inplace
@@ -23,6 +24,24 @@ FUNCTIONALIZE = int(DispatchKey.Functionalize)
 
 def layers(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
     """A call that makes new results, when plain running may not be enough."""
+    if MODES.active and LOCAL.profilers:
+        return _timed(op, lambda: _layers(op, plan, args))
+    return _layers(op, plan, args)
+
+
+def _timed(op: Op, run: Callable[[], Any], end: str = "") -> Any:
+    profilers, LOCAL.profilers = LOCAL.profilers, ()
+    start = perf_counter()
+    try:
+        return run()
+    finally:
+        stop = perf_counter()
+        LOCAL.profilers = profilers
+        for note in profilers:
+            note(f"aten::{op.base_name}{end}", start, stop)
+
+
+def _layers(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
     if MODES.active:
         if LOCAL.functions:
             return overrides.through_mode(op, "function", args)
@@ -48,6 +67,8 @@ def _under_modes(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any
 
 def layers_inplace(op: Op, plan: Plan, args: Sequence[Any]) -> Any:
     """A call that writes to its first argument, when plain running may not be enough."""
+    if MODES.active and LOCAL.profilers:
+        return _timed(op, lambda: layers_inplace(op, plan, args), "_")
     if MODES.active and LOCAL.functions:
         return overrides.through_mode(op, "inplace", args)
     if MODES.active and LOCAL.dual:

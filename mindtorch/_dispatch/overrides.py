@@ -65,8 +65,8 @@ def hand_over(
 ) -> Any:
     """Ask each class in turn."""
     types = tuple(type(a) for a in kinds)
-    for kind in types:
-        result = kind.__torch_function__(func, types, args, kwargs)
+    for instance in kinds:  # whose method may be one of the class or of instances
+        result = instance.__torch_function__(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
     raise TypeError(

@@ -118,6 +118,14 @@ def tensor(
     if dtype is not None and dtype.__class__ is not Dtype:
         dtype = dt.refuse_no_dtype(dtype, "tensor", "dtype", 0)
     if isinstance(data, Tensor):
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use"
+            " sourceTensor.detach().clone() or"
+            " sourceTensor.detach().clone().requires_grad_(True), rather than"
+            " torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
         result = aten.to(data.detach(), device or data.device, dtype, copy=True)
         return finish(result, requires_grad)
     array = array_of(data, dtype)

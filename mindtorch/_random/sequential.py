@@ -23,7 +23,7 @@ except ImportError:
 
 
 def _operands(*arrays: Array) -> tuple[list[Array], Array]:
-    wide = [np.ascontiguousarray(a, np.float64) for a in arrays]
+    wide = [np.array(a, np.float64, order="C") for a in arrays]  # keeps what has no dims
     return wide, np.empty(wide[0].shape, np.float64)
 
 

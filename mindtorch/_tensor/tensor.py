@@ -5,6 +5,7 @@ Operators and methods are attached by `_functional`, autograd's by `_autograd.su
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -169,12 +170,22 @@ class Tensor(Methods, metaclass=TensorType):
         return address(self._storage) + self._geom.offset * self._geom.dtype.itemsize
 
     def storage(self) -> TypedStorage:
+        """The storage with a dtype, which torch deprecates."""
+        warnings.warn(
+            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will"
+            " be the only storage class. This should only matter to you if you are using storages"
+            " directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead"
+            " of tensor.storage()",
+            UserWarning,
+            stacklevel=2,
+        )
+        return self._typed_storage()
+
+    def _typed_storage(self) -> TypedStorage:
         return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self._geom.dtype)
 
     def untyped_storage(self) -> UntypedStorage:
         return UntypedStorage.of(self._storage, self._geom.device)
-
-    _typed_storage = storage
 
     @property
     def _version_counter(self) -> Storage:

@@ -230,7 +230,9 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """What `load_state_dict` needs."""
+        """What `load_state_dict` needs; nothing where scaling is off."""
+        if not self._enabled:
+            return {}
         return {
             "scale": self._scale,
             "growth_factor": self._growth,

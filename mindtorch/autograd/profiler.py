@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..profiler import EventList, record_function
+from ..profiler import Average, EventList, record_function
 from ..profiler import profile as _profile
 
 __all__ = ["EventList", "emit_itt", "emit_nvtx", "profile", "record_function"]
@@ -16,6 +16,24 @@ class profile(_profile):  # noqa: N801 - torch's name
     def __init__(self, enabled: bool = True, **options: Any):
         super().__init__(record_shapes=options.get("record_shapes", False))
         self.enabled = enabled
+
+    @property
+    def function_events(self) -> EventList:
+        """The events of the run."""
+        return self.events()
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100, **options: object) -> str:
+        """The table of the events."""
+        return self.events().table(sort_by, row_limit, **options)
+
+    def total_average(self) -> Average:
+        """All events as one."""
+        return self.events().total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The host's time in all events, µs."""
+        return sum(e.self_cpu_time_total for e in self.events())
 
     def __enter__(self) -> profile:
         if self.enabled:

@@ -1,6 +1,7 @@
 """Owns torch.profiler: ranges that programs name, timed on the host, and the schedule of steps.
 
-Operators are not traced one by one: `mindtorch-npu run --perfetto` shows every launch on an NPU.
+Each row's call is an event, as long as the host is busy with it; `mindtorch-npu run --perfetto`
+shows every launch on an NPU.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import wraps
 from typing import Any
+
+from .._autograd.grad_mode import LOCAL, MODES
 
 __all__ = ["EventList", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile",
            "record_function", "schedule", "supported_activities",
@@ -70,6 +73,9 @@ class Event:
     def cpu_time(self) -> float:
         return self.duration
 
+    self_cpu_time_total: float = 0.0
+    count = 1
+
 
 @dataclass
 class Average:
@@ -78,12 +84,11 @@ class Average:
     key: str
     count: int = 0
     cpu_time_total: float = 0.0
+    self_cpu_time_total: float = 0.0
 
     @property
     def cpu_time(self) -> float:
         return self.cpu_time_total / self.count
-
-    self_cpu_time_total = property(lambda self: self.cpu_time_total)
 
 
 class EventList(list[Any]):
@@ -96,23 +101,33 @@ class EventList(list[Any]):
             average = averages.setdefault(event.key, Average(event.key))
             average.count += getattr(event, "count", 1)
             average.cpu_time_total += event.cpu_time_total
+            average.self_cpu_time_total += event.self_cpu_time_total
         return EventList(averages.values())
 
     def total_average(self) -> Average:
         """All as one."""
         total = Average("Total", len(self))
         total.cpu_time_total = sum(e.cpu_time_total for e in self)
+        total.self_cpu_time_total = sum(e.self_cpu_time_total for e in self)
         return total
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, **_: object) -> str:
-        """A table of names, calls and host times."""
-        rows = sorted(self.key_averages(), key=lambda a: -a.cpu_time_total)[:row_limit]
-        lines = [f"{'Name':<40} {'Calls':>8} {'CPU total':>12} {'CPU mean':>12}"]
-        lines += [
-            f"{a.key:<40} {a.count:>8} {a.cpu_time_total:>10.1f}us {a.cpu_time:>10.1f}us"
+        """A table of names, times and calls, as torch's; `sort_by` is a field of the averages."""
+        rows = list(self.key_averages())
+        if sort_by is not None:
+            field_name = sort_by if hasattr(Average(""), sort_by) else "cpu_time_total"
+            rows.sort(key=lambda a: -getattr(a, field_name) if a.count else 0.0)
+        own = sum(a.self_cpu_time_total for a in rows)
+        rows = rows[: row_limit if row_limit >= 0 else None]
+        wide = max([4, *(len(a.key) for a in rows)]) + 2
+        line = "  ".join(["-" * wide, *["-" * 12] * (len(_COLUMNS) - 1)]) + "  "
+        head = "  ".join([f"{_COLUMNS[0]:>{wide}}", *(f"{c:>12}" for c in _COLUMNS[1:])]) + "  "
+        body = [
+            "  ".join([f"{a.key:>{wide}}", *(f"{cell:>12}" for cell in _cells(a, own))]) + "  "
             for a in rows
         ]
-        return "\n".join(lines)
+        end = f"Self CPU time total: {_time_text(own)}\n"
+        return "\n".join([line, head, line, *body, line, end])
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the ranges as a trace that chrome://tracing and Perfetto open."""
@@ -125,9 +140,41 @@ class EventList(list[Any]):
             json.dump({"traceEvents": events}, file)
 
 
+_COLUMNS = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg",
+            "# of Calls")  # fmt: skip
+
+
+def _cells(average: Average, whole: float) -> list[str]:
+    """What the table says of one name, without the name."""
+    own, total = average.self_cpu_time_total, average.cpu_time_total
+    share = 100 / whole if whole else 0.0
+    return [f"{own * share:.2f}%", _time_text(own), f"{total * share:.2f}%", _time_text(total),
+            _time_text(average.cpu_time), str(average.count)]  # fmt: skip
+
+
+def _time_text(time: float) -> str:
+    """A time of µs in the unit that torch shows it in."""
+    if time >= 1e6:
+        return f"{time / 1e6:.3f}s"
+    return f"{time / 1e3:.3f}ms" if time >= 1e3 else f"{time:.3f}us"
+
+
 @dataclass
 class _Recording:
     events: EventList = field(default_factory=EventList)
+
+    def note(self, name: str, start: float, end: float) -> None:
+        """Take an event, in seconds; those inside it, which ended before, are its parts."""
+        event = Event(name, start * 1e6, (end - start) * 1e6)
+        event.self_cpu_time_total = event.duration
+        inside = end
+        for part in reversed(self.events):
+            if part.start < event.start:
+                break
+            if part.start + part.duration <= inside * 1e6:  # not a part of one seen already
+                event.self_cpu_time_total -= part.duration
+                inside = part.start / 1e6
+        self.events.append(event)
 
 
 _active: list[_Recording] = []
@@ -145,11 +192,9 @@ class record_function:  # noqa: N801 - torch's name
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if _active:
-            took = time.perf_counter() - self.start
-            event = Event(self.name, self.start * 1e6, took * 1e6)
-            for recording in _active:
-                recording.events.append(event)
+        end = time.perf_counter()
+        for recording in _active:
+            recording.note(self.name, self.start, end)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -223,6 +268,7 @@ class profile:  # noqa: N801 - torch's name
         self.profiler: Any = None
         self._recording = _Recording()
         self._step: record_function | None = None
+        self._saved = False
 
     def __enter__(self) -> profile:
         self.start()
@@ -248,14 +294,18 @@ class profile:  # noqa: N801 - torch's name
         if recorded and self.current_action is ProfilerAction.RECORD_AND_SAVE:
             if self.on_trace_ready is not None:
                 self.on_trace_ready(self)
-            self._recording = _Recording()
+            self._saved = True
         self.step_num += 1
         self.current_action = self.schedule(self.step_num)
         self._begin()
 
     def _begin(self) -> None:
         if self.current_action in _RECORDS:
+            if self._saved:  # what was saved stays until the next cycle records
+                self._recording, self._saved = _Recording(), False
             _active.append(self._recording)
+            MODES.active += 1
+            LOCAL.profilers = (*LOCAL.profilers, self._recording.note)
             self._step = record_function(f"ProfilerStep#{self.step_num}").__enter__()
 
     def _end(self) -> bool:
@@ -264,6 +314,9 @@ class profile:  # noqa: N801 - torch's name
         self._step.__exit__()
         self._step = None
         _active.remove(self._recording)
+        MODES.active -= 1
+        own = self._recording.note
+        LOCAL.profilers = tuple(note for note in LOCAL.profilers if note != own)
         return True
 
     def events(self) -> EventList:

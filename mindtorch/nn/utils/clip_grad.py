@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -90,4 +91,10 @@ def clip_grad_value_(
 
 def clip_grad_norm(*args: Any, **kwargs: Any) -> Any:
     """The former name of clip_grad_norm_."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of"
+        " `torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
     return clip_grad_norm_(*args, **kwargs)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ..._tensor.tensor import Tensor
@@ -58,6 +59,12 @@ class WeightNorm:
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Any:
     """Splits `module.name` into magnitude and direction; gives the module."""
+    warnings.warn(
+        "`torch.nn.utils.weight_norm` is deprecated in favor of"
+        " `torch.nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+        stacklevel=2,
+    )
     WeightNorm.apply(module, name, dim)
     return module
 

@@ -97,6 +97,24 @@ def _guarded(name: str, kernel: Any) -> Callable[..., Any]:
     return run
 
 
+# What a device reports of a kernel that refused its numbers (aclError, CANN).
+_KERNEL_FAILED = 507018
+
+
+def waited(name: str, kernel: Callable[..., Array], result: Tensor, *args: Tensor) -> Tensor:
+    """`result`; LinAlgError in torch's words where a device could not compute it. Waits for it."""
+    if result.device.type in ("cpu", "meta") or not result.numel():
+        return result
+    try:
+        aten.select(aten.reshape(result, (-1,)), 0, 0).item()
+    except RuntimeError as error:
+        if getattr(error, "code", None) != _KERNEL_FAILED:
+            raise
+        host = [arg.detach().cpu().numpy() for arg in args]
+        raise LinAlgError(_failure(name, kernel, host)) from error
+    return result
+
+
 def _failure(name: str, kernel: Callable[..., Array], args: Sequence[Array]) -> str:
     """torch's words for the first matrix of a batch that a kernel fails on."""
     matrices = args[0].reshape((-1, *args[0].shape[-2:]))

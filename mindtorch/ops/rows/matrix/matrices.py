@@ -6,13 +6,15 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
 from ...rules import c_name, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
-from .decompositions import check_shape
+from .decompositions import check_shape, waited
 
 _SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
 
@@ -129,7 +131,7 @@ def solve(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
 )
 def cholesky(A: Tensor, upper: bool = False) -> Tensor:
     """L with A = L Lᵀ; LinAlgError for an A that is not positive-definite."""
-    lower = aten._linalg_cholesky(A)
+    lower = waited("linalg.cholesky", np.linalg.cholesky, aten._linalg_cholesky(A), A)
     return aten.conj_of(aten.contiguous(lower).mT) if upper else lower
 
 

@@ -147,7 +147,10 @@ def nll_loss(
         raise RuntimeError(f"Expected target size {list(expected)}, got {list(target.shape)}")
     flat = input.movedim(1, -1).reshape(-1, input.size(1))
     out = aten.nll_loss_forward(flat, target.reshape(-1), weight, code, ignore_index)[0]
-    return out.reshape(expected) if code == 0 else out
+    loss = out.reshape(expected) if code == 0 else out
+    if loss.grad_fn is not None:
+        loss.grad_fn.label = "NllLoss2DBackward0"  # torch's own operator for images
+    return loss
 
 
 def _common_shape(input: Tensor, weight: Tensor) -> Any:
