@@ -412,3 +412,27 @@ def test_what_torch_deprecates_is_warned_of(call):
         ]
 
     agree("cpu", run)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize(
+    ("times", "targets", "sizes"),
+    [
+        ([6, 4, 5], [[1, 2, 2], [3, 1, 0], [3, 0, 0]], [3, 2, 1]),
+        ([6, 6, 6], [1, 1, 2, 3], [2, 1, 1]),
+        ([6, 2, 3], [[1, 1], [2, 2], [3, 1]], [2, 2, 0]),
+    ],
+    ids=["padded", "concatenated", "impossible"],
+)
+def test_sequences_of_a_batch_have_losses_of_their_own(dev, times, targets, sizes, reduction):
+    def run(t, dev):
+        t.manual_seed(0)
+        x = t.randn(6, 3, 4).to(dev).requires_grad_()
+        where = t.tensor(targets, device=dev)
+        loss = t.nn.functional.ctc_loss(
+            x.log_softmax(2), where, t.tensor(times), t.tensor(sizes), 0, reduction, True
+        )
+        loss.sum().backward()
+        return loss.detach(), x.grad
+
+    agree(dev, run)

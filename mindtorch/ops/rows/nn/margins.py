@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from ...._tensor import dtype as dt
@@ -375,12 +376,7 @@ def ctc_loss(
             raise RuntimeError(f"{name} must be integral")
     times, sizes = _ints(input_lengths), _ints(target_lengths)
     _check_ctc(log_probs, targets, times, sizes, blank)
-    losses, start = [], 0
-    for n, (steps, size) in enumerate(zip(times, sizes, strict=True)):
-        labels = targets[n, :size] if targets.dim() == 2 else targets[start : start + size]
-        start += size
-        losses.append(_ctc_one(log_probs[:steps, n], labels, blank))
-    loss = aten.stack(losses)
+    loss = _ctc_losses(log_probs, _ctc_labels(targets, sizes), times, blank)
     if zero_infinity:
         loss = aten.where(loss == float("inf"), aten.zeros_like(loss), loss)
     if reduction != "mean":
@@ -427,29 +423,59 @@ def _ints(lengths: Tensor | Sequence[int]) -> list[int]:
     return [int(v) for v in values] if isinstance(values, Sequence) else [int(values)]
 
 
-def _ctc_one(logs: Tensor, labels: Tensor, blank: int) -> Tensor:
-    """-log of the probability of all paths of one sequence, by the forward recursion."""
-    symbols = [blank]
-    for label in labels.tolist():
-        symbols += [int(label), blank]
-    states = len(symbols)
-    index = aten.tensor(symbols, device=logs.device)
-    low = -1e30  # stands for log 0: finite, so that the gradients of logsumexp stay finite
-    emitted = logs.index_select(1, index)
-    skips = [
-        0.0 if i > 1 and symbols[i] != blank and symbols[i] != symbols[i - 2] else low
-        for i in range(states)
-    ]
-    skip = aten.tensor(skips, device=logs.device).to(logs.dtype)
-    start = [0.0 if i < 2 else low for i in range(states)]
-    alpha = aten.tensor(start, device=logs.device).to(logs.dtype)
-    alpha = alpha + emitted[0]
-    floor = aten.full((2,), low, dtype=logs.dtype, device=logs.device)
-    for t in range(1, logs.size(0)):
-        padded = aten.cat([floor, alpha])
-        ways = aten.stack([alpha, padded[1:-1], padded[:-2] + skip])
-        alpha = aten.logsumexp(ways, 0) + emitted[t]
+def _ctc_labels(targets: Tensor, sizes: list[int]) -> list[list[int]]:
+    """The labels of each sequence."""
+    values = targets.tolist()
+    if targets.dim() == 2:
+        return [row[:size] for row, size in zip(values, sizes, strict=True)]
+    ends = list(accumulate(sizes))
+    return [values[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+
+# Stands for log 0: finite, so that the gradients of logsumexp stay finite.
+_LOW = -1e30
+
+
+def _ctc_states(
+    labels: list[list[int]], blank: int
+) -> tuple[list[list[int]], list[list[float]], list[list[float]]]:
+    """Per sequence: each state's symbol, what skipping to it adds, what ending in it adds."""
+    states = 2 * max(map(len, labels), default=0) + 1
+    symbols, skips, ends = [], [], []
+    for row in labels:
+        own = [blank] * states
+        own[1 : 2 * len(row) : 2] = row
+        symbols.append(own)
+        skips.append([0.0 if i > 1 and own[i] not in (blank, own[i - 2]) else _LOW
+                      for i in range(states)])  # fmt: skip
+        ends.append([0.0 if i in (2 * len(row), 2 * len(row) - 1) else _LOW
+                     for i in range(states)])  # fmt: skip
+    return symbols, skips, ends
+
+
+def _ctc_losses(logs: Tensor, labels: list[list[int]], times: list[int], blank: int) -> Tensor:
+    """-log of the probability of all paths of each sequence, by the forward recursion."""
+    symbols, skips, ends = _ctc_states(labels, blank)
+    where, kind = logs.device, logs.dtype
+    steps, batch, states = max(times, default=0), len(times), len(symbols[0]) if symbols else 1
+    skip, end = (aten.tensor(rows, device=where).to(kind) for rows in (skips, ends))
+    index = aten.tensor(symbols, device=where).reshape(1, batch, states)
+    emitted = logs[:steps].gather(2, index.expand(steps, batch, states))
+    going = [[[t < time] for time in times] for t in range(steps)]
+    active = aten.tensor(going, dtype=dt.bool, device=where).reshape(steps, batch, 1)
+    alpha = aten.full((batch, states), _LOW, dtype=kind, device=where)
+    alpha[:, :2] = 0.0
+    floor = aten.full((batch, 2), _LOW, dtype=kind, device=where)
+    even = min(times, default=0) == steps
+    for t in range(steps):
+        if t:
+            padded = aten.cat([floor, alpha], 1)
+            ways = aten.stack([alpha, padded[:, 1:-1], padded[:, :-2] + skip])
+            moved = aten.logsumexp(ways, 0) + emitted[t]
+        else:
+            moved = alpha + emitted[0]
+        alpha = moved if even else aten.where(active[t], moved, alpha)
     # torch gives every input the gradient that a log_softmax before it takes back out again.
-    mass = aten.exp(logs).sum()
-    total = -aten.logsumexp(alpha[-2:], 0) + (mass - mass.detach())
+    mass = (aten.exp(logs[:steps]) * active).sum((0, 2))
+    total = -aten.logsumexp(alpha + end, 1) + (mass - mass.detach())
     return aten.where(total > 1e29, aten.full_like(total, float("inf")), total)
