@@ -56,6 +56,8 @@ MAKERS = {
     "byte": "_to_copy", "cdouble": "_to_copy", "cfloat": "_to_copy", "char": "_to_copy",
     "double": "_to_copy", "float": "_to_copy", "half": "_to_copy", "int": "_to_copy",
     "long": "_to_copy", "short": "_to_copy", "range": "arange",
+    # Functions whose gradient is one of their own: it passes straight through the rounding.
+    "fake_quantize_per_channel_affine": "round", "fake_quantize_per_tensor_affine": "round",
     # Methods whose tensor is not the row's first argument, or that keep the dtype.
     "polygamma": "polygamma", "polygamma_": "polygamma", "float_power_": "float_power",
 }  # fmt: skip
