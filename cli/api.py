@@ -92,7 +92,7 @@ def check(
         run = _begin(names, level, dtypes, _setup(home, simulator, device, timeout), seed, jobs,
                      Path(folder) / "journal.jsonl", save)  # fmt: skip
         results = list(run.results())
-        assumed = {n: _assumed(n) for n in names if n.startswith("acl")}
+        assumed = {n: _assumed(n, run.request.setup) for n in names if n.startswith("acl")}
         return _report(names, results, run.environment, run.seconds, save,
                        {n: a for n, a in assumed.items() if a})  # fmt: skip
 
@@ -146,7 +146,8 @@ def _begin(
     names: tuple[str, ...], level: str, dtypes: Sequence[str], setup: Any, seed: int, jobs: int,
     journal: Path, save: Any,
 ) -> Any:  # fmt: skip
-    from .conformance.cases.cases import LEVELS, Plan
+    from .conformance.cases.case import LEVELS
+    from .conformance.cases.cases import Plan
     from .conformance.run import engine
 
     if level not in LEVELS:
@@ -158,14 +159,19 @@ def _begin(
     return engine.begin(request, journal)
 
 
-def _assumed(name: str) -> tuple[str, ...]:
+def _assumed(name: str, setup: Any) -> tuple[str, ...]:
     """What was guessed of an operator whose reference is a bare function."""
     from .conformance.operators import golden_files
 
     own = golden_files.loaded()
     if name in own.rows or not (name in own.functions or "" in own.functions):
         return ()
-    return ("domains come from the header and from what the reference accepts",)
+    from .conformance.operators.find import golden_row
+    from .conformance.run import engine
+    from .spec.infer import assumed
+
+    row = golden_row(engine.declarations(setup).ops[name])
+    return tuple(assumed(row.declaration)) if row is not None else ()
 
 
 def _report(

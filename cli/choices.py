@@ -60,6 +60,26 @@ class Part(click.ParamType[shard.Shard]):
             self.fail(str(error), param, ctx)
 
 
+def _take_references(_ctx: click.Context, _param: click.Parameter, places: Sequence[str]) -> None:
+    """Let this command and its workers take references from these places."""
+    if not places:
+        return
+    from .conformance.operators.golden_files import GoldenError, export
+
+    try:
+        export(tuple(places))
+    except GoldenError as error:
+        raise click.UsageError(str(error)) from None
+
+
+golden = click.option(
+    "--golden", multiple=True, metavar="FILE[:FUNCTION]", expose_value=False,
+    callback=_take_references,
+    help="Take references from this file or folder, before the built-in ones; see "
+    "docs/own_operators.md.",
+)  # fmt: skip
+
+
 class NewFile(click.Path):
     """A file that will be written: its folder exists and allows it."""
 

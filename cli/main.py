@@ -169,6 +169,10 @@ def _explain(error: Exception) -> int:
     if isinstance(error, BindingError):
         click.echo(_printable(f"error: {error}"), err=True)
         return exits.PROBLEMS
+    declarations = sys.modules.get("mindtorch_npu.spec.errors")
+    if declarations is not None and isinstance(error, declarations.DeclarationError):
+        click.echo(_printable(f"error: {error}"), err=True)
+        return exits.USAGE
     if remedy := _remedy(error):
         click.echo(_printable(f"error: {str(error) or 'no memory is left'}: {remedy}"), err=True)
         return exits.NOTHING

@@ -42,8 +42,20 @@ def _environment_as_before():
         os.environ.update(before)
 
 
+# What `-m smoke` runs, in less than a minute: each package and the ways between them.
+SMOKE = (
+    *("seeds", "cli/spec", "cli/test_main.py", "cli/test_api.py", "mindtorch/test_dispatch.py"),
+    *("mindtorch/test_functionalize.py", "aclnn_bindings/test_probe.py", "simulator/test_calls.py"),
+    *("aclnn_bindings/test_call_by_name.py", "test_optional_imports.py"),
+)
+
+
 def pytest_collection_modifyitems(config, items):
     """What is marked slow runs only when asked for, with `-m slow`."""
+    smoke = tuple(str(ROOT / "tests" / name) for name in SMOKE)
+    for item in items:
+        if str(item.path).startswith(smoke):
+            item.add_marker("smoke")
     if not config.option.markexpr:
         for item in items:
             if item.get_closest_marker("slow"):

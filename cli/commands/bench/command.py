@@ -63,6 +63,7 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True,
               help="Of several devices: how often each times a workload.")  # fmt: skip
 @click.option("--journal", "book", type=FILE, help="Record the run, for `report --merge`.")
+@choices.golden
 @click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use.")
 @click.option("--simulator", is_flag=True, help="Use the bundled simulator.")
 @click.option("--cold", is_flag=True, help="Also end to end with inputs that no cache holds.")

@@ -69,6 +69,7 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog=EPILOG,
 )
+@choices.golden
 @click.option("--simulator", is_flag=True, help="On the bundled simulator.")
 @click.option("--home", type=click.Path(path_type=Path), help="On the install at this root.")
 @click.option("--soc", type=choices.Product(), metavar="NAME",

@@ -24,7 +24,7 @@ ENTRY_POINTS: Final = "mindtorch_npu.operators"
 _PREFIX: Final = "aclnn"
 
 
-class GoldenError(ValueError):
+class GoldenError(DeclarationError):
     """A file of references that can't be used; the message names the file and says why."""
 
 
