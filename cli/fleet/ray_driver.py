@@ -19,6 +19,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
+from aclnn_bindings.interface import whole
+from aclnn_bindings.interface.folders import temporary
+
 from ..conformance.cases.case import parse
 from ..conformance.record.result import Result
 from ..conformance.run.lane import Lane
@@ -83,13 +86,12 @@ class DeviceActor:
 
 
 def _stored(recording: bytes) -> str:
-    """A recording's file on this host; written once, in one step."""
-    folder = Path(tempfile.gettempdir())
-    path = folder / f"mindtorch-npu-{hashlib.sha256(recording).hexdigest()[:16]}.rec"
-    if not path.exists():
-        part = folder / f"{path.name}.{os.getpid()}"
-        part.write_bytes(recording)
-        part.replace(path)
+    """A recording's file on this host, in this user's own folder; written once, in one step."""
+    name = f"recording-{hashlib.sha256(recording).hexdigest()[:32]}.rec"
+    path = temporary() / name
+    if not path.is_file() or path.is_symlink() or path.read_bytes() != recording:
+        with whole.writing(path) as file:
+            file.write(recording)
     return str(path)
 
 

@@ -8,21 +8,30 @@ the row computes for the call is not asked for again.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice, product
 from typing import Any, Final
 
 from aclnn_bindings import ScalarSpec
+from aclnn_bindings.call.specs import TensorSpec
 from aclnn_bindings.interface.dtypes import DTYPES
+from aclnn_bindings.interface.signature import Direction, OpSignature, Param
 from mindtorch.ops.samples import Arg, Sample
 
 from ..conformance.operators.derived import DerivedOperator, candidates
 from ..conformance.operators.find import subject as subject_of
 from ..conformance.operators.operator import Operator
+from ..conformance.operators.spec import Spec
+from ..conformance.run.tensors import dtype_of
 from .values import Array, Scalar, Tensor, Unknown
 
 # Asks for speed instead of precision; the formula is the same.
 _PRECISION: Final = ("cubeMathType",)
+# Of a launch, no argument of the operator.
+_OF_LAUNCH: Final = frozenset(("stream", "workspaceSize", "preparedBy", "executor"))
+_COUNTS: Final = ("int", "float", "bool", "SymInt", "Scalar?", "number")
+_TRIALS: Final = 64  # samples that are tried for one launch
 
 Held = Mapping[str, Sequence[Any]]
 
@@ -45,10 +54,36 @@ def subject(
         taken = operator.known
         renamed = operator.spec.renamed
         samples = [_of_spec(taken, renamed, *launch) for launch in launches]
-        return Operator(operator.signature, replace(operator.spec, samples=lambda: samples))
+        row = operator.spec
+        outs = _result_dtypes(row.outs, renamed, launches[-1][0])
+        recorded = replace(row, samples=lambda: samples, outs=outs)
+        return RecordedOperator(operator.signature, recorded, launches[-1][0])
     if isinstance(operator, DerivedOperator):
         return _derived(operator, launches)
     raise NotAskableError(f"{name}: its formula takes no recorded arguments")
+
+
+class RecordedOperator(Operator):
+    """An operator on the arguments of a launch: what no sample has, it has as it was recorded."""
+
+    def __init__(self, signature: OpSignature, row: Spec, arguments: Mapping[str, Any]) -> None:
+        super().__init__(signature, row)
+        self._recorded = arguments
+
+    def _input(self, param: Param, name: str, drawn: Mapping[str, Any]) -> Any:
+        value = self._recorded.get(param.name)
+        if name not in drawn and isinstance(value, int | float | str):
+            return value
+        return super()._input(param, name, drawn)
+
+
+def _result_dtypes(
+    outs: Mapping[str, str], renamed: Mapping[str, str], arguments: Mapping[str, Any]
+) -> dict[str, str]:
+    """Dtypes of results as the program asked for them, where numpy has them."""
+    recorded = {renamed.get(n, n): v.dtype for n, v in arguments.items() if isinstance(v, Tensor)}
+    names = {n: DTYPES[dtype].numpy for n, dtype in recorded.items() if dtype in DTYPES}
+    return {name: names.get(name) or rule for name, rule in outs.items()}
 
 
 def _of_spec(
@@ -68,11 +103,13 @@ def _of_spec(
 def _derived(
     operator: DerivedOperator, launches: Sequence[tuple[Mapping[str, Any], Held]]
 ) -> DerivedOperator:
-    """Of the rows that call the operator, the one that asks for the arguments recorded."""
+    """Of the rows that call the operator, the one that asks for the arguments recorded: for
+    results of the same dtypes, else for other integers, of which the numbers are compared."""
     why: NotAskableError | None = None
-    for candidate in candidates(operator.signature):
+    rows = candidates(operator.signature)
+    for integers, candidate in ((integers, row) for integers in (False, True) for row in rows):
         try:
-            samples = [_of_row(candidate, *launch) for launch in launches]
+            samples = [_of_row(candidate, *launch, integers) for launch in launches]
         except NotAskableError as error:
             why = why or error
             continue
@@ -81,32 +118,48 @@ def _derived(
     raise why or NotAskableError(f"{operator.name}: no row calls it")
 
 
-def _of_row(operator: DerivedOperator, arguments: Mapping[str, Any], contents: Held) -> Sample:
-    """The launch as a sample of the row, if the row then asks for the same launch."""
+def _of_row(
+    operator: DerivedOperator, arguments: Mapping[str, Any], contents: Held, integers: bool
+) -> Sample:
+    """The launch as a sample of the row, if the row then asks for the same launch; with `integers`
+    also if for results of other integers."""
     base = operator.name.replace("aclnnInplace", "aclnn", 1) if operator.inplace else operator.name
     why = f"{operator.name}: no row asks for it with these arguments"
     for call in (c for c in operator.op.kernels.aclnn if c.name == base):
         call_args = _inplace(call.args) if operator.inplace else call.args
-        sample = _read_back(operator, call_args, arguments, contents)
-        if sample is None:
-            continue
-        if _asks_for(operator, sample, arguments):
-            return sample
+        for sample in _read_back(operator, call_args, arguments, contents):
+            if _asks_for(operator, sample, arguments, integers):
+                return sample
     raise NotAskableError(why)
 
 
-def _asks_for(operator: DerivedOperator, sample: Sample, arguments: Mapping[str, Any]) -> bool:
+def _asks_for(
+    operator: DerivedOperator, sample: Sample, arguments: Mapping[str, Any], integers: bool
+) -> bool:
     """Whether the row, called with the sample, makes a launch with the recorded arguments."""
     try:
         specs = operator.asked(sample)
     except Exception:
         return False
     rank = next((len(v.shape) for v in arguments.values() if isinstance(v, Tensor)), 0)
-    return specs is not None and all(
+    written = [p.name for p in operator.signature.params if p.direction is not Direction.IN]
+    if specs is None:
+        return False
+    if not all(_same_dtype(specs.get(n), arguments.get(n), integers) for n in written):
+        return False
+    return all(
         _same(specs[name], arguments[name], rank)
         for name in specs
         if name in arguments and name not in _PRECISION
     )
+
+
+def _same_dtype(asked: Any, recorded: Any, integers: bool) -> bool:
+    """Whether a result has the dtype that the row gives it; with `integers` any of these does."""
+    if not isinstance(recorded, Tensor) or not isinstance(asked, TensorSpec):
+        return True
+    kinds = [DTYPES[n].numpy if n in DTYPES else n for n in (asked.dtype, recorded.dtype)]
+    return kinds[0] == kinds[1] or (integers and all("int" in kind for kind in kinds))
 
 
 def _same(asked: Any, recorded: Any, rank: int) -> bool:
@@ -148,8 +201,12 @@ def _read_back(
     call_args: Sequence[Any],
     arguments: Mapping[str, Any],
     contents: Held,
-) -> Sample | None:
-    """The schema's arguments as the call's places show them; None where one shows nowhere."""
+) -> Iterator[Sample]:
+    """Samples with the schema's arguments as the call's places show them.
+
+    Of one that shows nowhere, because the row computes what it puts there, everything that was
+    recorded is tried: whether it was that shows when the row asks for the launch with it.
+    """
     schema = operator.op.schema.args
     declared = {a.name for a in schema}
     values: dict[str, Any] = {}
@@ -158,19 +215,35 @@ def _read_back(
             values[place] = sample_value(
                 param.name, arguments.get(param.name), contents.get(param.name)
             )
-    for arg in (a for a in schema if a.name not in values):
-        counts = arg.type.startswith(("int", "float", "bool", "SymInt"))
-        guess = _by_name(arg.name, arguments) if counts else None
-        if guess is not None:
-            values[arg.name] = guess
-        elif not arg.has_default and arg.type == "bool":
-            values[arg.name] = False
-    if any(a.name not in values and not a.has_default for a in schema):
-        return None
-    ordered = {a.name: values.get(a.name, a.default) for a in schema}
+    hidden = [arg for arg in schema if arg.name not in values]
+    choices = [_choices(arg, arguments) for arg in hidden]
     keyword = {a.name for a in schema if a.keyword_only}
-    args = tuple(v for n, v in ordered.items() if n not in keyword)
-    return Sample(args, {n: v for n, v in ordered.items() if n in keyword})
+    for trial in islice(product(*choices), _TRIALS):
+        own = values | {arg.name: value for arg, value in zip(hidden, trial, strict=True)}
+        args = tuple(own[a.name] for a in schema if a.name not in keyword)
+        yield Sample(args, {a.name: own[a.name] for a in schema if a.name in keyword})
+
+
+def _choices(arg: Any, arguments: Mapping[str, Any]) -> list[Any]:
+    """What an argument may have been: what bears its name, its default, anything recorded."""
+    number = arg.type.startswith(_COUNTS) or "Scalar" in arg.type.split("|")
+    guess = _by_name(arg.name, arguments) if number else None
+    choices = [] if guess is None else [guess]
+    if arg.has_default:
+        choices.append(arg.default)
+    elif arg.type == "bool":
+        choices.append(False)
+    if arg.type == "ScalarType":
+        recorded = {v.dtype: None for v in arguments.values() if isinstance(v, Tensor)}
+        choices += [dtype_of(DTYPES[n].numpy) for n in recorded if n in DTYPES and DTYPES[n].numpy]
+    if not number:
+        return choices
+    for name, value in arguments.items():
+        if isinstance(value, Tensor):
+            choices += [list(value.shape)] if "[" in arg.type else []
+        elif isinstance(value, Scalar | Array | int | float) and name not in _OF_LAUNCH:
+            choices.append(sample_value(name, value, None))
+    return choices
 
 
 def _by_name(name: str, arguments: Mapping[str, Any]) -> Any:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import socket
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from ._mesh import DistributedError, Mesh, receive, send
 
@@ -21,7 +22,24 @@ _RETRY_SECONDS: Final = 0.05
 _HELLO_SECONDS: Final = 5.0
 _BEHIND: Final = 16
 _MOST: Final = 1 << 20
-Address = tuple[str, int]
+_NONSENSE: Final = (OSError, ValueError, TypeError, LookupError, RecursionError)
+
+
+class Address(NamedTuple):
+    """Where a process listens, and the word by which those who call show that they belong here."""
+
+    host: str
+    port: int
+    word: str
+
+
+def _address(host: Any, port: Any, word: Any) -> Address:
+    """ValueError for what no process of ours says."""
+    if not (isinstance(host, str) and isinstance(port, int) and isinstance(word, str)):
+        raise ValueError("no address")
+    if not 0 < port < 1 << 16 or not 0 < len(word) <= 64:
+        raise ValueError("no address")
+    return Address(host, port, word)
 
 
 def ports(port: int) -> tuple[int, ...]:
@@ -32,8 +50,9 @@ def ports(port: int) -> tuple[int, ...]:
 
 
 def token() -> str:
-    """What tells this run from others: a launcher's name for it, and which attempt it is."""
-    names = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
+    """What tells this run from others: a launcher's name for it, which attempt it is, and a word
+    that the environment of all its processes may hold."""
+    names = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MINDTORCH_RUN_TOKEN")
     return " ".join(os.environ.get(name, "") for name in names)
 
 
@@ -44,12 +63,12 @@ def meet(host: str, port: int, rank: int, size: int, timeout: float) -> Mesh:
     if size > 1:
         try:
             with socket.create_server(("", 0), backlog=size) as listening:
-                here = listening.getsockname()[1]
+                here = Address("", listening.getsockname()[1], secrets.token_hex(16))
                 if rank == 0:
                     table = _gather(ports(port), here, size, deadline)
                 else:
                     table = _report(host, ports(port), rank, here, deadline)
-                table[0] = (host, table[0][1])
+                table[0] = table[0]._replace(host=host)
                 connections = connect(listening, rank, table, deadline)
         except OSError as error:
             raise DistributedError(
@@ -63,13 +82,13 @@ def meet_within(mesh: Mesh, ranks: Sequence[int], timeout: float, serial: int) -
     them. Every rank of `mesh` calls this, with the same `ranks`."""
     member = mesh.rank in ranks
     with socket.create_server(("", 0), backlog=len(ranks)) as listening:
-        here = listening.getsockname()[1]
+        here = [listening.getsockname()[1], secrets.token_hex(16)]
         reply = mesh.everywhere(f"new_group {serial} {list(ranks)}", json.dumps(here).encode())
         if not member:
             return None
         position = list(ranks).index(mesh.rank)
         table = [
-            ("", 0) if r == mesh.rank else (mesh.address_of(r), int(json.loads(reply[r])))
+            _address("" if r == mesh.rank else mesh.address_of(r), *json.loads(reply[r]))
             for r in ranks
         ]
         try:
@@ -92,50 +111,73 @@ def ready(
 def connect(
     listening: socket.socket, rank: int, table: Sequence[Address], deadline: float
 ) -> dict[int, socket.socket]:
-    """A socket to every other place of `table`: lower ones are called, higher ones call."""
+    """A socket to every other place of `table`: lower ones are called, higher ones call.
+
+    Who calls and does not say this process's word, which only the others were told, is dropped.
+    """
     connections: dict[int, socket.socket] = {}
     for place in range(rank):
         connections[place] = connected(table[place], deadline)
-        send(connections[place], 0, "hello", str(rank).encode())
+        send(connections[place], 0, table[place].word, str(rank).encode())
     while len(connections) < len(table) - 1:
         listening.settimeout(_left(deadline))
         peer, _ = listening.accept()
-        peer.settimeout(_left(deadline))
-        _, _, name = receive(peer, _MOST)
-        connections[int(name)] = peer
+        place = _caller(peer, table[rank].word, deadline)
+        if place in range(rank + 1, len(table)) and place not in connections:
+            connections[place] = peer
+        else:
+            peer.close()
     return connections
 
 
+def _caller(peer: socket.socket, word: str, deadline: float) -> int:
+    """The place of who calls; -1 for a stranger."""
+    try:
+        peer.settimeout(min(_HELLO_SECONDS, _left(deadline)))
+        _, theirs, place = receive(peer, _MOST)
+        return int(place) if secrets.compare_digest(theirs.encode(), word.encode()) else -1
+    except _NONSENSE:
+        return -1
+
+
 def _gather(
-    choice: Sequence[int], here: int, size: int, deadline: float
+    choice: Sequence[int], here: Address, size: int, deadline: float
 ) -> list[Address]:  # fmt: skip
     """Rank 0's part: where everybody listens, told to everybody."""
-    table: dict[int, Address] = {0: ("", here)}
+    table = {0: here}
     waiting = []
     with _server(choice, size) as server:
         while len(table) < size:
             server.settimeout(_left(deadline))
             peer, address = server.accept()
-            try:
-                peer.settimeout(_HELLO_SECONDS)
-                _, run, reply = receive(peer, _MOST)
-                rank, listening = json.loads(reply)
-                send(peer, 0, "welcome", token().encode())
-            except (OSError, ValueError, TypeError):
+            said = _said(peer, address[0], size)
+            if said is None:
                 peer.close()  # somebody else, or of another run
                 continue
-            if run != token():
-                peer.close()
-                continue
+            rank, listening = said
             if rank in table:
                 raise DistributedError(f"two processes say that they are rank {rank}")
-            table[rank] = (address[0], int(listening))
+            table[rank] = listening
             waiting.append(peer)
     ordered = [table[rank] for rank in range(size)]
     for peer in waiting:
         with peer:
             send(peer, 0, "table", json.dumps(ordered).encode())
     return ordered
+
+
+def _said(peer: socket.socket, host: str, size: int) -> tuple[int, Address] | None:
+    """A caller's rank and address; None for one that is no process of this run."""
+    try:
+        peer.settimeout(_HELLO_SECONDS)
+        _, run, reply = receive(peer, _MOST)
+        rank, port, word = json.loads(reply)
+        listening = _address(host, port, word)
+        send(peer, 0, "welcome", token().encode())
+    except _NONSENSE:
+        return None
+    own = secrets.compare_digest(run.encode(), token().encode())
+    return (rank, listening) if own and isinstance(rank, int) and 0 < rank < size else None
 
 
 def _server(choice: Sequence[int], size: int) -> socket.socket:
@@ -147,7 +189,7 @@ def _server(choice: Sequence[int], size: int) -> socket.socket:
 
 
 def _report(
-    host: str, choice: Sequence[int], rank: int, here: int, deadline: float
+    host: str, choice: Sequence[int], rank: int, here: Address, deadline: float
 ) -> list[Address]:
     """The others' part: rank 0 is looked for at every port until it answers."""
     while True:
@@ -170,27 +212,30 @@ def _report(
 
 
 def _request_addresses(
-    master: socket.socket, rank: int, here: int, deadline: float
+    master: socket.socket, rank: int, here: Address, deadline: float
 ) -> list[Address] | None:
     """What rank 0 tells; None for another program, or another run."""
     try:
         master.settimeout(min(_HELLO_SECONDS, _left(deadline)))
-        send(master, 0, token(), json.dumps([rank, here]).encode())
+        send(master, 0, token(), json.dumps([rank, here.port, here.word]).encode())
         _, _, theirs = receive(master, _MOST)
         if theirs.decode("utf-8", "replace") != token():
             return None
-    except (OSError, ValueError):
+    except _NONSENSE:
         return None
     master.settimeout(_left(deadline))
     _, _, reply = receive(master, _MOST)
-    return [(name, port) for name, port in json.loads(reply)]
+    try:
+        return [_address(*row) for row in json.loads(reply)]
+    except _NONSENSE:
+        return None
 
 
 def connected(where: Address, deadline: float) -> socket.socket:
     """A connection to a server that may not be there yet."""
     while True:
         try:
-            return socket.create_connection(where, _left(deadline))
+            return socket.create_connection((where.host, where.port), _left(deadline))
         except (ConnectionError, socket.gaierror):
             if time.monotonic() > deadline:
                 raise

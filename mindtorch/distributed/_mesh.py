@@ -12,11 +12,14 @@ import contextlib
 import socket
 import struct
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 _HEAD: Final = struct.Struct("<QQI")  # number of the call, bytes that follow, length of its name
+_LONGEST_NAME: Final = 1 << 20
+_LARGEST: Final = 1 << 40  # bytes of one frame
 _MESSAGE: Final = 0  # the number of what `send` sends
 Frame = tuple[int, str, bytes]
 
@@ -171,17 +174,21 @@ def send(to: socket.socket, call: int, name: str, data: bytes) -> None:
 def receive(source: socket.socket, most: int | None = None) -> Frame:
     """Read one frame; ConnectionError at the end, or where it is longer than `most` bytes."""
     call, size, length = _HEAD.unpack(_exactly(source, _HEAD.size, most is None))
-    if most is not None and size + length > most:
+    if length > _LONGEST_NAME or size + length > (_LARGEST if most is None else most):
         raise ConnectionError("no frame of a group of processes came")
     waits = most is None
     return call, _exactly(source, length, waits).decode(), _exactly(source, size, waits)
 
 
 def _exactly(source: socket.socket, size: int, waits: bool) -> bytes:
-    """`size` bytes; a socket's own time limit counts only for who does not wait."""
+    """`size` bytes; who does not wait gives all of them the socket's own time limit."""
     data = bytearray(size)
     view = memoryview(data)
+    limit = source.gettimeout()
+    end = time.monotonic() + limit if limit is not None and not waits else None
     while view:
+        if end is not None:
+            source.settimeout(max(0.001, end - time.monotonic()))
         try:
             count = source.recv_into(view)
         except TimeoutError:

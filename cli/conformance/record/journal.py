@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import shlex
+import tempfile
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,8 +48,10 @@ class Journal:
     def __init__(self, path: Path, run: str = "") -> None:
         self.path, self.run = path, run
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        self._reserve: Path | None = None
+        if path.is_symlink() and path.is_file() and path.parts[:2] not in (("/", "dev"),):
+            raise JournalError(f"{path}: a link to a file: name the file itself")
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._reserve: int | None = None
 
     def own(self) -> None:
         """Lock the file for one run, cut off half a last line, which a crash leaves, and set room
@@ -67,10 +70,10 @@ class Journal:
         if not self.path.is_file():
             return  # a device or a pipe: nothing is cut off, and nothing made beside it
         self._cut()
-        reserve = self.path.with_name(self.path.name + ".reserve")
-        with contextlib.suppress(OSError):
-            reserve.write_bytes(b"\0" * _RESERVE)
-            self._reserve = reserve
+        with contextlib.suppress(OSError):  # a file without a name, which nobody else can be at
+            self._reserve, name = tempfile.mkstemp(dir=self.path.parent)
+            os.unlink(name)
+            os.write(self._reserve, b"\0" * _RESERVE)
 
     def _cut(self) -> None:
         """End the file where its last whole line ends."""
@@ -97,7 +100,7 @@ class Journal:
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
         # Names of hosts and files, and variables, may hold bytes of no encoding.
         line = text.encode("utf-8", "backslashreplace") + b"\n"
-        size = os.fstat(self._file).st_size if self._reserve else -1
+        size = os.fstat(self._file).st_size if self._reserve is not None else -1
         try:
             written = os.write(self._file, line)
         except OSError as error:
@@ -112,8 +115,7 @@ class Journal:
     def last(self, data: Mapping[str, Any]) -> None:
         """Write the end line, into the room set aside if there is no other."""
         if self._reserve is not None:
-            with contextlib.suppress(OSError):
-                self._reserve.unlink()
+            os.close(self._reserve)
             self._reserve = None
         with contextlib.suppress(OSError):
             self._break_line()
@@ -131,6 +133,9 @@ class Journal:
 
     def close(self) -> None:
         os.close(self._file)
+        if self._reserve is not None:
+            os.close(self._reserve)
+            self._reserve = None
 
 
 @dataclass(slots=True)

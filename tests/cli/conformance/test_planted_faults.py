@@ -164,3 +164,19 @@ def test_what_is_no_fault_refuses_every_call(tmp_path, fault, says):
     found = checked(tmp_path, "neg", f"neg:zeros,{fault}", **some)
     assert verdicts(found) == {"ERROR"}
     assert all(says in r.reason for r in found), found[0].reason
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [("neg:lastk", "the fault planted into aclnnNeg cannot apply: it multiplies no two matrices")],
+)
+def test_a_fault_that_cannot_apply_refuses_every_call(tmp_path, fault, says):
+    found = checked(tmp_path, "neg", fault, dtypes=("float32",), forms=("out",))
+    assert verdicts(found) == {"ERROR"}
+    assert all(says in r.reason for r in found), found[0].reason
+
+
+def test_the_last_term_is_lost_of_products_that_are_added(tmp_path):
+    found = checked(tmp_path, "addmm", "addmm:lastk", dtypes=("float32",), forms=("functional",))
+    assert "FAIL" in verdicts(found)
+    assert "ERROR" not in verdicts(found)

@@ -18,7 +18,7 @@ namespace {
 
 // aclrtMalloc's document promises 64 bytes; devices give whole blocks of 512, on which clients
 // such as ggml (GGML_CANN buffers, 128 bytes) rely. Pinned host memory has the documented 64.
-constexpr uint64_t kDeviceAlign = 512, kHostAlign = 64;
+constexpr uint64_t kDeviceAlign = 512;
 constexpr uint64_t kMostOfHost = uint64_t{1} << 47;  // addresses of a process
 constexpr uint64_t kMapped = 256 * 1024;      // larger blocks come from mmap, untouched
 
@@ -182,15 +182,16 @@ aclError allocate(const char* function, void** out, uint64_t size, bool exact,
   return ACL_SUCCESS;
 }
 
-aclError allocate_host(const char* function, void** out, uint64_t size,
-                       uint64_t align = kHostAlign) {
+// Locked memory is whole pages: clients map it as it is (torch_npu's open source,
+// NPUSwappedMemoryAllocator.cpp registers the next page border).
+aclError allocate_host(const char* function, void** out, uint64_t size) {
   CallSpan span(function);
   ThreadState* state = thread();
   if (!out) return null_pointer(function, "hostPtr");
   if (size == 0) return bad_value(function, "size", "0", "must be greater than 0");
   aclError code = ACL_SUCCESS;
   if (!current_context(state, function, &code)) return code;
-  char* base = size > kMostOfHost ? nullptr : take_pages(align_up(size, align), align);
+  char* base = size > kMostOfHost ? nullptr : take_pages(align_up(size, kPage), kPage);
   if (!base) {
     return failed(ACL_ERROR_RT_MEMORY_ALLOCATION, "EE1023",
                   "%s failed because the host has no room for %llu bytes.", function,
@@ -198,7 +199,7 @@ aclError allocate_host(const char* function, void** out, uint64_t size,
   }
   auto block = std::make_shared<Allocation>();
   block->base = base;
-  block->size = align_up(size, kHostAlign);
+  block->size = align_up(size, kPage);
   block->asked = size;
   block->place = Place::Host;
   enter(block);
@@ -350,14 +351,8 @@ ACLSIM_API aclError aclrtFreeWithDevSync(void* devPtr) {
 ACLSIM_API aclError aclrtMallocHost(void** hostPtr, size_t size) {
   return allocate_host(__func__, hostPtr, size);
 }
-// With one address for host and device, clients map the memory as it is (torch_npu's open source,
-// NPUSwappedMemoryAllocator.cpp): so it begins at a page.
-ACLSIM_API aclError aclrtMallocHostWithCfg(void** ptr, uint64_t size, aclrtMallocConfig* cfg) {
-  bool one_address = false;
-  for (size_t i = 0; cfg && cfg->attrs && i < cfg->numAttrs; ++i) {
-    one_address |= cfg->attrs[i].attr == ACL_RT_MEM_ATTR_VA_FLAG && cfg->attrs[i].value.vaFlag == 1;
-  }
-  return allocate_host(__func__, ptr, size, one_address ? kPage : kHostAlign);
+ACLSIM_API aclError aclrtMallocHostWithCfg(void** ptr, uint64_t size, aclrtMallocConfig*) {
+  return allocate_host(__func__, ptr, size);
 }
 ACLSIM_API aclError aclrtFreeHost(void* hostPtr) {
   return give_back(__func__, hostPtr, Place::Host);
@@ -368,6 +363,20 @@ ACLSIM_API aclError aclrtFreeHostWithDevSync(void* hostPtr) {
 }
 
 namespace {
+// Whether memory that is registered or allocated already begins in [ptr, ptr + size).
+bool reaches_another(const void* ptr, uint64_t size) {
+  auto at = reinterpret_cast<uintptr_t>(ptr);
+  std::shared_lock<std::shared_mutex> lock(space().mutex);
+  auto next = space().blocks.lower_bound(at);
+  return next != space().blocks.end() && next->first - at < size;
+}
+
+aclError past_allocation(const char* function, const void* ptr, uint64_t size) {
+  return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
+                "%s failed because %llu bytes from %p go past the allocation that they begin in, "
+                "or into another.", function, static_cast<unsigned long long>(size), ptr);
+}
+
 // aclrtHostRegister document: page-aligned address; registering twice is refused. Memory that is
 // only locked, not mapped, may begin anywhere: clients lock what malloc gave them. What
 // aclrtMallocHost gave is locked, and may be mapped (torch_npu's memory for swapping).
@@ -385,10 +394,15 @@ aclError register_host(const char* function, void* ptr, uint64_t size, bool mapp
   if (block) {
     const void* none = nullptr;
     const bool own = block->place == Place::Host && !block->registered;
+    const char* end = block->base + block->size;
+    if (own && size > static_cast<uint64_t>(end - static_cast<char*>(ptr))) {
+      return past_allocation(function, ptr, size);
+    }
     if (own && mapped && block->mapped_at.compare_exchange_strong(none, ptr)) return ACL_SUCCESS;
     return failed(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "EE1011",
                   "%s failed because %p is already registered.", function, ptr);
   }
+  if (reaches_another(ptr, size)) return past_allocation(function, ptr, size);
   block = std::make_shared<Allocation>();
   block->base = static_cast<char*>(ptr);
   block->size = block->asked = size;

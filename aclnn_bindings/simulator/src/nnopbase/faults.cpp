@@ -160,22 +160,57 @@ void write(const Tensor& t, int64_t i, double value) {
 template <class F>
 void for_outputs(const Call& call, F f) {
   for (int i = 0; i < call.count; ++i) {
-    const bool output = call.executor->entry->spec->params[i].output;
-    if (output && call.args[i].kind == ArgKind::Tensor && call.maybe(i)) f(call.tensor(i));
+    if (!call.executor->entry->spec->params[i].output) continue;
+    if (call.args[i].kind == ArgKind::Tensor && call.maybe(i)) f(call.tensor(i));
+    if (call.args[i].kind != ArgKind::TensorList) continue;
+    for (const Tensor* one : call.tensors(i)) f(*one);
   }
+}
+
+// Whether a fault that changes results finds any.
+bool has_outputs(const Call& call) {
+  bool any = false;
+  for_outputs(call, [&any](const Tensor&) { any = true; });
+  return any;
 }
 
 void shrink(Tensor& t, int from_end) {
   if (t.rank >= from_end) --t.dims[t.rank - from_end];
 }
 
-// Products over the last dimension of the first operand: both lose the last term.
-void drop_last_k(Call& call) {
-  if (call.count < 2 || call.args[1].kind != ArgKind::Tensor) return;
-  Tensor &a = call.tensor(0), &b = call.tensor(1);
-  if (!a.rank || !b.rank || a.dims[a.rank - 1] < 2) return;
+// Products over the last dimension of one operand and the last but one of the next: both lose the
+// last term. In `addmm` and its like a term that is added comes first. False where no two operands
+// are such.
+bool drop_last_k(Call& call) {
+  const std::string name = lower(call.op->name);
+  const int first = name.rfind("add", 0) == 0 || name.rfind("baddbmm", 0) == 0 ? 1 : 0;
+  if (call.count < first + 2) return false;
+  for (int i : {first, first + 1}) {
+    if (call.args[i].kind != ArgKind::Tensor || !call.maybe(i)) return false;
+  }
+  Tensor &a = call.tensor(first), &b = call.tensor(first + 1);
+  if (!a.rank || !b.rank) return false;
+  const int inner = b.rank == 1 ? 1 : 2;
+  if (a.dims[a.rank - 1] != b.dims[b.rank - inner]) return false;
+  if (a.dims[a.rank - 1] < 2) return true;  // nothing would be left of it
   shrink(a, 1);
-  shrink(b, b.rank == 1 ? 1 : 2);
+  shrink(b, inner);
+  return true;
+}
+
+// Faults that change what was written.
+bool changes_results(Fault fault) {
+  switch (fault) {
+    case Fault::Tail: case Fault::Zeros: case Fault::LowAcc: case Fault::Nan: case Fault::Past:
+    case Fault::Random: case Fault::Long: case Fault::MinusZero: case Fault::CutOff:
+    case Fault::Flip: case Fault::Stuck: return true;
+    default: return false;
+  }
+}
+
+aclnnStatus cannot_apply(const Call& call, const char* why) {
+  return call.fail(ACLNN_ERR_PARAM_INVALID,
+                   "ACLSIM_FAULTS: the fault planted into %s cannot apply: %s.", call.op->name, why);
 }
 
 // Rank 2 only: accumulates in the precision of the output, or float16 for wider ones.
@@ -343,8 +378,16 @@ aclnnStatus plant_before_check(Call& call) {
   if (!asked().error.empty()) {
     return call.fail(ACLNN_ERR_PARAM_INVALID, "%s.", asked().error.c_str());
   }
-  switch (fault_of(call)) {
-    case Fault::LastK: drop_last_k(call); break;
+  const Planted plan = planted_in(call);
+  // Into every operator is planted what applies to some.
+  const bool meant = plan.op != "*";
+  if (meant && changes_results(plan.fault) && !has_outputs(call)) {
+    return cannot_apply(call, "it writes no tensor");
+  }
+  switch (plan.fault) {
+    case Fault::LastK:
+      if (!drop_last_k(call) && meant) return cannot_apply(call, "it multiplies no two matrices");
+      break;
     case Fault::Dense: ignore_strides(call); break;
     case Fault::Default: default_scalars(call); break;
     case Fault::Code: return call.fail(ACLNN_ERR_INNER, "A planted fault refuses every call.");

@@ -1,0 +1,119 @@
+"""Files that are written replace nothing too early and follow no links; forged ones are bounded."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import compiled
+import layered
+import pytest
+from mindtorch_npu.conformance.record.journal import Journal, JournalError
+
+from aclnn_bindings.layers import recording_file
+from aclnn_bindings.layers.recording_file import Chunk, RecordingError, Writer
+
+
+def test_an_older_recording_is_replaced_when_the_new_one_has_begun(tmp_path: Path) -> None:
+    path = tmp_path / "calls.rec"
+    path.write_bytes(b"older")
+    with Writer(path) as writer:
+        writer.add_json(recording_file.HEADER, {})
+        assert path.read_bytes() == b"older"
+        writer.add(Chunk(recording_file.ROWS, 0, 0, 0, b""))
+        assert path.read_bytes().startswith(recording_file.MAGIC)
+    with Writer(path):
+        pass  # nothing came
+    assert path.read_bytes().startswith(recording_file.MAGIC)
+    assert os.listdir(tmp_path) == ["calls.rec"]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_second_writer_is_refused(begun: bool, tmp_path: Path) -> None:
+    path = tmp_path / "calls.rec"
+    with Writer(path) as writer:
+        if begun:
+            writer.publish()
+        with pytest.raises(RecordingError, match="another process records into it"):
+            Writer(path)
+    with Writer(path) as writer:
+        writer.publish()
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    for name in ("calls.rec", ".calls.rec.part", "j.jsonl.reserve"):
+        (tmp_path / name).symlink_to(victim)
+    with pytest.raises(RecordingError, match="cannot be written"):
+        Writer(tmp_path / "calls.rec")
+    (tmp_path / ".calls.rec.part").unlink()
+    os.link(victim, tmp_path / ".calls.rec.part")
+    with pytest.raises(RecordingError, match="has other names too"):
+        Writer(tmp_path / "calls.rec")
+    (tmp_path / ".calls.rec.part").unlink()
+    with Writer(tmp_path / "calls.rec") as writer:
+        writer.publish()
+    journal = Journal(tmp_path / "j.jsonl")
+    journal.own()
+    journal.last({})
+    journal.close()
+    (tmp_path / "k.jsonl").symlink_to(victim)
+    with pytest.raises(JournalError, match="a link to a file"):
+        Journal(tmp_path / "k.jsonl")
+    assert victim.read_text() == "precious"
+    assert not (tmp_path / "calls.rec").is_symlink()
+
+
+PIECE = struct.Struct("<QQQHHB3x")
+LIMIT = 700 << 20
+
+
+def forged(path: Path, original: Path) -> None:
+    """A recording of a few hundred KiB whose launch says that it read zeros without end."""
+    with Writer(path) as writer:
+        for chunk in recording_file.chunks(original):
+            if chunk.kind == recording_file.ROWS:
+                for offset in range(0, 1 << 31, 1 << 16):
+                    piece = PIECE.pack(7, offset, 1 << 31, 0, 0, 0) + bytes(1 << 16)
+                    head = struct.pack("<B3xIII", 5, 0, len(piece), 0)
+                    row = (head + piece).ljust(-(-len(head + piece) // 64) * 64, b"\0")
+                    writer.add(Chunk(recording_file.ROWS, chunk.process, chunk.pid, 1, row))
+                    if offset > 64 << 20:
+                        break
+            writer.add(chunk)
+
+
+READ = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
+from mindtorch_npu import recording
+print(len(list(recording.open(sys.argv[1]).captured())))
+"""
+
+
+def test_a_tensor_that_claims_more_than_there_is_takes_what_there_is(tmp_path: Path) -> None:
+    original, path = tmp_path / "calls.rec", tmp_path / "forged.rec"
+    layered.record(original, str(compiled.build("samples/add")))
+    forged(path, original)
+    assert path.stat().st_size < 2 << 20
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(path), str(LIMIT)], capture_output=True, text=True,
+        env=layered.variables() | {"OPENBLAS_NUM_THREADS": "1"}, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+def test_a_journal_of_json_that_means_nothing_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_text(json.dumps({"kind": "run", "schema": "another"}) + "\n")
+    outcome = layered.command("report", str(path))
+    assert outcome.code == 2
+    assert "schema 'another'" in outcome.err

@@ -1,0 +1,132 @@
+"""Strangers at the ports of a group are dropped, and the group goes on."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from mindtorch.distributed import _meeting, _mesh
+
+HEAD = struct.Struct("<QQI")
+DEEP = b"[" * 100_000
+
+
+def frame(name: bytes, data: bytes) -> bytes:
+    return HEAD.pack(0, len(data), len(name)) + name + data
+
+
+def token() -> bytes:
+    return _meeting.token().encode()
+
+
+STRANGERS = {
+    "says nothing": b"",
+    "half a head": b"\0" * 7,
+    "a web client": b"GET / HTTP/1.1\r\nHost: here\r\n\r\n",
+    "an endless frame": HEAD.pack(0, 1 << 60, 4) + b"name",
+    "an endless name": HEAD.pack(0, 1, (1 << 32) - 1),
+    "a name that is no text": frame(b"\xff\xfe", b"[]"),
+    "no JSON": frame(token(), b"{"),
+    "deep JSON": frame(token(), DEEP),
+    "another kind": frame(token(), b"null"),
+    "an object": frame(token(), b'{"rank": 1}'),
+    "a rank that is a text": frame(token(), b'["1", 80, "word"]'),
+    "a rank that is none": frame(token(), b'[99, 80, "word"]'),
+    "a negative rank": frame(token(), b'[-1, 80, "word"]'),
+    "rank 0": frame(token(), b'[0, 80, "word"]'),
+    "a port that is none": frame(token(), b'[1, 70000, "word"]'),
+    "no word": frame(token(), b'[1, 80, ""]'),
+    "another run": frame(b"other run", b'[1, 80, "word"]'),
+}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def call(port: int, data: bytes) -> None:
+    """What a stranger does: connects, says `data`, leaves."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1) as peer:
+                peer.sendall(data)
+                return
+        except ConnectionError:
+            time.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_meeting, "_HELLO_SECONDS", 0.5)
+    for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_strangers_at_the_master_port_do_not_end_the_meeting() -> None:
+    port = free_port()
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(_meeting.meet, "127.0.0.1", port, 0, 2, 30)
+        for data in STRANGERS.values():
+            call(port, data)
+        second = pool.submit(_meeting.meet, "127.0.0.1", port, 1, 2, 30)
+        meshes = [first.result(60), second.result(60)]
+        given = [pool.submit(m.everywhere, "x", bytes([m.rank])) for m in meshes]
+        assert [g.result(30) for g in given] == [[b"\0", b"\1"]] * 2
+    for mesh in meshes:
+        mesh.close()
+
+
+def test_strangers_at_a_data_port_do_not_end_the_meeting() -> None:
+    """A stranger that guesses a rank does not know the port's word."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        table = [_meeting.Address("127.0.0.1", port, "word"), _meeting.Address("", 1, "other")]
+        deadline = time.monotonic() + 30
+        for data in (*STRANGERS.values(), frame(b"hello", b"1"), frame(b"word", b"x"),
+                     frame(b"word", b"7")):  # fmt: skip
+            threading.Thread(target=call, args=(port, data)).start()
+        time.sleep(0.3)
+        threading.Thread(target=call, args=(port, frame(b"word", b"1"))).start()
+        assert list(_meeting.connect(listening, 0, table, deadline)) == [1]
+
+
+@pytest.mark.parametrize("answer", ["null", "[[1]]", '[["h", 0, "w"]]', "{", "[" * 5000])
+def test_a_master_that_answers_nonsense_is_passed(answer: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+
+        def master() -> None:
+            peer, _ = server.accept()
+            with peer:
+                _mesh.receive(peer, 1 << 20)
+                _mesh.send(peer, 0, "welcome", token())
+                _mesh.send(peer, 0, "table", answer.encode())
+
+        asked = pool.submit(master)
+        with socket.create_connection(server.getsockname()) as peer:
+            here = _meeting.Address("", 80, "word")
+            assert _meeting._request_addresses(peer, 1, here, time.monotonic() + 5) is None
+        asked.result(10)
+
+
+def test_a_caller_that_drips_bytes_is_dropped_in_time() -> None:
+    done = threading.Event()
+
+    def drip(caller: socket.socket) -> None:
+        while not done.wait(0.05):
+            caller.sendall(b"\0")
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs, ThreadPoolExecutor(1) as pool:
+        dripping = pool.submit(drip, theirs)
+        start = time.monotonic()
+        assert _meeting._caller(ours, "word", start + 30) == -1
+        assert time.monotonic() - start < 3
+        done.set()
+        dripping.result(10)
