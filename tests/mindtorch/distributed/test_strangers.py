@@ -58,7 +58,7 @@ def call(port: int, data: bytes) -> None:
             with socket.create_connection(("127.0.0.1", port), 1) as peer:
                 peer.sendall(data)
                 return
-        except ConnectionError:
+        except (ConnectionError, TimeoutError):
             time.sleep(0.01)
 
 
