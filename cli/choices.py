@@ -44,7 +44,7 @@ class Product(click.ParamType[str]):
         return str(value) if short else Word(names).convert(value, param, ctx)
 
 
-class Part(click.ParamType[shard.Shard]):
+class ShardType(click.ParamType[shard.Shard]):
     """A shard such as `3/8`."""
 
     name = "I/N"

@@ -136,6 +136,25 @@ def test_the_command_uses_public_names_of_mindtorch():
     assert len({name.rpartition(".")[0] for _, name in private}) < 10
 
 
+# Names of several classes of the command and the bindings; none is added.
+REPEATED = {
+    "Advice", "Cell", "Finding", "Function", "Headers", "Judgement", "Part", "Places", "Row", "Rule",
+    "Source", "Status", "Symbols", "Table", "Tensor", "TensorList", "Times", "Trial", "Written",
+}  # fmt: skip
+
+
+def test_a_class_name_has_one_meaning_in_the_command_and_the_bindings():
+    names = [
+        node.name
+        for package in ("cli", "aclnn_bindings")
+        for path in modules(package)
+        if "simulator/cann/" not in path.as_posix()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert {name for name in names if names.count(name) > 1} <= REPEATED
+
+
 def arrows():
     """module → modules of the house that it imports; a package's own face is no arrow."""
     paths = {

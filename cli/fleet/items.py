@@ -13,7 +13,7 @@ import click
 
 from .. import exits, render
 from ..commands.check.progress import follow
-from ..conformance.cases.cases import Plan
+from ..conformance.cases.cases import CaseFilter
 from ..conformance.record import journal
 from ..conformance.run import engine
 from ..conformance.run.devices import DeviceListError
@@ -70,12 +70,12 @@ def slow(fleet: merge.Fleet) -> list[str]:
     return [p.name for p in fleet.devices if p.speed is not None and p.speed.slow]
 
 
-def _request(work: Work) -> engine.Request:
+def _request(work: Work) -> engine.RunRequest:
     where = {"device": work.setup.device, "home": work.setup.home,
              "simulator": work.setup.simulator}  # fmt: skip
     kept = {"what": work.what, "items": True, "compare": True, "seed": 0, "where": where}
-    return engine.Request(
-        (), Plan(), work.setup, fresh_seeds=work.rounds - 1, jobs=1, only=tuple(work.cases),
+    return engine.RunRequest(
+        (), CaseFilter(), work.setup, fresh_seeds=work.rounds - 1, jobs=1, only=tuple(work.cases),
         options=kept, compare=True, run=journal.new_run(),
         scheduler=maker(work.ray) if work.ray else None,
         items={"rounds": work.rounds, **work.options},

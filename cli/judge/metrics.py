@@ -17,7 +17,7 @@ _TINY: Final = 1e-7  # the ecosystem rule's guard of its denominator
 
 
 @dataclass(frozen=True, slots=True)
-class Worst:
+class WorstElement:
     """The element that is furthest off: its index, what came, what was expected."""
 
     index: tuple[int, ...]
@@ -49,7 +49,7 @@ class Measure:
     root_mean_square: float = 0.0
     ratio: float | None = None
     histogram: tuple[int, ...] = ()
-    worst: Worst | None = None
+    worst: WorstElement | None = None
 
     @property
     def exact(self) -> bool:
@@ -265,10 +265,10 @@ def _worst_position(deviations: Errors, unequal: Array, got: Array) -> int:
     return int(np.argmax(np.abs(deviations.ulp))) // parts
 
 
-def _worst(at: int, got: Array, golden: Array) -> Worst:
+def _worst(at: int, got: Array, golden: Array) -> WorstElement:
     index = tuple(int(i) for i in np.unravel_index(at, got.shape)) if got.ndim else ()
     have = got.reshape(-1)[at]
-    return Worst(index, f"{text(have)} {bits(have)}".strip(), text(golden.reshape(-1)[at]))
+    return WorstElement(index, f"{text(have)} {bits(have)}".strip(), text(golden.reshape(-1)[at]))
 
 
 def text(value: Any) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from .reader import Recording
 from .reader import open_recording as open
-from .values import Array, Call, Captured, Launch, Scalar, Tensor, Unknown
+from .values import Array, Call, Captured, LaunchGroup, RecordedScalar, RecordedTensor, Unknown
 
 __all__ = [
     "Array",
     "Call",
     "Captured",
-    "Launch",
+    "LaunchGroup",
+    "RecordedScalar",
+    "RecordedTensor",
     "Recording",
-    "Scalar",
-    "Tensor",
     "Unknown",
     "open",
 ]

@@ -12,7 +12,7 @@ import numpy as np
 from aclnn_bindings.interface.dtypes import DTYPES
 
 from ..judge.precision import Array, numpy_dtype
-from .values import Tensor
+from .values import RecordedTensor
 
 _PIECE: Final = struct.Struct("<QQQHHB3x")
 _MOST: Final = 1 << 29  # bytes that a tensor is spread out to
@@ -105,7 +105,9 @@ def arrays(side: Side, names: Sequence[str], arguments: Mapping[str, Any]) -> di
 def _array(piece: Piece | None, tensor: Any) -> Array | None:
     """The view's elements, of the bytes from its first to its last; None where some are lost."""
     name = (
-        DTYPES[tensor.dtype].numpy if isinstance(tensor, Tensor) and tensor.dtype in DTYPES else ""
+        DTYPES[tensor.dtype].numpy
+        if isinstance(tensor, RecordedTensor) and tensor.dtype in DTYPES
+        else ""
     )
     if not name:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .values import Array, Scalar, Tensor, Unknown
+from .values import Array, RecordedScalar, RecordedTensor, Unknown
 
 ABSENT, UNKNOWN = 0xFFFFFFFF, 0xFFFFFFFE
 # Codes of `aclnn_bindings/layers/table.py`.
@@ -30,7 +30,7 @@ class Details:
 
     def __init__(self, dtypes: Mapping[int, str]) -> None:
         self._dtypes = dtypes
-        self._tensors: dict[int, Tensor] = {}
+        self._tensors: dict[int, RecordedTensor] = {}
 
     def add_geometry(self, number: int, data: bytes) -> None:
         dtype, form, offset = struct.unpack_from("<iiq", data)
@@ -39,7 +39,7 @@ class Details:
             (count,) = struct.unpack_from("<I", data, at)
             parts.append(struct.unpack_from(f"<{count}q", data, at + 4))
             at += 4 + 8 * count
-        self._tensors[number] = Tensor(
+        self._tensors[number] = RecordedTensor(
             parts[0], parts[1], offset, parts[2], self._dtypes.get(dtype, str(dtype)), form
         )
 
@@ -51,7 +51,7 @@ class Details:
 
 class _Reader:
     def __init__(
-        self, data: bytes, tensors: Mapping[int, Tensor], dtypes: Mapping[int, str]
+        self, data: bytes, tensors: Mapping[int, RecordedTensor], dtypes: Mapping[int, str]
     ) -> None:
         self._data, self._at = data, 0
         self._tensors, self._dtypes = tensors, dtypes
@@ -84,15 +84,15 @@ class _Reader:
             return self._take("Q" if parameter.type.startswith("u") else "q")
         return Unknown() if self._take("Q") else None
 
-    def _tensor(self) -> Tensor | Unknown | None:
+    def _tensor(self) -> RecordedTensor | Unknown | None:
         number = self._take("I")
         return None if number == ABSENT else self._tensors.get(number, Unknown())
 
-    def _scalar(self) -> Scalar | Unknown | None:
+    def _scalar(self) -> RecordedScalar | Unknown | None:
         dtype, count = self._take("i"), self._take("I")
         if count in (ABSENT, UNKNOWN):
             return None if count == ABSENT else Unknown()
-        return Scalar(self._dtypes.get(dtype, str(dtype)), self._bytes(count))
+        return RecordedScalar(self._dtypes.get(dtype, str(dtype)), self._bytes(count))
 
     def _list(self, code: int) -> tuple[Any, ...] | Unknown | None:
         count = self._take("I")

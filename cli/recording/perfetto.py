@@ -12,7 +12,7 @@ from typing import Any
 from aclnn_bindings.interface import whole
 
 from .reader import Recording
-from .values import Call, Tensor
+from .values import Call, RecordedTensor
 
 
 def write(recording: Recording, path: Path) -> int:
@@ -53,4 +53,4 @@ def _text(value: Any) -> Any:
         return value
     if isinstance(value, tuple):
         return " ".join(str(v) for v in value[:8]) + (" …" if len(value) > 8 else "")
-    return str(value) if isinstance(value, Tensor) else repr(value)
+    return str(value) if isinstance(value, RecordedTensor) else repr(value)

@@ -23,7 +23,7 @@ from aclnn_bindings.layers.recording_file import Chunk, RecordingError
 from . import damage, data, rows
 from .details import EXECUTOR, POINTER, REAL, STRING, Details, Parameter
 from .device_times import DeviceTimes
-from .values import Call, Captured, Launch
+from .values import Call, Captured, LaunchGroup
 
 VERSION: Final = 1
 # What says something of the recording as a whole.
@@ -227,7 +227,7 @@ class Recording:
         return Captured(call, before, after)
 
     @damage.named
-    def launches(self) -> list[Launch]:
+    def launches(self) -> list[LaunchGroup]:
         """Launches of phase 2, equal ones together, the longest total first.
 
         `host_ns` counts both phases. What differs only by recording process is one.
@@ -238,7 +238,7 @@ class Recording:
         for chunk, process, calls, _ in self._chunks():
             processes[chunk.process] = process
             _add_up(chunk.process, calls, self._device, totals, spent)
-        merged: dict[tuple[str, bytes], Launch] = {}
+        merged: dict[tuple[str, bytes], LaunchGroup] = {}
         for (number, function, detail), one in totals.items():
             count, host, failures, first, device, timed = one
             process = processes[number]
@@ -252,7 +252,7 @@ class Recording:
                 count, host = count + old.count, host + old.host_ns
                 failures, first = failures + old.failures, min(first, old.first)
                 device, timed = device + old.device_ns, timed + old.timed
-            merged[key] = Launch(name, arguments, count, host, failures, first, device, timed)
+            merged[key] = LaunchGroup(name, arguments, count, host, failures, first, device, timed)
         return sorted(merged.values(), key=lambda launch: -launch.host_ns)
 
     @damage.named

@@ -22,9 +22,9 @@ from mindtorch.ops.samples import Arg, Sample
 from ..conformance.operators.derived import DerivedOperator, candidates
 from ..conformance.operators.find import subject as subject_of
 from ..conformance.operators.operator import Operator
-from ..conformance.operators.spec import Spec
+from ..conformance.operators.row import Spec
 from ..conformance.run.tensors import dtype_of
-from .values import Array, Scalar, Tensor, Unknown
+from .values import Array, RecordedScalar, RecordedTensor, Unknown
 
 # Asks for speed instead of precision; the formula is the same.
 _PRECISION: Final = ("cubeMathType",)
@@ -81,7 +81,7 @@ def _result_dtypes(
     outs: Mapping[str, str], renamed: Mapping[str, str], arguments: Mapping[str, Any]
 ) -> dict[str, str]:
     """Dtypes of results as the program asked for them, where numpy has them."""
-    recorded = {renamed.get(n, n): v.dtype for n, v in arguments.items() if isinstance(v, Tensor)}
+    recorded = {renamed.get(n, n): v.dtype for n, v in arguments.items() if isinstance(v, RecordedTensor)}
     names = {n: DTYPES[dtype].numpy for n, dtype in recorded.items() if dtype in DTYPES}
     return {name: names.get(name) or rule for name, rule in outs.items()}
 
@@ -141,7 +141,7 @@ def _asks_for(
         specs = operator.asked(sample)
     except Exception:
         return False
-    rank = next((len(v.shape) for v in arguments.values() if isinstance(v, Tensor)), 0)
+    rank = next((len(v.shape) for v in arguments.values() if isinstance(v, RecordedTensor)), 0)
     written = [p.name for p in operator.signature.params if p.direction is not Direction.IN]
     if specs is None:
         return False
@@ -156,7 +156,7 @@ def _asks_for(
 
 def _same_dtype(asked: Any, recorded: Any, integers: bool) -> bool:
     """Whether a result has the dtype that the row gives it; with `integers` any of these does."""
-    if not isinstance(recorded, Tensor) or not isinstance(asked, TensorSpec):
+    if not isinstance(recorded, RecordedTensor) or not isinstance(asked, TensorSpec):
         return True
     kinds = [DTYPES[n].numpy if n in DTYPES else n for n in (asked.dtype, recorded.dtype)]
     return kinds[0] == kinds[1] or (integers and all("int" in kind for kind in kinds))
@@ -166,9 +166,9 @@ def _same(asked: Any, recorded: Any, rank: int) -> bool:
     """Equal arguments; dimensions of a tensor of `rank` may count from either end."""
     if isinstance(asked, ScalarSpec):
         asked = asked.value
-    if isinstance(recorded, Tensor):
+    if isinstance(recorded, RecordedTensor):
         return getattr(asked, "shape", None) == recorded.shape
-    if isinstance(recorded, Scalar):
+    if isinstance(recorded, RecordedScalar):
         return _near(asked, number(recorded))
     if isinstance(recorded, Array):
         pairs = zip(asked or (), recorded.values, strict=False)
@@ -234,14 +234,14 @@ def _choices(arg: Any, arguments: Mapping[str, Any]) -> list[Any]:
     elif arg.type == "bool":
         choices.append(False)
     if arg.type == "ScalarType":
-        recorded = {v.dtype: None for v in arguments.values() if isinstance(v, Tensor)}
+        recorded = {v.dtype: None for v in arguments.values() if isinstance(v, RecordedTensor)}
         choices += [dtype_of(DTYPES[n].numpy) for n in recorded if n in DTYPES and DTYPES[n].numpy]
     if not number:
         return choices
     for name, value in arguments.items():
-        if isinstance(value, Tensor):
+        if isinstance(value, RecordedTensor):
             choices += [list(value.shape)] if "[" in arg.type else []
-        elif isinstance(value, Scalar | Array | int | float) and name not in _OF_LAUNCH:
+        elif isinstance(value, RecordedScalar | Array | int | float) and name not in _OF_LAUNCH:
             choices.append(sample_value(name, value, None))
     return choices
 
@@ -253,19 +253,21 @@ def _by_name(name: str, arguments: Mapping[str, Any]) -> Any:
     """
     wanted = name.replace("_", "").lower().removesuffix("s")
     for param, value in arguments.items():
-        if param.lower().removesuffix("s") == wanted and not isinstance(value, Tensor | tuple):
+        if param.lower().removesuffix("s") == wanted and not isinstance(
+            value, RecordedTensor | tuple
+        ):
             return None if isinstance(value, Unknown) else sample_value(param, value, None)
     return None
 
 
 def sample_value(param: str, value: Any, contents: Sequence[Any] | None) -> Any:
     """One argument as samples have it; elements where they were kept."""
-    if isinstance(value, Tensor):
+    if isinstance(value, RecordedTensor):
         return _arg(param, value, contents[0] if contents else None)
     if isinstance(value, tuple):
         known = contents or [None] * len(value)
         return [sample_value(param, v, [h]) for v, h in zip(value, known, strict=True)]
-    if isinstance(value, Scalar):
+    if isinstance(value, RecordedScalar):
         return number(value)
     if isinstance(value, Array):
         return tuple(value.values)
@@ -274,7 +276,7 @@ def sample_value(param: str, value: Any, contents: Sequence[Any] | None) -> Any:
     return value
 
 
-def _arg(param: str, tensor: Tensor, elements: Array | None) -> Arg:
+def _arg(param: str, tensor: RecordedTensor, elements: Array | None) -> Arg:
     dtype = DTYPES[tensor.dtype].numpy if tensor.dtype in DTYPES else ""
     if not dtype:
         raise NotAskableError(f"{param}: {tensor.dtype} has no counterpart in numpy")
@@ -284,7 +286,7 @@ def _arg(param: str, tensor: Tensor, elements: Array | None) -> Arg:
     return Arg(tensor.shape, dtype, 0, 1) if "int" in dtype else Arg(tensor.shape, dtype)
 
 
-def number(scalar: Scalar) -> complex:
+def number(scalar: RecordedScalar) -> complex:
     """A Python number of an aclScalar's bytes."""
     code = DTYPES[scalar.dtype].code if scalar.dtype in DTYPES else ""
     if scalar.dtype == "BFLOAT16":

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class RecordedTensor:
     """A tensor's metadata as its create call gave it; sizes and offset count elements."""
 
     shape: tuple[int, ...]
@@ -22,7 +22,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class RecordedScalar:
     """An aclScalar: its dtype's ACL name, and its bytes."""
 
     dtype: str
@@ -79,7 +79,7 @@ class Captured:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchGroup:
     """Equal launches together: one operator on one set of metadata and attributes.
 
     `device_ns` is the device's time of the `timed` launches that have one.

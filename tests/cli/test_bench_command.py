@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from mindtorch_npu.commands.bench import rivals, runner, workloads
 from mindtorch_npu.commands.bench.roofline import Box, Peaks, Point, label_box, svg
-from mindtorch_npu.commands.bench.statistics import Limits, collect, summarize, warm_up
+from mindtorch_npu.commands.bench.statistics import SamplingLimits, collect, summarize, warm_up
 from mindtorch_npu.commands.bench.timers import Clock
 from mindtorch_npu.commands.bench.verdict import compare, doubt
 from mindtorch_npu.conformance.operators.formulas import gradient
@@ -96,16 +96,16 @@ def test_slow_calls_are_not_queued_by_the_thousand():
 
 
 def test_sampling_stops_when_times_agree_and_at_the_cap_when_they_do_not():
-    calm = collect(lambda: 10.0, Limits(0.1, 5.0))
+    calm = collect(lambda: 10.0, SamplingLimits(0.1, 5.0))
     assert len(calm) >= 20
     ticks = iter(range(10**9))
-    wild = collect(lambda: float(next(ticks) % 7 + 1), Limits(0.05, 0.2))
+    wild = collect(lambda: float(next(ticks) % 7 + 1), SamplingLimits(0.05, 0.2))
     assert summarize(wild).noisy
 
 
 def test_warm_up_ends_when_windows_agree():
     times = iter([90.0] * 3 + [40.0] * 3 + [10.0] * 30)
-    warm_up(lambda: next(times), Limits(5.0, 1.0))
+    warm_up(lambda: next(times), SamplingLimits(5.0, 1.0))
     assert next(times) == 10.0
 
 

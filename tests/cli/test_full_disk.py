@@ -93,7 +93,7 @@ def test_a_journal_without_room_for_its_plan_ends_with_its_end_line(tmp_path: Pa
             return {"cases": ["add/out/1"] * 999}
 
     head = journal.header({"device": "npu:0"}, {"level": "quick"}, 1)
-    request = engine.Request.__new__(engine.Request)
+    request = engine.RunRequest.__new__(engine.RunRequest)
     object.__setattr__(request, "run", "r")
     object.__setattr__(request, "done", {})
     with little_room(), pytest.raises(journal.JournalFullError, match="no space left"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Final
 
-from mindtorch_npu.conformance.cases.cases import Plan
+from mindtorch_npu.conformance.cases.cases import CaseFilter
 from mindtorch_npu.conformance.record.result import FAILING
 from mindtorch_npu.conformance.run import engine
 from mindtorch_npu.conformance.run.process import Process, Setup
@@ -87,7 +87,7 @@ class Judge:
         """Names of the cases that `check --all` runs for subjects at a level, without those on
         meta."""
         self.open()
-        request = engine.Request(tuple(ops), Plan(level), self.setup, every=True)
+        request = engine.RunRequest(tuple(ops), CaseFilter(level), self.setup, every=True)
         return [c.id for c in engine.select(request, self.environment) if c.form != "meta"]
 
     def open_for(self, case: str) -> Process:

@@ -9,7 +9,7 @@ from .markers import Markers
 from .patterns import re
 from .raw import Unit
 from .source import Source
-from .statement import Place, Statements
+from .statement import SourcePosition, Statements
 from .tokenizer import tokenize
 from .tokens import NotUnderstood
 from .words import ATTRIBUTES, TAGS
@@ -156,7 +156,7 @@ class Chunks:
         """Declares what one complete declaration says, or notes why not."""
         if text == ";":
             return
-        place = Place(
+        place = SourcePosition(
             self.line_at(start), self.doc_before(at, start), self.pack_at(start), exported
         )
         if len(text) > _LONGEST:

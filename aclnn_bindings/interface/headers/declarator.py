@@ -9,7 +9,7 @@ from .tokens import NotUnderstood
 from .words import BUILTIN, CXX, QUALIFIERS, RESTRICT, STORAGE, TAGS
 
 
-class Cursor(Aggregates):
+class DeclarationParser(Aggregates):
     """The grammar of C declarations over tokens."""
 
     # -- specifiers ---------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .declarator import Cursor
+from .declarator import DeclarationParser
 from .markers import Markers
 from .raw import RawConstant, RawFunction, RawParam, RawTypedef, Unit
 from .source import Source
@@ -18,7 +18,7 @@ _KEPT = 100_000
 _NOTHING = (RawParam("void", ""), RawParam("", ""))
 
 
-class Place(NamedTuple):
+class SourcePosition(NamedTuple):
     """Where a declaration stands: its line, the comment before it, and packing in force."""
 
     line: int
@@ -36,7 +36,7 @@ class Statements:
 
     # -- plain prototypes ---------------------------------------------------------------------
 
-    def prototype(self, text: str, place: Place) -> bool:
+    def prototype(self, text: str, place: SourcePosition) -> bool:
         """Files a plain prototype, the form of nearly all; False leaves it to `declare`."""
         head, bracket, rest = text.partition("(")
         inside, closed, after = rest.partition(")")
@@ -102,7 +102,7 @@ class Statements:
         tokens = tokenize(piece)
         if self.markers.expand(tokens) is not tokens or "=" in tokens or '"' in piece:
             return None
-        cursor = Cursor(tokens)
+        cursor = DeclarationParser(tokens)
         try:
             param = cursor.parameter(Declarator(""))
         except (NotUnderstood, RecursionError):
@@ -115,12 +115,12 @@ class Statements:
 
     # -- everything else ----------------------------------------------------------------------
 
-    def declare(self, text: str, place: Place) -> None:
+    def declare(self, text: str, place: SourcePosition) -> None:
         """Files what a declaration says, by the full grammar; NotUnderstood if it cannot."""
         tokens = self.markers.expand(tokenize(text))
         if tokens[:1] == ["extern"] and tokens[1:2] in (['"C"'], ['"C++"']):
             del tokens[1]
-        cursor = Cursor(tokens, place.pack, place.line)
+        cursor = DeclarationParser(tokens, place.pack, place.line)
         spec = cursor.specifiers()
         items = None
         if cursor.peek() != ";" or spec.name:
@@ -148,7 +148,9 @@ class Statements:
         else:
             raise NotUnderstood("declares nothing")
 
-    def _values(self, spec: Specifiers, items: list[Declarator], place: Place, text: str) -> None:
+    def _values(
+        self, spec: Specifiers, items: list[Declarator], place: SourcePosition, text: str
+    ) -> None:
         """Functions and constants; a declaration that also has something else is refused."""
         if spec.struct is not None or spec.enum is not None:
             raise NotUnderstood("a variable of a type defined in place")
@@ -161,7 +163,9 @@ class Statements:
             else:
                 self.unit.constants.append(entry)
 
-    def _value(self, spec: Specifiers, item: Declarator, place: Place) -> RawFunction | RawConstant:
+    def _value(
+        self, spec: Specifiers, item: Declarator, place: SourcePosition
+    ) -> RawFunction | RawConstant:
         if not item.name:
             raise NotUnderstood("declares nothing")
         if item.params is None:

@@ -16,7 +16,7 @@ ACL_SPELLING = {"BFLOAT16": "BF16"}
 
 
 @dataclass(frozen=True, slots=True)
-class Param:
+class CatalogParam:
     """One parameter: C type, name (empty for `...`), direction i|o|b, dtype names."""
 
     type: str
@@ -32,13 +32,13 @@ class Param:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class CatalogFunction:
     """One C function of the interface and the header that declares it."""
 
     name: str
     returns: str
     header: str
-    params: tuple[Param, ...]
+    params: tuple[CatalogParam, ...]
 
     @property
     def prototype(self) -> str:
@@ -52,7 +52,7 @@ class Catalog:
     """Everything the newest CANN declares, plus the documents' facts per operator."""
 
     version: str
-    functions: dict[str, Function]
+    functions: dict[str, CatalogFunction]
     enums: dict[str, list[Any]]
     constants: dict[str, int]
     typedefs: dict[str, str]
@@ -165,10 +165,10 @@ def _adopted(row: list[str], sets: list[str], into: list[str]) -> list[str]:
     return [*row[:2], *params]
 
 
-def _function(name: str, row: list[str], sets: list[tuple[str, ...]]) -> Function:
+def _function(name: str, row: list[str], sets: list[tuple[str, ...]]) -> CatalogFunction:
     params = []
     for text in row[2:]:
         ctype, param, flow, listed = text.split("|")
         dtypes = sets[int(listed)] if listed else ()
-        params.append(Param(ctype, param, flow[0], flow.endswith("?"), dtypes))
-    return Function(name, row[0], row[1], tuple(params))
+        params.append(CatalogParam(ctype, param, flow[0], flow.endswith("?"), dtypes))
+    return CatalogFunction(name, row[0], row[1], tuple(params))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .catalog import MAX_WORKSPACE, WORKSPACE, Catalog, Param
+from .catalog import MAX_WORKSPACE, WORKSPACE, Catalog, CatalogParam
 from .text import BANNER
 
 PRODUCTS = {"910": 0, "310p": 1, "310b": 2, "910b": 3, "A3": 4, "950": 5}  # bits: aclsim::Soc
@@ -37,7 +37,7 @@ UNDECLARED_MAX_WORKSPACE = frozenset(
 NULLABLE_KINDS = ("Tensor", "TensorList", "Scalar", "ScalarList", "IntArray", "BoolArray")
 
 
-def kind_of(param: Param) -> tuple[str, str]:
+def kind_of(param: CatalogParam) -> tuple[str, str]:
     """ArgKind and Planner method for a phase-1 parameter."""
     ctype = param.type.removeprefix("const ")
     if ctype in KINDS:
@@ -130,7 +130,7 @@ def _entry(op: str) -> str:
     return f"Entry entry_{op} = {{&rows::{op}, &spec_{op}, {{}}}};"
 
 
-def _param_rule(catalog: Catalog, spec: dict[str, Any], param: Param) -> str:
+def _param_rule(catalog: Catalog, spec: dict[str, Any], param: CatalogParam) -> str:
     kind = kind_of(param)[0]
     facts = spec.get("params", {}).get(param.name, {})
     names = _documented_dtypes(catalog, spec, facts) or param.dtypes
@@ -152,7 +152,7 @@ def _documented_dtypes(
     return catalog.spec_dtypes[facts["dtypes"]] if "dtypes" in facts else ()
 
 
-def _required(spec: dict[str, Any], facts: dict[str, Any], param: Param, kind: str) -> bool:
+def _required(spec: dict[str, Any], facts: dict[str, Any], param: CatalogParam, kind: str) -> bool:
     """Null gives 161001: the document lists it, or lists nothing and the name is not optional."""
     if kind not in NULLABLE_KINDS:
         return False
@@ -167,7 +167,7 @@ def _required(spec: dict[str, Any], facts: dict[str, Any], param: Param, kind: s
     return not (param.optional or facts.get("optional") or param.name.endswith("Optional"))
 
 
-def _soc_rule(catalog: Catalog, params: tuple[Param, ...], rule: dict[str, Any]) -> str:
+def _soc_rule(catalog: Catalog, params: tuple[CatalogParam, ...], rule: dict[str, Any]) -> str:
     only = "only" in rule
     names = catalog.spec_dtypes[rule["only" if only else "not"]]
     mask = sum(1 << v for v in catalog.dtype_values(names) if v >= 0)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from .catalog import IMAGES, MAX_WORKSPACE, WORKSPACE, Catalog, Function, Param
+from .catalog import IMAGES, MAX_WORKSPACE, WORKSPACE, Catalog, CatalogFunction, CatalogParam
 from .layout import definition, depends
 from .text import C_BANNER, guard, write
 
@@ -94,7 +94,7 @@ class Headers:
 
     def __init__(self, catalog: Catalog, exported: Iterable[str], ops: Iterable[str]) -> None:
         self.catalog = catalog
-        self.by_header: dict[str, list[Function]] = {}
+        self.by_header: dict[str, list[CatalogFunction]] = {}
         for name in [
             *exported,
             *(f for op in ops for f in (op + WORKSPACE, op + MAX_WORKSPACE, op)),
@@ -179,7 +179,7 @@ class Headers:
             return f"typedef {layout[1]} {name} {name};"
         return ""
 
-    def _function(self, function: Function, works: bool) -> str:
+    def _function(self, function: CatalogFunction, works: bool) -> str:
         note = "" if works else "/* Not simulated: refuses with ACL_ERROR_FEATURE_UNSUPPORTED. */\n"
         if function.name in self.catalog.deprecated:
             note += "/* Deprecated in CANN. */\n"
@@ -221,7 +221,7 @@ def _constant(header: str, name: str, value: int) -> str:
     return f"#define {name} {value}{suffix}"
 
 
-def _documented(function: Function) -> str:
+def _documented(function: CatalogFunction) -> str:
     """A prototype under a doxygen block: direction, what it is, dtypes."""
     lines = ["/**"]
     if function.name.endswith(WORKSPACE):
@@ -246,7 +246,7 @@ def _documented(function: Function) -> str:
     return "\n".join(lines) + f"\nACL_FUNC_VISIBILITY {function.prototype};\n"
 
 
-def _param_note(param: Param) -> str:
+def _param_note(param: CatalogParam) -> str:
     way = {"i": "in", "o": "out", "b": "in,out"}[param.direction]
     what = "device tensor" if "aclTensor" in param.type else "host value"
     if param.type == "uint64_t *" and param.name == "workspaceSize":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .catalog import WORKSPACE, Catalog, Param
+from .catalog import WORKSPACE, Catalog, CatalogParam
 from .entries import PRODUCTS, kind_of, products_mask
 from .text import BANNER
 
@@ -32,7 +32,7 @@ def limit_rows(catalog: Catalog, ops: list[str]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _format_limits(spec: dict[str, Any], params: tuple[Param, ...]) -> list[str]:
+def _format_limits(spec: dict[str, Any], params: tuple[CatalogParam, ...]) -> list[str]:
     """Tensors whose document lists formats of images and no ND are refused in ND."""
     limits = []
     for at, param in enumerate(params):
@@ -42,7 +42,7 @@ def _format_limits(spec: dict[str, Any], params: tuple[Param, ...]) -> list[str]
     return limits
 
 
-def _field_limits(catalog: Catalog, op: str, params: tuple[Param, ...]) -> list[str]:
+def _field_limits(catalog: Catalog, op: str, params: tuple[CatalogParam, ...]) -> list[str]:
     """What hardware was seen to refuse (catalogs/field/limits.json)."""
     places = {param.name: at for at, param in enumerate(params)}
     limits = []

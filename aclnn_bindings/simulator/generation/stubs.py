@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .catalog import Catalog, Function
+from .catalog import Catalog, CatalogFunction
 from .text import BANNER
 
 # Whole headers whose functions exist in the simulator, working or refusing, by library.
@@ -57,7 +57,7 @@ def refusals(catalog: Catalog, library: str, implemented: frozenset[str]) -> str
     return "\n".join(parts) + "\n"
 
 
-def _refusal(function: Function) -> str:
+def _refusal(function: CatalogFunction) -> str:
     returns = function.returns
     body = f'aclsim::refuse("{function.name}")'
     if returns == "void":
@@ -71,7 +71,7 @@ def _refusal(function: Function) -> str:
     return f"ACL_FUNC_VISIBILITY {_unnamed(function)} {{ {result} }}"
 
 
-def _unnamed(function: Function) -> str:
+def _unnamed(function: CatalogFunction) -> str:
     """The prototype without parameter names, so that none is reported as unused."""
     params = ", ".join(_bare(p.type) for p in function.params) or "void"
     space = "" if function.returns.endswith("*") else " "

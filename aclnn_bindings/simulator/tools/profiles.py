@@ -21,7 +21,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Tensor:
+class ProfiledTensor:
     """One tensor of a launch."""
 
     dtype: str
@@ -40,8 +40,8 @@ class Task:
     begin: int
     end: int
     operator: bool
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[ProfiledTensor, ...]
+    outputs: tuple[ProfiledTensor, ...]
 
     @property
     def communication(self) -> bool:
@@ -66,7 +66,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Call:
+class ProfiledCall:
     """A call of the program, or a message of its own (`domain` is then not None)."""
 
     name: str
@@ -84,7 +84,7 @@ class Profile:
     process: int = 0
     shift: int = 0  # from the events' clock to the wall clock
     tasks: list[Task] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[ProfiledCall] = field(default_factory=list)
     queued: dict[int, tuple[int, int]] = field(default_factory=dict)  # ticket: thread, when
     memory: list[tuple[int, int, int]] = field(default_factory=list)  # device, when, bytes
 
@@ -124,12 +124,12 @@ def _take(profile: Profile, row: dict[str, Any]) -> None:
     else:
         name = row["call"] if "call" in row else row["mark"]
         times = (row["begin"] + shift, row["end"] + shift)
-        profile.calls.append(Call(name, row["thread"], *times, row.get("domain")))
+        profile.calls.append(ProfiledCall(name, row["thread"], *times, row.get("domain")))
 
 
-def _tensors(rows: Iterable[tuple[str, int, list[int]]]) -> tuple[Tensor, ...]:
+def _tensors(rows: Iterable[tuple[str, int, list[int]]]) -> tuple[ProfiledTensor, ...]:
     return tuple(
-        Tensor(dtype.removeprefix("DT_"), FORMATS.get(format, str(format)), tuple(shape))
+        ProfiledTensor(dtype.removeprefix("DT_"), FORMATS.get(format, str(format)), tuple(shape))
         for dtype, format, shape in rows
     )
 
@@ -139,7 +139,7 @@ def us(ns: int) -> str:
     return f"{ns // 1000}.{ns % 1000:03d}"
 
 
-def columns(tensors: tuple[Tensor, ...]) -> list[str]:
+def columns(tensors: tuple[ProfiledTensor, ...]) -> list[str]:
     """Shapes, dtypes and formats, as tables show them."""
     if not tensors:
         return ["N/A"] * 3

@@ -17,7 +17,7 @@ from ...render import Block, Cell, Content, Grid, Heading, Line
 
 if TYPE_CHECKING:
     from .roofline import Peaks
-    from .runner import Row, Wanted
+    from .runner import BenchRequest, WorkloadTiming
     from .statistics import Times
     from .workloads import Workload
 
@@ -140,7 +140,7 @@ def _bench(options: dict[str, Any]) -> int:
     wanted = _wanted(options)
     environment = _environment(options)
     bench = Bench(wanted)
-    rows: list[Row] = []
+    rows: list[WorkloadTiming] = []
     try:
         for work in works:
             rows.append(bench.row(work))
@@ -171,7 +171,7 @@ def _bench(options: dict[str, Any]) -> int:
     return _code(rows, options["fail_on"])
 
 
-def _code(rows: Iterable[Row], fail_on: str | None) -> int:
+def _code(rows: Iterable[WorkloadTiming], fail_on: str | None) -> int:
     rows = list(rows)
     if any(r.problem for r in rows):
         return exits.PROBLEMS
@@ -228,17 +228,17 @@ def _declared(options: dict[str, Any]) -> Any:
     return declarations(Setup(options["device"], home, options["simulator"]))
 
 
-def _wanted(options: dict[str, Any]) -> Wanted:
+def _wanted(options: dict[str, Any]) -> BenchRequest:
     from . import rivals
-    from .runner import Wanted
-    from .statistics import Limits
+    from .runner import BenchRequest
+    from .statistics import SamplingLimits
 
     against, stored = options["against"] or "", {}
     if against not in ("", "torch", "numpy"):
         against, stored = "", rivals.baseline(Path(against))
     kinds = ("host",) if options["host_only"] else ("device", "host", "e2e")
-    limits = Limits(min(1.0, options["seconds"]), options["seconds"])
-    return Wanted(options["device"], kinds, against, stored, limits, options["cold"],
+    limits = SamplingLimits(min(1.0, options["seconds"]), options["seconds"])
+    return BenchRequest(options["device"], kinds, against, stored, limits, options["cold"],
                   recording=options["recording"])  # fmt: skip
 
 
@@ -260,7 +260,7 @@ _KINDS = (("device", "device µs"), ("host", "host µs"), ("e2e", "e2e µs"), ("
 
 
 def document(
-    rows: list[Row], environment: dict[str, Any], peaks: Peaks | None, against: str
+    rows: list[WorkloadTiming], environment: dict[str, Any], peaks: Peaks | None, against: str
 ) -> Iterator[Block]:
     """The times as blocks: one row a workload."""
     from ...conformance.run.environment import summary
@@ -295,7 +295,7 @@ def document(
         yield Line(Cell(_counted(rows, against), "strong"))
 
 
-def _times_grid(rows: list[Row]) -> Grid:
+def _times_grid(rows: list[WorkloadTiming]) -> Grid:
     kinds = [(k, label) for k, label in _KINDS if any(k in r.times for r in rows)]
     table: list[list[Content]] = []
     for row in rows:
@@ -309,7 +309,7 @@ def _times_grid(rows: list[Row]) -> Grid:
     return Grid(columns, table, frozenset(range(1, len(columns))))
 
 
-def _rates_grid(rows: list[Row], peaks: Peaks | None) -> Grid:
+def _rates_grid(rows: list[WorkloadTiming], peaks: Peaks | None) -> Grid:
     compared = any(r.verdicts or r.note for r in rows)
     table: list[list[Content]] = []
     for row in rows:
@@ -339,7 +339,7 @@ def _short(value: float) -> str:
 _WORDS = {"FASTER": "good", "SLOWER": "bad", "UNCLEAR": "warn", "SAME": ""}
 
 
-def _against(row: Row) -> list[Content]:
+def _against(row: WorkloadTiming) -> list[Content]:
     if not row.verdicts:
         return ["-", Cell(row.note or "-", "dim")]
     kind = "e2e" if "e2e" in row.verdicts else next(iter(row.verdicts))
@@ -353,13 +353,13 @@ def _ratio(value: float) -> str:
     return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
-def _counted(rows: list[Row], against: str) -> str:
+def _counted(rows: list[WorkloadTiming], against: str) -> str:
     words = [c.word for r in rows for c in r.verdicts.values()]
     shown = ", ".join(f"{words.count(w)} {w}" for w in _WORDS if w in words)
     return f"against {against}: {shown} (× is our time over theirs)"
 
 
-def _plot(rows: list[Row], peaks: Peaks, environment: dict[str, Any]) -> str:
+def _plot(rows: list[WorkloadTiming], peaks: Peaks, environment: dict[str, Any]) -> str:
     from ...conformance.run.environment import summary
     from .roofline import Point, svg
 

@@ -14,8 +14,8 @@ from ...conformance.operators.find import subject
 from ...conformance.record.result import Result
 from ...recording.cases import MARK
 from ...recording.cases import subject as recorded
-from .runner import Bench, Wanted
-from .statistics import Limits
+from .runner import Bench, BenchRequest
+from .statistics import SamplingLimits
 from .workloads import Workload, parse_shapes, shaped, small
 
 KINDS: Final = ("device",)
@@ -52,8 +52,10 @@ def bench(
     work = workload(case, recording, declared)
     seconds = float(request.get("seconds", _SECONDS))
     kinds = tuple(request.get("kinds", KINDS))
-    limits = Limits(min(1.0, seconds), seconds)
-    wanted = Wanted(device, kinds, limits=limits, recording=Path(recording) if recording else None)
+    limits = SamplingLimits(min(1.0, seconds), seconds)
+    wanted = BenchRequest(
+        device, kinds, limits=limits, recording=Path(recording) if recording else None
+    )
     row = Bench(wanted).row(work)
     base = Result(case.id, case.op, BENCH, "PASS", dtype=work.dtype, seed=seed)
     if row.problem:

@@ -18,7 +18,7 @@ from .statistics import Times
 from .workloads import Workload
 
 if TYPE_CHECKING:
-    from .runner import Row
+    from .runner import WorkloadTiming
 
 _DOUBTFUL = 0.2  # a share of noisy time that is worth a word
 _SHOWN = 10
@@ -40,7 +40,7 @@ def workloads_of(path: Path, declarations: Any) -> list[Workload]:
     return work_items
 
 
-def totals(path: Path, rows: Sequence[Row]) -> list[Block]:
+def totals(path: Path, rows: Sequence[WorkloadTiming]) -> list[Block]:
     """The launches' times by the recording's counts; beside the baseline's, where there is one.
 
     A launch counts with its 20th percentile: what else runs on a machine only ever lengthens a

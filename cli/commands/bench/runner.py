@@ -27,10 +27,10 @@ from ...judge.precision import Array, numpy_dtype
 from ...judge.tiers import judge
 from . import rivals
 from .roofline import Peaks
-from .statistics import Limits, Times, collect, summarize, warm_up
+from .statistics import SamplingLimits, Times, collect, summarize, warm_up
 from .targets import Target, target
 from .timers import Clock, NpuClock, cold
-from .verdict import Comparison, compare, doubt
+from .verdict import TimeComparison, compare, doubt
 from .workloads import Workload, cost, small
 
 _ROUNDS: Final = 5
@@ -39,7 +39,7 @@ _COLD_BYTES: Final = 400 << 20
 
 
 @dataclass(slots=True)
-class Row:
+class WorkloadTiming:
     """What is known of one workload. `times` by kind: device, host, e2e, cold."""
 
     work: Workload
@@ -47,7 +47,7 @@ class Row:
     cost: Cost = field(default_factory=lambda: Cost(0, 0))
     problem: str = ""
     rival: dict[str, Times] = field(default_factory=dict)
-    verdicts: dict[str, Comparison] = field(default_factory=dict)
+    verdicts: dict[str, TimeComparison] = field(default_factory=dict)
     note: str = ""
 
     @property
@@ -69,14 +69,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BenchRequest:
     """What to time and against whom: "", "torch", "numpy", or a baseline's times."""
 
     device: str = "npu:0"
     kinds: tuple[str, ...] = ("device", "host", "e2e")
     against: str = ""
     baseline: Mapping[str, Mapping[str, Times]] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: SamplingLimits = field(default_factory=SamplingLimits)
     cold: bool = False
     seed: int = 0
     recording: Path | None = None
@@ -124,14 +124,14 @@ def _wrong(what: Target, run: Callable[[], Any], when: str = "") -> str:
 class Bench:
     """Times workloads on one device; knows the device's measured peaks."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: BenchRequest) -> None:
         self.wanted = wanted
         self.npu = wanted.device.startswith("npu")
         self.index = int(wanted.device.partition(":")[2] or 0)
         self._peaks: Peaks | None = None
         self._block: Any = None
 
-    def row(self, work: Workload) -> Row:
+    def row(self, work: Workload) -> WorkloadTiming:
         """Everything about one workload; `problem` says why it has no valid times.
 
         An enlarged sample that its own reference refuses is timed as it is in the row.
@@ -141,10 +141,10 @@ class Bench:
         except ReferenceRefusesError as error:
             if work.enlarged:
                 return self.row(small(OPS[work.op], work.dtype))
-            return Row(work, problem=f"the reference refuses these inputs: {error}")
+            return WorkloadTiming(work, problem=f"the reference refuses these inputs: {error}")
 
-    def _row(self, work: Workload) -> Row:
-        recipe, row = inputs(work, self.wanted.seed), Row(work)
+    def _row(self, work: Workload) -> WorkloadTiming:
+        recipe, row = inputs(work, self.wanted.seed), WorkloadTiming(work)
         with torch.no_grad():
             try:
                 what = target(work.op, recipe, self.wanted.device, self.wanted.recording)
@@ -161,7 +161,7 @@ class Bench:
             row.problem = _wrong(what, run, " after timing")
         return row
 
-    def _time(self, what: Target, run: Callable[[], Any], row: Row) -> None:
+    def _time(self, what: Target, run: Callable[[], Any], row: WorkloadTiming) -> None:
         clock = self._clock(run)
         for kind in self.wanted.kinds:
             row.times[kind] = self._sampled(getattr(clock, _METHODS[kind]))
@@ -195,7 +195,7 @@ class Bench:
         clock = self._clock(cold(lambda i: runs[i](), len(runs)))
         return self._sampled(clock.end_to_end)
 
-    def _rival(self, what: Target, row: Row) -> Callable[[], Any] | None:
+    def _rival(self, what: Target, row: WorkloadTiming) -> Callable[[], Any] | None:
         stored = self.wanted.baseline.get(row.work.name)
         if stored:
             row.rival = dict(stored)
@@ -211,9 +211,9 @@ class Bench:
             row.note = str(error)
             return None
 
-    def _interleaved(self, ours: Clock, theirs: Clock, kind: str, row: Row) -> None:
+    def _interleaved(self, ours: Clock, theirs: Clock, kind: str, row: WorkloadTiming) -> None:
         """Alternate rounds of both sides, so that drift hits both alike."""
-        limits = Limits(0.05, self.wanted.limits.sampling / _ROUNDS)
+        limits = SamplingLimits(0.05, self.wanted.limits.sampling / _ROUNDS)
         mine, other = getattr(ours, _METHODS[kind]), theirs.end_to_end
         warm_up(other, self.wanted.limits)
         samples = [(collect(mine, limits), collect(other, limits)) for _ in range(_ROUNDS)]
@@ -250,7 +250,7 @@ _METHODS: Final = {"device": "device", "host": "host", "e2e": "end_to_end"}
 
 
 def as_json(
-    rows: Sequence[Row], environment: Mapping[str, Any], peaks: Peaks | None
+    rows: Sequence[WorkloadTiming], environment: Mapping[str, Any], peaks: Peaks | None
 ) -> dict[str, Any]:
     """A run as plain data; also what --against FILE reads."""
     return {
@@ -263,7 +263,7 @@ def as_json(
     }  # fmt: skip
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _row_json(row: WorkloadTiming) -> dict[str, Any]:
     return {
         "name": row.work.name, "op": row.work.op, "dtype": row.work.dtype,
         "shapes": [list(s) for s in row.work.shapes], "problem": row.problem,

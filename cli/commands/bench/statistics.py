@@ -19,7 +19,7 @@ _NOISY: Final = 0.10
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SamplingLimits:
     """Caps in seconds: of the warm-up, and of the sampling of one number."""
 
     warm_up: float = 1.0
@@ -62,7 +62,7 @@ def summarize(samples: list[float]) -> Times:
                  len(samples), bool(spread > _NOISY))  # fmt: skip
 
 
-def warm_up(sample: Callable[[], float], limits: Limits) -> None:
+def warm_up(sample: Callable[[], float], limits: SamplingLimits) -> None:
     """Call until two successive windows' medians agree within 2 %, at most the cap."""
     end = time.perf_counter() + limits.warm_up
     before = 0.0
@@ -75,7 +75,7 @@ def warm_up(sample: Callable[[], float], limits: Limits) -> None:
         before = now
 
 
-def collect(sample: Callable[[], float], limits: Limits) -> list[float]:
+def collect(sample: Callable[[], float], limits: SamplingLimits) -> list[float]:
     """Samples in µs until they converge: enough of them, and IQR / median below 2 %, or the cap."""
     times: list[float] = []
     started = time.perf_counter()

@@ -16,7 +16,7 @@ _CHANCE: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TimeComparison:
     """`ratio` is ours / theirs (below 1: ours is faster) between `low` and `high`."""
 
     word: str
@@ -25,7 +25,9 @@ class Comparison:
     high: float
 
 
-def compare(ours: Times, theirs: Times, rounds: Sequence[tuple[float, float]] = ()) -> Comparison:
+def compare(
+    ours: Times, theirs: Times, rounds: Sequence[tuple[float, float]] = ()
+) -> TimeComparison:
     """FASTER or SLOWER when [min, Q3] of both are apart by more than 0.5 %; SAME when they overlap
     and medians agree within 2 %; else UNCLEAR (nvbench's comparison, with its advice followed).
 
@@ -38,7 +40,7 @@ def compare(ours: Times, theirs: Times, rounds: Sequence[tuple[float, float]] = 
     word = _word(ours, theirs, ratio)
     if word in ("FASTER", "SLOWER") and rounds and chance(rounds) > _CHANCE:
         word = "UNCLEAR"
-    return Comparison(word, ratio, low, high)
+    return TimeComparison(word, ratio, low, high)
 
 
 def chance(rounds: Sequence[tuple[float, float]]) -> float:

@@ -168,7 +168,7 @@ CASES: Final[tuple[Decorator, ...]] = (
     click.option("--fresh-seeds", type=NATURAL, default=0, metavar="N", help="Run N more seeds."),
 )  # fmt: skip
 SHARD: Final[tuple[Decorator, ...]] = (
-    click.option("--shard", type=choices.Part(), default="1/1", metavar="I/N",
+    click.option("--shard", type=choices.ShardType(), default="1/1", metavar="I/N",
                  help="Run part I of N; `report --merge` puts the parts together."),
 )  # fmt: skip
 INSTALL: Final[tuple[Decorator, ...]] = (

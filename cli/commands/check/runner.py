@@ -15,7 +15,7 @@ from aclnn_bindings.errors import BindingError
 from ... import exits, render
 from ...conformance.cases import shard
 from ...conformance.cases.case import CaseNameError, parse
-from ...conformance.cases.cases import Plan
+from ...conformance.cases.cases import CaseFilter
 from ...conformance.cases.parts import with_parts
 from ...conformance.record import bundle, journal, known, votes
 from ...conformance.record.result import Result
@@ -174,11 +174,11 @@ def _parts(names: tuple[str, ...], options: CheckOptions) -> tuple[str, ...]:
 
 def _request(
     options: CheckOptions, names: tuple[str, ...], record: journal.Record | None, path: Path | None
-) -> engine.Request:
+) -> engine.RunRequest:
     selection, workers = options.selection, options.workers
     contract = options.contract
-    return engine.Request(
-        names, Plan(selection.level, selection.dtypes, selection.layouts, selection.forms),
+    return engine.RunRequest(
+        names, CaseFilter(selection.level, selection.dtypes, selection.layouts, selection.forms),
         _setup(options, path), selection.seed, selection.fresh_seeds, _jobs(workers.jobs),
         only=selection.only, every=selection.every and not contract,
         raw=selection.ops if contract else (), every_raw=contract and selection.every,

@@ -29,7 +29,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class InterfaceComparison:
     """How an install differs from a reference: `added` is what it has and the reference lacks."""
 
     reference: str
@@ -65,15 +65,15 @@ def _reference(name: str, data: Any) -> Reference:
     return Reference(f"{name} (CANN {data['version']})", declared, frozenset(declared.functions))
 
 
-def compare(reference: Reference, report: Report) -> Comparison:
+def compare(reference: Reference, report: Report) -> InterfaceComparison:
     """The install against `reference`: signatures where both are known, else exported names."""
     if reference.declared is not None and report.declared is not None:
-        return Comparison(reference.name, diff(reference.declared, report.declared))
+        return InterfaceComparison(reference.name, diff(reference.declared, report.declared))
     functions = report.census.functions.values() if report.census else ()
     here = frozenset(f.name for f in functions if f.status is not Status.MISSING)
     added, removed = here - reference.functions, reference.functions - here
     by_name = Difference(_sorted(added), _sorted(removed), (), _ops(added), _ops(removed))
-    return Comparison(reference.name, by_name)
+    return InterfaceComparison(reference.name, by_name)
 
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:

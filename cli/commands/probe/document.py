@@ -24,7 +24,7 @@ from aclnn_bindings.install import environment
 
 from . import operators as probe_ops
 from . import text as probe_text
-from .diff import Comparison
+from .diff import InterfaceComparison
 
 SCHEMA: Final = "mindtorch-npu/probe/1"
 _DEVICE: Final = ("soc", "devices", "memory_total", "memory_free")
@@ -35,7 +35,7 @@ def report(
     causes: Sequence[Cause],
     code: int,
     asked: Sequence[str],
-    comparison: Comparison | None,
+    comparison: InterfaceComparison | None,
     environ: Mapping[str, str],
 ) -> dict[str, Any]:
     """The whole report; times in milliseconds, sizes in bytes."""
@@ -206,7 +206,7 @@ def _result(step: StepResult) -> dict[str, Any]:
     }
 
 
-def _diff(comparison: Comparison) -> dict[str, Any]:
+def _diff(comparison: InterfaceComparison) -> dict[str, Any]:
     difference = comparison.difference
     return {
         "reference": comparison.reference,

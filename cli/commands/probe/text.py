@@ -13,7 +13,7 @@ from aclnn_bindings.diagnose.frameworks import PACKAGES, installed
 
 from ...render import Block, Cell, Facts, Grid, Heading, Item, Items, Line, Style
 from . import operators as probe_ops
-from .diff import Comparison
+from .diff import InterfaceComparison
 from .operators import SHOWN, listed
 
 _NAMES: Final = {
@@ -36,7 +36,10 @@ def _looked(step: Step) -> str:
 
 
 def document(
-    report: Report, causes: Sequence[Cause], asked: Sequence[str], comparison: Comparison | None
+    report: Report,
+    causes: Sequence[Cause],
+    asked: Sequence[str],
+    comparison: InterfaceComparison | None,
 ) -> Iterator[Block]:
     """Every section that has something to say."""
     yield Line(Cell(title(report), "strong"))
@@ -180,7 +183,7 @@ def _mark(problem: str) -> Style:
     return "warn" if problem else ""
 
 
-def _comparison(comparison: Comparison) -> Iterator[Block]:
+def _comparison(comparison: InterfaceComparison) -> Iterator[Block]:
     difference = comparison.difference
     yield Heading(f"Compared with {comparison.reference}")
     rows: list[tuple[str, str | Cell]] = [

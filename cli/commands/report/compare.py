@@ -15,7 +15,7 @@ _NEUTRAL = frozenset(("SKIP", "UNSUPPORTED"))
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class VerdictChange:
     """One case in both runs whose verdict or tier differs."""
 
     before: Result
@@ -38,35 +38,35 @@ def _rank(r: Result) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """Changes between two records, and cases that one of them lacks."""
 
     before: Record
     after: Record
-    changes: tuple[Change, ...]
+    changes: tuple[VerdictChange, ...]
     only_before: tuple[str, ...]
     only_after: tuple[str, ...]
 
     @property
-    def regressions(self) -> list[Change]:
+    def regressions(self) -> list[VerdictChange]:
         """Passes that fail now, and passes that no longer reach a verdict."""
         return [c for c in self.changes if c.kind in ("regression", "lost")]
 
 
-def compare(before: Record, after: Record) -> Comparison:
+def compare(before: Record, after: Record) -> RunComparison:
     """Compare the cases that both records have."""
     shared = [k for k in before.results if k in after.results]
-    changes = [Change(before.results[k], after.results[k]) for k in shared]
+    changes = [VerdictChange(before.results[k], after.results[k]) for k in shared]
     changed = [c for c in changes
                if (c.before.verdict, c.before.tier) != (c.after.verdict, c.after.tier)]  # fmt: skip
-    return Comparison(
+    return RunComparison(
         before, after, tuple(changed),
         tuple(k for k in before.results if k not in after.results),
         tuple(k for k in after.results if k not in before.results),
     )  # fmt: skip
 
 
-def document(comparison: Comparison) -> Iterator[Block]:
+def document(comparison: RunComparison) -> Iterator[Block]:
     """The comparison as blocks."""
     yield Line(Cell("comparison", "strong"))
     yield Facts([("before", _name(comparison.before)), ("after", _name(comparison.after))])
@@ -90,7 +90,7 @@ def document(comparison: Comparison) -> Iterator[Block]:
     yield Line(Cell(text, "bad" if count else "good"))
 
 
-def _row(change: Change, style: str) -> list[Content]:
+def _row(change: VerdictChange, style: str) -> list[Content]:
     before, after = change.before, change.after
     return [
         f"{before.verdict} {before.tier}".strip(),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ... import render
-from ...recording import Launch, Recording, Tensor
+from ...recording import LaunchGroup, RecordedTensor, Recording
 
 _ROWS: Final = 20
 _TENSORS: Final = 3
@@ -34,7 +34,7 @@ def document(recording: Recording, most: int = _ROWS) -> list[render.Block]:
 
 
 def _facts(
-    recording: Recording, launches: list[Launch], totals: dict[str, tuple[int, int, int]]
+    recording: Recording, launches: list[LaunchGroup], totals: dict[str, tuple[int, int, int]]
 ) -> render.Block:
     calls = sum(row[0] for row in totals.values())
     host = sum(row[1] for row in totals.values())
@@ -50,7 +50,7 @@ def _facts(
     )
 
 
-def _operators(launches: list[Launch], most: int) -> render.Block:
+def _operators(launches: list[LaunchGroup], most: int) -> render.Block:
     total = sum(launch.host_ns for launch in launches) or 1
     timed = any(launch.timed for launch in launches)
     if timed:
@@ -74,7 +74,7 @@ def _operators(launches: list[Launch], most: int) -> render.Block:
     return render.Grid(columns, rows, frozenset(range(1, 6 + len(device))))
 
 
-def _on_device(launches: Sequence[Launch], timed: bool) -> list[render.Content]:
+def _on_device(launches: Sequence[LaunchGroup], timed: bool) -> list[render.Content]:
     """Cells of the device's time, if there are any in the recording."""
     if not timed:
         return []
@@ -85,7 +85,7 @@ def _on_device(launches: Sequence[Launch], timed: bool) -> list[render.Content]:
 
 def described(arguments: dict[str, Any]) -> str:
     """The first tensors of a launch, such as `FLOAT[2, 3]`."""
-    tensors = [str(v) for v in arguments.values() if isinstance(v, Tensor)]
+    tensors = [str(v) for v in arguments.values() if isinstance(v, RecordedTensor)]
     lists = [f"{len(v)} tensors" for v in arguments.values() if isinstance(v, tuple)]
     named = [*tensors, *lists]
     return " ".join(named[:_TENSORS]) + (" …" if len(named) > _TENSORS else "")

@@ -30,7 +30,7 @@ _EDGES: Final = (*_QUICK_EDGES, "rank8", "large")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CaseFilter:
     """What is asked for: a level, and what the axes are restricted to (empty: everything)."""
 
     level: str = "quick"
@@ -56,7 +56,7 @@ class Plan:
         )
 
 
-def cases(op: Subject, claimed: tuple[str, ...], plan: Plan) -> list[Case]:
+def cases(op: Subject, claimed: tuple[str, ...], plan: CaseFilter) -> list[Case]:
     """The cases of an op, without doubles, in a stable order.
 
     `claimed` are the dtypes that the signature and SoC of the install at hand claim.

@@ -80,7 +80,7 @@ def _required(op: str, param: str) -> bool:
     return param in _documents().get(op, {}).get("nulls", ())
 
 
-class Function:
+class PhaseOne:
     """Phase 1 of one function of an opened install."""
 
     def __init__(self, cann: Any, name: str) -> None:
@@ -149,7 +149,7 @@ class Function:
 
 def run(case: Case, cann: Any) -> Result:
     """Run one contract case."""
-    function = Function(cann, case.op)
+    function = PhaseOne(cann, case.op)
     try:
         if _elsewhere(function):
             return _result(case, "SKIP", "documents do not list this product for the operator")
@@ -160,7 +160,7 @@ def run(case: Case, cann: Any) -> Result:
         function.filler.close()
 
 
-def _elsewhere(function: Function) -> bool:
+def _elsewhere(function: PhaseOne) -> bool:
     """Whether documents name the operator's products, and this one is not among them."""
     product = product_of(function.cann.soc_name())
     documented = support(function.name, product)
@@ -184,7 +184,7 @@ def _expect(case: Case, answer: Answer, code: int, what: str) -> Result:
     return _result(case, "FAIL", f"{what} answered {answer.code}, expected {code}")
 
 
-def _call(function: Function, case: Case) -> Result:
+def _call(function: PhaseOne, case: Case) -> Result:
     attempt, code = function.good()
     if attempt is None:
         return _result(case, "SKIP", f"no arguments made from the header succeed (last: {code})")
@@ -197,7 +197,7 @@ def _call(function: Function, case: Case) -> Result:
     return _result(case, "PASS")
 
 
-def _null(function: Function, case: Case) -> Result:
+def _null(function: PhaseOne, case: Case) -> Result:
     position = next(i for i, p in enumerate(function.signature.params) if p.name == case.detail)
     attempt, _ = function.good()
     base = attempt or ATTEMPTS[0]
@@ -207,7 +207,7 @@ def _null(function: Function, case: Case) -> Result:
     return _expect(case, answer, function.null, f"null {case.detail}")
 
 
-def _dtype(function: Function, case: Case) -> Result:
+def _dtype(function: PhaseOne, case: Case) -> Result:
     attempt, _ = function.good()
     if attempt is None:
         return _result(case, "SKIP", "no arguments made from the header succeed to begin with")
@@ -223,7 +223,7 @@ def _dtype(function: Function, case: Case) -> Result:
     return _result(case, "SKIP", "header and documents list no dtypes")
 
 
-def _rank(function: Function, case: Case) -> Result:
+def _rank(function: PhaseOne, case: Case) -> Result:
     attempt, _ = function.good()
     if attempt is None:
         return _result(case, "SKIP", "no arguments made from the header succeed to begin with")
@@ -235,7 +235,7 @@ def _rank(function: Function, case: Case) -> Result:
     return _expect(case, answer, function.invalid, f"rank {_RANK}")
 
 
-def _leak(function: Function, case: Case) -> Result:
+def _leak(function: PhaseOne, case: Case) -> Result:
     count = function.cann.symbols.address("aclsimLiveHandles")
     if not count:
         return _result(case, "SKIP", "only the simulator counts its handles")

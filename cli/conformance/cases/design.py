@@ -11,7 +11,7 @@ from mindtorch.ops.samples import Sample
 
 from ...spec.factors import Factor, covering, lonely, plain, singles
 from .case import DTYPES, Case, CaseNameError, designed
-from .spaces.space import Chosen, Scope, Space
+from .spaces.space import Chosen, DesignScope, Space
 from .spaces.table import space_of
 
 
@@ -20,7 +20,7 @@ def design(op: Op, dtypes: Sequence[str], level: str) -> Iterator[Case]:
     space = space_of(op.name)
     if space is None or not dtypes:
         return
-    scope = Scope(tuple(dtypes), level != "quick")
+    scope = DesignScope(tuple(dtypes), level != "quick")
     factors = list(space.factors(op, scope))
     base = plain(factors)
     if level != "quick":
@@ -60,7 +60,7 @@ def _plain(name: str) -> tuple[Space, dict[str, str], dict[str, Factor]]:
     space = space_of(name)
     if space is None:
         raise CaseNameError(f"{name} has no designed cases: its cases are those of its samples")
-    factors = list(space.factors(op, Scope(DTYPES, True)))
+    factors = list(space.factors(op, DesignScope(DTYPES, True)))
     return space, plain(factors), {f.name: f for f in factors}
 
 

@@ -20,7 +20,7 @@ REPEATED: Final = frozenset(("expanded", "middle"))
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placement:
     """Strides and offset (elements) of a view in a storage of `numel` elements."""
 
     strides: tuple[int, ...]
@@ -46,63 +46,63 @@ def _ordered(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def _contiguous(shape: tuple[int, ...]) -> Place:
-    return Place(dense(shape), 0, prod(shape) + PAD)
+def _contiguous(shape: tuple[int, ...]) -> Placement:
+    return Placement(dense(shape), 0, prod(shape) + PAD)
 
 
-def _transposed(shape: tuple[int, ...]) -> Place:
+def _transposed(shape: tuple[int, ...]) -> Placement:
     if len(shape) < 2:
         return _sliced(shape)
     order = [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
-    return Place(_ordered(shape, order), 0, prod(shape) + PAD)
+    return Placement(_ordered(shape, order), 0, prod(shape) + PAD)
 
 
-def _sliced(shape: tuple[int, ...]) -> Place:
+def _sliced(shape: tuple[int, ...]) -> Placement:
     # Gaps in the first and the last dimension: all of eight would make storage of 3^8 the size.
     wider = {0, len(shape) - 1}
     whole = [n + 2 if d in wider else n for d, n in enumerate(shape)]
     strides = dense(whole)
     start = sum(s for d, s in enumerate(strides) if d in wider)
-    return Place(strides, PAD + start, prod(whole) + 2 * PAD)
+    return Placement(strides, PAD + start, prod(whole) + 2 * PAD)
 
 
-def _stepped(shape: tuple[int, ...]) -> Place:
+def _stepped(shape: tuple[int, ...]) -> Placement:
     if not shape:
         return _sliced(shape)
     whole = [*shape[:-1], shape[-1] * 2]
     strides = dense(whole)
-    return Place((*strides[:-1], 2), PAD + 1, prod(whole) + 2 * PAD)
+    return Placement((*strides[:-1], 2), PAD + 1, prod(whole) + 2 * PAD)
 
 
-def _expanded(shape: tuple[int, ...]) -> Place:
+def _expanded(shape: tuple[int, ...]) -> Placement:
     if not shape:
         return _sliced(shape)
-    return Place((0, *dense(shape)[1:]), PAD, prod(shape[1:]) + 2 * PAD)
+    return Placement((0, *dense(shape)[1:]), PAD, prod(shape[1:]) + 2 * PAD)
 
 
-def _middle(shape: tuple[int, ...]) -> Place:
+def _middle(shape: tuple[int, ...]) -> Placement:
     """Stride 0 in a middle dimension."""
     if len(shape) < 3:
         return _expanded(shape)
     at = len(shape) // 2
     kept = (*shape[:at], 1, *shape[at + 1 :])
     strides = [0 if d == at else s for d, s in enumerate(dense(kept))]
-    return Place(tuple(strides), PAD, prod(kept) + 2 * PAD)
+    return Placement(tuple(strides), PAD, prod(kept) + 2 * PAD)
 
 
-def _reversed(shape: tuple[int, ...]) -> Place:
+def _reversed(shape: tuple[int, ...]) -> Placement:
     """Dimensions in the opposite order, as in column-major memory."""
     order = list(range(len(shape)))[::-1]
-    return Place(_ordered(shape, order), PAD, prod(shape) + 2 * PAD)
+    return Placement(_ordered(shape, order), PAD, prod(shape) + 2 * PAD)
 
 
-def _channels_last(shape: tuple[int, ...]) -> Place:
+def _channels_last(shape: tuple[int, ...]) -> Placement:
     if len(shape) != 4:
         return _transposed(shape)
-    return Place(_ordered(shape, (0, 2, 3, 1)), 0, prod(shape) + PAD)
+    return Placement(_ordered(shape, (0, 2, 3, 1)), 0, prod(shape) + PAD)
 
 
-_PLACES: Final[dict[str, Callable[[tuple[int, ...]], Place]]] = {
+_PLACES: Final[dict[str, Callable[[tuple[int, ...]], Placement]]] = {
     "contiguous": _contiguous,
     "transposed": _transposed,
     "sliced": _sliced,
@@ -114,12 +114,12 @@ _PLACES: Final[dict[str, Callable[[tuple[int, ...]], Place]]] = {
 }
 
 
-def place(layout: str, shape: tuple[int, ...]) -> Place:
+def place(layout: str, shape: tuple[int, ...]) -> Placement:
     """Where a tensor of `shape` lies in `layout`; layouts that need more dimensions fall back."""
     return _PLACES[layout](shape)
 
 
-def view(storage: Array, shape: tuple[int, ...], at: Place) -> Array:
+def view(storage: Array, shape: tuple[int, ...], at: Placement) -> Array:
     """The numpy view of a flat storage; empty views start at its beginning."""
     size = storage.itemsize
     if not prod(shape):
@@ -134,7 +134,7 @@ def sentinel_storage(numel: int, dtype: np.dtype[Any]) -> Array:
     return raw.view(dtype)
 
 
-def strayed(before: Array, now: Array, at: Place, shape: tuple[int, ...], inside: bool) -> int:
+def strayed(before: Array, now: Array, at: Placement, shape: tuple[int, ...], inside: bool) -> int:
     """Elements of a flat storage that changed, bit for bit, and may not have: all of them, or those
     outside of the view where its `inside` may change."""
     if inside:

@@ -25,7 +25,7 @@ _DIGEST: Final = re.compile("[0-9a-f]{1,32}")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class BitDifference:
     """Where two outputs first differ: `index` of result number `output`, the words in hex, how
     many elements differ, and the bits that flipped up (0 → 1) and down, over all elements."""
 
@@ -120,7 +120,7 @@ def words(array: Any) -> Any:
     return flat.reshape(array.shape + tail)
 
 
-def difference(folder: Path, case: str, seed: int, name: str, other: str) -> Difference | None:
+def difference(folder: Path, case: str, seed: int, name: str, other: str) -> BitDifference | None:
     """Where the kept outputs of a case with digest `name` first differ from those with `other`."""
     paths = [file_of(folder, case, seed, digest) for digest in (name, other)]
     if not all(path.exists() for path in paths):
@@ -129,7 +129,7 @@ def difference(folder: Path, case: str, seed: int, name: str, other: str) -> Dif
         return first([got[n] for n in got.files], [expected[n] for n in expected.files])
 
 
-def first(got: list[Any], expected: list[Any]) -> Difference | None:
+def first(got: list[Any], expected: list[Any]) -> BitDifference | None:
     """The first difference of arrays of words; None where they are equal, or of other shapes."""
     elements = up = down = 0
     at: tuple[int, tuple[int, ...], str, str] | None = None
@@ -147,4 +147,4 @@ def first(got: list[Any], expected: list[Any]) -> Difference | None:
         elements += count
         up |= int(np.bitwise_or.reduce((a & ~b)[differs]))
         down |= int(np.bitwise_or.reduce((b & ~a)[differs]))
-    return None if at is None else Difference(*at, elements, up, down)
+    return None if at is None else BitDifference(*at, elements, up, down)

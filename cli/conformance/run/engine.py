@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..cases.case import CONTRACTS, ITEMS, Case, parse
-from ..cases.cases import Plan, cases
+from ..cases.cases import CaseFilter, cases
 from ..cases.contract import cases_of as contract_of
 from ..cases.inputs import samples
 from ..cases.shard import Shard
@@ -38,7 +38,7 @@ class NothingSelectedError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """What is asked for. `ops` names rows and operators, `every` adds every operator exported;
     `raw` names ACLNN functions whose contract alone is checked. `shard` is the part of the cases
     that this run is for; `compare` runs each of them on every device and lets those vote, for
@@ -46,7 +46,7 @@ class Request:
     `items` are the options of work beside checking, which every device gets and none votes on."""
 
     ops: tuple[str, ...]
-    plan: Plan
+    plan: CaseFilter
     setup: Setup
     seed: int = 0
     fresh_seeds: int = 0
@@ -71,7 +71,7 @@ class Request:
 class Run:
     """A run in progress: iterate `results()`; everything is in the journal as well."""
 
-    request: Request
+    request: RunRequest
     pool: Scheduler
     environment: dict[str, Any]
     batches: list[Batch]
@@ -150,7 +150,7 @@ class Run:
         return result
 
 
-def begin(request: Request, path: Path) -> Run:
+def begin(request: RunRequest, path: Path) -> Run:
     """Start a worker, select the cases, write the journal's header.
 
     EnvironmentFailedError when no worker starts; NothingSelectedError for an empty selection.
@@ -184,7 +184,7 @@ def begin(request: Request, path: Path) -> Run:
     return Run(request, pool, environment, batches, total, book)
 
 
-def selection(request: Request) -> str:
+def selection(request: RunRequest) -> str:
     """A name for what was selected, whatever host, devices and shard: parts of one run have the
     same."""
     plan = {name: getattr(request.plan, name) for name in request.plan.__slots__}
@@ -194,14 +194,16 @@ def selection(request: Request) -> str:
     return hashlib.blake2b(json.dumps(asked, default=str).encode(), digest_size=6).hexdigest()
 
 
-def _elsewhere(request: Request, environment: Mapping[str, Any], exported: Sequence[str]) -> bool:
+def _elsewhere(
+    request: RunRequest, environment: Mapping[str, Any], exported: Sequence[str]
+) -> bool:
     """Whether other shards have cases: one without any is complete."""
     whole = _selected(replace(request, shard=Shard()), environment, exported)
     return request.shard.count > 1 and next(iter(whole), None) is not None
 
 
 def _book(
-    request: Request, path: Path, header: Mapping[str, Any], batches: Sequence[Batch]
+    request: RunRequest, path: Path, header: Mapping[str, Any], batches: Sequence[Batch]
 ) -> journal.Journal:
     """The journal, this run's alone, with its first lines; with an end line where they stop."""
     book = journal.Journal(path, request.run)
@@ -221,7 +223,7 @@ def _book(
     return book
 
 
-def _scheduler(request: Request) -> Scheduler:
+def _scheduler(request: RunRequest) -> Scheduler:
     if request.scheduler is not None:
         return request.scheduler(request.setup, request.jobs)
     named = devices(request.setup.device, lambda: _count(request.setup))
@@ -237,7 +239,7 @@ def _count(setup: Setup) -> int:
         lane.stop()
 
 
-def _tell_absence(request: Request, path: Path, reason: str) -> None:
+def _tell_absence(request: RunRequest, path: Path, reason: str) -> None:
     """A host that can run nothing says so in its journal: a fleet's report names it."""
     book = journal.Journal(path, request.run)
     environment = {"device": request.setup.device, "node": journal.node()}
@@ -248,7 +250,7 @@ def _tell_absence(request: Request, path: Path, reason: str) -> None:
 
 
 def select(
-    request: Request, environment: Mapping[str, Any], exported: Sequence[str] = ()
+    request: RunRequest, environment: Mapping[str, Any], exported: Sequence[str] = ()
 ) -> Iterator[Case]:
     """The cases of the request's shard, in a stable order; `exported` are the install's
     operators."""
@@ -261,7 +263,7 @@ def select(
 
 
 def _selected(
-    request: Request, environment: Mapping[str, Any], exported: Sequence[str]
+    request: RunRequest, environment: Mapping[str, Any], exported: Sequence[str]
 ) -> Iterator[Case]:
     if request.only:
         yield from (_named_case(name) for name in request.only)
@@ -273,7 +275,7 @@ def _selected(
 
 
 def _of_subjects(
-    request: Request, names: Sequence[str], environment: Mapping[str, Any]
+    request: RunRequest, names: Sequence[str], environment: Mapping[str, Any]
 ) -> Iterator[Case]:
     from ..cases.spaces.table import space_of
     from ..operators.find import subject
@@ -327,7 +329,7 @@ def _require(name: str, declared: Any) -> None:
         )
 
 
-def _of_functions(request: Request) -> Iterator[Case]:
+def _of_functions(request: RunRequest) -> Iterator[Case]:
     declared = declarations(request.setup)
     if declared is None:
         raise NothingSelectedError("raw mode calls ACLNN functions: it needs an npu device")
@@ -346,7 +348,7 @@ def declarations(setup: Setup) -> Any:
 
 
 def _batches(
-    request: Request,
+    request: RunRequest,
     selected: Sequence[Case],
     places: Sequence[str],
     bits: Path,

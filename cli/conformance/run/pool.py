@@ -59,7 +59,7 @@ class Scheduler(Protocol):
         """End at once; what was started and has no result is in the journal."""
 
 
-class Work:
+class BatchQueue:
     """Batches to be taken: those of a device by its lanes alone, the others by any."""
 
     def __init__(self, batches: Sequence[Batch]) -> None:
@@ -138,7 +138,7 @@ class Pool:
 
     def results(self, batches: Sequence[Batch]) -> Iterator[Event]:
         """Run all; a lost case's result says how it was lost."""
-        work = Work(batches)
+        work = BatchQueue(batches)
         threads = [
             threading.Thread(target=self._serve, args=(lane, work), daemon=True)
             for lane in self.lanes[: None if len(self.devices) > 1 else len(batches)]
@@ -156,7 +156,7 @@ class Pool:
                 yield event
         self._leftover(work)
 
-    def _leftover(self, work: Work) -> None:
+    def _leftover(self, work: BatchQueue) -> None:
         """Nobody is left to run what any device could have: that is the environment's fault."""
         if not self._stopping and work.drain() and self._gone:
             raise next(iter(self._gone.values()))
@@ -167,7 +167,7 @@ class Pool:
         for lane in self.lanes:
             lane.stop()
 
-    def _serve(self, lane: Lane, work: Work) -> None:
+    def _serve(self, lane: Lane, work: BatchQueue) -> None:
         device = lane.setup.device
         try:
             while not self._stopping and device not in self._gone:
@@ -183,7 +183,7 @@ class Pool:
             lane.close()
             self._events.put(None)
 
-    def _run(self, lane: Lane, batch: Batch, work: Work) -> None:
+    def _run(self, lane: Lane, batch: Batch, work: BatchQueue) -> None:
         done = 0
         try:
             for event in lane.run(batch):
@@ -197,7 +197,9 @@ class Pool:
         else:
             work.finish()
 
-    def _lose(self, device: str, error: EnvironmentFailedError, left: Batch, work: Work) -> None:
+    def _lose(
+        self, device: str, error: EnvironmentFailedError, left: Batch, work: BatchQueue
+    ) -> None:
         """No worker serves `device` any more: its own cases are lost, the others go on."""
         if len(self.devices) == 1:
             work.finish()

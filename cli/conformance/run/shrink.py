@@ -36,7 +36,7 @@ def _spoken(op: str, call: str) -> str:
 
 
 @dataclass(slots=True)
-class Cause:
+class MinimalFailure:
     """What a failure needs: the smallest case, and per size the last that passes. `result` is what
     that case gave, as data."""
 
@@ -104,7 +104,7 @@ class Cause:
 def shrink(
     case: Case, plain: Mapping[str, str], dtypes: Sequence[str],
     fails: Callable[[Case], bool | None], words: Mapping[str, str] = SIZES,
-) -> Cause:  # fmt: skip
+) -> MinimalFailure:  # fmt: skip
     """The Cause of a designed case that fails; `plain` are the factors' plain levels, `dtypes`
     those that the row takes, `words` name the sizes, `fails` runs a case: None where that judges
     nothing. At most _TRIALS cases are run."""
@@ -126,7 +126,7 @@ def shrink(
     if form != "functional" and failing(factors, "functional"):
         form = "functional"
     factors = _needed(factors, lambda fewer: failing(fewer, form))
-    cause = Cause(designed(case.op, form, factors), words=words)
+    cause = MinimalFailure(designed(case.op, form, factors), words=words)
     for name, value in list(factors.items()):
         if value.isdigit() and plain.get(name, "").isdigit() and name in words:
             cause.sizes[name] = _bisect(factors, form, name, int(plain[name]), failing)

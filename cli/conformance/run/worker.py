@@ -21,7 +21,7 @@ from ..cases.case import BENCH, CONTRACTS, ITEMS, PROBE, SOAK, Case, parse
 from ..record import journal
 from ..record.result import NEUTRAL, Result
 from .cann_words import is_poisonous, one_line
-from .shrink import SIZES, Cause, shrink
+from .shrink import SIZES, MinimalFailure, shrink
 
 _RECHECKS = 3
 _TIDY = 100
@@ -42,7 +42,7 @@ class Worker:
         self._subjects: dict[str, Any] = {}
         self.environment: dict[str, Any] = {}
         self.ran = 0
-        self.causes: dict[str, list[Cause]] = {}
+        self.causes: dict[str, list[MinimalFailure]] = {}
         self.rechecked: Counter[str] = Counter()
 
     def hello(self) -> None:

@@ -8,11 +8,11 @@ import pytest
 from mindtorch_npu import render
 from mindtorch_npu.commands.check import devices as check_devices
 from mindtorch_npu.conformance.cases import shard
-from mindtorch_npu.conformance.cases.cases import Plan
+from mindtorch_npu.conformance.cases.cases import CaseFilter
 from mindtorch_npu.conformance.record import journal, votes
 from mindtorch_npu.conformance.run import engine, locality
 from mindtorch_npu.conformance.run.devices import DeviceListError, devices
-from mindtorch_npu.conformance.run.pool import Batch, Setup, Work
+from mindtorch_npu.conformance.run.pool import Batch, BatchQueue, Setup
 
 import aclnn_bindings
 from aclnn_bindings.install.library import bundled_simulator
@@ -67,7 +67,7 @@ def test_no_shard_is_refused(text):
 
 
 def test_work_given_back_goes_to_another_lane():
-    work = Work([Batch(("a", "b"), 0), Batch(("c",), 0, {}, "npu:1")])
+    work = BatchQueue([Batch(("a", "b"), 0), Batch(("c",), 0, {}, "npu:1")])
     batch = work.take("npu:0")
     assert batch is not None
     work.finish(replace(batch, cases=("b",)))
@@ -145,9 +145,9 @@ def checked(tmp_path, where, ops=("add",), fault="", minutes=0.0, **fields):
     environ = {"ACLSIM_DEVICES": "3", "ACLSIM_FAULTS": fault}
     path = tmp_path / "run.jsonl"
     setup = Setup(where, None, True, str(path), 30.0, environ)
-    plan = Plan(forms=("functional",), dtypes=("float32",), layouts=("contiguous",))
+    plan = CaseFilter(forms=("functional",), dtypes=("float32",), layouts=("contiguous",))
     options = {"compare": True} if fields.get("compare") else {}
-    request = engine.Request(ops, plan, setup, jobs=3, run=journal.new_run(), minutes=minutes,
+    request = engine.RunRequest(ops, plan, setup, jobs=3, run=journal.new_run(), minutes=minutes,
                              options=options, **fields)  # fmt: skip
     run = engine.begin(request, path)
     return run, list(run.results())
@@ -179,11 +179,11 @@ def test_a_selection_without_cases_is_refused_in_a_shard_too(tmp_path):
 
 
 def test_shards_of_one_selection_have_its_name_whatever_their_devices():
-    plan = Plan(forms=("functional",))
-    one = engine.Request(("add",), plan, Setup("npu:0"), shard=shard.Shard(1, 2), jobs=1)
+    plan = CaseFilter(forms=("functional",))
+    one = engine.RunRequest(("add",), plan, Setup("npu:0"), shard=shard.Shard(1, 2), jobs=1)
     other = replace(one, setup=Setup("npu:3", timeout=9.0), shard=shard.Shard(2, 2), jobs=8)
     assert engine.selection(one) == engine.selection(other)
-    for change in ({"seed": 1}, {"ops": ("mul",)}, {"plan": Plan()}, {"fresh_seeds": 2}):
+    for change in ({"seed": 1}, {"ops": ("mul",)}, {"plan": CaseFilter()}, {"fresh_seeds": 2}):
         assert engine.selection(replace(one, **change)) != engine.selection(one)
 
 
@@ -250,7 +250,7 @@ def test_one_flip_in_100000_launches_on_one_device_of_eight_is_named(tmp_path):
     environ = {"ACLSIM_DEVICES": "8", "ACLSIM_FAULTS": "npu5/*:flip@100000"}
     path = tmp_path / "run.jsonl"
     setup = Setup("all", None, True, str(path), 60.0, environ)
-    request = engine.Request((), Plan(), setup, jobs=8, run=journal.new_run(), minutes=2.0,
+    request = engine.RunRequest((), CaseFilter(), setup, jobs=8, run=journal.new_run(), minutes=2.0,
                              compare=True, options={"compare": True})  # fmt: skip
     run = engine.begin(request, path)
     list(run.results())

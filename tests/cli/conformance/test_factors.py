@@ -9,7 +9,7 @@ from mindtorch_npu.conformance.cases.design import design, levels_of, sample_of
 from mindtorch_npu.conformance.cases.fills import designed, values
 from mindtorch_npu.conformance.cases.inputs import Input, tensors_of
 from mindtorch_npu.conformance.cases.recipe import recipe
-from mindtorch_npu.conformance.cases.spaces.space import Scope
+from mindtorch_npu.conformance.cases.spaces.space import DesignScope
 from mindtorch_npu.conformance.cases.spaces.table import space_of
 from mindtorch_npu.conformance.cases.taken import takes
 from mindtorch_npu.spec import arrays
@@ -18,7 +18,7 @@ from mindtorch_npu.spec.factors import covering, factor, lonely, plain
 from mindtorch.ops import OPS
 from mindtorch.ops.samples import Arg
 
-SCOPE = Scope(("float32",))
+SCOPE = DesignScope(("float32",))
 FACTORS = [factor("row", *range(9)), factor("dtype", *"abcdef"), factor("layout", *"xyz"),
            factor("keepdim", "no", "yes")]  # fmt: skip
 
@@ -53,7 +53,7 @@ def test_designed_cases_are_named_by_factors_and_make_a_call(name):
 
 
 def test_sizes_that_kernels_block_by_are_among_a_reductions_rows():
-    rows = next(f for f in space_of("sum").factors(OPS["sum"], Scope(("float32",)))
+    rows = next(f for f in space_of("sum").factors(OPS["sum"], DesignScope(("float32",)))
                 if f.name == "row")  # fmt: skip
     assert {"65", "513", "1025", "4097", "65537"} <= set(rows.levels)
 
@@ -72,7 +72,7 @@ def test_every_row_of_every_level_has_a_stored_array(monkeypatch):
     for name, op in OPS.items():
         space = space_of(name)
         for full in (False, True) if space else ():
-            factors = space.factors(op, Scope(DTYPES, full))
+            factors = space.factors(op, DesignScope(DTYPES, full))
             assert sum(1 for _ in covering(factors, 3 if full else 2)) > 1
 
 
@@ -124,8 +124,8 @@ def test_a_case_means_the_same_whatever_dtypes_a_device_claims(dtypes):
     for name, op in OPS.items():
         space = space_of(name)
         for full in (False, True) if space else ():
-            base = plain(space.factors(op, Scope(dtypes, full)))
-            usual = plain(space.factors(op, Scope(DTYPES, True)))
+            base = plain(space.factors(op, DesignScope(dtypes, full)))
+            usual = plain(space.factors(op, DesignScope(DTYPES, True)))
             shared = (base.keys() & usual.keys()) - {"dtype"}  # which every case names
             assert {k: base[k] for k in shared} == {k: usual[k] for k in shared}, name
 
@@ -156,7 +156,7 @@ def test_one_dimension_is_rolled_twice_and_variances_have_fewer_elements_than_th
 
 def test_shifts_go_beyond_the_bits_of_a_type():
     name = "bitwise_right_shift"
-    space = {f.name for f in space_of(name).factors(OPS[name], Scope(("int64",)))}
+    space = {f.name for f in space_of(name).factors(OPS[name], DesignScope(("int64",)))}
     assert "values" in space
     drawn = recipe(OPS[name], parse(f"{name}/functional/dtype=int64/values=wide/row=513"), 0)
     assert {64, 65} & set(np.asarray(drawn.slots[1].array).reshape(-1).tolist())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mindtorch_npu.conformance.cases.cases import Plan
+from mindtorch_npu.conformance.cases.cases import CaseFilter
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run import engine
@@ -18,7 +18,7 @@ def checked(tmp_path, op, fault="", timeout=120.0, only=(), **plan) -> list[Resu
     """All results of a quick check of one op on the simulator with a fault, or of `only` some."""
     environ = {"ACLSIM_FAULTS": fault} if fault else {}
     setup = Setup("npu:0", None, True, str(tmp_path / "run.jsonl"), timeout, environ)
-    request = engine.Request((op,), Plan(**plan), setup, jobs=1, only=only)
+    request = engine.RunRequest((op,), CaseFilter(**plan), setup, jobs=1, only=only)
     run = engine.begin(request, tmp_path / "run.jsonl")
     return list(run.results())
 

@@ -20,7 +20,7 @@ import pytest
 from mindtorch_npu.commands.bench import item
 from mindtorch_npu.commands.bench.workloads import small
 from mindtorch_npu.commands.probe.item import CASE as PROBE
-from mindtorch_npu.conformance.cases.cases import Plan
+from mindtorch_npu.conformance.cases.cases import CaseFilter
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.run import engine
 from mindtorch_npu.conformance.run.pool import EnvironmentFailedError, Setup
@@ -61,8 +61,8 @@ def cluster(environment):
 
 def begin(address, path):
     setup = Setup("npu:0", None, True, str(path), 60.0)
-    request = engine.Request(
-        ("add", "mul"), Plan(forms=("functional",)), setup, run=journal.new_run(),
+    request = engine.RunRequest(
+        ("add", "mul"), CaseFilter(forms=("functional",)), setup, run=journal.new_run(),
         scheduler=ray_pool.maker(address),
     )  # fmt: skip
     return engine.begin(request, path)

@@ -6,7 +6,7 @@ import io
 
 import pytest
 from mindtorch_npu.conformance.cases.case import Case
-from mindtorch_npu.conformance.cases.cases import Plan, cases
+from mindtorch_npu.conformance.cases.cases import CaseFilter, cases
 from mindtorch_npu.conformance.operators.coverage import coverage
 from mindtorch_npu.conformance.operators.families import without_formula
 from mindtorch_npu.conformance.operators.find import subject
@@ -34,7 +34,7 @@ def worker():
 def verdicts(worker, name, level="quick"):
     what = worker.subject(name)
     dtypes = worker.claims(name).dtypes
-    return [worker.run(case, 0)[0] for case in cases(what, dtypes, Plan(level))]
+    return [worker.run(case, 0)[0] for case in cases(what, dtypes, CaseFilter(level))]
 
 
 def test_a_row_and_an_operator_have_one_protocol(worker):

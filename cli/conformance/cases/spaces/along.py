@@ -19,7 +19,7 @@ from .space import (
     LAYOUTS,
     QUICK_CAP,
     Chosen,
-    Scope,
+    DesignScope,
     Space,
     common,
     data,
@@ -29,7 +29,7 @@ from .space import (
 
 _YES_NO: Final = ("no", "yes")
 # What other reductions are given: values along a row whose result stays in range.
-_FACTORS: Final[dict[str, Callable[[Scope], Factor]]] = {
+_FACTORS: Final[dict[str, Callable[[DesignScope], Factor]]] = {
     "keepdim": lambda _: factor("keepdim", *_YES_NO),
     "descending": lambda _: factor("descending", *_YES_NO),
     "stable": lambda _: factor("stable", *_YES_NO),
@@ -92,7 +92,7 @@ def _fills(op: Op) -> tuple[str, ...]:
     return (*SUMMED, "infinite", "ties", *(("hard",) if soft else ()))
 
 
-def _factors(op: Op, scope: Scope) -> list[Factor]:
+def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     factors = common(op, scope, _fills(op))
     if op.testing.tolerance == "accumulated":
         # Sums of equal terms round one way, which no bound expects: no stride 0 in what is added.

@@ -8,7 +8,7 @@ from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
-from .space import QUICK_CAP, Chosen, Scope, Space, capped, first_float
+from .space import QUICK_CAP, Chosen, DesignScope, Space, capped, first_float
 
 # Types that hold an odd number beyond float32's, or the float next to it.
 _WIDE: Final = ("float32", "float64", "int32", "int64")
@@ -16,7 +16,7 @@ _SHAPES: Final = {"full": True, "zeros": True, "ones": True}
 CREATED: Final = frozenset(("full", "zeros", "ones", "arange", "linspace", "eye.m"))
 
 
-def _factors(op: Op, scope: Scope) -> list[Factor]:
+def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     factors = [factor("form", "functional"), factor("dtype", *first_float(scope.dtypes))]
     if op.name in _SHAPES:
         factors += [factor("row", *scope.sizes), factor("rank", 2, 1, 0, 3, 8)]

@@ -8,7 +8,7 @@ from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
-from .space import LAYOUTS, Chosen, Scope, Space, common, data
+from .space import LAYOUTS, Chosen, DesignScope, Space, common, data
 
 _CHOICES: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "linalg_qr": ("mode", ("reduced", "complete", "r")),
@@ -25,7 +25,7 @@ _LEAD: Final[dict[str, tuple[int, ...]]] = {"none": (), "1": (1,), "3": (3,), "2
 DECOMPOSED: Final = frozenset(_CHOICES)
 
 
-def _factors(op: Op, scope: Scope) -> list[Factor]:
+def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     # Of inverses and determinants pivots lie anywhere.
     pivoted = ("pivoted", "permuted") if op.name in ("linalg_inv", "linalg_slogdet") else ()
     factors = common(op, scope, ("dominant", *pivoted))

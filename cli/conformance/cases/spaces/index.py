@@ -10,7 +10,17 @@ from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
 from ..inputs import FILLS, INDEX_FILLS, Input
-from .space import INDEX_DTYPES, LAYOUTS, QUICK_CAP, Chosen, Scope, Space, common, data, indices
+from .space import (
+    INDEX_DTYPES,
+    LAYOUTS,
+    QUICK_CAP,
+    Chosen,
+    DesignScope,
+    Space,
+    common,
+    data,
+    indices,
+)
 
 # Rows whose result depends on the order of repeated indices: none may repeat.
 _ONCE: Final = frozenset(("scatter.src", "index_copy", "index_put"))
@@ -21,7 +31,7 @@ _RUN: Final = 1031
 _BEYOND_INT16: Final = 65537  # positions that no narrower index type holds
 
 
-def _factors(op: Op, scope: Scope) -> list[Factor]:
+def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     sums = op.testing.tolerance != "exact"
     factors = common(op, scope, ("normal", "mixed", "integer") if sums else FILLS)
     # Sums of equal terms round one way, which no bound expects: no stride 0 in what is added.

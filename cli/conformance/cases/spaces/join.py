@@ -11,13 +11,13 @@ from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
 from ..inputs import Input
-from .space import LAYOUTS, QUICK_CAP, Chosen, Scope, Space, capped, common, data
+from .space import LAYOUTS, QUICK_CAP, Chosen, DesignScope, Space, capped, common, data
 
 _TENSORS: Final = (2, 1, 3, 4, 5, 8, 9, 17, 33)
 _PADS: Final = ("1,2", "0,0", "3,0", "0,5", "1,0,0,2", "2,2,1,1", "-1,2", "2,-1", "1,1,1,1,1,1")
 
 
-def _factors(op: Op, scope: Scope) -> list[Factor]:
+def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     factors = common(op, scope)
     factors += [
         factor("row", *scope.sizes), factor("batch", 3, 1, 2, 17, 65),
@@ -27,7 +27,7 @@ def _factors(op: Op, scope: Scope) -> list[Factor]:
     return factors
 
 
-def _joined(op: Op, scope: Scope) -> list[Factor]:
+def _joined(op: Op, scope: DesignScope) -> list[Factor]:
     shapes = [
         factor("tensors", *_TENSORS), factor("dim", "last", "first", "middle", "negative"),
         factor("layout1", *LAYOUTS),
@@ -39,11 +39,11 @@ def _joined(op: Op, scope: Scope) -> list[Factor]:
     return shapes
 
 
-def _cast(_op: Op, scope: Scope) -> list[Factor]:
+def _cast(_op: Op, scope: DesignScope) -> list[Factor]:
     return [factor("to_dtype", "same", *scope.dtypes)]
 
 
-_OWN: Final[dict[str, Callable[[Op, Scope], list[Factor]]]] = {
+_OWN: Final[dict[str, Callable[[Op, DesignScope], list[Factor]]]] = {
     "cat": _joined,
     "stack": _joined,
     "_to_copy": _cast,
@@ -153,7 +153,7 @@ def _member(op: Op, chosen: Chosen, shape: tuple[int, ...], at: int, i: int) -> 
     )
 
 
-def _singled(op: Op, scope: Scope) -> Iterator[dict[str, str]]:
+def _singled(op: Op, scope: DesignScope) -> Iterator[dict[str, str]]:
     """Each pair of types of a cast with every special value: what is lost is lost for one pair."""
     if op.name == "_to_copy":
         for dtype, to in permutations(scope.dtypes, 2):

@@ -16,7 +16,7 @@ from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
 from ..inputs import Input
-from .space import LAYOUTS, QUICK_CAP, Chosen, Scope, Space, common, data, indices
+from .space import LAYOUTS, QUICK_CAP, Chosen, DesignScope, Space, common, data, indices
 
 _NORM_FILLS: Final = ("normal", "offset", "integer", "nan")
 _CONV_FILLS: Final = ("normal", "integer", "nan")
@@ -29,7 +29,7 @@ _COST: Final = 1 << 21
 # --- norms ------------------------------------------------------------------------------------
 
 
-def _norm_factors(op: Op, scope: Scope) -> list[Factor]:
+def _norm_factors(op: Op, scope: DesignScope) -> list[Factor]:
     factors = common(op, scope, _NORM_FILLS)
     # Stride 0 along what is averaged leaves no spread: only rounding errors would be divided.
     factors[2] = factor("layout", *(x for x in LAYOUTS if x not in ("expanded", "middle")))
@@ -99,7 +99,7 @@ def _batch_norm(op: Op, chosen: Chosen, shape: tuple[int, ...], eps: float) -> S
 # --- convolutions -----------------------------------------------------------------------------
 
 
-def _conv_factors(op: Op, scope: Scope) -> list[Factor]:
+def _conv_factors(op: Op, scope: DesignScope) -> list[Factor]:
     factors = common(op, scope, _CONV_FILLS)
     factors += [
         factor("space", 2, 1, 3), factor("per_group", 3, 1, 2, 8, 17),
@@ -176,7 +176,7 @@ def _windows(size: int, kernel: int, stride: int, padding: int, dilation: int, u
 # --- pools ------------------------------------------------------------------------------------
 
 
-def _pool_factors(op: Op, scope: Scope) -> list[Factor]:
+def _pool_factors(op: Op, scope: DesignScope) -> list[Factor]:
     # The references of averages are products with matrices, where 0 times NaN is NaN.
     fills = _POOL_FILLS if "max" in op.name else ("normal", "integer")
     fills = (*fills, "nan") if op.name in ("im2col", "col2im") else fills
@@ -257,7 +257,7 @@ def _columns(op: Op, chosen: Chosen, shape: tuple[int, ...], tuples: list[Any]) 
 # --- losses -----------------------------------------------------------------------------------
 
 
-def _loss_factors(op: Op, scope: Scope) -> list[Factor]:
+def _loss_factors(op: Op, scope: DesignScope) -> list[Factor]:
     factors = common(op, scope, ("normal", "mixed", "integer", "nan"))
     factors.append(factor("reduction", 0, 1, 2))
     if "nll" in op.name:
@@ -309,7 +309,7 @@ def _nll(op: Op, chosen: Chosen, reduction: int) -> Sample:
     return Sample((grad, x, target, *rest, total))
 
 
-_BUILDERS: Final[dict[str, tuple[Callable[[Op, Scope], list[Factor]], Callable[[Op, Chosen], Sample]]]] = {  # noqa: E501
+_BUILDERS: Final[dict[str, tuple[Callable[[Op, DesignScope], list[Factor]], Callable[[Op, Chosen], Sample]]]] = {  # noqa: E501
     **dict.fromkeys(("native_layer_norm", "native_group_norm", "_batch_norm_functional"),
                     (_norm_factors, _norm)),
     **dict.fromkeys(("convolution", "_convolution_weight_grad"), (_conv_factors, _conv)),

@@ -8,14 +8,14 @@ from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
-from .space import LAYOUTS, Chosen, Scope, Space, common, data
+from .space import LAYOUTS, Chosen, DesignScope, Space, common, data
 
 _FILLS: Final = ("normal", "integer", "mixed", "nan")
 _MATMUL: Final = ("mm", "batched", "vector-left", "vector-right", "dot", "broadcast", "rank4")
 _COST: Final = 1 << 22
 
 
-def _factors(op: Op, scope: Scope) -> list[Factor]:
+def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     factors = common(op, scope, _FILLS)
     sizes = scope.upto(1025)
     factors += [

@@ -14,7 +14,7 @@ from mindtorch.ops.samples import Arg, Sample
 
 from ....spec.factors import Factor, factor
 from ..inputs import FILLS, Input, samples
-from .space import LAYOUTS, QUICK_CAP, Chosen, Scope, Space, capped, common, is_float
+from .space import LAYOUTS, QUICK_CAP, Chosen, DesignScope, Space, capped, common, is_float
 
 # Several roundings whose order nobody promises: where they cancel or overflow, results differ.
 _CANCELLING: Final = ("normal", "special", "integer", "halfway", "offset", "nan")
@@ -125,7 +125,7 @@ def _composed(op: Op) -> bool:
     return op.body is not None or (op.lower is not None and not op.kernels.aclnn)
 
 
-def _factors(op: Op, scope: Scope) -> list[Factor]:
+def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     operands, composed = _operands(op), _composed(op)
     fills = _COMPOSED if composed else _FILLS_OF.get(op.name, FILLS)
     factors = common(op, scope, fills)
@@ -237,7 +237,7 @@ def _narrowed(chosen: Chosen) -> bool:
     return pair[1] != "same" and len(narrow) == 1 and any("int" in d for d in pair)
 
 
-def _singled(op: Op, scope: Scope) -> Iterator[dict[str, str]]:
+def _singled(op: Op, scope: DesignScope) -> Iterator[dict[str, str]]:
     """Each way of calling with every pair of special values: both NaN, both infinite, by zero."""
     if _operands(op) < 2 or "special" not in _FILLS_OF.get(op.name, FILLS) or _composed(op):
         return

@@ -8,7 +8,7 @@ from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
-from .space import Chosen, Scope, Space, first_float
+from .space import Chosen, DesignScope, Space, first_float
 
 RANDOM_KINDS: Final = {"_uniform": "uniform", "_normal": "normal", "_integers": "integers",
                        "_permutation": "permutation"}  # fmt: skip
@@ -19,7 +19,7 @@ _PARAMS: Final = {
 _FLOATS: Final = ("float32", "float16", "bfloat16", "float64")
 
 
-def _factors(op: Op, scope: Scope) -> list[Factor]:
+def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     floats = op.name in ("_uniform", "_normal")
     taken = [d for d in scope.dtypes if (d in _FLOATS if floats else d in ("int64", "int32"))]
     return [

@@ -32,7 +32,7 @@ INDEX_DTYPES: Final = ("int64", "int32")
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class DesignScope:
     """What a design may draw from: dtypes that the row and the device take, and the level."""
 
     dtypes: tuple[str, ...]
@@ -63,9 +63,9 @@ class Space:
     combinations that mean nothing mean the nearest that does. `singled` are combinations of three
     or more levels in which defects live, which pairs would meet by luck alone."""
 
-    factors: Callable[[Op, Scope], Sequence[Factor]]
+    factors: Callable[[Op, DesignScope], Sequence[Factor]]
     build: Callable[[Op, Chosen], Sample]
-    singled: Callable[[Op, Scope], Iterable[Levels]] = lambda _op, _scope: ()
+    singled: Callable[[Op, DesignScope], Iterable[Levels]] = lambda _op, _scope: ()
 
 
 def forms(op: Op) -> Factor:
@@ -84,7 +84,7 @@ def forms(op: Op) -> Factor:
     return factor("form", *names)
 
 
-def common(op: Op, scope: Scope, fills: Sequence[str] = FILLS) -> list[Factor]:
+def common(op: Op, scope: DesignScope, fills: Sequence[str] = FILLS) -> list[Factor]:
     """Factors of every family: form, dtype, layouts of the input and of `out`, values."""
     factors = [
         forms(op), factor("dtype", *first_float(scope.dtypes)), factor("layout", *LAYOUTS),
