@@ -138,7 +138,8 @@ def test_the_command_uses_public_names_of_mindtorch():
 
 # Names of several classes of the command and the bindings; none is added.
 REPEATED = {
-    "Advice", "Cell", "Finding", "Function", "Headers", "Judgement", "Part", "Places", "Row", "Rule",
+    "Advice", "Cell", "Finding", "Function", "Headers", "Judgement", "Part", "Places", "Row",
+    "Rule",
     "Source", "Status", "Symbols", "Table", "Tensor", "TensorList", "Times", "Trial", "Written",
 }  # fmt: skip
 
