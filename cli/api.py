@@ -147,14 +147,14 @@ def _begin(
     journal: Path, save: Any,
 ) -> Any:  # fmt: skip
     from .conformance.cases.case import LEVELS
-    from .conformance.cases.cases import Plan
+    from .conformance.cases.cases import CaseFilter
     from .conformance.run import engine
 
     if level not in LEVELS:
         raise ValueError(f"level={level!r}: expected one of {', '.join(LEVELS)}")
     ops = engine.find_ops(names, (), False)
     options = {"save": str(Path(save).resolve())} if save else {}
-    request = engine.Request(ops, Plan(level, tuple(dtypes)), setup, seed, jobs=jobs,
+    request = engine.RunRequest(ops, CaseFilter(level, tuple(dtypes)), setup, seed, jobs=jobs,
                              options=options)  # fmt: skip
     return engine.begin(request, journal)
 

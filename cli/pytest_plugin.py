@@ -101,13 +101,13 @@ class Workbench:
 
     def cases(self) -> list[Any]:
         """The cases of the operators at the level."""
-        from .conformance.cases.cases import Plan
+        from .conformance.cases.cases import CaseFilter
         from .conformance.run import engine
 
-        plan = Plan(self.options.get("level", "quick"), tuple(self.options.get("dtypes", ())))
+        plan = CaseFilter(self.options.get("level", "quick"), tuple(self.options.get("dtypes", ())))
         with self._references():
             names = engine.find_ops(self.operators, (), False)
-            request = engine.Request(names, plan, self.lane.setup, self.seed)
+            request = engine.RunRequest(names, plan, self.lane.setup, self.seed)
             selected = list(engine.select(request, self.environment, self.exported))
         return [c for c in selected if not c.form.startswith("contract")]
 
