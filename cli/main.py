@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "exec": "Run COMMAND with mindtorch standing in for torch.",
     "check": "Check that operators compute what they should: a verdict per case, a rule per "
     "operator.",
+    "preflight": "Find chips and links that are wrong, within seconds: for the start of a job.",
     "report": "Show a recorded run of `check` again, write it in other forms, or compare two runs.",
     "bench": "Time operators: device, host and end to end, with spread, bandwidth and a "
     "comparison.",

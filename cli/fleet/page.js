@@ -17,10 +17,10 @@ const COLUMNS = [
 ];
 
 function element(name, text, kind) {
-  const made = document.createElement(name);
-  if (text !== undefined) made.textContent = text;
-  if (kind) made.className = kind;
-  return made;
+  const node = document.createElement(name);
+  if (text !== undefined) node.textContent = text;
+  if (kind) node.className = kind;
+  return node;
 }
 
 /* A bar a day: its height the share of cases that fail there, one pixel for none. */
@@ -85,7 +85,8 @@ function show() {
 function heads() {
   const tr = element("tr");
   for (const [name] of COLUMNS) {
-    const th = element("th");
+    const number = FLEET.verdicts.includes(name) || name === "cases" || name.startsWith("time");
+    const th = element("th", undefined, number ? "number" : "");
     const button = element("button", name);
     button.type = "button";
     button.onclick = () => {

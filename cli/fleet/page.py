@@ -24,7 +24,8 @@ def html(fleet: Fleet) -> str:
     style = (files(reports.__package__ or "") / "page.css").read_text("utf-8")
     own = (files(__package__) / "page.css").read_text("utf-8")
     script = (files(__package__) / "page.js").read_text("utf-8")
-    head, *rest = [_markup(block, i == 0) for i, block in enumerate(document(fleet, every=True))]
+    blocks = [_markup(block, i == 0) for i, block in enumerate(document(fleet, every=True))]
+    head, rest = "\n".join(blocks[:2]), blocks[2:]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -60,7 +61,7 @@ def _data(fleet: Fleet) -> dict[str, Any]:
     actions = {a.place: a.action for a in advice(fleet)}
     timed = [s.speed for s in fleet.devices if s.speed is not None]
     return {
-        "verdicts": [v for v in ("PASS", *VERDICTS) if v in present],
+        "verdicts": [v for v in dict.fromkeys(("PASS", *VERDICTS)) if v in present],
         "failing": sorted(FAILING & present),
         "days": sorted({day for s in fleet.devices for day, _, _ in s.days}),
         "method": method(timed) if timed else "",

@@ -1,0 +1,1 @@
+"""Finds chips that are wrong within a budget of seconds."""
