@@ -81,7 +81,9 @@ def _result_dtypes(
     outs: Mapping[str, str], renamed: Mapping[str, str], arguments: Mapping[str, Any]
 ) -> dict[str, str]:
     """Dtypes of results as the program asked for them, where numpy has them."""
-    recorded = {renamed.get(n, n): v.dtype for n, v in arguments.items() if isinstance(v, RecordedTensor)}
+    recorded = {
+        renamed.get(n, n): v.dtype for n, v in arguments.items() if isinstance(v, RecordedTensor)
+    }
     names = {n: DTYPES[dtype].numpy for n, dtype in recorded.items() if dtype in DTYPES}
     return {name: names.get(name) or rule for name, rule in outs.items()}
 

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from ... import choices, exits, render
-from ...conformance.cases.cases import Plan
+from ...conformance.cases.cases import CaseFilter
 from ...conformance.record import journal, votes
 from ...conformance.record.result import Result
 from ...conformance.run import engine
@@ -86,8 +86,8 @@ def _run(setup: Setup, path: Path, seconds: float) -> tuple[engine.Run, list[Res
     """Cases on every device, or a soak of so many seconds."""
     options = {"what": "preflight", "compare": True, "seed": 0,
                "where": {"device": setup.device, "simulator": setup.simulator}}  # fmt: skip
-    request = engine.Request(
-        (), Plan(), setup, jobs=1, only=() if seconds else CASES, options=options, compare=True,
+    request = engine.RunRequest(
+        (), CaseFilter(), setup, jobs=1, only=() if seconds else CASES, options=options, compare=True,
         minutes=seconds / 60, run=journal.new_run(),
     )  # fmt: skip
     run = engine.begin(request, path)
