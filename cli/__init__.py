@@ -1,11 +1,11 @@
-"""The command `mindtorch-npu`, and its work as functions: `check`, `assert_conforms`, `Report`."""
+"""The command `mindtorch-npu`, and its work as functions: `check`, `assert_conforms`, `CheckReport`."""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import Failure, Report, assert_conforms, check
+    from .api import CheckReport, Failure, assert_conforms, check
 
-__all__ = ["Failure", "Report", "assert_conforms", "check"]
+__all__ = ["CheckReport", "Failure", "assert_conforms", "check"]
 
 
 def __getattr__(name: str) -> Any:

@@ -40,7 +40,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """What a check gave. `passed`: something was judged, and nothing failed."""
 
     operators: tuple[str, ...]
@@ -80,7 +80,7 @@ def check(
     level: str = "quick", dtypes: Sequence[str] = (), home: str | Path | None = None,
     simulator: bool = False, device: str = "npu:0", seed: int = 0, jobs: int = 1,
     timeout: float = 60.0, save: str | Path | None = None,
-) -> Report:  # fmt: skip
+) -> CheckReport:  # fmt: skip
     """Check operators (rows of mindtorch or `aclnn…` names) against references.
 
     `golden`: a module-level function whose parameters are the header's, or files of references.
@@ -97,7 +97,7 @@ def check(
                        {n: a for n, a in assumed.items() if a})  # fmt: skip
 
 
-def assert_conforms(operators: str | Sequence[str], **options: Any) -> Report:
+def assert_conforms(operators: str | Sequence[str], **options: Any) -> CheckReport:
     """`check`, with an AssertionError that names the causes where it does not pass."""
     report = check(operators, **options)
     if not report.passed:
@@ -177,12 +177,12 @@ def _assumed(name: str, setup: Any) -> tuple[str, ...]:
 def _report(
     names: tuple[str, ...], results: Sequence[Result], environment: Mapping[str, Any],
     seconds: float, save: Any, assumed: Mapping[str, tuple[str, ...]],
-) -> Report:  # fmt: skip
+) -> CheckReport:  # fmt: skip
     from .conformance.record.result import NEUTRAL
 
     judged = {r.op for r in results if r.verdict not in NEUTRAL and "contract" not in r.form}
     failures = tuple(failure(r, save) for r in results if r.failing)
-    return Report(names, Counter(r.verdict for r in results), failures,
+    return CheckReport(names, Counter(r.verdict for r in results), failures,
                   tuple(n for n in names if n not in judged), assumed, environment,
                   round(seconds, 3))  # fmt: skip
 

@@ -87,7 +87,8 @@ def _run(setup: Setup, path: Path, seconds: float) -> tuple[engine.Run, list[Res
     options = {"what": "preflight", "compare": True, "seed": 0,
                "where": {"device": setup.device, "simulator": setup.simulator}}  # fmt: skip
     request = engine.RunRequest(
-        (), CaseFilter(), setup, jobs=1, only=() if seconds else CASES, options=options, compare=True,
+        (), CaseFilter(), setup, jobs=1, only=() if seconds else CASES, options=options,
+        compare=True,
         minutes=seconds / 60, run=journal.new_run(),
     )  # fmt: skip
     run = engine.begin(request, path)
