@@ -94,10 +94,10 @@ class Cann:
     def _undeclared(self, name: str, what: str, names: Sequence[str]) -> MissingSymbolError:
         near = self._near.get(name)
         if near is None:
-            wanted, spelt = name.lower().replace("_", ""), {n.lower(): n for n in names}
-            if what == "operator" and not wanted.startswith("acl"):
-                wanted = f"aclnn{wanted}"  # `add` is aclnnAdd
-            near = self._near[name] = [spelt[n] for n in get_close_matches(wanted, spelt, 3)]
+            key, spelt = name.lower().replace("_", ""), {n.lower(): n for n in names}
+            if what == "operator" and not key.startswith("acl"):
+                key = f"aclnn{key}"  # `add` is aclnnAdd
+            near = self._near[name] = [spelt[n] for n in get_close_matches(key, spelt, 3)]
         return MissingSymbolError(
             f"{name}: no {what} of that name is declared by {self.install.root}"
             + (f"; near: {', '.join(near)}" if near else "")

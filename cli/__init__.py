@@ -1,4 +1,4 @@
-"""The command `mindtorch-npu`, and its work as functions: `check`, `assert_conforms`, `CheckReport`."""
+"""The command `mindtorch-npu`, and its work as functions: `check` and `assert_conforms`."""
 
 from typing import TYPE_CHECKING, Any
 

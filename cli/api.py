@@ -163,8 +163,8 @@ def _assumed(name: str, setup: Any) -> tuple[str, ...]:
     """What was guessed of an operator whose reference is a bare function."""
     from .conformance.operators import golden_files
 
-    own = golden_files.loaded()
-    if name in own.rows or not (name in own.functions or "" in own.functions):
+    local = golden_files.loaded()
+    if name in local.rows or not (name in local.functions or "" in local.functions):
         return ()
     from .conformance.operators.find import golden_row
     from .conformance.run import engine

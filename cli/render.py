@@ -109,11 +109,11 @@ def show(blocks: Iterable[Block], on: Console | None = None) -> None:
     on = on or console()
     if on.is_terminal:
         for block in blocks:
-            on.print(_shown(block), crop=False)
+            on.print(_renderable(block), crop=False)
         return
     with on.capture() as captured:
         for block in blocks:
-            on.print(_shown(block), crop=False)
+            on.print(_renderable(block), crop=False)
     on.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
 
 
@@ -145,7 +145,7 @@ def _shows(c: str) -> bool:
     return unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-def _shown(block: Block) -> RenderableType:
+def _renderable(block: Block) -> RenderableType:
     match block:
         case Heading(text):
             return Text(f"\n{text}", style="strong")

@@ -18,9 +18,13 @@ TOP_LEVEL = {
     *("README.md", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md"),
     *("aclnn_bindings", "benchmarks", "build_backend", "cli", "docs", "mindtorch", "tests"),
 }
-# A variable says what it holds.
-FEELINGS = frozenset(("found", "made", "held", "given"))
-MOST_FEELINGS = 57
+# A name says what it holds, not what happened to it. Extend the list; lower the numbers.
+FEELINGS = frozenset((
+    "asked", "chosen", "drawn", "found", "given", "held", "kept", "laid", "made", "meant", "own",
+    "pushed", "said", "shown", "stated", "taken", "told", "turned", "wanted", "written",
+))  # fmt: skip
+MOST_FEELINGS = 40
+MOST_FEELINGS_OF_MODULES = 41
 
 
 def sources(package):
@@ -60,7 +64,16 @@ def feelings(tree):
     """Variables and parameters named by what happened to them, by name."""
     names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and is_stored(n)]
     names += [n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)]
-    return Counter(n for n in names if n in FEELINGS)
+    return Counter(n for n in names if n.strip("_") in FEELINGS)
+
+
+def feelings_of_module(tree):
+    """Functions, classes and variables of a module named so, by name."""
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    names = [n.name for n in tree.body if isinstance(n, definitions)]
+    plain = (n for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign))
+    names += [t.id for n in plain for t in ast.walk(n) if isinstance(t, ast.Name) and is_stored(t)]
+    return Counter(n for n in names if n.strip("_").lower() in FEELINGS)
 
 
 def is_stored(node):
@@ -89,6 +102,16 @@ def test_another_name_for_any_is_any():
 def test_variables_say_what_they_hold():
     counts = sum((feelings(t) for p in PACKAGES for t in trees(p)), Counter())
     assert counts.total() <= MOST_FEELINGS, counts
+
+
+def test_functions_and_modules_say_what_they_are():
+    counts = sum((feelings_of_module(t) for p in PACKAGES for t in trees(p)), Counter())
+    assert counts.total() <= MOST_FEELINGS_OF_MODULES, counts
+
+
+def test_names_of_a_module_are_counted_where_they_are_defined():
+    tree = ast.parse("_told = 1\ndef written(): kept = 1\nclass Drawn: ...\nmasked = sorted")
+    assert feelings_of_module(tree) == {"_told": 1, "written": 1, "Drawn": 1}
 
 
 def test_names_are_counted_where_they_are_bound():

@@ -116,9 +116,9 @@ class DeviceTensor(View):
     ) -> DeviceTensor:
         """Another view of the same storage, contiguous without `strides`; strides and offset in
         elements. ArgumentError where it leaves the storage."""
-        own, dims = self.spec, shape_of(shape)
+        local, dims = self.spec, shape_of(shape)
         steps = contiguous_strides(dims) if strides is None else tuple(strides)
-        spec = TensorSpec(dims, steps, offset, own.dtype, own.storage_numel, format)
+        spec = TensorSpec(dims, steps, offset, local.dtype, local.storage_numel, format)
         return DeviceTensor(self.buffer, spec)
 
     def numpy(self) -> Any:
@@ -134,8 +134,8 @@ class DeviceTensor(View):
         strides = [s * flat.itemsize for s in self.spec.strides]
         # as_strided knows numpy's own dtypes only; raw elements of the same width are.
         raw = flat[self.spec.offset :].view(f"V{flat.itemsize}")
-        taken = np.lib.stride_tricks.as_strided(raw, self.spec.shape, strides).copy()
-        return taken.view(flat.dtype)
+        copy = np.lib.stride_tricks.as_strided(raw, self.spec.shape, strides).copy()
+        return copy.view(flat.dtype)
 
     def close(self) -> None:
         """Give the buffer back; views of it become unusable."""

@@ -94,10 +94,10 @@ class Signatures:
     def _is_vendors(self, signature: Signature) -> bool:
         """Whether the declaration in use is one of a custom package's headers."""
         includes = [vendor.include for vendor in self._install.vendors if vendor.include]
-        own = [folder for folder in self._install.include_dirs if folder not in includes]
+        folders = [folder for folder in self._install.include_dirs if folder not in includes]
         if not any(_below(folder, signature) for folder in includes):
             return False
-        return not any(_below(folder, signature) for folder in own)
+        return not any(_below(folder, signature) for folder in folders)
 
     def _refuse_drift(self, signature: Signature) -> None:
         if self._reference is None or signature.name not in self._reference.functions:

@@ -55,7 +55,7 @@ def python_signature(
     params: Sequence[Param], hosts: Collection[str], stream: bool = False
 ) -> inspect.Signature:
     """The signature of a call: host outputs and optional pointers may be left out."""
-    shown = [
+    parameters = [
         inspect.Parameter(
             name_of(param, at),
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -65,14 +65,16 @@ def python_signature(
         for at, param in enumerate(params)
     ]
     # Python wants parameters with a default last; where C does not, those are by keyword.
-    first = next((at for at, p in enumerate(shown) if p.default is None), len(shown))
-    if any(p.default is not None for p in shown[first:]):
+    first = next((at for at, p in enumerate(parameters) if p.default is None), len(parameters))
+    if any(p.default is not None for p in parameters[first:]):
         keyword = inspect.Parameter.KEYWORD_ONLY
-        shown[first:] = [p.replace(kind=keyword) for p in shown[first:]]
+        parameters[first:] = [p.replace(kind=keyword) for p in parameters[first:]]
     if stream:
         kind = inspect.Parameter.KEYWORD_ONLY
-        shown.append(inspect.Parameter("stream", kind, default=None, annotation="Stream | None"))
-    return inspect.Signature(shown)
+        parameters.append(
+            inspect.Parameter("stream", kind, default=None, annotation="Stream | None")
+        )
+    return inspect.Signature(parameters)
 
 
 def _may_lack(param: Param, hosts: Collection[str]) -> bool:

@@ -53,8 +53,8 @@ class Cell:
 
 
 def _refuse(param: Param, value: Any, expected: str) -> ArgumentError:
-    shown = type(value).__name__ if hasattr(value, "__dict__") else repr(value)
-    return ArgumentError(f"{param.name}: expected {expected} ({param.type}), got {shown}")
+    value_text = type(value).__name__ if hasattr(value, "__dict__") else repr(value)
+    return ArgumentError(f"{param.name}: expected {expected} ({param.type}), got {value_text}")
 
 
 def _descriptor(value: Any) -> RawHandle | None:
@@ -244,8 +244,8 @@ def bind(
                 raise ArgumentError(f"{name}: {param.name} given by position and by name")
         elif param.name in left:
             values.append(left.pop(param.name))
-        elif (shown := name_of(param, at)) in left:
-            values.append(left.pop(shown))
+        elif (label := name_of(param, at)) in left:
+            values.append(left.pop(label))
         elif param.name in hosts:
             values.append(Cell())
         elif param.optional and param.kind in POINTERS:
@@ -282,5 +282,5 @@ def _mismatch(name: str, params: Sequence[Param], missing: list[str], unknown: l
         parts.append(f"missing {', '.join(missing)}")
     if unknown:
         parts.append(f"no parameter named {', '.join(unknown)}")
-    wanted = ", ".join(f"{p.name}: {p.kind.value}" for p in params)
-    return f"{name}: {'; '.join(parts)}; expected ({wanted})"
+    expected = ", ".join(f"{p.name}: {p.kind.value}" for p in params)
+    return f"{name}: {'; '.join(parts)}; expected ({expected})"

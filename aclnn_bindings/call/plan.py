@@ -64,7 +64,7 @@ class Plan:
         self.inputs = len(allocated) - self.outputs
         # Read before a handle is taken: a plan of the session before must not be called valid.
         self._session = int(lib.mt_session())
-        about = _told(name, arguments).encode()
+        about = _call_text(name, arguments).encode()
         numbers = ffi.from_buffer(_WORDS, self._words)
         handle = lib.mt_plan_make(name.encode(), about, *functions, numbers, len(words))
         self.address = self._handle = int(handle)
@@ -108,10 +108,17 @@ class Plan:
                 f"plan of {self.name}: {len(addresses)} addresses, expected {self.inputs}"
             )
         buffers = iter(addresses)
-        slots = ffi.new("uint64_t[]", [0 if own else next(buffers) for own in self._allocated])
+        slots = ffi.new(
+            "uint64_t[]",
+            [0 if is_own_buffer else next(buffers) for is_own_buffer in self._allocated],
+        )
         if not lib.mt_run(self.address, stream.address, slots, len(self._allocated)):
             self.throw(stream)
-        return tuple(int(slot) for slot, own in zip(slots, self._allocated, strict=True) if own)
+        return tuple(
+            int(slot)
+            for slot, is_own_buffer in zip(slots, self._allocated, strict=True)
+            if is_own_buffer
+        )
 
     @property
     def valid(self) -> bool:
@@ -202,7 +209,7 @@ class PlanMaker:
             self._allocated, self._places,
         )  # fmt: skip
 
-    def _argument(self, phase: int, param: Param, value: Argument, own: bool) -> None:
+    def _argument(self, phase: int, param: Param, value: Argument, allocate: bool) -> None:
         if value is None or isinstance(value, (int, RawHandle)):
             bits = value.address if isinstance(value, RawHandle) else value or 0
             self._words += (lib.MT_WORD_VALUE, phase, param.kind in FLOATS, bits & _MASK)
@@ -214,25 +221,25 @@ class PlanMaker:
         elif isinstance(value, ScalarSpec):
             self._words += (lib.MT_WORD_SCALAR, *scalar_words(self._dtypes, value))
         else:
-            self._collection(param.kind, value, own)
+            self._collection(param.kind, value, allocate)
 
-    def _collection(self, kind: Kind, values: tuple[Any, ...], own: bool) -> None:
+    def _collection(self, kind: Kind, values: tuple[Any, ...], allocate: bool) -> None:
         self._words += (_LISTS[kind], len(values))
         if kind is Kind.TENSOR_LIST:
             for spec in values:
-                self._tensor(spec, own)
+                self._tensor(spec, allocate)
         elif kind is Kind.SCALAR_LIST:
             for spec in values:
                 self._words += scalar_words(self._dtypes, spec)
         else:
             self._words += [value & _MASK for value in values]
 
-    def _tensor(self, spec: TensorSpec, own: bool) -> None:
+    def _tensor(self, spec: TensorSpec, allocate: bool) -> None:
         storage = spec.storage_shape or (spec.storage_numel,)
-        self._allocated.append(own)
+        self._allocated.append(allocate)
         self._words += (
             len(spec.shape), len(storage), spec.offset, self._dtype(spec.dtype),
-            self._format(spec.format), max(spec.nbytes, 1) if own else 0,
+            self._format(spec.format), max(spec.nbytes, 1) if allocate else 0,
             *spec.shape, *spec.strides, *storage,
         )  # fmt: skip
 
@@ -267,7 +274,7 @@ def _no_number(param: Param, value: Argument) -> ArgumentError:
     return ArgumentError(f"{param.name}: phase 2 takes numbers and pointers, got {value!r}")
 
 
-def _told(name: str, arguments: Sequence[Argument]) -> str:
+def _call_text(name: str, arguments: Sequence[Argument]) -> str:
     """The call as errors tell it: `aclnnAdd(FLOAT[2, 3], FLOAT[3])`."""
     return f"{name}({', '.join([f'{s.dtype}{[*s.shape]}' for s in tensor_specs(arguments)])})"
 

@@ -55,12 +55,12 @@ def direction(function: str, ctype: str, name: str, doc: Facts, spec: str | None
 
     Doxygen of operator headers marks many outputs `[in]`, so only its `[out]` is believed there.
     """
-    stated = doc.get("dir", {}).get(name)
+    direction_ = doc.get("dir", {}).get(name)
     is_op = function.endswith(PHASE_1) and function.startswith("acl")
     if spec in IO:
         return IO[spec]
-    if stated in IO and ("npu" in doc or not is_op or stated != "in"):
-        return IO[stated]
+    if direction_ in IO and ("npu" in doc or not is_op or direction_ != "in"):
+        return IO[direction_]
     if ctype.endswith("**") or ctype in ("uint64_t *", "size_t *"):
         return "o"
     if is_op and ctype.rstrip("* ").removeprefix("const ") in ("aclTensor", "aclTensorList"):
@@ -80,8 +80,8 @@ def tensor_direction(ctype: str, name: str) -> str:
 
 
 def with_direction(param: str, flow: str) -> str:
-    ctype, name, stated, dtypes = param.split("|")
-    return f"{ctype}|{name}|{flow}{stated[1:]}|{dtypes}"
+    ctype, name, direction_, dtypes = param.split("|")
+    return f"{ctype}|{name}|{flow}{direction_[1:]}|{dtypes}"
 
 
 def settle_outputs(function: str, row: list[Any]) -> None:
@@ -363,12 +363,12 @@ def listed_later(op: Facts) -> list[Facts]:
     """
     rules: list[Facts] = []
     tensors = tensor_dtypes(op)
-    own = [r for r in op["excl"] if "only" in r and "on" not in r and not conditional(tensors, r)]
-    with_own = {p for r in own for p in r["prod"].split()}
-    for rule in own:
+    local = [r for r in op["excl"] if "only" in r and "on" not in r and not conditional(tensors, r)]
+    with_own = {p for r in local for p in r["prod"].split()}
+    for rule in local:
         for param, dtypes in tensors.items():
-            kept = set(rule["only"].split())
-            if "f16" not in dtypes or "bf16" in dtypes or kept - set(dtypes) != {"bf16"}:
+            dtypes_left = set(rule["only"].split())
+            if "f16" not in dtypes or "bf16" in dtypes or dtypes_left - set(dtypes) != {"bf16"}:
                 continue
             widen(op["p"][param], "bf16")
             if others := [p for p in op["prod"].split() if p not in with_own]:
@@ -388,18 +388,20 @@ def tensor_dtypes(op: Facts) -> dict[str, list[str]]:
 
 def speaks_of(rule: Facts, dtypes: list[str]) -> bool:
     """Whether a rule leaves a parameter something; one of integers leaves scales alone."""
-    kept, floats = set(rule["only"].split()), {"f16", "f32", "bf16"}
-    return bool(kept & set(dtypes)) and (bool(kept & floats) or not floats & set(dtypes))
+    dtypes_left, floats = set(rule["only"].split()), {"f16", "f32", "bf16"}
+    return bool(dtypes_left & set(dtypes)) and (
+        bool(dtypes_left & floats) or not floats & set(dtypes)
+    )
 
 
 def conditional(tensors: dict[str, list[str]], rule: Facts) -> bool:
     """Whether an `only` rule can't be the list of what a product has; see `settle_exclusions`."""
-    kept = set(rule["only"].split())
+    dtypes_left = set(rule["only"].split())
     if "mode" in rule.get("on", ()):
         return True  # of one mode of several
     named = [tensors[p] for p in rule.get("on", tensors) if p in tensors]
-    floats = kept & {"f32", "bf16", "f64", "c64", "c128"}
-    return any(floats and "f16" in dtypes and "f16" not in kept for dtypes in named)
+    floats = dtypes_left & {"f32", "bf16", "f64", "c64", "c128"}
+    return any(floats and "f16" in dtypes and "f16" not in dtypes_left for dtypes in named)
 
 
 def added_dtypes(op: Facts, rule: Facts) -> list[Facts]:
@@ -464,9 +466,9 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
 
 
-def record(facts: Path, used: list[str], written: list[str]) -> None:
+def record(facts: Path, used: list[str], outputs: list[str]) -> None:
     """Note what made the catalogs, as `sha256sum` does, so that a stale or edited one shows."""
-    paths = {"make.py": Path(__file__), **{name: HERE / name for name in sorted(written)}}
+    paths = {"make.py": Path(__file__), **{name: HERE / name for name in sorted(outputs)}}
     paths |= {f"facts/{name}": facts / name for name in sorted(used)}
     lines = [f"{digest(path)}  {name}\n" for name, path in paths.items()]
     (HERE / "made_from.sha256").write_text("".join(lines), encoding="utf-8")

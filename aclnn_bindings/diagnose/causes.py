@@ -155,13 +155,13 @@ def _silent(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
 
 
 def _replaced(
-    files: Sequence[tuple[Library, Elf]], what: str, wanted: Callable[[str], bool]
+    files: Sequence[tuple[Library, Elf]], what: str, predicate: Callable[[str], bool]
 ) -> Iterator[Cause]:
     """Libraries that are sound and have the functions of something else."""
     if not files or any(table.problem or misfit(table) for _, table in files):
         return
     exports = [name for _, table in files for name in table.exports]
-    if any(name.startswith("acl") for name in exports) and not any(map(wanted, exports)):
+    if any(name.startswith("acl") for name in exports) and not any(map(predicate, exports)):
         library, _ = files[0]
         yield Cause(
             "error",
@@ -238,8 +238,8 @@ def _off_path(install: Install, names: Sequence[str]) -> Iterator[Cause]:
         path = install.dependency(name)
         folders.setdefault(path.parent if path else install.root / "lib64", []).append(name)
     for folder, inside in folders.items():
-        own = folder in library_dirs(install.root)
-        source = "source set_env.sh, or " if own else "the driver's setup does it: "
+        in_tree = folder in library_dirs(install.root)
+        source = "source set_env.sh, or " if in_tree else "the driver's setup does it: "
         yield Cause(
             "warning",
             f"{_several(inside)} not on the loader's path",
@@ -277,8 +277,8 @@ def _running(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
                 continue  # said there
             assert report.install is not None
             verb, fix = complaint(step.detail, report.install)
-        elif told := ending(step.detail):
-            verb, fix = told
+        elif ending_text := ending(step.detail):
+            verb, fix = ending_text
         elif "not declared by this install" in step.detail:
             fix = "headers are of another version or were cut short: install them again"
         elif "exported by none" not in step.detail:
@@ -297,8 +297,8 @@ _RUN_FIXES: Final = {
 
 def _with_devices(step: StepResult, fix: str, environ: Mapping[str, str]) -> str:
     """`fix`, and what this system shows of devices where that may be the cause."""
-    asked = " returned " in step.detail or "found no device" in step.detail
-    if step.name not in ("init", "device") or not asked:
+    device_named = " returned " in step.detail or "found no device" in step.detail
+    if step.name not in ("init", "device") or not device_named:
         return fix
     seen = [f"{name} is {environ[name]!r}" for name in VISIBLE if name in environ]
     nodes = device_nodes()
@@ -312,7 +312,7 @@ def _with_devices(step: StepResult, fix: str, environ: Mapping[str, str]) -> str
     return "; ".join(filter(None, [fix, *seen]))
 
 
-def _wanted(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+def _missing_symbols(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     needed, ops = report.request.needed, report.census.ops if report.census else {}
     lacking = [op for op in needed if op not in ops or not ops[op].callable]
     if not lacking or not report.files:
@@ -408,13 +408,15 @@ def _releases(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     assert report.install is not None
     releases = report.install.versions.packages
     if len({release for _, release in releases}) > 1:
-        shown = ", ".join(f"{package} {release}" for package, release in releases)
+        releases_text = ", ".join(f"{package} {release}" for package, release in releases)
         fix = "install all packages of one release, or mend the links of `latest`"
-        yield Cause("warning", f"packages of different releases stand together: {shown}", fix)
+        yield Cause(
+            "warning", f"packages of different releases stand together: {releases_text}", fix
+        )
     if parts := leads(report.install.root):
-        shown = ", ".join(f"{part} into {release}" for part, release in parts)
+        releases_text = ", ".join(f"{part} into {release}" for part, release in parts)
         fix = "install one release again: its installer sets every link of `latest`"
-        yield Cause("error", f"links lead into several releases: {shown}", fix)
+        yield Cause("error", f"links lead into several releases: {releases_text}", fix)
     for what in report.install.versions.misfits:
         fix = "install driver and firmware of one release, one that this toolkit's notes list"
         yield Cause("warning", what, fix)
@@ -484,7 +486,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _silent,
     _undeclared,
     _running,
-    _wanted,
+    _missing_symbols,
     _unexported,
     _drift,
     _packages,

@@ -67,12 +67,12 @@ def _run(
     if sys.version_info >= (3, 11):
         command.insert(1, "-P")
     files = tempfile.TemporaryFile
-    with files() as given, files() as lines, files() as out, files() as err:
-        given.write(json.dumps(request).encode())
-        given.seek(0)
+    with files() as files_, files() as lines, files() as out, files() as err:
+        files_.write(json.dumps(request).encode())
+        files_.seek(0)
         env[_LINES] = str(lines.fileno())
         process = subprocess.Popen(
-            command, stdin=given, stdout=out, stderr=err, env=env, start_new_session=True,
+            command, stdin=files_, stdout=out, stderr=err, env=env, start_new_session=True,
             pass_fds=(lines.fileno(),),
         )  # fmt: skip
         late = _wait(process, lines, timeout)
@@ -117,13 +117,13 @@ def _here() -> str:
 
 def _ending(code: int, late: bool, timeout: float, err: IO[bytes]) -> tuple[State, str]:
     err.seek(0)
-    said = err.read().decode("utf-8", "replace").strip()[-_TAIL:]
+    message = err.read().decode("utf-8", "replace").strip()[-_TAIL:]
     if late:
         return "timed out", f"no answer within {timeout:g} s, stopped"
     if code < 0:
         return "crashed", f"the process died of {signal_name(-code)}"
     if code:
-        last = said.splitlines()[-1] if said else f"exit status {code}"
+        last = message.splitlines()[-1] if message else f"exit status {code}"
         return "failed", f"{EARLY}: {last}"
     return "ok", ""
 

@@ -52,11 +52,14 @@ def _all(text: str, reading: log.Reading) -> Iterator[tuple[int, Finding]]:
     for line, rule in sorted(remedies.of_message(text), key=lambda hit: hit[0]):
         yield rule.rank, _finding(_excerpt(lines[line]), rule.advice, reading)
     for number, name in reading.codes:
-        for (op, code), own in remedies.operators().items():
+        for (op, code), by_code in remedies.operators().items():
             if code == name and op in reading.operators:
-                yield 0 if len(reading.codes) == 1 else 1, _finding(f"{op} {number}", own, reading)
+                yield (
+                    0 if len(reading.codes) == 1 else 1,
+                    _finding(f"{op} {number}", by_code, reading),
+                )
             elif code == name and not reading.operators:
-                yield _OF_AN_OPERATOR, _finding(f"{number} of {op}", own, reading)
+                yield _OF_AN_OPERATOR, _finding(f"{number} of {op}", by_code, reading)
         if advice := remedies.codes().get(name):
             yield 1, _finding(f"{number} ({name})", advice, reading)
     for number in reading.collectives:

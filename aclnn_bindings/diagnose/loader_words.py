@@ -129,8 +129,8 @@ def _unmapped(name: str, reason: str | None) -> tuple[str, str]:
 
 def _too_old(path: str, version: str) -> tuple[str, str]:
     """The C or C++ library at `path` lacks `version`: the system's, or one beside Python."""
-    own = Path(sys.prefix), Path(sys.base_prefix)
-    if any(prefix in Path(path).parents for prefix in own if prefix != Path("/usr")):
+    prefixes = Path(sys.prefix), Path(sys.base_prefix)
+    if any(prefix in Path(path).parents for prefix in prefixes if prefix != Path("/usr")):
         fix = (
             "update it (`conda install -c conda-forge libstdcxx-ng libgcc-ng`), or put the "
             "system's first: LD_LIBRARY_PATH=/usr/lib/<arch>-linux-gnu, or LD_PRELOAD"

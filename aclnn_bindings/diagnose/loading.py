@@ -28,12 +28,12 @@ def _load(path: str, preload: dict[str, str], facts: dict[str, Any], depth: int)
     try:
         ctypes.CDLL(path, mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
     except OSError as error:
-        wanted = str(error).split(":")[0].strip()
+        library = str(error).split(":")[0].strip()
         facts.setdefault("complaint", str(error))
-        if wanted not in preload or depth > 40 or preload[wanted] == path:
+        if library not in preload or depth > 40 or preload[library] == path:
             raise
-        facts.setdefault("preloaded", []).append(wanted)
-        _load(preload[wanted], preload, facts, depth + 1)
+        facts.setdefault("preloaded", []).append(library)
+        _load(preload[library], preload, facts, depth + 1)
         _load(path, preload, facts, depth + 1)
 
 

@@ -147,8 +147,8 @@ def _run(report: Report, environ: Mapping[str, str]) -> Report:
     usable = {s.name for s in loads if s.state == "ok"}
     before = [preload[n] for s in loads for n in s.facts.get("preloaded", ()) if n in preload]
     searched = [str(lib.path) for lib in _searched(install) if str(lib.path) in usable]
-    wanted = dict.fromkeys([*reversed(before), *(p for p in paths if p in searched)])
-    tour = _smoke_request(report.declared, list(wanted), searched)
+    order = dict.fromkeys([*reversed(before), *(p for p in paths if p in searched)])
+    tour = _smoke_request(report.declared, list(order), searched)
     patience = _patience(report.request.smoke_timeout, environ)
     steps = child.run("smoke", tour, patience, environ)
     if report.request.headers is None and all(step.state == "ok" for step in steps):

@@ -100,14 +100,14 @@ def _another_first(install: Install, environ: Mapping[str, str]) -> Iterator[Cau
     """Libraries of another toolkit that the loader reaches before those of this one."""
     if install.kind != "cann":
         return
-    own = {os.path.realpath(folder) for folder in install.dependency_dirs()}
+    folders = {os.path.realpath(folder) for folder in install.dependency_dirs()}
     names = {library.name for library in install.libraries if install.is_searched(library)}
     names.add("libruntime.so")
     for folder in loader_path(environ):
-        if os.path.realpath(folder) in own:
+        if os.path.realpath(folder) in folders:
             return
         strangers = [path for path in listed(folder, "lib*.so") if path.name in names]
-        real = [path for path in strangers if os.path.realpath(path.parent) not in own]
+        real = [path for path in strangers if os.path.realpath(path.parent) not in folders]
         if real and "devlib" not in folder.parts:
             yield Cause(
                 "error",

@@ -24,11 +24,11 @@ _PACKAGES: Final = ("*/version.info", "share/info/*/version.info")
 
 def driver_place() -> Path:
     """Above `driver/` and `firmware/`: what the driver's install record says, else the default."""
-    recorded = stated(_INSTALL_RECORD, "Driver_Install_Path_Param")
+    recorded = value_of(_INSTALL_RECORD, "Driver_Install_Path_Param")
     return Path(recorded) if recorded else _USUAL
 
 
-def stated(path: Path, key: str) -> str | None:
+def value_of(path: Path, key: str) -> str | None:
     """What a version file says of `key`, or None."""
     match = re.search(rf"^{key}=(.*)$", text(path), re.MULTILINE)
     return match.group(1).strip().strip('"') or None if match else None
@@ -37,17 +37,20 @@ def stated(path: Path, key: str) -> str | None:
 def misfits(root: Path, place: Path) -> Iterator[str]:
     """What of the driver and firmware at `place` does not fit the other, or the toolkit."""
     info = place / "driver/version.info"
-    driver = stated(info, "Version") or "of an unknown release"
-    firmware = stated(place / "firmware/version.info", "Version") or ""
-    between = _RANGE.search(stated(info, "compatible_version_fw") or "")
+    driver = value_of(info, "Version") or "of an unknown release"
+    firmware = value_of(place / "firmware/version.info", "Version") or ""
+    between = _RANGE.search(value_of(info, "compatible_version_fw") or "")
     if between and _number(firmware) and not _within(firmware, *between.groups()):
         first, last = between.groups()
         yield f"the driver {driver} goes with firmware {first} to {last}, this one is {firmware}"
-    own = stated(info, "ascendhal_version") or ""
+    release = value_of(info, "ascendhal_version") or ""
     for path in (p for pattern in _PACKAGES for p in matching(root, pattern)):
-        wanted = stated(path, "required_driver_ascendhal_version") or ""
-        if _number(own) and _number(wanted) and _less(own, wanted):
-            yield f"{path.parent.name} needs ascendhal {wanted}, the driver {driver} has {own}"
+        requirement = value_of(path, "required_driver_ascendhal_version") or ""
+        if _number(release) and _number(requirement) and _less(release, requirement):
+            yield (
+                f"{path.parent.name} needs ascendhal {requirement},"
+                f" the driver {driver} has {release}"
+            )
 
 
 def _within(version: str, first: str, last: str) -> bool:

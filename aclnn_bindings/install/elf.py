@@ -186,9 +186,9 @@ def _truncated(path: Path, data: mmap.mmap, end: int) -> Elf:
         return Elf(path, len(data), _machine(data), problem=reason, fatal=True)
     row = struct.Struct("<" + _SYMBOL[64])
     exports = _exports(segments.symbols, segments.names, row, True)
-    kept = f"{reason}; what the loader reads is still there"
+    message = f"{reason}; what the loader reads is still there"
     return Elf(
-        path, len(data), _machine(data), segments.soname, exports, segments.needed, problem=kept
+        path, len(data), _machine(data), segments.soname, exports, segments.needed, problem=message
     )
 
 

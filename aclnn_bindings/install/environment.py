@@ -55,7 +55,7 @@ _ISSUED: Final = re.compile(
 MASK: Final = "***"
 
 
-def shown(environ: Mapping[str, str]) -> dict[str, str]:
+def masked_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that concern CANN, by name, values with secrets masked."""
     return {
         name: masked(name, value)
@@ -83,10 +83,10 @@ def unset(install: Install, environ: Mapping[str, str]) -> dict[str, str]:
     if install.kind != "cann":
         return {}
     root = str(install.root)
-    wanted = {"ASCEND_HOME_PATH": root, "ASCEND_AICPU_PATH": root}
+    settings = {"ASCEND_HOME_PATH": root, "ASCEND_AICPU_PATH": root}
     if is_dir(install.root / "opp"):
-        wanted["ASCEND_OPP_PATH"] = str(install.root / "opp")
-    return {name: value for name, value in wanted.items() if not environ.get(name)}
+        settings["ASCEND_OPP_PATH"] = str(install.root / "opp")
+    return {name: value for name, value in settings.items() if not environ.get(name)}
 
 
 def misplaced_opp(install: Install, environ: Mapping[str, str]) -> str:
@@ -99,7 +99,7 @@ def misplaced_opp(install: Install, environ: Mapping[str, str]) -> str:
         return ""
     if not is_dir(Path(opp)):
         return f"ASCEND_OPP_PATH: {why_absent(Path(opp))}"
-    own = install.root / "opp"
-    if is_dir(own) and os.path.realpath(own) != os.path.realpath(opp):
+    local = install.root / "opp"
+    if is_dir(local) and os.path.realpath(local) != os.path.realpath(opp):
         return f"ASCEND_OPP_PATH={opp} is of another install than {install.root}"
     return ""

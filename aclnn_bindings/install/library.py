@@ -100,8 +100,8 @@ def catalog_version(install: Install) -> str | None:
 
 def declarations_with(install: Install, vendor: Vendor) -> Declarations:
     """What a custom operator package declares, before what `install` does."""
-    own = [folder for folder in install.include_dirs if folder != vendor.include]
-    return headers.load([*filter(None, [vendor.include]), *own])
+    folders = [folder for folder in install.include_dirs if folder != vendor.include]
+    return headers.load([*filter(None, [vendor.include]), *folders])
 
 
 def declarations(install: Install) -> Declarations:

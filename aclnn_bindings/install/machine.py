@@ -30,10 +30,10 @@ def misfit(elf: Elf) -> Misfit | None:
     if elf.machine and elf.machine != here:
         fix = f"install the {here} package, or use an image for {here}"
         return Misfit(f"is built for {elf.machine}, this machine is {here}", fix)
-    wanted = max((_number(name) for name in elf.versions), default=(0, 0))
+    newest = max((_number(name) for name in elf.versions), default=(0, 0))
     have = glibc()
-    if have and wanted > have:
-        old, new = (".".join(map(str, pair)) for pair in (have, wanted))
+    if have and newest > have:
+        old, new = (".".join(map(str, pair)) for pair in (have, newest))
         fix = f"use an image with glibc {new} or later, or the CANN package built for this system"
         return Misfit(f"needs glibc {new}, this system has {old}", fix)
     return None

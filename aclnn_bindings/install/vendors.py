@@ -58,11 +58,11 @@ def _from_opp(root: Path, environ: Mapping[str, str]) -> Iterator[Vendor]:
         folders.insert(0, Path(opp) / "vendors")
     for folder in {os.path.realpath(path): path for path in folders if is_dir(path)}.values():
         present = [p.name for p in listed(folder) if is_dir(p)]
-        wanted = _load_priority(folder / "config.ini")
-        for name in wanted:
+        priority = _load_priority(folder / "config.ini")
+        for name in priority:
             yield _vendor(folder / name, f"{folder.name}/config.ini")
         for name in present:
-            if name not in wanted:
+            if name not in priority:
                 unlisted = _vendor(folder / name, "vendors folder")
                 reason = f"not in load_priority of {folder / 'config.ini'}: it is not used"
                 yield replace(unlisted, library=None, problem=reason)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from .driver import driver_place, misfits
-from .driver import stated as _key
+from .driver import value_of as _key
 from .places import is_dir, listed, matching
 from .places import text as _text
 
@@ -62,8 +62,8 @@ def read_versions(root: Path, system: Path | None = None) -> Versions:
     """Releases of the toolkit at `root`, and of driver and firmware below `system`."""
     toolkit, source = _toolkit(root)
     if _key(root / "version.info", "kind") == "simulator":
-        stated = _key(root / "version.info", "catalog")
-        return Versions(toolkit=toolkit, source=source, catalog=stated, simulator=True)
+        catalog = _key(root / "version.info", "catalog")
+        return Versions(toolkit=toolkit, source=source, catalog=catalog, simulator=True)
     place = system or driver_place()
     return Versions(
         toolkit=toolkit,

@@ -136,8 +136,8 @@ class Types:
         rows += [(p.name, p.type, q.type) for p, q in zip(a.params, b.params, strict=True)]
         differ = [row for row in rows if _spelled(row[1]) != _spelled(row[2])]
         broken = [r for r in differ if self.meaning(0, r[1]) != self.meaning(1, r[2])]
-        shown = ", ".join(f"{name}: {old} -> {new}" for name, old, new in broken or differ)
-        return shown, "breaks ABI" if broken else "source only"
+        changes = ", ".join(f"{name}: {old} -> {new}" for name, old, new in broken or differ)
+        return changes, "breaks ABI" if broken else "source only"
 
     def meaning(self, side: int, ctype: str) -> str:
         """`ctype` with const dropped, typedefs followed and integers reduced to their width."""

@@ -92,10 +92,10 @@ def _bare(ctype: str) -> str:
     return ctype if "*" in ctype else ctype.removeprefix("const ")
 
 
-def _without(params: tuple[Param, ...], wanted: Sequence[str]) -> tuple[Param, ...]:
+def _without(params: tuple[Param, ...], names: Sequence[str]) -> tuple[Param, ...]:
     """`params` less the last parameter of each wanted type."""
     left = list(params)
-    for ctype in reversed(wanted):
+    for ctype in reversed(names):
         for at in range(len(left) - 1, -1, -1):
             if _bare(left[at].type) == ctype:
                 del left[at]

@@ -34,7 +34,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         whole = not target.exists() or target.is_file()
         beside = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
         try:
-            file = _made(beside, target) if whole else None
+            file = _new_file(beside, target) if whole else None
         except PermissionError:
             file = None
         if file is None:
@@ -84,7 +84,7 @@ def _as_it_is(path: Path) -> BinaryIO:
     return path.open("wb")
 
 
-def _made(beside: Path, target: Path) -> BinaryIO:
+def _new_file(beside: Path, target: Path) -> BinaryIO:
     """`beside`, new, with the permissions of `target`, or those that this process gives files."""
     file = os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb")
     if target.exists():

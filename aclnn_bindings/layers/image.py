@@ -171,11 +171,11 @@ class _Image:
     def _relocation_table(self) -> bytes:
         """The entry's address from the core; everything else is relative to the load address."""
         place, names = self.places, self.text_of_names
-        own = (names + self.real, names + self.soname, place.slots, self.number_table,
+        locations = (names + self.real, names + self.soname, place.slots, self.number_table,
                self.name_table, names)  # fmt: skip
         relative = self.machine.relative
         rows = [(place.descriptor, 1 << 32 | self.machine.absolute, 0)]
-        rows += [(place.descriptor + 8 * i, relative, at) for i, at in enumerate(own, 3)]
+        rows += [(place.descriptor + 8 * i, relative, at) for i, at in enumerate(locations, 3)]
         rows += [(place.slots + 8 * i, relative, stub_of(i, self.count, place))
                  for i in range(self.count)]  # fmt: skip
         return b"".join(_RELA.pack(*row) for row in rows)

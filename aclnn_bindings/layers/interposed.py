@@ -123,7 +123,7 @@ def interpose(install: Install) -> Interposed:
             f"layers: made for Linux on x86_64 and aarch64; this is {platform.system()} on "
             f"{platform.machine()}"
         )
-    libraries = _chosen(install)
+    libraries = _libraries(install)
     exported = {path: exports(path) for path in libraries.values()}
     declared = _declared(install)
     rows = table.functions((n for e in exported.values() for n in e.names), declared)
@@ -157,8 +157,8 @@ def _place(install: Install) -> Path:
 
 
 def _places() -> Iterator[Path]:
-    chosen = os.environ.get("MINDTORCH_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    if os.geteuid() == 0 and not chosen:
+    folder = os.environ.get("MINDTORCH_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    if os.geteuid() == 0 and not folder:
         yield _FOR_ALL / "layers"
     yield Path(cache_folder()) / "layers"
     yield temporary() / "layers"
@@ -177,7 +177,7 @@ def _declared(install: Install) -> Declarations | None:
         return None
 
 
-def _chosen(install: Install) -> dict[Path, Path]:
+def _libraries(install: Install) -> dict[Path, Path]:
     """Libraries to stand before: place in the install → the file, links resolved."""
     return {lib.path: Path(os.path.realpath(lib.path)) for lib in install.libraries
             if lib.path.exists()}  # fmt: skip
@@ -220,8 +220,8 @@ def _function_names(symbols: bytes, text: bytes) -> Iterator[str]:
 def _key(install: Install, libraries: Mapping[Path, Path]) -> str:
     digest = blake2b(digest_size=12)
     here = Path(__file__).parent
-    own = [core_library(), *sorted(here.glob("*.py"))]
-    for path in [*own, *libraries.values(), *install.include_dirs]:
+    files = [core_library(), *sorted(here.glob("*.py"))]
+    for path in [*files, *libraries.values(), *install.include_dirs]:
         facts = path.stat()
         digest.update(os.fsencode(f"{path}:{facts.st_size}:{facts.st_mtime_ns};"))
     digest.update(os.fsencode("".join(f"{place};" for place in libraries)))
@@ -273,8 +273,8 @@ def _write_shims(
         facts = exported[real]
         others = [str(by_soname[n]) for n in facts.needed if n in by_soname and n != path.name]
         needed = (str(folder / "core" / CORE), *others, str(real))
-        wanted = tuple(numbers[n] for n in facts.names)
-        shim = image.Shim(facts.soname, str(real), needed, facts.names, wanted)
+        numbers_wanted = tuple(numbers[n] for n in facts.names)
+        shim = image.Shim(facts.soname, str(real), needed, facts.names, numbers_wanted)
         place = unfinished / path.relative_to(folder)
         place.parent.mkdir(parents=True)
         place.write_bytes(image.write(shim, arch()))

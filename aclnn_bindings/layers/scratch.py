@@ -64,8 +64,12 @@ def _remove_abandoned(place: Path, prefix: str) -> None:
     with suppress(OSError):
         for entry in os.scandir(place):
             with suppress(OSError):
-                own = entry.stat(follow_symlinks=False).st_uid == os.geteuid()
-                if entry.name.startswith(prefix) and own and entry.is_dir(follow_symlinks=False):
+                is_ours = entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+                if (
+                    entry.name.startswith(prefix)
+                    and is_ours
+                    and entry.is_dir(follow_symlinks=False)
+                ):
                     _remove_if_abandoned(Path(entry.path))
 
 

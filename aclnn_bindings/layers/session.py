@@ -54,12 +54,12 @@ class Ended:
 def run(
     interposed: Interposed,
     command: Sequence[str],
-    wanted: Wanted,
+    settings: Wanted,
     environ: Mapping[str, str],
     watch: Callable[[Chunk], None] | None = None,
     launch: Launcher = parent.run,
 ) -> Ended:
-    """Run `command` with the layers `wanted`; OSError when it cannot be started.
+    """Run `command` with the layers `settings`; OSError when it cannot be started.
 
     `launch` starts the program and waits for its return code; by default it shares this process's
     input and output.
@@ -68,19 +68,19 @@ def run(
     """
     with ExitStack() as stack:
         stack.enter_context(parent.signals_held())
-        shared = stack.enter_context(_shared(wanted))
+        shared = stack.enter_context(_shared(settings))
         lines = [("table", str(interposed.table)), ("status", str(shared.status.path))]
         lines += [("internal", folder) for folder in interposed.internal()]
-        lines += wanted.settings
+        lines += settings.settings
         if shared.spool is not None:
             lines.append(("spool", str(shared.spool.path)))
         settings_file(shared.settings, lines)
         variables = {**environ, **interposed.environment(environ)}
         variables["MINDTORCH_LAYERS"] = str(shared.settings)
-        if wanted.recording is None or shared.spool is None:
+        if settings.recording is None or shared.spool is None:
             ended = Ended(launch(command, variables))
         else:
-            writer = stack.enter_context(Writer(wanted.recording))
+            writer = stack.enter_context(Writer(settings.recording))
             write_head(writer, interposed, command)
             ended = _collect(shared.spool, writer, watch, lambda: launch(command, variables))
         status = shared.status
@@ -98,18 +98,18 @@ class _Shared:
 
 
 @contextmanager
-def _shared(wanted: Wanted) -> Iterator[_Shared]:
+def _shared(target: Wanted) -> Iterator[_Shared]:
     """The files, in the first place that has room for them."""
     problem: OSError | None = None
     for place in scratch.places():
         with ExitStack() as stack:
             try:
                 folder = stack.enter_context(scratch.folder(_PREFIX, place))
-                rules = sum(name == "fault" for name, _ in wanted.settings)
+                rules = sum(name == "fault" for name, _ in target.settings)
                 status = Status(scratch.create(folder, "status"), rules)
                 stack.callback(status.close)
                 spool = None
-                if wanted.recording is not None:
+                if target.recording is not None:
                     spool = Spool(scratch.create(folder, "spool"))
                     stack.callback(spool.close)
                 settings = scratch.create(folder, "settings")

@@ -110,10 +110,10 @@ def report(device: int, codes: StatusCodes) -> MemoryReport:
     return MemoryReport(_stats(memory), holdings)
 
 
-def account(device: int, codes: StatusCodes, asked: int) -> str:
+def account(device: int, codes: StatusCodes, nbytes: int) -> str:
     """What goes into an out-of-memory error: the request, the holders, the device's own view."""
     free, total = ffi.new("uint64_t *"), ffi.new("uint64_t *")
-    text = f"asked for {size(asked)}; {report(device, codes).text()}"
+    text = f"asked for {size(nbytes)}; {report(device, codes).text()}"
     if lib.mt_device_memory(device, free, total):
         return text
     return f"{text}; the device has {size(int(free[0]))} free of {size(int(total[0]))}"

@@ -176,10 +176,10 @@ def _stranger(install: Install) -> Path | None:
         return None
     names = {lib.name: lib.path for lib in install.libraries if install.is_searched(lib)}
     for path in _mapped():
-        own = names.get(path.name)
-        if own is None or os.path.realpath(own) == os.path.realpath(path):
+        path_here = names.get(path.name)
+        if path_here is None or os.path.realpath(path_here) == os.path.realpath(path):
             continue
-        if elf.read(own).soname and elf.read(own).soname == elf.read(path).soname:
+        if elf.read(path_here).soname and elf.read(path_here).soname == elf.read(path).soname:
             return path
     return None
 

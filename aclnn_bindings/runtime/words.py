@@ -72,11 +72,11 @@ def enumerator(param: Param, value: Any, enums: Mapping[str, Mapping[str, int]])
     if not isinstance(value, str):
         return integer(param, value)
     members = enums.get(unqualified(param.type).removeprefix("enum "), {})
-    wanted = "BF16" if value == "BFLOAT16" else value
-    for name in (wanted, f"ACL_{wanted}"):
+    target = "BF16" if value == "BFLOAT16" else value
+    for name in (target, f"ACL_{target}"):
         if name in members:
             return members[name] & _MASK
-    ends = [number for name, number in members.items() if name.endswith(f"_{wanted}")]
+    ends = [number for name, number in members.items() if name.endswith(f"_{target}")]
     if len(ends) == 1:
         return ends[0] & _MASK
     raise ArgumentError(

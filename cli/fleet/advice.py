@@ -56,31 +56,31 @@ def advice(fleet: Fleet) -> list[Advice]:
         item = _advice(place, stats, deviations.get(place, ()), faults.get(place, ()))
         if item is not None:
             advised.append(item)
-    weight = {place: len(own) for place, own in deviations.items()}
+    weight = {place: len(deviations_here) for place, deviations_here in deviations.items()}
     return sorted(
         advised, key=lambda a: (ACTIONS.index(a.action), -weight.get(a.place, 0), a.place)
     )
 
 
 def _advice(
-    place: str, stats: DeviceStats, own: Sequence[votes.Deviation],
+    place: str, stats: DeviceStats, deviations_here: Sequence[votes.Deviation],
     faults: Sequence[tuple[str, str]],
 ) -> Advice | None:  # fmt: skip
     errors = list(_counters(stats.health))
-    evidence = [*faults, *errors, *_deviating(own)]
-    proven = faults or errors or any(d.kind != votes.UNREPEATED for d in own)
+    evidence = [*faults, *errors, *_deviating(deviations_here)]
+    proven = faults or errors or any(d.kind != votes.UNREPEATED for d in deviations_here)
     action = TAKE_OUT if proven else AGAIN
     if stats.speed is not None and stats.speed.slow:
         evidence.append(("slow", f"{stats.speed.median:.2f} times the median"))
-        action = action if own or faults or errors else INSPECT
+        action = action if deviations_here or faults or errors else INSPECT
     if not evidence:
         return None  # cases that fail here fail elsewhere too: that is the operators' fault
     return Advice(action, place, str(stats.chip.get("serial", "")), tuple(evidence))
 
 
-def _deviating(own: Sequence[votes.Deviation]) -> Iterator[tuple[str, str]]:
+def _deviating(deviations_here: Sequence[votes.Deviation]) -> Iterator[tuple[str, str]]:
     by_kind: dict[str, list[votes.Deviation]] = defaultdict(list)
-    for one in own:
+    for one in deviations_here:
         by_kind[one.kind].append(one)
     for kind, same in by_kind.items():
         wrong, launches = sum(d.wrong for d in same), sum(d.launches for d in same)

@@ -39,13 +39,13 @@ class DeviceStats:
         return bool(self.counts.failing or self.kinds or (self.speed and self.speed.slow))
 
     def as_json(self) -> dict[str, Any]:
-        stated = {} if self.speed is None else {"speed": self.speed.as_json()}
+        speed = {} if self.speed is None else {"speed": self.speed.as_json()}
         facts = {k: v for k in ("chip", "health") if (v := getattr(self, k))}
         trend = [{"day": d, "judged": n, "failing": f} for d, n, f in self.days]
         return {"node": self.node, "device": self.device, "counts": self.counts.by_verdict,
                 "failing": self.counts.failing, "seconds": round(self.seconds, 3),
                 "deviates": list(self.kinds), "deviating": self.deviating, "trend": trend,
-                **stated, **facts}  # fmt: skip
+                **speed, **facts}  # fmt: skip
 
 
 def natural(key: Sequence[str]) -> list[tuple[int, str]]:

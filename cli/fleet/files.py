@@ -62,7 +62,7 @@ _WRITERS: Final[dict[str, Callable[[Fleet], str]]] = {
 
 def write_all(fleet: Fleet, options: Mapping[str, Any]) -> list[str]:
     """Write every file that `options` names; their paths. A collector never sees half a file."""
-    written = []
+    paths = []
     for name, render in _WRITERS.items():
         path = options.get(name)
         if path is None:
@@ -73,5 +73,5 @@ def write_all(fleet: Fleet, options: Mapping[str, Any]) -> list[str]:
             raise UnwritableError(f"{path}: cannot be written: {error.strerror}") from None
         except prometheus.MissingLibraryError as error:
             raise UnwritableError(str(error)) from None
-        written.append(str(path))
-    return written
+        paths.append(str(path))
+    return paths

@@ -107,7 +107,7 @@ def _seconds(stamp: str | None) -> float | None:
 
 def _without_npu(fleet: Fleet) -> Iterator[Row]:
     """Hosts that fell back on the simulator, in a fleet that has NPUs."""
-    kinds = {node: str(own.get("kind", "")) for node, own in fleet.environments()}
+    kinds = {node: str(environment.get("kind", "")) for node, environment in fleet.environments()}
     if "cann" in kinds.values():
         for node in (n for n, kind in kinds.items() if kind == "simulator"):
             yield Row("no NPU", node, "only the bundled simulator is there; others have CANN")

@@ -52,13 +52,17 @@ class Fleet:
 
     def environments(self) -> list[tuple[str, Mapping[str, Any]]]:
         """(node, environment) of every host on which a worker started."""
-        stated: list[tuple[str, Mapping[str, Any]]] = [
+        pairs: list[tuple[str, Mapping[str, Any]]] = [
             (p.node, p.environment) for p in self.parts if "kind" in p.environment and not p.places
         ]
-        stated += [pair for p in self.parts for pair in p.places.items()]
-        stated = [(node, own) for node, own in stated if own.get("kind") != "cpu"]
-        known = {node for node, _ in stated}
-        return stated + [(n, own) for n, own in self._probed() if own and n not in known]
+        pairs += [pair for p in self.parts for pair in p.places.items()]
+        pairs = [
+            (node, environment) for node, environment in pairs if environment.get("kind") != "cpu"
+        ]
+        known = {node for node, _ in pairs}
+        return pairs + [
+            (n, environment) for n, environment in self._probed() if environment and n not in known
+        ]
 
     def _probed(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """What probes saw on hosts: a probe runs on the host itself, on no device."""
@@ -127,7 +131,7 @@ def merge(sources: Iterable[parts.Source]) -> Fleet:
 
 def _read(source: parts.Source, runs: dict[str, Part], tally: Tally) -> None:
     """Take every line of a journal; lines without a run's id belong to the last header."""
-    own: dict[str, Part] = {}
+    by_part: dict[str, Part] = {}
     last, torn = "", 0
     for number, line in enumerate(parts.lines(source), 1):
         if line is None:
@@ -135,10 +139,10 @@ def _read(source: parts.Source, runs: dict[str, Part], tally: Tally) -> None:
             continue
         try:
             if line.get("kind") == "run":
-                part = parts.part_of(line, source, len(own))
+                part = parts.part_of(line, source, len(by_part))
                 last = part.run
-                own[last] = runs.setdefault(last, part)
-            known = own.get(str(line.get("run") or last))
+                by_part[last] = runs.setdefault(last, part)
+            known = by_part.get(str(line.get("run") or last))
             if known is not None:
                 _take(known, line, tally)
         except journal.JournalError as error:
@@ -147,7 +151,7 @@ def _read(source: parts.Source, runs: dict[str, Part], tally: Tally) -> None:
             raise journal.JournalError(
                 f"line {number}: a {line.get('kind')!r} line is none of ours: {error!r}"
             ) from None
-    for part in own.values():
+    for part in by_part.values():
         part.torn = max(part.torn, torn)
 
 
@@ -221,8 +225,8 @@ def _find_lost(fleet: Fleet) -> None:
 def selection_of(part: Part) -> str:
     """What a run was asked to check; parts of one run have the same."""
     options = part.options
-    stated = options.get("selection")
-    return str(stated or [options.get(k) for k in ("what", "level", "seed")])
+    selection = options.get("selection")
+    return str(selection or [options.get(k) for k in ("what", "level", "seed")])
 
 
 def missing_shards(runs: Iterable[Part]) -> tuple[list[Shard], list[Part]]:
@@ -239,7 +243,7 @@ def missing_shards(runs: Iterable[Part]) -> tuple[list[Shard], list[Part]]:
         usual = min(selections, key=lambda s: (-len(selections[s]), s))
         numbers = {shard_of(str(p.options["shard"])).number for p in selections[usual]}
         missing += [Shard(i, count) for i in range(1, count + 1) if i not in numbers]
-        foreign += [p for s, own in selections.items() if s != usual for p in own]
+        foreign += [p for s, group in selections.items() if s != usual for p in group]
     return missing, foreign
 
 
@@ -255,9 +259,9 @@ def odd_versions(
     """node → {what: (its version, that of most)} where they differ."""
     odd: dict[str, dict[str, tuple[str, str]]] = {}
     for name in VERSIONS:
-        stated = {node: str(environment.get(name, "")) for node, environment in hosts}
-        usual = most(stated.values())
-        for node, value in stated.items():
+        versions = {node: str(environment.get(name, "")) for node, environment in hosts}
+        usual = most(versions.values())
+        for node, value in versions.items():
             if value != usual:
                 odd.setdefault(node, {})[name] = (value, usual)
     return odd
@@ -265,21 +269,21 @@ def odd_versions(
 
 def _deviations(fleet: Fleet) -> list[votes.Deviation]:
     """Those that the runs themselves saw, and what only shows across hosts."""
-    own: dict[Key, dict[str, Any]] = {}
+    by_case: dict[Key, dict[str, Any]] = {}
     seen: dict[votes.Key, votes.Evidence] = {}
     for part in fleet.parts:
         notes = list(part.notes.values())
         for data in (data for kind, data in notes if kind == "deviation"):
-            own[data["case"], int(data["seed"]), _place(part, str(data["place"]))] = data
+            by_case[data["case"], int(data["seed"]), _place(part, str(data["place"]))] = data
         seen |= votes.evidence(notes, part.node)
-    first = {key: str(data["first"]) for key, data in own.items() if data.get("first")}
+    first = {key: str(data["first"]) for key, data in by_case.items() if data.get("first")}
     texts = {
         node: ", ".join(f"{what} {mine or 'none'}, most have {usual or 'none'}"
                         for what, (mine, usual) in odd.items())
         for node, odd in odd_versions(fleet.environments()).items()
     }  # fmt: skip
     versions = {stats.name: texts[stats.node] for stats in fleet.tally.stats if stats.node in texts}
-    stuck = {key for key, data in own.items() if data.get("class") == votes.STUCK}
+    stuck = {key for key, data in by_case.items() if data.get("class") == votes.STUCK}
     return [
         votes.renamed(d, votes.STUCK)
         if (d.case, d.seed, d.place) in stuck and d.kind == votes.DETERMINISTIC

@@ -22,7 +22,7 @@ from .report import document, method
 def html(fleet: Fleet) -> str:
     """The report as a page that needs no network."""
     style = (files(reports.__package__ or "") / "page.css").read_text("utf-8")
-    own = (files(__package__) / "page.css").read_text("utf-8")
+    css = (files(__package__) / "page.css").read_text("utf-8")
     script = (files(__package__) / "page.js").read_text("utf-8")
     blocks = [_markup(block, i == 0) for i, block in enumerate(document(fleet, every=True))]
     head, rest = "\n".join(blocks[:2]), blocks[2:]
@@ -30,7 +30,7 @@ def html(fleet: Fleet) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<title>mindtorch-npu fleet</title><link rel="icon" href="data:,">'
-        f"<style>{style}{own}</style></head>\n<body class=fleet>\n{head}\n{_DEVICES}\n"
+        f"<style>{style}{css}</style></head>\n<body class=fleet>\n{head}\n{_DEVICES}\n"
         + "\n".join(rest)
         + f"\n<script>const FLEET = {_embedded(fleet)};\n{script}</script>\n</body></html>\n"
     )
@@ -83,8 +83,8 @@ def _row(stats: DeviceStats, action: str) -> dict[str, Any]:
 
 def _inline(content: Content) -> str:
     text, style = (content.text, content.style) if isinstance(content, Cell) else (content, "")
-    shown = markup.escape(printable(text))
-    return f'<span class="{style}">{shown}</span>' if style else shown
+    label = markup.escape(printable(text))
+    return f'<span class="{style}">{label}</span>' if style else label
 
 
 def _markup(block: Block, title: bool = False) -> str:

@@ -48,13 +48,13 @@ class Part:
 
     @property
     def environment(self) -> dict[str, Any]:
-        stated: dict[str, Any] = self.header.get("environment", {})
-        return stated
+        header_value: dict[str, Any] = self.header.get("environment", {})
+        return header_value
 
     @property
     def options(self) -> dict[str, Any]:
-        stated: dict[str, Any] = self.header.get("options", {})
-        return stated
+        header_value: dict[str, Any] = self.header.get("options", {})
+        return header_value
 
     @property
     def compares(self) -> bool:

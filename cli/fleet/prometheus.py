@@ -46,12 +46,12 @@ def _family(kind: str, name: str, text: str, samples: Iterable[Sample]) -> Any:
     """A family of samples with one set of labels; counters end in `_total`."""
     from prometheus_client import core
 
-    own = list(samples)
-    labels = list(own[0][0]) if own else []
+    rows = list(samples)
+    labels = list(rows[0][0]) if rows else []
     make = {"counter": core.CounterMetricFamily, "gauge": core.GaugeMetricFamily,
             "info": core.GaugeMetricFamily}[kind]  # fmt: skip
     family = make(f"{_PREFIX}_{name}" + ("_info" if kind == "info" else ""), text, labels=labels)
-    for values, number in own:
+    for values, number in rows:
         family.add_metric([printable(v) for v in values.values()], number)
     return family
 
@@ -76,29 +76,29 @@ def _of_devices(fleet: Fleet) -> Iterator[Any]:
     timed = [(labels, s.speed) for labels, s in at if s.speed is not None]
     counts = Counter((d.place, d.kind) for d in fleet.deviations)
     yield _family("info", "device", "What the system says of a device.",
-                  (({**own, **{k: str(s.chip.get(k, "")) for k in _CHIP}}, 1)
-                   for own, s in at))  # fmt: skip
+                  (({**labels, **{k: str(s.chip.get(k, "")) for k in _CHIP}}, 1)
+                   for labels, s in at))  # fmt: skip
     yield _family("counter", "check_results", "Cases by device and verdict.",
-                  (({**own, "verdict": v}, s.counts.by_verdict.get(v, 0))
-                   for own, s in at for v in VERDICTS))  # fmt: skip
+                  (({**labels, "verdict": v}, s.counts.by_verdict.get(v, 0))
+                   for labels, s in at for v in VERDICTS))  # fmt: skip
     yield _family("counter", "check_failures", "Cases that fail, by device.",
-                  ((own, s.counts.failing) for own, s in at))  # fmt: skip
+                  ((labels, s.counts.failing) for labels, s in at))  # fmt: skip
     yield _family("counter", "check_duration_seconds", "Time that cases took, by device.",
-                  ((own, s.seconds) for own, s in at))  # fmt: skip
+                  ((labels, s.seconds) for labels, s in at))  # fmt: skip
     yield _family("counter", "device_deviations",
                   "Cases in which a device differs from the others, by kind.",
-                  (({**own, "kind": kind}, counts[s.name, kind])
-                   for own, s in at for kind in votes.CLASSES))  # fmt: skip
+                  (({**labels, "kind": kind}, counts[s.name, kind])
+                   for labels, s in at for kind in votes.CLASSES))  # fmt: skip
     advised = {a.place: a.action for a in advice.advice(fleet)}
     yield _family("gauge", "device_advice", "1 where an operator should do this with a device.",
-                  (({**own, "action": action}, advised.get(s.name) == action)
-                   for own, s in at for action in advice.ACTIONS))  # fmt: skip
+                  (({**labels, "action": action}, advised.get(s.name) == action)
+                   for labels, s in at for action in advice.ACTIONS))  # fmt: skip
     yield _family("gauge", "device_time_ratio",
                   "Median time of a device's work over that of all devices.",
-                  ((own, speed.median) for own, speed in timed))  # fmt: skip
+                  ((labels, speed.median) for labels, speed in timed))  # fmt: skip
     yield _family("gauge", "device_slow",
                   "1 where a device's time is above the others' by more than chance and margin.",
-                  ((own, speed.slow) for own, speed in timed))  # fmt: skip
+                  ((labels, speed.slow) for labels, speed in timed))  # fmt: skip
 
 
 def _of_hosts(fleet: Fleet) -> Iterator[Any]:

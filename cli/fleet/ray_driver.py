@@ -352,20 +352,20 @@ def main() -> int:
     """Connect, start actors, serve lists of batches until stdin ends."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    asked = json.loads(sys.stdin.readline())
+    request = json.loads(sys.stdin.readline())
     try:
         import ray
 
-        ray.init(address=asked["address"], log_to_driver=False, logging_level="ERROR",
+        ray.init(address=request["address"], log_to_driver=False, logging_level="ERROR",
                  configure_logging=False)  # fmt: skip
     except (ImportError, ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         out.write(json.dumps({"fatal": _short(error)}) + "\n")
         out.flush()
         return 3
     # Nodes need not see this host's disk: a recording travels to each of them once.
-    path = asked["setup"]["recording"]
+    path = request["setup"]["recording"]
     recording = ray.put(Path(path).read_bytes()) if path else b""
-    driver = Driver(ray, out, asked["setup"], recording)
+    driver = Driver(ray, out, request["setup"], recording)
     started = time.monotonic()
     while time.monotonic() - started < _PATIENCE_SECONDS:
         driver.look()

@@ -75,11 +75,11 @@ def _many(number: int, noun: str) -> str:
 
 def totals(fleet: Fleet) -> Cell:
     counts = fleet.counts()
-    shown = ", ".join(f"{n:,} {v}" for v, n in counts.ordered())
+    label = ", ".join(f"{n:,} {v}" for v, n in counts.ordered())
     lost, unread = fleet.lost_counts.total(), len(fleet.unread)
     ends = [f"; {_many(lost, 'case')} lost" if lost else "",
             f"; {_many(unread, 'journal')} not read" if unread else ""]  # fmt: skip
-    text = f"{_many(counts.total, 'result')}: {shown or 'none'}{''.join(ends)}"
+    text = f"{_many(counts.total, 'result')}: {label or 'none'}{''.join(ends)}"
     return Cell(text, "bad" if fleet.failing or fleet.incomplete else "good")
 
 
@@ -101,7 +101,7 @@ def _suspects(fleet: Fleet) -> Iterator[Block]:
     at_fault = votes.suspects(fleet.deviations)
     if at_fault:
         alike = _alike(at_fault)
-        yield Items([_differing(places, own) for places, own in alike[:_SHOWN]])
+        yield Items([_differing(places, group) for places, group in alike[:_SHOWN]])
         left = sum(len(places) for places, _ in alike[_SHOWN:])
         if left:
             yield Line(f"and {_many(left, 'device')} more; all are in the JSON report")
@@ -119,19 +119,19 @@ def _alike(
     """Devices with one and the same deviations, such as those of hosts with another driver, as one
     finding."""
     groups: dict[tuple[tuple[str, ...], ...], tuple[list[str], Sequence[votes.Deviation]]] = {}
-    for place, own in at_fault:
-        same = tuple(sorted((d.case, str(d.seed), d.kind, d.digest) for d in own))
-        groups.setdefault(same, ([], own))[0].append(place)
+    for place, group in at_fault:
+        same = tuple(sorted((d.case, str(d.seed), d.kind, d.digest) for d in group))
+        groups.setdefault(same, ([], group))[0].append(place)
     return list(groups.values())
 
 
-def _differing(there: Sequence[str], own: Sequence[votes.Deviation]) -> Item:
+def _differing(there: Sequence[str], group: Sequence[votes.Deviation]) -> Item:
     if len(there) == 1:
-        return suspect(there[0], own)
+        return suspect(there[0], group)
     nodes = list(dict.fromkeys(place.rpartition(" ")[0] for place in there))
     more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
     names = ", ".join(there if len(there) <= _NAMED else nodes[:_NAMED]) + more
-    return suspect(f"{_many(len(there), 'device')} of {_many(len(nodes), 'host')} ({names})", own,
+    return suspect(f"{_many(len(there), 'device')} of {_many(len(nodes), 'host')} ({names})", group,
                    "differ")  # fmt: skip
 
 
@@ -139,14 +139,14 @@ def _host_faults(there: Sequence[Row]) -> Iterator[Block]:
     if not there:
         return
     yield Heading("Hosts")
-    shown: list[list[Content]] = [
+    rows_: list[list[Content]] = [
         [Cell(row.name, "warn"), row.place, row.text] for row in there[: 5 * _SHOWN]
     ]
     if len(there) > 5 * _SHOWN:
-        shown.append(["…", f"{len(there) - 5 * _SHOWN} more", "all are in the JSON report"])
-    yield Grid(("what", "where", "details"), shown)
-    met = dict.fromkeys(row.name for row in there)
-    yield Line(Cell("; ".join(f"{name}: {NAMES[name]}" for name in met), "dim"))
+        rows_.append(["…", f"{len(there) - 5 * _SHOWN} more", "all are in the JSON report"])
+    yield Grid(("what", "where", "details"), rows_)
+    names = dict.fromkeys(row.name for row in there)
+    yield Line(Cell("; ".join(f"{name}: {NAMES[name]}" for name in names), "dim"))
 
 
 def _slow(there: Sequence[DeviceStats]) -> Iterator[Block]:
@@ -224,9 +224,9 @@ def _versions(fleet: Fleet) -> Iterator[Block]:
             continue
         ordered = sorted(by_value.items(), key=lambda x: (-len(x[1]), x[0]))
         for i, (value, nodes) in enumerate(ordered):
-            shown = "" if i == 0 else ", ".join(sorted(nodes)[:_SHOWN])
+            nodes_text = "" if i == 0 else ", ".join(sorted(nodes)[:_SHOWN])
             grid.append([name if i == 0 else "", Cell(value or "unknown", "warn" if i else ""),
-                         str(len(nodes)), shown])  # fmt: skip
+                         str(len(nodes)), nodes_text])  # fmt: skip
     if grid:
         yield Heading("Versions")
         yield Grid(("part", "version", "hosts", "which"), grid, frozenset((2,)))

@@ -115,9 +115,9 @@ class Times:
         samples: dict[int, dict[int, list[float]]] = {}
         for of, work, devices, values in self._groups():
             if of == BENCH:
-                own = samples.setdefault(work, {})
+                by_work = samples.setdefault(work, {})
                 for device, value in zip(devices, values, strict=True):
-                    own.setdefault(device, []).append(value)
+                    by_work.setdefault(device, []).append(value)
         return samples
 
     def _groups(self) -> Iterator[tuple[str, int, list[int], list[float]]]:
@@ -144,12 +144,12 @@ def speeds(times: Times) -> dict[int, Speed]:
 
 
 def _speeds(by_place: Mapping[T, Sequence[float]], of: str) -> dict[T, Speed]:
-    medians = {place: statistics.median(own) for place, own in by_place.items()}
+    medians = {place: statistics.median(values) for place, values in by_place.items()}
     limit = max(MARGINS[of], 1 + _DEVIATIONS * _spread(by_place, medians))
     tail = ALARM / len(by_place)
     by_name: dict[T, Speed] = {}
-    for place, own in by_place.items():
-        ordered, n = sorted(own), len(own)
+    for place, values in by_place.items():
+        ordered, n = sorted(values), len(values)
         at = rank(n, tail)
         enough = at > 0 and len(by_place) >= _ENOUGH
         by_name[place] = Speed(medians[place], ordered[max(at - 1, 0)], ordered[n - max(at, 1)], n,
@@ -160,7 +160,9 @@ def _speeds(by_place: Mapping[T, Sequence[float]], of: str) -> dict[T, Speed]:
 def _spread(by_place: Mapping[T, Sequence[float]], medians: Mapping[T, float]) -> float:
     """The standard deviation of devices: that of their medians, without what a busy host adds to
     those by chance, which each device's interval tells already."""
-    errors = [_MEDIAN_ERROR * _deviation(own) / sqrt(len(own)) for own in by_place.values()]
+    errors = [
+        _MEDIAN_ERROR * _deviation(values) / sqrt(len(values)) for values in by_place.values()
+    ]
     seen, chance = _deviation(list(medians.values())), statistics.median(errors)
     return sqrt(max(0.0, seen**2 - chance**2))
 

@@ -250,8 +250,8 @@ class Tally:
 
     def _count(self, line: Mapping[str, Any], stats: DeviceStats, rank: int) -> None:
         verdict = _ORDER[rank]
-        own, total = stats.counts.by_verdict, self.counts.by_verdict
-        own[verdict] = own.get(verdict, 0) + 1
+        counts, total = stats.counts.by_verdict, self.counts.by_verdict
+        counts[verdict] = counts.get(verdict, 0) + 1
         total[verdict] = total.get(verdict, 0) + 1
         stats.seconds += line.get("seconds", 0.0)
         op = self.ops.get(line["op"])

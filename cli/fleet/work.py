@@ -41,7 +41,7 @@ def findings(fleet: Fleet) -> list[Finding]:
             nodes[cause["severity"], cause["what"], cause["fix"]].add(result.node)
         if result.failing and not causes:
             nodes["error", result.reason, ""].add(result.node)
-    everything = [Finding(*key, tuple(sorted(own))) for key, own in nodes.items()]
+    everything = [Finding(*key, tuple(sorted(places))) for key, places in nodes.items()]
     return sorted(everything, key=lambda f: (_RANK.get(f.severity, 3), -len(f.nodes), f.what))
 
 
@@ -97,8 +97,8 @@ def timings(fleet: Fleet) -> list[Timing]:
     """Every workload that was timed, in the order of names."""
     workloads = []
     for number, by_device in fleet.tally.times.workloads().items():
-        medians = {fleet.tally.stats[i].name: statistics.median(own)
-                   for i, own in by_device.items()}  # fmt: skip
+        medians = {fleet.tally.stats[i].name: statistics.median(values)
+                   for i, values in by_device.items()}  # fmt: skip
         slowest = max(medians, key=lambda place: (medians[place], place))
         name = fleet.tally.cases[number].replace(f"/{BENCH}/", " ", 1).replace("/", " ")
         workloads.append(Timing(name, len(medians), statistics.median(medians.values()),

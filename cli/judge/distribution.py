@@ -22,23 +22,23 @@ _ENOUGH: Final = 200
 
 
 def objections(
-    kind: str, params: Any, drawn: Array, again: Array, other: Array, later: Array,
+    kind: str, params: Any, x: Array, again: Array, other: Array, later: Array,
     far: Array | None = None,
 ) -> list[str]:  # fmt: skip
-    """What speaks against `drawn` being of distribution `kind` with `params`.
+    """What speaks against `x` being of distribution `kind` with `params`.
 
     Kinds are uniform, normal, integers, bernoulli, categories and permutation. `again` is the same
     seed, `other` another, `later` a later offset, `far` a seed that is another in its high half.
     """
-    every = [np.asarray(d) for d in (drawn, again, other, later, drawn if far is None else far)]
+    every = [np.asarray(d) for d in (x, again, other, later, x if far is None else far)]
     imaginary = sum(int((d.imag != 0).sum()) for d in every if np.iscomplexobj(d))
     if imaginary:
         return [f"{imaginary} draws have imaginary parts, which no distribution here has"]
-    drawn, again, other, later, high = (d.real for d in every)
-    first = np.asarray(drawn, np.float64).reshape(-1)
+    x, again, other, later, high = (d.real for d in every)
+    first = np.asarray(x, np.float64).reshape(-1)
     complaints = (
         []
-        if np.array_equal(np.asarray(again), np.asarray(drawn))
+        if np.array_equal(np.asarray(again), np.asarray(x))
         else ["the same seed and offset give other numbers"]
     )
     # Draws of different chances correlate by those.
@@ -54,7 +54,7 @@ def objections(
     if kind == "bernoulli":
         return complaints + _bernoulli(first, chance)
     if kind == "categories":
-        return complaints + _categories(np.asarray(drawn), *params)
+        return complaints + _categories(np.asarray(x), *params)
     complaints += _support(kind, params, first)
     if first.size < _ENOUGH:
         return complaints
@@ -150,9 +150,9 @@ def _counts(params: tuple[float, ...], x: Array) -> list[str]:
 def _lag(x: Array) -> list[str]:
     """Neighbours, halves, and what a generator that starts again would repeat."""
     half = x.size // 2
-    found = _correlated(x[:-1], x[1:], "neighbours") + _correlated(x[:half], x[-half:], "halves")
+    faults = _correlated(x[:-1], x[1:], "neighbours") + _correlated(x[:half], x[-half:], "halves")
     steps = (1 << n for n in range(2, 20) if 1 << n <= half)
-    return found + [o for n in steps for o in _correlated(x[:-n], x[n:], f"numbers {n} apart")]
+    return faults + [o for n in steps for o in _correlated(x[:-n], x[n:], f"numbers {n} apart")]
 
 
 def _independent(first: Array, second: Array, what: str, alike: bool = True) -> list[str]:

@@ -35,8 +35,8 @@ class Judgement:
 
     def failing(self) -> str:
         """The rule that was required and did not hold, with its numbers."""
-        wanted = self.required.split("|")
-        return "; ".join(f"{o.rule}: {o.numbers}" for t, o in self.outcomes if t in wanted)
+        tiers = self.required.split("|")
+        return "; ".join(f"{o.rule}: {o.numbers}" for t, o in self.outcomes if t in tiers)
 
 
 def judge(
@@ -64,8 +64,8 @@ def judge(
         tiers.append(("ratio", _ratio(need, deviations, measure)))
     if need.norm:
         tiers.append(("norm", _norm(need, deviations)))
-    wanted = _available(need, measure)
-    if not any(o.passed and t in wanted for t, o in tiers):
+    target = _available(need, measure)
+    if not any(o.passed and t in target for t, o in tiers):
         # A result that meets its rule is not measured against weaker ones.
         tiers.append(("T2", rules.ASSERT_CLOSE(deviations)))
         tiers.append(("T3", _both(deviations)))
@@ -75,12 +75,12 @@ def judge(
             tiers.append(("T4", rules.against_competitor(deviations, rival)))
     kept_tiers = [name for name, outcome in tiers if outcome.passed]
     order = [name for name, _ in tiers]
-    reached = [t for t in wanted if t in order]
+    reached = [t for t in target if t in order]
     passed = any(order.index(h) <= order.index(t) for h in kept_tiers for t in reached if h == t or
                  _stricter(h, t))  # fmt: skip
     if need.signed_zero and measure.signs:
         return Judgement(False, kept_tiers[0] if kept_tiers else "", "T0", tuple(tiers))
-    return Judgement(passed, kept_tiers[0] if kept_tiers else "", "|".join(wanted), tuple(tiers))
+    return Judgement(passed, kept_tiers[0] if kept_tiers else "", "|".join(target), tuple(tiers))
 
 
 def _available(need: Requirement, measure: Measure) -> tuple[str, ...]:

@@ -46,10 +46,10 @@ def to_numpy(tensor: Tensor) -> Array:
 def made_on(op: Op, sample: Sample, device: str) -> tuple[list[Any], dict[str, Any]]:
     """The sample's arguments on a device; a factory is told the device instead."""
     args, kwargs = sample.make(mindtorch, device)
-    return args, told(op, kwargs, device)
+    return args, with_device(op, kwargs, device)
 
 
-def told(op: Op, kwargs: dict[str, Any], device: str) -> dict[str, Any]:
+def with_device(op: Op, kwargs: dict[str, Any], device: str) -> dict[str, Any]:
     if any(a.type == "Device" for a in op.schema.args):
         return {"device": mindtorch.device(device), **kwargs}
     return kwargs

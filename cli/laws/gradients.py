@@ -68,9 +68,9 @@ def _needs_gradient(op: Op, sample: Sample) -> None:
 
 
 def _weights(torch: ModuleType, out: Any, seed: int) -> Any:
-    drawn = np.random.default_rng(seed).uniform(0.5, 1.5, tuple(out.shape))
+    draws = np.random.default_rng(seed).uniform(0.5, 1.5, tuple(out.shape))
     return (
-        torch.tensor(drawn.reshape(-1).tolist(), dtype=out.dtype)
+        torch.tensor(draws.reshape(-1).tolist(), dtype=out.dtype)
         .reshape(tuple(out.shape))
         .to(out.device)
     )

@@ -22,7 +22,7 @@ from .compare import (
     limit,
     made_on,
     oracle_function,
-    told,
+    with_device,
     working,
 )
 
@@ -86,7 +86,7 @@ def meta_matches_cpu(op: Op, sample: Sample) -> None:
     args, kwargs = sample.make(mindtorch)
     expected = as_list(call(op, args, kwargs))
     on_meta = sample.map(lambda a: a.make(mindtorch).to("meta"))
-    kwargs = told(op, sample.make(mindtorch)[1], "meta")
+    kwargs = with_device(op, sample.make(mindtorch)[1], "meta")
     if any(a.__class__ is not mindtorch.Tensor for a in expected):
         raise NotApplicable("a result is no tensor")
     try:
@@ -193,13 +193,13 @@ def writeback_matches_eager(op: Op, sample: Sample, device: str = "cpu") -> None
     working(sample)
     if not op.writes.inplace:
         raise NotApplicable(f"{op.name} has no in-place form")
-    expected = _written(op, sample, device, None)
+    expected = _write_base(op, sample, device, None)
     with mindtorch.functionalize():
-        got = _written(op, sample, device, True)
+        got = _write_base(op, sample, device, True)
     compare_values(op, "writeback", got, expected, limit(op, expected))
 
 
-def _written(op: Op, sample: Sample, device: str, _: bool | None) -> Any:
+def _write_base(op: Op, sample: Sample, device: str, _: bool | None) -> Any:
     args, kwargs = made_on(op, sample, device)
     target = args[0]
     if target.ndim > 1:

@@ -51,8 +51,10 @@ def distinct(path: Path) -> dict[str, Distinct]:
 
 
 def _key(name: str, arguments: Mapping[str, Any]) -> str:
-    own = {k: v for k, v in arguments.items() if k not in ("stream", "workspaceSize", "preparedBy")}
-    return f"{name} {own!r}"
+    relevant = {
+        k: v for k, v in arguments.items() if k not in ("stream", "workspaceSize", "preparedBy")
+    }
+    return f"{name} {relevant!r}"
 
 
 def subject(path: Path, name: str, declarations: Any) -> Any:

@@ -26,7 +26,7 @@ def write(recording: Recording, launch: Call, path: Path) -> None:
             if chunk.kind in _WHOLE:
                 writer.add(chunk)
             elif chunk.kind == recording_file.ROWS and chunk.pid == launch.process:
-                data = _kept(chunk.data, numbers, detail)
+                data = _selected_rows(chunk.data, numbers, detail)
                 if data:
                     writer.add(Chunk(chunk.kind, chunk.process, chunk.pid, chunk.thread, data))
     finally:
@@ -44,10 +44,10 @@ def _detail(recording: Recording, number: int) -> int:
     return 0
 
 
-def _kept(data: bytes, numbers: Collection[int], detail: int) -> bytes:
+def _selected_rows(data: bytes, numbers: Collection[int], detail: int) -> bytes:
     """Of a chunk's rows those of the calls, and what they refer to; geometries are kept all."""
 
-    def wanted(payload: rows.Payload) -> bool:
+    def keeps(payload: rows.Payload) -> bool:
         match payload.type:
             case rows.GEOMETRY:
                 return True
@@ -58,4 +58,4 @@ def _kept(data: bytes, numbers: Collection[int], detail: int) -> bytes:
             case _:
                 return False
 
-    return rows.choose(data, numbers, wanted)
+    return rows.choose(data, numbers, keeps)

@@ -96,17 +96,17 @@ def _inputs(sample: Any) -> list[Any]:
 
 def _compared(what: Any, trial: Trial, launch: Captured) -> Result:
     golden = what.golden(trial.recipe, trial.need)
-    written: dict[int, Any] = {}
+    by_slot: dict[int, Any] = {}
     for name, value in what.values(trial.recipe, golden).items():
         many = value if isinstance(value, list) else [value]
         got = launch.after.get(name, [None] * len(many))
         for place, array in zip(many, got, strict=False):
             if isinstance(place, Written) and array is not None:
-                written[place.index] = array
-    if not written:
+                by_slot[place.index] = array
+    if not by_slot:
         raise subjects.NotAskableError("none of its results were recorded")
-    kept = sorted(written)
-    results: Sequence[Any] = [written[k] for k in kept]
-    settled = what.settle(golden.only(kept), results)
+    slots = sorted(by_slot)
+    results: Sequence[Any] = [by_slot[k] for k in slots]
+    settled = what.settle(golden.only(slots), results)
     result = compare(trial, settled, [(a.dtype.name, a) for a in results], [])
     return _for_data(result, settled, results)

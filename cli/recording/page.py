@@ -38,9 +38,9 @@ def _timeline(recording: Recording) -> str:
     last = max(c.start + c.duration for c in calls)
     lanes = list(dict.fromkeys(c.thread for c in calls))[:_LANES_MOST]
     scale = 1000 / max(last - first, 1)
-    shown = sorted(calls, key=lambda c: -c.duration)[:_BARS_MOST]
+    label = sorted(calls, key=lambda c: -c.duration)[:_BARS_MOST]
     bars = []
-    for call in shown:
+    for call in label:
         if call.thread not in lanes:
             continue
         kind = "failed" if call.status else "launch" if call.phase == 2 else "runtime"

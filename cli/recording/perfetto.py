@@ -36,7 +36,7 @@ def _event(call: Call, start: int) -> dict[str, Any]:
         "name": call.name, "cat": kind, "ph": "X", "pid": call.process, "tid": call.thread,
         "ts": (call.start - start) / 1000, "dur": call.duration / 1000,
         "args": {"call": call.number, "status": call.status, **_on_device(call),
-                 **_shown(call.arguments)},
+                 **_texts(call.arguments)},
     }  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def _on_device(call: Call) -> dict[str, float]:
     return {} if call.device_ns is None else {"device_us": call.device_ns / 1000}
 
 
-def _shown(arguments: dict[str, Any]) -> dict[str, Any]:
+def _texts(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: _text(value) for name, value in arguments.items() if value is not None}
 
 

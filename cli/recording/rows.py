@@ -50,13 +50,13 @@ def split(data: bytes) -> tuple[Rows, dict[int, tuple[int, ...]], list[Payload]]
     return rows[keep], words, payloads
 
 
-def choose(data: bytes, numbers: Collection[int], wanted: Callable[[Payload], bool]) -> bytes:
+def choose(data: bytes, numbers: Collection[int], predicate: Callable[[Payload], bool]) -> bytes:
     """The rows of the calls of these numbers, and those payloads that are wanted, in order."""
     rows = np.frombuffer(data[: len(data) // ROW_SIZE * ROW_SIZE], CALL_ROW)
     others = np.flatnonzero((rows["type"] != CALL) & (rows["type"] != UNFINISHED))
     keep = (rows["type"] == CALL) & np.isin(rows["number"], list(numbers))
     for at, size, payload in _walk(data, rows, others):
-        keep[at : at + size] = keep[at - 1] if payload is None else wanted(payload)
+        keep[at : at + size] = keep[at - 1] if payload is None else predicate(payload)
     return rows[keep].tobytes()
 
 

@@ -49,20 +49,20 @@ def make(counts: Sequence[int], strength: int) -> Rows:
 def stored() -> tuple[tuple[int, tuple[int, ...], Rows], ...]:
     """Every array of arrays.json: strength, numbers of levels, rows; smallest first."""
     data = json.loads((files(__package__) / _FILE).read_text("ascii"))
-    found = [
+    arrays = [
         (entry["strength"], tuple(entry["levels"]),
          tuple(tuple(_DIGITS.index(digit) for digit in row) for row in entry["rows"].split()))
         for entry in data["arrays"]
     ]  # fmt: skip
-    return tuple(sorted(found, key=lambda array: len(array[2])))
+    return tuple(sorted(arrays, key=lambda array: len(array[2])))
 
 
 @cache
 def array(counts: tuple[int, ...], strength: int) -> Rows:
     """The smallest stored array for factors of these numbers of levels (from many to few); columns
     of an array that has more stand for the first ones. Made now where none is large enough."""
-    for own, levels, rows in stored():
-        if own == strength and len(levels) >= len(counts) and all(
+    for strength_, levels, rows in stored():
+        if strength_ == strength and len(levels) >= len(counts) and all(
             a <= b for a, b in zip(counts, levels, strict=False)
         ):  # fmt: skip
             return rows

@@ -22,23 +22,23 @@ def lengths(rng: Generator, pattern: str, count: int, total: int) -> Array:
     if count == 0:
         return np.zeros(0, np.int64)
     if pattern == "even":
-        own = np.full(count, total // count)
-        own[: total % count] += 1
-        return own
+        result = np.full(count, total // count)
+        result[: total % count] += 1
+        return result
     if pattern == "one_has_all":
-        own = np.zeros(count, np.int64)
-        own[count // 2] = total
-        return own
+        result = np.zeros(count, np.int64)
+        result[count // 2] = total
+        return result
     if pattern == "ones":
-        own = np.minimum(1, np.maximum(0, total - np.arange(count)))
-        own[-1] += total - own.sum()
-        return own
-    own = rng.multinomial(total, rng.dirichlet(np.full(count, 2.0)))
+        result = np.minimum(1, np.maximum(0, total - np.arange(count)))
+        result[-1] += total - result.sum()
+        return result
+    result = rng.multinomial(total, rng.dirichlet(np.full(count, 2.0)))
     empty = {"empty_first": 0, "empty_middle": count // 2, "empty_last": count - 1}.get(pattern)
     if empty is not None and count > 1:
-        own[(empty + 1) % count] += own[empty]
-        own[empty] = 0
-    return own
+        result[(empty + 1) % count] += result[empty]
+        result[empty] = 0
+    return result
 
 
 INDICES: Final = ("random", "edges", "sorted", "reversed", "repeated", "gaps")
@@ -49,19 +49,19 @@ def indices(rng: Generator, pattern: str, shape: tuple[int, ...], size: int) -> 
     count = int(np.prod(shape))
     if size <= 0:
         return np.zeros(shape, np.int64)
-    own = rng.integers(0, size, count)
+    result = rng.integers(0, size, count)
     if pattern == "edges" and count:
-        own[:: max(1, count - 1)] = 0
-        own[-1] = size - 1
+        result[:: max(1, count - 1)] = 0
+        result[-1] = size - 1
     elif pattern == "sorted":
-        own = np.sort(own)
+        result = np.sort(result)
     elif pattern == "reversed":
-        own = np.sort(own)[::-1]
+        result = np.sort(result)[::-1]
     elif pattern == "repeated":
-        own = np.full(count, own[0] if count else 0)
+        result = np.full(count, result[0] if count else 0)
     elif pattern == "gaps":
-        own = own // 2 * 2
-    return np.asarray(own).reshape(shape)
+        result = result // 2 * 2
+    return np.asarray(result).reshape(shape)
 
 
 SLOTS: Final = ("shuffled", "in_order", "holes", "last")
@@ -75,11 +75,11 @@ def slots(
     order = np.arange(size) if pattern == "in_order" else rng.permutation(size)
     if pattern == "last":
         order = np.arange(size)[::-1]
-    own = np.resize(order, count) if count > size else order[:count]
+    result = np.resize(order, count) if count > size else order[:count]
     if pattern == "holes" and hole is not None and count:
-        own = own.copy()
-        own[rng.permutation(count)[: max(1, count // 3)]] = hole
-    return np.asarray(own).reshape(shape)
+        result = result.copy()
+        result[rng.permutation(count)[: max(1, count // 3)]] = hole
+    return np.asarray(result).reshape(shape)
 
 
 ROUTING: Final = ("random", "skewed", "one_expert", "no_first", "no_last", "in_order")
@@ -96,16 +96,16 @@ def routing(rng: Generator, pattern: str, shape: tuple[int, ...], experts: int) 
         last = experts - 1
     span = last - first
     if pattern == "one_expert":
-        own = np.tile(np.arange(k) % experts, (tokens, 1))
+        result = np.tile(np.arange(k) % experts, (tokens, 1))
     elif pattern == "in_order":
-        own = (np.arange(tokens)[:, None] + np.arange(k)) % experts
+        result = (np.arange(tokens)[:, None] + np.arange(k)) % experts
     else:
         weights = rng.random((tokens, span)) * (
             np.geomspace(1, 50, span) if pattern == "skewed" else 1.0
         )
-        own = first + np.argsort(-weights, axis=1)[:, :k]
-        own = np.concatenate([own] * -(-k // max(span, 1)), 1)[:, :k]
-    return np.asarray(own).reshape(shape)
+        result = first + np.argsort(-weights, axis=1)[:, :k]
+        result = np.concatenate([result] * -(-k // max(span, 1)), 1)[:, :k]
+    return np.asarray(result).reshape(shape)
 
 
 MASKS: Final = ("random", "none", "causal", "whole_row", "all_but_one")
@@ -113,30 +113,30 @@ MASKS: Final = ("random", "none", "causal", "whole_row", "all_but_one")
 
 def mask(rng: Generator, pattern: str, shape: tuple[int, ...]) -> Array:
     """A mask of 0 and 1 (1: masked)."""
-    own = np.zeros(shape, np.int64)
+    result = np.zeros(shape, np.int64)
     if pattern == "random":
-        own = rng.integers(0, 2, shape)
+        result = rng.integers(0, 2, shape)
     elif pattern == "causal" and len(shape) > 1:
-        own = np.broadcast_to(np.triu(np.ones(shape[-2:], np.int64), 1), shape).copy()
-    elif pattern == "whole_row" and own.size:
-        own[..., :1, :] = 1
-    elif pattern == "all_but_one" and own.size:
-        own[...] = 1
-        own[..., 0] = 0
-    if pattern in ("random", "all_but_one") and own.size and len(shape):
-        own[..., 0] = 0
-    return own
+        result = np.broadcast_to(np.triu(np.ones(shape[-2:], np.int64), 1), shape).copy()
+    elif pattern == "whole_row" and result.size:
+        result[..., :1, :] = 1
+    elif pattern == "all_but_one" and result.size:
+        result[...] = 1
+        result[..., 0] = 0
+    if pattern in ("random", "all_but_one") and result.size and len(shape):
+        result[..., 0] = 0
+    return result
 
 
 def permutation(rng: Generator, pattern: str, count: int) -> Array:
     """0 to count - 1 in some order."""
-    own = np.arange(count)
+    result = np.arange(count)
     return (
-        own[::-1].copy()
+        result[::-1].copy()
         if pattern == "reversed"
-        else rng.permutation(own)
+        else rng.permutation(result)
         if pattern == "random"
-        else own
+        else result
     )
 
 

@@ -185,17 +185,17 @@ class Declaration:
 
     def bind(self, parameters: Sequence[str]) -> None:
         """DeclarationError where the parameters are not those of a header, in its order."""
-        own, header = list(self.params), list(parameters)
-        if own == header:
+        names, header = list(self.params), list(parameters)
+        if names == header:
             return
-        for name in own:
+        for name in names:
             if name not in header:
                 raise DeclarationError(f"{self.name}: the header has no parameter {name!r}"
                                        f"{near(name, header)}")  # fmt: skip
-        missing = [n for n in header if n not in own]
+        missing = [n for n in header if n not in names]
         if missing:
             raise DeclarationError(f"{self.name}: no domain for the header's {missing[0]!r}")
-        raise DeclarationError(f"{self.name}: parameters stand in the order {' '.join(own)}, the "
+        raise DeclarationError(f"{self.name}: parameters stand in the order {' '.join(names)}, the "
                                f"header's is {' '.join(header)}")  # fmt: skip
 
     # --- what it varies -------------------------------------------------------------------------
@@ -210,48 +210,48 @@ class Declaration:
 
     def domain(self, name: str, overload: str = "") -> Domain:
         """The domain of a parameter in an overload."""
-        for own in self.overloads:
-            if own.name == overload and name in own.params:
-                return own.params[name]
+        for local in self.overloads:
+            if local.name == overload and name in local.params:
+                return local.params[name]
         return self.params[name]
 
     def dtypes(self, claimed: Sequence[str] = ()) -> tuple[str, ...]:
         """Dtypes under test: of the table or of the main tensor, those that are claimed."""
-        stated: tuple[str, ...] = ()
+        dtypes_: tuple[str, ...] = ()
         if self.table and self.main in self.table.names:
             at = self.table.names.index(self.main)
-            stated = tuple(dict.fromkeys(r[at] for r in self.table.rows))
+            dtypes_ = tuple(dict.fromkeys(r[at] for r in self.table.rows))
         elif self.main:
             tensor = self.params[self.main].tensors()[0]
-            stated = tuple(dtype_named(d) for d in tensor.dtype.split())
-        if not stated:
+            dtypes_ = tuple(dtype_named(d) for d in tensor.dtype.split())
+        if not dtypes_:
             return tuple(claimed)
-        return tuple(d for d in stated if d in claimed) if claimed else stated
+        return tuple(d for d in dtypes_ if d in claimed) if claimed else dtypes_
 
     def factors(self, claimed: Sequence[str], full: bool) -> list[Factor]:
         """Everything that differs from call to call."""
-        own: list[Factor] = []
+        factors_: list[Factor] = []
         if self.overloads:
-            own.append(Factor("overload", tuple(o.name for o in self.overloads)))
+            factors_.append(Factor("overload", tuple(o.name for o in self.overloads)))
         for name, role in self.used_sizes.items():
             if not isinstance(role, str):
-                own.append(Factor(name, role.levels(full)))
+                factors_.append(Factor(name, role.levels(full)))
         for name, domain in self.inputs.items():
             every = [domain, *(o.params[name] for o in self.overloads if name in o.params)]
             levels = dict.fromkeys(level for d in every for level in d.levels(full))
-            own.append(Factor(name, tuple(levels)))
+            factors_.append(Factor(name, tuple(levels)))
         dtypes = self.dtypes(claimed)
         if dtypes:
-            own.append(Factor("dtype", tuple(sorted(dtypes, key=lambda d: d != "float32"))))
+            factors_.append(Factor("dtype", tuple(sorted(dtypes, key=lambda d: d != "float32"))))
             if self.table:
                 most = max(len(self.table.of(d, self.main)) for d in dtypes)
-                own.append(Factor("types", tuple(map(str, range(most)))))
-        own.append(Factor("values", self.fills))
+                factors_.append(Factor("types", tuple(map(str, range(most)))))
+        factors_.append(Factor("values", self.fills))
         if self.strided:
-            own += self._layouts()
+            factors_ += self._layouts()
         if self.strided and self.out_forms:
-            own.append(Factor("to", OUT_LAYOUTS))
-        return [f for f in own if len(f.levels) > 1 or f.name in ("dtype",)]
+            factors_.append(Factor("to", OUT_LAYOUTS))
+        return [f for f in factors_ if len(f.levels) > 1 or f.name in ("dtype",)]
 
     def _layouts(self) -> Iterator[Factor]:
         for name, domain in self.inputs.items():
@@ -343,11 +343,11 @@ class Drawn:
         self.settled[name] = level
         return None if cell == "" else domain.value(self, name, level)
 
-    def dtype(self, name: str, stated: str) -> str:
+    def dtype(self, name: str, declared_: str) -> str:
         """The dtype of a parameter: of the table, of another parameter, stated, under test."""
         if self._row.get(name):
             return self._row[name]
-        first, *_ = stated.split() or [""]
+        first, *_ = declared_.split() or [""]
         if name == self.declaration.main or not first:
             return self.main_dtype
         if first in self.declaration.params:
@@ -378,10 +378,10 @@ class Drawn:
     def actual(self) -> dict[str, str]:
         """The levels as this call has them: modes decide what others mean."""
         self.values()
-        own = {**self.levels, **self.settled}
+        levels_ = {**self.levels, **self.settled}
         if self.overload:
-            own["overload"] = self.overload
-        return own
+            levels_["overload"] = self.overload
+        return levels_
 
     def holds(self) -> Relation | None:
         """The first requirement that the call breaks."""

@@ -88,22 +88,22 @@ class _Search:
     def settle(self, levels: Mapping[str, str]) -> Levels | None:
         """The call that levels make: within the cap, its requirements mended; None where one
         cannot be."""
-        own = dict(levels)
+        levels_ = dict(levels)
         for _ in range(6):
             try:
-                drawn = self.declaration.draw(own)
-                own = self._known(drawn.actual())
-                drawn = self.declaration.draw(own)
-                if drawn.elements() > MOST_ELEMENTS[self.full]:
-                    if not self._shrink(own):
+                draw = self.declaration.draw(levels_)
+                levels_ = self._known(draw.actual())
+                draw = self.declaration.draw(levels_)
+                if draw.elements() > MOST_ELEMENTS[self.full]:
+                    if not self._shrink(levels_):
                         return None
                     continue
-                broken = drawn.holds()
+                broken = draw.holds()
             except (DeclarationError, ZeroDivisionError, IndexError, ValueError):
                 return None
             if broken is None:
-                return own
-            if not self._mend(own, broken.text):
+                return levels_
+            if not self._mend(levels_, broken.text):
                 return None
         return None
 
@@ -114,31 +114,31 @@ class _Search:
         return {f.name: f for f in self.factors
                 if isinstance(self.declaration.used_sizes.get(f.name), Role)}  # fmt: skip
 
-    def _shrink(self, own: Levels) -> bool:
+    def _shrink(self, levels_: Levels) -> bool:
         """Take the largest size but one down to the next smaller level."""
         sizes = self._sizes()
-        order = sorted(sizes, key=lambda n: -volume(dims_of(own[n])))
+        order = sorted(sizes, key=lambda n: -volume(dims_of(levels_[n])))
         for name in [*order[1:], *order[:1]]:
-            now = volume(dims_of(own[name]))
+            now = volume(dims_of(levels_[name]))
             smaller = [n for n in sizes[name].levels if volume(dims_of(n)) < now]
             if smaller and now > 4:
-                own[name] = max(smaller, key=lambda n: volume(dims_of(n)))
+                levels_[name] = max(smaller, key=lambda n: volume(dims_of(n)))
                 return True
         return False
 
-    def _mend(self, own: Levels, text: str) -> bool:
+    def _mend(self, levels_: Levels, text: str) -> bool:
         """Change one or two factors that a requirement reads so that it holds."""
         names = [f for f in self.factors if f.name in self._reads(text)]
         for factor in names:
             for level in factor.levels:
-                if self._fits({**own, factor.name: level}, text):
-                    own[factor.name] = level
+                if self._fits({**levels_, factor.name: level}, text):
+                    levels_[factor.name] = level
                     return True
         for one, two in combinations(names, 2):
             for a in one.levels:
                 for b in two.levels:
-                    if self._fits({**own, one.name: a, two.name: b}, text):
-                        own.update({one.name: a, two.name: b})
+                    if self._fits({**levels_, one.name: a, two.name: b}, text):
+                        levels_.update({one.name: a, two.name: b})
                         return True
         return False
 
@@ -180,11 +180,11 @@ class _Search:
 
     def _tuples(self, levels: Levels) -> set[tuple[tuple[str, str], ...]]:
         items = sorted(levels.items())
-        own: set[tuple[tuple[str, str], ...]] = set(combinations(items, 2))
+        levels_: set[tuple[tuple[str, str], ...]] = set(combinations(items, 2))
         if self.full:
             modes = [i for i in items if not i[0].startswith(("layout", "to", "values"))]
-            own |= set(combinations(modes, 3))
-        return own
+            levels_ |= set(combinations(modes, 3))
+        return levels_
 
     def _add(self, levels: Levels | None) -> bool:
         if levels is None:
@@ -198,10 +198,10 @@ class _Search:
         return True
 
     def _count(self, levels: Levels) -> None:
-        drawn: Drawn = self.declaration.draw(levels)
+        draw: Drawn = self.declaration.draw(levels)
         for relation in self.both:
             try:
-                side = (relation.text, bool(evaluate(relation.text, drawn)))
+                side = (relation.text, bool(evaluate(relation.text, draw)))
             except (ZeroDivisionError, IndexError, TypeError):
                 continue
             self.sides[side] = self.sides.get(side, 0) + 1
@@ -219,13 +219,13 @@ class _Search:
 
     def _candidate(self) -> Levels:
         """Levels drawn at random, those that were met least preferred."""
-        own: Levels = {}
+        levels_: Levels = {}
         for factor in self.factors:
             at = int(self.rng.integers(len(factor.levels)))
             if factor.name == "values" and self.rng.random() < _PLAIN_FIRST:
                 at = 0
-            own[factor.name] = factor.levels[at]
-        return own
+            levels_[factor.name] = factor.levels[at]
+        return levels_
 
     def _balance(self) -> None:
         """Calls for the sides of relations that were met too seldom."""
@@ -238,9 +238,9 @@ class _Search:
     def _meet(self, text: str, side: bool) -> None:
         names = {f.name: f for f in self.factors if f.name in self._reads(text)}
         for attempt in range(_SEARCH // 8):
-            own = self._candidate() if attempt % 2 else dict(self.plain)
+            levels_ = self._candidate() if attempt % 2 else dict(self.plain)
             for name, factor in names.items():
-                own[name] = factor.levels[int(self.rng.integers(len(factor.levels)))]
-            settled = self.settle(own)
+                levels_[name] = factor.levels[int(self.rng.integers(len(factor.levels)))]
+            settled = self.settle(levels_)
             if settled is not None and self._fits(settled, text) is side and self._add(settled):
                 return

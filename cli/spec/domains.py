@@ -29,7 +29,7 @@ class Draw(Protocol):
     level: str
 
     def __getitem__(self, name: str) -> Any: ...
-    def dtype(self, name: str, stated: str) -> str: ...
+    def dtype(self, name: str, default_: str) -> str: ...
     def generator(self, name: str) -> Generator: ...
     def chosen(self, factor: str, default: str) -> str: ...
 
@@ -43,8 +43,8 @@ class Domain:
 
     def settle(self, draw: Draw, level: str) -> str:  # noqa: ARG002
         """The level that `level` means in this call."""
-        own = self.levels(True)
-        return level if level in own else own[zlib.crc32(level.encode()) % len(own)]
+        levels_ = self.levels(True)
+        return level if level in levels_ else levels_[zlib.crc32(level.encode()) % len(levels_)]
 
     def value(self, draw: Draw, name: str, level: str) -> Any:
         """The value of a level."""
@@ -223,14 +223,14 @@ class Repeated(Domain):
     each: Choice
 
     def levels(self, full: bool) -> tuple[str, ...]:
-        own = self.each.levels(full)
-        return (*own, "mixed") if len(own) > 1 else own
+        inner = self.each.levels(full)
+        return (*inner, "mixed") if len(inner) > 1 else inner
 
     def value(self, draw: Draw, name: str, level: str) -> tuple[Any, ...]:
-        many, own = int(evaluate(self.count, draw)), self.each.levels(True)
+        many, inner = int(evaluate(self.count, draw)), self.each.levels(True)
         if level != "mixed":
             return (self.each.value(draw, name, level),) * many
-        return tuple(self.each.value(draw, name, own[i % len(own)]) for i in range(many))
+        return tuple(self.each.value(draw, name, inner[i % len(inner)]) for i in range(many))
 
     def expressions(self) -> tuple[str, ...]:
         return (self.count, *self.each.expressions())
@@ -245,8 +245,8 @@ class Optional(Domain):
     only: str = ""
 
     def levels(self, full: bool) -> tuple[str, ...]:
-        own = self.domain.levels(full)
-        return own if self.iff else (NULL, *own)
+        inner = self.domain.levels(full)
+        return inner if self.iff else (NULL, *inner)
 
     def settle(self, draw: Draw, level: str) -> str:
         if self.iff:
@@ -303,7 +303,7 @@ class By(Domain):
 
     def levels(self, full: bool) -> tuple[str, ...]:
         every = [d.levels(full) if d is not None else (NULL,) for d in self.options.values()]
-        return tuple(dict.fromkeys(level for own in every for level in own))
+        return tuple(dict.fromkeys(level for inner in every for level in inner))
 
     def _branch(self, draw: Draw) -> Domain | None:
         mode = draw[self.param]

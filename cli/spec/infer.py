@@ -85,8 +85,8 @@ class _Search:
             f"{type(self.last).__name__}: {self.last}") from self.last  # fmt: skip
 
     def _call(self, declaration: Declaration) -> tuple[Any, ...]:
-        drawn = declaration.draw({})
-        arguments = {n: _host(drawn[n]) for n in self.known}
+        draw = declaration.draw({})
+        arguments = {n: _host(draw[n]) for n in self.known}
         with np.errstate(all="ignore"):
             results = self.reference(**arguments)
         results = results if isinstance(results, tuple) else (results,)

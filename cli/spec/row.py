@@ -138,8 +138,8 @@ def row_of(
 
 def read_by(reference: Reference) -> dict[str, inspect.Parameter]:
     """What a reference takes, by header name; what begins with an underscore is its own."""
-    own = inspect.signature(reference).parameters.items()
-    return {n.removesuffix("_"): p for n, p in own if n[0] != "_"}
+    parameters = inspect.signature(reference).parameters.items()
+    return {n.removesuffix("_"): p for n, p in parameters if n[0] != "_"}
 
 
 ROWS: Final[dict[str, Row]] = {}

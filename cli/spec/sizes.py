@@ -36,8 +36,8 @@ class Role:
 
     def __call__(self, *levels: int | str, most: int = 0) -> Role:
         """The role with these levels, the first plain, and limit."""
-        own = tuple(str(n) for n in levels) or (self.plain, *self.quick)
-        return replace(self, plain=own[0], quick=own[1:], full=() if levels else self.full,
+        levels_ = tuple(str(n) for n in levels) or (self.plain, *self.quick)
+        return replace(self, plain=levels_[0], quick=levels_[1:], full=() if levels else self.full,
                        most=most or self.most)  # fmt: skip
 
     def levels(self, full: bool) -> tuple[str, ...]:
@@ -127,9 +127,9 @@ def resolve(text: str, sizes: Mapping[str, Any], member: int = 0, ones: str = ""
     dims: list[int] = []
     for part in parts_of(text):
         if part.several:
-            own = tuple(sizes[f"*{part.text}"])
-            own = differing(own, member) if part.member else own
-            dims += reduced(own, ones) if part.broadcast else own
+            sizes_ = tuple(sizes[f"*{part.text}"])
+            sizes_ = differing(sizes_, member) if part.member else sizes_
+            dims += reduced(sizes_, ones) if part.broadcast else sizes_
             continue
         value = expression(part.text)(sizes)
         if not isinstance(value, int) or value < 0:

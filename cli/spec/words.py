@@ -190,10 +190,12 @@ def parts(count: str, *, of: str, form: str = "sizes", dtype: str = "i64",
     one more than lengths)."""
 
     def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Any:
-        own = contents.lengths(rng, pattern, int(evaluate(count, draw)), int(evaluate(of, draw)))
+        lengths_ = contents.lengths(
+            rng, pattern, int(evaluate(count, draw)), int(evaluate(of, draw))
+        )
         if form == "sizes":
-            return own
-        return np.cumsum(own) if form == "ends" else np.concatenate([[0], np.cumsum(own)])
+            return lengths_
+        return np.cumsum(lengths_) if form == "ends" else np.concatenate([[0], np.cumsum(lengths_)])
 
     length = f"{count} + 1" if form == "starts" else count
     return Content(make, tuple(patterns.split()) or contents.PARTS, dtype, (count, of),
@@ -212,13 +214,13 @@ def index(shape: str, into: str, dtype: str = "i64", patterns: str = "") -> Cont
 def slots(shape: str, into: str, dtype: str = "i64", hole: int | None = None,
           patterns: str = "") -> Content:  # fmt: skip
     """Places in [0, into), none twice; `hole` may stand for none."""
-    own = [p for p in contents.SLOTS if p != "holes" or hole is not None]
+    local = [p for p in contents.SLOTS if p != "holes" or hole is not None]
 
     def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Any:
         size = int(evaluate(into, draw))
         return contents.slots(rng, pattern, _shape(shape, draw), size, hole)
 
-    return Content(make, tuple(patterns.split()) or tuple(own), dtype, (into,), (shape,))
+    return Content(make, tuple(patterns.split()) or tuple(local), dtype, (into,), (shape,))
 
 
 def routing(shape: str, into: str, dtype: str = "i32", patterns: str = "") -> Content:

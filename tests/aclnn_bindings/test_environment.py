@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_bindings.install.environment import MASK, masked, shown
+from aclnn_bindings.install.environment import MASK, masked, masked_variables
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_only_variables_that_concern_cann_are_shown() -> None:
         "ACL_LAUNCH_BLOCKING": "1",
         "HCCL_TOKEN": "hunter2",
     }
-    assert shown(environ) == {
+    assert masked_variables(environ) == {
         "ACL_LAUNCH_BLOCKING": "1",
         "ASCEND_HOME_PATH": "/a",
         "HCCL_TOKEN": MASK,

@@ -36,8 +36,8 @@ _PATIENCE: Final = 60.0
 
 def cache_folder() -> str:
     """Where caches are: MINDTORCH_CACHE_DIR, else mindtorch-npu in the user's cache folder."""
-    if chosen := os.environ.get("MINDTORCH_CACHE_DIR"):
-        return os.path.abspath(chosen)  # a child may stand elsewhere
+    if folder := os.environ.get("MINDTORCH_CACHE_DIR"):
+        return os.path.abspath(folder)  # a child may stand elsewhere
     return str(of_user("XDG_CACHE_HOME", ".cache"))
 
 

@@ -22,26 +22,26 @@ _REF_NAME: Final = re.compile(r"\w+Ref(?:Optional|List)?")
 _BY_TEXT: Final = {"in": Direction.IN, "out": Direction.OUT, "inout": Direction.INOUT}
 
 
-def _of_pointer(param: RawParam, said: str) -> Direction:
+def _of_pointer(param: RawParam, marker: str) -> Direction:
     """A pointer that is not one of ACLNN's own types: const or `[in]` is read, else written."""
     if param.type.startswith("const ") and param.type.count("*") <= 1:
         return Direction.IN
-    if said:
-        return _BY_TEXT[said]
+    if marker:
+        return _BY_TEXT[marker]
     if param.type in ("void *", "void *const"):
         return Direction.IN
     return Direction.OUT
 
 
-def _of_data(param: RawParam, kind: Kind, said: str, in_place: bool) -> Direction:
+def _of_data(param: RawParam, kind: Kind, marker: str, in_place: bool) -> Direction:
     """A tensor or list that is not const is written, whatever `[in]` says; arrays are read."""
-    if said == "inout" or _REF_NAME.fullmatch(param.name):
+    if marker == "inout" or _REF_NAME.fullmatch(param.name):
         return Direction.INOUT
     if kind not in (Kind.TENSOR, Kind.TENSOR_LIST):
-        return Direction.OUT if said == "out" else Direction.IN
+        return Direction.OUT if marker == "out" else Direction.IN
     if not param.type.startswith("const "):
         return Direction.INOUT if in_place and param.name.startswith("self") else Direction.OUT
-    return Direction.OUT if said == "out" else Direction.IN
+    return Direction.OUT if marker == "out" else Direction.IN
 
 
 def directions(
@@ -56,13 +56,13 @@ def directions(
     out = []
     for param, kind in zip(params, kinds, strict=True):
         doc = docs.get(param.name)
-        said = doc.direction if doc else ""
+        marker = doc.direction if doc else ""
         if kind in _DATA:
-            out.append(_of_data(param, kind, said, in_place) if op != function else Direction.IN)
+            out.append(_of_data(param, kind, marker, in_place) if op != function else Direction.IN)
         elif kind is Kind.POINTER:
-            out.append(_of_pointer(param, said))
-        elif kind is Kind.STRING and not param.type.startswith("const ") and said:
-            out.append(_BY_TEXT[said] if op == function else Direction.IN)
+            out.append(_of_pointer(param, marker))
+        elif kind is Kind.STRING and not param.type.startswith("const ") and marker:
+            out.append(_BY_TEXT[marker] if op == function else Direction.IN)
         else:
             out.append(Direction.IN)
     if op == function:

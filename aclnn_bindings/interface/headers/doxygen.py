@@ -50,10 +50,10 @@ def _direction(marks: str) -> str:
 
 def _dtypes(text: str) -> tuple[str, ...]:
     """dtypes named in a parameter's text, in order."""
-    stated = _STATED.search(text)
+    declaration = _STATED.search(text)
     names: dict[str, None] = {}
-    for match in _DTYPE.finditer(text) if stated is None else _ANY_CASE.finditer(text):
-        if stated is None or match.start() >= stated.end() or match[1].isupper():
+    for match in _DTYPE.finditer(text) if declaration is None else _ANY_CASE.finditer(text):
+        if declaration is None or match.start() >= declaration.end() or match[1].isupper():
             name = match[1].upper()
             names[_CANONICAL.get(name, name)] = None
     return tuple(names)

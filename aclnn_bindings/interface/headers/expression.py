@@ -35,15 +35,15 @@ class _Parser(Cursor):
 
     def ternary(self) -> Value:
         self.enter()
-        chosen = self.binary(1)
+        condition = self.binary(1)
         if self.peek() == "?":
             self.take()
             yes = self.ternary()
             self.expect(":")
             no = self.ternary()
-            chosen = convert(yes if chosen.number else no, yes, no)
+            condition = convert(yes if condition.number else no, yes, no)
         self.depth -= 1
-        return chosen
+        return condition
 
     def binary(self, floor: int) -> Value:
         left = self.unary()

@@ -72,10 +72,12 @@ class Linker:
                 for name, value in self.symbols.members(index, enum, number):
                     members[name] = value
             except NotConstant as error:
-                shown = " ".join(enum.names) or "enum"
-                self.skip(unit, enum.line, shown, f"member after {len(members)} others: {error}")
-            stated = self.symbols.scope(index).width(enum.underlying) if enum.underlying else None
-            width = stated or enum_type(list(members.values()))
+                label = " ".join(enum.names) or "enum"
+                self.skip(unit, enum.line, label, f"member after {len(members)} others: {error}")
+            declaration = (
+                self.symbols.scope(index).width(enum.underlying) if enum.underlying else None
+            )
+            width = declaration or enum_type(list(members.values()))
             for name in enum.names:
                 self.symbols.enum_widths.setdefault(name, width)
                 known = self.image.named["enums"].get(name)
@@ -102,8 +104,8 @@ class Linker:
                 self.image.named["typedefs"].setdefault(name, [" ".join(macro.body.split())])
                 continue
             if macro.params is not None:
-                shown = f"#define {name}({', '.join(macro.params)})"
-                self.skip(unit, macro.line, shown, "macro with parameters")
+                label = f"#define {name}({', '.join(macro.params)})"
+                self.skip(unit, macro.line, label, "macro with parameters")
                 continue
             self.expression(name, macro.body, unit, macro.line, scope)
 

@@ -139,23 +139,23 @@ class Preprocessor:
             return
         if not self._first:
             self._first = rest if name == "ifndef" else "#"
-        taken = self.active and self._holds(name, rest, line)
-        self._stack.append((self.active, taken, line, f"#{name} {rest}"))
-        self._switch(taken)
+        active = self.active and self._holds(name, rest, line)
+        self._stack.append((self.active, active, line, f"#{name} {rest}"))
+        self._switch(active)
 
     def _turn(self, name: str, rest: str, line: int) -> None:
         if not self._stack:
             self.unit.skip_at(line, f"#{name} {rest}", f"#{name} without #if")
             return
-        outer, taken, opened, text = self._stack.pop()
+        outer, active, opened, text = self._stack.pop()
         self.left = text
         self.branch_changed = outer
         if name == "endif":
             self._switch(outer)
             return
-        now = outer and not taken and (name == "else" or self._holds(name[2:], rest, line))
-        shown = f"#else of {text}" if name == "else" else f"#{name} {rest}"
-        self._stack.append((outer, taken or now, opened, shown))
+        now = outer and not active and (name == "else" or self._holds(name[2:], rest, line))
+        directive_text = f"#else of {text}" if name == "else" else f"#{name} {rest}"
+        self._stack.append((outer, active or now, opened, directive_text))
         self._switch(now)
 
     def _switch(self, active: bool) -> None:

@@ -109,8 +109,8 @@ class Unit:
 
     def skip_at(self, line: int, text: str, reason: str) -> None:
         """Notes that the declaration at `line` was not taken, and why."""
-        shown = " ".join(text.split())
-        self.skipped.append(Skipped(self.header, line, shown[:120], reason))
+        snippet = " ".join(text.split())
+        self.skipped.append(Skipped(self.header, line, snippet[:120], reason))
 
     def declared(self) -> int:
         """How many declarations were taken, of all sorts."""

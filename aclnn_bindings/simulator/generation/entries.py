@@ -175,11 +175,11 @@ def _soc_rule(catalog: Catalog, params: tuple[CatalogParam, ...], rule: dict[str
     if only and not named and any(p.name in INDEX_PARAMS for p in params):
         # A rule that names nothing speaks of the data, not of what points into it.
         named = tuple(p.name for p in params if p.name not in INDEX_PARAMS)
-    chosen = sum(1 << i for i, p in enumerate(params) if p.name in named and i < 32)
+    selection = sum(1 << i for i, p in enumerate(params) if p.name in named and i < 32)
     socs = products_mask(rule["products"])
     if only and socs & (1 << PRODUCTS["A3"]):
         socs |= 1 << PRODUCTS["910b"]  # documents state these two together
-    return f"{{{chosen:#x}, {socs}, {'true' if only else 'false'}, {mask:#x}ULL}}"
+    return f"{{{selection:#x}, {socs}, {'true' if only else 'false'}, {mask:#x}ULL}}"
 
 
 def products_mask(codes: str) -> int:

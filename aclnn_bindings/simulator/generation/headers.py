@@ -106,30 +106,30 @@ class Headers:
 
     def write(self, folder: Path, simulated: frozenset[str]) -> list[str]:
         """Write every header; `simulated` functions really work, others are marked as refusing."""
-        written = []
+        paths = []
         for header in CORE:
             write(folder / header, self._core(header, simulated))
-            written.append(header)
+            paths.append(header)
         for header in sorted(set(self.by_header) - set(CORE)):
             write(folder / header, self._operators(header))
-            written.append(header)
+            paths.append(header)
         for stale in (folder / "aclnnop").glob("*.h"):
-            if f"aclnnop/{stale.name}" not in written:
+            if f"aclnnop/{stale.name}" not in paths:
                 stale.unlink()
-        return written
+        return paths
 
     def _type_homes(self) -> dict[str, list[str]]:
         """Core header → type names defined there, in an order that satisfies C."""
         homes: dict[str, list[str]] = {header: [] for header in CORE}
         placed: set[str] = set()
         for header in CORE:
-            own = [n for n, e in self.catalog.enums.items() if e[0] == header]
-            own += [n for n, s in self.catalog.structs.items() if s[0] == header]
-            own += OWN_TYPES.get(header, ())
+            enums = [n for n, e in self.catalog.enums.items() if e[0] == header]
+            enums += [n for n, s in self.catalog.structs.items() if s[0] == header]
+            enums += OWN_TYPES.get(header, ())
             for function in self.by_header.get(header, ()):
                 text = " ".join([function.returns, *(p.type for p in function.params)])
-                own += WORD.findall(text)
-            for name in own:
+                enums += WORD.findall(text)
+            for name in enums:
                 self._place(name, homes[header], placed)
         return homes
 

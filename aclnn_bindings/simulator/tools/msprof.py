@@ -80,9 +80,9 @@ def _host(profile: Profile) -> Iterator[Event]:
         if call.domain:
             args["Domain"] = call.domain
         yield _slice(where + call.name, pid, call.thread, (call.begin, call.end), **args)
-    shown = {task.ticket for task in profile.tasks}  # marks on streams, for one, are no tasks
+    tickets = {task.ticket for task in profile.tasks}  # marks on streams, for one, are no tasks
     for ticket, (thread, when) in profile.queued.items():
-        if ticket not in shown:
+        if ticket not in tickets:
             continue
         yield {"name": "HostToDevice", "cat": "HostToDevice", "ph": "s", "id": str(ticket),
                "pid": pid, "tid": thread, "ts": us(when)}  # fmt: skip
@@ -268,9 +268,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str]) -> int:
     """`msprof [OPTIONS] [PROGRAM…]`; 0 when all went well."""
-    own = next((i for i, a in enumerate(arguments) if not a.startswith("-")), len(arguments))
-    options, unknown = parser().parse_known_args(arguments[:own])
-    command = arguments[own:] or shlex.split(options.application or "")
+    at = next((i for i, a in enumerate(arguments) if not a.startswith("-")), len(arguments))
+    options, unknown = parser().parse_known_args(arguments[:at])
+    command = arguments[at:] or shlex.split(options.application or "")
     if unknown:
         print(f"msprof: not heeded by the simulator: {' '.join(unknown)}", file=sys.stderr)
     before = set(profiles(options.output)) if command else set()

@@ -170,11 +170,11 @@ def union(spans: Iterable[Span]) -> list[Span]:
     return joined
 
 
-def without(spans: list[Span], taken: list[Span]) -> list[Span]:
-    """What is left of disjoint spans where none of `taken` lies."""
+def without(spans: list[Span], selection: list[Span]) -> list[Span]:
+    """What is left of disjoint spans where none of `selection` lies."""
     left: list[Span] = []
     for begin, end in spans:
-        for low, high in taken:
+        for low, high in selection:
             if high <= begin or low >= end:
                 continue
             if low > begin:

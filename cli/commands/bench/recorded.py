@@ -74,13 +74,13 @@ class Pair:
 
 def compared(pairs: Sequence[Pair]) -> Iterator[Block]:
     """What the change costs the program: in all, and by operator, the largest difference first."""
-    now, then = _spent(pairs, "p20")
-    middle, middle_then = _spent(pairs, "median")
+    now, then = _total_time(pairs, "p20")
+    middle, middle_then = _total_time(pairs, "median")
     yield Line(
         f"{len(pairs)} workloads with the baseline: {now / 1e3:,.3f} ms, there "
         f"{then / 1e3:,.3f} ms: ×{_ratio(now, then)} (×{_ratio(middle, middle_then)} by medians)"
     )
-    noisy, _ = _spent([p for p in pairs if p.now.noisy or p.then.noisy], "p20")
+    noisy, _ = _total_time([p for p in pairs if p.now.noisy or p.then.noisy], "p20")
     if now and noisy / now > _DOUBTFUL:
         share = f"{noisy / now:.0%} of that time is of launches whose samples scatter"
         yield Line(Cell(f"{share}: more of them (--seconds) say more", "warn"))
@@ -89,7 +89,7 @@ def compared(pairs: Sequence[Pair]) -> Iterator[Block]:
         groups.setdefault(pair.operator, []).append(pair)
     if len(groups) < 2:
         return
-    sums = {name: _spent(group, "p20") for name, group in groups.items()}
+    sums = {name: _total_time(group, "p20") for name, group in groups.items()}
     largest = sorted(sums, key=lambda name: -abs(sums[name][0] - sums[name][1]))[:_SHOWN]
     table: list[list[Content]] = [
         [name, f"{sum(p.count for p in groups[name]):,}",
@@ -99,7 +99,7 @@ def compared(pairs: Sequence[Pair]) -> Iterator[Block]:
     yield Grid(["operator", "launches", "ms", "there", "against"], table, frozenset((1, 2, 3, 4)))
 
 
-def _spent(pairs: Sequence[Pair], figure: str) -> tuple[float, float]:
+def _total_time(pairs: Sequence[Pair], figure: str) -> tuple[float, float]:
     """µs of all launches, here and there."""
     here = sum(pair.count * getattr(pair.now, figure) for pair in pairs)
     return here, sum(pair.count * getattr(pair.then, figure) for pair in pairs)

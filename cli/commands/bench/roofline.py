@@ -42,14 +42,14 @@ class Point:
 
 def svg(points: Sequence[Point], peaks: Peaks, title: str) -> str:
     """The plot, both axes logarithmic; roofs are measured on this device, not nominal."""
-    drawn = [p for p in points if p.intensity > 0 and p.rate > 0]
+    visible = [p for p in points if p.intensity > 0 and p.rate > 0]
     ridge = peaks.compute / peaks.bandwidth
-    xs = [ridge, *(p.intensity for p in drawn)]
+    xs = [ridge, *(p.intensity for p in visible)]
     x0, x1 = floor(log10(min(xs))) - 0.2, ceil(log10(max(xs))) + 0.5
-    ys = [peaks.compute, *(p.rate for p in drawn)]
+    ys = [peaks.compute, *(p.rate for p in visible)]
     y0, y1 = floor(log10(min(ys))) - 0.1, log10(peaks.compute) + 0.5
     scale = _Scale(x0, x1, y0, y1)
-    parts = [_grid(scale), _roof(scale, peaks), *_dots(scale, drawn, peaks)]
+    parts = [_grid(scale), _roof(scale, peaks), *_dots(scale, visible, peaks)]
     heading = f'<text class="title" x="{_LEFT}" y="22">{escape(title)}</text>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
@@ -129,12 +129,12 @@ def _dots(scale: _Scale, points: Sequence[Point], peaks: Peaks) -> list[str]:
     """Dots with labels that cover neither dots nor one another; farther ones have a line."""
     places = [(scale.x(p.intensity), scale.y(p.rate)) for p in points]
     roof = scale.y(peaks.compute)
-    taken = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in places]
-    taken.append(Box(_WIDTH / 2, roof - 22, _WIDTH, roof))
+    boxes = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in places]
+    boxes.append(Box(_WIDTH / 2, roof - 22, _WIDTH, roof))
     parts = []
     for point, (x, y) in zip(points, places, strict=True):
-        box = label_box(x, y, point.label, taken)
-        taken.append(box)
+        box = label_box(x, y, point.label, boxes)
+        boxes.append(box)
         middle = (box.y0 + box.y1) / 2
         near = box.x0 if box.x0 > x else box.x1
         line = (f'<line class="axis" x1="{x:.1f}" y1="{y:.1f}" x2="{near:.1f}" y2="{middle:.1f}"/>'
@@ -151,7 +151,7 @@ _LINE: Final = 14  # pixels: the height of a line of text
 _LETTER: Final = 6.8  # pixels: about the width of a letter
 
 
-def label_box(x: float, y: float, text: str, taken: Sequence[Box]) -> Box:
+def label_box(x: float, y: float, text: str, selection: Sequence[Box]) -> Box:
     """Where the label of a dot goes: beside it, else as near above or below as is free; beside it
     where nothing is."""
     wide = _LETTER * len(text)
@@ -160,4 +160,4 @@ def label_box(x: float, y: float, text: str, taken: Sequence[Box]) -> Box:
     boxes = [Box(left, y + step * _LINE - _LINE / 2, left + wide, y + step * _LINE + _LINE / 2)
              for step in steps for left in sides]  # fmt: skip
     inside = [b for b in boxes if b.y0 >= _TOP and b.y1 <= _HEIGHT - _BOTTOM and b.x0 >= 0]
-    return next((b for b in inside if not any(b.meets(t) for t in taken)), boxes[0])
+    return next((b for b in inside if not any(b.meets(t) for t in selection)), boxes[0])

@@ -94,8 +94,8 @@ class OperatorTarget:
         launch = self._launch()
         launch.run(_GARBAGE)
         outputs = launch.read()
-        kept = self.whole.only(sorted(launch.results))
-        self.reference = self.operator.settle(kept, outputs)
+        selection = self.whole.only(sorted(launch.results))
+        self.reference = self.operator.settle(selection, outputs)
         launch.close()
         return [(a.dtype.name, a) for a in outputs]
 

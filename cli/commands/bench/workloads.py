@@ -52,13 +52,13 @@ def default(op: Any, dtype: str) -> Workload:
     sample = _first(op)
     tensors = tensors_of(sample)
     biggest = max(tensors, key=lambda a: len(a.shape), default=Arg())
-    wanted = _SIZES.get(len(biggest.shape), ())
+    sizes = _SIZES.get(len(biggest.shape), ())
     order = [n for n in dict.fromkeys(n for a in tensors for n in a.shape) if n > 1]
     fixed = {n for a in tensors if a.values is not None for n in a.shape}
     flexible = not any(_has_number(a) for a in sample.args) or len(tensors) == len(sample.args)
-    if not wanted or not flexible:
+    if not sizes or not flexible:
         return _typed(op, sample, dtype)
-    grown = {n: wanted[min(i, len(wanted) - 1)] for i, n in enumerate(order) if n not in fixed}
+    grown = {n: sizes[min(i, len(sizes) - 1)] for i, n in enumerate(order) if n not in fixed}
     changed = _resized(sample, [tuple(grown.get(n, n) for n in a.shape) for a in tensors])
     return replace(_typed(op, changed, dtype), enlarged=True)
 
@@ -93,9 +93,9 @@ def _resized(sample: Sample, shapes: Sequence[Shape]) -> Sample:
 def _typed(op: Any, sample: Sample, dtype: str, label: str = "") -> Workload:
     main = main_dtype(tensors_of(sample))
     # Few operators and fewer NPUs take float64: unless asked for, float32 is timed.
-    wanted = dtype or ("float32" if main == "float64" else main)
-    args, kwargs = sample.map(lambda a: replace(a, dtype=wanted) if a.dtype == main else a)
-    return Workload(op.name, Sample(tuple(args), kwargs), wanted, label)
+    target = dtype or ("float32" if main == "float64" else main)
+    args, kwargs = sample.map(lambda a: replace(a, dtype=target) if a.dtype == main else a)
+    return Workload(op.name, Sample(tuple(args), kwargs), target, label)
 
 
 def parse_shapes(text: str) -> list[Shape]:

@@ -66,11 +66,13 @@ def causes(results: Sequence[Result], extra: Sequence[str] = ()) -> Iterator[Blo
     for r in results:
         if r.verdict in FAILING:
             by_op.setdefault(r.op, []).append(r)
-    told = {op: outcomes for op, outcomes in by_op.items() if any(r.cause for r in outcomes)}
-    if not told:
+    with_cause = {op: outcomes for op, outcomes in by_op.items() if any(r.cause for r in outcomes)}
+    if not with_cause:
         return
-    yield Heading(f"Causes ({len(told)} of {len(by_op)} failing operators)")
-    yield Items([paragraph(op, outcomes, extra) for op, outcomes in list(told.items())[:_MOST]])
+    yield Heading(f"Causes ({len(with_cause)} of {len(by_op)} failing operators)")
+    yield Items(
+        [paragraph(op, outcomes, extra) for op, outcomes in list(with_cause.items())[:_MOST]]
+    )
 
 
 def paragraph(op: str, results: Sequence[Result], extra: Sequence[str] = ()) -> Item:
@@ -79,17 +81,17 @@ def paragraph(op: str, results: Sequence[Result], extra: Sequence[str] = ()) -> 
     shrunk = sorted((r for r in results if r.cause), key=_size)
     first = shrunk[0]
     cause = first.cause or {}
-    shown = _shown(first)
+    label = _smallest_result(first)
     details = [("cases", f"{len(results)} fail; this is the smallest")]
     others = dict.fromkeys(str((r.cause or {})["text"]) for r in shrunk[1:])
     details += [("also", text) for text in others if text != cause["text"]][:2]
-    details += [("guard", guard) for guard in shown.guards if guard != shown.reason]
-    trusted = shown.verdict != "MISTRUSTED"  # else the numbers pass, the worst among them too
-    details += (_worst(shown) if trusted else []) or [("why", shown.reason)]
-    if shown.pattern and shown.pattern["wrong"]:
-        details += [("where", f"{shown.pattern['text']} ({shown.pattern['wrong']} wrong)"),
-                    ("map", str(shown.pattern["blocks"]))]  # fmt: skip
-    details.append(("fits", "; ".join(kinds(cause, shown))))
+    details += [("guard", guard) for guard in label.guards if guard != label.reason]
+    trusted = label.verdict != "MISTRUSTED"  # else the numbers pass, the worst among them too
+    details += (_worst(label) if trusted else []) or [("why", label.reason)]
+    if label.pattern and label.pattern["wrong"]:
+        details += [("where", f"{label.pattern['text']} ({label.pattern['wrong']} wrong)"),
+                    ("map", str(label.pattern["blocks"]))]  # fmt: skip
+    details.append(("fits", "; ".join(kinds(cause, label))))
     details.append(("again", repro(str(cause["case"]), first.seed, extra)))
     return Item(Cell(f"{op}: {cause['text']}", "bad"), details)
 
@@ -99,11 +101,11 @@ def _size(r: Result) -> tuple[int, bool]:
     return len(str(cause["case"])), "result" not in cause
 
 
-def _shown(r: Result) -> Result:
+def _smallest_result(r: Result) -> Result:
     """What the smallest case gave, where the journal tells; else the failure that led to it."""
-    told = (r.cause or {}).get("result")
+    result = (r.cause or {}).get("result")
     try:
-        return from_json(told) if isinstance(told, dict) else r
+        return from_json(result) if isinstance(result, dict) else r
     except (TypeError, ValueError):
         return r  # a foreign journal's
 

@@ -113,12 +113,12 @@ def replay(path: Path, allow_unjudged: bool, **values: Any) -> int:
 check.modes.update({c.name: c for c in (list_, explain, contract, soak, replay) if c.name})
 
 
-def _run(values: dict[str, Any], **asked: Any) -> opts.CheckOptions:
+def _run(values: dict[str, Any], **request: Any) -> opts.CheckOptions:
     """The record of a run, of click's values."""
     return opts.CheckOptions(
         filled(opts.Selection, values),
         filled(opts.TargetOptions, values),
         filled(opts.WorkerOptions, values),
         output(values),
-        **asked,
+        **request,
     )

@@ -13,21 +13,21 @@ _SHOWN: Final = 5
 
 
 def document(
-    told: Sequence[votes.Deviation], lost: Sequence[Lost], compared: int
+    deviations: Sequence[votes.Deviation], lost: Sequence[Lost], compared: int
 ) -> Iterator[Block]:
     """Suspects first, then what is nobody's fault, then devices that are gone; `compared` devices
     voted."""
     yield from gone(lost)
     if not compared:
         return
-    at_fault = votes.suspects(told)
+    at_fault = votes.suspects(deviations)
     yield Heading("Devices against each other")
     if at_fault:
-        yield Items([suspect(place, own) for place, own in at_fault])
-    others = [d for d in told if d.kind not in votes.ABOUT_DEVICES]
+        yield Items([suspect(place, deviations) for place, deviations in at_fault])
+    others = [d for d in deviations if d.kind not in votes.ABOUT_DEVICES]
     if others:
         yield Items([_item(f"{d.kind}: {d.case}", [d]) for d in others[:_SHOWN]])
-    if not told:
+    if not deviations:
         yield agreement(compared)
 
 
@@ -38,23 +38,23 @@ def agreement(compared: int) -> Line:
     return Line(Cell(f"all {compared:,} devices gave the same bits", "good"))
 
 
-def suspect(place: str, own: Sequence[votes.Deviation], verb: str = "differs") -> Item:
+def suspect(place: str, deviations: Sequence[votes.Deviation], verb: str = "differs") -> Item:
     """A device, or several alike, that differ: how, in what, how often."""
-    kinds = [k for k in votes.CLASSES if any(d.kind == k for d in own)]
-    ops = ", ".join(dict.fromkeys(d.op for d in own))
-    cases = "1 case" if len(own) == 1 else f"{len(own)} cases"
-    return _item(f"{place} {verb}: {', '.join(kinds)} in {cases} of {ops}", own)
+    kinds = [k for k in votes.CLASSES if any(d.kind == k for d in deviations)]
+    ops = ", ".join(dict.fromkeys(d.op for d in deviations))
+    cases = "1 case" if len(deviations) == 1 else f"{len(deviations)} cases"
+    return _item(f"{place} {verb}: {', '.join(kinds)} in {cases} of {ops}", deviations)
 
 
-def _item(title: str, own: Sequence[votes.Deviation]) -> Item:
+def _item(title: str, deviations: Sequence[votes.Deviation]) -> Item:
     details = []
-    for d in own[:_SHOWN]:
+    for d in deviations[:_SHOWN]:
         rate = f"{d.wrong} of {d.launches} launches" if d.launches else ""
         parts = [d.case, d.kind, d.first, rate, d.text]
         details.append((f"seed {d.seed}", "; ".join(p for p in parts if p)))
-    if len(own) > _SHOWN:
-        details.append(("and", f"{len(own) - _SHOWN} more; all are in the journal"))
-    against, agreeing = own[0].against, own[0].agreeing
+    if len(deviations) > _SHOWN:
+        details.append(("and", f"{len(deviations) - _SHOWN} more; all are in the journal"))
+    against, agreeing = deviations[0].against, deviations[0].agreeing
     if against:
         more = f" and {agreeing - len(against):,} more" if agreeing > len(against) else ""
         details.append(("against", ", ".join(against) + more))

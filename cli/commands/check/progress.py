@@ -55,13 +55,15 @@ class _Hosts:
     def _show(self, node: str) -> None:
         shared = node not in self._lines and len(self._lines) >= _HOSTS
         name = f"{len(self._counts) - _HOSTS} more hosts" if shared else node
-        own = [c for n, c in self._counts.items() if n == node or (shared and n not in self._lines)]
+        counts = [
+            c for n, c in self._counts.items() if n == node or (shared and n not in self._lines)
+        ]
         line = self._lines.get("" if shared else node)
         if line is None:
             line = self._bar.add_task(name, total=self._total, counts="", host=True)
             self._lines["" if shared else node] = line
-        failing = sum(c.failing for c in own)
-        self._bar.update(line, description=name, completed=sum(c.total for c in own),
+        failing = sum(c.failing for c in counts)
+        self._bar.update(line, description=name, completed=sum(c.total for c in counts),
                          counts=f"[bad]{failing} failing[/]" if failing else "")  # fmt: skip
 
 

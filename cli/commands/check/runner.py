@@ -109,10 +109,11 @@ def _agree(options: CheckOptions) -> None:
 
 def _resumed(options: CheckOptions, record: journal.Record) -> CheckOptions:
     """What to check comes from the journal; what to load never does: journals are data."""
-    stated = record.header["options"]
-    part = shard.parse(stated.get("shard", "1/1"))
+    declaration = record.header["options"]
+    part = shard.parse(declaration.get("shard", "1/1"))
     selected, targeted, modes = (
-        _of_restart(stated.get("restart", {}), names) for names in (_SELECTED, _TARGETED, _MODES)
+        _of_restart(declaration.get("restart", {}), names)
+        for names in (_SELECTED, _TARGETED, _MODES)
     )
     return replace(options, selection=replace(options.selection, shard=part, **selected),
                    target=replace(options.target, **targeted), **modes)  # fmt: skip
@@ -197,13 +198,13 @@ def _stated(options: CheckOptions) -> dict[str, Any]:
     restart = {k: getattr(selection, k) for k in _SELECTED}
     restart |= {k: getattr(target, k) for k in _TARGETED}
     restart |= {k: getattr(options, k) for k in _MODES}
-    stated = {"what": _what(options), "level": selection.level, "seed": selection.seed,
+    declaration = {"what": _what(options), "level": selection.level, "seed": selection.seed,
               "restart": restart, "where": target.as_json()}  # fmt: skip
     if selection.shard.count > 1:
-        stated["shard"] = str(selection.shard)
+        declaration["shard"] = str(selection.shard)
     if options.compare:
-        stated["compare"] = True
-    return stated
+        declaration["compare"] = True
+    return declaration
 
 
 def _what(options: CheckOptions) -> str:
@@ -224,8 +225,8 @@ def _setup(options: CheckOptions, path: Path | None) -> Setup:
                  soc=target.soc or "")  # fmt: skip
 
 
-def _jobs(asked: int | None) -> int:
-    return asked or min(8, len(os.sched_getaffinity(0)))
+def _jobs(request: int | None) -> int:
+    return request or min(8, len(os.sched_getaffinity(0)))
 
 
 def _show(options: CheckOptions, going: engine.Run, results: Sequence[Result]) -> None:

@@ -176,7 +176,7 @@ def failure(r: Result, extra: Sequence[str] = ()) -> Item:
     details += _worst(r)
     if r.pattern:
         details += [("where", r.pattern["text"]), ("map", r.pattern["blocks"])]
-    if len({told.rpartition(": ")[2] for told in r.rechecks} | {r.verdict}) > 1:
+    if len({recheck.rpartition(": ")[2] for recheck in r.rechecks} | {r.verdict}) > 1:
         details.append(("rechecks", ", ".join(r.rechecks)))
     if r.issue:
         details.append(("known issue", r.issue))
@@ -241,11 +241,11 @@ def totals(results: Sequence[Result], seconds: float) -> Cell:
     counts = Counts()
     for r in results:
         counts.add(r)
-    shown = ", ".join(f"{n} {v}" for v, n in counts.ordered())
+    label = ", ".join(f"{n} {v}" for v, n in counts.ordered())
     ops = len({r.op for r in results})
     rate = f" ({counts.total / seconds:.0f} cases per second)" if seconds > 0 else ""
     size = f"{_count(counts.total, 'case')} of {_count(ops, 'operator')}"
-    text = f"{size} in {seconds:.1f} s{rate}: {shown}"
+    text = f"{size} in {seconds:.1f} s{rate}: {label}"
     return Cell(text, "bad" if counts.failing else "good")
 
 

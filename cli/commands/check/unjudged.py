@@ -26,7 +26,7 @@ def reasons(
     for r in results:
         if r.op not in parts:
             by_op.setdefault(r.op, []).append(r)
-    states = {op: _state(own, contract) for op, own in by_op.items()}
+    states = {op: _state(local, contract) for op, local in by_op.items()}
     left = {op: why for op, why in states.items() if why}
     if not left or (len(left) < len(by_op) and not each):
         return []
@@ -46,8 +46,8 @@ def _state(results: Sequence[Result], contract: bool) -> str:
 def _lines(left: Mapping[str, str]) -> list[str]:
     lines = []
     for why in dict.fromkeys(left.values()):
-        ops = sorted(op for op, own in left.items() if own == why)
-        shown = ", ".join(ops[:_SHOWN])
-        shown += f" and {len(ops) - _SHOWN} more" if len(ops) > _SHOWN else ""
-        lines.append(f"{shown}: {why}")
+        ops = sorted(op for op, local in left.items() if local == why)
+        text = ", ".join(ops[:_SHOWN])
+        text += f" and {len(ops) - _SHOWN} more" if len(ops) > _SHOWN else ""
+        lines.append(f"{text}: {why}")
     return lines

@@ -96,10 +96,10 @@ def document(answer: Explanation, everything: bool = False) -> Iterator[Block]:
         ("called from", " < ".join(reversed(reading.frames))),
         ("inside CANN", ", ".join(reading.sources)),
     ]  # fmt: skip
-    shown = [(name, value) for name, value in facts if value]
-    if shown:
+    display = [(name, value) for name, value in facts if value]
+    if display:
         yield Heading("Found")
-        yield Facts(shown)
+        yield Facts(display)
     if not answer.findings:
         yield Line(Cell("nothing here is a code, an id or a message that is known", "warn"))
         return

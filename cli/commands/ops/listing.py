@@ -28,8 +28,8 @@ def run(options: OpsOptions) -> int:
     if options.site is not None:
         return _site(options.site)
     try:
-        chosen = _chosen(OPS, options.names, options.families)
-        subjects = [_found(n) if n.startswith(PREFIX) else OPS[n] for n in chosen]
+        selection = _selection(OPS, options.names, options.families)
+        subjects = [_entry_of(n) if n.startswith(PREFIX) else OPS[n] for n in selection]
     except engine.NothingSelectedError as error:
         raise click.UsageError(str(error)) from None
     if options.as_json:
@@ -60,7 +60,7 @@ def _site(folder: Path) -> int:
     return exits.OK
 
 
-def _found(name: str) -> Entry:
+def _entry_of(name: str) -> Entry:
     from .atlas.entry import find
 
     entry = find(name)
@@ -94,11 +94,11 @@ def operator(e: Entry) -> Iterator[Block]:
         yield Line(Cell("reference", "strong"))
         yield Code(e.formula)
     if e.dtypes:
-        shown = list(e.products)
+        label = list(e.products)
         rows: list[list[Content]] = [
-            [param, *(" ".join(by.get(p, ())) for p in shown)] for param, by in e.dtypes.items()
+            [param, *(" ".join(by.get(p, ())) for p in label)] for param, by in e.dtypes.items()
         ]
-        yield Grid(("parameter", *(NAMES[p] for p in shown)), rows)
+        yield Grid(("parameter", *(NAMES[p] for p in label)), rows)
 
 
 def _places(name: str) -> Iterator[tuple[str, str]]:
@@ -111,19 +111,19 @@ def _places(name: str) -> Iterator[tuple[str, str]]:
             yield what.replace("_", " "), path or "-"
 
 
-def _chosen(table: Any, names: tuple[str, ...], families: tuple[str, ...]) -> list[str]:
+def _selection(table: Any, names: tuple[str, ...], families: tuple[str, ...]) -> list[str]:
     if not names:
-        wanted = set(families)
-        listed = [n for n, op in table.items() if not wanted or op.family in wanted]
+        families_ = set(families)
+        listed = [n for n, op in table.items() if not families_ or op.family in families_]
         if not listed:
             known = sorted({op.family for op in table.values()})
             raise engine.NothingSelectedError(f"--family: one of {', '.join(known)}")
         return sorted(listed)
-    chosen: list[str] = []
+    selection: list[str] = []
     for name in names:
         same = [n for n in table if name in (n, n.partition(".")[0].strip("_"))]
-        chosen += same or list(engine.find_ops((name,), (), False))
-    return chosen
+        selection += same or list(engine.find_ops((name,), (), False))
+    return selection
 
 
 def devices(op: Any) -> str:

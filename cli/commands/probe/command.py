@@ -80,22 +80,22 @@ def probe(
         blocks, left = probe_recorded.document(recorded, files)
         render.show(blocks)
         return left
-    asked = _operators(ops, more_ops)
+    names = _operators(ops, more_ops)
     reference = probe_diff.load(against) if against else None
     request = Request(home, simulator, headers, needs.needed_by_check(), run=not no_run)
     report = look(request)
     likely = causes(report, os.environ)
-    code = exit_code(report, likely, asked)
+    code = exit_code(report, likely, names)
     difference = probe_diff.compare(reference, report) if reference else None
     if form == "json":
-        data = probe_json.report(report, likely, code, asked, difference, os.environ)
+        data = probe_json.report(report, likely, code, names, difference, os.environ)
         click.echo(json.dumps(data, indent=1, ensure_ascii=False))
     elif form == "md":
         click.echo(
-            render.markdown(probe_text.document(report, likely, asked, difference)), nl=False
+            render.markdown(probe_text.document(report, likely, names, difference)), nl=False
         )
     else:
-        render.show(probe_text.document(report, likely, asked, difference))
+        render.show(probe_text.document(report, likely, names, difference))
     return code
 
 
@@ -124,13 +124,13 @@ def _operators(ops: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(n if n.startswith("acl") else f"aclnn{n[:1].upper()}{n[1:]}" for n in names)
 
 
-def exit_code(report: Report, likely: tuple[Cause, ...], asked: tuple[str, ...]) -> int:
+def exit_code(report: Report, likely: tuple[Cause, ...], names: tuple[str, ...]) -> int:
     """0 when all is well; 3 when nothing was named and nothing is here; else 1."""
     if report.install is None:
         named = report.request.home or report.request.simulator or report.request.headers
-        stated = any(s.via in ENVIRONMENT and s.verdict != "unset" for s in report.steps)
-        return exits.PROBLEMS if named or stated else exits.NOTHING
+        from_environment = any(s.via in ENVIRONMENT and s.verdict != "unset" for s in report.steps)
+        return exits.PROBLEMS if named or from_environment else exits.NOTHING
     ops = report.census.ops if report.census else {}
-    lacking = [name for name in asked if name not in ops or not ops[name].callable]
+    lacking = [name for name in names if name not in ops or not ops[name].callable]
     failed = any(cause.severity == "error" for cause in likely)
     return exits.PROBLEMS if failed or lacking else exits.OK

@@ -58,7 +58,7 @@ def report(
             for c in causes
         ],
         "diff": _diff(comparison) if comparison else None,
-        "environment": environment.shown(environ),
+        "environment": environment.masked_variables(environ),
     }
 
 

@@ -43,7 +43,7 @@ def _versions(report: Report) -> dict[str, str]:
     """What of it a fleet should have in common, by the names of a run's environment."""
     if report.install is None:
         return {}
-    own = report.install.versions
-    return {"cann": str(report.install.version or ""), "driver": own.driver or "",
-            "firmware": own.firmware or "", "kernels": own.opp or "",
+    versions = report.install.versions
+    return {"cann": str(report.install.version or ""), "driver": versions.driver or "",
+            "firmware": versions.firmware or "", "kernels": versions.opp or "",
             "soc": str(report.fact("soc") or ""), "kind": report.install.kind}  # fmt: skip

@@ -15,8 +15,8 @@ SHOWN: Final = 6
 
 def listed(names: Sequence[str]) -> str:
     """The first of `names`, and how many more there are."""
-    shown = ", ".join(names[:SHOWN])
-    return shown + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")
+    text = ", ".join(names[:SHOWN])
+    return text + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")
 
 
 def operators(report: Report, census: Census) -> Iterator[Block]:
@@ -81,7 +81,7 @@ def _needed(report: Report, census: Census) -> list[tuple[str, str | Cell]]:
     return [("for check", Cell(text, "warn" if lacking else ""))]
 
 
-def asked(name: str, report: Report) -> Iterator[Block]:
+def operator_detail(name: str, report: Report) -> Iterator[Block]:
     """One operator in detail: state, documents, prototype."""
     yield Heading(name)
     op = report.census.ops.get(name) if report.census else None

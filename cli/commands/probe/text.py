@@ -56,7 +56,7 @@ def document(
     if report.census is not None:
         yield from probe_ops.operators(report, report.census)
     for name in asked:
-        yield from probe_ops.asked(name, report)
+        yield from probe_ops.operator_detail(name, report)
     if comparison is not None:
         yield from _comparison(comparison)
     yield from _smoke(report)

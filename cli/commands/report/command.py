@@ -134,14 +134,14 @@ def _merge(options: ReportOptions) -> int:
     outputs = {**options.files.paths(), "prometheus": options.prometheus}
     while True:
         fleet = merge.merge(stores.expanded(options.named))
-        written = files.write_all(fleet, outputs)
+        paths = files.write_all(fleet, outputs)
         if not options.watch or fleet.ended:
             break
         render.show(report.progress(fleet))
         time.sleep(options.watch)
-    if not written:
+    if not paths:
         render.show(report.document(fleet))
-    for path in written:
+    for path in paths:
         click.echo(render.printable(f"wrote {path}"))
     for one in fleet.unread:
         click.echo(render.printable(f"not read: {one.source}: {one.why}"), err=True)
@@ -165,8 +165,8 @@ def _show(options: ReportOptions) -> int:
     if record.header.get("options", {}).get("items"):
         return _merge(replace(options, named=(source,)))
     results = list(record.results.values())
-    written = write_all(record, options.files)
-    if not written:
+    paths = write_all(record, options.files)
+    if not paths:
         seconds = float((record.end or {}).get("seconds", 0.0))
         on = render.console()
         verbose = options.verbose
@@ -176,6 +176,6 @@ def _show(options: ReportOptions) -> int:
         )
         for case in record.unfinished:
             click.echo(render.printable(f"under way when the run stopped: {case}"))
-    for path in written:
+    for path in paths:
         click.echo(render.printable(f"wrote {path}"))
     return exits.PROBLEMS if record.counts().failing else exits.OK

@@ -189,13 +189,16 @@ def _settings(options: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _run(
-    install: Install, command: Sequence[str], wanted: session.Wanted, environ: Mapping[str, str]
+    install: Install,
+    command: Sequence[str],
+    run_options: session.Wanted,
+    environ: Mapping[str, str],
 ) -> session.Ended:
     """Run with the layers wanted, or, where none is, on the install itself."""
     try:
-        if wanted.recording is None and not wanted.settings:
+        if run_options.recording is None and not run_options.settings:
             return session.alone(install, command, environ)
-        return session.run(interpose(install), command, wanted, environ)
+        return session.run(interpose(install), command, run_options, environ)
     except OSError as error:
         raise click.UsageError(f"{command[0]}: {error.strerror}") from error
 

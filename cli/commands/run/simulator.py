@@ -29,9 +29,9 @@ def environment(install: Install, options: Mapping[str, Any]) -> dict[str, str]:
     """This process's variables, less what would lead a program away from a simulator, and with
     what was asked of it; click.UsageError for that on another install."""
     environ = dict(os.environ)
-    asked = {_VARIABLES[n]: str(options[n]) for n in _VARIABLES if options[n] is not None}
+    settings = {_VARIABLES[n]: str(options[n]) for n in _VARIABLES if options[n] is not None}
     if install.kind != "simulator":
-        if asked:
+        if settings:
             name = next(n for n in _VARIABLES if options[n] is not None)
             raise click.UsageError(
                 f"--{name} is the simulator's; {install.root} is none; add --simulator"
@@ -42,7 +42,7 @@ def environment(install: Install, options: Mapping[str, Any]) -> dict[str, str]:
     tools = install.root / "tools" / "profiler" / "bin"
     environ["PATH"] = os.pathsep.join(filter(None, [str(tools), environ.get("PATH", "")]))
     environ["ASCEND_OPP_PATH"] = str(install.root / "opp")
-    return environ | asked
+    return environ | settings
 
 
 def checks_itself(install: Install, environ: Mapping[str, str]) -> bool:

@@ -66,9 +66,9 @@ class _Program:
         return code
 
     def run(self, path: Path | None, rules: Sequence[str]) -> int:
-        wanted = session.Wanted(path, [("fault", line) for line in rules])
+        run_options = session.Wanted(path, [("fault", line) for line in rules])
         return session.run(
-            self._interposed, self._command, wanted, self._environ, launch=self._launch
+            self._interposed, self._command, run_options, self._environ, launch=self._launch
         ).code
 
 
@@ -137,8 +137,8 @@ def _try(program: _Program, name: str, nth: int, usual: bytes) -> Trial:
 def _document(trials: Sequence[Trial]) -> list[render.Block]:
     bad = [t for t in trials if t.verdict != "survived"]
     good = Counter(t.detail for t in trials if t.verdict == "survived")
-    said = ", ".join(f"{count} with {detail}" for detail, count in good.items())
-    head = f"{len(trials)} failures, {len(trials) - len(bad)} survived" + (f" ({said})" if said
+    text = ", ".join(f"{count} with {detail}" for detail, count in good.items())
+    head = f"{len(trials)} failures, {len(trials) - len(bad)} survived" + (f" ({text})" if text
                                                                           else "")  # fmt: skip
     blocks: list[render.Block] = [render.Line(render.Cell(head, "bad" if bad else "good"))]
     if bad:

@@ -21,7 +21,7 @@ def reasons(options: Mapping[str, Any], ended: Ended, verified: Verified | None)
     if not any(options[name] for name in _ASKED):
         return []
     if not ended.loaded:
-        return [f"the layers saw nothing of {unseen.told(options['command'][0])}"]
+        return [f"the layers saw nothing of {unseen.with_reason(options['command'][0])}"]
     return [*_of_layers(options, ended), *(_of_launches(verified) if verified else ())]
 
 

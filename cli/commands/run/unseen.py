@@ -10,7 +10,7 @@ from pathlib import Path
 from aclnn_bindings.install import elf
 
 
-def told(program: str) -> str:
+def with_reason(program: str) -> str:
     """`program` with the reason why none of its processes loaded the layers."""
     path = shutil.which(program)
     return f"{program}: {_reason(Path(path)) if path else _UNKNOWN}"

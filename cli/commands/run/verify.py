@@ -67,9 +67,9 @@ def _saved(
     where = {k: recording.header[k] for k in ("install", "host", "machine", "command", "started")}
     where |= {"call": launch.call.number, "stack": launch.call.stack}
     path = bundle.save(folder, result.with_(case=case), trial, where, recording=f"{name}.rec")
-    own = path.with_name(f"{name}.json")
-    path.rename(own)
-    return own
+    saved_path = path.with_name(f"{name}.json")
+    path.rename(saved_path)
+    return saved_path
 
 
 def document(verified: Verified) -> list[render.Block]:

@@ -112,11 +112,11 @@ class _Call:
         yield "_, /"
         types = {name_of(p, at): _TYPES.get(p.kind, "Any") for at, p in enumerate(self.params)}
         starred = False
-        for name, shown in self.signature.parameters.items():
-            if shown.kind is shown.KEYWORD_ONLY and not starred:
+        for name, annotation in self.signature.parameters.items():
+            if annotation.kind is annotation.KEYWORD_ONLY and not starred:
                 starred = True
                 yield "*"
-            default = "" if shown.default is shown.empty else " = ..."
+            default = "" if annotation.default is annotation.empty else " = ..."
             yield f"{name}: {types.get(name, 'Stream | None')}{default}"
 
 
@@ -139,25 +139,25 @@ def render(declared: Declarations, ops: Iterable[str], functions: Iterable[str],
 def _op(op: OpSignature, declared: Declarations) -> _Call:
     params = (*op.params, *op.extra)
     hosts = host_outputs(params, declared)
-    written = _written(params, hosts, declared)
+    result_type = _result_type(params, hosts, declared)
     signature = python_signature(params, hosts, stream=True)
-    return _Call(op.name, "BoundOp", params, signature, written or "None", op.workspace.header)
+    return _Call(op.name, "BoundOp", params, signature, result_type or "None", op.workspace.header)
 
 
 def _function(function: Signature, declared: Declarations) -> _Call:
     params = function.params
     hosts = host_outputs(params, declared)
-    written = _written(params, hosts, declared)
+    result_type = _result_type(params, hosts, declared)
     if function.returns in STATUS:
-        result = written or "None"
+        result = result_type or "None"
     else:
-        own = _value(function.returns, declared)
-        result = f"tuple[{own}, {written}]" if written else own
+        return_type = _value(function.returns, declared)
+        result = f"tuple[{return_type}, {result_type}]" if result_type else return_type
     signature = python_signature(params, hosts)
     return _Call(function.name, "BoundFunction", params, signature, result, function.header)
 
 
-def _written(params: Iterable[Param], hosts: Iterable[str], declared: Declarations) -> str:
+def _result_type(params: Iterable[Param], hosts: Iterable[str], declared: Declarations) -> str:
     """The type of what a call returns for host outputs that are left out; "" for none."""
     types = [
         _value(param.type.removesuffix("*").strip(), declared)

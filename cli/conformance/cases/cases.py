@@ -43,10 +43,10 @@ class CaseFilter:
         """Whether any axis is restricted."""
         return bool(self.dtypes or self.layouts or self.forms)
 
-    def takes(self, case: Case, own: str) -> bool:
-        """Whether a case survives the restrictions; `own` is its sample's dtype."""
+    def takes(self, case: Case, main: str) -> bool:
+        """Whether a case survives the restrictions; `main` is its sample's dtype."""
         return (
-            (not self.dtypes or (case.dtype or own) in self.dtypes)
+            (not self.dtypes or (case.dtype or main) in self.dtypes)
             and (
                 not self.layouts
                 or case.layout in self.layouts
@@ -62,17 +62,17 @@ def cases(op: Subject, claimed: tuple[str, ...], plan: CaseFilter) -> list[Case]
     `claimed` are the dtypes that the signature and SoC of the install at hand claim.
     """
     known = op.samples()
-    own = [main_dtype(tensors_of(s)) for s in known]
+    mains = [main_dtype(tensors_of(s)) for s in known]
     good = [i for i, s in enumerate(known) if not s.error]
     unique: dict[Case, None] = {}
     for case in _all(op, claimed, plan.level, good):
-        if plan.takes(case, own[case.sample]):
+        if plan.takes(case, mains[case.sample]):
             unique[case] = None
     for i, sample in enumerate(known):
-        if sample.error and plan.takes(Case(op.name, "error", i), own[i]):
+        if sample.error and plan.takes(Case(op.name, "error", i), mains[i]):
             unique[Case(op.name, "error", i)] = None
     for case in () if op.declaration is not None else neighbours(op.name, plan.level):
-        if case.sample in good and plan.takes(case, own[case.sample]):
+        if case.sample in good and plan.takes(case, mains[case.sample]):
             unique[case] = None
     for case in _designed(op, claimed, plan.level):
         if plan.takes(case, ""):
@@ -165,12 +165,12 @@ def _shapes(op: Subject, claimed: tuple[str, ...], level: str, first: int) -> It
 
 
 def _forms(op: Subject, claimed: tuple[str, ...], level: str, good: list[int]) -> Iterator[Case]:
-    chosen = good[:1] if level == "quick" else good
+    selection = good[:1] if level == "quick" else good
     edges = ("sample",) if level == "quick" or op.fixed_shape else ("sample", "odd")
     for form in op.forms:
         if form == "meta":
             continue
-        for i in chosen:
+        for i in selection:
             yield from (Case(op.name, form, i, shape=edge) for edge in edges)
         if form != "method" and not op.fixed_layout:
             yield Case(op.name, form, good[0], layout="sliced")
@@ -206,8 +206,8 @@ def _gradients(
 ) -> Iterator[Case]:
     if not op.differentiable:
         return
-    chosen = good[:2] if level == "quick" else good
-    yield from (Case(op.name, "grad", i) for i in chosen)
+    selection = good[:2] if level == "quick" else good
+    yield from (Case(op.name, "grad", i) for i in selection)
     if level != "quick":
         yield from (Case(op.name, "grad", good[0], d) for d in _floats(claimed))
         # What is made of several kernels may have no derivative where rows or columns are equal.

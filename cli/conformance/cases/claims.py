@@ -89,7 +89,7 @@ def _of_samples(op: Op) -> tuple[str, ...]:
     """Composites and views claim what their samples show; floats claim every float."""
     if op.name in _CONVERTING:
         return DTYPES
-    shown = {main_dtype(tensors_of(s)) for s in samples(op.testing) if tensors_of(s)}
-    if shown & set(FORMATS):
-        shown |= {"float32", "float16"}
-    return tuple(d for d in DTYPES if d in shown)
+    text = {main_dtype(tensors_of(s)) for s in samples(op.testing) if tensors_of(s)}
+    if text & set(FORMATS):
+        text |= {"float32", "float16"}
+    return tuple(d for d in DTYPES if d in text)

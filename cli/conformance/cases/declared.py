@@ -57,8 +57,8 @@ def sample_of(declaration: Declaration, case: Case, seed: int = 0) -> Sample:
             raise CaseNameError(f"case {case.id!r}: {factor!r} is none of its factors: "
                                 f"{', '.join(known)}")  # fmt: skip
     try:
-        drawn = declaration.draw(levels, case.dtype, seed)
-        values = drawn.values()
+        draw = declaration.draw(levels, case.dtype, seed)
+        values = draw.values()
     except (ValueError, KeyError, IndexError, ZeroDivisionError) as error:
         raise CaseNameError(f"case {case.id!r}: {type(error).__name__}: {error}") from error
     fill = levels.get("values", "normal")

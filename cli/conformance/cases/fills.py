@@ -39,8 +39,10 @@ def values(arg: Arg, case: Case, seed: int, position: int) -> Array:
     dtype = numpy_dtype(arg.dtype)
     rng = generator(case, seed, position)
     if arg.values is not None:
-        stated = np.array(arg.values).astype(dtype).reshape(arg.shape)
-        return _turned(stated, rng) if dtype.kind == "c" and case.dtype == arg.dtype else stated
+        fixed = np.array(arg.values).astype(dtype).reshape(arg.shape)
+        return (
+            _with_imaginary(fixed, rng) if dtype.kind == "c" and case.dtype == arg.dtype else fixed
+        )
     if arg.dtype in FORMATS and case.fill == "integer":
         limit = _INTEGER_LIMIT[arg.dtype]
         return rng.integers(-limit, limit + 1, arg.shape).astype(dtype)
@@ -48,30 +50,30 @@ def values(arg: Arg, case: Case, seed: int, position: int) -> Array:
         return every_value(dtype).reshape(arg.shape)
     if arg.dtype in FORMATS and case.fill == "halves":
         return _halves(arg.shape, rng, position).astype(dtype)
-    drawn = _drawn(arg, rng, dtype)
-    if arg.dtype in FORMATS and case.fill == "nan" and drawn.size and not position:
-        drawn.reshape(-1)[int(rng.integers(drawn.size))] = np.nan
+    x = _random_values(arg, rng, dtype)
+    if arg.dtype in FORMATS and case.fill == "nan" and x.size and not position:
+        x.reshape(-1)[int(rng.integers(x.size))] = np.nan
     if arg.dtype in FORMATS and case.fill == "far" and not position:
-        drawn = (drawn + _FAR).astype(dtype)
+        x = (x + _FAR).astype(dtype)
     if arg.dtype in FORMATS and case.fill == "special":
-        _sprinkle(drawn, arg.dtype, position)
-    return drawn
+        _sprinkle(x, arg.dtype, position)
+    return x
 
 
-def _turned(stated: Array, rng: Generator) -> Array:
+def _with_imaginary(fixed: Array, rng: Generator) -> Array:
     """Values that a row states as real numbers with imaginary parts, small ones: of a symmetric
     matrix they make a Hermitian one, which definite matrices stay."""
-    if not stated.size or stated.imag.any():
-        return stated
-    smallest = np.abs(stated.real[stated.real != 0]).min(initial=1.0) / 4
-    imaginary = rng.uniform(-smallest, smallest, stated.shape)
-    square = stated.ndim > 1 and stated.shape[-1] == stated.shape[-2]
-    if square and np.array_equal(stated, stated.swapaxes(-1, -2)):
+    if not fixed.size or fixed.imag.any():
+        return fixed
+    smallest = np.abs(fixed.real[fixed.real != 0]).min(initial=1.0) / 4
+    imaginary = rng.uniform(-smallest, smallest, fixed.shape)
+    square = fixed.ndim > 1 and fixed.shape[-1] == fixed.shape[-2]
+    if square and np.array_equal(fixed, fixed.swapaxes(-1, -2)):
         imaginary = (imaginary - imaginary.swapaxes(-1, -2)) / 2
-    return np.asarray(stated + 1j * imaginary).astype(stated.dtype)
+    return np.asarray(fixed + 1j * imaginary).astype(fixed.dtype)
 
 
-def _drawn(arg: Arg, rng: Generator, dtype: np.dtype[Any]) -> Array:
+def _random_values(arg: Arg, rng: Generator, dtype: np.dtype[Any]) -> Array:
     low, high = float(arg.low), float(arg.high)
     if dtype == np.bool_:
         return rng.integers(0, 2, arg.shape).astype(np.bool_)
@@ -79,23 +81,23 @@ def _drawn(arg: Arg, rng: Generator, dtype: np.dtype[Any]) -> Array:
         least = max(int(np.ceil(low)), 0) if dtype.kind == "u" else int(np.ceil(low))
         most = max(int(np.floor(high)), least)
         return rng.integers(least, most + 1, arg.shape).astype(dtype)
-    drawn = rng.uniform(low, high, arg.shape)
+    x = rng.uniform(low, high, arg.shape)
     if dtype.kind == "c":
-        drawn = drawn + 1j * rng.uniform(low, high, arg.shape)
-    return np.asarray(drawn).astype(dtype)
+        x = x + 1j * rng.uniform(low, high, arg.shape)
+    return np.asarray(x).astype(dtype)
 
 
-def _sprinkle(drawn: Array, name: str, position: int) -> None:
+def _sprinkle(x: Array, name: str, position: int) -> None:
     """Put NaN, infinities, zeros, subnormals and extremes among the values, shifted by position."""
     form = FORMATS[name]
     tiny = 2.0 ** (form.lowest - form.digits + 1)
     special = [*_SPECIALS, tiny, -tiny, 2.0**form.lowest, form.largest, -form.largest]
-    flat = drawn.reshape(-1)
+    flat = x.reshape(-1)
     with np.errstate(all="ignore"):
         for i in range(flat.size):
             # Two operands walk the list at different paces, so that pairs differ.
             flat[i] = special[(i * (1 + 2 * position) + position) % len(special)]
-    drawn[...] = flat.reshape(drawn.shape)
+    x[...] = flat.reshape(x.shape)
 
 
 def _halves(shape: tuple[int, ...], rng: Generator, position: int) -> Array:
@@ -178,7 +180,7 @@ _POW: Final = (0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -2.0, 0.5, -0.5, float("inf"), fl
 _TIED: Final = (1.0, 0.0, 2.0, 1.0)
 
 
-def stated(arg: Arg) -> Array:
+def explicit_values(arg: Arg) -> Array:
     """The elements that an `Arg` states."""
     return np.array(arg.values).astype(numpy_dtype(arg.dtype)).reshape(arg.shape)
 
@@ -207,16 +209,16 @@ def _real(arg: Input, rng: Generator, dtype: np.dtype[Any], name: str) -> Array:
     form, shape = FORMATS[name], arg.shape
     count = int(np.prod(shape))
     with np.errstate(all="ignore"):
-        drawn = rng.uniform(arg.low, arg.high, count)
-        filled = _FILLED.get(arg.fill, _plain)(arg, rng, form, drawn)
+        x = rng.uniform(arg.low, arg.high, count)
+        filled = _FILLED.get(arg.fill, _plain)(arg, rng, form, x)
         return np.asarray(filled).astype(dtype).reshape(shape)
 
 
-def _plain(_arg: Input, _rng: Generator, _form: Format, drawn: Array) -> Array:
-    return drawn
+def _plain(_arg: Input, _rng: Generator, _form: Format, x: Array) -> Array:
+    return x
 
 
-def _special(arg: Input, _rng: Generator, form: Format, drawn: Array) -> Array:
+def _special(arg: Input, _rng: Generator, form: Format, x: Array) -> Array:
     tiny = 2.0 ** (form.lowest - form.digits + 1)
     # float64 has no wider reference: sums on the way must not overflow there.
     most = form.largest / (8 if form.digits == 53 else 1)
@@ -224,32 +226,32 @@ def _special(arg: Input, _rng: Generator, form: Format, drawn: Array) -> Array:
     if arg.op.startswith("pow"):
         special = [*_POW]
     n = len(special)
-    at = np.arange(drawn.size)
+    at = np.arange(x.size)
     # Operands walk the list at different paces, so that every pair meets.
     walk = at if not arg.operand else at // n if arg.operand == 1 else at // n**2 + at
     return np.array(special)[walk % n]
 
 
-def _mixed(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _mixed(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """Zeros of both signs, infinities and NaN here and there among plain numbers."""
-    special = np.array(_SPECIALS)[rng.integers(0, len(_SPECIALS), drawn.size)]
-    return np.where(rng.integers(0, 7, drawn.size) == 0, special, drawn)
+    special = np.array(_SPECIALS)[rng.integers(0, len(_SPECIALS), x.size)]
+    return np.where(rng.integers(0, 7, x.size) == 0, special, x)
 
 
-def _integer(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _integer(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     limit = _INTEGER_LIMIT[form.name]
-    return rng.integers(-limit, limit + 1, drawn.size)
+    return rng.integers(-limit, limit + 1, x.size)
 
 
-def _wide(_arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _wide(_arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """Magnitudes over the whole range of exponents, their products and sums included."""
-    powers = rng.uniform(form.lowest / 2, form.highest / 2, drawn.size)
-    return np.sign(rng.uniform(-1, 1, drawn.size)) * np.exp2(powers)
+    powers = rng.uniform(form.lowest / 2, form.highest / 2, x.size)
+    return np.sign(rng.uniform(-1, 1, x.size)) * np.exp2(powers)
 
 
-def _halfway(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _halfway(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """Pairs whose sums and products lie halfway between neighbours; casts to narrower types too."""
-    steps = np.arange(drawn.size)
+    steps = np.arange(x.size)
     if arg.operand:
         half = 2.0**-form.digits
         return np.where(steps % 2 == 0, half, 1.5) * np.where(steps % 4 < 2, 1.0, -1.0)
@@ -259,47 +261,45 @@ def _halfway(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     return odd * np.where(steps % 3 < 2, 1.0, -1.0)
 
 
-def _opposed(arg: Input, _rng: Generator, _form: Format, drawn: Array) -> Array:
+def _opposed(arg: Input, _rng: Generator, _form: Format, x: Array) -> Array:
     """The first operand negative, the next positive, and so on: every product is negative."""
-    return np.abs(drawn) if arg.operand % 2 else -np.abs(drawn)
+    return np.abs(x) if arg.operand % 2 else -np.abs(x)
 
 
-def _positive(_arg: Input, _rng: Generator, _form: Format, drawn: Array) -> Array:
-    return np.abs(drawn)
+def _positive(_arg: Input, _rng: Generator, _form: Format, x: Array) -> Array:
+    return np.abs(x)
 
 
-def _tiny(_arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _tiny(_arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """Subnormals, the smallest normal numbers and zeros of both signs."""
     least = 2.0 ** (form.lowest - form.digits + 1)
-    values = rng.integers(-(2**4), 2**4 + 1, drawn.size) * least
-    return np.where(
-        rng.integers(0, 4, drawn.size) == 0, np.copysign(2.0**form.lowest, drawn), values
-    )
+    values = rng.integers(-(2**4), 2**4 + 1, x.size) * least
+    return np.where(rng.integers(0, 4, x.size) == 0, np.copysign(2.0**form.lowest, x), values)
 
 
-def _large(_arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _large(_arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """Near the largest finite number, where sums and squares overflow."""
     most = form.largest / (8 if form.digits == 53 else 1)
-    return np.copysign(most * rng.uniform(0.25, 1, drawn.size), drawn)
+    return np.copysign(most * rng.uniform(0.25, 1, x.size), x)
 
 
-def _hard(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _hard(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     ranges = _HARD.get(arg.op)
     if ranges is None:
-        return _near_zero(arg, rng, form, drawn)
-    low, high = np.array(ranges)[np.arange(drawn.size) % len(ranges)].T
-    return np.clip(rng.uniform(0, 1, drawn.size) * (high - low) + low, -form.largest, form.largest)
+        return _near_zero(arg, rng, form, x)
+    low, high = np.array(ranges)[np.arange(x.size) % len(ranges)].T
+    return np.clip(rng.uniform(0, 1, x.size) * (high - low) + low, -form.largest, form.largest)
 
 
-def _near_zero(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
-    return drawn * np.exp2(rng.integers(-12, 1, drawn.size))
+def _near_zero(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
+    return x * np.exp2(rng.integers(-12, 1, x.size))
 
 
-def _offset(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _offset(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """A large mean over a small spread: differences and variances cancel."""
     # Two passes over numbers around 16 lose 4 bits; one pass loses 8.
     mean = min(2.0 ** (form.digits // 2), _MEAN if arg.op in _CENTRED else 2.0**10)
-    return mean + rng.uniform(-1, 1, drawn.size)
+    return mean + rng.uniform(-1, 1, x.size)
 
 
 def magnified(case: Case) -> float:
@@ -310,51 +310,51 @@ def magnified(case: Case) -> float:
     return _MEAN if offset and case.op in _CENTRED else 1.0
 
 
-def _nan(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _nan(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """One NaN: first, last, or somewhere, of one operand."""
-    values = drawn.copy()
+    values = x.copy()
     if values.size:
         places = (0, values.size - 1, int(rng.integers(values.size)))
         values[places[int(rng.integers(3))]] = np.nan
     return values
 
 
-def _infinite(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _infinite(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """Rows of nothing but -inf, of +inf with numbers, and plain ones."""
     row = arg.shape[-1] if arg.shape else 1
-    which = (np.arange(drawn.size) // max(row, 1)) % 3
-    mixed = np.where(rng.integers(0, 8, drawn.size) == 0, np.inf, drawn)
-    return np.where(which == 0, -np.inf, np.where(which == 1, mixed, drawn))
+    which = (np.arange(x.size) // max(row, 1)) % 3
+    mixed = np.where(rng.integers(0, 8, x.size) == 0, np.inf, x)
+    return np.where(which == 0, -np.inf, np.where(which == 1, mixed, x))
 
 
-def _ties(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
-    return np.array(_TIED)[rng.integers(0, len(_TIED), drawn.size)]
+def _ties(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
+    return np.array(_TIED)[rng.integers(0, len(_TIED), x.size)]
 
 
-def _dominant(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _dominant(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """Matrices whose diagonals grow and outweigh the rest: no two values of them come close."""
-    matrices = (drawn / 4).reshape(arg.shape)
+    matrices = (x / 4).reshape(arg.shape)
     count = min(arg.shape[-2:])
     np.einsum("...ii->...i", matrices[..., :count, :count])[...] += 3.0 * np.arange(1, count + 1)
     return matrices.reshape(-1)
 
 
-def _pivoted(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _pivoted(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """Dominant matrices with rows one further down, every other one negated."""
-    rows = np.roll(_dominant(arg, rng, form, drawn).reshape(arg.shape), 1, -2)
+    rows = np.roll(_dominant(arg, rng, form, x).reshape(arg.shape), 1, -2)
     return (rows * (-1.0) ** np.arange(arg.shape[-2])[:, None]).reshape(-1)
 
 
-def _permuted(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _permuted(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """Triangular matrices with rows one further down, negated: each column offers one pivot, which
     is negative and not on the diagonal."""
-    rows = np.triu(_dominant(arg, rng, form, drawn).reshape(arg.shape))
+    rows = np.triu(_dominant(arg, rng, form, x).reshape(arg.shape))
     return -np.roll(rows, 1, -2).reshape(-1)
 
 
-def _unit(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+def _unit(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """Shares with both ends of [0, 1] among them."""
-    return np.where(rng.integers(0, 3, drawn.size) == 0, rng.integers(0, 2, drawn.size), drawn)
+    return np.where(rng.integers(0, 3, x.size) == 0, rng.integers(0, 2, x.size), x)
 
 
 _FILLED: Final = {

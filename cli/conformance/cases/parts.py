@@ -37,17 +37,17 @@ def stored() -> dict[str, tuple[str, ...]]:
 
 def with_parts(names: Iterable[str], exported: Collection[str] = ()) -> tuple[str, ...]:
     """The names, then what they are made of; `exported` are the ACLNN operators at hand."""
-    asked = tuple(names)
-    rows = tuple(dict.fromkeys((*asked, *(p for n in asked for p in _rows_of(n)))))
+    requested = tuple(names)
+    rows = tuple(dict.fromkeys((*requested, *(p for n in requested for p in _rows_of(n)))))
     by_word: dict[str, list[str]] = {}
     for kernel in exported:
         by_word.setdefault(_word(kernel), []).append(kernel)
     # Rows in public stand for themselves; what a row calls is in its own cases.
-    own = [n for n in rows if n in asked or not OPS[n].places]
+    rows_here = [n for n in rows if n in requested or not OPS[n].places]
     # The row of a gradient has fixed sizes; its kernel by name has a design of its own.
-    calling = [n for n in rows if n in OPS and (n in asked or not n.endswith("_backward"))]
+    calling = [n for n in rows if n in OPS and (n in requested or not n.endswith("_backward"))]
     called = {c.name for n in calling for c in OPS[n].kernels.aclnn}
-    kernels = (k for n in own for word in _words(n) for k in by_word.get(word, ())
+    kernels = (k for n in rows_here for word in _words(n) for k in by_word.get(word, ())
                if k.replace("aclnnInplace", "aclnn", 1) not in called)  # fmt: skip
     return tuple(dict.fromkeys((*rows, *kernels)))
 
@@ -90,7 +90,7 @@ def traced(op: Op) -> tuple[str, ...]:
     for i, sample in enumerate(samples(op.testing)):
         if sample.error:
             continue
-        drawn = recipe(op.testing, Case(op.name, "functional", i), 0)
+        inputs = recipe(op.testing, Case(op.name, "functional", i), 0)
         leaves: list[Any] = []
 
         def leaf(slot: Any, leaves: list[Any] = leaves) -> Any:
@@ -99,7 +99,7 @@ def traced(op: Op) -> tuple[str, ...]:
                 leaves.append(tensor.requires_grad_())
             return tensor
 
-        args, kwargs = drawn.fill(leaf)
+        args, kwargs = inputs.fill(leaf)
         try:
             with np.errstate(all="ignore"):
                 with _Noting(forward):
@@ -109,10 +109,10 @@ def traced(op: Op) -> tuple[str, ...]:
                     torch.autograd.grad(outs, leaves, flows, allow_unused=True)
         except Exception:  # what refuses has said which rows it called so far
             continue
-    kept = [n for n in forward if n != op.name]
+    names = [n for n in forward if n != op.name]
     # Of a derivative, what is nothing by itself: other rows have their own names to ask for.
-    kept += [n for n in backward if n not in forward and n != op.name and not OPS[n].places]
-    return tuple(n for n in kept if n not in _GLUE and _sampled(OPS[n]))
+    names += [n for n in backward if n not in forward and n != op.name and not OPS[n].places]
+    return tuple(n for n in names if n not in _GLUE and _sampled(OPS[n]))
 
 
 def _sampled(op: Op) -> bool:

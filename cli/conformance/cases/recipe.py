@@ -101,18 +101,18 @@ def _designed(op: Any, case: Case, seed: int, arrays: Any) -> Recipe:
     from .spaces.pointwise import POINTWISE
     from .spaces.table import space_of
 
-    own = getattr(op, "declaration", None) is not None
-    sample = op.sample(case, seed) if own else sample_of(OPS[case.op], case)
+    has_declaration = getattr(op, "declaration", None) is not None
+    sample = op.sample(case, seed) if has_declaration else sample_of(OPS[case.op], case)
     slots: list[Slot] = []
 
-    def describe(drawn: Arg) -> Slot:
-        arg = drawn if isinstance(drawn, Input) else Input(**asdict(drawn))
+    def describe(arg_: Arg) -> Slot:
+        arg = arg_ if isinstance(arg_, Input) else Input(**asdict(arg_))
         if arrays is not None:
             array = arrays[len(slots)]
         elif arg.same is not None:
             array = slots[arg.same].array
         elif arg.values is not None:
-            array = fills.stated(arg)
+            array = fills.explicit_values(arg)
         else:
             key = f"{case.op}/{arg.shape}/{arg.dtype}/{arg.fill}"
             array = fills.designed(arg, key, seed)
@@ -121,7 +121,7 @@ def _designed(op: Any, case: Case, seed: int, arrays: Any) -> Recipe:
         return slots[-1]
 
     args, kwargs = sample.map(describe)
-    together = not own and space_of(case.op) is POINTWISE
+    together = not has_declaration and space_of(case.op) is POINTWISE
     return Recipe(args, kwargs, slots, sample.error, together)
 
 

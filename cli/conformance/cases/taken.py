@@ -28,8 +28,8 @@ def _takes(name: str, dtype: str) -> bool:
     if name in RANDOM_KINDS:
         return True
     try:
-        drawn = recipe(op.testing, designed(name, "functional", {"dtype": dtype}), 0)
-        args, kwargs = drawn.fill(lambda s: from_host(s.array))
+        inputs = recipe(op.testing, designed(name, "functional", {"dtype": dtype}), 0)
+        args, kwargs = inputs.fill(lambda s: from_host(s.array))
         with np.errstate(all="ignore"), reference_kernels():
             call(op, args, kwargs)
     except Exception:

@@ -45,11 +45,11 @@ def coverage(
     formulas: set[str] = set()
     for r in results:
         if r.op.startswith("acl"):
-            told = r.form not in CONTRACTS
+            counts = r.form not in CONTRACTS
             values[r.op] = values.get(r.op, False) or (
-                told and r.verdict not in ("UNSUPPORTED", "SKIP")
+                counts and r.verdict not in ("UNSUPPORTED", "SKIP")
             )
-            if told:
+            if counts:
                 formulas.add(r.op)
             if r.soc and values[r.op]:
                 socs[r.op] = r.soc

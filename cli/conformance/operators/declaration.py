@@ -90,14 +90,14 @@ def _contradictions(row: Spec) -> Iterator[str]:
         yield "nearest: results of steps are judged by the nearest step; drop one"
     if row.slack != SLACK and not row.steps:
         yield "slack: it widens steps; expected steps=True"
-    taken = set(row.parameters())
+    parameters = set(row.parameters())
     for field in ("ignored", "uncovered"):
-        for param in taken & set(getattr(row, field)):
+        for param in parameters & set(getattr(row, field)):
             yield f"{field}: the reference takes {param}"
     for param in set(row.ignored) & set(row.uncovered):
         yield f"{param} is both ignored and uncovered"
-    for param in set(row.constant) - taken:
-        yield f"constant: the reference takes no {param}{near(param, taken)}"
+    for param in set(row.constant) - parameters:
+        yield f"constant: the reference takes no {param}{near(param, parameters)}"
     for param, why in row.ignored.items():
         if not why:
             yield f"ignored: {param} has no reason"
@@ -134,8 +134,8 @@ def bind(row: Spec, params: Iterable[str], samples: Sequence[Sample]) -> None:
     The catalogs are read only where the install does not explain the row: it may be older.
     """
     present = {row.renamed.get(p, p) for p in params}
-    asked = {n for n, d in row.parameters().items() if d is MISSING} | set(row.outs)
-    if asked | {k for s in samples for k in s.kwargs} <= present:
+    needed = {n for n, d in row.parameters().items() if d is MISSING} | set(row.outs)
+    if needed | {k for s in samples for k in s.kwargs} <= present:
         return
     for problem in problems(row, samples):
         raise SpecError(f"{row.name}: {problem}")
@@ -194,13 +194,13 @@ def _field_problems(row: Spec, headers: Headers) -> Iterator[str]:
 
 
 def _headers(row: Spec) -> Headers:
-    own = {name: _renamed(row, name) for name in (row.name, *row.names)}
-    shelf = set().union(*own.values())
+    renamed_params = {name: _renamed(row, name) for name in (row.name, *row.names)}
+    shelf = set().union(*renamed_params.values())
     if row.family != CUSTOM:
         for name, other in SPECS.items():
             if other.module == row.module:
                 shelf |= _renamed(other, name) | _catalog().get(name, frozenset())
-    return Headers(own, frozenset(shelf))
+    return Headers(renamed_params, frozenset(shelf))
 
 
 def _renamed(row: Spec, name: str) -> frozenset[str]:

@@ -52,9 +52,9 @@ def spec_of(row: Row, name: str, renamed: Mapping[str, str], module: str = "") -
 
 def unread(row: Row) -> dict[str, str]:
     """Parameters that the reference does not take, with the reason that their domain states."""
-    taken = read_by(row.reference)
+    selection = read_by(row.reference)
     return {n: getattr(d, "why", "") or "no reason stated"
-            for n, d in row.declaration.inputs.items() if n not in taken}  # fmt: skip
+            for n, d in row.declaration.inputs.items() if n not in selection}  # fmt: skip
 
 
 def calls(row: Row) -> list[Sample]:
@@ -64,7 +64,7 @@ def calls(row: Row) -> list[Sample]:
     for factor in declaration.factors((), False):
         if factor.name in declaration.params or factor.name == "overload":
             levels += [{factor.name: level} for level in factor.levels[1:]]
-    samples = (_call(declaration, own) for own in levels)
+    samples = (_call(declaration, local) for local in levels)
     return [s for s in samples if s is not None]
 
 

@@ -39,20 +39,20 @@ class DeclaredOperator(Operator):
 
     def sample(self, case: Case, seed: int) -> Sample:
         """The call of a designed case."""
-        drawn = sample_of(self.declaration, case, seed)
-        arguments = {n: as_array(v) if n in self.arrays else v for n, v in drawn.kwargs.items()}
+        draw = sample_of(self.declaration, case, seed)
+        arguments = {n: as_array(v) if n in self.arrays else v for n, v in draw.kwargs.items()}
         return Sample((), arguments)
 
     def claims(self, declarations: Any, soc: str) -> Claims:
         """Dtypes that the declaration and the install claim."""
-        own = super().claims(declarations, soc)
-        return Claims(self.declaration.dtypes(own.dtypes), own.listed)
+        base_claims = super().claims(declarations, soc)
+        return Claims(self.declaration.dtypes(base_claims.dtypes), base_claims.listed)
 
 
 def _bind(row: Row, name: str, header: list[str]) -> None:
-    own = [n for n in header if n in row.declaration.params]
+    names = [n for n in header if n in row.declaration.params]
     if name == row.declaration.name:
         row.declaration.bind(header)
-    elif extra := [n for n in header if n not in own]:
+    elif extra := [n for n in header if n not in names]:
         raise DeclarationError(f"{name}: no domain for the header's {extra[0]!r}; it shares the "
                                f"row of {row.declaration.name}")  # fmt: skip

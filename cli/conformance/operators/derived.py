@@ -109,10 +109,10 @@ class DerivedOperator:
     def claims(self, declarations: Any, soc: str) -> Claims:
         base = _base(self.name) if self.inplace else self.name
         call = next(c for c in self.op.kernels.aclnn if c.name == base)
-        own = Call(self.name, call.args) if self.inplace else call
+        call_here = Call(self.name, call.args) if self.inplace else call
         documented = support(self.name, product_of(soc))
         self.elsewhere = documented is not None and documented.on(product_of(soc)) is False
-        kernels = replace(self.op.kernels, aclnn=(own,))
+        kernels = replace(self.op.kernels, aclnn=(call_here,))
         return claims(replace(self.op, kernels=kernels, cache={}), declarations, soc)
 
     def golden(self, recipe: Recipe, need: Requirement) -> Golden:

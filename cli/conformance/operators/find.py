@@ -20,10 +20,10 @@ from .row import SPECS, UNSPECIFIED, Spec
 
 def golden_row(signature: Any) -> Row | None:
     """The row that a person's own file gives for an operator; None without one."""
-    own = golden_files.loaded()
-    if signature.name in own.rows:
-        return own.rows[signature.name]
-    function = own.functions.get(signature.name) or own.functions.get("")
+    row_of_golden = golden_files.loaded()
+    if signature.name in row_of_golden.rows:
+        return row_of_golden.rows[signature.name]
+    function = row_of_golden.functions.get(signature.name) or row_of_golden.functions.get("")
     return inferred_row(signature, function) if function is not None else None
 
 
@@ -44,8 +44,8 @@ def subject(name: str, declarations: Any = None) -> Subject:
     signature = declarations.ops.get(name)
     if signature is None:
         raise UnknownSubjectError(f"{name}: the install at hand declares no such operator")
-    if (own := golden_row(signature)) is not None:
-        return DeclaredOperator(signature, own)
+    if (row_of_golden := golden_row(signature)) is not None:
+        return DeclaredOperator(signature, row_of_golden)
     if name in ROWS:
         return DeclaredOperator(signature, ROWS[name])
     if name in SPECS:

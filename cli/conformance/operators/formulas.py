@@ -50,7 +50,7 @@ def gradient(
 
     def derivatives(arguments: dict[str, Any]) -> Any:
         tensors = {k: _tensor(v) for k, v in arguments.items()}
-        wanted = arguments.get(mask) or [True] * len(leaves)
+        mask_values = arguments.get(mask) or [True] * len(leaves)
         for name in leaves:
             if tensors[name] is not None:
                 tensors[name].requires_grad_()
@@ -61,15 +61,15 @@ def gradient(
         flows = [tensors[n].reshape(o.shape) for n, o in zip(inflow, outs, strict=True)]
         parts = iter(torch.autograd.grad(outs, known, flows, allow_unused=True))
         grads = [next(parts) if tensors[n] is not None else None for n in leaves]
-        kept = tuple(_filled(g, tensors[n]) if w else None
-                     for g, n, w in zip(grads, leaves, wanted, strict=True))  # fmt: skip
-        return _arrays(kept)
+        gradients = tuple(_filled(g, tensors[n]) if w else None
+                     for g, n, w in zip(grads, leaves, mask_values, strict=True))  # fmt: skip
+        return _arrays(gradients)
 
     names = [*inflow, *also, *([mask] if mask else [])]
-    own = inspect.signature(formula).parameters.values()
+    local = inspect.signature(formula).parameters.values()
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter(n, kind) for n in names]
-    parameters += [p.replace(kind=kind) for p in own]
+    parameters += [p.replace(kind=kind) for p in local]
     reference.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     reference.leaves = tuple(leaves)  # type: ignore[attr-defined]
     reference.__wrapped__ = formula  # type: ignore[attr-defined]

@@ -124,12 +124,12 @@ class _Declaring:
         ROWS.clear()
 
     def __exit__(self, kind: Any, error: BaseException | None, _trace: object) -> None:
-        own = dict(ROWS)
+        rows_before = dict(ROWS)
         ROWS.clear()
         ROWS.update(self.before)
         if isinstance(error, DeclarationError):
             raise GoldenError(f"{self.source}: {error}") from error
-        for name, row in own.items():
+        for name, row in rows_before.items():
             self.state.rows[name] = row
             self.state.sources[name] = self.source
 

@@ -90,30 +90,30 @@ class Launch:
         # Indices keep their values, which stride 0 would repeat.
         if self.trial.case.form == "out" or (layout in REPEATED and slot.arg.values is not None):
             return "contiguous"
-        stated = slot.arg.values is not None and layout == "contiguous"
-        return slot.arg.layout if stated else layout  # given values may lie as the sample says
+        explicit = slot.arg.values is not None and layout == "contiguous"
+        return slot.arg.layout if explicit else layout  # given values may lie as the sample says
 
     def _written(self, name: str, value: Any) -> Any:
         case = self.trial.case
         to = dict(case.factors).get("to", "contiguous")
-        own = (
+        layout_name = (
             to
             if case.designed
             else case.layout
             if case.form == "out" or value.slot is not None
             else "contiguous"
         )
-        layout = "contiguous" if own in REPEATED else own
+        layout = "contiguous" if layout_name in REPEATED else layout_name
         form = self.operator.format(name)
         if value.slot is not None:
-            laid = lay(self.cann, value.slot.array, layout, True, form)
+            placement = lay(self.cann, value.slot.array, layout, True, form)
         else:
             like = self.golden.native[value.index]
             if value.dtype:
                 like = like.astype(numpy_dtype(DTYPES[value.dtype].numpy))
-            laid = blank(self.cann, like, layout, self.garbage, form)
-        self.results[value.index] = laid
-        return laid.tensor
+            placement = blank(self.cann, like, layout, self.garbage, form)
+        self.results[value.index] = placement
+        return placement.tensor
 
     def read(self) -> list[Any]:
         """The results in the reference's order."""
@@ -128,13 +128,13 @@ class Launch:
         return guards.trespass(sum(p.trespass() for p in self.inputs.values()), 0)
 
     def _release(self) -> None:
-        for laid in self.results.values():
-            laid.close()
+        for placement in self.results.values():
+            placement.close()
         self.results = {}
 
     def close(self) -> None:
-        for laid in (*self.inputs.values(), *self.results.values()):
-            laid.close()
+        for placement in (*self.inputs.values(), *self.results.values()):
+            placement.close()
 
 
 def functional(trial: Trial) -> Result:
@@ -159,23 +159,25 @@ def functional(trial: Trial) -> Result:
         return trial.result("UNSUPPORTED", reason=why)
     finally:
         launch.close()
-    kept = sorted(launch.results)
-    whole, golden = golden, golden.only(kept)
+    indices = sorted(launch.results)
+    whole, golden = golden, golden.only(indices)
     if trial.need.tier != "none" and again:
-        pairs = zip(*(_stated(operator, golden, run) for run in runs), strict=True)
+        pairs = zip(*(_without_open(operator, golden, run) for run in runs), strict=True)
         objections += [o for a, b in pairs if (o := guards.second_run(a, b))]
     if trial.case.fill == "nan":
         golden = with_open_places(golden, trial.recipe, runs[0], lambda r: operator.golden(
-            r, trial.need).only(kept))  # fmt: skip
+            r, trial.need).only(indices))  # fmt: skip
     got = [(a.dtype.name, a) for a in runs[0]]
     result = compare(trial, operator.settle(golden, runs[0]), got, list(dict.fromkeys(objections)))
     if operator.draws is None or result.verdict != "PASS":
         return result
-    against = complaints(trial, operator.draws, runs[0][0], runs[1][0], lambda t: _drawn(t, whole))
+    against = complaints(
+        trial, operator.draws, runs[0][0], runs[1][0], lambda t: _first_result(t, whole)
+    )
     return result.with_(verdict="FAIL", reason="; ".join(against)) if against else result
 
 
-def _stated(operator: Any, golden: Golden, run: list[Array]) -> list[Array]:
+def _without_open(operator: Any, golden: Golden, run: list[Array]) -> list[Array]:
     """What came, less the elements that a row with several right answers leaves open (NaN)."""
     if not operator.open_results:
         return run
@@ -183,7 +185,7 @@ def _stated(operator: Any, golden: Golden, run: list[Array]) -> list[Array]:
             for a, v in zip(run, golden.values, strict=True)]  # fmt: skip
 
 
-def _drawn(trial: Trial, golden: Golden) -> Any:
+def _first_result(trial: Trial, golden: Golden) -> Any:
     """The first result of one launch."""
     launch = Launch(trial, trial.subject, golden)
     try:

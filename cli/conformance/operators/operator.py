@@ -98,8 +98,8 @@ class Operator:
             if dtypes:
                 return tuple(d for d in DTYPES if d in dtypes and d in (self.spec.dtypes or DTYPES))
             break
-        shown = {main_dtype(tensors_of(s)) for s in samples if tensors_of(s)}
-        return tuple(d for d in DTYPES if d in shown)
+        text = {main_dtype(tensors_of(s)) for s in samples if tensors_of(s)}
+        return tuple(d for d in DTYPES if d in text)
 
     def _listed(self, documented: Support | None) -> Any:
         tensors = [p for p in self.signature.params if p.kind is Kind.TENSOR]
@@ -119,14 +119,14 @@ class Operator:
         """What each header parameter gets: a Slot, a list of them, a Written, a plain value."""
         outs = list(self.spec.outs)
         values: dict[str, Any] = {}
-        drawn = self._given(recipe)
+        inputs = self._given(recipe)
         for param in self.signature.params:
             name = self._row_name(param.name)
             if name in outs:
                 group = golden.groups[outs.index(name)]
-                values[param.name] = _written(group, drawn.get(name), golden)
+                values[param.name] = _write_domain(group, inputs.get(name), golden)
             else:
-                values[param.name] = self._input(param, name, drawn)
+                values[param.name] = self._input(param, name, inputs)
         return values
 
     def _given(self, recipe: Recipe) -> Mapping[str, Any]:
@@ -137,8 +137,8 @@ class Operator:
         return {k: _cast(v, self.spec.casts.get(k, {}).get(main, "")) for k, v in
                 recipe.kwargs.items()}  # fmt: skip
 
-    def _input(self, param: Param, name: str, drawn: Mapping[str, Any]) -> Any:
-        value = drawn.get(name, self.known.get(name, MISSING))
+    def _input(self, param: Param, name: str, inputs: Mapping[str, Any]) -> Any:
+        value = inputs.get(name, self.known.get(name, MISSING))
         if value is MISSING or value is None:
             may = param.direction is not Direction.INOUT or param.optional
             if param.kind in _NULLABLE and may:
@@ -171,9 +171,9 @@ class Operator:
         return value.dtype.kind in "fc" and (self.spec.steps or native.dtype.kind not in "iub")
 
     def _reference(self, recipe: Recipe, change: Callable[[Array], Array]) -> list[Any]:
-        arguments, drawn = {}, self._given(recipe)
+        arguments, inputs = {}, self._given(recipe)
         for name, default in self.known.items():
-            value = drawn.get(name, default)
+            value = inputs.get(name, default)
             if value is MISSING:
                 value = None
             arguments[self._python(name)] = _host(value, change)
@@ -272,10 +272,10 @@ def _cast(value: Any, dtype: str) -> Any:
     return [_cast(v, dtype) for v in value] if isinstance(value, list) else value
 
 
-def _written(group: Any, before: Any, golden: Golden) -> Any:
+def _write_domain(group: Any, before: Any, golden: Golden) -> Any:
     if isinstance(group, tuple):
         befores = before if isinstance(before, list) else [None] * len(group)
-        return [_written(k, b, golden) for k, b in zip(group, befores, strict=True)]
+        return [_write_domain(k, b, golden) for k, b in zip(group, befores, strict=True)]
     if golden.native[group] is None:
         return None
     return Written(group, before if isinstance(before, Slot) else None)

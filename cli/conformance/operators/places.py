@@ -87,11 +87,11 @@ def _torch_row(root: Path, name: str) -> str:
     from mindtorch.ops import OPS
 
     base = name.replace("aclnnInplace", "aclnn", 1)
-    for wanted in (name, base):
+    for target in (name, base):
         for op in OPS.values():
-            if any(call.name == wanted for call in op.kernels.aclnn):
+            if any(call.name == target for call in op.kernels.aclnn):
                 folder = root / _TORCH_ROWS / op.family
-                named = [f for f in sorted(folder.rglob("*.py")) if f'"{wanted}"' in _text(f)]
+                named = [f for f in sorted(folder.rglob("*.py")) if f'"{target}"' in _text(f)]
                 return (named[0] if named else folder).relative_to(root).as_posix()
     return ""
 

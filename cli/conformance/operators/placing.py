@@ -124,8 +124,8 @@ def lay(
         view(storage, shape, at)[...] = array
     base = from_host(cann.runtime, storage)
     form = format or FORMATS.get(len(shape), "ND")
-    own = base.spec
-    seen = TensorSpec(shape, at.strides, at.offset, own.dtype, own.storage_numel, form)
+    spec = base.spec
+    seen = TensorSpec(shape, at.strides, at.offset, spec.dtype, spec.storage_numel, form)
     return Laid(DeviceTensor(base.buffer, seen), base, storage, at, shape, array.dtype, may_change)
 
 

@@ -102,13 +102,13 @@ class Journal:
         line = text.encode("utf-8", "backslashreplace") + b"\n"
         size = os.fstat(self._file).st_size if self._reserve is not None else -1
         try:
-            written = os.write(self._file, line)
+            length = os.write(self._file, line)
         except OSError as error:
             if error.errno not in _FULL:
                 raise
-            written = 0
-        if written < len(line):
-            if size >= 0 and written:
+            length = 0
+        if length < len(line):
+            if size >= 0 and length:
                 os.ftruncate(self._file, size)
             raise JournalFullError(errno.ENOSPC, f"{self.path}: no space left for its next line")
 

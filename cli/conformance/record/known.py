@@ -114,10 +114,10 @@ def in_range(version: str, condition: str) -> bool:
         return False
     for part in condition.split(","):
         sign = next((s for s in _COMPARE if part.strip().startswith(s)), "==")
-        wanted = _numbers(part.strip().removeprefix(sign))
-        if not wanted:
+        bounds = _numbers(part.strip().removeprefix(sign))
+        if not bounds:
             raise KnownIssuesError(f"cann = {condition!r}: {part!r} is no version condition")
-        if not _COMPARE[sign](have[: len(wanted)], wanted):
+        if not _COMPARE[sign](have[: len(bounds)], bounds):
             return False
     return True
 

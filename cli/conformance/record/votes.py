@@ -145,9 +145,9 @@ def splits(results: Iterable[Result]) -> list[Split]:
             camps.setdefault((result.digest, result.verdict), []).append(result)
         if len(camps) > 1:
             divided.append(split(case, seed, [
-                Camp(digest, verdict, tuple(map(place_of, own)),
-                     {place_of(r): r.reason for r in own})
-                for (digest, verdict), own in camps.items()
+                Camp(digest, verdict, tuple(map(place_of, evidence)),
+                     {place_of(r): r.reason for r in evidence})
+                for (digest, verdict), evidence in camps.items()
             ]))  # fmt: skip
     return divided
 
@@ -178,38 +178,43 @@ def deviations(
     words, `versions` what of a place's versions is not that of most."""
     differences, versions = differences or {}, versions or {}
     by_case: dict[tuple[str, int], list[tuple[str, Evidence]]] = {}
-    for (case, seed, place), own in seen.items():
-        by_case.setdefault((case, seed), []).append((place, own))
+    for (case, seed, place), evidence in seen.items():
+        by_case.setdefault((case, seed), []).append((place, evidence))
     deviating = []
     for one in divided:
         unsteady = one.most is not None and _unsteady(
             one.most, by_case.get((one.case, one.seed), ())
         )
         for camp, place, key in one.deviating():
-            own = seen.get(key, Evidence())
-            stated = [*own.differences, *([differences[key]] if key in differences else [])]
-            kind = _class(one, camp, place, own, unsteady, stated, versions.get(place, ""))
+            evidence = seen.get(key, Evidence())
+            differences_ = [
+                *evidence.differences,
+                *([differences[key]] if key in differences else []),
+            ]
+            kind = _class(
+                one, camp, place, evidence, unsteady, differences_, versions.get(place, "")
+            )
             text = versions.get(place, "") if kind in (DETERMINISTIC, BY_DESIGN) else ""
-            words = (first or {}).get(key, "") or _first_text(stated)
-            deviating.append(_deviation(one, camp, place, kind, own, words, text))
+            words = (first or {}).get(key, "") or _first_text(differences_)
+            deviating.append(_deviation(one, camp, place, kind, evidence, words, text))
     return deviating
 
 
 def _unsteady(most: Camp, seen: Iterable[tuple[str, Evidence]]) -> bool:
     """Whether a device of the majority differs from itself."""
-    unsteady = (place for place, own in seen if len(own.digests) > 1 or own.wrong)
+    unsteady = (place for place, evidence in seen if len(evidence.digests) > 1 or evidence.wrong)
     return any(place in most.places for place in unsteady)
 
 
 def _deviation(
-    one: Split, camp: Camp, place: str, kind: str, own: Evidence, first: str, text: str
+    one: Split, camp: Camp, place: str, kind: str, evidence: Evidence, first: str, text: str
 ) -> Deviation:
     most = one.most or Camp("", "", ())
     reason = camp.reasons.get(place, "") if camp.verdict != most.verdict else ""
-    wrong, launches = own.wrong, own.launches
-    if own.digests:
-        launches += own.digests.total()
-        wrong += sum(n for d, n in own.digests.items() if d != most.digest)
+    wrong, launches = evidence.wrong, evidence.launches
+    if evidence.digests:
+        launches += evidence.digests.total()
+        wrong += sum(n for d, n in evidence.digests.items() if d != most.digest)
     return Deviation(
         one.case, one.case.partition("/")[0], one.seed, place, kind, camp.digest, most.digest,
         tuple(most.places[:_NAMED]), len(most.places), wrong, launches, first,
@@ -218,27 +223,27 @@ def _deviation(
 
 
 def _class(
-    one: Split, camp: Camp, place: str, own: Evidence, unsteady: bool,
-    stated: Sequence[Mapping[str, Any]], versions: str,
+    one: Split, camp: Camp, place: str, evidence: Evidence, unsteady: bool,
+    differences_: Sequence[Mapping[str, Any]], versions: str,
 ) -> str:  # fmt: skip
     if one.most is None:
         return UNDECIDED
     if unsteady:
         return OPERATOR
     same_bits = bool(camp.digest) and camp.digest == one.most.digest
-    if place in one.most.places or same_bits or not own.steady(camp.digest):
+    if place in one.most.places or same_bits or not evidence.steady(camp.digest):
         return FLAKY
     if versions and camp.verdict not in FAILING:
         return BY_DESIGN
-    if not own.repeated and len(camp.places) == 1:
+    if not evidence.repeated and len(camp.places) == 1:
         return UNREPEATED
-    return STUCK if one_bit(stated) else DETERMINISTIC
+    return STUCK if one_bit(differences_) else DETERMINISTIC
 
 
-def one_bit(stated: Sequence[Mapping[str, Any]]) -> str:
+def one_bit(differences_: Sequence[Mapping[str, Any]]) -> str:
     """`bit 13, 0 → 1` where all that differs is one bit in one direction, else ""."""
     up = down = 0
-    for data in stated:
+    for data in differences_:
         up |= int(str(data["up"]), 16)
         down |= int(str(data["down"]), 16)
     mask = up | down
@@ -247,19 +252,19 @@ def one_bit(stated: Sequence[Mapping[str, Any]]) -> str:
     return f"bit {mask.bit_length() - 1}, " + ("0 → 1" if up else "1 → 0")
 
 
-def _first_text(stated: Sequence[Mapping[str, Any]]) -> str:
-    if not stated:
+def _first_text(differences_: Sequence[Mapping[str, Any]]) -> str:
+    if not differences_:
         return ""
-    data = stated[0]
-    bit = one_bit(stated)
+    data = differences_[0]
+    bit = one_bit(differences_)
     return (f"at {data['index']} got 0x{data['got']}, expected 0x{data['expected']}"
             + (f" ({bit})" if bit else ""))  # fmt: skip
 
 
-def suspects(told: Iterable[Deviation]) -> list[tuple[str, list[Deviation]]]:
+def suspects(deviations: Iterable[Deviation]) -> list[tuple[str, list[Deviation]]]:
     """(place, its deviations) of places that are at fault, most deviations first."""
     by_place: dict[str, list[Deviation]] = {}
-    for deviation in told:
+    for deviation in deviations:
         if deviation.kind in ABOUT_DEVICES:
             by_place.setdefault(deviation.place, []).append(deviation)
     return sorted(by_place.items(), key=lambda x: (-len(x[1]), x[0]))

@@ -33,10 +33,10 @@ def verdict_of(
         return "UNSUPPORTED", text
     if not isinstance(error, AclError) or error.name != _INVALID:
         return "ERROR", text
-    own = error.op in calls
-    if _undocumented(error, claims) or (own and dtype not in claims.dtypes):
+    is_ours = error.op in calls
+    if _undocumented(error, claims) or (is_ours and dtype not in claims.dtypes):
         return "UNSUPPORTED", _UNCLAIMED + text
-    if own:
+    if is_ours:
         return "ERROR", f"{dtype} is claimed by header and documents, and refused: {text}"
     return "ERROR", text
 
@@ -57,8 +57,8 @@ def is_poisonous(error: str) -> bool:
 def one_line(error: BaseException) -> str:
     """`Class: text` without line breaks; a status code with CANN's own words for it."""
     if isinstance(error, AclError):
-        said = _PREFIX.sub("", " ".join(error.message.split()))
-        said = _PREFIX.sub("", said)
+        message = _PREFIX.sub("", " ".join(error.message.split()))
+        message = _PREFIX.sub("", message)
         what = f" for {error.given()}" if error.given() else ""
-        return f"{error.call} answered {error.code} ({error.name}){what}: {said}".rstrip(": ")
+        return f"{error.call} answered {error.code} ({error.name}){what}: {message}".rstrip(": ")
     return f"{type(error).__name__}: " + " ".join(str(error).split())

@@ -23,8 +23,8 @@ _FAR = 1 << 40  # beyond the low half of a seed
 
 def random(trial: Trial) -> Result:
     """The same seed twice, others, a later offset: see judge.distribution."""
-    chosen = Chosen(levels_of(trial.case))
-    params = parameters(trial.op, chosen)
+    selection = Chosen(levels_of(trial.case))
+    params = parameters(trial.op, selection)
     args, kwargs = trial.place()
     seeds = (
         (trial.seed + 1, 0),
@@ -33,17 +33,17 @@ def random(trial: Trial) -> Result:
         (trial.seed + 1, _LATER),
         (trial.seed + 1 + _FAR, 0),
     )
-    drawn = [_draw(trial, list(args[:-2]), kwargs, seed, offset) for seed, offset in seeds]
-    trial.outputs = drawn[:1]
-    complaints = objections(RANDOM_KINDS[trial.op.name], params, *drawn)
-    if tuple(drawn[0].shape) != tuple(args[0]):
-        complaints.append(f"shape {list(drawn[0].shape)}, expected {list(args[0])}")
+    draws = [_draw(trial, list(args[:-2]), kwargs, seed, offset) for seed, offset in seeds]
+    trial.outputs = draws[:1]
+    complaints = objections(RANDOM_KINDS[trial.op.name], params, *draws)
+    if tuple(draws[0].shape) != tuple(args[0]):
+        complaints.append(f"shape {list(draws[0].shape)}, expected {list(args[0])}")
     if complaints:
         return trial.result("FAIL", required="distribution", reason="; ".join(complaints))
     return trial.result("PASS", tier="none", required="distribution")
 
 
 def _draw(trial: Trial, args: list[Any], kwargs: Any, seed: int, offset: int) -> Any:
-    drawn = results(call(trial.op, [*args, seed, offset], kwargs))
+    draws = results(call(trial.op, [*args, seed, offset], kwargs))
     synchronize(trial.device)
-    return to_host(drawn[0])
+    return to_host(draws[0])

@@ -32,16 +32,16 @@ def bits_folder(path: Path) -> Path:
 
 def repeats(results: Sequence[Result], folder: Path) -> list[Batch]:
     """The cases in which a device differs, again on it and on one of those that it differs from."""
-    asked: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     batches = []
     for split in votes.splits(results):
         if parse(split.case).form == SOAK:
             continue  # it was repeated from the start
-        sides = [place for _, place, _ in split.deviating() if asked[place] < _MOST]
+        sides = [place for _, place, _ in split.deviating() if counts[place] < _MOST]
         if not sides:
             continue
-        asked.update(sides)
-        full = min(asked[place] for place in sides) <= _FULL
+        counts.update(sides)
+        full = min(counts[place] for place in sides) <= _FULL
         options = {"bits": str(folder), "repeat": _TIMES if full else _BRIEF, "brief": not full}
         for place in [*sides, *(split.most.places[:1] if split.most else ())]:
             batches.append(Batch((split.case,), split.seed, options, place))
@@ -56,10 +56,10 @@ def verdicts_of(
     divided = votes.splits(results)
     differences: dict[votes.Key, dict[str, Any]] = {}
     words: dict[votes.Key, str] = {}
-    wanted = set()
+    names = set()
     for split in divided:
         usual = split.most.digest if split.most else ""
-        wanted |= {usual} | {camp.digest for camp in split.others}
+        names |= {usual} | {camp.digest for camp in split.others}
         for camp, _, key in split.deviating():
             digests = [*seen[key].digests] if key in seen else []
             for name in (camp.digest, *digests):
@@ -68,15 +68,15 @@ def verdicts_of(
                 first = difference(folder, split.case, split.seed, name, usual)
                 if first is not None:
                     differences[key], words[key] = first.as_json(), first.text
-    _tidy(folder, wanted)
+    _tidy(folder, names)
     return votes.deviations(divided, seen, differences, words)
 
 
-def _tidy(folder: Path, wanted: set[str]) -> None:
+def _tidy(folder: Path, names: set[str]) -> None:
     if not folder.is_dir():
         return
     for path in folder.iterdir():
-        if path.stem.rpartition("-")[2] not in wanted:
+        if path.stem.rpartition("-")[2] not in names:
             path.unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()

@@ -188,10 +188,10 @@ def selection(request: RunRequest) -> str:
     """A name for what was selected, whatever host, devices and shard: parts of one run have the
     same."""
     plan = {name: getattr(request.plan, name) for name in request.plan.__slots__}
-    asked = [request.ops, plan, request.seed, request.fresh_seeds, request.only, request.every,
+    parts = [request.ops, plan, request.seed, request.fresh_seeds, request.only, request.every,
              request.raw, request.every_raw, request.compare, request.minutes,
              dict(request.items)]  # fmt: skip
-    return hashlib.blake2b(json.dumps(asked, default=str).encode(), digest_size=6).hexdigest()
+    return hashlib.blake2b(json.dumps(parts, default=str).encode(), digest_size=6).hexdigest()
 
 
 def _elsewhere(
@@ -296,9 +296,9 @@ def _of_subjects(
         if request.every and request.plan.level == "quick" and what.shares_row:
             # The row's own cases run the same kernel over the rest of the space; a design of the
             # row has every layout of each operand.
-            laid = space_of(what.shares_row) is None
+            plain = space_of(what.shares_row) is None
             planned = [c for c in planned if c.shape == "sample" and c.fill == "normal"
-                       and (laid or c.layout == "contiguous")]  # fmt: skip
+                       and (plain or c.layout == "contiguous")]  # fmt: skip
         yield from planned
         if name.startswith("acl") and request.plan.level != "quick" and not request.plan.narrow:
             yield from contract_of(declared.ops[name])
@@ -391,28 +391,28 @@ def find_ops(names: Sequence[str], families: Sequence[str], every: bool) -> tupl
     sampled = [n for n, op in OPS.items() if op.testing.samples is not None or space_of(n)]
     if every:
         return tuple(sampled)
-    chosen: dict[str, None] = {}
+    selection: dict[str, None] = {}
     for family in families:
         members = [n for n in sampled if OPS[n].family == family] + in_family(family)
         if not members:
             known_families = sorted({*(OPS[n].family for n in sampled), *operator_families()})
             raise NothingSelectedError(f"--family {family}: one of {', '.join(known_families)}")
-        chosen.update(dict.fromkeys(members))
+        selection.update(dict.fromkeys(members))
     for name in names:
-        chosen.update(dict.fromkeys(_named(name, OPS, sampled)))
-    return tuple(chosen)
+        selection.update(dict.fromkeys(_named(name, OPS, sampled)))
+    return tuple(selection)
 
 
 def _named(name: str, ops: Mapping[str, Any], sampled: Sequence[str]) -> list[str]:
     if name.startswith(PREFIX):
         return [name]
-    wanted = name.removesuffix("_") if name not in ops else name
-    matching = [n for n in sampled if wanted in (n, n.partition(".")[0].strip("_"))]
+    stem = name.removesuffix("_") if name not in ops else name
+    matching = [n for n in sampled if stem in (n, n.partition(".")[0].strip("_"))]
     if matching:
         return matching
-    if wanted in ops:
+    if stem in ops:
         raise NothingSelectedError(f"{name}: its row has no samples, so there is nothing to run")
-    near = get_close_matches(wanted, [*ops], 3)
+    near = get_close_matches(stem, [*ops], 3)
     raise NothingSelectedError(
         f"{name}: no such operator"
         + (f"; near: {', '.join(near)}" if near else "")

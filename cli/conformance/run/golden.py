@@ -56,10 +56,10 @@ class Golden:
     groups: tuple[Any, ...] = ()
     moved: tuple[int, ...] = ()
 
-    def only(self, kept: list[int]) -> Golden:
+    def only(self, indices: list[int]) -> Golden:
         """Those results of it."""
-        native, values = ([part[k] for k in kept] for part in (self.native, self.values))
-        return Golden(native, values, Later(len(kept), lambda: [self.scale[k] for k in kept]))
+        native, values = ([part[k] for k in indices] for part in (self.native, self.values))
+        return Golden(native, values, Later(len(indices), lambda: [self.scale[k] for k in indices]))
 
 
 class ReferenceRefusesError(Exception):

@@ -114,7 +114,7 @@ def functional(trial: Trial) -> Result:
     reference = golden(trial.op, trial.recipe, trial.need, trial.case.form)
     within_ranks(trial, reference)
     if trial.case.form == "inplace":
-        return _written(trial, reference)
+        return _compare_written(trial, reference)
     if trial.case.form == "out":
         return _into(trial, reference)
     sizes = {a.nbytes for a in reference.native} | _WORKSPACES
@@ -174,7 +174,7 @@ def _twice(first: Array, second: Array) -> str:
     return guards.second_run(first, second) if first.shape == second.shape else "shapes differ"
 
 
-def _written(trial: Trial, reference: Golden) -> Result:
+def _compare_written(trial: Trial, reference: Golden) -> Result:
     args, kwargs = trial.place((0,))
     returned = call(trial.op, args, kwargs, "inplace")
     synchronize(trial.device)
@@ -217,7 +217,7 @@ def meta(trial: Trial) -> Result:
     if trial.case.shape != "sample":
         _bounded(trial)
     layout = trial.case.layout
-    shown = []
+    shapes = []
     for device in ("cpu", "meta"):
         try:
             args, kwargs = trial.recipe.fill(lambda s: on_device(s.array, device, layout).tensor)  # noqa: B023
@@ -228,10 +228,10 @@ def meta(trial: Trial) -> Result:
             if "meta tensor" in str(error):
                 return trial.result("SKIP", reason=f"its result depends on data: {error}")
             raise
-        shown.append([(dtype_name(t), list(t.shape), list(t.stride())) for t in outputs])
-    if shown[0] == shown[1]:
+        shapes.append([(dtype_name(t), list(t.shape), list(t.stride())) for t in outputs])
+    if shapes[0] == shapes[1]:
         return trial.result("PASS", tier="T0", required="T0")
-    return trial.result("FAIL", required="T0", reason=f"meta {shown[1]}, cpu {shown[0]}")
+    return trial.result("FAIL", required="T0", reason=f"meta {shapes[1]}, cpu {shapes[0]}")
 
 
 def error(trial: Trial) -> Result:
@@ -249,8 +249,8 @@ def error(trial: Trial) -> Result:
         return trial.result("SKIP", reason="the CPU reference accepts this input")
     if raised[0] == raised[1]:
         return trial.result("PASS", tier="T0", required="T0")
-    shown = " where the CPU raises ".join(f"{k}: {t}".strip(": ") for k, t in reversed(raised))
-    return trial.result("FAIL", required="T0", reason=f"raises {shown}")
+    classes = " where the CPU raises ".join(f"{k}: {t}".strip(": ") for k, t in reversed(raised))
+    return trial.result("FAIL", required="T0", reason=f"raises {classes}")
 
 
 def _device_neutral(text: str) -> str:

@@ -23,10 +23,10 @@ def near(cann: Any, device: str) -> str:
     """Keep this process on the CPUs near `device`; their list, "" where it stays where it was."""
     address = pci_address(cann, int(device.partition(":")[2] or 0))
     listed = cpus_near(address)
-    wanted = cpu_set(listed) & os.sched_getaffinity(0) if listed else set()
-    if not wanted or wanted == os.sched_getaffinity(0):
+    cpus = cpu_set(listed) & os.sched_getaffinity(0) if listed else set()
+    if not cpus or cpus == os.sched_getaffinity(0):
         return ""
-    os.sched_setaffinity(0, wanted)
+    os.sched_setaffinity(0, cpus)
     return listed
 
 

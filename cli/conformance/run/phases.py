@@ -36,13 +36,13 @@ def aligned(name: str, reference: Golden, got: list[tuple[str, Any]]) -> Golden:
     for place, axis in places:
         if len(shapes[place]) < 2:
             continue  # not asked for
-        wanted, came = (_columns(np.asarray(v), axis) for v in (values[place], got[place][1]))
+        target, came = (_columns(np.asarray(v), axis) for v in (values[place], got[place][1]))
         if phases is None:
-            phases = _phases(wanted[..., :count], came[..., :count])
-        turned = wanted[..., :count] * phases[..., None, :]
-        if wanted.shape[-1] > count:
-            turned = np.concatenate([turned, _spanned(wanted, came, count)], -1)
-        values[place] = _columns(turned, axis)
+            phases = _phases(target[..., :count], came[..., :count])
+        aligned_columns = target[..., :count] * phases[..., None, :]
+        if target.shape[-1] > count:
+            aligned_columns = np.concatenate([aligned_columns, _spanned(target, came, count)], -1)
+        values[place] = _columns(aligned_columns, axis)
     return replace(reference, values=values)
 
 
@@ -50,17 +50,17 @@ def _columns(vectors: Array, axis: int) -> Array:
     return vectors if axis == -1 else np.conjugate(np.swapaxes(vectors, -1, -2))
 
 
-def _phases(wanted: Array, came: Array) -> Array:
+def _phases(reference: Array, came: Array) -> Array:
     """Unit numbers that turn each column towards the one that came; 1 where that says nothing."""
     with np.errstate(all="ignore"):
-        along = (np.conjugate(wanted) * came).sum(-2)
+        along = (np.conjugate(reference) * came).sum(-2)
         size = np.abs(along)
         return np.where(np.isfinite(size) & (size > 0), along / np.where(size > 0, size, 1), 1)
 
 
-def _spanned(wanted: Array, came: Array, count: int) -> Array:
+def _spanned(reference: Array, came: Array, count: int) -> Array:
     """The columns after `count`, changed by the unitary matrix nearest to what leads to `came`."""
-    rest = wanted[..., count:]
+    rest = reference[..., count:]
     between = np.conjugate(np.swapaxes(rest, -1, -2)) @ came[..., count:]
     if not np.isfinite(between).all() or between.shape[-1] != between.shape[-2]:
         return rest

@@ -207,10 +207,10 @@ class Pool:
         with self._lock:
             first = device not in self._gone
             self._gone[device] = error
-        own = [left] if left.device else []
+        batches = [left] if left.device else []
         work.finish(None if left.device else left)
-        own += work.drain(device)
-        if first or own:
-            cases = tuple(case for batch in own for case in batch.cases)
+        batches += work.drain(device)
+        if first or batches:
+            cases = tuple(case for batch in batches for case in batch.cases)
             what = "device hung" if isinstance(error, DeviceHungError) else "device lost"
             self._events.put(Lost(device, str(error), cases, what))

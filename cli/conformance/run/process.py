@@ -146,9 +146,11 @@ class Process:
     def ending(self) -> str:
         """How it ended: `signal 11 (SIGSEGV)` or `exit code 3`, and the last it said."""
         code = self.wait()
-        said = self.last_words()
+        message = self.last_words()
         if code is None:
-            return "closing its output without an end" + (f"; it said: {said}" if said else "")
+            return "closing its output without an end" + (
+                f"; it said: {message}" if message else ""
+            )
         how = f"exit code {code}"
         if code < 0:
             how = f"signal {-code}"
@@ -156,7 +158,7 @@ class Process:
                 how += f" ({signal.Signals(-code).name})"
             if -code == signal.SIGKILL:
                 how += ": killed from outside, often because host memory ran out"
-        return how + (f"; it said: {said}" if said else "")
+        return how + (f"; it said: {message}" if message else "")
 
     def last_words(self) -> str:
         self.errors.seek(0)
@@ -166,6 +168,10 @@ class Process:
 
 def _quiet(setup: Setup) -> dict[str, str]:
     """One thread per worker: several workers share the cores."""
-    wanted = {"ACLSIM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = {"ACLSIM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     product = {"ACLSIM_SOC": setup.soc} if setup.soc else {}
-    return {**{k: v for k, v in wanted.items() if k not in os.environ}, **product, **setup.environ}
+    return {
+        **{k: v for k, v in environment.items() if k not in os.environ},
+        **product,
+        **setup.environ,
+    }

@@ -20,17 +20,18 @@ class Products:
 
     def __init__(self, setup: Setup, environment: Mapping[str, Any], compare: bool) -> None:
         self.own = str(environment.get("soc", ""))
-        asked = setup.soc or os.environ.get(_VARIABLE, "")
+        product = setup.soc or os.environ.get(_VARIABLE, "")
         simulates = environment.get("kind") == "simulator"
         if setup.soc and not simulates:
             raise EnvironmentFailedError(
                 f"--soc is the simulator's; {environment.get('install') or setup.device} is none"
             )
-        if simulates and asked not in self.own:  # a short name such as 310P is a part of it
+        if simulates and product not in self.own:  # a short name such as 310P is a part of it
             raise EnvironmentFailedError(
-                f"the simulator knows no product {asked!r}, only {', '.join(simulated.products())}"
+                f"the simulator knows no product {product!r},"
+                f" only {', '.join(simulated.products())}"
             )
-        free = simulates and not asked and not compare
+        free = simulates and not product and not compare
         self.others = simulated.products() if free else ()
 
     def soc(self, operator: str) -> str:

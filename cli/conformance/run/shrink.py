@@ -111,7 +111,7 @@ def shrink(
     known: dict[str, bool | None] = {case.id: True}
     end = time.monotonic() + _SECONDS
 
-    def asked(factors: Mapping[str, str], form: str) -> bool | None:
+    def verdict_of(factors: Mapping[str, str], form: str) -> bool | None:
         other = designed(case.op, form, factors)
         if other.id not in known:
             if len(known) > _TRIALS or time.monotonic() > end:
@@ -120,7 +120,7 @@ def shrink(
         return known[other.id]
 
     def failing(factors: Mapping[str, str], form: str) -> bool:
-        return bool(asked(factors, form))
+        return bool(verdict_of(factors, form))
 
     factors, form = dict(case.factors), case.form
     if form != "functional" and failing(factors, "functional"):
@@ -132,7 +132,7 @@ def shrink(
             cause.sizes[name] = _bisect(factors, form, name, int(plain[name]), failing)
             factors[name] = str(cause.sizes[name][1])
     cause.case = designed(case.op, form, factors)
-    verdicts = {d: asked({**factors, "dtype": d}, form) for d in dtypes}
+    verdicts = {d: verdict_of({**factors, "dtype": d}, form) for d in dtypes}
     cause.failing_dtypes = tuple(d for d, bad in verdicts.items() if bad)
     cause.passing_dtypes = tuple(d for d, bad in verdicts.items() if bad is False)
     return cause
@@ -142,21 +142,21 @@ def _needed(
     factors: Mapping[str, str], failing: Callable[[Mapping[str, str]], bool]
 ) -> dict[str, str]:
     """Factors none of which can go alone: parts go while it still fails, ever smaller ones."""
-    kept = dict(factors)
-    size = max(len(kept), 1)
+    factors_left = dict(factors)
+    size = max(len(factors_left), 1)
     while size:
-        names = [n for n in kept if n != "dtype"]
+        names = [n for n in factors_left if n != "dtype"]
         for i in range(0, len(names), size):
             gone = set(names[i : i + size])
-            fewer = {k: v for k, v in kept.items() if k not in gone}
-            if len(fewer) < len(kept) and failing(fewer):
-                kept = fewer
+            fewer = {k: v for k, v in factors_left.items() if k not in gone}
+            if len(fewer) < len(factors_left) and failing(fewer):
+                factors_left = fewer
         smaller = size // 2
         # Without some factors others may go that could not before.
-        if size == 1 and len([n for n in kept if n != "dtype"]) < len(names):
+        if size == 1 and len([n for n in factors_left if n != "dtype"]) < len(names):
             smaller = 1
         size = smaller
-    return kept
+    return factors_left
 
 
 def _bisect(

@@ -118,6 +118,6 @@ def _judged(
                   digest=name, tier="T0", required="T0")  # fmt: skip
     if not wrong:
         return base
-    shown = differences[0].text if differences else "shapes differ"
-    reason = f"{wrong} of {launches} launches differ from the others; {shown}"
+    difference = differences[0].text if differences else "shapes differ"
+    reason = f"{wrong} of {launches} launches differ from the others; {difference}"
     return base.with_(verdict="FAIL", reason=reason, tier="")

@@ -38,8 +38,8 @@ def settled(
     if named.get("sorted") is False:
         reference = _in_order(reference, dim)
         values = np.sort(_plain(values), axis=dim).astype(values.dtype)
-    wanted = np.asarray(reference.values[1]).reshape(index.shape).astype(index.dtype)
-    return reference, [(values_type, values), (index_type, wanted)]
+    expected = np.asarray(reference.values[1]).reshape(index.shape).astype(index.dtype)
+    return reference, [(values_type, values), (index_type, expected)]
 
 
 def _leads(source: Array, values: Array, index: Array, dim: int) -> bool:

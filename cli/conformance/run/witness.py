@@ -62,9 +62,9 @@ def apart(compute: Callable[[], list[Any] | None]) -> list[Any] | None:
         _reply(compute, write)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
-        said = pipe.read()
+        output = pipe.read()
     _, status = os.waitpid(child, 0)
-    answer: list[Any] | None = pickle.loads(said) if said and not status else None
+    answer: list[Any] | None = pickle.loads(output) if output and not status else None
     return answer
 
 

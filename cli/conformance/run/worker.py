@@ -168,7 +168,7 @@ class Worker:
             what = self.subject(case.op)
             return run_law(what, case, self.device, seed, self.claims(case.op), arrays)
         except Exception as error:
-            verdict, reason = _told(error)
+            verdict, reason = _outside_error(error)
             return Result(case.id, case.op, case.form, verdict, reason=reason, seed=seed), None
 
     def repeat(self, case: Case, seed: int, request: Mapping[str, Any], first: str) -> None:
@@ -277,13 +277,13 @@ class Worker:
             seen.append((other, again.verdict))
             if brief and again.verdict != "PASS":
                 break
-        told = tuple(f"seed {s}: {v}" for s, v in seen)
+        rechecks = tuple(f"seed {s}: {v}" for s, v in seen)
         if all(v == "PASS" for _, v in seen):
-            return first.with_(verdict="FLAKY", rechecks=told)
-        return first.with_(rechecks=told)
+            return first.with_(verdict="FLAKY", rechecks=rechecks)
+        return first.with_(rechecks=rechecks)
 
 
-def _told(error: Exception) -> tuple[str, str]:
+def _outside_error(error: Exception) -> tuple[str, str]:
     """(verdict, reason) of an error outside of a trial: a call of CANN that failed, or ours."""
     from aclnn_bindings import BindingError
     from aclnn_bindings.runtime.status import AclOutOfMemoryError

@@ -54,11 +54,11 @@ def _document(title: str, body: Iterable[str], up: str = "") -> str:
 
 def _index(numbers: dict[str, int]) -> str:
     versions = ", ".join(catalog.versions())
-    told = (f"{numbers['operators']} operators of {versions}: {numbers['judged']} with a reference "
+    text = (f"{numbers['operators']} operators of {versions}: {numbers['judged']} with a reference "
             f"formula, {numbers['simulated']} in the simulator, {numbers['called']} called by "
             "mindtorch")  # fmt: skip
     return _document("ACLNN operator atlas", [
-        "<header><h1>ACLNN operator atlas</h1>", f"<p>{escape(told)}.</p></header>",
+        "<header><h1>ACLNN operator atlas</h1>", f"<p>{escape(text)}.</p></header>",
         '<main><label for="query">Search: names, a product, a version. '
         "<em>Can I use RmsNorm on 310P with 8.1?</em></label>",
         '<input id="query" type="search" autofocus autocomplete="off" '
@@ -106,14 +106,14 @@ def _signatures(e: Entry) -> Iterable[str]:
 def _types(e: Entry) -> Iterable[str]:
     if not e.dtypes:
         return
-    shown = [p for p in PRODUCTS if p in e.products]
+    text = [p for p in PRODUCTS if p in e.products]
     yield "<h2>Element types and formats</h2><table><thead><tr><th>parameter</th>"
     yield (
-        "".join(f"<th>{escape(NAMES[p])}</th>" for p in shown)
+        "".join(f"<th>{escape(NAMES[p])}</th>" for p in text)
         + "<th>formats</th></tr></thead><tbody>"
     )
     for param, by in e.dtypes.items():
-        cells = "".join(f"<td>{escape(' '.join(by.get(p, ())))}</td>" for p in shown)
+        cells = "".join(f"<td>{escape(' '.join(by.get(p, ())))}</td>" for p in text)
         yield f"<tr><th>{escape(param)}</th>{cells}<td>{escape(e.formats.get(param, ''))}</td></tr>"
     yield "</tbody></table>"
 
@@ -133,8 +133,8 @@ def _uses(e: Entry) -> Iterable[str]:
         return
     yield "<h2>Who calls it</h2><table><thead><tr><th>client</th><th>uses</th><th>counted</th>"
     yield "</tr></thead><tbody>"
-    told = clients()
+    message = clients()
     for client, count in sorted(e.usage.items(), key=lambda x: -x[1]):
         yield (f"<tr><th>{escape(client)}</th><td class=n>{count}</td>"
-               f"<td>{escape(told.get(client, ''))}</td></tr>")  # fmt: skip
+               f"<td>{escape(message.get(client, ''))}</td></tr>")  # fmt: skip
     yield "</tbody></table>"

@@ -73,9 +73,9 @@ def _dims(op: Op) -> list[str]:
 PRODUCTS: Final = frozenset(("prod", "prod.dim", "cumprod"))
 
 
-def _span(op: Op, chosen: Chosen, count: int) -> tuple[float, float]:
+def _span(op: Op, selection: Chosen, count: int) -> tuple[float, float]:
     """Where values are drawn from: products of `count` stay near 1."""
-    if op.name not in PRODUCTS or not is_float(chosen["dtype"]):
+    if op.name not in PRODUCTS or not is_float(selection["dtype"]):
         return span_of(op)
     width = min(0.5, 1 / max(count, 1) ** 0.5)
     return 1 - width, 1 + width
@@ -111,12 +111,12 @@ def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _shape(chosen: Chosen) -> tuple[tuple[int, ...], int]:
+def _shape(selection: Chosen) -> tuple[tuple[int, ...], int]:
     """(shape, position of the row's dimension)."""
-    row, batch, inner = (chosen.number(n) for n in ("row", "batch", "inner"))
+    row, batch, inner = (selection.number(n) for n in ("row", "batch", "inner"))
     cap = FULL_CAP if row > QUICK_CAP else QUICK_CAP
-    rest = [batch, *((1, 2, 1, 1, 2)[: chosen.number("rank") - 2])]
-    at = {"last": len(rest), "first": 0, "middle": len(rest) // 2}[chosen["at"]]
+    rest = [batch, *((1, 2, 1, 1, 2)[: selection.number("rank") - 2])]
+    at = {"last": len(rest), "first": 0, "middle": len(rest) // 2}[selection["at"]]
     sizes = [*rest[:at], row, *rest[at:]]
     if at < len(sizes) - 1:
         sizes[-1] = max(sizes[-1], inner)
@@ -126,25 +126,25 @@ def _shape(chosen: Chosen) -> tuple[tuple[int, ...], int]:
     return tuple(sizes), at
 
 
-def _build(op: Op, chosen: Chosen) -> Sample:
-    if op.name in PRODUCTS and chosen["dtype"].startswith("complex"):
+def _build(op: Op, selection: Chosen) -> Sample:
+    if op.name in PRODUCTS and selection["dtype"].startswith("complex"):
         # |1 + i| to the power of a long row overflows.
-        chosen = Chosen({**chosen, "row": str(min(chosen.number("row"), 17)), "batch": "1",
+        selection = Chosen({**selection, "row": str(min(selection.number("row"), 17)), "batch": "1",
                          "inner": "1"})  # fmt: skip
-    shape, at = _shape(chosen)
+    shape, at = _shape(selection)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     operand = 0
     for arg in op.schema.args:
         if arg.type == "Tensor":
             plain = _span(
-                op, chosen, _count(chosen, shape, at) if op.name != "prod" else prod(shape)
+                op, selection, _count(selection, shape, at) if op.name != "prod" else prod(shape)
             )
             span = _SECOND.get(op.name, plain) if operand else plain
-            args.append(data(op, shape, chosen, operand, span=span))
+            args.append(data(op, shape, selection, operand, span=span))
             operand += 1
             continue
-        value = _value(op, arg.name, chosen, shape, at)
+        value = _value(op, arg.name, selection, shape, at)
         if value is _ABSENT:
             continue
         if arg.keyword_only:
@@ -157,49 +157,49 @@ def _build(op: Op, chosen: Chosen) -> Sample:
 _ABSENT: Final = object()
 
 
-def _value(op: Op, name: str, chosen: Chosen, shape: tuple[int, ...], at: int) -> Any:
+def _value(op: Op, name: str, selection: Chosen, shape: tuple[int, ...], at: int) -> Any:
     if name in ("dim", "dims"):
-        return _dim(op, name, chosen, shape, at)
+        return _dim(op, name, selection, shape, at)
     if name in ("keepdim", "descending", "stable", "largest", "sorted"):
-        return chosen.flag(name)
+        return selection.flag(name)
     if name == "half_to_float":
         return False
     if name == "k":
-        return _k(chosen["k"], shape[at])
+        return _k(selection["k"], shape[at])
     if name == "correction":
-        return chosen.number("correction")
+        return selection.number("correction")
     if name == "ord":
-        return float(chosen["ord"])
+        return float(selection["ord"])
     if name == "dtype":
-        return _converted(chosen)
+        return _converted(selection)
     if name == "shifts":
-        first = chosen.number("shifts")
-        return {"two": (first, first), "again": (first, 2)}.get(chosen["dims"], (first,))
+        first = selection.number("shifts")
+        return {"two": (first, first), "again": (first, 2)}.get(selection["dims"], (first,))
     if name == "diagonal":
-        return chosen.number("diagonal")
+        return selection.number("diagonal")
     return None
 
 
-def _converted(chosen: Chosen) -> Any:
+def _converted(selection: Chosen) -> Any:
     """`dtype=`: wider floats, so that the conversion of the input rounds nothing."""
-    to, dtype = chosen["to_dtype"], chosen["dtype"]
+    to, dtype = selection["to_dtype"], selection["dtype"]
     order = ("float16", "float32", "float64")
     wider = dtype in order and to in order and order.index(to) >= order.index(dtype)
-    small = "int" in dtype and chosen["values"] in ("normal", "integer", "ties")
+    small = "int" in dtype and selection["values"] in ("normal", "integer", "ties")
     return to if wider or small or (to == "int64" and "int" in dtype) else _ABSENT
 
 
-def _count(chosen: Chosen, shape: tuple[int, ...], at: int) -> int:
-    return prod(shape) if chosen.get("dims") == "all" else shape[at]
+def _count(selection: Chosen, shape: tuple[int, ...], at: int) -> int:
+    return prod(shape) if selection.get("dims") == "all" else shape[at]
 
 
 def _k(level: str, size: int) -> int:
     return size if level == "all" else min(int(level), size)
 
 
-def _dim(op: Op, name: str, chosen: Chosen, shape: tuple[int, ...], at: int) -> Any:
+def _dim(op: Op, name: str, selection: Chosen, shape: tuple[int, ...], at: int) -> Any:
     arg = next(a for a in op.schema.args if a.name == name)
-    how = chosen["dims"]
+    how = selection["dims"]
     if not arg.type.startswith("int["):
         return None if how == "all" else at - len(shape) if how == "negative" else at
     if how == "all":

@@ -33,45 +33,45 @@ def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _build(op: Op, chosen: Chosen) -> Sample:
-    kwargs = {"dtype": chosen["dtype"]}
+def _build(op: Op, selection: Chosen) -> Sample:
+    kwargs = {"dtype": selection["dtype"]}
     if op.name == "eye.m":
-        return Sample((chosen.number("n"), chosen.number("m")), kwargs)
-    row = chosen.number("row")
+        return Sample((selection.number("n"), selection.number("m")), kwargs)
+    row = selection.number("row")
     if op.name in _SHAPES:
-        lead = (2, 1, 3, 1, 1, 2, 1)[: max(chosen.number("rank") - 1, 0)]
-        shape = capped((*lead, row), len(lead), QUICK_CAP) if chosen["rank"] != "0" else ()
+        lead = (2, 1, 3, 1, 1, 2, 1)[: max(selection.number("rank") - 1, 0)]
+        shape = capped((*lead, row), len(lead), QUICK_CAP) if selection["rank"] != "0" else ()
         return (
-            Sample((shape, _value(chosen)), kwargs)
+            Sample((shape, _value(selection)), kwargs)
             if op.name == "full"
             else Sample((shape,), kwargs)
         )
-    return Sample(_range(op, chosen, row), kwargs)
+    return Sample(_range(op, selection, row), kwargs)
 
 
-def _value(chosen: Chosen) -> float | int | bool:
-    if chosen["value"] == "True":
+def _value(selection: Chosen) -> float | int | bool:
+    if selection["value"] == "True":
         return True
-    value = float(chosen["value"])
-    if "int" in chosen["dtype"] or chosen["dtype"] == "bool":
+    value = float(selection["value"])
+    if "int" in selection["dtype"] or selection["dtype"] == "bool":
         return int(abs(value)) % 128
     return int(value) if value == int(value) else value
 
 
-def _range(op: Op, chosen: Chosen, row: int) -> tuple[float | int, ...]:
-    start, step = float(chosen["start"]), float(chosen["step"])
-    if start > 100 and chosen["dtype"] not in _WIDE:
+def _range(op: Op, selection: Chosen, row: int) -> tuple[float | int, ...]:
+    start, step = float(selection["start"]), float(selection["step"])
+    if start > 100 and selection["dtype"] not in _WIDE:
         start = 10.0
     step = float(int(step) or 1) if start > 100 else step
-    row = min(row, {"float16": 1025, "bfloat16": 129}.get(chosen["dtype"], row))
-    if "float" not in chosen["dtype"]:
+    row = min(row, {"float16": 1025, "bfloat16": 129}.get(selection["dtype"], row))
+    if "float" not in selection["dtype"]:
         start, step = float(int(start)), float(int(step) or 1)
-        most = {"uint8": 100, "int8": 60, "int16": 16000}.get(chosen["dtype"], row)
+        most = {"uint8": 100, "int8": 60, "int16": 16000}.get(selection["dtype"], row)
         row = min(row, most)
-        start, step = (0.0, 1.0) if chosen["dtype"] == "uint8" else (start, step)
+        start, step = (0.0, 1.0) if selection["dtype"] == "uint8" else (start, step)
     if op.name == "linspace":
         # Whole numbers between whole steps: what is cut off next to one is nobody's promise.
-        steps = row if "float" in chosen["dtype"] else row - 1
+        steps = row if "float" in selection["dtype"] else row - 1
         return (_plain(start), _plain(start + step * steps), row)
     # Between two elements, where the end's rounding counts none more or less.
     end = start + step * (row if step == int(step) else row - 0.5)

@@ -46,24 +46,24 @@ def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _build(op: Op, chosen: Chosen) -> Sample:
-    m = chosen.number("m")
-    if chosen.flag("unitriangular"):
+def _build(op: Op, selection: Chosen) -> Sample:
+    m = selection.number("m")
+    if selection.flag("unitriangular"):
         m = min(m, 9)  # nothing outweighs the rest then: solutions grow with the size
-    n = chosen.number("n", m)
-    matrix = data(op, (*_LEAD[chosen["batch"]], m, n), chosen)
+    n = selection.number("n", m)
+    matrix = data(op, (*_LEAD[selection["batch"]], m, n), selection)
     name, _ = _CHOICES[op.name]
     if not name:
         return Sample((matrix,))
     if op.name == "_triangular_solve":
-        return _triangular(op, chosen, matrix)
-    choice: Any = chosen.flag(name) if chosen[name] in ("yes", "no") else chosen[name]
+        return _triangular(op, selection, matrix)
+    choice: Any = selection.flag(name) if selection[name] in ("yes", "no") else selection[name]
     return Sample((matrix, choice))
 
 
-def _triangular(op: Op, chosen: Chosen, matrix: Any) -> Sample:
-    right = data(op, (*matrix.shape[:-1], chosen.number("columns")), chosen, 1)
-    flags = (chosen.flag(x) for x in ("upper", "transpose", "unitriangular"))
+def _triangular(op: Op, selection: Chosen, matrix: Any) -> Sample:
+    right = data(op, (*matrix.shape[:-1], selection.number("columns")), selection, 1)
+    flags = (selection.flag(x) for x in ("upper", "transpose", "unitriangular"))
     return Sample((right, matrix, *flags))
 
 

@@ -80,10 +80,10 @@ _TAKES_SOURCE: Final = frozenset(("scatter.src", "scatter_add", "scatter_reduce"
                                   "index_copy", "index_put"))  # fmt: skip
 
 
-def _place(chosen: Chosen) -> tuple[list[int], int, int, int]:
+def _place(selection: Chosen) -> tuple[list[int], int, int, int]:
     """(shape, dim from 0, dim as given, count of indices)."""
-    size, batch, count = (chosen.number(n) for n in ("size", "batch", "count"))
-    dim = chosen.number("dim")
+    size, batch, count = (selection.number(n) for n in ("size", "batch", "count"))
+    dim = selection.number("dim")
     at = dim % 3
     shape = [batch, 2, batch]
     shape[at] = size
@@ -99,36 +99,36 @@ def _once(op: Op, count: int, size: int) -> int:
     return min(count, size) if op.name in _ONCE else count
 
 
-def _build(op: Op, chosen: Chosen) -> Sample:
-    return _BUILDERS[op.name](op, chosen)
+def _build(op: Op, selection: Chosen) -> Sample:
+    return _BUILDERS[op.name](op, selection)
 
 
-def _number(chosen: Chosen) -> Any:
-    value = float(chosen["value"])
-    if chosen["dtype"] == "bool":
+def _number(selection: Chosen) -> Any:
+    value = float(selection["value"])
+    if selection["dtype"] == "bool":
         return bool(value)
-    if chosen["dtype"] == "uint8":
+    if selection["dtype"] == "uint8":
         value = abs(value)
-    whole = value == int(value) or "int" in chosen["dtype"]
+    whole = value == int(value) or "int" in selection["dtype"]
     return int(value) if whole else value
 
 
-def _elementwise(op: Op, chosen: Chosen) -> Sample:
+def _elementwise(op: Op, selection: Chosen) -> Sample:
     """gather and scatter: an index per element."""
-    shape, at, dim, count = _place(chosen)
-    count = min(_once(op, count, shape[at]), _FEW if chosen.get("reduce") == "prod" else count)
+    shape, at, dim, count = _place(selection)
+    count = min(_once(op, count, shape[at]), _FEW if selection.get("reduce") == "prod" else count)
     where = [count if d == at else n for d, n in enumerate(shape)]
-    if chosen["batch"] == "17":
+    if selection["batch"] == "17":
         where = [n if d == at else max(1, n - 1) for d, n in enumerate(where)]
-    index = _along(indices(where, shape[at], chosen), at)
-    args: list[Any] = [data(op, shape, chosen), dim, index]
+    index = _along(indices(where, shape[at], selection), at)
+    args: list[Any] = [data(op, shape, selection), dim, index]
     if op.name == "scatter_reduce":
-        args += [data(op, where, chosen, 1), chosen["reduce"]]
-        return Sample(tuple(args), {"include_self": chosen.flag("include_self")})
+        args += [data(op, where, selection, 1), selection["reduce"]]
+        return Sample(tuple(args), {"include_self": selection.flag("include_self")})
     if op.name in ("scatter.src", "scatter_add"):
-        args.append(data(op, where, chosen, 1))
+        args.append(data(op, where, selection, 1))
     elif op.name == "scatter.value":
-        args.append(_number(chosen))
+        args.append(_number(selection))
     return Sample(tuple(args))
 
 
@@ -139,77 +139,83 @@ def _along(index: Input, at: int) -> Input:
     return replace(index, operand=10 + at)
 
 
-def _slices(op: Op, chosen: Chosen) -> Sample:
+def _slices(op: Op, selection: Chosen) -> Sample:
     """index_select and its kin: a list of indices along one dimension."""
-    shape, at, dim, count = _place(chosen)
+    shape, at, dim, count = _place(selection)
     count = _once(op, count, shape[at])
-    args: list[Any] = [data(op, shape, chosen), dim, indices((count,), shape[at], chosen)]
+    args: list[Any] = [data(op, shape, selection), dim, indices((count,), shape[at], selection)]
     where = [count if d == at else n for d, n in enumerate(shape)]
     if op.name in ("index_add", "index_copy"):
-        args.append(data(op, where, chosen, 1))
+        args.append(data(op, where, selection, 1))
     elif op.name == "index_fill":
-        args.append(_number(chosen))
-    return Sample(tuple(args), {"alpha": chosen.number("alpha")} if op.name == "index_add" else {})
+        args.append(_number(selection))
+    return Sample(
+        tuple(args), {"alpha": selection.number("alpha")} if op.name == "index_add" else {}
+    )
 
 
-def _keyed(op: Op, chosen: Chosen) -> Sample:
+def _keyed(op: Op, selection: Chosen) -> Sample:
     """index and index_put: tensors for some dimensions, gaps, masks."""
-    size, batch, count = (chosen.number(n) for n in ("size", "batch", "count"))
+    size, batch, count = (selection.number(n) for n in ("size", "batch", "count"))
     batch = min(batch, 17, max(QUICK_CAP // (4 * size), 1))
-    lead = (3,) if chosen["keys"] == "inner-gap" else ()
+    lead = (3,) if selection["keys"] == "inner-gap" else ()
     shape: tuple[int, ...] = (*lead, size, batch, 4)
-    if chosen["keys"] == "wide":  # what one index names is longer than kernels move at once
+    if selection["keys"] == "wide":  # what one index names is longer than kernels move at once
         size, count = min(size, 33), min(count, 17)
         shape = (size, 1, _RUN)
-    repeats = op.name == "index" or chosen.flag("accumulate")
+    repeats = op.name == "index" or selection.flag("accumulate")
     count = count if repeats else min(count, size)
     count = min(count, 4097)
-    first = indices((count,), size, chosen)
-    keys, result = _keys(chosen, shape, count, first)
-    args: list[Any] = [data(op, shape, chosen), keys]
+    first = indices((count,), size, selection)
+    keys, result = _keys(selection, shape, count, first)
+    args: list[Any] = [data(op, shape, selection), keys]
     if op.name == "index_put":
         # Equal terms added many times round one way: what accumulates differs.
-        how = "full" if chosen.flag("accumulate") else chosen["source"]
+        how = "full" if selection.flag("accumulate") else selection["source"]
         values = {"full": result, "zero-dim": (), "lower": result[1:]}[how]
-        args += [data(op, values, chosen, 1), chosen.flag("accumulate")]
+        args += [data(op, values, selection, 1), selection.flag("accumulate")]
     return Sample(tuple(args))
 
 
 def _keys(
-    chosen: Chosen, shape: tuple[int, ...], count: int, first: Input
+    selection: Chosen, shape: tuple[int, ...], count: int, first: Input
 ) -> tuple[list[Any], tuple[int, ...]]:
     """(indices per dimension, shape of what they pick)."""
-    how = chosen["keys"]
+    how = selection["keys"]
     if how == "inner-gap":  # what is picked moves to the front: [count, 3, batch]
-        last = indices((count,), shape[3], chosen)
+        last = indices((count,), shape[3], selection)
         return [None, first, None, last], (count, shape[0], shape[2])
-    other = indices((count,), shape[1], chosen)
-    last = indices((count,), shape[2], chosen)
+    other = indices((count,), shape[1], selection)
+    last = indices((count,), shape[2], selection)
     if how == "two":
         return [first, other], (count, shape[2])
     if how == "gap":
         return [first, None, last], (count, shape[1])
     if how == "second":
-        few = indices((min(count, shape[1]),), shape[1], chosen)
+        few = indices((min(count, shape[1]),), shape[1], selection)
         return [None, few], (shape[0], few.shape[0], shape[2])
     if how == "broadcast":
-        few = indices((min(count, 3), 1), shape[0], chosen)
-        row = indices((min(shape[1], 5),), shape[1], chosen)
+        few = indices((min(count, 3), 1), shape[0], selection)
+        row = indices((min(shape[1], 5),), shape[1], selection)
         return [few, row], (few.shape[0], row.shape[0], shape[2])
     return [first], (count, *shape[1:])
 
 
-def _embedding(op: Op, chosen: Chosen) -> Sample:
-    rows, width, count = chosen.number("size"), chosen.number("batch"), chosen.number("count")
+def _embedding(op: Op, selection: Chosen) -> Sample:
+    rows, width, count = (
+        selection.number("size"),
+        selection.number("batch"),
+        selection.number("count"),
+    )
     rows = max(rows, 3)
     width = min(width, max(QUICK_CAP // rows, 1))
-    shape = (2, count) if chosen["layouti"] != "contiguous" else (count,)
-    where = indices(shape, rows, chosen)
-    padding = chosen.number("padding")
+    shape = (2, count) if selection["layouti"] != "contiguous" else (count,)
+    where = indices(shape, rows, selection)
+    padding = selection.number("padding")
     if op.name == "embedding":
-        return Sample((data(op, (rows, width), chosen), where))
-    grad = data(op, (*shape, width), chosen)
-    return Sample((grad, where, rows, padding, chosen.flag("frequency")))
+        return Sample((data(op, (rows, width), selection), where))
+    grad = data(op, (*shape, width), selection)
+    return Sample((grad, where, rows, padding, selection.flag("frequency")))
 
 
 _BUILDERS: Final[dict[str, Callable[[Op, Chosen], Sample]]] = {

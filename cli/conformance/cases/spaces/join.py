@@ -63,40 +63,40 @@ _OWN: Final[dict[str, Callable[[Op, DesignScope], list[Factor]]]] = {
 JOINED: Final = frozenset(_OWN)
 
 
-def _shape(chosen: Chosen, most: int = 6) -> tuple[int, ...]:
-    rank, row, batch = (chosen.number(n) for n in ("rank", "row", "batch"))
+def _shape(selection: Chosen, most: int = 6) -> tuple[int, ...]:
+    rank, row, batch = (selection.number(n) for n in ("rank", "row", "batch"))
     lead = [batch, 2, 1, 2, 1][: min(rank, most) - 1]
     return capped([*lead, row], len(lead), QUICK_CAP)
 
 
-def _build(op: Op, chosen: Chosen) -> Sample:
-    shape = _shape(chosen)
+def _build(op: Op, selection: Chosen) -> Sample:
+    shape = _shape(selection)
     if op.name in ("cat", "stack"):
-        return _joining(op, chosen, shape)
-    x = data(op, shape, chosen)
+        return _joining(op, selection, shape)
+    x = data(op, shape, selection)
     if op.name == "_to_copy":
-        to = chosen["dtype"] if chosen["to_dtype"] == "same" else chosen["to_dtype"]
+        to = selection["dtype"] if selection["to_dtype"] == "same" else selection["to_dtype"]
         return Sample((_castable(x, to),), {"dtype": to, "device": None})
     if op.name in ("clone", "zero", "nonzero"):
         return Sample((x,))
     if op.name == "fill":
-        return Sample((x, _number(chosen)))
+        return Sample((x, _number(selection)))
     if op.name == "copy":
-        dtype = chosen["dtype"] if chosen["promote"] == "same" else chosen["promote"]
-        return Sample((x, _castable(data(op, shape, chosen, 1, dtype), chosen["dtype"])))
+        dtype = selection["dtype"] if selection["promote"] == "same" else selection["promote"]
+        return Sample((x, _castable(data(op, shape, selection, 1, dtype), selection["dtype"])))
     if op.name == "repeat":
-        times = [chosen.number("repeats"), *([1] * (len(shape) - 1))]
-        return Sample((x, tuple([2, *times] if chosen.flag("lead") else times)))
+        times = [selection.number("repeats"), *([1] * (len(shape) - 1))]
+        return Sample((x, tuple([2, *times] if selection.flag("lead") else times)))
     if op.name == "constant_pad_nd":
-        return Sample((x, _pad(chosen["pad"], shape), _number(chosen)))
-    mask = Input(_mask(chosen, shape), "bool", layout=chosen["layout1"])
+        return Sample((x, _pad(selection["pad"], shape), _number(selection)))
+    mask = Input(_mask(selection, shape), "bool", layout=selection["layout1"])
     if op.name == "masked_select":
         return Sample((x, mask))
-    return Sample((x, mask, data(op, shape, chosen, 2)))
+    return Sample((x, mask, data(op, shape, selection, 2)))
 
 
-def _mask(chosen: Chosen, shape: tuple[int, ...]) -> tuple[int, ...]:
-    how = chosen.get("mask", "same")
+def _mask(selection: Chosen, shape: tuple[int, ...]) -> tuple[int, ...]:
+    how = selection.get("mask", "same")
     return shape[1:] if how == "lower" else (1, *shape[1:]) if how == "front" else shape
 
 
@@ -111,11 +111,11 @@ def _castable(x: Input, to: str) -> Input:
     return replace(x, low=low, high=100.0, fill="normal" if to == "uint8" else fill)
 
 
-def _number(chosen: Chosen) -> Any:
-    if chosen["value"] == "True":
+def _number(selection: Chosen) -> Any:
+    if selection["value"] == "True":
         return True
-    value = float(chosen["value"])
-    if "int" in chosen["dtype"] or chosen["dtype"] == "bool":
+    value = float(selection["value"])
+    if "int" in selection["dtype"] or selection["dtype"] == "bool":
         return abs(int(value))
     return int(value) if value == int(value) else value
 
@@ -125,31 +125,36 @@ def _pad(text: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(max(p, 0) if shape[-1 - i // 2] < 2 else p for i, p in enumerate(pads))
 
 
-def _joining(op: Op, chosen: Chosen, shape: tuple[int, ...]) -> Sample:
+def _joining(op: Op, selection: Chosen, shape: tuple[int, ...]) -> Sample:
     rank = len(shape)
-    at = {"last": rank - 1, "first": 0, "middle": rank // 2, "negative": rank - 1}[chosen["dim"]]
-    count = chosen.number("tensors")
+    at = {"last": rank - 1, "first": 0, "middle": rank // 2, "negative": rank - 1}[selection["dim"]]
+    count = selection.number("tensors")
     shape = capped(shape, rank - 1, QUICK_CAP // count)
     shape = (*shape[:-1], min(shape[-1], max(QUICK_CAP * 2 // count, 1)))
-    tensors = [_member(op, chosen, shape, at, i) for i in range(count)]
-    return Sample((tensors, -1 if chosen["dim"] == "negative" else at))
+    tensors = [_member(op, selection, shape, at, i) for i in range(count)]
+    return Sample((tensors, -1 if selection["dim"] == "negative" else at))
 
 
-def _member(op: Op, chosen: Chosen, shape: tuple[int, ...], at: int, i: int) -> Input:
+def _member(op: Op, selection: Chosen, shape: tuple[int, ...], at: int, i: int) -> Input:
     sizes = list(shape)
     if i and op.name == "cat":
-        how = chosen["others"]
+        how = selection["others"]
         sizes[at] = {
             "same": sizes[at],
             "other": sizes[at] // 2 + i,
             "one": 1,
             "empty": 0 if i == 1 else sizes[at] // 2 + i,
         }[how]  # between the others
-    promote = chosen.get("promote", "same")
-    promoted = promote != "same" and not chosen["dtype"].startswith("complex")
+    promote = selection.get("promote", "same")
+    promoted = promote != "same" and not selection["dtype"].startswith("complex")
     dtype = promote if i == 1 and promoted else ""
     return data(
-        op, sizes, chosen, i, dtype, layout=chosen["layout1"] if i % 2 else chosen["layout"]
+        op,
+        sizes,
+        selection,
+        i,
+        dtype,
+        layout=selection["layout1"] if i % 2 else selection["layout"],
     )
 
 

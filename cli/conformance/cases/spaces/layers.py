@@ -47,53 +47,55 @@ def _norm_factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _weights(op: Op, shape: tuple[int, ...], chosen: Chosen) -> tuple[Any, Any]:
-    how = chosen["weights"]
-    plain = Chosen({**chosen, "values": "normal"})
+def _weights(op: Op, shape: tuple[int, ...], selection: Chosen) -> tuple[Any, Any]:
+    how = selection["weights"]
+    plain = Chosen({**selection, "values": "normal"})
     weight = data(op, shape, plain, 1, span=(0.5, 1.5), layout="contiguous")
     bias = data(op, shape, plain, 2, layout="contiguous")
     return weight if how in ("both", "weight") else None, bias if how in ("both", "bias") else None
 
 
-def _norm(op: Op, chosen: Chosen) -> Sample:
-    row, batch, channels = (chosen.number(n) for n in ("row", "batch", "channels"))
-    eps = float(chosen["eps"])
+def _norm(op: Op, selection: Chosen) -> Sample:
+    row, batch, channels = (selection.number(n) for n in ("row", "batch", "channels"))
+    eps = float(selection["eps"])
     while batch > 1 and batch * channels * row > QUICK_CAP:
         batch = max(1, batch // 4)
     while channels > 1 and channels * row > QUICK_CAP:
         channels = max(1, channels // 4)
     if op.name == "native_layer_norm":
-        return _layer_norm(op, chosen, row, batch, channels, eps)
-    rank = chosen.number("rank")
+        return _layer_norm(op, selection, row, batch, channels, eps)
+    rank = selection.number("rank")
     if op.name == "native_group_norm":
-        group = channels if chosen["group"] == "all" else chosen.number("group")
+        group = channels if selection["group"] == "all" else selection.number("group")
         channels = max(1, channels // group) * group
         shape = (batch, channels, *([row] if rank < 4 else [1, row]))
-        weight, bias = _weights(op, (channels,), chosen)
+        weight, bias = _weights(op, (channels,), selection)
         sizes = (batch, channels, row, group, eps)
-        return Sample((data(op, shape, chosen), weight, bias, *sizes))
+        return Sample((data(op, shape, selection), weight, bias, *sizes))
     shape = (batch, channels, *([row] if rank == 3 else [1, row] if rank == 4 else []))
     shape = (max(row // channels, 1) * batch, channels) if rank == 2 else shape
-    return _batch_norm(op, chosen, shape, eps)
+    return _batch_norm(op, selection, shape, eps)
 
 
-def _layer_norm(op: Op, chosen: Chosen, row: int, batch: int, channels: int, eps: float) -> Sample:
-    lead = {2: (batch,), 3: (batch, 2), 4: (batch, 1, 2)}[chosen.number("rank")]
-    shape = (row,) if chosen["normalized"] == "1" else (channels, row)
-    weight, bias = _weights(op, shape, chosen)
-    return Sample((data(op, (*lead, *shape), chosen), shape, weight, bias, eps))
+def _layer_norm(
+    op: Op, selection: Chosen, row: int, batch: int, channels: int, eps: float
+) -> Sample:
+    lead = {2: (batch,), 3: (batch, 2), 4: (batch, 1, 2)}[selection.number("rank")]
+    shape = (row,) if selection["normalized"] == "1" else (channels, row)
+    weight, bias = _weights(op, shape, selection)
+    return Sample((data(op, (*lead, *shape), selection), shape, weight, bias, eps))
 
 
-def _batch_norm(op: Op, chosen: Chosen, shape: tuple[int, ...], eps: float) -> Sample:
-    weight, bias = _weights(op, shape[1:2], chosen)
-    training = chosen.flag("training")
+def _batch_norm(op: Op, selection: Chosen, shape: tuple[int, ...], eps: float) -> Sample:
+    weight, bias = _weights(op, shape[1:2], selection)
+    training = selection.flag("training")
     mean = var = None
     if not training:
-        plain = Chosen({**chosen, "values": "normal"})
+        plain = Chosen({**selection, "values": "normal"})
         mean = replace(data(op, shape[1:2], plain, 3, layout="contiguous"), grad=False)
         var = replace(data(op, shape[1:2], plain, 4, span=(0.5, 2.0), layout="contiguous"),
                       grad=False)  # fmt: skip
-    return Sample((data(op, shape, chosen), weight, bias, mean, var, training, eps))
+    return Sample((data(op, shape, selection), weight, bias, mean, var, training, eps))
 
 
 # --- convolutions -----------------------------------------------------------------------------
@@ -114,43 +116,47 @@ def _conv_factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _conv(op: Op, chosen: Chosen) -> Sample:
-    n = chosen.number("space")
+def _conv(op: Op, selection: Chosen) -> Sample:
+    n = selection.number("space")
     stride, padding, dilation, groups = (
-        chosen.number(x) for x in ("stride", "padding", "dilation", "groups")
+        selection.number(x) for x in ("stride", "padding", "dilation", "groups")
     )
-    kernel = chosen.number("kernel")
-    plane = max(min(chosen.number("plane"), 9) if n == 3 else chosen.number("plane"),
+    kernel = selection.number("kernel")
+    plane = max(min(selection.number("plane"), 9) if n == 3 else selection.number("plane"),
                 dilation * (kernel - 1) + 1)  # fmt: skip
-    inputs, outputs = chosen.number("per_group") * groups, chosen.number("outputs") * groups
+    inputs, outputs = selection.number("per_group") * groups, selection.number("outputs") * groups
     sides = [plane + d for d in range(n)]
     while prod(sides) * inputs * outputs * kernel**n > _COST * 4 and inputs * outputs > groups**2:
         inputs, outputs = (
             max(groups, inputs // 2 // groups * groups),
             max(groups, outputs // 2 // groups * groups),
         )
-    batch = chosen.number("batch")
+    batch = selection.number("batch")
     while batch > 5 and batch * prod(sides) * inputs * outputs * kernel**n > _COST * 4:
         batch //= 2
-    x = data(op, (batch, inputs, *sides), chosen)
+    x = data(op, (batch, inputs, *sides), selection)
     steps = ((stride,) * n, (padding,) * n, (dilation,) * n)
     if op.name != "convolution":
-        return _weight_grad(op, chosen, x, inputs, outputs, steps, kernel, groups)
-    flipped = chosen.flag("transposed")
+        return _weight_grad(op, selection, x, inputs, outputs, steps, kernel, groups)
+    flipped = selection.flag("transposed")
     shape = (inputs, outputs // groups) if flipped else (outputs, inputs // groups)
     # NaN times padding is NaN or nothing, as the algorithm has it: weights stay finite.
-    finite = Chosen({**chosen, "values": "normal"}) if chosen["values"] == "nan" else chosen
+    finite = (
+        Chosen({**selection, "values": "normal"}) if selection["values"] == "nan" else selection
+    )
     weight = data(op, (*shape, *([kernel] * n)), finite, 1)
-    extra = min(chosen.number("extra"), max(stride, dilation) - 1) if flipped else 0
+    extra = min(selection.number("extra"), max(stride, dilation) - 1) if flipped else 0
     if flipped and any((s - 1) * stride - 2 * padding + dilation * (kernel - 1) < 0 for s in sides):
         steps = (steps[0], (0,) * n, steps[2])
-    bias = data(op, (outputs,), chosen, 2, layout="contiguous") if chosen.flag("bias") else None
+    bias = (
+        data(op, (outputs,), selection, 2, layout="contiguous") if selection.flag("bias") else None
+    )
     return Sample((x, weight, bias, *steps, flipped, (extra,) * n, groups))
 
 
 def _weight_grad(
     op: Op,
-    chosen: Chosen,
+    selection: Chosen,
     x: Input,
     inputs: int,
     outputs: int,
@@ -160,8 +166,12 @@ def _weight_grad(
 ) -> Sample:
     n = len(steps[0])
     out = [_windows(s, kernel, steps[0][0], steps[1][0], steps[2][0], False) for s in x.shape[2:]]
-    weight = data(op, (outputs, inputs // groups, *([kernel] * n)), chosen, 2, layout="contiguous")
-    finite = Chosen({**chosen, "values": "normal"}) if chosen["values"] == "nan" else chosen
+    weight = data(
+        op, (outputs, inputs // groups, *([kernel] * n)), selection, 2, layout="contiguous"
+    )
+    finite = (
+        Chosen({**selection, "values": "normal"}) if selection["values"] == "nan" else selection
+    )
     grad = data(op, (x.shape[0], outputs, *out), finite, 1)
     return Sample((grad, x, weight, *steps, groups))
 
@@ -198,59 +208,61 @@ def _pool_factors(op: Op, scope: DesignScope) -> list[Factor]:
             factor("divisor_override", "none", 1, 5)]  # fmt: skip
 
 
-def _planes(op: Op, chosen: Chosen, kernel: int = 1) -> tuple[tuple[int, ...], int]:
+def _planes(op: Op, selection: Chosen, kernel: int = 1) -> tuple[tuple[int, ...], int]:
     n = 3 if "3d" in op.name else 2
-    plane = chosen.number("plane")
+    plane = selection.number("plane")
     plane = max(min(plane, 9) if n == 3 else plane, kernel)
     sides = [plane + d for d in range(n)]
-    channels = chosen.number("channels")
+    channels = selection.number("channels")
     channels = max(1, min(channels, QUICK_CAP // 4 // prod(sides)))
-    lead = () if chosen["batch"] == "none" else (chosen.number("batch"),)
+    lead = () if selection["batch"] == "none" else (selection.number("batch"),)
     return (*lead, channels, *sides), n
 
 
-def _pool(op: Op, chosen: Chosen) -> Sample:
+def _pool(op: Op, selection: Chosen) -> Sample:
     if "adaptive" in op.name:
-        return _adaptive(op, chosen)
-    kernel, dilation = chosen.number("kernel"), chosen.number("dilation", 1)
-    shape, n = _planes(op, chosen, dilation * (kernel - 1) + 1)
-    stride = kernel if chosen["stride"] == "default" else chosen.number("stride")
-    padding = min(chosen.number("padding"), kernel // 2)
-    up = chosen.flag("ceil_mode")
+        return _adaptive(op, selection)
+    kernel, dilation = selection.number("kernel"), selection.number("dilation", 1)
+    shape, n = _planes(op, selection, dilation * (kernel - 1) + 1)
+    stride = kernel if selection["stride"] == "default" else selection.number("stride")
+    padding = min(selection.number("padding"), kernel // 2)
+    up = selection.flag("ceil_mode")
     tuples = [(x,) * n for x in (kernel, stride, padding, dilation)]
     if op.name in ("im2col", "col2im"):
-        return _columns(op, chosen, shape, tuples)
-    explicit = () if chosen["stride"] == "default" else tuples[1]
+        return _columns(op, selection, shape, tuples)
+    explicit = () if selection["stride"] == "default" else tuples[1]
     if "max" in op.name:
-        return Sample((data(op, shape, chosen), tuples[0], explicit, tuples[2], tuples[3], up))
-    override = None if chosen["divisor_override"] == "none" else chosen.number("divisor_override")
-    rest = (tuples[0], explicit, tuples[2], up, chosen.flag("count_include_pad"), override)
-    x = data(op, shape, chosen)
+        return Sample((data(op, shape, selection), tuples[0], explicit, tuples[2], tuples[3], up))
+    override = (
+        None if selection["divisor_override"] == "none" else selection.number("divisor_override")
+    )
+    rest = (tuples[0], explicit, tuples[2], up, selection.flag("count_include_pad"), override)
+    x = data(op, shape, selection)
     if not op.name.endswith("backward"):
         return Sample((x, *rest))
     out = [_windows(s, kernel, stride, padding, 1, up) for s in shape[-n:]]
-    grad = data(op, (*shape[:-n], *out), chosen, 1)
+    grad = data(op, (*shape[:-n], *out), selection, 1)
     return Sample((grad, x, *rest))
 
 
-def _adaptive(op: Op, chosen: Chosen) -> Sample:
-    shape, n = _planes(op, chosen)
-    how = chosen["output"]
-    wanted = [s if how == "same" else 1 if how == "whole" else int(how) + d
+def _adaptive(op: Op, selection: Chosen) -> Sample:
+    shape, n = _planes(op, selection)
+    how = selection["output"]
+    target = [s if how == "same" else 1 if how == "whole" else int(how) + d
               for d, s in enumerate(shape[-n:])]  # fmt: skip
-    x = data(op, shape, chosen)
+    x = data(op, shape, selection)
     if op.name.endswith("backward"):
-        return Sample((data(op, (*shape[:-n], *wanted), chosen, 1), x))
-    return Sample((x, tuple(wanted)))
+        return Sample((data(op, (*shape[:-n], *target), selection, 1), x))
+    return Sample((x, tuple(target)))
 
 
-def _columns(op: Op, chosen: Chosen, shape: tuple[int, ...], tuples: list[Any]) -> Sample:
+def _columns(op: Op, selection: Chosen, shape: tuple[int, ...], tuples: list[Any]) -> Sample:
     kernel, stride, padding, dilation = tuples
     if op.name == "im2col":
-        return Sample((data(op, shape, chosen), kernel, dilation, padding, stride))
+        return Sample((data(op, shape, selection), kernel, dilation, padding, stride))
     out = [_windows(s, kernel[0], stride[0], padding[0], dilation[0], False) for s in shape[-2:]]
     columns = (*shape[:-3], shape[-3] * prod(kernel), prod(out))
-    x = data(op, columns, chosen)
+    x = data(op, columns, selection)
     return Sample((x, shape[-2:], kernel, dilation, padding, stride))
 
 
@@ -275,33 +287,35 @@ def _loss_factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _loss(op: Op, chosen: Chosen) -> Sample:
-    reduction = chosen.number("reduction")
+def _loss(op: Op, selection: Chosen) -> Sample:
+    reduction = selection.number("reduction")
     if "nll" in op.name:
-        return _nll(op, chosen, reduction)
-    row = chosen.number("row")
-    shape = {1: (row,), 2: (2 if row > 1025 else 3, row), 3: (2, 1, row)}[chosen.number("rank")]
+        return _nll(op, selection, reduction)
+    row = selection.number("row")
+    shape = {1: (row,), 2: (2 if row > 1025 else 3, row), 3: (2, 1, row)}[selection.number("rank")]
     if op.name == "binary_cross_entropy":
         # Certainties have logarithms that are held at -100.
-        chosen = Chosen({**chosen, "values": "unit" if chosen["values"] == "integer" else "normal"})
-        weight = data(op, shape, chosen, 2, span=(0.5, 2)) if chosen.flag("weights") else None
-        pair = (data(op, shape, chosen, span=(0.05, 0.95)),
-                replace(data(op, shape, chosen, 1, span=(0, 1)), grad=False))  # fmt: skip
+        selection = Chosen(
+            {**selection, "values": "unit" if selection["values"] == "integer" else "normal"}
+        )
+        weight = data(op, shape, selection, 2, span=(0.5, 2)) if selection.flag("weights") else None
+        pair = (data(op, shape, selection, span=(0.05, 0.95)),
+                replace(data(op, shape, selection, 1, span=(0, 1)), grad=False))  # fmt: skip
         return Sample((*pair, weight, reduction))
-    pair = (data(op, shape, chosen), data(op, shape, chosen, 1))
-    rest = (float(chosen["beta"]),) if "beta" in chosen else ()
+    pair = (data(op, shape, selection), data(op, shape, selection, 1))
+    rest = (float(selection["beta"]),) if "beta" in selection else ()
     return Sample((*pair, reduction, *rest))
 
 
-def _nll(op: Op, chosen: Chosen, reduction: int) -> Sample:
-    classes, batch = chosen.number("classes"), chosen.number("batch")
+def _nll(op: Op, selection: Chosen, reduction: int) -> Sample:
+    classes, batch = selection.number("classes"), selection.number("batch")
     classes = max(1, min(classes, QUICK_CAP // batch))
-    x = data(op, (batch, classes), chosen)
-    target = replace(indices((batch,), classes, chosen), dtype="int64")
-    plain = Chosen({**chosen, "values": "normal"})
+    x = data(op, (batch, classes), selection)
+    target = replace(indices((batch,), classes, selection), dtype="int64")
+    plain = Chosen({**selection, "values": "normal"})
     weight = data(op, (classes,), plain, 1, span=(0.5, 1.5), layout="contiguous")
-    needed = "weighted" in op.name or chosen.flag("weights")
-    rest = (weight if needed else None, reduction, chosen.number("ignore"))
+    needed = "weighted" in op.name or selection.flag("weights")
+    rest = (weight if needed else None, reduction, selection.number("ignore"))
     if "backward" not in op.name:
         return Sample((x, target, *rest))
     grad = data(op, () if reduction else (batch,), plain, 2, layout="contiguous")
@@ -327,5 +341,5 @@ _BUILDERS: Final[dict[str, tuple[Callable[[Op, DesignScope], list[Factor]], Call
 LAYERED: Final = frozenset(_BUILDERS)
 LAYERS: Final = Space(
     lambda op, scope: _BUILDERS[op.name][0](op, scope),
-    lambda op, chosen: _BUILDERS[op.name][1](op, chosen),
+    lambda op, selection: _BUILDERS[op.name][1](op, selection),
 )

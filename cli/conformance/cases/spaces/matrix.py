@@ -39,45 +39,50 @@ def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _sizes(chosen: Chosen) -> tuple[int, int, int]:
-    m, n, k = (chosen.number(x) for x in "mnk")
+def _sizes(selection: Chosen) -> tuple[int, int, int]:
+    m, n, k = (selection.number(x) for x in "mnk")
     while m * n * k > _COST and m * n > 1:
         m, n = max(1, m // 2), max(1, n // 2)
     return m, n, k
 
 
-def _build(op: Op, chosen: Chosen) -> Sample:
-    m, n, k = _sizes(chosen)
+def _build(op: Op, selection: Chosen) -> Sample:
+    m, n, k = _sizes(selection)
     if op.name == "linear":
-        return _linear(op, chosen, m, n, k)
-    a, b = _shapes(op, chosen, m, n, k)
+        return _linear(op, selection, m, n, k)
+    a, b = _shapes(op, selection, m, n, k)
     if "beta" not in {x.name for x in op.schema.args}:
-        return Sample((_data(op, a, chosen), _data(op, b, chosen, 1)))
+        return Sample((_data(op, a, selection), _data(op, b, selection, 1)))
     out = (*a[:-1], b[-1])
-    bias = {"full": out, "row": (n,), "column": (m, 1), "zero-dim": ()}[chosen["bias"]]
-    if chosen.get("form") == "inplace":
+    bias = {"full": out, "row": (n,), "column": (m, 1), "zero-dim": ()}[selection["bias"]]
+    if selection.get("form") == "inplace":
         bias = out
-    scales = {"beta": _scale(chosen["beta"], chosen), "alpha": _scale(chosen["alpha"], chosen)}
-    return Sample((data(op, bias, chosen), data(op, a, chosen, 1), data(op, b, chosen, 2)), scales)
+    scales = {
+        "beta": _scale(selection["beta"], selection),
+        "alpha": _scale(selection["alpha"], selection),
+    }
+    return Sample(
+        (data(op, bias, selection), data(op, a, selection, 1), data(op, b, selection, 2)), scales
+    )
 
 
-def _data(op: Op, shape: tuple[int, ...], chosen: Chosen, operand: int = 0) -> Any:
+def _data(op: Op, shape: tuple[int, ...], selection: Chosen, operand: int = 0) -> Any:
     """Vectors are not expanded: a sum of equal terms rounds one way, which no bound expects."""
-    layout = chosen.get("layout" + (str(operand) if operand else ""), "")
+    layout = selection.get("layout" + (str(operand) if operand else ""), "")
     plain = "stepped" if len(shape) == 1 and layout in ("expanded", "middle") else ""
-    return data(op, shape, chosen, operand, layout=plain)
+    return data(op, shape, selection, operand, layout=plain)
 
 
-def _scale(text: str, chosen: Chosen) -> Any:
+def _scale(text: str, selection: Chosen) -> Any:
     """Integers take integers only."""
     value = float(text)
-    return int(value) if value == int(value) or "int" in chosen["dtype"] else value
+    return int(value) if value == int(value) or "int" in selection["dtype"] else value
 
 
 def _shapes(
-    op: Op, chosen: Chosen, m: int, n: int, k: int
+    op: Op, selection: Chosen, m: int, n: int, k: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    batch = chosen.number("batch", 2)
+    batch = selection.number("batch", 2)
     if op.name in ("bmm", "baddbmm"):
         return (batch, m, k), (batch, k, n)
     return {
@@ -88,13 +93,13 @@ def _shapes(
         "dot": ((k,), (k,)),
         "broadcast": ((3, 1, m, k), (2, k, n)),
         "rank4": ((2, 3, m, k), (2, 3, k, n)),
-    }[chosen.get("ranks", "mm")]
+    }[selection.get("ranks", "mm")]
 
 
-def _linear(op: Op, chosen: Chosen, m: int, n: int, k: int) -> Sample:
-    lead = {1: (), 2: (m,), 3: (2, m), 4: (2, 1, m)}[chosen.number("rank")]
-    bias = data(op, (n,), chosen, 2) if chosen.flag("bias") else None
-    return Sample((data(op, (*lead, k), chosen), data(op, (n, k), chosen, 1), bias))
+def _linear(op: Op, selection: Chosen, m: int, n: int, k: int) -> Sample:
+    lead = {1: (), 2: (m,), 3: (2, m), 4: (2, 1, m)}[selection.number("rank")]
+    bias = data(op, (n,), selection, 2) if selection.flag("bias") else None
+    return Sample((data(op, (*lead, k), selection), data(op, (n, k), selection, 1), bias))
 
 
 MATRIX: Final = Space(_factors, _build)

@@ -65,8 +65,8 @@ def spoken(op: Op, call: int) -> str:
     """What a frame passes besides tensors: `alpha = 3`."""
     sample = frames(op)[call]
     named = {a.name: v for a, v in zip(op.schema.args, sample.args, strict=False)}
-    given = {k: v for k, v in {**named, **sample.kwargs}.items() if not isinstance(v, Arg)}
-    return ", ".join(f"{k} = {v}" for k, v in given.items()) or "tensors alone"
+    arguments = {k: v for k, v in {**named, **sample.kwargs}.items() if not isinstance(v, Arg)}
+    return ", ".join(f"{k} = {v}" for k, v in arguments.items()) or "tensors alone"
 
 
 @cache
@@ -148,16 +148,16 @@ def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _shape(chosen: Chosen) -> tuple[int, ...]:
-    rank, row = chosen.number("rank"), chosen.number("row")
+def _shape(choice: Chosen) -> tuple[int, ...]:
+    rank, row = choice.number("rank"), choice.number("row")
     if not rank:
         return ()
     lead = list(_LEAD[: rank - 1])
-    at = {"last": len(lead), "first": 0, "middle": len(lead) // 2}[chosen["place"]]
+    at = {"last": len(lead), "first": 0, "middle": len(lead) // 2}[choice["place"]]
     return capped([*lead[:at], row, *lead[at:]], at, QUICK_CAP)
 
 
-def _met(shape: tuple[int, ...], how: str) -> tuple[int, ...]:
+def _broadcast_operand(shape: tuple[int, ...], how: str) -> tuple[int, ...]:
     """The shape of an operand that broadcasts to `shape`."""
     if how == "zero-dim" or not shape:
         return () if how == "zero-dim" or how == "lower" else shape
@@ -167,72 +167,73 @@ def _met(shape: tuple[int, ...], how: str) -> tuple[int, ...]:
     return tuple(1 if d == ones.get(how, -1) else n for d, n in enumerate(shape))
 
 
-def _build(op: Op, chosen: Chosen) -> Sample:
-    shape = _shape(chosen)
-    frame = frames(op)[chosen.number("call")]
+def _build(op: Op, choice: Chosen) -> Sample:
+    shape = _shape(choice)
+    frame = frames(op)[choice.number("call")]
     counted: list[Input] = []
 
     def operand(arg: Arg) -> Input:
         i = len(counted)
-        counted.append(_operand(op, arg, shape, chosen, i))
+        counted.append(_operand(op, arg, shape, choice, i))
         return counted[-1]
 
     args, kwargs = frame.map(operand)
-    if "dtype" in kwargs and not is_float(chosen["dtype"]):
+    if "dtype" in kwargs and not is_float(choice["dtype"]):
         kwargs = {**kwargs}
-    return Sample(tuple(args), _whole(op, kwargs, chosen))
+    return Sample(tuple(args), _whole(op, kwargs, choice))
 
 
-def _whole(op: Op, kwargs: dict[str, Any], chosen: Chosen) -> dict[str, Any]:
+def _whole(op: Op, kwargs: dict[str, Any], choice: Chosen) -> dict[str, Any]:
     """Integer tensors take integer factors only (torch refuses others)."""
-    if op.name == "round" and not is_float(chosen["dtype"]):
+    if op.name == "round" and not is_float(choice["dtype"]):
         return {}
-    if is_float(chosen["dtype"]) or chosen["dtype"].startswith("complex"):
+    if is_float(choice["dtype"]) or choice["dtype"].startswith("complex"):
         return kwargs
     return {k: int(v) if k in ("alpha", "value", "beta") and isinstance(v, float) else v
             for k, v in kwargs.items()}  # fmt: skip
 
 
-def _operand(op: Op, arg: Arg, shape: Sequence[int], chosen: Chosen, i: int) -> Input:
+def _operand(op: Op, arg: Arg, shape: Sequence[int], choice: Chosen, i: int) -> Input:
     shape = tuple(shape)
-    how = chosen.get(f"meets{i}", "same") if i else "same"
-    inplace = chosen.get("form") == "inplace"
-    if not i and chosen.get("meets1") == "both" and not inplace and shape:
+    how = choice.get(f"meets{i}", "same") if i else "same"
+    inplace = choice.get("form") == "inplace"
+    if not i and choice.get("meets1") == "both" and not inplace and shape:
         shape = (*shape[:-1], 1)
     mask = arg.dtype == "bool" and op.name in _MASKED
-    dtype = "bool" if mask else chosen["dtype"]
-    if i == 1 and not mask and chosen.get("promote", "same") != "same":
-        halves = {dtype, chosen["promote"]} == {"float16", "bfloat16"}
-        narrow = inplace and dtype in ("float16", "bfloat16") and chosen["promote"] == "float64"
+    dtype = "bool" if mask else choice["dtype"]
+    if i == 1 and not mask and choice.get("promote", "same") != "same":
+        halves = {dtype, choice["promote"]} == {"float16", "bfloat16"}
+        narrow = inplace and dtype in ("float16", "bfloat16") and choice["promote"] == "float64"
         narrow = narrow or halves or (inplace and dtype == "bool")
-        dtype = dtype if narrow else chosen["promote"]
+        dtype = dtype if narrow else choice["promote"]
     name = "layout" + (str(i) if i else "")
-    twice = i > 0 and chosen.get("alias") == "twice" and not mask and how == "same"
-    twice = twice and dtype == chosen["dtype"] and chosen.get("meets1", "same") != "both"
+    twice = i > 0 and choice.get("alias") == "twice" and not mask and how == "same"
+    twice = twice and dtype == choice["dtype"] and choice.get("meets1", "same") != "both"
     return Input(
-        _met(shape, how), dtype, arg.low, arg.high, layout=chosen.get(name, "contiguous"),
-        fill=_fill(op, chosen), operand=i, op=op.name, same=0 if twice else None,
+        _broadcast_operand(shape, how), dtype, arg.low, arg.high,
+        layout=choice.get(name, "contiguous"),
+        fill=_fill(op, choice), operand=i, op=op.name, same=0 if twice else None,
     )  # fmt: skip
 
 
-def _fill(op: Op, chosen: Chosen) -> str:
+def _fill(op: Op, choice: Chosen) -> str:
     """Operands of complex numbers stay finite too: see fills.py."""
-    fill = chosen["values"]
-    if op.name == "isclose" and not is_float(chosen["dtype"]):
+    fill = choice["values"]
+    if op.name == "isclose" and not is_float(choice["dtype"]):
         return "normal"  # in which type the bound of integers is computed is nobody's promise
-    if op.name == "pow" and chosen["call"] != "0" and fill == "special":
+    if op.name == "pow" and choice["call"] != "0" and fill == "special":
         return "normal"  # references take roots and quotients for some exponents
-    if chosen["dtype"] == "float64" and op.name in ("add", "sub") and chosen["call"] != "0":
+    if choice["dtype"] == "float64" and op.name in ("add", "sub") and choice["call"] != "0":
         return "normal"  # with alpha, one rounding or two: float64 has no wider reference
-    if _narrowed(chosen) and fill not in ("integer", "nan"):
+    if _narrowed(choice) and fill not in ("integer", "nan"):
         return "normal"
     plain = fill in ("normal", "halfway")
-    return fill if plain or not chosen["dtype"].startswith("complex") else "normal"
+    return fill if plain or not choice["dtype"].startswith("complex") else "normal"
 
 
-def _narrowed(chosen: Chosen) -> bool:
+def _narrowed(choice: Chosen) -> bool:
     """Whether integers meet a 16-bit float, whose conversion large ones do not survive."""
-    pair = (chosen["dtype"], chosen.get("promote", "same"))
+    pair = (choice["dtype"], choice.get("promote", "same"))
     narrow = [d for d in pair if d in ("float16", "bfloat16")]
     return pair[1] != "same" and len(narrow) == 1 and any("int" in d for d in pair)
 

@@ -21,26 +21,26 @@ _FLOATS: Final = ("float32", "float16", "bfloat16", "float64")
 
 def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     floats = op.name in ("_uniform", "_normal")
-    taken = [d for d in scope.dtypes if (d in _FLOATS if floats else d in ("int64", "int32"))]
+    dtypes = [d for d in scope.dtypes if (d in _FLOATS if floats else d in ("int64", "int32"))]
     return [
-        factor("form", "random"), factor("dtype", *first_float(taken or ["float32"])),
+        factor("form", "random"), factor("dtype", *first_float(dtypes or ["float32"])),
         factor("row", 10007, *scope.sizes), factor("params", *_PARAMS[op.name]),
         factor("rank", 1, 2, 3),
     ]  # fmt: skip
 
 
-def parameters(op: Op, chosen: Chosen) -> tuple[Any, ...]:
+def parameters(op: Op, selection: Chosen) -> tuple[Any, ...]:
     """The distribution's parameters."""
-    if not chosen["params"]:
+    if not selection["params"]:
         return ()
     number = int if op.name == "_integers" else float
-    return tuple(number(n) for n in chosen["params"].split(","))
+    return tuple(number(n) for n in selection["params"].split(","))
 
 
-def _build(op: Op, chosen: Chosen) -> Sample:
-    row = chosen.number("row")
-    lead = (2, 1)[: chosen.number("rank") - 1] if op.name != "_permutation" else ()
-    return Sample(((*lead, row), *parameters(op, chosen), 0, 0), {"dtype": chosen["dtype"]})
+def _build(op: Op, selection: Chosen) -> Sample:
+    row = selection.number("row")
+    lead = (2, 1)[: selection.number("rank") - 1] if op.name != "_permutation" else ()
+    return Sample(((*lead, row), *parameters(op, selection), 0, 0), {"dtype": selection["dtype"]})
 
 
 RANDOM: Final = Space(_factors, _build)

@@ -110,24 +110,24 @@ def capped(shape: Sequence[int], keep: int, cap: int = FULL_CAP) -> tuple[int, .
 
 
 def data(
-    op: Op, shape: Sequence[int], chosen: Chosen, operand: int = 0, dtype: str = "",
+    op: Op, shape: Sequence[int], selection: Chosen, operand: int = 0, dtype: str = "",
     span: tuple[float, float] = (-2.0, 2.0), layout: str = "",
 ) -> Input:  # fmt: skip
     """A data tensor: dtype, layout and fill as chosen (operand 1 has `layout1` …)."""
     name = "layout" + (str(operand) if operand else "")
     return Input(
-        tuple(shape), dtype or chosen["dtype"], *span,
-        layout=layout or chosen.get(name, "contiguous"),
-        fill=chosen.get("values", "normal"), operand=operand, op=op.name,
+        tuple(shape), dtype or selection["dtype"], *span,
+        layout=layout or selection.get(name, "contiguous"),
+        fill=selection.get("values", "normal"), operand=operand, op=op.name,
     )  # fmt: skip
 
 
-def indices(shape: Sequence[int], size: int, chosen: Chosen, layout: str = "") -> Input:
+def indices(shape: Sequence[int], size: int, selection: Chosen, layout: str = "") -> Input:
     """A tensor of indices into [0, size), filled as `pattern` says."""
     return Input(
-        tuple(shape), chosen.get("index", "int64"), 0, max(size - 1, 0),
-        layout=layout or chosen.get("layouti", "contiguous"),
-        fill=chosen.get("pattern", INDEX_FILLS[0]), size=size, grad=False, operand=9,
+        tuple(shape), selection.get("index", "int64"), 0, max(size - 1, 0),
+        layout=layout or selection.get("layouti", "contiguous"),
+        fill=selection.get("pattern", INDEX_FILLS[0]), size=size, grad=False, operand=9,
     )  # fmt: skip
 
 

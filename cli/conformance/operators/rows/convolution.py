@@ -63,10 +63,10 @@ def convolved(
         out = np.einsum("ktd,kd->td", np.array(taps), weight) + (0 if bias is None else bias)
         out = out / (1 + np.exp(-out)) if swish else out
         y[starts[b] : starts[b + 1]] = out + new if residual else out
-        kept = rows[-states.shape[1] :]
+        tail = rows[-states.shape[1] :]
         if fresh is not None and fresh[b]:  # nothing came before: older rows of the slot stay
-            kept = rows[len(before) - width + 1 :][-states.shape[1] :]
-        states[slot, states.shape[1] - len(kept) :] = kept
+            tail = rows[len(before) - width + 1 :][-states.shape[1] :]
+        states[slot, states.shape[1] - len(tail) :] = tail
     return y, states
 
 

@@ -294,5 +294,5 @@ def iou(bBoxes: Array, gtBoxes: Array, mode: str, eps: float, aligned: bool) -> 
     first, second = bBoxes[:, None], gtBoxes[:, None] if aligned else gtBoxes[None]
     shared = (np.minimum(first[..., 2:], second[..., 2:])
               - np.maximum(first[..., :2], second[..., :2])).clip(0).prod(-1)  # fmt: skip
-    own, truth = ((b[..., 2:] - b[..., :2]).prod(-1) for b in (first, second))
-    return shared / ((truth if mode == "iof" else own + truth - shared) + eps)
+    area, truth = ((b[..., 2:] - b[..., :2]).prod(-1) for b in (first, second))
+    return shared / ((truth if mode == "iof" else area + truth - shared) + eps)

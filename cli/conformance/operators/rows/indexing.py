@@ -353,8 +353,8 @@ def scatter_list(
     varRef: list[Array], indice: Array, updates: Array, maskOptional: Array, axis: int
 ) -> list[Array]:
     out = [v.copy() for v in varRef]
-    for v, begin, update, wanted in zip(out, indice, updates, maskOptional, strict=True):
-        if wanted:
+    for v, begin, update, selected in zip(out, indice, updates, maskOptional, strict=True):
+        if selected:
             np.moveaxis(v, axis, 0)[begin : begin + update.shape[axis]] = np.moveaxis(
                 update, axis, 0
             )

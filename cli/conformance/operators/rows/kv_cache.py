@@ -265,22 +265,22 @@ def qkv_cache(
     d, (queries, keys, _) = qkvSize[3], headNums
     rows = qkv.reshape(len(qkv), -1, d)
 
-    def turned(x: Array) -> Array:
+    def rotate(x: Array) -> Array:
         other = np.concatenate([-x[..., d // 2 :], x[..., : d // 2]], -1)
         return x * cos[:, None] + other * sin[:, None]
 
     def flat(x: Array) -> Array:
         return x.reshape(len(x), -1)
 
-    q = flat(turned(rms_norm(rows[:, :queries], qGamma, epsilon)[0]))
-    k = flat(turned(rms_norm(rows[:, queries : queries + keys], kGamma, epsilon)[0]))
+    q = flat(rotate(rms_norm(rows[:, :queries], qGamma, epsilon)[0]))
+    k = flat(rotate(rms_norm(rows[:, queries : queries + keys], kGamma, epsilon)[0]))
     v, caches = flat(rows[:, queries + keys :]), []
     for cache, new, scale, offset in ((kCache, k, kScaleOptional, kOffsetOptional),
                                       (vCache, v, vScaleOptional, vOffsetOptional)):  # fmt: skip
         pages, size = cache.astype(np.float64), cache.shape[2]
         moved = 0 if offset is None else offset
-        kept = new if scale is None else np.clip(new / scale + moved, -128, 127)
-        for row, at in zip(kept, index, strict=True):
+        stored = new if scale is None else np.clip(new / scale + moved, -128, 127)
+        for row, at in zip(stored, index, strict=True):
             if at >= 0:
                 pages[at // size, :, at % size] = row.reshape(-1, cache.shape[3])
         caches.append(pages)

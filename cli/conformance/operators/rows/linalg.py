@@ -110,7 +110,7 @@ _GOLUB: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-def _turned(basis: Array, got: Array, known: int) -> tuple[Array, Array]:
+def _aligned_basis(basis: Array, got: Array, known: int) -> tuple[Array, Array]:
     """The basis [m, n] with its first `known` columns turned to where `got`'s point, and by what;
     the others, which span what those leave, as near to `got`'s as such a basis can be."""
     got = got.astype(basis.dtype)
@@ -136,7 +136,7 @@ def same_triangle(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
     batch, (q, r) = _stacked(values)
     for at in np.ndindex(batch):
         known = _known(np.diagonal(r[at]))
-        q[at], turn = _turned(q[at], got[0][at], known)
+        q[at], turn = _aligned_basis(q[at], got[0][at], known)
         r[at][:known] *= turn.conj()[:, None]
     return [q, r]
 
@@ -146,8 +146,8 @@ def same_vectors(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
     batch, (sigma, u, v) = _stacked(values)
     for at in np.ndindex(batch):
         known = _known(sigma[at])
-        u[at], turn = _turned(u[at], got[1][at], known)
-        v[at] = _turned(v[at], got[2][at], known)[0]
+        u[at], turn = _aligned_basis(u[at], got[1][at], known)
+        v[at] = _aligned_basis(v[at], got[2][at], known)[0]
         # A pair turns as its first vector does.
         v[at][:, :known] = values[2][at][:, :known] * turn
     return [sigma, u, v]

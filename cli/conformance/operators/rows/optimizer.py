@@ -143,9 +143,9 @@ def fused_sgd(
     rows = zip(paramsRef, grads, momentumBufferListOptionalRef, strict=True)
     for p, g, b in rows:
         flow = (-g if maximize else g) + weightDecay * p
-        kept = flow if isFirstStep else momentum * b + (1 - dampening) * flow
-        buffers.append(kept)
-        params.append(p - lr * (flow + momentum * kept if nesterov else kept))
+        velocity = flow if isFirstStep else momentum * b + (1 - dampening) * flow
+        buffers.append(velocity)
+        params.append(p - lr * (flow + momentum * velocity if nesterov else velocity))
     return params, grads, buffers
 
 

@@ -31,12 +31,12 @@ def _resize(mode: str) -> Callable[..., Any]:
         scalesW: float = 0.0,
     ) -> Tensor:  # fmt: skip
         align = alignCorners if mode not in ("nearest", "nearest-exact") else None
-        stated = [s for s in (scaleL, scale, scales, scalesD, scalesH, scalesW) if s]
-        if not stated:
+        sizes_ = [s for s in (scaleL, scale, scales, scalesD, scalesH, scalesW) if s]
+        if not sizes_:
             return F.interpolate(x, tuple(outputSize), mode=mode, align_corners=align)
-        y = F.interpolate(x, None, tuple(stated), mode, align, recompute_scale_factor=False)
+        y = F.interpolate(x, None, tuple(sizes_), mode, align, recompute_scale_factor=False)
         if tuple(y.shape[2:]) != tuple(outputSize):
-            raise ValueError(f"scales {stated} of {tuple(x.shape)} give no size {outputSize}")
+            raise ValueError(f"scales {sizes_} of {tuple(x.shape)} give no size {outputSize}")
         return y
 
     return formula
@@ -44,8 +44,8 @@ def _resize(mode: str) -> Callable[..., Any]:
 
 def _forward(name: str, x: str, samples: list[Any], formula: Reference) -> None:
     """`x` is what the header calls the image."""
-    own = [take(**{("x" if k == x else k): v for k, v in s.kwargs.items()}) for s in samples]
-    spec(f"aclnnUpsample{name}", "out:x", samples=own, renamed={x: "x"}, **RESAMPLED)(
+    cases = [take(**{("x" if k == x else k): v for k, v in s.kwargs.items()}) for s in samples]
+    spec(f"aclnnUpsample{name}", "out:x", samples=cases, renamed={x: "x"}, **RESAMPLED)(
         words(formula)
     )
 
@@ -63,15 +63,20 @@ def _backward(name: str, grads: tuple[str, str], samples: list[Any], formula: Re
         scalesH: float = 0.0,
         scalesW: float = 0.0,
     ) -> Array:
-        stated = {"scales": scales, "scalesD": scalesD, "scalesH": scalesH, "scalesW": scalesW}
-        backward = gradient(lambda x: formula(x, outputSize, alignCorners, **stated), grad="flow",
+        sizes_ = {
+            "scales": scales,
+            "scalesD": scalesD,
+            "scalesH": scalesH,
+            "scalesW": scalesW,
+        }
+        backward = gradient(lambda x: formula(x, outputSize, alignCorners, **sizes_), grad="flow",
                             of="x")  # fmt: skip
         return backward(flow=flow, x=np.zeros(inputSize))
 
-    own = [take(**{("flow" if k == inflow else k): v for k, v in s.kwargs.items()})
+    cases = [take(**{("flow" if k == inflow else k): v for k, v in s.kwargs.items()})
            for s in samples]  # fmt: skip
     second = " aclnnUpsampleBilinear2dBackwardV2" if name == "Bilinear2dBackward" else ""
-    spec(f"aclnnUpsample{name}{second}", "result:flow", samples=own,
+    spec(f"aclnnUpsample{name}{second}", "result:flow", samples=cases,
          renamed={inflow: "flow", result: "result"}, **RESAMPLED)(reference)  # fmt: skip
 
 
@@ -96,15 +101,16 @@ def _resample(
             backward.append(take(**{grads[0]: t(*shape[:2], *size), "outputSize": size,
                                     "inputSize": shape}, **more))  # fmt: skip
     shape = _SIZES[rank][0]
-    own = (1.7, 1.55, 1.45)[3 - rank :]
-    size = tuple(int(n * s) for n, s in zip(shape[2:], own, strict=True))
+    cases = (1.7, 1.55, 1.45)[3 - rank :]
+    size = tuple(int(n * s) for n, s in zip(shape[2:], cases, strict=True))
     more |= {"alignCorners": False} if corners else {}
     if not by_size:
         forward.append(take(**{x: t(*shape), "outputSize": size},
-                            **{**more, **dict(zip(scales[:rank], own, strict=True))}))  # fmt: skip
+                            **{**more,
+                               **dict(zip(scales[:rank], cases, strict=True))}))  # fmt: skip
     backward.append(take(**{grads[0]: t(*shape[:2], *size), "outputSize": size,
                             "inputSize": shape},
-                         **{**more, **dict(zip(scales[-rank:], own, strict=True))}))  # fmt: skip
+                         **{**more, **dict(zip(scales[-rank:], cases, strict=True))}))  # fmt: skip
     _forward(name, x, forward, formula)
     if suffix:
         _backward(f"{name}{suffix}", grads, backward, formula)

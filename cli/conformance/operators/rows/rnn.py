@@ -21,8 +21,8 @@ Step = Callable[[int, int, Array, Array], tuple[Array, Array, Array, Array]]
 
 
 def _fixed(*shape: int, high: float = 2.0) -> Array:
-    drawn = t(*shape, low=-high, high=high).array()
-    return drawn.astype(np.float32).astype(np.float64)
+    draws = t(*shape, low=-high, high=high).array()
+    return draws.astype(np.float32).astype(np.float64)
 
 
 def _params(gates: int, layers: int, ways: int) -> list[Array]:
@@ -46,12 +46,14 @@ def through_time(
     grads: list[Array] = [np.zeros(0)] * len(params)
     first, other, flow = np.zeros_like(before), np.zeros_like(rest), dy
     for layer in reversed(range(layers)):
-        own = x if layer == 0 else np.concatenate(states[(layer - 1) * ways : layer * ways], -1)
-        dx = np.zeros_like(own)
+        layer_input = (
+            x if layer == 0 else np.concatenate(states[(layer - 1) * ways : layer * ways], -1)
+        )
+        dx = np.zeros_like(layer_input)
         for way in range(ways):
             n = layer * ways + way
             w, u = params[4 * n], params[4 * n + 1]
-            order = list(range(len(own)))[:: -1 if way else 1]
+            order = list(range(len(layer_input)))[:: -1 if way else 1]
             dw, du, db, dc = (np.zeros_like(p) for p in params[4 * n : 4 * n + 4])
             back, more = dh[n], rest[n]
             for place in reversed(range(len(order))):
@@ -59,7 +61,7 @@ def through_time(
                 old = states[n][order[place - 1]] if place else before[n]
                 back = back + flow[at, :, way * _H : (way + 1) * _H]
                 into_w, into_u, direct, more = step(n, at, back, more)
-                dw, du = dw + into_w.T @ own[at], du + into_u.T @ old
+                dw, du = dw + into_w.T @ layer_input[at], du + into_u.T @ old
                 db, dc = db + into_w.sum(0), dc + into_u.sum(0)
                 dx[at] += into_w @ w
                 back = direct + into_u @ u
@@ -102,7 +104,7 @@ def gru(
     cells = iter(zip(*[iter(params)] * (4 if hasBias else 2), strict=True))
     input = input.swapaxes(0, 1) if batchFirst else input
     last: list[Array] = []
-    kept: list[list[Array]] = [[] for _ in _KEPT]
+    stored: list[list[Array]] = [[] for _ in _KEPT]
     for _ in range(numLayers):
         read = []
         for way in range(ways):
@@ -110,30 +112,30 @@ def gru(
             b, c = biases or (0, 0)
             trace: list[Any] = [None] * len(input)
             for step in reversed(range(len(input))) if way else range(len(input)):
-                own, old = (
+                x_gates, old = (
                     (input[step] @ w.T + b).reshape(-1, 3, 8),
                     (h @ u.T + c).reshape(-1, 3, 8),
                 )
-                r, z = (0.5 + 0.5 * np.tanh((own[:, g] + old[:, g]) / 2) for g in (0, 1))
-                n = np.tanh(own[:, 2] + r * old[:, 2])
+                r, z = (0.5 + 0.5 * np.tanh((x_gates[:, g] + old[:, g]) / 2) for g in (0, 1))
+                n = np.tanh(x_gates[:, 2] + r * old[:, 2])
                 h = n + z * (h - n)
                 trace[step] = (r, z, n, old[:, 2], h)
             last.append(h)
-            for into, values in zip(kept, zip(*trace, strict=True), strict=True):
+            for into, values in zip(stored, zip(*trace, strict=True), strict=True):
                 into.append(np.stack(values))
-            read.append(kept[-1][-1])
+            read.append(stored[-1][-1])
         input = np.concatenate(read, -1)
-    return input.swapaxes(0, 1) if batchFirst else input, np.stack(last), *kept
+    return input.swapaxes(0, 1) if batchFirst else input, np.stack(last), *stored
 
 
 def _gru(layers: int, both: bool) -> Any:
     ways = 1 + both
     x, params, hx = _fixed(_T, _B, _I), _params(3, layers, ways), _fixed(layers * ways, _B, _H)
-    kept = gru(x, params, hx, True, layers, both, False)[2:]
+    stored = gru(x, params, hx, True, layers, both, False)[2:]
     names = ("r", "z", "n", "hn", "h")
     return take(input=_args([x])[0], params=_args(params), hx=_args([hx])[0],
                 dy=t(_T, _B, ways * _H), dh=t(layers * ways, _B, _H),
-                **{k: _args(v) for k, v in zip(names, kept, strict=True)}, batchSizes=None,
+                **{k: _args(v) for k, v in zip(names, stored, strict=True)}, batchSizes=None,
                 hasBias=True, numLayers=layers, bidirection=both, batchFirst=False)  # fmt: skip
 
 
@@ -157,13 +159,13 @@ def gru_back(
     def step(cell: int, at: int, flow: Array, more: Array) -> tuple[Array, Array, Array, Array]:
         after = at - 1 if cell % ways == 0 else at + 1
         old = h[cell][after] if 0 <= after < len(input) else hx[cell]
-        reset, update, new, part = (kept[cell][at] for kept in (r, z, n, hn))
+        reset, update, new, part = (stored[cell][at] for stored in (r, z, n, hn))
         by_new = flow * (1 - update) * (1 - new**2)
         by_update = flow * (old - new) * update * (1 - update)
         by_reset = by_new * part * reset * (1 - reset)
-        own = np.concatenate([by_reset, by_update, by_new], -1)
+        gate_grads = np.concatenate([by_reset, by_update, by_new], -1)
         kept_part = np.concatenate([by_reset, by_update, by_new * reset], -1)
-        return own, kept_part, flow * update, more
+        return gate_grads, kept_part, flow * update, more
 
     dx, first, _, grads = through_time(input, params, hx, h, dy, dh, np.zeros_like(hx), numLayers,
                                        ways, step)  # fmt: skip
@@ -174,7 +176,7 @@ def _lstm_kept(
     x: Array, params: list[Array], h0: Array, c0: Array, layers: int, ways: int
 ) -> list[list[Array]]:
     """i, g, f, o, h, c and tanh(c) of every cell; rows of a weight are i, f, g and o."""
-    kept: list[list[Array]] = [[] for _ in range(7)]
+    stored: list[list[Array]] = [[] for _ in range(7)]
     for layer in range(layers):
         read = []
         for way in range(ways):
@@ -189,11 +191,11 @@ def _lstm_kept(
                 cell = f * cell + i * g
                 state = o * np.tanh(cell)
                 trace[at] = (i, g, f, o, state, cell, np.tanh(cell))
-            for into, values in zip(kept, zip(*trace, strict=True), strict=True):
+            for into, values in zip(stored, zip(*trace, strict=True), strict=True):
                 into.append(np.stack(values))
-            read.append(kept[4][-1])
+            read.append(stored[4][-1])
         x = np.concatenate(read, -1)
-    return kept
+    return stored
 
 
 def _lstm(layers: int, both: bool) -> Any:
@@ -201,11 +203,12 @@ def _lstm(layers: int, both: bool) -> Any:
     cells = layers * ways
     x, params = _fixed(_T, _B, _I), _params(4, layers, ways)
     h0, c0 = _fixed(cells, _B, _H), _fixed(cells, _B, _H, high=1.5)
-    kept = _lstm_kept(x, params, h0, c0, layers, ways)
+    stored = _lstm_kept(x, params, h0, c0, layers, ways)
     names = ("i", "g", "f", "o", "h", "c", "tanhc")
     return take(input=_args([x])[0], hx=_args([h0, c0]), params=_args(params),
                 dy=t(_T, _B, ways * _H), dh=t(cells, _B, _H), dc=t(cells, _B, _H, high=1.5),
-                **{k: _args(v) for k, v in zip(names, kept, strict=True)}, batchSizesOptional=None,
+                **{k: _args(v) for k, v in zip(names, stored, strict=True)},
+                batchSizesOptional=None,
                 hasBias=True, numLayers=layers, dropout=0.0, train=True, bidirectional=both,
                 batchFirst=False, outputMask=(True,) * 4)  # fmt: skip
 
@@ -228,7 +231,7 @@ def lstm_back(
     def step(cell: int, at: int, flow: Array, more: Array) -> tuple[Array, Array, Array, Array]:
         after = at - 1 if cell % ways == 0 else at + 1
         old = c[cell][after] if 0 <= after < len(input) else hx[1][cell]
-        write, new, keep, out, bent = (kept[cell][at] for kept in (i, g, f, o, tanhc))
+        write, new, keep, out, bent = (stored[cell][at] for stored in (i, g, f, o, tanhc))
         by_cell = more + flow * out * (1 - bent**2)
         rows = np.concatenate([
             by_cell * new * write * (1 - write), by_cell * old * keep * (1 - keep),
@@ -264,9 +267,9 @@ def lstm_cell(
     return o * np.tanh(cell), cell, np.concatenate([i, f, g, o], -1)
 
 
-def _kept() -> dict[str, Any]:
-    drawn = {"inputGates": t(3, 64), "hiddenGates": t(3, 64, high=1.5), "cx": t(3, 16)}
-    arrays = {k: v.array().astype(np.float64) for k, v in drawn.items()}
+def _cell_sample() -> dict[str, Any]:
+    draws = {"inputGates": t(3, 64), "hiddenGates": t(3, 64, high=1.5), "cx": t(3, 16)}
+    arrays = {k: v.array().astype(np.float64) for k, v in draws.items()}
     _, cell, storage = lstm_cell(**arrays, inputBiasOptional=None, hiddenBiasOptional=None)
     return {"cx": const(arrays["cx"].tolist(), "float32"), "cy": const(cell.tolist(), "float32"),
             "storage": const(storage.tolist(), "float32")}  # fmt: skip
@@ -276,7 +279,7 @@ def _kept() -> dict[str, Any]:
       "gradGatesOut:storage gradCxOut:cx gradBiasOut:storage",
       uncovered="hasBias",
       **_CELL, samples=lambda: [
-          take(gradHyOptional=t(3, 16), gradCOptional=c, **_kept(), hasBias=True)
+          take(gradHyOptional=t(3, 16), gradCOptional=c, **_cell_sample(), hasBias=True)
           for c in (t(3, 16), None)])  # fmt: skip
 def lstm_cell_backward(
     gradHyOptional: Array, gradCOptional: Array | None, cx: Array, cy: Array, storage: Array
@@ -329,9 +332,13 @@ def lstm(
         parts = []
         for way in range(ways):
             n = layer * ways + way
-            own = params[each * n : each * n + each]
-            own = own if hasBias else [*own, np.zeros(len(own[0])), np.zeros(len(own[0]))]
-            rows, state, cell = run(x[::-1] if way else x, own, hx[0][n], hx[1][n])
+            layer_params = params[each * n : each * n + each]
+            layer_params = (
+                layer_params
+                if hasBias
+                else [*layer_params, np.zeros(len(layer_params[0])), np.zeros(len(layer_params[0]))]
+            )
+            rows, state, cell = run(x[::-1] if way else x, layer_params, hx[0][n], hx[1][n])
             parts.append(rows[::-1] if way else rows)
             states.append(state)
             cells.append(cell)

@@ -17,7 +17,7 @@ _ROPE: Final = "Su et al.: RoFormer, 2021; op-plugin document npu_rotary_mul: ha
 _EMBED: Final[dict[str, Any]] = {"source": _ROPE, "tolerance": "composite"}
 
 
-def turned(x: Array, interleave: bool) -> Array:
+def rotated_pairs(x: Array, interleave: bool) -> Array:
     """Each pair (a, b) becomes (-b, a); pairs are halves or neighbours."""
     if interleave:
         turned_x = np.empty_like(x)
@@ -32,18 +32,18 @@ def _sorted(x: Array, mode: int) -> Array:
     return np.concatenate([x[..., 0::2], x[..., 1::2]], -1) if mode == 3 else x
 
 
-def _turned(x: Array, mode: int) -> Array:
+def _quarter_rotated(x: Array, mode: int) -> Array:
     """Mode 2 turns each half by itself: its quarters are the pairs."""
     if mode != 2:
-        return turned(x, mode == 1)
-    return np.concatenate([turned(part, False) for part in np.split(x, 2, -1)], -1)
+        return rotated_pairs(x, mode == 1)
+    return np.concatenate([rotated_pairs(part, False) for part in np.split(x, 2, -1)], -1)
 
 
 spec("aclnnRotaryPositionEmbedding", "out:x", **_EMBED, samples=[
     take(x=t(2, 5, 3, 64), cos=t(*c, low=-1, high=1), sin=t(*c, low=-1, high=1), mode=m)
     for c in ((1, 5, 1, 64), (2, 5, 1, 64)) for m in (0, 1, 2, 3)])(
     lambda x, cos, sin, mode:
-        _sorted(x, mode) * cos + _turned(_sorted(x, mode), mode) * sin)  # fmt: skip
+        _sorted(x, mode) * cos + _quarter_rotated(_sorted(x, mode), mode) * sin)  # fmt: skip
 
 
 def rotary_grad(
@@ -55,12 +55,12 @@ def rotary_grad(
     rotary_position_embedding_grad, ops-transformer).
     """
     x = _sorted(xOptional, mode)
-    dx = dy * cos - _turned(dy * sin, mode)
+    dx = dy * cos - _quarter_rotated(dy * sin, mode)
     if mode == 3:
         dx = np.stack(np.split(dx, 2, -1), -1).reshape(dy.shape)
     axes = tuple(i for i, n in enumerate(cos.shape) if n == 1 and dy.shape[i] != 1)
     dcos = (dy * x).sum(axes, keepdims=True)
-    return dx, dcos, (dy * _turned(x, mode)).sum(axes, keepdims=True)
+    return dx, dcos, (dy * _quarter_rotated(x, mode)).sum(axes, keepdims=True)
 
 
 spec("aclnnRotaryPositionEmbeddingGrad", "dxOut:dy dcosOut:dy dsinOut:dy",
@@ -83,7 +83,7 @@ def apply_rotary(
     queryRef: Array, keyRef: Array, cos: Array, sin: Array, rotaryMode: str
 ) -> tuple[Array, ...]:
     mode = _ROTARY_MODES.index(rotaryMode)
-    return tuple(x * cos + _turned(x, mode) * sin for x in (queryRef, keyRef))
+    return tuple(x * cos + _quarter_rotated(x, mode) * sin for x in (queryRef, keyRef))
 
 
 spec("aclnnApplyRotaryPosEmb", "queryRef:queryRef keyRef:keyRef",
@@ -116,8 +116,8 @@ def rope_with_cache(
         h = x.reshape(len(x), -1, headSize)
         a, b = np.split(h, 2, -1) if isNeoxStyle else (h[..., 0::2], h[..., 1::2])
         c, d = a * cos - b * sin, b * cos + a * sin
-        turned = np.concatenate([c, d], -1) if isNeoxStyle else np.stack([c, d], -1)
-        return turned.reshape(x.shape)
+        rotation = np.concatenate([c, d], -1) if isNeoxStyle else np.stack([c, d], -1)
+        return rotation.reshape(x.shape)
 
     return turn(queryIn), turn(keyIn)
 
@@ -167,7 +167,7 @@ def partial_rotary_grad(
       "document npu_rotary_mul: the rotation as a matrix", samples=[
           take(x=t(2, 5, 3, 64), cos=t(1, 5, 1, 64, low=-1, high=1),
                sin=t(1, 5, 1, 64, low=-1, high=1), mode=0, rotate=const(
-                   turned(np.eye(64), False).tolist(), "float32"))])  # fmt: skip
+                   rotated_pairs(np.eye(64), False).tolist(), "float32"))])  # fmt: skip
 def rotary_v2(x: Array, cos: Array, sin: Array, rotate: Array) -> Array:
     return x * cos + (x @ rotate) * sin
 

@@ -42,12 +42,12 @@ def _cases(dtype: str) -> list[dict[str, Any]]:
     ]
 
 
-def chosen(
+def sample_token(
     logits: Array, topK: Array, topP: Array, q: Array, eps: float, least: Array | None = None
 ) -> tuple[Array, ...]:
     """(token, logits of what was kept): by rank, by share of the sum, by share of the best."""
     tokens = np.zeros(len(logits), np.int64)
-    kept = np.full(logits.shape, -np.inf)
+    candidates = np.full(logits.shape, -np.inf)
     for r, row in enumerate(logits):
         order = np.argsort(-row, kind="stable")
         if 1 <= topK[r] <= len(row):
@@ -60,10 +60,10 @@ def chosen(
         if least is not None and 0 < least[r] < 1:
             near = share >= share.max() * least[r]
             order, share = order[near], share[near]
-        kept[r, order] = row[order]
+        candidates[r, order] = row[order]
         weight = share if q is None else share / (np.abs(q[r, : len(share)]) + eps)
         tokens[r] = order[weight.argmax()]
-    return tokens, kept
+    return tokens, candidates
 
 
 spec("aclnnTopKTopPSample", "logitsSelectIdx:int64 logitsTopKPSelect:float32",
@@ -76,7 +76,7 @@ spec("aclnnTopKTopPSample", "logitsSelectIdx:int64 logitsTopKPSelect:float32",
                   np.where(np.arange(40) % 9 == 4, 30.0, -30.0 - np.arange(40) / 8)
                   * np.ones((2, 1)),
                   "float16")})])(
-    lambda logits, topK, topP, q, eps: chosen(logits, topK, topP, q, eps))  # fmt: skip
+    lambda logits, topK, topP, q, eps: sample_token(logits, topK, topP, q, eps))  # fmt: skip
 spec("aclnnTopKTopPSampleV2", "logitsSelectIdx:int64 logitsTopKPSelect:float32",
      ignored=requested("isNeedLogits"),
      uncovered="ksMax inputIsLogits isNeedSampleResult logitsIdx logitsSortMasked",
@@ -85,7 +85,7 @@ spec("aclnnTopKTopPSampleV2", "logitsSelectIdx:int64 logitsTopKPSelect:float32",
      samples=[take(**s, minPs=m, ksMax=1024, inputIsLogits=True, isNeedSampleResult=False)
               for s in _cases("float32")[:1] for m in (None, const([0.2, 0.5, 0.0], "float32"))])(
     lambda logits, topK, topP, q, eps, minPs:
-    chosen(logits, topK, topP, q, eps, minPs))  # fmt: skip
+    sample_token(logits, topK, topP, q, eps, minPs))  # fmt: skip
 
 
 @spec("aclnnApplyTopKTopP", "out:logits", tolerance="exact", specials=False,
@@ -96,13 +96,13 @@ spec("aclnnTopKTopPSampleV2", "logitsSelectIdx:int64 logitsTopKPSelect:float32",
               (const([0.7, 1.0, 0.3], "float32"), const([33] * 3, "int32")),
               (const([0.7, 0.95, 0.3], "float32"), const([20, 33, 5], "int32")))])  # fmt: skip
 def top_k_top_p(logits: Array, p: Array, k: Array) -> Array:
-    kept = logits.copy()
-    for row in range(len(kept)):
-        cut = np.sort(kept[row])[-int(k[row])]
-        kept[row][kept[row] < cut] = -np.inf
-        order = np.argsort(kept[row], kind="stable")
-        share = np.cumsum(softmax(kept[row])[order])
+    candidates = logits.copy()
+    for row in range(len(candidates)):
+        cut = np.sort(candidates[row])[-int(k[row])]
+        candidates[row][candidates[row] < cut] = -np.inf
+        order = np.argsort(candidates[row], kind="stable")
+        share = np.cumsum(softmax(candidates[row])[order])
         drop = share <= 1 - p[row]
         drop[-1] = False
-        kept[row][order[drop]] = -np.inf
-    return kept
+        candidates[row][order[drop]] = -np.inf
+    return candidates

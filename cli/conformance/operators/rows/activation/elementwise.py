@@ -69,8 +69,8 @@ spec("aclnnInplaceThreshold", "selfRef:selfRef", **EACH, samples=[
     take(selfRef=t(3, 5), threshold=0.25, value=-3.0)])(
     words(lambda selfRef, threshold, value: F.threshold(selfRef, threshold, value)))  # fmt: skip
 for _name, _word in (("Mish", F.mish), ("Hardswish", F.hardswish), ("Hardsigmoid", F.hardsigmoid)):
-    _own = "selfRef" if _name == "Mish" else "self"
-    spec(f"aclnnInplace{_name}", "x:x", **EACH, renamed={_own: "x"}, samples=[
+    _self_name = "selfRef" if _name == "Mish" else "self"
+    spec(f"aclnnInplace{_name}", "x:x", **EACH, renamed={_self_name: "x"}, samples=[
         take(x=t(3, 5, low=-5, high=5)), take(x=t(1025, low=-5, high=5))])(
         words(lambda x, _word=_word: _word(x)))  # fmt: skip
 _BACK: Final[dict[str, Any]] = {

@@ -217,8 +217,8 @@ def _clipped(
     bias: float, interleaved: bool,
 ) -> Tensor:  # fmt: skip
     rows = len(x) if groupIndexOptional is None else int(groupIndexOptional.sum())
-    kept = x[:rows]
-    gate, value = (kept[..., 0::2], kept[..., 1::2]) if interleaved else kept.chunk(2, dim)
+    subset = x[:rows]
+    gate, value = (subset[..., 0::2], subset[..., 1::2]) if interleaved else subset.chunk(2, dim)
     gate, value = gate.clamp(max=limit), value.clamp(-limit, limit)
     y = gate * torch.sigmoid(alpha * gate) * (value + bias)
     return torch.cat([y, y.new_zeros(len(x) - rows, *y.shape[1:])])

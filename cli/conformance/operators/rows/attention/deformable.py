@@ -44,10 +44,10 @@ def deformable_back(
         share, g = attnWeight[b, q, n, level, p], flow[b, q, n]
         for i, j, weight, by_y, by_x in _corners(y, x, h, w):
             pixel = (b, levelStartIndex[level] + i * w + j, n)
-            met = g @ value[pixel]
+            classes = g @ value[pixel]
             by_value[pixel] += share * weight * g
-            by_weight[b, q, n, level, p] += weight * met
-            by_place[b, q, n, level, p] += share * met * np.array((by_x * w, by_y * h))
+            by_weight[b, q, n, level, p] += weight * classes
+            by_place[b, q, n, level, p] += share * classes * np.array((by_x * w, by_y * h))
     return by_value, by_place, by_weight
 
 

@@ -60,17 +60,17 @@ def chunked_delta(
     out, states, begin = np.zeros_like(value), np.zeros_like(initialState), 0
     group = value.shape[1] // key.shape[1]
     for b, length in enumerate(actualSeqLengths):
-        own = slice(begin, begin + length)
+        chunk = slice(begin, begin + length)
         begin += length
         for n in range(value.shape[1]):
-            q, k, v = query[own, n // group], key[own, n // group], value[own, n]
-            run = np.cumsum(gOptional[own, n])
+            q, k, v = query[chunk, n // group], key[chunk, n // group], value[chunk, n]
+            run = np.cumsum(gOptional[chunk, n])
             decay = np.tril(np.exp(run[:, None] - run[None]))  # from a token to a later one
-            system = np.eye(length) + np.tril(beta[own, n][:, None] * decay * (k @ k.T), -1)
+            system = np.eye(length) + np.tril(beta[chunk, n][:, None] * decay * (k @ k.T), -1)
             start = np.exp(run)[:, None] * (k @ initialState[b, n].T)
-            u = np.linalg.solve(system, beta[own, n][:, None] * (v - start))
+            u = np.linalg.solve(system, beta[chunk, n][:, None] * (v - start))
             from_state = np.exp(run)[:, None] * (q @ initialState[b, n].T)
-            out[own, n] = scaleValue * (from_state + (decay * (q @ k.T)) @ u)
+            out[chunk, n] = scaleValue * (from_state + (decay * (q @ k.T)) @ u)
             to_end = np.exp(run[-1] - run)[:, None]
             states[b, n] = np.exp(run[-1]) * initialState[b, n] + (to_end * u).T @ k
     return out, states

@@ -387,7 +387,7 @@ def _flash_params(version: int) -> dict[str, Domain]:
         (True, {"softmaxMaxOut": out("f32"), "softmaxSumOut": out("f32"),
                 "softmaxOutOut": out("query"), "attentionOutOut": out("query")}),
     ]  # fmt: skip
-    return {name: domain for there, own in parts if there for name, domain in own.items()}
+    return {name: domain for there, local in parts if there for name, domain in local.items()}
 
 
 def _banded(band: Domain) -> dict[Any, Domain]:

@@ -57,7 +57,7 @@ def _options(
     slopes (Press et al.: ALiBi, 2022) times distances or their roots, of positions that begin at
     `begins`; bits of what is kept follow each other, sequence after sequence.
     """
-    told: list[dict[str, Any]] = []
+    per_sequence: list[dict[str, Any]] = []
     at = 0
     for b, (sq, sk) in enumerate(bounds):
         sparse = options["sparseMode"]
@@ -76,11 +76,11 @@ def _options(
             count = heads * sq * sk
             share = bits[at : at + count].reshape(1, heads, sq, sk) / options["keepProb"]
             at += count
-        told.append({"hidden": hidden, "bias": bias, "share": share, "add_first": False})
-    return told
+        per_sequence.append({"hidden": hidden, "bias": bias, "share": share, "add_first": False})
+    return per_sequence
 
 
-def _told(
+def _sequence_options(
     q_ends: tuple[int, ...], kv_ends: tuple[int, ...], heads: int, **options: Any
 ) -> list[dict[str, Any]]:
     lengths = [np.diff((0, *ends)).tolist() for ends in (q_ends, kv_ends)]
@@ -104,12 +104,14 @@ def var_len(
     """Lengths are running sums."""
     qs = sequences(joined(query, queryRope), actualSeqQLenOptional)
     ks, vs = (sequences(x, actualSeqKvLenOptional) for x in (joined(key, keyRope), value))
-    told = _told(actualSeqQLenOptional, actualSeqKvLenOptional, query.shape[1],
+    options_ = _sequence_options(actualSeqQLenOptional, actualSeqKvLenOptional, query.shape[1],
                  slopes=realShiftOptional, kept=dropMaskOptional, prefixOptional=prefixOptional,
                  pseType=pseType, sparseMode=sparseMode, preTokens=preTokens,
                  nextTokens=nextTokens, keepProb=keepProb, mask=attenMaskOptional,
                  begins=_begins(qStartIdxOptional, kvStartIdxOptional))  # fmt: skip
-    parts = [attend(q, k, v, scaleValue, **o) for q, k, v, o in zip(qs, ks, vs, told, strict=True)]
+    parts = [
+        attend(q, k, v, scaleValue, **o) for q, k, v, o in zip(qs, ks, vs, options_, strict=True)
+    ]
     same = softmaxOutLayout == "same_as_input"
     return (statistics([p[2] for p in parts], same), statistics([p[3] for p in parts], same),
             np.zeros((0,)), packed([p[0] for p in parts]))  # fmt: skip
@@ -118,15 +120,15 @@ def var_len(
 def _sample(
     n: int, kv: int, d: int = 16, rope: int = 0, dtype: str = "float16", **more: Any
 ) -> dict[str, Any]:
-    def drawn(*shape: int, high: float = 2.0) -> Any:
+    def tensor(*shape: int, high: float = 2.0) -> Any:
         return t(*shape, dtype=dtype, high=high)
 
     inputs: dict[str, Any] = {
-        "query": drawn(12, n, d), "key": drawn(15, kv, d), "value": drawn(15, kv, d, high=3.0),
+        "query": tensor(12, n, d), "key": tensor(15, kv, d), "value": tensor(15, kv, d, high=3.0),
         "headNum": n, "actualSeqQLenOptional": _Q, "actualSeqKvLenOptional": _KV, **_USUAL, **more,
     }  # fmt: skip
     if rope:
-        inputs |= {"queryRope": drawn(12, n, rope), "keyRope": drawn(15, kv, rope)}
+        inputs |= {"queryRope": tensor(12, n, rope), "keyRope": tensor(15, kv, rope)}
     return inputs
 
 
@@ -192,10 +194,10 @@ for _version, _more, _gaps in (
 
 
 def _one(
-    q: Array, k: Array, v: Array, dy: Array, scale: float, told: Mapping[str, Any]
+    q: Array, k: Array, v: Array, dy: Array, scale: float, options_: Mapping[str, Any]
 ) -> tuple[Array, Array, Array]:
     group = q.shape[1] // k.shape[1]
-    p, share = attend(q, k, v, scale, **told)[1], told["share"]
+    p, share = attend(q, k, v, scale, **options_)[1], options_["share"]
     kk, vv = np.repeat(k, group, 1), np.repeat(v, group, 1)
     dp = share * (dy @ vv.swapaxes(-1, -2))
     ds = scale * p * (dp - (dp * p).sum(-1, keepdims=True))
@@ -220,13 +222,13 @@ def var_len_grad(
     qs = sequences(joined(query, queryRope), actualSeqQLenOptional)
     flows = sequences(dy, actualSeqQLenOptional)
     ks, vs = (sequences(x, actualSeqKvLenOptional) for x in (joined(keyIn, keyInRope), value))
-    told = _told(actualSeqQLenOptional, actualSeqKvLenOptional, query.shape[1],
+    options_ = _sequence_options(actualSeqQLenOptional, actualSeqKvLenOptional, query.shape[1],
                  slopes=pseShiftOptional, kept=dropMaskOptional, prefixOptional=prefixOptional,
                  pseType=pseType, sparseMode=sparseMode, preTokens=preTokens,
                  nextTokens=nextTokens, keepProb=keepProb, mask=attenMaskOptional,
                  begins=_begins(qStartIdxOptional, kvStartIdxOptional))  # fmt: skip
     grads = [_one(q, k, v, up, scaleValue, o)
-             for q, k, v, up, o in zip(qs, ks, vs, flows, told, strict=True)]  # fmt: skip
+             for q, k, v, up, o in zip(qs, ks, vs, flows, options_, strict=True)]  # fmt: skip
     dq, dk, dv = (packed(list(parts)) for parts in zip(*grads, strict=True))
     return dq, dk, dv
 
@@ -255,8 +257,8 @@ def _backward(sample: dict[str, Any], layout: str = "", dtype: str = "float16") 
     names, kind = {"key": "keyIn", "keyRope": "keyInRope"}, numpy_dtype(dtype)
     names |= {"realShiftOptional": "pseShiftOptional"}
     inputs = {names.get(k, k): v for k, v in sample.items()}
-    drawn = {k: v.array() for k, v in sample.items() if k in _HALVED and v is not None}
-    half = {k: v.astype(kind).astype(np.float64) for k, v in drawn.items()}
+    draws = {k: v.array() for k, v in sample.items() if k in _HALVED and v is not None}
+    half = {k: v.astype(kind).astype(np.float64) for k, v in draws.items()}
     modes = {k: v for k, v in sample.items() if k in _MODES}
     modes |= {k: modes[k].array() for k in (*_MODES[:2], _MODES[-1]) if k in modes}
     top, total, _, out = var_len(

@@ -69,11 +69,11 @@ def _hidden(
     if mask.ndim == 2 and sq == 1:  # a row of it for each sequence
         mask = mask[:, None, None]
     whole = mask.astype(bool).reshape((1,) * (4 - mask.ndim) + mask.shape)
-    own = whole[min(b, len(whole) - 1)]
+    row = whole[min(b, len(whole) - 1)]
     i, j = first
-    own = own[:, i : i + sq] if own.shape[1] > 1 else own
-    own = own[..., j : j + sk]
-    return own | ((far < -before) | (far > after)) if sparse == 0 and sq > 1 else own
+    row = row[:, i : i + sq] if row.shape[1] > 1 else row
+    row = row[..., j : j + sk]
+    return row | ((far < -before) | (far > after)) if sparse == 0 and sq > 1 else row
 
 
 def _factor(word: Array | None) -> float:
@@ -111,20 +111,20 @@ def infer(
     kv, (layout, _, other) = numKeyValueHeads or numHeads, inputLayout.partition("_")
     deq1, quant1, deq2, quant2, offset2 = steps
     queries = _sequences(query, layout, numHeads, ends)
-    packed, told = layout == "TND", None if lengths is None else list(lengths)
+    packed, lengths_ = layout == "TND", None if lengths is None else list(lengths)
     outs, logs = [], []
     for b, whole in enumerate(queries):
         caches = []
         for at, x in enumerate(np.concatenate(x) if isinstance(x, list) else x
                                for x in (key, value)):  # fmt: skip
             if table is not None:
-                assert told is not None
-                one = _pages(x, table, kv, told[b], b)
+                assert lengths_ is not None
+                one = _pages(x, table, kv, lengths_[b], b)
             else:
-                one = _sequences(x, layout, kv, told)[b]
+                one = _sequences(x, layout, kv, lengths_)[b]
             caches.append(_restored(one, *anti[at], b))
         k, v = caches
-        nk = k.shape[1] if told is None or packed else told[b]
+        nk = k.shape[1] if lengths_ is None or packed else lengths_[b]
         nq = whole.shape[1] if ends is None or packed else list(ends)[b]
         fq, fk = (0 if pad is None else rows - n - int(pad[0]) for pad, rows, n in zip(
             padding, (whole.shape[1], k.shape[1]), (nq, nk), strict=True))  # fmt: skip

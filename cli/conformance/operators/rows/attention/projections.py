@@ -14,7 +14,7 @@ from ...spec import bf16, const, spec, t, take
 _HEADS, _NOPE, _ROPE, _LATENT, _LOW, _INNER = 2, 8, 4, 16, 12, 10
 
 
-def turned(x: Array, cos: Array, sin: Array) -> Array:
+def rotate_pairs(x: Array, cos: Array, sin: Array) -> Array:
     """Neighbours are pairs; they lie half a row apart afterwards."""
     pairs = x[..., ::2] + 1j * x[..., 1::2]
     half = x.shape[-1] // 2
@@ -104,14 +104,14 @@ def prolog(
     low = rms(x @ weightDq, rmsnormGammaCq, rmsnormEpsilonCq) * qcQrScale
     q = (low @ weightUqQr).reshape(len(x), _HEADS, -1)
     nope = np.einsum("tnd,ndl->tnl", q[..., :_NOPE], weightUk)
-    rope = turned(q[..., _NOPE:], cos[:, None], sin[:, None])
+    rope = rotate_pairs(q[..., _NOPE:], cos[:, None], sin[:, None])
     kv = x @ weightDkvKr
     latent = rms(kv[:, :_LATENT], rmsnormGammaCkv, rmsnormEpsilonCkv) * kcScale
     return (
         nope.reshape(*lead, _HEADS, -1),
         rope.reshape(*lead, _HEADS, -1),
         _cached(kvCacheRef, latent, cacheIndex),
-        _cached(krCacheRef, turned(kv[:, _LATENT:], cos, sin), cacheIndex),
+        _cached(krCacheRef, rotate_pairs(kv[:, _LATENT:], cos, sin), cacheIndex),
     )
 
 

@@ -22,8 +22,8 @@ _RING: Final[dict[str, Any]] = {"tolerance": "gradient", "source":
 
 def _eight(*shape: int, low: float, high: float) -> Arg:
     """Statistics: eight equal values a row."""
-    drawn = np.random.default_rng(len(shape)).uniform(low, high, (*shape, 1))
-    return const(np.broadcast_to(drawn, (*shape, 8)).tolist(), "float32")
+    draws = np.random.default_rng(len(shape)).uniform(low, high, (*shape, 1))
+    return const(np.broadcast_to(draws, (*shape, 8)).tolist(), "float32")
 
 
 def _ring(layout: str, flow: tuple[int, ...], rows: tuple[int, ...]) -> dict[str, Any]:

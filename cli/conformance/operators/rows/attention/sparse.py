@@ -36,13 +36,13 @@ def heads(x: Array, count: int) -> Array:
     return np.repeat(np.moveaxis(x, 1, 0), count // x.shape[1], 0)
 
 
-def blocks_seen(chosen: Array, keys: int, size: int) -> Array:
+def blocks_seen(selection: Array, keys: int, size: int) -> Array:
     """[M, Q, K] from lists [Q, M, n] of blocks of `size` keys; -1 is none."""
-    queries, groups, _ = chosen.shape
+    queries, groups, _ = selection.shape
     seen = np.zeros((groups, queries, keys), bool)
     for q in range(queries):
         for m in range(groups):
-            for block in chosen[q, m]:
+            for block in selection[q, m]:
                 if block >= 0:
                     seen[m, q, block * size : (block + 1) * size] = True
     return seen

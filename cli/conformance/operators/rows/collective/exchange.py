@@ -28,7 +28,7 @@ def e4m3(*shape: int) -> Arg:
     return const((np.arange(np.prod(shape)) * 7 % 11 - 5).reshape(shape), "float8_e4m3fn")
 
 
-def _turned(w: Array, transposed: bool) -> Array:
+def _oriented(w: Array, transposed: bool) -> Array:
     return (w.swapaxes(-1, -2) if transposed else w).astype(np.float64)
 
 
@@ -70,8 +70,8 @@ def from_experts(
 ) -> tuple[Array, Array | None]:  # fmt: skip
     shared = None
     if mmXOptional is not None and mmWeightOptional is not None:
-        shared = mmXOptional.astype(np.float64) @ _turned(mmWeightOptional, transMmWeight)
-    return _by_expert(gmmX, sendCounts, _turned(gmmWeight, transGmmWeight)), shared
+        shared = mmXOptional.astype(np.float64) @ _oriented(mmWeightOptional, transMmWeight)
+    return _by_expert(gmmX, sendCounts, _oriented(gmmWeight, transGmmWeight)), shared
 
 
 @spec("aclnnAlltoAllvGroupedMatMul aclnnAlltoAllvGroupedMatMulV2",
@@ -155,10 +155,10 @@ _COLUMNS: Final[dict[str, Any]] = {"group": OWN_GROUP, "commMode": "", "commQuan
                 "x1QuantMode x2QuantMode commQuantMode commQuantDtype x1QuantDtype groupSize "
                 "transposeX1",
       **ROW, samples=[
-          take(x1=f16(4, 8), x2=_weight(i8, (8, 6), turned), biasOptional=t(6) if turned else None,
-               x1ScaleOptional=t(8, low=0.5) if turned else None, x2Scale=t(6, low=0.01),
+          take(x1=f16(4, 8), x2=_weight(i8, (8, 6), swap), biasOptional=t(6) if swap else None,
+               x1ScaleOptional=t(8, low=0.5) if swap else None, x2Scale=t(6, low=0.01),
                alltoAllAxesOptional=(-2, -1), x1QuantMode=7, x2QuantMode=2, x1QuantDtype=2,
-               transposeX2=turned, **_COLUMNS) for turned in (False, True)])  # fmt: skip
+               transposeX2=swap, **_COLUMNS) for swap in (False, True)])  # fmt: skip
 def rounded_rows(
     x1: Array, x2: Array, biasOptional: Array | None, x1ScaleOptional: Array | None,
     x2Scale: Array, transposeX2: bool,
@@ -166,7 +166,7 @@ def rounded_rows(
     """Rows are rounded to int8 by their peaks; the bias is added before the scales."""
     x = x1 if x1ScaleOptional is None else x1 * x1ScaleOptional
     scale = np.abs(x).max(-1, keepdims=True) / 127
-    y = np.rint(x / np.where(scale, scale, 1)) @ _turned(x2, transposeX2)
+    y = np.rint(x / np.where(scale, scale, 1)) @ _oriented(x2, transposeX2)
     return plus(y, biasOptional) * scale * x2Scale, x1
 
 
@@ -174,15 +174,15 @@ def rounded_rows(
       uncovered="commScaleOptional x1OffsetOptional x2OffsetOptional alltoAllAxesOptional "
                 "x1QuantMode x2QuantMode commQuantMode commQuantDtype groupSize transposeX1",
       **INT8, samples=[
-    take(x1=kind(4, 8), x2=_weight(kind, (8, 6), turned), biasOptional=t(6) if turned else None,
+    take(x1=kind(4, 8), x2=_weight(kind, (8, 6), swap), biasOptional=t(6) if swap else None,
          x1Scale=t(4, low=0.1), x2Scale=t(6, low=0.1), alltoAllAxesOptional=(-1, -2),
-         x1QuantMode=3, x2QuantMode=2, transposeX2=turned, **_COLUMNS)
-    for kind in (i8, e4m3) for turned in (False, True)])  # fmt: skip
+         x1QuantMode=3, x2QuantMode=2, transposeX2=swap, **_COLUMNS)
+    for kind in (i8, e4m3) for swap in (False, True)])  # fmt: skip
 def quantised_columns(
     x1: Array, x2: Array, biasOptional: Array | None, x1Scale: Array, x2Scale: Array,
     transposeX2: bool,
 ) -> Array:  # fmt: skip
-    y = plus(x1.astype(np.float64) @ _turned(x2, transposeX2), biasOptional)
+    y = plus(x1.astype(np.float64) @ _oriented(x2, transposeX2), biasOptional)
     return y * x1Scale[:, None] * x2Scale
 
 

@@ -28,7 +28,7 @@ _CTC: Final[dict[str, Any]] = {
 
 
 @lru_cache
-def _drawn() -> Array:
+def _log_p() -> Array:
     """Log probabilities [T, N, C] that sum to 1; a loss assumes that."""
     x = np.random.default_rng(7).standard_normal((_STEPS, len(_TARGETS), _CLASSES))
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
@@ -44,7 +44,7 @@ def _known(
 ) -> dict[str, Any]:  # fmt: skip
     """Targets in rows, or `joined` one after the other."""
     labels = [c for target in targets for c in target] if joined else targets
-    return {"logProbs": const(_drawn(), "float32"), "targets": const(labels, "int64"),
+    return {"logProbs": const(_log_p(), "float32"), "targets": const(labels, "int64"),
             "inputLengths": steps, "blank": blank, "zeroInfinity": zero}  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def _backward(**how: Any) -> dict[str, Any]:
     known, targets = _known(**how), how.get("targets", _TARGETS)
     lengths = tuple(map(len, targets))
     with np.errstate(divide="ignore"):
-        loss, alpha = ctc_loss(_drawn(), known["targets"].array(), known["inputLengths"], lengths,
+        loss, alpha = ctc_loss(_log_p(), known["targets"].array(), known["inputLengths"], lengths,
                                known["blank"], False)  # fmt: skip
     return {**known, "targetLengths": lengths, "negLogLikelihood": const(loss, "float32"),
             "logAlpha": const(np.where(np.isnan(alpha), 0, alpha), "float32")}  # fmt: skip
@@ -163,8 +163,15 @@ def online_max_sum(
     top = np.max(logits, 1)
     here = (target >= vocabStartIndex) & (target <= vocabEndIndex)
     local = np.where(here, target - vocabStartIndex, 0)
-    own = np.where(here, np.choose(local, logits.T) - top, 0)
-    return (top, np.exp(logits - top[:, None]).sum(1), own, np.packbits(~here), local, logits)
+    target_logit = np.where(here, np.choose(local, logits.T) - top, 0)
+    return (
+        top,
+        np.exp(logits - top[:, None]).sum(1),
+        target_logit,
+        np.packbits(~here),
+        local,
+        logits,
+    )
 
 
 @spec("aclnnFusedCrossEntropyLossWithMaxSum", "lossOut:float32 softMaxOutOptional:float32",
@@ -284,9 +291,9 @@ def cross_entropy(
     weight = np.ones(count) if weightOptional is None else weightOptional
     loss, _ = nll(log, target, weight, _MODES[reductionOptional], ignoreIndex)
     if labelSmoothing:
-        kept = target != ignoreIndex
-        each = np.where(kept, -(log * weight).sum(1), 0.0)
-        smooth = {"none": each, "sum": each.sum(), "mean": each.sum() / weight[target][kept].sum()}
+        valid = target != ignoreIndex
+        each = np.where(valid, -(log * weight).sum(1), 0.0)
+        smooth = {"none": each, "sum": each.sum(), "mean": each.sum() / weight[target][valid].sum()}
         part = labelSmoothing / count
         loss = (1 - labelSmoothing) * loss + part * smooth[reductionOptional]
     return loss, log, np.zeros((0,)), np.zeros((0,))
@@ -319,9 +326,9 @@ _LONG_LIST: Final = np.where(np.arange(1600) < 1050, np.arange(1599, -1, -1), -1
 def multilabel_margin(self: Array, target: Array, reduction: int) -> tuple[Array, Array]:
     marked = np.zeros_like(self)
     each = np.zeros(self.shape[0])
-    for row, (x, wanted) in enumerate(zip(self, target, strict=True)):
-        stop = np.flatnonzero(wanted < 0)
-        labels = wanted[: stop[0]] if stop.size else wanted
+    for row, (x, label) in enumerate(zip(self, target, strict=True)):
+        stop = np.flatnonzero(label < 0)
+        labels = label[: stop[0]] if stop.size else label
         marked[row, labels] = 1
         others = np.setdiff1d(np.arange(x.size), labels)
         each[row] = np.maximum(0, 1 - (x[labels][:, None] - x[others][None])).sum() / x.size
@@ -375,9 +382,9 @@ def parted_sums(
     shifted = vocabParallelLogits - globalLogitsMax[:, None]
     away = (target < vocabStartIndex) | (target >= vocabEndIndex)
     offset = np.where(away, 0, target - vocabStartIndex)
-    own = np.where(away, 0, shifted[np.arange(len(target)), offset])
+    shifted_target = np.where(away, 0, shifted[np.arange(len(target)), offset])
     e = np.exp(shifted)
-    return own, e.sum(1), e, offset, away
+    return shifted_target, e.sum(1), e, offset, away
 
 
 @spec("aclnnCrossEntropyLossGrad", "out:logProb",
@@ -400,9 +407,11 @@ def cross_entropy_grad(
     the classes; ignored rows are 0."""
     count = logProb.shape[1]
     weight = np.ones(count) if weightOptional is None else weightOptional
-    own = weight[target] * (target != ignoreIndex)
+    label_weight = weight[target] * (target != ignoreIndex)
     flow = np.broadcast_to(gradLoss, target.shape) * (target != ignoreIndex)
-    flow = flow / own.sum() if reductionOptional == "mean" else flow
+    flow = flow / label_weight.sum() if reductionOptional == "mean" else flow
     hot = np.eye(count)
-    wanted = (1 - labelSmoothing) * own[:, None] * hot[target] + labelSmoothing / count * weight
-    return flow[:, None] * (wanted.sum(1, keepdims=True) * np.exp(logProb) - wanted)
+    smoothed = (1 - labelSmoothing) * label_weight[:, None] * hot[
+        target
+    ] + labelSmoothing / count * weight
+    return flow[:, None] * (smoothed.sum(1, keepdims=True) * np.exp(logProb) - smoothed)

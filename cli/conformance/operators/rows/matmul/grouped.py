@@ -20,7 +20,7 @@ _ROW: Final[dict[str, Any]] = {
 _INT8, _HALF = 2, 1  # aclDataType
 
 
-def _own(values: list[Array] | None, at: int, groups: int) -> Any:
+def _group_value(values: list[Array] | None, at: int, groups: int) -> Any:
     """What group `at` has, of one tensor for all groups or of one a group."""
     if values is None:
         return None
@@ -110,9 +110,9 @@ def grouped(
     if tokens is not None and len(tokens) == 1 and count > 1:
         tokens = np.split(tokens[0], np.cumsum([len(one) for one in xs])[:-1])
     parts = [_ACTIVE[actType](one_group(
-        xs[g], ws[g], _own(biasOptional, g, count), _own(scaleOptional, g, count),
-        _own(offsetOptional, g, count), _own(antiquantScaleOptional, g, count),
-        _own(antiquantOffsetOptional, g, count), None if tokens is None else tokens[g]))
+        xs[g], ws[g], _group_value(biasOptional, g, count), _group_value(scaleOptional, g, count),
+        _group_value(offsetOptional, g, count), _group_value(antiquantScaleOptional, g, count),
+        _group_value(antiquantOffsetOptional, g, count), None if tokens is None else tokens[g]))
         for g in range(count)]  # fmt: skip
     if groupType == 2:
         return ([np.stack(parts)],)

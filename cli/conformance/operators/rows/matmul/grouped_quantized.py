@@ -26,8 +26,8 @@ _ROUTED: Final[dict[str, Any]] = {
 
 def _words(*shape: int) -> Arg:
     """Scales as the low halves of 64-bit words: the bits of float32."""
-    drawn = t(*shape, low=0.01, high=0.05).array().astype(np.float32)
-    return const(drawn.view(np.uint32).astype(np.int64).tolist(), "int64")
+    draws = t(*shape, low=0.01, high=0.05).array().astype(np.float32)
+    return const(draws.view(np.uint32).astype(np.int64).tolist(), "int64")
 
 
 def _finalize(first: str, second: str) -> list[Any]:

@@ -142,10 +142,10 @@ def steps_of_rows(x: Array, smooth: Array | None, scale: Array | None) -> tuple[
     """(integers, scale of each row): in a scale that comes along, or by each row's largest."""
     y = x if smooth is None else x * smooth
     if scale is None:
-        steps, own = dynamic(y)
-        return np.rint(steps), own
-    own = np.broadcast_to(scale.reshape(-1), (len(x),))
-    return np.clip(np.rint(y / own[:, None]), -128, 127), own
+        steps, quantized = dynamic(y)
+        return np.rint(steps), quantized
+    quantized = np.broadcast_to(scale.reshape(-1), (len(x),))
+    return np.clip(np.rint(y / quantized[:, None]), -128, 127), quantized
 
 
 _SCALED_STEPS: Final = (

@@ -72,8 +72,8 @@ def finalised(
         return ((expertIdxOptional >= span[0]) & (expertIdxOptional < span[1]))[..., None]
 
     token = np.broadcast_to(xOptional[:, None], rows.shape)
-    own = np.clip(expertIdxOptional - constantExpertRange[0], 0, len(a1Optional) - 1)
-    mixed = a1Optional[own] * token + (a2Optional * vOptional)[own]
+    constant_expert = np.clip(expertIdxOptional - constantExpertRange[0], 0, len(a1Optional) - 1)
+    mixed = a1Optional[constant_expert] * token + (a2Optional * vOptional)[constant_expert]
     rows = np.select([of(zeroExpertRange), of(copyExpertRange), of(constantExpertRange)],
                      [0 * rows, token, mixed], rows)  # fmt: skip
     out = (rows * scalesOptional[..., None]).sum(1)
@@ -139,8 +139,8 @@ def finalize_v2(
     rows = expandedX.reshape(-1, expandedX.shape[-1])
     table = expandedRowIdx.reshape(width, tokens).T if dropPadMode < 2 else (
         expandedRowIdx.reshape(tokens, width))  # fmt: skip
-    taken = np.where((table >= 0)[..., None], rows[np.maximum(table, 0)], 0)
-    y = (scalesOptional[..., None] * (taken + biasOptional[expertIdxOptional])).sum(1)
+    gathered = np.where((table >= 0)[..., None], rows[np.maximum(table, 0)], 0)
+    y = (scalesOptional[..., None] * (gathered + biasOptional[expertIdxOptional])).sum(1)
     return x1Optional + y + (0 if x2Optional is None else x2Optional)
 
 

@@ -131,8 +131,8 @@ def gating_backward(
     flow = np.zeros_like(xNorm)
     np.put_along_axis(flow, expertIdx, ds, -1)
     # Softmax takes from each what all of them give it, the sigmoid what it gives itself.
-    own = flow * xNorm
-    return xNorm * (flow - (own if normType == 1 else own.sum(-1, keepdims=True)))
+    by_x = flow * xNorm
+    return xNorm * (flow - (by_x if normType == 1 else by_x.sum(-1, keepdims=True)))
 
 
 _BIAS: Final[dict[str, Any]] = {**MAPS, "source": "derivative of adding one bias to each group's "

@@ -217,8 +217,8 @@ def token_permute(tokens: Array, indices: Array, numOutTokens: int) -> tuple[Arr
     flat = indices.reshape(-1)
     order = np.argsort(flat, kind="stable")
     topk = flat.size // len(tokens)
-    kept = order[: numOutTokens or None]
-    return tokens[kept // topk], np.argsort(order, kind="stable")
+    head = order[: numOutTokens or None]
+    return tokens[head // topk], np.argsort(order, kind="stable")
 
 
 @spec("aclnnMoeTokenPermuteGrad", "out:permutedOutputGrad",

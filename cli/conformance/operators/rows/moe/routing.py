@@ -54,16 +54,16 @@ def routed(
     """
     flat = expertIdx.reshape(-1)
     first, last = span or (0, experts)
-    own = [e for e in _order(flat) if first <= flat[e] < last]
+    local_rows = [e for e in _order(flat) if first <= flat[e] < last]
     counts = np.bincount(flat, minlength=last)[first:last]
     rows = np.full(flat.size, -1)
     if not padded:
-        rows[own] = np.arange(len(own))
-        return np.asarray(own[: active or None]), rows, counts
+        rows[local_rows] = np.arange(len(local_rows))
+        return np.asarray(local_rows[: active or None]), rows, counts
     sources = np.full(experts * capacity, -1)
-    taken = np.zeros(experts, np.int64)
-    for e in own:
-        place, taken[flat[e]] = taken[flat[e]], taken[flat[e]] + 1
+    fill_counts = np.zeros(experts, np.int64)
+    for e in local_rows:
+        place, fill_counts[flat[e]] = fill_counts[flat[e]], fill_counts[flat[e]] + 1
         if place < capacity:
             rows[e] = flat[e] * capacity + place
             sources[rows[e]] = e
@@ -98,9 +98,9 @@ def init_routing_v2(
     if padded:
         x = x.reshape(expertNumOptional, expertCapacityOptional, -1)
     flag = expertTokensCountOrCumsumFlagOptional
-    told = None if flag == 0 else np.cumsum(counts) if flag == 1 else counts
+    expert_counts = None if flag == 0 else np.cumsum(counts) if flag == 1 else counts
     before = counts if padded and expertTokensBeforeCapacityFlagOptional else None
-    return x, rows, told, before
+    return x, rows, expert_counts, before
 
 
 @spec("aclnnMoeInitRoutingV2Grad", "out:gradExpandedX", **SUM, samples=[
@@ -177,17 +177,23 @@ def init_routing_quant_v2(
     expert's factors."""
     padded = dropPadMode == 1
     sources, _, _ = routed(expertIdx, expertNum, activeNum, expertCapacity, padded)
-    rows, places, told, before = init_routing_v2(
+    rows, places, expert_counts, before = init_routing_v2(
         x, expertIdx, expertNum, expertTokensCountOrCumsumFlag, activeNum, expertCapacity,
         dropPadMode, expertTokensBeforeCapacityFlag)  # fmt: skip
     if quantMode == 0:
         there = (sources >= 0).reshape(rows.shape[:-1])[..., None]
-        return np.where(there, rows * scaleOptional + offsetOptional, 0), places, told, before, None
+        return (
+            np.where(there, rows * scaleOptional + offsetOptional, 0),
+            places,
+            expert_counts,
+            before,
+            None,
+        )
     smooth = None
     if scaleOptional is not None:
         smooth = scaleOptional[expertIdx.reshape(-1)[sources]].reshape(rows.shape)
     steps, scale = dynamic(rows, smooth)
-    return steps, places, told, before, scale.reshape(-1)
+    return steps, places, expert_counts, before, scale.reshape(-1)
 
 
 _THIRD: Final = {"activeNum": 10, "expertCapacity": -1, "expertNum": 4, "dropPadMode": 0,
@@ -223,11 +229,11 @@ def init_routing_v3(
     k, padded = expertIdx.shape[1], dropPadMode == 1
     sources, places, counts = routed(expertIdx, expertNum, activeNum, expertCapacity, padded,
                                      activeExpertRangeOptional)  # fmt: skip
-    told = np.cumsum(counts) if expertTokensNumType == 0 else counts
+    expert_counts = np.cumsum(counts) if expertTokensNumType == 0 else counts
     if expertTokensNumType == 2:
-        told = np.zeros((expertNum, 2), np.int64)
+        expert_counts = np.zeros((expertNum, 2), np.int64)
         some = np.flatnonzero(counts)
-        told[: some.size] = np.stack([some, counts[some]], 1)
+        expert_counts[: some.size] = np.stack([some, counts[some]], 1)
     rows = filled(x, sources, k)
     scale: Array | None = None
     if quantMode == -1:
@@ -240,7 +246,7 @@ def init_routing_v3(
         rows, scale = dynamic(rows, smooth)
     if padded:
         rows = rows.reshape(expertNum, expertCapacity, -1)
-    return rows, sources if rowIdxType else places, told, scale
+    return rows, sources if rowIdxType else places, expert_counts, scale
 
 
 unspecified("aclnnMoeUpdateExpert", "maps experts to replicas by a table; how ties of load are "

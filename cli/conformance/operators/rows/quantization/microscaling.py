@@ -61,8 +61,8 @@ def _restored(x: Array, mxscale: Array, axis: int) -> Array:
 
 def _stored(*shape: int, axis: int, to: int) -> dict[str, Any]:
     """A quantised tensor with its scales, as the forward operator gives them."""
-    drawn = t(*shape, **_WIDE).array().astype(np.float64)
-    y, scale = microscaled(drawn, axis, to)
+    values = t(*shape, **_WIDE).array().astype(np.float64)
+    y, scale = microscaled(values, axis, to)
     small = SMALL_TYPES[to]
     return {"x": const(y.astype(numpy_dtype(small)).astype(np.float64), small),
             "mxscale": const(scale, "float8_e8m0fnu"), "axis": axis}  # fmt: skip
