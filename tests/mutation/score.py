@@ -92,18 +92,37 @@ def survivors(verdicts: Iterable[Verdict]) -> str:
 
 
 def write(verdicts: Sequence[Verdict], bugs: Sequence[Verdict], words: str) -> None:
-    """Keep the counts, so that the page can be made without running anything. Without verdicts of
-    hand-written bugs, those that stand there stay."""
-    known = json.loads(SCORES.read_text("utf-8"))["bugs"] if SCORES.exists() else {}
-    data: dict[str, Any] = {
-        "words": words,
-        "kinds": {k: dict(c) for k, c in by_kind(verdicts).items()},
-        "files": {k: dict(c) for k, c in by_file(verdicts).items()},
-        "operators": {k: dict(c) for k, c in by_operator(verdicts).items()},
-        "bugs": {v.after: state_of(v) for v in sorted(bugs, key=lambda v: v.after)} or known,
+    """Store the counts, so that pages can be made without running anything. Without verdicts of
+    hand-written bugs, those that are stored stay."""
+    stored = json.loads(SCORES.read_text("utf-8"))["bugs"] if SCORES.exists() else {}
+    states: dict[str, list[str]] = {s: [] for s in STATES}
+    for bug in sorted(bugs, key=lambda v: v.after):
+        states[state_of(bug)].append(bug.after)
+    parts = {
+        "kinds": {k: counts_of(c) for k, c in by_kind(verdicts).items()},
+        "files": {k: counts_of(c) for k, c in by_file(verdicts).items()},
+        "bugs": states if bugs else stored,
     }
-    SCORES.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    ATLAS.write_text(json.dumps(reached(data["operators"]), indent=1) + "\n", "utf-8")
+    SCORES.write_text(rendered({"words": words, **parts}), "utf-8")
+    ATLAS.write_text(rendered({"rows": reached(by_operator(verdicts))}), "utf-8")
+
+
+def counts_of(counts: Mapping[str, int]) -> list[int]:
+    """Numbers in the order of STATES."""
+    return [counts.get(state, 0) for state in STATES]
+
+
+def rendered(data: Mapping[str, Any]) -> str:
+    """JSON with one line for each entry of a table."""
+    tables = []
+    for name, value in data.items():
+        text = json.dumps(value, ensure_ascii=False)
+        if isinstance(value, dict):
+            lines = (f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}"
+                     for k, v in value.items())  # fmt: skip
+            text = "{\n" + ",\n".join(lines) + "\n}"
+        tables.append(f"{json.dumps(name)}: {text}")
+    return "{\n" + ",\n".join(tables) + "\n}\n"
 
 
 def reached(operators: Mapping[str, Mapping[str, int]]) -> dict[str, list[int]]:

@@ -77,9 +77,14 @@ def test_edit_of_a_kernel_exchanges_few_of_a_sample():
     assert len(before & after) >= 16
 
 
-def test_the_atlas_tells_the_scores_that_are_kept() -> None:
-    kept = json.loads(score.SCORES.read_text("utf-8"))["operators"]
-    assert json.loads(score.ATLAS.read_text("utf-8")) == score.reached(kept)
+def test_stored_scores_have_one_line_for_each_entry_and_every_state():
+    text = score.SCORES.read_text("utf-8")
+    stored = json.loads(text)
+    assert text == score.rendered(stored)
+    assert set(stored["bugs"]) == set(score.STATES)
+    assert all(len(counts) == len(score.STATES) for counts in stored["files"].values())
+    rows = json.loads(score.ATLAS.read_text("utf-8"))["rows"]
+    assert all(killed <= reached for killed, reached in rows.values())
 
 
 @pytest.mark.parametrize(

@@ -155,10 +155,9 @@ def _formats(name: str) -> dict[str, str]:
 @cache
 def _killed() -> dict[str, tuple[int, int]]:
     """Row → mutants killed and reached, as the mutation test counted them last."""
-    counts: dict[str, tuple[int, int]] = json.loads(
-        (files(__package__) / "mutants.json").read_text("utf-8")
-    )
-    return counts
+    stored = json.loads((files(__package__) / "mutants.json").read_text("utf-8"))
+    rows: dict[str, tuple[int, int]] = stored["rows"]
+    return rows
 
 
 def _mutants(rows: tuple[str, ...]) -> tuple[int, int] | None:
