@@ -1,0 +1,19 @@
+# The commands of docs/development.md. PYTHON is an environment with the `test` extra.
+PYTHON ?= dev/bin/python
+.PHONY: build smoke test lint docs
+
+build: ## the native parts, into the tree: only what changed
+	cmake -S . -B build -G Ninja -DPython_EXECUTABLE=$(abspath $(PYTHON)) >/dev/null
+	cmake --build build && cmake --install build --prefix . >/dev/null
+
+smoke: ## a minute over all packages
+	$(PYTHON) -m pytest -q -m smoke
+
+test: ## the whole suite
+	$(PYTHON) -m pytest -n 2
+
+lint: ## what CI holds of style and types
+	$(PYTHON) -m ruff check . && $(PYTHON) -m ruff format --check . && $(PYTHON) -m mypy
+
+docs: ## render the generated pages again
+	$(PYTHON) docs/check.py --write
