@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from . import catalog as catalogs
-from . import entries, limits, rows, stubs, versions
+from . import entries, limits, params, rows, stubs, versions
 from .headers import Headers
 from .text import write
 
@@ -29,7 +29,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--kernels", type=Path)
     options = parser.parse_args(arguments)
     catalog = catalogs.load(options.catalogs)
-    ops = rows.find_ops(sorted((options.sources / "ops").rglob("*.cpp")), catalog)
+    kernels = options.sources / "ops"
+    ops = rows.find_ops(sorted(kernels.rglob("*.cpp")), catalog)
     implemented = frozenset(rows.find_functions(sorted(options.sources.rglob("*.cpp"))))
     exported = [n for library in stubs.LIBRARIES for n in stubs.exported(catalog, library)]
     exported += stubs.collectives(catalog, implemented)
@@ -43,6 +44,9 @@ def main(arguments: list[str]) -> None:
             sources / f"entries_{part}.cpp", entries.entry_points(catalog, ops[part::ENTRY_FILES])
         )
     write(sources / "limits.cpp", limits.limit_rows(catalog, ops))
+    for family in sorted(path for path in kernels.iterdir() if path.is_dir()):
+        text = params.names(catalog, rows.find_ops(sorted(family.glob("*.cpp")), catalog))
+        write(sources / "params" / f"{family.name}.h", text)
     if options.kernels:
         named = options.kernels.read_text(encoding="utf-8").split()
         write(sources / "kernel_rows.cpp", entries.kernel_rows(catalog, sorted(named)))

@@ -42,8 +42,8 @@ Floats gated(const Floats& x, const Pairs& p, const F& gate) {
   }
   return y;
 }
-inline aclnnStatus expect_halves(const Call& c, int out) {
-  const Tensor& x = c.tensor(0);
+inline aclnnStatus expect_halves(const Call& c, TensorAt input, TensorAt out) {
+  const Tensor& x = c.tensor(input);
   if (x.rank < 1 || width_of(x) % 2 != 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "The last dim of x %s should be even.", shape_text(x));
   }

@@ -10,13 +10,13 @@ inline aclDataType compute_dtype(const Tensor& t) {
   return t.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
 }
 // An absent argument passes.
-inline aclnnStatus expect_numel(const Call& c, int arg, int64_t n) {
+inline aclnnStatus expect_numel(const Call& c, TensorAt arg, int64_t n) {
   if (c.null(arg) || c.tensor(arg).numel() == n) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have %lld elements, but its shape is %s.",
                 c.name(arg), static_cast<long long>(n), shape_text(c.tensor(arg)));
 }
 // Null where this version of the operator lacks the argument, and where it is absent or empty.
-inline const Tensor* at_or_null(const Call& c, int arg) {
+inline const Tensor* at_or_null(const Call& c, TensorAt arg) {
   if (arg == kNone || c.null(arg) || c.tensor(arg).numel() == 0) return nullptr;
   return c.maybe(arg);
 }
@@ -28,7 +28,7 @@ inline aclnnStatus expect_given(const Call& c, std::initializer_list<int> argume
 }
 // Two tensors that mean something only together; one that is null or empty is not given. Negative:
 // this version of the operator has none.
-inline aclnnStatus expect_together(const Call& c, int one, int other) {
+inline aclnnStatus expect_together(const Call& c, TensorAt one, TensorAt other) {
   if (one < 0 || other < 0) return ACLNN_SUCCESS;
   const auto given = [&](int i) { return !c.null(i) && c.tensor(i).numel() > 0; };
   if (given(one) == given(other)) return ACLNN_SUCCESS;
@@ -37,7 +37,7 @@ inline aclnnStatus expect_together(const Call& c, int one, int other) {
                 c.name(missing), c.name(missing == one ? other : one));
 }
 // `mask` has `count` elements, and the outputs from `first_out` that it asks for are there.
-inline aclnnStatus expect_masked(const Call& c, int mask, int count, int first_out) {
+inline aclnnStatus expect_masked(const Call& c, At<ArgKind::BoolArray> mask, int count, TensorAt first_out) {
   const Span<const bool> bits = c.bools(mask);
   if (bits.size != count) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have %d elements, but has %lld.",
@@ -49,7 +49,7 @@ inline aclnnStatus expect_masked(const Call& c, int mask, int count, int first_o
   return ACLNN_SUCCESS;
 }
 // The output at `out`, or null where bit `bit` of the mask does not ask for it.
-inline const Tensor* masked(const Call& c, int mask, int64_t bit, int out) {
+inline const Tensor* masked(const Call& c, At<ArgKind::BoolArray> mask, int64_t bit, TensorAt out) {
   return c.bools(mask)[bit] ? c.maybe(out) : nullptr;
 }
 

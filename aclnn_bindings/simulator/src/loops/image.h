@@ -5,6 +5,7 @@
 #include <acldvppop/acldvpp_base.h>
 
 #include "loops/numbers.h"
+#include "params/image.h"
 
 namespace aclsim {
 
@@ -59,6 +60,9 @@ inline void put_image(const Tensor& t, Image& image) {
   write(planes_of(t, channels_last(t)), image.x);
 }
 
+// Where every operator of images has what it reads.
+constexpr TensorAt kSelf = params::DvppInvert::self;
+
 // Phase 1: both are images of known dtypes, and the result has the sizes told (-1: any).
 inline aclnnStatus expect_image(const Call& c, int arg, int64_t channels, int64_t height,
                                 int64_t width) {
@@ -72,7 +76,7 @@ inline aclnnStatus expect_image(const Call& c, int arg, int64_t channels, int64_
     const Tensor v = planes_of(t, channels_last(t));
     const int64_t wanted[3] = {channels, height, width};
     for (int i = 0; i < 3; ++i) fits = fits && (wanted[i] < 0 || wanted[i] == v.dims[i + 1]);
-    const Tensor& self = c.tensor(0);  // the bytes of a file where images are decoded
+    const Tensor& self = c.tensor(kSelf);  // the bytes of a file where images are decoded
     fits = fits && (!is_image(self) ||
                     planes_of(self, channels_last(self)).dims[0] == v.dims[0]);
   }
@@ -85,8 +89,8 @@ inline aclnnStatus expect_image(const Call& c, int arg, int64_t channels, int64_
                 static_cast<long long>(width), dtype_name(t.dtype), shape_text(t));
 }
 inline aclnnStatus expect_same_image(const Call& c, int out, int64_t channels = -1) {
-  ACL_RETURN_IF_FAILED(expect_image(c, 0, channels, -1, -1));
-  const Tensor v = planes_of(c.tensor(0), channels_last(c.tensor(0)));
+  ACL_RETURN_IF_FAILED(expect_image(c, kSelf, channels, -1, -1));
+  const Tensor v = planes_of(c.tensor(kSelf), channels_last(c.tensor(kSelf)));
   ACL_RETURN_IF_FAILED(expect_image(c, out, v.dims[1], v.dims[2], v.dims[3]));
   const Tensor& t = c.tensor(out);
   if (planes_of(t, channels_last(t)).dims[0] == v.dims[0]) return ACLNN_SUCCESS;

@@ -25,7 +25,7 @@ class IndexFault {
     set_.store(true, std::memory_order_relaxed);
     return -1;
   }
-  aclError report(const Call& c, int arg) const {
+  aclError report(const Call& c, TensorAt arg) const {
     if (!set_.load()) return ACL_SUCCESS;
     return c.trap(507015, "value %lld in %s is out of range for size %lld",
                   static_cast<long long>(value_.load()), c.name(arg),

@@ -46,7 +46,7 @@ inline void put_bytes(const Tensor& t, std::vector<char>& bytes) {
 }
 
 // Shapes that an argument has to have; -1 leaves a dim open, an absent argument passes.
-inline aclnnStatus expect_dims(const Call& c, int arg, std::initializer_list<int64_t> dims) {
+inline aclnnStatus expect_dims(const Call& c, TensorAt arg, std::initializer_list<int64_t> dims) {
   if (c.null(arg)) return ACLNN_SUCCESS;
   const Tensor& t = c.tensor(arg);
   bool fits = t.rank == static_cast<int>(dims.size());
@@ -58,27 +58,27 @@ inline aclnnStatus expect_dims(const Call& c, int arg, std::initializer_list<int
   return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of %s should be %s, but current is %s.", c.name(arg),
                 shape_text(dims.begin(), static_cast<int>(dims.size())), shape_text(t));
 }
-inline aclnnStatus expect_rank(const Call& c, int arg, int least, int most) {
+inline aclnnStatus expect_rank(const Call& c, TensorAt arg, int least, int most) {
   if (c.null(arg)) return ACLNN_SUCCESS;
   const Tensor& t = c.tensor(arg);
   if (t.rank >= least && t.rank <= most) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have %d to %d dims, but its shape is %s.",
                 c.name(arg), least, most, shape_text(t));
 }
-inline aclnnStatus expect_all_shaped_like(const Call& c, int like,
-                                          std::initializer_list<int> arguments) {
-  for (int i : arguments) {
+inline aclnnStatus expect_all_shaped_like(const Call& c, TensorAt like,
+                                          std::initializer_list<TensorAt> arguments) {
+  for (TensorAt i : arguments) {
     if (!c.null(i)) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, like));
   }
   return ACLNN_SUCCESS;
 }
-inline aclnnStatus expect_int(const Call& c, int arg, int64_t least, int64_t most) {
+inline aclnnStatus expect_int(const Call& c, At<ArgKind::Int> arg, int64_t least, int64_t most) {
   if (c.integer(arg) >= least && c.integer(arg) <= most) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should be in [%lld, %lld], but is %lld.", c.name(arg),
                 static_cast<long long>(least), static_cast<long long>(most),
                 static_cast<long long>(c.integer(arg)));
 }
-inline aclnnStatus expect_ints(const Call& c, int arg, int64_t least, int64_t most) {
+inline aclnnStatus expect_ints(const Call& c, At<ArgKind::IntArray> arg, int64_t least, int64_t most) {
   const Span<const int64_t> given = c.ints(arg);
   if (given.size >= least && given.size <= most) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have %lld to %lld values, but has %lld.",

@@ -9,10 +9,10 @@
 
 namespace aclsim {
 
-inline aclnnStatus read_axis(Call& c, int arg) {
+inline aclnnStatus read_axis(Call& c, At<ArgKind::Int> arg, TensorAt self) {
   int64_t& axis = c.make<int64_t>();
   axis = c.integer(arg);
-  return expect_axis(c, arg, axis, c.tensor(0).rank);
+  return expect_axis(c, arg, axis, c.tensor(self).rank);
 }
 inline int axis_of(const Call& c) { return static_cast<int>(c.get<int64_t>()); }
 
@@ -41,23 +41,24 @@ void sort_rows(const Tensor& self, const Tensor* values, const Tensor* indices, 
 inline Tensor with_axis(const Tensor& t, int axis, const Tensor& self) {
   return t.rank < self.rank ? unsqueezed(t, axis) : t;
 }
-inline aclnnStatus expect_one(const Call& c, int out, bool keep) {
+inline aclnnStatus expect_one(const Call& c, TensorAt out, bool keep, TensorAt input) {
   Shape shape;
-  const Tensor& self = c.tensor(0);
+  const Tensor& self = c.tensor(input);
   for (int i = 0; i < self.rank; ++i) {
     if (i != axis_of(c) || keep) shape.dims[shape.rank++] = i == axis_of(c) ? 1 : self.dims[i];
   }
   return expect_shape(c, out, shape);
 }
-// (self, dim, keepDim, valuesOut, indicesOut).
-inline aclnnStatus check_median_dim(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 1));
-  if (axis_size(c.tensor(0), axis_of(c)) == 0) {
+// A value and its place for every row along `dim`.
+inline aclnnStatus check_selection(Call& c, TensorAt self, At<ArgKind::Int> dim,
+                                   At<ArgKind::Bool> keep, TensorAt values, TensorAt indices) {
+  ACL_RETURN_IF_FAILED(read_axis(c, dim, self));
+  if (axis_size(c.tensor(self), axis_of(c)) == 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "self %s has no elements along dim.",
-                  shape_text(c.tensor(0)));
+                  shape_text(c.tensor(self)));
   }
-  ACL_RETURN_IF_FAILED(expect_one(c, 3, c.flag(2)));
-  return expect_one(c, 4, c.flag(2));
+  ACL_RETURN_IF_FAILED(expect_one(c, values, c.flag(keep), self));
+  return expect_one(c, indices, c.flag(keep), self);
 }
 
 }  // namespace aclsim

@@ -89,7 +89,7 @@ bool broadcast(Shape& into, const Tensor& t) {
   return true;
 }
 
-aclnnStatus expect_shape(const Call& c, int out, const Shape& shape) {
+aclnnStatus expect_shape(const Call& c, TensorAt out, const Shape& shape) {
   const Tensor& t = c.tensor(out);
   if (t.rank == shape.rank && std::equal(t.dims, t.dims + t.rank, shape.dims)) {
     return ACLNN_SUCCESS;
@@ -98,16 +98,16 @@ aclnnStatus expect_shape(const Call& c, int out, const Shape& shape) {
                 c.name(out), shape_text(shape.dims, shape.rank), shape_text(t));
 }
 
-aclnnStatus expect_same_shape(const Call& c, int out, int like) {
+aclnnStatus expect_same_shape(const Call& c, TensorAt out, TensorAt like) {
   return expect_shape(c, out, shape_of(c.tensor(like)));
 }
 
-aclnnStatus refuse_fit(const Call& c, int arg, int other) {
+aclnnStatus refuse_fit(const Call& c, TensorAt arg, TensorAt other) {
   return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s does not fit shape %s of %s.",
                 shape_text(c.tensor(arg)), c.name(arg), shape_text(c.tensor(other)), c.name(other));
 }
 
-aclnnStatus expect_castable(const Call& c, aclDataType from, int out) {
+aclnnStatus expect_castable(const Call& c, aclDataType from, TensorAt out) {
   const aclDataType to = c.tensor(out).dtype;
   if (castable(from, to)) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID,
@@ -115,21 +115,21 @@ aclnnStatus expect_castable(const Call& c, aclDataType from, int out) {
                 dtype_name(from), dtype_name(to), c.name(out));
 }
 
-aclnnStatus expect_dtype(const Call& c, int arg, aclDataType dtype) {
+aclnnStatus expect_dtype(const Call& c, TensorAt arg, aclDataType dtype) {
   const aclDataType given = c.tensor(arg).dtype;
   if (given == dtype) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "Dtype of %s should be %s, but current is %s.",
                 c.name(arg), dtype_name(dtype), dtype_name(given));
 }
 
-aclnnStatus expect_same_dtype(const Call& c, int arg, int like) {
+aclnnStatus expect_same_dtype(const Call& c, TensorAt arg, TensorAt like) {
   const aclDataType given = c.tensor(arg).dtype, wanted = c.tensor(like).dtype;
   if (given == wanted) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "Dtype of %s should equal that of %s, %s, but is %s.",
                 c.name(arg), c.name(like), dtype_name(wanted), dtype_name(given));
 }
 
-aclnnStatus expect_axis(const Call& c, int arg, int64_t& axis, int rank) {
+aclnnStatus expect_axis(const Call& c, At<ArgKind::Int, ArgKind::IntArray> arg, int64_t& axis, int rank) {
   const int64_t span = rank == 0 ? 1 : rank;
   if (axis < -span || axis >= span) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should be in range [%lld, %lld], but is %lld.",

@@ -29,15 +29,15 @@ constexpr int kNone = -1;
 
 // Phase-1 refusals in CANN's words, 161002 unless said otherwise. `out` and friends are argument
 // positions.
-aclnnStatus expect_shape(const Call& c, int out, const Shape& shape);
-aclnnStatus expect_same_shape(const Call& c, int out, int like);
+aclnnStatus expect_shape(const Call& c, TensorAt out, const Shape& shape);
+aclnnStatus expect_same_shape(const Call& c, TensorAt out, TensorAt like);
 // For shapes already known not to fit, whether they are equal or not: never succeeds.
-aclnnStatus refuse_fit(const Call& c, int arg, int other);
-aclnnStatus expect_castable(const Call& c, aclDataType from, int out);
-aclnnStatus expect_dtype(const Call& c, int arg, aclDataType dtype);
-aclnnStatus expect_same_dtype(const Call& c, int arg, int like);
+aclnnStatus refuse_fit(const Call& c, TensorAt arg, TensorAt other);
+aclnnStatus expect_castable(const Call& c, aclDataType from, TensorAt out);
+aclnnStatus expect_dtype(const Call& c, TensorAt arg, aclDataType dtype);
+aclnnStatus expect_same_dtype(const Call& c, TensorAt arg, TensorAt like);
 // Resolves a negative axis into `axis`; 0-d tensors have one axis.
-aclnnStatus expect_axis(const Call& c, int arg, int64_t& axis, int rank);
+aclnnStatus expect_axis(const Call& c, At<ArgKind::Int, ArgKind::IntArray> arg, int64_t& axis, int rank);
 
 #define ACL_RETURN_IF_FAILED(expression)        \
   do {                                          \

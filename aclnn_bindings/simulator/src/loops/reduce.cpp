@@ -177,7 +177,7 @@ class Reduction {
 
 }  // namespace
 
-aclnnStatus axes_of(const Call& c, const Tensor& self, int dims_arg, uint32_t& axes) {
+aclnnStatus axes_of(const Call& c, const Tensor& self, At<ArgKind::IntArray> dims_arg, uint32_t& axes) {
   const Span<const int64_t> dims = c.ints(dims_arg);
   axes = 0;
   for (int64_t given : dims) {
@@ -193,7 +193,7 @@ aclnnStatus axes_of(const Call& c, const Tensor& self, int dims_arg, uint32_t& a
   return ACLNN_SUCCESS;
 }
 
-aclnnStatus expect_reduced(const Call& c, int out, const Tensor& self, uint32_t axes, bool keep) {
+aclnnStatus expect_reduced(const Call& c, TensorAt out, const Tensor& self, uint32_t axes, bool keep) {
   Shape shape;
   for (int i = 0; i < self.rank; ++i) {
     const bool gone = axes >> i & 1;

@@ -42,8 +42,8 @@ struct ReducePlan {
 };
 
 // Phase 1: axes from an int array (null or empty: all), result shape against `out`.
-aclnnStatus axes_of(const Call& c, const Tensor& self, int dims_arg, uint32_t& axes);
-aclnnStatus expect_reduced(const Call& c, int out, const Tensor& self, uint32_t axes, bool keep);
+aclnnStatus axes_of(const Call& c, const Tensor& self, At<ArgKind::IntArray> dims_arg, uint32_t& axes);
+aclnnStatus expect_reduced(const Call& c, TensorAt out, const Tensor& self, uint32_t axes, bool keep);
 
 // Reduces `self` into `out`, which has the reduced shape with or without kept dims.
 void reduce_tensor(const Tensor& out, const Tensor& self, uint32_t axes, aclDataType domain,

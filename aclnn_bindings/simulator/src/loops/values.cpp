@@ -110,7 +110,7 @@ QuantizedRows quantize_rows(const Floats& x, int64_t width, float top) {
   return q;
 }
 
-aclnnStatus expect_quantized(const Call& c, int out, int like) {
+aclnnStatus expect_quantized(const Call& c, TensorAt out, TensorAt like) {
   if (c.null(out)) return ACLNN_SUCCESS;
   Shape shape = shape_of(c.tensor(like));
   if (c.tensor(out).dtype == ACL_INT32 && shape.rank > 0 &&

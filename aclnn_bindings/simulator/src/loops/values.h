@@ -72,6 +72,6 @@ struct QuantizedRows {
 QuantizedRows quantize_rows(const Floats& x, int64_t width, float top);
 
 // Phase 1: is the shape of `out` that of `like`, but for packing?
-aclnnStatus expect_quantized(const Call& c, int out, int like);
+aclnnStatus expect_quantized(const Call& c, TensorAt out, TensorAt like);
 
 }  // namespace aclsim

@@ -443,7 +443,7 @@ aclError Call::trap(aclError code, const char* format, ...) const {
   return code;
 }
 
-void Call::resize(int i, const int64_t* dims, int rank) {
+void Call::resize(TensorAt i, const int64_t* dims, int rank) {
   Executor::Resized& to = executor->resized[executor->resized_count++];
   to.tensor = args[i].tensor->origin;
   to.rank = rank;

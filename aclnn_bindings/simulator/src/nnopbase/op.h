@@ -111,6 +111,33 @@ struct Arg {
   };
 };
 
+// The name of a parameter: its position in the header, typed by what is passed there. The
+// generator writes them, `params::RmsNorm::gamma`, into params/<family>.h.
+template <ArgKind K>
+struct Param {
+  int index;
+  constexpr operator int() const { return index; }
+};
+
+// A parameter of one of these kinds, by its name or by a position that is computed.
+template <ArgKind... Kinds>
+struct At {
+  int index;
+  constexpr At(int computed) : index(computed) {}
+  template <ArgKind K>
+  constexpr At(Param<K> name) : index(name.index) {
+    static_assert(has(K), "this parameter is of another kind");
+  }
+  template <ArgKind... Others>
+  constexpr At(At<Others...> other) : index(other.index) {
+    static_assert((has(Others) && ...), "this parameter may be of another kind");
+  }
+  static constexpr bool has(ArgKind kind) { return ((kind == Kinds) || ...); }
+  constexpr operator int() const { return index; }
+};
+using TensorAt = At<ArgKind::Tensor>;
+using ScalarAt = At<ArgKind::Scalar>;
+
 struct Executor;
 struct Op;
 
@@ -128,20 +155,21 @@ struct Call {
   Executor* executor;
 
   bool null(int i) const { return args[i].handle == nullptr; }
-  Tensor& tensor(int i) const { return *args[i].tensor; }
-  Tensor* maybe(int i) const { return args[i].tensor; }
-  Span<Tensor*> tensors(int i) const { return {args[i].tensors, args[i].handle ? args[i].size : 0}; }
-  const Scalar& scalar(int i) const { return *args[i].scalar; }
-  const Scalar* maybe_scalar(int i) const { return args[i].scalar; }
-  Span<Scalar*> scalars(int i) const { return {args[i].scalars, args[i].handle ? args[i].size : 0}; }
-  Span<const int64_t> ints(int i) const { return {args[i].ints, args[i].handle ? args[i].size : 0}; }
-  Span<const bool> bools(int i) const { return {args[i].bools, args[i].handle ? args[i].size : 0}; }
-  Span<const float> floats(int i) const { return {args[i].floats, args[i].handle ? args[i].size : 0}; }
-  int64_t integer(int i) const { return args[i].integer; }
-  double number(int i) const { return args[i].number; }
-  bool flag(int i) const { return args[i].flag; }
-  const char* text(int i) const { return args[i].text; }  // null stays null
-  ACLSIM_SHARED const char* name(int i) const;             // the header's parameter name
+  Tensor& tensor(TensorAt i) const { return *args[i].tensor; }
+  Tensor* maybe(TensorAt i) const { return args[i].tensor; }
+  Span<Tensor*> tensors(At<ArgKind::TensorList> i) const { return {args[i].tensors, size(i)}; }
+  const Scalar& scalar(ScalarAt i) const { return *args[i].scalar; }
+  const Scalar* maybe_scalar(ScalarAt i) const { return args[i].scalar; }
+  Span<Scalar*> scalars(At<ArgKind::ScalarList> i) const { return {args[i].scalars, size(i)}; }
+  Span<const int64_t> ints(At<ArgKind::IntArray> i) const { return {args[i].ints, size(i)}; }
+  Span<const bool> bools(At<ArgKind::BoolArray> i) const { return {args[i].bools, size(i)}; }
+  Span<const float> floats(At<ArgKind::FloatArray> i) const { return {args[i].floats, size(i)}; }
+  int64_t integer(At<ArgKind::Int> i) const { return args[i].integer; }
+  double number(At<ArgKind::Float> i) const { return args[i].number; }
+  bool flag(At<ArgKind::Bool> i) const { return args[i].flag; }
+  const char* text(At<ArgKind::String> i) const { return args[i].text; }  // null stays null
+  int64_t size(int i) const { return args[i].handle ? args[i].size : 0; }  // of a list or array
+  ACLSIM_SHARED const char* name(int i) const;  // the header's parameter name
 
   // Memory that lives as long as the executor, 16-byte aligned, not cleared.
   ACLSIM_SHARED void* scratch(size_t bytes);
@@ -167,7 +195,7 @@ struct Call {
   ACLSIM_SHARED aclError trap(aclError code, const char* format, ...) const __attribute__((format(printf, 3, 4)));
   // For ops whose output size is only known after running (kDynamicOut): the final view dims of
   // tensor argument `i`. Phase 2 of such ops is synchronous and updates the caller's descriptor.
-  ACLSIM_SHARED void resize(int i, const int64_t* dims, int rank);
+  ACLSIM_SHARED void resize(TensorAt i, const int64_t* dims, int rank);
 };
 
 using Check = aclnnStatus (*)(Call&);

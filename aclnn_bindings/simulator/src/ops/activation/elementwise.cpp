@@ -1,4 +1,5 @@
 // Activations and their gradients, as torch defines them.
+#include "params/activation.h"
 #include "loops/given.h"
 #include "loops/pointwise.h"
 #include "loops/vmath.h"
@@ -168,22 +169,26 @@ using SwishGradRow = MaybeBeta<Pointwise<SwishGrad, 3, 0, 1, ~2>, Pointwise<Silu
 // recomputes it.
 ACL_FN(ExpMinusAbs, FloatingReal, (T x), v_exp(-std::fabs(x)))
 aclError run_log_sigmoid(Call& c) {
+  using P = params::LogSigmoidForward;
+
   Pointwise<LogSigmoidFn, 1, 0>::run(c);
-  const Tensor& buffer = c.tensor(2);
-  if (!buffer.same_shape(c.tensor(0))) return ACL_SUCCESS;
+  const Tensor& buffer = c.tensor(P::buffer);
+  if (!buffer.same_shape(c.tensor(P::self))) return ACL_SUCCESS;
   Loop loop = loop_over(buffer);
-  loop.add(c.tensor(0));
+  loop.add(c.tensor(P::self));
   loop.coalesce();
   static constexpr Bodies bodies = bodies_of<ExpMinusAbs, 1>();
-  run_bodies(loop, c.tensor(0).dtype, bodies);
+  run_bodies(loop, c.tensor(P::self).dtype, bodies);
   return ACL_SUCCESS;
 }
 
 aclnnStatus check_softshrink(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {1}));
-  if (c.scalar(1).real() >= 0) return Pointwise<Softshrink, 2, 0, ~1>::check(c);
+  using P = params::Softshrink;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::lambd}));
+  if (c.scalar(P::lambd).real() >= 0) return Pointwise<Softshrink, 2, 0, ~1>::check(c);
   return c.fail(ACLNN_ERR_PARAM_INVALID, "lambd should be 0 or more, but is %g.",
-                c.scalar(1).real());
+                c.scalar(P::lambd).real());
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Gated units: halves of one axis, one of them through an activation; and PReLU.
+#include "params/activation.h"
 #include "loops/pointwise.h"
 #include "loops/reduce.h"
 #include "loops/rows.h"
@@ -81,24 +82,32 @@ void apply(const Tensor& out, const T&... inputs) {
 
 // (self, dim, out).
 aclnnStatus check_glu(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 0, 1));
-  return expect_half(c, 2, 0);
+  using P = params::Glu;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::self, P::dim));
+  return expect_half(c, P::out, P::self);
 }
 template <class Fn>
 aclError run_glu(Call& c) {
-  const Tensor& self = c.tensor(0);
-  apply<Fn>(c.tensor(2), half_of(self, axis_of(c), false), half_of(self, axis_of(c), true));
+  using P = params::Glu;
+
+  const Tensor& self = c.tensor(P::self);
+  apply<Fn>(c.tensor(P::out), half_of(self, axis_of(c), false), half_of(self, axis_of(c), true));
   return ACL_SUCCESS;
 }
 // (grad, self, dim, out).
 aclnnStatus check_glu_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 1, 2));
-  ACL_RETURN_IF_FAILED(expect_half(c, 0, 1));
-  return expect_same_shape(c, 3, 1);
+  using P = params::SwiGluGrad;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::x, P::dim));
+  ACL_RETURN_IF_FAILED(expect_half(c, P::yGrad, P::x));
+  return expect_same_shape(c, P::out, P::x);
 }
 template <class A, class B>
 aclError run_glu_grad(Call& c) {
-  const Tensor &grad = c.tensor(0), &self = c.tensor(1), &out = c.tensor(3);
+  using P = params::SwiGluGrad;
+
+  const Tensor &grad = c.tensor(P::yGrad), &self = c.tensor(P::x), &out = c.tensor(P::out);
   const int axis = axis_of(c);
   const Tensor a = half_of(self, axis, false), b = half_of(self, axis, true);
   apply<A>(half_of(out, axis, false), grad, a, b);
@@ -110,16 +119,20 @@ aclError run_glu_grad(Call& c) {
 // otherwise, times the other. approximate 1 is the tanh form.
 template <int Out>
 aclnnStatus check_geglu(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 0, 1));
-  ACL_RETURN_IF_FAILED(expect_half(c, Out, 0));
-  return expect_half(c, Out + 1, 0);
+  using P = params::GeGlu;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::self, P::dim));
+  ACL_RETURN_IF_FAILED(expect_half(c, Out, P::self));
+  return expect_half(c, Out + 1, P::self);
 }
 template <int Out>
 aclError run_geglu(Call& c) {
-  const bool left = Out == 4 && c.flag(3);
-  const Tensor &self = c.tensor(0), &gelu = c.tensor(Out + 1);
+  using P = params::GeGluV3;
+
+  const bool left = Out == 4 && c.flag(P::activateLeft);
+  const Tensor &self = c.tensor(P::self), &gelu = c.tensor(Out + 1);
   const Tensor active = half_of(self, axis_of(c), !left), other = half_of(self, axis_of(c), left);
-  if (c.integer(2) == 1) {
+  if (c.integer(P::approximate) == 1) {
     apply<GeluTanhFn>(gelu, active);
   } else {
     apply<GeluExact>(gelu, active);
@@ -131,19 +144,23 @@ aclError run_geglu(Call& c) {
 // (gradOutput, self, gelu, dim, approximate, [activateLeft,] gradInput).
 template <int Out>
 aclnnStatus check_geglu_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 1, 3));
-  ACL_RETURN_IF_FAILED(expect_half(c, 0, 1));
-  ACL_RETURN_IF_FAILED(expect_half(c, 2, 1));
-  return expect_same_shape(c, Out, 1);
+  using P = params::GeGluBackward;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::self, P::dim));
+  ACL_RETURN_IF_FAILED(expect_half(c, P::gradOutput, P::self));
+  ACL_RETURN_IF_FAILED(expect_half(c, P::gelu, P::self));
+  return expect_same_shape(c, Out, P::self);
 }
 template <int Out>
 aclError run_geglu_grad(Call& c) {
-  const bool left = Out == 6 && c.flag(5);
-  const Tensor &grad = c.tensor(0), &self = c.tensor(1), &out = c.tensor(Out);
+  using P = params::GeGluV3Backward;
+
+  const bool left = Out == 6 && c.flag(P::activateLeft);
+  const Tensor &grad = c.tensor(P::gradOutput), &self = c.tensor(P::self), &out = c.tensor(Out);
   const int axis = axis_of(c);
   const Tensor active = half_of(self, axis, !left), other = half_of(self, axis, left);
-  apply<Product>(half_of(out, axis, left), grad, c.tensor(2));
-  if (c.integer(4) == 1) {
+  apply<Product>(half_of(out, axis, left), grad, c.tensor(P::gelu));
+  if (c.integer(P::approximate) == 1) {
     apply<GeluTanhGradOf>(half_of(out, axis, !left), grad, other, active);
   } else {
     apply<GeluGradOf>(half_of(out, axis, !left), grad, other, active);
@@ -154,30 +171,36 @@ aclError run_geglu_grad(Call& c) {
 // (input, approximate or threshold, out): the first half of the last dim, activated, times the
 // second.
 aclnnStatus check_times(Call& c) {
+  using P = params::FatreluMul;
+
   int64_t& axis = c.make<int64_t>();
-  axis = c.tensor(0).rank - 1;
+  axis = c.tensor(P::input).rank - 1;
   if (axis < 0) return c.fail(ACLNN_ERR_PARAM_INVALID, "input should have at least 1 dim.");
-  const bool number = c.args[1].kind == ArgKind::Tensor;
-  if (number && c.tensor(1).numel() != 1) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have 1 element.", c.name(1));
+  const bool number = c.args[P::threshold].kind == ArgKind::Tensor;
+  if (number && c.tensor(P::threshold).numel() != 1) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have 1 element.", c.name(P::threshold));
   }
-  return expect_half(c, 2, 0);
+  return expect_half(c, P::out, P::input);
 }
 aclError run_gelu_mul(Call& c) {
-  const Tensor& self = c.tensor(0);
+  using P = params::GeluMul;
+
+  const Tensor& self = c.tensor(P::input);
   const Tensor a = half_of(self, axis_of(c), false), b = half_of(self, axis_of(c), true);
-  if (c.text(1) && c.text(1)[0] == 't') {
-    apply<GeluTanhTimes>(c.tensor(2), a, b);
+  if (c.text(P::approximateOptional) && c.text(P::approximateOptional)[0] == 't') {
+    apply<GeluTanhTimes>(c.tensor(P::out), a, b);
   } else {
-    apply<GeluTimes>(c.tensor(2), a, b);
+    apply<GeluTimes>(c.tensor(P::out), a, b);
   }
   return ACL_SUCCESS;
 }
 aclError run_fatrelu_mul(Call& c) {
-  const Tensor& self = c.tensor(0);
-  Tensor threshold = c.tensor(1);
+  using P = params::FatreluMul;
+
+  const Tensor& self = c.tensor(P::input);
+  Tensor threshold = c.tensor(P::threshold);
   threshold.rank = 0;
-  apply<FatreluTimes>(c.tensor(2), half_of(self, axis_of(c), false),
+  apply<FatreluTimes>(c.tensor(P::out), half_of(self, axis_of(c), false),
                       half_of(self, axis_of(c), true), threshold);
   return ACL_SUCCESS;
 }
@@ -214,24 +237,34 @@ aclnnStatus check_weight(const Call& c, int weight, int self) {
 }
 // (self, weight, out).
 aclnnStatus check_prelu(Call& c) {
-  ACL_RETURN_IF_FAILED(check_weight(c, 1, 0));
-  return expect_same_shape(c, 2, 0);
+  using P = params::Prelu;
+
+  ACL_RETURN_IF_FAILED(check_weight(c, P::weight, P::self));
+  return expect_same_shape(c, P::out, P::self);
 }
 aclError run_prelu(Call& c) {
-  apply<PreluValue>(c.tensor(2), c.tensor(0), weight_view(c.tensor(1), c.tensor(0)));
+  using P = params::Prelu;
+
+  apply<PreluValue>(c.tensor(P::out), c.tensor(P::self),
+                    weight_view(c.tensor(P::weight), c.tensor(P::self)));
   return ACL_SUCCESS;
 }
 // (gradOutput, self, weight, gradInput, gradWeight).
 aclnnStatus check_prelu_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(check_weight(c, 2, 1));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 3, 1));
-  c.workspace_size = c.tensor(1).numel() * 8;
-  return expect_same_shape(c, 4, 2);
+  using P = params::PreluBackward;
+
+  ACL_RETURN_IF_FAILED(check_weight(c, P::weight, P::self));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradOutput, P::self));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradInput, P::self));
+  c.workspace_size = c.tensor(P::self).numel() * 8;
+  return expect_same_shape(c, P::gradWeight, P::weight);
 }
 aclError run_prelu_grad(Call& c) {
-  const Tensor &grad = c.tensor(0), &self = c.tensor(1), &out = c.tensor(4);
-  apply<PreluGradX>(c.tensor(3), grad, self, weight_view(c.tensor(2), self));
+  using P = params::PreluBackward;
+
+  const Tensor &grad = c.tensor(P::gradOutput), &self = c.tensor(P::self),
+               &out = c.tensor(P::gradWeight);
+  apply<PreluGradX>(c.tensor(P::gradInput), grad, self, weight_view(c.tensor(P::weight), self));
   const aclDataType wide = self.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
   const Tensor each = dense(c.workspace, wide, self.dims, self.rank);
   apply<PreluGradW>(each, grad, self);
@@ -248,10 +281,12 @@ ACLNN_OP(aclnnGlu, check_glu, run_glu<GluFn>)
 ACLNN_OP(aclnnGluBackward, check_glu_grad, (run_glu_grad<GluGradA, GluGradB>))
 ACLNN_OP(aclnnSwiGlu, check_glu, run_glu<SwiGluFn>)
 ACLNN_OP(aclnnSwiGluGrad, check_glu_grad, (run_glu_grad<SwiGluGradA, SwiGluGradB>))
-ACLNN_OP(aclnnGeGlu, check_geglu<3>, run_geglu<3>)
-ACLNN_OP(aclnnGeGluV3, check_geglu<4>, run_geglu<4>)
-ACLNN_OP(aclnnGeGluBackward, check_geglu_grad<5>, run_geglu_grad<5>)
-ACLNN_OP(aclnnGeGluV3Backward, check_geglu_grad<6>, run_geglu_grad<6>)
+ACLNN_OP(aclnnGeGlu, check_geglu<params::GeGlu::out>, run_geglu<params::GeGlu::out>)
+ACLNN_OP(aclnnGeGluV3, check_geglu<params::GeGluV3::out>, run_geglu<params::GeGluV3::out>)
+ACLNN_OP(aclnnGeGluBackward, check_geglu_grad<params::GeGluBackward::gradInput>,
+         run_geglu_grad<params::GeGluBackward::gradInput>)
+ACLNN_OP(aclnnGeGluV3Backward, check_geglu_grad<params::GeGluV3Backward::gradInput>,
+         run_geglu_grad<params::GeGluV3Backward::gradInput>)
 ACLNN_OP(aclnnGeluMul, check_times, run_gelu_mul)
 ACLNN_OP(aclnnFatreluMul, check_times, run_fatrelu_mul)
 ACLNN_OP(aclnnPrelu, check_prelu, run_prelu)

@@ -1,4 +1,5 @@
 // Softmax of scaled scores under a mask, and its gradient.
+#include "params/activation.h"
 #include "loops/numbers.h"
 #include "loops/philox.h"
 
@@ -29,43 +30,57 @@ bool masked_at(const Call& c, const Numbers& mask, int flag, size_t i, int64_t w
 }
 template <int X, int Y>
 aclnnStatus check_masked_softmax(Call& c) {
+  using P = params::ScaledMaskedSoftmax;
+
   ACL_RETURN_IF_FAILED(expect_rank(c, X, 2, kMaxRank));
-  for (int i : {0, Y}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, X));
+  for (int i : std::initializer_list<int>{P::x, Y})
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, i, X));
   return c.flag(X + 3) ? ACLNN_SUCCESS : expect_spread(c, X + 1, X);
 }
 aclError run_masked_softmax(Call& c) {
-  const Tensor& t = c.tensor(0);
+  using P = params::ScaledMaskedSoftmax;
+
+  const Tensor& t = c.tensor(P::x);
   const int64_t width = t.dims[t.rank - 1], height = t.dims[t.rank - 2];
-  Numbers x = numbers(t), mask = c.flag(3) ? Numbers() : spread(c.tensor(1), t);
+  Numbers x = numbers(t),
+          mask = c.flag(P::fixedTriuMask) ? Numbers() : spread(c.tensor(P::mask), t);
   for (size_t i = 0; i < x.size(); ++i) {
-    x[i] = masked_at(c, mask, 3, i, width, height) ? -10000 : x[i] * c.number(2);
+    x[i] =
+        masked_at(c, mask, P::fixedTriuMask, i, width, height) ? -10000 : x[i] * c.number(P::scale);
   }
   for (int64_t r = 0; width && r < static_cast<int64_t>(x.size()) / width; ++r) {
     softmax_row(x.data() + r * width, width);
   }
-  put(c.tensor(4), x);
+  put(c.tensor(P::y), x);
   return ACL_SUCCESS;
 }
 // (gradOutput, y, mask, scale, fixTriuMask, out).
 aclError run_masked_softmax_grad(Call& c) {
-  const Tensor& t = c.tensor(1);
+  using P = params::ScaledMaskedSoftmaxBackward;
+
+  const Tensor& t = c.tensor(P::y);
   const int64_t width = t.dims[t.rank - 1], height = t.dims[t.rank - 2];
-  Numbers g = numbers(c.tensor(0)), y = numbers(t);
-  const Numbers mask = c.flag(4) ? Numbers() : spread(c.tensor(2), t);
+  Numbers g = numbers(c.tensor(P::gradOutput)), y = numbers(t);
+  const Numbers mask = c.flag(P::fixTriuMask) ? Numbers() : spread(c.tensor(P::mask), t);
   for (size_t r = 0; r < g.size(); r += static_cast<size_t>(width)) {
     double dot = 0;
     for (int64_t i = 0; i < width; ++i) dot += g[r + i] * y[r + i];
     for (size_t i = r; i < r + static_cast<size_t>(width); ++i) {
-      const bool masked = masked_at(c, mask, 4, i, width, height);
-      g[i] = masked ? 0 : (g[i] - dot) * y[i] * c.number(3);
+      const bool masked = masked_at(c, mask, P::fixTriuMask, i, width, height);
+      g[i] = masked ? 0 : (g[i] - dot) * y[i] * c.number(P::scale);
     }
   }
-  put(c.tensor(5), g);
+  put(c.tensor(P::out), g);
   return ACL_SUCCESS;
 }
 
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OP(aclnnScaledMaskedSoftmax, (check_masked_softmax<0, 4>), run_masked_softmax)
-ACLNN_OP(aclnnScaledMaskedSoftmaxBackward, (check_masked_softmax<1, 5>), run_masked_softmax_grad)
+ACLNN_OP(aclnnScaledMaskedSoftmax,
+         (check_masked_softmax<params::ScaledMaskedSoftmax::x, params::ScaledMaskedSoftmax::y>),
+         run_masked_softmax)
+ACLNN_OP(aclnnScaledMaskedSoftmaxBackward,
+         (check_masked_softmax<params::ScaledMaskedSoftmaxBackward::y,
+                               params::ScaledMaskedSoftmaxBackward::out>),
+         run_masked_softmax_grad)

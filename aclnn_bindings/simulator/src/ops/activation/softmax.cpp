@@ -1,4 +1,5 @@
 // Softmax, its logarithm, and their gradients.
+#include "params/activation.h"
 #include "loops/promote.h"
 #include "loops/reduce.h"
 #include "loops/rows.h"
@@ -58,14 +59,16 @@ struct LogSoftmaxRow {
 
 // (self, dim, out).
 aclnnStatus check_softmax(Call& c) {
-  int64_t axis = c.integer(1);
-  ACL_RETURN_IF_FAILED(expect_axis(c, 1, axis, c.tensor(0).rank));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 2, 0));
-  if (domain_of(c.tensor(0).dtype) == Domain::Integer && !is_float(c.tensor(2).dtype)) {
+  using P = params::Softmax;
+
+  int64_t axis = c.integer(P::dim);
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, c.tensor(P::self).rank));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::out, P::self));
+  if (domain_of(c.tensor(P::self).dtype) == Domain::Integer && !is_float(c.tensor(P::out).dtype)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "out should be floating, but is %s.",
-                  dtype_name(c.tensor(2).dtype));
+                  dtype_name(c.tensor(P::out).dtype));
   }
-  const Tensor& self = c.tensor(0);
+  const Tensor& self = c.tensor(P::self);
   c.workspace_size = self.numel() == 0 ? 0 : static_cast<uint64_t>(axis_size(self, axis)) * 4;
   return ACLNN_SUCCESS;
 }
@@ -102,9 +105,12 @@ bool turns(const Tensor& self, const Tensor& out, int axis) {
 }
 template <class Fn>
 aclError run_softmax(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(2);
+  using P = params::Softmax;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
   if (self.numel() == 0) return ACL_SUCCESS;
-  const int axis = static_cast<int>(c.integer(1) < 0 ? c.integer(1) + self.rank : c.integer(1));
+  const int axis =
+      static_cast<int>(c.integer(P::dim) < 0 ? c.integer(P::dim) + self.rank : c.integer(P::dim));
   const int at = self.rank == 0 ? 0 : axis;
   if (turns(self, out, at)) {
     with_float(self.dtype, [&](auto tag) {
@@ -151,16 +157,20 @@ struct LogSoftmaxGrad {  // g - exp(y) sum(g)
 };
 // (gradOutput, output, dim, out).
 aclnnStatus check_softmax_grad(Call& c) {
-  int64_t axis = c.integer(2);
-  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, c.tensor(0).rank));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 1, 0));
-  return expect_same_shape(c, 3, 0);
+  using P = params::SoftmaxBackward;
+
+  int64_t axis = c.integer(P::dim);
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, c.tensor(P::gradOutput).rank));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::output, P::gradOutput));
+  return expect_same_shape(c, P::out, P::gradOutput);
 }
 template <class Fn>
 aclError run_softmax_grad(Call& c) {
-  const Tensor &g = c.tensor(0), &y = c.tensor(1), &out = c.tensor(3);
+  using P = params::SoftmaxBackward;
+
+  const Tensor &g = c.tensor(P::gradOutput), &y = c.tensor(P::output), &out = c.tensor(P::out);
   if (g.numel() == 0) return ACL_SUCCESS;
-  const int axis = g.rank == 0 ? 0 : static_cast<int>((c.integer(2) + g.rank) % g.rank);
+  const int axis = g.rank == 0 ? 0 : static_cast<int>((c.integer(P::dim) + g.rank) % g.rank);
   const int64_t n = axis_size(g, axis);
   const Rows rows({&g, &y, &out}, axis);
   with_float(wider(g.dtype, out.dtype), [&](auto tag) {

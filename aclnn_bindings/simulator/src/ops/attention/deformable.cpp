@@ -1,4 +1,5 @@
 // Deformable attention: samples of several scales off the grid, weighted, and the gradients.
+#include "params/attention.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -12,29 +13,46 @@ struct Levels {
   Integers shapes, starts;
 };
 aclnnStatus expect_levels(const Call& c, int output) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 4, 4));
-  ACL_RETURN_IF_FAILED(expect_rank(c, 3, 6, 6));
-  const Tensor &v = c.tensor(0), &at = c.tensor(3);
+  using P = params::MultiScaleDeformableAttnFunction;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::value, 4, 4));
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::location, 6, 6));
+  const Tensor &v = c.tensor(P::value), &at = c.tensor(P::location);
   const int64_t levels = at.dims[3];
-  ACL_RETURN_IF_FAILED(expect_dims(c, 1, {levels, 2}));
-  ACL_RETURN_IF_FAILED(expect_dims(c, 2, {levels}));
-  ACL_RETURN_IF_FAILED(expect_dims(c, 3, {v.dims[0], -1, v.dims[2], levels, -1, 2}));
-  ACL_RETURN_IF_FAILED(expect_dims(c, 4, {v.dims[0], at.dims[1], v.dims[2], levels, at.dims[4]}));
+  ACL_RETURN_IF_FAILED(expect_dims(c, P::spatialShape, {levels, 2}));
+  ACL_RETURN_IF_FAILED(expect_dims(c, P::levelStartIndex, {levels}));
+  ACL_RETURN_IF_FAILED(expect_dims(c, P::location, {v.dims[0], -1, v.dims[2], levels, -1, 2}));
+  ACL_RETURN_IF_FAILED(
+      expect_dims(c, P::attnWeight, {v.dims[0], at.dims[1], v.dims[2], levels, at.dims[4]}));
   return expect_dims(c, output, {v.dims[0], at.dims[1], v.dims[2] * v.dims[3]});
 }
-aclnnStatus check_levels(Call& c) { return expect_levels(c, 5); }
+aclnnStatus check_levels(Call& c) {
+  using P = params::MultiScaleDeformableAttnFunction;
+  return expect_levels(c, P::output);
+}
 aclnnStatus check_levels_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_levels(c, 5));
-  for (int i : {0, 3, 4}) {
-    const int to = i == 0 ? 6 : i + 4;
+  using P = params::MultiScaleDeformableAttentionGrad;
+
+  ACL_RETURN_IF_FAILED(expect_levels(c, P::gradOutput));
+  for (int i : {P::value, P::location, P::attnWeight}) {
+    const int to = i == 0 ? P::gradValue : i + 4;
     ACL_RETURN_IF_FAILED(expect_same_shape(c, to, i));
   }
   return ACLNN_SUCCESS;
 }
 aclError read_levels(const Call& c, Levels& n) {
-  const Tensor &v = c.tensor(0), &at = c.tensor(3);
-  n = {v.dims[0],  v.dims[1],  v.dims[2], v.dims[3], at.dims[1], at.dims[3], at.dims[4],
-       integers(c.tensor(1)), integers(c.tensor(2))};
+  using P = params::MultiScaleDeformableAttnFunction;
+
+  const Tensor &v = c.tensor(P::value), &at = c.tensor(P::location);
+  n = {v.dims[0],
+       v.dims[1],
+       v.dims[2],
+       v.dims[3],
+       at.dims[1],
+       at.dims[3],
+       at.dims[4],
+       integers(c.tensor(P::spatialShape)),
+       integers(c.tensor(P::levelStartIndex))};
   for (int64_t l = 0; l < n.levels; ++l) {
     const int64_t h = n.shapes[2 * l], w = n.shapes[2 * l + 1];
     if (h >= 0 && w >= 0 && n.starts[l] >= 0 && n.starts[l] + h * w <= n.keys) continue;
@@ -72,23 +90,28 @@ int64_t value_at(const Levels& n, int64_t row, int64_t key) {
   return ((row / n.heads / n.queries * n.keys + key) * n.heads + row % n.heads) * n.width;
 }
 aclError run_levels(Call& c) {
+  using P = params::MultiScaleDeformableAttnFunction;
+
   Levels n;
   if (aclError error = read_levels(c, n)) return error;
-  const Numbers value = numbers(c.tensor(0)), at = numbers(c.tensor(3)), share = numbers(c.tensor(4));
-  Numbers out(static_cast<size_t>(c.tensor(5).numel()));
+  const Numbers value = numbers(c.tensor(P::value)), at = numbers(c.tensor(P::location)),
+                share = numbers(c.tensor(P::attnWeight));
+  Numbers out(static_cast<size_t>(c.tensor(P::output).numel()));
   each_corner(n, at, [&](int64_t s, int64_t row, const Corner& k) {
     const double* from = value.data() + value_at(n, row, k.key);
     for (int64_t d = 0; d < n.width; ++d) out[row * n.width + d] += share[s] * k.weight * from[d];
   });
-  put(c.tensor(5), out);
+  put(c.tensor(P::output), out);
   return ACL_SUCCESS;
 }
 // (..., gradOutput, gradValue, gradLocation, gradAttnWeight).
 aclError run_levels_grad(Call& c) {
+  using P = params::MultiScaleDeformableAttentionGrad;
+
   Levels n;
   if (aclError error = read_levels(c, n)) return error;
-  const Numbers value = numbers(c.tensor(0)), at = numbers(c.tensor(3)), share = numbers(c.tensor(4)),
-                g = numbers(c.tensor(5));
+  const Numbers value = numbers(c.tensor(P::value)), at = numbers(c.tensor(P::location)),
+                share = numbers(c.tensor(P::attnWeight)), g = numbers(c.tensor(P::gradOutput));
   Numbers to_value(value.size()), to_at(at.size()), to_share(share.size());
   each_corner(n, at, [&](int64_t s, int64_t row, const Corner& k) {
     const int64_t from = value_at(n, row, k.key);
@@ -101,9 +124,9 @@ aclError run_levels_grad(Call& c) {
     to_at[2 * s] += dot * share[s] * k.along_x;
     to_at[2 * s + 1] += dot * share[s] * k.along_y;
   });
-  put(c.tensor(6), to_value);
-  put(c.tensor(7), to_at);
-  put(c.tensor(8), to_share);
+  put(c.tensor(P::gradValue), to_value);
+  put(c.tensor(P::gradLocation), to_at);
+  put(c.tensor(P::gradAttnWeight), to_share);
   return ACL_SUCCESS;
 }
 

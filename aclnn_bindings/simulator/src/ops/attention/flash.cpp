@@ -1,6 +1,7 @@
 // Attention in training, in four dense layouts, and its gradients. Rotary parts and quantized
 // inputs are refused; attention_varlen.cpp has packed sequences. Formulas of prefixes and sinks: the
 // op-plugin document npu_fusion_attention.
+#include "params/attention.h"
 #include "loops/attention.h"
 #include "loops/given.h"
 #include "loops/stage.h"
@@ -17,22 +18,230 @@ struct Places {
   int scale, keep, before, after, heads, layout, sparse, shift_type;
   int dq, dk, dv, dshift, dsink;  // a forward op has only dq: its output
 };
-constexpr Places kScore = {kNone, 3, 4,  6,  16, 17, kNone, 7,     kNone, 1,     0,     kNone, 8,
-                           9,     10, 11, 12, 13, 15, kNone, 19,    kNone, kNone, kNone, kNone};
-constexpr Places kScoreV2 = {kNone, 3, 4,  6,  19, 20, kNone, 7,  8,     1,     0,     kNone, 10,
-                             11,    12, 13, 14, 15, 17, 18,    22, kNone, kNone, kNone, kNone};
-constexpr Places kScoreV3 = {kNone, 3, 4,  6,  20, 21, 7,  8,  9,     1,     0,     kNone, 11,
-                             12,    13, 14, 15, 16, 18, 19, 23, kNone, kNone, kNone, kNone};
-constexpr Places kScoreV4 = {kNone, 3, 4,  6,  31, 32, 12, 13, 16,    7,     11,    14, 18,
-                             19,    20, 21, 22, 23, 25, 27, 34, kNone, kNone, kNone, kNone};
-constexpr Places kGrad = {3,  4,  5,  7,  8,  9,  kNone, 12, kNone, 1,  0,  kNone, 13,
-                          14, 15, 16, 17, 18, 20, kNone, 21, 22,    23, 24, kNone};
-constexpr Places kGradV2 = {3,  4,  5,  7,  8,  9,  kNone, 12, 13, 1,  0,  kNone, 15,
-                            16, 17, 18, 19, 20, 22, 23,    24, 25, 26, 27, kNone};
-constexpr Places kGradV3 = {3,  4,  5,  7,  8,  9,  12, 13, 14, 1,  0,  kNone, 16,
-                            17, 18, 19, 20, 21, 23, 24, 25, 26, 27, 28, 29};
-constexpr Places kGradV4 = {3,  4,  5,  7,  8,  9,  12, 20, 23, 13, 19, 21, 25,
-                            26, 27, 28, 29, 30, 33, 34, 38, 39, 40, 43, 44};
+constexpr Places kScore = [] {
+  using P = params::FlashAttentionScore;
+  return Places{kNone,
+                P::realShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                P::softmaxMaxOut,
+                P::softmaxSumOut,
+                kNone,
+                P::prefixOptional,
+                kNone,
+                P::key,
+                0,
+                kNone,
+                P::scaleValue,
+                P::keepProb,
+                P::preTokens,
+                P::nextTokens,
+                P::headNum,
+                P::inputLayout,
+                P::sparseMode,
+                kNone,
+                P::attentionOutOut,
+                kNone,
+                kNone,
+                kNone,
+                kNone};
+}();
+constexpr Places kScoreV2 = [] {
+  using P = params::FlashAttentionScoreV2;
+  return Places{kNone,
+                P::realShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                P::softmaxMaxOut,
+                P::softmaxSumOut,
+                kNone,
+                P::prefixOptional,
+                P::qStartIdxOptional,
+                P::key,
+                0,
+                kNone,
+                P::scaleValue,
+                P::keepProb,
+                P::preTokens,
+                P::nextTokens,
+                P::headNum,
+                P::inputLayout,
+                P::sparseMode,
+                P::pseType,
+                P::attentionOutOut,
+                kNone,
+                kNone,
+                kNone,
+                kNone};
+}();
+constexpr Places kScoreV3 = [] {
+  using P = params::FlashAttentionScoreV3;
+  return Places{kNone,
+                P::realShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                P::softmaxMaxOut,
+                P::softmaxSumOut,
+                P::sinkOptional,
+                P::prefixOptional,
+                P::qStartIdxOptional,
+                P::key,
+                0,
+                kNone,
+                P::scaleValue,
+                P::keepProb,
+                P::preTokens,
+                P::nextTokens,
+                P::headNum,
+                P::inputLayout,
+                P::sparseMode,
+                P::pseType,
+                P::attentionOutOut,
+                kNone,
+                kNone,
+                kNone,
+                kNone};
+}();
+constexpr Places kScoreV4 = [] {
+  using P = params::FlashAttentionScoreV4;
+  return Places{kNone,
+                P::realShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                P::softmaxMaxOut,
+                P::softmaxSumOut,
+                P::sinkOptional,
+                P::prefixOptional,
+                P::qStartIdxOptional,
+                P::queryRopeOptional,
+                11,
+                14,
+                P::scaleValue,
+                P::keepProb,
+                P::preTokens,
+                P::nextTokens,
+                P::headNum,
+                P::inputLayout,
+                P::sparseMode,
+                P::pseType,
+                P::attentionOutOut,
+                kNone,
+                kNone,
+                kNone,
+                kNone};
+}();
+constexpr Places kGrad = [] {
+  using P = params::FlashAttentionScoreGrad;
+  return Places{P::dy,
+                P::pseShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                P::softmaxMaxOptional,
+                P::softmaxSumOptional,
+                kNone,
+                P::prefixOptional,
+                kNone,
+                P::keyIn,
+                0,
+                kNone,
+                P::scaleValue,
+                P::keepProb,
+                P::preTokens,
+                P::nextTokens,
+                P::headNum,
+                P::inputLayout,
+                P::sparseMode,
+                kNone,
+                P::dqOut,
+                P::dkOut,
+                P::dvOut,
+                P::dpseOut,
+                kNone};
+}();
+constexpr Places kGradV2 = [] {
+  using P = params::FlashAttentionScoreGradV2;
+  return Places{P::dy,
+                P::pseShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                P::softmaxMaxOptional,
+                P::softmaxSumOptional,
+                kNone,
+                P::prefixOptional,
+                P::qStartIdxOptional,
+                P::keyIn,
+                0,
+                kNone,
+                P::scaleValue,
+                P::keepProb,
+                P::preTokens,
+                P::nextTokens,
+                P::headNum,
+                P::inputLayout,
+                P::sparseMode,
+                P::pseType,
+                P::dqOut,
+                P::dkOut,
+                P::dvOut,
+                P::dpseOut,
+                kNone};
+}();
+constexpr Places kGradV3 = [] {
+  using P = params::FlashAttentionScoreGradV3;
+  return Places{P::dy,
+                P::pseShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                P::softmaxMaxOptional,
+                P::softmaxSumOptional,
+                P::sinkInOptional,
+                P::prefixOptional,
+                P::qStartIdxOptional,
+                P::keyIn,
+                0,
+                kNone,
+                P::scaleValue,
+                P::keepProb,
+                P::preTokens,
+                P::nextTokens,
+                P::headNum,
+                P::inputLayout,
+                P::sparseMode,
+                P::pseType,
+                P::dqOut,
+                P::dkOut,
+                P::dvOut,
+                P::dpseOut,
+                P::dsinkOut};
+}();
+constexpr Places kGradV4 = [] {
+  using P = params::FlashAttentionScoreGradV4;
+  return Places{P::dy,
+                P::pseShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                P::softmaxMaxOptional,
+                P::softmaxSumOptional,
+                P::sinkInOptional,
+                P::prefixOptional,
+                P::qStartIdxOptional,
+                P::queryRopeOptional,
+                19,
+                21,
+                P::scaleValue,
+                P::keepProb,
+                P::preTokens,
+                P::nextTokens,
+                P::headNum,
+                P::inputLayout,
+                P::sparseMode,
+                P::pseType,
+                P::dqOut,
+                P::dkOut,
+                P::dvOut,
+                P::dpseOut,
+                P::dsinkOut};
+}();
 
 bool absent(const Call& c, int arg) {
   if (arg == kNone) return true;
@@ -151,27 +360,32 @@ aclnnStatus read_scores(Call& c, const Places& at, Attention& a) {
   return ACLNN_SUCCESS;
 }
 aclnnStatus plan_of(Call& c, const Places& at) {
-  for (int arg : {0, 1, 2, at.top, at.sum, at.dq}) {
+  using P = params::FlashAttentionScore;
+
+  for (int arg : std::initializer_list<int>{P::query, P::key, P::value, at.top, at.sum, at.dq}) {
     if (arg != kNone) ACL_RETURN_IF_FAILED(expect_given(c, {arg}));
   }
   ACL_RETURN_IF_FAILED(refuse_unsupported(c, at));
   const char* layout = c.text(at.layout) ? c.text(at.layout) : "";
   Sizes q, k, v;
-  if (c.integer(at.heads) <= 0 || !read_sizes(c.tensor(0), layout, c.integer(at.heads), 0, q) ||
-      !read_sizes(c.tensor(1), layout, 0, q.depth, k) ||
-      !read_sizes(c.tensor(2), layout, k.heads, 0, v) || k.heads == 0 || q.heads % k.heads != 0 ||
-      q.depth != k.depth || k.rows != v.rows || q.batch != k.batch || k.batch != v.batch) {
+  if (c.integer(at.heads) <= 0 ||
+      !read_sizes(c.tensor(P::query), layout, c.integer(at.heads), 0, q) ||
+      !read_sizes(c.tensor(P::key), layout, 0, q.depth, k) ||
+      !read_sizes(c.tensor(P::value), layout, k.heads, 0, v) || k.heads == 0 ||
+      q.heads % k.heads != 0 || q.depth != k.depth || k.rows != v.rows || q.batch != k.batch ||
+      k.batch != v.batch) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "query %s, key %s and value %s with %lld heads do not fit the layout %s; the "
                   "simulator knows BSH, SBH, BSND and BNSD.",
-                  shape_text(c.tensor(0)), shape_text(c.tensor(1)), shape_text(c.tensor(2)),
-                  static_cast<long long>(c.integer(at.heads)), layout);
+                  shape_text(c.tensor(P::query)), shape_text(c.tensor(P::key)),
+                  shape_text(c.tensor(P::value)), static_cast<long long>(c.integer(at.heads)),
+                  layout);
   }
   Attention& a = c.make<Attention>();
   a.batch = q.batch, a.heads = q.heads, a.kv_heads = k.heads, a.queries = q.rows, a.keys = k.rows;
   a.depth = q.depth, a.value_depth = v.depth;
   a.q = q.layout, a.k = k.layout, a.v = v.layout;
-  Tensor out = c.tensor(0);  // the query's shape with the values' depth
+  Tensor out = c.tensor(P::query);  // the query's shape with the values' depth
   out.dims[out.rank - 1] = out.rank == 3 ? q.heads * v.depth : v.depth;
   Sizes o;
   read_sizes(out, layout, q.heads, 0, o);
@@ -201,7 +415,10 @@ const uint8_t* kept_bits(Call& c, const Places& at, Stage<float>& stage) {
 
 int64_t first_of(const Call& c, int arg) { return arg == kNone || absent(c, arg) ? 0 : c.ints(arg)[0]; }
 AttentionData data_of(Call& c, const Places& at, Stage<float>& stage) {
-  AttentionData d = {stage.in(c.tensor(0)), stage.in(c.tensor(1)), stage.in(c.tensor(2)), nullptr};
+  using P = params::FlashAttentionScore;
+
+  AttentionData d = {stage.in(c.tensor(P::query)), stage.in(c.tensor(P::key)),
+                     stage.in(c.tensor(P::value)), nullptr};
   d.kept = kept_bits(c, at, stage);
   if (!absent(c, at.sink)) d.sink = stage.in(c.tensor(at.sink));
   if (!absent(c, at.prefix)) d.prefix = c.ints(at.prefix);
@@ -230,10 +447,12 @@ aclError run_score(Call& c) {
 }
 template <const Places& at>
 aclnnStatus check_grad(Call& c) {
+  using P = params::FlashAttentionScoreGrad;
+
   ACL_RETURN_IF_FAILED(expect_given(c, {at.dy, at.dk, at.dv}));
   ACL_RETURN_IF_FAILED(plan_of(c, at));
   const Attention& a = c.get<Attention>();
-  for (int i = 0; i < 3; ++i) ACL_RETURN_IF_FAILED(expect_same_shape(c, at.dq + i, i));
+  for (int i = P::query; i < 3; ++i) ACL_RETURN_IF_FAILED(expect_same_shape(c, at.dq + i, i));
   if (!absent(c, at.sink) && !absent(c, at.dsink)) ACL_RETURN_IF_FAILED(expect_numel(c, at.dsink, a.heads));
   if (!absent(c, at.dshift) && !absent(c, at.shift) && !has_slopes(c, at)) {
     const int64_t all = a.batch * a.heads * a.queries * a.keys;

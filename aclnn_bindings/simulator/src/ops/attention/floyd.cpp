@@ -1,5 +1,6 @@
 // Attention whose keys and values have two parts, one for each row of queries and one for each
 // column. Formula: the "npu_fused_floyd_attention" page of torch_npu and its test.
+#include "params/attention.h"
 #include "loops/values.h"
 
 #include <cmath>
@@ -15,11 +16,15 @@ struct Sizes {
   int64_t second(int64_t o, int64_t b, int64_t e) const { return ((o * j + b) * k + e) * c; }
 };
 Sizes sizes_of(const Call& c) {
-  const int64_t *q = c.tensor(0).dims, *k1 = c.tensor(1).dims;
+  using P = params::FusedFloydAttention;
+
+  const int64_t *q = c.tensor(P::query).dims, *k1 = c.tensor(P::key1).dims;
   return {q[0] * q[1], q[2], k1[3], q[3], q[4]};
 }
 aclnnStatus check_parts(const Call& c, int mask, int top) {
-  const Tensor &q = c.tensor(0), &k1 = c.tensor(1), &k2 = c.tensor(3);
+  using P = params::FusedFloydAttention;
+
+  const Tensor &q = c.tensor(P::query), &k1 = c.tensor(P::key1), &k2 = c.tensor(P::key2);
   const bool fits = q.rank == 5 && k1.rank == 5 && k2.rank == 5 && k1.dims[2] == q.dims[2] &&
                     k2.dims[2] == k1.dims[3] && k2.dims[3] == q.dims[3] &&
                     k1.dims[4] == q.dims[4] && k2.dims[4] == q.dims[4] && k1.dims[0] == q.dims[0] &&
@@ -31,8 +36,8 @@ aclnnStatus check_parts(const Call& c, int mask, int top) {
   if (!c.null(mask) && c.tensor(mask).numel()) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is not supported by the simulator.", c.name(mask));
   }
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 2, 1));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 4, 3));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::value1, P::key1));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::value2, P::key2));
   for (int s : {top, top + 1}) ACL_RETURN_IF_FAILED(expect_numel(c, s, rows_of(q) * 8));
   return ACLNN_SUCCESS;
 }
@@ -40,8 +45,10 @@ struct Data {
   Floats q, k1, v1, k2, v2;
 };
 Data data_of(const Call& c) {
-  return {floats(c.tensor(0)), floats(c.tensor(1)), floats(c.tensor(2)), floats(c.tensor(3)),
-          floats(c.tensor(4))};
+  using P = params::FusedFloydAttention;
+
+  return {floats(c.tensor(P::query)), floats(c.tensor(P::key1)), floats(c.tensor(P::value1)),
+          floats(c.tensor(P::key2)), floats(c.tensor(P::value2))};
 }
 Doubles scores_of(const Data& d, const Sizes& s, int64_t o, int64_t a, int64_t e, double scale) {
   Doubles x(static_cast<size_t>(s.j));
@@ -64,16 +71,21 @@ void each_query(const Sizes& s, F f) {
 }
 // (query, key1, value1, key2, value2, mask, scale, max, sum, out).
 aclnnStatus check_floyd(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 7, 8, 9}));
-  ACL_RETURN_IF_FAILED(check_parts(c, 5, 7));
-  return expect_same_shape(c, 9, 0);
+  using P = params::FusedFloydAttention;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::query, P::key1, P::value1, P::key2, P::value2,
+                                        P::softmaxMaxOut, P::softmaxSumOut, P::attentionOutOut}));
+  ACL_RETURN_IF_FAILED(check_parts(c, P::attenMaskOptional, P::softmaxMaxOut));
+  return expect_same_shape(c, P::attentionOutOut, P::query);
 }
 aclError run_floyd(Call& c) {
+  using P = params::FusedFloydAttention;
+
   const Sizes s = sizes_of(c);
   const Data d = data_of(c);
   Floats out(d.q.size()), tops, sums;
   each_query(s, [&](int64_t o, int64_t a, int64_t e) {
-    Doubles p = scores_of(d, s, o, a, e, c.number(6));
+    Doubles p = scores_of(d, s, o, a, e, c.number(P::scaleValueOptional));
     const double top = *std::max_element(p.begin(), p.end());
     double sum = 0;
     for (double& v : p) sum += v = std::exp(v - top);
@@ -86,21 +98,29 @@ aclError run_floyd(Call& c) {
     tops.insert(tops.end(), 8, static_cast<float>(top)),
         sums.insert(sums.end(), 8, static_cast<float>(sum));
   });
-  write(c.tensor(7), tops), write(c.tensor(8), sums), write(c.tensor(9), out);
+  write(c.tensor(P::softmaxMaxOut), tops), write(c.tensor(P::softmaxSumOut), sums),
+      write(c.tensor(P::attentionOutOut), out);
   return ACL_SUCCESS;
 }
 // (query, key1, value1, key2, value2, dy, mask, max, sum, out, scale, dq, dk1, dv1, dk2, dv2).
 aclnnStatus check_floyd_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 14, 15}));
-  ACL_RETURN_IF_FAILED(check_parts(c, 6, 7));
-  for (int i = 0; i < 5; ++i) ACL_RETURN_IF_FAILED(expect_same_shape(c, 11 + i, i));
-  return expect_same_shape(c, 5, 0);
+  using P = params::FusedFloydAttentionGrad;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::query, P::key1, P::value1, P::key2, P::value2, P::dy, P::softmaxMax,
+                       P::softmaxSum, P::dqOut, P::dk1Out, P::dv1Out, P::dk2Out, P::dv2Out}));
+  ACL_RETURN_IF_FAILED(check_parts(c, P::attenMaskOptional, P::softmaxMax));
+  for (int i = P::query; i < 5; ++i) ACL_RETURN_IF_FAILED(expect_same_shape(c, P::dqOut + i, i));
+  return expect_same_shape(c, P::dy, P::query);
 }
 aclError run_floyd_grad(Call& c) {
+  using P = params::FusedFloydAttentionGrad;
+
   const Sizes s = sizes_of(c);
   const Data d = data_of(c);
-  const Floats dy = floats(c.tensor(5)), tops = floats(c.tensor(7)), sums = floats(c.tensor(8));
-  const double scale = c.number(10);
+  const Floats dy = floats(c.tensor(P::dy)), tops = floats(c.tensor(P::softmaxMax)),
+               sums = floats(c.tensor(P::softmaxSum));
+  const double scale = c.number(P::scaleValue);
   Doubles dq(d.q.size()), dk1(d.k1.size()), dv1(d.v1.size()), dk2(d.k2.size()), dv2(d.v2.size());
   size_t row = 0;
   each_query(s, [&](int64_t o, int64_t a, int64_t e) {
@@ -126,8 +146,8 @@ aclError run_floyd_grad(Call& c) {
     }
     ++row;
   });
-  write(c.tensor(11), dq), write(c.tensor(12), dk1), write(c.tensor(13), dv1),
-      write(c.tensor(14), dk2), write(c.tensor(15), dv2);
+  write(c.tensor(P::dqOut), dq), write(c.tensor(P::dk1Out), dk1), write(c.tensor(P::dv1Out), dv1),
+      write(c.tensor(P::dk2Out), dk2), write(c.tensor(P::dv2Out), dv2);
   return ACL_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 // aclnnPromptFlashAttention, over dense, packed and block-wise caches, with prefixes, rotary parts,
 // sinks and quantised caches or operands. Formulas: the "npu_fused_infer_attention_score",
 // "..._v2", "npu_incre_flash_attention" and "npu_prompt_flash_attention" pages of torch_npu.
+#include "params/attention.h"
 #include "loops/sequences.h"
 
 #include <cmath>
@@ -22,47 +23,313 @@ struct Places {
   int heads, scale, before, after, layout, kv_heads, sparse, block, anti_mode, lse_flag, key_mode,
       value_mode, shift_type, out, lse;
 };
-constexpr Places kFused = {5,     6,     7,     12,    13,    14,    15,    16,    kNone,
-                           kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone,
-                           kNone, kNone, kNone, 17,    18,    19,    20,    21,    22,
-                           23,    25,    26,    27,    kNone, kNone, kNone, 28,    29};
-constexpr Places kFusedV2 = {5,  6,  7,  12,    13,    14,    15,    16,    17,    18,    19, 20,
-                             21, 22, 23, kNone, kNone, kNone, kNone, kNone, kNone, 24,    25, 26,
-                             27, 28, 29, 30,    32,    33,    34,    35,    36,    kNone, 37, 38};
-constexpr Places kFusedV3 = {5,  6,  7,  12, 13, 14,    15,    16,    17,    18,    19, 20,
-                             21, 22, 23, 24, 25, kNone, kNone, kNone, kNone, 27,    28, 29,
-                             30, 31, 32, 33, 35, 36,    37,    38,    39,    kNone, 40, 41};
-constexpr Places kFusedV4 = {5,  6,  7,  12, 13, 14, 15, 16,    17,    18,    19, 20,
-                             21, 22, 23, 24, 25, 27, 28, kNone, kNone, 29,    30, 31,
-                             32, 33, 34, 35, 37, 38, 39, 40,    41,    kNone, 43, 44};
-constexpr Places kFusedV5 = {5,  6,  7,  12, 13, 14, 15, 16, 17, 18, 19, 20,
-                             21, 22, 23, 24, 25, 27, 28, 29, 30, 31, 32, 33,
-                             34, 35, 36, 37, 39, 40, 41, 42, 43, 45, 46, 47};
+constexpr Places kFused = [] {
+  using P = params::FusedInferAttentionScore;
+  return Places{P::actualSeqLengths,
+                P::actualSeqLengthsKv,
+                P::deqScale1,
+                P::antiquantScale,
+                P::antiquantOffset,
+                P::blockTable,
+                P::queryPaddingSize,
+                P::kvPaddingSize,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                P::numHeads,
+                P::scaleValue,
+                P::preTokens,
+                P::nextTokens,
+                P::inputLayout,
+                P::numKeyValueHeads,
+                P::sparseMode,
+                P::blockSize,
+                P::antiquantMode,
+                P::softmaxLseFlag,
+                kNone,
+                kNone,
+                kNone,
+                P::attentionOut,
+                P::softmaxLse};
+}();
+constexpr Places kFusedV2 = [] {
+  using P = params::FusedInferAttentionScoreV2;
+  return Places{P::actualSeqLengthsOptional,
+                P::actualSeqLengthsKvOptional,
+                P::deqScale1Optional,
+                P::antiquantScaleOptional,
+                P::antiquantOffsetOptional,
+                P::blockTableOptional,
+                P::queryPaddingSizeOptional,
+                P::kvPaddingSizeOptional,
+                P::keyAntiquantScaleOptional,
+                P::keyAntiquantOffsetOptional,
+                P::valueAntiquantScaleOptional,
+                P::valueAntiquantOffsetOptional,
+                P::keySharedPrefixOptional,
+                P::valueSharedPrefixOptional,
+                P::actualSharedPrefixLenOptional,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                P::numHeads,
+                P::scaleValue,
+                P::preTokens,
+                P::nextTokens,
+                P::inputLayout,
+                P::numKeyValueHeads,
+                P::sparseMode,
+                P::blockSize,
+                P::antiquantMode,
+                P::softmaxLseFlag,
+                P::keyAntiquantMode,
+                P::valueAntiquantMode,
+                kNone,
+                P::attentionOut,
+                P::softmaxLse};
+}();
+constexpr Places kFusedV3 = [] {
+  using P = params::FusedInferAttentionScoreV3;
+  return Places{P::actualSeqLengthsOptional,
+                P::actualSeqLengthsKvOptional,
+                P::deqScale1Optional,
+                P::antiquantScaleOptional,
+                P::antiquantOffsetOptional,
+                P::blockTableOptional,
+                P::queryPaddingSizeOptional,
+                P::kvPaddingSizeOptional,
+                P::keyAntiquantScaleOptional,
+                P::keyAntiquantOffsetOptional,
+                P::valueAntiquantScaleOptional,
+                P::valueAntiquantOffsetOptional,
+                P::keySharedPrefixOptional,
+                P::valueSharedPrefixOptional,
+                P::actualSharedPrefixLenOptional,
+                P::queryRopeOptional,
+                P::keyRopeOptional,
+                kNone,
+                kNone,
+                kNone,
+                kNone,
+                P::numHeads,
+                P::scaleValue,
+                P::preTokens,
+                P::nextTokens,
+                P::inputLayout,
+                P::numKeyValueHeads,
+                P::sparseMode,
+                P::blockSize,
+                P::antiquantMode,
+                P::softmaxLseFlag,
+                P::keyAntiquantMode,
+                P::valueAntiquantMode,
+                kNone,
+                P::attentionOut,
+                P::softmaxLse};
+}();
+constexpr Places kFusedV4 = [] {
+  using P = params::FusedInferAttentionScoreV4;
+  return Places{P::actualSeqLengthsOptional,
+                P::actualSeqLengthsKvOptional,
+                P::deqScale1Optional,
+                P::antiquantScaleOptional,
+                P::antiquantOffsetOptional,
+                P::blockTableOptional,
+                P::queryPaddingSizeOptional,
+                P::kvPaddingSizeOptional,
+                P::keyAntiquantScaleOptional,
+                P::keyAntiquantOffsetOptional,
+                P::valueAntiquantScaleOptional,
+                P::valueAntiquantOffsetOptional,
+                P::keySharedPrefixOptional,
+                P::valueSharedPrefixOptional,
+                P::actualSharedPrefixLenOptional,
+                P::queryRopeOptional,
+                P::keyRopeOptional,
+                P::dequantScaleQueryOptional,
+                P::learnableSinkOptional,
+                kNone,
+                kNone,
+                P::numHeads,
+                P::scaleValue,
+                P::preTokens,
+                P::nextTokens,
+                P::inputLayout,
+                P::numKeyValueHeads,
+                P::sparseMode,
+                P::blockSize,
+                P::antiquantMode,
+                P::softmaxLseFlag,
+                P::keyAntiquantMode,
+                P::valueAntiquantMode,
+                kNone,
+                P::attentionOut,
+                P::softmaxLse};
+}();
+constexpr Places kFusedV5 = [] {
+  using P = params::FusedInferAttentionScoreV5;
+  return Places{P::actualSeqLengthsOptional,
+                P::actualSeqLengthsKvOptional,
+                P::deqScale1Optional,
+                P::antiquantScaleOptional,
+                P::antiquantOffsetOptional,
+                P::blockTableOptional,
+                P::queryPaddingSizeOptional,
+                P::kvPaddingSizeOptional,
+                P::keyAntiquantScaleOptional,
+                P::keyAntiquantOffsetOptional,
+                P::valueAntiquantScaleOptional,
+                P::valueAntiquantOffsetOptional,
+                P::keySharedPrefixOptional,
+                P::valueSharedPrefixOptional,
+                P::actualSharedPrefixLenOptional,
+                P::queryRopeOptional,
+                P::keyRopeOptional,
+                P::dequantScaleQueryOptional,
+                P::learnableSinkOptional,
+                P::qStartIdxOptional,
+                P::kvStartIdxOptional,
+                P::numHeads,
+                P::scaleValue,
+                P::preTokens,
+                P::nextTokens,
+                P::inputLayout,
+                P::numKeyValueHeads,
+                P::sparseMode,
+                P::blockSize,
+                P::antiquantMode,
+                P::softmaxLseFlag,
+                P::keyAntiquantMode,
+                P::valueAntiquantMode,
+                P::pseType,
+                P::attentionOut,
+                P::softmaxLse};
+}();
 constexpr Places incremental(int dequant1, int anti, int table, int padding, int heads, int block,
                              int out) {
-  return {kNone,     5,         dequant1,  anti,  anti < 0 ? kNone : anti + 1,
-          table,     kNone,     padding,   kNone, kNone,
-          kNone,     kNone,     kNone,     kNone, kNone,
-          kNone,     kNone,     kNone,     kNone, kNone,
-          kNone,     heads,     heads + 1, kNone, kNone,
-          heads + 2, heads + 3, kNone,     block, kNone,
-          kNone,     kNone,     kNone,     kNone, out,
+  using P = params::IncreFlashAttention;
+
+  return {kNone,
+          P::actualSeqLengths,
+          dequant1,
+          anti,
+          anti < 0 ? kNone : anti + 1,
+          table,
+          kNone,
+          padding,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          heads,
+          heads + 1,
+          kNone,
+          kNone,
+          heads + 2,
+          heads + 3,
+          kNone,
+          block,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          out,
           kNone};
 }
 // Key and value of aclnnPromptFlashAttention are tensors, not lists.
 constexpr Places prompt(int length_k, int dequant1, int heads, int sparse, int out) {
-  return {5,      length_k, dequant1, kNone, kNone,     kNone,     kNone,     kNone,     kNone,
-          kNone,  kNone,    kNone,    kNone, kNone,     kNone,     kNone,     kNone,     kNone,
-          kNone,  kNone,    kNone,    heads, heads + 1, heads + 2, heads + 3, heads + 4, heads + 5,
-          sparse, kNone,    kNone,    kNone, kNone,     kNone,     kNone,     out,       kNone};
+  using P = params::PromptFlashAttention;
+
+  return {P::actualSeqLengths,
+          length_k,
+          dequant1,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          heads,
+          heads + 1,
+          heads + 2,
+          heads + 3,
+          heads + 4,
+          heads + 5,
+          sparse,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          kNone,
+          out,
+          kNone};
 }
-constexpr Places kPrompt = prompt(kNone, kNone, 6, kNone, 12);
-constexpr Places kPromptV2 = prompt(6, 7, 12, 18, 19);
-constexpr Places kPromptV3 = prompt(6, 7, 12, 18, 20);
-constexpr Places kIncre = incremental(kNone, kNone, kNone, kNone, 6, kNone, 10);
-constexpr Places kIncreV2 = incremental(6, kNone, kNone, kNone, 11, kNone, 15);
-constexpr Places kIncreV3 = incremental(6, 11, 13, kNone, 14, 18, 20);
-constexpr Places kIncreV4 = incremental(6, 11, 13, 14, 15, 19, 21);
+constexpr Places kPrompt = [] {
+  using P = params::PromptFlashAttention;
+  return prompt(kNone, kNone, P::numHeads, kNone, P::attentionOut);
+}();
+constexpr Places kPromptV2 = [] {
+  using P = params::PromptFlashAttentionV2;
+  return prompt(P::actualSeqLengthsKv, P::deqScale1, P::numHeads, P::sparseMode, P::attentionOut);
+}();
+constexpr Places kPromptV3 = [] {
+  using P = params::PromptFlashAttentionV3;
+  return prompt(P::actualSeqLengthsKv, P::deqScale1, P::numHeads, P::sparseMode, P::attentionOut);
+}();
+constexpr Places kIncre = [] {
+  using P = params::IncreFlashAttention;
+  return incremental(kNone, kNone, kNone, kNone, P::numHeads, kNone, P::attentionOut);
+}();
+constexpr Places kIncreV2 = [] {
+  using P = params::IncreFlashAttentionV2;
+  return incremental(P::dequantScale1, kNone, kNone, kNone, P::numHeads, kNone, P::attentionOut);
+}();
+constexpr Places kIncreV3 = [] {
+  using P = params::IncreFlashAttentionV3;
+  return incremental(P::dequantScale1, P::antiquantScale, P::blocktable, kNone, P::numHeads,
+                     P::blockSize, P::attentionOut);
+}();
+constexpr Places kIncreV4 = [] {
+  using P = params::IncreFlashAttentionV4;
+  return incremental(P::dequantScale1, P::antiquantScale, P::blocktable, P::kvPaddingSize,
+                     P::numHeads, P::blockSize, P::attentionOut);
+}();
 
 const Tensor* tensor_at(const Call& c, int arg) {
   if (arg == kNone || c.null(arg)) return nullptr;
@@ -163,7 +430,9 @@ Cache gather_blocks(const Tensor& t, const Tensor& query, const Ints& table, int
 // A list with a tensor for each batch, or one for all.
 bool read_list(const Call& c, int arg, const char* layout, const Ints& ends, int64_t heads,
                Cache& cache, bool values) {
-  const Tensor& query = c.tensor(0);
+  using P = params::IncreFlashAttention;
+
+  const Tensor& query = c.tensor(P::query);
   Heads& h = cache.heads;
   const Span<Tensor*> list = c.args[arg].kind == ArgKind::TensorList
                                  ? c.tensors(arg)
@@ -321,7 +590,9 @@ struct Reading {
   Cache k, v, k_rope;
 };
 bool read_query(const Call& c, const Places& at, Reading& r) {
-  const Tensor& q = c.tensor(0);
+  using P = params::IncreFlashAttention;
+
+  const Tensor& q = c.tensor(P::query);
   r.layout = layouts_of(c.text(at.layout));
   r.s.heads = c.integer(at.heads);
   const Ints ends = ints_at(c, at.length_q);
@@ -338,16 +609,21 @@ bool read_query(const Call& c, const Places& at, Reading& r) {
 }
 bool paged(const Call& c, const Places& at) { return tensor_at(c, at.table) != nullptr; }
 bool fits_blocks(const Call& c, const Places& at, const Reading& r) {
+  using P = params::IncreFlashAttention;
+
   Blocks k, v;
   const int64_t size = int_at(c, at.block, 0);
   return size > 0 && !ints_at(c, at.length_k).empty() &&
-         blocks_of(*tensor_at(c, 1), c.tensor(0), r.s.kv_heads, size, k) &&
-         blocks_of(*tensor_at(c, 2), c.tensor(0), r.s.kv_heads, size, v) && k.depth == r.s.q.depth;
+         blocks_of(*tensor_at(c, P::key), c.tensor(P::query), r.s.kv_heads, size, k) &&
+         blocks_of(*tensor_at(c, P::value), c.tensor(P::query), r.s.kv_heads, size, v) &&
+         k.depth == r.s.q.depth;
 }
 bool fits_lists(const Call& c, const Places& at, Reading& r, bool values) {
+  using P = params::IncreFlashAttention;
+
   const Ints ends = ints_at(c, at.length_k);
-  if (!read_list(c, 1, r.layout.in, ends, r.s.kv_heads, r.k, values) ||
-      !read_list(c, 2, r.layout.in, ends, r.s.kv_heads, r.v, values)) {
+  if (!read_list(c, P::key, r.layout.in, ends, r.s.kv_heads, r.k, values) ||
+      !read_list(c, P::value, r.layout.in, ends, r.s.kv_heads, r.v, values)) {
     return false;
   }
   if (r.k.rows != r.v.rows || r.k.rows.size() != r.query_rows.size()) return false;
@@ -369,27 +645,31 @@ Shape out_shape(const Reading& r, int64_t depth, const Tensor& q) {
   return {4, {batch, n, rows, depth}};
 }
 int64_t value_depth(const Call& c, const Places& at, const Reading& r) {
+  using P = params::IncreFlashAttention;
+
   if (!paged(c, at)) return r.v.heads.depth;
   Blocks b;
-  blocks_of(*tensor_at(c, 2), c.tensor(0), r.s.kv_heads, int_at(c, at.block, 0), b);
+  blocks_of(*tensor_at(c, P::value), c.tensor(P::query), r.s.kv_heads, int_at(c, at.block, 0), b);
   return b.depth;
 }
 template <const Places& at>
 aclnnStatus check_infer(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, at.out}));
+  using P = params::IncreFlashAttention;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::query, P::key, P::value, at.out}));
   ACL_RETURN_IF_FAILED(expect_together(c, at.q_rope, at.k_rope));
   ACL_RETURN_IF_FAILED(expect_together(c, at.prefix_k, at.prefix_v));
   Reading r;
-  const bool fits = tensor_at(c, 1) && tensor_at(c, 2) && c.integer(at.heads) > 0 &&
+  const bool fits = tensor_at(c, P::key) && tensor_at(c, P::value) && c.integer(at.heads) > 0 &&
                     read_query(c, at, r) &&
                     (paged(c, at) ? fits_blocks(c, at, r) : fits_lists(c, at, r, false));
   if (!fits) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "query %s with %lld heads, key %s and value %s do not fit the layout %s with the "
                   "given lengths and block table.",
-                  shape_text(c.tensor(0)), static_cast<long long>(c.integer(at.heads)),
-                  tensor_at(c, 1) ? shape_text(*tensor_at(c, 1)) : "[]",
-                  tensor_at(c, 2) ? shape_text(*tensor_at(c, 2)) : "[]",
+                  shape_text(c.tensor(P::query)), static_cast<long long>(c.integer(at.heads)),
+                  tensor_at(c, P::key) ? shape_text(*tensor_at(c, P::key)) : "[]",
+                  tensor_at(c, P::value) ? shape_text(*tensor_at(c, P::value)) : "[]",
                   c.text(at.layout) ? c.text(at.layout) : "BSH");
   }
   const int64_t sparse = int_at(c, at.sparse, 0);
@@ -403,10 +683,12 @@ aclnnStatus check_infer(Call& c) {
                   c.name(at.query_scale));
   }
   if (at.lse != kNone && c.flag(at.lse_flag)) ACL_RETURN_IF_FAILED(expect_given(c, {at.lse}));
-  return expect_shape(c, at.out, out_shape(r, value_depth(c, at, r), c.tensor(0)));
+  return expect_shape(c, at.out, out_shape(r, value_depth(c, at, r), c.tensor(P::query)));
 }
 
 void read_caches(const Call& c, const Places& at, Reading& r) {
+  using P = params::IncreFlashAttention;
+
   Ints table, given = ints_at(c, at.length_k);
   int64_t per_batch = 0;
   if (paged(c, at)) {
@@ -415,12 +697,13 @@ void read_caches(const Call& c, const Places& at, Reading& r) {
     const int64_t size = c.integer(at.block);
     Ints lengths(r.query_rows.size(), per_batch * size);
     lengths = lengths_of(given, lengths);
-    r.k =
-        gather_blocks(*tensor_at(c, 1), c.tensor(0), table, per_batch, r.s.kv_heads, size, lengths);
-    r.v =
-        gather_blocks(*tensor_at(c, 2), c.tensor(0), table, per_batch, r.s.kv_heads, size, lengths);
+    r.k = gather_blocks(*tensor_at(c, P::key), c.tensor(P::query), table, per_batch, r.s.kv_heads,
+                        size, lengths);
+    r.v = gather_blocks(*tensor_at(c, P::value), c.tensor(P::query), table, per_batch, r.s.kv_heads,
+                        size, lengths);
     if (const Tensor* rope = tensor_at(c, at.k_rope)) {
-      r.k_rope = gather_blocks(*rope, c.tensor(0), table, per_batch, r.s.kv_heads, size, lengths);
+      r.k_rope =
+          gather_blocks(*rope, c.tensor(P::query), table, per_batch, r.s.kv_heads, size, lengths);
     }
   } else {
     fits_lists(c, at, r, true);
@@ -447,8 +730,10 @@ void place_caches(const Call& c, const Places& at, Reading& r) {
   r.s.k_rope = std::move(r.k_rope.heads);
 }
 void read_scores(const Call& c, const Places& at, Reading& r) {
+  using P = params::IncreFlashAttention;
+
   Sequences& s = r.s;
-  s.q.data = floats(c.tensor(0)), s.q_rope.data = floats(tensor_at(c, at.q_rope));
+  s.q.data = floats(c.tensor(P::query)), s.q_rope.data = floats(tensor_at(c, at.q_rope));
   s.first_query = left_padding(r.layout.packed() ? nullptr : tensor_at(c, at.padding_q),
                                r.query_rows, s.queries);
   move_starts(s.q, s.first_query), move_starts(s.q_rope, s.first_query);
@@ -457,11 +742,11 @@ void read_scores(const Call& c, const Places& at, Reading& r) {
   s.query_start = ints_at(c, at.start_q), s.key_start = ints_at(c, at.start_k);
   const auto batch = static_cast<int64_t>(s.queries.size());
   const int64_t most = batch ? *std::max_element(s.queries.begin(), s.queries.end()) : 0;
-  if (const Tensor* mask = tensor_at(c, 4)) {
+  if (const Tensor* mask = tensor_at(c, P::attenMask)) {
     s.mask.data = floats(mask);
     spread_over(*mask, batch, most, s.mask);
   }
-  if (const Tensor* shift = tensor_at(c, 3)) {
+  if (const Tensor* shift = tensor_at(c, P::pseShift)) {
     const int64_t type = int_at(c, at.shift_type, 0);
     (type > 1 ? s.slopes : s.shift.data) = floats(shift);
     s.slope_root = type == 3;
@@ -521,12 +806,14 @@ Statistics statistics_of(const Reading& r, const Tensor& q) {
 }
 template <const Places& at>
 aclError run_infer(Call& c) {
+  using P = params::IncreFlashAttention;
+
   Reading r;
   read_query(c, at, r);
   read_caches(c, at, r);
   place_caches(c, at, r);
   read_scores(c, at, r);
-  const Shape shape = out_shape(r, r.s.v.depth, c.tensor(0));
+  const Shape shape = out_shape(r, r.s.v.depth, c.tensor(P::query));
   Heads out;
   Ints rows, ends;
   for (int64_t length : r.query_rows) ends.push_back((ends.empty() ? 0 : ends.back()) + length);
@@ -534,7 +821,7 @@ aclError run_infer(Call& c) {
   out.data.resize(static_cast<size_t>(c.tensor(at.out).numel()));
   const Ints starts = out.start;
   move_starts(out, r.s.first_query);
-  Statistics stats = statistics_of(r, c.tensor(0));
+  Statistics stats = statistics_of(r, c.tensor(P::query));
   attend(r.s, out, stats);
   out.start = starts;
   write_out(c, at, r, out);

@@ -2,6 +2,7 @@
 // such lists. Formulas: the "npu_block_sparse_attention", "npu_sparse_flash_attention" and
 // "npu_lightning_indexer" pages of torch_npu and its tests of npu_nsa_compress and
 // npu_nsa_select_attention.
+#include "params/attention.h"
 #include "loops/sequences.h"
 
 #include <cmath>
@@ -42,10 +43,12 @@ struct Places {
 };
 // Reads queries, keys and values; in phase 1 without their elements, whose count lengths may need.
 bool read_sequences(const Call& c, const Places& at, Sequences& s, bool values) {
+  using P = params::BlockSparseAttention;
+
   const char *lq = c.text(at.layout_q), *lk = c.text(at.layout_k);
   const bool packed = is(lq, "TND");
   if (!lq || !lk || packed != is(lk, "TND")) return false;
-  const bool lists = c.args[at.lengths_q < 0 ? 0 : at.lengths_q].kind == ArgKind::IntArray;
+  const bool lists = c.args[at.lengths_q < 0 ? P::query : at.lengths_q].kind == ArgKind::IntArray;
   Ints ends_q, ends_k, again;
   if (values || lists) ends_q = numbers_at(c, at.lengths_q), ends_k = numbers_at(c, at.lengths_k);
   if (!place(c.tensor(at.q), lq, 0, ends_q, s.q, s.queries, values) ||
@@ -111,11 +114,45 @@ struct Blocks {
   Places at;
   int mask, plain_mask, shape, table, type, lse_flag, out, lse;
 };
-constexpr Blocks kBlocks = {{0, 1, 2, 6, 7, 9, 10, 11, 13, kNone}, 3, 4, 5, 8, 12, 18, 19, 20};
-constexpr Blocks kBlocksV2 = {{0, 1, 2, 6, 7, 12, 13, 14, 16, kNone}, 3, 4, 5, 8, 15, 21, 22, 23};
-constexpr Blocks kBlocksGrad = {
-    {1, 2, 3, 9, 10, 11, 12, 13, 15, kNone}, 6, 7, 8, kNone, 14, kNone, 4, 5};
+constexpr Blocks kBlocks = [] {
+  using P = params::BlockSparseAttention;
+  return Blocks{{0, 1, 2, 6, 7, 9, 10, 11, 13, kNone},
+                P::blockSparseMaskOptional,
+                P::attenMaskOptional,
+                P::blockShapeOptional,
+                P::blockTableOptional,
+                12,
+                P::softmaxLseFlag,
+                P::attentionOut,
+                P::softmaxLseOptional};
+}();
+constexpr Blocks kBlocksV2 = [] {
+  using P = params::BlockSparseAttentionV2;
+  return Blocks{{0, 1, 2, 6, 7, 12, 13, 14, 16, kNone},
+                P::blockSparseMaskOptional,
+                P::attenMaskOptional,
+                P::blockShapeOptional,
+                P::blockTableOptional,
+                15,
+                P::softmaxLseFlag,
+                P::attentionOut,
+                P::softmaxLseOptional};
+}();
+constexpr Blocks kBlocksGrad = [] {
+  using P = params::BlockSparseAttentionGrad;
+  return Blocks{{1, 2, 3, 9, 10, 11, 12, 13, 15, kNone},
+                P::blockSparseMaskOptional,
+                P::attenMaskOptional,
+                P::blockShapeOptional,
+                kNone,
+                14,
+                kNone,
+                P::attentionOut,
+                P::softmaxLse};
+}();
 aclnnStatus check_blocks_of(Call& c, const Blocks& b) {
+  using P = params::BlockSparseAttentionV2;
+
   ACL_RETURN_IF_FAILED(expect_given(c, {b.at.q, b.at.k, b.at.v, b.mask, b.shape, b.out}));
   Sequences s;
   if (c.ints(b.shape).size != 2 || c.ints(b.shape)[0] < 1 || c.ints(b.shape)[1] < 1 ||
@@ -126,7 +163,7 @@ aclnnStatus check_blocks_of(Call& c, const Blocks& b) {
     if (at_or_null(c, arg))
       return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is not supported by the simulator.", c.name(arg));
   }
-  for (int arg : {9, 10, 11}) {
+  for (int arg : {P::qDequantScaleOptional, P::kDequantScaleOptional, P::vDequantScaleOptional}) {
     if (b.mask == 3 && b.lse == 23 && at_or_null(c, arg)) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is not supported by the simulator.", c.name(arg));
     }
@@ -178,28 +215,33 @@ aclError run_blocks(Call& c) {
 }
 // (dout, query, key, value, out, lse, mask, ..., dq, dk, dv).
 aclnnStatus check_blocks_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 5, 18, 19, 20}));
+  using P = params::BlockSparseAttentionGrad;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::dout, P::softmaxLse, P::dq, P::dk, P::dv}));
   ACL_RETURN_IF_FAILED(check_blocks_of(c, kBlocksGrad));
-  for (int i : {0, 1, 2}) ACL_RETURN_IF_FAILED(expect_same_shape(c, 18 + i, 1 + i));
-  return expect_same_shape(c, 0, 4);
+  for (int i : {0, 1, 2}) ACL_RETURN_IF_FAILED(expect_same_shape(c, P::dq + i, P::query + i));
+  return expect_same_shape(c, P::dout, P::attentionOut);
 }
 aclError run_blocks_grad(Call& c) {
+  using P = params::BlockSparseAttentionGrad;
+
   Ints mask;
   const Sequences s = read_blocks(c, kBlocksGrad, mask);
   Heads dout = output_of(c, kBlocksGrad.at, s);
-  dout.data = floats(c.tensor(0));
+  dout.data = floats(c.tensor(P::dout));
   Statistics stats = statistics_of(c, kBlocksGrad.at, s, 1);
-  stats.top = floats(c.tensor(5));  // log of the sum: the sum is one from there
+  stats.top = floats(c.tensor(P::softmaxLse));  // log of the sum: the sum is one from there
   std::fill(stats.sum.begin(), stats.sum.end(), 1.0f);
-  SequenceGradients g = {shaped_like(s.q, c.tensor(1)),
-                         shaped_like(s.k, c.tensor(2)),
-                         shaped_like(s.v, c.tensor(3)),
+  SequenceGradients g = {shaped_like(s.q, c.tensor(P::query)),
+                         shaped_like(s.k, c.tensor(P::key)),
+                         shaped_like(s.v, c.tensor(P::value)),
                          {},
                          {},
                          {},
                          {}};
   attend_back(s, dout, stats, g);
-  write(c.tensor(18), g.q.data), write(c.tensor(19), g.k.data), write(c.tensor(20), g.v.data);
+  write(c.tensor(P::dq), g.q.data), write(c.tensor(P::dk), g.k.data),
+      write(c.tensor(P::dv), g.v.data);
   return ACL_SUCCESS;
 }
 
@@ -242,15 +284,63 @@ struct Lists {
   int indices, table, size, flag, out, top, sum;
   int mask = kNone;
 };
-constexpr Lists kSparse = {{0, 1, 2, 5, 6, 11, 12, kNone, 9, 13, 7, 8}, 3, 4, 10, 17, 18, 19, 20};
-constexpr Lists kSparseV2 = {
-    {0, 1, 2, 5, 6, 12, 13, kNone, 10, 14, 7, 8, 9}, 3, 4, 11, 18, 19, 20, 21};
-constexpr Lists kSparseGrad = {
-    {0, 1, 2, 8, 9, 14, 14, kNone, 12, 15, 10, 11}, 3, kNone, 13, kNone, 5, 6, 7};
-constexpr Lists kSelected = {
-    {0, 1, 2, 5, 6, 9, 9, kNone, 7, kNone}, 3, kNone, 11, kNone, 15, 13, 14, 4};
-constexpr Lists kSelectedGrad = {
-    {0, 1, 2, 8, 9, 15, 15, kNone, 11, kNone}, 7, kNone, 12, kNone, 3, 5, 6, 10};
+constexpr Lists kSparse = [] {
+  using P = params::SparseFlashAttention;
+  return Lists{{0, 1, 2, 5, 6, 11, 12, kNone, 9, 13, 7, 8},
+               P::sparseIndices,
+               P::blockTableOptional,
+               P::sparseBlockSizeOptional,
+               P::returnSoftmaxLse,
+               P::attentionOut,
+               P::softmaxMax,
+               P::softmaxSum};
+}();
+constexpr Lists kSparseV2 = [] {
+  using P = params::SparseFlashAttentionV2;
+  return Lists{{0, 1, 2, 5, 6, 12, 13, kNone, 10, 14, 7, 8, 9},
+               P::sparseIndices,
+               P::blockTableOptional,
+               P::sparseBlockSizeOptional,
+               P::returnSoftmaxLse,
+               P::attentionOut,
+               P::softmaxMax,
+               P::softmaxSum};
+}();
+constexpr Lists kSparseGrad = [] {
+  using P = params::SparseFlashAttentionGrad;
+  return Lists{{0, 1, 2, 8, 9, 14, 14, kNone, 12, 15, 10, 11},
+               P::sparseIndices,
+               kNone,
+               P::sparseBlockSize,
+               kNone,
+               P::out,
+               P::softmaxMax,
+               P::softmaxSum};
+}();
+constexpr Lists kSelected = [] {
+  using P = params::NsaSelectedAttention;
+  return Lists{{0, 1, 2, 5, 6, 9, 9, kNone, 7, kNone},
+               P::topkIndices,
+               kNone,
+               P::selectedBlockSize,
+               kNone,
+               P::attentionOut,
+               P::softmaxMaxOut,
+               P::softmaxSumOut,
+               P::attenMaskOptional};
+}();
+constexpr Lists kSelectedGrad = [] {
+  using P = params::NsaSelectedAttentionGrad;
+  return Lists{{0, 1, 2, 8, 9, 15, 15, kNone, 11, kNone},
+               P::topkIndices,
+               kNone,
+               P::selectedBlockSize,
+               kNone,
+               P::attentionOut,
+               P::softmaxMax,
+               P::softmaxSum,
+               P::attenMaskOptional};
+}();
 
 aclnnStatus check_lists_of(Call& c, const Lists& l) {
   ACL_RETURN_IF_FAILED(expect_given(c, {l.at.q, l.at.k, l.at.v, l.indices, l.out}));
@@ -345,13 +435,17 @@ aclError run_listed(Call& c) {
 }
 template <const Lists& l, int Dy, int Dq>
 aclnnStatus check_listed_grad(Call& c) {
+  using P = params::NsaSelectedAttentionGrad;
+
   ACL_RETURN_IF_FAILED(expect_given(c, {Dy, l.top, l.sum, Dq, Dq + 1, Dq + 2}));
   ACL_RETURN_IF_FAILED(check_lists_of(c, l));
-  for (int i : {0, 1, 2}) ACL_RETURN_IF_FAILED(expect_same_shape(c, Dq + i, i));
+  for (int i : {P::query, P::key, P::value}) ACL_RETURN_IF_FAILED(expect_same_shape(c, Dq + i, i));
   return expect_same_shape(c, Dy, l.out);
 }
 template <const Lists& l, int Dy, int Dq>
 aclError run_listed_grad(Call& c) {
+  using P = params::NsaSelectedAttentionGrad;
+
   Listed r;
   if (!read_listed(c, l, r))
     return c.trap(507015, "The lengths do not fit query, key, value and mask.");
@@ -361,9 +455,9 @@ aclError run_listed_grad(Call& c) {
   Statistics stats = listed_statistics(c, l, s);
   stats.top = regrouped(floats(c.tensor(l.top)), c, l, s, true),
   stats.sum = regrouped(floats(c.tensor(l.sum)), c, l, s, true);
-  SequenceGradients g = {shaped_like(s.q, c.tensor(0)),
-                         shaped_like(s.k, c.tensor(1)),
-                         shaped_like(s.v, c.tensor(2)),
+  SequenceGradients g = {shaped_like(s.q, c.tensor(P::query)),
+                         shaped_like(s.k, c.tensor(P::key)),
+                         shaped_like(s.v, c.tensor(P::value)),
                          {},
                          {},
                          {},
@@ -384,14 +478,18 @@ aclError run_listed_grad(Call& c) {
 // returnValues, indices, values): the keys with the largest sum over a group's heads of
 // weight relu(q k).
 aclnnStatus check_indexer(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 13}));
-  const Tensor &q = c.tensor(0), &k = c.tensor(1);
-  const bool packed = is(c.text(6), "TND");
-  const bool fits =
-      !at_or_null(c, 5) &&
-      (packed ? is(c.text(7), "TND") : is(c.text(6), "BSND") && is(c.text(7), "BSND")) &&
-      q.rank == (packed ? 3 : 4) && k.rank == q.rank && width_of(q) == width_of(k) &&
-      c.integer(8) > 0 && (c.integer(9) == 0 || c.integer(9) == 3);
+  using P = params::LightningIndexer;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::query, P::key, P::weights, P::sparseIndicesOut}));
+  const Tensor &q = c.tensor(P::query), &k = c.tensor(P::key);
+  const bool packed = is(c.text(P::layoutQueryOptional), "TND");
+  const bool fits = !at_or_null(c, P::blockTableOptional) &&
+                    (packed ? is(c.text(P::layoutKeyOptional), "TND")
+                            : is(c.text(P::layoutQueryOptional), "BSND") &&
+                                  is(c.text(P::layoutKeyOptional), "BSND")) &&
+                    q.rank == (packed ? 3 : 4) && k.rank == q.rank && width_of(q) == width_of(k) &&
+                    c.integer(P::sparseCount) > 0 &&
+                    (c.integer(P::sparseMode) == 0 || c.integer(P::sparseMode) == 3);
   if (!fits) {
     return c.fail(
         ACLNN_ERR_PARAM_INVALID,
@@ -399,26 +497,33 @@ aclnnStatus check_indexer(Call& c) {
         "outside of blocks are supported by the simulator.",
         shape_text(q), shape_text(k));
   }
-  if (packed) ACL_RETURN_IF_FAILED(expect_given(c, {3, 4}));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 2, rows_of(q)));
+  if (packed)
+    ACL_RETURN_IF_FAILED(
+        expect_given(c, {P::actualSeqLengthsQueryOptional, P::actualSeqLengthsKeyOptional}));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::weights, rows_of(q)));
   const int64_t rows = rows_of(q) / std::max<int64_t>(1, q.dims[q.rank - 2]),
                 heads = k.dims[k.rank - 2];
-  if (c.flag(12)) ACL_RETURN_IF_FAILED(expect_numel(c, 14, rows * heads * c.integer(8)));
-  return expect_numel(c, 13, rows * heads * c.integer(8));
+  if (c.flag(P::returnValues))
+    ACL_RETURN_IF_FAILED(
+        expect_numel(c, P::sparseValuesOut, rows * heads * c.integer(P::sparseCount)));
+  return expect_numel(c, P::sparseIndicesOut, rows * heads * c.integer(P::sparseCount));
 }
 aclError run_indexer(Call& c) {
+  using P = params::LightningIndexer;
+
   Sequences s;
-  const bool packed = is(c.text(6), "TND");
-  Ints ends_q = numbers_at(c, 3), ends_k = numbers_at(c, 4);
-  if (!place(c.tensor(0), c.text(6), 0, ends_q, s.q, s.queries, true) ||
-      !place(c.tensor(1), c.text(7), 0, ends_k, s.k, s.keys, true)) {
+  const bool packed = is(c.text(P::layoutQueryOptional), "TND");
+  Ints ends_q = numbers_at(c, P::actualSeqLengthsQueryOptional),
+       ends_k = numbers_at(c, P::actualSeqLengthsKeyOptional);
+  if (!place(c.tensor(P::query), c.text(P::layoutQueryOptional), 0, ends_q, s.q, s.queries, true) ||
+      !place(c.tensor(P::key), c.text(P::layoutKeyOptional), 0, ends_k, s.k, s.keys, true)) {
     return c.trap(507015, "The lengths do not fit query and key.");
   }
   cut_lengths(s.queries, ends_q, packed), cut_lengths(s.keys, ends_k, packed);
-  s.sparse = c.integer(9);
-  const Floats weights = floats(c.tensor(2));
-  const int64_t heads = s.q.heads, kv = s.k.heads, group = heads / kv, count = c.integer(8),
-                rows = rows_of(c.tensor(0)) / heads;
+  s.sparse = c.integer(P::sparseMode);
+  const Floats weights = floats(c.tensor(P::weights));
+  const int64_t heads = s.q.heads, kv = s.k.heads, group = heads / kv,
+                count = c.integer(P::sparseCount), rows = rows_of(c.tensor(P::query)) / heads;
   Ints indices(static_cast<size_t>(rows * kv * count), -1);
   Floats values(indices.size());
   for (size_t b = 0; b < s.queries.size(); ++b) {
@@ -446,8 +551,8 @@ aclError run_indexer(Call& c) {
       }
     }
   }
-  write(c.tensor(13), indices);
-  if (c.flag(12)) write(c.maybe(14), values);
+  write(c.tensor(P::sparseIndicesOut), indices);
+  if (c.flag(P::returnValues)) write(c.maybe(P::sparseValuesOut), values);
   return ACL_SUCCESS;
 }
 
@@ -464,8 +569,11 @@ Ints window_starts(const Ints& ends, int64_t block, int64_t stride) {
 }
 template <int Input, int Ends, int Block, int Out>
 aclnnStatus check_compress(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, Input, Input + 1, Ends, Out}));
-  const Tensor &x = c.tensor(Input), &w = c.tensor(Input + 1), &y = c.tensor(Input ? 0 : Out);
+  using P = params::NsaCompress;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::input, Input, Input + 1, Ends, Out}));
+  const Tensor &x = c.tensor(Input), &w = c.tensor(Input + 1),
+               &y = c.tensor(Input ? P::input : Out);
   const bool fits = x.rank == 3 && w.rank == 2 && w.dims[0] == c.integer(Block) &&
                     w.dims[1] == x.dims[1] && c.integer(Block + 1) > 0;
   const Ints starts =
@@ -481,10 +589,13 @@ aclnnStatus check_compress(Call& c) {
   return ACLNN_SUCCESS;
 }
 aclError run_compress(Call& c) {
-  const Tensor& t = c.tensor(0);
-  const Floats x = floats(t), w = floats(c.tensor(1));
-  const int64_t heads = t.dims[1], d = t.dims[2], block = c.integer(4);
-  const Ints starts = window_starts(numbers_at(c, 2), block, c.integer(5));
+  using P = params::NsaCompress;
+
+  const Tensor& t = c.tensor(P::input);
+  const Floats x = floats(t), w = floats(c.tensor(P::weight));
+  const int64_t heads = t.dims[1], d = t.dims[2], block = c.integer(P::compressBlockSize);
+  const Ints starts =
+      window_starts(numbers_at(c, P::actSeqLenOptional), block, c.integer(P::compressStride));
   Doubles y(starts.size() * heads * d);
   for (size_t o = 0; o < starts.size(); ++o) {
     for (int64_t k = 0; k < block; ++k) {
@@ -493,15 +604,18 @@ aclError run_compress(Call& c) {
             static_cast<double>(w[k * heads + i / d]) * x[(starts[o] + k) * heads * d + i];
     }
   }
-  write(c.tensor(7), y);
+  write(c.tensor(P::output), y);
   return ACL_SUCCESS;
 }
 // (outputGrad, input, weight, ends, block, stride, kind, layout, inputGrad, weightGrad).
 aclError run_compress_grad(Call& c) {
-  const Tensor& t = c.tensor(1);
-  const Floats g = floats(c.tensor(0)), x = floats(t), w = floats(c.tensor(2));
-  const int64_t heads = t.dims[1], d = t.dims[2], block = c.integer(4);
-  const Ints starts = window_starts(numbers_at(c, 3), block, c.integer(5));
+  using P = params::NsaCompressGrad;
+
+  const Tensor& t = c.tensor(P::input);
+  const Floats g = floats(c.tensor(P::outputGrad)), x = floats(t), w = floats(c.tensor(P::weight));
+  const int64_t heads = t.dims[1], d = t.dims[2], block = c.integer(P::compressBlockSize);
+  const Ints starts = window_starts(numbers_at(c, P::actSeqLenOptionalOptional), block,
+                                    c.integer(P::compressStride));
   Doubles dx(x.size()), dw(w.size());
   for (size_t o = 0; o < starts.size(); ++o) {
     for (int64_t k = 0; k < block; ++k) {
@@ -512,7 +626,7 @@ aclError run_compress_grad(Call& c) {
       }
     }
   }
-  write(c.tensor(8), dx), write(c.tensor(9), dw);
+  write(c.tensor(P::inputGradOut), dx), write(c.tensor(P::weightGradOut), dw);
   return ACL_SUCCESS;
 }
 
@@ -525,11 +639,25 @@ ACLNN_CHOSEN(aclnnBlockSparseAttentionV2, check_blocks<kBlocksV2>, run_blocks<kB
 ACLNN_CHOSEN(aclnnBlockSparseAttentionGrad, check_blocks_grad, run_blocks_grad)
 ACLNN_CHOSEN(aclnnSparseFlashAttention, check_listed<kSparse>, run_listed<kSparse>)
 ACLNN_CHOSEN(aclnnSparseFlashAttentionV2, check_listed<kSparseV2>, run_listed<kSparseV2>)
-ACLNN_CHOSEN(aclnnSparseFlashAttentionGrad, (check_listed_grad<kSparseGrad, 4, 19>),
-             (run_listed_grad<kSparseGrad, 4, 19>))
+ACLNN_CHOSEN(aclnnSparseFlashAttentionGrad,
+             (check_listed_grad<kSparseGrad, params::SparseFlashAttentionGrad::dOut,
+                                params::SparseFlashAttentionGrad::dQueryOut>),
+             (run_listed_grad<kSparseGrad, params::SparseFlashAttentionGrad::dOut,
+                              params::SparseFlashAttentionGrad::dQueryOut>))
 ACLNN_CHOSEN(aclnnNsaSelectedAttention, check_listed<kSelected>, run_listed<kSelected>)
-ACLNN_CHOSEN(aclnnNsaSelectedAttentionGrad, (check_listed_grad<kSelectedGrad, 4, 17>),
-             (run_listed_grad<kSelectedGrad, 4, 17>))
+ACLNN_CHOSEN(aclnnNsaSelectedAttentionGrad,
+             (check_listed_grad<kSelectedGrad, params::NsaSelectedAttentionGrad::attentionOutGrad,
+                                params::NsaSelectedAttentionGrad::dqOut>),
+             (run_listed_grad<kSelectedGrad, params::NsaSelectedAttentionGrad::attentionOutGrad,
+                              params::NsaSelectedAttentionGrad::dqOut>))
 ACLNN_CHOSEN(aclnnLightningIndexer, check_indexer, run_indexer)
-ACLNN_CHOSEN(aclnnNsaCompress, (check_compress<0, 2, 4, 7>), run_compress)
-ACLNN_CHOSEN(aclnnNsaCompressGrad, (check_compress<1, 3, 4, 8>), run_compress_grad)
+ACLNN_CHOSEN(aclnnNsaCompress,
+             (check_compress<params::NsaCompress::input, params::NsaCompress::actSeqLenOptional,
+                             params::NsaCompress::compressBlockSize, params::NsaCompress::output>),
+             run_compress)
+ACLNN_CHOSEN(
+    aclnnNsaCompressGrad,
+    (check_compress<
+        params::NsaCompressGrad::input, params::NsaCompressGrad::actSeqLenOptionalOptional,
+        params::NsaCompressGrad::compressBlockSize, params::NsaCompressGrad::inputGradOut>),
+    run_compress_grad)

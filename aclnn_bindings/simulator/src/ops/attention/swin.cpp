@@ -1,6 +1,7 @@
 // Attention of shifted windows in eight bits: norm, quantisation and product of the input, and scores.
 // Formulas: the operator documents of aclnnSwinTransformerLnQkvQuant and aclnnSwinAttentionScoreQuant;
 // Liu et al., "Swin Transformer", arXiv 2103.14030. Choices are listed in docs/unspecified_ops.md.
+#include "params/attention.h"
 #include <cmath>
 
 #include "loops/matrices.h"
@@ -21,8 +22,10 @@ struct Scores {
   int64_t batch, heads, queries, keys, depth, wide;
 };
 Scores scores_of(const Call& c) {
-  const Tensor &q = c.tensor(0), &k = c.tensor(1), &v = c.tensor(2);
-  const int turned = c.flag(12) ? 2 : 3;  // where the key's depth is
+  using P = params::SwinAttentionScoreQuant;
+
+  const Tensor &q = c.tensor(P::query), &k = c.tensor(P::key), &v = c.tensor(P::value);
+  const int turned = c.flag(P::keyTranspose) ? 2 : 3;  // where the key's depth is
   return {q.dims[0], q.dims[1], q.dims[2], k.dims[5 - turned], q.dims[3], v.dims[3]};
 }
 // A mask over [batch, heads, queries, keys], whose dims may be 1 or missing; windows repeat.
@@ -40,28 +43,32 @@ aclnnStatus expect_mask(const Call& c, int arg, const Scores& s) {
                        shape_text(*t));
 }
 aclnnStatus check_scores(Call& c) {
-  for (int i : {0, 1, 2, 15}) {
+  using P = params::SwinAttentionScoreQuant;
+
+  for (int i : {P::query, P::key, P::value, P::out}) {
     if (c.tensor(i).rank != 4 || c.tensor(i).numel() == 0)
       return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have the shape [B, N, S, D].", c.name(i));
   }
   const Scores s = scores_of(c);
-  const Tensor &k = c.tensor(1), &v = c.tensor(2);
+  const Tensor &k = c.tensor(P::key), &v = c.tensor(P::value);
   const bool fits = k.dims[0] == s.batch && v.dims[0] == s.batch && k.dims[1] == s.heads &&
-                    v.dims[1] == s.heads && k.dims[c.flag(12) ? 2 : 3] == s.depth &&
-                    v.dims[2] == s.keys && !c.flag(11) && !c.flag(13) &&
-                    (c.integer(14) == -1 || c.integer(14) == 3);
+                    v.dims[1] == s.heads && k.dims[c.flag(P::keyTranspose) ? 2 : 3] == s.depth &&
+                    v.dims[2] == s.keys && !c.flag(P::queryTranspose) &&
+                    !c.flag(P::valueTranspose) &&
+                    (c.integer(P::softmaxAxes) == -1 || c.integer(P::softmaxAxes) == 3);
   if (!fits)
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "query, key and value do not fit, or query or value is transposed, or softmaxAxes "
                   "is not the last.");
-  for (int i : {3, 4, 6, 7}) {
+  for (int i : {P::scaleQuant, P::scaleDequant1, P::biasQuantOptional, P::biasDequant1Optional}) {
     if (maybe(c, i) && c.tensor(i).numel() != 1) ACL_RETURN_IF_FAILED(expect_numel(c, i, s.keys));
   }
-  for (int i : {5, 8}) {
+  for (int i : {P::scaleDequant2, P::biasDequant2Optional}) {
     if (maybe(c, i) && c.tensor(i).numel() != 1) ACL_RETURN_IF_FAILED(expect_numel(c, i, s.wide));
   }
-  for (int i : {9, 10}) ACL_RETURN_IF_FAILED(expect_mask(c, i, s));
-  return expect_numel(c, 15, s.batch * s.heads * s.queries * s.wide);
+  for (int i : {P::paddingMask1Optional, P::paddingMask2Optional})
+    ACL_RETURN_IF_FAILED(expect_mask(c, i, s));
+  return expect_numel(c, P::out, s.batch * s.heads * s.queries * s.wide);
 }
 void add_mask(Floats& score, const Tensor* t, const Scores& s) {
   if (!t) return;
@@ -81,21 +88,27 @@ Matrices by_heads(const Tensor& t, bool turned) {
   return m;
 }
 aclError run_scores(Call& c) {
+  using P = params::SwinAttentionScoreQuant;
+
   const Scores s = scores_of(c);
   const auto one = [](const Floats& v, int64_t i, float other) {
     return v.empty() ? other : v[v.size() == 1 ? 0 : i];
   };
-  const Matrices products = product(by_heads(c.tensor(0), false), by_heads(c.tensor(1), !c.flag(12)));
-  const Floats scale1 = packed_scales(maybe(c, 4)), bias1 = floats(maybe(c, 7)),
-               scale2 = packed_scales(maybe(c, 5)), bias2 = floats(maybe(c, 8)),
-               quant = floats(maybe(c, 3)), shift = floats(maybe(c, 6));
+  const Matrices products = product(by_heads(c.tensor(P::query), false),
+                                    by_heads(c.tensor(P::key), !c.flag(P::keyTranspose)));
+  const Floats scale1 = packed_scales(maybe(c, P::scaleDequant1)),
+               bias1 = floats(maybe(c, P::biasDequant1Optional)),
+               scale2 = packed_scales(maybe(c, P::scaleDequant2)),
+               bias2 = floats(maybe(c, P::biasDequant2Optional)),
+               quant = floats(maybe(c, P::scaleQuant)),
+               shift = floats(maybe(c, P::biasQuantOptional));
   Floats score(products.v.size());
   for (size_t i = 0; i < score.size(); ++i) {
     const auto k = static_cast<int64_t>(i) % s.keys;
     score[i] = static_cast<float>((products.v[i] + one(bias1, k, 0)) * one(scale1, k, 1));
   }
-  add_mask(score, maybe(c, 9), s);
-  add_mask(score, maybe(c, 10), s);
+  add_mask(score, maybe(c, P::paddingMask1Optional), s);
+  add_mask(score, maybe(c, P::paddingMask2Optional), s);
   Matrices share = {Doubles(score.size()), s.batch * s.heads, s.queries, s.keys};
   for (size_t row = 0; row < score.size(); row += static_cast<size_t>(s.keys)) {
     float top = score[row];
@@ -107,21 +120,24 @@ aclError run_scores(Call& c) {
       share.v[row + k] = eight_bits(p * one(quant, k, 1) + one(shift, k, 0));
     }
   }
-  Matrices out = product(share, by_heads(c.tensor(2), false));
+  Matrices out = product(share, by_heads(c.tensor(P::value), false));
   for (size_t i = 0; i < out.v.size(); ++i) {
     const auto j = static_cast<int64_t>(i) % s.wide;
     out.v[i] = (out.v[i] + one(bias2, j, 0)) * one(scale2, j, 1);
   }
-  write(c.tensor(15), out.v);
+  write(c.tensor(P::out), out.v);
   return ACL_SUCCESS;
 }
 
 // (x [B, S, H], gamma, beta, weight, bias, quantScale, quantOffset, dequantScale, headNum, seqLength,
 // eps, height, width, window height, window width, weightTranspose, q, k, v [windows, N, S, D]).
 aclnnStatus check_projection(Call& c) {
-  const Tensor& x = c.tensor(0);
-  const int64_t heads = c.integer(8), depth = c.integer(9), height = c.integer(11),
-                width = c.integer(12), high = c.integer(13), wide = c.integer(14);
+  using P = params::SwinTransformerLnQkvQuant;
+
+  const Tensor& x = c.tensor(P::x);
+  const int64_t heads = c.integer(P::headNum), depth = c.integer(P::seqLength),
+                height = c.integer(P::oriHeight), width = c.integer(P::oriWeight),
+                high = c.integer(P::hWinSize), wide = c.integer(P::wWinSize);
   if (x.rank != 3 || heads < 1 || depth < 1 || x.dims[2] != heads * depth || high < 1 || wide < 1 ||
       height % high != 0 || width % wide != 0 || x.dims[1] != height * width) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
@@ -129,27 +145,31 @@ aclnnStatus check_projection(Call& c) {
                   shape_text(x));
   }
   const int64_t h = x.dims[2];
-  const Matrices w = matrices_like(c.tensor(3), c.flag(15), false);
+  const Matrices w = matrices_like(c.tensor(P::weight), c.flag(P::weightTranspose), false);
   if (w.batch != 1 || w.rows != h || w.cols != 3 * h)
     return c.fail(ACLNN_ERR_PARAM_INVALID, "weight %s should be [%lld, %lld]%s.",
-                  shape_text(c.tensor(3)), static_cast<long long>(h), static_cast<long long>(3 * h),
-                  c.flag(15) ? ", transposed" : "");
-  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, h));
-  for (int i : {5, 6}) {
+                  shape_text(c.tensor(P::weight)), static_cast<long long>(h),
+                  static_cast<long long>(3 * h), c.flag(P::weightTranspose) ? ", transposed" : "");
+  for (int i : {P::gamma, P::beta}) ACL_RETURN_IF_FAILED(expect_numel(c, i, h));
+  for (int i : {P::quantScale, P::quantOffset}) {
     if (c.tensor(i).numel() != 1) ACL_RETURN_IF_FAILED(expect_numel(c, i, h));
   }
-  for (int i : {4, 7}) ACL_RETURN_IF_FAILED(expect_numel(c, i, 3 * h));
-  for (int i : {16, 17, 18}) ACL_RETURN_IF_FAILED(expect_numel(c, i, x.numel()));
+  for (int i : {P::bias, P::dequantScale}) ACL_RETURN_IF_FAILED(expect_numel(c, i, 3 * h));
+  for (int i : {P::queryOutputOut, P::keyOutputOut, P::valueOutputOut})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, x.numel()));
   return ACLNN_SUCCESS;
 }
 aclError run_projection(Call& c) {
-  const Tensor& t = c.tensor(0);
-  const int64_t h = t.dims[2], pixels = t.dims[1], heads = c.integer(8), depth = c.integer(9),
-                width = c.integer(12), high = c.integer(13), wide = c.integer(14),
-                across = width / wide, down = c.integer(11) / high, area = high * wide;
-  const Floats x = floats(t), gamma = floats(c.tensor(1)), beta = floats(c.tensor(2)),
-               scale = floats(c.tensor(5)), shift = floats(c.tensor(6)),
-               back = packed_scales(c.maybe(7)), bias = floats(c.tensor(4));
+  using P = params::SwinTransformerLnQkvQuant;
+
+  const Tensor& t = c.tensor(P::x);
+  const int64_t h = t.dims[2], pixels = t.dims[1], heads = c.integer(P::headNum),
+                depth = c.integer(P::seqLength), width = c.integer(P::oriWeight),
+                high = c.integer(P::hWinSize), wide = c.integer(P::wWinSize), across = width / wide,
+                down = c.integer(P::oriHeight) / high, area = high * wide;
+  const Floats x = floats(t), gamma = floats(c.tensor(P::gamma)), beta = floats(c.tensor(P::beta)),
+               scale = floats(c.tensor(P::quantScale)), shift = floats(c.tensor(P::quantOffset)),
+               back = packed_scales(c.maybe(P::dequantScale)), bias = floats(c.tensor(P::bias));
   Matrices q = {Doubles(x.size()), 1, t.dims[0] * pixels, h};
   for (int64_t row = 0; row < q.rows; ++row) {
     const float* in = x.data() + row * h;
@@ -157,13 +177,14 @@ aclError run_projection(Call& c) {
     for (int64_t i = 0; i < h; ++i) mean += in[i];
     mean /= static_cast<double>(h);
     for (int64_t i = 0; i < h; ++i) square += (in[i] - mean) * (in[i] - mean);
-    const double rstd = 1 / std::sqrt(square / static_cast<double>(h) + c.number(10));
+    const double rstd = 1 / std::sqrt(square / static_cast<double>(h) + c.number(P::epsilon));
     for (int64_t i = 0; i < h; ++i) {
       const double y = (in[i] - mean) * rstd * gamma[i] + beta[i];
       q.v[row * h + i] = eight_bits(y * scale[scale.size() == 1 ? 0 : i] + shift[shift.size() == 1 ? 0 : i]);
     }
   }
-  const Matrices m = product(q, matrices_of(c.tensor(3), c.flag(15), false));
+  const Matrices m =
+      product(q, matrices_of(c.tensor(P::weight), c.flag(P::weightTranspose), false));
   for (int part = 0; part < 3; ++part) {
     Floats out(x.size());
     for (int64_t row = 0; row < m.rows; ++row) {
@@ -176,7 +197,7 @@ aclError run_projection(Call& c) {
             static_cast<float>((m.v[row * 3 * h + j] + bias[j]) * back[j]);
       }
     }
-    write(c.tensor(16 + part), out);
+    write(c.tensor(P::queryOutputOut + part), out);
   }
   return ACL_SUCCESS;
 }

@@ -1,5 +1,6 @@
 // Partial results of attention from several devices, joined. Formulas: the "npu_attention_update" page of
 // torch_npu and its test of npu_ring_attention_update.
+#include "params/attention.h"
 #include "loops/values.h"
 
 #include <cmath>
@@ -10,8 +11,10 @@ namespace {
 
 // (lse list, out list, updateType, out, lseOut): partial attentions weighed by their sums.
 aclnnStatus check_update(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 3}));
-  const Span<Tensor*> lse = c.tensors(0), parts = c.tensors(1);
+  using P = params::AttentionUpdate;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::lse, P::localOut, P::out}));
+  const Span<Tensor*> lse = c.tensors(P::lse), parts = c.tensors(P::localOut);
   bool fits = lse.size > 0 && lse.size == parts.size;
   for (int64_t i = 0; fits && i < lse.size; ++i)
     fits = lse[i] && parts[i] && rows_of(*parts[i]) == lse[0]->numel() &&
@@ -19,14 +22,16 @@ aclnnStatus check_update(Call& c) {
   if (!fits)
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "lse and localOut should have as many members of matching shapes.");
-  if (c.integer(2) == 1) {
-    ACL_RETURN_IF_FAILED(expect_given(c, {4}));
-    ACL_RETURN_IF_FAILED(expect_numel(c, 4, lse[0]->numel()));
+  if (c.integer(P::updateType) == 1) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::lseOut}));
+    ACL_RETURN_IF_FAILED(expect_numel(c, P::lseOut, lse[0]->numel()));
   }
-  return expect_numel(c, 3, parts[0]->numel());
+  return expect_numel(c, P::out, parts[0]->numel());
 }
 aclError run_update(Call& c) {
-  const Span<Tensor*> lse = c.tensors(0), parts = c.tensors(1);
+  using P = params::AttentionUpdate;
+
+  const Span<Tensor*> lse = c.tensors(P::lse), parts = c.tensors(P::localOut);
   const int64_t rows = lse[0]->numel(), h = width_of(*parts[0]);
   std::vector<Floats> sums, values;
   for (int64_t i = 0; i < lse.size; ++i)
@@ -45,19 +50,26 @@ aclError run_update(Call& c) {
         out[r * h + j] += static_cast<float>(w * values[i][r * h + j]);
     }
   }
-  write(c.tensor(3), out);
-  if (c.integer(2) == 1) write(c.maybe(4), joined);
+  write(c.tensor(P::out), out);
+  if (c.integer(P::updateType) == 1) write(c.maybe(P::lseOut), joined);
   return ACL_SUCCESS;
 }
 // (prevOut, prevMax, prevSum, curOut, curMax, curSum, lengths, layout, [softmaxLayout,] out, max,
 // sum); statistics have eight equal elements a row.
 template <int Out>
 aclnnStatus check_ring(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, Out, Out + 1, Out + 2}));
-  for (int i : {2, 4, 5, Out + 1, Out + 2}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, 1));
-  for (int i : {3, Out}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, 0));
-  const char* layout = c.text(7) ? c.text(7) : "SBH";
-  const Tensor &x = c.tensor(0), &s = c.tensor(1);
+  using P = params::RingAttentionUpdate;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::prevAttnOut, P::prevSoftmaxMax, P::prevSoftmaxSum, P::curAttnOut,
+                       P::curSoftmaxMax, P::curSoftmaxSum, Out, Out + 1, Out + 2}));
+  for (int i : std::initializer_list<int>{P::prevSoftmaxSum, P::curSoftmaxMax, P::curSoftmaxSum,
+                                          Out + 1, Out + 2})
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, i, P::prevSoftmaxMax));
+  for (int i : std::initializer_list<int>{P::curAttnOut, Out})
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, i, P::prevAttnOut));
+  const char* layout = c.text(P::inputLayoutOptional) ? c.text(P::inputLayoutOptional) : "SBH";
+  const Tensor &x = c.tensor(P::prevAttnOut), &s = c.tensor(P::prevSoftmaxMax);
   const bool packed = std::strcmp(layout, "TND") == 0;
   const bool fits = (packed || std::strcmp(layout, "SBH") == 0) && x.rank == 3 &&
                     s.numel() % 8 == 0 && s.rank >= 3 &&
@@ -71,10 +83,14 @@ aclnnStatus check_ring(Call& c) {
 }
 template <int Out>
 aclError run_ring(Call& c) {
-  const Tensor &x = c.tensor(0), &s = c.tensor(1);
-  Floats a = floats(x), top = floats(s), sum = floats(c.tensor(2));
-  const Floats b = floats(c.tensor(3)), top_b = floats(c.tensor(4)), sum_b = floats(c.tensor(5));
-  const bool packed = c.text(7) && std::strcmp(c.text(7), "TND") == 0;
+  using P = params::RingAttentionUpdate;
+
+  const Tensor &x = c.tensor(P::prevAttnOut), &s = c.tensor(P::prevSoftmaxMax);
+  Floats a = floats(x), top = floats(s), sum = floats(c.tensor(P::prevSoftmaxSum));
+  const Floats b = floats(c.tensor(P::curAttnOut)), top_b = floats(c.tensor(P::curSoftmaxMax)),
+               sum_b = floats(c.tensor(P::curSoftmaxSum));
+  const bool packed =
+      c.text(P::inputLayoutOptional) && std::strcmp(c.text(P::inputLayoutOptional), "TND") == 0;
   const int64_t heads = packed ? x.dims[1] : s.dims[1], d = packed ? x.dims[2] : x.dims[2] / heads;
   for (int64_t at = 0; at * d < static_cast<int64_t>(a.size()); ++at) {
     const int64_t n = at % heads, row = at / heads;
@@ -98,5 +114,7 @@ aclError run_ring(Call& c) {
 
 #define ACLNN_STATE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
 ACLNN_STATE(aclnnAttentionUpdate, check_update, run_update)
-ACLNN_STATE(aclnnRingAttentionUpdate, check_ring<8>, run_ring<8>)
-ACLNN_STATE(aclnnRingAttentionUpdateV2, check_ring<9>, run_ring<9>)
+ACLNN_STATE(aclnnRingAttentionUpdate, check_ring<params::RingAttentionUpdate::attnOutOut>,
+            run_ring<params::RingAttentionUpdate::attnOutOut>)
+ACLNN_STATE(aclnnRingAttentionUpdateV2, check_ring<params::RingAttentionUpdateV2::attnOutOut>,
+            run_ring<params::RingAttentionUpdateV2::attnOutOut>)

@@ -1,6 +1,7 @@
 // Attention in training over packed sequences [tokens, heads, depth], and its gradients: five
 // versions of aclnnFlashAttentionVarLenScore and of aclnnFlashAttentionUnpaddingScoreGrad.
 // Formulas: the "npu_fusion_attention" and "npu_fusion_attention_v3" pages of torch_npu.
+#include "params/attention.h"
 #include "loops/sequences.h"
 
 #include <cmath>
@@ -18,25 +19,267 @@ struct Places {
   int dq = kNone, dq_rope = kNone, dk = kNone, dk_rope = kNone, dv = kNone, dshift = kNone,
       dsink = kNone;
 };
-constexpr Places kScore = {0, kNone, 1,     kNone, 2,  3,     4,     6,  kNone, 7,
-                           8, 9,     kNone, kNone, 10, kNone, kNone, 18, 19,    21};
-constexpr Places kScoreV2 = {0, kNone, 1,  kNone, 2,  3,  4,     6,  kNone, 7,
-                             8, 9,     10, 11,    12, 20, kNone, 21, 22,    24};
-constexpr Places kScoreV3 = {0,  1,  2,  3,  4,  5,  6,     8,  kNone, 9,
-                             10, 11, 12, 13, 14, 22, kNone, 23, 24,    26};
-constexpr Places kScoreV4 = {0, kNone, 1,     kNone, 2,  3,     4,  6,  kNone, 7,
-                             8, 9,     kNone, kNone, 10, kNone, 18, 19, 20,    22};
-constexpr Places kScoreV5 = {0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 23, 24, 25, 26, 28};
-constexpr Places kGrad = {0,     kNone, 1,     kNone, 2, 4, 5, 7,  kNone, 12, 13,    14, kNone,
-                          kNone, 15,    kNone, kNone, 8, 9, 3, 23, kNone, 24, kNone, 25, 26};
-constexpr Places kGradV2 = {0,  kNone, 1,  kNone, 2, 4, 5, 7,  kNone, 12, 13,    14, 15,
-                            16, 17,    25, kNone, 8, 9, 3, 26, kNone, 27, kNone, 28, 29};
-constexpr Places kGradV3 = {0,  1,  2,  3,     4,  6,  7, 9,  kNone, 14, 15, 16, 17,
-                            18, 19, 27, kNone, 10, 11, 5, 28, 29,    30, 31, 32, 33};
-constexpr Places kGradV4 = {0,     kNone, 1,     kNone, 2, 4, 5, 7,  kNone, 12, 13,    14, kNone,
-                            kNone, 15,    kNone, 27,    8, 9, 3, 23, kNone, 24, kNone, 25, 26};
-constexpr Places kGradV5 = {0,  1,  2,  3,  4,  6, 7,  9,  14, 15, 16, 17, 18, 19,
-                            20, 28, 29, 10, 11, 5, 30, 31, 32, 33, 34, 35, 36};
+constexpr Places kScore = [] {
+  using P = params::FlashAttentionVarLenScore;
+  return Places{P::query,
+                kNone,
+                P::key,
+                kNone,
+                P::value,
+                P::realShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                kNone,
+                P::prefixOptional,
+                P::actualSeqQLenOptional,
+                P::actualSeqKvLenOptional,
+                kNone,
+                kNone,
+                P::scaleValue,
+                kNone,
+                kNone,
+                P::softmaxMaxOut,
+                P::softmaxSumOut,
+                P::attentionOutOut};
+}();
+constexpr Places kScoreV2 = [] {
+  using P = params::FlashAttentionVarLenScoreV2;
+  return Places{P::query,
+                kNone,
+                P::key,
+                kNone,
+                P::value,
+                P::realShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                kNone,
+                P::prefixOptional,
+                P::actualSeqQLenOptional,
+                P::actualSeqKvLenOptional,
+                P::qStartIdxOptional,
+                P::kvStartIdxOptional,
+                P::scaleValue,
+                P::pseType,
+                kNone,
+                P::softmaxMaxOut,
+                P::softmaxSumOut,
+                P::attentionOutOut};
+}();
+constexpr Places kScoreV3 = [] {
+  using P = params::FlashAttentionVarLenScoreV3;
+  return Places{P::query,
+                P::queryRope,
+                P::key,
+                P::keyRope,
+                P::value,
+                P::realShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                kNone,
+                P::prefixOptional,
+                P::actualSeqQLenOptional,
+                P::actualSeqKvLenOptional,
+                P::qStartIdxOptional,
+                P::kvStartIdxOptional,
+                P::scaleValue,
+                P::pseType,
+                kNone,
+                P::softmaxMaxOut,
+                P::softmaxSumOut,
+                P::attentionOutOut};
+}();
+constexpr Places kScoreV4 = [] {
+  using P = params::FlashAttentionVarLenScoreV4;
+  return Places{P::query,
+                kNone,
+                P::key,
+                kNone,
+                P::value,
+                P::realShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                kNone,
+                P::prefixOptional,
+                P::actualSeqQLenOptional,
+                P::actualSeqKvLenOptional,
+                kNone,
+                kNone,
+                P::scaleValue,
+                kNone,
+                P::softmaxOutLayout,
+                P::softmaxMaxOut,
+                P::softmaxSumOut,
+                P::attentionOutOut};
+}();
+constexpr Places kScoreV5 = [] {
+  using P = params::FlashAttentionVarLenScoreV5;
+  return Places{P::query,
+                P::queryRope,
+                P::key,
+                P::keyRope,
+                P::value,
+                P::realShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                P::sinkOptional,
+                P::prefixOptional,
+                P::actualSeqQLenOptional,
+                P::actualSeqKvLenOptional,
+                P::qStartIdxOptional,
+                P::kvStartIdxOptional,
+                P::scaleValue,
+                P::pseType,
+                P::softmaxOutLayout,
+                P::softmaxMaxOut,
+                P::softmaxSumOut,
+                P::attentionOutOut};
+}();
+constexpr Places kGrad = [] {
+  using P = params::FlashAttentionUnpaddingScoreGrad;
+  return Places{P::query,
+                kNone,
+                P::keyIn,
+                kNone,
+                P::value,
+                P::pseShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                kNone,
+                P::prefixOptional,
+                P::actualSeqQLenOptional,
+                P::actualSeqKvLenOptional,
+                kNone,
+                kNone,
+                P::scaleValue,
+                kNone,
+                kNone,
+                P::softmaxMaxOptional,
+                P::softmaxSumOptional,
+                P::dy,
+                P::dqOut,
+                kNone,
+                P::dkOut,
+                kNone,
+                P::dvOut,
+                P::dpseOut};
+}();
+constexpr Places kGradV2 = [] {
+  using P = params::FlashAttentionUnpaddingScoreGradV2;
+  return Places{P::query,
+                kNone,
+                P::keyIn,
+                kNone,
+                P::value,
+                P::pseShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                kNone,
+                P::prefixOptional,
+                P::actualSeqQLenOptional,
+                P::actualSeqKvLenOptional,
+                P::qStartIdxOptional,
+                P::kvStartIdxOptional,
+                P::scaleValue,
+                P::pseType,
+                kNone,
+                P::softmaxMaxOptional,
+                P::softmaxSumOptional,
+                P::dy,
+                P::dqOut,
+                kNone,
+                P::dkOut,
+                kNone,
+                P::dvOut,
+                P::dpseOut};
+}();
+constexpr Places kGradV3 = [] {
+  using P = params::FlashAttentionUnpaddingScoreGradV3;
+  return Places{P::query,
+                P::queryRope,
+                P::keyIn,
+                P::keyInRope,
+                P::value,
+                P::pseShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                kNone,
+                P::prefixOptional,
+                P::actualSeqQLenOptional,
+                P::actualSeqKvLenOptional,
+                P::qStartIdxOptional,
+                P::kvStartIdxOptional,
+                P::scaleValue,
+                P::pseType,
+                kNone,
+                P::softmaxMaxOptional,
+                P::softmaxSumOptional,
+                P::dy,
+                P::dqOut,
+                P::dqRopeOut,
+                P::dkOut,
+                P::dkRopeOut,
+                P::dvOut,
+                P::dpseOut};
+}();
+constexpr Places kGradV4 = [] {
+  using P = params::FlashAttentionUnpaddingScoreGradV4;
+  return Places{P::query,
+                kNone,
+                P::keyIn,
+                kNone,
+                P::value,
+                P::pseShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                kNone,
+                P::prefixOptional,
+                P::actualSeqQLenOptional,
+                P::actualSeqKvLenOptional,
+                kNone,
+                kNone,
+                P::scaleValue,
+                kNone,
+                P::softmaxInLayout,
+                P::softmaxMaxOptional,
+                P::softmaxSumOptional,
+                P::dy,
+                P::dqOut,
+                kNone,
+                P::dkOut,
+                kNone,
+                P::dvOut,
+                P::dpseOut};
+}();
+constexpr Places kGradV5 = [] {
+  using P = params::FlashAttentionUnpaddingScoreGradV5;
+  return Places{P::query,
+                P::queryRope,
+                P::keyIn,
+                P::keyInRope,
+                P::value,
+                P::pseShiftOptional,
+                P::dropMaskOptional,
+                P::attenMaskOptional,
+                P::sinkInOptional,
+                P::prefixOptional,
+                P::actualSeqQLenOptional,
+                P::actualSeqKvLenOptional,
+                P::qStartIdxOptional,
+                P::kvStartIdxOptional,
+                P::scaleValue,
+                P::pseType,
+                P::softmaxInLayout,
+                P::softmaxMaxOptional,
+                P::softmaxSumOptional,
+                P::dy,
+                P::dqOut,
+                P::dqRopeOut,
+                P::dkOut,
+                P::dkRopeOut,
+                P::dvOut,
+                P::dpseOut,
+                P::dsinkOut};
+}();
 
 const Tensor* tensor_at(const Call& c, int arg) {
   if (arg == kNone || c.null(arg) || c.tensor(arg).numel() == 0) return nullptr;

@@ -1,4 +1,5 @@
 // Scores of shifted windows: softmax with a mask and a bias by relative position.
+#include "params/attention.h"
 #include "loops/numbers.h"
 #include "loops/philox.h"
 
@@ -12,34 +13,40 @@ struct Swin {
   int64_t windows, heads, area;
 };
 aclnnStatus check_swin_softmax(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 4, 5));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 5, 0));
-  const Tensor& x = c.tensor(0);
+  using P = params::MaskedSoftmaxWithRelPosBias;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::x, 4, 5));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::out, P::x));
+  const Tensor& x = c.tensor(P::x);
   Swin& s = c.make<Swin>();
   s.area = x.dims[x.rank - 1] * x.dims[x.rank - 2];
   s.heads = x.dims[x.rank - 3];
   s.windows = x.rank == 5 ? x.dims[1] : 1;
-  if (!c.null(1) && s.area > 0) {
-    const int64_t w = c.tensor(1).numel() / s.area;
+  if (!c.null(P::attenMaskOptional) && s.area > 0) {
+    const int64_t w = c.tensor(P::attenMaskOptional).numel() / s.area;
     if (x.rank == 4 && w > 0 && x.dims[0] % w == 0) s.windows = w;
-    ACL_RETURN_IF_FAILED(expect_numel(c, 1, s.windows * s.area));
+    ACL_RETURN_IF_FAILED(expect_numel(c, P::attenMaskOptional, s.windows * s.area));
   }
-  return expect_numel(c, 2, s.heads * s.area);
+  return expect_numel(c, P::relativePosBias, s.heads * s.area);
 }
 aclError run_swin_softmax(Call& c) {
+  using P = params::MaskedSoftmaxWithRelPosBias;
+
   const Swin& s = c.get<Swin>();
-  const int64_t width = c.tensor(0).dims[c.tensor(0).rank - 1];
-  Numbers x = numbers(c.tensor(0));
-  const Numbers bias = numbers(c.tensor(2)), mask = c.null(1) ? Numbers() : numbers(c.tensor(1));
+  const int64_t width = c.tensor(P::x).dims[c.tensor(P::x).rank - 1];
+  Numbers x = numbers(c.tensor(P::x));
+  const Numbers bias = numbers(c.tensor(P::relativePosBias)),
+                mask = c.null(P::attenMaskOptional) ? Numbers()
+                                                    : numbers(c.tensor(P::attenMaskOptional));
   for (int64_t i = 0; i < static_cast<int64_t>(x.size()); ++i) {
     const int64_t head = i / s.area, window = head / s.heads % s.windows;
-    x[i] = x[i] * c.number(3) + bias[head % s.heads * s.area + i % s.area];
+    x[i] = x[i] * c.number(P::scaleValue) + bias[head % s.heads * s.area + i % s.area];
     if (!mask.empty()) x[i] += mask[window * s.area + i % s.area];
   }
   for (int64_t r = 0; width && r < static_cast<int64_t>(x.size()) / width; ++r) {
     softmax_row(x.data() + r * width, width);
   }
-  put(c.tensor(5), x);
+  put(c.tensor(P::out), x);
   return ACL_SUCCESS;
 }
 

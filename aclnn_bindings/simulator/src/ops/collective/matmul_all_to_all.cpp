@@ -3,6 +3,7 @@
 // "npu_gmm_alltoallv", "npu_alltoallv_quant_gmm", "npu_all_to_all_matmul" and "npu_matmul_all_to_all"
 // pages of torch_npu and its tests of their quantised forms, and the operator documents of
 // aclnnAlltoAllAllGatherBatchMatMul, aclnnBatchMatMulReduceScatterAlltoAll and aclnnQuantAllReduce.
+#include "params/collective.h"
 #include <cmath>
 
 #include "loops/group.h"
@@ -93,19 +94,21 @@ aclError all_to_all_rows(Call& c, const Matrices& m, Floats& get) {
 // forms round the rows of x1 by their peaks where x1 is not small already, and scale after the bias.
 template <bool Quantised>
 aclnnStatus check_columns(Call& c) {
+  using P = params::AlltoAllMatmul;
+
   const int out = named(c, "output");
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, out}));
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x1, P::x2, out}));
   ACL_RETURN_IF_FAILED(expect_none(c, {"commScale", "x1Offset", "x2Offset"}));
   ACL_RETURN_IF_FAILED(find_group(c, named(c, "group"), kNone));
   const int64_t ranks = c.get<Group>().ranks;
-  const Tensor& x = c.tensor(0);
+  const Tensor& x = c.tensor(P::x1);
   const bool turned = set(c, "transposeX2");
-  const Matrices w = matrices_like(c.tensor(1), turned, false);
+  const Matrices w = matrices_like(c.tensor(P::x2), turned, false);
   if (x.rank != 2 || set(c, "transposeX1") || x.dims[0] % ranks != 0 ||
       w.rows != x.dims[1] * ranks || w.batch != 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "x1 %s and x2 %s do not fit %lld ranks, or x1 is transposed.", shape_text(x),
-                  shape_text(c.tensor(1)), static_cast<long long>(ranks));
+                  shape_text(c.tensor(P::x2)), static_cast<long long>(ranks));
   }
   if (Quantised) {
     const auto to = static_cast<aclDataType>(setting(c, "x1QuantDtype"));
@@ -143,19 +146,21 @@ Floats round_rows(Matrices& m, aclDataType to, const Floats& smooth) {
 }
 template <bool Quantised>
 aclError run_columns(Call& c) {
+  using P = params::AlltoAllMatmul;
+
   Matrices a;
-  const aclError code = all_to_all_columns(c, matrices_of(c.tensor(0), false, false), a);
+  const aclError code = all_to_all_columns(c, matrices_of(c.tensor(P::x1), false, false), a);
   if (code != ACL_SUCCESS) return code;
   write(part(c, "alltoAllOut"), a.v);
   const bool turned = set(c, "transposeX2");
   const Tensor *scale = Quantised ? part(c, "x2Scale") : nullptr, *first = part(c, "x1Scale");
   Floats rows;
-  if (Quantised && !is_narrow_float(c.tensor(0).dtype) && c.tensor(0).dtype != ACL_INT8) {
+  if (Quantised && !is_narrow_float(c.tensor(P::x1).dtype) && c.tensor(P::x1).dtype != ACL_INT8) {
     rows = round_rows(a, static_cast<aclDataType>(setting(c, "x1QuantDtype")), floats(first));
     first = nullptr;
   }
   const bool powers = by_powers(scale);
-  Matrices m = product(a, scaled(c.tensor(1), powers ? scale : nullptr, turned, false));
+  Matrices m = product(a, scaled(c.tensor(P::x2), powers ? scale : nullptr, turned, false));
   add_bias(m, part(c, "bias"));
   const Floats wide = powers ? Floats() : floats(scale), one = Quantised ? floats(first) : Floats();
   for (size_t i = 0; i < m.v.size(); ++i) {
@@ -170,19 +175,22 @@ aclError run_columns(Call& c) {
 // (x1, x2, bias, ..., output): the product's columns go to the ranks.
 template <bool Quantised>
 aclnnStatus check_rows(Call& c) {
+  using P = params::MatmulAlltoAll;
+
   const int out = named(c, "output");
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, out}));
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x1, P::x2, out}));
   ACL_RETURN_IF_FAILED(expect_none(c, {"commScale", "x1Offset", "x2Offset"}));
   ACL_RETURN_IF_FAILED(find_group(c, named(c, "group"), kNone));
   const int64_t ranks = c.get<Group>().ranks;
-  const Tensor& x = c.tensor(0);
+  const Tensor& x = c.tensor(P::x1);
   const bool turned = set(c, "transposeX2");
-  const Matrices a = matrices_like(x, false, false), w = matrices_like(c.tensor(1), turned, false);
+  const Matrices a = matrices_like(x, false, false),
+                 w = matrices_like(c.tensor(P::x2), turned, false);
   if (x.rank != 2 || set(c, "transposeX1") || w.rows != a.cols || w.batch != 1 ||
       w.cols % ranks != 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "x1 %s and x2 %s do not fit %lld ranks, or x1 is transposed.", shape_text(x),
-                  shape_text(c.tensor(1)), static_cast<long long>(ranks));
+                  shape_text(c.tensor(P::x2)), static_cast<long long>(ranks));
   }
   if (Quantised) {
     ACL_RETURN_IF_FAILED(expect_given(c, {named(c, "x1Scale"), named(c, "x2Scale")}));
@@ -194,11 +202,14 @@ aclnnStatus check_rows(Call& c) {
 }
 template <bool Quantised>
 aclError run_rows(Call& c) {
+  using P = params::MatmulAlltoAll;
+
   const Tensor *s1 = Quantised ? part(c, "x1Scale") : nullptr,
                *s2 = Quantised ? part(c, "x2Scale") : nullptr, *bias = part(c, "bias");
   const bool powers = by_powers(s1);
-  Matrices m = product(scaled(c.tensor(0), powers ? s1 : nullptr, false, true),
-                       scaled(c.tensor(1), powers ? s2 : nullptr, set(c, "transposeX2"), false));
+  Matrices m =
+      product(scaled(c.tensor(P::x1), powers ? s1 : nullptr, false, true),
+              scaled(c.tensor(P::x2), powers ? s2 : nullptr, set(c, "transposeX2"), false));
   add_bias(m, bias);
   const Floats rows = powers ? Floats() : floats(s1), cols = powers ? Floats() : floats(s2);
   for (size_t i = 0; i < m.v.size(); ++i) {
@@ -215,10 +226,12 @@ aclError run_rows(Call& c) {
 // (x, scales, group, reduceOp, output): the sum over ranks of x by its scales, or a rank's rows of it.
 template <bool Scattered>
 aclnnStatus check_sum(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 4}));
-  ACL_RETURN_IF_FAILED(find_group(c, 2, 3));
+  using P = params::QuantAllReduce;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::scales, P::output}));
+  ACL_RETURN_IF_FAILED(find_group(c, P::group, P::reduceOp));
   const int64_t ranks = Scattered ? c.get<Group>().ranks : 1;
-  const Tensor &x = c.tensor(0), &scale = c.tensor(1);
+  const Tensor &x = c.tensor(P::x), &scale = c.tensor(P::scales);
   const Matrices m = matrices_like(x, false, false);
   const int64_t rows = m.batch * m.rows, n = scale.numel(),
                 blocks = rows ? n / rows / (by_powers(&scale) ? 2 : 1) : 0;
@@ -227,25 +240,27 @@ aclnnStatus check_sum(Call& c) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s, scales %s and %lld ranks do not fit.",
                   shape_text(x), shape_text(scale), static_cast<long long>(ranks));
   }
-  return expect_numel(c, 4, x.numel() / ranks);
+  return expect_numel(c, P::output, x.numel() / ranks);
 }
 template <bool Scattered>
 aclError run_sum(Call& c) {
-  Matrices m = matrices_of(c.tensor(0), false, false);
+  using P = params::QuantAllReduce;
+
+  Matrices m = matrices_of(c.tensor(P::x), false, false);
   m.rows *= m.batch, m.batch = 1;
-  if (by_powers(c.maybe(1))) {
-    scale_blocks(m, c.tensor(1), false);
+  if (by_powers(c.maybe(P::scales))) {
+    scale_blocks(m, c.tensor(P::scales), false);
   } else {
-    const Floats scale = floats(c.tensor(1));
+    const Floats scale = floats(c.tensor(P::scales));
     const auto blocks = static_cast<int64_t>(scale.size()) / m.rows,
                wide = (m.cols + blocks - 1) / blocks;
     for (int64_t i = 0; i < m.rows * m.cols; ++i)
       m.v[i] *= scale[i / m.cols * blocks + i % m.cols / wide];
   }
-  Floats give(m.v.begin(), m.v.end()), get(static_cast<size_t>(c.tensor(4).numel()));
+  Floats give(m.v.begin(), m.v.end()), get(static_cast<size_t>(c.tensor(P::output).numel()));
   const aclError code = exchange(c, Scattered ? kReduceScatter : kAllReduce, give,
                                  Scattered ? c.get<Group>().ranks : 1, get, 1);
-  if (code == ACL_SUCCESS) write(c.tensor(4), get);
+  if (code == ACL_SUCCESS) write(c.tensor(P::output), get);
   return code;
 }
 
@@ -300,8 +315,10 @@ void multiply_shared(const Call& c) {
   write(part(c, "mmY"), product(a, b).v);
 }
 aclnnStatus expect_experts(const Call& c, int64_t rows, int y, int64_t out_rows) {
+  using P = params::AlltoAllvGroupedMatMul;
+
   const Shares s = shares_of(c);
-  const Tensor &x = c.tensor(0), &w = c.tensor(1);
+  const Tensor &x = c.tensor(P::gmmX), &w = c.tensor(P::gmmWeight);
   const bool turned = set(c, "transGmmWeight");
   const Matrices b = matrices_like(w, turned, false), a = matrices_like(x, false, false);
   if (x.rank != 2 || w.rank != 3 || b.batch != s.experts || b.rows != a.cols || a.rows != rows) {
@@ -315,7 +332,10 @@ aclnnStatus expect_experts(const Call& c, int64_t rows, int y, int64_t out_rows)
 }
 // Rows expert by expert, each times its expert's matrix.
 Matrices multiply_experts(const Call& c, const Matrices& x, const Ints& counts) {
-  const Matrices w = scaled(c.tensor(1), part(c, "gmmWeightScale"), set(c, "transGmmWeight"), false);
+  using P = params::AlltoAllvGroupedMatMul;
+
+  const Matrices w =
+      scaled(c.tensor(P::gmmWeight), part(c, "gmmWeightScale"), set(c, "transGmmWeight"), false);
   Matrices y = {{}, 1, x.rows, w.cols};
   int64_t row = 0;
   for (size_t e = 0; e < counts.size(); row += counts[e++]) {
@@ -336,15 +356,17 @@ Ints per_expert(const Shares& s, const Span<const int64_t>& counts) {
 }
 
 aclnnStatus check_to_experts(Call& c) {
+  using P = params::AlltoAllvGroupedMatMul;
+
   const int y = named(c, "gmmY");
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, y}));
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::gmmX, P::gmmWeight, y}));
   ACL_RETURN_IF_FAILED(expect_shares(c));
   const Shares s = shares_of(c);
   ACL_RETURN_IF_FAILED(expect_experts(c, s.rows(s.give), y, s.rows(s.get)));
   if (set(c, "permuteOutFlag")) {
     ACL_RETURN_IF_FAILED(expect_given(c, {named(c, "permuteOut")}));
     ACL_RETURN_IF_FAILED(
-        expect_numel(c, named(c, "permuteOut"), s.rows(s.get) * c.tensor(0).dims[1]));
+        expect_numel(c, named(c, "permuteOut"), s.rows(s.get) * c.tensor(P::gmmX).dims[1]));
   }
   return expect_shared(c);
 }
@@ -378,15 +400,17 @@ aclError to_experts(const Call& c, const Matrices& x, Matrices& sorted) {
   return code;
 }
 aclError run_to_experts(Call& c) {
+  using P = params::AlltoAllvGroupedMatMul;
+
   const Shares s = shares_of(c);
-  Matrices plain = matrices_of(c.tensor(0), false, false), sorted;
+  Matrices plain = matrices_of(c.tensor(P::gmmX), false, false), sorted;
   aclError code = ACL_SUCCESS;
   if (set(c, "permuteOutFlag")) {
     code = to_experts(c, plain, sorted);
     if (code == ACL_SUCCESS) write(part(c, "permuteOut"), sorted.v);
   }
   if (code == ACL_SUCCESS)
-    code = to_experts(c, scaled(c.tensor(0), part(c, "gmmXScale"), false, true), sorted);
+    code = to_experts(c, scaled(c.tensor(P::gmmX), part(c, "gmmXScale"), false, true), sorted);
   if (code != ACL_SUCCESS) return code;
   write(c.tensor(named(c, "gmmY")), multiply_experts(c, sorted, per_expert(s, s.get)).v);
   multiply_shared(c);
@@ -394,8 +418,10 @@ aclError run_to_experts(Call& c) {
 }
 
 aclnnStatus check_from_experts(Call& c) {
+  using P = params::GroupedMatMulAlltoAllv;
+
   const int y = named(c, "y");
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, y}));
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::gmmX, P::gmmWeight, y}));
   ACL_RETURN_IF_FAILED(expect_shares(c));
   const Shares s = shares_of(c);
   ACL_RETURN_IF_FAILED(expect_experts(c, s.rows(s.give), y, s.rows(s.get)));
@@ -403,9 +429,11 @@ aclnnStatus check_from_experts(Call& c) {
 }
 // The way back: each expert's rows, by the ranks they came from, go home in the order they had.
 aclError run_from_experts(Call& c) {
+  using P = params::GroupedMatMulAlltoAllv;
+
   const Shares s = shares_of(c);
   const Matrices m = multiply_experts(
-      c, scaled(c.tensor(0), part(c, "gmmXScale"), false, true), per_expert(s, s.give));
+      c, scaled(c.tensor(P::gmmX), part(c, "gmmXScale"), false, true), per_expert(s, s.give));
   std::vector<Floats> give(static_cast<size_t>(s.ranks)), get;
   auto at = m.v.begin();
   for (int64_t e = 0; e < s.experts; ++e) {
@@ -459,11 +487,13 @@ void add_expert_bias(Matrices& m, const Tensor* bias) {
 // x [E, C, H / tp] or [E, C / tp, H]: every expert's tokens come to its ranks and are joined there
 // along the dim that is split; times weight [E / ep, H, M / tp].
 aclnnStatus check_gather_products(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, named(c, "y1")}));
+  using P = params::AlltoAllAllGatherBatchMatMul;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::weight, named(c, "y1")}));
   ACL_RETURN_IF_FAILED(find_both(c));
   ACL_RETURN_IF_FAILED(expect_shard(c, "xShardType"));
   const Sharded& s = c.get<Sharded>();
-  const Tensor &x = c.tensor(0), &w = c.tensor(1);
+  const Tensor &x = c.tensor(P::x), &w = c.tensor(P::weight);
   const int64_t act = setting(c, "actType"), joined = setting(c, "xShardType") == 0 ? s.tp.ranks : 1;
   if (x.rank != 3 || w.rank != 3 || x.dims[0] != w.dims[0] * s.ep.ranks ||
       x.dims[2] * joined != w.dims[1] || act < 0 || act > 4) {
@@ -478,8 +508,10 @@ aclnnStatus check_gather_products(Call& c) {
   return part(c, "y2") ? expect_numel(c, named(c, "y2"), rows * w.dims[1]) : ACLNN_SUCCESS;
 }
 aclError run_gather_products(Call& c) {
+  using P = params::AlltoAllAllGatherBatchMatMul;
+
   const Sharded& s = c.get<Sharded>();
-  const Tensor &x = c.tensor(0), &w = c.tensor(1);
+  const Tensor &x = c.tensor(P::x), &w = c.tensor(P::weight);
   const int64_t experts = w.dims[0], tokens = x.dims[1], h = x.dims[2], ep = s.ep.ranks,
                 tp = s.tp.ranks;
   const bool wide = setting(c, "xShardType") == 0;
@@ -513,11 +545,13 @@ aclError run_gather_products(Call& c) {
 // The way back: x [E / ep, ep C, M / tp] times weight [E / ep, M / tp, H], summed over the ranks that
 // share an expert, each of which keeps its part of H or of C.
 aclnnStatus check_scatter_products(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, named(c, "out")}));
+  using P = params::BatchMatMulReduceScatterAlltoAll;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::weight, named(c, "out")}));
   ACL_RETURN_IF_FAILED(find_both(c));
   ACL_RETURN_IF_FAILED(expect_shard(c, "yShardType"));
   const Sharded& s = c.get<Sharded>();
-  const Tensor &x = c.tensor(0), &w = c.tensor(1);
+  const Tensor &x = c.tensor(P::x), &w = c.tensor(P::weight);
   const bool wide = setting(c, "yShardType") == 0;
   if (x.rank != 3 || w.rank != 3 || x.dims[0] != w.dims[0] || x.dims[2] != w.dims[1] ||
       x.dims[1] % (s.ep.ranks * (wide ? 1 : s.tp.ranks)) != 0 ||
@@ -529,9 +563,11 @@ aclnnStatus check_scatter_products(Call& c) {
   return expect_numel(c, named(c, "out"), x.dims[0] * x.dims[1] * w.dims[2] / s.tp.ranks);
 }
 aclError run_scatter_products(Call& c) {
+  using P = params::BatchMatMulReduceScatterAlltoAll;
+
   const Sharded& s = c.get<Sharded>();
-  const Matrices m = product(matrices_of(c.tensor(0), false, false),
-                             matrices_of(c.tensor(1), false, false));
+  const Matrices m = product(matrices_of(c.tensor(P::x), false, false),
+                             matrices_of(c.tensor(P::weight), false, false));
   const bool wide = setting(c, "yShardType") == 0;
   const int64_t ep = s.ep.ranks, tp = s.tp.ranks, h = wide ? m.cols / tp : m.cols,
                 tokens = m.rows / ep / (wide ? 1 : tp);

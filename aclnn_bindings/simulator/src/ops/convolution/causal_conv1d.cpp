@@ -1,5 +1,6 @@
 // Depthwise convolutions over what came before, with states of cached sequences. Formulas: torch_npu's
 // tests of npu_fused_causal_conv1d; vLLM's causal_conv1d_fn and causal_conv1d_update.
+#include "params/convolution.h"
 #include <cmath>
 #include <cstring>
 
@@ -33,10 +34,12 @@ struct Sizes {
   int64_t tokens, batch, dim, width, length, slots;
 };
 aclnnStatus check_causal(Call& c) {
+  using P = params::CausalConv1dFn;
+
   const int y = named(c, "y");
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2}));
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::weight, P::convStatesRef}));
   if (y != kNone) ACL_RETURN_IF_FAILED(expect_given(c, {y}));
-  const Tensor &x = c.tensor(0), &w = c.tensor(1), &states = c.tensor(2);
+  const Tensor &x = c.tensor(P::x), &w = c.tensor(P::weight), &states = c.tensor(P::convStatesRef);
   const Tensor* starts = part(c, "queryStartLoc");
   Sizes& s = c.make<Sizes>();
   bool known = true;
@@ -66,7 +69,7 @@ aclnnStatus check_causal(Call& c) {
   if (!part(c, "cacheIndices") && s.slots < s.batch)
     return c.fail(ACLNN_ERR_PARAM_INVALID, "convStates %s has no slot for each of %lld sequences.",
                   shape_text(states), static_cast<long long>(s.batch));
-  return y == kNone ? ACLNN_SUCCESS : expect_same_shape(c, y, 0);
+  return y == kNone ? ACLNN_SUCCESS : expect_same_shape(c, y, P::x);
 }
 
 // One sequence: `before` rows of state and the new rows, convolved.
@@ -86,10 +89,12 @@ void convolve(const Call& c, const Sizes& s, const Floats& padded, const Floats&
   }
 }
 aclError run_causal(Call& c) {
+  using P = params::CausalConv1dFn;
+
   const Sizes& s = c.get<Sizes>();
   const int y = named(c, "y");
-  Floats x = floats(c.tensor(0)), states = floats(c.tensor(2));
-  const Floats w = floats(c.tensor(1)), bias = floats(part(c, "bias"));
+  Floats x = floats(c.tensor(P::x)), states = floats(c.tensor(P::convStatesRef));
+  const Floats w = floats(c.tensor(P::weight)), bias = floats(part(c, "bias"));
   Ints starts = integers(part(c, "queryStartLoc"));
   for (int64_t b = 0; starts.empty() && b <= s.batch; ++b) starts.push_back(b * (s.tokens / s.batch));
   const Ints slots = integers(part(c, "cacheIndices")), initial = integers(part(c, "initialStateMode")),
@@ -118,8 +123,8 @@ aclError run_causal(Call& c) {
       std::fill_n(x.begin() + first * s.dim, zeros * s.dim, 0.0f);
     }
   }
-  write(c.tensor(2), states);
-  write(c.tensor(y == kNone ? 0 : y), x);
+  write(c.tensor(P::convStatesRef), states);
+  write(c.tensor(y == kNone ? P::x : y), x);
   return ACL_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 // Convolution over time of [time, batch, channels], and its gradients.
+#include "params/convolution.h"
 #include "loops/numbers.h"
 
 #include <string>
@@ -39,37 +40,47 @@ void each_product(const Tbc& t, F f) {
   }
 }
 // (self, weight, bias, pad, out, cubeMathType).
-aclnnStatus check_tbc(Call& c) { return plan_tbc(c, 0, 1, 2, 3, 4); }
+aclnnStatus check_tbc(Call& c) {
+  using P = params::ConvTbc;
+  return plan_tbc(c, P::self, P::weight, P::bias, P::pad, P::output);
+}
 aclError run_tbc(Call& c) {
+  using P = params::ConvTbc;
+
   const Tbc& t = c.get<Tbc>();
-  const Numbers x = numbers(c.tensor(0)), w = numbers(c.tensor(1)),
-                b = numbers_or(c.maybe(2), t.out, 0);
-  Numbers y(static_cast<size_t>(c.tensor(4).numel()));
+  const Numbers x = numbers(c.tensor(P::self)), w = numbers(c.tensor(P::weight)),
+                b = numbers_or(c.maybe(P::bias), t.out, 0);
+  Numbers y(static_cast<size_t>(c.tensor(P::output).numel()));
   for (size_t i = 0; i < y.size(); ++i) y[i] = b[i % b.size()];
   each_product(t, [&](int64_t o, int64_t i, int64_t k) { y[o] += x[i] * w[k]; });
-  put(c.tensor(4), y);
+  put(c.tensor(P::output), y);
   return ACL_SUCCESS;
 }
 // (gradOutput, input, weight, bias, pad, cubeMathType, gradInput, gradWeight, gradBias).
 aclnnStatus check_tbc_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(plan_tbc(c, 1, 2, 3, 4, 0));
-  ACL_RETURN_IF_FAILED(expect_given(c, {6, 7, 8}));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 6, 1));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 7, 2));
-  return expect_dims(c, 8, {c.get<Tbc>().out});
+  using P = params::ConvTbcBackward;
+
+  ACL_RETURN_IF_FAILED(plan_tbc(c, P::input, P::weight, P::bias, P::pad, P::self));
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::gradInput, P::gradWeight, P::gradBias}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradInput, P::input));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradWeight, P::weight));
+  return expect_dims(c, P::gradBias, {c.get<Tbc>().out});
 }
 aclError run_tbc_grad(Call& c) {
+  using P = params::ConvTbcBackward;
+
   const Tbc& t = c.get<Tbc>();
-  const Numbers g = numbers(c.tensor(0)), x = numbers(c.tensor(1)), w = numbers(c.tensor(2));
+  const Numbers g = numbers(c.tensor(P::self)), x = numbers(c.tensor(P::input)),
+                w = numbers(c.tensor(P::weight));
   Numbers gx(x.size()), gw(w.size()), gb(static_cast<size_t>(t.out));
   each_product(t, [&](int64_t o, int64_t i, int64_t k) {
     gx[i] += g[o] * w[k];
     gw[k] += g[o] * x[i];
   });
   for (size_t i = 0; i < g.size(); ++i) gb[i % gb.size()] += g[i];
-  put(c.tensor(6), gx);
-  put(c.tensor(7), gw);
-  put(c.tensor(8), gb);
+  put(c.tensor(P::gradInput), gx);
+  put(c.tensor(P::gradWeight), gw);
+  put(c.tensor(P::gradBias), gb);
   return ACL_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 // Convolution and transposed convolution over one to three dims, and their gradients.
+#include "params/convolution.h"
 #include "loops/bfloat_gemm.h"
 #include "loops/conv.h"
 #include "loops/given.h"
@@ -130,29 +131,38 @@ bool reads_bfloat(const Call& c, const ConvShape& s, std::initializer_list<int> 
 // (input, weight, bias, stride, padding, dilation, transposed, outputPadding, groups, output,
 // cubeMathType).
 aclnnStatus check_convolution(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 3, 4, 5, 9}));
+  using P = params::Convolution;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::input, P::weight, P::stride, P::padding, P::dilation, P::output}));
   Shape result;
-  ACL_RETURN_IF_FAILED(plan_of(c, 0, 1, {3, 4, 5, 7}, c.flag(6), c.integer(8), result));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 2, result.dims[1]));
-  ACL_RETURN_IF_FAILED(expect_images(c, 9, result.rank));
+  ACL_RETURN_IF_FAILED(plan_of(c, P::input, P::weight, {3, 4, 5, 7}, c.flag(P::transposed),
+                               c.integer(P::groups), result));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::bias, result.dims[1]));
+  ACL_RETURN_IF_FAILED(expect_images(c, P::output, result.rank));
   c.workspace_size = space_for(c, c.get<Plan>().shape);
-  return expect_shape(c, 9, result);
+  return expect_shape(c, P::output, result);
 }
 // (self, weight, kernelSize, bias, stride, padding, dilation, out, cubeMathType).
 aclnnStatus check_depthwise(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 4, 5, 6, 7}));
+  using P = params::ConvDepthwise2d;
+
+  ACL_RETURN_IF_FAILED(expect_given(
+      c, {P::self, P::weight, P::kernelSize, P::stride, P::padding, P::dilation, P::out}));
   Shape result;
-  const int64_t channels = c.tensor(0).rank == 4 ? c.tensor(0).dims[1] : 1;
-  ACL_RETURN_IF_FAILED(plan_of(c, 0, 1, {4, 5, 6, kNone}, false, channels, result));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 3, result.dims[1]));
+  const int64_t channels = c.tensor(P::self).rank == 4 ? c.tensor(P::self).dims[1] : 1;
+  ACL_RETURN_IF_FAILED(plan_of(c, P::self, P::weight, {4, 5, 6, kNone}, false, channels, result));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::bias, result.dims[1]));
   c.workspace_size = space_for(c, c.get<Plan>().shape);
-  return expect_shape(c, 7, result);
+  return expect_shape(c, P::out, result);
 }
 template <class From, int Bias, int Out>
 void convolve_as(Call& c) {
+  using P = params::Convolution;
+
   const Plan& p = c.get<Plan>();
   Stage<float> stage(c);
-  const From *x = stage.in<From>(c.tensor(0)), *w = stage.in<From>(c.tensor(1));
+  const From *x = stage.in<From>(c.tensor(P::input)), *w = stage.in<From>(c.tensor(P::weight));
   const float* bias = stage.in(c.maybe(Bias));
   float *y = stage.out(c.tensor(Out)), *patches = stage.take(conv_patches(p.shape));
   if (p.transposed) {
@@ -164,8 +174,10 @@ void convolve_as(Call& c) {
 }
 template <int Bias, int Out>
 aclError run_convolution(Call& c) {
+  using P = params::Convolution;
+
   if (c.tensor(Out).numel() == 0) return ACL_SUCCESS;
-  const bool as_is = reads_bfloat(c, c.get<Plan>().shape, {0, 1});
+  const bool as_is = reads_bfloat(c, c.get<Plan>().shape, {P::input, P::weight});
   as_is ? convolve_as<bfloat, Bias, Out>(c) : convolve_as<float, Bias, Out>(c);
   return ACL_SUCCESS;
 }
@@ -207,30 +219,42 @@ void run_gradients(const Plan& p, float* gx, float* gw, float* gb, const From* g
 // (gradOutput, input, weight, biasSizes, stride, padding, dilation, transposed, outputPadding,
 // groups, outputMask, cubeMathType, gradInput, gradWeight, gradBias).
 aclnnStatus check_gradients(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 4, 5, 6, 10}));
+  using P = params::ConvolutionBackward;
+
+  ACL_RETURN_IF_FAILED(expect_given(
+      c, {P::gradOutput, P::input, P::weight, P::stride, P::padding, P::dilation, P::outputMask}));
   Shape result;
-  ACL_RETURN_IF_FAILED(plan_of(c, 1, 2, {4, 5, 6, 8}, c.flag(7), c.integer(9), result));
-  ACL_RETURN_IF_FAILED(expect_shape(c, 0, result));
-  ACL_RETURN_IF_FAILED(expect_masked(c, 10, 3, 12));
-  if (masked(c, 10, 0, 12)) ACL_RETURN_IF_FAILED(expect_same_shape(c, 12, 1));
-  if (masked(c, 10, 1, 13)) ACL_RETURN_IF_FAILED(expect_same_shape(c, 13, 2));
-  if (masked(c, 10, 2, 14)) ACL_RETURN_IF_FAILED(expect_numel(c, 14, result.dims[1]));
+  ACL_RETURN_IF_FAILED(plan_of(c, P::input, P::weight, {4, 5, 6, 8}, c.flag(P::transposed),
+                               c.integer(P::groups), result));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::gradOutput, result));
+  ACL_RETURN_IF_FAILED(expect_masked(c, P::outputMask, 3, P::gradInput));
+  if (masked(c, P::outputMask, 0, P::gradInput))
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradInput, P::input));
+  if (masked(c, P::outputMask, 1, P::gradWeight))
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradWeight, P::weight));
+  if (masked(c, P::outputMask, 2, P::gradBias))
+    ACL_RETURN_IF_FAILED(expect_numel(c, P::gradBias, result.dims[1]));
   c.workspace_size = space_for(c, c.get<Plan>().shape);
   return ACLNN_SUCCESS;
 }
 template <class From>
 void gradients_as(Call& c) {
+  using P = params::ConvolutionBackward;
+
   const Plan& p = c.get<Plan>();
   Stage<float> stage(c);
-  const From *g = stage.in<From>(c.tensor(0)), *x = stage.in<From>(c.tensor(1)),
-             *w = stage.in<From>(c.tensor(2));
-  float *gx = stage.out(masked(c, 10, 0, 12)), *gw = stage.out(masked(c, 10, 1, 13)),
-        *gb = stage.out(masked(c, 10, 2, 14));
+  const From *g = stage.in<From>(c.tensor(P::gradOutput)), *x = stage.in<From>(c.tensor(P::input)),
+             *w = stage.in<From>(c.tensor(P::weight));
+  float *gx = stage.out(masked(c, P::outputMask, 0, P::gradInput)),
+        *gw = stage.out(masked(c, P::outputMask, 1, P::gradWeight)),
+        *gb = stage.out(masked(c, P::outputMask, 2, P::gradBias));
   run_gradients(p, gx, gw, gb, g, x, w, stage.take(conv_patches(p.shape)));
   stage.done();
 }
 aclError run_gradients_op(Call& c) {
-  const bool as_is = reads_bfloat(c, c.get<Plan>().shape, {0, 1, 2});
+  using P = params::ConvolutionBackward;
+
+  const bool as_is = reads_bfloat(c, c.get<Plan>().shape, {P::gradOutput, P::input, P::weight});
   as_is ? gradients_as<bfloat>(c) : gradients_as<float>(c);
   return ACL_SUCCESS;
 }
@@ -238,6 +262,9 @@ aclError run_gradients_op(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OP_FLAGS(aclnnConvolution, check_convolution, (run_convolution<2, 9>), kOwnNulls)
-ACLNN_OP_FLAGS(aclnnConvDepthwise2d, check_depthwise, (run_convolution<3, 7>), kOwnNulls)
+ACLNN_OP_FLAGS(aclnnConvolution, check_convolution,
+               (run_convolution<params::Convolution::bias, params::Convolution::output>), kOwnNulls)
+ACLNN_OP_FLAGS(aclnnConvDepthwise2d, check_depthwise,
+               (run_convolution<params::ConvDepthwise2d::bias, params::ConvDepthwise2d::out>),
+               kOwnNulls)
 ACLNN_OP_FLAGS(aclnnConvolutionBackward, check_gradients, run_gradients_op, kOwnNulls)

@@ -1,5 +1,6 @@
 // Patches of images as columns (torch's unfold), and their sums back into images (fold), which is
 // the other's gradient.
+#include "params/convolution.h"
 #include "loops/conv.h"
 #include "loops/given.h"
 #include "loops/stage.h"
@@ -62,15 +63,19 @@ aclnnStatus plan_of(Call& c, int image, int first, Shape& columns) {
 
 // (self, kernelSize, dilation, padding, stride, out).
 aclnnStatus check_im2col(Call& c) {
+  using P = params::Im2col;
+
   Shape columns;
-  ACL_RETURN_IF_FAILED(plan_of(c, 0, 1, columns));
-  return expect_shape(c, 5, columns);
+  ACL_RETURN_IF_FAILED(plan_of(c, P::self, P::kernelSize, columns));
+  return expect_shape(c, P::out, columns);
 }
 aclError run_im2col(Call& c) {
+  using P = params::Im2col;
+
   const ConvShape& s = c.get<ConvShape>();
   Stage<float> stage(c);
-  const float* x = stage.in(c.tensor(0));
-  float* out = stage.out(c.tensor(5));
+  const float* x = stage.in(c.tensor(P::self));
+  float* out = stage.out(c.tensor(P::out));
   for (int64_t i = 0; i < s.n; ++i) {
     conv_unfold(s, out + i * s.depth() * s.out_space(), x + i * s.in_channels * s.in_space());
   }
@@ -79,21 +84,25 @@ aclError run_im2col(Call& c) {
 }
 // (gradOutput, inputSize, kernelSize, dilation, padding, stride, out).
 aclnnStatus check_col2im(Call& c) {
+  using P = params::Im2colBackward;
+
   Shape columns;
-  ACL_RETURN_IF_FAILED(plan_of(c, 6, 2, columns));
+  ACL_RETURN_IF_FAILED(plan_of(c, P::out, P::kernelSize, columns));
   const ConvShape& s = c.get<ConvShape>();
-  const Span<const int64_t> size = c.ints(1);
+  const Span<const int64_t> size = c.ints(P::inputSize);
   if (size.size != 2 || size[0] != s.in[1] || size[1] != s.in[2]) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "inputSize should be the last 2 dims of out, %s.",
-                  shape_text(c.tensor(6)));
+                  shape_text(c.tensor(P::out)));
   }
-  return expect_shape(c, 0, columns);
+  return expect_shape(c, P::gradOutput, columns);
 }
 aclError run_col2im(Call& c) {
+  using P = params::Im2colBackward;
+
   const ConvShape& s = c.get<ConvShape>();
   Stage<float> stage(c);
-  const float* columns = stage.in(c.tensor(0));
-  float* out = stage.out(c.tensor(6));
+  const float* columns = stage.in(c.tensor(P::gradOutput));
+  float* out = stage.out(c.tensor(P::out));
   for (int64_t i = 0; i < s.n; ++i) {
     conv_fold(s, out + i * s.in_channels * s.in_space(), columns + i * s.depth() * s.out_space(),
               nullptr);

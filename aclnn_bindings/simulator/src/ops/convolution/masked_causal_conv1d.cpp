@@ -1,4 +1,5 @@
 // The short causal convolution of state space models under a mask, and its gradients.
+#include "params/convolution.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -13,9 +14,11 @@ aclnnStatus expect_causal(const Call& c, int x, int weight, int mask) {
   return expect_dims(c, mask, {t.dims[1], t.dims[0]});
 }
 aclnnStatus check_causal(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 3}));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 3, 0));
-  return expect_causal(c, 0, 1, 2);
+  using P = params::MaskedCausalConv1d;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::out}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::out, P::x));
+  return expect_causal(c, P::x, P::weight, P::maskOptional);
 }
 // f(output, input, weight) for every product whose step the mask leaves.
 template <class F>
@@ -32,29 +35,37 @@ void each_past(const Tensor& x, int64_t taps, const Tensor* mask, F f) {
   }
 }
 aclError run_causal(Call& c) {
-  const Numbers x = numbers(c.tensor(0)), w = numbers(c.tensor(1));
+  using P = params::MaskedCausalConv1d;
+
+  const Numbers x = numbers(c.tensor(P::x)), w = numbers(c.tensor(P::weight));
   Numbers y(x.size());
-  each_past(c.tensor(0), c.tensor(1).dims[0], c.maybe(2),
+  each_past(c.tensor(P::x), c.tensor(P::weight).dims[0], c.maybe(P::maskOptional),
             [&](int64_t o, int64_t i, int64_t k) { y[o] += x[i] * w[k]; });
-  put(c.tensor(3), y);
+  put(c.tensor(P::out), y);
   return ACL_SUCCESS;
 }
 // (gradY, x, weight, mask, gradX, gradWeight).
 aclnnStatus check_causal_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 4, 5}));
-  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, 1, {0, 4}));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 5, 2));
-  return expect_causal(c, 1, 2, 3);
+  using P = params::MaskedCausalConv1dBackward;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::gradY, P::x, P::weight, P::gradXOut, P::gradWeightOut}));
+  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, P::x, {P::gradY, P::gradXOut}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradWeightOut, P::weight));
+  return expect_causal(c, P::x, P::weight, P::maskOptional);
 }
 aclError run_causal_grad(Call& c) {
-  const Numbers g = numbers(c.tensor(0)), x = numbers(c.tensor(1)), w = numbers(c.tensor(2));
+  using P = params::MaskedCausalConv1dBackward;
+
+  const Numbers g = numbers(c.tensor(P::gradY)), x = numbers(c.tensor(P::x)),
+                w = numbers(c.tensor(P::weight));
   Numbers gx(x.size()), gw(w.size());
-  each_past(c.tensor(1), c.tensor(2).dims[0], c.maybe(3), [&](int64_t o, int64_t i, int64_t k) {
-    gx[i] += g[o] * w[k];
-    gw[k] += g[o] * x[i];
-  });
-  put(c.tensor(4), gx);
-  put(c.tensor(5), gw);
+  each_past(c.tensor(P::x), c.tensor(P::weight).dims[0], c.maybe(P::maskOptional),
+            [&](int64_t o, int64_t i, int64_t k) {
+              gx[i] += g[o] * w[k];
+              gw[k] += g[o] * x[i];
+            });
+  put(c.tensor(P::gradXOut), gx);
+  put(c.tensor(P::gradWeightOut), gw);
   return ACL_SUCCESS;
 }
 

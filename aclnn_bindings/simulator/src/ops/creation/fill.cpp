@@ -1,4 +1,5 @@
 // Fills with one value.
+#include "params/creation.h"
 #include "loops/iterate.h"
 #include "loops/matrices.h"
 #include "loops/promote.h"
@@ -8,26 +9,34 @@ namespace {
 
 template <int Value>
 aclError run_constant(Call& c) {
+  using P = params::InplaceOne;
+
   Scalar s = {ACL_INT64, {}};
   s.bytes[0] = Value;
-  fill_tensor(c.tensor(0), s);
+  fill_tensor(c.tensor(P::selfRef), s);
   return ACL_SUCCESS;
 }
 aclError run_fill_scalar(Call& c) {
-  fill_tensor(c.tensor(0), c.scalar(1));
+  using P = params::InplaceFillScalar;
+
+  fill_tensor(c.tensor(P::selfRef), c.scalar(P::value));
   return ACL_SUCCESS;
 }
 
 // Arguments: (selfRef, value), value 0-d or of one element.
 aclnnStatus check_fill_tensor(Call& c) {
-  if (c.tensor(1).numel() == 1 && c.tensor(1).rank <= 1) return ACLNN_SUCCESS;
+  using P = params::InplaceFillTensor;
+
+  if (c.tensor(P::value).numel() == 1 && c.tensor(P::value).rank <= 1) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have one element, but its shape is %s.",
-                c.name(1), shape_text(c.tensor(1)));
+                c.name(P::value), shape_text(c.tensor(P::value)));
 }
 aclError run_fill_tensor(Call& c) {
-  Tensor value = c.tensor(1);
+  using P = params::InplaceFillTensor;
+
+  Tensor value = c.tensor(P::value);
   value.rank = 0;
-  copy_tensor(c.tensor(0), value);
+  copy_tensor(c.tensor(P::selfRef), value);
   return ACL_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 // Tensors made from host numbers: ranges, spaces, identities, one-hot codes.
+#include "params/creation.h"
 #include "loops/iterate.h"
 #include "loops/promote.h"
 #include "loops/vmath.h"
@@ -12,7 +13,9 @@ bool integral(const Scalar& s) { return domain_of(s.dtype) == Domain::Integer; }
 
 // ceil((end - start) / step), or floor(...) + 1 where `closed`; -1 for a bad step.
 int64_t range_size(const Call& c, bool closed) {
-  const Scalar &start = c.scalar(0), &end = c.scalar(1), &step = c.scalar(2);
+  using P = params::Range;
+
+  const Scalar &start = c.scalar(P::start), &end = c.scalar(P::end), &step = c.scalar(P::step);
   const double steps = step.real(), span = end.real() - start.real();
   if (!(steps != 0) || (span != 0 && (span > 0) != (steps > 0))) return -1;
   if (integral(start) && integral(end) && integral(step)) {
@@ -26,17 +29,20 @@ int64_t range_size(const Call& c, bool closed) {
 // Arguments: (start, end, step, out).
 template <bool Closed>
 aclnnStatus check_range(Call& c) {
+  using P = params::Range;
+
   const int64_t n = range_size(c, Closed);
   if (n < 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "step %g doesn't lead from start %g to end %g.",
-                  c.scalar(2).real(), c.scalar(0).real(), c.scalar(1).real());
+                  c.scalar(P::step).real(), c.scalar(P::start).real(), c.scalar(P::end).real());
   }
   // Any shape with room for the numbers; with floats the last one may round away or in.
-  const bool exact = integral(c.scalar(0)) && integral(c.scalar(1)) && integral(c.scalar(2));
-  const int64_t off = c.tensor(3).numel() - n;
+  const bool exact =
+      integral(c.scalar(P::start)) && integral(c.scalar(P::end)) && integral(c.scalar(P::step));
+  const int64_t off = c.tensor(P::out).numel() - n;
   if (off == 0 || (!exact && (off == 1 || off == -1))) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "out should have %lld elements, but its shape is %s.",
-                static_cast<long long>(n), shape_text(c.tensor(3)));
+                static_cast<long long>(n), shape_text(c.tensor(P::out)));
 }
 
 // out[i] = f(i), in blocks of the compute type.
@@ -60,12 +66,14 @@ void generate(const Tensor& out, F f) {
 }
 
 aclError run_range(Call& c) {
-  const Tensor& out = c.tensor(3);
+  using P = params::Range;
+
+  const Tensor& out = c.tensor(P::out);
   if (domain_of(out.dtype) == Domain::Integer) {
-    const int64_t start = c.scalar(0).integer(), step = c.scalar(2).integer();
+    const int64_t start = c.scalar(P::start).integer(), step = c.scalar(P::step).integer();
     generate<int64_t>(out, [=](int64_t i) { return start + i * step; });
   } else {
-    const double start = c.scalar(0).real(), step = c.scalar(2).real();
+    const double start = c.scalar(P::start).real(), step = c.scalar(P::step).real();
     generate<double>(out, [=](int64_t i) { return start + static_cast<double>(i) * step; });
   }
   return ACL_SUCCESS;
@@ -74,43 +82,55 @@ aclError run_range(Call& c) {
 // Arguments: (start, end, steps, out) and (start, end, steps, base, result).
 template <int Out>
 aclnnStatus check_space(Call& c) {
+  using P = params::Linspace;
+
   Shape shape;
   shape.rank = 1;
-  shape.dims[0] = c.integer(2);
-  if (c.integer(2) < 0) {
+  shape.dims[0] = c.integer(P::steps);
+  if (c.integer(P::steps) < 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "steps should not be negative, but is %lld.",
-                  static_cast<long long>(c.integer(2)));
+                  static_cast<long long>(c.integer(P::steps)));
   }
   return expect_shape(c, Out, shape);
 }
 // torch's form: from both ends towards the middle.
 double space_at(const Call& c, int64_t i) {
-  const int64_t n = c.integer(2);
-  const double start = c.scalar(0).real(), end = c.scalar(1).real();
+  using P = params::Linspace;
+
+  const int64_t n = c.integer(P::steps);
+  const double start = c.scalar(P::start).real(), end = c.scalar(P::end).real();
   const double step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
   return i < n / 2 || n == 1 ? start + step * static_cast<double>(i)
                              : end - step * static_cast<double>(n - i - 1);
 }
 aclError run_linspace(Call& c) {
-  generate<double>(c.tensor(3), [&](int64_t i) { return space_at(c, i); });
+  using P = params::Linspace;
+
+  generate<double>(c.tensor(P::out), [&](int64_t i) { return space_at(c, i); });
   return ACL_SUCCESS;
 }
 aclError run_logspace(Call& c) {
-  const double base = c.number(3);
-  generate<double>(c.tensor(4), [&](int64_t i) { return std::pow(base, space_at(c, i)); });
+  using P = params::LogSpace;
+
+  const double base = c.number(P::base);
+  generate<double>(c.tensor(P::result), [&](int64_t i) { return std::pow(base, space_at(c, i)); });
   return ACL_SUCCESS;
 }
 
 // Arguments: (n, m, out).
 aclnnStatus check_eye(Call& c) {
+  using P = params::Eye;
+
   Shape shape;
   shape.rank = 2;
-  shape.dims[0] = c.integer(0);
-  shape.dims[1] = c.integer(1);
-  return expect_shape(c, 2, shape);
+  shape.dims[0] = c.integer(P::n);
+  shape.dims[1] = c.integer(P::m);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_eye(Call& c) {
-  Tensor out = c.tensor(2);
+  using P = params::Eye;
+
+  Tensor out = c.tensor(P::out);
   fill_tensor(out, Scalar{ACL_INT64, {}});
   out.rank = 1;
   out.dims[0] = std::min(out.dims[0], out.dims[1]);
@@ -121,27 +141,32 @@ aclError run_eye(Call& c) {
 
 // Arguments: (self, numClasses, onValue, offValue, axis, out).
 aclnnStatus check_one_hot(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const int64_t axis = c.integer(4);
+  using P = params::OneHot;
+
+  const Tensor& self = c.tensor(P::self);
+  const int64_t axis = c.integer(P::axis);
   if (axis < -1 || axis > self.rank || self.rank >= kMaxRank) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "axis should be in range [-1, %d], but is %lld.",
                   self.rank, static_cast<long long>(axis));
   }
-  if (c.integer(1) < 0) return c.fail(ACLNN_ERR_PARAM_INVALID, "numClasses is negative.");
+  if (c.integer(P::numClasses) < 0)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "numClasses is negative.");
   Shape shape;
   const int at = axis < 0 ? self.rank : static_cast<int>(axis);
   for (int i = 0; i <= self.rank; ++i) {
-    shape.dims[i] = i == at ? c.integer(1) : self.dims[i < at ? i : i - 1];
+    shape.dims[i] = i == at ? c.integer(P::numClasses) : self.dims[i < at ? i : i - 1];
   }
   shape.rank = self.rank + 1;
-  return expect_shape(c, 5, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_one_hot(Call& c) {
-  const Tensor& self = c.tensor(0);
-  Tensor on = c.tensor(2), off = c.tensor(3), out = c.tensor(5);
+  using P = params::OneHot;
+
+  const Tensor& self = c.tensor(P::self);
+  Tensor on = c.tensor(P::onValue), off = c.tensor(P::offValue), out = c.tensor(P::out);
   on.rank = off.rank = 0;
   copy_tensor(out, off);
-  const int at = c.integer(4) < 0 ? self.rank : static_cast<int>(c.integer(4));
+  const int at = c.integer(P::axis) < 0 ? self.rank : static_cast<int>(c.integer(P::axis));
   alignas(16) unsigned char value[16];
   const Tensor cast = dense(value, out.dtype, nullptr, 0);
   copy_tensor(cast, on);
@@ -149,7 +174,7 @@ aclError run_one_hot(Call& c) {
   for (int64_t i = self.numel(); i > 0; --i, w.next()) {
     const int64_t k =
         load_one<int64_t>(self.data, self.dtype, self.offset + w.offset(self.strides));
-    if (k < 0 || k >= c.integer(1)) continue;  // all off, as the operator documents it
+    if (k < 0 || k >= c.integer(P::numClasses)) continue;  // all off, as the operator documents it
     int64_t to = out.offset + k * out.strides[at];
     for (int d = 0; d < self.rank; ++d) to += w.index[d] * out.strides[d < at ? d : d + 1];
     const size_t bytes = dtype_size(out.dtype);
@@ -163,7 +188,7 @@ aclError run_one_hot(Call& c) {
 
 ACLNN_OP(aclnnArange, check_range<false>, run_range)
 ACLNN_OP(aclnnRange, check_range<true>, run_range)
-ACLNN_OP(aclnnLinspace, check_space<3>, run_linspace)
-ACLNN_OP(aclnnLogSpace, check_space<4>, run_logspace)
+ACLNN_OP(aclnnLinspace, check_space<params::Linspace::out>, run_linspace)
+ACLNN_OP(aclnnLogSpace, check_space<params::LogSpace::result>, run_logspace)
 ACLNN_OP(aclnnEye, check_eye, run_eye)
 ACLNN_OP(aclnnOneHot, check_one_hot, run_one_hot)

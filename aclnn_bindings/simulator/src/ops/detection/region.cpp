@@ -1,4 +1,5 @@
 // Regions of interest and boxes: pooling of regions, overlaps, and the choice among boxes.
+#include "params/detection.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -72,7 +73,9 @@ aclError each_region(const Call& c, const Numbers& boxes, const Numbers* images,
 
 aclError roi_align(Call& c, const RoiPlan& p, int boxes_arg, const Numbers* images, bool max,
                    int out) {
-  const Tensor& self = c.tensor(0);
+  using P = params::RoiAlign;
+
+  const Tensor& self = c.tensor(P::self);
   const Numbers x = numbers(self), boxes = numbers(c.tensor(boxes_arg));
   Numbers y(static_cast<size_t>(c.tensor(out).numel()));
   const int64_t channels = self.dims[1], plane = p.height * p.width;
@@ -109,19 +112,34 @@ aclnnStatus expect_regions(const Call& c, int self, int boxes, int width, int64_
 // (self, rois [R, 4], batchIndices [R], mode, outputHeight, outputWidth, samplingRatio,
 // spatialScale, out): ONNX' RoiAlign of output_half_pixel.
 aclnnStatus check_roi_align(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_regions(c, 0, 1, 4, c.integer(4), c.integer(5), 8));
-  return expect_dims(c, 2, {c.tensor(1).dims[0]});
+  using P = params::RoiAlign;
+
+  ACL_RETURN_IF_FAILED(expect_regions(c, P::self, P::rois, 4, c.integer(P::outputHeight),
+                                      c.integer(P::outputWidth), P::out));
+  return expect_dims(c, P::batchIndices, {c.tensor(P::rois).dims[0]});
 }
 aclError run_roi_align(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const RoiPlan p = {self.dims[2], self.dims[3], c.integer(4), c.integer(5), c.integer(6),
-                     c.number(7),  0,            true};
-  const Numbers images = numbers(c.tensor(2));
-  return roi_align(c, p, 1, &images, c.text(3) && !std::strcmp(c.text(3), "max"), 8);
+  using P = params::RoiAlign;
+
+  const Tensor& self = c.tensor(P::self);
+  const RoiPlan p = {self.dims[2],
+                     self.dims[3],
+                     c.integer(P::outputHeight),
+                     c.integer(P::outputWidth),
+                     c.integer(P::samplingRatio),
+                     c.number(P::spatialScale),
+                     0,
+                     true};
+  const Numbers images = numbers(c.tensor(P::batchIndices));
+  return roi_align(c, p, P::rois, &images, c.text(P::mode) && !std::strcmp(c.text(P::mode), "max"),
+                   P::out);
 }
 // (self, boxes [R, 5], pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned, out).
 aclnnStatus check_roi_align_v2(Call& c) {
-  return expect_regions(c, 0, 1, 5, c.integer(2), c.integer(3), 7);
+  using P = params::RoiAlignV2;
+
+  return expect_regions(c, P::self, P::boxes, 5, c.integer(P::pooledHeight),
+                        c.integer(P::pooledWidth), P::out);
 }
 RoiPlan plan_v2(const Call& c, int first, int64_t height, int64_t width) {
   const bool aligned = c.flag(first + 4);
@@ -129,21 +147,29 @@ RoiPlan plan_v2(const Call& c, int first, int64_t height, int64_t width) {
           c.number(first + 2), aligned ? 0.5 : 0.0, !aligned};
 }
 aclError run_roi_align_v2(Call& c) {
-  const Tensor& self = c.tensor(0);
-  return roi_align(c, plan_v2(c, 2, self.dims[2], self.dims[3]), 1, nullptr, false, 7);
+  using P = params::RoiAlignV2;
+
+  const Tensor& self = c.tensor(P::self);
+  return roi_align(c, plan_v2(c, P::pooledHeight, self.dims[2], self.dims[3]), P::boxes, nullptr,
+                   false, P::out);
 }
 // (gradOutput, boxes, inputShape, pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned,
 // gradInput).
 aclnnStatus check_roi_align_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_ints(c, 2, 4, 4));
-  const Span<const int64_t> s = c.ints(2);
-  ACL_RETURN_IF_FAILED(expect_dims(c, 8, {s[0], s[1], s[2], s[3]}));
-  return expect_regions(c, 8, 1, 5, c.integer(3), c.integer(4), 0);
+  using P = params::RoiAlignV2Backward;
+
+  ACL_RETURN_IF_FAILED(expect_ints(c, P::inputShape, 4, 4));
+  const Span<const int64_t> s = c.ints(P::inputShape);
+  ACL_RETURN_IF_FAILED(expect_dims(c, P::gradInput, {s[0], s[1], s[2], s[3]}));
+  return expect_regions(c, P::gradInput, P::boxes, 5, c.integer(P::pooledHeight),
+                        c.integer(P::pooledWidth), P::gradOutput);
 }
 aclError run_roi_align_grad(Call& c) {
-  const Tensor& out = c.tensor(8);
-  const RoiPlan p = plan_v2(c, 3, out.dims[2], out.dims[3]);
-  const Numbers g = numbers(c.tensor(0)), boxes = numbers(c.tensor(1));
+  using P = params::RoiAlignV2Backward;
+
+  const Tensor& out = c.tensor(P::gradInput);
+  const RoiPlan p = plan_v2(c, P::pooledHeight, out.dims[2], out.dims[3]);
+  const Numbers g = numbers(c.tensor(P::gradOutput)), boxes = numbers(c.tensor(P::boxes));
   Numbers x(static_cast<size_t>(out.numel()));
   const int64_t bins = p.out_h * p.out_w, channels = out.dims[1], plane = p.height * p.width;
   const aclError error =
@@ -164,8 +190,11 @@ aclError run_roi_align_grad(Call& c) {
 // (x, rois [R, 5], pooledH, pooledW, scaleH, scaleW, y, argmax): the maximum of each bin, and its
 // place in the plane, -1 for an empty bin.
 aclnnStatus check_roi_pool(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_regions(c, 0, 1, 5, c.integer(2), c.integer(3), 6));
-  return expect_same_shape(c, 7, 6);
+  using P = params::RoiPoolingWithArgMax;
+
+  ACL_RETURN_IF_FAILED(
+      expect_regions(c, P::x, P::rois, 5, c.integer(P::pooled_h), c.integer(P::pooled_w), P::y));
+  return expect_same_shape(c, P::argmax, P::y);
 }
 struct Bins {
   int64_t start, size, count, limit;
@@ -179,16 +208,18 @@ Bins bins_of(double low, double high, double scale, int64_t count, int64_t limit
   return {start, std::max<int64_t>(stop - start + 1, 1), count, limit};
 }
 aclError run_roi_pool(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const int64_t oh = c.integer(2), ow = c.integer(3), channels = self.dims[1];
+  using P = params::RoiPoolingWithArgMax;
+
+  const Tensor& self = c.tensor(P::x);
+  const int64_t oh = c.integer(P::pooled_h), ow = c.integer(P::pooled_w), channels = self.dims[1];
   const int64_t height = self.dims[2], width = self.dims[3];
-  const Numbers x = numbers(self), boxes = numbers(c.tensor(1));
-  Numbers y(static_cast<size_t>(c.tensor(6).numel()));
+  const Numbers x = numbers(self), boxes = numbers(c.tensor(P::rois));
+  Numbers y(static_cast<size_t>(c.tensor(P::y).numel()));
   Integers where(y.size(), -1);
   const aclError error =
       each_region(c, boxes, nullptr, self.dims[0], [&](int64_t n, int64_t r, const double* box) {
-        const Bins wide = bins_of(box[0], box[2], c.number(5), ow, width);
-        const Bins high = bins_of(box[1], box[3], c.number(4), oh, height);
+        const Bins wide = bins_of(box[0], box[2], c.number(P::spatial_scale_w), ow, width);
+        const Bins high = bins_of(box[1], box[3], c.number(P::spatial_scale_h), oh, height);
         for (int64_t k = 0; k < channels * oh * ow; ++k) {
           const double* plane = x.data() + (n * channels + k / (oh * ow)) * height * width;
           const int64_t to = r * channels * oh * ow + k, h = k / ow % oh, w = k % ow;
@@ -203,22 +234,28 @@ aclError run_roi_pool(Call& c) {
         }
       });
   if (error != ACL_SUCCESS) return error;
-  put(c.tensor(6), y);
-  put(c.tensor(7), where);
+  put(c.tensor(P::y), y);
+  put(c.tensor(P::argmax), where);
   return ACL_SUCCESS;
 }
 // (gradOutput, gradInputRef, rois, argmax, pooledH, pooledW, spatialScale): adds to gradInput.
 aclnnStatus check_roi_pool_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_regions(c, 1, 2, 5, c.integer(4), c.integer(5), 0));
-  return expect_same_shape(c, 3, 0);
+  using P = params::RoiPoolingGradWithArgMax;
+
+  ACL_RETURN_IF_FAILED(expect_regions(c, P::gradInputRef, P::rois, 5, c.integer(P::pooledH),
+                                      c.integer(P::pooledW), P::gradOutput));
+  return expect_same_shape(c, P::argmax, P::gradOutput);
 }
 aclError run_roi_pool_grad(Call& c) {
-  const Tensor& to = c.tensor(1);
-  const Numbers g = numbers(c.tensor(0)), boxes = numbers(c.tensor(2));
-  const Integers where = integers(c.tensor(3));
+  using P = params::RoiPoolingGradWithArgMax;
+
+  const Tensor& to = c.tensor(P::gradInputRef);
+  const Numbers g = numbers(c.tensor(P::gradOutput)), boxes = numbers(c.tensor(P::rois));
+  const Integers where = integers(c.tensor(P::argmax));
   Numbers x = numbers(to);
-  const int64_t per_region = to.dims[1] * c.integer(4) * c.integer(5);
-  const int64_t bins = c.integer(4) * c.integer(5), plane = to.dims[2] * to.dims[3];
+  const int64_t per_region = to.dims[1] * c.integer(P::pooledH) * c.integer(P::pooledW);
+  const int64_t bins = c.integer(P::pooledH) * c.integer(P::pooledW),
+                plane = to.dims[2] * to.dims[3];
   const aclError error =
       each_region(c, boxes, nullptr, to.dims[0], [&](int64_t n, int64_t r, const double*) {
         for (int64_t k = 0; k < per_region; ++k) {
@@ -242,33 +279,44 @@ double area(const double* a) { return (a[2] - a[0]) * (a[3] - a[1]); }
 // (bBoxes [M, 4], gtBoxes [N, 4], mode, eps, aligned, overlap): "iou" divides by the union, "iof"
 // by the area of gtBoxes. overlap is [M, N], or [M, 1] for pairs.
 aclnnStatus check_iou(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_dims(c, 0, {-1, 4}));
-  ACL_RETURN_IF_FAILED(expect_dims(c, 1, {c.flag(4) ? c.tensor(0).dims[0] : -1, 4}));
-  return expect_dims(c, 5, {c.tensor(0).dims[0], c.flag(4) ? 1 : c.tensor(1).dims[0]});
+  using P = params::Iou;
+
+  ACL_RETURN_IF_FAILED(expect_dims(c, P::bBoxes, {-1, 4}));
+  ACL_RETURN_IF_FAILED(
+      expect_dims(c, P::gtBoxes, {c.flag(P::aligned) ? c.tensor(P::bBoxes).dims[0] : -1, 4}));
+  return expect_dims(
+      c, P::overlap,
+      {c.tensor(P::bBoxes).dims[0], c.flag(P::aligned) ? 1 : c.tensor(P::gtBoxes).dims[0]});
 }
 aclError run_iou(Call& c) {
-  const Numbers a = numbers(c.tensor(0)), b = numbers(c.tensor(1));
-  const int64_t m = c.tensor(0).dims[0], n = c.flag(4) ? 1 : c.tensor(1).dims[0];
-  const bool of_truth = c.text(2) && !std::strcmp(c.text(2), "iof");
+  using P = params::Iou;
+
+  const Numbers a = numbers(c.tensor(P::bBoxes)), b = numbers(c.tensor(P::gtBoxes));
+  const int64_t m = c.tensor(P::bBoxes).dims[0],
+                n = c.flag(P::aligned) ? 1 : c.tensor(P::gtBoxes).dims[0];
+  const bool of_truth = c.text(P::mode) && !std::strcmp(c.text(P::mode), "iof");
   Numbers out(static_cast<size_t>(m * n));
   for (int64_t k = 0; k < m * n; ++k) {
     const double* x = a.data() + k / n * 4;
-    const double* y = b.data() + (c.flag(4) ? k : k % n) * 4;
+    const double* y = b.data() + (c.flag(P::aligned) ? k : k % n) * 4;
     const double common = intersection(x, y);
     const double base = of_truth ? area(y) : area(x) + area(y) - common;
-    out[k] = common / (base + c.number(3));
+    out[k] = common / (base + c.number(P::eps));
   }
-  put(c.tensor(5), out);
+  put(c.tensor(P::overlap), out);
   return ACL_SUCCESS;
 }
 
 // (boxes [B, N, 4], scores [B, C, N], maxOutputBoxesPerClass, iouThreshold, scoreThreshold,
 // centerPointBox, selectedIndices [K, 3]): ONNX' NonMaxSuppression; rows left over hold -1.
 aclnnStatus check_nms(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_dims(c, 0, {-1, -1, 4}));
-  ACL_RETURN_IF_FAILED(expect_dims(c, 1, {c.tensor(0).dims[0], -1, c.tensor(0).dims[1]}));
-  ACL_RETURN_IF_FAILED(expect_int(c, 5, 0, 1));
-  return expect_dims(c, 6, {-1, 3});
+  using P = params::NonMaxSuppression;
+
+  ACL_RETURN_IF_FAILED(expect_dims(c, P::boxes, {-1, -1, 4}));
+  ACL_RETURN_IF_FAILED(
+      expect_dims(c, P::scores, {c.tensor(P::boxes).dims[0], -1, c.tensor(P::boxes).dims[1]}));
+  ACL_RETURN_IF_FAILED(expect_int(c, P::centerPointBox, 0, 1));
+  return expect_dims(c, P::selectedIndices, {-1, 3});
 }
 // Corners in order, whichever are given.
 void corners_of(const double* box, bool center, double to[4]) {
@@ -306,12 +354,16 @@ Integers suppress(const Suppression& rule, const Numbers& corners, const double*
   return chosen;
 }
 aclError run_nms(Call& c) {
-  const Tensor &boxes = c.tensor(0), &out = c.tensor(6);
-  const int64_t n = boxes.dims[1], classes = c.tensor(1).dims[1];
-  const Numbers given = numbers(boxes), scores = numbers(c.tensor(1));
-  const Span<const float> overlap = c.floats(3), least = c.floats(4);
+  using P = params::NonMaxSuppression;
+
+  const Tensor &boxes = c.tensor(P::boxes), &out = c.tensor(P::selectedIndices);
+  const int64_t n = boxes.dims[1], classes = c.tensor(P::scores).dims[1];
+  const Numbers given = numbers(boxes), scores = numbers(c.tensor(P::scores));
+  const Span<const float> overlap = c.floats(P::iouThreshold), least = c.floats(P::scoreThreshold);
   const Suppression rule = {
-      c.ints(2).size ? static_cast<size_t>(std::max<int64_t>(0, c.ints(2)[0])) : 0,
+      c.ints(P::maxOutputBoxesPerClass).size
+          ? static_cast<size_t>(std::max<int64_t>(0, c.ints(P::maxOutputBoxesPerClass)[0]))
+          : 0,
       overlap.size ? overlap[0] : 0.0,
       least.size ? least[0] : -std::numeric_limits<double>::infinity()};
   Integers rows(static_cast<size_t>(out.numel()), -1);
@@ -319,7 +371,8 @@ aclError run_nms(Call& c) {
   for (int64_t b = 0; b < boxes.dims[0]; ++b) {
     Numbers corners(static_cast<size_t>(n * 4));
     for (int64_t i = 0; i < n; ++i) {
-      corners_of(given.data() + (b * n + i) * 4, c.integer(5) == 1, corners.data() + i * 4);
+      corners_of(given.data() + (b * n + i) * 4, c.integer(P::centerPointBox) == 1,
+                 corners.data() + i * 4);
     }
     for (int64_t k = 0; k < classes; ++k) {
       for (int64_t i : suppress(rule, corners, scores.data() + (b * classes + k) * n, n)) {

@@ -1,4 +1,5 @@
 // Embedding lookups and their gradients.
+#include "params/embedding.h"
 #include "loops/indices.h"
 #include "loops/promote.h"
 
@@ -7,23 +8,28 @@ namespace {
 
 // (weight, indices, out): out[..., :] = weight[indices[...], :].
 aclnnStatus check_embedding(Call& c) {
-  const Tensor &weight = c.tensor(0), &indices = c.tensor(1);
+  using P = params::Embedding;
+
+  const Tensor &weight = c.tensor(P::weight), &indices = c.tensor(P::indices);
   if (weight.rank != 2 || indices.rank >= kMaxRank) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "weight should have 2 dims, but its shape is %s.",
                   shape_text(weight));
   }
   Shape shape = shape_of(indices);
   shape.dims[shape.rank++] = weight.dims[1];
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 2, 0));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::weight));
   c.workspace_size = indices.numel() * sizeof(int64_t);
-  return expect_shape(c, 2, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_embedding(Call& c) {
-  const Tensor &weight = c.tensor(0), &indices = c.tensor(1), &out = c.tensor(2);
+  using P = params::Embedding;
+
+  const Tensor &weight = c.tensor(P::weight), &indices = c.tensor(P::indices),
+               &out = c.tensor(P::out);
   if (out.numel() == 0) return ACL_SUCCESS;
   int64_t* at = static_cast<int64_t*>(c.workspace);
   IndexFault fault;
-  if (!read_indices(at, indices, weight.dims[0], fault)) return fault.report(c, 1);
+  if (!read_indices(at, indices, weight.dims[0], fault)) return fault.report(c, P::indices);
   const int64_t width = weight.dims[1], bytes = static_cast<int64_t>(dtype_size(weight.dtype));
   parallel_for(
       indices.numel(), std::max<int64_t>(1, 16384 / width), [&](int64_t begin, int64_t end) {
@@ -41,10 +47,12 @@ aclError run_embedding(Call& c) {
 
 // (grad, indices, numWeights, paddingIdx, scaleGradByFreq, out).
 aclnnStatus check_embedding_grad(Call& c) {
-  const Tensor &grad = c.tensor(0), &indices = c.tensor(1);
+  using P = params::EmbeddingDenseBackward;
+
+  const Tensor &grad = c.tensor(P::grad), &indices = c.tensor(P::indices);
   Shape shape;
   shape.rank = 2;
-  shape.dims[0] = c.integer(2);
+  shape.dims[0] = c.integer(P::numWeights);
   shape.dims[1] = grad.rank > 0 ? grad.dims[grad.rank - 1] : 0;
   if (grad.rank == 0 || grad.numel() != indices.numel() * shape.dims[1]) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of grad doesn't fit %s of indices.",
@@ -52,7 +60,7 @@ aclnnStatus check_embedding_grad(Call& c) {
   }
   c.workspace_size =
       indices.numel() * 8 + grad.numel() * 8 + shape.dims[0] * (shape.dims[1] + 1) * 8;
-  return expect_shape(c, 5, shape);
+  return expect_shape(c, P::out, shape);
 }
 template <class C>
 ACL_VECTOR void add_row(C* __restrict to, const C* __restrict from, C factor, int64_t n) {
@@ -60,40 +68,47 @@ ACL_VECTOR void add_row(C* __restrict to, const C* __restrict from, C factor, in
 }
 template <class C>
 void embedding_grad(Call& c, const int64_t* at, C* space) {
-  const Tensor &grad = c.tensor(0), &out = c.tensor(5);
-  const int64_t n = c.tensor(1).numel(), width = out.dims[1], rows = out.dims[0];
+  using P = params::EmbeddingDenseBackward;
+
+  const Tensor &grad = c.tensor(P::grad), &out = c.tensor(P::out);
+  const int64_t n = c.tensor(P::indices).numel(), width = out.dims[1], rows = out.dims[0];
   C* sums = space + grad.numel();
   C* counts = sums + rows * width;
   copy_tensor(dense(space, dtype_of<C>(), grad.dims, grad.rank), grad);
   std::fill_n(sums, rows * (width + 1), C(0));
   for (int64_t i = 0; i < n; ++i) counts[at[i]] += 1;
-  const int64_t padding = c.integer(3);
+  const int64_t padding = c.integer(P::paddingIdx);
   for (int64_t i = 0; i < n; ++i) {
     if (at[i] == padding) continue;
-    add_row(sums + at[i] * width, space + i * width, c.flag(4) ? C(1) / counts[at[i]] : C(1),
-            width);
+    add_row(sums + at[i] * width, space + i * width,
+            c.flag(P::scaleGradByFreq) ? C(1) / counts[at[i]] : C(1), width);
   }
   copy_tensor(out, dense(sums, dtype_of<C>(), out.dims, 2));
 }
 aclError run_embedding_grad(Call& c) {
-  if (c.tensor(5).numel() == 0) return ACL_SUCCESS;
+  using P = params::EmbeddingDenseBackward;
+
+  if (c.tensor(P::out).numel() == 0) return ACL_SUCCESS;
   int64_t* at = static_cast<int64_t*>(c.workspace);
   IndexFault fault;
-  if (!read_indices(at, c.tensor(1), c.integer(2), fault)) return fault.report(c, 1);
-  with_float(c.tensor(0).dtype, [&](auto tag) {
+  if (!read_indices(at, c.tensor(P::indices), c.integer(P::numWeights), fault))
+    return fault.report(c, P::indices);
+  with_float(c.tensor(P::grad).dtype, [&](auto tag) {
     using C = typename decltype(tag)::type;
-    embedding_grad<C>(c, at, reinterpret_cast<C*>(at + c.tensor(1).numel()));
+    embedding_grad<C>(c, at, reinterpret_cast<C*>(at + c.tensor(P::indices).numel()));
   });
   return ACL_SUCCESS;
 }
 
 // (selfRef, indices, maxNorm, normType): scales the named rows whose norm is larger.
 aclnnStatus check_renorm_rows(Call& c) {
-  if (c.tensor(0).rank != 2) {
+  using P = params::EmbeddingRenorm;
+
+  if (c.tensor(P::selfRef).rank != 2) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "selfRef should have 2 dims, but its shape is %s.",
-                  shape_text(c.tensor(0)));
+                  shape_text(c.tensor(P::selfRef)));
   }
-  c.workspace_size = c.tensor(1).numel() * sizeof(int64_t);
+  c.workspace_size = c.tensor(P::indices).numel() * sizeof(int64_t);
   return ACLNN_SUCCESS;
 }
 double row_norm(const float* x, int64_t n, double p) {
@@ -118,16 +133,18 @@ void renorm_row(const Tensor& t, int64_t offset, int64_t stride, int64_t n, doub
   store(row.get(), t.data, t.dtype, offset, stride, n);
 }
 aclError run_renorm_rows(Call& c) {
-  const Tensor& self = c.tensor(0);
+  using P = params::EmbeddingRenorm;
+
+  const Tensor& self = c.tensor(P::selfRef);
   int64_t* at = static_cast<int64_t*>(c.workspace);
-  const int64_t n = c.tensor(1).numel();
+  const int64_t n = c.tensor(P::indices).numel();
   IndexFault fault;
-  if (!read_indices(at, c.tensor(1), self.dims[0], fault)) return fault.report(c, 1);
+  if (!read_indices(at, c.tensor(P::indices), self.dims[0], fault)) return fault.report(c, P::indices);
   std::sort(at, at + n);
   for (int64_t i = 0; i < n; ++i) {
     if (i > 0 && at[i] == at[i - 1]) continue;
     renorm_row(self, self.offset + at[i] * self.strides[0], self.strides[1], self.dims[1],
-               c.number(3), c.number(2));
+               c.number(P::normType), c.number(P::maxNorm));
   }
   return ACL_SUCCESS;
 }

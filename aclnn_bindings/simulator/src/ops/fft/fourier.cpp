@@ -1,4 +1,5 @@
 // Fourier transforms of real signals.
+#include "params/fft.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -34,25 +35,29 @@ void put_complex(const Tensor& out, const std::vector<c128>& values) {
 
 // (self, n, dim, norm, out): norm 0 or 1 leaves the sums, 2 divides by n, 3 by its root.
 aclnnStatus check_rfft(Call& c) {
+  using P = params::Rfft1D;
+
   int64_t& axis = c.make<int64_t>();
-  axis = c.integer(2);
-  const Tensor &self = c.tensor(0), &out = c.tensor(4);
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 1, kMaxRank - 1));
-  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, self.rank));
-  ACL_RETURN_IF_FAILED(expect_int(c, 3, 0, 3));
-  if (c.integer(1) < 1) return c.fail(ACLNN_ERR_PARAM_INVALID, "n should be positive.");
+  axis = c.integer(P::dim);
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::self, 1, kMaxRank - 1));
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, self.rank));
+  ACL_RETURN_IF_FAILED(expect_int(c, P::norm, 0, 3));
+  if (c.integer(P::n) < 1) return c.fail(ACLNN_ERR_PARAM_INVALID, "n should be positive.");
   Shape shape = shape_of(self);
-  shape.dims[axis] = c.integer(1) / 2 + 1;
+  shape.dims[axis] = c.integer(P::n) / 2 + 1;
   if (!is_complex(out.dtype)) shape.dims[shape.rank++] = 2;
-  return expect_shape(c, 4, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_rfft(Call& c) {
-  const Tensor& self = c.tensor(0);
+  using P = params::Rfft1D;
+
+  const Tensor& self = c.tensor(P::self);
   const Around a(self, static_cast<int>(c.get<int64_t>()));
-  const int64_t n = c.integer(1), bins = n / 2 + 1;
-  const double scale = c.integer(3) == 2   ? 1.0 / static_cast<double>(n)
-                       : c.integer(3) == 3 ? 1 / std::sqrt(static_cast<double>(n))
-                                           : 1;
+  const int64_t n = c.integer(P::n), bins = n / 2 + 1;
+  const double scale = c.integer(P::norm) == 2   ? 1.0 / static_cast<double>(n)
+                       : c.integer(P::norm) == 3 ? 1 / std::sqrt(static_cast<double>(n))
+                                                 : 1;
   const Numbers x = numbers(self);
   std::vector<c128> out(static_cast<size_t>(a.outer * bins * a.inner));
   for (int64_t o = 0; o < a.outer; ++o) {
@@ -64,38 +69,44 @@ aclError run_rfft(Call& c) {
       }
     }
   }
-  put_complex(c.tensor(4), out);
+  put_complex(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
 
 // (self [(B,) L], window, out, nFft, hopLength, winLength, normalized, onesided, returnComplex):
 // torch's stft without centring. out is [(B,) bins, frames(, 2)].
 aclnnStatus check_stft(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(2);
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 1, 2));
-  const int64_t n = c.integer(3), hop = c.integer(4), wide = c.integer(5);
+  using P = params::Stft;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::self, 1, 2));
+  const int64_t n = c.integer(P::nFft), hop = c.integer(P::hopLength),
+                wide = c.integer(P::winLength);
   const int64_t length = self.dims[self.rank - 1];
   if (n < 1 || hop < 1 || wide < 1 || wide > n || n > length || is_complex(self.dtype)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "nFft %lld, hopLength %lld, winLength %lld don't fit %s.",
                   static_cast<long long>(n), static_cast<long long>(hop),
                   static_cast<long long>(wide), shape_text(self));
   }
-  ACL_RETURN_IF_FAILED(expect_dims(c, 1, {wide}));
+  ACL_RETURN_IF_FAILED(expect_dims(c, P::windowOptional, {wide}));
   Shape shape = shape_of(self);
-  shape.dims[self.rank - 1] = c.flag(7) ? n / 2 + 1 : n;
+  shape.dims[self.rank - 1] = c.flag(P::onesided) ? n / 2 + 1 : n;
   shape.dims[shape.rank++] = (length - n) / hop + 1;
   if (!is_complex(out.dtype)) shape.dims[shape.rank++] = 2;
-  return expect_shape(c, 2, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_stft(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const int64_t n = c.integer(3), hop = c.integer(4), wide = c.integer(5);
+  using P = params::Stft;
+
+  const Tensor& self = c.tensor(P::self);
+  const int64_t n = c.integer(P::nFft), hop = c.integer(P::hopLength),
+                wide = c.integer(P::winLength);
   const int64_t length = self.dims[self.rank - 1], batch = self.rank == 2 ? self.dims[0] : 1;
-  const int64_t bins = c.flag(7) ? n / 2 + 1 : n, frames = (length - n) / hop + 1;
-  const Numbers x = numbers(self), given = numbers_or(c.maybe(1), wide, 1);
+  const int64_t bins = c.flag(P::onesided) ? n / 2 + 1 : n, frames = (length - n) / hop + 1;
+  const Numbers x = numbers(self), given = numbers_or(c.maybe(P::windowOptional), wide, 1);
   Numbers window(static_cast<size_t>(n));  // the window stands in the middle of the frame
   std::copy(given.begin(), given.end(), window.begin() + (n - wide) / 2);
-  const double scale = c.flag(6) ? 1 / std::sqrt(static_cast<double>(n)) : 1;
+  const double scale = c.flag(P::normalized) ? 1 / std::sqrt(static_cast<double>(n)) : 1;
   std::vector<c128> out(static_cast<size_t>(batch * bins * frames));
   for (int64_t b = 0; b < batch; ++b) {
     for (int64_t f = 0; f < frames; ++f) {
@@ -106,7 +117,7 @@ aclError run_stft(Call& c) {
       }
     }
   }
-  put_complex(c.tensor(2), out);
+  put_complex(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
 

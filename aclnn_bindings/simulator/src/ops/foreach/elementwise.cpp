@@ -1,4 +1,5 @@
 // The foreach family: one function over every member of lists.
+#include "params/foreach.h"
 #include "loops/pointwise.h"
 #include "loops/vmath.h"
 
@@ -191,23 +192,30 @@ struct EachRound : Real {
 };
 
 aclError run_zero_list(Call& c) {
-  for (const Tensor* t : c.tensors(0)) fill_tensor(*t, Scalar{ACL_INT64, {}});
+  using P = params::ForeachZeroInplace;
+
+  for (const Tensor* t : c.tensors(P::x)) fill_tensor(*t, Scalar{ACL_INT64, {}});
   return ACL_SUCCESS;
 }
 
 // (scaledGrads, foundInf, invScale): unscales in place; foundInf becomes 1 where a value is not
 // finite.
 aclnnStatus check_unscale(Call& c) {
-  for (const Tensor* t : c.tensors(0)) {
+  using P = params::ForeachNonFiniteCheckAndUnscale;
+
+  for (const Tensor* t : c.tensors(P::scaledGrads)) {
     if (!t) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "A member of scaledGrads is null.");
   }
-  if (c.tensor(1).numel() == 1 && c.tensor(2).numel() == 1) return ACLNN_SUCCESS;
+  if (c.tensor(P::foundInf).numel() == 1 && c.tensor(P::invScale).numel() == 1)
+    return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "foundInf and invScale should have 1 element.");
 }
 aclError run_unscale(Call& c) {
-  const Tensor &found = c.tensor(1), &scale = c.tensor(2);
+  using P = params::ForeachNonFiniteCheckAndUnscale;
+
+  const Tensor &found = c.tensor(P::foundInf), &scale = c.tensor(P::invScale);
   static constexpr Bodies bodies = bodies_of<EachMul, 2>();
-  for (const Tensor* t : c.tensors(0)) {
+  for (const Tensor* t : c.tensors(P::scaledGrads)) {
     Walker at(t->rank, t->dims);
     for (int64_t i = t->numel(); i > 0; --i, at.next()) {
       const float x = load_one<float>(t->data, t->dtype, t->offset + at.offset(t->strides));
@@ -229,80 +237,84 @@ aclError run_unscale(Call& c) {
 
 #define ACLNN_EACH(op, Fn, ...) \
   ACLNN_OP(op, (Each<Fn, __VA_ARGS__>::check), (Each<Fn, __VA_ARGS__>::run))
-ACLNN_EACH(aclnnForeachAddScalar, EachAdd, 2, 0, 1)
-ACLNN_EACH(aclnnForeachAddScalarV2, EachAdd, 2, 0, 1)
-ACLNN_EACH(aclnnForeachAddScalarList, EachAdd, 2, 0, 1)
-ACLNN_EACH(aclnnForeachSubScalar, EachSub, 2, 0, 1)
-ACLNN_EACH(aclnnForeachSubScalarV2, EachSub, 2, 0, 1)
-ACLNN_EACH(aclnnForeachSubScalarList, EachSub, 2, 0, 1)
-ACLNN_EACH(aclnnForeachMulScalar, EachMul, 2, 0, 1)
-ACLNN_EACH(aclnnForeachMulScalarV2, EachMul, 2, 0, 1)
-ACLNN_EACH(aclnnForeachMulScalarList, EachMul, 2, 0, 1)
-ACLNN_EACH(aclnnForeachMulList, EachMul, 2, 0, 1)
-ACLNN_EACH(aclnnForeachDivScalar, EachDiv, 2, 0, 1)
-ACLNN_EACH(aclnnForeachDivScalarV2, EachDiv, 2, 0, 1)
-ACLNN_EACH(aclnnForeachDivScalarList, EachDiv, 2, 0, 1)
-ACLNN_EACH(aclnnForeachDivList, EachDiv, 2, 0, 1)
-ACLNN_EACH(aclnnForeachPowScalar, EachPow, 2, 0, 1)
-ACLNN_EACH(aclnnForeachPowScalarV2, EachPow, 2, 0, 1)
-ACLNN_EACH(aclnnForeachPowScalarList, EachPow, 2, 0, 1)
-ACLNN_EACH(aclnnForeachPowList, EachPow, 2, 0, 1)
-ACLNN_EACH(aclnnForeachPowScalarAndTensor, EachRpow, 2, 1, 0)
-ACLNN_EACH(aclnnForeachMaximumScalar, EachMax, 2, 0, 1)
-ACLNN_EACH(aclnnForeachMaximumScalarV2, EachMax, 2, 0, 1)
-ACLNN_EACH(aclnnForeachMaximumScalarList, EachMax, 2, 0, 1)
-ACLNN_EACH(aclnnForeachMaximumList, EachMax, 2, 0, 1)
-ACLNN_EACH(aclnnForeachMinimumScalar, EachMin, 2, 0, 1)
-ACLNN_EACH(aclnnForeachMinimumScalarV2, EachMin, 2, 0, 1)
-ACLNN_EACH(aclnnForeachMinimumScalarList, EachMin, 2, 0, 1)
-ACLNN_EACH(aclnnForeachMinimumList, EachMin, 2, 0, 1)
-ACLNN_EACH(aclnnForeachAddList, EachAddList, 3, 0, 1, 2)
-ACLNN_EACH(aclnnForeachAddListV2, EachAddList, 3, 0, 1, 2)
-ACLNN_EACH(aclnnForeachSubList, EachSubList, 3, 0, 1, 2)
-ACLNN_EACH(aclnnForeachSubListV2, EachSubList, 3, 0, 1, 2)
-ACLNN_EACH(aclnnForeachLerpScalar, EachLerp, 3, 0, 1, 2)
-ACLNN_EACH(aclnnForeachLerpList, EachLerp, 3, 0, 1, 2)
-ACLNN_EACH(aclnnForeachAddcmulScalar, EachAddcmul, 4, 0, 1, 2, 3)
-ACLNN_EACH(aclnnForeachAddcmulScalarV2, EachAddcmul, 4, 0, 1, 2, 3)
-ACLNN_EACH(aclnnForeachAddcmulScalarList, EachAddcmul, 4, 0, 1, 2, 3)
-ACLNN_EACH(aclnnForeachAddcmulList, EachAddcmul, 4, 0, 1, 2, 3)
-ACLNN_EACH(aclnnForeachAddcdivScalar, EachAddcdiv, 4, 0, 1, 2, 3)
-ACLNN_EACH(aclnnForeachAddcdivScalarV2, EachAddcdiv, 4, 0, 1, 2, 3)
-ACLNN_EACH(aclnnForeachAddcdivScalarList, EachAddcdiv, 4, 0, 1, 2, 3)
-ACLNN_EACH(aclnnForeachAddcdivList, EachAddcdiv, 4, 0, 1, 2, 3)
-ACLNN_EACH(aclnnForeachCopy, EachCopy, 1, 0)
-ACLNN_EACH(aclnnForeachAbs, EachAbs, 1, 0)
-ACLNN_EACH(aclnnForeachNeg, EachNeg, 1, 0)
-ACLNN_EACH(aclnnForeachSign, EachSign, 1, 0)
-ACLNN_EACH(aclnnForeachSqrt, EachSqrt, 1, 0)
-ACLNN_EACH(aclnnForeachReciprocal, EachReciprocal, 1, 0)
-ACLNN_EACH(aclnnForeachExp, EachExp, 1, 0)
-ACLNN_EACH(aclnnForeachExpm1, EachExpm1, 1, 0)
-ACLNN_EACH(aclnnForeachLog, EachLog, 1, 0)
-ACLNN_EACH(aclnnForeachLog1p, EachLog1p, 1, 0)
-ACLNN_EACH(aclnnForeachLog2, EachLog2, 1, 0)
-ACLNN_EACH(aclnnForeachLog10, EachLog10, 1, 0)
-ACLNN_EACH(aclnnForeachSin, EachSin, 1, 0)
-ACLNN_EACH(aclnnForeachCos, EachCos, 1, 0)
-ACLNN_EACH(aclnnForeachTan, EachTan, 1, 0)
-ACLNN_EACH(aclnnForeachAsin, EachAsin, 1, 0)
-ACLNN_EACH(aclnnForeachAcos, EachAcos, 1, 0)
-ACLNN_EACH(aclnnForeachAtan, EachAtan, 1, 0)
-ACLNN_EACH(aclnnForeachSinh, EachSinh, 1, 0)
-ACLNN_EACH(aclnnForeachCosh, EachCosh, 1, 0)
-ACLNN_EACH(aclnnForeachTanh, EachTanh, 1, 0)
-ACLNN_EACH(aclnnForeachSigmoid, EachSigmoid, 1, 0)
-ACLNN_EACH(aclnnForeachErf, EachErf, 1, 0)
-ACLNN_EACH(aclnnForeachErfc, EachErfc, 1, 0)
+ACLNN_EACH(aclnnForeachAddScalar, EachAdd, params::ForeachAddScalar::out, 0, 1)
+ACLNN_EACH(aclnnForeachAddScalarV2, EachAdd, params::ForeachAddScalarV2::out, 0, 1)
+ACLNN_EACH(aclnnForeachAddScalarList, EachAdd, params::ForeachAddScalarList::out, 0, 1)
+ACLNN_EACH(aclnnForeachSubScalar, EachSub, params::ForeachSubScalar::out, 0, 1)
+ACLNN_EACH(aclnnForeachSubScalarV2, EachSub, params::ForeachSubScalarV2::out, 0, 1)
+ACLNN_EACH(aclnnForeachSubScalarList, EachSub, params::ForeachSubScalarList::out, 0, 1)
+ACLNN_EACH(aclnnForeachMulScalar, EachMul, params::ForeachMulScalar::out, 0, 1)
+ACLNN_EACH(aclnnForeachMulScalarV2, EachMul, params::ForeachMulScalarV2::out, 0, 1)
+ACLNN_EACH(aclnnForeachMulScalarList, EachMul, params::ForeachMulScalarList::out, 0, 1)
+ACLNN_EACH(aclnnForeachMulList, EachMul, params::ForeachMulList::out, 0, 1)
+ACLNN_EACH(aclnnForeachDivScalar, EachDiv, params::ForeachDivScalar::out, 0, 1)
+ACLNN_EACH(aclnnForeachDivScalarV2, EachDiv, params::ForeachDivScalarV2::out, 0, 1)
+ACLNN_EACH(aclnnForeachDivScalarList, EachDiv, params::ForeachDivScalarList::out, 0, 1)
+ACLNN_EACH(aclnnForeachDivList, EachDiv, params::ForeachDivList::out, 0, 1)
+ACLNN_EACH(aclnnForeachPowScalar, EachPow, params::ForeachPowScalar::out, 0, 1)
+ACLNN_EACH(aclnnForeachPowScalarV2, EachPow, params::ForeachPowScalarV2::out, 0, 1)
+ACLNN_EACH(aclnnForeachPowScalarList, EachPow, params::ForeachPowScalarList::out, 0, 1)
+ACLNN_EACH(aclnnForeachPowList, EachPow, params::ForeachPowList::out, 0, 1)
+ACLNN_EACH(aclnnForeachPowScalarAndTensor, EachRpow, params::ForeachPowScalarAndTensor::out, 1, 0)
+ACLNN_EACH(aclnnForeachMaximumScalar, EachMax, params::ForeachMaximumScalar::out, 0, 1)
+ACLNN_EACH(aclnnForeachMaximumScalarV2, EachMax, params::ForeachMaximumScalarV2::out, 0, 1)
+ACLNN_EACH(aclnnForeachMaximumScalarList, EachMax, params::ForeachMaximumScalarList::out, 0, 1)
+ACLNN_EACH(aclnnForeachMaximumList, EachMax, params::ForeachMaximumList::out, 0, 1)
+ACLNN_EACH(aclnnForeachMinimumScalar, EachMin, params::ForeachMinimumScalar::out, 0, 1)
+ACLNN_EACH(aclnnForeachMinimumScalarV2, EachMin, params::ForeachMinimumScalarV2::out, 0, 1)
+ACLNN_EACH(aclnnForeachMinimumScalarList, EachMin, params::ForeachMinimumScalarList::out, 0, 1)
+ACLNN_EACH(aclnnForeachMinimumList, EachMin, params::ForeachMinimumList::out, 0, 1)
+ACLNN_EACH(aclnnForeachAddList, EachAddList, params::ForeachAddList::out, 0, 1, 2)
+ACLNN_EACH(aclnnForeachAddListV2, EachAddList, params::ForeachAddListV2::out, 0, 1, 2)
+ACLNN_EACH(aclnnForeachSubList, EachSubList, params::ForeachSubList::out, 0, 1, 2)
+ACLNN_EACH(aclnnForeachSubListV2, EachSubList, params::ForeachSubListV2::out, 0, 1, 2)
+ACLNN_EACH(aclnnForeachLerpScalar, EachLerp, params::ForeachLerpScalar::out, 0, 1, 2)
+ACLNN_EACH(aclnnForeachLerpList, EachLerp, params::ForeachLerpList::out, 0, 1, 2)
+ACLNN_EACH(aclnnForeachAddcmulScalar, EachAddcmul, params::ForeachAddcmulScalar::out, 0, 1, 2, 3)
+ACLNN_EACH(aclnnForeachAddcmulScalarV2, EachAddcmul, params::ForeachAddcmulScalarV2::out, 0, 1, 2,
+           3)
+ACLNN_EACH(aclnnForeachAddcmulScalarList, EachAddcmul, params::ForeachAddcmulScalarList::out, 0, 1,
+           2, 3)
+ACLNN_EACH(aclnnForeachAddcmulList, EachAddcmul, params::ForeachAddcmulList::out, 0, 1, 2, 3)
+ACLNN_EACH(aclnnForeachAddcdivScalar, EachAddcdiv, params::ForeachAddcdivScalar::out, 0, 1, 2, 3)
+ACLNN_EACH(aclnnForeachAddcdivScalarV2, EachAddcdiv, params::ForeachAddcdivScalarV2::out, 0, 1, 2,
+           3)
+ACLNN_EACH(aclnnForeachAddcdivScalarList, EachAddcdiv, params::ForeachAddcdivScalarList::out, 0, 1,
+           2, 3)
+ACLNN_EACH(aclnnForeachAddcdivList, EachAddcdiv, params::ForeachAddcdivList::out, 0, 1, 2, 3)
+ACLNN_EACH(aclnnForeachCopy, EachCopy, params::ForeachCopy::out, 0)
+ACLNN_EACH(aclnnForeachAbs, EachAbs, params::ForeachAbs::out, 0)
+ACLNN_EACH(aclnnForeachNeg, EachNeg, params::ForeachNeg::out, 0)
+ACLNN_EACH(aclnnForeachSign, EachSign, params::ForeachSign::out, 0)
+ACLNN_EACH(aclnnForeachSqrt, EachSqrt, params::ForeachSqrt::out, 0)
+ACLNN_EACH(aclnnForeachReciprocal, EachReciprocal, params::ForeachReciprocal::out, 0)
+ACLNN_EACH(aclnnForeachExp, EachExp, params::ForeachExp::out, 0)
+ACLNN_EACH(aclnnForeachExpm1, EachExpm1, params::ForeachExpm1::out, 0)
+ACLNN_EACH(aclnnForeachLog, EachLog, params::ForeachLog::out, 0)
+ACLNN_EACH(aclnnForeachLog1p, EachLog1p, params::ForeachLog1p::out, 0)
+ACLNN_EACH(aclnnForeachLog2, EachLog2, params::ForeachLog2::out, 0)
+ACLNN_EACH(aclnnForeachLog10, EachLog10, params::ForeachLog10::out, 0)
+ACLNN_EACH(aclnnForeachSin, EachSin, params::ForeachSin::out, 0)
+ACLNN_EACH(aclnnForeachCos, EachCos, params::ForeachCos::out, 0)
+ACLNN_EACH(aclnnForeachTan, EachTan, params::ForeachTan::out, 0)
+ACLNN_EACH(aclnnForeachAsin, EachAsin, params::ForeachAsin::out, 0)
+ACLNN_EACH(aclnnForeachAcos, EachAcos, params::ForeachAcos::out, 0)
+ACLNN_EACH(aclnnForeachAtan, EachAtan, params::ForeachAtan::out, 0)
+ACLNN_EACH(aclnnForeachSinh, EachSinh, params::ForeachSinh::out, 0)
+ACLNN_EACH(aclnnForeachCosh, EachCosh, params::ForeachCosh::out, 0)
+ACLNN_EACH(aclnnForeachTanh, EachTanh, params::ForeachTanh::out, 0)
+ACLNN_EACH(aclnnForeachSigmoid, EachSigmoid, params::ForeachSigmoid::out, 0)
+ACLNN_EACH(aclnnForeachErf, EachErf, params::ForeachErf::out, 0)
+ACLNN_EACH(aclnnForeachErfc, EachErfc, params::ForeachErfc::out, 0)
 ACLNN_OP(aclnnForeachZeroInplace, nullptr, run_zero_list)
 ACLNN_OP(aclnnForeachNonFiniteCheckAndUnscale, check_unscale, run_unscale)
-ACLNN_EACH(aclnnForeachRoundOffNumber, EachRound, 2, 0, 1)
-ACLNN_EACH(aclnnForeachRoundOffNumberV2, EachRound, 2, 0, 1)
-ACLNN_EACH(aclnnForeachACosInplace, EachAcos, 0, 0)
-ACLNN_EACH(aclnnForeachLogInplace, EachLog, 0, 0)
-ACLNN_EACH(aclnnForeachAddListInplace, EachAddList, 0, 0, 1, 2)
-ACLNN_EACH(aclnnForeachSubListInplace, EachSubList, 0, 0, 1, 2)
-ACLNN_EACH(aclnnForeachMulListInplace, EachMul, 0, 0, 1)
-ACLNN_EACH(aclnnForeachDivListInplace, EachDiv, 0, 0, 1)
-ACLNN_EACH(aclnnForeachMulScalarInplace, EachMul, 0, 0, 1)
-ACLNN_EACH(aclnnForeachSubScalarInplace, EachSub, 0, 0, 1)
+ACLNN_EACH(aclnnForeachRoundOffNumber, EachRound, params::ForeachRoundOffNumber::out, 0, 1)
+ACLNN_EACH(aclnnForeachRoundOffNumberV2, EachRound, params::ForeachRoundOffNumberV2::out, 0, 1)
+ACLNN_EACH(aclnnForeachACosInplace, EachAcos, params::ForeachACosInplace::x, 0)
+ACLNN_EACH(aclnnForeachLogInplace, EachLog, params::ForeachLogInplace::x, 0)
+ACLNN_EACH(aclnnForeachAddListInplace, EachAddList, params::ForeachAddListInplace::x1, 0, 1, 2)
+ACLNN_EACH(aclnnForeachSubListInplace, EachSubList, params::ForeachSubListInplace::x1, 0, 1, 2)
+ACLNN_EACH(aclnnForeachMulListInplace, EachMul, params::ForeachMulListInplace::x1, 0, 1)
+ACLNN_EACH(aclnnForeachDivListInplace, EachDiv, params::ForeachDivListInplace::x1, 0, 1)
+ACLNN_EACH(aclnnForeachMulScalarInplace, EachMul, params::ForeachMulScalarInplace::x, 0, 1)
+ACLNN_EACH(aclnnForeachSubScalarInplace, EachSub, params::ForeachSubScalarInplace::x, 0, 1)

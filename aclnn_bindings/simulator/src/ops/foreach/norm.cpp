@@ -1,4 +1,5 @@
 // A norm for every member of a list.
+#include "params/foreach.h"
 #include "loops/reduce.h"
 #include "loops/rows.h"
 #include "loops/vector_norm.h"
@@ -8,9 +9,11 @@ namespace {
 
 // (x, scalar, out): one norm per member.
 aclnnStatus check_foreach_norm(Call& c) {
+  using P = params::ForeachNorm;
+
   NormPlan& p = c.make<NormPlan>();
-  p.order = c.null(1) ? 2.0 : c.scalar(1).real();
-  const Span<Tensor*> x = c.tensors(0), out = c.tensors(2);
+  p.order = c.null(P::scalar) ? 2.0 : c.scalar(P::scalar).real();
+  const Span<Tensor*> x = c.tensors(P::x), out = c.tensors(P::out);
   if (x.size != out.size) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "out has %lld tensors, x has %lld.",
                   static_cast<long long>(out.size), static_cast<long long>(x.size));
@@ -29,10 +32,12 @@ aclnnStatus check_foreach_norm(Call& c) {
   return ACLNN_SUCCESS;
 }
 aclError run_foreach_norm(Call& c) {
+  using P = params::ForeachNorm;
+
   NormPlan p = c.get<NormPlan>();
-  for (int64_t i = 0; i < c.tensors(0).size; ++i) {
-    const Tensor& x = *c.tensors(0)[i];
-    Tensor out = *c.tensors(2)[i];
+  for (int64_t i = 0; i < c.tensors(P::x).size; ++i) {
+    const Tensor& x = *c.tensors(P::x)[i];
+    Tensor out = *c.tensors(P::out)[i];
     out.rank = 0;
     p.reduce.axes = (1u << x.rank) - 1;
     p.reduce.domain = x.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;

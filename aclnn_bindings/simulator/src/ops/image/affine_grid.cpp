@@ -1,4 +1,5 @@
 // Places of a grid under affine maps.
+#include "params/image.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -6,12 +7,14 @@ namespace {
 
 // (theta, size, alignCorners, out): torch's affine_grid for [N, C, H, W] and [N, C, D, H, W].
 aclnnStatus check_affine_grid(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_ints(c, 1, 4, 5));
-  const Span<const int64_t> s = c.ints(1);
+  using P = params::AffineGrid;
+
+  ACL_RETURN_IF_FAILED(expect_ints(c, P::size, 4, 5));
+  const Span<const int64_t> s = c.ints(P::size);
   const int64_t dims = s.size - 2;
-  ACL_RETURN_IF_FAILED(expect_dims(c, 0, {s[0], dims, dims + 1}));
-  return dims == 2 ? expect_dims(c, 3, {s[0], s[2], s[3], 2})
-                   : expect_dims(c, 3, {s[0], s[2], s[3], s[4], 3});
+  ACL_RETURN_IF_FAILED(expect_dims(c, P::theta, {s[0], dims, dims + 1}));
+  return dims == 2 ? expect_dims(c, P::out, {s[0], s[2], s[3], 2})
+                   : expect_dims(c, P::out, {s[0], s[2], s[3], s[4], 3});
 }
 double grid_coordinate(int64_t i, int64_t n, bool corners) {
   if (n <= 1) return 0;
@@ -20,9 +23,11 @@ double grid_coordinate(int64_t i, int64_t n, bool corners) {
                  : (at + 1) / static_cast<double>(n) - 1;
 }
 aclError run_affine_grid(Call& c) {
-  const Tensor& out = c.tensor(3);
+  using P = params::AffineGrid;
+
+  const Tensor& out = c.tensor(P::out);
   const int dims = out.rank - 2;
-  const Numbers theta = numbers(c.tensor(0));
+  const Numbers theta = numbers(c.tensor(P::theta));
   Numbers grid(static_cast<size_t>(out.numel()));
   Walker at(out.rank - 1, out.dims);
   for (size_t k = 0; k < grid.size(); k += static_cast<size_t>(dims), at.next()) {
@@ -31,7 +36,8 @@ aclError run_affine_grid(Call& c) {
       double sum = matrix[r * (dims + 1) + dims];
       for (int i = 0; i < dims; ++i) {
         const int d = dims - i;  // coordinate x goes with the last dim
-        sum += matrix[r * (dims + 1) + i] * grid_coordinate(at.index[d], out.dims[d], c.flag(2));
+        sum += matrix[r * (dims + 1) + i] *
+               grid_coordinate(at.index[d], out.dims[d], c.flag(P::alignCorners));
       }
       grid[k + static_cast<size_t>(r)] = sum;
     }

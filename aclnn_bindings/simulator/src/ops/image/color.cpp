@@ -1,4 +1,5 @@
 // Colours of images: adjustments, conversions, histograms. Formulas are torchvision's and PIL's.
+#include "params/image.h"
 #include "loops/image.h"
 
 namespace aclsim {
@@ -10,27 +11,33 @@ double gray_of(const Image& m, int64_t n, int64_t i) {
   return 0.2989 * p[0] + 0.587 * p[m.plane()] + 0.114 * p[2 * m.plane()];
 }
 aclnnStatus expect_factor(const Call& c, double least, double most) {
-  if (c.number(1) >= least && c.number(1) <= most) return ACLNN_SUCCESS;
+  using P = params::DvppAdjustHue;
+
+  if (c.number(P::factor) >= least && c.number(P::factor) <= most) return ACLNN_SUCCESS;
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "factor should be in [%g, %g], but is %g.", least, most,
-                c.number(1));
+                c.number(P::factor));
 }
 
 // (self, factor, out): a blend of the image and what `other` makes of it.
 template <class F>
 aclError blend(Call& c, F other) {
-  Image m = image_of(c.tensor(0));
+  using P = params::DvppAdjustContrast;
+
+  Image m = image_of(c.tensor(P::self));
   const Image from = m;
   for (size_t i = 0; i < m.x.size(); ++i) {
     const int64_t p = static_cast<int64_t>(i) / std::max<int64_t>(1, m.plane());
-    m.x[i] = c.number(1) * from.x[i] +
-             (1 - c.number(1)) * other(from, p, static_cast<int64_t>(i) % m.plane());
+    m.x[i] = c.number(P::factor) * from.x[i] +
+             (1 - c.number(P::factor)) * other(from, p, static_cast<int64_t>(i) % m.plane());
   }
-  put_image(c.tensor(2), m);
+  put_image(c.tensor(P::out), m);
   return ACL_SUCCESS;
 }
 aclnnStatus check_factor(Call& c) {
+  using P = params::DvppAdjustContrast;
+
   ACL_RETURN_IF_FAILED(expect_factor(c, 0, 1e9));
-  return expect_same_image(c, 2);
+  return expect_same_image(c, P::out);
 }
 aclError run_brightness(Call& c) {
   return blend(c, [](const Image&, int64_t, int64_t) { return 0.0; });
@@ -70,8 +77,10 @@ aclError run_sharpness(Call& c) {
 
 // (self, factor, out): hue turned by a share of the circle, through HSV.
 aclnnStatus check_hue(Call& c) {
+  using P = params::DvppAdjustHue;
+
   ACL_RETURN_IF_FAILED(expect_factor(c, -0.5, 0.5));
-  return expect_same_image(c, 2, 3);
+  return expect_same_image(c, P::out, 3);
 }
 void turn_hue(double rgb[3], double by) {
   const double top = std::max({rgb[0], rgb[1], rgb[2]}), low = std::min({rgb[0], rgb[1], rgb[2]});
@@ -87,16 +96,18 @@ void turn_hue(double rgb[3], double by) {
   std::copy_n(table[static_cast<int>(hue) % 6], 3, rgb);
 }
 aclError run_hue(Call& c) {
-  Image m = image_of(c.tensor(0));
+  using P = params::DvppAdjustHue;
+
+  Image m = image_of(c.tensor(P::self));
   for (int64_t n = 0; n < m.batch; ++n) {
     for (int64_t i = 0; i < m.plane(); ++i) {
       double rgb[3], *at = m.x.data() + n * 3 * m.plane() + i;
       for (int k = 0; k < 3; ++k) rgb[k] = at[k * m.plane()];
-      turn_hue(rgb, c.number(1));
+      turn_hue(rgb, c.number(P::factor));
       for (int k = 0; k < 3; ++k) at[k * m.plane()] = rgb[k];
     }
   }
-  put_image(c.tensor(2), m);
+  put_image(c.tensor(P::out), m);
   return ACL_SUCCESS;
 }
 
@@ -107,7 +118,9 @@ int64_t step_of(const Image& m, double v) {
 }
 template <class F>
 aclError by_table(Call& c, int out, F table_of) {
-  Image m = image_of(c.tensor(0));
+  using P = params::DvppEqualize;
+
+  Image m = image_of(c.tensor(P::self));
   for (int64_t p = 0; p < m.batch * m.channels; ++p) {
     Integers histogram(256);
     double* x = m.x.data() + p * m.plane();
@@ -124,9 +137,14 @@ Numbers identity_table() {
   return t;
 }
 // (self, out): PIL's equalize.
-aclnnStatus check_equalize(Call& c) { return expect_same_image(c, 1); }
+aclnnStatus check_equalize(Call& c) {
+  using P = params::DvppInvert;
+  return expect_same_image(c, P::out);
+}
 aclError run_equalize(Call& c) {
-  return by_table(c, 1, [](const Integers& histogram) {
+  using P = params::DvppEqualize;
+
+  return by_table(c, P::out, [](const Integers& histogram) {
     int64_t total = 0, last = 0, used = 0;
     for (int64_t n : histogram) {
       total += n;
@@ -146,9 +164,11 @@ aclError run_equalize(Call& c) {
 }
 // (self, cutoff [low, high] in percent, ignore, out): PIL's autocontrast.
 aclnnStatus check_autocontrast(Call& c) {
-  const Span<const float> cut = c.floats(1);
+  using P = params::DvppAutoContrast;
+
+  const Span<const float> cut = c.floats(P::cutoff);
   if (cut.size == 2 && cut[0] >= 0 && cut[1] >= 0 && cut[0] + cut[1] < 100) {
-    return expect_same_image(c, 3);
+    return expect_same_image(c, P::out);
   }
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "cutoff should be two percentages of less than 100.");
 }
@@ -162,14 +182,16 @@ void cut_end(Integers& histogram, int64_t count, bool high) {
   }
 }
 aclError run_autocontrast(Call& c) {
-  return by_table(c, 3, [&](Integers histogram) {
-    for (int64_t k : c.ints(2)) {
+  using P = params::DvppAutoContrast;
+
+  return by_table(c, P::out, [&](Integers histogram) {
+    for (int64_t k : c.ints(P::ignore)) {
       if (k >= 0 && k < 256) histogram[k] = 0;
     }
     const auto total = static_cast<double>(
         std::accumulate(histogram.begin(), histogram.end(), int64_t{0}));
-    cut_end(histogram, static_cast<int64_t>(total * c.floats(1)[0] / 100), false);
-    cut_end(histogram, static_cast<int64_t>(total * c.floats(1)[1] / 100), true);
+    cut_end(histogram, static_cast<int64_t>(total * c.floats(P::cutoff)[0] / 100), false);
+    cut_end(histogram, static_cast<int64_t>(total * c.floats(P::cutoff)[1] / 100), true);
     int low = 0, high = 255;
     while (low < 256 && histogram[low] == 0) ++low;
     while (high >= 0 && histogram[high] == 0) --high;
@@ -186,34 +208,47 @@ aclError run_autocontrast(Call& c) {
 // Pixel by pixel: f(value, top of the range).
 template <class F>
 aclError each_pixel(Call& c, int out, F f) {
-  Image m = image_of(c.tensor(0));
+  using P = params::DvppInvert;
+
+  Image m = image_of(c.tensor(P::self));
   for (double& v : m.x) v = f(v, m.top());
   put_image(c.tensor(out), m);
   return ACL_SUCCESS;
 }
 aclError run_invert(Call& c) {
-  return each_pixel(c, 1, [](double v, double top) { return top - v; });
+  using P = params::DvppInvert;
+
+  return each_pixel(c, P::out, [](double v, double top) { return top - v; });
 }
 // (self, bits, out): only the highest bits stay.
 aclnnStatus check_posterize(Call& c) {
-  if (c.integer(1) >= 0 && c.integer(1) <= 8) return expect_same_image(c, 2);
+  using P = params::DvppPosterize;
+
+  if (c.integer(P::bits) >= 0 && c.integer(P::bits) <= 8) return expect_same_image(c, P::out);
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "bits should be in [0, 8], but is %lld.",
-                static_cast<long long>(c.integer(1)));
+                static_cast<long long>(c.integer(P::bits)));
 }
 aclError run_posterize(Call& c) {
-  const int64_t kept = 0xFF & ~((int64_t{1} << (8 - c.integer(1))) - 1);
-  return each_pixel(c, 2, [&](double v, double top) {
+  using P = params::DvppPosterize;
+
+  const int64_t kept = 0xFF & ~((int64_t{1} << (8 - c.integer(P::bits))) - 1);
+  return each_pixel(c, P::out, [&](double v, double top) {
     return static_cast<double>(static_cast<int64_t>(v / top * 255 + 0.5) & kept) / 255 * top;
   });
 }
 // (self, threshold [low, high], out): inverts what lies between.
 aclnnStatus check_solarize(Call& c) {
-  if (c.floats(1).size == 1 || c.floats(1).size == 2) return expect_same_image(c, 2);
+  using P = params::DvppSolarize;
+
+  if (c.floats(P::threshold).size == 1 || c.floats(P::threshold).size == 2)
+    return expect_same_image(c, P::out);
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "threshold should have 1 or 2 values.");
 }
 aclError run_solarize(Call& c) {
-  const Span<const float> t = c.floats(1);
-  return each_pixel(c, 2, [&](double v, double top) {
+  using P = params::DvppSolarize;
+
+  const Span<const float> t = c.floats(P::threshold);
+  return each_pixel(c, P::out, [&](double v, double top) {
     const double high = t.size == 2 ? t[1] : top;
     return v >= t[0] && v <= high ? top - v : v;
   });
@@ -229,19 +264,23 @@ constexpr Conversion kConversions[] = {
     {3, 3, {2, 1, 0, 0}},   {4, 4, {2, 1, 0, 3}},   {3, 1, {-3, 0, 0, 0}}, {3, 1, {-1, 0, 0, 0}},
     {1, 3, {0, 0, 0, 0}},   {1, 4, {0, 0, 0, -2}},  {4, 1, {-3, 0, 0, 0}}, {4, 1, {-1, 0, 0, 0}}};
 aclnnStatus check_convert(Call& c) {
-  const int64_t mode = c.integer(1);
+  using P = params::DvppConvertColor;
+
+  const int64_t mode = c.integer(P::convertMode);
   if (mode < 0 || mode > 11) {
     return c.fail(ACLDVPP_ERR_PARAM_INVALID, "convertMode should be in [0, 11], but is %lld.",
                   static_cast<long long>(mode));
   }
   const Conversion& to = kConversions[mode];
-  ACL_RETURN_IF_FAILED(expect_image(c, 0, to.from, -1, -1));
-  const Tensor v = planes_of(c.tensor(0), channels_last(c.tensor(0)));
-  return expect_image(c, 2, to.to, v.dims[2], v.dims[3]);
+  ACL_RETURN_IF_FAILED(expect_image(c, P::self, to.from, -1, -1));
+  const Tensor v = planes_of(c.tensor(P::self), channels_last(c.tensor(P::self)));
+  return expect_image(c, P::out, to.to, v.dims[2], v.dims[3]);
 }
 aclError run_convert(Call& c) {
-  const Image m = image_of(c.tensor(0));
-  const Conversion& how = kConversions[c.integer(1)];
+  using P = params::DvppConvertColor;
+
+  const Image m = image_of(c.tensor(P::self));
+  const Conversion& how = kConversions[c.integer(P::convertMode)];
   Image out = m.like(how.to, m.height, m.width);
   for (int64_t p = 0; p < m.batch * how.to; ++p) {
     const int source = how.order[p % how.to];
@@ -255,63 +294,76 @@ aclError run_convert(Call& c) {
       out.x[p * m.plane() + i] = v;
     }
   }
-  put_image(c.tensor(2), out);
+  put_image(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
 // (self, outputChannelsNum, out).
 aclnnStatus check_gray(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_image(c, 0, 3, -1, -1));
-  const Tensor v = planes_of(c.tensor(0), channels_last(c.tensor(0)));
-  if (c.integer(1) == 1 || c.integer(1) == 3) {
-    return expect_image(c, 2, c.integer(1), v.dims[2], v.dims[3]);
+  using P = params::DvppRgbToGrayscale;
+
+  ACL_RETURN_IF_FAILED(expect_image(c, P::self, 3, -1, -1));
+  const Tensor v = planes_of(c.tensor(P::self), channels_last(c.tensor(P::self)));
+  if (c.integer(P::outputChannelsNum) == 1 || c.integer(P::outputChannelsNum) == 3) {
+    return expect_image(c, P::out, c.integer(P::outputChannelsNum), v.dims[2], v.dims[3]);
   }
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "outputChannelsNum should be 1 or 3.");
 }
 aclError run_gray(Call& c) {
-  const Image m = image_of(c.tensor(0));
-  Image out = m.like(c.integer(1), m.height, m.width);
+  using P = params::DvppRgbToGrayscale;
+
+  const Image m = image_of(c.tensor(P::self));
+  Image out = m.like(c.integer(P::outputChannelsNum), m.height, m.width);
   for (size_t i = 0; i < out.x.size(); ++i) {
     const int64_t k = static_cast<int64_t>(i), n = k / m.plane() / out.channels;
     const double gray = gray_of(m, n, k % m.plane());
     out.x[i] = m.bytes ? std::floor(gray) : gray;
   }
-  put_image(c.tensor(2), out);
+  put_image(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
 
 // (self, mean, std, out float) per channel.
 aclnnStatus check_normalize(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_same_image(c, 3));
-  const int64_t channels = planes_of(c.tensor(0), channels_last(c.tensor(0))).dims[1];
-  if (c.floats(1).size == channels && c.floats(2).size == channels) return ACLNN_SUCCESS;
+  using P = params::DvppNormalize;
+
+  ACL_RETURN_IF_FAILED(expect_same_image(c, P::out));
+  const int64_t channels = planes_of(c.tensor(P::self), channels_last(c.tensor(P::self))).dims[1];
+  if (c.floats(P::mean).size == channels && c.floats(P::std).size == channels) return ACLNN_SUCCESS;
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "mean and std should have %lld values.",
                 static_cast<long long>(channels));
 }
 aclError run_normalize(Call& c) {
-  Image m = image_of(c.tensor(0));
+  using P = params::DvppNormalize;
+
+  Image m = image_of(c.tensor(P::self));
   for (size_t i = 0; i < m.x.size(); ++i) {
     const int64_t k = static_cast<int64_t>(i) / m.plane() % m.channels;
-    m.x[i] = (m.x[i] - c.floats(1)[k]) / c.floats(2)[k];
+    m.x[i] = (m.x[i] - c.floats(P::mean)[k]) / c.floats(P::std)[k];
   }
-  write(planes_of(c.tensor(3), channels_last(c.tensor(3))), m.x);
+  write(planes_of(c.tensor(P::out), channels_last(c.tensor(P::out))), m.x);
   return ACL_SUCCESS;
 }
 
 // (self [N, H, W, C], out [N, C, H, W]), the other way, and to floats in [0, 1] on the way.
 template <bool ToPlanes, bool Scales>
 aclnnStatus check_order(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_image(c, 0, -1, -1, -1));
-  ACL_RETURN_IF_FAILED(expect_image(c, 1, -1, -1, -1));
-  const Tensor in = planes_of(c.tensor(0), ToPlanes), out = planes_of(c.tensor(1), !ToPlanes);
-  if (in.same_shape(out) && (!Scales || c.tensor(1).dtype == ACL_FLOAT)) return ACLNN_SUCCESS;
+  using P = params::DvppCHW2HWC;
+
+  ACL_RETURN_IF_FAILED(expect_image(c, P::self, -1, -1, -1));
+  ACL_RETURN_IF_FAILED(expect_image(c, P::out, -1, -1, -1));
+  const Tensor in = planes_of(c.tensor(P::self), ToPlanes),
+               out = planes_of(c.tensor(P::out), !ToPlanes);
+  if (in.same_shape(out) && (!Scales || c.tensor(P::out).dtype == ACL_FLOAT)) return ACLNN_SUCCESS;
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "Shape %s of out doesn't fit %s of self.",
-                shape_text(c.tensor(1)), shape_text(c.tensor(0)));
+                shape_text(c.tensor(P::out)), shape_text(c.tensor(P::self)));
 }
 template <bool ToPlanes, bool Scales>
 aclError run_order(Call& c) {
-  Numbers x = numbers(planes_of(c.tensor(0), ToPlanes));
-  for (double& v : x) v /= Scales && c.tensor(0).dtype == ACL_UINT8 ? 255 : 1;
-  write(planes_of(c.tensor(1), !ToPlanes), x);
+  using P = params::DvppCHW2HWC;
+
+  Numbers x = numbers(planes_of(c.tensor(P::self), ToPlanes));
+  for (double& v : x) v /= Scales && c.tensor(P::self).dtype == ACL_UINT8 ? 255 : 1;
+  write(planes_of(c.tensor(P::out), !ToPlanes), x);
   return ACL_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 // Places of images: crops, borders, flips, resizing, blurring, turning and warping.
+#include "params/image.h"
 #include "loops/image.h"
 
 namespace aclsim {
@@ -11,8 +12,10 @@ enum Padding : int64_t { kConstant, kEdge, kReflect, kSymmetric };
 Tensor planes(const Call& c, int arg) { return planes_of(c.tensor(arg), channels_last(c.tensor(arg))); }
 
 aclnnStatus refuse(const Call& c, const char* what) {
+  using P = params::DvppPad;
+
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "%s doesn't fit the image, whose shape is %s.", what,
-                shape_text(c.tensor(0)));
+                shape_text(c.tensor(P::self)));
 }
 aclnnStatus expect_mode(const Call& c, int arg, int64_t most) {
   if (c.integer(arg) >= 0 && c.integer(arg) <= most) return ACLNN_SUCCESS;
@@ -26,55 +29,74 @@ double fill_of(const Call& c, int arg, int64_t channel) {
 
 // (self, top, left, height, width, ...).
 aclnnStatus expect_window(const Call& c) {
-  ACL_RETURN_IF_FAILED(expect_image(c, 0, -1, -1, -1));
-  const Tensor v = planes(c, 0);
-  const bool fits = c.integer(1) >= 0 && c.integer(2) >= 0 && c.integer(3) > 0 && c.integer(4) > 0 &&
-                    c.integer(3) <= v.dims[2] && c.integer(4) <= v.dims[3] &&
-                    c.integer(1) <= v.dims[2] - c.integer(3) &&
-                    c.integer(2) <= v.dims[3] - c.integer(4);
+  using P = params::DvppCrop;
+
+  ACL_RETURN_IF_FAILED(expect_image(c, P::self, -1, -1, -1));
+  const Tensor v = planes(c, P::self);
+  const bool fits = c.integer(P::top) >= 0 && c.integer(P::left) >= 0 && c.integer(P::height) > 0 &&
+                    c.integer(P::width) > 0 && c.integer(P::height) <= v.dims[2] &&
+                    c.integer(P::width) <= v.dims[3] &&
+                    c.integer(P::top) <= v.dims[2] - c.integer(P::height) &&
+                    c.integer(P::left) <= v.dims[3] - c.integer(P::width);
   return fits ? ACLNN_SUCCESS : refuse(c, "The window");
 }
 Image cropped(const Call& c) {
-  const Image m = image_of(c.tensor(0));
-  Image out = m.like(m.channels, c.integer(3), c.integer(4));
+  using P = params::DvppCrop;
+
+  const Image m = image_of(c.tensor(P::self));
+  Image out = m.like(m.channels, c.integer(P::height), c.integer(P::width));
   for (int64_t p = 0; p < m.batch * m.channels; ++p) {
     for (int64_t i = 0; i < out.plane(); ++i) {
       const int64_t h = i / out.width, w = i % out.width;
-      out.at(p, h, w) = m.at(p, h + c.integer(1), w + c.integer(2));
+      out.at(p, h, w) = m.at(p, h + c.integer(P::top), w + c.integer(P::left));
     }
   }
   return out;
 }
 aclnnStatus check_crop(Call& c) {
+  using P = params::DvppCrop;
+
   ACL_RETURN_IF_FAILED(expect_window(c));
-  return expect_image(c, 5, planes(c, 0).dims[1], c.integer(3), c.integer(4));
+  return expect_image(c, P::out, planes(c, P::self).dims[1], c.integer(P::height),
+                      c.integer(P::width));
 }
 aclError run_crop(Call& c) {
+  using P = params::DvppCrop;
+
   Image out = cropped(c);
-  put_image(c.tensor(5), out);
+  put_image(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
 // (self, top, left, height, width, value, out).
 aclnnStatus check_erase(Call& c) {
+  using P = params::DvppErase;
+
   ACL_RETURN_IF_FAILED(expect_window(c));
-  return expect_same_image(c, 6);
+  return expect_same_image(c, P::out);
 }
 aclError run_erase(Call& c) {
-  Image m = image_of(c.tensor(0));
+  using P = params::DvppErase;
+
+  Image m = image_of(c.tensor(P::self));
   for (int64_t p = 0; p < m.batch * m.channels; ++p) {
-    for (int64_t i = 0; i < c.integer(3) * c.integer(4); ++i) {
-      m.at(p, c.integer(1) + i / c.integer(4), c.integer(2) + i % c.integer(4)) =
-          fill_of(c, 5, p % m.channels);
+    for (int64_t i = 0; i < c.integer(P::height) * c.integer(P::width); ++i) {
+      m.at(p, c.integer(P::top) + i / c.integer(P::width),
+           c.integer(P::left) + i % c.integer(P::width)) = fill_of(c, P::value, p % m.channels);
     }
   }
-  put_image(c.tensor(6), m);
+  put_image(c.tensor(P::out), m);
   return ACL_SUCCESS;
 }
 // (self, out).
-aclnnStatus check_flip(Call& c) { return expect_same_image(c, 1); }
+aclnnStatus check_flip(Call& c) {
+  using P = params::DvppVerticalFlip;
+  return expect_same_image(c, P::out);
+}
 template <bool Across>
 aclError run_flip(Call& c) {
-  const Image m = image_of(c.tensor(0));
+  using P = params::DvppVerticalFlip;
+
+  const Image m = image_of(c.tensor(P::self));
   Image out = m;
   for (int64_t p = 0; p < m.batch * m.channels; ++p) {
     for (int64_t i = 0; i < m.plane(); ++i) {
@@ -82,7 +104,7 @@ aclError run_flip(Call& c) {
       out.at(p, h, w) = Across ? m.at(p, h, m.width - 1 - w) : m.at(p, m.height - 1 - h, w);
     }
   }
-  put_image(c.tensor(1), out);
+  put_image(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
 
@@ -141,25 +163,36 @@ Image resized(const Image& m, int64_t height, int64_t width, int64_t mode) {
 }
 // (self, interpolationMode, out) and (self, window, size, interpolationMode, out).
 aclnnStatus check_resize(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_mode(c, 1, kBicubic));
-  ACL_RETURN_IF_FAILED(expect_image(c, 0, -1, -1, -1));
-  return expect_image(c, 2, planes(c, 0).dims[1], -1, -1);
+  using P = params::DvppResize;
+
+  ACL_RETURN_IF_FAILED(expect_mode(c, P::interpolationMode, kBicubic));
+  ACL_RETURN_IF_FAILED(expect_image(c, P::self, -1, -1, -1));
+  return expect_image(c, P::out, planes(c, P::self).dims[1], -1, -1);
 }
 aclError run_resize(Call& c) {
-  const Tensor to = planes(c, 2);
-  Image out = resized(image_of(c.tensor(0)), to.dims[2], to.dims[3], c.integer(1));
-  put_image(c.tensor(2), out);
+  using P = params::DvppResize;
+
+  const Tensor to = planes(c, P::out);
+  Image out =
+      resized(image_of(c.tensor(P::self)), to.dims[2], to.dims[3], c.integer(P::interpolationMode));
+  put_image(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
 aclnnStatus check_crop_resize(Call& c) {
+  using P = params::DvppCropAndResize;
+
   ACL_RETURN_IF_FAILED(expect_window(c));
-  ACL_RETURN_IF_FAILED(expect_mode(c, 6, kBicubic));
-  if (c.ints(5).size != 2) return refuse(c, "size");
-  return expect_image(c, 7, planes(c, 0).dims[1], c.ints(5)[0], c.ints(5)[1]);
+  ACL_RETURN_IF_FAILED(expect_mode(c, P::interpolationMode, kBicubic));
+  if (c.ints(P::size).size != 2) return refuse(c, "size");
+  return expect_image(c, P::out, planes(c, P::self).dims[1], c.ints(P::size)[0],
+                      c.ints(P::size)[1]);
 }
 aclError run_crop_resize(Call& c) {
-  Image out = resized(cropped(c), c.ints(5)[0], c.ints(5)[1], c.integer(6));
-  put_image(c.tensor(7), out);
+  using P = params::DvppCropAndResize;
+
+  Image out =
+      resized(cropped(c), c.ints(P::size)[0], c.ints(P::size)[1], c.integer(P::interpolationMode));
+  put_image(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
 
@@ -181,41 +214,49 @@ Edges edges_of(Span<const int64_t> p) {
   return {p[0], p[p.size - 1], p[0], p[p.size - 1]};
 }
 aclnnStatus check_pad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_image(c, 0, -1, -1, -1));
-  ACL_RETURN_IF_FAILED(expect_mode(c, 2, kSymmetric));
-  const Span<const int64_t> p = c.ints(1);
+  using P = params::DvppPad;
+
+  ACL_RETURN_IF_FAILED(expect_image(c, P::self, -1, -1, -1));
+  ACL_RETURN_IF_FAILED(expect_mode(c, P::paddingMode, kSymmetric));
+  const Span<const int64_t> p = c.ints(P::padding);
   bool fits = p.size == 1 || p.size == 2 || p.size == 4;
   for (int64_t n : p) fits = fits && n >= 0;
   if (!fits) return refuse(c, "padding");
   const Edges e = edges_of(p);
-  const Tensor v = planes(c, 0);
-  return expect_image(c, 4, v.dims[1], v.dims[2] + e.top + e.bottom, v.dims[3] + e.left + e.right);
+  const Tensor v = planes(c, P::self);
+  return expect_image(c, P::out, v.dims[1], v.dims[2] + e.top + e.bottom,
+                      v.dims[3] + e.left + e.right);
 }
 aclError run_pad(Call& c) {
-  const Image m = image_of(c.tensor(0));
-  const Edges e = edges_of(c.ints(1));
+  using P = params::DvppPad;
+
+  const Image m = image_of(c.tensor(P::self));
+  const Edges e = edges_of(c.ints(P::padding));
   Image out = m.like(m.channels, m.height + e.top + e.bottom, m.width + e.left + e.right);
   for (int64_t p = 0; p < m.batch * m.channels; ++p) {
     for (int64_t i = 0; i < out.plane(); ++i) {
-      const int64_t h = border(i / out.width - e.top, m.height, c.integer(2));
-      const int64_t w = border(i % out.width - e.left, m.width, c.integer(2));
+      const int64_t h = border(i / out.width - e.top, m.height, c.integer(P::paddingMode));
+      const int64_t w = border(i % out.width - e.left, m.width, c.integer(P::paddingMode));
       out.at(p, i / out.width, i % out.width) =
-          h < 0 || w < 0 ? fill_of(c, 3, p % m.channels) : m.at(p, h, w);
+          h < 0 || w < 0 ? fill_of(c, P::fill, p % m.channels) : m.at(p, h, w);
     }
   }
-  put_image(c.tensor(4), out);
+  put_image(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
 
 // (self, kernelSize [x, y], sigma [x, y], paddingMode, out).
 aclnnStatus check_blur(Call& c) {
-  const Span<const int64_t> k = c.ints(1);
-  ACL_RETURN_IF_FAILED(expect_mode(c, 3, kSymmetric));
-  bool fits = (k.size == 1 || k.size == 2) && (c.floats(2).size == 1 || c.floats(2).size == 2);
+  using P = params::DvppGaussianBlur;
+
+  const Span<const int64_t> k = c.ints(P::kernelSize);
+  ACL_RETURN_IF_FAILED(expect_mode(c, P::paddingMode, kSymmetric));
+  bool fits = (k.size == 1 || k.size == 2) &&
+              (c.floats(P::sigma).size == 1 || c.floats(P::sigma).size == 2);
   for (int64_t n : k) fits = fits && n > 0 && n % 2 == 1;
-  for (float s : c.floats(2)) fits = fits && s >= 0;
+  for (float s : c.floats(P::sigma)) fits = fits && s >= 0;
   if (!fits) return c.fail(ACLDVPP_ERR_PARAM_INVALID, "kernelSize should be odd, sigma positive.");
-  return expect_same_image(c, 4);
+  return expect_same_image(c, P::out);
 }
 Numbers bell(int64_t n, double sigma) {
   if (sigma <= 0) sigma = 0.3 * ((static_cast<double>(n) - 1) * 0.5 - 1) + 0.8;
@@ -229,9 +270,11 @@ Numbers bell(int64_t n, double sigma) {
   return w;
 }
 aclError run_blur(Call& c) {
-  Image m = image_of(c.tensor(0));
-  const Span<const int64_t> k = c.ints(1);
-  const Span<const float> s = c.floats(2);
+  using P = params::DvppGaussianBlur;
+
+  Image m = image_of(c.tensor(P::self));
+  const Span<const int64_t> k = c.ints(P::kernelSize);
+  const Span<const float> s = c.floats(P::sigma);
   for (int axis = 0; axis < 2; ++axis) {  // along x, then along y
     const Numbers w = bell(k[axis ? k.size - 1 : 0], s[axis ? s.size - 1 : 0]);
     const auto reach = static_cast<int64_t>(w.size()) / 2;
@@ -240,22 +283,26 @@ aclError run_blur(Call& c) {
       for (int64_t i = 0; i < m.plane(); ++i) {
         double sum = 0;
         for (int64_t t = -reach; t <= reach; ++t) {
-          const int64_t h = axis ? border(i / m.width + t, m.height, c.integer(3)) : i / m.width;
-          const int64_t x = axis ? i % m.width : border(i % m.width + t, m.width, c.integer(3));
+          const int64_t h =
+              axis ? border(i / m.width + t, m.height, c.integer(P::paddingMode)) : i / m.width;
+          const int64_t x =
+              axis ? i % m.width : border(i % m.width + t, m.width, c.integer(P::paddingMode));
           if (h >= 0 && x >= 0) sum += w[t + reach] * from.at(p, h, x);
         }
         m.at(p, i / m.width, i % m.width) = sum;
       }
     }
   }
-  put_image(c.tensor(4), m);
+  put_image(c.tensor(P::out), m);
   return ACL_SUCCESS;
 }
 
 // Every pixel of the result comes from where `back` leads: (x, y) of the result to (x, y) of self.
 template <class F>
 aclError warp(Call& c, int mode, int padding, int fill, int out, F back) {
-  const Image m = image_of(c.tensor(0));
+  using P = params::DvppRotate;
+
+  const Image m = image_of(c.tensor(P::self));
   const Tensor to = planes(c, out);
   Image made = m.like(m.channels, to.dims[2], to.dims[3]);
   for (int64_t p = 0; p < m.batch * m.channels; ++p) {
@@ -275,19 +322,24 @@ aclError warp(Call& c, int mode, int padding, int fill, int out, F back) {
 }
 template <int N>
 aclnnStatus check_warp(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_mode(c, 2, kBicubic));
-  ACL_RETURN_IF_FAILED(expect_mode(c, 3, kEdge));
-  ACL_RETURN_IF_FAILED(expect_image(c, 0, -1, -1, -1));
-  if (c.floats(1).size == N) return expect_image(c, 5, planes(c, 0).dims[1], -1, -1);
+  using P = params::DvppWarpAffine;
+
+  ACL_RETURN_IF_FAILED(expect_mode(c, P::interpolationMode, kBicubic));
+  ACL_RETURN_IF_FAILED(expect_mode(c, P::paddingMode, kEdge));
+  ACL_RETURN_IF_FAILED(expect_image(c, P::self, -1, -1, -1));
+  if (c.floats(P::matrix).size == N)
+    return expect_image(c, P::out, planes(c, P::self).dims[1], -1, -1);
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "matrix should have %d values, but has %lld.", N,
-                static_cast<long long>(c.floats(1).size));
+                static_cast<long long>(c.floats(P::matrix).size));
 }
 // (self, matrix, interpolationMode, paddingMode, fill, out): the matrix leads from self to the result,
 // and is inverted first, as OpenCV has it.
 template <int N>
 aclError run_warp(Call& c) {
+  using P = params::DvppWarpAffine;
+
   double m[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, inverse[9];
-  for (int i = 0; i < N; ++i) m[i] = c.floats(1)[i];
+  for (int i = 0; i < N; ++i) m[i] = c.floats(P::matrix)[i];
   const auto minor = [&](int r, int k) {
     const int r1 = (r + 1) % 3, r2 = (r + 2) % 3, k1 = (k + 1) % 3, k2 = (k + 2) % 3;
     return m[r1 * 3 + k1] * m[r2 * 3 + k2] - m[r1 * 3 + k2] * m[r2 * 3 + k1];
@@ -295,7 +347,7 @@ aclError run_warp(Call& c) {
   const double det = m[0] * minor(0, 0) + m[1] * minor(0, 1) + m[2] * minor(0, 2);
   if (det == 0) return c.trap(507018, "matrix can't be inverted");
   for (int i = 0; i < 9; ++i) inverse[i] = minor(i % 3, i / 3) / det;
-  return warp(c, 2, 3, 4, 5, [&](double& x, double& y) {
+  return warp(c, P::interpolationMode, P::paddingMode, P::fill, P::out, [&](double& x, double& y) {
     const double z = inverse[6] * x + inverse[7] * y + inverse[8];
     const double u = (inverse[0] * x + inverse[1] * y + inverse[2]) / z;
     y = (inverse[3] * x + inverse[4] * y + inverse[5]) / z;
@@ -305,27 +357,32 @@ aclError run_warp(Call& c) {
 // (self, angle, interpolationMode, expand, center [x, y], paddingMode, fill, out): counter-clockwise by
 // degrees around the centre; expanded, the result's own centre takes its place.
 aclnnStatus check_rotate(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_mode(c, 2, kBicubic));
-  ACL_RETURN_IF_FAILED(expect_mode(c, 5, kEdge));
-  ACL_RETURN_IF_FAILED(expect_image(c, 0, -1, -1, -1));
-  const Tensor v = planes(c, 0);
-  if (c.ints(4).size != 0 && c.ints(4).size != 2) return refuse(c, "center");
-  return c.flag(3) ? expect_image(c, 7, v.dims[1], -1, -1)
-                   : expect_image(c, 7, v.dims[1], v.dims[2], v.dims[3]);
+  using P = params::DvppRotate;
+
+  ACL_RETURN_IF_FAILED(expect_mode(c, P::interpolationMode, kBicubic));
+  ACL_RETURN_IF_FAILED(expect_mode(c, P::paddingMode, kEdge));
+  ACL_RETURN_IF_FAILED(expect_image(c, P::self, -1, -1, -1));
+  const Tensor v = planes(c, P::self);
+  if (c.ints(P::center).size != 0 && c.ints(P::center).size != 2) return refuse(c, "center");
+  return c.flag(P::expand) ? expect_image(c, P::out, v.dims[1], -1, -1)
+                           : expect_image(c, P::out, v.dims[1], v.dims[2], v.dims[3]);
 }
 aclError run_rotate(Call& c) {
-  const double turn = c.number(1) * 3.14159265358979323846 / 180;
+  using P = params::DvppRotate;
+
+  const double turn = c.number(P::angle) * 3.14159265358979323846 / 180;
   const double cos = std::cos(turn), sin = std::sin(turn);
-  const Tensor from = planes(c, 0), to = planes(c, 7);
+  const Tensor from = planes(c, P::self), to = planes(c, P::out);
   const auto middle = [](int64_t n) { return (static_cast<double>(n) - 1) / 2; };
   double cx = middle(from.dims[3]), cy = middle(from.dims[2]);
-  const double ox = c.flag(3) ? middle(to.dims[3]) : cx, oy = c.flag(3) ? middle(to.dims[2]) : cy;
+  const double ox = c.flag(P::expand) ? middle(to.dims[3]) : cx,
+               oy = c.flag(P::expand) ? middle(to.dims[2]) : cy;
   double about_x = ox, about_y = oy;
-  if (c.ints(4).size == 2 && !c.flag(3)) {
-    about_x = cx = static_cast<double>(c.ints(4)[0]);
-    about_y = cy = static_cast<double>(c.ints(4)[1]);
+  if (c.ints(P::center).size == 2 && !c.flag(P::expand)) {
+    about_x = cx = static_cast<double>(c.ints(P::center)[0]);
+    about_y = cy = static_cast<double>(c.ints(P::center)[1]);
   }
-  return warp(c, 2, 5, 6, 7, [&](double& x, double& y) {
+  return warp(c, P::interpolationMode, P::paddingMode, P::fill, P::out, [&](double& x, double& y) {
     const double dx = x - about_x, dy = y - about_y;
     x = cos * dx - sin * dy + cx;
     y = sin * dx + cos * dy + cy;

@@ -1,4 +1,5 @@
 // Sampling of images and volumes at the places of a grid, and the gradients by image and grid.
+#include "params/image.h"
 #include "loops/given.h"
 #include "loops/rows.h"
 #include "loops/stage.h"
@@ -207,16 +208,20 @@ aclnnStatus plan_of(Call& c, int first, Shape& result) {
 }
 template <int Dims>
 aclnnStatus check_sample(Call& c) {
+  using P = params::GridSampler2D;
+
   Shape result;
-  ACL_RETURN_IF_FAILED(plan_of<Dims>(c, 0, result));
-  return expect_shape(c, 5, result);
+  ACL_RETURN_IF_FAILED(plan_of<Dims>(c, P::input, result));
+  return expect_shape(c, P::out, result);
 }
 aclError run_sample(Call& c) {
-  with_float(compute_dtype(c.tensor(0)), [&](auto tag) {
+  using P = params::GridSampler2D;
+
+  with_float(compute_dtype(c.tensor(P::input)), [&](auto tag) {
     using C = typename decltype(tag)::type;
     Stage<C> stage(c);
-    const C *x = stage.in(c.tensor(0)), *grid = stage.in(c.tensor(1));
-    sample(c.get<Plan>(), stage.out(c.tensor(5)), x, grid);
+    const C *x = stage.in(c.tensor(P::input)), *grid = stage.in(c.tensor(P::grid));
+    sample(c.get<Plan>(), stage.out(c.tensor(P::out)), x, grid);
     stage.done();
   });
   return ACL_SUCCESS;
@@ -224,21 +229,29 @@ aclError run_sample(Call& c) {
 // (gradOutput, input, grid, modes..., outputMask, inputGrad, gridGrad).
 template <int Dims>
 aclnnStatus check_sample_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 6}));
+  using P = params::GridSampler2DBackward;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::gradOutput, P::input, P::grid, P::outputMask}));
   Shape result;
-  ACL_RETURN_IF_FAILED(plan_of<Dims>(c, 1, result));
-  ACL_RETURN_IF_FAILED(expect_shape(c, 0, result));
-  ACL_RETURN_IF_FAILED(expect_masked(c, 6, 2, 7));
-  if (masked(c, 6, 0, 7)) ACL_RETURN_IF_FAILED(expect_same_shape(c, 7, 1));
-  if (masked(c, 6, 1, 8)) ACL_RETURN_IF_FAILED(expect_same_shape(c, 8, 2));
+  ACL_RETURN_IF_FAILED(plan_of<Dims>(c, P::input, result));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::gradOutput, result));
+  ACL_RETURN_IF_FAILED(expect_masked(c, P::outputMask, 2, P::inputGrad));
+  if (masked(c, P::outputMask, 0, P::inputGrad))
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, P::inputGrad, P::input));
+  if (masked(c, P::outputMask, 1, P::gridGrad))
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gridGrad, P::grid));
   return ACLNN_SUCCESS;
 }
 aclError run_sample_grad(Call& c) {
-  with_float(compute_dtype(c.tensor(1)), [&](auto tag) {
+  using P = params::GridSampler2DBackward;
+
+  with_float(compute_dtype(c.tensor(P::input)), [&](auto tag) {
     using C = typename decltype(tag)::type;
     Stage<C> stage(c);
-    const C *g = stage.in(c.tensor(0)), *x = stage.in(c.tensor(1)), *grid = stage.in(c.tensor(2));
-    C *gx = stage.out(masked(c, 6, 0, 7)), *gg = stage.out(masked(c, 6, 1, 8));
+    const C *g = stage.in(c.tensor(P::gradOutput)), *x = stage.in(c.tensor(P::input)),
+            *grid = stage.in(c.tensor(P::grid));
+    C *gx = stage.out(masked(c, P::outputMask, 0, P::inputGrad)),
+      *gg = stage.out(masked(c, P::outputMask, 1, P::gridGrad));
     sample_grad(c.get<Plan>(), gx, gg, g, x, grid);
     stage.done();
   });

@@ -1,4 +1,5 @@
 // Reading and writing along one axis at places that an index tensor names: gather and scatter.
+#include "params/indexing.h"
 #include "loops/indices.h"
 #include "loops/promote.h"
 
@@ -28,13 +29,17 @@ aclnnStatus expect_inside(const Call& c, int index, int outer, bool with_axis) {
 
 // (self, dim, index, out).
 aclnnStatus check_gather(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 1, 0));
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 3, 0));
-  ACL_RETURN_IF_FAILED(expect_inside(c, 2, 0, false));
-  return expect_same_shape(c, 3, 2);
+  using P = params::Gather;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::dim, P::self));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
+  ACL_RETURN_IF_FAILED(expect_inside(c, P::index, P::self, false));
+  return expect_same_shape(c, P::out, P::index);
 }
 aclError run_gather(Call& c) {
-  const Tensor &self = c.tensor(0), &index = c.tensor(2), &out = c.tensor(3);
+  using P = params::Gather;
+
+  const Tensor &self = c.tensor(P::self), &index = c.tensor(P::index), &out = c.tensor(P::out);
   if (index.numel() == 0) return ACL_SUCCESS;
   const int axis = axis_of(c);
   const int64_t n = axis_size(index, axis), size = axis_size(self, axis);
@@ -54,7 +59,7 @@ aclError run_gather(Call& c) {
       }
     });
   });
-  return fault.report(c, 2);
+  return fault.report(c, P::index);
 }
 
 // The row operation of a scatter: 0 replaces, 1 adds, 2 multiplies.
@@ -126,44 +131,51 @@ aclError scatter(Call& c, const Tensor& self, int index_arg, const Tensor& src, 
 // (self, dim, index, src[, reduce], out) and in place. Out 0: selfRef.
 template <int Reduce, int Out>
 aclnnStatus check_scatter(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 1, 0));
-  ACL_RETURN_IF_FAILED(expect_inside(c, 2, 0, false));
-  if (c.args[3].kind == ArgKind::Tensor) {
-    ACL_RETURN_IF_FAILED(expect_same_dtype(c, 3, 0));
-    ACL_RETURN_IF_FAILED(expect_inside(c, 2, 3, true));
+  using P = params::Scatter;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::dim, P::self));
+  ACL_RETURN_IF_FAILED(expect_inside(c, P::index, P::self, false));
+  if (c.args[P::src].kind == ArgKind::Tensor) {
+    ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::src, P::self));
+    ACL_RETURN_IF_FAILED(expect_inside(c, P::index, P::src, true));
   }
   if (Reduce && (c.integer(Reduce) < 0 || c.integer(Reduce) > 2)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "reduce should be 0, 1 or 2, but is %lld.",
                   static_cast<long long>(c.integer(Reduce)));
   }
-  return expect_same_shape(c, Out, 0);
+  return expect_same_shape(c, Out, P::self);
 }
 template <int Reduce, int Out>
 aclError run_scatter(Call& c) {
+  using P = params::Scatter;
+
   const Tensor& out = c.tensor(Out);
-  if (Out) copy_tensor(out, c.tensor(0));
+  if (Out) copy_tensor(out, c.tensor(P::self));
   const int64_t reduce = Reduce ? c.integer(Reduce) : 1;
-  if (c.args[3].kind == ArgKind::Tensor) return scatter(c, out, 2, c.tensor(3), reduce);
+  if (c.args[P::src].kind == ArgKind::Tensor)
+    return scatter(c, out, P::index, c.tensor(P::src), reduce);
   // A scalar stands for a src of index' shape.
-  const Scalar& value = c.scalar(3);
-  Tensor src = dense(const_cast<unsigned char*>(value.bytes), value.dtype, c.tensor(2).dims,
-                     c.tensor(2).rank);
+  const Scalar& value = c.scalar(params::ScatterValue::value);
+  Tensor src = dense(const_cast<unsigned char*>(value.bytes), value.dtype, c.tensor(P::index).dims,
+                     c.tensor(P::index).rank);
   std::fill_n(src.strides, src.rank, 0);
-  return scatter(c, out, 2, src, reduce);
+  return scatter(c, out, P::index, src, reduce);
 }
 
 // (self, dim, index, out), index of one dim: whole slices in index' order.
 aclnnStatus check_index_select(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 1, 0));
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 3, 0));
-  if (c.tensor(2).rank > 1) {
+  using P = params::IndexSelect;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::dim, P::self));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
+  if (c.tensor(P::index).rank > 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "index should have at most 1 dim, its shape is %s.",
-                  shape_text(c.tensor(2)));
+                  shape_text(c.tensor(P::index)));
   }
-  Shape shape = shape_of(c.tensor(0));
-  if (shape.rank > 0) shape.dims[axis_of(c)] = c.tensor(2).numel();
-  c.workspace_size = c.tensor(2).numel() * sizeof(int64_t);
-  return expect_shape(c, 3, shape);
+  Shape shape = shape_of(c.tensor(P::self));
+  if (shape.rank > 0) shape.dims[axis_of(c)] = c.tensor(P::index).numel();
+  c.workspace_size = c.tensor(P::index).numel() * sizeof(int64_t);
+  return expect_shape(c, P::out, shape);
 }
 // A slice of `t` at place k of the axis.
 Tensor slice_at(const Tensor& t, int axis, int64_t k) {
@@ -174,12 +186,14 @@ Tensor slice_at(const Tensor& t, int axis, int64_t k) {
   return v;
 }
 aclError run_index_select(Call& c) {
-  Tensor self = c.tensor(0), out = c.tensor(3);
+  using P = params::IndexSelect;
+
+  Tensor self = c.tensor(P::self), out = c.tensor(P::out);
   if (out.numel() == 0) return ACL_SUCCESS;
   IndexFault fault;
   int64_t* at = static_cast<int64_t*>(c.workspace);
   const int64_t size = axis_size(self, axis_of(c));
-  if (!read_indices(at, c.tensor(2), size, fault)) return fault.report(c, 2);
+  if (!read_indices(at, c.tensor(P::index), size, fault)) return fault.report(c, P::index);
   if (self.rank == 0) {
     copy_tensor(out, self);
   } else {
@@ -189,9 +203,11 @@ aclError run_index_select(Call& c) {
 }
 // (self, dim, index, out), index of any shape in place of the axis.
 aclnnStatus check_gather_v2(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 1, 0));
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 3, 0));
-  const Tensor &self = c.tensor(0), &index = c.tensor(2);
+  using P = params::GatherV2;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::dim, P::self));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
+  const Tensor &self = c.tensor(P::self), &index = c.tensor(P::index);
   Shape shape;
   shape.rank = self.rank + index.rank - 1;
   if (self.rank == 0 || shape.rank > kMaxRank) {
@@ -203,15 +219,17 @@ aclnnStatus check_gather_v2(Call& c) {
     for (int k = 0; d == axis_of(c) && k < index.rank; ++k) shape.dims[to++] = index.dims[k];
   }
   c.workspace_size = index.numel() * sizeof(int64_t);
-  return expect_shape(c, 3, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_gather_v2(Call& c) {
-  const Tensor &self = c.tensor(0), &index = c.tensor(2), &out = c.tensor(3);
+  using P = params::GatherV2;
+
+  const Tensor &self = c.tensor(P::self), &index = c.tensor(P::index), &out = c.tensor(P::out);
   if (out.numel() == 0) return ACL_SUCCESS;
   IndexFault fault;
   int64_t* at = static_cast<int64_t*>(c.workspace);
   const int axis = axis_of(c);
-  if (!read_indices(at, index, self.dims[axis], fault)) return fault.report(c, 2);
+  if (!read_indices(at, index, self.dims[axis], fault)) return fault.report(c, P::index);
   Walker w(index.rank, index.dims);
   for (int64_t i = 0, n = index.numel(); i < n; ++i, w.next()) {
     Tensor slice = out;  // out at this place of the index dims
@@ -230,22 +248,25 @@ aclError run_gather_v2(Call& c) {
 enum class Write { Copy, Fill, Add };
 template <Write How, int Out>
 aclnnStatus check_index_write(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 1, 0));
-  const Tensor& self = c.tensor(0);
-  const bool listed = c.args[2].kind == ArgKind::IntArray;
-  const int64_t n = listed ? c.ints(2).size : c.tensor(2).numel();
-  if (!listed && c.tensor(2).rank > 1) {
+  using P = params::IndexAdd;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::dim, P::self));
+  const Tensor& self = c.tensor(P::self);
+  const bool listed = c.args[P::index].kind == ArgKind::IntArray;
+  const int64_t n =
+      listed ? c.ints(params::IndexFillTensor::index).size : c.tensor(P::index).numel();
+  if (!listed && c.tensor(P::index).rank > 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "index should have at most 1 dim, its shape is %s.",
-                  shape_text(c.tensor(2)));
+                  shape_text(c.tensor(P::index)));
   }
   c.workspace_size = n * sizeof(int64_t);
   if (How != Write::Fill) {
     Shape shape = shape_of(self);
     if (shape.rank > 0) shape.dims[axis_of(c)] = n;
-    ACL_RETURN_IF_FAILED(expect_shape(c, 3, shape));
-    if (How == Write::Copy) ACL_RETURN_IF_FAILED(expect_same_dtype(c, 3, 0));
+    ACL_RETURN_IF_FAILED(expect_shape(c, P::source, shape));
+    if (How == Write::Copy) ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::source, P::self));
   }
-  return expect_same_shape(c, Out, 0);
+  return expect_same_shape(c, Out, P::self);
 }
 void add_scaled(const Tensor& to, const Tensor& from, const Scalar& alpha) {
   Loop loop = loop_over(to);
@@ -262,23 +283,30 @@ void add_scaled(const Tensor& to, const Tensor& from, const Scalar& alpha) {
 }
 template <Write How, int Out>
 aclError run_index_write(Call& c) {
+  using P = params::IndexAdd;
+
   const Tensor& out = c.tensor(Out);
   const int axis = axis_of(c);
-  if (Out) copy_tensor(out, c.tensor(0));
+  if (Out) copy_tensor(out, c.tensor(P::self));
   if (out.numel() == 0) return ACL_SUCCESS;
   int64_t* at = static_cast<int64_t*>(c.workspace);
-  const bool listed = c.args[2].kind == ArgKind::IntArray;
-  const int64_t n = listed ? c.ints(2).size : c.tensor(2).numel();
+  const bool listed = c.args[P::index].kind == ArgKind::IntArray;
+  const int64_t n =
+      listed ? c.ints(params::IndexFillTensor::index).size : c.tensor(P::index).numel();
   IndexFault fault(How == Write::Fill ? Index::FromEither : Index::FromStart);
-  Tensor index = listed ? dense(c.ints(2).data ? const_cast<int64_t*>(c.ints(2).data) : nullptr,
-                                ACL_INT64, &n, 1)
-                        : c.tensor(2);
-  if (!read_indices(at, index, axis_size(out, axis), fault)) return fault.report(c, 2);
+  Tensor index = listed
+                     ? dense(c.ints(params::IndexFillTensor::index).data
+                                 ? const_cast<int64_t*>(c.ints(params::IndexFillTensor::index).data)
+                                 : nullptr,
+                             ACL_INT64, &n, 1)
+                     : c.tensor(P::index);
+  if (!read_indices(at, index, axis_size(out, axis), fault)) return fault.report(c, P::index);
   for (int64_t i = 0; i < n; ++i) {
     const Tensor to = slice_at(out, axis, at[i]);
-    if (How == Write::Fill) fill_tensor(to, c.scalar(3));
-    if (How == Write::Copy) copy_tensor(to, slice_at(c.tensor(3), axis, i));
-    if (How == Write::Add) add_scaled(to, slice_at(c.tensor(3), axis, i), c.scalar(4));
+    if (How == Write::Fill) fill_tensor(to, c.scalar(params::IndexFill::value));
+    if (How == Write::Copy) copy_tensor(to, slice_at(c.tensor(P::source), axis, i));
+    if (How == Write::Add)
+      add_scaled(to, slice_at(c.tensor(P::source), axis, i), c.scalar(P::alpha));
   }
   return ACL_SUCCESS;
 }
@@ -288,21 +316,34 @@ aclError run_index_write(Call& c) {
 
 ACLNN_OP(aclnnGather, check_gather, run_gather)
 ACLNN_OP(aclnnGatherV2, check_gather_v2, run_gather_v2)
-ACLNN_OP(aclnnScatterAdd, (check_scatter<0, 4>), (run_scatter<0, 4>))
-ACLNN_OP(aclnnScatter, (check_scatter<4, 5>), (run_scatter<4, 5>))
-ACLNN_OP(aclnnInplaceScatter, (check_scatter<4, 0>), (run_scatter<4, 0>))
-ACLNN_OP(aclnnScatterValue, (check_scatter<4, 5>), (run_scatter<4, 5>))
-ACLNN_OP(aclnnInplaceScatterValue, (check_scatter<4, 0>), (run_scatter<4, 0>))
+ACLNN_OP(aclnnScatterAdd, (check_scatter<params::ScatterAdd::self, params::ScatterAdd::out>),
+         (run_scatter<params::ScatterAdd::self, params::ScatterAdd::out>))
+ACLNN_OP(aclnnScatter, (check_scatter<params::Scatter::reduce, params::Scatter::out>),
+         (run_scatter<params::Scatter::reduce, params::Scatter::out>))
+ACLNN_OP(aclnnInplaceScatter,
+         (check_scatter<params::InplaceScatter::reduce, params::InplaceScatter::selfRef>),
+         (run_scatter<params::InplaceScatter::reduce, params::InplaceScatter::selfRef>))
+ACLNN_OP(aclnnScatterValue,
+         (check_scatter<params::ScatterValue::reduce, params::ScatterValue::out>),
+         (run_scatter<params::ScatterValue::reduce, params::ScatterValue::out>))
+ACLNN_OP(aclnnInplaceScatterValue,
+         (check_scatter<params::InplaceScatterValue::reduce, params::InplaceScatterValue::selfRef>),
+         (run_scatter<params::InplaceScatterValue::reduce, params::InplaceScatterValue::selfRef>))
 ACLNN_OP(aclnnIndexSelect, check_index_select, run_index_select)
-ACLNN_OP(aclnnIndexAdd, (check_index_write<Write::Add, 5>), (run_index_write<Write::Add, 5>))
-ACLNN_OP(aclnnIndexAddV2, (check_index_write<Write::Add, 6>), (run_index_write<Write::Add, 6>))
-ACLNN_OP(aclnnInplaceIndexCopy, (check_index_write<Write::Copy, 0>),
-         (run_index_write<Write::Copy, 0>))
-ACLNN_OP(aclnnIndexCopy, (check_index_write<Write::Copy, 4>), (run_index_write<Write::Copy, 4>))
-ACLNN_OP(aclnnIndexFill, (check_index_write<Write::Fill, 4>), (run_index_write<Write::Fill, 4>))
-ACLNN_OP(aclnnIndexFillTensor, (check_index_write<Write::Fill, 4>),
-         (run_index_write<Write::Fill, 4>))
-ACLNN_OP(aclnnInplaceIndexFill, (check_index_write<Write::Fill, 0>),
-         (run_index_write<Write::Fill, 0>))
-ACLNN_OP(aclnnInplaceIndexFillTensor, (check_index_write<Write::Fill, 0>),
-         (run_index_write<Write::Fill, 0>))
+ACLNN_OP(aclnnIndexAdd, (check_index_write<Write::Add, params::IndexAdd::out>),
+         (run_index_write<Write::Add, params::IndexAdd::out>))
+ACLNN_OP(aclnnIndexAddV2, (check_index_write<Write::Add, params::IndexAddV2::out>),
+         (run_index_write<Write::Add, params::IndexAddV2::out>))
+ACLNN_OP(aclnnInplaceIndexCopy, (check_index_write<Write::Copy, params::InplaceIndexCopy::selfRef>),
+         (run_index_write<Write::Copy, params::InplaceIndexCopy::selfRef>))
+ACLNN_OP(aclnnIndexCopy, (check_index_write<Write::Copy, params::IndexCopy::outRef>),
+         (run_index_write<Write::Copy, params::IndexCopy::outRef>))
+ACLNN_OP(aclnnIndexFill, (check_index_write<Write::Fill, params::IndexFill::out>),
+         (run_index_write<Write::Fill, params::IndexFill::out>))
+ACLNN_OP(aclnnIndexFillTensor, (check_index_write<Write::Fill, params::IndexFillTensor::out>),
+         (run_index_write<Write::Fill, params::IndexFillTensor::out>))
+ACLNN_OP(aclnnInplaceIndexFill, (check_index_write<Write::Fill, params::InplaceIndexFill::selfRef>),
+         (run_index_write<Write::Fill, params::InplaceIndexFill::selfRef>))
+ACLNN_OP(aclnnInplaceIndexFillTensor,
+         (check_index_write<Write::Fill, params::InplaceIndexFillTensor::selfRef>),
+         (run_index_write<Write::Fill, params::InplaceIndexFillTensor::selfRef>))

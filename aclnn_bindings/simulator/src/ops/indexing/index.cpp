@@ -1,4 +1,5 @@
 // Advanced indexing: reading and writing through lists of index tensors, as torch's x[i, :, j].
+#include "params/indexing.h"
 #include "loops/iterate.h"
 #include "loops/promote.h"
 
@@ -358,21 +359,25 @@ aclnnStatus choose_plan(Call& c, const Plan& fresh) {
 
 // Arguments: (selfRef, indices, values, accumulate, unsafe).
 aclnnStatus check_index_put(Call& c) {
+  using P = params::IndexPutImpl;
+
   Plan fresh = fresh_plan();
   fresh.writes = true;
-  fresh.accumulate = c.flag(3);
+  fresh.accumulate = c.flag(P::accumulate);
   ACL_RETURN_IF_FAILED(choose_plan(c, fresh));
   const Plan& p = c.get<Plan>();
   if (p.masks || fits(c, p)) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of values can't broadcast to %s.",
-                shape_text(c.tensor(2)), shape_text(p.result.dims, p.result.rank));
+                shape_text(c.tensor(P::values)), shape_text(p.result.dims, p.result.rank));
 }
 
 // Arguments: (self, indices, out).
 aclnnStatus check_index(Call& c) {
+  using P = params::Index;
+
   ACL_RETURN_IF_FAILED(choose_plan(c, fresh_plan()));
   const Plan& p = c.get<Plan>();
-  return p.masks ? ACLNN_SUCCESS : expect_shape(c, 2, p.result);
+  return p.masks ? ACLNN_SUCCESS : expect_shape(c, P::out, p.result);
 }
 
 }  // namespace

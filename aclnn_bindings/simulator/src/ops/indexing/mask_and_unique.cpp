@@ -1,4 +1,5 @@
 // Ops whose result size depends on values: masks read and written, nonzero places, unique values.
+#include "params/indexing.h"
 #include "loops/indices.h"
 #include "loops/promote.h"
 
@@ -23,7 +24,9 @@ bool fits(const Tensor& out, int64_t n) { return out.offset + n <= out.storage_n
 // (self, out): one row of coordinates per nonzero element, or one column (V2).
 template <bool Columns>
 aclnnStatus check_nonzero(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(1);
+  using P = params::Nonzero;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
   const int64_t width = out.rank == 2 ? out.dims[Columns ? 0 : 1] : -1;
   if (width == self.rank) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID,
@@ -32,7 +35,9 @@ aclnnStatus check_nonzero(Call& c) {
 }
 template <bool Columns>
 aclError run_nonzero(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(1);
+  using P = params::Nonzero;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
   std::vector<int64_t> found;
   Walker at(self.rank, self.dims);
   int64_t count = 0;
@@ -41,7 +46,7 @@ aclError run_nonzero(Call& c) {
     found.insert(found.end(), at.index, at.index + self.rank);
     ++count;
   }
-  if (!fits(out, count * self.rank)) return too_small(c, 1, count * self.rank);
+  if (!fits(out, count * self.rank)) return too_small(c, P::out, count * self.rank);
   const int64_t dims[] = {count, self.rank}, turned[] = {self.rank, count};
   Tensor to = dense(out.data, out.dtype, Columns ? turned : dims, 2);
   to.offset = out.offset;
@@ -51,25 +56,29 @@ aclError run_nonzero(Call& c) {
     std::swap(from.strides[0], from.strides[1]);
   }
   copy_tensor(to, from);
-  c.resize(1, Columns ? turned : dims, 2);
+  c.resize(P::out, Columns ? turned : dims, 2);
   return ACL_SUCCESS;
 }
 
 // (self, mask, out): the elements of self that a broadcast mask selects, in order.
 aclnnStatus check_masked_select(Call& c) {
+  using P = params::MaskedSelect;
+
   Shape& shape = c.make<Shape>();
-  shape = shape_of(c.tensor(0));
-  if (!broadcast(shape, c.tensor(1))) {
+  shape = shape_of(c.tensor(P::self));
+  if (!broadcast(shape, c.tensor(P::mask))) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s of self and %s of mask can't broadcast.",
-                  shape_text(c.tensor(0)), shape_text(c.tensor(1)));
+                  shape_text(c.tensor(P::self)), shape_text(c.tensor(P::mask)));
   }
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 2, 0));
-  if (c.tensor(2).rank == 1) return ACLNN_SUCCESS;
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
+  if (c.tensor(P::out).rank == 1) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "out should have 1 dim, its shape is %s.",
-                shape_text(c.tensor(2)));
+                shape_text(c.tensor(P::out)));
 }
 aclError run_masked_select(Call& c) {
-  const Tensor &self = c.tensor(0), &mask = c.tensor(1), &out = c.tensor(2);
+  using P = params::MaskedSelect;
+
+  const Tensor &self = c.tensor(P::self), &mask = c.tensor(P::mask), &out = c.tensor(P::out);
   const Shape& s = c.get<Shape>();
   Loop loop = loop_over(dense(nullptr, ACL_INT8, s.dims, s.rank));
   loop.add(self);
@@ -90,23 +99,28 @@ aclError run_masked_select(Call& c) {
       target[count++] = source[at.offset(from.strides)];
     }
   });
-  if (!enough) return too_small(c, 2, loop.numel());
-  c.resize(2, &count, 1);
+  if (!enough) return too_small(c, P::out, loop.numel());
+  c.resize(P::out, &count, 1);
   return ACL_SUCCESS;
 }
 
 // (selfRef, mask, source): source's elements in order go where the mask is set.
 aclnnStatus check_masked_scatter(Call& c) {
-  Shape shape = shape_of(c.tensor(0));
-  if (!broadcast(shape, c.tensor(1))) {
+  using P = params::InplaceMaskedScatter;
+
+  Shape shape = shape_of(c.tensor(P::selfRef));
+  if (!broadcast(shape, c.tensor(P::mask))) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s of selfRef and %s of mask can't broadcast.",
-                  shape_text(c.tensor(0)), shape_text(c.tensor(1)));
+                  shape_text(c.tensor(P::selfRef)), shape_text(c.tensor(P::mask)));
   }
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 2, 0));
-  return expect_shape(c, 0, shape);
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::source, P::selfRef));
+  return expect_shape(c, P::selfRef, shape);
 }
 aclError run_masked_scatter(Call& c) {
-  const Tensor &self = c.tensor(0), &mask = c.tensor(1), &source = c.tensor(2);
+  using P = params::InplaceMaskedScatter;
+
+  const Tensor &self = c.tensor(P::selfRef), &mask = c.tensor(P::mask),
+               &source = c.tensor(P::source);
   Loop loop = loop_over(self);
   loop.add(mask);
   const int64_t* strides = loop.operands[1].strides;
@@ -184,7 +198,9 @@ void put_all(const Tensor& out, std::vector<int64_t>& numbers) {
 // (self, flags..., valueOut, inverseOut[, countsOut]); the first output stands at `Values`.
 template <int Values, int Counts, bool Consecutive>
 aclError run_unique(Call& c) {
-  const Tensor &self = c.tensor(0), &values = c.tensor(Values);
+  using P = params::Unique;
+
+  const Tensor &self = c.tensor(P::self), &values = c.tensor(Values);
   Unique u = unique_of(self, Consecutive);
   const int64_t n = static_cast<int64_t>(u.first.size());
   if (!fits(values, n)) return too_small(c, Values, n);
@@ -200,7 +216,7 @@ aclError run_unique(Call& c) {
   if (inverse && inverse->numel() == self.numel()) {
     copy_tensor(*inverse, dense(u.inverse.data(), ACL_INT64, inverse->dims, inverse->rank));
   }
-  const Tensor* counts = Counts > 0 ? c.maybe(Counts > 0 ? Counts : 0) : nullptr;
+  const Tensor* counts = Counts > 0 ? c.maybe(Counts > 0 ? Counts : P::self) : nullptr;
   if (counts && counts->numel() > 0) {
     if (!fits(*counts, n)) return too_small(c, Counts, n);
     put_all(*counts, u.counts);
@@ -210,7 +226,9 @@ aclError run_unique(Call& c) {
 }
 template <int Values>
 aclnnStatus check_unique(Call& c) {
-  return expect_same_dtype(c, Values, 0);
+  using P = params::Unique;
+
+  return expect_same_dtype(c, Values, P::self);
 }
 // Slices along an axis as rows, and which of them are alike.
 Unique unique_slices(const Tensor& self, int axis, bool consecutive) {
@@ -256,7 +274,9 @@ Tensor slice_of(const Tensor& t, int axis, int64_t k) {
 // (self, ..., dim, valueOut, inverseOut, countsOut) with dim at `Dim`; outputs follow it.
 template <int Dim, bool Consecutive>
 aclError run_unique_dim(Call& c) {
-  const Tensor &self = c.tensor(0), &values = c.tensor(Dim + 1);
+  using P = params::UniqueDim;
+
+  const Tensor &self = c.tensor(P::self), &values = c.tensor(Dim + 1);
   const int axis = static_cast<int>(c.integer(Dim) < 0 ? c.integer(Dim) + self.rank : c.integer(Dim));
   Unique u = unique_slices(self, axis, Consecutive);
   const int64_t n = static_cast<int64_t>(u.first.size());
@@ -281,20 +301,27 @@ aclError run_unique_dim(Call& c) {
   return ACL_SUCCESS;
 }
 bool names_dim(const Call& c, int arg) {
-  return c.tensor(0).rank > 0 && c.integer(arg) >= -c.tensor(0).rank &&
-         c.integer(arg) < c.tensor(0).rank;
+  using P = params::UniqueDim;
+
+  return c.tensor(P::self).rank > 0 && c.integer(arg) >= -c.tensor(P::self).rank &&
+         c.integer(arg) < c.tensor(P::self).rank;
 }
 // (self, returnInverse, returnCounts, dim, valueOut, inverseOut, countsOut): a dim that self lacks
 // (clients pass 1000) means all elements.
 aclError run_consecutive(Call& c) {
-  return names_dim(c, 3) && c.tensor(0).rank > 1 ? run_unique_dim<3, true>(c)
-                                                 : run_unique<4, 6, true>(c);
+  using P = params::UniqueConsecutive;
+
+  return names_dim(c, P::dim) && c.tensor(P::self).rank > 1
+             ? run_unique_dim<P::dim, true>(c)
+             : run_unique<P::valueOut, P::countsOut, true>(c);
 }
 // (self, sorted, returnInverse, dim, valueOut, inverseOut, countsOut).
 aclnnStatus check_unique_dim(Call& c) {
-  if (names_dim(c, 3)) return expect_same_dtype(c, 4, 0);
+  using P = params::UniqueDim;
+
+  if (names_dim(c, P::dim)) return expect_same_dtype(c, P::valueOut, P::self);
   return c.fail(ACLNN_ERR_PARAM_INVALID, "dim %lld is not one of self, whose shape is %s.",
-                static_cast<long long>(c.integer(3)), shape_text(c.tensor(0)));
+                static_cast<long long>(c.integer(P::dim)), shape_text(c.tensor(P::self)));
 }
 
 }  // namespace
@@ -304,7 +331,12 @@ ACLNN_OP_FLAGS(aclnnNonzero, check_nonzero<false>, run_nonzero<false>, kDynamicO
 ACLNN_OP_FLAGS(aclnnNonzeroV2, check_nonzero<true>, run_nonzero<true>, kDynamicOut)
 ACLNN_OP_FLAGS(aclnnMaskedSelect, check_masked_select, run_masked_select, kDynamicOut)
 ACLNN_OP(aclnnInplaceMaskedScatter, check_masked_scatter, run_masked_scatter)
-ACLNN_OP_FLAGS(aclnnUnique, check_unique<3>, (run_unique<3, -1, false>), kDynamicOut)
-ACLNN_OP_FLAGS(aclnnUnique2, check_unique<4>, (run_unique<4, 6, false>), kDynamicOut)
-ACLNN_OP_FLAGS(aclnnUniqueConsecutive, check_unique<4>, run_consecutive, kDynamicOut)
-ACLNN_OP_FLAGS(aclnnUniqueDim, check_unique_dim, (run_unique_dim<3, false>), kDynamicOut)
+ACLNN_OP_FLAGS(aclnnUnique, check_unique<params::Unique::valueOut>,
+               (run_unique<params::Unique::valueOut, -1, false>), kDynamicOut)
+ACLNN_OP_FLAGS(aclnnUnique2, check_unique<params::Unique2::valueOut>,
+               (run_unique<params::Unique2::valueOut, params::Unique2::countsOut, false>),
+               kDynamicOut)
+ACLNN_OP_FLAGS(aclnnUniqueConsecutive, check_unique<params::UniqueConsecutive::valueOut>,
+               run_consecutive, kDynamicOut)
+ACLNN_OP_FLAGS(aclnnUniqueDim, check_unique_dim, (run_unique_dim<params::UniqueDim::dim, false>),
+               kDynamicOut)

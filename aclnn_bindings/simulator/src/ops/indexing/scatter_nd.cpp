@@ -1,4 +1,5 @@
 // Reading and writing at places that tuples of indices name, and the scatters of other frameworks.
+#include "params/indexing.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -54,31 +55,43 @@ aclError each_tuple(const Call& c, const Tensor& self, int arg, F f) {
 }
 
 // (self, indices, negativeIndexSupport, out).
-aclnnStatus check_gather_nd(Call& c) { return expect_tuples(c, 0, 1, 3); }
+aclnnStatus check_gather_nd(Call& c) {
+  using P = params::GatherNd;
+  return expect_tuples(c, P::self, P::indices, P::out);
+}
 aclError run_gather_nd(Call& c) {
-  const std::vector<char> from = bytes_of(c.tensor(0));
-  std::vector<char> to(static_cast<size_t>(c.tensor(3).numel()) * dtype_size(c.tensor(3).dtype));
-  const size_t bytes = dtype_size(c.tensor(0).dtype);
-  const aclError error = each_tuple(c, c.tensor(0), 1, [&](int64_t at, int64_t i, int64_t n) {
-    std::memcpy(to.data() + i * n * bytes, from.data() + at * bytes, n * bytes);
-  });
-  if (error == ACL_SUCCESS) put_bytes(c.tensor(3), to);
+  using P = params::GatherNd;
+
+  const std::vector<char> from = bytes_of(c.tensor(P::self));
+  std::vector<char> to(static_cast<size_t>(c.tensor(P::out).numel()) *
+                       dtype_size(c.tensor(P::out).dtype));
+  const size_t bytes = dtype_size(c.tensor(P::self).dtype);
+  const aclError error =
+      each_tuple(c, c.tensor(P::self), P::indices, [&](int64_t at, int64_t i, int64_t n) {
+        std::memcpy(to.data() + i * n * bytes, from.data() + at * bytes, n * bytes);
+      });
+  if (error == ACL_SUCCESS) put_bytes(c.tensor(P::out), to);
   return error;
 }
 // (data, indices, updates, out) and (varRef, indices, updates): later tuples win.
 template <int Out>
 aclnnStatus check_scatter_nd(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_tuples(c, 0, 1, 2));
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, Out, 0));
-  return expect_same_shape(c, Out, 0);
+  using P = params::ScatterNd;
+
+  ACL_RETURN_IF_FAILED(expect_tuples(c, P::data, P::indices, P::updates));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, Out, P::data));
+  return expect_same_shape(c, Out, P::data);
 }
 template <int Out>
 aclError run_scatter_nd(Call& c) {
-  std::vector<char> to = bytes_of(c.tensor(0)), from = bytes_of(c.tensor(2));
-  const size_t bytes = dtype_size(c.tensor(0).dtype);
-  const aclError error = each_tuple(c, c.tensor(0), 1, [&](int64_t at, int64_t i, int64_t n) {
-    std::memcpy(to.data() + at * bytes, from.data() + i * n * bytes, n * bytes);
-  });
+  using P = params::ScatterNd;
+
+  std::vector<char> to = bytes_of(c.tensor(P::data)), from = bytes_of(c.tensor(P::updates));
+  const size_t bytes = dtype_size(c.tensor(P::data).dtype);
+  const aclError error =
+      each_tuple(c, c.tensor(P::data), P::indices, [&](int64_t at, int64_t i, int64_t n) {
+        std::memcpy(to.data() + at * bytes, from.data() + i * n * bytes, n * bytes);
+      });
   if (error == ACL_SUCCESS) put_bytes(c.tensor(Out), to);
   return error;
 }
@@ -98,45 +111,51 @@ T changed(T old, T given) {
   }
 }
 aclnnStatus check_rows(Call& c) {
-  const Tensor &var = c.tensor(0), &indices = c.tensor(1);
+  using P = params::ScatterDiv;
+
+  const Tensor &var = c.tensor(P::varRef), &indices = c.tensor(P::indices);
   if (var.rank < 1 || indices.rank + var.rank - 1 > kMaxRank) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have 1 dim or more.", c.name(0));
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have 1 dim or more.", c.name(P::varRef));
   }
   Shape shape = shape_of(indices);
   for (int d = 1; d < var.rank; ++d) shape.dims[shape.rank++] = var.dims[d];
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 2, 0));
-  return expect_shape(c, 2, shape);
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::updates, P::varRef));
+  return expect_shape(c, P::updates, shape);
 }
 template <Change How>
 aclError run_rows(Call& c) {
-  const Tensor& var = c.tensor(0);
-  const Integers rows = integers(c.tensor(1));
+  using P = params::ScatterDiv;
+
+  const Tensor& var = c.tensor(P::varRef);
+  const Integers rows = integers(c.tensor(P::indices));
   const int64_t n = tail_numel(var, var.rank - 1);
   IndexFault fault;
   with_real(var.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    std::vector<T> to = values_of<T>(var), from = values_of<T>(c.tensor(2));
+    std::vector<T> to = values_of<T>(var), from = values_of<T>(c.tensor(P::updates));
     for (size_t i = 0; i < rows.size(); ++i) {
       const int64_t row = fault.resolve(rows[i], var.dims[0]);
       for (int64_t k = 0; row >= 0 && k < n; ++k) {
         to[row * n + k] = changed<How>(to[row * n + k], from[i * n + k]);
       }
     }
-    if (fault.report(c, 1) == ACL_SUCCESS) put(var, to);
+    if (fault.report(c, P::indices) == ACL_SUCCESS) put(var, to);
   });
-  return fault.report(c, 1);
+  return fault.report(c, P::indices);
 }
 
 // (self, dim, index, src, reduce, includeSelf, out) and in place: torch's scatter_reduce; reduce 0
 // replaces, 1 adds, 2 multiplies, 3 takes maxima, 4 minima, 5 the mean.
 template <int Out>
 aclnnStatus check_scatter_reduce(Call& c) {
+  using P = params::ScatterReduce;
+
   int64_t& axis = c.make<int64_t>();
-  axis = c.integer(1);
-  ACL_RETURN_IF_FAILED(expect_axis(c, 1, axis, c.tensor(0).rank));
-  ACL_RETURN_IF_FAILED(expect_int(c, 4, 0, 5));
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 3, 0));
-  const Tensor &self = c.tensor(0), &index = c.tensor(2), &src = c.tensor(3);
+  axis = c.integer(P::dim);
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, c.tensor(P::self).rank));
+  ACL_RETURN_IF_FAILED(expect_int(c, P::reduce, 0, 5));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::src, P::self));
+  const Tensor &self = c.tensor(P::self), &index = c.tensor(P::index), &src = c.tensor(P::src);
   bool fits = index.rank == self.rank && index.rank == src.rank;
   for (int d = 0; fits && d < index.rank; ++d) {
     fits = index.dims[d] <= src.dims[d] && (d == axis || index.dims[d] <= self.dims[d]);
@@ -145,7 +164,7 @@ aclnnStatus check_scatter_reduce(Call& c) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of index doesn't fit %s of self and %s of src.",
                   shape_text(index), shape_text(self), shape_text(src));
   }
-  return expect_same_shape(c, Out, 0);
+  return expect_same_shape(c, Out, P::self);
 }
 template <class T>
 T reduced(int64_t reduce, T old, T given) {
@@ -165,12 +184,14 @@ T shared(T sum, int64_t count) {
 }
 template <class T>
 void scatter_reduce(const Call& c, const Tensor& out, IndexFault& fault) {
-  const Tensor &self = c.tensor(0), &index = c.tensor(2), &src = c.tensor(3);
+  using P = params::ScatterReduce;
+
+  const Tensor &self = c.tensor(P::self), &index = c.tensor(P::index), &src = c.tensor(P::src);
   const int axis = static_cast<int>(c.get<int64_t>());
   const Tensor flat = dense(nullptr, ACL_DOUBLE, self.dims, self.rank);
   const Tensor flat_src = dense(nullptr, ACL_DOUBLE, src.dims, src.rank);
   std::vector<T> to = values_of<T>(self), from = values_of<T>(src);
-  Integers at = integers(index), counts(to.size(), c.flag(5));
+  Integers at = integers(index), counts(to.size(), c.flag(P::includeSelf));
   Walker walk(index.rank, index.dims);
   for (size_t i = 0; i < at.size(); ++i, walk.next()) {
     const int64_t k = fault.resolve(at[i], axis_size(self, axis));
@@ -179,54 +200,63 @@ void scatter_reduce(const Call& c, const Tensor& out, IndexFault& fault) {
     Walker place = walk;
     if (self.rank > 0) place.index[axis] = k;
     const int64_t p = place.offset(flat.strides);
-    to[p] = counts[p]++ == 0 ? given : reduced(c.integer(4), to[p], given);
+    to[p] = counts[p]++ == 0 ? given : reduced(c.integer(P::reduce), to[p], given);
   }
-  for (size_t p = 0; c.integer(4) == 5 && p < to.size(); ++p) {
+  for (size_t p = 0; c.integer(P::reduce) == 5 && p < to.size(); ++p) {
     if (counts[p] > 1) to[p] = shared(to[p], counts[p]);
   }
   put(out, to);
 }
 template <int Out>
 aclError run_scatter_reduce(Call& c) {
+  using P = params::ScatterReduce;
+
   IndexFault fault;
   const auto go = [&](auto tag) {
     scatter_reduce<typename decltype(tag)::type>(c, c.tensor(Out), fault);
   };
-  if (is_complex(c.tensor(0).dtype)) {
+  if (is_complex(c.tensor(P::self).dtype)) {
     go(Tag<c128>{});
   } else {
-    with_real(c.tensor(0).dtype, go);
+    with_real(c.tensor(P::self).dtype, go);
   }
-  return fault.report(c, 2);
+  return fault.report(c, P::index);
 }
 
 // (self, dim, index, batchDims, mode, out): slices by index, batch by batch; the index dims stand
 // where the axis was.
 aclnnStatus check_gather_batched(Call& c) {
+  using P = params::GatherV3;
+
   int64_t& axis = c.make<int64_t>();
-  axis = c.integer(1);
-  const Tensor &self = c.tensor(0), &index = c.tensor(2);
-  ACL_RETURN_IF_FAILED(expect_axis(c, 1, axis, self.rank));
-  const int64_t batch = c.integer(3) < 0 ? c.integer(3) + index.rank : c.integer(3);
+  axis = c.integer(P::dim);
+  const Tensor &self = c.tensor(P::self), &index = c.tensor(P::index);
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, self.rank));
+  const int64_t batch =
+      c.integer(P::batchDims) < 0 ? c.integer(P::batchDims) + index.rank : c.integer(P::batchDims);
   bool fits = batch >= 0 && batch <= axis && batch <= index.rank && self.rank > 0 &&
               self.rank - 1 + index.rank - batch <= kMaxRank;
   for (int d = 0; fits && d < batch; ++d) fits = self.dims[d] == index.dims[d];
   if (!fits) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "batchDims %lld doesn't fit self %s, index %s, dim %lld.",
-                  static_cast<long long>(c.integer(3)), shape_text(self), shape_text(index),
-                  static_cast<long long>(axis));
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "batchDims %lld doesn't fit self %s, index %s, dim %lld.",
+                  static_cast<long long>(c.integer(P::batchDims)), shape_text(self),
+                  shape_text(index), static_cast<long long>(axis));
   }
   Shape shape = shape_of(self);
   shape.rank = static_cast<int>(axis);
   for (int64_t d = batch; d < index.rank; ++d) shape.dims[shape.rank++] = index.dims[d];
   for (int64_t d = axis + 1; d < self.rank; ++d) shape.dims[shape.rank++] = self.dims[d];
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 5, 0));
-  return expect_shape(c, 5, shape);
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
+  return expect_shape(c, P::out, shape);
 }
 aclError run_gather_batched(Call& c) {
-  const Tensor &self = c.tensor(0), &index = c.tensor(2);
+  using P = params::GatherV3;
+
+  const Tensor &self = c.tensor(P::self), &index = c.tensor(P::index);
   const int axis = static_cast<int>(c.get<int64_t>());
-  const int batch = static_cast<int>(c.integer(3) < 0 ? c.integer(3) + index.rank : c.integer(3));
+  const int batch = static_cast<int>(
+      c.integer(P::batchDims) < 0 ? c.integer(P::batchDims) + index.rank : c.integer(P::batchDims));
   const Around a(self, axis);
   int64_t batches = 1;
   for (int d = 0; d < batch; ++d) batches *= self.dims[d];
@@ -240,12 +270,12 @@ aclError run_gather_batched(Call& c) {
     const int64_t first = batches ? o / (a.outer / batches) * picks : 0;
     for (int64_t i = 0; i < picks; ++i) {
       const int64_t k = fault.resolve(at[first + i], a.size);
-      if (k < 0) return fault.report(c, 2);
+      if (k < 0) return fault.report(c, P::index);
       const char* start = from.data() + (o * a.size + k) * slice;
       to.insert(to.end(), start, start + slice);
     }
   }
-  put_bytes(c.tensor(5), to);
+  put_bytes(c.tensor(P::out), to);
   return ACL_SUCCESS;
 }
 
@@ -284,62 +314,73 @@ aclError bad_position(const Call& c, int arg, int64_t at) {
 }
 // (data, indices, updates, axis).
 aclnnStatus check_scatter_update(Call& c) {
+  using P = params::InplaceScatterUpdate;
+
   int64_t& axis = c.make<int64_t>();
-  axis = c.integer(3);
-  const Tensor &data = c.tensor(0), &updates = c.tensor(2);
-  ACL_RETURN_IF_FAILED(expect_axis(c, 3, axis, data.rank));
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 2, 0));
+  axis = c.integer(P::axis);
+  const Tensor &data = c.tensor(P::data), &updates = c.tensor(P::updates);
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::axis, axis, data.rank));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::updates, P::data));
   ACL_RETURN_IF_FAILED(expect_cache(c, data, axis, updates, 0));
-  const Tensor& at = c.tensor(1);
+  const Tensor& at = c.tensor(P::indices);
   const int64_t batch = updates.dims[0];
-  if (at.rank == 2) return expect_dims(c, 1, {batch, 2});
-  if (batch <= data.dims[0]) return expect_dims(c, 1, {batch});
+  if (at.rank == 2) return expect_dims(c, P::indices, {batch, 2});
+  if (batch <= data.dims[0]) return expect_dims(c, P::indices, {batch});
   return c.fail(ACLNN_ERR_PARAM_INVALID, "updates has more batches than data.");
 }
 aclError run_scatter_update(Call& c) {
-  const Tensor &data = c.tensor(0), &updates = c.tensor(2);
-  const Integers at = integers(c.tensor(1));
-  const bool pairs = c.tensor(1).rank == 2;
+  using P = params::InplaceScatterUpdate;
+
+  const Tensor &data = c.tensor(P::data), &updates = c.tensor(P::updates);
+  const Integers at = integers(c.tensor(P::indices));
+  const bool pairs = c.tensor(P::indices).rank == 2;
   const int axis = static_cast<int>(c.get<int64_t>()) - 1;
   for (int64_t b = 0; b < updates.dims[0]; ++b) {
     const int64_t to = pairs ? at[b * 2] : b, from = pairs ? at[b * 2 + 1] : at[b];
-    if (to < 0 || to >= data.dims[0]) return bad_position(c, 1, to);
+    if (to < 0 || to >= data.dims[0]) return bad_position(c, P::indices, to);
     const Tensor piece = without_first(updates, b);
     if (!write_piece(without_first(data, to), piece, axis, from, piece.dims[axis])) {
-      return bad_position(c, 1, from);
+      return bad_position(c, P::indices, from);
     }
   }
   return ACL_SUCCESS;
 }
 // (varRef list, indice [B] or [B, 2] of (start, count), updates [B, ...], mask [B], reduce, axis).
 aclnnStatus check_scatter_list(Call& c) {
-  const Span<Tensor*> list = c.tensors(0);
-  const Tensor& updates = c.tensor(2);
+  using P = params::ScatterList;
+
+  const Span<Tensor*> list = c.tensors(P::varRef);
+  const Tensor& updates = c.tensor(P::updates);
   int64_t& axis = c.make<int64_t>();
   for (const Tensor* t : list) {
     if (!t || t->rank < 1 || t->dtype != updates.dtype) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "A member of varRef doesn't fit updates.");
     }
-    axis = c.integer(5);
-    ACL_RETURN_IF_FAILED(expect_axis(c, 5, axis, t->rank));
+    axis = c.integer(P::axis);
+    ACL_RETURN_IF_FAILED(expect_axis(c, P::axis, axis, t->rank));
     ACL_RETURN_IF_FAILED(expect_cache(c, *t, axis, updates, 1));
   }
   if (updates.rank < 1 || updates.dims[0] != list.size) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "updates should have one part per member of varRef.");
   }
-  ACL_RETURN_IF_FAILED(expect_numel(c, 3, list.size));
-  return c.tensor(1).rank == 2 ? expect_dims(c, 1, {list.size, 2}) : expect_dims(c, 1, {list.size});
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::maskOptional, list.size));
+  return c.tensor(P::indice).rank == 2 ? expect_dims(c, P::indice, {list.size, 2})
+                                       : expect_dims(c, P::indice, {list.size});
 }
 aclError run_scatter_list(Call& c) {
-  const Integers at = integers(c.tensor(1));
-  const Integers mask = c.null(3) ? Integers(at.size(), 1) : integers(c.tensor(3));
-  const bool pairs = c.tensor(1).rank == 2;
+  using P = params::ScatterList;
+
+  const Integers at = integers(c.tensor(P::indice));
+  const Integers mask =
+      c.null(P::maskOptional) ? Integers(at.size(), 1) : integers(c.tensor(P::maskOptional));
+  const bool pairs = c.tensor(P::indice).rank == 2;
   const int axis = static_cast<int>(c.get<int64_t>());
-  for (int64_t b = 0; b < c.tensors(0).size; ++b) {
+  for (int64_t b = 0; b < c.tensors(P::varRef).size; ++b) {
     if (mask[b] == 0) continue;
-    const Tensor piece = without_first(c.tensor(2), b);
+    const Tensor piece = without_first(c.tensor(P::updates), b);
     const int64_t from = at[pairs ? b * 2 : b], count = pairs ? at[b * 2 + 1] : piece.dims[axis];
-    if (!write_piece(*c.tensors(0)[b], piece, axis, from, count)) return bad_position(c, 1, from);
+    if (!write_piece(*c.tensors(P::varRef)[b], piece, axis, from, count))
+      return bad_position(c, P::indice, from);
   }
   return ACL_SUCCESS;
 }
@@ -348,15 +389,19 @@ aclError run_scatter_list(Call& c) {
 }  // namespace aclsim
 
 ACLNN_OP(aclnnGatherNd, check_gather_nd, run_gather_nd)
-ACLNN_OP(aclnnScatterNd, check_scatter_nd<3>, run_scatter_nd<3>)
-ACLNN_OP(aclnnScatterNdUpdate, check_scatter_nd<0>, run_scatter_nd<0>)
+ACLNN_OP(aclnnScatterNd, check_scatter_nd<params::ScatterNd::out>,
+         run_scatter_nd<params::ScatterNd::out>)
+ACLNN_OP(aclnnScatterNdUpdate, check_scatter_nd<params::ScatterNdUpdate::varRef>,
+         run_scatter_nd<params::ScatterNdUpdate::varRef>)
 ACLNN_OP(aclnnGatherV3, check_gather_batched, run_gather_batched)
 ACLNN_OP(aclnnTfScatterAdd, check_rows, run_rows<Change::Add>)
 ACLNN_OP(aclnnScatterDiv, check_rows, run_rows<Change::Div>)
 ACLNN_OP(aclnnScatterMax, check_rows, run_rows<Change::Max>)
 ACLNN_OP(aclnnScatterMin, check_rows, run_rows<Change::Min>)
 ACLNN_OP(aclnnScatterMul, check_rows, run_rows<Change::Mul>)
-ACLNN_OP(aclnnScatterReduce, check_scatter_reduce<6>, run_scatter_reduce<6>)
-ACLNN_OP(aclnnInplaceScatterReduce, check_scatter_reduce<0>, run_scatter_reduce<0>)
+ACLNN_OP(aclnnScatterReduce, check_scatter_reduce<params::ScatterReduce::out>,
+         run_scatter_reduce<params::ScatterReduce::out>)
+ACLNN_OP(aclnnInplaceScatterReduce, check_scatter_reduce<params::InplaceScatterReduce::selfRef>,
+         run_scatter_reduce<params::InplaceScatterReduce::selfRef>)
 ACLNN_OP(aclnnInplaceScatterUpdate, check_scatter_update, run_scatter_update)
 ACLNN_OP(aclnnScatterList, check_scatter_list, run_scatter_list)

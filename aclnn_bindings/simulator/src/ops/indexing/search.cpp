@@ -1,4 +1,5 @@
 // Places of values in sorted boundaries and among others.
+#include "params/indexing.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
 
@@ -33,31 +34,35 @@ void with_values(aclDataType a, aclDataType b, F f) {
 
 // (sortedSequence, self, outInt32, right, sorter, out): rows of self against rows, or one row.
 aclnnStatus check_search(Call& c) {
-  const Tensor& sorted = c.tensor(0);
+  using P = params::SearchSorted;
+
+  const Tensor& sorted = c.tensor(P::sortedSequence);
   if (sorted.rank < 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "sortedSequence should have at least 1 dim.");
   }
-  if (!c.null(4)) ACL_RETURN_IF_FAILED(expect_same_shape(c, 4, 0));
-  ACL_RETURN_IF_FAILED(expect_dtype(c, 5, c.flag(2) ? ACL_INT32 : ACL_INT64));
-  if (c.args[1].kind != ArgKind::Tensor) {
-    if (c.tensor(5).numel() == 1 && sorted.rank == 1) return ACLNN_SUCCESS;
+  if (!c.null(P::sorter)) ACL_RETURN_IF_FAILED(expect_same_shape(c, P::sorter, P::sortedSequence));
+  ACL_RETURN_IF_FAILED(expect_dtype(c, P::out, c.flag(P::outInt32) ? ACL_INT32 : ACL_INT64));
+  if (c.args[P::self].kind != ArgKind::Tensor) {
+    if (c.tensor(P::out).numel() == 1 && sorted.rank == 1) return ACLNN_SUCCESS;
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "sortedSequence should have 1 dim and out 1 element, their shapes are %s and %s.",
-                  shape_text(sorted), shape_text(c.tensor(5)));
+                  shape_text(sorted), shape_text(c.tensor(P::out)));
   }
-  const Tensor& self = c.tensor(1);
+  const Tensor& self = c.tensor(P::self);
   bool rows = self.rank == sorted.rank;
   for (int i = 0; rows && i < self.rank - 1; ++i) rows = self.dims[i] == sorted.dims[i];
   if (sorted.rank > 1 && !rows) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s of sortedSequence and %s of self don't fit.",
                   shape_text(sorted), shape_text(self));
   }
-  return expect_same_shape(c, 5, 1);
+  return expect_same_shape(c, P::out, P::self);
 }
 template <class T>
 std::vector<T> sorted_row(const Call& c, int64_t offset, int64_t sorter_offset) {
-  std::vector<T> row = row_of<T>(c.tensor(0), offset);
-  const Tensor* sorter = c.maybe(4);
+  using P = params::SearchSorted;
+
+  std::vector<T> row = row_of<T>(c.tensor(P::sortedSequence), offset);
+  const Tensor* sorter = c.maybe(P::sorter);
   if (!sorter) return row;
   const std::vector<int64_t> order = row_of<int64_t>(*sorter, sorter_offset);
   std::vector<T> result(row.size());
@@ -69,8 +74,11 @@ std::vector<T> sorted_row(const Call& c, int64_t offset, int64_t sorter_offset) 
 }
 template <class T>
 void search(const Call& c) {
-  const Tensor &sorted = c.tensor(0), &self = c.tensor(1), &out = c.tensor(5);
-  const Tensor* sorter = c.maybe(4);
+  using P = params::SearchSorted;
+
+  const Tensor &sorted = c.tensor(P::sortedSequence), &self = c.tensor(P::self),
+               &out = c.tensor(P::out);
+  const Tensor* sorter = c.maybe(P::sorter);
   std::vector<T> row;
   Walker at(self.rank, self.dims);
   const int64_t width = self.rank > 0 ? self.dims[self.rank - 1] : 1;
@@ -83,24 +91,27 @@ void search(const Call& c) {
                           sorter ? sorter->offset + (rows ? start.offset(sorter->strides) : 0) : 0);
     }
     const T x = load_one<T>(self.data, self.dtype, self.offset + at.offset(self.strides));
-    store_one(bound(row, x, c.flag(3)), out.data, out.dtype, out.offset + at.offset(out.strides));
+    store_one(bound(row, x, c.flag(P::right)), out.data, out.dtype,
+              out.offset + at.offset(out.strides));
   }
 }
 aclError run_search(Call& c) {
-  const Tensor &sorted = c.tensor(0), &out = c.tensor(5);
-  if (c.args[1].kind == ArgKind::Tensor) {
-    with_values(sorted.dtype, c.tensor(1).dtype,
+  using P = params::SearchSorted;
+
+  const Tensor &sorted = c.tensor(P::sortedSequence), &out = c.tensor(P::out);
+  if (c.args[P::self].kind == ArgKind::Tensor) {
+    with_values(sorted.dtype, c.tensor(P::self).dtype,
                 [&](auto tag) { search<typename decltype(tag)::type>(c); });
     return ACL_SUCCESS;
   }
-  const Scalar& x = c.scalar(1);
-  const int64_t sorter = c.maybe(4) ? c.maybe(4)->offset : 0;
+  const Scalar& x = c.scalar(params::SearchSorteds::self);
+  const int64_t sorter = c.maybe(P::sorter) ? c.maybe(P::sorter)->offset : 0;
   int64_t place = 0;
   with_values(sorted.dtype, x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T value = std::is_same<T, int64_t>::value ? static_cast<T>(x.integer())
                                                     : static_cast<T>(x.real());
-    place = bound(sorted_row<T>(c, sorted.offset, sorter), value, c.flag(3));
+    place = bound(sorted_row<T>(c, sorted.offset, sorter), value, c.flag(P::right));
   });
   store_one(place, out.data, out.dtype, out.offset);
   return ACL_SUCCESS;
@@ -108,20 +119,25 @@ aclError run_search(Call& c) {
 
 // (self, boundaries, outInt32, right, out).
 aclnnStatus check_bucketize(Call& c) {
-  if (c.tensor(1).rank != 1)
+  using P = params::Bucketize;
+
+  if (c.tensor(P::boundaries).rank != 1)
     return c.fail(ACLNN_ERR_PARAM_INVALID, "boundaries should have 1 dim.");
-  ACL_RETURN_IF_FAILED(expect_dtype(c, 4, c.flag(2) ? ACL_INT32 : ACL_INT64));
-  return expect_same_shape(c, 4, 0);
+  ACL_RETURN_IF_FAILED(expect_dtype(c, P::out, c.flag(P::outInt32) ? ACL_INT32 : ACL_INT64));
+  return expect_same_shape(c, P::out, P::self);
 }
 aclError run_bucketize(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(4);
-  with_values(self.dtype, c.tensor(1).dtype, [&](auto tag) {
+  using P = params::Bucketize;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
+  with_values(self.dtype, c.tensor(P::boundaries).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const std::vector<T> row = row_of<T>(c.tensor(1), c.tensor(1).offset);
+    const std::vector<T> row = row_of<T>(c.tensor(P::boundaries), c.tensor(P::boundaries).offset);
     Walker at(self.rank, self.dims);
     for (int64_t i = self.numel(); i > 0; --i, at.next()) {
       const T x = load_one<T>(self.data, self.dtype, self.offset + at.offset(self.strides));
-      store_one(bound(row, x, c.flag(3)), out.data, out.dtype, out.offset + at.offset(out.strides));
+      store_one(bound(row, x, c.flag(P::right)), out.data, out.dtype,
+                out.offset + at.offset(out.strides));
     }
   });
   return ACL_SUCCESS;
@@ -130,30 +146,40 @@ aclError run_bucketize(Call& c) {
 // Whether elements are among others; one side is a scalar. (element, tests, assumeUnique, invert,
 // out).
 aclnnStatus check_is_in(Call& c) {
-  if (c.args[0].kind != ArgKind::Tensor) return ACLNN_SUCCESS;
-  return expect_same_shape(c, 4, 0);
+  using P = params::IsInTensorScalar;
+
+  if (c.args[P::element].kind != ArgKind::Tensor) return ACLNN_SUCCESS;
+  return expect_same_shape(c, P::out, P::element);
 }
 template <class C>
 aclError is_in(Call& c) {
-  const Tensor& out = c.tensor(4);
-  const bool one = c.args[0].kind != ArgKind::Tensor;
-  const Tensor& t = c.tensor(one ? 1 : 0);
-  const C x = scalar_as<C>(c.scalar(one ? 0 : 1));
+  using P = params::IsInScalarTensor;
+
+  const Tensor& out = c.tensor(P::out);
+  const bool one = c.args[P::element].kind != ArgKind::Tensor;
+  const Tensor& t = c.tensor(one ? P::testElements : params::IsInTensorScalar::element);
+  const C x = scalar_as<C>(c.scalar(one ? P::element : params::IsInTensorScalar::testElement));
   bool any = false;
   Walker at(t.rank, t.dims);
   for (int64_t i = t.numel(); i > 0; --i, at.next()) {
     const bool same = load_one<C>(t.data, t.dtype, t.offset + at.offset(t.strides)) == x;
     any = any || same;
     if (one) continue;
-    store_one(int64_t{same != c.flag(3)}, out.data, out.dtype, out.offset + at.offset(out.strides));
+    store_one(int64_t{same != c.flag(P::invert)}, out.data, out.dtype,
+              out.offset + at.offset(out.strides));
   }
-  if (one) store_one(int64_t{any != c.flag(3)}, out.data, out.dtype, out.offset);
+  if (one) store_one(int64_t{any != c.flag(P::invert)}, out.data, out.dtype, out.offset);
   return ACL_SUCCESS;
 }
 // Compared as what holds both: whole numbers exactly, complex ones with both parts.
 aclError run_is_in(Call& c) {
-  const bool one = c.args[0].kind != ArgKind::Tensor;
-  const Domain a = domain_of(c.tensor(one ? 1 : 0).dtype), b = domain_of(c.scalar(one ? 0 : 1).dtype);
+  using P = params::IsInScalarTensor;
+
+  const bool one = c.args[P::element].kind != ArgKind::Tensor;
+  const Domain a = domain_of(
+                   c.tensor(one ? P::testElements : params::IsInTensorScalar::element).dtype),
+               b = domain_of(
+                   c.scalar(one ? P::element : params::IsInTensorScalar::testElement).dtype);
   if (a == Domain::Complex || b == Domain::Complex) return is_in<c128>(c);
   return a == Domain::Integer && b == Domain::Integer ? is_in<int64_t>(c) : is_in<double>(c);
 }

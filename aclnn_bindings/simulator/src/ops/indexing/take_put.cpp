@@ -1,4 +1,5 @@
 // Elements read and written by their flat index.
+#include "params/indexing.h"
 #include "loops/indices.h"
 #include "loops/promote.h"
 
@@ -18,17 +19,21 @@ aclError resolve_positions(const Call& c, int arg, const Tensor& self) {
 
 // (self, index, out): out[...] = flattened self[index[...]].
 aclnnStatus check_take(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 2, 0));
-  if (c.tensor(0).numel() == 0 && c.tensor(1).numel() != 0) {
+  using P = params::Take;
+
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
+  if (c.tensor(P::self).numel() == 0 && c.tensor(P::index).numel() != 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "self is empty, but index is not; its shape is %s.",
-                  shape_text(c.tensor(1)));
+                  shape_text(c.tensor(P::index)));
   }
-  c.workspace_size = c.tensor(1).numel() * sizeof(int64_t);
-  return expect_same_shape(c, 2, 1);
+  c.workspace_size = c.tensor(P::index).numel() * sizeof(int64_t);
+  return expect_same_shape(c, P::out, P::index);
 }
 aclError run_take(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(2);
-  if (const aclError error = resolve_positions(c, 1, self)) return error;
+  using P = params::Take;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
+  if (const aclError error = resolve_positions(c, P::index, self)) return error;
   const int64_t* at = static_cast<const int64_t*>(c.workspace);
   const size_t bytes = dtype_size(self.dtype);
   parallel_for(out.numel(), 16384, [&](int64_t begin, int64_t end) {
@@ -43,16 +48,20 @@ aclError run_take(Call& c) {
 
 // (selfRef, index, source, accumulate): flattened selfRef[index[i]] = source[i], or +=.
 aclnnStatus check_put(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 2, 0));
-  if (c.tensor(1).numel() != c.tensor(2).numel()) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "source of shape %s should have as many elements as "
-                  "index of shape %s.", shape_text(c.tensor(2)), shape_text(c.tensor(1)));
+  using P = params::InplacePut;
+
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::source, P::selfRef));
+  if (c.tensor(P::index).numel() != c.tensor(P::source).numel()) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "source of shape %s should have as many elements as "
+                  "index of shape %s.",
+                  shape_text(c.tensor(P::source)), shape_text(c.tensor(P::index)));
   }
-  if (c.tensor(0).numel() == 0 && c.tensor(1).numel() != 0) {
+  if (c.tensor(P::selfRef).numel() == 0 && c.tensor(P::index).numel() != 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "selfRef is empty, but index is not; its shape is %s.",
-                  shape_text(c.tensor(1)));
+                  shape_text(c.tensor(P::index)));
   }
-  c.workspace_size = c.tensor(1).numel() * sizeof(int64_t);
+  c.workspace_size = c.tensor(P::index).numel() * sizeof(int64_t);
   return ACLNN_SUCCESS;
 }
 template <class C>
@@ -65,14 +74,16 @@ void put(const Tensor& self, const int64_t* at, const Tensor& source, bool accum
   }
 }
 aclError run_put(Call& c) {
-  const Tensor &self = c.tensor(0), &source = c.tensor(2);
-  if (const aclError error = resolve_positions(c, 1, self)) return error;
+  using P = params::InplacePut;
+
+  const Tensor &self = c.tensor(P::selfRef), &source = c.tensor(P::source);
+  if (const aclError error = resolve_positions(c, P::index, self)) return error;
   const int64_t* at = static_cast<const int64_t*>(c.workspace);
   if (is_complex(self.dtype)) {
-    put<c128>(self, at, source, c.flag(3));
+    put<c128>(self, at, source, c.flag(P::accumulate));
   } else {
     with_real(self.dtype, [&](auto tag) {
-      put<typename decltype(tag)::type>(self, at, source, c.flag(3));
+      put<typename decltype(tag)::type>(self, at, source, c.flag(P::accumulate));
     });
   }
   return ACL_SUCCESS;

@@ -1,6 +1,7 @@
 // Norms and rotations that end in a cache of keys and values; caches in blocks, written and gathered.
 // Formulas: the "npu_kv_rmsnorm_rope_cache", "npu_scatter_pa_kv_cache" and "npu_quant_scatter" pages of
 // torch_npu and its tests.
+#include "params/kv_cache.h"
 #include "loops/values.h"
 
 #include <cmath>
@@ -41,11 +42,28 @@ Cache cache_of(const Tensor& t, int64_t row, bool tiles, bool tile_dims) {
 struct Scatter {
   int cache, slots, value, value_cache, lens, offsets, seqs, mode;
 };
-constexpr Scatter kScatter = {1, 2, 3, 4, 5, 6, 7, 8};
-constexpr Scatter kScatterKey = {1, 2, -1, -1, 3, 4, 5, 6};
+constexpr Scatter kScatter = [] {
+  using P = params::ScatterPaKvCache;
+  return Scatter{P::keyCacheRef,     P::slotMapping,          P::value,
+                 P::valueCacheRef,   P::compressLensOptional, P::compressSeqOffsetOptional,
+                 P::seqLensOptional, P::cacheModeOptional};
+}();
+constexpr Scatter kScatterKey = [] {
+  using P = params::ScatterPaCache;
+  return Scatter{P::keyCacheRef,
+                 P::slotMapping,
+                 -1,
+                 -1,
+                 P::compressLensOptional,
+                 P::compressSeqOffsetOptional,
+                 P::seqLensOptional,
+                 P::cacheMode};
+}();
 template <const Scatter& at>
 aclnnStatus check_scatter(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, at.cache, at.slots}));
+  using P = params::ScatterPaCache;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::key, at.cache, at.slots}));
   if (at.value >= 0) ACL_RETURN_IF_FAILED(expect_given(c, {at.value, at.value_cache}));
   for (int arg : {at.lens, at.offsets, at.seqs}) {
     if (at_or_null(c, arg)) {
@@ -53,7 +71,7 @@ aclnnStatus check_scatter(Call& c) {
     }
   }
   for (int which : {0, 1}) {
-    const int x = which ? at.value : 0, cache = which ? at.value_cache : at.cache;
+    const int x = which ? at.value : P::key, cache = which ? at.value_cache : at.cache;
     if (x < 0) continue;
     const Tensor &t = c.tensor(x), &k = c.tensor(cache);
     const int64_t row = t.rank == 3 ? t.dims[1] * t.dims[2] : width_of(t);
@@ -62,14 +80,16 @@ aclnnStatus check_scatter(Call& c) {
                     c.name(cache), shape_text(k), c.name(x), shape_text(t));
     }
   }
-  return expect_numel(c, at.slots, c.tensor(0).dims[0]);
+  return expect_numel(c, at.slots, c.tensor(P::key).dims[0]);
 }
 template <const Scatter& at>
 aclError run_scatter(Call& c) {
+  using P = params::ScatterPaCache;
+
   const Ints slots = integers(c.tensor(at.slots));
   const bool tiles = in_tiles(c.text(at.mode));
   for (int which : {0, 1}) {
-    const int x = which ? at.value : 0;
+    const int x = which ? at.value : P::key;
     if (x < 0) continue;
     const Tensor& t = c.tensor(x);
     const Doubles rows = doubles(t);
@@ -86,26 +106,33 @@ aclError run_scatter(Call& c) {
 }
 // (keyCache, valueCache, blockTables, seqLens, keyRef, valueRef, seqOffset, cacheMode, cumulative).
 aclnnStatus check_gather(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5}));
-  for (int i : {0, 1}) {
-    const Tensor &k = c.tensor(i), &out = c.tensor(4 + i);
+  using P = params::GatherPaKvCache;
+
+  ACL_RETURN_IF_FAILED(expect_given(
+      c, {P::keyCache, P::valueCache, P::blockTables, P::seqLens, P::keyRef, P::valueRef}));
+  for (int i : {P::keyCache, P::valueCache}) {
+    const Tensor &k = c.tensor(i), &out = c.tensor(P::keyRef + i);
     const int64_t row = out.rank && out.dims[0] ? out.numel() / out.dims[0] : 0;
-    if (k.rank != 4 || (row && k.numel() % row != 0)) return refuse_fit(c, 4 + i, i);
+    if (k.rank != 4 || (row && k.numel() % row != 0)) return refuse_fit(c, P::keyRef + i, i);
   }
-  return expect_numel(c, 3, c.tensor(2).dims[0] + (c.flag(8) ? 1 : 0));
+  return expect_numel(c, P::seqLens,
+                      c.tensor(P::blockTables).dims[0] + (c.flag(P::isSeqLensCumsum) ? 1 : 0));
 }
 aclError run_gather(Call& c) {
-  Ints lengths = integers(c.tensor(3));
-  const Ints table = integers(c.tensor(2)), first = integers(at_or_null(c, 6));
-  if (c.flag(8)) {
+  using P = params::GatherPaKvCache;
+
+  Ints lengths = integers(c.tensor(P::seqLens));
+  const Ints table = integers(c.tensor(P::blockTables)),
+             first = integers(at_or_null(c, P::seqOffsetOptional));
+  if (c.flag(P::isSeqLensCumsum)) {
     for (size_t i = 0; i + 1 < lengths.size(); ++i) lengths[i] = lengths[i + 1] - lengths[i];
     lengths.pop_back();
   }
-  const int64_t per = width_of(c.tensor(2));
-  for (int which : {0, 1}) {
-    const Tensor& out = c.tensor(4 + which);
+  const int64_t per = width_of(c.tensor(P::blockTables));
+  for (int which : {P::keyCache, P::valueCache}) {
+    const Tensor& out = c.tensor(P::keyRef + which);
     const int64_t rows = out.dims[0], row = rows ? out.numel() / rows : 0;
-    const Cache cache = cache_of(c.tensor(which), row, in_tiles(c.text(7)), true);
+    const Cache cache = cache_of(c.tensor(which), row, in_tiles(c.text(P::cacheMode)), true);
     Doubles v(static_cast<size_t>(rows * row));
     int64_t to = 0;
     for (size_t b = 0; b < lengths.size(); ++b) {
@@ -169,27 +196,33 @@ void normalise(float* x, int64_t n, const Floats& gamma, double eps) {
 // norm.
 template <int Eps>
 aclnnStatus check_kv(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, 6}));
-  const Tensor& kv = c.tensor(0);
-  const int64_t rope = width_of(c.tensor(2)), norm = c.tensor(1).numel();
-  const bool whole = Eps == 12 && at_or_null(c, 11);
+  using P = params::KvRmsNormRopeCacheV2;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::kv, P::gamma, P::cos, P::sin, P::index, P::kCacheRef, P::ckvCacheRef}));
+  const Tensor& kv = c.tensor(P::kv);
+  const int64_t rope = width_of(c.tensor(P::cos)), norm = c.tensor(P::gamma).numel();
+  const bool whole = Eps == 12 && at_or_null(c, P::vOptional);
   if (kv.rank != 4 || kv.dims[1] != 1 || rope % 2 != 0 ||
       width_of(kv) != (whole ? norm : norm + rope)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "kv %s should be [batch, 1, tokens, %lld].",
                   shape_text(kv), static_cast<long long>(whole ? norm : norm + rope));
   }
-  for (int i : {2, 3}) ACL_RETURN_IF_FAILED(expect_numel(c, i, kv.dims[0] * kv.dims[2] * rope));
+  for (int i : {P::cos, P::sin})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, kv.dims[0] * kv.dims[2] * rope));
   if (c.flag(Eps + 2)) ACL_RETURN_IF_FAILED(expect_given(c, {Eps + 3, Eps + 4}));
   return ACLNN_SUCCESS;
 }
 template <int Eps>
 aclError run_kv(Call& c) {
-  const Tensor& t = c.tensor(0);
-  const Floats kv = floats(t), gamma = floats(c.tensor(1)), cos = floats(c.tensor(2)),
-               sin = floats(c.tensor(3));
-  const int64_t n = width_of(t), rope = width_of(c.tensor(2)), norm = c.tensor(1).numel(),
-                rows = rows_of(t);
-  const Tensor* v = Eps == 12 ? at_or_null(c, 11) : nullptr;
+  using P = params::KvRmsNormRopeCacheV2;
+
+  const Tensor& t = c.tensor(P::kv);
+  const Floats kv = floats(t), gamma = floats(c.tensor(P::gamma)), cos = floats(c.tensor(P::cos)),
+               sin = floats(c.tensor(P::sin));
+  const int64_t n = width_of(t), rope = width_of(c.tensor(P::cos)),
+                norm = c.tensor(P::gamma).numel(), rows = rows_of(t);
+  const Tensor* v = Eps == 12 ? at_or_null(c, P::vOptional) : nullptr;
   Rows key = {{}, t.dims[0], t.dims[2], v ? n : rope},
        value = {{}, t.dims[0], t.dims[2], v ? width_of(*v) : norm};
   if (v) value.v = floats(v);
@@ -204,13 +237,15 @@ aclError run_kv(Call& c) {
     else
       value.v.insert(value.v.end(), row.begin(), row.begin() + norm);
   }
-  const Ints index = integers(c.tensor(4));
+  const Ints index = integers(c.tensor(P::index));
   const char* mode = c.text(Eps + 1);
-  aclError code = place_rows(c, key, c.tensor(5), index, mode, floats(at_or_null(c, 7)),
-                             floats(at_or_null(c, 9)), false, false);
+  aclError code = place_rows(c, key, c.tensor(P::kCacheRef), index, mode,
+                             floats(at_or_null(c, P::kRopeScaleOptional)),
+                             floats(at_or_null(c, P::kRopeOffsetOptional)), false, false);
   if (code == ACL_SUCCESS) {
-    code = place_rows(c, value, c.tensor(6), index, mode, floats(at_or_null(c, 8)),
-                      floats(at_or_null(c, 10)), false, false);
+    code = place_rows(c, value, c.tensor(P::ckvCacheRef), index, mode,
+                      floats(at_or_null(c, P::cKvScaleOptional)),
+                      floats(at_or_null(c, P::cKvOffsetOptional)), false, false);
   }
   if (c.flag(Eps + 2)) write(at_or_null(c, Eps + 3), key.v), write(at_or_null(c, Eps + 4), value.v);
   return code;
@@ -218,25 +253,31 @@ aclError run_kv(Call& c) {
 // (qkv, qGamma, kGamma, cos, sin, index, qOut, kCache, vCache, kScale, vScale, kOffset, vOffset,
 // qkvSize, headNums, eps, cacheMode, three outputs before quantisation).
 aclnnStatus check_qkv(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 14}));
-  const Span<const int64_t> size = c.ints(13), heads = c.ints(14);
-  const bool fits = size.size == 4 && heads.size == 3 &&
-                    heads[0] + heads[1] + heads[2] == size[2] &&
-                    c.tensor(0).numel() == size[0] * size[1] * size[2] * size[3] &&
-                    width_of(c.tensor(3)) % size[3] == 0 && in_tiles(c.text(16));
+  using P = params::QkvRmsNormRopeCache;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::qkv, P::qGamma, P::kGamma, P::cos, P::sin, P::index,
+                                        P::qOut, P::kCache, P::vCache, P::qkvSize, P::headNums}));
+  const Span<const int64_t> size = c.ints(P::qkvSize), heads = c.ints(P::headNums);
+  const bool fits =
+      size.size == 4 && heads.size == 3 && heads[0] + heads[1] + heads[2] == size[2] &&
+      c.tensor(P::qkv).numel() == size[0] * size[1] * size[2] * size[3] &&
+      width_of(c.tensor(P::cos)) % size[3] == 0 && in_tiles(c.text(P::cacheModeOptional));
   if (!fits) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "qkv %s, qkvSize and headNums do not fit, or cacheMode is not PA_NZ.",
-                  shape_text(c.tensor(0)));
+                  shape_text(c.tensor(P::qkv)));
   }
-  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, size[3]));
-  return expect_numel(c, 6, size[0] * size[1] * heads[0] * size[3]);
+  for (int i : {P::qGamma, P::kGamma}) ACL_RETURN_IF_FAILED(expect_numel(c, i, size[3]));
+  return expect_numel(c, P::qOut, size[0] * size[1] * heads[0] * size[3]);
 }
 aclError run_qkv(Call& c) {
-  const Span<const int64_t> size = c.ints(13), heads = c.ints(14);
-  const int64_t tokens = size[0] * size[1], d = size[3], each = rows_of(c.tensor(3));
-  const Floats qkv = floats(c.tensor(0)), cos = floats(c.tensor(3)), sin = floats(c.tensor(4));
-  const int64_t angle_heads = width_of(c.tensor(3)) / d;
+  using P = params::QkvRmsNormRopeCache;
+
+  const Span<const int64_t> size = c.ints(P::qkvSize), heads = c.ints(P::headNums);
+  const int64_t tokens = size[0] * size[1], d = size[3], each = rows_of(c.tensor(P::cos));
+  const Floats qkv = floats(c.tensor(P::qkv)), cos = floats(c.tensor(P::cos)),
+               sin = floats(c.tensor(P::sin));
+  const int64_t angle_heads = width_of(c.tensor(P::cos)) / d;
   const Turn turn = turn_of(kHalf, d);
   Floats parts[3];
   for (int64_t t = 0; t < tokens; ++t) {
@@ -247,21 +288,22 @@ aclError run_qkv(Call& c) {
         if (part < 2) {
           const int64_t line = each == tokens ? t : t / size[1],
                         angle = (line * angle_heads + (angle_heads > 1 ? n : 0)) * d;
-          normalise(v.data(), d, floats(c.tensor(1 + part)), c.number(15));
+          normalise(v.data(), d, floats(c.tensor(P::qGamma + part)), c.number(P::epsilon));
           turn_row(turn, v.data(), &cos[angle], &sin[angle], rotated.data());
         }
         parts[part].insert(parts[part].end(), rotated.begin(), rotated.end());
       }
     }
   }
-  write(c.tensor(6), parts[0]);
-  for (int part = 0; part < 3; ++part) write(at_or_null(c, 17 + part), parts[part]);
-  const Ints index = integers(c.tensor(5));
+  write(c.tensor(P::qOut), parts[0]);
+  for (int part = 0; part < 3; ++part) write(at_or_null(c, P::qOutBeforeQuant + part), parts[part]);
+  const Ints index = integers(c.tensor(P::index));
   for (int part : {1, 2}) {
     const Rows rows = {parts[part], 1, tokens, heads[part] * d};
     const aclError code =
-        place_rows(c, rows, c.tensor(6 + part), index, c.text(16), floats(at_or_null(c, 8 + part)),
-                   floats(at_or_null(c, 10 + part)), true, true);
+        place_rows(c, rows, c.tensor(P::qOut + part), index, c.text(P::cacheModeOptional),
+                   floats(at_or_null(c, P::vCache + part)),
+                   floats(at_or_null(c, P::vScaleOptional + part)), true, true);
     if (code != ACL_SUCCESS) return code;
   }
   return ACL_SUCCESS;
@@ -271,40 +313,47 @@ aclError run_qkv(Call& c) {
 // the updates, quantised, goes to self[b] from indices[b] on along the axis; indices of [n, 2] name
 // the batch as well.
 aclnnStatus check_quant_scatter(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3}));
-  const Tensor &self = c.tensor(0), &updates = c.tensor(2);
-  const int64_t axis = c.integer(5) < 0 ? c.integer(5) + self.rank : c.integer(5);
+  using P = params::InplaceQuantScatter;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::selfRef, P::indices, P::updates, P::quantScales}));
+  const Tensor &self = c.tensor(P::selfRef), &updates = c.tensor(P::updates);
+  const int64_t axis = c.integer(P::axis) < 0 ? c.integer(P::axis) + self.rank : c.integer(P::axis);
   if (self.rank != updates.rank || self.rank < 3 || axis <= 0 || axis >= self.rank) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "updates %s do not fit %s along axis %lld.",
-                  shape_text(updates), shape_text(self), static_cast<long long>(c.integer(5)));
+                  shape_text(updates), shape_text(self),
+                  static_cast<long long>(c.integer(P::axis)));
   }
   for (int i = 1; i < self.rank; ++i) {
-    if (i != axis && updates.dims[i] != self.dims[i]) return refuse_fit(c, 2, 0);
+    if (i != axis && updates.dims[i] != self.dims[i]) return refuse_fit(c, P::updates, P::selfRef);
   }
-  if (width_of(c.tensor(3)) != width_of(updates) && c.tensor(3).numel() != 1)
-    return refuse_fit(c, 3, 2);
-  return expect_numel(c, 1, updates.dims[0] * (c.tensor(1).rank == 2 ? 2 : 1));
+  if (width_of(c.tensor(P::quantScales)) != width_of(updates) &&
+      c.tensor(P::quantScales).numel() != 1)
+    return refuse_fit(c, P::quantScales, P::updates);
+  return expect_numel(c, P::indices, updates.dims[0] * (c.tensor(P::indices).rank == 2 ? 2 : 1));
 }
 aclError run_quant_scatter(Call& c) {
-  const Tensor &self = c.tensor(0), &updates = c.tensor(2);
-  const int64_t axis = c.integer(5) < 0 ? c.integer(5) + self.rank : c.integer(5),
+  using P = params::InplaceQuantScatter;
+
+  const Tensor &self = c.tensor(P::selfRef), &updates = c.tensor(P::updates);
+  const int64_t axis = c.integer(P::axis) < 0 ? c.integer(P::axis) + self.rank : c.integer(P::axis),
                 n = width_of(updates);
   Floats rows = floats(updates);
-  const Floats scale = floats(c.tensor(3)), zero = floats(at_or_null(c, 4));
+  const Floats scale = floats(c.tensor(P::quantScales)),
+               zero = floats(at_or_null(c, P::quantZeroPoints));
   for (size_t i = 0; i < rows.size(); ++i) {
     const size_t j = i % static_cast<size_t>(n);
     rows[i] = rows[i] / scale[scale.size() == 1 ? 0 : j] +
               (zero.empty() ? 0 : zero[zero.size() == 1 ? 0 : j]);
   }
-  const Ints indices = integers(c.tensor(1));
-  const bool pairs = c.tensor(1).rank == 2;
+  const Ints indices = integers(c.tensor(P::indices));
+  const bool pairs = c.tensor(P::indices).rank == 2;
   const int64_t each = updates.dims[0] ? updates.numel() / updates.dims[0] : 0;
   for (int64_t b = 0; b < updates.dims[0]; ++b) {
     const int64_t batch = pairs ? indices[2 * b] : b, first = indices[pairs ? 2 * b + 1 : b];
     Tensor to = self;
     if (batch < 0 || batch >= self.dims[0] || first < 0 ||
         first + updates.dims[axis] > self.dims[axis]) {
-      return c.trap(507015, "An index lies outside %s.", c.name(0));
+      return c.trap(507015, "An index lies outside %s.", c.name(P::selfRef));
     }
     to.offset += batch * self.strides[0] + first * self.strides[axis];
     to.dims[0] = 1, to.dims[axis] = updates.dims[axis];
@@ -320,8 +369,10 @@ aclError run_quant_scatter(Call& c) {
 ACLNN_ROPE(aclnnScatterPaKvCache, check_scatter<kScatter>, run_scatter<kScatter>)
 ACLNN_ROPE(aclnnScatterPaCache, check_scatter<kScatterKey>, run_scatter<kScatterKey>)
 ACLNN_ROPE(aclnnGatherPaKvCache, check_gather, run_gather)
-ACLNN_ROPE(aclnnKvRmsNormRopeCache, check_kv<11>, run_kv<11>)
-ACLNN_ROPE(aclnnKvRmsNormRopeCacheV2, check_kv<12>, run_kv<12>)
+ACLNN_ROPE(aclnnKvRmsNormRopeCache, check_kv<params::KvRmsNormRopeCache::epsilon>,
+           run_kv<params::KvRmsNormRopeCache::epsilon>)
+ACLNN_ROPE(aclnnKvRmsNormRopeCacheV2, check_kv<params::KvRmsNormRopeCacheV2::epsilon>,
+           run_kv<params::KvRmsNormRopeCacheV2::epsilon>)
 ACLNN_ROPE(aclnnQkvRmsNormRopeCache, check_qkv, run_qkv)
 ACLNN_ROPE(aclnnInplaceQuantScatter, check_quant_scatter, run_quant_scatter)
 ACLNN_ROPE(aclnnInplaceQuantScatterV2, check_quant_scatter, run_quant_scatter)

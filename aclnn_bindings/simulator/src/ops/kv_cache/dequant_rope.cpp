@@ -1,6 +1,7 @@
 // Queries, keys and values from one product: back from integers, rotated, and keys and values in eight
 // bits in their caches. Formulas: the operator document of aclnnDequantRopeQuantKvcache and
 // torch_npu's test of npu_rope_quant_kvcache, where scales multiply.
+#include "params/kv_cache.h"
 #include <cmath>
 #include <cstring>
 
@@ -22,8 +23,12 @@ struct Sizes {
 bool paged(const Call& c) { return is(c, "cacheMode", "page"); }
 
 aclnnStatus check_caches(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, 6, 7, named(c, "sizeSplits"), named(c, "q")}));
-  const Tensor &x = c.tensor(0), &k = c.tensor(3), &v = c.tensor(4);
+  using P = params::DequantRopeQuantKvcache;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::x, P::cos, P::sin, P::kCacheRef, P::vCacheRef, P::indices, P::scaleK,
+                       P::scaleV, named(c, "sizeSplits"), named(c, "q")}));
+  const Tensor &x = c.tensor(P::x), &k = c.tensor(P::kCacheRef), &v = c.tensor(P::vCacheRef);
   const Span<const int64_t> splits = c.ints(named(c, "sizeSplits"));
   const bool known = (c.null(named(c, "quantMode")) || is(c, "quantMode", "static")) &&
                      (c.null(named(c, "layout")) || is(c, "layout", "BSND")) &&
@@ -44,9 +49,10 @@ aclnnStatus check_caches(Call& c) {
                   static_cast<long long>(s.parts[0]), static_cast<long long>(s.parts[1]),
                   static_cast<long long>(s.parts[2]), shape_text(x), shape_text(k));
   }
-  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, s.tokens * s.depth));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 5, paged(c) ? s.tokens : s.batch));
-  for (int i : {6, 7, 8, 9}) ACL_RETURN_IF_FAILED(expect_numel(c, i, s.parts[1]));
+  for (int i : {P::cos, P::sin}) ACL_RETURN_IF_FAILED(expect_numel(c, i, s.tokens * s.depth));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::indices, paged(c) ? s.tokens : s.batch));
+  for (int i : {P::scaleK, P::scaleV, P::offsetKOptional, P::offsetVOptional})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, s.parts[1]));
   for (const char* name : {"weightScale", "bias"})
     if (part(c, name)) ACL_RETURN_IF_FAILED(expect_numel(c, named(c, name), s.width));
   if (part(c, "activationScale"))
@@ -63,9 +69,11 @@ aclnnStatus check_caches(Call& c) {
 
 // The rows of x as numbers.
 Floats dequantised(const Call& c) {
-  Floats x = floats(c.tensor(0));
-  if (c.tensor(0).dtype != ACL_INT32) return x;
-  const size_t n = static_cast<size_t>(width_of(c.tensor(0)));
+  using P = params::DequantRopeQuantKvcache;
+
+  Floats x = floats(c.tensor(P::x));
+  if (c.tensor(P::x).dtype != ACL_INT32) return x;
+  const size_t n = static_cast<size_t>(width_of(c.tensor(P::x)));
   const Floats scale = floats(part(c, "weightScale")), token = floats(part(c, "activationScale")),
                bias = floats(part(c, "bias"));
   const bool early = part(c, "bias") && part(c, "bias")->dtype == ACL_INT32;
@@ -84,10 +92,12 @@ void turn(float* x, const float* cos, const float* sin, int64_t n) {
   }
 }
 aclError store_rows(Call& c, int cache, int scale, const Floats& rows) {
+  using P = params::DequantRopeQuantKvcache;
+
   const Sizes& s = c.get<Sizes>();
   const Tensor& t = c.tensor(cache);
   const Floats by = floats(c.tensor(scale)), shift = floats(c.maybe(scale + 2));
-  const Ints at = integers(c.tensor(5));
+  const Ints at = integers(c.tensor(P::indices));
   const int64_t width = s.parts[1], each = t.dims[1], slots = t.dims[0] * each;
   Floats all = floats(t);
   for (int64_t row = 0; row < s.tokens; ++row) {
@@ -104,8 +114,10 @@ aclError store_rows(Call& c, int cache, int scale, const Floats& rows) {
   return ACL_SUCCESS;
 }
 aclError run_caches(Call& c) {
+  using P = params::DequantRopeQuantKvcache;
+
   const Sizes& s = c.get<Sizes>();
-  const Floats x = dequantised(c), cos = floats(c.tensor(1)), sin = floats(c.tensor(2));
+  const Floats x = dequantised(c), cos = floats(c.tensor(P::cos)), sin = floats(c.tensor(P::sin));
   Floats parts[3];
   for (int64_t row = 0; row < s.tokens; ++row) {
     const float* from = x.data() + row * s.width;
@@ -123,8 +135,8 @@ aclError run_caches(Call& c) {
   }
   const aclDataType to = c.tensor(named(c, "q")).dtype;
   for (int p : {1, 2}) round_to(parts[p].data(), to, static_cast<int64_t>(parts[p].size()));
-  const aclError code = store_rows(c, 3, 6, parts[1]);
-  return code == ACL_SUCCESS ? store_rows(c, 4, 7, parts[2]) : code;
+  const aclError code = store_rows(c, P::kCacheRef, P::scaleK, parts[1]);
+  return code == ACL_SUCCESS ? store_rows(c, P::vCacheRef, P::scaleV, parts[2]) : code;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // QR and singular value decompositions.
+#include "params/linalg.h"
 #include "loops/numbers.h"
 
 #include <string>
@@ -61,29 +62,41 @@ void householder(Grid& q, Grid& r) {
   }
 }
 // (self [..., m, n], some, Q, R): reduced or complete factors.
-bool reduced(const Call& c) { return c.flag(1); }
+bool reduced(const Call& c) {
+  using P = params::Qr;
+  return c.flag(P::some);
+}
 // (self [..., m, n], mode, Q, R): mode 0 reduced, 1 complete, 2 R alone (reduced).
 constexpr int64_t kReduced = 0, kComplete = 1, kAlone = 2;
-bool mode_reduced(const Call& c) { return c.integer(1) != kComplete; }
+bool mode_reduced(const Call& c) {
+  using P = params::LinalgQr;
+  return c.integer(P::mode) != kComplete;
+}
 
 aclnnStatus expect_factors(const Call& c, bool reduced, bool with_q) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 2, kMaxRank));
-  const Tensor& t = c.tensor(0);
+  using P = params::Qr;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::self, 2, kMaxRank));
+  const Tensor& t = c.tensor(P::self);
   const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1];
   const int64_t k = reduced ? std::min(m, n) : m;
-  if (with_q) ACL_RETURN_IF_FAILED(expect_shape(c, 2, matrices(t, m, k)));
-  return expect_shape(c, 3, matrices(t, k, n));
+  if (with_q) ACL_RETURN_IF_FAILED(expect_shape(c, P::Q, matrices(t, m, k)));
+  return expect_shape(c, P::R, matrices(t, k, n));
 }
 aclnnStatus check_qr(Call& c) { return expect_factors(c, reduced(c), true); }
 aclnnStatus check_linalg_qr(Call& c) {
-  if (c.integer(1) < kReduced || c.integer(1) > kAlone) {
+  using P = params::LinalgQr;
+
+  if (c.integer(P::mode) < kReduced || c.integer(P::mode) > kAlone) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "mode should be 0, 1 or 2, but is %lld.",
-                  static_cast<long long>(c.integer(1)));
+                  static_cast<long long>(c.integer(P::mode)));
   }
-  return expect_factors(c, mode_reduced(c), c.integer(1) != kAlone);
+  return expect_factors(c, mode_reduced(c), c.integer(P::mode) != kAlone);
 }
 aclError factors(Call& c, bool with_q) {
-  const Tensor &t = c.tensor(0), &out_q = c.tensor(2), &out_r = c.tensor(3);
+  using P = params::Qr;
+
+  const Tensor &t = c.tensor(P::self), &out_q = c.tensor(P::Q), &out_r = c.tensor(P::R);
   const Complex a = values_of<c128>(t);
   const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1], k = out_r.dims[t.rank - 2];
   Complex all_q, all_r;
@@ -99,7 +112,10 @@ aclError factors(Call& c, bool with_q) {
   return ACL_SUCCESS;
 }
 aclError run_qr(Call& c) { return factors(c, true); }
-aclError run_linalg_qr(Call& c) { return factors(c, c.integer(1) != kAlone); }
+aclError run_linalg_qr(Call& c) {
+  using P = params::LinalgQr;
+  return factors(c, c.integer(P::mode) != kAlone);
+}
 
 // One-sided Jacobi: turns pairs of columns of `a` until all are orthogonal; `v` turns along.
 void jacobi(Grid& a, Grid& v) {
@@ -190,19 +206,21 @@ Svd svd_of(Grid a, int64_t wide) {
 // (input [..., m, n], fullMatrices, computeUV, sigma, u, v): v is V, or its adjoint where only that
 // has v's shape.
 aclnnStatus check_svd(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 2, kMaxRank));
-  const Tensor& t = c.tensor(0);
+  using P = params::Svd;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::input, 2, kMaxRank));
+  const Tensor& t = c.tensor(P::input);
   const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1], least = std::min(m, n);
   Shape sigma = shape_of(t);
   sigma.rank -= 1;
   sigma.dims[sigma.rank - 1] = least;
-  ACL_RETURN_IF_FAILED(expect_shape(c, 3, sigma));
-  if (!c.flag(2)) return ACLNN_SUCCESS;
-  ACL_RETURN_IF_FAILED(expect_given(c, {4, 5}));
-  ACL_RETURN_IF_FAILED(expect_shape(c, 4, matrices(t, m, c.flag(1) ? m : least)));
-  const int64_t wide = c.flag(1) ? n : least;
-  if (expect_shape(c, 5, matrices(t, wide, n)) == ACLNN_SUCCESS) return ACLNN_SUCCESS;
-  return expect_shape(c, 5, matrices(t, n, wide));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::sigma, sigma));
+  if (!c.flag(P::computeUV)) return ACLNN_SUCCESS;
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::u, P::v}));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::u, matrices(t, m, c.flag(P::fullMatrices) ? m : least)));
+  const int64_t wide = c.flag(P::fullMatrices) ? n : least;
+  if (expect_shape(c, P::v, matrices(t, wide, n)) == ACLNN_SUCCESS) return ACLNN_SUCCESS;
+  return expect_shape(c, P::v, matrices(t, n, wide));
 }
 Grid adjoint(const Grid& g) {
   Grid h(g.cols, g.rows);
@@ -212,12 +230,14 @@ Grid adjoint(const Grid& g) {
   return h;
 }
 aclError run_svd(Call& c) {
-  const Tensor& t = c.tensor(0);
+  using P = params::Svd;
+
+  const Tensor& t = c.tensor(P::input);
   const Complex a = values_of<c128>(t);
   const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1], least = std::min(m, n);
-  const bool full = c.flag(1), tall = m >= n;
-  const bool holds_v = c.flag(2) && c.tensor(5).dims[t.rank - 2] == n &&
-                       c.tensor(5).dims[t.rank - 1] == (full ? n : least);
+  const bool full = c.flag(P::fullMatrices), tall = m >= n;
+  const bool holds_v = c.flag(P::computeUV) && c.tensor(P::v).dims[t.rank - 2] == n &&
+                       c.tensor(P::v).dims[t.rank - 1] == (full ? n : least);
   Numbers sigma;
   Complex us, vs;
   for (int64_t b = 0; b < batches_of(t); ++b) {
@@ -231,10 +251,10 @@ aclError run_svd(Call& c) {
     const Grid shown = holds_v ? v : adjoint(v);
     vs.insert(vs.end(), shown.a.begin(), shown.a.end());
   }
-  put(c.tensor(3), sigma);
-  if (c.flag(2)) {
-    put(c.tensor(4), us);
-    put(c.tensor(5), vs);
+  put(c.tensor(P::sigma), sigma);
+  if (c.flag(P::computeUV)) {
+    put(c.tensor(P::u), us);
+    put(c.tensor(P::v), vs);
   }
   return ACL_SUCCESS;
 }

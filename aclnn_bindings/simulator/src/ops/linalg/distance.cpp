@@ -1,4 +1,5 @@
 // Distances between rows, and their gradients.
+#include "params/linalg.h"
 #include "loops/numbers.h"
 
 #include <cmath>
@@ -8,7 +9,9 @@ namespace {
 
 // (x1, x2, p, compute_mode, out): p-norms between rows, batched over leading dims.
 aclnnStatus check_cdist(Call& c) {
-  const Tensor &a = c.tensor(0), &b = c.tensor(1);
+  using P = params::Cdist;
+
+  const Tensor &a = c.tensor(P::x1), &b = c.tensor(P::x2);
   bool fits = a.rank >= 2 && b.rank >= 2 && a.dims[a.rank - 1] == b.dims[b.rank - 1];
   Shape shape = shape_of(a);
   if (fits) {
@@ -18,11 +21,11 @@ aclnnStatus check_cdist(Call& c) {
     shape.dims[shape.rank - 2] = a.dims[a.rank - 2];
     shape.dims[shape.rank - 1] = b.dims[b.rank - 2];
   }
-  if (!fits || !(c.number(2) >= 0)) {
+  if (!fits || !(c.number(P::p) >= 0)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s and %s or p %g don't fit.", shape_text(a),
-                  shape_text(b), c.number(2));
+                  shape_text(b), c.number(P::p));
   }
-  return expect_shape(c, 4, shape);
+  return expect_shape(c, P::out, shape);
 }
 double distance(const double* a, const double* b, int64_t n, double p) {
   double sum = 0;
@@ -51,9 +54,11 @@ Tensor leading_like(const Tensor& t, const Tensor& out) {
   return v;
 }
 aclError run_cdist(Call& c) {
-  const Tensor& out = c.tensor(4);
+  using P = params::Cdist;
+
+  const Tensor& out = c.tensor(P::out);
   if (out.numel() == 0) return ACL_SUCCESS;
-  const Tensor a = leading_like(c.tensor(0), out), b = leading_like(c.tensor(1), out);
+  const Tensor a = leading_like(c.tensor(P::x1), out), b = leading_like(c.tensor(P::x2), out);
   const int last = a.rank - 1;
   const int64_t width = a.dims[last], columns = b.dims[last - 1];
   parallel_for(
@@ -68,7 +73,7 @@ aclError run_cdist(Call& c) {
             other.index[last - 1] = k;
             load(y.get(), b.data, b.dtype, b.offset + other.offset(b.strides), b.strides[last],
                  width);
-            row[k] = distance(x, y, width, c.number(2));
+            row[k] = distance(x, y, width, c.number(P::p));
           }
           store(row.get(), out.data, out.dtype, out.offset + at.offset(out.strides),
                 out.strides[last], columns);
@@ -87,58 +92,71 @@ double norm_slope(double d, double norm, double p) {
 }
 // (grad, x1, x2, cdist, p, out): the gradient of Cdist towards x1.
 aclnnStatus check_cdist_grad(Call& c) {
-  const Tensor &a = c.tensor(1), &b = c.tensor(2);
+  using P = params::CdistBackward;
+
+  const Tensor &a = c.tensor(P::x1), &b = c.tensor(P::x2);
   bool fits = a.rank >= 2 && b.rank == a.rank && a.dims[a.rank - 1] == b.dims[b.rank - 1];
   for (int i = 0; fits && i < a.rank - 2; ++i) fits = a.dims[i] == b.dims[i];
-  if (!fits || !(c.number(4) >= 0)) {
+  if (!fits || !(c.number(P::p) >= 0)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s and %s or p %g don't fit.", shape_text(a),
-                  shape_text(b), c.number(4));
+                  shape_text(b), c.number(P::p));
   }
   Shape shape = shape_of(a);
   shape.dims[shape.rank - 1] = b.dims[b.rank - 2];
-  ACL_RETURN_IF_FAILED(expect_shape(c, 0, shape));
-  ACL_RETURN_IF_FAILED(expect_shape(c, 3, shape));
-  return expect_same_shape(c, 5, 1);
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::grad, shape));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::cdist, shape));
+  return expect_same_shape(c, P::out, P::x1);
 }
 aclError run_cdist_grad(Call& c) {
-  const Tensor &a = c.tensor(1), &b = c.tensor(2);
+  using P = params::CdistBackward;
+
+  const Tensor &a = c.tensor(P::x1), &b = c.tensor(P::x2);
   const int64_t width = a.dims[a.rank - 1], rows = a.dims[a.rank - 2], cols = b.dims[b.rank - 2];
-  const Numbers g = numbers(c.tensor(0)), x = numbers(a), y = numbers(b), n = numbers(c.tensor(3));
+  const Numbers g = numbers(c.tensor(P::grad)), x = numbers(a), y = numbers(b),
+                n = numbers(c.tensor(P::cdist));
   Numbers to(x.size());
   for (int64_t i = 0; i < static_cast<int64_t>(g.size()); ++i) {
     const int64_t row = i / cols, other = row / rows * cols + i % cols;
     double norm = n[i];
-    if (std::isinf(c.number(4))) {  // as exact as the differences, to tell which of them it is
-      norm = distance(x.data() + row * width, y.data() + other * width, width, c.number(4));
+    if (std::isinf(c.number(P::p))) {  // as exact as the differences, to tell which of them it is
+      norm = distance(x.data() + row * width, y.data() + other * width, width, c.number(P::p));
     }
     for (int64_t k = 0; k < width; ++k) {
       const double d = x[row * width + k] - y[other * width + k];
-      to[row * width + k] += g[i] * norm_slope(d, norm, c.number(4));
+      to[row * width + k] += g[i] * norm_slope(d, norm, c.number(P::p));
     }
   }
-  put(c.tensor(5), to);
+  put(c.tensor(P::out), to);
   return ACL_SUCCESS;
 }
 
 // (self [N, M], p, out): distances of all pairs of rows.
 aclnnStatus check_pdist(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 2, 2));
-  const double p = c.args[1].kind == ArgKind::Scalar ? c.scalar(1).real() : c.number(1);
+  using P = params::Pdist;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::self, 2, 2));
+  const double p = c.args[P::p].kind == ArgKind::Scalar
+                       ? c.scalar(params::PdistForward::pScalar).real()
+                       : c.number(P::p);
   if (!(p >= 0)) return c.fail(ACLNN_ERR_PARAM_INVALID, "p should be 0 or more, but is %g.", p);
-  const int64_t n = c.tensor(0).dims[0];
-  return expect_dims(c, 2, {n * (n - 1) / 2});
+  const int64_t n = c.tensor(P::self).dims[0];
+  return expect_dims(c, P::out, {n * (n - 1) / 2});
 }
 aclError run_pdist(Call& c) {
-  const double p = c.args[1].kind == ArgKind::Scalar ? c.scalar(1).real() : c.number(1);
-  const int64_t n = c.tensor(0).dims[0], width = c.tensor(0).dims[1];
-  const Numbers x = numbers(c.tensor(0));
+  using P = params::Pdist;
+
+  const double p = c.args[P::p].kind == ArgKind::Scalar
+                       ? c.scalar(params::PdistForward::pScalar).real()
+                       : c.number(P::p);
+  const int64_t n = c.tensor(P::self).dims[0], width = c.tensor(P::self).dims[1];
+  const Numbers x = numbers(c.tensor(P::self));
   Numbers out;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t k = i + 1; k < n; ++k) {
       out.push_back(distance(x.data() + i * width, x.data() + k * width, width, p));
     }
   }
-  put(c.tensor(2), out);
+  put(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 // Small dense linear algebra, batched over leading dims: triangles, inverses, factors, products.
+#include "params/linalg.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
 
@@ -84,12 +85,16 @@ int factorise(MatrixOf<T>& m, Buffer<int64_t>& pivot) {
 
 // (self, out).
 aclnnStatus check_inverse(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_square(c, 0));
-  return expect_same_shape(c, 1, 0);
+  using P = params::Inverse;
+
+  ACL_RETURN_IF_FAILED(expect_square(c, P::self));
+  return expect_same_shape(c, P::out, P::self);
 }
 aclError run_inverse(Call& c) {
-  return each_matrix(c.tensor(0), [&](const Walker& at) {
-    Matrix2 lu(c.tensor(0), at);
+  using P = params::Inverse;
+
+  return each_matrix(c.tensor(P::self), [&](const Walker& at) {
+    Matrix2 lu(c.tensor(P::self), at);
     const int64_t n = lu.rows();
     Buffer<int64_t> pivot(n);
     if (n > 0 && factorise(lu, pivot) == 0) return c.trap(507018, "a matrix is singular");
@@ -107,7 +112,7 @@ aclError run_inverse(Call& c) {
       }
       for (int64_t i = 0; i < n; ++i) result(i, column) = x[i];
     }
-    result.put(c.tensor(1), at);
+    result.put(c.tensor(P::out), at);
     return aclError{ACL_SUCCESS};
   });
 }
@@ -120,9 +125,11 @@ Shape leading(const Tensor& t) {
 }
 template <bool Sign>
 aclnnStatus check_logdet(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_square(c, 0));
-  if (Sign) ACL_RETURN_IF_FAILED(expect_shape(c, 2, leading(c.tensor(0))));
-  return expect_shape(c, 1, leading(c.tensor(0)));
+  using P = params::Slogdet;
+
+  ACL_RETURN_IF_FAILED(expect_square(c, P::self));
+  if (Sign) ACL_RETURN_IF_FAILED(expect_shape(c, P::logOut, leading(c.tensor(P::self))));
+  return expect_shape(c, P::signOut, leading(c.tensor(P::self)));
 }
 // The logarithm of a determinant from its sign and logarithm: no real one has a negative sign.
 double logarithm(double sign, double log) {
@@ -136,8 +143,10 @@ c128 phase(c128 x) { return x / std::abs(x); }
 
 template <bool Sign, class T>
 aclError logdet(Call& c) {
-  return each_matrix(c.tensor(0), [&](const Walker& at) {
-    MatrixOf<T> lu(c.tensor(0), at);
+  using P = params::Slogdet;
+
+  return each_matrix(c.tensor(P::self), [&](const Walker& at) {
+    MatrixOf<T> lu(c.tensor(P::self), at);
     Buffer<int64_t> pivot(lu.rows());
     T sign = factorise(lu, pivot);
     double log = 0;
@@ -150,31 +159,37 @@ aclError logdet(Call& c) {
       store_one(value, t.data, t.dtype, t.offset + at.offset(t.strides));
     };
     if (Sign) {
-      put(c.tensor(1), sign);
-      put(c.tensor(2), log);
+      put(c.tensor(P::signOut), sign);
+      put(c.tensor(P::logOut), log);
     } else {
-      put(c.tensor(1), logarithm(sign, log));
+      put(c.tensor(P::signOut), logarithm(sign, log));
     }
     return aclError{ACL_SUCCESS};
   });
 }
 template <bool Sign>
 aclError run_logdet(Call& c) {
-  const bool complex = domain_of(c.tensor(0).dtype) == Domain::Complex;
+  using P = params::Logdet;
+
+  const bool complex = domain_of(c.tensor(P::self).dtype) == Domain::Complex;
   return complex ? logdet<Sign, c128>(c) : logdet<Sign, double>(c);
 }
 
 // (self, upper, out).
 aclnnStatus check_cholesky(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_square(c, 0));
-  return expect_same_shape(c, 2, 0);
+  using P = params::LinalgCholesky;
+
+  ACL_RETURN_IF_FAILED(expect_square(c, P::self));
+  return expect_same_shape(c, P::out, P::self);
 }
 aclError run_cholesky(Call& c) {
-  return each_matrix(c.tensor(0), [&](const Walker& at) {
-    Matrix2 a(c.tensor(0), at);
+  using P = params::LinalgCholesky;
+
+  return each_matrix(c.tensor(P::self), [&](const Walker& at) {
+    Matrix2 a(c.tensor(P::self), at);
     const int64_t n = a.rows();
     Matrix2 l(n, n);
-    const bool upper = c.flag(1);
+    const bool upper = c.flag(P::upper);
     for (int64_t j = 0; j < n; ++j) {
       for (int64_t i = j; i < n; ++i) {
         double sum = upper ? a(j, i) : a(i, j);
@@ -184,15 +199,17 @@ aclError run_cholesky(Call& c) {
         (upper ? l(j, i) : l(i, j)) = i == j ? std::sqrt(sum) : sum / at_l(j, j);
       }
     }
-    l.put(c.tensor(2), at);
+    l.put(c.tensor(P::out), at);
     return aclError{ACL_SUCCESS};
   });
 }
 
 // (self, A, upper, transpose, unitriangular, xOut, mOut): solves op(A) x = self; mOut copies A.
 aclnnStatus check_solve(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_square(c, 1));
-  const Tensor &b = c.tensor(0), &a = c.tensor(1);
+  using P = params::TriangularSolve;
+
+  ACL_RETURN_IF_FAILED(expect_square(c, P::A));
+  const Tensor &b = c.tensor(P::self), &a = c.tensor(P::A);
   Shape shape;
   Tensor lead_b = b, lead_a = a;
   bool fits = b.rank >= 2 && b.dims[b.rank - 2] == a.dims[a.rank - 1];
@@ -209,9 +226,9 @@ aclnnStatus check_solve(Call& c) {
   Shape whole = shape;
   const int64_t n = a.dims[a.rank - 1], columns = b.dims[b.rank - 1];
   whole.dims[shape.rank] = n, whole.dims[shape.rank + 1] = n, whole.rank = shape.rank + 2;
-  if (!c.tensor(6).same_shape(a)) ACL_RETURN_IF_FAILED(expect_shape(c, 6, whole));
+  if (!c.tensor(P::mOut).same_shape(a)) ACL_RETURN_IF_FAILED(expect_shape(c, P::mOut, whole));
   whole.dims[shape.rank + 1] = columns;
-  return expect_shape(c, 5, whole);
+  return expect_shape(c, P::xOut, whole);
 }
 // A tensor repeated, without copies, for the leading dims of another.
 Tensor led_by(const Tensor& t, const Tensor& out) {
@@ -227,10 +244,14 @@ Tensor led_by(const Tensor& t, const Tensor& out) {
 }
 template <class T>
 aclError solve(Call& c) {
-  const Tensor right = led_by(c.tensor(0), c.tensor(5)), left = led_by(c.tensor(1), c.tensor(5));
-  return each_matrix(c.tensor(5), [&](const Walker& at) {
+  using P = params::TriangularSolve;
+
+  const Tensor right = led_by(c.tensor(P::self), c.tensor(P::xOut)),
+               left = led_by(c.tensor(P::A), c.tensor(P::xOut));
+  return each_matrix(c.tensor(P::xOut), [&](const Walker& at) {
     MatrixOf<T> x(right, at), a(left, at);
-    const bool transpose = c.flag(3), unit = c.flag(4), backward = c.flag(2) != transpose;
+    const bool transpose = c.flag(P::transpose), unit = c.flag(P::unitriangular),
+               backward = c.flag(P::upper) != transpose;
     const int64_t n = a.rows();
     for (int64_t step = 0; step < n; ++step) {
       const int64_t i = backward ? n - 1 - step : step;
@@ -241,37 +262,43 @@ aclError solve(Call& c) {
       }
       for (int64_t k = 0; !unit && k < x.cols(); ++k) x(i, k) /= a(i, i);
     }
-    x.put(c.tensor(5), at);
+    x.put(c.tensor(P::xOut), at);
     return aclError{ACL_SUCCESS};
   });
 }
 aclError run_solve(Call& c) {
-  copy_tensor(c.tensor(6), led_by(c.tensor(1), c.tensor(6)));
-  const bool complex = domain_of(c.tensor(5).dtype) == Domain::Complex;
+  using P = params::TriangularSolve;
+
+  copy_tensor(c.tensor(P::mOut), led_by(c.tensor(P::A), c.tensor(P::mOut)));
+  const bool complex = domain_of(c.tensor(P::xOut).dtype) == Domain::Complex;
   return complex ? solve<c128>(c) : solve<double>(c);
 }
 
 // (self, other, dim, out): vectors of three along dim.
 aclnnStatus check_cross(Call& c) {
+  using P = params::LinalgCross;
+
   int64_t& axis = c.make<int64_t>();
-  axis = c.integer(2);
-  Shape shape = shape_of(c.tensor(0));
-  if (!broadcast(shape, c.tensor(1))) {
+  axis = c.integer(P::dim);
+  Shape shape = shape_of(c.tensor(P::self));
+  if (!broadcast(shape, c.tensor(P::other))) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s and %s can't broadcast.",
-                  shape_text(c.tensor(0)), shape_text(c.tensor(1)));
+                  shape_text(c.tensor(P::self)), shape_text(c.tensor(P::other)));
   }
-  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, shape.rank));
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, shape.rank));
   if (shape.rank == 0 || shape.dims[axis] != 3) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "self and other should have size 3 along dim.");
   }
-  return expect_shape(c, 3, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_cross(Call& c) {
-  const Tensor& out = c.tensor(3);
+  using P = params::LinalgCross;
+
+  const Tensor& out = c.tensor(P::out);
   const int axis = static_cast<int>(c.get<int64_t>());
   Loop loop = loop_over(out);
-  loop.add(c.tensor(0));
-  loop.add(c.tensor(1));
+  loop.add(c.tensor(P::self));
+  loop.add(c.tensor(P::other));
   Tensor a = out, b = out;
   for (Tensor* t : {&a, &b}) {
     const Operand& op = loop.operands[t == &a ? 1 : 2];
@@ -299,18 +326,22 @@ aclError run_cross(Call& c) {
 // (self, p, dim, maxNorm, out): slices along dim whose p-norm is larger are scaled down to it.
 template <int Out>
 aclnnStatus check_renorm(Call& c) {
+  using P = params::Renorm;
+
   int64_t& axis = c.make<int64_t>();
-  axis = c.integer(2);
-  if (c.tensor(0).rank < 2)
+  axis = c.integer(P::dim);
+  if (c.tensor(P::self).rank < 2)
     return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have 2 dims or more.");
-  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, c.tensor(0).rank));
-  return expect_same_shape(c, Out, 0);
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, c.tensor(P::self).rank));
+  return expect_same_shape(c, Out, P::self);
 }
 template <int Out>
 aclError run_renorm(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(Out);
+  using P = params::Renorm;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(Out);
   const int axis = static_cast<int>(c.get<int64_t>());
-  const double p = c.scalar(1).real(), limit = c.scalar(3).real();
+  const double p = c.scalar(P::p).real(), limit = c.scalar(P::maxNorm).real();
   for (int64_t k = 0; k < self.dims[axis]; ++k) {
     Tensor from = self, to = out;
     from.offset += k * self.strides[axis];
@@ -346,5 +377,6 @@ ACLNN_OP(aclnnLogdet, check_logdet<false>, run_logdet<false>)
 ACLNN_OP(aclnnLinalgCholesky, check_cholesky, run_cholesky)
 ACLNN_OP(aclnnTriangularSolve, check_solve, run_solve)
 ACLNN_OP(aclnnLinalgCross, check_cross, run_cross)
-ACLNN_OP(aclnnRenorm, check_renorm<4>, run_renorm<4>)
-ACLNN_OP(aclnnInplaceRenorm, check_renorm<0>, run_renorm<0>)
+ACLNN_OP(aclnnRenorm, check_renorm<params::Renorm::out>, run_renorm<params::Renorm::out>)
+ACLNN_OP(aclnnInplaceRenorm, check_renorm<params::InplaceRenorm::selfRef>,
+         run_renorm<params::InplaceRenorm::selfRef>)

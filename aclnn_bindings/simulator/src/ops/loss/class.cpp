@@ -1,4 +1,5 @@
 // Losses over classes beyond plain negative log likelihood, and gradients towards targets.
+#include "params/loss.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -16,13 +17,18 @@ double log_sum_exp(const double* x, int64_t n) {
 
 // (features [N, C], labels [N, C], loss [N], backprop [N, C]).
 aclnnStatus check_soft_labels(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 2, 2));
-  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, 0, {1, 3}));
-  return expect_dims(c, 2, {c.tensor(0).dims[0]});
+  using P = params::SoftmaxCrossEntropyWithLogits;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::features, 2, 2));
+  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, P::features, {P::labels, P::backprop}));
+  return expect_dims(c, P::loss, {c.tensor(P::features).dims[0]});
 }
 aclError run_soft_labels(Call& c) {
-  const int64_t rows = c.tensor(0).dims[0], n = c.tensor(0).dims[1];
-  Numbers x = numbers(c.tensor(0)), y = numbers(c.tensor(1)), loss(static_cast<size_t>(rows));
+  using P = params::SoftmaxCrossEntropyWithLogits;
+
+  const int64_t rows = c.tensor(P::features).dims[0], n = c.tensor(P::features).dims[1];
+  Numbers x = numbers(c.tensor(P::features)), y = numbers(c.tensor(P::labels)),
+          loss(static_cast<size_t>(rows));
   for (int64_t r = 0; r < rows; ++r) {
     double *row = x.data() + r * n, *label = y.data() + r * n;
     const double total = log_sum_exp(row, n);
@@ -31,24 +37,29 @@ aclError run_soft_labels(Call& c) {
       row[i] = std::exp(row[i] - total) - label[i];
     }
   }
-  put(c.tensor(2), loss);
-  put(c.tensor(3), x);
+  put(c.tensor(P::loss), loss);
+  put(c.tensor(P::backprop), x);
   return ACL_SUCCESS;
 }
 
 // (self [N, C] or [C], target, reduction, out, isTarget): torch's multilabel_margin_loss_forward.
 aclnnStatus check_multilabel(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 0, 2));
-  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, 0, {1, 4}));
-  ACL_RETURN_IF_FAILED(expect_int(c, 2, kNone, kSum));
-  if (c.integer(2) == kNone && c.tensor(0).rank == 2) return expect_dims(c, 3, {c.tensor(0).dims[0]});
-  return expect_numel(c, 3, 1);
+  using P = params::MultilabelMarginLoss;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::self, 0, 2));
+  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, P::self, {P::target, P::isTarget}));
+  ACL_RETURN_IF_FAILED(expect_int(c, P::reduction, kNone, kSum));
+  if (c.integer(P::reduction) == kNone && c.tensor(P::self).rank == 2)
+    return expect_dims(c, P::out, {c.tensor(P::self).dims[0]});
+  return expect_numel(c, P::out, 1);
 }
 aclError run_multilabel(Call& c) {
-  const Tensor& self = c.tensor(0);
+  using P = params::MultilabelMarginLoss;
+
+  const Tensor& self = c.tensor(P::self);
   const int64_t n = tail_numel(self, 1), rows = self.rank == 2 ? self.dims[0] : 1;
   const Numbers x = numbers(self);
-  const Integers target = integers(c.tensor(1));
+  const Integers target = integers(c.tensor(P::target));
   Numbers marks(x.size()), loss(static_cast<size_t>(rows));
   for (int64_t r = 0; r < rows; ++r) {
     int64_t listed = 0;  // up to the first negative one
@@ -66,11 +77,11 @@ aclError run_multilabel(Call& c) {
     if (n > 0) loss[r] /= static_cast<double>(n);
   }
   const double sum = std::accumulate(loss.begin(), loss.end(), 0.0);
-  if (c.integer(2) != kNone) {
-    loss.assign(1, c.integer(2) == kMean ? sum / static_cast<double>(rows) : sum);
+  if (c.integer(P::reduction) != kNone) {
+    loss.assign(1, c.integer(P::reduction) == kMean ? sum / static_cast<double>(rows) : sum);
   }
-  put(c.tensor(3), loss);
-  put(c.tensor(4), marks);
+  put(c.tensor(P::out), loss);
+  put(c.tensor(P::isTarget), marks);
   return ACL_SUCCESS;
 }
 
@@ -108,12 +119,16 @@ aclnnStatus expect_spread(const Call& c, int out, std::initializer_list<int> arg
 // (gradOutput, self, target, reduction, logTarget, gradTarget): d/dt of t (log t - x), or of
 // exp(t) (t - x).
 aclnnStatus check_kl_target(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_int(c, 3, kNone, kSum));
-  return expect_spread(c, 5, {0, 1, 2});
+  using P = params::KlDivTargetBackward;
+
+  ACL_RETURN_IF_FAILED(expect_int(c, P::reduction, kNone, kSum));
+  return expect_spread(c, P::gradTarget, {P::gradOutput, P::self, P::target});
 }
 aclError run_kl_target(Call& c) {
-  const bool logs = c.flag(4);
-  return target_gradient(c, 3, 5, [&](double x, double t, size_t, auto&) {
+  using P = params::KlDivTargetBackward;
+
+  const bool logs = c.flag(P::logTarget);
+  return target_gradient(c, P::reduction, P::gradTarget, [&](double x, double t, size_t, auto&) {
     if (logs) return std::exp(t) * (t + 1 - x);
     return t == 0 ? 0 : std::log(t) + 1 - x;
   });
@@ -121,20 +136,27 @@ aclError run_kl_target(Call& c) {
 
 // (gradOutput, self, target, weight, posWeight, reduction, gradTarget).
 aclnnStatus check_bce_target(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_int(c, 5, kNone, kSum));
-  return expect_spread(c, 6, {0, 1, 2, 3, 4});
+  using P = params::BinaryCrossEntropyWithLogitsTargetBackward;
+
+  ACL_RETURN_IF_FAILED(expect_int(c, P::reduction, kNone, kSum));
+  return expect_spread(
+      c, P::gradTarget,
+      {P::gradOutput, P::self, P::target, P::weightOptional, P::posWeightOptional});
 }
 aclError run_bce_target(Call& c) {
+  using P = params::BinaryCrossEntropyWithLogitsTargetBackward;
+
   Numbers w, p;
   const auto log_sigmoid = [](double x) {
     return std::min(x, 0.0) - std::log1p(std::exp(-std::fabs(x)));
   };
-  return target_gradient(c, 5, 6, [&](double x, double, size_t i, auto& spread) {
-    if (i == 0 && !c.null(3)) w = spread(3);
-    if (i == 0 && !c.null(4)) p = spread(4);
-    const double positive = p.empty() ? 1 : p[i];
-    return (w.empty() ? 1 : w[i]) * (log_sigmoid(-x) - positive * log_sigmoid(x));
-  });
+  return target_gradient(
+      c, P::reduction, P::gradTarget, [&](double x, double, size_t i, auto& spread) {
+        if (i == 0 && !c.null(P::weightOptional)) w = spread(3);
+        if (i == 0 && !c.null(P::posWeightOptional)) p = spread(4);
+        const double positive = p.empty() ? 1 : p[i];
+        return (w.empty() ? 1 : w[i]) * (log_sigmoid(-x) - positive * log_sigmoid(x));
+      });
 }
 
 // What fused cross entropy takes of its attributes; reduction by name: mean, sum, none.
@@ -154,18 +176,24 @@ aclnnStatus expect_classes(const Call& c, int logits, int target, int weight) {
 // lseSquareScaleForZloss, returnZloss, loss, logProb, zloss, lseForZloss): torch's cross_entropy
 // with label smoothing; the z loss is the squared log sum, scaled.
 aclnnStatus check_cross_entropy(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_classes(c, 0, 1, 2));
-  const int64_t rows = c.tensor(0).dims[0];
-  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, 0, {9}));
-  if (c.flag(7)) ACL_RETURN_IF_FAILED(expect_dims(c, 11, {rows}));
-  return expect_numel(c, 8, reduction_of(c.text(3)) == kNone ? rows : 1);
+  using P = params::CrossEntropyLoss;
+
+  ACL_RETURN_IF_FAILED(expect_classes(c, P::input, P::target, P::weightOptional));
+  const int64_t rows = c.tensor(P::input).dims[0];
+  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, P::input, {P::logProbOut}));
+  if (c.flag(P::returnZloss)) ACL_RETURN_IF_FAILED(expect_dims(c, P::lseForZlossOut, {rows}));
+  return expect_numel(c, P::lossOut,
+                      reduction_of(c.text(P::reductionOptional)) == kNone ? rows : 1);
 }
 aclError run_cross_entropy(Call& c) {
-  const int64_t rows = c.tensor(0).dims[0], n = c.tensor(0).dims[1], ignore = c.integer(4);
-  Numbers x = numbers(c.tensor(0)), loss(static_cast<size_t>(rows)), lse(loss), z(loss);
-  const Numbers w = c.null(2) ? Numbers() : numbers(c.tensor(2));
-  const Integers target = integers(c.tensor(1));
-  const double smooth = c.number(5);
+  using P = params::CrossEntropyLoss;
+
+  const int64_t rows = c.tensor(P::input).dims[0], n = c.tensor(P::input).dims[1],
+                ignore = c.integer(P::ignoreIndex);
+  Numbers x = numbers(c.tensor(P::input)), loss(static_cast<size_t>(rows)), lse(loss), z(loss);
+  const Numbers w = c.null(P::weightOptional) ? Numbers() : numbers(c.tensor(P::weightOptional));
+  const Integers target = integers(c.tensor(P::target));
+  const double smooth = c.number(P::labelSmoothing);
   double weights = 0, kept = 0;
   for (int64_t r = 0; r < rows; ++r) {
     double* row = x.data() + r * n;
@@ -181,22 +209,22 @@ aclError run_cross_entropy(Call& c) {
     }
     const double own = weight_at(w, target[r]);
     loss[r] = -(1 - smooth) * own * row[target[r]] + smooth / static_cast<double>(n) * spread;
-    z[r] = c.number(6) * lse[r] * lse[r];
+    z[r] = c.number(P::lseSquareScaleForZloss) * lse[r] * lse[r];
     weights += own;
     kept += 1;
   }
-  const Reduction how = reduction_of(c.text(3));
+  const Reduction how = reduction_of(c.text(P::reductionOptional));
   const auto reduced = [&](const Numbers& each, double share) {
     const double sum = std::accumulate(each.begin(), each.end(), 0.0);
     return how == kNone ? each : Numbers(1, how == kMean ? sum / share : sum);
   };
-  put(c.tensor(8), reduced(loss, weights));
-  put(c.tensor(9), x);
-  if (c.flag(7)) {
-    if (c.maybe(10) && (how != kNone ? 1 : rows) == c.tensor(10).numel()) {
-      put(c.tensor(10), reduced(z, kept));
+  put(c.tensor(P::lossOut), reduced(loss, weights));
+  put(c.tensor(P::logProbOut), x);
+  if (c.flag(P::returnZloss)) {
+    if (c.maybe(P::zlossOut) && (how != kNone ? 1 : rows) == c.tensor(P::zlossOut).numel()) {
+      put(c.tensor(P::zlossOut), reduced(z, kept));
     }
-    put(c.tensor(11), lse);
+    put(c.tensor(P::lseForZlossOut), lse);
   }
   return ACL_SUCCESS;
 }
@@ -204,23 +232,31 @@ aclError run_cross_entropy(Call& c) {
 // (gradLoss, logProb, target, weight, gradZloss, lseForZloss, reduction, ignoreIndex,
 // labelSmoothing, lseSquareScaleForZloss, out).
 aclnnStatus check_cross_entropy_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_classes(c, 1, 2, 3));
-  const int64_t rows = c.tensor(1).dims[0];
-  const int64_t count = reduction_of(c.text(6)) == kNone ? rows : 1;
-  ACL_RETURN_IF_FAILED(expect_numel(c, 0, count));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 4, count));
-  ACL_RETURN_IF_FAILED(expect_dims(c, 5, {rows}));
-  return expect_same_shape(c, 10, 1);
+  using P = params::CrossEntropyLossGrad;
+
+  ACL_RETURN_IF_FAILED(expect_classes(c, P::logProb, P::target, P::weightOptional));
+  const int64_t rows = c.tensor(P::logProb).dims[0];
+  const int64_t count = reduction_of(c.text(P::reductionOptional)) == kNone ? rows : 1;
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::gradLoss, count));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::gradZlossOptional, count));
+  ACL_RETURN_IF_FAILED(expect_dims(c, P::lseForZlossOptional, {rows}));
+  return expect_same_shape(c, P::out, P::logProb);
 }
 aclError run_cross_entropy_grad(Call& c) {
-  const int64_t rows = c.tensor(1).dims[0], n = c.tensor(1).dims[1], ignore = c.integer(7);
-  const Numbers g = numbers(c.tensor(0)), w = c.null(3) ? Numbers() : numbers(c.tensor(3));
-  const Numbers gz = c.null(4) ? Numbers() : numbers(c.tensor(4));
-  const Numbers lse = c.null(5) ? Numbers() : numbers(c.tensor(5));
-  Numbers x = numbers(c.tensor(1));
-  const Integers target = integers(c.tensor(2));
-  const Reduction how = reduction_of(c.text(6));
-  const double smooth = c.number(8) / static_cast<double>(n);
+  using P = params::CrossEntropyLossGrad;
+
+  const int64_t rows = c.tensor(P::logProb).dims[0], n = c.tensor(P::logProb).dims[1],
+                ignore = c.integer(P::ignoreIndex);
+  const Numbers g = numbers(c.tensor(P::gradLoss)),
+                w = c.null(P::weightOptional) ? Numbers() : numbers(c.tensor(P::weightOptional));
+  const Numbers gz =
+      c.null(P::gradZlossOptional) ? Numbers() : numbers(c.tensor(P::gradZlossOptional));
+  const Numbers lse =
+      c.null(P::lseForZlossOptional) ? Numbers() : numbers(c.tensor(P::lseForZlossOptional));
+  Numbers x = numbers(c.tensor(P::logProb));
+  const Integers target = integers(c.tensor(P::target));
+  const Reduction how = reduction_of(c.text(P::reductionOptional));
+  const double smooth = c.number(P::labelSmoothing) / static_cast<double>(n);
   double weights = 0, kept = 0, all = 0;
   for (int64_t i = 0; i < n; ++i) all += weight_at(w, i);
   for (int64_t k : target) {
@@ -237,16 +273,17 @@ aclError run_cross_entropy_grad(Call& c) {
     const double own = skip ? 0 : weight_at(w, target[r]);
     double zs = 0;
     if (!gz.empty() && !lse.empty() && !skip) {
-      zs = gz[how == kNone ? r : 0] / (how == kMean ? kept : 1) * 2 * c.number(9) * lse[r];
+      zs = gz[how == kNone ? r : 0] / (how == kMean ? kept : 1) * 2 *
+           c.number(P::lseSquareScaleForZloss) * lse[r];
     }
     for (int64_t i = 0; i < n; ++i) {
       const double p = std::exp(row[i]);
-      const double hard = (1 - c.number(8)) * own * (p - (i == target[r]));
+      const double hard = (1 - c.number(P::labelSmoothing)) * own * (p - (i == target[r]));
       const double soft = smooth * (all * p - weight_at(w, i));
       row[i] = skip ? 0 : share * (hard + soft) + zs * p;
     }
   }
-  put(c.tensor(10), x);
+  put(c.tensor(P::out), x);
   return ACL_SUCCESS;
 }
 

@@ -1,5 +1,6 @@
 // Connectionist temporal classification (Graves et al., 2006): forward and backward recursions over
 // the targets with blanks between, in logarithms.
+#include "params/loss.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
 
@@ -41,14 +42,14 @@ struct Sample {
 // The arguments of both ops from `first` on: logProbs, targets, input lengths, target lengths.
 Sample sample_at(const Call& c, int first, int64_t n, int64_t blank) {
   Sample s = {&c.tensor(first), &c.tensor(first + 1), n, c.ints(first + 2)[n],
-              c.ints(first + 3)[n], 0, blank};
-  for (int64_t i = 0; i < n; ++i) s.first_target += c.ints(first + 3)[i];
+              c.ints(lengths)[n], 0, blank};
+  for (int64_t i = 0; i < n; ++i) s.first_target += c.ints(lengths)[i];
   return s;
 }
 
 aclnnStatus check_sizes(const Call& c, int first, int64_t blank) {
   const Tensor &p = c.tensor(first), &t = c.tensor(first + 1);
-  const Span<const int64_t> steps = c.ints(first + 2), lengths = c.ints(first + 3);
+  const Span<const int64_t> steps = c.ints(first + 2), lengths = c.ints(lengths);
   bool fits = p.rank == 3 && (t.rank == 1 || t.rank == 2) && steps.size == p.dims[1] &&
               lengths.size == p.dims[1] && blank >= 0 && blank < p.dims[2];
   int64_t sum = 0;
@@ -61,9 +62,9 @@ aclnnStatus check_sizes(const Call& c, int first, int64_t blank) {
   return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s of logProbs and %s of targets or the lengths "
                 "don't fit.", shape_text(p), shape_text(t));
 }
-int64_t longest(const Call& c, int first) {
+int64_t longest(const Call& c, At<ArgKind::IntArray> lengths) {
   int64_t most = 0;
-  for (int64_t n : c.ints(first + 3)) most = std::max(most, n);
+  for (int64_t n : c.ints(lengths)) most = std::max(most, n);
   return most;
 }
 aclError check_labels(const Call& c, const Sample& s) {
@@ -78,14 +79,16 @@ aclError check_labels(const Call& c, const Sample& s) {
 // (logProbs [T, N, C], targets, inputLengths, targetLengths, blank, zeroInfinity, negLogLikelihood
 // [N], logAlpha [N, T, 2 S + 1]).
 aclnnStatus check_ctc(Call& c) {
-  ACL_RETURN_IF_FAILED(check_sizes(c, 0, c.integer(4)));
-  const Tensor &p = c.tensor(0), &alpha = c.tensor(7);
+  using P = params::CtcLoss;
+
+  ACL_RETURN_IF_FAILED(check_sizes(c, P::logProbs, c.integer(P::blank)));
+  const Tensor &p = c.tensor(P::logProbs), &alpha = c.tensor(P::logAlphaOut);
   Shape loss;
   loss.rank = 1;
   loss.dims[0] = p.dims[1];
-  ACL_RETURN_IF_FAILED(expect_shape(c, 6, loss));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::negLogLikelihoodOut, loss));
   if (alpha.rank == 3 && alpha.dims[0] == p.dims[1] && alpha.dims[1] >= p.dims[0] &&
-      alpha.dims[2] >= 2 * longest(c, 0) + 1) {
+      alpha.dims[2] >= 2 * longest(c, P::targetlengths) + 1) {
     return ACLNN_SUCCESS;
   }
   return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of logAlphaOut is %s, too small.",
@@ -95,9 +98,11 @@ double final_of(const double* row, int64_t states) {
   return log_add(row[states - 1], states > 1 ? row[states - 2] : kMinusInf);
 }
 aclError run_ctc(Call& c) {
-  const Tensor &loss = c.tensor(6), &alpha = c.tensor(7);
-  for (int64_t n = 0; n < c.tensor(0).dims[1]; ++n) {
-    const Sample s = sample_at(c, 0, n, c.integer(4));
+  using P = params::CtcLoss;
+
+  const Tensor &loss = c.tensor(P::negLogLikelihoodOut), &alpha = c.tensor(P::logAlphaOut);
+  for (int64_t n = 0; n < c.tensor(P::logProbs).dims[1]; ++n) {
+    const Sample s = sample_at(c, P::logProbs, n, c.integer(P::blank));
     if (aclError error = check_labels(c, s)) return error;
     const int64_t states = s.states();
     Buffer<double> row(states), last(states);
@@ -114,7 +119,7 @@ aclError run_ctc(Call& c) {
             alpha.offset + n * alpha.strides[0] + t * alpha.strides[1], alpha.strides[2], states);
     }
     double nll = s.steps > 0 ? -final_of(row, states) : (s.length == 0 ? 0.0 : -kMinusInf);
-    if (c.flag(5) && std::isinf(nll)) nll = 0;
+    if (c.flag(P::zeroInfinity) && std::isinf(nll)) nll = 0;
     store_one(nll, loss.data, loss.dtype, loss.offset + n * loss.strides[0]);
   }
   return ACL_SUCCESS;
@@ -123,23 +128,27 @@ aclError run_ctc(Call& c) {
 // (gradOut [N], logProbs, targets, inputLengths, targetLengths, negLogLikelihood, logAlpha, blank,
 // zeroInfinity, out).
 aclnnStatus check_ctc_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(check_sizes(c, 1, c.integer(7)));
+  using P = params::CtcLossBackward;
+
+  ACL_RETURN_IF_FAILED(check_sizes(c, P::logProbs, c.integer(P::blank)));
   Shape each;
   each.rank = 1;
-  each.dims[0] = c.tensor(1).dims[1];
-  for (int i : {0, 5}) ACL_RETURN_IF_FAILED(expect_shape(c, i, each));
-  const Tensor& alpha = c.tensor(6);
-  if (alpha.rank != 3 || alpha.dims[0] < each.dims[0] || alpha.dims[1] < c.tensor(1).dims[0] ||
-      alpha.dims[2] < 2 * longest(c, 1) + 1) {
+  each.dims[0] = c.tensor(P::logProbs).dims[1];
+  for (int i : {P::gradOut, P::negLogLikelihood}) ACL_RETURN_IF_FAILED(expect_shape(c, i, each));
+  const Tensor& alpha = c.tensor(P::logAlpha);
+  if (alpha.rank != 3 || alpha.dims[0] < each.dims[0] ||
+      alpha.dims[1] < c.tensor(P::logProbs).dims[0] || alpha.dims[2] < 2 * longest(c, P::targetLengths) + 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of logAlpha is %s, too small.",
                   shape_text(alpha));
   }
-  return expect_same_shape(c, 9, 1);
+  return expect_same_shape(c, P::out, P::logProbs);
 }
 // The gradient at step t: exp(lp) minus the posterior of each class, times the upstream gradient.
 void put_step(const Call& c, const Sample& s, int64_t t, const double* posterior, double nll,
               double grad) {
-  const Tensor &p = c.tensor(1), &out = c.tensor(9);
+  using P = params::CtcLossBackward;
+
+  const Tensor &p = c.tensor(P::logProbs), &out = c.tensor(P::out);
   for (int64_t k = 0; k < p.dims[2]; ++k) {
     const double lp = load_one<double>(
         p.data, p.dtype, p.offset + t * p.strides[0] + s.n * p.strides[1] + k * p.strides[2]);
@@ -149,8 +158,10 @@ void put_step(const Call& c, const Sample& s, int64_t t, const double* posterior
   }
 }
 void ctc_grad_sample(const Call& c, const Sample& s, double nll, double grad) {
-  const Tensor& alpha = c.tensor(6);
-  const int64_t states = s.states(), classes = c.tensor(1).dims[2];
+  using P = params::CtcLossBackward;
+
+  const Tensor& alpha = c.tensor(P::logAlpha);
+  const int64_t states = s.states(), classes = c.tensor(P::logProbs).dims[2];
   Buffer<double> beta(states), next(states), given(states), posterior(classes);
   std::fill_n(beta.get(), states, kMinusInf);
   for (int64_t t = s.steps - 1; t >= 0; --t) {
@@ -172,13 +183,15 @@ void ctc_grad_sample(const Call& c, const Sample& s, double nll, double grad) {
   }
 }
 aclError run_ctc_grad(Call& c) {
-  const Tensor &grad = c.tensor(0), &nll = c.tensor(5);
-  fill_tensor(c.tensor(9), Scalar{ACL_INT64, {}});
-  for (int64_t n = 0; n < c.tensor(1).dims[1]; ++n) {
-    const Sample s = sample_at(c, 1, n, c.integer(7));
+  using P = params::CtcLossBackward;
+
+  const Tensor &grad = c.tensor(P::gradOut), &nll = c.tensor(P::negLogLikelihood);
+  fill_tensor(c.tensor(P::out), Scalar{ACL_INT64, {}});
+  for (int64_t n = 0; n < c.tensor(P::logProbs).dims[1]; ++n) {
+    const Sample s = sample_at(c, P::logProbs, n, c.integer(P::blank));
     if (aclError error = check_labels(c, s)) return error;
     const double loss = load_one<double>(nll.data, nll.dtype, nll.offset + n * nll.strides[0]);
-    if (c.flag(8) && std::isinf(loss)) continue;
+    if (c.flag(P::zeroInfinity) && std::isinf(loss)) continue;
     ctc_grad_sample(c, s, loss,
                     load_one<double>(grad.data, grad.dtype, grad.offset + n * grad.strides[0]));
   }

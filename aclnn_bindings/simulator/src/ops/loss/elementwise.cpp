@@ -1,4 +1,5 @@
 // Elementwise losses with reduction, and their gradients: 0 none, 1 mean, 2 sum.
+#include "params/loss.h"
 #include "loops/pointwise.h"
 #include "loops/reduce.h"
 #include "loops/rows.h"
@@ -132,12 +133,16 @@ aclnnStatus expect_weight(const Call& c, int arg, const Shape& shape) {
 template <class Fn, int Reduction, int Out, int A, int B = kNone>
 struct Loss {
   static Shape shape(const Call& c) {
-    Shape s = shape_of(c.tensor(0));
-    broadcast(s, c.tensor(1));
+    using P = params::KlDiv;
+
+    Shape s = shape_of(c.tensor(P::self));
+    broadcast(s, c.tensor(P::target));
     return s;
   }
   static aclnnStatus check(Call& c) {
-    ACL_RETURN_IF_FAILED(check_inputs(c, 0, 1, Reduction));
+    using P = params::KlDiv;
+
+    ACL_RETURN_IF_FAILED(check_inputs(c, P::self, P::target, Reduction));
     for (int extra : {A, B}) ACL_RETURN_IF_FAILED(expect_weight(c, extra, shape(c)));
     if (c.integer(Reduction) == 0) return expect_shape(c, Out, shape(c));
     c.workspace_size = static_cast<uint64_t>(c.get<Plan>().elements) * 8;
@@ -145,6 +150,8 @@ struct Loss {
     return expect_shape(c, Out, Shape{});
   }
   static aclError run(Call& c) {
+    using P = params::KlDiv;
+
     const Plan& p = c.get<Plan>();
     const int64_t reduction = c.integer(Reduction);
     const Shape s = shape(c);
@@ -152,7 +159,7 @@ struct Loss {
         reduction == 0 ? c.tensor(Out) : dense(c.workspace, p.domain, s.dims, s.rank);
     Loop loop = loop_over(each);
     constexpr int kInputs = B == kNone ? 3 : 4;
-    for (int i : {0, 1, A}) add_argument(loop, c, i);
+    for (int i : std::initializer_list<int>{P::self, P::target, A}) add_argument(loop, c, i);
     if (kInputs == 4) add_argument(loop, c, B);
     loop.coalesce();
     static constexpr Bodies bodies = bodies_of<Fn, kInputs>();
@@ -190,24 +197,28 @@ struct Averaged : FloatingReal {
 template <class Fn, int Reduction, int Out, int A, int B = kNone>
 struct LossGrad {
   static aclnnStatus check(Call& c) {
-    ACL_RETURN_IF_FAILED(check_inputs(c, 1, 2, Reduction));
-    Shape s = shape_of(c.tensor(1));
-    broadcast(s, c.tensor(2));
-    if (!broadcast(s, c.tensor(0))) {
+    using P = params::KlDivBackward;
+
+    ACL_RETURN_IF_FAILED(check_inputs(c, P::self, P::target, Reduction));
+    Shape s = shape_of(c.tensor(P::self));
+    broadcast(s, c.tensor(P::target));
+    if (!broadcast(s, c.tensor(P::gradOutput))) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of gradOutput can't broadcast.",
-                    shape_text(c.tensor(0)));
+                    shape_text(c.tensor(P::gradOutput)));
     }
     for (int extra : {A, B}) ACL_RETURN_IF_FAILED(expect_weight(c, extra, s));
     return expect_shape(c, Out, s);
   }
   static aclError run(Call& c) {
+    using P = params::KlDivBackward;
+
     const Plan& p = c.get<Plan>();
     double share = c.integer(Reduction) == 1 ? 1.0 / static_cast<double>(p.elements) : 1.0;
     Loop loop = loop_over(c.tensor(Out));
-    loop.add(c.tensor(0));
+    loop.add(c.tensor(P::gradOutput));
     loop.add(number_tensor(share));
     constexpr int kInputs = B == kNone ? 5 : 6;
-    for (int i : {1, 2, A}) add_argument(loop, c, i);
+    for (int i : std::initializer_list<int>{P::self, P::target, A}) add_argument(loop, c, i);
     if (kInputs == 6) add_argument(loop, c, B);
     loop.coalesce();
     static constexpr Bodies bodies = bodies_of<Averaged<Fn>, kInputs>();
@@ -222,18 +233,39 @@ struct LossGrad {
 #define ACLNN_LOSS(op, ...) ACLNN_OP(op, (Loss<__VA_ARGS__>::check), (Loss<__VA_ARGS__>::run))
 #define ACLNN_LOSS_GRAD(op, ...) \
   ACLNN_OP(op, (LossGrad<__VA_ARGS__>::check), (LossGrad<__VA_ARGS__>::run))
-ACLNN_LOSS(aclnnMseLoss, Squared, 2, 3, kNone)
-ACLNN_LOSS(aclnnMseLossOut, Squared, 2, 3, kNone)
-ACLNN_LOSS_GRAD(aclnnMseLossBackward, SquaredGrad, 3, 4, kNone)
-ACLNN_LOSS(aclnnL1Loss, Absolute, 2, 3, kNone)
-ACLNN_LOSS_GRAD(aclnnL1LossBackward, AbsoluteGrad, 3, 4, kNone)
-ACLNN_LOSS(aclnnSmoothL1Loss, SmoothL1, 2, 4, 3)
-ACLNN_LOSS_GRAD(aclnnSmoothL1LossBackward, SmoothL1Grad, 3, 5, 4)
-ACLNN_LOSS(aclnnSoftMarginLoss, SoftMargin, 2, 3, kNone)
-ACLNN_LOSS_GRAD(aclnnSoftMarginLossBackward, SoftMarginGrad, 3, 4, kNone)
-ACLNN_LOSS(aclnnKlDiv, KlDiv, 2, 4, 3)
-ACLNN_LOSS_GRAD(aclnnKlDivBackward, KlDivGrad, 3, 5, 4)
-ACLNN_LOSS(aclnnBinaryCrossEntropy, Bce, 3, 4, 2)
-ACLNN_LOSS_GRAD(aclnnBinaryCrossEntropyBackward, BceGrad, 4, 5, 3)
-ACLNN_LOSS(aclnnBinaryCrossEntropyWithLogits, BceLogits, 4, 5, 2, 3)
-ACLNN_LOSS_GRAD(aclnnBinaryCrossEntropyWithLogitsBackward, BceLogitsGrad, 5, 6, 3, 4)
+ACLNN_LOSS(aclnnMseLoss, Squared, params::MseLoss::reduction, params::MseLoss::out, kNone)
+ACLNN_LOSS(aclnnMseLossOut, Squared, params::MseLossOut::reduction, params::MseLossOut::out, kNone)
+ACLNN_LOSS_GRAD(aclnnMseLossBackward, SquaredGrad, params::MseLossBackward::reduction,
+                params::MseLossBackward::out, kNone)
+ACLNN_LOSS(aclnnL1Loss, Absolute, params::L1Loss::reduction, params::L1Loss::out, kNone)
+ACLNN_LOSS_GRAD(aclnnL1LossBackward, AbsoluteGrad, params::L1LossBackward::reduction,
+                params::L1LossBackward::gradInput, kNone)
+ACLNN_LOSS(aclnnSmoothL1Loss, SmoothL1, params::SmoothL1Loss::reduction,
+           params::SmoothL1Loss::result, params::SmoothL1Loss::beta)
+ACLNN_LOSS_GRAD(aclnnSmoothL1LossBackward, SmoothL1Grad, params::SmoothL1LossBackward::reduction,
+                params::SmoothL1LossBackward::gradInput, params::SmoothL1LossBackward::beta)
+ACLNN_LOSS(aclnnSoftMarginLoss, SoftMargin, params::SoftMarginLoss::reduction,
+           params::SoftMarginLoss::out, kNone)
+ACLNN_LOSS_GRAD(aclnnSoftMarginLossBackward, SoftMarginGrad,
+                params::SoftMarginLossBackward::reduction, params::SoftMarginLossBackward::out,
+                kNone)
+ACLNN_LOSS(aclnnKlDiv, KlDiv, params::KlDiv::reduction, params::KlDiv::out,
+           params::KlDiv::logTarget)
+ACLNN_LOSS_GRAD(aclnnKlDivBackward, KlDivGrad, params::KlDivBackward::reduction,
+                params::KlDivBackward::out, params::KlDivBackward::logTarget)
+ACLNN_LOSS(aclnnBinaryCrossEntropy, Bce, params::BinaryCrossEntropy::reduction,
+           params::BinaryCrossEntropy::out, params::BinaryCrossEntropy::weight)
+ACLNN_LOSS_GRAD(aclnnBinaryCrossEntropyBackward, BceGrad,
+                params::BinaryCrossEntropyBackward::reduction,
+                params::BinaryCrossEntropyBackward::out,
+                params::BinaryCrossEntropyBackward::weightOptional)
+ACLNN_LOSS(aclnnBinaryCrossEntropyWithLogits, BceLogits,
+           params::BinaryCrossEntropyWithLogits::reduction,
+           params::BinaryCrossEntropyWithLogits::out,
+           params::BinaryCrossEntropyWithLogits::weightOptional,
+           params::BinaryCrossEntropyWithLogits::posWeightOptional)
+ACLNN_LOSS_GRAD(aclnnBinaryCrossEntropyWithLogitsBackward, BceLogitsGrad,
+                params::BinaryCrossEntropyWithLogitsBackward::reduction,
+                params::BinaryCrossEntropyWithLogitsBackward::out,
+                params::BinaryCrossEntropyWithLogitsBackward::weightOptional,
+                params::BinaryCrossEntropyWithLogitsBackward::posWeightOptional)

@@ -1,4 +1,5 @@
 // Negative log likelihood over classes, per sample or per pixel, and its gradient.
+#include "params/loss.h"
 #include "loops/indices.h"
 #include "loops/promote.h"
 
@@ -73,71 +74,89 @@ int64_t place(const Tensor& t, const Walker& at, int64_t k) {
 // (self, target, weight, reduction, ignoreIndex, out, totalWeightOut).
 template <int Rank>
 aclnnStatus check_nll(Call& c) {
-  ACL_RETURN_IF_FAILED(check_shapes(c, 0, Rank));
-  if (c.tensor(6).numel() != 1) {
+  using P = params::NLLLoss;
+
+  ACL_RETURN_IF_FAILED(check_shapes(c, P::self, Rank));
+  if (c.tensor(P::totalWeightOut).numel() != 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "totalWeightOut should have 1 element.");
   }
-  if (c.integer(3) == 0 && c.tensor(0).rank > 1)
-    return expect_shape(c, 5, target_shape(c.tensor(0)));
-  if (c.tensor(5).numel() == 1) return ACLNN_SUCCESS;
-  return expect_shape(c, 5, Shape{});
+  if (c.integer(P::reduction) == 0 && c.tensor(P::self).rank > 1)
+    return expect_shape(c, P::out, target_shape(c.tensor(P::self)));
+  if (c.tensor(P::out).numel() == 1) return ACLNN_SUCCESS;
+  return expect_shape(c, P::out, Shape{});
 }
 template <class C>
 aclError nll(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(5), &total = c.tensor(6);
-  const bool each = c.integer(3) == 0 && self.rank > 1;
+  using P = params::NLLLoss;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out),
+               &total = c.tensor(P::totalWeightOut);
+  const bool each = c.integer(P::reduction) == 0 && self.rank > 1;
   double sum = 0, weights = 0;
-  const aclError error = each_target(c, 0, c.integer(4), [&](const Walker& at, int64_t k) {
-    const C w = k < 0 ? C(0) : weight_of<C>(c.maybe(2), k);
-    const C x = k < 0 ? C(0) : load_one<C>(self.data, self.dtype, place(self, at, k));
-    const C loss = k < 0 ? C(0) : -w * x;
-    if (each) store_one(loss, out.data, out.dtype, out.offset + at.offset(out.strides));
-    sum += loss;
-    weights += w;
-  });
+  const aclError error =
+      each_target(c, P::self, c.integer(P::ignoreIndex), [&](const Walker& at, int64_t k) {
+        const C w = k < 0 ? C(0) : weight_of<C>(c.maybe(P::weight), k);
+        const C x = k < 0 ? C(0) : load_one<C>(self.data, self.dtype, place(self, at, k));
+        const C loss = k < 0 ? C(0) : -w * x;
+        if (each) store_one(loss, out.data, out.dtype, out.offset + at.offset(out.strides));
+        sum += loss;
+        weights += w;
+      });
   if (error) return error;
   if (!each)
-    store_one(c.integer(3) == kMean ? sum / weights : sum, out.data, out.dtype, out.offset);
+    store_one(c.integer(P::reduction) == kMean ? sum / weights : sum, out.data, out.dtype,
+              out.offset);
   // Nothing is totalled where nothing is reduced.
   store_one(each ? 0.0 : weights, total.data, total.dtype, total.offset);
   return ACL_SUCCESS;
 }
 aclError run_nll(Call& c) {
+  using P = params::NLLLoss;
+
   aclError error = ACL_SUCCESS;
-  with_float(c.tensor(0).dtype, [&](auto tag) { error = nll<typename decltype(tag)::type>(c); });
+  with_float(c.tensor(P::self).dtype,
+             [&](auto tag) { error = nll<typename decltype(tag)::type>(c); });
   return error;
 }
 
 // (gradOutput, self, target, weight, reduction, ignoreIndex, totalWeight, out).
 template <int Rank>
 aclnnStatus check_nll_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(check_shapes(c, 1, Rank));
-  const Tensor& grad = c.tensor(0);
-  if (c.integer(4) == 0 && c.tensor(1).rank > 1) {
-    ACL_RETURN_IF_FAILED(expect_shape(c, 0, target_shape(c.tensor(1))));
+  using P = params::NLLLossBackward;
+
+  ACL_RETURN_IF_FAILED(check_shapes(c, P::self, Rank));
+  const Tensor& grad = c.tensor(P::gradOutput);
+  if (c.integer(P::reduction) == 0 && c.tensor(P::self).rank > 1) {
+    ACL_RETURN_IF_FAILED(expect_shape(c, P::gradOutput, target_shape(c.tensor(P::self))));
   } else if (grad.numel() != 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "gradOutput should have 1 element, its shape is %s.",
                   shape_text(grad));
   }
-  return expect_same_shape(c, 7, 1);
+  return expect_same_shape(c, P::out, P::self);
 }
 template <class C>
 aclError nll_grad(Call& c) {
-  const Tensor &grad = c.tensor(0), &total = c.tensor(6), &out = c.tensor(7);
-  const bool each = c.integer(4) == 0 && c.tensor(1).rank > 1;
+  using P = params::NLLLossBackward;
+
+  const Tensor &grad = c.tensor(P::gradOutput), &total = c.tensor(P::totalWeight),
+               &out = c.tensor(P::out);
+  const bool each = c.integer(P::reduction) == 0 && c.tensor(P::self).rank > 1;
   fill_tensor(out, Scalar{ACL_INT64, {}});
   C share = 1;
-  if (c.integer(4) == kMean) share = C(1) / load_one<C>(total.data, total.dtype, total.offset);
-  return each_target(c, 1, c.integer(5), [&](const Walker& at, int64_t k) {
+  if (c.integer(P::reduction) == kMean)
+    share = C(1) / load_one<C>(total.data, total.dtype, total.offset);
+  return each_target(c, P::self, c.integer(P::ignoreIndex), [&](const Walker& at, int64_t k) {
     if (k < 0) return;
     const int64_t from = grad.offset + (each ? at.offset(grad.strides) : 0);
     const C g = load_one<C>(grad.data, grad.dtype, from) * share;
-    store_one(-weight_of<C>(c.maybe(3), k) * g, out.data, out.dtype, place(out, at, k));
+    store_one(-weight_of<C>(c.maybe(P::weight), k) * g, out.data, out.dtype, place(out, at, k));
   });
 }
 aclError run_nll_grad(Call& c) {
+  using P = params::NLLLossBackward;
+
   aclError error = ACL_SUCCESS;
-  with_float(c.tensor(1).dtype,
+  with_float(c.tensor(P::self).dtype,
              [&](auto tag) { error = nll_grad<typename decltype(tag)::type>(c); });
   return error;
 }

@@ -1,4 +1,5 @@
 // Sums of exponentials and target logits over a part of the vocabulary.
+#include "params/loss.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -8,16 +9,24 @@ namespace {
 // predictedLogits, sumExpLogits, expLogits, targetOffset, targetMask): one rank's part of a cross
 // entropy over a vocabulary that is split, as Megatron has it.
 aclnnStatus check_parallel(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 1, kMaxRank));
-  const int64_t width = tail_numel(c.tensor(0), 1), rows = width ? c.tensor(0).numel() / width : 0;
-  for (int i : {1, 2, 5, 6, 8, 9}) ACL_RETURN_IF_FAILED(expect_numel(c, i, rows));
-  return expect_numel(c, 7, c.tensor(0).numel());
+  using P = params::CrossEntropySumExpAndIndexLogit;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::vocabParallelLogits, 1, kMaxRank));
+  const int64_t width = tail_numel(c.tensor(P::vocabParallelLogits), 1),
+                rows = width ? c.tensor(P::vocabParallelLogits).numel() / width : 0;
+  for (int i : {P::target, P::globalLogitsMax, P::predictedLogitsOut, P::sumExpLogitsOut,
+                P::targetOffsetOut, P::targetMaskOut})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, rows));
+  return expect_numel(c, P::expLogitsOut, c.tensor(P::vocabParallelLogits).numel());
 }
 aclError run_parallel(Call& c) {
-  const int64_t width = tail_numel(c.tensor(0), 1), start = c.integer(3), end = c.integer(4);
-  Numbers x = numbers(c.tensor(0));
-  const Numbers top = numbers(c.tensor(2));
-  Integers target = integers(c.tensor(1)), mask(target.size());
+  using P = params::CrossEntropySumExpAndIndexLogit;
+
+  const int64_t width = tail_numel(c.tensor(P::vocabParallelLogits), 1),
+                start = c.integer(P::vocabStartIndex), end = c.integer(P::vocabEndIndex);
+  Numbers x = numbers(c.tensor(P::vocabParallelLogits));
+  const Numbers top = numbers(c.tensor(P::globalLogitsMax));
+  Integers target = integers(c.tensor(P::target)), mask(target.size());
   Numbers predicted(target.size()), sums(target.size());
   for (size_t r = 0; r < target.size(); ++r) {
     mask[r] = target[r] < start || target[r] >= end;
@@ -29,11 +38,11 @@ aclError run_parallel(Call& c) {
     predicted[r] = mask[r] ? 0 : row[target[r]];
     for (int64_t i = 0; i < width; ++i) sums[r] += row[i] = std::exp(row[i]);
   }
-  put(c.tensor(5), predicted);
-  put(c.tensor(6), sums);
-  put(c.tensor(7), x);
-  put(c.tensor(8), target);
-  put(c.tensor(9), mask);
+  put(c.tensor(P::predictedLogitsOut), predicted);
+  put(c.tensor(P::sumExpLogitsOut), sums);
+  put(c.tensor(P::expLogitsOut), x);
+  put(c.tensor(P::targetOffsetOut), target);
+  put(c.tensor(P::targetMaskOut), mask);
   return ACL_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 // The matrix product family: products of vectors, matrices and batches, and their sums with a bias.
+#include "params/matmul.h"
 #include "loops/bfloat_gemm.h"
 #include "loops/pointwise.h"
 #include "loops/thin.h"
@@ -290,14 +291,16 @@ aclnnStatus refuse_rank(const Call& c, int arg, int rank) {
 // (a, b, out): RankA, RankB 0 accept any rank.
 template <int RankA, int RankB>
 aclnnStatus check_product(Call& c) {
-  if (RankA && c.tensor(0).rank != RankA) return refuse_rank(c, 0, RankA);
-  if (RankB && c.tensor(1).rank != RankB) return refuse_rank(c, 1, RankB);
+  using P = params::Mm;
+
+  if (RankA && c.tensor(P::self).rank != RankA) return refuse_rank(c, P::self, RankA);
+  if (RankB && c.tensor(P::mat2).rank != RankB) return refuse_rank(c, P::mat2, RankB);
   Plan& p = c.make<Plan>();
-  ACL_RETURN_IF_FAILED(plan_product(c, p, 0, 1));
+  ACL_RETURN_IF_FAILED(plan_product(c, p, P::self, P::mat2));
   p.self_arg = p.alpha_arg = p.beta_arg = -1;
   p.out_arg = 2;
-  ACL_RETURN_IF_FAILED(expect_castable(c, p.common, 2));
-  ACL_RETURN_IF_FAILED(expect_shape(c, 2, p.out_shape));
+  ACL_RETURN_IF_FAILED(expect_castable(c, p.common, P::out));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::out, p.out_shape));
   plan_workspace(c, p);
   return ACLNN_SUCCESS;
 }
@@ -305,24 +308,26 @@ aclnnStatus check_product(Call& c) {
 // (self, a, b, scalars, out): out = beta * self + alpha * a b.
 template <int RankA, int RankB, int Beta, int Alpha, int Out>
 aclnnStatus check_sum(Call& c) {
-  if (c.tensor(1).rank != RankA) return refuse_rank(c, 1, RankA);
-  if (c.tensor(2).rank != RankB) return refuse_rank(c, 2, RankB);
+  using P = params::Addmm;
+
+  if (c.tensor(P::mat1).rank != RankA) return refuse_rank(c, P::mat1, RankA);
+  if (c.tensor(P::mat2).rank != RankB) return refuse_rank(c, P::mat2, RankB);
   Plan& p = c.make<Plan>();
-  ACL_RETURN_IF_FAILED(plan_product(c, p, 1, 2));
+  ACL_RETURN_IF_FAILED(plan_product(c, p, P::mat1, P::mat2));
   p.self_arg = 0;
   p.beta_arg = Beta;
   p.alpha_arg = Alpha;
   p.out_arg = Out;
   const Domain computes = domain_of(p.common);
-  p.common = promote(p.common, c.tensor(0).dtype);
+  p.common = promote(p.common, c.tensor(P::self).dtype);
   if (p.common == ACL_DT_UNDEFINED || domain_of(p.common) != computes) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "%s dtype %s can't promote with the product's.",
-                  c.name(0), dtype_name(c.tensor(0).dtype));
+                  c.name(P::self), dtype_name(c.tensor(P::self).dtype));
   }
   Shape shape = p.out_shape;
-  if (!broadcast(shape, c.tensor(0))) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s %s can't broadcast to %s.", c.name(0),
-                  shape_text(c.tensor(0)), shape_text(p.out_shape.dims, p.out_shape.rank));
+  if (!broadcast(shape, c.tensor(P::self))) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s %s can't broadcast to %s.", c.name(P::self),
+                  shape_text(c.tensor(P::self)), shape_text(p.out_shape.dims, p.out_shape.rank));
   }
   ACL_RETURN_IF_FAILED(expect_castable(c, p.common, Out));
   ACL_RETURN_IF_FAILED(expect_shape(c, Out, p.out_shape));
@@ -334,12 +339,15 @@ aclnnStatus check_sum(Call& c) {
 // copied into that form in the workspace.
 template <int Out>
 aclnnStatus check_addbmm(Call& c) {
-  const Tensor &x = c.tensor(1), &y = c.tensor(2);
-  if (x.rank != 3) return refuse_rank(c, 1, 3);
-  if (y.rank != 3) return refuse_rank(c, 2, 3);
-  if (x.dims[0] != y.dims[0] || x.dims[2] != y.dims[1]) return refuse_shapes(c, 1, 2);
-  const aclDataType common = promote(promote(x.dtype, y.dtype), c.tensor(0).dtype);
-  if (common == ACL_DT_UNDEFINED) return refuse_shapes(c, 1, 2);
+  using P = params::Addbmm;
+
+  const Tensor &x = c.tensor(P::batch1), &y = c.tensor(P::batch2);
+  if (x.rank != 3) return refuse_rank(c, P::batch1, 3);
+  if (y.rank != 3) return refuse_rank(c, P::batch2, 3);
+  if (x.dims[0] != y.dims[0] || x.dims[2] != y.dims[1])
+    return refuse_shapes(c, P::batch1, P::batch2);
+  const aclDataType common = promote(promote(x.dtype, y.dtype), c.tensor(P::self).dtype);
+  if (common == ACL_DT_UNDEFINED) return refuse_shapes(c, P::batch1, P::batch2);
   Shape shape;
   shape.rank = 2;
   shape.dims[0] = x.dims[1];
@@ -361,7 +369,9 @@ aclnnStatus check_addbmm(Call& c) {
 }
 template <class C, class From = C>
 void addbmm(const Call& c, const Plan& p) {
-  const Tensor &x = c.tensor(1), &y = c.tensor(2);
+  using P = params::Addbmm;
+
+  const Tensor &x = c.tensor(P::batch1), &y = c.tensor(P::batch2);
   C* out = static_cast<C*>(c.workspace);
   From* a = reinterpret_cast<From*>(out + p.m * p.n);
   From* b = a + x.numel();
@@ -411,17 +421,19 @@ aclnnStatus check_outer(Call& c) {
 }
 template <int First, int Out>
 aclError run_outer(Call& c) {
+  using P = params::Addr;
+
   Loop loop = loop_over(c.tensor(Out));
   aclDataType common = promote(c.tensor(First).dtype, c.tensor(First + 1).dtype);
   if (First == 1) {
-    loop.add(c.tensor(0));
-    common = promote(common, c.tensor(0).dtype);
+    loop.add(c.tensor(P::self));
+    common = promote(common, c.tensor(P::self).dtype);
   }
   loop.add(column_of(c.tensor(First)));
   loop.add(c.tensor(First + 1));
   if (First == 1) {
-    add_scalar(loop, c, 3);
-    add_scalar(loop, c, 4);
+    add_scalar(loop, c, P::betaOptional);
+    add_scalar(loop, c, P::alphaOptional);
   }
   loop.coalesce();
   static constexpr Bodies plain = bodies_of<Outer, 2>(), sum = bodies_of<AddOuter, 5>();
@@ -437,13 +449,16 @@ ACLNN_OP(aclnnMm, (check_product<2, 2>), run_product)
 ACLNN_OP(aclnnBatchMatMul, (check_product<3, 3>), run_product)
 ACLNN_OP(aclnnMv, (check_product<2, 1>), run_product)
 ACLNN_OP(aclnnDot, (check_product<1, 1>), run_product)
-ACLNN_OP(aclnnAddmm, (check_sum<2, 2, 3, 4, 5>), run_product)
-ACLNN_OP(aclnnInplaceAddmm, (check_sum<2, 2, 3, 4, 0>), run_product)
-ACLNN_OP(aclnnBaddbmm, (check_sum<3, 3, 3, 4, 5>), run_product)
-ACLNN_OP(aclnnInplaceBaddbmm, (check_sum<3, 3, 3, 4, 0>), run_product)
-ACLNN_OP(aclnnAddmv, (check_sum<2, 1, 4, 3, 5>), run_product)
-ACLNN_OP(aclnnAddbmm, check_addbmm<5>, run_addbmm)
-ACLNN_OP(aclnnInplaceAddbmm, check_addbmm<0>, run_addbmm)
-ACLNN_OP(aclnnGer, (check_outer<0, 2>), (run_outer<0, 2>))
-ACLNN_OP(aclnnAddr, (check_outer<1, 5>), (run_outer<1, 5>))
-ACLNN_OP(aclnnInplaceAddr, (check_outer<1, 0>), (run_outer<1, 0>))
+ACLNN_OP(aclnnAddmm, (check_sum<2, 2, 3, 4, params::Addmm::out>), run_product)
+ACLNN_OP(aclnnInplaceAddmm, (check_sum<2, 2, 3, 4, params::InplaceAddmm::selfRef>), run_product)
+ACLNN_OP(aclnnBaddbmm, (check_sum<3, 3, 3, 4, params::Baddbmm::out>), run_product)
+ACLNN_OP(aclnnInplaceBaddbmm, (check_sum<3, 3, 3, 4, params::InplaceBaddbmm::selfRef>), run_product)
+ACLNN_OP(aclnnAddmv, (check_sum<2, 1, 4, 3, params::Addmv::out>), run_product)
+ACLNN_OP(aclnnAddbmm, check_addbmm<params::Addbmm::out>, run_addbmm)
+ACLNN_OP(aclnnInplaceAddbmm, check_addbmm<params::InplaceAddbmm::selfRef>, run_addbmm)
+ACLNN_OP(aclnnGer, (check_outer<params::Ger::self, params::Ger::out>),
+         (run_outer<params::Ger::self, params::Ger::out>))
+ACLNN_OP(aclnnAddr, (check_outer<params::Addr::vec1, params::Addr::out>),
+         (run_outer<params::Addr::vec1, params::Addr::out>))
+ACLNN_OP(aclnnInplaceAddr, (check_outer<params::InplaceAddr::vec1, params::InplaceAddr::selfRef>),
+         (run_outer<params::InplaceAddr::vec1, params::InplaceAddr::selfRef>))

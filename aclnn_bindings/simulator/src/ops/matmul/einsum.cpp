@@ -1,4 +1,5 @@
 // Einstein sums of one or two operands.
+#include "params/matmul.h"
 #include "loops/numbers.h"
 
 #include <string>
@@ -14,22 +15,26 @@ struct Labels {
   int count;  // of operands; the result's term follows them
 };
 aclnnStatus bad_equation(const Call& c) {
+  using P = params::Einsum;
+
   return c.fail(ACLNN_ERR_PARAM_INVALID, "equation %s doesn't fit the tensors.",
-                c.text(1) ? c.text(1) : "(null)");
+                c.text(P::equation) ? c.text(P::equation) : "(null)");
 }
 aclnnStatus check_einsum(Call& c) {
-  if (!c.text(1)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter equation is null.");
+  using P = params::Einsum;
+
+  if (!c.text(P::equation)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter equation is null.");
   Labels& l = c.make<Labels>();
   std::fill_n(l.size, 128, int64_t{-1});
-  const Span<Tensor*> all = c.tensors(0);
-  const char *arrow = std::strstr(c.text(1), "->"), *at = c.text(1);
+  const Span<Tensor*> all = c.tensors(P::tensors);
+  const char *arrow = std::strstr(c.text(P::equation), "->"), *at = c.text(P::equation);
   if (!arrow || all.size < 1 || all.size > 14) return bad_equation(c);
   for (const char* p = at; *p; ++p) {
     if (!std::strchr(" ,->", *p) && !((*p | 32) >= 'a' && (*p | 32) <= 'z')) return bad_equation(c);
   }
   for (l.count = 0; l.count <= all.size; ++l.count) {
     const bool last = l.count == all.size;
-    const Tensor* t = last ? &c.tensor(2) : all[l.count];
+    const Tensor* t = last ? &c.tensor(P::output) : all[l.count];
     const char* end = last ? arrow + std::strlen(arrow) : std::strpbrk(at, ",-");
     if (last) at = arrow + 2;
     if (!t || !end) return bad_equation(c);
@@ -52,6 +57,8 @@ aclnnStatus check_einsum(Call& c) {
 }
 template <class T>
 void einsum(const Call& c, const Labels& l) {
+  using P = params::Einsum;
+
   std::string order;  // labels of the result first
   for (int k : {l.count, -1}) {
     for (int i = k < 0 ? 0 : k; i < (k < 0 ? l.count : k + 1); ++i) {
@@ -65,7 +72,7 @@ void einsum(const Call& c, const Labels& l) {
   std::vector<std::vector<T>> data;
   std::vector<Integers> steps(static_cast<size_t>(l.count) + 1, Integers(n));
   for (int i = 0; i <= l.count; ++i) {
-    const Tensor& t = i < l.count ? *c.tensors(0)[i] : c.tensor(2);
+    const Tensor& t = i < l.count ? *c.tensors(P::tensors)[i] : c.tensor(P::output);
     data.push_back(i < l.count ? values_of<T>(t) : std::vector<T>(static_cast<size_t>(t.numel())));
     int d = 0;
     const Tensor flat = dense(nullptr, ACL_INT64, t.dims, t.rank);
@@ -91,11 +98,13 @@ void einsum(const Call& c, const Labels& l) {
       index[d] = 0;
     }
   }
-  put(c.tensor(2), data[l.count]);
+  put(c.tensor(P::output), data[l.count]);
 }
 aclError run_einsum(Call& c) {
+  using P = params::Einsum;
+
   const Labels& l = c.get<Labels>();
-  if (domain_of(c.tensor(2).dtype) == Domain::Integer) {
+  if (domain_of(c.tensor(P::output).dtype) == Domain::Integer) {
     einsum<int64_t>(c, l);
   } else {
     einsum<double>(c, l);

@@ -2,6 +2,7 @@
 // activation between and routing after. Formulas: the "npu_grouped_matmul", "npu_ffn",
 // "npu_grouped_matmul_swiglu_quant_v2" and "npu_grouped_matmul_finalize_routing" pages of
 // torch_npu.
+#include "params/matmul.h"
 #include "loops/matrices.h"
 
 #include <algorithm>
@@ -17,11 +18,29 @@ namespace {
 struct Places {
   int tokens, groups, split, type, list_type, activation, out;
 };
-constexpr Places kFirst = {kNone, 7, 8, kNone, kNone, kNone, 9};
-constexpr Places kV2 = {kNone, 7, 8, 9, kNone, kNone, 10};
-constexpr Places kV4 = {7, 8, 12, 13, 14, 15, 16};
-constexpr Places kV5 = {7, 8, 12, 13, 14, 15, 17};
-constexpr Places kInner = {7, 8, 12, 13, 14, 15, 18};
+constexpr Places kFirst = [] {
+  using P = params::GroupedMatmul;
+  return Places{kNone, P::groupListOptional, 8, kNone, kNone, kNone, P::y};
+}();
+constexpr Places kV2 = [] {
+  using P = params::GroupedMatmulV2;
+  return Places{kNone, P::groupListOptional, 8, P::groupType, kNone, kNone, P::y};
+}();
+constexpr Places kV4 = [] {
+  using P = params::GroupedMatmulV4;
+  return Places{P::perTokenScaleOptional, P::groupListOptional, 12,    P::groupType,
+                P::groupListType,         P::actType,           P::out};
+}();
+constexpr Places kV5 = [] {
+  using P = params::GroupedMatmulV5;
+  return Places{P::perTokenScaleOptional, P::groupListOptional, 12,    P::groupType,
+                P::groupListType,         P::actType,           P::out};
+}();
+constexpr Places kInner = [] {
+  using P = params::GroupedMatmulWeightNz;
+  return Places{P::perTokenScaleOptional, P::groupListOptional, 12,    P::groupType,
+                P::groupListType,         P::actType,           P::out};
+}();
 
 int64_t int_at(const Call& c, int arg, int64_t otherwise) {
   return arg == kNone ? otherwise : c.integer(arg);
@@ -103,22 +122,30 @@ Tensor over_columns(const Tensor& t) {
 }
 
 // Beside x of floats the weights are plain floats; beside another x, words of eight elements.
-bool packs_words(const Call& c) { return c.tensors(0)[0]->dtype != ACL_FLOAT; }
+bool packs_words(const Call& c) {
+  using P = params::GroupedMatmul;
+  return c.tensors(P::x)[0]->dtype != ACL_FLOAT;
+}
 
 aclnnStatus refuse_group(const Call& c, const char* why) {
   return c.fail(ACLNN_ERR_PARAM_INVALID,
                 "The lists of x, weight, groups and output do not fit: %s.", why);
 }
 int64_t group_type(const Call& c, const Places& at) {
-  return int_at(c, at.type,
-                has_groups(c, at.groups) || list_at(c, 0).size < list_at(c, 1).size ? 0 : -1);
+  using P = params::GroupedMatmul;
+
+  return int_at(
+      c, at.type,
+      has_groups(c, at.groups) || list_at(c, P::x).size < list_at(c, P::weight).size ? 0 : -1);
 }
 // Whether groups follow one another and end within `limit`.
 bool within(const Ints& bounds, int64_t limit) {
   return std::is_sorted(bounds.begin(), bounds.end()) && bounds.back() <= limit;
 }
 int64_t group_count(const Call& c, const Places& at) {
-  if (group_type(c, at) == -1 || !has_groups(c, at.groups)) return c.tensors(0).size;
+  using P = params::GroupedMatmul;
+
+  if (group_type(c, at) == -1 || !has_groups(c, at.groups)) return c.tensors(P::x).size;
   const int64_t size = c.args[at.groups].kind == ArgKind::Tensor ? c.tensor(at.groups).numel()
                                                                  : c.args[at.groups].size;
   return int_at(c, at.list_type, 0) == 2 ? size / 2 : size;
@@ -126,8 +153,10 @@ int64_t group_count(const Call& c, const Places& at) {
 int64_t rows_in(const Matrices& m) { return m.batch * m.rows; }
 // What is summed over, and the width of the output, in each group.
 aclnnStatus check_products(const Call& c, const Places& at, int64_t groups) {
-  const Weights weights{c.tensors(1), packs_words(c)};
-  const Span<Tensor*> xs = c.tensors(0), outs = c.tensors(at.out);
+  using P = params::GroupedMatmul;
+
+  const Weights weights{c.tensors(P::weight), packs_words(c)};
+  const Span<Tensor*> xs = c.tensors(P::x), outs = c.tensors(at.out);
   for (int64_t g = 0; g < groups; ++g) {
     const Matrices x = matrices_like(*xs[xs.size > 1 ? g : 0], false, packs_words(c)),
                    w = matrices_like(weights.member(g), false, packs_words(c));
@@ -142,9 +171,11 @@ aclnnStatus check_products(const Call& c, const Places& at, int64_t groups) {
   return ACLNN_SUCCESS;
 }
 aclnnStatus check_sums(const Call& c, const Places& at, int64_t groups) {
-  const Span<Tensor*> ws = c.tensors(1), outs = c.tensors(at.out);
-  if (c.tensors(0).size != 1) return refuse_group(c, "groupType 2 needs one x");
-  const Matrices x = matrices_like(*c.tensors(0)[0], false, packs_words(c));
+  using P = params::GroupedMatmul;
+
+  const Span<Tensor*> ws = c.tensors(P::weight), outs = c.tensors(at.out);
+  if (c.tensors(P::x).size != 1) return refuse_group(c, "groupType 2 needs one x");
+  const Matrices x = matrices_like(*c.tensors(P::x)[0], false, packs_words(c));
   for (int64_t g = 0; g < std::min(groups, ws.size); ++g) {
     const Matrices w = matrices_like(*ws[g], false, packs_words(c));
     if (x.batch != 1 || w.batch != 1 || (ws.size == 1 && w.rows != x.cols))
@@ -160,8 +191,12 @@ aclnnStatus check_sums(const Call& c, const Places& at, int64_t groups) {
 }
 // Lists of parameters: one for all groups or one for each; tokens have a value for each row of x.
 aclnnStatus check_parameters(const Call& c, const Places& at, int64_t groups) {
+  using P = params::GroupedMatmul;
+
   const Span<Tensor*> outs = c.tensors(at.out);
-  for (int arg : {2, 3, 4, 5, 6, at.tokens}) {
+  for (int arg : std::initializer_list<int>{P::biasOptional, P::scaleOptional, P::offsetOptional,
+                                            P::antiquantScaleOptional, P::antiquantOffsetOptional,
+                                            at.tokens}) {
     const Span<Tensor*> list = list_at(c, arg);
     for (Tensor* t : list) {
       if (!t) return refuse_group(c, "a list of parameters has an absent member");
@@ -176,7 +211,7 @@ aclnnStatus check_parameters(const Call& c, const Places& at, int64_t groups) {
         return refuse_group(c, "a bias, scale or offset is narrower than the output");
     }
   }
-  const Span<Tensor*> tokens = list_at(c, at.tokens), xs = c.tensors(0);
+  const Span<Tensor*> tokens = list_at(c, at.tokens), xs = c.tensors(P::x);
   if (tokens.size > 1 && tokens.size != xs.size)
     return refuse_group(c, "per-token scales need one tensor, or one for each x");
   int64_t rows = 0;
@@ -191,8 +226,10 @@ aclnnStatus check_parameters(const Call& c, const Places& at, int64_t groups) {
   return ACLNN_SUCCESS;
 }
 aclnnStatus check_sizes(const Call& c, const Places& at) {
+  using P = params::GroupedMatmul;
+
   const int64_t type = group_type(c, at), groups = group_count(c, at);
-  const Span<Tensor*> xs = c.tensors(0), ws = c.tensors(1), outs = c.tensors(at.out);
+  const Span<Tensor*> xs = c.tensors(P::x), ws = c.tensors(P::weight), outs = c.tensors(at.out);
   if (xs.size > 1 && xs.size != groups) return refuse_group(c, "x has not a member a group");
   if (outs.size > 1 && outs.size != groups)
     return refuse_group(c, "the output has not a member a group");
@@ -205,8 +242,10 @@ aclnnStatus check_sizes(const Call& c, const Places& at) {
   return check_parameters(c, at, pairs && type == 0 ? Weights{ws}.count() : groups);
 }
 aclnnStatus check_lists(Call& c, const Places& at) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, at.out}));
-  for (int arg : {0, 1, at.out}) {
+  using P = params::GroupedMatmul;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::weight, at.out}));
+  for (int arg : std::initializer_list<int>{P::x, P::weight, at.out}) {
     for (Tensor* t : c.tensors(arg)) {
       if (!t || t->rank < 2) return refuse_group(c, "every member needs two dims or more");
     }
@@ -215,11 +254,11 @@ aclnnStatus check_lists(Call& c, const Places& at) {
   const int64_t type = group_type(c, at), kind = int_at(c, at.list_type, 0);
   if (type != -1 && type != 0 && type != 2) return refuse_group(c, "groupType is not -1, 0 or 2");
   if (kind < 0 || kind > 2) return refuse_group(c, "groupListType is not 0, 1 or 2");
-  if (type == -1 &&
-      (c.tensors(0).size != c.tensors(1).size || c.tensors(0).size != c.tensors(at.out).size)) {
+  if (type == -1 && (c.tensors(P::x).size != c.tensors(P::weight).size ||
+                     c.tensors(P::x).size != c.tensors(at.out).size)) {
     return refuse_group(c, "groupType -1 needs as many members in each");
   }
-  if (type >= 0 && !has_groups(c, at.groups) && c.tensors(0).size == 1) {
+  if (type >= 0 && !has_groups(c, at.groups) && c.tensors(P::x).size == 1) {
     return refuse_group(c, "a group list is needed to split one x");
   }
   return check_sizes(c, at);
@@ -234,8 +273,12 @@ struct Group {
   int64_t index, count, first_row;
 };
 Doubles multiplied(const Call& c, const Places& at, Group& g) {
-  const Span<Tensor*> anti = list_at(c, 5), shift = list_at(c, 6), scale = list_at(c, 3),
-                      offset = list_at(c, 4), bias = list_at(c, 2), tokens = list_at(c, at.tokens);
+  using P = params::GroupedMatmul;
+
+  const Span<Tensor*> anti = list_at(c, P::antiquantScaleOptional),
+                      shift = list_at(c, P::antiquantOffsetOptional),
+                      scale = list_at(c, P::scaleOptional), offset = list_at(c, P::offsetOptional),
+                      bias = list_at(c, P::biasOptional), tokens = list_at(c, at.tokens);
   if (shift.size) shift_blocks(g.w, over_columns(slice_of(shift, g.index, g.count)), 1);
   if (anti.size) scale_blocks(g.w, over_columns(slice_of(anti, g.index, g.count)), true);
   Floats column, add;
@@ -324,11 +367,14 @@ struct Outputs {
   }
 };
 aclError run_each(Call& c, const Places& at) {
+  using P = params::GroupedMatmul;
+
   Outputs outs{c.tensors(at.out), {}};
-  const Weights weights{c.tensors(1), packs_words(c)};
-  for (int64_t i = 0; i < c.tensors(0).size; ++i) {
+  const Weights weights{c.tensors(P::weight), packs_words(c)};
+  for (int64_t i = 0; i < c.tensors(P::x).size; ++i) {
     const Tensor& out = *c.tensors(at.out)[i];
-    Group g = {matrices_of(*c.tensors(0)[i], false, packs_words(c)), {}, i, c.tensors(0).size, 0};
+    Group g = {
+        matrices_of(*c.tensors(P::x)[i], false, packs_words(c)), {}, i, c.tensors(P::x).size, 0};
     g.x.rows *= g.x.batch, g.x.batch = 1;
     g.w = weights.get(i, g.x.cols, out.dims[out.rank - 1]);
     write_rows(out, multiplied(c, at, g));
@@ -336,7 +382,9 @@ aclError run_each(Call& c, const Places& at) {
   return ACL_SUCCESS;
 }
 aclError run_rows(Call& c, const Places& at) {
-  const Span<Tensor*> xs = c.tensors(0);
+  using P = params::GroupedMatmul;
+
+  const Span<Tensor*> xs = c.tensors(P::x);
   Ints list = has_groups(c, at.groups) ? group_list(c, at.groups) : Ints();
   const int64_t kind = list.empty() ? 1 : int_at(c, at.list_type, 0);
   if (list.empty()) {
@@ -345,7 +393,7 @@ aclError run_rows(Call& c, const Places& at) {
   const Ints bounds = bounds_of(list, kind);
   const auto groups = static_cast<int64_t>(bounds.size()) - 1;
   Outputs outs{c.tensors(at.out), {}};
-  const Weights weights{c.tensors(1), packs_words(c)};
+  const Weights weights{c.tensors(P::weight), packs_words(c)};
   const int64_t n = width_of(*c.tensors(at.out)[0]);
   Matrices x = xs.size == 1 ? matrices_of(*xs[0], false, packs_words(c)) : Matrices();
   if (!within(bounds, xs.size == 1 ? rows_in(x) : INT64_MAX))
@@ -360,7 +408,9 @@ aclError run_rows(Call& c, const Places& at) {
                kind == 2 ? -1 : groups,
                bounds[i]};
     g.x.rows *= g.x.batch, g.x.batch = 1;
-    if (g.count < 0) g.count = c.tensors(1).size > 1 ? c.tensors(1).size : c.tensors(1)[0]->dims[0];
+    if (g.count < 0)
+      g.count = c.tensors(P::weight).size > 1 ? c.tensors(P::weight).size
+                                              : c.tensors(P::weight)[0]->dims[0];
     g.w = weights.get(e, g.x.cols, n);
     if (!outs.put(i, multiplied(c, at, g))) return c.trap(507015, "A group is not its output's.");
   }
@@ -369,10 +419,12 @@ aclError run_rows(Call& c, const Places& at) {
 }
 // What is summed over is split: x [m, k] by columns, the weight by rows.
 aclError run_sums(Call& c, const Places& at) {
+  using P = params::GroupedMatmul;
+
   const Ints bounds = bounds_of(group_list(c, at.groups), int_at(c, at.list_type, 0));
   Outputs outs{c.tensors(at.out), {}};
-  const Matrices x = matrices_of(*c.tensors(0)[0], false, packs_words(c));
-  const Span<Tensor*> list = c.tensors(1);
+  const Matrices x = matrices_of(*c.tensors(P::x)[0], false, packs_words(c));
+  const Span<Tensor*> list = c.tensors(P::weight);
   const Matrices whole = list.size == 1 ? matrices_of(*list[0], false, packs_words(c)) : Matrices();
   if (!within(bounds, x.cols)) return c.trap(507015, "groupList ends past what is summed over.");
   for (size_t i = 0; i + 1 < bounds.size(); ++i) {
@@ -399,26 +451,31 @@ aclError run_grouped(Call& c) {
 // y += x w for each group of what is summed over.
 template <bool Typed>
 aclnnStatus check_add(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3}));
-  const Matrices x = matrices_like(c.tensor(0), c.flag(4), false),
-                 w = matrices_like(c.tensor(1), c.flag(5), false);
-  if (c.integer(6) != 2 || x.cols != w.rows)
+  using P = params::GroupedMatmulAdd;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::weight, P::groupList, P::yRef}));
+  const Matrices x = matrices_like(c.tensor(P::x), c.flag(P::transposeX), false),
+                 w = matrices_like(c.tensor(P::weight), c.flag(P::transposeWeight), false);
+  if (c.integer(P::groupType) != 2 || x.cols != w.rows)
     return refuse_group(c, "groupType 2 sums over equal sizes");
-  return expect_numel(c, 3, c.tensor(2).numel() * x.rows * w.cols);
+  return expect_numel(c, P::yRef, c.tensor(P::groupList).numel() * x.rows * w.cols);
 }
 template <bool Typed>
 aclError run_add(Call& c) {
-  const Matrices x = matrices_of(c.tensor(0), c.flag(4), false),
-                 w = matrices_of(c.tensor(1), c.flag(5), false);
-  const Ints bounds = bounds_of(integers(c.tensor(2)), Typed ? c.integer(7) : 0);
+  using P = params::GroupedMatmulAddV2;
+
+  const Matrices x = matrices_of(c.tensor(P::x), c.flag(P::transposeX), false),
+                 w = matrices_of(c.tensor(P::weight), c.flag(P::transposeWeight), false);
+  const Ints bounds =
+      bounds_of(integers(c.tensor(P::groupList)), Typed ? c.integer(P::groupListType) : 0);
   if (!within(bounds, x.cols)) return c.trap(507015, "groupList ends past what is summed over.");
-  Doubles y = doubles(c.tensor(3));
+  Doubles y = doubles(c.tensor(P::yRef));
   for (size_t g = 0; g + 1 < bounds.size(); ++g) {
     const Matrices m = product(part_of(x, bounds[g], bounds[g + 1], true),
                                part_of(w, bounds[g], bounds[g + 1], false));
     for (size_t i = 0; i < m.v.size(); ++i) y[g * m.v.size() + i] += m.v[i];
   }
-  write(c.tensor(3), y);
+  write(c.tensor(P::yRef), y);
   return ACL_SUCCESS;
 }
 
@@ -426,8 +483,16 @@ aclError run_add(Call& c) {
 struct Swiglu {
   int weight_scale, assist, x_scale, smooth, groups, list_type, out, out_scale;
 };
-constexpr Swiglu kSwiglu = {4, 2, 5, kNone, 6, kNone, 7, 8};
-constexpr Swiglu kSwigluV2 = {2, 3, 5, 6, 7, 11, 13, 14};
+constexpr Swiglu kSwiglu = [] {
+  using P = params::GroupedMatmulSwigluQuant;
+  return Swiglu{P::weightScale, P::bias, P::xScale, kNone,
+                P::groupList,   kNone,   P::output, P::outputScale};
+}();
+constexpr Swiglu kSwigluV2 = [] {
+  using P = params::GroupedMatmulSwigluQuantV2;
+  return Swiglu{P::weightScale, P::weightAssistMatrix, P::xScale, P::smoothScale,
+                P::groupList,   P::groupListType,      P::output, P::outputScale};
+}();
 Span<Tensor*> members(const Call& c, int arg) {
   if (arg == kNone || c.null(arg)) return {};
   if (c.args[arg].kind == ArgKind::TensorList) return list_at(c, arg);
@@ -435,15 +500,17 @@ Span<Tensor*> members(const Call& c, int arg) {
 }
 template <const Swiglu& at>
 aclnnStatus check_swiglu(Call& c) {
-  ACL_RETURN_IF_FAILED(
-      expect_given(c, {0, 1, at.weight_scale, at.x_scale, at.groups, at.out, at.out_scale}));
-  const aclDataType of = c.tensor(0).dtype;
+  using P = params::GroupedMatmulSwigluQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(
+      c, {P::x, P::weight, at.weight_scale, at.x_scale, at.groups, at.out, at.out_scale}));
+  const aclDataType of = c.tensor(P::x).dtype;
   const bool integers = of == ACL_INT8 || of == ACL_INT4 || of == ACL_INT32;
-  if (!integers || c.tensor(at.out).dtype != ACL_INT8 || members(c, 1).size == 0) {
+  if (!integers || c.tensor(at.out).dtype != ACL_INT8 || members(c, P::weight).size == 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "x of %s and an output of %s are not supported by the simulator: it "
                   "quantises INT8 and INT4 to INT8.",
-                  dtype_name(c.tensor(0).dtype), dtype_name(c.tensor(at.out).dtype));
+                  dtype_name(c.tensor(P::x).dtype), dtype_name(c.tensor(at.out).dtype));
   }
   const Span<Tensor*> assist = members(c, at.assist);
   const int64_t wide = 2 * width_of(c.tensor(at.out)), experts = c.tensor(at.groups).numel();
@@ -454,16 +521,18 @@ aclnnStatus check_swiglu(Call& c) {
   }
   if (assist.size > 1 && assist.size != experts)
     return refuse_group(c, "the assisting matrices are not as many as groups");
-  ACL_RETURN_IF_FAILED(expect_numel(c, at.x_scale, rows_of(c.tensor(0))));
-  return expect_numel(c, at.out_scale, rows_of(c.tensor(0)));
+  ACL_RETURN_IF_FAILED(expect_numel(c, at.x_scale, rows_of(c.tensor(P::x))));
+  return expect_numel(c, at.out_scale, rows_of(c.tensor(P::x)));
 }
 template <const Swiglu& at>
 aclError run_swiglu(Call& c) {
-  const Matrices x = matrices_of(c.tensor(0), false, true);
+  using P = params::GroupedMatmulSwigluQuant;
+
+  const Matrices x = matrices_of(c.tensor(P::x), false, true);
   const Ints bounds = bounds_of(integers(c.tensor(at.groups)), int_at(c, at.list_type, 0));
   const auto groups = static_cast<int64_t>(bounds.size()) - 1;
   if (!within(bounds, x.rows)) return c.trap(507015, "groupList ends past the rows of x.");
-  const Weights weights{members(c, 1)};
+  const Weights weights{members(c, P::weight)};
   const Floats tokens = floats(c.tensor(at.x_scale));
   const Span<Tensor*> smooth = members(c, at.smooth), assist = members(c, at.assist);
   const int64_t h = width_of(c.tensor(at.out));
@@ -502,15 +571,20 @@ aclError run_swiglu(Call& c) {
 // transposeW, groupListType, [tuning,] out): out[rowIndex] += logit x w, with shared rows added.
 template <int Tokens, int Out>
 aclnnStatus check_finalize(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, Tokens, Tokens + 1, Tokens + 4, Out}));
-  const int64_t rows = rows_of(c.tensor(0));
+  using P = params::GroupedMatmulFinalizeRoutingV2;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::x1, P::x2, P::scaleOptional, Tokens, Tokens + 1, Tokens + 4, Out}));
+  const int64_t rows = rows_of(c.tensor(P::x1));
   for (int i : {Tokens, Tokens + 3, Tokens + 4}) ACL_RETURN_IF_FAILED(expect_numel(c, i, rows));
-  if (Tokens > 4 && (given(c.maybe(4)) || given(c.maybe(5)) || given(c.maybe(6)))) {
+  if (Tokens > 4 &&
+      (given(c.maybe(P::offsetOptional)) || given(c.maybe(P::antiquantScaleOptional)) ||
+       given(c.maybe(P::antiquantOffsetOptional)))) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "offset, antiquantScale and antiquantOffset are not supported by "
                   "the simulator.");
   }
-  if (c.tensor(0).rank != 2 || c.flag(Tokens + 8))
+  if (c.tensor(P::x1).rank != 2 || c.flag(Tokens + 8))
     return refuse_group(c, "x needs two dims, not transposed");
   return !c.null(Tokens + 2) && width_of(c.tensor(Tokens + 2)) != width_of(c.tensor(Out))
              ? expect_same_shape(c, Tokens + 2, Out)
@@ -518,8 +592,10 @@ aclnnStatus check_finalize(Call& c) {
 }
 template <int Tokens, int Out>
 aclError run_finalize(Call& c) {
+  using P = params::GroupedMatmulFinalizeRoutingV2;
+
   const Tensor& out = c.tensor(Out);
-  const Matrices x = matrices_of(c.tensor(0), false, true);
+  const Matrices x = matrices_of(c.tensor(P::x1), false, true);
   const Ints bounds = bounds_of(integers(c.tensor(Tokens + 1)), c.integer(Tokens + 10)),
              index = integers(c.tensor(Tokens + 4));
   const Floats tokens = floats(c.tensor(Tokens)), logit = floats(c.maybe(Tokens + 3)),
@@ -531,7 +607,7 @@ aclError run_finalize(Call& c) {
   const int64_t first = c.integer(Tokens + 7) * n;
   for (size_t i = 0; i < shared.size() && first + i < y.size(); ++i)
     y[first + i] = c.number(Tokens + 6) * shared[i];
-  Tensor weight = c.tensor(1);
+  Tensor weight = c.tensor(P::x2);
   if (c.flag(Tokens + 9)) {
     std::swap(weight.dims[weight.rank - 1], weight.dims[weight.rank - 2]);
     std::swap(weight.strides[weight.rank - 1], weight.strides[weight.rank - 2]);
@@ -540,9 +616,11 @@ aclError run_finalize(Call& c) {
   const Weights weights{{&one, 1}};
   for (int64_t g = 0; g < groups; ++g) {
     Matrices w = weights.get(g, x.cols, n);
-    const Tensor scale = over_columns(slice_of(members(c, 2), g, groups));
+    const Tensor scale = over_columns(slice_of(members(c, P::scaleOptional), g, groups));
     const Floats words = packed_scales(&scale),
-                 bias = given(c.maybe(3)) ? floats(slice_of(members(c, 3), g, groups)) : Floats();
+                 bias = given(c.maybe(P::biasOptional))
+                            ? floats(slice_of(members(c, P::biasOptional), g, groups))
+                            : Floats();
     scale_blocks(w, dense(const_cast<float*>(words.data()), ACL_FLOAT, scale.dims, scale.rank),
                  true);
     const Matrices m = product(part_of(x, bounds[g], bounds[g + 1], false), w);
@@ -562,10 +640,12 @@ aclError run_finalize(Call& c) {
 // [tokensIndexFlag,] y).
 template <int Out>
 aclnnStatus check_ffn(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, Out}));
+  using P = params::FFNV3;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::weight1, P::weight2, Out}));
   static const char* const known[] = {"gelu",  "fastgelu", "relu", "silu",
                                       "geglu", "swiglu",   "reglu"};
-  const char* text = c.text(14) ? c.text(14) : "";
+  const char* text = c.text(P::activation) ? c.text(P::activation) : "";
   const bool fits = std::any_of(std::begin(known), std::end(known),
                                 [&](const char* k) { return !std::strcmp(k, text); });
   if (!fits) {
@@ -574,20 +654,24 @@ aclnnStatus check_ffn(Call& c) {
                   "swiglu or reglu.",
                   text);
   }
-  const Matrices w1 = matrices_like(c.tensor(1), false, true),
-                 w2 = matrices_like(c.tensor(2), false, true);
+  const Matrices w1 = matrices_like(c.tensor(P::weight1), false, true),
+                 w2 = matrices_like(c.tensor(P::weight2), false, true);
   const int64_t half = text[0] != 'f' && std::strstr(text, "glu") ? 2 : 1;
-  if (w1.rows != width_of(c.tensor(0)) || w1.cols != half * w2.rows || w1.batch != w2.batch) {
+  if (w1.rows != width_of(c.tensor(P::x)) || w1.cols != half * w2.rows || w1.batch != w2.batch) {
     return refuse_group(c, "x, weight1 and weight2 are not of matching sizes");
   }
-  const bool list = c.args[3].kind == ArgKind::IntArray;
-  const int64_t told = list ? c.ints(3).size : given(c.maybe(3)) ? c.tensor(3).numel() : 0,
+  const bool list = c.args[P::expertTokensOptional].kind == ArgKind::IntArray;
+  const int64_t told = list ? c.ints(params::FFN::expertTokens).size
+                       : given(c.maybe(P::expertTokensOptional))
+                           ? c.tensor(P::expertTokensOptional).numel()
+                           : 0,
                 experts = std::max<int64_t>(1, told);
   if (experts != w1.batch)
     return refuse_group(c, "expertTokens does not count the tokens of each expert that weights are of");
   for (int which : {0, 1}) {
     const int64_t cols = which ? w2.cols : w1.cols;
-    for (int arg : {4 + which, 8 + which, 10 + which, 12 + which}) {
+    for (int arg : {P::bias1Optional + which, P::deqScale1Optional + which,
+                    P::antiquantScale1Optional + which, P::antiquantOffset1Optional + which}) {
       if (!given(c.maybe(arg))) continue;
       // Antiquantisation may go by groups of rows; other scales may be one for an expert.
       const int64_t n = c.tensor(arg).numel();
@@ -596,12 +680,12 @@ aclnnStatus check_ffn(Call& c) {
         return refuse_group(c, "a bias or a scale has no element for each expert and column");
     }
   }
-  for (int arg : {6, 7}) {
+  for (int arg : {P::scaleOptional, P::offsetOptional}) {
     const int64_t n = given(c.maybe(arg)) ? c.tensor(arg).numel() : 1;
     if (n != 1 && n != experts && n != w2.rows && n != experts * w2.rows)
       return refuse_group(c, "scale and offset have no element for each expert or column");
   }
-  return expect_numel(c, Out, rows_of(c.tensor(0)) * w2.cols);
+  return expect_numel(c, Out, rows_of(c.tensor(P::x)) * w2.cols);
 }
 Doubles gated(const Matrices& m, const char* text) {
   const bool pairs = std::strstr(text, "glu") != nullptr;
@@ -620,19 +704,23 @@ Doubles gated(const Matrices& m, const char* text) {
 }
 // One layer: (x w + bias) deqScale, with weights dequantised where parameters say how.
 Matrices layer(const Call& c, int which, const Matrices& x, int64_t g, int64_t groups) {
-  const Weights weights{members(c, 1 + which)};
+  using P = params::FFN;
+
+  const Weights weights{members(c, P::weight1 + which)};
   Matrices w = weights.get(g, x.cols, kNoLimit);
-  if (given(c.maybe(12 + which)))
-    shift_blocks(w, over_columns(slice_of(members(c, 12 + which), g, groups)), 1);
-  if (given(c.maybe(10 + which)))
-    scale_blocks(w, over_columns(slice_of(members(c, 10 + which), g, groups)), true);
+  if (given(c.maybe(P::antiquantOffset1 + which)))
+    shift_blocks(w, over_columns(slice_of(members(c, P::antiquantOffset1 + which), g, groups)), 1);
+  if (given(c.maybe(P::antiquantScale1 + which)))
+    scale_blocks(w, over_columns(slice_of(members(c, P::antiquantScale1 + which), g, groups)),
+                 true);
   Matrices m = product(x, w);
-  const Tensor* bias = c.maybe(4 + which);
-  const Tensor* deq = c.maybe(8 + which);
-  const Floats add = given(bias) ? floats(slice_of(members(c, 4 + which), g, groups)) : Floats();
+  const Tensor* bias = c.maybe(P::bias1 + which);
+  const Tensor* deq = c.maybe(P::deqScale1 + which);
+  const Floats add =
+      given(bias) ? floats(slice_of(members(c, P::bias1 + which), g, groups)) : Floats();
   Floats factor;
   if (given(deq)) {
-    const Tensor s = slice_of(members(c, 8 + which), g, groups);
+    const Tensor s = slice_of(members(c, P::deqScale1 + which), g, groups);
     factor = packed_scales(&s);
   }
   for (size_t i = 0; i < m.v.size(); ++i) {
@@ -643,8 +731,11 @@ Matrices layer(const Call& c, int which, const Matrices& x, int64_t g, int64_t g
   return m;
 }
 Matrices requantised(const Call& c, Matrices m, int64_t g, int64_t groups) {
-  const Floats scale = floats(slice_of(members(c, 6), g, groups));
-  const Floats offset = given(c.maybe(7)) ? floats(slice_of(members(c, 7), g, groups)) : Floats();
+  using P = params::FFN;
+
+  const Floats scale = floats(slice_of(members(c, P::scale), g, groups));
+  const Floats offset =
+      given(c.maybe(P::offset)) ? floats(slice_of(members(c, P::offset), g, groups)) : Floats();
   for (size_t i = 0; i < m.v.size(); ++i) {
     const size_t j = i % static_cast<size_t>(m.cols);
     const double v = m.v[i] * scale[scale.size() == 1 ? 0 : j] +
@@ -655,10 +746,12 @@ Matrices requantised(const Call& c, Matrices m, int64_t g, int64_t groups) {
 }
 template <int Out>
 aclError run_ffn(Call& c) {
-  Matrices x = matrices_of(c.tensor(0), false, true);
+  using P = params::FFNV2;
+
+  Matrices x = matrices_of(c.tensor(P::x), false, true);
   x.rows *= x.batch, x.batch = 1;
-  Ints list = group_list(c, 3);
-  const bool ends = Out == 17 && c.flag(16);
+  Ints list = group_list(c, P::expertTokens);
+  const bool ends = Out == 17 && c.flag(P::tokensIndexFlag);
   if (list.empty()) list = {x.rows};
   const Ints bounds = bounds_of(list, ends ? 0 : 1);
   const auto groups = static_cast<int64_t>(bounds.size()) - 1;
@@ -666,10 +759,10 @@ aclError run_ffn(Call& c) {
   Doubles y;
   for (int64_t g = 0; g < groups; ++g) {
     const Matrices first = layer(c, 0, part_of(x, bounds[g], bounds[g + 1], false), g, groups);
-    Matrices between = {gated(first, c.text(14)), 1, first.rows, 0};
+    Matrices between = {gated(first, c.text(P::activation)), 1, first.rows, 0};
     between.cols = first.rows ? static_cast<int64_t>(between.v.size()) / first.rows
-                              : matrices_like(c.tensor(2), false, true).rows;
-    if (given(c.maybe(6))) between = requantised(c, between, g, groups);
+                              : matrices_like(c.tensor(P::weight2), false, true).rows;
+    if (given(c.maybe(P::scale))) between = requantised(c, between, g, groups);
     const Matrices last = layer(c, 1, between, g, groups);
     y.insert(y.end(), last.v.begin(), last.v.end());
   }
@@ -681,32 +774,41 @@ aclError run_ffn(Call& c) {
 // (y, x, weightB [w, l, h2, r], indices, weightA [w, l, r, h1], layerIdx, scale, yOffset,
 // ySliceSize, out): out = y with (x A' B') scale added to a slice of each row's columns.
 aclnnStatus check_lora(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 9}));
-  const Tensor &b = c.tensor(2), &y = c.tensor(0);
-  const int64_t in = width_of(c.tensor(1)), rank = c.null(4)               ? in
-                                                   : c.tensor(4).rank == 4 ? c.tensor(4).dims[2]
-                                                                           : -1;
-  const bool fits = b.rank == 4 && y.rank == 2 && b.dims[3] == rank && c.integer(5) >= 0 &&
-                    c.integer(5) < b.dims[1] && c.integer(7) >= 0 &&
-                    c.integer(7) + c.integer(8) <= y.dims[1] && b.dims[2] == c.integer(8) &&
-                    rows_of(c.tensor(1)) == y.dims[0] && c.integer(8) >= 0 &&
-                    (c.null(4) || (c.tensor(4).dims[3] == in && c.tensor(4).dims[0] == b.dims[0] &&
-                                   c.tensor(4).dims[1] == b.dims[1]));
+  using P = params::AddLora;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::y, P::x, P::weightB, P::indices, P::out}));
+  const Tensor &b = c.tensor(P::weightB), &y = c.tensor(P::y);
+  const int64_t in = width_of(c.tensor(P::x)), rank = c.null(P::weightAOptional) ? in
+                                                      : c.tensor(P::weightAOptional).rank == 4
+                                                          ? c.tensor(P::weightAOptional).dims[2]
+                                                          : -1;
+  const bool fits =
+      b.rank == 4 && y.rank == 2 && b.dims[3] == rank && c.integer(P::layerIdx) >= 0 &&
+      c.integer(P::layerIdx) < b.dims[1] && c.integer(P::yOffset) >= 0 &&
+      c.integer(P::yOffset) + c.integer(P::ySliceSize) <= y.dims[1] &&
+      b.dims[2] == c.integer(P::ySliceSize) && rows_of(c.tensor(P::x)) == y.dims[0] &&
+      c.integer(P::ySliceSize) >= 0 &&
+      (c.null(P::weightAOptional) || (c.tensor(P::weightAOptional).dims[3] == in &&
+                                      c.tensor(P::weightAOptional).dims[0] == b.dims[0] &&
+                                      c.tensor(P::weightAOptional).dims[1] == b.dims[1]));
   if (!fits)
     return refuse_group(c, "y, x, weightA, weightB and the slice are not of matching sizes");
-  ACL_RETURN_IF_FAILED(expect_numel(c, 3, y.dims[0]));
-  return expect_same_shape(c, 9, 0);
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::indices, y.dims[0]));
+  return expect_same_shape(c, P::out, P::y);
 }
 aclError run_lora(Call& c) {
-  Doubles y = doubles(c.tensor(0));
-  const Doubles x = doubles(c.tensor(1)), b = doubles(c.tensor(2)), a = doubles(c.maybe(4));
-  const Ints indices = integers(c.tensor(3));
-  const Tensor& tb = c.tensor(2);
-  const int64_t h1 = width_of(c.tensor(1)), r = tb.dims[3], h2 = tb.dims[2],
-                wide = width_of(c.tensor(0));
+  using P = params::AddLora;
+
+  Doubles y = doubles(c.tensor(P::y));
+  const Doubles x = doubles(c.tensor(P::x)), b = doubles(c.tensor(P::weightB)),
+                a = doubles(c.maybe(P::weightAOptional));
+  const Ints indices = integers(c.tensor(P::indices));
+  const Tensor& tb = c.tensor(P::weightB);
+  const int64_t h1 = width_of(c.tensor(P::x)), r = tb.dims[3], h2 = tb.dims[2],
+                wide = width_of(c.tensor(P::y));
   for (size_t t = 0; t < indices.size(); ++t) {
     if (indices[t] < 0 || indices[t] >= tb.dims[0]) continue;
-    const int64_t at = indices[t] * tb.dims[1] + c.integer(5);
+    const int64_t at = indices[t] * tb.dims[1] + c.integer(P::layerIdx);
     Doubles low(static_cast<size_t>(r));
     for (int64_t i = 0; i < r; ++i) {
       if (a.empty()) low[i] = x[t * h1 + i];
@@ -716,10 +818,10 @@ aclError run_lora(Call& c) {
     for (int64_t j = 0; j < h2; ++j) {
       double sum = 0;
       for (int64_t i = 0; i < r; ++i) sum += low[i] * b[(at * h2 + j) * r + i];
-      y[t * wide + c.integer(7) + j] += c.number(6) * sum;
+      y[t * wide + c.integer(P::yOffset) + j] += c.number(P::scale) * sum;
     }
   }
-  write(c.tensor(9), y);
+  write(c.tensor(P::out), y);
   return ACL_SUCCESS;
 }
 
@@ -740,14 +842,32 @@ ACLNN_GROUPED(aclnnGroupedMatmulSwigluQuantWeightNZ, check_swiglu<kSwiglu>, run_
 ACLNN_GROUPED(aclnnGroupedMatmulSwigluQuantV2, check_swiglu<kSwigluV2>, run_swiglu<kSwigluV2>)
 ACLNN_GROUPED(aclnnGroupedMatmulSwigluQuantWeightNzV2, check_swiglu<kSwigluV2>,
               run_swiglu<kSwigluV2>)
-ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRouting, (check_finalize<4, 15>), (run_finalize<4, 15>))
-ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRoutingWeightNz, (check_finalize<4, 15>),
-              (run_finalize<4, 15>))
-ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRoutingV2, (check_finalize<7, 18>), (run_finalize<7, 18>))
-ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRoutingV3, (check_finalize<7, 19>), (run_finalize<7, 19>))
-ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRoutingWeightNzV2, (check_finalize<7, 19>),
-              (run_finalize<7, 19>))
-ACLNN_GROUPED(aclnnFFN, check_ffn<16>, run_ffn<16>)
-ACLNN_GROUPED(aclnnFFNV2, check_ffn<17>, run_ffn<17>)
-ACLNN_GROUPED(aclnnFFNV3, check_ffn<17>, run_ffn<17>)
+ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRouting,
+              (check_finalize<params::GroupedMatmulFinalizeRouting::pertokenScaleOptional,
+                              params::GroupedMatmulFinalizeRouting::y>),
+              (run_finalize<params::GroupedMatmulFinalizeRouting::pertokenScaleOptional,
+                            params::GroupedMatmulFinalizeRouting::y>))
+ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRoutingWeightNz,
+              (check_finalize<params::GroupedMatmulFinalizeRoutingWeightNz::pertokenScaleOptional,
+                              params::GroupedMatmulFinalizeRoutingWeightNz::out>),
+              (run_finalize<params::GroupedMatmulFinalizeRoutingWeightNz::pertokenScaleOptional,
+                            params::GroupedMatmulFinalizeRoutingWeightNz::out>))
+ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRoutingV2,
+              (check_finalize<params::GroupedMatmulFinalizeRoutingV2::pertokenScaleOptional,
+                              params::GroupedMatmulFinalizeRoutingV2::out>),
+              (run_finalize<params::GroupedMatmulFinalizeRoutingV2::pertokenScaleOptional,
+                            params::GroupedMatmulFinalizeRoutingV2::out>))
+ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRoutingV3,
+              (check_finalize<params::GroupedMatmulFinalizeRoutingV3::pertokenScaleOptional,
+                              params::GroupedMatmulFinalizeRoutingV3::out>),
+              (run_finalize<params::GroupedMatmulFinalizeRoutingV3::pertokenScaleOptional,
+                            params::GroupedMatmulFinalizeRoutingV3::out>))
+ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRoutingWeightNzV2,
+              (check_finalize<params::GroupedMatmulFinalizeRoutingWeightNzV2::pertokenScaleOptional,
+                              params::GroupedMatmulFinalizeRoutingWeightNzV2::out>),
+              (run_finalize<params::GroupedMatmulFinalizeRoutingWeightNzV2::pertokenScaleOptional,
+                            params::GroupedMatmulFinalizeRoutingWeightNzV2::out>))
+ACLNN_GROUPED(aclnnFFN, check_ffn<params::FFN::y>, run_ffn<params::FFN::y>)
+ACLNN_GROUPED(aclnnFFNV2, check_ffn<params::FFNV2::y>, run_ffn<params::FFNV2::y>)
+ACLNN_GROUPED(aclnnFFNV3, check_ffn<params::FFNV3::y>, run_ffn<params::FFNV3::y>)
 ACLNN_GROUPED(aclnnAddLora, check_lora, run_lora)

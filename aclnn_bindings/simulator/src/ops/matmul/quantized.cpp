@@ -1,6 +1,7 @@
 // Products of quantised matrices, and of plain ones with quantised or inner-format weights.
 // Formulas: the "npu_quant_matmul", "npu_weight_quant_batchmatmul", "npu_transpose_batchmatmul"
 // and "npu_quant_matmul_reduce_sum" pages of torch_npu, and the operator documents of CANN 9.1.
+#include "params/matmul.h"
 #include "loops/matrices.h"
 
 #include <cmath>
@@ -15,17 +16,47 @@ bool flag_at(const Call& c, int arg) { return arg != kNone && c.flag(arg); }
 struct Places {
   int x2_scale, x1_scale, offset, bias, turn1, turn2, group, x2_offset, out;
 };
-constexpr Places kQuantV2 = {3, kNone, kNone, 2, 4, 5, kNone, kNone, 6};
-constexpr Places kQuantV3 = {2, kNone, 3, 4, 5, 6, kNone, kNone, 7};
-constexpr Places kQuantV4 = {2, 4, 3, 5, 6, 7, kNone, kNone, 8};
-constexpr Places kQuantV5 = {3, 2, 7, 8, 9, 10, 11, 6, 12};
-constexpr Places kReduceSum = {3, 2, kNone, kNone, 9, 10, kNone, kNone, 14};
-constexpr Places kFusedQuant = {3, 2, 7, 8, kNone, kNone, kNone, kNone, 12};
-constexpr Places kQuant16 = {2, kNone, kNone, 3, 4, 5, kNone, kNone, 6};
+constexpr Places kQuantV2 = [] {
+  using P = params::QuantMatmulV2;
+  return Places{P::deqScale, kNone, kNone, P::bias, P::adjX1, P::adjX2, kNone, kNone, P::out};
+}();
+constexpr Places kQuantV3 = [] {
+  using P = params::QuantMatmulV3;
+  return Places{P::scale,       kNone, P::offset, P::bias, P::transposeX1,
+                P::transposeX2, kNone, kNone,     P::out};
+}();
+constexpr Places kQuantV4 = [] {
+  using P = params::QuantMatmulV4;
+  return Places{P::scale,       P::pertokenScaleOptional, P::offset, P::bias,
+                P::transposeX1, P::transposeX2,           kNone,     kNone,
+                P::out};
+}();
+constexpr Places kQuantV5 = [] {
+  using P = params::QuantMatmulV5;
+  return Places{P::x2Scale,     P::x1Scale, P::yOffset,  P::bias, P::transposeX1,
+                P::transposeX2, 11,         P::x2Offset, P::out};
+}();
+constexpr Places kReduceSum = [] {
+  using P = params::QuantMatmulReduceSumWeightNz;
+  return Places{P::x2Scale,     P::x1Scale, kNone, kNone, P::transposeX1,
+                P::transposeX2, kNone,      kNone, P::out};
+}();
+constexpr Places kFusedQuant = [] {
+  using P = params::FusedQuantMatmul;
+  return Places{P::x2Scale, P::x1Scale, P::yOffsetOptional, P::biasOptional, kNone, kNone, kNone,
+                kNone,      P::out};
+}();
+constexpr Places kQuant16 = [] {
+  using P = params::BatchMatmulQuant;
+  return Places{P::quantParam,  kNone, kNone, P::bias, P::transposeX1,
+                P::transposeX2, kNone, kNone, P::out};
+}();
 
 // Leading dims of x1 and x2, broadcast, with the product's rows and columns.
 Shape product_shape(const Call& c, const Matrices& a, const Matrices& b, bool& fits) {
-  const Tensor &x1 = c.tensor(0), &x2 = c.tensor(1);
+  using P = params::QuantMatmul;
+
+  const Tensor &x1 = c.tensor(P::x1), &x2 = c.tensor(P::x2);
   const bool tiles = x2.format == ACL_FORMAT_FRACTAL_NZ && x2.rank >= 4;
   Tensor left = x1, right = x2;
   left.rank -= 2, right.rank -= tiles ? 4 : 2;
@@ -36,19 +67,23 @@ Shape product_shape(const Call& c, const Matrices& a, const Matrices& b, bool& f
   return s;
 }
 aclnnStatus refuse_product(const Call& c) {
+  using P = params::QuantMatmul;
+
   int out = c.count - 1;  // the last tensor: attributes may follow it
   while (out > 0 && (c.args[out].kind != ArgKind::Tensor || c.null(out))) --out;
   return c.fail(ACLNN_ERR_PARAM_INVALID,
                 "%s %s and %s %s can't be multiplied, or their product does "
                 "not have the shape %s of the output.",
-                c.name(0), shape_text(c.tensor(0)), c.name(1), shape_text(c.tensor(1)),
-                shape_text(c.tensor(out)));
+                c.name(P::x1), shape_text(c.tensor(P::x1)), c.name(P::x2),
+                shape_text(c.tensor(P::x2)), shape_text(c.tensor(out)));
 }
 aclnnStatus check_product(Call& c, const Places& at) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, at.out}));
-  if (c.tensor(0).rank < 2 || c.tensor(1).rank < 2) return refuse_product(c);
-  const Matrices a = matrices_like(c.tensor(0), flag_at(c, at.turn1), true),
-                 b = matrices_like(c.tensor(1), flag_at(c, at.turn2), true);
+  using P = params::QuantMatmul;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x1, P::x2, at.out}));
+  if (c.tensor(P::x1).rank < 2 || c.tensor(P::x2).rank < 2) return refuse_product(c);
+  const Matrices a = matrices_like(c.tensor(P::x1), flag_at(c, at.turn1), true),
+                 b = matrices_like(c.tensor(P::x2), flag_at(c, at.turn2), true);
   bool fits;
   Shape s = product_shape(c, a, b, fits);
   const Tensor& out = c.tensor(at.out);
@@ -81,9 +116,11 @@ bool blockwise(const Tensor* s) {
 // (op-plugin's test of npu_quant_matmul, A8W4).
 constexpr double kHalf = 8;
 bool halves(const Call& c, const Places& at) {
-  const aclDataType x2 = c.tensor(1).dtype;
+  using P = params::QuantMatmul;
+
+  const aclDataType x2 = c.tensor(P::x2).dtype;
   return at_or_null(c, at.offset) && at.offset == kQuantV5.offset &&
-         c.tensor(0).dtype == ACL_INT8 && (x2 == ACL_INT4 || x2 == ACL_INT32);
+         c.tensor(P::x1).dtype == ACL_INT8 && (x2 == ACL_INT4 || x2 == ACL_INT32);
 }
 // out = ((acc + integer bias) column + inner) row + float bias + offset.
 struct Finish {
@@ -114,6 +151,8 @@ Floats finished(const Matrices& m, const Finish& f) {
   return out;
 }
 Finish finish_of(const Call& c, const Places& at, bool blocks) {
+  using P = params::QuantMatmul;
+
   Finish f;
   const Tensor* scale = at_or_null(c, at.x2_scale);
   if (!blocks) f.column = packed_scales(scale);
@@ -127,17 +166,19 @@ Finish finish_of(const Call& c, const Places& at, bool blocks) {
   }
   if (const Tensor* bias = at_or_null(c, at.bias)) {
     f.bias = floats(bias);
-    f.early = bias->dtype == ACL_INT32 || c.tensor(0).dtype == ACL_FLOAT16;
+    f.early = bias->dtype == ACL_INT32 || c.tensor(P::x1).dtype == ACL_FLOAT16;
   }
   return f;
 }
 Matrices quant_product(const Call& c, const Places& at, bool& blocks) {
+  using P = params::QuantMatmul;
+
   const Tensor *s1 = at_or_null(c, at.x1_scale), *s2 = at_or_null(c, at.x2_scale);
   const bool turn1 = flag_at(c, at.turn1), turn2 = flag_at(c, at.turn2);
   const Tensor& out = c.tensor(at.out);
-  Matrices a = matrices_of(c.tensor(0), false, true);
+  Matrices a = matrices_of(c.tensor(P::x1), false, true);
   const int64_t k = turn1 ? a.rows : a.cols, n = out.dims[out.rank - 1];
-  Matrices b = matrices_of(c.tensor(1), false, true, turn2 ? n : k, turn2 ? k : n);
+  Matrices b = matrices_of(c.tensor(P::x2), false, true, turn2 ? n : k, turn2 ? k : n);
   blocks = blockwise(s2);
   if (halves(c, at)) {
     for (double& x : a.v) x -= kHalf;
@@ -171,13 +212,18 @@ aclError run_quant(Call& c) {
   return ACL_SUCCESS;
 }
 // (x1, x2, bias, deqScale, out): one factor, given by value.
-constexpr Places kQuantV1 = {kNone, kNone, kNone, 2, kNone, kNone, kNone, kNone, 4};
+constexpr Places kQuantV1 = [] {
+  using P = params::QuantMatmul;
+  return Places{kNone, kNone, kNone, P::bias, kNone, kNone, kNone, kNone, P::out};
+}();
 aclnnStatus check_quant_first(Call& c) { return check_quant<kQuantV1>(c); }
 aclError run_quant_first(Call& c) {
+  using P = params::QuantMatmul;
+
   bool blocks = false;
   Finish f = finish_of(c, kQuantV1, false);
-  f.column = {static_cast<float>(c.number(3))};
-  write(c.tensor(4), finished(quant_product(c, kQuantV1, blocks), f));
+  f.column = {static_cast<float>(c.number(P::deqScale))};
+  write(c.tensor(P::out), finished(quant_product(c, kQuantV1, blocks), f));
   return ACL_SUCCESS;
 }
 // The same with an operation after it, named at 10.
@@ -187,47 +233,62 @@ Activation activation_of(const char* text) {
   return text && !std::strcmp(text, "gelu_erf") ? Activation::GeluErf : Activation::None;
 }
 aclnnStatus check_activated(Call& c) {
-  const char* text = c.text(10) ? c.text(10) : "";
-  if ((*text && activation_of(text) == Activation::None) || at_or_null(c, 9)) {
+  using P = params::FusedQuantMatmul;
+
+  const char* text = c.text(P::fusedOpType) ? c.text(P::fusedOpType) : "";
+  if ((*text && activation_of(text) == Activation::None) || at_or_null(c, P::x3Optional)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "fusedOpType \"%s\" should be relu, gelu_tanh or gelu_erf, without x3.", text);
   }
   return check_quant<kFusedQuant>(c);
 }
 aclError run_activated(Call& c) {
+  using P = params::FusedQuantMatmul;
+
   bool blocks = false;
   const Matrices m = quant_product(c, kFusedQuant, blocks);
   Floats y = finished(m, finish_of(c, kFusedQuant, blocks));
-  for (float& v : y) v = static_cast<float>(activated(v, activation_of(c.text(10))));
-  write(c.tensor(12), y);
+  for (float& v : y) v = static_cast<float>(activated(v, activation_of(c.text(P::fusedOpType))));
+  write(c.tensor(P::out), y);
   return ACL_SUCCESS;
 }
 // (x1, x2, x1Scale, x2Scale, yRef, transposeX1, transposeX2, groupSize): y += the scaled product.
-constexpr Places kInplace = {3, 2, kNone, kNone, 5, 6, 7, kNone, 4};
+constexpr Places kInplace = [] {
+  using P = params::QuantBatchMatmulInplaceAdd;
+  return Places{P::x2Scale,     P::x1ScaleOptional, kNone, kNone,
+                P::transposeX1, P::transposeX2,     7,     kNone,
+                P::yRef};
+}();
 aclError run_inplace(Call& c) {
+  using P = params::QuantBatchMatmulInplaceAdd;
+
   bool blocks = false;
   Floats y = finished(quant_product(c, kInplace, blocks), finish_of(c, kInplace, blocks));
-  const Floats before = floats(c.tensor(4));
+  const Floats before = floats(c.tensor(P::yRef));
   for (size_t i = 0; i < y.size(); ++i) y[i] += before[i];
-  write(c.tensor(4), y);
+  write(c.tensor(P::yRef), y);
   return ACL_SUCCESS;
 }
 // Batches of the product summed: out = sum of (x1 x2) x1Scale x2Scale.
 aclnnStatus check_reduce_sum(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 14}));
-  const Matrices a = matrices_like(c.tensor(0), false, false);
-  const Tensor& out = c.tensor(14);
-  if (c.tensor(0).rank != 3 || out.rank < 2 || rows_of(out) != a.rows) return refuse_product(c);
-  ACL_RETURN_IF_FAILED(expect_numel(c, 2, a.batch * a.rows));
-  return expect_numel(c, 3, width_of(out));
+  using P = params::QuantMatmulReduceSumWeightNz;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x1, P::x2, P::x1Scale, P::x2Scale, P::out}));
+  const Matrices a = matrices_like(c.tensor(P::x1), false, false);
+  const Tensor& out = c.tensor(P::out);
+  if (c.tensor(P::x1).rank != 3 || out.rank < 2 || rows_of(out) != a.rows) return refuse_product(c);
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::x1Scale, a.batch * a.rows));
+  return expect_numel(c, P::x2Scale, width_of(out));
 }
 aclError run_reduce_sum(Call& c) {
+  using P = params::QuantMatmulReduceSumWeightNz;
+
   bool blocks = false;
   const Matrices m = quant_product(c, kReduceSum, blocks);
   const Floats each = finished(m, finish_of(c, kReduceSum, false));
   Doubles sum(static_cast<size_t>(m.rows * m.cols));
   for (size_t i = 0; i < each.size(); ++i) sum[i % sum.size()] += each[i];
-  write(c.tensor(14), sum);
+  write(c.tensor(P::out), sum);
   return ACL_SUCCESS;
 }
 
@@ -235,8 +296,10 @@ aclError run_reduce_sum(Call& c) {
 // y = x ((weight + offset) scale) + bias, quantised where asked.
 template <int Out>
 aclnnStatus check_weight(Call& c) {
+  using P = params::WeightQuantBatchMatmulNz;
+
   constexpr Places at = {kNone, kNone, kNone, 6, kNone, kNone, kNone, kNone, Out};
-  ACL_RETURN_IF_FAILED(expect_given(c, {2}));
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::antiquantScale}));
   return check_product(c, at);
 }
 // Parameters of one element, one column, or blocks of rows.
@@ -248,22 +311,26 @@ Tensor over_columns(const Tensor& t) {
 }
 template <int Out>
 aclError run_weight(Call& c) {
+  using P = params::WeightQuantBatchMatmulNz;
+
   const Tensor& y = c.tensor(Out);
-  const Matrices x = matrices_of(c.tensor(0), false, false);
-  Matrices w = matrices_of(c.tensor(1), false, true, x.cols, y.dims[y.rank - 1]);
-  if (const Tensor* offset = at_or_null(c, 3)) shift_blocks(w, over_columns(*offset), 1);
-  scale_blocks(w, over_columns(c.tensor(2)), true);
+  const Matrices x = matrices_of(c.tensor(P::x), false, false);
+  Matrices w = matrices_of(c.tensor(P::weight), false, true, x.cols, y.dims[y.rank - 1]);
+  if (const Tensor* offset = at_or_null(c, P::antiquantOffsetOptional))
+    shift_blocks(w, over_columns(*offset), 1);
+  scale_blocks(w, over_columns(c.tensor(P::antiquantScale)), true);
   Finish f;
-  f.bias = floats(at_or_null(c, 6));
+  f.bias = floats(at_or_null(c, P::biasOptional));
   Floats out = finished(product(x, w), f);
-  const Tensor* quant = at_or_null(c, 4);
+  const Tensor* quant = at_or_null(c, P::quantScaleOptional);
   if (!quant) {
     write(y, out);
     return ACL_SUCCESS;
   }
   Finish q;
   q.column = packed_scales(quant);
-  q.offset = at_or_null(c, 5) ? floats(at_or_null(c, 5)) : packed_offsets(quant);
+  q.offset = at_or_null(c, P::quantOffsetOptional) ? floats(at_or_null(c, P::quantOffsetOptional))
+                                                   : packed_offsets(quant);
   for (size_t i = 0; i < out.size(); ++i) {
     out[i] = static_cast<float>(
         q.of(out[i], 0, static_cast<int64_t>(i) % width_of(y), 0, 1, width_of(y)));
@@ -275,7 +342,9 @@ aclError run_weight(Call& c) {
 // Plain products whose second operand is in the inner format: out = beta self + alpha mat1 mat2.
 template <int A, int Out>
 aclnnStatus check_inner(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, A, A + 1, Out}));
+  using P = params::AddmmWeightNz;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::self, A, A + 1, Out}));
   const Matrices a = matrices_like(c.tensor(A), false, false),
                  b = matrices_like(c.tensor(A + 1), false, false);
   const Tensor& out = c.tensor(Out);
@@ -288,18 +357,20 @@ aclnnStatus check_inner(Call& c) {
                   shape_text(out), c.name(Out));
   }
   Shape s = shape_of(out);
-  if (A == 1 && !broadcast(s, c.tensor(0))) return refuse_fit(c, 0, Out);
+  if (A == 1 && !broadcast(s, c.tensor(P::self))) return refuse_fit(c, P::self, Out);
   return ACLNN_SUCCESS;
 }
 template <int A, int Out>
 aclError run_inner(Call& c) {
+  using P = params::AddmmWeightNz;
+
   const Tensor& out = c.tensor(Out);
   const Matrices a = matrices_of(c.tensor(A), false, false);
   Matrices m = product(a, matrices_of(c.tensor(A + 1), false, false, a.cols, width_of(out)));
   if (A == 1) {
     Doubles self(m.v.size());
-    copy_tensor(dense(self.data(), ACL_DOUBLE, out.dims, out.rank), c.tensor(0));
-    const double beta = c.scalar(3).real(), alpha = c.scalar(4).real();
+    copy_tensor(dense(self.data(), ACL_DOUBLE, out.dims, out.rank), c.tensor(P::self));
+    const double beta = c.scalar(P::beta).real(), alpha = c.scalar(P::alpha).real();
     for (size_t i = 0; i < self.size(); ++i)
       m.v[i] = alpha * m.v[i] + (beta == 0 ? 0 : beta * self[i]);
   }
@@ -309,27 +380,32 @@ aclError run_inner(Call& c) {
 
 // (A, B, C, alpha, beta, transA, transB, out): out = alpha op(A) op(B) + beta C.
 aclnnStatus check_gemm(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 7}));
-  if (c.tensor(0).rank != 2 || c.tensor(1).rank != 2) return refuse_product(c);
-  const Matrices a = matrices_like(c.tensor(0), c.integer(5) != 0, false),
-                 b = matrices_like(c.tensor(1), c.integer(6) != 0, false);
-  if (c.tensor(0).rank != 2 || c.tensor(1).rank != 2 || a.cols != b.rows) return refuse_product(c);
+  using P = params::Gemm;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::A, P::B, P::C, P::out}));
+  if (c.tensor(P::A).rank != 2 || c.tensor(P::B).rank != 2) return refuse_product(c);
+  const Matrices a = matrices_like(c.tensor(P::A), c.integer(P::transA) != 0, false),
+                 b = matrices_like(c.tensor(P::B), c.integer(P::transB) != 0, false);
+  if (c.tensor(P::A).rank != 2 || c.tensor(P::B).rank != 2 || a.cols != b.rows)
+    return refuse_product(c);
   Shape s;
   s.rank = 2, s.dims[0] = a.rows, s.dims[1] = b.cols;
   Shape into = s;
-  const bool fits = broadcast(into, c.tensor(2)) && into.rank == 2 &&
+  const bool fits = broadcast(into, c.tensor(P::C)) && into.rank == 2 &&
                     into.dims[0] == s.dims[0] && into.dims[1] == s.dims[1];
   if (!fits) return refuse_product(c);
-  return expect_shape(c, 7, s);
+  return expect_shape(c, P::out, s);
 }
 aclError run_gemm(Call& c) {
-  Matrices m = product(matrices_of(c.tensor(0), c.integer(5) != 0, false),
-                       matrices_of(c.tensor(1), c.integer(6) != 0, false));
+  using P = params::Gemm;
+
+  Matrices m = product(matrices_of(c.tensor(P::A), c.integer(P::transA) != 0, false),
+                       matrices_of(c.tensor(P::B), c.integer(P::transB) != 0, false));
   Doubles add(m.v.size());
-  copy_tensor(dense(add.data(), ACL_DOUBLE, c.tensor(7).dims, 2), c.tensor(2));
-  const double alpha = c.number(3), beta = c.number(4);
+  copy_tensor(dense(add.data(), ACL_DOUBLE, c.tensor(P::out).dims, 2), c.tensor(P::C));
+  const double alpha = c.number(P::alpha), beta = c.number(P::beta);
   for (size_t i = 0; i < add.size(); ++i) m.v[i] = alpha * m.v[i] + (beta == 0 ? 0 : beta * add[i]);
-  write(c.tensor(7), m.v);
+  write(c.tensor(P::out), m.v);
   return ACL_SUCCESS;
 }
 
@@ -349,21 +425,26 @@ aclnnStatus expect_order(const Call& c, int arg) {
   return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have each of the axes 0, 1 and 2 once.", c.name(arg));
 }
 aclnnStatus check_transpose(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 9}));
-  for (int arg : {4, 5}) ACL_RETURN_IF_FAILED(expect_order(c, arg));
-  const Span<const int64_t> turned = c.ints(6);  // rows before batches is all that the document has
+  using P = params::TransposeBatchMatMul;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x1, P::x2, P::out}));
+  for (int arg : {P::permX1, P::permX2}) ACL_RETURN_IF_FAILED(expect_order(c, arg));
+  const Span<const int64_t> turned =
+      c.ints(P::permY);  // rows before batches is all that the document has
   if (turned.size != 3 || turned[0] != 1 || turned[1] != 0 || turned[2] != 2) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "permY should be [1, 0, 2].");
   }
-  const Matrices a = matrices_like(permuted(c.tensor(0), c.ints(4)), false, false);
-  const Tensor x2 = c.tensor(1).rank == 3 ? permuted(c.tensor(1), c.ints(5)) : c.tensor(1);
+  const Matrices a = matrices_like(permuted(c.tensor(P::x1), c.ints(P::permX1)), false, false);
+  const Tensor x2 =
+      c.tensor(P::x2).rank == 3 ? permuted(c.tensor(P::x2), c.ints(P::permX2)) : c.tensor(P::x2);
   const Matrices b = matrices_like(x2, false, false);
-  if (c.tensor(0).rank != 3 || a.cols > b.rows || a.batch != b.batch || c.integer(8) < 1) {
+  if (c.tensor(P::x1).rank != 3 || a.cols > b.rows || a.batch != b.batch ||
+      c.integer(P::batchSplitFactor) < 1) {
     return refuse_product(c);
   }
-  const int64_t n = a.batch * a.rows > 0 ? c.tensor(9).numel() / (a.batch * a.rows) : 0;
+  const int64_t n = a.batch * a.rows > 0 ? c.tensor(P::out).numel() / (a.batch * a.rows) : 0;
   if (n > b.cols || b.cols - n >= 64) return refuse_product(c);
-  return expect_numel(c, 9, a.batch * a.rows * n);
+  return expect_numel(c, P::out, a.batch * a.rows * n);
 }
 // [batch, rows, cols] by rows, then what `split` parts of [batch * cols] each row has.
 Floats rows_first(const Matrices& m, const Floats& v, int64_t split) {
@@ -380,13 +461,17 @@ Floats rows_first(const Matrices& m, const Floats& v, int64_t split) {
   return out;
 }
 aclError run_transpose(Call& c) {
-  const Tensor& out = c.tensor(9);
-  const Matrices a = matrices_of(permuted(c.tensor(0), c.ints(4)), false, false);
+  using P = params::TransposeBatchMatMul;
+
+  const Tensor& out = c.tensor(P::out);
+  const Matrices a = matrices_of(permuted(c.tensor(P::x1), c.ints(P::permX1)), false, false);
   const int64_t n = out.numel() / std::max<int64_t>(1, a.batch * a.rows);
-  const Tensor x2 = c.tensor(1).rank == 3 ? permuted(c.tensor(1), c.ints(5)) : c.tensor(1);
+  const Tensor x2 =
+      c.tensor(P::x2).rank == 3 ? permuted(c.tensor(P::x2), c.ints(P::permX2)) : c.tensor(P::x2);
   const Matrices m = product(a, matrices_of(x2, false, false, a.cols, n));
-  const Floats scale = packed_scales(at_or_null(c, 3)), offset = packed_offsets(at_or_null(c, 3)),
-               bias = floats(at_or_null(c, 2));
+  const Floats scale = packed_scales(at_or_null(c, P::scale)),
+               offset = packed_offsets(at_or_null(c, P::scale)),
+               bias = floats(at_or_null(c, P::bias));
   Floats v(m.v.begin(), m.v.end());
   for (size_t i = 0; i < v.size(); ++i) {
     const size_t column = i / (m.rows * m.cols) * m.cols + i % m.cols;
@@ -396,7 +481,7 @@ aclError run_transpose(Call& c) {
       v[i] = v[i] * scale[column % scale.size()] +
              (offset.empty() ? 0 : offset[column % offset.size()]);
   }
-  const Floats y = rows_first(m, v, c.integer(8));
+  const Floats y = rows_first(m, v, c.integer(P::batchSplitFactor));
   if (out.dtype == ACL_INT8) {
     write_quantized(&out, y);
   } else {
@@ -408,38 +493,45 @@ aclError run_transpose(Call& c) {
 // (x1, x2, bias, x1Scale, x2Scale, dtype, groupSize, permX1, permX2, permY, batchSplitFactor, out): small
 // operands, a scale for each row of x1 and each column of x2.
 aclnnStatus check_turned(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 11}));
-  for (int arg : {7, 8, 9}) ACL_RETURN_IF_FAILED(expect_order(c, arg));
-  if (c.tensor(0).rank != 3 || c.tensor(1).rank < 3) return refuse_product(c);
-  const Tensor x2 = c.tensor(1).rank == 3 ? permuted(c.tensor(1), c.ints(8)) : c.tensor(1);
-  const Matrices a = matrices_like(permuted(c.tensor(0), c.ints(7)), false, false),
+  using P = params::TransposeQuantBatchMatMul;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x1, P::x2, P::out}));
+  for (int arg : {P::permX1, P::permX2, P::permY}) ACL_RETURN_IF_FAILED(expect_order(c, arg));
+  if (c.tensor(P::x1).rank != 3 || c.tensor(P::x2).rank < 3) return refuse_product(c);
+  const Tensor x2 =
+      c.tensor(P::x2).rank == 3 ? permuted(c.tensor(P::x2), c.ints(P::permX2)) : c.tensor(P::x2);
+  const Matrices a = matrices_like(permuted(c.tensor(P::x1), c.ints(P::permX1)), false, false),
                  b = matrices_like(x2, false, false);
-  const int64_t n = a.batch * a.rows > 0 ? c.tensor(11).numel() / (a.batch * a.rows) : 0;
-  if (a.cols > b.rows || a.batch != b.batch || c.integer(10) < 1 || n > b.cols || b.cols - n >= 64 ||
-      (n * a.batch) % c.integer(10) != 0)
+  const int64_t n = a.batch * a.rows > 0 ? c.tensor(P::out).numel() / (a.batch * a.rows) : 0;
+  if (a.cols > b.rows || a.batch != b.batch || c.integer(P::batchSplitFactor) < 1 || n > b.cols ||
+      b.cols - n >= 64 || (n * a.batch) % c.integer(P::batchSplitFactor) != 0)
     return refuse_product(c);
-  if (at_or_null(c, 2)) ACL_RETURN_IF_FAILED(expect_numel(c, 2, n));
-  for (int i : {3, 4}) {
+  if (at_or_null(c, P::bias)) ACL_RETURN_IF_FAILED(expect_numel(c, P::bias, n));
+  for (int i : {P::x1Scale, P::x2Scale}) {
     const int64_t lines = i == 3 ? a.rows : n;
     if (at_or_null(c, i) && c.tensor(i).numel() != 1) ACL_RETURN_IF_FAILED(expect_numel(c, i, lines));
   }
-  return expect_numel(c, 11, a.batch * a.rows * n);
+  return expect_numel(c, P::out, a.batch * a.rows * n);
 }
 aclError run_turned(Call& c) {
-  const Tensor& out = c.tensor(11);
-  const Matrices a = matrices_of(permuted(c.tensor(0), c.ints(7)), false, false);
+  using P = params::TransposeQuantBatchMatMul;
+
+  const Tensor& out = c.tensor(P::out);
+  const Matrices a = matrices_of(permuted(c.tensor(P::x1), c.ints(P::permX1)), false, false);
   const int64_t n = out.numel() / std::max<int64_t>(1, a.batch * a.rows);
-  const Tensor x2 = c.tensor(1).rank == 3 ? permuted(c.tensor(1), c.ints(8)) : c.tensor(1);
+  const Tensor x2 =
+      c.tensor(P::x2).rank == 3 ? permuted(c.tensor(P::x2), c.ints(P::permX2)) : c.tensor(P::x2);
   const Matrices m = product(a, matrices_of(x2, false, false, a.cols, n));
-  const Floats rows = floats(at_or_null(c, 3)), cols = floats(at_or_null(c, 4)), bias = floats(at_or_null(c, 2));
+  const Floats rows = floats(at_or_null(c, P::x1Scale)), cols = floats(at_or_null(c, P::x2Scale)),
+               bias = floats(at_or_null(c, P::bias));
   Floats v(m.v.size());
   for (size_t i = 0; i < v.size(); ++i) {
     const size_t j = i % static_cast<size_t>(m.cols), r = i / static_cast<size_t>(m.cols) % m.rows;
     v[i] = static_cast<float>(m.v[i] * (rows.empty() ? 1 : rows[r % rows.size()]) *
                                   (cols.empty() ? 1 : cols[j % cols.size()]) + (bias.empty() ? 0 : bias[j]));
   }
-  const bool turned = c.ints(9).size == 3 && c.ints(9)[0] == 1;
-  write(out, turned ? rows_first(m, v, c.integer(10)) : v);
+  const bool turned = c.ints(P::permY).size == 3 && c.ints(P::permY)[0] == 1;
+  write(out, turned ? rows_first(m, v, c.integer(P::batchSplitFactor)) : v);
   return ACL_SUCCESS;
 }
 
@@ -447,24 +539,28 @@ aclError run_turned(Call& c) {
 // transposeWeight, out): x is quantised first, per token or tensor, unless scales are given.
 template <bool Grouped>
 aclnnStatus check_dequant(Call& c) {
-  constexpr int kBias = Grouped ? 4 : 3;
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, kBias + 6}));
-  if (Grouped) ACL_RETURN_IF_FAILED(expect_given(c, {3}));
-  const Matrices w = matrices_like(c.tensor(1), c.flag(kBias + 5), false);
-  const Tensor &x = c.tensor(0), &out = c.tensor(kBias + 6);
+  using P = params::QuantGroupedMatmulDequant;
+
+  constexpr int kBias = Grouped ? P::biasOptional : P::groupList;
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::weight, P::weightScale, kBias + 6}));
+  if (Grouped) ACL_RETURN_IF_FAILED(expect_given(c, {P::groupList}));
+  const Matrices w = matrices_like(c.tensor(P::weight), c.flag(kBias + 5), false);
+  const Tensor &x = c.tensor(P::x), &out = c.tensor(kBias + 6);
   if (x.rank != 2 || w.rows < width_of(x) || w.cols < width_of(out) || rows_of(out) != rows_of(x) ||
       w.rows - width_of(x) >= 64) {
     return refuse_product(c);
   }
-  if (c.tensor(2).dtype == ACL_INT64) {
+  if (c.tensor(P::weightScale).dtype == ACL_INT64) {
     return expect_given(c, {kBias + 1});
   }
   return expect_numel(c, kBias + 3, width_of(x));
 }
 // x in units of its scales, and the scales.
 Floats quantised_rows(const Call& c, int bias, Floats& scales) {
-  Floats x = floats(c.tensor(0));
-  const int64_t k = width_of(c.tensor(0)), rows = rows_of(c.tensor(0));
+  using P = params::QuantMatmulDequant;
+
+  Floats x = floats(c.tensor(P::x));
+  const int64_t k = width_of(c.tensor(P::x)), rows = rows_of(c.tensor(P::x));
   const Floats smooth = floats(at_or_null(c, bias + 3));
   for (size_t i = 0; i < x.size() && !smooth.empty(); ++i) x[i] *= smooth[i % k];
   scales = floats(at_or_null(c, bias + 1));
@@ -483,15 +579,19 @@ Floats quantised_rows(const Call& c, int bias, Floats& scales) {
 }
 template <bool Grouped>
 aclError run_dequant(Call& c) {
-  constexpr int kBias = Grouped ? 4 : 3;
+  using P = params::QuantGroupedMatmulDequant;
+
+  constexpr int kBias = Grouped ? P::biasOptional : P::groupList;
   Floats scales;
   const Floats x = quantised_rows(c, kBias, scales);
   const Tensor& out = c.tensor(kBias + 6);
-  const int64_t k = width_of(c.tensor(0)), rows = rows_of(c.tensor(0)), n = width_of(out);
-  const Matrices w = matrices_of(c.tensor(1), c.flag(kBias + 5), false, k, n);
-  const Floats of_weight = packed_scales(c.maybe(2));
-  const bool folded = c.tensor(2).dtype == ACL_INT64;  // the factor of x is in it already
-  const Ints group = Grouped ? groups_of_rows(integers(c.tensor(3)), rows, false) : Ints(rows, 0);
+  const int64_t k = width_of(c.tensor(P::x)), rows = rows_of(c.tensor(P::x)), n = width_of(out);
+  const Matrices w = matrices_of(c.tensor(P::weight), c.flag(kBias + 5), false, k, n);
+  const Floats of_weight = packed_scales(c.maybe(P::weightScale));
+  const bool folded =
+      c.tensor(P::weightScale).dtype == ACL_INT64;  // the factor of x is in it already
+  const Ints group =
+      Grouped ? groups_of_rows(integers(c.tensor(P::groupList)), rows, false) : Ints(rows, 0);
   Floats y(static_cast<size_t>(rows * n));
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t g = std::max<int64_t>(0, group[i]);
@@ -511,27 +611,34 @@ aclError run_dequant(Call& c) {
 // offset, out): x2 is ((x2 + offset) scale + addOffset) mulScale; what the document derives from these
 // (the unit matrix, deqOffset and deqScale) is not read.
 aclnnStatus check_weight_first(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 12}));
-  const Tensor &x = c.tensor(0), &w = c.tensor(1);
+  using P = params::WeightQuantBatchMatmul;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x1, P::x2, P::out}));
+  const Tensor &x = c.tensor(P::x1), &w = c.tensor(P::x2);
   if (x.rank != 2 || w.rank != 2) return refuse_product(c);
-  const Matrices a = matrices_like(x, c.flag(8), false), b = matrices_like(w, c.flag(9), false);
+  const Matrices a = matrices_like(x, c.flag(P::transposeX1), false),
+                 b = matrices_like(w, c.flag(P::transposeX2), false);
   if (a.cols != b.rows) return refuse_product(c);
-  for (int i : {5, 6, 7}) {
+  for (int i : {P::addOffset, P::mulScale, P::bias}) {
     if (!c.null(i) && c.tensor(i).numel() != 1) ACL_RETURN_IF_FAILED(expect_numel(c, i, b.cols));
   }
-  return expect_numel(c, 12, a.rows * b.cols);
+  return expect_numel(c, P::out, a.rows * b.cols);
 }
 aclError run_weight_first(Call& c) {
-  Matrices b = matrices_of(c.tensor(1), c.flag(9), false);
-  const Floats add = floats(c.maybe(5)), mul = floats(c.maybe(6)), bias = floats(c.maybe(7));
+  using P = params::WeightQuantBatchMatmul;
+
+  Matrices b = matrices_of(c.tensor(P::x2), c.flag(P::transposeX2), false);
+  const Floats add = floats(c.maybe(P::addOffset)), mul = floats(c.maybe(P::mulScale)),
+               bias = floats(c.maybe(P::bias));
   for (size_t i = 0; i < b.v.size(); ++i) {
     const size_t j = i % static_cast<size_t>(b.cols);
-    b.v[i] = ((b.v[i] + c.number(11)) * c.number(10) + (add.empty() ? 0 : add[j % add.size()])) *
+    b.v[i] = ((b.v[i] + c.number(P::antiquantOffset)) * c.number(P::antiquantScale) +
+              (add.empty() ? 0 : add[j % add.size()])) *
              (mul.empty() ? 1 : mul[j % mul.size()]);
   }
-  Matrices m = product(matrices_of(c.tensor(0), c.flag(8), false), b);
+  Matrices m = product(matrices_of(c.tensor(P::x1), c.flag(P::transposeX1), false), b);
   for (size_t i = 0; i < m.v.size() && !bias.empty(); ++i) m.v[i] += bias[i % bias.size()];
-  write(c.tensor(12), m.v);
+  write(c.tensor(P::out), m.v);
   return ACL_SUCCESS;
 }
 
@@ -551,12 +658,21 @@ ACLNN_PRODUCT(aclnnQuantMatmulDequant, check_dequant<false>, run_dequant<false>)
 ACLNN_PRODUCT(aclnnQuantGroupedMatmulDequant, check_dequant<true>, run_dequant<true>)
 ACLNN_PRODUCT(aclnnQuantGroupedMatmulDequantWeightNZ, check_dequant<true>, run_dequant<true>)
 ACLNN_PRODUCT(aclnnWeightQuantBatchMatmul, check_weight_first, run_weight_first)
-ACLNN_PRODUCT(aclnnWeightQuantBatchMatmulV2, check_weight<8>, run_weight<8>)
-ACLNN_PRODUCT(aclnnWeightQuantBatchMatmulV3, check_weight<9>, run_weight<9>)
-ACLNN_PRODUCT(aclnnWeightQuantBatchMatmulNz, check_weight<8>, run_weight<8>)
-ACLNN_PRODUCT(aclnnMatmulWeightNz, (check_inner<0, 2>), (run_inner<0, 2>))
-ACLNN_PRODUCT(aclnnBatchMatMulWeightNz, (check_inner<0, 2>), (run_inner<0, 2>))
-ACLNN_PRODUCT(aclnnAddmmWeightNz, (check_inner<1, 5>), (run_inner<1, 5>))
+ACLNN_PRODUCT(aclnnWeightQuantBatchMatmulV2, check_weight<8>,
+              run_weight<params::WeightQuantBatchMatmulV2::y>)
+ACLNN_PRODUCT(aclnnWeightQuantBatchMatmulV3, check_weight<9>,
+              run_weight<params::WeightQuantBatchMatmulV3::y>)
+ACLNN_PRODUCT(aclnnWeightQuantBatchMatmulNz, check_weight<8>,
+              run_weight<params::WeightQuantBatchMatmulNz::y>)
+ACLNN_PRODUCT(aclnnMatmulWeightNz,
+              (check_inner<params::MatmulWeightNz::self, params::MatmulWeightNz::out>),
+              (run_inner<params::MatmulWeightNz::self, params::MatmulWeightNz::out>))
+ACLNN_PRODUCT(aclnnBatchMatMulWeightNz,
+              (check_inner<params::BatchMatMulWeightNz::self, params::BatchMatMulWeightNz::out>),
+              (run_inner<params::BatchMatMulWeightNz::self, params::BatchMatMulWeightNz::out>))
+ACLNN_PRODUCT(aclnnAddmmWeightNz,
+              (check_inner<params::AddmmWeightNz::mat1, params::AddmmWeightNz::out>),
+              (run_inner<params::AddmmWeightNz::mat1, params::AddmmWeightNz::out>))
 ACLNN_PRODUCT(aclnnGemm, check_gemm, run_gemm)
 ACLNN_PRODUCT(aclnnTransposeBatchMatMul, check_transpose, run_transpose)
 ACLNN_PRODUCT(aclnnTransposeBatchMatMulWeightNz, check_transpose, run_transpose)

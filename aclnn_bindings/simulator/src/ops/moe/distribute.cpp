@@ -3,6 +3,7 @@
 // "npu_moe_distribute_combine_add_rms_norm" pages of torch_npu; the order of received rows and of
 // counts: its tests of npu_moe_distribute_dispatch and npu_moe_distribute_combine. Every rank reads
 // what all give and takes its part.
+#include "params/moe.h"
 #include <cmath>
 
 #include "loops/group.h"
@@ -290,9 +291,11 @@ aclError run_dispatch(Call& c) {
 int result_of(const Call& c) { return named(c, "x"); }
 
 aclnnStatus check_combine(Call& c) {
+  using P = params::MoeDistributeCombine;
+
   const Tensor *x = part(c, "expandX"), *ids = part(c, "expertIds"), *counts = part(c, "epSendCounts");
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, named(c, "epSendCounts"), named(c, "expertScales"),
-                                        result_of(c)}));
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::expandX, P::expertIds, named(c, "epSendCounts"),
+                                        named(c, "expertScales"), result_of(c)}));
   if (!x || x->rank != 2 || !ids || !counts || !part(c, "expertScales")) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "expandX should have the shape [A, H], and there are no "
                                            "empty expertIds, epSendCounts or expertScales.");

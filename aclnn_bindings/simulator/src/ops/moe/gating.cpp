@@ -1,6 +1,7 @@
 // How tokens choose experts: gating scores, the best k of them, and what their gradients are.
 // Formulas: the "npu_moe_gating_top_k", "npu_moe_gating_top_k_softmax",
 // "npu_moe_compute_expert_tokens" and "npu_moe_update_expert" pages of torch_npu.
+#include "params/moe.h"
 #include "loops/values.h"
 
 #include <cmath>
@@ -27,28 +28,33 @@ aclnnStatus expect_k(const Call& c, int arg, int64_t experts) {
 // options.
 template <bool V2>
 aclnnStatus check_gating_softmax(Call& c) {
-  constexpr int kOut = V2 ? 5 : 3;
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, kOut, kOut + 1}));
+  using P = params::MoeGatingTopKSoftmax;
+
+  constexpr int kOut = V2 ? P::rowIdxOut : P::yOut;
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, kOut, kOut + 1}));
   if (!V2) ACL_RETURN_IF_FAILED(expect_given(c, {kOut + 2}));
-  const Tensor& x = c.tensor(0);
+  const Tensor& x = c.tensor(P::x);
   if (x.rank < 2)
     return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 2 or 3 dims.", shape_text(x));
-  ACL_RETURN_IF_FAILED(expect_k(c, 2, width_of(x)));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, rows_of(x)));
-  for (int i : {kOut, kOut + 1}) ACL_RETURN_IF_FAILED(expect_last(c, i, 0, c.integer(2)));
+  ACL_RETURN_IF_FAILED(expect_k(c, P::k, width_of(x)));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::finishedOptional, rows_of(x)));
+  for (int i : {kOut, kOut + 1}) ACL_RETURN_IF_FAILED(expect_last(c, i, P::x, c.integer(P::k)));
   return V2 ? expect_numel(c, kOut + 2,
-                           c.flag(4)          ? x.numel()
+                           c.flag(params::MoeGatingTopKSoftmaxV2::outputSoftmaxResultFlag)
+                               ? x.numel()
                            : c.null(kOut + 2) ? 0
                                               : c.tensor(kOut + 2).numel())
-            : expect_last(c, kOut + 2, 0, c.integer(2));
+            : expect_last(c, kOut + 2, P::x, c.integer(P::k));
 }
 template <bool V2>
 aclError run_gating_softmax(Call& c) {
-  constexpr int kOut = V2 ? 5 : 3;
-  const bool late = V2 && c.integer(3) == 1;  // softmax of the chosen only
-  Floats x = floats(c.tensor(0)), y;
-  const Ints finished = integers(c.maybe(1));
-  const int64_t n = width_of(c.tensor(0)), rows = rows_of(c.tensor(0)), k = c.integer(2);
+  using P = params::MoeGatingTopKSoftmaxV2;
+
+  constexpr int kOut = V2 ? P::yOut : params::MoeGatingTopKSoftmax::yOut;
+  const bool late = V2 && c.integer(P::renorm) == 1;  // softmax of the chosen only
+  Floats x = floats(c.tensor(P::x)), y;
+  const Ints finished = integers(c.maybe(P::finishedOptional));
+  const int64_t n = width_of(c.tensor(P::x)), rows = rows_of(c.tensor(P::x)), k = c.integer(P::k);
   Ints experts, numbers;
   for (int64_t r = 0; r < rows; ++r) {
     float* row = x.data() + r * n;
@@ -64,7 +70,7 @@ aclError run_gating_softmax(Call& c) {
   write(c.tensor(kOut), y);
   write(c.tensor(kOut + 1), experts);
   if (!V2) write(c.tensor(kOut + 2), numbers);
-  if (V2 && c.flag(4) && !late) write(c.maybe(kOut + 2), x);
+  if (V2 && c.flag(P::outputSoftmaxResultFlag) && !late) write(c.maybe(kOut + 2), x);
   return ACL_SUCCESS;
 }
 
@@ -72,8 +78,10 @@ aclError run_gating_softmax(Call& c) {
 // routedScalingFactor, eps, y, expertIdx, out).
 template <int K>
 aclnnStatus check_gating(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, K + 9, K + 10}));
-  const Tensor& x = c.tensor(0);
+  using P = params::MoeGatingTopK;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, K + 9, K + 10}));
+  const Tensor& x = c.tensor(P::x);
   const int64_t n = width_of(x), groups = c.integer(K + 2), chosen = c.integer(K + 1);
   ACL_RETURN_IF_FAILED(expect_k(c, K, n));
   if (x.rank != 2 || groups < 1 || n % groups != 0 || chosen < 1 || chosen > groups) {
@@ -82,8 +90,8 @@ aclnnStatus check_gating(Call& c) {
                   "chosen.",
                   shape_text(x), static_cast<long long>(groups), static_cast<long long>(chosen));
   }
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, n));
-  for (int i : {K + 9, K + 10}) ACL_RETURN_IF_FAILED(expect_last(c, i, 0, c.integer(K)));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::biasOptional, n));
+  for (int i : {K + 9, K + 10}) ACL_RETURN_IF_FAILED(expect_last(c, i, P::x, c.integer(K)));
   return c.flag(K + 6) ? expect_given(c, {K + 11}) : ACLNN_SUCCESS;
 }
 // Scores of groups that are not among the best become minus infinity.
@@ -104,7 +112,9 @@ void close_groups(float* x, int64_t n, int64_t groups, int64_t open, bool pairs)
 template <int K>
 Ints choose(const Call& c, int64_t row, const Floats& norm, const Floats& bias, const Ints& ids,
             const Ints& table) {
-  const int64_t n = width_of(c.tensor(0)), k = c.integer(K);
+  using P = params::MoeGatingTopK;
+
+  const int64_t n = width_of(c.tensor(P::x)), k = c.integer(K);
   if (!table.empty()) {
     const int64_t* at = table.data() + ids[row] * k;
     return Ints(at, at + k);
@@ -118,11 +128,13 @@ Ints choose(const Call& c, int64_t row, const Floats& norm, const Floats& bias, 
 }
 template <int K>
 aclError run_gating(Call& c) {
-  Floats x = floats(c.tensor(0)), y;
-  const Floats bias = floats(c.maybe(1));
-  const Ints ids = K > 2 ? integers(c.maybe(2)) : Ints(),
-             table = K > 2 ? integers(c.maybe(3)) : Ints();
-  const int64_t n = width_of(c.tensor(0)), rows = rows_of(c.tensor(0));
+  using P = params::MoeGatingTopKV2;
+
+  Floats x = floats(c.tensor(P::x)), y;
+  const Floats bias = floats(c.maybe(P::biasOptional));
+  const Ints ids = K > 2 ? integers(c.maybe(P::inputIdsOptional)) : Ints(),
+             table = K > 2 ? integers(c.maybe(P::tid2eidOptional)) : Ints();
+  const int64_t n = width_of(c.tensor(P::x)), rows = rows_of(c.tensor(P::x));
   const bool sigmoid = c.integer(K + 5) == 1, shares = sigmoid || c.integer(K + 4) == 1;
   Ints experts;
   for (int64_t r = 0; r < rows; ++r) {
@@ -145,79 +157,95 @@ aclError run_gating(Call& c) {
 
 // (xNorm, gradY, expertIdx, renorm, normType, routedScalingFactor, eps, out).
 aclnnStatus check_gating_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 7}));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 2, 1));
-  return expect_same_shape(c, 7, 0);
+  using P = params::MoeGatingTopKBackward;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::xNorm, P::gradY, P::expertIdx, P::out}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::expertIdx, P::gradY));
+  return expect_same_shape(c, P::out, P::xNorm);
 }
 aclError run_gating_grad(Call& c) {
-  const Floats norm = floats(c.tensor(0)), dy = floats(c.tensor(1));
-  const Ints experts = integers(c.tensor(2));
-  const int64_t n = width_of(c.tensor(0)), k = width_of(c.tensor(2));
-  const bool sigmoid = c.integer(4) == 1, shares = sigmoid || c.integer(3) == 1;
+  using P = params::MoeGatingTopKBackward;
+
+  const Floats norm = floats(c.tensor(P::xNorm)), dy = floats(c.tensor(P::gradY));
+  const Ints experts = integers(c.tensor(P::expertIdx));
+  const int64_t n = width_of(c.tensor(P::xNorm)), k = width_of(c.tensor(P::expertIdx));
+  const bool sigmoid = c.integer(P::normType) == 1, shares = sigmoid || c.integer(P::renorm) == 1;
   Floats dx(norm.size());
-  for (int64_t r = 0; r < rows_of(c.tensor(0)); ++r) {
+  for (int64_t r = 0; r < rows_of(c.tensor(P::xNorm)); ++r) {
     const float* p = norm.data() + r * n;
-    double sum = c.number(6), weighted = 0, inner = 0;
+    double sum = c.number(P::eps), weighted = 0, inner = 0;
     for (int64_t i = r * k; i < (r + 1) * k; ++i) {
       sum += p[experts[i]], weighted += static_cast<double>(dy[i]) * p[experts[i]];
     }
     Doubles dp(static_cast<size_t>(n));
     for (int64_t i = r * k; i < (r + 1) * k; ++i) {
       const double d = shares ? dy[i] / sum - weighted / (sum * sum) : dy[i];
-      dp[experts[i]] += d * c.number(5);
+      dp[experts[i]] += d * c.number(P::routedScalingFactor);
     }
     for (int64_t i = 0; i < n; ++i) inner += dp[i] * p[i];
     for (int64_t i = 0; i < n; ++i) {
       dx[r * n + i] = static_cast<float>(p[i] * (sigmoid ? dp[i] * (1 - p[i]) : dp[i] - inner));
     }
   }
-  write(c.tensor(7), dx);
+  write(c.tensor(P::out), dx);
   return ACL_SUCCESS;
 }
 
 // (sortedExperts, numExperts, out): how many rows have that expert or an earlier one.
 aclnnStatus check_expert_tokens(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 2}));
-  return expect_numel(c, 2, c.integer(1));
+  using P = params::MoeComputeExpertTokens;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::sortedExperts, P::out}));
+  return expect_numel(c, P::out, c.integer(P::numExperts));
 }
 aclError run_expert_tokens(Call& c) {
-  const Ints sorted = integers(c.tensor(0));
+  using P = params::MoeComputeExpertTokens;
+
+  const Ints sorted = integers(c.tensor(P::sortedExperts));
   Ints ends;
-  for (int64_t e = 0; e < c.integer(1); ++e) {
+  for (int64_t e = 0; e < c.integer(P::numExperts); ++e) {
     ends.push_back(std::upper_bound(sorted.begin(), sorted.end(), e) - sorted.begin());
   }
-  write(c.tensor(2), ends);
+  write(c.tensor(P::out), ends);
   return ACL_SUCCESS;
 }
 
 // (expertIds, eplbTable, expertScales, pruningThreshold, activeMask, localRankId, worldSize,
 // balanceMode, balancedExpertIds, balancedActiveMask).
 aclnnStatus check_update_expert(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 8}));
-  const int64_t k = width_of(c.tensor(0));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 2, c.tensor(0).numel()));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 3, k));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 4, rows_of(c.tensor(0))));
-  if (c.integer(7) == 0 && c.integer(6) < 1) {
+  using P = params::MoeUpdateExpert;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::expertIds, P::eplbTable, P::balancedExpertIds}));
+  const int64_t k = width_of(c.tensor(P::expertIds));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::expertScalesOptional, c.tensor(P::expertIds).numel()));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::pruningThresholdOptional, k));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::activeMaskOptional, rows_of(c.tensor(P::expertIds))));
+  if (c.integer(P::balanceMode) == 0 && c.integer(P::worldSize) < 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "worldSize is %lld, should be positive where balanceMode "
                   "is 0.",
-                  static_cast<long long>(c.integer(6)));
+                  static_cast<long long>(c.integer(P::worldSize)));
   }
-  return expect_same_shape(c, 8, 0);
+  return expect_same_shape(c, P::balancedExpertIds, P::expertIds);
 }
 int64_t placed(const Call& c, const int64_t* row, int64_t token) {
+  using P = params::MoeUpdateExpert;
+
   const int64_t places = row[0];
   if (places <= 1) return row[1];
-  if (c.integer(7) != 0) return row[token % places + 1];
-  const int64_t each = (c.integer(6) + places - 1) / places;
-  return row[c.integer(5) / each + 1];
+  if (c.integer(P::balanceMode) != 0) return row[token % places + 1];
+  const int64_t each = (c.integer(P::worldSize) + places - 1) / places;
+  return row[c.integer(P::localRankId) / each + 1];
 }
 aclError run_update_expert(Call& c) {
-  Ints ids = integers(c.tensor(0)), mask;
-  const Ints table = integers(c.tensor(1)), active = integers(c.maybe(4));
-  const Floats scales = floats(c.maybe(2)), least = floats(c.maybe(3));
-  const int64_t k = width_of(c.tensor(0)), width = width_of(c.tensor(1));
+  using P = params::MoeUpdateExpert;
+
+  Ints ids = integers(c.tensor(P::expertIds)), mask;
+  const Ints table = integers(c.tensor(P::eplbTable)),
+             active = integers(c.maybe(P::activeMaskOptional));
+  const Floats scales = floats(c.maybe(P::expertScalesOptional)),
+               least = floats(c.maybe(P::pruningThresholdOptional));
+  const int64_t k = width_of(c.tensor(P::expertIds)), width = width_of(c.tensor(P::eplbTable));
   for (size_t i = 0; i < ids.size(); ++i) {
     const int64_t token = static_cast<int64_t>(i) / k;
     ids[i] = placed(c, table.data() + ids[i] * width, token);
@@ -227,8 +255,8 @@ aclError run_update_expert(Call& c) {
     const bool live = active.empty() || active[token];
     mask.push_back(live && sum * least[i % k] < scales[i]);
   }
-  write(c.tensor(8), ids);
-  if (!scales.empty()) write(c.maybe(9), mask);
+  write(c.tensor(P::balancedExpertIds), ids);
+  if (!scales.empty()) write(c.maybe(P::balancedActiveMask), mask);
   return ACL_SUCCESS;
 }
 
@@ -236,46 +264,53 @@ aclError run_update_expert(Call& c) {
 // scale, enableExpertMapping, y, indices): groups are chosen by the sum of their topN scores;
 // scores of the others count as zero.
 aclnnStatus check_fused_top_k(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 12, 13}));
-  const int64_t n = width_of(c.tensor(0)), groups = c.integer(4);
-  if (groups < 1 || n % groups != 0 || c.integer(5) > groups ||
-      c.integer(6) > n / std::max<int64_t>(1, groups) || c.integer(8) != 0 || c.flag(11)) {
+  using P = params::MoeFusedTopk;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::addNum, P::y, P::indices}));
+  const int64_t n = width_of(c.tensor(P::x)), groups = c.integer(P::groupNum);
+  if (groups < 1 || n % groups != 0 || c.integer(P::groupTopk) > groups ||
+      c.integer(P::topN) > n / std::max<int64_t>(1, groups) || c.integer(P::activateType) != 0 ||
+      c.flag(P::enableExpertMapping)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "x %s and its groups do not fit, or activateType is not 0, or experts are "
                   "mapped, which the "
                   "simulator does not support.",
-                  shape_text(c.tensor(0)));
+                  shape_text(c.tensor(P::x)));
   }
-  ACL_RETURN_IF_FAILED(expect_k(c, 7, n));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, n));
-  for (int i : {12, 13}) ACL_RETURN_IF_FAILED(expect_last(c, i, 0, c.integer(7)));
+  ACL_RETURN_IF_FAILED(expect_k(c, P::topK, n));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::addNum, n));
+  for (int i : {P::y, P::indices})
+    ACL_RETURN_IF_FAILED(expect_last(c, i, P::x, c.integer(P::topK)));
   return ACLNN_SUCCESS;
 }
 aclError run_fused_top_k(Call& c) {
-  Floats p = floats(c.tensor(0)), y;
-  const Floats more = floats(c.tensor(1));
-  const int64_t n = width_of(c.tensor(0)), groups = c.integer(4), each = n / groups;
+  using P = params::MoeFusedTopk;
+
+  Floats p = floats(c.tensor(P::x)), y;
+  const Floats more = floats(c.tensor(P::addNum));
+  const int64_t n = width_of(c.tensor(P::x)), groups = c.integer(P::groupNum), each = n / groups;
   Ints indices;
-  for (int64_t r = 0; r < rows_of(c.tensor(0)); ++r) {
+  for (int64_t r = 0; r < rows_of(c.tensor(P::x)); ++r) {
     float* row = p.data() + r * n;
     Floats score(static_cast<size_t>(n)), total(static_cast<size_t>(groups));
     for (int64_t i = 0; i < n; ++i)
       row[i] = 1 / (1 + std::exp(-row[i])), score[i] = row[i] + more[i];
     for (int64_t g = 0; g < groups; ++g) {
-      for (int64_t i : best(&score[g * each], each, c.integer(6))) total[g] += score[g * each + i];
+      for (int64_t i : best(&score[g * each], each, c.integer(P::topN)))
+        total[g] += score[g * each + i];
     }
     const Ints order = best(total.data(), groups, groups);
-    for (int64_t g = c.integer(5); g < groups; ++g)
+    for (int64_t g = c.integer(P::groupTopk); g < groups; ++g)
       std::fill_n(score.begin() + order[g] * each, each, 0.0f);
     double sum = 0;
-    const Ints chosen = best(score.data(), n, c.integer(7));
+    const Ints chosen = best(score.data(), n, c.integer(P::topK));
     for (int64_t i : chosen) sum += row[i];
     for (int64_t i : chosen) {
-      y.push_back(static_cast<float>(row[i] / (c.flag(9) ? sum : 1) * c.number(10)));
+      y.push_back(static_cast<float>(row[i] / (c.flag(P::isNorm) ? sum : 1) * c.number(P::scale)));
       indices.push_back(i);
     }
   }
-  write(c.tensor(12), y), write(c.tensor(13), indices);
+  write(c.tensor(P::y), y), write(c.tensor(P::indices), indices);
   return ACL_SUCCESS;
 }
 
@@ -285,8 +320,10 @@ aclError run_fused_top_k(Call& c) {
 #define ACLNN_MOE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
 ACLNN_MOE(aclnnMoeGatingTopKSoftmax, check_gating_softmax<false>, run_gating_softmax<false>)
 ACLNN_MOE(aclnnMoeGatingTopKSoftmaxV2, check_gating_softmax<true>, run_gating_softmax<true>)
-ACLNN_MOE(aclnnMoeGatingTopK, check_gating<2>, run_gating<2>)
-ACLNN_MOE(aclnnMoeGatingTopKV2, check_gating<4>, run_gating<4>)
+ACLNN_MOE(aclnnMoeGatingTopK, check_gating<params::MoeGatingTopK::k>,
+          run_gating<params::MoeGatingTopK::k>)
+ACLNN_MOE(aclnnMoeGatingTopKV2, check_gating<params::MoeGatingTopKV2::k>,
+          run_gating<params::MoeGatingTopKV2::k>)
 ACLNN_MOE(aclnnMoeGatingTopKBackward, check_gating_grad, run_gating_grad)
 ACLNN_MOE(aclnnMoeComputeExpertTokens, check_expert_tokens, run_expert_tokens)
 ACLNN_MOE(aclnnMoeUpdateExpert, check_update_expert, run_update_expert)

@@ -2,6 +2,7 @@
 // their gradients. Formulas: the "npu_moe_init_routing", "npu_moe_init_routing_v2" and
 // "npu_moe_finalize_routing" pages of torch_npu; of the permutations, Megatron-LM's moe_utils
 // (permute, unpermute), as the tests of torch_npu state them.
+#include "params/moe.h"
 #include "loops/values.h"
 
 #include <cmath>
@@ -29,10 +30,72 @@ struct Init {
   bool pairs;  // counts as the tokens argument says: 0 sums, 1 counts, 2 pairs; else 1 sums, 2
                // counts
 };
-constexpr Init kInitV2 = {1, -1, -1, 2, 3, 4, 5, 6, -1, 7, -1, -1, -1, 8, 9, 10, 11, -1, false};
-constexpr Init kInitQuantV2 = {1,  2,  3,  4,  5,  6,  7,  8,  -1,   9,
-                               10, -1, -1, 11, 12, 13, 14, 15, false};
-constexpr Init kInitV3 = {1, 2, 3, 4, 5, 6, 7, 8, 9, -1, 10, 11, 12, 13, 14, 15, -1, 16, true};
+constexpr Init kInitV2 = [] {
+  using P = params::MoeInitRoutingV2;
+  return Init{P::expertIdx,
+              -1,
+              -1,
+              P::activeNumOptional,
+              P::expertCapacityOptional,
+              P::expertNumOptional,
+              P::dropPadModeOptional,
+              P::expertTokensCountOrCumsumFlagOptional,
+              -1,
+              P::expertTokensBeforeCapacityFlagOptional,
+              -1,
+              -1,
+              -1,
+              P::expandedXOut,
+              P::expandedRowIdxOut,
+              P::expertTokensCountOrCumsumOutOptional,
+              P::expertTokensBeforeCapacityOutOptional,
+              -1,
+              false};
+}();
+constexpr Init kInitQuantV2 = [] {
+  using P = params::MoeInitRoutingQuantV2;
+  return Init{P::expertIdx,
+              P::scaleOptional,
+              P::offsetOptional,
+              P::activeNum,
+              P::expertCapacity,
+              P::expertNum,
+              P::dropPadMode,
+              P::expertTokensCountOrCumsumFlag,
+              -1,
+              P::expertTokensBeforeCapacityFlag,
+              P::quantMode,
+              -1,
+              -1,
+              P::expandedXOut,
+              P::expandedRowIdxOut,
+              P::expertTokensCountOrCumsumOutOptional,
+              P::expertTokensBeforeCapacityOutOptional,
+              P::dynamicQuantScaleOutOptional,
+              false};
+}();
+constexpr Init kInitV3 = [] {
+  using P = params::MoeInitRoutingV3;
+  return Init{P::expertIdx,
+              P::scaleOptional,
+              P::offsetOptional,
+              P::activeNum,
+              P::expertCapacity,
+              P::expertNum,
+              P::dropPadMode,
+              P::expertTokensNumType,
+              P::expertTokensNumFlag,
+              -1,
+              P::quantMode,
+              P::activeExpertRangeOptional,
+              P::rowIdxType,
+              P::expandedXOut,
+              P::expandedRowIdxOut,
+              P::expertTokensCountOrCumsumOut,
+              -1,
+              P::expandedScaleOut,
+              true};
+}();
 
 int64_t number_or(const Call& c, int arg, int64_t otherwise) {
   return arg < 0 ? otherwise : c.integer(arg);
@@ -50,7 +113,9 @@ Range expert_range(const Call& c, const Init& at) {
 }
 template <const Init& at>
 aclnnStatus check_init(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, at.experts, at.x_out, at.row_out}));
+  using P = params::MoeInitRoutingV2;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, at.experts, at.x_out, at.row_out}));
   const int64_t mode = number_or(c, at.quant, -1);
   if (mode < -1 || mode > 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
@@ -58,8 +123,8 @@ aclnnStatus check_init(Call& c) {
                   "(none), 0 (static) and 1 (dynamic).",
                   static_cast<long long>(mode));
   }
-  if (rows_of(c.tensor(0)) != rows_of(c.tensor(at.experts)))
-    return refuse_fit(c, at.experts, 0);
+  if (rows_of(c.tensor(P::x)) != rows_of(c.tensor(at.experts)))
+    return refuse_fit(c, at.experts, P::x);
   const bool padded = c.integer(at.drop) == 1;
   if (padded && (c.integer(at.capacity) < 1 || c.integer(at.expert_num) < 1)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
@@ -68,7 +133,7 @@ aclnnStatus check_init(Call& c) {
                   static_cast<long long>(c.integer(at.capacity)),
                   static_cast<long long>(c.integer(at.expert_num)));
   }
-  const int64_t h = width_of(c.tensor(0));
+  const int64_t h = width_of(c.tensor(P::x));
   const Range range = expert_range(c, at);
   if (range.begin < 0 || range.end <= range.begin) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should be a first and a last expert behind it.",
@@ -81,13 +146,14 @@ aclnnStatus check_init(Call& c) {
   } else if (const Tensor* scale = tensor_or_null(c, at.scale); given(scale)) {
     // One of each column, of all experts or of each; not quantised, one of each row.
     const bool each = mode == 1 && scale->numel() == (range.end - range.begin) * h;
-    if (!each) ACL_RETURN_IF_FAILED(expect_numel(c, at.scale, mode == 1 ? h : rows_of(c.tensor(0))));
+    if (!each)
+      ACL_RETURN_IF_FAILED(expect_numel(c, at.scale, mode == 1 ? h : rows_of(c.tensor(P::x))));
   }
   if (padded) {
     ACL_RETURN_IF_FAILED(
         expect_numel(c, at.x_out, c.integer(at.expert_num) * c.integer(at.capacity) * h));
   } else if (width_of(c.tensor(at.x_out)) != h && c.tensor(at.x_out).dtype != ACL_INT4) {
-    return refuse_fit(c, at.x_out, 0);
+    return refuse_fit(c, at.x_out, P::x);
   }
   return expect_numel(c, at.row_out, c.tensor(at.experts).numel());
 }
@@ -134,8 +200,10 @@ Plan plan_rows(const Call& c, const Init& at) {
 }
 // The rows of x that the plan names, scaled as quantisation asks, zero for padding.
 Floats gathered(const Call& c, const Init& at, const Plan& p, int64_t first_expert) {
-  const Floats x = floats(c.tensor(0)), scale = floats(tensor_or_null(c, at.scale));
-  const int64_t h = width_of(c.tensor(0)), k = width_of(c.tensor(at.experts));
+  using P = params::MoeInitRoutingV2;
+
+  const Floats x = floats(c.tensor(P::x)), scale = floats(tensor_or_null(c, at.scale));
+  const int64_t h = width_of(c.tensor(P::x)), k = width_of(c.tensor(at.experts));
   const int64_t mode = number_or(c, at.quant, -1);
   const bool per_expert = mode == 1 && static_cast<int64_t>(scale.size()) > h;
   const float offset = mode == 0 ? floats(c.tensor(at.offset))[0] : 0;
@@ -186,8 +254,10 @@ void write_counts(const Call& c, const Init& at, Plan& p) {
 }
 template <const Init& at>
 aclError run_init(Call& c) {
+  using P = params::MoeInitRoutingV2;
+
   Plan p = plan_rows(c, at);
-  const int64_t mode = number_or(c, at.quant, -1), h = width_of(c.tensor(0));
+  const int64_t mode = number_or(c, at.quant, -1), h = width_of(c.tensor(P::x));
   Floats rows = gathered(c, at, p, expert_range(c, at).begin);
   if (mode == 1) {
     QuantizedRows q = quantize_rows(rows, h, 127);
@@ -214,19 +284,24 @@ aclError run_init(Call& c) {
 // (x, rowIdx, expertIdx, activeNum, [scale, offset,] expandedX, expandedRowIdx, expandedExpertIdx).
 template <bool Quant>
 aclnnStatus check_init_first(Call& c) {
-  constexpr int kOut = Quant ? 6 : 4;
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, kOut, kOut + 1, kOut + 2}));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 1, 2));
-  const int64_t rows = rows_of(c.tensor(0)), k = width_of(c.tensor(2));
+  using P = params::MoeInitRouting;
+
+  constexpr int kOut = Quant ? P::expandedExpertIdxOut : P::expandedXOut;
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::rowIdx, P::expertIdx, kOut, kOut + 1, kOut + 2}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::rowIdx, P::expertIdx));
+  const int64_t rows = rows_of(c.tensor(P::x)), k = width_of(c.tensor(P::expertIdx));
   for (int i : {kOut + 1, kOut + 2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, rows * k));
-  return expect_numel(c, kOut, std::min(rows, c.integer(3)) * k * width_of(c.tensor(0)));
+  return expect_numel(c, kOut,
+                      std::min(rows, c.integer(P::activeNum)) * k * width_of(c.tensor(P::x)));
 }
 template <bool Quant>
 aclError run_init_first(Call& c) {
-  constexpr int kOut = Quant ? 6 : 4;
-  const Floats x = floats(c.tensor(0));
-  const Ints numbers = integers(c.tensor(1)), experts = integers(c.tensor(2));
-  const int64_t h = width_of(c.tensor(0)), rows = rows_of(c.tensor(0));
+  using P = params::MoeInitRoutingQuant;
+
+  constexpr int kOut = Quant ? P::expandedXOut : params::MoeInitRouting::expandedXOut;
+  const Floats x = floats(c.tensor(P::x));
+  const Ints numbers = integers(c.tensor(P::rowIdx)), experts = integers(c.tensor(P::expertIdx));
+  const int64_t h = width_of(c.tensor(P::x)), rows = rows_of(c.tensor(P::x));
   const int64_t kept = h ? c.tensor(kOut).numel() / h : 0;
   Floats out;
   Ints slots(experts.size()), sorted;
@@ -240,7 +315,7 @@ aclError run_init_first(Call& c) {
     out.insert(out.end(), row, row + h);
   }
   if (Quant) {
-    for (float& v : out) v = static_cast<float>(v * c.number(4) + c.number(5));
+    for (float& v : out) v = static_cast<float>(v * c.number(P::scale) + c.number(P::offset));
     write_quantized(c.maybe(kOut), out);
   } else {
     write(c.tensor(kOut), out);
@@ -252,8 +327,10 @@ aclError run_init_first(Call& c) {
 
 // (gradExpandedX, expandedRowIdx, topK, dropPadMode, activeNum, out).
 aclnnStatus check_init_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 5}));
-  return expect_numel(c, 1, rows_of(c.tensor(5)) * c.integer(2));
+  using P = params::MoeInitRoutingV2Grad;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::gradExpandedX, P::expandedRowIdx, P::out}));
+  return expect_numel(c, P::expandedRowIdx, rows_of(c.tensor(P::out)) * c.integer(P::topK));
 }
 // out[t] = sum of the rows that t's `k` slots name; slots of no row count nothing.
 Floats summed_rows(const Tensor& like, const Floats& rows, const Ints& slots, int64_t k,
@@ -267,11 +344,14 @@ Floats summed_rows(const Tensor& like, const Floats& rows, const Ints& slots, in
   return out;
 }
 aclError run_init_grad(Call& c) {
-  const Floats dy = floats(c.tensor(0));
-  const int64_t h = width_of(c.tensor(5)), rows = h ? static_cast<int64_t>(dy.size()) / h : 0;
-  const bool cut = c.integer(3) == 0 && c.integer(4) > 0;
-  write(c.tensor(5), summed_rows(c.tensor(5), dy, integers(c.tensor(1)), c.integer(2),
-                                 cut ? std::min(rows, c.integer(4)) : rows));
+  using P = params::MoeInitRoutingV2Grad;
+
+  const Floats dy = floats(c.tensor(P::gradExpandedX));
+  const int64_t h = width_of(c.tensor(P::out)), rows = h ? static_cast<int64_t>(dy.size()) / h : 0;
+  const bool cut = c.integer(P::dropPadMode) == 0 && c.integer(P::activeNum) > 0;
+  write(c.tensor(P::out),
+        summed_rows(c.tensor(P::out), dy, integers(c.tensor(P::expandedRowIdx)), c.integer(P::topK),
+                    cut ? std::min(rows, c.integer(P::activeNum)) : rows));
   return ACL_SUCCESS;
 }
 
@@ -280,9 +360,32 @@ struct Final {
   int x1, x2, bias, scales, slots, experts, mode, out;
   int special = -1;  // x, a1, a2, v, and five on the ranges of experts that no row is kept of
 };
-constexpr Final kFinalV3 = {2, 3, 4, 5, 1, 6, 11, 15, 7}, kFinalV4 = {2, 3, 4, 5, 1, 6, 11, 16, 7};
-constexpr Final kFinal = {1, 2, 3, 4, 5, 6, -1, 7};
-constexpr Final kFinalV2 = {2, 3, 4, 5, 1, 6, 7, 8};
+constexpr Final kFinalV3 =
+                    [] {
+                      using P = params::MoeFinalizeRoutingV3;
+                      return Final{P::x1Optional,     P::x2Optional,
+                                   P::biasOptional,   P::scalesOptional,
+                                   P::expandedRowIdx, P::expertIdxOptional,
+                                   P::dropPadMode,    P::out,
+                                   P::xOptional};
+                    }(),
+                kFinalV4 = [] {
+                  using P = params::MoeFinalizeRoutingV4;
+                  return Final{
+                      P::x1Optional,     P::x2Optional,        P::biasOptional, P::scalesOptional,
+                      P::expandedRowIdx, P::expertIdxOptional, P::dropPadMode,  P::out,
+                      P::xOptional};
+                }();
+constexpr Final kFinal = [] {
+  using P = params::MoeFinalizeRouting;
+  return Final{P::x1, P::x2Optional, P::bias, P::scales, P::expandedRowIdx, P::expandedExpertIdx,
+               -1,    P::out};
+}();
+constexpr Final kFinalV2 = [] {
+  using P = params::MoeFinalizeRoutingV2;
+  return Final{P::x1Optional,     P::x2Optional,        P::biasOptional, P::scalesOptional,
+               P::expandedRowIdx, P::expertIdxOptional, P::dropPadMode,  P::out};
+}();
 
 // The slot of a token's k-th expert: tables lie by columns in modes 0 and 1, by rows in 2 and 3.
 int64_t slot_place(int64_t mode, int64_t token, int64_t k, int64_t tokens, int64_t width) {
@@ -317,11 +420,13 @@ aclnnStatus check_special(const Call& c, const Final& at, int64_t tokens, int64_
 }
 template <const Final& at>
 aclnnStatus check_final(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, at.slots, at.out}));
+  using P = params::MoeFinalizeRouting;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::expandedX, at.slots, at.out}));
   const int64_t tokens = rows_of(c.tensor(at.out)), h = width_of(c.tensor(at.out));
   const int64_t slots = c.tensor(at.slots).numel();
-  if (width_of(c.tensor(0)) != h || (tokens && slots % tokens))
-    return refuse_fit(c, 0, at.out);
+  if (width_of(c.tensor(P::expandedX)) != h || (tokens && slots % tokens))
+    return refuse_fit(c, P::expandedX, at.out);
   for (int i : {at.x1, at.x2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, tokens * h));
   ACL_RETURN_IF_FAILED(expect_numel(c, at.scales, slots));
   if (!c.null(at.bias)) {
@@ -335,8 +440,11 @@ aclnnStatus check_final(Call& c) {
 }
 template <const Final& at>
 aclError run_final(Call& c) {
-  const Floats rows = floats(c.tensor(0)), x1 = floats(c.maybe(at.x1)), x2 = floats(c.maybe(at.x2)),
-               bias = floats(c.maybe(at.bias)), scales = floats(c.maybe(at.scales));
+  using P = params::MoeFinalizeRouting;
+
+  const Floats rows = floats(c.tensor(P::expandedX)), x1 = floats(c.maybe(at.x1)),
+               x2 = floats(c.maybe(at.x2)), bias = floats(c.maybe(at.bias)),
+               scales = floats(c.maybe(at.scales));
   const Ints slots = integers(c.tensor(at.slots)), experts = integers(c.maybe(at.experts));
   const int64_t h = width_of(c.tensor(at.out)), tokens = rows_of(c.tensor(at.out));
   const int64_t width = tokens ? static_cast<int64_t>(slots.size()) / tokens : 0;
@@ -383,38 +491,50 @@ aclError run_final(Call& c) {
 // (gradY, expandedRowIdx, expandedX, scales, expertIdx, bias, dropPadMode, activeNum, expertNum,
 // expertCapacity, gradExpandedX, gradScales).
 aclnnStatus check_final_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 10}));
-  if (!c.null(3)) ACL_RETURN_IF_FAILED(expect_given(c, {2, 11}));
-  const int64_t slots = c.tensor(1).numel(), h = width_of(c.tensor(0)), tokens = rows_of(c.tensor(0));
-  if (width_of(c.tensor(10)) != h || (tokens ? slots % tokens : slots) != 0)
+  using P = params::MoeFinalizeRoutingV2Grad;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::gradY, P::expandedRowIdx, P::gradExpandedXOut}));
+  if (!c.null(P::scalesOptional))
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::expandedXOptional, P::gradScalesOut}));
+  const int64_t slots = c.tensor(P::expandedRowIdx).numel(), h = width_of(c.tensor(P::gradY)),
+                tokens = rows_of(c.tensor(P::gradY));
+  if (width_of(c.tensor(P::gradExpandedXOut)) != h || (tokens ? slots % tokens : slots) != 0)
     return c.fail(ACLNN_ERR_PARAM_INVALID, "gradY %s and expandedRowIdx %s do not fit %s %s.",
-                  shape_text(c.tensor(0)), shape_text(c.tensor(1)), c.name(10), shape_text(c.tensor(10)));
-  if (!c.null(2)) ACL_RETURN_IF_FAILED(expect_numel(c, 2, c.tensor(10).numel()));
-  if (!c.null(3)) ACL_RETURN_IF_FAILED(expect_numel(c, 11, slots));
-  if (!c.null(5)) {
-    ACL_RETURN_IF_FAILED(expect_given(c, {4}));
-    if (c.tensor(5).rank < 1 || width_of(c.tensor(5)) != h)
-      return c.fail(ACLNN_ERR_PARAM_INVALID, "%s %s should have rows of %lld.", c.name(5),
-                    shape_text(c.tensor(5)), static_cast<long long>(h));
+                  shape_text(c.tensor(P::gradY)), shape_text(c.tensor(P::expandedRowIdx)),
+                  c.name(P::gradExpandedXOut), shape_text(c.tensor(P::gradExpandedXOut)));
+  if (!c.null(P::expandedXOptional))
+    ACL_RETURN_IF_FAILED(
+        expect_numel(c, P::expandedXOptional, c.tensor(P::gradExpandedXOut).numel()));
+  if (!c.null(P::scalesOptional)) ACL_RETURN_IF_FAILED(expect_numel(c, P::gradScalesOut, slots));
+  if (!c.null(P::biasOptional)) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::expertIdxOptional}));
+    if (c.tensor(P::biasOptional).rank < 1 || width_of(c.tensor(P::biasOptional)) != h)
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "%s %s should have rows of %lld.",
+                    c.name(P::biasOptional), shape_text(c.tensor(P::biasOptional)),
+                    static_cast<long long>(h));
   }
-  ACL_RETURN_IF_FAILED(expect_numel(c, 4, slots));
-  return expect_numel(c, 3, slots);
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::expertIdxOptional, slots));
+  return expect_numel(c, P::scalesOptional, slots);
 }
 aclError run_final_grad(Call& c) {
-  const Floats dy = floats(c.tensor(0)), rows = floats(c.maybe(2)), scales = floats(c.maybe(3)),
-               bias = floats(c.maybe(5));
-  const Ints slots = integers(c.tensor(1)), experts = integers(c.maybe(4));
-  const int64_t h = width_of(c.tensor(0)), tokens = rows_of(c.tensor(0));
+  using P = params::MoeFinalizeRoutingV2Grad;
+
+  const Floats dy = floats(c.tensor(P::gradY)), rows = floats(c.maybe(P::expandedXOptional)),
+               scales = floats(c.maybe(P::scalesOptional)), bias = floats(c.maybe(P::biasOptional));
+  const Ints slots = integers(c.tensor(P::expandedRowIdx)),
+             experts = integers(c.maybe(P::expertIdxOptional));
+  const int64_t h = width_of(c.tensor(P::gradY)), tokens = rows_of(c.tensor(P::gradY));
   const int64_t width = tokens ? static_cast<int64_t>(slots.size()) / tokens : 0;
-  const int64_t limit = h ? c.tensor(10).numel() / h : 0;
+  const int64_t limit = h ? c.tensor(P::gradExpandedXOut).numel() / h : 0;
   Floats dx(static_cast<size_t>(limit * h)), ds(slots.size());
   for (int64_t t = 0; t < tokens; ++t) {
     for (int64_t k = 0; k < width; ++k) {
-      const int64_t slot = slots[slot_place(c.integer(6) + 2, t, k, tokens, width)];
+      const int64_t slot = slots[slot_place(c.integer(P::dropPadMode) + 2, t, k, tokens, width)];
       const bool kept = slot >= 0 && slot < limit;
       const int64_t expert = bias.empty() ? 0 : experts[t * width + k];
       if (expert < 0 || (!bias.empty() && (expert + 1) * h > static_cast<int64_t>(bias.size())))
-        return c.trap(507015, "expert %lld has no row in %s", static_cast<long long>(expert), c.name(5));
+        return c.trap(507015, "expert %lld has no row in %s", static_cast<long long>(expert),
+                      c.name(P::biasOptional));
       double dot = 0;
       for (int64_t i = 0; i < h; ++i) {
         const float g = dy[t * h + i], b = bias.empty() ? 0 : bias[expert * h + i];
@@ -424,8 +544,8 @@ aclError run_final_grad(Call& c) {
       ds[t * width + k] = static_cast<float>(dot);
     }
   }
-  write(c.tensor(10), dx);
-  if (!c.null(3)) write(c.maybe(11), ds);
+  write(c.tensor(P::gradExpandedXOut), dx);
+  if (!c.null(P::scalesOptional)) write(c.maybe(P::gradScalesOut), ds);
   return ACL_SUCCESS;
 }
 
@@ -434,8 +554,16 @@ aclError run_final_grad(Call& c) {
 struct Permute {
   int probs, range, out_tokens, padded, x_out, slots_out, probs_out;
 };
-constexpr Permute kPermute = {-1, -1, 2, 3, 4, 5, -1};
-constexpr Permute kPermuteEp = {2, 3, 4, 5, 6, 7, 8};
+constexpr Permute kPermute = [] {
+  using P = params::MoeTokenPermute;
+  return Permute{-1, -1, P::numOutTokens, P::paddedMode, P::permuteTokensOut, P::sortedIndicesOut,
+                 -1};
+}();
+constexpr Permute kPermuteEp = [] {
+  using P = params::MoeTokenPermuteWithEp;
+  return Permute{P::probsOptional,    P::rangeOptional,    P::numOutTokens,   P::paddedMode,
+                 P::permuteTokensOut, P::sortedIndicesOut, P::permuteProbsOut};
+}();
 
 aclnnStatus refuse_padded(const Call& c, int arg) {
   if (!c.flag(arg)) return ACLNN_SUCCESS;
@@ -447,20 +575,24 @@ Range kept_rows(const Call& c, int range, int64_t all) {
 }
 template <const Permute& at>
 aclnnStatus check_permute(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, at.x_out, at.slots_out}));
+  using P = params::MoeTokenPermute;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::tokens, P::indices, at.x_out, at.slots_out}));
   ACL_RETURN_IF_FAILED(refuse_padded(c, at.padded));
-  const int64_t all = c.tensor(1).numel(), tokens = rows_of(c.tensor(0));
-  if (tokens == 0 ? all != 0 : all % tokens != 0) return refuse_fit(c, 1, 0);
-  if (width_of(c.tensor(at.x_out)) != width_of(c.tensor(0)))
-    return refuse_fit(c, at.x_out, 0);
+  const int64_t all = c.tensor(P::indices).numel(), tokens = rows_of(c.tensor(P::tokens));
+  if (tokens == 0 ? all != 0 : all % tokens != 0) return refuse_fit(c, P::indices, P::tokens);
+  if (width_of(c.tensor(at.x_out)) != width_of(c.tensor(P::tokens)))
+    return refuse_fit(c, at.x_out, P::tokens);
   return expect_numel(c, at.slots_out, all);
 }
 template <const Permute& at>
 aclError run_permute(Call& c) {
-  const Floats x = floats(c.tensor(0)), probs = floats(tensor_or_null(c, at.probs));
-  const Ints order = sorted_order(integers(c.tensor(1)));
-  const int64_t h = width_of(c.tensor(0)), all = static_cast<int64_t>(order.size());
-  const int64_t tokens = rows_of(c.tensor(0)), k = tokens ? all / tokens : 1;
+  using P = params::MoeTokenPermute;
+
+  const Floats x = floats(c.tensor(P::tokens)), probs = floats(tensor_or_null(c, at.probs));
+  const Ints order = sorted_order(integers(c.tensor(P::indices)));
+  const int64_t h = width_of(c.tensor(P::tokens)), all = static_cast<int64_t>(order.size());
+  const int64_t tokens = rows_of(c.tensor(P::tokens)), k = tokens ? all / tokens : 1;
   int64_t wanted = c.integer(at.out_tokens);
   wanted = wanted <= 0 ? all + wanted : std::min(wanted, all);
   const Range kept =
@@ -485,51 +617,72 @@ Ints slots_in(const Ints& slots, Range kept) {
 // (permutedGrad, slots, [probsGrad,] numTopk, [range,] padded, tokensGrad, [probsGrad]).
 template <bool Ep>
 aclnnStatus check_permute_grad(Call& c) {
-  constexpr int kOut = Ep ? 6 : 4;
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, kOut}));
+  using P = params::MoeTokenPermuteWithEpGrad;
+
+  constexpr int kOut = Ep ? P::tokenGradOut : params::MoeTokenPermuteGrad::out;
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::permutedTokensOutputGrad, P::sortedIndices, kOut}));
   ACL_RETURN_IF_FAILED(refuse_padded(c, kOut - 1));
-  if (Ep && !c.null(2)) ACL_RETURN_IF_FAILED(expect_given(c, {7}));
-  return expect_numel(c, 1, rows_of(c.tensor(kOut)) * c.integer(Ep ? 3 : 2));
+  if (Ep && !c.null(P::permutedProbsOutputGradOptional))
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::probsGradOut}));
+  return expect_numel(
+      c, P::sortedIndices,
+      rows_of(c.tensor(kOut)) * c.integer(Ep ? P::numTopk : params::MoeTokenPermuteGrad::numTopk));
 }
 template <bool Ep>
 aclError run_permute_grad(Call& c) {
-  constexpr int kOut = Ep ? 6 : 4;
-  const Floats dy = floats(c.tensor(0));
-  const int64_t rows = rows_of(c.tensor(0));
-  const Ints all = integers(c.tensor(1));
-  const Ints slots = slots_in(all, kept_rows(c, Ep ? 4 : -1, static_cast<int64_t>(all.size())));
-  write(c.tensor(kOut), summed_rows(c.tensor(kOut), dy, slots, c.integer(Ep ? 3 : 2), rows));
-  if (!Ep || c.null(2)) return ACL_SUCCESS;
-  const Floats dp = floats(c.tensor(2));
+  using P = params::MoeTokenPermuteWithEpGrad;
+
+  constexpr int kOut = Ep ? P::tokenGradOut : params::MoeTokenPermuteGrad::out;
+  const Floats dy = floats(c.tensor(P::permutedTokensOutputGrad));
+  const int64_t rows = rows_of(c.tensor(P::permutedTokensOutputGrad));
+  const Ints all = integers(c.tensor(P::sortedIndices));
+  const Ints slots =
+      slots_in(all, kept_rows(c, Ep ? P::rangeOptional : -1, static_cast<int64_t>(all.size())));
+  write(c.tensor(kOut),
+        summed_rows(c.tensor(kOut), dy, slots,
+                    c.integer(Ep ? P::numTopk : params::MoeTokenPermuteGrad::numTopk), rows));
+  if (!Ep || c.null(P::permutedProbsOutputGradOptional)) return ACL_SUCCESS;
+  const Floats dp = floats(c.tensor(P::permutedProbsOutputGradOptional));
   Floats out(slots.size());
   for (size_t i = 0; i < slots.size(); ++i)
     out[i] = slots[i] < 0 || slots[i] >= rows ? 0 : dp[slots[i]];
-  write_head(c.maybe(7), out);
+  write_head(c.maybe(P::probsGradOut), out);
   return ACL_SUCCESS;
 }
 
 struct Unpermute {
   int slots, probs, topk, range, padded, out;
 };
-constexpr Unpermute kUnpermute = {1, 2, -1, -1, 3, 5};
-constexpr Unpermute kUnpermuteEp = {1, 2, 3, 4, 5, 7};
+constexpr Unpermute kUnpermute = [] {
+  using P = params::MoeTokenUnpermute;
+  return Unpermute{P::sortedIndices, P::probsOptional, -1, -1, P::paddedMode, P::out};
+}();
+constexpr Unpermute kUnpermuteEp = [] {
+  using P = params::MoeTokenUnpermuteWithEp;
+  return Unpermute{P::sortedIndices, P::probsOptional, 3, P::rangeOptional, P::paddedMode, P::out};
+}();
 template <const Unpermute& at>
 aclnnStatus check_unpermute(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, at.slots, at.out}));
+  using P = params::MoeTokenUnpermute;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::permutedTokens, at.slots, at.out}));
   ACL_RETURN_IF_FAILED(refuse_padded(c, at.padded));
   const int64_t all = c.tensor(at.slots).numel(), tokens = rows_of(c.tensor(at.out));
-  if (width_of(c.tensor(0)) != width_of(c.tensor(at.out)) || (tokens ? all % tokens : all)) {
-    return refuse_fit(c, at.out, 0);
+  if (width_of(c.tensor(P::permutedTokens)) != width_of(c.tensor(at.out)) ||
+      (tokens ? all % tokens : all)) {
+    return refuse_fit(c, at.out, P::permutedTokens);
   }
   return expect_numel(c, at.probs, all);
 }
 template <const Unpermute& at>
 aclError run_unpermute(Call& c) {
-  const Floats x = floats(c.tensor(0)), probs = floats(c.maybe(at.probs));
+  using P = params::MoeTokenUnpermute;
+
+  const Floats x = floats(c.tensor(P::permutedTokens)), probs = floats(c.maybe(at.probs));
   const Ints all = integers(c.tensor(at.slots));
   const Ints slots = slots_in(all, kept_rows(c, at.range, static_cast<int64_t>(all.size())));
-  const int64_t h = width_of(c.tensor(0)), rows = rows_of(c.tensor(0)),
-                tokens = rows_of(c.tensor(at.out));
+  const int64_t h = width_of(c.tensor(P::permutedTokens)),
+                rows = rows_of(c.tensor(P::permutedTokens)), tokens = rows_of(c.tensor(at.out));
   const int64_t k = tokens ? static_cast<int64_t>(slots.size()) / tokens : 1;
   Floats out(static_cast<size_t>(tokens * h));
   for (size_t s = 0; s < slots.size(); ++s) {
@@ -543,8 +696,18 @@ aclError run_unpermute(Call& c) {
 struct UnpermuteGrad {
   int x, dy, slots, probs, padded, range, dx, dp;
 };
-constexpr UnpermuteGrad kUnpermuteGrad = {0, 1, 2, 3, 4, -1, 6, 7};
-constexpr UnpermuteGrad kUnpermuteEpGrad = {2, 0, 1, 3, 4, 6, 8, 9};
+constexpr UnpermuteGrad kUnpermuteGrad = [] {
+  using P = params::MoeTokenUnpermuteGrad;
+  return UnpermuteGrad{P::permuteTokensOptional, P::unpermutedTokensGrad, P::sortedIndices,
+                       P::probsOptional,         P::paddedMode,           -1,
+                       P::permutedTokensGradOut, P::probsGradOut};
+}();
+constexpr UnpermuteGrad kUnpermuteEpGrad = [] {
+  using P = params::MoeTokenUnpermuteWithEpGrad;
+  return UnpermuteGrad{P::permutedTokensOptional, P::unpermutedTokensGrad, P::sortedIndices,
+                       P::probsOptional,          P::paddedMode,           P::rangeOptional,
+                       P::permutedTokensGradOut,  P::probsGradOut};
+}();
 template <const UnpermuteGrad& at>
 aclnnStatus check_unpermute_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {at.dy, at.slots, at.dx}));
@@ -580,19 +743,25 @@ aclError run_unpermute_grad(Call& c) {
 // (gradY, groupIdx, [groupIdxType,] out): sums of groups of rows.
 template <int Out>
 aclnnStatus check_bias_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, Out}));
-  const Tensor& dy = c.tensor(0);
-  const int64_t groups = c.null(1) ? (dy.rank == 3 ? dy.dims[0] : -1) : c.tensor(1).numel();
+  using P = params::GroupedBiasAddGrad;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::gradY, Out}));
+  const Tensor& dy = c.tensor(P::gradY);
+  const int64_t groups = c.null(P::groupIdxOptional) ? (dy.rank == 3 ? dy.dims[0] : -1)
+                                                     : c.tensor(P::groupIdxOptional).numel();
   return expect_numel(c, Out, groups * width_of(dy));
 }
 template <int Out>
 aclError run_bias_grad(Call& c) {
-  const Tensor& t = c.tensor(0);
+  using P = params::GroupedBiasAddGradV2;
+
+  const Tensor& t = c.tensor(P::gradY);
   const Floats dy = floats(t);
   const int64_t h = width_of(t), rows = rows_of(t);
-  Ints ends = integers(c.maybe(1));
-  for (int64_t g = 1; c.null(1) && g <= t.dims[0]; ++g) ends.push_back(g * t.dims[1]);
-  const Ints group = groups_of_rows(ends, rows, Out == 3 && c.integer(2) == 1);
+  Ints ends = integers(c.maybe(P::groupIdxOptional));
+  for (int64_t g = 1; c.null(P::groupIdxOptional) && g <= t.dims[0]; ++g)
+    ends.push_back(g * t.dims[1]);
+  const Ints group = groups_of_rows(ends, rows, Out == 3 && c.integer(P::groupIdxType) == 1);
   Doubles sums(static_cast<size_t>(c.tensor(Out).numel()));
   for (int64_t i = 0; i < rows * h; ++i) {
     if (group[i / h] >= 0) sums[group[i / h] * h + i % h] += dy[i];
@@ -626,5 +795,7 @@ ACLNN_MOE(aclnnMoeTokenUnpermuteGrad, check_unpermute_grad<kUnpermuteGrad>,
 ACLNN_MOE(aclnnMoeTokenUnpermuteWithEp, check_unpermute<kUnpermuteEp>, run_unpermute<kUnpermuteEp>)
 ACLNN_MOE(aclnnMoeTokenUnpermuteWithEpGrad, check_unpermute_grad<kUnpermuteEpGrad>,
           run_unpermute_grad<kUnpermuteEpGrad>)
-ACLNN_MOE(aclnnGroupedBiasAddGrad, check_bias_grad<2>, run_bias_grad<2>)
-ACLNN_MOE(aclnnGroupedBiasAddGradV2, check_bias_grad<3>, run_bias_grad<3>)
+ACLNN_MOE(aclnnGroupedBiasAddGrad, check_bias_grad<params::GroupedBiasAddGrad::out>,
+          run_bias_grad<params::GroupedBiasAddGrad::out>)
+ACLNN_MOE(aclnnGroupedBiasAddGradV2, check_bias_grad<params::GroupedBiasAddGradV2::out>,
+          run_bias_grad<params::GroupedBiasAddGradV2::out>)

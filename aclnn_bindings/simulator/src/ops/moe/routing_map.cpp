@@ -1,6 +1,7 @@
 // Tokens permuted by a map [tokens, experts] of which expert takes which token, and their
 // gradients. Formulas: Megatron-LM's moe_utils (permute, unpermute with a routing map), as the
 // tests of torch_npu state them.
+#include "params/moe.h"
 #include "loops/values.h"
 
 namespace aclsim {
@@ -60,20 +61,29 @@ aclError expect_below(Call& c, int arg, const Ints& v, int64_t limit) {
 // (tokens, routingMap, probs, numOutTokens, dropAndPad, permuteTokens, permuteProbs,
 // sortedIndices).
 aclnnStatus check_permute(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 5, 7}));
-  const Tensor &x = c.tensor(0), &map = c.tensor(1);
-  if (map.rank != 2 || x.rank != 2 || map.dims[0] != x.dims[0]) return refuse_fit(c, 1, 0);
-  if (!c.null(2)) ACL_RETURN_IF_FAILED(expect_same_shape(c, 2, 1));
-  if (c.tensor(5).rank != 2 || width_of(c.tensor(5)) != width_of(x))
-    return refuse_fit(c, 5, 0);
-  return c.null(2) ? ACLNN_SUCCESS : expect_given(c, {6});
+  using P = params::MoeTokenPermuteWithRoutingMap;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::tokens, P::routingMap, P::permuteTokensOut, P::sortedIndicesOut}));
+  const Tensor &x = c.tensor(P::tokens), &map = c.tensor(P::routingMap);
+  if (map.rank != 2 || x.rank != 2 || map.dims[0] != x.dims[0])
+    return refuse_fit(c, P::routingMap, P::tokens);
+  if (!c.null(P::probsOptional))
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, P::probsOptional, P::routingMap));
+  if (c.tensor(P::permuteTokensOut).rank != 2 ||
+      width_of(c.tensor(P::permuteTokensOut)) != width_of(x))
+    return refuse_fit(c, P::permuteTokensOut, P::tokens);
+  return c.null(P::probsOptional) ? ACLNN_SUCCESS : expect_given(c, {P::permuteProbsOutOptional});
 }
 aclError run_permute(Call& c) {
-  const Floats x = floats(c.tensor(0)), probs = floats(c.maybe(2));
-  const Tensor& map = c.tensor(1);
-  const int64_t n = map.dims[0], experts = map.dims[1], h = width_of(c.tensor(0));
-  const bool pads = c.flag(4);
-  const Rows r = pads ? padded_rows(integers(map), n, experts, experts ? c.integer(3) / experts : 0)
+  using P = params::MoeTokenPermuteWithRoutingMap;
+
+  const Floats x = floats(c.tensor(P::tokens)), probs = floats(c.maybe(P::probsOptional));
+  const Tensor& map = c.tensor(P::routingMap);
+  const int64_t n = map.dims[0], experts = map.dims[1], h = width_of(c.tensor(P::tokens));
+  const bool pads = c.flag(P::dropAndPad);
+  const Rows r = pads ? padded_rows(integers(map), n, experts,
+                                    experts ? c.integer(P::numOutTokens) / experts : 0)
                       : rows_of_map(integers(map), n, experts);
   Floats out, kept;
   for (size_t i = 0; i < r.tokens.size(); ++i) {
@@ -81,34 +91,50 @@ aclError run_permute(Call& c) {
     out.insert(out.end(), row, row + h);
     if (!probs.empty()) kept.push_back(probs[r.tokens[i] * experts + r.experts[i]]);
   }
-  write_head(c.maybe(5), out);
-  if (!probs.empty()) write_head(c.maybe(6), kept);
-  write_head(c.maybe(7), pads ? r.tokens : by_token(r.tokens));
+  write_head(c.maybe(P::permuteTokensOut), out);
+  if (!probs.empty()) write_head(c.maybe(P::permuteProbsOutOptional), kept);
+  write_head(c.maybe(P::sortedIndicesOut), pads ? r.tokens : by_token(r.tokens));
   return ACL_SUCCESS;
 }
 // (permutedGrad, permutedProbsGrad, sortedIndices, routingMap, numExperts, tokensNum, dropAndPad,
 // tokensGrad, probsGrad).
 aclnnStatus check_permute_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 2, 7}));
-  if (!c.null(1)) ACL_RETURN_IF_FAILED(expect_given(c, {3, 8}));
-  if (c.integer(4) < 1 || c.integer(5) < 1 || c.tensor(2).numel() != rows_of(c.tensor(0))) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "numExperts %lld, tokensNum %lld and %s %s do not fit %s.",
-                  static_cast<long long>(c.integer(4)), static_cast<long long>(c.integer(5)), c.name(2),
-                  shape_text(c.tensor(2)), shape_text(c.tensor(0)));
+  using P = params::MoeTokenPermuteWithRoutingMapGrad;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::permutedTokenOutputGrad, P::sortedIndices, P::tokensGradOut}));
+  if (!c.null(P::permutedProbsOutputGradOptional))
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::routingMapOptional, P::probsGradOutOptional}));
+  if (c.integer(P::numExperts) < 1 || c.integer(P::tokensNum) < 1 ||
+      c.tensor(P::sortedIndices).numel() != rows_of(c.tensor(P::permutedTokenOutputGrad))) {
+    return c.fail(
+        ACLNN_ERR_PARAM_INVALID, "numExperts %lld, tokensNum %lld and %s %s do not fit %s.",
+        static_cast<long long>(c.integer(P::numExperts)),
+        static_cast<long long>(c.integer(P::tokensNum)), c.name(P::sortedIndices),
+        shape_text(c.tensor(P::sortedIndices)), shape_text(c.tensor(P::permutedTokenOutputGrad)));
   }
-  if (!c.null(1)) ACL_RETURN_IF_FAILED(expect_numel(c, 1, c.tensor(2).numel()));
-  if (!c.null(1)) ACL_RETURN_IF_FAILED(expect_numel(c, 8, c.integer(4) * c.integer(5)));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 3, c.integer(4) * c.integer(5)));
-  return expect_numel(c, 7, c.integer(5) * width_of(c.tensor(0)));
+  if (!c.null(P::permutedProbsOutputGradOptional))
+    ACL_RETURN_IF_FAILED(
+        expect_numel(c, P::permutedProbsOutputGradOptional, c.tensor(P::sortedIndices).numel()));
+  if (!c.null(P::permutedProbsOutputGradOptional))
+    ACL_RETURN_IF_FAILED(expect_numel(c, P::probsGradOutOptional,
+                                      c.integer(P::numExperts) * c.integer(P::tokensNum)));
+  ACL_RETURN_IF_FAILED(
+      expect_numel(c, P::routingMapOptional, c.integer(P::numExperts) * c.integer(P::tokensNum)));
+  return expect_numel(c, P::tokensGradOut,
+                      c.integer(P::tokensNum) * width_of(c.tensor(P::permutedTokenOutputGrad)));
 }
 Rows rows_of_grad(const Call& c, const Ints& sorted) {
-  const int64_t n = c.integer(5), experts = c.integer(4);
-  if (!c.flag(6) && !c.null(3)) return rows_of_map(integers(c.tensor(3)), n, experts);
+  using P = params::MoeTokenPermuteWithRoutingMapGrad;
+
+  const int64_t n = c.integer(P::tokensNum), experts = c.integer(P::numExperts);
+  if (!c.flag(P::dropAndPad) && !c.null(P::routingMapOptional))
+    return rows_of_map(integers(c.tensor(P::routingMapOptional)), n, experts);
   Rows r;
   const auto all = static_cast<int64_t>(sorted.size());
   r.tokens.resize(sorted.size()), r.experts.resize(sorted.size());
   for (int64_t i = 0; i < all; ++i) {
-    if (c.flag(6)) {
+    if (c.flag(P::dropAndPad)) {
       r.tokens[i] = sorted[i], r.experts[i] = std::min(experts - 1, i / std::max<int64_t>(1, all / experts));
     } else {
       r.tokens[sorted[i]] = std::min(n - 1, i / std::max<int64_t>(1, all / n));
@@ -117,33 +143,46 @@ Rows rows_of_grad(const Call& c, const Ints& sorted) {
   return r;
 }
 aclError run_permute_grad(Call& c) {
-  const Floats dy = floats(c.tensor(0)), dp = floats(c.maybe(1));
-  const Ints sorted = integers(c.tensor(2));
-  ACL_RETURN_IF_FAILED(
-      expect_below(c, 2, sorted, c.flag(6) ? c.integer(5) : static_cast<int64_t>(sorted.size())));
+  using P = params::MoeTokenPermuteWithRoutingMapGrad;
+
+  const Floats dy = floats(c.tensor(P::permutedTokenOutputGrad)),
+               dp = floats(c.maybe(P::permutedProbsOutputGradOptional));
+  const Ints sorted = integers(c.tensor(P::sortedIndices));
+  ACL_RETURN_IF_FAILED(expect_below(
+      c, P::sortedIndices, sorted,
+      c.flag(P::dropAndPad) ? c.integer(P::tokensNum) : static_cast<int64_t>(sorted.size())));
   const Rows r = rows_of_grad(c, sorted);
-  const int64_t h = width_of(c.tensor(0)), experts = c.integer(4);
-  Floats dx(static_cast<size_t>(c.integer(5) * h)),
-      dprobs(static_cast<size_t>(c.integer(5) * experts));
+  const int64_t h = width_of(c.tensor(P::permutedTokenOutputGrad)),
+                experts = c.integer(P::numExperts);
+  Floats dx(static_cast<size_t>(c.integer(P::tokensNum) * h)),
+      dprobs(static_cast<size_t>(c.integer(P::tokensNum) * experts));
   for (size_t i = 0; i < std::min(r.tokens.size(), sorted.size()); ++i) {
     for (int64_t j = 0; j < h; ++j) dx[r.tokens[i] * h + j] += dy[i * h + j];
     if (!dp.empty()) dprobs[r.tokens[i] * experts + r.experts[i]] = dp[i];
   }
-  write(c.tensor(7), dx);
-  if (!dp.empty()) write(c.maybe(8), dprobs);
+  write(c.tensor(P::tokensGradOut), dx);
+  if (!dp.empty()) write(c.maybe(P::probsGradOutOptional), dprobs);
   return ACL_SUCCESS;
 }
 
 // (permuted, sortedIndices, routingMap, probs, paddedMode, restoreShape, unpermuted, outIndex,
 // permuteTokenId, permuteProbs). Sorted by token, entry i is permuted row outIndex[i].
 aclnnStatus check_unpermute(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 6, 7, 8}));
-  if (!c.null(3)) ACL_RETURN_IF_FAILED(expect_given(c, {2, 9}));
-  if (!c.null(3)) ACL_RETURN_IF_FAILED(expect_same_shape(c, 3, 2));
-  if (width_of(c.tensor(6)) != width_of(c.tensor(0))) return refuse_fit(c, 6, 0);
-  if (!c.null(2) && (c.tensor(2).rank != 2 || c.tensor(2).dims[0] != rows_of(c.tensor(6))))
-    return refuse_fit(c, 2, 6);
-  return expect_numel(c, 1, rows_of(c.tensor(0)));
+  using P = params::MoeTokenUnpermuteWithRoutingMap;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::permutedTokens, P::sortedIndices, P::unpermutedTokens,
+                                        P::outIndex, P::permuteTokenId}));
+  if (!c.null(P::probsOptional))
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::routingMapOptional, P::permuteProbs}));
+  if (!c.null(P::probsOptional))
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, P::probsOptional, P::routingMapOptional));
+  if (width_of(c.tensor(P::unpermutedTokens)) != width_of(c.tensor(P::permutedTokens)))
+    return refuse_fit(c, P::unpermutedTokens, P::permutedTokens);
+  if (!c.null(P::routingMapOptional) &&
+      (c.tensor(P::routingMapOptional).rank != 2 ||
+       c.tensor(P::routingMapOptional).dims[0] != rows_of(c.tensor(P::unpermutedTokens))))
+    return refuse_fit(c, P::routingMapOptional, P::unpermutedTokens);
+  return expect_numel(c, P::sortedIndices, rows_of(c.tensor(P::permutedTokens)));
 }
 struct Entries {
   Ints rows, tokens, experts;
@@ -172,55 +211,76 @@ Entries entries_of(const Ints& sorted, const Ints& map, int64_t tokens, bool pad
   return e;
 }
 aclError run_unpermute(Call& c) {
-  const Floats x = floats(c.tensor(0)), probs = floats(c.maybe(3));
-  const Ints map = integers(c.maybe(2));
-  const int64_t h = width_of(c.tensor(0)), tokens = rows_of(c.tensor(6));
-  const Ints sorted = integers(c.tensor(1));
+  using P = params::MoeTokenUnpermuteWithRoutingMap;
+
+  const Floats x = floats(c.tensor(P::permutedTokens)), probs = floats(c.maybe(P::probsOptional));
+  const Ints map = integers(c.maybe(P::routingMapOptional));
+  const int64_t h = width_of(c.tensor(P::permutedTokens)),
+                tokens = rows_of(c.tensor(P::unpermutedTokens));
+  const Ints sorted = integers(c.tensor(P::sortedIndices));
   ACL_RETURN_IF_FAILED(
-      expect_below(c, 1, sorted, c.flag(4) ? tokens : static_cast<int64_t>(sorted.size())));
-  const Entries e = entries_of(sorted, map, tokens, c.flag(4));
+      expect_below(c, P::sortedIndices, sorted,
+                   c.flag(P::paddedMode) ? tokens : static_cast<int64_t>(sorted.size())));
+  const Entries e = entries_of(sorted, map, tokens, c.flag(P::paddedMode));
   const int64_t experts = tokens ? static_cast<int64_t>(map.size()) / tokens : 0;
   Floats out(static_cast<size_t>(tokens * h)), kept(e.rows.size());
   for (size_t i = 0; i < e.rows.size(); ++i) {
     const float p = probs.empty() ? 1 : probs[e.tokens[i] * experts + e.experts[i]];
-    kept[c.flag(4) ? e.rows[i] : static_cast<int64_t>(i)] = p;
+    kept[c.flag(P::paddedMode) ? e.rows[i] : static_cast<int64_t>(i)] = p;
     for (int64_t j = 0; j < h; ++j) out[e.tokens[i] * h + j] += p * x[e.rows[i] * h + j];
   }
-  write(c.tensor(6), out);
-  write_head(c.maybe(7), e.rows);
-  write_head(c.maybe(8), e.tokens);
-  if (!probs.empty()) write_head(c.maybe(9), kept);
+  write(c.tensor(P::unpermutedTokens), out);
+  write_head(c.maybe(P::outIndex), e.rows);
+  write_head(c.maybe(P::permuteTokenId), e.tokens);
+  if (!probs.empty()) write_head(c.maybe(P::permuteProbs), kept);
   return ACL_SUCCESS;
 }
 // (unpermutedGrad, outIndex, permuteTokenId, routingMap, permuted, probs, dropAndPad, restoreShape,
 // permutedGrad, probsGrad).
 aclnnStatus check_unpermute_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 8}));
-  const int64_t tokens = rows_of(c.tensor(0)), h = width_of(c.tensor(0));
-  if (!c.null(3) && (c.tensor(3).rank != 2 || c.tensor(3).dims[0] != tokens)) return refuse_fit(c, 3, 0);
-  if (width_of(c.tensor(8)) != h) return refuse_fit(c, 8, 0);
-  if (!c.null(5)) {
-    ACL_RETURN_IF_FAILED(expect_given(c, {3, 4, 9}));
-    ACL_RETURN_IF_FAILED(expect_same_shape(c, 5, 3));
-    ACL_RETURN_IF_FAILED(expect_same_shape(c, 9, 5));
-    ACL_RETURN_IF_FAILED(expect_numel(c, 4, c.tensor(8).numel()));
+  using P = params::MoeTokenUnpermuteWithRoutingMapGrad;
+
+  ACL_RETURN_IF_FAILED(expect_given(
+      c, {P::unpermutedTokensGrad, P::outIndex, P::permuteTokenId, P::permutedTokensGradOut}));
+  const int64_t tokens = rows_of(c.tensor(P::unpermutedTokensGrad)),
+                h = width_of(c.tensor(P::unpermutedTokensGrad));
+  if (!c.null(P::routingMapOptional) && (c.tensor(P::routingMapOptional).rank != 2 ||
+                                         c.tensor(P::routingMapOptional).dims[0] != tokens))
+    return refuse_fit(c, P::routingMapOptional, P::unpermutedTokensGrad);
+  if (width_of(c.tensor(P::permutedTokensGradOut)) != h)
+    return refuse_fit(c, P::permutedTokensGradOut, P::unpermutedTokensGrad);
+  if (!c.null(P::probsOptional)) {
+    ACL_RETURN_IF_FAILED(expect_given(
+        c, {P::routingMapOptional, P::permutedTokensOptional, P::probsGradOutOptional}));
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, P::probsOptional, P::routingMapOptional));
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, P::probsGradOutOptional, P::probsOptional));
+    ACL_RETURN_IF_FAILED(
+        expect_numel(c, P::permutedTokensOptional, c.tensor(P::permutedTokensGradOut).numel()));
   }
-  return expect_numel(c, 2, c.tensor(1).numel());
+  return expect_numel(c, P::permuteTokenId, c.tensor(P::outIndex).numel());
 }
 aclError run_unpermute_grad(Call& c) {
-  const Floats dy = floats(c.tensor(0)), x = floats(c.maybe(4)), probs = floats(c.maybe(5));
-  const Ints map = integers(c.maybe(3)), rows = integers(c.tensor(1)), ids = integers(c.tensor(2));
-  const int64_t h = width_of(c.tensor(0)), tokens = rows_of(c.tensor(0));
+  using P = params::MoeTokenUnpermuteWithRoutingMapGrad;
+
+  const Floats dy = floats(c.tensor(P::unpermutedTokensGrad)),
+               x = floats(c.maybe(P::permutedTokensOptional)),
+               probs = floats(c.maybe(P::probsOptional));
+  const Ints map = integers(c.maybe(P::routingMapOptional)), rows = integers(c.tensor(P::outIndex)),
+             ids = integers(c.tensor(P::permuteTokenId));
+  const int64_t h = width_of(c.tensor(P::unpermutedTokensGrad)),
+                tokens = rows_of(c.tensor(P::unpermutedTokensGrad));
   const int64_t experts = tokens ? static_cast<int64_t>(map.size()) / tokens : 0;
   const auto all = static_cast<int64_t>(rows.size());
-  ACL_RETURN_IF_FAILED(expect_below(c, 1, rows, rows_of(c.tensor(8))));
-  ACL_RETURN_IF_FAILED(expect_below(c, 2, ids, tokens));
+  ACL_RETURN_IF_FAILED(
+      expect_below(c, P::outIndex, rows, rows_of(c.tensor(P::permutedTokensGradOut))));
+  ACL_RETURN_IF_FAILED(expect_below(c, P::permuteTokenId, ids, tokens));
   const Ints mapped =
-      c.flag(6) || map.empty() ? Ints() : entries_of(rows, map, tokens, false).experts;
-  Floats dx(static_cast<size_t>(c.tensor(8).numel())), dp(probs.size());
+      c.flag(P::dropAndPad) || map.empty() ? Ints() : entries_of(rows, map, tokens, false).experts;
+  Floats dx(static_cast<size_t>(c.tensor(P::permutedTokensGradOut).numel())), dp(probs.size());
   for (int64_t i = 0; i < all; ++i) {
     int64_t expert = mapped.empty() ? 0 : mapped[i];
-    if (c.flag(6) && experts) expert = std::min(experts - 1, rows[i] / std::max<int64_t>(1, all / experts));
+    if (c.flag(P::dropAndPad) && experts)
+      expert = std::min(experts - 1, rows[i] / std::max<int64_t>(1, all / experts));
     const int64_t at = ids[i] * experts + expert;
     double dot = 0;
     for (int64_t j = 0; j < h; ++j) {
@@ -230,8 +290,8 @@ aclError run_unpermute_grad(Call& c) {
     }
     if (!probs.empty()) dp[at] = static_cast<float>(dot);
   }
-  write(c.tensor(8), dx);
-  if (!probs.empty()) write(c.maybe(9), dp);
+  write(c.tensor(P::permutedTokensGradOut), dx);
+  if (!probs.empty()) write(c.maybe(P::probsGradOutOptional), dp);
   return ACL_SUCCESS;
 }
 

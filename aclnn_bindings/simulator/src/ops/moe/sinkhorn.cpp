@@ -1,4 +1,5 @@
 // Sinkhorn's normalisation of the costs of routing.
+#include "params/moe.h"
 #include "loops/numbers.h"
 #include "loops/philox.h"
 
@@ -7,13 +8,17 @@ namespace {
 
 // (cost [R, C], tol, p): Megatron's Sinkhorn normalisation of exp(cost).
 aclnnStatus check_sinkhorn(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 2, 2));
-  return expect_same_shape(c, 2, 0);
+  using P = params::Sinkhorn;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::cost, 2, 2));
+  return expect_same_shape(c, P::p, P::cost);
 }
 aclError run_sinkhorn(Call& c) {
-  const int64_t rows = c.tensor(0).dims[0], cols = c.tensor(0).dims[1];
-  const double tol = c.null(1) ? 1e-4 : c.scalar(1).real(), eps = 1e-8;
-  Numbers x = numbers(c.tensor(0)), d0(rows, 1), d1(cols, 1);
+  using P = params::Sinkhorn;
+
+  const int64_t rows = c.tensor(P::cost).dims[0], cols = c.tensor(P::cost).dims[1];
+  const double tol = c.null(P::tol) ? 1e-4 : c.scalar(P::tol).real(), eps = 1e-8;
+  Numbers x = numbers(c.tensor(P::cost)), d0(rows, 1), d1(cols, 1);
   for (double& v : x) v = std::exp(v);
   constexpr int kMost = 10000;
   double error = std::numeric_limits<double>::infinity();
@@ -33,7 +38,7 @@ aclError run_sinkhorn(Call& c) {
     }
   }
   for (int64_t i = 0; i < rows * cols; ++i) x[i] *= d0[i / cols] * d1[i % cols];
-  put(c.tensor(2), x);
+  put(c.tensor(P::p), x);
   return ACL_SUCCESS;
 }
 

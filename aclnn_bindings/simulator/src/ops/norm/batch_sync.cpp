@@ -1,4 +1,5 @@
 // Batch normalisation in the pieces that synchronising devices exchange, and quantised.
+#include "params/norm.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -17,88 +18,113 @@ aclnnStatus expect_channels(const Call& c, int of, std::initializer_list<int> ar
 }
 
 // (input, eps, mean, invstd).
-aclnnStatus check_stats(Call& c) { return expect_channels(c, 0, {2, 3}); }
+aclnnStatus check_stats(Call& c) {
+  using P = params::BatchNormStats;
+  return expect_channels(c, P::input, {P::mean, P::invstd});
+}
 aclError run_stats(Call& c) {
-  const Tensor& t = c.tensor(0);
+  using P = params::BatchNormStats;
+
+  const Tensor& t = c.tensor(P::input);
   const Numbers x = numbers(t);
   Numbers mean(t.dims[1]), spread(mean.size());
   const double n = mean.empty() ? 1 : static_cast<double>(x.size() / mean.size());
   each_channel(t, [&](int64_t i, int64_t k) { mean[k] += x[i] / n; });
   each_channel(t, [&](int64_t i, int64_t k) { spread[k] += (x[i] - mean[k]) * (x[i] - mean[k]) / n; });
-  for (double& v : spread) v = 1 / std::sqrt(v + c.number(1));
-  put(c.tensor(2), mean);
-  put(c.tensor(3), spread);
+  for (double& v : spread) v = 1 / std::sqrt(v + c.number(P::eps));
+  put(c.tensor(P::mean), mean);
+  put(c.tensor(P::invstd), spread);
   return ACL_SUCCESS;
 }
 // (input, weight, bias, mean, invstd, eps, output).
 aclnnStatus check_elements(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 6, 0));
-  return expect_channels(c, 0, {1, 2, 3, 4});
+  using P = params::BatchNormElemt;
+
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::output, P::input));
+  return expect_channels(c, P::input, {P::weight, P::bias, P::mean, P::invstd});
 }
 aclError run_elements(Call& c) {
-  const Tensor& t = c.tensor(0);
+  using P = params::BatchNormElemt;
+
+  const Tensor& t = c.tensor(P::input);
   Numbers x = numbers(t);
-  const Numbers w = numbers_or(c.maybe(1), t.dims[1], 1), b = numbers_or(c.maybe(2), t.dims[1], 0),
-                mean = numbers(c.tensor(3)), invstd = numbers(c.tensor(4));
+  const Numbers w = numbers_or(c.maybe(P::weight), t.dims[1], 1),
+                b = numbers_or(c.maybe(P::bias), t.dims[1], 0), mean = numbers(c.tensor(P::mean)),
+                invstd = numbers(c.tensor(P::invstd));
   each_channel(t, [&](int64_t i, int64_t k) { x[i] = (x[i] - mean[k]) * invstd[k] * w[k] + b[k]; });
-  put(c.tensor(6), x);
+  put(c.tensor(P::output), x);
   return ACL_SUCCESS;
 }
 // (gradOut, input, mean, invstd, weight, sumDy, sumDyXmu, counter, gradInput).
 aclnnStatus check_elements_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, 1, {0, 8}));
-  return expect_channels(c, 1, {2, 3, 4, 5, 6});
+  using P = params::BatchNormElemtBackward;
+
+  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, P::input, {P::gradOut, P::gradInput}));
+  return expect_channels(c, P::input, {P::mean, P::invstd, P::weight, P::sumDy, P::sumDyXmu});
 }
 aclError run_elements_grad(Call& c) {
-  const Tensor& t = c.tensor(1);
-  Numbers g = numbers(c.tensor(0));
-  const Numbers x = numbers(t), mean = numbers(c.tensor(2)), invstd = numbers(c.tensor(3)),
-                w = numbers_or(c.maybe(4), t.dims[1], 1), dy = numbers(c.tensor(5)),
-                dy_xmu = numbers(c.tensor(6)), counts = numbers(c.tensor(7));
+  using P = params::BatchNormElemtBackward;
+
+  const Tensor& t = c.tensor(P::input);
+  Numbers g = numbers(c.tensor(P::gradOut));
+  const Numbers x = numbers(t), mean = numbers(c.tensor(P::mean)),
+                invstd = numbers(c.tensor(P::invstd)),
+                w = numbers_or(c.maybe(P::weight), t.dims[1], 1), dy = numbers(c.tensor(P::sumDy)),
+                dy_xmu = numbers(c.tensor(P::sumDyXmu)), counts = numbers(c.tensor(P::counter));
   const double n = std::accumulate(counts.begin(), counts.end(), 0.0);
   each_channel(t, [&](int64_t i, int64_t k) {
     const double along = (x[i] - mean[k]) * invstd[k] * invstd[k] * dy_xmu[k] / n;
     g[i] = (g[i] - dy[k] / n - along) * invstd[k] * w[k];
   });
-  put(c.tensor(8), g);
+  put(c.tensor(P::gradInput), g);
   return ACL_SUCCESS;
 }
 // (gradOut, input, mean, invstd, weight, inputG, weightG, biasG, sumDy, sumDyXmu, gradWeight,
 // gradBias).
 aclnnStatus check_reduce_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
-  return expect_channels(c, 1, {2, 3, 8, 9, 10, 11});
+  using P = params::BatchNormReduceBackward;
+
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradOut, P::input));
+  return expect_channels(c, P::input,
+                         {P::mean, P::invstd, P::sumDy, P::sumDyXmu, P::gradWeight, P::gradBias});
 }
 aclError run_reduce_grad(Call& c) {
-  const Tensor& t = c.tensor(1);
-  const Numbers g = numbers(c.tensor(0)), x = numbers(t), mean = numbers(c.tensor(2)),
-                invstd = numbers(c.tensor(3));
+  using P = params::BatchNormReduceBackward;
+
+  const Tensor& t = c.tensor(P::input);
+  const Numbers g = numbers(c.tensor(P::gradOut)), x = numbers(t),
+                mean = numbers(c.tensor(P::mean)), invstd = numbers(c.tensor(P::invstd));
   Numbers dy(t.dims[1]), dy_xmu(dy.size());
   each_channel(t, [&](int64_t i, int64_t k) {
     dy[k] += g[i];
     dy_xmu[k] += g[i] * (x[i] - mean[k]);
   });
-  if (c.flag(5)) {
-    put(c.maybe(8), dy);
-    put(c.maybe(9), dy_xmu);
+  if (c.flag(P::inputG)) {
+    put(c.maybe(P::sumDy), dy);
+    put(c.maybe(P::sumDyXmu), dy_xmu);
   }
-  if (c.flag(7)) put(c.maybe(11), dy);
+  if (c.flag(P::biasG)) put(c.maybe(P::gradBias), dy);
   for (size_t k = 0; k < dy.size(); ++k) dy_xmu[k] *= invstd[k];
-  if (c.flag(6)) put(c.maybe(10), dy_xmu);
+  if (c.flag(P::weightG)) put(c.maybe(P::gradWeight), dy_xmu);
   return ACL_SUCCESS;
 }
 // (x, sum, squareSum).
-aclnnStatus check_sums(Call& c) { return expect_channels(c, 0, {1, 2}); }
+aclnnStatus check_sums(Call& c) {
+  using P = params::BatchNormReduce;
+  return expect_channels(c, P::x, {P::sum, P::squareSum});
+}
 aclError run_sums(Call& c) {
-  const Tensor& t = c.tensor(0);
+  using P = params::BatchNormReduce;
+
+  const Tensor& t = c.tensor(P::x);
   const Numbers x = numbers(t);
   Numbers sum(t.dims[1]), squares(sum.size());
   each_channel(t, [&](int64_t i, int64_t k) {
     sum[k] += x[i];
     squares[k] += x[i] * x[i];
   });
-  put(c.tensor(1), sum);
-  put(c.tensor(2), squares);
+  put(c.tensor(P::sum), sum);
+  put(c.tensor(P::squareSum), squares);
   return ACL_SUCCESS;
 }
 
@@ -140,17 +166,29 @@ void join_stats(const Joining& j, F f) {
 // (input, mean [D, C], invstd [D, C], runningMean, runningVar, momentum, eps, counts [D], meanAll,
 // invstdAll).
 aclnnStatus check_gather(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 1, 2, 2));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 2, 1));
-  ACL_RETURN_IF_FAILED(expect_dims(c, 7, {c.tensor(1).dims[0]}));
-  for (int i : {3, 4, 8, 9}) ACL_RETURN_IF_FAILED(expect_dims(c, i, {c.tensor(1).dims[1]}));
+  using P = params::BatchNormGatherStatsWithCounts;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::mean, 2, 2));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::invstd, P::mean));
+  ACL_RETURN_IF_FAILED(expect_dims(c, P::counts, {c.tensor(P::mean).dims[0]}));
+  for (int i : {P::runningMean, P::runningVar, P::meanAll, P::invstdAll})
+    ACL_RETURN_IF_FAILED(expect_dims(c, i, {c.tensor(P::mean).dims[1]}));
   return ACLNN_SUCCESS;
 }
 aclError run_gather(Call& c) {
-  const Tensor& t = c.tensor(1);
-  const Numbers mean = numbers(t), invstd = numbers(c.tensor(2)), counts = numbers(c.tensor(7));
-  const Joining j = {t.dims[0],  t.dims[1],  c.number(5),  c.number(6),
-                     c.maybe(3), c.maybe(4), c.maybe(8), c.maybe(9)};
+  using P = params::BatchNormGatherStatsWithCounts;
+
+  const Tensor& t = c.tensor(P::mean);
+  const Numbers mean = numbers(t), invstd = numbers(c.tensor(P::invstd)),
+                counts = numbers(c.tensor(P::counts));
+  const Joining j = {t.dims[0],
+                     t.dims[1],
+                     c.number(P::momentum),
+                     c.number(P::eps),
+                     c.maybe(P::runningMean),
+                     c.maybe(P::runningVar),
+                     c.maybe(P::meanAll),
+                     c.maybe(P::invstdAll)};
   join_stats(j, [&](int64_t d, int64_t k) {
     const double inverse = invstd[d * j.channels + k];
     return Moment{counts[d], mean[d * j.channels + k], 1 / (inverse * inverse) - j.eps};
@@ -160,17 +198,29 @@ aclError run_gather(Call& c) {
 // (totalSum [D, C], totalSquareSum, sampleCount [D], mean, variance, momentum, eps, batchMean,
 // batchInvstd).
 aclnnStatus check_sync(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 2, 2));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 1, 0));
-  ACL_RETURN_IF_FAILED(expect_dims(c, 2, {c.tensor(0).dims[0]}));
-  for (int i : {3, 4, 7, 8}) ACL_RETURN_IF_FAILED(expect_dims(c, i, {c.tensor(0).dims[1]}));
+  using P = params::SyncBatchNormGatherStats;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::totalSum, 2, 2));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::totalSquareSum, P::totalSum));
+  ACL_RETURN_IF_FAILED(expect_dims(c, P::sampleCount, {c.tensor(P::totalSum).dims[0]}));
+  for (int i : {P::mean, P::variance, P::batchMean, P::batchInvstd})
+    ACL_RETURN_IF_FAILED(expect_dims(c, i, {c.tensor(P::totalSum).dims[1]}));
   return ACLNN_SUCCESS;
 }
 aclError run_sync(Call& c) {
-  const Tensor& t = c.tensor(0);
-  const Numbers sum = numbers(t), squares = numbers(c.tensor(1)), counts = numbers(c.tensor(2));
-  const Joining j = {t.dims[0],  t.dims[1],  c.number(5),  c.number(6),
-                     c.maybe(3), c.maybe(4), c.maybe(7), c.maybe(8)};
+  using P = params::SyncBatchNormGatherStats;
+
+  const Tensor& t = c.tensor(P::totalSum);
+  const Numbers sum = numbers(t), squares = numbers(c.tensor(P::totalSquareSum)),
+                counts = numbers(c.tensor(P::sampleCount));
+  const Joining j = {t.dims[0],
+                     t.dims[1],
+                     c.number(P::momentum),
+                     c.number(P::eps),
+                     c.maybe(P::mean),
+                     c.maybe(P::variance),
+                     c.maybe(P::batchMean),
+                     c.maybe(P::batchInvstd)};
   join_stats(j, [&](int64_t d, int64_t k) {
     const double n = counts[d], mean = sum[d * j.channels + k] / n;
     return Moment{n, mean, squares[d * j.channels + k] / n - mean * mean};
@@ -181,21 +231,28 @@ aclError run_sync(Call& c) {
 // (input, mean, var, inputScale, inputZeroPoint, outputScale, outputZeroPoint, weight, bias,
 // epsilon, output): torch's quantized_batch_norm.
 aclnnStatus check_quantized(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 10, 0));
-  return expect_channels(c, 0, {1, 2, 7, 8});
+  using P = params::QuantizedBatchNorm;
+
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::output, P::input));
+  return expect_channels(c, P::input, {P::mean, P::var, P::weight, P::bias});
 }
 aclError run_quantized(Call& c) {
-  const Tensor &t = c.tensor(0), &out = c.tensor(10);
+  using P = params::QuantizedBatchNorm;
+
+  const Tensor &t = c.tensor(P::input), &out = c.tensor(P::output);
   Numbers x = numbers(t);
-  const Numbers mean = numbers(c.tensor(1)), var = numbers(c.tensor(2)),
-                w = numbers_or(c.maybe(7), t.dims[1], 1), b = numbers_or(c.maybe(8), t.dims[1], 0);
+  const Numbers mean = numbers(c.tensor(P::mean)), var = numbers(c.tensor(P::var)),
+                w = numbers_or(c.maybe(P::weight), t.dims[1], 1),
+                b = numbers_or(c.maybe(P::bias), t.dims[1], 0);
   const double bits = static_cast<double>(dtype_size(out.dtype)) * 8;
   const bool sign = out.dtype != ACL_UINT8;
   const double low = sign ? -std::exp2(bits - 1) : 0, high = std::exp2(bits - sign) - 1;
   each_channel(t, [&](int64_t i, int64_t k) {
-    const double value = (x[i] - c.scalar(4).real()) * c.scalar(3).real();
-    const double y = (value - mean[k]) / std::sqrt(var[k] + c.number(9)) * w[k] + b[k];
-    const double step = std::nearbyint(y / c.scalar(5).real()) + c.scalar(6).real();
+    const double value =
+        (x[i] - c.scalar(P::inputZeroPoint).real()) * c.scalar(P::inputScale).real();
+    const double y = (value - mean[k]) / std::sqrt(var[k] + c.number(P::epsilon)) * w[k] + b[k];
+    const double step =
+        std::nearbyint(y / c.scalar(P::outputScale).real()) + c.scalar(P::outputZeroPoint).real();
     x[i] = std::min(std::max(step, low), high);
   });
   put(out, x);

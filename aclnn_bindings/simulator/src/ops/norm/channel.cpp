@@ -1,5 +1,6 @@
 // Norms with statistics over space: batch, group and instance norm, and their gradients. Data is
 // [N, C, S]; a set of elements that share a mean is a number of runs of S elements.
+#include "params/norm.h"
 #include "loops/given.h"
 #include "loops/rows.h"
 #include "loops/stage.h"
@@ -67,19 +68,24 @@ void each(int64_t n, int64_t cost, F f) {
 // (input, weight, bias, runningMean, runningVar, training, momentum, eps, output, saveMean,
 // saveInvstd).
 aclnnStatus check_batch_norm(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 8}));
-  ACL_RETURN_IF_FAILED(plan_of(c, 0));
+  using P = params::BatchNorm;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::input, P::output}));
+  ACL_RETURN_IF_FAILED(plan_of(c, P::input));
   const Plan& p = c.get<Plan>();
-  for (int arg : {1, 2, 3, 4}) ACL_RETURN_IF_FAILED(expect_channels(c, arg, p.channels));
-  if (c.flag(5)) {
-    ACL_RETURN_IF_FAILED(expect_given(c, {9, 10}));
-    for (int arg : {9, 10}) ACL_RETURN_IF_FAILED(expect_channels(c, arg, p.channels));
+  for (int arg : {P::weight, P::bias, P::runningMean, P::runningVar})
+    ACL_RETURN_IF_FAILED(expect_channels(c, arg, p.channels));
+  if (c.flag(P::training)) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::saveMean, P::saveInvstd}));
+    for (int arg : {P::saveMean, P::saveInvstd})
+      ACL_RETURN_IF_FAILED(expect_channels(c, arg, p.channels));
   } else {
-    ACL_RETURN_IF_FAILED(expect_given(c, {3, 4}));
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::runningMean, P::runningVar}));
   }
   // Running statistics are read and written.
-  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(0))) + 2 * stage_round(p.channels * 8);
-  return expect_same_shape(c, 8, 0);
+  c.workspace_size =
+      stage_bytes(c, compute_dtype(c.tensor(P::input))) + 2 * stage_round(p.channels * 8);
+  return expect_same_shape(c, P::output, P::input);
 }
 // Mean and sum of squared deviations of one channel.
 template <class C>
@@ -97,36 +103,41 @@ void channel_moments(const Plan& p, const C* x, int64_t channel, double& mean, d
 }
 template <class C>
 void move_running(Call& c, int arg, int64_t channel, double value) {
+  using P = params::BatchNorm;
+
   const Tensor* t = c.maybe(arg);
   if (!t) return;
-  const double momentum = c.number(6);
+  const double momentum = c.number(P::momentum);
   const int64_t at = t->offset + channel * t->strides[0];
   const double old = load_one<double>(t->data, t->dtype, at);
   store_one((1 - momentum) * old + momentum * value, t->data, t->dtype, at);
 }
 template <class C>
 void batch_norm(Call& c) {
+  using P = params::BatchNorm;
+
   const Plan& p = c.get<Plan>();
   Stage<C> stage(c);
-  const C *x = stage.in(c.tensor(0)), *w = stage.in(c.maybe(1)), *b = stage.in(c.maybe(2));
-  const bool training = c.flag(5);
-  const C* means = training ? nullptr : stage.in(c.tensor(3));
-  const C* vars = training ? nullptr : stage.in(c.tensor(4));
-  C* y = stage.out(c.tensor(8));
-  C* kept_mean = training ? stage.out(c.tensor(9)) : nullptr;
-  C* kept_rstd = training ? stage.out(c.tensor(10)) : nullptr;
+  const C *x = stage.in(c.tensor(P::input)), *w = stage.in(c.maybe(P::weight)),
+          *b = stage.in(c.maybe(P::bias));
+  const bool training = c.flag(P::training);
+  const C* means = training ? nullptr : stage.in(c.tensor(P::runningMean));
+  const C* vars = training ? nullptr : stage.in(c.tensor(P::runningVar));
+  C* y = stage.out(c.tensor(P::output));
+  C* kept_mean = training ? stage.out(c.tensor(P::saveMean)) : nullptr;
+  C* kept_rstd = training ? stage.out(c.tensor(P::saveInvstd)) : nullptr;
   const int64_t count = p.n * p.space;
   each(p.channels, count, [&](int64_t k) {
     double mean, squares;
     if (training) {
       channel_moments(p, x, k, mean, squares);
-      move_running<C>(c, 3, k, mean);
-      move_running<C>(c, 4, k, squares / static_cast<double>(count - 1));
+      move_running<C>(c, P::runningMean, k, mean);
+      move_running<C>(c, P::runningVar, k, squares / static_cast<double>(count - 1));
     } else {
       mean = means[k];
     }
     const double var = training ? squares / static_cast<double>(count) : vars[k];
-    const double rstd = 1 / std::sqrt(var + c.number(7));
+    const double rstd = 1 / std::sqrt(var + c.number(P::eps));
     if (training) kept_mean[k] = static_cast<C>(mean);
     if (training) kept_rstd[k] = static_cast<C>(rstd);
     const C scale = static_cast<C>(rstd * (w ? w[k] : 1)), shift = b ? b[k] : C(0);
@@ -138,7 +149,10 @@ void batch_norm(Call& c) {
   stage.done();
 }
 aclError run_batch_norm(Call& c) {
-  with_float(c.tensor(0).dtype, [&](auto tag) { batch_norm<typename decltype(tag)::type>(c); });
+  using P = params::BatchNorm;
+
+  with_float(c.tensor(P::input).dtype,
+             [&](auto tag) { batch_norm<typename decltype(tag)::type>(c); });
   return ACL_SUCCESS;
 }
 
@@ -146,37 +160,45 @@ aclError run_batch_norm(Call& c) {
 // outputMask, gradInput, gradWeight, gradBias); the fast form has a version before the outputs.
 template <int Out>
 aclnnStatus check_batch_norm_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 9}));
-  ACL_RETURN_IF_FAILED(plan_of(c, 1));
+  using P = params::BatchNormBackward;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::gradOut, P::input, P::outputMask}));
+  ACL_RETURN_IF_FAILED(plan_of(c, P::input));
   const Plan& p = c.get<Plan>();
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
-  ACL_RETURN_IF_FAILED(expect_masked(c, 9, 3, Out));
-  for (int arg : {2, 3, 4, Out + 1, Out + 2})
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradOut, P::input));
+  ACL_RETURN_IF_FAILED(expect_masked(c, P::outputMask, 3, Out));
+  for (int arg :
+       std::initializer_list<int>{P::weight, P::runningMean, P::runningVar, Out + 1, Out + 2})
     ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
-  if (c.flag(7)) {
-    ACL_RETURN_IF_FAILED(expect_given(c, {5, 6}));
-    for (int arg : {5, 6}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
+  if (c.flag(P::training)) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::saveMean, P::saveInvstd}));
+    for (int arg : {P::saveMean, P::saveInvstd})
+      ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
   } else {
-    ACL_RETURN_IF_FAILED(expect_given(c, {3, 4}));
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::runningMean, P::runningVar}));
   }
-  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(1)));
-  return expect_numel(c, Out, c.tensor(1).numel());
+  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(P::input)));
+  return expect_numel(c, Out, c.tensor(P::input).numel());
 }
 template <class C, int Out>
 void batch_norm_grad(Call& c) {
+  using P = params::BatchNormBackward;
+
   const Plan& p = c.get<Plan>();
   Stage<C> stage(c);
-  const bool training = c.flag(7);
-  const C *g = stage.in(c.tensor(0)), *x = stage.in(c.tensor(1)), *w = stage.in(c.maybe(2)),
-          *means = stage.in(c.maybe(training ? 5 : 3)),
-          *spreads = stage.in(c.maybe(training ? 6 : 4));
-  C *gx = stage.out(masked(c, 9, 0, Out)), *gw = stage.out(masked(c, 9, 1, Out + 1)),
-    *gb = stage.out(masked(c, 9, 2, Out + 2));
+  const bool training = c.flag(P::training);
+  const C *g = stage.in(c.tensor(P::gradOut)), *x = stage.in(c.tensor(P::input)),
+          *w = stage.in(c.maybe(P::weight)),
+          *means = stage.in(c.maybe(training ? P::saveMean : P::runningMean)),
+          *spreads = stage.in(c.maybe(training ? P::saveInvstd : P::runningVar));
+  C *gx = stage.out(masked(c, P::outputMask, 0, Out)),
+    *gw = stage.out(masked(c, P::outputMask, 1, Out + 1)),
+    *gb = stage.out(masked(c, P::outputMask, 2, Out + 2));
   const double count = static_cast<double>(p.n * p.space);
   each(p.channels, p.n * p.space, [&](int64_t k) {
     double sum = 0, products = 0;
     const C mean = means[k];
-    const double rstd = training ? spreads[k] : 1 / std::sqrt(spreads[k] + c.number(8));
+    const double rstd = training ? spreads[k] : 1 / std::sqrt(spreads[k] + c.number(P::eps));
     for (int64_t i = 0; i < p.n; ++i) {
       const int64_t at = (i * p.channels + k) * p.space;
       sum += run_sum(g + at, p.space);
@@ -197,7 +219,9 @@ void batch_norm_grad(Call& c) {
 }
 template <int Out>
 aclError run_batch_norm_grad(Call& c) {
-  with_float(c.tensor(1).dtype,
+  using P = params::BatchNormBackward;
+
+  with_float(c.tensor(P::input).dtype,
              [&](auto tag) { batch_norm_grad<typename decltype(tag)::type, Out>(c); });
   return ACL_SUCCESS;
 }
@@ -222,35 +246,47 @@ enum class After : uint8_t { Nothing, Silu, SiluIfFlag };
 template <int Group, int Eps, int Out, After after, bool Variance = false>
 struct GroupNorm {
   static aclnnStatus check(Call& c) {
-    ACL_RETURN_IF_FAILED(expect_given(c, {0, Out, Out + 1, Out + 2}));
-    if (Group < 0 && std::strcmp(c.text(3) ? c.text(3) : "", "NCHW") != 0) {
+    using P = params::GroupNorm;
+
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::self, Out, Out + 1, Out + 2}));
+    if (Group < 0 && std::strcmp(c.text(params::InstanceNorm::dataFormat)
+                                     ? c.text(params::InstanceNorm::dataFormat)
+                                     : "",
+                                 "NCHW") != 0) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "dataFormat should be NCHW, but is %s.",
-                    c.text(3) ? c.text(3) : "null");
+                    c.text(params::InstanceNorm::dataFormat)
+                        ? c.text(params::InstanceNorm::dataFormat)
+                        : "null");
     }
     if (Group == 6) {
-      ACL_RETURN_IF_FAILED(
-          plan_groups(c, 0, c.integer(3), c.integer(4), c.integer(5), c.integer(6)));
+      ACL_RETURN_IF_FAILED(plan_groups(c, P::self, c.integer(P::N), c.integer(P::C),
+                                       c.integer(P::HxW), c.integer(P::group)));
     } else {
-      ACL_RETURN_IF_FAILED(plan_of(c, 0));
+      ACL_RETURN_IF_FAILED(plan_of(c, P::self));
       const Plan p = c.get<Plan>();
       const int64_t groups = Group < 0 ? p.channels : c.integer(Group < 0 ? 0 : Group);
-      ACL_RETURN_IF_FAILED(plan_groups(c, 0, p.n, p.channels, p.space, groups));
+      ACL_RETURN_IF_FAILED(plan_groups(c, P::self, p.n, p.channels, p.space, groups));
     }
     const Plan& p = c.get<Plan>();
-    for (int arg : {1, 2}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
+    for (int arg : {P::gamma, P::beta}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
     for (int arg : {Out + 1, Out + 2}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.n * p.groups));
-    c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(0)));
-    return expect_same_shape(c, Out, 0);
+    c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(P::self)));
+    return expect_same_shape(c, Out, P::self);
   }
   static aclError run(Call& c) {
-    with_float(c.tensor(0).dtype, [&](auto tag) { apply<typename decltype(tag)::type>(c); });
+    using P = params::GroupNorm;
+
+    with_float(c.tensor(P::self).dtype, [&](auto tag) { apply<typename decltype(tag)::type>(c); });
     return ACL_SUCCESS;
   }
   template <class C>
   static void apply(Call& c) {
+    using P = params::GroupNorm;
+
     const Plan& p = c.get<Plan>();
     Stage<C> stage(c);
-    const C *x = stage.in(c.tensor(0)), *w = stage.in(c.maybe(1)), *b = stage.in(c.maybe(2));
+    const C *x = stage.in(c.tensor(P::self)), *w = stage.in(c.maybe(P::gamma)),
+            *b = stage.in(c.maybe(P::beta));
     C *y = stage.out(c.tensor(Out)), *means = stage.out(c.tensor(Out + 1)),
       *spreads = stage.out(c.tensor(Out + 2));
     const int64_t members = p.channels / p.groups, width = members * p.space;
@@ -278,26 +314,35 @@ struct GroupNorm {
 // (gradOut, input, mean, rstd, gamma, N, C, HxW, group, outputMask, gradInput, gradGamma,
 // gradBeta).
 aclnnStatus check_group_norm_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 9}));
-  ACL_RETURN_IF_FAILED(plan_groups(c, 1, c.integer(5), c.integer(6), c.integer(7), c.integer(8)));
+  using P = params::GroupNormBackward;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::gradOut, P::input, P::mean, P::rstd, P::outputMask}));
+  ACL_RETURN_IF_FAILED(plan_groups(c, P::input, c.integer(P::N), c.integer(P::C), c.integer(P::HxW),
+                                   c.integer(P::group)));
   const Plan& p = c.get<Plan>();
-  ACL_RETURN_IF_FAILED(expect_masked(c, 9, 3, 10));
-  for (int arg : {0, 10}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, c.tensor(1).numel()));
-  for (int arg : {2, 3}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.n * p.groups));
-  for (int arg : {4, 11, 12}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
+  ACL_RETURN_IF_FAILED(expect_masked(c, P::outputMask, 3, P::gradInput));
+  for (int arg : {P::gradOut, P::gradInput})
+    ACL_RETURN_IF_FAILED(expect_numel(c, arg, c.tensor(P::input).numel()));
+  for (int arg : {P::mean, P::rstd}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.n * p.groups));
+  for (int arg : {P::gamma, P::gradGammaOut, P::gradBetaOut})
+    ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
   // Sums of g and of g (x - mean) for every sample and channel, in double.
-  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(1))) +
+  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(P::input))) +
                      2 * stage_round(static_cast<uint64_t>(p.n * p.channels) * 8);
   return ACLNN_SUCCESS;
 }
 template <class C>
 void group_norm_grad(Call& c) {
+  using P = params::GroupNormBackward;
+
   const Plan& p = c.get<Plan>();
   Stage<C> stage(c);
-  const C *g = stage.in(c.tensor(0)), *x = stage.in(c.tensor(1)), *means = stage.in(c.tensor(2)),
-          *rstds = stage.in(c.tensor(3)), *w = stage.in(c.maybe(4));
-  C *gx = stage.out(masked(c, 9, 0, 10)), *gw = stage.out(masked(c, 9, 1, 11)),
-    *gb = stage.out(masked(c, 9, 2, 12));
+  const C *g = stage.in(c.tensor(P::gradOut)), *x = stage.in(c.tensor(P::input)),
+          *means = stage.in(c.tensor(P::mean)), *rstds = stage.in(c.tensor(P::rstd)),
+          *w = stage.in(c.maybe(P::gamma));
+  C *gx = stage.out(masked(c, P::outputMask, 0, P::gradInput)),
+    *gw = stage.out(masked(c, P::outputMask, 1, P::gradGammaOut)),
+    *gb = stage.out(masked(c, P::outputMask, 2, P::gradBetaOut));
   const int64_t planes = p.n * p.channels, members = p.channels / p.groups;
   double* sums = stage.template take<double>(planes);
   double* products = stage.template take<double>(planes);
@@ -334,7 +379,9 @@ void group_norm_grad(Call& c) {
   stage.done();
 }
 aclError run_group_norm_grad(Call& c) {
-  with_float(c.tensor(1).dtype,
+  using P = params::GroupNormBackward;
+
+  with_float(c.tensor(P::input).dtype,
              [&](auto tag) { group_norm_grad<typename decltype(tag)::type>(c); });
   return ACL_SUCCESS;
 }
@@ -345,12 +392,17 @@ aclError run_group_norm_grad(Call& c) {
 #define ACLNN_GROUP_NORM(op, ...) \
   ACLNN_OP_FLAGS(op, (GroupNorm<__VA_ARGS__>::check), (GroupNorm<__VA_ARGS__>::run), kOwnNulls)
 ACLNN_OP_FLAGS(aclnnBatchNorm, check_batch_norm, run_batch_norm, kOwnNulls)
-ACLNN_OP_FLAGS(aclnnBatchNormBackward, check_batch_norm_grad<10>, run_batch_norm_grad<10>,
-               kOwnNulls)
-ACLNN_OP_FLAGS(aclnnFastBatchNormBackward, check_batch_norm_grad<11>, run_batch_norm_grad<11>,
-               kOwnNulls)
-ACLNN_GROUP_NORM(aclnnGroupNorm, 6, 7, 8, After::Nothing)
-ACLNN_GROUP_NORM(aclnnGroupNormSilu, 3, 4, 5, After::Silu)
-ACLNN_GROUP_NORM(aclnnGroupNormSiluV2, 3, 4, 6, After::SiluIfFlag)
-ACLNN_GROUP_NORM(aclnnInstanceNorm, -1, 4, 5, After::Nothing, true)
+ACLNN_OP_FLAGS(aclnnBatchNormBackward, check_batch_norm_grad<params::BatchNormBackward::gradInput>,
+               run_batch_norm_grad<params::BatchNormBackward::gradInput>, kOwnNulls)
+ACLNN_OP_FLAGS(aclnnFastBatchNormBackward,
+               check_batch_norm_grad<params::FastBatchNormBackward::gradInput>,
+               run_batch_norm_grad<params::FastBatchNormBackward::gradInput>, kOwnNulls)
+ACLNN_GROUP_NORM(aclnnGroupNorm, params::GroupNorm::group, params::GroupNorm::eps,
+                 params::GroupNorm::out, After::Nothing)
+ACLNN_GROUP_NORM(aclnnGroupNormSilu, params::GroupNormSilu::group, params::GroupNormSilu::eps,
+                 params::GroupNormSilu::out, After::Silu)
+ACLNN_GROUP_NORM(aclnnGroupNormSiluV2, params::GroupNormSiluV2::group, params::GroupNormSiluV2::eps,
+                 params::GroupNormSiluV2::out, After::SiluIfFlag)
+ACLNN_GROUP_NORM(aclnnInstanceNorm, -1, params::InstanceNorm::eps, params::InstanceNorm::y,
+                 After::Nothing, true)
 ACLNN_OP_FLAGS(aclnnGroupNormBackward, check_group_norm_grad, run_group_norm_grad, kOwnNulls)

@@ -2,6 +2,7 @@
 // cast, static or dynamic quantisation. Formulas: the "npu_add_rms_norm_quant",
 // "npu_add_rms_norm_dynamic_quant" and "npu_rms_norm_quant" pages of torch_npu; the operator
 // documents of aclnnDeepNorm, aclnnAddLayerNorm, aclnnAdaLayerNorm and aclnnAdaLayerNormQuant.
+#include "params/norm.h"
 #include "loops/values.h"
 
 #include <cmath>
@@ -75,20 +76,108 @@ struct Rms {
       mask, rstd;
   bool dynamic;
 };
-constexpr Rms kAddQuant = {1,  2,  kNone, 3,     4,     5,     6,     8,     9,
-                           10, 11, 12,    kNone, kNone, kNone, kNone, kNone, false};
-constexpr Rms kAddQuantV2 = {1,  2,  7,  3,  4,     5,     6,     9,     10,
-                             11, 12, 13, 14, kNone, kNone, kNone, kNone, false};
-constexpr Rms kAddDynamic = {1, 2, kNone, 3,     4, kNone, kNone, 5,     kNone,
-                             6, 7, 8,     kNone, 9, 10,    kNone, kNone, true};
-constexpr Rms kAddDynamicV2 = {1, 2, 5,  3,     4,  kNone, kNone, 6,     kNone,
-                               8, 9, 10, kNone, 11, 12,    7,     kNone, true};
-constexpr Rms kQuant = {kNone, 1,     2,     3,     kNone, 4,     kNone, 5,     kNone,
-                        6,     kNone, kNone, kNone, kNone, kNone, kNone, kNone, false};
-constexpr Rms kQuantV3 = {kNone, 1,     4,     2,     kNone, 3,     kNone, 5, 6,
-                          8,     kNone, kNone, kNone, kNone, kNone, kNone, 9, false};
-constexpr Rms kDynamic = {kNone, 1,     3,     2,     kNone, kNone, kNone, 4,     kNone,
-                          6,     kNone, kNone, kNone, 7,     kNone, kNone, kNone, true};
+constexpr Rms kAddQuant = [] {
+  using P = params::AddRmsNormQuant;
+  return Rms{P::x2,
+             P::gamma,
+             kNone,
+             P::scales1,
+             P::scales2Optional,
+             P::zeroPoints1Optional,
+             P::zeroPoints2Optional,
+             P::epsilon,
+             P::divMode,
+             P::y1Out,
+             P::y2Out,
+             P::xOut,
+             kNone,
+             kNone,
+             kNone,
+             kNone,
+             kNone,
+             false};
+}();
+constexpr Rms kAddQuantV2 = [] {
+  using P = params::AddRmsNormQuantV2;
+  return Rms{P::x2,
+             P::gamma,
+             P::betaOptional,
+             P::scales1,
+             P::scales2Optional,
+             P::zeroPoints1Optional,
+             P::zeroPoints2Optional,
+             P::epsilon,
+             P::divMode,
+             P::y1Out,
+             P::y2Out,
+             P::xOut,
+             P::rmsNormOut,
+             kNone,
+             kNone,
+             kNone,
+             kNone,
+             false};
+}();
+constexpr Rms kAddDynamic = [] {
+  using P = params::AddRmsNormDynamicQuant;
+  return Rms{P::x2,
+             P::gamma,
+             kNone,
+             P::smoothScale1Optional,
+             P::smoothScale2Optional,
+             kNone,
+             kNone,
+             P::epsilon,
+             kNone,
+             P::y1Out,
+             P::y2Out,
+             P::xOut,
+             kNone,
+             P::scale1Out,
+             P::scale2Out,
+             kNone,
+             kNone,
+             true};
+}();
+constexpr Rms kAddDynamicV2 = [] {
+  using P = params::AddRmsNormDynamicQuantV2;
+  return Rms{P::x2,
+             P::gamma,
+             P::betaOptional,
+             P::smoothScale1Optional,
+             P::smoothScale2Optional,
+             kNone,
+             kNone,
+             P::epsilon,
+             kNone,
+             P::y1Out,
+             P::y2Out,
+             P::xOut,
+             kNone,
+             P::scale1Out,
+             P::scale2Out,
+             P::outputMask,
+             kNone,
+             true};
+}();
+constexpr Rms kQuant = [] {
+  using P = params::RmsNormQuant;
+  return Rms{kNone, P::gamma, P::beta, P::scale, kNone, P::offset, kNone, P::epsilon, kNone,
+             P::y,  kNone,    kNone,   kNone,    kNone, kNone,     kNone, kNone,      false};
+}();
+constexpr Rms kQuantV3 = [] {
+  using P = params::RmsNormQuantV3;
+  return Rms{kNone, P::gamma, P::beta, P::scale, kNone, P::offset, kNone, P::epsilon, P::divMode,
+             P::y,  kNone,    kNone,   kNone,    kNone, kNone,     kNone, P::rstd,    false};
+}();
+constexpr Rms kDynamic = [] {
+  using P = params::RmsNormDynamicQuant;
+  return Rms{kNone, P::gamma,    P::betaOptional, P::smoothScalesOptional,
+             kNone, kNone,       kNone,           P::epsilon,
+             kNone, P::yOut,     kNone,           kNone,
+             kNone, P::scaleOut, kNone,           kNone,
+             kNone, true};
+}();
 
 bool second_asked(const Call& c, const Rms& at) {
   if (at.y2 == kNone) return false;
@@ -101,26 +190,31 @@ bool first_asked(const Call& c, const Rms& at) {
 }
 template <const Rms& at>
 aclnnStatus check_rms(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, at.gamma, at.y1}));
+  using P = params::AddRmsNormQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x1, at.gamma, at.y1}));
   if (at.x2 != kNone) {
     ACL_RETURN_IF_FAILED(expect_given(c, {at.x2, at.x_out}));
-    ACL_RETURN_IF_FAILED(expect_same_shape(c, at.x2, 0));
-    ACL_RETURN_IF_FAILED(expect_same_shape(c, at.x_out, 0));
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, at.x2, P::x1));
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, at.x_out, P::x1));
   }
   if (!at.dynamic) ACL_RETURN_IF_FAILED(expect_given(c, {at.scale1}));
   const int64_t n = c.tensor(at.gamma).numel();
-  if (n == 0 || c.tensor(0).numel() % n != 0) return refuse_width(c, at.gamma, 0);
+  if (n == 0 || c.tensor(P::x1).numel() % n != 0) return refuse_width(c, at.gamma, P::x1);
   for (int arg : {at.scale1, at.scale2, at.zero1, at.zero2, at.beta}) {
     if (arg != kNone && at_or_null(c, arg) && c.tensor(arg).numel() != 1)
       ACL_RETURN_IF_FAILED(expect_numel(c, arg, n));
   }
   if (at.s1 != kNone) ACL_RETURN_IF_FAILED(expect_given(c, {at.s1}));
   if (second_asked(c, at)) ACL_RETURN_IF_FAILED(expect_given(c, {at.y2}));
-  return first_asked(c, at) ? expect_quantized(c, at.y1, 0) : ACLNN_SUCCESS;
+  return first_asked(c, at) ? expect_quantized(c, at.y1, P::x1) : ACLNN_SUCCESS;
 }
 template <const Rms& at>
 aclError run_rms(Call& c) {
-  const Floats x = sum_of(floats(c.tensor(0)), at.x2 == kNone ? Floats() : floats(c.tensor(at.x2)));
+  using P = params::RmsNormQuantV3;
+
+  const Floats x =
+      sum_of(floats(c.tensor(P::x)), at.x2 == kNone ? Floats() : floats(c.tensor(at.x2)));
   const int64_t n = c.tensor(at.gamma).numel();
   const Normed norm = normalise(x, n, floats(c.tensor(at.gamma)), floats(at_or_null(c, at.beta)),
                                 c.number(at.eps), false);
@@ -143,22 +237,29 @@ aclError run_rms(Call& c) {
   }
   write(at_or_null(c, at.x_out), x);
   write(at_or_null(c, at.norm_out), norm.y);
-  if (at.rstd != kNone && c.flag(7)) write(at_or_null(c, at.rstd), norm.rstd);
+  if (at.rstd != kNone && c.flag(P::outputRstd)) write(at_or_null(c, at.rstd), norm.rstd);
   return ACL_SUCCESS;
 }
 // (x1, x2, gamma, eps, y in float32, y, rstd, x).
 aclnnStatus check_cast(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 4, 5, 6, 7}));
-  const int64_t n = c.tensor(2).numel();
-  if (n == 0 || c.tensor(0).numel() % n != 0) return refuse_width(c, 2, 0);
-  for (int i : {1, 4, 5, 7}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, 0));
-  return expect_numel(c, 6, c.tensor(0).numel() / n);
+  using P = params::AddRmsNormCast;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::x1, P::x2, P::gamma, P::y1Out, P::y2Out, P::rstdOut, P::xOut}));
+  const int64_t n = c.tensor(P::gamma).numel();
+  if (n == 0 || c.tensor(P::x1).numel() % n != 0) return refuse_width(c, P::gamma, P::x1);
+  for (int i : {P::x2, P::y1Out, P::y2Out, P::xOut})
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, i, P::x1));
+  return expect_numel(c, P::rstdOut, c.tensor(P::x1).numel() / n);
 }
 aclError run_cast(Call& c) {
-  const Floats x = sum_of(floats(c.tensor(0)), floats(c.tensor(1)));
-  const Normed n = normalise(x, c.tensor(2).numel(), floats(c.tensor(2)), {}, c.number(3), false);
-  write(c.tensor(4), n.y), write(c.tensor(5), n.y), write(c.tensor(6), n.rstd),
-      write(c.tensor(7), x);
+  using P = params::AddRmsNormCast;
+
+  const Floats x = sum_of(floats(c.tensor(P::x1)), floats(c.tensor(P::x2)));
+  const Normed n = normalise(x, c.tensor(P::gamma).numel(), floats(c.tensor(P::gamma)), {},
+                             c.number(P::epsilon), false);
+  write(c.tensor(P::y1Out), n.y), write(c.tensor(P::y2Out), n.y),
+      write(c.tensor(P::rstdOut), n.rstd), write(c.tensor(P::xOut), x);
   return ACL_SUCCESS;
 }
 
@@ -193,142 +294,186 @@ NormGrad differentiate(const Floats& dy, const Floats& x, int64_t width, const F
 }
 // (dy, x, rstd, gamma, scalesX, offsetX, quantMode, divMode, dx, dgamma).
 aclnnStatus check_rms_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 8, 9}));
-  const int64_t n = c.tensor(3).numel();
-  if (n == 0 || c.tensor(1).numel() % n != 0) return refuse_width(c, 3, 1);
-  ACL_RETURN_IF_FAILED(expect_numel(c, 2, c.tensor(1).numel() / n));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
-  return expect_same_shape(c, 8, 1);
+  using P = params::RmsNormGradQuant;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::dy, P::x, P::rstd, P::gamma, P::scalesX, P::dxOut, P::dgammaOut}));
+  const int64_t n = c.tensor(P::gamma).numel();
+  if (n == 0 || c.tensor(P::x).numel() % n != 0) return refuse_width(c, P::gamma, P::x);
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::rstd, c.tensor(P::x).numel() / n));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::dy, P::x));
+  return expect_same_shape(c, P::dxOut, P::x);
 }
 aclError run_rms_grad(Call& c) {
-  const int64_t n = c.tensor(3).numel();
-  const NormGrad d = differentiate(floats(c.tensor(0)), floats(c.tensor(1)), n, floats(c.tensor(3)),
-                                   {}, floats(c.tensor(2)));
-  write_quantized(c.maybe(8),
-                  affine(d.dx, n, floats(c.tensor(4)), floats(at_or_null(c, 5)), c.flag(7)));
-  write(c.tensor(9), d.dgamma);
+  using P = params::RmsNormGradQuant;
+
+  const int64_t n = c.tensor(P::gamma).numel();
+  const NormGrad d = differentiate(floats(c.tensor(P::dy)), floats(c.tensor(P::x)), n,
+                                   floats(c.tensor(P::gamma)), {}, floats(c.tensor(P::rstd)));
+  write_quantized(c.maybe(P::dxOut),
+                  affine(d.dx, n, floats(c.tensor(P::scalesX)),
+                         floats(at_or_null(c, P::offsetXOptional)), c.flag(P::divMode)));
+  write(c.tensor(P::dgammaOut), d.dgamma);
   return ACL_SUCCESS;
 }
 
 // (x, gx, beta, gamma, alpha, eps, mean, rstd, y): layer norm of alpha x + gx.
 aclnnStatus check_deep(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 6, 7, 8}));
-  const int64_t n = c.tensor(3).numel();
-  if (n == 0 || c.tensor(0).numel() % n != 0) return refuse_width(c, 3, 0);
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 2, 3));
-  for (int i : {1, 8}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, 0));
-  for (int i : {6, 7}) ACL_RETURN_IF_FAILED(expect_numel(c, i, c.tensor(0).numel() / n));
+  using P = params::DeepNorm;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::x, P::gx, P::beta, P::gamma, P::meanOut, P::rstdOut, P::yOut}));
+  const int64_t n = c.tensor(P::gamma).numel();
+  if (n == 0 || c.tensor(P::x).numel() % n != 0) return refuse_width(c, P::gamma, P::x);
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::beta, P::gamma));
+  for (int i : {P::gx, P::yOut}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, P::x));
+  for (int i : {P::meanOut, P::rstdOut})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, c.tensor(P::x).numel() / n));
   return ACLNN_SUCCESS;
 }
 aclError run_deep(Call& c) {
-  const Floats x = sum_of(floats(c.tensor(0)), floats(c.tensor(1)), c.number(4));
-  const Normed n = normalise(x, c.tensor(3).numel(), floats(c.tensor(3)), floats(c.tensor(2)),
-                             c.number(5), true);
-  write(c.tensor(6), n.mean), write(c.tensor(7), n.rstd), write(c.tensor(8), n.y);
+  using P = params::DeepNorm;
+
+  const Floats x = sum_of(floats(c.tensor(P::x)), floats(c.tensor(P::gx)), c.number(P::alpha));
+  const Normed n = normalise(x, c.tensor(P::gamma).numel(), floats(c.tensor(P::gamma)),
+                             floats(c.tensor(P::beta)), c.number(P::epsilon), true);
+  write(c.tensor(P::meanOut), n.mean), write(c.tensor(P::rstdOut), n.rstd),
+      write(c.tensor(P::yOut), n.y);
   return ACL_SUCCESS;
 }
 // (dy, x, gx, gamma, mean, rstd, alpha, dx, dgx, dbeta, dgamma).
 aclnnStatus check_deep_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, 7, 8, 9, 10}));
-  const int64_t n = c.tensor(3).numel();
-  if (n == 0 || c.tensor(1).numel() % n != 0) return refuse_width(c, 3, 1);
-  for (int i : {0, 2, 7, 8}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, 1));
-  for (int i : {4, 5}) ACL_RETURN_IF_FAILED(expect_numel(c, i, c.tensor(1).numel() / n));
-  for (int i : {9, 10}) ACL_RETURN_IF_FAILED(expect_numel(c, i, n));
+  using P = params::DeepNormGrad;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::dy, P::x, P::gx, P::gamma, P::mean, P::rstd, P::dxOut,
+                                        P::dgxOut, P::dbetaOut, P::dgammaOut}));
+  const int64_t n = c.tensor(P::gamma).numel();
+  if (n == 0 || c.tensor(P::x).numel() % n != 0) return refuse_width(c, P::gamma, P::x);
+  for (int i : {P::dy, P::gx, P::dxOut, P::dgxOut})
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, i, P::x));
+  for (int i : {P::mean, P::rstd})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, c.tensor(P::x).numel() / n));
+  for (int i : {P::dbetaOut, P::dgammaOut}) ACL_RETURN_IF_FAILED(expect_numel(c, i, n));
   return ACLNN_SUCCESS;
 }
 aclError run_deep_grad(Call& c) {
-  const Floats x = sum_of(floats(c.tensor(1)), floats(c.tensor(2)), c.number(6));
-  const NormGrad d = differentiate(floats(c.tensor(0)), x, c.tensor(3).numel(), floats(c.tensor(3)),
-                                   floats(c.tensor(4)), floats(c.tensor(5)));
-  write(c.tensor(7), sum_of(d.dx, {}, c.number(6))), write(c.tensor(8), d.dx);
-  write(c.tensor(9), d.dbeta), write(c.tensor(10), d.dgamma);
+  using P = params::DeepNormGrad;
+
+  const Floats x = sum_of(floats(c.tensor(P::x)), floats(c.tensor(P::gx)), c.number(P::alpha));
+  const NormGrad d = differentiate(floats(c.tensor(P::dy)), x, c.tensor(P::gamma).numel(),
+                                   floats(c.tensor(P::gamma)), floats(c.tensor(P::mean)),
+                                   floats(c.tensor(P::rstd)));
+  write(c.tensor(P::dxOut), sum_of(d.dx, {}, c.number(P::alpha))), write(c.tensor(P::dgxOut), d.dx);
+  write(c.tensor(P::dbetaOut), d.dbeta), write(c.tensor(P::dgammaOut), d.dgamma);
   return ACL_SUCCESS;
 }
 
 // x1 + x2 + bias, where the bias has x1's shape or that of its last dim.
 Floats added(const Call& c) {
-  Floats x = sum_of(floats(c.tensor(0)), floats(c.tensor(1)));
-  const Floats bias = floats(at_or_null(c, 4));
+  using P = params::AddLayerNorm;
+
+  Floats x = sum_of(floats(c.tensor(P::x1)), floats(c.tensor(P::x2)));
+  const Floats bias = floats(at_or_null(c, P::biasOptional));
   for (size_t i = 0; i < x.size() && !bias.empty(); ++i) x[i] += bias[i % bias.size()];
   return x;
 }
 aclnnStatus check_added(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3}));
-  const int64_t n = c.tensor(2).numel();
-  if (n == 0 || c.tensor(0).numel() % n != 0) return refuse_width(c, 2, 0);
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 1, 0));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 3, 2));
-  if (at_or_null(c, 4) && c.tensor(4).numel() != c.tensor(0).numel())
-    return expect_numel(c, 4, width_of(c.tensor(0)));
+  using P = params::AddLayerNorm;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x1, P::x2, P::gamma, P::beta}));
+  const int64_t n = c.tensor(P::gamma).numel();
+  if (n == 0 || c.tensor(P::x1).numel() % n != 0) return refuse_width(c, P::gamma, P::x1);
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::x2, P::x1));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::beta, P::gamma));
+  if (at_or_null(c, P::biasOptional) &&
+      c.tensor(P::biasOptional).numel() != c.tensor(P::x1).numel())
+    return expect_numel(c, P::biasOptional, width_of(c.tensor(P::x1)));
   return ACLNN_SUCCESS;
 }
 // (x1, x2, gamma, beta, bias, eps, additionalOutput, y, mean, rstd, x).
 aclnnStatus check_add_layer(Call& c) {
+  using P = params::AddLayerNorm;
+
   ACL_RETURN_IF_FAILED(check_added(c));
-  ACL_RETURN_IF_FAILED(expect_given(c, {7}));
-  const int64_t rows = c.tensor(0).numel() / c.tensor(2).numel();
-  for (int i : {8, 9}) ACL_RETURN_IF_FAILED(expect_numel(c, i, rows));
-  if (c.flag(6)) ACL_RETURN_IF_FAILED(expect_given(c, {10}));
-  return expect_same_shape(c, 7, 0);
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::yOut}));
+  const int64_t rows = c.tensor(P::x1).numel() / c.tensor(P::gamma).numel();
+  for (int i : {P::meanOut, P::rstdOut}) ACL_RETURN_IF_FAILED(expect_numel(c, i, rows));
+  if (c.flag(P::additionalOutput)) ACL_RETURN_IF_FAILED(expect_given(c, {P::xOut}));
+  return expect_same_shape(c, P::yOut, P::x1);
 }
 aclError run_add_layer(Call& c) {
+  using P = params::AddLayerNorm;
+
   const Floats x = added(c);
-  const Normed n = normalise(x, c.tensor(2).numel(), floats(c.tensor(2)), floats(c.tensor(3)),
-                             c.number(5), true);
-  write(c.tensor(7), n.y), write(c.maybe(8), n.mean), write(c.maybe(9), n.rstd);
-  if (c.flag(6)) write(c.maybe(10), x);
+  const Normed n = normalise(x, c.tensor(P::gamma).numel(), floats(c.tensor(P::gamma)),
+                             floats(c.tensor(P::beta)), c.number(P::epsilon), true);
+  write(c.tensor(P::yOut), n.y), write(c.maybe(P::meanOut), n.mean),
+      write(c.maybe(P::rstdOut), n.rstd);
+  if (c.flag(P::additionalOutput)) write(c.maybe(P::xOut), x);
   return ACL_SUCCESS;
 }
 // (dy, x1, x2, rstd, mean, gamma, dsum, dx, dgamma, dbeta).
 aclnnStatus check_add_layer_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, 7, 8, 9}));
-  const int64_t n = c.tensor(5).numel();
-  if (n == 0 || c.tensor(1).numel() % n != 0) return refuse_width(c, 5, 1);
-  for (int i : {0, 2, 7}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, 1));
-  for (int i : {3, 4}) ACL_RETURN_IF_FAILED(expect_numel(c, i, c.tensor(1).numel() / n));
-  for (int i : {8, 9}) ACL_RETURN_IF_FAILED(expect_numel(c, i, n));
-  return expect_numel(c, 6, c.tensor(1).numel());
+  using P = params::AddLayerNormGrad;
+
+  ACL_RETURN_IF_FAILED(expect_given(
+      c, {P::dy, P::x1, P::x2, P::rstd, P::mean, P::gamma, P::dxOut, P::dgammaOut, P::dbetaOut}));
+  const int64_t n = c.tensor(P::gamma).numel();
+  if (n == 0 || c.tensor(P::x1).numel() % n != 0) return refuse_width(c, P::gamma, P::x1);
+  for (int i : {P::dy, P::x2, P::dxOut}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, P::x1));
+  for (int i : {P::rstd, P::mean})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, c.tensor(P::x1).numel() / n));
+  for (int i : {P::dgammaOut, P::dbetaOut}) ACL_RETURN_IF_FAILED(expect_numel(c, i, n));
+  return expect_numel(c, P::dsumOptional, c.tensor(P::x1).numel());
 }
 aclError run_add_layer_grad(Call& c) {
-  const Floats x = sum_of(floats(c.tensor(1)), floats(c.tensor(2)));
-  const NormGrad d = differentiate(floats(c.tensor(0)), x, c.tensor(5).numel(), floats(c.tensor(5)),
-                                   floats(c.tensor(4)), floats(c.tensor(3)));
-  write(c.tensor(7), sum_of(d.dx, floats(at_or_null(c, 6))));
-  write(c.tensor(8), d.dgamma), write(c.tensor(9), d.dbeta);
+  using P = params::AddLayerNormGrad;
+
+  const Floats x = sum_of(floats(c.tensor(P::x1)), floats(c.tensor(P::x2)));
+  const NormGrad d = differentiate(floats(c.tensor(P::dy)), x, c.tensor(P::gamma).numel(),
+                                   floats(c.tensor(P::gamma)), floats(c.tensor(P::mean)),
+                                   floats(c.tensor(P::rstd)));
+  write(c.tensor(P::dxOut), sum_of(d.dx, floats(at_or_null(c, P::dsumOptional))));
+  write(c.tensor(P::dgammaOut), d.dgamma), write(c.tensor(P::dbetaOut), d.dbeta);
   return ACL_SUCCESS;
 }
 // (x1, x2, gamma, beta, bias, scales1, scales2, zeroPoints1, zeroPoints2, quantMode, eps,
 // additionalOutput, divMode, y1, y2, x, [layernormRes,] outScales1, outScales2).
 template <int S1>
 aclnnStatus check_add_layer_quant(Call& c) {
+  using P = params::AddLayerNormQuant;
+
   ACL_RETURN_IF_FAILED(check_added(c));
-  ACL_RETURN_IF_FAILED(expect_given(c, {13}));
-  const char* mode = c.text(9) ? c.text(9) : "";
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::y1Out}));
+  const char* mode = c.text(P::quantMode) ? c.text(P::quantMode) : "";
   if (std::strcmp(mode, "static") != 0 && std::strcmp(mode, "dynamic") != 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "quantMode \"%s\" should be static or dynamic.", mode);
   }
-  if (mode[0] == 's') ACL_RETURN_IF_FAILED(expect_given(c, {5}));
-  return expect_same_shape(c, 13, 0);
+  if (mode[0] == 's') ACL_RETURN_IF_FAILED(expect_given(c, {P::scales1Optional}));
+  return expect_same_shape(c, P::y1Out, P::x1);
 }
 template <int S1>
 aclError run_add_layer_quant(Call& c) {
+  using P = params::AddLayerNormQuant;
+
   const Floats x = added(c);
-  const int64_t width = c.tensor(2).numel();
-  const Normed n =
-      normalise(x, width, floats(c.tensor(2)), floats(c.tensor(3)), c.number(10), true);
-  const bool moving = c.text(9)[0] == 'd';
+  const int64_t width = c.tensor(P::gamma).numel();
+  const Normed n = normalise(x, width, floats(c.tensor(P::gamma)), floats(c.tensor(P::beta)),
+                             c.number(P::epsilon), true);
+  const bool moving = c.text(P::quantMode)[0] == 'd';
   for (int i : {0, 1}) {
-    const Tensor* scale = at_or_null(c, 5 + i);
+    const Tensor* scale = at_or_null(c, P::scales1Optional + i);
     if (i == 1 && !scale) continue;
     if (moving)
-      write_dynamic(c.maybe(13 + i), at_or_null(c, S1 + i), n.y, width, floats(scale));
+      write_dynamic(c.maybe(P::y1Out + i), at_or_null(c, S1 + i), n.y, width, floats(scale));
     else
-      write_quantized(at_or_null(c, 13 + i),
-                      affine(n.y, width, floats(scale), floats(at_or_null(c, 7 + i)), c.flag(12)));
+      write_quantized(
+          at_or_null(c, P::y1Out + i),
+          affine(n.y, width, floats(scale), floats(at_or_null(c, P::zeroPoints1Optional + i)),
+                 c.flag(P::divMode)));
   }
-  if (c.flag(11)) write(at_or_null(c, 15), x);
-  if (S1 == 17) write(at_or_null(c, 16), n.y);
+  if (c.flag(P::additionalOutput)) write(at_or_null(c, P::xOut), x);
+  if (S1 == 17) write(at_or_null(c, P::outScales1Out), n.y);
   return ACL_SUCCESS;
 }
 
@@ -355,43 +500,53 @@ Conditional condition(const Tensor* t, const Tensor& x) {
 // the quantised form has smoothScales, eps, quantMode, out, scale, offset.
 template <bool Quant>
 aclnnStatus check_ada(Call& c) {
-  constexpr int kOut = Quant ? 8 : 6;
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, kOut}));
-  for (int i : {1, 2}) {
-    if (!conditions(c.tensor(i), c.tensor(0))) return refuse_fit(c, i, 0);
+  using P = params::AdaLayerNormQuant;
+
+  constexpr int kOut = Quant ? P::out : params::AdaLayerNorm::out;
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::scale, P::shift, kOut}));
+  for (int i : {P::scale, P::shift}) {
+    if (!conditions(c.tensor(i), c.tensor(P::x))) return refuse_fit(c, i, P::x);
   }
-  for (int i : {3, 4}) ACL_RETURN_IF_FAILED(expect_numel(c, i, width_of(c.tensor(0))));
+  for (int i : {P::weightOptional, P::biasOptional})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, width_of(c.tensor(P::x))));
   if (Quant) {
-    ACL_RETURN_IF_FAILED(expect_numel(c, 5, width_of(c.tensor(0))));
-    ACL_RETURN_IF_FAILED(expect_numel(c, 9, rows_of(c.tensor(0))));
-    const char* mode = c.text(7) ? c.text(7) : "dynamic";
+    ACL_RETURN_IF_FAILED(expect_numel(c, P::smoothScalesOptional, width_of(c.tensor(P::x))));
+    ACL_RETURN_IF_FAILED(expect_numel(c, P::quantScale, rows_of(c.tensor(P::x))));
+    const char* mode = c.text(P::quantMode) ? c.text(P::quantMode) : "dynamic";
     if (std::strcmp(mode, "dynamic") != 0) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "quantMode \"%s\" should be dynamic.", mode);
     }
   }
-  for (int i = 7; !Quant && i < c.count; ++i) {
-    ACL_RETURN_IF_FAILED(expect_numel(c, i, rows_of(c.tensor(0))));
+  for (int i = params::AdaLayerNormV2::meanOutOptional; !Quant && i < c.count; ++i) {
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, rows_of(c.tensor(P::x))));
   }
-  return expect_same_shape(c, kOut, 0);
+  return expect_same_shape(c, kOut, P::x);
 }
 template <bool Quant>
 aclError run_ada(Call& c) {
-  constexpr int kOut = Quant ? 8 : 6;
-  const Tensor& x = c.tensor(0);
+  using P = params::AdaLayerNormV2;
+
+  constexpr int kOut = Quant ? P::rstdOutOptional : P::out;
+  const Tensor& x = c.tensor(P::x);
   const int64_t h = width_of(x);
-  Normed n = normalise(floats(x), h, floats(at_or_null(c, 3)), floats(at_or_null(c, 4)),
-                       c.number(Quant ? 6 : 5), true);
-  const Conditional scale = condition(c.maybe(1), x), shift = condition(c.maybe(2), x);
+  Normed n = normalise(floats(x), h, floats(at_or_null(c, P::weightOptional)),
+                       floats(at_or_null(c, P::biasOptional)),
+                       c.number(Quant ? params::AdaLayerNormQuant::epsilon : P::epsilon), true);
+  const Conditional scale = condition(c.maybe(P::scale), x),
+                    shift = condition(c.maybe(P::shift), x);
   for (size_t i = 0; i < n.y.size(); ++i) {
     const int64_t r = static_cast<int64_t>(i) / h, j = static_cast<int64_t>(i) % h;
     n.y[i] = n.y[i] * (1 + scale.at(r, j)) + shift.at(r, j);
   }
   if (Quant) {
-    write_dynamic(c.maybe(kOut), c.maybe(9), n.y, h, floats(at_or_null(c, 5)));
+    write_dynamic(c.maybe(kOut), c.maybe(params::AdaLayerNormQuant::quantScale), n.y, h,
+                  floats(at_or_null(c, params::AdaLayerNormQuant::smoothScalesOptional)));
     return ACL_SUCCESS;
   }
   write(c.tensor(kOut), n.y);
-  if (c.count > 7) write(at_or_null(c, 7), n.mean), write(at_or_null(c, 8), n.rstd);
+  if (c.count > 7)
+    write(at_or_null(c, P::meanOutOptional), n.mean),
+        write(at_or_null(c, P::rstdOutOptional), n.rstd);
   return ACL_SUCCESS;
 }
 // Sums over the rows that share a row of a conditional tensor.
@@ -407,23 +562,30 @@ Floats shared_sums(const Floats& v, const Tensor& out, const Tensor& x) {
 // (gradOut, input, normalizedShape, rstd, mean, scale, shift, weight, bias, gradInput, gradScale,
 // gradShift, gradWeight, gradBias).
 aclnnStatus check_ada_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, 6, 9, 10, 11}));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
-  for (int i : {3, 4}) ACL_RETURN_IF_FAILED(expect_numel(c, i, rows_of(c.tensor(1))));
-  for (int i : {5, 10, 11}) {
-    if (!conditions(c.tensor(i), c.tensor(1))) return refuse_fit(c, i, 1);
+  using P = params::AdaLayerNormBackward;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::gradOut, P::input, P::normalizedShape, P::rstd, P::mean, P::scale,
+                       P::shift, P::gradInputOut, P::gradScaleOut, P::gradShiftOut}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradOut, P::input));
+  for (int i : {P::rstd, P::mean})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, rows_of(c.tensor(P::input))));
+  for (int i : {P::scale, P::gradScaleOut, P::gradShiftOut}) {
+    if (!conditions(c.tensor(i), c.tensor(P::input))) return refuse_fit(c, i, P::input);
   }
-  for (int i : {7, 8, 12, 13})
-    ACL_RETURN_IF_FAILED(expect_numel(c, i, width_of(c.tensor(1))));
-  return expect_same_shape(c, 9, 1);
+  for (int i : {P::weightOptional, P::biasOptional, P::gradWeightOut, P::gradBiasOut})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, width_of(c.tensor(P::input))));
+  return expect_same_shape(c, P::gradInputOut, P::input);
 }
 aclError run_ada_grad(Call& c) {
-  const Tensor& t = c.tensor(1);
+  using P = params::AdaLayerNormBackward;
+
+  const Tensor& t = c.tensor(P::input);
   const int64_t h = width_of(t);
-  const Floats dy = floats(c.tensor(0)), x = floats(t), rstd = floats(c.tensor(3)),
-               mean = floats(c.tensor(4)), weight = floats(at_or_null(c, 7)),
-               bias = floats(at_or_null(c, 8));
-  const Conditional scale = condition(c.maybe(5), t);
+  const Floats dy = floats(c.tensor(P::gradOut)), x = floats(t), rstd = floats(c.tensor(P::rstd)),
+               mean = floats(c.tensor(P::mean)), weight = floats(at_or_null(c, P::weightOptional)),
+               bias = floats(at_or_null(c, P::biasOptional));
+  const Conditional scale = condition(c.maybe(P::scale), t);
   Floats up(dy.size()), by_scale(dy.size());
   for (size_t i = 0; i < dy.size(); ++i) {
     const int64_t r = static_cast<int64_t>(i) / h, j = static_cast<int64_t>(i) % h;
@@ -431,55 +593,65 @@ aclError run_ada_grad(Call& c) {
     by_scale[i] = dy[i] * ((x[i] - mean[r]) * rstd[r] * pick(weight, j, 1) + pick(bias, j, 0));
   }
   const NormGrad d = differentiate(up, x, h, weight, mean, rstd);
-  write(c.tensor(9), d.dx);
-  write(c.tensor(10), shared_sums(by_scale, c.tensor(10), t)),
-      write(c.tensor(11), shared_sums(dy, c.tensor(11), t));
-  write(at_or_null(c, 12), d.dgamma), write(at_or_null(c, 13), d.dbeta);
+  write(c.tensor(P::gradInputOut), d.dx);
+  write(c.tensor(P::gradScaleOut), shared_sums(by_scale, c.tensor(P::gradScaleOut), t)),
+      write(c.tensor(P::gradShiftOut), shared_sums(dy, c.tensor(P::gradShiftOut), t));
+  write(at_or_null(c, P::gradWeightOut), d.dgamma), write(at_or_null(c, P::gradBiasOut), d.dbeta);
   return ACL_SUCCESS;
 }
 // (self, scale, shift, out): self (1 + scale) + shift.
 aclnnStatus check_modulate(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 3}));
-  for (int i : {1, 2}) {
-    if (at_or_null(c, i) && !conditions(c.tensor(i), c.tensor(0)))
-      return refuse_fit(c, i, 0);
+  using P = params::Modulate;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::self, P::out}));
+  for (int i : {P::scaleOptional, P::shiftOptional}) {
+    if (at_or_null(c, i) && !conditions(c.tensor(i), c.tensor(P::self)))
+      return refuse_fit(c, i, P::self);
   }
-  return expect_same_shape(c, 3, 0);
+  return expect_same_shape(c, P::out, P::self);
 }
 aclError run_modulate(Call& c) {
-  Floats x = floats(c.tensor(0));
-  const Conditional scale = condition(at_or_null(c, 1), c.tensor(0)),
-                    shift = condition(at_or_null(c, 2), c.tensor(0));
-  const int64_t h = width_of(c.tensor(0));
+  using P = params::Modulate;
+
+  Floats x = floats(c.tensor(P::self));
+  const Conditional scale = condition(at_or_null(c, P::scaleOptional), c.tensor(P::self)),
+                    shift = condition(at_or_null(c, P::shiftOptional), c.tensor(P::self));
+  const int64_t h = width_of(c.tensor(P::self));
   for (size_t i = 0; i < x.size(); ++i) {
     const int64_t r = static_cast<int64_t>(i) / h, j = static_cast<int64_t>(i) % h;
     x[i] = x[i] * (1 + scale.at(r, j)) + shift.at(r, j);
   }
-  write(c.tensor(3), x);
+  write(c.tensor(P::out), x);
   return ACL_SUCCESS;
 }
 // (grad, input, scale, shift, gradInput, gradScale, gradShift).
 aclnnStatus check_modulate_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 4}));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
-  for (int i : {2, 5, 6}) {
-    if (at_or_null(c, i) && !conditions(c.tensor(i), c.tensor(1)))
-      return refuse_fit(c, i, 1);
+  using P = params::ModulateBackward;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::grad_output, P::input, P::grad_input}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::grad_output, P::input));
+  for (int i : {P::scale, P::grad_scale, P::grad_shift}) {
+    if (at_or_null(c, i) && !conditions(c.tensor(i), c.tensor(P::input)))
+      return refuse_fit(c, i, P::input);
   }
-  return expect_same_shape(c, 4, 1);
+  return expect_same_shape(c, P::grad_input, P::input);
 }
 aclError run_modulate_grad(Call& c) {
-  const Tensor& t = c.tensor(1);
-  const Floats g = floats(c.tensor(0)), x = floats(t);
-  const Conditional scale = condition(at_or_null(c, 2), t);
+  using P = params::ModulateBackward;
+
+  const Tensor& t = c.tensor(P::input);
+  const Floats g = floats(c.tensor(P::grad_output)), x = floats(t);
+  const Conditional scale = condition(at_or_null(c, P::scale), t);
   Floats dx(g.size()), by_scale(g.size());
   for (size_t i = 0; i < g.size(); ++i) {
     const int64_t h = width_of(t), r = static_cast<int64_t>(i) / h, j = static_cast<int64_t>(i) % h;
     dx[i] = g[i] * (1 + scale.at(r, j)), by_scale[i] = g[i] * x[i];
   }
-  write(c.tensor(4), dx);
-  if (at_or_null(c, 5)) write(c.tensor(5), shared_sums(by_scale, c.tensor(5), t));
-  if (at_or_null(c, 6)) write(c.tensor(6), shared_sums(g, c.tensor(6), t));
+  write(c.tensor(P::grad_input), dx);
+  if (at_or_null(c, P::grad_scale))
+    write(c.tensor(P::grad_scale), shared_sums(by_scale, c.tensor(P::grad_scale), t));
+  if (at_or_null(c, P::grad_shift))
+    write(c.tensor(P::grad_shift), shared_sums(g, c.tensor(P::grad_shift), t));
   return ACL_SUCCESS;
 }
 
@@ -499,11 +671,13 @@ aclnnStatus expect_channels(const Call& c, int x, int groups, std::initializer_l
   return ACLNN_SUCCESS;
 }
 aclnnStatus check_swish(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 8, 9, 10}));
-  ACL_RETURN_IF_FAILED(expect_channels(c, 0, 3, {1, 2}));
-  for (int i : {9, 10})
-    ACL_RETURN_IF_FAILED(expect_numel(c, i, c.tensor(0).dims[0] * c.integer(3)));
-  return expect_same_shape(c, 8, 0);
+  using P = params::GroupNormSwish;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::yOut, P::meanOut, P::rstdOut}));
+  ACL_RETURN_IF_FAILED(expect_channels(c, P::x, P::numGroups, {P::gamma, P::beta}));
+  for (int i : {P::meanOut, P::rstdOut})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, c.tensor(P::x).dims[0] * c.integer(P::numGroups)));
+  return expect_same_shape(c, P::yOut, P::x);
 }
 // Channel of each element of [N, C, ...].
 struct Channels {
@@ -516,34 +690,45 @@ Channels channels_of(const Tensor& t) {
   return k;
 }
 aclError run_swish(Call& c) {
-  const Tensor& t = c.tensor(0);
-  Normed n = normalise(floats(t), group_width(c, 0, 3), {}, {}, c.number(5), true);
-  const Floats gamma = floats(at_or_null(c, 1)), beta = floats(at_or_null(c, 2));
+  using P = params::GroupNormSwish;
+
+  const Tensor& t = c.tensor(P::x);
+  Normed n =
+      normalise(floats(t), group_width(c, P::x, P::numGroups), {}, {}, c.number(P::eps), true);
+  const Floats gamma = floats(at_or_null(c, P::gamma)), beta = floats(at_or_null(c, P::beta));
   const Channels k = channels_of(t);
-  const auto factor = static_cast<float>(c.number(7));
+  const auto factor = static_cast<float>(c.number(P::swishScale));
   for (size_t i = 0; i < n.y.size(); ++i) {
     const float v = n.y[i] * pick(gamma, k.of(i), 1) + pick(beta, k.of(i), 0);
-    n.y[i] = c.flag(6) ? v / (1 + std::exp(-factor * v)) : v;
+    n.y[i] = c.flag(P::activateSwish) ? v / (1 + std::exp(-factor * v)) : v;
   }
-  write(c.tensor(8), n.y), write(c.tensor(9), n.mean), write(c.tensor(10), n.rstd);
+  write(c.tensor(P::yOut), n.y), write(c.tensor(P::meanOut), n.mean),
+      write(c.tensor(P::rstdOut), n.rstd);
   return ACL_SUCCESS;
 }
 // (dy, mean, rstd, x, gamma, beta, groups, dataFormat, swishScale, dgamma?, dbeta?, dx, dgamma,
 // dbeta).
 aclnnStatus check_swish_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, 11}));
-  ACL_RETURN_IF_FAILED(expect_channels(c, 3, 6, {4, 5}));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 3));
-  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, c.tensor(3).dims[0] * c.integer(6)));
-  return expect_same_shape(c, 11, 3);
+  using P = params::GroupNormSwishGrad;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::dy, P::mean, P::rstd, P::x, P::gamma, P::beta, P::dxOut}));
+  ACL_RETURN_IF_FAILED(expect_channels(c, P::x, P::numGroups, {P::gamma, P::beta}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::dy, P::x));
+  for (int i : {P::mean, P::rstd})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, c.tensor(P::x).dims[0] * c.integer(P::numGroups)));
+  return expect_same_shape(c, P::dxOut, P::x);
 }
 aclError run_swish_grad(Call& c) {
-  const Tensor& t = c.tensor(3);
-  const Floats dy = floats(c.tensor(0)), mean = floats(c.tensor(1)), rstd = floats(c.tensor(2)),
-               x = floats(t), gamma = floats(c.tensor(4)), beta = floats(c.tensor(5));
+  using P = params::GroupNormSwishGrad;
+
+  const Tensor& t = c.tensor(P::x);
+  const Floats dy = floats(c.tensor(P::dy)), mean = floats(c.tensor(P::mean)),
+               rstd = floats(c.tensor(P::rstd)), x = floats(t), gamma = floats(c.tensor(P::gamma)),
+               beta = floats(c.tensor(P::beta));
   const Channels k = channels_of(t);
-  const int64_t width = group_width(c, 3, 6);
-  const double factor = c.number(8);
+  const int64_t width = group_width(c, P::x, P::numGroups);
+  const double factor = c.number(P::swishScale);
   Floats up(dy.size());
   Doubles dgamma(gamma.size()), dbeta(gamma.size());
   for (size_t i = 0; i < dy.size(); ++i) {
@@ -555,15 +740,17 @@ aclError run_swish_grad(Call& c) {
     dgamma[ch] += dv * hat, dbeta[ch] += dv;
     up[i] = static_cast<float>(dv * gamma[ch]);
   }
-  write(c.tensor(11), differentiate(up, x, width, {}, mean, rstd).dx);
-  if (c.flag(9)) write(at_or_null(c, 12), dgamma);
-  if (c.flag(10)) write(at_or_null(c, 13), dbeta);
+  write(c.tensor(P::dxOut), differentiate(up, x, width, {}, mean, rstd).dx);
+  if (c.flag(P::dgammaIsRequire)) write(at_or_null(c, P::dgammaOut), dgamma);
+  if (c.flag(P::dbetaIsRequire)) write(at_or_null(c, P::dbetaOut), dbeta);
   return ACL_SUCCESS;
 }
 
 // rstd is asked for whether it is written or not.
 aclnnStatus check_rms_quant_v3(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {9}));
+  using P = params::RmsNormQuantV3;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::rstd}));
   return check_rms<kQuantV3>(c);
 }
 
@@ -584,8 +771,10 @@ ACLNN_FUSED(aclnnDeepNorm, check_deep, run_deep)
 ACLNN_FUSED(aclnnDeepNormGrad, check_deep_grad, run_deep_grad)
 ACLNN_FUSED(aclnnAddLayerNorm, check_add_layer, run_add_layer)
 ACLNN_FUSED(aclnnAddLayerNormGrad, check_add_layer_grad, run_add_layer_grad)
-ACLNN_FUSED(aclnnAddLayerNormQuant, check_add_layer_quant<16>, run_add_layer_quant<16>)
-ACLNN_FUSED(aclnnAddLayerNormQuantV2, check_add_layer_quant<17>, run_add_layer_quant<17>)
+ACLNN_FUSED(aclnnAddLayerNormQuant, check_add_layer_quant<16>,
+            run_add_layer_quant<params::AddLayerNormQuant::outScales1Out>)
+ACLNN_FUSED(aclnnAddLayerNormQuantV2, check_add_layer_quant<17>,
+            run_add_layer_quant<params::AddLayerNormQuantV2::outScales1Out>)
 ACLNN_FUSED(aclnnAdaLayerNorm, check_ada<false>, run_ada<false>)
 ACLNN_FUSED(aclnnAdaLayerNormV2, check_ada<false>, run_ada<false>)
 ACLNN_FUSED(aclnnAdaLayerNormQuant, check_ada<true>, run_ada<true>)

@@ -1,4 +1,5 @@
 // Norms over trailing dims: layer norm and RMS norm, their gradients and fused forms.
+#include "params/norm.h"
 #include "loops/given.h"
 #include "loops/rows.h"
 #include "loops/stage.h"
@@ -106,21 +107,29 @@ void each_piece(const Plan& p, F f) {
 
 // (input, normalizedShape, weight, bias, eps, out, meanOut, rstdOut).
 aclnnStatus check_layer_norm(Call& c) {
-  const Span<const int64_t> dims = c.ints(1);
-  ACL_RETURN_IF_FAILED(check_trailing(c, 0, dims.data, dims.size, "normalizedShape"));
+  using P = params::LayerNorm;
+
+  const Span<const int64_t> dims = c.ints(P::normalizedShape);
+  ACL_RETURN_IF_FAILED(check_trailing(c, P::input, dims.data, dims.size, "normalizedShape"));
   const Plan& p = c.get<Plan>();
-  for (int arg : {2, 3}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.width));
-  for (int arg : {6, 7}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.rows));
-  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(0)));
-  return expect_same_shape(c, 5, 0);
+  for (int arg : {P::weightOptional, P::biasOptional})
+    ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.width));
+  for (int arg : {P::meanOutOptional, P::rstdOutOptional})
+    ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.rows));
+  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(P::input)));
+  return expect_same_shape(c, P::out, P::input);
 }
 template <class C>
 void layer_norm(Call& c) {
+  using P = params::LayerNorm;
+
   const Plan& p = c.get<Plan>();
   Stage<C> stage(c);
-  const C *x = stage.in(c.tensor(0)), *w = stage.in(c.maybe(2)), *b = stage.in(c.maybe(3));
-  C *y = stage.out(c.tensor(5)), *means = stage.out(c.maybe(6)), *rstds = stage.out(c.maybe(7));
-  const double eps = c.number(4), width = static_cast<double>(p.width);
+  const C *x = stage.in(c.tensor(P::input)), *w = stage.in(c.maybe(P::weightOptional)),
+          *b = stage.in(c.maybe(P::biasOptional));
+  C *y = stage.out(c.tensor(P::out)), *means = stage.out(c.maybe(P::meanOutOptional)),
+    *rstds = stage.out(c.maybe(P::rstdOutOptional));
+  const double eps = c.number(P::eps), width = static_cast<double>(p.width);
   each_row(p, [&](int64_t i) {
     const C* row = x + i * p.width;
     const C mean = static_cast<C>(sum_of(row, p.width) / width);
@@ -132,23 +141,30 @@ void layer_norm(Call& c) {
   stage.done();
 }
 aclError run_layer_norm(Call& c) {
-  with_float(c.tensor(0).dtype, [&](auto tag) { layer_norm<typename decltype(tag)::type>(c); });
+  using P = params::LayerNorm;
+
+  with_float(c.tensor(P::input).dtype,
+             [&](auto tag) { layer_norm<typename decltype(tag)::type>(c); });
   return ACL_SUCCESS;
 }
 
 // (gradOut, input, normalizedShape, mean, rstd, weight, bias, outputMask, gradInput, gradWeight,
 // gradBias).
 aclnnStatus check_layer_norm_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 7}));
-  const Span<const int64_t> dims = c.ints(2);
-  ACL_RETURN_IF_FAILED(check_trailing(c, 1, dims.data, dims.size, "normalizedShape"));
+  using P = params::LayerNormBackward;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::gradOut, P::input, P::normalizedShape, P::mean, P::rstd, P::outputMask}));
+  const Span<const int64_t> dims = c.ints(P::normalizedShape);
+  ACL_RETURN_IF_FAILED(check_trailing(c, P::input, dims.data, dims.size, "normalizedShape"));
   const Plan& p = c.get<Plan>();
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
-  ACL_RETURN_IF_FAILED(expect_masked(c, 7, 3, 8));
-  for (int arg : {3, 4}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.rows));
-  for (int arg : {5, 6, 9, 10}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.width));
-  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(1)));
-  return expect_numel(c, 8, c.tensor(1).numel());
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradOut, P::input));
+  ACL_RETURN_IF_FAILED(expect_masked(c, P::outputMask, 3, P::gradInputOut));
+  for (int arg : {P::mean, P::rstd}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.rows));
+  for (int arg : {P::weightOptional, P::biasOptional, P::gradWeightOut, P::gradBiasOut})
+    ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.width));
+  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(P::input)));
+  return expect_numel(c, P::gradInputOut, c.tensor(P::input).numel());
 }
 // Gradients by weight and bias: sums over rows, in pieces of columns.
 template <class C>
@@ -184,18 +200,24 @@ void input_grad(const Plan& p, C* gx, const C* g, const C* x, const C* means, co
 }
 template <class C>
 void layer_norm_grad(Call& c) {
+  using P = params::LayerNormBackward;
+
   const Plan& p = c.get<Plan>();
   Stage<C> stage(c);
-  const C *g = stage.in(c.tensor(0)), *x = stage.in(c.tensor(1)), *means = stage.in(c.tensor(3)),
-          *rstds = stage.in(c.tensor(4)), *w = stage.in(c.maybe(5));
-  C *gx = stage.out(masked(c, 7, 0, 8)), *gw = stage.out(masked(c, 7, 1, 9)),
-    *gb = stage.out(masked(c, 7, 2, 10));
+  const C *g = stage.in(c.tensor(P::gradOut)), *x = stage.in(c.tensor(P::input)),
+          *means = stage.in(c.tensor(P::mean)), *rstds = stage.in(c.tensor(P::rstd)),
+          *w = stage.in(c.maybe(P::weightOptional));
+  C *gx = stage.out(masked(c, P::outputMask, 0, P::gradInputOut)),
+    *gw = stage.out(masked(c, P::outputMask, 1, P::gradWeightOut)),
+    *gb = stage.out(masked(c, P::outputMask, 2, P::gradBiasOut));
   if (gw || gb) weight_grads(p, gw, gb, g, x, means, rstds);
   if (gx) input_grad(p, gx, g, x, means, rstds, w);
   stage.done();
 }
 aclError run_layer_norm_grad(Call& c) {
-  with_float(c.tensor(1).dtype,
+  using P = params::LayerNormBackward;
+
+  with_float(c.tensor(P::input).dtype,
              [&](auto tag) { layer_norm_grad<typename decltype(tag)::type>(c); });
   return ACL_SUCCESS;
 }
@@ -204,26 +226,32 @@ aclError run_layer_norm_grad(Call& c) {
 template <int Gamma, int Eps, int Y, int Rstd, int Other = kNone, int Sum = kNone, int Shift = 0>
 struct RmsNorm {
   static aclnnStatus check(Call& c) {
+    using P = params::RmsNorm;
+
     const Tensor& gamma = c.tensor(Gamma);
-    ACL_RETURN_IF_FAILED(check_trailing(c, 0, gamma.dims, gamma.rank, "The shape of gamma"));
+    ACL_RETURN_IF_FAILED(check_trailing(c, P::x, gamma.dims, gamma.rank, "The shape of gamma"));
     for (int arg : {Y, Other, Sum}) {
-      if (arg != kNone && !c.null(arg)) ACL_RETURN_IF_FAILED(expect_same_shape(c, arg, 0));
+      if (arg != kNone && !c.null(arg)) ACL_RETURN_IF_FAILED(expect_same_shape(c, arg, P::x));
     }
-    c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(0)));
+    c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(P::x)));
     if (Y == 0) c.workspace_size *= 2;  // in place: staged for reading and for writing
     return expect_numel(c, Rstd, c.get<Plan>().rows);
   }
   static aclError run(Call& c) {
-    with_float(c.tensor(0).dtype, [&](auto tag) { apply<typename decltype(tag)::type>(c); });
+    using P = params::RmsNorm;
+
+    with_float(c.tensor(P::x).dtype, [&](auto tag) { apply<typename decltype(tag)::type>(c); });
     return ACL_SUCCESS;
   }
   static const Tensor* at(const Call& c, int arg) { return arg == kNone ? nullptr : c.maybe(arg); }
 
   template <class C>
   static void apply(Call& c) {
+    using P = params::RmsNorm;
+
     const Plan& p = c.get<Plan>();
     Stage<C> stage(c);
-    const C *x = stage.in(c.tensor(0)), *gamma = stage.in(c.tensor(Gamma)),
+    const C *x = stage.in(c.tensor(P::x)), *gamma = stage.in(c.tensor(Gamma)),
             *other = stage.in(at(c, Other));
     C *y = stage.out(c.tensor(Y)), *rstds = stage.out(c.maybe(Rstd)), *sum = stage.out(at(c, Sum));
     const double eps = c.number(Eps), width = static_cast<double>(p.width);
@@ -250,27 +278,35 @@ struct RmsNorm {
 
 // (dy, x, rstd, gamma, dx, dgamma).
 aclnnStatus check_rms_norm_grad(Call& c) {
-  const Tensor& gamma = c.tensor(3);
-  ACL_RETURN_IF_FAILED(check_trailing(c, 1, gamma.dims, gamma.rank, "The shape of gamma"));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 2, c.get<Plan>().rows));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 4, 1));
-  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(1)));
-  return expect_same_shape(c, 5, 3);
+  using P = params::RmsNormGrad;
+
+  const Tensor& gamma = c.tensor(P::gamma);
+  ACL_RETURN_IF_FAILED(check_trailing(c, P::x, gamma.dims, gamma.rank, "The shape of gamma"));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::dy, P::x));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::rstd, c.get<Plan>().rows));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::dxOut, P::x));
+  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(P::x)));
+  return expect_same_shape(c, P::dgammaOut, P::gamma);
 }
 template <class C>
 void rms_norm_grad(Call& c) {
+  using P = params::RmsNormGrad;
+
   const Plan& p = c.get<Plan>();
   Stage<C> stage(c);
-  const C *g = stage.in(c.tensor(0)), *x = stage.in(c.tensor(1)), *rstds = stage.in(c.tensor(2)),
-          *gamma = stage.in(c.tensor(3));
-  C *gx = stage.out(c.tensor(4)), *gg = stage.out(c.tensor(5)), *no_bias = nullptr;
+  const C *g = stage.in(c.tensor(P::dy)), *x = stage.in(c.tensor(P::x)),
+          *rstds = stage.in(c.tensor(P::rstd)), *gamma = stage.in(c.tensor(P::gamma));
+  C *gx = stage.out(c.tensor(P::dxOut)), *gg = stage.out(c.tensor(P::dgammaOut)),
+    *no_bias = nullptr;
   weight_grads(p, gg, no_bias, g, x, none<C>(), rstds);
   input_grad(p, gx, g, x, none<C>(), rstds, gamma);
   stage.done();
 }
 aclError run_rms_norm_grad(Call& c) {
-  with_float(c.tensor(1).dtype, [&](auto tag) { rms_norm_grad<typename decltype(tag)::type>(c); });
+  using P = params::RmsNormGrad;
+
+  with_float(c.tensor(P::x).dtype,
+             [&](auto tag) { rms_norm_grad<typename decltype(tag)::type>(c); });
   return ACL_SUCCESS;
 }
 
@@ -283,8 +319,15 @@ ACLNN_OP(aclnnLayerNorm, check_layer_norm, run_layer_norm)
 ACLNN_OP(aclnnLayerNormWithImplMode, check_layer_norm, run_layer_norm)
 ACLNN_OP(aclnnFastLayerNorm, check_layer_norm, run_layer_norm)
 ACLNN_OP_FLAGS(aclnnLayerNormBackward, check_layer_norm_grad, run_layer_norm_grad, kOwnNulls)
-ACLNN_RMS_NORM(aclnnRmsNorm, 1, 2, 3, 4)
-ACLNN_RMS_NORM(aclnnAddRmsNorm, 2, 3, 4, 5, 1, 6)
-ACLNN_RMS_NORM(aclnnInplaceAddRmsNorm, 2, 3, 0, 4, 1, 1)
-ACLNN_RMS_NORM(aclnnGemmaRmsNorm, 1, 2, 3, 4, kNone, kNone, 1)
+ACLNN_RMS_NORM(aclnnRmsNorm, params::RmsNorm::gamma, params::RmsNorm::epsilon,
+               params::RmsNorm::yOut, params::RmsNorm::rstdOut)
+ACLNN_RMS_NORM(aclnnAddRmsNorm, params::AddRmsNorm::gamma, params::AddRmsNorm::epsilon,
+               params::AddRmsNorm::yOut, params::AddRmsNorm::rstdOut, params::AddRmsNorm::x2,
+               params::AddRmsNorm::xOut)
+ACLNN_RMS_NORM(aclnnInplaceAddRmsNorm, params::InplaceAddRmsNorm::gamma,
+               params::InplaceAddRmsNorm::epsilon, params::InplaceAddRmsNorm::x1Ref,
+               params::InplaceAddRmsNorm::rstdOut, params::InplaceAddRmsNorm::x2Ref,
+               params::InplaceAddRmsNorm::x2Ref)
+ACLNN_RMS_NORM(aclnnGemmaRmsNorm, params::GemmaRmsNorm::gamma, params::GemmaRmsNorm::epsilon,
+               params::GemmaRmsNorm::yOut, params::GemmaRmsNorm::rstdOut, kNone, kNone, 1)
 ACLNN_OP(aclnnRmsNormGrad, check_rms_norm_grad, run_rms_norm_grad)

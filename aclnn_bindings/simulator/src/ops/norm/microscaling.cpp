@@ -1,4 +1,5 @@
 // Norms with microscaling quantisation after.
+#include "params/norm.h"
 #include "loops/mx.h"
 
 #include <cmath>
@@ -10,25 +11,31 @@ namespace {
 // Root-mean-square norms of x, or x1 + x2, then powers of two along the last dim.
 template <bool Add>
 aclnnStatus check_norm(Call& c) {
-  constexpr int kGamma = Add ? 2 : 1, kY = Add ? 9 : 8, kScale = Add ? 11 : 9;
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, kGamma, kY}));
-  if (Add) ACL_RETURN_IF_FAILED(expect_given(c, {1, 10}));
-  if (Add) ACL_RETURN_IF_FAILED(expect_same_shape(c, 1, 0));
+  using P = params::RmsNormDynamicMxQuant;
+
+  constexpr int kGamma = Add ? P::beta : P::gamma, kY = Add ? P::mxscaleOut : P::yOut,
+                kScale = Add ? params::AddRmsNormDynamicMxQuant::mxscaleOut : P::mxscaleOut;
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, kGamma, kY}));
+  if (Add) ACL_RETURN_IF_FAILED(expect_given(c, {P::gamma, P::rstdOut}));
+  if (Add) ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gamma, P::x));
   ACL_RETURN_IF_FAILED(expect_plain(c, kGamma + 4, kGamma + 3, -1));
   for (int i : {kGamma, kGamma + 1})
-    ACL_RETURN_IF_FAILED(expect_numel(c, i, width_of(c.tensor(0))));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, kY, 0));
-  return expect_powers(c, kY, kScale, along(c.tensor(0), -1).scales());
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, width_of(c.tensor(P::x))));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, kY, P::x));
+  return expect_powers(c, kY, kScale, along(c.tensor(P::x), -1).scales());
 }
 template <bool Add>
 aclError run_norm(Call& c) {
-  constexpr int kGamma = Add ? 2 : 1, kY = Add ? 9 : 8, kScale = Add ? 11 : 9;
-  Floats x = floats(c.tensor(0)), rstds;
-  const Floats more = Add ? floats(c.tensor(1)) : Floats(), gamma = floats(c.tensor(kGamma)),
+  using P = params::RmsNormDynamicMxQuant;
+
+  constexpr int kGamma = Add ? P::beta : P::gamma, kY = Add ? P::mxscaleOut : P::yOut,
+                kScale = Add ? params::AddRmsNormDynamicMxQuant::mxscaleOut : P::mxscaleOut;
+  Floats x = floats(c.tensor(P::x)), rstds;
+  const Floats more = Add ? floats(c.tensor(P::gamma)) : Floats(), gamma = floats(c.tensor(kGamma)),
                beta = floats(at_or_null(c, kGamma + 1));
-  const int64_t n = width_of(c.tensor(0));
+  const int64_t n = width_of(c.tensor(P::x));
   for (size_t i = 0; i < more.size(); ++i) x[i] += more[i];
-  if (Add) write(c.tensor(10), x);
+  if (Add) write(c.tensor(P::rstdOut), x);
   for (size_t row = 0; row < x.size(); row += static_cast<size_t>(n)) {
     double square = 0;
     for (int64_t i = 0; i < n; ++i) square += static_cast<double>(x[row + i]) * x[row + i];
@@ -37,7 +44,7 @@ aclError run_norm(Call& c) {
     for (int64_t i = 0; i < n; ++i)
       x[row + i] = static_cast<float>(x[row + i] * rstd * gamma[i] + (beta.empty() ? 0 : beta[i]));
   }
-  write_scaled(c, kY, kScale, x, along(c.tensor(0), -1), c.integer(kGamma + 3));
+  write_scaled(c, kY, kScale, x, along(c.tensor(P::x), -1), c.integer(kGamma + 3));
   if (c.flag(kGamma + 6)) write(at_or_null(c, kScale + 1), rstds);
   return ACL_SUCCESS;
 }

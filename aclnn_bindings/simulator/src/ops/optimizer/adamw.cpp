@@ -1,4 +1,5 @@
 // Fused optimizer steps.
+#include "params/optimizer.h"
 #include "loops/pointwise.h"
 
 #include <cmath>
@@ -30,22 +31,29 @@ void adamw(const AdamW& a, Moments& s, double grad) {
 // (varRef, mRef, vRef, maxGradNormOptionalRef, grad, step, lr, beta1, beta2, weightDecay, eps,
 // amsgrad, maximize).
 aclnnStatus check_adamw(Call& c) {
-  for (int i : {1, 2, 4}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, 0));
-  if (c.flag(11)) {
-    if (c.null(3)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "%s is null with amsgrad.", c.name(3));
-    ACL_RETURN_IF_FAILED(expect_same_shape(c, 3, 0));
+  using P = params::ApplyAdamWV2;
+
+  for (int i : {P::mRef, P::vRef, P::grad})
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, i, P::varRef));
+  if (c.flag(P::amsgrad)) {
+    if (c.null(P::maxGradNormOptionalRef))
+      return c.fail(ACLNN_ERR_PARAM_NULLPTR, "%s is null with amsgrad.",
+                    c.name(P::maxGradNormOptionalRef));
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, P::maxGradNormOptionalRef, P::varRef));
   }
-  if (c.tensor(5).numel() == 1) return ACLNN_SUCCESS;
+  if (c.tensor(P::step).numel() == 1) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "step should have 1 element, its shape is %s.",
-                shape_text(c.tensor(5)));
+                shape_text(c.tensor(P::step)));
 }
 aclError run_adamw(Call& c) {
-  const Tensor& step = c.tensor(5);
-  const AdamW a = {c.number(6),  c.number(7),
-                   c.number(8),  c.number(9),
-                   c.number(10), load_one<double>(step.data, step.dtype, step.offset) + 1,
-                   c.flag(11),   c.flag(12)};
-  const Tensor& var = c.tensor(0);
+  using P = params::ApplyAdamWV2;
+
+  const Tensor& step = c.tensor(P::step);
+  const AdamW a = {c.number(P::lr),    c.number(P::beta1),
+                   c.number(P::beta2), c.number(P::weightDecay),
+                   c.number(P::eps),   load_one<double>(step.data, step.dtype, step.offset) + 1,
+                   c.flag(P::amsgrad), c.flag(P::maximize)};
+  const Tensor& var = c.tensor(P::varRef);
   parallel_for(var.numel(), 4096, [&](int64_t begin, int64_t end) {
     Walker at(var.rank, var.dims, begin);
     const auto where = [&](const Tensor& t) { return t.offset + at.offset(t.strides); };

@@ -1,4 +1,5 @@
 // Optimizer steps over lists of parameters, and those that take their coefficients as tensors.
+#include "params/optimizer.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -9,7 +10,9 @@ bool all_finite(const Tensor* flag) { return !flag || number(*flag) == 0; }
 // Every member of the lists at `arguments` has the shape of its parameter in list 0; an absent or
 // empty list passes.
 aclnnStatus expect_lists(const Call& c, std::initializer_list<int> arguments) {
-  const Span<Tensor*> params = c.tensors(0);
+  using P = params::FusedSgd;
+
+  const Span<Tensor*> params = c.tensors(P::paramsRef);
   for (int arg : arguments) {
     const Span<Tensor*> list = c.tensors(arg);
     if (list.size == 0) continue;
@@ -18,8 +21,9 @@ aclnnStatus expect_lists(const Call& c, std::initializer_list<int> arguments) {
       fits = list[i] && params[i] && list[i]->same_shape(*params[i]);
     }
     if (fits) continue;
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "The members of %s should have the shapes of those of %s.",
-                  c.name(arg), c.name(0));
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "The members of %s should have the shapes of those of %s.", c.name(arg),
+                  c.name(P::paramsRef));
   }
   return ACLNN_SUCCESS;
 }
@@ -31,23 +35,33 @@ aclnnStatus expect_single(const Call& c, std::initializer_list<int> arguments) {
 // (params, grads, expAvgs, expAvgSqs, maxExpAvgSqs, stateSteps, gradScale, foundInf, lr, beta1,
 // beta2, weightDecay, eps, amsgrad, maximize): torch's _fused_adamw_, whose steps count this one.
 aclnnStatus check_fused_adamw(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_lists(c, {1, 2, 3, 4}));
-  if (c.flag(13) && c.tensors(4).size != c.tensors(0).size) {
-    return c.fail(ACLNN_ERR_PARAM_NULLPTR, "%s is missing with amsgrad.", c.name(4));
+  using P = params::FusedAdamw;
+
+  ACL_RETURN_IF_FAILED(
+      expect_lists(c, {P::grads, P::expAvgsRef, P::expAvgSqsRef, P::maxExpAvgSqsRef}));
+  if (c.flag(P::amsgrad) && c.tensors(P::maxExpAvgSqsRef).size != c.tensors(P::paramsRef).size) {
+    return c.fail(ACLNN_ERR_PARAM_NULLPTR, "%s is missing with amsgrad.",
+                  c.name(P::maxExpAvgSqsRef));
   }
-  bool steps = c.tensors(5).size == c.tensors(0).size && c.tensors(1).size == c.tensors(0).size;
-  for (const Tensor* t : c.tensors(5)) steps = steps && t && t->numel() == 1;
+  bool steps = c.tensors(P::stateSteps).size == c.tensors(P::paramsRef).size &&
+               c.tensors(P::grads).size == c.tensors(P::paramsRef).size;
+  for (const Tensor* t : c.tensors(P::stateSteps)) steps = steps && t && t->numel() == 1;
   if (!steps) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have one number per parameter.", c.name(5));
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have one number per parameter.",
+                  c.name(P::stateSteps));
   }
-  return expect_single(c, {6, 7});
+  return expect_single(c, {P::gradScaleOptional, P::foundInfOptional});
 }
 aclError run_fused_adamw(Call& c) {
-  if (!all_finite(c.maybe(7))) return ACL_SUCCESS;
-  const double lr = c.number(8), b1 = c.number(9), b2 = c.number(10), eps = c.number(12);
-  const bool amsgrad = c.flag(13);
-  const double scale = c.maybe(6) ? number(c.tensor(6)) : 1, sign = c.flag(14) ? -1 : 1;
-  for (int64_t i = 0; i < c.tensors(0).size; ++i) {
+  using P = params::FusedAdamw;
+
+  if (!all_finite(c.maybe(P::foundInfOptional))) return ACL_SUCCESS;
+  const double lr = c.number(P::lr), b1 = c.number(P::beta1), b2 = c.number(P::beta2),
+               eps = c.number(P::eps);
+  const bool amsgrad = c.flag(P::amsgrad);
+  const double scale = c.maybe(P::gradScaleOptional) ? number(c.tensor(P::gradScaleOptional)) : 1,
+               sign = c.flag(P::maximize) ? -1 : 1;
+  for (int64_t i = 0; i < c.tensors(P::paramsRef).size; ++i) {
     const auto member = [&](int arg) -> const Tensor& { return *c.tensors(arg)[i]; };
     Numbers var = numbers(member(0)), g = numbers(member(1)), m = numbers(member(2)),
             v = numbers(member(3)), top = amsgrad ? numbers(member(4)) : Numbers();
@@ -56,7 +70,7 @@ aclError run_fused_adamw(Call& c) {
     for (size_t k = 0; k < var.size(); ++k) {
       g[k] /= scale;
       const double grad = sign * g[k];
-      var[k] -= lr * c.number(11) * var[k];
+      var[k] -= lr * c.number(P::weightDecay) * var[k];
       m[k] += (1 - b1) * (grad - m[k]);
       v[k] = b2 * v[k] + (1 - b2) * grad * grad;
       if (amsgrad) top[k] = std::max(top[k], v[k]);
@@ -64,7 +78,7 @@ aclError run_fused_adamw(Call& c) {
       var[k] -= lr / fix1 * m[k] / spread;
     }
     put(member(0), var);
-    if (c.maybe(6)) put(member(1), g);
+    if (c.maybe(P::gradScaleOptional)) put(member(1), g);
     put(member(2), m);
     put(member(3), v);
     if (amsgrad) put(member(4), top);
@@ -75,34 +89,44 @@ aclError run_fused_adamw(Call& c) {
 // (params, grads, momentumBuffers, gradScale, weightDecay, momentum, lr, dampening, nesterov,
 // maximize, isFirstStep): torch's _fused_sgd_.
 aclnnStatus check_fused_sgd(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_lists(c, {1, 2}));
-  if (c.tensors(1).size != c.tensors(0).size) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have as many members as %s.", c.name(1),
-                  c.name(0));
+  using P = params::FusedSgd;
+
+  ACL_RETURN_IF_FAILED(expect_lists(c, {P::gradsRef, P::momentumBufferListOptionalRef}));
+  if (c.tensors(P::gradsRef).size != c.tensors(P::paramsRef).size) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have as many members as %s.",
+                  c.name(P::gradsRef), c.name(P::paramsRef));
   }
-  if (c.number(5) != 0 && c.tensors(2).size != c.tensors(0).size) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is missing with momentum.", c.name(2));
+  if (c.number(P::momentum) != 0 &&
+      c.tensors(P::momentumBufferListOptionalRef).size != c.tensors(P::paramsRef).size) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is missing with momentum.",
+                  c.name(P::momentumBufferListOptionalRef));
   }
-  return expect_single(c, {3});
+  return expect_single(c, {P::gradScaleOptional});
 }
 aclError run_fused_sgd(Call& c) {
-  const double decay = c.number(4), momentum = c.number(5), lr = c.number(6);
-  const double scale = c.maybe(3) ? number(c.tensor(3)) : 1, sign = c.flag(9) ? -1 : 1;
-  for (int64_t i = 0; i < c.tensors(0).size; ++i) {
-    Numbers var = numbers(*c.tensors(0)[i]), g = numbers(*c.tensors(1)[i]), kept;
-    if (momentum != 0) kept = numbers(*c.tensors(2)[i]);
+  using P = params::FusedSgd;
+
+  const double decay = c.number(P::weightDecay), momentum = c.number(P::momentum),
+               lr = c.number(P::lr);
+  const double scale = c.maybe(P::gradScaleOptional) ? number(c.tensor(P::gradScaleOptional)) : 1,
+               sign = c.flag(P::maximize) ? -1 : 1;
+  for (int64_t i = 0; i < c.tensors(P::paramsRef).size; ++i) {
+    Numbers var = numbers(*c.tensors(P::paramsRef)[i]), g = numbers(*c.tensors(P::gradsRef)[i]),
+            kept;
+    if (momentum != 0) kept = numbers(*c.tensors(P::momentumBufferListOptionalRef)[i]);
     for (size_t k = 0; k < var.size(); ++k) {
       g[k] /= scale;
       double grad = sign * g[k] + decay * var[k];
       if (momentum != 0) {
-        kept[k] = c.flag(10) ? grad : momentum * kept[k] + (1 - c.number(7)) * grad;
-        grad = c.flag(8) ? grad + momentum * kept[k] : kept[k];
+        kept[k] = c.flag(P::isFirstStep) ? grad
+                                         : momentum * kept[k] + (1 - c.number(P::dampening)) * grad;
+        grad = c.flag(P::nesterov) ? grad + momentum * kept[k] : kept[k];
       }
       var[k] -= lr * grad;
     }
-    put(*c.tensors(0)[i], var);
-    if (c.maybe(3)) put(*c.tensors(1)[i], g);
-    if (momentum != 0) put(*c.tensors(2)[i], kept);
+    put(*c.tensors(P::paramsRef)[i], var);
+    if (c.maybe(P::gradScaleOptional)) put(*c.tensors(P::gradsRef)[i], g);
+    if (momentum != 0) put(*c.tensors(P::momentumBufferListOptionalRef)[i], kept);
   }
   return ACL_SUCCESS;
 }
@@ -110,72 +134,91 @@ aclError run_fused_sgd(Call& c) {
 // (var, m, v, beta1Power, beta2Power, lr, beta1, beta2, epsilon, grad, useLocking, useNesterov):
 // TensorFlow's ApplyAdam; only var is written, as documented.
 aclnnStatus check_adam(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, 0, {1, 2, 9}));
-  return expect_single(c, {3, 4, 5, 6, 7, 8});
+  using P = params::ApplyAdam;
+
+  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, P::varRef, {P::m, P::v, P::grad}));
+  return expect_single(c, {P::beta1Power, P::beta2Power, P::lr, P::beta1, P::beta2, P::epsilon});
 }
 aclError run_adam(Call& c) {
+  using P = params::ApplyAdam;
+
   const auto of = [&](int arg) { return number(c.tensor(arg)); };
   const double rate = of(5) * std::sqrt(1 - of(4)) / (1 - of(3));
   const double b1 = of(6), b2 = of(7), eps = of(8);
-  Numbers var = numbers(c.tensor(0)), m = numbers(c.tensor(1)), v = numbers(c.tensor(2));
-  const Numbers g = numbers(c.tensor(9));
+  Numbers var = numbers(c.tensor(P::varRef)), m = numbers(c.tensor(P::m)),
+          v = numbers(c.tensor(P::v));
+  const Numbers g = numbers(c.tensor(P::grad));
   for (size_t k = 0; k < var.size(); ++k) {
     m[k] += (g[k] - m[k]) * (1 - b1);
     v[k] += (g[k] * g[k] - v[k]) * (1 - b2);
-    const double moved = c.flag(11) ? m[k] * b1 + (1 - b1) * g[k] : m[k];
+    const double moved = c.flag(P::useNesterov) ? m[k] * b1 + (1 - b1) * g[k] : m[k];
     var[k] -= rate * moved / (std::sqrt(v[k]) + eps);
   }
-  put(c.tensor(0), var);
+  put(c.tensor(P::varRef), var);
   return ACL_SUCCESS;
 }
 
 // (var, m, v, beta1Power, beta2Power, lr, weightDecay, beta1, beta2, eps, grad, maxGradNorm,
 // amsgrad, maximize): the powers are those of the step before.
 aclnnStatus check_adamw_powers(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, 0, {1, 2, 10, 11}));
-  if (c.flag(12)) ACL_RETURN_IF_FAILED(expect_given(c, {11}));
-  return expect_single(c, {3, 4, 5, 6, 7, 8, 9});
+  using P = params::ApplyAdamW;
+
+  ACL_RETURN_IF_FAILED(
+      expect_all_shaped_like(c, P::varRef, {P::mRef, P::vRef, P::grad, P::maxGradNormOptional}));
+  if (c.flag(P::amsgrad)) ACL_RETURN_IF_FAILED(expect_given(c, {P::maxGradNormOptional}));
+  return expect_single(
+      c, {P::beta1Power, P::beta2Power, P::lr, P::weightDecay, P::beta1, P::beta2, P::eps});
 }
 aclError run_adamw_powers(Call& c) {
+  using P = params::ApplyAdamW;
+
   const auto of = [&](int arg) { return number(c.tensor(arg)); };
-  const double lr = of(5), b1 = of(7), b2 = of(8), eps = of(9), sign = c.flag(13) ? -1 : 1;
+  const double lr = of(5), b1 = of(7), b2 = of(8), eps = of(9), sign = c.flag(P::maximize) ? -1 : 1;
   const double fix1 = 1 - of(3) * b1, fix2 = 1 - of(4) * b2;
-  Numbers var = numbers(c.tensor(0)), m = numbers(c.tensor(1)), v = numbers(c.tensor(2));
-  Numbers g = numbers(c.tensor(10)), top = c.flag(12) ? numbers(c.tensor(11)) : Numbers();
+  Numbers var = numbers(c.tensor(P::varRef)), m = numbers(c.tensor(P::mRef)),
+          v = numbers(c.tensor(P::vRef));
+  Numbers g = numbers(c.tensor(P::grad)),
+          top = c.flag(P::amsgrad) ? numbers(c.tensor(P::maxGradNormOptional)) : Numbers();
   for (size_t k = 0; k < var.size(); ++k) {
     m[k] = b1 * m[k] + (1 - b1) * sign * g[k];
     v[k] = b2 * v[k] + (1 - b2) * g[k] * g[k];
-    if (c.flag(12)) top[k] = std::max(top[k], v[k]);
-    const double spread = std::sqrt((c.flag(12) ? top[k] : v[k]) / fix2) + eps;
+    if (c.flag(P::amsgrad)) top[k] = std::max(top[k], v[k]);
+    const double spread = std::sqrt((c.flag(P::amsgrad) ? top[k] : v[k]) / fix2) + eps;
     var[k] = var[k] * (1 - lr * of(6)) - lr / fix1 * m[k] / spread;
   }
-  put(c.tensor(0), var);
-  put(c.tensor(1), m);
-  put(c.tensor(2), v);
-  if (c.flag(12)) put(c.tensor(11), top);
+  put(c.tensor(P::varRef), var);
+  put(c.tensor(P::mRef), m);
+  put(c.tensor(P::vRef), v);
+  if (c.flag(P::amsgrad)) put(c.tensor(P::maxGradNormOptional), top);
   return ACL_SUCCESS;
 }
 
 // (grad, var, m, v, s, step, lr, emaDecay, beta1, beta2, eps, mode, biasCorrection, weightDecay):
 // apex' Adam (mode 0: decay joins the gradient, 1: the update) with a moving average of var.
 aclnnStatus check_ema_adam(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, 0, {1, 2, 3, 4}));
-  ACL_RETURN_IF_FAILED(expect_int(c, 11, 0, 1));
-  return expect_single(c, {5});
+  using P = params::ApplyFusedEmaAdam;
+
+  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, P::grad, {P::varRef, P::mRef, P::vRef, P::sRef}));
+  ACL_RETURN_IF_FAILED(expect_int(c, P::mode, 0, 1));
+  return expect_single(c, {P::step});
 }
 aclError run_ema_adam(Call& c) {
-  const double lr = c.number(6), ema = c.number(7), b1 = c.number(8), b2 = c.number(9);
-  const double decay = c.number(13), step = number(c.tensor(5));
-  const double fix1 = c.flag(12) ? 1 - std::pow(b1, step) : 1;
-  const double fix2 = c.flag(12) ? 1 - std::pow(b2, step) : 1;
-  const bool joins_grad = c.integer(11) == 0;
-  Numbers g = numbers(c.tensor(0)), var = numbers(c.tensor(1)), m = numbers(c.tensor(2)),
-          v = numbers(c.tensor(3)), s = numbers(c.tensor(4));
+  using P = params::ApplyFusedEmaAdam;
+
+  const double lr = c.number(P::lr), ema = c.number(P::emaDecay), b1 = c.number(P::beta1),
+               b2 = c.number(P::beta2);
+  const double decay = c.number(P::weightDecay), step = number(c.tensor(P::step));
+  const double fix1 = c.flag(P::biasCorrection) ? 1 - std::pow(b1, step) : 1;
+  const double fix2 = c.flag(P::biasCorrection) ? 1 - std::pow(b2, step) : 1;
+  const bool joins_grad = c.integer(P::mode) == 0;
+  Numbers g = numbers(c.tensor(P::grad)), var = numbers(c.tensor(P::varRef)),
+          m = numbers(c.tensor(P::mRef)), v = numbers(c.tensor(P::vRef)),
+          s = numbers(c.tensor(P::sRef));
   for (size_t k = 0; k < var.size(); ++k) {
     const double grad = g[k] + (joins_grad ? decay * var[k] : 0);
     m[k] = b1 * m[k] + (1 - b1) * grad;
     v[k] = b2 * v[k] + (1 - b2) * grad * grad;
-    const double update = m[k] / fix1 / (std::sqrt(v[k] / fix2) + c.number(10));
+    const double update = m[k] / fix1 / (std::sqrt(v[k] / fix2) + c.number(P::eps));
     var[k] -= lr * (update + (joins_grad ? 0 : decay * var[k]));
     s[k] = ema * s[k] + (1 - ema) * var[k];
   }

@@ -1,4 +1,5 @@
 // Powers, remainders, extrema, clamps and other functions of two or three operands.
+#include "params/pointwise.h"
 #include "loops/pointwise.h"
 #include "loops/vmath.h"
 
@@ -133,16 +134,20 @@ template <int Out>
 struct DivMod {
   template <class F>
   static auto choose(Call& c, F f) {
-    switch (c.integer(2)) {
+    using P = params::DivMod;
+
+    switch (c.integer(P::mode)) {
       case 1: return f(Pointwise<TruncDiv, Out, 0, 1>{});
       case 2: return f(Pointwise<FloorDiv, Out, 0, 1>{});
       default: return f(Pointwise<TrueDiv, Out, 0, 1>{});
     }
   }
   static aclnnStatus check(Call& c) {
-    if (c.integer(2) < 0 || c.integer(2) > 2) {
+    using P = params::DivMod;
+
+    if (c.integer(P::mode) < 0 || c.integer(P::mode) > 2) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "mode should be 0, 1 or 2, but is %lld.",
-                    static_cast<long long>(c.integer(2)));
+                    static_cast<long long>(c.integer(P::mode)));
     }
     return choose(c, [&](auto row) { return decltype(row)::check(c); });
   }
@@ -156,14 +161,18 @@ template <int Out>
 struct ClampRow {
   template <class F>
   static auto choose(Call& c, F f) {
-    if (c.null(1)) return f(Pointwise<ClampMax, Out, 0, 2>{});
-    if (c.null(2)) return f(Pointwise<ClampMin, Out, 0, 1>{});
+    using P = params::Clamp;
+
+    if (c.null(P::clipValueMin)) return f(Pointwise<ClampMax, Out, 0, 2>{});
+    if (c.null(P::clipValueMax)) return f(Pointwise<ClampMin, Out, 0, 1>{});
     return f(Pointwise<Clamp, Out, 0, 1, 2>{});
   }
   static aclnnStatus check(Call& c) {
-    if (c.null(1) && c.null(2)) {
+    using P = params::Clamp;
+
+    if (c.null(P::clipValueMin) && c.null(P::clipValueMax)) {
       return c.fail(ACLNN_ERR_PARAM_NULLPTR, "At least one of %s and %s must not be null.",
-                    c.name(1), c.name(2));
+                    c.name(P::clipValueMin), c.name(P::clipValueMax));
     }
     return choose(c, [&](auto row) { return decltype(row)::check(c); });
   }
@@ -189,13 +198,15 @@ struct Where {
 struct MaskedFillRow {
   using Row = Pointwise<MaskedFill, 0, 0, ~1, ~2>;
   static aclnnStatus check(Call& c) {
-    if (c.tensor(1).dtype != ACL_BOOL && c.tensor(1).dtype != ACL_UINT8) {
+    using P = params::InplaceMaskedFillTensor;
+
+    if (c.tensor(P::mask).dtype != ACL_BOOL && c.tensor(P::mask).dtype != ACL_UINT8) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "mask not implemented for %s, should be bool.",
-                    dtype_name(c.tensor(1).dtype));
+                    dtype_name(c.tensor(P::mask).dtype));
     }
-    if (c.args[2].kind == ArgKind::Tensor && c.tensor(2).numel() != 1) {
+    if (c.args[P::value].kind == ArgKind::Tensor && c.tensor(P::value).numel() != 1) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "value should have one element, but its shape is %s.",
-                    shape_text(c.tensor(2)));
+                    shape_text(c.tensor(P::value)));
     }
     return Row::check(c);
   }
@@ -235,7 +246,8 @@ ACLNN_BINARY_INPLACE(aclnnXLogYScalarOther, aclnnInplaceXLogYScalarOther, XLogY)
 ACLNN_BINARY(aclnnXLogYScalarSelf, XLogY)
 ACLNN_BINARY(aclnnXlog1py, XLog1pY)
 ACLNN_BINARY(aclnnGcd, Gcd)
-ACLNN_OP(aclnnSWhere, (Where<0, 1, 2, 3>::check), (Where<0, 1, 2, 3>::run))
+ACLNN_OP(aclnnSWhere, (Where<params::SWhere::condition, 1, 2, 3>::check),
+         (Where<params::SWhere::condition, 1, 2, 3>::run))
 ACLNN_OP(aclnnInplaceMaskedFillScalar, MaskedFillRow::check, MaskedFillRow::Row::run)
 ACLNN_OP(aclnnInplaceMaskedFillTensor, MaskedFillRow::check, MaskedFillRow::Row::run)
 ACLNN_POINTWISE(aclnnMaskedScale, MaskedScale, 3, 0, ~1, ~2)

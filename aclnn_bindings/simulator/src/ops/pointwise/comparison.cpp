@@ -1,4 +1,5 @@
 // Comparisons, truth and bits.
+#include "params/pointwise.h"
 #include "loops/pointwise.h"
 
 namespace aclsim {
@@ -43,30 +44,38 @@ namespace {
 
 template <class Row>
 aclnnStatus check_bits(Call& c) {
-  const aclDataType d = c.tensor(0).dtype;
+  using P = params::LeftShift;
+
+  const aclDataType d = c.tensor(P::self).dtype;
   if (domain_of(d) != Domain::Integer) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "%s not implemented for %s, should be integer or bool.",
-                  c.name(0), dtype_name(d));
+                  c.name(P::self), dtype_name(d));
   }
   return Row::check(c);
 }
 // For bool, ~ is "not".
 aclError run_bit_not(Call& c) {
-  return c.tensor(0).dtype == ACL_BOOL ? Pointwise<Not, 1, 0>::run(c)
-                                       : Pointwise<BitNot, 1, 0>::run(c);
+  using P = params::BitwiseNot;
+
+  return c.tensor(P::self).dtype == ACL_BOOL ? Pointwise<Not, 1, 0>::run(c)
+                                             : Pointwise<BitNot, 1, 0>::run(c);
 }
 
 // (self, other, out): whether all elements, and the shapes, are equal.
 aclnnStatus check_equal(Call& c) {
-  if (promote(c.tensor(0).dtype, c.tensor(1).dtype) == ACL_DT_UNDEFINED) {
+  using P = params::Equal;
+
+  if (promote(c.tensor(P::self).dtype, c.tensor(P::other).dtype) == ACL_DT_UNDEFINED) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "self and other dtypes can't promote.");
   }
-  if (c.tensor(2).numel() == 1) return ACLNN_SUCCESS;
+  if (c.tensor(P::out).numel() == 1) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of out should be [1], but current is %s.",
-                shape_text(c.tensor(2)));
+                shape_text(c.tensor(P::out)));
 }
 aclError run_equal(Call& c) {
-  const Tensor &a = c.tensor(0), &b = c.tensor(1), &out = c.tensor(2);
+  using P = params::Equal;
+
+  const Tensor &a = c.tensor(P::self), &b = c.tensor(P::other), &out = c.tensor(P::out);
   int64_t same = a.same_shape(b);
   if (same) {
     const Domain d = domain_of(promote(a.dtype, b.dtype));

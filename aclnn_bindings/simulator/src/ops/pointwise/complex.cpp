@@ -1,4 +1,5 @@
 // Making complex numbers and taking them apart.
+#include "params/pointwise.h"
 #include "loops/iterate.h"
 #include "loops/promote.h"
 
@@ -25,17 +26,21 @@ aclnnStatus expect_complex(const Call& c, int arg) {
 
 // (a, b, out): real and imaginary parts, or absolute value and angle.
 aclnnStatus check_make(Call& c) {
-  Shape shape = shape_of(c.tensor(0));
-  if (!broadcast(shape, c.tensor(1))) {
+  using P = params::Polar;
+
+  Shape shape = shape_of(c.tensor(P::input));
+  if (!broadcast(shape, c.tensor(P::angle))) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s and %s can't broadcast.",
-                  shape_text(c.tensor(0)), shape_text(c.tensor(1)));
+                  shape_text(c.tensor(P::input)), shape_text(c.tensor(P::angle)));
   }
-  ACL_RETURN_IF_FAILED(expect_complex(c, 2));
-  return expect_shape(c, 2, shape);
+  ACL_RETURN_IF_FAILED(expect_complex(c, P::out));
+  return expect_shape(c, P::out, shape);
 }
 aclError run_complex(Call& c) {
-  copy_tensor(part_of(c.tensor(2), false), c.tensor(0));
-  copy_tensor(part_of(c.tensor(2), true), c.tensor(1));
+  using P = params::Complex;
+
+  copy_tensor(part_of(c.tensor(P::out), false), c.tensor(P::real));
+  copy_tensor(part_of(c.tensor(P::out), true), c.tensor(P::imag));
   return ACL_SUCCESS;
 }
 template <bool Imaginary>
@@ -51,21 +56,27 @@ void polar_part(const Tensor& out, const Tensor& size, const Tensor& angle) {
   });
 }
 aclError run_polar(Call& c) {
-  polar_part<false>(c.tensor(2), c.tensor(0), c.tensor(1));
-  polar_part<true>(c.tensor(2), c.tensor(0), c.tensor(1));
+  using P = params::Polar;
+
+  polar_part<false>(c.tensor(P::out), c.tensor(P::input), c.tensor(P::angle));
+  polar_part<true>(c.tensor(P::out), c.tensor(P::input), c.tensor(P::angle));
   return ACL_SUCCESS;
 }
 
 // (self, out).
 aclError run_real(Call& c) {
-  const Tensor& self = c.tensor(0);
-  copy_tensor(c.tensor(1), is_complex(self.dtype) ? part_of(self, false) : self);
+  using P = params::Real;
+
+  const Tensor& self = c.tensor(P::self);
+  copy_tensor(c.tensor(P::out), is_complex(self.dtype) ? part_of(self, false) : self);
   return ACL_SUCCESS;
 }
 // (x, out): pi for negative numbers, NaN for NaN.
 aclError run_angle(Call& c) {
-  Loop loop = loop_over(c.tensor(1));
-  loop.add(c.tensor(0));
+  using P = params::AngleV2;
+
+  Loop loop = loop_over(c.tensor(P::out));
+  loop.add(c.tensor(P::x));
   loop.coalesce();
   run_loop<c128>(loop, [](int64_t n, c128* out, const c128* const* in) {
     for (int64_t i = 0; i < n; ++i) {
@@ -77,7 +88,10 @@ aclError run_angle(Call& c) {
   });
   return ACL_SUCCESS;
 }
-aclnnStatus check_same(Call& c) { return expect_same_shape(c, 1, 0); }
+aclnnStatus check_same(Call& c) {
+  using P = params::Real;
+  return expect_same_shape(c, P::out, P::self);
+}
 
 }  // namespace
 }  // namespace aclsim

@@ -1,4 +1,5 @@
 // Copies and casts.
+#include "params/pointwise.h"
 #include "loops/iterate.h"
 #include "loops/matrices.h"
 #include "loops/promote.h"
@@ -8,15 +9,19 @@ namespace {
 
 // Arguments: (selfRef, src); src broadcasts.
 aclnnStatus check_copy(Call& c) {
-  Shape shape = shape_of(c.tensor(0));
-  if (!broadcast(shape, c.tensor(1))) {
+  using P = params::InplaceCopy;
+
+  Shape shape = shape_of(c.tensor(P::selfRef));
+  if (!broadcast(shape, c.tensor(P::src))) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s can't broadcast to %s.",
-                  shape_text(c.tensor(1)), c.name(1), shape_text(c.tensor(0)));
+                  shape_text(c.tensor(P::src)), c.name(P::src), shape_text(c.tensor(P::selfRef)));
   }
-  return expect_shape(c, 0, shape);
+  return expect_shape(c, P::selfRef, shape);
 }
 aclError run_copy(Call& c) {
-  const Tensor &to = c.tensor(0), &from = c.tensor(1);
+  using P = params::InplaceCopy;
+
+  const Tensor &to = c.tensor(P::selfRef), &from = c.tensor(P::src);
   const bool tiles = stands_for_tiles(to);
   if ((tiles || stands_for_tiles(from)) && to.same_shape(from)) {
     const Matrices m = matrices_of(from, false, false);
@@ -29,11 +34,15 @@ aclError run_copy(Call& c) {
 
 // Arguments: (self, dtype, out).
 aclnnStatus check_cast(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_dtype(c, 2, static_cast<aclDataType>(c.integer(1))));
-  return expect_same_shape(c, 2, 0);
+  using P = params::Cast;
+
+  ACL_RETURN_IF_FAILED(expect_dtype(c, P::out, static_cast<aclDataType>(c.integer(P::dtype))));
+  return expect_same_shape(c, P::out, P::self);
 }
 aclError run_cast(Call& c) {
-  copy_tensor(c.tensor(2), c.tensor(0));
+  using P = params::Cast;
+
+  copy_tensor(c.tensor(P::out), c.tensor(P::self));
   return ACL_SUCCESS;
 }
 

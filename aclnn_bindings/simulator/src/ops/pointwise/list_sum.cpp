@@ -1,4 +1,5 @@
 // Sums of the members of a list.
+#include "params/pointwise.h"
 #include "loops/iterate.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
@@ -9,21 +10,25 @@ namespace {
 
 // (tensors, out): the sum of all, elementwise.
 aclnnStatus check_sum_list(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_members(c, 0));
-  for (const Tensor* t : c.tensors(0)) {
-    if (t->same_shape(c.tensor(1))) continue;
+  using P = params::Sum;
+
+  ACL_RETURN_IF_FAILED(expect_members(c, P::tensors));
+  for (const Tensor* t : c.tensors(P::tensors)) {
+    if (t->same_shape(c.tensor(P::out))) continue;
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s in tensors should equal out's, %s.",
-                  shape_text(*t), shape_text(c.tensor(1)));
+                  shape_text(*t), shape_text(c.tensor(P::out)));
   }
   return ACLNN_SUCCESS;
 }
 aclError run_sum_list(Call& c) {
-  const Tensor& out = c.tensor(1);
-  copy_tensor(out, *c.tensors(0)[0]);
-  for (int64_t i = 1; i < c.tensors(0).size; ++i) {
+  using P = params::Sum;
+
+  const Tensor& out = c.tensor(P::out);
+  copy_tensor(out, *c.tensors(P::tensors)[0]);
+  for (int64_t i = 1; i < c.tensors(P::tensors).size; ++i) {
     Loop loop = loop_over(out);
     loop.add(out);
-    loop.add(*c.tensors(0)[i]);
+    loop.add(*c.tensors(P::tensors)[i]);
     loop.coalesce();
     with_real(out.dtype, [&](auto tag) {
       using C = typename decltype(tag)::type;

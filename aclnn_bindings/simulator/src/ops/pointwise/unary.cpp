@@ -1,4 +1,5 @@
 // Elementary functions of one operand.
+#include "params/pointwise.h"
 #include "loops/pointwise.h"
 #include "loops/vmath.h"
 
@@ -134,15 +135,19 @@ struct NanToNum : Real {
 
 // The absolute value of complex numbers is real: the one unary op that leaves its domain.
 aclnnStatus check_abs(Call& c) {
-  const aclDataType self = c.tensor(0).dtype;
+  using P = params::Abs;
+
+  const aclDataType self = c.tensor(P::self).dtype;
   if (!is_complex(self)) return Pointwise<Abs, 1, 0>::check(c);
-  ACL_RETURN_IF_FAILED(expect_castable(c, self == ACL_COMPLEX128 ? ACL_DOUBLE : ACL_FLOAT, 1));
-  return expect_same_shape(c, 1, 0);
+  ACL_RETURN_IF_FAILED(expect_castable(c, self == ACL_COMPLEX128 ? ACL_DOUBLE : ACL_FLOAT, P::out));
+  return expect_same_shape(c, P::out, P::self);
 }
 aclError run_abs(Call& c) {
-  if (!is_complex(c.tensor(0).dtype)) return Pointwise<Abs, 1, 0>::run(c);
-  Loop loop = loop_over(c.tensor(1));
-  loop.add(c.tensor(0));
+  using P = params::Abs;
+
+  if (!is_complex(c.tensor(P::self).dtype)) return Pointwise<Abs, 1, 0>::run(c);
+  Loop loop = loop_over(c.tensor(P::out));
+  loop.add(c.tensor(P::self));
   loop.coalesce();
   run_loop<c128>(loop, [](int64_t n, c128* out, const c128* const* in) {
     for (int64_t i = 0; i < n; ++i) out[i] = std::abs(in[0][i]);

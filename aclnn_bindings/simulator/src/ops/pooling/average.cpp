@@ -1,4 +1,5 @@
 // Average pooling with sliding and with adaptive windows, and their gradients.
+#include "params/pooling.h"
 #include "loops/given.h"
 #include "loops/rows.h"
 #include "loops/stage.h"
@@ -29,9 +30,11 @@ ACL_VECTOR double total(const C* x, int64_t n) {
 }
 template <class C, int Out>
 void average(Call& c) {
+  using P = params::AvgPool2d;
+
   const Plan& p = c.get<Plan>();
   Stage<C> stage(c);
-  const C* x = stage.in(c.tensor(0));
+  const C* x = stage.in(c.tensor(P::self));
   C* y = stage.out(c.tensor(Out));
   each_planes(p, [&](int64_t first, int64_t last) {
     each_window(
@@ -55,14 +58,19 @@ void average(Call& c) {
 }
 template <int Out>
 aclError run_average(Call& c) {
-  with_float(c.tensor(0).dtype, [&](auto tag) { average<typename decltype(tag)::type, Out>(c); });
+  using P = params::AvgPool2d;
+
+  with_float(c.tensor(P::self).dtype,
+             [&](auto tag) { average<typename decltype(tag)::type, Out>(c); });
   return ACL_SUCCESS;
 }
 template <class C, int Out>
 void average_grad(Call& c) {
+  using P = params::AvgPool2dBackward;
+
   const Plan& p = c.get<Plan>();
   Stage<C> stage(c);
-  const C* g = stage.in(c.tensor(0));
+  const C* g = stage.in(c.tensor(P::gradOutput));
   C* gx = stage.out(c.tensor(Out));
   each_planes(p, [&](int64_t first, int64_t last) {
     std::fill(gx + first * p.in_space(), gx + last * p.in_space(), C(0));
@@ -79,7 +87,9 @@ void average_grad(Call& c) {
 }
 template <int Out>
 aclError run_average_grad(Call& c) {
-  with_float(c.tensor(0).dtype,
+  using P = params::AvgPool2dBackward;
+
+  with_float(c.tensor(P::gradOutput).dtype,
              [&](auto tag) { average_grad<typename decltype(tag)::type, Out>(c); });
   return ACL_SUCCESS;
 }
@@ -97,51 +107,67 @@ void finish(Call& c, int self, bool count_padding, int64_t divisor) {
 // out).
 template <int Dims, int Out>
 aclnnStatus check_average(Call& c) {
+  using P = params::AvgPool2d;
+
   Shape pooled;
-  ACL_RETURN_IF_FAILED(read_windows(c, 0, Dims, 1, 2, 3, -1, c.flag(4), pooled));
-  finish(c, 0, c.flag(5), c.integer(6));
+  ACL_RETURN_IF_FAILED(read_windows(c, P::self, Dims, P::kernelSize, P::strides, P::paddings, -1,
+                                    c.flag(P::ceilMode), pooled));
+  finish(c, P::self, c.flag(P::countIncludePad), c.integer(P::divisorOverride));
   return expect_shape(c, Out, pooled);
 }
 // (gradOutput, self, kernelSize, ...) as above.
 template <int Dims, int Out>
 aclnnStatus check_average_grad(Call& c) {
+  using P = params::AvgPool2dBackward;
+
   Shape pooled;
-  ACL_RETURN_IF_FAILED(read_windows(c, 1, Dims, 2, 3, 4, -1, c.flag(5), pooled));
-  ACL_RETURN_IF_FAILED(expect_shape(c, 0, pooled));
-  finish(c, 0, c.flag(6), c.integer(7));
-  return expect_same_shape(c, Out, 1);
+  ACL_RETURN_IF_FAILED(read_windows(c, P::self, Dims, P::kernelSize, P::stride, P::padding, -1,
+                                    c.flag(P::ceilMode), pooled));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::gradOutput, pooled));
+  finish(c, P::gradOutput, c.flag(P::countIncludePad), c.integer(P::divisorOverride));
+  return expect_same_shape(c, Out, P::self);
 }
 // (self, outputSize, out).
 template <int Dims>
 aclnnStatus check_adaptive(Call& c) {
-  ACL_RETURN_IF_FAILED(read_adaptive(c, 0, 2, Dims));
+  using P = params::AdaptiveAvgPool2d;
+
+  ACL_RETURN_IF_FAILED(read_adaptive(c, P::self, P::out, Dims));
   const Windows& w = c.get<Windows>();
-  const Span<const int64_t> size = c.ints(1);
+  const Span<const int64_t> size = c.ints(P::outputSize);
   bool fits = size.size == Dims;
   for (int i = 0; fits && i < Dims; ++i) fits = size[i] == w.out[3 - Dims + i];
   if (!fits) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "outputSize should be the last dims of out, %s.",
-                  shape_text(c.tensor(2)));
+                  shape_text(c.tensor(P::out)));
   }
-  finish(c, 0, false, 0);
+  finish(c, P::self, false, 0);
   return ACLNN_SUCCESS;
 }
 // (gradOutput, self, out).
 template <int Dims>
 aclnnStatus check_adaptive_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(read_adaptive(c, 1, 0, Dims));
-  finish(c, 0, false, 0);
-  return expect_same_shape(c, 2, 1);
+  using P = params::AdaptiveAvgPool2dBackward;
+
+  ACL_RETURN_IF_FAILED(read_adaptive(c, P::self, P::gradOutput, Dims));
+  finish(c, P::gradOutput, false, 0);
+  return expect_same_shape(c, P::out, P::self);
 }
 
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OP(aclnnAvgPool2d, (check_average<2, 8>), run_average<8>)
-ACLNN_OP(aclnnAvgPool2dBackward, (check_average_grad<2, 9>), run_average_grad<9>)
-ACLNN_OP(aclnnAvgPool3d, (check_average<3, 7>), run_average<7>)
-ACLNN_OP(aclnnAvgPool3dBackward, (check_average_grad<3, 8>), run_average_grad<8>)
-ACLNN_OP(aclnnAdaptiveAvgPool2d, check_adaptive<2>, run_average<2>)
-ACLNN_OP(aclnnAdaptiveAvgPool2dBackward, check_adaptive_grad<2>, run_average_grad<2>)
-ACLNN_OP(aclnnAdaptiveAvgPool3d, check_adaptive<3>, run_average<2>)
-ACLNN_OP(aclnnAdaptiveAvgPool3dBackward, check_adaptive_grad<3>, run_average_grad<2>)
+ACLNN_OP(aclnnAvgPool2d, (check_average<2, params::AvgPool2d::out>),
+         run_average<params::AvgPool2d::out>)
+ACLNN_OP(aclnnAvgPool2dBackward, (check_average_grad<2, params::AvgPool2dBackward::gradInput>),
+         run_average_grad<params::AvgPool2dBackward::gradInput>)
+ACLNN_OP(aclnnAvgPool3d, (check_average<3, params::AvgPool3d::out>),
+         run_average<params::AvgPool3d::out>)
+ACLNN_OP(aclnnAvgPool3dBackward, (check_average_grad<3, params::AvgPool3dBackward::output>),
+         run_average_grad<params::AvgPool3dBackward::output>)
+ACLNN_OP(aclnnAdaptiveAvgPool2d, check_adaptive<2>, run_average<params::AdaptiveAvgPool2d::out>)
+ACLNN_OP(aclnnAdaptiveAvgPool2dBackward, check_adaptive_grad<2>,
+         run_average_grad<params::AdaptiveAvgPool2dBackward::out>)
+ACLNN_OP(aclnnAdaptiveAvgPool3d, check_adaptive<3>, run_average<params::AdaptiveAvgPool3d::out>)
+ACLNN_OP(aclnnAdaptiveAvgPool3dBackward, check_adaptive_grad<3>,
+         run_average_grad<params::AdaptiveAvgPool3dBackward::out>)

@@ -1,5 +1,6 @@
 // Max pooling with the positions of the maxima as indices or as a bit mask, adaptive max pooling,
 // and their gradients.
+#include "params/pooling.h"
 #include "loops/given.h"
 #include "loops/rows.h"
 #include "loops/stage.h"
@@ -43,9 +44,11 @@ uint64_t space_for(const Call& c, const Windows& w, const Tensor& self) {
 }
 template <class C, class Keep>
 void run_forward(Call& c, int out, Keep keep) {
+  using P = params::AdaptiveMaxPool2d;
+
   const Windows& w = c.get<Windows>();
   Stage<C> stage(c);
-  const C* x = stage.in(c.tensor(0));
+  const C* x = stage.in(c.tensor(P::self));
   C* y = stage.out(c.tensor(out));
   int64_t* at = stage.template take<int64_t>(w.planes * w.out_space());
   pool_max(w, y, at, x);
@@ -54,7 +57,9 @@ void run_forward(Call& c, int out, Keep keep) {
 }
 template <int Out>
 aclError run_indices(Call& c) {
-  with_float(c.tensor(0).dtype, [&](auto tag) {
+  using P = params::AdaptiveMaxPool2d;
+
+  with_float(c.tensor(P::self).dtype, [&](auto tag) {
     run_forward<typename decltype(tag)::type>(c, Out, [&](const Windows&, int64_t* at) {
       const Tensor& indices = c.tensor(Out + 1);
       copy_tensor(indices, dense(at, ACL_INT64, indices.dims, indices.rank));
@@ -66,36 +71,43 @@ aclError run_indices(Call& c) {
 // (self, kernelSize, stride, padding, dilation, ceilMode, out, indices).
 template <int Dims>
 aclnnStatus check_indices(Call& c) {
+  using P = params::MaxPool3dWithArgmax;
+
   Shape pooled;
-  ACL_RETURN_IF_FAILED(read_windows(c, 0, Dims, 1, 2, 3, 4, c.flag(5), pooled));
-  ACL_RETURN_IF_FAILED(expect_shape(c, 6, pooled));
-  c.workspace_size = space_for(c, c.get<Windows>(), c.tensor(0));
-  return expect_shape(c, 7, pooled);
+  ACL_RETURN_IF_FAILED(read_windows(c, P::self, Dims, P::kernelSize, P::stride, P::padding,
+                                    P::dilation, c.flag(P::ceilMode), pooled));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::out, pooled));
+  c.workspace_size = space_for(c, c.get<Windows>(), c.tensor(P::self));
+  return expect_shape(c, P::indices, pooled);
 }
 // (self, outputSize, out, indices).
 template <int Dims>
 aclnnStatus check_adaptive(Call& c) {
-  const Span<const int64_t> size = c.ints(1);
-  ACL_RETURN_IF_FAILED(read_adaptive(c, 0, 2, Dims));
+  using P = params::AdaptiveMaxPool2d;
+
+  const Span<const int64_t> size = c.ints(P::outputSize);
+  ACL_RETURN_IF_FAILED(read_adaptive(c, P::self, P::outputOut, Dims));
   const Windows& w = c.get<Windows>();
   bool fits = size.size == Dims;
   for (int i = 0; fits && i < Dims; ++i) fits = size[i] == w.out[3 - Dims + i];
   if (!fits) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "outputSize should be the last dims of outputOut, %s.",
-                  shape_text(c.tensor(2)));
+                  shape_text(c.tensor(P::outputOut)));
   }
-  c.workspace_size = space_for(c, w, c.tensor(0));
-  return expect_same_shape(c, 3, 2);
+  c.workspace_size = space_for(c, w, c.tensor(P::self));
+  return expect_same_shape(c, P::indicesOut, P::outputOut);
 }
 
 // Gradients go to the positions, in the order of the outputs.
 template <class C>
 aclError scatter(Call& c, int grad_input) {
+  using P = params::AdaptiveMaxPool2dBackward;
+
   const Windows& w = c.get<Windows>();
   Stage<C> stage(c);
-  const C* g = stage.in(c.tensor(0));
+  const C* g = stage.in(c.tensor(P::gradOutput));
   C* gx = stage.out(c.tensor(grad_input));
-  const Tensor& indices = c.tensor(2);
+  const Tensor& indices = c.tensor(P::indices);
   int64_t* at = stage.template take<int64_t>(w.planes * w.out_space());
   copy_tensor(dense(at, ACL_INT64, indices.dims, indices.rank), indices);
   const int64_t in = w.in_space(), out = w.out_space();
@@ -117,23 +129,30 @@ aclError scatter(Call& c, int grad_input) {
 // (gradOutput, self, indices, [kernelSize, stride, padding, dilation, ceilMode,] gradInput).
 template <int Dims>
 aclnnStatus check_indices_grad(Call& c) {
+  using P = params::MaxPool3dWithArgmaxBackward;
+
   Shape pooled;
-  ACL_RETURN_IF_FAILED(read_windows(c, 1, Dims, 3, 4, 5, 6, c.flag(7), pooled));
-  for (int arg : {0, 2}) ACL_RETURN_IF_FAILED(expect_shape(c, arg, pooled));
-  c.workspace_size = space_for(c, c.get<Windows>(), c.tensor(0));
-  return expect_same_shape(c, 8, 1);
+  ACL_RETURN_IF_FAILED(read_windows(c, P::self, Dims, P::kernelSize, P::stride, P::padding,
+                                    P::dilation, c.flag(P::ceilMode), pooled));
+  for (int arg : {P::gradOutput, P::indices}) ACL_RETURN_IF_FAILED(expect_shape(c, arg, pooled));
+  c.workspace_size = space_for(c, c.get<Windows>(), c.tensor(P::gradOutput));
+  return expect_same_shape(c, P::gradInput, P::self);
 }
 template <int Dims>
 aclnnStatus check_adaptive_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(read_adaptive(c, 1, 0, Dims));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 2, 0));
-  c.workspace_size = space_for(c, c.get<Windows>(), c.tensor(0));
-  return expect_same_shape(c, 3, 1);
+  using P = params::AdaptiveMaxPool2dBackward;
+
+  ACL_RETURN_IF_FAILED(read_adaptive(c, P::self, P::gradOutput, Dims));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::indices, P::gradOutput));
+  c.workspace_size = space_for(c, c.get<Windows>(), c.tensor(P::gradOutput));
+  return expect_same_shape(c, P::gradInput, P::self);
 }
 template <int GradInput>
 aclError run_scatter(Call& c) {
+  using P = params::AdaptiveMaxPool2dBackward;
+
   aclError error = ACL_SUCCESS;
-  with_float(c.tensor(0).dtype,
+  with_float(c.tensor(P::gradOutput).dtype,
              [&](auto tag) { error = scatter<typename decltype(tag)::type>(c, GradInput); });
   return error;
 }
@@ -151,12 +170,15 @@ aclnnStatus expect_mask(const Call& c, int arg, const Shape& pooled) {
   return expect_shape(c, arg, expected);
 }
 aclnnStatus check_mask(Call& c) {
+  using P = params::MaxPool2dWithMask;
+
   Shape pooled;
-  ACL_RETURN_IF_FAILED(read_windows(c, 0, 2, 1, 2, 3, 4, c.flag(5), pooled));
-  ACL_RETURN_IF_FAILED(expect_shape(c, 6, pooled));
-  c.workspace_size = space_for(c, c.get<Windows>(), c.tensor(0)) +
-                     stage_round(static_cast<uint64_t>(c.tensor(7).numel()));
-  return expect_mask(c, 7, pooled);
+  ACL_RETURN_IF_FAILED(read_windows(c, P::self, 2, P::kernelSize, P::stride, P::padding,
+                                    P::dilation, c.flag(P::ceilMode), pooled));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::out, pooled));
+  c.workspace_size = space_for(c, c.get<Windows>(), c.tensor(P::self)) +
+                     stage_round(static_cast<uint64_t>(c.tensor(P::indices).numel()));
+  return expect_mask(c, P::indices, pooled);
 }
 int64_t place_of(const Windows& w, int64_t output, int64_t position) {
   const int64_t h = position / w.in[2] + w.pad[1] - output / w.out[2] * w.stride[1];
@@ -171,8 +193,10 @@ int64_t position_of(const Windows& w, int64_t output, int64_t place) {
   return h < 0 || h >= w.in[1] || x < 0 || x >= w.in[2] ? -1 : h * w.in[2] + x;
 }
 aclError run_mask(Call& c) {
-  run_forward<float>(c, 6, [&](const Windows& w, int64_t* at) {
-    const Tensor& mask = c.tensor(7);
+  using P = params::MaxPool2dWithMask;
+
+  run_forward<float>(c, P::out, [&](const Windows& w, int64_t* at) {
+    const Tensor& mask = c.tensor(P::indices);
     auto* bits = reinterpret_cast<uint8_t*>(at + w.planes * w.out_space());
     std::memset(bits, 0, static_cast<size_t>(mask.numel()));
     const int64_t row = mask_row(w), places = w.kernel[1] * w.kernel[2];
@@ -186,20 +210,25 @@ aclError run_mask(Call& c) {
 }
 // (gradOutput, self, indices, kernelSize, stride, padding, dilation, ceilMode, gradInput).
 aclnnStatus check_mask_grad(Call& c) {
+  using P = params::MaxPool2dWithMaskBackward;
+
   Shape pooled;
-  ACL_RETURN_IF_FAILED(read_windows(c, 1, 2, 3, 4, 5, 6, c.flag(7), pooled));
-  ACL_RETURN_IF_FAILED(expect_shape(c, 0, pooled));
-  ACL_RETURN_IF_FAILED(expect_mask(c, 2, pooled));
+  ACL_RETURN_IF_FAILED(read_windows(c, P::self, 2, P::kernelSize, P::stride, P::padding,
+                                    P::dilation, c.flag(P::ceilMode), pooled));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::gradOutput, pooled));
+  ACL_RETURN_IF_FAILED(expect_mask(c, P::indices, pooled));
   c.workspace_size =
-      stage_bytes(c, ACL_FLOAT) + stage_round(static_cast<uint64_t>(c.tensor(2).numel()));
-  return expect_same_shape(c, 8, 1);
+      stage_bytes(c, ACL_FLOAT) + stage_round(static_cast<uint64_t>(c.tensor(P::indices).numel()));
+  return expect_same_shape(c, P::gradInput, P::self);
 }
 aclError run_mask_grad(Call& c) {
+  using P = params::MaxPool2dWithMaskBackward;
+
   const Windows& w = c.get<Windows>();
   Stage<float> stage(c);
-  const float* g = stage.in(c.tensor(0));
-  float* gx = stage.out(c.tensor(8));
-  const Tensor& mask = c.tensor(2);
+  const float* g = stage.in(c.tensor(P::gradOutput));
+  float* gx = stage.out(c.tensor(P::gradInput));
+  const Tensor& mask = c.tensor(P::indices);
   auto* bits = stage.take<int8_t>(mask.numel());
   copy_tensor(dense(bits, ACL_INT8, mask.dims, mask.rank), mask);
   const int64_t row = mask_row(w), places = w.kernel[1] * w.kernel[2], out = w.out_space();
@@ -220,13 +249,20 @@ aclError run_mask_grad(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OP(aclnnMaxPool2dWithIndices, check_indices<2>, run_indices<6>)
-ACLNN_OP(aclnnMaxPool2dWithIndicesBackward, check_indices_grad<2>, run_scatter<8>)
-ACLNN_OP(aclnnMaxPool3dWithArgmax, check_indices<3>, run_indices<6>)
-ACLNN_OP(aclnnMaxPool3dWithArgmaxBackward, check_indices_grad<3>, run_scatter<8>)
+ACLNN_OP(aclnnMaxPool2dWithIndices, check_indices<2>,
+         run_indices<params::MaxPool2dWithIndices::out>)
+ACLNN_OP(aclnnMaxPool2dWithIndicesBackward, check_indices_grad<2>,
+         run_scatter<params::MaxPool2dWithIndicesBackward::gradInput>)
+ACLNN_OP(aclnnMaxPool3dWithArgmax, check_indices<3>, run_indices<params::MaxPool3dWithArgmax::out>)
+ACLNN_OP(aclnnMaxPool3dWithArgmaxBackward, check_indices_grad<3>,
+         run_scatter<params::MaxPool3dWithArgmaxBackward::gradInput>)
 ACLNN_OP(aclnnMaxPool2dWithMask, check_mask, run_mask)
 ACLNN_OP(aclnnMaxPool2dWithMaskBackward, check_mask_grad, run_mask_grad)
-ACLNN_OP(aclnnAdaptiveMaxPool2d, check_adaptive<2>, run_indices<2>)
-ACLNN_OP(aclnnAdaptiveMaxPool2dBackward, check_adaptive_grad<2>, run_scatter<3>)
-ACLNN_OP(aclnnAdaptiveMaxPool3d, check_adaptive<3>, run_indices<2>)
-ACLNN_OP(aclnnAdaptiveMaxPool3dBackward, check_adaptive_grad<3>, run_scatter<3>)
+ACLNN_OP(aclnnAdaptiveMaxPool2d, check_adaptive<2>,
+         run_indices<params::AdaptiveMaxPool2d::outputOut>)
+ACLNN_OP(aclnnAdaptiveMaxPool2dBackward, check_adaptive_grad<2>,
+         run_scatter<params::AdaptiveMaxPool2dBackward::gradInput>)
+ACLNN_OP(aclnnAdaptiveMaxPool3d, check_adaptive<3>,
+         run_indices<params::AdaptiveMaxPool3d::outputOut>)
+ACLNN_OP(aclnnAdaptiveMaxPool3dBackward, check_adaptive_grad<3>,
+         run_scatter<params::AdaptiveMaxPool3dBackward::gradInput>)

@@ -1,4 +1,5 @@
 // Pooling beyond torch's: ONNX' MaxPool, whole planes, and putting pooled values back.
+#include "params/pooling.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -20,27 +21,31 @@ int64_t pooled_size(const MaxWindows& w, int i, bool ceil) {
   return ceil && (n - 1) * w.stride[i] >= w.in[i] + w.begin[i] ? n - 1 : n;
 }
 aclnnStatus check_max_pool(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 3, 4));
-  for (int i : {1, 2, 5}) ACL_RETURN_IF_FAILED(expect_ints(c, i, i == 1, 2));
-  ACL_RETURN_IF_FAILED(expect_ints(c, 4, 0, 4));
-  ACL_RETURN_IF_FAILED(expect_int(c, 3, 0, 0));
-  const Tensor& self = c.tensor(0);
+  using P = params::MaxPool;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::self, 3, 4));
+  for (int i : {P::kernelShape, P::strides, P::dilations})
+    ACL_RETURN_IF_FAILED(expect_ints(c, i, i == 1, 2));
+  ACL_RETURN_IF_FAILED(expect_ints(c, P::pads, 0, 4));
+  ACL_RETURN_IF_FAILED(expect_int(c, P::autoPad, 0, 0));
+  const Tensor& self = c.tensor(P::self);
   MaxWindows& w = c.make<MaxWindows>();
   Shape shape = shape_of(self);
   bool fits = true;
-  for (int i = 0; i < 2; ++i) {
+  for (int i = P::self; i < 2; ++i) {
     w.in[i] = self.dims[self.rank - 2 + i];
-    w.kernel[i] = nth(c.ints(1), i, 1);
-    w.stride[i] = nth(c.ints(2), i, 1);
-    w.begin[i] = nth(c.ints(4), i, 0);
-    w.end[i] = c.ints(4).size == 4 ? c.ints(4)[2 + i] : w.begin[i];
-    w.dilation[i] = nth(c.ints(5), i, 1);
+    w.kernel[i] = nth(c.ints(P::kernelShape), i, 1);
+    w.stride[i] = nth(c.ints(P::strides), i, 1);
+    w.begin[i] = nth(c.ints(P::pads), i, 0);
+    w.end[i] = c.ints(P::pads).size == 4 ? c.ints(P::pads)[2 + i] : w.begin[i];
+    w.dilation[i] = nth(c.ints(P::dilations), i, 1);
     fits = fits && w.kernel[i] > 0 && w.stride[i] > 0 && w.dilation[i] > 0 && w.begin[i] >= 0 &&
            w.end[i] >= 0 && w.begin[i] < w.dilation[i] * (w.kernel[i] - 1) + 1;
-    if (fits) shape.dims[self.rank - 2 + i] = w.out[i] = pooled_size(w, i, c.integer(6) != 0);
+    if (fits)
+      shape.dims[self.rank - 2 + i] = w.out[i] = pooled_size(w, i, c.integer(P::ceilMode) != 0);
   }
   if (!fits) return c.fail(ACLNN_ERR_PARAM_INVALID, "The windows don't fit %s.", shape_text(self));
-  return expect_shape(c, 7, shape);
+  return expect_shape(c, P::out, shape);
 }
 template <class T>
 T window_max(const MaxWindows& w, const T* plane, int64_t h, int64_t x) {
@@ -58,10 +63,12 @@ T window_max(const MaxWindows& w, const T* plane, int64_t h, int64_t x) {
   return top;
 }
 aclError run_max_pool(Call& c) {
+  using P = params::MaxPool;
+
   const MaxWindows& w = c.get<MaxWindows>();
-  with_real(c.tensor(0).dtype, [&](auto tag) {
+  with_real(c.tensor(P::self).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const std::vector<T> x = values_of<T>(c.tensor(0));
+    const std::vector<T> x = values_of<T>(c.tensor(P::self));
     std::vector<T> y;
     const int64_t plane = w.in[0] * w.in[1];
     for (size_t from = 0; plane > 0 && from < x.size(); from += static_cast<size_t>(plane)) {
@@ -69,23 +76,27 @@ aclError run_max_pool(Call& c) {
         for (int64_t k = 0; k < w.out[1]; ++k) y.push_back(window_max(w, x.data() + from, h, k));
       }
     }
-    put(c.tensor(7), y);
+    put(c.tensor(P::out), y);
   });
   return ACL_SUCCESS;
 }
 
 // (self [N, C, ...], out [N, C, 1, ...]).
 aclnnStatus check_global(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 3, kMaxRank));
-  Shape shape = shape_of(c.tensor(0));
+  using P = params::GlobalMaxPool;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::self, 3, kMaxRank));
+  Shape shape = shape_of(c.tensor(P::self));
   for (int i = 2; i < shape.rank; ++i) shape.dims[i] = 1;
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 1, 0));
-  return expect_shape(c, 1, shape);
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
+  return expect_shape(c, P::out, shape);
 }
 template <bool Max>
 aclError run_global(Call& c) {
-  const Tensor& out = c.tensor(1);
-  const Numbers x = numbers(c.tensor(0));
+  using P = params::GlobalMaxPool;
+
+  const Tensor& out = c.tensor(P::out);
+  const Numbers x = numbers(c.tensor(P::self));
   Numbers y(static_cast<size_t>(out.numel()));
   const size_t n = y.empty() ? 0 : x.size() / y.size();
   for (size_t p = 0; p < y.size(); ++p) {
@@ -114,8 +125,10 @@ aclnnStatus check_planes(const Call& c, int small, int indices, int sizes, int l
 // (self, indices, outputSize, [stride, padding,] out): zeros but for self at its indices.
 template <int Dims, int Out>
 aclnnStatus check_unpool(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, Out, 0));
-  return check_planes<Dims>(c, 0, 1, 2, Out);
+  using P = params::MaxUnpool2d;
+
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, Out, P::self));
+  return check_planes<Dims>(c, P::self, P::indices, P::outputSize, Out);
 }
 // f(small, large) for every index of every plane.
 template <class F>
@@ -134,12 +147,15 @@ aclError each_index(const Call& c, int indices, const Tensor& large, int dims, F
 }
 template <int Dims, int Out>
 aclError run_unpool(Call& c) {
+  using P = params::MaxUnpool2d;
+
   aclError error = ACL_SUCCESS;
-  with_real(c.tensor(0).dtype, [&](auto tag) {
+  with_real(c.tensor(P::self).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const std::vector<T> x = values_of<T>(c.tensor(0));
+    const std::vector<T> x = values_of<T>(c.tensor(P::self));
     std::vector<T> y(static_cast<size_t>(c.tensor(Out).numel()));
-    error = each_index(c, 1, c.tensor(Out), Dims, [&](int64_t i, int64_t k) { y[k] = x[i]; });
+    error =
+        each_index(c, P::indices, c.tensor(Out), Dims, [&](int64_t i, int64_t k) { y[k] = x[i]; });
     if (error == ACL_SUCCESS) put(c.tensor(Out), y);
   });
   return error;
@@ -147,17 +163,22 @@ aclError run_unpool(Call& c) {
 // (gradOutput, self, indices, outputSize, [stride, padding,] out).
 template <int Dims, int Out>
 aclnnStatus check_unpool_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, Out, 1));
-  return check_planes<Dims>(c, 1, 2, 3, 0);
+  using P = params::MaxUnpool2dBackward;
+
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, Out, P::self));
+  return check_planes<Dims>(c, P::self, P::indices, P::outputSize, P::gradOutput);
 }
 template <int Dims, int Out>
 aclError run_unpool_grad(Call& c) {
+  using P = params::MaxUnpool2dBackward;
+
   aclError error = ACL_SUCCESS;
-  with_real(c.tensor(0).dtype, [&](auto tag) {
+  with_real(c.tensor(P::gradOutput).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const std::vector<T> g = values_of<T>(c.tensor(0));
+    const std::vector<T> g = values_of<T>(c.tensor(P::gradOutput));
     std::vector<T> x(static_cast<size_t>(c.tensor(Out).numel()));
-    error = each_index(c, 2, c.tensor(0), Dims, [&](int64_t i, int64_t k) { x[i] = g[k]; });
+    error = each_index(c, P::indices, c.tensor(P::gradOutput), Dims,
+                       [&](int64_t i, int64_t k) { x[i] = g[k]; });
     if (error == ACL_SUCCESS) put(c.tensor(Out), x);
   });
   return error;
@@ -169,7 +190,11 @@ aclError run_unpool_grad(Call& c) {
 ACLNN_OP(aclnnMaxPool, check_max_pool, run_max_pool)
 ACLNN_OP(aclnnGlobalAveragePool, check_global, run_global<false>)
 ACLNN_OP(aclnnGlobalMaxPool, check_global, run_global<true>)
-ACLNN_OP(aclnnMaxUnpool2d, (check_unpool<2, 3>), (run_unpool<2, 3>))
-ACLNN_OP(aclnnMaxUnpool3d, (check_unpool<3, 5>), (run_unpool<3, 5>))
-ACLNN_OP(aclnnMaxUnpool2dBackward, (check_unpool_grad<2, 4>), (run_unpool_grad<2, 4>))
-ACLNN_OP(aclnnMaxUnpool3dBackward, (check_unpool_grad<3, 6>), (run_unpool_grad<3, 6>))
+ACLNN_OP(aclnnMaxUnpool2d, (check_unpool<2, params::MaxUnpool2d::out>),
+         (run_unpool<2, params::MaxUnpool2d::out>))
+ACLNN_OP(aclnnMaxUnpool3d, (check_unpool<3, params::MaxUnpool3d::outRef>),
+         (run_unpool<3, params::MaxUnpool3d::outRef>))
+ACLNN_OP(aclnnMaxUnpool2dBackward, (check_unpool_grad<2, params::MaxUnpool2dBackward::out>),
+         (run_unpool_grad<2, params::MaxUnpool2dBackward::out>))
+ACLNN_OP(aclnnMaxUnpool3dBackward, (check_unpool_grad<3, params::MaxUnpool3dBackward::out>),
+         (run_unpool_grad<3, params::MaxUnpool3dBackward::out>))

@@ -2,6 +2,7 @@
 // quantised matrix products. Formulas: the "npu_quantize", "npu_anti_quant", "npu_group_quant",
 // "npu_dynamic_quant", "npu_dynamic_quant_asymmetric", "npu_trans_quant_param" and
 // "npu_dynamic_block_quant" pages of torch_npu, and the operator documents of CANN 9.1.
+#include "params/quantization.h"
 #include "loops/values.h"
 
 #include <cmath>
@@ -68,24 +69,31 @@ aclnnStatus expect_rounding(const Call& c, int arg) {
 // (x, scale, offset, sqrtMode, roundMode, dstType, [axis,] y): y = round(x scale + offset).
 template <int Out>
 int64_t quant_axis(const Call& c) {
-  return Out == 7 ? c.integer(6) : -1;
+  using P = params::AscendQuantV3;
+
+  return Out == 7 ? c.integer(P::axis) : -1;
 }
 template <int Out>
 aclnnStatus check_ascend_quant(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, Out}));
-  ACL_RETURN_IF_FAILED(expect_rounding(c, 4));
-  ACL_RETURN_IF_FAILED(expect_dtype(c, Out, static_cast<aclDataType>(c.integer(5))));
-  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_over(c, i, 0, quant_axis<Out>(c)));
-  return expect_quantized(c, Out, 0);
+  using P = params::AscendQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::scale, Out}));
+  ACL_RETURN_IF_FAILED(expect_rounding(c, P::roundMode));
+  ACL_RETURN_IF_FAILED(expect_dtype(c, Out, static_cast<aclDataType>(c.integer(P::dstType))));
+  for (int i : {P::scale, P::offset})
+    ACL_RETURN_IF_FAILED(expect_over(c, i, P::x, quant_axis<Out>(c)));
+  return expect_quantized(c, Out, P::x);
 }
 template <int Out>
 aclError run_ascend_quant(Call& c) {
-  const bool twice = c.flag(3);
+  using P = params::AscendQuant;
+
+  const bool twice = c.flag(P::sqrtMode);
   write_quantized(
       c.maybe(Out),
-      scaled(c.tensor(0), c.maybe(1), c.maybe(2), quant_axis<Out>(c),
+      scaled(c.tensor(P::x), c.maybe(P::scale), c.maybe(P::offset), quant_axis<Out>(c),
              [&](float x, float s, float o) { return (twice ? x * s * s : x * s) + o; }),
-      rounding_of(c.text(4)));
+      rounding_of(c.text(P::roundMode)));
   return ACL_SUCCESS;
 }
 
@@ -100,52 +108,68 @@ Tensor spread_view(const Tensor& t, const Doubles& values) {
   return dense(const_cast<double*>(values.data()), ACL_DOUBLE, dims, t.rank);
 }
 aclnnStatus check_anti_quant(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 5}));
-  Shape shape = shape_of(c.tensor(0));
-  if (c.tensor(0).dtype == ACL_INT32 && shape.rank) shape.dims[shape.rank - 1] *= kPacked;
-  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_over(c, i, 5, -1));
-  ACL_RETURN_IF_FAILED(expect_dtype(c, 5, static_cast<aclDataType>(c.integer(3))));
-  return expect_shape(c, 5, shape);
+  using P = params::AscendAntiQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::scale, P::y}));
+  Shape shape = shape_of(c.tensor(P::x));
+  if (c.tensor(P::x).dtype == ACL_INT32 && shape.rank) shape.dims[shape.rank - 1] *= kPacked;
+  for (int i : {P::scale, P::offset}) ACL_RETURN_IF_FAILED(expect_over(c, i, P::y, -1));
+  ACL_RETURN_IF_FAILED(expect_dtype(c, P::y, static_cast<aclDataType>(c.integer(P::dstType))));
+  return expect_shape(c, P::y, shape);
 }
 aclError run_anti_quant(Call& c) {
-  const Doubles x = unpacked(c.tensor(0), true);
-  const bool twice = c.flag(4);
-  write(c.tensor(5),
-        scaled(spread_view(c.tensor(0), x), c.maybe(1), c.maybe(2), -1,
+  using P = params::AscendAntiQuant;
+
+  const Doubles x = unpacked(c.tensor(P::x), true);
+  const bool twice = c.flag(P::sqrtMode);
+  write(c.tensor(P::y),
+        scaled(spread_view(c.tensor(P::x), x), c.maybe(P::scale), c.maybe(P::offset), -1,
                [&](float v, float s, float o) { return twice ? (v + o) * s * s : (v + o) * s; }));
   return ACL_SUCCESS;
 }
 
 // (x, scales, zeroPoints, dtype, axis, out): out = round(x / scales + zeroPoints).
 aclnnStatus check_quantize(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 5}));
-  ACL_RETURN_IF_FAILED(expect_dtype(c, 5, static_cast<aclDataType>(c.integer(3))));
-  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_over(c, i, 0, c.integer(4)));
-  return expect_same_shape(c, 5, 0);
+  using P = params::Quantize;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::scales, P::out}));
+  ACL_RETURN_IF_FAILED(expect_dtype(c, P::out, static_cast<aclDataType>(c.integer(P::dtype))));
+  for (int i : {P::scales, P::zeroPoints})
+    ACL_RETURN_IF_FAILED(expect_over(c, i, P::x, c.integer(P::axis)));
+  return expect_same_shape(c, P::out, P::x);
 }
 aclError run_quantize(Call& c) {
-  write_quantized(c.maybe(5), scaled(c.tensor(0), c.maybe(1), c.maybe(2), c.integer(4),
-                                     [](float x, float s, float o) { return x / s + o; }));
+  using P = params::Quantize;
+
+  write_quantized(c.maybe(P::out),
+                  scaled(c.tensor(P::x), c.maybe(P::scales), c.maybe(P::zeroPoints),
+                         c.integer(P::axis), [](float x, float s, float o) { return x / s + o; }));
   return ACL_SUCCESS;
 }
 
 // (x, weightScale, activateScale, bias, outputDtype, out): rows of int32 products.
 aclnnStatus check_dequant_bias(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 5}));
-  const Tensor& x = c.tensor(0);
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, width_of(x)));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 2, rows_of(x)));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 3, width_of(x)));
-  ACL_RETURN_IF_FAILED(expect_dtype(c, 5, static_cast<aclDataType>(c.integer(4))));
-  return expect_same_shape(c, 5, 0);
+  using P = params::DequantBias;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::weightScale, P::out}));
+  const Tensor& x = c.tensor(P::x);
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::weightScale, width_of(x)));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::activateScaleOptional, rows_of(x)));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::biasOptional, width_of(x)));
+  ACL_RETURN_IF_FAILED(
+      expect_dtype(c, P::out, static_cast<aclDataType>(c.integer(P::outputDtype))));
+  return expect_same_shape(c, P::out, P::x);
 }
 aclError run_dequant_bias(Call& c) {
-  const Ints x = integers(c.tensor(0));
-  const Floats weight = floats(c.tensor(1)), activate = floats(c.maybe(2)),
-               bias = floats(c.maybe(3));
-  const bool first = !c.null(3) && c.tensor(3).dtype == ACL_INT32;
+  using P = params::DequantBias;
+
+  const Ints x = integers(c.tensor(P::x));
+  const Floats weight = floats(c.tensor(P::weightScale)),
+               activate = floats(c.maybe(P::activateScaleOptional)),
+               bias = floats(c.maybe(P::biasOptional));
+  const bool first = !c.null(P::biasOptional) && c.tensor(P::biasOptional).dtype == ACL_INT32;
   Floats y(x.size());
-  const int64_t n = width_of(c.tensor(0));
+  const int64_t n = width_of(c.tensor(P::x));
   for (size_t i = 0; i < x.size(); ++i) {
     const int64_t column = static_cast<int64_t>(i) % n, row = static_cast<int64_t>(i) / n;
     const float b = bias.empty() ? 0 : bias[column];
@@ -153,30 +177,36 @@ aclError run_dequant_bias(Call& c) {
     v *= weight[column] * (activate.empty() ? 1 : activate[row]);
     y[i] = v + (first ? 0 : b);
   }
-  write(c.tensor(5), y);
+  write(c.tensor(P::out), y);
   return ACL_SUCCESS;
 }
 
 // (x, scale [groups, h], groupIndex: where groups end, offset, dstType, y): round(x scale +
 // offset).
 aclnnStatus check_group_quant(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 5}));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, c.tensor(2).numel() * width_of(c.tensor(0))));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 3, 1));
-  ACL_RETURN_IF_FAILED(expect_dtype(c, 5, static_cast<aclDataType>(c.integer(4))));
-  return expect_quantized(c, 5, 0);
+  using P = params::GroupQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::scale, P::groupIndex, P::y}));
+  ACL_RETURN_IF_FAILED(
+      expect_numel(c, P::scale, c.tensor(P::groupIndex).numel() * width_of(c.tensor(P::x))));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::offsetOptional, 1));
+  ACL_RETURN_IF_FAILED(expect_dtype(c, P::y, static_cast<aclDataType>(c.integer(P::dstType))));
+  return expect_quantized(c, P::y, P::x);
 }
 aclError run_group_quant(Call& c) {
-  Floats x = floats(c.tensor(0));
-  const Floats scale = floats(c.tensor(1)), offset = floats(c.maybe(3));
-  const int64_t h = width_of(c.tensor(0));
-  const Ints group = groups_of_rows(integers(c.tensor(2)), rows_of(c.tensor(0)), false);
+  using P = params::GroupQuant;
+
+  Floats x = floats(c.tensor(P::x));
+  const Floats scale = floats(c.tensor(P::scale)), offset = floats(c.maybe(P::offsetOptional));
+  const int64_t h = width_of(c.tensor(P::x));
+  const Ints group =
+      groups_of_rows(integers(c.tensor(P::groupIndex)), rows_of(c.tensor(P::x)), false);
   for (size_t i = 0; i < x.size(); ++i) {
     const int64_t g = group[i / h];
     if (g < 0) return c.trap(507015, "groupIndex ends before the rows of x do.");
     x[i] = x[i] * scale[g * h + i % h] + (offset.empty() ? 0 : offset[0]);
   }
-  write_quantized(c.maybe(5), x);
+  write_quantized(c.maybe(P::y), x);
   return ACL_SUCCESS;
 }
 
@@ -186,9 +216,20 @@ struct Dynamic {
   int group = -1, type = -1, symmetrical = -1, mode = -1, top = -1, y = 2, scale = 3, offset = -1;
 };
 constexpr Dynamic kDynamic = {};
-constexpr Dynamic kDynamicV2 = {2, 3, -1, -1, -1, 4, 5, 6};
-constexpr Dynamic kDynamicV3 = {2, 3, 4, 5, -1, 6, 7, 8};
-constexpr Dynamic kDynamicV4 = {2, 3, 4, 5, 6, 7, 8, 9};
+constexpr Dynamic kDynamicV2 = [] {
+  using P = params::DynamicQuantV2;
+  return Dynamic{P::groupIndexOptional, P::dstType, -1, -1, -1, P::yOut, P::scaleOut, P::offsetOut};
+}();
+constexpr Dynamic kDynamicV3 = [] {
+  using P = params::DynamicQuantV3;
+  return Dynamic{P::groupIndexOptional, P::dstType,  P::isSymmetrical, P::quantMode, -1, P::yOut,
+                 P::scaleOut,           P::offsetOut};
+}();
+constexpr Dynamic kDynamicV4 = [] {
+  using P = params::DynamicQuantV4;
+  return Dynamic{P::groupIndexOptional, P::dstType, P::isSymmetrical, P::quantMode,
+                 P::dstTypeMax,         P::yOut,    P::scaleOut,      P::offsetOut};
+}();
 
 // How many elements share a scale, in x's order, but for "perchannel", which reduces the next to
 // last dim.
@@ -214,8 +255,10 @@ Shape scale_shape(const Tensor& x, Share share) {
 }
 template <const Dynamic& at>
 aclnnStatus check_dynamic(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, at.y, at.scale}));
-  const Tensor& x = c.tensor(0);
+  using P = params::DynamicQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, at.y, at.scale}));
+  const Tensor& x = c.tensor(P::x);
   const Share share = share_of(c, at);
   if (share == Share::Unknown || x.rank < 2) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
@@ -228,8 +271,8 @@ aclnnStatus check_dynamic(Call& c) {
   }
   if (!symmetrical(c, at)) ACL_RETURN_IF_FAILED(expect_given(c, {at.offset}));
   const int64_t groups = at.group >= 0 && !c.null(at.group) ? c.tensor(at.group).numel() : 1;
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, groups * width_of(x)));
-  ACL_RETURN_IF_FAILED(expect_quantized(c, at.y, 0));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::smoothScalesOptional, groups * width_of(x)));
+  ACL_RETURN_IF_FAILED(expect_quantized(c, at.y, P::x));
   return expect_shape(c, at.scale, scale_shape(x, share));
 }
 // Runs of elements with a stride that share a scale.
@@ -251,13 +294,15 @@ std::vector<Run> runs_of(const Tensor& x, Share share) {
   return runs;
 }
 Floats smoothed(const Call& c, const Dynamic& at) {
-  Floats x = floats(c.tensor(0));
-  if (c.null(1)) return x;
-  const Floats smooth = floats(c.tensor(1));
-  const int64_t n = width_of(c.tensor(0));
-  Ints group(rows_of(c.tensor(0)), 0);
+  using P = params::DynamicQuant;
+
+  Floats x = floats(c.tensor(P::x));
+  if (c.null(P::smoothScalesOptional)) return x;
+  const Floats smooth = floats(c.tensor(P::smoothScalesOptional));
+  const int64_t n = width_of(c.tensor(P::x));
+  Ints group(rows_of(c.tensor(P::x)), 0);
   if (at.group >= 0 && !c.null(at.group)) {
-    group = groups_of_rows(integers(c.tensor(at.group)), rows_of(c.tensor(0)), false);
+    group = groups_of_rows(integers(c.tensor(at.group)), rows_of(c.tensor(P::x)), false);
   }
   for (size_t i = 0; i < x.size(); ++i) {
     const int64_t g = group[i / n];
@@ -267,11 +312,13 @@ Floats smoothed(const Call& c, const Dynamic& at) {
 }
 template <const Dynamic& at>
 aclError run_dynamic(Call& c) {
+  using P = params::DynamicQuant;
+
   Floats x = smoothed(c, at), scales, offsets;
   float top = largest(c.tensor(at.y).dtype);
   const bool even = symmetrical(c, at);
   if (at.top >= 0 && c.number(at.top) > 0) top = static_cast<float>(c.number(at.top));
-  for (const Run& run : runs_of(c.tensor(0), share_of(c, at))) {
+  for (const Run& run : runs_of(c.tensor(P::x), share_of(c, at))) {
     float low = INFINITY, high = -INFINITY;
     for (int64_t i = 0; i < run.count; ++i) {
       const float v = x[run.start + i * run.step];
@@ -295,18 +342,23 @@ aclError run_dynamic(Call& c) {
 // (scale, offset, [roundMode,] out): float32 cut to 19 bits, bit 46 set, a 9-bit offset at bit 37.
 template <int Out>
 aclnnStatus check_quant_param(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, Out}));
-  const int64_t n = c.tensor(0).numel(), m = c.null(1) ? 1 : c.tensor(1).numel();
-  if (n != m && n != 1 && m != 1) return refuse_fit(c, 1, 0);
+  using P = params::TransQuantParamV2;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::scale, Out}));
+  const int64_t n = c.tensor(P::scale).numel(),
+                m = c.null(P::offset) ? 1 : c.tensor(P::offset).numel();
+  if (n != m && n != 1 && m != 1) return refuse_fit(c, P::offset, P::scale);
   return expect_numel(c, Out, std::max(n, m));
 }
 template <int Out>
 aclError run_quant_param(Call& c) {
-  const Floats scale = floats(c.tensor(0)), offset = floats(c.maybe(1));
+  using P = params::TransQuantParamV3;
+
+  const Floats scale = floats(c.tensor(P::scale)), offset = floats(c.maybe(P::offset));
   Ints out(static_cast<size_t>(c.tensor(Out).numel()));
   for (size_t i = 0; i < out.size(); ++i) {
     uint32_t bits = bits_of(scale[scale.size() == 1 ? 0 : i]);
-    if (Out == 3 && c.integer(2) == 1)
+    if (Out == 3 && c.integer(P::roundMode) == 1)
       bits += 0xFFFu + (bits >> 13 & 1u);  // to the nearest 19 bits
     uint64_t word = (bits & 0xFFFFE000u) | uint64_t{1} << 46;
     if (!offset.empty()) {
@@ -324,33 +376,40 @@ aclError run_quant_param(Call& c) {
 // fake_quantize_per_{tensor,channel}_affine_cachemask.
 template <bool Channel>
 aclnnStatus check_fake_quant(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 6, 7}));
+  using P = params::FakeQuantPerChannelAffineCachemask;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::self, P::scale, P::zeroPoint, P::out, P::mask}));
   int64_t n = 1;
   if (Channel) {
-    const int64_t axis = axis_in(c.tensor(0), c.integer(3));
-    if (axis < 0 || axis >= c.tensor(0).rank) {
+    const int64_t axis = axis_in(c.tensor(P::self), c.integer(P::axis));
+    if (axis < 0 || axis >= c.tensor(P::self).rank) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "axis %lld is not one of self's %d.",
-                    static_cast<long long>(c.integer(3)), c.tensor(0).rank);
+                    static_cast<long long>(c.integer(P::axis)), c.tensor(P::self).rank);
     }
-    n = c.tensor(0).dims[axis];
+    n = c.tensor(P::self).dims[axis];
   }
-  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, n));
-  for (int i : {6, 7}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, 0));
+  for (int i : {P::scale, P::zeroPoint}) ACL_RETURN_IF_FAILED(expect_numel(c, i, n));
+  for (int i : {P::out, P::mask}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, P::self));
   return ACLNN_SUCCESS;
 }
 template <bool Channel>
 aclError run_fake_quant(Call& c) {
-  const double low = static_cast<double>(c.integer(4)), high = static_cast<double>(c.integer(5));
-  const bool enabled = Channel || c.number(3) >= 1;
+  using P = params::FakeQuantPerTensorAffineCachemask;
+
+  const double low = static_cast<double>(c.integer(P::quantMin)),
+               high = static_cast<double>(c.integer(P::quantMax));
+  const bool enabled = Channel || c.number(P::fakeQuantEnabled) >= 1;
   Ints mask;
-  write(c.tensor(6), scaled(c.tensor(0), c.maybe(1), c.maybe(2), Channel ? c.integer(3) : -1,
-                            [&](float x, float s, float z) {
-                              const double q = std::nearbyint(x * (1.0f / s)) + z;
-                              mask.push_back(!enabled || (q >= low && q <= high));
-                              const double kept = std::min(std::max(q, low), high);
-                              return enabled ? static_cast<float>((kept - z) * s) : x;
-                            }));
-  write(c.tensor(7), mask);
+  write(c.tensor(P::out),
+        scaled(c.tensor(P::self), c.maybe(P::scale), c.maybe(P::zeroPoint),
+               Channel ? c.integer(params::FakeQuantPerChannelAffineCachemask::axis) : -1,
+               [&](float x, float s, float z) {
+                 const double q = std::nearbyint(x * (1.0f / s)) + z;
+                 mask.push_back(!enabled || (q >= low && q <= high));
+                 const double kept = std::min(std::max(q, low), high);
+                 return enabled ? static_cast<float>((kept - z) * s) : x;
+               }));
+  write(c.tensor(P::mask), mask);
   return ACL_SUCCESS;
 }
 
@@ -358,8 +417,10 @@ aclError run_fake_quant(Call& c) {
 }  // namespace aclsim
 
 #define ACLNN_QUANT(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_QUANT(aclnnAscendQuant, check_ascend_quant<6>, run_ascend_quant<6>)
-ACLNN_QUANT(aclnnAscendQuantV3, check_ascend_quant<7>, run_ascend_quant<7>)
+ACLNN_QUANT(aclnnAscendQuant, check_ascend_quant<params::AscendQuant::y>,
+            run_ascend_quant<params::AscendQuant::y>)
+ACLNN_QUANT(aclnnAscendQuantV3, check_ascend_quant<params::AscendQuantV3::y>,
+            run_ascend_quant<params::AscendQuantV3::y>)
 ACLNN_QUANT(aclnnAscendAntiQuant, check_anti_quant, run_anti_quant)
 ACLNN_QUANT(aclnnQuantize, check_quantize, run_quantize)
 ACLNN_QUANT(aclnnDequantBias, check_dequant_bias, run_dequant_bias)
@@ -370,7 +431,9 @@ ACLNN_OP_FLAGS(aclnnDynamicQuantV2, check_dynamic<kDynamicV2>, run_dynamic<kDyna
                    kOwnDtypes)  // the document gives groupIndex the dtypes of x
 ACLNN_QUANT(aclnnDynamicQuantV3, check_dynamic<kDynamicV3>, run_dynamic<kDynamicV3>)
 ACLNN_QUANT(aclnnDynamicQuantV4, check_dynamic<kDynamicV4>, run_dynamic<kDynamicV4>)
-ACLNN_QUANT(aclnnTransQuantParamV2, check_quant_param<2>, run_quant_param<2>)
-ACLNN_QUANT(aclnnTransQuantParamV3, check_quant_param<3>, run_quant_param<3>)
+ACLNN_QUANT(aclnnTransQuantParamV2, check_quant_param<params::TransQuantParamV2::out>,
+            run_quant_param<params::TransQuantParamV2::out>)
+ACLNN_QUANT(aclnnTransQuantParamV3, check_quant_param<params::TransQuantParamV3::out>,
+            run_quant_param<params::TransQuantParamV3::out>)
 ACLNN_QUANT(aclnnFakeQuantPerChannelAffineCachemask, check_fake_quant<true>, run_fake_quant<true>)
 ACLNN_QUANT(aclnnFakeQuantPerTensorAffineCachemask, check_fake_quant<false>, run_fake_quant<false>)

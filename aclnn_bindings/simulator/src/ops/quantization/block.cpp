@@ -3,6 +3,7 @@
 // rows rotated first. Formulas: the "npu_dynamic_block_quant" and "npu_dynamic_dual_level_mx_quant"
 // pages of torch_npu, its tests of npu_quant_max, npu_kronecker_quant and npu_rotate_quant, and the
 // operator documents of aclnnDynamicMxQuant and aclnnGroupedDynamicMxQuant.
+#include "params/quantization.h"
 #include "loops/mx.h"
 
 #include <cmath>
@@ -14,75 +15,95 @@ namespace {
 // (x, axis, roundMode, dstType, blocksize, scaleAlg, [more,] y, mxscale).
 template <int Y>
 aclnnStatus check_powers(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, Y}));
-  ACL_RETURN_IF_FAILED(expect_plain(c, 2, 5, 4));
-  ACL_RETURN_IF_FAILED(expect_axis_in(c, 0, c.integer(1)));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, Y, 0));
-  return expect_powers(c, Y, Y + 1, along(c.tensor(0), c.integer(1)).scales());
+  using P = params::DynamicMxQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, Y}));
+  ACL_RETURN_IF_FAILED(expect_plain(c, P::roundModeOptional, P::scaleAlg, P::blocksize));
+  ACL_RETURN_IF_FAILED(expect_axis_in(c, P::x, c.integer(P::axis)));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, Y, P::x));
+  return expect_powers(c, Y, Y + 1, along(c.tensor(P::x), c.integer(P::axis)).scales());
 }
 template <int Y>
 aclError run_powers(Call& c) {
-  write_scaled(c, Y, Y + 1, floats(c.tensor(0)), along(c.tensor(0), c.integer(1)), c.integer(5));
+  using P = params::DynamicMxQuant;
+
+  write_scaled(c, Y, Y + 1, floats(c.tensor(P::x)), along(c.tensor(P::x), c.integer(P::axis)),
+               c.integer(P::scaleAlg));
   return ACL_SUCCESS;
 }
 // (x, roundMode, dstType, scaleAlg, [dstTypeMax,] y1, mxscale1, y2, mxscale2): along the last dim
 // and the one before.
 template <int Y>
 aclnnStatus check_both(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, Y, Y + 2}));
-  ACL_RETURN_IF_FAILED(expect_plain(c, 1, 3, -1));
-  ACL_RETURN_IF_FAILED(expect_axis_in(c, 0, -2));
+  using P = params::DynamicMxQuantWithDualAxis;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, Y, Y + 2}));
+  ACL_RETURN_IF_FAILED(expect_plain(c, P::roundModeOptional, P::scaleAlg, -1));
+  ACL_RETURN_IF_FAILED(expect_axis_in(c, P::x, -2));
   for (int i : {0, 1}) {
-    ACL_RETURN_IF_FAILED(expect_same_shape(c, Y + 2 * i, 0));
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, Y + 2 * i, P::x));
     ACL_RETURN_IF_FAILED(
-        expect_powers(c, Y + 2 * i, Y + 2 * i + 1, along(c.tensor(0), -1 - i).scales()));
+        expect_powers(c, Y + 2 * i, Y + 2 * i + 1, along(c.tensor(P::x), -1 - i).scales()));
   }
   return ACLNN_SUCCESS;
 }
 template <int Y>
 aclError run_both(Call& c) {
-  const Floats x = floats(c.tensor(0));
+  using P = params::DynamicMxQuantWithDualAxis;
+
+  const Floats x = floats(c.tensor(P::x));
   for (int i : {0, 1})
-    write_scaled(c, Y + 2 * i, Y + 2 * i + 1, x, along(c.tensor(0), -1 - i), c.integer(3));
+    write_scaled(c, Y + 2 * i, Y + 2 * i + 1, x, along(c.tensor(P::x), -1 - i),
+                 c.integer(P::scaleAlg));
   return ACL_SUCCESS;
 }
 // (x, mxscale, axis, dstType, y): back again.
 aclnnStatus check_back(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 4}));
-  ACL_RETURN_IF_FAILED(expect_axis_in(c, 0, c.integer(2)));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, along(c.tensor(0), c.integer(2)).scales()));
-  return expect_same_shape(c, 4, 0);
+  using P = params::AntiMxQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::mxscale, P::y}));
+  ACL_RETURN_IF_FAILED(expect_axis_in(c, P::x, c.integer(P::axis)));
+  ACL_RETURN_IF_FAILED(
+      expect_numel(c, P::mxscale, along(c.tensor(P::x), c.integer(P::axis)).scales()));
+  return expect_same_shape(c, P::y, P::x);
 }
 aclError run_back(Call& c) {
-  Floats x = floats(c.tensor(0));
-  const Floats scale = floats(c.tensor(1));
-  const Along a = along(c.tensor(0), c.integer(2));
+  using P = params::AntiMxQuant;
+
+  Floats x = floats(c.tensor(P::x));
+  const Floats scale = floats(c.tensor(P::mxscale));
+  const Along a = along(c.tensor(P::x), c.integer(P::axis));
   for (size_t at = 0; at < x.size(); ++at) {
     const int64_t i = static_cast<int64_t>(at), j = i % a.after,
                   k = i / a.after % a.size / kBlockSize, b = i / a.after / a.size;
     x[at] *= scale[((b * a.pairs() + k / 2) * a.after + j) * 2 + k % 2];
   }
-  write(c.tensor(4), x);
+  write(c.tensor(P::y), x);
   return ACL_SUCCESS;
 }
 // (x, groupIndex: where groups of rows end, roundMode, dstType, blocksize, [scaleAlg, max,] y,
 // scale [rows / 64 + groups, columns, 2]): blocks along rows begin anew in each group.
 template <int Y>
 aclnnStatus check_groups(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, Y}));
-  ACL_RETURN_IF_FAILED(expect_plain(c, 2, Y == 7 ? 5 : -1, 4));
-  if (c.tensor(0).rank != 2)
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 2 dims.", shape_text(c.tensor(0)));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, Y, 0));
-  const int64_t lines = grouped_lines(c.tensor(0).dims[0], c.tensor(1).numel());
-  return expect_powers(c, Y, Y + 1, lines * width_of(c.tensor(0)) * 2);
+  using P = params::GroupedDynamicMxQuantV2;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::groupIndex, Y}));
+  ACL_RETURN_IF_FAILED(expect_plain(c, P::roundMode, Y == 7 ? P::scaleAlg : -1, P::blocksize));
+  if (c.tensor(P::x).rank != 2)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 2 dims.", shape_text(c.tensor(P::x)));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, Y, P::x));
+  const int64_t lines = grouped_lines(c.tensor(P::x).dims[0], c.tensor(P::groupIndex).numel());
+  return expect_powers(c, Y, Y + 1, lines * width_of(c.tensor(P::x)) * 2);
 }
 template <int Y>
 aclError run_groups(Call& c) {
-  const Ints ends = integers(c.tensor(1));
-  if (!ends_within(ends, rows_of(c.tensor(0)))) return c.trap(507015, "groupIndex ends past x.");
-  const Scaled s = scale_groups(floats(c.tensor(0)), width_of(c.tensor(0)), ends,
-                                c.tensor(Y + 1).numel(), c.tensor(Y).dtype, Y == 7 ? c.integer(5) : 0);
+  using P = params::GroupedDynamicMxQuantV2;
+
+  const Ints ends = integers(c.tensor(P::groupIndex));
+  if (!ends_within(ends, rows_of(c.tensor(P::x)))) return c.trap(507015, "groupIndex ends past x.");
+  const Scaled s =
+      scale_groups(floats(c.tensor(P::x)), width_of(c.tensor(P::x)), ends, c.tensor(Y + 1).numel(),
+                   c.tensor(Y).dtype, Y == 7 ? c.integer(P::scaleAlg) : 0);
   write_quantized(c.maybe(Y), s.values);
   write(c.tensor(Y + 1), s.scales);
   return ACL_SUCCESS;
@@ -90,15 +111,19 @@ aclError run_groups(Call& c) {
 // (x, roundMode, dstType, scaleAlg, max, y, scale1, scale2): squares of 32 by 32 share a power of two, which
 // lies in both orders.
 aclnnStatus expect_squares(const Call& c, int y) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, y, y + 1, y + 2}));
-  ACL_RETURN_IF_FAILED(expect_axis_in(c, 0, -2));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, y, 0));
+  using P = params::MxToBlockMxQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, y, y + 1, y + 2}));
+  ACL_RETURN_IF_FAILED(expect_axis_in(c, P::x, -2));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, y, P::x));
   for (int i : {0, 1})
-    ACL_RETURN_IF_FAILED(expect_powers(c, y, y + 1 + i, along(c.tensor(0), -1 - i).scales()));
+    ACL_RETURN_IF_FAILED(expect_powers(c, y, y + 1 + i, along(c.tensor(P::x), -1 - i).scales()));
   return ACLNN_SUCCESS;
 }
 void write_squares(const Call& c, int y, Floats x, int64_t algorithm) {
-  const Tensor& t = c.tensor(0);
+  using P = params::MxToBlockMxQuant;
+
+  const Tensor& t = c.tensor(P::x);
   const Along wide = along(t, -1), high = along(t, -2);
   const int64_t n = wide.size, m = high.size;
   Floats across(static_cast<size_t>(wide.scales()), std::ldexp(1.0f, -127)),
@@ -125,75 +150,93 @@ void write_squares(const Call& c, int y, Floats x, int64_t algorithm) {
   write(c.tensor(y + 2), down);
 }
 aclnnStatus check_squares(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_plain(c, 1, 3, -1));
-  return expect_squares(c, 5);
+  using P = params::DynamicBlockMxQuant;
+
+  ACL_RETURN_IF_FAILED(expect_plain(c, P::roundModeOptional, P::scaleAlg, -1));
+  return expect_squares(c, P::yOut);
 }
 aclError run_squares(Call& c) {
-  write_squares(c, 5, floats(c.tensor(0)), c.integer(3));
+  using P = params::DynamicBlockMxQuant;
+
+  write_squares(c, P::yOut, floats(c.tensor(P::x)), c.integer(P::scaleAlg));
   return ACL_SUCCESS;
 }
 // (x, mxscale, dstType, y, scale1, scale2): from blocks of a row to squares.
 aclnnStatus check_resquared(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1}));
-  ACL_RETURN_IF_FAILED(expect_axis_in(c, 0, -2));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, along(c.tensor(0), -1).scales()));
-  return expect_squares(c, 3);
+  using P = params::MxToBlockMxQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::mxscale}));
+  ACL_RETURN_IF_FAILED(expect_axis_in(c, P::x, -2));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::mxscale, along(c.tensor(P::x), -1).scales()));
+  return expect_squares(c, P::y);
 }
 aclError run_resquared(Call& c) {
-  Floats x = floats(c.tensor(0));
-  const Floats scale = floats(c.tensor(1));
-  const Along a = along(c.tensor(0), -1);
+  using P = params::MxToBlockMxQuant;
+
+  Floats x = floats(c.tensor(P::x));
+  const Floats scale = floats(c.tensor(P::mxscale));
+  const Along a = along(c.tensor(P::x), -1);
   for (size_t i = 0; i < x.size(); ++i) {
     const auto at = static_cast<int64_t>(i), row = at / a.size, k = at % a.size / kBlockSize;
     x[i] *= scale[row * a.pairs() * 2 + k];
   }
-  write_squares(c, 3, x, 0);
+  write_squares(c, P::y, x, 0);
   return ACL_SUCCESS;
 }
 
 // (x, groupIndex, roundMode, scaleAlg, dstType, max, y1, scale1, y2, scale2): rows by blocks along them,
 // columns by blocks within groups.
 aclnnStatus check_grouped_both(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 6, 8}));
-  ACL_RETURN_IF_FAILED(expect_plain(c, 2, 3, -1));
-  if (c.tensor(0).rank != 2)
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 2 dims.", shape_text(c.tensor(0)));
-  for (int y : {6, 8}) ACL_RETURN_IF_FAILED(expect_same_shape(c, y, 0));
-  ACL_RETURN_IF_FAILED(expect_powers(c, 6, 7, along(c.tensor(0), -1).scales()));
-  const int64_t lines = grouped_lines(c.tensor(0).dims[0], c.tensor(1).numel());
-  return expect_powers(c, 8, 9, lines * width_of(c.tensor(0)) * 2);
+  using P = params::GroupedDynamicMxQuantWithDualAxis;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::groupIndex, P::y1Out, P::y2Out}));
+  ACL_RETURN_IF_FAILED(expect_plain(c, P::roundModeOptional, P::scaleAlg, -1));
+  if (c.tensor(P::x).rank != 2)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 2 dims.", shape_text(c.tensor(P::x)));
+  for (int y : {P::y1Out, P::y2Out}) ACL_RETURN_IF_FAILED(expect_same_shape(c, y, P::x));
+  ACL_RETURN_IF_FAILED(
+      expect_powers(c, P::y1Out, P::y1ScaleOut, along(c.tensor(P::x), -1).scales()));
+  const int64_t lines = grouped_lines(c.tensor(P::x).dims[0], c.tensor(P::groupIndex).numel());
+  return expect_powers(c, P::y2Out, P::y2ScaleOut, lines * width_of(c.tensor(P::x)) * 2);
 }
 aclError run_grouped_both(Call& c) {
-  const Ints ends = integers(c.tensor(1));
-  if (!ends_within(ends, rows_of(c.tensor(0)))) return c.trap(507015, "groupIndex ends past x.");
-  const Floats x = floats(c.tensor(0));
-  write_scaled(c, 6, 7, x, along(c.tensor(0), -1), c.integer(3));
-  const Scaled s = scale_groups(x, width_of(c.tensor(0)), ends, c.tensor(9).numel(), c.tensor(8).dtype,
-                                c.integer(3));
-  write_quantized(c.maybe(8), s.values);
-  write(c.tensor(9), s.scales);
+  using P = params::GroupedDynamicMxQuantWithDualAxis;
+
+  const Ints ends = integers(c.tensor(P::groupIndex));
+  if (!ends_within(ends, rows_of(c.tensor(P::x)))) return c.trap(507015, "groupIndex ends past x.");
+  const Floats x = floats(c.tensor(P::x));
+  write_scaled(c, P::y1Out, P::y1ScaleOut, x, along(c.tensor(P::x), -1), c.integer(P::scaleAlg));
+  const Scaled s = scale_groups(x, width_of(c.tensor(P::x)), ends, c.tensor(P::y2ScaleOut).numel(),
+                                c.tensor(P::y2Out).dtype, c.integer(P::scaleAlg));
+  write_quantized(c.maybe(P::y2Out), s.values);
+  write(c.tensor(P::y2ScaleOut), s.scales);
   return ACL_SUCCESS;
 }
 
 // (x, smoothScale, roundMode, 512, 32, y, a float for 512 elements, a power of two for 32).
 constexpr int64_t kLarge = 512;
 aclnnStatus check_levels(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 5, 6, 7}));
-  ACL_RETURN_IF_FAILED(expect_plain(c, 2, -1, 4));
-  if (c.integer(3) != kLarge || c.tensor(0).rank < 1) {
+  using P = params::DynamicDualLevelMxQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::yOut, P::level0ScaleOut, P::level1ScaleOut}));
+  ACL_RETURN_IF_FAILED(expect_plain(c, P::roundModeOptional, -1, P::level1BlockSize));
+  if (c.integer(P::level0BlockSize) != kLarge || c.tensor(P::x).rank < 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "level0BlockSize %lld should be 512.",
-                  static_cast<long long>(c.integer(3)));
+                  static_cast<long long>(c.integer(P::level0BlockSize)));
   }
-  const int64_t n = width_of(c.tensor(0));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, n));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 6, rows_of(c.tensor(0)) * ((n + kLarge - 1) / kLarge)));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 5, 0));
-  return expect_powers(c, 5, 7, along(c.tensor(0), -1).scales());
+  const int64_t n = width_of(c.tensor(P::x));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::smoothScaleOptional, n));
+  ACL_RETURN_IF_FAILED(
+      expect_numel(c, P::level0ScaleOut, rows_of(c.tensor(P::x)) * ((n + kLarge - 1) / kLarge)));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::yOut, P::x));
+  return expect_powers(c, P::yOut, P::level1ScaleOut, along(c.tensor(P::x), -1).scales());
 }
 aclError run_levels(Call& c) {
-  const Tensor& t = c.tensor(0);
+  using P = params::DynamicDualLevelMxQuant;
+
+  const Tensor& t = c.tensor(P::x);
   Floats x = floats(t), scales;
-  const Floats smooth = floats(at_or_null(c, 1));
+  const Floats smooth = floats(at_or_null(c, P::smoothScaleOptional));
   const int64_t n = width_of(t);
   for (int64_t row = 0; row < rows_of(t); ++row) {
     for (int64_t first = 0; first < n; first += kLarge) {
@@ -209,8 +252,8 @@ aclError run_levels(Call& c) {
     }
   }
   round_to(x.data(), t.dtype, static_cast<int64_t>(x.size()));
-  write(c.tensor(6), scales);
-  write_scaled(c, 5, 7, x, along(t, -1));
+  write(c.tensor(P::level0ScaleOut), scales);
+  write_scaled(c, P::yOut, P::level1ScaleOut, x, along(t, -1));
   return ACL_SUCCESS;
 }
 
@@ -218,27 +261,33 @@ aclError run_levels(Call& c) {
 // least minScale.
 template <int Y>
 aclnnStatus check_blocks(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, Y, Y + 1}));
-  ACL_RETURN_IF_FAILED(expect_plain(c, 2, -1, -1));
-  const Tensor& x = c.tensor(0);
-  if (x.rank < 2 || c.integer(4) < 1 || c.integer(5) < 1 || largest(c.tensor(Y).dtype) == 0) {
+  using P = params::DynamicBlockQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, Y, Y + 1}));
+  ACL_RETURN_IF_FAILED(expect_plain(c, P::roundModeOptional, -1, -1));
+  const Tensor& x = c.tensor(P::x);
+  if (x.rank < 2 || c.integer(P::rowBlockSize) < 1 || c.integer(P::colBlockSize) < 1 ||
+      largest(c.tensor(Y).dtype) == 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s, its blocks or the dtype of y do not fit.",
                   shape_text(x));
   }
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, Y, 0));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, Y, P::x));
   const int64_t m = x.dims[x.rank - 2], n = width_of(x),
                 batch = m * n > 0 ? x.numel() / (m * n) : 0;
-  return expect_numel(
-      c, Y + 1,
-      batch * ((m + c.integer(4) - 1) / c.integer(4)) * ((n + c.integer(5) - 1) / c.integer(5)));
+  return expect_numel(c, Y + 1,
+                      batch * ((m + c.integer(P::rowBlockSize) - 1) / c.integer(P::rowBlockSize)) *
+                          ((n + c.integer(P::colBlockSize) - 1) / c.integer(P::colBlockSize)));
 }
 template <int Y>
 aclError run_blocks(Call& c) {
-  const Tensor& t = c.tensor(0);
+  using P = params::DynamicBlockQuantV2;
+
+  const Tensor& t = c.tensor(P::x);
   Floats x = floats(t), scales;
   float top = largest(c.tensor(Y).dtype);
-  if (Y == 7 && c.number(6) > 0) top = static_cast<float>(c.number(6));
-  const int64_t m = t.dims[t.rank - 2], n = width_of(t), high = c.integer(4), wide = c.integer(5);
+  if (Y == 7 && c.number(P::dstTypeMax) > 0) top = static_cast<float>(c.number(P::dstTypeMax));
+  const int64_t m = t.dims[t.rank - 2], n = width_of(t), high = c.integer(P::rowBlockSize),
+                wide = c.integer(P::colBlockSize);
   for (int64_t base = 0; base < t.numel(); base += m * n) {
     for (int64_t r = 0; r < m; r += high) {
       for (int64_t k = 0; k < n; k += wide) {
@@ -249,7 +298,7 @@ aclError run_blocks(Call& c) {
           }
         };
         each([&](float v) { peak = std::max(peak, std::fabs(v)); });
-        const float scale = std::max(peak / top, static_cast<float>(c.number(1)));
+        const float scale = std::max(peak / top, static_cast<float>(c.number(P::minScale)));
         scales.push_back(scale);
         each([&](float& v) { v = scale > 0 ? v / scale : 0; });
       }
@@ -263,29 +312,37 @@ aclError run_blocks(Call& c) {
 // (x, scale, [groupList,] roundMode, dstType, y, amax): x / scale, and the peak of x.
 template <bool Grouped>
 aclnnStatus check_peak(Call& c) {
-  constexpr int kY = Grouped ? 5 : 4;
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, kY, kY + 1}));
-  if (Grouped) ACL_RETURN_IF_FAILED(expect_given(c, {2}));
-  const int64_t groups = Grouped ? c.tensor(2).numel() : 1;
-  for (int i : {1, kY + 1}) ACL_RETURN_IF_FAILED(expect_numel(c, i, groups));
-  return expect_same_shape(c, kY, 0);
+  using P = params::GroupedQuantMax;
+
+  constexpr int kY = Grouped ? P::y : params::QuantMax::y;
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::scale, kY, kY + 1}));
+  if (Grouped) ACL_RETURN_IF_FAILED(expect_given(c, {P::groupList}));
+  const int64_t groups = Grouped ? c.tensor(P::groupList).numel() : 1;
+  for (int i : std::initializer_list<int>{P::scale, kY + 1})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, groups));
+  return expect_same_shape(c, kY, P::x);
 }
 template <bool Grouped>
 aclError run_peak(Call& c) {
-  constexpr int kY = Grouped ? 5 : 4;
-  const Tensor& t = c.tensor(0);
+  using P = params::QuantMax;
+
+  constexpr int kY = Grouped ? P::amax : P::y;
+  const Tensor& t = c.tensor(P::x);
   Floats x = floats(t);
-  const Floats scale = floats(c.tensor(1));
+  const Floats scale = floats(c.tensor(P::scale));
   Floats peaks(scale.size());
   const int64_t lines = t.rank ? t.dims[0] : 1, each = lines ? t.numel() / lines : 0;
-  const Ints group = Grouped ? groups_of_rows(integers(c.tensor(2)), lines, false) : Ints(lines, 0);
+  const Ints group =
+      Grouped ? groups_of_rows(integers(c.tensor(params::GroupedQuantMax::groupList)), lines, false)
+              : Ints(lines, 0);
   for (size_t i = 0; i < x.size(); ++i) {
     const int64_t g = group[i / static_cast<size_t>(each)];
     if (g < 0) continue;
     peaks[g] = std::max(peaks[g], std::fabs(x[i]));
     x[i] /= scale[g];
   }
-  write_quantized(c.maybe(kY), x, rounding_of(c.text(Grouped ? 3 : 2)));
+  write_quantized(c.maybe(kY), x,
+                  rounding_of(c.text(Grouped ? params::GroupedQuantMax::roundMode : P::roundMode)));
   write(c.tensor(kY + 1), peaks);
   return ACL_SUCCESS;
 }
@@ -293,8 +350,10 @@ aclError run_peak(Call& c) {
 // (x [k, m, n], p1 [m, m], p2 [n, n], clipRatio, ..., out, scale [k]): p1 x p2, by its peak.
 template <int Y>
 aclnnStatus check_flat(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, Y, Y + 1}));
-  const Tensor& x = c.tensor(0);
+  using P = params::FlatQuantV3;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::kroneckerP1, P::kroneckerP2, Y, Y + 1}));
+  const Tensor& x = c.tensor(P::x);
   if (x.rank != 3)
     return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 3 dims.", shape_text(x));
   const aclDataType to = c.tensor(Y).dtype;
@@ -302,20 +361,23 @@ aclnnStatus check_flat(Call& c) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "An output of %s is not supported by the simulator, only int4.", dtype_name(to));
   }
-  if (Y == 7 && at_or_null(c, 3))
+  if (Y == 7 && at_or_null(c, P::groupListOptional))
     return c.fail(ACLNN_ERR_PARAM_INVALID, "groupList is not supported by the simulator.");
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, x.dims[1] * x.dims[1]));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 2, x.dims[2] * x.dims[2]));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::kroneckerP1, x.dims[1] * x.dims[1]));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::kroneckerP2, x.dims[2] * x.dims[2]));
   ACL_RETURN_IF_FAILED(expect_numel(c, Y + 1, x.dims[0]));
-  return expect_quantized(c, Y, 0);
+  return expect_quantized(c, Y, P::x);
 }
 template <int Y>
 aclError run_flat(Call& c) {
-  const Tensor& t = c.tensor(0);
-  const Floats x = floats(t), p1 = floats(c.tensor(1)), p2 = floats(c.tensor(2));
+  using P = params::FlatQuantV2;
+
+  const Tensor& t = c.tensor(P::x);
+  const Floats x = floats(t), p1 = floats(c.tensor(P::kroneckerP1)),
+               p2 = floats(c.tensor(P::kroneckerP2));
   const int64_t m = t.dims[1], n = t.dims[2];
   Floats y(x.size()), between(static_cast<size_t>(m * n)), scales;
-  const double ratio = largest(ACL_INT4) * c.number(Y == 7 ? 4 : 3);
+  const double ratio = largest(ACL_INT4) * c.number(Y == 7 ? P::dstTypeMax : P::clipRatio);
   for (int64_t k = 0; k < t.dims[0]; ++k) {
     float peak = 0;
     const auto dot = [](const float* a, int64_t sa, const float* b, int64_t sb, int64_t count) {
@@ -342,22 +404,26 @@ aclError run_flat(Call& c) {
 // (x, rotation [n, n], alpha, axis, roundMode, scaleAlg, dstTypeMax, trans, y, scale): rows turned
 // piece by piece, then quantised one by one.
 aclnnStatus check_rotated(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 8, 9}));
-  const Tensor &x = c.tensor(0), &r = c.tensor(1);
-  const aclDataType to = c.tensor(8).dtype;
+  using P = params::RotateQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::rotation, P::yOut, P::scaleOut}));
+  const Tensor &x = c.tensor(P::x), &r = c.tensor(P::rotation);
+  const aclDataType to = c.tensor(P::yOut).dtype;
   if (r.rank != 2 || r.dims[0] != r.dims[1] || r.dims[0] == 0 || width_of(x) % r.dims[0] != 0 ||
-      c.flag(7) || (to != ACL_INT8 && to != ACL_INT32) || at_or_null(c, 2)) {
+      c.flag(P::trans) || (to != ACL_INT8 && to != ACL_INT32) || at_or_null(c, P::alpha)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "x %s, rotation %s and an output of %s are not supported by the simulator: it "
                   "turns pieces of rows by a square and quantises to integers.",
                   shape_text(x), shape_text(r), dtype_name(to));
   }
-  ACL_RETURN_IF_FAILED(expect_numel(c, 9, rows_of(x)));
-  return expect_quantized(c, 8, 0);
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::scaleOut, rows_of(x)));
+  return expect_quantized(c, P::yOut, P::x);
 }
 aclError run_rotated(Call& c) {
-  const Floats x = floats(c.tensor(0)), r = floats(c.tensor(1));
-  const int64_t n = c.tensor(1).dims[0];
+  using P = params::RotateQuant;
+
+  const Floats x = floats(c.tensor(P::x)), r = floats(c.tensor(P::rotation));
+  const int64_t n = c.tensor(P::rotation).dims[0];
   Floats y(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
     const size_t piece = i / static_cast<size_t>(n) * n, j = i % static_cast<size_t>(n);
@@ -365,10 +431,11 @@ aclError run_rotated(Call& c) {
     for (int64_t k = 0; k < n; ++k) sum += static_cast<double>(x[piece + k]) * r[k * n + j];
     y[i] = static_cast<float>(sum);
   }
-  round_to(y.data(), c.tensor(0).dtype, static_cast<int64_t>(y.size()));
-  const QuantizedRows q = quantize_rows(y, width_of(c.tensor(0)), largest(c.tensor(8).dtype));
-  write_quantized(c.maybe(8), q.values, rounding_of(c.text(4)));
-  write(c.tensor(9), q.scales);
+  round_to(y.data(), c.tensor(P::x).dtype, static_cast<int64_t>(y.size()));
+  const QuantizedRows q =
+      quantize_rows(y, width_of(c.tensor(P::x)), largest(c.tensor(P::yOut).dtype));
+  write_quantized(c.maybe(P::yOut), q.values, rounding_of(c.text(P::roundMode)));
+  write(c.tensor(P::scaleOut), q.scales);
   return ACL_SUCCESS;
 }
 
@@ -376,23 +443,35 @@ aclError run_rotated(Call& c) {
 }  // namespace aclsim
 
 #define ACLNN_BLOCKS(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_BLOCKS(aclnnDynamicMxQuant, check_powers<6>, run_powers<6>)
-ACLNN_BLOCKS(aclnnDynamicMxQuantV2, check_powers<7>, run_powers<7>)
-ACLNN_BLOCKS(aclnnDynamicMxQuantV3, check_powers<8>, run_powers<8>)
-ACLNN_BLOCKS(aclnnDynamicMxQuantWithDualAxis, check_both<4>, run_both<4>)
-ACLNN_BLOCKS(aclnnDynamicMxQuantWithDualAxisV2, check_both<5>, run_both<5>)
+ACLNN_BLOCKS(aclnnDynamicMxQuant, check_powers<params::DynamicMxQuant::yOut>,
+             run_powers<params::DynamicMxQuant::yOut>)
+ACLNN_BLOCKS(aclnnDynamicMxQuantV2, check_powers<params::DynamicMxQuantV2::yOut>,
+             run_powers<params::DynamicMxQuantV2::yOut>)
+ACLNN_BLOCKS(aclnnDynamicMxQuantV3, check_powers<params::DynamicMxQuantV3::yOut>,
+             run_powers<params::DynamicMxQuantV3::yOut>)
+ACLNN_BLOCKS(aclnnDynamicMxQuantWithDualAxis, check_both<params::DynamicMxQuantWithDualAxis::y1Out>,
+             run_both<params::DynamicMxQuantWithDualAxis::y1Out>)
+ACLNN_BLOCKS(aclnnDynamicMxQuantWithDualAxisV2,
+             check_both<params::DynamicMxQuantWithDualAxisV2::y1Out>,
+             run_both<params::DynamicMxQuantWithDualAxisV2::y1Out>)
 ACLNN_BLOCKS(aclnnDynamicBlockMxQuant, check_squares, run_squares)
 ACLNN_BLOCKS(aclnnMxToBlockMxQuant, check_resquared, run_resquared)
 ACLNN_BLOCKS(aclnnGroupedDynamicMxQuantWithDualAxis, check_grouped_both, run_grouped_both)
 ACLNN_BLOCKS(aclnnAntiMxQuant, check_back, run_back)
-ACLNN_BLOCKS(aclnnGroupedDynamicMxQuant, check_groups<5>, run_groups<5>)
-ACLNN_BLOCKS(aclnnGroupedDynamicMxQuantV2, check_groups<7>, run_groups<7>)
+ACLNN_BLOCKS(aclnnGroupedDynamicMxQuant, check_groups<params::GroupedDynamicMxQuant::y>,
+             run_groups<params::GroupedDynamicMxQuant::y>)
+ACLNN_BLOCKS(aclnnGroupedDynamicMxQuantV2, check_groups<params::GroupedDynamicMxQuantV2::y>,
+             run_groups<params::GroupedDynamicMxQuantV2::y>)
 ACLNN_BLOCKS(aclnnDynamicDualLevelMxQuant, check_levels, run_levels)
-ACLNN_BLOCKS(aclnnDynamicBlockQuant, check_blocks<6>, run_blocks<6>)
-ACLNN_BLOCKS(aclnnDynamicBlockQuantV2, check_blocks<7>, run_blocks<7>)
+ACLNN_BLOCKS(aclnnDynamicBlockQuant, check_blocks<params::DynamicBlockQuant::yOut>,
+             run_blocks<params::DynamicBlockQuant::yOut>)
+ACLNN_BLOCKS(aclnnDynamicBlockQuantV2, check_blocks<params::DynamicBlockQuantV2::yOut>,
+             run_blocks<params::DynamicBlockQuantV2::yOut>)
 ACLNN_BLOCKS(aclnnQuantMax, check_peak<false>, run_peak<false>)
 ACLNN_BLOCKS(aclnnGroupedQuantMax, check_peak<true>, run_peak<true>)
-ACLNN_BLOCKS(aclnnFlatQuant, check_flat<4>, run_flat<4>)
-ACLNN_BLOCKS(aclnnFlatQuantV2, check_flat<5>, run_flat<5>)
-ACLNN_BLOCKS(aclnnFlatQuantV3, check_flat<7>, run_flat<7>)
+ACLNN_BLOCKS(aclnnFlatQuant, check_flat<params::FlatQuant::out>, run_flat<params::FlatQuant::out>)
+ACLNN_BLOCKS(aclnnFlatQuantV2, check_flat<params::FlatQuantV2::out>,
+             run_flat<params::FlatQuantV2::out>)
+ACLNN_BLOCKS(aclnnFlatQuantV3, check_flat<params::FlatQuantV3::out>,
+             run_flat<params::FlatQuantV3::out>)
 ACLNN_BLOCKS(aclnnRotateQuant, check_rotated, run_rotated)

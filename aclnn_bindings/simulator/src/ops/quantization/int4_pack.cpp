@@ -1,4 +1,5 @@
 // Weights of four bits packed by eights.
+#include "params/quantization.h"
 #include "loops/matrices.h"
 
 #include <cmath>
@@ -9,11 +10,15 @@ namespace {
 
 // (weight int32, packed): one int4 for each element, the first in the low bits.
 aclnnStatus check_pack(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1}));
-  return expect_quantized(c, 1, 0);
+  using P = params::ConvertWeightToINT4Pack;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::weight, P::weightInt4Pack}));
+  return expect_quantized(c, P::weightInt4Pack, P::weight);
 }
 aclError run_pack(Call& c) {
-  write_quantized(c.maybe(1), floats(c.tensor(0)));
+  using P = params::ConvertWeightToINT4Pack;
+
+  write_quantized(c.maybe(P::weightInt4Pack), floats(c.tensor(P::weight)));
   return ACL_SUCCESS;
 }
 

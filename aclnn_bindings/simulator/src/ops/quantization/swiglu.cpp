@@ -1,5 +1,6 @@
 // Gated units with dequantisation before and quantisation after. Formulas: the "npu_swiglu_quant" and
 // "npu_dequant_swiglu_quant" pages of torch_npu and its tests of npu_gelu_quant and npu_swiglu_group_quant.
+#include "params/quantization.h"
 #include <cmath>
 #include <cstring>
 
@@ -45,25 +46,34 @@ bool is_dynamic(const Call& c, int arg) {
 // scale).
 template <int Y>
 aclnnStatus check_swiglu(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, Y}));
-  if (is_dynamic(c, 5)) ACL_RETURN_IF_FAILED(expect_given(c, {Y + 1}));
-  if (!is_dynamic(c, 5)) ACL_RETURN_IF_FAILED(expect_given(c, {1}));
-  ACL_RETURN_IF_FAILED(expect_halves(c, Y));
-  for (int i : {1, 2})
-    ACL_RETURN_IF_FAILED(expect_grouped(c, i, groups_in(c, 3), width_of(c.tensor(0)) / 2));
-  return is_dynamic(c, 5) ? expect_numel(c, Y + 1, rows_of(c.tensor(0))) : ACLNN_SUCCESS;
+  using P = params::SwiGluQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, Y}));
+  if (is_dynamic(c, P::quantModeOptional)) ACL_RETURN_IF_FAILED(expect_given(c, {Y + 1}));
+  if (!is_dynamic(c, P::quantModeOptional))
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::smoothScalesOptional}));
+  ACL_RETURN_IF_FAILED(expect_halves(c, P::x, Y));
+  for (int i : {P::smoothScalesOptional, P::offsetsOptional})
+    ACL_RETURN_IF_FAILED(
+        expect_grouped(c, i, groups_in(c, P::groupIndexOptional), width_of(c.tensor(P::x)) / 2));
+  return is_dynamic(c, P::quantModeOptional) ? expect_numel(c, Y + 1, rows_of(c.tensor(P::x)))
+                                             : ACLNN_SUCCESS;
 }
 template <int Y>
 aclError run_swiglu(Call& c) {
-  const Tensor& x = c.tensor(0);
+  using P = params::SwiGluQuantV2;
+
+  const Tensor& x = c.tensor(P::x);
   const int64_t h = width_of(x) / 2, rows = rows_of(x);
-  Floats y = gated(floats(x), {h, c.flag(4), false}, {});
-  const Floats smooth = floats(at_or_null(c, 1)), offset = floats(at_or_null(c, 2));
-  const Ints list = integers(at_or_null(c, 3));
+  Floats y = gated(floats(x), {h, c.flag(P::activateLeft), false}, {});
+  const Floats smooth = floats(at_or_null(c, P::smoothScalesOptional)),
+               offset = floats(at_or_null(c, P::offsetsOptional));
+  const Ints list = integers(at_or_null(c, P::groupIndexOptional));
   const auto groups = static_cast<int64_t>(std::max<size_t>(1, list.size()));
-  const Ints group =
-      list.empty() ? Ints(rows, 0) : groups_of_rows(list, rows, Y == 8 && c.integer(6) == 1);
-  const bool moving = is_dynamic(c, 5);
+  const Ints group = list.empty()
+                         ? Ints(rows, 0)
+                         : groups_of_rows(list, rows, Y == 8 && c.integer(P::groupListType) == 1);
+  const bool moving = is_dynamic(c, P::quantModeOptional);
   for (size_t i = 0; i < y.size(); ++i) {
     const int64_t g = group[i / h], j = static_cast<int64_t>(i) % h;
     if (g < 0)
@@ -91,31 +101,39 @@ aclError run_swiglu(Call& c) {
 // scale).
 template <int Y>
 aclnnStatus check_dequant(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, Y}));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 2, rows_of(c.tensor(0))));
-  if (is_dynamic(c, 8)) ACL_RETURN_IF_FAILED(expect_given(c, {Y + 1}));
+  using P = params::DequantSwigluQuantV2;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, Y}));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::activationScaleOptional, rows_of(c.tensor(P::x))));
+  if (is_dynamic(c, P::quantModeOptional)) ACL_RETURN_IF_FAILED(expect_given(c, {Y + 1}));
   if (Y == 16) {
-    const int64_t axis = c.integer(11);
-    if (axis != -1 && axis != c.tensor(0).rank - 1) {
+    const int64_t axis = c.integer(P::activateDim);
+    if (axis != -1 && axis != c.tensor(P::x).rank - 1) {
       return c.fail(ACLNN_ERR_PARAM_INVALID,
                     "activateDim %lld is not supported by the simulator, only the last.",
                     static_cast<long long>(axis));
     }
   }
-  ACL_RETURN_IF_FAILED(expect_halves(c, Y));
-  const int64_t n = width_of(c.tensor(0)), groups = groups_in(c, 6);
-  for (int i : {1, 3}) ACL_RETURN_IF_FAILED(expect_grouped(c, i, groups, n));
-  for (int i : {4, 5}) ACL_RETURN_IF_FAILED(expect_grouped(c, i, groups, n / 2));
-  return is_dynamic(c, 8) ? expect_numel(c, Y + 1, rows_of(c.tensor(0))) : ACLNN_SUCCESS;
+  ACL_RETURN_IF_FAILED(expect_halves(c, P::x, Y));
+  const int64_t n = width_of(c.tensor(P::x)), groups = groups_in(c, P::groupIndexOptional);
+  for (int i : {P::weightScaleOptional, P::biasOptional})
+    ACL_RETURN_IF_FAILED(expect_grouped(c, i, groups, n));
+  for (int i : {P::quantScaleOptional, P::quantOffsetOptional})
+    ACL_RETURN_IF_FAILED(expect_grouped(c, i, groups, n / 2));
+  return is_dynamic(c, P::quantModeOptional) ? expect_numel(c, Y + 1, rows_of(c.tensor(P::x)))
+                                             : ACLNN_SUCCESS;
 }
 Floats dequantised(const Call& c, const Ints& group, int64_t groups) {
-  const Tensor& t = c.tensor(0);
+  using P = params::DequantSwigluQuant;
+
+  const Tensor& t = c.tensor(P::x);
   Floats x = floats(t);
   if (t.dtype != ACL_INT32) return x;
   const int64_t n = width_of(t);
-  const Floats weight = floats(at_or_null(c, 1)), token = floats(at_or_null(c, 2)),
-               bias = floats(at_or_null(c, 3));
-  const bool early = at_or_null(c, 3) && c.tensor(3).dtype == ACL_INT32;
+  const Floats weight = floats(at_or_null(c, P::weightScaleOptional)),
+               token = floats(at_or_null(c, P::activationScaleOptional)),
+               bias = floats(at_or_null(c, P::biasOptional));
+  const bool early = at_or_null(c, P::biasOptional) && c.tensor(P::biasOptional).dtype == ACL_INT32;
   for (size_t i = 0; i < x.size(); ++i) {
     const int64_t r = static_cast<int64_t>(i) / n, j = static_cast<int64_t>(i) % n,
                   g = std::max<int64_t>(0, group[r]);
@@ -128,22 +146,26 @@ Floats dequantised(const Call& c, const Ints& group, int64_t groups) {
 }
 template <int Y>
 aclError run_dequant(Call& c) {
-  const Tensor& t = c.tensor(0);
-  const int64_t h = width_of(t) / 2, rows = rows_of(t), mode = Y == 16 ? c.integer(12) : 0;
-  const Ints list = integers(at_or_null(c, 6));
+  using P = params::DequantSwigluQuantV2;
+
+  const Tensor& t = c.tensor(P::x);
+  const int64_t h = width_of(t) / 2, rows = rows_of(t),
+                mode = Y == 16 ? c.integer(P::swigluMode) : 0;
+  const Ints list = integers(at_or_null(c, P::groupIndexOptional));
   const auto groups = static_cast<int64_t>(std::max<size_t>(1, list.size()));
   const Ints group = list.empty() ? Ints(rows, 0) : groups_of_rows(list, rows, true);
   Gate gate;
-  if (mode != 0) gate = {c.number(13), c.number(14), c.number(15)};
-  Floats y = gated(dequantised(c, group, groups), {h, c.flag(7), mode == 1}, gate);
-  const Floats scale = floats(at_or_null(c, 4)), offset = floats(at_or_null(c, 5));
-  const bool moving = is_dynamic(c, 8);
+  if (mode != 0) gate = {c.number(P::clampLimit), c.number(P::gluAlpha), c.number(P::gluBias)};
+  Floats y = gated(dequantised(c, group, groups), {h, c.flag(P::activateLeft), mode == 1}, gate);
+  const Floats scale = floats(at_or_null(c, P::quantScaleOptional)),
+               offset = floats(at_or_null(c, P::quantOffsetOptional));
+  const bool moving = is_dynamic(c, P::quantModeOptional);
   for (size_t i = 0; i < y.size(); ++i) {
     const int64_t g = group[i / h], j = static_cast<int64_t>(i) % h;
     const float s = grouped(scale, std::max<int64_t>(g, 0), j, groups, h, 1);
     y[i] = g < 0 ? 0 : moving ? y[i] * s : y[i] / s + grouped(offset, g, j, groups, h, 0);
   }
-  const Rounding rounding = Y == 16 ? rounding_of(c.text(10)) : Rounding::Even;
+  const Rounding rounding = Y == 16 ? rounding_of(c.text(P::roundModeOptional)) : Rounding::Even;
   if (!moving) {
     write_quantized(c.maybe(Y), y, rounding);
     return ACL_SUCCESS;
@@ -156,32 +178,40 @@ aclError run_dequant(Call& c) {
 
 // (self, scale, offset, approximate, quantMode, roundMode, dstType, y, outScale).
 aclnnStatus check_gelu(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 7}));
-  ACL_RETURN_IF_FAILED(expect_given(c, {is_dynamic(c, 4) ? 8 : 1}));
-  for (int i : {1, 2}) {
+  using P = params::GeluQuant;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::self, P::y}));
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {is_dynamic(c, P::quantMode) ? P::outScaleOptional : P::inputScaleOptional}));
+  for (int i : {P::inputScaleOptional, P::inputOffsetOptional}) {
     if (at_or_null(c, i) && c.tensor(i).numel() != 1)
-      ACL_RETURN_IF_FAILED(expect_numel(c, i, width_of(c.tensor(0))));
+      ACL_RETURN_IF_FAILED(expect_numel(c, i, width_of(c.tensor(P::self))));
   }
-  if (is_dynamic(c, 4)) ACL_RETURN_IF_FAILED(expect_numel(c, 8, rows_of(c.tensor(0))));
-  return expect_same_shape(c, 7, 0);
+  if (is_dynamic(c, P::quantMode))
+    ACL_RETURN_IF_FAILED(expect_numel(c, P::outScaleOptional, rows_of(c.tensor(P::self))));
+  return expect_same_shape(c, P::y, P::self);
 }
 aclError run_gelu(Call& c) {
-  Floats y = floats(c.tensor(0));
-  const Floats scale = floats(at_or_null(c, 1)), offset = floats(at_or_null(c, 2));
-  const bool tanh = c.text(3) && std::strcmp(c.text(3), "tanh") == 0, moving = is_dynamic(c, 4);
-  const int64_t h = width_of(c.tensor(0));
+  using P = params::GeluQuant;
+
+  Floats y = floats(c.tensor(P::self));
+  const Floats scale = floats(at_or_null(c, P::inputScaleOptional)),
+               offset = floats(at_or_null(c, P::inputOffsetOptional));
+  const bool tanh = c.text(P::approximate) && std::strcmp(c.text(P::approximate), "tanh") == 0,
+             moving = is_dynamic(c, P::quantMode);
+  const int64_t h = width_of(c.tensor(P::self));
   for (size_t i = 0; i < y.size(); ++i) {
     const int64_t j = static_cast<int64_t>(i) % h;
     y[i] = static_cast<float>(activated(y[i], tanh ? Activation::GeluTanh : Activation::GeluErf));
     y[i] = y[i] * grouped(scale, 0, j, 1, h, 1) + (moving ? 0 : grouped(offset, 0, j, 1, h, 0));
   }
   if (!moving) {
-    write_quantized(c.maybe(7), y, rounding_of(c.text(5)));
+    write_quantized(c.maybe(P::y), y, rounding_of(c.text(P::roundMode)));
     return ACL_SUCCESS;
   }
-  const QuantizedRows q = quantize_rows(y, h, largest(c.tensor(7).dtype));
-  write_quantized(c.maybe(7), q.values, rounding_of(c.text(5)));
-  write(c.maybe(8), q.scales);
+  const QuantizedRows q = quantize_rows(y, h, largest(c.tensor(P::y).dtype));
+  write_quantized(c.maybe(P::y), q.values, rounding_of(c.text(P::roundMode)));
+  write(c.maybe(P::outScaleOptional), q.scales);
   return ACL_SUCCESS;
 }
 
@@ -206,10 +236,12 @@ aclnnStatus expect_rounding(const Call& c) {
   return expect_plain(c, round, algorithm, -1);
 }
 aclnnStatus check_swiglu_mx(Call& c) {
+  using P = params::SwigluMxQuant;
+
   const int y = named(c, "y"), group = named(c, "groupIndex");
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, y}));
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, y}));
   ACL_RETURN_IF_FAILED(expect_rounding(c));
-  const Tensor &x = c.tensor(0), &out = c.tensor(y);
+  const Tensor &x = c.tensor(P::x), &out = c.tensor(y);
   const int64_t dim = whole(c, "activateDim"), axis = whole(c, "axis");
   const bool plain = (dim == -1 || dim == x.rank - 1) && whole(c, "swigluMode") >= 0 &&
                      whole(c, "swigluMode") <= 1 && (!at_or_null(c, group) || axis == -1);
@@ -220,14 +252,16 @@ aclnnStatus check_swiglu_mx(Call& c) {
                   static_cast<long long>(dim), static_cast<long long>(whole(c, "swigluMode")),
                   static_cast<long long>(axis), shape_text(x));
   }
-  ACL_RETURN_IF_FAILED(expect_halves(c, y));
+  ACL_RETURN_IF_FAILED(expect_halves(c, P::x, y));
   return expect_powers(c, y, y + 1, along(out, axis).scales());
 }
 aclError run_swiglu_mx(Call& c) {
+  using P = params::SwigluMxQuant;
+
   const int y = named(c, "y");
-  const Halves h = halves_of(c, width_of(c.tensor(0)) / 2);
-  Floats v = gated(floats(c.tensor(0)), h.pairs, h.gate);
-  const Cut k = cut_at(c, 0, named(c, "groupIndex"), -1);
+  const Halves h = halves_of(c, width_of(c.tensor(P::x)) / 2);
+  Floats v = gated(floats(c.tensor(P::x)), h.pairs, h.gate);
+  const Cut k = cut_at(c, P::x, named(c, "groupIndex"), -1);
   std::fill(v.begin() + k.live * h.pairs.h, v.end(), 0.0f);
   write_scaled(c, y, y + 1, v, along(c.tensor(y), whole(c, "axis")), whole(c, "scaleAlg"));
   return ACL_SUCCESS;
@@ -235,8 +269,10 @@ aclError run_swiglu_mx(Call& c) {
 
 // Both axes: y1 by blocks along rows, y2 by blocks along columns, within groups where there are some.
 aclnnStatus expect_two(const Call& c, int y1, int64_t rows, int64_t n) {
+  using P = params::SwigluMxQuantWithDualAxis;
+
   const Tensor* group = at_or_null(c, named(c, "groupIndex"));
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, y1, y1 + 2}));
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, y1, y1 + 2}));
   ACL_RETURN_IF_FAILED(expect_rounding(c));
   for (int y : {y1, y1 + 2}) ACL_RETURN_IF_FAILED(expect_dims(c, y, {rows, n}));
   ACL_RETURN_IF_FAILED(expect_powers(c, y1, y1 + 1, along(c.tensor(y1), -1).scales()));
@@ -260,54 +296,70 @@ aclError write_two(const Call& c, int y1, const Floats& v) {
   return ACL_SUCCESS;
 }
 aclnnStatus expect_matrix(const Call& c) {
-  if (c.tensor(0).rank == 2 && c.tensor(0).dims[1] % 2 == 0) return ACLNN_SUCCESS;
-  return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should be of 2 dims, the last even.", shape_text(c.tensor(0)));
+  using P = params::SwigluMxQuantWithDualAxis;
+
+  if (c.tensor(P::x).rank == 2 && c.tensor(P::x).dims[1] % 2 == 0) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should be of 2 dims, the last even.",
+                shape_text(c.tensor(P::x)));
 }
 aclnnStatus check_swiglu_two(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0}));
+  using P = params::SwigluMxQuantWithDualAxis;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x}));
   ACL_RETURN_IF_FAILED(expect_matrix(c));
-  return expect_two(c, named(c, "y1"), c.tensor(0).dims[0], c.tensor(0).dims[1] / 2);
+  return expect_two(c, named(c, "y1"), c.tensor(P::x).dims[0], c.tensor(P::x).dims[1] / 2);
 }
 aclError run_swiglu_two(Call& c) {
-  const Halves h = halves_of(c, width_of(c.tensor(0)) / 2);
-  return write_two(c, named(c, "y1"), gated(floats(c.tensor(0)), h.pairs, h.gate));
+  using P = params::SwigluMxQuantWithDualAxis;
+
+  const Halves h = halves_of(c, width_of(c.tensor(P::x)) / 2);
+  return write_two(c, named(c, "y1"), gated(floats(c.tensor(P::x)), h.pairs, h.gate));
 }
 aclnnStatus check_swiglu_back(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1}));
+  using P = params::SwigluBackwardMxQuantWithDualAxis;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::yGrad}));
   ACL_RETURN_IF_FAILED(expect_matrix(c));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, c.tensor(0).numel() / 2));
-  return expect_two(c, named(c, "y1"), c.tensor(0).dims[0], c.tensor(0).dims[1]);
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::yGrad, c.tensor(P::x).numel() / 2));
+  return expect_two(c, named(c, "y1"), c.tensor(P::x).dims[0], c.tensor(P::x).dims[1]);
 }
 aclError run_swiglu_back(Call& c) {
-  const Halves h = halves_of(c, width_of(c.tensor(0)) / 2);
-  return write_two(c, named(c, "y1"), gated_back(floats(c.tensor(1)), floats(c.tensor(0)), h.pairs, h.gate,
-                                                 rows_of(c.tensor(0))));
+  using P = params::SwigluBackwardMxQuantWithDualAxis;
+
+  const Halves h = halves_of(c, width_of(c.tensor(P::x)) / 2);
+  return write_two(c, named(c, "y1"),
+                   gated_back(floats(c.tensor(P::yGrad)), floats(c.tensor(P::x)), h.pairs, h.gate,
+                              rows_of(c.tensor(P::x))));
 }
 
 // (x, weight, groupIndex, scale, dstType, quantMode 3, ..., y, scales, origin): a group by its peak.
 constexpr int64_t kByGroup = 3;
 aclnnStatus check_group_quant(Call& c) {
+  using P = params::SwigluGroupQuant;
+
   const int y = named(c, "y"), origin = named(c, "yOrigin");
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, y, y + 1}));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, rows_of(c.tensor(0))));
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, y, y + 1}));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::weightOptional, rows_of(c.tensor(P::x))));
   if (whole(c, "quantMode") != kByGroup || largest(c.tensor(y).dtype) == 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "quantMode %lld to %s is not supported by the simulator, only 3.",
                   static_cast<long long>(whole(c, "quantMode")), dtype_name(c.tensor(y).dtype));
   }
   const Tensor* group = at_or_null(c, named(c, "groupIndex"));
   ACL_RETURN_IF_FAILED(expect_numel(c, y + 1, group ? group->numel() : 1));
-  ACL_RETURN_IF_FAILED(expect_halves(c, y));
+  ACL_RETURN_IF_FAILED(expect_halves(c, P::x, y));
   if (!c.flag(named(c, "outputOrigin"))) return ACLNN_SUCCESS;
   ACL_RETURN_IF_FAILED(expect_given(c, {origin}));
-  return expect_halves(c, origin);
+  return expect_halves(c, P::x, origin);
 }
 aclError run_group_quant(Call& c) {
+  using P = params::SwigluGroupQuant;
+
   const int y = named(c, "y"), group = named(c, "groupIndex");
-  Floats v = weighted(c, 0, 1, group, c.number(named(c, "clampLimit")));
+  Floats v = weighted(c, P::x, P::weightOptional, group, c.number(named(c, "clampLimit")));
   if (c.flag(named(c, "outputOrigin"))) write(c.maybe(named(c, "yOrigin")), v);
   const double most = c.number(named(c, "dstTypeMax"));
   const double top = most > 0 ? most : largest(c.tensor(y).dtype);
-  const int64_t h = width_of(c.tensor(0)) / 2, rows = rows_of(c.tensor(0));
+  const int64_t h = width_of(c.tensor(P::x)) / 2, rows = rows_of(c.tensor(P::x));
   const Ints sizes = at_or_null(c, group) ? integers(c.tensor(group)) : Ints{rows};
   Floats scales;
   int64_t begin = 0;
@@ -328,10 +380,14 @@ aclError run_group_quant(Call& c) {
 }  // namespace aclsim
 
 #define ACLNN_GATED(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_GATED(aclnnSwiGluQuant, check_swiglu<6>, run_swiglu<6>)
-ACLNN_GATED(aclnnSwiGluQuantV2, check_swiglu<8>, run_swiglu<8>)
-ACLNN_GATED(aclnnDequantSwigluQuant, check_dequant<9>, run_dequant<9>)
-ACLNN_GATED(aclnnDequantSwigluQuantV2, check_dequant<16>, run_dequant<16>)
+ACLNN_GATED(aclnnSwiGluQuant, check_swiglu<params::SwiGluQuant::yOut>,
+            run_swiglu<params::SwiGluQuant::yOut>)
+ACLNN_GATED(aclnnSwiGluQuantV2, check_swiglu<params::SwiGluQuantV2::yOut>,
+            run_swiglu<params::SwiGluQuantV2::yOut>)
+ACLNN_GATED(aclnnDequantSwigluQuant, check_dequant<params::DequantSwigluQuant::yOut>,
+            run_dequant<params::DequantSwigluQuant::yOut>)
+ACLNN_GATED(aclnnDequantSwigluQuantV2, check_dequant<params::DequantSwigluQuantV2::yOut>,
+            run_dequant<params::DequantSwigluQuantV2::yOut>)
 ACLNN_GATED(aclnnGeluQuant, check_gelu, run_gelu)
 ACLNN_GATED(aclnnSwigluGroupQuant, check_group_quant, run_group_quant)
 ACLNN_GATED(aclnnSwigluMxQuant, check_swiglu_mx, run_swiglu_mx)

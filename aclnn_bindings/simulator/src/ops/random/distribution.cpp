@@ -1,4 +1,5 @@
 // Random fills and draws. Streams are this simulator's own: same seed and offset, same numbers.
+#include "params/random.h"
 #include "loops/indices.h"
 #include "loops/philox.h"
 #include "loops/promote.h"
@@ -21,13 +22,18 @@ void draw(const Tensor& out, F f) {
 }
 // (selfRef, from, to, seed, offset).
 aclnnStatus check_uniform(Call& c) {
-  if (c.number(1) <= c.number(2)) return ACLNN_SUCCESS;
-  return c.fail(ACLNN_ERR_PARAM_INVALID, "from is %g, more than to, %g.", c.number(1), c.number(2));
+  using P = params::InplaceUniform;
+
+  if (c.number(P::from) <= c.number(P::to)) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "from is %g, more than to, %g.", c.number(P::from),
+                c.number(P::to));
 }
 aclError run_uniform(Call& c) {
-  const Philox random = stream_of(c, 3);
-  const double from = c.number(1), span = c.number(2) - from;
-  const Tensor& self = c.tensor(0);
+  using P = params::InplaceUniform;
+
+  const Philox random = stream_of(c, P::seed);
+  const double from = c.number(P::from), span = c.number(P::to) - from;
+  const Tensor& self = c.tensor(P::selfRef);
   const bool fine = self.dtype == ACL_DOUBLE;
   draw(self, [&](int64_t i, const Walker&) {
     const auto place = static_cast<uint64_t>(i);
@@ -73,23 +79,30 @@ aclError run_normal(Call& c) {
 
 // (selfRef, from, to, seed, offset): integers in [from, to).
 aclnnStatus check_random(Call& c) {
-  if (c.integer(1) < c.integer(2)) return ACLNN_SUCCESS;
+  using P = params::InplaceRandom;
+
+  if (c.integer(P::from) < c.integer(P::to)) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "from is %lld, not less than to, %lld.",
-                static_cast<long long>(c.integer(1)), static_cast<long long>(c.integer(2)));
+                static_cast<long long>(c.integer(P::from)),
+                static_cast<long long>(c.integer(P::to)));
 }
 aclError run_random(Call& c) {
-  const Philox random = stream_of(c, 3);
-  const int64_t from = c.integer(1);
-  const uint64_t span = static_cast<uint64_t>(c.integer(2)) - static_cast<uint64_t>(from);
-  draw(c.tensor(0), [&](int64_t i, const Walker&) {
+  using P = params::InplaceRandom;
+
+  const Philox random = stream_of(c, P::seed);
+  const int64_t from = c.integer(P::from);
+  const uint64_t span = static_cast<uint64_t>(c.integer(P::to)) - static_cast<uint64_t>(from);
+  draw(c.tensor(P::selfRef), [&](int64_t i, const Walker&) {
     return static_cast<int64_t>(random.integer(static_cast<uint64_t>(i)) % span) + from;
   });
   return ACL_SUCCESS;
 }
 // (selfRef, seed, offset): all values that the dtype holds exactly.
 aclError run_random_any(Call& c) {
-  const Philox random = stream_of(c, 1);
-  const Tensor& self = c.tensor(0);
+  using P = params::InplaceRandomWithoutFromTo;
+
+  const Philox random = stream_of(c, P::seed);
+  const Tensor& self = c.tensor(P::selfRef);
   int bits = static_cast<int>(dtype_size(self.dtype)) * 8 - (self.dtype == ACL_UINT8 ? 0 : 1);
   if (self.dtype == ACL_FLOAT || self.dtype == ACL_DOUBLE) bits = self.dtype == ACL_FLOAT ? 24 : 53;
   if (self.dtype == ACL_FLOAT16 || self.dtype == ACL_BF16) bits = self.dtype == ACL_BF16 ? 8 : 11;
@@ -103,13 +116,15 @@ aclError run_random_any(Call& c) {
 // prob: a scalar or a tensor of the output's shape.
 template <int Prob, int Seed, int Out>
 aclnnStatus check_bernoulli(Call& c) {
+  using P = params::Bernoulli;
+
   if (c.args[Prob].kind == ArgKind::Tensor) {
-    return c.tensor(Prob).numel() == 1 ? expect_same_shape(c, Out, 0)
+    return c.tensor(Prob).numel() == 1 ? expect_same_shape(c, Out, P::self)
                                        : expect_same_shape(c, Out, Prob);
   }
   const double p = c.scalar(Prob).real();
   if (p < 0 || p > 1) return c.fail(ACLNN_ERR_PARAM_INVALID, "prob should be in [0, 1], is %g.", p);
-  return expect_same_shape(c, Out, 0);
+  return expect_same_shape(c, Out, P::self);
 }
 template <int Prob, int Seed, int Out>
 aclError run_bernoulli(Call& c) {
@@ -129,39 +144,45 @@ aclError run_bernoulli(Call& c) {
 
 // (n, seed, offset, out).
 aclnnStatus check_randperm(Call& c) {
+  using P = params::Randperm;
+
   Shape shape;
   shape.rank = 1;
-  shape.dims[0] = c.integer(0);
-  c.workspace_size = static_cast<uint64_t>(c.integer(0) < 0 ? 0 : c.integer(0)) * 8;
-  return expect_shape(c, 3, shape);
+  shape.dims[0] = c.integer(P::n);
+  c.workspace_size = static_cast<uint64_t>(c.integer(P::n) < 0 ? 0 : c.integer(P::n)) * 8;
+  return expect_shape(c, P::out, shape);
 }
 aclError run_randperm(Call& c) {
-  const Philox random = stream_of(c, 1);
+  using P = params::Randperm;
+
+  const Philox random = stream_of(c, P::seed);
   int64_t* order = static_cast<int64_t*>(c.workspace);
-  const int64_t n = c.integer(0);
+  const int64_t n = c.integer(P::n);
   std::iota(order, order + n, int64_t{0});
   for (int64_t i = n - 1; i > 0; --i) {
     std::swap(order[i],
               order[random.integer(static_cast<uint64_t>(i)) % static_cast<uint64_t>(i + 1)]);
   }
-  copy_tensor(c.tensor(3), dense(order, ACL_INT64, &n, 1));
+  copy_tensor(c.tensor(P::out), dense(order, ACL_INT64, &n, 1));
   return ACL_SUCCESS;
 }
 
 // (self, numsamples, replacement, seed, offset, out): rows of weights, not normalised.
 template <int Out>
 aclnnStatus check_multinomial(Call& c) {
-  const Tensor& self = c.tensor(0);
-  if (self.rank < 1 || self.rank > 2 || c.integer(1) < 1) {
+  using P = params::Multinomial;
+
+  const Tensor& self = c.tensor(P::self);
+  if (self.rank < 1 || self.rank > 2 || c.integer(P::numsamples) < 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have 1 or 2 dims, numsamples be positive.");
   }
   const int64_t n = self.dims[self.rank - 1];
-  if (!c.flag(2) && c.integer(1) > n) {
+  if (!c.flag(P::replacement) && c.integer(P::numsamples) > n) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "numsamples is %lld, there are %lld categories.",
-                  static_cast<long long>(c.integer(1)), static_cast<long long>(n));
+                  static_cast<long long>(c.integer(P::numsamples)), static_cast<long long>(n));
   }
   Shape shape = shape_of(self);
-  shape.dims[self.rank - 1] = c.integer(1);
+  shape.dims[self.rank - 1] = c.integer(P::numsamples);
   c.workspace_size = static_cast<uint64_t>(n) * 8;
   return expect_shape(c, Out, shape);
 }
@@ -178,10 +199,12 @@ int64_t pick(double* weights, int64_t n, double total, double at) {
 }
 template <int Out>
 aclError run_multinomial(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(Out);
-  const Philox random = stream_of(c, 3);
+  using P = params::Multinomial;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(Out);
+  const Philox random = stream_of(c, P::seed);
   const int axis = self.rank - 1;
-  const int64_t n = self.dims[axis], samples = c.integer(1);
+  const int64_t n = self.dims[axis], samples = c.integer(P::numsamples);
   double* weights = static_cast<double*>(c.workspace);
   const int64_t rows = self.rank == 2 ? self.dims[0] : 1;
   for (int64_t r = 0; r < rows; ++r) {
@@ -196,7 +219,7 @@ aclError run_multinomial(Call& c) {
       const int64_t k =
           pick(weights, n, total, random.unit_double(static_cast<uint64_t>(r * samples + s)));
       store_one(k, out.data, out.dtype, to + s * out.strides[axis]);
-      if (!c.flag(2)) weights[k] = 0;
+      if (!c.flag(P::replacement)) weights[k] = 0;
     }
   }
   return ACL_SUCCESS;
@@ -205,13 +228,18 @@ aclError run_multinomial(Call& c) {
 // (selfRef, count, lambda, seed, offset): `count` names the threads of another device's stream,
 // which the numbers here don't follow.
 aclnnStatus check_exponential(Call& c) {
-  if (c.number(2) > 0) return ACLNN_SUCCESS;
-  return c.fail(ACLNN_ERR_PARAM_INVALID, "lambda should be more than 0, but is %g.", c.number(2));
+  using P = params::SimThreadExponential;
+
+  if (c.number(P::lambda) > 0) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "lambda should be more than 0, but is %g.",
+                c.number(P::lambda));
 }
 aclError run_exponential(Call& c) {
-  const Philox random = stream_of(c, 3);
-  draw(c.tensor(0), [&](int64_t i, const Walker&) {
-    return -std::log1p(-random.unit_double(static_cast<uint64_t>(i))) / c.number(2);
+  using P = params::SimThreadExponential;
+
+  const Philox random = stream_of(c, P::seed);
+  draw(c.tensor(P::selfRef), [&](int64_t i, const Walker&) {
+    return -std::log1p(-random.unit_double(static_cast<uint64_t>(i))) / c.number(P::lambda);
   });
   return ACL_SUCCESS;
 }
@@ -223,23 +251,39 @@ aclError run_exponential(Call& c) {
 #define ACLNN_BERNOULLI(op, ...) \
   ACLNN_OP(op, (check_bernoulli<__VA_ARGS__>), (run_bernoulli<__VA_ARGS__>))
 ACLNN_OP(aclnnInplaceUniform, check_uniform, run_uniform)
-ACLNN_NORMAL(aclnnInplaceNormal, 1, 2, 3, 0)
-ACLNN_NORMAL(aclnnNormalFloatFloat, 0, 1, 2, 4)
-ACLNN_NORMAL(aclnnNormalFloatTensor, 0, 1, 2, 4)
-ACLNN_NORMAL(aclnnNormalTensorFloat, 0, 1, 2, 4)
-ACLNN_NORMAL(aclnnNormalTensorTensor, 0, 1, 2, 4)
+ACLNN_NORMAL(aclnnInplaceNormal, params::InplaceNormal::mean, params::InplaceNormal::std,
+             params::InplaceNormal::seed, params::InplaceNormal::selfRef)
+ACLNN_NORMAL(aclnnNormalFloatFloat, params::NormalFloatFloat::mean, params::NormalFloatFloat::std,
+             params::NormalFloatFloat::seed, params::NormalFloatFloat::out)
+ACLNN_NORMAL(aclnnNormalFloatTensor, params::NormalFloatTensor::mean,
+             params::NormalFloatTensor::std, params::NormalFloatTensor::seed,
+             params::NormalFloatTensor::out)
+ACLNN_NORMAL(aclnnNormalTensorFloat, params::NormalTensorFloat::mean,
+             params::NormalTensorFloat::std, params::NormalTensorFloat::seed,
+             params::NormalTensorFloat::out)
+ACLNN_NORMAL(aclnnNormalTensorTensor, params::NormalTensorTensor::mean,
+             params::NormalTensorTensor::std, params::NormalTensorTensor::seed,
+             params::NormalTensorTensor::out)
 ACLNN_OP(aclnnInplaceRandom, check_random, run_random)
 ACLNN_OP(aclnnInplaceRandomWithoutFromTo, nullptr, run_random_any)
-ACLNN_BERNOULLI(aclnnBernoulli, 1, 2, 4)
-ACLNN_BERNOULLI(aclnnBernoulliTensor, 1, 2, 4)
-ACLNN_BERNOULLI(aclnnInplaceBernoulli, 1, 2, 0)
-ACLNN_BERNOULLI(aclnnInplaceBernoulliTensor, 1, 2, 0)
+ACLNN_BERNOULLI(aclnnBernoulli, params::Bernoulli::prob, params::Bernoulli::seed,
+                params::Bernoulli::out)
+ACLNN_BERNOULLI(aclnnBernoulliTensor, params::BernoulliTensor::prob, params::BernoulliTensor::seed,
+                params::BernoulliTensor::out)
+ACLNN_BERNOULLI(aclnnInplaceBernoulli, params::InplaceBernoulli::prob,
+                params::InplaceBernoulli::seed, params::InplaceBernoulli::selfRef)
+ACLNN_BERNOULLI(aclnnInplaceBernoulliTensor, params::InplaceBernoulliTensor::prob,
+                params::InplaceBernoulliTensor::seed, params::InplaceBernoulliTensor::selfRef)
 ACLNN_OP(aclnnRandperm, check_randperm, run_randperm)
-ACLNN_OP(aclnnMultinomial, check_multinomial<5>, run_multinomial<5>)
+ACLNN_OP(aclnnMultinomial, check_multinomial<params::Multinomial::out>,
+         run_multinomial<params::Multinomial::out>)
 // Seed and offset stand in tensors.
 ACLNN_OP(aclnnInplaceUniformTensor, check_uniform, run_uniform)
-ACLNN_NORMAL(aclnnInplaceNormalTensor, 1, 2, 3, 0)
+ACLNN_NORMAL(aclnnInplaceNormalTensor, params::InplaceNormalTensor::mean,
+             params::InplaceNormalTensor::std, params::InplaceNormalTensor::seedTensor,
+             params::InplaceNormalTensor::selfRef)
 ACLNN_OP(aclnnInplaceRandomTensor, check_random, run_random)
 ACLNN_OP(aclnnInplaceRandomWithoutFromToTensor, nullptr, run_random_any)
-ACLNN_OP(aclnnMultinomialTensor, check_multinomial<6>, run_multinomial<6>)
+ACLNN_OP(aclnnMultinomialTensor, check_multinomial<params::MultinomialTensor::out>,
+         run_multinomial<params::MultinomialTensor::out>)
 ACLNN_OP(aclnnSimThreadExponential, check_exponential, run_exponential)

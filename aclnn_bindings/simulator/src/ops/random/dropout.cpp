@@ -1,4 +1,5 @@
 // Dropout: bit masks, their application and their gradients.
+#include "params/random.h"
 #include "loops/philox.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
@@ -71,63 +72,84 @@ aclnnStatus expect_probability(const Call& c, int arg) {
 
 // (input, p, train, seed, offset, out, maskOut).
 aclnnStatus check_dropout(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_probability(c, 1));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 5, 0));
-  return c.flag(2) ? expect_mask(c, 6, c.tensor(0).numel()) : ACLNN_SUCCESS;
+  using P = params::Dropout;
+
+  ACL_RETURN_IF_FAILED(expect_probability(c, P::p));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::out, P::input));
+  return c.flag(P::train) ? expect_mask(c, P::maskOut, c.tensor(P::input).numel()) : ACLNN_SUCCESS;
 }
 aclError run_dropout(Call& c) {
-  if (!c.flag(2)) {
-    copy_tensor(c.tensor(5), c.tensor(0));
+  using P = params::Dropout;
+
+  if (!c.flag(P::train)) {
+    copy_tensor(c.tensor(P::out), c.tensor(P::input));
     return ACL_SUCCESS;
   }
-  draw_mask(c.tensor(6), c.tensor(0).numel(), c.number(1),
-            {static_cast<uint64_t>(c.integer(3)), static_cast<uint64_t>(c.integer(4))});
-  apply_mask(c.tensor(5), c.tensor(0), c.tensor(6), kept_scale(c.number(1)));
+  draw_mask(
+      c.tensor(P::maskOut), c.tensor(P::input).numel(), c.number(P::p),
+      {static_cast<uint64_t>(c.integer(P::seed)), static_cast<uint64_t>(c.integer(P::offset))});
+  apply_mask(c.tensor(P::out), c.tensor(P::input), c.tensor(P::maskOut),
+             kept_scale(c.number(P::p)));
   return ACL_SUCCESS;
 }
 // (input, optionalNoiseShape, p, seed, offset, out, maskOut).
 aclnnStatus check_dropout_v3(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_probability(c, 2));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 5, 0));
-  return expect_mask(c, 6, c.tensor(0).numel());
+  using P = params::DropoutV3;
+
+  ACL_RETURN_IF_FAILED(expect_probability(c, P::p));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::out, P::input));
+  return expect_mask(c, P::maskOut, c.tensor(P::input).numel());
 }
 aclError run_dropout_v3(Call& c) {
-  draw_mask(c.tensor(6), c.tensor(0).numel(), c.number(2),
-            {static_cast<uint64_t>(c.integer(3)), static_cast<uint64_t>(c.integer(4))});
-  apply_mask(c.tensor(5), c.tensor(0), c.tensor(6), kept_scale(c.number(2)));
+  using P = params::DropoutV3;
+
+  draw_mask(
+      c.tensor(P::maskOut), c.tensor(P::input).numel(), c.number(P::p),
+      {static_cast<uint64_t>(c.integer(P::seed)), static_cast<uint64_t>(c.integer(P::offset))});
+  apply_mask(c.tensor(P::out), c.tensor(P::input), c.tensor(P::maskOut),
+             kept_scale(c.number(P::p)));
   return ACL_SUCCESS;
 }
 // (self, mask, number, out): the number is the probability of a drop, or the scale itself.
 template <bool Probability>
 aclnnStatus check_apply(Call& c) {
-  if (Probability) ACL_RETURN_IF_FAILED(expect_probability(c, 2));
-  ACL_RETURN_IF_FAILED(expect_mask(c, 1, c.tensor(0).numel()));
-  return expect_same_shape(c, 3, 0);
+  using P = params::DropoutBackward;
+
+  if (Probability) ACL_RETURN_IF_FAILED(expect_probability(c, P::scale));
+  ACL_RETURN_IF_FAILED(expect_mask(c, P::mask, c.tensor(P::gradOutput).numel()));
+  return expect_same_shape(c, P::out, P::gradOutput);
 }
 template <bool Probability>
 aclError run_apply(Call& c) {
-  const double scale = Probability ? kept_scale(c.number(2)) : c.number(2);
-  apply_mask(c.tensor(3), c.tensor(0), c.tensor(1), scale);
+  using P = params::DropoutBackward;
+
+  const double scale = Probability ? kept_scale(c.number(P::scale)) : c.number(P::scale);
+  apply_mask(c.tensor(P::out), c.tensor(P::gradOutput), c.tensor(P::mask), scale);
   return ACL_SUCCESS;
 }
 // (shape, prob, seed, offset, [probDataType,] out).
 template <int Out>
 aclnnStatus check_mask(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_probability(c, 1));
+  using P = params::DropoutGenMask;
+
+  ACL_RETURN_IF_FAILED(expect_probability(c, P::prob));
   int64_t n = 1;
-  for (int64_t d : c.ints(0)) {
+  for (int64_t d : c.ints(P::shape)) {
     if (d < 0 || __builtin_mul_overflow(n, d, &n)) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "shape %s is negative or too large.",
-                    shape_text(c.ints(0).data, static_cast<int>(std::min<int64_t>(8, c.ints(0).size))));
+                    shape_text(c.ints(P::shape).data,
+                               static_cast<int>(std::min<int64_t>(8, c.ints(P::shape).size))));
     }
   }
   return expect_mask(c, Out, n);
 }
 template <int Out>
 aclError run_mask(Call& c) {
+  using P = params::DropoutGenMask;
+
   int64_t n = 1;
-  for (int64_t d : c.ints(0)) n *= d;
-  draw_mask(c.tensor(Out), n, c.number(1), stream_of(c, 2));
+  for (int64_t d : c.ints(P::shape)) n *= d;
+  draw_mask(c.tensor(Out), n, c.number(P::prob), stream_of(c, P::seed));
   return ACL_SUCCESS;
 }
 
@@ -139,6 +161,9 @@ ACLNN_OP(aclnnDropoutV3, check_dropout_v3, run_dropout_v3)
 ACLNN_OP(aclnnDropoutDoMask, check_apply<true>, run_apply<true>)
 ACLNN_OP(aclnnDropoutBackward, check_apply<false>, run_apply<false>)
 ACLNN_OP(aclnnDropoutV3Grad, check_apply<false>, run_apply<false>)
-ACLNN_OP(aclnnDropoutGenMask, check_mask<4>, run_mask<4>)
-ACLNN_OP(aclnnDropoutGenMaskV2, check_mask<5>, run_mask<5>)
-ACLNN_OP(aclnnDropoutGenMaskV2Tensor, check_mask<6>, run_mask<6>)
+ACLNN_OP(aclnnDropoutGenMask, check_mask<params::DropoutGenMask::out>,
+         run_mask<params::DropoutGenMask::out>)
+ACLNN_OP(aclnnDropoutGenMaskV2, check_mask<params::DropoutGenMaskV2::out>,
+         run_mask<params::DropoutGenMaskV2::out>)
+ACLNN_OP(aclnnDropoutGenMaskV2Tensor, check_mask<params::DropoutGenMaskV2Tensor::out>,
+         run_mask<params::DropoutGenMaskV2Tensor::out>)

@@ -1,4 +1,5 @@
 // Extrema along one axis and their places.
+#include "params/reduction.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
 
@@ -35,28 +36,39 @@ void extremum_row(const C* x, int64_t n, C* best, int64_t* at) {
   at[0] = i;
 }
 // (self, dim, keepdim, out, indices).
+aclnnStatus check_extremum_dim(Call& c) {
+  using P = params::MaxDim;
+
+  return check_selection(c, P::self, P::dim, P::keepdim, P::out, P::indices);
+}
 template <bool Max>
 aclError run_extremum_dim(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const Tensor values = with_axis(c.tensor(3), axis_of(c), self);
-  const Tensor indices = with_axis(c.tensor(4), axis_of(c), self);
+  using P = params::MaxDim;
+
+  const Tensor& self = c.tensor(P::self);
+  const Tensor values = with_axis(c.tensor(P::out), axis_of(c), self);
+  const Tensor indices = with_axis(c.tensor(P::indices), axis_of(c), self);
   sort_rows(self, &values, &indices, axis_of(c),
             [](auto* x, int64_t n, auto* best, int64_t* at) { extremum_row<Max>(x, n, best, at); });
   return ACL_SUCCESS;
 }
 // (self, dim, keepdim, out). Clients flatten first for "over everything".
 aclnnStatus check_arg_extremum(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 1));
-  if (axis_size(c.tensor(0), axis_of(c)) == 0) {
+  using P = params::ArgMax;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::dim, P::self));
+  if (axis_size(c.tensor(P::self), axis_of(c)) == 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "self %s has no elements along dim.",
-                  shape_text(c.tensor(0)));
+                  shape_text(c.tensor(P::self)));
   }
-  return expect_one(c, 3, c.flag(2));
+  return expect_one(c, P::out, c.flag(P::keepdim), P::self);
 }
 template <bool Max>
 aclError run_arg_extremum(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const Tensor indices = with_axis(c.tensor(3), axis_of(c), self);
+  using P = params::ArgMax;
+
+  const Tensor& self = c.tensor(P::self);
+  const Tensor indices = with_axis(c.tensor(P::out), axis_of(c), self);
   sort_rows(self, nullptr, &indices, axis_of(c),
             [](auto* x, int64_t n, auto* best, int64_t* at) { extremum_row<Max>(x, n, best, at); });
   return ACL_SUCCESS;
@@ -65,7 +77,7 @@ aclError run_arg_extremum(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OP(aclnnMaxDim, check_median_dim, run_extremum_dim<true>)
-ACLNN_OP(aclnnMinDim, check_median_dim, run_extremum_dim<false>)
+ACLNN_OP(aclnnMaxDim, check_extremum_dim, run_extremum_dim<true>)
+ACLNN_OP(aclnnMinDim, check_extremum_dim, run_extremum_dim<false>)
 ACLNN_OP(aclnnArgMax, check_arg_extremum, run_arg_extremum<true>)
 ACLNN_OP(aclnnArgMin, check_arg_extremum, run_arg_extremum<false>)

@@ -1,4 +1,5 @@
 // Counts of values in bins.
+#include "params/reduction.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
 
@@ -9,21 +10,25 @@ namespace {
 
 // (self, bins, min, max, out): equal bins; min = max = 0 takes the range of the data.
 aclnnStatus check_histc(Call& c) {
+  using P = params::Histc;
+
   Shape shape;
   shape.rank = 1;
-  shape.dims[0] = c.integer(1);
-  if (c.integer(1) < 1) return c.fail(ACLNN_ERR_PARAM_INVALID, "bins should be positive.");
-  if (c.scalar(2).real() > c.scalar(3).real()) {
+  shape.dims[0] = c.integer(P::bins);
+  if (c.integer(P::bins) < 1) return c.fail(ACLNN_ERR_PARAM_INVALID, "bins should be positive.");
+  if (c.scalar(P::min).real() > c.scalar(P::max).real()) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "max should not be less than min.");
   }
-  return expect_shape(c, 4, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_histc(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(4);
-  const int64_t n = self.numel(), bins = c.integer(1);
+  using P = params::Histc;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
+  const int64_t n = self.numel(), bins = c.integer(P::bins);
   std::vector<double> x(static_cast<size_t>(n)), counts(static_cast<size_t>(bins));
   copy_tensor(dense(x.data(), ACL_DOUBLE, self.dims, self.rank), self);
-  double low = c.scalar(2).real(), high = c.scalar(3).real();
+  double low = c.scalar(P::min).real(), high = c.scalar(P::max).real();
   if (low == high && n > 0) {
     low = *std::min_element(x.begin(), x.end());
     high = *std::max_element(x.begin(), x.end());
@@ -43,16 +48,21 @@ aclError run_histc(Call& c) {
 
 // (self, weights, minlength, out): out is as long as its largest value needs, at least minlength.
 aclnnStatus check_bincount(Call& c) {
-  if (c.tensor(0).rank != 1 || c.tensor(3).rank != 1 || c.integer(2) < 0) {
+  using P = params::Bincount;
+
+  if (c.tensor(P::self).rank != 1 || c.tensor(P::out).rank != 1 || c.integer(P::minlength) < 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "self and out should have 1 dim, minlength be positive.");
   }
-  if (c.null(1) || c.tensor(1).numel() == 0) return ACLNN_SUCCESS;
-  return expect_same_shape(c, 1, 0);
+  if (c.null(P::weights) || c.tensor(P::weights).numel() == 0) return ACLNN_SUCCESS;
+  return expect_same_shape(c, P::weights, P::self);
 }
 aclError run_bincount(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(3);
-  const Tensor* weights = c.maybe(1) && c.maybe(1)->numel() > 0 ? c.maybe(1) : nullptr;
+  using P = params::Bincount;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
+  const Tensor* weights =
+      c.maybe(P::weights) && c.maybe(P::weights)->numel() > 0 ? c.maybe(P::weights) : nullptr;
   std::vector<double> counts(static_cast<size_t>(out.numel()));
   for (int64_t i = 0; i < self.numel(); ++i) {
     const int64_t k = load_one<int64_t>(self.data, self.dtype, self.offset + i * self.strides[0]);

@@ -1,4 +1,5 @@
 // The logarithm of sums of exponentials over axes.
+#include "params/reduction.h"
 #include "loops/promote.h"
 #include "loops/reduce.h"
 #include "loops/rows.h"
@@ -18,9 +19,11 @@ C safe_shift(C top) {
 
 // (self, dim, keepDim, out): max + log(sum(exp(x - max))) over any axes, in two reductions.
 aclnnStatus check_logsumexp(Call& c) {
+  using P = params::LogSumExp;
+
   ReducePlan& plan = c.make<ReducePlan>();
-  const Tensor &self = c.tensor(0), &out = c.tensor(3);
-  ACL_RETURN_IF_FAILED(axes_of(c, self, 1, plan.axes));
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
+  ACL_RETURN_IF_FAILED(axes_of(c, self, P::dim, plan.axes));
   if (!is_float(out.dtype)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "out should be floating, but is %s.",
                   dtype_name(out.dtype));
@@ -28,11 +31,13 @@ aclnnStatus check_logsumexp(Call& c) {
   plan.domain = wider(self.dtype, out.dtype);
   const size_t bytes = dtype_size(plan.domain);
   c.workspace_size = (self.numel() + 2 * out.numel()) * bytes;
-  return expect_reduced(c, 3, self, plan.axes, c.flag(2));
+  return expect_reduced(c, P::out, self, plan.axes, c.flag(P::keepDim));
 }
 template <class C>
 void logsumexp(Call& c, const ReducePlan& plan) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(3);
+  using P = params::LogSumExp;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
   C* space = static_cast<C*>(c.workspace);
   Shape kept = shape_of(self);
   for (int i = 0; i < self.rank; ++i) {
@@ -58,8 +63,10 @@ void logsumexp(Call& c, const ReducePlan& plan) {
   copy_tensor(out, dense(sums, dtype_of<C>(), out.dims, out.rank));
 }
 aclError run_logsumexp(Call& c) {
+  using P = params::LogSumExp;
+
   const ReducePlan& plan = c.get<ReducePlan>();
-  if (c.tensor(3).numel() == 0) return ACL_SUCCESS;
+  if (c.tensor(P::out).numel() == 0) return ACL_SUCCESS;
   with_float(plan.domain, [&](auto tag) { logsumexp<typename decltype(tag)::type>(c, plan); });
   return ACL_SUCCESS;
 }

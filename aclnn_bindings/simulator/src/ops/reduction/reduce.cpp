@@ -1,4 +1,5 @@
 // Sums, products, means, extrema and truth over axes.
+#include "params/reduction.h"
 #include "loops/reduce.h"
 
 namespace aclsim {
@@ -106,7 +107,9 @@ enum class Into { Out, Self, Floating };  // the dtype the elements are cast to 
 template <class Fn, class A, Into into, bool NeedsElements>
 struct Reduce {
   static aclnnStatus check(Call& c) {
-    const Tensor& self = c.tensor(0);
+    using P = params::All;
+
+    const Tensor& self = c.tensor(P::self);
     ReducePlan& plan = c.make<ReducePlan>();
     plan.axes = (1u << self.rank) - 1;
     if constexpr (A::dims >= 0) {
@@ -125,7 +128,7 @@ struct Reduce {
     }
     if (NeedsElements && self.numel() == 0 && c.tensor(A::out).numel() != 0) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is empty (%s), the result is undefined.",
-                    c.name(0), shape_text(self));
+                    c.name(P::self), shape_text(self));
     }
     if (self.numel() * dtype_size(plan.domain) > 4096) c.workspace_size = 4096;
     const bool keep = A::keep >= 0 && c.flag(A::keep < 0 ? 0 : A::keep);
@@ -137,21 +140,30 @@ struct Reduce {
     return expect_reduced(c, A::out, self, plan.axes, keep);
   }
   static aclError run(Call& c) {
+    using P = params::All;
+
     const ReducePlan& plan = c.get<ReducePlan>();
-    reduce_tensor(c.tensor(A::out), c.tensor(0), plan.axes, plan.domain, reducers_of<Fn>());
+    reduce_tensor(c.tensor(A::out), c.tensor(P::self), plan.axes, plan.domain, reducers_of<Fn>());
     return ACL_SUCCESS;
   }
 };
 
 template <class Row>
 struct OrCopy {
-  static bool copies(const Call& c) { return c.flag(3) && c.ints(1).size == 0; }
+  static bool copies(const Call& c) {
+    using P = params::MeanV2;
+    return c.flag(P::noopWithEmptyAxes) && c.ints(P::dim).size == 0;
+  }
   static aclnnStatus check(Call& c) {
-    return copies(c) ? expect_same_shape(c, 4, 0) : Row::check(c);
+    using P = params::MaxV2;
+
+    return copies(c) ? expect_same_shape(c, P::out, P::self) : Row::check(c);
   }
   static aclError run(Call& c) {
+    using P = params::MaxV2;
+
     if (!copies(c)) return Row::run(c);
-    copy_tensor(c.tensor(4), c.tensor(0));
+    copy_tensor(c.tensor(P::out), c.tensor(P::self));
     return ACL_SUCCESS;
   }
 };
@@ -178,17 +190,23 @@ struct Aminmax {
   ACLNN_OP(op, (Reduce<Fn, Args<dims, keep, out>, Into::into, needs>::check),           \
            (Reduce<Fn, Args<dims, keep, out>, Into::into, needs>::run))
 
-ACLNN_REDUCE(aclnnReduceSum, SumOf, Out, false, 1, 2, 4)
-ACLNN_REDUCE(aclnnReduceNansum, NanSumOf, Out, false, 1, 2, 4)
-ACLNN_REDUCE(aclnnMean, MeanOf, Floating, false, 1, 2, 4)
-ACLNN_REDUCE(aclnnProd, ProdOf, Out, false, -1, -1, 2)
-ACLNN_REDUCE(aclnnProdDim, ProdOf, Out, false, 1, 2, 4)
-ACLNN_REDUCE(aclnnAmax, MaxOf, Self, true, 1, 2, 3)
-ACLNN_REDUCE(aclnnAmin, MinOf, Self, true, 1, 2, 3)
-ACLNN_REDUCE(aclnnMax, MaxOf, Self, true, -1, -1, 1)
-ACLNN_REDUCE(aclnnMin, MinOf, Self, true, -1, -1, 1)
-ACLNN_REDUCE(aclnnAny, AnyOf, Self, false, 1, 2, 3)
-ACLNN_REDUCE(aclnnAll, AllOf, Self, false, 1, 2, 3)
+ACLNN_REDUCE(aclnnReduceSum, SumOf, Out, false, params::ReduceSum::dims,
+             params::ReduceSum::keepDims, params::ReduceSum::out)
+ACLNN_REDUCE(aclnnReduceNansum, NanSumOf, Out, false, params::ReduceNansum::dim,
+             params::ReduceNansum::keepDim, params::ReduceNansum::out)
+ACLNN_REDUCE(aclnnMean, MeanOf, Floating, false, params::Mean::dim, params::Mean::keepDim,
+             params::Mean::out)
+ACLNN_REDUCE(aclnnProd, ProdOf, Out, false, -1, -1, params::Prod::out)
+ACLNN_REDUCE(aclnnProdDim, ProdOf, Out, false, params::ProdDim::dim, params::ProdDim::keepDim,
+             params::ProdDim::out)
+ACLNN_REDUCE(aclnnAmax, MaxOf, Self, true, params::Amax::dim, params::Amax::keepDim,
+             params::Amax::out)
+ACLNN_REDUCE(aclnnAmin, MinOf, Self, true, params::Amin::dim, params::Amin::keepDim,
+             params::Amin::out)
+ACLNN_REDUCE(aclnnMax, MaxOf, Self, true, -1, -1, params::Max::out)
+ACLNN_REDUCE(aclnnMin, MinOf, Self, true, -1, -1, params::Min::out)
+ACLNN_REDUCE(aclnnAny, AnyOf, Self, false, params::Any::dim, params::Any::keepdim, params::Any::out)
+ACLNN_REDUCE(aclnnAll, AllOf, Self, false, params::All::dim, params::All::keepdim, params::All::out)
 // (self, dims, keepDims, noopWithEmptyDims, out): an empty list can mean "leave as it is".
 #define ACLNN_REDUCE_OR_COPY(op, Fn, into)                                                     \
   ACLNN_OP(op, (OrCopy<Reduce<Fn, Args<1, 2, 4>, Into::into, true>>::check),                   \

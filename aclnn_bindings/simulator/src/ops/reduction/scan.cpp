@@ -1,4 +1,5 @@
 // Cumulative sums, products and extrema along one axis.
+#include "params/reduction.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
 
@@ -13,12 +14,15 @@ struct Plan {
 // (self, dim, dtype, out): `dim` is a number or a scalar, `out` already has the result dtype.
 template <int Out>
 aclnnStatus check_scan(Call& c) {
+  using P = params::Cummax;
+
   Plan& p = c.make<Plan>();
-  int64_t axis = c.args[1].kind == ArgKind::Scalar ? c.scalar(1).integer() : c.integer(1);
-  ACL_RETURN_IF_FAILED(expect_axis(c, 1, axis, c.tensor(0).rank));
+  int64_t axis = c.args[P::dim].kind == ArgKind::Scalar ? c.scalar(params::Cumprod::dim).integer()
+                                                        : c.integer(P::dim);
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, c.tensor(P::self).rank));
   p.axis = static_cast<int>(axis);
   p.domain = c.tensor(Out).dtype;
-  return expect_same_shape(c, Out, 0);
+  return expect_same_shape(c, Out, P::self);
 }
 
 struct RunningSum {
@@ -71,24 +75,34 @@ void scan(const Tensor& out, const Tensor& self, const Plan& p, bool exclusive, 
 
 template <class Fn, int Out>
 aclError run_scan(Call& c) {
-  scan<Fn>(c.tensor(Out), c.tensor(0), c.get<Plan>(), false, false);
+  using P = params::Cumprod;
+
+  scan<Fn>(c.tensor(Out), c.tensor(P::input), c.get<Plan>(), false, false);
   return ACL_SUCCESS;
 }
 // (self, dim, exclusive, reverse, out).
 aclError run_cumsum_v2(Call& c) {
-  scan<RunningSum>(c.tensor(4), c.tensor(0), c.get<Plan>(), c.flag(2), c.flag(3));
+  using P = params::CumsumV2;
+
+  scan<RunningSum>(c.tensor(P::out), c.tensor(P::self), c.get<Plan>(), c.flag(P::exclusive),
+                   c.flag(P::reverse));
   return ACL_SUCCESS;
 }
 
 // (self, dim, valuesOut, indicesOut): the latest index among equals, NaN from its place on.
 aclnnStatus check_extrema(Call& c) {
-  ACL_RETURN_IF_FAILED(check_scan<2>(c));
-  static_cast<Plan*>(c.state)->domain = c.tensor(0).dtype;
-  return expect_same_shape(c, 3, 0);
+  using P = params::Cummax;
+
+  ACL_RETURN_IF_FAILED(check_scan<P::valuesOut>(c));
+  static_cast<Plan*>(c.state)->domain = c.tensor(P::self).dtype;
+  return expect_same_shape(c, P::indicesOut, P::self);
 }
 template <bool Max>
 aclError run_extrema(Call& c) {
-  const Tensor &self = c.tensor(0), &values = c.tensor(2), &indices = c.tensor(3);
+  using P = params::Cummax;
+
+  const Tensor &self = c.tensor(P::self), &values = c.tensor(P::valuesOut),
+               &indices = c.tensor(P::indicesOut);
   if (self.numel() == 0) return ACL_SUCCESS;
   const Plan& p = c.get<Plan>();
   const int64_t n = axis_size(self, p.axis);
@@ -117,9 +131,11 @@ aclError run_extrema(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OP(aclnnCumsum, check_scan<3>, (run_scan<RunningSum, 3>))
-ACLNN_OP(aclnnCumsumV2, check_scan<4>, run_cumsum_v2)
-ACLNN_OP(aclnnCumprod, check_scan<3>, (run_scan<RunningProduct, 3>))
-ACLNN_OP(aclnnInplaceCumprod, check_scan<0>, (run_scan<RunningProduct, 0>))
+ACLNN_OP(aclnnCumsum, check_scan<params::Cumsum::out>, (run_scan<RunningSum, params::Cumsum::out>))
+ACLNN_OP(aclnnCumsumV2, check_scan<params::CumsumV2::out>, run_cumsum_v2)
+ACLNN_OP(aclnnCumprod, check_scan<params::Cumprod::out>,
+         (run_scan<RunningProduct, params::Cumprod::out>))
+ACLNN_OP(aclnnInplaceCumprod, check_scan<params::InplaceCumprod::input>,
+         (run_scan<RunningProduct, params::InplaceCumprod::input>))
 ACLNN_OP(aclnnCummax, check_extrema, run_extrema<true>)
 ACLNN_OP(aclnnCummin, check_extrema, run_extrema<false>)

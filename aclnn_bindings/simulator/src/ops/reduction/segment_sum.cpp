@@ -1,4 +1,5 @@
 // Exponentials of segment sums, and their gradient.
+#include "params/reduction.h"
 #include "loops/numbers.h"
 #include "loops/philox.h"
 
@@ -13,10 +14,15 @@ aclnnStatus expect_segments(const Call& c, int self, int sums) {
   ++shape.rank;
   return expect_shape(c, sums, shape);
 }
-aclnnStatus check_segsum(Call& c) { return expect_segments(c, 0, 1); }
+aclnnStatus check_segsum(Call& c) {
+  using P = params::ExpSegsum;
+  return expect_segments(c, P::self, P::out);
+}
 aclError run_segsum(Call& c) {
-  const int64_t n = tail_numel(c.tensor(0), 1);
-  const Numbers x = numbers(c.tensor(0));
+  using P = params::ExpSegsum;
+
+  const int64_t n = tail_numel(c.tensor(P::self), 1);
+  const Numbers x = numbers(c.tensor(P::self));
   Numbers out(x.size() * static_cast<size_t>(n));
   for (int64_t i = 0; i < static_cast<int64_t>(x.size()); ++i) {
     double sum = 0;
@@ -25,18 +31,22 @@ aclError run_segsum(Call& c) {
       sum += x[i / n * n + j];
     }
   }
-  put(c.tensor(1), out);
+  put(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
 // (gradOutput, gradSelf (the result), gradInput).
 aclnnStatus check_segsum_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 1, 0));
-  return expect_segments(c, 2, 0);
+  using P = params::ExpSegsumBackward;
+
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradSelf, P::gradOutput));
+  return expect_segments(c, P::gradInput, P::gradOutput);
 }
 aclError run_segsum_grad(Call& c) {
-  const int64_t n = tail_numel(c.tensor(2), 1);
-  const Numbers g = numbers(c.tensor(0)), y = numbers(c.tensor(1));
-  Numbers x(static_cast<size_t>(c.tensor(2).numel()));
+  using P = params::ExpSegsumBackward;
+
+  const int64_t n = tail_numel(c.tensor(P::gradInput), 1);
+  const Numbers g = numbers(c.tensor(P::gradOutput)), y = numbers(c.tensor(P::gradSelf));
+  Numbers x(static_cast<size_t>(c.tensor(P::gradInput).numel()));
   for (int64_t row = 0; row < static_cast<int64_t>(x.size()); ++row) {
     double sum = 0;  // element k takes part in (j, i] for j < k <= i
     for (int64_t j = 0; j <= row % n; ++j) {
@@ -44,7 +54,7 @@ aclError run_segsum_grad(Call& c) {
       sum += g[row * n + j] * y[row * n + j];
     }
   }
-  put(c.tensor(2), x);
+  put(c.tensor(P::gradInput), x);
   return ACL_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 // Norms, variances and standard deviations over axes.
+#include "params/reduction.h"
 #include "loops/reduce.h"
 #include "loops/rows.h"
 #include "loops/vector_norm.h"
@@ -9,10 +10,12 @@ namespace {
 // (self, order, dims, keepDims, [dtype,] out).
 template <int Out>
 aclnnStatus check_norm(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(Out);
+  using P = params::Norm;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(Out);
   NormPlan& p = c.make<NormPlan>();
-  p.order = c.null(1) ? 2.0 : c.scalar(1).real();
-  ACL_RETURN_IF_FAILED(axes_of(c, self, 2, p.reduce.axes));
+  p.order = c.null(P::pScalar) ? 2.0 : c.scalar(P::pScalar).real();
+  ACL_RETURN_IF_FAILED(axes_of(c, self, P::dim, p.reduce.axes));
   p.reduce.domain = out.dtype == ACL_DOUBLE || self.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
   if (!is_float(out.dtype)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should be floating, but is %s.", c.name(Out),
@@ -21,11 +24,13 @@ aclnnStatus check_norm(Call& c) {
   if (!common_norm(p.order)) {
     c.workspace_size = (self.numel() + out.numel()) * dtype_size(p.reduce.domain);
   }
-  return expect_reduced(c, Out, self, p.reduce.axes, c.flag(3));
+  return expect_reduced(c, Out, self, p.reduce.axes, c.flag(P::keepdim));
 }
 template <int Out>
 aclError run_norm(Call& c) {
-  if (c.tensor(Out).numel() > 0) norm_of(c, c.tensor(Out), c.tensor(0), c.get<NormPlan>());
+  using P = params::Norm;
+
+  if (c.tensor(Out).numel() > 0) norm_of(c, c.tensor(Out), c.tensor(P::self), c.get<NormPlan>());
   return ACL_SUCCESS;
 }
 
@@ -39,7 +44,9 @@ struct Spread {
 
 template <class C>
 void spread(Call& c, const Spread& p) {
-  const Tensor& self = c.tensor(0);
+  using P = params::Std;
+
+  const Tensor& self = c.tensor(P::self);
   const Tensor& out = c.tensor(p.spread_arg);
   C* space = static_cast<C*>(c.workspace);
   Shape kept = shape_of(self);
@@ -79,25 +86,32 @@ void spread(Call& c, const Spread& p) {
 // (self, dim, correction or unbiased, keepdim, spread[, mean]).
 template <bool Root, bool Mean>
 aclnnStatus check_spread(Call& c) {
-  const Tensor& self = c.tensor(0);
+  using P = params::VarMean;
+
+  const Tensor& self = c.tensor(P::self);
   Spread& p = c.make<Spread>();
   p.root = Root;
   p.spread_arg = 4;
   p.mean_arg = Mean ? 5 : -1;
-  p.correction = c.args[2].kind == ArgKind::Bool ? c.flag(2) : static_cast<double>(c.integer(2));
+  p.correction = c.args[P::correction].kind == ArgKind::Bool
+                     ? c.flag(params::Var::unbiased)
+                     : static_cast<double>(c.integer(P::correction));
   p.reduce.domain = self.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
   if (!is_float(self.dtype)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "self should be floating, but is %s.",
                   dtype_name(self.dtype));
   }
-  ACL_RETURN_IF_FAILED(axes_of(c, self, 1, p.reduce.axes));
-  c.workspace_size = (self.numel() + 2 * c.tensor(4).numel()) * dtype_size(p.reduce.domain);
-  if (Mean) ACL_RETURN_IF_FAILED(expect_reduced(c, 5, self, p.reduce.axes, c.flag(3)));
-  return expect_reduced(c, 4, self, p.reduce.axes, c.flag(3));
+  ACL_RETURN_IF_FAILED(axes_of(c, self, P::dim, p.reduce.axes));
+  c.workspace_size = (self.numel() + 2 * c.tensor(P::varOut).numel()) * dtype_size(p.reduce.domain);
+  if (Mean)
+    ACL_RETURN_IF_FAILED(expect_reduced(c, P::meanOut, self, p.reduce.axes, c.flag(P::keepdim)));
+  return expect_reduced(c, P::varOut, self, p.reduce.axes, c.flag(P::keepdim));
 }
 aclError run_spread(Call& c) {
+  using P = params::Std;
+
   const Spread& p = c.get<Spread>();
-  if (c.tensor(4).numel() == 0) return ACL_SUCCESS;
+  if (c.tensor(P::out).numel() == 0) return ACL_SUCCESS;
   with_float(p.reduce.domain, [&](auto tag) { spread<typename decltype(tag)::type>(c, p); });
   return ACL_SUCCESS;
 }
@@ -105,8 +119,9 @@ aclError run_spread(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OP(aclnnNorm, check_norm<4>, run_norm<4>)
-ACLNN_OP(aclnnLinalgVectorNorm, check_norm<5>, run_norm<5>)
+ACLNN_OP(aclnnNorm, check_norm<params::Norm::out>, run_norm<params::Norm::out>)
+ACLNN_OP(aclnnLinalgVectorNorm, check_norm<params::LinalgVectorNorm::out>,
+         run_norm<params::LinalgVectorNorm::out>)
 ACLNN_OP(aclnnVar, (check_spread<false, false>), run_spread)
 ACLNN_OP(aclnnVarCorrection, (check_spread<false, false>), run_spread)
 ACLNN_OP(aclnnVarMean, (check_spread<false, true>), run_spread)

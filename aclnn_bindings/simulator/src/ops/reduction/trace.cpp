@@ -1,4 +1,5 @@
 // The sum of a matrix's diagonal.
+#include "params/reduction.h"
 #include "loops/iterate.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
@@ -9,12 +10,17 @@ namespace {
 
 // (self, out): the sum of the diagonal.
 aclnnStatus check_trace(Call& c) {
-  if (c.tensor(0).rank != 2) return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have 2 dims.");
-  return expect_shape(c, 1, Shape{});
+  using P = params::Trace;
+
+  if (c.tensor(P::self).rank != 2)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have 2 dims.");
+  return expect_shape(c, P::out, Shape{});
 }
 aclError run_trace(Call& c) {
-  const Tensor v = diagonal_of(c.tensor(0), 0);
-  const Tensor& out = c.tensor(1);
+  using P = params::Trace;
+
+  const Tensor v = diagonal_of(c.tensor(P::self), 0);
+  const Tensor& out = c.tensor(P::out);
   with_number(out.dtype, [&](auto tag) {
     using C = typename decltype(tag)::type;
     std::conditional_t<std::is_same<C, float>::value, double, C> sum = 0;

@@ -1,5 +1,6 @@
 // Hyper-connections: several residual streams mixed before and after a layer. Formulas: the "npu_mhc_pre",
 // "npu_mhc_post" and "npu_mhc_sinkhorn" pages of torch_npu.
+#include "params/residual.h"
 #include "loops/values.h"
 
 #include <cmath>
@@ -12,20 +13,24 @@ namespace {
 // (x, hRes, hOut, hPost, out): out_i = sum over j of hRes_ji x_j + hPost_i hOut; the document writes
 // a product, op-plugin's tests sum over the rows of hRes.
 aclnnStatus check_post(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 2, 3, 4}));
-  const Tensor& x = c.tensor(0);
+  using P = params::MhcPost;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::hOut, P::hPost, P::out}));
+  const Tensor& x = c.tensor(P::x);
   if (x.rank < 3)
     return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 3 or 4 dims.", shape_text(x));
   const int64_t n = x.dims[x.rank - 2], tokens = rows_of(x) / std::max<int64_t>(1, n);
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, tokens * n * n));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 2, tokens * width_of(x)));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 3, tokens * n));
-  return expect_same_shape(c, 4, 0);
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::hRes, tokens * n * n));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::hOut, tokens * width_of(x)));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::hPost, tokens * n));
+  return expect_same_shape(c, P::out, P::x);
 }
 aclError run_post(Call& c) {
-  const Tensor& t = c.tensor(0);
-  const Floats x = floats(t), res = floats(at_or_null(c, 1)), h = floats(c.tensor(2)),
-               post = floats(c.tensor(3));
+  using P = params::MhcPost;
+
+  const Tensor& t = c.tensor(P::x);
+  const Floats x = floats(t), res = floats(at_or_null(c, P::hRes)), h = floats(c.tensor(P::hOut)),
+               post = floats(c.tensor(P::hPost));
   const int64_t n = t.dims[t.rank - 2], d = width_of(t);
   Floats out(x.size());
   for (size_t at = 0; at < x.size(); ++at) {
@@ -37,23 +42,30 @@ aclError run_post(Call& c) {
       sum += static_cast<double>(res[(token * n + j) * n + row % n]) * x[(token * n + j) * d + col];
     out[at] = static_cast<float>(sum);
   }
-  write(c.tensor(4), out);
+  write(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
 // (gradOutput, x, hRes, hOut, hPost, gradX, gradHRes, gradHOut, gradHPost).
 aclnnStatus check_post_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 4, 5, 6, 7, 8}));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
-  for (int i : {5, 6, 7, 8}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, i - 4));
-  const Tensor& x = c.tensor(1);
+  using P = params::MhcPostBackward;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::gradOutput, P::x, P::hRes, P::hOut, P::hPost, P::gradX,
+                                        P::gradHRes, P::gradHOut, P::gradHPost}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradOutput, P::x));
+  for (int i : {P::gradX, P::gradHRes, P::gradHOut, P::gradHPost})
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, i, i - 4));
+  const Tensor& x = c.tensor(P::x);
   const int64_t n = x.rank > 1 ? x.dims[x.rank - 2] : 0;
-  return expect_numel(c, 4, rows_of(x)) != ACLNN_SUCCESS ? expect_numel(c, 4, rows_of(x))
-                                                         : expect_numel(c, 2, rows_of(x) * n);
+  return expect_numel(c, P::hPost, rows_of(x)) != ACLNN_SUCCESS
+             ? expect_numel(c, P::hPost, rows_of(x))
+             : expect_numel(c, P::hRes, rows_of(x) * n);
 }
 aclError run_post_grad(Call& c) {
-  const Tensor& t = c.tensor(1);
-  const Floats g = floats(c.tensor(0)), x = floats(t), res = floats(c.tensor(2)),
-               h = floats(c.tensor(3)), post = floats(c.tensor(4));
+  using P = params::MhcPostBackward;
+
+  const Tensor& t = c.tensor(P::x);
+  const Floats g = floats(c.tensor(P::gradOutput)), x = floats(t), res = floats(c.tensor(P::hRes)),
+               h = floats(c.tensor(P::hOut)), post = floats(c.tensor(P::hPost));
   const int64_t n = t.dims[t.rank - 2], d = width_of(t), rows = rows_of(t);
   Doubles dx(x.size()), dres(res.size()), dh(h.size()), dpost(post.size());
   for (int64_t row = 0; row < rows; ++row) {
@@ -67,38 +79,42 @@ aclError run_post_grad(Call& c) {
       }
     }
   }
-  write(c.tensor(5), dx), write(c.tensor(6), dres), write(c.tensor(7), dh),
-      write(c.tensor(8), dpost);
+  write(c.tensor(P::gradX), dx), write(c.tensor(P::gradHRes), dres),
+      write(c.tensor(P::gradHOut), dh), write(c.tensor(P::gradHPost), dpost);
   return ACL_SUCCESS;
 }
 // (x, phi, alpha, bias, gamma, normEps, hcEps, hIn, hPost, hRes, invRms, hMix, hPre).
 aclnnStatus check_pre(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 7, 8}));
-  const Tensor& x = c.tensor(0);
+  using P = params::MhcPre;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::phi, P::alpha, P::bias, P::hIn, P::hPost}));
+  const Tensor& x = c.tensor(P::x);
   if (x.rank < 3)
     return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 3 or 4 dims.", shape_text(x));
   const int64_t n = x.dims[x.rank - 2], wide = n * width_of(x),
                 tokens = wide ? x.numel() / wide : 0;
-  const int64_t mixes = c.tensor(2).numel() == 3 ? n * n + 2 * n : 2 * n;
-  if (c.tensor(2).numel() == 3) ACL_RETURN_IF_FAILED(expect_given(c, {9}));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 1, mixes * wide));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 3, mixes));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 4, wide));
-  ACL_RETURN_IF_FAILED(expect_numel(c, 8, tokens * n));
-  return expect_numel(c, 7, tokens * width_of(x));
+  const int64_t mixes = c.tensor(P::alpha).numel() == 3 ? n * n + 2 * n : 2 * n;
+  if (c.tensor(P::alpha).numel() == 3) ACL_RETURN_IF_FAILED(expect_given(c, {P::hRes}));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::phi, mixes * wide));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::bias, mixes));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::gammaOptional, wide));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::hPost, tokens * n));
+  return expect_numel(c, P::hIn, tokens * width_of(x));
 }
 aclError run_pre(Call& c) {
-  const Tensor& t = c.tensor(0);
-  const Floats x = floats(t), phi = floats(c.tensor(1)), alpha = floats(c.tensor(2)),
-               bias = floats(c.tensor(3)), gamma = floats(at_or_null(c, 4));
-  const int64_t n = t.dims[t.rank - 2], d = width_of(t), wide = n * d, mixes = c.tensor(3).numel(),
-                tokens = t.numel() / wide;
+  using P = params::MhcPre;
+
+  const Tensor& t = c.tensor(P::x);
+  const Floats x = floats(t), phi = floats(c.tensor(P::phi)), alpha = floats(c.tensor(P::alpha)),
+               bias = floats(c.tensor(P::bias)), gamma = floats(at_or_null(c, P::gammaOptional));
+  const int64_t n = t.dims[t.rank - 2], d = width_of(t), wide = n * d,
+                mixes = c.tensor(P::bias).numel(), tokens = t.numel() / wide;
   Floats in(static_cast<size_t>(tokens * d)), post, res, inv, mix, pre;
   for (int64_t token = 0; token < tokens; ++token) {
     const float* row = x.data() + token * wide;
     double square = 0;
     for (int64_t i = 0; i < wide; ++i) square += static_cast<double>(row[i]) * row[i];
-    const double rstd = 1 / std::sqrt(square / static_cast<double>(wide) + c.number(5));
+    const double rstd = 1 / std::sqrt(square / static_cast<double>(wide) + c.number(P::normEps));
     inv.push_back(static_cast<float>(rstd));
     for (int64_t m = 0; m < mixes; ++m) {
       double sum = 0;
@@ -110,28 +126,33 @@ aclError run_pre(Call& c) {
       (kind == 0   ? pre
        : kind == 1 ? post
                    : res)
-          .push_back(static_cast<float>(kind == 0   ? s + c.number(6)
+          .push_back(static_cast<float>(kind == 0   ? s + c.number(P::hcEps)
                                         : kind == 1 ? 2 * s
                                                     : v));
     }
     for (int64_t i = 0; i < wide; ++i) in[token * d + i % d] += pre[token * n + i / d] * row[i];
   }
-  res.resize(c.null(9) ? 0 : static_cast<size_t>(c.tensor(9).numel()));
-  write(c.tensor(7), in), write(c.tensor(8), post), write(at_or_null(c, 9), res);
-  write(at_or_null(c, 10), inv), write(at_or_null(c, 11), mix), write(at_or_null(c, 12), pre);
+  res.resize(c.null(P::hRes) ? 0 : static_cast<size_t>(c.tensor(P::hRes).numel()));
+  write(c.tensor(P::hIn), in), write(c.tensor(P::hPost), post), write(at_or_null(c, P::hRes), res);
+  write(at_or_null(c, P::invRmsOptional), inv), write(at_or_null(c, P::hMixOptional), mix),
+      write(at_or_null(c, P::hPreOptional), pre);
   return ACL_SUCCESS;
 }
 // (x, eps, numIters, output, normOut [2 iters, n, n, tokens], sumOut [2 iters, n, tokens]).
 aclnnStatus check_sinkhorn(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 3}));
-  const Tensor& x = c.tensor(0);
-  if (x.rank < 2 || x.dims[x.rank - 1] != x.dims[x.rank - 2] || c.integer(2) < 1) {
+  using P = params::MhcSinkhorn;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::output}));
+  const Tensor& x = c.tensor(P::x);
+  if (x.rank < 2 || x.dims[x.rank - 1] != x.dims[x.rank - 2] || c.integer(P::numIters) < 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "x %s should hold square matrices, and numIters be positive.", shape_text(x));
   }
-  if (at_or_null(c, 4)) ACL_RETURN_IF_FAILED(expect_numel(c, 4, 2 * c.integer(2) * x.numel()));
-  if (at_or_null(c, 5)) ACL_RETURN_IF_FAILED(expect_numel(c, 5, 2 * c.integer(2) * rows_of(x)));
-  return expect_same_shape(c, 3, 0);
+  if (at_or_null(c, P::normOut))
+    ACL_RETURN_IF_FAILED(expect_numel(c, P::normOut, 2 * c.integer(P::numIters) * x.numel()));
+  if (at_or_null(c, P::sumOut))
+    ACL_RETURN_IF_FAILED(expect_numel(c, P::sumOut, 2 * c.integer(P::numIters) * rows_of(x)));
+  return expect_same_shape(c, P::output, P::x);
 }
 // Divides by sums over rows (or columns); what they were goes to `sums`.
 void scale_lines(Doubles& y, int64_t n, bool rows, double eps, Doubles& sums) {
@@ -140,11 +161,13 @@ void scale_lines(Doubles& y, int64_t n, bool rows, double eps, Doubles& sums) {
   for (int64_t i = 0; i < n * n; ++i) y[i] /= sums[rows ? i / n : i % n];
 }
 aclError run_sinkhorn(Call& c) {
-  const Tensor& t = c.tensor(0);
+  using P = params::MhcSinkhorn;
+
+  const Tensor& t = c.tensor(P::x);
   const Floats x = floats(t);
   const int64_t n = width_of(t), each = n * n, tokens = each ? t.numel() / each : 0,
-                iterations = c.integer(2);
-  const double eps = c.number(1);
+                iterations = c.integer(P::numIters);
+  const double eps = c.number(P::eps);
   Floats out(x.size()), norms(static_cast<size_t>(2 * iterations * t.numel())),
       all(static_cast<size_t>(2 * iterations * tokens * n));
   for (int64_t b = 0; b < tokens; ++b) {
@@ -168,22 +191,30 @@ aclError run_sinkhorn(Call& c) {
     }
     std::copy(y.begin(), y.end(), out.begin() + b * each);
   }
-  write(c.tensor(3), out), write(at_or_null(c, 4), norms), write(at_or_null(c, 5), all);
+  write(c.tensor(P::output), out), write(at_or_null(c, P::normOut), norms),
+      write(at_or_null(c, P::sumOut), all);
   return ACL_SUCCESS;
 }
 // (gradOutput, normOut, sumOut, out): back through the divisions, then through softmax.
 aclnnStatus check_sinkhorn_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3}));
-  const int64_t each = c.tensor(0).numel();
-  if (each == 0 || c.tensor(1).numel() % (2 * each) != 0) return refuse_fit(c, 1, 0);
-  ACL_RETURN_IF_FAILED(expect_numel(c, 2, c.tensor(1).numel() / width_of(c.tensor(0))));
-  return expect_same_shape(c, 3, 0);
+  using P = params::MhcSinkhornBackward;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::gradOutput, P::normOut, P::sumOut, P::out}));
+  const int64_t each = c.tensor(P::gradOutput).numel();
+  if (each == 0 || c.tensor(P::normOut).numel() % (2 * each) != 0)
+    return refuse_fit(c, P::normOut, P::gradOutput);
+  ACL_RETURN_IF_FAILED(
+      expect_numel(c, P::sumOut, c.tensor(P::normOut).numel() / width_of(c.tensor(P::gradOutput))));
+  return expect_same_shape(c, P::out, P::gradOutput);
 }
 aclError run_sinkhorn_grad(Call& c) {
-  const Tensor& t = c.tensor(0);
-  const Floats up = floats(t), norms = floats(c.tensor(1)), sums = floats(c.tensor(2));
+  using P = params::MhcSinkhornBackward;
+
+  const Tensor& t = c.tensor(P::gradOutput);
+  const Floats up = floats(t), norms = floats(c.tensor(P::normOut)),
+               sums = floats(c.tensor(P::sumOut));
   const int64_t n = width_of(t), each = n * n, tokens = t.numel() / each,
-                steps = c.tensor(1).numel() / t.numel();
+                steps = c.tensor(P::normOut).numel() / t.numel();
   Floats dx(up.size());
   for (int64_t b = 0; b < tokens; ++b) {
     Doubles g(up.begin() + b * each, up.begin() + (b + 1) * each);
@@ -210,7 +241,7 @@ aclError run_sinkhorn_grad(Call& c) {
         dx[b * each + i] = static_cast<float>((norm(0, i) - eps) * (g[i] - inner));
     }
   }
-  write(c.tensor(3), dx);
+  write(c.tensor(P::out), dx);
   return ACL_SUCCESS;
 }
 

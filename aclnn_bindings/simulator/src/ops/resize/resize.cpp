@@ -1,4 +1,5 @@
 // Resizing of images by scales.
+#include "params/resize.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -6,21 +7,23 @@ namespace {
 
 // (self [N, C, H, W], scales, mode, out): "nearest" or "bilinear" between pixel centres.
 aclnnStatus check_resize(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 4, 4));
-  const Span<const float> scales = c.floats(1);
-  const char* mode = c.text(2);
+  using P = params::Resize;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::self, 4, 4));
+  const Span<const float> scales = c.floats(P::scales);
+  const char* mode = c.text(P::mode);
   if (!mode || (std::strcmp(mode, "nearest") && std::strcmp(mode, "bilinear"))) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "mode should be nearest or bilinear, but is %s.",
                   mode ? mode : "null");
   }
-  Shape shape = shape_of(c.tensor(0));
+  Shape shape = shape_of(c.tensor(P::self));
   bool fits = scales.size == 4;
   for (int d = 0; fits && d < 4; ++d) {
     const double size = std::floor(static_cast<double>(shape.dims[d]) * scales[d]);
     fits = scales[d] > 0 && size < 1e9 && (d > 1 || scales[d] == 1);
     shape.dims[d] = static_cast<int64_t>(fits ? size : 0);
   }
-  if (fits) return expect_shape(c, 3, shape);
+  if (fits) return expect_shape(c, P::out, shape);
   return c.fail(ACLNN_ERR_PARAM_INVALID, "scales should be 1, 1 and two positive numbers.");
 }
 // The two neighbours of an output position along a dim, and the share of the second.
@@ -39,8 +42,10 @@ Between between(int64_t o, int64_t in, int64_t out, bool nearest) {
   return {low, std::min(in - 1, low + 1), at - static_cast<double>(low)};
 }
 aclError run_resize(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(3);
-  const bool nearest = c.text(2)[0] == 'n';
+  using P = params::Resize;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
+  const bool nearest = c.text(P::mode)[0] == 'n';
   const int64_t ih = self.dims[2], iw = self.dims[3], oh = out.dims[2], ow = out.dims[3];
   const Numbers x = numbers(self);
   Numbers y(static_cast<size_t>(out.numel()));

@@ -1,5 +1,6 @@
 // Resampling of one to three spatial dims: nearest, linear, cubic and their antialiased forms, and
 // the gradients. Every output along a dim is a weighted sum of a few inputs along that dim.
+#include "params/resize.h"
 #include "loops/given.h"
 #include "loops/rows.h"
 #include "loops/stage.h"
@@ -267,12 +268,17 @@ aclnnStatus plan_of(Call& c, int small, int large, int dims, int given, int alig
 // (self, outputSize, [alignCorners,] [scales...,] out).
 template <Kind kind, int Dims, int Align, int Scales, int Out>
 struct Upsample {
-  static aclnnStatus check(Call& c) { return plan_of(c, 0, Out, Dims, 1, Align, Scales); }
+  static aclnnStatus check(Call& c) {
+    using P = params::UpsampleLinear1d;
+    return plan_of(c, P::self, Out, Dims, P::outputSize, Align, Scales);
+  }
   static aclError run(Call& c) {
-    with_float(compute_dtype(c.tensor(0)), [&](auto tag) {
+    using P = params::UpsampleLinear1d;
+
+    with_float(compute_dtype(c.tensor(P::self)), [&](auto tag) {
       using C = typename decltype(tag)::type;
       Stage<C> stage(c);
-      const C* x = stage.in(c.tensor(0));
+      const C* x = stage.in(c.tensor(P::self));
       resample(c.get<Plan>(), kind, stage.out(c.tensor(Out)), x);
       stage.done();
     });
@@ -283,18 +289,22 @@ struct Upsample {
 template <Kind kind, int Dims, int Align, int Scales, int Out>
 struct UpsampleGrad {
   static aclnnStatus check(Call& c) {
-    ACL_RETURN_IF_FAILED(plan_of(c, Out, 0, Dims, 1, Align, Scales));
-    const Span<const int64_t> size = c.ints(2);
+    using P = params::UpsampleLinear1dBackward;
+
+    ACL_RETURN_IF_FAILED(plan_of(c, Out, P::gradOut, Dims, P::outputSize, Align, Scales));
+    const Span<const int64_t> size = c.ints(P::inputSize);
     Shape expected;
     expected.rank = static_cast<int>(std::min<int64_t>(size.size, kMaxRank));
     for (int i = 0; i < expected.rank; ++i) expected.dims[i] = size[i];
     return expect_shape(c, Out, expected);
   }
   static aclError run(Call& c) {
-    with_float(compute_dtype(c.tensor(0)), [&](auto tag) {
+    using P = params::UpsampleLinear1dBackward;
+
+    with_float(compute_dtype(c.tensor(P::gradOut)), [&](auto tag) {
       using C = typename decltype(tag)::type;
       Stage<C> stage(c);
-      const C* g = stage.in(c.tensor(0));
+      const C* g = stage.in(c.tensor(P::gradOut));
       resample_grad(c.get<Plan>(), kind, stage.out(c.tensor(Out)), g);
       stage.done();
     });
@@ -311,30 +321,73 @@ struct UpsampleGrad {
 #define ACLNN_UPSAMPLE_GRAD(op, kind, dims, align, scales, out)             \
   ACLNN_OP(op, (UpsampleGrad<Kind::kind, dims, align, scales, out>::check), \
            (UpsampleGrad<Kind::kind, dims, align, scales, out>::run))
-ACLNN_UPSAMPLE(aclnnUpsampleNearest1d, Nearest, 1, kNone, kNone, 2)
-ACLNN_UPSAMPLE(aclnnUpsampleNearest1dV2, Nearest, 1, kNone, 2, 3)
-ACLNN_UPSAMPLE(aclnnUpsampleNearest2d, Nearest, 2, kNone, kNone, 2)
-ACLNN_UPSAMPLE(aclnnUpsampleNearest2dV2, Nearest, 2, kNone, 2, 4)
-ACLNN_UPSAMPLE(aclnnUpsampleNearest3d, Nearest, 3, kNone, 2, 5)
-ACLNN_UPSAMPLE(aclnnUpsampleNearestExact1d, NearestExact, 1, kNone, 2, 3)
-ACLNN_UPSAMPLE(aclnnUpsampleNearestExact2d, NearestExact, 2, kNone, 2, 4)
-ACLNN_UPSAMPLE(aclnnUpsampleNearestExact3d, NearestExact, 3, kNone, 2, 5)
-ACLNN_UPSAMPLE(aclnnUpsampleLinear1d, Linear, 1, 2, 3, 4)
-ACLNN_UPSAMPLE(aclnnUpsampleBilinear2d, Linear, 2, 2, 3, 5)
-ACLNN_UPSAMPLE(aclnnUpsampleTrilinear3d, Linear, 3, 2, 3, 6)
-ACLNN_UPSAMPLE(aclnnUpsampleBicubic2d, Cubic, 2, 2, 3, 5)
-ACLNN_UPSAMPLE(aclnnUpsampleBilinear2dAA, LinearAA, 2, 2, 3, 5)
-ACLNN_UPSAMPLE(aclnnUpsampleBicubic2dAA, CubicAA, 2, 2, 3, 5)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleNearest1dBackward, Nearest, 1, kNone, 3, 4)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleNearest2dBackward, Nearest, 2, kNone, 3, 5)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleNearest3dBackward, Nearest, 3, kNone, 3, 6)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleNearestExact1dBackward, NearestExact, 1, kNone, 3, 4)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleNearestExact2dBackward, NearestExact, 2, kNone, 3, 5)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleNearestExact3dBackward, NearestExact, 3, kNone, 3, 6)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleLinear1dBackward, Linear, 1, 3, 4, 5)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleBilinear2dBackward, Linear, 2, 3, 4, 6)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleBilinear2dBackwardV2, Linear, 2, 3, 4, 6)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleTrilinear3dBackward, Linear, 3, 3, 4, 7)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleBicubic2dBackward, Cubic, 2, 3, 4, 6)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleBilinear2dAABackward, LinearAA, 2, 3, 4, 6)
-ACLNN_UPSAMPLE_GRAD(aclnnUpsampleBicubic2dAAGrad, CubicAA, 2, 3, 4, 6)
+ACLNN_UPSAMPLE(aclnnUpsampleNearest1d, Nearest, 1, kNone, kNone, params::UpsampleNearest1d::out)
+ACLNN_UPSAMPLE(aclnnUpsampleNearest1dV2, Nearest, 1, kNone, params::UpsampleNearest1dV2::scaleL,
+               params::UpsampleNearest1dV2::out)
+ACLNN_UPSAMPLE(aclnnUpsampleNearest2d, Nearest, 2, kNone, kNone, params::UpsampleNearest2d::out)
+ACLNN_UPSAMPLE(aclnnUpsampleNearest2dV2, Nearest, 2, kNone, params::UpsampleNearest2dV2::scalesH,
+               params::UpsampleNearest2dV2::out)
+ACLNN_UPSAMPLE(aclnnUpsampleNearest3d, Nearest, 3, kNone, params::UpsampleNearest3d::scalesD,
+               params::UpsampleNearest3d::out)
+ACLNN_UPSAMPLE(aclnnUpsampleNearestExact1d, NearestExact, 1, kNone,
+               params::UpsampleNearestExact1d::scales, params::UpsampleNearestExact1d::out)
+ACLNN_UPSAMPLE(aclnnUpsampleNearestExact2d, NearestExact, 2, kNone,
+               params::UpsampleNearestExact2d::scalesH, params::UpsampleNearestExact2d::out)
+ACLNN_UPSAMPLE(aclnnUpsampleNearestExact3d, NearestExact, 3, kNone,
+               params::UpsampleNearestExact3d::scalesD, params::UpsampleNearestExact3d::out)
+ACLNN_UPSAMPLE(aclnnUpsampleLinear1d, Linear, 1, params::UpsampleLinear1d::alignCorners,
+               params::UpsampleLinear1d::scale, params::UpsampleLinear1d::out)
+ACLNN_UPSAMPLE(aclnnUpsampleBilinear2d, Linear, 2, params::UpsampleBilinear2d::alignCorners,
+               params::UpsampleBilinear2d::scalesH, params::UpsampleBilinear2d::out)
+ACLNN_UPSAMPLE(aclnnUpsampleTrilinear3d, Linear, 3, params::UpsampleTrilinear3d::alignCorners,
+               params::UpsampleTrilinear3d::scalesD, params::UpsampleTrilinear3d::out)
+ACLNN_UPSAMPLE(aclnnUpsampleBicubic2d, Cubic, 2, params::UpsampleBicubic2d::alignCorners,
+               params::UpsampleBicubic2d::scalesH, params::UpsampleBicubic2d::out)
+ACLNN_UPSAMPLE(aclnnUpsampleBilinear2dAA, LinearAA, 2, params::UpsampleBilinear2dAA::alignCorners,
+               params::UpsampleBilinear2dAA::scalesH, params::UpsampleBilinear2dAA::out)
+ACLNN_UPSAMPLE(aclnnUpsampleBicubic2dAA, CubicAA, 2, params::UpsampleBicubic2dAA::alignCorners,
+               params::UpsampleBicubic2dAA::scalesH, params::UpsampleBicubic2dAA::out)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleNearest1dBackward, Nearest, 1, kNone,
+                    params::UpsampleNearest1dBackward::scales,
+                    params::UpsampleNearest1dBackward::out)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleNearest2dBackward, Nearest, 2, kNone,
+                    params::UpsampleNearest2dBackward::scalesH,
+                    params::UpsampleNearest2dBackward::gradInput)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleNearest3dBackward, Nearest, 3, kNone,
+                    params::UpsampleNearest3dBackward::scalesD,
+                    params::UpsampleNearest3dBackward::gradInput)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleNearestExact1dBackward, NearestExact, 1, kNone,
+                    params::UpsampleNearestExact1dBackward::scales,
+                    params::UpsampleNearestExact1dBackward::out)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleNearestExact2dBackward, NearestExact, 2, kNone,
+                    params::UpsampleNearestExact2dBackward::scalesH,
+                    params::UpsampleNearestExact2dBackward::out)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleNearestExact3dBackward, NearestExact, 3, kNone,
+                    params::UpsampleNearestExact3dBackward::scalesD,
+                    params::UpsampleNearestExact3dBackward::gradInput)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleLinear1dBackward, Linear, 1,
+                    params::UpsampleLinear1dBackward::alignCorners,
+                    params::UpsampleLinear1dBackward::scales, params::UpsampleLinear1dBackward::out)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleBilinear2dBackward, Linear, 2,
+                    params::UpsampleBilinear2dBackward::alignCorners,
+                    params::UpsampleBilinear2dBackward::scalesH,
+                    params::UpsampleBilinear2dBackward::out)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleBilinear2dBackwardV2, Linear, 2,
+                    params::UpsampleBilinear2dBackwardV2::alignCorners,
+                    params::UpsampleBilinear2dBackwardV2::scalesH,
+                    params::UpsampleBilinear2dBackwardV2::out)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleTrilinear3dBackward, Linear, 3,
+                    params::UpsampleTrilinear3dBackward::alignCorners,
+                    params::UpsampleTrilinear3dBackward::scalesD,
+                    params::UpsampleTrilinear3dBackward::gradInput)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleBicubic2dBackward, Cubic, 2,
+                    params::UpsampleBicubic2dBackward::alignCorners,
+                    params::UpsampleBicubic2dBackward::scalesH,
+                    params::UpsampleBicubic2dBackward::gradInput)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleBilinear2dAABackward, LinearAA, 2,
+                    params::UpsampleBilinear2dAABackward::alignCorners,
+                    params::UpsampleBilinear2dAABackward::scalesH,
+                    params::UpsampleBilinear2dAABackward::out)
+ACLNN_UPSAMPLE_GRAD(aclnnUpsampleBicubic2dAAGrad, CubicAA, 2,
+                    params::UpsampleBicubic2dAAGrad::alignCorners,
+                    params::UpsampleBicubic2dAAGrad::scalesH, params::UpsampleBicubic2dAAGrad::out)

@@ -1,5 +1,6 @@
 // Gated recurrent layers (Cho et al., 2014) as torch has them: gates r, z, n in that order in the
 // weights, the reset gate applied to the hidden part after its product.
+#include "params/rnn.h"
 #include "loops/recurrent.h"
 
 namespace aclsim {
@@ -49,37 +50,42 @@ void run_cell(const Net& n, const Floats* w, const Floats& x, int64_t layer, boo
 // (input, params, hx, batchSizes, hasBias, numLayers, dropout, train, bidirection, batchFirst,
 // output, hy, rOut, zOut, nOut, hnOut, hOut).
 aclnnStatus check_gru(Call& c) {
+  using P = params::GRU;
+
   ACL_RETURN_IF_FAILED(read_net(c, kForward));
   const Net& n = c.get<Net>();
-  for (int i : {10, 11}) {
+  for (int i : {P::output, P::hy}) {
     if (c.null(i)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null.", c.name(i));
     const int64_t wide = i == 10 ? n.steps * n.directions : n.cells();
     if (c.tensor(i).numel() == wide * n.batch * n.hidden && c.tensor(i).rank == 3) continue;
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s doesn't fit.", shape_text(c.tensor(i)),
                   c.name(i));
   }
-  return expect_lists(c, n, 12, 5);
+  return expect_lists(c, n, P::rOut, 5);
 }
 aclError run_gru(Call& c) {
+  using P = params::GRU;
+
   const Net& n = c.get<Net>();
-  Floats h = state(c, kForward, n, 0), x = read(steps_first(c.tensor(0), n.batch_first));
+  Floats h = state(c, kForward, n, 0), x = read(steps_first(c.tensor(P::input), n.batch_first));
   for (int64_t layer = 0; layer < n.layers; ++layer) {
     Floats y(static_cast<size_t>(n.steps * n.batch * n.directions * n.hidden));
     for (int64_t d = 0; d < n.directions; ++d) {
       const int64_t k = layer * n.directions + d;
       Floats w[4];
-      for (int64_t q = 0; q < n.per_cell(); ++q) w[q] = read(*c.tensors(1)[k * n.per_cell() + q]);
+      for (int64_t q = 0; q < n.per_cell(); ++q)
+        w[q] = read(*c.tensors(P::params)[k * n.per_cell() + q]);
       Trace trace;
       run_cell(n, w, x, layer, d == 1, &h[k * n.batch * n.hidden], trace, y, d * n.hidden);
       for (int q = 0; q < 5; ++q) {
-        if (c.tensors(12 + q).size > 0) write(c.tensors(12 + q)[k], trace.kept[q]);
+        if (c.tensors(P::rOut + q).size > 0) write(c.tensors(P::rOut + q)[k], trace.kept[q]);
       }
     }
     x = y;
   }
-  Tensor out = steps_first(c.tensor(10), n.batch_first);
+  Tensor out = steps_first(c.tensor(P::output), n.batch_first);
   write(&out, x);
-  write(&c.tensor(11), h);
+  write(&c.tensor(P::hy), h);
   return ACL_SUCCESS;
 }
 
@@ -121,23 +127,30 @@ GateGrads gate_grads(const Net& n, const Floats* w, const Floats (&kept)[5], con
 // (input, params, hx, dy, dh, r, z, n, hn, h, batchSizes, hasBias, numLayers, bidirection,
 // batchFirst, dx, dhPrev, dparams).
 aclnnStatus check_gru_grad(Call& c) {
+  using P = params::GRUBackward;
+
   ACL_RETURN_IF_FAILED(read_net(c, kBackward));
   const Net& n = c.get<Net>();
-  ACL_RETURN_IF_FAILED(expect_lists(c, n, 5, 5));
-  bool fits = !c.null(15) && !c.null(17) && c.tensors(17).size == c.tensors(1).size;
-  for (int i = 5; fits && i < 10; ++i) fits = c.tensors(i).size == n.cells();
-  for (int64_t k = 0; fits && k < c.tensors(17).size; ++k) {
-    fits = c.tensors(17)[k] && c.tensors(17)[k]->numel() == c.tensors(1)[k]->numel();
+  ACL_RETURN_IF_FAILED(expect_lists(c, n, P::r, 5));
+  bool fits = !c.null(P::dxOut) && !c.null(P::dparamsOut) &&
+              c.tensors(P::dparamsOut).size == c.tensors(P::params).size;
+  for (int i = P::r; fits && i < 10; ++i) fits = c.tensors(i).size == n.cells();
+  for (int64_t k = 0; fits && k < c.tensors(P::dparamsOut).size; ++k) {
+    fits = c.tensors(P::dparamsOut)[k] &&
+           c.tensors(P::dparamsOut)[k]->numel() == c.tensors(P::params)[k]->numel();
   }
   const int64_t states = n.cells() * n.batch * n.hidden;
-  for (int i : {4, 16}) fits = fits && (c.null(i) || c.tensor(i).numel() == states);
+  for (int i : {P::dh, P::dhPrevOut}) fits = fits && (c.null(i) || c.tensor(i).numel() == states);
   const int64_t outputs = n.steps * n.batch * n.directions * n.hidden;
-  fits = fits && (c.null(3) || (c.tensor(3).numel() == outputs && c.tensor(3).rank == 3));
+  fits =
+      fits && (c.null(P::dy) || (c.tensor(P::dy).numel() == outputs && c.tensor(P::dy).rank == 3));
   if (!fits) return c.fail(ACLNN_ERR_PARAM_INVALID, "The gradients' shapes don't fit the layers.");
-  return expect_same_shape(c, 15, 0);
+  return expect_same_shape(c, P::dxOut, P::input);
 }
 void write_weights(const Call& c, const Net& n, int64_t k, int64_t wide, const Floats& x,
                    const GateGrads& g) {
+  using P = params::GRUBackward;
+
   const int64_t gates = 3 * n.hidden, all = n.steps * n.batch;
   Floats grads[4] = {Floats(static_cast<size_t>(gates * wide)),
                      Floats(static_cast<size_t>(gates * n.hidden)),
@@ -150,24 +163,28 @@ void write_weights(const Call& c, const Net& n, int64_t k, int64_t wide, const F
     grads[2][e % gates] += g.input[e];
     grads[3][e % gates] += g.hidden[e];
   }
-  for (int64_t q = 0; q < n.per_cell(); ++q) write(c.tensors(17)[k * n.per_cell() + q], grads[q]);
+  for (int64_t q = 0; q < n.per_cell(); ++q)
+    write(c.tensors(P::dparamsOut)[k * n.per_cell() + q], grads[q]);
 }
 aclError run_gru_grad(Call& c) {
+  using P = params::GRUBackward;
+
   const Net& n = c.get<Net>();
   const int64_t size = n.batch * n.hidden;
   const Floats h0 = state(c, kBackward, n, 0);
-  Floats dh = c.null(4) ? Floats(static_cast<size_t>(n.cells() * size)) : read(c.tensor(4));
+  Floats dh = c.null(P::dh) ? Floats(static_cast<size_t>(n.cells() * size)) : read(c.tensor(P::dh));
   Floats dy(static_cast<size_t>(n.steps * size * n.directions));
-  if (!c.null(3)) dy = read(steps_first(c.tensor(3), n.batch_first));
+  if (!c.null(P::dy)) dy = read(steps_first(c.tensor(P::dy), n.batch_first));
   for (int64_t layer = n.layers - 1; layer >= 0; --layer) {
-    const Floats x = layer_input(c, n, 0, 9, layer);
+    const Floats x = layer_input(c, n, P::input, P::h, layer);
     const int64_t wide = n.width(layer), all = n.steps * n.batch;
     Floats dx(static_cast<size_t>(all * wide));
     for (int64_t d = 0; d < n.directions; ++d) {
       const int64_t k = layer * n.directions + d;
       Floats w[4], kept[5];
-      for (int64_t q = 0; q < n.per_cell(); ++q) w[q] = read(*c.tensors(1)[k * n.per_cell() + q]);
-      for (int q = 0; q < 5; ++q) kept[q] = read(*c.tensors(5 + q)[k]);
+      for (int64_t q = 0; q < n.per_cell(); ++q)
+        w[q] = read(*c.tensors(P::params)[k * n.per_cell() + q]);
+      for (int q = 0; q < 5; ++q) kept[q] = read(*c.tensors(P::r + q)[k]);
       const GateGrads g =
           gate_grads(n, w, kept, &h0[k * size], d == 1, dy, d * n.hidden, &dh[k * size]);
       write_weights(c, n, k, wide, x, g);
@@ -176,9 +193,9 @@ aclError run_gru_grad(Call& c) {
     }
     dy = dx;
   }
-  Tensor out = steps_first(c.tensor(15), n.batch_first);
+  Tensor out = steps_first(c.tensor(P::dxOut), n.batch_first);
   write(&out, dy);
-  write(c.maybe(16), dh);
+  write(c.maybe(P::dhPrevOut), dh);
   return ACL_SUCCESS;
 }
 

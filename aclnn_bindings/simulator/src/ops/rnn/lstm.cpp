@@ -1,5 +1,6 @@
 // Long short-term memory layers (Hochreiter and Schmidhuber, 1997): gates i, f, g, o in that order
 // in the weights.
+#include "params/rnn.h"
 #include "loops/recurrent.h"
 
 namespace aclsim {
@@ -58,23 +59,27 @@ void run_cell(const Net& n, const Floats* w, const Floats& x, int64_t layer, boo
 // (input, params, hx, batchSizes, hasBias, numLayers, dropout, train, bidirectional, batchFirst,
 // output, hy, cy, iOut, jOut, fOut, oOut, hOut, cOut, tanhCOut).
 aclnnStatus check_lstm(Call& c) {
+  using P = params::LSTM;
+
   ACL_RETURN_IF_FAILED(read_net(c, kForward));
   const Net& n = c.get<Net>();
-  for (int i : {10, 11, 12}) {
+  for (int i : {P::output, P::hy, P::cy}) {
     if (c.null(i)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null.", c.name(i));
     const int64_t wanted =
         i == 10 ? n.steps * n.batch * n.directions * n.hidden : n.cells() * n.batch * n.hidden;
-    if (c.tensor(i).numel() != wanted || (c.tensor(i).rank != 3 && c.tensor(0).rank == 3)) {
+    if (c.tensor(i).numel() != wanted || (c.tensor(i).rank != 3 && c.tensor(P::input).rank == 3)) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s doesn't fit.", shape_text(c.tensor(i)),
                     c.name(i));
     }
   }
-  return c.flag(7) ? expect_lists(c, n, 13, 7) : ACLNN_SUCCESS;
+  return c.flag(P::train) ? expect_lists(c, n, P::iOut, 7) : ACLNN_SUCCESS;
 }
 aclError run_lstm(Call& c) {
+  using P = params::LSTM;
+
   const Net& n = c.get<Net>();
   Floats h = state(c, kForward, n, 0), cell = state(c, kForward, n, 1);
-  Floats x = read(steps_first(c.tensor(0), n.batch_first));
+  Floats x = read(steps_first(c.tensor(P::input), n.batch_first));
   const int64_t size = n.batch * n.hidden;
   const Alive alive = alive_of(c, kForward, n);
   for (int64_t layer = 0; layer < n.layers; ++layer) {
@@ -82,20 +87,21 @@ aclError run_lstm(Call& c) {
     for (int64_t d = 0; d < n.directions; ++d) {
       const int64_t k = layer * n.directions + d;
       Floats w[4];
-      for (int64_t q = 0; q < n.per_cell(); ++q) w[q] = read(*c.tensors(1)[k * n.per_cell() + q]);
+      for (int64_t q = 0; q < n.per_cell(); ++q)
+        w[q] = read(*c.tensors(P::params)[k * n.per_cell() + q]);
       Trace trace;
       run_cell(n, w, x, layer, d == 1, alive, &h[k * size], &cell[k * size], trace, y,
                d * n.hidden);
       for (int q = 0; q < 7; ++q) {
-        if (c.tensors(13 + q).size > k) write_trace(c.tensors(13 + q)[k], trace.kept[q]);
+        if (c.tensors(P::iOut + q).size > k) write_trace(c.tensors(P::iOut + q)[k], trace.kept[q]);
       }
     }
     x = y;
   }
-  Tensor out = steps_first(c.tensor(10), n.batch_first);
+  Tensor out = steps_first(c.tensor(P::output), n.batch_first);
   write(&out, x);
-  write(&c.tensor(11), h);
-  write(&c.tensor(12), cell);
+  write(&c.tensor(P::hy), h);
+  write(&c.tensor(P::cy), cell);
   return ACL_SUCCESS;
 }
 
@@ -148,21 +154,28 @@ void cell_back(const Net& n, const Floats* w, const Floats& x, const Floats (&ke
 // (input, hx, params, dy, dh, dc, i, g, f, o, h, c, tanhc, batchSizes, hasBias, numLayers, dropout,
 // train, bidirectional, batchFirst, outputMask, dx, dhPrev, dcPrev, dparams).
 aclnnStatus check_lstm_grad(Call& c) {
+  using P = params::LstmBackward;
+
   ACL_RETURN_IF_FAILED(read_net(c, kBackward));
   const Net& n = c.get<Net>();
-  ACL_RETURN_IF_FAILED(expect_lists(c, n, 6, 7));
-  bool fits = !c.null(21) && !c.null(24) && c.tensors(24).size == c.tensors(2).size;
-  for (int i = 6; fits && i < 13; ++i) fits = c.tensors(i).size == n.cells();
-  for (int64_t k = 0; fits && k < c.tensors(24).size; ++k) {
-    fits = c.tensors(24)[k] && c.tensors(24)[k]->numel() == c.tensors(2)[k]->numel();
+  ACL_RETURN_IF_FAILED(expect_lists(c, n, P::i, 7));
+  bool fits = !c.null(P::dxOut) && !c.null(P::dparamsOut) &&
+              c.tensors(P::dparamsOut).size == c.tensors(P::params).size;
+  for (int i = P::i; fits && i < 13; ++i) fits = c.tensors(i).size == n.cells();
+  for (int64_t k = 0; fits && k < c.tensors(P::dparamsOut).size; ++k) {
+    fits = c.tensors(P::dparamsOut)[k] &&
+           c.tensors(P::dparamsOut)[k]->numel() == c.tensors(P::params)[k]->numel();
   }
-  for (int i : {4, 5, 22, 23})
+  for (int i : {P::dh, P::dc, P::dhPrevOut, P::dcPrevOut})
     fits = fits && (c.null(i) || c.tensor(i).numel() == n.cells() * n.batch * n.hidden);
-  fits = fits && (c.null(3) || c.tensor(3).numel() == n.steps * n.batch * n.directions * n.hidden);
+  fits = fits &&
+         (c.null(P::dy) || c.tensor(P::dy).numel() == n.steps * n.batch * n.directions * n.hidden);
   if (!fits) return c.fail(ACLNN_ERR_PARAM_INVALID, "The gradients' shapes don't fit the layers.");
-  return expect_same_shape(c, 21, 0);
+  return expect_same_shape(c, P::dxOut, P::input);
 }
 aclError run_lstm_grad(Call& c) {
+  using P = params::LstmBackward;
+
   const Net& n = c.get<Net>();
   const int64_t size = n.batch * n.hidden;
   const auto maybe = [&](int i, int64_t count) {
@@ -171,28 +184,29 @@ aclError run_lstm_grad(Call& c) {
   const Floats h0 = state(c, kBackward, n, 0), c0 = state(c, kBackward, n, 1);
   Floats dh = maybe(4, n.cells() * size), dc = maybe(5, n.cells() * size);
   Floats dy(static_cast<size_t>(n.steps * size * n.directions));
-  if (!c.null(3)) dy = read(steps_first(c.tensor(3), n.batch_first));
+  if (!c.null(P::dy)) dy = read(steps_first(c.tensor(P::dy), n.batch_first));
   const Alive alive = alive_of(c, kBackward, n);
   for (int64_t layer = n.layers - 1; layer >= 0; --layer) {
-    const Floats x = layer_input(c, n, 0, 10, layer);
+    const Floats x = layer_input(c, n, P::input, P::h, layer);
     Floats dx(static_cast<size_t>(n.steps * n.batch * n.width(layer)));
     for (int64_t d = 0; d < n.directions; ++d) {
       const int64_t k = layer * n.directions + d;
       Floats w[4], kept[7];
-      for (int64_t q = 0; q < n.per_cell(); ++q) w[q] = read(*c.tensors(2)[k * n.per_cell() + q]);
-      for (int q = 0; q < 7; ++q) kept[q] = read(*c.tensors(6 + q)[k]);
+      for (int64_t q = 0; q < n.per_cell(); ++q)
+        w[q] = read(*c.tensors(P::params)[k * n.per_cell() + q]);
+      for (int q = 0; q < 7; ++q) kept[q] = read(*c.tensors(P::i + q)[k]);
       CellGrads grads;
       cell_back(n, w, x, kept, h0, c0, k, layer, d == 1, alive, dy, d * n.hidden, &dh[k * size],
                 &dc[k * size], dx, grads);
       for (int64_t q = 0; q < n.per_cell(); ++q)
-        write(c.tensors(24)[k * n.per_cell() + q], grads.w[q]);
+        write(c.tensors(P::dparamsOut)[k * n.per_cell() + q], grads.w[q]);
     }
     dy = dx;
   }
-  Tensor out = steps_first(c.tensor(21), n.batch_first);
+  Tensor out = steps_first(c.tensor(P::dxOut), n.batch_first);
   write(&out, dy);
-  write(c.maybe(22), dh);
-  write(c.maybe(23), dc);
+  write(c.maybe(P::dhPrevOut), dh);
+  write(c.maybe(P::dcPrevOut), dc);
   return ACL_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 // Recurrent cells on their own: the fused LSTM cell, and the two-way LSTM of inference products.
+#include "params/rnn.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -9,17 +10,25 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 // (inputGates [B, 4 H], hiddenGates, cx [B, H], inputBias [4 H], hiddenBias, hy, cy, storage [B, 4 H]):
 // gates input, forget, cell, output; storage keeps them after their activations.
 aclnnStatus check_cell(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 2, 2, 2));
-  const int64_t batch = c.tensor(2).dims[0], hidden = c.tensor(2).dims[1];
-  for (int i : {0, 1, 7}) ACL_RETURN_IF_FAILED(expect_dims(c, i, {batch, 4 * hidden}));
-  for (int i : {3, 4}) ACL_RETURN_IF_FAILED(expect_dims(c, i, {4 * hidden}));
-  return expect_all_shaped_like(c, 2, {5, 6});
+  using P = params::ThnnFusedLstmCell;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::cx, 2, 2));
+  const int64_t batch = c.tensor(P::cx).dims[0], hidden = c.tensor(P::cx).dims[1];
+  for (int i : {P::inputGates, P::hiddenGates, P::storageOut})
+    ACL_RETURN_IF_FAILED(expect_dims(c, i, {batch, 4 * hidden}));
+  for (int i : {P::inputBiasOptional, P::hiddenBiasOptional})
+    ACL_RETURN_IF_FAILED(expect_dims(c, i, {4 * hidden}));
+  return expect_all_shaped_like(c, P::cx, {P::hyOut, P::cyOut});
 }
 aclError run_cell(Call& c) {
-  const int64_t hidden = c.tensor(2).dims[1];
-  Numbers gates = numbers(c.tensor(0)), cell = numbers(c.tensor(2)), out(cell.size());
-  const Numbers more = numbers(c.tensor(1)), b1 = numbers_or(c.maybe(3), 4 * hidden, 0),
-                b2 = numbers_or(c.maybe(4), 4 * hidden, 0);
+  using P = params::ThnnFusedLstmCell;
+
+  const int64_t hidden = c.tensor(P::cx).dims[1];
+  Numbers gates = numbers(c.tensor(P::inputGates)), cell = numbers(c.tensor(P::cx)),
+          out(cell.size());
+  const Numbers more = numbers(c.tensor(P::hiddenGates)),
+                b1 = numbers_or(c.maybe(P::inputBiasOptional), 4 * hidden, 0),
+                b2 = numbers_or(c.maybe(P::hiddenBiasOptional), 4 * hidden, 0);
   for (int64_t i = 0; i < static_cast<int64_t>(gates.size()); ++i) {
     const int64_t k = i % (4 * hidden);
     const double x = gates[i] + more[i] + b1[k] + b2[k];
@@ -30,23 +39,30 @@ aclError run_cell(Call& c) {
     cell[i] = g[hidden] * cell[i] + g[0] * g[2 * hidden];
     out[i] = g[3 * hidden] * std::tanh(cell[i]);
   }
-  put(c.tensor(5), out);
-  put(c.tensor(6), cell);
-  put(c.tensor(7), gates);
+  put(c.tensor(P::hyOut), out);
+  put(c.tensor(P::cyOut), cell);
+  put(c.tensor(P::storageOut), gates);
   return ACL_SUCCESS;
 }
 // (gradHy, gradC, cx, cy, storage, hasBias, gradGates, gradCx, gradBias).
 aclnnStatus check_cell_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_rank(c, 2, 2, 2));
-  const int64_t batch = c.tensor(2).dims[0], hidden = c.tensor(2).dims[1];
-  for (int i : {4, 6}) ACL_RETURN_IF_FAILED(expect_dims(c, i, {batch, 4 * hidden}));
-  if (c.flag(5)) ACL_RETURN_IF_FAILED(expect_dims(c, 8, {4 * hidden}));
-  return expect_all_shaped_like(c, 2, {0, 1, 3, 7});
+  using P = params::ThnnFusedLstmCellBackward;
+
+  ACL_RETURN_IF_FAILED(expect_rank(c, P::cx, 2, 2));
+  const int64_t batch = c.tensor(P::cx).dims[0], hidden = c.tensor(P::cx).dims[1];
+  for (int i : {P::storage, P::gradGatesOut})
+    ACL_RETURN_IF_FAILED(expect_dims(c, i, {batch, 4 * hidden}));
+  if (c.flag(P::hasBias)) ACL_RETURN_IF_FAILED(expect_dims(c, P::gradBiasOut, {4 * hidden}));
+  return expect_all_shaped_like(c, P::cx,
+                                {P::gradHyOptional, P::gradCOptional, P::cy, P::gradCxOut});
 }
 aclError run_cell_grad(Call& c) {
-  const int64_t hidden = c.tensor(2).dims[1], n = c.tensor(2).numel();
-  const Numbers dh = numbers_or(c.maybe(0), n, 0), dc = numbers_or(c.maybe(1), n, 0),
-                cx = numbers(c.tensor(2)), cy = numbers(c.tensor(3)), kept = numbers(c.tensor(4));
+  using P = params::ThnnFusedLstmCellBackward;
+
+  const int64_t hidden = c.tensor(P::cx).dims[1], n = c.tensor(P::cx).numel();
+  const Numbers dh = numbers_or(c.maybe(P::gradHyOptional), n, 0),
+                dc = numbers_or(c.maybe(P::gradCOptional), n, 0), cx = numbers(c.tensor(P::cx)),
+                cy = numbers(c.tensor(P::cy)), kept = numbers(c.tensor(P::storage));
   Numbers gates(kept.size()), before(static_cast<size_t>(n)), bias(static_cast<size_t>(4 * hidden));
   for (int64_t i = 0; i < n; ++i) {
     const int64_t at = i / hidden * 4 * hidden + i % hidden;
@@ -61,9 +77,9 @@ aclError run_cell_grad(Call& c) {
     before[i] = through * forget;
   }
   for (size_t i = 0; i < gates.size(); ++i) bias[i % bias.size()] += gates[i];
-  put(c.tensor(6), gates);
-  put(c.tensor(7), before);
-  if (c.flag(5)) put(c.maybe(8), bias);
+  put(c.tensor(P::gradGatesOut), gates);
+  put(c.tensor(P::gradCxOut), before);
+  if (c.flag(P::hasBias)) put(c.maybe(P::gradBiasOut), bias);
   return ACL_SUCCESS;
 }
 
@@ -74,34 +90,45 @@ struct TwoWay {
   static constexpr int layers = 11 + More, bias = 12 + More, first = 13 + More, both = 14 + More,
                        y = 15 + 2 * More;
   static aclnnStatus check(Call& c) {
-    ACL_RETURN_IF_FAILED(expect_rank(c, 0, 3, 3));
-    ACL_RETURN_IF_FAILED(expect_rank(c, 4, 2, 2));
+    using P = params::BidirectionLSTMV2;
+
+    ACL_RETURN_IF_FAILED(expect_rank(c, P::x, 3, 3));
+    ACL_RETURN_IF_FAILED(expect_rank(c, P::wHh, 2, 2));
     ACL_RETURN_IF_FAILED(expect_int(c, layers, 1, 1));
-    const Tensor& x = c.tensor(0);
-    const int64_t ways = c.flag(both) ? 2 : 1, hidden = c.tensor(4).dims[1];
+    const Tensor& x = c.tensor(P::x);
+    const int64_t ways = c.flag(both) ? 2 : 1, hidden = c.tensor(P::wHh).dims[1];
     const int64_t batch = x.dims[c.flag(first) ? 0 : 1];
-    if (c.flag(both)) ACL_RETURN_IF_FAILED(expect_given(c, {7, 8}));
-    for (int i : {3, 7}) ACL_RETURN_IF_FAILED(expect_dims(c, i, {4 * hidden, x.dims[2]}));
-    for (int i : {4, 8}) ACL_RETURN_IF_FAILED(expect_dims(c, i, {4 * hidden, hidden}));
-    for (int i : {5, 6, 9, 10}) ACL_RETURN_IF_FAILED(expect_dims(c, i, {4 * hidden}));
-    for (int i : {1, 2, y + 1, y + 2}) {
+    if (c.flag(both))
+      ACL_RETURN_IF_FAILED(expect_given(c, {P::wIhReverseOptional, P::wHhReverseOptional}));
+    for (int i : {P::wIh, P::wIhReverseOptional})
+      ACL_RETURN_IF_FAILED(expect_dims(c, i, {4 * hidden, x.dims[2]}));
+    for (int i : {P::wHh, P::wHhReverseOptional})
+      ACL_RETURN_IF_FAILED(expect_dims(c, i, {4 * hidden, hidden}));
+    for (int i : {P::bIhOptional, P::bHhOptional, P::bIhReverseOptional, P::bHhReverseOptional})
+      ACL_RETURN_IF_FAILED(expect_dims(c, i, {4 * hidden}));
+    for (int i : std::initializer_list<int>{P::initH, P::initC, y + 1, y + 2}) {
       ACL_RETURN_IF_FAILED(expect_dims(c, i, {ways, batch, hidden}));
     }
-    if (More && !c.null(11)) ACL_RETURN_IF_FAILED(expect_numel(c, 11, c.flag(first) ? -1 : x.dims[0]));
+    if (More && !c.null(P::batchSizeOptional))
+      ACL_RETURN_IF_FAILED(expect_numel(c, P::batchSizeOptional, c.flag(first) ? -1 : x.dims[0]));
     return expect_dims(c, y, {x.dims[0], x.dims[1], ways * hidden});
   }
   static aclError run(Call& c) {
-    const Tensor& x = c.tensor(0);
+    using P = params::BidirectionLSTMV2;
+
+    const Tensor& x = c.tensor(P::x);
     const bool batch_first = c.flag(first);
-    const int64_t ways = c.flag(both) ? 2 : 1, hidden = c.tensor(4).dims[1], inputs = x.dims[2];
+    const int64_t ways = c.flag(both) ? 2 : 1, hidden = c.tensor(P::wHh).dims[1],
+                  inputs = x.dims[2];
     const int64_t batch = x.dims[batch_first ? 0 : 1], steps = x.dims[batch_first ? 1 : 0];
     const Numbers data = numbers(x);
-    Numbers h = numbers(c.tensor(1)), cell = numbers(c.tensor(2));
+    Numbers h = numbers(c.tensor(P::initH)), cell = numbers(c.tensor(P::initC));
     Numbers out(static_cast<size_t>(c.tensor(y).numel()));
     Integers sizes(static_cast<size_t>(steps), batch);  // samples that are alive at a step
-    if (More && !c.null(11) && c.flag(15 + More)) sizes = integers(c.tensor(11));
+    if (More && !c.null(P::batchSizeOptional) && c.flag(P::bidirection + More))
+      sizes = integers(c.tensor(P::batchSizeOptional));
     for (int64_t way = 0; way < ways; ++way) {
-      const int at = way ? 7 : 3;
+      const int at = way ? P::wIhReverseOptional : P::wIh;
       const Numbers wi = numbers(c.tensor(at)), wh = numbers(c.tensor(at + 1));
       const bool biased = c.flag(bias);
       const Numbers bi = numbers_or(biased ? c.maybe(at + 2) : nullptr, 4 * hidden, 0),

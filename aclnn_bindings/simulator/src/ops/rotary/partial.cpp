@@ -1,5 +1,6 @@
 // Rotary embeddings of parts of rows, by position, and their gradients. Formulas: the "npu_rotary_mul",
 // "npu_interleave_rope" and "npu_mrope" pages of torch_npu and its tests.
+#include "params/rotary.h"
 #include "loops/values.h"
 
 #include <cmath>
@@ -35,9 +36,11 @@ aclnnStatus expect_angles(const Call& c, int x, int cos, int64_t mode) {
 
 // (x, cos, sin, out).
 aclnnStatus check_interleave(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3}));
-  ACL_RETURN_IF_FAILED(expect_angles(c, 0, 1, kInterleaveHalf));
-  return expect_same_shape(c, 3, 0);
+  using P = params::InterleaveRope;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::cos, P::sin, P::out}));
+  ACL_RETURN_IF_FAILED(expect_angles(c, P::x, P::cos, kInterleaveHalf));
+  return expect_same_shape(c, P::out, P::x);
 }
 Floats turned(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t mode) {
   const Floats v = floats(x), a = spread(cos, x), b = spread(sin, x);
@@ -49,7 +52,10 @@ Floats turned(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t mod
   return out;
 }
 aclError run_interleave(Call& c) {
-  write(c.tensor(3), turned(c.tensor(0), c.tensor(1), c.tensor(2), kInterleaveHalf));
+  using P = params::InterleaveRope;
+
+  write(c.tensor(P::out),
+        turned(c.tensor(P::x), c.tensor(P::cos), c.tensor(P::sin), kInterleaveHalf));
   return ACL_SUCCESS;
 }
 // dx of the rotation: each output passes to the two elements that it reads.
@@ -79,22 +85,27 @@ Floats folded(const Floats& v, const Tensor& t, const Tensor& like) {
 }
 // (dy, cos, sin, x, mode, dx, dcos, dsin).
 aclnnStatus check_grad(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 5}));
-  ACL_RETURN_IF_FAILED(expect_angles(c, 0, 1, c.integer(4)));
-  if (at_or_null(c, 3)) {
-    ACL_RETURN_IF_FAILED(expect_given(c, {6, 7}));
-    ACL_RETURN_IF_FAILED(expect_same_shape(c, 3, 0));
-    for (int i : {6, 7}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, 1));
+  using P = params::RotaryPositionEmbeddingGrad;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::dy, P::cos, P::sin, P::dxOut}));
+  ACL_RETURN_IF_FAILED(expect_angles(c, P::dy, P::cos, c.integer(P::mode)));
+  if (at_or_null(c, P::xOptional)) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {P::dcosOut, P::dsinOut}));
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, P::xOptional, P::dy));
+    for (int i : {P::dcosOut, P::dsinOut}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, P::cos));
   }
-  return expect_same_shape(c, 5, 0);
+  return expect_same_shape(c, P::dxOut, P::dy);
 }
 aclError run_grad(Call& c) {
-  const Tensor& t = c.tensor(0);
+  using P = params::RotaryPositionEmbeddingGrad;
+
+  const Tensor& t = c.tensor(P::dy);
   const Floats dy = floats(t);
-  const int64_t n = width_of(t), mode = c.integer(4);
-  write(c.tensor(5), turned_back(dy, spread(c.tensor(1), t), spread(c.tensor(2), t), mode, n));
-  if (!at_or_null(c, 3)) return ACL_SUCCESS;
-  const Floats x = floats(c.tensor(3));
+  const int64_t n = width_of(t), mode = c.integer(P::mode);
+  write(c.tensor(P::dxOut),
+        turned_back(dy, spread(c.tensor(P::cos), t), spread(c.tensor(P::sin), t), mode, n));
+  if (!at_or_null(c, P::xOptional)) return ACL_SUCCESS;
+  const Floats x = floats(c.tensor(P::xOptional));
   const Turn turn = turn_of(mode, n);
   Floats by_cos(dy.size()), by_sin(dy.size());
   for (size_t i = 0; i < dy.size(); ++i) {
@@ -102,43 +113,50 @@ aclError run_grad(Call& c) {
     by_cos[i] = dy[i] * x[row + turn.from[j]];
     by_sin[i] = dy[i] * turn.sign[j] * x[row + turn.partner[j]];
   }
-  write(c.tensor(6), folded(by_cos, c.tensor(6), t)),
-      write(c.tensor(7), folded(by_sin, c.tensor(7), t));
+  write(c.tensor(P::dcosOut), folded(by_cos, c.tensor(P::dcosOut), t)),
+      write(c.tensor(P::dsinOut), folded(by_sin, c.tensor(P::dsinOut), t));
   return ACL_SUCCESS;
 }
 // (xRef, cos, sin, mode, [begin, end)): a slice of the last dim, in place, forward or back.
 Tensor slice_of(const Call& c) {
-  Tensor t = c.tensor(0);
-  const Span<const int64_t> range = c.ints(4);
+  using P = params::InplacePartialRotaryMul;
+
+  Tensor t = c.tensor(P::xRef);
+  const Span<const int64_t> range = c.ints(P::partialSlice);
   if (range.size != 2) return t;
   const int last = t.rank - 1;
   t.offset += range[0] * t.strides[last], t.dims[last] = range[1] - range[0];
   return t;
 }
 aclnnStatus check_partial(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2}));
-  const Span<const int64_t> range = c.ints(4);
-  const int64_t n = width_of(c.tensor(0));
+  using P = params::InplacePartialRotaryMul;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::xRef, P::cos, P::sin}));
+  const Span<const int64_t> range = c.ints(P::partialSlice);
+  const int64_t n = width_of(c.tensor(P::xRef));
   const bool fits = range.size == 0 ||
                     (range.size == 2 && range[0] >= 0 && range[0] <= range[1] && range[1] <= n);
-  const Tensor part = fits ? slice_of(c) : c.tensor(0);
-  if (!fits || !fits_mode(c.integer(3), width_of(part)) || !spreads(c.tensor(1), part) ||
-      !spreads(c.tensor(2), part)) {
+  const Tensor part = fits ? slice_of(c) : c.tensor(P::xRef);
+  if (!fits || !fits_mode(c.integer(P::rotary_mode), width_of(part)) ||
+      !spreads(c.tensor(P::cos), part) || !spreads(c.tensor(P::sin), part)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "The slice of %s, its mode and the shapes %s and %s of cos and sin do not "
                   "fit.",
-                  shape_text(c.tensor(0)), shape_text(c.tensor(1)), shape_text(c.tensor(2)));
+                  shape_text(c.tensor(P::xRef)), shape_text(c.tensor(P::cos)),
+                  shape_text(c.tensor(P::sin)));
   }
   return ACLNN_SUCCESS;
 }
 template <bool Back>
 aclError run_partial(Call& c) {
+  using P = params::InplacePartialRotaryMul;
+
   const Tensor t = slice_of(c);
   if (Back) {
-    write(t, turned_back(floats(t), spread(c.tensor(1), t), spread(c.tensor(2), t), c.integer(3),
-                         width_of(t)));
+    write(t, turned_back(floats(t), spread(c.tensor(P::cos), t), spread(c.tensor(P::sin), t),
+                         c.integer(P::rotary_mode), width_of(t)));
   } else {
-    write(t, turned(t, c.tensor(1), c.tensor(2), c.integer(3)));
+    write(t, turned(t, c.tensor(P::cos), c.tensor(P::sin), c.integer(P::rotary_mode)));
   }
   return ACL_SUCCESS;
 }
@@ -147,21 +165,25 @@ aclError run_partial(Call& c) {
 // keyOut): angles of each token from a table of [positions, cos | sin].
 template <int Out>
 aclnnStatus check_positions(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, Out, Out + 1}));
-  const Tensor &p = c.tensor(0), &table = c.tensor(3);
-  const int64_t tokens = rows_of(c.tensor(1)), head = c.integer(5), wide = width_of(table);
+  using P = params::RopeWithSinCosCache;
+
+  ACL_RETURN_IF_FAILED(
+      expect_given(c, {P::positions, P::queryIn, P::keyIn, P::cosSinCache, Out, Out + 1}));
+  const Tensor &p = c.tensor(P::positions), &table = c.tensor(P::cosSinCache);
+  const int64_t tokens = rows_of(c.tensor(P::queryIn)), head = c.integer(P::headSize),
+                wide = width_of(table);
   int64_t sum = 0;
-  for (int64_t n : c.ints(4)) sum += n;
+  for (int64_t n : c.ints(P::mropeSection)) sum += n;
   const bool many = p.rank == 2 && p.dims[0] > 1;
   if (width_of(p) != tokens || head <= 0 || wide % 2 != 0 || wide > head ||
-      (many && (sum * 2 != wide || c.ints(4).size != p.dims[0]))) {
+      (many && (sum * 2 != wide || c.ints(P::mropeSection).size != p.dims[0]))) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "positions %s, the table %s, headSize %lld and mropeSection do not fit.",
                   shape_text(p), shape_text(table), static_cast<long long>(head));
   }
   for (int i : {0, 1}) {
-    if (width_of(c.tensor(1 + i)) % head != 0) return refuse_fit(c, 2, 1);
-    ACL_RETURN_IF_FAILED(expect_same_shape(c, Out + i, 1 + i));
+    if (width_of(c.tensor(P::queryIn + i)) % head != 0) return refuse_fit(c, P::keyIn, P::queryIn);
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, Out + i, P::queryIn + i));
   }
   return ACLNN_SUCCESS;
 }
@@ -174,19 +196,24 @@ int64_t section_of(Span<const int64_t> sections, int64_t i, bool interleaved) {
 }
 template <int Out>
 aclError run_positions(Call& c) {
-  const Ints positions = integers(c.tensor(0));
-  const Floats table = floats(c.tensor(3));
-  const int64_t tokens = rows_of(c.tensor(1)), head = c.integer(5), wide = width_of(c.tensor(3)),
-                half = wide / 2;
-  const bool many = c.tensor(0).rank == 2 && c.tensor(0).dims[0] > 1, neox = c.flag(6);
+  using P = params::RopeWithSinCosCacheV2;
+
+  const Ints positions = integers(c.tensor(P::positions));
+  const Floats table = floats(c.tensor(P::cosSinCache));
+  const int64_t tokens = rows_of(c.tensor(P::queryIn)), head = c.integer(P::headSize),
+                wide = width_of(c.tensor(P::cosSinCache)), half = wide / 2;
+  const bool many = c.tensor(P::positions).rank == 2 && c.tensor(P::positions).dims[0] > 1,
+             neox = c.flag(P::isNeoxStyle);
   for (int which : {0, 1}) {
-    Floats x = floats(c.tensor(1 + which));
-    const int64_t heads = width_of(c.tensor(1 + which)) / head;
+    Floats x = floats(c.tensor(P::queryIn + which));
+    const int64_t heads = width_of(c.tensor(P::queryIn + which)) / head;
     for (int64_t t = 0; t < tokens; ++t) {
       for (int64_t i = 0; i < half; ++i) {
-        const int64_t s = many ? section_of(c.ints(4), i, Out == 8 && c.integer(7) == 1) : 0,
+        const int64_t s = many ? section_of(c.ints(P::mropeSection), i,
+                                            Out == 8 && c.integer(P::cacheMode) == 1)
+                               : 0,
                       p = positions[s * tokens + t];
-        if (p < 0 || p >= rows_of(c.tensor(3)))
+        if (p < 0 || p >= rows_of(c.tensor(P::cosSinCache)))
           return c.trap(507015, "A position lies outside the table of angles.");
         const float cos = table[p * wide + i], sin = table[p * wide + half + i];
         for (int64_t n = 0; n < heads; ++n) {
@@ -210,5 +237,7 @@ ACLNN_ROPE(aclnnInterleaveRope, check_interleave, run_interleave)
 ACLNN_ROPE(aclnnRotaryPositionEmbeddingGrad, check_grad, run_grad)
 ACLNN_ROPE(aclnnInplacePartialRotaryMul, check_partial, run_partial<false>)
 ACLNN_ROPE(aclnnInplacePartialRotaryMulGrad, check_partial, run_partial<true>)
-ACLNN_ROPE(aclnnRopeWithSinCosCache, check_positions<7>, run_positions<7>)
-ACLNN_ROPE(aclnnRopeWithSinCosCacheV2, check_positions<8>, run_positions<8>)
+ACLNN_ROPE(aclnnRopeWithSinCosCache, check_positions<params::RopeWithSinCosCache::queryOut>,
+           run_positions<params::RopeWithSinCosCache::queryOut>)
+ACLNN_ROPE(aclnnRopeWithSinCosCacheV2, check_positions<params::RopeWithSinCosCacheV2::queryOut>,
+           run_positions<params::RopeWithSinCosCacheV2::queryOut>)

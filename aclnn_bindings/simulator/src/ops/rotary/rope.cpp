@@ -1,5 +1,6 @@
 // Rotary position embeddings. They ask for no workspace: clients give memory back to their pools before the
 // launch that still writes to it (ggml's rotation of a part of the heads), and a workspace would be that.
+#include "params/rotary.h"
 #include <memory>
 
 #include "loops/pointwise.h"
@@ -99,35 +100,50 @@ void rotate_apart(const Tensor& out, const Tensor& x, const Tensor& cos, const T
 // (x, cos, sin, mode, [rotate,] out).
 template <int Out>
 aclnnStatus check_rope(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_angles(c, 0, 1, c.integer(3)));
-  return expect_same_shape(c, Out, 0);
+  using P = params::RotaryPositionEmbedding;
+
+  ACL_RETURN_IF_FAILED(expect_angles(c, P::x, P::cos, c.integer(P::mode)));
+  return expect_same_shape(c, Out, P::x);
 }
 template <int Out>
 aclError run_rope(Call& c) {
-  rotate_apart(c.tensor(Out), c.tensor(0), c.tensor(1), c.tensor(2), c.integer(3));
+  using P = params::RotaryPositionEmbedding;
+
+  rotate_apart(c.tensor(Out), c.tensor(P::x), c.tensor(P::cos), c.tensor(P::sin),
+               c.integer(P::mode));
   return ACL_SUCCESS;
 }
 
 // (queryRef, keyRef, cos, sin, layout[, rotaryMode]): in place.
 int64_t text_mode(const Call& c) {
-  const char* text = c.count > 5 ? c.text(5) : nullptr;
+  using P = params::ApplyRotaryPosEmbV2;
+
+  const char* text = c.count > 5 ? c.text(P::rotaryMode) : nullptr;
   if (!text || std::strcmp(text, "half") == 0) return kHalf;
   if (std::strcmp(text, "interleave") == 0) return kInterleave;
   return std::strcmp(text, "quarter") == 0 ? int64_t{kQuarter} : -1;
 }
 aclnnStatus check_apply(Call& c) {
-  for (int i : {0, 1}) ACL_RETURN_IF_FAILED(expect_angles(c, i, 2, text_mode(c)));
+  using P = params::ApplyRotaryPosEmb;
+
+  for (int i : {P::queryRef, P::keyRef})
+    ACL_RETURN_IF_FAILED(expect_angles(c, i, P::cos, text_mode(c)));
   return ACLNN_SUCCESS;
 }
 aclError run_apply(Call& c) {
-  for (int i : {0, 1}) rotate_apart(c.tensor(i), c.tensor(i), c.tensor(2), c.tensor(3), text_mode(c));
+  using P = params::ApplyRotaryPosEmb;
+
+  for (int i : {P::queryRef, P::keyRef})
+    rotate_apart(c.tensor(i), c.tensor(i), c.tensor(P::cos), c.tensor(P::sin), text_mode(c));
   return ACL_SUCCESS;
 }
 
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OP(aclnnRotaryPositionEmbedding, check_rope<4>, run_rope<4>)
-ACLNN_OP(aclnnRotaryPositionEmbeddingV2, check_rope<5>, run_rope<5>)
+ACLNN_OP(aclnnRotaryPositionEmbedding, check_rope<params::RotaryPositionEmbedding::out>,
+         run_rope<params::RotaryPositionEmbedding::out>)
+ACLNN_OP(aclnnRotaryPositionEmbeddingV2, check_rope<params::RotaryPositionEmbeddingV2::out>,
+         run_rope<params::RotaryPositionEmbeddingV2::out>)
 ACLNN_OP(aclnnApplyRotaryPosEmb, check_apply, run_apply)
 ACLNN_OP(aclnnApplyRotaryPosEmbV2, check_apply, run_apply)

@@ -1,4 +1,5 @@
 // Logits cut to the k most likely tokens, and to those that carry a share p.
+#include "params/sampling.h"
 #include "loops/values.h"
 
 #include <cmath>
@@ -10,9 +11,11 @@ namespace {
 
 // (logits, p, k, out): what is not among the k best, or not in the nucleus, becomes -inf.
 aclnnStatus check_top_k_top_p(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3}));
-  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, rows_of(c.tensor(0))));
-  return expect_same_shape(c, 3, 0);
+  using P = params::ApplyTopKTopP;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::logits, P::p, P::k, P::out}));
+  for (int i : {P::p, P::k}) ACL_RETURN_IF_FAILED(expect_numel(c, i, rows_of(c.tensor(P::logits))));
+  return expect_same_shape(c, P::out, P::logits);
 }
 void keep_nucleus(float* x, const Ints& order, float p) {
   Floats probability(order.size());
@@ -25,11 +28,13 @@ void keep_nucleus(float* x, const Ints& order, float p) {
   }
 }
 aclError run_top_k_top_p(Call& c) {
-  Floats x = floats(c.tensor(0));
-  const Floats p = floats(c.tensor(1));
-  const Ints k = integers(c.tensor(2));
-  const int64_t n = width_of(c.tensor(0));
-  for (int64_t r = 0; r < rows_of(c.tensor(0)); ++r) {
+  using P = params::ApplyTopKTopP;
+
+  Floats x = floats(c.tensor(P::logits));
+  const Floats p = floats(c.tensor(P::p));
+  const Ints k = integers(c.tensor(P::k));
+  const int64_t n = width_of(c.tensor(P::logits));
+  for (int64_t r = 0; r < rows_of(c.tensor(P::logits)); ++r) {
     float* row = x.data() + r * n;
     const Ints order = best(row, n, n);
     if (k[r] > 0 && k[r] < n) {
@@ -38,7 +43,7 @@ aclError run_top_k_top_p(Call& c) {
     }
     keep_nucleus(row, order, p[r]);
   }
-  write(c.tensor(3), x);
+  write(c.tensor(P::out), x);
   return ACL_SUCCESS;
 }
 

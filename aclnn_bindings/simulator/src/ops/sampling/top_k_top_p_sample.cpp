@@ -1,5 +1,6 @@
 // Tokens chosen among the most likely: the k best, then those that carry a share p, then those near the
 // best. Formula: torch_npu's page and test of npu_top_k_top_p_sample.
+#include "params/sampling.h"
 #include <cmath>
 #include <numeric>
 
@@ -16,11 +17,14 @@ bool set(const Call& c, const char* name, bool other) {
 constexpr int64_t kMostBest = 1024;
 
 aclnnStatus check_sample(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, named(c, "logitsSelectIdx")}));
-  const Tensor& x = c.tensor(0);
+  using P = params::TopKTopPSample;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::logits, P::topK, P::topP, named(c, "logitsSelectIdx")}));
+  const Tensor& x = c.tensor(P::logits);
   if (x.rank != 2)
     return c.fail(ACLNN_ERR_PARAM_INVALID, "logits %s should have 2 dims.", shape_text(x));
-  for (int i : {1, 2, named(c, "logitsSelectIdx")}) ACL_RETURN_IF_FAILED(expect_numel(c, i, x.dims[0]));
+  for (int i : std::initializer_list<int>{P::topK, P::topP, named(c, "logitsSelectIdx")})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, x.dims[0]));
   if (part(c, "minPs")) ACL_RETURN_IF_FAILED(expect_numel(c, named(c, "minPs"), x.dims[0]));
   if (part(c, "q")) ACL_RETURN_IF_FAILED(expect_numel(c, named(c, "q"), x.numel()));
   if (set(c, "isNeedLogits", false)) {
@@ -75,10 +79,13 @@ void choose(const float* x, int64_t n, const Row& r, int64_t most, Ints& at, Dou
   at.resize(to), share.resize(to);
 }
 aclError run_sample(Call& c) {
-  const Tensor& t = c.tensor(0);
+  using P = params::TopKTopPSample;
+
+  const Tensor& t = c.tensor(P::logits);
   const int64_t rows = t.dims[0], n = t.dims[1], wide = n ? rows : 0;
-  const Floats x = floats(t), ps = floats(c.tensor(2)), q = floats(part(c, "q")), least = floats(part(c, "minPs"));
-  const Ints ks = integers(c.tensor(1));
+  const Floats x = floats(t), ps = floats(c.tensor(P::topP)), q = floats(part(c, "q")),
+               least = floats(part(c, "minPs"));
+  const Ints ks = integers(c.tensor(P::topK));
   const bool logits = set(c, "inputIsLogits", true);
   const int most_at = named(c, "ksMax");
   const int64_t most = most_at == kNone ? kMostBest : std::min(kMostBest, (c.integer(most_at) + 7) / 8 * 8);

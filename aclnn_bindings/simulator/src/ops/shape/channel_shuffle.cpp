@@ -1,4 +1,5 @@
 // Channels of groups shuffled.
+#include "params/shape.h"
 #include "loops/numbers.h"
 
 #include <cmath>
@@ -8,13 +9,15 @@ namespace {
 
 // (self, groups, out): [N, groups, C / groups, ...] with the two middle dims swapped.
 aclnnStatus check_shuffle(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const int64_t groups = c.integer(1);
+  using P = params::ChannelShuffle;
+
+  const Tensor& self = c.tensor(P::self);
+  const int64_t groups = c.integer(P::groups);
   if (self.rank < 3 || self.rank >= kMaxRank || groups < 1 || self.dims[1] % groups) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "groups %lld doesn't divide the channels of %s.",
                   static_cast<long long>(groups), shape_text(self));
   }
-  return expect_same_shape(c, 2, 0);
+  return expect_same_shape(c, P::out, P::self);
 }
 // Channels split into [outer, inner], and the two swapped where asked.
 Tensor split_channels(const Tensor& t, int64_t outer, bool swap) {
@@ -29,9 +32,11 @@ Tensor split_channels(const Tensor& t, int64_t outer, bool swap) {
   return v;
 }
 aclError run_shuffle(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(2);
+  using P = params::ChannelShuffle;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
   if (self.numel() == 0) return ACL_SUCCESS;
-  const int64_t groups = c.integer(1);
+  const int64_t groups = c.integer(P::groups);
   copy_tensor(split_channels(out, self.dims[1] / groups, false),
               split_channels(self, groups, true));
   return ACL_SUCCESS;

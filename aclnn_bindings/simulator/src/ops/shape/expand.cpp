@@ -1,4 +1,5 @@
 // A tensor spread over dims of one.
+#include "params/shape.h"
 #include "loops/iterate.h"
 #include "loops/matrices.h"
 #include "loops/promote.h"
@@ -7,14 +8,18 @@ namespace aclsim {
 namespace {
 
 aclError run_expand(Call& c) {
-  copy_tensor(c.tensor(2), c.tensor(0));
+  using P = params::Expand;
+
+  copy_tensor(c.tensor(P::out), c.tensor(P::self));
   return ACL_SUCCESS;
 }
 
 // Arguments: (self, size, out): a broadcast made real.
 aclnnStatus check_expand(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const Span<const int64_t> size = c.ints(1);
+  using P = params::Expand;
+
+  const Tensor& self = c.tensor(P::self);
+  const Span<const int64_t> size = c.ints(P::size);
   if (size.size < self.rank || size.size > kMaxRank) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "size has %lld values, self has %d dims.",
                   static_cast<long long>(size.size), self.rank);
@@ -29,8 +34,8 @@ aclnnStatus check_expand(Call& c) {
                     shape_text(size.data, shape.rank));
     }
   }
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 2, 0));
-  return expect_shape(c, 2, shape);
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
+  return expect_shape(c, P::out, shape);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Casts between the plain order and the inner format.
 // Facts: the operator document of aclnnNpuFormatCast, and the example programs of the documents of
 // aclnnQuantMatmulWeightNz and its like.
+#include "params/shape.h"
 #include <aclnnop/aclnn_npu_format_cast.h>
 
 #include "ascendcl/config.h"
@@ -16,10 +17,12 @@ bool holds_tiles(const Tensor& t) { return in_tiles(t) || stands_for_tiles(t); }
 
 // (src, dst): tiles have sixteen rows, and are padded with zeros.
 aclnnStatus check_format(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1}));
-  const Tensor &from = c.tensor(0), &to = c.tensor(1);
-  if (in_tiles(from) == in_tiles(to)) return expect_same_shape(c, 1, 0);
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 1, 0));
+  using P = params::NpuFormatCast;
+
+  ACL_RETURN_IF_FAILED(expect_given(c, {P::srcTensor, P::dstTensor}));
+  const Tensor &from = c.tensor(P::srcTensor), &to = c.tensor(P::dstTensor);
+  if (in_tiles(from) == in_tiles(to)) return expect_same_shape(c, P::dstTensor, P::srcTensor);
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::dstTensor, P::srcTensor));
   if (from.rank >= 2 && to.rank >= 2) {
     const Matrices a = matrices_like(from, false, false), b = matrices_like(to, false, false);
     const Matrices &plain = in_tiles(to) ? a : b, &tiles = in_tiles(to) ? b : a;
@@ -30,7 +33,9 @@ aclnnStatus check_format(Call& c) {
                 shape_text(from));
 }
 aclError run_format(Call& c) {
-  const Tensor &from = c.tensor(0), &to = c.tensor(1);
+  using P = params::NpuFormatCast;
+
+  const Tensor &from = c.tensor(P::srcTensor), &to = c.tensor(P::dstTensor);
   if (!holds_tiles(from) && !holds_tiles(to)) {
     copy_tensor(to, from);
     return ACL_SUCCESS;

@@ -1,4 +1,5 @@
 // Moving elements about without looking at them: joins, splits, repeats, permutations, flips.
+#include "params/shape.h"
 #include "loops/iterate.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
@@ -21,20 +22,22 @@ int axis_of(const Call& c) { return static_cast<int>(c.get<int64_t>()); }
 
 // (tensors, dim, out): members cast to out's dtype; shapes agree but for dim.
 aclnnStatus check_cat(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_members(c, 0));
+  using P = params::Cat;
+
+  ACL_RETURN_IF_FAILED(expect_members(c, P::tensors));
   const Tensor* first = nullptr;
-  for (const Tensor* t : c.tensors(0)) {
+  for (const Tensor* t : c.tensors(P::tensors)) {
     if (!legacy_empty(*t)) first = first ? first : t;
   }
-  if (!first) first = c.tensors(0)[0];
-  int64_t& axis = axis_state(c) = c.integer(1);
+  if (!first) first = c.tensors(P::tensors)[0];
+  int64_t& axis = axis_state(c) = c.integer(P::dim);
   if (first->rank == 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "0-d tensors can't be concatenated.");
   }
-  ACL_RETURN_IF_FAILED(expect_axis(c, 1, axis, first->rank));
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, first->rank));
   Shape shape = shape_of(*first);
   shape.dims[axis] = 0;
-  for (const Tensor* t : c.tensors(0)) {
+  for (const Tensor* t : c.tensors(P::tensors)) {
     if (legacy_empty(*t)) continue;
     bool fits = t->rank == shape.rank;
     for (int i = 0; fits && i < shape.rank; ++i) fits = i == axis || t->dims[i] == shape.dims[i];
@@ -44,12 +47,14 @@ aclnnStatus check_cat(Call& c) {
     }
     shape.dims[axis] += t->dims[axis];
   }
-  return expect_shape(c, 2, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_cat(Call& c) {
-  const Tensor& out = c.tensor(2);
+  using P = params::Cat;
+
+  const Tensor& out = c.tensor(P::out);
   int64_t at = 0;
-  for (const Tensor* t : c.tensors(0)) {
+  for (const Tensor* t : c.tensors(P::tensors)) {
     if (legacy_empty(*t)) continue;
     const int64_t size = t->dims[axis_of(c)];
     copy_tensor(part(out, axis_of(c), at, size), *t);
@@ -60,11 +65,13 @@ aclError run_cat(Call& c) {
 
 // (tensors, dim, out): along a new axis.
 aclnnStatus check_stack(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_members(c, 0));
-  const Tensor& first = *c.tensors(0)[0];
-  int64_t& axis = axis_state(c) = c.integer(1);
-  ACL_RETURN_IF_FAILED(expect_axis(c, 1, axis, first.rank + 1));
-  for (const Tensor* t : c.tensors(0)) {
+  using P = params::Stack;
+
+  ACL_RETURN_IF_FAILED(expect_members(c, P::tensors));
+  const Tensor& first = *c.tensors(P::tensors)[0];
+  int64_t& axis = axis_state(c) = c.integer(P::dim);
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, first.rank + 1));
+  for (const Tensor* t : c.tensors(P::tensors)) {
     if (t->same_shape(first)) continue;
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s in tensors should equal %s.", shape_text(*t),
                   shape_text(first));
@@ -72,30 +79,36 @@ aclnnStatus check_stack(Call& c) {
   Shape shape;
   shape.rank = first.rank + 1;
   for (int i = 0; i < shape.rank; ++i) {
-    shape.dims[i] = i == axis ? c.tensors(0).size : first.dims[i < axis ? i : i - 1];
+    shape.dims[i] = i == axis ? c.tensors(P::tensors).size : first.dims[i < axis ? i : i - 1];
   }
-  return expect_shape(c, 2, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_stack(Call& c) {
+  using P = params::Stack;
+
   int64_t at = 0;
-  for (const Tensor* t : c.tensors(0)) {
-    copy_tensor(part(c.tensor(2), axis_of(c), at++, 1), unsqueezed(*t, axis_of(c)));
+  for (const Tensor* t : c.tensors(P::tensors)) {
+    copy_tensor(part(c.tensor(P::out), axis_of(c), at++, 1), unsqueezed(*t, axis_of(c)));
   }
   return ACL_SUCCESS;
 }
 
 // Members of the list argument `out` take consecutive parts of self along the axis.
 aclError run_split(Call& c, int out) {
+  using P = params::SplitTensor;
+
   int64_t at = 0;
   for (const Tensor* t : c.tensors(out)) {
     const int64_t size = t->dims[axis_of(c)];
-    copy_tensor(*t, part(c.tensor(0), axis_of(c), at, size));
+    copy_tensor(*t, part(c.tensor(P::self), axis_of(c), at, size));
     at += size;
   }
   return ACL_SUCCESS;
 }
 aclnnStatus expect_part(const Call& c, int out, int64_t i, int64_t size) {
-  Shape shape = shape_of(c.tensor(0));
+  using P = params::SplitTensor;
+
+  Shape shape = shape_of(c.tensor(P::self));
   shape.dims[axis_of(c)] = size;
   const Tensor& t = *c.tensors(out)[i];
   if (t.rank == shape.rank && std::equal(t.dims, t.dims + t.rank, shape.dims)) return ACLNN_SUCCESS;
@@ -105,31 +118,40 @@ aclnnStatus expect_part(const Call& c, int out, int64_t i, int64_t size) {
 }
 // (self, sizes, dim, out); sizes an int array or one size for all but the last.
 aclnnStatus check_split(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_members(c, 3));
-  int64_t& axis = axis_state(c) = c.integer(2);
-  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, c.tensor(0).rank));
-  const bool listed = c.args[1].kind == ArgKind::IntArray;
-  const int64_t members = c.tensors(3).size, whole = axis_size(c.tensor(0), axis_of(c));
-  if (c.tensor(0).rank == 0 || (listed && c.ints(1).size != members)) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s doesn't fit the %lld tensors of %s.", c.name(1),
-                  static_cast<long long>(members), c.name(3));
+  using P = params::SplitWithSize;
+
+  ACL_RETURN_IF_FAILED(expect_members(c, P::out));
+  int64_t& axis = axis_state(c) = c.integer(P::dim);
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, c.tensor(P::self).rank));
+  const bool listed = c.args[P::splitSize].kind == ArgKind::IntArray;
+  const int64_t members = c.tensors(P::out).size, whole = axis_size(c.tensor(P::self), axis_of(c));
+  if (c.tensor(P::self).rank == 0 || (listed && c.ints(P::splitSize).size != members)) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s doesn't fit the %lld tensors of %s.",
+                  c.name(P::splitSize), static_cast<long long>(members), c.name(P::out));
   }
   int64_t sum = 0;
   for (int64_t i = 0; i < members; ++i) {
-    const int64_t size = listed ? c.ints(1)[i] : std::min(c.integer(1), whole - sum);
-    ACL_RETURN_IF_FAILED(expect_part(c, 3, i, size));
+    const int64_t size = listed
+                             ? c.ints(P::splitSize)[i]
+                             : std::min(c.integer(params::SplitTensor::splitSections), whole - sum);
+    ACL_RETURN_IF_FAILED(expect_part(c, P::out, i, size));
     sum += size;
   }
   if (sum == whole) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "The sizes sum to %lld, self has %lld along dim.",
                 static_cast<long long>(sum), static_cast<long long>(whole));
 }
-aclError run_split_row(Call& c) { return run_split(c, 3); }
+aclError run_split_row(Call& c) {
+  using P = params::SplitTensor;
+  return run_split(c, P::out);
+}
 
 // (self, repeats, out): tiles; self's missing leading dims count as 1.
 aclnnStatus check_repeat(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const Span<const int64_t> repeats = c.ints(1);
+  using P = params::Repeat;
+
+  const Tensor& self = c.tensor(P::self);
+  const Span<const int64_t> repeats = c.ints(P::repeats);
   if (repeats.size < self.rank || repeats.size > kMaxRank) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "repeats has %lld values, self has %d dims.",
                   static_cast<long long>(repeats.size), self.rank);
@@ -141,12 +163,14 @@ aclnnStatus check_repeat(Call& c) {
     if (repeats[i] < 0) return c.fail(ACLNN_ERR_PARAM_INVALID, "repeats has a negative value.");
     shape.dims[i] = repeats[i] * (from >= 0 ? self.dims[from] : 1);
   }
-  return expect_shape(c, 2, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_repeat(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(2);
+  using P = params::Repeat;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
   if (out.numel() == 0) return ACL_SUCCESS;
-  const Span<const int64_t> repeats = c.ints(1);
+  const Span<const int64_t> repeats = c.ints(P::repeats);
   const int rank = out.rank;
   Tensor tile = out;
   for (int i = 0; i < rank; ++i) tile.dims[i] = out.dims[i] / repeats[i];
@@ -168,8 +192,10 @@ aclError run_repeat(Call& c) {
 
 // (self, dims, out).
 aclnnStatus check_permute(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const Span<const int64_t> dims = c.ints(1);
+  using P = params::Permute;
+
+  const Tensor& self = c.tensor(P::self);
+  const Span<const int64_t> dims = c.ints(P::dims);
   Tensor& v = c.make<Tensor>();
   v = self;
   uint32_t seen = 0;
@@ -181,37 +207,43 @@ aclnnStatus check_permute(Call& c) {
   }
   for (int i = 0; i < self.rank; ++i) {
     int64_t axis = dims[i];
-    ACL_RETURN_IF_FAILED(expect_axis(c, 1, axis, self.rank));
+    ACL_RETURN_IF_FAILED(expect_axis(c, P::dims, axis, self.rank));
     if (seen >> axis & 1) return c.fail(ACLNN_ERR_PARAM_INVALID, "dims names an axis twice.");
     seen |= 1u << axis;
     shape.dims[i] = v.dims[i] = self.dims[axis];
     v.strides[i] = self.strides[axis];
   }
-  return expect_shape(c, 2, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_permute(Call& c) {
+  using P = params::Permute;
+
   Tensor v = c.get<Tensor>();
-  v.data = c.tensor(0).data;
-  copy_tensor(c.tensor(2), v);
+  v.data = c.tensor(P::self).data;
+  copy_tensor(c.tensor(P::out), v);
   return ACL_SUCCESS;
 }
 
 // (self, axis, out): [prod before, prod from].
 aclnnStatus check_flatten(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const int64_t axis = c.integer(1) < 0 ? c.integer(1) + self.rank : c.integer(1);
+  using P = params::Flatten;
+
+  const Tensor& self = c.tensor(P::self);
+  const int64_t axis = c.integer(P::axis) < 0 ? c.integer(P::axis) + self.rank : c.integer(P::axis);
   if (axis < 0 || axis > self.rank) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "axis is %lld, self has %d dims.",
-                  static_cast<long long>(c.integer(1)), self.rank);
+                  static_cast<long long>(c.integer(P::axis)), self.rank);
   }
   Shape shape;
   shape.rank = 2;
   shape.dims[0] = shape.dims[1] = 1;
   for (int i = 0; i < self.rank; ++i) shape.dims[i >= axis] *= self.dims[i];
-  return expect_shape(c, 2, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_flatten(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(2);
+  using P = params::Flatten;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
   Tensor to = dense(out.data, out.dtype, self.dims, self.rank);
   to.offset = out.offset;
   if (out.contiguous()) {
@@ -231,41 +263,47 @@ aclError run_flatten(Call& c) {
 
 // (self, dims, out): mirrored, as a view with negative strides.
 aclnnStatus check_flip(Call& c) {
+  using P = params::Flip;
+
   uint32_t& axes = c.make<uint32_t>();
-  for (int64_t given : c.ints(1)) {
+  for (int64_t given : c.ints(P::dims)) {
     int64_t axis = given;
-    ACL_RETURN_IF_FAILED(expect_axis(c, 1, axis, c.tensor(0).rank));
+    ACL_RETURN_IF_FAILED(expect_axis(c, P::dims, axis, c.tensor(P::self).rank));
     axes |= 1u << axis;
   }
-  return expect_same_shape(c, 2, 0);
+  return expect_same_shape(c, P::out, P::self);
 }
 aclError run_flip(Call& c) {
-  Tensor v = c.tensor(0);
+  using P = params::Flip;
+
+  Tensor v = c.tensor(P::self);
   if (v.numel() == 0) return ACL_SUCCESS;
   for (int i = 0; i < v.rank; ++i) {
     if (!(c.get<uint32_t>() >> i & 1)) continue;
     v.offset += (v.dims[i] - 1) * v.strides[i];
     v.strides[i] = -v.strides[i];
   }
-  copy_tensor(c.tensor(2), v);
+  copy_tensor(c.tensor(P::out), v);
   return ACL_SUCCESS;
 }
 
 // (x, shifts, dims, out); without dims the elements roll as one row.
 aclnnStatus check_roll(Call& c) {
-  const Span<const int64_t> shifts = c.ints(1), dims = c.ints(2);
+  using P = params::Roll;
+
+  const Span<const int64_t> shifts = c.ints(P::shifts), dims = c.ints(P::dims);
   if (dims.size ? shifts.size != dims.size : shifts.size != 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "shifts has %lld values, dims %lld.",
                   static_cast<long long>(shifts.size), static_cast<long long>(dims.size));
   }
   for (int64_t given : dims) {
     int64_t axis = given;
-    ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, c.tensor(0).rank));
+    ACL_RETURN_IF_FAILED(expect_axis(c, P::dims, axis, c.tensor(P::x).rank));
   }
   if (dims.size == 0) {
-    c.workspace_size = 2 * c.tensor(0).numel() * dtype_size(c.tensor(0).dtype);
+    c.workspace_size = 2 * c.tensor(P::x).numel() * dtype_size(c.tensor(P::x).dtype);
   }
-  return expect_same_shape(c, 3, 0);
+  return expect_same_shape(c, P::out, P::x);
 }
 void roll_axes(const Tensor& out, const Tensor& self, const int64_t* shift, int axis) {
   if (axis == out.rank) {
@@ -277,7 +315,9 @@ void roll_axes(const Tensor& out, const Tensor& self, const int64_t* shift, int 
   if (by) roll_axes(part(out, axis, 0, by), part(self, axis, n - by, by), shift, axis + 1);
 }
 aclError run_roll(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(3);
+  using P = params::Roll;
+
+  const Tensor &self = c.tensor(P::x), &out = c.tensor(P::out);
   const int64_t n = self.numel();
   if (n == 0) return ACL_SUCCESS;
   if (self.rank == 0) {
@@ -285,9 +325,9 @@ aclError run_roll(Call& c) {
     return ACL_SUCCESS;
   }
   int64_t shift[kMaxRank] = {};
-  if (c.ints(2).size) {
-    for (int64_t i = 0; i < c.ints(2).size; ++i) {
-      shift[(c.ints(2)[i] + self.rank) % self.rank] += c.ints(1)[i];
+  if (c.ints(P::dims).size) {
+    for (int64_t i = 0; i < c.ints(P::dims).size; ++i) {
+      shift[(c.ints(P::dims)[i] + self.rank) % self.rank] += c.ints(P::shifts)[i];
     }
     // Parts nest, so each axis' size is read from `out` before it is cut.
     roll_axes(out, self, shift, 0);
@@ -296,7 +336,7 @@ aclError run_roll(Call& c) {
   char* space = static_cast<char*>(c.workspace);
   char* rolled = space + n * dtype_size(self.dtype);
   copy_tensor(dense(space, self.dtype, self.dims, self.rank), self);
-  shift[0] = c.ints(1)[0];
+  shift[0] = c.ints(P::shifts)[0];
   roll_axes(dense(rolled, self.dtype, &n, 1), dense(space, self.dtype, &n, 1), shift, 0);
   copy_tensor(out, dense(rolled, self.dtype, self.dims, self.rank));
   return ACL_SUCCESS;

@@ -1,4 +1,5 @@
 // The order of weights for products, which stays plain here (see docs/unspecified_ops.md).
+#include "params/shape.h"
 #include "loops/matrices.h"
 
 #include <cmath>
@@ -8,7 +9,10 @@ namespace aclsim {
 namespace {
 
 // Weights keep their order: the private format of the document is this simulator's own to choose.
-aclnnStatus check_private(Call& c) { return expect_given(c, {0}); }
+aclnnStatus check_private(Call& c) {
+  using P = params::TransMatmulWeight;
+  return expect_given(c, {P::mmWeightRef});
+}
 aclError run_private(Call&) { return ACL_SUCCESS; }
 
 }  // namespace

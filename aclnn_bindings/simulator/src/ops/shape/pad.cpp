@@ -1,4 +1,5 @@
 // Padding with a constant, by reflection, replication or wrapping, and the gradients of these.
+#include "params/shape.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
 
@@ -25,15 +26,19 @@ aclnnStatus padded_shape(const Call& c, int self, int pads, Shape& shape) {
 
 // (self, pad, value, out).
 aclnnStatus check_constant(Call& c) {
+  using P = params::ConstantPadNd;
+
   Shape shape;
-  ACL_RETURN_IF_FAILED(padded_shape(c, 0, 1, shape));
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 3, 0));
-  return expect_shape(c, 3, shape);
+  ACL_RETURN_IF_FAILED(padded_shape(c, P::self, P::pad, shape));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
+  return expect_shape(c, P::out, shape);
 }
 aclError run_constant(Call& c) {
-  Tensor from = c.tensor(0), to = c.tensor(3);
-  fill_tensor(to, c.scalar(2));
-  const Span<const int64_t> pad = c.ints(1);
+  using P = params::ConstantPadNd;
+
+  Tensor from = c.tensor(P::self), to = c.tensor(P::out);
+  fill_tensor(to, c.scalar(P::value));
+  const Span<const int64_t> pad = c.ints(P::pad);
   for (int64_t i = 0; i < pad.size / 2; ++i) {
     const int d = from.rank - 1 - static_cast<int>(i);
     const int64_t before = pad[2 * i], begin = std::max<int64_t>(0, -before);
@@ -97,17 +102,21 @@ struct Places {
 // (self, padding, out).
 template <Mode mode, int Dims>
 aclnnStatus check_pad(Call& c) {
-  ACL_RETURN_IF_FAILED((check_sizes<mode, Dims>(c, 0, 1)));
+  using P = params::CircularPad2d;
+
+  ACL_RETURN_IF_FAILED((check_sizes<mode, Dims>(c, P::self, P::padding)));
   Shape shape;
-  ACL_RETURN_IF_FAILED(padded_shape(c, 0, 1, shape));
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 2, 0));
-  return expect_shape(c, 2, shape);
+  ACL_RETURN_IF_FAILED(padded_shape(c, P::self, P::padding, shape));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
+  return expect_shape(c, P::out, shape);
 }
 template <Mode mode>
 aclError run_pad(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(2);
+  using P = params::CircularPad2d;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
   if (out.numel() == 0) return ACL_SUCCESS;
-  const Places places(mode, out, self, c.ints(1));
+  const Places places(mode, out, self, c.ints(P::padding));
   with_width(dtype_size(out.dtype), [&](auto width) {
     using T = decltype(width);
     parallel_for(out.numel(), 16384, [&](int64_t begin, int64_t end) {
@@ -124,23 +133,27 @@ aclError run_pad(Call& c) {
 // (gradOutput, self, padding, gradInput): summed in a dense copy in the compute type.
 template <Mode mode, int Dims>
 aclnnStatus check_pad_grad(Call& c) {
-  ACL_RETURN_IF_FAILED((check_sizes<mode, Dims>(c, 1, 2)));
+  using P = params::CircularPad2dBackward;
+
+  ACL_RETURN_IF_FAILED((check_sizes<mode, Dims>(c, P::self, P::padding)));
   Shape shape;
-  ACL_RETURN_IF_FAILED(padded_shape(c, 1, 2, shape));
-  ACL_RETURN_IF_FAILED(expect_shape(c, 0, shape));
-  c.workspace_size = c.tensor(1).numel() * sizeof(c128);
-  return expect_same_shape(c, 3, 1);
+  ACL_RETURN_IF_FAILED(padded_shape(c, P::self, P::padding, shape));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::gradOutput, shape));
+  c.workspace_size = c.tensor(P::self).numel() * sizeof(c128);
+  return expect_same_shape(c, P::gradInput, P::self);
 }
 template <Mode mode>
 aclError run_pad_grad(Call& c) {
-  const Tensor &grad = c.tensor(0), &out = c.tensor(3);
+  using P = params::CircularPad2dBackward;
+
+  const Tensor &grad = c.tensor(P::gradOutput), &out = c.tensor(P::gradInput);
   if (out.numel() == 0) return ACL_SUCCESS;
   with_number(grad.dtype, [&](auto tag) {
     using C = typename decltype(tag)::type;
     C* sums = static_cast<C*>(c.workspace);
     const Tensor sum = dense(sums, dtype_of<C>(), out.dims, out.rank);
     std::fill_n(sums, sum.numel(), C(0));
-    const Places places(mode, grad, sum, c.ints(2));
+    const Places places(mode, grad, sum, c.ints(P::padding));
     Walker w(grad.rank, grad.dims);
     for (int64_t i = grad.numel(); i > 0; --i, w.next()) {
       sums[places.of(w)] +=

@@ -1,4 +1,5 @@
 // repeat_interleave in its forms: each slice along an axis some number of times.
+#include "params/shape.h"
 #include "loops/indices.h"
 #include "loops/promote.h"
 
@@ -9,17 +10,23 @@ namespace {
 template <int Repeats, int Dim, int Size, int Out>
 struct Interleave {
   static int axis(const Call& c) {
-    if (Dim < 0 || c.tensor(0).rank == 0) return 0;
+    using P = params::RepeatInterleave;
+
+    if (Dim < 0 || c.tensor(P::self).rank == 0) return 0;
     const int64_t d = c.integer(Dim < 0 ? 0 : Dim);
-    return static_cast<int>(d < 0 ? d + c.tensor(0).rank : d);
+    return static_cast<int>(d < 0 ? d + c.tensor(P::self).rank : d);
   }
   static bool fixed(const Call& c) { return c.args[Repeats].kind != ArgKind::Tensor; }
   static int64_t slices(const Call& c) {
-    return Dim < 0 ? c.tensor(0).numel() : axis_size(c.tensor(0), axis(c));
+    using P = params::RepeatInterleave;
+
+    return Dim < 0 ? c.tensor(P::self).numel() : axis_size(c.tensor(P::self), axis(c));
   }
 
   static aclnnStatus check(Call& c) {
-    const Tensor& self = c.tensor(0);
+    using P = params::RepeatInterleave;
+
+    const Tensor& self = c.tensor(P::self);
     if (Dim >= 0) {
       int64_t given = c.integer(Dim < 0 ? 0 : Dim);
       ACL_RETURN_IF_FAILED(expect_axis(c, Dim, given, self.rank));
@@ -38,7 +45,7 @@ struct Interleave {
     if (Dim >= 0 && self.rank > 0) shape = shape_of(self);
     shape.dims[axis(c)] = size;
     ACL_RETURN_IF_FAILED(expect_shape(c, Out, shape));
-    ACL_RETURN_IF_FAILED(expect_same_dtype(c, Out, 0));
+    ACL_RETURN_IF_FAILED(expect_same_dtype(c, Out, P::self));
     c.workspace_size = (size + n) * sizeof(int64_t) + self.numel() * dtype_size(self.dtype);
     return ACLNN_SUCCESS;
   }
@@ -63,7 +70,9 @@ struct Interleave {
   }
 
   static aclError run(Call& c) {
-    Tensor self = c.tensor(0);
+    using P = params::RepeatInterleave;
+
+    Tensor self = c.tensor(P::self);
     const Tensor& out = c.tensor(Out);
     if (out.numel() == 0) return ACL_SUCCESS;
     int64_t* at = static_cast<int64_t*>(c.workspace);
@@ -84,13 +93,17 @@ struct Interleave {
 
 // (repeats, outputSize, out): the places themselves.
 aclnnStatus check_places(Call& c) {
+  using P = params::RepeatInterleaveTensor;
+
   Shape shape;
   shape.rank = 1;
-  shape.dims[0] = c.integer(1);
-  return expect_shape(c, 2, shape);
+  shape.dims[0] = c.integer(P::outputSize);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_places(Call& c) {
-  const Tensor &repeats = c.tensor(0), &out = c.tensor(2);
+  using P = params::RepeatInterleaveTensor;
+
+  const Tensor &repeats = c.tensor(P::repeats), &out = c.tensor(P::out);
   int64_t k = 0;
   for (int64_t i = 0; i < repeats.numel(); ++i) {
     const int64_t n = load_one<int64_t>(repeats.data, repeats.dtype,
@@ -106,23 +119,27 @@ aclError run_places(Call& c) {
 
 // (yGrad, repeats, axis, out): each slice of out is the sum of its copies' gradients.
 aclnnStatus check_repeat_grad(Call& c) {
+  using P = params::RepeatInterleaveGrad;
+
   int64_t& axis = c.make<int64_t>();
-  axis = c.integer(2);
-  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, c.tensor(3).rank));
-  const int64_t n = axis_size(c.tensor(3), static_cast<int>(axis));
-  const Tensor& repeats = c.tensor(1);
+  axis = c.integer(P::axis);
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::axis, axis, c.tensor(P::out).rank));
+  const int64_t n = axis_size(c.tensor(P::out), static_cast<int>(axis));
+  const Tensor& repeats = c.tensor(P::repeats);
   c.workspace_size = n * sizeof(int64_t);
   if (repeats.rank <= 1 && (repeats.numel() == n || repeats.numel() == 1)) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "repeats should have 1 or %lld elements, not %s.",
                 static_cast<long long>(n), shape_text(repeats));
 }
 aclError run_repeat_grad(Call& c) {
-  const Tensor &grad = c.tensor(0), &out = c.tensor(3);
+  using P = params::RepeatInterleaveGrad;
+
+  const Tensor &grad = c.tensor(P::yGrad), &out = c.tensor(P::out);
   if (out.numel() == 0) return ACL_SUCCESS;
   const int axis = static_cast<int>(c.get<int64_t>());
   const int64_t n = axis_size(out, axis), size = axis_size(grad, axis);
   int64_t* counts = static_cast<int64_t*>(c.workspace);
-  Tensor repeats = c.tensor(1);
+  Tensor repeats = c.tensor(P::repeats);
   if (repeats.numel() == 1) repeats.rank = 0;
   copy_tensor(dense(counts, ACL_INT64, &n, 1), repeats);
   int64_t total = 0;
@@ -150,9 +167,16 @@ aclError run_repeat_grad(Call& c) {
 
 #define ACLNN_INTERLEAVE(op, ...) \
   ACLNN_OP(op, (Interleave<__VA_ARGS__>::check), (Interleave<__VA_ARGS__>::run))
-ACLNN_INTERLEAVE(aclnnRepeatInterleave, 1, -1, 2, 3)
-ACLNN_INTERLEAVE(aclnnRepeatInterleaveInt, 1, -1, 2, 3)
-ACLNN_INTERLEAVE(aclnnRepeatInterleaveWithDim, 1, 2, 3, 4)
-ACLNN_INTERLEAVE(aclnnRepeatInterleaveIntWithDim, 1, 2, 3, 4)
+ACLNN_INTERLEAVE(aclnnRepeatInterleave, params::RepeatInterleave::repeats, -1,
+                 params::RepeatInterleave::outputSize, params::RepeatInterleave::out)
+ACLNN_INTERLEAVE(aclnnRepeatInterleaveInt, params::RepeatInterleaveInt::repeats, -1,
+                 params::RepeatInterleaveInt::outputSize, params::RepeatInterleaveInt::out)
+ACLNN_INTERLEAVE(aclnnRepeatInterleaveWithDim, params::RepeatInterleaveWithDim::repeats,
+                 params::RepeatInterleaveWithDim::dim, params::RepeatInterleaveWithDim::outputSize,
+                 params::RepeatInterleaveWithDim::out)
+ACLNN_INTERLEAVE(aclnnRepeatInterleaveIntWithDim, params::RepeatInterleaveIntWithDim::repeats,
+                 params::RepeatInterleaveIntWithDim::dim,
+                 params::RepeatInterleaveIntWithDim::outputSize,
+                 params::RepeatInterleaveIntWithDim::out)
 ACLNN_OP(aclnnRepeatInterleaveTensor, check_places, run_places)
 ACLNN_OP(aclnnRepeatInterleaveGrad, check_repeat_grad, run_repeat_grad)

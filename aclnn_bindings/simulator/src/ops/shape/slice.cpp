@@ -1,4 +1,5 @@
 // Strided slices, read and written.
+#include "params/shape.h"
 #include "loops/iterate.h"
 #include "loops/promote.h"
 
@@ -52,18 +53,22 @@ aclnnStatus refuse_step(const Call& c, int arg, int64_t step) {
 
 // Arguments: (self, dim, start, end, step, out).
 aclnnStatus check_slice(Call& c) {
-  const Tensor& self = c.tensor(0);
-  int64_t axis = c.integer(1);
-  ACL_RETURN_IF_FAILED(expect_axis(c, 1, axis, self.rank));
+  using P = params::Slice;
+
+  const Tensor& self = c.tensor(P::self);
+  int64_t axis = c.integer(P::dim);
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, self.rank));
   if (self.rank == 0) return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have at least 1 dim.");
-  if (c.integer(4) <= 0) return refuse_step(c, 4, c.integer(4));
+  if (c.integer(P::step) <= 0) return refuse_step(c, P::step, c.integer(P::step));
   Steps& s = c.make<Steps>();
   s = whole(self);
-  set_axis(s, self, axis, c.integer(2), c.integer(3), c.integer(4));
-  return expect_shape(c, 5, s.size);
+  set_axis(s, self, axis, c.integer(P::start), c.integer(P::end), c.integer(P::step));
+  return expect_shape(c, P::out, s.size);
 }
 aclError run_slice(Call& c) {
-  copy_tensor(c.tensor(5), sliced(c.tensor(0), c.get<Steps>()));
+  using P = params::Slice;
+
+  copy_tensor(c.tensor(P::out), sliced(c.tensor(P::self), c.get<Steps>()));
   return ACL_SUCCESS;
 }
 
@@ -90,18 +95,25 @@ aclnnStatus steps_of(Call& c, const Tensor& t, int begins, int ends, int axes, i
 
 // Arguments: (self, starts, ends, axes, steps, out).
 aclnnStatus check_slice_v2(Call& c) {
-  ACL_RETURN_IF_FAILED(steps_of(c, c.tensor(0), 1, 2, 3, 4));
-  return expect_shape(c, 5, c.get<Steps>().size);
+  using P = params::SliceV2;
+
+  ACL_RETURN_IF_FAILED(steps_of(c, c.tensor(P::self), P::starts, P::ends, P::axes, P::steps));
+  return expect_shape(c, P::out, c.get<Steps>().size);
 }
 
 // Arguments: (varRef, inputValue, begin, end, strides, axesOptional).
 aclnnStatus check_assign(Call& c) {
-  ACL_RETURN_IF_FAILED(steps_of(c, c.tensor(0), 2, 3, 5, 4));
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 1, 0));
-  return expect_shape(c, 1, c.get<Steps>().size);
+  using P = params::StridedSliceAssignV2;
+
+  ACL_RETURN_IF_FAILED(
+      steps_of(c, c.tensor(P::varRef), P::begin, P::end, P::axesOptional, P::strides));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::inputValue, P::varRef));
+  return expect_shape(c, P::inputValue, c.get<Steps>().size);
 }
 aclError run_assign(Call& c) {
-  copy_tensor(sliced(c.tensor(0), c.get<Steps>()), c.tensor(1));
+  using P = params::StridedSliceAssignV2;
+
+  copy_tensor(sliced(c.tensor(P::varRef), c.get<Steps>()), c.tensor(P::inputValue));
   return ACL_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 // TensorFlow's strided slice, chunks put together, a transposition with a reshape.
+#include "params/shape.h"
 #include "loops/numbers.h"
 
 namespace aclsim {
@@ -23,16 +24,22 @@ void clip(int64_t size, int64_t step, bool open_begin, bool open_end, int64_t& b
   count = span > 0 ? (span + pace - 1) / pace : 0;
 }
 aclnnStatus bad_slice(const Call& c) {
-  return c.fail(ACLNN_ERR_PARAM_INVALID, "begin, end and strides don't fit self, whose shape is %s.",
-                shape_text(c.tensor(0)));
+  using P = params::StridedSlice;
+
+  return c.fail(ACLNN_ERR_PARAM_INVALID,
+                "begin, end and strides don't fit self, whose shape is %s.",
+                shape_text(c.tensor(P::self)));
 }
 // (self, begin, end, strides, beginMask, endMask, ellipsisMask, newAxisMask, shrinkAxisMask, out).
 aclnnStatus slice_strided(const Call& c, Sliced& s) {
-  const Tensor& self = c.tensor(0);
-  const int64_t n = c.ints(1).size;
-  if (c.ints(2).size != n || c.ints(3).size != n || n > kMaxRank) return bad_slice(c);
+  using P = params::StridedSlice;
+
+  const Tensor& self = c.tensor(P::self);
+  const int64_t n = c.ints(P::begin).size;
+  if (c.ints(P::end).size != n || c.ints(P::strides).size != n || n > kMaxRank) return bad_slice(c);
   int64_t named = 0;  // dims that entries other than new axes and the ellipsis take
-  for (int64_t i = 0; i < n; ++i) named += !bit(c, 6, i) && !bit(c, 7, i);
+  for (int64_t i = 0; i < n; ++i)
+    named += !bit(c, P::ellipsisMask, i) && !bit(c, P::newAxisMask, i);
   s.view = self;
   s.shape = {};
   Tensor from = self;
@@ -47,25 +54,26 @@ aclnnStatus slice_strided(const Call& c, Sliced& s) {
     for (; count > 0 && d < self.rank; --count, ++d) show(self.dims[d], from.strides[d]);
   };
   for (int64_t i = 0; i < n; ++i) {
-    if (bit(c, 6, i)) {
+    if (bit(c, P::ellipsisMask, i)) {
       rest(self.rank - named);
       continue;
     }
-    if (bit(c, 7, i)) {
+    if (bit(c, P::newAxisMask, i)) {
       if (!show(1, 0)) return bad_slice(c);
       continue;
     }
-    if (d >= self.rank || c.ints(3)[i] == 0) return bad_slice(c);
-    int64_t begin = c.ints(1)[i], count = 0;
-    const int64_t step = c.ints(3)[i];
-    if (bit(c, 8, i)) {
+    if (d >= self.rank || c.ints(P::strides)[i] == 0) return bad_slice(c);
+    int64_t begin = c.ints(P::begin)[i], count = 0;
+    const int64_t step = c.ints(P::strides)[i];
+    if (bit(c, P::shrinkAxisMask, i)) {
       if (begin < 0) begin += self.dims[d];
       if (begin < 0 || begin >= self.dims[d]) return bad_slice(c);
     } else {
-      clip(self.dims[d], step, bit(c, 4, i), bit(c, 5, i), begin, c.ints(2)[i], count);
+      clip(self.dims[d], step, bit(c, P::beginMask, i), bit(c, P::endMask, i), begin,
+           c.ints(P::end)[i], count);
       if (!show(count, from.strides[d] * step)) return bad_slice(c);
     }
-    if (count > 0 || bit(c, 8, i)) s.view.offset += begin * from.strides[d];
+    if (count > 0 || bit(c, P::shrinkAxisMask, i)) s.view.offset += begin * from.strides[d];
     ++d;
   }
   rest(self.rank);
@@ -74,23 +82,29 @@ aclnnStatus slice_strided(const Call& c, Sliced& s) {
   return ACLNN_SUCCESS;
 }
 aclnnStatus check_strided_slice(Call& c) {
+  using P = params::StridedSlice;
+
   Sliced& s = c.make<Sliced>();
   ACL_RETURN_IF_FAILED(slice_strided(c, s));
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 9, 0));
-  return expect_shape(c, 9, s.shape);
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
+  return expect_shape(c, P::out, s.shape);
 }
 aclError run_strided_slice(Call& c) {
+  using P = params::StridedSlice;
+
   Tensor view = c.get<Sliced>().view;
-  view.data = c.tensor(0).data;
-  if (view.numel() > 0) copy_tensor(c.tensor(9), view);
+  view.data = c.tensor(P::self).data;
+  if (view.numel() > 0) copy_tensor(c.tensor(P::out), view);
   return ACL_SUCCESS;
 }
 
 // (tensors, dim, numChunks, out): torch's _chunk_cat. Every tensor is padded to whole chunks along
 // dim, and what follows dim is flattened.
 aclnnStatus check_chunk_cat(Call& c) {
-  const Span<Tensor*> all = c.tensors(0);
-  const int64_t dim = c.integer(1), chunks = c.integer(2);
+  using P = params::ChunkCat;
+
+  const Span<Tensor*> all = c.tensors(P::tensors);
+  const int64_t dim = c.integer(P::dim), chunks = c.integer(P::numChunks);
   Shape shape;
   shape.rank = static_cast<int>(dim) + 2;
   bool fits = all.size > 0 && dim >= 0 && chunks > 0 && shape.rank <= kMaxRank;
@@ -106,15 +120,17 @@ aclnnStatus check_chunk_cat(Call& c) {
   std::copy_n(all[0]->dims, dim, shape.dims);
   shape.dims[dim] = chunks;
   shape.dims[dim + 1] = width;
-  return expect_shape(c, 3, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_chunk_cat(Call& c) {
-  const int dim = static_cast<int>(c.integer(1));
-  const Tensor& out = c.tensor(3);
-  const int64_t chunks = c.integer(2), width = out.dims[dim + 1];
+  using P = params::ChunkCat;
+
+  const int dim = static_cast<int>(c.integer(P::dim));
+  const Tensor& out = c.tensor(P::out);
+  const int64_t chunks = c.integer(P::numChunks), width = out.dims[dim + 1];
   Numbers to(static_cast<size_t>(out.numel()));
   int64_t column = 0;
-  for (const Tensor* t : c.tensors(0)) {
+  for (const Tensor* t : c.tensors(P::tensors)) {
     const Around a(*t, dim);
     const int64_t piece = (a.size + chunks - 1) / chunks * a.inner, row = a.size * a.inner;
     const Numbers x = numbers(*t);
@@ -130,22 +146,24 @@ aclError run_chunk_cat(Call& c) {
 
 // (x, perm, shape, transposeFirst, out): a transposition and a reshape, in the order told.
 aclnnStatus check_confusion(Call& c) {
-  const Span<const int64_t> perm = c.ints(1), shape = c.ints(2);
-  const int64_t rank = c.flag(3) ? c.tensor(0).rank : shape.size;
+  using P = params::ConfusionTranspose;
+
+  const Span<const int64_t> perm = c.ints(P::perm), shape = c.ints(P::shape);
+  const int64_t rank = c.flag(P::transpose_first) ? c.tensor(P::x).rank : shape.size;
   bool fits = perm.size == rank && rank <= kMaxRank && shape.size <= kMaxRank;
   uint32_t seen = 0;
   int64_t n = 1;
   for (int64_t d : perm) fits = fits && d >= 0 && d < rank && !(seen >> d & 1) && (seen |= 1u << d);
   for (int64_t d : shape) fits = fits && d >= 0 && !__builtin_mul_overflow(n, d, &n);
-  if (!fits || n != c.tensor(0).numel()) {
+  if (!fits || n != c.tensor(P::x).numel()) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "perm and shape don't fit x, whose shape is %s.",
-                  shape_text(c.tensor(0)));
+                  shape_text(c.tensor(P::x)));
   }
   Shape out;
   out.rank = static_cast<int>(shape.size);
-  for (int i = 0; i < out.rank; ++i) out.dims[i] = shape[c.flag(3) ? i : perm[i]];
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 4, 0));
-  return expect_shape(c, 4, out);
+  for (int i = 0; i < out.rank; ++i) out.dims[i] = shape[c.flag(P::transpose_first) ? i : perm[i]];
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::x));
+  return expect_shape(c, P::out, out);
 }
 Tensor permuted(const Tensor& t, Span<const int64_t> perm) {
   Tensor v = t;
@@ -156,12 +174,15 @@ Tensor permuted(const Tensor& t, Span<const int64_t> perm) {
   return v;
 }
 aclError run_confusion(Call& c) {
-  const Tensor& x = c.tensor(0);
-  std::vector<char> bytes = bytes_of(c.flag(3) ? permuted(x, c.ints(1)) : x);
+  using P = params::ConfusionTranspose;
+
+  const Tensor& x = c.tensor(P::x);
+  std::vector<char> bytes = bytes_of(c.flag(P::transpose_first) ? permuted(x, c.ints(P::perm)) : x);
   if (bytes.empty()) return ACL_SUCCESS;
-  const Span<const int64_t> shape = c.ints(2);
+  const Span<const int64_t> shape = c.ints(P::shape);
   const Tensor flat = dense(bytes.data(), x.dtype, shape.data, static_cast<int>(shape.size));
-  copy_tensor(c.tensor(4), c.flag(3) ? flat : permuted(flat, c.ints(1)));
+  copy_tensor(c.tensor(P::out),
+              c.flag(P::transpose_first) ? flat : permuted(flat, c.ints(P::perm)));
   return ACL_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 // Triangles and diagonals of matrices.
+#include "params/shape.h"
 #include "loops/iterate.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
@@ -9,13 +10,15 @@ namespace {
 
 // (self, diagonal, out): zeros above (Upper: below) the diagonal.
 aclnnStatus check_triangle(Call& c) {
-  const int out = c.count > 2 ? 2 : 0;
-  if (c.tensor(0).rank < 2) {
+  using P = params::Tril;
+
+  const int out = c.count > 2 ? P::out : P::self;
+  if (c.tensor(P::self).rank < 2) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have at least 2 dims, but its shape is %s.",
-                  shape_text(c.tensor(0)));
+                  shape_text(c.tensor(P::self)));
   }
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, out, 0));
-  return expect_same_shape(c, out, 0);
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, out, P::self));
+  return expect_same_shape(c, out, P::self);
 }
 template <bool Upper>
 void triangle(const Tensor& out, const Tensor& self, int64_t diagonal) {
@@ -41,59 +44,72 @@ void triangle(const Tensor& out, const Tensor& self, int64_t diagonal) {
 }
 template <bool Upper, int Out>
 aclError run_triangle(Call& c) {
-  triangle<Upper>(c.tensor(Out), c.tensor(0), c.integer(1));
+  using P = params::Tril;
+
+  triangle<Upper>(c.tensor(Out), c.tensor(P::self), c.integer(P::diagonal));
   return ACL_SUCCESS;
 }
 
 // (self, diagonal, out): a vector becomes a matrix, a matrix gives its diagonal.
 aclnnStatus check_diag(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const int64_t k = c.integer(1) < 0 ? -c.integer(1) : c.integer(1);
+  using P = params::Diag;
+
+  const Tensor& self = c.tensor(P::self);
+  const int64_t k = c.integer(P::diagonal) < 0 ? -c.integer(P::diagonal) : c.integer(P::diagonal);
   Shape shape;
   if (self.rank == 1) {
     shape.rank = 2;
     shape.dims[0] = shape.dims[1] = self.dims[0] + k;
   } else if (self.rank == 2) {
     shape.rank = 1;
-    shape.dims[0] = diagonal_of(self, c.integer(1)).dims[0];
+    shape.dims[0] = diagonal_of(self, c.integer(P::diagonal)).dims[0];
   } else {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have 1 or 2 dims, but its shape is %s.",
                   shape_text(self));
   }
-  return expect_shape(c, 2, shape);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_diag(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(2);
+  using P = params::Diag;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
   if (self.rank == 1) {
     fill_tensor(out, Scalar{ACL_INT64, {}});
-    copy_tensor(diagonal_of(out, c.integer(1)), self);
+    copy_tensor(diagonal_of(out, c.integer(P::diagonal)), self);
   } else {
-    copy_tensor(out, diagonal_of(self, c.integer(1)));
+    copy_tensor(out, diagonal_of(self, c.integer(P::diagonal)));
   }
   return ACL_SUCCESS;
 }
 // (self, diagonal, out): any tensor, flattened, on a diagonal.
 aclnnStatus check_diag_flat(Call& c) {
+  using P = params::DiagFlat;
+
   Shape shape;
   shape.rank = 2;
   shape.dims[0] = shape.dims[1] =
-      c.tensor(0).numel() + (c.integer(1) < 0 ? -c.integer(1) : c.integer(1));
-  c.workspace_size = c.tensor(0).numel() * dtype_size(c.tensor(0).dtype);
-  return expect_shape(c, 2, shape);
+      c.tensor(P::self).numel() +
+      (c.integer(P::diagonal) < 0 ? -c.integer(P::diagonal) : c.integer(P::diagonal));
+  c.workspace_size = c.tensor(P::self).numel() * dtype_size(c.tensor(P::self).dtype);
+  return expect_shape(c, P::out, shape);
 }
 aclError run_diag_flat(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(2);
+  using P = params::DiagFlat;
+
+  const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
   const int64_t n = self.numel();
   fill_tensor(out, Scalar{ACL_INT64, {}});
   if (n == 0) return ACL_SUCCESS;
   copy_tensor(dense(c.workspace, self.dtype, self.dims, self.rank), self);
-  copy_tensor(diagonal_of(out, c.integer(1)), dense(c.workspace, self.dtype, &n, 1));
+  copy_tensor(diagonal_of(out, c.integer(P::diagonal)), dense(c.workspace, self.dtype, &n, 1));
   return ACL_SUCCESS;
 }
 
 // (selfRef, fillValue, wrap): wrap goes on after a tall matrix' end.
 aclnnStatus check_fill_diagonal(Call& c) {
-  const Tensor& self = c.tensor(0);
+  using P = params::InplaceFillDiagonal;
+
+  const Tensor& self = c.tensor(P::selfRef);
   if (self.rank < 2) return c.fail(ACLNN_ERR_PARAM_INVALID, "selfRef should have 2 or more dims.");
   for (int i = 1; self.rank > 2 && i < self.rank; ++i) {
     if (self.dims[i] != self.dims[0]) {
@@ -104,7 +120,9 @@ aclnnStatus check_fill_diagonal(Call& c) {
   return ACLNN_SUCCESS;
 }
 aclError run_fill_diagonal(Call& c) {
-  const Tensor& self = c.tensor(0);
+  using P = params::InplaceFillDiagonal;
+
+  const Tensor& self = c.tensor(P::selfRef);
   if (self.numel() == 0) return ACL_SUCCESS;
   Tensor v = self;
   v.rank = 1;
@@ -113,13 +131,13 @@ aclError run_fill_diagonal(Call& c) {
     v.dims[0] = std::min(v.dims[0], self.dims[i]);
     v.strides[0] += self.strides[i];
   }
-  fill_tensor(v, c.scalar(1));
+  fill_tensor(v, c.scalar(P::fillValue));
   const int64_t width = self.dims[1];
-  for (int64_t top = width + 1; c.flag(2) && self.rank == 2 && top < self.dims[0];
+  for (int64_t top = width + 1; c.flag(P::wrap) && self.rank == 2 && top < self.dims[0];
        top += width + 1) {
     v.offset = self.offset + top * self.strides[0];
     v.dims[0] = std::min(width, self.dims[0] - top);
-    fill_tensor(v, c.scalar(1));
+    fill_tensor(v, c.scalar(P::fillValue));
   }
   return ACL_SUCCESS;
 }
@@ -127,10 +145,10 @@ aclError run_fill_diagonal(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OP(aclnnTriu, check_triangle, (run_triangle<true, 2>))
-ACLNN_OP(aclnnTril, check_triangle, (run_triangle<false, 2>))
-ACLNN_OP(aclnnInplaceTriu, check_triangle, (run_triangle<true, 0>))
-ACLNN_OP(aclnnInplaceTril, check_triangle, (run_triangle<false, 0>))
+ACLNN_OP(aclnnTriu, check_triangle, (run_triangle<true, params::Triu::out>))
+ACLNN_OP(aclnnTril, check_triangle, (run_triangle<false, params::Tril::out>))
+ACLNN_OP(aclnnInplaceTriu, check_triangle, (run_triangle<true, params::InplaceTriu::selfRef>))
+ACLNN_OP(aclnnInplaceTril, check_triangle, (run_triangle<false, params::InplaceTril::selfRef>))
 ACLNN_OP(aclnnDiag, check_diag, run_diag)
 ACLNN_OP(aclnnDiagFlat, check_diag_flat, run_diag_flat)
 ACLNN_OP(aclnnInplaceFillDiagonal, check_fill_diagonal, run_fill_diagonal)

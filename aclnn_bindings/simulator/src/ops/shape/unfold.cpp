@@ -1,4 +1,5 @@
 // The gradient of sliding windows along one dim.
+#include "params/shape.h"
 #include "loops/numbers.h"
 
 #include <cmath>
@@ -8,15 +9,17 @@ namespace {
 
 // (gradOut, inputSizes, dim, size, step, gradIn): windows along dim stand in a last dim of gradOut.
 aclnnStatus check_unfold_grad(Call& c) {
-  const Tensor& out = c.tensor(5);
+  using P = params::UnfoldGrad;
+
+  const Tensor& out = c.tensor(P::gradIn);
   int64_t& axis = c.make<int64_t>();
-  axis = c.integer(2);
-  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, out.rank));
+  axis = c.integer(P::dim);
+  ACL_RETURN_IF_FAILED(expect_axis(c, P::dim, axis, out.rank));
   Shape sizes;
-  sizes.rank = static_cast<int>(std::min<int64_t>(c.ints(1).size, kMaxRank));
-  std::copy_n(c.ints(1).data, sizes.rank, sizes.dims);
-  ACL_RETURN_IF_FAILED(expect_shape(c, 5, sizes));
-  const int64_t size = c.integer(3), step = c.integer(4);
+  sizes.rank = static_cast<int>(std::min<int64_t>(c.ints(P::inputSizes).size, kMaxRank));
+  std::copy_n(c.ints(P::inputSizes).data, sizes.rank, sizes.dims);
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::gradIn, sizes));
+  const int64_t size = c.integer(P::size), step = c.integer(P::step);
   if (size < 1 || step < 1 || size > axis_size(out, static_cast<int>(axis)) ||
       out.rank >= kMaxRank) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "size %lld and step %lld don't fit %s.",
@@ -26,10 +29,12 @@ aclnnStatus check_unfold_grad(Call& c) {
   if (out.rank > 0) windows.dims[axis] = (sizes.dims[axis] - size) / step + 1;
   windows.dims[windows.rank++] = size;
   c.workspace_size = out.numel() * 8;
-  return expect_shape(c, 0, windows);
+  return expect_shape(c, P::gradOut, windows);
 }
 aclError run_unfold_grad(Call& c) {
-  const Tensor &grad = c.tensor(0), &out = c.tensor(5);
+  using P = params::UnfoldGrad;
+
+  const Tensor &grad = c.tensor(P::gradOut), &out = c.tensor(P::gradIn);
   if (out.numel() == 0) return ACL_SUCCESS;
   const int axis = static_cast<int>(c.get<int64_t>());
   double* sums = static_cast<double*>(c.workspace);
@@ -40,7 +45,7 @@ aclError run_unfold_grad(Call& c) {
     int64_t place = 0;
     for (int d = 0; d < out.rank; ++d) {
       const int64_t k =
-          d == axis ? at.index[d] * c.integer(4) + at.index[grad.rank - 1] : at.index[d];
+          d == axis ? at.index[d] * c.integer(P::step) + at.index[grad.rank - 1] : at.index[d];
       place += k * sum.strides[d];
     }
     sums[place] += load_one<double>(grad.data, grad.dtype, grad.offset + at.offset(grad.strides));

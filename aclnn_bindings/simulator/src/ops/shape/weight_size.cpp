@@ -1,6 +1,7 @@
 // Weights in the order of a matrix unit: how many elements they take, and the order itself, which stays
 // plain here (see docs/unspecified_ops.md). Sizes: the operator documents of aclnnTransMatmulWeight and
 // aclnnTransConvolutionWeight, and those of the formats FRACTAL_NZ and FRACTAL_Z.
+#include "params/shape.h"
 #include <aclnnop/aclnn_trans_convolution_weight.h>
 #include <aclnnop/aclnn_trans_matmul_weight.h>
 
@@ -32,17 +33,22 @@ aclnnStatus matrix_size(const aclIntArray* shape, aclDataType dtype, uint64_t* s
 
 // (weight, transposed, groups, out): as many elements or more, the others are zero.
 aclnnStatus check_weight(Call& c) {
-  const Tensor &in = c.tensor(0), &out = c.tensor(3);
-  if (in.rank == 4 && c.integer(2) >= 1 && out.numel() >= in.numel() && out.contiguous())
+  using P = params::TransConvolutionWeight;
+
+  const Tensor &in = c.tensor(P::weightIn), &out = c.tensor(P::weightOut);
+  if (in.rank == 4 && c.integer(P::groups) >= 1 && out.numel() >= in.numel() && out.contiguous())
     return ACLNN_SUCCESS;
-  return c.fail(ACLNN_ERR_PARAM_INVALID,
-                "weightOut %s should be dense and hold weightIn %s of 4 dims, groups %lld be positive.",
-                shape_text(out), shape_text(in), static_cast<long long>(c.integer(2)));
+  return c.fail(
+      ACLNN_ERR_PARAM_INVALID,
+      "weightOut %s should be dense and hold weightIn %s of 4 dims, groups %lld be positive.",
+      shape_text(out), shape_text(in), static_cast<long long>(c.integer(P::groups)));
 }
 aclError run_weight(Call& c) {
-  Floats all = floats(c.tensor(0));
-  all.resize(static_cast<size_t>(c.tensor(3).numel()));
-  write(c.tensor(3), all);
+  using P = params::TransConvolutionWeight;
+
+  Floats all = floats(c.tensor(P::weightIn));
+  all.resize(static_cast<size_t>(c.tensor(P::weightOut).numel()));
+  write(c.tensor(P::weightOut), all);
   return ACL_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 // Order along one axis: sorting, the k largest, the k-th, medians.
+#include "params/sorting.h"
 #include "loops/promote.h"
 #include "loops/rows.h"
 
@@ -32,29 +33,37 @@ void order_row(const C* x, int64_t n, C* best, int64_t* at, int64_t m, bool desc
 
 // (self, stable, dim, descending, valuesOut, indicesOut).
 aclnnStatus check_sort(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 2));
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 4, 0));
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 4, 0));
-  c.workspace_size = static_cast<uint64_t>(c.tensor(0).numel()) * 8;
-  return expect_same_shape(c, 5, 0);
+  using P = params::Sort;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::dim, P::self));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, P::valuesOut, P::self));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::valuesOut, P::self));
+  c.workspace_size = static_cast<uint64_t>(c.tensor(P::self).numel()) * 8;
+  return expect_same_shape(c, P::indicesOut, P::self);
 }
 aclError run_sort(Call& c) {
-  sort_rows(c.tensor(0), &c.tensor(4), &c.tensor(5), axis_of(c),
+  using P = params::Sort;
+
+  sort_rows(c.tensor(P::self), &c.tensor(P::valuesOut), &c.tensor(P::indicesOut), axis_of(c),
             [&](auto* x, int64_t n, auto* best, int64_t* at) {
-              order_row(x, n, best, at, n, c.flag(3));
+              order_row(x, n, best, at, n, c.flag(P::descending));
             });
   return ACL_SUCCESS;
 }
 // (self, dim, descending, out).
 aclnnStatus check_argsort(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 1));
-  c.workspace_size = static_cast<uint64_t>(c.tensor(0).numel()) * 8;
-  return expect_same_shape(c, 3, 0);
+  using P = params::Argsort;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::dim, P::self));
+  c.workspace_size = static_cast<uint64_t>(c.tensor(P::self).numel()) * 8;
+  return expect_same_shape(c, P::out, P::self);
 }
 aclError run_argsort(Call& c) {
-  sort_rows(c.tensor(0), nullptr, &c.tensor(3), axis_of(c),
+  using P = params::Argsort;
+
+  sort_rows(c.tensor(P::self), nullptr, &c.tensor(P::out), axis_of(c),
             [&](auto* x, int64_t n, auto* best, int64_t* at) {
-              order_row(x, n, best, at, n, c.flag(2));
+              order_row(x, n, best, at, n, c.flag(P::descending));
             });
   return ACL_SUCCESS;
 }
@@ -66,31 +75,37 @@ aclnnStatus refuse_k(const Call& c, int arg, int64_t size) {
 }
 // (self, k, dim, largest, sorted, valuesOut, indicesOut).
 aclnnStatus check_topk(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 2));
-  Shape shape = shape_of(c.tensor(0));
-  const int64_t size = axis_size(c.tensor(0), axis_of(c)), k = c.integer(1);
-  if (k < 0 || k > size) return refuse_k(c, 1, size);
+  using P = params::Topk;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::dim, P::self));
+  Shape shape = shape_of(c.tensor(P::self));
+  const int64_t size = axis_size(c.tensor(P::self), axis_of(c)), k = c.integer(P::k);
+  if (k < 0 || k > size) return refuse_k(c, P::k, size);
   if (shape.rank > 0) shape.dims[axis_of(c)] = k;
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 5, 0));
-  ACL_RETURN_IF_FAILED(expect_shape(c, 5, shape));
-  c.workspace_size = static_cast<uint64_t>(c.tensor(0).numel()) * 8;
-  return expect_shape(c, 6, shape);
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::valuesOut, P::self));
+  ACL_RETURN_IF_FAILED(expect_shape(c, P::valuesOut, shape));
+  c.workspace_size = static_cast<uint64_t>(c.tensor(P::self).numel()) * 8;
+  return expect_shape(c, P::indicesOut, shape);
 }
 aclError run_topk(Call& c) {
-  sort_rows(c.tensor(0), &c.tensor(5), &c.tensor(6), axis_of(c),
+  using P = params::Topk;
+
+  sort_rows(c.tensor(P::self), &c.tensor(P::valuesOut), &c.tensor(P::indicesOut), axis_of(c),
             [&](auto* x, int64_t n, auto* best, int64_t* at) {
-              order_row(x, n, best, at, c.integer(1), c.flag(3));
+              order_row(x, n, best, at, c.integer(P::k), c.flag(P::largest));
             });
   return ACL_SUCCESS;
 }
 
 // (self, k, dim, keepdim, valuesOut, indicesOut).
 aclnnStatus check_kthvalue(Call& c) {
-  ACL_RETURN_IF_FAILED(read_axis(c, 2));
-  const int64_t size = axis_size(c.tensor(0), axis_of(c));
-  if (c.integer(1) < 1 || c.integer(1) > size) return refuse_k(c, 1, size);
-  ACL_RETURN_IF_FAILED(expect_one(c, 4, c.flag(3)));
-  return expect_one(c, 5, c.flag(3));
+  using P = params::Kthvalue;
+
+  ACL_RETURN_IF_FAILED(read_axis(c, P::dim, P::self));
+  const int64_t size = axis_size(c.tensor(P::self), axis_of(c));
+  if (c.integer(P::k) < 1 || c.integer(P::k) > size) return refuse_k(c, P::k, size);
+  ACL_RETURN_IF_FAILED(expect_one(c, P::valuesOut, c.flag(P::keepdim), P::self));
+  return expect_one(c, P::indicesOut, c.flag(P::keepdim), P::self);
 }
 template <class C>
 void pick(const C* x, int64_t n, C* best, int64_t* at, int64_t k) {
@@ -102,13 +117,14 @@ void pick(const C* x, int64_t n, C* best, int64_t* at, int64_t k) {
   best[0] = x[at[0]];
 }
 aclError run_kthvalue(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const Tensor values = with_axis(c.tensor(4), axis_of(c), self);
-  const Tensor indices = with_axis(c.tensor(5), axis_of(c), self);
-  sort_rows(self, &values, &indices, axis_of(c),
-            [&](auto* x, int64_t n, auto* best, int64_t* at) {
-              pick(x, n, best, at, c.integer(1) - 1);
-            });
+  using P = params::Kthvalue;
+
+  const Tensor& self = c.tensor(P::self);
+  const Tensor values = with_axis(c.tensor(P::valuesOut), axis_of(c), self);
+  const Tensor indices = with_axis(c.tensor(P::indicesOut), axis_of(c), self);
+  sort_rows(self, &values, &indices, axis_of(c), [&](auto* x, int64_t n, auto* best, int64_t* at) {
+    pick(x, n, best, at, c.integer(P::k) - 1);
+  });
   return ACL_SUCCESS;
 }
 
@@ -126,11 +142,18 @@ void median_row(const C* x, int64_t n, C* best, int64_t* at) {
   }
   pick(x, n, best, at, numbers > 0 ? (numbers - 1) / 2 : 0);
 }
+aclnnStatus check_median_dim(Call& c) {
+  using P = params::MedianDim;
+
+  return check_selection(c, P::self, P::dim, P::keepDim, P::valuesOut, P::indicesOut);
+}
 template <bool SkipNan>
 aclError run_median_dim(Call& c) {
-  const Tensor& self = c.tensor(0);
-  const Tensor values = with_axis(c.tensor(3), axis_of(c), self);
-  const Tensor indices = with_axis(c.tensor(4), axis_of(c), self);
+  using P = params::MedianDim;
+
+  const Tensor& self = c.tensor(P::self);
+  const Tensor values = with_axis(c.tensor(P::valuesOut), axis_of(c), self);
+  const Tensor indices = with_axis(c.tensor(P::indicesOut), axis_of(c), self);
   sort_rows(self, &values, &indices, axis_of(c), [](auto* x, int64_t n, auto* best, int64_t* at) {
     median_row<SkipNan>(x, n, best, at);
   });
@@ -138,16 +161,23 @@ aclError run_median_dim(Call& c) {
 }
 // (self, valuesOut): over all elements, gathered in the workspace.
 aclnnStatus check_median(Call& c) {
-  if (c.tensor(0).numel() == 0) return c.fail(ACLNN_ERR_PARAM_INVALID, "self has no elements.");
-  c.workspace_size = static_cast<uint64_t>(c.tensor(0).numel()) * dtype_size(c.tensor(0).dtype);
-  return expect_shape(c, 1, Shape{});
+  using P = params::Median;
+
+  if (c.tensor(P::self).numel() == 0)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "self has no elements.");
+  c.workspace_size =
+      static_cast<uint64_t>(c.tensor(P::self).numel()) * dtype_size(c.tensor(P::self).dtype);
+  return expect_shape(c, P::valuesOut, Shape{});
 }
 template <bool SkipNan>
 aclError run_median(Call& c) {
-  const Tensor& self = c.tensor(0);
+  using P = params::Median;
+
+  const Tensor& self = c.tensor(P::self);
   const int64_t n = self.numel();
   copy_tensor(dense(c.workspace, self.dtype, self.dims, self.rank), self);
-  const Tensor row = dense(c.workspace, self.dtype, &n, 1), value = unsqueezed(c.tensor(1), 0);
+  const Tensor row = dense(c.workspace, self.dtype, &n, 1),
+               value = unsqueezed(c.tensor(P::valuesOut), 0);
   sort_rows(row, &value, nullptr, 0, [](auto* x, int64_t m, auto* best, int64_t* at) {
     median_row<SkipNan>(x, m, best, at);
   });
