@@ -54,3 +54,6 @@ inline const Tensor* masked(const Call& c, At<ArgKind::BoolArray> mask, int64_t 
 }
 
 }  // namespace aclsim
+
+// A row whose own check knows which arguments may be null and which limits hold in which mode.
+#define ACLNN_OWN(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)

@@ -130,10 +130,9 @@ aclError run_clipped_v2(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_GATED(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_GATED(aclnnClippedSwiglu, check_clipped<params::ClippedSwiglu::x>, run_clipped)
-ACLNN_GATED(aclnnClippedSwigluGrad, check_clipped<params::ClippedSwigluGrad::x>, run_clipped_grad)
-ACLNN_GATED(aclnnSwigluGroup, check_group, run_group)
-ACLNN_GATED(aclnnSwigluGroupGrad, check_group_grad, run_group_grad)
-ACLNN_GATED(aclnnSwigluGroupQuantGrad, check_group_grad, run_group_grad)
-ACLNN_GATED(aclnnClippedSwigluV2, check_clipped_v2, run_clipped_v2)
+ACLNN_OWN(aclnnClippedSwiglu, check_clipped<params::ClippedSwiglu::x>, run_clipped)
+ACLNN_OWN(aclnnClippedSwigluGrad, check_clipped<params::ClippedSwigluGrad::x>, run_clipped_grad)
+ACLNN_OWN(aclnnSwigluGroup, check_group, run_group)
+ACLNN_OWN(aclnnSwigluGroupGrad, check_group_grad, run_group_grad)
+ACLNN_OWN(aclnnSwigluGroupQuantGrad, check_group_grad, run_group_grad)
+ACLNN_OWN(aclnnClippedSwigluV2, check_clipped_v2, run_clipped_v2)

@@ -145,6 +145,5 @@ aclError run_chunk(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_STATE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_STATE(aclnnRecurrentGatedDeltaRule, check_recurrent, run_recurrent)
-ACLNN_STATE(aclnnChunkGatedDeltaRule, check_chunk, run_chunk)
+ACLNN_OWN(aclnnRecurrentGatedDeltaRule, check_recurrent, run_recurrent)
+ACLNN_OWN(aclnnChunkGatedDeltaRule, check_chunk, run_chunk)

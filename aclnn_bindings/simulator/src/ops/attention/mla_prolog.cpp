@@ -279,7 +279,6 @@ aclError run_prolog(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_PROLOG(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_PROLOG(aclnnMlaProlog, check_prolog, run_prolog)
-ACLNN_PROLOG(aclnnMlaPrologV2WeightNz, check_prolog, run_prolog)
-ACLNN_PROLOG(aclnnMlaPrologV3WeightNz, check_prolog, run_prolog)
+ACLNN_OWN(aclnnMlaProlog, check_prolog, run_prolog)
+ACLNN_OWN(aclnnMlaPrologV2WeightNz, check_prolog, run_prolog)
+ACLNN_OWN(aclnnMlaPrologV3WeightNz, check_prolog, run_prolog)

@@ -633,29 +633,28 @@ aclError run_compress_grad(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_CHOSEN(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_CHOSEN(aclnnBlockSparseAttention, check_blocks<kBlocks>, run_blocks<kBlocks>)
-ACLNN_CHOSEN(aclnnBlockSparseAttentionV2, check_blocks<kBlocksV2>, run_blocks<kBlocksV2>)
-ACLNN_CHOSEN(aclnnBlockSparseAttentionGrad, check_blocks_grad, run_blocks_grad)
-ACLNN_CHOSEN(aclnnSparseFlashAttention, check_listed<kSparse>, run_listed<kSparse>)
-ACLNN_CHOSEN(aclnnSparseFlashAttentionV2, check_listed<kSparseV2>, run_listed<kSparseV2>)
-ACLNN_CHOSEN(aclnnSparseFlashAttentionGrad,
+ACLNN_OWN(aclnnBlockSparseAttention, check_blocks<kBlocks>, run_blocks<kBlocks>)
+ACLNN_OWN(aclnnBlockSparseAttentionV2, check_blocks<kBlocksV2>, run_blocks<kBlocksV2>)
+ACLNN_OWN(aclnnBlockSparseAttentionGrad, check_blocks_grad, run_blocks_grad)
+ACLNN_OWN(aclnnSparseFlashAttention, check_listed<kSparse>, run_listed<kSparse>)
+ACLNN_OWN(aclnnSparseFlashAttentionV2, check_listed<kSparseV2>, run_listed<kSparseV2>)
+ACLNN_OWN(aclnnSparseFlashAttentionGrad,
              (check_listed_grad<kSparseGrad, params::SparseFlashAttentionGrad::dOut,
                                 params::SparseFlashAttentionGrad::dQueryOut>),
              (run_listed_grad<kSparseGrad, params::SparseFlashAttentionGrad::dOut,
                               params::SparseFlashAttentionGrad::dQueryOut>))
-ACLNN_CHOSEN(aclnnNsaSelectedAttention, check_listed<kSelected>, run_listed<kSelected>)
-ACLNN_CHOSEN(aclnnNsaSelectedAttentionGrad,
+ACLNN_OWN(aclnnNsaSelectedAttention, check_listed<kSelected>, run_listed<kSelected>)
+ACLNN_OWN(aclnnNsaSelectedAttentionGrad,
              (check_listed_grad<kSelectedGrad, params::NsaSelectedAttentionGrad::attentionOutGrad,
                                 params::NsaSelectedAttentionGrad::dqOut>),
              (run_listed_grad<kSelectedGrad, params::NsaSelectedAttentionGrad::attentionOutGrad,
                               params::NsaSelectedAttentionGrad::dqOut>))
-ACLNN_CHOSEN(aclnnLightningIndexer, check_indexer, run_indexer)
-ACLNN_CHOSEN(aclnnNsaCompress,
+ACLNN_OWN(aclnnLightningIndexer, check_indexer, run_indexer)
+ACLNN_OWN(aclnnNsaCompress,
              (check_compress<params::NsaCompress::input, params::NsaCompress::actSeqLenOptional,
                              params::NsaCompress::compressBlockSize, params::NsaCompress::output>),
              run_compress)
-ACLNN_CHOSEN(
+ACLNN_OWN(
     aclnnNsaCompressGrad,
     (check_compress<
         params::NsaCompressGrad::input, params::NsaCompressGrad::actSeqLenOptionalOptional,

@@ -112,9 +112,8 @@ aclError run_ring(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_STATE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_STATE(aclnnAttentionUpdate, check_update, run_update)
-ACLNN_STATE(aclnnRingAttentionUpdate, check_ring<params::RingAttentionUpdate::attnOutOut>,
+ACLNN_OWN(aclnnAttentionUpdate, check_update, run_update)
+ACLNN_OWN(aclnnRingAttentionUpdate, check_ring<params::RingAttentionUpdate::attnOutOut>,
             run_ring<params::RingAttentionUpdate::attnOutOut>)
-ACLNN_STATE(aclnnRingAttentionUpdateV2, check_ring<params::RingAttentionUpdateV2::attnOutOut>,
+ACLNN_OWN(aclnnRingAttentionUpdateV2, check_ring<params::RingAttentionUpdateV2::attnOutOut>,
             run_ring<params::RingAttentionUpdateV2::attnOutOut>)

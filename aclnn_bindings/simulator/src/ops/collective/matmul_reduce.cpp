@@ -342,9 +342,8 @@ aclError run_barrier(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_JOINED(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
 #define ACLNN_REDUCED(op, at, inplace) \
-  ACLNN_JOINED(op, (check_reduced<at, inplace>), (run_reduced<at, inplace>))
+  ACLNN_OWN(op, (check_reduced<at, inplace>), (run_reduced<at, inplace>))
 ACLNN_REDUCED(aclnnMatmulAllReduce, kPlain, false)
 ACLNN_REDUCED(aclnnMatmulAllReduceV2, kPlainV2, false)
 ACLNN_REDUCED(aclnnMatmulAllReduceV3, kPlainV3, false)
@@ -361,21 +360,21 @@ ACLNN_REDUCED(aclnnQuantMatmulAllReduceAddRmsNorm, kQuantNorm, false)
 ACLNN_REDUCED(aclnnInplaceQuantMatmulAllReduceAddRmsNorm, kQuantNormInplace, true)
 ACLNN_REDUCED(aclnnWeightQuantMatmulAllReduceAddRmsNorm, kWeightsNorm, false)
 ACLNN_REDUCED(aclnnInplaceWeightQuantMatmulAllReduceAddRmsNorm, kWeightsNormInplace, true)
-ACLNN_JOINED(aclnnAllGatherMatmul,
+ACLNN_OWN(aclnnAllGatherMatmul,
              (check_gathered<params::AllGatherMatmul::group, params::AllGatherMatmul::output>),
              (run_gathered<3, params::AllGatherMatmul::output>))
-ACLNN_JOINED(aclnnAllGatherMatmulV2,
+ACLNN_OWN(aclnnAllGatherMatmulV2,
              (check_gathered<params::AllGatherMatmulV2::group, params::AllGatherMatmulV2::output>),
              (run_gathered<7, params::AllGatherMatmulV2::output>))
-ACLNN_JOINED(
+ACLNN_OWN(
     aclnnMatmulReduceScatter,
     (check_scattered<params::MatmulReduceScatter::group, params::MatmulReduceScatter::output>),
     (run_scattered<params::MatmulReduceScatter::group, params::MatmulReduceScatter::output>))
-ACLNN_JOINED(
+ACLNN_OWN(
     aclnnMatmulReduceScatterV2,
     (check_scattered<params::MatmulReduceScatterV2::group, params::MatmulReduceScatterV2::output>),
     (run_scattered<params::MatmulReduceScatterV2::group, params::MatmulReduceScatterV2::output>))
-ACLNN_JOINED(aclnnAllGatherAdd, check_gather_add, run_gather_add)
-ACLNN_JOINED(aclnnGroupedMatMulAllReduce, check_members, run_members)
-ACLNN_JOINED(aclnnDistributeBarrier, check_barrier, run_barrier)
-ACLNN_JOINED(aclnnDistributeBarrierV2, check_barrier, run_barrier)
+ACLNN_OWN(aclnnAllGatherAdd, check_gather_add, run_gather_add)
+ACLNN_OWN(aclnnGroupedMatMulAllReduce, check_members, run_members)
+ACLNN_OWN(aclnnDistributeBarrier, check_barrier, run_barrier)
+ACLNN_OWN(aclnnDistributeBarrierV2, check_barrier, run_barrier)

@@ -131,8 +131,7 @@ aclError run_causal(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_CAUSAL(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_CAUSAL(aclnnFusedCausalConv1d, check_causal, run_causal)
-ACLNN_CAUSAL(aclnnInplaceFusedCausalConv1d, check_causal, run_causal)
-ACLNN_CAUSAL(aclnnCausalConv1dFn, check_causal, run_causal)
-ACLNN_CAUSAL(aclnnCausalConv1dUpdate, check_causal, run_causal)
+ACLNN_OWN(aclnnFusedCausalConv1d, check_causal, run_causal)
+ACLNN_OWN(aclnnInplaceFusedCausalConv1d, check_causal, run_causal)
+ACLNN_OWN(aclnnCausalConv1dFn, check_causal, run_causal)
+ACLNN_OWN(aclnnCausalConv1dUpdate, check_causal, run_causal)

@@ -103,6 +103,5 @@ aclError run_advance_spec(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_STATE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_STATE(aclnnAdvanceStep, check_advance, run_advance)
-ACLNN_STATE(aclnnAdvanceStepV2, check_advance_spec, run_advance_spec)
+ACLNN_OWN(aclnnAdvanceStep, check_advance, run_advance)
+ACLNN_OWN(aclnnAdvanceStepV2, check_advance_spec, run_advance_spec)

@@ -365,14 +365,13 @@ aclError run_quant_scatter(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_ROPE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_ROPE(aclnnScatterPaKvCache, check_scatter<kScatter>, run_scatter<kScatter>)
-ACLNN_ROPE(aclnnScatterPaCache, check_scatter<kScatterKey>, run_scatter<kScatterKey>)
-ACLNN_ROPE(aclnnGatherPaKvCache, check_gather, run_gather)
-ACLNN_ROPE(aclnnKvRmsNormRopeCache, check_kv<params::KvRmsNormRopeCache::epsilon>,
+ACLNN_OWN(aclnnScatterPaKvCache, check_scatter<kScatter>, run_scatter<kScatter>)
+ACLNN_OWN(aclnnScatterPaCache, check_scatter<kScatterKey>, run_scatter<kScatterKey>)
+ACLNN_OWN(aclnnGatherPaKvCache, check_gather, run_gather)
+ACLNN_OWN(aclnnKvRmsNormRopeCache, check_kv<params::KvRmsNormRopeCache::epsilon>,
            run_kv<params::KvRmsNormRopeCache::epsilon>)
-ACLNN_ROPE(aclnnKvRmsNormRopeCacheV2, check_kv<params::KvRmsNormRopeCacheV2::epsilon>,
+ACLNN_OWN(aclnnKvRmsNormRopeCacheV2, check_kv<params::KvRmsNormRopeCacheV2::epsilon>,
            run_kv<params::KvRmsNormRopeCacheV2::epsilon>)
-ACLNN_ROPE(aclnnQkvRmsNormRopeCache, check_qkv, run_qkv)
-ACLNN_ROPE(aclnnInplaceQuantScatter, check_quant_scatter, run_quant_scatter)
-ACLNN_ROPE(aclnnInplaceQuantScatterV2, check_quant_scatter, run_quant_scatter)
+ACLNN_OWN(aclnnQkvRmsNormRopeCache, check_qkv, run_qkv)
+ACLNN_OWN(aclnnInplaceQuantScatter, check_quant_scatter, run_quant_scatter)
+ACLNN_OWN(aclnnInplaceQuantScatterV2, check_quant_scatter, run_quant_scatter)

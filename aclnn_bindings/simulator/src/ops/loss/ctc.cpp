@@ -42,14 +42,14 @@ struct Sample {
 // The arguments of both ops from `first` on: logProbs, targets, input lengths, target lengths.
 Sample sample_at(const Call& c, int first, int64_t n, int64_t blank) {
   Sample s = {&c.tensor(first), &c.tensor(first + 1), n, c.ints(first + 2)[n],
-              c.ints(lengths)[n], 0, blank};
-  for (int64_t i = 0; i < n; ++i) s.first_target += c.ints(lengths)[i];
+              c.ints(first + 3)[n], 0, blank};
+  for (int64_t i = 0; i < n; ++i) s.first_target += c.ints(first + 3)[i];
   return s;
 }
 
 aclnnStatus check_sizes(const Call& c, int first, int64_t blank) {
   const Tensor &p = c.tensor(first), &t = c.tensor(first + 1);
-  const Span<const int64_t> steps = c.ints(first + 2), lengths = c.ints(lengths);
+  const Span<const int64_t> steps = c.ints(first + 2), lengths = c.ints(first + 3);
   bool fits = p.rank == 3 && (t.rank == 1 || t.rank == 2) && steps.size == p.dims[1] &&
               lengths.size == p.dims[1] && blank >= 0 && blank < p.dims[2];
   int64_t sum = 0;

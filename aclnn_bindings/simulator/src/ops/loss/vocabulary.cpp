@@ -141,7 +141,6 @@ aclError run_loss_grad(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_VOCABULARY(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_VOCABULARY(aclnnFusedLinearOnlineMaxSum, check_online, run_online)
-ACLNN_VOCABULARY(aclnnFusedCrossEntropyLossWithMaxSum, check_loss, run_loss)
-ACLNN_VOCABULARY(aclnnFusedLinearCrossEntropyLossGrad, check_loss_grad, run_loss_grad)
+ACLNN_OWN(aclnnFusedLinearOnlineMaxSum, check_online, run_online)
+ACLNN_OWN(aclnnFusedCrossEntropyLossWithMaxSum, check_loss, run_loss)
+ACLNN_OWN(aclnnFusedLinearCrossEntropyLossGrad, check_loss_grad, run_loss_grad)

@@ -58,5 +58,4 @@ aclError run_fused(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_VOCABULARY(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_VOCABULARY(aclnnFusedMatmul, check_fused, run_fused)
+ACLNN_OWN(aclnnFusedMatmul, check_fused, run_fused)

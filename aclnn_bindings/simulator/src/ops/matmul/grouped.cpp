@@ -828,46 +828,45 @@ aclError run_lora(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_GROUPED(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_GROUPED(aclnnGroupedMatmul, check_grouped<kFirst>, run_grouped<kFirst>)
-ACLNN_GROUPED(aclnnGroupedMatmulV2, check_grouped<kV2>, run_grouped<kV2>)
-ACLNN_GROUPED(aclnnGroupedMatmulV3, check_grouped<kV2>, run_grouped<kV2>)
-ACLNN_GROUPED(aclnnGroupedMatmulV4, check_grouped<kV4>, run_grouped<kV4>)
-ACLNN_GROUPED(aclnnGroupedMatmulV5, check_grouped<kV5>, run_grouped<kV5>)
-ACLNN_GROUPED(aclnnGroupedMatmulWeightNz, check_grouped<kInner>, run_grouped<kInner>)
-ACLNN_GROUPED(aclnnGroupedMatmulAdd, check_add<false>, run_add<false>)
-ACLNN_GROUPED(aclnnGroupedMatmulAddV2, check_add<true>, run_add<true>)
-ACLNN_GROUPED(aclnnGroupedMatmulSwigluQuant, check_swiglu<kSwiglu>, run_swiglu<kSwiglu>)
-ACLNN_GROUPED(aclnnGroupedMatmulSwigluQuantWeightNZ, check_swiglu<kSwiglu>, run_swiglu<kSwiglu>)
-ACLNN_GROUPED(aclnnGroupedMatmulSwigluQuantV2, check_swiglu<kSwigluV2>, run_swiglu<kSwigluV2>)
-ACLNN_GROUPED(aclnnGroupedMatmulSwigluQuantWeightNzV2, check_swiglu<kSwigluV2>,
+ACLNN_OWN(aclnnGroupedMatmul, check_grouped<kFirst>, run_grouped<kFirst>)
+ACLNN_OWN(aclnnGroupedMatmulV2, check_grouped<kV2>, run_grouped<kV2>)
+ACLNN_OWN(aclnnGroupedMatmulV3, check_grouped<kV2>, run_grouped<kV2>)
+ACLNN_OWN(aclnnGroupedMatmulV4, check_grouped<kV4>, run_grouped<kV4>)
+ACLNN_OWN(aclnnGroupedMatmulV5, check_grouped<kV5>, run_grouped<kV5>)
+ACLNN_OWN(aclnnGroupedMatmulWeightNz, check_grouped<kInner>, run_grouped<kInner>)
+ACLNN_OWN(aclnnGroupedMatmulAdd, check_add<false>, run_add<false>)
+ACLNN_OWN(aclnnGroupedMatmulAddV2, check_add<true>, run_add<true>)
+ACLNN_OWN(aclnnGroupedMatmulSwigluQuant, check_swiglu<kSwiglu>, run_swiglu<kSwiglu>)
+ACLNN_OWN(aclnnGroupedMatmulSwigluQuantWeightNZ, check_swiglu<kSwiglu>, run_swiglu<kSwiglu>)
+ACLNN_OWN(aclnnGroupedMatmulSwigluQuantV2, check_swiglu<kSwigluV2>, run_swiglu<kSwigluV2>)
+ACLNN_OWN(aclnnGroupedMatmulSwigluQuantWeightNzV2, check_swiglu<kSwigluV2>,
               run_swiglu<kSwigluV2>)
-ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRouting,
+ACLNN_OWN(aclnnGroupedMatmulFinalizeRouting,
               (check_finalize<params::GroupedMatmulFinalizeRouting::pertokenScaleOptional,
                               params::GroupedMatmulFinalizeRouting::y>),
               (run_finalize<params::GroupedMatmulFinalizeRouting::pertokenScaleOptional,
                             params::GroupedMatmulFinalizeRouting::y>))
-ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRoutingWeightNz,
+ACLNN_OWN(aclnnGroupedMatmulFinalizeRoutingWeightNz,
               (check_finalize<params::GroupedMatmulFinalizeRoutingWeightNz::pertokenScaleOptional,
                               params::GroupedMatmulFinalizeRoutingWeightNz::out>),
               (run_finalize<params::GroupedMatmulFinalizeRoutingWeightNz::pertokenScaleOptional,
                             params::GroupedMatmulFinalizeRoutingWeightNz::out>))
-ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRoutingV2,
+ACLNN_OWN(aclnnGroupedMatmulFinalizeRoutingV2,
               (check_finalize<params::GroupedMatmulFinalizeRoutingV2::pertokenScaleOptional,
                               params::GroupedMatmulFinalizeRoutingV2::out>),
               (run_finalize<params::GroupedMatmulFinalizeRoutingV2::pertokenScaleOptional,
                             params::GroupedMatmulFinalizeRoutingV2::out>))
-ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRoutingV3,
+ACLNN_OWN(aclnnGroupedMatmulFinalizeRoutingV3,
               (check_finalize<params::GroupedMatmulFinalizeRoutingV3::pertokenScaleOptional,
                               params::GroupedMatmulFinalizeRoutingV3::out>),
               (run_finalize<params::GroupedMatmulFinalizeRoutingV3::pertokenScaleOptional,
                             params::GroupedMatmulFinalizeRoutingV3::out>))
-ACLNN_GROUPED(aclnnGroupedMatmulFinalizeRoutingWeightNzV2,
+ACLNN_OWN(aclnnGroupedMatmulFinalizeRoutingWeightNzV2,
               (check_finalize<params::GroupedMatmulFinalizeRoutingWeightNzV2::pertokenScaleOptional,
                               params::GroupedMatmulFinalizeRoutingWeightNzV2::out>),
               (run_finalize<params::GroupedMatmulFinalizeRoutingWeightNzV2::pertokenScaleOptional,
                             params::GroupedMatmulFinalizeRoutingWeightNzV2::out>))
-ACLNN_GROUPED(aclnnFFN, check_ffn<params::FFN::y>, run_ffn<params::FFN::y>)
-ACLNN_GROUPED(aclnnFFNV2, check_ffn<params::FFNV2::y>, run_ffn<params::FFNV2::y>)
-ACLNN_GROUPED(aclnnFFNV3, check_ffn<params::FFNV3::y>, run_ffn<params::FFNV3::y>)
-ACLNN_GROUPED(aclnnAddLora, check_lora, run_lora)
+ACLNN_OWN(aclnnFFN, check_ffn<params::FFN::y>, run_ffn<params::FFN::y>)
+ACLNN_OWN(aclnnFFNV2, check_ffn<params::FFNV2::y>, run_ffn<params::FFNV2::y>)
+ACLNN_OWN(aclnnFFNV3, check_ffn<params::FFNV3::y>, run_ffn<params::FFNV3::y>)
+ACLNN_OWN(aclnnAddLora, check_lora, run_lora)

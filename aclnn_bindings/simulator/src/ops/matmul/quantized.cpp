@@ -645,39 +645,38 @@ aclError run_weight_first(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_PRODUCT(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_PRODUCT(aclnnQuantMatmul, check_quant_first, run_quant_first)
-ACLNN_PRODUCT(aclnnQuantMatmulV2, check_quant<kQuantV2>, run_quant<kQuantV2>)
-ACLNN_PRODUCT(aclnnQuantMatmulV3, check_quant<kQuantV3>, run_quant<kQuantV3>)
-ACLNN_PRODUCT(aclnnQuantMatmulV4, check_quant<kQuantV4>, run_quant<kQuantV4>)
-ACLNN_PRODUCT(aclnnQuantMatmulV5, check_quant<kQuantV5>, run_quant<kQuantV5>)
-ACLNN_PRODUCT(aclnnQuantMatmulWeightNz, check_quant<kQuantV5>, run_quant<kQuantV5>)
-ACLNN_PRODUCT(aclnnQuantMatmulReduceSumWeightNz, check_reduce_sum, run_reduce_sum)
-ACLNN_PRODUCT(aclnnBatchMatmulQuant, check_quant<kQuant16>, run_quant<kQuant16>)
-ACLNN_PRODUCT(aclnnQuantMatmulDequant, check_dequant<false>, run_dequant<false>)
-ACLNN_PRODUCT(aclnnQuantGroupedMatmulDequant, check_dequant<true>, run_dequant<true>)
-ACLNN_PRODUCT(aclnnQuantGroupedMatmulDequantWeightNZ, check_dequant<true>, run_dequant<true>)
-ACLNN_PRODUCT(aclnnWeightQuantBatchMatmul, check_weight_first, run_weight_first)
-ACLNN_PRODUCT(aclnnWeightQuantBatchMatmulV2, check_weight<8>,
+ACLNN_OWN(aclnnQuantMatmul, check_quant_first, run_quant_first)
+ACLNN_OWN(aclnnQuantMatmulV2, check_quant<kQuantV2>, run_quant<kQuantV2>)
+ACLNN_OWN(aclnnQuantMatmulV3, check_quant<kQuantV3>, run_quant<kQuantV3>)
+ACLNN_OWN(aclnnQuantMatmulV4, check_quant<kQuantV4>, run_quant<kQuantV4>)
+ACLNN_OWN(aclnnQuantMatmulV5, check_quant<kQuantV5>, run_quant<kQuantV5>)
+ACLNN_OWN(aclnnQuantMatmulWeightNz, check_quant<kQuantV5>, run_quant<kQuantV5>)
+ACLNN_OWN(aclnnQuantMatmulReduceSumWeightNz, check_reduce_sum, run_reduce_sum)
+ACLNN_OWN(aclnnBatchMatmulQuant, check_quant<kQuant16>, run_quant<kQuant16>)
+ACLNN_OWN(aclnnQuantMatmulDequant, check_dequant<false>, run_dequant<false>)
+ACLNN_OWN(aclnnQuantGroupedMatmulDequant, check_dequant<true>, run_dequant<true>)
+ACLNN_OWN(aclnnQuantGroupedMatmulDequantWeightNZ, check_dequant<true>, run_dequant<true>)
+ACLNN_OWN(aclnnWeightQuantBatchMatmul, check_weight_first, run_weight_first)
+ACLNN_OWN(aclnnWeightQuantBatchMatmulV2, check_weight<8>,
               run_weight<params::WeightQuantBatchMatmulV2::y>)
-ACLNN_PRODUCT(aclnnWeightQuantBatchMatmulV3, check_weight<9>,
+ACLNN_OWN(aclnnWeightQuantBatchMatmulV3, check_weight<9>,
               run_weight<params::WeightQuantBatchMatmulV3::y>)
-ACLNN_PRODUCT(aclnnWeightQuantBatchMatmulNz, check_weight<8>,
+ACLNN_OWN(aclnnWeightQuantBatchMatmulNz, check_weight<8>,
               run_weight<params::WeightQuantBatchMatmulNz::y>)
-ACLNN_PRODUCT(aclnnMatmulWeightNz,
+ACLNN_OWN(aclnnMatmulWeightNz,
               (check_inner<params::MatmulWeightNz::self, params::MatmulWeightNz::out>),
               (run_inner<params::MatmulWeightNz::self, params::MatmulWeightNz::out>))
-ACLNN_PRODUCT(aclnnBatchMatMulWeightNz,
+ACLNN_OWN(aclnnBatchMatMulWeightNz,
               (check_inner<params::BatchMatMulWeightNz::self, params::BatchMatMulWeightNz::out>),
               (run_inner<params::BatchMatMulWeightNz::self, params::BatchMatMulWeightNz::out>))
-ACLNN_PRODUCT(aclnnAddmmWeightNz,
+ACLNN_OWN(aclnnAddmmWeightNz,
               (check_inner<params::AddmmWeightNz::mat1, params::AddmmWeightNz::out>),
               (run_inner<params::AddmmWeightNz::mat1, params::AddmmWeightNz::out>))
-ACLNN_PRODUCT(aclnnGemm, check_gemm, run_gemm)
-ACLNN_PRODUCT(aclnnTransposeBatchMatMul, check_transpose, run_transpose)
-ACLNN_PRODUCT(aclnnTransposeBatchMatMulWeightNz, check_transpose, run_transpose)
-ACLNN_PRODUCT(aclnnTransposeQuantBatchMatMul, check_turned, run_turned)
-ACLNN_PRODUCT(aclnnTransposeQuantBatchMatMulWeightNz, check_turned, run_turned)
-ACLNN_PRODUCT(aclnnFusedQuantMatmul, check_activated, run_activated)
-ACLNN_PRODUCT(aclnnFusedQuantMatmulWeightNz, check_activated, run_activated)
-ACLNN_PRODUCT(aclnnQuantBatchMatmulInplaceAdd, check_quant<kInplace>, run_inplace)
+ACLNN_OWN(aclnnGemm, check_gemm, run_gemm)
+ACLNN_OWN(aclnnTransposeBatchMatMul, check_transpose, run_transpose)
+ACLNN_OWN(aclnnTransposeBatchMatMulWeightNz, check_transpose, run_transpose)
+ACLNN_OWN(aclnnTransposeQuantBatchMatMul, check_turned, run_turned)
+ACLNN_OWN(aclnnTransposeQuantBatchMatMulWeightNz, check_turned, run_turned)
+ACLNN_OWN(aclnnFusedQuantMatmul, check_activated, run_activated)
+ACLNN_OWN(aclnnFusedQuantMatmulWeightNz, check_activated, run_activated)
+ACLNN_OWN(aclnnQuantBatchMatmulInplaceAdd, check_quant<kInplace>, run_inplace)

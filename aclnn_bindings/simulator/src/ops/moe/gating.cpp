@@ -317,14 +317,13 @@ aclError run_fused_top_k(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_MOE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_MOE(aclnnMoeGatingTopKSoftmax, check_gating_softmax<false>, run_gating_softmax<false>)
-ACLNN_MOE(aclnnMoeGatingTopKSoftmaxV2, check_gating_softmax<true>, run_gating_softmax<true>)
-ACLNN_MOE(aclnnMoeGatingTopK, check_gating<params::MoeGatingTopK::k>,
+ACLNN_OWN(aclnnMoeGatingTopKSoftmax, check_gating_softmax<false>, run_gating_softmax<false>)
+ACLNN_OWN(aclnnMoeGatingTopKSoftmaxV2, check_gating_softmax<true>, run_gating_softmax<true>)
+ACLNN_OWN(aclnnMoeGatingTopK, check_gating<params::MoeGatingTopK::k>,
           run_gating<params::MoeGatingTopK::k>)
-ACLNN_MOE(aclnnMoeGatingTopKV2, check_gating<params::MoeGatingTopKV2::k>,
+ACLNN_OWN(aclnnMoeGatingTopKV2, check_gating<params::MoeGatingTopKV2::k>,
           run_gating<params::MoeGatingTopKV2::k>)
-ACLNN_MOE(aclnnMoeGatingTopKBackward, check_gating_grad, run_gating_grad)
-ACLNN_MOE(aclnnMoeComputeExpertTokens, check_expert_tokens, run_expert_tokens)
-ACLNN_MOE(aclnnMoeUpdateExpert, check_update_expert, run_update_expert)
-ACLNN_MOE(aclnnMoeFusedTopk, check_fused_top_k, run_fused_top_k)
+ACLNN_OWN(aclnnMoeGatingTopKBackward, check_gating_grad, run_gating_grad)
+ACLNN_OWN(aclnnMoeComputeExpertTokens, check_expert_tokens, run_expert_tokens)
+ACLNN_OWN(aclnnMoeUpdateExpert, check_update_expert, run_update_expert)
+ACLNN_OWN(aclnnMoeFusedTopk, check_fused_top_k, run_fused_top_k)

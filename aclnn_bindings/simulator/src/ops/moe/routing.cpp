@@ -773,29 +773,28 @@ aclError run_bias_grad(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_MOE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_MOE(aclnnMoeInitRouting, check_init_first<false>, run_init_first<false>)
-ACLNN_MOE(aclnnMoeInitRoutingQuant, check_init_first<true>, run_init_first<true>)
-ACLNN_MOE(aclnnMoeInitRoutingV2, check_init<kInitV2>, run_init<kInitV2>)
-ACLNN_MOE(aclnnMoeInitRoutingQuantV2, check_init<kInitQuantV2>, run_init<kInitQuantV2>)
-ACLNN_MOE(aclnnMoeInitRoutingV3, check_init<kInitV3>, run_init<kInitV3>)
-ACLNN_MOE(aclnnMoeInitRoutingV2Grad, check_init_grad, run_init_grad)
-ACLNN_MOE(aclnnMoeFinalizeRouting, check_final<kFinal>, run_final<kFinal>)
-ACLNN_MOE(aclnnMoeFinalizeRoutingV2, check_final<kFinalV2>, run_final<kFinalV2>)
-ACLNN_MOE(aclnnMoeFinalizeRoutingV3, check_final<kFinalV3>, run_final<kFinalV3>)
-ACLNN_MOE(aclnnMoeFinalizeRoutingV4, check_final<kFinalV4>, run_final<kFinalV4>)
-ACLNN_MOE(aclnnMoeFinalizeRoutingV2Grad, check_final_grad, run_final_grad)
-ACLNN_MOE(aclnnMoeTokenPermute, check_permute<kPermute>, run_permute<kPermute>)
-ACLNN_MOE(aclnnMoeTokenPermuteGrad, check_permute_grad<false>, run_permute_grad<false>)
-ACLNN_MOE(aclnnMoeTokenPermuteWithEp, check_permute<kPermuteEp>, run_permute<kPermuteEp>)
-ACLNN_MOE(aclnnMoeTokenPermuteWithEpGrad, check_permute_grad<true>, run_permute_grad<true>)
-ACLNN_MOE(aclnnMoeTokenUnpermute, check_unpermute<kUnpermute>, run_unpermute<kUnpermute>)
-ACLNN_MOE(aclnnMoeTokenUnpermuteGrad, check_unpermute_grad<kUnpermuteGrad>,
+ACLNN_OWN(aclnnMoeInitRouting, check_init_first<false>, run_init_first<false>)
+ACLNN_OWN(aclnnMoeInitRoutingQuant, check_init_first<true>, run_init_first<true>)
+ACLNN_OWN(aclnnMoeInitRoutingV2, check_init<kInitV2>, run_init<kInitV2>)
+ACLNN_OWN(aclnnMoeInitRoutingQuantV2, check_init<kInitQuantV2>, run_init<kInitQuantV2>)
+ACLNN_OWN(aclnnMoeInitRoutingV3, check_init<kInitV3>, run_init<kInitV3>)
+ACLNN_OWN(aclnnMoeInitRoutingV2Grad, check_init_grad, run_init_grad)
+ACLNN_OWN(aclnnMoeFinalizeRouting, check_final<kFinal>, run_final<kFinal>)
+ACLNN_OWN(aclnnMoeFinalizeRoutingV2, check_final<kFinalV2>, run_final<kFinalV2>)
+ACLNN_OWN(aclnnMoeFinalizeRoutingV3, check_final<kFinalV3>, run_final<kFinalV3>)
+ACLNN_OWN(aclnnMoeFinalizeRoutingV4, check_final<kFinalV4>, run_final<kFinalV4>)
+ACLNN_OWN(aclnnMoeFinalizeRoutingV2Grad, check_final_grad, run_final_grad)
+ACLNN_OWN(aclnnMoeTokenPermute, check_permute<kPermute>, run_permute<kPermute>)
+ACLNN_OWN(aclnnMoeTokenPermuteGrad, check_permute_grad<false>, run_permute_grad<false>)
+ACLNN_OWN(aclnnMoeTokenPermuteWithEp, check_permute<kPermuteEp>, run_permute<kPermuteEp>)
+ACLNN_OWN(aclnnMoeTokenPermuteWithEpGrad, check_permute_grad<true>, run_permute_grad<true>)
+ACLNN_OWN(aclnnMoeTokenUnpermute, check_unpermute<kUnpermute>, run_unpermute<kUnpermute>)
+ACLNN_OWN(aclnnMoeTokenUnpermuteGrad, check_unpermute_grad<kUnpermuteGrad>,
           run_unpermute_grad<kUnpermuteGrad>)
-ACLNN_MOE(aclnnMoeTokenUnpermuteWithEp, check_unpermute<kUnpermuteEp>, run_unpermute<kUnpermuteEp>)
-ACLNN_MOE(aclnnMoeTokenUnpermuteWithEpGrad, check_unpermute_grad<kUnpermuteEpGrad>,
+ACLNN_OWN(aclnnMoeTokenUnpermuteWithEp, check_unpermute<kUnpermuteEp>, run_unpermute<kUnpermuteEp>)
+ACLNN_OWN(aclnnMoeTokenUnpermuteWithEpGrad, check_unpermute_grad<kUnpermuteEpGrad>,
           run_unpermute_grad<kUnpermuteEpGrad>)
-ACLNN_MOE(aclnnGroupedBiasAddGrad, check_bias_grad<params::GroupedBiasAddGrad::out>,
+ACLNN_OWN(aclnnGroupedBiasAddGrad, check_bias_grad<params::GroupedBiasAddGrad::out>,
           run_bias_grad<params::GroupedBiasAddGrad::out>)
-ACLNN_MOE(aclnnGroupedBiasAddGradV2, check_bias_grad<params::GroupedBiasAddGradV2::out>,
+ACLNN_OWN(aclnnGroupedBiasAddGradV2, check_bias_grad<params::GroupedBiasAddGradV2::out>,
           run_bias_grad<params::GroupedBiasAddGradV2::out>)

@@ -298,8 +298,7 @@ aclError run_unpermute_grad(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_MAP(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_MAP(aclnnMoeTokenPermuteWithRoutingMap, check_permute, run_permute)
-ACLNN_MAP(aclnnMoeTokenPermuteWithRoutingMapGrad, check_permute_grad, run_permute_grad)
-ACLNN_MAP(aclnnMoeTokenUnpermuteWithRoutingMap, check_unpermute, run_unpermute)
-ACLNN_MAP(aclnnMoeTokenUnpermuteWithRoutingMapGrad, check_unpermute_grad, run_unpermute_grad)
+ACLNN_OWN(aclnnMoeTokenPermuteWithRoutingMap, check_permute, run_permute)
+ACLNN_OWN(aclnnMoeTokenPermuteWithRoutingMapGrad, check_permute_grad, run_permute_grad)
+ACLNN_OWN(aclnnMoeTokenUnpermuteWithRoutingMap, check_unpermute, run_unpermute)
+ACLNN_OWN(aclnnMoeTokenUnpermuteWithRoutingMapGrad, check_unpermute_grad, run_unpermute_grad)

@@ -52,6 +52,5 @@ aclError run_norm(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_BLOCKS(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_BLOCKS(aclnnRmsNormDynamicMxQuant, check_norm<false>, run_norm<false>)
-ACLNN_BLOCKS(aclnnAddRmsNormDynamicMxQuant, check_norm<true>, run_norm<true>)
+ACLNN_OWN(aclnnRmsNormDynamicMxQuant, check_norm<false>, run_norm<false>)
+ACLNN_OWN(aclnnAddRmsNormDynamicMxQuant, check_norm<true>, run_norm<true>)

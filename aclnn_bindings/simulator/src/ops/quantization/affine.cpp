@@ -416,24 +416,23 @@ aclError run_fake_quant(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_QUANT(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_QUANT(aclnnAscendQuant, check_ascend_quant<params::AscendQuant::y>,
+ACLNN_OWN(aclnnAscendQuant, check_ascend_quant<params::AscendQuant::y>,
             run_ascend_quant<params::AscendQuant::y>)
-ACLNN_QUANT(aclnnAscendQuantV3, check_ascend_quant<params::AscendQuantV3::y>,
+ACLNN_OWN(aclnnAscendQuantV3, check_ascend_quant<params::AscendQuantV3::y>,
             run_ascend_quant<params::AscendQuantV3::y>)
-ACLNN_QUANT(aclnnAscendAntiQuant, check_anti_quant, run_anti_quant)
-ACLNN_QUANT(aclnnQuantize, check_quantize, run_quantize)
-ACLNN_QUANT(aclnnDequantBias, check_dequant_bias, run_dequant_bias)
-ACLNN_QUANT(aclnnGroupQuant, check_group_quant, run_group_quant)
-ACLNN_QUANT(aclnnDynamicQuant, check_dynamic<kDynamic>, run_dynamic<kDynamic>)
+ACLNN_OWN(aclnnAscendAntiQuant, check_anti_quant, run_anti_quant)
+ACLNN_OWN(aclnnQuantize, check_quantize, run_quantize)
+ACLNN_OWN(aclnnDequantBias, check_dequant_bias, run_dequant_bias)
+ACLNN_OWN(aclnnGroupQuant, check_group_quant, run_group_quant)
+ACLNN_OWN(aclnnDynamicQuant, check_dynamic<kDynamic>, run_dynamic<kDynamic>)
 ACLNN_OP_FLAGS(aclnnDynamicQuantV2, check_dynamic<kDynamicV2>, run_dynamic<kDynamicV2>,
                kOwnNulls | kOwnLimits |
                    kOwnDtypes)  // the document gives groupIndex the dtypes of x
-ACLNN_QUANT(aclnnDynamicQuantV3, check_dynamic<kDynamicV3>, run_dynamic<kDynamicV3>)
-ACLNN_QUANT(aclnnDynamicQuantV4, check_dynamic<kDynamicV4>, run_dynamic<kDynamicV4>)
-ACLNN_QUANT(aclnnTransQuantParamV2, check_quant_param<params::TransQuantParamV2::out>,
+ACLNN_OWN(aclnnDynamicQuantV3, check_dynamic<kDynamicV3>, run_dynamic<kDynamicV3>)
+ACLNN_OWN(aclnnDynamicQuantV4, check_dynamic<kDynamicV4>, run_dynamic<kDynamicV4>)
+ACLNN_OWN(aclnnTransQuantParamV2, check_quant_param<params::TransQuantParamV2::out>,
             run_quant_param<params::TransQuantParamV2::out>)
-ACLNN_QUANT(aclnnTransQuantParamV3, check_quant_param<params::TransQuantParamV3::out>,
+ACLNN_OWN(aclnnTransQuantParamV3, check_quant_param<params::TransQuantParamV3::out>,
             run_quant_param<params::TransQuantParamV3::out>)
-ACLNN_QUANT(aclnnFakeQuantPerChannelAffineCachemask, check_fake_quant<true>, run_fake_quant<true>)
-ACLNN_QUANT(aclnnFakeQuantPerTensorAffineCachemask, check_fake_quant<false>, run_fake_quant<false>)
+ACLNN_OWN(aclnnFakeQuantPerChannelAffineCachemask, check_fake_quant<true>, run_fake_quant<true>)
+ACLNN_OWN(aclnnFakeQuantPerTensorAffineCachemask, check_fake_quant<false>, run_fake_quant<false>)

@@ -442,36 +442,35 @@ aclError run_rotated(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_BLOCKS(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_BLOCKS(aclnnDynamicMxQuant, check_powers<params::DynamicMxQuant::yOut>,
+ACLNN_OWN(aclnnDynamicMxQuant, check_powers<params::DynamicMxQuant::yOut>,
              run_powers<params::DynamicMxQuant::yOut>)
-ACLNN_BLOCKS(aclnnDynamicMxQuantV2, check_powers<params::DynamicMxQuantV2::yOut>,
+ACLNN_OWN(aclnnDynamicMxQuantV2, check_powers<params::DynamicMxQuantV2::yOut>,
              run_powers<params::DynamicMxQuantV2::yOut>)
-ACLNN_BLOCKS(aclnnDynamicMxQuantV3, check_powers<params::DynamicMxQuantV3::yOut>,
+ACLNN_OWN(aclnnDynamicMxQuantV3, check_powers<params::DynamicMxQuantV3::yOut>,
              run_powers<params::DynamicMxQuantV3::yOut>)
-ACLNN_BLOCKS(aclnnDynamicMxQuantWithDualAxis, check_both<params::DynamicMxQuantWithDualAxis::y1Out>,
+ACLNN_OWN(aclnnDynamicMxQuantWithDualAxis, check_both<params::DynamicMxQuantWithDualAxis::y1Out>,
              run_both<params::DynamicMxQuantWithDualAxis::y1Out>)
-ACLNN_BLOCKS(aclnnDynamicMxQuantWithDualAxisV2,
+ACLNN_OWN(aclnnDynamicMxQuantWithDualAxisV2,
              check_both<params::DynamicMxQuantWithDualAxisV2::y1Out>,
              run_both<params::DynamicMxQuantWithDualAxisV2::y1Out>)
-ACLNN_BLOCKS(aclnnDynamicBlockMxQuant, check_squares, run_squares)
-ACLNN_BLOCKS(aclnnMxToBlockMxQuant, check_resquared, run_resquared)
-ACLNN_BLOCKS(aclnnGroupedDynamicMxQuantWithDualAxis, check_grouped_both, run_grouped_both)
-ACLNN_BLOCKS(aclnnAntiMxQuant, check_back, run_back)
-ACLNN_BLOCKS(aclnnGroupedDynamicMxQuant, check_groups<params::GroupedDynamicMxQuant::y>,
+ACLNN_OWN(aclnnDynamicBlockMxQuant, check_squares, run_squares)
+ACLNN_OWN(aclnnMxToBlockMxQuant, check_resquared, run_resquared)
+ACLNN_OWN(aclnnGroupedDynamicMxQuantWithDualAxis, check_grouped_both, run_grouped_both)
+ACLNN_OWN(aclnnAntiMxQuant, check_back, run_back)
+ACLNN_OWN(aclnnGroupedDynamicMxQuant, check_groups<params::GroupedDynamicMxQuant::y>,
              run_groups<params::GroupedDynamicMxQuant::y>)
-ACLNN_BLOCKS(aclnnGroupedDynamicMxQuantV2, check_groups<params::GroupedDynamicMxQuantV2::y>,
+ACLNN_OWN(aclnnGroupedDynamicMxQuantV2, check_groups<params::GroupedDynamicMxQuantV2::y>,
              run_groups<params::GroupedDynamicMxQuantV2::y>)
-ACLNN_BLOCKS(aclnnDynamicDualLevelMxQuant, check_levels, run_levels)
-ACLNN_BLOCKS(aclnnDynamicBlockQuant, check_blocks<params::DynamicBlockQuant::yOut>,
+ACLNN_OWN(aclnnDynamicDualLevelMxQuant, check_levels, run_levels)
+ACLNN_OWN(aclnnDynamicBlockQuant, check_blocks<params::DynamicBlockQuant::yOut>,
              run_blocks<params::DynamicBlockQuant::yOut>)
-ACLNN_BLOCKS(aclnnDynamicBlockQuantV2, check_blocks<params::DynamicBlockQuantV2::yOut>,
+ACLNN_OWN(aclnnDynamicBlockQuantV2, check_blocks<params::DynamicBlockQuantV2::yOut>,
              run_blocks<params::DynamicBlockQuantV2::yOut>)
-ACLNN_BLOCKS(aclnnQuantMax, check_peak<false>, run_peak<false>)
-ACLNN_BLOCKS(aclnnGroupedQuantMax, check_peak<true>, run_peak<true>)
-ACLNN_BLOCKS(aclnnFlatQuant, check_flat<params::FlatQuant::out>, run_flat<params::FlatQuant::out>)
-ACLNN_BLOCKS(aclnnFlatQuantV2, check_flat<params::FlatQuantV2::out>,
+ACLNN_OWN(aclnnQuantMax, check_peak<false>, run_peak<false>)
+ACLNN_OWN(aclnnGroupedQuantMax, check_peak<true>, run_peak<true>)
+ACLNN_OWN(aclnnFlatQuant, check_flat<params::FlatQuant::out>, run_flat<params::FlatQuant::out>)
+ACLNN_OWN(aclnnFlatQuantV2, check_flat<params::FlatQuantV2::out>,
              run_flat<params::FlatQuantV2::out>)
-ACLNN_BLOCKS(aclnnFlatQuantV3, check_flat<params::FlatQuantV3::out>,
+ACLNN_OWN(aclnnFlatQuantV3, check_flat<params::FlatQuantV3::out>,
              run_flat<params::FlatQuantV3::out>)
-ACLNN_BLOCKS(aclnnRotateQuant, check_rotated, run_rotated)
+ACLNN_OWN(aclnnRotateQuant, check_rotated, run_rotated)

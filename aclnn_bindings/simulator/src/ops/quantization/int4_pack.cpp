@@ -25,5 +25,4 @@ aclError run_pack(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_PRODUCT(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_PRODUCT(aclnnConvertWeightToINT4Pack, check_pack, run_pack)
+ACLNN_OWN(aclnnConvertWeightToINT4Pack, check_pack, run_pack)

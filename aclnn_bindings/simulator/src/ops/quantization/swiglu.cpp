@@ -379,17 +379,16 @@ aclError run_group_quant(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_GATED(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_GATED(aclnnSwiGluQuant, check_swiglu<params::SwiGluQuant::yOut>,
+ACLNN_OWN(aclnnSwiGluQuant, check_swiglu<params::SwiGluQuant::yOut>,
             run_swiglu<params::SwiGluQuant::yOut>)
-ACLNN_GATED(aclnnSwiGluQuantV2, check_swiglu<params::SwiGluQuantV2::yOut>,
+ACLNN_OWN(aclnnSwiGluQuantV2, check_swiglu<params::SwiGluQuantV2::yOut>,
             run_swiglu<params::SwiGluQuantV2::yOut>)
-ACLNN_GATED(aclnnDequantSwigluQuant, check_dequant<params::DequantSwigluQuant::yOut>,
+ACLNN_OWN(aclnnDequantSwigluQuant, check_dequant<params::DequantSwigluQuant::yOut>,
             run_dequant<params::DequantSwigluQuant::yOut>)
-ACLNN_GATED(aclnnDequantSwigluQuantV2, check_dequant<params::DequantSwigluQuantV2::yOut>,
+ACLNN_OWN(aclnnDequantSwigluQuantV2, check_dequant<params::DequantSwigluQuantV2::yOut>,
             run_dequant<params::DequantSwigluQuantV2::yOut>)
-ACLNN_GATED(aclnnGeluQuant, check_gelu, run_gelu)
-ACLNN_GATED(aclnnSwigluGroupQuant, check_group_quant, run_group_quant)
-ACLNN_GATED(aclnnSwigluMxQuant, check_swiglu_mx, run_swiglu_mx)
-ACLNN_GATED(aclnnSwigluMxQuantWithDualAxis, check_swiglu_two, run_swiglu_two)
-ACLNN_GATED(aclnnSwigluBackwardMxQuantWithDualAxis, check_swiglu_back, run_swiglu_back)
+ACLNN_OWN(aclnnGeluQuant, check_gelu, run_gelu)
+ACLNN_OWN(aclnnSwigluGroupQuant, check_group_quant, run_group_quant)
+ACLNN_OWN(aclnnSwigluMxQuant, check_swiglu_mx, run_swiglu_mx)
+ACLNN_OWN(aclnnSwigluMxQuantWithDualAxis, check_swiglu_two, run_swiglu_two)
+ACLNN_OWN(aclnnSwigluBackwardMxQuantWithDualAxis, check_swiglu_back, run_swiglu_back)

@@ -248,9 +248,8 @@ aclError run_sinkhorn_grad(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_STATE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_STATE(aclnnMhcPost, check_post, run_post)
-ACLNN_STATE(aclnnMhcPostBackward, check_post_grad, run_post_grad)
-ACLNN_STATE(aclnnMhcPre, check_pre, run_pre)
-ACLNN_STATE(aclnnMhcSinkhorn, check_sinkhorn, run_sinkhorn)
-ACLNN_STATE(aclnnMhcSinkhornBackward, check_sinkhorn_grad, run_sinkhorn_grad)
+ACLNN_OWN(aclnnMhcPost, check_post, run_post)
+ACLNN_OWN(aclnnMhcPostBackward, check_post_grad, run_post_grad)
+ACLNN_OWN(aclnnMhcPre, check_pre, run_pre)
+ACLNN_OWN(aclnnMhcSinkhorn, check_sinkhorn, run_sinkhorn)
+ACLNN_OWN(aclnnMhcSinkhornBackward, check_sinkhorn_grad, run_sinkhorn_grad)

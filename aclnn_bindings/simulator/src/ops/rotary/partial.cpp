@@ -232,12 +232,11 @@ aclError run_positions(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_ROPE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_ROPE(aclnnInterleaveRope, check_interleave, run_interleave)
-ACLNN_ROPE(aclnnRotaryPositionEmbeddingGrad, check_grad, run_grad)
-ACLNN_ROPE(aclnnInplacePartialRotaryMul, check_partial, run_partial<false>)
-ACLNN_ROPE(aclnnInplacePartialRotaryMulGrad, check_partial, run_partial<true>)
-ACLNN_ROPE(aclnnRopeWithSinCosCache, check_positions<params::RopeWithSinCosCache::queryOut>,
+ACLNN_OWN(aclnnInterleaveRope, check_interleave, run_interleave)
+ACLNN_OWN(aclnnRotaryPositionEmbeddingGrad, check_grad, run_grad)
+ACLNN_OWN(aclnnInplacePartialRotaryMul, check_partial, run_partial<false>)
+ACLNN_OWN(aclnnInplacePartialRotaryMulGrad, check_partial, run_partial<true>)
+ACLNN_OWN(aclnnRopeWithSinCosCache, check_positions<params::RopeWithSinCosCache::queryOut>,
            run_positions<params::RopeWithSinCosCache::queryOut>)
-ACLNN_ROPE(aclnnRopeWithSinCosCacheV2, check_positions<params::RopeWithSinCosCacheV2::queryOut>,
+ACLNN_OWN(aclnnRopeWithSinCosCacheV2, check_positions<params::RopeWithSinCosCacheV2::queryOut>,
            run_positions<params::RopeWithSinCosCacheV2::queryOut>)

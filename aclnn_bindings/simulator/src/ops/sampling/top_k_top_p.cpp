@@ -50,5 +50,4 @@ aclError run_top_k_top_p(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_MOE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_MOE(aclnnApplyTopKTopP, check_top_k_top_p, run_top_k_top_p)
+ACLNN_OWN(aclnnApplyTopKTopP, check_top_k_top_p, run_top_k_top_p)

@@ -118,6 +118,5 @@ aclError run_sample(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_SAMPLE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_SAMPLE(aclnnTopKTopPSample, check_sample, run_sample)
-ACLNN_SAMPLE(aclnnTopKTopPSampleV2, check_sample, run_sample)
+ACLNN_OWN(aclnnTopKTopPSample, check_sample, run_sample)
+ACLNN_OWN(aclnnTopKTopPSampleV2, check_sample, run_sample)

@@ -18,5 +18,4 @@ aclError run_private(Call&) { return ACL_SUCCESS; }
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_PRODUCT(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
-ACLNN_PRODUCT(aclnnTransMatmulWeight, check_private, run_private)
+ACLNN_OWN(aclnnTransMatmulWeight, check_private, run_private)
