@@ -76,7 +76,7 @@ aclError Call::trap(aclError code, const char* format, ...) const {
   va_end(values);
   return code;
 }
-void Call::resize(int, const int64_t*, int) {}  // such operators are not among the rows
+void Call::resize(TensorAt, const int64_t*, int) {}  // such operators are not among the rows
 
 int kernel_threads() {
   const int wanted = threads.load(std::memory_order_relaxed);
