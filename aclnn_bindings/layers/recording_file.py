@@ -49,7 +49,7 @@ class Chunk:
 class Writer:
     """A recording being written; each chunk is one write.
 
-    Until it has begun well it lies beside `path`, which may hold an older one: `publish` puts it in
+    Until it has begun well it lies beside a `path` that holds an older one: `publish` puts it in
     place. RecordingError for what is no file, and while another process writes there.
     """
 
@@ -62,7 +62,9 @@ class Writer:
             self._file = self._reserved()
         except OSError as error:
             raise RecordingError(f"{path}: cannot be written: {error.strerror}") from None
-        self._published = False
+        self._begun, self._published = False, False
+        if not path.exists():
+            self._put_in_place()
         os.write(self._file, MAGIC)
         self.size = len(MAGIC)
 
@@ -110,6 +112,10 @@ class Writer:
 
     def publish(self) -> None:
         """Put the recording in place of what `path` held; a link is replaced, not followed."""
+        self._begun = True
+        self._put_in_place()
+
+    def _put_in_place(self) -> None:
         if not self._published:
             os.replace(self._beside, self.path)
             self._published = True
@@ -134,8 +140,8 @@ class Writer:
 
     def close(self) -> None:
         """End the file; one that never began well leaves what `path` held."""
-        if not self._published:
-            self._beside.unlink(missing_ok=True)
+        if not self._begun:
+            (self.path if self._published else self._beside).unlink(missing_ok=True)
         os.close(self._file)
 
     def __enter__(self) -> Writer:

@@ -18,7 +18,7 @@ INSPECT: Final = "inspect"
 ACTIONS: Final = (TAKE_OUT, AGAIN, INSPECT)
 # Counters that a healthy chip does not raise, by a part of npu-smi's name for them.
 _ERRORS: Final = ("double bit", "isolated", "single bit aggregate")
-_SHOWN: Final = 3
+_DISPLAY_LIMIT: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ def _deviating(deviations_here: Sequence[votes.Deviation]) -> Iterator[tuple[str
         wrong, launches = sum(d.wrong for d in same), sum(d.launches for d in same)
         rate = f"; {wrong:,} of {launches:,} launches" if launches else ""
         words = next((f"; {d.first}" for d in same if d.first), "")
-        cases = ", ".join(d.case for d in same[:_SHOWN])
-        more = f" and {len(same) - _SHOWN:,} more" if len(same) > _SHOWN else ""
+        cases = ", ".join(d.case for d in same[:_DISPLAY_LIMIT])
+        more = f" and {len(same) - _DISPLAY_LIMIT:,} more" if len(same) > _DISPLAY_LIMIT else ""
         yield kind, f"{cases}{more}{rate}{words}"
 
 

@@ -19,7 +19,7 @@ from .host_faults import NAMES, Row, rows
 from .merge import VERSIONS, Fleet
 from .speed import ALARM, Speed
 
-_SHOWN: Final = 20
+_LISTED: Final = 20
 _NAMED: Final = 6
 _DEVICES: Final = 64  # of more than these, healthy ones are only counted
 
@@ -62,7 +62,7 @@ def progress(fleet: Fleet) -> Iterator[Block]:
     grid: list[list[Content]] = [
         [node, f"{done[node]:,}", f"{planned[node]:,}",
          Cell(f"{failing[node]:,}", "bad" if failing[node] else "")]
-        for node in sorted(running, key=lambda n: (done[n] / max(planned[n], 1), n))[:_SHOWN]
+        for node in sorted(running, key=lambda n: (done[n] / max(planned[n], 1), n))[:_LISTED]
     ]  # fmt: skip
     if grid:
         yield Grid(("at work, slowest first", "done", "planned", "failing"), grid,
@@ -89,9 +89,9 @@ def _advice(there: Sequence[Advice]) -> Iterator[Block]:
         return
     yield Heading(f"What to do ({_many(len(there), 'device')})")
     yield Items([Item(Cell(f"{one.action}: {one.name}", "bad"), one.evidence)
-                 for one in there[:_SHOWN]])  # fmt: skip
-    if len(there) > _SHOWN:
-        yield Line(f"and {_many(len(there) - _SHOWN, 'device')} more; all are in the JSON report")
+                 for one in there[:_LISTED]])  # fmt: skip
+    if len(there) > _LISTED:
+        yield Line(f"and {_many(len(there) - _LISTED, 'device')} more; all are in the JSON report")
 
 
 def _suspects(fleet: Fleet) -> Iterator[Block]:
@@ -101,13 +101,13 @@ def _suspects(fleet: Fleet) -> Iterator[Block]:
     at_fault = votes.suspects(fleet.deviations)
     if at_fault:
         alike = _alike(at_fault)
-        yield Items([_differing(places, group) for places, group in alike[:_SHOWN]])
-        left = sum(len(places) for places, _ in alike[_SHOWN:])
+        yield Items([_differing(places, group) for places, group in alike[:_LISTED]])
+        left = sum(len(places) for places, _ in alike[_LISTED:])
         if left:
             yield Line(f"and {_many(left, 'device')} more; all are in the JSON report")
     others = [d for d in fleet.deviations if d.kind not in votes.ABOUT_DEVICES]
     if others:
-        grid: list[list[Content]] = [[d.kind, d.case, d.place] for d in others[:_SHOWN]]
+        grid: list[list[Content]] = [[d.kind, d.case, d.place] for d in others[:_LISTED]]
         yield Grid(("no device's fault", "case", "seen at"), grid)
     if not fleet.deviations:
         yield agreement(fleet.voters)
@@ -140,10 +140,10 @@ def _host_faults(there: Sequence[Row]) -> Iterator[Block]:
         return
     yield Heading("Hosts")
     rows_: list[list[Content]] = [
-        [Cell(row.name, "warn"), row.place, row.text] for row in there[: 5 * _SHOWN]
+        [Cell(row.name, "warn"), row.place, row.text] for row in there[: 5 * _LISTED]
     ]
-    if len(there) > 5 * _SHOWN:
-        rows_.append(["…", f"{len(there) - 5 * _SHOWN} more", "all are in the JSON report"])
+    if len(there) > 5 * _LISTED:
+        rows_.append(["…", f"{len(there) - 5 * _LISTED} more", "all are in the JSON report"])
     yield Grid(("what", "where", "details"), rows_)
     names = dict.fromkeys(row.name for row in there)
     yield Line(Cell("; ".join(f"{name}: {NAMES[name]}" for name in names), "dim"))
@@ -159,7 +159,7 @@ def _slow(there: Sequence[DeviceStats]) -> Iterator[Block]:
     grid: list[list[Content]] = [
         [Cell(p.name, "bad"), _time(speed), "workloads" if speed.of == BENCH else "cases",
          str(speed.n)]
-        for p, speed in late[:_SHOWN]
+        for p, speed in late[:_LISTED]
     ]  # fmt: skip
     yield Grid(("device", "time / median (interval)", "by", "times"), grid, frozenset((1, 3)))
 
@@ -224,7 +224,7 @@ def _versions(fleet: Fleet) -> Iterator[Block]:
             continue
         ordered = sorted(by_value.items(), key=lambda x: (-len(x[1]), x[0]))
         for i, (value, nodes) in enumerate(ordered):
-            nodes_text = "" if i == 0 else ", ".join(sorted(nodes)[:_SHOWN])
+            nodes_text = "" if i == 0 else ", ".join(sorted(nodes)[:_LISTED])
             grid.append([name if i == 0 else "", Cell(value or "unknown", "warn" if i else ""),
                          str(len(nodes)), nodes_text])  # fmt: skip
     if grid:
@@ -239,7 +239,7 @@ def _worst(fleet: Fleet) -> Iterator[Block]:
     yield Heading(f"Worst operators ({len(worst)})")
     grid: list[list[Content]] = [
         [Cell(w.op, "bad"), f"{w.failing}/{w.judged}", str(w.places), w.first]
-        for w in worst[:_SHOWN]
+        for w in worst[:_LISTED]
     ]
     yield Grid(("operator", "failing", "devices", "first"), grid, frozenset((1, 2)))
 
@@ -250,9 +250,9 @@ def _lost(fleet: Fleet) -> Iterator[Block]:
     yield Heading(f"Lost cases ({fleet.lost_counts.total():,})")
     grid: list[list[Content]] = [
         [case, str(seed), place, how]
-        for (case, seed, place), how in list(fleet.lost.items())[: 2 * _SHOWN]
+        for (case, seed, place), how in list(fleet.lost.items())[: 2 * _LISTED]
     ]
-    if len(fleet.lost) > 2 * _SHOWN:
-        more = fleet.lost_counts.total() - 2 * _SHOWN
+    if len(fleet.lost) > 2 * _LISTED:
+        more = fleet.lost_counts.total() - 2 * _LISTED
         grid.append([f"… and {more:,} more", "", "", ""])
     yield Grid(("case", "seed", "place", "how"), grid, frozenset((1,)))

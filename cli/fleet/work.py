@@ -12,7 +12,7 @@ from ..conformance.cases.case import BENCH
 from ..render import Block, Cell, Content, Grid, Heading, Line, Style
 from .merge import Fleet
 
-_SHOWN: Final = 20
+_LISTED: Final = 20
 _HOSTS: Final = 6
 _RANK: Final = {"error": 0, "warning": 1, "note": 2}
 _STYLES: Final[dict[str, Style]] = {"error": "bad", "warning": "warn", "note": "dim"}
@@ -64,10 +64,10 @@ def hosts(fleet: Fleet) -> Iterator[Block]:
     grid: list[list[Content]] = [
         [Cell(f.severity, _STYLES.get(f.severity, "")), str(len(f.nodes)), _named(f.nodes), f.what,
          f.fix]
-        for f in there[:_SHOWN]
+        for f in there[:_LISTED]
     ]  # fmt: skip
-    if len(there) > _SHOWN:
-        grid.append(["…", "", "", f"{len(there) - _SHOWN} more; all are in the JSON report", ""])
+    if len(there) > _LISTED:
+        grid.append(["…", "", "", f"{len(there) - _LISTED} more; all are in the JSON report", ""])
     yield Grid(("finding", "hosts", "which", "what", "fix"), grid, frozenset((1,)))
 
 
@@ -115,7 +115,7 @@ def workloads(fleet: Fleet) -> Iterator[Block]:
     grid: list[list[Content]] = [
         [t.work, str(t.devices), f"{t.median:.4g}", f"{t.low:.4g}", f"{t.high:.4g}",
          f"{t.high / t.median:.2f}", t.slowest]
-        for t in there[:_SHOWN]
+        for t in there[:_LISTED]
     ]  # fmt: skip
     columns = ("workload", "devices", "median µs", "fastest", "slowest", "/ median", "at")
     yield Grid(columns, grid, frozenset(range(1, 6)))

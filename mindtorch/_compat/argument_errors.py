@@ -111,7 +111,7 @@ def signature(text: str) -> Signature:
     return Signature(tuple(params))
 
 
-_SHOWN = {"Scalar": "Number", "ScalarType": "torch.dtype", "int[]": "tuple of ints", "int": "int",
+_LABELS = {"Scalar": "Number", "ScalarType": "torch.dtype", "int[]": "tuple of ints", "int": "int",
           "Tensor[]": "tuple of Tensors", "bool": "bool", "str": "str", "SymInt": "int",
           "SymInt[]": "tuple of ints", "float": "float", "Tensor": "Tensor",
           "Tensor|Scalar": "Tensor", "Number": "Number"}  # fmt: skip
@@ -125,7 +125,7 @@ def _of_row(op: Op, method: bool) -> Signature:
 
 
 def _param(arg: Arg) -> Param:
-    kind = _SHOWN.get(arg.type, "object")
+    kind = _LABELS.get(arg.type, "object")
     kind = "union" if arg.kind is Kind.UNION else kind
     none = arg.optional or (arg.has_default and arg.default in (None, ()))
     name = "input" if arg.name == "self" else arg.name

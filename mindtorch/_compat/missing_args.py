@@ -28,7 +28,7 @@ MARKS = {f"OF_{form.upper()}": Missing(form) for form in ("function", "method", 
 UNGIVEN: Any = MARKS["OF_FUNCTION"]
 # Factors that torch took in front of a tensor once: of these rows its errors show the signature.
 _FACTORS = frozenset(("alpha", "beta", "value"))
-_SHOWN = {"Scalar": "Number", "ScalarType": "torch.dtype", "int[]": "tuple of ints",
+_DISPLAY_LIMIT = {"Scalar": "Number", "ScalarType": "torch.dtype", "int[]": "tuple of ints",
           "Tensor[]": "tuple of Tensors"}  # fmt: skip
 
 
@@ -80,6 +80,6 @@ def _signature(op: Op, method: bool) -> str:
             continue
         if arg.keyword_only and "*" not in parts:
             parts.append("*")
-        kind = "Tensor" if arg.kind is Kind.UNION else _SHOWN.get(arg.type, arg.type)
+        kind = "Tensor" if arg.kind is Kind.UNION else _DISPLAY_LIMIT.get(arg.type, arg.type)
         parts.append(f"{kind} {_name(arg)}" + (f" = {arg.default}" if arg.has_default else ""))
     return ", ".join(parts)

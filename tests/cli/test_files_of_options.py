@@ -138,8 +138,9 @@ def places(folder: Path) -> dict[str, str]:
 
     (folder / "sound.jsonl").write_text(JOURNAL)
     (folder / "headers").mkdir()
+    chunks = list(fuzz_files.recorded(folder))  # which records to a file of that name itself
     writer = recording_file.Writer(folder / "sound.rec")
-    for chunk in fuzz_files.recorded(folder):
+    for chunk in chunks:
         writer.add(chunk)
     writer.close()
     return {"journal": str(folder / "sound.jsonl"), "recording": str(folder / "sound.rec"),

@@ -138,6 +138,7 @@ def test_a_chunk_that_unpacks_to_more_than_it_says_is_not_unpacked(tmp_path: Pat
     path = tmp_path / "bomb.rec"
     writer = recording_file.Writer(path)
     writer.add(recording_file.Chunk(recording_file.HEADER, 0, 0, 0, bytes(1 << 26)))
+    writer.publish()
     writer.close()
     data = bytearray(path.read_bytes())
     data[20:24] = (100).to_bytes(4, "little")  # after the magic: the size when unpacked

@@ -47,6 +47,7 @@ def running(tmp_path: Path, *options: str, code: int = 7) -> Iterator[subprocess
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=layered.variables() | {"TMPDIR": str(tmp_path)},
+        preexec_fn=os.setpgrp,  # a group whose parent is in this session: stops are for such alone
     )  # fmt: skip
     try:
         wait_for(ready)

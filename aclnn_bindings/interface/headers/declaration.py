@@ -19,7 +19,7 @@ _BRACE: Final = re.compile(r"[{}]")
 _LINKAGE: Final = re.compile(r'\bextern\s*"C(?:\+\+)?"\s*\Z')
 _TAG: Final = re.compile(r"\b(?:struct|union|enum)\b")
 _LONGEST: Final = 1_000_000
-_SHOWN: Final = 400
+_DISPLAY_LIMIT: Final = 400
 _MOST_ROWS: Final = 5000
 
 
@@ -82,7 +82,7 @@ class Chunks:
     def skip(self, start: int, end: int, reason: str) -> None:
         self.unit.chunks += 1
         self.spans.append((start, end))
-        text = self.source.restore(self.code[start : min(end, start + _SHOWN)])
+        text = self.source.restore(self.code[start : min(end, start + _DISPLAY_LIMIT)])
         self.unit.skip_at(self.line_at(start), text, reason)
 
     def close(self, start: int, end: int) -> None:
@@ -215,11 +215,11 @@ def _note_inactive(unit: Unit, line: int, text: str, condition: str) -> None:
         line += text.count("\n", counted, start)
         counted = start
         unit.chunks += 1
-        unit.skip_at(line, text[start : min(at, start + _SHOWN)], reason)
+        unit.skip_at(line, text[start : min(at, start + _DISPLAY_LIMIT)], reason)
     if text[at:].strip():
         unit.chunks += 1
         line += text.count("\n", counted, at)
-        unit.skip_at(line, text[at : at + _SHOWN], reason)
+        unit.skip_at(line, text[at : at + _DISPLAY_LIMIT], reason)
 
 
 def _balanced_end(text: str, at: int) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .runner import WorkloadTiming
 
 _DOUBTFUL = 0.2  # a share of noisy time that is worth a word
-_SHOWN = 10
+_DISPLAY_LIMIT = 10
 
 
 def workloads_of(path: Path, declarations: Any) -> list[Workload]:
@@ -90,7 +90,7 @@ def compared(pairs: Sequence[Pair]) -> Iterator[Block]:
     if len(groups) < 2:
         return
     sums = {name: _total_time(group, "p20") for name, group in groups.items()}
-    largest = sorted(sums, key=lambda name: -abs(sums[name][0] - sums[name][1]))[:_SHOWN]
+    largest = sorted(sums, key=lambda name: -abs(sums[name][0] - sums[name][1]))[:_DISPLAY_LIMIT]
     table: list[list[Content]] = [
         [name, f"{sum(p.count for p in groups[name]):,}",
          *(f"{us / 1e3:,.3f}" for us in sums[name]), f"×{_ratio(*sums[name])}"]

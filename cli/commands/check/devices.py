@@ -9,7 +9,7 @@ from ...conformance.record import votes
 from ...conformance.run.pool import Lost
 from ...render import Block, Cell, Heading, Item, Items, Line
 
-_SHOWN: Final = 5
+_DISPLAY_LIMIT: Final = 5
 
 
 def document(
@@ -26,7 +26,7 @@ def document(
         yield Items([suspect(place, deviations) for place, deviations in at_fault])
     others = [d for d in deviations if d.kind not in votes.ABOUT_DEVICES]
     if others:
-        yield Items([_item(f"{d.kind}: {d.case}", [d]) for d in others[:_SHOWN]])
+        yield Items([_item(f"{d.kind}: {d.case}", [d]) for d in others[:_DISPLAY_LIMIT]])
     if not deviations:
         yield agreement(compared)
 
@@ -48,12 +48,12 @@ def suspect(place: str, deviations: Sequence[votes.Deviation], verb: str = "diff
 
 def _item(title: str, deviations: Sequence[votes.Deviation]) -> Item:
     details = []
-    for d in deviations[:_SHOWN]:
+    for d in deviations[:_DISPLAY_LIMIT]:
         rate = f"{d.wrong} of {d.launches} launches" if d.launches else ""
         parts = [d.case, d.kind, d.first, rate, d.text]
         details.append((f"seed {d.seed}", "; ".join(p for p in parts if p)))
-    if len(deviations) > _SHOWN:
-        details.append(("and", f"{len(deviations) - _SHOWN} more; all are in the journal"))
+    if len(deviations) > _DISPLAY_LIMIT:
+        details.append(("and", f"{len(deviations) - _DISPLAY_LIMIT} more; all are in the journal"))
     against, agreeing = deviations[0].against, deviations[0].agreeing
     if against:
         more = f" and {agreeing - len(against):,} more" if agreeing > len(against) else ""

@@ -8,7 +8,7 @@ from typing import Final
 from ...conformance.cases.case import CONTRACTS
 from ...conformance.record.result import NEUTRAL, Result
 
-_SHOWN: Final = 8
+_DISPLAY_LIMIT: Final = 8
 NEUTRAL_ALONE: Final = "every case is UNSUPPORTED or SKIP"
 NO_REFERENCE: Final = "no reference says what it computes: its contract alone was checked"
 CONTRACT_ALONE: Final = "its contract alone was checked: every other case is UNSUPPORTED or SKIP"
@@ -47,7 +47,7 @@ def _lines(left: Mapping[str, str]) -> list[str]:
     lines = []
     for why in dict.fromkeys(left.values()):
         ops = sorted(op for op, local in left.items() if local == why)
-        text = ", ".join(ops[:_SHOWN])
-        text += f" and {len(ops) - _SHOWN} more" if len(ops) > _SHOWN else ""
+        text = ", ".join(ops[:_DISPLAY_LIMIT])
+        text += f" and {len(ops) - _DISPLAY_LIMIT} more" if len(ops) > _DISPLAY_LIMIT else ""
         lines.append(f"{text}: {why}")
     return lines

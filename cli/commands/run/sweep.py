@@ -28,7 +28,7 @@ _PATIENCE, _LEAST_S = 5, 20
 # Not the program's to check: what they return is no status of the work.
 _EXEMPT: Final = ("aclDestroy*", "aclrtDestroy*", "aclrtFree*", "aclFinalize*", "aclrtReset*",
                   "aclrtGetRecent*", "aclrtPeek*", "aclrtGetLast*")  # fmt: skip
-_SHOWN: Final = 30
+_DISPLAY_LIMIT: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +144,10 @@ def _document(trials: Sequence[Trial]) -> list[render.Block]:
     if bad:
         rows: list[list[render.Content]] = [
             [t.name, str(t.nth), str(t.code), render.Cell(t.verdict, "bad"), t.detail]
-            for t in bad[:_SHOWN]
+            for t in bad[:_DISPLAY_LIMIT]
         ]
         columns = ["call", "which", "code", "verdict", "what"]
         blocks.append(render.Grid(columns, rows, frozenset((1, 2))))
-    if len(bad) > _SHOWN:
-        blocks.append(render.Line(f"and {len(bad) - _SHOWN} more"))
+    if len(bad) > _DISPLAY_LIMIT:
+        blocks.append(render.Line(f"and {len(bad) - _DISPLAY_LIMIT} more"))
     return blocks

@@ -20,7 +20,7 @@ from ...recording.cases import MARK
 from ...recording.judging import judged
 from .summary import described
 
-_SHOWN: Final = 10
+_DISPLAY_LIMIT: Final = 10
 _SAVED_MOST: Final = 20
 
 
@@ -85,7 +85,7 @@ def document(verified: Verified) -> list[render.Block]:
         blocks.append(render.Items([render.Item(title, _details(launch, result))]))
     if len(wrong) > 1:
         rows = [[str(w.call.number), w.call.name, described(w.call.arguments), r.reason]
-                for w, r in wrong[1:_SHOWN]]  # fmt: skip
+                for w, r in wrong[1:_DISPLAY_LIMIT]]  # fmt: skip
         blocks.append(render.Grid(["call", "also wrong", "given", "why"], rows, frozenset((0,))))
     return blocks + _not_judged(verified.judged_pairs)
 
@@ -102,5 +102,5 @@ def _not_judged(pairs: Sequence[tuple[Captured, Result]]) -> list[render.Block]:
             reasons.setdefault(launch.call.name, result.reason)
     if not reasons:
         return []
-    rows = [[name, why] for name, why in list(reasons.items())[:_SHOWN]]
+    rows = [[name, why] for name, why in list(reasons.items())[:_DISPLAY_LIMIT]]
     return [render.Grid(["not judged", "why"], rows)]

@@ -59,6 +59,7 @@ def test_commands_of_manifests_have_options_that_there_are(words):
     context = click.Context(group)
     command = group.get_command(context, words[0])
     assert command is not None
+    command = getattr(command, "modes", {}).get(words[1], command)
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known
 
