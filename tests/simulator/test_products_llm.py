@@ -16,7 +16,7 @@ RNG = np.random.default_rng(5)
 
 
 HERE = Path(__file__).parent
-FILES = sorted(str(f) for f in HERE.glob("test_*.py") if "from products import" in f.read_text())
+FILES = sorted(str(f) for f in HERE.rglob("test_*.py") if "from products import" in f.read_text())
 
 
 @pytest.mark.skipif(INSIDE in PROFILES, reason="this is a child")

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from profiles import OVERLAPS, Profile, Tensor, columns, overlaps
+from profiles import OVERLAPS, Profile, ProfiledTensor, columns, overlaps
 
 ABSENT = 4294967295  # of a connection, context, model or range
 NOT_TOLD = 65534  # of an enumeration's value
@@ -144,7 +144,7 @@ def _add_tasks(profile: Profile, texts: Texts, tables: dict[str, list[Row]]) -> 
             )
 
 
-def _tensors(texts: Texts, tensors: tuple[Tensor, ...]) -> list[int]:
+def _tensors(texts: Texts, tensors: tuple[ProfiledTensor, ...]) -> list[int]:
     shapes, dtypes, formats = columns(tensors)
     return [texts(text) for text in (formats, dtypes, shapes)]
 
