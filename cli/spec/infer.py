@@ -5,7 +5,7 @@ accepts. What is guessed is said: see `Inferred.assumed`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Final
 
@@ -173,6 +173,3 @@ def assumed(declaration: Declaration) -> list[str]:
         elif not isinstance(domain, Out | Computed):
             lines.append(f"{name}: {', '.join(levels) or 'one value'}")
     return lines
-
-
-Guess = Callable[[Any, Reference], Row]

@@ -166,10 +166,7 @@ def written(domain: Domain) -> Written:
 
 def out(dtype: str, shape: str = "", *, only: str = "", format: str = "") -> Out:
     """A result: its dtype, or the name of what has it."""
-    return Out(DTYPES_OUT.get(dtype, dtype), shape, only, format)
-
-
-DTYPES_OUT: dict[str, str] = {}
+    return Out(dtype, shape, only, format)
 
 
 def content(make: Callable[..., Any], patterns: str, dtype: str = "i64", *, shape: str = "",
