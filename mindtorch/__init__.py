@@ -194,7 +194,7 @@ _PLACES = {
 
 
 # `mindtorch.jit` and its like are in a folder of their own (see there).
-__path__.append(_os.path.join(__path__[0], "_compat", "modules"))
+__path__.append(_os.path.join(_os.path.dirname(__file__), "_compat", "modules"))
 _absent_modules.install()
 
 
