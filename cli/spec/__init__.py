@@ -62,6 +62,7 @@ from .words import (
     require,
     routing,
     scalar,
+    single,
     sizes,
     slots,
     tensor,
@@ -74,6 +75,6 @@ __all__ = [
     "causal", "channels", "choice", "column", "content", "dtypes", "equals", "experts", "flag",
     "forms", "group", "head_dim", "heads", "ignored", "index", "integer", "ints", "leading", "mask",
     "members", "null", "number", "only", "optional", "out", "overload", "page", "pages", "parts",
-    "permutation", "pin", "require", "routing", "row", "rows", "scalar", "seq", "shape", "sizes",
-    "slots", "space", "spec", "tensor", "tensors", "tokens", "topk", "window", "written",
+    "permutation", "pin", "require", "routing", "row", "rows", "scalar", "seq", "shape", "single",
+    "sizes", "slots", "space", "spec", "tensor", "tensors", "tokens", "topk", "window", "written",
 ]  # fmt: skip

@@ -112,6 +112,12 @@ class Declaration:
 
         return {n: d for n, d in self.params.items() if isinstance(d, Out | Written)}
 
+    @cached_property
+    def table_results(self) -> tuple[str, ...]:
+        """The results whose dtypes stand in the table."""
+        names = self.table.names if self.table else ()
+        return tuple(n for n in names if isinstance(self.params[n], Out))
+
     def _all_domains(self) -> Iterator[tuple[str, Domain]]:
         for params in (self.params, *(o.params for o in self.overloads)):
             for name, domain in params.items():
@@ -360,6 +366,11 @@ class Drawn:
         value = self[param]
         first = value[0] if isinstance(value, list) and value else value
         return str(getattr(first, "dtype", self.main_dtype))
+
+    def result_dtypes(self) -> dict[str, str]:
+        """The dtypes of results that the table states, as `y.dtype`."""
+        return {f"{n}.dtype": self._row[n] for n in self.declaration.table_results
+                if self._row.get(n)}  # fmt: skip
 
     def generator(self, name: str) -> Generator:
         """A random stream of one parameter."""

@@ -153,6 +153,25 @@ class TensorList(Domain):
 
 
 @dataclass(frozen=True)
+class Single(Domain):
+    """A list whose only member has a domain."""
+
+    domain: Domain
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        return self.domain.levels(full)
+
+    def settle(self, draw: Draw, level: str) -> str:
+        return self.domain.settle(draw, level)
+
+    def value(self, draw: Draw, name: str, level: str) -> list[Any]:
+        return [self.domain.value(draw, name, level)]
+
+    def within(self) -> tuple[Domain, ...]:
+        return (self.domain,)
+
+
+@dataclass(frozen=True)
 class Content(Domain):
     """A tensor or an array of integers that means something: `make(generator, pattern, draw)`
     gives its elements, `patterns` name the ways in which they may lie."""

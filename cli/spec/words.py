@@ -24,6 +24,7 @@ from .domains import (
     Optional,
     Out,
     Repeated,
+    Single,
     Tensor,
     TensorList,
     Written,
@@ -67,7 +68,8 @@ def overload(name: str, **params: Domain) -> Overload:
 
 
 def dtypes(text: str) -> Table:
-    """A table of dtypes that go together: parameter names, then rows (`-` absent, `|` one of)."""
+    """A table of dtypes that go together: names of parameters and results, then rows (`-` absent,
+    `|` one of)."""
     head, *lines = (line.split() for line in text.strip().splitlines())
     rows: list[tuple[str, ...]] = []
     for line in lines:
@@ -89,6 +91,11 @@ def tensors(count: str, shape: str, dtype: str = "", low: float = -2.0,
             high: float = 2.0) -> TensorList:  # fmt: skip
     """A list of drawn tensors; `M@L` in the shape differs from member to member."""
     return TensorList(count, tensor(shape, dtype, low, high))
+
+
+def single(domain: Domain) -> Single:
+    """A list of one member, of a domain."""
+    return Single(domain)
 
 
 def number(*values: float | str) -> Choice:

@@ -64,7 +64,7 @@ def sample_of(declaration: Declaration, case: Case, seed: int = 0) -> Sample:
     fill = levels.get("values", "normal")
     arguments = {n: _argument(v, fill, i, n == declaration.main) for i, (n, v) in
             enumerate(values.items())}  # fmt: skip
-    return Sample((), arguments)
+    return Sample((), {**arguments, **draw.result_dtypes()})
 
 
 def _argument(value: Any, fill: str, operand: int, main: bool) -> Any:

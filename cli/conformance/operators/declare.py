@@ -47,7 +47,8 @@ def spec_of(row: Row, name: str, renamed: Mapping[str, str], module: str = "") -
         rule.source, rule.numbers, names=row.names, renamed=renamed, fixed_shape=True,
         fixed_layout=not rule.strided, formats=rule.formats, steps=rule.steps, slack=rule.slack,
         sparse=rule.sparse, specials=rule.specials, draws=rule.draws,
-        nearest=rule.nearest, ignored=unread(row))  # fmt: skip
+        nearest=rule.nearest, ignored=unread(row),
+        extra=tuple(f"{n}.dtype" for n in row.declaration.table_results))  # fmt: skip
 
 
 def unread(row: Row) -> dict[str, str]:
@@ -78,4 +79,6 @@ def _call(declaration: Declaration, levels: Mapping[str, str]) -> Sample | None:
 def _dtype(domain: Any, name: str, row: Row) -> str:
     if not isinstance(domain, Out):
         return name
+    if name in row.declaration.table_results:
+        return f"{name}.dtype"
     return "|".join(d if d in row.declaration.params else dtype_named(d) for d in domain.dtypes())

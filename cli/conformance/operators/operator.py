@@ -203,6 +203,8 @@ class Operator:
             value = value[0]
         if isinstance(value, Slot):
             return str(value.array.dtype.name)
+        if isinstance(value, str):
+            return value
         return _CODES[value] if isinstance(value, int) else rule
 
     def _scale(self, recipe: Recipe, need: Requirement) -> list[Any] | None:

@@ -25,6 +25,7 @@ from mindtorch_npu.spec import (
     pin,
     require,
     routing,
+    single,
     sizes,
     slots,
     tensor,
@@ -106,6 +107,23 @@ def test_dtypes_go_together_as_the_table_says():
     assert own.draw({"types": "0", "scale": "given"}, "int8")["scale"].dtype == "float32"
     assert own.draw({"types": "2"}, "int8")["scale"] is None
     assert own.draw({"types": "1", "scale": "given"}, "float16")["scale"].dtype == "float16"
+
+
+def test_a_table_states_the_dtype_of_a_result():
+    own = declared(
+        dtypes("""x  y
+                  i8 f16|bf16
+                  f16 f16"""),
+        x=tensor("*S"), y=out("x"),
+    )  # fmt: skip
+    assert own.draw({"types": "1"}, "int8").result_dtypes() == {"y.dtype": "bfloat16"}
+    assert own.draw({"types": "1"}, "float16").result_dtypes() == {"y.dtype": "float16"}
+
+
+def test_a_list_of_one_has_the_levels_of_its_member():
+    own = declared(x=tensor("T N"), lengths=single(parts("2", of="T")), y=out("x"))
+    (lengths,) = own.draw({"T": "8", "lengths": "empty_first"})["lengths"]
+    assert lengths.values().tolist() == [0, 8]
 
 
 def test_every_pair_of_modes_meets():
