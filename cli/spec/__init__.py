@@ -35,6 +35,8 @@ from .sizes import (
 )  # fmt: skip
 from .words import (
     array,
+    axes,
+    axis,
     bits,
     both,
     by,
@@ -71,10 +73,11 @@ from .words import (
 )  # fmt: skip
 
 __all__ = [
-    "ROWS", "DeclarationError", "Row", "Rule", "also", "array", "batch", "bits", "both", "by",
-    "causal", "channels", "choice", "column", "content", "dtypes", "equals", "experts", "flag",
-    "forms", "group", "head_dim", "heads", "ignored", "index", "integer", "ints", "leading", "mask",
-    "members", "null", "number", "only", "optional", "out", "overload", "page", "pages", "parts",
-    "permutation", "pin", "require", "routing", "row", "rows", "scalar", "seq", "shape", "single",
-    "sizes", "slots", "space", "spec", "tensor", "tensors", "tokens", "topk", "window", "written",
+    "ROWS", "DeclarationError", "Row", "Rule", "also", "array", "axes", "axis", "batch", "bits",
+    "both", "by", "causal", "channels", "choice", "column", "content", "dtypes", "equals",
+    "experts", "flag", "forms", "group", "head_dim", "heads", "ignored", "index", "integer", "ints",
+    "leading", "mask", "members", "null", "number", "only", "optional", "out", "overload", "page",
+    "pages", "parts", "permutation", "pin", "require", "routing", "row", "rows", "scalar", "seq",
+    "shape", "single", "sizes", "slots", "space", "spec", "tensor", "tensors", "tokens", "topk",
+    "window", "written",
 ]  # fmt: skip

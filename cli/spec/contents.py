@@ -45,7 +45,7 @@ INDICES: Final = ("random", "edges", "sorted", "reversed", "repeated", "gaps")
 
 
 def indices(rng: Generator, pattern: str, shape: tuple[int, ...], size: int) -> Array:
-    """Indices into [0, size)."""
+    """Indices into [0, size); `negative`: into [-size, size)."""
     count = int(np.prod(shape))
     if size <= 0:
         return np.zeros(shape, np.int64)
@@ -61,6 +61,8 @@ def indices(rng: Generator, pattern: str, shape: tuple[int, ...], size: int) -> 
         result = np.full(count, result[0] if count else 0)
     elif pattern == "gaps":
         result = result // 2 * 2
+    elif pattern == "negative":
+        result = np.where(np.arange(count) % 2 == 0, result - size, result)
     return np.asarray(result).reshape(shape)
 
 
@@ -112,7 +114,7 @@ MASKS: Final = ("random", "none", "causal", "whole_row", "all_but_one")
 
 
 def mask(rng: Generator, pattern: str, shape: tuple[int, ...]) -> Array:
-    """A mask of 0 and 1 (1: masked)."""
+    """A mask of 0 and 1 (1: masked); also `all`, and `last`: one element."""
     result = np.zeros(shape, np.int64)
     if pattern == "random":
         result = rng.integers(0, 2, shape)
@@ -120,10 +122,11 @@ def mask(rng: Generator, pattern: str, shape: tuple[int, ...]) -> Array:
         result = np.broadcast_to(np.triu(np.ones(shape[-2:], np.int64), 1), shape).copy()
     elif pattern == "whole_row" and result.size:
         result[..., :1, :] = 1
-    elif pattern == "all_but_one" and result.size:
+    elif pattern in ("all", "all_but_one") and result.size:
         result[...] = 1
-        result[..., 0] = 0
-    if pattern in ("random", "all_but_one") and result.size and len(shape):
+    elif pattern == "last" and result.size:
+        result.reshape(-1)[-1] = 1
+    if pattern in ("random", "all_but_one") and result.size and shape:
         result[..., 0] = 0
     return result
 

@@ -93,7 +93,6 @@ class Declaration:
     table: Table | None = None
     fills: tuple[str, ...] = ("normal",)
     strided: bool = True
-    out_forms: bool = True
 
     def __post_init__(self) -> None:
         self._check()
@@ -255,7 +254,7 @@ class Declaration:
         factors_.append(Factor("values", self.fills))
         if self.strided:
             factors_ += self._layouts()
-        if self.strided and self.out_forms:
+        if self.strided and not any(getattr(d, "dynamic", False) for d in self.outs.values()):
             factors_.append(Factor("to", OUT_LAYOUTS))
         return [f for f in factors_ if len(f.levels) > 1 or f.name in ("dtype",)]
 

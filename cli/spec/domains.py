@@ -256,6 +256,49 @@ class Repeated(Domain):
 
 
 @dataclass(frozen=True)
+class Axis(Domain):
+    """Where a size stands among the dims of a shape, counted from the front or from the back."""
+
+    size: str
+    shape: str
+
+    def levels(self, full: bool) -> tuple[str, ...]:  # noqa: ARG002
+        return ("front", "back")
+
+    def value(self, draw: Draw, name: str, level: str) -> int:  # noqa: ARG002
+        ranks = [len(draw[f"*{p.text}"]) if p.several else 1 for p in parts_of(self.shape)]
+        at = [p.text for p in parts_of(self.shape)].index(self.size)
+        return sum(ranks[:at]) if level == "front" else -sum(ranks[at:])
+
+    def shapes(self) -> tuple[str, ...]:
+        return (self.shape,)
+
+
+@dataclass(frozen=True)
+class Axes(Domain):
+    """Several axes of a shape, by pattern (see `axes`)."""
+
+    shape: str
+    patterns: tuple[str, ...]
+
+    def levels(self, full: bool) -> tuple[str, ...]:  # noqa: ARG002
+        return self.patterns
+
+    def value(self, draw: Draw, name: str, level: str) -> tuple[int, ...]:  # noqa: ARG002
+        rank = len(resolve(self.shape, _Sizes(draw)))
+        last = max(rank - 1, 0)
+        axes: dict[str, tuple[int, ...]] = {
+            "last": (last,), "first": (0,), "middle": (rank // 2,), "negative": (-1,),
+            "ends": (0, last) if last else (0,), "turned": (-1, 0) if last else (0,),
+            "all": tuple(range(rank)), "none": (),
+        }  # fmt: skip
+        return axes[level]
+
+    def shapes(self) -> tuple[str, ...]:
+        return (self.shape,)
+
+
+@dataclass(frozen=True)
 class Optional(Domain):
     """A domain or null. `iff`: given exactly where it holds; `only`: null where it does not."""
 
@@ -406,12 +449,14 @@ class Written(Domain):
 @dataclass(frozen=True)
 class Out(Domain):
     """A result: its dtype, or the name of what has it (`a|b`: b where a is null); `only`: null
-    where that does not hold; `format` an aclFormat."""
+    where that does not hold; `format` an aclFormat; `dynamic`: its size follows from values, and
+    the operator lays it out."""
 
     dtype: str
     shape: str = ""
     only: str = ""
     format: str = ""
+    dynamic: bool = False
 
     def dtypes(self) -> tuple[str, ...]:
         return tuple(self.dtype.split("|"))

@@ -12,6 +12,8 @@ import numpy as np
 from . import contents
 from .declaration import Overload, Pin, Relation, Table, pinned
 from .domains import (
+    Axes,
+    Axis,
     By,
     Choice,
     Computed,
@@ -131,6 +133,16 @@ def array(*values: tuple[Any, ...]) -> Choice:
     return Choice(values)
 
 
+def axis(size: str, shape: str) -> Axis:
+    """The axis of a size in a shape, from the front and from the back: `axis("A", "*B A *N")`."""
+    return Axis(size, shape)
+
+
+def axes(shape: str, patterns: str = "last first negative ends turned all") -> Axes:
+    """An array of axes of a shape: also `middle` and `none`."""
+    return Axes(shape, tuple(patterns.split()))
+
+
 def optional(domain: Domain, *, iff: str = "", only: str = "") -> Optional:
     """A domain or null; `iff`: given exactly where it holds; `only`: null where it does not."""
     return Optional(domain, iff, only)
@@ -171,9 +183,11 @@ def written(domain: Domain) -> Written:
     return Written(domain)
 
 
-def out(dtype: str, shape: str = "", *, only: str = "", format: str = "") -> Out:
-    """A result: its dtype, or the name of what has it."""
-    return Out(dtype, shape, only, format)
+def out(dtype: str, shape: str = "", *, only: str = "", format: str = "",
+        dynamic: bool = False) -> Out:  # fmt: skip
+    """A result: its dtype, or the name of what has it; `dynamic`: of as many elements as values
+    say."""
+    return Out(dtype, shape, only, format, dynamic)
 
 
 def content(make: Callable[..., Any], patterns: str, dtype: str = "i64", *, shape: str = "",

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from mindtorch.ops.samples import Sample
 
 from ...spec.declaration import Declaration
-from ...spec.domains import Domain, Out, dtype_named
+from ...spec.domains import Domain, Out, Written, dtype_named
 from ...spec.row import ROWS, Reference, Row, Rule, Structure, read_by
 from ...spec.row import spec as declare_row
 from ..cases.case import designed
@@ -49,6 +50,20 @@ def spec_of(row: Row, name: str, renamed: Mapping[str, str], module: str = "") -
         sparse=rule.sparse, specials=rule.specials, draws=rule.draws,
         nearest=rule.nearest, ignored=unread(row),
         extra=tuple(f"{n}.dtype" for n in row.declaration.table_results))  # fmt: skip
+
+
+def inplace(row: Row, name: str, target: str) -> Row:
+    """The row of the form that writes into its first input, which the header calls `target`."""
+    declaration = row.declaration
+    first = next(iter(declaration.params))
+
+    def written(params: Mapping[str, Domain]) -> dict[str, Domain]:
+        return {n: Written(d) if n == first else d for n, d in params.items()
+                if not isinstance(d, Out)}  # fmt: skip
+
+    overloads = tuple(replace(o, params=written(o.params)) for o in declaration.overloads)
+    own = replace(declaration, params=written(declaration.params), overloads=overloads)
+    return replace(row, names=(name,), declaration=own, renamed={name: {target: first}})
 
 
 def unread(row: Row) -> dict[str, str]:

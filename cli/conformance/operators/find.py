@@ -12,6 +12,7 @@ from ...spec.row import ROWS, Row
 from ..run.rows import TorchRow
 from ..run.subject import PREFIX, Subject, UnknownSubjectError
 from . import golden_files, rows
+from .declare import inplace
 from .declared import DeclaredOperator
 from .derived import derived
 from .operator import Operator
@@ -52,7 +53,10 @@ def subject(name: str, declarations: Any = None) -> Subject:
         return Operator(signature, SPECS[name])
     row = row_of(name)
     if row is not None:
-        return Operator(signature, row.inplace(name, signature.params[0].name))
+        target = signature.params[0].name
+        if row.name in ROWS:
+            return DeclaredOperator(signature, inplace(ROWS[row.name], name, target))
+        return Operator(signature, row.inplace(name, target))
     operator = derived(signature)
     if operator is None:
         why = UNSPECIFIED[name].known if name in UNSPECIFIED else "no row states its formula"

@@ -5,6 +5,8 @@ import pytest
 from mindtorch_npu.spec import (
     DeclarationError,
     Rule,
+    axes,
+    axis,
     both,
     by,
     choice,
@@ -124,6 +126,27 @@ def test_a_list_of_one_has_the_levels_of_its_member():
     own = declared(x=tensor("T N"), lengths=single(parts("2", of="T")), y=out("x"))
     (lengths,) = own.draw({"T": "8", "lengths": "empty_first"})["lengths"]
     assert lengths.values().tolist() == [0, 8]
+
+
+def test_an_axis_is_counted_from_both_ends():
+    own = declared(x=tensor("*B M *N"), dim=axis("M", "*B M *N"), y=out("x"))
+    assert own.draw({"*B": "2x3", "*N": "5", "dim": "front"})["dim"] == 2
+    assert own.draw({"*B": "2x3", "*N": "5", "dim": "back"})["dim"] == -2
+    assert own.draw({"*B": "-", "*N": "-", "dim": "back"})["dim"] == -1
+
+
+def test_axes_of_a_shape_follow_its_rank():
+    own = declared(x=tensor("*S"), dims=axes("*S", "last ends turned all none"), y=out("x"))
+    dims = {p: own.draw({"*S": "2x3x4", "dims": p})["dims"] for p in ("ends", "turned", "all")}
+    assert dims == {"ends": (0, 2), "turned": (-1, 0), "all": (0, 1, 2)}
+    assert own.draw({"*S": "7", "dims": "ends"})["dims"] == (0,)
+    assert own.draw({"*S": "2x3", "dims": "none"})["dims"] == ()
+
+
+def test_a_result_whose_size_follows_from_values_lies_as_the_operator_writes_it():
+    own = declared(x=tensor("*S"), y=out("i64", dynamic=True))
+    assert "to" not in {f.name for f in own.factors(("float32",), False)}
+    assert "layout.x" in {f.name for f in own.factors(("float32",), False)}
 
 
 def test_every_pair_of_modes_meets():
