@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-_OWN: Final = "mindtorch-npu"
+_PROJECT: Final = "mindtorch-npu"
 
 
 def of_user(variable: str, default: str) -> Path:
@@ -23,7 +23,7 @@ def of_user(variable: str, default: str) -> Path:
     base = Path(os.environ.get(variable) or f"~/{default}")
     with suppress(RuntimeError):  # a user without a name, whom no variable gives a home
         base = base.expanduser()
-    return base / _OWN if base.is_absolute() else temporary() / base.name.lstrip(".")
+    return base / _PROJECT if base.is_absolute() else temporary() / base.name.lstrip(".")
 
 
 def to_write(folder: Path) -> Path:
@@ -58,7 +58,7 @@ def of_others(folder: Path) -> bool:
 @cache
 def temporary() -> Path:
     """This user's own folder among temporary ones; a fresh one where somebody else has its name."""
-    folder = Path(tempfile.gettempdir(), f"{_OWN}-{os.getuid()}")
+    folder = Path(tempfile.gettempdir(), f"{_PROJECT}-{os.getuid()}")
     with suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
     with suppress(OSError):
@@ -66,4 +66,4 @@ def temporary() -> Path:
         private = not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         if stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid() and private:
             return folder
-    return Path(tempfile.mkdtemp(prefix=f"{_OWN}-"))
+    return Path(tempfile.mkdtemp(prefix=f"{_PROJECT}-"))

@@ -24,7 +24,7 @@ _FORWARDED: Final = frozenset(
      signal.SIGUSR2, signal.SIGWINCH, signal.SIGTSTP, signal.SIGCONT)
 )  # fmt: skip
 _ENDING: Final = frozenset((signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT))
-_HELD: Final = _FORWARDED | {signal.SIGCHLD}
+_BLOCKED: Final = _FORWARDED | {signal.SIGCHLD}
 _FROM_KERNEL: Final = 0x80  # SI_KERNEL of <asm-generic/siginfo.h>: the terminal's
 _JOB_STOPS: Final = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 # What Python ignores, and a program expects as the system has it.
@@ -37,7 +37,7 @@ def signals_held() -> Iterator[None]:
     """Hold signals back from here on, in threads that start in between too: `run` takes them."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, no child could be waited for
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
     try:
         yield
     finally:
@@ -52,7 +52,7 @@ def run(command: Sequence[str], variables: Mapping[str, str]) -> int:
     with signals_held():
         pid = _start(command, variables)
         while True:
-            info = signal.sigtimedwait(_HELD, _LOOK_EVERY_S)
+            info = signal.sigtimedwait(_BLOCKED, _LOOK_EVERY_S)
             if info is not None and info.si_signo in _FORWARDED and info.si_code != _FROM_KERNEL:
                 with suppress(ProcessLookupError):
                     os.kill(pid, info.si_signo)
@@ -76,7 +76,7 @@ def run_once_of_many(
         pid = _start(command, variables, files)
         while (code := _ended(pid)) is None:
             wait = min(_LOOK_EVERY_S, end - time.monotonic())
-            info = signal.sigtimedwait(_HELD, max(wait, 0))
+            info = signal.sigtimedwait(_BLOCKED, max(wait, 0))
             leaves = info is not None and info.si_signo in _ENDING
             if leaves or time.monotonic() >= end:
                 os.kill(pid, signal.SIGKILL)
@@ -94,7 +94,7 @@ def _start(
     program = command[0] if "/" in command[0] else shutil.which(command[0], path=places)
     if program is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
-    free = signal.pthread_sigmask(signal.SIG_BLOCK, ()) - _HELD
+    free = signal.pthread_sigmask(signal.SIG_BLOCK, ()) - _BLOCKED
     return os.posix_spawn(program, list(command), dict(variables), file_actions=files,
                           setsigmask=free, setsigdef=_IGNORED_BY_PYTHON)  # fmt: skip
 

@@ -26,7 +26,7 @@ Launcher = Callable[[Sequence[str], Mapping[str, str]], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LayerRequest:
     """Which layers: `recording` is the file that calls go to, or None; `settings` are lines of
     `native/settings.h`, by name."""
 
@@ -54,7 +54,7 @@ class Ended:
 def run(
     interposed: Interposed,
     command: Sequence[str],
-    settings: Wanted,
+    settings: LayerRequest,
     environ: Mapping[str, str],
     watch: Callable[[Chunk], None] | None = None,
     launch: Launcher = parent.run,
@@ -98,7 +98,7 @@ class _Shared:
 
 
 @contextmanager
-def _shared(target: Wanted) -> Iterator[_Shared]:
+def _shared(target: LayerRequest) -> Iterator[_Shared]:
     """The files, in the first place that has room for them."""
     problem: OSError | None = None
     for place in scratch.places():

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..conformance.cases.case import Case
 from ..conformance.operators.laws import LAWS
-from ..conformance.operators.placing import Written
+from ..conformance.operators.placing import ResultSlot
 from ..conformance.record.result import Result
 from ..conformance.run.comparison import compare
 from ..conformance.run.golden import Golden, ReferenceRefusesError
@@ -101,7 +101,7 @@ def _compared(what: Any, trial: Trial, launch: Captured) -> Result:
         many = value if isinstance(value, list) else [value]
         got = launch.after.get(name, [None] * len(many))
         for place, array in zip(many, got, strict=False):
-            if isinstance(place, Written) and array is not None:
+            if isinstance(place, ResultSlot) and array is not None:
                 by_slot[place.index] = array
     if not by_slot:
         raise subjects.NotAskableError("none of its results were recorded")

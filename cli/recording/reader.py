@@ -30,7 +30,7 @@ VERSION: Final = 1
 _ABOUT: Final = frozenset(
     (recording_file.HEADER, recording_file.FUNCTIONS, recording_file.FINDING, recording_file.END)
 )
-_MADE: Final = {
+_CREATORS: Final = {
     "aclCreateTensor": 0, "aclCreateTensorList": 1, "aclCreateScalar": 2,
     "aclCreateScalarList": 3, "aclCreateIntArray": 4, "aclCreateBoolArray": 5,
     "aclCreateFloatArray": 6,
@@ -191,8 +191,8 @@ class Recording:
         if not blob:
             return {}
         function = self._functions[function_number]
-        if function.name in _MADE:
-            parameter = Parameter("made", _MADE[function.name], "")
+        if function.name in _CREATORS:
+            parameter = Parameter("made", _CREATORS[function.name], "")
             return process.details.read(blob, [parameter])
         if function.name.endswith(WORKSPACE_SUFFIX):
             return process.details.read(blob, function.parameters[:-2])

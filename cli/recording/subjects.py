@@ -33,7 +33,7 @@ _OF_LAUNCH: Final = frozenset(("stream", "workspaceSize", "preparedBy", "executo
 _COUNTS: Final = ("int", "float", "bool", "SymInt", "Scalar?", "number")
 _TRIALS: Final = 64  # samples that are tried for one launch
 
-Held = Mapping[str, Sequence[Any]]
+LiveObjects = Mapping[str, Sequence[Any]]
 
 
 class NotAskableError(LookupError):
@@ -41,7 +41,7 @@ class NotAskableError(LookupError):
 
 
 def subject(
-    name: str, launches: Sequence[tuple[Mapping[str, Any], Held]], declarations: Any
+    name: str, launches: Sequence[tuple[Mapping[str, Any], LiveObjects]], declarations: Any
 ) -> Any:
     """The operator `name` with the launches as its samples, in order.
 
@@ -92,7 +92,7 @@ def _of_spec(
     taken: Mapping[str, Any],
     renamed: Mapping[str, str],
     arguments: Mapping[str, Any],
-    contents: Held,
+    contents: LiveObjects,
 ) -> Sample:
     kwargs = {}
     for param, value in arguments.items():
@@ -103,7 +103,7 @@ def _of_spec(
 
 
 def _derived(
-    operator: DerivedOperator, launches: Sequence[tuple[Mapping[str, Any], Held]]
+    operator: DerivedOperator, launches: Sequence[tuple[Mapping[str, Any], LiveObjects]]
 ) -> DerivedOperator:
     """Of the rows that call the operator, the one that asks for the arguments recorded: for
     results of the same dtypes, else for other integers, of which the numbers are compared."""
@@ -121,7 +121,7 @@ def _derived(
 
 
 def _of_row(
-    operator: DerivedOperator, arguments: Mapping[str, Any], contents: Held, integers: bool
+    operator: DerivedOperator, arguments: Mapping[str, Any], contents: LiveObjects, integers: bool
 ) -> Sample:
     """The launch as a sample of the row, if the row then asks for the same launch; with `integers`
     also if for results of other integers."""
@@ -202,7 +202,7 @@ def _read_back(
     operator: DerivedOperator,
     call_args: Sequence[Any],
     arguments: Mapping[str, Any],
-    contents: Held,
+    contents: LiveObjects,
 ) -> Iterator[Sample]:
     """Samples with the schema's arguments as the call's places show them.
 

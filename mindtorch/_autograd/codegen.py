@@ -40,7 +40,7 @@ class OpNode(Node):
         return self.label or row_name(type(self).__name__, self.op.name, self.args)
 
 
-class Written:
+class GeneratedFunctions:
     """The written functions of one op; `record` is for calls under no mode, `watched` for all."""
 
     __slots__ = ("capture", "formula", "node_class", "record", "watched")
@@ -56,11 +56,11 @@ class Written:
         self.capture = compiled(_capture(rule), f"capture {op.name}", scope)
 
 
-def compiled_functions(op: Op) -> Written:
+def compiled_functions(op: Op) -> GeneratedFunctions:
     """The written functions of `op`, made once."""
     if "written" not in op.cache:
-        op.cache["written"] = Written(op)
-    functions: Written = op.cache["written"]
+        op.cache["written"] = GeneratedFunctions(op)
+    functions: GeneratedFunctions = op.cache["written"]
     return functions
 
 

@@ -150,7 +150,7 @@ def _gather(
         while len(table) < size:
             server.settimeout(_left(deadline))
             peer, address = server.accept()
-            said = _said(peer, address[0], size)
+            said = _introduction(peer, address[0], size)
             if said is None:
                 peer.close()  # somebody else, or of another run
                 continue
@@ -166,7 +166,7 @@ def _gather(
     return ordered
 
 
-def _said(peer: socket.socket, host: str, size: int) -> tuple[int, Address] | None:
+def _introduction(peer: socket.socket, host: str, size: int) -> tuple[int, Address] | None:
     """A caller's rank and address; None for one that is no process of this run."""
     try:
         peer.settimeout(_HELLO_SECONDS)

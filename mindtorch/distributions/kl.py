@@ -16,7 +16,7 @@ from .transformed_distribution import TransformedDistribution
 Divergence = Callable[[Any, Any], Tensor]
 DivergenceT = TypeVar("DivergenceT", bound=Divergence)
 _KL_REGISTRY: dict[tuple[type[Distribution], type[Distribution]], Divergence] = {}
-_CHOSEN: dict[tuple[type[Distribution], type[Distribution]], Divergence] = {}
+_KL_CACHE: dict[tuple[type[Distribution], type[Distribution]], Divergence] = {}
 
 
 def register_kl(
@@ -28,7 +28,7 @@ def register_kl(
 
     def put(function: DivergenceT) -> DivergenceT:
         _KL_REGISTRY[type_p, type_q] = function
-        _CHOSEN.clear()
+        _KL_CACHE.clear()
         return function
 
     return put
@@ -53,9 +53,9 @@ def _nearest(p: type[Distribution], q: type[Distribution]) -> Divergence:
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """KL(p || q), of the batch's shape; NotImplementedError for pairs without a closed form."""
     kinds = type(p), type(q)
-    function = _CHOSEN.get(kinds)
+    function = _KL_CACHE.get(kinds)
     if function is None:
-        function = _CHOSEN[kinds] = _nearest(*kinds)
+        function = _KL_CACHE[kinds] = _nearest(*kinds)
     return function(p, q)
 
 

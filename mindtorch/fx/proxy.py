@@ -189,7 +189,7 @@ class Proxy:
         return f"Proxy({self.node.name})"
 
     def __getattr__(self, k: str) -> Attribute:
-        if k in _ASKED:
+        if k in _PROBED_NAMES:
             raise AttributeError(k)
         return Attribute(self, k)
 
@@ -274,7 +274,7 @@ class Proxy:
 
 
 # What Python's own machinery and rows ask any object for; a node for it would be nobody's wish.
-_ASKED = frozenset({
+_PROBED_NAMES = frozenset({
     "_fn", "_geom", "_storage", "node", "tracer",
     "__array__", "__array_interface__", "__array_priority__", "__array_struct__", "__copy__",
     "__cuda_array_interface__", "__deepcopy__", "__dlpack__", "__float__", "__fx_create_arg__",

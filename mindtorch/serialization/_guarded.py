@@ -20,14 +20,14 @@ _DEEPEST = 500  # tuples inside tuples
 _LARGEST = 1 << 22  # tuples that a hash of one would visit
 
 
-class _Shown(reprlib.Repr):
+class _ShortRepr(reprlib.Repr):
     """Values in errors: a line of them, and of what files make only the class."""
 
     def repr_instance(self, value: Any, level: int) -> str:
         return f"<{type(value).__name__}>"
 
 
-represent = _Shown().repr
+represent = _ShortRepr().repr
 
 
 def _integers(values: Any) -> bool:

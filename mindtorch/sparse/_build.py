@@ -12,7 +12,7 @@ from .._functional.queries import layout, sparse_bsc, sparse_bsr, sparse_coo, sp
 from .._tensor.device import DeviceLike
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
-from ._tensor import BLOCKED, BY_ROWS, COMPRESSED, SHOWN, make
+from ._tensor import BLOCKED, BY_ROWS, COMPRESSED, LAYOUT_NAMES, make
 
 
 class check_sparse_tensor_invariants:  # noqa: N801 - torch's name
@@ -151,7 +151,7 @@ def sparse_compressed_tensor(
     if layout not in COMPRESSED:
         raise RuntimeError(
             "expected sparse compressed layout (SparseCsr, SparseCsc, SparseBsr, or SparseBsc) but"
-            f" got {SHOWN.get(layout, 'Strided') if layout is not None else 'Strided'}"
+            f" got {LAYOUT_NAMES.get(layout, 'Strided') if layout is not None else 'Strided'}"
         )
     values = _values(values, dtype, device, requires_grad)
     compressed, plain = _compressed(compressed_indices, values), _compressed(plain_indices, values)

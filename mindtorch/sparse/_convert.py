@@ -10,7 +10,7 @@ import mindtorch
 from .._functional.queries import layout, sparse_bsc, sparse_coo, sparse_csc, sparse_csr, strided
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
-from ._tensor import BLOCKED, BY_ROWS, SHOWN, SparseTensor, make
+from ._tensor import BLOCKED, BY_ROWS, LAYOUT_NAMES, SparseTensor, make
 
 
 def arange(n: int, device: Device) -> Tensor:
@@ -153,7 +153,7 @@ def starts(outer: Tensor, size: int) -> Tensor:
 
 def _to_blocks(tensor: Tensor, kind: layout, blocksize: Sequence[int] | None) -> Tensor:
     if blocksize is None or len(blocksize) != 2:
-        raise RuntimeError(f"to_sparse: {SHOWN[kind]} needs a blocksize of two sizes")
+        raise RuntimeError(f"to_sparse: {LAYOUT_NAMES[kind]} needs a blocksize of two sizes")
     high, wide = blocksize
     whole = dense(tensor) if isinstance(tensor, SparseTensor) else tensor
     rows, columns = whole.shape

@@ -14,7 +14,16 @@ from .._functional.queries import sparse_coo, sparse_csc, sparse_csr, strided
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ._convert import coalesced, convert, dense, flat, to_coo
-from ._tensor import BLOCKED, BY_ROWS, HANDLERS, SHOWN, SparseTensor, become, make, with_values
+from ._tensor import (
+    BLOCKED,
+    BY_ROWS,
+    HANDLERS,
+    LAYOUT_NAMES,
+    SparseTensor,
+    become,
+    make,
+    with_values,
+)
 
 # Functions that map zero to zero: of one element each, so that values change and places do not.
 LINEAR = ("neg", "negative", "positive", "conj", "conj_physical", "real", "imag", "resolve_conj",
@@ -55,7 +64,8 @@ def _wants_coo(name: str, tensor: Tensor) -> None:
     kind = tensor._layout if isinstance(tensor, SparseTensor) else strided
     if kind is not sparse_coo:
         raise RuntimeError(
-            f"{name} expected sparse coordinate tensor layout but got {SHOWN.get(kind, 'Strided')}"
+            f"{name} expected sparse coordinate tensor layout but got "
+            f"{LAYOUT_NAMES.get(kind, 'Strided')}"
         )
 
 
@@ -123,7 +133,7 @@ def _compressed_part(name: str, rows: bool, at: int) -> Callable[[Tensor], Tenso
         if not isinstance(self, SparseTensor) or kind is sparse_coo or (kind in BY_ROWS) != rows:
             raise RuntimeError(
                 f"{name} expected sparse {side} compressed tensor layout but got"
-                f" {SHOWN.get(kind, 'Strided')}"
+                f" {LAYOUT_NAMES.get(kind, 'Strided')}"
             )
         return self._parts[at]
 

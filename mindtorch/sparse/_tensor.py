@@ -28,7 +28,7 @@ COMPRESSED = (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
 BLOCKED = (sparse_bsr, sparse_bsc)
 BY_ROWS = (sparse_csr, sparse_bsr)
 # A layout as errors call it.
-SHOWN = {sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc",
+LAYOUT_NAMES = {sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc",
          sparse_bsr: "SparseBsr", sparse_bsc: "SparseBsc"}  # fmt: skip
 BACKENDS = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}
 
@@ -250,7 +250,7 @@ class SparseTensor(Tensor):
 
 
 def _rebuilt(name: str, parts: Any, values: Tensor, shape: Any, coalesced: bool = False) -> Tensor:
-    kinds = {str(kind): kind for kind in SHOWN}
+    kinds = {str(kind): kind for kind in LAYOUT_NAMES}
     return make(kinds[name], parts, values, shape, coalesced)
 
 

@@ -24,7 +24,7 @@ READ = re.compile(
 )
 QUOTED = re.compile(r"""["']((?:MINDTORCH|ACLSIM|ASCEND|XDG|PYTORCH)_[A-Z_]+|TORCH_HOME)["']""")
 OTHERS = ("HOME", "TMPDIR", "LD_LIBRARY_PATH", "PATH", "LANG", "COLUMNS", "NO_COLOR", "TERM")
-# Written by commands for their children and by nobody else, or read by what runs Python itself.
+# ResultSlot by commands for their children and by nobody else, or read by what runs Python itself.
 PRIVATE = ("MINDTORCH_LAYERS", "MINDTORCH_CHILD_LINES", "PYTHONPATH", "LD_PRELOAD")
 SECONDS, MEMORY = 90, 8 << 30
 

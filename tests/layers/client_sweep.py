@@ -128,7 +128,7 @@ class Session:
         with tempfile.TemporaryDirectory(prefix="client-sweep-") as scratch:
             folder = Path(scratch)
             path = folder / "calls.rec"
-            wanted = session.Wanted(path, [("fault", rule) for rule in RULES])
+            wanted = session.LayerRequest(path, [("fault", rule) for rule in RULES])
             command = [sys.executable, __file__, "--child", client, json.dumps(numbers), scratch]
             code = session.run(
                 interpose(find_install(simulator=True)), command, wanted, dict(os.environ)

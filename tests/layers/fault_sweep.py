@@ -295,7 +295,7 @@ def start(**scenarios: int) -> list[dict[str, Any]]:
         environ = {**os.environ, "ACLSIM_STRICT": "report", "ACLSIM_DEVICES": "2",
                    "ACLSIM_REPORT": str(Path(folder) / "report")}  # fmt: skip
         command = [sys.executable, __file__, "--child", json.dumps(scenarios), str(result)]
-        wanted = session.Wanted(None, [("fault", rule) for rule in RULES])
+        wanted = session.LayerRequest(None, [("fault", rule) for rule in RULES])
         ended = session.run(interpose(find_install(simulator=True)), command, wanted, environ)
         if ended.code != 0 or not result.exists():
             raise RuntimeError(f"the sweep of {', '.join(scenarios)} ended with {ended.code}")

@@ -1,4 +1,4 @@
-"""Chosen calls fail, wait or run out of memory, and a sweep finds what a program survives."""
+"""Selection calls fail, wait or run out of memory, and a sweep finds what a program survives."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_devices_that_average_gradients_train_to_the_losses_of_one(
     output, _ = sim_run("Ascend910B2", "train_ddp.py", "npu", "2")
     expected = on_cpu("train_ddp.py", "1")
     assert len(expected) == 6
-    # Halves of a batch are summed apart: a few units in the last place per step.
+    # PackedInt4 of a batch are summed apart: a few units in the last place per step.
     assert losses(output) == pytest.approx(expected, rel=1e-5)
 
 

@@ -20,9 +20,9 @@ from .files import HeaderFile, find_headers, read_all
 from .tables import SECTIONS, Image, declarations
 
 _MAGIC: Final = "mindtorch-headers-1"
-_KEPT: Final = 32
+_MAX_FILES: Final = 32
 # What is written here, and what a killed writer leaves of it.
-_OWN: Final = re.compile(r"\.?[0-9a-f]{32}\.(rows|index)(\.[a-z0-9_]{8})?")
+_OUR_FILES: Final = re.compile(r"\.?[0-9a-f]{32}\.(rows|index)(\.[a-z0-9_]{8})?")
 # A file changed this short before it was indexed may change again within one clock tick. The time
 # is that of its inode, which whoever writes or replaces it changes too.
 _SETTLED_NS: Final = 2_000_000_000
@@ -195,9 +195,9 @@ class _Cache:
             files = [
                 (entry.stat(follow_symlinks=False).st_mtime, entry.path)
                 for entry in os.scandir(self.folder)
-                if _OWN.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+                if _OUR_FILES.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
             ]
-            for _, path in sorted(files, reverse=True)[2 * _KEPT :]:
+            for _, path in sorted(files, reverse=True)[2 * _MAX_FILES :]:
                 os.unlink(path)
         except OSError:
             return

@@ -20,7 +20,7 @@ _NAMES: Final = (
 )
 _DTYPE: Final = re.compile(_NAMES)
 # Behind these words lower case names are dtypes too.
-_STATED: Final = re.compile(r"数据类型|data ?types?\b|dtypes?\b", re.I)
+_DTYPE_WORDS: Final = re.compile(r"数据类型|data ?types?\b|dtypes?\b", re.I)
 _ANY_CASE: Final = re.compile(_NAMES, re.I)
 _CANONICAL: Final = {
     "FLOAT32": "FLOAT", "FP32": "FLOAT", "FP16": "FLOAT16", "FP64": "DOUBLE", "FLOAT64": "DOUBLE",
@@ -50,7 +50,7 @@ def _direction(marks: str) -> str:
 
 def _dtypes(text: str) -> tuple[str, ...]:
     """dtypes named in a parameter's text, in order."""
-    declaration = _STATED.search(text)
+    declaration = _DTYPE_WORDS.search(text)
     names: dict[str, None] = {}
     for match in _DTYPE.finditer(text) if declaration is None else _ANY_CASE.finditer(text):
         if declaration is None or match.start() >= declaration.end() or match[1].isupper():

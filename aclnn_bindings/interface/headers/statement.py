@@ -14,7 +14,7 @@ from .tokenizer import tokenize
 from .tokens import NotUnderstood
 from .words import INTRICATE
 
-_KEPT = 100_000
+_MAX_PARAMS = 100_000
 _NOTHING = (RawParam("void", ""), RawParam("", ""))
 
 
@@ -109,7 +109,7 @@ class Statements:
             return None
         if cursor.peek():
             return None
-        if len(self.markers.params) < _KEPT:
+        if len(self.markers.params) < _MAX_PARAMS:
             self.markers.params[piece] = param
         return param
 

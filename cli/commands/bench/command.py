@@ -137,7 +137,7 @@ def _bench(options: dict[str, Any]) -> int:
     from .runner import Bench, as_json
 
     works = _workloads(options)
-    wanted = _wanted(options)
+    wanted = _request(options)
     environment = _environment(options)
     bench = Bench(wanted)
     rows: list[WorkloadTiming] = []
@@ -228,7 +228,7 @@ def _declared(options: dict[str, Any]) -> Any:
     return declarations(Setup(options["device"], home, options["simulator"]))
 
 
-def _wanted(options: dict[str, Any]) -> BenchRequest:
+def _request(options: dict[str, Any]) -> BenchRequest:
     from . import rivals
     from .runner import BenchRequest
     from .statistics import SamplingLimits

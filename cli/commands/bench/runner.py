@@ -88,14 +88,14 @@ def inputs(work: Workload, seed: int) -> Recipe:
 
     def make(arg: Arg) -> Slot:
         rng = np.random.default_rng([seed, len(slots)])
-        slots.append(Slot(arg, _drawn(arg, rng)))
+        slots.append(Slot(arg, _host_array(arg, rng)))
         return slots[-1]
 
     args, kwargs = work.sample.map(make)
     return Recipe(args, kwargs, slots, False)
 
 
-def _drawn(arg: Arg, rng: Generator) -> Array:
+def _host_array(arg: Arg, rng: Generator) -> Array:
     dtype = numpy_dtype(arg.dtype)
     if arg.values is not None or arg.dtype not in FORMATS:
         return np.asarray(arg.array()).astype(dtype)

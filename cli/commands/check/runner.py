@@ -185,14 +185,14 @@ def _request(
         raw=selection.ops if contract else (), every_raw=contract and selection.every,
         done={} if record is None else record.results,
         issues=tuple(known.load(options.issues)) if options.issues else (),
-        options=_stated(options), save=str(options.output.save or ""), shard=selection.shard,
+        options=_header(options), save=str(options.output.save or ""), shard=selection.shard,
         compare=options.compare, minutes=options.minutes,
         run=journal.new_run() if record is None else str(record.header.get("run", "")),
         scheduler=maker(workers.ray) if workers.ray else None,
     )  # fmt: skip
 
 
-def _stated(options: CheckOptions) -> dict[str, Any]:
+def _header(options: CheckOptions) -> dict[str, Any]:
     """What the journal's header says of the run."""
     selection, target = options.selection, options.target
     restart = {k: getattr(selection, k) for k in _SELECTED}

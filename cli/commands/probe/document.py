@@ -51,7 +51,7 @@ def report(
         "libraries": _libraries(report),
         "functions": _functions(report.census),
         "ops": _ops(report.census, report.request.needed),
-        "asked": [_asked(name, report) for name in asked],
+        "asked": [_queried(name, report) for name in asked],
         "smoke": [_result(step) for step in report.smoke],
         "causes": [
             {"severity": c.severity, "what": c.what, "fix": c.fix, "evidence": c.evidence}
@@ -182,7 +182,7 @@ def _ops(census: Census | None, needed: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _asked(name: str, report: Report) -> dict[str, Any]:
+def _queried(name: str, report: Report) -> dict[str, Any]:
     op = report.census.ops.get(name) if report.census else None
     signature = report.declared.ops.get(name) if report.declared else None
     documented = support(name, product_of(report.fact("soc") or ""))

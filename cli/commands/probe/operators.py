@@ -10,13 +10,13 @@ from aclnn_bindings import Census, Op, Report, Signature, Status, product_of, su
 
 from ...render import Block, Cell, Code, Facts, Grid, Heading, Line
 
-SHOWN: Final = 6
+MAX_LISTED: Final = 6
 
 
 def listed(names: Sequence[str]) -> str:
     """The first of `names`, and how many more there are."""
-    text = ", ".join(names[:SHOWN])
-    return text + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")
+    text = ", ".join(names[:MAX_LISTED])
+    return text + (f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else "")
 
 
 def operators(report: Report, census: Census) -> Iterator[Block]:

@@ -14,7 +14,7 @@ from aclnn_bindings.diagnose.frameworks import PACKAGES, installed
 from ...render import Block, Cell, Facts, Grid, Heading, Item, Items, Line, Style
 from . import operators as probe_ops
 from .diff import InterfaceComparison
-from .operators import SHOWN, listed
+from .operators import MAX_LISTED, listed
 
 _NAMES: Final = {
     "init": "initialise", "device": "open device 0", "stream": "create a stream",
@@ -195,7 +195,7 @@ def _comparison(comparison: InterfaceComparison) -> Iterator[Block]:
     rows += [("fewer", listed(difference.removed_ops))] if difference.removed_ops else []
     yield Facts(rows)
     changed = sorted(difference.changed, key=lambda c: c.effect)
-    shown = changed[: max(len(difference.breaking), 2 * SHOWN)]
+    shown = changed[: max(len(difference.breaking), 2 * MAX_LISTED)]
     if shown:
         styles: dict[str, Style] = {"breaks ABI": "bad", "source only": ""}
         yield Items([Item(Cell(c.name, styles[c.effect]), [(c.effect, c.detail)]) for c in shown])

@@ -153,7 +153,7 @@ def _look(
             "--device-time and --stacks add to a recording; say also --record FILE, --summary, "
             "--verify, --html or --perfetto"
         )
-    ended = _run(install, options["command"], session.Wanted(path, settings), environ)
+    ended = _run(install, options["command"], session.LayerRequest(path, settings), environ)
     return _Seen(ended, path, report, known)
 
 
@@ -191,7 +191,7 @@ def _settings(options: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _run(
     install: Install,
     command: Sequence[str],
-    run_options: session.Wanted,
+    run_options: session.LayerRequest,
     environ: Mapping[str, str],
 ) -> session.Ended:
     """Run with the layers wanted, or, where none is, on the install itself."""

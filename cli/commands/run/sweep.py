@@ -66,7 +66,7 @@ class _Program:
         return code
 
     def run(self, path: Path | None, rules: Sequence[str]) -> int:
-        run_options = session.Wanted(path, [("fault", line) for line in rules])
+        run_options = session.LayerRequest(path, [("fault", line) for line in rules])
         return session.run(
             self._interposed, self._command, run_options, self._environ, launch=self._launch
         ).code

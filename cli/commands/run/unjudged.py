@@ -13,12 +13,21 @@ if TYPE_CHECKING:
     from .verify import Verified
 
 # Options that want something of the program's calls.
-_ASKED: Final = ("strict", "verify", "faults", "record", "summarize", "data", "html", "perfetto")
+_OBSERVERS: Final = (
+    "strict",
+    "verify",
+    "faults",
+    "record",
+    "summarize",
+    "data",
+    "html",
+    "perfetto",
+)
 
 
 def reasons(options: Mapping[str, Any], ended: Ended, verified: Verified | None) -> list[str]:
     """Why less was judged, recorded or changed than was asked for; none when all was."""
-    if not any(options[name] for name in _ASKED):
+    if not any(options[name] for name in _OBSERVERS):
         return []
     if not ended.loaded:
         return [f"the layers saw nothing of {unseen.with_reason(options['command'][0])}"]

@@ -38,7 +38,7 @@ from ..run.rows import TorchRow
 from ..run.subject import Law
 from ..run.tensors import dtype_of
 from .laws import LAWS
-from .placing import Written
+from .placing import ResultSlot
 
 _INPLACE = "aclnnInplace"
 _META = torch.device("meta")
@@ -126,7 +126,7 @@ class DerivedOperator:
         return Golden(native, golden.values, golden.scale)
 
     def values(self, recipe: Recipe, golden: Golden) -> dict[str, Any]:
-        """What each header parameter gets: a Slot, a list of them, a Written, a plain value."""
+        """What each header parameter gets: a Slot, a list of them, a ResultSlot, a plain value."""
         binding = self._binding(recipe, golden.native)
         if binding.bound.name != self.name:
             raise NotApplicableError(f"the row calls {binding.bound.name} for these arguments")
@@ -144,7 +144,7 @@ class DerivedOperator:
             kind, at = next(addresses)
             if kind == "d":
                 slot = _slot(args[0]) if binding.call.inplace and at == 0 else None
-                yield param.name, Written(at, slot, argument.dtype)
+                yield param.name, ResultSlot(at, slot, argument.dtype)
             elif kind == "l":
                 yield param.name, [_slot(v) for v in args[at]]
             else:

@@ -24,7 +24,7 @@ from ..run.trial import Trial
 from .draws import complaints
 from .group import own_group
 from .nans import with_open_places
-from .placing import TILES, Halves, Laid, Written, blank, in_tiles, lay
+from .placing import TILES, GuardedTensor, PackedInt4, ResultSlot, blank, in_tiles, lay
 from .spec import OWN_GROUP
 
 # Garbage of outputs and free memory in the two runs of a case.
@@ -41,8 +41,8 @@ class Launch:
         self.cann = install.cann()
         self.values = operator.values(trial.recipe, golden)
         self.call = self.cann.op(operator.name)
-        self.inputs: dict[str, Laid | Halves] = {}
-        self.results: dict[int, Laid | Halves] = {}
+        self.inputs: dict[str, GuardedTensor | PackedInt4] = {}
+        self.results: dict[int, GuardedTensor | PackedInt4] = {}
 
     def prepare(self, garbage: int) -> None:
         """Place every tensor, outputs full of `garbage` (a byte)."""
@@ -69,7 +69,7 @@ class Launch:
             tensor.close()
 
     def _argument(self, name: str, value: Any, place: str) -> Any:
-        if isinstance(value, Written):
+        if isinstance(value, ResultSlot):
             return self._written(name, value)
         if isinstance(value, Slot):
             if place not in self.inputs:

@@ -21,11 +21,11 @@ from ..cases.case import ACL_DTYPES, DTYPES
 from ..cases.claims import Claims
 from ..cases.inputs import tensors_of
 from ..cases.recipe import Recipe, Slot, main_dtype
-from ..run.golden import Golden, Later, ReferenceRefusesError, lifted
+from ..run.golden import Golden, LazySequence, ReferenceRefusesError, lifted
 from ..run.subject import Law
 from .declaration import bind
 from .laws import LAWS
-from .placing import Written
+from .placing import ResultSlot
 from .row import MISSING, Spec, SpecError
 
 _NULLABLE: Final = frozenset((
@@ -116,7 +116,7 @@ class Operator:
         return self.spec.renamed.get(param, param)
 
     def values(self, recipe: Recipe, golden: Golden) -> dict[str, Any]:
-        """What each header parameter gets: a Slot, a list of them, a Written, a plain value."""
+        """What each header parameter gets: a Slot, a list of them, a ResultSlot, a plain value."""
         outs = list(self.spec.outs)
         values: dict[str, Any] = {}
         inputs = self._given(recipe)
@@ -163,7 +163,7 @@ class Operator:
             native += [None if v is None else _native(v, dtype, self.spec.steps) for v in many]
         exact = [v if n is None or self._real(v, n) else lifted(n)
                  for v, n in zip(values, native, strict=True)]  # fmt: skip
-        scale = Later(len(native), lambda: self._scale(recipe, need) or [None] * len(native))
+        scale = LazySequence(len(native), lambda: self._scale(recipe, need) or [None] * len(native))
         return Golden(native, exact, scale, tuple(groups))
 
     def _real(self, value: Array, native: Array) -> bool:
@@ -280,7 +280,7 @@ def _write_domain(group: Any, before: Any, golden: Golden) -> Any:
         return [_write_domain(k, b, golden) for k, b in zip(group, befores, strict=True)]
     if golden.native[group] is None:
         return None
-    return Written(group, before if isinstance(before, Slot) else None)
+    return ResultSlot(group, before if isinstance(before, Slot) else None)
 
 
 def _array(value: Any) -> Any:

@@ -23,7 +23,7 @@ _TILE_ROWS, _TILE_BYTES = 16, 32
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ResultSlot:
     """A parameter that receives result `index`; `slot` is what it holds before, if that counts.
 
     `dtype` is ACL's name where it is not the reference's.
@@ -35,7 +35,7 @@ class Written:
 
 
 @dataclass(slots=True)
-class Laid:
+class GuardedTensor:
     """A tensor of a case: a view of sentinel-filled memory, and what the memory held before."""
 
     tensor: DeviceTensor
@@ -64,7 +64,7 @@ _MARGIN: Final = 64  # bytes behind them that nobody may write
 
 
 @dataclass(slots=True)
-class Halves:
+class PackedInt4:
     """A contiguous tensor of four-bit elements, and the bytes that the memory held before."""
 
     tensor: DeviceTensor
@@ -89,15 +89,15 @@ class Halves:
         self.base.close()
 
 
-def _lay_halves(cann: Any, array: Array, may_change: bool, format: str) -> Halves:
+def _lay_halves(cann: Any, array: Array, may_change: bool, format: str) -> PackedInt4:
     codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & 15
     even = np.pad(codes, (0, codes.size % 2))
     storage = np.append(even[::2] | even[1::2] << 4, sentinel_storage(_MARGIN, np.dtype(np.uint8)))
     base = from_host(cann.runtime, storage)
     name = _HALVES[array.dtype.name]
     seen = TensorSpec.of(array.shape, name, format or FORMATS.get(array.ndim, "ND"))
-    return Halves(DeviceTensor(base.buffer, seen), base, storage, tuple(array.shape), array.dtype,
-                  may_change)  # fmt: skip
+    tensor = DeviceTensor(base.buffer, seen)
+    return PackedInt4(tensor, base, storage, tuple(array.shape), array.dtype, may_change)
 
 
 def in_tiles(array: Array) -> Array:
@@ -112,7 +112,7 @@ def in_tiles(array: Array) -> Array:
 
 def lay(
     cann: Any, array: Array, layout: str, may_change: bool = False, format: str = ""
-) -> Laid | Halves:
+) -> GuardedTensor | PackedInt4:
     """A tensor with these elements on the current device; `format` "" goes by rank. Four-bit
     elements are contiguous in any layout."""
     if array.dtype.name in _HALVES:
@@ -126,10 +126,14 @@ def lay(
     form = format or FORMATS.get(len(shape), "ND")
     spec = base.spec
     seen = TensorSpec(shape, at.strides, at.offset, spec.dtype, spec.storage_numel, form)
-    return Laid(DeviceTensor(base.buffer, seen), base, storage, at, shape, array.dtype, may_change)
+    return GuardedTensor(
+        DeviceTensor(base.buffer, seen), base, storage, at, shape, array.dtype, may_change
+    )
 
 
-def blank(cann: Any, like: Array, layout: str, value: int, format: str = "") -> Laid | Halves:
+def blank(
+    cann: Any, like: Array, layout: str, value: int, format: str = ""
+) -> GuardedTensor | PackedInt4:
     """An output of `like`'s shape and dtype, full of garbage `value` (a byte)."""
     raw = np.full(like.size * like.itemsize, value & 1 if like.dtype == np.bool_ else value,
                   np.uint8)  # fmt: skip

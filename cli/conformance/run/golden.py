@@ -26,7 +26,7 @@ _WIDE = {"float16": "float64", "bfloat16": "float64", "float32": "float64",
          "complex64": "complex128"}  # fmt: skip
 
 
-class Later(Sequence[Any]):
+class LazySequence(Sequence[Any]):
     """Arrays computed when one is first asked for: results that are right bit for bit need none."""
 
     def __init__(self, count: int, compute: Callable[[], list[Any]]) -> None:
@@ -59,7 +59,8 @@ class Golden:
     def only(self, indices: list[int]) -> Golden:
         """Those results of it."""
         native, values = ([part[k] for k in indices] for part in (self.native, self.values))
-        return Golden(native, values, Later(len(indices), lambda: [self.scale[k] for k in indices]))
+        scale = LazySequence(len(indices), lambda: [self.scale[k] for k in indices])
+        return Golden(native, values, scale)
 
 
 class ReferenceRefusesError(Exception):
@@ -102,7 +103,7 @@ def golden(op: Op, recipe: Recipe, need: Requirement, form: str) -> Golden:
         common = _common(op, recipe, native, form)
         values = [to_host(t) for t in _reference(op, recipe, common, form, moved)]
         values = [v if f else to_host(t) for v, f, t in zip(values, floats, native, strict=True)]
-        scale = Later(len(native), lambda: _scale(op, recipe, need, common))
+        scale = LazySequence(len(native), lambda: _scale(op, recipe, need, common))
         return Golden([to_host(t) for t in native], values, scale, moved=moved)
 
 

@@ -26,7 +26,7 @@ _BEAT_SECONDS: Final = 5.0
 # Of a soak that is run again by its case's name.
 _SECONDS: Final = 10.0
 # Distinct wrong results of one case that are kept: one says what is wrong, a few say which bits.
-_KEPT: Final = 32
+_MOST_PATTERNS: Final = 32
 # Side of square matrices: heavy on a device's power, light enough for the simulator.
 SIDES: Final = {"cann": 4096, "simulator": 64}
 _MIX: Final[dict[str, Callable[..., Any]]] = {
@@ -94,7 +94,7 @@ def _launcher(case: Case, seed: int, device: str) -> Callable[[], Any]:
 
 def _forget(seen: dict[str, list[Any]], usual: list[Any]) -> None:
     """Keep a bounded number of wrong results; counts of the others are added to the last kept."""
-    if len(seen) > _KEPT:
+    if len(seen) > _MOST_PATTERNS:
         name = next(n for n, e in reversed(seen.items()) if e is not usual)
         count = seen.pop(name)[2]
         next(e for e in seen.values() if e is not usual)[2] += count

@@ -7,14 +7,14 @@ from collections import Counter
 from types import ModuleType
 from typing import Any
 
-_ASKED: Counter[str] = Counter()
+_REQUESTS: Counter[str] = Counter()
 _MACHINERY = ("<frozen importlib", "importlib/__init__.py", __file__)
 _NOT_THERE = "mindtorch, which stands in for torch here, does not have it"
 
 
 def absent_counts() -> dict[str, int]:
     """Names that were asked for and are absent, with how often; those asked most come first."""
-    return dict(_ASKED.most_common())
+    return dict(_REQUESTS.most_common())
 
 
 def report(where: str) -> None:
@@ -47,7 +47,7 @@ def absent(module: ModuleType, full_name: str, name: str) -> Exception:
     if name.startswith("__"):
         return AttributeError(f"module '{full_name}' has no attribute '{name}'")
     full = f"{full_name}.{name}"
-    _ASKED[full] += 1
+    _REQUESTS[full] += 1
     asker, imports = _asker()
     if imports:
         return ImportError(text(full, asker, nearest(module, name)), name=full)
@@ -56,7 +56,7 @@ def absent(module: ModuleType, full_name: str, name: str) -> Exception:
 
 def absent_module(full_name: str) -> ModuleNotFoundError:
     """The error for `import shown`."""
-    _ASKED[full_name] += 1
+    _REQUESTS[full_name] += 1
     parent, _, name = full_name.rpartition(".")
     module = sys.modules.get(parent)
     near = nearest(module, name) if module is not None else ""
