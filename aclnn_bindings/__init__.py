@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .call.handles import ScalarList as ScalarList
     from .call.handles import Tensor as Tensor
     from .call.handles import TensorList as TensorList
-    from .call.marshal import Cell as Cell
+    from .call.marshal import HostCell as HostCell
     from .call.operator import BoundOp as BoundOp
     from .call.plan import Plan as Plan
     from .call.specs import ScalarSpec as ScalarSpec
@@ -106,7 +106,7 @@ _FACE: Final = {
         "Tensor",
         "TensorList",
     ),
-    "call.marshal": ("Cell",),
+    "call.marshal": ("HostCell",),
     "call.operator": ("BoundOp",),
     "call.plan": ("Plan",),
     "call.specs": (

@@ -20,7 +20,7 @@ from .install.library import declarations, find_install
 from .interface.signature import Declarations
 from .runtime.locks import Lock
 from .runtime.runtime import Runtime
-from .runtime.symbols import Symbols
+from .runtime.symbols import SymbolLookup
 
 if TYPE_CHECKING:
     from .runtime.stream import Stream
@@ -33,7 +33,7 @@ class Cann:
         self.install = install
         if declared is not None:
             self.declarations = declared
-        self.symbols = Symbols(install)
+        self.symbols = SymbolLookup(install)
         self.signatures = Signatures(install, self.symbols, lambda: self.declarations)
         self.plans = PlanCache()
         self.runtime = Runtime(self.symbols, lambda: self.declarations)

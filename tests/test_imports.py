@@ -137,11 +137,10 @@ def test_the_command_uses_public_names_of_mindtorch():
 
 
 # Names of several classes of the command and the bindings; none is added.
-REPEATED = {
-    "Advice", "Cell", "Finding", "Function", "Headers", "Judgement", "Part", "Places", "Row",
-    "Rule",
-    "Source", "Status", "Symbols", "Table", "Tensor", "TensorList", "Times", "Trial", "Written",
-}  # fmt: skip
+
+
+# Each is another thing in the fleet or in the language of declarations; the list may only shrink.
+REPEATED = {"Part", "Row", "Tensor", "TensorList"}
 
 
 def test_a_class_name_has_one_meaning_in_the_command_and_the_bindings():

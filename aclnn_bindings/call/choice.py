@@ -20,7 +20,7 @@ from ..install.vendors import Vendor
 from ..interface import catalog
 from ..interface.compare import Types
 from ..interface.signature import WORKSPACE_SUFFIX, Declarations, OpSignature, Signature
-from ..runtime.symbols import Symbols
+from ..runtime.symbols import SymbolLookup
 
 TRUST: str = "MINDTORCH_TRUST_HEADERS"
 
@@ -29,7 +29,7 @@ class Signatures:
     """The signatures of one install's operators and functions, checked against their providers."""
 
     def __init__(
-        self, install: Install, symbols: Symbols, declared: Callable[[], Declarations]
+        self, install: Install, symbols: SymbolLookup, declared: Callable[[], Declarations]
     ) -> None:
         self._install, self._symbols, self._declared = install, symbols, declared
         self._of_vendor: dict[str, Declarations] = {}

@@ -10,7 +10,7 @@ from ..errors import UnsupportedSignatureError
 from ..interface.abi import unqualified
 from ..interface.signature import Declarations, Kind, Param, Signature
 from ..runtime.native import address_of, ffi, lib, text_of
-from ..runtime.symbols import Symbols
+from ..runtime.symbols import SymbolLookup
 from ..runtime.words import FLOATS, call, decode
 from .handles import (
     BoolArray,
@@ -22,7 +22,7 @@ from .handles import (
     Tensor,
     TensorList,
 )
-from .marshal import POINTERS, Argument, Cell, bind, host_outputs, name_of, rule_of
+from .marshal import POINTERS, Argument, HostCell, bind, host_outputs, name_of, rule_of
 from .specs import RawHandle, ScalarSpec, TensorSpec
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def outputs(params: Sequence[Param], values: Sequence[Any], declarations: Declar
     outputs = [
         value.value(unqualified(param.type.removesuffix("*").strip()), declarations.typedefs)
         for param, value in zip(params, values, strict=False)
-        if isinstance(value, Cell)
+        if isinstance(value, HostCell)
     ]
     return None if not outputs else outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -84,7 +84,7 @@ def _may_lack(param: Param, hosts: Collection[str]) -> bool:
 class BoundFunction:
     """A C function outside the two-phase protocol. A status other than success raises AclError."""
 
-    def __init__(self, signature: Signature, runtime: Runtime, symbols: Symbols) -> None:
+    def __init__(self, signature: Signature, runtime: Runtime, symbols: SymbolLookup) -> None:
         self.signature, self._runtime = signature, runtime
         self.name = signature.name
         for param in signature.params:

@@ -30,7 +30,7 @@ POINTERS: Final = frozenset(
 )  # fmt: skip
 
 
-class Cell:
+class HostCell:
     """Host memory that a call writes a number, a pointer or a text to.
 
     Roomier than one number, as nothing in a signature tells one from an array of a few.
@@ -231,7 +231,7 @@ def bind(
     kwargs: Mapping[str, Any],
     hosts: Collection[str] = (),
 ) -> list[Any]:
-    """Values in parameter order; a host output (one of `hosts`) that is left out becomes a `Cell`.
+    """Values in parameter order; a host output (one of `hosts`) left out becomes a `HostCell`.
 
     Parameters count by position; names serve keywords only, as they differ between CANN versions.
     """
@@ -247,7 +247,7 @@ def bind(
         elif (label := name_of(param, at)) in left:
             values.append(left.pop(label))
         elif param.name in hosts:
-            values.append(Cell())
+            values.append(HostCell())
         elif param.optional and param.kind in POINTERS:
             values.append(None)
         else:

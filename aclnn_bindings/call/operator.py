@@ -12,7 +12,7 @@ from ..interface.signature import Kind, OpSignature, Param
 from ..runtime.memory import Buffer
 from ..runtime.native import Operator, operands
 from ..runtime.stream import Stream
-from ..runtime.symbols import Symbols
+from ..runtime.symbols import SymbolLookup
 from .arrays import DeviceTensor
 from .cache import PlanCache
 from .function import describe, outputs, python_signature
@@ -40,7 +40,7 @@ class BoundOp(Operator):
     """
 
     def __init__(
-        self, signature: OpSignature, runtime: Runtime, symbols: Symbols, cache: PlanCache
+        self, signature: OpSignature, runtime: Runtime, symbols: SymbolLookup, cache: PlanCache
     ) -> None:
         self.signature, self._runtime, self._cache = signature, runtime, cache
         self.name = signature.name

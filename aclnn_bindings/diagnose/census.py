@@ -34,7 +34,7 @@ class Status(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class ExportedFunction:
     """One function: the library that a caller would get it from, and those it shadows there."""
 
     name: str
@@ -62,7 +62,7 @@ class Op:
 class Census:
     """Every function and operator of one install, by name."""
 
-    functions: Mapping[str, Function]
+    functions: Mapping[str, ExportedFunction]
     ops: Mapping[str, Op]
 
     def count(self, status: Status) -> int:
@@ -96,10 +96,10 @@ def _functions(
     providers: Mapping[str, list[str]],
     declared: Declarations | None,
     reference: Declarations | None,
-) -> dict[str, Function]:
+) -> dict[str, ExportedFunction]:
     known = declared.functions if declared else {}
     types = Types(reference, declared) if reference and declared else None
-    functions: dict[str, Function] = {}
+    functions: dict[str, ExportedFunction] = {}
     for name, signature in known.items():
         if not signature.exported:
             continue
@@ -111,14 +111,16 @@ def _functions(
         if drift and where:
             status = Status.DRIFTED
         first, rest = (where[0], tuple(where[1:])) if where else ("", ())
-        functions[name] = Function(name, status, first, signature.header, rest, drift)
+        functions[name] = ExportedFunction(name, status, first, signature.header, rest, drift)
     for name, where in providers.items():
         if name not in known and PUBLIC.match(name):
-            functions[name] = Function(name, Status.UNDECLARED, where[0], "", tuple(where[1:]))
+            functions[name] = ExportedFunction(
+                name, Status.UNDECLARED, where[0], "", tuple(where[1:])
+            )
     return functions
 
 
-def _ops(functions: Mapping[str, Function], unusable: Mapping[str, str]) -> dict[str, Op]:
+def _ops(functions: Mapping[str, ExportedFunction], unusable: Mapping[str, str]) -> dict[str, Op]:
     ops: dict[str, Op] = {}
     for name in functions:
         first, second = functions.get(name + WORKSPACE_SUFFIX), functions[name]
@@ -127,7 +129,9 @@ def _ops(functions: Mapping[str, Function], unusable: Mapping[str, str]) -> dict
     return ops
 
 
-def _op(name: str, first: Function, second: Function, unusable: Mapping[str, str]) -> Op:
+def _op(
+    name: str, first: ExportedFunction, second: ExportedFunction, unusable: Mapping[str, str]
+) -> Op:
     pair = (first, second)
     missing = [f.name for f in pair if not f.library]
     undeclared = [f.name for f in pair if f.status is Status.UNDECLARED]

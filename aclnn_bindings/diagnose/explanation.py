@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..runtime import remedies
-from ..runtime.remedies import Advice
+from ..runtime.remedies import Remedy
 from . import log
 
 _OF_AN_OPERATOR = 2  # the rank of what one operator means by a code, where none is named
@@ -19,7 +19,7 @@ _PASSED_ON = 3  # the rank of ids that say which layer failed, not why
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LikelyCause:
     """One likely cause: what it was concluded from, why it failed, what to do, what to run."""
 
     evidence: str
@@ -34,20 +34,20 @@ class Explanation:
     """What was read, and the causes, the likeliest first."""
 
     reading: log.Reading
-    findings: tuple[Finding, ...]
+    findings: tuple[LikelyCause, ...]
 
 
 def explain(text: str) -> Explanation:
     """The explanation of a code, a name, a message or a whole log."""
     reading = log.read(text)
     ranked = sorted(_all(text, reading), key=lambda pair: pair[0])
-    unlike: dict[str, Finding] = {}
+    unlike: dict[str, LikelyCause] = {}
     for _, finding in ranked:
         unlike.setdefault(finding.cause, finding)
     return Explanation(reading, tuple(unlike.values()))
 
 
-def _all(text: str, reading: log.Reading) -> Iterator[tuple[int, Finding]]:
+def _all(text: str, reading: log.Reading) -> Iterator[tuple[int, LikelyCause]]:
     lines = text.split("\n")
     for line, rule in sorted(remedies.of_message(text), key=lambda hit: hit[0]):
         yield rule.rank, _finding(_excerpt(lines[line]), rule.advice, reading)
@@ -79,10 +79,10 @@ def _rank(key: str) -> int:
     return 0 if key[:2] in _CAUSES else 1
 
 
-def _finding(evidence: str, advice: Advice, reading: log.Reading) -> Finding:
+def _finding(evidence: str, advice: Remedy, reading: log.Reading) -> LikelyCause:
     op = reading.operators[0] if reading.operators else ""
     run = advice.run.replace("{op}", op) if op or "{op}" not in advice.run else ""
-    return Finding(evidence, advice.cause, advice.fix, run or _next(op), advice.source)
+    return LikelyCause(evidence, advice.cause, advice.fix, run or _next(op), advice.source)
 
 
 def _next(op: str) -> str:

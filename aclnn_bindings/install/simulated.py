@@ -17,7 +17,7 @@ CLEARED = ("ASCEND_CUSTOM_OPP_PATH", "ASCEND_AICPU_PATH")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class StrictFinding:
     """One finding of strict mode, as its JSON line says it; `count` handles share `created`."""
 
     what: str
@@ -61,13 +61,13 @@ def products() -> tuple[str, ...]:
     return tuple(names)
 
 
-def findings(report: Path) -> list[Finding]:
+def findings(report: Path) -> list[StrictFinding]:
     """What strict mode wrote to a report (JSON lines, see docs/simulator.md), oldest first."""
     lines = []
     for line in report.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         lines.append(
-            Finding(
+            StrictFinding(
                 what=row["finding"],
                 call=row["call"],
                 object=row["object"],

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .trampolines import MACHINES as MACHINES
-from .trampolines import Machine, Places, size_of, stub_of
+from .trampolines import ImageAddresses, Machine, size_of, stub_of
 
 ENTRY: Final = "mindtorch_layers_entry"
 MAGIC: Final = 0x314D4948534C434D  # "MCLSHIM1"
@@ -123,7 +123,7 @@ class _Image:
         self.name_table = self.number_table + 4 * self.count
         slots = _up(self.name_table + 4 * self.count, 8)
         self.data_end = slots + 8 * self.count
-        self.places = Places(text, slots, descriptor)
+        self.places = ImageAddresses(text, slots, descriptor)
 
     def file(self) -> bytes:
         out = bytearray(self.data_end)

@@ -30,7 +30,7 @@ from ..interface.folders import of_others, temporary, usable
 from ..interface.headers.cache import cache_folder
 from ..interface.signature import Declarations
 from . import image, sealed, table
-from .table import Function
+from .table import InterposedFunction
 
 _FUNCTION_KINDS: Final = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 _GLOBAL_OR_WEAK: Final = (1, 2)
@@ -54,7 +54,7 @@ class Interposed:
     table: Path
     core: Path
     real: Install
-    functions: tuple[Function, ...]
+    functions: tuple[InterposedFunction, ...]
     declared: Declarations | None
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
@@ -233,7 +233,7 @@ def _make(
     install: Install,
     libraries: Mapping[Path, Path],
     exported: Mapping[Path, Exports],
-    rows: list[Function],
+    rows: list[InterposedFunction],
     declared: Declarations | None,
 ) -> None:
     """Everything below `folder`, complete or not at all; what is damaged there is replaced file by
@@ -262,7 +262,7 @@ def _write_shims(
     folder: Path,
     libraries: Mapping[Path, Path],
     exported: Mapping[Path, Exports],
-    rows: list[Function],
+    rows: list[InterposedFunction],
 ) -> dict[Path, Path]:
     """Place of a library in the install → its shim's final path; one shim per real file."""
     numbers = {row.name: i for i, row in enumerate(rows)}

@@ -18,7 +18,7 @@ from . import parent, recording_file, scratch, table
 from .interposed import Interposed, leading
 from .recording_file import Chunk, Writer
 from .spool import Collector, Spool
-from .status import Status
+from .status import StatusFile
 
 VERSION = 1
 _PREFIX = "mindtorch-layers-"
@@ -93,7 +93,7 @@ class _Shared:
     """Files that the program's processes open."""
 
     settings: Path
-    status: Status
+    status: StatusFile
     spool: Spool | None
 
 
@@ -106,7 +106,7 @@ def _shared(target: LayerRequest) -> Iterator[_Shared]:
             try:
                 folder = stack.enter_context(scratch.folder(_PREFIX, place))
                 rules = sum(name == "fault" for name, _ in target.settings)
-                status = Status(scratch.create(folder, "status"), rules)
+                status = StatusFile(scratch.create(folder, "status"), rules)
                 stack.callback(status.close)
                 spool = None
                 if target.recording is not None:
@@ -185,7 +185,7 @@ def dtype_names(interposed: Interposed) -> dict[str, str]:
     return {str(value): canonical(name) for name, value in values.items()}
 
 
-def _function(row: table.Function, interposed: Interposed) -> list[Any]:
+def _function(row: table.InterposedFunction, interposed: Interposed) -> list[Any]:
     if row.signature is None or not row.known:
         return [row.name, [], True]
     parameters = [

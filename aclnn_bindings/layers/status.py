@@ -16,7 +16,7 @@ _HEAD: Final = struct.Struct("<QIIQ232s")
 _COUNT: Final = 8
 
 
-class Status:
+class StatusFile:
     """The file at `path`, which exists and is empty, for that many rules of faults."""
 
     def __init__(self, path: Path, rules: int) -> None:

@@ -40,7 +40,7 @@ _NOTHING, _STATUS, _WORD, _OTHER = range(4)
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class InterposedFunction:
     """One row: `signature` is None where nothing declares the function."""
 
     name: str
@@ -53,13 +53,13 @@ class Function:
         return not kinds & {Kind.STRUCT, Kind.VARARGS, Kind.VOID}
 
 
-def functions(names: Iterable[str], declared: Declarations | None) -> list[Function]:
+def functions(names: Iterable[str], declared: Declarations | None) -> list[InterposedFunction]:
     """The rows for exported `names`, in the order of their numbers."""
     known: Mapping[str, Signature] = declared.functions if declared else {}
-    return [Function(name, known.get(name)) for name in sorted(set(names))]
+    return [InterposedFunction(name, known.get(name)) for name in sorted(set(names))]
 
 
-def write(rows: list[Function], declared: Declarations | None, machine: str) -> bytes:
+def write(rows: list[InterposedFunction], declared: Declarations | None, machine: str) -> bytes:
     """The table's file for `machine`, `x86_64` or `aarch64`."""
     numbers = {row.name: i for i, row in enumerate(rows)}
     strings, parameters, packed = bytearray(), bytearray(), bytearray()
@@ -74,7 +74,7 @@ def write(rows: list[Function], declared: Declarations | None, machine: str) -> 
     return bytes(head + packed + parameters + strings)
 
 
-def _partner(row: Function, numbers: Mapping[str, int]) -> int:
+def _partner(row: InterposedFunction, numbers: Mapping[str, int]) -> int:
     """The other phase; only where phase 1 is a declared `…GetWorkspaceSize` of two phases."""
     if not row.known:
         return _NONE
@@ -108,7 +108,7 @@ class _Passed:
         return 2, self.stack_words - 1
 
 
-def _parameters(row: Function, declared: Declarations, machine: str) -> _Passed:
+def _parameters(row: InterposedFunction, declared: Declarations, machine: str) -> _Passed:
     assert row.signature is not None
     passed = _Passed()
     for param in row.signature.params:
@@ -148,7 +148,7 @@ def out_width(param: Param, declared: Declarations) -> int:
     return _WIDTHS.get(kind, (8, False))[0] if kind else 0
 
 
-def _returns(row: Function, declared: Declarations | None) -> int:
+def _returns(row: InterposedFunction, declared: Declarations | None) -> int:
     if row.signature is None or declared is None:
         return _WORD
     types = declared.typedefs, declared.enums, declared.structs
@@ -160,6 +160,6 @@ def _returns(row: Function, declared: Declarations | None) -> int:
     return _STATUS if kind in (Kind.INT32, Kind.ENUM) else _WORD
 
 
-def returns_word(row: Function, declared: Declarations | None) -> bool:
+def returns_word(row: InterposedFunction, declared: Declarations | None) -> bool:
     """Whether what the function returns is recorded among its words."""
     return _returns(row, declared) == _WORD

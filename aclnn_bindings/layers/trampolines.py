@@ -18,7 +18,7 @@ SIZE: Final = 16  # bytes of a trampoline, of a stub, and of the shared tail
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ImageAddresses:
     """Addresses inside the image: of the code, of the slots, and of the descriptor."""
 
     text: int
@@ -26,7 +26,7 @@ class Places:
     descriptor: int
 
 
-Code = Callable[[int, Places], bytes]
+Code = Callable[[int, ImageAddresses], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ def size_of(count: int) -> int:
     return SIZE * (2 * count + 1)
 
 
-def stub_of(index: int, count: int, places: Places) -> int:
+def stub_of(index: int, count: int, places: ImageAddresses) -> int:
     """The address of symbol `index`'s stub, which its slot holds at first."""
     return places.text + SIZE * (count + index)
 
 
-def _x86_64(count: int, places: Places) -> bytes:
+def _x86_64(count: int, places: ImageAddresses) -> bytes:
     """endbr64; jmp *slot(%rip) — endbr64; mov $index, %r11d; jmp tail — lea, jmp *(%r10)."""
     tail = places.text + SIZE * 2 * count
     jumps = (
@@ -76,7 +76,7 @@ def _adrp(register: int, at: int, target: int) -> int:
     return 0x90000000 | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5 | register
 
 
-def _aarch64(count: int, places: Places) -> bytes:
+def _aarch64(count: int, places: ImageAddresses) -> bytes:
     """bti c; adrp, ldr, br x16 — bti c; movz, movk w17; b tail — adrp, add x16; ldr, br x9."""
     tail = places.text + SIZE * 2 * count
     words: list[int] = []

@@ -20,7 +20,7 @@ _MESSAGE_ID: Final = re.compile(r"[EWI][0-9A-Z]\d{4}")
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class Remedy:
     """A likely cause and what to do; `run` is the next command, `{op}` in it the operator."""
 
     cause: str
@@ -33,12 +33,12 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class MessageRemedy:
     """Advice for a text of CANN; `rank` 0 names the cause, 1 a kind of failure, 2 an echo."""
 
     pattern: re.Pattern[str]
     rank: int
-    advice: Advice
+    advice: Remedy
 
 
 @cache
@@ -48,39 +48,39 @@ def _rows() -> dict[str, list[Any]]:
 
 
 @cache
-def codes() -> dict[str, Advice]:
+def codes() -> dict[str, Remedy]:
     """Symbol of a status code → advice."""
-    return {name: Advice(cause, fix) for name, cause, fix in _rows()["codes"]}
+    return {name: Remedy(cause, fix) for name, cause, fix in _rows()["codes"]}
 
 
 @cache
-def operators() -> dict[tuple[str, str], Advice]:
+def operators() -> dict[tuple[str, str], Remedy]:
     """(operator, symbol of a code) → advice that is more specific than the code's own."""
-    return {(op, name): Advice(cause, fix) for op, name, cause, fix in _rows()["operators"]}
+    return {(op, name): Remedy(cause, fix) for op, name, cause, fix in _rows()["operators"]}
 
 
 @cache
-def collectives() -> dict[int, tuple[str, Advice]]:
+def collectives() -> dict[int, tuple[str, Remedy]]:
     """HcclResult → its symbol and advice."""
-    return {n: (name, Advice(cause, fix)) for n, name, cause, fix in _rows()["collectives"]}
+    return {n: (name, Remedy(cause, fix)) for n, name, cause, fix in _rows()["collectives"]}
 
 
 @cache
-def message_ids() -> dict[str, tuple[str, Advice]]:
+def message_ids() -> dict[str, tuple[str, Remedy]]:
     """Id of a message, such as `EI0006` or torch_npu's `ERR00100` → its title and advice."""
-    return {key: (title, Advice(cause, fix)) for key, title, cause, fix in _rows()["ids"]}
+    return {key: (title, Remedy(cause, fix)) for key, title, cause, fix in _rows()["ids"]}
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
+def rules() -> tuple[MessageRemedy, ...]:
     """Texts of CANN and of the loader, specific ones first."""
     return tuple(
-        Rule(re.compile(pattern, re.IGNORECASE), rank, Advice(cause, fix, run, source))
+        MessageRemedy(re.compile(pattern, re.IGNORECASE), rank, Remedy(cause, fix, run, source))
         for pattern, rank, cause, fix, run, source in _rows()["messages"]
     )
 
 
-def of_id(key: str) -> tuple[str, Advice] | None:
+def of_id(key: str) -> tuple[str, Remedy] | None:
     """Title and advice of a message's id, by its module where the id itself is not listed."""
     if known := message_ids().get(key):
         return known
@@ -89,10 +89,10 @@ def of_id(key: str) -> tuple[str, Advice] | None:
         return None
     inner = key[2] == "9"
     cause = f"{modules[key[1]]} {'failed inside' if inner else 'refused something'}"
-    return "Inner_Error" if inner else "", Advice(cause, "read the text after the id and the plog")
+    return "Inner_Error" if inner else "", Remedy(cause, "read the text after the id and the plog")
 
 
-def of_message(text: str) -> Iterator[tuple[int, Rule]]:
+def of_message(text: str) -> Iterator[tuple[int, MessageRemedy]]:
     """Rules that `text` fits, each with where it does, the most specific one of each line."""
     seen: set[int] = set()
     for rule in rules():
@@ -103,7 +103,7 @@ def of_message(text: str) -> Iterator[tuple[int, Rule]]:
                 yield line, rule
 
 
-def advise(name: str, op: str | None = None, message: str = "") -> Advice | None:
+def advise(name: str, op: str | None = None, message: str = "") -> Remedy | None:
     """What to do about code `name` from operator `op` (without phase) with CANN's `message`."""
     hit = min(of_message(message), key=lambda at: (at[1].rank, at[0]), default=None)
     if hit is not None and hit[1].rank < 2:

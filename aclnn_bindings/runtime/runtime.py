@@ -24,7 +24,7 @@ from .native import SESSION, lib, text_of, throw, vary_lanes
 from .session import Place
 from .status import AclError, StatusCodes
 from .stream import Stream
-from .symbols import Symbols
+from .symbols import SymbolLookup
 
 __all__ = ["Runtime", "running"]
 
@@ -74,7 +74,7 @@ class _Current(threading.local):
 class Runtime:
     """Devices, streams and memory of one install; nothing is initialised until a device is used."""
 
-    def __init__(self, symbols: Symbols, declarations: Callable[[], Declarations]) -> None:
+    def __init__(self, symbols: SymbolLookup, declarations: Callable[[], Declarations]) -> None:
         self.symbols = symbols
         self._declarations = declarations
         self._devices: dict[int, Device] = {}

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from .status import StatusCodes
-from .symbols import Symbols
+from .symbols import SymbolLookup
 
 
 class Session(Protocol):
     """One started runtime: its libraries, its status codes, its constants."""
 
     @property
-    def symbols(self) -> Symbols: ...
+    def symbols(self) -> SymbolLookup: ...
 
     @property
     def codes(self) -> StatusCodes:

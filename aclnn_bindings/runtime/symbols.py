@@ -22,7 +22,7 @@ _DEPTH: Final = 40
 _MAPS: Final = Path("/proc/self/maps")
 
 
-class Symbols:
+class SymbolLookup:
     """Looks functions up in an install's libraries, in order; each is loaded when first needed.
 
     Libraries of tools and media come last, and only one whose own table exports the function is

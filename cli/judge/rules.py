@@ -25,7 +25,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PublishedRule:
     """A published rule: `judge(errors)` gives whether it holds, and the numbers."""
 
     name: str
@@ -116,15 +116,17 @@ def _cosine(deviations: Errors) -> tuple[bool, str]:
     return cosine >= 0.99, f"cosine {cosine:.5f} ≥ 0.99"
 
 
-ASSERT_CLOSE: Final = Rule("torch.testing.assert_close defaults", "torch 2.13",
+ASSERT_CLOSE: Final = PublishedRule("torch.testing.assert_close defaults", "torch 2.13",
                            "torch.testing document", _torch)  # fmt: skip
-MEANS: Final = Rule("ecosystem MERE/MARE", "before 2026-07",
+MEANS: Final = PublishedRule("ecosystem MERE/MARE", "before 2026-07",
                     "ops_precision_standard, English text", _means)  # fmt: skip
-MIXED_RULE: Final = Rule("ecosystem mixed", "2026-07-22",
+MIXED_RULE: Final = PublishedRule("ecosystem mixed", "2026-07-22",
                          "experimental_standard, Chinese text", _mixed)  # fmt: skip
-SHARE_RULE: Final = Rule("share of relative errors", "Ascend C API documents",
+SHARE_RULE: Final = PublishedRule("share of relative errors", "Ascend C API documents",
                          "two per thousand, two per ten thousand", _share)  # fmt: skip
-COSINE: Final = Rule("cosine similarity", "ops-test-kit", "Precision_Comparison document", _cosine)
+COSINE: Final = PublishedRule(
+    "cosine similarity", "ops-test-kit", "Precision_Comparison document", _cosine
+)
 
 # Shown as numbers by `check explain` and in reports; no verdict rests on them.
 NUMBERS_ONLY: Final = (SHARE_RULE, COSINE)

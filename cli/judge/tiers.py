@@ -25,7 +25,7 @@ _TELLING = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class TierJudgement:
     """`headline` is the strictest tier that holds ("" for none); `outcomes` one row per tier."""
 
     passed: bool
@@ -46,7 +46,7 @@ def judge(
     deviations: Errors | None,
     other: Array | None = None,
     golden: Array | None = None,
-) -> Judgement:
+) -> TierJudgement:
     """Judge a result of `dtype`; `other` is the CPU's result in the same precision, for T4."""
     differing = f"{measure.different} of {measure.elements} elements differ"
     if measure.signs:
@@ -58,7 +58,7 @@ def judge(
         # Integers, bool and equal results: nothing but equality counts, and T0 is the headline.
         headline = "T0" if equal else ""
         required = "T0" if format_of(dtype) is None else need.tier
-        return Judgement(equal, headline, required, (("T0", exact),))
+        return TierJudgement(equal, headline, required, (("T0", exact),))
     tiers = [("T0", exact), ("T1", _unbiased(_ulp(need, deviations, measure), deviations, measure))]
     if measure.ratio is not None:
         tiers.append(("ratio", _ratio(need, deviations, measure)))
@@ -79,8 +79,10 @@ def judge(
     passed = any(order.index(h) <= order.index(t) for h in kept_tiers for t in reached if h == t or
                  _stricter(h, t))  # fmt: skip
     if need.signed_zero and measure.signs:
-        return Judgement(False, kept_tiers[0] if kept_tiers else "", "T0", tuple(tiers))
-    return Judgement(passed, kept_tiers[0] if kept_tiers else "", "|".join(target), tuple(tiers))
+        return TierJudgement(False, kept_tiers[0] if kept_tiers else "", "T0", tuple(tiers))
+    return TierJudgement(
+        passed, kept_tiers[0] if kept_tiers else "", "|".join(target), tuple(tiers)
+    )
 
 
 def _available(need: Requirement, measure: Measure) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from aclnn_bindings.diagnose.causes import causes
 from aclnn_bindings.diagnose.probe import Request, probe
 from aclnn_bindings.errors import RuntimeStateError
 from aclnn_bindings.install.describe import describe
-from aclnn_bindings.runtime.symbols import Symbols
+from aclnn_bindings.runtime.symbols import SymbolLookup
 
 
 def reinstalled(root: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_library_of_another_release_is_not_called_by_the_headers_of_the_first(
     (tmp_path / "latest").symlink_to(root)
     install = describe(tmp_path / "latest", "test", {})
     assert install is not None
-    symbols = Symbols(install)
+    symbols = SymbolLookup(install)
     change(root)
     with pytest.raises(RuntimeStateError, match=r"the file changed since.*start the process again"):
         symbols.address("aclInit")

@@ -43,7 +43,7 @@ def test_trampolines_of_aarch64_reach_slot_stub_and_descriptor() -> None:
     """Each instruction is taken apart again, as the architecture's manual encodes it."""
     from aclnn_bindings.layers import trampolines
 
-    places = trampolines.Places(text=0x10000, slots=0x53458, descriptor=0x53008)
+    places = trampolines.ImageAddresses(text=0x10000, slots=0x53458, descriptor=0x53008)
     count = 70000
     code = trampolines.MACHINES["aarch64"].code(count, places)
     assert len(code) == trampolines.size_of(count)

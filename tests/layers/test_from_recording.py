@@ -10,7 +10,7 @@ import compiled
 import layered
 import pytest
 from mindtorch_npu.commands.bench.recorded import Pair, compared
-from mindtorch_npu.commands.bench.statistics import Times, summarize
+from mindtorch_npu.commands.bench.statistics import TimeSpread, summarize
 from mindtorch_npu.render import Grid
 
 from aclnn_bindings.layers import recording_file
@@ -115,7 +115,7 @@ def test_bench_times_each_distinct_launch_and_adds_up(recorded: Path, tmp_path: 
     assert "1 workloads with the baseline" in again.out
 
 
-def times(*samples: float) -> Times:
+def times(*samples: float) -> TimeSpread:
     return summarize(list(samples))
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from .markers import Markers
 from .patterns import re
 from .raw import Unit
-from .source import Source
+from .source import HeaderSource
 from .statement import SourcePosition, Statements
 from .tokenizer import tokenize
 from .tokens import NotUnderstood
@@ -26,7 +26,7 @@ _MOST_ROWS: Final = 5000
 class Chunks:
     """Reads the declarations of one header's code into its unit."""
 
-    def __init__(self, source: Source, unit: Unit, markers: Markers) -> None:
+    def __init__(self, source: HeaderSource, unit: Unit, markers: Markers) -> None:
         self.source, self.unit, self.markers = source, unit, markers
         self.code = source.code.replace("\\\n", " \n")
         self.comment = 0
@@ -179,7 +179,7 @@ class Chunks:
         return self.source.packs[index][1] if index >= 0 else 0
 
 
-def read_declarations(source: Source, unit: Unit, markers: Markers) -> Chunks:
+def read_declarations(source: HeaderSource, unit: Unit, markers: Markers) -> Chunks:
     """Fills `unit` with the declarations of `source`; what is not understood goes to `skipped`."""
     for line, text, condition in source.inactive:
         _note_inactive(unit, line, text, condition)

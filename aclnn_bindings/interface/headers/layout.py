@@ -12,7 +12,7 @@ from ..signature import Field
 from .numbers import NotConstant
 from .raw import RawField, RawStruct
 from .spelling import join_type
-from .symbols import Symbols, UnitScope, evaluate_text
+from .symbols import HeaderSymbols, UnitScope, evaluate_text
 
 _ARRAY: Final = re.compile(r"\[([^\[\]]*)\]")
 _ALIGNED: Final = re.compile(r"(?:aligned(?:__)?|alignas|_Alignas)\s*\(\s*(?:\(\s*)?([^()]*)")
@@ -90,7 +90,7 @@ class _Placement:
 class Layouts:
     """Computes layouts on demand; structs may use one another in any order."""
 
-    def __init__(self, symbols: Symbols) -> None:
+    def __init__(self, symbols: HeaderSymbols) -> None:
         self.symbols = symbols
         self.raw: dict[str, tuple[RawStruct, int]] = {}
         self.done: dict[str, Layout] = {}

@@ -12,7 +12,7 @@ from .layout import Layout, Layouts, UnknownLayout, resolve_bounds
 from .markers import Markers
 from .numbers import NotConstant
 from .raw import RawFunction, RawStruct, Unit
-from .symbols import Symbols, UnitScope, constant_value, enum_type
+from .symbols import HeaderSymbols, UnitScope, constant_value, enum_type
 from .tables import DEPRECATED, DIRECTION_INDEX, EXPORTED, KIND_INDEX, Image, Row
 
 
@@ -22,7 +22,7 @@ class Linker:
     def __init__(self, units: Sequence[Unit], markers: Markers) -> None:
         self.units = units
         self.markers = markers
-        self.symbols = Symbols(units)
+        self.symbols = HeaderSymbols(units)
         self.image = Image()
         self.header_index = {u.header: i for i, u in enumerate(units)}
         self.skipped: list[Skipped] = []

@@ -29,7 +29,7 @@ _PLACEHOLDER: Final = re.compile(r'"@(\d+)"')
 
 
 @dataclass(slots=True)
-class Source:
+class HeaderSource:
     """A header without comments and directives; lines are kept, so offsets give line numbers.
 
     `comments` are (offset in code, text); `code` holds what the conditionals leave active.
@@ -73,12 +73,12 @@ def uncomment(directive: str) -> str:
 
 
 class _Scan:
-    """One pass over a header's text, which fills a `Source`."""
+    """One pass over a header's text, which fills a `HeaderSource`."""
 
     def __init__(self, text: str, preprocessor: Preprocessor) -> None:
         self.text = text
         self.preprocessor = preprocessor
-        self.source = Source()
+        self.source = HeaderSource()
         self.out: list[str] = []
         self.size = 0
         self.dead: list[str] = []
@@ -128,7 +128,7 @@ class _Scan:
         self.out.append("\n" * newlines)
         self.size += newlines
 
-    def run(self) -> Source:
+    def run(self) -> HeaderSource:
         text, at = self.text, 0
         for lexeme in _LEXEME.finditer(text):
             start, end = lexeme.span()
@@ -161,6 +161,6 @@ class _Scan:
         return end - start >= 4 and self.text.endswith("*/", start, end)
 
 
-def read_source(text: str, unit: Unit, defined: Mapping[str, Macro]) -> Source:
+def read_source(text: str, unit: Unit, defined: Mapping[str, Macro]) -> HeaderSource:
     """Splits one header's text into code, comments and directives; fills `unit` with macros."""
     return _Scan(text, Preprocessor(unit, defined)).run()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .declarator import DeclarationParser
 from .markers import Markers
 from .raw import RawConstant, RawFunction, RawParam, RawTypedef, Unit
-from .source import Source
+from .source import HeaderSource
 from .spelling import Declarator, Specifiers, join_type, type_list
 from .tokenizer import tokenize
 from .tokens import NotUnderstood
@@ -30,7 +30,7 @@ class SourcePosition(NamedTuple):
 class Statements:
     """Files the declarations of one header in its unit."""
 
-    def __init__(self, source: Source, unit: Unit, markers: Markers) -> None:
+    def __init__(self, source: HeaderSource, unit: Unit, markers: Markers) -> None:
         self.source, self.unit, self.markers = source, unit, markers
         self.prefixes: dict[str, str] = {}
 

@@ -45,7 +45,7 @@ def enum_type(values: Sequence[int]) -> tuple[int, bool]:
     return (4, True) if low >= -(1 << 31) and high < 1 << 31 else (8, True)
 
 
-class Symbols:
+class HeaderSymbols:
     """Names of all units; a name is looked for in its own header, its includes, then anywhere."""
 
     def __init__(self, units: Sequence[Unit]) -> None:
@@ -175,7 +175,7 @@ def _expanded(text: str, scope: UnitScope, macro: str) -> list[str]:
 class UnitScope:
     """What names mean inside one header."""
 
-    def __init__(self, symbols: Symbols, unit: int) -> None:
+    def __init__(self, symbols: HeaderSymbols, unit: int) -> None:
         self.symbols, self.unit = symbols, unit
 
     def value(self, name: str) -> Value | None:

@@ -35,7 +35,7 @@ def _plain(row: Row) -> Row:
     return json.loads(row) if isinstance(row, str) else row
 
 
-class Table(Mapping[str, T], Generic[T]):
+class DecodedTable(Mapping[str, T], Generic[T]):
     """A mapping that decodes a row at its first use and keeps the result."""
 
     def __init__(self, rows: Mapping[str, Row], decode: Callable[[str, Row], T]) -> None:
@@ -116,11 +116,11 @@ def declarations(image: Image) -> Declarations:
     """The declarations that an image holds; nothing is decoded yet."""
     decoder, named = _Decoder(image), image.named
     return Declarations(
-        functions=Table(named["functions"], decoder.function),
-        enums=Table(named["enums"], lambda _, row: dict(row)),
-        constants=Table(named["constants"], lambda _, row: row[0]),
-        typedefs=Table(named["typedefs"], lambda _, row: row[0]),
-        structs=Table(named["structs"], decoder.struct),
+        functions=DecodedTable(named["functions"], decoder.function),
+        enums=DecodedTable(named["enums"], lambda _, row: dict(row)),
+        constants=DecodedTable(named["constants"], lambda _, row: row[0]),
+        typedefs=DecodedTable(named["typedefs"], lambda _, row: row[0]),
+        structs=DecodedTable(named["structs"], decoder.struct),
         skipped=Rows(image.skipped, decoder.skipped),
         sources=tuple(image.headers),
     )

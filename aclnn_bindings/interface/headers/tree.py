@@ -11,7 +11,7 @@ from .linker import Linker
 from .markers import Markers
 from .preprocessor import predefined
 from .raw import Macro, Unit
-from .source import Source, decode, read_source
+from .source import HeaderSource, decode, read_source
 from .tables import Image
 
 
@@ -22,25 +22,25 @@ def build(texts: Mapping[str, str | bytes], unread: Mapping[str, str] | None = N
         unit = Unit(name)
         unit.skip_at(0, name, reason)
         units.append(unit)
-        sources.append(Source())
+        sources.append(HeaderSource())
     markers = Markers(_all_macros(units))
     for unit, source in zip(units, sources, strict=True):
         read_declarations(source, unit, markers)
     return Linker(units, markers).run()
 
 
-def _read(texts: Mapping[str, str | bytes]) -> tuple[list[Unit], list[Source]]:
+def _read(texts: Mapping[str, str | bytes]) -> tuple[list[Unit], list[HeaderSource]]:
     """Each header's code; a copy of an earlier header has none."""
     defined = predefined()
     units = [Unit(name) for name in texts]
-    sources: list[Source] = []
+    sources: list[HeaderSource] = []
     seen: set[bytes] = set()
     for unit, content in zip(units, texts.values(), strict=True):
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         digest = blake2b(data, digest_size=16).digest()
         copied = digest in seen
         seen.add(digest)
-        sources.append(Source() if copied else read_source(_text(content), unit, defined))
+        sources.append(HeaderSource() if copied else read_source(_text(content), unit, defined))
     for index, macros in inherited(units, defined).items():
         name = units[index].header
         units[index] = Unit(name)

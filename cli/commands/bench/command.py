@@ -18,7 +18,7 @@ from ...render import Block, Cell, Content, Grid, Heading, Line
 if TYPE_CHECKING:
     from .roofline import Peaks
     from .runner import BenchRequest, WorkloadTiming
-    from .statistics import Times
+    from .statistics import TimeSpread
     from .workloads import Workload
 
 FILE = choices.NewFile()
@@ -269,7 +269,7 @@ def document(
     yield Line(Cell(summary(environment), "dim"))
     timed = [r for r in rows if r.times]
     if timed:
-        yield Heading("Times: median (p20–p80)")
+        yield Heading("TimeSpread: median (p20–p80)")
         yield _times_grid(timed)
     if timed and (peaks is not None or any(r.verdicts or r.note for r in timed)):
         yield Heading("Rates")
@@ -325,7 +325,7 @@ def _rates_grid(rows: list[WorkloadTiming], peaks: Peaks | None) -> Grid:
     return Grid(columns, table, frozenset(range(1, 1 + 4 * (peaks is not None))))
 
 
-def _time(times: Times | None) -> Content:
+def _time(times: TimeSpread | None) -> Content:
     """`12.3 (11.9–13.0)`: median, p20 and p80."""
     if times is None:
         return Cell("-", "dim")

@@ -14,7 +14,7 @@ from ...recording import cases
 from ...recording.subjects import NotAskableError
 from ...render import Block, Cell, Content, Grid, Heading, Line
 from . import workloads
-from .statistics import Times
+from .statistics import TimeSpread
 from .workloads import Workload
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ class Pair:
 
     operator: str
     count: int
-    now: Times
-    then: Times
+    now: TimeSpread
+    then: TimeSpread
 
 
 def compared(pairs: Sequence[Pair]) -> Iterator[Block]:

@@ -15,7 +15,7 @@ from mindtorch.testing.placement import from_host
 from ...conformance.cases.recipe import Recipe, Slot
 from ...conformance.run.tensors import call
 from ...foreign import parsed, text_of
-from .statistics import Times, from_json
+from .statistics import TimeSpread, from_json
 
 BASELINE: Final = "mindtorch-npu/bench/1"
 
@@ -65,7 +65,7 @@ def _checked(run: Callable[[], Any], what: str) -> Callable[[], Any]:
     return run
 
 
-def baseline(path: Path) -> dict[str, dict[str, Times]]:
+def baseline(path: Path) -> dict[str, dict[str, TimeSpread]]:
     """Times by workload name and kind of a stored run; NoRivalError for another file."""
     try:
         data = parsed(text_of(path))

@@ -27,7 +27,7 @@ from ...judge.precision import Array, numpy_dtype
 from ...judge.tiers import judge
 from . import rivals
 from .roofline import Peaks
-from .statistics import SamplingLimits, Times, collect, summarize, warm_up
+from .statistics import SamplingLimits, TimeSpread, collect, summarize, warm_up
 from .targets import Target, target
 from .timers import Clock, NpuClock, cold
 from .verdict import TimeComparison, compare, doubt
@@ -43,10 +43,10 @@ class WorkloadTiming:
     """What is known of one workload. `times` by kind: device, host, e2e, cold."""
 
     work: Workload
-    times: dict[str, Times] = field(default_factory=dict)
+    times: dict[str, TimeSpread] = field(default_factory=dict)
     cost: Cost = field(default_factory=lambda: Cost(0, 0))
     problem: str = ""
-    rival: dict[str, Times] = field(default_factory=dict)
+    rival: dict[str, TimeSpread] = field(default_factory=dict)
     verdicts: dict[str, TimeComparison] = field(default_factory=dict)
     note: str = ""
 
@@ -75,7 +75,7 @@ class BenchRequest:
     device: str = "npu:0"
     kinds: tuple[str, ...] = ("device", "host", "e2e")
     against: str = ""
-    baseline: Mapping[str, Mapping[str, Times]] = field(default_factory=dict)
+    baseline: Mapping[str, Mapping[str, TimeSpread]] = field(default_factory=dict)
     limits: SamplingLimits = field(default_factory=SamplingLimits)
     cold: bool = False
     seed: int = 0
@@ -184,11 +184,11 @@ class Bench:
             self._block = torch.ones(512, 512).to(self.wanted.device)
         return self._block @ self._block
 
-    def _sampled(self, sample: Callable[[], float]) -> Times:
+    def _sampled(self, sample: Callable[[], float]) -> TimeSpread:
         warm_up(sample, self.wanted.limits)
         return summarize(collect(sample, self.wanted.limits))
 
-    def _cold(self, what: Target, work: Workload) -> Times:
+    def _cold(self, what: Target, work: Workload) -> TimeSpread:
         """End to end with inputs that no cache holds: many copies, taken in turn."""
         size = max(sum(s.array.nbytes for s in inputs(work, self.wanted.seed).slots), 1)
         runs = [what.run() for _ in range(max(2, min(64, _COLD_BYTES // size)))]

@@ -27,7 +27,7 @@ class SamplingLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class TimeSpread:
     """One number with its spread, in µs per call; `noisy` when IQR / median stayed above 10 %."""
 
     median: float
@@ -48,17 +48,17 @@ class Times:
         return {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(self).items()}
 
 
-def from_json(data: Mapping[str, Any]) -> Times:
+def from_json(data: Mapping[str, Any]) -> TimeSpread:
     """Times of a baseline; KeyError or TypeError for other data."""
-    return Times(**data)
+    return TimeSpread(**data)
 
 
-def summarize(samples: list[float]) -> Times:
+def summarize(samples: list[float]) -> TimeSpread:
     """Times of samples in µs."""
     a = np.array(samples)
     p20, q1, median, q3, p80 = np.percentile(a, (20, 25, 50, 75, 80))
     spread = (q3 - q1) / median if median else 0.0
-    return Times(float(median), float(p20), float(p80), float(q1), float(q3), float(a.min()),
+    return TimeSpread(float(median), float(p20), float(p80), float(q1), float(q3), float(a.min()),
                  len(samples), bool(spread > _NOISY))  # fmt: skip
 
 

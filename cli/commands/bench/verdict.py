@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from .statistics import Times
+from .statistics import TimeSpread
 
 _SAME: Final = 0.02
 _GAP: Final = 0.005
@@ -26,7 +26,7 @@ class TimeComparison:
 
 
 def compare(
-    ours: Times, theirs: Times, rounds: Sequence[tuple[float, float]] = ()
+    ours: TimeSpread, theirs: TimeSpread, rounds: Sequence[tuple[float, float]] = ()
 ) -> TimeComparison:
     """FASTER or SLOWER when [min, Q3] of both are apart by more than 0.5 %; SAME when they overlap
     and medians agree within 2 %; else UNCLEAR (nvbench's comparison, with its advice followed).
@@ -55,7 +55,7 @@ def chance(rounds: Sequence[tuple[float, float]]) -> float:
     return float(2 * stats.t.sf(abs(float(ratios.mean())) / spread, len(rounds) - 1))
 
 
-def doubt(times: Mapping[str, Times]) -> str:
+def doubt(times: Mapping[str, TimeSpread]) -> str:
     """What speaks against a workload's times, "" if nothing does: a call takes no less than the
     part of it that the device works."""
     device, whole = times.get("device"), times.get("e2e")
@@ -65,7 +65,7 @@ def doubt(times: Mapping[str, Times]) -> str:
             "shared the device, or its queue ran dry")  # fmt: skip
 
 
-def _word(ours: Times, theirs: Times, ratio: float) -> str:
+def _word(ours: TimeSpread, theirs: TimeSpread, ratio: float) -> str:
     if ours.q3 < theirs.least and ratio < 1 - _GAP:
         return "FASTER"
     if theirs.q3 < ours.least and ratio > 1 + _GAP:

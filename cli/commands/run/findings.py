@@ -17,7 +17,7 @@ from typing import Final
 import click
 
 from aclnn_bindings.install.search import bundled_simulator
-from aclnn_bindings.install.simulated import Finding
+from aclnn_bindings.install.simulated import StrictFinding
 
 from ... import render
 from ...foreign import parsed, text_of
@@ -40,7 +40,7 @@ class Allowed:
     created: str
     reason: str
 
-    def covers(self, finding: Finding) -> bool:
+    def covers(self, finding: StrictFinding) -> bool:
         pairs = ((finding.what, self.finding), (finding.call, self.call),
                  (finding.object, self.object), (finding.created, self.created))  # fmt: skip
         return all(fnmatch.fnmatchcase(text, glob) for text, glob in pairs)
@@ -86,12 +86,12 @@ def allowed(path: Path) -> list[Allowed]:
     return entries
 
 
-def unexpected(findings: Sequence[Finding], known: Sequence[Allowed]) -> list[Finding]:
+def unexpected(findings: Sequence[StrictFinding], known: Sequence[Allowed]) -> list[StrictFinding]:
     """What no entry covers."""
     return [f for f in findings if not any(entry.covers(f) for entry in known)]
 
 
-def document(findings: Sequence[Finding], allowed_count: int) -> list[render.Block]:
+def document(findings: Sequence[StrictFinding], allowed_count: int) -> list[render.Block]:
     """Findings that differ only in the handle's address are one item."""
     note = f" ({allowed_count} allowed)" if allowed_count else ""
     if not findings:

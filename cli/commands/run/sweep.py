@@ -32,7 +32,7 @@ _DISPLAY_LIMIT: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class FaultTrial:
     """One run: the call that failed, the code that it gave, and how the program took it."""
 
     name: str
@@ -98,7 +98,7 @@ def run(
     return exits.PROBLEMS if any(t.verdict != "survived" for t in trials) else exits.OK
 
 
-def _trials(program: _Program, counts: Mapping[str, int], only: int | None) -> list[Trial]:
+def _trials(program: _Program, counts: Mapping[str, int], only: int | None) -> list[FaultTrial]:
     """One run per call, or per call number `only` of each name."""
     usual = program.output
     trials = []
@@ -122,19 +122,19 @@ def _exempt(name: str) -> bool:
     return any(fnmatch.fnmatch(name, glob) for glob in _EXEMPT)
 
 
-def _try(program: _Program, name: str, nth: int, usual: bytes) -> Trial:
+def _try(program: _Program, name: str, nth: int, usual: bytes) -> FaultTrial:
     code = default_code(name)
     ended = program.run(None, [f"{name} {nth} fail {code}"])
     if program.hung:
-        return Trial(name, nth, code, "hang", f"no end in {program.patience:.0f} s")
+        return FaultTrial(name, nth, code, "hang", f"no end in {program.patience:.0f} s")
     if ended < 0:
-        return Trial(name, nth, code, "crash", f"signal {-ended}")
+        return FaultTrial(name, nth, code, "crash", f"signal {-ended}")
     if ended == 0 and program.output != usual:
-        return Trial(name, nth, code, "silent", "ended well with another output")
-    return Trial(name, nth, code, "survived", f"exit code {ended}")
+        return FaultTrial(name, nth, code, "silent", "ended well with another output")
+    return FaultTrial(name, nth, code, "survived", f"exit code {ended}")
 
 
-def _document(trials: Sequence[Trial]) -> list[render.Block]:
+def _document(trials: Sequence[FaultTrial]) -> list[render.Block]:
     bad = [t for t in trials if t.verdict != "survived"]
     good = Counter(t.detail for t in trials if t.verdict == "survived")
     text = ", ".join(f"{count} with {detail}" for detail, count in good.items())

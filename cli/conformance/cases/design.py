@@ -11,7 +11,7 @@ from mindtorch.ops.samples import Sample
 
 from ...spec.factors import Factor, covering, lonely, plain, singles
 from .case import DTYPES, Case, CaseNameError, designed
-from .spaces.space import DesignScope, Selection, Space
+from .spaces.space import DesignLevels, DesignScope, Space
 from .spaces.table import space_of
 
 
@@ -79,7 +79,7 @@ def sample_of(op: Op, case: Case) -> Sample:
     """The call of a designed case; CaseNameError for a level that makes none."""
     space = _plain(op.name)[0]
     try:
-        return space.build(op, Selection(levels_of(case)))
+        return space.build(op, DesignLevels(levels_of(case)))
     except (ValueError, KeyError, IndexError) as error:
         raise CaseNameError(f"case {case.id!r}: {type(error).__name__}: {error}") from error
 

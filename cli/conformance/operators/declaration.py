@@ -115,7 +115,7 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Headers:
+class RowHeaders:
     """Parameters by the names of a row: of each of its operators in all versions, and of all
     operators that its module declares, which may share references and samples."""
 
@@ -158,7 +158,7 @@ def problems(row: Spec, samples: Sequence[Sample]) -> Iterator[str]:
     yield from _field_problems(row, headers)
 
 
-def _reference_problems(row: Spec, headers: Headers) -> Iterator[str]:
+def _reference_problems(row: Spec, headers: RowHeaders) -> Iterator[str]:
     known = headers.shelf | set(row.extra)
     for param, default in row.parameters().items():
         if default is not MISSING:
@@ -170,13 +170,13 @@ def _reference_problems(row: Spec, headers: Headers) -> Iterator[str]:
                 yield _takes_unknown(param, headers)
 
 
-def _takes_unknown(param: str, headers: Headers) -> str:
+def _takes_unknown(param: str, headers: RowHeaders) -> str:
     return (f"the reference takes {param}: the header has no such parameter"
             f"{near(param, headers.row)}; begin its name with _ if it is the reference's own"
             )  # fmt: skip
 
 
-def _field_problems(row: Spec, headers: Headers) -> Iterator[str]:
+def _field_problems(row: Spec, headers: RowHeaders) -> Iterator[str]:
     for out, rule in row.outs.items():
         for word in rule.split("|"):
             if word not in _DTYPES | headers.row | set(row.extra):
@@ -193,14 +193,14 @@ def _field_problems(row: Spec, headers: Headers) -> Iterator[str]:
                 yield f"{field}: the header has no parameter {param}{near(param, headers.row)}"
 
 
-def _headers(row: Spec) -> Headers:
+def _headers(row: Spec) -> RowHeaders:
     renamed_params = {name: _renamed(row, name) for name in (row.name, *row.names)}
     shelf = set().union(*renamed_params.values())
     if row.family != CUSTOM:
         for name, other in SPECS.items():
             if other.module == row.module:
                 shelf |= _renamed(other, name) | _catalog().get(name, frozenset())
-    return Headers(renamed_params, frozenset(shelf))
+    return RowHeaders(renamed_params, frozenset(shelf))
 
 
 def _renamed(row: Spec, name: str) -> frozenset[str]:

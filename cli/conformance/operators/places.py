@@ -25,7 +25,7 @@ _KERNEL_TESTS: Final = "tests/simulator/ops"
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class SourcePlaces:
     """Paths relative to the checkout; "" where there is none."""
 
     row: str
@@ -40,7 +40,7 @@ def checkout() -> Path | None:
     return root if (root / _KERNEL_TESTS).is_dir() else None
 
 
-def places(name: str) -> Places | None:
+def places(name: str) -> SourcePlaces | None:
     """Where an operator stands; None outside of a checkout."""
     root = checkout()
     if root is None:
@@ -49,7 +49,7 @@ def places(name: str) -> Places | None:
     row = row_of(name)
     module = "" if row is None else _module(row)
     oracle = f"{_ORACLES}/{module}.py" if module else ""
-    return Places(
+    return SourcePlaces(
         f"{_ROWS}/{module}.py" if module else _torch_row(root, name),
         oracle if (root / oracle).is_file() else "",
         kernel,

@@ -9,7 +9,7 @@ from mindtorch.testing.placement import to_host
 from ...judge.distribution import objections
 from ..cases.design import levels_of
 from ..cases.spaces.random import RANDOM_KINDS, parameters
-from ..cases.spaces.space import Selection
+from ..cases.spaces.space import DesignLevels
 from .tensors import call, results, synchronize
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _FAR = 1 << 40  # beyond the low half of a seed
 
 def random(trial: Trial) -> Result:
     """The same seed twice, others, a later offset: see judge.distribution."""
-    selection = Selection(levels_of(trial.case))
+    selection = DesignLevels(levels_of(trial.case))
     params = parameters(trial.op, selection)
     args, kwargs = trial.place()
     seeds = (

@@ -7,7 +7,7 @@ from pathlib import PurePath
 import pytest
 from mindtorch_npu.conformance.operators import rows
 from mindtorch_npu.conformance.operators.declaration import FAMILIES
-from mindtorch_npu.conformance.operators.places import Places, checkout, places
+from mindtorch_npu.conformance.operators.places import SourcePlaces, checkout, places
 from mindtorch_npu.conformance.operators.row import UNSPECIFIED
 
 from aclnn_bindings.interface import catalog
@@ -41,7 +41,7 @@ def word(path):
     return parts[behind + 1]
 
 
-def words(name, where: Places):
+def words(name, where: SourcePlaces):
     """The words of an operator's places, less those of the tables."""
     if where.row.startswith("mindtorch/"):
         family = word(where.kernel)
@@ -70,7 +70,7 @@ def test_every_operator_with_a_kernel_has_a_row_and_a_kernel_test():
 
 def test_places_of_an_operator_are_paths_of_the_checkout():
     where = places("aclnnFlatQuant")
-    assert where == Places(
+    assert where == SourcePlaces(
         "cli/conformance/operators/rows/quantization/dynamic.py",
         "tests/cli/operators/oracles/quantization/dynamic.py",
         where.kernel, where.kernel_test,

@@ -18,8 +18,8 @@ from .space import (
     FULL_CAP,
     LAYOUTS,
     QUICK_CAP,
+    DesignLevels,
     DesignScope,
-    Selection,
     Space,
     common,
     data,
@@ -73,7 +73,7 @@ def _dims(op: Op) -> list[str]:
 PRODUCTS: Final = frozenset(("prod", "prod.dim", "cumprod"))
 
 
-def _span(op: Op, selection: Selection, count: int) -> tuple[float, float]:
+def _span(op: Op, selection: DesignLevels, count: int) -> tuple[float, float]:
     """Where values are drawn from: products of `count` stay near 1."""
     if op.name not in PRODUCTS or not is_float(selection["dtype"]):
         return span_of(op)
@@ -111,7 +111,7 @@ def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _shape(selection: Selection) -> tuple[tuple[int, ...], int]:
+def _shape(selection: DesignLevels) -> tuple[tuple[int, ...], int]:
     """(shape, position of the row's dimension)."""
     row, batch, inner = (selection.number(n) for n in ("row", "batch", "inner"))
     cap = FULL_CAP if row > QUICK_CAP else QUICK_CAP
@@ -126,11 +126,11 @@ def _shape(selection: Selection) -> tuple[tuple[int, ...], int]:
     return tuple(sizes), at
 
 
-def _build(op: Op, selection: Selection) -> Sample:
+def _build(op: Op, selection: DesignLevels) -> Sample:
     if op.name in PRODUCTS and selection["dtype"].startswith("complex"):
         # |1 + i| to the power of a long row overflows.
         row = str(min(selection.number("row"), 17))
-        selection = Selection({**selection, "row": row, "batch": "1", "inner": "1"})
+        selection = DesignLevels({**selection, "row": row, "batch": "1", "inner": "1"})
     shape, at = _shape(selection)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -157,7 +157,7 @@ def _build(op: Op, selection: Selection) -> Sample:
 _ABSENT: Final = object()
 
 
-def _value(op: Op, name: str, selection: Selection, shape: tuple[int, ...], at: int) -> Any:
+def _value(op: Op, name: str, selection: DesignLevels, shape: tuple[int, ...], at: int) -> Any:
     if name in ("dim", "dims"):
         return _dim(op, name, selection, shape, at)
     if name in ("keepdim", "descending", "stable", "largest", "sorted"):
@@ -180,7 +180,7 @@ def _value(op: Op, name: str, selection: Selection, shape: tuple[int, ...], at: 
     return None
 
 
-def _converted(selection: Selection) -> Any:
+def _converted(selection: DesignLevels) -> Any:
     """`dtype=`: wider floats, so that the conversion of the input rounds nothing."""
     to, dtype = selection["to_dtype"], selection["dtype"]
     order = ("float16", "float32", "float64")
@@ -189,7 +189,7 @@ def _converted(selection: Selection) -> Any:
     return to if wider or small or (to == "int64" and "int" in dtype) else _ABSENT
 
 
-def _count(selection: Selection, shape: tuple[int, ...], at: int) -> int:
+def _count(selection: DesignLevels, shape: tuple[int, ...], at: int) -> int:
     return prod(shape) if selection.get("dims") == "all" else shape[at]
 
 
@@ -197,7 +197,7 @@ def _k(level: str, size: int) -> int:
     return size if level == "all" else min(int(level), size)
 
 
-def _dim(op: Op, name: str, selection: Selection, shape: tuple[int, ...], at: int) -> Any:
+def _dim(op: Op, name: str, selection: DesignLevels, shape: tuple[int, ...], at: int) -> Any:
     arg = next(a for a in op.schema.args if a.name == name)
     how = selection["dims"]
     if not arg.type.startswith("int["):

@@ -8,7 +8,7 @@ from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
-from .space import QUICK_CAP, DesignScope, Selection, Space, capped, first_float
+from .space import QUICK_CAP, DesignLevels, DesignScope, Space, capped, first_float
 
 # Types that hold an odd number beyond float32's, or the float next to it.
 _WIDE: Final = ("float32", "float64", "int32", "int64")
@@ -33,7 +33,7 @@ def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _build(op: Op, selection: Selection) -> Sample:
+def _build(op: Op, selection: DesignLevels) -> Sample:
     kwargs = {"dtype": selection["dtype"]}
     if op.name == "eye.m":
         return Sample((selection.number("n"), selection.number("m")), kwargs)
@@ -49,7 +49,7 @@ def _build(op: Op, selection: Selection) -> Sample:
     return Sample(_range(op, selection, row), kwargs)
 
 
-def _value(selection: Selection) -> float | int | bool:
+def _value(selection: DesignLevels) -> float | int | bool:
     if selection["value"] == "True":
         return True
     value = float(selection["value"])
@@ -58,7 +58,7 @@ def _value(selection: Selection) -> float | int | bool:
     return int(value) if value == int(value) else value
 
 
-def _range(op: Op, selection: Selection, row: int) -> tuple[float | int, ...]:
+def _range(op: Op, selection: DesignLevels, row: int) -> tuple[float | int, ...]:
     start, step = float(selection["start"]), float(selection["step"])
     if start > 100 and selection["dtype"] not in _WIDE:
         start = 10.0

@@ -8,7 +8,7 @@ from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
-from .space import LAYOUTS, DesignScope, Selection, Space, common, data
+from .space import LAYOUTS, DesignLevels, DesignScope, Space, common, data
 
 _CHOICES: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "linalg_qr": ("mode", ("reduced", "complete", "r")),
@@ -46,7 +46,7 @@ def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _build(op: Op, selection: Selection) -> Sample:
+def _build(op: Op, selection: DesignLevels) -> Sample:
     m = selection.number("m")
     if selection.flag("unitriangular"):
         m = min(m, 9)  # nothing outweighs the rest then: solutions grow with the size
@@ -61,7 +61,7 @@ def _build(op: Op, selection: Selection) -> Sample:
     return Sample((matrix, choice))
 
 
-def _triangular(op: Op, selection: Selection, matrix: Any) -> Sample:
+def _triangular(op: Op, selection: DesignLevels, matrix: Any) -> Sample:
     right = data(op, (*matrix.shape[:-1], selection.number("columns")), selection, 1)
     flags = (selection.flag(x) for x in ("upper", "transpose", "unitriangular"))
     return Sample((right, matrix, *flags))

@@ -14,8 +14,8 @@ from .space import (
     INDEX_DTYPES,
     LAYOUTS,
     QUICK_CAP,
+    DesignLevels,
     DesignScope,
-    Selection,
     Space,
     common,
     data,
@@ -80,7 +80,7 @@ _TAKES_SOURCE: Final = frozenset(("scatter.src", "scatter_add", "scatter_reduce"
                                   "index_copy", "index_put"))  # fmt: skip
 
 
-def _place(selection: Selection) -> tuple[list[int], int, int, int]:
+def _place(selection: DesignLevels) -> tuple[list[int], int, int, int]:
     """(shape, dim from 0, dim as given, count of indices)."""
     size, batch, count = (selection.number(n) for n in ("size", "batch", "count"))
     dim = selection.number("dim")
@@ -99,11 +99,11 @@ def _once(op: Op, count: int, size: int) -> int:
     return min(count, size) if op.name in _ONCE else count
 
 
-def _build(op: Op, selection: Selection) -> Sample:
+def _build(op: Op, selection: DesignLevels) -> Sample:
     return _BUILDERS[op.name](op, selection)
 
 
-def _number(selection: Selection) -> Any:
+def _number(selection: DesignLevels) -> Any:
     value = float(selection["value"])
     if selection["dtype"] == "bool":
         return bool(value)
@@ -113,7 +113,7 @@ def _number(selection: Selection) -> Any:
     return int(value) if whole else value
 
 
-def _elementwise(op: Op, selection: Selection) -> Sample:
+def _elementwise(op: Op, selection: DesignLevels) -> Sample:
     """gather and scatter: an index per element."""
     shape, at, dim, count = _place(selection)
     count = min(_once(op, count, shape[at]), _FEW if selection.get("reduce") == "prod" else count)
@@ -139,7 +139,7 @@ def _along(index: Input, at: int) -> Input:
     return replace(index, operand=10 + at)
 
 
-def _slices(op: Op, selection: Selection) -> Sample:
+def _slices(op: Op, selection: DesignLevels) -> Sample:
     """index_select and its kin: a list of indices along one dimension."""
     shape, at, dim, count = _place(selection)
     count = _once(op, count, shape[at])
@@ -154,7 +154,7 @@ def _slices(op: Op, selection: Selection) -> Sample:
     )
 
 
-def _keyed(op: Op, selection: Selection) -> Sample:
+def _keyed(op: Op, selection: DesignLevels) -> Sample:
     """index and index_put: tensors for some dimensions, gaps, masks."""
     size, batch, count = (selection.number(n) for n in ("size", "batch", "count"))
     batch = min(batch, 17, max(QUICK_CAP // (4 * size), 1))
@@ -178,7 +178,7 @@ def _keyed(op: Op, selection: Selection) -> Sample:
 
 
 def _keys(
-    selection: Selection, shape: tuple[int, ...], count: int, first: Input
+    selection: DesignLevels, shape: tuple[int, ...], count: int, first: Input
 ) -> tuple[list[Any], tuple[int, ...]]:
     """(indices per dimension, shape of what they pick)."""
     how = selection["keys"]
@@ -201,7 +201,7 @@ def _keys(
     return [first], (count, *shape[1:])
 
 
-def _embedding(op: Op, selection: Selection) -> Sample:
+def _embedding(op: Op, selection: DesignLevels) -> Sample:
     rows, width, count = (
         selection.number("size"),
         selection.number("batch"),
@@ -218,7 +218,7 @@ def _embedding(op: Op, selection: Selection) -> Sample:
     return Sample((grad, where, rows, padding, selection.flag("frequency")))
 
 
-_BUILDERS: Final[dict[str, Callable[[Op, Selection], Sample]]] = {
+_BUILDERS: Final[dict[str, Callable[[Op, DesignLevels], Sample]]] = {
     **dict.fromkeys(
         ("gather", "scatter.src", "scatter.value", "scatter_add", "scatter_reduce"), _elementwise
     ),

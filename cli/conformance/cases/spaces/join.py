@@ -11,7 +11,7 @@ from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
 from ..inputs import Input
-from .space import LAYOUTS, QUICK_CAP, DesignScope, Selection, Space, capped, common, data
+from .space import LAYOUTS, QUICK_CAP, DesignLevels, DesignScope, Space, capped, common, data
 
 _TENSORS: Final = (2, 1, 3, 4, 5, 8, 9, 17, 33)
 _PADS: Final = ("1,2", "0,0", "3,0", "0,5", "1,0,0,2", "2,2,1,1", "-1,2", "2,-1", "1,1,1,1,1,1")
@@ -63,13 +63,13 @@ _DESIGNS: Final[dict[str, Callable[[Op, DesignScope], list[Factor]]]] = {
 JOINED: Final = frozenset(_DESIGNS)
 
 
-def _shape(selection: Selection, most: int = 6) -> tuple[int, ...]:
+def _shape(selection: DesignLevels, most: int = 6) -> tuple[int, ...]:
     rank, row, batch = (selection.number(n) for n in ("rank", "row", "batch"))
     lead = [batch, 2, 1, 2, 1][: min(rank, most) - 1]
     return capped([*lead, row], len(lead), QUICK_CAP)
 
 
-def _build(op: Op, selection: Selection) -> Sample:
+def _build(op: Op, selection: DesignLevels) -> Sample:
     shape = _shape(selection)
     if op.name in ("cat", "stack"):
         return _joining(op, selection, shape)
@@ -95,7 +95,7 @@ def _build(op: Op, selection: Selection) -> Sample:
     return Sample((x, mask, data(op, shape, selection, 2)))
 
 
-def _mask(selection: Selection, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _mask(selection: DesignLevels, shape: tuple[int, ...]) -> tuple[int, ...]:
     how = selection.get("mask", "same")
     return shape[1:] if how == "lower" else (1, *shape[1:]) if how == "front" else shape
 
@@ -111,7 +111,7 @@ def _castable(x: Input, to: str) -> Input:
     return replace(x, low=low, high=100.0, fill="normal" if to == "uint8" else fill)
 
 
-def _number(selection: Selection) -> Any:
+def _number(selection: DesignLevels) -> Any:
     if selection["value"] == "True":
         return True
     value = float(selection["value"])
@@ -125,7 +125,7 @@ def _pad(text: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(max(p, 0) if shape[-1 - i // 2] < 2 else p for i, p in enumerate(pads))
 
 
-def _joining(op: Op, selection: Selection, shape: tuple[int, ...]) -> Sample:
+def _joining(op: Op, selection: DesignLevels, shape: tuple[int, ...]) -> Sample:
     rank = len(shape)
     at = {"last": rank - 1, "first": 0, "middle": rank // 2, "negative": rank - 1}[selection["dim"]]
     count = selection.number("tensors")
@@ -135,7 +135,7 @@ def _joining(op: Op, selection: Selection, shape: tuple[int, ...]) -> Sample:
     return Sample((tensors, -1 if selection["dim"] == "negative" else at))
 
 
-def _member(op: Op, selection: Selection, shape: tuple[int, ...], at: int, i: int) -> Input:
+def _member(op: Op, selection: DesignLevels, shape: tuple[int, ...], at: int, i: int) -> Input:
     sizes = list(shape)
     if i and op.name == "cat":
         how = selection["others"]

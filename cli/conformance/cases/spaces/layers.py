@@ -16,7 +16,7 @@ from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
 from ..inputs import Input
-from .space import LAYOUTS, QUICK_CAP, DesignScope, Selection, Space, common, data, indices
+from .space import LAYOUTS, QUICK_CAP, DesignLevels, DesignScope, Space, common, data, indices
 
 _NORM_FILLS: Final = ("normal", "offset", "integer", "nan")
 _CONV_FILLS: Final = ("normal", "integer", "nan")
@@ -47,15 +47,15 @@ def _norm_factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _weights(op: Op, shape: tuple[int, ...], selection: Selection) -> tuple[Any, Any]:
+def _weights(op: Op, shape: tuple[int, ...], selection: DesignLevels) -> tuple[Any, Any]:
     how = selection["weights"]
-    plain = Selection({**selection, "values": "normal"})
+    plain = DesignLevels({**selection, "values": "normal"})
     weight = data(op, shape, plain, 1, span=(0.5, 1.5), layout="contiguous")
     bias = data(op, shape, plain, 2, layout="contiguous")
     return weight if how in ("both", "weight") else None, bias if how in ("both", "bias") else None
 
 
-def _norm(op: Op, selection: Selection) -> Sample:
+def _norm(op: Op, selection: DesignLevels) -> Sample:
     row, batch, channels = (selection.number(n) for n in ("row", "batch", "channels"))
     eps = float(selection["eps"])
     while batch > 1 and batch * channels * row > QUICK_CAP:
@@ -78,7 +78,7 @@ def _norm(op: Op, selection: Selection) -> Sample:
 
 
 def _layer_norm(
-    op: Op, selection: Selection, row: int, batch: int, channels: int, eps: float
+    op: Op, selection: DesignLevels, row: int, batch: int, channels: int, eps: float
 ) -> Sample:
     lead = {2: (batch,), 3: (batch, 2), 4: (batch, 1, 2)}[selection.number("rank")]
     shape = (row,) if selection["normalized"] == "1" else (channels, row)
@@ -86,12 +86,12 @@ def _layer_norm(
     return Sample((data(op, (*lead, *shape), selection), shape, weight, bias, eps))
 
 
-def _batch_norm(op: Op, selection: Selection, shape: tuple[int, ...], eps: float) -> Sample:
+def _batch_norm(op: Op, selection: DesignLevels, shape: tuple[int, ...], eps: float) -> Sample:
     weight, bias = _weights(op, shape[1:2], selection)
     training = selection.flag("training")
     mean = var = None
     if not training:
-        plain = Selection({**selection, "values": "normal"})
+        plain = DesignLevels({**selection, "values": "normal"})
         mean = replace(data(op, shape[1:2], plain, 3, layout="contiguous"), grad=False)
         var = replace(data(op, shape[1:2], plain, 4, span=(0.5, 2.0), layout="contiguous"),
                       grad=False)  # fmt: skip
@@ -116,7 +116,7 @@ def _conv_factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _conv(op: Op, selection: Selection) -> Sample:
+def _conv(op: Op, selection: DesignLevels) -> Sample:
     n = selection.number("space")
     stride, padding, dilation, groups = (
         selection.number(x) for x in ("stride", "padding", "dilation", "groups")
@@ -142,7 +142,9 @@ def _conv(op: Op, selection: Selection) -> Sample:
     shape = (inputs, outputs // groups) if flipped else (outputs, inputs // groups)
     # NaN times padding is NaN or nothing, as the algorithm has it: weights stay finite.
     finite = (
-        Selection({**selection, "values": "normal"}) if selection["values"] == "nan" else selection
+        DesignLevels({**selection, "values": "normal"})
+        if selection["values"] == "nan"
+        else selection
     )
     weight = data(op, (*shape, *([kernel] * n)), finite, 1)
     extra = min(selection.number("extra"), max(stride, dilation) - 1) if flipped else 0
@@ -156,7 +158,7 @@ def _conv(op: Op, selection: Selection) -> Sample:
 
 def _weight_grad(
     op: Op,
-    selection: Selection,
+    selection: DesignLevels,
     x: Input,
     inputs: int,
     outputs: int,
@@ -170,7 +172,9 @@ def _weight_grad(
         op, (outputs, inputs // groups, *([kernel] * n)), selection, 2, layout="contiguous"
     )
     finite = (
-        Selection({**selection, "values": "normal"}) if selection["values"] == "nan" else selection
+        DesignLevels({**selection, "values": "normal"})
+        if selection["values"] == "nan"
+        else selection
     )
     grad = data(op, (x.shape[0], outputs, *out), finite, 1)
     return Sample((grad, x, weight, *steps, groups))
@@ -208,7 +212,7 @@ def _pool_factors(op: Op, scope: DesignScope) -> list[Factor]:
             factor("divisor_override", "none", 1, 5)]  # fmt: skip
 
 
-def _planes(op: Op, selection: Selection, kernel: int = 1) -> tuple[tuple[int, ...], int]:
+def _planes(op: Op, selection: DesignLevels, kernel: int = 1) -> tuple[tuple[int, ...], int]:
     n = 3 if "3d" in op.name else 2
     plane = selection.number("plane")
     plane = max(min(plane, 9) if n == 3 else plane, kernel)
@@ -219,7 +223,7 @@ def _planes(op: Op, selection: Selection, kernel: int = 1) -> tuple[tuple[int, .
     return (*lead, channels, *sides), n
 
 
-def _pool(op: Op, selection: Selection) -> Sample:
+def _pool(op: Op, selection: DesignLevels) -> Sample:
     if "adaptive" in op.name:
         return _adaptive(op, selection)
     kernel, dilation = selection.number("kernel"), selection.number("dilation", 1)
@@ -245,7 +249,7 @@ def _pool(op: Op, selection: Selection) -> Sample:
     return Sample((grad, x, *rest))
 
 
-def _adaptive(op: Op, selection: Selection) -> Sample:
+def _adaptive(op: Op, selection: DesignLevels) -> Sample:
     shape, n = _planes(op, selection)
     how = selection["output"]
     target = [s if how == "same" else 1 if how == "whole" else int(how) + d
@@ -256,7 +260,7 @@ def _adaptive(op: Op, selection: Selection) -> Sample:
     return Sample((x, tuple(target)))
 
 
-def _columns(op: Op, selection: Selection, shape: tuple[int, ...], tuples: list[Any]) -> Sample:
+def _columns(op: Op, selection: DesignLevels, shape: tuple[int, ...], tuples: list[Any]) -> Sample:
     kernel, stride, padding, dilation = tuples
     if op.name == "im2col":
         return Sample((data(op, shape, selection), kernel, dilation, padding, stride))
@@ -287,7 +291,7 @@ def _loss_factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _loss(op: Op, selection: Selection) -> Sample:
+def _loss(op: Op, selection: DesignLevels) -> Sample:
     reduction = selection.number("reduction")
     if "nll" in op.name:
         return _nll(op, selection, reduction)
@@ -295,7 +299,7 @@ def _loss(op: Op, selection: Selection) -> Sample:
     shape = {1: (row,), 2: (2 if row > 1025 else 3, row), 3: (2, 1, row)}[selection.number("rank")]
     if op.name == "binary_cross_entropy":
         # Certainties have logarithms that are held at -100.
-        selection = Selection(
+        selection = DesignLevels(
             {**selection, "values": "unit" if selection["values"] == "integer" else "normal"}
         )
         weight = data(op, shape, selection, 2, span=(0.5, 2)) if selection.flag("weights") else None
@@ -307,12 +311,12 @@ def _loss(op: Op, selection: Selection) -> Sample:
     return Sample((*pair, reduction, *rest))
 
 
-def _nll(op: Op, selection: Selection, reduction: int) -> Sample:
+def _nll(op: Op, selection: DesignLevels, reduction: int) -> Sample:
     classes, batch = selection.number("classes"), selection.number("batch")
     classes = max(1, min(classes, QUICK_CAP // batch))
     x = data(op, (batch, classes), selection)
     target = replace(indices((batch,), classes, selection), dtype="int64")
-    plain = Selection({**selection, "values": "normal"})
+    plain = DesignLevels({**selection, "values": "normal"})
     weight = data(op, (classes,), plain, 1, span=(0.5, 1.5), layout="contiguous")
     needed = "weighted" in op.name or selection.flag("weights")
     rest = (weight if needed else None, reduction, selection.number("ignore"))
@@ -323,7 +327,7 @@ def _nll(op: Op, selection: Selection, reduction: int) -> Sample:
     return Sample((grad, x, target, *rest, total))
 
 
-_BUILDERS: Final[dict[str, tuple[Callable[[Op, DesignScope], list[Factor]], Callable[[Op, Selection], Sample]]]] = {  # noqa: E501
+_BUILDERS: Final[dict[str, tuple[Callable[[Op, DesignScope], list[Factor]], Callable[[Op, DesignLevels], Sample]]]] = {  # noqa: E501
     **dict.fromkeys(("native_layer_norm", "native_group_norm", "_batch_norm_functional"),
                     (_norm_factors, _norm)),
     **dict.fromkeys(("convolution", "_convolution_weight_grad"), (_conv_factors, _conv)),

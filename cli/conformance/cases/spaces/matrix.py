@@ -8,7 +8,7 @@ from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
-from .space import LAYOUTS, DesignScope, Selection, Space, common, data
+from .space import LAYOUTS, DesignLevels, DesignScope, Space, common, data
 
 _FILLS: Final = ("normal", "integer", "mixed", "nan")
 _MATMUL: Final = ("mm", "batched", "vector-left", "vector-right", "dot", "broadcast", "rank4")
@@ -39,14 +39,14 @@ def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _sizes(selection: Selection) -> tuple[int, int, int]:
+def _sizes(selection: DesignLevels) -> tuple[int, int, int]:
     m, n, k = (selection.number(x) for x in "mnk")
     while m * n * k > _COST and m * n > 1:
         m, n = max(1, m // 2), max(1, n // 2)
     return m, n, k
 
 
-def _build(op: Op, selection: Selection) -> Sample:
+def _build(op: Op, selection: DesignLevels) -> Sample:
     m, n, k = _sizes(selection)
     if op.name == "linear":
         return _linear(op, selection, m, n, k)
@@ -66,21 +66,21 @@ def _build(op: Op, selection: Selection) -> Sample:
     )
 
 
-def _data(op: Op, shape: tuple[int, ...], selection: Selection, operand: int = 0) -> Any:
+def _data(op: Op, shape: tuple[int, ...], selection: DesignLevels, operand: int = 0) -> Any:
     """Vectors are not expanded: a sum of equal terms rounds one way, which no bound expects."""
     layout = selection.get("layout" + (str(operand) if operand else ""), "")
     plain = "stepped" if len(shape) == 1 and layout in ("expanded", "middle") else ""
     return data(op, shape, selection, operand, layout=plain)
 
 
-def _scale(text: str, selection: Selection) -> Any:
+def _scale(text: str, selection: DesignLevels) -> Any:
     """Integers take integers only."""
     value = float(text)
     return int(value) if value == int(value) or "int" in selection["dtype"] else value
 
 
 def _shapes(
-    op: Op, selection: Selection, m: int, n: int, k: int
+    op: Op, selection: DesignLevels, m: int, n: int, k: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     batch = selection.number("batch", 2)
     if op.name in ("bmm", "baddbmm"):
@@ -96,7 +96,7 @@ def _shapes(
     }[selection.get("ranks", "mm")]
 
 
-def _linear(op: Op, selection: Selection, m: int, n: int, k: int) -> Sample:
+def _linear(op: Op, selection: DesignLevels, m: int, n: int, k: int) -> Sample:
     lead = {1: (), 2: (m,), 3: (2, m), 4: (2, 1, m)}[selection.number("rank")]
     bias = data(op, (n,), selection, 2) if selection.flag("bias") else None
     return Sample((data(op, (*lead, k), selection), data(op, (n, k), selection, 1), bias))

@@ -14,7 +14,7 @@ from mindtorch.ops.samples import Arg, Sample
 
 from ....spec.factors import Factor, factor
 from ..inputs import FILLS, Input, samples
-from .space import LAYOUTS, QUICK_CAP, DesignScope, Selection, Space, capped, common, is_float
+from .space import LAYOUTS, QUICK_CAP, DesignLevels, DesignScope, Space, capped, common, is_float
 
 # Several roundings whose order nobody promises: where they cancel or overflow, results differ.
 _CANCELLING: Final = ("normal", "special", "integer", "halfway", "offset", "nan")
@@ -148,7 +148,7 @@ def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _shape(choice: Selection) -> tuple[int, ...]:
+def _shape(choice: DesignLevels) -> tuple[int, ...]:
     rank, row = choice.number("rank"), choice.number("row")
     if not rank:
         return ()
@@ -167,7 +167,7 @@ def _broadcast_operand(shape: tuple[int, ...], how: str) -> tuple[int, ...]:
     return tuple(1 if d == ones.get(how, -1) else n for d, n in enumerate(shape))
 
 
-def _build(op: Op, choice: Selection) -> Sample:
+def _build(op: Op, choice: DesignLevels) -> Sample:
     shape = _shape(choice)
     frame = frames(op)[choice.number("call")]
     counted: list[Input] = []
@@ -183,7 +183,7 @@ def _build(op: Op, choice: Selection) -> Sample:
     return Sample(tuple(args), _whole(op, kwargs, choice))
 
 
-def _whole(op: Op, kwargs: dict[str, Any], choice: Selection) -> dict[str, Any]:
+def _whole(op: Op, kwargs: dict[str, Any], choice: DesignLevels) -> dict[str, Any]:
     """Integer tensors take integer factors only (torch refuses others)."""
     if op.name == "round" and not is_float(choice["dtype"]):
         return {}
@@ -193,7 +193,7 @@ def _whole(op: Op, kwargs: dict[str, Any], choice: Selection) -> dict[str, Any]:
             for k, v in kwargs.items()}  # fmt: skip
 
 
-def _operand(op: Op, arg: Arg, shape: Sequence[int], choice: Selection, i: int) -> Input:
+def _operand(op: Op, arg: Arg, shape: Sequence[int], choice: DesignLevels, i: int) -> Input:
     shape = tuple(shape)
     how = choice.get(f"meets{i}", "same") if i else "same"
     inplace = choice.get("form") == "inplace"
@@ -216,7 +216,7 @@ def _operand(op: Op, arg: Arg, shape: Sequence[int], choice: Selection, i: int) 
     )  # fmt: skip
 
 
-def _fill(op: Op, choice: Selection) -> str:
+def _fill(op: Op, choice: DesignLevels) -> str:
     """Operands of complex numbers stay finite too: see fills.py."""
     fill = choice["values"]
     if op.name == "isclose" and not is_float(choice["dtype"]):
@@ -231,7 +231,7 @@ def _fill(op: Op, choice: Selection) -> str:
     return fill if plain or not choice["dtype"].startswith("complex") else "normal"
 
 
-def _narrowed(choice: Selection) -> bool:
+def _narrowed(choice: DesignLevels) -> bool:
     """Whether integers meet a 16-bit float, whose conversion large ones do not survive."""
     pair = (choice["dtype"], choice.get("promote", "same"))
     narrow = [d for d in pair if d in ("float16", "bfloat16")]

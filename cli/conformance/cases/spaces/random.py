@@ -8,7 +8,7 @@ from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
 from ....spec.factors import Factor, factor
-from .space import DesignScope, Selection, Space, first_float
+from .space import DesignLevels, DesignScope, Space, first_float
 
 RANDOM_KINDS: Final = {"_uniform": "uniform", "_normal": "normal", "_integers": "integers",
                        "_permutation": "permutation"}  # fmt: skip
@@ -29,7 +29,7 @@ def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     ]  # fmt: skip
 
 
-def parameters(op: Op, selection: Selection) -> tuple[Any, ...]:
+def parameters(op: Op, selection: DesignLevels) -> tuple[Any, ...]:
     """The distribution's parameters."""
     if not selection["params"]:
         return ()
@@ -37,7 +37,7 @@ def parameters(op: Op, selection: Selection) -> tuple[Any, ...]:
     return tuple(number(n) for n in selection["params"].split(","))
 
 
-def _build(op: Op, selection: Selection) -> Sample:
+def _build(op: Op, selection: DesignLevels) -> Sample:
     row = selection.number("row")
     lead = (2, 1)[: selection.number("rank") - 1] if op.name != "_permutation" else ()
     return Sample(((*lead, row), *parameters(op, selection), 0, 0), {"dtype": selection["dtype"]})

@@ -47,7 +47,7 @@ class DesignScope:
         return tuple(n for n in self.sizes if n <= most)
 
 
-class Selection(dict[str, str]):
+class DesignLevels(dict[str, str]):
     """Levels by factor, read as what they mean."""
 
     def number(self, name: str, default: int = 0) -> int:
@@ -64,7 +64,7 @@ class Space:
     or more levels in which defects live, which pairs would meet by luck alone."""
 
     factors: Callable[[Op, DesignScope], Sequence[Factor]]
-    build: Callable[[Op, Selection], Sample]
+    build: Callable[[Op, DesignLevels], Sample]
     singled: Callable[[Op, DesignScope], Iterable[Levels]] = lambda _op, _scope: ()
 
 
@@ -110,7 +110,7 @@ def capped(shape: Sequence[int], keep: int, cap: int = FULL_CAP) -> tuple[int, .
 
 
 def data(
-    op: Op, shape: Sequence[int], selection: Selection, operand: int = 0, dtype: str = "",
+    op: Op, shape: Sequence[int], selection: DesignLevels, operand: int = 0, dtype: str = "",
     span: tuple[float, float] = (-2.0, 2.0), layout: str = "",
 ) -> Input:  # fmt: skip
     """A data tensor: dtype, layout and fill as chosen (operand 1 has `layout1` …)."""
@@ -122,7 +122,7 @@ def data(
     )  # fmt: skip
 
 
-def indices(shape: Sequence[int], size: int, selection: Selection, layout: str = "") -> Input:
+def indices(shape: Sequence[int], size: int, selection: DesignLevels, layout: str = "") -> Input:
     """A tensor of indices into [0, size), filled as `pattern` says."""
     return Input(
         tuple(shape), selection.get("index", "int64"), 0, max(size - 1, 0),
