@@ -1,4 +1,4 @@
-"""`python -m tests.mutation build|list|run|bugs|sample|report`."""
+"""`python -m tests.mutation build|list|run|score|sample|survivors|report`."""
 
 from .command import main
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 SITES: Final = 1 << 20  # as in mutants.h
-_HEAD: Final = 8  # active, recording: int32 each
-OFF: Final = -1
+_HEAD: Final = 16  # active, recording, marked, met: int32 each
+_OFF: Final = -1
 
 
 class Board:
@@ -25,13 +25,24 @@ class Board:
         os.ftruncate(handle, _HEAD + SITES)
         self._map = mmap.mmap(handle, _HEAD + SITES)
         os.close(handle)
-        self._head = np.frombuffer(self._map, np.int32, 2)
+        self._head = np.frombuffer(self._map, np.int32, 4)
         self._reached = np.frombuffer(self._map, np.uint8, SITES, _HEAD)
-        self.choose(OFF)
+        self.off()
 
-    def choose(self, mutant: int) -> None:
-        """Switch one mutant on, or all off (OFF)."""
+    def choose(self, mutant: int, marked: bool = False) -> None:
+        """Switch one mutant on. `marked`: it says by MET when it changes
+        something; else it does so wherever it is reached."""
+        self._head[2:] = marked, False
         self._head[0] = mutant
+
+    def off(self) -> None:
+        """Switch all off; whether the last one was met stays."""
+        self._head[0] = _OFF
+
+    @property
+    def met(self) -> bool:
+        """Whether the chosen mutant changed something since it was chosen."""
+        return bool(self._head[3])
 
     def record(self, wanted: bool) -> None:
         """Forget what was reached; from now on note it, or do not."""

@@ -1,14 +1,15 @@
-"""Owns the defects written by hand: what real kernels get wrong, as changes to kernel sources."""
+"""Owns books of bugs: defects written by hand, as changes to kernel sources."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
 import tomllib
 
+from .forms import WIDTHS, Form, form_of
 from .sites import Change, Site
 
 BOOKS: Final = ("bugs.toml", "bugs_of_families.toml", "bugs_of_corners.toml", "bugs_of_steps.toml",
@@ -21,45 +22,79 @@ class BugError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """`find` is the text of a whole expression or statement in `file`; `put` stands in for it."""
+    """`find` is a text of `file`, the first after `after`; `put` stands in for it. MET(condition)
+    in `put` is the condition, and notes that it was met; without it a bug is met where it is
+    reached. In the form "template", @ID@ is the bug's number and @INNER@ the original. `dead` says
+    why no input can tell the bug from the original."""
 
     name: str
     file: str
     find: str
     put: str
-    form: str = "expression"
-    ops: tuple[str, ...] = ()
+    form: str = ""
     after: str = ""
+    dead: str = ""
+
+    @property
+    def marked(self) -> bool:
+        """Whether the bug itself says when it was met."""
+        return "MET(" in self.put or self.form == "template"
+
+    def place(self, source: bytes) -> int:
+        """Where `find` begins in its file, -1 where the file does not have it."""
+        at = source.find(self.after.encode()) if self.after else 0
+        return source.find(self.find.encode(), at) if at >= 0 else -1
 
 
-def load(names: Sequence[str] = BOOKS) -> list[Bug]:
-    """Every entry of the books."""
-    texts = (Path(__file__).with_name(name).read_text("utf-8") for name in names)
-    entries = [e for text in texts for e in tomllib.loads(text).get("bug", [])]
-    return [Bug(**{**e, "ops": tuple(e.get("ops", ()))}) for e in entries]
+def load(paths: Sequence[Path | str] = BOOKS) -> list[Bug]:
+    """Every entry of the books, which are files or names of those beside this module."""
+    bugs = []
+    for path in paths:
+        text = (Path(__file__).parent / path).read_text("utf-8")
+        bugs += [_bug(entry, path) for entry in tomllib.loads(text).get("bug", [])]
+    names = [bug.name for bug in bugs]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise BugError(f"two bugs of one name: {', '.join(sorted(twice))}")
+    return bugs
 
 
-def _place(source: bytes, bug: Bug) -> int:
-    at = source.find(bug.after.encode()) if bug.after else 0
-    return source.find(bug.find.encode(), at) if at >= 0 else -1
+def _bug(entry: Mapping[str, str], path: Path | str) -> Bug:
+    known = {field.name for field in fields(Bug)}
+    missing, other = {"name", "file", "find", "put"} - entry.keys(), entry.keys() - known
+    if missing or other:
+        name = entry.get("name", "a bug without a name")
+        words = [f"lacks {', '.join(sorted(missing))}"] if missing else []
+        words += [f"has {', '.join(sorted(other))}, which no bug has"] if other else []
+        raise BugError(f"{path}: {name} {' and '.join(words)}")
+    return Bug(**entry)
 
 
 def fits(source: bytes, bug: Bug) -> bool:
     """Whether the source still has what the entry changes."""
-    return _place(source, bug) >= 0
+    return bug.place(source) >= 0
 
 
-def planted(source: bytes, found: list[Site], bugs: list[Bug]) -> list[Site]:
-    """The sites with those of `bugs`; generic ones that would straddle a bug are left out."""
+def planted(
+    source: bytes, found: list[Site], bugs: list[Bug], widths: Mapping[str, str] | None = None
+) -> list[Site]:
+    """The sites with those of `bugs`; what would straddle a bug is left out. `widths`: how far
+    bugs are widened, by name."""
     for bug in bugs:
-        start = _place(source, bug)
-        if start < 0:
-            raise BugError(f"bugs.toml: {bug.name}: {bug.file} has no {bug.after or bug.find!r}")
-        end = start + len(bug.find.encode())
-        found = [s for s in found if not _straddles(s, start, end)]
-        found.append(Site(start, end, bug.form, f"bug {bug.name}",
-                          [Change("bug", bug.put, bug.name)]))  # fmt: skip
+        form = _form(source, bug, (widths or {}).get(bug.name, WIDTHS[0]))
+        found = [s for s in found if not _straddles(s, form.start, form.end)]
+        found.append(Site(form.start, form.end, form.form, form.function,
+                          [Change("bug", form.put, bug.name)], marked=bug.marked))  # fmt: skip
     return found
+
+
+def _form(source: bytes, bug: Bug, width: str) -> Form:
+    start = bug.place(source)
+    if start < 0:
+        raise BugError(f"{bug.name}: {bug.file} has no {bug.after or bug.find!r}")
+    end = start + len(bug.find.encode())
+    plain = Form(bug.form or "expression", start, end, bug.put)
+    return plain if bug.form else form_of(source, start, end, bug.put, width) or plain
 
 
 def _straddles(site: Site, start: int, end: int) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 import click
 
-from . import book, runner, score, tree
+from . import book, findings, runner, score, tree
 from . import bugs as bug_books
 from .hunt import Verdict
+from .judge import Judge
 from .sites import Mutant
 
 
@@ -24,6 +27,7 @@ _KIND = click.option("--kind", "kinds", multiple=True, help="Only these kinds.")
 _OP = click.option("--op", "ops", multiple=True, help="Only cases of these rows.")
 _SAMPLE = click.option("--sample", default=0, help="Draw this many by --seed; 0: all.")
 _SEED = click.option("--seed", default=0, show_default=True)
+_BOOK = click.Path(exists=True, dir_okay=False, path_type=Path)
 _KEY = click.option("--key", "keys", multiple=True, help="Only names that contain this.")
 
 
@@ -128,29 +132,40 @@ def _followed(found: Iterable[Verdict], total: int, verbose: bool) -> list[Verdi
     return verdicts
 
 
-@main.command()
-@click.option("--most", default=0, help="Cases of quick per bug; 0: all that reach it.")
-@click.option("--full", default=2000, show_default=True, help="Then so many of --level full.")
+@main.command(name="score")
+@click.option("--book", "books", multiple=True, type=_BOOK, help="[default: the project's own]")
+@click.option("--json", "out", required=True, type=click.Path(dir_okay=False, path_type=Path),
+              help="Findings; a second run goes on where one ended.")  # fmt: skip
+@click.option("--cases", default=300, show_default=True, help="Cases of quick per bug; 0: all.")
+@click.option("--full", default=300, show_default=True, help="Then so many of --level full.")
+@click.option("--enough", default=40, show_default=True,
+              help="Cases that meet a bug which is caught, for its thickness.")  # fmt: skip
 @click.option("--jobs", default=1, show_default=True)
 @_OP
-@click.option("--again", is_flag=True, help="Forget earlier verdicts and what reaches what.")
-@click.argument("names", nargs=-1)
-def bugs(
-    most: int, full: int, jobs: int, ops: tuple[str, ...], again: bool, names: tuple[str, ...]
-) -> None:
-    """Say of every hand-written bug whether `check` catches it: at quick, at full, or not."""
-    mutants = [m for m in tree.load() if m.kind == "bug"
-               and (not names or any(n in m.after for n in names))]  # fmt: skip
-    path = book.where("bugs")
-    if again:
-        path.unlink(missing_ok=True)
+@click.option("--again", is_flag=True, help="Forget findings and what reaches what.")
+def score_(
+    books: tuple[Path, ...], out: Path, cases: int, full: int, enough: int, jobs: int,
+    ops: tuple[str, ...], again: bool,
+) -> None:  # fmt: skip
+    """Build with the bugs of a book, and say of each whether `check` catches it."""
+    planned = bug_books.load([b.absolute() for b in books] or bug_books.BOOKS)
+    tree.use(tree.BOOK)
+    mutants, problems = tree.build_book([b for b in planned if not b.dead], jobs)
+    found = {} if again else findings.read(out, planned)
+    found |= {f.name: f for f in findings.left_out(planned, problems)}
     quick = runner.quick_map(again, jobs, ops)
-    caught: Counter[str] = Counter()
-    for verdict in runner.run(mutants, quick, path, jobs=jobs, most=most, most_full=full):
-        word = f"caught at {verdict.level}" if verdict.state == "killed" else verdict.state
-        caught[word] += 1
-        click.echo(f"{word:16s} {verdict.after:55s} {verdict.case}", nl=True)
-    click.echo(", ".join(f"{n} {w}" for w, n in caught.most_common()))
+    by_name = {bug.name: bug for bug in planned}
+
+    def trier(judge: Judge) -> findings.Trier:
+        return findings.Trier(judge, quick, by_name, cases=cases, full=full, enough=enough)
+
+    left = [m for m in mutants if m.after not in found]
+    findings.write(out, found)
+    for finding in findings.hunted(left, trier, jobs):
+        found[finding.name] = finding
+        findings.write(out, found)
+        click.echo(findings.line(finding))
+    click.echo(json.dumps(findings.totals(found.values())))
 
 
 @main.command()
@@ -164,12 +179,13 @@ def survivors(name: str, kinds: tuple[str, ...]) -> None:
 
 @main.command()
 @click.option("--name", default="run", show_default=True, help="Of the verdicts.")
+@click.option("--bugs", "scored", type=_BOOK, help="What `score` wrote of the project's books.")
 @click.option("--words", default="", help="How these verdicts came about, for the page.")
-def report(name: str, words: str) -> None:
+def report(name: str, scored: Path | None, words: str) -> None:
     """Write the scores of a run down for the page: tests/mutation/scores.json."""
     verdicts = list(book.judged(book.read(book.where(name)).values(), book.equivalents()))
-    bugs_found = list(book.read(book.where("bugs")).values())
-    score.write(verdicts, bugs_found, words)
+    bugs = findings.read(scored, bug_books.load()).values() if scored else ()
+    score.write(verdicts, findings.states(bugs), words)
     click.echo(f"{score.SCORES}: {len(verdicts)} mutants")
 
 

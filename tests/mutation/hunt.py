@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from . import tree
-from .board import OFF
 from .judge import Answer, Judge
+from .nearness import FAR, SAME_FILE, nearness
 from .reach import Reach
 from .sites import Mutant
 
 _PATIENCE: Final = 4.0  # seconds beyond twenty times what a case takes when clean
+_LONGER: Final = 10  # times that, for a second run of what hangs
+_DEEPER: Final = 12  # operators whose cases of `full` are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Hunter:
                     why = f"{answer.verdict}: {answer.reason}"
                     return self._verdict(mutant, "killed", level, case, why, ops, tried)
         finally:
-            self.judge.board.choose(OFF)
+            self.judge.board.off()
             if mutant.once:
                 self.judge.restart()
         return self._verdict(mutant, "survived", "", "", "", ops, tried)
@@ -94,50 +96,79 @@ class Hunter:
                        before=m.before, after=m.after, **named)  # fmt: skip
 
     def order(self, cases: Sequence[str], mutant: Mutant, most: int) -> list[str]:
-        """At most `most` cases: past killers of this file first, then all operators in turn."""
+        """At most `most` cases: past killers of this file first, then those of the nearest
+        operators, then the others in turn. No bound hides an operator that the change is in, or
+        every case of another."""
         rng = random.Random(f"{self.seed} {mutant.key}")
+        near: list[str] = []
         by_op: dict[str, list[str]] = {}
+        place = (mutant.file, mutant.function)
         for case in rng.sample(list(cases), len(cases)):
             by_op.setdefault(case.partition("/")[0], []).append(case)
+        ranks = {op: nearness(op, *place) for op in by_op}
         turns: list[str] = []
-        queues = list(by_op.values())
-        while queues:
-            turns += [q.pop() for q in queues]
-            queues = [q for q in queues if q]
+        for rank in range(FAR + 1):
+            alike = turned(by_op[op] for op in by_op if ranks[op] == rank)
+            (near if rank <= SAME_FILE else turns).extend(alike)
         turns.sort(key=lambda c: -self.kills[mutant.file, c])
-        return turns[:most] if most else turns
+        return near + (turns[: max(most - len(near), len(by_op))] if most else turns)
 
     def deeper(self, ops: Sequence[str], mutant: Mutant) -> list[str]:
         """Cases of `full` that `quick` does not have, of the operators that reach the mutant."""
         rng = random.Random(f"{self.seed} {mutant.key}")
-        chosen = rng.sample(list(ops), min(len(ops), 12))
+        place = (mutant.file, mutant.function)
+        nearest = sorted(rng.sample(list(ops), len(ops)), key=lambda op: nearness(op, *place))
+        chosen = nearest[:_DEEPER]
         more = [c for c in self.judge.cases(chosen, "full") if c not in self.quick.cases]
         return self.order(more, mutant, self.most_full)
 
     def killed(self, case: str, mutant: Mutant) -> Answer | None:
         """The failing answer, if the case fails with the mutant and passes without it."""
-        seconds = _PATIENCE + 20 * self.quick.seconds(case)
         fresh = self.judge.served == 0
-        answer = self._with(mutant, case, seconds)
-        if not answer.failing:
-            return None
+        answer = self.run_with(mutant, case)
+        return self.confirmed(answer, mutant, fresh) if answer.failing else None
+
+    def confirmed(self, answer: Answer, mutant: Mutant, fresh: bool) -> Answer | None:
+        """A failing answer, where the mutant is what makes the case fail. `fresh`: nothing ran
+        before in that process."""
+        case, longer = answer.case, 1
+        if answer.verdict == "HANG":
+            # A loaded machine is slow too: only what hangs for much longer, alone, hangs.
+            longer, fresh = _LONGER, False
         lost = answer.verdict in ("CRASH", "HANG", "POISONED", "OOM")
-        if lost and not fresh and not self._with(mutant, case, seconds).failing:
-            return None  # what an earlier mutant left behind
+        if lost and not fresh:
+            answer = self.run_with(mutant, case, longer)
+            if not answer.failing:
+                return None  # what an earlier mutant left behind
         if self._clean(case):
             return answer
         self.judge.restart()
-        if self._clean(case) and self._with(mutant, case, seconds).failing:
-            return answer
-        return None
+        if not self._clean(case):
+            return None
+        answer = self.run_with(mutant, case, longer)
+        return answer if answer.failing else None
 
-    def _with(self, mutant: Mutant, case: str, seconds: float) -> Answer:
+    def run_with(self, mutant: Mutant, case: str, longer: int = 1) -> Answer:
+        """The answer to one case with the mutant on, and whether it was met; `longer`: so many
+        times the usual patience."""
+        seconds = longer * (_PATIENCE + 20 * self.quick.seconds(case))
         self.judge.open_for(case)
-        self.judge.board.choose(mutant.id)
+        self.judge.board.choose(mutant.id, mutant.marked)
         try:
-            return self.judge.run(case, seconds)
+            answer = self.judge.run(case, seconds)
         finally:
-            self.judge.board.choose(OFF)
+            self.judge.board.off()
+        return replace(answer, met=self.judge.board.met)
 
     def _clean(self, case: str) -> bool:
         return self.judge.run(case).verdict == "PASS"
+
+
+def turned(queues: Iterable[list[str]]) -> list[str]:
+    """One of each queue after the other, until all are empty."""
+    left = [list(queue) for queue in queues]
+    turns: list[str] = []
+    while left:
+        turns += [queue.pop() for queue in left]
+        left = [queue for queue in left if queue]
+    return turns

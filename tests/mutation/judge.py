@@ -23,12 +23,14 @@ _START_SECONDS: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What `check` says of one case: its verdict, whether that is a failure, and why."""
+    """What `check` says of one case: its verdict, whether that is a failure, and why; whether the
+    mutant that was on met what it changes."""
 
     case: str
     verdict: str
     reason: str = ""
     seconds: float = 0.0
+    met: bool = False
 
     @property
     def failing(self) -> bool:

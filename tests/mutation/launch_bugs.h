@@ -152,7 +152,7 @@ class Kept {
 };
 inline void before(int id, const char* how, const char* op, Call& call) {
   if (is(id)) {
-    if (named(call, op)) change_call(how, call);
+    if (named(call, op)) met(change_call(how, call));
   } else if (board->recording && named(call, op)) {
     Kept kept(call);
     if (change_call(how, call)) reach(id);
@@ -255,7 +255,7 @@ aclError after_run(int id, const char* how, const char* op, Call& call, F run) {
       found = true;
       if (on) std::memset(at(t, t.numel() - 1), 0x35, aclsim::dtype_size(t.dtype));
     } else if (on) {
-      change_result(how, t);
+      found = change_result(how, t) || found;
     } else if (!found) {
       std::vector<char> copy(static_cast<size_t>(t.numel()) * aclsim::dtype_size(t.dtype));
       Tensor view = t;
@@ -269,6 +269,7 @@ aclError after_run(int id, const char* how, const char* op, Call& call, F run) {
     }
   });
   if (looks && found) reach(id);
+  if (on) met(found);
   return code;
 }
 

@@ -20,6 +20,8 @@ constexpr int kSites = 1 << 20;
 struct Board {
   volatile int32_t active;     // the mutant that is on; -1: none
   volatile int32_t recording;  // whether sites note that they were reached
+  volatile int32_t marked;     // whether the mutant that is on says by MET when it changes something
+  volatile int32_t met;        // whether it did since the program last set this to 0
   volatile unsigned char reached[kSites];
 };
 
@@ -39,11 +41,22 @@ inline Board* const board = opened();
 ACLM_INLINE void reach(int id) {
   if (__builtin_expect(board->recording, 0)) board->reached[id] = 1;
 }
-// Whether one of the mutants [id, id + count) is on.
+inline void meet() { board->met = 1; }
+// Notes that the condition of a bug was met; its value is the condition's.
+inline bool met(bool condition) {
+  if (condition) meet();
+  return condition;
+}
+#define MET(...) (aclsim_mutants::met(static_cast<bool>(__VA_ARGS__)))
+// Whether one of the mutants [id, id + count) is on. One without MET is met where it is reached.
 ACLM_INLINE bool on(int id, int count) {
   reach(id);
-  return __builtin_expect(static_cast<uint32_t>(board->active - id) <
-                              static_cast<uint32_t>(count), 0);
+  if (__builtin_expect(static_cast<uint32_t>(board->active - id) >= static_cast<uint32_t>(count),
+                       1)) {
+    return false;
+  }
+  if (!board->marked) meet();
+  return true;
 }
 ACLM_INLINE bool is(int id) { return board->active == id; }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 import tree_sitter_cpp
@@ -55,10 +56,9 @@ _STATEMENTS: Final = frozenset(("call_expression", "assignment_expression"))
 
 def sites(source: bytes) -> list[Site]:
     """Every site of a file, in order of position; ranges nest or are apart."""
-    blank = lambda m: b" " * len(m.group(0))  # noqa: E731
-    text = _BLANKED.sub(blank, source)
+    text = _blanked(source)
     found: list[Site] = []
-    for name, start, end in _bodies(text):
+    for name, start, end in bodies(text):
         found += _Walk(source, start, name).body(text[start:end])
         text = _blanked_call(text, start, end)
     walk = _Walk(source, 0, "")
@@ -69,7 +69,17 @@ def sites(source: bytes) -> list[Site]:
     return sorted(found, key=lambda s: (s.start, -s.end))
 
 
-def _bodies(text: bytes) -> Iterator[tuple[str, int, int]]:
+def _blanked(source: bytes) -> bytes:
+    return _BLANKED.sub(lambda m: b" " * len(m.group(0)), source)
+
+
+@lru_cache(maxsize=2)
+def parsed(source: bytes) -> Any:
+    """The syntax tree of a kernel file, without the macros that the grammar does not know."""
+    return _PARSER.parse(_blanked(source))
+
+
+def bodies(text: bytes) -> Iterator[tuple[str, int, int]]:
     """(name, start, end) of the expression that each ACL_FN row computes."""
     for match in _BODY_MACRO.finditer(text):
         depth, commas, at, start = 1, 1, match.end(), 0

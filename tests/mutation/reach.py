@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from . import tree
-from .board import OFF
 from .judge import Judge
 
 _PATIENCE: Final = 10.0  # seconds; a case that takes longer is left out of every hunt
@@ -83,7 +82,7 @@ def record(judge: Judge, ops: Iterable[str], level: str, progress: Any = None) -
     """Run every case of `ops` once with all mutants off."""
     found = Reach(level, build=tree.build_id())
     known: dict[bytes, int] = {}
-    judge.board.choose(OFF)
+    judge.board.off()
     for op in ops:
         started = time.monotonic()
         try:

@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import TypeVar
 
 from . import book, reach, tree
 from .hunt import Hunter, Verdict
 from .judge import Judge, every_op
 from .reach import Reach
 from .sites import Mutant
+
+T = TypeVar("T")
 
 
 def quick_map(again: bool = False, jobs: int = 1, ops: Sequence[str] = ()) -> Reach:
@@ -76,24 +79,36 @@ def run(
     """Hunt every mutant that `path` has no verdict of; `seconds` bounds the time (0: no bound)."""
     done = book.read(path)
     yield from (done[m.key] for m in mutants if m.key in done)
+
+    def hunter(judge: Judge) -> Callable[[Mutant], Verdict]:
+        return Hunter(judge, quick, seed, most, most_full).hunt
+
+    left = [m for m in mutants if m.key not in done]
+    for verdict in dealt(left, hunter, jobs, seconds):
+        book.write(path, verdict)
+        yield verdict
+
+
+def dealt(
+    mutants: Sequence[Mutant], hunter: Callable[[Judge], Callable[[Mutant], T]], jobs: int,
+    seconds: float = 0.0,
+) -> Iterator[T]:  # fmt: skip
+    """What `hunter(judge)` makes of each mutant, on so many workers, as they come."""
     left: SimpleQueue[Mutant] = SimpleQueue()
     for mutant in mutants:
-        if mutant.key not in done:
-            left.put(mutant)
-    found: SimpleQueue[Verdict | BaseException | None] = SimpleQueue()
+        left.put(mutant)
+    found: SimpleQueue[T | BaseException | None] = SimpleQueue()
     deadline = time.monotonic() + seconds if seconds else float("inf")
 
     def work() -> None:
         try:
             with Judge() as judge:
-                hunter = Hunter(judge, quick, seed, most, most_full)
-                _serve(hunter.hunt, left, found, deadline)
+                _serve(hunter(judge), left, found, deadline)
         except BaseException as error:
             found.put(error)
         found.put(None)
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(jobs)]
-    for thread in threads:
+    for thread in [threading.Thread(target=work, daemon=True) for _ in range(jobs)]:
         thread.start()
     while jobs:
         verdict = found.get()
@@ -102,13 +117,12 @@ def run(
         elif isinstance(verdict, BaseException):
             raise verdict
         else:
-            book.write(path, verdict)
             yield verdict
 
 
 def _serve(
-    hunt: Callable[[Mutant], Verdict], left: SimpleQueue[Mutant],
-    found: SimpleQueue[Verdict | BaseException | None], deadline: float,
+    hunt: Callable[[Mutant], T], left: SimpleQueue[Mutant],
+    found: SimpleQueue[T | BaseException | None], deadline: float,
 ) -> None:  # fmt: skip
     while time.monotonic() < deadline:
         try:

@@ -91,13 +91,11 @@ def survivors(verdicts: Iterable[Verdict]) -> str:
     return "\n".join(lines)
 
 
-def write(verdicts: Sequence[Verdict], bugs: Sequence[Verdict], words: str) -> None:
-    """Store the counts, so that pages can be made without running anything. Without verdicts of
-    hand-written bugs, those that are stored stay."""
+def write(verdicts: Sequence[Verdict], bugs: Mapping[str, list[str]], words: str) -> None:
+    """Store the counts, so that pages can be made without running anything. Without names of
+    hand-written bugs by state, those that are stored stay."""
     stored = json.loads(SCORES.read_text("utf-8"))["bugs"] if SCORES.exists() else {}
-    states: dict[str, list[str]] = {s: [] for s in STATES}
-    for bug in sorted(bugs, key=lambda v: v.after):
-        states[state_of(bug)].append(bug.after)
+    states = {state: bugs.get(state, []) for state in STATES}
     parts = {
         "kinds": {k: counts_of(c) for k, c in by_kind(verdicts).items()},
         "files": {k: counts_of(c) for k, c in by_file(verdicts).items()},

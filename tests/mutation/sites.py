@@ -57,6 +57,7 @@ class Site:
     changes: list[Change]
     once: bool = False  # evaluated once per process: a mutant needs a fresh one
     base: int = -1
+    marked: bool = False  # see Mutant
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class Mutant:
     after: str
     once: bool = False
     site: int = -1
+    marked: bool = False  # it says by MET when it changes something
 
 
 def clipped(text: str, size: int = 70) -> str:
@@ -97,5 +99,5 @@ def keyed(found: Iterable[tuple[Site, Change, int, str]], file: str) -> list[Mut
         id = site.base + position
         reached = id if site.form == "values" else site.base
         mutants.append(Mutant(id, key, change.kind, file, line, site.function, clipped(text),
-                              change.words, site.once, reached))  # fmt: skip
+                              change.words, site.once, reached, site.marked))  # fmt: skip
     return mutants

@@ -16,18 +16,21 @@ import shutil
 import subprocess
 import sys
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from . import bugs
+from .bugs import Bug
+from .forms import WIDTHS
 from .instrument import Rendered, rendered
 from .operators import sites
 from .sites import Mutant, Site, keyed
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 BUILD: Final = ROOT / "build" / "mutation"
+BOOK: Final = ROOT / "build" / "mutation-book"
 SAMPLE: Final = ROOT / "build" / "mutation-sample"
 _SIMULATOR: Final = Path("aclnn_bindings/simulator")
 _COPIED: Final = ("CMakeLists.txt", "aclnn_bindings/CMakeLists.txt", "aclnn_bindings/catalogs",
@@ -49,6 +52,7 @@ _PLAIN: Final = (
 )
 _POSITION: Final = re.compile(r"^([^\s:]+):(\d+):(\d+):", re.M)
 _ROUNDS: Final = 25
+DOES_NOT_COMPILE: Final = "it does not compile"
 
 
 _at = BUILD
@@ -106,22 +110,37 @@ class Kernel:
         _write(target, text)
 
 
-def kernels(root: Path = ROOT) -> list[Kernel]:
+def sources() -> Path:
+    """The folder that a bug's `file` is relative to."""
+    return ROOT / _SIMULATOR / "src"
+
+
+def kernels() -> list[Kernel]:
     """Every kernel file with its sites, the hand-written bugs among them."""
-    source = root / _SIMULATOR / "src"
-    paths = [*sorted(p for g in _GLOBS for p in source.glob(g)), source / _LAUNCH]
+    paths = [*sorted(p for g in _GLOBS for p in sources().glob(g)), sources() / _LAUNCH]
+    names = [str(path.relative_to(sources())) for path in paths]
     found: list[Kernel] = []
     planned = bugs.load()
-    taken: set[int] = set()
-    for path in paths:
-        name = path.relative_to(source)
-        if str(name) in _EXCLUDED:
+    blocks: set[int] = set()
+    for name in names:
+        if name in _EXCLUDED:
             continue
-        text = path.read_bytes()
-        generic = sites(text) if str(name) != _LAUNCH else []
-        fitting = [b for b in planned if b.file == str(name) and bugs.fits(text, b)]
+        text = (sources() / name).read_bytes()
+        generic = sites(text) if name != _LAUNCH else []
+        fitting = [b for b in planned if b.file == name and bugs.fits(text, b)]
         here = bugs.planted(text, generic, fitting)
-        found.append(Kernel(name, text, here, _BLOCK * _block(str(name), taken)))
+        found.append(Kernel(Path(name), text, here, _BLOCK * _block(name, blocks)))
+    return found
+
+
+def kernels_of(planned: Sequence[Bug], widths: Mapping[str, str]) -> list[Kernel]:
+    """The files that bugs change, with those bugs alone; see `bugs.planted`."""
+    found: list[Kernel] = []
+    blocks: set[int] = set()
+    for name in sorted({bug.file for bug in planned}):
+        text = (sources() / name).read_bytes()
+        here = bugs.planted(text, [], [b for b in planned if b.file == name], widths)
+        found.append(Kernel(Path(name), text, here, _BLOCK * _block(name, blocks)))
     return found
 
 
@@ -139,18 +158,55 @@ def build(jobs: int = 2, only: Collection[str] = ()) -> list[Mutant]:
 
     `only` names those to plant; empty: all of them, which takes longer to compile.
     """
-    _copy()
     files = kernels()
     book = work() / "dropped.json"
     names = set(json.loads(book.read_text())) if book.exists() else set()
     dropped = {m.id for k in files for m in k.mutants
                if m.key in names or (only and m.key not in only)}  # fmt: skip
-    _write_all(files, dropped)
-    _configure()
     try:
-        _compile(files, dropped, jobs)
+        return _built(files, dropped, jobs)
     finally:
         _remember(files, dropped, only)
+
+
+def build_book(planned: Sequence[Bug], jobs: int = 2) -> tuple[list[Mutant], dict[str, str]]:
+    """Build with bugs alone: (mutants that can be on, what keeps others out by name).
+
+    A bug that does not compile where it stands is tried again with what is around it.
+    """
+    widths: dict[str, str] = {}
+    problems = {b.name: f"{b.file} has no {b.after or b.find!r}" for b in planned if not _fits(b)}
+    left = [b for b in planned if b.name not in problems]
+    while True:
+        files = kernels_of(left, widths)
+        dropped: set[int] = set()
+        mutants = _built(files, dropped, jobs)
+        names = {m.after for k in files for m in k.mutants}
+        overlapping = [b.name for b in left if b.name not in names]
+        problems |= dict.fromkeys(overlapping, "another bug of the book overlaps it in part")
+        refused = {m.after for k in files for m in k.mutants if m.id in dropped}
+        if not refused:
+            return mutants, problems
+        for name in refused:
+            at = WIDTHS.index(widths.get(name, WIDTHS[0])) + 1
+            if at == len(WIDTHS) or next(b for b in left if b.name == name).form:
+                problems[name] = DOES_NOT_COMPILE
+            else:
+                widths[name] = WIDTHS[at]
+        left = [b for b in left if b.name not in problems]
+
+
+def _fits(bug: Bug) -> bool:
+    path = sources() / bug.file
+    return path.is_file() and bugs.fits(path.read_bytes(), bug)
+
+
+def _built(files: list[Kernel], dropped: set[int], jobs: int) -> list[Mutant]:
+    """Build and install; adds to `dropped` what does not compile."""
+    _copy({str(k.path) for k in files})
+    _write_all(files, dropped)
+    _configure()
+    _compile(files, dropped, jobs)
     _run(["cmake", "--install", str(work() / "cmake"), "--prefix", str(tree())])
     mutants = [m for k in files for m in k.mutants if m.id not in dropped]
     (work() / "mutants.json").write_text(json.dumps([asdict(m) for m in mutants]))
@@ -180,8 +236,10 @@ def load() -> list[Mutant]:
     return [Mutant(**m) for m in json.loads(path.read_text())]
 
 
-def _copy() -> None:
-    """Bring the tree up to date without touching files that did not change."""
+def _copy(instrumented: Collection[str]) -> None:
+    """Bring the tree up to date without touching files that did not change, but for those that
+    are `instrumented`."""
+    left = {sources() / name for name in instrumented}
     for part in _COPIED:
         source = ROOT / part
         if source.is_file():
@@ -193,7 +251,7 @@ def _copy() -> None:
             if path.is_file() and not ignored:
                 target = tree() / path.relative_to(ROOT)
                 kept.add(target)
-                if not _instrumented(path):
+                if path not in left:
                     _write_bytes(target, path.read_bytes())
         for old in (tree() / part).rglob("*"):
             if old.is_file() and old not in kept and install() not in old.parents:
@@ -203,14 +261,6 @@ def _copy() -> None:
     for name in ("mutants.h", "launch_bugs.h"):
         header = (Path(__file__).parent / name).read_text()
         _write(tree() / _SIMULATOR / "include" / name, header)
-
-
-def _instrumented(path: Path) -> bool:
-    source = ROOT / _SIMULATOR / "src"
-    if source not in path.parents:
-        return False
-    name = path.relative_to(source)
-    return str(name) not in _EXCLUDED and any(name.match(g) for g in (*_GLOBS, _LAUNCH))
 
 
 def _write(path: Path, text: str) -> None:
