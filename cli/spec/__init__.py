@@ -43,6 +43,7 @@ from .words import (
     causal,
     choice,
     content,
+    dims,
     dtypes,
     equals,
     flag,
@@ -74,7 +75,7 @@ from .words import (
 
 __all__ = [
     "ROWS", "DeclarationError", "Row", "Rule", "also", "array", "axes", "axis", "batch", "bits",
-    "both", "by", "causal", "channels", "choice", "column", "content", "dtypes", "equals",
+    "both", "by", "causal", "channels", "choice", "column", "content", "dims", "dtypes", "equals",
     "experts", "flag", "forms", "group", "head_dim", "heads", "ignored", "index", "integer", "ints",
     "leading", "mask", "members", "null", "number", "only", "optional", "out", "overload", "page",
     "pages", "parts", "permutation", "pin", "require", "routing", "row", "rows", "scalar", "seq",

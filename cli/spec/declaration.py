@@ -15,6 +15,7 @@ from .domains import (
     NULL,
     Computed,
     Content,
+    Dims,
     Domain,
     Forms,
     Ignored,
@@ -273,9 +274,8 @@ class Declaration:
             every = [domain, *(o.params[name] for o in self.overloads if name in o.params)]
             if len({level for d in every for level in d.levels(True)}) > 1:
                 continue
-            if any(
-                isinstance(d, Tensor | Content | Computed) for e in every for d in everywhere(e)
-            ):
+            inner = [d for e in every for d in everywhere(e)]
+            if any(isinstance(d, Tensor | Content | Computed | Dims) for d in inner):
                 continue
             reasons = [d.why for d in every if isinstance(d, Only | Ignored)]
             silent[name] = reasons[0] if reasons else ""

@@ -400,6 +400,19 @@ class Computed(Domain):
 
 
 @dataclass(frozen=True)
+class Dims(Domain):
+    """An array of integers: the dims of a shape string."""
+
+    shape: str
+
+    def value(self, draw: Draw, name: str, level: str) -> tuple[int, ...]:  # noqa: ARG002
+        return resolve(self.shape, _Sizes(draw))
+
+    def shapes(self) -> tuple[str, ...]:
+        return (self.shape,)
+
+
+@dataclass(frozen=True)
 class Only(Domain):
     """One value, with the reason why no other is tried."""
 

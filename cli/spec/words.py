@@ -18,6 +18,7 @@ from .domains import (
     Choice,
     Computed,
     Content,
+    Dims,
     Domain,
     Draw,
     Forms,
@@ -161,6 +162,11 @@ def by(param: str, options: Mapping[Any, Domain | None]) -> By:
 def equals(text: str) -> Computed:
     """What sizes and other parameters fix."""
     return Computed(text)
+
+
+def dims(shape: str) -> Dims:
+    """An array of integers: the dims of a shape, such as layer norm's normalizedShape."""
+    return Dims(shape)
 
 
 def only(value: Any, why: str) -> Only:

@@ -62,14 +62,14 @@ def sample_of(declaration: Declaration, case: Case, seed: int = 0) -> Sample:
     except (ValueError, KeyError, IndexError, ZeroDivisionError) as error:
         raise CaseNameError(f"case {case.id!r}: {type(error).__name__}: {error}") from error
     fill = levels.get("values", "normal")
-    arguments = {n: _argument(v, fill, i, n == declaration.main) for i, (n, v) in
+    arguments = {n: _argument(v, fill, i, declaration.name) for i, (n, v) in
             enumerate(values.items())}  # fmt: skip
     return Sample((), {**arguments, **draw.result_dtypes()})
 
 
-def _argument(value: Any, fill: str, operand: int, main: bool) -> Any:
+def _argument(value: Any, fill: str, operand: int, op: str) -> Any:
     if isinstance(value, list):
-        return [_argument(v, fill, operand + i, main and not i) for i, v in enumerate(value)]
+        return [_argument(v, fill, operand + i, op) for i, v in enumerate(value)]
     if isinstance(value, ScalarValue):
         return value.value
     if not isinstance(value, TensorValue):
@@ -77,7 +77,7 @@ def _argument(value: Any, fill: str, operand: int, main: bool) -> Any:
     elements = value.values() if value.values is not None else None
     return Input(
         value.shape, value.dtype, value.low, value.high, layout=value.layout, values=elements,
-        fill=fill if value.fill else "normal", operand=operand,
+        fill=fill if value.fill else "normal", operand=operand, op=op,
     )  # fmt: skip
 
 

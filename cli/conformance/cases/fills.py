@@ -169,7 +169,7 @@ _HARD: Final[dict[str, tuple[tuple[float, float], ...]]] = {
 }
 _CENTRED: Final = frozenset(("native_layer_norm", "native_group_norm", "_batch_norm_functional",
                              "var", "std"))  # fmt: skip
-_CENTRED_NAMES: Final = ("LayerNorm", "GroupNorm", "BatchNorm", "InstanceNorm")
+_CENTRED_NAMES: Final = ("LayerNorm", "DeepNorm", "GroupNorm", "BatchNorm", "InstanceNorm")
 # A number near `_FAR` has 64 to 128 times the unit of a spread of 1; the input, the mean and their
 # difference each bring one, where composites are allowed 64.
 _FAR_UNITS: Final = 4.0
@@ -298,16 +298,21 @@ def _near_zero(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
 def _offset(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """A large mean over a small spread: differences and variances cancel."""
     # Two passes over numbers around 16 lose 4 bits; one pass loses 8.
-    mean = min(2.0 ** (form.digits // 2), _MEAN if arg.op in _CENTRED else 2.0**10)
+    mean = min(2.0 ** (form.digits // 2), _MEAN if _centred(arg.op) else 2.0**10)
     return mean + rng.uniform(-1, 1, x.size)
+
+
+def _centred(op: str) -> bool:
+    """Whether the operator takes a mean off before anything else."""
+    return op in _CENTRED or any(word in op for word in _CENTRED_NAMES)
 
 
 def magnified(case: Case) -> float:
     """How many times a unit of the inputs shows in results that a mean was taken off for."""
-    if case.fill == "far" and any(word in case.op for word in _CENTRED_NAMES):
+    if case.fill == "far" and _centred(case.op):
         return _FAR_UNITS
     offset = dict(case.factors).get("values") == "offset"
-    return _MEAN if offset and case.op in _CENTRED else 1.0
+    return _MEAN if offset and _centred(case.op) else 1.0
 
 
 def _nan(arg: Input, rng: Generator, form: Format, x: Array) -> Array:

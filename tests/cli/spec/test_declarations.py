@@ -10,6 +10,7 @@ from mindtorch_npu.spec import (
     both,
     by,
     choice,
+    dims,
     dtypes,
     equals,
     flag,
@@ -69,6 +70,12 @@ def test_sizes_take_arithmetic_and_several_dims():
     drawn = own.draw({"*B": "2x3", "G": "2"})
     assert drawn["x"].shape == (2, 3, 5)
     assert drawn["w"].shape == (2,)
+
+
+def test_an_array_has_the_dims_of_a_shape():
+    own = declared(x=tensor("*B *N"), normalizedShape=dims("*N"), y=out("x"))
+    assert own.draw({"*N": "5x9"})["normalizedShape"] == (5, 9)
+    assert "normalizedShape" not in own.unvaried()
 
 
 def choice_of(*levels):

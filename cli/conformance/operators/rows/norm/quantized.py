@@ -2,308 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from .....judge.precision import Array
-from ...spec import const, f16, spec, t, take
-from .._defaults import FLOAT_STEPS, GATED_STEPS, STEPS
-from .._ignored import one_value, requested, reserved
-from .._microscaling import MX_NORM, SMALL_TYPES, as_float32, microscaled
+from .....spec import (
+    Rule,
+    array,
+    by,
+    choice,
+    column,
+    dtypes,
+    flag,
+    forms,
+    number,
+    only,
+    optional,
+    out,
+    scalar,
+    sizes,
+    space,
+    tensor,
+)
+from .....spec.domains import Domain
+from ...declare import declare
+from .._microscaling import OCP, SMALL_TYPES, as_float32, microscaled
 from .._quantizers import dynamic
 from .rms import rms_norm
 
-
-def _layer_norm(x: Array, gamma: Array, beta: Array, epsilon: float) -> Array:
-    centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt(np.square(centred).mean(-1, keepdims=True) + epsilon) * gamma + beta
-
-
-def added_layer_norm(
-    x1: Array, x2: Array, gamma: Array, beta: Array, biasOptional: Array | None,
-    scales1Optional: Array | None, scales2Optional: Array | None,
-    zeroPoints1Optional: Array | None, zeroPoints2Optional: Array | None, quantMode: str,
-    epsilon: float, divMode: bool,
-) -> tuple[Array | None, ...]:  # fmt: skip
-    """(steps, steps, sum, norm, scale, scale); "dynamic" takes a row's scale from its peak."""
-    x = x1 + x2 + (0 if biasOptional is None else biasOptional)
-    y = _layer_norm(x, gamma, beta, epsilon)
-    pairs: list[tuple[Array | None, Array | None]] = []
-    for scale, zero, first in ((scales1Optional, zeroPoints1Optional, True),
-                               (scales2Optional, zeroPoints2Optional, False)):  # fmt: skip
-        if quantMode == "dynamic":
-            pairs.append(dynamic(y, scale) if first or scale is not None else (None, None))
-        elif scale is None:
-            pairs.append((None, None))
-        else:
-            steps = y / scale if divMode else y * scale
-            pairs.append((steps + (0 if zero is None else zero), None))
-    return pairs[0][0], pairs[1][0], x, y, pairs[0][1], pairs[1][1]
-
-
-def _norms() -> list[Any]:
-    fine, coarse = {"low": 0.05, "high": 0.2}, {"low": 5.0, "high": 20.0}
-    many: list[Any] = []
-    for mode, div, one, two, zero, bias in (
-        ("static", True, fine, None, False, False), ("static", False, coarse, coarse, True, True),
-        ("dynamic", False, None, None, False, False),
-        ("dynamic", False, {"low": 0.5}, {"low": 0.5}, False, True),
-    ):  # fmt: skip
-
-        def half(span: dict[str, float] | None) -> Arg | None:
-            return None if span is None else t(32, dtype="float16", **span)
-
-        many.append(take(
-            x1=t(4, 32, dtype="float16"), x2=t(4, 32, dtype="float16", low=-1),
-            gamma=t(32, dtype="float16", low=0.5), beta=t(32, dtype="float16"),
-            biasOptional=t(32, dtype="float16", high=1.0) if bias else None,
-            scales1Optional=half(one), scales2Optional=half(two),
-            zeroPoints1Optional=t(32, dtype="float16", low=-5, high=5) if zero else None,
-            zeroPoints2Optional=t(32, dtype="float16", low=-4, high=4) if zero else None,
-            quantMode=mode, epsilon=1e-5, additionalOutput=True, divMode=div))  # fmt: skip
-    return many
-
-
-spec("aclnnAddLayerNormQuantV2",
-     "y1Out:int8 y2Out:int8 xOut:x1 layernormRes:x1 outScales1Out:float32 outScales2Out:float32",
-     ignored=requested("additionalOutput"),
-     **STEPS, dtypes=("float16", "bfloat16"), samples=_norms,
-     source="Ba, Kiros, Hinton: Layer Normalization, 2016, of a sum; steps as in op-plugin's "
-     "documents npu_quantize and npu_dynamic_quant")(added_layer_norm)  # fmt: skip
-
-
-@spec("aclnnAddLayerNormQuant",
-      "y1Out:int8 y2Out:int8 xOut:x1 outScales1Out:float32 outScales2Out:float32",
-      ignored=requested("additionalOutput"),
-      **STEPS, dtypes=("float16", "bfloat16"), samples=_norms,
-      source="as aclnnAddLayerNormQuantV2, without the norm among its results")  # fmt: skip
-def added_layer_norm_first(
-    x1: Array, x2: Array, gamma: Array, beta: Array, biasOptional: Array | None,
-    scales1Optional: Array | None, scales2Optional: Array | None,
-    zeroPoints1Optional: Array | None, zeroPoints2Optional: Array | None, quantMode: str,
-    epsilon: float, divMode: bool,
-) -> tuple[Array | None, ...]:  # fmt: skip
-    one, two, x, _, first, second = added_layer_norm(
-        x1, x2, gamma, beta, biasOptional, scales1Optional, scales2Optional, zeroPoints1Optional,
-        zeroPoints2Optional, quantMode, epsilon, divMode)  # fmt: skip
-    return one, two, x, first, second
-
-
-@spec("aclnnQuantizedBatchNorm", "output:input", **STEPS, dtypes=("int8", "uint8"),
-      source="torch 2.13, document of quantized BatchNorm; Ioffe, Szegedy 2015", samples=[
-          take(input=t(2, 3, 4, 5, dtype="int8", low=-100, high=100), mean=t(3), var=t(3, low=0.5),
-               inputScale=0.05, inputZeroPoint=3, outputScale=0.1, outputZeroPoint=7, weight=w,
-               bias=b, epsilon=1e-5)
-          for w, b in ((t(3, low=0.5), t(3)),)])  # fmt: skip
-def quantised_batch_norm(
-    input: Array, mean: Array, var: Array, inputScale: float, inputZeroPoint: int,
-    outputScale: float, outputZeroPoint: int, weight: Array, bias: Array, epsilon: float,
-) -> Array:  # fmt: skip
-    def channels(v: Array) -> Array:
-        return v[None, :, None, None]
-
-    x = (input.astype(np.float64) - inputZeroPoint) * inputScale
-    y = channels(weight) * (x - channels(mean)) / np.sqrt(channels(var) + epsilon) + channels(bias)
-    return y / outputScale + outputZeroPoint
-
-
-@spec(
-    "aclnnRmsNormQuant",
-    "y:int8",
-    **{**GATED_STEPS, "source": "Zhang, Sennrich 2019, then round(y scale + offset)"},
-    dtypes=("float16", "bfloat16"),
-    samples=[
-        take(
-            x=f16(3, 64),
-            gamma=f16(64),
-            beta=f16(64),
-            scale=const([8.0], "float16"),
-            offset=const([3], "int8"),
-            epsilon=1e-6,
-        )
-    ],
-)
-def rms_norm_quant(
-    x: Array, gamma: Array, beta: Array, scale: Array, offset: Array, epsilon: float
-) -> Array:
-    return (rms_norm(x, gamma, epsilon)[0] + beta) * scale + offset
-
-
-@spec("aclnnAddRmsNormQuant", "y1Out:int8 y2Out:int8 xOut:x1",
-      ignored=one_value("axis"),
-      **{**GATED_STEPS, "source":
-      "Zhang, Sennrich 2019, then round(y / scale + zero point)"}, dtypes=("float16", "bfloat16"),
-      samples=[take(x1=f16(3, 64), x2=f16(3, 64), gamma=f16(64), scales1=t(64, low=0.05, high=0.2),
-                    zeroPoints1Optional=t(64, dtype="int32", low=-5, high=5),
-                    scales2Optional=t(64, low=0.05, high=0.2), axis=-1, epsilon=1e-6,
-                    zeroPoints2Optional=z, divMode=d)
-               for d in (True, False)
-               for z in (None, t(64, dtype="int32", low=-5, high=5))])  # fmt: skip
-def add_rms_norm_quant(
-    x1: Array,
-    x2: Array,
-    gamma: Array,
-    scales1: Array,
-    zeroPoints1Optional: Array | None,
-    scales2Optional: Array | None,
-    zeroPoints2Optional: Array | None,
-    epsilon: float,
-    divMode: bool,
-) -> tuple[Array, Array, Array]:
-    y = rms_norm(x1 + x2, gamma, epsilon)[0]
-    first, second = (
-        (y / s if divMode else y * s) + (0 if z is None else z)
-        for s, z in ((scales1, zeroPoints1Optional), (scales2Optional, zeroPoints2Optional))
-    )
-    return first, second, x1 + x2
-
-
-@spec("aclnnRmsNormDynamicQuant", "yOut:int8 scaleOut:float32",
-      ignored=one_value("dstType"),
-      **GATED_STEPS,
-      dtypes=("float16", "bfloat16"), samples=[
-          take(x=f16(3, n), gamma=f16(n), smoothScalesOptional=s, betaOptional=b, epsilon=1e-6,
-               dstType=2)
-          for n, s, b in ((64, None, None), (64, f16(64, low=0.5), None), (1032, None, None),
-                          (64, f16(64, low=0.5), f16(64)))])  # fmt: skip
-def rms_norm_dynamic(
-    x: Array, gamma: Array, smoothScalesOptional: Array | None, betaOptional: Array | None,
-    epsilon: float,
-) -> tuple[Array, Array]:  # fmt: skip
-    y = rms_norm(x, gamma, epsilon)[0]
-    return dynamic(y if betaOptional is None else y + betaOptional, smoothScalesOptional)
-
-
-_QUANT: Final[dict[str, Any]] = {"tolerance": "gradient", "steps": True,
-                                 "dtypes": ("float16", "bfloat16")}  # fmt: skip
-
-
-@spec("aclnnAddRmsNormQuantV2", "y1Out:int8 y2Out:int8 xOut:x1",
-      ignored=one_value("axis"),
-      uncovered="scales2Optional zeroPoints2Optional divMode rmsNormOut",
-      **_QUANT, source="Zhang, "
-      "Sennrich 2019, round((y + beta) / scale + zero point); op-plugin npu_add_rms_norm_quant",
-      samples=[
-          take(x1=f16(3, 64), x2=f16(3, 64), gamma=f16(64), scales1=f16(
-               64, low=0.05, high=0.2), zeroPoints1Optional=f16(64), betaOptional=beta,
-               axis=-1, epsilon=1e-6, divMode=True) for beta in (f16(64), None)])  # fmt: skip
-def add_rms_norm_quant_v2(
-    x1: Array, x2: Array, gamma: Array, scales1: Array, zeroPoints1Optional: Array,
-    betaOptional: Array | None, epsilon: float,
-) -> tuple[Array, None, Array]:  # fmt: skip
-    y = rms_norm(x1 + x2, gamma, epsilon)[0]
-    y = y if betaOptional is None else y + betaOptional
-    return y / scales1 + zeroPoints1Optional, None, x1 + x2
-
-
-@spec("aclnnAddRmsNormDynamicQuantV2",
-      "y1Out:int8 y2Out:int8 xOut:x1 scale1Out:float32 scale2Out:float32",
-      uncovered="outputMask",
-      **_QUANT,
-      source="op-plugin document npu_add_rms_norm_dynamic_quant", samples=[
-          take(x1=f16(3, 64), x2=f16(3, 64), gamma=f16(64), smoothScale1Optional=f16(
-               64, low=0.5), smoothScale2Optional=f16(64, low=0.5), betaOptional=beta,
-               epsilon=1e-6) for beta in (f16(64), None)])  # fmt: skip
-def add_rms_norm_dynamic_v2(
-    x1: Array, x2: Array, gamma: Array, smoothScale1Optional: Array, smoothScale2Optional: Array,
-    betaOptional: Array | None, epsilon: float,
-) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
-    y = rms_norm(x1 + x2, gamma, epsilon)[0]
-    y = y if betaOptional is None else y + betaOptional
-    steps, scale = zip(*(dynamic(y, s) for s in (smoothScale1Optional, smoothScale2Optional)),
-                       strict=True)  # fmt: skip
-    return steps[0], steps[1], x1 + x2, scale[0], scale[1]
-
-
-def _normed(x: Array, gamma: Array, beta: Array | None, epsilon: float) -> tuple[Array, Array]:
-    rstd = 1 / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon)
-    return x * rstd * gamma + (0 if beta is None else beta), rstd
-
-
-def _norm(**more: Any) -> list[Any]:
-    return [take(x=t(3, n, dtype="float16"), gamma=t(n, dtype="float16", low=0.5),
-                 beta=t(n, dtype="float16") if beta else None, epsilon=1e-6, scaleAlg=0,
-                 roundMode="rint", dstType=to, outputRstd=True, **more)
-            for n, beta in ((64, False), (96, True)) for to in SMALL_TYPES]  # fmt: skip
-
-
-@spec("aclnnRmsNormDynamicMxQuant",
-      "yOut:dstType mxscaleOut:float8_e8m0fnu rstdOut:float32",
-      ignored=requested("outputRstd"),
-      uncovered="roundMode",
-      constant="scaleAlg",
-      **MX_NORM, samples=_norm(),
-      )  # fmt: skip
-def norm(
-    x: Array, gamma: Array, beta: Array | None, epsilon: float, dstType: int, scaleAlg: int
-) -> tuple[Array, Array, Array]:
-    y, rstd = _normed(x, gamma, beta, epsilon)
-    return *microscaled(as_float32(y), -1, dstType, scaleAlg), rstd
-
-
-@spec("aclnnAddRmsNormDynamicMxQuant",
-      "yOut:dstType xOut:x1 mxscaleOut:float8_e8m0fnu rstdOut:float32",
-      ignored=requested("outputRstd"),
-      uncovered="roundMode",
-      **MX_NORM,
-      samples=[take(x1=s.kwargs["x"], x2=t(*s.kwargs["x"].shape, dtype="float16", low=-1),
-                    **{k: v for k, v in s.kwargs.items() if k != "x"}) for s in _norm()],
-      )  # fmt: skip
-def add_norm(
-    x1: Array, x2: Array, gamma: Array, beta: Array | None, epsilon: float, dstType: int,
-    scaleAlg: int,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
-    y, rstd = _normed(x1 + x2, gamma, beta, epsilon)
-    small, scale = microscaled(as_float32(y), -1, dstType, scaleAlg)
-    return small, x1 + x2, scale, rstd
-
-
-_NORM: Final[dict[str, Any]] = {
-    "tolerance": "gradient", "steps": True, "dtypes": ("float16", "bfloat16"),
-    "source": "Zhang, Sennrich 2019 and Ba et al. 2016, with op-plugin's npu_dynamic_quant",
-}  # fmt: skip
-
-
-@spec("aclnnAddRmsNormDynamicQuant", "y1Out:int8 y2Out:int8 xOut:x1 scale1Out:float32 "
-      "scale2Out:float32", **_NORM, samples=[
-          take(x1=f16(3, 64), x2=f16(3, 64), gamma=f16(64), smoothScale1Optional=f16(64, low=0.5),
-               smoothScale2Optional=f16(64, low=0.5), epsilon=1e-6)])  # fmt: skip
-def add_rms_dynamic(
-    x1: Array,
-    x2: Array,
-    gamma: Array,
-    smoothScale1Optional: Array | None,
-    smoothScale2Optional: Array | None,
-    epsilon: float,
-) -> tuple[Array, Array, Array, Array, Array]:
-    y = rms_norm(x1 + x2, gamma, epsilon)[0]
-    (a, s), (b, r) = dynamic(y, smoothScale1Optional), dynamic(y, smoothScale2Optional)
-    return a, b, x1 + x2, s, r
-
-
-@spec("aclnnRmsNormGradQuant", "dxOut:int8 dgammaOut:float32",
-      ignored=one_value("quantMode"),
-      tolerance="gradient",
-      steps=True, specials=False, dtypes=("float32", "float16", "bfloat16"),
-      casts={n: {"float16": "float32", "bfloat16": "float32"}
-             for n in ("rstd", "scalesX")},
-      source="Zhang, Sennrich: Root Mean Square Layer Normalization, 2019; op-plugin document "
-      "npu_rms_norm_quant for the step", samples=[
-          take(dy=t(3, 16), x=t(3, 16), rstd=t(3, 1, low=0.5, high=1), gamma=t(16), scalesX=t(
-              1, low=0.05, high=0.2), offsetXOptional=o, quantMode="static", divMode=d)
-          for o, d in ((None, True), (const([3], "int32"), False))])  # fmt: skip
-def rms_grad_steps(
-    dy: Array, x: Array, rstd: Array, gamma: Array, scalesX: Array, offsetXOptional: Array | None,
-    divMode: bool,
-) -> tuple[Array, Array]:  # fmt: skip
-    hat = x * rstd
-    g = dy * gamma
-    dx = rstd * (g - hat * (g * hat).mean(-1, keepdims=True))
-    y = dx / scalesX if divMode else dx * scalesX
-    return y + (0 if offsetXOptional is None else offsetXOptional), (dy * hat).sum(0)
+_PAPER: Final = "Zhang, Sennrich: Root Mean Square Layer Normalization, 2019"
+_EPSILON: Final = number(1e-6, 1e-12, 0.25)
+_ONE_AXIS: Final = only(-1, "documents allow the last axis alone")
+_STATIC: Final = only("static", "documents allow one value")
+_RSTD: Final = only(True, "without it rstd is passed and left as it is")
 
 
 def layer_norm(
@@ -320,38 +53,288 @@ def layer_norm(
     return (y if beta is None else y + beta), mean, rstd
 
 
-@spec("aclnnAdaLayerNormQuant", "out:int8 quantScale:float32",
-      ignored=reserved("quantOffsetOptional")
-      | one_value("quantMode"),
-      tolerance="gradient",
-      steps=True, dtypes=("float16", "bfloat16"), source="Peebles, Xie: Scalable Diffusion Models "
-      "with Transformers, 2023, then a scale for each row", samples=[
-          take(x=t(2, 5, 64, dtype="float16"), scale=t(2, 1, 64, dtype="float16"),
-               shift=t(2, 1, 64, dtype="float16"), smoothScalesOptional=s, epsilon=1e-5,
-               quantMode="dynamic", weightOptional=w, biasOptional=w)
-          for s, w in ((None, None), (t(64, dtype="float16", low=0.5), None),
-                       (None, t(64, dtype="float16")))])  # fmt: skip
+def _stepped(y: Array, scale: Array, zero: Array | None, divide: bool = True) -> Array:
+    """Real steps: y over, or times, the scale, and the zero point."""
+    return (y / scale if divide else y * scale) + (0 if zero is None else zero)
+
+
+def _scale(shape: str, dtype: str) -> Domain:
+    """Scales that bring a norm to some tens of steps."""
+    small, large = tensor(shape, dtype, 0.05, 0.2), tensor(shape, dtype, 5, 20)
+    return by("divMode", {True: small, False: large})
+
+
+def added_layer_norm(
+    x1: Array, x2: Array, gamma: Array, beta: Array, biasOptional: Array | None,
+    scales1Optional: Array | None, scales2Optional: Array | None,
+    zeroPoints1Optional: Array | None, zeroPoints2Optional: Array | None, quantMode: str,
+    epsilon: float, additionalOutput: bool, divMode: bool,
+) -> tuple[Array | None, ...]:  # fmt: skip
+    """(steps, steps, sum, norm, scale, scale); "dynamic" takes a row's scale from its peak."""
+    x = x1 + x2 + (0 if biasOptional is None else biasOptional)
+    y = layer_norm(x, (-1,), gamma, beta, epsilon)[0]
+    pairs: list[tuple[Array | None, Array | None]] = []
+    for scale, zero, first in ((scales1Optional, zeroPoints1Optional, True),
+                               (scales2Optional, zeroPoints2Optional, False)):  # fmt: skip
+        if quantMode == "dynamic":
+            pairs.append(dynamic(y, scale) if first or scale is not None else (None, None))
+        else:
+            steps = None if scale is None else _stepped(y, scale, zero, divMode)
+            pairs.append((steps, None))
+    total = x if additionalOutput else None
+    return pairs[0][0], pairs[1][0], total, y, pairs[0][1], pairs[1][1]
+
+
+def added_layer_norm_first(
+    x1: Array, x2: Array, gamma: Array, beta: Array, biasOptional: Array | None,
+    scales1Optional: Array | None, scales2Optional: Array | None,
+    zeroPoints1Optional: Array | None, zeroPoints2Optional: Array | None, quantMode: str,
+    epsilon: float, additionalOutput: bool, divMode: bool,
+) -> tuple[Array | None, ...]:  # fmt: skip
+    """Without the norm among its results."""
+    one, two, x, _, first, second = added_layer_norm(
+        x1, x2, gamma, beta, biasOptional, scales1Optional, scales2Optional, zeroPoints1Optional,
+        zeroPoints2Optional, quantMode, epsilon, additionalOutput, divMode)  # fmt: skip
+    return one, two, x, first, second
+
+
+_SMOOTH: Final = optional(tensor("N", "x1", 0.5, 2))
+_ZERO: Final = optional(tensor("N", "x1", -5, 5))
+_ADDED: Final[dict[str, Domain]] = {
+    "x1": tensor("*B N", "f32 f16 bf16"), "x2": tensor("*B N", "x1", -1, 2),
+    "gamma": tensor("N", "x1", 0.5, 2), "beta": tensor("N", "x1"),
+    "biasOptional": optional(forms(row=tensor("N", "x1", -2, 1), every=tensor("*B N", "x1"))),
+    "scales1Optional": by("quantMode", {"static": _scale("N", "x1"), "dynamic": _SMOOTH}),
+    "scales2Optional": by("quantMode", {
+        "static": optional(_scale("N", "x1")),
+        "dynamic": optional(tensor("N", "x1", 0.5, 2), only="given(scales1Optional)")}),
+    "zeroPoints1Optional": by("quantMode", {"static": _ZERO, "dynamic": None}),
+    "zeroPoints2Optional": by("quantMode", {
+        "static": optional(tensor("N", "x1", -4, 4), only="given(scales2Optional)"),
+        "dynamic": None}),
+    "quantMode": choice("static", "dynamic"), "epsilon": number(1e-5, 1e-12, 0.25),
+    "additionalOutput": flag(True), "divMode": flag(True),
+    "y1Out": out("i8"), "y2Out": out("i8"), "xOut": out("x1"),
+}  # fmt: skip
+_SCALES: Final[dict[str, Domain]] = {"outScales1Out": out("f32"), "outScales2Out": out("f32")}
+_LAYER: Final = Rule("gradient", "Ba, Kiros, Hinton: Layer Normalization, 2016, of a sum; steps as "
+                     "in op-plugin's documents npu_quantize and npu_dynamic_quant", steps=True,
+                     specials=False, cost="10*size(x1)")  # fmt: skip
+declare("aclnnAddLayerNormQuantV2", _LAYER, **_ADDED, layernormRes=out("x1"), **_SCALES)(
+    added_layer_norm)  # fmt: skip
+declare("aclnnAddLayerNormQuant", _LAYER, **_ADDED, **_SCALES)(added_layer_norm_first)
+
+
+@declare("aclnnQuantizedBatchNorm", Rule("gradient", "torch 2.13, document of quantized BatchNorm; "
+         "Ioffe, Szegedy 2015", steps=True, specials=False), sizes(H=space, W=space),
+         input=tensor("B C H W", "i8 u8", -100, 100), mean=tensor("C", "f32"),
+         var=tensor("C", "f32", 0.5, 2), inputScale=scalar("f32", 0.05, 1, 0.3),
+         inputZeroPoint=scalar("i32", 3, 0, 100), outputScale=scalar("f32", 0.1, 1, 0.02),
+         outputZeroPoint=scalar("i32", 7, 0, 100), weight=optional(tensor("C", "f32")),
+         bias=optional(tensor("C", "f32")), epsilon=_EPSILON, output=out("input"))  # fmt: skip
+def quantised_batch_norm(
+    input: Array, mean: Array, var: Array, inputScale: float, inputZeroPoint: int,
+    outputScale: float, outputZeroPoint: int, weight: Array | None, bias: Array | None,
+    epsilon: float,
+) -> Array:  # fmt: skip
+    def channels(v: Array | None, otherwise: float) -> Array:
+        return np.full((1, 1, 1, 1), otherwise) if v is None else v[None, :, None, None]
+
+    x = (input.astype(np.float64) - inputZeroPoint) * inputScale
+    hat = (x - channels(mean, 0)) / np.sqrt(channels(var, 1) + epsilon)
+    return (channels(weight, 1) * hat + channels(bias, 0)) / outputScale + outputZeroPoint
+
+
+_STEPS: Final = Rule("gradient", f"{_PAPER}, then round(y / scale + zero point); op-plugin "
+                     "document npu_add_rms_norm_quant", steps=True)  # fmt: skip
+_N: Final = sizes(N=column(64, 1, 33, 257, 1032, 5120))
+
+
+@declare("aclnnRmsNormQuant", _STEPS, _N, x=tensor("*B N"), gamma=tensor("N", "x"),
+         beta=tensor("N", "x"), scale=tensor("1", "x", 4, 16), offset=tensor("1", "i8", -5, 5),
+         epsilon=_EPSILON, y=out("i8"))  # fmt: skip
+def rms_norm_quant(
+    x: Array, gamma: Array, beta: Array, scale: Array, offset: Array, epsilon: float
+) -> Array:
+    return (rms_norm(x, gamma, epsilon)[0] + beta) * scale + offset
+
+
+# Of float16 the scales may be wider; a second scale asks for second steps.
+_TYPES: Final = dtypes("""
+    x1   scales1 scales2Optional zeroPoints1Optional zeroPoints2Optional
+    f16  f32     f32             i32                 i32
+    f16  f16     f16             f16                 f16
+    bf16 f32     f32             i32                 i32
+    bf16 bf16    bf16            bf16                bf16""")
+_TERMS: Final[dict[str, Domain]] = {
+    "x1": tensor("*B N"), "x2": tensor("*B N", "x1", -1, 2), "gamma": tensor("N", "x1"),
+}  # fmt: skip
+_QUANT: Final[dict[str, Domain]] = {
+    **_TERMS, "scales1": _scale("N", "x1"), "scales2Optional": optional(_scale("N", "x1")),
+    "zeroPoints1Optional": optional(tensor("N", "x1", -5, 5)),
+    "zeroPoints2Optional": optional(tensor("N", "x1", -4, 4), only="given(scales2Optional)"),
+}  # fmt: skip
+_QUANTIZED: Final[dict[str, Domain]] = {
+    "axis": _ONE_AXIS, "epsilon": _EPSILON, "divMode": flag(True), "y1Out": out("i8"),
+    "y2Out": out("i8"), "xOut": out("x1"),
+}  # fmt: skip
+
+
+@declare("aclnnAddRmsNormQuant", _STEPS, _N, _TYPES, **_QUANT, **_QUANTIZED)
+def add_rms_norm_quant(
+    x1: Array, x2: Array, gamma: Array, scales1: Array, scales2Optional: Array | None,
+    zeroPoints1Optional: Array | None, zeroPoints2Optional: Array | None, epsilon: float,
+    divMode: bool, betaOptional: Array | None = None,
+) -> tuple[Array | None, ...]:  # fmt: skip
+    y = rms_norm(x1 + x2, gamma, epsilon)[0]
+    y = y if betaOptional is None else y + betaOptional
+    second = None if scales2Optional is None else _stepped(
+        y, scales2Optional, zeroPoints2Optional, divMode)  # fmt: skip
+    return _stepped(y, scales1, zeroPoints1Optional, divMode), second, x1 + x2
+
+
+@declare("aclnnAddRmsNormQuantV2", _STEPS, _N, _TYPES, **_QUANT,
+         betaOptional=optional(tensor("N", "x1")), **_QUANTIZED, rmsNormOut=out("x1"))  # fmt: skip
+def add_rms_norm_quant_v2(
+    x1: Array, x2: Array, gamma: Array, scales1: Array, scales2Optional: Array | None,
+    zeroPoints1Optional: Array | None, zeroPoints2Optional: Array | None,
+    betaOptional: Array | None, epsilon: float, divMode: bool,
+) -> tuple[Array | None, ...]:  # fmt: skip
+    """The norm itself is not asked for: documents do not say whether it has the bias."""
+    scales = scales1, scales2Optional, zeroPoints1Optional, zeroPoints2Optional
+    return *add_rms_norm_quant(x1, x2, gamma, *scales, epsilon, divMode, betaOptional), None
+
+
+_DYNAMIC: Final = Rule("gradient", f"{_PAPER}; op-plugin document npu_add_rms_norm_dynamic_quant",
+                       steps=True)  # fmt: skip
+
+
+@declare("aclnnRmsNormDynamicQuant", _DYNAMIC, _N, x=tensor("*B N"), gamma=tensor("N", "x"),
+         smoothScalesOptional=optional(tensor("N", "x", 0.5, 2)),
+         betaOptional=optional(tensor("N", "x")), epsilon=_EPSILON,
+         dstType=only(2, "documents allow int8 alone"), yOut=out("i8"),
+         scaleOut=out("f32"))  # fmt: skip
+def rms_norm_dynamic(
+    x: Array, gamma: Array, smoothScalesOptional: Array | None, betaOptional: Array | None,
+    epsilon: float,
+) -> tuple[Array, Array]:  # fmt: skip
+    y = rms_norm(x, gamma, epsilon)[0]
+    return dynamic(y if betaOptional is None else y + betaOptional, smoothScalesOptional)
+
+
+_SMOOTHED: Final[dict[str, Domain]] = {
+    **_TERMS, "smoothScale1Optional": _SMOOTH,
+    "smoothScale2Optional": optional(tensor("N", "x1", 0.25, 1),
+                                     only="given(smoothScale1Optional)"),
+}  # fmt: skip
+_TWO: Final[dict[str, Domain]] = {
+    "y1Out": out("i8"), "y2Out": out("i8"), "xOut": out("x1"), "scale1Out": out("f32"),
+    "scale2Out": out("f32"),
+}  # fmt: skip
+
+
+@declare("aclnnAddRmsNormDynamicQuant", _DYNAMIC, _N, **_SMOOTHED, epsilon=_EPSILON, **_TWO)
+def add_rms_dynamic(
+    x1: Array, x2: Array, gamma: Array, smoothScale1Optional: Array | None,
+    smoothScale2Optional: Array | None, epsilon: float, betaOptional: Array | None = None,
+    outputMask: Sequence[bool] | None = None,
+) -> tuple[Array | None, ...]:  # fmt: skip
+    """Second steps where there is a second scale, or where the mask asks for them."""
+    y = rms_norm(x1 + x2, gamma, epsilon)[0]
+    y = y if betaOptional is None else y + betaOptional
+    first, scale = dynamic(y, smoothScale1Optional)
+    if outputMask[1] if outputMask else smoothScale2Optional is not None:
+        second, scale2 = dynamic(y, smoothScale2Optional)
+        return first, second, x1 + x2, scale, scale2
+    return first, None, x1 + x2, scale, None
+
+
+declare("aclnnAddRmsNormDynamicQuantV2", _DYNAMIC, _N, **_SMOOTHED,
+        betaOptional=optional(tensor("N", "x1")), epsilon=_EPSILON,
+        outputMask=optional(array((True, True), (True, False))), **_TWO)(
+    add_rms_dynamic)  # fmt: skip
+
+
+def _normed(x: Array, gamma: Array, beta: Array | None, epsilon: float) -> tuple[Array, Array]:
+    y, rstd = rms_norm(x, gamma, epsilon)
+    return y + (0 if beta is None else beta), rstd
+
+
+_MX: Final = Rule("composite", f"{_PAPER}; {OCP}", steps=True, specials=False, values="normal")
+_BLOCKS: Final = sizes(N=column(64, 1, 33, 65, 96, 130, 1032))
+_SMALL: Final[dict[str, Domain]] = {
+    "gamma": forms(same=tensor("N", "x", 0.5, 2), wide=tensor("N", "f32", 0.5, 2)),
+    "beta": optional(tensor("N", "gamma", -1, 2)), "epsilon": _EPSILON, "scaleAlg": choice(0, 1),
+    "roundMode": only("rint", "the other modes have no document with a formula"),
+    "dstType": choice(*SMALL_TYPES), "outputRstd": _RSTD, "yOut": out("dstType"),
+}  # fmt: skip
+_POWERS: Final[dict[str, Domain]] = {"mxscaleOut": out("e8m0"), "rstdOut": out("f32")}
+
+
+@declare("aclnnRmsNormDynamicMxQuant", _MX, _BLOCKS, x=tensor("*B N", "f16 bf16"), **_SMALL,
+         **_POWERS)  # fmt: skip
+def norm(
+    x: Array, gamma: Array, beta: Array | None, epsilon: float, dstType: int, scaleAlg: int
+) -> tuple[Array, Array, Array]:
+    y, rstd = _normed(x, gamma, beta, epsilon)
+    return *microscaled(as_float32(y), -1, dstType, scaleAlg), rstd
+
+
+@declare("aclnnAddRmsNormDynamicMxQuant", _MX, _BLOCKS, x1=tensor("*B N", "f16 bf16"),
+         x2=tensor("*B N", "x1", -1, 2), **_SMALL | {"gamma": forms(
+             same=tensor("N", "x1", 0.5, 2), wide=tensor("N", "f32", 0.5, 2))},
+         xOut=out("x1"), **_POWERS)  # fmt: skip
+def add_norm(
+    x1: Array, x2: Array, gamma: Array, beta: Array | None, epsilon: float, dstType: int,
+    scaleAlg: int,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    y, rstd = _normed(x1 + x2, gamma, beta, epsilon)
+    small, scale = microscaled(as_float32(y), -1, dstType, scaleAlg)
+    return small, x1 + x2, scale, rstd
+
+
+@declare("aclnnRmsNormGradQuant", Rule("gradient", f"{_PAPER}; op-plugin document "
+         "npu_rms_norm_quant for the step", steps=True, specials=False), _N, dy=tensor("*B N"),
+         x=tensor("*B N", "dy"), rstd=tensor("*B", "f32", 0.5, 1), gamma=tensor("N", "dy"),
+         scalesX=_scale("1", "f32"), offsetXOptional=optional(tensor("1", "i32", -5, 5)),
+         quantMode=_STATIC, divMode=flag(True), dxOut=out("i8"), dgammaOut=out("f32"))  # fmt: skip
+def rms_grad_steps(
+    dy: Array, x: Array, rstd: Array, gamma: Array, scalesX: Array, offsetXOptional: Array | None,
+    divMode: bool,
+) -> tuple[Array, Array]:  # fmt: skip
+    rstd = rstd[..., None]
+    hat, flow = x * rstd, dy * gamma
+    dx = rstd * (flow - hat * (flow * hat).mean(-1, keepdims=True))
+    dgamma = (dy * hat).sum(tuple(range(x.ndim - 1)))
+    return _stepped(dx, scalesX, offsetXOptional, divMode), dgamma
+
+
+@declare("aclnnAdaLayerNormQuant", Rule("gradient", "Peebles, Xie: Scalable Diffusion Models with "
+         "Transformers, 2023, then a scale for each row", steps=True), x=tensor("*B S N"),
+         scale=forms(one=tensor("*B 1 N", "x"), row=tensor("*B N", "x")),
+         shift=forms(one=tensor("*B 1 N", "x"), row=tensor("*B N", "x")),
+         weightOptional=optional(tensor("N", "x")), biasOptional=optional(tensor("N", "x")),
+         smoothScalesOptional=optional(tensor("N", "x", 0.5, 2)), epsilon=number(1e-5, 0.25),
+         quantMode=only("dynamic", "documents allow one value"), out=out("i8"),
+         quantScale=out("f32"), quantOffsetOptional=out("x"))  # fmt: skip
 def ada_layer_norm_quant(
     x: Array, scale: Array, shift: Array, smoothScalesOptional: Array | None,
     weightOptional: Array | None, biasOptional: Array | None, epsilon: float,
 ) -> Any:  # fmt: skip
+    """The offset is reserved: documents ask for null."""
     y = layer_norm(x, (-1,), weightOptional, biasOptional, epsilon)[0]
-    return dynamic(y * (1 + scale) + shift, smoothScalesOptional)
+    scale, shift = (v.reshape(*x.shape[:-2], 1, x.shape[-1]) for v in (scale, shift))
+    return *dynamic(y * (1 + scale) + shift, smoothScalesOptional), None
 
 
-@spec("aclnnRmsNormQuantV3", "y:int8 rstd:float32",
-      ignored=requested("outputRstd"),
-      **FLOAT_STEPS,
-      source="Zhang, Sennrich: Root Mean Square Layer Normalization, 2019; op-plugin test "
-      "npu_rms_norm_quant_v2", samples=[
-          take(x=t(4, 32), gamma=t(32), beta=b, scale=t(1, low=0.05, high=0.2) if div else
-               t(1, low=5, high=20), offset=o, epsilon=1e-6, divMode=div, outputRstd=True)
-          for b, o, div in ((None, None, True), (t(32), t(1, low=-5, high=5), True),
-                            (t(32), None, False))])  # fmt: skip
+@declare("aclnnRmsNormQuantV3", Rule("gradient", f"{_PAPER}; op-plugin test npu_rms_norm_quant_v2",
+         steps=True, specials=False), _N, x=tensor("*B N"), gamma=tensor("N", "x"),
+         scale=_scale("1", "x"), offset=optional(tensor("1", "x", -5, 5)),
+         beta=optional(tensor("N", "x")), epsilon=_EPSILON, divMode=flag(True), outputRstd=_RSTD,
+         y=out("i8"), rstd=out("f32"))  # fmt: skip
 def norm_steps(
     x: Array, gamma: Array, beta: Array | None, scale: Array, offset: Array | None, epsilon: float,
     divMode: bool,
 ) -> tuple[Array, Array]:  # fmt: skip
-    rstd = (np.square(x).mean(-1, keepdims=True) + epsilon) ** -0.5
-    y = x * rstd * gamma + (0 if beta is None else beta)
-    return (y / scale if divMode else y * scale) + (0 if offset is None else offset), rstd
+    y, rstd = _normed(x, gamma, beta, epsilon)
+    return _stepped(y, scale, offset, divMode), rstd

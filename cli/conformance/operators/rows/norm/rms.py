@@ -8,14 +8,17 @@ from typing import Any, Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import Rule, both, number, out, row, sizes, tensor
+from .....spec import Rule, both, leading, number, out, row, sizes, tensor, written
 from .....spec.domains import Domain
 from ...declare import declare
-from ...spec import spec, t, take
 
 _PAPER: Final = "Zhang, Sennrich: Root Mean Square Layer Normalization, 2019, equation 4"
 ROW: Final[dict[str, Any]] = {"tolerance": "composite", "source": _PAPER}
 GRAD: Final[dict[str, Any]] = {"tolerance": "gradient", "source": _PAPER}
+_LONG: Final = row(16, 1, "5x9", 8, 33, 65, 257, 513, 1025, 5120)
+NORMED: Final = sizes({"*N": _LONG})
+# Of operators whose documents ask for dims before those that are normed.
+LEADING: Final = sizes({"*N": _LONG, "*B": leading(3, 1, "2x3", 65, "2x1x3")})
 
 
 def _axes(x: Array, gamma: Array) -> tuple[int, ...]:
@@ -27,10 +30,9 @@ _ROWS: Final[dict[str, Domain]] = {
     "x": tensor("*B *N"), "gamma": tensor("*N", "x"), "epsilon": number(1e-6, 1e-12, 0.25),
     "yOut": out("x"), "rstdOut": out("f32"),
 }  # fmt: skip
-_NORMED: Final = sizes({"*N": row(16, 1, "5x9", 8, 33, 65, 257, 513, 1025, 5120)})
 
 
-@declare("aclnnRmsNorm", _RMS, _NORMED, both("rank(gamma) > 1"), **_ROWS)
+@declare("aclnnRmsNorm", _RMS, NORMED, both("rank(gamma) > 1"), **_ROWS)
 def rms_norm(x: Array, gamma: Array, epsilon: float) -> tuple[Array, Array]:
     rstd = 1 / np.sqrt((x * x).mean(_axes(x, gamma), keepdims=True) + epsilon)
     return x * rstd * gamma, rstd
@@ -43,18 +45,23 @@ def gemma_rms_norm(x: Array, gamma: Array, epsilon: float) -> tuple[Array, ...]:
     return rms_norm(x, 1 + gamma, epsilon)
 
 
-_TWO: Final = [take(x1=t(*s), x2=t(*s, high=3), gamma=t(s[-1]), epsilon=e)
-               for s, e in (((3, 16), 1e-6), ((2, 3, 65), 0.25), ((2, 1025), 1e-5))]  # fmt: skip
+_SUM: Final = Rule("composite", _PAPER, cost="5*size(x1)")
+_SUMS: Final[dict[str, Domain]] = {
+    "x1": tensor("*B *N"), "x2": tensor("*B *N", "x1", -2, 3), "gamma": tensor("*N", "x1"),
+    "epsilon": number(1e-6, 1e-12, 0.25),
+}  # fmt: skip
 
 
-@spec("aclnnAddRmsNorm", "yOut:x1 rstdOut:float32 xOut:x1", samples=_TWO, **ROW)
+@declare("aclnnAddRmsNorm", _SUM, NORMED, both("rank(gamma) > 1"),
+         **_SUMS, yOut=out("x1"), rstdOut=out("f32"), xOut=out("x1"))  # fmt: skip
 def add_rms_norm(x1: Array, x2: Array, gamma: Array, epsilon: float) -> tuple[Array, ...]:
     return (*rms_norm(x1 + x2, gamma, epsilon), x1 + x2)
 
 
-@spec("aclnnInplaceAddRmsNorm", "x1Ref:x1Ref x2Ref:x2Ref rstdOut:float32", **ROW, samples=[
-    take(x1Ref=t(*s), x2Ref=t(*s, high=3), gamma=t(s[-1]), epsilon=e)
-    for s, e in (((3, 16), 1e-6), ((2, 3, 65), 0.25))])  # fmt: skip
+@declare("aclnnInplaceAddRmsNorm", replace(_SUM, cost="5*size(x1Ref)"), NORMED,
+         both("rank(gamma) > 1"), x1Ref=written(tensor("*B *N")),
+         x2Ref=written(tensor("*B *N", "x1Ref", -2, 3)), gamma=tensor("*N", "x1Ref"),
+         epsilon=_SUMS["epsilon"], rstdOut=out("f32"))  # fmt: skip
 def inplace_add_rms_norm(
     x1Ref: Array, x2Ref: Array, gamma: Array, epsilon: float
 ) -> tuple[Array, Array, Array]:
@@ -62,9 +69,8 @@ def inplace_add_rms_norm(
     return y, x1Ref + x2Ref, rstd
 
 
-@spec("aclnnAddRmsNormCast", "y1Out:float32 y2Out:x1 rstdOut:float32 xOut:x1", **ROW, samples=[
-    take(x1=t(*s, dtype="float16"), x2=t(*s, dtype="float16"), gamma=t(s[-1], dtype="float16"),
-         epsilon=e) for s, e in (((3, 16), 1e-6), ((2, 3, 65), 0.25))])  # fmt: skip
+@declare("aclnnAddRmsNormCast", _SUM, NORMED, both("rank(gamma) > 1"), **_SUMS,
+         y1Out=out("f32"), y2Out=out("x1"), rstdOut=out("f32"), xOut=out("x1"))  # fmt: skip
 def add_rms_norm_cast(
     x1: Array, x2: Array, gamma: Array, epsilon: float
 ) -> tuple[Array, Array, Array, Array]:
@@ -72,14 +78,13 @@ def add_rms_norm_cast(
     return y, y, rstd, x1 + x2
 
 
-@spec("aclnnRmsNormGrad", "dxOut:x dgammaOut:float32", **GRAD, samples=[
-    take(dy=t(3, 16, dtype="float16"), x=t(3, 16, dtype="float16"), rstd=t(3, 1, low=0.5, high=1.5),
-         gamma=t(16, dtype="float16")),
-    take(dy=t(2, 5, 65, dtype="float16"), x=t(2, 5, 65, dtype="float16"),
-         rstd=t(2, 5, 1, low=0.5, high=1.5), gamma=t(65, dtype="float16"))])  # fmt: skip
+@declare("aclnnRmsNormGrad", Rule("gradient", _PAPER, cost="8*size(x)"), LEADING,
+         both("rank(gamma) > 1"), dy=tensor("*B *N"), x=tensor("*B *N", "dy"),
+         rstd=tensor("*B", "f32", 0.5, 1.5), gamma=tensor("*N", "dy"),
+         dxOut=out("x"), dgammaOut=out("f32"))  # fmt: skip
 def rms_norm_grad(dy: Array, x: Array, rstd: Array, gamma: Array) -> tuple[Array, Array]:
     """y = x rstd(x) gamma, with d rstd / dx = -rstd^3 x / N."""
-    n = gamma.size
-    dx = dy * gamma * rstd - x * rstd**3 * (dy * gamma * x).sum(-1, keepdims=True) / n
-    lead = tuple(range(x.ndim - gamma.ndim))
-    return dx, (dy * x * rstd).sum(lead)
+    axes, lead = _axes(x, gamma), tuple(range(x.ndim - gamma.ndim))
+    rstd = rstd.reshape(*x.shape[: len(lead)], *(1,) * gamma.ndim)
+    along = (dy * gamma * x).sum(axes, keepdims=True) / gamma.size
+    return dy * gamma * rstd - x * rstd**3 * along, (dy * x * rstd).sum(lead)

@@ -6,22 +6,39 @@ import torch
 import torch.nn.functional as F
 
 from .._arguments import t
-from .._functions import autograd
+
+
+def row(condition, x):
+    return t(condition).reshape(*x.shape[:-2], 1, x.shape[-1])
+
+
+def modulated(y, a):
+    return y * (1 + row(a["scale"], y)) + row(a["shift"], y)
+
+
+def adapted(a):
+    x = t(a["x"])
+    own = t(a["weightOptional"]), t(a["biasOptional"])
+    return modulated(F.layer_norm(x, x.shape[-1:], *own, a["epsilon"]), a)
 
 
 def conditioned(a):
-    def formula(x, scale, shift, weight, bias):
-        y = F.layer_norm(x, (64,), weight, bias, 1e-5)
-        return y * (1 + scale[:, None]) + shift[:, None]
+    x, flow = t(a["input"]), t(a["gradOut"])
+    weight, bias = t(a["weightOptional"]), t(a["biasOptional"])
+    by_norm = flow * (1 + row(a["scale"], x))
+    dx, dw, db = layer_gradients(x, by_norm, weight, a["rstd"], a["mean"])
+    y = (x - t(a["mean"])) * t(a["rstd"])
+    y = (y if weight is None else y * weight) + (0 if bias is None else bias)
+    return (dx, (flow * y).sum(-2), flow.sum(-2), None if weight is None else dw,
+            None if bias is None else db)  # fmt: skip
 
-    return autograd(formula, a["input"], a["scale"], 0 * a["scale"], a["weightOptional"],
-                    a["biasOptional"], flow=a["gradOut"])  # fmt: skip
 
-
-def layer_gradients(x, flow, gamma, rstd, mean):
+def layer_gradients(x, flow, gamma, rstd, mean, dims=None):
+    shape = x.shape[-1:] if dims is None else dims
+    gamma = torch.ones(*shape).double() if gamma is None else t(gamma)
     return torch.ops.aten.native_layer_norm_backward(
-        t(flow), x, [x.shape[-1]], t(mean), t(rstd), t(gamma), torch.zeros_like(t(gamma)),
-        [True] * 3)  # fmt: skip
+        t(flow), x, shape, t(mean), t(rstd), gamma, 0 * gamma, [True] * 3
+    )
 
 
 ORACLES = {
@@ -47,26 +64,11 @@ ORACLES = {
             a["epsilon"],
         ),
     ),
-    "aclnnLayerNormBackward": lambda a: torch.ops.aten.native_layer_norm_backward(
-        t(a["gradOut"]),
-        t(a["input"]),
-        a["normalizedShape"],
-        t(a["mean"]),
-        t(a["rstd"]),
-        t(a["weightOptional"]),
-        t(a["biasOptional"]),
-        [True] * 3,
+    "aclnnLayerNormBackward": lambda a: layer_gradients(
+        t(a["input"]), a["gradOut"], a["weightOptional"], a["rstd"], a["mean"], a["normalizedShape"]
     ),
-    "aclnnAdaLayerNorm": lambda a: (
-        F.layer_norm(t(a["x"]), [64], t(a["weightOptional"]), t(a["biasOptional"]), a["epsilon"])
-        * (1 + t(a["scale"])[:, None])
-        + t(a["shift"])[:, None]
-    ),
-    "aclnnAdaLayerNormV2": lambda a: (
-        F.layer_norm(t(a["x"]), [64], t(a["weightOptional"]), t(a["biasOptional"]), a["epsilon"])
-        * (1 + t(a["scale"])[:, None])
-        + t(a["shift"])[:, None]
-    ),
+    "aclnnAdaLayerNorm": adapted,
+    "aclnnAdaLayerNormV2": adapted,
     "aclnnAddLayerNormGrad": lambda a: (
         layer_gradients(t(a["x1"]) + t(a["x2"]), a["dy"], a["gamma"], a["rstd"], a["mean"])
         if a["dsumOptional"] is None

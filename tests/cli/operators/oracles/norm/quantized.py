@@ -32,7 +32,7 @@ def layer_norm_steps(a):
         scales.append(None)
         z = None if scale is None else torch.div(y, t(scale)) if a["divMode"] else y * t(scale)
         steps.append(z if z is None or zero is None else z + t(zero))
-    return *steps, x, y, *scales
+    return *steps, x if a["additionalOutput"] else None, y, *scales
 
 
 def batch_norm_steps(a):
@@ -45,7 +45,7 @@ def norm(x, a):
     y = F.rms_norm(x, x.shape[-1:], t(a["gamma"]), a["epsilon"])
     y = y if a["beta"] is None else y + t(a["beta"])
     return (
-        *shared(single(y), -1, MX_DTYPES[a["dstType"]]),
+        *shared(single(y), -1, MX_DTYPES[a["dstType"]], a["scaleAlg"]),
         ((x * x).mean(-1, True) + a["epsilon"]).rsqrt(),
     )
 
@@ -57,29 +57,30 @@ def added(a):
 
 
 def normed(a):
-    y = F.rms_norm(t(a["x1"]) + t(a["x2"]), (64,), t(a["gamma"]), a["epsilon"])
-    return y if a["betaOptional"] is None else y + t(a["betaOptional"])
-
-
-def by_scale(y):
-    scale = y.abs().amax(-1) / 127
-    return y / scale[..., None], scale
+    y = rms(t(a["x1"]) + t(a["x2"]), t(a["gamma"]), a["epsilon"])
+    return y if a.get("betaOptional") is None else y + t(a["betaOptional"])
 
 
 def normed_dynamic(a):
-    one, two = (by_scale(normed(a) * t(a[f"smoothScale{n}Optional"])) for n in (1, 2))
-    return one[0], two[0], t(a["x1"]) + t(a["x2"]), one[1], two[1]
+    y, total = normed(a), t(a["x1"]) + t(a["x2"])
+    smooth = [a[f"smoothScale{n}Optional"] for n in (1, 2)]
+    steps = [by_largest(y if s is None else y * t(s)) for s in smooth]
+    mask = a.get("outputMask") or (True, smooth[1] is not None)
+    second = steps[1] if mask[1] else (None, None)
+    return steps[0][0], second[0], total, steps[0][1], second[1]
 
 
 def adapted(a):
+    x = t(a["x"])
     own = [None if a[n] is None else t(a[n]) for n in ("weightOptional", "biasOptional")]
-    y = F.layer_norm(t(a["x"]), (64,), *own, a["epsilon"]) * (1 + t(a["scale"])) + t(a["shift"])
-    return by_scale(y if a["smoothScalesOptional"] is None else y * t(a["smoothScalesOptional"]))
+    scale, shift = (t(a[n]).reshape(*x.shape[:-2], 1, x.shape[-1]) for n in ("scale", "shift"))
+    y = F.layer_norm(x, x.shape[-1:], *own, a["epsilon"]) * (1 + scale) + shift
+    return by_largest(y if a["smoothScalesOptional"] is None else y * t(a["smoothScalesOptional"]))
 
 
 def rms_grad(a):
     """The statistic is what was kept: its square is one over the mean square and a constant."""
-    rstd = t(a["rstd"])
+    rstd = t(a["rstd"])[..., None]
     extra = rstd**-2 - t(a["x"]).square().mean(-1, keepdim=True)
 
     def norm(x, gamma):
@@ -95,25 +96,19 @@ def rms(x, gamma, eps):
 
 
 def added_norm_steps(a):
-    x = t(a["x1"]) + t(a["x2"])
-    y = rms(x, t(a["gamma"]), a["epsilon"])
-    power = -1 if a["divMode"] else 1
+    y, power = normed(a), -1 if a["divMode"] else 1
     first, second = (
-        y * t(a[f"scales{n}"]) ** power + (0 if a[z] is None else t(a[z]))
-        for n, z in (("1", "zeroPoints1Optional"), ("2Optional", "zeroPoints2Optional"))
-    )
-    return first, second, x
+        None if a[n] is None else y * t(a[n]) ** power + (0 if a[z] is None else t(a[z]))
+        for n, z in (
+            ("scales1", "zeroPoints1Optional"), ("scales2Optional", "zeroPoints2Optional"))
+    )  # fmt: skip
+    return first, second, t(a["x1"]) + t(a["x2"])
 
 
 def rms_dynamic_quant(a):
     y = rms(t(a["x"]), t(a["gamma"]), a["epsilon"])
     y = y if a["betaOptional"] is None else y + t(a["betaOptional"])
     return by_largest(y if a["smoothScalesOptional"] is None else y * t(a["smoothScalesOptional"]))
-
-
-def dynamic(y):
-    scale = y.abs().amax(-1) / 127
-    return y / scale[..., None], scale
 
 
 ORACLES = {
@@ -126,11 +121,7 @@ ORACLES = {
     "aclnnRmsNormDynamicMxQuant": lambda a: norm(t(a["x"]), a),
     "aclnnAddRmsNormDynamicMxQuant": added,
     "aclnnAdaLayerNormQuant": adapted,
-    "aclnnAddRmsNormQuantV2": lambda a: (
-        normed(a) / t(a["scales1"]) + t(a["zeroPoints1Optional"]),
-        None,
-        t(a["x1"]) + t(a["x2"]),
-    ),
+    "aclnnAddRmsNormQuantV2": added_norm_steps,
     "aclnnAddRmsNormDynamicQuantV2": normed_dynamic,
     "aclnnRmsNormGradQuant": rms_grad,
     "aclnnAddRmsNormQuant": added_norm_steps,
@@ -139,7 +130,5 @@ ORACLES = {
         (rms(t(a["x"]), t(a["gamma"]), a["epsilon"]) + t(a["beta"])) * t(a["scale"])
         + t(a["offset"])
     ),
-    "aclnnAddRmsNormDynamicQuant": lambda a: dynamic(
-        rms(t(a["x1"]) + t(a["x2"]), t(a["gamma"]), a["epsilon"]) * t(a["smoothScale1Optional"])
-    )[:1],
+    "aclnnAddRmsNormDynamicQuant": normed_dynamic,
 }
