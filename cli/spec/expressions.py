@@ -48,7 +48,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "dim": lambda x, i: _shape(x)[i] if -len(_shape(x)) <= i < len(_shape(x)) else 1,
     "len": lambda x: len(x) if isinstance(x, list | tuple) else 0,
     "given": lambda x: x is not None,
-    "dtype": lambda x: getattr(x, "dtype", ""),
+    "dtype": lambda x: getattr(x[0] if isinstance(x, list) and x else x, "dtype", ""),
     "largest": lambda x: int(_values(x).max(initial=0)),
     "unique": lambda x: len(np.unique(_values(x))) == _values(x).size,
     "load": lambda x: int(np.bincount(_values(x).reshape(-1).clip(0)).max(initial=0)),

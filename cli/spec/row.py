@@ -55,9 +55,10 @@ class Rule:
         """What data tensors are filled with, the plain one first."""
         if self.values:
             return ("normal", *(v for v in self.values.split() if v != "normal"))
+        halves = ("halves",) if self.steps else ()
         if self.tolerance in ("exact", "rounded", "elementary") and self.specials:
-            return _EVERY
-        return _SUMS if self.tolerance != "random" else ("normal",)
+            return (*_EVERY, *halves)
+        return (*_SUMS, *halves) if self.tolerance != "random" else ("normal",)
 
 
 @dataclass(frozen=True)

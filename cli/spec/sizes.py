@@ -139,10 +139,12 @@ def resolve(text: str, sizes: Mapping[str, Any], member: int = 0, ones: str = ""
 
 
 def differing(dims: Dims, member: int) -> Dims:
-    """The dims of a list's member: those of the first, then others around them."""
+    """The dims of a list's member: those of the first, then others around them; empty ones beside
+    an empty first one alone."""
     if not member or not dims:
         return dims
-    return (max(1, dims[0] + (member % 3) * (1 if member % 2 else 2) - member % 2), *dims[1:])
+    least = min(1, dims[0])
+    return (max(least, dims[0] + (member % 3) * (1 if member % 2 else 2) - member % 2), *dims[1:])
 
 
 def reduced(dims: Dims, how: str) -> Dims:

@@ -124,9 +124,12 @@ def scalar(dtype: str, *values: float) -> Choice:
     return Choice(values or (1, 2, -0.5, 0), scalar=dtype)
 
 
-def ints(count: str, *values: int | str) -> Repeated:
-    """An array of integers: `count` of these values, alike or mixed."""
+def numbers(count: str, *values: float | str) -> Repeated:
+    """An array of numbers: `count` of these values, alike or mixed."""
     return Repeated(count, Choice(values, computed=True))
+
+
+ints = numbers
 
 
 def array(*values: tuple[Any, ...]) -> Choice:
@@ -272,6 +275,15 @@ def causal(shape: str, dtype: str = "bool") -> Content:
         return np.triu(np.ones(_shape(shape, draw), np.int64), 1)
 
     return Content(make, ("causal",), dtype, (), (shape,))
+
+
+def scalar_tensor(dtype: str, *values: float, shape: str = "1") -> Content:
+    """A number in a tensor, of one element: these values, the first plain."""
+
+    def make(_rng: np.random.Generator, pattern: str, draw: Draw) -> Any:
+        return np.full(_shape(shape, draw), float(pattern))
+
+    return Content(make, tuple(map(str, values)), dtype, (), (shape,))
 
 
 def bits(count: str, ones: str) -> Content:

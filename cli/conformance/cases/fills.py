@@ -105,8 +105,9 @@ def _halves(shape: tuple[int, ...], rng: Generator, position: int) -> Array:
     scales and shifts it is 1, and its rows end in 127, of which scales are taken that are 1."""
     if position:
         return np.ones(shape)
-    values = rng.integers(-253, 254, shape) / 2
-    values[..., -1:] = 127
+    values = np.asarray(rng.integers(-253, 254, shape) / 2)
+    if shape:
+        values[..., -1:] = 127
     return values
 
 
@@ -357,6 +358,10 @@ def _permuted(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     return -np.roll(rows, 1, -2).reshape(-1)
 
 
+def _half_steps(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
+    return _halves(arg.shape, rng, arg.operand).reshape(-1)
+
+
 def _unit(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """Shares with both ends of [0, 1] among them."""
     return np.where(rng.integers(0, 3, x.size) == 0, rng.integers(0, 2, x.size), x)
@@ -366,7 +371,7 @@ _FILLED: Final = {
     "special": _special, "mixed": _mixed, "integer": _integer, "wide": _wide,
     "halfway": _halfway, "tiny": _tiny,
     "large": _large, "hard": _hard, "offset": _offset, "nan": _nan, "infinite": _infinite,
-    "opposed": _opposed, "positive": _positive,
+    "halves": _half_steps, "opposed": _opposed, "positive": _positive,
     "ties": _ties, "dominant": _dominant, "pivoted": _pivoted, "permuted": _permuted, "unit": _unit,
 }  # fmt: skip
 

@@ -20,6 +20,7 @@ from mindtorch_npu.spec import (
     mask,
     null,
     number,
+    numbers,
     only,
     optional,
     out,
@@ -28,6 +29,8 @@ from mindtorch_npu.spec import (
     pin,
     require,
     routing,
+    scalar_tensor,
+    shape,
     single,
     sizes,
     slots,
@@ -198,6 +201,28 @@ def test_members_of_a_list_differ_in_size():
     assert len(shapes) == 8
     assert len({s[0] for s in shapes}) > 1
     assert len({s[1] for s in shapes}) == 1
+
+
+def test_members_beside_an_empty_first_one_may_be_empty():
+    own = declared(sizes({"*S": shape("3x5", "0x3")}), x=tensors("L", "*S@L"), y=out("x"))
+    members = own.draw({"L": "5", "*S": "0x3"})["x"]
+    assert [m.shape[0] for m in members] == [0, 0, 4, 0, 2]
+
+
+def test_numbers_in_lists_and_in_tensors_have_the_values_of_their_levels():
+    own = declared(
+        dtypes("x n\nf32 f32\nbf16 f32"),
+        x=tensors("L", "S"), n=scalar_tensor("x", 0.5, float("-inf")),
+        several=numbers("L", 2.0, -1.5), y=out("x"))  # fmt: skip
+    assert own.draw({})["n"].values().tolist() == [0.5]
+    drawn = own.draw({"n": "-inf", "several": "mixed", "L": "3", "dtype": "bfloat16"})
+    assert drawn["n"].values().tolist() == [-np.inf]
+    assert drawn["n"].dtype == "float32"
+    assert drawn["several"] == (2.0, -1.5, 2.0)
+
+
+def test_what_is_rounded_to_steps_is_tried_on_halves():
+    assert "halves" in Rule("gradient", "a test", steps=True).fills()
 
 
 def test_group_lists_sum_to_the_tokens_in_every_pattern():
