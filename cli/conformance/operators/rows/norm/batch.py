@@ -8,47 +8,102 @@ from typing import Any, Final
 import numpy as np
 
 from .....judge.precision import Array
-from ...spec import const, spec, t, take
-from .._ignored import follows, requested
-from .rms import GRAD, ROW
+from .....spec import (
+    Rule,
+    batch,
+    by,
+    channels,
+    content,
+    flag,
+    ignored,
+    number,
+    only,
+    optional,
+    out,
+    require,
+    sizes,
+    tensor,
+    written,
+)
+from .....spec.domains import Content, Domain
+from ...declare import declare
+from .group import SPACE
+from .layer import MASKS, VALUES
 
 _LONG_SUMS: Final[dict[str, Any]] = {
-    "accumulate": 64, "reason": "sums over batch and space, 20,640 terms of both signs in the "
+    "accumulate": 64, "reason": "sums over batch and space, 20,000 terms of both signs in the "
     "longest case: in float32 they end some 10 units of the largest result apart",
 }  # fmt: skip
+_IOFFE: Final = "Ioffe, Szegedy: Batch Normalization, 2015"
+_CHANNELS: Final = sizes({"*S": SPACE}, C=channels(3, 1, 8, 17, 65))
+_EPSILON: Final = number(1e-3, 1e-12, 0.25)
+_MOMENTUM: Final = number(0.3, 0.0, 1.0)
 
 
-@spec("aclnnBatchNorm", "output:input runningMean:runningMean runningVar:runningVar "
-      "saveMean:input saveInvstd:input", samples=[
-          take(input=t(*shape), weight=t(3, low=0.5), bias=t(3), runningMean=t(3),
-               runningVar=t(3, low=0.5), training=training, momentum=0.3, eps=eps)
-          for shape, training, eps in (
-              ((4, 3, 5, 2), True, 1e-3), ((4, 3, 5, 2), False, 0.25), ((5, 3), True, 0.25))],
-      **{**ROW, "source": "Ioffe, Szegedy: Batch Normalization, 2015; torch.nn.BatchNorm2d "
-         "document: the running variance is the unbiased one"})  # fmt: skip
+def _axes(x: Array) -> tuple[int, ...]:
+    return 0, *range(2, x.ndim)
+
+
+def _by_channel(v: Array, x: Array) -> Array:
+    return v.reshape(1, -1, *(1,) * (x.ndim - 2))
+
+
+def _affine(hat: Array, weight: Array | None, bias: Array | None) -> Array:
+    y = hat if weight is None else hat * _by_channel(weight, hat)
+    return y if bias is None else y + _by_channel(bias, hat)
+
+
+def _moved(before: Array | None, by: Array, momentum: float) -> Array | None:
+    return None if before is None else (1 - momentum) * before + momentum * by
+
+
+_VARIANCE: Final = tensor("C", "input", 0.5, 2)
+
+
+@declare("aclnnBatchNorm", Rule("composite", f"{_IOFFE}; torch.nn.BatchNorm2d document: the "
+         "running variance is the unbiased one", values=VALUES), _CHANNELS,
+         require("not training or size(input) > C", refuses=None), input=tensor("B C *S"),
+         weight=optional(tensor("C", "input")), bias=optional(tensor("C", "input")),
+         runningMean=written(by("training", {
+             True: optional(tensor("C", "input")), False: tensor("C", "input")})),
+         runningVar=written(by("training", {
+             True: optional(_VARIANCE, iff="given(runningMean)"), False: _VARIANCE})),
+         training=flag(True), momentum=_MOMENTUM, eps=_EPSILON, output=out("input"),
+         saveMean=out("input"), saveInvstd=out("input"))  # fmt: skip
 def batch_norm(
     input: Array,
-    weight: Array,
-    bias: Array,
-    runningMean: Array,
-    runningVar: Array,
+    weight: Array | None,
+    bias: Array | None,
+    runningMean: Array | None,
+    runningVar: Array | None,
     training: bool,
     momentum: float,
     eps: float,
 ) -> tuple[Array | None, ...]:
-    shape, axes = (1, -1) + (1,) * (input.ndim - 2), (0, *range(2, input.ndim))
-    mean = input.mean(axes) if training else runningMean
-    var = input.var(axes) if training else runningVar
+    axes = _axes(input)
+    mean, var = input.mean(axes), input.var(axes)
+    if not training and runningMean is not None and runningVar is not None:
+        mean, var = runningMean, runningVar
     inv = 1 / np.sqrt(var + eps)
-    hat = (input - mean.reshape(shape)) * inv.reshape(shape)
-    y = hat * weight.reshape(shape) + bias.reshape(shape)
+    y = _affine((input - _by_channel(mean, input)) * _by_channel(inv, input), weight, bias)
     if not training:
-        return y, runningMean, runningVar, None, None
-    moved = (1 - momentum) * runningMean + momentum * mean
-    spread = (1 - momentum) * runningVar + momentum * input.var(axes, ddof=1)
-    return y, moved, spread, mean, inv
+        return runningMean, runningVar, y, None, None
+    unbiased = input.var(axes, ddof=1) if runningVar is not None else var
+    return (_moved(runningMean, mean, momentum), _moved(runningVar, unbiased, momentum), y, mean,
+            inv)  # fmt: skip
 
 
+_MEAN: Final = tensor("C", "gradOut", -1, 1)
+_INVERSE: Final = tensor("C", "gradOut", 0.5, 1.5)
+
+
+@declare("aclnnFastBatchNormBackward aclnnBatchNormBackward", Rule(
+         "gradient", f"derivative of {_IOFFE}", _LONG_SUMS), _CHANNELS, gradOut=tensor("B C *S"),
+         input=tensor("B C *S", "gradOut"), weight=tensor("C", "gradOut"), runningMean=_MEAN,
+         runningVar=tensor("C", "gradOut", 0.5, 2), saveMean=_MEAN, saveInvstd=_INVERSE,
+         training=flag(True), eps=_EPSILON, outputMask=MASKS,
+         version=only(0, "documents do not say what others compute"), gradInput=out("input"),
+         gradWeight=out("input"), gradBias=out("input"))  # fmt: skip
 def batch_norm_backward(
     gradOut: Array,
     input: Array,
@@ -60,157 +115,128 @@ def batch_norm_backward(
     training: bool,
     eps: float,
     outputMask: Sequence[bool],
-    version: int = 0,
 ) -> tuple[Array | None, ...]:
-    shape = (1, -1) + (1,) * (input.ndim - 2)
-    axes = (0, *range(2, input.ndim))
+    axes = _axes(input)
     mean = saveMean if training else runningMean
-    inv = saveInvstd if training else 1 / np.sqrt(runningVar + eps)
-    hat = (input - mean.reshape(shape)) * inv.reshape(shape)
-    flow = gradOut * weight.reshape(shape)
+    inv = _by_channel(saveInvstd if training else 1 / np.sqrt(runningVar + eps), input)
+    hat = (input - _by_channel(mean, input)) * inv
+    flow = gradOut * _by_channel(weight, input)
     if training:
-        centred = flow - flow.mean(axes, keepdims=True)
-        flow = centred - hat * (flow * hat).mean(axes, keepdims=True)
-    parts = (flow * inv.reshape(shape), (gradOut * hat).sum(axes), gradOut.sum(axes))
+        along = hat * (flow * hat).mean(axes, keepdims=True)
+        flow = flow - flow.mean(axes, keepdims=True) - along
+    parts = (flow * inv, (gradOut * hat).sum(axes), gradOut.sum(axes))
     return tuple(p if w else None for p, w in zip(parts, outputMask, strict=True))
 
 
-_BACKWARD: Final = [
-    take(gradOut=t(4, 3, 5, 2), input=t(4, 3, 5, 2), weight=t(3, low=0.5), runningMean=t(3),
-         runningVar=t(3, low=0.5), saveMean=t(3, high=1), saveInvstd=t(3, low=0.5, high=1.5),
-         training=tr, eps=1e-3, outputMask=m, version=0)
-    for tr in (True, False) for m in ((True, True, True), (True, False, False))
-]  # fmt: skip
-spec("aclnnBatchNormBackward aclnnFastBatchNormBackward",
-     "gradInput:input gradWeight:input gradBias:input",
-     constant="eps version",
-     samples=_BACKWARD, rule=_LONG_SUMS,
-     **{**GRAD, "source": "derivative of Ioffe, Szegedy: Batch Normalization, 2015"})(
-    batch_norm_backward)  # fmt: skip
-_SYNCHRONIZED: Final[dict[str, Any]] = {
-    "tolerance": "gradient", "dtypes": ("float32",),
-    "source": "torch 2.13, torch.batch_norm_gather_stats_with_counts, batch_norm_backward_reduce, "
-    "batch_norm_backward_elemt; SyncBatchNorm's document",
-}  # fmt: skip
+_SYNCHRONIZED: Final = Rule("gradient", "torch 2.13, torch.batch_norm_gather_stats_with_counts, "
+                            "batch_norm_backward_reduce, batch_norm_backward_elemt; "
+                            "SyncBatchNorm's document")  # fmt: skip
+# R devices, of C channels each.
+_DEVICES: Final = sizes(R=batch(2, 1, 3, 8), C=channels(3, 1, 8, 17, 65, 1031))
 
 
-@spec(
-    "aclnnBatchNormGatherStatsWithCounts",
-    "meanAll:float32 invstdAll:float32 runningMean:runningMean runningVar:runningVar",
-    ignored=follows("input"),
-    **_SYNCHRONIZED,
-    samples=[
-        take(
-            input=t(4, 3, 5),
-            mean=t(2, 3),
-            invstd=t(2, 3, low=0.5, high=1.5),
-            runningMean=t(3),
-            runningVar=t(3, low=0.5, high=2),
-            momentum=0.3,
-            eps=1e-3,
-            counts=const([20.0, 12.0], "float32"),
-        )
-    ],
-)
+def _counts(dtype: str) -> Content:
+    """How many numbers each device has seen."""
+
+    def make(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+        count = draw["R"]
+        return np.full(count, 12) if pattern == "even" else rng.integers(2, 9, count)
+
+    return content(make, "even ragged", dtype, shape="R")
+
+
+@declare("aclnnBatchNormGatherStatsWithCounts", _SYNCHRONIZED, _DEVICES,
+         input=ignored("its statistics are those of mean and invstd", tensor("B C 5", "f32")),
+         mean=tensor("R C", "f32"), invstd=tensor("R C", "f32", 0.5, 1.5),
+         runningMean=written(optional(tensor("C", "f32"))),
+         runningVar=written(optional(tensor("C", "f32", 0.5, 2), iff="given(runningMean)")),
+         momentum=_MOMENTUM, eps=_EPSILON, counts=_counts("f32"), meanAll=out("f32"),
+         invstdAll=out("f32"))  # fmt: skip
 def gathered_statistics(
-    mean: Array, invstd: Array, runningMean: Array, runningVar: Array, momentum: float, eps: float,
-    counts: Array,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    mean: Array, invstd: Array, runningMean: Array | None, runningVar: Array | None,
+    momentum: float, eps: float, counts: Array,
+) -> tuple[Array | None, ...]:  # fmt: skip
     """Moments of parts become those of the whole: variances add to the spread of the means."""
     share, n = (counts / counts.sum())[:, None], counts.sum()
     whole = (share * mean).sum(0)
-    second = (share * (1 / invstd**2 - eps + mean**2)).sum(0)
-    var = second - whole**2
-    return (whole, 1 / np.sqrt(var + eps), (1 - momentum) * runningMean + momentum * whole,
-            (1 - momentum) * runningVar + momentum * var * n / (n - 1))  # fmt: skip
+    var = (share * (1 / invstd**2 - eps + (mean - whole) ** 2)).sum(0)
+    return (_moved(runningMean, whole, momentum), _moved(runningVar, var * n / (n - 1), momentum),
+            whole, 1 / np.sqrt(var + eps))  # fmt: skip
 
 
-@spec(
-    "aclnnBatchNormReduceBackward",
-    "sumDy:float32 sumDyXmu:float32 gradWeight:float32 gradBias:float32",
-    ignored=follows("weight") | requested("inputG weightG biasG"),
-    **_SYNCHRONIZED,
-    samples=[
-        take(
-            gradOut=t(4, 3, 5),
-            input=t(4, 3, 5),
-            mean=t(3),
-            invstd=t(3, low=0.5, high=1.5),
-            weight=t(3),
-            inputG=True,
-            weightG=True,
-            biasG=True,
-        )
-    ],
-)
+@declare("aclnnBatchNormReduceBackward", _SYNCHRONIZED, _CHANNELS,
+         gradOut=tensor("B C *S", "f32"), input=tensor("B C *S", "gradOut"), mean=_MEAN,
+         invstd=_INVERSE,
+         weight=ignored("no sum depends on it", tensor("C", "gradOut")), inputG=flag(True),
+         weightG=flag(True), biasG=flag(True), sumDy=out("f32"), sumDyXmu=out("f32"),
+         gradWeight=out("f32"), gradBias=out("f32"))  # fmt: skip
 def reduced_backward(
-    gradOut: Array, input: Array, mean: Array, invstd: Array
-) -> tuple[Array, Array, Array, Array]:
-    axes = (0, *range(2, input.ndim))
-    dy = gradOut.sum(axes)
-    centred = input - mean.reshape(1, -1, *(1,) * (input.ndim - 2))
-    dyx = (gradOut * centred).sum(axes)
-    return dy, dyx, dyx * invstd, dy
+    gradOut: Array, input: Array, mean: Array, invstd: Array, inputG: bool, weightG: bool,
+    biasG: bool,
+) -> tuple[Array | None, ...]:  # fmt: skip
+    """The sums that gradients by input, weight and bias ask for."""
+    dy = gradOut.sum(_axes(input))
+    dyx = (gradOut * (input - _by_channel(mean, input))).sum(_axes(input))
+    sums = ((dy, inputG), (dyx, inputG), (dyx * invstd, weightG), (dy, biasG))
+    return tuple(v if asked else None for v, asked in sums)
 
 
-@spec("aclnnBatchNormElemtBackward", "gradInput:input", **_SYNCHRONIZED, samples=[
-    take(gradOut=t(4, 3, 5), input=t(4, 3, 5), mean=t(3), invstd=t(3, low=0.5, high=1.5),
-         weight=t(3), sumDy=t(3), sumDyXmu=t(3), counter=const([12, 8], "int32"))])  # fmt: skip
+@declare("aclnnBatchNormElemtBackward", _SYNCHRONIZED,
+         sizes({"*S": SPACE}, C=channels(3, 1, 8, 17, 65), R=batch(2, 1, 3, 8)),
+         gradOut=tensor("B C *S", "f32"), input=tensor("B C *S", "gradOut"), mean=_MEAN,
+         invstd=_INVERSE, weight=optional(tensor("C", "gradOut")), sumDy=tensor("C", "gradOut"),
+         sumDyXmu=tensor("C", "gradOut"), counter=_counts("i32"),
+         gradInput=out("input"))  # fmt: skip
 def elementwise_backward(
-    gradOut: Array, input: Array, mean: Array, invstd: Array, weight: Array, sumDy: Array,
+    gradOut: Array, input: Array, mean: Array, invstd: Array, weight: Array | None, sumDy: Array,
     sumDyXmu: Array, counter: Array,
 ) -> Array:  # fmt: skip
     n = counter.sum()
-    mean, inv, w, dy, dyx = (
-        v.reshape(1, -1, *(1,) * (input.ndim - 2)) for v in (mean, invstd, weight, sumDy, sumDyXmu)
-    )
-    return (gradOut - dy / n - (input - mean) * inv**2 * dyx / n) * inv * w
+    mean, inv, dy, dyx = (_by_channel(v, input) for v in (mean, invstd, sumDy, sumDyXmu))
+    return _affine((gradOut - dy / n - (input - mean) * inv**2 * dyx / n) * inv, weight, None)
 
 
-_STATISTICS: Final[dict[str, Any]] = {
-    "tolerance": "gradient", "dtypes": ("float32",),
-    "source": "torch 2.13, torch.batch_norm_stats and its kin",
+_STATISTICS: Final = Rule("gradient", "torch 2.13, torch.batch_norm_stats and its kin",
+                          values=VALUES)  # fmt: skip
+
+
+@declare("aclnnBatchNormStats", _STATISTICS, _CHANNELS, input=tensor("B C *S"), eps=_EPSILON,
+         mean=out("f32"), invstd=out("f32"))  # fmt: skip
+def batch_norm_stats(input: Array, eps: float) -> tuple[Array, Array]:
+    return input.mean(_axes(input)), 1 / np.sqrt(input.var(_axes(input)) + eps)
+
+
+@declare("aclnnBatchNormElemt", Rule("gradient", _STATISTICS.source), _CHANNELS,
+         input=tensor("B C *S", "f32"), weight=tensor("C", "input"), bias=tensor("C", "input"),
+         mean=tensor("C", "input"), invstd=tensor("C", "input", 0.5, 2),
+         eps=ignored("the inverse deviation has it", _EPSILON), output=out("input"))  # fmt: skip
+def batch_norm_elemt(input: Array, weight: Array, bias: Array, mean: Array, invstd: Array) -> Array:
+    hat = (input - _by_channel(mean, input)) * _by_channel(invstd, input)
+    return _affine(hat, weight, bias)
+
+
+@declare("aclnnBatchNormReduce", Rule("gradient", _STATISTICS.source), _CHANNELS,
+         x=tensor("B C *S"), sum=out("f32"), squareSum=out("f32"))  # fmt: skip
+def batch_norm_reduce(x: Array) -> tuple[Array, Array]:
+    return x.sum(_axes(x)), (x * x).sum(_axes(x))
+
+
+_TOTALS: Final[dict[str, Domain]] = {
+    "totalSum": tensor("R C", "f32"), "totalSquareSum": tensor("R C", "f32", 9, 20),
+    "sampleCount": _counts("i32"), "mean": written(tensor("C", "f32")),
+    "variance": written(tensor("C", "f32", 0.5, 2)), "momentum": _MOMENTUM, "eps": _EPSILON,
 }  # fmt: skip
 
 
-@spec("aclnnBatchNormStats", "mean:float32 invstd:float32", **_STATISTICS,
-      samples=[take(input=t(4, 3, 5, 2), eps=1e-3)])  # fmt: skip
-def batch_norm_stats(input: Array, eps: float) -> tuple[Array, Array]:
-    axes = (0, *range(2, input.ndim))
-    return input.mean(axes), 1 / np.sqrt(input.var(axes) + eps)
-
-
-@spec("aclnnBatchNormElemt", "output:input",
-      ignored=follows("eps"),
-      **_STATISTICS, samples=[
-    take(input=t(4, 3, 5, 2), weight=t(3), bias=t(3), mean=t(3), invstd=t(3, low=0.5), eps=1e-3)],
-    )  # fmt: skip
-def batch_norm_elemt(input: Array, weight: Array, bias: Array, mean: Array, invstd: Array) -> Array:
-    shape = (1, -1) + (1,) * (input.ndim - 2)
-    hat = (input - mean.reshape(shape)) * invstd.reshape(shape)
-    return hat * weight.reshape(shape) + bias.reshape(shape)
-
-
-@spec("aclnnBatchNormReduce", "sum:float32 squareSum:float32", **_STATISTICS,
-      samples=[take(x=t(4, 3, 5, 2))])  # fmt: skip
-def batch_norm_reduce(x: Array) -> tuple[Array, Array]:
-    axes = (0, *range(2, x.ndim))
-    return x.sum(axes), (x * x).sum(axes)
-
-
-@spec("aclnnSyncBatchNormGatherStats",
-      "batchMean:float32 batchInvstd:float32 mean:mean variance:variance",
-      tolerance="gradient", dtypes=("float32",), source="Ioffe, Szegedy: Batch Normalization, "
-      "2015, from sums of several devices; torch's SyncBatchNorm", samples=[
-          take(totalSum=t(2, 3), totalSquareSum=t(2, 3, low=9, high=20),
-               sampleCount=const([5, 7], "int32"), mean=t(3), variance=t(3, low=0.5), momentum=0.3,
-               eps=1e-3)])  # fmt: skip
+@declare("aclnnSyncBatchNormGatherStats", Rule("gradient", f"{_IOFFE}, from sums of several "
+         "devices; torch's SyncBatchNorm"), _DEVICES, **_TOTALS, batchMean=out("f32"),
+         batchInvstd=out("f32"))  # fmt: skip
 def gathered_sums(
     totalSum: Array, totalSquareSum: Array, sampleCount: Array, mean: Array, variance: Array,
     momentum: float, eps: float,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+) -> tuple[Array | None, ...]:  # fmt: skip
     n = sampleCount.sum()
     whole = totalSum.sum(0) / n
     var = totalSquareSum.sum(0) / n - whole**2
-    return (whole, 1 / np.sqrt(var + eps), (1 - momentum) * mean + momentum * whole,
-            (1 - momentum) * variance + momentum * var * n / (n - 1))  # fmt: skip
+    return (_moved(mean, whole, momentum), _moved(variance, var * n / (n - 1), momentum), whole,
+            1 / np.sqrt(var + eps))  # fmt: skip

@@ -31,8 +31,8 @@ from .rms import LEADING, NORMED
 _DIT: Final = "Peebles, Xie: Scalable Diffusion Models with Transformers, 2023"
 _BA: Final = "Ba, Kiros, Hinton: Layer Normalization, 2016"
 # A mean far from zero is where one pass over the data loses digits.
-_VALUES: Final = "normal integer opposed positive offset nan"
-_LAYER: Final = Rule("composite", f"{_BA}; torch's document", values=_VALUES, cost="8*size(input)")
+VALUES: Final = "normal integer opposed positive offset nan"
+_LAYER: Final = Rule("composite", f"{_BA}; torch's document", values=VALUES, cost="8*size(input)")
 _EPSILON: Final = number(1e-5, 1e-12, 0.25)
 # All that a mask may ask for, but nothing at all.
 MASKS: Final = array(*list(product((True, False), repeat=3))[:-1])
@@ -69,7 +69,7 @@ _ADA: Final[dict[str, Domain]] = {
     "weightOptional": optional(tensor("N", "x")), "biasOptional": optional(tensor("N", "x")),
     "epsilon": _EPSILON, "out": out("x"),
 }  # fmt: skip
-_CONDITIONED: Final = Rule("gradient", _DIT, values=_VALUES, cost="10*size(x)")
+_CONDITIONED: Final = Rule("gradient", _DIT, values=VALUES, cost="10*size(x)")
 
 
 @declare("aclnnAdaLayerNorm", _CONDITIONED, **_ADA)
@@ -188,7 +188,7 @@ def _layer_back(
     return tuple(p if w else None for p, w in zip(parts, outputMask, strict=True))
 
 
-@declare("aclnnAddLayerNorm", Rule("composite", f"{_BA}, of x1 + x2 + bias", values=_VALUES,
+@declare("aclnnAddLayerNorm", Rule("composite", f"{_BA}, of x1 + x2 + bias", values=VALUES,
          cost="10*size(x1)"), x1=tensor("*B N"), x2=tensor("*B N", "x1"),
          gamma=tensor("N", "x1"), beta=tensor("N", "x1"),
          biasOptional=optional(forms(row=tensor("N", "x1"), every=tensor("*B N", "x1"))),
@@ -204,7 +204,7 @@ def add_layer_norm(
 
 
 @declare("aclnnDeepNorm", Rule("composite", "Wang et al.: DeepNet, 2022: layer norm of alpha x + "
-         "gx", values=_VALUES, cost="10*size(x)"), LEADING, both("rank(gamma) > 1"),
+         "gx", values=VALUES, cost="10*size(x)"), LEADING, both("rank(gamma) > 1"),
          x=tensor("*B *N"), gx=tensor("*B *N", "x", -1, 2), beta=tensor("*N", "x"),
          gamma=tensor("*N", "x"), alpha=number(0.3, 0.0, -1.25, 2.0), epsilon=_EPSILON,
          meanOut=out("f32"), rstdOut=out("f32"), yOut=out("x"))  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from .....spec.domains import Domain
 from ...declare import declare
 
 _PAPER: Final = "Zhang, Sennrich: Root Mean Square Layer Normalization, 2019, equation 4"
-ROW: Final[dict[str, Any]] = {"tolerance": "composite", "source": _PAPER}
-GRAD: Final[dict[str, Any]] = {"tolerance": "gradient", "source": _PAPER}
 _LONG: Final = row(16, 1, "5x9", 8, 33, 65, 257, 513, 1025, 5120)
 NORMED: Final = sizes({"*N": _LONG})
 # Of operators whose documents ask for dims before those that are normed.

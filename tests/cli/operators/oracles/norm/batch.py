@@ -19,8 +19,13 @@ def sums_gathered(a):
     mean = (share * means).sum(0)
     var = (share * (spread + (means - mean) ** 2)).sum(0)
     unbiased = var / (1 - 1 / n.sum())
-    return (mean, (var + a["eps"]).rsqrt(), torch.lerp(t(a["mean"]), mean, a["momentum"]),
-            torch.lerp(t(a["variance"]), unbiased, a["momentum"]))  # fmt: skip
+    return (torch.lerp(t(a["mean"]), mean, a["momentum"]),
+            torch.lerp(t(a["variance"]), unbiased, a["momentum"]), mean,
+            (var + a["eps"]).rsqrt())  # fmt: skip
+
+
+def copies(a):
+    return [None if a[n] is None else t(a[n]).clone() for n in ("runningMean", "runningVar")]
 
 
 def synchronised(a):
@@ -30,10 +35,10 @@ def synchronised(a):
         unit = torch.linspace(-1, 1, int(n)).double()
         unit = (unit - unit.mean()) / unit.std(correction=0)
         parts.append(mean + unit[:, None] * (1 / inv**2 - a["eps"]).sqrt())
-    mean, var = t(a["runningMean"]).clone(), t(a["runningVar"]).clone()
+    mean, var = copies(a)
     _, whole, inv = torch.native_batch_norm(torch.cat(parts), None, None, mean, var, True,
                                             a["momentum"], a["eps"])  # fmt: skip
-    return whole, inv, mean, var
+    return mean, var, whole, inv
 
 
 def elementwise(a):
@@ -43,13 +48,14 @@ def elementwise(a):
     n = float(a["counter"].sum())
     flow = t(a["gradOut"]) - shaped(a["sumDy"]) / n
     flow = flow - (t(a["input"]) - shaped(a["mean"])) * shaped(a["invstd"] ** 2 * a["sumDyXmu"]) / n
-    return flow * shaped(a["invstd"] * a["weight"])
+    return flow * shaped(a["invstd"] * (1 if a["weight"] is None else a["weight"]))
 
 
 def reduced(a):
     hat = (t(a["input"]) - t(a["mean"])[:, None]) * t(a["invstd"])[:, None]
-    weight, bias = autograd(lambda w, b: hat * w[:, None] + b[:, None], np.ones(3), np.zeros(3),
-                            flow=a["gradOut"])  # fmt: skip
+    count = hat.shape[1]
+    weight, bias = autograd(lambda w, b: hat * w[:, None] + b[:, None], np.ones(count),
+                            np.zeros(count), flow=a["gradOut"])  # fmt: skip
     return bias, weight / t(a["invstd"]), weight, bias
 
 
@@ -61,10 +67,14 @@ def batch_norm(a):
 
 
 def forward_batch_norm(a):
-    mean, var = t(a["runningMean"]).clone(), t(a["runningVar"]).clone()
-    y, kept, inv = torch.native_batch_norm(t(a["input"]), t(a["weight"]), t(a["bias"]), mean, var,
-                                           a["training"], a["momentum"], a["eps"])  # fmt: skip
-    return (y, mean, var, kept, inv) if a["training"] else (y, mean, var)
+    mean, var = copies(a)
+    y, *saved = torch.native_batch_norm(t(a["input"]), t(a["weight"]), t(a["bias"]), mean, var,
+                                        a["training"], a["momentum"], a["eps"])  # fmt: skip
+    return (mean, var, y, *saved) if a["training"] else (mean, var, y)
+
+
+def axes(x):
+    return 0, *range(2, x.ndim)
 
 
 ORACLES = {
@@ -78,8 +88,11 @@ ORACLES = {
         t(a["input"]), t(a["mean"]), 1 / t(a["invstd"]) ** 2, t(a["weight"]), t(a["bias"]), eps=0.0
     ),
     "aclnnBatchNormStats": lambda a: (
-        t(a["input"]).mean((0, 2, 3)),
-        (t(a["input"]).var((0, 2, 3), correction=0) + a["eps"]).rsqrt(),
+        t(a["input"]).mean(axes(a["input"])),
+        (t(a["input"]).var(axes(a["input"]), correction=0) + a["eps"]).rsqrt(),
     ),
-    "aclnnBatchNormReduce": lambda a: (t(a["x"]).sum((0, 2, 3)), (t(a["x"]) ** 2).sum((0, 2, 3))),
+    "aclnnBatchNormReduce": lambda a: (
+        t(a["x"]).sum(axes(a["x"])),
+        (t(a["x"]) ** 2).sum(axes(a["x"])),
+    ),
 }
