@@ -13,10 +13,12 @@ from mindtorch import Tensor
 from .....judge.precision import Array
 from ...formulas import gradient, words
 from ...spec import const, spec, t, take
-from .._defaults import TORCH_NN
+from .._defaults import FLOATS_64, TORCH_NN
 from .._ignored import reserved
 from .gates import gelu_tanh
-from .softmax import EACH
+
+EACH: Final[dict[str, Any]] = {"source": TORCH_NN, "tolerance": "composite",
+                               "fixed_shape": False, "dtypes": FLOATS_64}  # fmt: skip
 
 
 def _x(**more: Any) -> list[Any]:

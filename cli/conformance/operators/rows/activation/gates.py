@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -12,16 +12,37 @@ import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
 from .....judge.precision import Array
+from .....spec import (
+    Rule,
+    axis,
+    choice,
+    experts,
+    flag,
+    leading,
+    number,
+    optional,
+    out,
+    parts,
+    row,
+    sizes,
+    tensor,
+)
+from .....spec.domains import Domain
+from ...declare import declare
 from ...formulas import gradient, words
-from ...spec import const, spec, t, take
-from .._defaults import COMPOSITE, FLOAT32_GRADIENT, FLOATS
-from .._ignored import saved
 
-_GLU: Final[dict[str, Any]] = {
-    "tolerance": "gradient", "specials": False, "dtypes": FLOATS,
-    "source": "Shazeer: GLU Variants Improve Transformer, 2020; gpt-oss, public model code: swiglu "
-    "with limit; op-plugin tests npu_swiglu_group_quant and its backward",
-    "casts": {"weightOptional": dict.fromkeys(("float16", "bfloat16"), "float32")}}  # fmt: skip
+_SHAZEER: Final = "Shazeer: GLU Variants Improve Transformer, 2020"
+_OSS: Final = "gpt-oss, public model code: swiglu with limit"
+_GROUP: Final = Rule("gradient", f"{_SHAZEER}; {_OSS}; op-plugin tests npu_swiglu_group_quant and "
+                     "its backward", specials=False)  # fmt: skip
+_ROWS: Final = leading(6, "-", 1, "2x3", 33, 130)
+# Rows of E groups come first; some may belong to none.
+_TOKENS: Final = sizes({"*B": _ROWS}, E=experts(2, 1, 8), N=row)
+
+
+def _groups(of: str) -> Domain:
+    """Sizes of groups that leave up to two rows of `of` out."""
+    return optional(parts("E", of=f"max(size({of}) // (2*N) - 2, 0)"))
 
 
 def _cut(x: Array, limit: float) -> tuple[Array, Array, Array, Array]:
@@ -41,6 +62,13 @@ def _counted(shape: tuple[int, ...], groups: Array | None) -> Array:
     return mine.reshape(*shape[:-1], 1)
 
 
+_WEIGHT: Final = optional(tensor("*B 1", "f32"))
+# No 16-bit number is the limit itself, where the gradient has a jump.
+_LIMIT: Final = number(0.0, 1.55, 0.6)
+
+
+@declare("aclnnSwigluGroup", _GROUP, _TOKENS, x=tensor("*B 2*N"), weightOptional=_WEIGHT,
+         groupIndexOptional=_groups("x"), clampLimit=_LIMIT, out=out("x"))  # fmt: skip
 def grouped_gate(
     x: Array, weightOptional: Array | None, groupIndexOptional: Array | None, clampLimit: float
 ) -> Array:
@@ -49,16 +77,11 @@ def grouped_gate(
     return np.where(_counted(x.shape, groupIndexOptional), y, 0)
 
 
-# No 16-bit number is the limit itself, where the gradient has a jump.
-_GROUPS: Final = [
-    {"weightOptional": w, "groupIndexOptional": g, "clampLimit": c}
-    for w, g, c in (
-        (None, None, 0.0), (t(6, 1), None, 1.55), (t(6, 1), const([2, 4], "int64"), 0.0))
-]  # fmt: skip
-spec("aclnnSwigluGroup", "out:x", **_GLU, samples=[
-    take(x=t(6, 64, low=-3, high=3), **g) for g in _GROUPS])(grouped_gate)  # fmt: skip
-
-
+@declare("aclnnSwigluGroupGrad aclnnSwigluGroupQuantGrad", _GROUP, _TOKENS,
+         gradY=tensor("*B N"), x=tensor("*B 2*N", "gradY"), weightOptional=_WEIGHT,
+         yOriginOptional=optional(tensor("*B N", "gradY"), iff="given(weightOptional)"),
+         groupIndexOptional=_groups("x"), clampLimit=_LIMIT, gradXOut=out("x"),
+         gradWeightOutOptional=out("f32"))  # fmt: skip
 def grouped_gate_gradient(
     gradY: Array, x: Array, weightOptional: Array | None, yOriginOptional: Array | None,
     groupIndexOptional: Array | None, clampLimit: float,
@@ -76,33 +99,38 @@ def grouped_gate_gradient(
     return np.where(mine, dx, 0), np.where(mine, by_weight, 0)
 
 
-spec("aclnnSwigluGroupGrad aclnnSwigluGroupQuantGrad", "gradXOut:x gradWeightOutOptional:float32",
-     **_GLU, samples=[
-         take(gradY=t(6, 32, low=-1), x=t(6, 64, low=-3, high=3), **g,
-              yOriginOptional=None if g["weightOptional"] is None else t(6, 32, high=1.0))
-         for g in _GROUPS])(grouped_gate_gradient)  # fmt: skip
+_CLIPPED: Final[dict[str, Domain]] = {
+    "x": tensor("*B 2*N"), "groupIndexOptional": _groups("x"), "dim": axis("2*N", "*B 2*N"),
+    "alpha": number(1.702, 1.0, -0.5), "limit": number(1.3, 7.0), "bias": number(1.0, 0.0, -0.5),
+    "interleaved": flag(True),
+}  # fmt: skip
+_LIMITED: Final = Rule("gradient", f"{_OSS}; op-plugin document npu_clipped_swiglu",
+                       specials=False)  # fmt: skip
 
 
-def counted(x: Array, groups: Array) -> Array:
-    """Whether a row is among the first ones, as many as the sizes of the groups add up to."""
-    return np.arange(len(x)).reshape(-1, *[1] * (x.ndim - 1)) < groups.sum()
+def _paired(x: Array, interleaved: bool) -> tuple[Array, Array]:
+    """Gate and value: every other element, or halves."""
+    if interleaved:
+        return x[..., 0::2], x[..., 1::2]
+    gate, value = np.split(x, 2, -1)
+    return gate, value
 
 
+@declare("aclnnClippedSwiglu", _LIMITED, _TOKENS, **_CLIPPED, out=out("x"))
 def clipped_swiglu(
     x: Array, groupIndexOptional: Array | None, dim: int, alpha: float, limit: float, bias: float,
     interleaved: bool,
 ) -> Array:  # fmt: skip
-    """gpt-oss: the gate is cut above, the other half on both sides; rows of no group are 0."""
-    a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else np.split(x, 2, dim)
+    """gpt-oss: the gate is cut above, the other half on both sides; rows of no group are 0. `dim`
+    is the last."""
+    a, b = _paired(x, interleaved)
     gate, value = np.minimum(a, limit), np.clip(b, -limit, limit)
     y = gate / (1 + np.exp(-alpha * gate)) * (value + bias)
-    return y if groupIndexOptional is None else np.where(counted(x, groupIndexOptional), y, 0)
+    return np.where(_counted(x.shape, groupIndexOptional), y, 0)
 
 
-@spec("aclnnClippedSwigluV2", "out:x", **_GLU, samples=[
-    take(x=t(3, 64, low=-4, high=4), dim=-1, alpha=1.702, limit=2.0, bias=1.0, interleaved=i,
-         groupIndexOptional=g, clampMode=m) for m in (0, 1)
-    for i, g in ((True, None), (False, None), (True, const([2], "int64")))])  # fmt: skip
+@declare("aclnnClippedSwigluV2", _LIMITED, _TOKENS, **_CLIPPED, clampMode=choice(0, 1),
+         out=out("x"))  # fmt: skip
 def clipped(
     x: Array, groupIndexOptional: Array | None, dim: int, alpha: float, limit: float, bias: float,
     interleaved: bool, clampMode: int,
@@ -110,22 +138,53 @@ def clipped(
     """clampMode 1 cuts what was activated, and adds no bias."""
     if clampMode == 0:
         return clipped_swiglu(x, groupIndexOptional, dim, alpha, limit, bias, interleaved)
-    a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else np.split(x, 2, dim)
+    a, b = _paired(x, interleaved)
     y = np.minimum(a / (1 + np.exp(-a)), limit) * np.clip(b, -limit, limit)
-    return y if groupIndexOptional is None else np.where(counted(x, groupIndexOptional), y, 0)
+    return np.where(_counted(x.shape, groupIndexOptional), y, 0)
 
 
-_GATES: Final[dict[str, Any]] = {**COMPOSITE, "source":
-                                 "Shazeer: GLU Variants Improve Transformer, 2020"}  # fmt: skip
-spec("aclnnGeluMul", "out:input", **_GATES, samples=[
-    take(input=t(3, 130), approximateOptional=how) for how in ("none", "tanh")])(
-    words(lambda input, approximateOptional:
-          torch.nn.functional.gelu(input[..., :65], approximate=approximateOptional)
-          * input[..., 65:]))  # fmt: skip
-spec("aclnnFatreluMul", "out:input", **{**_GATES, "source": "Kurtz et al.: FATReLU, 2020"},
-     samples=[take(input=t(3, 130), threshold=const([0.25], "float32"))], sparse=True)(
-    lambda input, threshold: np.where(input[..., :65] > threshold[0], input[..., :65], 0.0)
-    * input[..., 65:])  # fmt: skip
+def _clipped(
+    x: Tensor, groupIndexOptional: Tensor | None, dim: int, alpha: float, limit: float,
+    bias: float, interleaved: bool,
+) -> Tensor:  # fmt: skip
+    every = x.reshape(-1, x.shape[-1])
+    rows = len(every) if groupIndexOptional is None else int(groupIndexOptional.sum())
+    subset = every[:rows]
+    gate, value = (subset[..., 0::2], subset[..., 1::2]) if interleaved else subset.chunk(2, -1)
+    gate, value = gate.clamp(max=limit), value.clamp(-limit, limit)
+    y = gate * torch.sigmoid(alpha * gate) * (value + bias)
+    return torch.cat([y, y.new_zeros(len(every) - rows, y.shape[-1])])
+
+
+declare("aclnnClippedSwigluGrad", _LIMITED, _TOKENS, gradY=tensor("*B N"),
+        **_CLIPPED | {"x": tensor("*B 2*N", "gradY")}, gradXOut=out("x"))(
+    gradient(_clipped, grad="gradY", of="x"))  # fmt: skip
+
+_GATE: Final = Rule("composite", _SHAZEER, values="normal integer opposed positive nan")
+_GATE_GRAD: Final = Rule("gradient", _SHAZEER, values=_GATE.values)
+_PAIRS: Final = sizes({"*B": leading(3, 1, "2x3", 65, "2x1x3")}, N=row)
+
+
+def _halves(x: Tensor) -> tuple[Tensor, Tensor]:
+    n = x.shape[-1] // 2
+    return x[..., :n], x[..., n:]
+
+
+def _gelu_mul(input: Tensor, approximateOptional: str) -> Tensor:
+    gate, value = _halves(input)
+    return F.gelu(gate, approximate=approximateOptional) * value
+
+
+declare("aclnnGeluMul", _GATE, _PAIRS, input=tensor("*B 2*N"),
+        approximateOptional=choice("none", "tanh"), out=out("input"))(words(_gelu_mul))  # fmt: skip
+
+
+@declare("aclnnFatreluMul", Rule("composite", "Kurtz et al.: FATReLU, 2020", sparse=True), _PAIRS,
+         input=tensor("*B 2*N"), threshold=tensor("1", "input", -0.5, 0.5),
+         out=out("input"))  # fmt: skip
+def fatrelu_mul(input: Array, threshold: Array) -> Array:
+    gate, value = np.split(input, 2, -1)
+    return np.where(gate > threshold.reshape(()), gate, 0.0) * value
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
@@ -133,48 +192,48 @@ def gelu_tanh(x: Tensor) -> Tensor:
     return 0.5 * x * (1 + torch.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))
 
 
+def _gelu(x: Tensor, approximate: int) -> Tensor:
+    return gelu_tanh(x) if approximate else F.gelu(x)
+
+
 def geglu(x: Tensor, dim: int, approximate: int, left: bool) -> tuple[Tensor, Tensor]:
     a, b = torch.chunk(x, 2, dim)
     gate, value = (a, b) if left else (b, a)
-    active = gelu_tanh(gate) if approximate else F.gelu(gate)
+    active = _gelu(gate, approximate)
     return value * active, active
 
 
-def _geglu_grad(x: Tensor, dim: int, approximate: int, activateLeft: bool = False) -> Tensor:
-    return geglu(x, dim, approximate, activateLeft)[0]
+_SLOPE: Final = gradient(_gelu, grad="flow", of="x")
+# The axis that is halved stands anywhere.
+_HALVED: Final = sizes({"*N": leading("-", 5, 1, "2x3", 33, 1025)},
+                       A=row(4, 1, 3, 17, 65, 257, 1032))  # fmt: skip
 
 
-def _flow(name: str, left: bool) -> None:
-    samples = []
-    for approximate in (0, 1):
-        more: dict[str, Any] = {"activateLeft": True} if left else {}
-        source = t(3, 64)
-        gate = source.array()[:, :32] if left else source.array()[:, 32:]
-        active = words(lambda v, a=approximate: geglu(v, 1, a, True)[1])
-        result = active(v=np.concatenate([gate, gate], 1).astype(np.float64))
-        samples.append(take(gradOutput=t(3, 32), self=const(source.array().tolist(), "float32"),
-                            gelu=const(result.tolist(), "float32"), dim=1, approximate=approximate,
-                            **more))  # fmt: skip
-
-    def reference(
-        gradOutput: Array, self: Array, dim: int, approximate: int, activateLeft: bool = False
-    ) -> Array:
-        backward = gradient(
-            lambda x: _geglu_grad(x, dim, approximate, activateLeft), grad="g", of="x"
-        )
-        return backward(g=gradOutput, x=self)
-
-    spec(name, "gradInput:self", samples=samples, ignored=saved("gelu"),
-         constant="activateLeft" if left else "", **{**_GATES, "tolerance": "gradient",
-         "dtypes": ("float32",)})(reference)  # fmt: skip
+def _split(x: str, dtype: str = "") -> dict[str, Domain]:
+    return {x: tensor("*B 2*A *N", dtype), "dim": axis("2*A", "*B 2*A *N")}
 
 
-_flow("aclnnGeGluBackward", False)
-_flow("aclnnGeGluV3Backward", True)
-_GATED: Final[dict[str, Any]] = {
-    "tolerance": "composite",
-    "source": "Shazeer: GLU Variants Improve Transformer, 2020",
+def geglu_backward(
+    gradOutput: Array, self: Array, gelu: Array, dim: int, approximate: int,
+    activateLeft: bool = False,
+) -> Array:  # fmt: skip
+    """The half that is not activated gets what gelu gave in the forward pass."""
+    a, b = np.split(self, 2, dim)
+    gate, value = (a, b) if activateLeft else (b, a)
+    dvalue = gradOutput * gelu
+    dgate = _SLOPE(flow=gradOutput * value, x=gate, approximate=approximate)[0]
+    return np.concatenate((dgate, dvalue) if activateLeft else (dvalue, dgate), dim)
+
+
+_GEGLU_BACK: Final[dict[str, Domain]] = {
+    "gradOutput": tensor("*B A *N"), "self": tensor("*B 2*A *N", "gradOutput"),
+    "gelu": tensor("*B A *N", "gradOutput"), "dim": axis("2*A", "*B 2*A *N"),
+    "approximate": choice(1, 0),
 }  # fmt: skip
+declare("aclnnGeGluBackward", _GATE_GRAD, _HALVED, **_GEGLU_BACK, gradInput=out("self"))(
+    geglu_backward)  # fmt: skip
+declare("aclnnGeGluV3Backward", _GATE_GRAD, _HALVED, **_GEGLU_BACK, activateLeft=flag(),
+        gradInput=out("self"))(geglu_backward)  # fmt: skip
 
 
 def swiglu(x: Tensor, dim: int) -> Tensor:
@@ -182,51 +241,18 @@ def swiglu(x: Tensor, dim: int) -> Tensor:
     return a * torch.sigmoid(a) * b
 
 
-_SHAPES: Final = (((3, 8), -1), ((4, 6, 5), 1), ((2, 514), 1), ((6, 3), 0))
-spec("aclnnSwiGlu", "out:x", samples=[take(x=t(*s), dim=d) for s, d in _SHAPES], **_GATED)(
-    words(swiglu))  # fmt: skip
-spec("aclnnSwiGluGrad", "out:x", **_GATED, samples=[
-    take(x=t(*s), dim=d, yGrad=t(*(n // 2 if i == d % len(s) else n for i, n in enumerate(s))))
-    for s, d in _SHAPES])(gradient(swiglu, grad="yGrad", of="x"))  # fmt: skip
-_HALF: Final = [(s, d, tuple(n // 2 if i == d % len(s) else n for i, n in enumerate(s)))
-                for s, d in _SHAPES]  # fmt: skip
-spec("aclnnGlu", "out:self", samples=[take(self=t(*s), dim=d) for s, d in _SHAPES], **_GATED)(
+declare("aclnnSwiGlu", _GATE, _HALVED, **_split("x"), out=out("x"))(words(swiglu))
+declare("aclnnSwiGluGrad", _GATE, _HALVED, yGrad=tensor("*B A *N"), **_split("x", "yGrad"),
+        out=out("x"))(gradient(swiglu, grad="yGrad", of="x"))  # fmt: skip
+declare("aclnnGlu", _GATE, _HALVED, **_split("self"), out=out("self"))(
     words(lambda self, dim: F.glu(self, dim)))  # fmt: skip
-spec("aclnnGluBackward", "out:self", **_GATED,
-     samples=[take(gradOut=t(*h), self=t(*s), dim=d) for s, d, h in _HALF])(
+declare("aclnnGluBackward", _GATE, _HALVED, gradOut=tensor("*B A *N"), **_split("self", "gradOut"),
+        out=out("self"))(
     gradient(lambda self, dim: F.glu(self, dim), grad="gradOut", of="self"))  # fmt: skip
-spec("aclnnGeGlu", "out:self outGelu:self", **_GATED,
-     samples=[take(self=t(*s), dim=d, approximate=a) for s, d in _SHAPES[:3] for a in (0, 1)])(
+declare("aclnnGeGlu", _GATE, _HALVED, **_split("self"), approximate=choice(1, 0),
+        out=out("self"), outGelu=out("self"))(
     words(lambda self, dim, approximate: geglu(self, dim, approximate, False)))  # fmt: skip
-spec("aclnnGeGluV3", "out:self outGelu:self", **_GATED,
-     samples=[take(self=t(*s), dim=d, approximate=1, activateLeft=left)
-              for s, d in _SHAPES[:3] for left in (True, False)])(
+declare("aclnnGeGluV3", _GATE, _HALVED, **_split("self"), approximate=choice(1, 0),
+        activateLeft=flag(), out=out("self"), outGelu=out("self"))(
     words(lambda self, dim, approximate, activateLeft:
           geglu(self, dim, approximate, activateLeft)))  # fmt: skip
-spec("aclnnClippedSwiglu", "out:x", tolerance="gradient", specials=False,
-     dtypes=("float16", "bfloat16", "float32"), source="gpt-oss, public model code: swiglu with "
-     "limit; op-plugin document npu_clipped_swiglu", samples=[
-         take(x=t(3, 64, low=-4, high=4), groupIndexOptional=g, dim=-1, alpha=1.702, limit=2.0,
-              bias=1.0, interleaved=i)
-         for i in (True, False) for g in (None, const([1, 0, 1], "int64"))])(
-    clipped_swiglu)  # fmt: skip
-
-
-def _clipped(
-    x: Tensor, groupIndexOptional: Tensor | None, dim: int, alpha: float, limit: float,
-    bias: float, interleaved: bool,
-) -> Tensor:  # fmt: skip
-    rows = len(x) if groupIndexOptional is None else int(groupIndexOptional.sum())
-    subset = x[:rows]
-    gate, value = (subset[..., 0::2], subset[..., 1::2]) if interleaved else subset.chunk(2, dim)
-    gate, value = gate.clamp(max=limit), value.clamp(-limit, limit)
-    y = gate * torch.sigmoid(alpha * gate) * (value + bias)
-    return torch.cat([y, y.new_zeros(len(x) - rows, *y.shape[1:])])
-
-
-spec("aclnnClippedSwigluGrad", "gradXOut:x", **FLOAT32_GRADIENT, source="derivative of "
-     "gpt-oss' swiglu with limit", samples=[
-         take(gradY=t(3, 32), x=t(3, 64, low=-4, high=4), dim=-1, alpha=1.702, limit=2.0, bias=1.0,
-              groupIndexOptional=g, interleaved=i)
-         for i in (True, False) for g in (None, const([1, 0, 1], "int64"))])(
-    gradient(_clipped, grad="gradY", of="x"))  # fmt: skip

@@ -6,57 +6,68 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from .....judge.precision import Array
-from ...spec import const, spec, t, take
-from .._defaults import COMPOSITE, FLOATS_64, TORCH_NN
+from .....spec import (
+    Rule,
+    axis,
+    flag,
+    forms,
+    heads,
+    leading,
+    mask,
+    number,
+    only,
+    out,
+    row,
+    seq,
+    sizes,
+    tensor,
+)
+from .....spec.domains import Domain
+from ...declare import declare
+from .._defaults import TORCH_NN
 from .._functions import softmax
-from .._ignored import one_value
 
-EACH: Final[dict[str, Any]] = {"source": TORCH_NN, "tolerance": "composite",
-                               "fixed_shape": False, "dtypes": FLOATS_64}  # fmt: skip
+_TORCH: Final = Rule("composite", TORCH_NN, values="normal integer opposed positive nan")
+_ALONG: Final = sizes({"*N": leading("-", 5, 1, "2x3", 33)}, A=row(7, 1, 33, 257, 1025, 4099))
 
 
-@spec("aclnnSoftmaxBackward", "out:output", samples=[
-    take(gradOutput=t(3, 70), output=t(3, 70, low=0, high=0.1), dim=1),
-    take(gradOutput=t(5, 3, 4), output=t(5, 3, 4, low=0, high=0.4), dim=0),
-    take(gradOutput=t(2, 1025), output=t(2, 1025, low=0, high=0.01), dim=-1)],
-    **{**EACH, "fixed_shape": True})  # fmt: skip
+def _saved(low: float, high: float) -> dict[str, Domain]:
+    """What flows in, what the forward pass gave, and along which axis."""
+    return {"gradOutput": tensor("*B A *N"), "output": tensor("*B A *N", "gradOutput", low, high),
+            "dim": axis("A", "*B A *N"), "out": out("output")}  # fmt: skip
+
+
+@declare("aclnnSoftmaxBackward", _TORCH, _ALONG, **_saved(0, 0.3))
 def softmax_backward(gradOutput: Array, output: Array, dim: int) -> Array:
     return output * (gradOutput - (gradOutput * output).sum(dim, keepdims=True))
 
 
-@spec("aclnnLogSoftmaxBackward", "out:output", samples=[
-    take(gradOutput=t(3, 70), output=t(3, 70, low=-5, high=-1), dim=1),
-    take(gradOutput=t(5, 3, 4), output=t(5, 3, 4, low=-3, high=-1), dim=0),
-    take(gradOutput=t(2, 1025), output=t(2, 1025, low=-8, high=-6), dim=-1)],
-    **{**EACH, "fixed_shape": True})  # fmt: skip
+@declare("aclnnLogSoftmaxBackward", _TORCH, _ALONG, **_saved(-8, -0.1))
 def log_softmax_backward(gradOutput: Array, output: Array, dim: int) -> Array:
     return gradOutput - np.exp(output) * gradOutput.sum(dim, keepdims=True)
 
 
-_MASKED: Final[dict[str, Any]] = {**COMPOSITE, "tolerance": "gradient", "source":
-                                  "Megatron-LM, scaled masked softmax"}  # fmt: skip
+_MASKED: Final = Rule("gradient", "Megatron-LM, scaled masked softmax")
+# Documents ask for multiples of 32.
+_SCORES: Final = sizes(N=heads, S=seq(32, 64, 96), T=seq(64, 32, 128, 1024))
+_MASK: Final = forms(head=mask("B 1 S T"), batch=mask("1 1 S T"), every=mask("B N S T"))
+_SCALE: Final = number(0.5, 1.0, -0.25, 0.0)
 
 
-def _mask(*shape: int) -> Arg:
-    return const((np.arange(np.prod(shape)).reshape(shape) % 5 == 3).tolist(), "bool")
+def _hidden(x: Array, mask: Array, triangle: bool) -> Any:
+    return np.triu(np.ones(x.shape[-2:], bool), 1) if triangle else mask
 
 
-spec("aclnnScaledMaskedSoftmax", "y:x", **_MASKED, samples=[
-    take(x=t(2, 3, *size), mask=_mask(2, 1, *size), scale=0.5, fixedTriuMask=f)
-    for f, size in ((False, (32, 64)), (True, (64, 32)))])(
-    lambda x, mask, scale, fixedTriuMask: softmax(np.where(
-        np.triu(np.ones(x.shape[-2:], bool), 1) if fixedTriuMask else mask, -10000.0,
-        x * scale)))  # fmt: skip
+@declare("aclnnScaledMaskedSoftmax", _MASKED, _SCORES, x=tensor("B N S T"), mask=_MASK,
+         scale=_SCALE, fixedTriuMask=flag(), y=out("x"))  # fmt: skip
+def masked_softmax(x: Array, mask: Array, scale: float, fixedTriuMask: bool) -> Array:
+    return softmax(np.where(_hidden(x, mask, fixedTriuMask), -10000.0, x * scale))
 
 
-@spec("aclnnScaledMaskedSoftmaxBackward", "out:gradOutput",
-      ignored=one_value("fixTriuMask"),
-      **_MASKED, samples=[
-    take(gradOutput=t(2, 3, 32, 64), y=t(2, 3, 32, 64, low=0, high=0.05), mask=_mask(2, 1, 32, 64),
-         scale=0.5, fixTriuMask=False)])  # fmt: skip
+@declare("aclnnScaledMaskedSoftmaxBackward", _MASKED, _SCORES, gradOutput=tensor("B N S T"),
+         y=tensor("B N S T", "gradOutput", 0, 0.05), mask=_MASK, scale=_SCALE,
+         fixTriuMask=only(False, "documents allow one value"), out=out("gradOutput"))  # fmt: skip
 def masked_softmax_backward(gradOutput: Array, y: Array, mask: Array, scale: float) -> Array:
     flow = y * (gradOutput - (gradOutput * y).sum(-1, keepdims=True))
     return np.where(mask, 0.0, flow * scale)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -9,9 +11,12 @@ from .._arguments import t
 from .._functions import autograd
 
 
-def kept(a):
-    tokens, groups = a["x"].shape[0], a["groupIndexOptional"]
-    return (torch.arange(tokens) < (tokens if groups is None else int(groups.sum())))[:, None]
+def counted(a):
+    """Whether a row is one of the groups'."""
+    rows, groups = a["x"].shape[:-1], a["groupIndexOptional"]
+    tokens = math.prod(rows)
+    return (torch.arange(tokens) < (tokens if groups is None else int(groups.sum()))).reshape(
+        *rows, 1)  # fmt: skip
 
 
 def gate(x, a):
@@ -20,7 +25,7 @@ def gate(x, a):
     if limit > 0:
         glu, line = glu.clamp(max=limit), line.clamp(-limit, limit)
     y = F.silu(glu) * line
-    return (y if a["weightOptional"] is None else y * t(a["weightOptional"])) * kept(a)
+    return (y if a["weightOptional"] is None else y * t(a["weightOptional"])) * counted(a)
 
 
 def gate_gradient(a):
@@ -30,27 +35,29 @@ def gate_gradient(a):
         return x.grad, None
     # By the weight: what the gate gave before it, for which the sample has a stand-in.
     weight = t(a["weightOptional"]).requires_grad_()
-    (weight * t(a["yOriginOptional"]) * kept(a)).backward(t(a["gradY"]))
+    (weight * t(a["yOriginOptional"]) * counted(a)).backward(t(a["gradY"]))
     return x.grad, weight.grad
-
-
-def _first_rows(a, y):
-    """Rows of groups as they are, the rest cut off and filled up with 0."""
-    if a["groupIndexOptional"] is None:
-        return y
-    kept = y[: int(t(a["groupIndexOptional"]).sum())]
-    return torch.cat([kept, kept.new_zeros(len(y) - len(kept), *y.shape[1:])])
 
 
 def clipped(a):
     x = t(a["x"])
     glu, line = (x[..., ::2], x[..., 1::2]) if a["interleaved"] else x.chunk(2, a["dim"])
+    line = line.clamp(-a["limit"], a["limit"])
     if a.get("clampMode"):
-        return _first_rows(
-            a, F.silu(glu).clamp(max=a["limit"]) * line.clamp(-a["limit"], a["limit"])
-        )
-    glu, line = glu.clamp(max=a["limit"]), line.clamp(-a["limit"], a["limit"])
-    return _first_rows(a, glu * torch.sigmoid(a["alpha"] * glu) * (line + a["bias"]))
+        return counted(a) * F.silu(glu).clamp(max=a["limit"]) * line
+    glu = glu.clamp(max=a["limit"])
+    return counted(a) * glu * torch.sigmoid(a["alpha"] * glu) * (line + a["bias"])
+
+
+def geglu_gradient(a):
+    """With what the forward pass gave in place of the half that was activated."""
+    left = a.get("activateLeft", False)
+    gate, value = t(a["self"]).chunk(2, a["dim"])[:: 1 if left else -1]
+    how = ("none", "tanh")[a["approximate"]]
+    dgate = autograd(lambda x: F.gelu(x, approximate=how) * value, gate.numpy(),
+                     flow=a["gradOutput"])[0]  # fmt: skip
+    dvalue = t(a["gradOutput"]) * t(a["gelu"])
+    return torch.cat((dgate, dvalue) if left else (dvalue, dgate), a["dim"])
 
 
 ORACLES = {
@@ -59,19 +66,11 @@ ORACLES = {
     "aclnnClippedSwiglu": clipped,
     "aclnnClippedSwigluV2": clipped,
     "aclnnGeluMul": lambda a: (
-        F.gelu(t(a["input"])[..., :65], approximate=a["approximateOptional"])
-        * t(a["input"])[..., 65:]
+        F.gelu(t(a["input"]).chunk(2, -1)[0], approximate=a["approximateOptional"])
+        * t(a["input"]).chunk(2, -1)[1]
     ),
-    "aclnnGeGluBackward": lambda a: autograd(
-        lambda x: x[:, :32] * F.gelu(x[:, 32:], approximate=("none", "tanh")[a["approximate"]]),
-        a["self"],
-        flow=a["gradOutput"],
-    ),
-    "aclnnGeGluV3Backward": lambda a: autograd(
-        lambda x: x[:, 32:] * F.gelu(x[:, :32], approximate=("none", "tanh")[a["approximate"]]),
-        a["self"],
-        flow=a["gradOutput"],
-    ),
+    "aclnnGeGluBackward": geglu_gradient,
+    "aclnnGeGluV3Backward": geglu_gradient,
 }
 # Operator, arguments by header name, results by hand.
 BY_HAND = [
