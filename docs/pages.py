@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 from mutation_page import mutation_page
-from simulator_ops_page import simulator_ops_page
 from type_stubs import aten_page, methods_page
 
 
@@ -144,7 +143,6 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/errors.md": errors_page,
     "docs/field.md": field_page,
     "docs/mutation_scores.md": mutation_page,
-    "docs/simulator_ops.md": simulator_ops_page,
     "mindtorch/_tensor/_methods.pyi": methods_page,
     "mindtorch/ops/_aten.pyi": aten_page,
 }
