@@ -6,16 +6,19 @@ A mistake is a usage error when options are parsed, before any device is touched
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import click
 
 from aclnn_bindings.install import simulated
 
 from .conformance.cases import shard
+
+T = TypeVar("T")
 
 
 class Word(click.Choice[str]):
@@ -58,6 +61,12 @@ class ShardType(click.ParamType[shard.Shard]):
             return shard.parse(str(value))
         except shard.ShardError as error:
             self.fail(str(error), param, ctx)
+
+
+def filled(kind: type[T], values: Mapping[str, Any]) -> T:
+    """A record of `kind` with those of click's values that are its fields."""
+    names = [f.name for f in fields(cast(Any, kind)) if f.name in values]
+    return kind(**{name: values[name] for name in names})
 
 
 def _take_references(_ctx: click.Context, _param: click.Parameter, places: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ import compiled
 import layered
 import pytest
 from mindtorch_npu.commands.run import unjudged
+from mindtorch_npu.commands.run.options import RunOptions
 
 import aclnn_bindings
 from aclnn_bindings.layers import sealed
@@ -131,8 +132,7 @@ def test_a_program_that_changes_its_user_is_seen_or_is_said_to_be_unseen(tmp_pat
     assert outcome.code == (5 if bare.code == 0 else bare.code), outcome.err
 
 
-OPTIONS = dict.fromkeys(("strict", "verify", "faults", "record", "summarize", "data", "html",
-                         "perfetto"))  # fmt: skip
+OPTIONS = ("strict", "verify", "faults", "record", "summarize", "data", "html", "perfetto")
 SEEN = Ended(0)
 
 
@@ -152,7 +152,8 @@ SEEN = Ended(0)
 def test_each_thing_that_was_not_done_is_a_reason(
     asked: dict[str, object], ended: Ended, reason: str | None
 ) -> None:
-    reasons = unjudged.reasons(OPTIONS | {"faults": (), "command": ("true",)} | asked, ended, None)
+    options = RunOptions.of({"faults": (), "command": ("true",), **asked})
+    reasons = unjudged.reasons(options, ended, None)
     assert len(reasons) == (reason is not None)
     assert reason is None or reason in reasons[0]
 

@@ -14,6 +14,7 @@ from aclnn_bindings.interface import whole
 from ... import choices, exits, op_names, render
 from ...conformance.cases.case import DTYPES
 from ...render import Block, Cell, Content, Grid, Heading, Line
+from .options import BenchOptions
 
 if TYPE_CHECKING:
     from .roofline import Peaks
@@ -78,7 +79,7 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
 @click.option("--md", type=FILE, help="Write Markdown.")
 @click.option("--html", type=FILE, help="Write a self-contained HTML page with the plot.")
 @click.option("--prometheus", type=FILE, help="Of several devices: metrics for a collector.")
-def bench(**options: Any) -> int:
+def bench(**values: Any) -> int:
     """Time operators: device, host and end to end, with spread, bandwidth and a comparison.
 
     Inputs are random normal; the result is verified before and after timing, and a wrong one has
@@ -88,52 +89,54 @@ def bench(**options: Any) -> int:
     from .rivals import NoRivalError
     from .workloads import WorkloadError
 
+    options = BenchOptions.of(values)
     try:
         return _fleet(options) if _several(options) else _bench(options)
     except (WorkloadError, NoRivalError, NothingSelectedError) as error:
         raise click.UsageError(str(error)) from None
 
 
-def _several(options: dict[str, Any]) -> bool:
+def _several(options: BenchOptions) -> bool:
     """Whether devices are held against each other, or a journal is asked for."""
-    device = options["device"]
+    device = options.target.device
     many = device == "all" or any(c in device for c in ",-")
-    if not (many or options["ray"] or options["book"]):
-        if options["prometheus"]:
+    if not (many or options.fleet.ray or options.fleet.book):
+        if options.fleet.prometheus:
             raise click.UsageError("--prometheus: metrics are those of a fleet; add --device all")
         return False
-    for name in ("against", "plot", "cold"):
-        if options[name]:
+    alone = {"against": options.against, "plot": options.output.plot, "cold": options.cold}
+    for name, value in alone.items():
+        if value:
             raise click.UsageError(f"--{name}: of one device without --journal or --ray")
     return True
 
 
-def _fleet(options: dict[str, Any]) -> int:
+def _fleet(options: BenchOptions) -> int:
     """Every workload on every device; slow ones are named."""
     from ...conformance.record import journal
     from ...conformance.run.pool import Setup
     from ...fleet import items
     from .item import KINDS, name_of
 
-    home = str(options["home"]) if options["home"] else None
-    path = options["book"] or journal.default_path("bench")
-    setup = Setup(options["device"], home, options["simulator"], str(path), _TIMEOUT,
-                  recording=str(options["recording"] or ""))  # fmt: skip
+    home = str(options.target.home) if options.target.home else None
+    path = options.fleet.book or journal.default_path("bench")
+    setup = Setup(options.target.device, home, options.target.simulator, str(path), _TIMEOUT,
+                  recording=str(options.workloads.recording or ""))  # fmt: skip
     cases = list(dict.fromkeys(name_of(work) for work in _workloads(options)))
-    kinds = ("host",) if options["host_only"] else KINDS
-    seconds = min(options["seconds"], _FLEET_SECONDS)
-    what = " ".join(["bench", *options["ops"], *options["sets"]])
-    work = items.Work(what, cases, setup, options["rounds"],
-                      {"kinds": kinds, "seconds": seconds}, options["ray"])  # fmt: skip
-    fleet, code = items.run(work, path, options)
+    kinds = ("host",) if options.host_only else KINDS
+    seconds = min(options.seconds, _FLEET_SECONDS)
+    what = " ".join(["bench", *options.workloads.ops, *options.workloads.sets])
+    work = items.Work(what, cases, setup, options.fleet.rounds,
+                      {"kinds": kinds, "seconds": seconds}, options.fleet.ray)  # fmt: skip
+    fleet, code = items.run(work, path, options.output.pages(options.fleet.prometheus))
     late = items.slow(fleet)
-    if late and code == exits.OK and options["fail_on"]:
+    if late and code == exits.OK and options.fail_on:
         click.echo(f"slow: {', '.join(late)}", err=True)
         return exits.REGRESSIONS
     return code
 
 
-def _bench(options: dict[str, Any]) -> int:
+def _bench(options: BenchOptions) -> int:
     from .runner import Bench, as_json
 
     works = _workloads(options)
@@ -146,29 +149,29 @@ def _bench(options: dict[str, Any]) -> int:
             rows.append(bench.row(work))
     except KeyboardInterrupt:
         click.echo(f"interrupted after {len(rows)} of {len(works)} workloads", err=True)
-    needs_peaks = not options["host_only"] and any(r.times for r in rows)
+    needs_peaks = not options.host_only and any(r.times for r in rows)
     peaks = bench.peaks(r.work.dtype for r in rows if r.times) if needs_peaks else None
-    blocks = list(document(rows, environment, peaks, options["against"] or ""))
-    if options["recording"]:
+    blocks = list(document(rows, environment, peaks, options.against or ""))
+    if options.workloads.recording:
         from . import recorded
 
-        blocks += recorded.totals(options["recording"], rows)
+        blocks += recorded.totals(options.workloads.recording, rows)
     render.show(blocks)
-    if options["json_file"]:
+    if options.output.json_file:
         text = json.dumps(as_json(rows, environment, peaks), indent=1)
-        whole.write(options["json_file"], text + "\n")
-    if options["md"]:
-        whole.write(options["md"], render.markdown(blocks))
+        whole.write(options.output.json_file, text + "\n")
+    if options.output.md:
+        whole.write(options.output.md, render.markdown(blocks))
     plot = _plot(rows, peaks, environment) if peaks is not None else ""
-    if options["plot"] and plot:
-        whole.write(options["plot"], plot)
-    if options["html"]:
+    if options.output.plot and plot:
+        whole.write(options.output.plot, plot)
+    if options.output.html:
         from .page import html
 
-        whole.write(options["html"], html(blocks, plot))
+        whole.write(options.output.html, html(blocks, plot))
     if len(rows) < len(works):
         return exits.INTERRUPTED
-    return _code(rows, options["fail_on"])
+    return _code(rows, options.fail_on)
 
 
 def _code(rows: Iterable[WorkloadTiming], fail_on: str | None) -> int:
@@ -179,35 +182,35 @@ def _code(rows: Iterable[WorkloadTiming], fail_on: str | None) -> int:
     return exits.REGRESSIONS if fail_on and slower else exits.OK
 
 
-def _workloads(options: dict[str, Any]) -> list[Workload]:
+def _workloads(options: BenchOptions) -> list[Workload]:
     from mindtorch.ops import OPS
 
     from ...conformance.run.engine import NothingSelectedError, find_ops
     from . import workloads
 
     chosen_work: list[Workload] = []
-    if options["recording"]:
+    if options.workloads.recording:
         from . import recorded
 
-        chosen_work += recorded.workloads_of(options["recording"], _declared(options))
-    dtypes = options["dtypes"] or ("",)
-    for name in find_ops(options["ops"], (), False):
+        chosen_work += recorded.workloads_of(options.workloads.recording, _declared(options))
+    dtypes = options.workloads.dtypes or ("",)
+    for name in find_ops(options.workloads.ops, (), False):
         what = OPS[name] if name in OPS else _operator(name, options)
         for dtype in dtypes:
-            for shapes in options["shapes"]:
+            for shapes in options.workloads.shapes:
                 chosen_work.append(workloads.shaped(what, workloads.parse_shapes(shapes), dtype))
-            if not options["shapes"] and (options["host_only"] or name not in OPS):
+            if not options.workloads.shapes and (options.host_only or name not in OPS):
                 chosen_work.append(workloads.small(what, dtype))
-            elif not options["shapes"]:
+            elif not options.workloads.shapes:
                 chosen_work.append(workloads.default(what, dtype))
-    for name in options["sets"]:
+    for name in options.workloads.sets:
         chosen_work += [w for d in dtypes for w in workloads.named_set(name, d)]
     if not chosen_work:
         raise NothingSelectedError("nothing selected: name operators, or give --set")
     return chosen_work
 
 
-def _operator(name: str, options: dict[str, Any]) -> Any:
+def _operator(name: str, options: BenchOptions) -> Any:
     """An ACLNN operator of the install at hand; its first sample is what is timed."""
     from ...conformance.operators.find import subject
     from ...conformance.run.engine import NothingSelectedError
@@ -219,41 +222,41 @@ def _operator(name: str, options: dict[str, Any]) -> Any:
         raise NothingSelectedError(str(error)) from None
 
 
-def _declared(options: dict[str, Any]) -> Any:
+def _declared(options: BenchOptions) -> Any:
     """What the install at hand declares."""
     from ...conformance.run.engine import declarations
     from ...conformance.run.pool import Setup
 
-    home = str(options["home"]) if options["home"] else None
-    return declarations(Setup(options["device"], home, options["simulator"]))
+    home = str(options.target.home) if options.target.home else None
+    return declarations(Setup(options.target.device, home, options.target.simulator))
 
 
-def _request(options: dict[str, Any]) -> BenchRequest:
+def _request(options: BenchOptions) -> BenchRequest:
     from . import rivals
     from .runner import BenchRequest
     from .statistics import SamplingLimits
 
-    against, stored = options["against"] or "", {}
+    against, stored = options.against or "", {}
     if against not in ("", "torch", "numpy"):
         against, stored = "", rivals.baseline(Path(against))
-    kinds = ("host",) if options["host_only"] else ("device", "host", "e2e")
-    limits = SamplingLimits(min(1.0, options["seconds"]), options["seconds"])
-    return BenchRequest(options["device"], kinds, against, stored, limits, options["cold"],
-                  recording=options["recording"])  # fmt: skip
+    kinds = ("host",) if options.host_only else ("device", "host", "e2e")
+    limits = SamplingLimits(min(1.0, options.seconds), options.seconds)
+    return BenchRequest(options.target.device, kinds, against, stored, limits, options.cold,
+                  recording=options.workloads.recording)  # fmt: skip
 
 
-def _environment(options: dict[str, Any]) -> dict[str, Any]:
+def _environment(options: BenchOptions) -> dict[str, Any]:
     from ...conformance.run.environment import snapshot
 
-    if not options["device"].startswith("npu"):
-        return snapshot(None, options["device"])
+    if not options.target.device.startswith("npu"):
+        return snapshot(None, options.target.device)
     import aclnn_bindings
     from mindtorch.npu import install
 
-    cann = aclnn_bindings.open(options["home"], simulator=options["simulator"])
+    cann = aclnn_bindings.open(options.target.home, simulator=options.target.simulator)
     install.use(cann)
-    install.device(int(options["device"].partition(":")[2] or 0))
-    return snapshot(cann, options["device"])
+    install.device(int(options.target.device.partition(":")[2] or 0))
+    return snapshot(cann, options.target.device)
 
 
 _KINDS = (("device", "device µs"), ("host", "host µs"), ("e2e", "e2e µs"), ("cold", "cold µs"))
@@ -269,7 +272,7 @@ def document(
     yield Line(Cell(summary(environment), "dim"))
     timed = [r for r in rows if r.times]
     if timed:
-        yield Heading("TimeSpread: median (p20–p80)")
+        yield Heading("Times: median (p20–p80)")
         yield _times_grid(timed)
     if timed and (peaks is not None or any(r.verdicts or r.note for r in timed)):
         yield Heading("Rates")

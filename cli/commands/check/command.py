@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from ...choices import filled
 from . import options as opts
 from .modes import Modes
-from .options import apply, filled, output
+from .options import apply, output
 
 EPILOG = """\b
 Examples:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final
 
 import click
 
 from ... import choices, op_names
+from ...choices import filled
 from ...conformance.cases.case import DTYPES, FORMS, LAYOUTS, LEVELS
 from ...conformance.cases.shard import Shard
 from ..report import Files
 
 Decorator = Callable[[Any], Any]
-T = TypeVar("T")
 FILE: Final = choices.NewFile()
 SOURCE: Final = click.Path(dir_okay=False, exists=True, readable=True, path_type=Path)
 SECONDS: Final = click.FloatRange(min=0, min_open=True)
@@ -119,12 +119,6 @@ class ReplayOptions:
     path: Path
     target: TargetOptions
     allow_unjudged: bool
-
-
-def filled(kind: type[T], values: Mapping[str, Any]) -> T:
-    """A record of `kind` with those of click's values that are its fields."""
-    names = [f.name for f in fields(cast(Any, kind)) if f.name in values]
-    return kind(**{name: values[name] for name in names})
 
 
 def output(values: Mapping[str, Any]) -> OutputOptions:

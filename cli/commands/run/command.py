@@ -21,6 +21,7 @@ from aclnn_bindings.layers.interposed import interpose
 
 from ... import choices, exits, render
 from . import faults, findings, simulator, unjudged
+from .options import RunOptions
 
 if TYPE_CHECKING:
     from .verify import Verified
@@ -33,8 +34,6 @@ FAULT_HELP = (
     "program once per call."
 )
 _PREFIX = "mindtorch-run-"
-# Options that need a recording, whether or not it is kept.
-_RECORDED = ("summarize", "verify", "data", "html", "perfetto")
 EPILOG = """\b
 Examples:
   mindtorch-npu run --summary -- python train.py
@@ -103,16 +102,17 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--html", type=FILE, help="Write a page: summary and timeline.")
 @click.option("--perfetto", type=FILE, help="Write a trace that Perfetto opens.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def run(**options: Any) -> int:
+def run(**values: Any) -> int:
     """Run COMMAND with layers between it and CANN; they see every call, and change none."""
-    install = find_install(options["home"], simulator=options["simulator"])
-    environ = simulator.environment(install, options)
+    options = RunOptions.of(values)
+    install = find_install(options.target.home, simulator=options.target.simulator)
+    environ = simulator.environment(install, options.target)
     with parent.orderly_end():
-        if sweeps := [spec for spec in options["faults"] if re.match(r"sweep\b", spec)]:
+        if sweeps := [spec for spec in options.faults if re.match(r"sweep\b", spec)]:
             from . import sweep
 
-            code = sweep.run(interpose(install), options["command"], environ, sweeps[0])
-            unjudged_is_fine = code == exits.NOT_JUDGED and options["allow_unjudged"]
+            code = sweep.run(interpose(install), options.command, environ, sweeps[0])
+            unjudged_is_fine = code == exits.NOT_JUDGED and options.judging.allow_unjudged
             return exits.OK if unjudged_is_fine else code
         with ExitStack() as stack:
             seen = _look(install, options, environ, stack)
@@ -131,39 +131,39 @@ class _Seen:
 
 
 def _look(
-    install: Install, options: Mapping[str, Any], environ: dict[str, str], stack: ExitStack
+    install: Install, options: RunOptions, environ: dict[str, str], stack: ExitStack
 ) -> _Seen:
     """Run the program with layers; what they saw lasts as long as `stack`."""
-    allow = [findings.file_of(name) for name in options["allow"]]
+    allow = [findings.file_of(name) for name in options.judging.allow]
     known = [entry for path in allow for entry in findings.allowed(path)]
     report = scratch.create(
         stack.enter_context(scratch.folder(_PREFIX, scratch.places()[0])), "findings"
     )
     settings = _settings(options)
-    if options["strict"]:
+    if options.judging.strict:
         itself = simulator.checks_itself(install, environ)
         if itself:
-            environ |= simulator.strict(options["strict"], report, allow)
-        settings += findings.settings(options["strict"], report, known, races_only=itself)
-    path = options["record"]
-    if path is None and any(options[n] for n in _RECORDED):
+            environ |= simulator.strict(options.judging.strict, report, allow)
+        settings += findings.settings(options.judging.strict, report, known, races_only=itself)
+    path = options.recording.record
+    if path is None and options.needs_recording:
         path = stack.enter_context(scratch.folder(_PREFIX)) / "calls.rec"
-    if path is None and (options["device_time"] or options["stacks"]):
+    if path is None and (options.recording.device_time or options.recording.stacks):
         raise click.UsageError(
             "--device-time and --stacks add to a recording; say also --record FILE, --summary, "
             "--verify, --html or --perfetto"
         )
-    ended = _run(install, options["command"], session.LayerRequest(path, settings), environ)
+    ended = _run(install, options.command, session.LayerRequest(path, settings), environ)
     return _Seen(ended, path, report, known)
 
 
-def _judge(options: Mapping[str, Any], seen: _Seen, install: Install) -> int:
+def _judge(options: RunOptions, seen: _Seen, install: Install) -> int:
     """Show what the layers saw; the exit code for it."""
     _tell(options, seen)
     verified = _verify(options, seen, install)
     reported = simulated.findings(seen.report)
     left = findings.unexpected(reported, seen.known)
-    if options["strict"] and seen.ended.loaded:
+    if options.judging.strict and seen.ended.loaded:
         blocks = findings.document(left, len(reported) - len(left))
         render.show(blocks, render.console(sys.stderr))
     reasons = unjudged.reasons(options, seen.ended, verified)
@@ -171,20 +171,20 @@ def _judge(options: Mapping[str, Any], seen: _Seen, install: Install) -> int:
         click.echo(render.printable(f"not judged: {reason}"), err=True)
     if left or (verified is not None and verified.wrong):
         return exits.PROBLEMS
-    return exits.NOT_JUDGED if reasons and not options["allow_unjudged"] else exits.OK
+    return exits.NOT_JUDGED if reasons and not options.judging.allow_unjudged else exits.OK
 
 
-def _settings(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _settings(options: RunOptions) -> list[tuple[str, str]]:
     """What the interceptor is told, but for strict mode."""
-    settings = [("fault", faults.rule(spec)) for spec in options["faults"]]
-    rules = (*options["data"], *([options["verify"]] if options["verify"] else []))
+    settings = [("fault", faults.rule(spec)) for spec in options.faults]
+    rules = (*options.recording.data, *([options.judging.verify] if options.judging.verify else []))
     settings += [("data", rule) for rule in rules]
-    if options["device_time"]:
+    if options.recording.device_time:
         settings.append(("device_time", "1"))
-    if options["stacks"]:
+    if options.recording.stacks:
         settings.append(("stacks", "1"))
-    if options["data_limit"]:
-        settings.append(("data_limit", str(options["data_limit"])))
+    if options.recording.data_limit:
+        settings.append(("data_limit", str(options.recording.data_limit)))
     return settings
 
 
@@ -203,31 +203,31 @@ def _run(
         raise click.UsageError(f"{command[0]}: {error.strerror}") from error
 
 
-def _verify(options: Mapping[str, Any], seen: _Seen, install: Install) -> Verified | None:
+def _verify(options: RunOptions, seen: _Seen, install: Install) -> Verified | None:
     """Judge the launches, and show which were wrong; None where that is not asked, or no
     process was seen."""
-    if not options["verify"] or seen.path is None or not seen.path.exists():
+    if not options.judging.verify or seen.path is None or not seen.path.exists():
         return None
     from ... import recording
     from . import verify
 
-    verified = verify.verify(recording.open(seen.path), install, options["save"])
+    verified = verify.verify(recording.open(seen.path), install, options.judging.save)
     render.show(verify.document(verified), render.console(sys.stderr))
     for case in verified.saved:  # no block: a line to copy must not be broken
         click.echo(f"saved: mindtorch-npu check replay {shlex.quote(str(case))}", err=True)
     return verified
 
 
-def _tell(options: Mapping[str, Any], seen: _Seen) -> None:
+def _tell(options: RunOptions, seen: _Seen) -> None:
     """Show the recording as was asked."""
     if seen.path is None or not seen.path.exists():
         return
     from ... import recording
     from . import forms, summary
 
-    if options["summarize"]:
+    if options.output.summarize:
         render.show(summary.document(recording.open(seen.path)), render.console(sys.stderr))
-    forms.write(seen.path, options["html"], options["perfetto"])
-    if options["record"] is not None:
-        size = options["record"].stat().st_size
-        click.echo(f"recorded to {options['record']} ({size:,} bytes)", err=True)
+    forms.write(seen.path, options.output.html, options.output.perfetto)
+    if options.recording.record is not None:
+        size = options.recording.record.stat().st_size
+        click.echo(f"recorded to {options.recording.record} ({size:,} bytes)", err=True)

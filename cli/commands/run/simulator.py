@@ -6,12 +6,14 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from aclnn_bindings.install import simulated
 from aclnn_bindings.install.describe import Install
+
+from .options import RunTarget
 
 _VARIABLES: Final = {
     "soc": "ACLSIM_SOC", "devices": "ACLSIM_DEVICES", "memory": "ACLSIM_MEMORY",
@@ -25,14 +27,15 @@ def size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str
     raise click.BadParameter(f"{value!r} is no size; give bytes, or such as 512M or 4G")
 
 
-def environment(install: Install, options: Mapping[str, Any]) -> dict[str, str]:
+def environment(install: Install, target: RunTarget) -> dict[str, str]:
     """This process's variables, less what would lead a program away from a simulator, and with
     what was asked of it; click.UsageError for that on another install."""
     environ = dict(os.environ)
-    settings = {_VARIABLES[n]: str(options[n]) for n in _VARIABLES if options[n] is not None}
+    requests = {n: getattr(target, n) for n in _VARIABLES}
+    settings = {_VARIABLES[n]: str(v) for n, v in requests.items() if v is not None}
     if install.kind != "simulator":
         if settings:
-            name = next(n for n in _VARIABLES if options[n] is not None)
+            name = next(n for n in _VARIABLES if requests[n] is not None)
             raise click.UsageError(
                 f"--{name} is the simulator's; {install.root} is none; add --simulator"
             )

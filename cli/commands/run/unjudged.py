@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from aclnn_bindings.layers.session import Ended
 
 from . import unseen
+from .options import RunOptions
 
 if TYPE_CHECKING:
     from .verify import Verified
 
-# Options that want something of the program's calls.
-_OBSERVERS: Final = (
-    "strict",
-    "verify",
-    "faults",
-    "record",
-    "summarize",
-    "data",
-    "html",
-    "perfetto",
-)
 
-
-def reasons(options: Mapping[str, Any], ended: Ended, verified: Verified | None) -> list[str]:
+def reasons(options: RunOptions, ended: Ended, verified: Verified | None) -> list[str]:
     """Why less was judged, recorded or changed than was asked for; none when all was."""
-    if not any(options[name] for name in _OBSERVERS):
+    if not options.observes:
         return []
     if not ended.loaded:
-        return [f"the layers saw nothing of {unseen.with_reason(options['command'][0])}"]
+        return [f"the layers saw nothing of {unseen.with_reason(options.command[0])}"]
     return [*_of_layers(options, ended), *(_of_launches(verified) if verified else ())]
 
 
-def _of_layers(options: Mapping[str, Any], ended: Ended) -> Iterator[str]:
+def _of_layers(options: RunOptions, ended: Ended) -> Iterator[str]:
     if ended.unable:
         yield f"a layer did not do what was asked: {ended.unable}"
     if ended.failure:
         yield f"the recording ends early: {ended.failure}"
     if ended.lost:
         yield f"{ended.lost} records found no room and are lost"
-    for spec, count in zip(options["faults"], ended.matches, strict=False):
+    for spec, count in zip(options.faults, ended.matches, strict=False):
         if not count:
             yield f"--fault {spec} matched no call"
 
