@@ -67,7 +67,7 @@ from .words import (
     routing,
     scalar,
     scalar_tensor,
-    single,
+    several,
     sizes,
     slots,
     tensor,
@@ -81,6 +81,6 @@ __all__ = [
     "experts", "flag", "forms", "group", "head_dim", "heads", "ignored", "index", "integer", "ints",
     "leading", "mask", "members", "null", "number", "numbers", "only", "optional", "out",
     "overload", "page", "pages", "parts", "permutation", "pin", "require", "routing", "row", "rows",
-    "scalar", "scalar_tensor", "seq", "shape", "single", "sizes", "slots", "space", "spec",
+    "scalar", "scalar_tensor", "seq", "several", "shape", "sizes", "slots", "space", "spec",
     "tensor", "tensors", "tokens", "topk", "window", "written",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ from .errors import DeclarationError, near
 from .expressions import expression
 from .factors import Factor
 from .sizes import KNOWN, Role, dims_of, parts_of, text_of, volume
-from .values import DTYPES, TensorValue
+from .values import DTYPES, TensorValue, short_name
 
 LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "expanded", "reversed")
 OUT_LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "reversed")
@@ -204,6 +204,22 @@ class Declaration:
         raise DeclarationError(f"{self.name}: parameters stand in the order {' '.join(names)}, the "
                                f"header's is {' '.join(header)}")  # fmt: skip
 
+    def without(self, names: Iterable[str]) -> Declaration:
+        """That of a version whose header lacks parameters: they keep their plain values."""
+        missing = frozenset(names)
+        plain = self.draw({})
+        params = {n: Only(plain[n], "the header has no such parameter") if n in missing else d
+                  for n, d in self.params.items()}  # fmt: skip
+        overloads = tuple(
+            Overload(o.name, {n: d for n, d in o.params.items() if n not in missing})
+            for o in self.overloads
+        )
+        pins = tuple(p for p in self.pins if not missing & set(p.levels))
+        other = object.__new__(Declaration)
+        other.__dict__.update({f.name: getattr(self, f.name) for f in fields(self)})
+        other.__dict__.update(params=params, overloads=overloads, pins=pins)
+        return other
+
     # --- what it varies -------------------------------------------------------------------------
 
     @cached_property
@@ -324,6 +340,8 @@ class Drawn:
         return self.known[name]
 
     def _make(self, name: str) -> Any:
+        if name.endswith(".dtype"):
+            return short_name(self.dtype(name.removesuffix(".dtype"), ""))
         if name in self.declaration.params:
             return self._value(name)
         role = self.declaration.used_sizes.get(name)

@@ -27,6 +27,8 @@ Levels = dict[str, str]
 # Calls of one operator, candidates for each, and attempts at a pair that requirements forbid.
 QUICK_CALLS: Final = 44
 FULL_CALLS: Final = 220
+# Calls that mix levels, however many levels were tried alone.
+_MIXED: Final = (20, 60)
 _CANDIDATES: Final = (4, 6)
 _TRIES: Final = 3
 _PLAIN_FIRST: Final = 0.35
@@ -66,8 +68,8 @@ class _Search:
             self._add(self.settle({**self.plain, **pin.levels}))
         for levels in self._singles():
             self._add(self.settle(levels))
-        idle = 0
-        while len(self.calls) < self.budget and idle < _TRIES:
+        budget, idle = max(self.budget, len(self.calls) + _MIXED[self.full]), 0
+        while len(self.calls) < budget and idle < _TRIES:
             best = self._best()
             idle = 0 if best is not None and self._add(best) else idle + 1
         self._balance()

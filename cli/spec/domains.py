@@ -153,9 +153,34 @@ class TensorList(Domain):
 
 
 @dataclass(frozen=True)
-class Single(Domain):
-    """A list whose only member has a domain."""
+class _Member:
+    """A draw as the member of a list sees it: its random stream is its own."""
 
+    draw: Draw
+    index: int
+
+    @property
+    def level(self) -> str:
+        return self.draw.level
+
+    def __getitem__(self, name: str) -> Any:
+        return self.draw[name]
+
+    def dtype(self, name: str, default_: str) -> str:
+        return self.draw.dtype(name, default_)
+
+    def generator(self, name: str) -> Generator:
+        return self.draw.generator(f"{name}.{self.index}")
+
+    def chosen(self, factor: str, default: str) -> str:
+        return self.draw.chosen(factor, default)
+
+
+@dataclass(frozen=True)
+class Several(Domain):
+    """A list of `count` values of one domain, which differ in their elements."""
+
+    count: str
     domain: Domain
 
     def levels(self, full: bool) -> tuple[str, ...]:
@@ -165,7 +190,11 @@ class Single(Domain):
         return self.domain.settle(draw, level)
 
     def value(self, draw: Draw, name: str, level: str) -> list[Any]:
-        return [self.domain.value(draw, name, level)]
+        many = int(evaluate(self.count, draw))
+        return [self.domain.value(_Member(draw, i), name, level) for i in range(many)]
+
+    def expressions(self) -> tuple[str, ...]:
+        return (self.count,)
 
     def within(self) -> tuple[Domain, ...]:
         return (self.domain,)
@@ -192,10 +221,12 @@ class Content(Domain):
 
         dims = self._dims(draw)
         whole = elements() if dims is None else None
+        layout = draw.chosen(f"layout.{name}", "contiguous")
+        # Elements that differ cannot lie at one place.
+        layout = "stepped" if layout == "expanded" else layout
         return TensorValue(
             tuple(whole.shape) if whole is not None else dims or (), draw.dtype(name, self.dtype),
-            values=Elements(elements, whole),
-            layout=draw.chosen(f"layout.{name}", "contiguous"))  # fmt: skip
+            values=Elements(elements, whole), layout=layout)  # fmt: skip
 
     def _dims(self, draw: Draw) -> tuple[int, ...] | None:
         """The shape, where it is known without the elements."""
@@ -358,7 +389,7 @@ class Forms(Domain):
 
 @dataclass(frozen=True)
 class By(Domain):
-    """The domain that another parameter, a mode, decides."""
+    """The domain that another parameter, a mode, decides; or its dtype: `x.dtype`."""
 
     param: str
     options: Mapping[Any, Domain | None]

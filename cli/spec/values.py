@@ -14,6 +14,12 @@ DTYPES: Final = {
     "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e8m0": "float8_e8m0fnu",
     "e2m1": "float4_e2m1fn",
 }  # fmt: skip
+_SHORT: Final = {long: short for short, long in DTYPES.items()}
+
+
+def short_name(dtype: str) -> str:
+    """The short name of a dtype."""
+    return _SHORT.get(dtype, dtype)
 
 
 class Elements:

@@ -27,7 +27,7 @@ from .domains import (
     Optional,
     Out,
     Repeated,
-    Single,
+    Several,
     Tensor,
     TensorList,
     Written,
@@ -96,9 +96,9 @@ def tensors(count: str, shape: str, dtype: str = "", low: float = -2.0,
     return TensorList(count, tensor(shape, dtype, low, high))
 
 
-def single(domain: Domain) -> Single:
-    """A list of one member, of a domain."""
-    return Single(domain)
+def several(count: str, domain: Domain) -> Several:
+    """A list of `count` values of a domain, of the same size; see `tensors` for other sizes."""
+    return Several(count, domain)
 
 
 def number(*values: float | str) -> Choice:
@@ -158,7 +158,7 @@ def forms(**options: Domain | None) -> Forms:
 
 
 def by(param: str, options: Mapping[Any, Domain | None]) -> By:
-    """The domain that another parameter decides."""
+    """The domain that another parameter decides, or its dtype: `by("bias.dtype", {"i32": …})`."""
     return By(param, options)
 
 

@@ -194,6 +194,9 @@ def designed(arg: Input, key: str, seed: int) -> Array:
         return _indices(arg, rng).astype(dtype)
     if dtype == np.bool_:
         return rng.integers(0, 2, arg.shape).astype(np.bool_)
+    if dtype.name == "int4":
+        low, high = max(int(np.ceil(arg.low)), -8), min(int(arg.high), 7)
+        return rng.integers(low, high + 1, arg.shape).astype(dtype)
     if dtype.kind in "iu":
         return _whole(arg, rng, dtype)
     if dtype.kind == "c":
@@ -207,7 +210,10 @@ def designed(arg: Input, key: str, seed: int) -> Array:
 
 
 def _real(arg: Input, rng: Generator, dtype: np.dtype[Any], name: str) -> Array:
-    form, shape = FORMATS[name], arg.shape
+    shape = arg.shape
+    if name not in FORMATS:  # of 8 or 4 bits
+        return rng.uniform(arg.low, arg.high, shape).astype(dtype)
+    form = FORMATS[name]
     count = int(np.prod(shape))
     with np.errstate(all="ignore"):
         x = rng.uniform(arg.low, arg.high, count)

@@ -25,11 +25,14 @@ class DeclaredOperator(Operator):
     declaration: Declaration
 
     def __init__(self, signature: OpSignature, row: Row) -> None:
-        self.row, self.declaration = row, row.declaration
-        self.arrays = {p.name for p in signature.params if p.kind in _ARRAYS}
+        self.row = row
         known = row.renamed.get(signature.name, {})
+        arrays = (p.name for p in signature.params if p.kind in _ARRAYS)
+        self.arrays = {known.get(n, n) for n in arrays}
         names = [known.get(p.name, p.name) for p in signature.params]
         _bind(row, signature.name, names)
+        missing = set(row.declaration.inputs) - set(names)
+        self.declaration = row.declaration.without(missing) if missing else row.declaration
         super().__init__(signature, spec_of(row, signature.name, known))
         self.forms = ()
 

@@ -26,12 +26,13 @@ from mindtorch_npu.spec import (
     out,
     overload,
     parts,
+    permutation,
     pin,
     require,
     routing,
     scalar_tensor,
+    several,
     shape,
-    single,
     sizes,
     slots,
     tensor,
@@ -121,6 +122,16 @@ def test_dtypes_go_together_as_the_table_says():
     assert own.draw({"types": "1", "scale": "given"}, "float16")["scale"].dtype == "float16"
 
 
+def test_a_version_without_a_parameter_has_it_at_its_plain_level():
+    own = declared(x=tensor("T N"), lengths=by("ends", {
+        False: parts("2", of="T", patterns="even"),
+        True: parts("2", of="T", form="ends", patterns="even")}),
+        ends=flag(), y=out("x"), )  # fmt: skip
+    older = own.without(["ends"])
+    assert "ends" not in {f.name for f in older.factors((), True)}
+    assert older.draw({"T": "8", "ends": "True"})["lengths"].values().tolist() == [4, 4]
+
+
 def test_a_table_states_the_dtype_of_a_result():
     own = declared(
         dtypes("""x  y
@@ -132,10 +143,22 @@ def test_a_table_states_the_dtype_of_a_result():
     assert own.draw({"types": "1"}, "float16").result_dtypes() == {"y.dtype": "float16"}
 
 
-def test_a_list_of_one_has_the_levels_of_its_member():
-    own = declared(x=tensor("T N"), lengths=single(parts("2", of="T")), y=out("x"))
-    (lengths,) = own.draw({"T": "8", "lengths": "empty_first"})["lengths"]
-    assert lengths.values().tolist() == [0, 8]
+def test_a_dtype_decides_what_a_parameter_is():
+    own = declared(
+        dtypes("""x  y
+                  i8 i8
+                  f16 f16"""),
+        x=by("x.dtype", {"i8": tensor("*S", "", -128, 127), "f16": tensor("*S")}), y=out("x"),
+    )  # fmt: skip
+    assert own.draw({}, "int8")["x"].low == -128
+    assert own.draw({}, "float16")["x"].low == -2
+
+
+def test_the_members_of_a_list_have_elements_of_their_own():
+    own = declared(x=tensor("T N"), to=several("2", permutation("T")), y=out("x"))
+    one, other = own.draw({"T": "33", "to": "random"})["to"]
+    assert one.shape == other.shape == (33,)
+    assert one.values().tolist() != other.values().tolist()
 
 
 def test_an_axis_is_counted_from_both_ends():

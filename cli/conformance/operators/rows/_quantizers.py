@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from mindtorch.ops.samples import Arg
 
 from ....judge.precision import Array
+from ....spec import content
+from ....spec.domains import Domain
+from ....spec.sizes import resolve
 from ..spec import const
 
 INT8: Final = 2
@@ -34,3 +37,21 @@ def packed_scales(values: Array) -> Arg:
     """Scales as aclnnTransQuantParam packs them: the bits of a float32 in the low half."""
     bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
     return const(bits, "uint64")
+
+
+def words(shape: str, dtype: str = "u64") -> Domain:
+    """Scales as aclnnTransQuantParam packs them: float32 from 2^-7 to 2^-5 without their low 13
+    bits, which hardware drops, in the low halves of words; bit 46 may be set."""
+
+    def make(rng: Any, pattern: str, draw: Any) -> Array:
+        bits = rng.integers(0x3C000000 >> 13, 0x3D000000 >> 13, resolve(shape, draw)) << 13
+        return np.asarray(bits | (1 << 46 if pattern == "marked" else 0))
+
+    return content(make, "plain marked", dtype, shape=shape)
+
+
+def real_scales(packed: Array) -> Array:
+    """The scales of such words; floats are themselves."""
+    if packed.dtype.kind == "f":
+        return packed
+    return packed.astype(np.uint32).view(np.float32).astype(np.float64)

@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from .....judge.precision import Array
+from .....spec import (
+    Rule,
+    also,
+    array,
+    both,
+    by,
+    choice,
+    column,
+    content,
+    contents,
+    dtypes,
+    flag,
+    forms,
+    group,
+    ignored,
+    members,
+    null,
+    only,
+    optional,
+    out,
+    overload,
+    parts,
+    pin,
+    require,
+    row,
+    several,
+    sizes,
+    tensor,
+    tensors,
+    tokens,
+    written,
+)  # fmt: skip
+from .....spec import rows as rows_
+from .....spec.declaration import Pin
+from .....spec.domains import Domain
+from .....spec.sizes import resolve
+from ...declare import declare
 from ...placing import TILES
-from ...spec import const, f16, i8, spec, t, take
-from .._defaults import GRADIENT
-from .._ignored import reserved
+from .._ignored import SPEED
+from .._quantizers import words
 
-_ROW: Final[dict[str, Any]] = {
-    "tolerance": "gradient", "dtypes": ("float16",),
-    "source": "operator documents aclnnGroupedMatmul, V2 to V5; op-plugin document "
-    "npu_grouped_matmul; Megatron-LM, grouped GEMM of experts",
-}  # fmt: skip
-_INT8, _HALF = 2, 1  # aclDataType
+_SOURCE: Final = ("operator documents aclnnGroupedMatmul, V2 to V5; op-plugin document "
+                  "npu_grouped_matmul; Megatron-LM, grouped GEMM of experts")  # fmt: skip
+_RULE: Final = Rule("gradient", _SOURCE, steps=True, cost="2*T*K*N",
+                    values="normal opposed positive")  # fmt: skip
 
 
-def _group_value(values: list[Array] | None, at: int, groups: int) -> Any:
-    """What group `at` has, of one tensor for all groups or of one a group."""
-    if values is None:
-        return None
-    return values[at] if len(values) > 1 or groups == 1 else values[0][at]
+def ends_of(groups: Any, kind: int) -> Array:
+    """Where groups end: groupListType 0 holds ends, 1 sizes, 2 pairs of an expert and its size."""
+    whole = np.asarray(groups)
+    return np.asarray(np.cumsum(whole.reshape(-1, 2)[:, 1]) if kind == 2 else
+                      np.cumsum(whole) if kind == 1 else whole)  # fmt: skip
 
 
 def _by_rows(value: Array, rows: int) -> Array:
@@ -81,7 +117,7 @@ def grouped(
     x: list[Array],
     weight: list[Array],
     groupListOptional: Any = None,
-    groupType: int = -1,
+    groupType: int | None = None,
     splitItem: int = 0,
     biasOptional: list[Array] | None = None,
     scaleOptional: list[Array] | None = None,
@@ -92,108 +128,202 @@ def grouped(
     groupListType: int = 0,
     actType: int = 0,
 ) -> tuple[list[Array]]:
-    """Pairs (groupType -1), rows of one x split among weights (0), or products summed over parts
-    (2), at `groupListOptional` ends (groupListType 1: sizes). One tensor comes (splitItem 2, 3) or
-    one a group."""
-    if groupType == -1 and len(x) > 1:
-        count, xs, ws = len(x), list(x), weight
-    else:
-        if groupListOptional is None:
-            raise ValueError("grouped: one x is split at the ends in groupList; it is missing")
-        ends = np.cumsum(groupListOptional) if groupListType == 1 else list(groupListOptional)
-        spans = [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
-        count = len(spans)
-        xs = [x[0][:, s] if groupType == 2 else x[0][s] for s in spans]
-        ws = [weight[0][s] for s in spans] if groupType == 2 else weight
-        ws = list(ws[0]) if len(ws) == 1 and ws[0].ndim == 3 else ws
-    tokens = perTokenScaleOptional
-    if tokens is not None and len(tokens) == 1 and count > 1:
-        tokens = np.split(tokens[0], np.cumsum([len(one) for one in xs])[:-1])
-    parts = [_ACTIVE[actType](one_group(
-        xs[g], ws[g], _group_value(biasOptional, g, count), _group_value(scaleOptional, g, count),
-        _group_value(offsetOptional, g, count), _group_value(antiquantScaleOptional, g, count),
-        _group_value(antiquantOffsetOptional, g, count), None if tokens is None else tokens[g]))
-        for g in range(count)]  # fmt: skip
+    """Pairs (groupType -1), rows split among weights (0), or products summed over parts (2), at
+    what `groupListOptional` says. One tensor comes (splitItem 2, 3) or one a group. The first
+    version has no groupType: rows are split where there is a list."""
+    if groupType is None:
+        groupType = -1 if groupListOptional is None else 0
+    xs, experts = x, np.arange(len(x))
+    if groupListOptional is not None:
+        if groupListType == 2:
+            experts = np.asarray(groupListOptional).reshape(-1, 2)[:, 0]
+        cuts = ends_of(groupListOptional, groupListType)[:-1]
+        experts = experts if groupListType == 2 else np.arange(len(cuts) + 1)
+        if len(x) == 1:
+            xs = np.split(x[0], cuts, 1 if groupType == 2 else 0)
     if groupType == 2:
+        parts = [a @ b for a, b in zip(xs, np.split(weight[0], cuts), strict=True)]
         return ([np.stack(parts)],)
+    stacked = len(weight) == 1 and weight[0].ndim == 3
+
+    def own(values: list[Array] | None, expert: int) -> Any:
+        return None if values is None else values[0][expert] if stacked else values[expert]
+
+    tokens: list[Any] = [None] * len(xs)
+    if perTokenScaleOptional is not None:
+        tokens = np.split(perTokenScaleOptional[0], np.cumsum([len(one) for one in xs])[:-1])
+    columns = (biasOptional, scaleOptional, offsetOptional, antiquantScaleOptional,
+               antiquantOffsetOptional)  # fmt: skip
+    parts = [_ACTIVE[actType](one_group(one, own(weight, e), *(own(v, e) for v in columns),
+                                        row_scales))
+             for one, e, row_scales in zip(xs, experts, tokens, strict=True)]  # fmt: skip
     return (parts if splitItem < 2 else [np.concatenate(parts)],)
 
 
-_PAIRS: Final[dict[str, Any]] = {"x": [f16(5, 16), f16(3, 32)], "weight": [f16(16, 9), f16(32, 9)],
-                                 "splitItem": 0, "groupType": -1}  # fmt: skip
-_SPLIT: Final[dict[str, Any]] = {"x": [f16(12, 16)], "weight": [f16(3, 16, 9)], "splitItem": 3,
-                                 "groupType": 0}  # fmt: skip
-_ENDS: Final = (4, 9, 12)
-# Steps of int8: scales in the low halves of words, by powers of two, so that nothing is rounded.
-_WORDS: Final = const([[0x3D800000 + ((n + g) % 3 << 23) for n in range(9)] for g in range(3)],
-                      "uint64")  # fmt: skip
-_STEPS: Final[dict[str, Any]] = {
-    "x": [i8(12, 16)], "weight": [i8(3, 16, 9)], "splitItem": 3, "groupType": 0,
-    "scaleOptional": [_WORDS], "biasOptional": [t(3, 9, dtype="int32", low=-50, high=50)],
-    "outDtype": _INT8,
-}  # fmt: skip
-_SHIFTED: Final[dict[str, Any]] = {
-    **_STEPS, "offsetOptional": [const([[3.0 * n - 9 - g for n in range(9)] for g in range(3)],
-                                       "float32")]}  # fmt: skip
-# Weights of integers in scales and offsets of columns, and of blocks of eight rows.
-_FINE: Final[tuple[dict[str, Any], ...]] = tuple(
-    {
-        **_SPLIT,
-        "weight": [i8(3, 16, 9)],
-        "antiquantScaleOptional": [f16(*n, low=0.05, high=0.3)],
-        "antiquantOffsetOptional": [f16(*n, low=-4, high=4)],
-    }
-    for n in ((3, 9), (3, 2, 9))
-)
-_SUMMED: Final[dict[str, Any]] = {"x": [f16(5, 12)], "weight": [f16(12, 9)], "splitItem": 3,
-                                  "groupType": 2}  # fmt: skip
-_BIASED: Final = {"biasOptional": [f16(3, 9)]}
-_FIRST: Final = ({**_SPLIT}, {**_SPLIT, **_BIASED}, _STEPS, _SHIFTED, _FINE[0])
+def _whole(count: str, shape: str, param: str) -> Domain:
+    """A list of tensors of floats, or of integers of their whole range."""
+    return by(f"{param}.dtype", {
+        "i8": tensors(count, shape, "", -128, 127), "i4": tensors(count, shape, "", -8, 7),
+        **dict.fromkeys(("f16", "bf16", "f32"), tensors(count, shape))})  # fmt: skip
 
 
-def _without_type(form: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in form.items() if k != "groupType"}
+def _columns(count: str, shape: str, blocks: str = "") -> dict[str, Domain]:
+    """What each expert has for its columns; of `blocks`, what weights of integers have."""
+    fine = blocks or shape
+    return {
+        "biasOptional": optional(tensors(count, shape, "", -9, 9)),
+        "scaleOptional": by("scaleOptional.dtype", {
+            "u64": several(count, words(shape)),
+            **dict.fromkeys(("f32", "bf16"), tensors(count, shape, "", 0.005, 0.05))}),
+        "offsetOptional": optional(tensors(count, shape, "", -9, 9)),
+        "antiquantScaleOptional": tensors(count, fine, "", 0.05, 0.3),
+        "antiquantOffsetOptional": optional(tensors(count, fine, "", -4, 4)),
+    }  # fmt: skip
 
 
-# The first version has no groupType: groups come with their list.
-spec("aclnnGroupedMatmul", "y:outDtype|x", extra="outDtype", **_ROW, steps=True, samples=[
-    take(**_PAIRS), take(**{**_PAIRS, "biasOptional": [f16(9), f16(9)]}),
-    *(take(**_without_type(f), groupListOptional=_ENDS) for f in _FIRST)])(
-    lambda x, weight, groupListOptional=None, splitItem=0, biasOptional=None, scaleOptional=None,
-    offsetOptional=None, antiquantScaleOptional=None, antiquantOffsetOptional=None:
-    grouped(x, weight, groupListOptional, -1 if groupListOptional is None else 0, splitItem,
-            biasOptional, scaleOptional, offsetOptional, antiquantScaleOptional,
-            antiquantOffsetOptional))  # fmt: skip
-for _version, _list in (("V2", _ENDS), ("V3", const(_ENDS, "int64"))):
-    spec(f"aclnnGroupedMatmul{_version}", "y:outDtype|x", extra="outDtype", **_ROW, steps=True,
-         samples=[
-        take(**_PAIRS), *(take(**f, groupListOptional=_list) for f in (*_FIRST, _SUMMED))])(
-        lambda x, weight, groupListOptional=None, groupType=-1, splitItem=0, biasOptional=None,
-        scaleOptional=None, offsetOptional=None, antiquantScaleOptional=None,
-        antiquantOffsetOptional=None:
-        grouped(x, weight, groupListOptional, groupType, splitItem, biasOptional, scaleOptional,
-                offsetOptional, antiquantScaleOptional, antiquantOffsetOptional))  # fmt: skip
-_ROWS_SCALED: Final[dict[str, Any]] = {
-    "x": [i8(12, 16)], "weight": [i8(3, 16, 9)], "splitItem": 3, "groupType": 0,
-    "biasOptional": [t(3, 9, dtype="int32", low=-50, high=50)], "outDtype": _HALF,
-    "scaleOptional": [t(3, 9, low=0.01, high=0.05)],
-    "perTokenScaleOptional": [t(12, low=0.2, high=1)],
-}  # fmt: skip
-spec("aclnnGroupedMatmulV4 aclnnGroupedMatmulV5", "out:outDtype|x", extra="outDtype",
-     ignored=reserved("activationInputOptional activationQuantScaleOptional "
-                      "activationQuantOffsetOptional activationFeatureOutOptional "
-                      "dynQuantScaleOutOptional"),
-     **_ROW, steps=True,
-     samples=[
-         take(**_PAIRS, actType=0, groupListType=0),
-         *(take(**f, actType=0, groupListType=0, groupListOptional=const(_ENDS, "int64"))
-           for f in (*_FIRST, *_FINE[1:], _SUMMED)),
-         take(**_SPLIT, **_BIASED, actType=0, groupListType=1,
-              groupListOptional=const([4, 5, 3], "int64")),
-         *(take(**_ROWS_SCALED, actType=a, groupListType=1,
-                groupListOptional=const([4, 5, 3], "int64")) for a in (0, 1, 2, 4, 5))])(
-    grouped)  # fmt: skip
-_GATES: Final = {"ge": _gelu_tanh, "swi": _silu, "re": _relu}
+_NO_COLUMNS: Final = dict.fromkeys(_columns("1", "N"), null("sums of parts are of plain floats"))
+
+
+def _pairs(rng: Any, pattern: str, draw: Any) -> Array:
+    """Experts with their numbers of rows, those without rows last."""
+    lengths = contents.lengths(rng, pattern, draw["E"], draw["T"])
+    order = np.argsort(lengths == 0, kind="stable")
+    return np.stack([order, lengths[order]], -1)
+
+
+def _of_members(_rng: Any, _pattern: str, draw: Any) -> Array:
+    """The rows of each x, where lists of x come with a group list."""
+    rows = [v.shape[0] for v in draw["x"]]
+    return np.asarray(rows if draw["groupListType"] == 1 else np.cumsum(rows))
+
+
+_ENDS: Final = parts("E", of="T", form="ends")
+_TYPED_ENDS: Final = {0: _ENDS, 1: parts("E", of="T")}
+_EXPERTS: Final = content(_pairs, " ".join(contents.PARTS), shape="E 2", reads=("E", "T"))
+_GROUP_LISTS: Final = {1: _ENDS, 2: _ENDS, 4: by("groupListType", _TYPED_ENDS),
+                       5: by("groupListType", {**_TYPED_ENDS, 2: _EXPERTS})}  # fmt: skip
+_NO_TOKENS: Final = {"perTokenScaleOptional": null("rows of one x have them")}
+
+
+def _rows(version: int, x: Domain, weight: Domain, split: Domain, columns: Mapping[str, Domain],
+          **other: Domain) -> dict[str, Domain]:  # fmt: skip
+    """A form of the lists whose rows are split among weights."""
+    local = {"x": x, "weight": weight, **columns, "groupListOptional": _GROUP_LISTS[version],
+             "splitItem": split, **other}  # fmt: skip
+    return local if version == 1 else {"groupType": only(0, "rows are split"), **local}
+
+
+def _unsplit(version: int, kind: int, **local: Domain) -> dict[str, Domain]:
+    """A form that splits no rows of one x."""
+    late = {**_NO_TOKENS, "groupListType": choice(0, 1)} if version > 3 else {}
+    typed = {"groupType": only(kind, "the form of the lists")} if version > 1 else {}
+    return {**late, **typed, **local}
+
+
+def _forms(version: int) -> dict[str, dict[str, Domain]]:
+    """What the lists of a version may hold, the plain form first."""
+    joint, apart, listed = choice(3, 2), choice(0, 1), _whole("E", "K N", "weight")
+    whole, stacked = _whole("1", "T K", "x"), _whole("1", "E K N", "weight")
+    forms = {
+        "stacked": _rows(version, whole, stacked, joint, _columns("1", "E N")),
+        "listed": _rows(version, whole, listed, joint, _columns("E", "N")),
+        "apart": _rows(version, whole, listed, apart, _columns("E", "N")),
+        "blocks": _rows(version, whole, stacked, joint, _columns("1", "E N", "E G N")),
+        "pairs": _unsplit(
+            version, -1, x=_whole("E", "M@E K@E", "x"), weight=_whole("E", "K@E N", "weight"),
+            groupListOptional=null("no x is split"), splitItem=apart, **_columns("E", "N")),
+    }  # fmt: skip
+    if version > 1:
+        ends = by("groupListType", _TYPED_ENDS) if version > 3 else _ENDS
+        acts = {"actType": only(0, "sums are not activated")} if version > 3 else {}
+        forms["sums"] = _unsplit(
+            version, 2, x=tensors("1", "M T"), weight=tensors("1", "T N"), **acts,
+            groupListOptional=ends, splitItem=joint, **_NO_COLUMNS)  # fmt: skip
+    if version > 3:
+        forms["joined"] = _unsplit(
+            version, 0, x=_whole("E", "M@E K", "x"), weight=listed, splitItem=joint,
+            groupListOptional=optional(content(_of_members, "sizes", reads=("E",))),
+            **_columns("E", "N"))  # fmt: skip
+    return forms
+
+
+_RESERVED: Final = null("reserved: documents ask for null")
+_ACTIVATIONS: Final = dict.fromkeys(("activationInputOptional", "activationQuantScaleOptional",
+                                     "activationQuantOffsetOptional"), _RESERVED)  # fmt: skip
+_UNWRITTEN: Final = dict.fromkeys(("activationFeatureOutOptional", "dynQuantScaleOutOptional"),
+                                  _RESERVED)  # fmt: skip
+_TABLE: Final = """
+    f32  f32   f32 -    -   -    -    f32
+    f16  f16   f16 -    -   -    -    f16
+    bf16 bf16  f32 -    -   -    -    bf16
+    i8   i8    i32 u64  f32 -    -    i8
+    f16  i8    f16 -    -   f16  f16  f16
+    bf16 i8    f32 -    -   bf16 bf16 bf16"""
+_TABLE_TOKENS: Final = """
+    f32  f32   f32 -    -   -    -    -   f32
+    f16  f16   f16 -    -   -    -    -   f16
+    bf16 bf16  f32 -    -   -    -    -   bf16
+    i8   i8    i32 u64  f32 -    -    -   i8
+    i8   i8    i32 bf16 -   -    -    f32 bf16
+    i8   i8    i32 f32  -   -    -    f32 f16
+    f16  i8|i4 f16 -    -   f16  f16  -   f16
+    bf16 i8|i4 f32 -    -   bf16 bf16 -   bf16"""
+_SIZES: Final = sizes(E=members(3, 1, 2, 8), T=tokens(8, 1, 3, 33, 130), G=group(2, 1, 3),
+                      J=row(16, 1, 33, 130), K="G*J", N=column(7, 1, 16, 33, 260))  # fmt: skip
+_FIT: Final = (
+    require("rank(antiquantOffsetOptional) in (0, rank(antiquantScaleOptional))"), both("E > T"),
+)  # fmt: skip
+_SUMS: Final = require("groupType != 2 or dtype(x) == dtype(weight) and dtype(x) != 'int8'")
+
+
+def _params(version: int, first: Mapping[str, Domain]) -> dict[str, Domain]:
+    """The domains of a version's parameters, in the order of its header."""
+    late, result = version > 3, "out" if version > 3 else "y"
+    parts_ = [
+        (True, {n: first[n] for n in ("x", "weight", *_NO_COLUMNS)}),
+        (late, {"perTokenScaleOptional": optional(tensors("1", "T", "", 0.2, 1))}),
+        (True, {"groupListOptional": first["groupListOptional"]}),
+        (late, _ACTIVATIONS),
+        (True, {"splitItem": first["splitItem"]}),
+        (version > 1, {"groupType": first.get("groupType", choice(0))}),
+        (late, {"groupListType": choice(0, 1, 2) if version > 4 else choice(0, 1),
+                "actType": choice(0, 1, 2, 4, 5)}),
+        (version > 4, {"tuningConfigOptional": ignored(SPEED, optional(array((4,), (10, 1))))}),
+        (True, {result: out("x")}),
+        (late, _UNWRITTEN),
+    ]  # fmt: skip
+    return {name: domain for there, local in parts_ if there for name, domain in local.items()}
+
+
+def _pins(version: int) -> Iterator[Pin]:
+    """Quantised forms, which the plain call is none of."""
+    yield pin("dtype=int8 types=0 biasOptional=given offsetOptional=given "
+              "groupListOptional=empty_first", "steps of int8")  # fmt: skip
+    yield pin("overload=blocks dtype=float16 types=1 antiquantOffsetOptional=given E=1",
+              "weights of integers in blocks of rows")  # fmt: skip
+    if version > 3:
+        for at in (1, 2):
+            yield pin(f"dtype=int8 types={at} biasOptional=given perTokenScaleOptional=given "
+                      "groupListType=1 groupListOptional=empty_middle",
+                      "scales of rows and columns")  # fmt: skip
+
+
+def _declare(version: int, names: str) -> None:
+    forms = _forms(version)
+    params = _params(version, next(iter(forms.values())))
+    head = [n for n in (*_NO_COLUMNS, "perTokenScaleOptional") if n in params]
+    table = " ".join(["x", "weight", *head, "out" if version > 3 else "y"])
+    declare(names, _RULE, _SIZES, *_FIT, *([_SUMS] if version > 1 else []),
+            dtypes(table + (_TABLE_TOKENS if version > 3 else _TABLE)), *_pins(version),
+            *(overload(name, **local) for name, local in forms.items()),
+            **params)(grouped)  # fmt: skip
+
+
+_declare(1, "aclnnGroupedMatmul")
+_declare(2, "aclnnGroupedMatmulV3 aclnnGroupedMatmulV2")
+_declare(4, "aclnnGroupedMatmulV4")
+_declare(5, "aclnnGroupedMatmulV5")
+_GATES: Final = {"geglu": _gelu_tanh, "swiglu": _silu, "reglu": _relu}
 _LAYERS: Final = {"gelu": _gelu_tanh, "fastgelu": _fast_gelu, "relu": _relu, "silu": _silu}
 
 
@@ -201,105 +331,127 @@ def ffn(
     x: Array,
     weight1: Array,
     weight2: Array,
-    bias1: Array | None,
-    bias2: Array | None,
     activation: str,
-    expertTokens: Any = None,
-    scale: Array | None = None,
-    offset: Array | None = None,
-    deqScale1: Array | None = None,
-    deqScale2: Array | None = None,
-    antiquantScale1: Array | None = None,
-    antiquantScale2: Array | None = None,
-    antiquantOffset1: Array | None = None,
-    antiquantOffset2: Array | None = None,
+    expertTokensOptional: Any = None,
+    bias1Optional: Array | None = None,
+    bias2Optional: Array | None = None,
+    scaleOptional: Array | None = None,
+    offsetOptional: Array | None = None,
+    deqScale1Optional: Array | None = None,
+    deqScale2Optional: Array | None = None,
+    antiquantScale1Optional: Array | None = None,
+    antiquantScale2Optional: Array | None = None,
+    antiquantOffset1Optional: Array | None = None,
+    antiquantOffset2Optional: Array | None = None,
     tokensIndexFlag: bool = False,
 ) -> Array:
     """Two layers of each expert, of its own rows. Between them quantised values are steps of int8;
     gates activate the first half of the columns and multiply by the second."""
-    each = [len(x)] if expertTokens is None else list(expertTokens)
-    cuts = (np.asarray(each) if tokensIndexFlag else np.cumsum(each))[:-1]
-    alone = expertTokens is None
+    alone = expertTokensOptional is None
+    ends = [len(x)] if alone else ends_of(expertTokensOptional, 0 if tokensIndexFlag else 1)
+    first = (weight1, bias1Optional, deqScale1Optional, None, antiquantScale1Optional,
+             antiquantOffset1Optional)  # fmt: skip
+    second = (weight2, bias2Optional, deqScale2Optional, None, antiquantScale2Optional,
+              antiquantOffset2Optional)  # fmt: skip
 
-    def one(value: Array | None, g: int) -> Any:
-        return value if value is None or alone else value[g]
+    def own(values: Sequence[Array | None], expert: int) -> list[Any]:
+        return [v if v is None or alone else v[expert] for v in values]
 
     parts = []
-    for g, rows in enumerate(np.split(x, cuts)):
-        y = one_group(rows, one(weight1, g), one(bias1, g), one(deqScale1, g), None,
-                      one(antiquantScale1, g), one(antiquantOffset1, g))  # fmt: skip
-        word = activation.removesuffix("glu")
-        a, gate = np.split(y, 2, -1) if word in _GATES else (y, np.ones(()))
-        y = {**_GATES, **_LAYERS}[word if word in _GATES else activation](a) * gate
+    for g, rows in enumerate(np.split(x, ends[:-1])):
+        y = one_group(rows, *own(first, g))
+        a, gate = np.split(y, 2, -1) if activation in _GATES else (y, np.ones(()))
+        y = {**_GATES, **_LAYERS}[activation](a) * gate
+        scale, offset = own((scaleOptional, offsetOptional), g)
         if scale is not None:
-            y = y * one(scale, g) + (0 if offset is None else one(offset, g))
-            y = np.clip(np.rint(y), -128, 127)
-        parts.append(one_group(y, one(weight2, g), one(bias2, g), one(deqScale2, g), None,
-                               one(antiquantScale2, g), one(antiquantOffset2, g)))  # fmt: skip
+            y = np.clip(np.rint(y * scale + (0 if offset is None else offset)), -128, 127)
+        parts.append(one_group(y, *own(second, g)))
     return np.concatenate(parts)
 
 
-def _layers(**more: Any) -> dict[str, Any]:
-    return {"x": f16(5, 16), "weight1": f16(16, 32), "weight2": f16(32, 16), "bias1": None,
-            "bias2": None, "activation": "relu", "tokensIndexFlag": False, "innerPrecise": 0,
-            **more}  # fmt: skip
+def _powers(shape: str) -> dict[str, Domain]:
+    """Scales that round no product, as floats and in words."""
+
+    def make(rng: Any, _pattern: str, draw: Any) -> Array:
+        return np.exp2(rng.integers(-9, -5, resolve(shape, draw)))
+
+    def packed(rng: Any, pattern: str, draw: Any) -> Array:
+        return make(rng, pattern, draw).astype(np.float32).view(np.uint32)
+
+    return {"f32": content(make, "powers", "f32", shape=shape),
+            **{d: content(packed, "powers", d, shape=shape) for d in ("u64", "i64")}}  # fmt: skip
 
 
-def _experts(steps: bool) -> dict[str, Any]:
-    """Three experts, one of them idle: plain, or in integers whose scales round nothing."""
-    if not steps:
-        return {"x": f16(7, 16), "weight1": f16(3, 16, 32), "weight2": f16(3, 32, 16),
-                "bias1": f16(3, 32), "bias2": f16(3, 16)}  # fmt: skip
-    powers = [[2.0 ** -(5 + (n + g) % 2) for n in range(32)] for g in range(3)]
-    return {"x": i8(7, 16), "weight1": i8(3, 16, 32), "weight2": i8(3, 32, 16),
-            "bias1": t(3, 32, dtype="int32", low=-50, high=50),
-            "bias2": t(3, 16, dtype="int32", low=-50, high=50),
-            "deqScale1": const(powers, "float32"),
-            "deqScale2": t(3, 16, low=0.01, high=0.1),
-            "scale": const([0.5, 1.0, 2.0], "float32"),
-            "offset": const([-3.0, 4.0, 0.5], "float32"),
-            "outDtype": _HALF}  # fmt: skip
+def _halves_of(shape: str, low: int) -> Domain:
+    """Multiples of a half: what they scale and shift is exact, and has ties."""
+    return content(lambda rng, _, draw: rng.integers(low, 5, resolve(shape, draw)) / 2, "halves",
+                   "f32", shape=shape)  # fmt: skip
 
 
-def _without_offset() -> dict[str, Any]:
-    return {k: v for k, v in _experts(True).items() if k != "offset"}
+def _layers(each: str) -> dict[str, Domain]:
+    """What the layers of one expert, or of E, have."""
+    shapes: dict[str, Domain] = {}
+    for n, rows, cols in (("1", "G*J", "F"), ("2", "H", "N")):
+        shape = f"{each} {cols}"
+        fine = forms(channel=tensor(shape, "", 0.05, 0.3),
+                     blocks=tensor(f"{each} G {cols}", "", 0.05, 0.3))  # fmt: skip
+        offsets = forms(channel=tensor(shape, "", -4, 4),
+                        blocks=tensor(f"{each} G {cols}", "", -4, 4))  # fmt: skip
+        weight = f"{each} {rows} {cols}"
+        scales = {"f32": tensor(shape, "", 0.005, 0.05), "u64": words(shape),
+                  "i64": words(shape, "i64")}  # fmt: skip
+        shapes |= {
+            f"weight{n}": by(f"weight{n}.dtype", {
+                "i8": tensor(weight, "", -128, 127),
+                **dict.fromkeys(("f16", "bf16"), tensor(weight))}),
+            f"bias{n}Optional": optional(tensor(shape, "", -9, 9)),
+            f"deqScale{n}Optional": by(f"deqScale{n}Optional.dtype",
+                                       _powers(shape) if n == "1" else scales),
+            f"antiquantScale{n}Optional": fine, f"antiquantOffset{n}Optional": optional(offsets),
+        }  # fmt: skip
+    scale, offset = (forms(whole=_halves_of(each or "1", low), columns=_halves_of(f"{each} H", low))
+                     for low in (1, -4))  # fmt: skip
+    return {**shapes, "scaleOptional": scale, "offsetOptional": optional(offset)}
 
 
-_FINE_LAYERS: Final = {
-    "weight1": i8(16, 32), "weight2": i8(32, 16), "antiquantScale1": f16(32, low=0.01, high=0.1),
-    "antiquantScale2": f16(16, low=0.01, high=0.1), "antiquantOffset1": f16(32, low=-4, high=4),
-    "antiquantOffset2": f16(16, low=-4, high=4),
-}  # fmt: skip
-_PLAIN: Final = [
-    *(take(**_layers(activation=f)) for f in ("relu", "silu", "gelu", "fastgelu")),
-    take(**_layers(bias1=f16(32), bias2=f16(16))),
-    *(take(**_layers(activation=f, weight2=f16(16, 16))) for f in ("geglu", "swiglu", "reglu")),
-    take(**_layers(**_FINE_LAYERS)),
-]  # fmt: skip
-_FFN: Final[dict[str, Any]] = {
-    "tolerance": "gradient", "dtypes": ("float16",),
-    "source": "operator documents aclnnFFN, V2 and V3; op-plugin document npu_ffn",
-    "renamed": {f"{n}Optional": n for n in (
-        "expertTokens", "bias1", "bias2", "scale", "offset", "deqScale1", "deqScale2",
-        "antiquantScale1", "antiquantScale2", "antiquantOffset1", "antiquantOffset2")},
-}  # fmt: skip
-spec("aclnnFFN", "y:outDtype|x", extra="outDtype", **_FFN, samples=[
-    *_PLAIN, *(take(**_layers(**_experts(s)), expertTokens=(4, 0, 3)) for s in (False, True)),
-    take(**_layers(**_without_offset()), expertTokens=(4, 0, 3))])(
-    lambda x, weight1, weight2, bias1, bias2, activation, expertTokens=None, scale=None,
-    offset=None, deqScale1=None, deqScale2=None, antiquantScale1=None, antiquantScale2=None,
-    antiquantOffset1=None, antiquantOffset2=None:
-    ffn(x, weight1, weight2, bias1, bias2, activation, expertTokens, scale, offset, deqScale1,
-        deqScale2, antiquantScale1, antiquantScale2, antiquantOffset1, antiquantOffset2),
-    )  # fmt: skip
-for _version, _tokens in (("V2", lambda n: tuple(n)), ("V3", lambda n: const(n, "int64"))):
-    spec(f"aclnnFFN{_version}", "y:outDtype|x", extra="outDtype", **_FFN, samples=[
-        *_PLAIN,
-        *(take(**{**_layers(**_experts(s)), "tokensIndexFlag": f}, expertTokens=_tokens(n))
-          for s in (False, True) for f, n in ((False, [4, 0, 3]), (True, [4, 4, 7]))),
-        take(**{**_layers(**_without_offset()), "tokensIndexFlag": False},
-             expertTokens=_tokens([4, 0, 3]))])(
-        ffn)  # fmt: skip
+_PARAMS: Final = (
+    "weight1", "weight2", "expertTokensOptional", "bias1Optional", "bias2Optional", "scaleOptional",
+    "offsetOptional", "deqScale1Optional", "deqScale2Optional", "antiquantScale1Optional",
+    "antiquantScale2Optional", "antiquantOffset1Optional", "antiquantOffset2Optional",
+)  # fmt: skip
+_TYPES: Final = """
+    f16  f16  f16  f16 f16 -   -   -   -   -    -    -    -    f16
+    bf16 bf16 bf16 f32 f32 -   -   -   -   -    -    -    -    bf16
+    i8   i8   i8   i32 i32 f32 f32 f32 f32 -    -    -    -    f16
+    i8   i8   i8   i32 i32 f32 f32 u64 u64 -    -    -    -    f16
+    i8   i8   i8   i32 i32 f32 f32 i64 i64 -    -    -    -    f16
+    f16  i8   i8   f16 f16 -   -   -   -   f16  f16  f16  f16  f16
+    bf16 i8   i8   f32 f32 -   -   -   -   bf16 bf16 bf16 bf16 bf16"""
+_COUNTS: Final = parts("E", of="T")
+_TOKENS: Final = by("tokensIndexFlag", {False: _COUNTS, True: parts("E", of="T", form="ends")})
+
+
+_X: Final = by("x.dtype", {"i8": tensor("T G*J", "", -128, 127),
+                            **dict.fromkeys(("f16", "bf16"), tensor("T G*J"))})  # fmt: skip
+_ALONE: Final = {**_layers(""), "expertTokensOptional": null("one layer for all rows")}
+_EACH: Final = {**_layers("E"), "expertTokensOptional": _TOKENS}
+declare(
+    "aclnnFFNV3",
+    Rule("gradient", "operator documents aclnnFFN, V2 and V3; op-plugin document npu_ffn"),
+    sizes(E=members(3, 1, 2, 8), T=tokens(7, 1, 3, 33), G=group(2, 1, 3), J=row(16, 1, 33),
+          I=row(8, 1, 33), H="G*I", F="2*H if activation in ('geglu', 'swiglu', 'reglu') else H",
+          N=column(16, 1, 7, 130)),
+    require("rank(antiquantOffset1Optional) in (0, rank(antiquantScale1Optional))",
+            "rank(antiquantOffset2Optional) in (0, rank(antiquantScale2Optional))",
+            "dtype(x) != 'int8' or activation == 'relu'"),
+    pin("dtype=int8 bias1Optional=given offsetOptional=columns expertTokensOptional=empty_middle",
+        "between the layers are steps of int8"),
+    dtypes(" ".join(["x", *(n for n in _PARAMS if n != "expertTokensOptional"), "y"]) + _TYPES),
+    overload("experts"), overload("one", **_ALONE),
+    overload("gated", **_ALONE, activation=choice("geglu", "swiglu", "reglu")),
+    also("aclnnFFNV2 aclnnFFN", **{n: n.removesuffix("Optional") for n in _PARAMS[2:]}),
+    x=_X, **{n: _EACH[n] for n in _PARAMS}, activation=choice("relu", "silu", "gelu", "fastgelu"),
+    innerPrecise=ignored(SPEED, choice(0, 1)), tokensIndexFlag=flag(), y=out("x"))(ffn)  # fmt: skip
 GROUPED: Final[dict[str, Any]] = {"tolerance": "gradient",
                                   "specials": False}  # fmt: skip
 
@@ -311,45 +463,39 @@ def scaled_groups(x: Array, weight: Array, sizes: Array, scale: Array, perRow: A
     return product * scale[which] * perRow[:, None]
 
 
-@spec("aclnnGroupedMatmulWeightNz", "out:bfloat16",
-      ignored=reserved("activationInputOptional activationQuantScaleOptional "
-                       "activationQuantOffsetOptional activationFeatureOutOptional "
-                       "dynQuantScaleOutOptional"),
-      uncovered="offsetOptional antiquantScaleOptional antiquantOffsetOptional splitItem "
-                "groupType actType quantGroupSize",
-      **GROUPED, dtypes=("int8",),
-      formats={"weight": TILES}, source="op-plugin document npu_grouped_matmul: int8 rows, a scale "
-      "for each expert's column and for each row", samples=[
-          take(x=[i8(12, 32)], weight=[i8(3, 32, 64)], biasOptional=b,
-               scaleOptional=[t(3, 64, dtype="bfloat16", low=0.01, high=0.05)],
-               perTokenScaleOptional=[t(12, low=0.2, high=1)], groupListOptional=const(g, "int64"),
-               splitItem=3, groupType=0, groupListType=kind, actType=0, quantGroupSize=0)
-          for kind, g in ((0, [4, 9, 12]), (1, [4, 5, 3]))
-          for b in (None, [t(3, 64, dtype="int32", low=-50, high=50)])])  # fmt: skip
-def grouped_weight(
-    x: list[Array], weight: list[Array], biasOptional: list[Array] | None,
-    scaleOptional: list[Array], perTokenScaleOptional: list[Array], groupListOptional: Array,
-    groupListType: int,
-) -> list[Array]:  # fmt: skip
-    """groupListType 0: ends of groups, 1: their sizes."""
-    sizes = groupListOptional if groupListType else np.diff(groupListOptional, prepend=0)
-    args = sizes, scaleOptional[0], perTokenScaleOptional[0]
-    y = scaled_groups(x[0], weight[0], *args)
-    if biasOptional is not None:
-        each = np.repeat(biasOptional[0] * scaleOptional[0], sizes, 0)
-        y = y + each * perTokenScaleOptional[0][:, None]
-    return [y]
+_NZ_TABLE: Final = """
+    f16  f16  f16 -    -   -    -    -   f16
+    bf16 bf16 f32 -    -   -    -    -   bf16
+    i8   i8   i32 bf16 -   -    -    f32 bf16
+    i8   i8   i32 f32  -   -    -    f32 f16
+    f16  i8   f16 -    -   f16  f16  -   f16
+    bf16 i8   f32 -    -   bf16 bf16 -   bf16"""
+_NZ: Final = _params(5, _forms(5)["stacked"])
+_NZ_END: Final = ("out", *_UNWRITTEN)
+declare(
+    "aclnnGroupedMatmulWeightNz", replace(_RULE, formats={"weight": TILES}), _SIZES, *_FIT,
+    dtypes(" ".join(["x", "weight", *_NO_COLUMNS, "perTokenScaleOptional", "out"]) + _NZ_TABLE),
+    overload("stacked"), overload("blocks", **_columns("1", "E N", "E G N")),
+    **{n: d for n, d in _NZ.items() if n not in _NZ_END},
+    quantGroupSize=only(0, "of types that are not declared here"),
+    **{n: _NZ[n] for n in _NZ_END})(grouped)  # fmt: skip
 
 
-@spec("aclnnGroupedMatmulAdd aclnnGroupedMatmulAddV2", "yRef:yRef",
-      uncovered="transposeX transposeWeight groupType groupListType",
-      **GRADIENT,
-      dtypes=("float16", "bfloat16"), source="op-plugin test test_npu_grouped_matmul_add: each "
-      "group's x^T weight, added to what is there", samples=[
-          take(x=f16(12, 16), weight=f16(12, 9), groupList=const([4, 9, 12], "int64"),
-               yRef=t(3, 16, 9), transposeX=True, transposeWeight=False, groupType=2,
-               groupListType=0)])  # fmt: skip
-def grouped_add(x: Array, weight: Array, groupList: Array, yRef: Array) -> Array:
-    ends = groupList[:-1]
-    parts = zip(np.split(x, ends), np.split(weight, ends), strict=True)
-    return yRef + np.stack([a.T @ b for a, b in parts])
+@declare("aclnnGroupedMatmulAddV2 aclnnGroupedMatmulAdd",
+         Rule("gradient", "op-plugin test test_npu_grouped_matmul_add: each group's x^T weight, "
+              "added to what is there", cost="2*T*M*N"),
+         sizes(E=members(3, 1, 2, 8), T=tokens(12, 1, 3, 33, 130), M=rows_), both("E > T"),
+         x=by("transposeX", {True: tensor("T M", "f16 bf16"), False: tensor("M T", "f16 bf16")}),
+         weight=by("transposeWeight", {False: tensor("T N", "x"), True: tensor("N T", "x")}),
+         groupList=by("groupListType", _TYPED_ENDS), yRef=written(tensor("E M N", "f32")),
+         transposeX=flag(True), transposeWeight=flag(),
+         groupType=only(2, "documents allow sums over parts"), groupListType=choice(0, 1),
+         )  # fmt: skip
+def grouped_add(
+    x: Array, weight: Array, groupList: Array, yRef: Array, transposeX: bool,
+    transposeWeight: bool, groupListType: int = 0,
+) -> Array:  # fmt: skip
+    a, b = x if transposeX else x.T, weight.T if transposeWeight else weight
+    cuts = ends_of(groupList, groupListType)[:-1]
+    return yRef + np.stack([m.T @ n for m, n in zip(np.split(a, cuts), np.split(b, cuts),
+                                                    strict=True)])  # fmt: skip
