@@ -72,12 +72,15 @@ SLOTS: Final = ("shuffled", "in_order", "holes", "last")
 def slots(
     rng: Generator, pattern: str, shape: tuple[int, ...], size: int, hole: int | None
 ) -> Array:
-    """Places in [0, size), none twice; `holes` leaves some out (`hole` stands there)."""
+    """Places in [0, size), none twice where there is a `hole` for what has no place; the pattern
+    `holes` leaves some more out."""
     count = int(np.prod(shape))
     order = np.arange(size) if pattern == "in_order" else rng.permutation(size)
     if pattern == "last":
         order = np.arange(size)[::-1]
-    result = np.resize(order, count) if count > size else order[:count]
+    result = order[:count]
+    if count > size:
+        result = np.resize(order, count) if hole is None else np.r_[order, [hole] * (count - size)]
     if pattern == "holes" and hole is not None and count:
         result = result.copy()
         result[rng.permutation(count)[: max(1, count // 3)]] = hole

@@ -21,11 +21,11 @@ from .domains import (
     Ignored,
     Only,
     Optional,
-    Out,
     Tensor,
     dtype_named,
     evaluate,
     everywhere,
+    is_result,
 )
 from .errors import DeclarationError, near
 from .expressions import expression
@@ -103,20 +103,20 @@ class Declaration:
     @cached_property
     def inputs(self) -> Mapping[str, Domain]:
         """The parameters that are given, not written alone."""
-        return {n: d for n, d in self.params.items() if not isinstance(d, Out)}
+        return {n: d for n, d in self.params.items() if not is_result(d)}
 
     @cached_property
     def outs(self) -> Mapping[str, Domain]:
         """The results by header name: `out(…)` and what is written in place."""
         from .domains import Written
 
-        return {n: d for n, d in self.params.items() if isinstance(d, Out | Written)}
+        return {n: d for n, d in self.params.items() if is_result(d) or isinstance(d, Written)}
 
     @cached_property
     def table_results(self) -> tuple[str, ...]:
         """The results whose dtypes stand in the table."""
         names = self.table.names if self.table else ()
-        return tuple(n for n in names if isinstance(self.params[n], Out))
+        return tuple(n for n in names if is_result(self.params[n]))
 
     def _all_domains(self) -> Iterator[tuple[str, Domain]]:
         for params in (self.params, *(o.params for o in self.overloads)):
@@ -356,7 +356,7 @@ class Drawn:
 
     def _value(self, name: str) -> Any:
         domain = self.declaration.domain(name, self.overload)
-        if isinstance(domain, Out):
+        if is_result(domain):
             raise DeclarationError(
                 f"{self.declaration.name}: {name} is a result; no input reads it"
             )

@@ -512,6 +512,12 @@ class Out(Domain):
         return (self.shape,) if self.shape else ()
 
 
+def is_result(domain: Domain) -> bool:
+    """Whether a domain is a result, whatever decides its dtype."""
+    options = domain.options.values() if isinstance(domain, By) else (domain,)
+    return all(isinstance(d, Out) for d in options)
+
+
 def dtype_named(name: str) -> str:
     """The dtype of a short or long name."""
     return DTYPES.get(name, name)

@@ -50,6 +50,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "given": lambda x: x is not None,
     "dtype": lambda x: getattr(x[0] if isinstance(x, list) and x else x, "dtype", ""),
     "largest": lambda x: int(_values(x).max(initial=0)),
+    "total": lambda x: int(_values(x).sum()),
     "unique": lambda x: len(np.unique(_values(x))) == _values(x).size,
     "load": lambda x: int(np.bincount(_values(x).reshape(-1).clip(0)).max(initial=0)),
     "min": min, "max": max, "abs": abs, "sum": sum, "any": any, "all": all,

@@ -94,10 +94,10 @@ def declared(
     names: str, rule: Rule, structure: Iterable[Structure], params: Mapping[str, Domain]
 ) -> Declaration:
     """The Declaration of the arguments of `spec`."""
-    fields: dict[str, Any] = {"relations": (), "pins": (), "overloads": ()}
+    fields: dict[str, Any] = {"relations": (), "pins": (), "overloads": (), "sizes": {}}
     for part in structure:
         if isinstance(part, Sizes):
-            fields["sizes"] = part.roles
+            fields["sizes"] |= part.roles
         elif isinstance(part, Table):
             fields["table"] = part
         elif isinstance(part, Overload):

@@ -194,8 +194,8 @@ def written(domain: Domain) -> Written:
 
 def out(dtype: str, shape: str = "", *, only: str = "", format: str = "",
         dynamic: bool = False) -> Out:  # fmt: skip
-    """A result: its dtype, or the name of what has it; `dynamic`: of as many elements as values
-    say."""
+    """A result: its dtype, or the name of what has it (where a mode decides, `by(…)` of several);
+    `dynamic`: of as many elements as values say."""
     return Out(dtype, shape, only, format, dynamic)
 
 

@@ -6,6 +6,7 @@ the same inputs on any machine.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -80,7 +81,7 @@ def parse(text: str) -> Case:
     if parts[1] in (SOAK, *ITEMS):
         return Case(parts[0], parts[1], detail="/".join(parts[2:]))
     if parts[1] not in CONTRACTS and (len(parts) == 2 or "=" in parts[2] or parts[2] == "plain"):
-        return _designed(parts, text)
+        return _designed(parts[0], parts[1], text)
     fields: dict[str, str | int] = {"op": parts[0], "form": parts[1]}
     if parts[1] in CONTRACTS:
         return Case(parts[0], parts[1], detail="/".join(parts[2:]))
@@ -92,16 +93,20 @@ def parse(text: str) -> Case:
     return Case(**fields)  # type: ignore[arg-type]
 
 
-def _designed(parts: list[str], text: str) -> Case:
+# A level may be an expression, with slashes of its own: `count=T//2`.
+_FACTORS: Final = re.compile(r"/(?=[\w.*]+=|plain$)")
+
+
+def _designed(op: str, form: str, text: str) -> Case:
     factors = []
-    for part in parts[2:]:
+    for part in _FACTORS.split(text.removeprefix(f"{op}/{form}").removeprefix("/")):
         name, sign, value = part.partition("=")
-        if part == "plain":
+        if part in ("", "plain"):
             continue
         if not sign or not name or not value:
             raise CaseNameError(f"case {text!r}: {part!r} is no factor; expected NAME=LEVEL")
         factors.append((name, value))
-    return designed(parts[0], parts[1], dict(factors))
+    return designed(op, form, dict(factors))
 
 
 def designed(op: str, form: str, factors: Mapping[str, str]) -> Case:

@@ -11,7 +11,7 @@ from typing import Any
 from mindtorch.ops.samples import Sample
 
 from ...spec.declaration import Declaration
-from ...spec.domains import Domain, Out, Written, dtype_named
+from ...spec.domains import By, Computed, Dims, Domain, Out, Written, dtype_named
 from ...spec.row import ROWS, Reference, Row, Rule, Structure, read_by
 from ...spec.row import spec as declare_row
 from ..cases.case import designed
@@ -41,7 +41,7 @@ def declare(
 def spec_of(row: Row, name: str, renamed: Mapping[str, str], module: str = "") -> Spec:
     """The Spec of an operator of a declared row."""
     rule = row.rule
-    outs = {n: _dtype(d, n, row) for n, d in row.declaration.outs.items()}
+    outs = {n: dtype_rule(d, n, row) for n, d in row.declaration.outs.items()}
     return Spec(
         name, module or row.reference.__module__, row.reference, outs, lambda: calls(row),
         rule.tolerance,
@@ -69,8 +69,15 @@ def inplace(row: Row, name: str, target: str) -> Row:
 def unread(row: Row) -> dict[str, str]:
     """Parameters that the reference does not take, with the reason that their domain states."""
     selection = read_by(row.reference)
-    return {n: getattr(d, "why", "") or "no reason stated"
+    return {n: _why(d)
             for n, d in row.declaration.inputs.items() if n not in selection}  # fmt: skip
+
+
+def _why(domain: Domain) -> str:
+    """Why a reference does not take a parameter."""
+    if isinstance(domain, Computed | Dims):
+        return "follows from the other arguments and from sizes"
+    return getattr(domain, "why", "") or "no reason stated"
 
 
 def calls(row: Row) -> list[Sample]:
@@ -91,7 +98,10 @@ def _call(declaration: Declaration, levels: Mapping[str, str]) -> Sample | None:
     return sample_of(declaration, designed(declaration.name, "functional", levels))
 
 
-def _dtype(domain: Any, name: str, row: Row) -> str:
+def dtype_rule(domain: Any, name: str, row: Row) -> str:
+    """The dtype of a result: `int8`, the name of what has it, alternatives of those."""
+    if isinstance(domain, By):
+        return "|".join(dict.fromkeys(dtype_rule(d, name, row) for d in domain.options.values()))
     if not isinstance(domain, Out):
         return name
     if name in row.declaration.table_results:

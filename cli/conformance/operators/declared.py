@@ -8,12 +8,14 @@ from aclnn_bindings.interface.signature import Kind, OpSignature
 from mindtorch.ops.samples import Sample
 
 from ...spec.declaration import Declaration
+from ...spec.domains import By
 from ...spec.errors import DeclarationError
 from ...spec.row import Row
 from ..cases.case import Case, designed
 from ..cases.claims import Claims
 from ..cases.declared import as_array, sample_of
-from .declare import spec_of
+from ..cases.recipe import Recipe
+from .declare import dtype_rule, spec_of
 from .operator import Operator
 
 _ARRAYS = (Kind.INT_ARRAY, Kind.BOOL_ARRAY, Kind.FLOAT_ARRAY)
@@ -45,6 +47,12 @@ class DeclaredOperator(Operator):
         draw = sample_of(self.declaration, case, seed)
         arguments = {n: as_array(v) if n in self.arrays else v for n, v in draw.kwargs.items()}
         return Sample((), arguments)
+
+    def _rule(self, result: str, recipe: Recipe) -> str:
+        domain = self.declaration.params[result]
+        if not isinstance(domain, By):
+            return super()._rule(result, recipe)
+        return dtype_rule(domain.options[recipe.kwargs[domain.param]], result, self.row)
 
     def claims(self, declarations: Any, soc: str) -> Claims:
         """Dtypes that the declaration and the install claim."""

@@ -154,8 +154,8 @@ class Operator:
         values: list[Any] = []
         native: list[Any] = []
         groups: list[Any] = []
-        for value, rule in zip(outputs, self.spec.outs.values(), strict=True):
-            dtype = self._dtype(rule, recipe)
+        for value, name in zip(outputs, self.spec.outs, strict=True):
+            dtype = self._dtype(self._rule(name, recipe), recipe)
             many = value if isinstance(value, list) else [value]
             places = tuple(range(len(values), len(values) + len(many)))
             groups.append(places if isinstance(value, list) else places[0])
@@ -193,6 +193,9 @@ class Operator:
         import keyword
 
         return name + "_" if keyword.iskeyword(name) else name
+
+    def _rule(self, result: str, recipe: Recipe) -> str:  # noqa: ARG002 - modes of declared rows
+        return self.spec.outs[result]
 
     def _dtype(self, rule: str, recipe: Recipe) -> str:
         name, _, otherwise = rule.partition("|")

@@ -327,3 +327,15 @@ def test_what_never_varies_is_listed_with_its_reason():
         d=ignored("speed", choice(0, 1)), e=equals("S"),
         f=forms(absent=None, row=tensor("S")), g=written(tensor("S")), y=out("x"))  # fmt: skip
     assert own.unvaried() == {"a": "documents take 3 alone", "b": "", "c": "reserved"}
+
+
+def test_a_mode_decides_the_dtype_of_a_result():
+    own = declared(x=tensor("S", "f16"), mode=choice(0, 1),
+                   y=by("mode", {0: out("x"), 1: out("i8")}))  # fmt: skip
+    assert list(own.outs) == ["y"]
+    assert list(own.inputs) == ["x", "mode"]
+
+
+def test_sizes_may_stand_in_several_places():
+    own = declared(sizes(G="2*N"), sizes(N=choice_of(3)), x=tensor("G"), y=out("x"))
+    assert own.draw({})["x"].shape == (6,)

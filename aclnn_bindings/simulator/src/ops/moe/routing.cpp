@@ -6,6 +6,7 @@
 #include "loops/values.h"
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace aclsim {
@@ -274,8 +275,15 @@ aclError run_init(Call& c) {
     }
     if (!scale.empty()) write_head(tensor_or_null(c, at.scale_out), carried);
   }
-  if (number_or(c, at.row_type, 0) == 1 && c.integer(at.drop) == 0)
-    p.slots = sorted_order(integers(c.tensor(at.experts)));
+  if (number_or(c, at.row_type, 0) == 1 && c.integer(at.drop) == 0) {
+    // Slots of experts in front of this rank's come last.
+    Ints keys = integers(c.tensor(at.experts));
+    const int64_t first = expert_range(c, at).begin;
+    for (int64_t& key : keys) {
+      if (key < first) key = std::numeric_limits<int64_t>::max();
+    }
+    p.slots = sorted_order(keys);
+  }
   write(c.tensor(at.row_out), p.slots);
   write_counts(c, at, p);
   return ACL_SUCCESS;

@@ -2,165 +2,197 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from .....judge.precision import Array
-from ...spec import const, spec, t, take
-from .._defaults import FINITE_GRADIENT
-from .._ignored import follows
-from .routing import SUM, TABLE
+from .....spec import (
+    Rule,
+    by,
+    choice,
+    equals,
+    experts,
+    forms,
+    number,
+    optional,
+    out,
+    permutation,
+    require,
+    routing,
+    row,
+    sizes,
+    slots,
+    tensor,
+    tokens,
+    topk,
+)
+from .....spec.domains import Domain
+from ...declare import declare
 
-# Four tokens with two experts each: experts 3 to 5 give nothing, the token, and a mixture.
-_CHOICE: Final = np.array([[0, 3], [4, 1], [5, 2], [1, 0]], np.int32)
-_ROUTED: Final[dict[str, Any]] = {
-    "expandedX": t(8, 5),
-    "expandedRowIdx": const(np.random.default_rng(1).permutation(8), "int32"),
-    "scalesOptional": t(4, 2),
-    "expertIdxOptional": const(_CHOICE, "int32"),
-    "xOptional": t(4, 5),
-    "a1Optional": t(1, 5),
-    "a2Optional": t(1, 5),
-    "vOptional": t(1, 5),
-    "dropPadMode": 0,
-    "zeroExpertRange": (3, 4),
-    "copyExpertRange": (4, 5),
-    "constantExpertRange": (5, 6),
-    "k": 2,
-}
+_SUM: Final = Rule("gradient", "op-plugin document npu_moe_finalize_routing", specials=False)
+# Experts are E; where rows are padded, each has C of them.
+_SLOTS: Final = sizes(T=tokens(5, 1, 3, 17, 130, 1030), K=topk, E=experts(3, 1, 8, 65),
+                      H=row(7, 1, 33, 257, 1025, 4097))  # fmt: skip
+_CAPACITY: Final = sizes(C=tokens(3, 1, 17))
+_FEW: Final = require("K <= E", "T*K*H <= 1 << 17", "E*H <= 1 << 17", refuses=None)
+_FLOATS: Final = "f32 f16 bf16"
+_EVERY: Final = permutation("T*K", "i32")
+_PLACED: Final = slots("T*K", into="E*C", dtype="i32", hole=-1)
+_SUMMANDS: Final[dict[str, Domain]] = {
+    "x1Optional": optional(tensor("T H", "expandedX")),
+    "x2Optional": optional(tensor("T H", "expandedX"), only="given(x1Optional)"),
+}  # fmt: skip
 
 
-@spec("aclnnMoeFinalizeRoutingV3 aclnnMoeFinalizeRoutingV4", "out:expandedX",
-      ignored=follows("k"),
-      constant="x2Optional",
-      tolerance="gradient", specials=False, source="op-plugin documents npu_moe_finalize_routing, "
-      "npu_moe_distribute_combine_v2", samples=[
-          take(**_ROUTED), take(**_ROUTED, x1Optional=t(4, 5), biasOptional=t(6, 5)),
-          take(**{**_ROUTED, "dropPadMode": 2, "zeroExpertRange": (2, 3),
-                  "copyExpertRange": (3, 4), "constantExpertRange": (4, 6), "a1Optional": t(2, 5),
-                  "a2Optional": t(2, 5), "vOptional": t(2, 5)}),
-          take(**{**_ROUTED, "expandedX": t(2, 3, 5), "dropPadMode": 3, "expandedRowIdx": const(
-              [0, -1, -1, 3, 1, -1, 4, -1], "int32")}, biasOptional=t(6, 5))])  # fmt: skip
+@declare("aclnnMoeFinalizeRouting", _SUM, _SLOTS, _FEW, expandedX=tensor("T*K H", _FLOATS),
+         x1=tensor("T H", "expandedX"), x2Optional=optional(tensor("T H", "expandedX")),
+         bias=tensor("E H", "expandedX"), scales=tensor("T K", "expandedX"),
+         expandedRowIdx=_EVERY, expandedExpertIdx=routing("T K", into="E"),
+         out=out("expandedX"))  # fmt: skip
+def finalize_routing(
+    expandedX: Array, x1: Array, x2Optional: Array | None, bias: Array, scales: Array,
+    expandedRowIdx: Array, expandedExpertIdx: Array,
+) -> Array:  # fmt: skip
+    """The slot of token t and its k-th expert is expandedRowIdx[k * tokens + t]."""
+    return finalize_v2(expandedX, expandedRowIdx, x1, x2Optional, bias, scales,
+                       expandedExpertIdx, 0)  # fmt: skip
+
+
+def _gathered(expandedX: Array, places: Array, scales: Array | None, mode: int) -> Array:
+    """Rows of tokens lie by columns of the table (modes 0, 1) or by lines (2, 3); those dropped
+    (1, 3) are 0."""
+    tokens, k = (places.size, 1) if scales is None else scales.shape
+    rows = expandedX.reshape(-1, expandedX.shape[-1])
+    table = places.reshape(k, tokens).T if mode < 2 else places.reshape(tokens, k)
+    return np.where((table >= 0)[..., None], rows[np.maximum(table, 0)], 0)
+
+
+def _summed(rows: Array, scales: Array | None, *more: Array | None) -> Array:
+    out = (rows if scales is None else rows * scales[..., None]).sum(1)
+    return out + sum(x for x in more if x is not None)
+
+
+def _final_params(all_experts: str) -> dict[str, Domain]:
+    """What every version since the second has in common, before its modes."""
+    return {
+        "expandedX": by("dropPadMode", {
+            0: tensor("T*K H", _FLOATS), 1: tensor("E C H", _FLOATS),
+            2: tensor("T*K H", _FLOATS), 3: tensor("E C H", _FLOATS)}),
+        "expandedRowIdx": by("dropPadMode", {0: _EVERY, 1: _PLACED, 2: _EVERY, 3: _PLACED}),
+        **_SUMMANDS, "biasOptional": optional(tensor(f"{all_experts} H", "expandedX")),
+        "scalesOptional": forms(given=tensor("T K", "expandedX"), none=None),
+        "expertIdxOptional": optional(routing("T K", into=all_experts)),
+    }  # fmt: skip
+
+
+_ONE: Final = require("given(scalesOptional) or K == 1", "E*C*H <= 1 << 17", refuses=None)
+
+
+@declare("aclnnMoeFinalizeRoutingV2", _SUM, _SLOTS, _CAPACITY, _FEW, _ONE,
+         require("given(expertIdxOptional) or not given(biasOptional)"),
+         **_final_params("E"), dropPadMode=choice(0, 1, 2, 3), out=out("expandedX"))  # fmt: skip
+def finalize_v2(
+    expandedX: Array, expandedRowIdx: Array, x1Optional: Array | None, x2Optional: Array | None,
+    biasOptional: Array | None, scalesOptional: Array | None, expertIdxOptional: Array | None,
+    dropPadMode: int,
+) -> Array:  # fmt: skip
+    rows = _gathered(expandedX, expandedRowIdx, scalesOptional, dropPadMode)
+    if biasOptional is not None:
+        rows = rows + biasOptional[expertIdxOptional]
+    return _summed(rows, scalesOptional, x1Optional, x2Optional)
+
+
+# Behind the E experts that have rows: Z that give nothing, Y that give the token, Q constants.
+_SPECIAL: Final = sizes(Z=experts(1, 0, 3), Y=experts(1, 0, 2), Q=experts(1, 0, 2),
+                        A="E + Z + Y + Q")  # fmt: skip
+
+
+def _special_params(fourth: bool) -> dict[str, Domain]:
+    constant = optional(tensor("Q H", "expandedX"), iff="Q > 0")
+    return {
+        **_final_params("A"), "expertIdxOptional": routing("T K", into="A"),
+        "xOptional": tensor("T H", "expandedX"),
+        "a1Optional": constant, "a2Optional": constant, "vOptional": constant,
+        "dropPadMode": choice(0, 1, 2, 3), "zeroExpertRange": equals("(E, E + Z)"),
+        "copyExpertRange": equals("(E + Z, E + Z + Y)"),
+        "constantExpertRange": equals("(E + Z + Y, A)"),
+        **({"k": equals("K")} if fourth else {}), "out": out("expandedX"),
+    }  # fmt: skip
+
+
 def finalised(
     expandedX: Array,
     expandedRowIdx: Array,
     x1Optional: Array | None,
     x2Optional: Array | None,
     biasOptional: Array | None,
-    scalesOptional: Array,
+    scalesOptional: Array | None,
     expertIdxOptional: Array,
     xOptional: Array,
-    a1Optional: Array,
-    a2Optional: Array,
-    vOptional: Array,
+    a1Optional: Array | None,
+    a2Optional: Array | None,
+    vOptional: Array | None,
     dropPadMode: int,
-    zeroExpertRange: tuple[int, int],
-    copyExpertRange: tuple[int, int],
-    constantExpertRange: tuple[int, int],
+    zeroExpertRange: Sequence[int],
+    copyExpertRange: Sequence[int],
+    constantExpertRange: Sequence[int],
 ) -> Array:
-    """Rows lie by columns of the table (modes 0, 1) or by lines (2, 3), those dropped are 0.
-    Experts of three ranges give nothing, the token, or a1 x + a2 v of their own constants."""
-    tokens, k = scalesOptional.shape
-    at = expandedRowIdx.reshape(k, tokens).T if dropPadMode < 2 else expandedRowIdx.reshape(-1, k)
-    flat = expandedX.reshape(-1, expandedX.shape[-1])
-    rows = np.where((at >= 0)[..., None], flat[np.maximum(at, 0)], 0)
+    """Experts of three ranges give nothing, the token, or a1 x + a2 v of their own constants."""
+    rows = _gathered(expandedX, expandedRowIdx, scalesOptional, dropPadMode)
     if biasOptional is not None:
         rows = rows + biasOptional[expertIdxOptional]
+    token = np.broadcast_to(xOptional[:, None], rows.shape)
 
-    def of(span: tuple[int, int]) -> Array:
+    def of(span: Sequence[int]) -> Array:
         return ((expertIdxOptional >= span[0]) & (expertIdxOptional < span[1]))[..., None]
 
-    token = np.broadcast_to(xOptional[:, None], rows.shape)
-    constant_expert = np.clip(expertIdxOptional - constantExpertRange[0], 0, len(a1Optional) - 1)
-    mixed = a1Optional[constant_expert] * token + (a2Optional * vOptional)[constant_expert]
+    mixed = 0 * rows
+    if a1Optional is not None and a2Optional is not None and vOptional is not None:
+        own = np.clip(expertIdxOptional - constantExpertRange[0], 0, len(a1Optional) - 1)
+        mixed = a1Optional[own] * token + (a2Optional * vOptional)[own]
     rows = np.select([of(zeroExpertRange), of(copyExpertRange), of(constantExpertRange)],
                      [0 * rows, token, mixed], rows)  # fmt: skip
-    out = (rows * scalesOptional[..., None]).sum(1)
-    return out + sum(x for x in (x1Optional, x2Optional) if x is not None)
+    return _summed(rows, scalesOptional, x1Optional, x2Optional)
 
 
-@spec("aclnnMoeFinalizeRoutingV2Grad", "gradExpandedXOut:gradY gradScalesOut:scalesOptional",
-      dtypes=("float16", "bfloat16", "float32"), **FINITE_GRADIENT,
-      source="op-plugin document npu_moe_finalize_routing, differentiated", samples=[
-          take(gradY=t(5, 64), expandedRowIdx=const([3, 0, 4, 1, 2], "int32"),
-               expandedXOptional=t(5, 64), scalesOptional=t(5, 1),
-               expertIdxOptional=const([[2], [1], [0], [2], [1]], "int32"),
-               biasOptional=bias, dropPadMode=0, activeNum=0, expertNum=3, expertCapacity=0)
-          for bias in (None, t(3, 64))] + [
-          take(gradY=t(5, 64), expandedRowIdx=const([4, 0, -1, 5, 2], "int32"),
-               expandedXOptional=t(2, 3, 64), scalesOptional=t(5, 1),
-               expertIdxOptional=const([[1], [0], [0], [1], [0]], "int32"),
-               biasOptional=None, dropPadMode=1, activeNum=0, expertNum=2, expertCapacity=3),
-          take(gradY=t(5, 64), expandedRowIdx=const([3, 0, 4, 1, 2], "int32"),
-               expandedXOptional=t(3, 64), scalesOptional=t(5, 1),
-               expertIdxOptional=const([[2], [1], [0], [2], [1]], "int32"),
-               biasOptional=None, dropPadMode=0, activeNum=3, expertNum=3,
-               expertCapacity=0)])  # fmt: skip
+for _version in (3, 4):
+    declare(f"aclnnMoeFinalizeRoutingV{_version}", _SUM, _SLOTS, _CAPACITY, _SPECIAL, _FEW, _ONE,
+            **_special_params(_version == 4))(finalised)  # fmt: skip
+
+
+@declare("aclnnMoeFinalizeRoutingV2Grad", Rule(
+             "gradient", "op-plugin document npu_moe_finalize_routing, differentiated",
+             specials=False),
+         _SLOTS, _CAPACITY, sizes(K=topk(1)), _FEW, _ONE,
+         require("given(expertIdxOptional) or not given(biasOptional)"),
+         gradY=tensor("T H", _FLOATS),
+         expandedRowIdx=by("dropPadMode", {0: _EVERY, 1: _PLACED}),
+         expandedXOptional=optional(by("dropPadMode", {
+             0: tensor("min(activeNum+T*K*(activeNum==0),T*K) H", "gradY"),
+             1: tensor("E C H", "gradY")}), iff="given(scalesOptional)"),
+         scalesOptional=forms(given=tensor("T K", "gradY"), none=None),
+         expertIdxOptional=optional(routing("T K", into="E")),
+         biasOptional=optional(tensor("E H", "gradY")), dropPadMode=choice(0, 1),
+         activeNum=number(0, "ceil(T*K, 2)", "T*K"), expertNum=equals("E"),
+         expertCapacity=by("dropPadMode", {0: number(0), 1: equals("C")}),
+         gradExpandedXOut=out("gradY"), gradScalesOut=out("scalesOptional"))  # fmt: skip
 def finalize_gradients(
-    gradY: Array, expandedRowIdx: Array, expandedXOptional: Array, scalesOptional: Array,
-    expertIdxOptional: Array, biasOptional: Array | None, dropPadMode: int, activeNum: int,
-    expertNum: int, expertCapacity: int,
-) -> tuple[Array, Array]:  # fmt: skip
+    gradY: Array, expandedRowIdx: Array, expandedXOptional: Array | None,
+    scalesOptional: Array | None, expertIdxOptional: Array | None, biasOptional: Array | None,
+    dropPadMode: int, activeNum: int, expertNum: int, expertCapacity: int,
+) -> tuple[Array, Array | None]:  # fmt: skip
     """One expert a token: in which order the slots of several lie is not published. Only the first
     activeNum rows (0: all), or those of every expert's capacity (dropPadMode 1), are there."""
     padded = (expertNum, expertCapacity) if dropPadMode else (activeNum or len(gradY),)
     rows = np.zeros((int(np.prod(padded)), gradY.shape[1]))
     slots = np.where(expandedRowIdx < len(rows), expandedRowIdx, -1)
     there = slots >= 0
-    rows[slots[there]] = (scalesOptional * gradY)[there]
+    rows[slots[there]] = (gradY if scalesOptional is None else scalesOptional * gradY)[there]
+    if scalesOptional is None or expandedXOptional is None:
+        return rows.reshape(*padded, -1), None
     outs = np.where(there[:, None], expandedXOptional.reshape(rows.shape)[slots], 0)
-    if biasOptional is not None:
+    if biasOptional is not None and expertIdxOptional is not None:
         outs = outs + biasOptional[expertIdxOptional[:, 0]]
     return rows.reshape(*padded, -1), np.einsum("th,th->t", gradY, outs)[:, None]
-
-
-@spec("aclnnMoeFinalizeRoutingV2", "out:expandedX", tolerance="gradient",
-      source="op-plugin document npu_moe_finalize_routing", samples=[
-          take(expandedX=t(3, 3, 7) if m % 2 else t(10, 7), expandedRowIdx=const(
-              [6, 0, 3, 7, 1, 4, 8, 5, 2, -1] if m % 2 else [3, 9, 0, 5, 1, 7, 2, 8, 4, 6],
-              "int32"), x1Optional=t(5, 7), x2Optional=x2, biasOptional=t(3, 7),
-               scalesOptional=t(5, 2), expertIdxOptional=const(
-                   [[2, 0], [1, 2], [0, 1], [2, 1], [0, 2]], "int32"), dropPadMode=m)
-          for m, x2 in ((0, None), (0, t(5, 7)), (1, None), (2, None), (3, None))])  # fmt: skip
-def finalize_v2(
-    expandedX: Array,
-    expandedRowIdx: Array,
-    x1Optional: Array,
-    x2Optional: Array | None,
-    biasOptional: Array,
-    scalesOptional: Array,
-    expertIdxOptional: Array,
-    dropPadMode: int,
-) -> Array:
-    """Rows of tokens lie by columns of the table (modes 0, 1) or by lines (2, 3); those dropped
-    (1, 3) are 0."""
-    tokens, width = scalesOptional.shape
-    rows = expandedX.reshape(-1, expandedX.shape[-1])
-    table = expandedRowIdx.reshape(width, tokens).T if dropPadMode < 2 else (
-        expandedRowIdx.reshape(tokens, width))  # fmt: skip
-    gathered = np.where((table >= 0)[..., None], rows[np.maximum(table, 0)], 0)
-    y = (scalesOptional[..., None] * (gathered + biasOptional[expertIdxOptional])).sum(1)
-    return x1Optional + y + (0 if x2Optional is None else x2Optional)
-
-
-@spec("aclnnMoeFinalizeRouting", "out:expandedX", **SUM, samples=[
-    take(expandedX=t(10, 7), x1=t(5, 7), x2Optional=x2, bias=t(3, 7), scales=t(5, 2),
-         expandedRowIdx=const([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32"),
-         expandedExpertIdx=const(TABLE, "int32")) for x2 in (None, t(5, 7))])  # fmt: skip
-def finalize_routing(
-    expandedX: Array,
-    x1: Array,
-    x2Optional: Array | None,
-    bias: Array,
-    scales: Array,
-    expandedRowIdx: Array,
-    expandedExpertIdx: Array,
-) -> Array:
-    """The slot of token t and its k-th expert is expandedRowIdx[k * tokens + t]."""
-    tokens = len(x1)
-    result = x1 + (0 if x2Optional is None else x2Optional)
-    for k in range(scales.shape[1]):
-        slot = expandedRowIdx[k * tokens : (k + 1) * tokens]
-        result = result + scales[:, k : k + 1] * (expandedX[slot] + bias[expandedExpertIdx[:, k]])
-    return result

@@ -2,75 +2,121 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from .....judge.precision import Array
-from ...spec import const, spec, t, take
+from .....spec import (
+    Rule,
+    both,
+    by,
+    choice,
+    dtypes,
+    equals,
+    experts,
+    flag,
+    forms,
+    group,
+    index,
+    leading,
+    mask,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    overload,
+    parts,
+    require,
+    routing,
+    row,
+    rows,
+    scalar,
+    sizes,
+    tensor,
+    tokens,
+    topk,
+)
+from .....spec.domains import Domain
+from ...declare import declare
 from .._functions import softmax
 
-_GATE: Final[dict[str, Any]] = {
-    "tolerance": "composite", "specials": False,
-    "source": "Shazeer et al.: Outrageously Large Neural Networks, 2017; op-plugin documents "
-    "npu_moe_gating_top_k_softmax, npu_moe_gating_top_k",
-}  # fmt: skip
+_GATE: Final = Rule("composite", "Shazeer et al.: Outrageously Large Neural Networks, 2017; "
+                    "op-plugin documents npu_moe_gating_top_k_softmax, npu_moe_gating_top_k",
+                    specials=False)  # fmt: skip
+_EXPERTS: Final = sizes(
+    {"*B": leading("5", "1", "2x3", "130", "1030")}, E=experts(8, 1, 4, 65, 257, 1024), K=topk
+)
+_FEW: Final = require("K <= E", refuses=None)
 
 
-def _best(x: Array, k: int) -> Array:
+def best(x: Array, k: int) -> Array:
+    """The places of the k largest, the first among equals."""
     return np.argsort(-x, -1, kind="stable")[..., :k]
 
 
-def _finished(index: Array, finished: Array | None, experts: int) -> Array:
+def _finished(at: Array, finished: Array | None, experts: int) -> Array:
     """Rows that are finished have expert `experts`, which does not exist."""
-    return index if finished is None else np.where(finished[:, None], experts, index)
+    return at if finished is None else np.where(finished[..., None], experts, at)
 
 
-_LOGITS: Final = [take(x=t(5, 8, low=-3, high=3), k=2), take(x=t(3, 65, low=-3, high=3), k=4)]
-_ENDED: Final = take(x=t(4, 8, low=-3, high=3), k=2,
-                     finishedOptional=const([False, True, False, True], "bool"))  # fmt: skip
+_SCORES: Final[dict[str, Domain]] = {
+    "x": tensor("*B E", "f16 bf16 f32"),
+    "finishedOptional": optional(mask("*B", patterns="random none all_but_one")),
+    "k": equals("K"),
+}  # fmt: skip
+_CHOSEN: Final[dict[str, Domain]] = {"yOut": out("x"), "expertIdxOut": out("i32")}
 
 
-@spec("aclnnMoeGatingTopKSoftmax", "yOut:x expertIdxOut:int32 rowIdxOut:int32",
-      samples=[*_LOGITS, _ENDED], **_GATE)  # fmt: skip
+@declare("aclnnMoeGatingTopKSoftmax", _GATE, _EXPERTS, _FEW, **_SCORES, **_CHOSEN,
+         rowIdxOut=out("i32"))  # fmt: skip
 def gating_softmax(x: Array, finishedOptional: Array | None, k: int) -> tuple[Array, Array, Array]:
+    """Slots are numbered by columns: first the best expert of every token."""
     p = softmax(x)
-    at = _best(p, k)
-    rows = np.arange(k)[None] * len(x) + np.arange(len(x))[:, None]
-    return np.take_along_axis(p, at, -1), _finished(at, finishedOptional, x.shape[-1]), rows
+    at = best(p, k)
+    numbers = np.arange(at.size).reshape(k, -1).T.reshape(at.shape)
+    return np.take_along_axis(p, at, -1), _finished(at, finishedOptional, x.shape[-1]), numbers
 
 
-@spec("aclnnMoeGatingTopKSoftmaxV2", "yOut:x expertIdxOut:int32 softmaxResultOutOptional:float32",
-      **_GATE, samples=[take(**s.kwargs, renorm=r, outputSoftmaxResultFlag=f)
-                        for s in _LOGITS for r, f in ((0, False), (1, False), (0, True))]
-      + [take(**_ENDED.kwargs, renorm=r, outputSoftmaxResultFlag=False) for r in (0, 1)],
-      )  # fmt: skip
+@declare("aclnnMoeGatingTopKSoftmaxV2", _GATE, _EXPERTS, _FEW, **_SCORES, renorm=choice(0, 1),
+         outputSoftmaxResultFlag=by("renorm", {0: flag(), 1: only(False, "of renorm 0")}),
+         **_CHOSEN, softmaxResultOutOptional=out("f32"))  # fmt: skip
 def gating_softmax_v2(
     x: Array, finishedOptional: Array | None, k: int, renorm: int, outputSoftmaxResultFlag: bool
 ) -> tuple[Array, Array, Array | None]:
     """renorm 1: softmax over the chosen logits only."""
-    at = _best(x, k)
+    at = best(x, k)
     p = softmax(x)
     y = softmax(np.take_along_axis(x, at, -1)) if renorm else np.take_along_axis(p, at, -1)
     at = _finished(at, finishedOptional, x.shape[-1])
     return y, at, p if outputSoftmaxResultFlag else None
 
 
-_GROUPS: Final[dict[str, Any]] = {"groupSelectMode": 0, "renorm": 0, "outFlag": False,
-                                  "routedScalingFactor": 1.0, "eps": 1e-20}  # fmt: skip
+# G groups of W experts, of which P are open.
+_GROUPS: Final = sizes(N=tokens(5, 1, 3, 130), G=group(1, 4, 2, 8), P=group(1, 2, 4, 8),
+                       W=experts(16, 1, 3, 32, 129), K=topk, E="G*W")  # fmt: skip
+_CLOSED: Final = both("P < G", "given(biasOptional) and groupSelectMode == 1 and P < G",
+                     "normType == 0 and renorm == 1")  # fmt: skip
+_OPEN: Final = require("P <= G and K <= P*W", refuses=None)
 
 
-@spec("aclnnMoeGatingTopK aclnnMoeGatingTopKV2",
-      "yOut:x expertIdxOut:int32 outOut:float32",
-      uncovered="outFlag inputIdsOptional tid2eidOptional",
-      **_GATE, samples=[
-    take(x=t(5, 16, low=-3, high=3), biasOptional=b, k=4, kGroup=kg, groupCount=gc, normType=n,
-         **{**_GROUPS, "outFlag": True, "routedScalingFactor": f, "groupSelectMode": m, "eps": e,
-            "renorm": r})
-    for b, kg, gc, n, f, m, e, r in (
-        (None, 1, 1, 0, 1.0, 0, 1e-20, 0), (t(16), 1, 1, 1, 2.5, 0, 1e-20, 0),
-        (t(16), 2, 4, 1, 1.0, 1, 1e-20, 0), (None, 1, 1, 1, 1.0, 0, 0.5, 0),
-        (None, 1, 1, 0, 2.5, 0, 0.5, 1))])  # fmt: skip
+def _gate_params(hashed: bool) -> dict[str, Domain]:
+    by_id: dict[str, Domain] = {
+        "inputIdsOptional": optional(index("N", into="V", dtype="i32")),
+        "tid2eidOptional": optional(routing("V K", into="E"), iff="given(inputIdsOptional)"),
+    }  # fmt: skip
+    return {
+        "x": tensor("N E", "f16 bf16 f32"), "biasOptional": optional(tensor("E", "x", -1, 1)),
+        **(by_id if hashed else {}),
+        "k": equals("K"), "kGroup": equals("P"), "groupCount": equals("G"),
+        "groupSelectMode": choice(0, 1), "renorm": choice(0, 1), "normType": choice(0, 1),
+        "outFlag": only(True, "without it nothing is stated of outOut"),
+        "routedScalingFactor": number(1.0, 2.5, -0.5), "eps": number(1e-20, 0.5),
+        **_CHOSEN, "outOut": out("f32"),
+    }  # fmt: skip
+
+
 def gating_top_k(
     x: Array,
     biasOptional: Array | None,
@@ -82,41 +128,41 @@ def gating_top_k(
     normType: int,
     routedScalingFactor: float,
     eps: float,
+    inputIdsOptional: Array | None = None,
+    tid2eidOptional: Array | None = None,
 ) -> tuple[Array, Array, Array]:
-    """DeepSeek-V3's gate: bias steers the choice, the weight is the score itself."""
+    """DeepSeek-V3's gate: bias steers the choice, the weight is the score itself. A table of
+    experts by token number takes the place of the choice."""
     score = softmax(x) if normType == 0 else 1 / (1 + np.exp(-x))
     steer = score if biasOptional is None else score + biasOptional
     if groupCount > 1:
         parts = steer.reshape(len(x), groupCount, -1)
         worth = np.sort(parts, -1)[..., -2:].sum(-1) if groupSelectMode else parts.max(-1)
         keep = np.zeros((len(x), groupCount), bool)
-        np.put_along_axis(keep, _best(worth, kGroup), True, -1)
+        np.put_along_axis(keep, best(worth, kGroup), True, -1)
         steer = np.where(np.repeat(keep, parts.shape[-1], -1), steer, -np.inf)
-    at = _best(steer, k)
+    at = best(steer, k) if tid2eidOptional is None else tid2eidOptional[inputIdsOptional]
     y = np.take_along_axis(score, at, -1)
     if normType == 1 or renorm == 1:
         y = y / (y.sum(-1, keepdims=True) + eps)
     return y * routedScalingFactor, at, score
 
 
-_ROUTED: Final[dict[str, Any]] = {
-    "tolerance": "exact", "specials": False,
-    "source": "op-plugin documents npu_moe_init_routing, npu_moe_init_routing_v2",
-}  # fmt: skip
-MAPS: Final[dict[str, Any]] = {**_ROUTED, "tolerance": "gradient", "source": "Megatron-LM, permute "
-                               "and unpermute of moe_utils; op-plugin tests of the operators' "
-                               "names"}  # fmt: skip
+declare("aclnnMoeGatingTopK", _GATE, _GROUPS, _OPEN, _CLOSED, **_gate_params(False))(gating_top_k)
+declare("aclnnMoeGatingTopKV2", _GATE, _GROUPS, sizes(V=rows(9, 1, 130)), _OPEN, _CLOSED,
+        **_gate_params(True))(gating_top_k)  # fmt: skip
 
 
-@spec("aclnnMoeGatingTopKBackward", "out:gradY", **{**MAPS, "source": "derivative of DeepSeek-V3"
-      "'s gate; op-plugin test test_npu_moe_gating_top_k_backward"}, dtypes=("float32",),
-      sparse=True,
-      samples=[
-          take(xNorm=t(5, 8, low=0.1, high=0.9), gradY=t(5, 2), expertIdx=const(
-              [[2, 0], [1, 7], [0, 1], [6, 1], [0, 2]], "int32"), renorm=r, normType=n,
-               routedScalingFactor=f, eps=e)
-          for f, e, n, r in ((1.0, 1e-20, 1, 0), (2.5, 0.5, 1, 0), (2.5, 0.5, 0, 0),
-                             (2.5, 0.5, 0, 1))])  # fmt: skip
+@declare("aclnnMoeGatingTopKBackward", Rule(
+             "gradient", "derivative of DeepSeek-V3's gate; op-plugin test "
+             "test_npu_moe_gating_top_k_backward", specials=False, sparse=True),
+         sizes(N=tokens, E=experts(8, 1, 4, 65, 257), K=topk), _FEW,
+         dtypes("""xNorm gradY
+                   f32   f32|f16|bf16"""),
+         xNorm=tensor("N E", "f32", 0.1, 0.9), gradY=tensor("N K", "f32"),
+         expertIdx=routing("N K", into="E"), renorm=choice(0, 1), normType=choice(1, 0),
+         routedScalingFactor=number(1.0, 2.5, -0.5), eps=number(1e-20, 0.5),
+         out=out("gradY"))  # fmt: skip
 def gating_backward(
     xNorm: Array, gradY: Array, expertIdx: Array, renorm: int, normType: int,
     routedScalingFactor: float, eps: float,
@@ -135,11 +181,16 @@ def gating_backward(
     return xNorm * (flow - (by_x if normType == 1 else by_x.sum(-1, keepdims=True)))
 
 
-_BIAS: Final[dict[str, Any]] = {**MAPS, "source": "derivative of adding one bias to each group's "
-                                "rows"}  # fmt: skip
-_BIAS_GROUPS: Final = [
-    take(gradY=t(12, 9), groupIdxOptional=const([4, 9, 12], "int32"), groupIdxType=0),
-    take(gradY=t(3, 5, 9), groupIdxOptional=None, groupIdxType=0)]  # fmt: skip
+_BIAS: Final = Rule("gradient", "derivative of adding one bias to each group's rows",
+                    specials=False)  # fmt: skip
+_BIAS_SIZES: Final = sizes(T=tokens(12, 1, 17, 257), G=group(3, 1, 8), C=rows(5, 1, 17),
+                           H=row(9, 1, 33, 257, 1025))  # fmt: skip
+_EQUAL: Final = overload("equal", gradY=tensor("G C H"),
+                         groupIdxOptional=null("the first dimension counts groups"))  # fmt: skip
+
+
+def _listed(form: str) -> Domain:
+    return forms(i32=parts("G", of="T", form=form, dtype="i32"), i64=parts("G", of="T", form=form))
 
 
 def grouped_bias_grad(gradY: Array, groupIdxOptional: Array | None, groupIdxType: int = 0) -> Array:
@@ -151,32 +202,29 @@ def grouped_bias_grad(gradY: Array, groupIdxOptional: Array | None, groupIdxType
     return np.stack([g.sum(0) for g in groups])
 
 
-spec("aclnnGroupedBiasAddGrad", "out:gradY", **_BIAS, samples=_BIAS_GROUPS)(
-    lambda gradY, groupIdxOptional: grouped_bias_grad(gradY, groupIdxOptional))  # fmt: skip
-spec(
-    "aclnnGroupedBiasAddGradV2",
-    "out:gradY",
-    **_BIAS,
-    samples=[
-        *_BIAS_GROUPS,
-        take(gradY=t(12, 9), groupIdxOptional=const([4, 5, 3], "int32"), groupIdxType=1),
-    ],
-)(grouped_bias_grad)
+declare("aclnnGroupedBiasAddGrad", _BIAS, _BIAS_SIZES, overload("listed"), _EQUAL,
+        gradY=tensor("T H", "f32 f16 bf16"), groupIdxOptional=_listed("ends"),
+        out=out("gradY"))(grouped_bias_grad)  # fmt: skip
+declare("aclnnGroupedBiasAddGradV2", _BIAS, _BIAS_SIZES, overload("listed"), _EQUAL,
+        gradY=tensor("T H", "f32 f16 bf16"),
+        groupIdxOptional=by("groupIdxType", {0: _listed("ends"), 1: _listed("sizes")}),
+        groupIdxType=choice(0, 1), out=out("gradY"))(grouped_bias_grad)  # fmt: skip
 
 
-@spec("aclnnMoeFusedTopk", "y:float32 indices:int32",
-      uncovered="mappingNum mappingTable activateType enableExpertMapping",
-      tolerance="composite",
-      specials=False, source="document of Ascend Transformer Boost, FusedAddTopkDivOperation: "
-      "sigmoid, added bias (positive here: whether a closed group counts as 0 is open), best "
-      "groups by their best, best experts, division by their sum",
-      samples=[
-          take(x=t(4, 12), addNum=t(12, low=0.1), mappingNum=None, mappingTable=None, groupNum=g,
-               groupTopk=k, topN=n, topK=c, activateType=0, isNorm=norm, scale=s,
-               enableExpertMapping=False)
-          for g, k, n, norm, s, c in ((3, 2, 2, True, 1.5, 4), (3, 2, 1, False, 1.0, 4),
-                                      (2, 1, 2, True, 0.5, 3))],
-      casts={"addNum": {"float16": "float16", "bfloat16": "bfloat16"}})  # fmt: skip
+@declare("aclnnMoeFusedTopk", Rule(
+             "composite", "document of Ascend Transformer Boost, FusedAddTopkDivOperation: "
+             "sigmoid, added bias (positive here: whether a closed group counts as 0 is open), "
+             "best groups by their best, best experts, division by their sum", specials=False),
+         sizes(N=tokens(4, 1, 3, 130), G=group(3, 1, 2, 8), P=group(2, 1, 3), W=experts(4, 1, 33),
+               M=group(2, 1, 4), K=topk(4, 1, 3), E="G*W"),
+         require("P <= G and K <= P*W and M <= W", refuses=None),
+         x=tensor("N E", "f32 f16 bf16"), addNum=tensor("E", "x", 0.1, 1),
+         mappingNum=null("of enableExpertMapping"), mappingTable=null("of enableExpertMapping"),
+         groupNum=equals("G"), groupTopk=equals("P"), topN=equals("M"), topK=equals("K"),
+         activateType=only(0, "the document has the sigmoid alone"), isNorm=flag(True),
+         scale=number(1.5, 1.0, -0.5),
+         enableExpertMapping=only(False, "which replica a token takes is not published"),
+         y=out("f32"), indices=out("i32"))  # fmt: skip
 def fused_top_k(
     x: Array, addNum: Array, groupNum: int, groupTopk: int, topN: int, topK: int, isNorm: bool,
     scale: float,
@@ -191,9 +239,11 @@ def fused_top_k(
     return (y / y.sum(-1, keepdims=True) if isNorm else y) * scale, at
 
 
-@spec("aclnnSinkhorn", "p:cost", tolerance="gradient", dtypes=("float32",),
-      source="Megatron-LM, sinkhorn of moe_utils; Clark et al.: Unified Scaling Laws for Routed "
-      "Language Models, 2022", samples=[take(cost=t(9, 4, low=-2, high=2), tol=1e-4)])  # fmt: skip
+@declare("aclnnSinkhorn", Rule("gradient", "Megatron-LM, sinkhorn of moe_utils; Clark et al.: "
+                               "Unified Scaling Laws for Routed Language Models, 2022"),
+         sizes(R=rows(9, 1, 3, 65, 257), C=experts(4, 1, 8, 65)),
+         cost=tensor("R C", "f32", -3, 3), tol=scalar("f32", 1e-4, 1e-3),
+         p=out("cost"))  # fmt: skip
 def sinkhorn(cost: Array, tol: float) -> Array:
     """Rows and columns of exp(cost) are scaled in turn until columns hardly move."""
     k = np.exp(cost)

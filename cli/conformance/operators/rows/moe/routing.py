@@ -7,18 +7,50 @@ from typing import Any, Final
 import numpy as np
 
 from .....judge.precision import Array
-from ...spec import const, spec, t, take, unspecified
-from .._ignored import requested
+from .....spec import (
+    Rule,
+    both,
+    by,
+    choice,
+    content,
+    contents,
+    equals,
+    experts,
+    flag,
+    forms,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    permutation,
+    require,
+    routing,
+    row,
+    sizes,
+    slots,
+    tensor,
+    tokens,
+    topk,
+)
+from .....spec.declaration import Relation
+from .....spec.domains import Domain, Draw
+from ...declare import declare
+from ...spec import unspecified
 from .._quantizers import dynamic
-from .gating import _ROUTED
 
-_MOVED: Final[dict[str, Any]] = {
-    "tolerance": "exact", "specials": False,
-    "source": "op-plugin documents npu_moe_init_routing, npu_moe_finalize_routing; Megatron-LM, "
-    "permute and unpermute of moe_utils",
-}  # fmt: skip
-SUM: Final[dict[str, Any]] = {**_MOVED, "tolerance": "gradient"}
-TABLE: Final = [[2, 0], [1, 2], [0, 1], [2, 1], [0, 2]]
+_SOURCE: Final = (
+    "op-plugin documents npu_moe_init_routing, npu_moe_init_routing_v2, npu_moe_init_routing_quant;"
+    " op-plugin tests of these names"
+)
+_MOVED: Final = Rule("exact", _SOURCE)
+_STEPS: Final = Rule("composite", _SOURCE, steps=True, specials=False)
+_SLOTS: Final = sizes(T=tokens(5, 1, 3, 17, 130, 1030), K=topk, E=experts(3, 1, 8, 65),
+                      H=row(7, 1, 8, 33, 257, 1025, 4097))  # fmt: skip
+# No token has an expert twice; results stay of a size that is checked in moments.
+_FEW: Final = require("K <= E", "T*K*H <= 1 << 17", refuses=None)
+_X: Final = tensor("T H", "f16 bf16 f32")
+_EXPERTS: Final = routing("T K", into="E")
 
 
 def _order(expert: Array) -> Array:
@@ -26,20 +58,44 @@ def _order(expert: Array) -> Array:
     return np.argsort(expert, kind="stable")
 
 
-@spec("aclnnMoeInitRouting", "expandedXOut:x expandedRowIdxOut:int32 expandedExpertIdxOut:int32",
-      constant="activeNum",
-      **_MOVED, samples=[
-          take(x=t(5, 7), rowIdx=const([[n, n + 5] for n in range(5)], "int32"),
-               expertIdx=const(TABLE, "int32"), activeNum=5)])  # fmt: skip
+def _row_numbers(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """Numbers of slots by columns, as gating gives them, or in any order."""
+    t, k = draw["T"], draw["K"]
+    every = np.arange(t * k) if pattern == "columns" else rng.permutation(t * k)
+    return every.reshape(k, t).T
+
+
+_FIRST: Final[dict[str, Domain]] = {
+    "x": _X, "rowIdx": content(_row_numbers, "columns shuffled", "i32", shape="T K"),
+    "expertIdx": _EXPERTS, "activeNum": number("T", 1, "T//2", "T + 3"),
+}  # fmt: skip
+_PLACES: Final[dict[str, Domain]] = {
+    "expandedRowIdxOut": out("i32"), "expandedExpertIdxOut": out("i32"),
+}  # fmt: skip
+
+
+@declare("aclnnMoeInitRouting", _MOVED, _SLOTS, _FEW, **_FIRST, expandedXOut=out("x"), **_PLACES)
 def init_routing(
     x: Array, rowIdx: Array, expertIdx: Array, activeNum: int
 ) -> tuple[Array, Array, Array]:
+    """The rows of activeNum tokens are there, those of all are placed."""
     flat, rows = expertIdx.reshape(-1), rowIdx.reshape(-1)
     order = _order(flat)
     source = rows[order]
     places = np.empty(flat.size, np.int64)
     places[source] = np.arange(flat.size)
-    return x[source % len(x)], places, flat[order]
+    active = min(len(x), activeNum) * expertIdx.shape[1]
+    return x[source[:active] % len(x)], places, flat[order]
+
+
+@declare("aclnnMoeInitRoutingQuant", _STEPS, _SLOTS, _FEW, **_FIRST,
+         scale=number(20.0, 0.5, -3.0), offset=number(3.0, 0.0, -7.25),
+         expandedXOut=out("i8"), **_PLACES)  # fmt: skip
+def init_routing_quant(
+    x: Array, rowIdx: Array, expertIdx: Array, activeNum: int, scale: float, offset: float
+) -> tuple[Array, Array, Array]:
+    rows, places, experts = init_routing(x, rowIdx, expertIdx, activeNum)
+    return rows * scale + offset, places, experts
 
 
 def routed(
@@ -54,19 +110,18 @@ def routed(
     """
     flat = expertIdx.reshape(-1)
     first, last = span or (0, experts)
-    local_rows = [e for e in _order(flat) if first <= flat[e] < last]
+    order = _order(flat)
+    local_rows = order[(flat[order] >= first) & (flat[order] < last)]
     counts = np.bincount(flat, minlength=last)[first:last]
     rows = np.full(flat.size, -1)
     if not padded:
         rows[local_rows] = np.arange(len(local_rows))
-        return np.asarray(local_rows[: active or None]), rows, counts
+        return local_rows[: active or None], rows, counts
+    place = np.arange(len(local_rows)) - (counts.cumsum() - counts)[flat[local_rows] - first]
+    inside = place < capacity
+    rows[local_rows[inside]] = (flat[local_rows] * capacity + place)[inside]
     sources = np.full(experts * capacity, -1)
-    fill_counts = np.zeros(experts, np.int64)
-    for e in local_rows:
-        place, fill_counts[flat[e]] = fill_counts[flat[e]], fill_counts[flat[e]] + 1
-        if place < capacity:
-            rows[e] = flat[e] * capacity + place
-            sources[rows[e]] = e
+    sources[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
     return sources, rows, counts
 
 
@@ -75,16 +130,35 @@ def filled(x: Array, sources: Array, k: int) -> Array:
     return np.where((sources >= 0)[:, None], x[np.maximum(sources, 0) // k], 0)
 
 
-@spec("aclnnMoeInitRoutingV2", "expandedXOut:x expandedRowIdxOut:int32 "
-      "expertTokensCountOrCumsumOutOptional:int32 expertTokensBeforeCapacityOutOptional:int32",
-      **_MOVED, samples=[
-          take(x=t(5, 7), expertIdx=const(TABLE, "int32"), activeNumOptional=a,
-               expertCapacityOptional=c, expertNumOptional=n, dropPadModeOptional=d,
-               expertTokensCountOrCumsumFlagOptional=f,
-               expertTokensBeforeCapacityFlagOptional=before)
-          for a, c, n, d, f, before in (
-              (0, 0, 3, 0, 1, False), (0, 0, 3, 0, 2, False), (6, 0, 3, 0, 1, False),
-              (0, 3, 3, 1, 0, True), (0, 2, 4, 1, 0, True))])  # fmt: skip
+_DROPLESS: Final = "documents: of rows without padding"
+
+
+def _modes(end: str) -> dict[str, Domain]:
+    """What is dropped and counted; names of the first version end with Optional."""
+    mode = f"dropPadMode{end}"
+    return {
+        f"activeNum{end}": number(0, 1, "T*K//2", "T*K", "T*K + 3"),
+        f"expertCapacity{end}": by(mode, {0: number(0), 1: number("min(2, T)", 1, "T")}),
+        f"expertNum{end}": equals("E"), mode: choice(0, 1),
+        f"expertTokensCountOrCumsumFlag{end}": by(mode, {
+            0: choice(1, 0, 2), 1: only(0, _DROPLESS)}),
+        f"expertTokensBeforeCapacityFlag{end}": by(mode, {0: only(False, "of padding"), 1: flag()}),
+    }  # fmt: skip
+
+
+def _bounded(end: str) -> tuple[Relation, ...]:
+    return require(f"E*expertCapacity{end}*H <= 1 << 17", refuses=None)
+
+
+_COUNTS: Final[dict[str, Domain]] = {
+    "expandedRowIdxOut": out("i32"), "expertTokensCountOrCumsumOutOptional": out("i32"),
+    "expertTokensBeforeCapacityOutOptional": out("i32"),
+}  # fmt: skip
+
+
+@declare("aclnnMoeInitRoutingV2", _MOVED, _SLOTS, _FEW, _bounded("Optional"),
+         both("dropPadModeOptional == 1 and load(expertIdx) > expertCapacityOptional"), x=_X,
+         expertIdx=_EXPERTS, **_modes("Optional"), expandedXOut=out("x"), **_COUNTS)  # fmt: skip
 def init_routing_v2(
     x: Array, expertIdx: Array, expertNumOptional: int, expertTokensCountOrCumsumFlagOptional: int,
     activeNumOptional: int = 0, expertCapacityOptional: int = 0, dropPadModeOptional: int = 0,
@@ -103,71 +177,19 @@ def init_routing_v2(
     return x, rows, expert_counts, before
 
 
-@spec("aclnnMoeInitRoutingV2Grad", "out:gradExpandedX", **SUM, samples=[
-    take(gradExpandedX=t(10, 7), expandedRowIdx=const([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32"),
-         topK=2, dropPadMode=0, activeNum=0),
-    take(gradExpandedX=t(10, 7), expandedRowIdx=const([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32"),
-         topK=2, dropPadMode=0, activeNum=6),
-    take(gradExpandedX=t(3, 3, 7), expandedRowIdx=const([6, 0, 3, 7, 1, 4, 8, 5, 2, -1], "int32"),
-         topK=2, dropPadMode=1, activeNum=0)])  # fmt: skip
-def init_routing_grad(
-    gradExpandedX: Array, expandedRowIdx: Array, topK: int, dropPadMode: int, activeNum: int
-) -> Array:
-    """What was dropped, or lay behind the active rows, gives nothing."""
-    rows = gradExpandedX.reshape(-1, gradExpandedX.shape[-1])
-    end = activeNum if activeNum and dropPadMode == 0 else len(rows)
-    there = (expandedRowIdx >= 0) & (expandedRowIdx < end)
-    flow = np.where(there[:, None], rows[np.maximum(expandedRowIdx, 0)], 0)
-    return flow.reshape(-1, topK, rows.shape[-1]).sum(1)
+def _smooth(rows: str) -> Domain:
+    """Factors of columns: none, the same for all experts, or each expert's."""
+    return optional(forms(each=tensor(f"{rows} H", "f32", 0.5, 2), all=tensor("1 H", "f32", 0.5)))
 
 
-@spec("aclnnMoeComputeExpertTokens", "out:sortedExperts", **_MOVED, samples=[
-    take(sortedExperts=const([0, 0, 1, 3, 3, 3, 5], "int32"), numExperts=n)
-    for n in (6, 8)])  # fmt: skip
-def compute_expert_tokens(sortedExperts: Array, numExperts: int) -> Array:
-    return np.searchsorted(sortedExperts, np.arange(numExperts), "right")
-
-
-_STEPS: Final[dict[str, Any]] = {**_ROUTED, "tolerance": "composite", "steps": True}
-# What scales tokens is float32 beside any of theirs.
-_SCALES: Final[dict[str, Any]] = {"casts": {
-    n: dict.fromkeys(("float16", "bfloat16", "int8"), "float32")
-    for n in ("scaleOptional", "offsetOptional")}}  # fmt: skip
-CHOSEN: Final = const([[2, 0], [1, 2], [0, 1], [2, 1], [0, 2]], "int32")
-_ROWS: Final = const([[n, n + 5] for n in range(5)], "int32")
-
-
-@spec("aclnnMoeInitRoutingQuant",
-      "expandedXOut:int8 expandedRowIdxOut:int32 expandedExpertIdxOut:int32",
-      constant="activeNum",
-      **_STEPS, samples=[
-          take(x=t(5, 32, low=-3, high=3), rowIdx=_ROWS, expertIdx=CHOSEN, activeNum=5, scale=s,
-               offset=o) for s, o in ((20.0, 3.0), (0.5, 0.0))])  # fmt: skip
-def init_routing_quant(
-    x: Array, rowIdx: Array, expertIdx: Array, activeNum: int, scale: float, offset: float
-) -> tuple[Array, Array, Array]:
-    rows, places, experts = init_routing(x, rowIdx, expertIdx, activeNum)
-    return rows * scale + offset, places, experts
-
-
-_QUANT: Final = {"scaleOptional": const([20.0], "float32"), "offsetOptional": const(
-    [3.0], "float32"), "quantMode": 0}  # fmt: skip
-_ALL: Final = {"activeNum": 0, "expertCapacity": 0, "expertNum": 3, "dropPadMode": 0,
-               "expertTokensCountOrCumsumFlag": 1, "expertTokensBeforeCapacityFlag": False,
-               "quantMode": 1}  # fmt: skip
-_CUT: Final = {"dropPadMode": 1, "expertCapacity": 3, "expertTokensCountOrCumsumFlag": 0,
-               "expertTokensBeforeCapacityFlag": True}  # fmt: skip
-
-
-@spec("aclnnMoeInitRoutingQuantV2", "expandedXOut:int8 expandedRowIdxOut:int32 "
-      "expertTokensCountOrCumsumOutOptional:int32 expertTokensBeforeCapacityOutOptional:int32 "
-      "dynamicQuantScaleOutOptional:float32", **_STEPS,
-      **_SCALES, samples=[
-          take(x=t(5, 32, low=-3, high=3), expertIdx=CHOSEN, **{**_ALL, **more})
-          for more in (_QUANT, {"expertTokensCountOrCumsumFlag": 2},
-                       {"scaleOptional": t(3, 32, low=0.5, high=2)}, {"activeNum": 6},
-                       {**_QUANT, **_CUT}, {"scaleOptional": t(3, 32, low=0.5, high=2), **_CUT})],
-      )  # fmt: skip
+@declare("aclnnMoeInitRoutingQuantV2", _STEPS, _SLOTS, _FEW, _bounded(""),
+         both("dropPadMode == 1 and load(expertIdx) > expertCapacity",
+              "dropPadMode == 1 and quantMode == 1 and given(scaleOptional)"), x=_X,
+         expertIdx=_EXPERTS,
+         scaleOptional=by("quantMode", {0: tensor("1", "f32", 0.5, 30), 1: _smooth("E")}),
+         offsetOptional=by("quantMode", {0: tensor("1", "f32", -5, 5), 1: null("of mode 0")}),
+         **_modes(""), quantMode=choice(0, 1), expandedXOut=out("i8"), **_COUNTS,
+         dynamicQuantScaleOutOptional=out("f32"))  # fmt: skip
 def init_routing_quant_v2(
     x: Array, expertIdx: Array, scaleOptional: Any, offsetOptional: Any, expertNum: int,
     expertTokensCountOrCumsumFlag: int, quantMode: int, activeNum: int, expertCapacity: int,
@@ -182,41 +204,76 @@ def init_routing_quant_v2(
         dropPadMode, expertTokensBeforeCapacityFlag)  # fmt: skip
     if quantMode == 0:
         there = (sources >= 0).reshape(rows.shape[:-1])[..., None]
-        return (
-            np.where(there, rows * scaleOptional + offsetOptional, 0),
-            places,
-            expert_counts,
-            before,
-            None,
-        )
-    smooth = None
-    if scaleOptional is not None:
-        smooth = scaleOptional[expertIdx.reshape(-1)[sources]].reshape(rows.shape)
-    steps, scale = dynamic(rows, smooth)
+        steps = np.where(there, rows * scaleOptional + offsetOptional, 0)
+        return steps, places, expert_counts, before, None
+    smooth = _factors(scaleOptional, expertIdx, sources)
+    steps, scale = dynamic(rows, None if smooth is None else smooth.reshape(rows.shape))
     return steps, places, expert_counts, before, scale.reshape(-1)
 
 
-_THIRD: Final = {"activeNum": 10, "expertCapacity": -1, "expertNum": 4, "dropPadMode": 0,
-                 "expertTokensNumType": 1, "expertTokensNumFlag": True, "quantMode": -1,
-                 "activeExpertRangeOptional": (0, 4), "rowIdxType": 0}  # fmt: skip
-_STATIC: Final = {"quantMode": 0, "scaleOptional": const([20.0], "float32"),
-                  "offsetOptional": const([3.0], "float32"), "outDtype": 2}  # fmt: skip
+def _factors(smooth: Array | None, expertIdx: Array, sources: Array, first: int = 0) -> Any:
+    """The factors of each row's expert."""
+    if smooth is None:
+        return None
+    expert = expertIdx.reshape(-1)[sources] - first
+    return smooth[expert if len(smooth) > 1 else np.zeros_like(expert)]
 
 
-@spec("aclnnMoeInitRoutingV3", "expandedXOut:outDtype|x expandedRowIdxOut:int32 "
-      "expertTokensCountOrCumsumOut:int64 expandedScaleOut:float32",
-      extra="outDtype", ignored=requested("expertTokensNumFlag"),
-      **_STEPS, **_SCALES, samples=[
-          *(take(x=t(5, 7), expertIdx=CHOSEN, **{**_THIRD, "scaleOptional": t(5), **more})
-            for more in (
-                {}, {"expertTokensNumType": 0}, {"rowIdxType": 1}, {"expertTokensNumType": 2},
-                {"activeExpertRangeOptional": (1, 3), "activeNum": 7}, {"activeNum": 6},
-                {"dropPadMode": 1, "expertCapacity": 3})),
-          *(take(x=t(5, 32, low=-3, high=3), expertIdx=CHOSEN, **{**_THIRD, **more})
-            for more in (
-                _STATIC, {"quantMode": 1, "outDtype": 2},
-                {"quantMode": 1, "outDtype": 2, "scaleOptional": t(4, 32, low=0.5, high=2)}))],
-      )  # fmt: skip
+@declare("aclnnMoeInitRoutingV2Grad", Rule("gradient", _SOURCE), _SLOTS, _FEW,
+         sizes(C=tokens(3, 1, 17)), require("E*C*H <= 1 << 17", refuses=None),
+         gradExpandedX=by("dropPadMode", {
+             0: tensor("T*K H", "f16 bf16 f32"), 1: tensor("E C H", "f16 bf16 f32")}),
+         expandedRowIdx=by("dropPadMode", {
+             0: permutation("T*K", "i32"), 1: slots("T*K", into="E*C", dtype="i32", hole=-1)}),
+         topK=equals("K"), dropPadMode=choice(0, 1),
+         activeNum=number(0, 1, "T*K//2", "T*K"), out=out("gradExpandedX"))  # fmt: skip
+def init_routing_grad(
+    gradExpandedX: Array, expandedRowIdx: Array, topK: int, dropPadMode: int, activeNum: int
+) -> Array:
+    """What was dropped, or lay behind the active rows, gives nothing."""
+    rows = gradExpandedX.reshape(-1, gradExpandedX.shape[-1])
+    end = activeNum if activeNum and dropPadMode == 0 else len(rows)
+    there = (expandedRowIdx >= 0) & (expandedRowIdx < end)
+    flow = np.where(there[:, None], rows[np.maximum(expandedRowIdx, 0)], 0)
+    return flow.reshape(-1, topK, rows.shape[-1]).sum(1)
+
+
+def _sorted(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    return np.repeat(np.arange(draw["E"]), contents.lengths(rng, pattern, draw["E"], draw["T"]))
+
+
+@declare("aclnnMoeComputeExpertTokens", Rule("exact", _SOURCE), sizes(T=tokens, E=experts),
+         sortedExperts=content(_sorted, " ".join(contents.PARTS), "i32", shape="T", reads=("E",)),
+         numExperts=number("E", "E + 1", "E + 70"), out=out("i32"))  # fmt: skip
+def compute_expert_tokens(sortedExperts: Array, numExperts: int) -> Array:
+    return np.searchsorted(sortedExperts, np.arange(numExperts), "right")
+
+
+_LOCAL: Final = sizes(
+    T=tokens(5, 1, 3, 17, 130, 1030), K=topk, H=row(7, 1, 8, 33, 257, 1025, 4097),
+    F=experts(0, 1, 5), L=experts(3, 1, 8, 65), R=experts(0, 1, 6), E="F + L + R")  # fmt: skip
+
+
+@declare("aclnnMoeInitRoutingV3", _STEPS, _LOCAL, _FEW, _bounded(""),
+         both("rowIdxType == 1 and F > 0", "quantMode == 1 and given(scaleOptional) and F > 0",
+              "dropPadMode == 1 and load(expertIdx) > expertCapacity"),
+         require("quantMode == -1 or dtype(x) != 'int8'",
+                 "dropPadMode == 0 or F + R == 0 and quantMode == -1"),
+         x=tensor("T H", "f16 bf16 f32 i8"), expertIdx=_EXPERTS,
+         scaleOptional=by("quantMode", {
+             -1: optional(tensor("T", "f32")), 0: tensor("1", "f32", 0.5, 30), 1: _smooth("L")}),
+         offsetOptional=by("quantMode", {
+             -1: null("of mode 0"), 0: tensor("1", "f32", -5, 5), 1: null("of mode 0")}),
+         activeNum=number(0, 1, "T*K//2", "T*K"),
+         expertCapacity=by("dropPadMode", {0: number(-1, 0), 1: number("min(2, T)", 1, "T")}),
+         expertNum=equals("E"), dropPadMode=choice(0, 1),
+         expertTokensNumType=by("dropPadMode", {0: choice(1, 0, 2), 1: only(1, _DROPLESS)}),
+         expertTokensNumFlag=only(True, "documents: true alone"), quantMode=choice(-1, 0, 1),
+         activeExpertRangeOptional=equals("(F, F + L)"),
+         rowIdxType=by("dropPadMode", {0: choice(0, 1), 1: only(0, _DROPLESS)}),
+         expandedXOut=by("quantMode", {-1: out("x"), 0: out("i8"), 1: out("i8")}),
+         expandedRowIdxOut=out("i32"), expertTokensCountOrCumsumOut=out("i64"),
+         expandedScaleOut=out("f32"))  # fmt: skip
 def init_routing_v3(
     x: Array, expertIdx: Array, scaleOptional: Array | None, offsetOptional: Array | None,
     activeNum: int, expertCapacity: int, expertNum: int, dropPadMode: int,
@@ -224,29 +281,31 @@ def init_routing_v3(
     rowIdxType: int,
 ) -> tuple[Array, Array, Array, Array | None]:  # fmt: skip
     """expertTokensNumType 0: running sums, 1: counts, 2: pairs of an expert that has tokens and its
-    count. rowIdxType 1: the slot that each row comes from, 0: the row that each slot goes to.
+    count. rowIdxType 1: the slot that each row comes from, those of other ranks' experts last (of
+    experts behind first); 0: the row that each slot goes to.
     quantMode -1: scales of tokens go with them, 0: one scale and offset, 1: by rows' largest."""
-    k, padded = expertIdx.shape[1], dropPadMode == 1
+    k, padded, first = expertIdx.shape[1], dropPadMode == 1, activeExpertRangeOptional[0]
     sources, places, counts = routed(expertIdx, expertNum, activeNum, expertCapacity, padded,
                                      activeExpertRangeOptional)  # fmt: skip
     expert_counts = np.cumsum(counts) if expertTokensNumType == 0 else counts
     if expertTokensNumType == 2:
         expert_counts = np.zeros((expertNum, 2), np.int64)
         some = np.flatnonzero(counts)
-        expert_counts[: some.size] = np.stack([some, counts[some]], 1)
+        expert_counts[: some.size] = np.stack([some + first, counts[some]], 1)
     rows = filled(x, sources, k)
     scale: Array | None = None
-    if quantMode == -1:
-        assert scaleOptional is not None
+    if quantMode == -1 and scaleOptional is not None:
         scale = np.where(sources >= 0, scaleOptional[np.maximum(sources, 0) // k], 0)
     elif quantMode == 0:
         rows = rows * scaleOptional + offsetOptional
-    else:
-        smooth = None if scaleOptional is None else scaleOptional[expertIdx.reshape(-1)[sources]]
-        rows, scale = dynamic(rows, smooth)
+    elif quantMode == 1:
+        rows, scale = dynamic(rows, _factors(scaleOptional, expertIdx, sources, first))
     if padded:
         rows = rows.reshape(expertNum, expertCapacity, -1)
-    return rows, sources if rowIdxType else places, expert_counts, scale
+    if rowIdxType == 1:
+        flat = expertIdx.reshape(-1)
+        places = _order(np.where(flat < first, expertNum, flat))
+    return rows, places, expert_counts, scale
 
 
 unspecified("aclnnMoeUpdateExpert", "maps experts to replicas by a table; how ties of load are "

@@ -18,6 +18,8 @@ def gating_by_groups(a):
     last = worth.topk(a["kGroup"]).values[:, -1:]
     shut = (worth < last).repeat_interleave(x.shape[-1] // n, -1)
     at = steer.masked_fill(shut, -torch.inf).topk(a["k"]).indices
+    if a.get("tid2eidOptional") is not None:
+        at = t(a["tid2eidOptional"])[t(a["inputIdsOptional"]).long()].long()
     y = score.gather(-1, at)
     if a["normType"] == 1 or a["renorm"]:
         y = y / (y.sum(-1, keepdim=True) + a["eps"])
@@ -50,13 +52,27 @@ def sinkhorn(a):
     return d1 * k * d0[:, None]
 
 
+def grouped_bias(a):
+    """The gradient of a bias that is repeated over the rows of its group."""
+    ends, width = t(a["groupIdxOptional"]), a["gradY"].shape[-1]
+    if ends is None:
+        sizes = torch.full((len(a["gradY"]),), a["gradY"].shape[1])
+    elif a["groupIdxType"]:
+        sizes = ends
+    else:
+        sizes = ends.diff(prepend=ends[:1] * 0)
+    flow = a["gradY"].reshape(-1, width)
+    return autograd(lambda b: b.repeat_interleave(sizes, 0), np.zeros((len(sizes), width)),
+                    flow=flow)  # fmt: skip
+
+
 def softmax_gating(a):
     x = t(a["x"])
     best = x.topk(a["k"], -1)
     y = best.values.softmax(-1) if a["renorm"] else x.softmax(-1).gather(-1, best.indices)
     at = best.indices
     if a["finishedOptional"] is not None:
-        at = at.masked_fill(t(a["finishedOptional"])[:, None], x.shape[-1])
+        at = at.masked_fill(t(a["finishedOptional"])[:, None].bool(), x.shape[-1])
     return y, at
 
 
@@ -74,18 +90,7 @@ def fused_top_k(a):
 ORACLES = {
     "aclnnMoeGatingTopK": gating_by_groups,
     "aclnnMoeGatingTopKBackward": gate_backward,
-    **dict.fromkeys(
-        ("aclnnGroupedBiasAddGrad", "aclnnGroupedBiasAddGradV2"),
-        lambda a: autograd(
-            lambda b: (
-                b.repeat_interleave(torch.tensor([4, 5, 3]), 0)
-                if a["gradY"].ndim == 2
-                else b[:, None].expand(-1, 5, -1)
-            ),
-            np.zeros((3, 9)),
-            flow=a["gradY"],
-        ),
-    ),
+    "aclnnGroupedBiasAddGrad": grouped_bias,
     "aclnnSinkhorn": sinkhorn,
     "aclnnMoeGatingTopKSoftmaxV2": softmax_gating,
     "aclnnMoeFusedTopk": fused_top_k,

@@ -10,43 +10,85 @@ from .._functions import autograd
 
 
 def permuted(a):
-    first, last = a["rangeOptional"] or (0, a["numOutTokens"])
+    first, last = a["rangeOptional"] or (0, a["numOutTokens"] or None)
     order = torch.sort(t(a["indices"]).flatten(), stable=True).indices
-    rows = t(a["tokens"]).repeat_interleave(2, 0)[order][first:last]
-    return rows, torch.argsort(order), t(a["probsOptional"]).flatten()[order][first:last]
+    rows = t(a["tokens"]).repeat_interleave(a["indices"].shape[1], 0)[order][first:last]
+    probs = None if a["probsOptional"] is None else t(a["probsOptional"]).flatten()[order]
+    return rows, torch.argsort(order), None if probs is None else probs[first:last]
 
 
-def held_here(a, slots=10):
+def held_here(a, rows):
     """Which slots' rows lie here, as a matrix of rows by slots."""
-    first, last = a["rangeOptional"]
+    first, last = a["rangeOptional"] or (0, len(rows))
+    slots = len(a["sortedIndices"])
     pick = torch.zeros(slots, slots, dtype=torch.float64)
     pick[t(a["sortedIndices"]).long(), torch.arange(slots)] = 1
     return pick[first:last]
 
 
+def permute_gradients(a):
+    flow, probs = a["permutedTokensOutputGrad"], a["permutedProbsOutputGradOptional"]
+    pick, k = held_here(a, flow), a["numTopk"]
+    tokens = len(a["sortedIndices"]) // k
+    leaves = [np.zeros((tokens, flow.shape[1])), np.zeros((tokens, k))]
+    if probs is None:
+        return autograd(lambda x: pick @ x.repeat_interleave(k, 0), leaves[0], flow=flow)
+    return autograd(lambda x, p: (pick @ x.repeat_interleave(k, 0), pick @ p.flatten()), *leaves,
+                    flow=[flow, probs])  # fmt: skip
+
+
 def unpermuted(rows, probs, a):
-    return ((held_here(a).T @ rows) * probs.reshape(-1, 1)).unflatten(0, (-1, 2)).sum(1)
+    spread = held_here(a, rows).T @ rows
+    if probs is not None:
+        spread = spread * probs.reshape(-1, 1)
+    return spread.unflatten(0, (-1, a.get("numTopk") or a["topkNum"])).sum(1)
 
 
-def by_map(tokens, probs, a):
+def unpermute_gradients(a):
+    if a["probsOptional"] is None:
+        return None
+    return autograd(lambda x, p: unpermuted(x, p, a), a["permutedTokensOptional"],
+                    a["probsOptional"], flow=a["unpermutedTokensGrad"])  # fmt: skip
+
+
+def weighted(a, rows, probs):
+    """Rows of all slots, with a weight each."""
+    return (rows[t(a["sortedIndices"]).long()].unflatten(0, (-1, probs.shape[1]))
+            * probs[..., None]).sum(1)  # fmt: skip
+
+
+def weighted_gradients(a):
+    if a["probsOptional"] is None:
+        return None
+    return autograd(lambda x, p: weighted(a, x, p), a["permuteTokensOptional"],
+                    a["probsOptional"], flow=a["unpermutedTokensGrad"])  # fmt: skip
+
+
+def by_map(a, tokens, probs):
+    taken = t(a["routingMapOptional"]).bool().T
     if a["dropAndPad"]:
         at = t(a["sortedIndices"]).long()
-        return tokens[at], probs[at, torch.arange(3).repeat_interleave(len(at) // 3)]
-    taken = t(a["routingMapOptional"]).T
+        return tokens[at], probs[
+            at, torch.arange(len(taken)).repeat_interleave(len(at) // len(taken))
+        ]
     return tokens[taken.nonzero()[:, 1]], probs.T[taken]
 
 
-def padded(rows, probs, a, index):
-    experts = torch.arange(12) // 4
-    token = t(index).long()
-    weight = probs[token, experts]
-    out = torch.zeros(5, rows.shape[1], dtype=torch.float64)
-    return out.index_add(0, token, rows * weight[:, None]), weight
+def map_gradients(a):
+    flow, probs = a["permutedTokenOutputGrad"], a["permutedProbsOutputGradOptional"]
+    leaves = [
+        np.zeros((a["tokensNum"], flow.shape[1])),
+        np.zeros((a["tokensNum"], a["numExperts"])),
+    ]
+    if probs is None:
+        return autograd(lambda x: by_map(a, x, t(leaves[1]))[0], leaves[0], flow=flow)
+    return autograd(lambda x, p: by_map(a, x, p), *leaves, flow=[flow, probs])
 
 
 def rows_by_map(a):
     """Megatron's permute: sorted by whether the expert takes them, cut to its capacity."""
-    x, probs, taken = t(a["tokens"]), t(a["probsOptional"]), t(a["routingMap"]).T
+    x, taken = t(a["tokens"]), t(a["routingMap"]).bool().T
+    probs = torch.zeros(taken.T.shape) if a["probsOptional"] is None else t(a["probsOptional"])
     if not a["dropAndPad"]:
         return x[taken.nonzero()[:, 1]], probs.T[taken]
     order = taken.int().sort(descending=True, stable=True, dim=1).indices
@@ -54,60 +96,55 @@ def rows_by_map(a):
     return x[at.flatten()], probs.T.gather(1, at).flatten(), at.flatten()
 
 
-def unpermuted_by_map(rows, probs, a, index):
-    """Each token's rows times its weights, one after the other."""
-    taken, out = t(a["routingMapOptional"]), torch.zeros(5, 7, dtype=torch.float64)
-    for k, (token, expert) in enumerate(taken.nonzero().tolist()):
-        out[token] += rows[int(index[k])] * probs[token, expert]
-    return out, probs[taken]
+def token_rows(a, rows, probs, flag, index):
+    """Each token's rows times its weights, one after the other; and the weights."""
+    taken = t(a["routingMapOptional"]).bool()
+    out, weights = torch.zeros(len(taken), rows.shape[1], dtype=torch.float64), []
+    if a[flag]:
+        each = len(index) // taken.shape[1]
+        places = [(int(token), n // each, n) for n, token in enumerate(index)]
+    else:
+        places = [(n, e, int(index[k])) for k, (n, e) in enumerate(taken.nonzero().tolist())]
+    for token, expert, row in places:
+        weights.append(probs[token, expert])
+        out[token] += rows[row] * weights[-1]
+    return out, torch.stack(weights)
 
 
 def unpermute_by_map(a):
-    rows, probs, index = t(a["permutedTokens"]), t(a["probsOptional"]), a["sortedIndices"]
+    rows, index, probs = t(a["permutedTokens"]), a["sortedIndices"], a["probsOptional"]
+    taken = t(a["routingMapOptional"]).bool()
+    weights = torch.ones(taken.shape, dtype=torch.float64) if probs is None else t(probs)
+    out, kept = token_rows(a, rows, weights, "paddedMode", index)
+    kept = None if probs is None else kept
     if a["paddedMode"]:
-        out, kept = padded(rows, probs, a, index)
         return out, *reversed(torch.sort(t(index), stable=True)), kept
-    out, kept = unpermuted_by_map(rows, probs, a, index)
-    return out, t(index), t(a["routingMapOptional"]).nonzero()[:, 0], kept
+    return out, t(index), taken.nonzero()[:, 0], kept
 
 
-def padded_gradients(a):
-    if not a["dropAndPad"]:
-        return autograd(lambda x, p: unpermuted_by_map(x, p, a, a["outIndex"])[0],
-                        a["permutedTokensOptional"], a["probsOptional"],
-                        flow=a["unpermutedTokensGrad"])  # fmt: skip
-    index = np.empty(12, np.int64)
-    index[a["outIndex"]] = a["permuteTokenId"]
-    return autograd(lambda x, p: padded(x, p, a, index)[0], a["permutedTokensOptional"],
-                    a["probsOptional"], flow=a["unpermutedTokensGrad"])  # fmt: skip
+def token_row_gradients(a):
+    if a["probsOptional"] is None:
+        return None
+    index = a["outIndex"]
+    if a["dropAndPad"]:
+        index = np.empty(len(a["outIndex"]), np.int64)
+        index[a["outIndex"]] = a["permuteTokenId"]
+    return autograd(lambda x, p: token_rows(a, x, p, "dropAndPad", index)[0],
+                    a["permutedTokensOptional"], a["probsOptional"],
+                    flow=a["unpermutedTokensGrad"])  # fmt: skip
 
 
 ORACLES = {
     "aclnnMoeTokenPermuteWithEp": permuted,
-    "aclnnMoeTokenPermuteWithEpGrad": lambda a: autograd(
-        lambda x, p: (held_here(a) @ x.repeat_interleave(2, 0), held_here(a) @ p.flatten()),
-        np.zeros((5, 7)),
-        np.zeros((5, 2)),
-        flow=[a["permutedTokensOutputGrad"], a["permutedProbsOutputGradOptional"]],
-    ),
+    "aclnnMoeTokenPermuteWithEpGrad": permute_gradients,
     "aclnnMoeTokenUnpermuteWithEp": lambda a: unpermuted(
         t(a["permutedTokens"]), t(a["probsOptional"]), a
     ),
-    "aclnnMoeTokenUnpermuteWithEpGrad": lambda a: autograd(
-        lambda x, p: unpermuted(x, p, a),
-        a["permutedTokensOptional"],
-        a["probsOptional"],
-        flow=a["unpermutedTokensGrad"],
-    ),
-    "aclnnMoeTokenPermuteWithRoutingMapGrad": lambda a: autograd(
-        lambda x, p: by_map(x, p, a),
-        np.zeros((5, 7)),
-        np.zeros((5, 3)),
-        flow=[a["permutedTokenOutputGrad"], a["permutedProbsOutputGradOptional"]],
-    ),
+    "aclnnMoeTokenUnpermuteWithEpGrad": unpermute_gradients,
+    "aclnnMoeTokenPermuteWithRoutingMapGrad": map_gradients,
     "aclnnMoeTokenPermuteWithRoutingMap": rows_by_map,
     "aclnnMoeTokenUnpermuteWithRoutingMap": unpermute_by_map,
-    "aclnnMoeTokenUnpermuteWithRoutingMapGrad": padded_gradients,
+    "aclnnMoeTokenUnpermuteWithRoutingMapGrad": token_row_gradients,
     "aclnnMoeTokenPermute": lambda a: torch.cat(
         [
             t(a["tokens"])[
@@ -123,17 +160,12 @@ ORACLES = {
     )[: a["numOutTokens"] or None],
     "aclnnMoeTokenPermuteGrad": lambda a: autograd(
         lambda x: torch.zeros(10, 7, dtype=torch.float64).index_put(
-            (t(a["sortedIndices"]),), x.repeat_interleave(2, 0)
+            (t(a["sortedIndices"]).long(),), x.repeat_interleave(2, 0)
         ),
         np.zeros((5, 7)),
         flow=a["permutedOutputGrad"],
     ),
-    "aclnnMoeTokenUnpermuteGrad": lambda a: autograd(
-        lambda x, p: (x[t(a["sortedIndices"])].unflatten(0, (-1, 2)) * p[..., None]).sum(1),
-        a["permuteTokensOptional"],
-        a["probsOptional"],
-        flow=a["unpermutedTokensGrad"],
-    ),
+    "aclnnMoeTokenUnpermuteGrad": weighted_gradients,
 }
 # Operator, arguments by header name, results by hand.
 BY_HAND = [

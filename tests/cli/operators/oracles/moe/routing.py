@@ -13,7 +13,10 @@ def expert_order(a):
 
 
 def expanded(a):
-    return t(a["x"])[expert_order(a) // a["expertIdx"].shape[1]]
+    """Rows of active tokens; slots may be numbered in any order."""
+    source = t(a["rowIdx"]).flatten()[expert_order(a)].long()
+    active = min(len(a["x"]), a["activeNum"]) * a["expertIdx"].shape[1]
+    return t(a["x"])[source[:active] % len(a["x"])]
 
 
 def told(a, *names, otherwise=0):
@@ -69,6 +72,13 @@ def by_largest(y):
     return y / torch.where(scale == 0, 1.0, scale)[:, None], scale
 
 
+def smooth(a):
+    """The factors of each slot's expert; of those that lie elsewhere, any."""
+    first, _ = told(a, "activeExpertRangeOptional", otherwise=(0, None))
+    factors = t(a["scaleOptional"])
+    return factors[(t(a["expertIdx"]).long().flatten() - first).clamp(0, len(factors) - 1)]
+
+
 def quantised(a):
     place, rows, counts, padded = routed(a)
     x, told_counts = slots_of(a), (counted(a, counts), before(a, counts, padded))
@@ -76,9 +86,17 @@ def quantised(a):
         y = moved(x * t(a["scaleOptional"]) + t(a["offsetOptional"]), place, rows)
         return y, place, *told_counts, None
     if a["scaleOptional"] is not None:
-        x = x * t(a["scaleOptional"])[t(a["expertIdx"]).long().flatten()]
+        x = x * smooth(a)
     steps, scale = by_largest(moved(x, place, rows))
     return steps, place, *told_counts, scale
+
+
+def source_slots(a):
+    """Slots by expert, those in front of this rank's behind all others."""
+    expert, first = t(a["expertIdx"]).flatten(), a["activeExpertRangeOptional"][0]
+    every = torch.cat([(expert == e).nonzero()[:, 0] for e in range(a["expertNum"])])
+    front = expert[every] < first
+    return torch.cat([every[~front], (expert < first).nonzero()[:, 0]])
 
 
 def third(a):
@@ -89,17 +107,17 @@ def third(a):
         y, scale = moved(x * t(scale) + t(a["offsetOptional"]), place, rows), None
     elif a["quantMode"] == 1:
         if scale is not None:
-            x = x * t(scale)[t(a["expertIdx"]).long().flatten()]
+            x = x * smooth(a)
         y, scale = by_largest(moved(x, place, rows))
     else:
         y = moved(x, place, rows)
-        scale = moved(t(scale).repeat_interleave(k), place, rows)
+        scale = None if scale is None else moved(t(scale).repeat_interleave(k), place, rows)
     kind = a["expertTokensNumType"]
     some = counts.nonzero()[:, 0]
     pairs = torch.zeros(a["expertNum"], 2, dtype=counts.dtype)
-    pairs[: len(some)] = torch.stack([some, counts[some]], 1)
+    pairs[: len(some)] = torch.stack([some + a["activeExpertRangeOptional"][0], counts[some]], 1)
     numbers = {0: counts.cumsum(0), 1: counts, 2: pairs}[kind]
-    return y, torch.argsort(place) if a["rowIdxType"] else place, numbers, scale
+    return y, source_slots(a) if a["rowIdxType"] else place, numbers, scale
 
 
 def gathered_gradients(a):
@@ -113,19 +131,13 @@ def gathered_gradients(a):
     return x.grad
 
 
-def expert_rows(a):
-    """Expanded rows in order of experts, by sorting pairs."""
-    order = sorted(range(a["expertIdx"].size), key=lambda n: (a["expertIdx"].reshape(-1)[n], n))
-    return t(a["x"])[torch.tensor(order) // a["expertIdx"].shape[1]]
-
-
 ORACLES = {
     "aclnnMoeInitRoutingQuant": lambda a: expanded(a) * a["scale"] + a["offset"],
     "aclnnMoeInitRoutingV2": second,
     "aclnnMoeInitRoutingQuantV2": quantised,
     "aclnnMoeInitRoutingV3": third,
     "aclnnMoeInitRoutingV2Grad": gathered_gradients,
-    "aclnnMoeInitRouting": expert_rows,
+    "aclnnMoeInitRouting": expanded,
 }
 # Operator, arguments by header name, results by hand.
 BY_HAND = [
