@@ -8,47 +8,57 @@ import torch.nn.functional as F
 from ._arguments import t
 
 
-def convolved(a):
-    x, states, w = t(a["x"]), t(a["convStates"]).clone(), t(a["weight"])
-    y = x.clone()
-    for b, (begin, end) in enumerate(((0, 4), (4, 7))):
-        slot, fresh = int(a["cacheIndices"][b]), a.get("initialStateMode") is not None
-        fresh = fresh and not a["initialStateMode"][b]
-        before = torch.zeros(2, 6, dtype=x.dtype) if fresh else states[slot]
-        rows = torch.cat([before, x[begin:end]])
+def sequences(a, states, starts, slots, fresh, accepted, bias, pad):
+    """Results and states of causal convolutions, sequence by sequence."""
+    x, w, states = t(a["x"]), t(a["weight"]), t(states).clone()
+    flat, width = x.reshape(-1, x.shape[-1]), len(w) - 1
+    lengths = torch.full((len(x),), x.shape[1]) if starts is None else t(starts).diff()
+    y = []
+    for b, new in enumerate(flat.split(lengths.tolist())):
+        slot = b if slots is None else int(slots[b])
+        if slot == pad:
+            y.append(torch.full_like(new, torch.nan))
+            continue
+        begin = states.shape[1] - width if accepted is None else int(accepted[b]) - 1
+        before = states[slot, : begin + width]
+        if fresh is not None and fresh[b]:
+            begin, before = 0, torch.zeros_like(before[:1]).expand(width, -1)
+        rows = torch.cat([before, new])
+        out = rows[:0] if not len(new) else F.conv1d(
+            rows[begin:].T[None], w.T[:, None], bias, groups=x.shape[-1])[0].T  # fmt: skip
+        y.append(out)
         kept = min(states.shape[1], len(rows))
-        tail = rows[-(end - begin) - 2 :].T[None]
-        bias = None if a.get("bias") is None else t(a["bias"])
-        out = F.conv1d(tail, w.T[:, None], bias, groups=6)[0].T
         states[slot, states.shape[1] - kept :] = rows[-kept:]
-        out = F.silu(out) if a["activationMode"] else out
-        y[begin:end] = out + x[begin:end] if a["residualConnection"] else out
-    return y, states
+    return torch.cat(y).reshape(x.shape), states
+
+
+def fused(a):
+    done = a["numComputedTokens"]
+    y, states = sequences(a, a["convStates"], a["queryStartLoc"], a["cacheIndices"],
+                          None if done is None else done == 0, a["numAcceptedTokens"], None,
+                          a["padSlotId"])  # fmt: skip
+    if a["convMode"]:
+        return None
+    return states, y + t(a["x"]) if a["residualConnection"] else y
 
 
 def causal(a):
-    x, states, y = t(a["x"]), t(a["convStatesRef"]).clone(), []
-    starts, length = a["queryStartLocOptional"], a["convStatesRef"].shape[1]
-    for b, slot in enumerate(a["cacheIndicesOptional"]):
-        new = x[starts[b] : starts[b + 1]]
-        rows = torch.cat([states[int(slot)], new])
-        seen = rows[len(rows) - len(new) - len(a["weight"]) + 1 :]
-        bias = None if a["biasOptional"] is None else t(a["biasOptional"])
-        out = F.conv1d(seen.T[None], t(a["weight"]).T[:, None], bias, groups=x.shape[1])[0].T
-        y.append(F.silu(out) if a["activation"] == "silu" else out)
-        states[int(slot)] = rows[-length:]
-    return torch.cat(y), states
+    initial = a["initialStateModeOptional"]
+    y, states = sequences(a, a["convStatesRef"], a["queryStartLocOptional"],
+                          a["cacheIndicesOptional"], None if initial is None else initial == 0,
+                          None, t(a["biasOptional"]), a["nullBlockId"])  # fmt: skip
+    return states, y if a["activation"] == "none" else F.silu(y)
 
 
 ORACLES = {
-    "aclnnFusedCausalConv1d": convolved,
+    "aclnnFusedCausalConv1d": fused,
     "aclnnCausalConv1dFn": causal,
     "aclnnConvolutionBackward": lambda a: list(
         torch.ops.aten.convolution_backward(
             t(a["gradOutput"]),
             t(a["input"]),
             t(a["weight"]),
-            [a["weight"].shape[0]],
+            [a["gradOutput"].shape[1]],
             a["stride"],
             a["padding"],
             a["dilation"],
@@ -59,6 +69,7 @@ ORACLES = {
         )
     ),
     "aclnnConvDepthwise2d": lambda a: F.conv2d(
-        t(a["self"]), t(a["weight"]), t(a["bias"]), (1, 2), (1, 1), (1, 1), 3
+        t(a["self"]), t(a["weight"]), t(a["bias"]), a["stride"], a["padding"], a["dilation"],
+        a["self"].shape[1],
     ),
-}
+}  # fmt: skip

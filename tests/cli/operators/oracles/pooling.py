@@ -17,57 +17,47 @@ def pooled(a):
         return y
     # ONNX: what would begin in the padding at the end is no window.
     down, across = (-(-(n + p) // s) for n, p, s in zip(
-        a["self"].shape[2:], (top, left), a["strides"], strict=True))  # fmt: skip
-    return y[:, :, :down, :across]
+        a["self"].shape[-2:], (top, left), a["strides"], strict=True))  # fmt: skip
+    return y[..., :down, :across]
+
+
+def unpooled(x, a):
+    """What `indices` say, plane by plane."""
+    rank = len(a["outputSize"])
+    planes = x.shape[:-rank]
+    flat = x.new_zeros(*planes, int(torch.tensor(a["outputSize"]).prod()))
+    at = t(a["indices"]).flatten(-rank)
+    return flat.scatter(-1, at, x.flatten(-rank)).unflatten(-1, a["outputSize"])
+
+
+def chosen(x, a, rank):
+    """The elements of planes that `indices` name."""
+    at = t(a["indices"]).long()
+    return x.flatten(-rank).gather(-1, at.flatten(-rank)).reshape(at.shape)
 
 
 ORACLES = {
     "aclnnMaxPool": pooled,
-    "aclnnMaxUnpool3d": lambda a: F.max_unpool3d(
-        t(a["self"]), t(a["indices"]), (1, 2, 2), (1, 2, 2), 0, (1, 2, 1, 4, 4)
-    ),
-    "aclnnMaxUnpool3dBackward": lambda a: autograd(
-        lambda x: F.max_unpool3d(x, t(a["indices"]), (1, 2, 2), (1, 2, 2), 0, (1, 2, 1, 4, 4)),
-        a["self"],
-        flow=a["gradOutput"],
-    ),
     "aclnnMaxPool2dWithMask": lambda a: F.max_pool2d(
-        t(a["self"]), a["kernelSize"], a["stride"], a["padding"]
+        t(a["self"]), a["kernelSize"], a["stride"], a["padding"], ceil_mode=a["ceilMode"]
     ),
     "aclnnAdaptiveMaxPool2dBackward": lambda a: torch.ops.aten.adaptive_max_pool2d_backward(
         t(a["gradOutput"]), t(a["self"]), t(a["indices"])
     ),
-    "aclnnMaxPool2dWithIndicesBackward": lambda a: torch.ops.aten.max_pool2d_with_indices_backward(
-        t(a["gradOutput"]),
-        t(a["self"]),
-        [2, 2],
-        [a["self"].shape[2] // a["gradOutput"].shape[2]] * 2,
-        [0, 0],
-        [1, 1],
-        False,
-        t(a["indices"]).long(),
+    "aclnnAdaptiveAvgPool2dBackward": lambda a: autograd(
+        lambda x: F.adaptive_avg_pool2d(x, a["gradOutput"].shape[-2:]), a["self"],
+        flow=a["gradOutput"],
     ),
-    "aclnnMaxPool3dWithArgmaxBackward": lambda a: torch.ops.aten.max_pool3d_with_indices_backward(
-        t(a["gradOutput"]),
-        t(a["self"]),
-        [2] * 3,
-        [2] * 3,
-        [0] * 3,
-        [1] * 3,
-        False,
-        t(a["indices"]).long(),
-    ),
-    "aclnnGlobalMaxPool": lambda a: F.adaptive_max_pool2d(t(a["self"]), 1),
-    "aclnnMaxUnpool2d": lambda a: (
-        torch.zeros(2, 3, 30, dtype=torch.float64)
-        .scatter(2, t(a["indices"]).flatten(2), t(a["self"]).flatten(2))
-        .unflatten(2, (5, 6))
-    ),
-    "aclnnMaxUnpool2dBackward": lambda a: (
-        t(a["gradOutput"]).flatten(2).gather(2, t(a["indices"]).flatten(2)).unflatten(2, (2, 3))
-    ),
-}
-# Operator, arguments by header name, results by hand.
-BY_HAND = [
-    ("aclnnGlobalAveragePool", {"self": [[[[1.0, 3.0]]]]}, [[[[[2.0]]]]]),
-]
+    **{
+        f"aclnnMaxPool{name}Backward": lambda a, n=n: autograd(
+            lambda x: chosen(x, a, n), a["self"], flow=a["gradOutput"]
+        )
+        for n, name in ((2, "2dWithIndices"), (3, "3dWithArgmax"))
+    },
+    "aclnnGlobalMaxPool": lambda a: t(a["self"]).flatten(2).amax(2),
+    **{f"aclnnMaxUnpool{n}d": lambda a: unpooled(t(a["self"]), a) for n in (2, 3)},
+    **{
+        f"aclnnMaxUnpool{n}dBackward": lambda a, n=n: chosen(t(a["gradOutput"]), a, n)
+        for n in (2, 3)
+    },
+}  # fmt: skip

@@ -72,9 +72,10 @@ aclnnStatus check_causal(Call& c) {
   return y == kNone ? ACLNN_SUCCESS : expect_same_shape(c, y, P::x);
 }
 
-// One sequence: `before` rows of state and the new rows, convolved.
+// One sequence: `before` rows of state and the new rows, convolved; the first `zeros` rows give nothing
+// but what the residual adds.
 void convolve(const Call& c, const Sizes& s, const Floats& padded, const Floats& w, const Floats& bias,
-              int64_t first, int64_t count, Floats& x) {
+              int64_t first, int64_t count, int64_t zeros, Floats& x) {
   bool known;
   const bool swish = swishes(c, known), residual = setting(c, "residualConnection", 0) != 0;
   for (int64_t t = 0; t < count; ++t) {
@@ -83,6 +84,7 @@ void convolve(const Call& c, const Sizes& s, const Floats& padded, const Floats&
       for (int64_t k = 0; k < s.width; ++k)
         sum += static_cast<double>(w[k * s.dim + d]) * padded[(t + k) * s.dim + d];
       if (swish) sum = sum / (1 + std::exp(-sum));
+      if (t < zeros) sum = 0;
       float& to = x[(first + t) * s.dim + d];
       to = static_cast<float>(residual ? sum + to : sum);
     }
@@ -96,7 +98,9 @@ aclError run_causal(Call& c) {
   Floats x = floats(c.tensor(P::x)), states = floats(c.tensor(P::convStatesRef));
   const Floats w = floats(c.tensor(P::weight)), bias = floats(part(c, "bias"));
   Ints starts = integers(part(c, "queryStartLoc"));
-  for (int64_t b = 0; starts.empty() && b <= s.batch; ++b) starts.push_back(b * (s.tokens / s.batch));
+  if (starts.empty()) {
+    for (int64_t b = 0; b <= s.batch; ++b) starts.push_back(b * (s.tokens / s.batch));
+  }
   const Ints slots = integers(part(c, "cacheIndices")), initial = integers(part(c, "initialStateMode")),
              accepted = integers(part(c, "numAcceptedTokens")),
              computed = integers(part(c, "numComputedTokens"));
@@ -117,11 +121,8 @@ aclError run_causal(Call& c) {
     const auto last = std::min<int64_t>(cache, static_cast<int64_t>(padded.size()));
     std::copy(padded.end() - last, padded.end(), state + (cache - last));
     padded.erase(padded.begin(), padded.begin() + offset * s.dim);
-    convolve(c, s, padded, w, bias, first, count, x);
-    if (setting(c, "convMode", 0) == 1 && !computed.empty()) {
-      const int64_t zeros = std::min(std::max<int64_t>(0, keep - computed[b]), count);
-      std::fill_n(x.begin() + first * s.dim, zeros * s.dim, 0.0f);
-    }
+    const bool reset = setting(c, "convMode", 0) == 1 && !computed.empty();
+    convolve(c, s, padded, w, bias, first, count, reset ? keep - computed[b] : 0, x);
   }
   write(c.tensor(P::convStatesRef), states);
   write(c.tensor(y == kNone ? P::x : y), x);
