@@ -13,6 +13,7 @@ _GAUGES: Final = ("allocation", "allocated_bytes", "requested_bytes", "segment",
 _POOLS: Final = ("all", "small_pool", "large_pool")
 _FIELDS: Final = ("current", "peak", "allocated", "freed")
 _PURPOSES: Final = ("tensors", "workspaces", "buffers")
+_OF_TRESPASS: Final = ("requested", "before", "behind", "first")
 _ROOM: Final = 256
 
 
@@ -25,6 +26,27 @@ class Holding:
     workspaces: int
     buffers: int
     cached: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trespass:
+    """A block of `nbytes` whose guards were written over: bytes changed before it and behind it.
+
+    The first byte that changed behind it is `first` bytes from its end. `purpose` is tensor,
+    workspace or buffer.
+    """
+
+    purpose: str
+    nbytes: int
+    before: int
+    behind: int
+    first: int
+
+    def __str__(self) -> str:
+        places = [f"{self.before} before its start" if self.before else ""]
+        places += [f"{self.behind} from {self.first} after its end" if self.behind else ""]
+        return (f"a {self.purpose} of {self.nbytes} bytes was overrun; bytes that changed: "
+                f"{', '.join(filter(None, places))}")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +130,16 @@ def report(device: int, codes: StatusCodes) -> MemoryReport:
         Holding(*(int(getattr(rows[k], name)) for name in names)) for k in range(count)
     )
     return MemoryReport(_stats(memory), holdings)
+
+
+def trespasses(device: int) -> list[Trespass]:
+    """What was written over the guards of blocks since the last call, of the first so many."""
+    rows = ffi.new("mt_trespass[]", _ROOM)
+    count = min(int(lib.mt_memory_trespasses(device, rows, _ROOM)), _ROOM)
+    return [
+        Trespass(_PURPOSES[row.purpose][:-1], *(int(getattr(row, n)) for n in _OF_TRESPASS))
+        for row in (rows[k] for k in range(count))
+    ]
 
 
 def account(device: int, codes: StatusCodes, nbytes: int) -> str:

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from ..errors import RuntimeStateError
 from ..install.products import product_of
-from .accounting import MemoryReport, report
+from .accounting import MemoryReport, Trespass, report, trespasses
 from .memory import Buffer
 from .native import address_of, ffi, lib, text_of, throw
 from .session import Place, Session
@@ -148,6 +148,11 @@ class Device:
     def memory(self) -> MemoryReport:
         """What the caching allocator holds, by pool, purpose and stream."""
         return report(self.address, self.runtime.codes)
+
+    def trespasses(self) -> list[Trespass]:
+        """Wait for the device, then tell which blocks were written over their ends since the last
+        call; none without MINDTORCH_MEMORY_GUARD."""
+        return trespasses(self.address)
 
     def empty_cache(self) -> None:
         """Wait for the device and return cached memory to it."""

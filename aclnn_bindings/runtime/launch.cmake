@@ -14,6 +14,7 @@ Python_add_library(_launch MODULE ${API} WITH_SOABI
   "${launch_dir}/allocator.cpp"
   "${launch_dir}/caller.cpp"
   "${launch_dir}/device.cpp"
+  "${launch_dir}/guard.cpp"
   "${launch_dir}/launch.cpp"
   "${launch_dir}/memory.cpp"
   "${launch_dir}/plan.cpp"

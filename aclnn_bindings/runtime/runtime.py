@@ -45,6 +45,7 @@ _COUNTERS: Final = (
 )
 
 # The second is what a Python peer reads.
+_GUARDS: Final = {"exact": 1, "room": 2}  # as mt_memory_guard numbers them
 _BLOCKING: Final = ("ASCEND_LAUNCH_BLOCKING", "ACL_LAUNCH_BLOCKING")
 
 _active_lock: Final = Lock()
@@ -204,6 +205,7 @@ class Runtime:
         # without caching a memory checker sees the ends of each block.
         lib.mt_launch_blocking(any(os.environ.get(name) == "1" for name in _BLOCKING))
         lib.mt_memory_caching(os.environ.get("PYTORCH_NO_NPU_MEMORY_CACHING", "0") != "1")
+        lib.mt_memory_guard(_GUARDS.get(os.environ.get("MINDTORCH_MEMORY_GUARD", ""), 0))
         self._session = SESSION[0] = int(lib.mt_session())
         self.codes.lost = None
         self._devices.clear()

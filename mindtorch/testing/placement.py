@@ -15,7 +15,7 @@ from .._tensor.geometry import contiguous, geometry
 from .._tensor.tensor import Tensor, adopt, host_array, wrap
 from .._tensor.types import Array
 
-__all__ = ["fill_free_memory", "from_host", "strided", "to_host"]
+__all__ = ["fill_free_memory", "from_host", "overruns", "strided", "to_host"]
 
 
 def from_host(array: Array, device: DeviceLike = "cpu") -> Tensor:
@@ -62,10 +62,25 @@ def strided(base: Tensor, shape: Sequence[int], strides: Sequence[int], offset: 
     return wrap(seen, base._storage)
 
 
+def overruns(device: DeviceLike) -> list[str]:
+    """What was written over the ends of blocks of a device since the last call, in words; none
+    where memory is not guarded (MINDTORCH_MEMORY_GUARD)."""
+    where = resolve(device)
+    if where.type != "npu":
+        return []
+    from .._backends.npu import runtime
+
+    return [str(trespass) for trespass in runtime.device(where.index).trespasses()]
+
+
 def fill_free_memory(device: DeviceLike, sizes: Iterable[int], value: int) -> None:
-    """Leave the byte `value` in free blocks of these sizes (bytes), where the next outputs may lie;
-    without effect on devices other than npu."""
+    """Leave the byte `value` where the next outputs may lie: in guarded memory anywhere, else in
+    free blocks of these sizes (bytes); without effect on devices other than npu."""
     where = resolve(device)
     if where.type == "npu":
+        from aclnn_bindings import lib
+
+        if lib.mt_memory_garbage(value):
+            return
         blocks = [from_host(np.full(n, value, np.uint8), where) for n in sizes if n]
         blocks.clear()

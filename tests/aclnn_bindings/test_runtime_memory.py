@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import random
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -47,6 +49,69 @@ def test_without_caching_each_block_is_an_allocation_that_goes_back(
         assert lib.mt_free(address) == 0
     assert stat(stub, "reserved_bytes.all.current") == 0
     assert lib.mt_free(addresses[0]) != 0
+
+
+@pytest.fixture
+def guarded(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    """The stub with guards around its blocks."""
+    monkeypatch.setenv("MINDTORCH_MEMORY_GUARD", "exact")
+    yield stub
+    lib.mt_memory_garbage(-1)
+
+
+def overwritten(stub: Stub, address: int, offset: int, count: int = 1) -> list[str]:
+    """What is told after bytes at an address were changed."""
+    for at in range(address + offset, address + offset + count):
+        byte = ctypes.c_ubyte.from_address(at)
+        byte.value ^= 1
+    return [str(t) for t in stub.cann.runtime.device().trespasses()]
+
+
+@pytest.mark.parametrize(("offset", "count", "words"), [
+    (100, 1, "1 from 0 after its end"), (103, 4, "4 from 3 after its end"),
+    (-1, 1, "1 before its start"),
+])  # fmt: skip
+@pytest.mark.parametrize("freed", [False, True])
+def test_what_is_written_around_a_guarded_block_is_told_once(
+    guarded: Stub, offset: int, count: int, words: str, freed: bool
+) -> None:
+    address = alloc(guarded, 100)
+    if freed:
+        assert lib.mt_free(address) == 0
+    told = overwritten(guarded, address, offset, count)
+    assert told == [f"a tensor of 100 bytes was overrun; bytes that changed: {words}"]
+    assert guarded.cann.runtime.device().trespasses() == []
+
+
+def test_what_is_written_into_a_guarded_block_is_nobody_s_business(guarded: Stub) -> None:
+    address = alloc(guarded, 100)
+    assert overwritten(guarded, address, 0, 100) == []
+
+
+def test_a_copy_of_one_guard_onto_another_shows(guarded: Stub) -> None:
+    first, second = alloc(guarded, 64), alloc(guarded, 64)
+    ctypes.memmove(second - 8, first - 8, 80)
+    (trespass,) = guarded.cann.runtime.device().trespasses()
+    assert (trespass.nbytes, trespass.before > 0, trespass.behind > 0) == (64, True, True)
+
+
+def test_a_freed_guarded_block_waits_for_a_look_at_its_guards(guarded: Stub) -> None:
+    address = alloc(guarded, 100)
+    assert lib.mt_free(address) == 0
+    assert lib.mt_free(address) != 0
+    assert alloc(guarded, 100) != address
+    guarded.cann.runtime.device().trespasses()
+    assert alloc(guarded, 100) == address
+
+
+@pytest.mark.parametrize("nbytes", [1, 100, 300_000])
+def test_a_guarded_block_is_full_of_the_garbage_that_was_asked_for(
+    guarded: Stub, nbytes: int
+) -> None:
+    assert lib.mt_memory_garbage(0x3C)
+    address = alloc(guarded, nbytes)
+    guarded.cann.runtime.device().synchronize()
+    assert ctypes.string_at(address, nbytes) == b"\x3c" * nbytes
 
 
 def test_a_freed_block_is_reused_by_the_next_request_of_its_size(stub: Stub) -> None:

@@ -10,6 +10,7 @@ namespace launch {
 namespace {
 
 constexpr uint64_t kPadding = 32;
+constexpr uint64_t kMostQuarantined = 256 << 20;  // bytes that wait for a look at their guards
 constexpr uint64_t kLargeSegment = 20 << 20;     // for requests below 10 MiB
 constexpr uint64_t kHugePage = 2 << 20;          // granularity of ACL_MEM_MALLOC_HUGE_FIRST
 constexpr int32_t kHugeFirst = 0;                // ACL_MEM_MALLOC_HUGE_FIRST (acl_rt.h)
@@ -48,17 +49,19 @@ void subtract_both(mt_gauge* gauges, bool small, uint64_t amount) {
 }  // namespace
 
 uint64_t Allocator::allocate(Pool* pool, uint64_t bytes, mt_purpose purpose, mt_phase phase) {
-  const uint64_t rounded = round_up(bytes + kPadding, kGranule);
+  const uint64_t around = memory_guard ? 2 * kGuard : kPadding;
+  const uint64_t rounded = round_up(bytes + around, kGranule);
   const bool small = rounded <= kSmallLimit;
   if (rounded < bytes) {
     fail(phase, MT_OVER_LIMIT, "mt_alloc", bytes);
     return 0;
   }
   std::lock_guard<std::mutex> lock(mutex_);
+  if (quarantined_ > kMostQuarantined) inspect_all();
   if (!pending_.empty()) settle();
   const bool cached = caches(pool);
   Block* block = cached ? take(pool, rounded, small) : nullptr;
-  if (!block) block = grow(pool, cached ? rounded : bytes, small, phase);
+  if (!block) block = grow(pool, cached || memory_guard ? rounded : bytes, small, phase);
   if (!block) return 0;
   if (cached) split(block, rounded);
   block->used = true;
@@ -68,7 +71,8 @@ uint64_t Allocator::allocate(Pool* pool, uint64_t bytes, mt_purpose purpose, mt_
   add_both(stats_.allocated_bytes, block->small, block->bytes);
   add_both(stats_.requested_bytes, block->small, bytes);
   stats_.purpose_bytes[purpose] += block->bytes;
-  return block->address;
+  if (memory_guard) guard(block, bytes);
+  return block->address + before_block();
 }
 
 Block* Allocator::take(Pool* pool, uint64_t bytes, bool small) {
@@ -102,7 +106,8 @@ void Allocator::split(Block* block, uint64_t bytes) {
   tail->before = block;
   tail->users = nullptr;
   tail->pending = 0;
-  tail->used = false;
+  tail->guard = 0;
+  tail->used = tail->quarantined = false;
   if (block->after) block->after->before = tail;
   block->after = tail;
   block->bytes = bytes;
@@ -114,13 +119,17 @@ Allocator::Freed Allocator::free(uint64_t address, bool wait) {
   std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
   if (wait) lock.lock();
   else if (!lock.try_lock()) return kBusy;
-  Block* block = index_.find(address);
-  if (!block || !block->used || block->pending) return kUnknown;
+  Block* block = find(address);
+  if (!block || !block->used || block->pending || block->quarantined) return kUnknown;
   subtract_both(stats_.allocation, block->small, 1);
   subtract_both(stats_.allocated_bytes, block->small, block->bytes);
   subtract_both(stats_.requested_bytes, block->small, block->requested);
   stats_.purpose_bytes[block->purpose] -= block->bytes;
-  if (block->users) {
+  if (block->guard) {
+    block->quarantined = true;
+    quarantine_.push_back(block);
+    quarantined_ += block->bytes;
+  } else if (block->users) {
     defer(block);
   } else {
     release(block);
@@ -194,6 +203,7 @@ Block* Allocator::grow(Pool* pool, uint64_t bytes, bool small, mt_phase phase) {
   int32_t code = obtain(&address, segment);
   if (code == 0) return add_segment(pool, address, segment, small);
   ++stats_.retries;
+  if (memory_guard) inspect_all();
   finish_pending();
   drop_segments();
   if (Block* block = cached ? take(pool, bytes, small) : nullptr) return block;
@@ -265,6 +275,7 @@ void Allocator::drop(Block* block) {
 
 int32_t Allocator::empty() {
   std::lock_guard<std::mutex> lock(mutex_);
+  if (memory_guard) inspect_all();
   finish_pending();
   drop_segments();
   return 0;
@@ -334,6 +345,7 @@ void Allocator::close() {
   events_.clear();
   segments_.clear();
   pools_.clear();
+  quarantine_.clear();
   index_.clear();
 }
 

@@ -22,6 +22,11 @@ struct Pool {
   Pool* before = nullptr;  // what the stream had, while a kept pool stands in for it
 };
 
+// Bytes before a guarded block, and at least so many behind it.
+constexpr uint64_t kGuard = 512;
+inline uint64_t before_block() { return memory_guard ? kGuard : 0; }
+
+
 class Allocator {
  public:
   Allocator(Context* context, uint32_t event_flags) : context_(context), event_flags_(event_flags) {}
@@ -44,6 +49,7 @@ class Allocator {
   void read(mt_memory* memory);
   void reset_peak();
   uint64_t holdings(mt_holding* rows, uint64_t room);
+  uint64_t trespasses(mt_trespass* rows, uint64_t room);
   Pool* add_pool(Stream* stream);
   // Hands what `from` holds to `to`; the stream of `from` must be idle.
   void merge_pool(Pool* from, Pool* to);
@@ -56,6 +62,10 @@ class Allocator {
     Block* block;
   };
 
+  Block* find(uint64_t address) const;
+  void guard(Block* block, uint64_t bytes);
+  void inspect(Block* block);
+  void inspect_all();
   Block* take(Pool* pool, uint64_t bytes, bool small);
   Block* borrow(Pool* pool, uint64_t bytes, bool small);
   Block* grow(Pool* pool, uint64_t bytes, bool small, mt_phase phase);
@@ -90,6 +100,10 @@ class Allocator {
   std::vector<Handle> events_;
   mt_memory stats_{};
   uint64_t most_used_ = 0, trimmed_to_ = 0;
+  std::vector<Block*> quarantine_;
+  uint64_t quarantined_ = 0;  // bytes of those
+  uint64_t guards_ = 0;       // blocks that were guarded
+  std::vector<mt_trespass> trespasses_;
 };
 
 }  // namespace launch

@@ -82,6 +82,13 @@ typedef struct {
   int32_t purpose, pending;
 } mt_block;
 
+/* Bytes that changed around a block of `requested` bytes: so many before it and behind it; the first
+ * of those behind is `first` bytes from its end. */
+typedef struct {
+  uint64_t address, requested, before, behind, first;
+  int32_t purpose, padding;
+} mt_trespass;
+
 /* Libraries, the function table and the session. */
 uint64_t mt_library_open(const char *path, char *why, uint64_t room);
 uint64_t mt_library_symbol(uint64_t library, const char *name);
@@ -100,6 +107,13 @@ int32_t mt_is_launch_blocking(void);
 /* Whether freed memory is kept for reuse (the default), or each block is an allocation of its own
  * that goes back when it is freed, so that a memory checker sees its ends. */
 void mt_memory_caching(int32_t on);
+/* Whether each block has guards before it and from its last byte on, of contents of its own:
+ * 0 no, 1 yes, 2 but for the 32 bytes, after rounding to 32, that a device may write behind a
+ * block (aclrtMalloc's document). Set it before memory is allocated. */
+void mt_memory_guard(int32_t mode);
+/* The byte that a guarded block is full of when it is allocated; -1: what it held. Whether blocks
+ * are guarded. */
+int32_t mt_memory_garbage(int32_t value);
 const mt_failure *mt_last_failure(void);
 const mt_counts *mt_counters(void);
 const char *mt_recent_message(void);
@@ -146,6 +160,9 @@ int32_t mt_memory_limit(uint64_t device, uint64_t bytes);
 int32_t mt_memory_read(uint64_t device, mt_memory *memory);
 int32_t mt_memory_reset_peak(uint64_t device);
 uint64_t mt_memory_holdings(uint64_t device, mt_holding *rows, uint64_t room);
+/* Waits for the device and looks at the guards of all blocks, those freed since the last look too:
+ * how many were overwritten, of which `rows` tells the first. */
+uint64_t mt_memory_trespasses(uint64_t device, mt_trespass *rows, uint64_t room);
 /* A pool of its own for what a stream allocates until mt_pool_leave: captured work goes on using
  * its memory, free or not, until mt_pool_close, which gives it to the device's default stream. */
 uint64_t mt_pool_open(uint64_t stream);

@@ -24,7 +24,9 @@ struct Block {
   Block* bin_after;
   std::vector<Stream*>* users;  // other streams that used it since it was allocated
   uint32_t pending;             // events that must complete before it is free
+  uint64_t guard;  // what its guards hold, see guard.cpp; 0: it has none
   uint8_t purpose;
+  bool quarantined;  // freed, and kept until its guards are looked at
   bool small;
   bool used;
 };

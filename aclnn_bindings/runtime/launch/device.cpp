@@ -292,4 +292,9 @@ uint64_t mt_memory_holdings(uint64_t handle, mt_holding* rows, uint64_t room) {
   return open(entry, handle) ? as<Device>(handle)->allocator.holdings(rows, room) : 0;
 }
 
+uint64_t mt_memory_trespasses(uint64_t handle, mt_trespass* rows, uint64_t room) {
+  Inside entry;
+  return open(entry, handle) ? as<Device>(handle)->allocator.trespasses(rows, room) : 0;
+}
+
 }  // extern "C"

@@ -23,7 +23,7 @@ bool is_capturing(const Pool* pool) { return pool->kept && pool->stream->pool ==
 
 bool Allocator::record(uint64_t address, Stream* stream) {
   std::lock_guard<std::mutex> lock(mutex_);
-  Block* block = index_.find(address);
+  Block* block = find(address);
   if (!block || !block->used) return false;
   if (block->pool != stream->pool) add_user(block, stream);
   return true;
@@ -32,7 +32,7 @@ bool Allocator::record(uint64_t address, Stream* stream) {
 void Allocator::note(const uint64_t* addresses, uint64_t count, Stream* stream) {
   std::lock_guard<std::mutex> lock(mutex_);
   for (uint64_t k = 0; k < count; ++k) {
-    Block* block = index_.find(addresses[k]);
+    Block* block = find(addresses[k]);
     if (block && block->used && block->pool != stream->pool) add_user(block, stream);
   }
 }
@@ -214,9 +214,9 @@ void Allocator::finish_pending() {
 
 bool Allocator::describe(uint64_t address, mt_block* out) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const Block* block = index_.find(address);
+  const Block* block = find(address);
   if (!block || !block->used) return false;
-  *out = {block->address, block->bytes, block->requested,
+  *out = {block->address + before_block(), block->bytes, block->requested,
           reinterpret_cast<uint64_t>(block->pool->stream), block->purpose,
           static_cast<int32_t>(block->pending)};
   return true;

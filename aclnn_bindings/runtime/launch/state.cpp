@@ -21,6 +21,8 @@ std::atomic<uint64_t> session{0};
 std::atomic<uint32_t> inside{0};
 int32_t launch_blocking = 0;
 int32_t memory_caching = 1;
+int32_t memory_guard = 0;
+int32_t memory_garbage = -1;
 mt_counts counts;
 
 namespace {
@@ -188,6 +190,11 @@ int32_t mt_stop(void) {
 uint64_t mt_session(void) { return session.load(); }
 void mt_launch_blocking(int32_t on) { launch_blocking = on; }
 void mt_memory_caching(int32_t on) { memory_caching = on; }
+void mt_memory_guard(int32_t mode) { memory_guard = mode; }
+int32_t mt_memory_garbage(int32_t value) {
+  memory_garbage = value;
+  return memory_guard;
+}
 int32_t mt_is_launch_blocking(void) { return launch_blocking; }
 const mt_failure* mt_last_failure(void) { return &thread_failure().failure; }
 const mt_counts* mt_counters(void) { return &counts; }

@@ -25,6 +25,8 @@ extern std::atomic<uint64_t> session;
 extern std::atomic<uint32_t> inside;  // threads that are inside an entry point
 extern int32_t launch_blocking;
 extern int32_t memory_caching;
+extern int32_t memory_guard;    // see mt_memory_guard
+extern int32_t memory_garbage;  // the byte that fills guarded memory; -1: none
 extern mt_counts counts;
 
 // Holds the session open: mt_stop waits until no thread is inside one of these, nor launches a plan.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -14,7 +15,8 @@ from ...judge.precision import Array
 # Elements before and after the view that nobody may write: at least a page of 4 KiB for types of
 # 8 bytes, so that writes beyond the end stay in watched memory.
 PAD: Final = 512
-SENTINEL: Final = 0xA5
+# Bytes of sentinels: as a float of any width NaN or huge, so that a kernel which reads them shows.
+_SENTINELS: Final = np.array([*range(0x7B, 0x80), *range(0xFB, 0x100)], np.uint8)
 # Layouts with stride 0: elements repeat, and nothing may be written there.
 REPEATED: Final = frozenset(("expanded", "middle"))
 
@@ -128,10 +130,19 @@ def view(storage: Array, shape: tuple[int, ...], at: Placement) -> Array:
     return np.ndarray(shape, storage.dtype, storage, at.offset * size, strides)
 
 
-def sentinel_storage(numel: int, dtype: np.dtype[Any]) -> Array:
-    """A flat array of sentinel bytes; valid values (True) for bool."""
-    raw = np.full(numel * dtype.itemsize, 1 if dtype == np.bool_ else SENTINEL, np.uint8)
+def sentinel_storage(numel: int, dtype: np.dtype[Any], number: int = 0) -> Array:
+    """A flat array of sentinel bytes, valid values for bool. Each `number` has others, so that a
+    copy from one tensor's surroundings to those of another changes them."""
+    size = numel * dtype.itemsize
+    places = np.arange(size, dtype=np.uint32)
+    mixed = (places + np.uint32(number % 65521 * 65537)) * np.uint32(2654435761) >> np.uint32(16)
+    raw = (mixed % 2).astype(np.uint8) if dtype == np.bool_ else _SENTINELS[mixed % 10]
     return raw.view(dtype)
+
+
+def number_of(array: Array) -> int:
+    """A number for `sentinel_storage` that follows from a tensor's elements."""
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1)[:256].view(np.uint8))
 
 
 def strayed(before: Array, now: Array, at: Placement, shape: tuple[int, ...], inside: bool) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from aclnn_bindings.interface.dtypes import DTYPES
 from aclnn_bindings.runtime.status import AclError
 from mindtorch.npu import install
+from mindtorch.testing.placement import fill_free_memory
 
 from ...judge import guards
 from ...judge.precision import Array, numpy_dtype
@@ -63,10 +64,7 @@ class Launch:
 
     def _dirty(self) -> None:
         sizes = {a.nbytes for a in self.golden.native if a is not None} | set(_WORKSPACES)
-        blocks = [self.cann.empty((n,), "UINT8") for n in sizes if n]
-        for tensor in blocks:
-            tensor.buffer.fill(self.garbage)
-            tensor.close()
+        fill_free_memory(self.trial.device, sizes, self.garbage)
 
     def _argument(self, name: str, value: Any, place: str) -> Any:
         if isinstance(value, ResultSlot):

@@ -12,7 +12,7 @@ from aclnn_bindings.call.arrays import DeviceTensor, from_host
 from aclnn_bindings.call.specs import TensorSpec
 
 from ...judge.precision import Array
-from ..cases.layouts import Placement, place, sentinel_storage, strayed, view
+from ..cases.layouts import Placement, number_of, place, sentinel_storage, strayed, view
 from ..cases.recipe import Slot
 
 # The format that CANN's PyTorch adapter gives tensors of a rank.
@@ -119,7 +119,7 @@ def lay(
         return _lay_halves(cann, array, may_change, format)
     shape = tuple(array.shape)
     at = place(layout, shape)
-    storage = sentinel_storage(at.numel, array.dtype)
+    storage = sentinel_storage(at.numel, array.dtype, number_of(array))
     if prod(shape):
         view(storage, shape, at)[...] = array
     base = from_host(cann.runtime, storage)

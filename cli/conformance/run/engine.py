@@ -155,7 +155,9 @@ def begin(request: RunRequest, path: Path) -> Run:
 
     EnvironmentFailedError when no worker starts; NothingSelectedError for an empty selection.
     """
-    request = replace(request, setup=replace(request.setup, run=request.run))
+    watched = not request.items and not request.minutes
+    setup = replace(request.setup, run=request.run, guard=watched)
+    request = replace(request, setup=setup)
     try:
         pool = _scheduler(request)
         environment = pool.open()

@@ -8,7 +8,7 @@ import zlib
 from typing import Any, Final
 
 from mindtorch.testing.kernels import reference_kernels
-from mindtorch.testing.placement import fill_free_memory, from_host, to_host
+from mindtorch.testing.placement import fill_free_memory, from_host, overruns, to_host
 
 from ...judge import guards
 from ...judge.classes import class_named
@@ -56,10 +56,22 @@ def run(
         if trial is None:
             raise
         result = _refused(trial, error, claims)
+    result = _watched(result, device)
     row = trial is not None and hasattr(trial.subject, "op")
     if result.verdict == "FAIL" and trial is not None and row and case.form in _COMPARED:
         result = heard(result, trial)
     return result.with_(seconds=time.perf_counter() - started), trial
+
+
+def _watched(result: Result, device: str) -> Result:
+    """The result, mistrusted where the case wrote over the ends of a buffer or workspace."""
+    objections = overruns(device)
+    if not objections:
+        return result
+    result = result.with_(guards=(*result.guards, *objections))
+    if result.verdict != "PASS":
+        return result
+    return result.with_(verdict="MISTRUSTED", reason=objections[0])
 
 
 def _law(trial: Trial) -> Law:

@@ -32,7 +32,8 @@ class DeviceHungError(EnvironmentFailedError):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a worker needs to know; see worker.py. `soc`: the product that a simulator is to be."""
+    """What a worker needs to know; see worker.py. `soc`: the product that a simulator is to be;
+    `guard`: whether memory is watched around each block, which costs time."""
 
     device: str = "npu:0"
     home: str | None = None
@@ -43,11 +44,12 @@ class Setup:
     recording: str = ""
     run: str = ""
     soc: str = ""
+    guard: bool = True
 
     def message(self) -> dict[str, Any]:
         return {"device": self.device, "home": self.home, "simulator": self.simulator,
                 "journal": self.journal, "recording": self.recording, "run": self.run,
-                "soc": self.soc}  # fmt: skip
+                "soc": self.soc, "guard": self.guard}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from mindtorch.ops import Op
 from mindtorch.testing.placement import from_host, strided, to_host
 
 from ...judge.precision import Array
-from ..cases.layouts import Placement, place, sentinel_storage, strayed, view
+from ..cases.layouts import Placement, number_of, place, sentinel_storage, strayed, view
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ def on_device(array: Array, device: str, layout: str, may_change: bool = False) 
     """A tensor with these elements in a layout, in memory whose surroundings are watched."""
     shape = tuple(array.shape)
     at = place(layout, shape)
-    storage = sentinel_storage(at.numel, array.dtype)
+    storage = sentinel_storage(at.numel, array.dtype, number_of(array))
     if prod(shape):
         view(storage, shape, at)[...] = array
     # Straight into device memory: what casts and copies on the way is in question too.

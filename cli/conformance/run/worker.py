@@ -301,6 +301,10 @@ def _open(setup: Mapping[str, Any]) -> Any:
 
     cann = aclnn_bindings.open(setup.get("home"), simulator=bool(setup.get("simulator")))
     install.use(cann)
+    if setup.get("guard"):
+        # A device may write a little behind a block (aclrtMalloc's document), no simulator does.
+        mode = "exact" if cann.install.kind == "simulator" else "room"
+        os.environ.setdefault("MINDTORCH_MEMORY_GUARD", mode)
     torch.npu.set_device(setup["device"])
     cann.runtime.set_device(torch.npu.current_device())
     return cann

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from mindtorch_npu.conformance.cases.cases import CaseFilter
 from mindtorch_npu.conformance.record import journal
@@ -56,6 +58,38 @@ def test_write_past_the_end_turns_a_pass_into_mistrusted(tmp_path):
     guarded = [r for r in results if "/alias=out" not in r.case and "/promote=" not in r.case]
     assert verdicts(guarded) == {"MISTRUSTED"}
     assert {r.guards for r in guarded} == {("1 element outside of the output changed",)}
+
+
+def guards_of(results: list[Result]) -> list[str]:
+    """What objects to each case that has elements."""
+    return [" ".join(r.guards) for r in results if r.verdict not in ("SKIP", "UNSUPPORTED")]
+
+
+@pytest.mark.parametrize("op", ["index_select", "aclnnIndexSelect"])
+@pytest.mark.parametrize(
+    ("fault", "says"), [("past", "from 0 after|outside"), ("ends", "before its start|outside")]
+)
+def test_an_element_past_an_end_is_seen_in_nearly_every_case(tmp_path, op, fault, says):
+    results = checked(tmp_path, op, f"indexselect:{fault}", forms=("functional",))
+    objections = guards_of(results)
+    seen = [text for text in objections if re.search(says, text)]
+    assert len(seen) > 0.85 * len(objections), set(objections)
+
+
+@pytest.mark.parametrize("op", ["index_select", "aclnnIndexSelect"])
+def test_a_byte_past_the_workspace_is_seen(tmp_path, op):
+    case = f"{op}/functional/s0"
+    (result,) = checked(tmp_path, op, "indexselect:spill", only=(case,))
+    assert result.verdict == "MISTRUSTED"
+    assert re.fullmatch(r"a workspace of \d+ bytes was overrun; bytes that changed: 1 from 0 "
+                        "after its end", result.reason)  # fmt: skip
+
+
+def test_an_element_past_an_input_that_counts_is_seen(tmp_path):
+    results = checked(tmp_path, "neg", "neg:ahead", dtypes=("float32",), forms=("functional",))
+    judged = [r for r in results if r.verdict not in ("SKIP", "UNSUPPORTED")]
+    empty = [r for r in judged if not r.measure["elements"]]
+    assert [r.case for r in judged if not r.failing] == [r.case for r in empty]
 
 
 def test_dropped_last_k_breaks_the_componentwise_ratio_and_exact_integers(tmp_path):

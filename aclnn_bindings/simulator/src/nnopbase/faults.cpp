@@ -20,7 +20,7 @@ namespace {
 
 enum class Fault : uint8_t {
   None, Tail, Zeros, LastK, LowAcc, Nan, Workspace, Past, Crash, Hang, Code, Trap, Random,
-  Long, MinusZero, CutOff, Dense, Default, Flip, Stuck, Slow,
+  Long, MinusZero, CutOff, Dense, Default, Flip, Stuck, Slow, Ends, Ahead, Spill, Race, Batch,
 };
 
 constexpr struct { const char* name; Fault fault; } kKinds[] = {
@@ -30,7 +30,8 @@ constexpr struct { const char* name; Fault fault; } kKinds[] = {
     {"trap", Fault::Trap}, {"random", Fault::Random}, {"long", Fault::Long},
     {"minuszero", Fault::MinusZero}, {"cutoff", Fault::CutOff}, {"dense", Fault::Dense},
     {"default", Fault::Default}, {"flip", Fault::Flip}, {"stuck", Fault::Stuck},
-    {"slow", Fault::Slow},
+    {"slow", Fault::Slow}, {"ends", Fault::Ends}, {"ahead", Fault::Ahead},
+    {"spill", Fault::Spill}, {"race", Fault::Race}, {"batch", Fault::Batch},
 };
 
 constexpr uint64_t kOwnWorkspace = 512;  // what the workspace fault asks for
@@ -203,7 +204,8 @@ bool changes_results(Fault fault) {
   switch (fault) {
     case Fault::Tail: case Fault::Zeros: case Fault::LowAcc: case Fault::Nan: case Fault::Past:
     case Fault::Random: case Fault::Long: case Fault::MinusZero: case Fault::CutOff:
-    case Fault::Flip: case Fault::Stuck: return true;
+    case Fault::Flip: case Fault::Stuck: case Fault::Ends: case Fault::Ahead: case Fault::Race:
+    case Fault::Batch: return true;
     default: return false;
   }
 }
@@ -298,6 +300,64 @@ void write_past(const Tensor& out) {
   if (!out.numel()) return;
   const size_t size = dtype_size(out.dtype);
   std::memset(element(out, out.numel() - 1) + size, 0x11, size);
+}
+
+const Tensor* first_input(const Call& call) {
+  for (int i = 0; i < call.count; ++i) {
+    if (call.executor->entry->spec->params[i].output) continue;
+    if (call.args[i].kind == ArgKind::Tensor && call.maybe(i) && call.tensor(i).numel()) {
+      return &call.tensor(i);
+    }
+  }
+  return nullptr;
+}
+
+// A copy that takes one element too many at both ends.
+void copy_ends(const Call& call) {
+  const Tensor* in = first_input(call);
+  for_outputs(call, [in](const Tensor& out) {
+    if (!in || !out.numel() || in->dtype != out.dtype) return;
+    const size_t size = dtype_size(out.dtype);
+    std::memcpy(element(out, 0) - size, element(*in, 0) - size, size);
+    std::memcpy(element(out, out.numel() - 1) + size, element(*in, in->numel() - 1) + size, size);
+  });
+}
+
+// The element behind the first input counts for the last result.
+void read_ahead(const Call& call) {
+  const Tensor* in = first_input(call);
+  for_outputs(call, [in](const Tensor& out) {
+    if (!in || !out.numel()) return;
+    Scalar value{in->dtype, {}};
+    const size_t size = dtype_size(in->dtype);
+    std::memcpy(value.bytes, element(*in, in->numel() - 1) + size, size);
+    write(out, out.numel() - 1, read(out, out.numel() - 1) + value.real());
+  });
+}
+
+void spill_workspace(const Call& call) {
+  if (call.workspace) static_cast<char*>(call.workspace)[call.workspace_size] = 0x11;
+}
+
+// Results pass through memory that all launches share, whatever their stream.
+void share_memory(const Call& call) {
+  static char shared[16];
+  constexpr useconds_t kMeanwhile = 2000;  // microseconds, in which another launch begins
+  for_outputs(call, [](const Tensor& out) {
+    if (!out.numel()) return;
+    const size_t size = dtype_size(out.dtype);
+    std::memcpy(shared, element(out, 0), size);
+    usleep(kMeanwhile);
+    std::memcpy(element(out, 0), shared, size);
+  });
+}
+
+// A batch of more than one takes another way, which rounds the first element otherwise.
+void round_by_batch(const Tensor& out) {
+  if (out.rank < 2 || out.dims[0] < 2 || !out.numel()) return;
+  const double value = read(out, 0);
+  constexpr double kStep = 1.0 / 1024;  // shows in every float type
+  if (value - value == 0) write(out, 0, value + value * kStep);
 }
 
 void leak_workspace(const Call& call) {
@@ -397,7 +457,8 @@ aclnnStatus plant_before_check(Call& call) {
 }
 
 void plant_after_check(Call& call) {
-  if (fault_of(call) == Fault::Workspace && !call.workspace_size) {
+  const Fault fault = fault_of(call);
+  if ((fault == Fault::Workspace || fault == Fault::Spill) && !call.workspace_size) {
     call.workspace_size = kOwnWorkspace;
   }
 }
@@ -432,6 +493,11 @@ aclError run_with_fault(Call& call, const Stream* stream) {
     case Fault::Past: for_outputs(call, write_past); break;
     case Fault::Workspace: leak_workspace(call); break;
     case Fault::Random: scatter_noise(call); break;
+    case Fault::Ends: copy_ends(call); break;
+    case Fault::Ahead: read_ahead(call); break;
+    case Fault::Spill: spill_workspace(call); break;
+    case Fault::Race: share_memory(call); break;
+    case Fault::Batch: for_outputs(call, round_by_batch); break;
     default: break;
   }
   return code;

@@ -15,10 +15,12 @@ struct Stream;
 // long@N (rows longer than N are wrong), minuszero (-0 becomes +0), cutoff (16-bit results lean to
 // zero), dense (strides of inputs ignored), default (scalars are taken for 1), crash, hang, code (phase 1 refuses), trap (the device fails), random (results differ by run),
 // flip@N (one bit in about one of N launches), stuck@K (bit K of the first element is 1),
-// slow@P (launches take P percent longer).
+// slow@P (launches take P percent longer), ends (a copy takes one element too many at both ends),
+// ahead (one element beyond the first input is read), spill (one byte beyond the workspace is
+// written), race (launches share memory), batch (a batch of more than one rounds otherwise).
 // What is none of these refuses every call, and says why: a fault that is not there proves nothing.
 // `npu3/*:flip@100000` plants into one device (any operator of it); a fault that acts in phase 1
-// (lastk, dense, default, code, workspace) needs one without a device.
+// (lastk, dense, default, code, workspace, spill) needs one without a device.
 extern bool faults_planted;
 
 // Phase 1, before the op's own check; a code other than success refuses.
