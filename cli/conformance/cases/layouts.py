@@ -142,7 +142,7 @@ def sentinel_storage(numel: int, dtype: np.dtype[Any], number: int = 0) -> Array
 
 def number_of(array: Array) -> int:
     """A number for `sentinel_storage` that follows from a tensor's elements."""
-    return zlib.crc32(np.ascontiguousarray(array).reshape(-1)[:256].view(np.uint8))
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1)[:256].tobytes())
 
 
 def strayed(before: Array, now: Array, at: Placement, shape: tuple[int, ...], inside: bool) -> int:
