@@ -78,9 +78,9 @@ def fill_free_memory(device: DeviceLike, sizes: Iterable[int], value: int) -> No
     free blocks of these sizes (bytes); without effect on devices other than npu."""
     where = resolve(device)
     if where.type == "npu":
-        from aclnn_bindings import lib
+        from .._backends.npu import memory
 
-        if lib.mt_memory_garbage(value):
+        if memory.fill_fresh(value):
             return
         blocks = [from_host(np.full(n, value, np.uint8), where) for n in sizes if n]
         blocks.clear()

@@ -41,6 +41,11 @@ def allocate(geom: Geometry) -> Tensor:
     return wrap(geom, Storage(block))
 
 
+def fill_fresh(value: int) -> bool:
+    """Fill guarded memory with the byte `value` when it is allocated; whether memory is guarded."""
+    return bool(lib.mt_memory_garbage(value))
+
+
 _KINDS = {"to_device": "HOST_TO_DEVICE", "to_host": "DEVICE_TO_HOST", "on": "DEVICE_TO_DEVICE"}
 _DEFAULTS = {"to_device": 1, "to_host": 2, "on": 3}
 
