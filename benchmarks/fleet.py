@@ -2,8 +2,11 @@
 
     python benchmarks/fleet.py deal HOSTS CASES     a Ray cluster's driver over made-up nodes
     python benchmarks/fleet.py merge HOSTS CASES    journals of a comparison, read, merged, rendered
+    python benchmarks/fleet.py scale JOURNAL HOSTS DEVICES [K]  as if each had written JOURNAL,
+                                                               or every K-th case of it
 
-Every host has eight devices, which are given every case; times are CPU seconds of this process.
+Every host has eight devices (or DEVICES), which are given every case; times are CPU seconds of this
+process. `scale` compresses the journals, by zstd.
 """
 
 from __future__ import annotations
@@ -11,9 +14,11 @@ from __future__ import annotations
 import io
 import json
 import resource
+import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -111,16 +116,84 @@ def merging(hosts: int, cases: int) -> str:
             book.write("end", {"seconds": 1.0, "interrupted": False})
             book.close()
             paths.append(book.path)
-        size = sum(path.stat().st_size for path in paths)
-        started = time.process_time()
-        fleet = merge.merge(paths)
-        hello = [len(make(fleet)) for make in (page.html, files.as_json, prometheus.text)]
-        spent = time.process_time() - started
+        return merged(paths)
+
+
+def merged(paths: list[Path]) -> str:
+    """What reading, merging and rendering of journals costs a process of its own."""
+    command = [sys.executable, __file__, "read", *map(str, paths)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def read(paths: list[Path]) -> str:
+    size = sum(path.stat().st_size for path in paths)
+    started = time.process_time()
+    fleet = merge.merge(paths)
+    spent, results = time.process_time() - started, fleet.counts().total
+    html, data, metrics = (len(f(fleet)) for f in (page.html, files.as_json, prometheus.text))
+    whole = time.process_time() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    return (f"{hosts} hosts, {fleet.counts().total} results, {size / 1e6:.1f} MB: {spent:.1f} s, "
-            f"page {hello[0] / 1e3:.0f} kB, JSON {hello[1] / 1e3:.0f} kB, metrics "
-            f"{hello[2] / 1e3:.0f} kB, {memory:.0f} MB of memory")  # fmt: skip
+    return (f"{len(paths)} hosts, {results:,} results, {size / 1e6:,.1f} MB: {whole:,.1f} s, "
+            f"{spent / results * 1e6:.1f} µs a result, page {html / 1e3:,.0f} kB, JSON "
+            f"{data / 1e3:,.0f} kB, metrics {metrics / 1e3:,.0f} kB, {memory:,.0f} MB of memory, "
+            f"{len(fleet.deviations)} deviations")  # fmt: skip
+
+
+def scaled(source: str, hosts: int, devices: int, every: int = 1) -> str:
+    """Journals of a fleet whose every device wrote `source`; the last one differs in one case. What
+    hosts have in common is compressed once: a journal may have several frames."""
+    from zstandard import ZstdCompressor
+
+    lines = [json.loads(line) for line in Path(source).read_text().splitlines()]
+    lines = [one for line in lines if (one := _part(line, every))]
+    head = next(line for line in lines if line["kind"] == "run")
+    results = sum(line["kind"] == "result" for line in lines)
+    head |= {"cases": results * devices, "options": {**head["options"], "compare": True}}
+    with tempfile.TemporaryDirectory(prefix="fleet-") as folder:
+        body = Path(folder) / "body.zst"
+        with body.open("wb") as file, ZstdCompressor(3).stream_writer(file) as writer:
+            for device in range(devices):
+                for line in lines:
+                    if text := _on(line, device):
+                        writer.write(text)
+        paths = []
+        for n in range(hosts):
+            first = {**head, "node": f"node{n}", "run": f"{n:012x}"}
+            odd = next(line for line in lines if line["kind"] == "result")
+            tail = _on({**odd, "digest": "bad"}, 0) if n == hosts - 1 else b""
+            paths.append(Path(folder) / f"{n}.jsonl.zst")
+            with paths[-1].open("wb") as file:
+                file.write(ZstdCompressor().compress(json.dumps(first).encode() + b"\n"))
+                file.write(body.read_bytes())
+                end = json.dumps({"kind": "end", "seconds": 1.0, "interrupted": False}).encode()
+                file.write(ZstdCompressor().compress(tail + end + b"\n"))
+        body.unlink()
+        return merged(paths)
+
+
+def _part(line: dict[str, Any], every: int) -> dict[str, Any] | None:
+    """A line with one case of `every`; None where nothing of it is left."""
+    if line["kind"] == "plan":
+        line["cases"] = [case for case in line["cases"] if not zlib.crc32(case.encode()) % every]
+    chosen = "case" not in line or not zlib.crc32(line["case"].encode()) % every
+    return line if chosen else None
+
+
+def _on(line: dict[str, Any], device: int) -> bytes:
+    """A line of a case as this device would write it; of other lines nothing."""
+    if line["kind"] not in ("plan", "start", "result"):
+        return b""
+    own = {k: v for k, v in line.items() if k not in ("run", "node")} | {"device": f"npu:{device}"}
+    if line["kind"] == "result":
+        own.setdefault("digest", f"{zlib.crc32(line['case'].encode()):016x}")
+    return json.dumps(own, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 if __name__ == "__main__":
-    print({"deal": deal, "merge": merging}[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3])))
+    name, *words = sys.argv[1:]
+    if name == "read":
+        print(read([Path(word) for word in words]))
+    elif name == "scale":
+        print(scaled(words[0], *map(int, words[1:])))
+    else:
+        print({"deal": deal, "merge": merging}[name](int(words[0]), int(words[1])))

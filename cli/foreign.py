@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 # A file may be as large as a journal becomes; a device or a pipe may have no end.
-_FILE_BYTES: Final = 1 << 30
+FILE_BYTES: Final = 1 << 30
 _STREAM_BYTES: Final = 16 << 20
 _PATIENCE: Final = 10  # seconds until somebody writes to a pipe
 
@@ -39,7 +39,7 @@ def text_of(path: Path, errors: str = "strict") -> str:
     """The text of a UTF-8 file; OSError, UnicodeDecodeError or ForeignError where it is none."""
     with opened(path) as file:
         facts = os.fstat(file.fileno())
-        most = _FILE_BYTES if stat.S_ISREG(facts.st_mode) else _STREAM_BYTES
+        most = FILE_BYTES if stat.S_ISREG(facts.st_mode) else _STREAM_BYTES
         # Python takes memory for what is asked for before it reads; files of /proc have no size.
         size = min(most, facts.st_size or _STREAM_BYTES)
         data = file.read(size + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ INSPECT: Final = "inspect"
 ACTIONS: Final = (TAKE_OUT, AGAIN, INSPECT)
 # Counters that a healthy chip does not raise, by a part of npu-smi's name for them.
 _ERRORS: Final = ("double bit", "isolated", "single bit aggregate")
+_BROKEN: Final = frozenset(("Alarm", "Critical"))  # what npu-smi calls a chip that fails
 _DISPLAY_LIMIT: Final = 3
 
 
@@ -51,7 +52,7 @@ def advice(fleet: Fleet) -> list[Advice]:
             faults[row.place].append((row.name, row.text))
     known = {stats.name: stats for stats in fleet.tally.stats}
     advised = []
-    for place in {*deviations, *faults, *(s.name for s in fleet.devices if s.faulty or s.health)}:
+    for place in {*deviations, *faults, *(s.name for s in fleet.devices if s.faulty or s.counters)}:
         stats = known.get(place, DeviceStats(place, ""))
         item = _advice(place, stats, deviations.get(place, ()), faults.get(place, ()))
         if item is not None:
@@ -66,13 +67,15 @@ def _advice(
     place: str, stats: DeviceStats, deviations_here: Sequence[votes.Deviation],
     faults: Sequence[tuple[str, str]],
 ) -> Advice | None:  # fmt: skip
-    errors = list(_counters(stats.health))
+    errors = list(_of_chip(stats))
     evidence = [*faults, *errors, *_deviating(deviations_here)]
     proven = faults or errors or any(d.kind != votes.UNREPEATED for d in deviations_here)
     action = TAKE_OUT if proven else AGAIN
     if stats.speed is not None and stats.speed.slow:
         evidence.append(("slow", f"{stats.speed.median:.2f} times the median"))
         action = action if deviations_here or faults or errors else INSPECT
+    if evidence and stats.beside:
+        evidence.append(("ran beside", ", ".join(stats.beside)))
     if not evidence:
         return None  # cases that fail here fail elsewhere too: that is the operators' fault
     return Advice(action, place, str(stats.chip.get("serial", "")), tuple(evidence))
@@ -91,11 +94,10 @@ def _deviating(deviations_here: Sequence[votes.Deviation]) -> Iterator[tuple[str
         yield kind, f"{cases}{more}{rate}{words}"
 
 
-def _counters(health: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Error counters that rose while the run went on."""
-    before, after = health.get("before", {}), health.get("after", {})
-    for name, value in after.items():
-        known = before.get(name)
-        counts = isinstance(value, int | float) and isinstance(known, int | float)
-        if counts and value > known and any(word in name for word in _ERRORS):
-            yield name, f"{known:g} before, {value:g} after"
+def _of_chip(stats: DeviceStats) -> Iterator[tuple[str, str]]:
+    """What the system itself says against a chip: errors that its memory counted, its state."""
+    for key in sorted(stats.counters):
+        for name, before, after in stats.counters[key].risen(_ERRORS):
+            yield name, f"{before:g} before, {after:g} after"
+    if stats.state in _BROKEN:
+        yield "health", stats.state

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ..conformance.record.result import Counts
 from .speed import Speed
 
+_BESIDE: Final = 8  # processes beside a run that are named
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a chip's health counters said before and after a run."""
+
+    before: dict[str, Any] = field(default_factory=dict)
+    after: dict[str, Any] = field(default_factory=dict)
+
+    def risen(self, words: Sequence[str]) -> Iterator[tuple[str, float, float]]:
+        """Counters with one of these words in their name that rose: name, before, after."""
+        for name, value in self.after.items():
+            known = self.before.get(name)
+            if not isinstance(value, int | float) or not isinstance(known, int | float):
+                continue
+            if value > known and any(word in name for word in words):
+                yield name, known, value
+
 
 @dataclass(slots=True)
 class DeviceStats:
-    """One device of one host; `bit` is 1 << `index`. `chip` is what the system says of it, `health`
-    its counters before and after; `days` are (day, judged, failing); `probe`: a host, no device."""
+    """One device of one host; `bit` is 1 << `index`. `chip` is what the system says of it,
+    `counters` those of its health by run, in order of their starts, `beside` the other processes
+    seen on it; `days` are (day, judged, failing); `probe`: a host, no device."""
 
     node: str
     device: str
@@ -23,7 +43,8 @@ class DeviceStats:
     kinds: tuple[str, ...] = ()
     deviating: int = 0
     chip: dict[str, Any] = field(default_factory=dict)
-    health: dict[str, dict[str, Any]] = field(default_factory=dict)
+    counters: dict[str, Counters] = field(default_factory=dict)
+    beside: dict[str, None] = field(default_factory=dict)
     days: list[tuple[str, int, int]] = field(default_factory=list)
     index: int = 0
     bit: int = 1
@@ -33,6 +54,27 @@ class DeviceStats:
     def name(self) -> str:
         return f"{self.node} {self.device}".strip()
 
+    def take_beside(self, processes: Iterable[Mapping[str, Any]]) -> None:
+        """Remember processes of others by name and user."""
+        for one in processes:
+            user = f" of {one['user']}" if one.get("user") else ""
+            if len(self.beside) < _BESIDE:
+                self.beside[f"{one.get('name') or 'a process'}{user}"] = None
+
+    @property
+    def health(self) -> dict[str, dict[str, Any]]:
+        """The counters before the first run and after the last one that has some."""
+        ordered = [self.counters[key] for key in sorted(self.counters)]
+        before = next((c.before for c in ordered if c.before), {})
+        after = next((c.after for c in reversed(ordered) if c.after), {})
+        return {name: v for name, v in (("before", before), ("after", after)) if v}
+
+    @property
+    def state(self) -> str:
+        """What the system last called its health, such as OK or Alarm; "" where it says nothing."""
+        health = self.health
+        return str({**health.get("before", {}), **health.get("after", {})}.get("state", ""))
+
     @property
     def faulty(self) -> bool:
         """Whether something speaks against the device."""
@@ -41,6 +83,7 @@ class DeviceStats:
     def as_json(self) -> dict[str, Any]:
         speed = {} if self.speed is None else {"speed": self.speed.as_json()}
         facts = {k: v for k in ("chip", "health") if (v := getattr(self, k))}
+        facts |= {"beside": [*self.beside]} if self.beside else {}
         trend = [{"day": d, "judged": n, "failing": f} for d, n, f in self.days]
         return {"node": self.node, "device": self.device, "counts": self.counts.by_verdict,
                 "failing": self.counts.failing, "seconds": round(self.seconds, 3),

@@ -14,7 +14,7 @@ import click
 from .. import exits, render
 from ..commands.check.progress import follow
 from ..conformance.cases.cases import CaseFilter
-from ..conformance.record import journal
+from ..conformance.record import compressed, journal
 from ..conformance.run import engine
 from ..conformance.run.devices import DeviceListError
 from ..conformance.run.pool import EnvironmentFailedError, Setup
@@ -37,13 +37,14 @@ class Work:
     ray: str | None = None
 
 
-def run(work: Work, path: Path, outputs: Mapping[str, Path | None]) -> tuple[merge.Fleet, int]:
+def run(work: Work, book: Path, outputs: Mapping[str, Path | None]) -> tuple[merge.Fleet, int]:
     """Run all, show the report or write it; the fleet as the journal has it, and an exit code."""
-    if path.exists():
-        raise click.UsageError(f"{path} exists: name another file")
     try:
+        path = compressed.live(book)
+        if path.exists() or book.exists():
+            raise click.UsageError(f"{book} exists: name another file")
         going = engine.begin(_request(work), path)
-    except DeviceListError as error:
+    except (DeviceListError, compressed.CompressionError) as error:
         raise click.UsageError(str(error)) from None
     except EnvironmentFailedError as error:
         click.echo(f"error: no worker can use {work.setup.device}: {error}", err=True)
@@ -55,13 +56,16 @@ def run(work: Work, path: Path, outputs: Mapping[str, Path | None]) -> tuple[mer
         render.show(report.document(fleet))
     for name in written:
         click.echo(f"wrote {name}")
-    click.echo(f"journal: {path}")
     if going.stopped:
+        click.echo(f"journal: {path}")
         click.echo(f"error: {going.stopped}", err=True)
         return fleet, exits.NOTHING
     if going.done + sum(len(lost.cases) for lost in going.lost) < going.total:
+        click.echo(f"journal: {path}")
         click.echo(f"interrupted after {going.done} of {going.total} items", err=True)
         return fleet, exits.INTERRUPTED
+    compressed.pack(path, book)
+    click.echo(f"journal: {book}")
     return fleet, exits.PROBLEMS if fleet.failing else exits.OK
 
 

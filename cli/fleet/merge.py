@@ -16,7 +16,7 @@ from ..conformance.cases.shard import parse as shard_of
 from ..conformance.record import journal, votes
 from ..conformance.record.result import VERDICTS, Counts
 from . import parts, tally
-from .device_stats import DeviceStats, natural
+from .device_stats import Counters, DeviceStats, natural
 from .parts import Part, Unread
 from .speed import speeds
 from .tally import Judgement, Key, Tally
@@ -163,8 +163,7 @@ def _take(part: Part, line: dict[str, Any], tally: Tally) -> None:
                 f"verdict {line.get('verdict')!r} is none of {', '.join(VERDICTS)}; a newer "
                 "version wrote this: merge it with that one"
             )
-        device = str(part.environment.get("device", ""))
-        new = tally.add(line, part.node, device, part.compares, part.day)
+        new = tally.add(line, part.node, part.device, part.compares, part.day)
         part.results += bool(new)
         part.failing += new > 1
         at = _place(part, str(line.get("device", "")), str(line.get("node", "")))
@@ -177,13 +176,15 @@ def _take(part: Part, line: dict[str, Any], tally: Tally) -> None:
     elif kind == "place":
         part.places[str(line["node"])] = dict(line["environment"])
         part.skews[str(line["node"])] = float(line.get("skew", 0.0))
-        _identify(tally, str(line["node"]), line["environment"])
+        _identify(tally, str(line["node"]), line["environment"], part.order)
     elif kind == "run":
-        _identify(tally, part.node, part.environment)
+        _identify(tally, part.node, part.environment, part.order)
     elif kind == "end":
         part.end = line
-        for device, counters in line.get("health", {}).items():
-            tally.device(part.node, str(device)).health["after"] = dict(counters)
+    elif kind == "health":
+        stats = tally.device(str(line.get("node") or part.node), str(line["device"]))
+        stats.counters.setdefault(part.order, Counters()).after = dict(line.get("health", {}))
+        stats.take_beside(line.get("processes", ()))
     elif kind in _NOTES:
         part.notes[json.dumps(line, sort_keys=True)] = (str(kind), line)
 
@@ -201,12 +202,13 @@ def _plan(part: Part, line: Mapping[str, Any], tally: Tally) -> None:
         tally.plan(str(case), seed, stats, part.node)
 
 
-def _identify(tally: Tally, node: str, environment: Mapping[str, Any]) -> None:
-    """What the system said of a host's chips before the run."""
+def _identify(tally: Tally, node: str, environment: Mapping[str, Any], order: str) -> None:
+    """What the system said of a host's chips before the run of that place in time."""
     for device, chip in environment.get("chips", {}).items():
         stats = tally.device(node, str(device))
-        stats.chip = {k: v for k, v in chip.items() if k != "health"}
-        stats.health["before"] = dict(chip.get("health", {}))
+        stats.chip = {k: v for k, v in chip.items() if k not in ("health", "processes")}
+        stats.counters.setdefault(order, Counters()).before = dict(chip.get("health", {}))
+        stats.take_beside(chip.get("processes", ()))
 
 
 def _find_lost(fleet: Fleet) -> None:

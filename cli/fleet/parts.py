@@ -5,14 +5,14 @@ in files, whatever their order, repeats and torn lines; keeps no result.
 from __future__ import annotations
 
 import io
-import zlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ..conformance.record import compressed, journal
-from ..foreign import ForeignError, parsed
+from ..foreign import parsed
 from . import stores
 
 Line = Mapping[str, Any]
@@ -39,27 +39,21 @@ class Part:
     skews: dict[str, float] = field(default_factory=dict)
     end: dict[str, Any] | None = None
     torn: int = 0
+    node: str = field(init=False)
+    environment: dict[str, Any] = field(init=False)
+    options: dict[str, Any] = field(init=False)
+    compares: bool = field(init=False)
+    device: str = field(init=False)
+    day: str = field(init=False)
 
-    @property
-    def node(self) -> str:
-        """The host's name."""
-        named = self.header.get("node") or self.environment.get("node")
-        return str(named or _UNNAMED)
-
-    @property
-    def environment(self) -> dict[str, Any]:
-        header_value: dict[str, Any] = self.header.get("environment", {})
-        return header_value
-
-    @property
-    def options(self) -> dict[str, Any]:
-        header_value: dict[str, Any] = self.header.get("options", {})
-        return header_value
-
-    @property
-    def compares(self) -> bool:
-        """Whether every device was given every case."""
-        return journal.compares(self.header)
+    def __post_init__(self) -> None:
+        """What every line asks for: of a header, which stays as it is."""
+        self.environment = self.header.get("environment", {})
+        self.options = self.header.get("options", {})
+        self.node = str(self.header.get("node") or self.environment.get("node") or _UNNAMED)
+        self.compares = journal.compares(self.header)
+        self.device = str(self.environment.get("device", ""))
+        self.day = str(self.header.get("started", ""))[:10]
 
     @property
     def version(self) -> str:
@@ -67,8 +61,9 @@ class Part:
         return str(self.environment.get("mindtorch_npu", ""))
 
     @property
-    def day(self) -> str:
-        return str(self.header.get("started", ""))[:10]
+    def order(self) -> str:
+        """Sorts runs by their starts."""
+        return f"{self.header.get('started', '')} {self.run}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +86,29 @@ def lines(source: Source) -> Iterator[dict[str, Any] | None]:
                 size += len(text)
                 if size > _FILE:
                     raise journal.JournalError("longer than any journal")
-                try:
-                    data = parsed(text)
-                except ValueError:
-                    data = None
+                data = _object(text)
                 yield data if isinstance(data, dict) else None
-    except (ForeignError, EOFError, zlib.error, compressed.CompressionError) as error:
+    except compressed.damage() as error:
         raise journal.JournalError(f"cannot be read: {error}") from None
     except OSError as error:
         raise journal.JournalError(f"cannot be read: {error.strerror or error}") from None
+
+
+_DECODE: Final = json.JSONDecoder().raw_decode
+
+
+def _object(text: str) -> Any:
+    """What a line says; None where it is no JSON. Lines as we write them are decoded at once."""
+    try:
+        data, end = _DECODE(text)
+        if text[end:] == "\n":
+            return data
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return parsed(text)
+    except ValueError:
+        return None
 
 
 def head(source: Source) -> Part:

@@ -9,13 +9,21 @@ from typing import Any, Final
 
 from ..conformance.record import votes
 from ..conformance.record.result import VERDICTS
+from ..conformance.run import chips
 from ..render import printable
 from . import advice, work
+from .device_stats import DeviceStats
 from .host_faults import rows
 from .merge import Fleet
 
 _PREFIX: Final = "mindtorch_npu"
 _CHIP: Final = ("serial", "bus_id", "slot", "firmware", "driver")
+# Metric, the name of its counter in journals, the unit's factor, and what it is.
+_GAUGES: Final = (
+    ("device_temperature_celsius", chips.TEMPERATURE, 1, "Temperature of the chip."),
+    ("device_power_watts", chips.POWER, 1, "Power of the chip."),
+    ("device_hbm_used_ratio", chips.HBM_USAGE, 0.01, "Share of the chip's memory in use."),
+)
 Sample = tuple[Mapping[str, str], float]
 
 
@@ -93,12 +101,27 @@ def _of_devices(fleet: Fleet) -> Iterator[Any]:
     yield _family("gauge", "device_advice", "1 where an operator should do this with a device.",
                   (({**labels, "action": action}, advised.get(s.name) == action)
                    for labels, s in at for action in advice.ACTIONS))  # fmt: skip
+    yield from _of_health(at)
     yield _family("gauge", "device_time_ratio",
                   "Median time of a device's work over that of all devices.",
                   ((labels, speed.median) for labels, speed in timed))  # fmt: skip
     yield _family("gauge", "device_slow",
                   "1 where a device's time is above the others' by more than chance and margin.",
                   ((labels, speed.slow) for labels, speed in timed))  # fmt: skip
+
+
+def _of_health(at: Iterable[tuple[Mapping[str, str], DeviceStats]]) -> Iterator[Any]:
+    """Counters of chips after their last run, of those whose system tells them."""
+    known = [(labels, {**h.get("before", {}), **h.get("after", {})})
+             for labels, s in at if (h := s.health)]  # fmt: skip
+    for name, counter, factor, text in _GAUGES:
+        yield _family("gauge", name, text, (
+            (labels, factor * health[counter]) for labels, health in known if counter in health
+        ))  # fmt: skip
+    yield _family("gauge", "device_memory_errors", "What the chip's ECC counted, by its name.", (
+        ({**labels, "counter": name}, value) for labels, health in known
+        for name, value in health.items() if "bit" in name
+    ))  # fmt: skip
 
 
 def _of_hosts(fleet: Fleet) -> Iterator[Any]:

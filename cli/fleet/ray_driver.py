@@ -24,6 +24,7 @@ from aclnn_bindings.interface.folders import temporary
 
 from ..conformance.cases.case import parse
 from ..conformance.record.result import Result
+from ..conformance.run import chips
 from ..conformance.run.lane import Lane
 from ..conformance.run.process import Batch, EnvironmentFailedError, Setup
 
@@ -58,11 +59,22 @@ class DeviceActor:
 
     def open(self) -> dict[str, Any]:
         """Environment and clock, or why there is none."""
+        known = self._chip(identity=True)
         try:
             hello = self.lane.open()
         except EnvironmentFailedError as error:
             return {"label": self.label, "fatal": str(error)}
+        if known:
+            hello["chips"] = {self.label: known}
         return {"label": self.label, "hello": hello, "clock": time.time()}
+
+    def _chip(self, identity: bool) -> dict[str, Any]:
+        setup = self.lane.setup
+        return chips.read([setup.device], setup, identity).get(setup.device, {})
+
+    def health(self) -> dict[str, Any]:
+        """The chip's counters now."""
+        return self._chip(identity=False)
 
     def run(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What a batch gave, all at once: a batch that is lost on the way gave nothing."""
@@ -107,6 +119,7 @@ class ActorState:
     batch: dict[str, Any] | None = None
     deadline: float = 0.0
     revivals: int = 0
+    has_chip: bool = False
 
 
 @dataclass(slots=True)
@@ -173,6 +186,7 @@ class Driver:
             return
         if state.batch is not None:
             self._replaced(state, state.batch)
+        state.has_chip = "chips" in answer["hello"]
         environment = {**answer["hello"], "node": state.node, "device": answer["label"]}
         self.say(place={"node": state.node, "place": state.place, "environment": environment,
                         "skew": round(answer["clock"] - time.time(), 1)})  # fmt: skip
@@ -278,7 +292,23 @@ class Driver:
                 time.sleep(_LOOK_SECONDS)
             if not self.poll():
                 self.look()
+        self._health()
         self.say(done=True)
+
+    def _health(self) -> None:
+        """What the system says of chips after the work, where it said something before."""
+        asked = {s.actor.health.remote(): s for s in self.free if s.has_chip}
+        if not asked:
+            return
+        ready, _ = self.ray.wait([*asked], num_returns=len(asked), timeout=_GRACE_SECONDS)
+        for ref in ready:
+            state = asked[ref]
+            try:
+                chip = self.ray.get(ref)
+            except Exception:  # Ray's own errors: the actor or its node is gone
+                continue
+            place = {"node": state.node, "device": state.place.rpartition(" ")[2]}
+            self.say(event={"note": "health", "data": {**place, **chip}})
 
     def poll(self) -> bool:
         """Take what is ready of all actors; whether anything was."""

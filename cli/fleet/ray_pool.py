@@ -52,7 +52,8 @@ class RayPool:
         if not environments:
             why = next((e.reason for e in self._early if isinstance(e, Lost)), "it has no NPU")
             raise EnvironmentFailedError(f"cluster {self.address}: no worker starts: {why}")
-        return {**environments[0], "ray": self.address, "devices": len(self.devices)}
+        first = {k: v for k, v in environments[0].items() if k != "chips"}  # its node's, not ours
+        return {**first, "ray": self.address, "devices": len(self.devices)}
 
     def _connect(self) -> list[dict[str, Any]]:
         environ = {**_RECONNECT, **os.environ,

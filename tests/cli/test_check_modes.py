@@ -13,7 +13,7 @@ from mindtorch_npu.commands.check import runner, unjudged
 from mindtorch_npu.commands.check.command import check
 from mindtorch_npu.conformance.record.result import Result
 
-MODES = ("list", "explain", "contract", "soak", "replay")
+MODES = ("list", "explain", "contract", "soak", "campaign", "replay")
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ Examples:
   mindtorch-npu check --all --device all --shard 3/8 --journal part3.jsonl
   mindtorch-npu check --all --ray auto
   mindtorch-npu check soak --device npu:0-7 --minutes 60
+  mindtorch-npu check campaign /var/lib/npu-campaign --hours 72
 
 The first word names a mode if it is one; operators win after `--`.
 
@@ -78,6 +79,31 @@ def soak(minutes: float, issues: Path | None, allow_unjudged: bool, **values: An
                            minutes=minutes))  # fmt: skip
 
 
+@click.command("campaign")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--hours", type=opts.SECONDS, required=True, metavar="H", help="How long in all.")
+@click.option("--round-minutes", type=opts.SECONDS, default=60.0, show_default=True,
+              help="How long a round is, with inputs and a journal of its own.")  # fmt: skip
+@click.option("--max-mb", "megabytes", type=opts.SECONDS, default=1024.0, show_default=True,
+              help="How large the folder may become.")  # fmt: skip
+@apply(opts.ALL_DEVICES, opts.INSTALL, opts.SOC, opts.WORKERS, opts.UNJUDGED)
+def campaign(
+    folder: Path, hours: float, round_minutes: float, megabytes: float, allow_unjudged: bool,
+    **values: Any,
+) -> int:  # fmt: skip
+    """Soak every device for days, in rounds; run again, it goes on where it stopped.
+
+    FOLDER has the journals of the rounds and their totals; of a campaign that is there already, the
+    other options must be the same.
+    """
+    from . import runner
+
+    return runner.campaign(opts.CampaignOptions(
+        folder, hours, round_minutes, megabytes, filled(opts.TargetOptions, values),
+        filled(opts.WorkerOptions, values), allow_unjudged,
+    ))  # fmt: skip
+
+
 @click.command("list")
 @apply(opts.OPERATORS, opts.FAMILIES, opts.CASES, opts.SHARD, opts.ONE_DEVICE, opts.INSTALL,
        opts.SOC)  # fmt: skip
@@ -111,7 +137,9 @@ def replay(path: Path, allow_unjudged: bool, **values: Any) -> int:
     )
 
 
-check.modes.update({c.name: c for c in (list_, explain, contract, soak, replay) if c.name})
+check.modes.update(
+    {c.name: c for c in (list_, explain, contract, soak, campaign, replay) if c.name}
+)
 
 
 def _run(values: dict[str, Any], **request: Any) -> opts.CheckOptions:

@@ -97,6 +97,23 @@ class CheckOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class CampaignOptions:
+    """A campaign: its folder, how long in all and in a round, and how large the folder may be."""
+
+    folder: Path
+    hours: float
+    round_minutes: float
+    megabytes: float
+    target: TargetOptions
+    workers: WorkerOptions
+    allow_unjudged: bool = False
+
+    def declared(self) -> dict[str, Any]:
+        """What must be the same for a campaign to go on."""
+        return {"hours": self.hours, "round_minutes": self.round_minutes, **self.target.as_json()}
+
+
+@dataclass(frozen=True, slots=True)
 class ListOptions:
     """Whose names to print."""
 

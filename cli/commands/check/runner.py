@@ -17,7 +17,7 @@ from ...conformance.cases import shard
 from ...conformance.cases.case import CaseNameError, parse
 from ...conformance.cases.cases import CaseFilter
 from ...conformance.cases.parts import with_parts
-from ...conformance.record import bundle, journal, known, votes
+from ...conformance.record import bundle, compressed, journal, known, votes
 from ...conformance.record.result import Result
 from ...conformance.run import engine
 from ...conformance.run.devices import DeviceListError
@@ -28,6 +28,7 @@ from . import devices, progress, unjudged
 from . import text as check_text
 from .options import (
     NO_OUTPUT,
+    CampaignOptions,
     CheckOptions,
     ExplainOptions,
     ListOptions,
@@ -49,6 +50,13 @@ def run(options: CheckOptions) -> int:
     return _guarded(lambda: _run(options), options.target.device)
 
 
+def campaign(options: CampaignOptions) -> int:
+    """Run a campaign's rounds that are left; the exit code."""
+    from .campaign import run as run_campaign
+
+    return _guarded(lambda: run_campaign(options), options.target.device)
+
+
 def list_cases(options: ListOptions) -> int:
     """Print the names of cases."""
     return _guarded(lambda: _list(options), options.target.device)
@@ -63,7 +71,8 @@ def _guarded(work: Callable[[], int], device: str) -> int:
     try:
         return work()
     except (engine.NothingSelectedError, CaseNameError, known.KnownIssuesError,
-            journal.JournalError, UnwritableError, DeviceListError) as error:  # fmt: skip
+            journal.JournalError, UnwritableError, DeviceListError,
+            compressed.CompressionError) as error:  # fmt: skip
         raise click.UsageError(str(error)) from None
     except EnvironmentFailedError as error:
         click.echo(f"error: no worker can use {device}: {error}", err=True)
@@ -73,6 +82,11 @@ def _guarded(work: Callable[[], int], device: str) -> int:
 
 def _run(options: CheckOptions) -> int:
     _agree(options)
+    if options.resume and compressed.is_compressed(options.resume):
+        raise click.UsageError(
+            f"{options.resume}: a compressed journal is not appended to: unpack it (gunzip, zstd "
+            "-d), and resume that"
+        )
     record = journal.read(options.resume) if options.resume else None
     if record is not None:
         options = _resumed(options, record)
@@ -82,20 +96,31 @@ def _run(options: CheckOptions) -> int:
     options = replace(options, selection=selection)
     names = _names(options)
     parts = _parts(names, options)
-    path = options.resume or options.output.journal or journal.default_path()
-    if record is None and path.exists():
-        raise click.UsageError(f"{path} exists: go on with it by --resume, or name another file")
+    book = options.resume or options.output.journal or journal.default_path()
+    path = new_journal(book) if record is None else book
     going = engine.begin(_request(options, names + parts, record, path), path)
     results = progress.follow(going, options.output.verbose)
     _show(options, going, results)
-    click.echo(f"journal: {path}")
     if options.output.files.paths():
         write_all(journal.read(path), options.output.files)
-    if (code := _cut_off(going, path)) is not None:
+    code = _cut_off(going, path)
+    if code is None:
+        compressed.pack(path, book)
+    click.echo(f"journal: {book if code is None else path}")
+    if code is not None:
         return code
     missing += _missing(options, going, results, parts)
     code = _unjudged_code(missing, options)
     return exits.PROBLEMS if going.counts.failing or going.deviations else code
+
+
+def new_journal(book: Path) -> Path:
+    """Where a run writes that is to end as `book`; UsageError where there is something."""
+    path = compressed.live(book)
+    for one in (path, book):
+        if one.exists():
+            raise click.UsageError(f"{one} exists: go on with it by --resume, or name another file")
+    return path
 
 
 def _agree(options: CheckOptions) -> None:

@@ -11,13 +11,14 @@ import click
 
 from ... import exits, render
 from ...conformance.cases.cases import CaseFilter
-from ...conformance.record import journal, votes
+from ...conformance.record import compressed, journal, votes
 from ...conformance.record.result import Result
 from ...conformance.run import engine
 from ...conformance.run.devices import DeviceListError
 from ...conformance.run.pool import EnvironmentFailedError, Setup
 from ...render import Block, Cell, Heading, Item, Items, Line, Style
 from ..check import devices, progress
+from ..check.runner import new_journal
 from .links import Ring, ring
 
 # One case for each unit of a chip, judged by its reference: matrix unit in both precisions, vector
@@ -35,9 +36,10 @@ _LEAST_SOAK: Final = 2.0
 def run(seconds: float, device: str, home: Path | None, simulator: bool, book: Path | None) -> int:
     """Run it, show what it gave, and give the exit code."""
     deadline = time.monotonic() + seconds
-    path = book or journal.default_path("preflight")
+    book = book or journal.default_path("preflight")
     root = str(home) if home else None
     try:
+        path = new_journal(book)
         started = time.monotonic()
         checked, results = _run(Setup(device, root, simulator, str(path), seconds), path, 0.0)
         first = time.monotonic() - started  # the soak's workers start as long
@@ -47,18 +49,21 @@ def run(seconds: float, device: str, home: Path | None, simulator: bool, book: P
         left = deadline - time.monotonic() - first
         if left >= _LEAST_SOAK:
             soak = path.with_name(f"{path.stem}-soak{path.suffix}")
+            long = soak.with_name(soak.name + book.name.removeprefix(path.name))
             setup = Setup(device, root, simulator, str(soak), seconds)
             soaked, more = _run(setup, soak, left)
             results += more
             checked.deviations += soaked.deviations
             checked.lost += soaked.lost
-    except (DeviceListError, journal.JournalError) as error:
+            compressed.pack(soak, long)
+        compressed.pack(path, book)
+    except (DeviceListError, journal.JournalError, compressed.CompressionError) as error:
         raise click.UsageError(str(error)) from None
     except EnvironmentFailedError as error:
         click.echo(f"error: no worker can use {device}: {error}", err=True)
         return exits.NOTHING
     render.show(_document(checked, results, linked))
-    click.echo(f"journal: {path}")
+    click.echo(f"journal: {book}")
     return _code(checked, results, linked, soaked=left >= _LEAST_SOAK)
 
 

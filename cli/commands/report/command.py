@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ... import choices, exits, render
-from ...conformance.record import journal
+from ...conformance.record import compressed, journal
 from ...fleet import stores
 from ...foreign import ForeignError
 from ..check import text as check_text
@@ -109,9 +109,12 @@ def report(
 
 
 def _is_journal(path: Path) -> bool:
-    """Whether a file holds JSON, as journals and reports do; pipes are not asked."""
+    """Whether a file holds JSON, as journals and reports do, or is compressed as only journals are;
+    pipes are not asked."""
     if not path.is_file():
         return False
+    if compressed.is_compressed(path):
+        return True
     with path.open("rb") as file:
         return file.read(1) == b"{"
 

@@ -25,7 +25,8 @@ from typing import Any, Final
 
 from aclnn_bindings.interface import folders
 
-from ...foreign import ForeignError, parsed, text_of
+from ...foreign import FILE_BYTES, ForeignError, parsed, text_of
+from . import compressed
 from .result import VERDICTS, Counts, Result, from_json
 
 SCHEMA: Final = "mindtorch-npu/check/1"
@@ -162,15 +163,24 @@ class Record:
 def read(path: Path) -> Record:
     """The record of a journal or of a JSON report; JournalError if it is neither."""
     try:
-        text = text_of(path, "replace")
+        text = _inflated(path) if compressed.is_compressed(path) else text_of(path, "replace")
     except OSError as error:
-        raise JournalError(f"{path}: cannot be read: {error.strerror}") from None
-    except ForeignError as error:
+        raise JournalError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except compressed.damage() as error:
         raise JournalError(f"{path}: cannot be read: {error}") from None
     if text.lstrip().startswith("{") and "\n" in text and text.lstrip()[1] == "\n":
         return _from_report(_parsed(text, path), path)
     # Not splitlines: JSON leaves U+2028, U+0085 and others in texts, which end no line of a file.
     return _from_lines(text.removesuffix("\n").split("\n"), path)
+
+
+def _inflated(path: Path) -> str:
+    """The text of a compressed file, as long as a plain one may be."""
+    with compressed.opened(path.open("rb")) as file:
+        data = file.read(FILE_BYTES + 1)
+    if len(data) > FILE_BYTES:
+        raise ForeignError(f"more than {FILE_BYTES >> 20} MiB, which no file of ours has")
+    return data.decode("utf-8", "replace")
 
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:

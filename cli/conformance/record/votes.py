@@ -191,13 +191,19 @@ def deviations(
                 *evidence.differences,
                 *([differences[key]] if key in differences else []),
             ]
-            kind = _class(
-                one, camp, place, evidence, unsteady, differences_, versions.get(place, "")
-            )
+            alike = bool(place in versions and _explains(versions, versions[place], one, camp))
+            kind = _class(one, camp, place, evidence, unsteady, differences_, alike)
             text = versions.get(place, "") if kind in (DETERMINISTIC, BY_DESIGN) else ""
             words = (first or {}).get(key, "") or _first_text(differences_)
             deviating.append(_deviation(one, camp, place, kind, evidence, words, text))
     return deviating
+
+
+def _explains(versions: Mapping[str, str], own: str, one: Split, camp: Camp) -> bool:
+    """Whether no device with these other versions gave a case other bits than `camp` did."""
+    rest = (c for c in (one.most, *one.others) if c is not None and c is not camp)
+    peers = [place for place, text in versions.items() if text == own]
+    return not any(place in c.places for c in rest for place in peers)
 
 
 def _unsteady(most: Camp, seen: Iterable[tuple[str, Evidence]]) -> bool:
@@ -224,8 +230,9 @@ def _deviation(
 
 def _class(
     one: Split, camp: Camp, place: str, evidence: Evidence, unsteady: bool,
-    differences_: Sequence[Mapping[str, Any]], versions: str,
+    differences_: Sequence[Mapping[str, Any]], alike: bool,
 ) -> str:  # fmt: skip
+    """Its class; `alike`: other versions explain it, as all devices that have them differ so."""
     if one.most is None:
         return UNDECIDED
     if unsteady:
@@ -233,7 +240,7 @@ def _class(
     same_bits = bool(camp.digest) and camp.digest == one.most.digest
     if place in one.most.places or same_bits or not evidence.steady(camp.digest):
         return FLAKY
-    if versions and camp.verdict not in FAILING:
+    if alike and camp.verdict not in FAILING:
         return BY_DESIGN
     if not evidence.repeated and len(camp.places) == 1:
         return UNREPEATED

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +22,7 @@ from ..cases.shard import Shard
 from ..operators.families import in_family, operator_families, without_formula
 from ..record import journal, known, votes
 from ..record.result import Counts, Result
+from . import chips
 from .bits import unpack
 from .comparing import bits_folder, repeats, verdicts_of
 from .devices import devices
@@ -108,7 +111,16 @@ class Run:
         finally:
             self.seconds = time.monotonic() - started
             self.pool.stop()
+            if not interrupted:
+                self._health()
             self.journal.last(self._ending(interrupted))
+
+    def _health(self) -> None:
+        """Record the counters of chips that were read before the run, as they are after it."""
+        before = self.environment.get("chips", {})
+        for device, chip in chips.read([*before], self.request.setup, identity=False).items():
+            with contextlib.suppress(journal.JournalFullError):  # the end line says so
+                self.journal.write("health", {"device": device, **chip})
 
     def _ending(self, interrupted: bool) -> dict[str, Any]:
         ending = {"seconds": round(self.seconds, 3), "replaced": self.pool.replaced,
@@ -160,11 +172,15 @@ def begin(request: RunRequest, path: Path) -> Run:
     request = replace(request, setup=setup)
     try:
         pool = _scheduler(request)
+        # Before a worker is on them: it would be a process beside.
+        known = chips.read(pool.devices, request.setup)
         environment = pool.open()
     except EnvironmentFailedError as error:
         if request.shard.count > 1 or request.items:
             _tell_absence(request, path, str(error))
         raise
+    if known and (environment.get("kind") == "cann" or chips.COMMAND in os.environ):
+        environment["chips"] = known
     exported = environment.pop("exported", [])
     environment["operators"] = len(exported)
     if request.every:

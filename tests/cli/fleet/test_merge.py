@@ -270,8 +270,9 @@ def test_what_to_take_out_is_said_with_its_evidence(tmp_path):
 
 def test_error_counters_that_rose_in_a_run_speak_against_a_chip(tmp_path):
     before = {"hbm double bit error count": 0, "temperature": 40}
-    end = {"seconds": 1.0, "health": {"npu:0": {**before, "hbm double bit error count": 2}}}
-    path = write(tmp_path / "a.jsonl", "host1", [result(CASES[0], device="npu:0")], end=end,
+    after = {**before, "hbm double bit error count": 2}
+    path = write(tmp_path / "a.jsonl", "host1", [result(CASES[0], device="npu:0")],
+                 notes=[("health", {"device": "npu:0", "health": after})],
                  environment={"chips": {"npu:0": {"serial": "1", "health": before}}})  # fmt: skip
     (one,) = advice.advice(merged(path))
     assert one.evidence == (("hbm double bit error count", "0 before, 2 after"),)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from journals import result
 from mindtorch_npu import exits
-from mindtorch_npu.commands.preflight import command, ring
+from mindtorch_npu.commands.preflight import ring, runner
 from mindtorch_npu.commands.preflight.links import Ring
 from mindtorch_npu.conformance.cases.case import parse
 from mindtorch_npu.conformance.record import votes
@@ -33,11 +33,11 @@ FLAKY = votes.Deviation(CASE, "add", 0, "npu:1", votes.FLAKY)
 )
 def test_only_what_was_judged_and_is_right_leaves_with_0(verdict, found, linked, soaked, code):
     run = SimpleNamespace(deviations=found, lost=[])
-    assert command._code(run, [result(CASE, verdict)], linked, soaked) == code
+    assert runner._code(run, [result(CASE, verdict)], linked, soaked) == code
 
 
 def test_cases_of_a_preflight_have_names_that_there_are():
-    assert [parse(case).id for case in command.CASES] == list(command.CASES)
+    assert [parse(case).id for case in runner.CASES] == list(runner.CASES)
 
 
 def test_every_bit_of_a_link_carries_both_values():

@@ -11,6 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 CASES = [f"add/functional/s{i}" for i in range(3)]
 UNITS = ("_total", "_seconds", "_ratio", "_info")
+HEALTH = {"temperature (C)": 39, "power (W)": 103.5, "HBM usage (%)": 5,
+          "hbm double bit error count": 2, "state": "OK"}  # fmt: skip
 
 
 @pytest.fixture
@@ -20,7 +22,7 @@ def families(tmp_path):
         write(tmp_path / f"{n}.jsonl", node,
               [result(c, device=f"npu:{d}", digest="bb" if (n, d) == (1, 1) else "aa", seconds=0.5)
                for c in CASES for d in range(2)], compare=True,
-              environment={"chips": {"npu:0": {"serial": f"s{n}"}}})
+              environment={"chips": {"npu:0": {"serial": f"s{n}", "health": HEALTH}}})
         for n, node in enumerate(("host0", 'ho"st\\1'))
     ]  # fmt: skip
     text = prometheus.text(merge.merge(paths))
@@ -63,6 +65,16 @@ def test_versions_and_chips_are_labels_of_ones(families):
     assert (build.labels["version"], build.value) == (ENVIRONMENT["mindtorch_npu"], 1.0)
     serials = {s.labels["serial"] for s in families["mindtorch_npu_device_info"].samples}
     assert serials == {"s0", "s1", ""}
+
+
+def test_health_of_chips_has_base_units_and_only_where_it_is_known(families):
+    chip = {"node": "host0", "device": "npu:0"}
+    names = ("temperature_celsius", "power_watts", "hbm_used_ratio")
+    values = [samples(families, f"mindtorch_npu_device_{name}", **chip) for name in names]
+    assert values == [[39.0], [103.5], [0.05]]
+    errors = families["mindtorch_npu_device_memory_errors"].samples
+    assert {s.labels["device"] for s in errors} == {"npu:0"}
+    assert {(s.labels["counter"], s.value) for s in errors} == {("hbm double bit error count", 2)}
 
 
 def test_large_numbers_and_times_keep_their_digits(tmp_path, monkeypatch):

@@ -1,0 +1,113 @@
+"""How often flaky, stuck and different by design are taken for each other: the rates that
+docs/fleet.md states, by drawn launches that go through the same rules as a run's.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from mindtorch_npu.conformance.record import votes
+from mindtorch_npu.conformance.record.result import Result
+from mindtorch_npu.conformance.run import bits, comparing
+
+CASE = "add/functional/s0"
+
+
+def results(*digests, nodes=()):
+    return [
+        Result(CASE, "add", "functional", "PASS", device=f"npu:{i}", digest=digest,
+               node=nodes[i] if nodes else "")
+        for i, digest in enumerate(digests)
+    ]  # fmt: skip
+
+
+def kind(launches, differences=None):
+    """The class of a device whose launches gave these digests, among two that gave "a"."""
+    key = (CASE, 0, "npu:1")
+    counts = {d: launches.count(d) for d in launches}
+    note = {"case": CASE, "seed": 0, "device": "npu:1", "digests": counts}
+    seen = votes.evidence([("repeat", note)])
+    named = {} if differences is None else {key: differences}
+    (one,) = votes.deviations(votes.splits(results("a", launches[0], "a")), seen, named)
+    return one.kind
+
+
+def repeated(rng, p, times):
+    """Launches after the one that was wrong: as often as a run repeats a case."""
+    return ["b", *("b" if rng.random() < p else "a" for _ in range(times - 1))]
+
+
+def within(count, trials, rate):
+    """Whether a count is what a rate gives, but for once in a hundred thousand."""
+    spread = math.sqrt(trials * rate * (1 - rate)) or 1.0
+    return abs(count - trials * rate) <= 4.5 * spread + 1
+
+
+@pytest.mark.parametrize(
+    ("p", "times"), [(0.9, comparing._TIMES), (0.5, comparing._BRIEF), (0.1, comparing._BRIEF)]
+)
+def test_a_fault_that_comes_and_goes_is_called_steady_as_rarely_as_stated(p, times):
+    rng = np.random.default_rng(7)
+    trials = 1000
+    missed = sum(kind(repeated(rng, p, times)) != votes.FLAKY for _ in range(trials))
+    assert within(missed, trials, p ** (times - 1))
+
+
+def test_a_fault_that_is_always_there_is_never_called_flaky():
+    for times in (comparing._BRIEF, comparing._TIMES):
+        assert kind(["b"] * times) == votes.DETERMINISTIC
+
+
+def difference(words, wrong):
+    return bits.first([wrong], [words]).as_json()
+
+
+@pytest.mark.parametrize(("elements", "width"), [(1, 32), (2, 32), (2, 16), (3, 32)])
+def test_random_bits_look_like_a_stuck_one_as_rarely_as_stated(elements, width):
+    """A difference in k elements, one random bit each, is one bit in one direction by chance."""
+    rng = np.random.default_rng(11)
+    trials, mistaken = 1000, 0
+    dtype = np.dtype(f"u{width // 8}")
+    for _ in range(trials):
+        words = rng.integers(0, 1 << width, elements, dtype=np.uint64).astype(dtype)
+        flips = np.array([1 << int(b) for b in rng.integers(0, width, elements)], dtype)
+        mistaken += bool(votes.one_bit([difference(words, words ^ flips)]))
+    assert within(mistaken, trials, (2 * width) ** -(elements - 1))
+
+
+def test_a_stuck_bit_is_always_called_stuck():
+    rng = np.random.default_rng(13)
+    for _ in range(100):
+        words = rng.integers(0, 1 << 32, 64, dtype=np.uint64).astype(np.uint32)
+        mask = np.uint32(1 << int(rng.integers(0, 32)))
+        wrong = words | mask if rng.random() < 0.5 else words & ~mask
+        assert kind(["b"] * 20, difference(words, wrong)) == votes.STUCK
+
+
+OLD = "driver 25.2, most have 25.5"
+
+
+def by_versions(digests, old):
+    """The classes of devices of which `old` have another driver than most."""
+    versions = {f"npu:{i}": OLD for i in old}
+    found = votes.deviations(votes.splits(results(*digests)), {}, versions=versions)
+    return {d.place: d.kind for d in found}
+
+
+def test_other_versions_explain_a_difference_that_all_who_have_them_show():
+    kinds = by_versions("aaaabb", old=(4, 5))
+    assert kinds == {"npu:4": votes.BY_DESIGN, "npu:5": votes.BY_DESIGN}
+
+
+@pytest.mark.parametrize("digests", ["aaaaba", "aaaabc"])
+def test_a_chip_that_differs_from_others_of_its_versions_is_not_excused(digests):
+    """It was: whatever met the rule on a host with another driver counted as by design."""
+    kinds = by_versions(digests, old=(4, 5))
+    assert votes.BY_DESIGN not in kinds.values()
+    assert kinds["npu:4"] in votes.ABOUT_DEVICES
+
+
+def test_a_lone_chip_of_its_versions_is_excused_as_documents_say():
+    assert by_versions("aaaab", old=(4,)) == {"npu:4": votes.BY_DESIGN}
