@@ -115,8 +115,7 @@ def _derived(
         except NotAskableError as error:
             why = why or error
             continue
-        candidate.__dict__["_samples"] = samples
-        return candidate
+        return candidate.with_samples(samples)
     raise why or NotAskableError(f"{operator.name}: no row calls it")
 
 

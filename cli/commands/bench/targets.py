@@ -74,7 +74,7 @@ class OperatorTarget:
     def __init__(self, name: str, recipe: Recipe, operator: Any) -> None:
         self.recipe, self.name, self.operator = recipe, name, operator
         # The row that says how it is called, which knows its cost too.
-        self.op: Op | None = getattr(operator, "op", None)
+        self.op: Op | None = operator.op
         self.need = self.operator.requirement("")
         self.whole: Golden = self.operator.golden(recipe, self.need)
         present = [k for k, a in enumerate(self.whole.native) if a is not None]

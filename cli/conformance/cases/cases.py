@@ -135,7 +135,7 @@ def _layouts(op: Subject, claimed: tuple[str, ...], level: str, good: list[int])
                 yield Case(op.name, "meta", good[0], layout=layout)
         return
     for layout in LAYOUTS[1:]:
-        if getattr(op, "open_results", False) and layout in REPEATED:
+        if op.open_results and layout in REPEATED:
             continue  # of equal rows any basis is right
         for i in good:
             yield Case(op.name, "functional", i, layout=layout)
@@ -194,7 +194,7 @@ def _fills(op: Subject, claimed: tuple[str, ...], level: str, good: list[int]) -
                                                             if d in claimed]  # fmt: skip
         yield from (Case(op.name, "functional", first, d, shape=shape, fill="special")
                     for d in dtypes)  # fmt: skip
-    if getattr(op, "steps", False):
+    if op.steps:
         yield from (Case(op.name, "functional", i, fill="halves") for i in good)
     if level == "exhaustive" and len(tensors) == 1 and kind in ("exact", "rounded", "elementary"):
         yield from (Case(op.name, "functional", first, d, fill="sweep")

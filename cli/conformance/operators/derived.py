@@ -50,11 +50,12 @@ class DerivedOperator:
     differentiable = False
     declaration: Declaration | None = None
     draws = None
-    open_results = False
+    open_results = steps = False
     forms: tuple[str, ...] = ("out",)
 
     def __init__(self, signature: OpSignature, op: Op, inplace: bool) -> None:
         self.signature, self.op, self.inplace = signature, op, inplace
+        self._recorded: list[Sample] | None = None
         self.name, self.tolerance, self.family = signature.name, op.testing.tolerance, op.family
         self.shares_row = op.name
         self.calls: tuple[str, ...] = (self.name,)
@@ -76,8 +77,13 @@ class DerivedOperator:
         return list(by_frame.values())
 
     def samples(self) -> list[Sample]:
-        """The row's samples for which it calls this operator."""
-        return self._samples
+        """The row's samples for which it calls this operator, or those of a recording."""
+        return self._samples if self._recorded is None else self._recorded
+
+    def with_samples(self, samples: list[Sample]) -> DerivedOperator:
+        """This operator on the launches of a recording."""
+        self._recorded = samples
+        return self
 
     def _applies(self, sample: Sample) -> bool:
         args, kwargs = sample.map(lambda a: Slot(a, np.empty(a.shape, numpy_dtype(a.dtype))))

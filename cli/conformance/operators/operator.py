@@ -12,6 +12,7 @@ import numpy as np
 
 from aclnn_bindings.install.products import Support, product_of, support
 from aclnn_bindings.interface.signature import Declarations, Direction, Kind, OpSignature, Param
+from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
 from ...judge.classes import Requirement
@@ -45,6 +46,7 @@ class Operator:
     differentiable = False
     shares_row = ""
     declaration: Declaration | None = None
+    op: Op | None = None
 
     def __init__(self, signature: OpSignature, row: Spec) -> None:
         self.signature, self.spec, self.name = signature, row, signature.name

@@ -141,7 +141,7 @@ def _should_vary(trial: Trial) -> bool:
     """Whether many different values are to be expected: floats that were drawn, none empty."""
     return (
         trial.case.form == "functional"
-        and not getattr(trial.subject, "sparse", False)
+        and not trial.subject.sparse
         and not (trial.case.designed or trial.case.detail)  # the samples show that results vary
         and trial.case.layout not in REPEATED
         and not any(s.arg.layout in REPEATED for s in trial.recipe.slots)

@@ -21,6 +21,7 @@ class TorchRow:
 
     specials = True
     shares_row = ""
+    sparse = steps = open_results = False
 
     def __init__(self, op: Op) -> None:
         self.op, self.name, self.tolerance = op, op.name, op.testing.tolerance

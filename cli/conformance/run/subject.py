@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
+from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
 from ...judge.classes import Requirement
@@ -28,7 +29,9 @@ class Subject(Protocol):
     itself, so that another layout or shape asks another question; `fixed_shape`: its attributes
     fit the samples' sizes only; `specials`: NaN, infinities and signed zeros have a stated result;
     `shares_row` names the row whose samples and reference are its own, "" for none; `declaration`
-    says what it may be given, where its row declares that.
+    says what it may be given, where its row declares that. `sparse`: most results are 0 or alike
+    by nature; `steps`: results are rounded to a step; `open_results`: several answers are right;
+    `op` is the row of mindtorch that it is or that calls it.
     """
 
     name: str
@@ -41,6 +44,12 @@ class Subject(Protocol):
     fixed_shape: bool
     specials: bool
     shares_row: str
+    sparse: bool
+    steps: bool
+    open_results: bool
+
+    @property
+    def op(self) -> Op | None: ...
 
     @property
     def declaration(self) -> Declaration | None: ...

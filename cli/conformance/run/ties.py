@@ -23,7 +23,7 @@ def settled(
     trial: Trial, reference: Golden, got: list[tuple[str, Any]]
 ) -> tuple[Golden, list[tuple[str, Any]]]:
     """Reference and results with the reference's indices in place of others that are as right."""
-    row = getattr(trial.subject, "op", None)
+    row = trial.subject.op
     if row is not None and trial.case.form != "grad":
         reference = aligned(row.name, reference, got)
     if row is None or not row.testing.ties or len(got) != 2 or not trial.recipe.slots:

@@ -32,9 +32,10 @@ class Trial:
 
     @property
     def op(self) -> Op:
-        """The row; AttributeError for an ACLNN operator, which has none."""
-        row: Op = self.subject.op  # type: ignore[attr-defined]
-        return row
+        """The row; LookupError for an ACLNN operator that has none."""
+        if self.subject.op is None:
+            raise LookupError(f"{self.subject.name}: no row of mindtorch calls it")
+        return self.subject.op
 
     @property
     def dtype(self) -> str:
