@@ -9,7 +9,10 @@ from mindtorch import Tensor
 
 from ...formulas import gradient, words
 from ...spec import const, spec, t, take
-from .classification import GRAD, ROW
+from .classification import TORCH
+
+ROW: Final[dict[str, Any]] = {"source": TORCH, "tolerance": "composite"}
+GRAD: Final[dict[str, Any]] = {"source": TORCH, "tolerance": "gradient"}
 
 _REDUCE: Final = ("none", "mean", "sum")
 _SIGNS: Final[dict[str, Any]] = {**GRAD, "sparse": True}

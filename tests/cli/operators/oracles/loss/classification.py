@@ -45,9 +45,11 @@ def part_of_vocabulary(a):
 
 
 def losses_of_parts(a):
-    p = (t(a["vocabParallelLogitsOptional"]) - t(a["logitsMax"])[:, None]).exp()
-    total = t(a["sumExpLogits"])
-    return total.log() - t(a["predictedLogits"]), p / total[:, None]
+    total, logits = t(a["sumExpLogits"]), t(a["vocabParallelLogitsOptional"])
+    loss = total.log() - t(a["predictedLogits"])
+    if logits is None:
+        return loss, None
+    return loss, (logits - t(a["logitsMax"])[:, None]).exp() / total[:, None]
 
 
 def cross_entropy_grad(a):
@@ -61,10 +63,11 @@ def cross_entropy_grad(a):
     target, mean = t(a["target"]), a["reductionOptional"] == "mean"
     hard = F.nll_loss(logits, target, weight, reduction="none", ignore_index=a["ignoreIndex"])
     kept = target != a["ignoreIndex"]
+    label = target.where(kept, 0)
     spread = -(logits * weight).mean(1) * kept
     loss = (1 - a["labelSmoothing"]) * hard + a["labelSmoothing"] * spread
     if mean:
-        loss = loss.sum() / (weight[target] * kept).sum()
+        loss = loss.sum() / (weight[label] * kept).sum()
     elif a["reductionOptional"] == "sum":
         loss = loss.sum()
     flow = torch.autograd.grad(loss, logits, t(a["gradLoss"]))[0]
