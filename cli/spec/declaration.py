@@ -38,6 +38,13 @@ OUT_LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "reversed
 # Elements of one tensor at quick and at full: a size is cut to its plain level beyond.
 MOST_ELEMENTS: Final = (1 << 17, 1 << 20)
 _LONG: Final = frozenset(DTYPES.values())
+# Factors that are no parameters; a parameter of such a name is a factor with an underscore.
+_OWN_FACTORS: Final = frozenset(("dtype", "types", "values", "to", "overload"))
+
+
+def factor_named(param: str) -> str:
+    """The factor of a parameter."""
+    return f"{param}_" if param in _OWN_FACTORS else param
 
 
 @dataclass(frozen=True)
@@ -261,7 +268,7 @@ class Declaration:
         for name, domain in self.inputs.items():
             every = [domain, *(o.params[name] for o in self.overloads if name in o.params)]
             levels = dict.fromkeys(level for d in every for level in d.levels(full))
-            factors_.append(Factor(name, tuple(levels)))
+            factors_.append(Factor(factor_named(name), tuple(levels)))
         dtypes = self.dtypes(claimed)
         if dtypes:
             factors_.append(Factor("dtype", tuple(sorted(dtypes, key=lambda d: d != "float32"))))
@@ -360,10 +367,11 @@ class Drawn:
             raise DeclarationError(
                 f"{self.declaration.name}: {name} is a result; no input reads it"
             )
-        level = self.levels.get(name) or domain.levels(False)[0]
+        factor = factor_named(name)
+        level = self.levels.get(factor) or domain.levels(False)[0]
         cell = self._row.get(name)
         level = NULL if cell == "" else domain.settle(self, level)
-        self.settled[name] = level
+        self.settled[factor] = level
         return None if cell == "" else domain.value(self, name, level)
 
     def dtype(self, name: str, declared_: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from mindtorch.ops.samples import Sample
 
-from ...spec.declaration import Declaration
+from ...spec.declaration import Declaration, factor_named
 from ...spec.domains import By, Computed, Dims, Domain, Out, Written, dtype_named
 from ...spec.row import ROWS, Reference, Row, Rule, Structure, read_by
 from ...spec.row import spec as declare_row
@@ -84,8 +84,9 @@ def calls(row: Row) -> list[Sample]:
     """The plain call, the pinned ones, and each level of a parameter alone beside the plain one."""
     declaration = row.declaration
     levels: list[Mapping[str, str]] = [{}, *(p.levels for p in declaration.pins)]
+    names = {"overload", *map(factor_named, declaration.params)}
     for factor in declaration.factors((), False):
-        if factor.name in declaration.params or factor.name == "overload":
+        if factor.name in names:
             levels += [{factor.name: level} for level in factor.levels[1:]]
     samples = (_call(declaration, local) for local in levels)
     return [s for s in samples if s is not None]

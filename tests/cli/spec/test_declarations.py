@@ -16,6 +16,7 @@ from mindtorch_npu.spec import (
     flag,
     forms,
     ignored,
+    index,
     integer,
     mask,
     null,
@@ -26,7 +27,6 @@ from mindtorch_npu.spec import (
     out,
     overload,
     parts,
-    permutation,
     pin,
     require,
     routing,
@@ -132,6 +132,12 @@ def test_a_version_without_a_parameter_has_it_at_its_plain_level():
     assert older.draw({"T": "8", "ends": "True"})["lengths"].values().tolist() == [4, 4]
 
 
+def test_a_parameter_called_dtype_is_not_the_dtype_under_test():
+    own = declared(x=tensor("*S", "f16 f32"), dtype=choice(1, 27), y=out("dtype"))
+    drawn = own.draw({"dtype": "float16", "dtype_": "27"})
+    assert (drawn["x"].dtype, drawn["dtype"]) == ("float16", 27)
+
+
 def test_a_table_states_the_dtype_of_a_result():
     own = declared(
         dtypes("""x  y
@@ -155,7 +161,7 @@ def test_a_dtype_decides_what_a_parameter_is():
 
 
 def test_the_members_of_a_list_have_elements_of_their_own():
-    own = declared(x=tensor("T N"), to=several("2", permutation("T")), y=out("x"))
+    own = declared(x=tensor("T N"), to=several("2", index("T", into="T")), y=out("x"))
     one, other = own.draw({"T": "33", "to": "random"})["to"]
     assert one.shape == other.shape == (33,)
     assert one.values().tolist() != other.values().tolist()

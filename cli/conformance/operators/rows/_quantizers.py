@@ -55,3 +55,9 @@ def real_scales(packed: Array) -> Array:
     if packed.dtype.kind == "f":
         return packed
     return packed.astype(np.uint32).view(np.float32).astype(np.float64)
+
+
+def powers(shape: str, least: int, most: int, dtype: str = "f32") -> Domain:
+    """Powers of two: what they scale is exact."""
+    return content(lambda rng, _, draw: np.exp2(rng.integers(least, most, resolve(shape, draw))),
+                   "powers", dtype, shape=shape)  # fmt: skip

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from .....judge.precision import Array
-from ...spec import const, f16, i8, spec, t, take
-from .._defaults import FINITE_GRADIENT
+from .....spec import (
+    Rule,
+    array,
+    batch,
+    by,
+    choice,
+    column,
+    dtypes,
+    flag,
+    forms,
+    leading,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    pin,
+    require,
+    row,
+    sizes,
+    tensor,
+    written,
+)  # fmt: skip
+from .....spec.domains import Domain
+from ...declare import declare
 from .._functions import gelu
-from .._ignored import one_value, reserved
-from .._quantizers import INT8, dynamic
-from .weight_quantized import MATMUL
+from .._quantizers import dynamic, powers, real_scales, words
 
-
-def _product(x1: Array, x2: Array, left: bool, right: bool) -> Array:
-    a = x1.astype(np.float64).swapaxes(-1, -2) if left else x1.astype(np.float64)
-    b = x2.astype(np.float64).swapaxes(-1, -2) if right else x2.astype(np.float64)
-    return a @ b
-
-
-def _matmul(out: str, **more: Any) -> list[Any]:
-    """int8 products with a scale for each column, plain and transposed weight."""
-    products = []
-    for trans in (False, True):
-        weight = i8(9, 33) if trans else i8(33, 9)
-        for bias in (None, t(9, dtype="int32", low=-50, high=50)):
-            products.append(take(x1=i8(5, 33), x2=weight, bias=bias, transposeX1=False,
-                              transposeX2=trans, **more))  # fmt: skip
-    return products
+_SOURCE: Final = "operator documents aclnnQuantMatmulV3 to V5; op-plugin document npu_quant_matmul"
+_RULE: Final = Rule("gradient", _SOURCE, steps=True, cost="2*size(x1)*N")
+_RESERVED: Final = null("reserved: documents ask for null")
 
 
 def quant_matmul(
@@ -40,102 +46,109 @@ def quant_matmul(
     bias: Array | None,
     transposeX1: bool,
     transposeX2: bool,
-    scale: Array | float = 1.0,
+    scale: Array,
     offset: Array | None = None,
     pertokenScaleOptional: Array | None = None,
 ) -> Array:
     """A bias of integers counts products, one of floats results."""
-    acc = _product(x1, x2, transposeX1, transposeX2)
+    left, right = x1.astype(np.float64), x2.astype(np.float64)
+    y = (left.swapaxes(-1, -2) if transposeX1 else left) @ (
+        right.swapaxes(-1, -2) if transposeX2 else right)  # fmt: skip
     whole = bias is not None and bias.dtype.kind == "i"
-    y = (acc + bias if whole else acc) * scale
+    y = (y + bias if whole else y) * real_scales(scale)
     y = y if pertokenScaleOptional is None else y * pertokenScaleOptional[:, None]
     y = y if bias is None or whole else y + bias
     return y if offset is None else y + offset
 
 
-_SCALE: Final = t(9, low=0.005, high=0.02)
-# Scales whose product with sums of integers no float rounds, and what is added to steps of int8.
-_EVEN: Final = const([2.0 ** -(3 + n % 3) for n in range(9)], "float32")
-_STEPS_ADDED: Final = const([3.0 * n - 11 for n in range(9)], "float32")
-_STEPPED_OUT: Final[dict[str, Any]] = {
-    "x1": i8(5, 33), "x2": i8(33, 9), "bias": t(9, dtype="int32", low=-50, high=50),
-    "transposeX1": False, "transposeX2": False, "outDtype": INT8,
-}  # fmt: skip
-spec(
-    "aclnnQuantMatmulV4",
-    "out:outDtype|float16",
-    extra="outDtype",
-    **{**MATMUL, "dtypes": ("float32",)},
-    samples=[
-        *_matmul("float16", scale=_SCALE, pertokenScaleOptional=t(5, low=0.5, high=2)),
-        take(
-            x1=i8(130, 33),
-            x2=i8(33, 130),
-            bias=None,
-            transposeX1=False,
-            transposeX2=False,
-            scale=t(130, low=0.005, high=0.02),
-            pertokenScaleOptional=t(130, low=0.5, high=2),
-        ),
-        take(
-            x1=i8(5, 33),
-            x2=i8(33, 9),
-            bias=t(9),
-            transposeX1=False,
-            transposeX2=False,
-            scale=_SCALE,
-            pertokenScaleOptional=t(5, low=0.5, high=2),
-        ),
-        take(
-            x1=i8(33, 5),
-            x2=i8(33, 9),
-            bias=None,
-            transposeX1=True,
-            transposeX2=False,
-            scale=_SCALE,
-            pertokenScaleOptional=None,
-        ),
-        take(
-            x1=i8(2, 5, 33),
-            x2=i8(2, 33, 9),
-            bias=t(2, 1, 9, dtype="int32", low=-50, high=50),
-            transposeX1=False,
-            transposeX2=False,
-            scale=_SCALE,
-            pertokenScaleOptional=None,
-        ),
-        take(**_STEPPED_OUT, scale=_EVEN, offset=_STEPS_ADDED, pertokenScaleOptional=None),
-    ],
-)(quant_matmul)
+def _whole(param: str, flags: str, plain: str, turned: str) -> Domain:
+    """A matrix of integers of their whole range, plain or transposed."""
+
+    def ranged(low: int, high: int) -> Domain:
+        return by(flags, {turn: tensor(shape, "", low, high, ones="ones scalar")
+                          for turn, shape in ((False, plain), (True, turned))})  # fmt: skip
+
+    return by(f"{param}.dtype", {"i8": ranged(-128, 127), "i4": ranged(-8, 7)})
 
 
-@spec("aclnnQuantMatmulV5 aclnnQuantMatmulWeightNz", "out:outDtype|float16", extra="outDtype",
-      ignored=reserved("x1Offset"),
-      uncovered="yScale yOffset groupSize",
-      constant="transposeX1",
-      **{**MATMUL, "dtypes": ("float32",), "source": "operator document aclnnQuantMatmulV5"},
-      formats={"aclnnQuantMatmulWeightNz x2": "FRACTAL_NZ"},
-      samples=[
-          *(take(**s.kwargs, x1Scale=t(5, low=0.5, high=2), x2Scale=_SCALE, groupSize=0)
-            for s in _matmul("float16")),
-          take(**_STEPPED_OUT, x1Scale=None, x2Scale=_EVEN, x2Offset=_STEPS_ADDED, groupSize=0),
-          take(**{**_STEPPED_OUT, "bias": t(9), "outDtype": 27}, x1Scale=None, x2Scale=_SCALE,
-               groupSize=0)])  # fmt: skip
+def _scales(param: str) -> Domain:
+    """Scales of columns, or one; floats, or in words."""
+    real = forms(columns=tensor("N", "", 0.005, 0.05), one=tensor("1", "", 0.005, 0.05))
+    return by(f"{param}.dtype", {"u64": words("N"), "i64": words("N", "i64"), "f32": real,
+                                 "bf16": real})  # fmt: skip
+
+
+_X1: Final = _whole("x1", "transposeX1", "*B M K", "*B K M")
+_X2: Final = _whole("x2", "transposeX2", "*#B K N", "*#B N K")
+_BIAS: Final = optional(forms(columns=tensor("N", "", -90, 90),
+                              batches=tensor("*B 1 N", "", -90, 90)))  # fmt: skip
+_OFFSET: Final = optional(tensor("N", "f32", -9, 9))
+_SIZES: Final = sizes({"*B": leading("-", 1, 3, "2x3")}, M=batch(5, 1, 3, 130),
+                      K=row(34, 1, 16, 65, 260), N=column(10, 1, 33, 130))  # fmt: skip
+_BATCHES: Final = "rank(bias) <= 1 or rank(x1) == 3"
+_EVEN: Final = "dtype(x1) != 'int4' or K % 2 + M % 2 + N % 2 == 0"
+
+
+@declare("aclnnQuantMatmulV4", _RULE, _SIZES,
+         require(_BATCHES, _EVEN, "given(pertokenScaleOptional) or dtype(scale) != 'float32'"),
+         pin("types=0 offset=given bias=columns transposeX2=True", "steps of int8"),
+         dtypes("""x1 x2 scale offset pertokenScaleOptional bias out
+                   i8 i8 u64|i64  f32 -   i32     i8
+                   i8 i8 u64|i64  -   -   i32     f16
+                   i8 i8 f32      -   f32 i32|f32 f16
+                   i8 i8 f32|bf16 -   f32 i32|f32 bf16
+                   i4 i4 f32|bf16 -   f32 i32     bf16
+                   i4 i4 u64      -   -   i32     f16"""),
+         x1=_X1, x2=_X2, scale=_scales("scale"), offset=_OFFSET,
+         pertokenScaleOptional=optional(tensor("M", "f32", 0.5, 2)), bias=_BIAS,
+         transposeX1=flag(), transposeX2=flag(), out=out("f16"))  # fmt: skip
+def quant_matmul_v4(
+    x1: Array, x2: Array, scale: Array, offset: Array | None, pertokenScaleOptional: Array | None,
+    bias: Array | None, transposeX1: bool, transposeX2: bool,
+) -> Array:  # fmt: skip
+    return quant_matmul(x1, x2, bias, transposeX1, transposeX2, scale, offset,
+                        pertokenScaleOptional)  # fmt: skip
+
+
+@declare("aclnnQuantMatmulV3", _RULE, _SIZES, require(_BATCHES, _EVEN),
+         pin("types=0 offset=given bias=columns transposeX2=True", "steps of int8"),
+         dtypes("""x1 x2 scale offset bias out
+                   i8 i8 u64|i64  f32 i32      i8
+                   i8 i8 u64|i64  -   i32      f16
+                   i8 i8 f32|bf16 -   i32|bf16 bf16
+                   i4 i4 u64      -   i32      f16"""),
+         x1=_X1, x2=_X2, scale=_scales("scale"), offset=_OFFSET, bias=_BIAS,
+         transposeX1=flag(), transposeX2=flag(), out=out("f16"))  # fmt: skip
+def quant_matmul_v3(
+    x1: Array, x2: Array, scale: Array, offset: Array | None, bias: Array | None,
+    transposeX1: bool, transposeX2: bool,
+) -> Array:  # fmt: skip
+    return quant_matmul(x1, x2, bias, transposeX1, transposeX2, scale, offset)
+
+
+_OTHER_TYPES: Final = "of types that are not declared here"
+
+
+@declare("aclnnQuantMatmulV5 aclnnQuantMatmulWeightNz",
+         Rule("gradient", _SOURCE, steps=True, cost="2*size(x1)*N",
+              formats={"aclnnQuantMatmulWeightNz x2": "FRACTAL_NZ"}),
+         _SIZES, require(_BATCHES, "given(x1Scale) or dtype(x2Scale) != 'float32'"),
+         pin("types=0 x2Offset=given bias=columns transposeX2=True", "steps of int8"),
+         dtypes("""x1 x2 x1Scale x2Scale x2Offset bias out
+                   i8 i8 -   u64|i64  f32 i32     i8
+                   i8 i8 -   u64|i64  -   i32     f16
+                   i8 i8 f32 f32      -   i32|f32 f16
+                   i8 i8 f32 f32|bf16 -   i32|f32 bf16"""),
+         x1=_X1, x2=_X2, x1Scale=optional(tensor("M", "f32", 0.5, 2)), x2Scale=_scales("x2Scale"),
+         yScale=null(_OTHER_TYPES), x1Offset=_RESERVED, x2Offset=_OFFSET,
+         yOffset=null(_OTHER_TYPES), bias=_BIAS, transposeX1=flag(), transposeX2=flag(),
+         groupSize=only(0, _OTHER_TYPES), out=out("f16"))  # fmt: skip
 def quant_matmul_v5(
-    x1: Array,
-    x2: Array,
-    x1Scale: Array | None,
-    x2Scale: Array,
-    bias: Array | None,
-    transposeX1: bool,
-    transposeX2: bool,
-    x2Offset: Array | None = None,
-) -> Array:
+    x1: Array, x2: Array, x1Scale: Array | None, x2Scale: Array, bias: Array | None,
+    transposeX1: bool, transposeX2: bool, x2Offset: Array | None = None,
+) -> Array:  # fmt: skip
     """Without a scale for each row an offset is added to steps of int8."""
     return quant_matmul(x1, x2, bias, transposeX1, transposeX2, x2Scale, x2Offset, x1Scale)
-
-
-_INT: Final[dict[str, Any]] = {"dtype": "int8", "low": -8, "high": 8}
 
 
 def steps_of_rows(x: Array, smooth: Array | None, scale: Array | None) -> tuple[Array, Array]:
@@ -148,52 +161,39 @@ def steps_of_rows(x: Array, smooth: Array | None, scale: Array | None) -> tuple[
     return np.clip(np.rint(y / quantized[:, None]), -128, 127), quantized
 
 
-_SCALED_STEPS: Final = (
-    (None, None, "pertoken"), (f16(32, low=0.5), None, "pertoken"),
-    (None, const([2.0**-5, 2.0**-4, 2.0**-5, 2.0**-6, 2.0**-4], "float32"), "pertoken"),
-    (None, const([2.0**-5], "float32"), "pertensor"))  # fmt: skip
+# What operators that quantise x by themselves take: scales in words hold the factor of x.
+X_STEPS: Final[dict[str, Domain]] = {
+    "biasOptional": _RESERVED,
+    "xScaleOptional": by("xQuantMode", {"pertoken": optional(powers("T", -6, -3)),
+                                        "pertensor": powers("1", -6, -3)}),
+    "xOffsetOptional": _RESERVED, "smoothScaleOptional": optional(tensor("K", "x", 0.5, 1.5)),
+    "xQuantMode": choice("pertoken", "pertensor"),
+    "transposeWeight": only(True, "documents allow True alone"), "out": out("x"),
+}  # fmt: skip
+X_FIT: Final = require("dtype(weightScale) != 'int64' or given(xScaleOptional)")
+X_TYPES: Final = dtypes("""x weightScale
+                           f16 f32|i64""")
 
 
-@spec("aclnnQuantMatmulDequant", "out:x",
-      ignored=reserved("biasOptional xOffsetOptional")
-      | one_value("transposeWeight"),
-      uncovered="xQuantMode",
-      tolerance="gradient",
-      dtypes=("float16",), source="operator document aclnnQuantMatmulDequant; op-plugin document "
-      "npu_quant_matmul_dequant", samples=[
-          take(x=f16(5, 32), weight=t(16, 32, **_INT), weightScale=t(16, low=0.01, high=0.1),
-               smoothScaleOptional=s, xScaleOptional=x, xQuantMode=m, transposeWeight=True)
-          for s, x, m in _SCALED_STEPS])  # fmt: skip
+def weight_scales(shape: str) -> Domain:
+    """Scales of a weight's columns, or words."""
+    return by("weightScale.dtype", {"f32": tensor(shape, "", 0.01, 0.1),
+                                    "i64": words(shape, "i64")})  # fmt: skip
+
+
+@declare("aclnnQuantMatmulDequant",
+         Rule("gradient", "operator document aclnnQuantMatmulDequant; op-plugin document "
+              "npu_quant_matmul_dequant", cost="2*size(x)*N"),
+         sizes(T=batch(5, 1, 3, 130), K=row(32, 1, 33, 260), N=column(16, 1, 33, 130)), X_FIT,
+         X_TYPES, x=tensor("T K", "f16"), weight=tensor("N K", "i8", -128, 127),
+         weightScale=weight_scales("N"), **X_STEPS)  # fmt: skip
 def quant_matmul_dequant(
     x: Array, weight: Array, weightScale: Array, smoothScaleOptional: Array | None,
     xScaleOptional: Array | None,
 ) -> Array:  # fmt: skip
     steps, scale = steps_of_rows(x, smoothScaleOptional, xScaleOptional)
-    return steps @ weight.T.astype(np.float64) * weightScale * scale[:, None]
-
-
-_WORDS: Final = const([(0x3C23C000 + (n << 13)) | 1 << 46 for n in range(9)], "uint64")
-
-
-@spec("aclnnQuantMatmulV3", "out:outDtype|float16", extra="outDtype", tolerance="gradient",
-      dtypes=("bfloat16",), steps=True, source="operator document aclnnQuantMatmulV3; op-plugin "
-      "document npu_quant_matmul", samples=[
-          take(x1=t(33, 5, **_INT) if left else t(5, 33, **_INT),
-               x2=t(9, 33, **_INT) if right else t(33, 9, **_INT), scale=w, bias=b, offset=o,
-               transposeX1=left, transposeX2=right, outDtype=d)
-          for left, right, b, w, o, d in (
-              (False, False, None, _WORDS, None, None),
-              (True, False, t(9, dtype="int32", low=-50, high=50), _WORDS, None, None),
-              (False, True, t(9, dtype="int32", low=-50, high=50),
-               const([0x3D800000 + (n % 3 << 23) for n in range(9)], "uint64"),
-               const([3.0 * n - 11 for n in range(9)], "float32"), 2))])  # fmt: skip
-def quant_matmul_v3(
-    x1: Array, x2: Array, scale: Array, bias: Array | None, offset: Array | None,
-    transposeX1: bool, transposeX2: bool,
-) -> Array:  # fmt: skip
-    """Scales come packed: the low 32 bits are a float32's (npu_trans_quant_param)."""
-    real = (scale & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32).astype(np.float64)
-    return quant_matmul(x1, x2, bias, transposeX1, transposeX2, real, offset)
+    y = steps @ weight.T.astype(np.float64) * real_scales(weightScale)
+    return y * scale[:, None] if weightScale.dtype.kind == "f" else y
 
 
 def ended(y: Array, kind: str, x3: Array | None) -> Array:
@@ -203,26 +203,25 @@ def ended(y: Array, kind: str, x3: Array | None) -> Array:
     return np.maximum(y, 0) if kind == "relu" else gelu(y, kind[5:]) if kind else y
 
 
-_ONES: Final[dict[str, Any]] = {"dtype": "int8", "low": -1, "high": 1}
+_RANGES: Final = (("small", -2, 2), ("whole", -128, 127))
 
 
-@spec("aclnnFusedQuantMatmul aclnnFusedQuantMatmulWeightNz", "out:float16",
-      ignored=reserved("yScaleOptional x1OffsetOptional x2OffsetOptional yOffsetOptional "
-                       "groupSizeOptional"),
-      uncovered="x3Optional",
-      **FINITE_GRADIENT,
-      dtypes=("float32",), source="op-plugin document npu_quant_matmul, then the operation that "
-      "the operator document names", samples=[
-          take(x1=t(5, 32, **_INT), x2=t(32, 16, **_INT), x1Scale=t(5, low=0.5),
-               x2Scale=t(16, low=0.005, high=0.02), biasOptional=b, fusedOpType=k,
-               groupSizeOptional=0)
-          for b in (None, t(16, dtype="int32", low=-50, high=50))
-          for k in ("relu", "gelu_erf", "gelu_tanh")] + [
-          # All results are small: where the two formulas differ most.
-          take(x1=t(5, 32, **_ONES), x2=t(32, 16, **_ONES),
-               x1Scale=const([1.0] * 5, "float32"), x2Scale=t(16, low=0.0075, high=0.0095),
-               biasOptional=const([-300] * 16, "int32"), fusedOpType=k, groupSizeOptional=0)
-          for k in ("gelu_erf", "gelu_tanh")])  # fmt: skip
+@declare("aclnnFusedQuantMatmul aclnnFusedQuantMatmulWeightNz",
+         Rule("gradient", "op-plugin document npu_quant_matmul, then the operation that the "
+              "operator document names", specials=False, cost="2*size(x1)*N"),
+         sizes(M=batch(5, 1, 3, 130), K=row(32, 1, 33, 260), N=column(16, 1, 33, 130)),
+         pin("fusedOpType=gelu_erf biasOptional=low", "where the two formulas differ most"),
+         pin("fusedOpType=gelu_tanh biasOptional=low", "where the two formulas differ most"),
+         x1=forms(**{n: tensor("M K", "i8", low, high - 0.5) for n, low, high in _RANGES}),
+         x2=forms(**{n: tensor("K N", "i8", low, high - 0.5) for n, low, high in _RANGES}),
+         x1Scale=tensor("M", "f32", 0.5, 1), x2Scale=tensor("N", "f32", 0.005, 0.01),
+         yScaleOptional=_RESERVED, x1OffsetOptional=_RESERVED, x2OffsetOptional=_RESERVED,
+         yOffsetOptional=_RESERVED,
+         biasOptional=optional(forms(around=tensor("N", "i32", -50, 50),
+                                     low=tensor("N", "i32", -400, -250))),
+         x3Optional=null("of operations that are not declared here"),
+         fusedOpType=choice("relu", "gelu_erf", "gelu_tanh"), groupSizeOptional=only(0, "reserved"),
+         out=out("f16"))  # fmt: skip
 def fused_quant(
     x1: Array, x2: Array, x1Scale: Array, x2Scale: Array, biasOptional: Array | None,
     fusedOpType: str,
@@ -231,32 +230,35 @@ def fused_quant(
     return ended(total * x2Scale * x1Scale[:, None], fusedOpType, None)
 
 
-def _small(*shape: int) -> Arg:
-    """Whole numbers, whose products are exact."""
-    return const((np.arange(np.prod(shape)) * 7 % 11 - 5).reshape(shape), "float8_e4m3fn")
+_SMALL: Final = "e4m3 e5m2"
 
 
-@spec("aclnnTransposeQuantBatchMatMul", "out:float16",
-      ignored=reserved("bias")
-      | one_value("permX1 permY batchSplitFactor"),
-      uncovered="dtype groupSize permX2",
-      tolerance="gradient", specials=False,
-      source="op-plugin document npu_transpose_quant_batchmatmul", samples=[
-          take(x1=_small(5, 2, 8), x2=_small(2, 8, 16), x1Scale=t(5, low=0.1),
-               x2Scale=t(16, low=0.1), dtype=1, groupSize=0, permX1=(1, 0, 2),
-               permX2=(0, 1, 2), permY=(1, 0, 2), batchSplitFactor=1)])  # fmt: skip
-def turned_product(x1: Array, x2: Array, x1Scale: Array, x2Scale: Array) -> Array:
-    y = np.einsum("mbk,bkn->mbn", x1.astype(np.float64), x2.astype(np.float64))
+@declare("aclnnTransposeQuantBatchMatMul",
+         Rule("gradient", "op-plugin document npu_transpose_quant_batchmatmul", specials=False,
+              cost="2*size(x1)*N"),
+         sizes(M=batch(5, 1, 3, 33), B=batch(2, 1, 3), K=row(8, 1, 33), N=column(16, 1, 33)),
+         x1=tensor("M B K", _SMALL), x2=by("permX2", {(0, 1, 2): tensor("B K N", "x1"),
+                                                      (0, 2, 1): tensor("B N K", "x1")}),
+         bias=_RESERVED, x1Scale=tensor("M", "f32", 0.1, 2), x2Scale=tensor("N", "f32", 0.1, 2),
+         dtype=choice(1, 27), groupSize=only(0, "of scales of blocks"),
+         permX1=only((1, 0, 2), "documents allow one order"), permX2=array((0, 1, 2), (0, 2, 1)),
+         permY=only((1, 0, 2), "documents allow one order"),
+         batchSplitFactor=only(1, "documents allow 1"), out=out("dtype"))  # fmt: skip
+def turned_product(
+    x1: Array, x2: Array, x1Scale: Array, x2Scale: Array, permX2: tuple[int, ...]
+) -> Array:
+    y = np.einsum("mbk,bkn->mbn", x1.astype(np.float64), x2.astype(np.float64).transpose(permX2))
     return y * x1Scale[:, None, None] * x2Scale
 
 
-@spec("aclnnQuantBatchMatmulInplaceAdd", "yRef:yRef",
-      uncovered="transposeX1 transposeX2 groupSize",
-      tolerance="gradient",
-      specials=False, source="op-plugin document npu_add_quant_matmul_", samples=[
-          take(x1=_small(40, 5), x2=_small(40, 7), x1ScaleOptional=s, x2Scale=t(7, low=0.1),
-               yRef=t(5, 7), transposeX1=True, transposeX2=False, groupSize=0)
-          for s in (t(1, low=0.5), None)])  # fmt: skip
+@declare("aclnnQuantBatchMatmulInplaceAdd",
+         Rule("gradient", "op-plugin document npu_add_quant_matmul_", specials=False),
+         sizes(K=row(40, 1, 33, 130), M=batch(5, 1, 33), N=column(7, 1, 33)),
+         x1=tensor("K M", _SMALL), x2=tensor("K N", "x1"),
+         x1ScaleOptional=optional(tensor("1", "f32", 0.5, 2)), x2Scale=tensor("N", "f32", 0.1, 2),
+         yRef=written(tensor("M N", "f32")), transposeX1=only(True, "documents allow True"),
+         transposeX2=only(False, "documents allow False"),
+         groupSize=only(0, "of scales of blocks"))  # fmt: skip
 def added_product(
     x1: Array, x2: Array, x1ScaleOptional: Array | None, x2Scale: Array, yRef: Array
 ) -> Array:
@@ -264,51 +266,59 @@ def added_product(
     return yRef + (y if x1ScaleOptional is None else y * x1ScaleOptional)
 
 
-@spec("aclnnQuantMatmulReduceSumWeightNz", "out:bfloat16",
-      ignored=reserved("yScale x1Offset x2Offset yOffset bias groupSize")
-      | one_value("transposeX1 transposeX2 dims keepDims"),
-      dtypes=("int8",),
-      tolerance="gradient", source="op-plugin document npu_quant_matmul_reduce_sum", samples=[
-          take(x1=i8(3, 5, 32), x2=i8(3, 32, 16), x1Scale=t(3, 5, low=0.5, high=2),
-               x2Scale=t(16, dtype="bfloat16", low=0.01, high=0.05), transposeX1=False,
-               transposeX2=False, groupSize=-1, dims=(0,), keepDims=False)])  # fmt: skip
+@declare("aclnnQuantMatmulReduceSumWeightNz",
+         Rule("gradient", "op-plugin document npu_quant_matmul_reduce_sum", cost="2*size(x1)*N",
+              formats={"x2": "FRACTAL_NZ"}),
+         sizes(B=batch(3, 1, 2, 8), M=batch(5, 1, 33), K=row(32, 16, 96), N=column(32, 64, 96)),
+         x1=tensor("B M K", "i8", -128, 127), x2=tensor("B K N", "i8", -128, 127),
+         x1Scale=tensor("B M", "f32", 0.5, 2), x2Scale=tensor("N", "bf16", 0.01, 0.05),
+         yScale=_RESERVED, x1Offset=_RESERVED, x2Offset=_RESERVED, yOffset=_RESERVED,
+         bias=_RESERVED, transposeX1=only(False, "documents allow False"),
+         transposeX2=only(False, "documents allow False"), groupSize=only(-1, "reserved"),
+         dims=only((0,), "documents sum over batches"),
+         keepDims=only(False, "documents allow False"), out=out("bf16"))  # fmt: skip
 def product_summed(x1: Array, x2: Array, x1Scale: Array, x2Scale: Array) -> Array:
     product = x1.astype(np.float64) @ x2.astype(np.float64)
     return (product * x2Scale * x1Scale[..., None]).sum(0)
 
 
-@spec("aclnnQuantMatmulV2", "out:float16",
-      uncovered="adjX1",
-      dtypes=("int8",),
-      tolerance="gradient", source="op-plugin document npu_quant_matmul: packed scale", samples=[
-          take(x1=i8(5, 32), x2=i8(16, 32) if adj else i8(32, 16),
-               bias=t(16, dtype="int32", low=-50, high=50),
-               deqScale=const([0x3C23C000 + (n << 13) for n in range(16)], "uint64"),
-               adjX1=False, adjX2=adj) for adj in (False, True)])  # fmt: skip
-def quant_matmul_v2(x1: Array, x2: Array, bias: Array, deqScale: Array, adjX2: bool) -> Any:
+@declare("aclnnQuantMatmulV2", Rule("gradient", _SOURCE, cost="2*size(x1)*N"),
+         sizes(M=batch(5, 1, 3, 130), K=row(32, 1, 33, 260), N=column(16, 1, 33, 130)),
+         x1=by("adjX1", {False: tensor("M K", "i8", -128, 127),
+                         True: tensor("K M", "i8", -128, 127)}),
+         x2=by("adjX2", {False: tensor("K N", "i8", -128, 127),
+                         True: tensor("N K", "i8", -128, 127)}),
+         bias=tensor("N", "i32", -900, 900), deqScale=words("N"), adjX1=flag(), adjX2=flag(),
+         out=out("f16"))  # fmt: skip
+def quant_matmul_v2(
+    x1: Array, x2: Array, bias: Array, deqScale: Array, adjX1: bool, adjX2: bool
+) -> Array:
     """The low 32 bits of a scale are a float32's."""
-    real = deqScale.astype(np.uint32).view(np.float32).astype(np.float64)
-    return quant_matmul(x1, x2, bias, False, adjX2, real)
+    return quant_matmul(x1, x2, bias, adjX1, adjX2, deqScale)
 
 
-@spec("aclnnBatchMatmulQuant", "out:int8",
-      uncovered="bias transposeX1 transposeX2",
-      tolerance="gradient", steps=True,
-      dtypes=("float16",), source="a product, then round(y scale) of a packed float32 scale "
-      "(op-plugin document npu_trans_quant_param)", samples=[
-          take(x1=f16(2, 5, 32), x2=f16(2, 32, 16), quantParam=const(
-              [0x41200000 | 1 << 46], "uint64"), transposeX1=False, transposeX2=False)],
-      )  # fmt: skip
-def product_quantised(x1: Array, x2: Array, quantParam: Array) -> Array:
-    bits = (quantParam & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-    return (x1 @ x2) * bits.view(np.float32).astype(np.float64)
+@declare("aclnnBatchMatmulQuant",
+         Rule("gradient", "a product, then round(y scale) of a packed float32 scale (op-plugin "
+              "document npu_trans_quant_param)", steps=True, cost="2*size(x1)*N"),
+         sizes(B=batch, M=batch(5, 1, 33), K=row(32, 1, 33, 130), N=column(16, 1, 33)),
+         x1=by("transposeX1", {False: tensor("B M K", "f16"), True: tensor("B K M", "f16")}),
+         x2=by("transposeX2", {False: tensor("B K N", "x1", -9, 9),
+                               True: tensor("B N K", "x1", -9, 9)}),
+         quantParam=words("1"), bias=null("no document says whether it comes before the scale"),
+         transposeX1=flag(), transposeX2=flag(), out=out("i8"))  # fmt: skip
+def product_quantised(
+    x1: Array, x2: Array, quantParam: Array, transposeX1: bool, transposeX2: bool
+) -> Array:
+    return quant_matmul(x1, x2, None, transposeX1, transposeX2, quantParam)
 
 
-@spec("aclnnQuantMatmul", "out:float16", dtypes=("float32",), **FINITE_GRADIENT,
-      source="operator document of aclnnQuantMatmul, CANN 8.1: (x1 x2 + bias) deqScale", samples=[
-          take(x1=t(*lead, 5, 32, dtype="int8", low=-8, high=8),
-               x2=t(*lead, 32, 16, dtype="int8", low=-8, high=8),
-               bias=t(16, dtype="int32", low=-90, high=90), deqScale=0.01)
-          for lead in ((), (2,))])  # fmt: skip
+@declare("aclnnQuantMatmul",
+         Rule("gradient", "operator document of aclnnQuantMatmul, CANN 8.1: (x1 x2 + bias) "
+              "deqScale", specials=False),
+         sizes({"*B": leading("-", 2, 3)}, M=batch(5, 1, 33), K=row(32, 1, 33),
+               N=column(16, 1, 33)),
+         x1=tensor("*B M K", "i8", -128, 127), x2=tensor("*B K N", "i8", -128, 127),
+         bias=tensor("N", "i32", -900, 900), deqScale=number(0.01, 0.001, 0.03),
+         out=out("f16"))  # fmt: skip
 def scalar_quant_matmul(x1: Array, x2: Array, bias: Array, deqScale: float) -> Array:
     return (np.einsum("...ik,...kj->...ij", x1.astype(np.int64), x2) + bias) * deqScale

@@ -27,7 +27,7 @@ ACTIONS = {0: lambda y: y, 1: F.relu, 2: lambda y: F.gelu(y, approximate="tanh")
 
 def reals(value):
     """Floats, or what words hold."""
-    return real(value) if value.dtype.kind == "u" else t(value).double()
+    return real(value) if value.dtype in (np.uint64, np.int64) else t(value).double()
 
 
 def spans(a, kind):

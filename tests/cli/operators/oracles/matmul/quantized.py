@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
 from .._arguments import t
-from .grouped import real
+from .grouped import reals
 
 
 def turned_product(a):
-    y = torch.einsum("mbk,bkn->mbn", t(a["x1"]), t(a["x2"]))
+    y = torch.einsum("mbk,bkn->mbn", t(a["x1"]), t(a["x2"]).permute(a["permX2"]))
     return y * t(a["x1Scale"]).view(-1, 1, 1) * t(a["x2Scale"])
 
 
@@ -26,25 +25,15 @@ ENDS = {"": lambda y, x: y, "add": torch.add, "mul": torch.mul, "relu": lambda y
         "gelu_tanh": lambda y, x: F.gelu(y, approximate="tanh")}  # fmt: skip
 
 
-def mm_double(left, right):
-    return t(left).double() @ right
-
-
-def packed_scales(a):
-    scale = torch.from_numpy(a["deqScale"].astype("uint32").view("float32").astype("float64"))
-    right = t(a["x2"]).double()
-    return (mm_double(a["x1"], right.T if a["adjX2"] else right) + t(a["bias"])) * scale
-
-
 def scaled_product(a, left="x1", scale="scale", rows="pertokenScaleOptional", shift="offset"):
     """int8 matrices; a bias of integers counts products, one of floats results."""
     x1, x2 = (t(a[x]).double().mT if a[turned] else t(a[x]).double()
               for x, turned in ((left, "transposeX1"), ("x2", "transposeX2")))  # fmt: skip
-    bias = torch.zeros(()) if a["bias"] is None else t(a["bias"])
-    factor = t(a[scale])
-    if a[rows] is not None:
+    bias = torch.zeros(()) if a.get("bias") is None else t(a["bias"])
+    factor = reals(a[scale])
+    if a.get(rows) is not None:
         factor = factor * t(a[rows])[:, None]
-    late = 0 if a[shift] is None else t(a[shift])
+    late = 0 if a.get(shift) is None else t(a[shift])
     return x1 @ x2 * factor + (bias if bias.is_floating_point() else bias * factor) + late
 
 
@@ -54,13 +43,8 @@ def stepped_rows(a):
     scale = x.abs().amax(-1) / 127 if a["xScaleOptional"] is None else t(
         a["xScaleOptional"]).expand(len(x))  # fmt: skip
     steps = (x / scale[:, None]).round().clamp(-128, 127)
-    return F.linear(steps, t(a["weight"]).double()) * torch.outer(scale, t(a["weightScale"]))
-
-
-def packed_product(a):
-    real_scale = a["scale"] & np.uint64(0xFFFFFFFF)
-    return scaled_product({**a, "pertokenScaleOptional": None, "real": real(
-        real_scale).numpy()}, "x1", "real")  # fmt: skip
+    scale = scale if a["weightScale"].dtype.kind == "f" else torch.ones(len(x))
+    return F.linear(steps, t(a["weight"]).double()) * torch.outer(scale, reals(a["weightScale"]))
 
 
 ORACLES = {
@@ -91,10 +75,12 @@ ORACLES = {
         t(a["x2Scale"]),
         t(a["x1Scale"]),
     ),
-    "aclnnQuantMatmulV2": packed_scales,
-    "aclnnBatchMatmulQuant": lambda a: torch.bmm(t(a["x1"]), t(a["x2"])) * 10.0,
+    "aclnnQuantMatmulV2": lambda a: scaled_product(
+        {**a, "transposeX1": a["adjX1"], "transposeX2": a["adjX2"]}, "x1", "deqScale"
+    ),
+    "aclnnBatchMatmulQuant": lambda a: scaled_product(a, "x1", "quantParam"),
     "aclnnQuantMatmulV4": scaled_product,
     "aclnnQuantMatmulV5": lambda a: scaled_product(a, "x1", "x2Scale", "x1Scale", "x2Offset"),
     "aclnnQuantMatmulDequant": stepped_rows,
-    "aclnnQuantMatmulV3": packed_product,
+    "aclnnQuantMatmulV3": scaled_product,
 }

@@ -11,7 +11,8 @@ from .grouped import real
 
 def first_weight(a):
     w = t(a["x2"]).double()
-    w = (w.T if a["transposeX2"] else w) * 0.5 + 1.0  # (x + 2) / 2
+    w = (w.T if a["transposeX2"] else w) * a["antiquantScale"]
+    w = w + a["antiquantScale"] * a["antiquantOffset"]
     x = t(a["x1"]).T if a["transposeX1"] else t(a["x1"])
     return add_named(x @ ((w + t(a["addOffset"])) * t(a["mulScale"])), a, "bias")
 
@@ -34,7 +35,7 @@ def weight_product(a):
 
 ORACLES = {
     "aclnnWeightQuantBatchMatmul": first_weight,
-    **{f"aclnnWeightQuantBatchMatmul{v}": weight_product for v in ("V2", "Nz")},
+    **{f"aclnnWeightQuantBatchMatmul{v}": weight_product for v in ("V2", "V3", "Nz")},
 }
 # Operator, arguments by header name, results by hand.
 BY_HAND = [
