@@ -79,7 +79,7 @@ def dtypes(text: str) -> Table:
         if len(line) != len(head):
             raise DeclarationError(f"dtypes(…): {' '.join(line)!r} has {len(line)} cells, "
                                    f"the head has {len(head)}")  # fmt: skip
-        cells = [("",) if c == "-" else tuple(map(dtype_named, c.split("|"))) for c in line]
+        cells = [tuple("" if d == "-" else dtype_named(d) for d in c.split("|")) for c in line]
         rows += product(*cells)
     return Table(tuple(head), tuple(rows))
 

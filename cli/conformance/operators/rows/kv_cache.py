@@ -3,19 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from ....judge.precision import Array
-from ..spec import const, f16, i8, spec, t, take, unspecified
-from ._ignored import follows, one_value, requested
+from ....spec import (
+    Rule,
+    batch,
+    both,
+    by,
+    choice,
+    content,
+    dtypes,
+    equals,
+    forms,
+    group,
+    head_dim,
+    heads,
+    index,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    overload,
+    page,
+    pages,
+    parts,
+    require,
+    row,
+    seq,
+    sizes,
+    slots,
+    tensor,
+    tokens,
+    written,
+)
+from ....spec.domains import Domain, Draw
+from ....spec.sizes import Role
+from ..declare import declare
+from ..spec import unspecified
 from .norm.rms import rms_norm
 
-_CACHE: Final[dict[str, Any]] = {"tolerance": "gradient", "specials": False,
-                                 "dtypes": ("float16", "bfloat16")}  # fmt: skip
+_PAGED: Final = "Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache"
+# P blocks of Z slots each.
+_BLOCKS: Final = sizes(P=pages(5, 1, 9), Z=page(16, 1, 128))
+_SMALL: Final = sizes(P=pages(5, 9, 2), Z=page(16, 32))
+# Elements of a tile of 32 bytes.
+_TILE: Final = "32 if dtype({0}) in ('int8', 'uint8') else 8 if dtype({0}) in ('float32', 'int32')"
+_REQUESTED: Final = only(True, "asks for results, all of which are compared")
 
 
 def rope_pairs(x: Array, cos: Array, sin: Array) -> Array:
@@ -26,44 +63,61 @@ def rope_pairs(x: Array, cos: Array, sin: Array) -> Array:
     return np.concatenate([first, b * cos[..., half:] + a * sin[..., half:]], -1)
 
 
-def _norm_rope_cache(
-    mode: str, b: int, s: int, cache: tuple[int, ...], index: Any, **more: Any
-) -> dict[str, Any]:
-    return {"kv": f16(b, 1, s, 576), "gamma": f16(512), "cos": f16(b, 1, s, 64),
-            "sin": f16(b, 1, s, 64), "index": const(index, "int64"),
-            "kCacheRef": f16(*cache, 64), "ckvCacheRef": f16(*cache, 512), "epsilon": 1e-5,
-            "cacheModeOptional": mode, "isOutputKv": True, **more}  # fmt: skip
-
-
-def _steps(*shape: int) -> Arg:
-    return t(*shape, dtype="int8", low=-9, high=9)
-
-
-# Caches of small integers: a factor and a shift a column, or one for all.
-_INT8_ROWS: Final[dict[str, Any]] = {
-    "kCacheRef": _steps(3, 16, 1, 64), "ckvCacheRef": _steps(3, 16, 1, 512),
-    "kRopeScaleOptional": t(64, low=5, high=20), "cKvScaleOptional": t(512, low=5, high=20),
-    "kRopeOffsetOptional": t(64), "cKvOffsetOptional": t(1, low=1),
-}  # fmt: skip
-
-
 def tiled(cache: Array, tile: int) -> Array:
     """[blocks x size, D] of blocks that hold D in tiles, each with `size` rows."""
     blocks, size = cache.shape[:2]
     return cache.reshape(blocks, -1, size, tile).swapaxes(1, 2).reshape(blocks * size, -1)
 
 
-@spec("aclnnKvRmsNormRopeCache aclnnKvRmsNormRopeCacheV2",
-      "kCacheRef:kCacheRef ckvCacheRef:ckvCacheRef kRopeOut:kv cKvOut:kv",
-      ignored=requested("isOutputKv"),
-      uncovered="vOptional",
-      **_CACHE, steps=True,
-      source="op-plugin document npu_kv_rmsnorm_rope_cache and its test", samples=[
-          take(**_norm_rope_cache("Norm", 2, 2, (2, 1, 6), [[3, 0], [5, 2]])),
-          take(**_norm_rope_cache("PA", 2, 2, (3, 16, 1), [17, 3, 40, 0])),
-          take(**_norm_rope_cache("PA", 2, 2, (3, 16, 1), [17, -1, 40, 0], **_INT8_ROWS)),
-          take(**_norm_rope_cache("PA_NZ", 2, 2, (3, 16, 1), [17, 3, -1, 0])),
-          take(**_norm_rope_cache("PA_BLK_BNSD", 2, 18, (5, 16, 1), [16, 64, 0, 32]))])  # fmt: skip
+def _rows_of_samples(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """Rows of each sample's own cache, none twice."""
+    rows = [rng.permutation(draw["L"])[: draw["S"]] for _ in range(draw["B"])]
+    return np.sort(rows) if pattern == "in_order" else np.array(rows)
+
+
+def _first_slots(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """Where the blocks of each sample begin."""
+    at = rng.permutation(draw["P"])[: draw["B"] * -(-draw["S"] // draw["Z"])]
+    return (np.sort(at) if pattern == "in_order" else at) * draw["Z"]
+
+
+_SLOTS: Final = slots("B*S", into="P*Z", hole=-1)
+_FIRST: Final = content(_first_slots, "shuffled in_order", shape="B*ceil(S,Z)")
+
+
+def _latent_params(version: int) -> dict[str, Domain]:
+    modes = ("PA", "PA_BNSD", "PA_NZ", "PA_BLK_BNSD", "PA_BLK_NZ")
+
+    def cache(width: int) -> Domain:
+        blocks = tensor(f"P Z 1 {width}", "kv", -9, 9)
+        rows = tensor(f"B 1 L {width}", "kv", -9, 9)
+        return written(by("cacheModeOptional", {"Norm": rows, **dict.fromkeys(modes, blocks)}))
+
+    def factors(width: int, of: str) -> Domain:
+        return optional(tensor(f"{width}", "f32", 5, 20), iff=f"dtype({of}) == 'int8'")
+
+    def shifts(width: int, scale: str) -> Domain:
+        return optional(forms(each=tensor(f"{width}", "f32"), all=tensor("1", "f32", 1, 2)),
+                        only=f"given({scale})")  # fmt: skip
+
+    return {
+        "kv": tensor("B 1 S 576", "f16 bf16"), "gamma": tensor("512", "kv"),
+        "cos": tensor("B 1 S 64", "kv"), "sin": tensor("B 1 S 64", "kv"),
+        "index": by("cacheModeOptional", {
+            "Norm": content(_rows_of_samples, "shuffled in_order", shape="B S", reads=("L",)),
+            **dict.fromkeys(modes[:3], _SLOTS), **dict.fromkeys(modes[3:], _FIRST)}),
+        "kCacheRef": cache(64), "ckvCacheRef": cache(512),
+        "kRopeScaleOptional": factors(64, "kCacheRef"),
+        "cKvScaleOptional": factors(512, "ckvCacheRef"),
+        "kRopeOffsetOptional": shifts(64, "kRopeScaleOptional"),
+        "cKvOffsetOptional": shifts(512, "cKvScaleOptional"),
+        **({"vOptional": null("of other splits, which no public document states")}
+           if version > 1 else {}),
+        "epsilon": number(1e-5, 0.25), "cacheModeOptional": choice("Norm", *modes),
+        "isOutputKv": _REQUESTED, "kRopeOut": out("kv"), "cKvOut": out("kv"),
+    }  # fmt: skip
+
+
 def kv_cache(
     kv: Array, gamma: Array, cos: Array, sin: Array, index: Array, kCacheRef: Array,
     ckvCacheRef: Array, epsilon: float, cacheModeOptional: str,
@@ -76,6 +130,7 @@ def kv_cache(
     latent = rms_norm(kv[..., :512], gamma, epsilon)[0]
     rope = rope_pairs(kv[..., 512:], cos, sin)
     at, (batch, _, tokens, _) = index.reshape(-1), kv.shape
+    nz = cacheModeOptional.endswith("NZ")
     if cacheModeOptional == "Norm":
         at = at + np.repeat(np.arange(batch), tokens) * kCacheRef.shape[2]
     elif "BLK" in cacheModeOptional:
@@ -91,68 +146,85 @@ def kv_cache(
             flat = np.clip(flat * scale + (0 if offset is None else offset), -128, 127)
         new = cache.astype(np.float64)
         lines = np.arange(new.size).reshape(new.shape)
-        where = tiled(lines, 16) if cacheModeOptional.endswith("NZ") else lines
+        where = tiled(lines, 32 if cache.dtype.kind == "i" else 16) if nz else lines
         where = where.reshape(-1, rows.shape[-1])
         new.reshape(-1)[where[at[at >= 0]]] = flat[at >= 0]
         caches.append(new)
     return caches[0], caches[1], rope, latent
 
 
-@spec("aclnnGatherPaKvCache", "keyRef:keyRef valueRef:valueRef", **{**_CACHE, "tolerance": "exact"},
-      source="Kwon et al.: PagedAttention, 2023; op-plugin test test_npu_gather_pa_kv_cache",
-      samples=[
-          take(keyCache=f16(5, *block), valueCache=f16(5, *block),
-               blockTables=const([[3, 0, 1], [2, 4, 0]], "int32"), seqLens=const(lens, "int32"),
-               keyRef=f16(13, 2, 16), valueRef=f16(13, 2, 16), seqOffsetOptional=offset,
-               cacheMode=mode, isSeqLensCumsum=sums)
-          for lens, sums, offset, mode, block in (
-              ([6, 7], False, None, "Norm", (4, 2, 16)),
-              ([0, 6, 13], True, None, "Norm", (4, 2, 16)),
-              ([6, 7], False, const([4, 4], "int32"), "Norm", (4, 2, 16)),
-              ([6, 7], False, None, "PA_NZ", (2, 4, 16)))])  # fmt: skip
+for _version in (1, 2):
+    declare(f"aclnnKvRmsNormRopeCache{'V2' if _version > 1 else ''}", Rule(
+                "gradient", "op-plugin document npu_kv_rmsnorm_rope_cache and its test",
+                steps=True, specials=False),
+            _SMALL, sizes(B=batch(2, 1, 3), S=seq(3, 1, 18, 40), L=row(6, 1, 50)),
+            require("S <= L", "B*ceil(S, Z) <= P or 'BLK' not in cacheModeOptional",
+                    refuses=None),
+            both("S > Z and 'BLK' in cacheModeOptional",
+                 "dtype(kCacheRef) == 'int8' and 'NZ' in cacheModeOptional"),
+            dtypes("""kv   kCacheRef ckvCacheRef
+                      f16  f16       f16
+                      f16  i8        i8
+                      f16  f16       i8
+                      bf16 bf16      bf16
+                      bf16 i8        i8"""),
+            **_latent_params(_version))(kv_cache)  # fmt: skip
+
+
+def _offsets(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """Tokens of whole blocks that each sequence leaves out."""
+    skip = rng.integers(0, 3, draw["B"]) if pattern == "blocks" else np.zeros(draw["B"], int)
+    return skip * draw["Z"]
+
+
+_DATA: Final = "f16 bf16 f32 i8 u8 i16 i32"
+
+
+def _pages(mode: str, width: str, like: str, tile: str = "W") -> Domain:
+    """A cache in blocks: rows of heads, or tiles of 32 bytes."""
+    return by(mode, {"Norm": tensor(f"P Z N {width}", like),
+                     "PA_NZ": tensor(f"P N*{width}//{tile} Z {tile}", like)})  # fmt: skip
+
+
+@declare("aclnnGatherPaKvCache", Rule(
+             "exact", "Kwon et al.: PagedAttention, 2023; op-plugin test "
+             "test_npu_gather_pa_kv_cache"),
+         sizes(P=pages(5, 1, 9), Z=page(4, 1, 16, 128), B=batch(2, 1, 3, 5),
+               T=tokens(13, 1, 40, 130), M=group(3, 1, 12), N=heads(2, 1, 3),
+               D=head_dim(32, 64, 128), V=head_dim(32, 64),
+               W=_TILE.format("keyRef") + " else 16"),
+         both("largest(blockTables) == P - 1", "given(seqOffsetOptional) and isSeqLensCumsum"),
+         keyCache=_pages("cacheMode", "D", _DATA), valueCache=_pages("cacheMode", "V", "keyCache"),
+         blockTables=forms(i32=index("B M", into="P", dtype="i32"), i64=index("B M", into="P")),
+         seqLens=by("isSeqLensCumsum", {
+             False: parts("B", of="T", dtype="blockTables"),
+             True: parts("B", of="T", form="starts", dtype="blockTables")}),
+         keyRef=written(tensor("T N D", "keyCache")), valueRef=written(tensor("T N V", "keyCache")),
+         seqOffsetOptional=optional(content(_offsets, "blocks none", "blockTables", shape="B",
+                                            reads=("Z",))),
+         cacheMode=choice("Norm", "PA_NZ"), isSeqLensCumsum=choice(False, True))  # fmt: skip
 def gather_pages(
-    keyCache: Array, valueCache: Array, blockTables: Array, seqLens: Array,
-    seqOffsetOptional: Array | None, cacheMode: str, isSeqLensCumsum: bool,
+    keyCache: Array, valueCache: Array, blockTables: Array, seqLens: Array, keyRef: Array,
+    valueRef: Array, seqOffsetOptional: Array | None, cacheMode: str, isSeqLensCumsum: bool,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Token j of a sequence lies in the block that its table names for j; what the table does not
     hold is 0. In PA_NZ blocks hold tiles [row / 16, size, 16]."""
     if cacheMode == "PA_NZ":
         keyCache, valueCache = keyCache.swapaxes(1, 2), valueCache.swapaxes(1, 2)
-    size = keyCache.shape[1]
+    size, (_, per) = keyCache.shape[1], blockTables.shape
     lengths = np.diff(seqLens) if isSeqLensCumsum else seqLens
-    gathered: list[list[Array]] = [[], []]
-    for b, length in enumerate(lengths):
-        first = 0 if seqOffsetOptional is None else int(seqOffsetOptional[b]) // size
-        for j in range(length):
-            page = first + j // size
-            for cache, rows in zip((keyCache, valueCache), gathered, strict=True):
-                inside = page < blockTables.shape[1]
-                row = cache[blockTables[b, page], j % size] if inside else 0 * cache[0, 0]
-                rows.append(row)
-    return np.stack(gathered[0]), np.stack(gathered[1])
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    token = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    first = 0 if seqOffsetOptional is None else seqOffsetOptional[owner] // size
+    page = first + token // size
+    inside = page < per
+    block = blockTables[owner, np.where(inside, page, 0)]
 
+    def rows(cache: Array, like: Array) -> Array:
+        return np.where(inside[:, None], cache[block, token % size].reshape(len(owner), -1),
+                        0).reshape(like.shape)  # fmt: skip
 
-def _dequant_cache(shape: tuple[int, int], cache: str, **more: Any) -> dict[str, Any]:
-    batch, rows = shape
-    n = batch * rows
-    return {
-        "x": f16(batch, rows, 2 * 8 + 2 * 8),
-        "cos": f16(batch, rows, 1, 8),
-        "sin": f16(batch, rows, 1, 8),
-        "kCacheRef": t(batch, 6, 1, 8, dtype="int8", low=-9, high=9),
-        "vCacheRef": t(batch, 6, 1, 8, dtype="int8", low=-9, high=9),
-        "sizeSplits": (16, 8, 8),
-        "indices": const(
-            np.arange(batch) if cache == "contiguous" else np.arange(n)[::-1], "int32"
-        ),
-        "scaleK": t(1, 8, low=9, high=30),
-        "scaleV": t(1, 8, low=9, high=30),
-        "kvOutput": True,
-        "quantModeOptional": "static",
-        "layoutOptional": "BSND",
-        "cacheModeOptional": cache,
-        **more,
-    }
+    return rows(keyCache, keyRef), rows(valueCache, valueRef)
 
 
 def _halves(x: Array, cos: Array, sin: Array) -> Array:
@@ -161,28 +233,41 @@ def _halves(x: Array, cos: Array, sin: Array) -> Array:
     return x * cos + other * sin
 
 
-@spec(
-    "aclnnDequantRopeQuantKvcache",
-    "qOut:float16 kOut:float16 vOut:float16 kCacheRef:int8 vCacheRef:int8",
-    ignored=requested("kvOutput"),
-    uncovered="weightScaleOptional activationScaleOptional biasOptional quantModeOptional "
-    "layoutOptional",
-    constant="sizeSplits",
-    tolerance="composite",
-    steps=True,
-    slack=0.08,  # of 127 steps, with a turned key that may be rounded to half before
-    specials=False,
-    dtypes=("float16",),
-    source="operator document of aclnnDequantRopeQuantKvcache; op-plugin test "
-    "npu_rope_quant_kvcache, where scales multiply",
-    samples=[
-        take(**_dequant_cache((2, 3), "contiguous")),
-        take(**_dequant_cache((2, 2), "page")),
-        take(
-            **_dequant_cache((2, 1), "contiguous", offsetKOptional=t(1, 8), offsetVOptional=t(1, 8))
-        ),
-    ],
-)
+def _starts(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """Where each sample's rows begin."""
+    room = draw["L"] - draw["S"]
+    at = {"first": 0, "last": room}.get(pattern)
+    return rng.integers(0, room + 1, draw["B"]) if at is None else np.full(draw["B"], at)
+
+
+_STARTS: Final = content(_starts, "random first last", "i32", shape="B", reads=("L", "S"))
+
+
+@declare("aclnnDequantRopeQuantKvcache", Rule(
+             "composite", "operator document of aclnnDequantRopeQuantKvcache; op-plugin test "
+             "npu_rope_quant_kvcache, where scales multiply", steps=True,
+             slack=0.08,  # of 127 steps, with a turned key that may be rounded to half before
+             specials=False),
+         sizes(B=batch(2, 1, 3), S=seq(3, 1, 17), L=row(6, 17, 40), A=heads(2, 1, 4),
+               N=heads(1, 2), D=head_dim(8, 16, 64, 128)),
+         require("S <= L", refuses=None),
+         both("N > 1 and cacheModeOptional == 'page'"),
+         x=tensor("B S (A+2*N)*D", "f16"), cos=tensor("B S 1 D", "x"),
+         sin=tensor("B S 1 D", "x"), kCacheRef=written(tensor("B L N D", "i8", -9, 9)),
+         vCacheRef=written(tensor("B L N D", "i8", -9, 9)),
+         indices=by("cacheModeOptional", {
+             "contiguous": _STARTS, "page": slots("B*S", into="B*L", dtype="i32")}),
+         scaleK=tensor("N D", "f32", 9, 30), scaleV=tensor("N D", "f32", 9, 30),
+         offsetKOptional=optional(tensor("N D", "f32")),
+         offsetVOptional=optional(tensor("N D", "f32")),
+         weightScaleOptional=null("of products of integers"),
+         activationScaleOptional=null("of products of integers"),
+         biasOptional=null("of products of integers"),
+         sizeSplits=equals("(A*D, N*D, N*D)"),
+         quantModeOptional=only("static", "documents: static alone"),
+         layoutOptional=only("BSND", "documents: BSND alone"), kvOutput=_REQUESTED,
+         cacheModeOptional=choice("contiguous", "page"), qOut=out("cos"), kOut=out("cos"),
+         vOut=out("cos"))  # fmt: skip
 def rope_quant_cache(
     x: Array,
     cos: Array,
@@ -197,7 +282,8 @@ def rope_quant_cache(
     sizeSplits: Sequence[int],
     cacheModeOptional: str,
 ) -> tuple[Array, ...]:
-    q, k, v = (p.reshape(*x.shape[:2], -1, 8) for p in np.split(x, np.cumsum(sizeSplits)[:2], -1))
+    parts, depth = np.split(x, np.cumsum(sizeSplits)[:2], -1), kCacheRef.shape[-1]
+    q, k, v = (p.reshape(*x.shape[:2], -1, depth) for p in parts)
     q, k = _halves(q, cos, sin), _halves(k, cos, sin)
     caches = []
     for cache, rows, scale, shift in (
@@ -212,50 +298,39 @@ def rope_quant_cache(
             for b, at in enumerate(indices):
                 new[b, at : at + rows.shape[1]] = steps[b]
         caches.append(new)
-    return q, k, v, *caches
+    return *caches, q, k, v
 
 
-def _qkv(
-    d: int, size: int, index: Sequence[int], heads: tuple[int, int, int] = (2, 1, 1), **more: Any
-) -> dict[str, Any]:
-    rows, all_heads = len(index), sum(heads)
-    return {
-        "qkv": f16(rows, all_heads * d),
-        "qGamma": f16(d),
-        "kGamma": f16(d),
-        "cos": f16(rows, d),
-        "sin": f16(rows, d),
-        "index": const(index, "int64"),
-        "qOut": f16(rows, heads[0] * d),
-        "kCache": f16(2, heads[1] * d // 16, size, 16),
-        "vCache": f16(2, heads[2] * d // 16, size, 16),
-        "qkvSize": (1, rows, all_heads, d),
-        "headNums": heads,
-        "cacheModeOptional": "PA_NZ",
-        **more,
-    }
+def _int8(width: str) -> Domain:
+    return written(tensor(f"P {width}*D//32 Z 32", "i8", -9, 9))
 
 
-# Caches of small integers, in tiles of 32: what is kept is divided, and shifted.
-_INT8_TILES: Final[dict[str, Any]] = {
-    "kCache": t(2, 1, 4, 32, dtype="int8", low=-9, high=9),
-    "vCache": t(2, 1, 4, 32, dtype="int8", low=-9, high=9),
-    "kScaleOptional": t(32, low=0.05, high=0.2), "vScaleOptional": t(32, low=0.05, high=0.2),
-    "kOffsetOptional": t(32), "vOffsetOptional": t(32, low=1),
-}  # fmt: skip
+_DIVIDED: Final = "of a cache of integers"
+_SHIFT: Final = {"K": optional(tensor("K D", "f32")), "V": optional(tensor("V D", "f32"))}
 
 
-@spec("aclnnQkvRmsNormRopeCache", "qOut:qkv kCache:kCache vCache:vCache qOutBeforeQuant:qkv "
-      "kOutBeforeQuant:qkv vOutBeforeQuant:qkv",
-      ignored=one_value("cacheModeOptional"),
-      tolerance="gradient",
-      specials=False, steps=True, dtypes=("float16",),
-      source="op-plugin test test_npu_qkv_rms_norm_rope_cache: norms, halves that turn, caches in "
-      "tiles of 32 bytes", samples=[
-          take(**_qkv(32, 4, (5, -1, 2)), epsilon=1e-5),
-          take(**_qkv(32, 4, (0, 7, 3, 1)), epsilon=0.5),
-          take(**_qkv(32, 4, (5, -1, 2), (3, 2, 2)), epsilon=1e-5),
-          take(**_qkv(32, 4, (5, -1, 2), **_INT8_TILES), epsilon=1e-5)])  # fmt: skip
+@declare("aclnnQkvRmsNormRopeCache", Rule(
+             "gradient", "op-plugin test test_npu_qkv_rms_norm_rope_cache: norms, halves that "
+             "turn, caches in tiles of 32 bytes", steps=True, specials=False),
+         sizes(P=pages(2, 5), Z=page(4, 16, 128), B=batch(1, 2), S=seq(3, 1, 17), A=heads(2, 1, 3),
+               K=heads(1, 2), V=heads(1, 2), D=head_dim(32, 64, 128), T="B*S", N="A + K + V"),
+         overload("floats"),
+         overload("integers", kCache=_int8("K"), vCache=_int8("V"),
+                  kScaleOptional=tensor("K D", "f32", 0.05, 0.2),
+                  vScaleOptional=tensor("V D", "f32", 0.05, 0.2),
+                  kOffsetOptional=_SHIFT["K"], vOffsetOptional=_SHIFT["V"]),
+         both("given(kScaleOptional) and K > 1", "K != V"),
+         qkv=tensor("T N*D", "f16 bf16"), qGamma=tensor("D", "qkv"), kGamma=tensor("D", "qkv"),
+         cos=tensor("T D", "qkv"), sin=tensor("T D", "qkv"),
+         index=slots("T", into="P*Z", hole=-1), qOut=out("qkv"),
+         kCache=written(tensor("P K*D//16 Z 16", "qkv")),
+         vCache=written(tensor("P V*D//16 Z 16", "qkv")),
+         kScaleOptional=null(_DIVIDED), vScaleOptional=null(_DIVIDED),
+         kOffsetOptional=null(_DIVIDED), vOffsetOptional=null(_DIVIDED),
+         qkvSize=equals("(B, S, N, D)"), headNums=equals("(A, K, V)"),
+         epsilon=number(1e-5, 0.5), cacheModeOptional=only("PA_NZ", "documents: PA_NZ alone"),
+         qOutBeforeQuant=out("qkv"), kOutBeforeQuant=out("qkv"),
+         vOutBeforeQuant=out("qkv"))  # fmt: skip
 def qkv_cache(
     qkv: Array, qGamma: Array, kGamma: Array, cos: Array, sin: Array, index: Array, kCache: Array,
     vCache: Array, qkvSize: Sequence[int], headNums: Sequence[int], epsilon: float,
@@ -278,38 +353,55 @@ def qkv_cache(
     for cache, new, scale, offset in ((kCache, k, kScaleOptional, kOffsetOptional),
                                       (vCache, v, vScaleOptional, vOffsetOptional)):  # fmt: skip
         pages, size = cache.astype(np.float64), cache.shape[2]
-        moved = 0 if offset is None else offset
-        stored = new if scale is None else np.clip(new / scale + moved, -128, 127)
-        for row, at in zip(stored, index, strict=True):
+        moved = 0 if offset is None else offset.reshape(-1)
+        stored = new if scale is None else np.clip(new / scale.reshape(-1) + moved, -128, 127)
+        for line, at in zip(stored, index, strict=True):
             if at >= 0:
-                pages[at // size, :, at % size] = row.reshape(-1, cache.shape[3])
+                pages[at // size, :, at % size] = line.reshape(-1, cache.shape[3])
         caches.append(pages)
     return q, *caches, q, k, v
 
 
-def _advance(requests: int, drafts: int) -> dict[str, Any]:
-    each = 1 + drafts
-    count = np.arange(requests * each)
-    tokens = np.full((requests, each), -1)
-    for r in range(requests):
-        tokens[r, : r % each + 1] = 20 + 3 * r + np.arange(r % each + 1)
-    return {
-        "inputTokens": const(count, "int64"), "sampledTokenIds": const(tokens, "int64"),
-        "inputPositions": const(count % 5 + 2, "int64"), "seqLens": const(count, "int64"),
-        "slotMapping": const(count, "int64"), "numSeqs": requests, "numQueries": requests,
-        "blockTables": const(np.arange(requests * 6).reshape(requests, 6) * 7 % 31, "int64"),
-        "specToken": const(50 + np.arange(requests * drafts).reshape(requests, drafts), "int64"),
-        "acceptedNum": const(np.arange(requests) % each, "int64"),
-    }  # fmt: skip
+def _samples(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """Tokens of each request, -1 behind the last valid one."""
+    each = draw["X"] + 1
+    valid = {"all": each, "one": 1}.get(pattern)
+    lengths = rng.integers(1, each + 1, draw["R"]) if valid is None else np.full(draw["R"], valid)
+    tokens = rng.integers(1, 1000, (draw["R"], each))
+    return np.where(np.arange(each) < lengths[:, None], tokens, -1)
 
 
-@spec("aclnnAdvanceStepV2", "inputTokens:inputTokens inputPositions:inputPositions seqLens:seqLens "
-      "slotMapping:slotMapping",
-      ignored=follows("numSeqs numQueries"),
-      tolerance="exact",
-      source="op-plugin document npu_advance_step_flashattn, speculative case, and the golden of "
-      "its test", samples=[
-          take(**_advance(r, d), blockSize=b) for r, d, b in ((3, 2, 4), (5, 1, 8))])  # fmt: skip
+def _positions(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """Positions that stay within the table of blocks after the largest step."""
+    last = draw["M"] * draw["Z"] - draw["X"] - 2
+    count = draw["R"] * (draw["X"] + 1)
+    if pattern == "edges":
+        return np.resize([0, last, max(draw["Z"] - 1, 0)], count).clip(0, last)
+    return rng.integers(0, last + 1, count)
+
+
+def _accepted(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    most = draw["X"]
+    return {"none": np.zeros(draw["R"], int), "all": np.full(draw["R"], most)}.get(
+        pattern, rng.integers(0, most + 1, draw["R"]))  # fmt: skip
+
+
+_COUNTERS: Final = index("R*(X+1)", into="1000", patterns="random repeated")
+
+
+@declare("aclnnAdvanceStepV2", Rule(
+             "exact", "op-plugin document npu_advance_step_flashattn, speculative case, and the "
+             "golden of its test"),
+         sizes(R=batch(3, 1, 5, 33), X=group(2, 1, 4), M=group(6, 3, 17), Z=page(4, 8, 16, 128)),
+         require("M*Z >= X + 2", refuses=None),
+         inputTokens=written(_COUNTERS),
+         sampledTokenIds=content(_samples, "mixed all one", shape="R X+1"),
+         inputPositions=written(content(_positions, "random edges", shape="R*(X+1)",
+                                        reads=("M", "Z"))),
+         seqLens=written(_COUNTERS), slotMapping=written(_COUNTERS),
+         blockTables=index("R M", into="997"), specToken=index("R X", into="1000"),
+         acceptedNum=content(_accepted, "mixed none all", shape="R", reads=("X",)),
+         numSeqs=equals("R"), numQueries=equals("R"), blockSize=equals("Z"))  # fmt: skip
 def advance_drafts(
     inputTokens: Array, sampledTokenIds: Array, inputPositions: Array, seqLens: Array,
     slotMapping: Array, blockTables: Array, specToken: Array, acceptedNum: Array, blockSize: int,
@@ -324,9 +416,6 @@ def advance_drafts(
     return tokens.ravel(), at.ravel(), at.ravel() + 1, slot.ravel()
 
 
-_SLOTS: Final = {"slotMapping": const([7, -1, 11, 4, 5], "int32")}
-
-
 def _paged(cache: Array, rows: Array, slots: Array, mode: str) -> Array:
     """Rows go to slots, none to one below 0. PA_NZ keeps a block as tiles [row / 16, size, 16]."""
     pages = cache.swapaxes(1, 2) if mode == "PA_NZ" else cache
@@ -337,16 +426,24 @@ def _paged(cache: Array, rows: Array, slots: Array, mode: str) -> Array:
     return placed.swapaxes(1, 2) if mode == "PA_NZ" else placed
 
 
-@spec("aclnnScatterPaKvCache", "keyCacheRef:keyCacheRef valueCacheRef:valueCacheRef",
-      uncovered="compressLensOptional compressSeqOffsetOptional seqLensOptional "
-                "scatterModeOptional stridesOptional offsetsOptional",
-      tolerance="exact", specials=False,
-      source="Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache; op-plugin test "
-      "npu_scatter_pa_kv_cache", samples=[
-          take(key=f16(5, 2, 16), value=f16(5, 2, 16), keyCacheRef=f16(*cache),
-               valueCacheRef=f16(*cache), **_SLOTS, cacheModeOptional=mode,
-               scatterModeOptional="None")
-          for mode, cache in (("Norm", (3, 4, 2, 16)), ("PA_NZ", (3, 2, 4, 16)))])  # fmt: skip
+_UNSTATED: Final = null("of compressed caches, which no public document states")
+_PLACES: Final = forms(i32=slots("T", into="P*Z", dtype="i32", hole=-1),
+                       i64=slots("T", into="P*Z", hole=-1))  # fmt: skip
+_SCATTERED: Final = sizes(T=tokens(5, 1, 17, 130), N=heads(2, 1, 3), D=head_dim(32, 64, 96),
+                          W=_TILE.format("key") + " else 16")  # fmt: skip
+
+
+@declare("aclnnScatterPaKvCache", Rule(
+             "exact", f"{_PAGED}; op-plugin test npu_scatter_pa_kv_cache"),
+         _BLOCKS, _SCATTERED, sizes(V=head_dim(32, 64)), both("T > P*Z", "V != D"),
+         key=tensor("T N D", _DATA), keyCacheRef=written(_pages("cacheModeOptional", "D", "key")),
+         slotMapping=_PLACES, value=tensor("T N V", "key"),
+         valueCacheRef=written(_pages("cacheModeOptional", "V", "key")),
+         compressLensOptional=_UNSTATED, compressSeqOffsetOptional=_UNSTATED,
+         seqLensOptional=_UNSTATED, cacheModeOptional=choice("Norm", "PA_NZ"),
+         scatterModeOptional=only("None", "the other modes are of compressed caches"),
+         stridesOptional=null("of rows apart, which no public document states"),
+         offsetsOptional=null("of rows apart, which no public document states"))  # fmt: skip
 def scatter_pa_kv(
     key: Array, value: Array, keyCacheRef: Array, valueCacheRef: Array, slotMapping: Array,
     cacheModeOptional: str,
@@ -355,50 +452,68 @@ def scatter_pa_kv(
             _paged(valueCacheRef, value, slotMapping, cacheModeOptional))  # fmt: skip
 
 
-@spec("aclnnScatterPaCache", "keyCacheRef:keyCacheRef",
-      uncovered="compressLensOptional compressSeqOffsetOptional seqLensOptional",
-      tolerance="exact",
-      specials=False, source="Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache", samples=[
-          take(key=f16(5, 2, 16), keyCacheRef=f16(*cache), cacheMode=mode, **_SLOTS)
-          for mode, cache in (("Norm", (3, 4, 2, 16)), ("PA_NZ", (3, 2, 4, 16)))])  # fmt: skip
+@declare("aclnnScatterPaCache", Rule("exact", _PAGED), _BLOCKS, _SCATTERED, both("T > P*Z"),
+         key=tensor("T N D", _DATA), keyCacheRef=written(_pages("cacheMode", "D", "key")),
+         slotMapping=_PLACES, compressLensOptional=_UNSTATED, compressSeqOffsetOptional=_UNSTATED,
+         seqLensOptional=_UNSTATED, cacheMode=choice("Norm", "PA_NZ"))  # fmt: skip
 def scatter_pa(key: Array, keyCacheRef: Array, slotMapping: Array, cacheMode: str) -> Array:
     return _paged(keyCacheRef, key, slotMapping, cacheMode)
 
 
-@spec("aclnnInplaceQuantScatter", "selfRef:selfRef",
-      ignored=one_value("axis reduction"),
-      uncovered="quantZeroPoints quantAxis",
-      tolerance="gradient",
-      steps=True, dtypes=("int8",), source="op-plugin document npu_quant_scatter and its test",
-      samples=[
-          take(selfRef=i8(2, 9, 32), indices=const([5, 0], "int32"),
-               updates=t(2, 3, 32, dtype="bfloat16"), quantScales=t(
-                   1, 1, 32, dtype="bfloat16", low=0.05, high=0.2), quantZeroPoints=None, axis=-2,
-               quantAxis=-1, reduction=1)])  # fmt: skip
-def quant_scatter(selfRef: Array, indices: Array, updates: Array, quantScales: Array) -> Array:
-    """Batch b's rows, divided by their scales, lie from indices[b] on."""
-    out = selfRef.astype(np.float64)
-    for b, row in enumerate(indices):
-        out[b, row : row + updates.shape[1]] = updates[b] / quantScales[0]
+_QUANTIZED: Final = Rule("gradient", "op-plugin document npu_quant_scatter and its test",
+                         steps=True)  # fmt: skip
+_SHORT: Final[dict[str, Role | str]] = {"B": batch(2, 1, 3), "L": row(9, 1, 40), "S": seq(3, 1, 17),
+                 "D": head_dim(32, 64, 128)}  # fmt: skip
+_FITS: Final = require("S <= L", refuses=None)
+_STEP_TYPES: Final = dtypes("""selfRef updates quantScales quantZeroPoints
+                               i8      bf16    bf16        bf16|-
+                               i8      f16     f32         i32|-""")
+_BEGIN: Final = forms(i32=_STARTS, i64=content(_starts, "random first last", "i64", shape="B",
+                                               reads=("L", "S")))  # fmt: skip
+
+
+def _quant_params(rank: str, axis: Domain) -> dict[str, Domain]:
+    return {
+        "selfRef": written(tensor(f"B {rank}L D", "i8", -8, 8)), "indices": _BEGIN,
+        "updates": tensor(f"B {rank}S D", "bf16"),
+        "quantScales": tensor("1 1 D", "bf16", 0.05, 0.2),
+        "quantZeroPoints": tensor("1 1 D", "bf16", -9, 9), "axis": axis,
+        "quantAxis": only(-1, "documents: the last alone"),
+        "reduction": only(1, "documents: update alone"),
+    }  # fmt: skip
+
+
+def quant_scatter(
+    selfRef: Array, indices: Array, updates: Array, quantScales: Array,
+    quantZeroPoints: Array | None,
+) -> Array:  # fmt: skip
+    """Batch b's rows, divided by their scales and moved, lie from indices[b] on; pairs of indices
+    name the batch too."""
+    out, shift = selfRef.astype(np.float64), 0 if quantZeroPoints is None else quantZeroPoints[0, 0]
+    steps = np.clip(updates / quantScales[0, 0] + shift, -128, 127)
+    pairs = indices if indices.ndim == 2 else np.stack([np.arange(len(indices)), indices], 1)
+    for (b, first), rows in zip(pairs, steps, strict=True):
+        out[b, ..., first : first + rows.shape[-2], :] = rows
     return out
 
 
-@spec("aclnnInplaceQuantScatterV2", "selfRef:selfRef",
-      ignored=one_value("axis reduction"),
-      uncovered="quantZeroPoints quantAxis roundMode",
-      tolerance="gradient",
-      steps=True, dtypes=("int8",), source="op-plugin document npu_quant_scatter and its test",
-      samples=[
-          take(selfRef=t(2, 9, 32, dtype="int8", low=-8, high=8), indices=const([5, 0], "int32"),
-               updates=t(2, 3, 32, dtype="bfloat16"), quantScales=t(
-                   1, 1, 32, dtype="bfloat16", low=0.05, high=0.2), quantZeroPoints=None, axis=-2,
-               quantAxis=-1, reduction=1, roundMode="rint")])  # fmt: skip
-def scattered_steps(selfRef: Array, indices: Array, updates: Array, quantScales: Array) -> Array:
-    """Batch b's rows, divided by their scales, lie from indices[b] on."""
-    out = selfRef.astype(np.float64)
-    for b, row in enumerate(indices):
-        out[b, row : row + updates.shape[1]] = updates[b] / quantScales[0]
-    return out
+def _pairs(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """Batches in any order, and where their rows begin."""
+    return np.stack([rng.permutation(draw["B"]), _starts(rng, pattern, draw)], 1)
+
+
+declare("aclnnInplaceQuantScatter", _QUANTIZED, sizes(**_SHORT), _FITS, _STEP_TYPES,
+        **_quant_params("", number(-2, 1)))(quant_scatter)  # fmt: skip
+_DEEPER: Final = _quant_params("N ", number(-2))
+declare("aclnnInplaceQuantScatterV2", _QUANTIZED, sizes(N=heads(2, 3), **_SHORT), _FITS,
+        _STEP_TYPES, overload("rows"),
+        overload("heads", selfRef=_DEEPER["selfRef"], updates=_DEEPER["updates"],
+                 axis=number(-2, 2)),
+        overload("pairs", indices=content(_pairs, "random first last", "i32", shape="B 2",
+                                          reads=("L", "S"))),
+        **_quant_params("", number(-2, 1)),
+        roundMode=only("rint", "documents: rint alone for eight-bit integers")
+        )(quant_scatter)  # fmt: skip
 
 
 unspecified("aclnnAdvanceStep",

@@ -2,49 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from ....judge.precision import Array
-from ..spec import const, spec, t, take
+from ....spec import (
+    Rule,
+    column,
+    content,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    require,
+    rows,
+    sizes,
+    tensor,
+)
+from ....spec.domains import Domain, Draw
+from ..declare import declare
 from ._functions import softmax
-from ._ignored import requested
+from ._ignored import SPEED
 
-_LIKELY: Final[dict[str, Any]] = {
-    "tolerance": "elementary",
-    "specials": False,
-    "source": "op-plugin document and test npu_top_k_top_p_sample",
-    "casts": {"q": {"float16": "float32", "bfloat16": "float32"}},
-}
+_LIKELY: Final = Rule("elementary", "op-plugin document and test npu_top_k_top_p_sample",
+                      specials=False)  # fmt: skip
+_TOKENS: Final = sizes(T=rows(3, 1, 17, 65), N=column(40, 1, 7, 33, 260, 1000))
 
 
-def _sampled(ks: Sequence[float], ps: Sequence[float], dtype: str, **more: Any) -> dict[str, Any]:
-    rows = len(ks)
+def _ranks(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """How many of the best count; 0 and more than there are: all."""
+    t, n = draw["T"], draw["N"]
+    if pattern == "edges":
+        return np.resize([1, n, 0, n + 1], t)
+    return rng.integers(1, n + 1, t) if pattern == "random" else np.full(t, min(5, n))
+
+
+def _shares(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """Shares of the sum, or of the best, with what turns them off."""
+    t = draw["T"]
+    if pattern == "edges":
+        return np.resize([0.0, 1.0, 0.5], t)
+    return rng.integers(1, 64, t) / 64 if pattern == "random" else np.full(t, 1.0)
+
+
+def _sample_params(second: bool) -> dict[str, Domain]:
+    dtypes = "f16 bf16 f32" if second else "f16 bf16"
+    own = content(_shares, "edges random off", "logits", shape="T")
+    more: tuple[dict[str, Domain], ...] = (
+        {"minPs": optional(own)},
+        {"ksMax": only(1024, "more of the best than any row here has"),
+         "inputIsLogits": only(True, "what a row of shares gives has no public document"),
+         "isNeedSampleResult": only(False, "order among equals is not stated")},
+        {"logitsIdx": null("of isNeedSampleResult"),
+         "logitsSortMasked": null("of isNeedSampleResult")},
+    )  # fmt: skip
+    first, second_, last = more if second else ({}, {}, {})
     return {
-        "logits": t(rows, 40, dtype=dtype, low=-4, high=4),
-        "topK": const(ks, "int32"),
-        "topP": const(np.array(ps, np.float32), dtype),
-        "q": t(rows, 40, low=0.1, high=2),
-        "eps": 1e-6,
-        "isNeedLogits": True,
-        "topKGuess": 32,
-        **more,
-    }
-
-
-def _cases(dtype: str) -> list[dict[str, Any]]:
-    return [
-        _sampled([5, 40, 1], [0.9, 0.5, 1.0], dtype),
-        _sampled([0, 3], [0.3, 1.0], dtype, q=None),
-        _sampled([8, 0], [0.0, 0.7], dtype),
-    ]
+        "logits": tensor("T N", dtypes, -4, 4),
+        "topK": content(_ranks, "few edges random", "i32", shape="T", reads=("N",)),
+        "topP": content(_shares, "random edges off", "logits", shape="T"),
+        "q": optional(tensor("T N", "f32", 0.1, 2)), **first, "eps": number(1e-6, 0.25),
+        "isNeedLogits": only(True, "asks for a result, which is compared"),
+        "topKGuess": only(32, SPEED), **second_, "logitsSelectIdx": out("i64"),
+        "logitsTopKPSelect": out("f32"), **last,
+    }  # fmt: skip
 
 
 def sample_token(
-    logits: Array, topK: Array, topP: Array, q: Array, eps: float, least: Array | None = None
-) -> tuple[Array, ...]:
+    logits: Array, topK: Array, topP: Array, q: Array | None, eps: float,
+    minPs: Array | None = None,
+) -> tuple[Array, ...]:  # fmt: skip
     """(token, logits of what was kept): by rank, by share of the sum, by share of the best."""
     tokens = np.zeros(len(logits), np.int64)
     candidates = np.full(logits.shape, -np.inf)
@@ -57,8 +86,9 @@ def sample_token(
         if topP[r] < 1:
             many = (np.cumsum(share) - share < topP[r]).sum() if topP[r] > 0 else 1
             order, share = order[:many], share[:many]
-        if least is not None and 0 < least[r] < 1:
-            near = share >= share.max() * least[r]
+        if minPs is not None and minPs[r] > 0:
+            near = share >= share.max() * min(minPs[r], 1)
+            near[1:] &= minPs[r] < 1
             order, share = order[near], share[near]
         candidates[r, order] = row[order]
         weight = share if q is None else share / (np.abs(q[r, : len(share)]) + eps)
@@ -66,35 +96,27 @@ def sample_token(
     return tokens, candidates
 
 
-spec("aclnnTopKTopPSample", "logitsSelectIdx:int64 logitsTopKPSelect:float32",
-     ignored=requested("isNeedLogits"),
-     constant="eps",
-     **_LIKELY,
-     samples=[*(take(**s) for s in _cases("float16")),
-              # All of the sum is all, though the rest is too small to show in it.
-              take(**{**_sampled([0, 4], [1.0, 1.0], "float16", q=None), "logits": const(
-                  np.where(np.arange(40) % 9 == 4, 30.0, -30.0 - np.arange(40) / 8)
-                  * np.ones((2, 1)),
-                  "float16")})])(
-    lambda logits, topK, topP, q, eps: sample_token(logits, topK, topP, q, eps))  # fmt: skip
-spec("aclnnTopKTopPSampleV2", "logitsSelectIdx:int64 logitsTopKPSelect:float32",
-     ignored=requested("isNeedLogits"),
-     uncovered="ksMax inputIsLogits isNeedSampleResult logitsIdx logitsSortMasked",
-     constant="eps",
-     **_LIKELY,
-     samples=[take(**s, minPs=m, ksMax=1024, inputIsLogits=True, isNeedSampleResult=False)
-              for s in _cases("float32")[:1] for m in (None, const([0.2, 0.5, 0.0], "float32"))])(
-    lambda logits, topK, topP, q, eps, minPs:
-    sample_token(logits, topK, topP, q, eps, minPs))  # fmt: skip
+declare("aclnnTopKTopPSample", _LIKELY, _TOKENS, **_sample_params(False))(sample_token)
+declare("aclnnTopKTopPSampleV2", _LIKELY, _TOKENS, **_sample_params(True))(sample_token)
 
 
-@spec("aclnnApplyTopKTopP", "out:logits", tolerance="exact", specials=False,
-      sparse=True, source="Holtzman et al.: The Curious Case of Neural Text Degeneration, 2020; "
-      "vLLM, apply_top_k_top_p", samples=[
-          take(logits=t(3, 33, low=-4, high=4), p=p, k=k) for p, k in (
-              (const([1.0] * 3, "float32"), const([5, 33, 1], "int32")),
-              (const([0.7, 1.0, 0.3], "float32"), const([33] * 3, "int32")),
-              (const([0.7, 0.95, 0.3], "float32"), const([20, 33, 5], "int32")))])  # fmt: skip
+def _least(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """How many of the best stay: at least one, at most all."""
+    t, n = draw["T"], draw["N"]
+    if pattern == "ends":
+        return np.resize([1, n], t)
+    return rng.integers(1, n + 1, t) if pattern == "random" else np.full(t, n)
+
+
+@declare("aclnnApplyTopKTopP", Rule(
+             "exact", "Holtzman et al.: The Curious Case of Neural Text Degeneration, 2020; vLLM, "
+             "apply_top_k_top_p", specials=False, sparse=True),
+         # Which of equal logits goes first is not stated: few tokens where rounding makes equals.
+         _TOKENS, require("dtype(logits) == 'float32' or T <= 3 and N <= 7", refuses=None),
+         logits=tensor("T N", "f32 f16 bf16", -4, 4),
+         p=content(_shares, "off random edges", "logits", shape="T"),
+         k=content(_least, "random all ends", "i32", shape="T", reads=("N",)),
+         out=out("logits"))  # fmt: skip
 def top_k_top_p(logits: Array, p: Array, k: Array) -> Array:
     candidates = logits.copy()
     for row in range(len(candidates)):

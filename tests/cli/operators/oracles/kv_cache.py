@@ -24,40 +24,38 @@ def drafts(a):
 
 def scatter_steps(a):
     out = t(a["selfRef"]).double()
-    rows = torch.arange(a["updates"].shape[1])
-    for b, row in enumerate(a["indices"]):
-        out[b].index_copy_(0, rows + int(row), t(a["updates"])[b] / t(a["quantScales"])[0, 0])
+    steps = t(a["updates"]) / t(a["quantScales"])[0, 0]
+    if a["quantZeroPoints"] is not None:
+        steps = steps + t(a["quantZeroPoints"])[0, 0]
+    rows = torch.arange(steps.shape[-2])
+    for n, place in enumerate(a["indices"].reshape(len(steps), -1)):
+        batch, first = place if len(place) == 2 else (n, place[0])
+        out[int(batch)].index_copy_(-2, rows + int(first), steps[n].clamp(-128, 127))
     return out
 
 
 def dequant_rope_cache(a):
     x, cos, sin = t(a["x"]), t(a["cos"]), t(a["sin"])
+    half = cos.shape[-1] // 2
 
     def turn(v):
         one, two = v.chunk(2, -1)
-        return torch.cat([one * cos[..., :4] - two * sin[..., :4],
-                          two * cos[..., 4:] + one * sin[..., 4:]], -1)  # fmt: skip
+        return torch.cat([one * cos[..., :half] - two * sin[..., :half],
+                          two * cos[..., half:] + one * sin[..., half:]], -1)  # fmt: skip
 
-    q, k, v = x.split(list(a["sizeSplits"]), -1)
-    q, k, v = turn(q.unflatten(-1, (2, 8))), turn(k.unflatten(-1, (1, 8))), v.unflatten(-1, (1, 8))
+    parts = [p.unflatten(-1, (-1, 2 * half)) for p in x.split(list(a["sizeSplits"]), -1)]
+    q, k, v = turn(parts[0]), turn(parts[1]), parts[2]
     caches = []
     for cache, rows, part in (("kCacheRef", k, "K"), ("vCacheRef", v, "V")):
         new = t(a[cache]).double()
         steps = add_named(rows * t(a["scale" + part]), a, f"offset{part}Optional")
-        slots = new.flatten(0, 1)
+        slots, each = new.flatten(0, 1), new.shape[1]
         for i, step in enumerate(steps.flatten(0, 1)):
             b, s = divmod(i, x.shape[1])
             page = a["cacheModeOptional"] == "page"
-            slots[int(a["indices"][i] if page else b * 6 + a["indices"][b] + s)] = step
+            slots[int(a["indices"][i] if page else b * each + a["indices"][b] + s)] = step
         caches.append(new)
-    return q, k, v, *caches
-
-
-def scattered_steps(a):
-    out = t(a["selfRef"]).double()
-    steps = t(a["updates"]) / t(a["quantScales"])
-    out[0, 5:8], out[1, 0:3] = steps[0], steps[1]
-    return out
+    return *caches, q, k, v
 
 
 def kv_norm_rope_cache(a):
@@ -65,27 +63,26 @@ def kv_norm_rope_cache(a):
     k = t(a["kv"])[..., 512:].unflatten(-1, (32, 2)).transpose(-1, -2).flatten(-2)
     one, two = k.chunk(2, -1)
     rope = k * t(a["cos"]) + torch.cat([-two, one], -1) * t(a["sin"])
-    caches = []
+    caches, tokens = [], a["kv"].shape[2]
     for name, rows in (("kCacheRef", rope), ("ckvCacheRef", latent)):
         own = {"kCacheRef": "kRope", "ckvCacheRef": "cKv"}[name]
         new, scale = t(a[name]).double().clone(), a.get(f"{own}ScaleOptional")
-        mode, index = a["cacheModeOptional"], a["index"]
+        mode, index, size = a["cacheModeOptional"], a["index"], new.shape[1]
         for n, row in enumerate(rows.reshape(-1, rows.shape[-1])):
+            batch, token = divmod(n, tokens)
             if scale is not None:
-                row = (row * t(scale) + t(a[f"{own}OffsetOptional"])).clamp(-128, 127)
+                row = add_named(row * t(scale), a, f"{own}OffsetOptional").clamp(-128, 127)
             if mode == "Norm":
-                new[n // 2, 0, int(index[n // 2, n % 2])] = row
+                new[batch, 0, int(index[batch, token])] = row
                 continue
-            if "BLK" in mode:
-                batch, token = divmod(n, 18)
-                slot = int(index[2 * batch + token // 16]) // 16 * 16 + token % 16
-            else:
-                slot = int(index[n])
+            slot = int(index[n]) if "BLK" not in mode else (
+                int(index[-(-tokens // size) * batch + token // size]) + token % size)  # fmt: skip
             if slot < 0:
                 continue
-            page, at = divmod(slot, 16)
-            if mode == "PA_NZ":
-                new[page].view(-1, 16, 16)[:, at] = row.view(-1, 16)
+            page, at = divmod(slot, size)
+            if mode.endswith("NZ"):
+                tile = 16 if scale is None else 32
+                new[page].view(-1, size, tile)[:, at] = row.view(-1, tile)
             else:
                 new[page, at, 0] = row
         caches.append(new)
@@ -103,8 +100,8 @@ def pages(a):
             if a["cacheMode"] == "PA_NZ":
                 cache = cache.transpose(1, 2)
             whole = cache[t(a["blockTables"])[b].long()].flatten(0, 1)
-            whole = torch.cat([whole, torch.zeros(9, 2, 16)])
             first = 0 if a["seqOffsetOptional"] is None else int(a["seqOffsetOptional"][b])
+            whole = F.pad(whole, (0, 0, 0, 0, 0, first + int(n)))
             rows.append(whole[first : first + int(n)])
         outs.append(torch.cat(rows))
     return outs
@@ -125,19 +122,21 @@ def qkv_cache(a):
         flat = t(a[f"{name}Cache"]).double().transpose(1, 2).flatten(0, 1).flatten(1).clone()
         keep, scale = t(a["index"]) >= 0, a.get(f"{name}ScaleOptional")
         if scale is not None:
-            new = (new / t(scale) + t(a[f"{name}OffsetOptional"])).clamp(-128, 127)
+            new = new / t(scale).flatten()
+            if a[f"{name}OffsetOptional"] is not None:
+                new = new + t(a[f"{name}OffsetOptional"]).flatten()
+            new = new.clamp(-128, 127)
         flat[t(a["index"])[keep]] = new[keep]
         wide = a[f"{name}Cache"].shape[3]
-        pages = flat.unflatten(1, (-1, wide)).unflatten(0, (2, -1)).transpose(1, 2)
-        caches.append(pages.contiguous())
+        pages = flat.unflatten(1, (-1, wide)).unflatten(0, (len(a[f"{name}Cache"]), -1))
+        caches.append(pages.transpose(1, 2).contiguous())
     return q, *caches, q, k, v
 
 
 ORACLES = {
     "aclnnAdvanceStepV2": drafts,
-    "aclnnInplaceQuantScatterV2": scatter_steps,
     "aclnnDequantRopeQuantKvcache": dequant_rope_cache,
-    "aclnnInplaceQuantScatter": scattered_steps,
+    "aclnnInplaceQuantScatter": scatter_steps,
     "aclnnKvRmsNormRopeCache": kv_norm_rope_cache,
     "aclnnGatherPaKvCache": pages,
     "aclnnQkvRmsNormRopeCache": qkv_cache,
