@@ -3,18 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from ....judge.precision import Array
-from ..spec import const, spec, t, take
+from ....spec import (
+    Rule,
+    choice,
+    flag,
+    forms,
+    ignored,
+    integer,
+    number,
+    optional,
+    out,
+    pin,
+    require,
+    scalar_tensor,
+    shape,
+    sizes,
+    tensor,
+    tensors,
+    written,
+)
+from ....spec.domains import Domain, Written
+from ..declare import declare
+from ._ignored import SPEED
 
-_ADAMW: Final = "Loshchilov, Hutter: Decoupled Weight Decay Regularization, 2019; torch.optim.AdamW"
-_ROW: Final[dict[str, Any]] = {"tolerance": "gradient", "source": _ADAMW,
-                               "dtypes": ("float32",)}  # fmt: skip
-_RATES: Final[dict[str, Any]] = {"lr": 0.05, "beta1": 0.9, "beta2": 0.99, "weightDecay": 0.1,
-                                 "eps": 1e-3}  # fmt: skip
+_RULE: Final = Rule("gradient", "Loshchilov, Hutter: Decoupled Weight Decay Regularization, 2019; "
+                    "torch.optim.AdamW")  # fmt: skip
+_FLOATS: Final = "f32 f16 bf16"
+_RATES: Final[dict[str, Domain]] = {
+    "lr": number(0.05, 1e-3, 0), "beta1": number(0.9, 0.5, 0), "beta2": number(0.99, 0.5),
+    "weightDecay": number(0.1, 0, 0.5), "eps": number(1e-3, 0.25),
+}  # fmt: skip
+_MODES: Final[dict[str, Domain]] = {"amsgrad": flag(), "maximize": flag()}
+
+
+# Documents ask for one dim at least.
+_SHAPES: Final = sizes({"*S": shape("3x5", 1, 7, "2x3x4", 1025, "33x65", "1x9", "2x1x3x2")})
+
+
+def _state(dtype: str, low: float = -2.0) -> Written:
+    """A tensor of the optimizer's state, as large as the parameters."""
+    return written(tensor("*S", dtype, low))
 
 
 def adamw(
@@ -38,12 +72,12 @@ def adamw(
     return var - rates["lr"] / (1 - b1**step) * m / root, m, v, top
 
 
-@spec("aclnnApplyAdamWV2", "varRef:varRef mRef:varRef vRef:varRef maxGradNormOptionalRef:varRef",
-      **_ROW, samples=[
-          take(varRef=t(3, 65), mRef=t(3, 65), vRef=t(3, 65, low=0), grad=t(3, 65),
-               maxGradNormOptionalRef=t(3, 65, low=0) if a else None,
-               step=const([3.0], "float32"), **_RATES, amsgrad=a, maximize=x)
-          for a, x in ((False, False), (True, False), (False, True))])  # fmt: skip
+@declare("aclnnApplyAdamWV2", _RULE, _SHAPES, varRef=_state(_FLOATS), mRef=_state("varRef"),
+         vRef=_state("varRef", 0),
+         maxGradNormOptionalRef=written(optional(tensor("*S", "varRef", 0), iff="amsgrad")),
+         grad=tensor("*S", "varRef"),
+         step=forms(real=scalar_tensor("f32", 3, 0, 1000), whole=scalar_tensor("i64", 3, 0)),
+         **_RATES, **_MODES)  # fmt: skip
 def apply_adamw_v2(
     varRef: Array,
     mRef: Array,
@@ -63,27 +97,37 @@ def apply_adamw_v2(
              "amsgrad": amsgrad, "maximize": maximize}  # fmt: skip
     # `step` counts the steps taken before this one: no public document says so, kernels do.
     now = step.item() + 1
-    updated = adamw(varRef, mRef, vRef, grad, now, maxGradNormOptionalRef, rates)
-    return updated if amsgrad else (*updated[:3], None)
+    return adamw(varRef, mRef, vRef, grad, now, maxGradNormOptionalRef, rates)
 
 
-@spec("aclnnFusedAdamw", "paramsRef:paramsRef expAvgsRef:expAvgsRef expAvgSqsRef:expAvgSqsRef "
-      "maxExpAvgSqsRef:paramsRef",
-      uncovered="gradScaleOptional",
-      **_ROW, samples=[
-          take(paramsRef=[t(3, 5), t(65)], grads=[t(3, 5), t(65)], expAvgsRef=[t(3, 5), t(65)],
-               expAvgSqsRef=[t(3, 5, low=0), t(65, low=0)],
-               maxExpAvgSqsRef=[t(3, 5, low=0), t(65, low=0)] if a else None,
-               stateSteps=[const([3.0], "float32"), const([s], "float32")], **_RATES,
-               amsgrad=a, maximize=x, foundInfOptional=const([f], "float32"))
-          for x, s, f, a in ((False, 3.0, 0.0, False), (True, 7.0, 0.0, False),
-                             (False, 3.0, 1.0, False), (False, 3.0, 0.0, True))])  # fmt: skip
+_LISTS: Final = sizes({"*S": shape("3x5", 1, 65, "2x3x4", 1025)})
+_SCALE: Final = optional(scalar_tensor("f32", 4, 0.5))
+
+
+def _list(dtype: str, low: float = -2.0) -> Written:
+    return written(tensors("L", "*S@L", dtype, low))
+
+
+@declare("aclnnFusedAdamw", _RULE, _LISTS,
+         pin("foundInfOptional=1.0 amsgrad=True", "a step that is passed over"),
+         paramsRef=_list(_FLOATS), grads=tensors("L", "*S@L", "paramsRef"),
+         expAvgsRef=_list("paramsRef"),
+         expAvgSqsRef=_list("paramsRef", 0),
+         maxExpAvgSqsRef=written(optional(tensors("L", "*S@L", "paramsRef", 0), iff="amsgrad")),
+         stateSteps=forms(early=tensors("L", "1", "i64", 1, 9),
+                          late=tensors("L", "1", "i64", 500, 999),
+                          real=tensors("L", "1", "f32", 1, 9)),
+         gradScaleOptional=_SCALE, foundInfOptional=optional(scalar_tensor("f32", 0, 1)),
+         **_RATES, **_MODES)  # fmt: skip
 def fused_adamw(
     paramsRef: list[Array],
     grads: list[Array],
     expAvgsRef: list[Array],
     expAvgSqsRef: list[Array],
+    maxExpAvgSqsRef: list[Array] | None,
     stateSteps: list[Array],
+    gradScaleOptional: Array | None,
+    foundInfOptional: Array | None,
     lr: float,
     beta1: float,
     beta2: float,
@@ -91,11 +135,12 @@ def fused_adamw(
     eps: float,
     amsgrad: bool,
     maximize: bool,
-    foundInfOptional: Array | None = None,
-    maxExpAvgSqsRef: list[Array] | None = None,
 ) -> tuple[list[Array] | None, ...]:
+    """Steps count this one."""
     if foundInfOptional is not None and foundInfOptional.any():  # the step is skipped
         return paramsRef, expAvgsRef, expAvgSqsRef, maxExpAvgSqsRef
+    if gradScaleOptional is not None:
+        grads = [g / gradScaleOptional for g in grads]
     rates = {"lr": lr, "beta1": beta1, "beta2": beta2, "weightDecay": weightDecay, "eps": eps,
              "amsgrad": amsgrad, "maximize": maximize}  # fmt: skip
     tops: Sequence[Array | None] = maxExpAvgSqsRef or [None] * len(paramsRef)
@@ -105,30 +150,18 @@ def fused_adamw(
     return params, means, squares, most if amsgrad else None
 
 
-@spec("aclnnFusedSgd",
-      "paramsRef:paramsRef gradsRef:paramsRef momentumBufferListOptionalRef:paramsRef",
-      **{**_ROW, "source": "torch 2.13, document of torch.optim.SGD"}, samples=[
-          take(paramsRef=[t(3, 5), t(65)], gradsRef=[t(3, 5), t(65)],
-               momentumBufferListOptionalRef=[t(3, 5), t(65)], weightDecay=0.1, momentum=0.8,
-               lr=0.05, dampening=d, nesterov=n, maximize=x, isFirstStep=f, gradScaleOptional=s)
-          for d, n, f, x, s in (
-              (0.0, False, False, False, None), (0.3, False, False, False, None),
-              (0.0, True, False, False, None), (0.0, False, True, False, None),
-              (0.0, False, False, True, None),
-              (0.3, False, False, False, const([4.0], "float32")))] + [
-          take(paramsRef=[t(3, 5), t(65)], gradsRef=[t(3, 5), t(65)],
-               momentumBufferListOptionalRef=[t(3, 5), t(65)], weightDecay=0.1, momentum=1.0,
-               lr=0.05, dampening=0.3, nesterov=False, maximize=False, isFirstStep=False,
-               gradScaleOptional=None),
-          # More parameters than a kernel may unroll.
-          take(paramsRef=[t(3)] * 9, gradsRef=[t(3)] * 9,
-               momentumBufferListOptionalRef=[t(3)] * 9, weightDecay=0.1, momentum=0.8, lr=0.05,
-               dampening=0.0, nesterov=False, maximize=False, isFirstStep=False,
-               gradScaleOptional=None)])  # fmt: skip
+@declare("aclnnFusedSgd", replace(_RULE, source="torch 2.13, document of torch.optim.SGD"), _LISTS,
+         require("not nesterov or (momentum > 0 and dampening == 0)"),
+         paramsRef=_list(_FLOATS), gradsRef=_list("paramsRef"),
+         momentumBufferListOptionalRef=_list("paramsRef"),
+         gradScaleOptional=_SCALE, weightDecay=number(0.1, 0), momentum=number(0.8, 0, 1),
+         lr=number(0.05, 1e-3), dampening=number(0, 0.3), nesterov=flag(), maximize=flag(),
+         isFirstStep=flag())  # fmt: skip
 def fused_sgd(
     paramsRef: list[Array],
     gradsRef: list[Array],
     momentumBufferListOptionalRef: list[Array],
+    gradScaleOptional: Array | None,
     weightDecay: float,
     momentum: float,
     lr: float,
@@ -136,26 +169,27 @@ def fused_sgd(
     nesterov: bool,
     maximize: bool,
     isFirstStep: bool,
-    gradScaleOptional: Array | None,
 ) -> tuple[list[Array], ...]:
     params, buffers = [], []
     grads = gradsRef if gradScaleOptional is None else [g / gradScaleOptional for g in gradsRef]
-    rows = zip(paramsRef, grads, momentumBufferListOptionalRef, strict=True)
-    for p, g, b in rows:
+    for p, g, b in zip(paramsRef, grads, momentumBufferListOptionalRef, strict=True):
         flow = (-g if maximize else g) + weightDecay * p
+        if not momentum:
+            params.append(p - lr * flow)
+            buffers.append(b)
+            continue
         velocity = flow if isFirstStep else momentum * b + (1 - dampening) * flow
         buffers.append(velocity)
         params.append(p - lr * (flow + momentum * velocity if nesterov else velocity))
     return params, grads, buffers
 
 
-@spec("aclnnAmpUpdateScale", "updatedScale:currentScale updatedGrowthTracker:growthTracker",
-      constant="backoffFactor",
-      tolerance="composite", dtypes=("float32",),
-      source="torch 2.13, torch._amp_update_scale_", samples=[
-          take(currentScale=const([64.0], "float32"), growthTracker=const([n], "int32"),
-               foundInf=const([f], "float32"), growthFactor=2.0, backoffFactor=0.25,
-               growthInterval=3) for n, f in ((0, 0.0), (2, 0.0), (1, 1.0))])  # fmt: skip
+@declare("aclnnAmpUpdateScale", Rule("composite", "torch 2.13, torch._amp_update_scale_"),
+         pin("growthTracker=2 growthInterval=3", "the scale grows"),
+         currentScale=tensor("1", "f32", 1, 4096), growthTracker=scalar_tensor("i32", 0, 2, 1),
+         foundInf=scalar_tensor("f32", 0, 1), growthFactor=number(2.0, 1.5),
+         backoffFactor=number(0.25, 0.5), growthInterval=integer(3, 1, 2, 2000),
+         updatedScale=out("currentScale"), updatedGrowthTracker=out("growthTracker"))  # fmt: skip
 def amp_update_scale(
     currentScale: Array, growthTracker: Array, foundInf: Array, growthFactor: float,
     backoffFactor: float, growthInterval: int,
@@ -167,14 +201,15 @@ def amp_update_scale(
     return currentScale, growthTracker + 1
 
 
-@spec("aclnnApplyFusedEmaAdam", "varRef:varRef mRef:mRef vRef:vRef sRef:sRef",
-      tolerance="gradient", specials=False, dtypes=("float32",),
-      source="Loshchilov, Hutter: Decoupled Weight Decay Regularization, 2019; Apex, FusedAdam's "
-      "two modes of decay; Polyak, Juditsky 1992: the average", samples=[
-          take(grad=t(3, 7), varRef=t(3, 7), mRef=t(3, 7, low=-1), vRef=t(3, 7, low=0.1),
-               sRef=t(3, 7), step=const([s], "int64"), lr=0.01, emaDecay=0.9, beta1=0.9,
-               beta2=0.99, eps=1e-8, mode=m, biasCorrection=b, weightDecay=0.1)
-          for s, m, b in ((1, 0, True), (5, 1, True), (5, 1, False))])  # fmt: skip
+@declare("aclnnApplyFusedEmaAdam", replace(_RULE, specials=False, source="Loshchilov, Hutter: "
+                                           "Decoupled Weight Decay Regularization, 2019; Apex, "
+                                           "FusedAdam's two modes of decay; Polyak, Juditsky 1992: "
+                                           "the average"),
+         _SHAPES, grad=tensor("*S", _FLOATS), varRef=_state("grad"), mRef=_state("grad"),
+         vRef=_state("grad", 0.1), sRef=_state("grad"), step=scalar_tensor("i64", 5, 1, 1000),
+         lr=_RATES["lr"], emaDecay=number(0.9, 0, 1), beta1=_RATES["beta1"], beta2=_RATES["beta2"],
+         eps=_RATES["eps"], mode=choice(0, 1), biasCorrection=flag(True),
+         weightDecay=_RATES["weightDecay"])  # fmt: skip
 def ema_adam(
     grad: Array, varRef: Array, mRef: Array, vRef: Array, sRef: Array, step: Array, lr: float,
     emaDecay: float, beta1: float, beta2: float, eps: float, mode: int, biasCorrection: bool,
@@ -190,37 +225,42 @@ def ema_adam(
     return var, m, v, emaDecay * sRef + (1 - emaDecay) * var
 
 
-def _adam(amsgrad: bool, maximize: bool) -> dict[str, Any]:
-    one = {"beta1Power": 0.81, "beta2Power": 0.9801, "lr": 0.1, "weightDecay": 0.05, "beta1": 0.9,
-           "beta2": 0.99, "eps": 1e-3}  # fmt: skip
-    return {"varRef": t(3, 5), "mRef": t(3, 5), "vRef": t(3, 5, low=0.1), "grad": t(3, 5),
-            "maxGradNormOptional": t(3, 5, low=0.1) if amsgrad else None, "amsgrad": amsgrad,
-            "maximize": maximize, **{k: const([v], "float32") for k, v in one.items()}}  # fmt: skip
+def _rate(*values: float, dtype: str = "varRef") -> Domain:
+    return scalar_tensor(dtype, *values)
 
 
-@spec("aclnnApplyAdamW", "varRef:varRef mRef:mRef vRef:vRef",
-      uncovered="maxGradNormOptional amsgrad",
-      tolerance="gradient", specials=False, dtypes=("float32",),
-      source="Loshchilov, Hutter: Decoupled Weight Decay Regularization, 2019, algorithm 2; the "
-      "powers are those before the step", samples=[
-          take(**_adam(False, m)) for m in (False, True)])  # fmt: skip
+_POWERS: Final = replace(_RULE, specials=False, source="Loshchilov, Hutter: Decoupled Weight Decay "
+                         "Regularization, 2019, algorithm 2; the powers are those before the step; "
+                         "Reddi et al.: AMSGrad, 2018")  # fmt: skip
+
+
+@declare("aclnnApplyAdamW", _POWERS, _SHAPES, varRef=_state(_FLOATS), mRef=_state("varRef"),
+         vRef=_state("varRef", 0.1), beta1Power=_rate(0.875**2, 1, 2**-10),
+         beta2Power=_rate(0.9375**2, 1, 2**-8), lr=_rate(0.125, 0), weightDecay=_rate(0.0625, 0),
+         beta1=_rate(0.875, 0.5), beta2=_rate(0.9375, 0.5),
+         eps=_rate(2**-10, 0.25), grad=tensor("*S", "varRef"),
+         maxGradNormOptional=optional(tensor("*S", "varRef", 0.1), iff="amsgrad"),
+         amsgrad=ignored("its maximum is given where it is set", flag()),
+         maximize=flag())  # fmt: skip
 def adam_w(
     varRef: Array, mRef: Array, vRef: Array, beta1Power: Array, beta2Power: Array, lr: Array,
-    weightDecay: Array, beta1: Array, beta2: Array, eps: Array, grad: Array, maximize: bool,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    weightDecay: Array, beta1: Array, beta2: Array, eps: Array, grad: Array,
+    maxGradNormOptional: Array | None, maximize: bool,
+) -> tuple[Array, ...]:  # fmt: skip
     g = -grad if maximize else grad
     m, v = beta1 * mRef + (1 - beta1) * g, beta2 * vRef + (1 - beta2) * g * g
-    first, second = m / (1 - beta1Power * beta1), v / (1 - beta2Power * beta2)
+    most = v if maxGradNormOptional is None else np.maximum(maxGradNormOptional, v)
+    first, second = m / (1 - beta1Power * beta1), most / (1 - beta2Power * beta2)
     return varRef * (1 - lr * weightDecay) - lr * first / (np.sqrt(second) + eps), m, v
 
 
-@spec("aclnnApplyAdam", "varRef:varRef", tolerance="gradient",
-      dtypes=("float32",), source="TensorFlow, tf.raw_ops.ApplyAdam", samples=[
-          take(varRef=t(3, 65), m=t(3, 65), v=t(3, 65, low=0), beta1Power=const([0.81], "float32"),
-               beta2Power=const([0.98], "float32"), lr=const([0.05], "float32"),
-               beta1=const([0.9], "float32"), beta2=const([0.99], "float32"),
-               epsilon=const([1e-3], "float32"), grad=t(3, 65), useLocking=False, useNesterov=n)
-          for n in (False, True)])  # fmt: skip
+@declare("aclnnApplyAdam", replace(_RULE, source="TensorFlow, tf.raw_ops.ApplyAdam"),
+         _SHAPES, varRef=_state(_FLOATS), m=tensor("*S", "varRef"), v=tensor("*S", "varRef", 0),
+         beta1Power=_rate(0.81, 0.5, 1e-5, dtype="f32"),
+         beta2Power=_rate(0.98, 0.5, 1e-3, dtype="f32"), lr=_rate(0.05, 0, dtype="f32"),
+         beta1=_rate(0.9, 0.5, dtype="f32"), beta2=_rate(0.99, 0.5, dtype="f32"),
+         epsilon=_rate(1e-3, 0.25, dtype="f32"), grad=tensor("*S", "varRef"),
+         useLocking=ignored(SPEED, flag()), useNesterov=flag())  # fmt: skip
 def apply_adam(
     varRef: Array, m: Array, v: Array, beta1Power: Array, beta2Power: Array, lr: Array,
     beta1: Array, beta2: Array, epsilon: Array, grad: Array, useNesterov: bool,

@@ -36,13 +36,18 @@ def first_adam_step(a):
 
 
 def adam_w(a):
-    """torch's own step, from the second one on."""
+    """torch's own step, where the powers are those of a step."""
+    one = {k: float(a[k][0]) for k in ("beta1", "beta2", "beta1Power", "beta2Power")}
+    steps = [n for n in range(3) if one["beta1"] ** n == one["beta1Power"]
+             and one["beta2"] ** n == one["beta2Power"]]  # fmt: skip
+    if not steps or a["maxGradNormOptional"] is not None:
+        return None
     var = torch.nn.Parameter(t(a["varRef"]))
     one = {k: float(a[k][0]) for k in ("lr", "beta1", "beta2", "eps", "weightDecay")}
     optimizer = torch.optim.AdamW([var], one["lr"], (one["beta1"], one["beta2"]), one["eps"],
                                   one["weightDecay"], maximize=a["maximize"],
                                   foreach=False)  # fmt: skip
-    optimizer.state[var] = {"step": torch.tensor(2.0), "exp_avg": t(a["mRef"]),
+    optimizer.state[var] = {"step": torch.tensor(float(steps[0])), "exp_avg": t(a["mRef"]),
                             "exp_avg_sq": t(a["vRef"])}  # fmt: skip
     var.grad = t(a["grad"])
     optimizer.step()
@@ -50,11 +55,13 @@ def adam_w(a):
 
 
 def fused_adamw(a):
-    if a["foundInfOptional"].any():
+    if a["foundInfOptional"] is not None and a["foundInfOptional"].any():
         return [*t(a["paramsRef"]), *t(a["expAvgsRef"]), *t(a["expAvgSqsRef"])]
     p, m, v, g = (t([x.copy() for x in a[k]]) for k in
                   ("paramsRef", "expAvgsRef", "expAvgSqsRef", "grads"))  # fmt: skip
     top = t([x.copy() for x in a["maxExpAvgSqsRef"] or []])
+    if a["gradScaleOptional"] is not None:
+        g = [x / t(a["gradScaleOptional"]) for x in g]
     # torch counts the step first.
     steps = [torch.tensor(s.item() - 1) for s in a["stateSteps"]]
     torch.optim._functional.adamw(

@@ -78,7 +78,6 @@ aclError run_fused_adamw(Call& c) {
       var[k] -= lr / fix1 * m[k] / spread;
     }
     put(member(0), var);
-    if (c.maybe(P::gradScaleOptional)) put(member(1), g);
     put(member(2), m);
     put(member(3), v);
     if (amsgrad) put(member(4), top);
@@ -189,7 +188,6 @@ aclError run_adamw_powers(Call& c) {
   put(c.tensor(P::varRef), var);
   put(c.tensor(P::mRef), m);
   put(c.tensor(P::vRef), v);
-  if (c.flag(P::amsgrad)) put(c.tensor(P::maxGradNormOptional), top);
   return ACL_SUCCESS;
 }
 
