@@ -57,7 +57,7 @@ def run(
             raise
         result = _refused(trial, error, claims)
     result = _watched(result, device)
-    row = trial is not None and hasattr(trial.subject, "op")
+    row = trial is not None and trial.subject.op is not None
     if result.verdict == "FAIL" and trial is not None and row and case.form in _COMPARED:
         result = heard(result, trial)
     return result.with_(seconds=time.perf_counter() - started), trial
@@ -101,7 +101,7 @@ def heard(result: Result, trial: Trial) -> Result:
 def _refused(trial: Trial, error: Exception, claims: Claims) -> Result:
     """The result of a case where the device raised: a SKIP where the CPU does so in this layout."""
     verdict, reason = verdict_of(error, trial.subject.calls, trial.dtype, claims)
-    if verdict == "ERROR" and hasattr(trial.subject, "op"):
+    if verdict == "ERROR" and trial.subject.op is not None:
         try:
             args, kwargs = trial.recipe.fill(
                 lambda s: on_device(s.array, "cpu", trial.case.layout).tensor
@@ -130,7 +130,7 @@ def functional(trial: Trial) -> Result:
     if trial.case.form == "out":
         return _into(trial, reference)
     sizes = {a.nbytes for a in reference.native} | _WORKSPACES
-    writes = hasattr(trial.subject, "op") and any(a.writes for a in trial.op.schema.args[:1])
+    writes = trial.subject.op is not None and any(a.writes for a in trial.op.schema.args[:1])
     changing = reference.moved or ((0,) if writes else ())
     args, kwargs = trial.place(changing)
     runs: list[list[Array]] = []
