@@ -22,6 +22,7 @@ from ..run.golden import Golden
 from ..run.laws import twice_run, within_ranks
 from ..run.subject import Law
 from ..run.trial import Trial
+from . import reported
 from .draws import complaints
 from .group import own_group
 from .nans import with_open_places
@@ -44,6 +45,10 @@ class Launch:
         self.call = self.cann.op(operator.name)
         self.inputs: dict[str, GuardedTensor | PackedInt4] = {}
         self.results: dict[int, GuardedTensor | PackedInt4] = {}
+        # Results whose size the device decides: index by parameter, and what is wrong with the
+        # shapes that launches reported of them.
+        self.sized: dict[str, int] = {}
+        self.complaints: list[str] = []
 
     def prepare(self, garbage: int) -> None:
         """Place every tensor, outputs full of `garbage` (a byte)."""
@@ -52,8 +57,15 @@ class Launch:
         self.arguments = {name: self._argument(name, v, name) for name, v in self.values.items()}
 
     def launch(self) -> None:
-        """Queue one launch."""
-        self.call(**self.arguments)
+        """Queue one launch; wait for it where it reports the size of a result."""
+        if not self.sized:
+            self.call(**self.arguments)
+            return
+        shapes = reported.launch(self.cann, self.call, self.arguments)
+        for name, index in self.sized.items():
+            expected = self.golden.native[index].shape
+            if words := reported.complaint(name, shapes[name], expected):
+                self.complaints.append(words)
 
     def run(self, garbage: int) -> None:
         """Place everything, launch once and wait."""
@@ -107,6 +119,10 @@ class Launch:
             placement = lay(self.cann, value.slot.array, layout, True, form)
         else:
             like = self.golden.native[value.index]
+            room = reported.room_of(self.operator.name, self.values, name)
+            if room is not None:
+                self.sized[name] = value.index
+                like = reported.with_room(like, room)
             if value.dtype:
                 like = like.astype(numpy_dtype(DTYPES[value.dtype].numpy))
             placement = blank(self.cann, like, layout, self.garbage, form)
@@ -115,7 +131,11 @@ class Launch:
 
     def read(self) -> list[Any]:
         """The results in the reference's order."""
-        return [self.results[k].read() for k in sorted(self.results)]
+        sized = self.sized.values()
+        return [
+            reported.packed(self.results[k].read(), self.golden.native[k].shape)
+            if k in sized else self.results[k].read() for k in sorted(self.results)
+        ]  # fmt: skip
 
     def outside(self) -> list[str]:
         """What the last launch wrote outside of its outputs."""
@@ -157,6 +177,8 @@ def functional(trial: Trial) -> Result:
         return trial.result("UNSUPPORTED", reason=why)
     finally:
         launch.close()
+    if launch.complaints:
+        return trial.result("FAIL", required="T0", reason=launch.complaints[0])
     indices = sorted(launch.results)
     whole, golden = golden, golden.only(indices)
     if trial.need.tier != "none" and again:
