@@ -299,9 +299,17 @@ def _describe(fleet: Fleet) -> None:
     kinds: dict[str, Counter[str]] = {}
     for deviation in fleet.deviations:
         kinds.setdefault(deviation.place, Counter())[deviation.kind] += 1
+    found = Counter(
+        (fleet.tally.named[place].index, part.day)
+        for part in fleet.parts
+        for kind, data in part.notes.values()
+        if kind == "deviation" and data.get("class") in votes.ABOUT_DEVICES
+        and (place := _place(part, str(data["place"]))) in fleet.tally.named
+    )  # fmt: skip
     by_index = speeds(fleet.tally.times)
     for (index, day), (judged, failing) in sorted(fleet.tally.days.items()):
-        fleet.tally.stats[index].days.append((day, judged, failing))
+        bad = max(failing, found[index, day])  # a case that differs need not fail
+        fleet.tally.stats[index].days.append((day, judged, bad))
     for stats in fleet.tally.stats:
         counted = kinds.get(stats.name, Counter())
         stats.speed = by_index.get(stats.index)

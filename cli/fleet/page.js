@@ -13,7 +13,9 @@ const COLUMNS = [
   ["differs", (d) => d.kinds.join(", ")], ["cases", (d) => d.cases || ""],
   ...FLEET.verdicts.map((v) => [v, (d) => d.counts[v] || ""]),
   ["time / median", (d) => d.time === null ? "" : d.time.toFixed(2)],
-  ["serial", (d) => d.serial], ["trend", (d) => d],
+  ["serial", (d) => d.serial],
+  ...(FLEET.devices.some((d) => d.health) ? [["health", (d) => d.health]] : []),
+  ["trend", (d) => d],
 ];
 
 function element(name, text, kind) {
@@ -23,14 +25,14 @@ function element(name, text, kind) {
   return node;
 }
 
-/* A bar a day: its height the share of cases that fail there, one pixel for none. */
+/* A bar a day: its height the share of cases that fail or differ there, one pixel for none. */
 function trend(d) {
   const days = element("span", undefined, "trend");
   for (const day of FLEET.days) {
     const [judged, failing] = d.days[day] || [0, 0];
     const bar = element("i", undefined, judged ? failing ? "bad" : "good" : "none");
     bar.style.height = `${judged ? 2 + Math.round(14 * Math.min(1, 4 * failing / judged)) : 1}px`;
-    bar.title = `${day}: ${failing} of ${judged} fail`;
+    bar.title = `${day}: ${failing} of ${judged} fail or differ`;
     days.append(bar);
   }
   return days;
@@ -38,7 +40,7 @@ function trend(d) {
 
 function matches(d) {
   if (state.host && d.node !== state.host) return false;
-  const text = [d.node, d.device, d.serial, d.action, ...d.kinds, d.slow ? "slow" : ""].join(" ");
+  const text = [d.node, d.device, d.serial, d.chip, d.action, ...d.kinds, d.slow ? "slow" : ""].join(" ");
   return state.filter.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word));
 }
 
@@ -58,6 +60,7 @@ function row(d) {
     const shown = value(d);
     const td = element("td", name === "trend" ? undefined : String(shown));
     if (name === "trend") td.append(trend(d));
+    if (name === "serial" || name === "health") td.title = d.chip;
     if (name === "to do" || name === "differs" || FLEET.failing.includes(name)) td.className = "bad";
     if (name === "time / median") td.className = d.slow ? "warn number" : "number";
     if (FLEET.verdicts.includes(name) || name === "cases") td.classList.add("number");

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..commands import report as reports
 from ..conformance.record.result import FAILING, VERDICTS
+from ..conformance.run import chips
 from ..render import Block, Cell, Code, Content, Facts, Grid, Heading, Item, Items, Line, printable
 from .advice import advice
 from .device_stats import DeviceStats
@@ -77,8 +78,25 @@ def _row(stats: DeviceStats, action: str) -> dict[str, Any]:
         "failing": stats.counts.failing, "kinds": list(stats.kinds), "cases": stats.deviating,
         "time": None if speed is None else round(speed.median, 3),
         "slow": bool(speed and speed.slow), "serial": str(stats.chip.get("serial", "")),
+        "health": _health(stats), "chip": _chip(stats),
         "days": {day: [n, f] for day, n, f in stats.days},
     }  # fmt: skip
+
+
+def _health(stats: DeviceStats) -> str:
+    """Temperature and power after the last run, and the state where it is not OK."""
+    last = {**stats.health.get("before", {}), **stats.health.get("after", {})}
+    units = ((chips.TEMPERATURE, "°C"), (chips.POWER, "W"))
+    words = [f"{last[name]:g} {unit}" for name, unit in units if name in last]
+    return ", ".join(words + ([stats.state] if stats.state not in ("", "OK") else []))
+
+
+def _chip(stats: DeviceStats) -> str:
+    """All that is known of a chip, a line each."""
+    facts = [f"{name}: {value}" for name, value in stats.chip.items()]
+    facts += [f"{name} {when}: {value}" for when, counters in stats.health.items()
+              for name, value in counters.items()]  # fmt: skip
+    return printable("\n".join(facts + [f"beside: {name}" for name in stats.beside]))
 
 
 def _inline(content: Content) -> str:

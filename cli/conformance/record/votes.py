@@ -83,7 +83,7 @@ class Deviation:
 
     def as_json(self) -> dict[str, Any]:
         return {k: list(v) if isinstance(v, tuple) else v
-                for k in self.__slots__ if (v := getattr(self, k))}  # fmt: skip
+                for k in self.__slots__ if (v := getattr(self, k)) or k == "seed"}  # fmt: skip
 
     def line(self) -> dict[str, Any]:
         """The same for a journal, whose lines have a kind of their own."""

@@ -110,6 +110,7 @@ def test_a_deviation_keeps_its_class_in_a_journal(tmp_path):
     book.close()
     line = json.loads((tmp_path / "a.jsonl").read_text())
     assert (line["kind"], line["class"]) == ("deviation", votes.DETERMINISTIC)
+    assert line["seed"] == 0
 
 
 @pytest.mark.parametrize("name", ["kind", "run"])

@@ -13,6 +13,7 @@ import pytest
 import zstandard
 from journals import ENVIRONMENT, result, write
 from mindtorch_npu import exits
+from mindtorch_npu.conformance.record import votes
 from mindtorch_npu.fleet import advice, files, host_faults, merge, page, stores
 from mindtorch_npu.main import group
 
@@ -242,6 +243,28 @@ def test_a_class_found_by_a_run_stays_in_the_merged_report(tmp_path):
                  compare=True, notes=[*repeats, ("deviation", note)])  # fmt: skip
     (one,) = merged(path).deviations
     assert (one.kind, one.first) == ("stuck bit", note["first"])
+
+
+def test_the_trend_of_a_chip_counts_cases_that_differ_and_pass(tmp_path):
+    note = votes.Deviation(CASES[0], "add", 0, "npu:1", votes.FLAKY).line()  # as a run writes it
+    path = write(tmp_path / "a.jsonl", "host1",
+                 [result(CASES[0], device=f"npu:{d}", digest="bb" if d == 1 else "aa")
+                  for d in range(3)], compare=True, notes=[("deviation", note)])  # fmt: skip
+    days = {stats.device: stats.days for stats in merged(path).devices}
+    assert [(judged, bad) for ((_, judged, bad),) in days.values()] == [(1, 0), (1, 1), (1, 0)]
+
+
+def test_the_page_has_a_chips_health_and_all_that_is_known_of_it(tmp_path):
+    chip = {"serial": "0123", "bus_id": "0000:c1:00.0", "health": {"temperature (C)": 40}}
+    after = {"health": {"temperature (C)": 61, "power (W)": 310.5, "state": "Warning"},
+             "processes": [{"pid": 7, "name": "python", "user": "ann"}]}  # fmt: skip
+    path = write(tmp_path / "a.jsonl", "host1", [result(CASES[0], device="npu:0")],
+                 environment={"chips": {"npu:0": chip}},
+                 notes=[("health", {"device": "npu:0", **after})])  # fmt: skip
+    text = page.html(merged(path))
+    assert '"health":"61 °C, 310.5 W, Warning"' in text
+    for fact in ("bus_id: 0000:c1:00.0", "temperature (C) before: 40", "beside: python of ann"):
+        assert fact in text
 
 
 def test_a_chip_that_gave_other_bits_last_week_is_flaky(tmp_path):
