@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +14,13 @@ from ....spec.domains import Domain
 from ....spec.sizes import resolve
 from ..spec import const
 
-INT8: Final = 2
-
 
 def _dropped(scale: Array, axis: int | None) -> Array:
     return scale.reshape(-1) if axis is None else scale.squeeze(axis)
 
 
 def dynamic(
-    x: Array, smooth: Array | None = None, most: int = 127, axis: int | None = -1
+    x: Array, smooth: Array | None = None, most: float = 127, axis: int | None = -1
 ) -> tuple[Array, Array]:
     """(steps, scale): a row's largest magnitude becomes `most`; a row of zeros divides by 1.
 

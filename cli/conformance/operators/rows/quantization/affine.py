@@ -2,24 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from .....judge.precision import Array
-from ...spec import const, f16, i8, spec, t, take
-from .._quantizers import INT8
-from .dynamic import FOUR, HALVES, Q
+from .....spec import (
+    Rule,
+    by,
+    choice,
+    content,
+    dtypes,
+    flag,
+    forms,
+    group,
+    leading,
+    number,
+    optional,
+    out,
+    parts,
+    require,
+    row,
+    sizes,
+    tensor,
+    tokens,
+)  # fmt: skip
+from .....spec import rows as rows_
+from .....spec.domains import Domain
+from .....spec.sizes import resolve
+from ...declare import declare
+from .._quantizers import powers
+from .dynamic import PAGES
 
-_STEPPED: Final = [
-    take(x=f16(4, 32, low=-9, high=9), scale=f16(n, low=2, high=9), offset=o, sqrtMode=s,
-         roundMode=m, dstType=INT8)
-    for n, o, s, m in ((32, f16(32), False, "round"), (1, None, False, "round"),
-                       (32, None, True, "round"), (32, f16(32), False, "floor"),
-                       (32, f16(32), False, "ceil"), (32, f16(32), False, "trunc"))]  # fmt: skip
+_RULE: Final = Rule("composite", PAGES, steps=True)
 _ROUND: Final = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
 
 
+def _along(value: Array, x: Array, axis: int) -> Array:
+    """Parameters of one dimension, as they lie over x; one serves all."""
+    shape = [1] * x.ndim
+    shape[axis] = value.size
+    return value.reshape(shape)
+
+
+def _over(axes: dict[int, str], dtype: str, low: float, high: float) -> Domain:
+    """One value, or those of the dimension that axis names."""
+    one = tensor("1", dtype, low, high)
+    return by("axis", {at: forms(each=tensor(size, dtype, low, high), one=one)
+                       for at, size in axes.items()})  # fmt: skip
+
+
+_EQUAL: Final = "not given({1}) or size({1}) == size({0})"
+_LAST: Final = {-1: "N", -2: "M"}
+
+
+@declare("aclnnAscendQuantV3 aclnnAscendQuant", _RULE,
+         sizes({"*B": leading("-", 2, "2x3")}, M=rows_, N=row(32, 1, 8, 66, 257, 1026)),
+         require(_EQUAL.format("scale", "offset"), "dstType != 29 or N % 2 == 0"),
+         x=tensor("*B M N", "f16 bf16 f32"),
+         scale=by("axis", {a: forms(each=tensor(n, "x", 2, 60), one=powers("1", -1, 5, "x"))
+                           for a, n in _LAST.items()}),
+         offset=optional(_over(_LAST, "x", -9, 9)), sqrtMode=flag(),
+         roundMode=choice("round", "floor", "ceil", "trunc"), dstType=choice(2, 29),
+         axis=choice(-1, -2), y=out("dstType"))  # fmt: skip
 def ascend_quant(
     x: Array,
     scale: Array,
@@ -29,61 +74,52 @@ def ascend_quant(
     axis: int = -1,
 ) -> Array:
     """Scale and offset lie along the last dimension, or the one before by `axis`."""
-    shape = [1] * x.ndim
-    shape[axis] = -1
-    scale = scale.reshape(shape)
+    scale = _along(scale, x, axis)
     steps = x * (scale * scale if sqrtMode else scale)
-    steps = steps if offset is None else steps + offset.reshape(shape)
+    steps = steps if offset is None else steps + _along(offset, x, axis)
     return steps if roundMode == "round" else _ROUND[roundMode](steps)
 
 
-_TIES: Final = take(x=const((np.arange(-16, 16) / 4).tolist(), "float16"),
-                    scale=const([2.0], "float16"), offset=const([1.0], "float16"), sqrtMode=False,
-                    roundMode="round", dstType=INT8)  # fmt: skip
-_ASCEND: Final[dict[str, Any]] = {**Q, "dtypes": (*HALVES, "float32")}
-_QUARTERS: Final = take(x=f16(4, 32, low=-3, high=3), scale=f16(32, low=1, high=3), offset=None,
-                       sqrtMode=False, roundMode="round", dstType=FOUR)  # fmt: skip
-spec("aclnnAscendQuant", "y:dstType", **_ASCEND, samples=[*_STEPPED, _TIES, _QUARTERS])(
-    lambda x, scale, offset, sqrtMode, roundMode: ascend_quant(x, scale, offset, sqrtMode,
-                                                               roundMode))  # fmt: skip
-spec("aclnnAscendQuantV3", "y:dstType", **_ASCEND, samples=[
-    *(take(**s.kwargs, axis=-1) for s in (*_STEPPED, _TIES, _QUARTERS)),
-    take(x=f16(3, 4, 32, low=-9, high=9), scale=f16(4, low=2, high=9), offset=f16(4),
-         sqrtMode=False, roundMode="round", dstType=INT8, axis=-2)])(ascend_quant)  # fmt: skip
-
-
-@spec("aclnnAscendAntiQuant", "y:dstType", **{**Q, "steps": False}, samples=[
-    take(x=i8(4, 32, low=-128, high=127), scale=t(n, low=0.1, high=1), offset=o, dstType=d,
-         sqrtMode=s) for n, o, s, d in ((32, t(32), False, 1), (1, t(1), False, 1),
-                                        (32, None, True, 1), (32, t(32), False, 27))],
-    dtypes=("float32",))  # fmt: skip
+@declare("aclnnAscendAntiQuant", Rule("composite", PAGES),
+         sizes({"*B": leading(3, "-", "2x3")}, N=row(32, 2, 8, 66, 1026)),
+         require(_EQUAL.format("scale", "offset")),
+         dtypes("""x  scale    offset
+                   i8 f32|bf16 f32|bf16
+                   i4 f32|bf16 f32|bf16"""), require("not given(offset) or "
+                                                     "dtype(offset) == dtype(scale)"),
+         x=by("x.dtype", {"i8": tensor("*B N", "", -128, 127), "i4": tensor("*B N", "", -8, 7)}),
+         scale=forms(each=tensor("N", "", 0.1, 1), one=tensor("1", "", 0.1, 1)),
+         offset=optional(forms(each=tensor("N", "", -9, 9), one=tensor("1", "", -9, 9))),
+         dstType=choice(1, 27), sqrtMode=flag(), y=out("dstType"))  # fmt: skip
 def anti_quant(x: Array, scale: Array, offset: Array | None, sqrtMode: bool) -> Array:
-    return (x + (0 if offset is None else offset)) * (scale * scale if sqrtMode else scale)
+    y = x.astype(np.float64) + (0 if offset is None else offset)
+    return y * (scale * scale if sqrtMode else scale)
 
 
-@spec("aclnnQuantize", "out:dtype", **Q, dtypes=("float32",), samples=[
-    take(x=t(4, 32, low=-9, high=9), scales=t(n, low=0.1, high=1), zeroPoints=z, dtype=d, axis=a)
-    for n, z, a, d in ((1, const([3], "int8"), 1, INT8), (32, i8(32), 1, INT8),
-                       (4, i8(4), 0, INT8), (32, t(32, dtype="uint8", high=90), 1, 4),
-                       (32, t(32, dtype="int32", low=-900, high=900), 1, 3))],
-    )  # fmt: skip
+_AXES: Final = {2: "N", 1: "P", 0: "M", -1: "N"}
+
+
+@declare("aclnnQuantize", _RULE, sizes(M=rows_(4, 1, 17), P=group(3, 1, 8), N=row),
+         require(_EQUAL.format("scales", "zeroPoints")),
+         x=tensor("M P N", "f32 f16 bf16"), scales=_over(_AXES, "x", 0.02, 0.5),
+         zeroPoints=by("dtype", {2: optional(_over(_AXES, "i8", -90, 90)),
+                                 4: optional(_over(_AXES, "u8", 0, 200)),
+                                 3: optional(_over(_AXES, "i32", -900, 900))}),
+         dtype=choice(2, 4, 3), axis=choice(*_AXES), out=out("dtype"))  # fmt: skip
 def quantize(x: Array, scales: Array, zeroPoints: Array | None, axis: int) -> Array:
-    shape = [1] * x.ndim
-    if scales.size > 1:
-        shape[axis] = scales.size
-    zero = 0 if zeroPoints is None else zeroPoints.reshape(shape)
-    return x / scales.reshape(shape) + zero
+    zero = 0 if zeroPoints is None else _along(zeroPoints, x, axis)
+    return x / _along(scales, x, axis) + zero
 
 
-@spec("aclnnDequantBias", "out:outputDtype", **{**Q, "steps": False}, samples=[
-    *(take(x=t(5, 16, dtype="int32", low=-900, high=900), weightScale=t(16, low=0.001, high=0.01),
-         activateScaleOptional=a, biasOptional=b, outputDtype=1)
-    for a, b in ((None, None), (t(5, low=0.5), None), (t(5, low=0.5), t(16)),
-                 (t(5, low=0.5), t(16, dtype="int32", low=-900, high=900)))),
-    take(x=t(5, 16, dtype="int32", low=-900, high=900), weightScale=t(
-        16, dtype="bfloat16", low=0.001, high=0.01), activateScaleOptional=None, biasOptional=None,
-        outputDtype=27)],
-    dtypes=("float32",))  # fmt: skip
+@declare("aclnnDequantBias", Rule("composite", PAGES), sizes(M=rows_(5, 1, 17, 130), N=row),
+         dtypes("""x   weightScale activateScaleOptional biasOptional
+                   i32 f32         f32                   f32|f16|i32
+                   i32 bf16        f32                   f32|bf16|i32"""),
+         require("(outputDtype == 27) == (dtype(weightScale) == 'bfloat16')"),
+         x=tensor("M N", "", -100000, 100000), weightScale=tensor("N", "", 0.001, 0.01),
+         activateScaleOptional=optional(tensor("M", "", 0.5, 2)),
+         biasOptional=optional(tensor("N", "", -900, 900)), outputDtype=choice(1, 27),
+         out=out("outputDtype"))  # fmt: skip
 def dequant_bias(
     x: Array, weightScale: Array, activateScaleOptional: Array | None, biasOptional: Array | None
 ) -> Array:  # fmt: skip
@@ -94,11 +130,13 @@ def dequant_bias(
     return y if biasOptional is None or whole else y + biasOptional
 
 
-@spec("aclnnGroupQuant", "y:dstType", **Q, dtypes=("float32",), samples=[
-    take(x=t(7, 16, low=-n, high=n), scale=t(3, 16, low=2, high=9),
-         groupIndex=const([2, 5, 7], "int32"), offsetOptional=o, dstType=d)
-    for n, o, d in ((9, None, INT8), (9, const([2.0], "float32"), INT8),
-                    (1, None, FOUR))])  # fmt: skip
+@declare("aclnnGroupQuant", _RULE,
+         sizes(T=tokens(8, 1, 3, 130), G=group(3, 1, 8), N=row(16, 2, 8, 66, 1026)),
+         x=tensor("T N", "f32 f16 bf16"), scale=tensor("G N", "x", 2, 60),
+         groupIndex=forms(i32=parts("G", of="T", form="ends", dtype="i32"),
+                          i64=parts("G", of="T", form="ends")),
+         offsetOptional=optional(tensor("1", "x", -9, 9)), dstType=choice(2, 29),
+         y=out("dstType"))  # fmt: skip
 def group_quant(x: Array, scale: Array, groupIndex: Array, offsetOptional: Array | None) -> Array:
     which = np.searchsorted(groupIndex, np.arange(len(x)), "right")
     return x * scale[which] + (0 if offsetOptional is None else offsetOptional)
@@ -111,23 +149,23 @@ def _fake(x: Array, scale: Array, zero: Array, low: int, high: int) -> tuple[Arr
 
 
 # Dividing by a scale and multiplying by its inverse part at ties: powers of two are exact either
-# way, and these values lie far from the ties of the scales that are none.
-_OFF_TIES: Final = const([[0.5, 1.7, -3.3, 8.9, -0.04], [2.2, -6.1, 0.9, -1.3, 4.9],
-                          [-7.7, 5.0, 3.1, -2.5, 0.33]], "float32")  # fmt: skip
-_TORCH: Final = "torch 2.13, fake_quantize_per_tensor_affine and _per_channel_affine"
+# way.
+_FAKE: Final = Rule("composite", "torch 2.13, fake_quantize_per_tensor_affine and "
+                    "_per_channel_affine")  # fmt: skip
+_LIMITS: Final[dict[str, Domain]] = {"quantMin": choice(-32, 0, -128),
+                                     "quantMax": choice(31, 127, 255)}  # fmt: skip
 
 
-@spec("aclnnFakeQuantPerTensorAffineCachemask", "out:self mask:bool",
-      source=_TORCH, tolerance="composite", dtypes=("float32",), samples=[
-          take(self=t(4, 33, low=-9, high=9), scale=const([0.125], "float32"),
-               zeroPoint=const([3], "int32"), fakeQuantEnabled=on, quantMin=-32, quantMax=31)
-          for on in (1.0, 0.0)] + [
-          take(self=_OFF_TIES, scale=const([0.13], "float32"), zeroPoint=const([3], "int32"),
-               fakeQuantEnabled=1.0, quantMin=-32, quantMax=31),
-          take(self=const([[0.5, 1.5, 2.5, -0.5, -1.5, 40.0, -40.0]], "float32"),
-               scale=const([1.0], "float32"), zeroPoint=const([3], "int32"), fakeQuantEnabled=1.0,
-               quantMin=-32, quantMax=31)],
-      )  # fmt: skip
+def _zeros(shape: str) -> Domain:
+    return content(lambda rng, _, draw: rng.integers(0, 10, resolve(shape, draw)), "random", "i32",
+                   shape=shape)  # fmt: skip
+
+
+@declare("aclnnFakeQuantPerTensorAffineCachemask", _FAKE,
+         sizes({"*B": leading(4, "-", "2x3")}, N=row), self=tensor("*B N", "f32 f16"),
+         scale=powers("1", -7, -1, "self"), zeroPoint=_zeros("1"),
+         fakeQuantEnabled=number(1.0, 0.0), **_LIMITS, out=out("self"), mask=out("bool"),
+         )  # fmt: skip
 def fake_quant_tensor(
     self: Array, scale: Array, zeroPoint: Array, fakeQuantEnabled: float, quantMin: int,
     quantMax: int,
@@ -137,16 +175,13 @@ def fake_quant_tensor(
     return _fake(self, scale, zeroPoint, quantMin, quantMax)
 
 
-@spec("aclnnFakeQuantPerChannelAffineCachemask", "out:self mask:bool",
-      source=_TORCH, tolerance="composite", dtypes=("float32",), samples=[
-          take(self=t(4, 33, low=-9, high=9), scale=const([0.125, 0.25, 0.5, 0.0625], "float32"),
-               zeroPoint=const([3, 0, -1, 2], "int32"), axis=0, quantMin=-32, quantMax=31),
-          take(self=_OFF_TIES, scale=const([0.13, 0.17, 0.3], "float32"),
-               zeroPoint=const([3, 0, -1], "int32"), axis=0, quantMin=-32, quantMax=31)],
-      )  # fmt: skip
+@declare("aclnnFakeQuantPerChannelAffineCachemask", _FAKE,
+         sizes(M=rows_(4, 1, 17), P=group(3, 1, 8), N=row), self=tensor("M P N", "f32 f16"),
+         scale=by("axis", {a: powers(n, -7, -1, "self") for a, n in _AXES.items()}),
+         zeroPoint=by("axis", {a: _zeros(n) for a, n in _AXES.items()}), axis=choice(*_AXES),
+         **_LIMITS, out=out("self"), mask=out("bool"))  # fmt: skip
 def fake_quant_channel(
     self: Array, scale: Array, zeroPoint: Array, axis: int, quantMin: int, quantMax: int
 ) -> tuple[Array, Array]:  # fmt: skip
-    shape = [1] * self.ndim
-    shape[axis] = scale.size
-    return _fake(self, scale.reshape(shape), zeroPoint.reshape(shape), quantMin, quantMax)
+    return _fake(self, _along(scale, self, axis), _along(zeroPoint, self, axis), quantMin,
+                 quantMax)  # fmt: skip

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from .....judge.precision import Array
-from ...spec import const, f16, spec, t, take
-from .._defaults import STEPS
-from .._ignored import one_value
-from .._quantizers import INT8, _dropped, dynamic
+from .....spec import (
+    Rule,
+    both,
+    choice,
+    column,
+    content,
+    flag,
+    forms,
+    leading,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    parts,
+    pin,
+    require,
+    row,
+    sizes,
+    tensor,
+    tokens,
+)  # fmt: skip
+from .....spec import group as group_
+from .....spec import rows as rows_
+from ...declare import declare
+from .._quantizers import _dropped, dynamic
 
-_PAGES: Final = "op-plugin documents npu_quantize, npu_dynamic_quant, npu_anti_quant; equal logic"
-Q: Final[dict[str, Any]] = {"source": _PAGES, "tolerance": "composite",
-                            "steps": True}  # fmt: skip
-HALVES: Final = ("float16", "bfloat16")
-_DYNAMIC: Final = [take(x=f16(4, 32)), take(x=f16(2, 3, 64), smoothScalesOptional=f16(64)),
-                   take(x=f16(5, 1024)), take(x=f16(3, 2056))]  # fmt: skip
-spec("aclnnDynamicQuant", "yOut:int8 scaleOut:float32", samples=_DYNAMIC, dtypes=HALVES, **Q)(
-    lambda x, smoothScalesOptional: dynamic(x, smoothScalesOptional))  # fmt: skip
+PAGES: Final = "op-plugin documents npu_quantize, npu_dynamic_quant, npu_anti_quant; equal logic"
+_RULE: Final = Rule("composite", PAGES, steps=True, cost="4*size(x)")
+_ROWS: Final = leading(5, 1, "2x3", 65, "2x1x3")
+_WIDE: Final = row(32, 1, 2, 8, 66, 257, 1024, 2056)
+
+
+@declare("aclnnDynamicQuant", _RULE, sizes({"*B": _ROWS}, N=_WIDE),
+         x=tensor("*B N", "f16 bf16"), smoothScalesOptional=optional(tensor("N", "x")),
+         yOut=out("i8"), scaleOut=out("f32"))  # fmt: skip
+def symmetric(x: Array, smoothScalesOptional: Array | None) -> tuple[Array, Array]:
+    return dynamic(x, smoothScalesOptional)
 
 
 def asymmetric(
-    x: Array, smooth: Array | None = None, most: int = 127, axis: int | None = -1
+    x: Array, smooth: Array | None = None, most: float = 127, axis: int | None = -1
 ) -> tuple[Array, Array, Array]:
     """(steps, scale, offset): -most - 1 is a row's least value and `most` its largest."""
     y = x if smooth is None else x * smooth
@@ -38,26 +64,40 @@ def _by_group(x: Array, smooth: Array | None, ends: Array | None) -> Array | Non
     """Factors of each row: those of the group whose end lies behind it, or the same for all."""
     if smooth is None or ends is None:
         return smooth
-    return smooth[np.searchsorted(ends, np.arange(len(x)), "right")]
+    rows = np.arange(np.prod(x.shape[:-1])).reshape(x.shape[:-1])
+    return smooth[np.searchsorted(ends, rows, "right")]
 
 
-_MOST: Final = {2: 127, 29: 7}
+# The largest step, by aclDataType.
+_MOST: Final = {2: 127.0, 29: 7.0, 35: 57344.0, 36: 448.0}
 _BY_MODE: Final = {"pertoken": -1, "pertensor": None, "perchannel": -2}
-# Four bits, and factors by groups of rows.
 FOUR: Final = 29
-_GROUP_FACTORS: Final = {"x": f16(7, 32), "smoothScalesOptional": f16(3, 32, low=0.5),
-                         "groupIndexOptional": const([2, 5, 7], "int32")}  # fmt: skip
-spec("aclnnDynamicQuantV2", "yOut:dstType scaleOut:float32 offsetOut:float32", **Q,
-     dtypes=HALVES, samples=[*(take(**s.kwargs, dstType=INT8) for s in _DYNAMIC),
-                             take(**_DYNAMIC[1].kwargs, dstType=FOUR),
-                             take(**_GROUP_FACTORS, dstType=INT8)])(
-    lambda x, smoothScalesOptional, groupIndexOptional, dstType: asymmetric(
-        x, _by_group(x, smoothScalesOptional, groupIndexOptional), _MOST[dstType]))  # fmt: skip
 
 
-def _either(
+# Asymmetric scales of equal numbers are 0, and documents do not say what is divided by them: no
+# integers, which may be equal.
+@declare("aclnnDynamicQuantV4 aclnnDynamicQuantV3 aclnnDynamicQuantV2",
+         replace(_RULE, values="normal opposed positive"),
+         sizes({"*B": _ROWS}, N=_WIDE, G=group_(3, 1, 2)),
+         require("given(smoothScalesOptional) or not given(groupIndexOptional)",
+                 "not given(smoothScalesOptional) or "
+                 "rank(smoothScalesOptional) == 1 + given(groupIndexOptional)",
+                 "isSymmetrical or dstType in (2, 29)", "dstType != 29 or N % 2 == 0",
+                 "isSymmetrical or (dim(x, -2) if quantMode == 'perchannel' else N) > 1"),
+         pin("smoothScalesOptional=groups groupIndexOptional=empty_middle", "factors of groups"),
+         pin("smoothScalesOptional=groups groupIndexOptional=empty_first isSymmetrical=True",
+             "factors of groups"),
+         x=tensor("*B N", "f16 bf16"),
+         smoothScalesOptional=forms(null=None, columns=tensor("N", "x"),
+                                    groups=tensor("G N", "x", 0.5, 2)),
+         groupIndexOptional=optional(parts("G", of="size(x)//N", form="ends", dtype="i32")),
+         dstType=choice(2, 29, 36, 35), isSymmetrical=flag(),
+         quantMode=choice("pertoken", "pertensor", "perchannel"),
+         dstTypeMax=only(0.0, "counts for a type that is not declared here"),
+         yOut=out("dstType"), scaleOut=out("f32"), offsetOut=out("f32"))  # fmt: skip
+def either(
     x: Array, smoothScalesOptional: Array | None, groupIndexOptional: Array | None,
-    isSymmetrical: bool, dstType: int, quantMode: str,
+    dstType: int, isSymmetrical: bool = False, quantMode: str = "pertoken",
 ) -> tuple[Array | None, ...]:  # fmt: skip
     smooth = _by_group(x, smoothScalesOptional, groupIndexOptional)
     if isSymmetrical:
@@ -65,35 +105,22 @@ def _either(
     return asymmetric(x, smooth, _MOST[dstType], _BY_MODE[quantMode])
 
 
-spec("aclnnDynamicQuantV3 aclnnDynamicQuantV4",
-     "yOut:dstType scaleOut:float32 offsetOut:float32",
-     uncovered="dstTypeMax",
-     **Q, dtypes=HALVES, samples=[
-         *(take(**s.kwargs, dstType=INT8, isSymmetrical=y, quantMode="pertoken", dstTypeMax=0.0)
-           for s in _DYNAMIC for y in (True, False)),
-         *(take(**k, dstType=d, isSymmetrical=y, quantMode=m, dstTypeMax=0.0)
-           for y in (True, False)
-           for k, d, m in ((_DYNAMIC[1].kwargs, FOUR, "pertoken"),
-                           (_GROUP_FACTORS, INT8, "pertoken"),
-                           (_DYNAMIC[1].kwargs, INT8, "pertensor"))),
-         take(**_DYNAMIC[1].kwargs, dstType=INT8, isSymmetrical=True, quantMode="perchannel",
-              dstTypeMax=0.0)])(_either)  # fmt: skip
-_STEPS: Final[dict[str, Any]] = {"tolerance": "composite", "steps": True,
-                                 "specials": False}  # fmt: skip
-
-
 def _half(x: Array) -> Array:
     return x.astype(np.float16).astype(np.float64)
 
 
-@spec("aclnnFlatQuant aclnnFlatQuantV3", "out:int4 quantScale:float32",
-      uncovered="groupListOptional dstTypeMax groupListType",
-      **_STEPS,
-      dtypes=("float16",), rule={"norm": 2.0**14, "reason": "both products are rounded to half: "
-      "between two halves a sum may go to either"}, source="Sun et al.: FlatQuant, 2024, "
-      "equation 4; the golden of op-plugin's test test_npu_kronecker_quant", samples=[
-          take(x=f16(3, 4, 16), kroneckerP1=f16(4, 4), kroneckerP2=f16(16, 16), clipRatio=c,
-               dstTypeMax=0.0, groupListType=0) for c in (1.0, 0.75)])  # fmt: skip
+@declare("aclnnFlatQuantV3 aclnnFlatQuant",
+         Rule("composite", "Sun et al.: FlatQuant, 2024, equation 4; the golden of op-plugin's "
+              "test test_npu_kronecker_quant", steps=True, specials=False,
+              numbers={"norm": 2.0**14, "reason": "both products are rounded to half: between two "
+                       "halves a sum may go to either"}),
+         sizes(T=tokens(3, 1, 17), M=rows_(4, 1, 8, 17), N=row(16, 8, 64)),
+         x=tensor("T M N", "f16"), kroneckerP1=tensor("M M", "x"), kroneckerP2=tensor("N N", "x"),
+         groupListOptional=null("of a type that is not declared here"),
+         clipRatio=number(1.0, 0.75, 0.5),
+         dstTypeMax=only(0.0, "counts for a type that is not declared here"),
+         groupListType=only(0, "counts where there is a list"),
+         out=out("i4"), quantScale=out("f32"))  # fmt: skip
 def flat(x: Array, kroneckerP1: Array, kroneckerP2: Array, clipRatio: float) -> tuple[Array, Array]:
     """P1 x P2 for each row, whose peak times clipRatio is the largest step."""
     y = _half(kroneckerP1 @ _half(x @ kroneckerP2))
@@ -101,58 +128,63 @@ def flat(x: Array, kroneckerP1: Array, kroneckerP2: Array, clipRatio: float) -> 
     return y / scale[:, None, None], scale
 
 
-@spec("aclnnRotateQuant", "yOut:int8 scaleOut:float32",
-      ignored=one_value("axis trans"),
-      uncovered="alpha roundMode scaleAlg dstTypeMax",
-      **_STEPS, dtypes=("float16", "bfloat16"),
-      source="op-plugin document npu_rotate_quant",
-      samples=[
-          take(x=f16(4, 128), rotation=const(np.eye(16)[:, ::-1] * sign, "float16"), alpha=None,
-               axis=-1, roundMode="rint", scaleAlg=0, dstTypeMax=0.0, trans=False)
-          for sign in (1, np.where(np.arange(16) % 3, 1, -0.5))])  # fmt: skip
+def _rotation(rng: Any, pattern: str, draw: Any) -> Array:
+    """Turns that move and halve, so that nothing is rounded between the two steps."""
+    size = draw["S"]
+    turned = np.eye(size)[rng.permutation(size)]
+    return turned * np.where(rng.random(size) < 0.3, -0.5, 1) if pattern == "halved" else turned
+
+
+@declare("aclnnRotateQuant", Rule("composite", "op-plugin document npu_rotate_quant", steps=True,
+                                  specials=False),
+         sizes(T=tokens(4, 1, 33), S=group_(16, 8, 64), Q=group_(8, 1, 3)),
+         x=tensor("T Q*S", "f16 bf16"),
+         rotation=content(_rotation, "moved halved", "x", shape="S S"),
+         alpha=null("of types that are not declared here"),
+         axis=only(-1, "documents allow the last"), roundMode=only("rint", "of steps of int8"),
+         scaleAlg=only(0, "of steps of int8"), dstTypeMax=only(0.0, "of other types"),
+         trans=only(False, "documents allow False"), yOut=out("i8"), scaleOut=out("f32"),
+         )  # fmt: skip
 def rotated(x: Array, rotation: Array) -> tuple[Array, Array]:
-    """Pieces of rows times the rotation; a row's scale is its peak over 127. Rotations that move
-    and halve leave nothing to round between the two."""
+    """Pieces of rows times the rotation; a row's scale is its peak over 127."""
     size = len(rotation)
     y = (x.reshape(*x.shape[:-1], -1, size) @ rotation).reshape(x.shape)
     scale = np.abs(y).max(-1) / 127
     return y / scale[..., None], scale
 
 
-@spec("aclnnQuantMax", "y:dstType amax:float32",
-      uncovered="roundMode",
-      **_STEPS, dtypes=("float32",),
-      source="torch_npu's document of npu_quant_max: elements over the scale, and the peak",
-      samples=[take(x=t(6, 8, low=-9, high=9), scale=const([s], "float32"), roundMode="rint",
-                    dstType=to) for s in (0.5, 0.125) for to in (35, 36)])  # fmt: skip
+_RINT: Final = only("rint", "documents ask for it beside these types")
+_PEAKS: Final = Rule("composite", "torch_npu's document of npu_quant_max: elements over the scale, "
+                     "and the peak", steps=True, specials=False)  # fmt: skip
+
+
+@declare("aclnnQuantMax", _PEAKS, sizes({"*B": leading(3, 1, "2x3", 65)}, N=row),
+         x=tensor("*B N", "f32 f16 bf16"), scale=tensor("1", "f32", 0.125, 4), roundMode=_RINT,
+         dstType=choice(35, 36), y=out("dstType"), amax=out("x"))  # fmt: skip
 def with_peak(x: Array, scale: Array) -> tuple[Array, Array]:
     return x / scale, np.abs(x).max()[None]
 
 
-@spec("aclnnGroupedQuantMax", "y:dstType amax:float32",
-      uncovered="roundMode",
-      **_STEPS, dtypes=("float32",),
-      source="torch_npu's document of npu_quant_max, group by group", samples=[
-          take(x=t(6, 8, low=-9, high=9), scale=const([0.5, 2.0], "float32"), roundMode="rint",
-               dstType=36, groupList=const(g, "int64")) for g in ([2, 6], [5, 6])])  # fmt: skip
+@declare("aclnnGroupedQuantMax", _PEAKS, sizes(T=tokens(8, 1, 3, 33), G=group_(2, 1, 3), N=row),
+         require("T >= G"), x=tensor("T N", "f32 f16 bf16"), scale=tensor("G", "f32", 0.125, 4),
+         groupList=parts("G", of="T", form="ends", patterns="even ones"), roundMode=_RINT,
+         dstType=choice(36, 35), y=out("dstType"), amax=out("x"))  # fmt: skip
 def with_peaks(x: Array, scale: Array, groupList: Array) -> tuple[Array, Array]:
     which = np.repeat(np.arange(len(scale)), np.diff(groupList, prepend=0))
     peaks = [np.abs(x[which == g]).max() for g in range(len(scale))]
     return x / scale[which][:, None], np.array(peaks)
 
 
-_LARGEST: Final = {2: 127.0, 35: 57344.0, 36: 448.0}
-
-
-@spec("aclnnDynamicBlockQuant aclnnDynamicBlockQuantV2", "yOut:dstType scaleOut:float32",
-      uncovered="roundModeOptional dstTypeMax",
-      constant="dstType rowBlockSize colBlockSize",
-      **STEPS, dtypes=("float16", "bfloat16"),
-      source="op-plugin document npu_dynamic_block_quant", samples=[
-          take(x=t(*shape, dtype="float16", low=-9, high=9), minScale=least, dstType=2,
-               roundModeOptional="rint", rowBlockSize=1, colBlockSize=128, dstTypeMax=0.0)
-          for shape, least in (((3, 200), 0.0), ((2, 4, 128), 0.0), ((3, 130), 0.2),
-                               ((1040, 6), 0.0))])  # fmt: skip
+@declare("aclnnDynamicBlockQuantV2 aclnnDynamicBlockQuant",
+         Rule("gradient", "op-plugin document npu_dynamic_block_quant", steps=True, specials=False),
+         sizes({"*B": leading("-", 2, 3)}, M=rows_(3, 1, 65, 130, 1040),
+               N=column(130, 1, 6, 128, 257)),
+         both("N % colBlockSize == 0"),
+         x=tensor("*B M N", "f16 bf16"), minScale=number(0.0, 0.2, 0.02),
+         roundModeOptional=_RINT, dstType=only(2, "other types are of one product alone"),
+         rowBlockSize=only(1, "goes with int8"), colBlockSize=only(128, "goes with int8"),
+         dstTypeMax=only(0.0, "of a type that is not declared"),
+         yOut=out("dstType"), scaleOut=out("f32"))  # fmt: skip
 def by_blocks(
     x: Array, minScale: float, dstType: int, rowBlockSize: int, colBlockSize: int
 ) -> tuple[Array, Array]:
@@ -160,10 +192,9 @@ def by_blocks(
     rows, columns = x.shape[-2:]
     starts = range(0, rows, rowBlockSize), range(0, columns, colBlockSize)
     y, scale = np.zeros(x.shape), np.zeros((*x.shape[:-2], *(len(s) for s in starts)))
-    for i, row in enumerate(starts[0]):
-        for j, column in enumerate(starts[1]):
-            tile = np.s_[..., row : row + rowBlockSize, column : column + colBlockSize]
-            scale[..., i, j] = np.maximum(np.abs(x[tile]).max((-2, -1)) / _LARGEST[dstType],
-                                          minScale)  # fmt: skip
+    for i, top in enumerate(starts[0]):
+        for j, first in enumerate(starts[1]):
+            tile = np.s_[..., top : top + rowBlockSize, first : first + colBlockSize]
+            scale[..., i, j] = np.maximum(np.abs(x[tile]).max((-2, -1)) / _MOST[dstType], minScale)
             y[tile] = x[tile] / scale[..., i, j][..., None, None]
     return y, scale

@@ -42,15 +42,13 @@ ORACLES = {
         t(a["self"]).float(),
         t(a["scale"]).float(),
         t(a["zeroPoint"]),
-        a["axis"],
+        a["axis"] % a["self"].ndim,
         a["quantMin"],
         a["quantMax"],
     ).double(),
     "aclnnQuantize": lambda a: (
-        None
-        if a["scales"].size == 1
-        else t(a["x"]) / (t(a["scales"]) if a["axis"] == 1 else t(a["scales"])[:, None])
-        + (t(a["zeroPoints"]) if a["axis"] == 1 else t(a["zeroPoints"])[:, None])
+        t(a["x"]) / along(a["scales"], a["x"], a["axis"])
+        + (0 if a["zeroPoints"] is None else along(a["zeroPoints"], a["x"], a["axis"]))
     ),
 }
 # Operator, arguments by header name, results by hand.

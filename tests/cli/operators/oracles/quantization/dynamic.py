@@ -52,13 +52,15 @@ def smoothed(a):
     factors = a["smoothScalesOptional"]
     if factors is None:
         return x
-    return x * (t(factors)[groups_of(a, len(x))] if a.get("groupIndexOptional") is not None
-                else t(factors))  # fmt: skip
+    if a.get("groupIndexOptional") is None:
+        return x * t(factors)
+    lead = x.shape[:-1]
+    return x * t(factors)[groups_of(a, lead.numel())].unflatten(0, lead)
 
 
 def asymmetric(a):
     """From the least and the largest: steps reach over the whole range."""
-    y, most = smoothed(a), 7 if a["dstType"] == 29 else 127
+    y, most = smoothed(a), {2: 127, 29: 7, 35: 57344, 36: 448}[a["dstType"]]
     dims = {"pertoken": (-1,), "pertensor": tuple(range(y.ndim)), "perchannel": (-2,)}[
         a.get("quantMode", "pertoken")]  # fmt: skip
     top, low = torch.amax(y, dims, True), torch.amin(y, dims, True)
@@ -75,8 +77,7 @@ ORACLES = {
     "aclnnQuantMax": lambda a: (t(a["x"]) / t(a["scale"]), t(a["x"]).abs().max()[None]),
     "aclnnGroupedQuantMax": peaks,
     "aclnnDynamicBlockQuant": block_steps,
-    "aclnnDynamicQuantV2": asymmetric,
-    "aclnnDynamicQuantV3": asymmetric,
+    **{f"aclnnDynamicQuantV{v}": asymmetric for v in (2, 3, 4)},
 }
 # Operator, arguments by header name, results by hand.
 BY_HAND = [
