@@ -117,9 +117,9 @@ MASKS: Final = ("random", "none", "causal", "whole_row", "all_but_one")
 
 
 def mask(rng: Generator, pattern: str, shape: tuple[int, ...]) -> Array:
-    """A mask of 0 and 1 (1: masked); also `all`, and `last`: one element."""
+    """A mask of 0 and 1 (1: masked); also `some`, `all`, and `last`: one element."""
     result = np.zeros(shape, np.int64)
-    if pattern == "random":
+    if pattern in ("random", "some"):
         result = rng.integers(0, 2, shape)
     elif pattern == "causal" and len(shape) > 1:
         result = np.broadcast_to(np.triu(np.ones(shape[-2:], np.int64), 1), shape).copy()

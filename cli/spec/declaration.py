@@ -13,6 +13,7 @@ from numpy.random import Generator
 
 from .domains import (
     NULL,
+    By,
     Computed,
     Content,
     Dims,
@@ -21,6 +22,7 @@ from .domains import (
     Ignored,
     Only,
     Optional,
+    Out,
     Tensor,
     dtype_named,
     evaluate,
@@ -120,10 +122,12 @@ class Declaration:
         return {n: d for n, d in self.params.items() if is_result(d) or isinstance(d, Written)}
 
     @cached_property
-    def table_results(self) -> tuple[str, ...]:
-        """The results whose dtypes stand in the table."""
-        names = self.table.names if self.table else ()
-        return tuple(n for n in names if is_result(self.params[n]))
+    def drawn_dtypes(self) -> tuple[str, ...]:
+        """The results whose dtypes differ from call to call: by the table, or by a mode."""
+        table = self.table.names if self.table else ()
+        results = {n: d for n, d in self.outs.items() if is_result(d)}
+        return tuple(n for n, d in results.items()
+                     if n in table or (isinstance(d, By) and d.decides_dtypes))  # fmt: skip
 
     def _all_domains(self) -> Iterator[tuple[str, Domain]]:
         for params in (self.params, *(o.params for o in self.overloads)):
@@ -393,9 +397,16 @@ class Drawn:
         return str(getattr(first, "dtype", self.main_dtype))
 
     def result_dtypes(self) -> dict[str, str]:
-        """The dtypes of results that the table states, as `y.dtype`."""
-        return {f"{n}.dtype": self._row[n] for n in self.declaration.table_results
-                if self._row.get(n)}  # fmt: skip
+        """The dtypes of results that the table or a mode states, as `y.dtype`."""
+        known: dict[str, str] = {}
+        for name in self.declaration.drawn_dtypes:
+            domain = self.declaration.outs[name]
+            branch = domain.branch(self) if isinstance(domain, By) else None
+            if isinstance(branch, Out):
+                known[f"{name}.dtype"] = self.dtype(name, branch.dtype)
+            elif self._row.get(name):
+                known[f"{name}.dtype"] = self._row[name]
+        return known
 
     def generator(self, name: str) -> Generator:
         """A random stream of one parameter."""

@@ -111,13 +111,14 @@ class Tensor(Domain):
 
 
 class _Sizes(Mapping[str, Any]):
-    """The sizes and parameters of a draw, for expressions."""
+    """The sizes and parameters of a draw, for expressions; a scalar is its number."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
 
     def __getitem__(self, name: str) -> Any:
-        return self.draw[name]
+        value = self.draw[name]
+        return value.value if isinstance(value, ScalarValue) else value
 
     def __iter__(self) -> Any:
         return iter(())
@@ -299,7 +300,8 @@ class Axis(Domain):
     def value(self, draw: Draw, name: str, level: str) -> int:  # noqa: ARG002
         ranks = [len(draw[f"*{p.text}"]) if p.several else 1 for p in parts_of(self.shape)]
         at = [p.text for p in parts_of(self.shape)].index(self.size)
-        return sum(ranks[:at]) if level == "front" else -sum(ranks[at:])
+        before, behind = sum(ranks[:at]), sum(ranks[at:])
+        return -behind if level == "back" and behind else before
 
     def shapes(self) -> tuple[str, ...]:
         return (self.shape,)
@@ -398,18 +400,25 @@ class By(Domain):
         every = [d.levels(full) if d is not None else (NULL,) for d in self.options.values()]
         return tuple(dict.fromkeys(level for inner in every for level in inner))
 
-    def _branch(self, draw: Draw) -> Domain | None:
+    @property
+    def decides_dtypes(self) -> bool:
+        """Whether the options are results of stated dtypes."""
+        return any(d in DTYPES for o in self.options.values() if isinstance(o, Out)
+                   for d in o.dtypes())  # fmt: skip
+
+    def branch(self, draw: Draw) -> Domain | None:
+        """The domain that the mode of a call decides."""
         mode = draw[self.param]
         if mode not in self.options:
             raise DeclarationError(f"{self.param} = {mode!r} has no entry in by(…)")
         return self.options[mode]
 
     def settle(self, draw: Draw, level: str) -> str:
-        branch = self._branch(draw)
+        branch = self.branch(draw)
         return NULL if branch is None else branch.settle(draw, level)
 
     def value(self, draw: Draw, name: str, level: str) -> Any:
-        branch = self._branch(draw)
+        branch = self.branch(draw)
         return None if branch is None else branch.value(draw, name, level)
 
     def within(self) -> tuple[Domain, ...]:

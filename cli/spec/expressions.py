@@ -49,6 +49,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "len": lambda x: len(x) if isinstance(x, list | tuple) else 0,
     "given": lambda x: x is not None,
     "dtype": lambda x: getattr(x[0] if isinstance(x, list) and x else x, "dtype", ""),
+    "floating": lambda x: any(w in getattr(x, "dtype", "") for w in ("float", "complex")),
     "largest": lambda x: int(_values(x).max(initial=0)),
     "total": lambda x: int(_values(x).sum()),
     "unique": lambda x: len(np.unique(_values(x))) == _values(x).size,

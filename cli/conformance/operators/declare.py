@@ -49,7 +49,7 @@ def spec_of(row: Row, name: str, renamed: Mapping[str, str], module: str = "") -
         fixed_layout=not rule.strided, formats=rule.formats, steps=rule.steps, slack=rule.slack,
         sparse=rule.sparse, specials=rule.specials, draws=rule.draws,
         nearest=rule.nearest, ignored=unread(row),
-        extra=tuple(f"{n}.dtype" for n in row.declaration.table_results))  # fmt: skip
+        extra=tuple(f"{n}.dtype" for n in row.declaration.drawn_dtypes))  # fmt: skip
 
 
 def inplace(row: Row, name: str, target: str) -> Row:
@@ -105,6 +105,6 @@ def dtype_rule(domain: Any, name: str, row: Row) -> str:
         return "|".join(dict.fromkeys(dtype_rule(d, name, row) for d in domain.options.values()))
     if not isinstance(domain, Out):
         return name
-    if name in row.declaration.table_results:
+    if name in row.declaration.drawn_dtypes:
         return f"{name}.dtype"
     return "|".join(d if d in row.declaration.params else dtype_named(d) for d in domain.dtypes())

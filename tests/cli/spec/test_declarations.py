@@ -30,6 +30,7 @@ from mindtorch_npu.spec import (
     pin,
     require,
     routing,
+    scalar,
     scalar_tensor,
     several,
     shape,
@@ -165,6 +166,20 @@ def test_the_members_of_a_list_have_elements_of_their_own():
     one, other = own.draw({"T": "33", "to": "random"})["to"]
     assert one.shape == other.shape == (33,)
     assert one.values().tolist() != other.values().tolist()
+
+
+def test_a_mode_states_the_dtype_of_a_result():
+    own = declared(x=tensor("*S"), short=flag(),
+                   y=by("short", {False: out("i64"), True: out("i32")}))  # fmt: skip
+    assert own.draw({}).result_dtypes() == {"y.dtype": "int64"}
+    assert own.draw({"short": "True"}).result_dtypes() == {"y.dtype": "int32"}
+
+
+def test_a_relation_reads_the_number_of_a_scalar():
+    own = declared(require("alpha % 1 == 0 or floating(x)"), x=tensor("*S", "f32 i32"),
+                   alpha=scalar("x", 1, 0.5), y=out("x"))  # fmt: skip
+    assert own.draw({"alpha": "0.5"}, "float32").holds() is None
+    assert own.draw({"alpha": "0.5"}, "int32").holds() is not None
 
 
 def test_an_axis_is_counted_from_both_ends():

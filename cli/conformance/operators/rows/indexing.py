@@ -2,61 +2,120 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from ....judge.precision import Array
-from ..spec import const, spec, t, take
-from ._defaults import COMPOSITE, EXACT, EXACT_FINITE, SPARSE_GRADIENT
-from ._ignored import follows, one_value, requested, speed
+from ....spec import (
+    Rule,
+    axis,
+    by,
+    choice,
+    content,
+    dtypes,
+    equals,
+    flag,
+    forms,
+    ignored,
+    index,
+    mask,
+    only,
+    optional,
+    out,
+    overload,
+    parts,
+    permutation,
+    pin,
+    require,
+    row,
+    scalar,
+    sizes,
+    slots,
+    tensor,
+    tensors,
+    written,
+)  # fmt: skip
+from ....spec import contents as patterns_
+from ....spec.domains import Content, Domain, Draw
+from ....spec.sizes import resolve
+from ..declare import declare
+from ._along import REAL, WHOLE, along, complex_too, near, pairs, value_of
+from ._defaults import TORCH
+from ._ignored import SPEED
+
+_MOVE: Final = Rule("exact", TORCH)
+_SEARCH: Final = Rule("exact", TORCH, values="normal ties integer special")
+# Integers beyond what float32 holds among them.
+_EVERY: Final = "normal integer opposed positive halfway"
+_AXIS: Final = axis("A", WHOLE)
+_INTO: Final = "random edges repeated negative sorted"
 
 
-@spec("aclnnGatherV2", "out:self", **EXACT, samples=[
-    take(self=t(5, 7), dim=0, index=const([[0, 4, 2], [1, 1, 3]])),
-    take(self=t(5, 7), dim=1, index=const([6, 0, 3])),
-    take(self=t(3, 4, 7), dim=1, index=const([[3, 0, 2], [1, 1, 3]])),
-    take(self=t(5, 2, 7), dim=-1, index=const([6, 5], "int32"))])  # fmt: skip
+def _first(x: Array, dim: int) -> Array:
+    return np.moveaxis(x, dim, 0)
+
+
+@declare("aclnnGatherV2", _MOVE, pairs("self", "index"), along("*B A *N *I"),
+         self=tensor(WHOLE), dim=_AXIS, index=index("*I", into="A"), out=out("self"))  # fmt: skip
 def gather_v2(self: Array, dim: int, index: Array) -> Array:
     return np.take(self, index, dim)
 
 
-@spec("aclnnTake", "out:self", **EXACT,
-      samples=[take(self=t(3, 5), index=const([[0, 14], [7, -1]]))])  # fmt: skip
+@declare("aclnnTake", _MOVE, pairs("self", "index"), along("*I"),
+         self=tensor("*S"), index=index("*I", into="size(self)", patterns=_INTO), out=out("self"),
+         )  # fmt: skip
 def take_flat(self: Array, index: Array) -> Array:
     return self.reshape(-1)[index]
 
 
-@spec("aclnnIndexCopy", "outRef:selfRef", **EXACT, samples=[
-    take(selfRef=t(5, 7), dim=0, index=const([4, 0, 2]), source=t(3, 7), outRef=t(5, 7)),
-    take(selfRef=t(5, 7), dim=1, index=const([6, 1]), source=t(5, 2), outRef=t(5, 7))])  # fmt: skip
+@declare("aclnnIndexCopy", _MOVE, pairs("selfRef", "index"), along("*B A *N I"), require("I <= A"),
+         selfRef=tensor(WHOLE), dim=_AXIS, index=slots("I", into="A"),
+         source=tensor("*B I *N", "selfRef"), outRef=out("selfRef"))  # fmt: skip
 def index_copy(selfRef: Array, dim: int, index: Array, source: Array) -> Array:
     result = selfRef.copy()
-    result[(slice(None),) * dim + (index,)] = source
+    _first(result, dim)[index] = _first(source, dim)
     return result
 
 
-@spec("aclnnIndexFillTensor", "out:self", **EXACT, samples=[
-    take(self=t(5, 7), dim=d, index=i, value=2.5) for d, i in ((0, (1, 3)), (1, (6, 0)))],
-    )  # fmt: skip
+@declare("aclnnIndexFillTensor", _MOVE, along("*B A *N I"),
+         self=tensor(WHOLE, "f32 f16 bf16 i32 i64 bool"), dim=_AXIS,
+         index=index("I", into="A", patterns=_INTO), value=scalar("self", 2.5, -1, 0, 2**24 + 1),
+         out=out("self"))  # fmt: skip
 def index_fill(self: Array, dim: int, index: Array, value: float) -> Array:
     result = self.copy()
-    result[(slice(None),) * dim + (list(index),)] = value
+    _first(result, dim)[list(index)] = value
     return result
 
 
-@spec("aclnnInplaceMaskedScatter", "selfRef:selfRef", **EXACT, samples=[
-    take(selfRef=t(3, 5), mask=const((np.arange(15).reshape(3, 5) % 3 == 0).tolist(), "bool"),
-         source=t(9))])  # fmt: skip
+def _masks(patterns: str) -> Domain:
+    return forms(full=mask("*B N", patterns=patterns), row=mask("N", patterns="some"),
+                 column=mask("*B 1", patterns="some"), one=mask("1", patterns="all"))  # fmt: skip
+
+
+_MASKED: Final = sizes(N=row)
+
+
+@declare("aclnnInplaceMaskedScatter", _MOVE,
+         pairs("selfRef", "mask", f"{REAL} bool", "bool u8"), _MASKED,
+         selfRef=written(tensor("*B N")), mask=_masks("some none all last whole_row"),
+         source=forms(same=tensor("*B N", "selfRef"), flat=tensor("size(selfRef)+3", "selfRef")),
+         )  # fmt: skip
 def masked_scatter(selfRef: Array, mask: Array, source: Array) -> Array:
-    result = selfRef.copy()
-    result[mask] = source.reshape(-1)[: int(mask.sum())]
+    result, at = selfRef.copy(), np.broadcast_to(mask.astype(bool), selfRef.shape)
+    result[at] = source.reshape(-1)[: int(at.sum())]
     return result
 
 
-@spec("aclnnInplacePut", "selfRef:selfRef", **EXACT, samples=[
-    take(selfRef=t(3, 5), index=const([[0, 14], [7, 2]]), source=t(2, 2), accumulate=a)
-    for a in (False, True)])  # fmt: skip
+@declare("aclnnInplacePut", Rule("accumulated", TORCH, numbers="stored", values=_EVERY),
+         pairs("selfRef", "index"), along("*I"),
+         require("accumulate or size(index) <= size(selfRef)"),
+         selfRef=written(tensor("*S")),
+         index=by("accumulate", {False: slots("*I", into="size(selfRef)"),
+                                 True: index("*I", into="size(selfRef)", patterns=_INTO)}),
+         source=tensor("*I", "selfRef"), accumulate=flag())  # fmt: skip
 def put(selfRef: Array, index: Array, source: Array, accumulate: bool) -> Array:
     result = selfRef.copy().reshape(-1)
     if accumulate:
@@ -66,321 +125,543 @@ def put(selfRef: Array, index: Array, source: Array, accumulate: bool) -> Array:
     return result.reshape(selfRef.shape)
 
 
-@spec("aclnnMaskedSelect", "out:self", **EXACT, fixed_layout=True, samples=[
-    take(self=t(3, 5), mask=const((np.arange(15).reshape(3, 5) % 4 == 1).tolist(), "bool"))],
-    )  # fmt: skip
+@declare("aclnnMaskedSelect", _MOVE, pairs("self", "mask", f"{REAL} bool", "bool u8"), _MASKED,
+         self=forms(full=tensor("*B N"), row=tensor("N")),
+         mask=_masks("some none all last whole_row"), out=out("self", dynamic=True))  # fmt: skip
 def masked_select(self: Array, mask: Array) -> Array:
-    return self[mask]
+    whole = np.broadcast_shapes(self.shape, mask.shape)
+    return np.broadcast_to(self, whole)[np.broadcast_to(mask.astype(bool), whole)]
 
 
-_SPARSE: Final = [[0.0, 1.5, 0.0, 2.0], [3.0, 0.0, 0.0, -1.0]]
+for _name, _turned in (("aclnnNonzero", False), ("aclnnNonzeroV2", True)):
+
+    @declare(_name, _SEARCH, self=tensor("*S"), out=out("i64", dynamic=True))
+    def nonzero(self: Array, _turned: bool = _turned) -> Array:
+        places = np.argwhere(self).astype(np.int64)
+        return places.T if _turned else places
 
 
-@spec("aclnnNonzero", "out:int64", **EXACT, fixed_layout=True,
-      samples=[take(self=const(_SPARSE, "float32"))])  # fmt: skip
-def nonzero(self: Array) -> Array:
-    return np.argwhere(self).astype(np.int64)
+# --- searching --------------------------------------------------------------------------------
+
+# What is searched beside what is sought: the same, and types whose numbers one of both holds.
+_SOUGHT: Final = """
+f32 f32|f16|i32|i8
+f16 f16|f32|u8
+i8  i8|i64
+i16 i16|f32
+i32 i32|i64|i16
+i64 i64|i32
+u8  u8|i32
+"""
+_PLACE: Final = by("outInt32", {False: out("i64"), True: out("i32")})
 
 
-spec("aclnnNonzeroV2", "out:int64", samples=[take(self=const(_SPARSE, "float32"))], **EXACT,
-     fixed_layout=True)(lambda self: np.argwhere(self).T.astype(np.int64))  # fmt: skip
-_EDGES: Final = const([-1.0, 0.0, 0.5, 1.25], "float32")
+def _ascending(param: str, dtype: str, shape: str, sorter: bool = False) -> Content:
+    """Rows in ascending order: with ties, all alike, or beyond what floats tell apart; where the
+    call gives a `sorter`, they lie so that it leads to them in order."""
+
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
+        dtype_ = draw.dtype(param, dtype)
+        step = 1 if dtype_.startswith(("int", "uint")) else 0.5
+        low = 0 if dtype_.startswith("u") else -4
+        values = np.sort(rng.integers(low, low + 9, resolve(shape, draw)), -1) * step
+        if pattern == "distinct":
+            values[...] = (np.arange(values.shape[-1]) % 100 + low) * step
+        elif pattern == "alike":
+            values[...] = step
+        elif pattern == "infinite" and step != 1 and values.size:
+            values[..., 0], values[..., -1] = -np.inf, np.inf
+        values = np.sort(values + (near(dtype_, 53) if pattern == "large" else 0), -1)
+        order = draw["sorter"] if sorter else None
+        if order is None:
+            return values
+        result = np.empty_like(values)
+        np.put_along_axis(result, np.asarray(order.values()), values, -1)
+        return result
+
+    return content(make, "ties distinct alike infinite large", dtype, shape=shape)
 
 
-@spec("aclnnBucketize", "out:int64",
-      constant="outInt32",
-      **EXACT, samples=[
-    take(self=const([[-2.0, 0.0, 0.25], [0.5, 1.25, 9.0]], "float32"), boundaries=_EDGES,
-         outInt32=False, right=r) for r in (False, True)])  # fmt: skip
-def bucketize(self: Array, boundaries: Array, outInt32: bool, right: bool) -> Array:
-    places = np.searchsorted(boundaries, self, "right" if right else "left")
-    return np.asarray(places, np.int64)
+_OFFERED: Final[dict[str, Domain]] = {"outInt32": flag(), "right": flag()}
 
 
-@spec("aclnnSearchSorted", "out:int64",
-      constant="outInt32 sorter",
-      **EXACT, samples=[
-    take(sortedSequence=const([[-1.0, 0.0, 0.5], [1.0, 2.0, 3.0]], "float32"),
-         self=const([[0.0, 0.25], [2.0, 9.0]], "float32"), outInt32=False, right=r)
-    for r in (False, True)] + [
-    # NaN lies behind all numbers; integers that no double holds.
-    take(sortedSequence=const([[-1.0, 0.0, 0.5]], "float32"),
-         self=const([[float("nan"), 0.25]], "float32"), outInt32=False, right=r)
-    for r in (False, True)] + [
-    take(sortedSequence=const([[2**53, 2**53 + 1, 2**53 + 3, 2**53 + 5]], "int64"),
-         self=const([[2**53 + 1, 2**53 + 2, 2**53 + 4]], "int64"), outInt32=False, right=False)
-    ])  # fmt: skip
+@declare("aclnnBucketize", _SEARCH, dtypes(f"self boundaries {_SOUGHT}"), sizes(K=row),
+         self=tensor("*S"), boundaries=_ascending("boundaries", "self", "K"), **_OFFERED,
+         out=_PLACE)  # fmt: skip
+def bucketize(self: Array, boundaries: Array, right: bool) -> Array:
+    """NaN lies behind all numbers."""
+    return np.asarray(np.searchsorted(boundaries, self, "right" if right else "left"), np.int64)
+
+
+def _sorter(shape: str) -> Domain:
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
+        order = np.argsort(rng.random(resolve(shape, draw)), -1)
+        return np.sort(order, -1)[..., ::-1] if pattern == "reversed" else order
+
+    return optional(content(make, "shuffled reversed", shape=shape))
+
+
+_ROWS: Final = {"sortedSequence": _ascending("sortedSequence", "self", "*B K", True),
+                "self": tensor("*B V"), "sorter": _sorter("*B K")}  # fmt: skip
+_ONE: Final = {"sortedSequence": _ascending("sortedSequence", "self", "K", True),
+               "self": tensor("*S"), "sorter": _sorter("K")}  # fmt: skip
+
+
+@declare("aclnnSearchSorted", _SEARCH, dtypes(f"self sortedSequence {_SOUGHT}"),
+         sizes(K=row, V=row(5, 1, 33)), overload("rows", **_ROWS), overload("one", **_ONE),
+         sortedSequence=_ROWS["sortedSequence"], self=_ROWS["self"], **_OFFERED,
+         sorter=_ROWS["sorter"], out=_PLACE)  # fmt: skip
 def search_sorted(
-    sortedSequence: Array, self: Array, outInt32: bool, right: bool, sorter: Array
+    sortedSequence: Array, self: Array, right: bool, sorter: Array | None
 ) -> Array:  # fmt: skip
     side: Any = "right" if right else "left"
-    rows = zip(sortedSequence, self, strict=True)
-    return np.stack([np.searchsorted(a, v, side) for a, v in rows]).astype(np.int64)
+    if sorter is not None:
+        sortedSequence = np.take_along_axis(sortedSequence, sorter, -1)
+    if sortedSequence.ndim == 1:
+        return np.asarray(np.searchsorted(sortedSequence, self, side), np.int64)
+    result = np.zeros(self.shape, np.int64)
+    for at in np.ndindex(self.shape[:-1]):
+        result[at] = np.searchsorted(sortedSequence[at], self[at], side)
+    return result
 
 
-@spec("aclnnSearchSorteds", "out:int64",
-      constant="outInt32 sorter",
-      **EXACT, samples=[
-    take(sortedSequence=_EDGES, self=s, outInt32=False, right=r)
-    for r in (False, True) for s in (0.5, 3.0)])  # fmt: skip
+@declare("aclnnSearchSorteds", _SEARCH, sizes(K=row),
+         require("self < 2**31 or dtype(sortedSequence) != 'int32'", refuses=None),
+         sortedSequence=_ascending("sortedSequence", "", "K", True),
+         self=scalar("sortedSequence", 0.5, 0, 3, -9, 2**53 + 1), **_OFFERED,
+         sorter=_sorter("K"), out=_PLACE)  # fmt: skip
 def search_sorteds(
-    sortedSequence: Array, self: float, outInt32: bool, right: bool, sorter: Array
+    sortedSequence: Array, self: float, right: bool, sorter: Array | None
 ) -> Array:  # fmt: skip
-    return np.asarray(np.searchsorted(sortedSequence, self, "right" if right else "left"), np.int64)
+    return search_sorted(sortedSequence, np.asarray(self), right, sorter)
 
 
-@spec("aclnnIsInScalarTensor", "out:bool",
-      constant="assumeUnique",
-      **EXACT, samples=[
-    take(element=e, testElements=const([1, 5, 7]), assumeUnique=False, invert=v)
-    for e in (5, 2) for v in (False, True)] + [
-    take(element=5, testElements=const([], "int64"), assumeUnique=False, invert=v)
-    for v in (False, True)])  # fmt: skip
-def is_in_scalar(element: float, testElements: Array, assumeUnique: bool, invert: bool) -> Array:
+def _among(param: str, sought: str, shape: str) -> Content:
+    """Elements with a number among them: nowhere, at one end, everywhere, or beside it."""
+
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
+        number_, dtype_ = value_of(draw[sought]), draw.dtype(param, "")
+        values = rng.integers(0, 2, resolve(shape, draw)) + 9.0
+        flat = values.reshape(-1)
+        if draw["assumeUnique"]:
+            flat[:] = 9 + np.arange(flat.size)
+            pattern = "first" if pattern in ("all", "beside") else pattern
+        if pattern == "beside":
+            flat[:] = number_ + rng.integers(-1, 2, flat.size)
+        elif pattern != "absent" and flat.size:
+            at: Any = {"first": 0, "last": -1, "all": slice(None)}[pattern]
+            flat[at] = number_
+        if dtype_.startswith("float"):  # what rounds to the number is not among them
+            rounded = flat.astype(np.float16 if dtype_ == "float16" else np.float32)
+            flat[rounded != flat] = 9
+        if dtype_.startswith("uint"):
+            flat[flat < 0] = 9
+        return values
+
+    return content(make, "first last all absent beside", "", shape=shape)
+
+
+def _distinct(param: str) -> tuple[Any, ...]:
+    return require(f"not assumeUnique or size({param}) <= 100 and dtype({param}) != 'bool'",
+                   refuses=None)  # fmt: skip
+
+
+_PROMISE: Final = ignored("promises that elements are distinct, which they are then", flag())
+
+
+@declare("aclnnIsInScalarTensor", _MOVE, _distinct("testElements"),
+         element=scalar("testElements", 5, 0, 1, 2**24 + 1),
+         testElements=_among("testElements", "element", "*S"), assumeUnique=_PROMISE,
+         invert=flag(), out=out("bool"))  # fmt: skip
+def is_in_scalar(element: float, testElements: Array, invert: bool) -> Array:
     return np.asarray(bool((testElements == element).any()) ^ invert)
 
 
-@spec("aclnnIsInTensorScalar", "out:bool",
-      constant="assumeUnique",
-      **EXACT, samples=[
-    take(element=const([[1, 5], [7, 5]]), testElement=5, assumeUnique=False, invert=v)
-    for v in (False, True)])  # fmt: skip
-def is_in_tensor(element: Array, testElement: float, assumeUnique: bool, invert: bool) -> Array:
+@declare("aclnnIsInTensorScalar", _MOVE, _distinct("element"),
+         element=_among("element", "testElement", "*S"),
+         testElement=scalar("element", 5, 0, 1, 2**24 + 1), assumeUnique=_PROMISE,
+         invert=flag(), out=out("bool"))  # fmt: skip
+def is_in_tensor(element: Array, testElement: float, invert: bool) -> Array:
     return np.equal(element, testElement) ^ invert
 
 
-_UNIQUE: Final = const([[3, 1, 3], [2, 1, 9]], "int64")
-# Beyond what a block holds, in no order.
-_MANY: Final = const((np.random.default_rng(3).permutation(3000) % 1500).tolist(), "int64")
-spec("aclnnUnique", "valueOut:self inverseOut:int64",
-     ignored=requested("sorted returnInverse"),
-     **EXACT,
-     fixed_layout=True, samples=[take(self=x, sorted=True, returnInverse=True)
-                                 for x in (_UNIQUE, _MANY)])(
-    lambda self: (np.unique(self), np.unique(self, return_inverse=True)[1].reshape(self.shape)),
-)  # fmt: skip
+# --- unique elements --------------------------------------------------------------------------
+
+_TIES: Final = Rule("exact", "torch 2.13, document of torch.unique", specials=False,
+                    values="normal ties wide integer halfway")  # fmt: skip
+_FLAT: Final[dict[str, Domain]] = {
+    "self": tensor("*S", f"{REAL} bool"),
+    "sorted": only(True, "no order is stated for what is not sorted"),
+}
+_VALUES: Final = out("self", dynamic=True)
 
 
-@spec("aclnnUnique2", "valueOut:self inverseOut:int64 countsOut:int64",
-      ignored=requested("sorted returnInverse returnCounts"),
-      fixed_layout=True,
-      **EXACT,
-      samples=[take(self=x, sorted=True, returnInverse=True, returnCounts=True)
-               for x in (_UNIQUE, _MANY)])  # fmt: skip
-def unique2(self: Array) -> tuple[Array, Array, Array]:
+def _requested(result: Array, flag_: bool) -> Array:
+    """A result, or an empty one where the call does not ask for it, as op-plugin passes it."""
+    return result if flag_ else np.zeros(0, np.int64)
+
+
+@declare("aclnnUnique", _TIES, **_FLAT, returnInverse=flag(True), valueOut=_VALUES,
+         inverseOut=out("i64"))  # fmt: skip
+def unique(self: Array, returnInverse: bool) -> tuple[Array, Array]:
+    return unique2(self, returnInverse, False)[:2]
+
+
+@declare("aclnnUnique2", _TIES, **_FLAT, returnInverse=flag(True), returnCounts=flag(True),
+         valueOut=_VALUES, inverseOut=out("i64"), countsOut=out("i64", dynamic=True))  # fmt: skip
+def unique2(
+    self: Array, returnInverse: bool, returnCounts: bool
+) -> tuple[Array, Array, Array]:  # fmt: skip
     values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True)
-    return values, inverse.reshape(self.shape), counts
+    inverse = _requested(inverse.reshape(self.shape), returnInverse)
+    return values, inverse, _requested(counts, returnCounts)
 
 
-@spec("aclnnUniqueConsecutive", "valueOut:self inverseOut:int64 countsOut:int64",
-      ignored=requested("returnInverse returnCounts"),
-      fixed_layout=True,
-      **EXACT,
-      samples=[take(self=const([1, 1, 2, 2, 2, 1, 3]), returnInverse=True, returnCounts=True,
-                    dim=1000)])  # fmt: skip
-def unique_consecutive(self: Array, dim: int) -> tuple[Array, Array, Array]:
-    """`dim` 1000 flattens first (torch_npu's word for no dimension)."""
-    first = np.concatenate([[True], self[1:] != self[:-1]])
-    inverse = np.cumsum(first) - 1
-    return self[first], inverse, np.bincount(inverse)
+def _slices(rng: Generator, pattern: str, draw: Draw) -> Array:
+    """A tensor whose slices along the axis recur: here and there, in runs, all of them, never."""
+    shape, at = resolve(WHOLE, draw), len(draw["*B"])
+    n, dtype = shape[at], draw.dtype("self", "")
+    if pattern in ("few", "runs", "large"):
+        which = rng.integers(0, (n + 1) // 2, n)
+    else:
+        which = np.zeros(n, np.int64) if pattern == "alike" else rng.permutation(n)
+    which = np.sort(which)[::-1] if pattern == "runs" else which
+    kinds = rng.integers(0, 3, (n, *shape[:at], *shape[at + 1 :]))
+    kinds = kinds + (near(dtype, 53) if pattern == "large" else 0)
+    return np.moveaxis(complex_too(kinds[which], dtype), 0, at)
 
 
-@spec("aclnnIndexAddV2", "out:self",
-      ignored=speed("mode"),
-      **SPARSE_GRADIENT, samples=[
-    take(self=t(5, 7), dim=d, index=const(i), source=t(*s), alpha=a, mode=0)
-    for d, i, s, a in ((0, [4, 0, 4], (3, 7), 1.0), (1, [6, 1], (5, 2), -0.5))])  # fmt: skip
+_RECURRING: Final = content(_slices, "few runs alike distinct large", "", shape=WHOLE)
+
+
+def _along_axis(x: Array, which: Array, dim: int) -> tuple[Array, Array]:
+    """Of the first of each group of slices along an axis, and how many each group has."""
+    counts = np.bincount(which)
+    firsts = np.array([np.argmax(which == k) for k in range(len(counts))], np.int64)
+    return np.take(x, firsts, dim), counts
+
+
+@declare("aclnnUniqueConsecutive", _TIES, along("*B A *N"), self=_RECURRING,
+         returnInverse=flag(True), returnCounts=flag(True),
+         dim=forms(flat=only(1000, "no dim: torch_npu's word"), along=_AXIS), valueOut=_VALUES,
+         inverseOut=out("i64"), countsOut=out("i64", dynamic=True))  # fmt: skip
+def unique_consecutive(
+    self: Array, returnInverse: bool, returnCounts: bool, dim: int
+) -> tuple[Array, Array, Array]:
+    """`dim` 1000 flattens first."""
+    x, at = (self.reshape(-1), 0) if dim == 1000 else (self, dim)
+    rows = _first(x, at).reshape(x.shape[at], -1)
+    which = np.cumsum(np.r_[False, (rows[1:] != rows[:-1]).any(1)])
+    values, counts = _along_axis(x, which, at)
+    inverse = which.reshape(self.shape) if dim == 1000 else which
+    return values, _requested(inverse, returnInverse), _requested(counts, returnCounts)
+
+
+@declare("aclnnUniqueDim", _TIES, along("*B A *N"), self=_RECURRING, sorted=_FLAT["sorted"],
+         returnInverse=flag(True), dim=_AXIS, valueOut=_VALUES, inverseOut=out("i64"),
+         countsOut=out("i64", dynamic=True))  # fmt: skip
+def unique_dim(self: Array, returnInverse: bool, dim: int) -> tuple[Array, Array, Array]:
+    values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True, axis=dim)
+    return values, _requested(inverse.reshape(-1), returnInverse), counts
+
+
+# --- places that several may share --------------------------------------------------------------
+
+
+@declare("aclnnIndexAddV2", Rule("gradient", TORCH, sparse=True, values=_EVERY),
+         pairs("self", "index", REAL), along("*B A *N I"),
+         require("alpha % 1 == 0 or floating(self)", refuses=None),
+         self=tensor(WHOLE), dim=_AXIS, index=index("I", into="A"),
+         source=tensor("*B I *N", "self"), alpha=scalar("self", 1, 2, -3, 0, -0.5),
+         mode=ignored(SPEED, choice(0, 1)), out=out("self"))  # fmt: skip
 def index_add(self: Array, dim: int, index: Array, source: Array, alpha: float) -> Array:
-    result = np.moveaxis(self.copy(), dim, 0)
-    np.add.at(result, index, alpha * np.moveaxis(source, dim, 0))
-    return np.moveaxis(result, 0, dim)
+    result = self.copy()
+    np.add.at(_first(result, dim), index, alpha * _first(source, dim))
+    return result
 
 
-_INDEX: Final[dict[str, Any]] = {**EXACT_FINITE, "source":
-                                 "TensorFlow documents: gather_nd, scatter_nd_update"}  # fmt: skip
+_INDEX: Final = Rule("exact", "TensorFlow documents: gather_nd, scatter_nd_update", specials=False)
+# Dims that tuples of indices name, and those that they leave.
+_TUPLES: Final = along("*I", **{"*K": row("4x5", 7, 1, "3x1", "2x3x4", 130),
+                                "*N": row(6, "-", 1, 33, "2x3", 1025)})  # fmt: skip
 
 
-@spec("aclnnGatherNd", "out:self", **_INDEX, samples=[
-    take(self=t(4, 5, 6), indices=const(at), negativeIndexSupport=n)
-    for at, n in (([[0, 1], [3, 4], [2, 0]], False), ([[-1, 1], [3, -5], [2, 0]], True))],
-    )  # fmt: skip
-def gather_nd(self: Array, indices: Array, negativeIndexSupport: bool) -> Array:
+def _tuples(patterns: str) -> Content:
+    """Tuples of indices into `*K`, none twice unless `random`; `negative` counts from the ends."""
+
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
+        dims_, lead = draw["*K"], draw["*I"]
+        repeats = pattern in ("random", "edges", "repeated", "negative")
+        flat = (patterns_.indices(rng, pattern, (prod(lead),), prod(dims_)) % prod(dims_)
+                if repeats else
+                patterns_.slots(rng, pattern, (prod(lead),), prod(dims_), None))  # fmt: skip
+        places = np.stack(np.unravel_index(flat, dims_), -1)
+        if pattern == "negative":
+            places = np.where(np.arange(len(places))[:, None] % 2, places, places - dims_)
+        return places.reshape(*lead, len(dims_))
+
+    return content(make, patterns)
+
+
+@declare("aclnnGatherNd", _INDEX, pairs("self", "indices", f"{REAL} bool"), _TUPLES,
+         self=tensor("*K *N"), indices=by("negativeIndexSupport", {
+             False: _tuples("random shuffled edges repeated"), True: _tuples("negative random")}),
+         negativeIndexSupport=flag(), out=out("self", "*I *N"))  # fmt: skip
+def gather_nd(self: Array, indices: Array) -> Array:
     """Where indices may be negative, they count from the end."""
-    assert negativeIndexSupport or (indices >= 0).all()
     return self[tuple(np.moveaxis(indices, -1, 0))]
 
 
-@spec(
-    "aclnnGatherV3",
-    "out:self",
-    uncovered="mode",
-    **_INDEX,
-    samples=[
-        take(self=t(5, 7), dim=0, index=const([[0, 4], [1, 3]]), batchDims=0, mode=0),
-        take(
-            self=t(3, 5, 7),
-            dim=2,
-            index=const([[0, 4, 6], [1, 3, 3], [2, 6, 0]]),
-            batchDims=1,
-            mode=0,
-        ),
-        take(self=t(3, 5, 7), dim=-2, index=const([[0, 4], [1, 3], [2, 2]]), batchDims=1, mode=0),
-        take(self=t(3, 5, 7), dim=1, index=const([[0, 4], [1, 3], [2, 2]]), batchDims=-1, mode=0),
-    ],
-)
+@declare("aclnnGatherV3", _INDEX, pairs("self", "index"),
+         along("A *N", **{"*B": row(3, "-", 1, "2x3"), "*P": row("-", 2, "1x3"),
+                          "*I": row(4, "-", 1, "2x3", 33)}),
+         self=tensor("*B *P A *N"), dim=axis("A", "*B *P A *N"), index=index("*B *I", into="A"),
+         batchDims=axis("I", "*B *I"), mode=only(0, "documents name no other"),
+         out=out("self"))  # fmt: skip
 def gather_v3(self: Array, dim: int, index: Array, batchDims: int) -> Array:
-    if batchDims < 0:  # counted from the end of the index
+    """A negative `batchDims` is counted from the end of the index."""
+    dim = dim % self.ndim
+    if batchDims < 0:
         return gather_v3(self, dim, index, batchDims + index.ndim)
-    if batchDims:
-        return np.stack(
-            [
-                gather_v3(s, dim - (dim > 0), i, batchDims - 1)
-                for s, i in zip(self, index, strict=True)
-            ]
-        )
-    return np.take(self, index, dim)
+    if not batchDims:
+        return np.take(self, index, dim)
+    rows = zip(self, index, strict=True)
+    return np.stack([gather_v3(s, dim - 1, i, batchDims - 1) for s, i in rows])
 
 
-@spec("aclnnScatterNd", "out:data", **_INDEX, samples=[
-    take(data=t(4, 5, 6), indices=const([[0, 1], [3, 4], [2, 0]]), updates=t(3, 6))])  # fmt: skip
+_SCATTERED: Final[dict[str, Domain]] = {
+    "indices": _tuples("shuffled in_order last"), "updates": tensor("*I *N", "data"),
+}  # fmt: skip
+
+
+@declare("aclnnScatterNd", _INDEX, pairs("data", "indices", "f32 f16 bf16 bool"), _TUPLES,
+         require("size(updates) <= size(data)", refuses=None),
+         data=tensor("*K *N"), **_SCATTERED, out=out("data"))  # fmt: skip
 def scatter_nd(data: Array, indices: Array, updates: Array) -> Array:
     result = data.copy()
     result[tuple(np.moveaxis(indices, -1, 0))] = updates
     return result
 
 
-@spec("aclnnScatterNdUpdate", "varRef:varRef", **_INDEX, samples=[
-    take(varRef=t(4, 5, 6), indices=const([[0, 1], [3, 4], [2, 0]]), updates=t(3, 6))])  # fmt: skip
+@declare("aclnnScatterNdUpdate", _INDEX,
+         pairs("varRef", "indices", "f32 f16 bf16 i64 i8 bool"), _TUPLES,
+         require("size(updates) <= size(varRef)", refuses=None),
+         varRef=written(tensor("*K *N")),
+         **_SCATTERED | {"updates": tensor("*I *N", "varRef")})  # fmt: skip
 def scatter_nd_update(varRef: Array, indices: Array, updates: Array) -> Array:
     return scatter_nd(varRef, indices, updates)
 
 
+def _quotient(x: Array, y: Array) -> Array:
+    """Of integers towards zero (C, 6.5.5)."""
+    return np.trunc(x / y).astype(x.dtype) if x.dtype.kind in "iu" else x / y
+
+
 _AT: Final[dict[str, Any]] = {"Max": np.maximum, "Min": np.minimum, "Mul": np.multiply,
-                              "Div": np.divide}  # fmt: skip
+                              "Div": _quotient, "Add": np.add}  # fmt: skip
 
 
-def _scatter_at(varRef: Array, indices: Array, updates: Array, word: np.ufunc) -> Array:
+def _scatter_at(varRef: Array, indices: Array, updates: Array, word: Any) -> Array:
     result = varRef.copy()
-    word.at(result, indices.reshape(-1), updates.reshape(-1, *varRef.shape[1:]))
+    for at, update in zip(indices.reshape(-1), updates.reshape(-1, *varRef.shape[1:]), strict=True):
+        result[at] = word(result[at], update)
     return result
 
 
 for _name, _word in _AT.items():
-    spec(f"aclnnScatter{_name}", "varRef:varRef", **{**COMPOSITE, "source":
-         "TensorFlow documents: scatter_max, scatter_min, scatter_mul, scatter_div"}, samples=[
-        take(varRef=t(5, 7), indices=const([4, 0, 2], "int32"), updates=t(3, 7, low=0.5, high=2),
-             useLocking=False)])(
-        lambda varRef, indices, updates, _word=_word: _scatter_at(varRef, indices, updates, _word),
-    )  # fmt: skip
-spec("aclnnTfScatterAdd", "varRef:varRef", **{**COMPOSITE, "source":
-     "TensorFlow document: scatter_add"}, samples=[
-    take(varRef=t(5, 7), indices=const([4, 0, 2], "int32"), updates=t(3, 7))])(
-    lambda varRef, indices, updates: _scatter_at(varRef, indices, updates, np.add))  # fmt: skip
+    _low, _high = (1, 2) if _name in ("Mul", "Div") else (-2, 2)
+    _params: dict[str, Domain] = {
+        "varRef": written(tensor("A *N")), "indices": index("*I", into="A"),
+        "updates": tensor("*I *N", "varRef", _low, _high),
+        "useLocking": ignored(SPEED, flag()),
+    }  # fmt: skip
+    _real = "f32 f16 i32 i8 u8"
+    if _name == "Add":
+        del _params["useLocking"]
+        _real += " bf16"
+
+    @declare("aclnnTfScatterAdd" if _name == "Add" else f"aclnnScatter{_name}",
+             Rule("exact" if _name in ("Max", "Min") else "accumulated", "TensorFlow documents: "
+                  "scatter_add, scatter_max, scatter_min, scatter_mul, scatter_div",
+                  "stored" if _name in ("Mul", "Div", "Add") else {}, values=_EVERY),
+             pairs("varRef", "indices", _real),
+             along("A *N", **{"*I": row(4, "-", 1, "2x3", 17)}), **_params)  # fmt: skip
+    def scatter_at(
+        varRef: Array, indices: Array, updates: Array, _word: Any = _word
+    ) -> Array:  # fmt: skip
+        return _scatter_at(varRef, indices, updates, _word)
 
 
-def scatter(self: Array, dim: int, index: Array, src: Any, reduce: int) -> Array:
+def _places(shape: str, before: str) -> Content:
+    """Indices into `A` along the dim behind `before`. None stands twice along it where `reduce` is
+    0, which leaves open which one stays."""
+
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
+        dims_, at, size = resolve(shape, draw), len(resolve(before, draw)), draw["A"]
+        if dims_[at] > size or (pattern == "random" and draw["reduce"] != 0):
+            return rng.integers(0, size, dims_)
+        whole = (*dims_[:at], size, *dims_[at + 1 :])
+        order = np.argsort(rng.random(whole), at)
+        if pattern == "in_order":
+            order = np.sort(order, at)
+        elif pattern == "pairs" and draw["reduce"] != 0:
+            order = order // 2
+        return np.take(order, np.arange(dims_[at]), at)
+
+    return content(make, "random in_order pairs", shape=shape)
+
+
+# The index covers all of the others, or a corner of them.
+_CORNERED: Final[dict[str, Any]] = {"P": row(3, 1), "Q": row(4, 1, 33)}
+_LENGTHS: Final = along("*B A *N I J", **_CORNERED)
+_CORNER: Final = {"self": tensor("P+1 A Q+2"), "index": _places("P I Q", "P"),
+                  "dim": axis("A", "P A Q")}  # fmt: skip
+_FITS: Final = (*require("I <= J"), *require("reduce > 0 or I <= A", refuses=None))
+# Products of many stay in range.
+_SOURCES: Final = {0: tensor("*B J *N", "self"), 1: tensor("*B J *N", "self"),
+                   2: tensor("*B J *N", "self", 0.5, 2)}  # fmt: skip
+_SUM: Final = Rule("accumulated", "CANN document of aclnnScatter", "stored", specials=False,
+                   values=_EVERY)  # fmt: skip
+
+
+def _folded(self: Array, dim: int, index: Array, src: Array, word: Any) -> tuple[Array, Array]:
+    """Each slice of the index along `dim` written in turn: `word(old, new, how many before)`, and
+    how often each place was written."""
+    result, counts = np.moveaxis(self.copy(), dim, 0), np.moveaxis(np.zeros(self.shape), dim, 0)
+    index, src = np.moveaxis(index, dim, 0), np.moveaxis(src, dim, 0)
+    corner = (slice(None), *(slice(n) for n in index.shape[1:]))
+    for at, new in zip(index, src[: len(index)], strict=True):
+        old = np.take_along_axis(result[corner], at[None], 0)
+        before = np.take_along_axis(counts[corner], at[None], 0)
+        values = word(old, new[corner[1:]][None], before)
+        np.put_along_axis(result[corner], at[None], values, 0)
+        np.put_along_axis(counts[corner], at[None], before + 1, 0)
+    return np.moveaxis(result, 0, dim), np.moveaxis(counts, 0, dim)
+
+
+@declare("aclnnScatter", _SUM, pairs("self", "index"), _LENGTHS, _FITS,
+         overload("whole"),
+         overload("corner", **_CORNER, src=tensor("P+2 J Q", "self", 0.5, 2)),
+         pin("reduce=2 index=pairs dtype=int32", "products of integers"),
+         self=tensor(WHOLE), dim=_AXIS, index=_places("*B I *N", "*B"), src=by("reduce", _SOURCES),
+         reduce=choice(0, 1, 2), out=out("self"))  # fmt: skip
+def scatter(self: Array, dim: int, index: Array, src: Array, reduce: int) -> Array:
     """reduce: 0 replaces, 1 adds, 2 multiplies (aclnnScatter document)."""
-    result = self.copy()
     word = (lambda _, new: new, np.add, np.multiply)[reduce]
-    for place in np.ndindex(index.shape):
-        at = (*place[:dim], int(index[place]), *place[dim + 1 :])
-        result[at] = word(result[at], src[place] if isinstance(src, np.ndarray) else src)
-    return result
+    return _folded(self, dim, index, src, lambda old, new, _: word(old, new))[0]
 
 
-_SCATTER: Final[dict[str, Any]] = {"tolerance": "rounded", "specials": False,
-                                   "source": "CANN document of aclnnScatter"}  # fmt: skip
-_ONE_EACH: Final = const([[0, 3, 1], [2, 1, 0]])
-spec("aclnnScatter", "out:self", **_SCATTER, samples=[
-    take(self=t(*shape, dtype=d, low=low), dim=dim, index=_ONE_EACH, src=t(2, 3, dtype=d, low=low),
-         reduce=r)
-    for d, low in (("float32", -2), ("int32", -9)) for r in (0, 1, 2)
-    for shape, dim in (((2, 4), 1), ((4, 3), 0), ((4, 3), -2))])(
-    lambda self, dim, index, src, reduce:
-    scatter(self, dim % self.ndim, index, src, reduce))  # fmt: skip
-spec("aclnnScatterValue", "out:self", **_SCATTER, samples=[
-    take(self=t(2, 4, dtype=d, low=-9, high=9), dim=dim, index=_ONE_EACH, value=v, reduce=r)
-    for d in ("float32", "int32") for r, dim, v in ((0, 1, 3), (1, -1, -2), (2, 1, 3))])(
-    lambda self, dim, index, value, reduce:
-    scatter(self, dim % self.ndim, index, np.array(value).astype(self.dtype)[()],
-            reduce))  # fmt: skip
+@declare("aclnnScatterValue", _SUM, pairs("self", "index"),
+         along("*B A *N I", **_CORNERED), _FITS[1:],
+         require("value % 1 == 0 or floating(self)", refuses=None),
+         overload("whole"), overload("corner", **_CORNER),
+         self=tensor(WHOLE), dim=_AXIS, index=_places("*B I *N", "*B"),
+         value=scalar("self", 3, -2, 0, 1, 0.5), reduce=choice(0, 1, 2), out=out("self"),
+         )  # fmt: skip
+def scatter_value(self: Array, dim: int, index: Array, value: float, reduce: int) -> Array:
+    src = np.broadcast_to(np.array(value).astype(self.dtype), index.shape)
+    return scatter(self, dim, index, src, reduce)
 
 
+@declare("aclnnScatterReduce", Rule("gradient", TORCH, sparse=True, values=_EVERY),
+         pairs("self", "index", REAL), _LENGTHS, _FITS[:1],
+         overload("whole"),
+         overload("corner", **_CORNER, src=tensor("P+2 J Q", "self", 0.5, 2)),
+         self=tensor(WHOLE), dim=_AXIS, index=_places("*B I *N", "*B"),
+         src=by("reduce", {n: _SOURCES[2 if n == 2 else 1] for n in range(1, 6)}),
+         reduce=choice(1, 2, 3, 4, 5), includeSelf=flag(True), out=out("self"))  # fmt: skip
 def scatter_reduce(
     self: Array, dim: int, index: Array, src: Array, reduce: int, includeSelf: bool
 ) -> Array:  # fmt: skip
-    """reduce: 1 add, 2 multiply, 3 maximum, 4 minimum, 5 mean (aclnnScatter's numbers, and on)."""
-    result = self.copy()
-    counts = np.full_like(result, 1.0 if includeSelf else 0.0)
+    """reduce: 1 add, 2 multiply, 3 maximum, 4 minimum, 5 mean (aclnnScatter's numbers, and on);
+    means of integers round down."""
     word = (np.add, np.multiply, np.maximum, np.minimum, np.add)[reduce - 1]
-    for place in np.ndindex(index.shape):
-        at = (*place[:dim], int(index[place]), *place[dim + 1 :])
-        result[at] = word(result[at], src[place]) if counts[at] else src[place]
-        counts[at] += 1
-    return result / np.maximum(counts, 1) if reduce == 5 else result
+
+    def joined(old: Array, new: Array, before: Array) -> Array:
+        return np.where(before + includeSelf == 0, new, word(old, new))
+
+    result, counts = _folded(self, dim, index, src, joined)
+    if reduce != 5:
+        return result
+    counts = np.maximum(counts + includeSelf, 1)
+    whole = result.dtype.kind in "iu"
+    return result // counts.astype(np.int64) if whole else result / counts
 
 
-_PICKED: Final[dict[str, Any]] = {"dim": 0, "index": const([[0, 2, 1, 0], [2, 2, 0, 1]]),
-                                  "src": t(2, 4)}  # fmt: skip
-spec("aclnnScatterReduce", "out:self", **SPARSE_GRADIENT,
-     samples=[take(self=t(3, 4), **_PICKED, reduce=r, includeSelf=s)
-              for r in (1, 2, 3, 4, 5) for s in (True, False)])(
-    scatter_reduce)  # fmt: skip
+# --- caches -----------------------------------------------------------------------------------
+
+_CACHE: Final = along("A *N", **{"*P": row(3, "-", 2, "2x3")}, S=row(1, 2, 3, 17),
+                      U=row(2, 1, 3, 5))  # fmt: skip
+_FITTING: Final = require("S <= A")
 
 
-@spec("aclnnInplaceScatterUpdate", "data:data", **_INDEX, samples=[
-    take(data=t(2, 3, 9, 4), indices=const([5, 0], "int64"), updates=t(2, 3, 2, 4), axis=-2)],
-    )  # fmt: skip
+def _starts(count: str, pairs_: bool) -> Content:
+    """Where pieces of `S` begin in `A`: at both ends, anywhere; beside the batch they go to."""
+
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
+        (many,) = resolve(count, draw)
+        starts = patterns_.indices(rng, pattern, (many,), draw["A"] - draw["S"] + 1)
+        return np.stack([rng.permutation(draw["B"])[:many], starts], -1) if pairs_ else starts
+
+    return content(make, "random edges repeated", shape=f"{count} 2" if pairs_ else count)
+
+
+@declare("aclnnInplaceScatterUpdate", _INDEX,
+         pairs("data", "indices", "f32 f16 bf16 i32 i8"), _CACHE, _FITTING, require("U <= B"),
+         data=written(tensor("B *P A *N")),
+         indices=forms(starts=_starts("U", False), pairs=_starts("U", True)),
+         updates=tensor("U *P S *N", "data"), axis=axis("A", "B *P A *N"))  # fmt: skip
 def scatter_update(data: Array, indices: Array, updates: Array, axis: int) -> Array:
-    """A decoder's cache: batch b takes its rows from indices[b] on."""
+    """A decoder's cache: update u goes to batch u from indices[u] on, or to batch indices[u][0]
+    from indices[u][1] on."""
     result = data.copy()
-    for b, at in enumerate(indices):
-        result[b, :, at : at + updates.shape[axis]] = updates[b]
+    for u, at in enumerate(indices):
+        batch, begin = (u, at) if indices.ndim == 1 else at
+        piece = np.moveaxis(updates, axis, 0)[:, u]
+        np.moveaxis(result, axis, 0)[begin : begin + len(piece), batch] = piece
     return result
 
 
-@spec("aclnnScatterList", "varRef:varRef",
-      ignored=one_value("reduceOptional"),
-      tolerance="exact", specials=False,
-      dtypes=("float16", "float32", "int8", "int32"), source="op-plugin document scatter_list",
-      samples=[take(varRef=[t(2, 6, 4), t(2, 6, 4)], indice=const([2, 0], "int32"),
-                    updates=t(2, 2, 3, 4), maskOptional=const(mask, "uint8"),
-                    reduceOptional="update", axis=-2) for mask in ([1, 0], [1, 1])] + [
-          take(varRef=[t(2, 3, 6), t(2, 3, 6)], indice=const([2, 0], "int32"),
-               updates=t(2, 2, 3, 4), maskOptional=const([1, 1], "uint8"),
-               reduceOptional="update", axis=-1)])  # fmt: skip
+def _lengths(rng: Generator, pattern: str, draw: Draw) -> Array:
+    """Where each update begins, and how much of it is written."""
+    starts = patterns_.indices(rng, pattern, (draw["L"],), draw["A"] - draw["S"] + 1)
+    return np.stack([starts, rng.integers(0, draw["S"] + 1, draw["L"])], -1)
+
+
+@declare("aclnnScatterList", Rule("exact", "op-plugin document scatter_list", specials=False),
+         pairs("varRef", "indice", "f32 f16 bf16 i8 i16 i32 u8"),
+         along("A *N", **{"*P": row(3, "-", 2, "2x3")}, S=row(1, 2, 3, 17)), _FITTING,
+         varRef=written(tensors("L", "*P A *N")),
+         indice=forms(starts=_starts("L", False), lengths=content(_lengths, "random edges")),
+         updates=tensor("L *P S *N", "varRef"),
+         maskOptional=optional(mask("L", "u8", patterns="all some none last")),
+         reduceOptional=only("update", "documents allow one value"),
+         axis=axis("A", "*P A *N"))  # fmt: skip
 def scatter_list(
-    varRef: list[Array], indice: Array, updates: Array, maskOptional: Array, axis: int
-) -> list[Array]:
-    out = [v.copy() for v in varRef]
-    for v, begin, update, selected in zip(out, indice, updates, maskOptional, strict=True):
-        if selected:
-            np.moveaxis(v, axis, 0)[begin : begin + update.shape[axis]] = np.moveaxis(
-                update, axis, 0
-            )
-    return out
+    varRef: list[Array], indice: Array, updates: Array, maskOptional: Array | None, axis: int
+) -> tuple[list[Array]]:
+    result = [v.copy() for v in varRef]
+    for i, (v, update) in enumerate(zip(result, updates, strict=True)):
+        begin, many = indice[i] if indice.ndim == 2 else (indice[i], update.shape[axis])
+        if maskOptional is None or maskOptional[i]:
+            _first(v, axis)[begin : begin + many] = _first(update, axis)[:many]
+    return (result,)
 
 
-@spec("aclnnExpandIntoJaggedPermute", "outputPermuteOut:permute",
-      ignored=follows("outputSize"),
-      tolerance="exact", source="FBGEMM's document of expand_into_jagged_permute", samples=[
-          take(permute=const(p, "int32"), inputOffset=const(i, "int32"),
-               outputOffset=const(o, "int32"), outputSize=o[-1])
-          for p, i, o in (([1, 0, 2], [0, 2, 5, 6], [0, 3, 5, 6]),
-                          ([2, 0, 1], [0, 4, 4, 7], [0, 3, 7, 7]))])  # fmt: skip
+def _permuted_starts(_rng: Generator, _pattern: str, draw: Draw) -> Array:
+    lengths = np.diff(draw["inputOffset"].values())
+    return np.concatenate([[0], np.cumsum(lengths[draw["permute"].values()])])
+
+
+@declare("aclnnExpandIntoJaggedPermute",
+         Rule("exact", "FBGEMM's document of expand_into_jagged_permute"), sizes(W=row),
+         permute=permutation("T", "i32"),
+         inputOffset=parts("T", of="W", form="starts", dtype="i32"),
+         outputOffset=content(_permuted_starts, "follows", "i32", shape="T+1"),
+         outputSize=ignored("follows from the offsets", equals("W")),
+         outputPermuteOut=out("permute"))  # fmt: skip
 def jagged_permute(permute: Array, inputOffset: Array, outputOffset: Array) -> Array:
     """Segment k of the result counts on from where segment permute[k] of the input begins."""
     return np.concatenate([
         inputOffset[p] + np.arange(outputOffset[k + 1] - outputOffset[k])
         for k, p in enumerate(permute)])  # fmt: skip
-
-
-@spec("aclnnUniqueDim", "valueOut:self inverseOut:int64 countsOut:int64",
-      ignored=requested("sorted returnInverse"),
-      tolerance="exact", specials=False, fixed_layout=True,
-      source="torch 2.13, document of torch.unique", samples=[
-          take(self=const([[3, 1], [2, 5], [3, 1], [2, 4]], "int64"), sorted=True,
-               returnInverse=True, dim=0)])  # fmt: skip
-def unique_dim(self: Array, dim: int) -> tuple[Array, Array, Array]:
-    values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True, axis=dim)
-    return values, inverse.reshape(-1), counts

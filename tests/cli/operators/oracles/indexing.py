@@ -8,12 +8,32 @@ from ._arguments import t
 
 
 def listed_caches(a):
-    caches = [v.clone() for v in t(a["varRef"])]
-    for i, wanted in enumerate(a["maskOptional"]):
-        if wanted:
-            rows = torch.arange(a["updates"].shape[1:][a["axis"]]) + int(a["indice"][i])
-            caches[i].index_copy_(a["axis"], rows, t(a["updates"])[i])
+    caches, updates, axis = [v.clone() for v in t(a["varRef"])], t(a["updates"]), a["axis"]
+    for i, cache in enumerate(caches):
+        begin, many = a["indice"][i] if a["indice"].ndim == 2 else (a["indice"][i], -1)
+        many = updates[i].shape[axis] if many < 0 else int(many)
+        if a["maskOptional"] is None or a["maskOptional"][i]:
+            cache.narrow(axis, int(begin), many).copy_(updates[i].narrow(axis, 0, many))
     return caches
+
+
+def searched(a):
+    sorter = None if a["sorter"] is None else t(a["sorter"])
+    return torch.searchsorted(t(a["sortedSequence"]), t(a["self"]), right=a["right"], sorter=sorter)
+
+
+def distinct(a, **dim):
+    """Values, and what the call asks for of places and counts."""
+    values, places, counts = torch.unique(t(a["self"]), True, True, True, **dim)
+    wanted = a["returnInverse"], a.get("returnCounts", True)
+    return values, places if wanted[0] else None, counts if wanted[1] else None
+
+
+def consecutive(a):
+    dim = None if a["dim"] == 1000 else a["dim"]
+    values, places, counts = torch.unique_consecutive(t(a["self"]), True, True, dim)
+    return (values, places if a["returnInverse"] else None,
+            counts if a["returnCounts"] else None)  # fmt: skip
 
 
 def jagged(a):
@@ -56,10 +76,8 @@ ORACLES = {
     ),
     "aclnnNonzero": lambda a: torch.nonzero(t(a["self"])),
     "aclnnBucketize": lambda a: torch.bucketize(t(a["self"]), t(a["boundaries"]), right=a["right"]),
-    "aclnnSearchSorted": lambda a: torch.searchsorted(
-        t(a["sortedSequence"]), t(a["self"]), right=a["right"]
-    ),
-    "aclnnUnique2": lambda a: torch.unique(t(a["self"]), True, True, True),
+    "aclnnSearchSorted": searched,
+    "aclnnUnique2": distinct,
     "aclnnIndexAddV2": lambda a: torch.index_add(
         t(a["self"]), a["dim"], t(a["index"]), t(a["source"]), alpha=a["alpha"]
     ),
@@ -86,18 +104,16 @@ ORACLES = {
     ),
     "aclnnMaskedSelect": lambda a: torch.masked_select(t(a["self"]), t(a["mask"])),
     "aclnnNonzeroV2": lambda a: torch.nonzero(t(a["self"])).T,
-    "aclnnSearchSorteds": lambda a: torch.searchsorted(
-        t(a["sortedSequence"]), a["self"], right=a["right"]
-    ),
+    "aclnnSearchSorteds": lambda a: searched({**a, "self": torch.tensor(a["self"])}),
     "aclnnIsInScalarTensor": lambda a: torch.isin(
         a["element"], t(a["testElements"]), invert=a["invert"]
     ),
     "aclnnIsInTensorScalar": lambda a: torch.isin(
         t(a["element"]), a["testElement"], invert=a["invert"]
     ),
-    "aclnnUnique": lambda a: torch.unique(t(a["self"]), True, True),
-    "aclnnUniqueConsecutive": lambda a: torch.unique_consecutive(t(a["self"]), True, True),
-    "aclnnUniqueDim": lambda a: torch.unique(t(a["self"]), True, True, True, dim=a["dim"]),
+    "aclnnUnique": distinct,
+    "aclnnUniqueConsecutive": consecutive,
+    "aclnnUniqueDim": lambda a: distinct(a, dim=a["dim"]),
 }
 # Operator, arguments by header name, results by hand.
 BY_HAND = [
