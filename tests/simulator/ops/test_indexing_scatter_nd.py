@@ -102,6 +102,17 @@ def test_ragged_rows_are_permuted(sim: Any) -> None:
     accepted(sim, "aclnnExpandIntoJaggedPermute", order, begins, ends, 9, Out(expected))
 
 
+def test_unique_slices_are_ordered_by_their_elements_in_order(sim: Any) -> None:
+    x = torch.zeros((2, 3, 2, 1))
+    x[0, 1, 1] = x[1, 0, 0] = 1
+    values, inverse, counts = torch.unique(x, True, True, True, dim=2)
+    outs = [sim.put(t) for t in (torch.zeros_like(x), inverse * 0, counts * 0)]
+    sim.cann.ops["aclnnUniqueDim"](sim.put(x), True, True, 2, *outs)
+    sim.synchronize()
+    assert sim.get(outs[0], x).equal(values)
+    assert outs[1].numpy().tolist() == inverse.tolist()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_unique_slices_equal_torch(sim: Any, dtype: Any, dim: int) -> None:

@@ -3,6 +3,7 @@
 #include "loops/indices.h"
 #include "loops/promote.h"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -235,9 +236,9 @@ Unique unique_slices(const Tensor& self, int axis, bool consecutive) {
   Unique u;
   with_number(self.dtype, [&](auto tag) {
     using C = typename decltype(tag)::type;
-    Tensor first = self;  // the axis leads
-    std::swap(first.dims[axis], first.dims[0]);
-    std::swap(first.strides[axis], first.strides[0]);
+    Tensor first = self;  // the axis leads, the others keep their order
+    std::rotate(first.dims, first.dims + axis, first.dims + axis + 1);
+    std::rotate(first.strides, first.strides + axis, first.strides + axis + 1);
     std::vector<C> flat(static_cast<size_t>(self.numel()));
     if (!flat.empty()) {
       copy_tensor(dense(flat.data(), dtype_of<C>(), first.dims, first.rank), first);
