@@ -302,6 +302,11 @@ def _near_zero(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     return x * np.exp2(rng.integers(-12, 1, x.size))
 
 
+def _graded(_arg: Input, rng: Generator, _form: Format, x: Array) -> Array:
+    """Magnitudes from 2^-6 to 2^7: where a curve is a line, where it bends, where it is flat."""
+    return x * np.exp2(rng.integers(-6, 7, x.size))
+
+
 def _offset(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     """A large mean over a small spread: differences and variances cancel."""
     # Two passes over numbers around 16 lose 4 bits; one pass loses 8.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,218 +13,243 @@ import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
 from .....judge.precision import Array
+from .....spec import (
+    Rule,
+    channels,
+    choice,
+    flag,
+    forms,
+    ignored,
+    leading,
+    number,
+    only,
+    optional,
+    out,
+    scalar,
+    sizes,
+    tensor,
+    written,
+)
+from .....spec.domains import Domain
+from ...declare import declare
 from ...formulas import gradient, words
-from ...spec import const, spec, t, take
-from .._defaults import FLOATS_64, TORCH_NN
-from .._ignored import reserved
+from .._defaults import TORCH_NN
 from .gates import gelu_tanh
 
-EACH: Final[dict[str, Any]] = {"source": TORCH_NN, "tolerance": "composite",
-                               "fixed_shape": False, "dtypes": FLOATS_64}  # fmt: skip
+_EACH: Final = Rule("composite", TORCH_NN, values="normal special graded integer tiny wide nan")
+# Of these nobody states what NaN, infinities and overflow on the way give.
+_FINITE: Final = replace(_EACH, values="normal graded integer tiny")
+_FLOATS: Final = "f32 f16 bf16"
+Formula = Callable[..., Any]
 
 
-def _x(**more: Any) -> list[Any]:
-    shapes = ((3, 4), (2, 3, 65), (1025,), ())
-    return [take(self=t(*s, low=-4, high=4), **more) for s in shapes]
+def _forward(
+    name: str, formula: Formula, rule: Rule = _EACH, dtype: str = "", **params: Domain
+) -> None:
+    declare(name, rule, self=tensor("*S", dtype), **params, out=out("self"))(words(formula))
 
 
-def _pair(x: str = "self", low: float = -4.0, high: float = 4.0, **more: Any) -> list[Any]:
-    shapes = ((3, 4), (2, 3, 65), (1025,))
-    return [take(**{"gradOutput": t(*s), x: t(*s, low=low, high=high)}, **more) for s in shapes]
+def _inplace(
+    name: str, formula: Formula, x: str = "selfRef", rule: Rule = _EACH, dtype: str = "",
+    **params: Domain,
+) -> None:  # fmt: skip
+    declare(name, rule, **{x: written(tensor("*S", dtype))}, **params)(words(formula))
 
 
-def fast_gelu(x: Tensor) -> Tensor:
+def _backward(
+    name: str, formula: Formula, result: str = "gradInput", rule: Rule = _EACH, **params: Domain
+) -> None:
+    declare(name, rule, gradOutput=tensor("*S"), self=tensor("*S", "gradOutput"), **params,
+            **{result: out("self")})(gradient(formula, grad="gradOutput", of="self"))  # fmt: skip
+
+
+def _fast_gelu(x: Tensor) -> Tensor:
     """x sigmoid(1.702 x) as the operator document spells it, without overflow."""
     return x * torch.sigmoid(1.702 * x)
 
 
-_GELU: Final = "Hendrycks, Gimpel: Gaussian Error Linear Units, 2016; operator document: tanh form"
-spec("aclnnGelu", "out:self", samples=_x(), **{**EACH, "source": _GELU})(
-    words(lambda self: gelu_tanh(self)))  # fmt: skip
-spec("aclnnGeluBackward", "gradInput:self", samples=_pair(), **{**EACH, "source": _GELU})(
-    gradient(lambda self: gelu_tanh(self), grad="gradOutput", of="self"))  # fmt: skip
-spec("aclnnGeluBackwardV2", "gradInput:self", **EACH,
-     samples=[*_pair(approximate="none"), *_pair(approximate="tanh")])(
-    gradient(lambda self, approximate: F.gelu(self, approximate=approximate),
-             grad="gradOutput", of="self"))  # fmt: skip
-_FAST: Final = "operator document of FastGelu, CANN 8.1: x / (1 + exp(-1.702 x))"
-spec("aclnnFastGelu", "out:self", samples=_x(), **{**EACH, "source": _FAST})(
-    words(lambda self: fast_gelu(self)))  # fmt: skip
-spec("aclnnFastGeluBackward", "gradInput:self", samples=_pair(), **{**EACH, "source": _FAST})(
-    gradient(lambda self: fast_gelu(self), grad="gradOutput", of="self"))  # fmt: skip
-spec("aclnnSelu", "out:self", samples=_x(), **EACH)(
-    words(lambda self: F.selu(self)))  # fmt: skip
-spec("aclnnCelu", "out:self", samples=[*_x(alpha=1.0), *_x(alpha=0.5)], **EACH)(
-    words(lambda self, alpha: F.celu(self, alpha)))  # fmt: skip
-spec("aclnnInplaceElu", "selfRef:selfRef", **EACH, samples=[
-    take(selfRef=t(3, 5), alpha=1.5, scale=1.0, inputScale=1.0),
-    take(selfRef=t(130), alpha=0.5, scale=2.0, inputScale=0.5)])(
-    words(lambda selfRef, alpha, scale, inputScale: torch.where(
-        selfRef > 0, scale * selfRef,
-        scale * alpha * torch.expm1(torch.clamp(selfRef, max=0) * inputScale))))  # fmt: skip
-spec("aclnnInplaceLeakyRelu", "selfRef:selfRef", **EACH, samples=[
-    take(selfRef=t(3, 5), negativeSlope=0.25), take(selfRef=t(130), negativeSlope=0.01)])(
-    words(lambda selfRef, negativeSlope: F.leaky_relu(selfRef, negativeSlope)))  # fmt: skip
-spec("aclnnInplaceHardtanh", "selfRef:selfRef", **EACH, samples=[
-    take(selfRef=t(3, 5), clipValueMin=-1.0, clipValueMax=0.5)])(
-    words(lambda selfRef, clipValueMin, clipValueMax:
-          F.hardtanh(selfRef, clipValueMin, clipValueMax)))  # fmt: skip
-spec("aclnnInplaceThreshold", "selfRef:selfRef", **EACH, samples=[
-    take(selfRef=t(3, 5), threshold=0.25, value=-3.0)])(
-    words(lambda selfRef, threshold, value: F.threshold(selfRef, threshold, value)))  # fmt: skip
-for _name, _word in (("Mish", F.mish), ("Hardswish", F.hardswish), ("Hardsigmoid", F.hardsigmoid)):
-    _self_name = "selfRef" if _name == "Mish" else "self"
-    spec(f"aclnnInplace{_name}", "x:x", **EACH, renamed={_self_name: "x"}, samples=[
-        take(x=t(3, 5, low=-5, high=5)), take(x=t(1025, low=-5, high=5))])(
-        words(lambda x, _word=_word: _word(x)))  # fmt: skip
-_BACK: Final[dict[str, Any]] = {
-    "Mish": F.mish, "Silu": F.silu, "Hardsigmoid": F.hardsigmoid, "Hardswish": F.hardswish,
+def _swish(x: Tensor, beta: float | None) -> Tensor:
+    return x * torch.sigmoid((1.0 if beta is None else beta) * x)
+
+
+def _elu(x: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
+    below = scale * alpha * torch.expm1(torch.clamp(x, max=0) * input_scale)
+    return torch.where(x > 0, scale * x, below)
+
+
+_GELU: Final = replace(_EACH, source="Hendrycks, Gimpel: Gaussian Error Linear Units, 2016; "
+                       "operator document: tanh form")  # fmt: skip
+_FAST: Final = replace(_EACH, source="operator document of FastGelu, CANN 8.1: x / (1 + "
+                       "exp(-1.702 x))")  # fmt: skip
+_SWISH: Final = replace(_EACH, source="Ramachandran, Zoph, Le: Searching for Activation Functions, "
+                        "2017")  # fmt: skip
+_BETA: Final = optional(scalar("self", 1.0, -0.5, 0.0))
+_SCALE: Final[dict[str, Domain]] = {
+    "alpha": scalar("f32", 1.5, 0.5, 0.0), "scale": scalar("f32", 1.0, 2.0),
+    "inputScale": scalar("f32", 1.0, 0.5),
 }  # fmt: skip
-for _name, _word in _BACK.items():
-    _out = "out" if _name.startswith("Hard") else "gradInput"
-    spec(f"aclnn{_name}Backward", f"{_out}:self", samples=_pair(), **EACH)(
-        gradient(lambda self, _word=_word: _word(self), grad="gradOutput", of="self"))  # fmt: skip
-spec("aclnnHardswishBackwardV2", "out:self", samples=_pair(), **EACH)(
-    gradient(lambda self: F.hardswish(self), grad="gradOutput", of="self"))  # fmt: skip
-spec("aclnnHardshrinkBackward", "gradInput:self", samples=_pair(lambd=0.5), **EACH)(
-    gradient(lambda self, lambd: F.hardshrink(self, lambd), grad="gradOutput",
-             of="self"))  # fmt: skip
-spec("aclnnSoftshrinkBackward", "gradInput:self", **EACH,
-     samples=[take(gradOutput=t(3, 70), self=t(3, 70), **{"lambda": 0.5})])(
-    gradient(lambda self, lambda_: F.softshrink(self, lambda_), grad="gradOutput",
-             of="self"))  # fmt: skip
-spec("aclnnHardtanhBackward", "out:self", sparse=True, samples=_pair(min=-1.0, max=0.5), **EACH)(
-    gradient(lambda self, min, max: F.hardtanh(self, min, max), grad="gradOutput",
-             of="self"))  # fmt: skip
-spec("aclnnSoftplusBackward", "gradInput:self", **EACH,
-     samples=[*_pair(beta=1.0, threshold=20.0), *_pair(beta=2.0, threshold=3.0)])(
-    gradient(lambda self, beta, threshold: F.softplus(self, beta, threshold), grad="gradOutput",
-             of="self"))  # fmt: skip
-spec("aclnnThresholdBackward", "out:self", samples=_pair(threshold=0.25), **EACH)(
-    gradient(lambda self, threshold: F.threshold(self, threshold, 0.0), grad="gradOutput",
-             of="self"))  # fmt: skip
-spec("aclnnLogSigmoidForward", "out:self buffer:self", samples=_x()[:3], **EACH)(
+
+_forward("aclnnGelu", lambda self: gelu_tanh(self), _GELU)
+_backward("aclnnGeluBackward", lambda self: gelu_tanh(self),
+          rule=replace(_FINITE, source=_GELU.source))  # fmt: skip
+_backward("aclnnGeluBackwardV2", lambda self, approximate: F.gelu(self, approximate=approximate),
+          approximate=choice("none", "tanh"))  # fmt: skip
+_forward("aclnnFastGelu", lambda self: _fast_gelu(self), _FAST)
+_backward("aclnnFastGeluBackward", lambda self: _fast_gelu(self),
+          rule=replace(_FINITE, source=_FAST.source))  # fmt: skip
+_forward("aclnnSelu", lambda self: F.selu(self), dtype=_FLOATS)
+_forward("aclnnCelu", lambda self, alpha: F.celu(self, alpha),
+         alpha=scalar("self", 1.0, 0.5, -0.75))  # fmt: skip
+_forward("aclnnSwish", lambda self, betaOptional: _swish(self, betaOptional), _SWISH,
+         betaOptional=_BETA)  # fmt: skip
+_backward("aclnnSwishBackward", lambda self, betaOptional: _swish(self, betaOptional),
+          rule=replace(_FINITE, source=_SWISH.source), betaOptional=_BETA)  # fmt: skip
+_inplace("aclnnInplaceElu", lambda selfRef, alpha, scale, inputScale:
+         _elu(selfRef, alpha, scale, inputScale), **_SCALE)  # fmt: skip
+_inplace("aclnnInplaceLeakyRelu", lambda selfRef, negativeSlope:
+         F.leaky_relu(selfRef, negativeSlope),
+         negativeSlope=scalar("f32", 0.25, 0.01, 0.0, -0.5))  # fmt: skip
+_inplace("aclnnInplaceHardtanh", lambda selfRef, clipValueMin, clipValueMax:
+         F.hardtanh(selfRef, clipValueMin, clipValueMax), clipValueMin=scalar("f32", -1.0, 0.0),
+         clipValueMax=scalar("f32", 0.5, 6.0))  # fmt: skip
+_inplace("aclnnInplaceThreshold", lambda selfRef, threshold, value:
+         F.threshold(selfRef, threshold, value), threshold=scalar("f32", 0.25, -1.0, 0.0),
+         value=scalar("f32", -3.0, 0.0, 7.5))  # fmt: skip
+_inplace("aclnnInplaceMish", lambda selfRef: F.mish(selfRef))
+_inplace("aclnnInplaceHardswish", lambda self: F.hardswish(self), "self", _FINITE)
+_inplace("aclnnInplaceHardsigmoid", lambda self: F.hardsigmoid(self), "self", dtype=_FLOATS)
+_backward("aclnnMishBackward", lambda self: F.mish(self))
+_backward("aclnnSiluBackward", lambda self: F.silu(self))
+_backward("aclnnHardsigmoidBackward", lambda self: F.hardsigmoid(self), "out")
+_backward("aclnnHardswishBackward", lambda self: F.hardswish(self), "out")
+_backward("aclnnHardswishBackwardV2", lambda self: F.hardswish(self), "out")
+_backward("aclnnHardshrinkBackward", lambda self, lambd: F.hardshrink(self, lambd), rule=_FINITE,
+          lambd=scalar("f32", 0.5, 0.0, 1.25))  # fmt: skip
+_backward("aclnnSoftshrinkBackward", lambda self, lambda_: F.softshrink(self, lambda_),
+          rule=_FINITE, **{"lambda": scalar("f32", 0.5, 0.0, 1.25)})  # fmt: skip
+_backward("aclnnHardtanhBackward", lambda self, min, max: F.hardtanh(self, min, max), "out",
+          replace(_FINITE, sparse=True), min=scalar("f32", -1.0, 0.0),
+          max=scalar("f32", 0.5, 6.0))  # fmt: skip
+_backward("aclnnSoftplusBackward", lambda self, beta, threshold: F.softplus(self, beta, threshold),
+          beta=scalar("f32", 1.0, 2.0, 0.5), threshold=scalar("f32", 20.0, 3.0, 1.0))  # fmt: skip
+_backward("aclnnLogSigmoidBackward", lambda self: F.logsigmoid(self),
+          buffer=ignored("not used in any version", tensor("0", "gradOutput")))  # fmt: skip
+declare("aclnnLogSigmoidForward", _EACH, self=tensor("*S"), out=out("self"), buffer=out("self"))(
     words(lambda self: (F.logsigmoid(self), torch.exp(-torch.abs(self)))))  # fmt: skip
-spec("aclnnLogSigmoidBackward", "gradInput:self",
-     ignored=reserved("buffer"),
-     **EACH,
-     samples=[take(gradOutput=t(3, 70), self=t(3, 70), buffer=t(0))])(
-    gradient(lambda self: F.logsigmoid(self), grad="gradOutput", of="self"))  # fmt: skip
 
 
-@spec("aclnnSigmoidBackward", "gradInput:output", samples=_pair("output", 0.0, 1.0), **EACH)
+def _by_result(result: str, low: float = -2.0, high: float = 2.0) -> dict[str, Domain]:
+    """What flows in, and what the forward pass gave."""
+    return {"gradOutput": tensor("*S"), result: tensor("*S", "gradOutput", low, high),
+            "gradInput": out(result)}  # fmt: skip
+
+
+@declare("aclnnSigmoidBackward", _EACH, **_by_result("output", 0, 1))
 def sigmoid_backward(gradOutput: Array, output: Array) -> Array:
     return gradOutput * output * (1 - output)
 
 
-@spec("aclnnTanhBackward", "gradInput:output", samples=_pair("output", -1.0, 1.0), **EACH)
+@declare("aclnnTanhBackward", _EACH, **_by_result("output", -1, 1))
 def tanh_backward(gradOutput: Array, output: Array) -> Array:
     return gradOutput * (1 - output * output)
 
 
-@spec("aclnnEluBackward", "gradInput:selfOrResult", **EACH,
-      samples=[*_pair("selfOrResult", alpha=1.5, scale=1.0, inputScale=1.0, isResult=False),
-               *_pair("selfOrResult", -0.4, 4, alpha=0.5, scale=1.5, inputScale=0.5,
-                      isResult=True),
-               *(take(gradOutput=t(1, 4), alpha=1.5, scale=0.75, inputScale=0.5, isResult=r,
-                      selfOrResult=const([[0.0, -1.0, 0.5, 0.0]], "float32"))
-                 for r in (False, True))])  # fmt: skip
-def elu_backward(
-    gradOutput: Array, alpha: float, scale: float, inputScale: float, isResult: bool,
-    selfOrResult: Array,
-) -> Array:  # fmt: skip
-    v = selfOrResult
-    inner = v + alpha * scale if isResult else scale * alpha * np.exp(np.minimum(v, 0) * inputScale)
-    return gradOutput * np.where(v <= 0, inputScale * inner, scale)
+# The largest integers overflow.
+_SMALL: Final = replace(_FINITE, values="normal graded integer")
 
 
-@spec("aclnnLeakyReluBackward", "out:self", **EACH,
-      samples=[*_pair(negativeSlope=0.25, selfIsResult=False),
-               *_pair(negativeSlope=0.25, selfIsResult=True),
-               # At 0, of either sign, the slope is that below.
-               take(gradOutput=t(5), self=const([0.0, -0.0, 1.0, -1.0, 0.0], "float32"),
-                    negativeSlope=0.25, selfIsResult=False)])  # fmt: skip
-def leaky_relu_backward(
-    gradOutput: Array, self: Array, negativeSlope: float, selfIsResult: bool
-) -> Array:  # fmt: skip
-    return gradOutput * np.where(self > 0, 1.0, negativeSlope)
-
-
-@spec("aclnnSeluBackward", "gradInput:result", samples=_pair("result", -1.5, 4.0), **EACH)
+@declare("aclnnSeluBackward", _SMALL, **_by_result("result"))
 def selu_backward(gradOutput: Array, result: Array) -> Array:
     scale, alpha = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
     return gradOutput * np.where(result <= 0, result + scale * alpha, scale)
 
 
-def _swish(x: Tensor, beta: float) -> Tensor:
-    return x * torch.sigmoid(beta * x)
+@declare("aclnnEluBackward", _FINITE, gradOutput=tensor("*S"), **_SCALE, isResult=flag(),
+         selfOrResult=tensor("*S", "gradOutput"), gradInput=out("selfOrResult"))  # fmt: skip
+def elu_backward(
+    gradOutput: Array, alpha: float, scale: float, inputScale: float, isResult: bool,
+    selfOrResult: Array,
+) -> Array:  # fmt: skip
+    """At 0 the slope is that below."""
+    v = selfOrResult
+    inner = v + alpha * scale if isResult else scale * alpha * np.exp(np.minimum(v, 0) * inputScale)
+    return gradOutput * np.where(v <= 0, inputScale * inner, scale)
 
 
-_SWISH: Final = "Ramachandran, Zoph, Le: Searching for Activation Functions, 2017"
-spec("aclnnSwish", "out:self", samples=[*_x(betaOptional=1.0), *_x(betaOptional=-0.5), *_x()],
-     **{**EACH, "source": _SWISH})(
-    words(lambda self, betaOptional=1.0:
-          _swish(self, 1.0 if betaOptional is None else betaOptional)))  # fmt: skip
-spec("aclnnSwishBackward", "gradInput:self", **{**EACH, "source": _SWISH},
-     samples=[*_pair(betaOptional=1.0), *_pair(betaOptional=0.5)])(
-    gradient(lambda self, betaOptional=1.0: _swish(self, betaOptional), grad="gradOutput",
-             of="self"))  # fmt: skip
+@declare("aclnnLeakyReluBackward", _EACH, gradOutput=tensor("*S"), self=tensor("*S", "gradOutput"),
+         negativeSlope=scalar("f32", 0.25, 0.01, 0.0), selfIsResult=flag(),
+         out=out("self"))  # fmt: skip
+def leaky_relu_backward(
+    gradOutput: Array, self: Array, negativeSlope: float, selfIsResult: bool
+) -> Array:  # fmt: skip
+    """At 0, of either sign, the slope is that below."""
+    return gradOutput * np.where(self > 0, 1.0, negativeSlope)
 
 
-@spec("aclnnPrelu", "out:self", source=TORCH_NN, tolerance="composite",
-      samples=[take(self=t(2, 3, 4), weight=t(3)), take(self=t(2, 130), weight=t(1)),
-               take(self=t(5, 33), weight=t(33)),
-               take(self=t(2, 3, 4), weight=t(1, 3, 1))])  # fmt: skip
+@declare("aclnnThresholdBackward", _FINITE, gradOutput=tensor("*S"),
+         self=tensor("*S", "gradOutput"), threshold=scalar("f32", 0.25, -1.0, 0.0),
+         out=out("self"))  # fmt: skip
+def threshold_backward(gradOutput: Array, self: Array, threshold: float) -> Array:
+    return np.where(self > threshold, gradOutput, 0)
+
+
+_CHANNELS: Final = sizes({"*N": leading("-", 4, "3x5", 257)}, C=channels(3, 1, 33, 1025))
+
+
+@declare("aclnnPrelu", Rule("composite", TORCH_NN, values=_EACH.values), _CHANNELS,
+         self=tensor("B C *N"), weight=forms(channels=tensor("C", "self"), one=tensor("1", "self"),
+                                             spread=tensor("1 C 1", "self")),
+         out=out("self"))  # fmt: skip
 def prelu(self: Array, weight: Array) -> Array:
     slope = weight.reshape((1, -1) + (1,) * (self.ndim - 2))
     return np.where(self > 0, self, slope * self)
 
 
-spec("aclnnPreluBackward", "gradInput:self gradWeight:weight", source=TORCH_NN,
-     tolerance="gradient", samples=[
-         take(gradOutput=t(2, 3, 4), self=t(2, 3, 4), weight=t(3)),
-         take(gradOutput=t(2, 130), self=t(2, 130), weight=t(1))])(
+declare("aclnnPreluBackward", Rule("gradient", TORCH_NN), _CHANNELS, gradOutput=tensor("B C *N"),
+        self=tensor("B C *N", "gradOutput"),
+        weight=forms(channels=tensor("C", "gradOutput"), one=tensor("1", "gradOutput")),
+        gradInput=out("self"), gradWeight=out("weight"))(
     gradient(lambda self, weight: F.prelu(self, weight), grad="gradOutput",
              of="self weight"))  # fmt: skip
 
 
-@spec("aclnnSquaredRelu", "out:input", tolerance="composite",
-      fixed_shape=False, source="So et al.: Primer, 2021: squared ReLU",
-      samples=[take(input=t(3, 65)), take(input=t(1025))])  # fmt: skip
+@declare("aclnnSquaredRelu", replace(_EACH, source="So et al.: Primer, 2021: squared ReLU"),
+         input=tensor("*S"), out=out("input"))  # fmt: skip
 def squared_relu(input: Array) -> Array:
     return np.square(np.maximum(input, 0))
 
 
-@spec("aclnnShrink", "out:self", tolerance="composite", fixed_shape=False,
-      source="ONNX operator Shrink, version 9",
-      samples=[take(self=t(3, 65), lambd=0.5, bias=0.25), take(self=t(130), lambd=1.0, bias=0.0)],
-      )  # fmt: skip
+@declare("aclnnShrink", replace(_EACH, source="ONNX operator Shrink, version 9"),
+         self=tensor("*S"), lambd=scalar("f32", 0.5, 1.0, 0.0), bias=scalar("f32", 0.25, 0.0, -1.0),
+         out=out("self"))  # fmt: skip
 def shrink(self: Array, lambd: float, bias: float) -> Array:
     return np.where(self < -lambd, self + bias, np.where(self > lambd, self - bias, 0.0))
 
 
-@spec("aclnnLogit", "out:input", tolerance="composite", fixed_shape=False,
-      source="torch 2.13, document of torch.logit",
-      samples=[take(input=t(3, 65, low=0.01, high=0.99), eps=e) for e in (-1.0, 0.1)])  # fmt: skip
+@declare("aclnnLogit", Rule("composite", "torch 2.13, document of torch.logit"),
+         input=tensor("*S", "", 0.01, 0.99), eps=number(-1.0, 0.1, 1e-6),
+         out=out("input"))  # fmt: skip
 def logit(input: Array, eps: float) -> Array:
     z = np.clip(input, eps, 1 - eps) if eps >= 0 else input
     return np.log(z) - np.log1p(-z)
 
 
-@spec("aclnnLogitGrad", "out:x", tolerance="composite",
-      source="torch 2.13, derivative of torch.logit; outside [eps, 1 - eps] it is 0", samples=[
-          take(x=t(3, 65, low=0.02, high=0.98), dy=t(3, 65), eps=e) for e in (0.0, 0.1)],
-      )  # fmt: skip
+@declare("aclnnLogitGrad", Rule("composite", "torch 2.13, derivative of torch.logit; outside [eps, "
+         "1 - eps] it is 0"), x=tensor("*S", "", 0.02, 0.98), dy=tensor("*S", "x"),
+         eps=number(0.0, 0.1), out=out("x"))  # fmt: skip
 def logit_grad(x: Array, dy: Array, eps: float) -> Array:
     outside = (x < eps) | (x > 1 - eps)
     return np.where(outside, 0.0, dy / (x * (1 - x)))
 
 
-@spec("aclnnRReluWithNoise", "out:self",
-      uncovered="noise training seed offset",
-      tolerance="composite",
-      dtypes=("float16", "bfloat16", "float32"), source="torch 2.13, document of RReLU in eval",
-      samples=[take(self=t(3, 65), noise=t(3, 65), lower=0.1, upper=0.3, training=False, seed=7,
-                    offset=0)])  # fmt: skip
+_DRAWS: Final = "of training, where the slope is drawn"
+
+
+@declare("aclnnRReluWithNoise", Rule("composite", "torch 2.13, document of RReLU in eval"),
+         self=tensor("*S"), noise=ignored(_DRAWS, tensor("*S", "self")),
+         lower=scalar("f32", 0.125, 0.0), upper=scalar("f32", 0.25, 0.5),
+         training=only(False, "drawn slopes have no single right result"),
+         seed=ignored(_DRAWS, choice(7, 0)), offset=ignored(_DRAWS, choice(0, 8)),
+         out=out("self"))  # fmt: skip
 def rrelu(self: Array, lower: float, upper: float) -> Array:
     return np.where(self >= 0, self, self * (lower + upper) / 2)

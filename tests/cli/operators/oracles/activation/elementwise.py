@@ -31,9 +31,7 @@ ORACLES = {
     "aclnnLogitGrad": lambda a: torch.ops.aten.logit_backward(t(a["dy"]), t(a["x"]), a["eps"]),
     "aclnnSquaredRelu": lambda a: F.relu(t(a["input"])) ** 2,
     "aclnnShrink": lambda a: (
-        torch.sign(t(a["self"]))
-        * F.relu(t(a["self"]).abs() - a["bias"])
-        * (t(a["self"]).abs() > a["lambd"])
+        (t(a["self"]) - a["bias"] * torch.sign(t(a["self"]))) * (t(a["self"]).abs() > a["lambd"])
     ),
     "aclnnRReluWithNoise": lambda a: F.rrelu(t(a["self"]), a["lower"], a["upper"], False),
 }
