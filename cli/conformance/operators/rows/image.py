@@ -5,69 +5,93 @@ from __future__ import annotations
 import colorsys
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 import mindtorch.nn.functional as F
 from mindtorch import Tensor
-from mindtorch.ops.samples import Arg
 
 from ....judge.precision import Array
+from ....spec import (
+    Rule,
+    array,
+    batch,
+    by,
+    channels,
+    choice,
+    content,
+    dims,
+    flag,
+    forms,
+    integer,
+    number,
+    only,
+    out,
+    overload,
+    sizes,
+    space,
+    tensor,
+)
+from ....spec.domains import Domain
+from ..declare import declare
 from ..formulas import gradient, words
-from ..spec import const, spec, t, take, unspecified
-from ._defaults import HEADER_ONLY, RESAMPLED
+from ..spec import spec, t, take, unspecified
+from ._defaults import HEADER_ONLY, TORCH_NN
 
 _SOURCE: Final = (
     "MindSpore 2.6, documents of mindspore.dataset.vision; Pillow, documents of "
     "ImageEnhance and ImageOps; OpenCV, document of geometric transformations"
 )
-_MOVED: Final[dict[str, Any]] = {
-    "source": _SOURCE, "tolerance": "exact", "specials": False,
-    "formats": {"self": "NHWC", "out": "NHWC"}, "dtypes": ("uint8",), "sparse": True,
-}  # fmt: skip
-_WEIGHED: Final[dict[str, Any]] = {**_MOVED, "tolerance": "gradient", "dtypes": ("float32",)}
+_HERE: Final = {"self": "NHWC", "out": "NHWC"}
+_MOVED: Final = Rule("exact", _SOURCE, specials=False, sparse=True, values="normal", formats=_HERE)
+_WEIGHED: Final = replace(_MOVED, tolerance="gradient")
 # Channels change their place, so that a dim is not what its format says.
-_ORDER: Final[dict[str, Any]] = {**_MOVED, "formats": {"self": "NHWC", "out": "NCHW"}}
+_ORDER: Final = replace(_MOVED, formats={"self": "NHWC", "out": "NCHW"})
+_SIZES: Final[dict[str, Any]] = {"B": batch(1, 2, 3), "Y": space(8, 5, 17), "X": space(6, 5, 9, 33)}
+_IMAGE: Final = sizes(**_SIZES, C=channels(3, 1, 4))
+_PICTURE: Final = sizes(**_SIZES)  # of three channels
+_OUT: Final = out("self")
 
 
-def _bytes(*shape: int) -> Arg:
-    return t(*(shape or (1, 8, 6, 3)), dtype="uint8", low=0, high=255)
+def _bytes(channels: str = "C", low: int = 0, high: int = 255) -> Domain:
+    return tensor(f"B Y X {channels}", "u8", low, high)
 
 
-def _floats(*shape: int) -> Arg:
-    return t(*(shape or (1, 8, 6, 3)), low=0, high=1)
+def _floats(channels: str = "C") -> Domain:
+    return tensor(f"B Y X {channels}", "f32", 0, 1)
 
 
 def _top(x: Array) -> float:
     return 255.0 if x.dtype == np.uint8 else 1.0
 
 
-spec("acldvppHWC2CHW", "out:self", **_ORDER, samples=[take(self=_bytes())])(
+declare("acldvppHWC2CHW", _ORDER, _IMAGE, self=_bytes(), out=_OUT)(
     lambda self: self.transpose(0, 3, 1, 2))  # fmt: skip
-spec("acldvppCHW2HWC", "out:self", **{**_ORDER, "formats": {"self": "NCHW", "out": "NHWC"}},
-     samples=[take(self=_bytes(1, 3, 8, 6))])(
+declare("acldvppCHW2HWC", replace(_ORDER, formats={"self": "NCHW", "out": "NHWC"}), _IMAGE,
+        self=tensor("B C Y X", "u8", 0, 255), out=_OUT)(
     lambda self: self.transpose(0, 2, 3, 1))  # fmt: skip
-spec("acldvppImgToTensor", "out:float32", **{**_ORDER, "tolerance": "rounded"},
-     samples=[take(self=_bytes())])(
+declare("acldvppImgToTensor", replace(_ORDER, tolerance="rounded"), _IMAGE, self=_bytes(),
+        out=out("f32"))(
     lambda self: self.transpose(0, 3, 1, 2) / _top(self))  # fmt: skip
-spec("acldvppHorizontalFlip", "out:self", **_MOVED, samples=[take(self=_bytes())])(
+declare("acldvppHorizontalFlip", _MOVED, _IMAGE, self=_bytes(), out=_OUT)(
     lambda self: self[:, :, ::-1])  # fmt: skip
-spec("acldvppVerticalFlip", "out:self", **_MOVED, samples=[take(self=_bytes())])(
+declare("acldvppVerticalFlip", _MOVED, _IMAGE, self=_bytes(), out=_OUT)(
     lambda self: self[:, ::-1])  # fmt: skip
 
+_WINDOW: Final[dict[str, Domain]] = {
+    "top": integer(1, 0, 2), "left": integer(2, 0, 1), "height": integer(3, 1, "Y - top"),
+    "width": integer(2, 1, "X - left")}  # fmt: skip
 
-@spec("acldvppCrop", "out:self", **_MOVED, samples=[
-    take(self=_bytes(), top=y, left=x, height=h, width=w)
-    for y, x, h, w in ((1, 2, 4, 3), (0, 0, 8, 1))])  # fmt: skip
+
+@declare("acldvppCrop", _MOVED, _IMAGE, self=_bytes(), **_WINDOW, out=_OUT)
 def crop(self: Array, top: int, left: int, height: int, width: int) -> Array:
     return self[:, top : top + height, left : left + width]
 
 
-@spec("acldvppErase", "out:self", **_MOVED, samples=[
-    take(self=_bytes(), top=y, left=x, height=h, width=w, value=v)
-    for y, x, h, w, v in ((1, 2, 4, 3, (7.0, 8.0, 9.0)), (0, 0, 8, 1, (0.0, 255.0, 1.0)))],
-      )  # fmt: skip
+@declare("acldvppErase", _MOVED, _PICTURE, self=_bytes("3"), **_WINDOW,
+         value=array((7.0, 8.0, 9.0), (0.0, 255.0, 1.0)), out=_OUT)  # fmt: skip
 def erase(
     self: Array, top: int, left: int, height: int, width: int, value: Sequence[float]
 ) -> Array:
@@ -79,11 +103,10 @@ def erase(
 _BORDERS: Final = ("constant", "edge", "reflect", "symmetric")
 
 
-@spec("acldvppPad", "out:self", **_MOVED, samples=[
-    take(self=_bytes(), padding=p, paddingMode=m, fill=(f, f, f))
-    for p, m, f in (((1, 3, 2, 4), 0, 5.0), ((1, 3, 2, 4), 1, 0.0), ((2, 0, 1, 3), 2, 0.0),
-                    ((0, 2, 1, 1), 3, 0.0), ((0, 2, 1, 1), 0, 255.0))],
-      )  # fmt: skip
+@declare("acldvppPad", _MOVED, _PICTURE, self=_bytes("3"),
+         padding=array((1, 3, 2, 4), (2, 0, 1, 3), (0, 2, 1, 1), (0, 0, 0, 0)),
+         paddingMode=choice(0, 1, 2, 3), fill=array((5.0,) * 3, (0.0,) * 3, (255.0,) * 3),
+         out=_OUT)  # fmt: skip
 def pad(self: Array, padding: Sequence[int], paddingMode: int, fill: Sequence[float]) -> Array:
     left, top, right, bottom = padding
     sides = [(0, 0), (top, bottom), (left, right), (0, 0)]
@@ -136,9 +159,9 @@ def _clamped(f: Callable[..., Array]) -> Callable[..., Array]:
 _INTERPOLATION: Final = (0, 1, 2)
 
 
-@spec("acldvppCropAndResize", "out:self", **_WEIGHED, samples=[
-    take(self=_floats(), top=y, left=x, height=h, width=6 - x, size=s, interpolationMode=m)
-    for m in _INTERPOLATION for y, x, h, s in ((1, 2, 4, (6, 6)), (2, 1, 5, (3, 7)))])  # fmt: skip
+@declare("acldvppCropAndResize", _WEIGHED, _IMAGE, self=_floats(), **_WINDOW,
+         size=array((6, 6), (3, 7), (1, 1), (16, 9)), interpolationMode=choice(*_INTERPOLATION),
+         out=_OUT)  # fmt: skip
 @_clamped
 def crop_resize(
     self: Array, top: int, left: int, height: int, width: int, size: Sequence[int],
@@ -148,20 +171,13 @@ def crop_resize(
     return _along(_along(part, 1, size[0], interpolationMode), 2, size[1], interpolationMode)
 
 
-@spec(
-    "acldvppResize",
-    "out:self",
-    extra="size",
-    **_WEIGHED,
-    samples=[
-        take(self=_floats(), size=s, interpolationMode=m)
-        for m in _INTERPOLATION
-        for s in ((5, 9), (16, 3))
-    ],
-)
+# Its size is that of the result, which the header has not.
+@spec("acldvppResize", "out:self", extra="size", tolerance="gradient", source=_SOURCE, sparse=True,
+      specials=False, formats=_HERE, dtypes=("float32",), samples=[
+          take(self=t(1, 8, 6, 3, low=0, high=1), size=s, interpolationMode=m)
+          for m in _INTERPOLATION for s in ((5, 9), (16, 3))])  # fmt: skip
 @_clamped
 def resized(self: Array, size: Sequence[int], interpolationMode: int) -> Array:
-    """`size`, which the header has not, is that of the result."""
     return _along(_along(self, 1, size[0], interpolationMode), 2, size[1], interpolationMode)
 
 
@@ -172,16 +188,16 @@ def _gray(x: Array) -> Array:
     return (x * _GRAY).sum(-1, keepdims=True)
 
 
-_FACTORS: Final = [take(self=_floats(), factor=f) for f in (1.3, 0.4)]
+_FACTOR: Final = number(1.3, 0.4, 0.0, 1.0, 3.0)
 
 
-@spec("acldvppAdjustBrightness", "out:self", **_WEIGHED, samples=_FACTORS)
+@declare("acldvppAdjustBrightness", _WEIGHED, _PICTURE, self=_floats("3"), factor=_FACTOR, out=_OUT)
 @_clamped
 def brightness(self: Array, factor: float) -> Array:
     return self * factor
 
 
-@spec("acldvppAdjustContrast", "out:self", **_WEIGHED, samples=_FACTORS)
+@declare("acldvppAdjustContrast", _WEIGHED, _PICTURE, self=_floats("3"), factor=_FACTOR, out=_OUT)
 @_clamped
 def contrast(self: Array, factor: float) -> Array:
     """Between the image and the mean of its grey one."""
@@ -189,13 +205,13 @@ def contrast(self: Array, factor: float) -> Array:
     return factor * self + (1 - factor) * mean
 
 
-@spec("acldvppAdjustSaturation", "out:self", **_WEIGHED, samples=_FACTORS)
+@declare("acldvppAdjustSaturation", _WEIGHED, _PICTURE, self=_floats("3"), factor=_FACTOR, out=_OUT)
 @_clamped
 def saturation(self: Array, factor: float) -> Array:
     return factor * self + (1 - factor) * _gray(self)
 
 
-@spec("acldvppAdjustSharpness", "out:self", **_WEIGHED, samples=_FACTORS)
+@declare("acldvppAdjustSharpness", _WEIGHED, _PICTURE, self=_floats("3"), factor=_FACTOR, out=_OUT)
 @_clamped
 def sharpness(self: Array, factor: float) -> Array:
     """Between the image and one whose inner pixels are means of nine, the middle five times."""
@@ -208,8 +224,8 @@ def sharpness(self: Array, factor: float) -> Array:
     return factor * self + (1 - factor) * smooth
 
 
-@spec("acldvppAdjustHue", "out:self", **_WEIGHED, samples=[
-    take(self=_floats(), factor=f) for f in (0.2, -0.35)])  # fmt: skip
+@declare("acldvppAdjustHue", _WEIGHED, _PICTURE, self=_floats("3"),
+         factor=number(0.2, -0.35, 0.0, 0.5, -0.5), out=_OUT)  # fmt: skip
 def hue(self: Array, factor: float) -> Array:
     """A turn on the circle of hues."""
     flat = []
@@ -219,35 +235,32 @@ def hue(self: Array, factor: float) -> Array:
     return np.array(flat).reshape(self.shape)
 
 
-@spec("acldvppRgbToGrayscale", "out:self", **_WEIGHED, samples=[
-    take(self=_floats(), outputChannelsNum=n) for n in (1, 3)])  # fmt: skip
+@declare("acldvppRgbToGrayscale", _WEIGHED, _PICTURE, self=_floats("3"),
+         outputChannelsNum=choice(1, 3), out=_OUT)  # fmt: skip
 def grayscale(self: Array, outputChannelsNum: int) -> Array:
     return np.repeat(_gray(self), outputChannelsNum, -1)
 
 
-@spec("acldvppInvert", "out:self", **_MOVED,
-      samples=[take(self=_bytes())])  # fmt: skip
+@declare("acldvppInvert", _MOVED, _IMAGE, self=_bytes(), out=_OUT)
 def invert(self: Array) -> Any:
     return (_top(self) - self).astype(self.dtype)
 
 
-@spec("acldvppPosterize", "out:self", **_MOVED, samples=[
-    take(self=_bytes(), bits=n) for n in (3, 7)])  # fmt: skip
+@declare("acldvppPosterize", _MOVED, _IMAGE, self=_bytes(), bits=choice(3, 7, 1, 8, 0), out=_OUT)
 def posterize(self: Array, bits: int) -> Any:
     """The highest bits stay."""
-    return self // 2 ** (8 - bits) * 2 ** (8 - bits)
+    return self.astype(np.int64) // 2 ** (8 - bits) * 2 ** (8 - bits)
 
 
-@spec("acldvppSolarize", "out:self", **_MOVED, samples=[
-    take(self=_bytes(), threshold=s) for s in ((60.0, 200.0), (128.0, 255.0))])  # fmt: skip
+@declare("acldvppSolarize", _MOVED, _IMAGE, self=_bytes(),
+         threshold=array((60.0, 200.0), (128.0, 255.0), (0.0, 0.0)), out=_OUT)  # fmt: skip
 def solarize(self: Array, threshold: Sequence[float]) -> Any:
     return np.where((self >= threshold[0]) & (self <= threshold[1]), 255 - self, self)
 
 
-@spec("acldvppNormalize", "out:float32", **{**_WEIGHED, "tolerance": "composite"}, samples=[
-    take(self=_floats(), mean=m, std=s)
-    for m, s in (((0.4, 0.5, 0.6), (0.2, 0.3, 0.4)), ((0.0, 1.0, 0.5), (1.0, 2.0, 0.5)))],
-      )  # fmt: skip
+@declare("acldvppNormalize", replace(_WEIGHED, tolerance="composite"), _PICTURE,
+         self=_floats("3"), mean=array((0.4, 0.5, 0.6), (0.0, 1.0, 0.5)),
+         std=array((0.2, 0.3, 0.4), (1.0, 2.0, 0.5)), out=out("f32"))  # fmt: skip
 def normalize(self: Array, mean: Sequence[float], std: Sequence[float]) -> Array:
     return (self - np.array(mean, np.float32)) / np.array(std, np.float32).astype(np.float64)
 
@@ -256,19 +269,21 @@ _OPAQUE: Final = -1
 # Modes of acldvppConvertMode: where a channel comes from.
 _CONVERT: Final = {0: (0, 1, 2, _OPAQUE), 1: (0, 1, 2), 2: (2, 1, 0, _OPAQUE), 3: (2, 1, 0),
                    4: (2, 1, 0), 5: (2, 1, 0, 3), 8: (0, 0, 0), 9: (0, 0, 0, _OPAQUE)}  # fmt: skip
-_CHANNELS: Final = {1: 4, 3: 4, 5: 4, 8: 1, 9: 1}
+_CHANNELS: Final = "4 if convertMode in (1, 3, 5) else 1 if convertMode in (8, 9) else 3"
 
 
-@spec("acldvppConvertColor", "out:self", **_MOVED, samples=[
-    take(self=_bytes(n, 4, 5, _CHANNELS.get(m, 3)), convertMode=m)
-    for n in (1, 2) for m in _CONVERT])  # fmt: skip
+@declare("acldvppConvertColor", _MOVED, sizes(**_SIZES, C=_CHANNELS), self=_bytes(),
+         convertMode=choice(*_CONVERT), out=_OUT)  # fmt: skip
 def convert_color(self: Array, convertMode: int) -> Array:
     opaque = np.full(self.shape[:3], _top(self), self.dtype)
     return np.stack([opaque if k == _OPAQUE else self[..., k] for k in _CONVERT[convertMode]], -1)
 
 
-@spec("acldvppEqualize", "out:self", **_MOVED, samples=[
-    take(self=t(1, 40, 30, 3, dtype="uint8", low=40, high=120))])  # fmt: skip
+_SPREAD: Final = sizes(B=batch(1, 2), Y=space(40, 5, 17), X=space(30, 9, 33), C=channels(3, 1))
+_NARROW: Final = forms(narrow=_bytes(low=40, high=120), whole=_bytes(), few=_bytes(low=7, high=9))
+
+
+@declare("acldvppEqualize", _MOVED, _SPREAD, self=_NARROW, out=_OUT)
 def equalize(self: Array) -> Any:
     """Pillow: a step is a 255th of all pixels less those of the last value that occurs."""
     out = self.copy()
@@ -284,16 +299,18 @@ def equalize(self: Array) -> Any:
     return out
 
 
-@spec("acldvppAutoContrast", "out:self",
-      uncovered="ignore",
-      **_MOVED, samples=[
-    take(self=t(1, 40, 30, 3, dtype="uint8", low=40, high=120), cutoff=c, ignore=i)
-    for c, i in (((2.0, 3.0), ()), ((0.0, 10.0), ()))])  # fmt: skip
-def auto_contrast(self: Array, cutoff: Sequence[float]) -> Any:
-    """Pillow: what is left of the values between the cut-off ends spreads over the range."""
+@declare("acldvppAutoContrast", _MOVED, _SPREAD, self=_NARROW,
+         cutoff=array((2.0, 3.0), (0.0, 10.0), (0.0, 0.0)),
+         ignore=array((), (40,), (120, 60, 255)), out=_OUT)  # fmt: skip
+def auto_contrast(self: Array, cutoff: Sequence[float], ignore: Sequence[int]) -> Any:
+    """Pillow: what is left of the values between the cut-off ends spreads over the range; what is
+    to be ignored counts among none of them."""
     out = self.copy()
     for n, channel in np.ndindex(self.shape[0], self.shape[3]):
         plane = np.sort(self[n, :, :, channel].ravel())
+        plane = plane[~np.isin(plane, ignore)]
+        if not plane.size:
+            continue
         first = int(plane.size * cutoff[0] // 100)
         last = plane.size - 1 - int(plane.size * cutoff[1] // 100)
         low, high = int(plane[first]), int(plane[last])
@@ -304,9 +321,9 @@ def auto_contrast(self: Array, cutoff: Sequence[float]) -> Any:
     return out
 
 
-@spec("acldvppGaussianBlur", "out:self", **_WEIGHED, samples=[
-    take(self=_floats(), kernelSize=k, sigma=s, paddingMode=m)
-    for k, s, m in (((3, 3), (0.8, 0.8), 2), ((5, 3), (1.0, 2.0), 1))])  # fmt: skip
+@declare("acldvppGaussianBlur", _WEIGHED, _IMAGE, self=_floats(),
+         kernelSize=array((3, 3), (5, 3), (1, 1), (3, 7)), sigma=array((0.8, 0.8), (1.0, 2.0)),
+         paddingMode=choice(2, 1, 0, 3), out=_OUT)  # fmt: skip
 def blur(self: Array, kernelSize: Sequence[int], sigma: Sequence[float], paddingMode: int) -> Array:
     """Widths and deviations are told for x, then for y."""
     for axis, size, deviation in ((2, kernelSize[0], sigma[0]), (1, kernelSize[1], sigma[1])):
@@ -319,11 +336,15 @@ def blur(self: Array, kernelSize: Sequence[int], sigma: Sequence[float], padding
     return self
 
 
-def _warped(image: Array, back: Array, mode: int, size: tuple[int, int], fill: float) -> Array:
-    """Each pixel from where the matrix [3, 3] leads; 0: between four pixels, 1: the nearest."""
+def _warped(image: Array, back: Array, mode: int, fill: float, edge: bool) -> Array:
+    """Each pixel from where the matrix [3, 3] leads; 0: between four pixels, 1: the nearest. Beyond
+    the image lies `fill`, or what its edge has."""
+    size = image.shape[1:3]
     out = np.full((len(image), *size, image.shape[3]), fill)
 
     def pixel(y: int, x: int) -> Any:
+        if edge:
+            y, x = min(max(y, 0), size[0] - 1), min(max(x, 0), size[1] - 1)
         inside = 0 <= y < image.shape[1] and 0 <= x < image.shape[2]
         return image[:, y, x] if inside else np.full((len(image), image.shape[3]), fill)
 
@@ -340,43 +361,45 @@ def _warped(image: Array, back: Array, mode: int, size: tuple[int, int], fill: f
 
 _SHIFT: Final = (1.0, 0.0, 2.0, 0.0, 1.0, 1.0)
 _LEAN: Final = (1.0, 0.25, -0.4, -0.125, 1.25, 0.3)
+_SAME: Final = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+_SMALL: Final = sizes(B=batch(1, 2), Y=space(6, 3, 9), X=space(7, 4, 5))
+_FILL: Final = array((0.5,) * 3, (0.0,) * 3)
+_BESIDE: Final[dict[str, Domain]] = {"interpolationMode": choice(0, 1), "paddingMode": choice(0, 1),
+                                     "fill": _FILL, "out": _OUT}  # fmt: skip
 
 
-@spec("acldvppWarpAffine", "out:self",
-      uncovered="paddingMode",
-      **_WEIGHED, samples=[
-    take(self=_floats(1, 6, 7, 3), matrix=m, interpolationMode=k, paddingMode=0, fill=(f, f, f))
-    for m, k, f in ((_SHIFT, 1, 0.0), (_LEAN, 0, 0.5), (_LEAN, 0, 0.0))])  # fmt: skip
+# The nearest pixel is told where no place lies between two.
+@declare("acldvppWarpAffine", _WEIGHED, _SMALL, self=_floats("3"), matrix=by("interpolationMode", {
+    0: array(_LEAN, _SHIFT, _SAME), 1: array(_SHIFT, _SAME)}), **_BESIDE)  # fmt: skip
 def warp_affine(
-    self: Array, matrix: Sequence[float], interpolationMode: int, fill: Sequence[float]
-) -> Array:
+    self: Array, matrix: Sequence[float], interpolationMode: int, paddingMode: int,
+    fill: Sequence[float],
+) -> Array:  # fmt: skip
     ahead = np.array([*matrix, 0, 0, 1], np.float32).astype(np.float64).reshape(3, 3)
-    return _warped(self, np.linalg.inv(ahead), interpolationMode, self.shape[1:3], fill[0])
+    return _warped(self, np.linalg.inv(ahead), interpolationMode, fill[0], paddingMode == 1)
 
 
-@spec("acldvppWarpPerspective", "out:self",
-      uncovered="paddingMode",
-      **_WEIGHED, samples=[
-    take(self=_floats(1, 6, 7, 3), matrix=(*m, *last), interpolationMode=k, paddingMode=0,
-         fill=(f, f, f))
-    for m, last, k, f in ((_SHIFT, (0.0, 0.0, 1.0), 1, 0.0),
-                          (_LEAN, (0.0625, 0.03125, 1.0), 0, 0.5))])  # fmt: skip
+_FLAT: Final = (0.0, 0.0, 1.0)
+
+
+@declare("acldvppWarpPerspective", _WEIGHED, _SMALL, self=_floats("3"),
+         matrix=by("interpolationMode", {
+             0: array((*_LEAN, 0.0625, 0.03125, 1.0), (*_LEAN, *_FLAT), (*_SHIFT, *_FLAT)),
+             1: array((*_SHIFT, *_FLAT), (*_SAME, *_FLAT))}), **_BESIDE)  # fmt: skip
 def warp_perspective(
-    self: Array, matrix: Sequence[float], interpolationMode: int, fill: Sequence[float]
-) -> Array:
+    self: Array, matrix: Sequence[float], interpolationMode: int, paddingMode: int,
+    fill: Sequence[float],
+) -> Array:  # fmt: skip
     ahead = np.array(matrix, np.float32).astype(np.float64).reshape(3, 3)
-    return _warped(self, np.linalg.inv(ahead), interpolationMode, self.shape[1:3], fill[0])
+    return _warped(self, np.linalg.inv(ahead), interpolationMode, fill[0], paddingMode == 1)
 
 
-@spec("acldvppRotate", "out:self",
-      uncovered="expand paddingMode",
-      **_WEIGHED, samples=[
-    take(self=_floats(1, 6, 7, 3), angle=a, interpolationMode=m, expand=False, center=c,
-         paddingMode=0, fill=(f, f, f))
-    for a, m, c, f in ((30.0, 0, (), 0.25), (-75.0, 0, (2, 1), 0.0), (95.0, 1, (), 0.5))],
-      )  # fmt: skip
+@declare("acldvppRotate", _WEIGHED, _SMALL, self=_floats("3"), angle=number(33.0, -75.0, 95.0, 0.0),
+         interpolationMode=choice(0, 1),
+         expand=only(False, "the size of what is expanded is that of the result"),
+         center=array((), (2, 1)), paddingMode=choice(0, 1), fill=_FILL, out=_OUT)  # fmt: skip
 def rotate(
-    self: Array, angle: float, interpolationMode: int, center: Sequence[float],
+    self: Array, angle: float, interpolationMode: int, center: Sequence[float], paddingMode: int,
     fill: Sequence[float],
 ) -> Array:  # fmt: skip
     """Counter-clockwise around the middle of the pixels, or around `center` (x, y)."""
@@ -386,7 +409,7 @@ def rotate(
     cos, sin = np.cos(turn), np.sin(turn)
     back = np.array([[cos, -sin, x - cos * x + sin * y], [sin, cos, y - sin * x - cos * y],
                      [0, 0, 1]])  # fmt: skip
-    return _warped(self, back, interpolationMode, (high, wide), fill[0])
+    return _warped(self, back, interpolationMode, fill[0], paddingMode == 1)
 
 
 _MODES: Final = ("bilinear", "nearest", "bicubic")
@@ -400,33 +423,47 @@ def grid_sample(
                          alignCorners)  # fmt: skip
 
 
-for _rank in (2, 3):
-    _in, _out = ((2, 3, 5, 6), (4, 7)) if _rank == 2 else ((1, 2, 3, 4, 5), (3, 2, 4))
-    _grids = [
-        {"input": t(*_in), "grid": t(_in[0], *_out, _rank, low=-far, high=far),
-         "interpolationMode": m, "paddingMode": p, "alignCorners": a}
-        for m, p, a, far in ((0, 0, False, 1.2), (0, 1, True, 1.2), (0, 2, False, 1.2),
-                             (0, 2, True, 6.0), (1, 0, True, 1.2), (1, 2, False, 6.0),
-                             *(((2, 0, False, 1.5), (2, 2, True, 4.0)) if _rank == 2 else ()))
-    ]  # fmt: skip
-    # Between two pixels of five: nearest takes the even one.
-    _ties = const(
-        np.broadcast_to(
-            np.linspace(-0.75, 0.75, 4)[:, None], (_in[0], *[1] * (_rank - 1), 4, _rank)
-        ).tolist(),
-        "float32",
-    )
-    _even = {"input": t(*_in[:2], *[5] * _rank), "grid": _ties, "interpolationMode": 1,
-             "paddingMode": 0, "alignCorners": True}  # fmt: skip
-    spec(f"aclnnGridSampler{_rank}D", "out:input", samples=[take(**g) for g in (*_grids, _even)],
-         **{**RESAMPLED, "dtypes": ("float32",)})(words(grid_sample))  # fmt: skip
-    spec(f"aclnnGridSampler{_rank}DBackward", "inputGrad:input gridGrad:grid",
-         **{**RESAMPLED, "dtypes": ("float32",)},
-         samples=[take(gradOutput=t(*_in[:2], *_out), outputMask=(True, True), **g)
-                  for g in _grids[:4]])(
+_RESAMPLED: Final = Rule("gradient", TORCH_NN, numbers="resampled", sparse=True)
+
+
+def _halves(_rng: Any, _pattern: str, draw: Any) -> Array:
+    """Between two pixels of five: nearest takes the even one."""
+    shape = (draw["B"], *(draw[n] for n in "OPQ" if n in draw.declaration.used_sizes))
+    rank = len(shape) - 1
+    line = np.resize(np.linspace(-0.75, 0.75, 4), shape[-1])
+    return np.broadcast_to(line[:, None], (*shape, rank))
+
+
+def _sampler(rank: int) -> None:
+    of = {"X": space(5, 1, 8), "Y": space(6, 5, 17), "Z": space(4, 5),
+          "O": space(4, 1, 9), "P": space(7, 1, 33), "Q": space(4, 1)}  # fmt: skip
+    before, after = "XYZ"[:rank], "OPQ"[:rank]
+    several = sizes({n: of[n] for n in before + after})
+    grid = " ".join(("B", *after, str(rank)))
+    places = forms(near=tensor(grid, "input", -1.2, 1.2), far=tensor(grid, "input", -6, 6),
+                   even=content(_halves, "even", "f32", shape=grid))  # fmt: skip
+    modes: dict[str, Domain] = {
+        "interpolationMode": choice(0, 1, 2) if rank == 2 else choice(0, 1),
+        "paddingMode": choice(0, 1, 2), "alignCorners": flag()}  # fmt: skip
+    image = " ".join(("B C", *before))
+    declare(f"aclnnGridSampler{rank}D", _RESAMPLED, several, input=tensor(image, "f32"),
+            grid=places, **modes, out=out("input"))(words(grid_sample))  # fmt: skip
+    # Where a derivative jumps there is none to compare.
+    smooth = forms(near=tensor(grid, "f32", -1.2, 1.2), far=tensor(grid, "f32", -6, 6))
+    declare(f"aclnnGridSampler{rank}DBackward", _RESAMPLED, several,
+            gradOutput=tensor(" ".join(("B C", *after)), "f32"), input=tensor(image, "gradOutput"),
+            grid=smooth, **modes, outputMask=array((True, True), (True, False), (False, True)),
+            inputGrad=out("input"), gridGrad=out("grid"))(
         gradient(grid_sample, grad="gradOutput", of="input grid", mask="outputMask"))  # fmt: skip
-spec("aclnnAffineGrid", "out:theta", **{**RESAMPLED, "dtypes": ("float32",)}, samples=[
-    take(theta=t(2, 2, 3), size=(2, 3, 4, 5), alignCorners=a) for a in (False, True)])(
+
+
+for _rank in (2, 3):
+    _sampler(_rank)
+declare("aclnnAffineGrid", _RESAMPLED, sizes(X=space(4, 1, 8), Y=space(5, 1, 33), Z=space(3, 1)),
+        overload("plane", theta=tensor("B 2 3", "f32"), size=dims("B C X Y")),
+        overload("volume", theta=tensor("B 3 4", "f32"), size=dims("B C X Y Z")),
+        theta=tensor("B 2 3", "f32"), size=dims("B C X Y"), alignCorners=flag(),
+        out=out("theta"))(
     words(lambda theta, size, alignCorners:
           F.affine_grid(theta, tuple(size), align_corners=alignCorners)))  # fmt: skip
 unspecified("aclnnMrgbaCustom aclnnBlendImagesCustom aclnnBackgroundReplace",

@@ -98,6 +98,7 @@ def equalized(count):
 
 def stretched(a):
     def make(count):
+        count[list(a["ignore"])] = 0
         total = count.cumsum(0)
         cut = [total[-1] * c // 100 for c in a["cutoff"]]
         low = int((total > cut[0]).nonzero()[0])
@@ -116,6 +117,8 @@ def blurred(a):
         return torch.softmax(-((at / deviation) ** 2) / 2, 0)
 
     kernel = torch.outer(bell(ky, sy), bell(kx, sx)).expand(3, 1, ky, kx)
+    if a["paddingMode"] == 3:
+        return None
     mode = ("constant", "replicate", "reflect")[a["paddingMode"]]
     x = F.pad(planes(a["self"]), (kx // 2, kx // 2, ky // 2, ky // 2), mode)
     return pixels(F.conv2d(x, kernel, groups=3))
@@ -123,14 +126,16 @@ def blurred(a):
 
 def sampled(a, back):
     """torch's grids run from -1 to 1; the fill is a constant image's part that stays outside."""
-    x, fill = planes(a["self"]), a["fill"][0]
+    x, fill, edge = planes(a["self"]), a["fill"][0], a["paddingMode"] == 1
+    fill = 0.0 if edge else fill
     high, wide = x.shape[2:]
     v, u = torch.meshgrid(torch.arange(high), torch.arange(wide), indexing="ij")
     at = torch.stack([u, v, torch.ones_like(u)], -1).double() @ back.T
     at = at[..., :2] / at[..., 2:]
     grid = (at * 2 + 1) / torch.tensor([wide, high]) - 1
     mode = ("bilinear", "nearest")[a["interpolationMode"]]
-    y = F.grid_sample(x - fill, grid[None], mode, "zeros", align_corners=False)
+    beyond = "border" if edge else "zeros"
+    y = F.grid_sample(x - fill, grid[None], mode, beyond, align_corners=False)
     return pixels(y + fill)
 
 

@@ -19,17 +19,23 @@ def resized(rank, mode):
         y = F.interpolate(x, None if scales else tuple(a["outputSize"]), scales, mode=mode,
                           align_corners=None if "nearest" in mode else bool(align),
                           recompute_scale_factor=False)  # fmt: skip
-        return torch.autograd.grad(y, x, t(a["flow"]))[0]
+        return torch.autograd.grad(y, x, t(a.get("gradOut", a.get("gradOutput"))))[0]
 
     assert rank
     return run
 
 
-def smoothed(mode):
+def smoothed(mode, image):
+    """torch's smoothed resampling, and its gradient where the image is what flows in."""
+    word = getattr(torch.ops.aten, f"_upsample_{mode}2d_aa")
+
     def run(a):
+        rest = (a["alignCorners"], a["scalesH"] or None, a["scalesW"] or None)
+        if image != "gradOutput":
+            return word(t(a[image]), a["outputSize"], *rest)
         x = torch.zeros(a["inputSize"], dtype=torch.float64, requires_grad=True)
-        y = F.interpolate(x, a["flow"].shape[2:], mode=mode, antialias=True, align_corners=False)
-        return torch.autograd.grad(y, x, t(a["flow"]))[0]
+        flow = t(a[image])
+        return torch.autograd.grad(word(x, flow.shape[2:], *rest), x, flow)[0]
 
     return run
 
@@ -40,14 +46,10 @@ ORACLES = {
         [int(n * s) for n, s in zip(a["self"].shape[2:], a["scales"][2:], strict=True)],
         mode=a["mode"],
     ),
-    "aclnnUpsampleBilinear2dAA": lambda a: F.interpolate(
-        t(a["x"]), a["outputSize"], mode="bilinear", antialias=True, align_corners=False
-    ),
-    "aclnnUpsampleBicubic2dAA": lambda a: F.interpolate(
-        t(a["x"]), a["outputSize"], mode="bicubic", antialias=True, align_corners=False
-    ),
+    "aclnnUpsampleBilinear2dAA": smoothed("bilinear", "input"),
+    "aclnnUpsampleBicubic2dAA": smoothed("bicubic", "x"),
     "aclnnUpsampleBilinear2dBackward": lambda a: torch.ops.aten.upsample_bilinear2d_backward(
-        t(a["flow"]),
+        t(a.get("gradOut", a.get("gradOutput"))),
         a["outputSize"],
         a["inputSize"],
         a["alignCorners"],
@@ -55,7 +57,7 @@ ORACLES = {
         a["scalesW"] or None,
     ),
     "aclnnUpsampleNearest3dBackward": lambda a: torch.ops.aten.upsample_nearest3d_backward(
-        t(a["flow"]),
+        t(a.get("gradOut", a.get("gradOutput"))),
         a["outputSize"],
         a["inputSize"],
         a["scalesD"] or None,
@@ -70,6 +72,6 @@ ORACLES = {
     "aclnnUpsampleLinear1dBackward": resized(1, "linear"),
     "aclnnUpsampleBicubic2dBackward": resized(2, "bicubic"),
     "aclnnUpsampleTrilinear3dBackward": resized(3, "trilinear"),
-    "aclnnUpsampleBilinear2dAABackward": smoothed("bilinear"),
-    "aclnnUpsampleBicubic2dAAGrad": smoothed("bicubic"),
+    "aclnnUpsampleBilinear2dAABackward": smoothed("bilinear", "gradOutput"),
+    "aclnnUpsampleBicubic2dAAGrad": smoothed("bicubic", "gradOutput"),
 }
