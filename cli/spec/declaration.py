@@ -150,7 +150,7 @@ class Declaration:
                 )
             order[name] = role
             if isinstance(role, str):
-                for inner in expression(role).names:
+                for inner in sorted(expression(role).names):
                     use(inner, f"size {name}")
 
         for param, domain in self._all_domains():
@@ -367,7 +367,7 @@ class Drawn:
 
     def _value(self, name: str) -> Any:
         domain = self.declaration.domain(name, self.overload)
-        if is_result(domain):
+        if name not in self.declaration.inputs:
             raise DeclarationError(
                 f"{self.declaration.name}: {name} is a result; no input reads it"
             )

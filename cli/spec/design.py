@@ -94,8 +94,10 @@ class _Search:
         for _ in range(6):
             try:
                 draw = self.declaration.draw(levels_)
-                levels_ = self._known(draw.actual())
-                draw = self.declaration.draw(levels_)
+                settled = self._known(draw.actual())
+                if settled != levels_:
+                    levels_ = settled
+                    draw = self.declaration.draw(levels_)
                 if draw.elements() > MOST_ELEMENTS[self.full]:
                     if not self._shrink(levels_):
                         return None

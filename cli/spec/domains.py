@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -43,8 +44,13 @@ class Domain:
 
     def settle(self, draw: Draw, level: str) -> str:  # noqa: ARG002
         """The level that `level` means in this call."""
-        levels_ = self.levels(True)
+        levels_ = self.all_levels
         return level if level in levels_ else levels_[zlib.crc32(level.encode()) % len(levels_)]
+
+    @cached_property
+    def all_levels(self) -> tuple[str, ...]:
+        """The levels of full, made once."""
+        return self.levels(True)
 
     def value(self, draw: Draw, name: str, level: str) -> Any:
         """The value of a level."""
@@ -257,7 +263,7 @@ class Choice(Domain):
         return tuple(dict.fromkeys(str(o).replace(" ", "") for o in self.options))
 
     def value(self, draw: Draw, name: str, level: str) -> Any:  # noqa: ARG002
-        option = self.options[self.levels(True).index(level)]
+        option = self.options[self.all_levels.index(level)]
         if self.computed and isinstance(option, str):
             option = evaluate(option, draw)
         return ScalarValue(option, self.scalar) if self.scalar else option
@@ -380,8 +386,12 @@ class Forms(Domain):
     def levels(self, full: bool) -> tuple[str, ...]:
         return tuple(self._levels(full))
 
+    @cached_property
+    def _all_forms(self) -> dict[str, tuple[str, str]]:
+        return self._levels(True)
+
     def value(self, draw: Draw, name: str, level: str) -> Any:
-        form, inner = self._levels(True)[level]
+        form, inner = self._all_forms[level]
         domain = self.options[form]
         return None if domain is None else domain.value(draw, name, inner)
 

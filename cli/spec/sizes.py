@@ -80,6 +80,7 @@ KNOWN: Final[Mapping[str, Role]] = {
 }  # fmt: skip
 
 
+@lru_cache(4096)
 def dims_of(level: str) -> Dims:
     """`2x3` -> (2, 3); `-` -> ()."""
     return () if level == "-" else tuple(int(n) for n in level.split("x"))

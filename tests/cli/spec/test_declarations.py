@@ -1,5 +1,9 @@
 """A declaration says what an operator may be given, and refuses what contradicts itself."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from mindtorch_npu.spec import (
@@ -360,3 +364,26 @@ def test_a_mode_decides_the_dtype_of_a_result():
 def test_sizes_may_stand_in_several_places():
     own = declared(sizes(G="2*N"), sizes(N=choice_of(3)), x=tensor("G"), y=out("x"))
     assert own.draw({})["x"].shape == (6,)
+
+
+DERIVED = """
+from mindtorch_npu.spec import Rule, choice, group, out, require, sizes, spec, tensor, ROWS
+from mindtorch_npu.spec.design import design
+
+@spec("aclnnDerived", Rule("exact", "a test"),
+      sizes(G=group(1, 2, 5), W=group(3, 4, 9), P=group(1, 2), E="G*W*P"),
+      require("P <= G"), x=tensor("E", "f32"), k=choice(1, 2), out=out("x"))
+def derived(x, k): return x
+
+print(design(ROWS["aclnnDerived"].declaration, ()).calls)
+"""
+
+
+def test_a_design_is_the_same_in_every_process():
+    """Shards and resumed runs name cases by what each process designs for itself."""
+    texts = {
+        subprocess.run([sys.executable, "-c", DERIVED], capture_output=True, text=True, check=True,
+                       env=os.environ | {"PYTHONHASHSEED": str(seed)}).stdout
+        for seed in range(4)
+    }  # fmt: skip
+    assert len(texts) == 1
