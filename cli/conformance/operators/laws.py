@@ -16,6 +16,7 @@ from ...judge.precision import Array, numpy_dtype
 from ..cases.layouts import REPEATED
 from ..cases.recipe import Slot
 from ..record.result import Result
+from ..run import beside
 from ..run.cann_words import one_line
 from ..run.comparison import compare
 from ..run.golden import Golden
@@ -56,10 +57,11 @@ class Launch:
         self.garbage = garbage
         self.arguments = {name: self._argument(name, v, name) for name, v in self.values.items()}
 
-    def launch(self) -> None:
-        """Queue one launch; wait for it where it reports the size of a result."""
+    def launch(self, stream: Any = None) -> None:
+        """Queue one launch, on the current stream by default; wait for one that reports the size
+        of a result."""
         if not self.sized:
-            self.call(**self.arguments)
+            self.call(**self.arguments, stream=stream)
             return
         shapes = reported.launch(self.cann, self.call, self.arguments)
         for name, index in self.sized.items():
@@ -170,6 +172,8 @@ def functional(trial: Trial) -> Result:
             runs.append(launch.read())
             objections += launch.outside()
         objections += launch.changed()
+        if again and trial.need.tier != "none" and beside.chosen(trial.case):
+            objections += _beside(trial, launch, runs[0])
     except AclError as error:
         if not operator.elsewhere:
             raise
@@ -195,6 +199,25 @@ def functional(trial: Trial) -> Result:
         trial, operator.draws, runs[0][0], runs[1][0], lambda t: _first_result(t, whole)
     )
     return result.with_(verdict="FAIL", reason="; ".join(against)) if against else result
+
+
+def _beside(trial: Trial, launch: Launch, first: list[Array]) -> list[str]:
+    """What objects to results that differ while another launch is in flight."""
+    if launch.sized or launch.operator.draws is not None or launch.operator.open_results:
+        return []
+    companion = beside.companion(trial)
+    golden = launch.operator.golden(companion.recipe, companion.need)
+    other = Launch(companion, launch.operator, golden)
+    try:
+        other.prepare(_GARBAGE[0])
+        launch.prepare(_GARBAGE[0])
+        device = launch.cann.runtime.device()
+        launch.launch()
+        other.launch(device.stream())
+        device.synchronize()
+        return beside.differing(first, launch.read())
+    finally:
+        other.close()
 
 
 def _without_open(operator: Any, golden: Golden, run: list[Array]) -> list[Array]:

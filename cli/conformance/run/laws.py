@@ -19,6 +19,7 @@ from ..cases.claims import NOTHING_CLAIMED, Claims
 from ..cases.recipe import NoSuchSampleError
 from ..cases.shapes import NotApplicableError
 from ..record.result import Result
+from . import beside
 from .cann_words import verdict_of
 from .chance import random
 from .comparison import compare
@@ -146,6 +147,8 @@ def functional(trial: Trial) -> Result:
     objections = trial.trespass()
     if trial.need.tier != "none" and len(runs) == 2:
         objections += [o for a, b in zip(*runs, strict=True) if (o := _twice(a, b))]
+        if not changing and beside.chosen(trial.case):
+            objections += beside.row_beside(trial, runs[0])
     return compare(trial, reference, [(dtype_name(t), a) for t, a in zip(outputs, runs[0],
                    strict=True)], objections)  # fmt: skip
 

@@ -6,12 +6,13 @@ costs only itself. It judges and records nothing.
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ..record.result import Result
 from .lane import Lane, Note
@@ -102,6 +103,17 @@ class BatchQueue:
             return batches
 
 
+_THREADS: Final = "ACLSIM_THREADS"
+
+
+def _threaded(setup: Setup, lane: int) -> Setup:
+    """The setup of a device's lane: the second one's kernels share their work among threads of the
+    simulator, whose races one thread would hide."""
+    if lane != 1 or _THREADS in os.environ or _THREADS in setup.environ:
+        return setup
+    return replace(setup, environ={**setup.environ, _THREADS: "3"})
+
+
 class Pool:
     """Runs batches on `jobs` workers over `devices`, at least one each."""
 
@@ -110,7 +122,7 @@ class Pool:
         share, rest = divmod(jobs, len(self.devices))
         counts = [max(1, share + (i < rest)) for i in range(len(self.devices))]
         self._groups = {
-            device: [Lane(replace(setup, device=device)) for _ in range(count)]
+            device: [Lane(replace(_threaded(setup, i), device=device)) for i in range(count)]
             for device, count in zip(self.devices, counts, strict=True)
         }
         self._stopping = False

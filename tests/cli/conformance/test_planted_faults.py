@@ -9,7 +9,7 @@ from mindtorch_npu.conformance.cases.cases import CaseFilter
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run import engine
-from mindtorch_npu.conformance.run.pool import Setup
+from mindtorch_npu.conformance.run.pool import Pool, Setup
 
 from aclnn_bindings.install.library import bundled_simulator
 
@@ -90,6 +90,19 @@ def test_an_element_past_an_input_that_counts_is_seen(tmp_path):
     judged = [r for r in results if r.verdict not in ("SKIP", "UNSUPPORTED")]
     empty = [r for r in judged if not r.measure["elements"]]
     assert [r.case for r in judged if not r.failing] == [r.case for r in empty]
+
+
+@pytest.mark.parametrize("op", ["exp", "aclnnExp"])
+def test_memory_that_two_launches_share_is_seen_on_a_second_stream(tmp_path, op):
+    (result,) = checked(tmp_path, op, "exp:race", only=(f"{op}/functional/s0",))
+    assert result.verdict == "MISTRUSTED"
+    assert "in flight on another stream 1 of" in result.reason
+
+
+def test_the_second_worker_of_a_device_has_kernels_of_several_threads(monkeypatch):
+    monkeypatch.delenv("ACLSIM_THREADS", raising=False)
+    lanes = [lane.setup.environ for lane in Pool(Setup(), 3)._groups["npu:0"]]
+    assert [environ.get("ACLSIM_THREADS") for environ in lanes] == [None, "3", None]
 
 
 def test_dropped_last_k_breaks_the_componentwise_ratio_and_exact_integers(tmp_path):
