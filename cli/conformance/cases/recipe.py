@@ -101,7 +101,8 @@ def _designed(op: Any, case: Case, seed: int, arrays: Any) -> Recipe:
     from .spaces.pointwise import POINTWISE
     from .spaces.table import space_of
 
-    has_declaration = op.declaration is not None
+    # A subject, a row, or what says how a row is tested: only the first has a declaration.
+    has_declaration = getattr(op, "declaration", None) is not None
     sample = op.sample(case, seed) if has_declaration else sample_of(OPS[case.op], case)
     slots: list[Slot] = []
 

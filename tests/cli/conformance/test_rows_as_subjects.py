@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from mindtorch_npu.conformance.cases.cases import CaseFilter, cases
+from mindtorch_npu.conformance.cases.taken import takes
 from mindtorch_npu.conformance.run.rows import TorchRow
 
 import mindtorch as torch
@@ -26,3 +28,10 @@ def test_a_rule_refuses_other_dtypes_in_torch_s_words(dtype):
             library.gcd(value, value)
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
+
+
+def test_a_row_s_design_has_cases_of_the_dtypes_that_its_reference_takes():
+    torch.Tensor.add  # noqa: B018 - loads the rows
+    assert takes(OPS["add"], ("float32", "int64")) == ("float32", "int64")
+    planned = cases(TorchRow(OPS["add"]), ("float32", "int64"), CaseFilter("quick"))
+    assert sum(case.designed for case in planned) > 100
