@@ -741,7 +741,7 @@ void read_scores(const Call& c, const Places& at, Reading& r) {
   s.before = int_at(c, at.before, INT32_MAX), s.after = int_at(c, at.after, INT32_MAX);
   s.query_start = ints_at(c, at.start_q), s.key_start = ints_at(c, at.start_k);
   const auto batch = static_cast<int64_t>(s.queries.size());
-  const int64_t most = batch ? *std::max_element(s.queries.begin(), s.queries.end()) : 0;
+  const int64_t most = batch ? *std::max_element(r.query_rows.begin(), r.query_rows.end()) : 0;
   if (const Tensor* mask = tensor_at(c, P::attenMask)) {
     s.mask.data = floats(mask);
     spread_over(*mask, batch, most, s.mask);

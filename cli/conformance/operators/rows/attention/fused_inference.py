@@ -21,7 +21,7 @@ from .inference import (
     TABLE,
     WHOLE,
     WIDE_MASK,
-    both,
+    apart,
     bytes,
     cached,
     infer,
@@ -56,7 +56,7 @@ def fused(
     kvStartIdxOptional: tuple[int, ...] | None = None, preTokens: int = 65536,
     nextTokens: int = 65536, sparseMode: int = 0, softmaxLseFlag: bool = False,
 ) -> tuple[Array, Array]:  # fmt: skip
-    anti = both(antiquantMode, antiquantScaleOptional, antiquantOffsetOptional)
+    anti = apart(antiquantMode, antiquantScaleOptional, antiquantOffsetOptional)
     if keyAntiquantScaleOptional is not None:
         anti = [(keyAntiquantMode, keyAntiquantScaleOptional, keyAntiquantOffsetOptional),
                 (valueAntiquantMode, valueAntiquantScaleOptional,

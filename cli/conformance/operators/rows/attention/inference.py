@@ -10,8 +10,41 @@ import numpy as np
 from mindtorch.ops.samples import Arg
 
 from .....judge.precision import Array
-from ...spec import const, spec, t, take
-from .._ignored import int8_query, reserved
+from .....spec import (
+    Rule,
+    batch,
+    both,
+    by,
+    choice,
+    content,
+    dtypes,
+    equals,
+    forms,
+    group,
+    head_dim,
+    ignored,
+    index,
+    mask,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    overload,
+    page,
+    pages,
+    require,
+    scalar_tensor,
+    seq,
+    sizes,
+    tensor,
+    tensors,
+)
+from .....spec import causal as causal_mask
+from .....spec import heads as heads_
+from .....spec.domains import Domain, Draw, evaluate
+from ...declare import declare
+from ...spec import const, t
 from .flash import back, causal, heads, shaped
 
 _PAGES: Final = ("Vaswani et al.: Attention Is All You Need, 2017; op-plugin documents "
@@ -66,8 +99,8 @@ def _hidden(
         return ((far < -before) | (far > after) if sparse == 4 else far > 0)[None]
     if mask is None:
         return np.zeros((1, sq, sk), bool)
-    if mask.ndim == 2 and sq == 1:  # a row of it for each sequence
-        mask = mask[:, None, None]
+    if mask.ndim == 3:
+        mask = mask[:, None]
     whole = mask.astype(bool).reshape((1,) * (4 - mask.ndim) + mask.shape)
     row = whole[min(b, len(whole) - 1)]
     i, j = first
@@ -144,7 +177,10 @@ def infer(
             score = score - shift.reshape(-1)[:, None, None] * (far**0.5 if slope == 3 else far)
         elif shift is not None:
             score = score + shift[min(b, len(shift) - 1), :, fq : fq + nq, fk : fk + k.shape[1]]
-        hide = _hidden(sparse, nq, k.shape[1], before, after, mask, b, (fq, fk))
+        own = mask
+        if mask is not None and mask.ndim == 2 and whole.shape[1] == 1 and not packed:
+            own = mask[:, None, None]  # a row of it for each sequence
+        hide = _hidden(sparse, nq, k.shape[1], before, after, own, b, (fq, fk))
         score = np.where(hide, -np.inf, score)
         top = score.max(-1, keepdims=True)
         top = top if sink is None else np.maximum(top, sink[:, None, None])
@@ -207,13 +243,8 @@ def prompt_inputs(
 
 PROMPTS: Final = (("BSH", 2, 2, 2, 16, 16, False), ("BNSD", 1, 4, 2, 32, 16, True),
                   ("BSND", 1, 2, 2, 16, 32, True), ("BNSD", 1, 2, 2, 128, 64, False))  # fmt: skip
-_SHIFTED: Final = take(**prompt_inputs("BNSD", 1, 2, 2, 16, 16, False),
-                       pseShift=t(1, 2, 16, 16, dtype="float16"))  # fmt: skip
 NEAR: Final = {"preTokens": 3, "nextTokens": 2}
 SPARSE_MASK: Final = const((np.arange(256).reshape(16, 16) % 7 == 3).tolist(), "bool")
-_FIRST: Final = [*(take(**prompt_inputs(*p)) for p in PROMPTS), _SHIFTED]
-_BAND: Final = take(**{**prompt_inputs("BNSD", 2, 2, 2, 16, 16, False), **NEAR,
-                       "attenMask": SPARSE_MASK})  # fmt: skip
 
 
 def one(value: float, dtype: str = "float32") -> Any:
@@ -241,24 +272,6 @@ STEPPED: Final = {"quantScale2": t(1, 2, 1, 16, low=3, high=9),
                   "quantOffset2": t(1, 2, 1, 16, low=-9, high=9), "outDtype": INT8}  # fmt: skip
 WIDE_MASK: Final = {"attenMask": Arg((2048, 2048), "bool",
                                      values=np.triu(np.ones((2048, 2048), bool), 1))}  # fmt: skip
-spec("aclnnPromptFlashAttention", "attentionOut:query", **ROW, samples=[
-    *_FIRST, _BAND,
-    take(**prompt_inputs("BSH", 2, 2, 2, 16, 16, False), actualSeqLengths=(11, 16))])(
-    lambda query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
-    pseShift, actualSeqLengths, preTokens, nextTokens:
-    prompt(query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
-           pseShift, actualSeqLengths, None, preTokens, nextTokens))  # fmt: skip
-spec("aclnnPromptFlashAttentionV2 aclnnPromptFlashAttentionV3", "attentionOut:outDtype|query",
-     **ROW, steps=True, samples=[
-         *_FIRST, take(**prompt_inputs("BSH", 2, 2, 2, 16, 16, False), actualSeqLengthsKv=(9, 14)),
-         _BAND, take(**prompt_inputs("BSH", 2, 2, 2, 16, 16, False), actualSeqLengths=(11, 16),
-              actualSeqLengthsKv=(9, 14)),
-         *(take(**{**prompt_inputs("BNSD", 1, 2, 1, 16, 16, False), **NEAR, **WIDE_MASK,
-                   "sparseMode": m}) for m in (2, 3, 4)),
-         take(**{**integers(SCALES), "deqScale1": const([0x3C800000], "uint64")}),
-         take(**integers(SCALES, outDtype=INT8)),
-         take(**{**prompt_inputs("BNSD", 1, 2, 2, 16, 16, False), **STEPPED})])(
-    prompt)  # fmt: skip
 
 
 def listed(inputs: dict[str, Any], one: bool, dtype: str = "float16") -> dict[str, Any]:
@@ -281,7 +294,6 @@ def bytes(*shape: int) -> Any:
     return [t(*shape, dtype="int8", low=-8, high=8)]
 
 
-_HIDDEN: Final = const((np.arange(32).reshape(2, 1, 1, 16) % 5 == 3).tolist(), "bool")
 _CHANNELS: Final = t(2, 32, dtype="float16", low=0.05, high=0.3)
 # Caches by channel: with and without offsets.
 WHOLE: Final[tuple[dict[str, Any], ...]] = tuple(
@@ -296,7 +308,7 @@ PAGED: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-def both(mode: int, scale: Array | None, offset: Array | None) -> list[tuple[int, Any, Any]]:
+def apart(mode: int, scale: Array | None, offset: Array | None) -> list[tuple[int, Any, Any]]:
     """(mode, scale, offset) of key and of value, whose parameters lie one after another."""
     return [(mode, None if scale is None else scale[at], None if offset is None else offset[at])
             for at in (0, 1)]  # fmt: skip
@@ -313,39 +325,191 @@ def incremental(
     """The lengths are those of keys."""
     return infer(query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads,
                  mask=attenMask, lengths=actualSeqLengths,
-                 anti=both(0, antiquantScale, antiquantOffset), table=blocktable,
+                 anti=apart(0, antiquantScale, antiquantOffset), table=blocktable,
                  steps=(None, None, None, quantScale2, quantOffset2),
                  padding=(None, kvPaddingSize))[0]  # fmt: skip
 
 
-_TOKENS: Final = [
-    *(take(**{**listed(prompt_inputs(*p), True), "blockSize": 0}) for p in PROMPTS),
-    take(**cached(actualSeqLengths=(9, 14))),
-    take(**cached(actualSeqLengths=(16, 11), attenMask=_HIDDEN)),
-]
-_TOKEN_STEPS: Final = [
-    take(**cached(actualSeqLengths=(9, 14), outDtype=INT8, quantScale2=s, quantOffset2=o))
-    for s, o in ((one(8.0), one(-3.0)),
-                 (t(1, 4, 1, 16, low=3, high=9), t(1, 4, 1, 16, low=-9, high=9)))]  # fmt: skip
-_INTEGERS: Final = [
-    take(
-        **cached(
-            actualSeqLengths=(9, 14),
-            key=w["key"],
-            value=w["value"],
-            antiquantScale=w["scale"],
-            antiquantOffset=w["offset"],
-        )
-    )
-    for w in WHOLE
-]
-_BLOCKS: Final = [take(**{**cached(), **PAGED}, blocktable=TABLE, actualSeqLengths=(37, 64))]
-_LATE: Final = [take(**cached(actualSeqLengths=(9, 14), kvPaddingSize=one(2, "int64")))]
-_THIRD: Final = _TOKENS + _INTEGERS + _BLOCKS + _TOKEN_STEPS
-for _version, _samples in (
-    ("", _TOKENS), ("V2", _TOKENS + _TOKEN_STEPS), ("V3", _THIRD), ("V4", _THIRD + _LATE),
-):  # fmt: skip
-    spec(f"aclnnIncreFlashAttention{_version}", "attentionOut:outDtype|query", **ROW, steps=True,
-         ignored=reserved("pseShift") | (
-             int8_query("dequantScale1 quantScale1 dequantScale2") if _version else {}),
-         samples=_samples)(incremental)  # fmt: skip
+_RULE: Final = Rule("gradient", _PAGES, steps=True, formats=ROW["formats"])
+# K heads of keys, each for G of queries.
+_SIZES: Final = sizes(B=batch(2, 1, 3), K=heads_(2, 1, 3), G=group(1, 2, 4), N="K*G",
+                      Sk=seq(9, 1, 17, 130, 257), D=head_dim(16, 32, 64, 128))  # fmt: skip
+_HALF_FLOATS: Final = "f16 bf16"
+_ALL_TOKENS: Final = 65536
+
+
+def _lengths(most: str) -> Domain:
+    """How many rows of each sequence count."""
+
+    def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+        n, many = int(evaluate(most, draw)), draw["B"]
+        patterns = {"full": np.full(many, n), "ones": np.ones(many, np.int64)}
+        return patterns.get(pattern, rng.integers(1, n + 1, many))
+
+    return content(make, "ragged full ones", shape="B", reads=(most,))
+
+
+def _sequences_of(s: str, n: str, dtype: str) -> Domain:
+    """A tensor of heads in the layout that inputLayout names."""
+    first = tensor(f"B {n} {s} D", dtype)
+    return by("inputLayout", {
+        "BSH": tensor(f"B {s} {n}*D", dtype), "BSND": tensor(f"B {s} {n} D", dtype),
+        "BNSD": first, "BNSD_BSND": first})  # fmt: skip
+
+
+def _word(value: float) -> Domain:
+    """The bits of a float in the low half of a word."""
+    bits = int(np.float32(value).view(np.uint32))
+    return content(lambda *_: np.array([bits], np.uint64), "one", "u64", shape="1")
+
+
+def _of_integers(domain: Domain) -> Domain:
+    return optional(domain, iff="dtype(query) == 'int8'")
+
+
+_DENSE_MASKS: Final = forms(rank2=mask("Sq Sk"), rank3=mask("B Sq Sk"), rank4=mask("B 1 Sq Sk"))
+_RESULT_SCALE: Final = forms(one=scalar_tensor("f32", 8.0), each=tensor("1 N 1 D", "f32", 3, 9))
+_RESULT_OFFSET: Final = optional(
+    forms(one=scalar_tensor("f32", -3.0), each=tensor("1 N 1 D", "f32", -9, 9)),
+    only="given(quantScale2)",
+)
+_SAME_SIZE: Final = require("not given(quantOffset2) or size(quantScale2) == size(quantOffset2)")
+_KV_HEADS: Final = number("K", "K*(G > 1)")
+
+
+def _prompt_params(version: int) -> dict[str, Domain]:
+    """The domains of a version's parameters, in the order of its header."""
+    dtype = _HALF_FLOATS if version < 2 else "f16 bf16 i8"
+    masks: Domain = optional(_DENSE_MASKS)
+    before = number(_ALL_TOKENS, 3, 0)
+    after = number(_ALL_TOKENS, 2, 0)
+    if version > 1:
+        whole = dict.fromkeys((2, 3, 4), causal_mask("2048 2048"))
+        masks = by("sparseMode", {0: masks, 1: _DENSE_MASKS, **whole})
+    steps: dict[str, Domain] = {
+        "actualSeqLengthsKv": optional(_lengths("Sk")),
+        "deqScale1": _of_integers(forms(f32=scalar_tensor("f32", 2.0**-6, 0.25), u64=_word(0.25))),
+        "quantScale1": _of_integers(scalar_tensor("f32", 127.0, 64.0)),
+        "deqScale2": _of_integers(forms(usual=_word(2.0**-6), small=_word(2.0**-8))),
+        "quantScale2": _RESULT_SCALE, "quantOffset2": _RESULT_OFFSET,
+    }  # fmt: skip
+    layouts = ("BSH", "BNSD", "BSND", *(("BNSD_BSND",) if version > 1 else ()))
+    return {
+        "query": _sequences_of("Sq", "N", dtype), "key": _sequences_of("Sk", "K", "query"),
+        "value": _sequences_of("Sk", "K", "query"),
+        "pseShift": optional(forms(each=tensor("B N Sq Sk", "query"),
+                                   all=tensor("1 N Sq Sk", "query")),
+                             only="dtype(query) != 'int8'"),
+        "attenMask": masks, "actualSeqLengths": optional(_lengths("Sq")),
+        **(steps if version > 1 else {}),
+        "numHeads": equals("N"), "scaleValue": number("D**-0.5", 1.0, 0.0),
+        "preTokens": before, "nextTokens": after, "inputLayout": choice(*layouts),
+        "numKeyValueHeads": _KV_HEADS,
+        **({"sparseMode": choice(0, 1, 2, 3, 4)} if version > 1 else {}),
+        **({"innerPrecise": ignored("chooses between algorithms of one result", choice(0, 1))}
+           if version > 2 else {}),
+        "attentionOut": out("query"),
+    }  # fmt: skip
+
+
+_PROMPT: Final = (_RULE, _SIZES, sizes(Sq=seq(6, 1, 17, 130)), both("Sq > Sk", "G > 1"))
+_PROMPT_TYPES: Final = dtypes("""query key  value quantScale2 attentionOut
+                                 f16   f16  f16   -           f16
+                                 bf16  bf16 bf16  -           bf16
+                                 f16   f16  f16   f32         i8
+                                 i8    i8   i8    -           f16
+                                 i8    i8   i8    f32         i8""")
+declare("aclnnPromptFlashAttention", *_PROMPT, **_prompt_params(1))(
+    lambda query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
+    pseShift, actualSeqLengths, preTokens, nextTokens:
+    prompt(query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
+           pseShift, actualSeqLengths, None, preTokens, nextTokens))  # fmt: skip
+for _version in (2, 3):
+    declare(f"aclnnPromptFlashAttentionV{_version}", *_PROMPT, _PROMPT_TYPES, _SAME_SIZE,
+            # Whether rows that do not count are moved too is not stated.
+            require("not given(quantOffset2) or not given(actualSeqLengths)", refuses=None),
+            both("sparseMode == 4 and Sq > Sk", "sparseMode == 3 and Sq < Sk",
+                 "given(quantScale2) and given(quantOffset2)"),
+            **_prompt_params(_version))(prompt)  # fmt: skip
+
+
+def _caches(dtype: str) -> Domain:
+    """Keys or values: a list of one tensor, or of one for each sequence."""
+
+    def listed(one: str, each: str) -> Domain:
+        return forms(one=tensors("1", one, dtype), each=tensors("B", each, dtype))
+
+    return by("inputLayout", {"BSH": listed("B Sk K*D", "1 Sk K*D"),
+                              "BNSD": listed("B K Sk D", "1 K Sk D"),
+                              "BSND": listed("B Sk K D", "1 Sk K D")})  # fmt: skip
+
+
+def _room(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """Rows behind the last that counts: as many as the longest sequence leaves, or fewer."""
+    lengths = draw["actualSeqLengths"]
+    left = draw["Sk"] - int(np.max(lengths.values())) if lengths is not None else 0
+    return np.array([left if pattern == "most" else int(rng.integers(0, left + 1))])
+
+
+_INT8_QUERY: Final = null("of an int8 query, which no document lists")
+_UNLISTED: Final[dict[str, Domain]] = dict.fromkeys(
+    ("dequantScale1", "quantScale1", "dequantScale2"), _INT8_QUERY)  # fmt: skip
+_BY_PAGES: Final[dict[str, Domain]] = {
+    **dict.fromkeys(("key", "value"), tensors("1", "P Z K*D", "query")),
+    "actualSeqLengths": _lengths("M*Z"), "attenMask": optional(mask("B 1 1 M*Z")),
+    "blocktable": index("B M", into="P", dtype="i32"), "blockSize": equals("Z"),
+    "inputLayout": choice("BSH"),
+}  # fmt: skip
+
+
+def _token_params(version: int) -> dict[str, Domain]:
+    """The domains of a version's parameters, in the order of its header."""
+    steps = _UNLISTED | {"quantScale2": _RESULT_SCALE, "quantOffset2": _RESULT_OFFSET}
+    integers: dict[str, Domain] = {
+        "antiquantScale": tensor("2 K*D", "query", 0.05, 0.3),
+        "antiquantOffset": optional(tensor("2 K*D", "query"), only="given(antiquantScale)"),
+        "blocktable": null("of caches in blocks"),
+    }  # fmt: skip
+    late: dict[str, Domain] = {"kvPaddingSize": optional(
+        content(_room, "most some", "i64", shape="1", reads=("actualSeqLengths", "Sk")),
+        only="given(actualSeqLengths) and not given(blocktable)")}  # fmt: skip
+    return {
+        "query": _sequences_of("1", "N", _HALF_FLOATS), "key": _caches("query"),
+        "value": _caches("query"), "pseShift": null("reserved: documents ask for null"),
+        "attenMask": optional(forms(rank2=mask("B Sk"), rank4=mask("B 1 1 Sk"))),
+        "actualSeqLengths": optional(_lengths("Sk")),
+        **(steps if version > 1 else {}), **(integers if version > 2 else {}),
+        **(late if version > 3 else {}),
+        "numHeads": equals("N"), "scaleValue": number("D**-0.5", 1.0, 0.0),
+        "inputLayout": choice("BSH", "BNSD", "BSND"), "numKeyValueHeads": _KV_HEADS,
+        **({"blockSize": only(0, "of caches in blocks"),
+            "innerPrecise": ignored("chooses between algorithms of one result", choice(0, 1))}
+           if version > 2 else {}),
+        "attentionOut": out("query"),
+    }  # fmt: skip
+
+
+_SECOND_TYPES: Final = dtypes("""query quantScale2 attentionOut
+                                 f16   -           f16
+                                 bf16  -           bf16
+                                 f16   f32         i8""")
+_THIRD_TYPES: Final = dtypes("""query key  value antiquantScale quantScale2 attentionOut
+                                f16   f16  f16   -              -           f16
+                                bf16  bf16 bf16  -              -           bf16
+                                f16   f16  f16   -              f32         i8
+                                f16   i8   i8    f16            -           f16
+                                bf16  i8   i8    bf16           -           bf16
+                                f16   i8   i8    f16            f32         i8""")
+_DENSE: Final = require("len(key) == len(value)")
+declare("aclnnIncreFlashAttention", _RULE, _SIZES, _DENSE, both("G > 1"),
+        **_token_params(1))(incremental)  # fmt: skip
+declare("aclnnIncreFlashAttentionV2", _RULE, _SIZES, _DENSE, _SECOND_TYPES, _SAME_SIZE,
+        both("G > 1"), **_token_params(2))(incremental)  # fmt: skip
+for _version in (3, 4):
+    declare(f"aclnnIncreFlashAttentionV{_version}", _RULE, _SIZES,
+            sizes(P=pages(5, 2, 9), Z=page(16, 128), M=group(2, 1, 4)), _DENSE, _THIRD_TYPES,
+            _SAME_SIZE,
+            both("given(blocktable) and given(antiquantScale)", "given(blocktable) and G > 1",
+                 "given(antiquantScale) and given(antiquantOffset)"),
+            overload("whole"), overload("paged", **_BY_PAGES),
+            **_token_params(_version))(incremental)  # fmt: skip

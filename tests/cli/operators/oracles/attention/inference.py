@@ -106,6 +106,7 @@ def inferred(a):
         if incremental
         else either(a, "actualSeqLengthsKv")
     )
+    ends, lengths = (e if e is None else list(map(int, e)) for e in (ends, lengths))
     q = t(a["query"]).double()
     q = padded(q, ends) if packed else split(q, first, n)
     k, v = (cache(a, name, i, kv, lengths) for i, name in enumerate(("key", "value")))
@@ -135,6 +136,8 @@ def inferred(a):
     mask, sparse = either(a, "attenMask"), a.get("sparseMode", 0)
     if mask is not None and sparse < 2:
         own = t(mask).bool()
+        own = own[:, None] if own.dim() == 3 else own
+        own = own[..., : k.shape[2]]
         if own.dim() == 2 and score.shape[2] == 1:  # a row for each sequence
             own = own[:, None, None]
         score = score.masked_fill(own, -torch.inf)
