@@ -21,6 +21,7 @@ from mindtorch_npu.commands.bench import item
 from mindtorch_npu.commands.bench.workloads import small
 from mindtorch_npu.commands.probe.item import CASE as PROBE
 from mindtorch_npu.conformance.cases.cases import CaseFilter
+from mindtorch_npu.conformance.operators.families import in_family, operator_families
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.run import engine
 from mindtorch_npu.conformance.run.pool import EnvironmentFailedError, Setup
@@ -171,6 +172,27 @@ def test_a_recording_travels_to_the_nodes(cluster, tmp_path):
     lines = [json.loads(line) for line in book.read_text().splitlines()]
     judged = {line["op"].partition("#")[0] for line in lines if line["kind"] == "result"}
     assert {"aclnnAdd", "aclnnMatmul"} <= judged
+
+
+def test_every_family_has_the_same_verdicts_by_ray_and_here(environment, tmp_path):
+    """One operator of each family, as `check` deals it: products, settings and all."""
+    names = sorted({in_family(family)[0] for family in operator_families()} | {"aclnnAddV3"})
+    command = [sys.executable, "-m", "mindtorch_npu", "check", "--simulator", "--alone",
+               "--form", "functional", "--dtype", "float32", *names]  # fmt: skip
+    verdicts = {}
+    cluster = start()
+    try:
+        for where, words in (("here", []), ("ray", ["--ray", cluster.address])):
+            book = tmp_path / f"{where}.jsonl"
+            subprocess.run([*command, *words, "--journal", str(book)], check=False)
+            lines = [json.loads(line) for line in book.read_text().splitlines()]
+            verdicts[where] = {x["case"]: x["verdict"] for x in lines if x["kind"] == "result"}
+    finally:
+        cluster.shutdown()
+    assert verdicts["ray"] == verdicts["here"]
+    judged = {case.partition("/")[0] for case, v in verdicts["ray"].items() if v == "PASS"}
+    assert {"aclnnAddV3"} <= judged
+    assert len(judged) > len(names) / 2
 
 
 def test_a_cluster_that_is_not_there_is_named(tmp_path):
