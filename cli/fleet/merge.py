@@ -299,7 +299,7 @@ def _describe(fleet: Fleet) -> None:
     kinds: dict[str, Counter[str]] = {}
     for deviation in fleet.deviations:
         kinds.setdefault(deviation.place, Counter())[deviation.kind] += 1
-    found = Counter(
+    deviating = Counter(
         (fleet.tally.named[place].index, part.day)
         for part in fleet.parts
         for kind, data in part.notes.values()
@@ -308,7 +308,7 @@ def _describe(fleet: Fleet) -> None:
     )  # fmt: skip
     by_index = speeds(fleet.tally.times)
     for (index, day), (judged, failing) in sorted(fleet.tally.days.items()):
-        bad = max(failing, found[index, day])  # a case that differs need not fail
+        bad = max(failing, deviating[index, day])  # a case that differs need not fail
         fleet.tally.stats[index].days.append((day, judged, bad))
     for stats in fleet.tally.stats:
         counted = kinds.get(stats.name, Counter())

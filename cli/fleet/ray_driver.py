@@ -271,7 +271,7 @@ class Driver:
 
     def _seconds(self, batch: Mapping[str, Any]) -> float:
         """How long an actor may be silent: as long as all cases of a batch may take, each in a
-        worker that starts anew. A soak and a repeated case take what they were asked for."""
+        worker that starts anew. A soak and a repeated case take what they were pending for."""
         options = batch.get("options", {})
         each = float(self.setup.get("timeout", _GRACE_SECONDS)) * int(options.get("repeat", 1))
         each += float(options.get("seconds", 0.0))
@@ -297,12 +297,12 @@ class Driver:
 
     def _health(self) -> None:
         """What the system says of chips after the work, where it said something before."""
-        asked = {s.actor.health.remote(): s for s in self.free if s.has_chip}
-        if not asked:
+        pending = {s.actor.health.remote(): s for s in self.free if s.has_chip}
+        if not pending:
             return
-        ready, _ = self.ray.wait([*asked], num_returns=len(asked), timeout=_GRACE_SECONDS)
+        ready, _ = self.ray.wait([*pending], num_returns=len(pending), timeout=_GRACE_SECONDS)
         for ref in ready:
-            state = asked[ref]
+            state = pending[ref]
             try:
                 chip = self.ray.get(ref)
             except Exception:  # Ray's own errors: the actor or its node is gone

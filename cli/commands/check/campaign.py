@@ -129,14 +129,14 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _opened(options: CampaignOptions) -> State:
     """The state of the folder, new where it has none."""
-    own = options.declared()
+    declared = options.declared()
     path = options.folder / _STATE
     if not path.exists():
-        state = State(own)
+        state = State(declared)
         state.write(options.folder)
         return state
     state = _state(path)
-    if state.options != own:
+    if state.options != declared:
         raise CampaignError(
             f"{options.folder}: a campaign of other options: {json.dumps(state.options)}; use "
             "those, or name another folder"
@@ -206,10 +206,10 @@ def _request(
     minutes = min(options.round_minutes, options.hours * 60)
     setup = Setup(target.device, str(target.home) if target.home else None, target.simulator,
                   str(path), options.workers.timeout, soc=target.soc or "")  # fmt: skip
-    stated = {"what": f"round {number} of a campaign", "compare": True, "seed": number,
+    declaration = {"what": f"round {number} of a campaign", "compare": True, "seed": number,
               "where": target.as_json()}  # fmt: skip
     return engine.RunRequest(
-        (), CaseFilter(), setup, number, jobs=options.workers.jobs or 1, options=stated,
+        (), CaseFilter(), setup, number, jobs=options.workers.jobs or 1, options=declaration,
         done={} if record is None else record.results, compare=True, minutes=minutes,
         run=journal.new_run() if record is None else str(record.header.get("run", "")),
         scheduler=maker(options.workers.ray) if options.workers.ray else None,

@@ -54,8 +54,8 @@ def _zstd(file: BinaryIO) -> BinaryIO:
 def damage() -> tuple[type[Exception], ...]:
     """What reading damaged or foreign bytes raises, beside OSError."""
     zstandard = sys.modules.get("zstandard")
-    own = (EOFError, zlib.error, CompressionError, ForeignError)
-    return (*own, zstandard.ZstdError) if zstandard else own
+    errors = (EOFError, zlib.error, CompressionError, ForeignError)
+    return (*errors, zstandard.ZstdError) if zstandard else errors
 
 
 def is_compressed(path: Path) -> bool:

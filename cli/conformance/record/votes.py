@@ -199,10 +199,10 @@ def deviations(
     return deviating
 
 
-def _explains(versions: Mapping[str, str], own: str, one: Split, camp: Camp) -> bool:
+def _explains(versions: Mapping[str, str], version: str, one: Split, camp: Camp) -> bool:
     """Whether no device with these other versions gave a case other bits than `camp` did."""
     rest = (c for c in (one.most, *one.others) if c is not None and c is not camp)
-    peers = [place for place, text in versions.items() if text == own]
+    peers = [place for place, text in versions.items() if text == version]
     return not any(place in c.places for c in rest for place in peers)
 
 

@@ -107,10 +107,10 @@ def read(
 def _logical(device: str, visible: str) -> int:
     """The logical number of `npu:1` where the runtime shows it only some devices."""
     index = int(device.partition(":")[2] or 0)
-    shown = [int(word) for word in visible.split(",") if word.strip().isdecimal()]
-    if not shown:
+    visible_ids = [int(word) for word in visible.split(",") if word.strip().isdecimal()]
+    if not visible_ids:
         return index
-    return shown[index] if index < len(shown) else -1
+    return visible_ids[index] if index < len(visible_ids) else -1
 
 
 def mapping(text: str) -> dict[int, Address]:
@@ -156,17 +156,17 @@ def _chip(tool: Sequence[str], address: Address, identity: bool) -> dict[str, An
     with contextlib.suppress(SilentToolError):
         if identity:
             card = fields(_answer(tool, ["info", "-t", "board", *address.of_card]))
-            own = fields(_answer(tool, ["info", "-t", "board", *address.of_chip]))
-            chip |= _named({**card, **own}, _IDENTITY)
+            chip_board = fields(_answer(tool, ["info", "-t", "board", *address.of_chip]))
+            chip |= _named({**card, **chip_board}, _IDENTITY)
         health = chip.setdefault("health", {})
         for kind in ("temp", "power", "usages", "health", "ecc"):
-            stated = fields(_of_chip(tool, kind, address))
+            values = fields(_of_chip(tool, kind, address))
             if kind == "ecc":
-                health |= {name: n for name, v in stated.items() if (n := _number(v)) is not None
+                health |= {name: n for name, v in values.items() if (n := _number(v)) is not None
                            and ("bit" in name or "page" in name)}  # fmt: skip
-            health |= {k: n for k, v in _named(stated, _HEALTH).items()
+            health |= {k: n for k, v in _named(values, _HEALTH).items()
                        if (n := _number(v)) is not None}  # fmt: skip
-            health |= _named(stated, {"state": _STATE})
+            health |= _named(values, {"state": _STATE})
         processes = list(_processes(_of_chip(tool, "proc-mem", address)))
         chip |= {"processes": processes} if processes else {}
     return {name: value for name, value in chip.items() if value}
@@ -181,19 +181,19 @@ def _of_chip(tool: Sequence[str], kind: str, address: Address) -> str:
 
 def fields(text: str) -> dict[str, str]:
     """Lines of `name : value`, names in lower case, the first of each name; none that is NA."""
-    stated: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")
         if colon and value.strip() not in _ABSENT:
-            stated.setdefault(" ".join(name.lower().split()), value.strip())
-    return stated
+            values.setdefault(" ".join(name.lower().split()), value.strip())
+    return values
 
 
-def _named(stated: Mapping[str, str], names: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _named(values: Mapping[str, str], names: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """What reports call a field, and the first of its spellings that is there."""
-    known = {ours: [stated[name] for name in spellings if name in stated]
+    known = {ours: [values[name] for name in spellings if name in values]
              for ours, spellings in names.items()}  # fmt: skip
-    return {ours: values[0] for ours, values in known.items() if values}
+    return {ours: texts[0] for ours, texts in known.items() if texts}
 
 
 def _number(text: str) -> float | int | None:
