@@ -172,7 +172,7 @@ def functional(trial: Trial) -> Result:
             runs.append(launch.read())
             objections += launch.outside()
         objections += launch.changed()
-        if again and trial.need.tier != "none" and beside.chosen(trial.case):
+        if again and trial.need.tier != "none" and beside.applies(trial.case):
             objections += _beside(trial, launch, runs[0])
     except AclError as error:
         if not operator.elsewhere:

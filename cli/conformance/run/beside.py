@@ -24,7 +24,7 @@ _ONE_OF: Final = 32
 _OTHER_SEED: Final = 1
 
 
-def chosen(case: Case) -> bool:
+def applies(case: Case) -> bool:
     """Whether a case runs beside another launch too."""
     first = not case.designed and not case.sample and not case.dtype and not case.detail
     plain = first and (case.layout, case.shape, case.fill) == ("contiguous", "sample", "normal")

@@ -147,7 +147,7 @@ def functional(trial: Trial) -> Result:
     objections = trial.trespass()
     if trial.need.tier != "none" and len(runs) == 2:
         objections += [o for a, b in zip(*runs, strict=True) if (o := _twice(a, b))]
-        if not changing and beside.chosen(trial.case):
+        if not changing and beside.applies(trial.case):
             objections += beside.row_beside(trial, runs[0])
     return compare(trial, reference, [(dtype_name(t), a) for t, a in zip(outputs, runs[0],
                    strict=True)], objections)  # fmt: skip
