@@ -412,20 +412,22 @@ def _prompt_params(version: int) -> dict[str, Domain]:
     }  # fmt: skip
 
 
-_PROMPT: Final = (_RULE, _SIZES, sizes(Sq=seq(6, 1, 17, 130)), both("Sq > Sk", "G > 1"))
+_QUERIES: Final = sizes(Sq=seq(6, 1, 17, 130))
+_SIDES: Final = both("Sq > Sk", "G > 1")
 _PROMPT_TYPES: Final = dtypes("""query key  value quantScale2 attentionOut
                                  f16   f16  f16   -           f16
                                  bf16  bf16 bf16  -           bf16
                                  f16   f16  f16   f32         i8
                                  i8    i8   i8    -           f16
                                  i8    i8   i8    f32         i8""")
-declare("aclnnPromptFlashAttention", *_PROMPT, **_prompt_params(1))(
+declare("aclnnPromptFlashAttention", _RULE, _SIZES, _QUERIES, _SIDES, **_prompt_params(1))(
     lambda query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
     pseShift, actualSeqLengths, preTokens, nextTokens:
     prompt(query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
            pseShift, actualSeqLengths, None, preTokens, nextTokens))  # fmt: skip
 for _version in (2, 3):
-    declare(f"aclnnPromptFlashAttentionV{_version}", *_PROMPT, _PROMPT_TYPES, _SAME_SIZE,
+    declare(f"aclnnPromptFlashAttentionV{_version}", _RULE, _SIZES, _QUERIES, _SIDES,
+            _PROMPT_TYPES, _SAME_SIZE,
             # Whether rows that do not count are moved too is not stated.
             require("not given(quantOffset2) or not given(actualSeqLengths)", refuses=None),
             both("sparseMode == 4 and Sq > Sk", "sparseMode == 3 and Sq < Sk",
