@@ -4,6 +4,7 @@
 #include <acl/acl.h>
 #include <aclnn/opdev/op_errno.h>
 #include <aclnnop/aclnn_add.h>
+#include <aclnnop/aclnn_addcmul.h>
 #include <aclnnop/aclnn_softmax.h>
 #include <aclnnop/aclnn_cat.h>
 #include <aclsim/aclsim.h>

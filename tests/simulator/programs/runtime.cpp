@@ -612,6 +612,8 @@ static void product_rules() {
   aclOpExecutor* executor = nullptr;
   int code = aclnnAddGetWorkspaceSize(t, t, one, t, &size, &executor);
   printf("%d %s\n", code, message().c_str());
+  code = aclnnAddcmulGetWorkspaceSize(t, t, t, one, t, &size, &executor);
+  printf("%d %s\n", code, message().c_str());
 }
 
 // Leaves with work queued and running: the process must end all the same.
