@@ -27,7 +27,8 @@ GIVEN: Final = "given"
 class Draw(Protocol):
     """One call as it is drawn: sizes (`N`, `*B`) and parameters by name, each made when read."""
 
-    level: str
+    @property
+    def level(self) -> str: ...
 
     def __getitem__(self, name: str) -> Any: ...
     def dtype(self, name: str, default_: str) -> str: ...

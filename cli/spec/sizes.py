@@ -12,12 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from .errors import DeclarationError
 from .expressions import expression
 
 Dims = tuple[int, ...]
+
+
+class Named(Protocol):
+    """What gives the sizes and parameters of a call by name."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,7 @@ def parts_of(text: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def resolve(text: str, sizes: Mapping[str, Any], member: int = 0, ones: str = "") -> Dims:
+def resolve(text: str, sizes: Named, member: int = 0, ones: str = "") -> Dims:
     """The dims of a shape string; `ones` says how broadcast dims are reduced here."""
     dims: list[int] = []
     for part in parts_of(text):
