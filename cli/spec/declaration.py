@@ -304,7 +304,7 @@ class Declaration:
             inner = [d for e in every for d in everywhere(e)]
             if any(isinstance(d, Tensor | Content | Computed | Dims) for d in inner):
                 continue
-            reasons = [d.why for d in every if isinstance(d, Only | Ignored)]
+            reasons = [d.why for d in inner if isinstance(d, Only | Ignored)]
             silent[name] = reasons[0] if reasons else ""
         return silent
 

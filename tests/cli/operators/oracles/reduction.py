@@ -21,12 +21,19 @@ def segments(a):
     return x.grad
 
 
+def sums(a):
+    x = t(a["self"])
+    n = range(x.shape[-1])
+    rows = [[x[..., j + 1 : i + 1].sum(-1).exp() * (j <= i) for j in n] for i in n]
+    return torch.stack([torch.stack(row, -1) for row in rows], -2)
+
+
 ORACLES = {
     "aclnnExpSegsumBackward": segments,
     "aclnnTrace": lambda a: torch.trace(t(a["self"])),
     "aclnnAminmaxDim": lambda a: torch.aminmax(t(a["self"]), dim=a["dim"], keepdim=a["keepDim"]),
     "aclnnVar": lambda a: torch.var(
-        t(a["self"]), a["dim"], unbiased=a["unbiased"], keepdim=a["keepdim"]
+        t(a["self"]), a["dim"], correction=int(a["unbiased"]), keepdim=a["keepdim"]
     ),
     "aclnnVarMean": lambda a: torch.var_mean(
         t(a["self"]), a["dim"], correction=a["correction"], keepdim=a["keepdim"]
@@ -34,7 +41,7 @@ ORACLES = {
     "aclnnStdMeanCorrection": lambda a: torch.std_mean(
         t(a["self"]), a["dim"], correction=a["correction"], keepdim=a["keepdim"]
     ),
-    "aclnnNorm": lambda a: torch.norm(t(a["self"]), a["pScalar"], a["dim"], a["keepdim"]),
+    "aclnnNorm": lambda a: torch.norm(t(a["self"]), a["pScalar"], a["dim"] or None, a["keepdim"]),
     "aclnnBincount": lambda a: torch.bincount(t(a["self"]), t(a["weights"]), a["minlength"]),
     "aclnnHistc": lambda a: torch.histc(t(a["self"]), a["bins"], a["min"], a["max"]),
     "aclnnAminmax": lambda a: (
@@ -42,7 +49,12 @@ ORACLES = {
         torch.amax(t(a["self"]), a["dim"], a["keepDim"]),
     ),
     "aclnnAminmaxAll": lambda a: torch.aminmax(t(a["self"])),
-    "aclnnMeanV2": lambda a: torch.mean(t(a["self"]), a["dim"], a["keepDim"]),
+    "aclnnMeanV2": lambda a: (
+        t(a["self"])
+        if not a["dim"] and a["noopWithEmptyAxes"]
+        else torch.mean(t(a["self"]), a["dim"], a["keepDim"])
+    ),
+    "aclnnReduceNansum": lambda a: torch.nansum(t(a["self"]), a["dim"], a["keepDim"]),
     "aclnnMaxV2": lambda a: (
         t(a["self"])
         if not a["dims"] and a["noopWithEmptyDims"]
@@ -50,15 +62,7 @@ ORACLES = {
     ),
     "aclnnReduceLogSum": lambda a: t(a["data"]).sum(a["axes"], a["keepDims"]).log(),
     "aclnnInplaceCumprod": lambda a: torch.cumprod(t(a["input"]), a["dim"]),
-    "aclnnExpSegsum": lambda a: torch.stack(
-        [
-            torch.stack(
-                [t(a["self"])[..., j + 1 : i + 1].sum(-1).exp() * (j <= i) for j in range(16)], -1
-            )
-            for i in range(16)
-        ],
-        -2,
-    ),
+    "aclnnExpSegsum": sums,
 }
 # Operator, arguments by header name, results by hand.
 BY_HAND = [
