@@ -57,13 +57,13 @@ def inplace(row: Row, name: str, target: str) -> Row:
     declaration = row.declaration
     first = next(iter(declaration.params))
 
-    def written(params: Mapping[str, Domain]) -> dict[str, Domain]:
+    def in_place(params: Mapping[str, Domain]) -> dict[str, Domain]:
         return {n: Written(d) if n == first else d for n, d in params.items()
                 if not isinstance(d, Out)}  # fmt: skip
 
-    overloads = tuple(replace(o, params=written(o.params)) for o in declaration.overloads)
-    own = replace(declaration, params=written(declaration.params), overloads=overloads)
-    return replace(row, names=(name,), declaration=own, renamed={name: {target: first}})
+    overloads = tuple(replace(o, params=in_place(o.params)) for o in declaration.overloads)
+    variant = replace(declaration, params=in_place(declaration.params), overloads=overloads)
+    return replace(row, names=(name,), declaration=variant, renamed={name: {target: first}})
 
 
 def unread(row: Row) -> dict[str, str]:

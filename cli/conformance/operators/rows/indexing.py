@@ -133,12 +133,12 @@ def masked_select(self: Array, mask: Array) -> Array:
     return np.broadcast_to(self, whole)[np.broadcast_to(mask.astype(bool), whole)]
 
 
-for _name, _turned in (("aclnnNonzero", False), ("aclnnNonzeroV2", True)):
+for _name, _columns in (("aclnnNonzero", False), ("aclnnNonzeroV2", True)):
 
     @declare(_name, _SEARCH, self=tensor("*S"), out=out("i64", dynamic=True))
-    def nonzero(self: Array, _turned: bool = _turned) -> Array:
+    def nonzero(self: Array, _columns: bool = _columns) -> Array:
         places = np.argwhere(self).astype(np.int64)
-        return places.T if _turned else places
+        return places.T if _columns else places
 
 
 # --- searching --------------------------------------------------------------------------------

@@ -25,8 +25,8 @@ def searched(a):
 def distinct(a, **dim):
     """Values, and what the call asks for of places and counts."""
     values, places, counts = torch.unique(t(a["self"]), True, True, True, **dim)
-    wanted = a["returnInverse"], a.get("returnCounts", True)
-    return values, places if wanted[0] else None, counts if wanted[1] else None
+    asks = a["returnInverse"], a.get("returnCounts", True)
+    return values, places if asks[0] else None, counts if asks[1] else None
 
 
 def consecutive(a):
