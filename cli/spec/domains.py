@@ -102,7 +102,7 @@ class Tensor(Domain):
 
     def member(self, draw: Draw, name: str, level: str, index: int) -> TensorValue:
         """The value as one member of a list."""
-        dims = resolve(self.shape, _Sizes(draw), index, "" if level == GIVEN else level)
+        dims = resolve(self.shape, draw, index, "" if level == GIVEN else level)
         fill = (self.low, self.high) == (-2.0, 2.0)
         return TensorValue(dims, draw.dtype(name, self.dtype), self.low, self.high, fill=fill,
                            layout=draw.chosen(f"layout.{name}", "contiguous"))  # fmt: skip
@@ -117,26 +117,9 @@ class Tensor(Domain):
         return (self,)
 
 
-class _Sizes(Mapping[str, Any]):
-    """The sizes and parameters of a draw, for expressions; a scalar is its number."""
-
-    def __init__(self, draw: Draw) -> None:
-        self.draw = draw
-
-    def __getitem__(self, name: str) -> Any:
-        value = self.draw[name]
-        return value.value if isinstance(value, ScalarValue) else value
-
-    def __iter__(self) -> Any:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
-
-
 def evaluate(text: str, draw: Draw) -> Any:
     """The value of an expression in a call."""
-    return expression(text)(_Sizes(draw))
+    return expression(text)(draw)
 
 
 @dataclass(frozen=True)
@@ -239,7 +222,7 @@ class Content(Domain):
     def _dims(self, draw: Draw) -> tuple[int, ...] | None:
         """The shape, where it is known without the elements."""
         if self.shape_strings:
-            return resolve(self.shape_strings[0], _Sizes(draw))
+            return resolve(self.shape_strings[0], draw)
         return (int(evaluate(self.length, draw)),) if self.length else None
 
     def expressions(self) -> tuple[str, ...]:
@@ -325,7 +308,7 @@ class Axes(Domain):
         return self.patterns
 
     def value(self, draw: Draw, name: str, level: str) -> tuple[int, ...]:  # noqa: ARG002
-        rank = len(resolve(self.shape, _Sizes(draw)))
+        rank = len(resolve(self.shape, draw))
         last = max(rank - 1, 0)
         axes: dict[str, tuple[int, ...]] = {
             "last": (last,), "first": (0,), "middle": (rank // 2,), "negative": (-1,),
@@ -457,7 +440,7 @@ class Dims(Domain):
     shape: str
 
     def value(self, draw: Draw, name: str, level: str) -> tuple[int, ...]:  # noqa: ARG002
-        return resolve(self.shape, _Sizes(draw))
+        return resolve(self.shape, draw)
 
     def shapes(self) -> tuple[str, ...]:
         return (self.shape,)

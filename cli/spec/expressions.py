@@ -17,6 +17,12 @@ import numpy as np
 from .errors import DeclarationError
 
 
+class Named(Protocol):
+    """What gives the sizes and parameters of a call by name."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
 class Shaped(Protocol):
     """What has a shape and a dtype: a tensor of a call."""
 
@@ -86,7 +92,7 @@ class Expression:
         self.names = frozenset(names - called)
         self._code = compile(tree, f"<{text}>", "eval")
 
-    def __call__(self, values: Mapping[str, Any]) -> Any:
+    def __call__(self, values: Named) -> Any:
         """The value; a name that `values` lacks is a KeyError."""
         return eval(self._code, _GLOBALS, _Names(values))
 
@@ -100,14 +106,14 @@ _GLOBALS: Final = {"__builtins__": {}, **FUNCTIONS}
 class _Names(Mapping[str, Any]):
     """Names of an expression, looked up as it is evaluated."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: Named) -> None:
         self._known = values
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
+        return iter(())
 
     def __len__(self) -> int:
-        return len(self._known)
+        return 0
 
     def __getitem__(self, name: str) -> Any:
         if name in FUNCTIONS:

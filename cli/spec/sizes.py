@@ -12,18 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
-from typing import Any, Final, Protocol
+from typing import Final
 
 from .errors import DeclarationError
-from .expressions import expression
+from .expressions import Named, expression
 
 Dims = tuple[int, ...]
-
-
-class Named(Protocol):
-    """What gives the sizes and parameters of a call by name."""
-
-    def __getitem__(self, name: str, /) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,12 +205,6 @@ def content(make: Callable[..., Any], patterns: str, dtype: str = "i64", *, shap
     return Content(make, tuple(patterns.split()), dtype, reads, (shape,) if shape else ())
 
 
-def _shape(shape: str, draw: Draw) -> tuple[int, ...]:
-    from .domains import _Sizes
-
-    return resolve(shape, _Sizes(draw))
-
-
 def parts(count: str, *, of: str, form: str = "sizes", dtype: str = "i64",
           patterns: str = "") -> Content:  # fmt: skip
     """`count` lengths that sum to `of`: as "sizes", as "ends" (cumulative), or as "starts" (from 0,
@@ -233,7 +227,7 @@ def index(shape: str, into: str, dtype: str = "i64", patterns: str = "") -> Cont
     """Indices into [0, into)."""
 
     def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Any:
-        return contents.indices(rng, pattern, _shape(shape, draw), int(evaluate(into, draw)))
+        return contents.indices(rng, pattern, resolve(shape, draw), int(evaluate(into, draw)))
 
     return Content(make, tuple(patterns.split()) or contents.INDICES, dtype, (into,), (shape,))
 
@@ -245,7 +239,7 @@ def slots(shape: str, into: str, dtype: str = "i64", hole: int | None = None,
 
     def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Any:
         size = int(evaluate(into, draw))
-        return contents.slots(rng, pattern, _shape(shape, draw), size, hole)
+        return contents.slots(rng, pattern, resolve(shape, draw), size, hole)
 
     return Content(make, tuple(patterns.split()) or tuple(local), dtype, (into,), (shape,))
 
@@ -254,7 +248,7 @@ def routing(shape: str, into: str, dtype: str = "i32", patterns: str = "") -> Co
     """Experts of tokens: [..., k] into [0, into)."""
 
     def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Any:
-        return contents.routing(rng, pattern, _shape(shape, draw), int(evaluate(into, draw)))
+        return contents.routing(rng, pattern, resolve(shape, draw), int(evaluate(into, draw)))
 
     return Content(make, tuple(patterns.split()) or contents.ROUTING, dtype, (into,), (shape,))
 
@@ -263,7 +257,7 @@ def mask(shape: str, dtype: str = "bool", patterns: str = "") -> Content:
     """A mask: 1 where masked."""
 
     def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Any:
-        return contents.mask(rng, pattern, _shape(shape, draw))
+        return contents.mask(rng, pattern, resolve(shape, draw))
 
     return Content(make, tuple(patterns.split()) or contents.MASKS, dtype, (), (shape,))
 
@@ -272,7 +266,7 @@ def causal(shape: str, dtype: str = "bool") -> Content:
     """The mask of what lies above the diagonal, whatever it is applied to."""
 
     def make(_rng: np.random.Generator, _pattern: str, draw: Draw) -> Any:
-        return np.triu(np.ones(_shape(shape, draw), np.int64), 1)
+        return np.triu(np.ones(resolve(shape, draw), np.int64), 1)
 
     return Content(make, ("causal",), dtype, (), (shape,))
 
@@ -281,7 +275,7 @@ def scalar_tensor(dtype: str, *values: float, shape: str = "1") -> Content:
     """A number in a tensor, of one element: these values, the first plain."""
 
     def make(_rng: np.random.Generator, pattern: str, draw: Draw) -> Any:
-        return np.full(_shape(shape, draw), float(pattern))
+        return np.full(resolve(shape, draw), float(pattern))
 
     return Content(make, tuple(map(str, values)), dtype, (), (shape,))
 

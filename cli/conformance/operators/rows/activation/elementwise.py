@@ -84,10 +84,12 @@ _FAST: Final = replace(_EACH, source="operator document of FastGelu, CANN 8.1: x
 _SWISH: Final = replace(_EACH, source="Ramachandran, Zoph, Le: Searching for Activation Functions, "
                         "2017")  # fmt: skip
 _BETA: Final = optional(scalar("self", 1.0, -0.5, 0.0))
-_SCALE: Final[dict[str, Domain]] = {
+_SCALE: Final[dict[str, Any]] = {
     "alpha": scalar("f32", 1.5, 0.5, 0.0), "scale": scalar("f32", 1.0, 2.0),
     "inputScale": scalar("f32", 1.0, 0.5),
 }  # fmt: skip
+
+_LAMBDA: Final[dict[str, Any]] = {"lambda": scalar("f32", 0.5, 0.0, 1.25)}
 
 _forward("aclnnGelu", lambda self: gelu_tanh(self), _GELU)
 _backward("aclnnGeluBackward", lambda self: gelu_tanh(self),
@@ -126,7 +128,7 @@ _backward("aclnnHardswishBackwardV2", lambda self: F.hardswish(self), "out")
 _backward("aclnnHardshrinkBackward", lambda self, lambd: F.hardshrink(self, lambd), rule=_FINITE,
           lambd=scalar("f32", 0.5, 0.0, 1.25))  # fmt: skip
 _backward("aclnnSoftshrinkBackward", lambda self, lambda_: F.softshrink(self, lambda_),
-          rule=_FINITE, **{"lambda": scalar("f32", 0.5, 0.0, 1.25)})  # fmt: skip
+          rule=_FINITE, **_LAMBDA)  # fmt: skip
 _backward("aclnnHardtanhBackward", lambda self, min, max: F.hardtanh(self, min, max), "out",
           replace(_FINITE, sparse=True), min=scalar("f32", -1.0, 0.0),
           max=scalar("f32", 0.5, 6.0))  # fmt: skip

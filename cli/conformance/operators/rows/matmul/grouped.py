@@ -133,7 +133,8 @@ def grouped(
     version has no groupType: rows are split where there is a list."""
     if groupType is None:
         groupType = -1 if groupListOptional is None else 0
-    xs, experts = x, np.arange(len(x))
+    xs: list[Array] = x
+    experts: Array = np.arange(len(x))
     if groupListOptional is not None:
         if groupListType == 2:
             experts = np.asarray(groupListOptional).reshape(-1, 2)[:, 0]
@@ -146,16 +147,15 @@ def grouped(
         return ([np.stack(parts)],)
     stacked = len(weight) == 1 and weight[0].ndim == 3
 
-    def own(values: list[Array] | None, expert: int) -> Any:
-        return None if values is None else values[0][expert] if stacked else values[expert]
+    def of(expert: int) -> list[Any]:
+        return [None if v is None else v[0][expert] if stacked else v[expert] for v in columns]
 
     tokens: list[Any] = [None] * len(xs)
     if perTokenScaleOptional is not None:
         tokens = np.split(perTokenScaleOptional[0], np.cumsum([len(one) for one in xs])[:-1])
-    columns = (biasOptional, scaleOptional, offsetOptional, antiquantScaleOptional,
+    columns = (weight, biasOptional, scaleOptional, offsetOptional, antiquantScaleOptional,
                antiquantOffsetOptional)  # fmt: skip
-    parts = [_ACTIVE[actType](one_group(one, own(weight, e), *(own(v, e) for v in columns),
-                                        row_scales))
+    parts = [_ACTIVE[actType](one_group(one, *of(int(e)), tokens=row_scales))
              for one, e, row_scales in zip(xs, experts, tokens, strict=True)]  # fmt: skip
     return (parts if splitItem < 2 else [np.concatenate(parts)],)
 
@@ -279,7 +279,7 @@ _SUMS: Final = require("groupType != 2 or dtype(x) == dtype(weight) and dtype(x)
 def _params(version: int, first: Mapping[str, Domain]) -> dict[str, Domain]:
     """The domains of a version's parameters, in the order of its header."""
     late, result = version > 3, "out" if version > 3 else "y"
-    parts_ = [
+    parts_: list[tuple[bool, Mapping[str, Domain]]] = [
         (True, {n: first[n] for n in ("x", "weight", *_NO_COLUMNS)}),
         (late, {"perTokenScaleOptional": optional(tensors("1", "T", "", 0.2, 1))}),
         (True, {"groupListOptional": first["groupListOptional"]}),

@@ -54,10 +54,10 @@ def quant_matmul(
     left, right = x1.astype(np.float64), x2.astype(np.float64)
     y = (left.swapaxes(-1, -2) if transposeX1 else left) @ (
         right.swapaxes(-1, -2) if transposeX2 else right)  # fmt: skip
-    whole = bias is not None and bias.dtype.kind == "i"
-    y = (y + bias if whole else y) * real_scales(scale)
+    counts = bias if bias is not None and bias.dtype.kind == "i" else None
+    y = (y if counts is None else y + counts) * real_scales(scale)
     y = y if pertokenScaleOptional is None else y * pertokenScaleOptional[:, None]
-    y = y if bias is None or whole else y + bias
+    y = y if bias is None or counts is not None else y + bias
     return y if offset is None else y + offset
 
 
