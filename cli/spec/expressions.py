@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from .errors import DeclarationError
+from .values import ScalarValue
 
 
 class Named(Protocol):
@@ -104,7 +105,7 @@ _GLOBALS: Final = {"__builtins__": {}, **FUNCTIONS}
 
 
 class _Names(Mapping[str, Any]):
-    """Names of an expression, looked up as it is evaluated."""
+    """Names of an expression, looked up as it is evaluated; a scalar is its number."""
 
     def __init__(self, values: Named) -> None:
         self._known = values
@@ -118,7 +119,8 @@ class _Names(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name in FUNCTIONS:
             raise KeyError(name)
-        return self._known[name]
+        value = self._known[name]
+        return value.value if isinstance(value, ScalarValue) else value
 
 
 @lru_cache(4096)

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
+from .....spec import Rule, by, choice, flag, forms, number, optional, out, sizes, tensor
+from .....spec import row as row_
+from .....spec.domains import Domain
+from ...declare import declare
 from ...formulas import gradient, words
-from ...spec import const, spec, t, take
 from .classification import TORCH
 
-ROW: Final[dict[str, Any]] = {"source": TORCH, "tolerance": "composite"}
-GRAD: Final[dict[str, Any]] = {"source": TORCH, "tolerance": "gradient"}
-
 _REDUCE: Final = ("none", "mean", "sum")
-_SIGNS: Final[dict[str, Any]] = {**GRAD, "sparse": True}
-
-
-def _both(low: float = -2.0, high: float = 2.0, tlow: float = -2.0, thigh: float = 2.0,
-          **more: Any) -> list[Any]:  # fmt: skip
-    return [take(self=t(*s, low=low, high=high), target=t(*s, low=tlow, high=thigh), reduction=r,
-                 **more)
-            for s in ((3, 4), (2, 3, 70)) for r in (0, 1, 2)]  # fmt: skip
-
-
-def _back(grad: str = "gradOutput", low: float = -2.0, high: float = 2.0, tlow: float = -2.0,
-          thigh: float = 2.0, **more: Any) -> list[Any]:  # fmt: skip
-    grads = []
-    for s in ((3, 4), (2, 3, 70)):
-        for r in (0, 1, 2):
-            x, y = t(*s, low=low, high=high), t(*s, low=tlow, high=thigh)
-            grads.append(take(**{grad: t(*s) if r == 0 else t()}, self=x, target=y, reduction=r,
-                              **more))  # fmt: skip
-    return grads
+_REDUCTION: Final = choice(1, 0, 2)
+_LOSS: Final = Rule("composite", TORCH)
+_LOSS_GRAD: Final = Rule("gradient", TORCH)
+_ROWS: Final = sizes(N=row_)
+Formula = Callable[..., Any]
 
 
 def _l1(self: Tensor, target: Tensor, reduction: int) -> Tensor:
@@ -56,35 +43,6 @@ def _kl(self: Tensor, target: Tensor, reduction: int, logTarget: bool) -> Tensor
     return F.kl_div(self, target, reduction=_REDUCE[reduction], log_target=logTarget)
 
 
-spec("aclnnL1Loss", "out:self", samples=_both(), **ROW)(words(_l1))
-spec("aclnnL1LossBackward", "gradInput:self", samples=_back(), **_SIGNS)(
-    gradient(_l1, grad="gradOutput", of="self"))  # fmt: skip
-spec("aclnnMseLossOut", "out:self", samples=_both(), **ROW)(words(_mse))
-spec("aclnnMseLossBackward", "out:self", samples=_back(), **GRAD)(
-    gradient(_mse, grad="gradOutput", of="self"))  # fmt: skip
-spec("aclnnSmoothL1LossBackward", "gradInput:self", **GRAD,
-     samples=[*_back("gradOut", beta=1.0), *_back("gradOut", beta=0.25)])(
-    gradient(_smooth, grad="gradOut", of="self"))  # fmt: skip
-spec("aclnnSoftMarginLoss", "out:self", samples=[*_both(), *_both(4, 9, 1, 2)], **ROW)(
-    words(_soft_margin)
-)
-spec("aclnnSoftMarginLossBackward", "out:self", samples=_back(), **GRAD)(
-    gradient(_soft_margin, grad="gradOutput", of="self"))  # fmt: skip
-spec("aclnnKlDiv", "out:self", **ROW,
-     samples=[*_both(-3, -0.5, 0.1, 1, logTarget=False), *_both(-3, -1, -3, -1, logTarget=True),
-              take(self=t(2, 3, low=-3, high=-0.5), reduction=2, logTarget=False,
-                   target=const([[0.0, 0.5, 0.25], [1.0, 0.0, 0.75]], "float32"))])(
-    words(_kl))  # fmt: skip
-spec("aclnnKlDivBackward", "out:self", **GRAD, samples=[
-    *_back(low=-3, high=-0.5, tlow=0.1, thigh=1, logTarget=False),
-    *_back(low=-3, high=-1, tlow=-3, thigh=-1, logTarget=True)])(
-    gradient(_kl, grad="gradOutput", of="self"))  # fmt: skip
-spec("aclnnKlDivTargetBackward", "gradTarget:self", **GRAD, samples=[
-    *_back(low=-3, high=-0.5, tlow=0.1, thigh=1, logTarget=False),
-    *_back(low=-3, high=-1, tlow=-3, thigh=-1, logTarget=True)])(
-    gradient(_kl, grad="gradOutput", of="target"))  # fmt: skip
-
-
 def _bce(self: Tensor, target: Tensor, weightOptional: Tensor | None, reduction: int) -> Tensor:
     return F.binary_cross_entropy(self, target, weightOptional, reduction=_REDUCE[reduction])
 
@@ -101,24 +59,67 @@ def _logits(
     )
 
 
-_WEIGHTS: Final[dict[str, Any]] = {"weightOptional": t(3, 4, low=0.5, high=2)}
-spec("aclnnBinaryCrossEntropyBackward", "out:self", **GRAD, samples=[
-    *_back(low=0.05, high=0.95, tlow=0, thigh=1),
-    take(gradOutput=t(3, 4), self=t(3, 4, low=0.1, high=0.9), target=t(3, 4, low=0, high=1),
-         reduction=0, **_WEIGHTS)])(
-    gradient(_bce, grad="gradOutput", of="self"))  # fmt: skip
-_FULL: Final[list[Any]] = [
-    {"self": t(3, 4, low=-4, high=4), "target": t(3, 4, low=0, high=1), "reduction": r,
-     "posWeightOptional": t(4, low=0.5, high=3), **_WEIGHTS} for r in (0, 1, 2)
-]  # fmt: skip
-spec("aclnnBinaryCrossEntropyWithLogits", "out:self", **ROW,
-     samples=[*_both(-4, 4, 0, 1), *_both(-120, 120, 0, 1), *(take(**f) for f in _FULL)])(
-    words(_logits))  # fmt: skip
-spec("aclnnBinaryCrossEntropyWithLogitsBackward", "out:self", **GRAD, samples=[
-    *_back(low=-4, high=4, tlow=0, thigh=1),
-    *(take(gradOutput=t(3, 4) if f["reduction"] == 0 else t(), **f) for f in _FULL)])(
-    gradient(_logits, grad="gradOutput", of="self"))  # fmt: skip
-spec("aclnnBinaryCrossEntropyWithLogitsTargetBackward", "gradTarget:self", **GRAD, samples=[
-    *_back(low=-4, high=4, tlow=0, thigh=1),
-    *(take(gradOutput=t(3, 4) if f["reduction"] == 0 else t(), **f) for f in _FULL)])(
-    gradient(_logits, grad="gradOutput", of="target"))  # fmt: skip
+def _flow(shape: str) -> Domain:
+    """One number for each element, or one for what was reduced."""
+    return by("reduction", {1: tensor(""), 0: tensor(shape), 2: tensor("")})
+
+
+def _pair(like: str, target: Domain | None = None) -> dict[str, Domain]:
+    every = tensor("*S", like or "f32 f16 bf16")
+    return {"self": every, "target": target or tensor("*S", like or "self")}
+
+
+def _forward(name: str, formula: Formula, target: Domain | None = None, **params: Domain) -> None:
+    declare(name, _LOSS, **_pair("", target), reduction=_REDUCTION, **params, out=out("self"))(
+        words(formula))  # fmt: skip
+
+
+def _backward(
+    name: str, formula: Formula, result: str = "out", target: Domain | None = None,
+    flow: str = "gradOutput", of: str = "self", rule: Rule = _LOSS_GRAD, **params: Domain,
+) -> None:  # fmt: skip
+    declare(name, rule, **{flow: _flow("*S")}, **_pair(flow, target), reduction=_REDUCTION,
+            **params, **{result: out("self")})(gradient(formula, grad=flow, of=of))  # fmt: skip
+
+
+def _shares(like: str) -> Domain:
+    """What the divergence is from: shares, or their logarithms."""
+    return by("logTarget", {False: tensor("*S", like, 0, 1), True: tensor("*S", like, -3, -1)})
+
+
+_forward("aclnnL1Loss", _l1)
+_backward("aclnnL1LossBackward", _l1, "gradInput", rule=Rule("gradient", TORCH, sparse=True))
+_forward("aclnnMseLossOut", _mse)
+_backward("aclnnMseLossBackward", _mse)
+_backward("aclnnSmoothL1LossBackward", _smooth, "gradInput", flow="gradOut",
+          beta=number(1.0, 0.25, 3.0))  # fmt: skip
+_forward("aclnnSoftMarginLoss", _soft_margin)
+_backward("aclnnSoftMarginLossBackward", _soft_margin)
+_forward("aclnnKlDiv", _kl, _shares("self"), logTarget=flag())
+_backward("aclnnKlDivBackward", _kl, target=_shares("gradOutput"), logTarget=flag())
+_backward("aclnnKlDivTargetBackward", _kl, "gradTarget", _shares("gradOutput"), of="target",
+          logTarget=flag())  # fmt: skip
+declare("aclnnBinaryCrossEntropyBackward", _LOSS_GRAD, gradOutput=_flow("*S"),
+        self=tensor("*S", "gradOutput", 0.05, 0.95), target=tensor("*S", "gradOutput", 0, 1),
+        weightOptional=optional(tensor("*S", "gradOutput", 0.5, 2)), reduction=_REDUCTION,
+        out=out("self"))(gradient(_bce, grad="gradOutput", of="self"))  # fmt: skip
+
+
+def _with_logits(like: str) -> dict[str, Domain]:
+    """Weights of each element or column; those of positive targets, of each column."""
+    of = like or "self"
+    weights = forms(every=tensor("*B N", of, 0.5, 2), row=tensor("N", of, 0.5, 2))
+    return {"self": tensor("*B N", like), "target": tensor("*B N", of, 0, 1),
+            "weightOptional": optional(weights),
+            "posWeightOptional": optional(tensor("N", of, 0.5, 3)),
+            "reduction": _REDUCTION}  # fmt: skip
+
+
+_GRADED: Final = "normal graded integer opposed positive"
+declare("aclnnBinaryCrossEntropyWithLogits", Rule("composite", TORCH, values=_GRADED), _ROWS,
+        **_with_logits(""), out=out("self"))(words(_logits))  # fmt: skip
+for _name, _of, _result in (("", "self", "out"), ("Target", "target", "gradTarget")):
+    declare(f"aclnnBinaryCrossEntropyWithLogits{_name}Backward", Rule(
+            "gradient", TORCH, values=_GRADED), _ROWS, gradOutput=_flow("*B N"),
+            **_with_logits("gradOutput"), **{_result: out("self")})(
+        gradient(_logits, grad="gradOutput", of=_of))  # fmt: skip

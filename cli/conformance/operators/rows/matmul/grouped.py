@@ -147,16 +147,17 @@ def grouped(
         return ([np.stack(parts)],)
     stacked = len(weight) == 1 and weight[0].ndim == 3
 
-    def of(expert: int) -> list[Any]:
-        return [None if v is None else v[0][expert] if stacked else v[expert] for v in columns]
+    def product(x: Array, expert: int, rows: Array | None) -> Array:
+        local: dict[str, Any] = {n: None if v is None else v[0][expert] if stacked else v[expert]
+                                 for n, v in columns.items()}  # fmt: skip
+        return _ACTIVE[actType](one_group(x, tokens=rows, **local))
 
     tokens: list[Any] = [None] * len(xs)
     if perTokenScaleOptional is not None:
         tokens = np.split(perTokenScaleOptional[0], np.cumsum([len(one) for one in xs])[:-1])
-    columns = (weight, biasOptional, scaleOptional, offsetOptional, antiquantScaleOptional,
-               antiquantOffsetOptional)  # fmt: skip
-    parts = [_ACTIVE[actType](one_group(one, *of(int(e)), tokens=row_scales))
-             for one, e, row_scales in zip(xs, experts, tokens, strict=True)]  # fmt: skip
+    columns = {"w": weight, "bias": biasOptional, "scale": scaleOptional, "offset": offsetOptional,
+               "antiscale": antiquantScaleOptional, "antioffset": antiquantOffsetOptional}  # fmt: skip
+    parts = [product(one, int(e), rows) for one, e, rows in zip(xs, experts, tokens, strict=True)]
     return (parts if splitItem < 2 else [np.concatenate(parts)],)
 
 
