@@ -3,20 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from ....judge.precision import Array
+from ....spec import (
+    Rule,
+    by,
+    choice,
+    content,
+    dims,
+    flag,
+    index,
+    integer,
+    number,
+    out,
+    require,
+    rows,
+    sizes,
+    space,
+    tensor,
+    tokens,
+)
+from ....spec.domains import Domain
+from ..declare import declare
 from ..spec import const, spec, t, take
 from ._ignored import follows
 
-_ROI_ALIGN: Final[dict[str, Any]] = {
-    "tolerance": "gradient", "specials": False, "dtypes": ("float32",),
-    "sparse": True, "source": "ONNX, operator RoiAlign; He et al.: Mask R-CNN, 2017, section 3",
-}  # fmt: skip
-_CORNERS: Final = [[2.0, 3.0, 10.0, 12.0], [3.0, 1.0, 9.0, 6.0], [0.5, 2.5, 7.0, 11.0]]
-_OF: Final = [1, 0, 1]
+_ROI_ALIGN: Final = Rule("gradient", "ONNX, operator RoiAlign; He et al.: Mask R-CNN, 2017, "
+                         "section 3", sparse=True, specials=False)  # fmt: skip
+_PLANE: Final = sizes(N=rows(3, 1, 9), X=space(14, 5, 17), Y=space(16, 7, 9))
+_WHERE: Final = "inside beyond tiny"
+
+
+def _regions(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    """Corners of regions: inside of the image, partly outside of it, or smaller than a pixel."""
+    size = np.array([draw["Y"], draw["X"]]) - 1.0
+    spread = {"inside": 0.0, "beyond": 0.7, "tiny": 0.0}[pattern]
+    low = rng.uniform(-spread, 0.6, (draw["N"], 2)) * size
+    wide = rng.uniform(0.1, 0.4 + spread, low.shape) * size
+    wide = rng.uniform(0.1, 0.9, low.shape) if pattern == "tiny" else wide
+    return np.concatenate([low, low + wide], 1)
+
+
+def _numbered(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    """Regions with the number of their image."""
+    images = rng.integers(0, draw["B"], (draw["N"], 1))
+    return np.concatenate([images, _regions(rng, pattern, draw)], 1)
+
+
+_BOXES: Final = content(_numbered, _WHERE, "f32", shape="N 5")
+_POOLED: Final[dict[str, Domain]] = {
+    "pooledHeight": integer(3, 1, 7), "pooledWidth": integer(2, 1, 5),
+    "spatialScale": number(1.0, 0.5, 0.25), "samplingRatio": integer(2, 0, 1, 3),
+    "aligned": flag(True)}  # fmt: skip
 
 
 def _hats(at: Array, size: int) -> Array:
@@ -44,13 +86,15 @@ def _maps(corners: Array, scale: float, sizes: tuple[int, int], cells: tuple[int
     return (_bins(y0, high, sizes[0], ratio, cells[0]), _bins(x0, wide, sizes[1], ratio, cells[1]))
 
 
-@spec("aclnnRoiAlign", "out:self", **_ROI_ALIGN, samples=[
-    take(self=t(2, 3, 14, 16), rois=const(_CORNERS, "float32"), batchIndices=const(_OF, "int32"),
-         mode="avg", outputHeight=3, outputWidth=2, samplingRatio=2, spatialScale=scale)
-    for scale in (1.0, 0.5)] + [
-    take(self=t(2, 3, 14, 16, low=0.1, high=9), rois=const(_CORNERS, "float32"),
-         batchIndices=const(_OF, "int32"), mode="max", outputHeight=3, outputWidth=2,
-         samplingRatio=2, spatialScale=0.5)])  # fmt: skip
+@declare("aclnnRoiAlign", _ROI_ALIGN, _PLANE, require("mode == 'avg' or samplingRatio > 0"),
+         # Whether samples at the edge weigh zeros too, negative numbers alone would tell.
+         self=by("mode", {"avg": tensor("B C X Y", "f32"),
+                          "max": tensor("B C X Y", "f32", 0.1, 9)}),
+         rois=content(_regions, _WHERE, "f32", shape="N 4"),
+         batchIndices=index("N", into="B", dtype="i32"), mode=choice("avg", "max"),
+         outputHeight=integer(3, 1, 7), outputWidth=integer(2, 1, 5),
+         samplingRatio=integer(2, 0, 1, 3), spatialScale=number(1.0, 0.5, 0.25),
+         out=out("self"))  # fmt: skip
 def roi_align(
     self: Array, rois: Array, batchIndices: Array, mode: str, outputHeight: int, outputWidth: int,
     samplingRatio: int, spatialScale: float,
@@ -71,13 +115,9 @@ def roi_align(
     return np.stack(planes)
 
 
-@spec("aclnnRoiAlignV2Backward", "gradInput:gradOutput",
-      constant="pooledHeight pooledWidth",
-      **_ROI_ALIGN, samples=[
-    take(gradOutput=t(3, 2, 3, 2), boxes=const([[i, *b] for i, b in zip(_OF, _CORNERS,
-         strict=True)], "float32"), inputShape=(2, 2, 14, 16), pooledHeight=3, pooledWidth=2,
-         spatialScale=0.5, samplingRatio=ratio, aligned=aligned)
-    for ratio, aligned in ((2, True), (2, False), (0, True))])  # fmt: skip
+@declare("aclnnRoiAlignV2Backward", _ROI_ALIGN, _PLANE,
+         gradOutput=tensor("N C pooledHeight pooledWidth", "f32"), boxes=_BOXES,
+         inputShape=dims("B C X Y"), **_POOLED, gradInput=out("gradOutput"))  # fmt: skip
 def roi_align_backward(
     gradOutput: Array, boxes: Array, inputShape: Sequence[int], pooledHeight: int,
     pooledWidth: int, spatialScale: float, samplingRatio: int, aligned: bool,
@@ -215,20 +255,12 @@ def region_grads(gradOutput: Array, gradInputRef: Array, rois: Array, argmax: Ar
     return out
 
 
-_BOXES: Final = [[1.0, 2.0, 3.0, 10.0, 12.0], [0.0, 4.0, 1.0, 9.0, 6.0], [0.0, -2.0, 5.0, 3.0, 8.0]]
-_ROI_ALIGN_V2: Final[dict[str, Any]] = {
-    "tolerance": "gradient",
-    "specials": False,
-    "dtypes": ("float32",),
-    "sparse": True,
-    "source": "He et al.: Mask R-CNN, 2017, section 3; torchvision, document of roi_align",
-}
+_ROI_ALIGN_V2: Final = replace(_ROI_ALIGN, source="He et al.: Mask R-CNN, 2017, section 3; "
+                               "torchvision, document of roi_align")  # fmt: skip
 
 
-@spec("aclnnRoiAlignV2", "out:self", **_ROI_ALIGN_V2, samples=[
-    take(self=t(2, 3, 14, 16), boxes=const(_BOXES, "float32"), pooledHeight=3, pooledWidth=2,
-         spatialScale=scale, samplingRatio=ratio, aligned=aligned)
-    for scale, ratio, aligned in ((1.0, 2, True), (1.0, 2, False), (0.5, 0, True))])  # fmt: skip
+@declare("aclnnRoiAlignV2", _ROI_ALIGN_V2, _PLANE, self=tensor("B C X Y", "f32"), boxes=_BOXES,
+         **_POOLED, out=out("self"))  # fmt: skip
 def roi_align_v2(
     self: Array, boxes: Array, pooledHeight: int, pooledWidth: int, spatialScale: float,
     samplingRatio: int, aligned: bool,
@@ -246,12 +278,15 @@ def roi_align_v2(
     return np.stack(out)
 
 
-@spec("aclnnChamferDistanceBackward", "gradXyz1:xyz1 gradXyz2:xyz2",
-      tolerance="gradient", dtypes=("float16", "float32"), source="Fan, Su, Guibas: A Point Set "
-      "Generation Network, 2017: derivative of squared distances to the nearest point", samples=[
-          take(xyz1=t(2, 5, 2), xyz2=t(2, 5, 2), idx1=const([[3, 0, 1, 1, 4], [2, 2, 0, 3, 1]],
-               "int32"), idx2=const([[0, 1, 1, 2, 4], [4, 3, 0, 0, 2]], "int32"),
-               gradDist1=t(2, 5), gradDist2=t(2, 5))])  # fmt: skip
+_NEAREST: Final = Rule("gradient", "Fan, Su, Guibas: A Point Set Generation Network, 2017: "
+                       "derivative of squared distances to the nearest point")  # fmt: skip
+
+
+@declare("aclnnChamferDistanceBackward", _NEAREST, sizes(N=tokens(5, 1, 33, 130)),
+         xyz1=tensor("B N 2", "f32 f16"), xyz2=tensor("B N 2", "xyz1"),
+         idx1=index("B N", into="N", dtype="i32"), idx2=index("B N", into="N", dtype="i32"),
+         gradDist1=tensor("B N", "xyz1"), gradDist2=tensor("B N", "xyz1"), gradXyz1=out("xyz1"),
+         gradXyz2=out("xyz1"))  # fmt: skip
 def chamfer_backward(
     xyz1: Array, xyz2: Array, idx1: Array, idx2: Array, gradDist1: Array, gradDist2: Array
 ) -> tuple[Array, Array]:
@@ -266,12 +301,11 @@ def chamfer_backward(
     return one, two
 
 
-@spec("aclnnThreeInterpolateBackward", "grad_y:grad_x", tolerance="gradient",
-      dtypes=("float16", "float32"), source="Qi et al.: PointNet++, 2017: derivative of weighing "
-      "three neighbours", samples=[
-          take(grad_x=t(2, 3, 4, 1), idx=const([[[0, 1, 2], [4, 4, 0], [3, 1, 0], [2, 2, 2]],
-               [[1, 0, 4], [2, 3, 1], [0, 0, 4], [4, 3, 2]]], "int32"), weight=t(2, 4, 3, low=0),
-               m=5)])  # fmt: skip
+@declare("aclnnThreeInterpolateBackward", replace(_NEAREST, source="Qi et al.: PointNet++, 2017: "
+                                                  "derivative of weighing three neighbours"),
+         sizes(N=tokens(4, 1, 17, 65), M=tokens(5, 1, 33)), grad_x=tensor("B C N 1", "f32 f16"),
+         idx=index("B N 3", into="M", dtype="i32"), weight=tensor("B N 3", "grad_x", 0),
+         m=integer("M"), grad_y=out("grad_x"))  # fmt: skip
 def three_backward(grad_x: Array, idx: Array, weight: Array, m: int) -> Array:
     out = np.zeros((*grad_x.shape[:2], m, 1))
     for b in range(len(idx)):
@@ -281,14 +315,27 @@ def three_backward(grad_x: Array, idx: Array, weight: Array, m: int) -> Array:
     return out
 
 
-@spec("aclnnIou", "overlap:bBoxes", tolerance="composite",
-      dtypes=("float32", "float16"), source="torchvision, ops.box_iou", samples=[
-          take(bBoxes=const([[0.0, 0.0, 4.0, 4.0], [1.0, 1.0, 3.0, 5.0]], "float32"),
-               gtBoxes=const([[2.0, 2.0, 6.0, 6.0], [0.0, 0.0, 2.0, 2.0],
-                              [1.0, 0.0, 3.0, 4.0]][: 2 if aligned else 3], "float32"),
-               mode=mode, eps=eps, aligned=aligned)
-          for mode, aligned, eps in (("iou", False, 1e-6), ("iof", False, 0.5),
-                                     ("iou", True, 0.5))])  # fmt: skip
+def _boxes(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    """Boxes on a grid of halves: overlapping, apart, touching, without area."""
+    low = rng.integers(0, {"apart": 60, "touching": 3}.get(pattern, 8), (draw["M"], 2)) * 2.0
+    wide = 2.0 if pattern == "touching" else rng.integers(0 if pattern == "flat" else 1, 9,
+                                                           low.shape) / 2  # fmt: skip
+    return np.concatenate([low, low + wide], 1)
+
+
+def _truths(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    return np.resize(_boxes(rng, pattern, draw), (draw["T"], 4))
+
+
+_LAID: Final = "overlapping apart touching flat"
+
+
+@declare("aclnnIou", Rule("composite", "torchvision, ops.box_iou"),
+         sizes(M=rows(3, 1, 17, 65), G=rows(4, 1, 33), T="M if aligned else G"),
+         bBoxes=content(_boxes, _LAID, "f32", shape="M 4"),
+         gtBoxes=content(_truths, _LAID, "f32", shape="T 4"),
+         mode=choice("iou", "iof"), eps=number(0.5, 1e-6), aligned=flag(),
+         overlap=out("bBoxes"))  # fmt: skip
 def iou(bBoxes: Array, gtBoxes: Array, mode: str, eps: float, aligned: bool) -> Array:
     """[boxes, ground truth], or [boxes, 1] of pairs; `iof` divides by the truth's area alone."""
     first, second = bBoxes[:, None], gtBoxes[:, None] if aligned else gtBoxes[None]
