@@ -324,7 +324,7 @@ def convolution_backward(
     return tuple(p if w else None for p, w in zip(parts, outputMask, strict=True))
 
 
-def made(axis: int, size: str, taps: str) -> str:
+def result_size(axis: int, size: str, taps: str) -> str:
     """The size that a convolution makes of a size."""
     reach = f"2*padding[{axis}] - dilation[{axis}]*({taps} - 1)"
     forward = f"({size} + {reach} - 1)//stride[{axis}] + 1"
@@ -334,7 +334,7 @@ def made(axis: int, size: str, taps: str) -> str:
 
 _PLACES: Final = ("X", "Y", "Z")
 _TAPS: Final = ("I", "J", "K")
-_MADE: Final = {f"O{a}": made(a, x, k) for a, (x, k) in
+_RESULT_SIZES: Final = {f"O{a}": result_size(a, x, k) for a, (x, k) in
                 enumerate(zip(_PLACES, _TAPS, strict=True))}  # fmt: skip
 
 
@@ -345,7 +345,7 @@ def _over(name: str, rank: int) -> Overload:
                                True: tensor(f"G*C D {taps}", "gradOutput")})  # fmt: skip
     return overload(
         name,
-        gradOutput=tensor("B G*D " + " ".join(list(_MADE)[:rank])),
+        gradOutput=tensor("B G*D " + " ".join(list(_RESULT_SIZES)[:rank])),
         input=tensor("B G*C " + " ".join(_PLACES[:rank]), "gradOutput"), weight=weight,
         stride=ints(str(rank), 1, 2, 3), padding=ints(str(rank), 0, 1, 2),
         dilation=ints(str(rank), 1, 2),
@@ -357,7 +357,7 @@ _PLANE: Final = _over("plane", 2)
 declare("aclnnConvolutionBackward", _GRADIENT,
         sizes(B=batch(2, 1, 5), G=group(1, 2, 4), C=channels(2, 1, 3, 9), D=channels(3, 1, 4, 17),
               X=space(7, 5, 8, 16), Y=space(6, 5, 9), Z=space(5, 6), I=window(3, 1, 2),
-              J=window(3, 1, 5), K=window(2, 1, 3), **_MADE),
+              J=window(3, 1, 5), K=window(2, 1, 3), **_RESULT_SIZES),
         require("O0 > 0", "len(stride) < 2 or O1 > 0", "len(stride) < 3 or O2 > 0"),
         # torch refuses an output padding that is not below stride or dilation.
         require("max(outputPadding) == 0 or min(stride) > 1 or min(dilation) > 1"),

@@ -327,13 +327,13 @@ def _truths(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
     return np.resize(_boxes(rng, pattern, draw), (draw["T"], 4))
 
 
-_LAID: Final = "overlapping apart touching flat"
+_PLACEMENTS: Final = "overlapping apart touching flat"
 
 
 @declare("aclnnIou", Rule("composite", "torchvision, ops.box_iou"),
          sizes(M=rows(3, 1, 17, 65), G=rows(4, 1, 33), T="M if aligned else G"),
-         bBoxes=content(_boxes, _LAID, "f32", shape="M 4"),
-         gtBoxes=content(_truths, _LAID, "f32", shape="T 4"),
+         bBoxes=content(_boxes, _PLACEMENTS, "f32", shape="M 4"),
+         gtBoxes=content(_truths, _PLACEMENTS, "f32", shape="T 4"),
          mode=choice("iou", "iof"), eps=number(0.5, 1e-6), aligned=flag(),
          overlap=out("bBoxes"))  # fmt: skip
 def iou(bBoxes: Array, gtBoxes: Array, mode: str, eps: float, aligned: bool) -> Array:

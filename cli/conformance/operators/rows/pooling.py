@@ -119,7 +119,7 @@ def _adaptive_rows(rank: int) -> None:
 # --- windows that kernels, strides and paddings state ---------------------------------------------
 
 
-def _made(axis: int, size: str, dilated: bool) -> str:
+def _window_count(axis: int, size: str, dilated: bool) -> str:
     """How many windows there are; with ceilMode a last one that begins beyond the data is none."""
     apart = f"dilation[{axis}]*" if dilated else ""
     reach = f"{size} + 2*padding[{axis}] - {apart}(kernelSize[{axis}] - 1) - 1"
@@ -132,9 +132,9 @@ def _windows(rank: int, dilated: bool) -> tuple[Any, Any, dict[str, Domain]]:
     """Sizes, requirements and attributes of windows over so many dims."""
     of = dict(zip(_PLACES, (space(7, 6, 8, 17), space(6, 5, 9, 33), space(4, 5)), strict=True))
     names = _PLACES[:rank]
-    made = {r: _made(a, x, dilated) for a, (r, x) in
+    counts = {r: _window_count(a, x, dilated) for a, (r, x) in
             enumerate(zip(_RESULTS[:rank], names, strict=True))}  # fmt: skip
-    several = sizes({"*L": _PLANES, **{n: of[n] for n in names}, **made})
+    several = sizes({"*L": _PLANES, **{n: of[n] for n in names}, **counts})
     fits = require(
         *(f"padding[{a}]*2 <= kernelSize[{a}]" for a in range(rank)),
         *(f"{x} + 2*padding[{a}] > {f'dilation[{a}]*' if dilated else ''}(kernelSize[{a}] - 1)"
@@ -237,10 +237,12 @@ def _own_mask(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
 _MASKED: Final = _windows(2, dilated=False)
 
 
-_OWN: Final = "torch 2.13, document of F.max_pool2d; the mask is the operator's own, not judged"
+_UNJUDGED: Final = (
+    "torch 2.13, document of F.max_pool2d; the mask is the operator's own, not judged"
+)
 
 
-@declare("aclnnMaxPool2dWithMask", replace(_EXACT, source=_OWN, nearest=_own_mask),
+@declare("aclnnMaxPool2dWithMask", replace(_EXACT, source=_UNJUDGED, nearest=_own_mask),
          sizes({n: r for n, r in _MASKED[0].roles.items() if n not in _RESULTS}), _MASKED[1],
          _OVERLAPS, self=tensor("*L X Y", _FLOATS),
          **{n: d for n, d in _MASKED[2].items() if n != "ceilMode"},

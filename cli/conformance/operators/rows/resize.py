@@ -70,7 +70,7 @@ def _taking(reference: Reference, names: Iterable[str], **renamed: str) -> Refer
 
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter(n, kind) for n in names]
-    named.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    named.__dict__["__signature__"] = inspect.Signature(parameters)
     return named
 
 
@@ -155,11 +155,11 @@ def _keys(v: Array) -> Array:
 
 def smoothing(
     filter: Callable[[Array], Array], support: int, before: int, after: int, corners: bool,
-    given: float = 0.0,
+    factor: float = 0.0,
 ) -> Array:  # fmt: skip
     """[after, before]: how much each old place gives to each new one; by a scale where one is
     given and corners are not aligned, else by the sizes."""
-    scale = 1 / given if given else before / after
+    scale = 1 / factor if factor else before / after
     if corners:
         scale = (before - 1) / (after - 1) if after > 1 else 0.0
     wide = max(scale, 1.0)
