@@ -155,8 +155,10 @@ def grouped(
     tokens: list[Any] = [None] * len(xs)
     if perTokenScaleOptional is not None:
         tokens = np.split(perTokenScaleOptional[0], np.cumsum([len(one) for one in xs])[:-1])
-    columns = {"w": weight, "bias": biasOptional, "scale": scaleOptional, "offset": offsetOptional,
-               "antiscale": antiquantScaleOptional, "antioffset": antiquantOffsetOptional}  # fmt: skip
+    columns = {
+        "w": weight, "bias": biasOptional, "scale": scaleOptional, "offset": offsetOptional,
+        "antiscale": antiquantScaleOptional, "antioffset": antiquantOffsetOptional,
+    }  # fmt: skip
     parts = [product(one, int(e), rows) for one, e, rows in zip(xs, experts, tokens, strict=True)]
     return (parts if splitItem < 2 else [np.concatenate(parts)],)
 
