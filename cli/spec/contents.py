@@ -123,7 +123,7 @@ def mask(rng: Generator, pattern: str, shape: tuple[int, ...]) -> Array:
         result = rng.integers(0, 2, shape)
     elif pattern == "causal" and len(shape) > 1:
         result = np.broadcast_to(np.triu(np.ones(shape[-2:], np.int64), 1), shape).copy()
-    elif pattern == "whole_row" and result.size:
+    elif pattern == "whole_row" and result.size and len(shape) > 1:
         result[..., :1, :] = 1
     elif pattern in ("all", "all_but_one") and result.size:
         result[...] = 1

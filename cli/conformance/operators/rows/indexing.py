@@ -135,7 +135,9 @@ def masked_select(self: Array, mask: Array) -> Array:
 
 for _name, _columns in (("aclnnNonzero", False), ("aclnnNonzeroV2", True)):
 
-    @declare(_name, _SEARCH, self=tensor("*S"), out=out("i64", dynamic=True))
+    @declare(
+        _name, _SEARCH, require("rank(self) > 0"), self=tensor("*S"), out=out("i64", dynamic=True)
+    )
     def nonzero(self: Array, _columns: bool = _columns) -> Array:
         places = np.argwhere(self).astype(np.int64)
         return places.T if _columns else places
