@@ -133,8 +133,7 @@ def grouped(
     version has no groupType: rows are split where there is a list."""
     if groupType is None:
         groupType = -1 if groupListOptional is None else 0
-    xs: list[Array] = x
-    experts: Array = np.arange(len(x))
+    xs, experts = x, np.arange(len(x))
     if groupListOptional is not None:
         if groupListType == 2:
             experts = np.asarray(groupListOptional).reshape(-1, 2)[:, 0]
@@ -147,19 +146,17 @@ def grouped(
         return ([np.stack(parts)],)
     stacked = len(weight) == 1 and weight[0].ndim == 3
 
-    def product(x: Array, expert: int, rows: Array | None) -> Array:
-        local: dict[str, Any] = {n: None if v is None else v[0][expert] if stacked else v[expert]
-                                 for n, v in columns.items()}  # fmt: skip
-        return _ACTIVE[actType](one_group(x, tokens=rows, **local))
+    def of_expert(values: list[Array] | None, expert: int) -> Any:
+        return None if values is None else values[0][expert] if stacked else values[expert]
 
     tokens: list[Any] = [None] * len(xs)
     if perTokenScaleOptional is not None:
         tokens = np.split(perTokenScaleOptional[0], np.cumsum([len(one) for one in xs])[:-1])
-    columns = {
-        "w": weight, "bias": biasOptional, "scale": scaleOptional, "offset": offsetOptional,
-        "antiscale": antiquantScaleOptional, "antioffset": antiquantOffsetOptional,
-    }  # fmt: skip
-    parts = [product(one, int(e), rows) for one, e, rows in zip(xs, experts, tokens, strict=True)]
+    parts = [_ACTIVE[actType](one_group(
+        one, of_expert(weight, e), of_expert(biasOptional, e), of_expert(scaleOptional, e),
+        of_expert(offsetOptional, e), of_expert(antiquantScaleOptional, e),
+        of_expert(antiquantOffsetOptional, e), row_scales))
+        for one, e, row_scales in zip(xs, map(int, experts), tokens, strict=True)]  # fmt: skip
     return (parts if splitItem < 2 else [np.concatenate(parts)],)
 
 
@@ -357,18 +354,18 @@ def ffn(
     second = (weight2, bias2Optional, deqScale2Optional, None, antiquantScale2Optional,
               antiquantOffset2Optional)  # fmt: skip
 
-    def own(values: Sequence[Array | None], expert: int) -> list[Any]:
+    def of_expert(values: Sequence[Array | None], expert: int) -> list[Any]:
         return [v if v is None or alone else v[expert] for v in values]
 
     parts = []
     for g, rows in enumerate(np.split(x, ends[:-1])):
-        y = one_group(rows, *own(first, g))
+        y = one_group(rows, *of_expert(first, g))
         a, gate = np.split(y, 2, -1) if activation in _GATES else (y, np.ones(()))
         y = {**_GATES, **_LAYERS}[activation](a) * gate
-        scale, offset = own((scaleOptional, offsetOptional), g)
+        scale, offset = of_expert((scaleOptional, offsetOptional), g)
         if scale is not None:
             y = np.clip(np.rint(y * scale + (0 if offset is None else offset)), -128, 127)
-        parts.append(one_group(y, *own(second, g)))
+        parts.append(one_group(y, *of_expert(second, g)))
     return np.concatenate(parts)
 
 
@@ -455,15 +452,14 @@ declare(
     also("aclnnFFNV2 aclnnFFN", **{n: n.removesuffix("Optional") for n in _PARAMS[2:]}),
     x=_X, **{n: _EACH[n] for n in _PARAMS}, activation=choice("relu", "silu", "gelu", "fastgelu"),
     innerPrecise=ignored(SPEED, choice(0, 1)), tokensIndexFlag=flag(), y=out("x"))(ffn)  # fmt: skip
-GROUPED: Final[dict[str, Any]] = {"tolerance": "gradient",
-                                  "specials": False}  # fmt: skip
 
 
-def scaled_groups(x: Array, weight: Array, sizes: Array, scale: Array, perRow: Array) -> Array:
+def scaled_groups(x: Array, weight: Array, ends: Array, scale: Array, perRow: Array) -> Array:
     """int8 rows times each group's int8 weight, in the scales of columns and rows."""
-    which = np.repeat(np.arange(len(sizes)), sizes)
-    product = np.einsum("mk,mkn->mn", x.astype(np.float64), weight[which].astype(np.float64))
-    return product * scale[which] * perRow[:, None]
+    parts_ = np.split(x.astype(np.float64), ends[:-1])
+    scales = scale.reshape(len(ends), -1)
+    product = [p @ w.astype(np.float64) * s for p, w, s in zip(parts_, weight, scales, strict=True)]
+    return np.concatenate(product) * perRow[:, None]
 
 
 _NZ_TABLE: Final = """

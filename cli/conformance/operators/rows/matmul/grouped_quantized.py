@@ -2,189 +2,177 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from .....judge.precision import Array
+from .....spec import (
+    Rule,
+    also,
+    array,
+    by,
+    choice,
+    column,
+    content,
+    group,
+    ignored,
+    members,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    parts,
+    row,
+    sizes,
+    tensor,
+    tensors,
+    tokens,
+)  # fmt: skip
+from .....spec.domains import Domain
+from ...declare import declare
 from ...placing import TILES
-from ...spec import bf16, const, i8, spec, t, take
-from .._defaults import GRADIENT
 from .._functions import swiglu
-from .._ignored import one_value, reserved
-from .._quantizers import dynamic
-from .grouped import GROUPED, scaled_groups
+from .._ignored import SPEED
+from .._quantizers import dynamic, real_scales, words
+from .grouped import ends_of, scaled_groups
+from .quantized import X_FIT, X_STEPS, X_TYPES, steps_of_rows, weight_scales
 
-_ROUTED: Final[dict[str, Any]] = {
-    "pertokenScaleOptional": t(8, low=0.2, high=1), "dtype": 0,
-    "rowIndexOptional": const([3, 0, 2, 1, 3, 1, 0, 2], "int64"),
-    "transposeX": False, "transposeW": False, "transposeX1": False, "transposeX2": False,
-}  # fmt: skip
+_ENDS: Final = parts("E", of="T", form="ends")
+_LISTS: Final = by("groupListType", {0: _ENDS, 1: parts("E", of="T")})
 
 
-def _words(*shape: int) -> Arg:
-    """Scales as the low halves of 64-bit words: the bits of float32."""
-    draws = t(*shape, low=0.01, high=0.05).array().astype(np.float32)
-    return const(draws.view(np.uint32).astype(np.int64).tolist(), "int64")
+def _tokens_of_rows(rng: Any, pattern: str, draw: Any) -> Array:
+    """Each of R tokens has Q rows, in any order."""
+    rows = np.arange(draw["T"]) % draw["R"]
+    return rows if pattern == "in_order" else rng.permutation(rows)
 
 
-def _finalize(first: str, second: str) -> list[Any]:
-    return [take(**{first: i8(8, 16), second: t(2, 16, 32, dtype="int4", low=-8, high=6)},
-                 scaleOptional=_words(2, 1, 32), biasOptional=t(2, 32) if b else None,
-                 logitOptional=t(8) if b else None,
-                 groupListOptional=const([5, 3] if kind else [5, 8], "int64"),
-                 sharedInputOptional=t(2, 32, dtype="bfloat16") if b else None,
-                 groupListType=kind, sharedInputOffset=at, sharedInputWeight=at + 0.5,
-                 **_ROUTED)
-            for b, kind, at in ((True, 1, 1), (False, 0, 0), (True, 1, 0))]  # fmt: skip
+_FOUR: Final = "op-plugin document npu_grouped_matmul_finalize_routing and its test"
+_UNUSED: Final = null("reserved: documents ask for null")
+_ROUTED: Final = sizes(E=members(3, 1, 2, 8), R=tokens(4, 1, 3, 33), Q=group(2, 1, 3), T="R*Q",
+                       K=row(32, 64, 96), N=column(32, 64, 96), S="R - R//2")  # fmt: skip
 
 
-_FOUR: Final = "op-plugin document npu_grouped_matmul_finalize_routing, four-bit weights"
+def _routed(weight: Domain, scale: Domain, optional_: bool) -> dict[str, Domain]:
+    """Parameters of routed products by the names of the widest header."""
+    suffix = "Optional" if optional_ else ""
+    rest: dict[str, Domain] = {
+        "bias": optional(tensor("E N", "f32", -900, 900)), "offsetOptional": _UNUSED,
+        "antiquantScaleOptional": _UNUSED, "antiquantOffsetOptional": _UNUSED,
+        "pertokenScaleOptional": tensor("T", "f32", 0.2, 1), "groupList": _LISTS,
+        "sharedInput": tensor("S N", "bf16"), "logit": tensor("T", "f32"),
+        "rowIndex": content(_tokens_of_rows, "shuffled in_order", reads=("R", "Q"), shape="T"),
+    }  # fmt: skip
+    if optional_:
+        rest |= {n: optional(rest[n]) for n in ("sharedInput", "logit")}
+    names = {n: n if n.endswith("Optional") else n + suffix for n in rest}
+    return {
+        "x1": tensor("T K", "i8", -128, 127), "x2": weight, f"scale{suffix}": scale,
+        **{names[n]: d for n, d in rest.items()},
+        "dtype": only(0, "float32 is what documents allow"),
+        "sharedInputWeight": number(0.5, 1.0, 0.0), "sharedInputOffset": number(0, "R//2"),
+        "transposeX1": only(False, "documents allow False"),
+        "transposeX2": only(False, "documents allow False"), "groupListType": choice(1, 0),
+        "tuningConfigOptional": ignored(SPEED, optional(array((4,), (10, 1)))), "out": out("f32"),
+    }  # fmt: skip
 
 
-def _combined(
-    x: Array, w: Array, scale: Array, bias: Array | None, token: Array, groups: Array,
-    shared: Array | None, logit: Array | None, index: Array, weight: float, offset: int, kind: int,
+def finalize(
+    x1: Array, x2: Array, scale: Array, bias: Array | None, pertokenScaleOptional: Array,
+    groupList: Array, sharedInput: Array | None, logit: Array | None, rowIndex: Array,
+    sharedInputWeight: float, sharedInputOffset: int, groupListType: int,
 ) -> Array:  # fmt: skip
-    sizes = groups if kind else np.diff(groups, prepend=0)
-    real = scale.astype(np.uint32).view(np.float32).astype(np.float64).reshape(len(sizes), -1)
-    y = scaled_groups(x, w, sizes, real, token)
+    """Rows times their logits are summed at the tokens that they belong to; the shared expert's
+    rows are added from an offset on."""
+    ends, token = ends_of(groupList, groupListType), pertokenScaleOptional
+    y = scaled_groups(x1, x2, ends, real_scales(scale), token)
     if bias is not None:
-        y = y + np.repeat(bias, sizes, 0) * token[:, None]
+        y = y + np.repeat(bias, np.diff(ends, prepend=0), 0) * token[:, None]
     y = y if logit is None else y * logit[:, None]
-    out = np.zeros((index.max() + 1, y.shape[1]))
-    np.add.at(out, index, y)
-    if shared is not None:
-        out[offset : offset + len(shared)] += weight * shared
-    return out
+    result = np.zeros((rowIndex.max() + 1, y.shape[1]))
+    np.add.at(result, rowIndex, y)
+    if sharedInput is not None:
+        result[sharedInputOffset:][: len(sharedInput)] += sharedInputWeight * sharedInput
+    return result
 
 
-@spec("aclnnGroupedMatmulFinalizeRouting", "y:float32",
-      ignored=one_value("dtype transposeX transposeW"),
-      **GROUPED, source=_FOUR,
-      dtypes=("int8",), samples=_finalize("x", "w"))  # fmt: skip
-def finalize_first(
-    x: Array, w: Array, scaleOptional: Array, biasOptional: Array | None,
-    pertokenScaleOptional: Array, groupListOptional: Array, sharedInputOptional: Array | None,
-    logitOptional: Array | None, rowIndexOptional: Array, sharedInputWeight: float,
-    sharedInputOffset: int, groupListType: int,
-) -> Array:  # fmt: skip
-    return _combined(x, w, scaleOptional, biasOptional, pertokenScaleOptional, groupListOptional,
-                     sharedInputOptional, logitOptional, rowIndexOptional, sharedInputWeight,
-                     sharedInputOffset, groupListType)  # fmt: skip
-
-
-@spec("aclnnGroupedMatmulFinalizeRoutingV2 aclnnGroupedMatmulFinalizeRoutingV3", "out:float32",
-      ignored=reserved("antiquantScaleOptional antiquantOffsetOptional")
-      | one_value("dtype transposeX1 transposeX2"),
-      uncovered="offsetOptional",
-      **GROUPED, source=_FOUR, dtypes=("int8",), samples=_finalize("x1", "x2"))  # fmt: skip
-def finalize_next(
+@declare("aclnnGroupedMatmulFinalizeRoutingV3 aclnnGroupedMatmulFinalizeRoutingV2",
+         Rule("gradient", _FOUR, specials=False), _ROUTED,
+         also("aclnnGroupedMatmulFinalizeRouting", x1="x", x2="w", transposeX1="transposeX",
+              transposeX2="transposeW", out="y"),
+         **_routed(tensor("E K N", "i4", -8, 7), words("E 1 N", "i64"), True))  # fmt: skip
+def finalize_four(
     x1: Array, x2: Array, scaleOptional: Array, biasOptional: Array | None,
     pertokenScaleOptional: Array, groupListOptional: Array, sharedInputOptional: Array | None,
     logitOptional: Array | None, rowIndexOptional: Array, sharedInputWeight: float,
     sharedInputOffset: int, groupListType: int,
 ) -> Array:  # fmt: skip
-    return _combined(x1, x2, scaleOptional, biasOptional, pertokenScaleOptional, groupListOptional,
-                     sharedInputOptional, logitOptional, rowIndexOptional, sharedInputWeight,
-                     sharedInputOffset, groupListType)  # fmt: skip
+    return finalize(x1, x2, scaleOptional, biasOptional, pertokenScaleOptional, groupListOptional,
+                    sharedInputOptional, logitOptional, rowIndexOptional, sharedInputWeight,
+                    sharedInputOffset, groupListType)  # fmt: skip
 
 
-@spec("aclnnGroupedMatmulFinalizeRoutingWeightNz", "out:float32",
-      ignored=one_value("dtype transposeX1 transposeX2"),
-      **GROUPED, dtypes=("int8",),
-      source="op-plugin document npu_grouped_matmul_finalize_routing", formats={"x2": TILES},
-      samples=[
-          take(x1=i8(8, 16), x2=i8(2, 16, 32), scale=_words(2, 1, 32), bias=t(2, 32),
-               logit=t(8), groupList=const([5, 3] if kind else [5, 8], "int64"),
-               rowIndex=_ROUTED["rowIndexOptional"], sharedInput=t(2, 32, dtype="bfloat16"),
-               groupListType=kind, sharedInputOffset=kind, sharedInputWeight=kind + 0.5, **_ROUTED)
-          for kind in (0, 1)],
-      )  # fmt: skip
-def finalize_inner(
-    x1: Array, x2: Array, scale: Array, bias: Array, pertokenScaleOptional: Array,
-    groupList: Array, sharedInput: Array, logit: Array, rowIndex: Array, sharedInputWeight: float,
-    sharedInputOffset: int, groupListType: int,
-) -> Array:  # fmt: skip
-    return _combined(x1, x2, scale, bias, pertokenScaleOptional, groupList, sharedInput, logit,
-                     rowIndex, sharedInputWeight, sharedInputOffset, groupListType)  # fmt: skip
+_TILED: Final = Rule("gradient", _FOUR, specials=False, formats={"x2": TILES})
+_LATER: Final = ("offsetOptional", "antiquantScaleOptional", "antiquantOffsetOptional",
+                 "tuningConfigOptional")  # fmt: skip
+_EIGHT: Final = _routed(tensor("E K N", "i8", -128, 127), tensor("E N", "f32", 0.01, 0.05), False)
+declare("aclnnGroupedMatmulFinalizeRoutingWeightNzV2", _TILED, _ROUTED, **_EIGHT)(finalize)
+declare("aclnnGroupedMatmulFinalizeRoutingWeightNz", _TILED, _ROUTED,
+        **{n: words("E N", "i64") if n == "scale" else d for n, d in _EIGHT.items()
+           if n not in _LATER})(finalize)  # fmt: skip
+_SWISH_SIZES: Final = sizes(E=members(3, 1, 2, 8), T=tokens(8, 1, 3, 33, 130), K=row(32, 64, 96),
+                            H=column(32, 16, 96))  # fmt: skip
+_SWISH_RULE: Final = Rule("gradient", "op-plugin document npu_grouped_matmul_swiglu_quant_v2 and "
+                          "its test", steps=True)  # fmt: skip
+_NZ: Final = {f"aclnnGroupedMatmulSwigluQuantWeightN{z} weight": "FRACTAL_NZ" for z in ("Z", "zV2")}
+_OTHER: Final = null("of weights of four bits, which are not declared here")
 
 
-@spec("aclnnGroupedMatmulSwigluQuant aclnnGroupedMatmulSwigluQuantWeightNZ",
-      "output:int8 outputScale:float32",
-      uncovered="bias offset outputOffset",
-      **GRADIENT, steps=True, dtypes=("float32",),
-      formats={"aclnnGroupedMatmulSwigluQuantWeightNZ weight": "FRACTAL_NZ"},
-      source="op-plugin test test_npu_grouped_matmul_swiglu_quant", samples=[
-          take(x=i8(12, 32), weight=i8(3, 32, 64), weightScale=t(3, 64, low=0.01, high=0.05),
-               xScale=t(12, low=0.2, high=1), groupList=const([4, 9, 12], "int64"))])  # fmt: skip
-def grouped_swiglu_quant(
-    x: Array, weight: Array, weightScale: Array, xScale: Array, groupList: Array
-) -> Any:
-    sizes = np.diff(groupList, prepend=0)
-    return dynamic(swiglu(scaled_groups(x, weight, sizes, weightScale, xScale), True))
-
-
-@spec("aclnnGroupedMatmulFinalizeRoutingWeightNzV2", "out:float32",
-      ignored=reserved("bias antiquantScaleOptional antiquantOffsetOptional")
-      | one_value("dtype transposeX1 transposeX2"),
-      uncovered="offsetOptional groupListType",
-      **GRADIENT, dtypes=("float32",),
-      formats={"x2": "FRACTAL_NZ"},
-      source="op-plugin document npu_grouped_matmul_finalize_routing and its test", samples=[
-          take(x1=i8(8, 32), x2=i8(2, 32, 64), scale=t(2, 64, low=0.01, high=0.05),
-               pertokenScaleOptional=t(8, low=0.2, high=1), groupList=const([5, 3], "int64"),
-               sharedInput=bf16(2, 64), logit=t(8),
-               rowIndex=const([3, 0, 2, 1, 3, 1, 0, 2], "int64"), dtype=0, sharedInputWeight=0.5,
-               sharedInputOffset=at, transposeX1=False, transposeX2=False, groupListType=1)
-          for at in (1, 0)])  # fmt: skip
-def finalize_product(
-    x1: Array, x2: Array, scale: Array, pertokenScaleOptional: Array, groupList: Array,
-    sharedInput: Array, logit: Array, rowIndex: Array, sharedInputWeight: float,
-    sharedInputOffset: int,
-) -> Array:  # fmt: skip
-    """Rows times their logits are summed at the tokens that they belong to; the shared expert's
-    rows are added from an offset on."""
-    rows = scaled_groups(x1, x2, groupList, scale, pertokenScaleOptional)
-    out = np.zeros((rowIndex.max() + 1, rows.shape[1]))
-    np.add.at(out, rowIndex, rows * logit[:, None])
-    out[sharedInputOffset : sharedInputOffset + len(sharedInput)] += sharedInputWeight * sharedInput
-    return out
-
-
-@spec("aclnnGroupedMatmulSwigluQuantV2 aclnnGroupedMatmulSwigluQuantWeightNzV2",
-      "output:int8 outputScale:float32",
-      uncovered="weightAssistMatrix bias smoothScale dequantMode dequantDtype quantMode",
-      **GRADIENT, steps=True, dtypes=("float32",),
-      formats={"aclnnGroupedMatmulSwigluQuantWeightNzV2 weight": "FRACTAL_NZ"},
-      source="op-plugin document npu_grouped_matmul_swiglu_quant_v2", samples=[
-          take(x=i8(12, 32), weight=[i8(3, 32, 64)], weightScale=[t(3, 64, low=0.01,
-               high=0.05)], xScale=t(12, low=0.2, high=1), groupList=const(g, "int64"),
-               dequantMode=0, dequantDtype=0, quantMode=0, groupListType=kind)
-          for kind, g in ((0, [4, 9, 12]), (1, [4, 5, 3]))])  # fmt: skip
+@declare("aclnnGroupedMatmulSwigluQuantV2 aclnnGroupedMatmulSwigluQuantWeightNzV2",
+         replace(_SWISH_RULE, formats=_NZ), _SWISH_SIZES,
+         x=tensor("T K", "i8", -128, 127),
+         weight=tensors("1", "E K 2*H", "i8", -128, 127),
+         weightScale=tensors("1", "E 2*H", "f32", 0.0001, 0.001), weightAssistMatrix=_OTHER,
+         bias=_UNUSED, xScale=tensor("T", "f32", 0.2, 1), smoothScale=_OTHER, groupList=_LISTS,
+         dequantMode=only(0, "scales of columns, which int8 has"), dequantDtype=only(0, "reserved"),
+         quantMode=only(0, "by rows, which int8 has"), groupListType=choice(0, 1),
+         tuningConfigOptional=ignored(SPEED, optional(array((4,), (10, 1)))),
+         output=out("i8"), outputScale=out("f32"))  # fmt: skip
 def grouped_swiglu_quant_v2(
     x: Array, weight: list[Array], weightScale: list[Array], xScale: Array, groupList: Array,
     groupListType: int,
 ) -> Any:  # fmt: skip
-    """groupListType 0: ends of groups, 1: their sizes."""
-    sizes = groupList if groupListType else np.diff(groupList, prepend=0)
-    return dynamic(swiglu(scaled_groups(x, weight[0], sizes, weightScale[0], xScale), True))
+    ends = ends_of(groupList, groupListType)
+    return dynamic(swiglu(scaled_groups(x, weight[0], ends, weightScale[0], xScale), True))
 
 
-@spec("aclnnQuantGroupedMatmulDequant aclnnQuantGroupedMatmulDequantWeightNZ", "out:x",
-      ignored=reserved("biasOptional xOffsetOptional")
-      | one_value("transposeWeight"),
-      uncovered="xScaleOptional smoothScaleOptional xQuantMode",
-      **GRADIENT,
-      formats={"aclnnQuantGroupedMatmulDequantWeightNZ weight": "FRACTAL_NZ"},
-      dtypes=("float16",), source="op-plugin test test_quant_grouped_matmul_dequant: rows by "
-      "their largest magnitude", samples=[
-          take(x=t(12, 32, dtype="float16"), weight=i8(3, 16, 32), weightScale=t(
-              3, 16, low=0.01, high=0.1), groupList=const([4, 9, 12], "int64"),
-               xQuantMode="pertoken", transposeWeight=True)])  # fmt: skip
-def grouped_dequant(x: Array, weight: Array, weightScale: Array, groupList: Array) -> Array:
-    steps, scale = dynamic(x)
-    sizes = np.diff(groupList, prepend=0)
-    return scaled_groups(np.rint(steps), weight.swapaxes(1, 2), sizes, weightScale, scale)
+@declare("aclnnGroupedMatmulSwigluQuant aclnnGroupedMatmulSwigluQuantWeightNZ",
+         replace(_SWISH_RULE, formats=_NZ), _SWISH_SIZES,
+         x=tensor("T K", "i8", -128, 127), weight=tensor("E K 2*H", "i8", -128, 127), bias=_UNUSED,
+         offset=_UNUSED, weightScale=tensor("E 2*H", "f32", 0.0001, 0.001),
+         xScale=tensor("T", "f32", 0.2, 1), groupList=_ENDS, output=out("i8"),
+         outputScale=out("f32"), outputOffset=_UNUSED)  # fmt: skip
+def grouped_swiglu_quant(
+    x: Array, weight: Array, weightScale: Array, xScale: Array, groupList: Array
+) -> Any:
+    return grouped_swiglu_quant_v2(x, [weight], [weightScale], xScale, groupList, 0)
+
+
+@declare("aclnnQuantGroupedMatmulDequant aclnnQuantGroupedMatmulDequantWeightNZ",
+         Rule("gradient", "operator document aclnnQuantGroupedMatmulDequant; op-plugin test "
+              "test_quant_grouped_matmul_dequant",
+              formats={"aclnnQuantGroupedMatmulDequantWeightNZ weight": "FRACTAL_NZ"}),
+         sizes(E=members(3, 1, 2, 8), T=tokens(8, 1, 3, 33), K=row(32, 64, 96),
+               N=column(16, 32, 96)), X_FIT, X_TYPES,
+         x=tensor("T K", "f16"), weight=tensor("E N K", "i8", -128, 127),
+         weightScale=weight_scales("E N"), groupList=_ENDS, **X_STEPS)  # fmt: skip
+def grouped_dequant(
+    x: Array, weight: Array, weightScale: Array, groupList: Array,
+    smoothScaleOptional: Array | None, xScaleOptional: Array | None,
+) -> Array:  # fmt: skip
+    steps, scale = steps_of_rows(x, smoothScaleOptional, xScaleOptional)
+    rows = scale if weightScale.dtype.kind == "f" else np.ones(len(x))
+    return scaled_groups(steps, weight.swapaxes(1, 2), groupList, real_scales(weightScale), rows)

@@ -54,19 +54,19 @@ def quant_matmul(
     left, right = x1.astype(np.float64), x2.astype(np.float64)
     y = (left.swapaxes(-1, -2) if transposeX1 else left) @ (
         right.swapaxes(-1, -2) if transposeX2 else right)  # fmt: skip
-    counts = bias if bias is not None and bias.dtype.kind == "i" else None
-    y = (y if counts is None else y + counts) * real_scales(scale)
+    whole = bias is not None and bias.dtype.kind == "i"
+    y = (y + bias if bias is not None and whole else y) * real_scales(scale)
     y = y if pertokenScaleOptional is None else y * pertokenScaleOptional[:, None]
-    y = y if bias is None or counts is not None else y + bias
+    y = y if bias is None or whole else y + bias
     return y if offset is None else y + offset
 
 
-def _whole(param: str, flags: str, plain: str, turned: str) -> Domain:
+def _whole(param: str, flags: str, plain: str, transposed: str) -> Domain:
     """A matrix of integers of their whole range, plain or transposed."""
 
     def ranged(low: int, high: int) -> Domain:
         return by(flags, {turn: tensor(shape, "", low, high, ones="ones scalar")
-                          for turn, shape in ((False, plain), (True, turned))})  # fmt: skip
+                          for turn, shape in ((False, plain), (True, transposed))})  # fmt: skip
 
     return by(f"{param}.dtype", {"i8": ranged(-128, 127), "i4": ranged(-8, 7)})
 

@@ -131,8 +131,8 @@ def flat(x: Array, kroneckerP1: Array, kroneckerP2: Array, clipRatio: float) -> 
 def _rotation(rng: Any, pattern: str, draw: Any) -> Array:
     """Turns that move and halve, so that nothing is rounded between the two steps."""
     size = draw["S"]
-    turned = np.eye(size)[rng.permutation(size)]
-    return turned * np.where(rng.random(size) < 0.3, -0.5, 1) if pattern == "halved" else turned
+    moves = np.eye(size)[rng.permutation(size)]
+    return moves * np.where(rng.random(size) < 0.3, -0.5, 1) if pattern == "halved" else moves
 
 
 @declare("aclnnRotateQuant", Rule("composite", "op-plugin document npu_rotate_quant", steps=True,

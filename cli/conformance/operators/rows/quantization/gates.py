@@ -2,21 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from .....judge.precision import Array
-from ...spec import const, f16, spec, t, take
-from .._defaults import FLOAT_STEPS, GATED_STEPS
+from .....spec import (
+    Rule,
+    by,
+    choice,
+    dtypes,
+    flag,
+    forms,
+    group,
+    leading,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    parts,
+    pin,
+    require,
+    row,
+    sizes,
+    tensor,
+    tokens,
+)  # fmt: skip
+from ...declare import declare
+from .._defaults import GATED_SOURCE
 from .._functions import gelu, swiglu
 from .._quantizers import dynamic
 
 _FOUR: Final = 29  # aclDataType
+# No integers: a row of zeros has no factor that brings it to the largest step.
+_GATED: Final = Rule("gradient", GATED_SOURCE, steps=True, values="normal opposed positive")
+_SIZES: Final = sizes(T=tokens(8, 1, 3, 33, 130), G=group(1, 3, 8), H=row(32, 1, 8, 66, 257, 1026))
+_GROUPED: Final = "given(groupIndexOptional) or G == 1"
+_MODES: Final = choice("dynamic", "static")
 
 
+@declare("aclnnSwiGluQuantV2 aclnnSwiGluQuant", _GATED, _SIZES,
+         require(_GROUPED, "dstType != 29 or H % 2 == 0 and quantModeOptional == 'dynamic'",
+                 "quantModeOptional == 'dynamic' or "
+                 "rank(smoothScalesOptional) == rank(offsetsOptional) and (G == 1 or G != H)"),
+         pin("G=3 groupIndexOptional=empty_middle quantModeOptional=static", "steps of groups"),
+         x=tensor("T 2*H", "f16 bf16 f32"),
+         smoothScalesOptional=by("quantModeOptional", {
+             "dynamic": optional(tensor("G H", "f32", 0.5, 2)),
+             "static": forms(columns=tensor("G H", "f32", 3, 40),
+                             whole=tensor("G", "f32", 3, 40))}),
+         offsetsOptional=by("quantModeOptional", {
+             "dynamic": None,
+             "static": forms(columns=tensor("G H", "f32", -9, 9),
+                             whole=tensor("G", "f32", -9, 9))}),
+         groupIndexOptional=optional(by("groupListType", {
+             0: parts("G", of="T", form="ends", dtype="i32"), 1: parts("G", of="T", dtype="i32")})),
+         activateLeft=flag(True), quantModeOptional=_MODES, groupListType=choice(0, 1),
+         dstType=choice(2, 29), yOut=out("dstType"), scaleOut=out("f32"))  # fmt: skip
 def swiglu_quant(
-    x: Array, smoothScalesOptional: Array, activateLeft: bool, groupIndexOptional: Array | None,
+    x: Array, smoothScalesOptional: Array | None, activateLeft: bool,
+    groupIndexOptional: Array | None,
     quantModeOptional: str, offsetsOptional: Array | None, groupListType: int = 0, dstType: int = 2,
 ) -> tuple[Array, Array | None]:  # fmt: skip
     """The second result is what a row is multiplied by: 127 (of four bits 7) over its largest, as
@@ -30,39 +76,35 @@ def swiglu_quant(
     y = swiglu(x, activateLeft)
     scale, offset = (None if p is None else p.reshape(len(p), -1)[group]
                      for p in (smoothScalesOptional, offsetsOptional))  # fmt: skip
-    y = y * scale
+    y = y if scale is None else y * scale
     if quantModeOptional == "static":
         return y + offset, None
     factor = (7 if dstType == _FOUR else 127) / np.abs(y).max(-1)
     return y * factor[..., None], factor
 
 
-_GROUPS: Final = const([4, 9, 12], "int32")
-_SWISH: Final = [
-    *(take(x=f16(4, 64), smoothScalesOptional=t(1, 32, low=0.5), groupIndexOptional=const(
-        [4], "int32"), activateLeft=left, quantModeOptional="dynamic", groupListType=0, dstType=2)
-      for left in (True, False)),
-    take(x=f16(12, 64), smoothScalesOptional=t(3, 32, low=0.5), groupIndexOptional=_GROUPS,
-         activateLeft=True, quantModeOptional="dynamic", groupListType=0, dstType=2),
-    *(take(x=f16(12, 64), smoothScalesOptional=t(*n, low=3, high=9), offsetsOptional=t(
-        *n, low=-9, high=9), groupIndexOptional=_GROUPS, activateLeft=True,
-        quantModeOptional="static", groupListType=0, dstType=2) for n in ((3, 32), (3,))),
-]  # fmt: skip
-_SWISH_OUTS: Final[dict[str, Any]] = {**GATED_STEPS, "dtypes": ("float16", "bfloat16", "float32")}
-spec("aclnnSwiGluQuant", "yOut:int8 scaleOut:float32", **_SWISH_OUTS, samples=_SWISH)(
-    lambda x, smoothScalesOptional, activateLeft, groupIndexOptional, quantModeOptional,
-    offsetsOptional: swiglu_quant(x, smoothScalesOptional, activateLeft, groupIndexOptional,
-                                  quantModeOptional, offsetsOptional))  # fmt: skip
-spec("aclnnSwiGluQuantV2", "yOut:dstType scaleOut:float32", **_SWISH_OUTS, samples=[
-    *_SWISH,
-    take(x=f16(12, 64), smoothScalesOptional=t(3, 32, low=0.5), groupIndexOptional=const(
-        [4, 5, 3], "int32"), activateLeft=True, quantModeOptional="dynamic", groupListType=1,
-         dstType=2),
-    take(x=f16(4, 64), smoothScalesOptional=t(1, 32, low=0.5), groupIndexOptional=None,
-         activateLeft=True, quantModeOptional="dynamic", groupListType=0, dstType=_FOUR)])(
-    swiglu_quant)  # fmt: skip
+_COUNTS: Final = optional(parts("G", of="T"))
 
 
+@declare("aclnnDequantSwigluQuantV2 aclnnDequantSwigluQuant",
+         Rule("gradient", GATED_SOURCE, steps=True), _SIZES,
+         require(_GROUPED, "swigluMode == 0 or activateLeft"),
+         pin("G=3 groupIndexOptional=empty_middle biasOptional=given types=0", "groups"),
+         dtypes("""x   biasOptional
+                   i32 i32|f32"""),
+         x=tensor("T 2*H", "", -900, 900), weightScaleOptional=tensor("G 2*H", "f32", 0.001, 0.01),
+         activationScaleOptional=tensor("T 1", "f32", 0.5, 2),
+         biasOptional=optional(tensor("G 2*H", "", -300, 300)),
+         quantScaleOptional=by("quantModeOptional", {"dynamic": tensor("G H", "f32", 0.5, 2),
+                                                     "static": tensor("G H", "f32", 0.05, 0.2)}),
+         quantOffsetOptional=by("quantModeOptional", {"dynamic": None,
+                                                      "static": tensor("G H", "f32", -9, 9)}),
+         groupIndexOptional=_COUNTS, activateLeft=flag(True), quantModeOptional=_MODES,
+         dstType=only(2, "other types are of one product alone"),
+         roundModeOptional=only("rint", "goes with int8"),
+         activateDim=only(-1, "documents of the other version halve the last"),
+         swigluMode=choice(0, 1, 2), clampLimit=number(7.0, 1.5), gluAlpha=number(1.702, 1.3),
+         gluBias=number(1.0, 0.7), yOut=out("i8"), scaleOut=out("f32"))  # fmt: skip
 def dequant_swiglu_quant(
     x: Array,
     weightScaleOptional: Array,
@@ -100,55 +142,27 @@ def dequant_swiglu_quant(
     return dynamic(y, quantScaleOptional[group])
 
 
-def _dequantised(groups: list[int], **more: Any) -> Any:
-    rows, g = sum(groups), len(groups)
-    return take(**{
-        "x": t(rows, 64, dtype="int32", low=-900, high=900),
-        "weightScaleOptional": t(g, 64, low=0.001, high=0.01),
-        "activationScaleOptional": t(rows, 1, low=0.5), "biasOptional": None,
-        "quantScaleOptional": t(g, 32, low=0.5), "quantOffsetOptional": None,
-        "groupIndexOptional": const(groups, "int64"), "activateLeft": True,
-        "quantModeOptional": "dynamic", "dstType": 2, "roundModeOptional": "rint",
-        "activateDim": -1, "swigluMode": 0, "clampLimit": 7.0, "gluAlpha": 1.702, "gluBias": 1.0,
-        **more})  # fmt: skip
-
-
-_DEQUANTISED: Final = [
-    _dequantised([4]), _dequantised([4], activateLeft=False), _dequantised([2, 0, 3]),
-    _dequantised([2, 3], biasOptional=t(2, 64, dtype="int32", low=-300, high=300)),
-    _dequantised([2, 3], biasOptional=t(2, 64)),
-    _dequantised([5], quantModeOptional="static", quantScaleOptional=t(1, 32, low=0.05, high=0.2),
-                 quantOffsetOptional=t(1, 32, low=-9, high=9)),
-]  # fmt: skip
-spec("aclnnDequantSwigluQuant", "yOut:int8 scaleOut:float32", **GATED_STEPS, dtypes=("float32",),
-     samples=_DEQUANTISED)(
-    lambda x, weightScaleOptional, activationScaleOptional, biasOptional, quantScaleOptional,
-    quantOffsetOptional, groupIndexOptional, activateLeft, quantModeOptional:
-    dequant_swiglu_quant(
-        x, weightScaleOptional, activationScaleOptional, biasOptional, quantScaleOptional,
-        quantOffsetOptional, groupIndexOptional, activateLeft, quantModeOptional))  # fmt: skip
-spec("aclnnDequantSwigluQuantV2", "yOut:int8 scaleOut:float32",
-     uncovered="dstType roundModeOptional activateDim",
-     **GATED_STEPS, dtypes=("float32",),
-     samples=[*_DEQUANTISED,
-              *(_dequantised([2, 3], swigluMode=m, clampLimit=1.5, gluAlpha=1.3, gluBias=0.7)
-                for m in (1, 2))])(dequant_swiglu_quant)  # fmt: skip
-
-
-@spec("aclnnGeluQuant", "y:int8 outScaleOptional:float32",
-      uncovered="roundMode dstType",
-      **FLOAT_STEPS,
-      source="Hendrycks, Gimpel: Gaussian Error Linear Units, 2016; op-plugin test npu_gelu_quant",
-      samples=[take(self=t(5, 48), inputScaleOptional=s, inputOffsetOptional=o, approximate=a,
-                    quantMode=m, roundMode="rint", dstType=2)
-               for s, o, a, m in ((t(48, low=5, high=20), t(48, low=-5, high=5), "none", "static"),
-                                  (t(1, low=5, high=20), None, "tanh", "static"),
-                                  (None, None, "none", "dynamic"),
-                                  (t(48, low=0.5), None, "tanh", "dynamic"))] + [
-          # Where the two formulas differ by a step of the result.
-          take(self=t(5, 48, low=-4, high=-1.9), inputScaleOptional=const([2500.0], "float32"),
-               inputOffsetOptional=None, approximate=a, quantMode="static", roundMode="rint",
-               dstType=2) for a in ("none", "tanh")])  # fmt: skip
+@declare("aclnnGeluQuant",
+         Rule("gradient", "Hendrycks, Gimpel: Gaussian Error Linear Units, 2016; op-plugin test "
+              "npu_gelu_quant", steps=True, specials=False),
+         sizes({"*B": leading(5, "2x3", 1, 65)}, N=row(48, 1, 33, 257, 1026)),
+         require("not given(inputOffsetOptional) or "
+                 "size(inputOffsetOptional) == size(inputScaleOptional)"),
+         pin("inputScaleOptional=fine values=opposed", "where the two formulas differ by a step"),
+         pin("inputScaleOptional=fine values=opposed approximate=tanh", "and the other formula"),
+         self=tensor("*B N", "f32 f16 bf16"),
+         inputScaleOptional=by("quantMode", {
+             "static": forms(columns=tensor("N", "f32", 5, 40), one=tensor("1", "f32", 5, 40),
+                             fine=tensor("1", "f32", 2400, 2600)),
+             "dynamic": optional(tensor("N", "f32", 0.5, 2))}),
+         inputOffsetOptional=by("quantMode", {
+             "static": optional(forms(columns=tensor("N", "f32", -5, 5),
+                                      one=tensor("1", "f32", -5, 5))),
+             "dynamic": None}),
+         approximate=choice("none", "tanh"), quantMode=choice("static", "dynamic"),
+         roundMode=only("rint", "goes with int8"),
+         dstType=only(2, "other types are of one product alone"), y=out("i8"),
+         outScaleOptional=out("f32"))  # fmt: skip
 def gelu_steps(
     self: Array, inputScaleOptional: Array | None, inputOffsetOptional: Array | None,
     approximate: str, quantMode: str,
@@ -161,15 +175,20 @@ def gelu_steps(
     ), None
 
 
-@spec("aclnnSwigluGroupQuant", "yOut:dstType yScaleOut:float32 yOriginOut:x",
-      uncovered="scaleOptional quantMode blockSize roundScale clampLimit outputOrigin",
-      tolerance="composite", steps=True, specials=False, dtypes=("bfloat16",),
-      source="Shazeer: GLU Variants Improve Transformer, 2020; op-plugin document "
-      "npu_swiglu_group_quant", samples=[
-          take(x=t(6, 16, dtype="bfloat16"), weightOptional=t(6, 1, low=0.2),
-               groupIndexOptional=const(g, "int64"), scaleOptional=None, dstType=36, quantMode=3,
-               blockSize=0, roundScale=False, clampLimit=0.0, dstTypeMax=most, outputOrigin=True)
-          for g, most in (([2, 4], 0.0), ([5, 1], 0.0), ([3, 3], 240.0))])  # fmt: skip
+@declare("aclnnSwigluGroupQuant",
+         Rule("composite", "Shazeer: GLU Variants Improve Transformer, 2020; op-plugin document "
+              "npu_swiglu_group_quant", steps=True, specials=False,
+              values="normal opposed positive"),
+         sizes(T=tokens(8, 1, 3, 33), G=group(2, 1, 3), H=row(8, 1, 33, 257)), require("T >= G"),
+         x=tensor("T 2*H", "bf16"), weightOptional=tensor("T 1", "f32", 0.2, 2),
+         groupIndexOptional=parts("G", of="T", patterns="even ones"),
+         scaleOptional=null("of modes that are not declared here"),
+         dstType=only(36, "of quantMode 3"),
+         quantMode=only(3, "the others have no public formula"),
+         blockSize=only(0, "of other modes"),
+         roundScale=only(False, "of other modes"), clampLimit=only(0.0, "without a limit"),
+         dstTypeMax=number(0.0, 240.0), outputOrigin=only(True, "the third result is compared"),
+         yOut=out("dstType"), yScaleOut=out("f32"), yOriginOut=out("x"))  # fmt: skip
 def gated_groups(
     x: Array, weightOptional: Array, groupIndexOptional: Array, dstTypeMax: float
 ) -> tuple[Array, Array, Array]:

@@ -8,13 +8,14 @@ import torch.nn.functional as F
 
 from .._arguments import t
 from .._functions import group_sizes
-from .grouped import each_group
+from .grouped import each_group, reals
+from .quantized import stepped_rows
 
 
 def finalize(first, second, suffix=""):
     def run(a):
-        sizes = group_sizes(a[f"groupList{suffix}"], a["groupListType"])
-        scale = t(a[f"scale{suffix}"]).to(torch.int32).view(torch.float32).double()
+        sizes = group_sizes(torch.as_tensor(a[f"groupList{suffix}"]), a["groupListType"])
+        scale = reals(a[f"scale{suffix}"])
         token = t(a["pertokenScaleOptional"])
         y = each_group(t(a[first]), t(a[second]), sizes, scale.flatten(1), token)
         if a[f"bias{suffix}"] is not None:
@@ -55,31 +56,23 @@ def swiglu_v2(a):
 
 
 def dequantised_groups(a):
-    x = t(a["x"])
-    scale = x.abs().amax(-1, keepdim=True) / 127
-    parts = (torch.round(x / scale)).split([4, 5, 3])
-    rows = [p @ w.double().T * s for p, w, s in zip(parts, t(a["weight"]), t(a["weightScale"]),
-                                                     strict=True)]  # fmt: skip
-    return torch.cat(rows) * scale
-
-
-def finalised(a):
-    sizes = a["groupList"].tolist()
-    rows = torch.cat([x.double() @ w.double() * s for x, w, s in zip(
-        t(a["x1"]).split(sizes), t(a["x2"]), t(a["scale"]), strict=True)])  # fmt: skip
-    rows = rows * t(a["pertokenScaleOptional"])[:, None] * t(a["logit"])[:, None]
-    out = rows[torch.sort(t(a["rowIndex"]), stable=True).indices].unflatten(0, (-1, 2)).sum(1)
-    at = a["sharedInputOffset"]
-    out[at : at + 2] += a["sharedInputWeight"] * t(a["sharedInput"])
-    return out
+    """Each group's rows by themselves: nothing is shared between rows."""
+    cuts, ends = [0, *a["groupList"].tolist()[:-1]], a["groupList"].tolist()
+    parts = []
+    for g, (begin, end) in enumerate(zip(cuts, ends, strict=True)):
+        scale = a["xScaleOptional"]
+        rows = scale if scale is None or len(scale) == 1 else scale[begin:end]
+        own = {"x": a["x"][begin:end], "weight": a["weight"][g], "xScaleOptional": rows,
+               "weightScale": a["weightScale"][g]}  # fmt: skip
+        parts.append(stepped_rows({**a, **own}))
+    return torch.cat(parts)
 
 
 ORACLES = {
-    "aclnnGroupedMatmulFinalizeRouting": finalize("x", "w", "Optional"),
-    "aclnnGroupedMatmulFinalizeRoutingV2": finalize("x1", "x2", "Optional"),
+    "aclnnGroupedMatmulFinalizeRoutingV3": finalize("x1", "x2", "Optional"),
     "aclnnGroupedMatmulFinalizeRoutingWeightNz": finalize("x1", "x2"),
+    "aclnnGroupedMatmulFinalizeRoutingWeightNzV2": finalize("x1", "x2"),
     "aclnnGroupedMatmulSwigluQuantV2": swiglu_v2,
     "aclnnQuantGroupedMatmulDequant": dequantised_groups,
     "aclnnGroupedMatmulSwigluQuant": swiglu_groups,
-    "aclnnGroupedMatmulFinalizeRoutingWeightNzV2": finalised,
 }

@@ -36,8 +36,9 @@ def halves(y, left=True):
 def swish_steps(a):
     x = t(a["x"])
     which = groups_of(a, len(x), sizes=bool(a.get("groupListType")))
-    y = halves(x, a["activateLeft"]) * t(a["smoothScalesOptional"]).reshape(
-        len(a["smoothScalesOptional"]), -1)[which]  # fmt: skip
+    y = halves(x, a["activateLeft"])
+    if (smooth := a["smoothScalesOptional"]) is not None:
+        y = y * t(smooth).reshape(len(smooth), -1)[which]
     if a["quantModeOptional"] == "static":
         return y + t(a["offsetsOptional"]).reshape(len(a["offsetsOptional"]), -1)[which], None
     steps, scale = by_largest(y, 7 if a.get("dstType") == 29 else 127)
