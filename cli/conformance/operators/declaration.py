@@ -194,7 +194,9 @@ def _field_problems(row: Spec, headers: RowHeaders) -> Iterator[str]:
 
 
 def _headers(row: Spec) -> RowHeaders:
-    renamed_params = {name: _renamed(row, name) for name in (row.name, *row.names)}
+    # Each operator of a row spells parameters in its own way.
+    renamed_params = {name: _renamed(row if name == row.name else SPECS.get(name, row), name)
+                      for name in (row.name, *row.names)}  # fmt: skip
     shelf = set().union(*renamed_params.values())
     if row.family != CUSTOM:
         for name, other in SPECS.items():
