@@ -81,7 +81,8 @@ class OperatorTarget:
         self.reference = self.whole.only(present)
 
     def _launch(self) -> Launch:
-        trial: Any = SimpleNamespace(recipe=self.recipe, case=Case(self.name, "functional"))
+        case = Case(self.name, "functional")
+        trial: Any = SimpleNamespace(recipe=self.recipe, case=case, device="npu:0")
         launch = Launch(trial, self.operator, self.whole)
         launch.prepare(_GARBAGE)
         return launch

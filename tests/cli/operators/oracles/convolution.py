@@ -42,17 +42,28 @@ def fused(a):
     return states, y + t(a["x"]) if a["residualConnection"] else y
 
 
+def fused_inplace(a):
+    """Rows of sequences that are passed over keep what they were."""
+    if (both := fused(a)) is None:
+        return None
+    states, y = both
+    return torch.where(y.isnan(), t(a["x"]), y), states
+
+
 def causal(a):
-    initial = a["initialStateModeOptional"]
+    initial = a.get("initialStateModeOptional")
     y, states = sequences(a, a["convStatesRef"], a["queryStartLocOptional"],
                           a["cacheIndicesOptional"], None if initial is None else initial == 0,
-                          None, t(a["biasOptional"]), a["nullBlockId"])  # fmt: skip
+                          a.get("numAcceptedTokensOptional"), t(a["biasOptional"]),
+                          a["nullBlockId"])  # fmt: skip
     return states, y if a["activation"] == "none" else F.silu(y)
 
 
 ORACLES = {
     "aclnnFusedCausalConv1d": fused,
+    "aclnnInplaceFusedCausalConv1d": fused_inplace,
     "aclnnCausalConv1dFn": causal,
+    "aclnnCausalConv1dUpdate": causal,
     "aclnnConvolutionBackward": lambda a: list(
         torch.ops.aten.convolution_backward(
             t(a["gradOutput"]),

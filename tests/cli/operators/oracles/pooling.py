@@ -44,10 +44,15 @@ ORACLES = {
     "aclnnAdaptiveMaxPool2dBackward": lambda a: torch.ops.aten.adaptive_max_pool2d_backward(
         t(a["gradOutput"]), t(a["self"]), t(a["indices"])
     ),
-    "aclnnAdaptiveAvgPool2dBackward": lambda a: autograd(
-        lambda x: F.adaptive_avg_pool2d(x, a["gradOutput"].shape[-2:]), a["self"],
-        flow=a["gradOutput"],
+    "aclnnAdaptiveMaxPool3dBackward": lambda a: autograd(
+        lambda x: chosen(x, a, 3), a["self"], flow=a["gradOutput"]
     ),
+    **{
+        f"aclnnAdaptiveAvgPool{n}dBackward": lambda a, n=n, pool=pool: autograd(
+            lambda x: pool(x, a["gradOutput"].shape[-n:]), a["self"], flow=a["gradOutput"]
+        )
+        for n, pool in ((2, F.adaptive_avg_pool2d), (3, F.adaptive_avg_pool3d))
+    },
     **{
         f"aclnnMaxPool{name}Backward": lambda a, n=n: autograd(
             lambda x: chosen(x, a, n), a["self"], flow=a["gradOutput"]
@@ -55,6 +60,7 @@ ORACLES = {
         for n, name in ((2, "2dWithIndices"), (3, "3dWithArgmax"))
     },
     "aclnnGlobalMaxPool": lambda a: t(a["self"]).flatten(2).amax(2),
+    "aclnnGlobalAveragePool": lambda a: t(a["self"]).flatten(2).mean(2),
     **{f"aclnnMaxUnpool{n}d": lambda a: unpooled(t(a["self"]), a) for n in (2, 3)},
     **{
         f"aclnnMaxUnpool{n}dBackward": lambda a, n=n: chosen(t(a["gradOutput"]), a, n)

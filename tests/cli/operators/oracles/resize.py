@@ -25,6 +25,28 @@ def resized(rank, mode):
     return run
 
 
+def interpolated(mode):
+    """torch's interpolate, by scales where there are any."""
+
+    def run(a):
+        names = ("scaleL", "scale", "scales", "scalesD", "scalesH", "scalesW")
+        scales = tuple(a[n] for n in names if a.get(n)) or None
+        return F.interpolate(t(a["self"]), None if scales else tuple(a["outputSize"]), scales,
+                             mode=mode, recompute_scale_factor=False if scales else None,
+                             align_corners=None if "nearest" in mode else bool(a["alignCorners"]),
+                             )  # fmt: skip
+
+    return run
+
+
+FORWARD = {
+    "nearest": ("Nearest1d", "Nearest1dV2", "Nearest2d", "Nearest2dV2", "Nearest3d"),
+    "nearest-exact": ("NearestExact1d", "NearestExact2d", "NearestExact3d"),
+    "linear": ("Linear1d",), "bilinear": ("Bilinear2d",), "bicubic": ("Bicubic2d",),
+    "trilinear": ("Trilinear3d",),
+}  # fmt: skip
+
+
 def smoothed(mode, image):
     """torch's smoothed resampling, and its gradient where the image is what flows in."""
     word = getattr(torch.ops.aten, f"_upsample_{mode}2d_aa")
@@ -41,6 +63,7 @@ def smoothed(mode, image):
 
 
 ORACLES = {
+    **{f"aclnnUpsample{n}": interpolated(mode) for mode, names in FORWARD.items() for n in names},
     "aclnnResize": lambda a: F.interpolate(
         t(a["self"]),
         [int(n * s) for n, s in zip(a["self"].shape[2:], a["scales"][2:], strict=True)],

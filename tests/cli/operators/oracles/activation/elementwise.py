@@ -26,6 +26,9 @@ ORACLES = {
     "aclnnLeakyReluBackward": lambda a: torch.ops.aten.leaky_relu_backward(
         t(a["gradOutput"]), t(a["self"]), a["negativeSlope"], a["selfIsResult"]
     ),
+    "aclnnThresholdBackward": lambda a: torch.ops.aten.threshold_backward(
+        t(a["gradOutput"]), t(a["self"]), a["threshold"]
+    ),
     "aclnnPrelu": lambda a: F.prelu(t(a["self"]), t(a["weight"]).reshape(-1)),
     "aclnnLogit": lambda a: torch.logit(t(a["input"]), a["eps"] if a["eps"] >= 0 else None),
     "aclnnLogitGrad": lambda a: torch.ops.aten.logit_backward(t(a["dy"]), t(a["x"]), a["eps"]),
