@@ -25,7 +25,7 @@ FEELINGS = frozenset((
     "pushed", "said", "shown", "stated", "taken", "told", "turned", "wanted", "written",
 ))  # fmt: skip
 MOST_FEELINGS = 40
-MOST_FEELINGS_OF_MODULES = 9
+MOST_FEELINGS_OF_MODULES = 0
 
 
 def sources(package):

@@ -117,9 +117,9 @@ class Declaration:
     @cached_property
     def outs(self) -> Mapping[str, Domain]:
         """The results by header name: `out(…)` and what is written in place."""
-        from .domains import Written
+        from .domains import InOut
 
-        return {n: d for n, d in self.params.items() if is_result(d) or isinstance(d, Written)}
+        return {n: d for n, d in self.params.items() if is_result(d) or isinstance(d, InOut)}
 
     @cached_property
     def drawn_dtypes(self) -> tuple[str, ...]:
@@ -310,12 +310,12 @@ class Declaration:
 
     # --- calls ----------------------------------------------------------------------------------
 
-    def draw(self, levels: Mapping[str, str], dtype: str = "", seed: int = 0) -> Drawn:
+    def draw(self, levels: Mapping[str, str], dtype: str = "", seed: int = 0) -> ConcreteCall:
         """The call of these levels; what they lack is plain."""
-        return Drawn(self, levels, dtype, seed)
+        return ConcreteCall(self, levels, dtype, seed)
 
 
-class Drawn:
+class ConcreteCall:
     """One call: sizes and parameters by name, each made when first read."""
 
     def __init__(
@@ -460,5 +460,15 @@ def pinned(text: str, why: str, declared: Iterable[str]) -> Pin:
 
 
 Reference = Callable[..., Any]
-__all__ = ["Declaration", "Drawn", "Forms", "Optional", "Overload", "Pin", "Relation", "Table",
-           "pinned", "text_of"]  # fmt: skip
+__all__ = [
+    "ConcreteCall",
+    "Declaration",
+    "Forms",
+    "Optional",
+    "Overload",
+    "Pin",
+    "Relation",
+    "Table",
+    "pinned",
+    "text_of",
+]  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from .declaration import MOST_ELEMENTS, Declaration, Drawn
+from .declaration import MOST_ELEMENTS, ConcreteCall, Declaration
 from .domains import evaluate
 from .errors import DeclarationError
 from .expressions import expression
@@ -202,7 +202,7 @@ class _Search:
         return True
 
     def _count(self, levels: Levels) -> None:
-        draw: Drawn = self.declaration.draw(levels)
+        draw: ConcreteCall = self.declaration.draw(levels)
         for relation in self.both:
             try:
                 side = (relation.text, bool(evaluate(relation.text, draw)))

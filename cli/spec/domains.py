@@ -21,7 +21,7 @@ from .sizes import parts_of, resolve
 from .values import DTYPES, Elements, ScalarValue, TensorValue
 
 NULL: Final = "null"
-GIVEN: Final = "given"
+PRESENT: Final = "given"
 
 
 class Draw(Protocol):
@@ -41,7 +41,7 @@ class Domain:
 
     def levels(self, full: bool) -> tuple[str, ...]:  # noqa: ARG002 - most have one list
         """The levels, plain first."""
-        return (GIVEN,)
+        return (PRESENT,)
 
     def settle(self, draw: Draw, level: str) -> str:  # noqa: ARG002
         """The level that `level` means in this call."""
@@ -95,14 +95,14 @@ class Tensor(Domain):
     def levels(self, full: bool) -> tuple[str, ...]:
         broadcast = any(p.broadcast for p in parts_of(self.shape))
         ways = self.ones or (("first", "ones", "lower", "scalar") if full else ("first", "lower"))
-        return (GIVEN, *ways) if broadcast else (GIVEN,)
+        return (PRESENT, *ways) if broadcast else (PRESENT,)
 
     def value(self, draw: Draw, name: str, level: str) -> TensorValue:
         return self.member(draw, name, level, 0)
 
     def member(self, draw: Draw, name: str, level: str, index: int) -> TensorValue:
         """The value as one member of a list."""
-        dims = resolve(self.shape, draw, index, "" if level == GIVEN else level)
+        dims = resolve(self.shape, draw, index, "" if level == PRESENT else level)
         fill = (self.low, self.high) == (-2.0, 2.0)
         return TensorValue(dims, draw.dtype(name, self.dtype), self.low, self.high, fill=fill,
                            layout=draw.chosen(f"layout.{name}", "contiguous"))  # fmt: skip
@@ -364,7 +364,7 @@ class Forms(Domain):
         for name, domain in self.options.items():
             inner = domain.levels(full) if domain is not None else (NULL,)
             for level in inner:
-                known[name if level in (GIVEN, NULL) else f"{name}.{level}"] = (name, level)
+                known[name if level in (PRESENT, NULL) else f"{name}.{level}"] = (name, level)
         return known
 
     def levels(self, full: bool) -> tuple[str, ...]:
@@ -475,7 +475,7 @@ class Ignored(Domain):
 
 
 @dataclass(frozen=True)
-class Written(Domain):
+class InOut(Domain):
     """A tensor that the operator reads and writes."""
 
     domain: Domain

@@ -23,6 +23,7 @@ from .domains import (
     Draw,
     Forms,
     Ignored,
+    InOut,
     Only,
     Optional,
     Out,
@@ -30,7 +31,6 @@ from .domains import (
     Several,
     Tensor,
     TensorList,
-    Written,
     dtype_named,
     evaluate,
 )
@@ -187,9 +187,9 @@ def ignored(why: str, domain: Domain) -> Ignored:
     return Ignored(why, domain)
 
 
-def written(domain: Domain) -> Written:
+def inout(domain: Domain) -> InOut:
     """A tensor that the operator reads and writes: an input and a result."""
-    return Written(domain)
+    return InOut(domain)
 
 
 def out(dtype: str, shape: str = "", *, only: str = "", format: str = "",

@@ -117,16 +117,16 @@ class EventList(list[Any]):
         if sort_by is not None:
             field_name = sort_by if hasattr(Average(""), sort_by) else "cpu_time_total"
             rows.sort(key=lambda a: -getattr(a, field_name) if a.count else 0.0)
-        own = sum(a.self_cpu_time_total for a in rows)
+        mine = sum(a.self_cpu_time_total for a in rows)
         rows = rows[: row_limit if row_limit >= 0 else None]
         wide = max([4, *(len(a.key) for a in rows)]) + 2
         line = "  ".join(["-" * wide, *["-" * 12] * (len(_COLUMNS) - 1)]) + "  "
         head = "  ".join([f"{_COLUMNS[0]:>{wide}}", *(f"{c:>12}" for c in _COLUMNS[1:])]) + "  "
         body = [
-            "  ".join([f"{a.key:>{wide}}", *(f"{cell:>12}" for cell in _cells(a, own))]) + "  "
+            "  ".join([f"{a.key:>{wide}}", *(f"{cell:>12}" for cell in _cells(a, mine))]) + "  "
             for a in rows
         ]
-        end = f"Self CPU time total: {_time_text(own)}\n"
+        end = f"Self CPU time total: {_time_text(mine)}\n"
         return "\n".join([line, head, line, *body, line, end])
 
     def export_chrome_trace(self, path: str) -> None:
@@ -146,9 +146,9 @@ _COLUMNS = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU t
 
 def _cells(average: Average, whole: float) -> list[str]:
     """What the table says of one name, without the name."""
-    own, total = average.self_cpu_time_total, average.cpu_time_total
+    mine, total = average.self_cpu_time_total, average.cpu_time_total
     share = 100 / whole if whole else 0.0
-    return [f"{own * share:.2f}%", _time_text(own), f"{total * share:.2f}%", _time_text(total),
+    return [f"{mine * share:.2f}%", _time_text(mine), f"{total * share:.2f}%", _time_text(total),
             _time_text(average.cpu_time), str(average.count)]  # fmt: skip
 
 
@@ -315,8 +315,8 @@ class profile:  # noqa: N801 - torch's name
         self._step = None
         _active.remove(self._recording)
         MODES.active -= 1
-        own = self._recording.note
-        LOCAL.profilers = tuple(note for note in LOCAL.profilers if note != own)
+        mine = self._recording.note
+        LOCAL.profilers = tuple(note for note in LOCAL.profilers if note != mine)
         return True
 
     def events(self) -> EventList:

@@ -140,9 +140,9 @@ def _bench(options: BenchOptions) -> int:
     from .runner import Bench, as_json
 
     works = _workloads(options)
-    wanted = _request(options)
+    request = _request(options)
     environment = _environment(options)
-    bench = Bench(wanted)
+    bench = Bench(request)
     rows: list[WorkloadTiming] = []
     try:
         for work in works:

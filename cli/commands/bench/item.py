@@ -36,10 +36,10 @@ def workload(case: Case, recording: str, declared: Any) -> Workload:
     row = case.op in OPS
     what = OPS[case.op] if row else subject(case.op, declared)
     own = small(what, dtype)
-    wanted = tuple(parse_shapes(shapes)) if shapes else ()
-    if wanted in ((), own.shapes):
+    sizes = tuple(parse_shapes(shapes)) if shapes else ()
+    if sizes in ((), own.shapes):
         return replace(own, label=label)
-    return replace(shaped(what, wanted, dtype, label), enlarged=row)
+    return replace(shaped(what, sizes, dtype, label), enlarged=row)
 
 
 def bench(
@@ -53,10 +53,10 @@ def bench(
     seconds = float(request.get("seconds", _SECONDS))
     kinds = tuple(request.get("kinds", KINDS))
     limits = SamplingLimits(min(1.0, seconds), seconds)
-    wanted = BenchRequest(
+    timing = BenchRequest(
         device, kinds, limits=limits, recording=Path(recording) if recording else None
     )
-    row = Bench(wanted).row(work)
+    row = Bench(timing).row(work)
     base = Result(case.id, case.op, BENCH, "PASS", dtype=work.dtype, seed=seed)
     if row.problem:
         verdict = "FAIL" if row.problem.startswith("wrong result") else "ERROR"

@@ -124,10 +124,10 @@ def _wrong(what: Target, run: Callable[[], Any], when: str = "") -> str:
 class Bench:
     """Times workloads on one device; knows the device's measured peaks."""
 
-    def __init__(self, wanted: BenchRequest) -> None:
-        self.wanted = wanted
-        self.npu = wanted.device.startswith("npu")
-        self.index = int(wanted.device.partition(":")[2] or 0)
+    def __init__(self, request: BenchRequest) -> None:
+        self.request = request
+        self.npu = request.device.startswith("npu")
+        self.index = int(request.device.partition(":")[2] or 0)
         self._peaks: Peaks | None = None
         self._block: Any = None
 
@@ -144,10 +144,10 @@ class Bench:
             return WorkloadTiming(work, problem=f"the reference refuses these inputs: {error}")
 
     def _row(self, work: Workload) -> WorkloadTiming:
-        recipe, row = inputs(work, self.wanted.seed), WorkloadTiming(work)
+        recipe, row = inputs(work, self.request.seed), WorkloadTiming(work)
         with torch.no_grad():
             try:
-                what = target(work.op, recipe, self.wanted.device, self.wanted.recording)
+                what = target(work.op, recipe, self.request.device, self.request.recording)
                 run = what.run()
                 row.problem = _wrong(what, run)
             except ReferenceRefusesError:
@@ -163,9 +163,9 @@ class Bench:
 
     def _time(self, what: Target, run: Callable[[], Any], row: WorkloadTiming) -> None:
         clock = self._clock(run)
-        for kind in self.wanted.kinds:
+        for kind in self.request.kinds:
             row.times[kind] = self._sampled(getattr(clock, _METHODS[kind]))
-        if self.wanted.cold:
+        if self.request.cold:
             row.times["cold"] = self._cold(what, row.work)
         other = self._rival(what, row)
         if other is None:
@@ -175,47 +175,47 @@ class Bench:
 
     def _clock(self, run: Callable[[], Any]) -> Clock:
         if not self.npu:
-            return Clock(run, lambda: synchronize(self.wanted.device))
+            return Clock(run, lambda: synchronize(self.request.device))
         return NpuClock(run, self.index, self._blocker)
 
     def _blocker(self) -> Tensor:
         """Work that keeps the stream busy while launches are queued."""
         if self._block is None:
-            self._block = torch.ones(512, 512).to(self.wanted.device)
+            self._block = torch.ones(512, 512).to(self.request.device)
         return self._block @ self._block
 
     def _sampled(self, sample: Callable[[], float]) -> TimeSpread:
-        warm_up(sample, self.wanted.limits)
-        return summarize(collect(sample, self.wanted.limits))
+        warm_up(sample, self.request.limits)
+        return summarize(collect(sample, self.request.limits))
 
     def _cold(self, what: Target, work: Workload) -> TimeSpread:
         """End to end with inputs that no cache holds: many copies, taken in turn."""
-        size = max(sum(s.array.nbytes for s in inputs(work, self.wanted.seed).slots), 1)
+        size = max(sum(s.array.nbytes for s in inputs(work, self.request.seed).slots), 1)
         runs = [what.run() for _ in range(max(2, min(64, _COLD_BYTES // size)))]
         clock = self._clock(cold(lambda i: runs[i](), len(runs)))
         return self._sampled(clock.end_to_end)
 
     def _rival(self, what: Target, row: WorkloadTiming) -> Callable[[], Any] | None:
-        stored = self.wanted.baseline.get(row.work.name)
+        stored = self.request.baseline.get(row.work.name)
         if stored:
             row.rival = dict(stored)
             shared = [k for k in row.times if k in stored]
             row.verdicts = {k: compare(row.times[k], stored[k]) for k in shared}
-        elif self.wanted.baseline:
+        elif self.request.baseline:
             row.note = "not in the baseline"
-        if self.wanted.against not in ("torch", "numpy"):
+        if self.request.against not in ("torch", "numpy"):
             return None
         try:
-            return what.rival(self.wanted.against)
+            return what.rival(self.request.against)
         except rivals.NoRivalError as error:
             row.note = str(error)
             return None
 
     def _interleaved(self, ours: Clock, theirs: Clock, kind: str, row: WorkloadTiming) -> None:
         """Alternate rounds of both sides, so that drift hits both alike."""
-        limits = SamplingLimits(0.05, self.wanted.limits.sampling / _ROUNDS)
+        limits = SamplingLimits(0.05, self.request.limits.sampling / _ROUNDS)
         mine, other = getattr(ours, _METHODS[kind]), theirs.end_to_end
-        warm_up(other, self.wanted.limits)
+        warm_up(other, self.request.limits)
         samples = [(collect(mine, limits), collect(other, limits)) for _ in range(_ROUNDS)]
         row.times[kind], row.rival[kind] = (
             summarize([t for pair in samples for t in pair[side]]) for side in (0, 1)
@@ -236,12 +236,12 @@ class Bench:
         return self._peaks
 
     def _copy_rate(self) -> float:
-        source = torch.ones(4 << 20).to(self.wanted.device)
+        source = torch.ones(4 << 20).to(self.request.device)
         times = self._sampled(self._clock(lambda: source.clone()).device)
         return 2 * (4 << 20) * 4 / (times.least * 1e-6)
 
     def _product_rate(self, dtype: str) -> float:
-        a = torch.ones(768, 768, dtype=getattr(torch, dtype)).to(self.wanted.device)
+        a = torch.ones(768, 768, dtype=getattr(torch, dtype)).to(self.request.device)
         times = self._sampled(self._clock(lambda: a @ a).device)
         return 2 * 768**3 / (times.least * 1e-6)
 

@@ -11,7 +11,7 @@ from typing import Any
 from mindtorch.ops.samples import Sample
 
 from ...spec.declaration import Declaration, factor_named
-from ...spec.domains import By, Computed, Dims, Domain, Out, Written, dtype_named
+from ...spec.domains import By, Computed, Dims, Domain, InOut, Out, dtype_named
 from ...spec.row import ROWS, Reference, Row, Rule, Structure, read_by
 from ...spec.row import spec as declare_row
 from ..cases.case import designed
@@ -58,7 +58,7 @@ def inplace(row: Row, name: str, target: str) -> Row:
     first = next(iter(declaration.params))
 
     def in_place(params: Mapping[str, Domain]) -> dict[str, Domain]:
-        return {n: Written(d) if n == first else d for n, d in params.items()
+        return {n: InOut(d) if n == first else d for n, d in params.items()
                 if not isinstance(d, Out)}  # fmt: skip
 
     overloads = tuple(replace(o, params=in_place(o.params)) for o in declaration.overloads)

@@ -21,6 +21,7 @@ from mindtorch_npu.spec import (
     forms,
     ignored,
     index,
+    inout,
     integer,
     mask,
     null,
@@ -42,7 +43,6 @@ from mindtorch_npu.spec import (
     slots,
     tensor,
     tensors,
-    written,
 )
 from mindtorch_npu.spec.design import design
 from mindtorch_npu.spec.row import row_of
@@ -350,7 +350,7 @@ def test_what_never_varies_is_listed_with_its_reason():
     own = declared(
         x=tensor("S"), a=only(3, "documents take 3 alone"), b=choice(1), c=null("reserved"),
         d=ignored("speed", choice(0, 1)), e=equals("S"),
-        f=forms(absent=None, row=tensor("S")), g=written(tensor("S")), y=out("x"))  # fmt: skip
+        f=forms(absent=None, row=tensor("S")), g=inout(tensor("S")), y=out("x"))  # fmt: skip
     assert own.unvaried() == {"a": "documents take 3 alone", "b": "", "c": "reserved"}
 
 

@@ -22,11 +22,13 @@ from ....spec import (
     choice,
     content,
     dims,
+    equals,
     flag,
     forms,
     group,
     ignored,
     index,
+    inout,
     integer,
     ints,
     mask,
@@ -47,7 +49,6 @@ from ....spec import (
     tensor,
     tokens,
     window,
-    written,
 )
 from ....spec.declaration import Overload
 from ....spec.domains import Domain
@@ -126,7 +127,7 @@ def _sequences(names: dict[str, str], packed: bool) -> dict[str, Domain]:
                             reads=("P", "B"))  # fmt: skip
     domains: dict[str, Domain] = {
         "x": x if packed else forms(packed=x, even=tensor("B S H", "f16 bf16")),
-        "weight": tensor("K H", "x"), "convStates": written(tensor("P K-1+M H", "x")),
+        "weight": tensor("K H", "x"), "convStates": inout(tensor("P K-1+M H", "x")),
         "queryStartLoc": starts if packed else optional(starts, iff="rank(x) == 2"),
         "cacheIndices": optional(slots),
     }  # fmt: skip
@@ -183,7 +184,7 @@ def fused(
 
 
 @declare("aclnnInplaceFusedCausalConv1d", _FUSED, _FUSED_SIZES, _RESET,
-         **_FUSED_PARAMS | {"x": written(_FUSED_PARAMS["x"])})  # fmt: skip
+         **_FUSED_PARAMS | {"x": inout(_FUSED_PARAMS["x"])})  # fmt: skip
 def fused_inplace(
     x: Array,
     weight: Array,
@@ -364,7 +365,7 @@ declare("aclnnConvolutionBackward", _GRADIENT,
         _PLANE, _over("line", 1), _over("volume", 3),
         **{n: _PLANE.params[n] for n in ("gradOutput", "input", "weight")}, biasSizes=dims("G*D"),
         **{n: _PLANE.params[n] for n in ("stride", "padding", "dilation")}, transposed=flag(),
-        outputPadding=_PLANE.params["outputPadding"], groups=integer("G"),
+        outputPadding=_PLANE.params["outputPadding"], groups=equals("G"),
         outputMask=array(*list(product((True, False), repeat=3))[:-1]), cubeMathType=_CUBE,
         gradInput=out("input"), gradWeight=out("input"),
         gradBias=out("input"))(convolution_backward)  # fmt: skip

@@ -15,6 +15,7 @@ from ....spec import (
     choice,
     content,
     dims,
+    equals,
     flag,
     index,
     integer,
@@ -305,7 +306,7 @@ def chamfer_backward(
                                                   "derivative of weighing three neighbours"),
          sizes(N=tokens(4, 1, 17, 65), M=tokens(5, 1, 33)), grad_x=tensor("B C N 1", "f32 f16"),
          idx=index("B N 3", into="M", dtype="i32"), weight=tensor("B N 3", "grad_x", 0),
-         m=integer("M"), grad_y=out("grad_x"))  # fmt: skip
+         m=equals("M"), grad_y=out("grad_x"))  # fmt: skip
 def three_backward(grad_x: Array, idx: Array, weight: Array, m: int) -> Array:
     out = np.zeros((*grad_x.shape[:2], m, 1))
     for b in range(len(idx)):

@@ -16,6 +16,7 @@ from ....spec import (
     Rule,
     dtypes,
     forms,
+    inout,
     members,
     number,
     numbers,
@@ -26,7 +27,6 @@ from ....spec import (
     sizes,
     tensor,
     tensors,
-    written,
 )
 from ....spec.domains import Domain, TensorList
 from ..declare import declare
@@ -89,7 +89,7 @@ def _unary(name: str, function: Callable[..., Array], low: float, high: float, k
     declare(f"aclnnForeach{name}", rule, _LISTS, x=x, out=out("x"))(reference)
     inplace = {"Acos": "aclnnForeachACosInplace", "Log": "aclnnForeachLogInplace"}
     if name in inplace:
-        declare(inplace[name], rule, _LISTS, x=written(x))(reference)
+        declare(inplace[name], rule, _LISTS, x=inout(x))(reference)
 
 
 for _name, _row in _UNARY.items():
@@ -137,7 +137,7 @@ def _binary(name: str, function: Callable[..., Array]) -> None:
 
         declare(f"aclnnForeach{name}List", rule, _LISTS, table, x1=first, x2=second, **alpha,
                 out=out("x1"))(scaled)  # fmt: skip
-        declare(in_place, rule, _LISTS, table, x1=written(first), x2=second, **alpha)(scaled)
+        declare(in_place, rule, _LISTS, table, x1=inout(first), x2=second, **alpha)(scaled)
         declare(f"aclnnForeach{name}ListV2", rule, _LISTS, x1=first, x2=second,
                 alpha=number(2.0, -1.5, 0, 1), out=out("x1"))(scaled)  # fmt: skip
     else:
@@ -148,7 +148,7 @@ def _binary(name: str, function: Callable[..., Array]) -> None:
         declare(f"aclnnForeach{name}List", rule, _LISTS, x1=first, x2=second,
                 out=out("x1"))(paired)  # fmt: skip
         if name in ("Mul", "Div"):
-            declare(in_place, rule, _LISTS, x1=written(first), x2=second)(paired)
+            declare(in_place, rule, _LISTS, x1=inout(first), x2=second)(paired)
 
     def by_one(x: list[Array], scalar: float) -> tuple[list[Array]]:
         return ([function(v, _number(scalar, x)) for v in x],)
@@ -159,7 +159,7 @@ def _binary(name: str, function: Callable[..., Array]) -> None:
     declare(f"aclnnForeach{name}ScalarV2", rule, _LISTS, x=first, scalar=number(*factors),
             out=out("x"))(by_one)  # fmt: skip
     if name in ("Mul", "Sub"):
-        declare(f"aclnnForeach{name}ScalarInplace", rule, _LISTS, by_tensor, x=written(first),
+        declare(f"aclnnForeach{name}ScalarInplace", rule, _LISTS, by_tensor, x=inout(first),
                 scalar=factor)(by_one)  # fmt: skip
 
     several = (2.0, 3.5, 0.0, 1.0) if power else (2.5, -1.5, 0.0, 1.0, 0.75)
@@ -234,7 +234,7 @@ def norm(x: Array, scalar: float) -> tuple[list[Array]]:
     return ([(np.abs(v) ** scalar).sum() ** (1 / scalar) for v in x],)
 
 
-@declare("aclnnForeachZeroInplace", _rule("exact"), _LISTS, x=written(_list()))
+@declare("aclnnForeachZeroInplace", _rule("exact"), _LISTS, x=inout(_list()))
 def zero(x: Array) -> tuple[list[Array]]:
     return ([np.zeros_like(v) for v in x],)
 
@@ -242,7 +242,7 @@ def zero(x: Array) -> tuple[list[Array]]:
 @declare("aclnnForeachNonFiniteCheckAndUnscale",
          Rule("elementary", "torch 2.13, torch._amp_foreach_non_finite_check_and_unscale_",
               values="normal nan special wide tiny large"), _LISTS,
-         scaledGrads=written(_list()), foundInf=written(scalar_tensor("f32", 0, 1)),
+         scaledGrads=inout(_list()), foundInf=inout(scalar_tensor("f32", 0, 1)),
          invScale=scalar_tensor("f32", 0.25, 1, 0.5**16, 3))  # fmt: skip
 def unscale(
     scaledGrads: list[Array], foundInf: Array, invScale: Array

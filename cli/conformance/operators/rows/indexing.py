@@ -21,6 +21,7 @@ from ....spec import (
     forms,
     ignored,
     index,
+    inout,
     mask,
     only,
     optional,
@@ -36,7 +37,6 @@ from ....spec import (
     slots,
     tensor,
     tensors,
-    written,
 )  # fmt: skip
 from ....spec import contents as patterns_
 from ....spec.domains import Content, Domain
@@ -100,7 +100,7 @@ _MASKED: Final = sizes(N=row)
 
 @declare("aclnnInplaceMaskedScatter", _MOVE,
          pairs("selfRef", "mask", f"{REAL} bool", "bool u8"), _MASKED,
-         selfRef=written(tensor("*B N")), mask=_masks("some none all last whole_row"),
+         selfRef=inout(tensor("*B N")), mask=_masks("some none all last whole_row"),
          source=forms(same=tensor("*B N", "selfRef"), flat=tensor("size(selfRef)+3", "selfRef")),
          )  # fmt: skip
 def masked_scatter(selfRef: Array, mask: Array, source: Array) -> Array:
@@ -112,7 +112,7 @@ def masked_scatter(selfRef: Array, mask: Array, source: Array) -> Array:
 @declare("aclnnInplacePut", Rule("accumulated", TORCH, numbers="stored", values=_EVERY),
          pairs("selfRef", "index"), along("*I"),
          require("accumulate or size(index) <= size(selfRef)"),
-         selfRef=written(tensor("*S")),
+         selfRef=inout(tensor("*S")),
          index=by("accumulate", {False: slots("*I", into="size(selfRef)"),
                                  True: index("*I", into="size(selfRef)", patterns=_INTO)}),
          source=tensor("*I", "selfRef"), accumulate=flag())  # fmt: skip
@@ -448,7 +448,7 @@ def scatter_nd(data: Array, indices: Array, updates: Array) -> Array:
 @declare("aclnnScatterNdUpdate", _INDEX,
          pairs("varRef", "indices", "f32 f16 bf16 i64 i8 bool"), _TUPLES,
          require("size(updates) <= size(varRef)", refuses=None),
-         varRef=written(tensor("*K *N")),
+         varRef=inout(tensor("*K *N")),
          **_SCATTERED | {"updates": tensor("*I *N", "varRef")})  # fmt: skip
 def scatter_nd_update(varRef: Array, indices: Array, updates: Array) -> Array:
     return scatter_nd(varRef, indices, updates)
@@ -473,7 +473,7 @@ def _scatter_at(varRef: Array, indices: Array, updates: Array, word: Any) -> Arr
 for _name, _word in _AT.items():
     _low, _high = (1, 2) if _name in ("Mul", "Div") else (-2, 2)
     _params: dict[str, Domain] = {
-        "varRef": written(tensor("A *N")), "indices": index("*I", into="A"),
+        "varRef": inout(tensor("A *N")), "indices": index("*I", into="A"),
         "updates": tensor("*I *N", "varRef", _low, _high),
         "useLocking": ignored(SPEED, flag()),
     }  # fmt: skip
@@ -610,7 +610,7 @@ def _starts(count: str, pairs_: bool) -> Content:
 
 @declare("aclnnInplaceScatterUpdate", _INDEX,
          pairs("data", "indices", "f32 f16 bf16 i32 i8"), _CACHE, _FITTING, require("U <= B"),
-         data=written(tensor("B *P A *N")),
+         data=inout(tensor("B *P A *N")),
          indices=forms(starts=_starts("U", False), pairs=_starts("U", True)),
          updates=tensor("U *P S *N", "data"), axis=axis("A", "B *P A *N"))  # fmt: skip
 def scatter_update(data: Array, indices: Array, updates: Array, axis: int) -> Array:
@@ -633,7 +633,7 @@ def _lengths(rng: Generator, pattern: str, draw: Any) -> Array:
 @declare("aclnnScatterList", Rule("exact", "op-plugin document scatter_list", specials=False),
          pairs("varRef", "indice", "f32 f16 bf16 i8 i16 i32 u8"),
          along("A *N", **{"*P": row(3, "-", 2, "2x3")}, S=row(1, 2, 3, 17)), _FITTING,
-         varRef=written(tensors("L", "*P A *N")),
+         varRef=inout(tensors("L", "*P A *N")),
          indice=forms(starts=_starts("L", False), lengths=content(_lengths, "random edges")),
          updates=tensor("L *P S *N", "varRef"),
          maskOptional=optional(mask("L", "u8", patterns="all some none last")),

@@ -22,6 +22,7 @@ from ....spec import (
     head_dim,
     heads,
     index,
+    inout,
     null,
     number,
     only,
@@ -38,7 +39,6 @@ from ....spec import (
     slots,
     tensor,
     tokens,
-    written,
 )
 from ....spec.domains import Domain, Draw
 from ....spec.sizes import Role
@@ -91,7 +91,7 @@ def _latent_params(version: int) -> dict[str, Domain]:
     def cache(width: int) -> Domain:
         blocks = tensor(f"P Z 1 {width}", "kv", -9, 9)
         rows = tensor(f"B 1 L {width}", "kv", -9, 9)
-        return written(by("cacheModeOptional", {"Norm": rows, **dict.fromkeys(modes, blocks)}))
+        return inout(by("cacheModeOptional", {"Norm": rows, **dict.fromkeys(modes, blocks)}))
 
     def factors(width: int, of: str) -> Domain:
         return optional(tensor(f"{width}", "f32", 5, 20), iff=f"dtype({of}) == 'int8'")
@@ -199,7 +199,7 @@ def _pages(mode: str, width: str, like: str, tile: str = "W") -> Domain:
          seqLens=by("isSeqLensCumsum", {
              False: parts("B", of="T", dtype="blockTables"),
              True: parts("B", of="T", form="starts", dtype="blockTables")}),
-         keyRef=written(tensor("T N D", "keyCache")), valueRef=written(tensor("T N V", "keyCache")),
+         keyRef=inout(tensor("T N D", "keyCache")), valueRef=inout(tensor("T N V", "keyCache")),
          seqOffsetOptional=optional(content(_offsets, "blocks none", "blockTables", shape="B",
                                             reads=("Z",))),
          cacheMode=choice("Norm", "PA_NZ"), isSeqLensCumsum=choice(False, True))  # fmt: skip
@@ -253,8 +253,8 @@ _STARTS: Final = content(_starts, "random first last", "i32", shape="B", reads=(
          require("S <= L", refuses=None),
          both("N > 1 and cacheModeOptional == 'page'"),
          x=tensor("B S (A+2*N)*D", "f16"), cos=tensor("B S 1 D", "x"),
-         sin=tensor("B S 1 D", "x"), kCacheRef=written(tensor("B L N D", "i8", -9, 9)),
-         vCacheRef=written(tensor("B L N D", "i8", -9, 9)),
+         sin=tensor("B S 1 D", "x"), kCacheRef=inout(tensor("B L N D", "i8", -9, 9)),
+         vCacheRef=inout(tensor("B L N D", "i8", -9, 9)),
          indices=by("cacheModeOptional", {
              "contiguous": _STARTS, "page": slots("B*S", into="B*L", dtype="i32")}),
          scaleK=tensor("N D", "f32", 9, 30), scaleV=tensor("N D", "f32", 9, 30),
@@ -302,7 +302,7 @@ def rope_quant_cache(
 
 
 def _int8(width: str) -> Domain:
-    return written(tensor(f"P {width}*D//32 Z 32", "i8", -9, 9))
+    return inout(tensor(f"P {width}*D//32 Z 32", "i8", -9, 9))
 
 
 _DIVIDED: Final = "of a cache of integers"
@@ -323,8 +323,8 @@ _SHIFT: Final = {"K": optional(tensor("K D", "f32")), "V": optional(tensor("V D"
          qkv=tensor("T N*D", "f16 bf16"), qGamma=tensor("D", "qkv"), kGamma=tensor("D", "qkv"),
          cos=tensor("T D", "qkv"), sin=tensor("T D", "qkv"),
          index=slots("T", into="P*Z", hole=-1), qOut=out("qkv"),
-         kCache=written(tensor("P K*D//16 Z 16", "qkv")),
-         vCache=written(tensor("P V*D//16 Z 16", "qkv")),
+         kCache=inout(tensor("P K*D//16 Z 16", "qkv")),
+         vCache=inout(tensor("P V*D//16 Z 16", "qkv")),
          kScaleOptional=null(_DIVIDED), vScaleOptional=null(_DIVIDED),
          kOffsetOptional=null(_DIVIDED), vOffsetOptional=null(_DIVIDED),
          qkvSize=equals("(B, S, N, D)"), headNums=equals("(A, K, V)"),
@@ -394,11 +394,11 @@ _COUNTERS: Final = index("R*(X+1)", into="1000", patterns="random repeated")
              "golden of its test"),
          sizes(R=batch(3, 1, 5, 33), X=group(2, 1, 4), M=group(6, 3, 17), Z=page(4, 8, 16, 128)),
          require("M*Z >= X + 2", refuses=None),
-         inputTokens=written(_COUNTERS),
+         inputTokens=inout(_COUNTERS),
          sampledTokenIds=content(_samples, "mixed all one", shape="R X+1"),
-         inputPositions=written(content(_positions, "random edges", shape="R*(X+1)",
+         inputPositions=inout(content(_positions, "random edges", shape="R*(X+1)",
                                         reads=("M", "Z"))),
-         seqLens=written(_COUNTERS), slotMapping=written(_COUNTERS),
+         seqLens=inout(_COUNTERS), slotMapping=inout(_COUNTERS),
          blockTables=index("R M", into="997"), specToken=index("R X", into="1000"),
          acceptedNum=content(_accepted, "mixed none all", shape="R", reads=("X",)),
          numSeqs=equals("R"), numQueries=equals("R"), blockSize=equals("Z"))  # fmt: skip
@@ -436,9 +436,9 @@ _SCATTERED: Final = sizes(T=tokens(5, 1, 17, 130), N=heads(2, 1, 3), D=head_dim(
 @declare("aclnnScatterPaKvCache", Rule(
              "exact", f"{_PAGED}; op-plugin test npu_scatter_pa_kv_cache"),
          _BLOCKS, _SCATTERED, sizes(V=head_dim(32, 64)), both("T > P*Z", "V != D"),
-         key=tensor("T N D", _DATA), keyCacheRef=written(_pages("cacheModeOptional", "D", "key")),
+         key=tensor("T N D", _DATA), keyCacheRef=inout(_pages("cacheModeOptional", "D", "key")),
          slotMapping=_PLACES, value=tensor("T N V", "key"),
-         valueCacheRef=written(_pages("cacheModeOptional", "V", "key")),
+         valueCacheRef=inout(_pages("cacheModeOptional", "V", "key")),
          compressLensOptional=_UNSTATED, compressSeqOffsetOptional=_UNSTATED,
          seqLensOptional=_UNSTATED, cacheModeOptional=choice("Norm", "PA_NZ"),
          scatterModeOptional=only("None", "the other modes are of compressed caches"),
@@ -453,7 +453,7 @@ def scatter_pa_kv(
 
 
 @declare("aclnnScatterPaCache", Rule("exact", _PAGED), _BLOCKS, _SCATTERED, both("T > P*Z"),
-         key=tensor("T N D", _DATA), keyCacheRef=written(_pages("cacheMode", "D", "key")),
+         key=tensor("T N D", _DATA), keyCacheRef=inout(_pages("cacheMode", "D", "key")),
          slotMapping=_PLACES, compressLensOptional=_UNSTATED, compressSeqOffsetOptional=_UNSTATED,
          seqLensOptional=_UNSTATED, cacheMode=choice("Norm", "PA_NZ"))  # fmt: skip
 def scatter_pa(key: Array, keyCacheRef: Array, slotMapping: Array, cacheMode: str) -> Array:
@@ -474,7 +474,7 @@ _BEGIN: Final = forms(i32=_STARTS, i64=content(_starts, "random first last", "i6
 
 def _quant_params(rank: str, axis: Domain) -> dict[str, Domain]:
     return {
-        "selfRef": written(tensor(f"B {rank}L D", "i8", -8, 8)), "indices": _BEGIN,
+        "selfRef": inout(tensor(f"B {rank}L D", "i8", -8, 8)), "indices": _BEGIN,
         "updates": tensor(f"B {rank}S D", "bf16"),
         "quantScales": tensor("1 1 D", "bf16", 0.05, 0.2),
         "quantZeroPoints": tensor("1 1 D", "bf16", -9, 9), "axis": axis,

@@ -15,6 +15,7 @@ from ....spec import (
     flag,
     forms,
     ignored,
+    inout,
     integer,
     number,
     optional,
@@ -26,9 +27,8 @@ from ....spec import (
     sizes,
     tensor,
     tensors,
-    written,
 )
-from ....spec.domains import Domain, Written
+from ....spec.domains import Domain, InOut
 from ..declare import declare
 from ._ignored import SPEED
 
@@ -46,9 +46,9 @@ _MODES: Final[dict[str, Domain]] = {"amsgrad": flag(), "maximize": flag()}
 _SHAPES: Final = sizes({"*S": shape("3x5", 1, 7, "2x3x4", 1025, "33x65", "1x9", "2x1x3x2")})
 
 
-def _state(dtype: str, low: float = -2.0) -> Written:
+def _state(dtype: str, low: float = -2.0) -> InOut:
     """A tensor of the optimizer's state, as large as the parameters."""
-    return written(tensor("*S", dtype, low))
+    return inout(tensor("*S", dtype, low))
 
 
 def adamw(
@@ -74,7 +74,7 @@ def adamw(
 
 @declare("aclnnApplyAdamWV2", _RULE, _SHAPES, varRef=_state(_FLOATS), mRef=_state("varRef"),
          vRef=_state("varRef", 0),
-         maxGradNormOptionalRef=written(optional(tensor("*S", "varRef", 0), iff="amsgrad")),
+         maxGradNormOptionalRef=inout(optional(tensor("*S", "varRef", 0), iff="amsgrad")),
          grad=tensor("*S", "varRef"),
          step=forms(real=scalar_tensor("f32", 3, 0, 1000), whole=scalar_tensor("i64", 3, 0)),
          **_RATES, **_MODES)  # fmt: skip
@@ -104,8 +104,8 @@ _LISTS: Final = sizes({"*S": shape("3x5", 1, 65, "2x3x4", 1025)})
 _SCALE: Final = optional(scalar_tensor("f32", 4, 0.5))
 
 
-def _list(dtype: str, low: float = -2.0) -> Written:
-    return written(tensors("L", "*S@L", dtype, low))
+def _list(dtype: str, low: float = -2.0) -> InOut:
+    return inout(tensors("L", "*S@L", dtype, low))
 
 
 @declare("aclnnFusedAdamw", _RULE, _LISTS,
@@ -113,7 +113,7 @@ def _list(dtype: str, low: float = -2.0) -> Written:
          paramsRef=_list(_FLOATS), grads=tensors("L", "*S@L", "paramsRef"),
          expAvgsRef=_list("paramsRef"),
          expAvgSqsRef=_list("paramsRef", 0),
-         maxExpAvgSqsRef=written(optional(tensors("L", "*S@L", "paramsRef", 0), iff="amsgrad")),
+         maxExpAvgSqsRef=inout(optional(tensors("L", "*S@L", "paramsRef", 0), iff="amsgrad")),
          stateSteps=forms(early=tensors("L", "1", "i64", 1, 9),
                           late=tensors("L", "1", "i64", 500, 999),
                           real=tensors("L", "1", "f32", 1, 9)),

@@ -19,6 +19,7 @@ from ....spec import (
     flag,
     forms,
     index,
+    inout,
     number,
     only,
     optional,
@@ -27,7 +28,6 @@ from ....spec import (
     scalar,
     sizes,
     tensor,
-    written,
 )  # fmt: skip
 from ....spec import shape as any_shape
 from ....spec.domains import Domain
@@ -192,7 +192,7 @@ def log_sum(data: Array, axes: Sequence[int], keepDims: bool) -> Array:
 
 
 @declare("aclnnInplaceCumprod", _COMPOSITE, along("*B A *N", A=row(6, 1, 2, 17, 33)),
-         input=written(tensor(WHOLE, "f32 f16 bf16", 0.8, 1.2)),
+         input=inout(tensor(WHOLE, "f32 f16 bf16", 0.8, 1.2)),
          dim=axis("A", WHOLE))  # fmt: skip
 def inplace_cumprod(input: Array, dim: int) -> Array:
     return np.cumprod(input, int(dim))

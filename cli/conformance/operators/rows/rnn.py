@@ -71,7 +71,7 @@ def through_time(
     return flow, first, other, grads
 
 
-_KEPT: Final = ("rOut", "zOut", "nOut", "hnOut", "hOut")
+_GRU_OUTPUTS: Final = ("rOut", "zOut", "nOut", "hnOut", "hOut")
 
 
 def _weights(layers: int, ways: int, biased: bool) -> list[Arg]:
@@ -81,7 +81,7 @@ def _weights(layers: int, ways: int, biased: bool) -> list[Arg]:
             for shape in ((24, 6 if layer == 0 else 8 * ways), (24, 8), *biases)]  # fmt: skip
 
 
-@spec("aclnnGRU", "output:input hy:input " + " ".join(f"{n}:input" for n in _KEPT),
+@spec("aclnnGRU", "output:input hy:input " + " ".join(f"{n}:input" for n in _GRU_OUTPUTS),
       ignored=reserved("dropout")
       | requested("train"),
       uncovered="batchSizes",
@@ -104,7 +104,7 @@ def gru(
     cells = iter(zip(*[iter(params)] * (4 if hasBias else 2), strict=True))
     input = input.swapaxes(0, 1) if batchFirst else input
     last: list[Array] = []
-    stored: list[list[Array]] = [[] for _ in _KEPT]
+    stored: list[list[Array]] = [[] for _ in _GRU_OUTPUTS]
     for _ in range(numLayers):
         read = []
         for way in range(ways):

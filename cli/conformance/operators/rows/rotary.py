@@ -68,7 +68,7 @@ spec("aclnnRotaryPositionEmbeddingGrad", "dxOut:dy dcosOut:dy dsinOut:dy",
          take(dy=t(2, 5, 3, 64), cos=t(1, 5, 1, 64, low=-1, high=1),
               sin=t(1, 5, 1, 64, low=-1, high=1), xOptional=t(2, 5, 3, 64), mode=m)
          for m in (0, 1, 2, 3)])(rotary_grad)  # fmt: skip
-_TURNED: Final[dict[str, Any]] = {
+_ROTATION: Final[dict[str, Any]] = {
     "queryRef": t(2, 5, 4, 128), "keyRef": t(2, 5, 1, 128), "layout": 1,
     "cos": t(2, 5, 1, 128, low=-1, high=1), "sin": t(2, 5, 1, 128, low=-1, high=1),
 }  # fmt: skip
@@ -78,7 +78,7 @@ _ROTARY_MODES: Final = ("half", "interleave", "quarter")
 @spec("aclnnApplyRotaryPosEmbV2", "queryRef:queryRef keyRef:keyRef",
       ignored=one_value("layout"),
       **_EMBED, samples=[
-    take(**_TURNED, rotaryMode=mode) for mode in _ROTARY_MODES])  # fmt: skip
+    take(**_ROTATION, rotaryMode=mode) for mode in _ROTARY_MODES])  # fmt: skip
 def apply_rotary(
     queryRef: Array, keyRef: Array, cos: Array, sin: Array, rotaryMode: str
 ) -> tuple[Array, ...]:
@@ -89,7 +89,7 @@ def apply_rotary(
 spec("aclnnApplyRotaryPosEmb", "queryRef:queryRef keyRef:keyRef",
      ignored=one_value("layout"),
      **_EMBED,
-     samples=[take(**_TURNED)])(
+     samples=[take(**_ROTATION)])(
     lambda queryRef, keyRef, cos, sin:
     apply_rotary(queryRef, keyRef, cos, sin, "half"))  # fmt: skip
 

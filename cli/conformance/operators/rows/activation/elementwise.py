@@ -20,6 +20,7 @@ from .....spec import (
     flag,
     forms,
     ignored,
+    inout,
     leading,
     number,
     only,
@@ -28,7 +29,6 @@ from .....spec import (
     scalar,
     sizes,
     tensor,
-    written,
 )
 from .....spec.domains import Domain
 from ...declare import declare
@@ -53,7 +53,7 @@ def _inplace(
     name: str, formula: Formula, x: str = "selfRef", rule: Rule = _EACH, dtype: str = "",
     **params: Domain,
 ) -> None:  # fmt: skip
-    declare(name, rule, **{x: written(tensor("*S", dtype))}, **params)(words(formula))
+    declare(name, rule, **{x: inout(tensor("*S", dtype))}, **params)(words(formula))
 
 
 def _backward(

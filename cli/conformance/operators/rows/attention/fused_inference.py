@@ -141,7 +141,7 @@ _THREE: Final = {
     "value": [t(17, 2, 16, dtype="float16")], "inputLayout": "TND",
     "actualSeqLengthsOptional": (5, 12), "actualSeqLengthsKvOptional": (8, 17),
 }  # fmt: skip
-_TURNED: Final = [_whole(
+_SWAPPED: Final = [_whole(
     "BNSD", 1, 2, 1, 3, 512, False, queryRopeOptional=t(1, 2, 3, 64, dtype="float16"),
     keyRopeOptional=t(1, 1, 3, 64, dtype="float16"))]  # fmt: skip
 _SINK: Final = [_whole(*_FOUR, learnableSinkOptional=t(2, dtype="float16", low=-1, high=3))]
@@ -149,7 +149,7 @@ _SLOPED: Final = [
     *(_whole(*_FOUR, pseShiftOptional=t(2, dtype="float16", low=0.1, high=0.5), pseType=p,
              qStartIdxOptional=(3,), kvStartIdxOptional=(1,)) for p in (2, 3))]  # fmt: skip
 _SECOND: Final = [*_PLAIN, *_RICH, *_APART, *_PREFIXED]
-_THIRD_ON: Final = [*_SECOND, _whole("BNSD", 2, 4, 2, 16, 16, False, **_THREE), *_TURNED]
+_THIRD_ON: Final = [*_SECOND, _whole("BNSD", 2, 4, 2, 16, 16, False, **_THREE), *_SWAPPED]
 # The fourth version takes scales of keys and values together in the query's dtype alone.
 _FOURTH: Final = [*(s for s in _THIRD_ON if s is not _TOKENWISE), *_SINK, _tokenwise("float16")]
 _FIRST_NAMES: Final = """pseShift attenMask actualSeqLengths actualSeqLengthsKv deqScale1

@@ -24,6 +24,7 @@ from .....spec import (
     forms,
     group,
     ignored,
+    inout,
     members,
     null,
     only,
@@ -39,7 +40,6 @@ from .....spec import (
     tensor,
     tensors,
     tokens,
-    written,
 )  # fmt: skip
 from .....spec import rows as rows_
 from .....spec.declaration import Pin
@@ -486,7 +486,7 @@ declare(
          sizes(E=members(3, 1, 2, 8), T=tokens(12, 1, 3, 33, 130), M=rows_), both("E > T"),
          x=by("transposeX", {True: tensor("T M", "f16 bf16"), False: tensor("M T", "f16 bf16")}),
          weight=by("transposeWeight", {False: tensor("T N", "x"), True: tensor("N T", "x")}),
-         groupList=by("groupListType", _TYPED_ENDS), yRef=written(tensor("E M N", "f32")),
+         groupList=by("groupListType", _TYPED_ENDS), yRef=inout(tensor("E M N", "f32")),
          transposeX=flag(True), transposeWeight=flag(),
          groupType=only(2, "documents allow sums over parts"), groupListType=choice(0, 1),
          )  # fmt: skip

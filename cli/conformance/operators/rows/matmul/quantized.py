@@ -17,6 +17,7 @@ from .....spec import (
     dtypes,
     flag,
     forms,
+    inout,
     leading,
     null,
     number,
@@ -28,7 +29,6 @@ from .....spec import (
     row,
     sizes,
     tensor,
-    written,
 )  # fmt: skip
 from .....spec.domains import Domain
 from ...declare import declare
@@ -256,7 +256,7 @@ def turned_product(
          sizes(K=row(40, 1, 33, 130), M=batch(5, 1, 33), N=column(7, 1, 33)),
          x1=tensor("K M", _SMALL), x2=tensor("K N", "x1"),
          x1ScaleOptional=optional(tensor("1", "f32", 0.5, 2)), x2Scale=tensor("N", "f32", 0.1, 2),
-         yRef=written(tensor("M N", "f32")), transposeX1=only(True, "documents allow True"),
+         yRef=inout(tensor("M N", "f32")), transposeX1=only(True, "documents allow True"),
          transposeX2=only(False, "documents allow False"),
          groupSize=only(0, "of scales of blocks"))  # fmt: skip
 def added_product(

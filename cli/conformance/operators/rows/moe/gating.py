@@ -66,10 +66,10 @@ _SCORES: Final[dict[str, Domain]] = {
     "finishedOptional": optional(mask("*B", patterns="random none all_but_one")),
     "k": equals("K"),
 }  # fmt: skip
-_CHOSEN: Final[dict[str, Domain]] = {"yOut": out("x"), "expertIdxOut": out("i32")}
+_SELECTION: Final[dict[str, Domain]] = {"yOut": out("x"), "expertIdxOut": out("i32")}
 
 
-@declare("aclnnMoeGatingTopKSoftmax", _GATE, _EXPERTS, _FEW, **_SCORES, **_CHOSEN,
+@declare("aclnnMoeGatingTopKSoftmax", _GATE, _EXPERTS, _FEW, **_SCORES, **_SELECTION,
          rowIdxOut=out("i32"))  # fmt: skip
 def gating_softmax(x: Array, finishedOptional: Array | None, k: int) -> tuple[Array, Array, Array]:
     """Slots are numbered by columns: first the best expert of every token."""
@@ -81,7 +81,7 @@ def gating_softmax(x: Array, finishedOptional: Array | None, k: int) -> tuple[Ar
 
 @declare("aclnnMoeGatingTopKSoftmaxV2", _GATE, _EXPERTS, _FEW, **_SCORES, renorm=choice(0, 1),
          outputSoftmaxResultFlag=by("renorm", {0: flag(), 1: only(False, "of renorm 0")}),
-         **_CHOSEN, softmaxResultOutOptional=out("f32"))  # fmt: skip
+         **_SELECTION, softmaxResultOutOptional=out("f32"))  # fmt: skip
 def gating_softmax_v2(
     x: Array, finishedOptional: Array | None, k: int, renorm: int, outputSoftmaxResultFlag: bool
 ) -> tuple[Array, Array, Array | None]:
@@ -113,7 +113,7 @@ def _gate_params(hashed: bool) -> dict[str, Domain]:
         "groupSelectMode": choice(0, 1), "renorm": choice(0, 1), "normType": choice(0, 1),
         "outFlag": only(True, "without it nothing is stated of outOut"),
         "routedScalingFactor": number(1.0, 2.5, -0.5), "eps": number(1e-20, 0.5),
-        **_CHOSEN, "outOut": out("f32"),
+        **_SELECTION, "outOut": out("f32"),
     }  # fmt: skip
 
 

@@ -216,7 +216,7 @@ def unpermute_with_ep_grad(
 # A map of which of E experts takes which of T tokens. Padded, each expert has C rows.
 _MAPPED: Final = sizes(T=tokens(5, 1, 3, 33, 130), E=experts(3, 1, 8, 66), C=tokens(4, 1, 3, 17),
                        H=row(7, 1, 33, 257, 1025))  # fmt: skip
-_HELD: Final = require("C <= T", "T*E*H <= 1 << 17", refuses=None)
+_ROOM: Final = require("C <= T", "T*E*H <= 1 << 17", refuses=None)
 
 
 def _map(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
@@ -262,7 +262,7 @@ def _rows_by(flag: str) -> Sizes:
     return sizes(R=f"E*C if {flag} else total(routingMapOptional)")
 
 
-@declare("aclnnMoeTokenPermuteWithRoutingMap", _MOVED, _MAPPED, _HELD,
+@declare("aclnnMoeTokenPermuteWithRoutingMap", _MOVED, _MAPPED, _ROOM,
          tokens=tensor("T H", _FLOATS), routingMap=_MAP,
          probsOptional=optional(tensor("T E", "tokens")),
          numOutTokens=by("dropAndPad", {False: equals("total(routingMap)"), True: equals("E*C")}),
@@ -280,7 +280,7 @@ def permute_map(
     return tokens[token], probs, token if dropAndPad else np.argsort(token, kind="stable")
 
 
-@declare("aclnnMoeTokenPermuteWithRoutingMapGrad", _SUM, _MAPPED, _rows_by("dropAndPad"), _HELD,
+@declare("aclnnMoeTokenPermuteWithRoutingMapGrad", _SUM, _MAPPED, _rows_by("dropAndPad"), _ROOM,
          permutedTokenOutputGrad=tensor("R H", _FLOATS),
          permutedProbsOutputGradOptional=optional(tensor("R", "permutedTokenOutputGrad")),
          sortedIndices=_listed("dropAndPad", "sorted"), routingMapOptional=_MAP,
@@ -310,7 +310,7 @@ def permute_map_grad(
              "gradient", _SOURCE, {"accumulate": 64, "reason": "a token sums all rows that came "
                                    "from it: 200 of both signs where 1,032 rows are padded"},
              specials=False),
-         _MAPPED, _rows_by("paddedMode"), _HELD,
+         _MAPPED, _rows_by("paddedMode"), _ROOM,
          permutedTokens=tensor("R H", _FLOATS), sortedIndices=_listed("paddedMode", "sorted"),
          routingMapOptional=_MAP, probsOptional=optional(tensor("T E", "permutedTokens")),
          paddedMode=flag(), restoreShapeOptional=equals("(T, H)"),
@@ -335,7 +335,7 @@ def unpermute_map(
     return out, rows[order], token[order], probs
 
 
-@declare("aclnnMoeTokenUnpermuteWithRoutingMapGrad", _SUM, _MAPPED, _rows_by("dropAndPad"), _HELD,
+@declare("aclnnMoeTokenUnpermuteWithRoutingMapGrad", _SUM, _MAPPED, _rows_by("dropAndPad"), _ROOM,
          unpermutedTokensGrad=tensor("T H", _FLOATS), outIndex=_listed("dropAndPad", "places"),
          permuteTokenId=_listed("dropAndPad", "tokens"), routingMapOptional=_MAP,
          permutedTokensOptional=optional(tensor("R H", "unpermutedTokensGrad"),

@@ -16,6 +16,7 @@ from .....spec import (
     content,
     flag,
     ignored,
+    inout,
     number,
     only,
     optional,
@@ -23,7 +24,6 @@ from .....spec import (
     require,
     sizes,
     tensor,
-    written,
 )
 from .....spec.domains import Content, Domain
 from ...declare import declare
@@ -64,9 +64,9 @@ _VARIANCE: Final = tensor("C", "input", 0.5, 2)
          "running variance is the unbiased one", values=VALUES), _CHANNELS,
          require("not training or size(input) > C", refuses=None), input=tensor("B C *S"),
          weight=optional(tensor("C", "input")), bias=optional(tensor("C", "input")),
-         runningMean=written(by("training", {
+         runningMean=inout(by("training", {
              True: optional(tensor("C", "input")), False: tensor("C", "input")})),
-         runningVar=written(by("training", {
+         runningVar=inout(by("training", {
              True: optional(_VARIANCE, iff="given(runningMean)"), False: _VARIANCE})),
          training=flag(True), momentum=_MOMENTUM, eps=_EPSILON, output=out("input"),
          saveMean=out("input"), saveInvstd=out("input"))  # fmt: skip
@@ -148,8 +148,8 @@ def _counts(dtype: str) -> Content:
 @declare("aclnnBatchNormGatherStatsWithCounts", _SYNCHRONIZED, _DEVICES,
          input=ignored("its statistics are those of mean and invstd", tensor("B C 5", "f32")),
          mean=tensor("R C", "f32"), invstd=tensor("R C", "f32", 0.5, 1.5),
-         runningMean=written(optional(tensor("C", "f32"))),
-         runningVar=written(optional(tensor("C", "f32", 0.5, 2), iff="given(runningMean)")),
+         runningMean=inout(optional(tensor("C", "f32"))),
+         runningVar=inout(optional(tensor("C", "f32", 0.5, 2), iff="given(runningMean)")),
          momentum=_MOMENTUM, eps=_EPSILON, counts=_counts("f32"), meanAll=out("f32"),
          invstdAll=out("f32"))  # fmt: skip
 def gathered_statistics(
@@ -223,8 +223,8 @@ def batch_norm_reduce(x: Array) -> tuple[Array, Array]:
 
 _TOTALS: Final[dict[str, Domain]] = {
     "totalSum": tensor("R C", "f32"), "totalSquareSum": tensor("R C", "f32", 9, 20),
-    "sampleCount": _counts("i32"), "mean": written(tensor("C", "f32")),
-    "variance": written(tensor("C", "f32", 0.5, 2)), "momentum": _MOMENTUM, "eps": _EPSILON,
+    "sampleCount": _counts("i32"), "mean": inout(tensor("C", "f32")),
+    "variance": inout(tensor("C", "f32", 0.5, 2)), "momentum": _MOMENTUM, "eps": _EPSILON,
 }  # fmt: skip
 
 

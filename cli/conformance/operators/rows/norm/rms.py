@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import Rule, both, leading, number, out, row, sizes, tensor, written
+from .....spec import Rule, both, inout, leading, number, out, row, sizes, tensor
 from .....spec.domains import Domain
 from ...declare import declare
 
@@ -57,8 +57,8 @@ def add_rms_norm(x1: Array, x2: Array, gamma: Array, epsilon: float) -> tuple[Ar
 
 
 @declare("aclnnInplaceAddRmsNorm", replace(_SUM, cost="5*size(x1Ref)"), NORMED,
-         both("rank(gamma) > 1"), x1Ref=written(tensor("*B *N")),
-         x2Ref=written(tensor("*B *N", "x1Ref", -2, 3)), gamma=tensor("*N", "x1Ref"),
+         both("rank(gamma) > 1"), x1Ref=inout(tensor("*B *N")),
+         x2Ref=inout(tensor("*B *N", "x1Ref", -2, 3)), gamma=tensor("*N", "x1Ref"),
          epsilon=_SUMS["epsilon"], rstdOut=out("f32"))  # fmt: skip
 def inplace_add_rms_norm(
     x1Ref: Array, x2Ref: Array, gamma: Array, epsilon: float
