@@ -168,7 +168,7 @@ def test_without_cache_nothing_is_written(folder: Path, tree: Path) -> None:
 
 
 def test_old_files_are_removed(folder: Path, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_KEPT", 2)
+    monkeypatch.setattr(cache, "_MAX_FILES", 2)
     for number in range(8):
         (tree / "a.h").write_text(f"int f{number}(void);")
         load([tree])
@@ -283,7 +283,7 @@ def test_pruning_removes_only_the_cache_s_own_files(folder: Path) -> None:
         path.write_bytes(b"")
     cache._Cache(str(folder)).prune()
     assert all(path.read_text() == "mine" for path in foreign)
-    assert sum(path.exists() for path in own) == 2 * cache._KEPT
+    assert sum(path.exists() for path in own) == 2 * cache._MAX_FILES
 
 
 def test_a_cache_folder_that_is_a_link_is_neither_written_nor_read(tmp_path: Path) -> None:
