@@ -342,7 +342,7 @@ void spill_workspace(const Call& call) {
 // Results pass through memory that all launches share, whatever their stream.
 void share_memory(const Call& call) {
   static char shared[16];
-  constexpr useconds_t kMeanwhile = 2000;  // microseconds, in which another launch begins
+  constexpr useconds_t kMeanwhile = 50000;  // us, in which another launch begins
   for_outputs(call, [](const Tensor& out) {
     if (!out.numel()) return;
     const size_t size = dtype_size(out.dtype);
