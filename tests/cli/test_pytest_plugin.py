@@ -25,7 +25,8 @@ def test_each_case_is_an_item_that_k_selects(pytester):
     counts = outcome.parseoutcomes()
     assert counts["passed"] > 0
     assert counts["deselected"] > 5
-    assert counts.keys() <= {"passed", "deselected"}
+    # pytest warns of an editable install's finder, which is imported before it rewrites asserts.
+    assert counts.keys() <= {"passed", "deselected", "warnings"}
 
 
 def test_a_failing_case_shows_its_cause(pytester):
