@@ -217,7 +217,7 @@ def _real(arg: Input, rng: Generator, dtype: np.dtype[Any], name: str) -> Array:
     count = int(np.prod(shape))
     with np.errstate(all="ignore"):
         x = rng.uniform(arg.low, arg.high, count)
-        filled = _FILLED.get(arg.fill, _plain)(arg, rng, form, x)
+        filled = WORDS[arg.fill](arg, rng, form, x)
         return np.asarray(filled).astype(dtype).reshape(shape)
 
 
@@ -378,10 +378,11 @@ def _unit(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     return np.where(rng.integers(0, 3, x.size) == 0, rng.integers(0, 2, x.size), x)
 
 
-_FILLED: Final = {
-    "special": _special, "mixed": _mixed, "integer": _integer, "wide": _wide,
-    "halfway": _halfway, "tiny": _tiny,
-    "large": _large, "hard": _hard, "offset": _offset, "nan": _nan, "infinite": _infinite,
+# What data tensors are filled with, by the word of a factor `values`.
+WORDS: Final = {
+    "normal": _plain, "graded": _graded, "special": _special, "mixed": _mixed,
+    "integer": _integer, "wide": _wide, "halfway": _halfway, "tiny": _tiny, "large": _large,
+    "hard": _hard, "offset": _offset, "nan": _nan, "infinite": _infinite,
     "halves": _half_steps, "opposed": _opposed, "positive": _positive,
     "ties": _ties, "dominant": _dominant, "pivoted": _pivoted, "permuted": _permuted, "unit": _unit,
 }  # fmt: skip

@@ -9,11 +9,12 @@ from mindtorch.ops.samples import Sample
 
 from ...spec.declaration import Declaration
 from ...spec.domains import By
-from ...spec.errors import DeclarationError
+from ...spec.errors import DeclarationError, near
 from ...spec.row import Row
 from ..cases.case import Case, designed
 from ..cases.claims import Claims
 from ..cases.declared import as_array, sample_of
+from ..cases.fills import WORDS
 from ..cases.recipe import Recipe
 from .declare import dtype_rule, spec_of
 from .operator import Operator
@@ -61,6 +62,10 @@ class DeclaredOperator(Operator):
 
 
 def _bind(row: Row, name: str, header: list[str]) -> None:
+    for word in row.declaration.fills:
+        if word not in WORDS:
+            raise DeclarationError(f"{name}: no values are called {word!r}{near(word, WORDS)}; "
+                                   f"there are {', '.join(WORDS)}")  # fmt: skip
     names = [n for n in header if n in row.declaration.params]
     if name == row.declaration.name:
         row.declaration.bind(header)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from mindtorch_npu.conformance.cases.case import Case
 from mindtorch_npu.conformance.cases.cases import CaseFilter, cases
 from mindtorch_npu.conformance.operators.coverage import coverage
+from mindtorch_npu.conformance.operators.declared import DeclaredOperator
 from mindtorch_npu.conformance.operators.families import without_formula
 from mindtorch_npu.conformance.operators.find import subject
 from mindtorch_npu.conformance.operators.row import SpecError
@@ -16,6 +18,7 @@ from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run.rows import TorchRow
 from mindtorch_npu.conformance.run.subject import UnknownSubjectError
 from mindtorch_npu.conformance.run.worker import Worker
+from mindtorch_npu.spec import DeclarationError
 
 from aclnn_bindings.install.library import bundled_simulator
 
@@ -103,3 +106,12 @@ def test_the_contract_of_an_operator_of_another_product_is_no_failure(worker):
     found, _ = worker.run(Case("aclnnForeachACosInplace", "contract-null", detail="x"), 0)
     assert found.verdict == "SKIP"
     assert "do not list this product" in found.reason
+
+
+@needs_simulator
+def test_values_that_nobody_draws_are_refused_by_name(worker):
+    """A word that fell back to plain values would be listed as tried, and try nothing."""
+    gelu = worker.subject("aclnnGelu")
+    declaration = replace(gelu.row.declaration, fills=("normal", "grded"))
+    with pytest.raises(DeclarationError, match=r"no values are called 'grded'.*graded"):
+        DeclaredOperator(gelu.signature, replace(gelu.row, declaration=declaration))
