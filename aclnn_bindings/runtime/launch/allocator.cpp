@@ -71,7 +71,7 @@ uint64_t Allocator::allocate(Pool* pool, uint64_t bytes, mt_purpose purpose, mt_
   add_both(stats_.allocated_bytes, block->small, block->bytes);
   add_both(stats_.requested_bytes, block->small, bytes);
   stats_.purpose_bytes[purpose] += block->bytes;
-  if (memory_guard) guard(block, bytes);
+  if (memory_guard) guard(block);
   return block->address + before_block();
 }
 

@@ -26,7 +26,6 @@ struct Pool {
 constexpr uint64_t kGuard = 512;
 inline uint64_t before_block() { return memory_guard ? kGuard : 0; }
 
-
 class Allocator {
  public:
   Allocator(Context* context, uint32_t event_flags) : context_(context), event_flags_(event_flags) {}
@@ -63,7 +62,7 @@ class Allocator {
   };
 
   Block* find(uint64_t address) const;
-  void guard(Block* block, uint64_t bytes);
+  void guard(Block* block);
   void inspect(Block* block);
   void inspect_all();
   Block* take(Pool* pool, uint64_t bytes, bool small);

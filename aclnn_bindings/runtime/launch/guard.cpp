@@ -23,8 +23,9 @@ uint8_t guard_byte(uint64_t guard, uint64_t at) {
   return static_cast<uint8_t>((byte & 0x80) | (0x7B + byte % 5));
 }
 
-void write_guard(std::vector<char>& bytes, uint64_t guard, uint64_t from, uint64_t to) {
-  for (uint64_t at = from; at < to; ++at) bytes[at - from] = static_cast<char>(guard_byte(guard, at));
+// Bytes [from, to) of the guards of a block.
+void write_guard(char* bytes, uint64_t guard, uint64_t from, uint64_t to) {
+  for (uint64_t at = from; at < to; ++at) *bytes++ = static_cast<char>(guard_byte(guard, at));
 }
 
 // How many bytes of [from, to) of a block are no longer its guard; `first` gets the first one.
@@ -45,27 +46,33 @@ void rewrite(const Block* block, uint64_t from, const std::vector<char>& bytes) 
                   bytes.size(), kToDevice);
 }
 
+// Writes the guards before and behind a block.
+void rewrite_guards(const Block* block) {
+  const uint64_t end = kGuard + block->requested;
+  std::vector<char> text(kGuard);
+  write_guard(text.data(), block->guard, 0, kGuard);
+  rewrite(block, 0, text);
+  text.resize(block->bytes - end);
+  write_guard(text.data(), block->guard, end, block->bytes);
+  rewrite(block, end, text);
+}
+
 }  // namespace
 
 Block* Allocator::find(uint64_t address) const { return index_.find(address - before_block()); }
 
 // Fills the guards of a fresh block, and what is between them with garbage.
-void Allocator::guard(Block* block, uint64_t bytes) {
+void Allocator::guard(Block* block) {
   if (block->pool->kept) return;  // a capture would take the copies along
   block->guard = ++guards_ * 0x2545F4914F6CDD1Du | 1;
-  const uint64_t end = kGuard + bytes;
-  const bool at_once = memory_garbage >= 0 && block->bytes <= kAtOnce;
-  std::vector<char> text(at_once ? block->bytes : kGuard);
-  write_guard(text, block->guard, 0, kGuard);
-  if (!at_once) rewrite(block, 0, text);
-  std::vector<char> behind(block->bytes - end);
-  write_guard(behind, block->guard, end, block->bytes);
-  if (at_once) {
-    memset(text.data() + kGuard, memory_garbage, bytes);
-    memcpy(text.data() + end, behind.data(), behind.size());
+  const uint64_t bytes = block->requested, end = kGuard + bytes;
+  if (memory_garbage >= 0 && block->bytes <= kAtOnce) {
+    std::vector<char> text(block->bytes, static_cast<char>(memory_garbage));
+    write_guard(text.data(), block->guard, 0, kGuard);
+    write_guard(text.data() + end, block->guard, end, block->bytes);
     return rewrite(block, 0, text);
   }
-  rewrite(block, end, behind);
+  rewrite_guards(block);
   if (memory_garbage < 0 || !bytes) return;
   acl.aclrtMemsetAsync(reinterpret_cast<void*>(block->address + kGuard), bytes, memory_garbage,
                        bytes, block->pool->stream->handle);
@@ -81,12 +88,7 @@ void Allocator::inspect(Block* block) {
   if (!before && !behind) return;
   trespasses_.push_back({block->address + kGuard, block->requested, before, behind, first - end,
                          block->purpose, 0});
-  std::vector<char> text(kGuard);
-  write_guard(text, block->guard, 0, kGuard);
-  rewrite(block, 0, text);
-  text.resize(block->bytes - end);
-  write_guard(text, block->guard, end, block->bytes);
-  rewrite(block, end, text);
+  rewrite_guards(block);
 }
 
 // Waits for the device, looks at all guards, and releases what was in quarantine.
