@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from aclnn_bindings.interface import whole
+
 from . import nearness, runner, tree
 from .bugs import Bug
 from .hunt import Hunter
@@ -76,37 +78,37 @@ class Trier(Hunter):
         reaching = self.by_site.get(mutant.site, [])
         ops = list(dict.fromkeys(case.partition("/")[0] for case in reaching))
         bug = self.bugs[mutant.after]
-        found = Finding(
+        finding = Finding(
             bug.name, bug.file, "live", NEVER, reached=len(reaching), digest=digest(bug)
         )
-        found = self._tried(found, mutant, "quick", self.order(reaching, mutant, self.most))
-        if found.verdict != CAUGHT and self.most_full:
+        finding = self._tried(finding, mutant, "quick", self.order(reaching, mutant, self.most))
+        if finding.verdict != CAUGHT and self.most_full:
             recorded = {case.partition("/")[0] for case in self.quick.cases}
             ops = ops or [op for op in nearness.of_file(bug.file) if op in recorded]
-            found = self._tried(found, mutant, "full", self.deeper(ops, mutant))
-        return found
+            finding = self._tried(finding, mutant, "full", self.deeper(ops, mutant))
+        return finding
 
-    def _tried(self, found: Finding, mutant: Mutant, level: str, cases: Sequence[str]) -> Finding:
+    def _tried(self, finding: Finding, mutant: Mutant, level: str, cases: Sequence[str]) -> Finding:
         for case in cases:
-            if found.case and found.met >= self.enough:
+            if finding.case and finding.met >= self.enough:
                 break
             fresh = self.judge.served == 0
             answer: Any = self.run_with(mutant, case)
-            found = replace(found, tried=found.tried + 1, met=found.met + answer.met)
-            if answer.met and found.verdict == NEVER:
-                found = replace(found, verdict=UNNOTICED)
-            if answer.failing and not found.case:
+            finding = replace(finding, tried=finding.tried + 1, met=finding.met + answer.met)
+            if answer.met and finding.verdict == NEVER:
+                finding = replace(finding, verdict=UNNOTICED)
+            if answer.failing and not finding.case:
                 answer = self.confirmed(answer, mutant, fresh)
             if answer is None or not answer.failing:
                 continue
             if not answer.met:
-                found = replace(found, artefacts=(*found.artefacts, case))
+                finding = replace(finding, artefacts=(*finding.artefacts, case))
                 continue
-            found = replace(found, failed=found.failed + 1)
-            if not found.case:
+            finding = replace(finding, failed=finding.failed + 1)
+            if not finding.case:
                 why = f"{answer.verdict}: {answer.reason}"
-                found = replace(found, verdict=CAUGHT, level=level, case=case, reason=why)
-        return found
+                finding = replace(finding, verdict=CAUGHT, level=level, case=case, reason=why)
+        return finding
 
 
 def digest(bug: Bug) -> str:
@@ -138,26 +140,24 @@ def read(path: Path, bugs: Iterable[Bug]) -> dict[str, Finding]:
         return {}
     known = {bug.name: digest(bug) for bug in bugs}
     names = [field.name for field in fields(Finding)]
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     for data in json.loads(path.read_text("utf-8"))["bugs"]:
         values = {name: data[name] for name in names}
         finding = Finding(**{**values, "artefacts": tuple(data["artefacts"])})
         if known.get(finding.name) == finding.digest:
-            found[finding.name] = finding
-    return found
+            findings[finding.name] = finding
+    return findings
 
 
-def write(path: Path, found: Mapping[str, Finding]) -> None:
+def write(path: Path, findings: Mapping[str, Finding]) -> None:
     """All findings so far, in one piece."""
-    data = {"totals": totals(found.values()), "bugs": [f.as_json() for f in found.values()]}
-    fresh = path.with_name(path.name + ".new")
-    fresh.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    fresh.replace(path)
+    data = {"totals": totals(findings.values()), "bugs": [f.as_json() for f in findings.values()]}
+    whole.write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
-def totals(found: Iterable[Finding]) -> dict[str, Any]:
+def totals(findings: Iterable[Finding]) -> dict[str, Any]:
     """Counts, and the shares of live bugs that were caught: what no case meets escapes too."""
-    every = list(found)
+    every = list(findings)
     live = [f for f in every if f.state == "live"]
     levels = Counter(f.level for f in live if f.verdict == CAUGHT)
     shares = sorted(f.thickness or 0.0 for f in live if f.verdict == CAUGHT)
@@ -183,10 +183,10 @@ def line(finding: Finding) -> str:
     return f"{word:22s} {numbers:>12s} {finding.name:55s} {finding.case or finding.reason}"
 
 
-def states(found: Iterable[Finding]) -> dict[str, list[str]]:
+def states(findings: Iterable[Finding]) -> dict[str, list[str]]:
     """Names by the words of `score.STATES`."""
     words: dict[str, list[str]] = {}
-    for finding in sorted(found, key=lambda f: f.name):
+    for finding in sorted(findings, key=lambda f: f.name):
         word = finding.level
         if not word:
             word = "survived" if finding.reached else "unreached"

@@ -33,13 +33,13 @@ def form(find, put, width="expression"):
 
 
 def test_an_expression_is_switched_where_it_stands():
-    found = form("step * 2", "step")
-    assert (found.form, found.put, found.function) == ("expression", "step", "total")
+    result = form("step * 2", "step")
+    assert (result.form, result.put, result.function) == ("expression", "step", "total")
 
 
 def test_a_part_of_a_loops_head_takes_the_loop_along():
-    found = form("i < n; ++i", "i < n; i += 2")
-    assert (found.form, found.put[:40]) == (
+    result = form("i < n; ++i", "i < n; i += 2")
+    assert (result.form, result.put[:40]) == (
         "statement",
         "for (int64_t i = 0; i < n; i += 2) {\n   ",
     )
@@ -52,9 +52,9 @@ def test_a_declared_name_takes_the_block_along_for_its_scope():
 
 
 def test_a_wider_form_is_the_function():
-    found = form("step * 2", "step", "function")
-    assert found.put.startswith("{\n  int sum = 0;")
-    assert "sum += step;" in found.put
+    result = form("step * 2", "step", "function")
+    assert result.put.startswith("{\n  int sum = 0;")
+    assert "sum += step;" in result.put
 
 
 def test_a_constant_of_the_compiler_has_no_form():
@@ -100,13 +100,13 @@ def program(tmp_path_factory):
     if not shutil.which("g++"):
         pytest.skip("needs g++")
     folder = tmp_path_factory.mktemp("met")
-    found = planted(SOURCE, [], BUGS)
-    for base, site in enumerate(found, 10):
+    sites = planted(SOURCE, [], BUGS)
+    for base, site in enumerate(sites, 10):
         site.base = base
-    (folder / "main.cpp").write_text(PROGRAM % rendered(SOURCE, found, ()).text)
+    (folder / "main.cpp").write_text(PROGRAM % rendered(SOURCE, sites, ()).text)
     subprocess.run(["g++", "-std=c++17", f"-I{Path(__file__).parent}", "main.cpp", "-o", "main"],
                    cwd=folder, check=True)  # fmt: skip
-    ids = {site.changes[0].words: site for site in found}
+    ids = {site.changes[0].words: site for site in sites}
 
     def run(name, size):
         site = ids.get(name)
