@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Final
@@ -18,10 +18,9 @@ from .domains import (
     Content,
     Dims,
     Domain,
-    Forms,
     Ignored,
+    InOut,
     Only,
-    Optional,
     Out,
     Tensor,
     dtype_named,
@@ -32,7 +31,7 @@ from .domains import (
 from .errors import DeclarationError, near
 from .expressions import expression
 from .factors import Factor
-from .sizes import KNOWN, Role, dims_of, parts_of, text_of, volume
+from .sizes import KNOWN, Role, dims_of, parts_of, volume
 from .values import DTYPES, TensorValue, short_name
 
 LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "expanded", "reversed")
@@ -117,8 +116,6 @@ class Declaration:
     @cached_property
     def outs(self) -> Mapping[str, Domain]:
         """The results by header name: `out(…)` and what is written in place."""
-        from .domains import InOut
-
         return {n: d for n, d in self.params.items() if is_result(d) or isinstance(d, InOut)}
 
     @cached_property
@@ -331,7 +328,6 @@ class ConcreteCall:
         )
         self.known: dict[str, Any] = {}
         self.settled: dict[str, str] = {}
-        self.level = ""
         self._row = self._table_row()
 
     def _table_row(self) -> Mapping[str, str]:
@@ -445,30 +441,3 @@ class ConcreteCall:
                 if isinstance(one, TensorValue):
                     sizes.append(volume(one.shape))
         return max(sizes)
-
-
-def pinned(text: str, why: str, declared: Iterable[str]) -> Pin:
-    """A pin from `sparseMode=3 Sq=130`."""
-    levels = {}
-    for word in text.split():
-        name, sign, level = word.partition("=")
-        if not sign:
-            raise DeclarationError(f"pin {text!r}: {word!r} is not NAME=LEVEL")
-        levels[name] = level
-    del declared
-    return Pin(levels, why)
-
-
-Reference = Callable[..., Any]
-__all__ = [
-    "ConcreteCall",
-    "Declaration",
-    "Forms",
-    "Optional",
-    "Overload",
-    "Pin",
-    "Relation",
-    "Table",
-    "pinned",
-    "text_of",
-]  # fmt: skip

@@ -17,11 +17,11 @@ from typing import Final
 import numpy as np
 
 from .declaration import MOST_ELEMENTS, ConcreteCall, Declaration
-from .domains import evaluate
+from .domains import By, evaluate, everywhere
 from .errors import DeclarationError
 from .expressions import expression
 from .factors import Factor, plain
-from .sizes import Role, dims_of, volume
+from .sizes import Role, dims_of, parts_of, volume
 
 Levels = dict[str, str]
 # Calls of one operator, candidates for each, and attempts at a pair that requirements forbid.
@@ -163,9 +163,6 @@ class _Search:
         return seen
 
     def _read_by(self, param: str) -> list[str]:
-        from .domains import By, everywhere
-        from .sizes import parts_of
-
         names: list[str] = []
         for domain in everywhere(self.declaration.params[param]):
             names += [n for s in domain.shapes() for p in parts_of(s) for n in p.names]

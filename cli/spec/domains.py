@@ -27,9 +27,6 @@ PRESENT: Final = "given"
 class Draw(Protocol):
     """One call as it is drawn: sizes (`N`, `*B`) and parameters by name, each made when read."""
 
-    @property
-    def level(self) -> str: ...
-
     def __getitem__(self, name: str) -> Any: ...
     def dtype(self, name: str, default_: str) -> str: ...
     def generator(self, name: str) -> Generator: ...
@@ -149,10 +146,6 @@ class _Member:
 
     draw: Draw
     index: int
-
-    @property
-    def level(self) -> str:
-        return self.draw.level
 
     def __getitem__(self, name: str) -> Any:
         return self.draw[name]

@@ -24,15 +24,6 @@ class Named(Protocol):
     def __getitem__(self, name: str, /) -> Any: ...
 
 
-class Shaped(Protocol):
-    """What has a shape and a dtype: a tensor of a call."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def dtype(self) -> str: ...
-
-
 def _shape(value: Any) -> tuple[int, ...]:
     first = value[0] if isinstance(value, list) and value else value
     return tuple(getattr(first, "shape", ()))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import contents
-from .declaration import Overload, Pin, Relation, Table, pinned
+from .declaration import Overload, Pin, Relation, Table
 from .domains import (
     Axes,
     Axis,
@@ -62,7 +62,13 @@ def both(*texts: str) -> tuple[Relation, ...]:
 
 def pin(text: str, why: str) -> Pin:
     """Levels that are always tried together: `sparseMode=3 Sq=130`."""
-    return pinned(text, why, ())
+    levels = {}
+    for word in text.split():
+        name, sign, level = word.partition("=")
+        if not sign:
+            raise DeclarationError(f"pin {text!r}: {word!r} is not NAME=LEVEL")
+        levels[name] = level
+    return Pin(levels, why)
 
 
 def overload(name: str, **params: Domain) -> Overload:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...choices import filled
+from ..check.options import TargetOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +20,6 @@ class WorkloadOptions:
     recording: Path | None = None
     shapes: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BenchTarget:
-    """The devices, and the install that they are devices of."""
-
-    device: str
-    home: Path | None
-    simulator: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +52,7 @@ class BenchOptions:
     """A run. `seconds` caps the sampling of one number; `fail_on` is the verdict that fails."""
 
     workloads: WorkloadOptions
-    target: BenchTarget
+    target: TargetOptions
     fleet: FleetOptions
     output: BenchOutput
     host_only: bool
@@ -73,6 +65,6 @@ class BenchOptions:
     def of(cls, values: Mapping[str, Any]) -> BenchOptions:
         """The records of click's values."""
         names = ("host_only", "cold", "against", "fail_on", "seconds")
-        return cls(filled(WorkloadOptions, values), filled(BenchTarget, values),
+        return cls(filled(WorkloadOptions, values), filled(TargetOptions, values),
                    filled(FleetOptions, values), filled(BenchOutput, values),
                    **{name: values[name] for name in names})  # fmt: skip

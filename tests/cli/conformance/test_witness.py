@@ -46,13 +46,7 @@ def test_torch_is_heard():
     ],
 )
 def test_verdict_says_who_stands_alone(monkeypatch, theirs, verdict, says):
-    asked = SimpleNamespace(
-        op=None,
-        subject=SimpleNamespace(op=object()),
-        recipe=None,
-        outputs=[np.ones(3)],
-        expected=[np.zeros(3)],
-    )
+    asked = SimpleNamespace(op=None, recipe=None, outputs=[np.ones(3)], expected=[np.zeros(3)])
     monkeypatch.setattr(laws, "testify", lambda _op, _recipe: [np.full(3, theirs)])
     heard = laws.heard(Result("a/functional", "a", "functional", "FAIL", reason="off"), asked)
     assert heard.verdict == verdict

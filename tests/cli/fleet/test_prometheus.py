@@ -10,7 +10,6 @@ from mindtorch_npu.fleet import merge, prometheus
 from prometheus_client.parser import text_string_to_metric_families
 
 CASES = [f"add/functional/s{i}" for i in range(3)]
-UNITS = ("_total", "_seconds", "_ratio", "_info")
 HEALTH = {"temperature (C)": 39, "power (W)": 103.5, "HBM usage (%)": 5,
           "hbm double bit error count": 2, "state": "OK"}  # fmt: skip
 

@@ -22,12 +22,8 @@ ACCUMULATED: Final[dict[str, Any]] = {**TORCH_ROW, "tolerance": "accumulated"}
 COMPOSITE: Final[dict[str, Any]] = {**TORCH_ROW, "tolerance": "composite", "dtypes": FLOATS}
 
 GRADIENT: Final[dict[str, Any]] = {"tolerance": "gradient"}
-FLOAT32_GRADIENT: Final[dict[str, Any]] = {**GRADIENT, "dtypes": ("float32",)}
 FINITE_GRADIENT: Final[dict[str, Any]] = {**GRADIENT, "specials": False}
 SPARSE_GRADIENT: Final[dict[str, Any]] = {**COMPOSITE, **GRADIENT, "sparse": True}
 NN_GRADIENT: Final[dict[str, Any]] = {**SPARSE_GRADIENT, "source": TORCH_NN}
-RESAMPLED: Final[dict[str, Any]] = {**NN_GRADIENT, "rule": "resampled"}
 
 STEPS: Final[dict[str, Any]] = {**FINITE_GRADIENT, "steps": True}
-FLOAT_STEPS: Final[dict[str, Any]] = {**STEPS, "dtypes": FLOATS}
-GATED_STEPS: Final[dict[str, Any]] = {**GRADIENT, "steps": True, "source": GATED_SOURCE}

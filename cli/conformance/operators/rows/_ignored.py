@@ -51,11 +51,6 @@ def speed(params: str) -> dict[str, str]:
     return dict.fromkeys(params.split(), SPEED)
 
 
-def int8_query(params: str) -> dict[str, str]:
-    """Parameters of a query type that is not supported."""
-    return dict.fromkeys(params.split(), "of an int8 query, which no document lists")
-
-
 REQUESTED: Final = "asks for a result that every sample asks for"
 
 

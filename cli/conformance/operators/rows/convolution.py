@@ -139,7 +139,6 @@ _SEQUENCES: Final[dict[str, Role | str]] = {
     "M": rows(1, 0, 3)}  # fmt: skip
 _BLOCKS: Final = null("of prefix caching by blocks, which the simulator lacks")
 _NO_EFFECT: Final = "documents: kept for older callers, without effect"
-_ACCEPTED: Final = optional(index("B", into="M + 1", dtype="i32"))
 _FUSED_PARAMS: Final[dict[str, Domain]] = {
     **_sequences({}, packed=False), "initialStateMode": null(_NO_EFFECT), "bias": null(_NO_EFFECT),
     "numAcceptedTokens": optional(content(

@@ -71,7 +71,6 @@ def _by_group(x: Array, smooth: Array | None, ends: Array | None) -> Array | Non
 # The largest step, by aclDataType.
 _MOST: Final = {2: 127.0, 29: 7.0, 35: 57344.0, 36: 448.0}
 _BY_MODE: Final = {"pertoken": -1, "pertensor": None, "perchannel": -2}
-FOUR: Final = 29
 
 
 # Asymmetric scales of equal numbers are 0, and documents do not say what is divided by them: no
