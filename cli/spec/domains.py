@@ -185,6 +185,23 @@ class Several(Domain):
 
 
 @dataclass(frozen=True)
+class Members(Domain):
+    """A list whose members have domains of their own."""
+
+    domains: tuple[Domain, ...]
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(level for d in self.domains for level in d.levels(full)))
+
+    def value(self, draw: Draw, name: str, level: str) -> list[Any]:
+        return [d.value(_Member(draw, i), name, d.settle(draw, level))
+                for i, d in enumerate(self.domains)]  # fmt: skip
+
+    def within(self) -> tuple[Domain, ...]:
+        return self.domains
+
+
+@dataclass(frozen=True)
 class Content(Domain):
     """A tensor or an array of integers that means something: `make(generator, pattern, draw)`
     gives its elements, `patterns` name the ways in which they may lie."""

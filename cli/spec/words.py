@@ -24,6 +24,7 @@ from .domains import (
     Forms,
     Ignored,
     InOut,
+    Members,
     Only,
     Optional,
     Out,
@@ -105,6 +106,11 @@ def tensors(count: str, shape: str, dtype: str = "", low: float = -2.0,
 def several(count: str, domain: Domain) -> Several:
     """A list of `count` values of a domain, of the same size; see `tensors` for other sizes."""
     return Several(count, domain)
+
+
+def each(*domains: Domain) -> Members:
+    """A list whose members have domains of their own; see `tensors` for members of one kind."""
+    return Members(domains)
 
 
 def number(*values: float | str) -> Choice:

@@ -16,6 +16,7 @@ from mindtorch_npu.spec import (
     choice,
     dims,
     dtypes,
+    each,
     equals,
     flag,
     forms,
@@ -170,6 +171,13 @@ def test_the_members_of_a_list_have_elements_of_their_own():
     one, other = own.draw({"T": "33", "to": "random"})["to"]
     assert one.shape == other.shape == (33,)
     assert one.values().tolist() != other.values().tolist()
+
+
+def test_the_members_of_a_list_may_have_domains_of_their_own():
+    own = declared(x=each(tensor("T N", "f16 f32"), tensor("N", "x"), tensor("1 N")), y=out("x"))
+    drawn = own.draw({"T": "3", "N": "5"}, "float32")["x"]
+    assert [v.shape for v in drawn] == [(3, 5), (5,), (1, 5)]
+    assert {v.dtype for v in drawn} == {"float32"}
 
 
 def test_a_mode_states_the_dtype_of_a_result():

@@ -5,17 +5,33 @@ from __future__ import annotations
 import torch
 
 from .._arguments import t
-from .quantized import ENDS
+from .quantized import ENDS, reals
 
 
 def adapted(a):
     y, begin = t(a["y"]).clone(), a["yOffset"]
     for row, i in enumerate(a["indices"]):
         if i >= 0:
-            low = t(a["weightAOptional"])[i, a["layerIdx"]] @ t(a["x"])[row]
+            low = t(a["x"])[row]
+            if a["weightAOptional"] is not None:
+                low = t(a["weightAOptional"])[i, a["layerIdx"]] @ low
             up = t(a["weightB"])[i, a["layerIdx"]] @ low
             y[row, begin : begin + a["ySliceSize"]] += a["scale"] * up
     return y
+
+
+def rows_first(a):
+    axes = "mbk" if a["permX1"] == (1, 0, 2) else "bmk"
+    y = torch.einsum(f"{axes},bkn->mbn", t(a["x1"]), t(a["x2"]))
+    if a["scale"] is not None:
+        return y.flatten(1).unsqueeze(1) * reals(a["scale"])
+    parts = a["batchSplitFactor"]
+    return y if parts == 1 else torch.stack(y.flatten(1).chunk(parts, 1))
+
+
+def unread(a, addend, weight):
+    """What a product is added to: nothing where its weight is 0."""
+    return t(a[addend]) if a[weight] else torch.zeros(())
 
 
 ORACLES = {
@@ -37,8 +53,18 @@ ORACLES = {
     "aclnnDot": lambda a: torch.dot(t(a["self"]), t(a["tensor"])),
     "aclnnGer": lambda a: torch.outer(t(a["self"]), t(a["vec2"])),
     "aclnnMatmulWeightNz": lambda a: t(a["self"]) @ t(a["mat2"]),
-    "aclnnTransposeBatchMatMul": lambda a: torch.einsum("mbk,bkn->mbn", t(a["x1"]), t(a["x2"])),
-    "aclnnEinsum": lambda a: torch.einsum(a["equation"], *t(a["tensors"])),
+    "aclnnTransposeBatchMatMul": rows_first,
+    "aclnnTransposeBatchMatMulWeightNz": rows_first,
+    "aclnnBatchMatMulWeightNz": lambda a: t(a["self"]) @ t(a["mat2"]),
+    "aclnnGemm": lambda a: (
+        a["alpha"]
+        * (
+            (t(a["A"]).T if a["transA"] else t(a["A"]))
+            @ (t(a["B"]).T if a["transB"] else t(a["B"]))
+        )
+        + a["beta"] * unread(a, "C", "beta")
+    ),
+    "aclnnEinsum": lambda a: torch.einsum(a["equation"].replace(" ", ""), *t(a["tensors"])),
     "aclnnAddmmWeightNz": lambda a: torch.addmm(
         t(a["self"]), t(a["mat1"]), t(a["mat2"]), beta=a["beta"], alpha=a["alpha"]
     ),
