@@ -44,6 +44,7 @@ def main(arguments: list[str]) -> None:
             sources / f"entries_{part}.cpp", entries.entry_points(catalog, ops[part::ENTRY_FILES])
         )
     write(sources / "limits.cpp", limits.limit_rows(catalog, ops))
+    write(sources / "operator_keys.cpp", limits.operator_keys(ops))
     for family in sorted(path for path in kernels.iterdir() if path.is_dir()):
         text = params.names(catalog, rows.find_ops(sorted(family.glob("*.cpp")), catalog))
         write(sources / "params" / f"{family.name}.h", text)

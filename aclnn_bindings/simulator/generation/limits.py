@@ -32,6 +32,15 @@ def limit_rows(catalog: Catalog, ops: list[str]) -> str:
     return "\n".join(parts) + "\n"
 
 
+def operator_keys(ops: list[str]) -> str:
+    """C++ of the names by which ACLSIM_FAULTS knows operators, sorted."""
+    keys = sorted(op.removeprefix("aclnn").lower() for op in ops)
+    parts = [BANNER, '#include "nnopbase/fault_plan.h"\n', "namespace aclsim {"]
+    parts += ["extern const char* const operator_keys[] = {", *(f'    "{key}",' for key in keys)]
+    parts += ["};", f"extern const size_t operator_key_count = {len(keys)};"]
+    return "\n".join([*parts, "}  // namespace aclsim"]) + "\n"
+
+
 def _format_limits(spec: dict[str, Any], params: tuple[CatalogParam, ...]) -> list[str]:
     """Tensors whose document lists formats of images and no ND are refused in ND."""
     limits = []

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from mindtorch_npu.conformance.cases.cases import CaseFilter
@@ -11,16 +16,18 @@ from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run import engine
 from mindtorch_npu.conformance.run.pool import Pool, Setup
 
+import aclnn_bindings
 from aclnn_bindings.install.library import bundled_simulator
 
 pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
 
 
 def checked(tmp_path, op, fault="", timeout=120.0, only=(), **plan) -> list[Result]:
-    """All results of a quick check of one op on the simulator with a fault, or of `only` some."""
+    """All results of a quick check of ops on the simulator with a fault, or of `only` some."""
     environ = {"ACLSIM_FAULTS": fault} if fault else {}
     setup = Setup("npu:0", None, True, str(tmp_path / "run.jsonl"), timeout, environ)
-    request = engine.RunRequest((op,), CaseFilter(**plan), setup, jobs=1, only=only)
+    ops = (op,) if isinstance(op, str) else op
+    request = engine.RunRequest(ops, CaseFilter(**plan), setup, jobs=1, only=only)
     run = engine.begin(request, tmp_path / "run.jsonl")
     return list(run.results())
 
@@ -197,30 +204,121 @@ def test_cause_names_the_row_length_from_which_results_are_wrong(tmp_path):
     assert any(r.pattern["text"].startswith("one element, at") for r in found)
 
 
+REFUSED = """
+import aclnn_bindings, mindtorch
+try:
+    (mindtorch.ones(2, 2, device="npu") @ mindtorch.ones(2, 2, device="npu")).tolist()
+except Exception as error:
+    print(error)
+"""
+
+
+def refusal(fault: str) -> str:
+    """What a product of matrices says where `fault` is planted; empty where it runs."""
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ACLSIM_FAULTS": fault}
+    words = [sys.executable, "-c", REFUSED]
+    return subprocess.run(words, env=environ, capture_output=True, text=True, check=True).stdout
+
+
+def test_what_is_no_fault_refuses_every_call():
+    wrong = {
+        "matmul:zeroes": "'matmul:zeroes' is no fault: the kinds are tail, zeros,",
+        "matmul": "'matmul' is no fault: expected OPERATOR:KIND",
+        "npux/add:zeros": "expected npuN before the slash",
+    }
+    for fault, says in wrong.items():
+        assert says in refusal(f"matmul:slow@1,{fault}"), fault
+
+
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        ("add:zeroes", "'add:zeroes' is no fault: the kinds are tail, zeros,"),
-        ("add", "'add' is no fault: expected OPERATOR:KIND"),
         ("add:long@many", "expected a whole number after @"),
-        ("npux/add:zeros", "expected npuN before the slash"),
+        ("add:long", "long needs a number: long@N"),
+        ("add:flip", "flip needs a number"),
+        ("add:flip@0", "the number after @ is 1 to"),
+        ("add:slow@0", "the number after @ is 1 to"),
+        ("add:stuck@128", "the number after @ is 0 to 127"),
+        ("add:zeros@3", "zeros takes no number"),
+        ("add:zeros@", "zeros takes no number"),
+        ("ad:zeros", "there is no operator aclnnad"),
+        ("aclnnAdds2:zeros", "there is no operator"),
+        ("a*:zeros", "there is no operator"),
+        (":zeros", "expected an operator's name"),
+        ("npu9/add:zeros", "there are 2 devices"),
+        ("npu1/add:lastk", "lastk acts in phase 1, which knows no device"),
+        ("add:zeros,aclnnADD:nan", "'add:zeros' before it strikes in its place"),
+        ("*:zeros,add:nan", "'*:zeros' before it strikes in its place"),
+        ("add:zeros,npu1/add:nan", "'add:zeros' before it strikes in its place"),
+        (" ", "expected OPERATOR:KIND"),
+        (",", "expected OPERATOR:KIND"),
     ],
 )
-def test_what_is_no_fault_refuses_every_call(tmp_path, fault, says):
-    some = {"dtypes": ("int8",), "forms": ("out",)}
-    found = checked(tmp_path, "neg", f"neg:zeros,{fault}", **some)
-    assert verdicts(found) == {"ERROR"}
-    assert all(says in r.reason for r in found), found[0].reason
+def test_a_fault_that_would_never_strike_is_refused(plans, fault, says):
+    assert says in plans(fault)
 
 
 @pytest.mark.parametrize(
-    ("fault", "says"),
-    [("neg:lastk", "the fault planted into aclnnNeg cannot apply: it multiplies no two matrices")],
-)
-def test_a_fault_that_cannot_apply_refuses_every_call(tmp_path, fault, says):
-    found = checked(tmp_path, "neg", fault, dtypes=("float32",), forms=("out",))
-    assert verdicts(found) == {"ERROR"}
-    assert all(says in r.reason for r in found), found[0].reason
+    "fault",
+    ["add:zeros", "AclnnAdd:zeros", "npu1/add:nan,add:zeros", "add:nan,*:zeros", "*:flip@7",
+     "add:zeros,", "npu0/add:zeros,npu1/add:nan", "add:stuck@127", ""],
+)  # fmt: skip
+def test_a_fault_that_may_strike_is_planted(plans, fault):
+    assert plans(fault) == ""
+
+
+PLANS = """
+#include <cstdio>
+#include <cstdlib>
+#include "ascendcl/config.h"
+#include "nnopbase/fault_plan.h"
+namespace aclsim {
+const char* const operator_keys[] = {"add", "mul"};
+const size_t operator_key_count = 2;
+const Config& config() { static Config two{}; two.installed = 2; return two; }
+}
+int main() { std::puts(aclsim::fault_plan().error.c_str()); }
+"""
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory):
+    """What is wrong with a value of ACLSIM_FAULTS, by the simulator's own parser."""
+    folder = tmp_path_factory.mktemp("plans")
+    program, source = folder / "plans", folder / "plans.cpp"
+    source.write_text(PLANS)
+    root = Path(aclnn_bindings.__file__).parent / "simulator"
+    install = bundled_simulator()
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++ to build the parser with")
+    words = [compiler, "-std=c++17", f"-I{root / 'src'}", f"-I{install / 'include'}",
+             f"-I{root / 'include'}", str(source), str(root / "src/nnopbase/fault_plan.cpp"),
+             "-o", str(program)]  # fmt: skip
+    subprocess.run(words, check=True)
+
+    def wrong(fault: str) -> str:
+        environ = {"ACLSIM_FAULTS": fault}
+        done = subprocess.run([program], env=environ, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    return wrong
+
+
+def test_a_fault_that_cannot_apply_refuses_every_call(tmp_path):
+    planted = {
+        "neg": ("neg:lastk", "'neg:lastk' cannot apply to aclnnNeg: it multiplies no two matrices"),
+        "exp": ("exp:default", "it takes no scalar"),
+        "argmax": ("argmax:nan", "it writes no floating-point numbers"),
+        "isfinite": ("isfinite:stuck@9", "no result has so many bits"),
+        "abs": ("abs:lowacc", "it multiplies no two matrices"),
+    }
+    faults = ",".join(fault for fault, _ in planted.values())
+    only = tuple(f"{op}/functional/s0" for op in planted)
+    found = checked(tmp_path, tuple(planted), faults, only=only)
+    assert {r.op: r.verdict for r in found} == dict.fromkeys(planted, "ERROR")
+    for result in found:
+        assert planted[result.op][1] in result.reason
 
 
 def test_the_last_term_is_lost_of_products_that_are_added(tmp_path):

@@ -1,9 +1,11 @@
 #include "nnopbase/faults.h"
 
+#include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
+#include <complex>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -13,119 +15,23 @@
 #include "ascendcl/dtype.h"
 #include "ascendcl/stream.h"
 #include "nnopbase/executor.h"
+#include "nnopbase/fault_plan.h"
 
 namespace aclsim {
 
 namespace {
 
-enum class Fault : uint8_t {
-  None, Tail, Zeros, LastK, LowAcc, Nan, Workspace, Past, Crash, Hang, Code, Trap, Random,
-  Long, MinusZero, CutOff, Dense, Default, Flip, Stuck, Slow, Ends, Ahead, Spill, Race, Batch,
-};
-
-constexpr struct { const char* name; Fault fault; } kKinds[] = {
-    {"tail", Fault::Tail}, {"zeros", Fault::Zeros}, {"lastk", Fault::LastK},
-    {"lowacc", Fault::LowAcc}, {"nan", Fault::Nan}, {"workspace", Fault::Workspace},
-    {"past", Fault::Past}, {"crash", Fault::Crash}, {"hang", Fault::Hang}, {"code", Fault::Code},
-    {"trap", Fault::Trap}, {"random", Fault::Random}, {"long", Fault::Long},
-    {"minuszero", Fault::MinusZero}, {"cutoff", Fault::CutOff}, {"dense", Fault::Dense},
-    {"default", Fault::Default}, {"flip", Fault::Flip}, {"stuck", Fault::Stuck},
-    {"slow", Fault::Slow}, {"ends", Fault::Ends}, {"ahead", Fault::Ahead},
-    {"spill", Fault::Spill}, {"race", Fault::Race}, {"batch", Fault::Batch},
-};
-
 constexpr uint64_t kOwnWorkspace = 512;  // what the workspace fault asks for
-
-constexpr int kAnyDevice = -1;
 constexpr int kFlippedBit = 3;
-
-struct Planted {
-  std::string op;  // "*" is any
-  Fault fault;
-  int64_t bound;  // of `long`: the last row length that is right; `flip`: launches; `stuck`: bit;
-                  // `slow`: percent
-  int device;     // the device as the driver counts, whatever is visible to this process
-};
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  return text.rfind("aclnn", 0) == 0 ? text.substr(5) : text;
-}
-
-// What ACLSIM_FAULTS asks for; `error` says which part of it is no fault.
-struct Plan {
-  std::vector<Planted> faults;
-  std::string error;
-};
-
-// Whole decimal numbers only; false for anything else.
-bool whole(const std::string& text, int64_t* number) {
-  char* end = nullptr;
-  errno = 0;
-  *number = strtoll(text.c_str(), &end, 10);
-  return !text.empty() && text[0] >= '0' && text[0] <= '9' && !*end && !errno;
-}
-
-// One `[npuD/]OP:KIND[@N]`; what is wrong with it, or nothing.
-std::string parse_one(const std::string& one, Planted* planted) {
-  const size_t colon = one.find(':');
-  if (colon == std::string::npos) return "expected OPERATOR:KIND";
-  std::string name = one.substr(0, colon), kind = one.substr(colon + 1);
-  *planted = {"", Fault::None, 0, kAnyDevice};
-  const size_t slash = name.find('/');
-  if (slash != std::string::npos) {
-    int64_t device;
-    if (name.rfind("npu", 0) != 0 || !whole(name.substr(3, slash - 3), &device)) {
-      return "expected npuN before the slash";
-    }
-    planted->device = static_cast<int>(device);
-    name = name.substr(slash + 1);
-  }
-  if (name.empty()) return "expected an operator's name, or * for any";
-  planted->op = lower(name);
-  const size_t bound = kind.find('@');
-  if (bound != std::string::npos) {
-    if (!whole(kind.substr(bound + 1), &planted->bound)) return "expected a whole number after @";
-    kind = kind.substr(0, bound);
-  }
-  std::string kinds;
-  for (const auto& known : kKinds) {
-    if (kind == known.name) planted->fault = known.fault;
-    kinds += std::string(kinds.empty() ? "" : ", ") + known.name;
-  }
-  return planted->fault == Fault::None ? "the kinds are " + kinds : "";
-}
-
-Plan parse(const char* text) {
-  Plan plan;
-  const std::string all = text ? text : "";
-  for (size_t at = 0; at < all.size();) {
-    const size_t end = std::min(all.find(',', at), all.size());
-    const std::string one = all.substr(at, end - at);
-    Planted planted;
-    const std::string wrong = parse_one(one, &planted);
-    if (wrong.empty()) plan.faults.push_back(planted);
-    else if (plan.error.empty()) plan.error = "ACLSIM_FAULTS: '" + one + "' is no fault: " + wrong;
-    at = end + 1;
-  }
-  return plan;
-}
-
-const Plan& asked() {
-  static const Plan read = parse(getenv("ACLSIM_FAULTS"));
-  return read;
-}
-
-const std::vector<Planted>& planted() { return asked().faults; }
 
 // `device` is kAnyDevice in phase 1, which knows none: what is planted into one device shows when
 // it runs.
 Planted planted_in(const Call& call, int device = kAnyDevice) {
-  const std::string name = lower(call.op->name);
-  for (const Planted& p : planted()) {
+  const std::string name = fault_key(call.op->name);
+  for (const Planted& p : fault_plan().faults) {
     if ((p.op == name || p.op == "*") && (p.device == kAnyDevice || p.device == device)) return p;
   }
-  return {name, Fault::None, 0, kAnyDevice};
+  return {name, Fault::None, 0, kAnyDevice, ""};
 }
 
 Fault fault_of(const Call& call) { return planted_in(call).fault; }
@@ -175,6 +81,16 @@ bool has_outputs(const Call& call) {
   return any;
 }
 
+const Tensor* first_input(const Call& call) {
+  for (int i = 0; i < call.count; ++i) {
+    if (call.executor->entry->spec->params[i].output) continue;
+    if (call.args[i].kind == ArgKind::Tensor && call.maybe(i) && call.tensor(i).numel()) {
+      return &call.tensor(i);
+    }
+  }
+  return nullptr;
+}
+
 void shrink(Tensor& t, int from_end) {
   if (t.rank >= from_end) --t.dims[t.rank - from_end];
 }
@@ -183,7 +99,7 @@ void shrink(Tensor& t, int from_end) {
 // last term. In `addmm` and its like a term that is added comes first. False where no two operands
 // are such.
 bool drop_last_k(Call& call) {
-  const std::string name = lower(call.op->name);
+  const std::string name = fault_key(call.op->name);
   const int first = name.rfind("add", 0) == 0 || name.rfind("baddbmm", 0) == 0 ? 1 : 0;
   if (call.count < first + 2) return false;
   for (int i : {first, first + 1}) {
@@ -199,32 +115,30 @@ bool drop_last_k(Call& call) {
   return true;
 }
 
-// Faults that change what was written.
-bool changes_results(Fault fault) {
-  switch (fault) {
-    case Fault::Tail: case Fault::Zeros: case Fault::LowAcc: case Fault::Nan: case Fault::Past:
-    case Fault::Random: case Fault::Long: case Fault::MinusZero: case Fault::CutOff:
-    case Fault::Flip: case Fault::Stuck: case Fault::Ends: case Fault::Ahead: case Fault::Race:
-    case Fault::Batch: return true;
-    default: return false;
+// Rows of the first operand and columns of the second, which both end in a matrix; a batch of the
+// second belongs to that of the first. False for other operands.
+bool multiplies_matrices(const Call& call) {
+  for (int i : {0, 1}) {
+    if (call.count < 2 || call.args[i].kind != ArgKind::Tensor || !call.maybe(i)) return false;
   }
-}
-
-aclnnStatus cannot_apply(const Call& call, const char* why) {
-  return call.fail(ACLNN_ERR_PARAM_INVALID,
-                   "ACLSIM_FAULTS: the fault planted into %s cannot apply: %s.", call.op->name, why);
-}
-
-// Rank 2 only: accumulates in the precision of the output, or float16 for wider ones.
-void accumulate_low(const Call& call) {
   const Tensor &a = call.tensor(0), &b = call.tensor(1);
-  if (a.rank != 2 || b.rank != 2) return;
+  if (a.rank < 2 || b.rank < 2 || a.dims[a.rank - 1] != b.dims[b.rank - 2]) return false;
+  if (b.rank == 2) return true;
+  return a.rank == b.rank && std::equal(a.dims, a.dims + a.rank - 2, b.dims);
+}
+
+// Accumulates in the precision of the output, or float16 for wider ones.
+void accumulate_low(const Call& call) {
+  if (!multiplies_matrices(call)) return;
+  const Tensor &a = call.tensor(0), &b = call.tensor(1);
+  const int64_t rows = a.dims[a.rank - 2], inner = a.dims[a.rank - 1], columns = b.dims[b.rank - 1];
   for_outputs(call, [&](const Tensor& out) {
     for (int64_t i = 0; i < out.numel(); ++i) {
-      const int64_t row = i / b.dims[1], column = i % b.dims[1];
+      const int64_t row = i / columns, column = i % columns;
+      const int64_t first = b.rank == 2 ? 0 : row / rows * inner;
       float sum = 0;
-      for (int64_t k = 0; k < a.dims[1]; ++k) {
-        const double term = read(a, row * a.dims[1] + k) * read(b, k * b.dims[1] + column);
+      for (int64_t k = 0; k < inner; ++k) {
+        const double term = read(a, row * inner + k) * read(b, (first + k) * columns + column);
         const auto next = static_cast<float>(sum + term);
         sum = out.dtype == ACL_BF16 ? to_float(to_bfloat(next)) : to_float(to_half(next));
       }
@@ -242,8 +156,8 @@ void lose_nans(const Tensor& out) {
 
 // Rows longer than the bound lose their last element: wrong results beyond one block.
 void spoil_long(const Call& call, int64_t bound) {
-  const Tensor& in = call.tensor(0);
-  if (in.rank == 0 || in.dims[in.rank - 1] <= bound) return;
+  const Tensor* in = first_input(call);
+  if (!in || in->rank == 0 || in->dims[in->rank - 1] <= bound) return;
   for_outputs(call, [](const Tensor& out) {
     if (out.numel()) write(out, out.numel() - 1, read(out, out.numel() - 1) + 1);
   });
@@ -287,12 +201,16 @@ void default_scalars(const Call& call) {
   for (int i = 0; i < call.count; ++i) {
     if (call.args[i].kind != ArgKind::Scalar || !call.maybe_scalar(i)) continue;
     Scalar& value = *call.args[i].scalar;
-    const float one = 1;
-    if (value.dtype == ACL_FLOAT) std::memcpy(value.bytes, &one, sizeof one);
-    const int64_t whole = 1;
-    if (value.dtype == ACL_INT64) std::memcpy(value.bytes, &whole, sizeof whole);
-    const double wide = 1;
-    if (value.dtype == ACL_DOUBLE) std::memcpy(value.bytes, &wide, sizeof wide);
+    const auto put = [&value](auto one) { std::memcpy(value.bytes, &one, sizeof one); };
+    switch (value.dtype) {
+      case ACL_FLOAT: put(1.0F); break;
+      case ACL_DOUBLE: put(1.0); break;
+      case ACL_FLOAT16: put(to_half(1)); break;
+      case ACL_BF16: put(to_bfloat(1)); break;
+      case ACL_COMPLEX64: put(std::complex<float>(1)); break;
+      case ACL_COMPLEX128: put(std::complex<double>(1)); break;
+      default: put(int64_t{1}); break;  // integers and bool: little-endian
+    }
   }
 }
 
@@ -300,16 +218,6 @@ void write_past(const Tensor& out) {
   if (!out.numel()) return;
   const size_t size = dtype_size(out.dtype);
   std::memset(element(out, out.numel() - 1) + size, 0x11, size);
-}
-
-const Tensor* first_input(const Call& call) {
-  for (int i = 0; i < call.count; ++i) {
-    if (call.executor->entry->spec->params[i].output) continue;
-    if (call.args[i].kind == ArgKind::Tensor && call.maybe(i) && call.tensor(i).numel()) {
-      return &call.tensor(i);
-    }
-  }
-  return nullptr;
 }
 
 // A copy that takes one element too many at both ends.
@@ -430,23 +338,98 @@ aclError leave_tail(Call& call) {
   return code;
 }
 
+// Dtypes that documents allow for what an operator writes; all where they say nothing.
+uint64_t documented_results(const Call& call) {
+  uint64_t dtypes = 0;
+  for (int i = 0; i < call.count; ++i) {
+    const ParamSpec& param = call.executor->entry->spec->params[i];
+    if (param.output) dtypes |= param.dtypes ? param.dtypes : ~uint64_t{0};
+  }
+  return dtypes;
+}
+
+bool takes(const Call& call, ArgKind kind) {
+  for (int i = 0; i < call.count; ++i) {
+    if (call.args[i].kind == kind && !call.executor->entry->spec->params[i].output) return true;
+  }
+  return false;
+}
+
+bool is_wide_enough(uint64_t dtypes, int64_t bit) {
+  for (int dtype = 0; dtype < 64; ++dtype) {
+    if (!(dtypes >> dtype & 1)) continue;
+    if (bit < static_cast<int64_t>(dtype_size(static_cast<aclDataType>(dtype))) * 8) return true;
+  }
+  return false;
+}
+
+constexpr uint64_t kHalves = dtype_bit(ACL_FLOAT16) | dtype_bit(ACL_BF16);
+constexpr uint64_t kFloats = kHalves | dtype_bit(ACL_FLOAT) | dtype_bit(ACL_DOUBLE);
+
+// Faults that act when the launch runs, on what it reads and writes.
+const char* why_no_result_changes(const Call& call, const Planted& planted) {
+  const uint64_t results = documented_results(call);
+  if (!call.op->run) return "it runs nothing";
+  switch (planted.fault) {
+    case Fault::Slow: case Fault::Crash: case Fault::Hang: case Fault::Trap: return nullptr;
+    default: break;
+  }
+  if (!has_outputs(call)) return "it writes no tensor";
+  switch (planted.fault) {
+    case Fault::Nan: case Fault::MinusZero:
+      return results & kFloats ? nullptr : "it writes no floating-point numbers";
+    case Fault::CutOff: return results & kHalves ? nullptr : "it writes no 16-bit floats";
+    case Fault::Stuck:
+      return is_wide_enough(results, planted.number) ? nullptr : "no result has so many bits";
+    case Fault::LowAcc: return multiplies_matrices(call) ? nullptr : "it multiplies no two matrices";
+    case Fault::Long: case Fault::Ends: case Fault::Ahead:
+      return takes(call, ArgKind::Tensor) ? nullptr : "it takes no tensor";
+    default: return nullptr;
+  }
+}
+
+// Why a fault that names this operator would change nothing, whatever its tensors hold; or null.
+const char* why_not(const Call& call, const Planted& planted) {
+  switch (planted.fault) {
+    case Fault::Code: case Fault::LastK: return nullptr;  // LastK: as it is planted
+    case Fault::Dense: return takes(call, ArgKind::Tensor) ? nullptr : "it takes no tensor";
+    case Fault::Default: return takes(call, ArgKind::Scalar) ? nullptr : "it takes no scalar";
+    case Fault::Spill: return call.op->run ? nullptr : "it runs nothing";
+    default: return why_no_result_changes(call, planted);
+  }
+}
+
+aclnnStatus cannot_apply(const Call& call, const Planted& planted, const char* why) {
+  return call.fail(ACLNN_ERR_PARAM_INVALID, "ACLSIM_FAULTS: '%s' cannot apply to %s: %s.",
+                   planted.text.c_str(), call.op->name, why);
+}
+
+// Those that name this operator, whatever their device; into any operator is planted what applies
+// to some.
+aclnnStatus check_applicable(const Call& call) {
+  const std::string name = fault_key(call.op->name);
+  for (const Planted& planted : fault_plan().faults) {
+    const char* why = planted.op == name ? why_not(call, planted) : nullptr;
+    if (why) return cannot_apply(call, planted, why);
+  }
+  return ACLNN_SUCCESS;
+}
+
 }  // namespace
 
-bool faults_planted = !planted().empty() || !asked().error.empty();
+bool faults_planted = getenv("ACLSIM_FAULTS") && *getenv("ACLSIM_FAULTS");
 
 aclnnStatus plant_before_check(Call& call) {
-  if (!asked().error.empty()) {
-    return call.fail(ACLNN_ERR_PARAM_INVALID, "%s.", asked().error.c_str());
+  if (!fault_plan().error.empty()) {
+    return call.fail(ACLNN_ERR_PARAM_INVALID, "%s.", fault_plan().error.c_str());
   }
+  if (const aclnnStatus code = check_applicable(call)) return code;
   const Planted plan = planted_in(call);
-  // Into every operator is planted what applies to some.
-  const bool meant = plan.op != "*";
-  if (meant && changes_results(plan.fault) && !has_outputs(call)) {
-    return cannot_apply(call, "it writes no tensor");
-  }
   switch (plan.fault) {
     case Fault::LastK:
-      if (!drop_last_k(call) && meant) return cannot_apply(call, "it multiplies no two matrices");
+      if (!drop_last_k(call) && plan.op != "*") {
+        return cannot_apply(call, plan, "it multiplies no two matrices");
+      }
       break;
     case Fault::Dense: ignore_strides(call); break;
     case Fault::Default: default_scalars(call); break;
@@ -472,7 +455,7 @@ aclError run_with_fault(Call& call, const Stream* stream) {
     case Fault::Hang: for (;;) pause();
     case Fault::Trap: return call.trap(ACL_ERROR_RT_AICORE_EXCEPTION, "a planted fault");
     case Fault::Tail: return leave_tail(call);
-    case Fault::Slow: return run_slowly(call, plan.bound);
+    case Fault::Slow: return run_slowly(call, plan.number);
     default: break;
   }
   const aclError code = call.op->run(call);
@@ -485,9 +468,9 @@ aclError run_with_fault(Call& call, const Stream* stream) {
       break;
     case Fault::LowAcc: accumulate_low(call); break;
     case Fault::Nan: for_outputs(call, lose_nans); break;
-    case Fault::Long: spoil_long(call, plan.bound); break;
-    case Fault::Flip: flip_rarely(call, plan.bound); break;
-    case Fault::Stuck: stick(call, plan.bound); break;
+    case Fault::Long: spoil_long(call, plan.number); break;
+    case Fault::Flip: flip_rarely(call, plan.number); break;
+    case Fault::Stuck: stick(call, plan.number); break;
     case Fault::MinusZero: for_outputs(call, lose_minus_zeros); break;
     case Fault::CutOff: for_outputs(call, cut_off); break;
     case Fault::Past: for_outputs(call, write_past); break;

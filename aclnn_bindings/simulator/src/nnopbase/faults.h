@@ -18,7 +18,9 @@ struct Stream;
 // slow@P (launches take P percent longer), ends (a copy takes one element too many at both ends),
 // ahead (one element beyond the first input is read), spill (one byte beyond the workspace is
 // written), race (launches share memory), batch (a batch of more than one rounds otherwise).
-// What is none of these refuses every call, and says why: a fault that is not there proves nothing.
+// What is none of these, names no operator, is covered by an earlier one or lacks its number refuses
+// every call, and says why: a fault that is not there proves nothing. One that could change nothing of
+// the operator that it names refuses that operator's calls.
 // `npu3/*:flip@100000` plants into one device (any operator of it); a fault that acts in phase 1
 // (lastk, dense, default, code, workspace, spill) needs one without a device.
 extern bool faults_planted;
