@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -19,14 +18,42 @@ def tiles(a):
     return x.unflatten(-1, (-1, wide)).unflatten(-3, (-1, 16)).movedim(-2, -4)
 
 
+def ints(values):
+    return [int(v) for v in values]
+
+
 def moved(a):
-    x = t(a["x"])
-    if a["transpose_first"]:
-        return x.permute(a["perm"]).reshape(a["shape"])
-    return x.reshape(a["shape"]).permute(a["perm"])
+    x, perm, shape = t(a["x"]), ints(a["perm"]), ints(a["shape"])
+    return (
+        x.permute(perm).reshape(shape) if a["transpose_first"] else x.reshape(shape).permute(perm)
+    )
 
 
+def repeats_back(a):
+    flow, repeats, axis = t(a["yGrad"]), t(a["repeats"]), a["axis"]
+    shape = list(flow.shape)
+    shape[axis] = len(repeats) if len(repeats) > 1 else shape[axis] // int(repeats)
+    x = torch.zeros(shape, dtype=torch.float64)
+    return autograd(lambda v: v.repeat_interleave(repeats, axis), x, flow=flow)
+
+
+def padded(mode):
+    return lambda a: F.pad(t(a["self"]), ints(a["padding"]), mode)
+
+
+def padded_back(mode):
+    return lambda a: autograd(
+        lambda x: F.pad(x, ints(a["padding"]), mode), a["self"], flow=a["gradOutput"]
+    )
+
+
+PADS = [(kind, mode, rank)
+        for kind, mode in (("Reflection", "reflect"), ("Replication", "replicate"),
+                           ("Circular", "circular"))
+        for rank in (1, 2, 3) if kind != "Circular" or rank > 1]  # fmt: skip
 ORACLES = {
+    **{f"aclnn{kind}Pad{rank}d": padded(mode) for kind, mode, rank in PADS},
+    **{f"aclnn{kind}Pad{rank}dBackward": padded_back(mode) for kind, mode, rank in PADS},
     "aclnnNpuFormatCast": tiles,
     "aclnnConfusionTranspose": moved,
     "aclnnDiag": lambda a: torch.diag(t(a["self"]), a["diagonal"]),
@@ -42,13 +69,11 @@ ORACLES = {
         t(a["gradOut"]), a["inputSizes"], a["dim"], a["size"], a["step"]
     ),
     "aclnnChunkCat": lambda a: torch._chunk_cat(t(a["tensors"]), a["dim"], a["numChunks"]),
-    "aclnnExpand": lambda a: t(a["self"]).expand(a["size"]),
+    "aclnnExpand": lambda a: t(a["self"]).expand(ints(a["size"])),
     "aclnnFlatten": lambda a: t(a["self"]).reshape(math.prod(a["self"].shape[: a["axis"]]), -1),
-    "aclnnPermute": lambda a: t(a["self"]).permute(a["dims"]),
+    "aclnnPermute": lambda a: t(a["self"]).permute(ints(a["dims"])),
     "aclnnSlice": lambda a: (
-        t(a["self"])[:, a["start"] : a["end"] : a["step"]]
-        if a["dim"]
-        else t(a["self"])[a["start"] : a["end"] : a["step"]]
+        t(a["self"]).movedim(a["dim"], 0)[a["start"] : a["end"] : a["step"]].movedim(0, a["dim"])
     ),
     "aclnnSplitTensor": lambda a: torch.split(t(a["self"]), a["splitSections"], a["dim"]),
     "aclnnSplitWithSize": lambda a: torch.split(t(a["self"]), list(a["splitSize"]), a["dim"]),
@@ -58,7 +83,5 @@ ORACLES = {
         t(a["self"]), a["repeats"], a["dim"]
     ),
     "aclnnRepeatInterleaveTensor": lambda a: torch.repeat_interleave(t(a["repeats"])),
-    "aclnnRepeatInterleaveGrad": lambda a: autograd(
-        lambda x: x.repeat_interleave(t(a["repeats"]), a["axis"]), np.zeros((3, 4)), flow=a["yGrad"]
-    ),
+    "aclnnRepeatInterleaveGrad": repeats_back,
 }
