@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -10,12 +10,10 @@ from ....judge.precision import Array
 
 OCP: Final = ("OCP Microscaling Formats (MX) Specification 1.0, section 6.3; op-plugin document "
               "npu_dynamic_dual_level_mx_quant for the order of scales")  # fmt: skip
-MX: Final[dict[str, Any]] = {"source": OCP, "tolerance": "composite",
-                             "steps": True, "specials": False, "fixed_shape": True}  # fmt: skip
 BLOCK: Final = 32
 # aclDataType, and the exponent and value of the largest number.
-E5M2, E4M3, BF16, FLOAT = 35, 36, 27, 0
-LARGEST: Final = {E5M2: (15, 57344.0), E4M3: (8, 448.0)}
+E5M2, E4M3, E2M1, BF16, FLOAT, FLOAT16 = 35, 36, 40, 27, 0, 1
+LARGEST: Final = {E5M2: (15, 57344.0), E4M3: (8, 448.0), E2M1: (2, 6.0)}
 SMALL_TYPES: Final = {E5M2: "float8_e5m2", E4M3: "float8_e4m3fn"}
 
 
@@ -56,8 +54,3 @@ def microscaled(x: Array, axis: int, to: int, algorithm: int = 0) -> tuple[Array
 def as_float32(y: Array) -> Array:
     """As float32, in which kernels compute: a peak beside a power of two decides on the scale."""
     return y.astype(np.float32).astype(np.float64)
-
-
-MX_NORM: Final[dict[str, Any]] = {
-    **MX, "dtypes": ("float16", "bfloat16"),
-    "source": f"Zhang, Sennrich: Root Mean Square Layer Normalization, 2019; {OCP}"}  # fmt: skip

@@ -25,11 +25,16 @@ def matmul_of(a, left="x1", right="x2"):
     return torch.matmul(t(a[left]).double(), t(a[right]).double())
 
 
-MX_DTYPES = {35: torch.float8_e5m2, 36: torch.float8_e4m3fn}
+# A small type by aclDataType, or the largest number of float4 e2m1, of which torch has none.
+MX_DTYPES = {35: torch.float8_e5m2, 36: torch.float8_e4m3fn, 40: 6.0}
+
+
+def largest(kind):
+    return kind if isinstance(kind, float) else torch.finfo(kind).max
 
 
 def exponent(block, kind, how):
-    peak, top = block.abs().max().item(), torch.finfo(kind).max
+    peak, top = block.abs().max().item(), largest(kind)
     if peak == 0:
         return -127
     return math.ceil(math.log2(peak / top)) if how else (
@@ -37,8 +42,7 @@ def exponent(block, kind, how):
 
 
 def clamped(x, kind):
-    top = torch.finfo(kind).max
-    return x.clamp(-top, top)
+    return x.clamp(-largest(kind), largest(kind))
 
 
 def shared(x, axis, kind, how=0):

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from .....judge.precision import Array, numpy_dtype
-from ...spec import const, spec, t, take
+from .....judge.precision import Array
+from .....spec import (
+    Rule,
+    axis,
+    choice,
+    column,
+    flag,
+    forms,
+    group,
+    leading,
+    number,
+    only,
+    optional,
+    out,
+    parts,
+    pin,
+    require,
+    row,
+    sizes,
+    tensor,
+    tokens,
+)  # fmt: skip
+from .....spec.domains import Domain
+from ...declare import declare
 from .._functions import swiglu
-from .._ignored import one_value, reserved
 from .._microscaling import (
     BF16,
     BLOCK,
+    E2M1,
     E4M3,
     FLOAT,
+    FLOAT16,
     LARGEST,
-    MX,
-    MX_NORM,
     OCP,
     SMALL_TYPES,
     as_float32,
@@ -25,29 +46,49 @@ from .._microscaling import (
     padded,
     shared_exponent,
 )
+from .._quantizers import powers
+from ..activation.gates import clipped_swiglu
 
-_WIDE: Final[dict[str, Any]] = {"low": -70, "high": 70}
-_PLAIN: Final[dict[str, Any]] = {"roundModeOptional": "rint", "blocksize": BLOCK,
-                                 "dstTypeMax": 0.0, "maxLowBound": 0.0}  # fmt: skip
+_MX: Final = Rule("composite", OCP, steps=True, specials=False,
+                  values="normal integer wide large graded")  # fmt: skip
+_RINT: Final = only("rint", "the other modes have no document with a formula")
+_LIMIT: Final = only(0.0, "of scaleAlg 2, which no public document describes")
+_BLOCK: Final = only(BLOCK, "documents allow 32")
+_ALL: Final = choice(*SMALL_TYPES, E2M1)
+_HALVES: Final = "f16 bf16"
+_SQUARE: Final = sizes({"*B": leading("-", 3, "2x2")}, M=row(40, 1, 32, 33, 64, 65, 130),
+                       N=column(70, 1, 31, 32, 64, 66, 130))  # fmt: skip
 
 
-@spec("aclnnDynamicMxQuant aclnnDynamicMxQuantV2 aclnnDynamicMxQuantV3",
-      "yOut:dstType mxscaleOut:float8_e8m0fnu",
-      uncovered="roundModeOptional blocksize dstTypeMax maxLowBound",
-      **MX, samples=[
-          take(x=t(*shape, **_WIDE), axis=axis, dstType=to, scaleAlg=how, **_PLAIN)
-          for shape, axis in (((3, 80), -1), ((80, 3), 0), ((2, 33, 4), 1), ((5, 64), 1))
-          for to in SMALL_TYPES for how in (0, 1)])  # fmt: skip
+def _values(shape: str, dtype: str) -> Domain:
+    """Numbers of several exponents, or what values are under test."""
+    return forms(spread=tensor(shape, dtype, -70, 70), filled=tensor(shape, dtype))
+
+
+def _four_bits(x: str, to: str) -> tuple[str, ...]:
+    """Elements of four bits lie in pairs; documents give them the first algorithm."""
+    return f"{to} != {E2M1} or dim({x}, -1) % 2 == 0", f"{to} != {E2M1} or scaleAlg == 0"
+
+
+def _quantized(to: str, *names: str) -> dict[str, Domain]:
+    """Results in pairs: elements, and their scales."""
+    return {n: out("e8m0") if "cale" in n else out(to) for n in names}
+
+
+@declare("aclnnDynamicMxQuantV3 aclnnDynamicMxQuantV2 aclnnDynamicMxQuant", _MX,
+         sizes({"*A": leading(3, "-", "2x3"), "*Z": leading("-", 4, 33, "2x5")},
+               W=row(80, 1, 32, 33, 64, 66, 130, 1032)), require(*_four_bits("x", "dstType")),
+         x=_values("*A W *Z", "f32 f16 bf16"), axis=axis("W", "*A W *Z"), roundModeOptional=_RINT,
+         dstType=_ALL, blocksize=_BLOCK, scaleAlg=choice(0, 1), dstTypeMax=_LIMIT,
+         maxLowBound=_LIMIT, **_quantized("dstType", "yOut", "mxscaleOut"))  # fmt: skip
 def dynamic(x: Array, axis: int, dstType: int, scaleAlg: int) -> tuple[Array, Array]:
     return microscaled(x, axis, dstType, scaleAlg)
 
 
-@spec("aclnnDynamicMxQuantWithDualAxis aclnnDynamicMxQuantWithDualAxisV2",
-      "y1Out:dstType mxscale1Out:float8_e8m0fnu y2Out:dstType mxscale2Out:float8_e8m0fnu",
-      uncovered="roundModeOptional dstTypeMax",
-      **MX,
-      samples=[take(x=t(*shape, dtype="float16", **_WIDE), dstType=to, scaleAlg=0, **_PLAIN)
-               for shape in ((4, 64), (2, 70, 36)) for to in SMALL_TYPES])  # fmt: skip
+@declare("aclnnDynamicMxQuantWithDualAxisV2 aclnnDynamicMxQuantWithDualAxis", _MX, _SQUARE,
+         require(*_four_bits("x", "dstType")), x=_values("*B M N", _HALVES),
+         roundModeOptional=_RINT, dstType=_ALL, scaleAlg=choice(0, 1), dstTypeMax=_LIMIT,
+         **_quantized("dstType", "y1Out", "mxscale1Out", "y2Out", "mxscale2Out"))  # fmt: skip
 def both_axes(x: Array, dstType: int, scaleAlg: int) -> tuple[Array, Array, Array, Array]:
     return *microscaled(x, -1, dstType, scaleAlg), *microscaled(x, -2, dstType, scaleAlg)
 
@@ -59,19 +100,13 @@ def _restored(x: Array, mxscale: Array, axis: int) -> Array:
     return x * np.repeat(flat, BLOCK, axis).take(np.arange(x.shape[axis]), axis)
 
 
-def _stored(*shape: int, axis: int, to: int) -> dict[str, Any]:
-    """A quantised tensor with its scales, as the forward operator gives them."""
-    values = t(*shape, **_WIDE).array().astype(np.float64)
-    y, scale = microscaled(values, axis, to)
-    small = SMALL_TYPES[to]
-    return {"x": const(y.astype(numpy_dtype(small)).astype(np.float64), small),
-            "mxscale": const(scale, "float8_e8m0fnu"), "axis": axis}  # fmt: skip
-
-
-@spec("aclnnAntiMxQuant", "y:dstType", **{**MX, "steps": False, "tolerance": "rounded"},
-      samples=[take(**_stored(*shape, axis=axis, to=to), dstType=kind)
-               for shape, axis in (((3, 80), -1), ((80, 3), 0)) for to in SMALL_TYPES
-               for kind in (FLOAT, BF16)])  # fmt: skip
+@declare("aclnnAntiMxQuant", Rule("rounded", OCP, specials=False, values="normal"),
+         sizes({"*A": leading(3, "-", "2x3"), "*Z": leading("-", 4, 33, "2x5")},
+               W=row(80, 2, 32, 34, 64, 66, 130, 1032)),
+         require("dtype(x) != 'float4_e2m1fn' or dim(x, -1) % 2 == 0"),
+         x=tensor("*A W *Z", "e4m3 e5m2 e2m1", -30, 30),
+         mxscale=powers("*A ceil(W,64) *Z 2", -5, 6, "e8m0"), axis=axis("W", "*A W *Z"),
+         dstType=choice(FLOAT, FLOAT16, BF16), y=out("dstType"))  # fmt: skip
 def restored(x: Array, mxscale: Array, axis: int) -> Array:
     return _restored(x, mxscale, axis)
 
@@ -99,25 +134,19 @@ def squares(x: Array, to: int, algorithm: int = 0) -> tuple[Array, Array, Array]
     return np.clip(np.ldexp(x, -each), -limit, limit), paired(across, -1), paired(down, -2)
 
 
-_SQUARE_OUTS: Final = "yOut:dstType scale1Out:float8_e8m0fnu scale2Out:float8_e8m0fnu"
-
-
-@spec(
-    "aclnnDynamicBlockMxQuant",
-    _SQUARE_OUTS,
-    uncovered="roundModeOptional dstTypeMax",
-    **MX,
-    samples=[
-        take(x=t(*shape, dtype="float16", **_WIDE), dstType=to, scaleAlg=a, **_PLAIN)
-        for shape, a in (((40, 70), 0), ((2, 64, 33), 0), ((40, 70), 1))
-        for to in SMALL_TYPES
-    ],
-)
+@declare("aclnnDynamicBlockMxQuant", _MX, _SQUARE, require(*_four_bits("x", "dstType")),
+         x=_values("*B M N", _HALVES), roundModeOptional=_RINT, dstType=_ALL,
+         scaleAlg=choice(0, 1), dstTypeMax=_LIMIT,
+         **_quantized("dstType", "yOut", "scale1Out", "scale2Out"))  # fmt: skip
 def by_squares(x: Array, dstType: int, scaleAlg: int) -> tuple[Array, Array, Array]:
     return squares(x, dstType, scaleAlg)
 
 
-_LINES: Final = "where a group's scales begin is read from op-plugin's test of the operator"
+_GROUPED: Final = Rule("composite", f"{OCP}; where a group's scales begin is read from op-plugin's "
+                       "test of the operator", steps=True, specials=False,
+                       values=_MX.values)  # fmt: skip
+_GROUPS: Final = sizes(T=tokens(130, 1, 3, 32, 64, 65, 260), G=group(2, 1, 3, 5),
+                       N=column(6, 1, 33, 64, 130))  # fmt: skip
 
 
 def grouped(x: Array, ends: Array, to: int, algorithm: int = 0) -> tuple[Array, Array]:
@@ -132,50 +161,58 @@ def grouped(x: Array, ends: Array, to: int, algorithm: int = 0) -> tuple[Array, 
     return values, scales
 
 
-@spec("aclnnGroupedDynamicMxQuant aclnnGroupedDynamicMxQuantV2",
-      "y:dstType mxscale:float8_e8m0fnu",
-      ignored=one_value("blocksize"),
-      uncovered="roundMode dstTypeMax",
-      **{**MX, "source": f"{OCP}; {_LINES}"},
-      samples=[take(x=t(130, 5, dtype="float16", **_WIDE), roundMode="rint", dstType=to,
-                    groupIndex=const(ends, "int32"), blocksize=BLOCK, scaleAlg=0, dstTypeMax=0.0)
-               for ends in ([40, 130], [64, 64, 130]) for to in SMALL_TYPES])  # fmt: skip
+@declare("aclnnGroupedDynamicMxQuantV2 aclnnGroupedDynamicMxQuant", _GROUPED, _GROUPS,
+         pin("groupIndex=empty_middle G=3", "a group's scales begin at its own line"),
+         x=_values("T N", _HALVES), groupIndex=parts("G", of="T", form="ends", dtype="i32"),
+         roundMode=_RINT, dstType=choice(*SMALL_TYPES), blocksize=_BLOCK, scaleAlg=choice(0, 1),
+         dstTypeMax=_LIMIT, **_quantized("dstType", "y", "mxscale"))  # fmt: skip
 def by_groups(x: Array, groupIndex: Array, dstType: int, scaleAlg: int = 0) -> tuple[Array, Array]:
     return grouped(x, groupIndex, dstType, scaleAlg)
 
 
-@spec("aclnnGroupedDynamicMxQuantWithDualAxis",
-      "y1Out:dstDtype y1ScaleOut:float8_e8m0fnu y2Out:dstDtype y2ScaleOut:float8_e8m0fnu",
-      ignored=reserved("maxDtypeValue"),
-      uncovered="roundModeOptional",
-      **{**MX, "source": f"{OCP}; {_LINES}"}, samples=[
-          take(x=t(130, 40, dtype="float16", **_WIDE), groupIndex=const([40, 130], "int64"),
-               roundModeOptional="rint", scaleAlg=0, dstDtype=to, maxDtypeValue=0.0)
-          for to in SMALL_TYPES])  # fmt: skip
+@declare("aclnnGroupedDynamicMxQuantWithDualAxis", _GROUPED, _GROUPS,
+         x=_values("T N", _HALVES), groupIndex=parts("G", of="T", form="ends"),
+         roundModeOptional=_RINT, scaleAlg=choice(0, 1), dstDtype=choice(*SMALL_TYPES),
+         maxDtypeValue=_LIMIT,
+         **_quantized("dstDtype", "y1Out", "y1ScaleOut", "y2Out", "y2ScaleOut"))  # fmt: skip
 def both_by_groups(
     x: Array, groupIndex: Array, dstDtype: int, scaleAlg: int
 ) -> tuple[Array, Array, Array, Array]:
     return *microscaled(x, -1, dstDtype, scaleAlg), *grouped(x, groupIndex, dstDtype, scaleAlg)
 
 
-_GATED: Final[dict[str, Any]] = {
-    **MX_NORM, "source": f"Shazeer: GLU Variants Improve Transformer, 2020; {OCP}"}  # fmt: skip
-_GATES: Final[dict[str, Any]] = {"roundModeOptional": "rint", "maxDtypeValue": 0.0}
+_GATED: Final = Rule("composite", f"Shazeer: GLU Variants Improve Transformer, 2020; {OCP}",
+                     steps=True, specials=False, values="normal graded")  # fmt: skip
+_ENDS: Final = optional(parts("G", of="T", form="ends"))
+_MATRIX: Final = sizes(T=tokens(130, 1, 3, 32, 65, 260), G=group(2, 1, 3, 5),
+                       H=row(64, 1, 16, 33, 70, 130))  # fmt: skip
 
 
-@spec("aclnnSwigluMxQuant", "yOut:dstType mxscaleOut:float8_e8m0fnu",
-      uncovered="groupIndexOptional activateDim swigluMode clampLimit gluAlpha gluBias "
-                "groupMode axis roundModeOptional maxDtypeValue",
-      **_GATED, samples=[
-    take(x=t(3, n, dtype="float16"), activateDim=-1, activateLeft=left, swigluMode=0, groupMode=0,
-         clampLimit=7.0, gluAlpha=1.702, gluBias=1.0, axis=-1, dstType=to, scaleAlg=how, **_GATES)
-    for n, left, how in ((128, True, 0), (128, False, 1), (144, True, 1))
-    for to in SMALL_TYPES])  # fmt: skip
-def gated(x: Array, activateLeft: bool, dstType: int, scaleAlg: int) -> tuple[Array, Array]:
-    return microscaled(as_float32(swiglu(x, activateLeft)), -1, dstType, scaleAlg)
-
-
-_ENDS: Final = (None, const([40, 130], "int64"))
+@declare("aclnnSwigluMxQuant", _GATED,
+         sizes({"*B": leading(3, "-", "2x3", 33, 70)}, E=group(2, 1, 5),
+               H=row(64, 2, 16, 34, 72, 130, 1032)),
+         require("axis == -1 or rank(x) > 1 and not given(groupIndexOptional)",
+                 "swigluMode == 0 or activateLeft",
+                 f"dstType != {E2M1} or H % 2 == 0", f"dstType != {E2M1} or scaleAlg == 0"),
+         x=tensor("*B 2*H", _HALVES),
+         groupIndexOptional=optional(parts("E", of="max(size(x) // (2*H) - 2, 0)")),
+         activateDim=axis("2*H", "*B 2*H"), activateLeft=flag(True), swigluMode=choice(0, 1),
+         clampLimit=number(7.0, 1.3), gluAlpha=number(1.702, 1.0, -0.5), gluBias=number(1.0, 0.3),
+         groupMode=only(0, "documents allow 0"), axis=number(-1, -2), dstType=_ALL,
+         roundModeOptional=_RINT, scaleAlg=choice(0, 1), maxDtypeValue=_LIMIT,
+         **_quantized("dstType", "yOut", "mxscaleOut"))  # fmt: skip
+def gated(
+    x: Array, groupIndexOptional: Array | None, activateLeft: bool, swigluMode: int,
+    clampLimit: float, gluAlpha: float, gluBias: float, axis: int, dstType: int, scaleAlg: int,
+) -> tuple[Array, Array]:  # fmt: skip
+    """swigluMode 1 is gpt-oss's gate of neighbours; rows of no group are 0."""
+    if swigluMode:
+        y = clipped_swiglu(x, groupIndexOptional, -1, gluAlpha, clampLimit, gluBias, True)
+    else:
+        y = swiglu(x, activateLeft)
+        if groupIndexOptional is not None:
+            y.reshape(-1, y.shape[-1])[int(groupIndexOptional.sum()) :] = 0
+    return microscaled(as_float32(y), axis, dstType, scaleAlg)
 
 
 def _both(
@@ -187,25 +224,11 @@ def _both(
     return *microscaled(y, -1, to, algorithm), *columns
 
 
-@spec(
-    "aclnnSwigluMxQuantWithDualAxis",
-    "y1Out:dstType mxscale1Out:float8_e8m0fnu y2Out:dstType mxscale2Out:float8_e8m0fnu",
-    ignored=reserved("maxDtypeValue"),
-    uncovered="roundModeOptional",
-    **_GATED,
-    samples=[
-        take(
-            x=t(130, 128, dtype="float16"),
-            groupIndexOptional=ends,
-            activateLeft=left,
-            dstType=to,
-            scaleAlg=0,
-            **_GATES,
-        )
-        for ends in _ENDS
-        for to, left in zip(SMALL_TYPES, (True, False), strict=True)
-    ],
-)
+@declare("aclnnSwigluMxQuantWithDualAxis", _GATED, _MATRIX,
+         x=tensor("T 2*H", _HALVES), groupIndexOptional=_ENDS, activateLeft=flag(True),
+         roundModeOptional=_RINT, scaleAlg=choice(0, 1), dstType=choice(*SMALL_TYPES),
+         maxDtypeValue=_LIMIT,
+         **_quantized("dstType", "y1Out", "mxscale1Out", "y2Out", "mxscale2Out"))  # fmt: skip
 def gated_both(
     x: Array, groupIndexOptional: Array | None, activateLeft: bool, dstType: int, scaleAlg: int
 ) -> tuple[Array, Array, Array, Array]:
@@ -221,15 +244,11 @@ def swiglu_gradient(x: Array, grad: Array, left: bool) -> Array:
     return np.concatenate(parts if left else parts[::-1], -1)
 
 
-@spec("aclnnSwigluBackwardMxQuantWithDualAxis",
-      "y1Out:dstDtype mxscale1Out:float8_e8m0fnu y2Out:dstDtype mxscale2Out:float8_e8m0fnu",
-      ignored=reserved("maxDtypeValue")
-      | one_value("roundModeOptional"),
-      constant="dstDtype",
-      **_GATED, samples=[
-          take(x=t(130, 128, dtype="float16"), yGrad=t(130, 64, dtype="float16", low=-1),
-               groupIndexOptional=ends, activateLeft=left, dstDtype=E4M3, scaleAlg=how, **_GATES)
-          for ends, left, how in zip(_ENDS, (True, False), (0, 1), strict=True)])  # fmt: skip
+@declare("aclnnSwigluBackwardMxQuantWithDualAxis", _GATED, _MATRIX,
+         x=tensor("T 2*H", _HALVES), yGrad=tensor("T H", "x"), groupIndexOptional=_ENDS,
+         activateLeft=flag(True), roundModeOptional=_RINT, scaleAlg=choice(0, 1),
+         dstDtype=only(E4M3, "documents allow E4M3"), maxDtypeValue=_LIMIT,
+         **_quantized("dstDtype", "y1Out", "mxscale1Out", "y2Out", "mxscale2Out"))  # fmt: skip
 def gated_back(
     x: Array, yGrad: Array, groupIndexOptional: Array | None, activateLeft: bool, dstDtype: int,
     scaleAlg: int,
@@ -239,36 +258,34 @@ def gated_back(
 
 
 # Of float4 e2m1: the exponent of its largest number, and that.
-_TOP, _LARGEST = 2, 6.0
-_CODES: Final = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.5, -1, -2, -4, -6])
+_TOP, _LARGEST = LARGEST[E2M1]
 
 
-@spec("aclnnDynamicDualLevelMxQuant", "yOut:float4_e2m1fn level0ScaleOut:float32 "
-      "level1ScaleOut:float8_e8m0fnu",
-      ignored=one_value("level0BlockSize level1BlockSize"),
-      uncovered="smoothScaleOptional roundModeOptional",
-      **{**MX, "source": "op-plugin document "
-      "npu_dynamic_dual_level_mx_quant", "dtypes": ("float16",)}, samples=[
-          take(x=t(*shape, dtype="float16", low=-9, high=9), smoothScaleOptional=smooth,
-               roundModeOptional="rint", level0BlockSize=512, level1BlockSize=32)
-          for shape, smooth in (((3, 512), None), ((2, 2, 1024), None))])  # fmt: skip
-def dual_level(x: Array) -> tuple[Array, Array, Array]:
+@declare("aclnnDynamicDualLevelMxQuant",
+         Rule("composite", "op-plugin document npu_dynamic_dual_level_mx_quant", steps=True,
+              specials=False, values="normal integer graded"),
+         sizes({"*B": leading(3, "-", "2x2", 33)}, N=row(512, 32, 96, 640, 1024, 1032)),
+         x=tensor("*B N", "f16"), smoothScaleOptional=optional(tensor("N", "x", 0.5, 2)),
+         roundModeOptional=_RINT, level0BlockSize=only(512, "documents allow 512"),
+         level1BlockSize=_BLOCK, yOut=out("e2m1"), level0ScaleOut=out("f32"),
+         level1ScaleOut=out("e8m0"))  # fmt: skip
+def dual_level(x: Array, smoothScaleOptional: Array | None) -> tuple[Array, Array, Array]:
     """512 elements share a real scale; what is left, in x's type, an exponent for each 32."""
-    pieces = x.reshape(*x.shape[:-1], -1, 512)
+    smooth = x if smoothScaleOptional is None else x * smoothScaleOptional
+    pieces = padded(smooth, -1, 512).reshape(*x.shape[:-1], -1, 512)
     first = np.abs(pieces).max(-1) / _LARGEST
-    left = pieces / np.where(first, first, 1)[..., None].astype(np.float32)
-    left = left.astype(np.float16).astype(np.float64).reshape(*x.shape[:-1], -1, 32)
-    exponent = np.frexp(np.abs(left).max(-1))[1] - 1 - _TOP
-    y = np.clip(np.ldexp(left, -exponent[..., None]), -_LARGEST, _LARGEST)
-    second = np.ldexp(1.0, exponent).reshape(*x.shape[:-1], -1, 2)
-    return y.reshape(x.shape), first, second
+    scale = np.where(first, first, 1)[..., None].astype(np.float32)
+    left = (pieces.astype(np.float32) / scale).astype(np.float16).astype(np.float64)
+    left = left.reshape(*x.shape[:-1], -1)[..., : x.shape[-1]]
+    y, second = microscaled(left, -1, E2M1)
+    return y, first, second
 
 
-@spec("aclnnMxToBlockMxQuant", "y:dstType scale1:float8_e8m0fnu scale2:float8_e8m0fnu", **MX,
-      samples=[
-          take(x=const(_CODES[np.arange(np.prod(shape)) * 5 % 13].reshape(shape), "float4_e2m1fn"),
-               mxscale=const(np.exp2(np.arange(np.prod(shape) // 32) % 4 - 1.0).reshape(
-                   *shape[:-1], -1, 2), "float8_e8m0fnu"), dstType=to)
-          for shape in ((64, 64), (2, 32, 128)) for to in (35, 36)])  # fmt: skip
+@declare("aclnnMxToBlockMxQuant", _MX,
+         sizes({"*B": leading("-", 3, "2x2")}, M=row(64, 1, 32, 33, 70, 130),
+               N=column(64, 2, 32, 34, 70, 130)),
+         x=tensor("*B M N", "e2m1", -6, 6), mxscale=powers("*B M ceil(N,64) 2", -5, 6, "e8m0"),
+         dstType=choice(*SMALL_TYPES),
+         **_quantized("dstType", "y", "scale1", "scale2"))  # fmt: skip
 def other_blocks(x: Array, mxscale: Array, dstType: int) -> tuple[Array, Array, Array]:
     return squares(_restored(x.astype(np.float64), mxscale, -1), dstType)

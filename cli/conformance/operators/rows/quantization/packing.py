@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from .....judge.precision import Array
-from ...spec import const, spec, t, take
+from .....spec import (
+    Rule,
+    choice,
+    content,
+    dtypes,
+    forms,
+    leading,
+    number,
+    optional,
+    out,
+    row,
+    sizes,
+    tensor,
+)  # fmt: skip
+from ...declare import declare
 
 
-@spec("aclnnTransQuantParamV2 aclnnTransQuantParamV3", "out:uint64",
-      uncovered="roundMode",
-      tolerance="exact",
-      source="op-plugin document npu_trans_quant_param: float32 bits with the low 13 cleared",
-      samples=[take(scale=t(9, low=0.01, high=2), roundMode=0),
-               take(scale=t(5, low=0.01, high=2), roundMode=0,
-                    offset=const([200.0, -200.0, -1.0, 300.0, -300.0], "float32"))],
-      dtypes=("float32",),
-      specials=False,
-      )  # fmt: skip
-def trans_quant_param(scale: Array, offset: Array | None = None) -> Array:
+def _between(rng: Any, _pattern: str, draw: Any) -> Array:
+    """Scales that lie half way between neighbours of 10 digits, and some of more digits."""
+    digits = rng.integers(1 << 10, 1 << 11, draw["N"]) + np.where(rng.random(draw["N"]) < 0.8, 0.5,
+                                                                  0.75)  # fmt: skip
+    return np.ldexp(digits, rng.integers(-18, -8, draw["N"]))
+
+
+def _half_steps(rng: Any, _pattern: str, draw: Any) -> Array:
+    return rng.integers(-260, 260, draw["N"]) + 0.5
+
+
+@declare("aclnnTransQuantParamV3 aclnnTransQuantParamV2",
+         Rule("exact", "op-plugin document npu_trans_quant_param: float32 bits with the low 13 "
+              "cleared, or rounded to the nearest such number", specials=False, values="normal"),
+         sizes(N=row(9, 1, 33, 1030)),
+         dtypes("""scale out
+                   f32   u64|i64"""),
+         scale=forms(each=tensor("N", "", 0.01, 2), halfway=content(_between, "halfway", "f32"),
+                     one=tensor("1", "", 0.01, 2)),
+         offset=optional(forms(each=tensor("N", "f32", -300, 300), one=tensor("1", "f32", -9, 9),
+                               halves=content(_half_steps, "halves", "f32"))),
+         roundMode=choice(0, 1), out=out("u64"))  # fmt: skip
+def trans_quant_param(scale: Array, offset: Array | None = None, roundMode: int = 0) -> Array:
     """The offset, rounded and held in [-256, 255], in 9 bits from bit 37."""
+    if roundMode:
+        digits, exponent = np.frexp(scale)
+        scale = np.ldexp(np.rint(np.ldexp(digits, 11)), exponent - 11)
     bits = scale.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)
     word = bits.astype(np.uint64) | np.uint64(1 << 46)
     if offset is None:
@@ -30,31 +59,32 @@ def trans_quant_param(scale: Array, offset: Array | None = None) -> Array:
     return word | nine.astype(np.uint64) << np.uint64(37)
 
 
-_BITS: Final = "op-plugin documents npu_sign_bits_pack, npu_sign_bits_unpack"
+_BITS: Final = Rule("exact", "op-plugin documents npu_sign_bits_pack, npu_sign_bits_unpack",
+                    specials=False, values="normal")  # fmt: skip
+_ENDS: Final = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, 2.0**-24, -(2.0**-24)])
 
 
-@spec("aclnnSignBitsPack", "out:uint8", tolerance="exact", specials=False,
-      dtypes=("float16", "float32"), source=_BITS, samples=[
-          *(take(self=t(n, dtype="float32"), size=s) for n, s in ((64, 2), (61, 1))),
-          take(self=const([0.0, -0.0, 1.0, -1.0] * 8, "float32"), size=1)])  # fmt: skip
+@declare("aclnnSignBitsPack", _BITS, sizes(N=row(64, 1, 8, 61, 130, 1030, 4097)),
+         self=forms(plain=tensor("N", "f32 f16"),
+                    ends=content(lambda rng, _, draw: rng.choice(_ENDS, draw["N"]), "ends", "")),
+         size=number(1, "2 - ceil(N, 8) % 2", "ceil(N, 8)"), out=out("u8"))  # fmt: skip
 def pack_signs(self: Array, size: int) -> Array:
     """Bit i of a byte, the lowest first, is set where element i is not negative; what is missing to
     whole bytes counts as negative."""
     return np.packbits(self >= 0, bitorder="little").reshape(size, -1)
 
 
-@spec("aclnnSignBitsUnpack", "out:dtype", tolerance="exact", source=_BITS,
-      specials=False, samples=[take(self=const([159, 15, 0, 255], "uint8"), size=2, dtype=d)
-                               for d in (0, 1)],
-      )  # fmt: skip
+@declare("aclnnSignBitsUnpack", _BITS, sizes(N=row(4, 1, 8, 33, 130, 1030)),
+         self=tensor("N", "u8", 0, 255),
+         size=number(1, 2, 8, "N"), dtype=choice(0, 1), out=out("dtype"))  # fmt: skip
 def unpack_signs(self: Array, size: int) -> Array:
     return np.where(np.unpackbits(self, bitorder="little"), 1.0, -1.0).reshape(size, -1)
 
 
-@spec("aclnnConvertWeightToINT4Pack", "weightInt4Pack:int32",
-      tolerance="exact", source="op-plugin document npu_convert_weight_to_int4pack and its test",
-      samples=[take(weight=t(*s, dtype="int32", low=-8, high=6)) for s in ((4, 16), (16, 64))],
-      )  # fmt: skip
+@declare("aclnnConvertWeightToINT4Pack",
+         Rule("exact", "op-plugin document npu_convert_weight_to_int4pack and its test"),
+         sizes({"*B": leading(4, 1, 33, "3x2")}, N=row(2, 1, 8, 33, 130)),
+         weight=tensor("*B 8*N", "i32", -8, 7), weightInt4Pack=out("i32"))  # fmt: skip
 def eight_to_a_word(weight: Array) -> Array:
     """Eight neighbours share a word, the first in its low bits."""
     codes = (weight.astype(np.int64) & 15).reshape(*weight.shape[:-1], -1, 8)

@@ -18,7 +18,7 @@ def back(a):
     return t(a["x"]) * wide.narrow(a["axis"], 0, a["x"].shape[a["axis"]])
 
 
-def squared(x, kind):
+def squared(x, kind, how=0):
     """Tiles of 32 by 32, by their own loops."""
     m, n = x.shape[-2:]
     y = x.clone()
@@ -28,7 +28,7 @@ def squared(x, kind):
         for i in range(0, m, 32):
             for j in range(0, n, 32):
                 tile = x.reshape(-1, m, n)[b, i : i + 32, j : j + 32]
-                power = 2.0 ** exponent(tile, kind, 0)
+                power = 2.0 ** exponent(tile, kind, how)
                 y.view(-1, m, n)[b, i : i + 32, j : j + 32] = clamped(tile / power, kind)
                 across.view(-1, m, across.shape[-1])[b, i : i + 32, j // 32] = power
                 down.view(-1, down.shape[-2], n)[b, i // 32, j : j + 32] = power
@@ -65,12 +65,28 @@ def back_through_gate(a):
 
 
 def dual_level(a):
-    x = t(a["x"]).unflatten(-1, (-1, 512))
-    first = x.abs().amax(-1) / 6
-    left = (x / first.float()[..., None]).half().double().flatten(-2).unflatten(-1, (-1, 32))
-    second = (left.abs().amax(-1).log2().floor() - 2).exp2()
-    y = (left / second[..., None]).clamp(-6, 6).flatten(-2)
-    return y, first, second.unflatten(-1, (-1, 2))
+    smooth = a["smoothScaleOptional"]
+    x = t(a["x"]) if smooth is None else t(a["x"]) * t(smooth)
+    first = [part.abs().amax(-1) / 6 for part in x.split(512, -1)]
+    left = [(part.float() / scale.float()[..., None]).half().double()
+            for part, scale in zip(x.split(512, -1), first, strict=True)]  # fmt: skip
+    y, second = shared(torch.cat(left, -1), -1, MX_DTYPES[40])
+    return y, torch.stack(first, -1), second
+
+
+def gated(a):
+    if a["swigluMode"]:
+        left, right = t(a["x"]).unflatten(-1, (-1, 2)).unbind(-1)
+        left, right = (
+            left.clamp(max=a["clampLimit"]),
+            right.clamp(-a["clampLimit"], a["clampLimit"]),
+        )
+        y = left * torch.sigmoid(a["gluAlpha"] * left) * (right + a["gluBias"])
+    else:
+        y = gate(t(a["x"]), a["activateLeft"])
+    if a["groupIndexOptional"] is not None:
+        y.view(-1, y.shape[-1])[int(a["groupIndexOptional"].sum()) :] = 0
+    return shared(single(y), a["axis"], MX_DTYPES[a["dstType"]], a["scaleAlg"])
 
 
 def other_blocks(a):
@@ -91,21 +107,21 @@ ORACLES = {
         t(a["x"]), a["axis"], MX_DTYPES[a["dstType"]], a["scaleAlg"]
     ),
     "aclnnDynamicMxQuantWithDualAxis": lambda a: (
-        *shared(t(a["x"]), -1, MX_DTYPES[a["dstType"]]),
-        *shared(t(a["x"]), -2, MX_DTYPES[a["dstType"]]),
+        *shared(t(a["x"]), -1, MX_DTYPES[a["dstType"]], a["scaleAlg"]),
+        *shared(t(a["x"]), -2, MX_DTYPES[a["dstType"]], a["scaleAlg"]),
     ),
     "aclnnAntiMxQuant": back,
-    "aclnnDynamicBlockMxQuant": lambda a: squared(t(a["x"]), MX_DTYPES[a["dstType"]]),
+    "aclnnDynamicBlockMxQuant": lambda a: squared(
+        t(a["x"]), MX_DTYPES[a["dstType"]], a["scaleAlg"]
+    ),
     "aclnnGroupedDynamicMxQuant": lambda a: by_groups(
-        t(a["x"]), a["groupIndex"], MX_DTYPES[a["dstType"]]
+        t(a["x"]), a["groupIndex"], MX_DTYPES[a["dstType"]], a["scaleAlg"]
     ),
     "aclnnGroupedDynamicMxQuantWithDualAxis": lambda a: (
-        *shared(t(a["x"]), -1, MX_DTYPES[a["dstDtype"]]),
-        *by_groups(t(a["x"]), a["groupIndex"], MX_DTYPES[a["dstDtype"]]),
+        *shared(t(a["x"]), -1, MX_DTYPES[a["dstDtype"]], a["scaleAlg"]),
+        *by_groups(t(a["x"]), a["groupIndex"], MX_DTYPES[a["dstDtype"]], a["scaleAlg"]),
     ),
-    "aclnnSwigluMxQuant": lambda a: shared(
-        single(gate(t(a["x"]), a["activateLeft"])), -1, MX_DTYPES[a["dstType"]], a["scaleAlg"]
-    ),
+    "aclnnSwigluMxQuant": gated,
     "aclnnSwigluMxQuantWithDualAxis": lambda a: both(
         gate(t(a["x"]), a["activateLeft"]), a, MX_DTYPES[a["dstType"]]
     ),

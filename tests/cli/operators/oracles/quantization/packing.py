@@ -29,4 +29,9 @@ ORACLES = {
 # Operator, arguments by header name, results by hand.
 BY_HAND = [
     ("aclnnTransQuantParamV2", {"scale": [1.0]}, [[0x3F800000 | 1 << 46]]),
+    (
+        "aclnnTransQuantParamV3",
+        {"scale": [1 + 2**-11, 1 + 3 * 2**-11], "offset": [-1.5, 300.0], "roundMode": 1},
+        [[0x3F800000 | 1 << 46 | 0x1FE << 37, 0x3F804000 | 1 << 46 | 0xFF << 37]],
+    ),
 ]
