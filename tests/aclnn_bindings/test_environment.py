@@ -2,18 +2,109 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from aclnn_bindings.install.environment import MASK, masked, masked_variables
+from aclnn_bindings import Cause
+from aclnn_bindings.install.environment import (
+    MASK,
+    concealed,
+    masked,
+    masked_variables,
+    shown,
+    shown_command,
+)
+
+SECRET = "hunter2"
 
 
 @pytest.mark.parametrize(
     "name",
-    ["ASCEND_API_TOKEN", "HCCL_SECRET", "NPU_PASSWORD", "MINDTORCH_ACCESS_KEY", "ASCEND_AK",
-     "ascend_credential", "HCCL_PWD", "NPU_PASS", "ASCEND_AUTHORIZATION", "ACL_COOKIE"],
+    ["ASCEND_API_TOKEN", "NPU_SSHKEY", "ASCEND_LOGIN", "HCCL_AUTH_HEADER", "NPU_DSN",
+     "ACL_KENNWORT", "MINDTORCH_RUN_TOKEN", "ASCEND_MIMA", "HCCL_SALT", "NPU_OTP",
+     "TASK_QUEUE_URL", "ASCEND_CONNECTION", "DRIVER_LICENSE", "TBE_CERT", "ACLSIM_FAULT"],
 )  # fmt: skip
-def test_a_variable_named_like_a_secret_is_masked(name: str) -> None:
-    assert masked(name, "hunter2") == MASK
+def test_the_value_of_an_unknown_variable_is_not_shown(name: str) -> None:
+    for value in (SECRET, "1", "/x"):
+        assert shown(name, value) == MASK
+        assert masked_variables({name: value}) == {name: MASK}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ASCEND_HOME_PATH", f"https://host/x#{SECRET}"),
+        ("ASCEND_HOME_PATH", f"/x?sig={SECRET}"),
+        ("ASCEND_CUSTOM_OPP_PATH", f"s3://bucket/{SECRET}"),
+        ("LD_LIBRARY_PATH", f"/lib;A={SECRET}"),
+        ("LD_PRELOAD", f"//host/share%20{SECRET}"),
+        ("ASCEND_CACHE_PATH", f"me:{SECRET}@host:/cache"),
+        ("ASCEND_WORK_PATH", f"/x|curl -d {SECRET}"),
+        ("ASCEND_RT_VISIBLE_DEVICES", SECRET),
+        ("HCCL_CONNECT_TIMEOUT", f"120 {SECRET}"),
+        ("ASCEND_GLOBAL_LOG_LEVEL", f"3;{SECRET}"),
+        ("PYTORCH_NPU_ALLOC_CONF", f"expandable_segments:True,{SECRET}zZ9xQ8"),
+        ("HCCL_ALGO", f"level0:{SECRET}+/=="),
+        ("HCCL_SOCKET_IFNAME", f"eth0 {SECRET}"),
+        ("ACLSIM_FAULTS", f"add:zeros #{SECRET}"),
+        ("ACLSIM_SOC", "sk-hunter2hunter2hunter2"),
+    ],
+)
+def test_the_value_of_a_known_variable_is_shown_in_its_form_alone(name: str, value: str) -> None:
+    assert SECRET not in shown(name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LD_LIBRARY_PATH", "/usr/local/Ascend/lib64:relative/lib:~/lib::/a b"),
+        ("ASCEND_HOME_PATH", '"/usr/local/Ascend"'),
+        ("ASCEND_RT_VISIBLE_DEVICES", "0,1,2-5"),
+        ("HCCL_ALGO", "level0:NA;level1:H-D_R"),
+        ("HCCL_DETERMINISTIC", "true"),
+        ("HCCL_SOCKET_IFNAME", "=eth0,enp5s0"),
+        ("PYTORCH_NPU_ALLOC_CONF", "expandable_segments:True,max_split_size_mb:250"),
+        ("ACLSIM_SOC", "Ascend910B3"),
+        ("ACLSIM_FAULTS", "npu1/*:flip@100000,aclnnMatmul:zeros"),
+        ("ACLSIM_MEMORY", "512M"),
+        ("ASCEND_LAUNCH_BLOCKING", "1"),
+    ],
+)
+def test_what_helps_to_diagnose_is_shown(name: str, value: str) -> None:
+    assert shown(name, value) == value
+
+
+COMMANDS = [
+    ["--api-key", SECRET], [f"--api-key={SECRET}"], [f"https://host/#{SECRET}"],
+    ["-c", f"key = '{SECRET}'"], [f"TOKEN={SECRET}", "x"], ["--dsn", f"me:{SECRET}@db"],
+    [SECRET], [f"-p{SECRET}"], ["--header", f"X: {SECRET}"], [f"model.secret={SECRET}"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_words_of_a_command_that_may_be_secrets_are_not_recorded(words: list[str]) -> None:
+    command = shown_command(["python3", "-m", "train.main", *words, "--steps", "100"])
+    assert SECRET not in " ".join(command)
+    assert command[:3] == ["python3", "-m", "train.main"]
+    assert command[-2:] == ["--steps", "100"]
+
+
+def test_a_command_shows_its_options_numbers_and_files(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.touch()
+    command = ["/bin/sh", str(script), "--lr=1e-3", "--steps", "100", "-v", "--data=none"]
+    assert shown_command(command) == [*command[:-1], f"--data={MASK}"]
+    assert shown_command([]) == []
+
+
+def test_what_is_not_shown_is_concealed_wherever_it_is_quoted() -> None:
+    environ = {"ASCEND_HOME_PATH": f"https://u/#{SECRET}", "NPU_X": SECRET, "NPU_FLAG": "1"}
+    where = Path(environ["ASCEND_HOME_PATH"])
+    cause = Cause("error", f"no folder {where}", f"{SECRET}?", repr(environ["ASCEND_HOME_PATH"]))
+    found = concealed({"causes": (cause,), "n": [1, f"a{SECRET}"]}, environ)
+    assert found == {"causes": (Cause("error", f"no folder {MASK}", f"{MASK}?", f"'{MASK}'"),),
+                     "n": [1, f"a{MASK}"]}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -54,7 +145,7 @@ def test_a_variable_named_like_a_secret_is_masked(name: str) -> None:
     ],
 )
 def test_a_secret_inside_a_value_is_masked(value: str, expected: str) -> None:
-    assert masked("ASCEND_SOURCE", value) == expected
+    assert masked(value) == expected
 
 
 def test_only_variables_that_concern_cann_are_shown() -> None:
@@ -75,6 +166,6 @@ def test_only_variables_that_concern_cann_are_shown() -> None:
 
 
 def test_a_long_value_is_masked_in_linear_time() -> None:
-    assert masked("ASCEND_SOURCE", "a" * 50_000) == "a" * 50_000
+    assert masked("a" * 50_000) == "a" * 50_000
     for piece in ("key=[", "-u a", "mysql ", "a:", '"token" ', "eyJaaaaaaaa.", "cookie "):
-        masked("ASCEND_SOURCE", piece * 2_000)
+        masked(piece * 2_000)

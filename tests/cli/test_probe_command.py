@@ -188,14 +188,28 @@ def test_comparison_with_a_version_classes_changes(run: Output, root: Path) -> N
     assert "breaks ABI: cubeMathType: int8_t -> int64_t" in out
 
 
-def test_secrets_in_the_environment_are_masked(
-    run: Output, root: Path, monkeypatch: pytest.MonkeyPatch
+SECRETS = {
+    "ASCEND_TOKEN": "hunter2", "NPU_SSHKEY": "hunter2", "ASCEND_LOGIN": "hunter2",
+    "ASCEND_SOURCE": "https://me:hunter2@host", "HCCL_AUTH_HEADER": "X hunter2",
+    "ASCEND_TOOLKIT_HOME": "https://host/x#hunter2", "LD_LIBRARY_PATH": "s3://bucket/?k=hunter2",
+    "LD_PRELOAD": "/none?hunter2", "ASCEND_CUSTOM_OPP_PATH": "https://host/#hunter2",
+    "ASCEND_RT_VISIBLE_DEVICES": "hunter2", "ASCEND_OPP_PATH": "/x#hunter2",
+    "MINDTORCH_CANN_HOME": "//share/x?sig=hunter2", "ATB_HOME_PATH": "/atb@hunter2",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["--json", "--md", ""])
+@pytest.mark.parametrize("named", [True, False])
+def test_no_secret_of_the_environment_is_shown(
+    run: Output, root: Path, monkeypatch: pytest.MonkeyPatch, form: str, named: bool
 ) -> None:
-    monkeypatch.setenv("ASCEND_TOKEN", "hunter2")
-    monkeypatch.setenv("ASCEND_SOURCE", "https://me:hunter2@host")
-    _, out, _ = run("--json", "--no-run", "--home", str(root))
-    assert "hunter2" not in out
-    assert json.loads(out)["environment"]["ASCEND_TOKEN"] == "***"
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    target = ("--home", str(root)) if named else ()
+    _, out, err = run(*filter(None, [form]), "--no-run", *target)
+    assert "hunter2" not in out + err
+    if form == "--json":
+        assert json.loads(out)["environment"]["ASCEND_TOKEN"] == "***"
 
 
 @pytest.mark.parametrize("columns", [40, 60, 200])

@@ -117,3 +117,13 @@ def test_a_journal_of_json_that_means_nothing_is_named(tmp_path: Path) -> None:
     outcome = layered.command("report", str(path))
     assert outcome.code == 2
     assert "schema 'another'" in outcome.err
+
+
+def test_no_secret_of_a_command_or_the_environment_is_recorded(tmp_path: Path) -> None:
+    path, secret = tmp_path / "calls.rec", "hunter2"
+    words = ("--api-key", secret, f"--dsn=me:{secret}@db", f"https://host/#{secret}", f"K={secret}")
+    planted = {"NPU_SSHKEY": secret, "ASCEND_LOGIN": secret, "HCCL_AUTH_HEADER": f"X {secret}"}
+    layered.record(path, str(compiled.build("samples/add")), *words, **planted)
+    content = b"".join(chunk.data for chunk in recording_file.chunks(path))
+    assert b"--api-key" in content
+    assert secret.encode() not in content

@@ -11,6 +11,7 @@ import click
 
 from aclnn_bindings import ENVIRONMENT, Cause, Report, Request, causes
 from aclnn_bindings import probe as look
+from aclnn_bindings.install.environment import concealed
 
 from ... import choices, exits, render
 from . import diff as probe_diff
@@ -87,15 +88,14 @@ def probe(
     likely = causes(report, os.environ)
     code = exit_code(report, likely, names)
     difference = probe_diff.compare(reference, report) if reference else None
+    blocks = concealed(list(probe_text.document(report, likely, names, difference)), os.environ)
     if form == "json":
         data = probe_json.report(report, likely, code, names, difference, os.environ)
         click.echo(json.dumps(data, indent=1, ensure_ascii=False))
     elif form == "md":
-        click.echo(
-            render.markdown(probe_text.document(report, likely, names, difference)), nl=False
-        )
+        click.echo(render.markdown(blocks), nl=False)
     else:
-        render.show(probe_text.document(report, likely, names, difference))
+        render.show(blocks)
     return code
 
 

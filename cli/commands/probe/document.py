@@ -39,7 +39,7 @@ def report(
     environ: Mapping[str, str],
 ) -> dict[str, Any]:
     """The whole report; times in milliseconds, sizes in bytes."""
-    return {
+    data = {
         "schema": SCHEMA,
         "summary": probe_text.title(report),
         "exit_code": code,
@@ -60,6 +60,8 @@ def report(
         "diff": _diff(comparison) if comparison else None,
         "environment": environment.masked_variables(environ),
     }
+    concealed: dict[str, Any] = environment.concealed(data, environ)
+    return concealed
 
 
 def _host() -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from aclnn_bindings import Report, Request, causes
 from aclnn_bindings import probe as look
+from aclnn_bindings.install.environment import concealed
 
 from ...conformance.cases.case import PROBE, Case
 from ...conformance.record.result import Result
@@ -24,7 +25,7 @@ def probe(case: Case, seed: int, setup: Mapping[str, Any]) -> Result:
     started = time.monotonic()
     home = Path(setup["home"]) if setup.get("home") else None
     report = look(Request(home, bool(setup.get("simulator")), None, needs.needed_by_check()))
-    likely = causes(report, os.environ)
+    likely = concealed(causes(report, os.environ), os.environ)
     errors = [cause for cause in likely if cause.severity == "error"]
     reason = errors[0].what if errors else "" if report.install else "no CANN install"
     measure = {

@@ -7,9 +7,11 @@ import platform
 import time
 from typing import Any, Final
 
+from aclnn_bindings.install.environment import shown
+
 from ..record.journal import node
 
-# What changes results or times; values are shown as they are set (none of them is secret).
+# What changes results or times.
 SWITCHES: Final = (
     "ACL_LAUNCH_BLOCKING", "ACLSIM_FAULTS", "ACLSIM_SOC", "ACLSIM_STREAM", "ACLSIM_STRICT",
     "ASCEND_LAUNCH_BLOCKING", "HCCL_DETERMINISTIC", "INF_NAN_MODE_ENABLE",
@@ -28,7 +30,9 @@ def snapshot(cann: Any, device: str) -> dict[str, Any]:
         "numpy": _version("numpy"),
         "host": f"{platform.system()} {platform.machine()}",
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
-        "switches": {name: os.environ[name] for name in SWITCHES if name in os.environ},
+        "switches": {
+            name: shown(name, os.environ[name]) for name in SWITCHES if name in os.environ
+        },
     }
     if cann is None:
         return {**facts, "install": "none", "kind": "cpu", "cann": "", "soc": ""}
