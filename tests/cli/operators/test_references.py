@@ -28,7 +28,7 @@ SINGLE = frozenset((
 # Nothing else computes what these give, such as a mask of bits or packed scales.
 UNCOMPARED = frozenset((
     "aclnnSliceV2", "aclnnStridedSliceAssignV2", "aclnnStridedSlice", "aclnnInplaceScatterUpdate",
-    "aclnnDropoutBackward", "aclnnDropoutDoMask", "aclnnInterleaveRope", "aclnnScatterPaCache",
+    "aclnnDropoutBackward", "aclnnDropoutDoMask", "aclnnScatterPaCache",
     "aclnnApplyAdamWV2", "aclnnForeachNonFiniteCheckAndUnscale",
     "aclnnDropoutV3Grad",
 ))  # fmt: skip

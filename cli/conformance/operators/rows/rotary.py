@@ -3,18 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from ....judge.precision import Array
-from ..spec import const, f16, spec, t, take
-from ._ignored import one_value
+from ....spec import (
+    Rule,
+    array,
+    batch,
+    both,
+    choice,
+    content,
+    equals,
+    flag,
+    head_dim,
+    heads,
+    ignored,
+    index,
+    inout,
+    only,
+    optional,
+    out,
+    overload,
+    parts,
+    require,
+    seq,
+    sizes,
+    tensor,
+    tokens,
+)
+from ....spec.declaration import Overload
+from ....spec.domains import Domain
+from ..declare import declare
 
-_ROPE: Final = "Su et al.: RoFormer, 2021; op-plugin document npu_rotary_mul: half and interleave"
-_EMBED: Final[dict[str, Any]] = {"source": _ROPE, "tolerance": "composite"}
+_ROPE: Final = Rule("composite", "Su et al.: RoFormer, 2021, section 3.4; op-plugin document "
+                    "npu_rotary_mul: half and interleave")  # fmt: skip
+_BACK: Final = replace(_ROPE, tolerance="gradient")
+_SIZES: Final = sizes(B=batch(2, 1, 3), S=seq(5, 1, 17, 130), N=heads(3, 1, 2, 8),
+                      D=head_dim(16, 4, 6, 64, 130))  # fmt: skip
+_MODES: Final = choice(0, 1, 2, 3)
+_FLOATS: Final = "f16 bf16 f32"
+_QUARTERS: Final = require("mode != 2 or D % 4 == 0")
 
 
 def rotated_pairs(x: Array, interleave: bool) -> Array:
@@ -39,143 +70,198 @@ def _quarter_rotated(x: Array, mode: int) -> Array:
     return np.concatenate([rotated_pairs(part, False) for part in np.split(x, 2, -1)], -1)
 
 
-spec("aclnnRotaryPositionEmbedding", "out:x", **_EMBED, samples=[
-    take(x=t(2, 5, 3, 64), cos=t(*c, low=-1, high=1), sin=t(*c, low=-1, high=1), mode=m)
-    for c in ((1, 5, 1, 64), (2, 5, 1, 64)) for m in (0, 1, 2, 3)])(
-    lambda x, cos, sin, mode:
-        _sorted(x, mode) * cos + _quarter_rotated(_sorted(x, mode), mode) * sin)  # fmt: skip
+def turned(x: Array, cos: Array, sin: Array, mode: int) -> Array:
+    x = _sorted(x, mode)
+    return x * cos + _quarter_rotated(x, mode) * sin
 
 
-def rotary_grad(
-    dy: Array, cos: Array, sin: Array, xOptional: Array, mode: int
-) -> tuple[Array, Array, Array]:
+def turned_back(dy: Array, cos: Array, sin: Array, mode: int) -> Array:
     """The rotation's transpose: turned(y) is -turned of its argument.
 
     What mode 3 sorted into halves comes back as neighbours (README of
     rotary_position_embedding_grad, ops-transformer).
     """
-    x = _sorted(xOptional, mode)
     dx = dy * cos - _quarter_rotated(dy * sin, mode)
-    if mode == 3:
-        dx = np.stack(np.split(dx, 2, -1), -1).reshape(dy.shape)
+    return np.stack(np.split(dx, 2, -1), -1).reshape(dy.shape) if mode == 3 else dx
+
+
+# Positions are the second, the third or the first dim of [., ., ., D]; samples may have their own.
+_ANGLES: Final = ("1 S 1", "B S 1", "1 1 N", "B 1 N", "B 1 1")
+
+
+def _angles(last: str, like: str, *params: str) -> tuple[Overload, ...]:
+    return tuple(overload(shape.replace(" ", "").lower(), **dict.fromkeys(
+        params, tensor(f"{shape} {last}", like, -1, 1))) for shape in _ANGLES)  # fmt: skip
+
+
+def _turn(like: str) -> dict[str, Domain]:
+    return dict.fromkeys(("cos", "sin"), tensor("1 S 1 D", like, -1, 1))
+
+
+@declare("aclnnRotaryPositionEmbedding", _ROPE, _SIZES, _QUARTERS, *_angles("D", "x", "cos", "sin"),
+         x=tensor("B S N D", _FLOATS), **_turn("x"), mode=_MODES, out=out("x"))  # fmt: skip
+def rotary(x: Array, cos: Array, sin: Array, mode: int) -> Array:
+    return turned(x, cos, sin, mode)
+
+
+@declare("aclnnRotaryPositionEmbeddingGrad", _BACK, _SIZES, _QUARTERS,
+         *_angles("D", "dy", "cos", "sin"), dy=tensor("B S N D", _FLOATS), **_turn("dy"),
+         xOptional=optional(tensor("B S N D", "dy")), mode=_MODES, dxOut=out("dy"),
+         dcosOut=out("dy"), dsinOut=out("dy"))  # fmt: skip
+def rotary_grad(
+    dy: Array, cos: Array, sin: Array, xOptional: Array | None, mode: int
+) -> tuple[Array, Array | None, Array | None]:
+    """Gradients of angles need x."""
+    dx = turned_back(dy, cos, sin, mode)
+    if xOptional is None:
+        return dx, None, None
+    x = _sorted(xOptional, mode)
     axes = tuple(i for i, n in enumerate(cos.shape) if n == 1 and dy.shape[i] != 1)
     dcos = (dy * x).sum(axes, keepdims=True)
     return dx, dcos, (dy * _quarter_rotated(x, mode)).sum(axes, keepdims=True)
 
 
-spec("aclnnRotaryPositionEmbeddingGrad", "dxOut:dy dcosOut:dy dsinOut:dy",
-     **{**_EMBED, "tolerance": "gradient"}, samples=[
-         take(dy=t(2, 5, 3, 64), cos=t(1, 5, 1, 64, low=-1, high=1),
-              sin=t(1, 5, 1, 64, low=-1, high=1), xOptional=t(2, 5, 3, 64), mode=m)
-         for m in (0, 1, 2, 3)])(rotary_grad)  # fmt: skip
-_ROTATION: Final[dict[str, Any]] = {
-    "queryRef": t(2, 5, 4, 128), "keyRef": t(2, 5, 1, 128), "layout": 1,
-    "cos": t(2, 5, 1, 128, low=-1, high=1), "sin": t(2, 5, 1, 128, low=-1, high=1),
+_QUERY_AND_KEY: Final[dict[str, Domain]] = {
+    "queryRef": inout(tensor("B S N D", _FLOATS)), "keyRef": inout(tensor("B S K D", "queryRef")),
+    **dict.fromkeys(("cos", "sin"), tensor("B S 1 D", "queryRef", -1, 1)),
+    "layout": only(1, "documents allow one value: BSND"),
 }  # fmt: skip
+_QUERIES: Final = sizes(B=batch(2, 1, 3), S=seq(5, 1, 17), N=heads(4, 1, 3), K=heads(1, 2, 3),
+                        D=head_dim(128, 64))  # fmt: skip
 _ROTARY_MODES: Final = ("half", "interleave", "quarter")
 
 
-@spec("aclnnApplyRotaryPosEmbV2", "queryRef:queryRef keyRef:keyRef",
-      ignored=one_value("layout"),
-      **_EMBED, samples=[
-    take(**_ROTATION, rotaryMode=mode) for mode in _ROTARY_MODES])  # fmt: skip
+@declare("aclnnApplyRotaryPosEmbV2", _ROPE, _QUERIES, both("N > K"), **_QUERY_AND_KEY,
+         rotaryMode=choice(*_ROTARY_MODES))  # fmt: skip
+@declare("aclnnApplyRotaryPosEmb", _ROPE, _QUERIES, both("N > K"), **_QUERY_AND_KEY)
 def apply_rotary(
-    queryRef: Array, keyRef: Array, cos: Array, sin: Array, rotaryMode: str
+    queryRef: Array, keyRef: Array, cos: Array, sin: Array, rotaryMode: str = "half"
 ) -> tuple[Array, ...]:
     mode = _ROTARY_MODES.index(rotaryMode)
-    return tuple(x * cos + _quarter_rotated(x, mode) * sin for x in (queryRef, keyRef))
+    return tuple(turned(x, cos, sin, mode) for x in (queryRef, keyRef))
 
 
-spec("aclnnApplyRotaryPosEmb", "queryRef:queryRef keyRef:keyRef",
-     ignored=one_value("layout"),
-     **_EMBED,
-     samples=[take(**_ROTATION)])(
-    lambda queryRef, keyRef, cos, sin:
-    apply_rotary(queryRef, keyRef, cos, sin, "half"))  # fmt: skip
+_VLLM: Final = Rule("gradient", "vLLM, rotary_embedding: NeoX and GPT-J style; mrope, whose "
+                    "sections may lie interleaved; Qwen2-VL, arXiv 2409.12191")  # fmt: skip
+_TABLE: Final = sizes(T=tokens(4, 1, 17, 130), P=seq(8, 1, 33), N=heads(2, 1, 3), K=heads(1, 2),
+                      D=head_dim(32, 64, 128), F=heads(1, 2), R="D//F")  # fmt: skip
 
 
-@spec("aclnnRopeWithSinCosCache aclnnRopeWithSinCosCacheV2", "queryOut:queryIn keyOut:keyIn",
-      uncovered="mropeSection cacheMode",
-      constant="headSize",
-      tolerance="gradient", dtypes=("float16", "bfloat16", "float32"),
-      source="vLLM, rotary_embedding: NeoX and GPT-J style", samples=[
-          take(positions=const([3, 0, 6, 2], "int64"), queryIn=t(4, 2 * 32), keyIn=t(4, 32),
-               cosSinCache=t(8, 32, low=-1, high=1), mropeSection=(0,), headSize=32,
-               isNeoxStyle=s, cacheMode=0) for s in (True, False)])  # fmt: skip
+def _cached(version: int) -> dict[str, Domain]:
+    modes: dict[str, Domain] = {"cacheMode": only(0, "of sections")} if version > 1 else {}
+    return {
+        "positions": index("T", into="P"), "queryIn": tensor("T N*D", _FLOATS),
+        "keyIn": tensor("T K*D", "queryIn"), "cosSinCache": tensor("P R", "queryIn", -1, 1),
+        "mropeSection": array((0,)), "headSize": equals("D"), "isNeoxStyle": flag(True), **modes,
+        "queryOut": out("queryIn"), "keyOut": out("keyIn"),
+    }  # fmt: skip
+
+
+def _positions(version: int) -> tuple[Overload, Overload]:
+    """One row of positions, or those of time, height and width, each for a section of angles."""
+    return overload("line"), overload("sections", **{
+        "positions": index("3 T", into="P"),
+        "mropeSection": parts("3", of="R//2", patterns="even ragged empty_middle empty_last"),
+        **({"cacheMode": choice(0, 1)} if version > 1 else {})})  # fmt: skip
+
+
+@declare("aclnnRopeWithSinCosCache", _VLLM, _TABLE, both("N > K", "F > 1"), *_positions(1),
+         **_cached(1))  # fmt: skip
+@declare("aclnnRopeWithSinCosCacheV2", _VLLM, _TABLE, both("N > K", "F > 1"), *_positions(2),
+         **_cached(2))  # fmt: skip
 def rope_with_cache(
-    positions: Array,
-    queryIn: Array,
-    keyIn: Array,
-    cosSinCache: Array,
-    headSize: int,
-    isNeoxStyle: bool,
-) -> tuple[Array, Array]:
-    cos, sin = (v[:, None] for v in np.split(cosSinCache[positions], 2, -1))
+    positions: Array, queryIn: Array, keyIn: Array, cosSinCache: Array,
+    mropeSection: Sequence[int], headSize: int, isNeoxStyle: bool, cacheMode: int = 0,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Part of each head turns: all that the table has angles for."""
+    wide = cosSinCache.shape[1]
+    angles = cosSinCache[positions]
+    if positions.ndim > 1:
+        angles = _by_section(angles, mropeSection, bool(cacheMode))
+    cos, sin = (v[:, None] for v in np.split(angles, 2, -1))
 
     def turn(x: Array) -> Array:
-        h = x.reshape(len(x), -1, headSize)
-        a, b = np.split(h, 2, -1) if isNeoxStyle else (h[..., 0::2], h[..., 1::2])
+        h = x.reshape(len(x), -1, headSize).copy()
+        part = h[..., :wide]
+        a, b = np.split(part, 2, -1) if isNeoxStyle else (part[..., 0::2], part[..., 1::2])
         c, d = a * cos - b * sin, b * cos + a * sin
         rotation = np.concatenate([c, d], -1) if isNeoxStyle else np.stack([c, d], -1)
-        return rotation.reshape(x.shape)
+        h[..., :wide] = rotation.reshape(part.shape)
+        return h.reshape(x.shape)
 
     return turn(queryIn), turn(keyIn)
 
 
-def _partial(kind: int) -> dict[str, Arg | int | tuple[int, ...]]:
-    return {"xRef": t(2, 3, 4, 16), "cos": t(2, 3, 1, 8), "sin": t(2, 3, 1, 8),
-            "rotary_mode": kind, "partialSlice": (4, 12)}  # fmt: skip
+def _by_section(angles: Array, sections: Sequence[int], interleaved: bool) -> Array:
+    """[T, R] of [3, T, R]: the first columns of cos and sin follow the first row of positions, and
+    so on; interleaved, columns 1, 4, … follow the second row as far as its section goes."""
+    which = np.repeat(np.arange(len(sections)), sections)
+    if interleaved:
+        at = np.arange(len(which))
+        which = np.where(at < 3 * np.array(sections)[at % 3], at % 3, 0)
+    which = np.tile(which, 2)
+    return np.take_along_axis(angles, which[None, None], 0)[0] if len(which) else angles[0]
 
 
-@spec("aclnnInplacePartialRotaryMul", "xRef:xRef", tolerance="gradient",
-      source="Su et al.: RoFormer, 2021, section 3.4; op-plugin, document of npu_rotary_mul",
-      samples=[take(**_partial(0)), take(**_partial(1))])  # fmt: skip
+def _slice(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    """Where the part lies that turns."""
+    room = draw["D"] - draw["R"]
+    begin = {"middle": room // 2, "front": 0, "back": room}[pattern]
+    return np.array([begin, begin + draw["R"]])
+
+
+_PART: Final = sizes(B=batch(2, 1, 3), S=seq(3, 1, 17), N=heads(4, 1, 3), R=head_dim(8, 4, 6, 64),
+                     E=head_dim(8, 4, 32), D="R + E")  # fmt: skip
+_SLICE: Final = content(_slice, "middle front back", shape="2", reads=("D", "R"))
+
+
+def _part_of(param: str, mode: str) -> dict[str, Domain]:
+    return {param: inout(tensor("B S N D", _FLOATS)),
+            **dict.fromkeys(("cos", "sin"), tensor("1 S 1 R", param, -1, 1)),
+            mode: _MODES, "partialSlice": _SLICE}  # fmt: skip
+
+
+@declare("aclnnInplacePartialRotaryMul", _BACK, _PART, require("rotary_mode != 2 or R % 4 == 0"),
+         *_angles("R", "xRef", "cos", "sin"), **_part_of("xRef", "rotary_mode"))  # fmt: skip
 def partial_rotary(
     xRef: Array, cos: Array, sin: Array, rotary_mode: int, partialSlice: Sequence[int]
 ) -> Array:
-    """Part of the last dimension turns: halves of it are pairs, or neighbours are."""
-    out = xRef.copy()
-    x = xRef[..., partialSlice[0] : partialSlice[1]]
-    n = x.shape[-1]
-    partner = np.arange(n) ^ 1 if rotary_mode == 1 else (np.arange(n) + n // 2) % n
-    first = np.arange(n) % 2 == 0 if rotary_mode == 1 else np.arange(n) < n // 2
-    out[..., partialSlice[0] : partialSlice[1]] = (
-        x * cos + np.where(first, -x[..., partner], x[..., partner]) * sin
-    )
+    """Part of the last dimension turns."""
+    out, part = xRef.copy(), slice(*partialSlice)
+    out[..., part] = turned(xRef[..., part], cos, sin, rotary_mode)
     return out
 
 
-@spec("aclnnInplacePartialRotaryMulGrad", "dyRef:dyRef", tolerance="gradient",
-      source="Su et al.: RoFormer, 2021, section 3.4; the transpose of the turn", samples=[
-          take(dyRef=t(2, 3, 4, 16), cos=t(2, 3, 1, 8), sin=t(2, 3, 1, 8), rotaryMode=m,
-               partialSlice=(b, b + 8)) for m, b in ((0, 4), (1, 4), (0, 8))])  # fmt: skip
+@declare("aclnnInplacePartialRotaryMulGrad", _BACK, _PART, require("rotaryMode != 2 or R % 4 == 0"),
+         *_angles("R", "dyRef", "cos", "sin"), **_part_of("dyRef", "rotaryMode"))  # fmt: skip
 def partial_rotary_grad(
     dyRef: Array, cos: Array, sin: Array, rotaryMode: int, partialSlice: Sequence[int]
 ) -> Array:
-    """The turn of each unit vector, against what flows in."""
-    n, out = dyRef.shape[-1], np.zeros_like(dyRef)
-    for k in range(n):
-        unit = np.broadcast_to(np.eye(n)[k], dyRef.shape)
-        out[..., k] = (partial_rotary(unit, cos, sin, rotaryMode, partialSlice) * dyRef).sum(-1)
+    out, part = dyRef.copy(), slice(*partialSlice)
+    out[..., part] = turned_back(dyRef[..., part], cos, sin, rotaryMode)
     return out
 
 
-@spec("aclnnRotaryPositionEmbeddingV2", "out:x",
-      uncovered="mode",
-      tolerance="gradient",
-      dtypes=("float16", "bfloat16", "float32"), source="Su et al.: RoFormer, 2021; op-plugin "
-      "document npu_rotary_mul: the rotation as a matrix", samples=[
-          take(x=t(2, 5, 3, 64), cos=t(1, 5, 1, 64, low=-1, high=1),
-               sin=t(1, 5, 1, 64, low=-1, high=1), mode=0, rotate=const(
-                   rotated_pairs(np.eye(64), False).tolist(), "float32"))])  # fmt: skip
+def _matrix(_rng: np.random.Generator, _pattern: str, draw: Any) -> Array:
+    """What the mode does to pairs, as a matrix."""
+    return _quarter_rotated(np.eye(draw["D"]), draw["mode"])
+
+
+@declare("aclnnRotaryPositionEmbeddingV2", replace(_BACK, source="Su et al.: RoFormer, 2021; "
+         "op-plugin document npu_rotary_mul: the rotation as a matrix"), _SIZES, _QUARTERS,
+         *_angles("D", "x", "cos", "sin"), x=tensor("B S N D", _FLOATS), **_turn("x"),
+         mode=ignored("the matrix says what turns", choice(0, 1, 2)),
+         rotate=content(_matrix, "turn", "x", shape="D D", reads=("mode",)),
+         out=out("x"))  # fmt: skip
 def rotary_v2(x: Array, cos: Array, sin: Array, rotate: Array) -> Array:
     return x * cos + (x @ rotate) * sin
 
 
-spec("aclnnInterleaveRope", "out:x", tolerance="composite",
-     dtypes=("float16", "bfloat16"), source="Su et al.: RoFormer, 2021; DeepSeek-V2: pairs apart "
-     "are brought together first", samples=[
-         take(x=f16(2, 3, 1, 64), cos=f16(2, 1, 1, 64, low=-1, high=1),
-              sin=f16(2, 1, 1, 64, low=-1, high=1))])(
-    lambda x, cos, sin: (lambda q: q * cos + np.concatenate([-q[..., 32:], q[..., :32]], -1) * sin)(
-        np.concatenate([x[..., 0::2], x[..., 1::2]], -1)))  # fmt: skip
+@declare("aclnnInterleaveRope", replace(_ROPE, source="Su et al.: RoFormer, 2021; DeepSeek-V2: "
+         "neighbours are brought into halves first"), sizes(N=heads(1, 2, 3, 8)),
+         overload("positions"), overload("samples", **dict.fromkeys(
+             ("cos", "sin"), tensor("B 1 1 64", "x", -1, 1))),
+         x=tensor("B N S 64", "f16 bf16"),
+         **dict.fromkeys(("cos", "sin"), tensor("B 1 S 64", "x", -1, 1)), out=out("x"))  # fmt: skip
+def interleave_rope(x: Array, cos: Array, sin: Array) -> Array:
+    return turned(x, cos, sin, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import torch
 
 from ._arguments import t
@@ -11,27 +12,17 @@ from ._functions import autograd
 
 
 def partly_turned(a):
-    """Quarter turns of pairs as a matrix."""
-    first, last = a["partialSlice"]
-    quarter = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
-    eye = torch.eye((last - first) // 2, dtype=torch.float64)
-    turn = torch.kron(eye, quarter) if a["rotary_mode"] == 1 else torch.kron(quarter, eye)
-    left, x, right = t(a["xRef"]).split([first, last - first, a["xRef"].shape[-1] - last], -1)
-    return torch.cat([left, x * t(a["cos"]) + (x @ turn) * t(a["sin"]), right], -1)
+    begin, end = a["partialSlice"]
+    x = t(a["xRef"])
+    part = turned_by(a["rotary_mode"], x[..., begin:end], t(a["cos"]), t(a["sin"]))
+    return torch.cat([x[..., :begin], part, x[..., end:]], -1)
 
 
 def partial_grad(a):
-    n = a["cos"].shape[-1]
     begin, end = a["partialSlice"]
 
     def turn(x):
-        part = x[..., begin:end]
-        if a["rotaryMode"]:
-            pairs = part.unflatten(-1, (-1, 2))
-            other = torch.stack([-pairs[..., 1], pairs[..., 0]], -1).flatten(-2)
-        else:
-            other = torch.cat([-part[..., n // 2 :], part[..., : n // 2]], -1)
-        middle = part * t(a["cos"]) + other * t(a["sin"])
+        middle = turned_by(a["rotaryMode"], x[..., begin:end], t(a["cos"]), t(a["sin"]))
         return torch.cat([x[..., :begin], middle, x[..., end:]], -1)
 
     return autograd(turn, a["dyRef"], flow=a["dyRef"])
@@ -47,44 +38,67 @@ def turned_by(mode, x, c, s):
 
 def rope(a):
     """Pairs as complex numbers, turned by multiplication."""
-    cos, sin = t(a["cosSinCache"])[t(a["positions"])].chunk(2, -1)
-    turn = torch.complex(cos, sin)[:, None]
-    outs = []
+    turns = torch.complex(*t(a["cosSinCache"])[t(a["positions"])].chunk(2, -1))
+    if turns.dim() > 2:
+        sections = turns.split(list(a["mropeSection"]), -1)
+        turns = torch.cat([part[n] for n, part in enumerate(sections)], -1)
+    turn, wide, outs = turns[:, None], a["cosSinCache"].shape[-1], []
     for x in (t(a["queryIn"]), t(a["keyIn"])):
-        h = x.reshape(4, -1, 32)
+        h, rest = x.reshape(len(x), -1, a["headSize"]).split([wide, a["headSize"] - wide], -1)
         p, q = h.chunk(2, -1) if a["isNeoxStyle"] else (h[..., 0::2], h[..., 1::2])
         y = torch.complex(p.contiguous(), q.contiguous()) * turn
         parts = (y.real, y.imag)
         whole = torch.cat(parts, -1) if a["isNeoxStyle"] else torch.stack(parts, -1).flatten(-2)
-        outs.append(whole.reshape(x.shape))
+        outs.append(torch.cat([whole, rest], -1).reshape(x.shape))
     return outs
+
+
+def interleaved_sections(a):
+    """As vLLM lays them: columns of height and width over those of time, three apart."""
+    if a["cacheMode"] != 1 or a["positions"].ndim < 2:
+        return rope(a)
+    table, half = t(a["cosSinCache"])[t(a["positions"])], a["cosSinCache"].shape[-1] // 2
+    mixed = table[0].clone()
+    for n in (1, 2):
+        for at in range(n, min(3 * a["mropeSection"][n], half), 3):
+            mixed[:, [at, at + half]] = table[n][:, [at, at + half]]
+    plain = {"cosSinCache": mixed.numpy(), "positions": np.arange(len(mixed))}
+    return rope({**a, **plain})
 
 
 def rotated(a):
     """By the matrix that turns each pair: halves, neighbours, or halves of halves."""
     pair = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
-    eye = [torch.eye(n, dtype=torch.float64) for n in (64, 2, 32)]
+    half = a["cos"].shape[-1] // 2
+    eye = [torch.eye(n, dtype=torch.float64) for n in (half, 2, half // 2)]
+    mode = a.get("rotaryMode", "half")
     turn = {"half": torch.kron(pair, eye[0]), "interleave": torch.kron(eye[0], pair),
-            "quarter": torch.kron(eye[1], torch.kron(pair, eye[2]))}[a["rotaryMode"]]  # fmt: skip
+            "quarter": torch.kron(eye[1], torch.kron(pair, eye[2]))}[mode]  # fmt: skip
     return [t(x) * t(a["cos"]) + t(x) @ turn * t(a["sin"]) for x in (a["queryRef"], a["keyRef"])]
+
+
+def turned_grad(a):
+    x = np.zeros_like(a["dy"]) if a["xOptional"] is None else a["xOptional"]
+    grads = autograd(partial(turned_by, a["mode"]), x, a["cos"], a["sin"], flow=a["dy"])
+    return grads[:1] if a["xOptional"] is None else grads
 
 
 ORACLES = {
     "aclnnInplacePartialRotaryMul": partly_turned,
     "aclnnInplacePartialRotaryMulGrad": partial_grad,
-    "aclnnRotaryPositionEmbeddingGrad": lambda a: autograd(
-        partial(turned_by, a["mode"]), a["xOptional"], a["cos"], a["sin"], flow=a["dy"]
-    ),
+    "aclnnRotaryPositionEmbeddingGrad": turned_grad,
     "aclnnApplyRotaryPosEmbV2": rotated,
-    "aclnnApplyRotaryPosEmb": lambda a: [
-        t(x) * t(a["cos"]) + torch.cat([-t(x)[..., 64:], t(x)[..., :64]], -1) * t(a["sin"])
-        for x in (a["queryRef"], a["keyRef"])
-    ],
+    "aclnnApplyRotaryPosEmb": rotated,
+    "aclnnRotaryPositionEmbedding": lambda a: turned_by(
+        a["mode"], *map(t, (a["x"], a["cos"], a["sin"]))
+    ),
+    "aclnnInterleaveRope": lambda a: turned_by(3, t(a["x"]), t(a["cos"]), t(a["sin"])),
     "aclnnRotaryPositionEmbeddingV2": lambda a: (
         t(a["x"]) * t(a["cos"])
-        + torch.cat([-t(a["x"])[..., 32:], t(a["x"])[..., :32]], -1) * t(a["sin"])
+        + torch.einsum("...i,ij->...j", t(a["x"]), t(a["rotate"])) * t(a["sin"])
     ),
     "aclnnRopeWithSinCosCache": rope,
+    "aclnnRopeWithSinCosCacheV2": interleaved_sections,
 }
 # Operator, arguments by header name, results by hand.
 BY_HAND = [
