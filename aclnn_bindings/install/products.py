@@ -47,6 +47,13 @@ def product_of(soc: str) -> str | None:
     return next((code for pattern, code in _SOCS if pattern.match(soc)), None)
 
 
+def nondeterministic(op: str) -> bool:
+    """Whether a document says that repeated launches of `op` may differ unless
+    ACL_OPT_DETERMINISTIC is set."""
+    row = _specs()["ops"].get(op)
+    return bool(row) and (row.get("deterministic") == 0 or op in _specs()["nondeterministic"])
+
+
 def kernels_of(folder: str) -> str | None:
     """The product code that a folder of kernel binaries such as `ascend910b` is for, or None."""
     return _KERNELS.get(folder)
@@ -90,6 +97,7 @@ def _specs() -> Any:
     for row in field["products"]:
         for op in row["ops"].split():
             specs["ops"][op]["products"] += " " + row["products"]
+    specs["nondeterministic"] = {n for row in field["nondeterministic"] for n in row["ops"].split()}
     for row in field["dtypes"]:
         for op in row["ops"].split():
             _narrow_or_widen(specs, specs["ops"][op], row)

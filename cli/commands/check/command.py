@@ -18,6 +18,7 @@ Examples:
   mindtorch-npu check --all --level quick
   mindtorch-npu check softmax --level full --dtype bfloat16 -v
   mindtorch-npu check aclnnRmsNorm aclnnFlashAttentionScore
+  mindtorch-npu check aclnnRmsNorm matmul --deterministic
   mindtorch-npu check contract aclnnAdd
   mindtorch-npu check --all --html report.html --junit junit.xml
   mindtorch-npu check --all --device all --shard 3/8 --journal part3.jsonl
@@ -34,7 +35,7 @@ lost with its cases; 130 interrupted."""
 
 
 @click.command(epilog=EPILOG, cls=Modes)
-@apply(opts.OPERATORS, opts.FAMILIES, opts.CASES, opts.DEVICES)
+@apply(opts.OPERATORS, opts.FAMILIES, opts.CASES, opts.DETERMINISTIC, opts.DEVICES)
 @click.option("--compare-devices", "compare", is_flag=True,
               help="Run each case on every device, and let them vote bit by bit.")  # fmt: skip
 @apply(opts.SHARD, opts.INSTALL, opts.SOC, opts.WORKERS)
@@ -105,8 +106,8 @@ def campaign(
 
 
 @click.command("list")
-@apply(opts.OPERATORS, opts.FAMILIES, opts.CASES, opts.SHARD, opts.ONE_DEVICE, opts.INSTALL,
-       opts.SOC)  # fmt: skip
+@apply(opts.OPERATORS, opts.FAMILIES, opts.CASES, opts.DETERMINISTIC, opts.SHARD, opts.ONE_DEVICE,
+       opts.INSTALL, opts.SOC)  # fmt: skip
 def list_(**values: Any) -> int:
     """Print the names of the cases that `check` would run, and run none."""
     from . import runner

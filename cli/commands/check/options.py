@@ -38,6 +38,7 @@ class Selection:
     alone: bool = False
     seed: int = 0
     fresh_seeds: int = 0
+    deterministic: bool = False
     shard: Shard = field(default_factory=Shard)
 
 
@@ -210,6 +211,11 @@ OUTPUT: Final[tuple[Decorator, ...]] = (
     click.option("--json", "json_file", type=FILE, help="Also write the report as JSON."),
     click.option("-v", "--verbose", is_flag=True, help="One line for every case."),
 )
+DETERMINISTIC: Final[tuple[Decorator, ...]] = (
+    click.option("--deterministic", is_flag=True,
+                 help="Check instead that results do not depend on a repeated launch, on another "
+                 "process, on the cores that share the work, on other rows of the batch."),
+)  # fmt: skip
 UNJUDGED: Final[tuple[Decorator, ...]] = (
     click.option("--allow-unjudged", is_flag=True,
                  help="Do not leave with 5 when less was judged than was asked for."),

@@ -40,7 +40,7 @@ from .options import (
 
 # What a journal says of the run that it records, so that --resume means the same one.
 _SELECTED: Final = ("ops", "every", "families", "level", "dtypes", "layouts", "forms", "seed",
-                    "fresh_seeds", "only", "alone")  # fmt: skip
+                    "fresh_seeds", "only", "alone", "deterministic")  # fmt: skip
 _TARGETED: Final = ("device", "simulator", "soc")
 _MODES: Final = ("compare", "contract", "minutes")
 
@@ -204,7 +204,8 @@ def _request(
     selection, workers = options.selection, options.workers
     contract = options.contract
     return engine.RunRequest(
-        names, CaseFilter(selection.level, selection.dtypes, selection.layouts, selection.forms),
+        names, CaseFilter(selection.level, selection.dtypes, selection.layouts, selection.forms,
+                          selection.deterministic),
         _setup(options, path), selection.seed, selection.fresh_seeds, _jobs(workers.jobs),
         only=selection.only, every=selection.every and not contract,
         raw=selection.ops if contract else (), every_raw=contract and selection.every,
@@ -240,7 +241,8 @@ def _what(options: CheckOptions) -> str:
     if selection.recording:
         return f"launches of {selection.recording.name}"
     named = "all" if selection.every else " ".join((*selection.ops, *selection.families))
-    return named or " ".join(selection.only)
+    named = named or " ".join(selection.only)
+    return f"whether {named} is deterministic" if selection.deterministic else named
 
 
 def _setup(options: CheckOptions, path: Path | None) -> Setup:

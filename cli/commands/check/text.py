@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from aclnn_bindings.install.products import nondeterministic
+
+from ...conformance.cases.case import INVARIANTS
 from ...conformance.operators.coverage import coverage
 from ...conformance.record.journal import repro
 from ...conformance.record.result import FAILING, VERDICTS, Counts, Result
@@ -20,6 +23,7 @@ _STYLES: Final[dict[str, Style]] = {
 _FORMS: Final = (
     ("functional", "npu = ref"), ("out", "out="), ("inplace", "in place"), ("method", "method"),
     ("meta", "meta = cpu"), ("grad", "gradient"), ("error", "errors"), ("contract", "contract"),
+    ("repeat", "repeated"), ("process", "other process"), ("batch", "batch"),
 )  # fmt: skip
 _ORDER: Final = (*classes.TIERS, "none", "")
 SHOWN_FAILURES: Final = 10
@@ -44,6 +48,7 @@ def document(
     yield from ops_table(results, width)
     yield from failures(results, SHOWN_FAILURES, extra)
     yield from notes(results)
+    yield from documented_as_nondeterministic(results)
     yield Line("")
     yield Line(totals(results, seconds))
     environment = header.get("environment", {})
@@ -229,6 +234,17 @@ def notes(results: Sequence[Result]) -> Iterator[Block]:
             rows.append([str(sum(map(len, reasons.values())) - sum(int(str(r[0])) for r in rows)),
                          "…", "other reasons"])  # fmt: skip
         yield Grid(("cases", "such as", "reason"), rows, frozenset((0,)))
+
+
+def documented_as_nondeterministic(results: Sequence[Result]) -> Iterator[Block]:
+    """The functions, of those whose determinism was checked, that documents call non-deterministic:
+    what differs there is no failure."""
+    called = {n for r in results if r.form in INVARIANTS for n in r.aclnn.split(", ")}
+    names = sorted(filter(nondeterministic, called))
+    if names:
+        yield Heading("Not deterministic by document, unless ACL_OPT_DETERMINISTIC is 1 "
+                      f"({len(names)})")  # fmt: skip
+        yield Line(", ".join(names))
 
 
 def _kind(r: Result) -> str:

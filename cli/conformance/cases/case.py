@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 # What is compared. functional, out, inplace, method: npu = reference; meta: geometry; grad:
-# derivatives; error: class and text; contract-*: phase 1 of an ACLNN function.
+# derivatives; error: class and text; repeat, process, batch: see cases/invariants.py; contract-*:
+# phase 1 of an ACLNN function.
 LEVELS: Final = ("quick", "full", "exhaustive")
-FORMS: Final = ("functional", "out", "inplace", "method", "meta", "grad", "error", "random")
+INVARIANTS: Final = ("repeat", "process", "batch")
+FORMS: Final = ("functional", "out", "inplace", "method", "meta", "grad", "error", "random",
+                *INVARIANTS)  # fmt: skip
 CONTRACTS: Final = ("contract-call", "contract-null", "contract-dtype", "contract-rank",
                     "contract-leak")  # fmt: skip
 # Launches over and over, compared bit by bit; see run/soak.py.

@@ -13,7 +13,7 @@ from ...judge.formats import FORMATS
 if TYPE_CHECKING:
     from ..run.subject import Subject
 
-from . import declared
+from . import declared, invariants
 from .case import DTYPES, LAYOUTS, Case
 from .design import design
 from .inputs import tensors_of
@@ -31,17 +31,19 @@ _EDGES: Final = (*_QUICK_EDGES, "rank8", "large")
 
 @dataclass(frozen=True, slots=True)
 class CaseFilter:
-    """What is asked for: a level, and what the axes are restricted to (empty: everything)."""
+    """What is asked for: a level, and what the axes are restricted to (empty: everything);
+    `deterministic`: whether results depend on what they may not, and nothing else."""
 
     level: str = "quick"
     dtypes: tuple[str, ...] = ()
     layouts: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
+    deterministic: bool = False
 
     @property
     def narrow(self) -> bool:
         """Whether any axis is restricted."""
-        return bool(self.dtypes or self.layouts or self.forms)
+        return bool(self.dtypes or self.layouts or self.forms or self.deterministic)
 
     def takes(self, case: Case, main: str) -> bool:
         """Whether a case survives the restrictions; `main` is its sample's dtype."""
@@ -65,6 +67,9 @@ def cases(op: Subject, claimed: tuple[str, ...], plan: CaseFilter) -> list[Case]
     mains = [main_dtype(tensors_of(s)) for s in known]
     good = [i for i, s in enumerate(known) if not s.error]
     unique: dict[Case, None] = {}
+    if plan.deterministic:
+        every = invariants.cases_of(op, claimed, plan.level)
+        return [c for c in every if plan.takes(c, mains[c.sample] if mains else "")]
     for case in _all(op, claimed, plan.level, good):
         if plan.takes(case, mains[case.sample]):
             unique[case] = None

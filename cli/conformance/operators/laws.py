@@ -15,11 +15,13 @@ from ...judge import guards
 from ...judge.precision import Array, numpy_dtype
 from ..cases.layouts import REPEATED
 from ..cases.recipe import Slot
+from ..cases.shapes import NotApplicableError
 from ..record.result import Result
 from ..run import beside
 from ..run.cann_words import one_line
 from ..run.comparison import compare
 from ..run.golden import Golden
+from ..run.invariance import Launched, laws
 from ..run.laws import twice_run, within_ranks
 from ..run.subject import Law
 from ..run.trial import Trial
@@ -238,7 +240,29 @@ def _first_result(trial: Trial, golden: Golden) -> Any:
         launch.close()
 
 
+def launched(trial: Trial) -> Launched:
+    """One launch of a trial: its reference, and what came."""
+    operator: Any = trial.subject
+    if operator.draws is not None:
+        raise NotApplicableError("its results are drawn")
+    golden = operator.golden(trial.recipe, trial.need)
+    within_ranks(trial, golden)
+    launch = Launch(trial, operator, golden)
+    try:
+        launch.run(_GARBAGE[0])
+        golden = golden.only(sorted(launch.results))
+        return golden, _without_open(operator, golden, launch.read())
+    except AclError as error:
+        if not operator.elsewhere:
+            raise
+        why = f"documents do not list this product: {one_line(error)}"
+        raise NotApplicableError(why) from error
+    finally:
+        launch.close()
+
+
 LAWS: Final[dict[str, Law]] = {
     "functional": functional,
     "out": functional,
+    **laws(launched),
 }

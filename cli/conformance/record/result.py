@@ -17,7 +17,7 @@ VERDICTS: Final[dict[str, tuple[bool, str]]] = {
     "MISTRUSTED": (True, "the numbers pass, and a guard says that they prove nothing"),
     "FLAKY": (True, "failed at first, passed with every fresh seed"),
     "XPASS": (False, "a known issue that no longer fails: remove its entry"),
-    "XFAIL": (False, "fails as its known-issue entry says"),
+    "XFAIL": (False, "fails as a known-issue entry or a document says"),
     "UNSUPPORTED": (False, "the device refuses what its header does not claim"),
     "SKIP": (False, "nothing to compare: the reason is stated"),
     "PASS": (False, "meets its rule; no guard objects"),

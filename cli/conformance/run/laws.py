@@ -19,7 +19,7 @@ from ..cases.claims import NOTHING_CLAIMED, Claims
 from ..cases.recipe import NoSuchSampleError
 from ..cases.shapes import NotApplicableError
 from ..record.result import Result
-from . import beside
+from . import beside, invariance
 from .cann_words import verdict_of
 from .chance import random
 from .comparison import compare
@@ -284,6 +284,20 @@ def grad(trial: Trial) -> Result:
     return compare(trial, reference, got, [], need)
 
 
+def launched(trial: Trial) -> invariance.Launched:
+    """One call of a trial's row: its reference, and what came."""
+    if trial.case.shape != "sample":
+        _bounded(trial)
+    reference = golden(trial.op, trial.recipe, trial.need, "functional")
+    within_ranks(trial, reference)
+    writes = (0,) if any(a.writes for a in trial.op.schema.args[:1]) else ()
+    args, kwargs = trial.place(reference.moved or writes)
+    outputs = results(call(trial.op, args, kwargs))
+    outputs += [trial.placed[k].tensor for k in reference.moved]
+    synchronize(trial.device)
+    return reference, [to_host(t) for t in outputs]
+
+
 LAWS: Final[dict[str, Law]] = {
     "functional": functional,
     "out": functional,
@@ -293,4 +307,5 @@ LAWS: Final[dict[str, Law]] = {
     "grad": grad,
     "error": error,
     "random": random,
+    **invariance.laws(launched),
 }

@@ -33,7 +33,8 @@ class DeviceHungError(EnvironmentFailedError):
 @dataclass(frozen=True, slots=True)
 class Setup:
     """What a worker needs to know; see worker.py. `soc`: the product that a simulator is to be;
-    `guard`: whether memory is watched around each block, which costs time."""
+    `guard`: whether memory is watched around each block, which costs time; `peer`: a worker that
+    another one asks for the same case."""
 
     device: str = "npu:0"
     home: str | None = None
@@ -45,11 +46,12 @@ class Setup:
     run: str = ""
     soc: str = ""
     guard: bool = True
+    peer: bool = False
 
     def message(self) -> dict[str, Any]:
         return {"device": self.device, "home": self.home, "simulator": self.simulator,
                 "journal": self.journal, "recording": self.recording, "run": self.run,
-                "soc": self.soc, "guard": self.guard}  # fmt: skip
+                "soc": self.soc, "guard": self.guard, "peer": self.peer}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..cases.case import Case, designed
+from ..cases.case import INVARIANTS, Case, designed
 
 _TRIALS: Final = 48
 # Seconds after which what is known so far is the cause: some cases take long.
@@ -23,6 +23,12 @@ SIZES: Final[Mapping[str, str]] = {
     "count": "number of indices", "tensors": "number of tensors", "channels": "channels",
     "inner": "inner size", "rank": "rank", "plane": "plane size", "kernel": "kernel size",
     "classes": "classes", "repeats": "repeats",
+}  # fmt: skip
+
+# How a report says what is wrong in a form.
+_WRONG: Final[Mapping[str, str]] = {
+    "functional": "wrong", "repeat": "differs when it is repeated",
+    "process": "differs in another process", "batch": "a row changes with the number of rows",
 }  # fmt: skip
 
 
@@ -61,10 +67,10 @@ class MinimalFailure:
                 parts.append(f"{word} > {passes}")
             else:
                 parts.append(f"{word} = {value}")
-        form = "" if self.case.form == "functional" else f" as {self.case.form}"
+        wrong = _WRONG.get(self.case.form, f"wrong as {self.case.form}")
         when = " and ".join(parts)
         when = f" for {when}" if when else " already in the plain case"
-        return f"wrong{form}{when}, {self.dtypes()}"
+        return f"{wrong}{when}, {self.dtypes()}"
 
     def covers(self, case: Case) -> bool:
         """Whether a failing case has all that this cause needs: it tells nothing new."""
@@ -123,7 +129,7 @@ def shrink(
         return bool(verdict_of(factors, form))
 
     factors, form = dict(case.factors), case.form
-    if form != "functional" and failing(factors, "functional"):
+    if form not in ("functional", *INVARIANTS) and failing(factors, "functional"):
         form = "functional"
     factors = _needed(factors, lambda fewer: failing(fewer, form))
     cause = MinimalFailure(designed(case.op, form, factors), words=words)

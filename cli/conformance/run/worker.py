@@ -21,6 +21,7 @@ from ..cases.case import BENCH, CONTRACTS, ITEMS, PROBE, SOAK, Case, parse
 from ..record import journal
 from ..record.result import NEUTRAL, Result
 from .cann_words import is_poisonous, one_line
+from .peer import Peer
 from .shrink import SIZES, MinimalFailure, shrink
 
 _RECHECKS = 3
@@ -44,6 +45,7 @@ class Worker:
         self.ran = 0
         self.causes: dict[str, list[MinimalFailure]] = {}
         self.rechecked: Counter[str] = Counter()
+        self._peer: Peer | None = None
 
     def hello(self) -> None:
         from .environment import snapshot
@@ -133,7 +135,7 @@ class Worker:
         if result.verdict in ("FAIL", "MISTRUSTED", "ERROR") and not request.get("once"):
             if self.lost(result):
                 return result.with_(verdict="POISONED")
-            if case.designed:
+            if case.designed and trial is not None:
                 result = self.explain(case, seed, result)
             else:
                 result = self.recheck(case, seed, result)
@@ -166,7 +168,11 @@ class Worker:
             from .laws import run as run_law
 
             what = self.subject(case.op)
-            return run_law(what, case, self.device, seed, self.claims(case.op), arrays)
+            result, trial = run_law(what, case, self.device, seed, self.claims(case.op), arrays)
+            if case.form == "process" and result.verdict == "PASS" and not self.setup.get("peer"):
+                self._peer = self._peer or Peer(self.setup)
+                result = self._peer.compare(result, trial)
+            return result, trial
         except Exception as error:
             verdict, reason = _outside_error(error)
             return Result(case.id, case.op, case.form, verdict, reason=reason, seed=seed), None

@@ -31,6 +31,7 @@ constexpr FaultKind kKinds[] = {
     {"stuck", Fault::Stuck, false, 0, 127}, {"slow", Fault::Slow, false, 1, 1000000},
     {"ends", Fault::Ends, false}, {"ahead", Fault::Ahead, false}, {"spill", Fault::Spill, true},
     {"race", Fault::Race, false}, {"batch", Fault::Batch, false},
+    {"split", Fault::Split, false}, {"hf32", Fault::Hf32, false},
 };
 
 // Whole decimal numbers only; false for anything else.

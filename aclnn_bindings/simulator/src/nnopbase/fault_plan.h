@@ -12,6 +12,7 @@ namespace aclsim {
 enum class Fault : uint8_t {
   None, Tail, Zeros, LastK, LowAcc, Nan, Workspace, Past, Crash, Hang, Code, Trap, Random,
   Long, MinusZero, CutOff, Dense, Default, Flip, Stuck, Slow, Ends, Ahead, Spill, Race, Batch,
+  Split, Hf32,
 };
 
 constexpr int kAnyDevice = -1;

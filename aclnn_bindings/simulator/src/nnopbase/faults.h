@@ -17,7 +17,8 @@ struct Stream;
 // flip@N (one bit in about one of N launches), stuck@K (bit K of the first element is 1),
 // slow@P (launches take P percent longer), ends (a copy takes one element too many at both ends),
 // ahead (one element beyond the first input is read), spill (one byte beyond the workspace is
-// written), race (launches share memory), batch (a batch of more than one rounds otherwise).
+// written), race (launches share memory), batch (a batch of more than one rounds otherwise), split
+// (work that threads share rounds otherwise), hf32 (float32 inputs lose digits, as in HF32).
 // What is none of these, names no operator, is covered by an earlier one or lacks its number refuses
 // every call, and says why: a fault that is not there proves nothing. One that could change nothing of
 // the operator that it names refuses that operator's calls.
