@@ -69,12 +69,12 @@ def batch(trial: Trial, launch: Launcher) -> Result:
     whole = _launched(trial, launch)
     applicable = False
     for rows in _batches(trial):
-        found = _rows_alone(rows, whole, launch)
-        if found is None:
+        words = _rows_alone(rows, whole, launch)
+        if words is None:
             continue
         applicable = True
-        if found:
-            return differing(trial, found)
+        if words:
+            return differing(trial, words)
     if not applicable:
         raise NotApplicableError("no axis along which its reference treats each row alone")
     return _passed(trial)
@@ -239,8 +239,8 @@ def _smaller(trial: Trial, size: str, dims: tuple[int, ...], start: int, stop: i
         whole = trial.recipe.kwargs.get(name)
         if isinstance(value, tuple) and isinstance(whole, tuple) and _is_content(trial, name):
             shapes = (len(whole),), (len(value),)
-            kept = _cut(np.arange(len(whole)), shapes[1], dims[0], start, stop)
-            part.recipe.kwargs[name] = tuple(whole[i] for i in kept)
+            places = _cut(np.arange(len(whole)), shapes[1], dims[0], start, stop)
+            part.recipe.kwargs[name] = tuple(whole[i] for i in places)
     return part
 
 

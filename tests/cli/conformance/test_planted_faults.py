@@ -120,6 +120,21 @@ def test_dropped_last_k_breaks_the_componentwise_ratio_and_exact_integers(tmp_pa
     assert "FAIL" in verdicts(integer)
 
 
+@pytest.mark.parametrize(
+    ("case", "fault"),
+    [
+        ("mm/functional/s0/float32", "mm:hf32"),
+        ("aclnnBatchMatMul/functional/s0", "batchmatmul:hf32"),
+        ("aclnnConvolution/functional/s0", "convolution:hf32"),
+    ],
+)
+def test_hf32_where_full_precision_was_asked_for_fails(tmp_path, case, fault):
+    op = case.partition("/")[0]
+    assert verdicts(checked(tmp_path, op, only=(case,))) == {"PASS"}
+    (tmp_path / "run.jsonl").unlink()
+    assert verdicts(checked(tmp_path, op, fault, only=(case,))) == {"FAIL"}
+
+
 HALVES = ("float16", "bfloat16")
 
 

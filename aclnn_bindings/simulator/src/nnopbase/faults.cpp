@@ -343,6 +343,39 @@ aclError leave_tail(Call& call) {
   return code;
 }
 
+// What 32-bit inputs keep in HF32: 11 of their 23 fraction bits, ties to even.
+float as_hf32(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  if ((bits & 0x7F800000u) == 0x7F800000u) return value;
+  bits = (bits + 0x7FFu + (bits >> 12 & 1)) & ~0xFFFu;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// Reads 32-bit inputs in HF32; they hold what they held afterwards.
+aclError read_in_hf32(Call& call) {
+  std::vector<std::pair<char*, float>> kept;
+  for (int i = 0; i < call.count; ++i) {
+    const bool output = call.executor->entry->spec->params[i].output;
+    if (output || call.args[i].kind != ArgKind::Tensor || !call.maybe(i)) continue;
+    const Tensor& t = call.tensor(i);
+    for (int64_t k = 0; t.dtype == ACL_FLOAT && k < t.numel(); ++k) {
+      char* at = element(t, k);
+      float value;
+      std::memcpy(&value, at, sizeof value);
+      kept.emplace_back(at, value);
+      value = as_hf32(value);
+      std::memcpy(at, &value, sizeof value);
+    }
+  }
+  const aclError code = call.op->run(call);
+  for (auto one = kept.rbegin(); one != kept.rend(); ++one) {
+    std::memcpy(one->first, &one->second, sizeof one->second);
+  }
+  return code;
+}
+
 // Dtypes that documents allow for what an operator writes; all where they say nothing.
 uint64_t documented_results(const Call& call) {
   uint64_t dtypes = 0;
@@ -387,7 +420,7 @@ const char* why_no_result_changes(const Call& call, const Planted& planted) {
     case Fault::Stuck:
       return is_wide_enough(results, planted.number) ? nullptr : "no result has so many bits";
     case Fault::LowAcc: return multiplies_matrices(call) ? nullptr : "it multiplies no two matrices";
-    case Fault::Long: case Fault::Ends: case Fault::Ahead:
+    case Fault::Long: case Fault::Ends: case Fault::Ahead: case Fault::Hf32:
       return takes(call, ArgKind::Tensor) ? nullptr : "it takes no tensor";
     default: return nullptr;
   }
@@ -461,6 +494,7 @@ aclError run_with_fault(Call& call, const Stream* stream) {
     case Fault::Trap: return call.trap(ACL_ERROR_RT_AICORE_EXCEPTION, "a planted fault");
     case Fault::Tail: return leave_tail(call);
     case Fault::Slow: return run_slowly(call, plan.number);
+    case Fault::Hf32: return read_in_hf32(call);
     default: break;
   }
   const aclError code = call.op->run(call);
