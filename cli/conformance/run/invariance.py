@@ -114,14 +114,14 @@ def _difference(one: Sequence[Array], other: Sequence[Array]) -> str:
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """A trial's batch: its number of rows, and the trial of some of them."""
 
     count: int
     part: Callable[[int, int], Trial]
 
 
-def _batches(trial: Trial) -> Iterator[Batch]:
+def _batches(trial: Trial) -> Iterator[RowBatch]:
     """What may be the batch of a trial, the likeliest first."""
     if trial.subject.declaration is not None:
         yield from _declared(trial)
@@ -129,7 +129,7 @@ def _batches(trial: Trial) -> Iterator[Batch]:
         yield from _leading(trial)
 
 
-def _rows_alone(rows: Batch, whole: Launched, launch: Launcher) -> str | None:
+def _rows_alone(rows: RowBatch, whole: Launched, launch: Launcher) -> str | None:
     """What is wrong with rows by themselves, "" for nothing; None where the reference couples
     rows."""
     last = rows.count - 1
@@ -149,7 +149,7 @@ def _rows_alone(rows: Batch, whole: Launched, launch: Launcher) -> str | None:
     return ""
 
 
-def _smallest(rows: Batch, launch: Launcher, at: int, k: int) -> str:
+def _smallest(rows: RowBatch, launch: Launcher, at: int, k: int) -> str:
     """The sentence on row `at` of result `k`, with the smallest number of rows that changes it."""
     golden, alone = launch(rows.part(at, at + 1))
     good, bad = at, rows.count
@@ -212,7 +212,7 @@ def _close(one: Array, other: Array) -> bool:
         return bool(np.isclose(one, other, _CLOSE, _CLOSE, equal_nan=True).all())
 
 
-def _declared(trial: Trial) -> Iterator[Batch]:
+def _declared(trial: Trial) -> Iterator[RowBatch]:
     """The sizes of a declaration that count rows."""
     declaration = trial.subject.declaration
     assert declaration is not None
@@ -220,7 +220,7 @@ def _declared(trial: Trial) -> Iterator[Batch]:
     for size, role in batch_sizes(declaration).items():
         dims = dims_of(levels.get(size, role.plain))
         if dims and dims[0] > 1:
-            yield Batch(dims[0], partial(_smaller, trial, size, dims))
+            yield RowBatch(dims[0], partial(_smaller, trial, size, dims))
 
 
 def _smaller(trial: Trial, size: str, dims: tuple[int, ...], start: int, stop: int) -> Trial:
@@ -265,7 +265,7 @@ def _cut(array: Array, shape: tuple[int, ...], count: int, start: int, stop: int
     return np.ascontiguousarray(array)
 
 
-def _leading(trial: Trial) -> Iterator[Batch]:
+def _leading(trial: Trial) -> Iterator[RowBatch]:
     """The first dim of the first tensor that has one: with the tensors that share its size, with
     those of its rank, alone."""
     slots = trial.recipe.slots
@@ -276,7 +276,7 @@ def _leading(trial: Trial) -> Iterator[Batch]:
     like = [s for s in slots if s.array.ndim and s.array.shape[0] == count]
     ranks = [s for s in like if s.array.ndim == first.array.ndim]
     for several in dict.fromkeys((tuple(map(id, like)), tuple(map(id, ranks)), (id(first),))):
-        yield Batch(count, partial(_fewer, trial, frozenset(several)))
+        yield RowBatch(count, partial(_fewer, trial, frozenset(several)))
 
 
 def _fewer(trial: Trial, several: frozenset[int], start: int, stop: int) -> Trial:
