@@ -145,7 +145,7 @@ class Plan:
 
     def __del__(self) -> None:
         # Other threads may be in `launch` until here, so that only now nobody has the handle.
-        if self._handle:
+        if getattr(self, "_handle", 0):
             self._free(self._handle)
 
 

@@ -124,7 +124,7 @@ class Buffer(Memory):
         self.close()
 
     def __del__(self, lib: Any = lib) -> None:
-        if self._address:
+        if getattr(self, "_address", 0):
             lib.mt_release(self._address, self._session)
 
     def __repr__(self) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import factorial, log, pi, sqrt
-from typing import Any
+from math import factorial, inf, log, pi, sqrt
+from typing import Any, Final
 
 import numpy as np
 
@@ -295,11 +295,15 @@ elementary(
 elementary("sinc", _sinc, "aclnnSinc", _sinc_grad, 0.2, 2, rule="unbounded")
 
 
+_LARGEST_FACTORIAL: Final = 170  # of a float64
+
+
 def _polygamma_of_zeta(n: int, self: Tensor) -> Tensor:
     """(-1)^(n+1) n! zeta(n + 1, x): Abramowitz and Stegun 6.4.10."""
     if n == 0:
         return aten.digamma(self)
-    return aten.special_zeta(n + 1, self) * ((-1.0) ** (n + 1) * factorial(n))
+    size = float(factorial(n)) if n <= _LARGEST_FACTORIAL else inf
+    return aten.special_zeta(n + 1, self) * (size if n % 2 else -size)
 
 
 def _polygamma(n: int, self: Array, *, out: Geometry) -> Array:

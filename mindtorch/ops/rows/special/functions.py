@@ -225,7 +225,8 @@ def _zeta(self: Any, other: Any) -> Tensor:
     total = total + power * w / (x - 1) + power * 0.5
     factor, power = x, power / w
     for i, quotient in enumerate(_BERNOULLI):
-        total = total + factor * power / quotient
+        term = aten.where(power == 0, power, factor * power)  # the factor may be infinite
+        total = total + term / quotient
         factor = factor * (x + (2 * i + 1)) * (x + (2 * i + 2))
         power = power / (w * w)
     total = aten.where(x == 1, aten.full_like(total, np.inf), total)
