@@ -289,10 +289,17 @@ void scatter_noise(const Call& call) {
   });
 }
 
+// Where a process begins to count launches: elsewhere in each, as a run has many processes, and a
+// fault in one of N launches is not one in the first launch of each.
+uint64_t first_launch() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  return static_cast<uint64_t>(now) ^ static_cast<uint64_t>(getpid()) << 32;
+}
+
 // One bit of the middle element, in about one of `every` launches: a hash of the launch's number
-// decides, so that a run can be repeated.
+// decides.
 void flip_rarely(const Call& call, int64_t every) {
-  static std::atomic<uint64_t> launches{0};
+  static std::atomic<uint64_t> launches{first_launch()};
   uint64_t x = launches.fetch_add(1, std::memory_order_relaxed) * 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
