@@ -127,15 +127,17 @@ def merged(paths: list[Path]) -> str:
 
 def read(paths: list[Path]) -> str:
     size = sum(path.stat().st_size for path in paths)
-    started = time.process_time()
+    started = time.monotonic()
     fleet = merge.merge(paths)
-    spent, results = time.process_time() - started, fleet.counts().total
     html, data, metrics = (len(f(fleet)) for f in (page.html, files.as_json, prometheus.text))
-    whole = time.process_time() - started
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    return (f"{len(paths)} hosts, {results:,} results, {size / 1e6:,.1f} MB: {whole:,.1f} s, "
-            f"{spent / results * 1e6:.1f} µs a result, page {html / 1e3:,.0f} kB, JSON "
-            f"{data / 1e3:,.0f} kB, metrics {metrics / 1e3:,.0f} kB, {memory:,.0f} MB of memory, "
+    wall, results = time.monotonic() - started, fleet.counts().total
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    spent = sum(one.ru_utime + one.ru_stime for one in used)
+    own, reader = (one.ru_maxrss / 1e3 for one in used)
+    return (f"{len(paths)} hosts, {results:,} results, {size / 1e6:,.1f} MB: {wall:,.1f} s, "
+            f"{spent:,.1f} s of CPU, {spent / results * 1e6:.1f} µs a result, page "
+            f"{html / 1e3:,.0f} kB, JSON {data / 1e3:,.0f} kB, metrics {metrics / 1e3:,.0f} kB, "
+            f"{own:,.0f} MB of memory and {reader:,.0f} MB for each reader, "
             f"{len(fleet.deviations)} deviations")  # fmt: skip
 
 

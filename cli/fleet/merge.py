@@ -6,16 +6,20 @@ Journals are read as a stream: what stays in memory grows with devices, cases an
 from __future__ import annotations
 
 import json
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
+
 from ..conformance.cases.shard import Shard
 from ..conformance.cases.shard import parse as shard_of
 from ..conformance.record import journal, votes
 from ..conformance.record.result import VERDICTS, Counts
-from . import parts, tally
+from . import bits, columns, parts
+from . import tally as tally_
 from .device_stats import Counters, DeviceStats, natural
 from .parts import Part, Unread
 from .speed import speeds
@@ -101,11 +105,10 @@ class Fleet:
 
 
 def _union(tally: Tally) -> int:
-    bits = 0
+    rows = 0
     for ballots in tally.compared.values():
-        for members in set(ballots.members):
-            bits |= members
-    return bits
+        rows |= ballots.members.rows()
+    return rows
 
 
 def merge(sources: Iterable[parts.Source]) -> Fleet:
@@ -114,12 +117,12 @@ def merge(sources: Iterable[parts.Source]) -> Fleet:
     readable, unread = parts.ordered(list(sources))
     fleet = Fleet(unread=unread)
     runs: dict[str, Part] = {}
-    for source in readable:
-        try:
-            _read(source, runs, fleet.tally)
-        except journal.JournalError as error:
-            why = str(error).removeprefix(f"{source}: ")
-            fleet.unread.append(Unread(str(source), f"{why}; what follows is left out"))
+    for source, events in columns.read_all(readable):
+        broken = _JournalTally(runs, fleet.tally).read(events)
+        if broken:
+            more = f", and {len(broken) - 1:,} more" if len(broken) > 1 else ""
+            why = broken[0].removeprefix(f"{source}: ")
+            fleet.unread.append(Unread(str(source), f"{why}{more}"))
     fleet.parts = sorted(runs.values(), key=lambda p: (p.node, p.run))
     _find_lost(fleet)
     fleet.missing, fleet.foreign_shards = missing_shards(fleet.parts)
@@ -129,50 +132,78 @@ def merge(sources: Iterable[parts.Source]) -> Fleet:
     return fleet
 
 
-def _read(source: parts.Source, runs: dict[str, Part], tally: Tally) -> None:
-    """Take every line of a journal; lines without a run's id belong to the last header."""
-    by_part: dict[str, Part] = {}
-    last, torn = "", 0
-    for number, line in enumerate(parts.lines(source), 1):
-        if line is None:
-            torn += 1
-            continue
+class _JournalTally:
+    """Takes the events of one journal into runs and a tally."""
+
+    def __init__(self, runs: dict[str, Part], tally: Tally) -> None:
+        self._runs, self._tally = runs, tally
+        self._by_part: dict[str, Part] = {}
+        self._numbers = array("q")
+
+    def read(self, events: Iterable[columns.Event]) -> list[str]:
+        """Take them all; what cannot be read."""
+        broken: list[str] = []
+        for event in events:
+            if isinstance(event, columns.ResultBlock):
+                self._block(event)
+            elif isinstance(event, columns.CaseNames):
+                self._numbers.extend(map(self._tally.number, event.names))
+            elif isinstance(event, Part):
+                self._by_part[event.run] = self._runs.setdefault(event.run, event)
+            elif isinstance(event, columns.Unreadable):
+                broken.append(event.why)
+            elif isinstance(event, columns.TornLines):
+                for part in self._by_part.values():
+                    part.torn = max(part.torn, event.lines)
+            else:
+                broken += self._other(event)
+        return broken
+
+    def _global(self, numbers: array[int]) -> bits.Numbers:
+        """The report's numbers of a journal's."""
+        own: bits.Numbers = np.frombuffer(self._numbers, np.int64)[
+            np.frombuffer(numbers, np.uint32)
+        ]
+        return own
+
+    def _block(self, block: columns.ResultBlock) -> None:
+        part, tally = self._by_part[block.run], self._tally
+        if block.planned:
+            _plan(part, block.device, block.seed, self._global(block.planned), tally)
+        if not block.cases and not block.started:
+            return
+        stats = tally.device(block.node or part.node, block.device or part.device)
+        rows = tally_.ResultRows(self._global(block.cases), np.frombuffer(block.ranks, np.uint8),
+                           np.frombuffer(block.digests, np.uint64),
+                           np.frombuffer(block.seconds, np.float64))  # fmt: skip
+        part.results += tally.add_block(rows, stats, block.seed, part.compares, part.day)
+        at = _place(part, block.device, block.node) if part.compares else ""
+        open_ = part.started.setdefault((block.seed, at), set())
+        open_.update(self._global(block.started).tolist())
+        open_.difference_update(rows.numbers.tolist())
+
+    def _other(self, event: columns.SingleLine) -> list[str]:
         try:
-            if line.get("kind") == "run":
-                part = parts.part_of(line, source, len(by_part))
-                last = part.run
-                by_part[last] = runs.setdefault(last, part)
-            known = by_part.get(str(line.get("run") or last))
-            if known is not None:
-                _take(known, line, tally)
+            _take(self._by_part[event.run], event.line, self._tally)
         except journal.JournalError as error:
-            raise journal.JournalError(f"line {number}: {error}") from None
+            return [f"line {event.number}: {error}"]
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise journal.JournalError(
-                f"line {number}: a {line.get('kind')!r} line is none of ours: {error!r}"
-            ) from None
-    for part in by_part.values():
-        part.torn = max(part.torn, torn)
+            kind = event.line.get("kind")
+            return [f"line {event.number}: a {kind!r} line is none of ours: {error!r}"]
+        return []
 
 
 def _take(part: Part, line: dict[str, Any], tally: Tally) -> None:
     kind = line.get("kind")
     if kind == "result":
-        if line.get("verdict") not in VERDICTS:
-            raise journal.JournalError(
-                f"verdict {line.get('verdict')!r} is none of {', '.join(VERDICTS)}; a newer "
-                "version wrote this: merge it with that one"
-            )
-        new = tally.add(line, part.node, part.device, part.compares, part.day)
-        part.results += bool(new)
-        part.failing += new > 1
-        at = _place(part, str(line.get("device", "")), str(line.get("node", "")))
-        part.started.pop((line["case"], line.get("seed", 0), at if part.compares else ""), None)
+        _result(part, line, tally)
     elif kind == "start":
         at = _place(part, str(line.get("device", ""))) if part.compares else ""
-        part.started[str(line["case"]), int(line.get("seed", 0)), at] = None
+        key = int(line.get("seed", 0)), at
+        part.started.setdefault(key, set()).add(tally.number(str(line["case"])))
     elif kind == "plan":
-        _plan(part, line, tally)
+        cases = np.array([tally.number(str(case)) for case in line["cases"]], np.int64)
+        _plan(part, str(line.get("device", "")), int(line["seed"]), cases, tally)
     elif kind == "place":
         part.places[str(line["node"])] = dict(line["environment"])
         part.skews[str(line["node"])] = float(line.get("skew", 0.0))
@@ -189,17 +220,30 @@ def _take(part: Part, line: dict[str, Any], tally: Tally) -> None:
         part.notes[json.dumps(line, sort_keys=True)] = (str(kind), line)
 
 
+def _result(part: Part, line: dict[str, Any], tally: Tally) -> None:
+    if line.get("verdict") not in VERDICTS:
+        raise journal.JournalError(
+            f"verdict {line.get('verdict')!r} is none of {', '.join(VERDICTS)}; a newer "
+            "version wrote this: merge it with that one"
+        )
+    new = tally.add(line, part.node, part.device, part.compares, part.day)
+    part.results += bool(new)
+    part.failing += new > 1
+    at = _place(part, str(line.get("device", "")), str(line.get("node", "")))
+    key = line.get("seed", 0), at if part.compares else ""
+    part.started.get(key, set()).discard(tally.number(line["case"]))
+
+
 def _place(part: Part, device: str, node: str = "") -> str:
     return device if " " in device else f"{node or part.node} {device}".strip()
 
 
-def _plan(part: Part, line: Mapping[str, Any], tally: Tally) -> None:
-    stats, seed = None, int(line["seed"])
+def _plan(part: Part, device: str, seed: int, numbers: bits.Numbers, tally: Tally) -> None:
+    stats = None
     if part.compares:
-        node, _, device = _place(part, str(line.get("device", ""))).rpartition(" ")
+        node, _, device = _place(part, device).rpartition(" ")
         stats = tally.device(node, device)
-    for case in line["cases"]:
-        tally.plan(str(case), seed, stats, part.node)
+    tally.plan(numbers, seed, stats, part.node)
 
 
 def _identify(tally: Tally, node: str, environment: Mapping[str, Any], order: str) -> None:
@@ -213,15 +257,22 @@ def _identify(tally: Tally, node: str, environment: Mapping[str, Any], order: st
 
 def _find_lost(fleet: Fleet) -> None:
     """Planned cases that nobody has a result of, and whether they had begun."""
-    planned, fleet.lost_counts = tally.bounded(fleet.tally.lost())
-    under_way = {key: part.node for part in fleet.parts for key in part.started
-                 if not fleet.tally.verdict(*key)}  # fmt: skip
+    planned, fleet.lost_counts = tally_.bounded(fleet.tally.lost())
+    under_way = {key: part.node for part in fleet.parts for key in _started(part, fleet.tally)}
     for case, seed, place in sorted({*planned, *under_way}):
         begun = under_way.get((case, seed, place))
         at = begun or fleet.tally.planner(case, seed, place)
         how = "under way" if begun else "not begun"
         fleet.lost[case, seed, place] = f"{how} on {at}" if at else how
     fleet.lost_counts.update(key[2] for key in under_way if key not in set(planned))
+
+
+def _started(part: Part, tally: Tally) -> Iterator[Key]:
+    """Cases that a run began, and nobody has a result of."""
+    for (seed, place), numbers in part.started.items():
+        for number in numbers:
+            if not tally.verdict(tally.cases[number], seed, place):
+                yield tally.cases[number], seed, place
 
 
 def selection_of(part: Part) -> str:

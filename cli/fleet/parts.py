@@ -5,11 +5,11 @@ in files, whatever their order, repeats and torn lines; keeps no result.
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ..conformance.record import compressed, journal
 from ..foreign import parsed
@@ -18,14 +18,14 @@ from . import stores
 Line = Mapping[str, Any]
 Source = Path | str  # a file, or the address of one in an object store
 _UNNAMED: Final = "host without a name"
-_LINE, _FILE = 1 << 24, 1 << 36  # characters of one line, and of a journal
+_LINE, _FILE = 1 << 24, 1 << 36  # bytes of one line, and of a journal
 
 
 @dataclass(slots=True)
 class Part:
-    """One run as its files tell it. `plans` counts planned cases, `started` are the cases under
-    way by (case, seed, device); `torn` counts lines that are none. Of a cluster's run, `places` are
-    the environments of its nodes, and `skews` what their clocks were ahead of the head's, in
+    """One run as its files tell it. `started` are the cases under way, by their numbers in the
+    report, of each (seed, device); `torn` counts lines that are none. Of a cluster's run, `places`
+    are the environments of its nodes, and `skews` what their clocks were ahead of the head's, in
     seconds."""
 
     path: Source
@@ -33,7 +33,7 @@ class Part:
     header: dict[str, Any]
     results: int = 0
     failing: int = 0
-    started: dict[tuple[str, int, str], None] = field(default_factory=dict)
+    started: dict[tuple[int, str], set[int]] = field(default_factory=dict)
     notes: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     places: dict[str, dict[str, Any]] = field(default_factory=dict)
     skews: dict[str, float] = field(default_factory=dict)
@@ -74,49 +74,37 @@ class Unread:
     why: str
 
 
-def lines(source: Source) -> Iterator[dict[str, Any] | None]:
-    """Every line as an object; None for one that is torn.
-
-    JournalError where the source cannot be read, at whatever line.
-    """
+def lines(source: Source) -> Iterator[bytes]:
+    """Every line; JournalError where the source cannot be read, at whatever line."""
     try:
-        with io.TextIOWrapper(compressed.opened(stores.opened(source)), "utf-8", "replace") as file:
+        with closing(compressed.opened(stores.opened(source))) as plain:
+            file = io.BufferedReader(cast(Any, plain), 1 << 20)
             size = 0
             while text := file.readline(_LINE):
                 size += len(text)
                 if size > _FILE:
                     raise journal.JournalError("longer than any journal")
-                data = _object(text)
-                yield data if isinstance(data, dict) else None
+                yield text
     except compressed.damage() as error:
         raise journal.JournalError(f"cannot be read: {error}") from None
     except OSError as error:
         raise journal.JournalError(f"cannot be read: {error.strerror or error}") from None
 
 
-_DECODE: Final = json.JSONDecoder().raw_decode
-
-
-def _object(text: str) -> Any:
-    """What a line says; None where it is no JSON. Lines as we write them are decoded at once."""
+def as_object(text: bytes) -> dict[str, Any] | None:
+    """What a line says; None for one that is torn."""
     try:
-        data, end = _DECODE(text)
-        if text[end:] == "\n":
-            return data
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return parsed(text)
+        data = parsed(text.decode("utf-8", "replace"))
     except ValueError:
         return None
+    return data if isinstance(data, dict) else None
 
 
 def head(source: Source) -> Part:
     """The first run of a journal by its header; JournalError where there is none."""
-    for line in lines(source):
-        if line is not None and line.get("kind") == "run":
-            return part_of(line, source, 0)
-        break
+    first = as_object(next(lines(source), b""))
+    if first is not None and first.get("kind") == "run":
+        return part_of(first, source, 0)
     raise journal.JournalError("it has no header line: it is no journal, or its run only begins")
 
 

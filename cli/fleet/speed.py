@@ -16,9 +16,11 @@ from math import exp, lgamma, log, sqrt
 from typing import Final, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..conformance.cases.case import BENCH
 from ..conformance.record.result import Result
+from .bits import Numbers
 
 # How often a report of healthy devices names one, at most.
 ALARM: Final = 0.01
@@ -88,6 +90,21 @@ class Times:
         self._device.append(device)
         self._value.append(value)
         self._sum.append(mixed)
+        if len(self._work) > self._limit:
+            self._halve()
+
+    def add_many(
+        self, works: Numbers, seed: int, sums: npt.NDArray[np.uint32], device: int,
+        values: npt.NDArray[np.float64],
+    ) -> None:  # fmt: skip
+        """Times of a device for cases' numbers."""
+        mixed = sums + np.uint32(seed * _MIX & 0xFFFFFFFF)
+        chosen = mixed & np.uint32(self._mask) == 0
+        keys = (works[chosen] & 0x7FFFFFFF) << 32 | seed & 0xFFFFFFFF
+        self._work.frombytes(keys.astype(np.uint64).tobytes())
+        self._device.extend([device] * len(keys))
+        self._value.frombytes(values[chosen].tobytes())
+        self._sum.frombytes(mixed[chosen].tobytes())
         if len(self._work) > self._limit:
             self._halve()
 

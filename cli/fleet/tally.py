@@ -11,9 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from ..conformance.cases.case import BENCH, ITEMS, PROBE, SOAK
 from ..conformance.record import votes
 from ..conformance.record.result import FAILING, NEUTRAL, VERDICTS, Counts, Result, from_json
+from .bits import BitMatrix, Mask, Numbers
 from .device_stats import DeviceStats, Worst
 from .speed import Times, time_of
 
@@ -23,6 +27,7 @@ _REASON: Final = 300  # characters of a failure's reason
 _REASONS: Final = 200_000  # failures of compared devices whose reason is known
 _LOST: Final = 10_000  # lost cases that are named; the others are counted
 _HEX: Final = 16
+_NEUTRAL_RANKS: Final = tuple(_RANK[verdict] for verdict in NEUTRAL)
 
 Key = tuple[str, int, str]
 
@@ -36,54 +41,87 @@ class Judgement(NamedTuple):
     place: str
 
 
-@dataclass(slots=True)
+class ResultRows(NamedTuple):
+    """Results without a failure, of one place and seed, as columns."""
+
+    numbers: Numbers
+    ranks: npt.NDArray[np.uint8]
+    digests: npt.NDArray[np.uint64]
+    seconds: npt.NDArray[np.float64]
+
+    def where(self, mask: Mask) -> ResultRows:
+        numbers, ranks, digests, seconds = self
+        return ResultRows(numbers[mask], ranks[mask], digests[mask], seconds[mask])
+
+
+_NO_VOTE: Final = 255
+
+
 class Ballots:
     """Votes on the cases of one seed, by the cases' numbers: the digest, verdict and devices of the
-    first vote, and those that differ. Devices are bits."""
+    first vote, and those that differ, whose devices are bits of a number."""
 
-    digests: array[int] = field(default_factory=lambda: array("Q"))
-    verdicts: bytearray = field(default_factory=bytearray)
-    members: list[int] = field(default_factory=list)
-    others: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.digests = np.zeros(64, np.uint64)
+        self.ranks = np.full(64, _NO_VOTE, np.uint8)
+        self.split = np.zeros(64, np.bool_)
+        self.members = BitMatrix()
+        self.others: dict[int, dict[tuple[int, int], int]] = {}
 
-    def add(self, number: int, digest: int, rank: int, bit: int) -> list[int] | None:
+    def _fit(self, number: int) -> None:
+        size = len(self.ranks)
+        if number < size:
+            return
+        more = max(size, number + 1 - size)
+        self.digests = np.concatenate([self.digests, np.zeros(more, np.uint64)])
+        self.ranks = np.concatenate([self.ranks, np.full(more, _NO_VOTE, np.uint8)])
+        self.split = np.concatenate([self.split, np.zeros(more, np.bool_)])
+
+    def add_rows(self, rows: ResultRows, stats: DeviceStats) -> tuple[Mask, Mask]:
+        """Which votes of a device are new, and which are to be looked at one by one."""
+        numbers, ranks, digests, _ = rows
+        self._fit(int(numbers.max()))
+        first = self.ranks[numbers] == _NO_VOTE
+        self.digests[numbers[first]] = digests[first]
+        self.ranks[numbers[first]] = ranks[first]
+        alike = (self.digests[numbers] == digests) & (self.ranks[numbers] == ranks)
+        alike &= ~self.split[numbers]
+        new = alike & ~self.members.test(stats.index, numbers)
+        self.members.set(stats.index, numbers[new])
+        return new, ~alike
+
+    def add(self, number: int, digest: int, rank: int, stats: DeviceStats) -> list[int] | None:
         """The ranks of votes that the device gave before; None for this very vote."""
-        members = self.members
-        if number >= len(members):
-            more = number + 1 - len(members)
-            members.extend([0] * more)
-            self.digests.extend([0] * more)
-            self.verdicts.extend(bytes(more))
-        first = members[number]
-        if not first:
-            self.digests[number], self.verdicts[number] = digest, rank
-            members[number] = bit
-            return []
-        camps = self.others.get(number)
-        alike = self.digests[number] == digest and self.verdicts[number] == rank
-        if not alike and camps is None:
-            camps = self.others[number] = {}
+        self._fit(number)
+        if self.ranks[number] == _NO_VOTE:
+            self.digests[number], self.ranks[number] = digest, rank
+        one, bit = int(self.ranks[number]), stats.bit
+        member = self.members.has(stats.index, number)
+        camps = self.others.get(number, {})
+        before = [one] if member else []
+        before += [r for (_, r), bits in camps.items() if bits & bit]
         vote = (digest, rank)
-        if (first if alike else (camps or {}).get(vote, 0)) & bit:
+        if int(self.digests[number]) == digest and one == rank:
+            if member:
+                return None
+            self.members.add(stats.index, number)
+            return before
+        if camps.get(vote, 0) & bit:
             return None
-        before = [self.verdicts[number]] if first & bit else []
-        before += [r for (_, r), bits in (camps or {}).items() if bits & bit]
-        if alike:
-            members[number] = first | bit
-        elif camps is not None:
-            camps[vote] = camps.get(vote, 0) | bit
+        self.split[number] = True
+        camps[vote] = camps.get(vote, 0) | bit
+        self.others[number] = camps
         return before
 
-    def voted(self, number: int) -> int:
-        """The devices that judged a case."""
-        bits = self.members[number] if number < len(self.members) else 0
-        for more in self.others.get(number, {}).values():
-            bits |= more
-        return bits
+    def voted(self, number: int, stats: DeviceStats) -> list[int]:
+        """The ranks of a device's votes on a case."""
+        own = [int(self.ranks[number])] if self.members.has(stats.index, number) else []
+        return own + [r for (_, r), bits in self.others.get(number, {}).items() if bits & stats.bit]
 
     def camps(self, number: int) -> list[tuple[int, int, int]]:
         """(digest, rank, devices) of every vote on a case."""
-        first = (self.digests[number], self.verdicts[number], self.members[number])
+        members = self.members.rows_of(number)
+        first = (int(self.digests[number]), int(self.ranks[number]), members)
         return [first, *((d, r, bits) for (d, r), bits in self.others.get(number, {}).items())]
 
 
@@ -127,10 +165,13 @@ class Tally:
     numbers: dict[str, int] = field(default_factory=dict)
     cases: list[str] = field(default_factory=list)
     sums: array[int] = field(default_factory=lambda: array("I"))
+    op_index: dict[str, int] = field(default_factory=dict)
+    op_numbers: array[int] = field(default_factory=lambda: array("I"))
+    groups: array[int] = field(default_factory=lambda: array("I"))
     stats: list[DeviceStats] = field(default_factory=list)
     named: dict[str, DeviceStats] = field(default_factory=dict)
     compared: dict[int, Ballots] = field(default_factory=dict)
-    planned: dict[int, list[int]] = field(default_factory=dict)
+    planned: dict[int, BitMatrix] = field(default_factory=dict)
     dealt: dict[int, array[int]] = field(default_factory=dict)
     dealt_plan: dict[int, array[int]] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
@@ -150,6 +191,8 @@ class Tally:
             known = self.numbers[case] = len(self.cases)
             self.cases.append(case)
             self.sums.append(zlib.crc32(case.encode("utf-8", "replace")))
+            op = case.partition("/")[0]
+            self.op_numbers.append(self.op_index.setdefault(op, len(self.op_index)))
         return known
 
     def device(self, node: str, device: str) -> DeviceStats:
@@ -196,13 +239,77 @@ class Tally:
         trend[1] += result is not None and result.failing
         return 2 if line["verdict"] in FAILING else 1
 
+    def add_block(
+        self, rows: ResultRows, stats: DeviceStats, seed: int, compares: bool, day: str
+    ) -> int:
+        """Count results of a place, none of which fails; how many are new."""
+        numbers = rows.numbers
+        if not len(numbers):
+            return 0
+        if len(np.unique(numbers)) < len(numbers):
+            new, rest = np.zeros(len(numbers), np.bool_), np.ones(len(numbers), np.bool_)
+        elif compares:
+            new, rest = self.compared.setdefault(seed, Ballots()).add_rows(rows, stats)
+        else:
+            new, rest = self._deal_rows(rows, stats, seed)
+        self._count_rows(rows.where(new), stats, seed, compares)
+        known = int(new.sum())
+        trend = self.days.setdefault((stats.index, day), [0, 0])
+        trend[0] += known
+        return known + sum(
+            self.add(self._line(rows, int(at), seed), stats.node, stats.device, compares, day) > 0
+            for at in np.flatnonzero(rest)
+        )
+
+    def _line(self, rows: ResultRows, at: int, seed: int) -> dict[str, Any]:
+        case = self.cases[rows.numbers[at]]
+        op, _, form = case.partition("/")
+        return {"case": case, "op": op, "form": form.partition("/")[0], "seed": seed,
+                "verdict": _ORDER[rows.ranks[at]], "seconds": float(rows.seconds[at]),
+                "digest": self._digest_text(int(rows.digests[at]))}  # fmt: skip
+
+    def _deal_rows(self, rows: ResultRows, stats: DeviceStats, seed: int) -> tuple[Mask, Mask]:
+        """Which results are of cases without one, and which are to be looked at one by one."""
+        cells = self._cells(seed, int(rows.numbers.max()))
+        table = np.frombuffer(cells, np.uint32)
+        known = table[rows.numbers]
+        own = np.uint32(stats.index + 1 << 4) | rows.ranks.astype(np.uint32)
+        new = known == 0
+        table[rows.numbers[new]] = own[new]
+        return new, ~new & (known != own)
+
+    def _count_rows(self, rows: ResultRows, stats: DeviceStats, seed: int, same: bool) -> None:
+        for rank, n in enumerate(np.bincount(rows.ranks).tolist()):
+            for counts in (stats.counts.by_verdict, self.counts.by_verdict) if n else ():
+                counts[_ORDER[rank]] = counts.get(_ORDER[rank], 0) + n
+        stats.seconds += float(rows.seconds.sum())
+        judged = rows.where(~np.isin(rows.ranks, _NEUTRAL_RANKS))
+        ops = np.bincount(np.frombuffer(self.op_numbers, np.uint32)[judged.numbers])
+        names = list(self.op_index)
+        for index in np.flatnonzero(ops):
+            self.ops.setdefault(names[index], OpStats()).judged += int(ops[index])
+        timed = judged.where(judged.seconds > 0)
+        sums = np.frombuffer(self.sums, np.uint32)[timed.numbers]
+        if same:
+            self.times.add_many(timed.numbers, seed, sums, stats.index, timed.seconds)
+        elif len(sums):
+            groups, sums = self._grouped(timed.numbers), sums ^ np.uint32(seed & 0xFFFFFFFF)
+            self.times.add_many(groups, -1, sums, stats.index, timed.seconds)
+
+    def _grouped(self, numbers: Numbers) -> Numbers:
+        """The number of each case's operator and form, of which dealt cases are samples."""
+        for case in self.cases[len(self.groups) :]:
+            self.groups.append(self.number("/".join(case.split("/")[:2])))
+        groups: Numbers = np.frombuffer(self.groups, np.uint32)[numbers].astype(np.int64)
+        return groups
+
     def _vote(
         self, line: Mapping[str, Any], stats: DeviceStats, number: int, seed: int, rank: int
     ) -> bool:
         ballots = self.compared.get(seed)
         if ballots is None:
             ballots = self.compared[seed] = Ballots()
-        before = ballots.add(number, self._digest(line.get("digest", "")), rank, stats.bit)
+        before = ballots.add(number, self._digest(line.get("digest", "")), rank, stats)
         if before is None:
             return False
         if line["verdict"] in FAILING and len(self.reasons) < _REASONS:
@@ -223,11 +330,7 @@ class Tally:
     def _deal(
         self, line: Mapping[str, Any], stats: DeviceStats, number: int, seed: int, rank: int
     ) -> bool:
-        cells = self.dealt.get(seed)
-        if cells is None:
-            cells = self.dealt[seed] = array("I")
-        if number >= len(cells):
-            cells.extend([0] * (number + 1 - len(cells)))
+        cells = self._cells(seed, number)
         cell = cells[number]
         if not cell:
             cells[number] = (stats.index + 1) << 4 | rank
@@ -247,6 +350,15 @@ class Tally:
             self._count(line, stats, rank)
             return True
         return False
+
+    def _cells(self, seed: int, number: int) -> array[int]:
+        """Of dealt cases the place and verdict that count, by number; 0 where there is none."""
+        cells = self.dealt.get(seed)
+        if cells is None:
+            cells = self.dealt[seed] = array("I")
+        if number >= len(cells):
+            cells.extend([0] * (number + 1 - len(cells)))
+        return cells
 
     def _count(self, line: Mapping[str, Any], stats: DeviceStats, rank: int) -> None:
         verdict = _ORDER[rank]
@@ -305,18 +417,17 @@ class Tally:
     def _digest_text(self, code: int) -> str:
         return self.odd_digests.get(code) or (f"{code:016x}" if code else "")
 
-    def plan(self, case: str, seed: int, stats: DeviceStats | None, node: str) -> None:
-        """A case that is to be judged: on a device where devices are compared, else anywhere, by
+    def plan(self, numbers: Numbers, seed: int, stats: DeviceStats | None, node: str) -> None:
+        """Cases that are to be judged: on a device where devices are compared, else anywhere, by
         the run that `node` started."""
-        number = self.number(case)
-        if stats is None:
+        if stats is not None:
+            self.planned.setdefault(seed, BitMatrix()).set(stats.index, numbers)
+        elif len(numbers):
             nodes = self.dealt_plan.setdefault(seed, array("I"))
-            nodes.extend([0] * (number + 1 - len(nodes)))
-            nodes[number] = nodes[number] or self.nodes.setdefault(node, len(self.nodes)) + 1
-        else:
-            cells = self.planned.setdefault(seed, [])
-            cells.extend([0] * (number + 1 - len(cells)))
-            cells[number] |= stats.bit
+            nodes.extend([0] * (int(numbers.max()) + 1 - len(nodes)))
+            table = np.frombuffer(nodes, np.uint32)
+            own = self.nodes.setdefault(node, len(self.nodes)) + 1
+            table[numbers] = np.where(table[numbers] == 0, own, table[numbers])
 
     def verdict(self, case: str, seed: int = 0, place: str = "") -> str:
         """What counts for a case, of a place where devices are compared; "" without a result."""
@@ -326,9 +437,8 @@ class Tally:
             cell = cells[number] if 0 <= number < len(cells) else 0
             return _ORDER[cell & 15] if cell else ""
         ballots, stats = self.compared.get(seed), self.named.get(place)
-        if ballots is None or stats is None or not ballots.voted(number) & stats.bit:
-            return ""
-        return _ORDER[min(rank for _, rank, bits in ballots.camps(number) if bits & stats.bit)]
+        ranks = [] if ballots is None or stats is None else ballots.voted(number, stats)
+        return _ORDER[min(ranks)] if ranks else ""
 
     def planner(self, case: str, seed: int, place: str) -> str:
         """The host that was to judge a case."""
@@ -342,9 +452,10 @@ class Tally:
         """Planned cases that nobody has a result of."""
         for seed, plan in self.planned.items():
             ballots = self.compared.get(seed, Ballots())
-            for number, bits in enumerate(plan):
-                for stats in self.of(bits & ~ballots.voted(number)):
-                    yield self.cases[number], seed, stats.name
+            for stats in self.stats:
+                for number in plan.absent_in(stats.index, ballots.members):
+                    if not ballots.voted(number, stats):
+                        yield self.cases[number], seed, stats.name
         for seed, nodes in self.dealt_plan.items():
             cells = self.dealt.get(seed, ())
             for number in (n for n, node in enumerate(nodes) if node):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import random
 import time
 import tracemalloc
+from collections import Counter
 
 import fsspec
 import pytest
@@ -14,10 +16,17 @@ import zstandard
 from journals import ENVIRONMENT, result, write
 from mindtorch_npu import exits
 from mindtorch_npu.conformance.record import votes
-from mindtorch_npu.fleet import advice, files, host_faults, merge, page, stores
+from mindtorch_npu.fleet import advice, columns, files, host_faults, merge, page, stores
 from mindtorch_npu.main import group
 
 CASES = [f"add/functional/s{i}" for i in range(6)]
+
+
+@pytest.fixture(params=["msgspec", "json"])
+def decoder(request, monkeypatch):
+    """Journals are read alike without msgspec."""
+    if request.param == "json":
+        monkeypatch.setattr(columns, "find_spec", lambda name: None)
 
 
 def merged(*paths):
@@ -25,7 +34,7 @@ def merged(*paths):
 
 
 @pytest.fixture
-def three(tmp_path):
+def three(tmp_path, decoder):
     """Three hosts: a shard each; the second was cut off, so that the third ran its case too."""
     first = write(tmp_path / "a.jsonl", "host1", map(result, CASES[:2]), CASES[:2], shard="1/3")
     second = write(tmp_path / "b.jsonl", "host2", [result(CASES[2])], CASES[2:4], {}, shard="2/3")
@@ -203,7 +212,7 @@ def test_journals_in_an_object_store_are_read_by_their_address(three):
 def test_memory_of_a_merge_does_not_grow_with_results(tmp_path):
     """Of compared devices a result takes a bit and its time in a sample."""
     peaks = {}
-    for cases in (500, 4000):
+    for cases in (250, 1000):
         path = write(tmp_path / f"{cases}.jsonl", "host1",
                      (result(f"add/functional/s{i}", device=f"npu:{d}", digest=f"{i:016x}")
                       for i in range(cases) for d in range(8)),
@@ -213,9 +222,63 @@ def test_memory_of_a_merge_does_not_grow_with_results(tmp_path):
         peaks[cases] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert fleet.counts().total == cases * 8
-    assert (peaks[4000] - peaks[500]) / (
-        3500 * 8
-    ) < 150  # with the names of cases, and times of all
+    assert (peaks[1000] - peaks[250]) / (750 * 8) < 150  # with the names of cases, and times of all
+
+
+def random_journals(folder, compare):
+    """Hosts that judge cases several times, fail, differ, and leave some under way."""
+    rng, books = random.Random(5), []
+    cases = [f"op{i % 7}/functional/s{i}" for i in range(60)]
+    verdicts = ["PASS"] * 30 + ["SKIP", "UNSUPPORTED", "FAIL", "XFAIL", "CRASH"]
+    for host in range(4):
+        results = [
+            result(case, rng.choice(verdicts), seed=rng.choice((0, 0, 1)), device=f"npu:{d}",
+                   seconds=rng.random(), digest=rng.choice((*[f"{i + 1:016x}"] * 40, "odd")))
+            for d in range(8) for i, case in enumerate(rng.choices(cases[:55], k=120))
+        ]  # fmt: skip
+        end = {} if host == 2 else None
+        path = folder / f"{compare}{host}.jsonl"
+        books.append(write(path, f"host{host % 3}", results, cases, end, compare=compare))
+    return books
+
+
+@pytest.mark.parametrize("compare", [True, False])
+def test_results_in_columns_come_to_the_same_as_one_by_one(tmp_path, monkeypatch, decoder, compare):
+    books = random_journals(tmp_path, compare)
+    in_columns = merged(*books)
+    monkeypatch.setattr(columns, "_RANK", {})  # no verdict is fit for columns
+    one_by_one = merged(*books)
+    for fleet in (in_columns, one_by_one):
+        assert fleet.lost
+        assert fleet.counts().failing
+    assert judged(in_columns) == judged(one_by_one)
+    assert in_columns.counts().by_verdict == one_by_one.counts().by_verdict
+    assert in_columns.lost == one_by_one.lost
+    assert set(in_columns.deviations) == set(one_by_one.deviations)
+    assert in_columns.tally.worst_ops() == one_by_one.tally.worst_ops()
+    by_device = [
+        {s.name: +Counter(s.counts.by_verdict) for s in f.devices} for f in (in_columns, one_by_one)
+    ]
+    assert by_device[0] == by_device[1]
+
+
+def test_journals_that_several_processes_read_come_to_the_same(tmp_path, monkeypatch):
+    books = random_journals(tmp_path, True)
+    (tmp_path / "broken.jsonl").write_text(books[0].read_text() + NEWER)
+    books.append(tmp_path / "broken.jsonl")
+    here = told(merged(*books))
+    monkeypatch.setattr(columns, "_WORTH", 0)
+    monkeypatch.setattr(columns.os, "sched_getaffinity", lambda _: {0, 1})
+    assert told(merged(*books)) == here
+
+
+def test_what_follows_a_line_that_is_none_of_ours_counts(three):
+    """One line of a newer version cost all the results behind it."""
+    lines = three[0].read_text().splitlines(keepends=True)
+    three[0].write_text("".join([lines[0], NEWER, *lines[1:]]))
+    fleet = merged(*three)
+    assert judged(fleet)[CASES[1]] == "PASS"
+    assert "line 2: verdict 'MAYBE'" in fleet.unread[0].why
 
 
 def test_notes_are_joined_in_linear_time(tmp_path):
