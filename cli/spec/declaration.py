@@ -48,6 +48,12 @@ def factor_named(param: str) -> str:
     return f"{param}_" if param in _OWN_FACTORS else param
 
 
+def _content_dtypes(domain: Domain) -> Sequence[str]:
+    """The dtypes of a content that may have several."""
+    every = (d.dtypes() for d in everywhere(domain) if isinstance(d, Content))
+    return next((d for d in every if len(d) > 1), ())
+
+
 @dataclass(frozen=True)
 class Relation:
     """An expression over sizes and parameters. `kind` "require": it always holds, and a call in
@@ -232,11 +238,12 @@ class Declaration:
 
     @cached_property
     def main(self) -> str:
-        """The parameter whose dtype is under test: the first drawn tensor."""
+        """The parameter whose dtype is under test: the first drawn tensor; where there is none, the
+        first content that may have several dtypes."""
         for name, domain in self.params.items():
             if any(not t.dtype or t.dtype.split()[0] in DTYPES for t in domain.tensors()):
                 return name
-        return ""
+        return next((n for n, d in self.inputs.items() if _content_dtypes(d)), "")
 
     def domain(self, name: str, overload: str = "") -> Domain:
         """The domain of a parameter in an overload."""
@@ -252,8 +259,9 @@ class Declaration:
             at = self.table.names.index(self.main)
             dtypes_ = tuple(dict.fromkeys(r[at] for r in self.table.rows))
         elif self.main:
-            tensor = self.params[self.main].tensors()[0]
-            dtypes_ = tuple(dtype_named(d) for d in tensor.dtype.split())
+            domain = self.params[self.main]
+            local = next((t.dtype.split() for t in domain.tensors()), _content_dtypes(domain))
+            dtypes_ = tuple(dtype_named(d) for d in local)
         if not dtypes_:
             return tuple(claimed)
         return tuple(d for d in dtypes_ if d in claimed) if claimed else dtypes_

@@ -14,6 +14,7 @@ from mindtorch_npu.spec import (
     both,
     by,
     choice,
+    content,
     dims,
     dtypes,
     each,
@@ -171,6 +172,13 @@ def test_the_members_of_a_list_have_elements_of_their_own():
     one, other = own.draw({"T": "33", "to": "random"})["to"]
     assert one.shape == other.shape == (33,)
     assert one.values().tolist() != other.values().tolist()
+
+
+def test_contents_may_be_of_several_dtypes():
+    own = declared(x=content(lambda *_: np.eye(3), "unit", "f32 f64", shape="3 3"), y=out("x"))
+    assert own.main == "x"
+    assert own.dtypes() == ("float32", "float64")
+    assert own.draw({}, "float64")["x"].dtype == "float64"
 
 
 def test_the_members_of_a_list_may_have_domains_of_their_own():

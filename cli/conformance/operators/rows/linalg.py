@@ -2,122 +2,194 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from ....judge.precision import Array
-from ..spec import const, spec, t, take
-from ._defaults import COMPOSITE, FLOATS_64, SPARSE_GRADIENT, TORCH, TORCH_ROW
-from ._ignored import requested
+from ....spec import (
+    Rule,
+    also,
+    axis,
+    batch,
+    choice,
+    column,
+    content,
+    flag,
+    forms,
+    ignored,
+    leading,
+    number,
+    only,
+    out,
+    require,
+    row,
+    sizes,
+    tensor,
+)  # fmt: skip
+from ....spec.domains import Content
+from ....spec.sizes import resolve
+from ..declare import declare
+from ._defaults import TORCH
+from ._ignored import REQUESTED, SPEED
+
+_FLOATS: Final = "f32 f16 bf16"
+_INF: Final = float("inf")
+_COMPOSITE: Final = Rule("composite", TORCH)
+_AROUND: Final = sizes({"*A": leading(4, "-", "2x3"), "*Z": leading("-", 7, 33, "2x5")},
+                       N=row(5, 1, 3, 33, 130))  # fmt: skip
 
 
-@spec("aclnnRenorm", "out:self", **TORCH_ROW, tolerance="composite", samples=[
-    take(self=t(4, 3, 7), p=p, dim=d, maxNorm=m)
-    for p, d, m in ((2.0, 0, 1.0), (1.0, 1, 5.0), (3.0, 2, 100.0))])  # fmt: skip
+def _norm(gap: Array, p: float) -> Array:
+    """The p-norm of the last axis; that of 0 counts what is not 0."""
+    if np.isinf(p):
+        return np.asarray(gap.max(-1, initial=0))
+    return (gap != 0).sum(-1) if p == 0 else (gap**p).sum(-1) ** (1 / p)
+
+
+@declare("aclnnRenorm", _COMPOSITE, _AROUND, require("rank(self) >= 2"),
+         self=tensor("*A N *Z", _FLOATS), p=number(2.0, 1.0, 3.0, 0.5, _INF),
+         dim=axis("N", "*A N *Z"), maxNorm=number(1.0, 5.0, 100.0, 0.0),
+         out=out("self"))  # fmt: skip
 def renorm(self: Array, p: float, dim: int, maxNorm: float) -> Array:
-    axes = tuple(i for i in range(self.ndim) if i != dim % self.ndim)
-    size = (np.abs(self) ** p).sum(axes, keepdims=True) ** (1 / p)
-    return np.where(size > maxNorm, self * (maxNorm / (size + 1e-7)), self)
+    lines = np.moveaxis(self, dim, 0)
+    size = _norm(np.abs(lines).reshape(len(lines), -1), p)
+    size = np.expand_dims(size, tuple(range(1, self.ndim)))
+    cut = np.where(size > maxNorm, lines * (maxNorm / (size + 1e-7)), lines)
+    return np.moveaxis(cut, 0, dim)
 
 
-@spec("aclnnCdist", "out:x1", **TORCH_ROW, tolerance="composite", dtypes=FLOATS_64, samples=[
-    take(x1=t(5, 9), x2=t(7, 9), p=p, compute_mode=0) for p in (2.0, 1.0, 3.0, float("inf"))]
-    + [take(x1=t(*a, 5, 9), x2=t(*b, 7, 9), p=2.0, compute_mode=2)
-       for a, b in (((2,), (2,)), ((1,), (3,)), ((3,), (1,)), ((3,), ()))])  # fmt: skip
-def cdist(x1: Array, x2: Array, p: float, compute_mode: int) -> Array:
-    gap = np.abs(x1[..., :, None, :] - x2[..., None, :, :])
-    return gap.max(-1) if np.isinf(p) else (gap**p).sum(-1) ** (1 / p)
+_P: Final = number(2.0, 1.0, 3.0, 0.5, 0.0, _INF)
 
 
-@spec("aclnnLinalgCross", "out:self", **{**TORCH_ROW, "tolerance": "composite"},
-      dtypes=FLOATS_64,
-      samples=[take(self=t(5, 3), other=t(5, 3), dim=-1), take(self=t(3, 4), other=t(3, 4), dim=0),
-               ])  # fmt: skip
+@declare("aclnnCdist", _COMPOSITE,
+         sizes({"*B": leading("-", 3, 1, "2x3")}, M=batch(5, 1, 3, 33), N=column(7, 1, 33),
+               K=row(9, 1, 65, 130, 1030)),
+         x1=tensor("*#B M K", _FLOATS), x2=tensor("*#B N K", "x1"), p=_P,
+         compute_mode=ignored(SPEED, choice(0, 1, 2)), out=out("x1"))  # fmt: skip
+def cdist(x1: Array, x2: Array, p: float) -> Array:
+    return _norm(np.abs(x1[..., :, None, :] - x2[..., None, :, :]), p)
+
+
+@declare("aclnnLinalgCross", _COMPOSITE,
+         sizes({"*A": leading(4, "-", "2x3", 33), "*Z": leading("-", 7, "2x5", 130)}),
+         self=tensor("*#A 3 *Z", "f32 f16 bf16 f64 i32 i64 i16 c64", ones="ones"),
+         other=tensor("*#A 3 *Z", "self", ones="first ones"), dim=axis("3", "*A 3 *Z"),
+         out=out("self"))  # fmt: skip
 def cross(self: Array, other: Array, dim: int) -> Array:
     return np.cross(self, other, axis=dim)
 
 
-def _spd(n: int) -> Arg:
-    draw = np.random.default_rng(n).uniform(-1, 1, (n, n))
-    return const((draw @ draw.T + n * np.eye(n)).tolist(), "float32")
+_SQUARE: Final = sizes({"*B": leading("-", 3, "2x2")}, N=row(5, 1, 2, 3, 17, 33))
+Maker = Callable[[Any, Any], Array]
 
 
-def _well(n: int) -> Arg:
-    draw = np.random.default_rng(n + 50).uniform(-1, 1, (n, n))
-    return const((draw + n * np.eye(n)).tolist(), "float32")
+def _drawn(rng: Any, draw: Any, name: str, shape: str) -> Array:
+    """Numbers of [-1, 1], complex where the dtype is."""
+    dims = resolve(shape, draw)
+    x = rng.uniform(-1, 1, dims)
+    return x + 1j * rng.uniform(-1, 1, dims) if draw[f"{name}.dtype"][0] == "c" else x
 
 
-def _shuffled(n: int) -> Arg:
-    """Rows one further down, every other one negated: pivots lie off the diagonal."""
-    rows = np.asarray(_well(n).values)
-    return const((np.roll(rows, 1, 0) * (-1.0) ** np.arange(n)[:, None]).tolist(), "float32")
+def _square(patterns: str, dtype: str, name: str = "self", shape: str = "*B N N") -> Content:
+    """Well conditioned matrices: "well"; "shuffled", with rows one further down, every other one
+    negated, so that pivots lie off the diagonal; "singular", with a row of zeros."""
+
+    def make(rng: Any, pattern: str, draw: Any) -> Array:
+        n = draw["N"]
+        x = _drawn(rng, draw, name, shape) + n * np.eye(n)
+        if pattern == "shuffled":
+            x = np.roll(x, 1, -2) * (-1.0) ** np.arange(n)[:, None]
+        if pattern == "singular":
+            x[..., n // 2, :] = 0
+        return x
+
+    return content(make, patterns, dtype, shape=shape)
 
 
-def _one_half(n: int, upper: bool) -> Arg:
-    """A definite matrix in one triangle; the other holds what nobody may read."""
-    whole, rest = np.asarray(_spd(n).values), np.full((n, n), 77.0)
-    part, other = (np.triu, np.tril) if upper else (np.tril, np.triu)
-    return const((part(whole) + other(rest, -1 if upper else 1)).tolist(), "float32")
+def _definite(rng: Any, pattern: str, draw: Any) -> Array:
+    """Symmetric matrices; one triangle may hold what nobody may read."""
+    n = draw["N"]
+    x = _drawn(rng, draw, "self", "*B N N")
+    x = x @ x.swapaxes(-1, -2) + n * np.eye(n)
+    if pattern == "whole":
+        return x
+    other = np.tri(n, k=-1, dtype=bool)
+    return np.where(other if draw["upper"] else other.T, 77.0 if pattern == "half" else np.nan, x)
 
 
+_FACTORS: Final = Rule("gradient", TORCH, values="normal", numbers={
+    "norm": 64.0, "reason": "factorisations: the error grows with the condition"})  # fmt: skip
+declare("aclnnInverse", _FACTORS, _SQUARE, self=_square("well shuffled", "f32"),
+        out=out("self"))(lambda self: np.linalg.inv(self))  # fmt: skip
+
+
+@declare("aclnnLinalgCholesky", _FACTORS, _SQUARE,
+         self=content(_definite, "whole half nan", "f32", shape="*B N N", reads=("upper",)),
+         upper=flag(), out=out("self"))  # fmt: skip
 def cholesky(self: Array, upper: bool) -> Array:
     """Of the triangle that `upper` names."""
-    lower = self.T if upper else self
-    factor = np.linalg.cholesky(np.tril(lower) + np.tril(lower, -1).T)
-    return factor.T if upper else factor
+    lower = np.tril(self.swapaxes(-1, -2) if upper else self)
+    factor = np.linalg.cholesky(lower + np.tril(lower, -1).swapaxes(-1, -2))
+    return factor.swapaxes(-1, -2) if upper else factor
 
 
-_LINALG: Final[dict[str, Any]] = {
-    "source": TORCH, "tolerance": "gradient", "dtypes": ("float32",),
-    "rule": {"norm": 64.0, "reason": "factorisations: the error grows with the condition"},
-}  # fmt: skip
-spec("aclnnInverse", "out:self", samples=[
-    take(self=m(n)) for m in (_well, _shuffled) for n in (2, 5, 17)], **_LINALG)(
-    lambda self: np.linalg.inv(self))  # fmt: skip
-spec("aclnnLinalgCholesky", "out:self", **_LINALG,
-     samples=[take(self=m, upper=u) for n in (2, 5, 17) for u in (False, True)
-              for m in (_spd(n), _one_half(n, u))])(cholesky)  # fmt: skip
-spec("aclnnLogdet", "out:self", samples=[take(self=_spd(n)) for n in (2, 5, 17)], **_LINALG)(
-    lambda self: np.asarray(np.linalg.slogdet(self)[1]))  # fmt: skip
-spec("aclnnSlogdet", "signOut:self logOut:self", **_LINALG,
-     samples=[take(self=m(n)) for m in (_well, _shuffled) for n in (2, 5, 17)])(
-    lambda self: tuple(np.asarray(v) for v in np.linalg.slogdet(self)))  # fmt: skip
+@declare("aclnnLogdet", _FACTORS, _SQUARE, self=_square("well shuffled singular", "f32 f64 c64"),
+         out=out("self"))  # fmt: skip
+def logdet(self: Array) -> Array:
+    """Of a negative determinant there is no real logarithm."""
+    sign, log = np.linalg.slogdet(self)
+    if np.iscomplexobj(self):
+        return np.asarray(log + 1j * np.angle(sign))
+    return np.where(sign < 0, np.nan, log)
 
 
-@spec("aclnnTriangularSolve", "xOut:self mOut:A", **_LINALG, samples=[
-    take(self=t(5, 3), A=_well(5), upper=u, transpose=tr, unitriangular=False)
-    for u in (True, False) for tr in (True, False)] + [
-    take(self=t(2, 5, 3), A=_well(5), upper=True, transpose=False,
-         unitriangular=False)])  # fmt: skip
+@declare("aclnnSlogdet", _FACTORS, _SQUARE, self=_square("well shuffled singular", "f32 f64"),
+         signOut=out("self"), logOut=out("self"))  # fmt: skip
+def slogdet(self: Array) -> tuple[Array, ...]:
+    return tuple(np.asarray(v) for v in np.linalg.slogdet(self))
+
+
+def _triangle(shape: str) -> Content:
+    """Both triangles hold numbers; those of the diagonal are large and of both signs."""
+
+    def make(rng: Any, _pattern: str, draw: Any) -> Array:
+        n = draw["N"]
+        x = _drawn(rng, draw, "A", shape) / n
+        signs = np.where(np.arange(n) % 3 == 1, -1, 1)
+        return np.where(np.eye(n, dtype=bool), x + signs * rng.uniform(1.5, 3, n), x)
+
+    return content(make, "triangles", "self", shape=shape)
+
+
+@declare("aclnnTriangularSolve", _FACTORS, _SQUARE, sizes(K=column(3, 1, 33)),
+         self=forms(each=tensor("*B N K", "f32 f64 c64"), one=tensor("N K", "f32 f64 c64")),
+         A=forms(each=_triangle("*B N N"), one=_triangle("N N")), upper=flag(), transpose=flag(),
+         unitriangular=flag(), xOut=out("self"), mOut=out("self"))  # fmt: skip
 def triangular_solve(
     self: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool
 ) -> tuple[Array, Array]:  # fmt: skip
     part = np.triu(A) if upper else np.tril(A)
     if unitriangular:
-        np.fill_diagonal(part, 1.0)
-    return np.linalg.solve(part.T if transpose else part, self), A
+        part = np.where(np.eye(A.shape[-1], dtype=bool), 1.0, part)
+    return np.linalg.solve(part.swapaxes(-1, -2) if transpose else part, self), A
 
 
-_GOLUB: Final[dict[str, Any]] = {
-    "tolerance": "gradient", "specials": False,
-    "dtypes": ("float32", "float64", "complex64", "complex128"),
-    "source": "Golub, Van Loan: Matrix Computations, 5.2 and 2.4; torch's documents of linalg.qr "
-    "and linalg.svd",
-}  # fmt: skip
+_GOLUB: Final = ("Golub, Van Loan: Matrix Computations, 5.2 and 2.4; documents of torch.linalg.qr "
+                 "and torch.linalg.svd")  # fmt: skip
+_ANY: Final = sizes({"*B": leading("-", 3, "2x2")}, M=batch(4, 1, 5, 17), N=column(3, 1, 4, 5, 18))
+_MATRIX: Final = tensor("*B M N", "f32 f64 c64 c128")
 
 
 def _aligned_basis(basis: Array, got: Array, known: int) -> tuple[Array, Array]:
     """The basis [m, n] with its first `known` columns turned to where `got`'s point, and by what;
-    the others, which span what those leave, as near to `got`'s as such a basis can be."""
+    the others, any that are orthogonal to those, as near to `got`'s as such ones can be."""
     got = got.astype(basis.dtype)
     turn = (basis[:, :known].conj() * got[:, :known]).sum(0)
     turn = np.where(turn == 0, 1, turn / np.where(turn == 0, 1, np.abs(turn)))
-    rest = basis[:, known:]
-    u, _, vh = np.linalg.svd(rest.conj().T @ got[:, known:])
+    rest = np.linalg.qr(basis[:, :known], "complete")[0][:, known:]
+    u, _, vh = np.linalg.svd(rest.conj().T @ got[:, known:], False)
     return np.concatenate([basis[:, :known] * turn, rest @ (u @ vh)], 1), turn
 
 
@@ -153,67 +225,70 @@ def same_vectors(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
     return [sigma, u, v]
 
 
-_SHAPES: Final = ((4, 4), (2, 5, 3), (3, 5))
+_QR: Final = Rule("gradient", _GOLUB, specials=False, nearest=same_triangle,
+                  values="normal dominant")  # fmt: skip
 
 
-@spec("aclnnQr", "Q:self R:self", **_GOLUB, nearest=same_triangle, samples=[
-    take(self=t(*s), some=f) for s in _SHAPES for f in (True, False)])  # fmt: skip
+@declare("aclnnQr", _QR, _ANY, self=_MATRIX, some=flag(True), Q=out("self"), R=out("self"))
 def qr(self: Array, some: bool) -> tuple[Array, Array]:
     q, r = np.linalg.qr(self, "reduced" if some else "complete")
     return q, r
 
 
-@spec("aclnnLinalgQr", "Q:self R:self", **_GOLUB, nearest=same_triangle, samples=[
-    take(self=t(*s), mode=m) for s in _SHAPES for m in (0, 1)])  # fmt: skip
+@declare("aclnnLinalgQr", _QR, _ANY, self=_MATRIX, mode=choice(0, 1), Q=out("self"),
+         R=out("self"))  # fmt: skip
 def linalg_qr(self: Array, mode: int) -> tuple[Array, Array]:
     return qr(self, mode == 0)
 
 
-@spec("aclnnSvd", "sigma:input u:input v:input",
-      ignored=requested("computeUV"),
-      **{**_GOLUB, "dtypes": ("float32", "float64")},
-      nearest=same_vectors, samples=[
-          take(input=t(*s), fullMatrices=f, computeUV=True)
-          for s in ((4, 4), (2, 5, 3), (3, 5)) for f in (False, True)])  # fmt: skip
+@declare("aclnnSvd", Rule("gradient", _GOLUB, specials=False, nearest=same_vectors,
+                          values="normal dominant"), _ANY,
+         input=tensor("*B M N", "f32 f64"), fullMatrices=flag(), computeUV=only(True, REQUESTED),
+         sigma=out("input"), u=out("input"), v=out("input"))  # fmt: skip
 def svd(input: Array, fullMatrices: bool) -> tuple[Array, Array, Array]:
     u, s, vh = np.linalg.svd(input, fullMatrices)
     return s, u, vh.swapaxes(-1, -2)
 
 
+@declare("aclnnPdist", _COMPOSITE, also("aclnnPdistForward", p="pScalar"),
+         sizes(M=batch(5, 2, 3, 17, 33), K=row(9, 1, 65, 130, 1030)),
+         self=tensor("M K", "f32 f16"), p=_P, out=out("self"))  # fmt: skip
 def pdist(self: Array, p: float) -> Array:
     a, b = np.triu_indices(len(self), 1)
-    gap = np.abs(self[a] - self[b])
-    return gap.max(-1) if np.isinf(p) else (gap**p).sum(-1) ** (1 / p)
+    return _norm(np.abs(self[a] - self[b]), p)
 
 
-spec(
-    "aclnnPdist",
-    "out:self",
-    samples=[take(self=t(5, 9), p=p) for p in (2.0, 1.0, 3.0)],
-    **COMPOSITE,
-)(pdist)
-spec("aclnnPdistForward", "out:self", renamed={"pScalar": "p"}, **COMPOSITE,
-     samples=[take(self=t(5, 9), p=p) for p in (2.0, 1.0)])(pdist)  # fmt: skip
+def _points(shape: str) -> Content:
+    """Eighths, which every type holds; some coordinates and some points are equal."""
+
+    def make(rng: Any, pattern: str, draw: Any) -> Array:
+        x = rng.integers(-16, 17, resolve(shape, draw)) / 8
+        if pattern == "equal":
+            x[..., : max(1, x.shape[-2] // 2), :] = 0.5
+        return x
+
+    return content(make, "spread equal", "grad", shape=shape)
 
 
-@spec(
-    "aclnnCdistBackward", "out:x1", **{**SPARSE_GRADIENT, "dtypes": ("float32",)}, samples=[
-        take(grad=t(2, 3), x1=const([[1.0, 2.0], [0.0, -1.0]], "float32"),
-             x2=const([[4.0, 6.0], [3.0, 3.0], [-1.0, 0.0]], "float32"),
-             cdist=const([[5.0, 5.0**0.5, 8.0**0.5], [65.0**0.5, 5.0, 2.0**0.5]], "float32"),
-             p=2.0),
-        take(grad=t(1, 2), x1=const([[1.0, 2.0]], "float32"), p=1.0,
-             x2=const([[1.0, 5.0], [4.0, 2.0]], "float32"),
-             cdist=const([[3.0, 3.0]], "float32")),
-        take(grad=t(1, 2), x1=const([[1.0, 2.0]], "float32"), p=2.0,
-             x2=const([[1.0, 2.0], [4.0, 6.0]], "float32"),
-             cdist=const([[0.0, 5.0]], "float32")),
-        *(take(grad=t(1, 2), x1=const([[1.0, 2.0]], "float32"), p=p,
-               x2=const([[1.0, 3.0], [0.0, 2.0]], "float32"),
-               cdist=const([[1.0, 1.0]], "float32")) for p in (1.0, 2.0))])  # fmt: skip
+def _distances(_rng: Any, _pattern: str, draw: Any) -> Array:
+    return cdist(draw["x1"].values(), draw["x2"].values(), draw["p"])
+
+
+@declare("aclnnCdistBackward", Rule("gradient", TORCH, sparse=True),
+         sizes({"*B": leading("-", 3, "2x3")}, M=batch(5, 1, 3, 33), N=column(7, 1, 33),
+               K=row(9, 1, 65, 130)),
+         grad=tensor("*B M N", _FLOATS), x1=_points("*B M K"), x2=_points("*B N K"),
+         cdist=content(_distances, "distances", "grad", shape="*B M N", reads=("x1", "x2", "p")),
+         p=_P, out=out("grad"))  # fmt: skip
 def cdist_backward(grad: Array, x1: Array, x2: Array, cdist: Array, p: float) -> Array:
-    gap = x1[:, None] - x2[None]
-    size = np.abs(gap) ** (p - 1) * np.sign(gap)
-    # Of equal rows the derivative is 0 (torch 2.13, cdist).
-    whole = np.where(cdist == 0, 1, cdist)[..., None] ** (p - 1)
-    return (grad[..., None] * size / whole).sum(1)
+    gap = x1[..., :, None, :] - x2[..., None, :, :]
+    size = np.abs(gap)
+    if np.isinf(p):
+        slope = np.sign(gap) * (size == size.max(-1, keepdims=True))
+    elif p == 0:
+        slope = np.zeros_like(gap)
+    else:
+        # Of equal rows the derivative is 0 (torch 2.13, cdist).
+        whole = np.where(cdist == 0, 1, cdist)[..., None]
+        slope = np.sign(gap) * (np.where(gap == 0, 1, size) / whole) ** (p - 1)
+    return (grad[..., None] * slope).sum(-2)

@@ -8,6 +8,18 @@ from ._arguments import SPECS, t
 from ._functions import autograd
 
 
+def triangles(a):
+    part, eye = t(a["A"]), torch.eye(a["A"].shape[-1])
+    part = part.triu() if a["upper"] else part.tril()
+    part = torch.where(eye.bool(), eye, part) if a["unitriangular"] else part
+    return torch.linalg.inv(part.mT if a["transpose"] else part) @ t(a["self"])
+
+
+def distances(a):
+    flow = a["grad"]
+    return autograd(lambda x: torch.cdist(x, t(a["x2"]), a["p"]), a["x1"], flow=flow)
+
+
 def svd(a):
     """Signs of pairs, and what completes a basis, are free: taken from the row's own results."""
     mine = [t(v) for v in SPECS["aclnnSvd"].reference(**a)]
@@ -32,13 +44,9 @@ ORACLES = {
     "aclnnInverse": lambda a: torch.linalg.inv(t(a["self"])),
     "aclnnLinalgCholesky": lambda a: torch.linalg.cholesky(t(a["self"]), upper=a["upper"]),
     "aclnnSlogdet": lambda a: torch.linalg.slogdet(t(a["self"])),
-    "aclnnTriangularSolve": lambda a: torch.triangular_solve(
-        t(a["self"]), t(a["A"]), a["upper"], a["transpose"], a["unitriangular"]
-    )[0],
+    "aclnnTriangularSolve": triangles,
     "aclnnLogdet": lambda a: torch.logdet(t(a["self"])),
-    "aclnnCdistBackward": lambda a: autograd(
-        lambda x: torch.cdist(x, t(a["x2"])), a["x1"], flow=a["grad"]
-    ),
+    "aclnnCdistBackward": distances,
 }
 # Operator, arguments by header name, results by hand.
 BY_HAND = [
