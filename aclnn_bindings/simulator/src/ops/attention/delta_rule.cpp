@@ -97,8 +97,9 @@ aclError run_recurrent(Call& c) {
   Floats out(t.v.size());
   int64_t first = 0;
   for (size_t b = 0; b < lengths.size(); ++b) {
+    if (lengths[b] <= 0) continue;
     const int64_t from = places[first + (accepted.empty() ? 0 : accepted[b] - 1)];
-    for (int64_t n = 0; n < t.heads && lengths[b] > 0; ++n) {
+    for (int64_t n = 0; n < t.heads; ++n) {
       const auto begin = state.begin() + (from * t.heads + n) * each;
       Doubles s(begin, begin + each);
       for (int64_t i = first; i < first + lengths[b]; ++i) {

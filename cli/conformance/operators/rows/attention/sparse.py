@@ -3,32 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from .....judge.precision import Array
-from ...spec import const, f16, spec, take
-from .._ignored import follows, one_value, requested
+from .....spec import (
+    Rule,
+    array,
+    both,
+    by,
+    choice,
+    content,
+    equals,
+    flag,
+    group,
+    head_dim,
+    ignored,
+    integer,
+    mask,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    parts,
+    seq,
+    sizes,
+    tensor,
+)
+from .....spec import heads as heads_
+from .....spec.domains import Domain
+from ...declare import declare
 
-_ROW: Final[dict[str, Any]] = {
-    "tolerance": "gradient",
-    "specials": False,
-    "dtypes": ("float16", "bfloat16"),
-}
-_FAR: Final = 2**31 - 1
-_EIGHT: Final = 8  # softmax statistics are kept eight times side by side
+FAR: Final = only(2**31 - 1, "documents allow one value")
+EIGHT: Final = 8  # softmax statistics are kept eight times side by side
+_HALVES: Final = "f16 bf16"
 
 
-def weighed(scores: Array, values: Array, seen: Array) -> tuple[Array, Array, Array]:
-    """(result [N, Q, D], largest and sum [N, Q]) of scores over what is seen, both [N, Q, K]."""
-    hidden = np.where(seen, scores, -np.inf)
-    top = hidden.max(-1)
-    weights = np.exp(hidden - top[..., None])
+def nothing_seen(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
+    """Documents do not state the statistics of rows that see nothing: -inf and 0 here, where
+    kernels leave the least and the largest number."""
+    largest = np.finfo(np.float32).max
+    empty = [np.isneginf(v) if np.asarray(v).dtype.kind == "f" else np.False_ for v in values]
+    odd = any(np.any(e) for e in empty)
+    return [np.where((np.abs(g) >= largest) & (np.isneginf(v) | (v == 0)), g, v) if odd else v
+            for v, g in zip(values, got, strict=True)]  # fmt: skip
+
+
+RULE: Final = Rule("gradient", "DeepSeek-V3.2-Exp: Boosting Long-Context Efficiency with DeepSeek "
+                   "Sparse Attention, 2025; op-plugin test npu_sparse_flash_attention",
+                   specials=False, values="normal integer", nearest=nothing_seen)  # fmt: skip
+
+
+def weighed(
+    scores: Array, values: Array, seen: Array, sink: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """(result [N, Q, D], largest and sum [N, Q]) of scores over what is seen, both [N, Q, K].
+
+    `sink` [N]: one score more of each row, without a value. A row that sees nothing gives zeros.
+    """
+    extra = np.full(len(scores), -np.inf) if sink is None else sink
+    beside = np.broadcast_to(extra[:, None, None], (*scores.shape[:2], 1))
+    every = np.concatenate([np.where(seen, scores, -np.inf), beside], -1)
+    top = every.max(-1)
+    weights = np.exp(every - np.where(np.isneginf(top), 0, top)[..., None])
     total = weights.sum(-1)
-    return weights @ values / total[..., None], top, total
+    return weights[..., :-1] @ values / np.where(total == 0, 1, total)[..., None], top, total
 
 
 def heads(x: Array, count: int) -> Array:
@@ -48,180 +90,378 @@ def blocks_seen(selection: Array, keys: int, size: int) -> Array:
     return seen
 
 
-_LISTS: Final = [[[[0, 2, -1]], [[1, 0, -1]], [[2, 1, -1]], [[2, 0, 1]]]]
-
-
-def _latent(
-    q: tuple[int, ...], k: tuple[int, ...], lists: Any, layout: str, **more: Any
-) -> dict[str, Any]:
-    return {"query": f16(*q, 2, 16), "key": f16(*k, 1, 16), "value": f16(*k, 1, 16),
-            "sparseIndices": const(lists, "int32"), "queryRopeOptional": f16(*q, 2, 8),
-            "keyRopeOptional": f16(*k, 1, 8), "scaleValue": 0.4, "sparseBlockSizeOptional": 2,
-            "layoutQueryOptional": layout, "layoutKvOptional": layout, "sparseMode": 0,
-            "preTokens": _FAR, "nextTokens": _FAR, "attentionMode": 2, "returnSoftmaxLse": True,
-            **more}  # fmt: skip
-
-
-_TWO: Final = [_LISTS[0], [[[0, 1, -1]], [[2, 0, -1]], [[0, -1, -1]], [[1, 0, 2]]]]
-_ENDS: Final[dict[str, Any]] = {"actualSeqLengthsQueryOptional": const([2, 5], "int32"),
-                                "actualSeqLengthsKvOptional": const([5, 11], "int32")}  # fmt: skip
-
-
-def _parts(x: Array, ends: Array | None, packed: bool, lengths: bool) -> list[Array]:
-    """Sequences: of TND up to the next end, of BSND up to a length where `lengths` count."""
+def split(x: Array, ends: Any, packed: bool, cut: bool = False) -> list[Array]:
+    """Sequences: of TND up to the next end, of BSND up to a length where it is to be `cut`."""
     if packed:
-        assert ends is not None
-        return np.split(x, ends[:-1])
-    return [one if ends is None or not lengths else one[: ends[b]] for b, one in enumerate(x)]
+        return np.split(x[: ends[-1]], ends[:-1])
+    return [one if ends is None or not cut else one[: ends[b]] for b, one in enumerate(x)]
 
 
-@spec("aclnnSparseFlashAttention aclnnSparseFlashAttentionV2",
-      "attentionOut:query softmaxMax:float32 softmaxSum:float32",
-      ignored=requested("returnSoftmaxLse"),
-      uncovered="blockTableOptional preTokens nextTokens attentionMode sinksOptional",
-      **_ROW,
-      source="DeepSeek-V3.2-Exp: Boosting Long-Context Efficiency with DeepSeek Sparse Attention, "
-      "2025; op-plugin test npu_sparse_flash_attention", samples=[
-          take(**_latent((1, 4), (1, 6), _LISTS, "BSND")),
-          take(**_latent((2, 4), (2, 6), _TWO, "BSND", sparseMode=3)),
-          take(**_latent((2, 4), (2, 6), _TWO, "BSND",
-                         actualSeqLengthsKvOptional=const([6, 5], "int32"))),
-          take(**_latent((5,), (11,), [*_TWO[0], [[1, 0, 2]]], "TND", **_ENDS)),
-          take(**_latent((5,), (11,), [*_TWO[0], [[1, 0, 2]]], "TND", **_ENDS, sparseMode=3)),
-      ])  # fmt: skip
+def sequences(s: str, n: str, d: str, layout: str, make: Any, dtype: str) -> Domain:
+    """Rows of sequences in the layout that another parameter names; `make(shape, dtype)`."""
+    return by(layout, {"BSND": make(f"B {s} {n} {d}", dtype), "BNSD": make(f"B {n} {s} {d}", dtype),
+                       "TND": make(f"B*{s} {n} {d}", dtype)})  # fmt: skip
+
+
+def lists_of(layout: str, query_ends: str, key_ends: str, size: str, dtype: str = "i32") -> Domain:
+    """For each query and head of keys the blocks that it sees, -1 for none: in any order, with
+    gaps, all, few, the last one that is not whole, none at all for one query."""
+
+    def make(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+        packed = not layout or draw[layout] == "TND"
+        given = draw[key_ends]
+        keys = np.full(draw["B"], draw["Sk"]) if given is None else given.values()
+        keys = np.diff(keys, prepend=0) if packed else keys
+        rows = np.diff(draw[query_ends].values(), prepend=0) if packed else [draw["Sq"]] * draw["B"]
+        every = [_list(rng, pattern, -(-int(k) // draw[size]), draw["L"])
+                 for k, count in zip(keys, rows, strict=True)
+                 for _ in range(int(count) * draw["K"])]  # fmt: skip
+        lists = np.array(every).reshape(-1, draw["K"], draw["L"])
+        if pattern == "unseeing":
+            lists[len(lists) // 2] = -1
+        return lists if packed else lists.reshape(draw["B"], draw["Sq"], *lists.shape[1:])
+
+    patterns = "full few gaps last unseeing"
+    if not layout:
+        return content(make, patterns, dtype, shape="B*Sq K L", reads=(query_ends, key_ends, size))
+    return by(layout, {
+        "BSND": content(make, patterns, dtype, shape="B Sq K L", reads=(key_ends, size)),
+        "TND": content(make, patterns, dtype, shape="B*Sq K L",
+                       reads=(query_ends, key_ends, size))})  # fmt: skip
+
+
+def _list(rng: np.random.Generator, pattern: str, blocks: int, length: int) -> Array:
+    order = rng.permutation(blocks)
+    if pattern == "last" and blocks:
+        order = np.r_[blocks - 1, order[order != blocks - 1]]
+    many = min(blocks, length)
+    line = np.r_[order[:many], np.full(length - many, -1)]
+    if pattern == "few" and many:
+        line[rng.integers(1, many + 1) :] = -1
+    if pattern == "gaps" and many > 1:
+        line[rng.integers(0, many - 1)] = -1
+    return line
+
+
+def tokens_of(layout: str, s: str, dtype: str, patterns: str, cut: str = "") -> Domain:
+    """Where sequences of TND end; of BSND how many rows count, or nothing."""
+
+    def lengths(rng: np.random.Generator, _pattern: str, draw: Any) -> Array:
+        return rng.integers(1, draw[s] + 1, draw["B"])
+
+    some = optional(content(lengths, "ragged", dtype, shape="B", reads=(s,)))
+    packed = parts("B", of=f"B*{s}", form="ends", dtype=dtype, patterns=patterns)
+    if not layout:
+        return packed
+    padded = some if cut else null("rows of queries that do not count have no stated result")
+    return by(layout, {"BSND": padded, "BNSD": padded, "TND": packed})
+
+
+_QUERY_ENDS: Final = "even ragged empty_first empty_middle empty_last one_has_all ones"
+_KEY_ENDS: Final = "even ragged ones empty_last"
+LISTED: Final = sizes(B=heads_(2, 1, 3), Sq=seq(4, 1, 9), Sk=seq(11, 1, 6, 33),
+                       L=heads_(3, 1, 9))  # fmt: skip
+LATENT: Final = sizes(K=heads_(1), N=heads_(2, 1, 3, 8), D=head_dim(16, 64, 512),
+                       R=head_dim(8, 64))  # fmt: skip
+
+
+def latent(make: Any, dtype: str, layout: str, lists: str, size: str) -> dict[str, Domain]:
+    """Queries, latent keys and values, lists of blocks of keys."""
+    queries, keys = "actualSeqLengthsQueryOptional", "actualSeqLengthsKvOptional"
+    return {
+        "query": sequences("Sq", "N", "D", layout, make, dtype or _HALVES),
+        **dict.fromkeys(("key", "value"), sequences("Sk", "K", "D", layout, make,
+                                                    dtype or "query")),
+        lists: lists_of(layout, queries, keys, size),
+    }  # fmt: skip
+
+
+def rotary_parts(make: Any, dtype: str, layout: str) -> dict[str, Domain]:
+    return {
+        "actualSeqLengthsQueryOptional": tokens_of(layout, "Sq", "i32", _QUERY_ENDS),
+        "actualSeqLengthsKvOptional": tokens_of(layout, "Sk", "i32", _KEY_ENDS, "cut"),
+        "queryRopeOptional": sequences("Sq", "N", "R", layout, make, dtype),
+        "keyRopeOptional": sequences("Sk", "K", "R", layout, make, dtype),
+    }  # fmt: skip
+
+
+def _latent_params(version: int) -> dict[str, Domain]:
+    layout = "layoutQueryOptional"
+    return {
+        **latent(tensor, "", layout, "sparseIndices", "sparseBlockSizeOptional"),
+        "blockTableOptional": null("of caches in blocks, which the simulator does not take"),
+        **rotary_parts(tensor, "query", layout),
+        **({"sinksOptional": optional(tensor("N", "f32", -1, 3))} if version > 1 else {}),
+        "scaleValue": number(0.4, "D**-0.5", 1.0), "sparseBlockSizeOptional": integer(2, 1, 4, 16),
+        "layoutQueryOptional": choice("BSND", "TND"), "layoutKvOptional": equals(layout),
+        "sparseMode": choice(0, 3), "preTokens": FAR, "nextTokens": FAR,
+        "attentionMode": only(2, "documents allow one value"), "returnSoftmaxLse": flag(True),
+        "attentionOut": out("query"), "softmaxMax": out("f32"), "softmaxSum": out("f32"),
+    }  # fmt: skip
+
+
+SIDES: Final = both("Sq > Sk", "sparseMode == 3 and Sq > Sk")
+
+
+@declare("aclnnSparseFlashAttention", RULE, LISTED, LATENT, SIDES, **_latent_params(1))
+@declare("aclnnSparseFlashAttentionV2", RULE, LISTED, LATENT, SIDES,
+         both("given(sinksOptional) and sparseMode == 3"), **_latent_params(2))  # fmt: skip
 def sparse_flash(
     query: Array, key: Array, value: Array, sparseIndices: Array, queryRopeOptional: Array,
     keyRopeOptional: Array, scaleValue: float, sparseBlockSizeOptional: int,
     actualSeqLengthsQueryOptional: Array | None, actualSeqLengthsKvOptional: Array | None,
-    layoutQueryOptional: str, layoutKvOptional: str, sparseMode: int,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    layoutQueryOptional: str, sparseMode: int, returnSoftmaxLse: bool = True,
+    sinksOptional: Array | None = None,
+) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
     """One head of latent keys, its rotary part beside it, attended where the lists say; in mode 3
     no further than the triangle of the lower right."""
     packed = layoutQueryOptional == "TND"
     n = query.shape[-2]
     qs = np.concatenate([query, queryRopeOptional], -1)
     ks = np.concatenate([key, keyRopeOptional], -1)
-    out, top, total = [], [], []
+    results = []
     for q, lists, k, v in zip(
-        *(_parts(x, actualSeqLengthsQueryOptional, packed, False) for x in (qs, sparseIndices)),
-        *(_parts(x, actualSeqLengthsKvOptional, layoutKvOptional == "TND", True)
-          for x in (ks, value)), strict=True,
+        *(split(x, actualSeqLengthsQueryOptional, packed) for x in (qs, sparseIndices)),
+        *(split(x, actualSeqLengthsKvOptional, packed, True) for x in (ks, value)), strict=True,
     ):  # fmt: skip
         seen = blocks_seen(lists, len(k), sparseBlockSizeOptional)
         if sparseMode == 3:
             seen = seen & np.tri(len(q), len(k), len(k) - len(q), dtype=bool)
         scores = heads(q, n) @ heads(k, n).swapaxes(1, 2) * scaleValue
-        y, most, sums = weighed(scores, heads(v, n), seen)
-        out.append(np.moveaxis(y, 0, 1))
-        top.append(most.T)
-        total.append(sums.T)
-    if packed:
-        return np.concatenate(out), np.concatenate(top)[None], np.concatenate(total)[None]
-    return np.stack(out), np.stack(top)[:, None], np.stack(total)[:, None]
+        y, top, total = weighed(scores, heads(v, n), seen, sinksOptional)
+        results.append((np.moveaxis(y, 0, 1), top.T, total.T))
+    parts_ = list(zip(*results, strict=True))
+    whole, *stats = (np.concatenate(p) if packed else np.stack(p) for p in parts_)
+    if not returnSoftmaxLse:
+        return whole, None, None
+    top, total = (s[None] if packed else s[:, None] for s in stats)
+    return whole, top, total
 
 
-@spec("aclnnNsaSelectedAttention",
-      "softmaxMaxOut:float32 softmaxSumOut:float32 attentionOut:query",
-      ignored=one_value("inputLayout")
-      | follows("headNum selectedBlockCount"),
-      uncovered="attenMaskOptional sparseMode",
-      **_ROW,
-      source="Yuan et al.: Native Sparse Attention, 2025, equation 12; op-plugin document "
-      "npu_nsa_select_attention", samples=[
-          take(query=f16(5, 2, 16), key=f16(12, 1, 16), value=f16(12, 1, 8),
-               topkIndices=const([[[0, 1]], [[1, -1]], [[0, 2]], [[2, 1]], [[0, -1]]], "int32"),
-               actualSeqQLenOptional=(2, 5), actualSeqKvLenOptional=(4, 12), scaleValue=0.3,
-               headNum=2, inputLayout="TND", sparseMode=0, selectedBlockSize=2,
-               selectedBlockCount=2),
-          take(query=f16(5, 4, 16), key=f16(12, 2, 16), value=f16(12, 2, 8),
-               topkIndices=const([[[0, 1], [1, -1]], [[1, -1], [0, -1]], [[0, 2], [1, 3]],
-                                  [[2, 1], [0, -1]], [[0, -1], [3, 2]]], "int32"),
-               actualSeqQLenOptional=(2, 5), actualSeqKvLenOptional=(4, 12), scaleValue=0.3,
-               headNum=4, inputLayout="TND", sparseMode=0, selectedBlockSize=2,
-               selectedBlockCount=2)])  # fmt: skip
+_SELECTED: Final = replace(RULE, source="Yuan et al.: Native Sparse Attention, 2025, equation 12; "
+                           "op-plugin document npu_nsa_select_attention")  # fmt: skip
+GROUPED: Final = sizes(K=heads_(1, 2, 3), G=group(2, 1, 4), N="K*G", D=head_dim(16, 64, 192),
+                        V=head_dim(8, 128))  # fmt: skip
+
+
+def _shared_mask(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    """One mask for all sequences, of the longest one's size."""
+    shape = tuple(int(np.diff(draw[f"actualSeq{s}LenOptional"].values(), prepend=0).max())
+                  for s in ("Q", "Kv"))  # fmt: skip
+    hidden = rng.random(shape) < 0.3 if pattern == "random" else np.triu(np.ones(shape, bool), 1)
+    hidden[:, :1] &= pattern != "random"
+    return hidden
+
+
+def selection(make: Any, dtype: str) -> dict[str, Domain]:
+    """Packed queries, keys and values, and the blocks of keys that each query's list names."""
+    return {
+        "query": make("B*Sq N D", dtype or _HALVES),
+        "key": make("B*Sk K D", dtype or "query"), "value": make("B*Sk K V", dtype or "query"),
+        "topkIndices": lists_of("", "actualSeqQLenOptional", "actualSeqKvLenOptional",
+                                "selectedBlockSize"),
+        "attenMaskOptional": optional(content(_shared_mask, "random causal", "bool", reads=(
+            "actualSeqQLenOptional", "actualSeqKvLenOptional"))),
+        "actualSeqQLenOptional": tokens_of("", "Sq", "i64", _QUERY_ENDS),
+        "actualSeqKvLenOptional": tokens_of("", "Sk", "i64", _KEY_ENDS),
+        "scaleValue": number(0.3, "D**-0.5", 1.0), "headNum": equals("N"),
+        "inputLayout": only("TND", "documents allow one value"),
+        "sparseMode": only(0, "the mask says what is hidden"),
+        "selectedBlockSize": integer(2, 1, 4, 16), "selectedBlockCount": equals("L"),
+    }  # fmt: skip
+
+
+@declare("aclnnNsaSelectedAttention", _SELECTED, LISTED, GROUPED, both("Sq > Sk", "K > 1"),
+         **selection(tensor, ""), softmaxMaxOut=out("f32"), softmaxSumOut=out("f32"),
+         attentionOut=out("query"))  # fmt: skip
 def selected(
     query: Array, key: Array, value: Array, topkIndices: Array,
     actualSeqQLenOptional: Sequence[int], actualSeqKvLenOptional: Sequence[int],
-    scaleValue: float, selectedBlockSize: int,
+    scaleValue: float, selectedBlockSize: int, attenMaskOptional: Array | None = None,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Packed sequences; every query sees the blocks of its own sequence that its list names."""
-    parts: list[tuple[Array, Array, Array]] = []
-    n, begins = query.shape[1], (0, 0)
-    for ends in zip(actualSeqQLenOptional, actualSeqKvLenOptional, strict=True):
-        rows, cols = slice(begins[0], ends[0]), slice(begins[1], ends[1])
-        k, v = key[cols], value[cols]
-        seen = np.repeat(blocks_seen(topkIndices[rows], len(k), selectedBlockSize),
-                         n // key.shape[1], 0)  # fmt: skip
-        scores = heads(query[rows], n) @ heads(k, n).swapaxes(1, 2) * scaleValue
-        parts.append(weighed(scores, heads(v, n), seen))
-        begins = ends
-    out, top, total = (np.concatenate(part, 1) for part in zip(*parts, strict=True))
-    wide = [np.repeat(x.T[..., None], _EIGHT, -1) for x in (top, total)]
-    return wide[0], wide[1], np.moveaxis(out, 0, 1)
+    n, results = query.shape[1], []
+    for q, lists, k, v in zip(
+        *(split(x, actualSeqQLenOptional, True) for x in (query, topkIndices)),
+        *(split(x, actualSeqKvLenOptional, True) for x in (key, value)), strict=True,
+    ):  # fmt: skip
+        seen = listed(lists, len(k), selectedBlockSize, n, attenMaskOptional)
+        scores = heads(q, n) @ heads(k, n).swapaxes(1, 2) * scaleValue
+        results.append(weighed(scores, heads(v, n), seen))
+    whole, top, total = (np.concatenate(part, 1) for part in zip(*results, strict=True))
+    wide = [np.repeat(x.T[..., None], EIGHT, -1) for x in (top, total)]
+    return wide[0], wide[1], np.moveaxis(whole, 0, 1)
 
 
-def _mask() -> Arg:
-    return const([[[[1, 0], [1, 1]], [[0, 1], [1, 0]], [[1, 1], [1, 1]], [[1, 0], [0, 1]]]], "int8")
+def listed(lists: Array, keys: int, size: int, count: int, hidden: Array | None) -> Array:
+    """[N, Q, K]: what lists name and a mask does not hide."""
+    seen = np.repeat(blocks_seen(lists, keys, size), count // lists.shape[1], 0)
+    return seen if hidden is None else seen & ~hidden[: len(lists), :keys].astype(bool)
 
 
-@spec("aclnnBlockSparseAttention aclnnBlockSparseAttentionV2",
-      "attentionOut:query softmaxLseOptional:float32",
-      uncovered="attenMaskOptional actualSeqLengthsOptional actualSeqLengthsKvOptional "
-                "blockTableOptional qInputLayout kvInputLayout numKeyValueHeads maskType "
-                "blockSize preTokens nextTokens softmaxLseFlag qDequantScaleOptional "
-                "kDequantScaleOptional vDequantScaleOptional",
-      **_ROW,
-      source="op-plugin test npu_block_sparse_attention: blocks that the mask leaves out weigh "
-      "nothing", samples=[
-          take(query=f16(1, 4, 6, 16), key=f16(1, 2, 8, 16), value=f16(1, 2, 8, 16),
-               blockSparseMaskOptional=_mask(), blockShapeOptional=(4, 4), qInputLayout="BNSD",
-               kvInputLayout="BNSD", numKeyValueHeads=2, maskType=0, scaleValue=0.4,
-               innerPrecise=0, blockSize=0, preTokens=0, nextTokens=0, softmaxLseFlag=1)],
-      )  # fmt: skip
+_BLOCKS: Final = replace(RULE, source="op-plugin test npu_block_sparse_attention: blocks that the "
+                         "mask leaves out weigh nothing")  # fmt: skip
+BLOCK_SIZES: Final = sizes(B=heads_(2, 1, 3), Sq=seq(6, 1, 17), Sk=seq(8, 1, 5, 33),
+                            K=heads_(2, 1, 3), G=group(2, 1, 3), N="K*G",
+                            D=head_dim(16, 64, 128), X="B*Sq if qInputLayout == 'TND' else Sq",
+                            Y="B*Sk if qInputLayout == 'TND' else Sk")  # fmt: skip
+_OPEN_BLOCKS: Final = "B N ceil(X,blockShapeOptional[0]) ceil(Y,blockShapeOptional[1])"
+
+
+def blocks(make: Any, dtype: str) -> dict[str, Domain]:
+    """Queries, keys, values, and which blocks of scores are open."""
+    return {
+        "query": sequences("Sq", "N", "D", "qInputLayout", make, dtype or _HALVES),
+        **dict.fromkeys(("key", "value"), sequences("Sk", "K", "D", "qInputLayout", make,
+                                                    dtype or "query")),
+        "blockSparseMaskOptional": mask(_OPEN_BLOCKS, "i8", "random all causal whole_row last"),
+        "attenMaskOptional": null("of a maskType, which the simulator does not take"),
+        "blockShapeOptional": array((4, 4), (2, 8), (3, 1), (128, 128)),
+        "actualSeqLengthsOptional": tokens_of("qInputLayout", "Sq", "i64", _QUERY_ENDS),
+        "actualSeqLengthsKvOptional": tokens_of("qInputLayout", "Sk", "i64", _KEY_ENDS, "cut"),
+    }  # fmt: skip
+
+
+LAYOUTS: Final[dict[str, Domain]] = {
+    "qInputLayout": choice("BNSD", "TND"), "kvInputLayout": equals("qInputLayout"),
+    "numKeyValueHeads": equals("K"), "maskType": only(0, "documents allow one value"),
+    "scaleValue": number(0.4, "D**-0.5", 1.0),
+}  # fmt: skip
+UNBANDED: Final[dict[str, Domain]] = dict.fromkeys(("preTokens", "nextTokens"), only(
+    0, "of a maskType, which the simulator does not take"))  # fmt: skip
+
+
+def _block_params(version: int) -> dict[str, Domain]:
+    return {
+        **blocks(tensor, ""),
+        "blockTableOptional": null("of caches in blocks, which the simulator does not take"),
+        **(dict.fromkeys(("qDequantScaleOptional", "kDequantScaleOptional",
+                          "vDequantScaleOptional"), null("of eight bits, which have no formula"))
+           if version > 1 else {}),
+        **LAYOUTS, "innerPrecise": ignored("chooses between algorithms of one result",
+                                           choice(0, 1)),
+        "blockSize": only(0, "of caches in blocks"), **UNBANDED, "softmaxLseFlag": choice(1, 0),
+        "attentionOut": out("query"), "softmaxLseOptional": out("f32"),
+    }  # fmt: skip
+
+
+@declare("aclnnBlockSparseAttention", _BLOCKS, BLOCK_SIZES, both("Sq > Sk", "G > 1"),
+         **_block_params(1))  # fmt: skip
+@declare("aclnnBlockSparseAttentionV2", _BLOCKS, BLOCK_SIZES, both("Sq > Sk", "G > 1"),
+         **_block_params(2))  # fmt: skip
 def block_sparse(
     query: Array, key: Array, value: Array, blockSparseMaskOptional: Array,
-    blockShapeOptional: Sequence[int], scaleValue: float,
-) -> tuple[Array, Array]:  # fmt: skip
-    group, (high, wide) = query.shape[1] // key.shape[1], blockShapeOptional
-    k, v = np.repeat(key, group, 1), np.repeat(value, group, 1)
-    open_ = np.kron(blockSparseMaskOptional, np.ones((high, wide)))
-    seen = open_[..., : query.shape[2], : key.shape[2]] > 0
-    parts = [weighed(q @ x.swapaxes(1, 2) * scaleValue, y, s)
-             for q, x, y, s in zip(query, k, v, seen, strict=True)]  # fmt: skip
-    out, top, total = (np.stack(part) for part in zip(*parts, strict=True))
-    return out, (top + np.log(total))[..., None]
+    blockShapeOptional: Sequence[int], actualSeqLengthsOptional: Sequence[int] | None,
+    actualSeqLengthsKvOptional: Sequence[int] | None, qInputLayout: str, scaleValue: float,
+    softmaxLseFlag: int = 1,
+) -> tuple[Array, Array | None]:  # fmt: skip
+    """Blocks of scores that the mask leaves out weigh nothing."""
+    packed, results = qInputLayout == "TND", []
+    for q, k, v, seen in open_sequences(
+        query, key, value, blockSparseMaskOptional, blockShapeOptional, actualSeqLengthsOptional,
+        actualSeqLengthsKvOptional, packed,
+    ):  # fmt: skip
+        y, top, total = weighed(q @ k.swapaxes(1, 2) * scaleValue, v, seen)
+        lse = (top + np.log(np.where(total == 0, 1, total)))[..., None]
+        results.append([np.moveaxis(x, 0, 1) for x in (y, lse)] if packed else [y, lse])
+    whole, lse = (np.concatenate(p) if packed else np.stack(p)
+                  for p in zip(*results, strict=True))  # fmt: skip
+    return whole, lse if softmaxLseFlag else None
 
 
-@spec("aclnnLightningIndexer", "sparseIndicesOut:int32 sparseValuesOut:query",
-      ignored=requested("returnValues"),
-      uncovered="actualSeqLengthsQueryOptional actualSeqLengthsKeyOptional blockTableOptional "
-                "layoutQueryOptional layoutKeyOptional sparseMode preTokens nextTokens",
-      **_ROW,
-      source="DeepSeek-V3.2-Exp, 2025, equation 1; op-plugin document npu_lightning_indexer",
-      samples=[
-          take(query=f16(2, 3, 4, 16), key=f16(2, 6, 1, 16), weights=f16(2, 3, 4, low=0.1),
-               layoutQueryOptional="BSND", layoutKeyOptional="BSND", sparseCount=count,
-               sparseMode=0, preTokens=_FAR, nextTokens=_FAR, returnValues=True)
-          for count in (6, 2)])  # fmt: skip
-def indexer(query: Array, key: Array, weights: Array, sparseCount: int) -> tuple[Array, Array]:
-    """A key's worth is the weighed sum over heads of what a ReLU leaves of its products."""
-    worth = np.zeros((*query.shape[:2], key.shape[1]))
-    for n in range(query.shape[2]):
-        product = np.einsum("bqd,bkd->bqk", query[:, :, n], key[:, :, 0])
-        worth += weights[:, :, n, None] * np.clip(product, 0, None)
-    order = np.argsort(-worth, -1, kind="stable")[..., :sparseCount]
-    return order[:, :, None], np.take_along_axis(worth, order, -1)[:, :, None]
+def open_sequences(
+    query: Array, key: Array, value: Array, open_: Array, block: Sequence[int],
+    query_ends: Sequence[int] | None, key_ends: Sequence[int] | None, packed: bool,
+) -> list[tuple[Array, Array, Array, Array]]:  # fmt: skip
+    """(q, k, v [N, T, D], what is seen [N, Q, K]) of every sequence; of BNSD no key is cut off, but
+    those behind its length are not seen."""
+    axis = 1 if packed else 0
+    qs, ks, vs = (split(x, e, packed) for x, e in (
+        (query, query_ends), (key, key_ends), (value, key_ends)))  # fmt: skip
+    sequences_ = []
+    for b, (q, k, v) in enumerate(zip(qs, ks, vs, strict=True)):
+        q, k, v = (np.moveaxis(x, axis, 0) for x in (q, k, v))
+        k, v = (np.repeat(x, len(q) // len(x), 0) for x in (k, v))
+        seen = np.kron(open_[b], np.ones(tuple(block)))[:, : q.shape[1], : k.shape[1]] > 0
+        if not packed and key_ends is not None:
+            seen = seen & (np.arange(k.shape[1]) < key_ends[b])
+        sequences_.append((q, k, v, seen))
+    return sequences_
 
 
-@spec("aclnnFusedFloydAttention",
-      "softmaxMaxOut:float32 softmaxSumOut:float32 attentionOutOut:query",
-      uncovered="attenMaskOptional",
-      **_ROW,
-      source="op-plugin document npu_fused_floyd_attention: keys and values are sums over two of "
-      "three axes", samples=[
-          take(query=f16(1, 2, 3, 4, 16), key1=f16(1, 2, 3, 5, 16), value1=f16(1, 2, 3, 5, 16),
-               key2=f16(1, 2, 5, 4, 16), value2=f16(1, 2, 5, 4, 16), scaleValueOptional=0.25)],
-      )  # fmt: skip
+def _fewer(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
+    """What stands beside an index of -1 is not stated."""
+    indices, *worth = values
+    return [indices, *(np.where(indices < 0, g, w) for w, g in zip(worth, got[1:], strict=True))]
+
+
+_INDEXER: Final = Rule("gradient", "DeepSeek-V3.2-Exp, 2025, equation 1; op-plugin document "
+                       "npu_lightning_indexer", specials=False, values="normal integer",
+                       nearest=_fewer)  # fmt: skip
+_INDEXED: Final = sizes(B=heads_(2, 1, 3), Sq=seq(3, 1, 9), Sk=seq(7, 1, 5, 33, 130), K=heads_(1),
+                        N=heads_(4, 1, 3), D=head_dim(16, 128))  # fmt: skip
+_LAYOUT: Final = "layoutQueryOptional"
+
+
+@declare("aclnnLightningIndexer", _INDEXER, _INDEXED, both("Sq > Sk", "sparseCount > Sk"),
+         query=sequences("Sq", "N", "D", _LAYOUT, tensor, _HALVES),
+         key=sequences("Sk", "K", "D", _LAYOUT, tensor, "query"),
+         weights=by(_LAYOUT, {"BSND": tensor("B Sq N", "query"), "TND": tensor("B*Sq N", "query")}),
+         actualSeqLengthsQueryOptional=tokens_of(_LAYOUT, "Sq", "i32", _QUERY_ENDS),
+         actualSeqLengthsKeyOptional=tokens_of(_LAYOUT, "Sk", "i32", _KEY_ENDS, "cut"),
+         blockTableOptional=null("of caches in blocks, which the simulator does not take"),
+         layoutQueryOptional=choice("BSND", "TND"), layoutKeyOptional=equals(_LAYOUT),
+         sparseCount=integer(2, 1, 6, 16), sparseMode=choice(0, 3), preTokens=FAR,
+         nextTokens=FAR, returnValues=flag(True), sparseIndicesOut=out("i32"),
+         sparseValuesOut=out("query"))  # fmt: skip
+def indexer(
+    query: Array, key: Array, weights: Array, actualSeqLengthsQueryOptional: Array | None,
+    actualSeqLengthsKeyOptional: Array | None, layoutQueryOptional: str, sparseCount: int,
+    sparseMode: int, returnValues: bool,
+) -> tuple[Array, Array | None]:  # fmt: skip
+    """A key's worth is the weighed sum over heads of what a ReLU leaves of its products; -1 where
+    fewer keys are seen."""
+    packed, found = layoutQueryOptional == "TND", []
+    for q, w, k in zip(
+        *(split(x, actualSeqLengthsQueryOptional, packed) for x in (query, weights)),
+        split(key, actualSeqLengthsKeyOptional, packed, True), strict=True,
+    ):  # fmt: skip
+        products = np.clip(np.einsum("qnd,kd->qkn", q, k[:, 0]), 0, None)
+        worth = (products * w[:, None]).sum(-1)
+        seen = np.ones(worth.shape, bool)
+        if sparseMode == 3:
+            seen = np.tri(len(q), len(k), len(k) - len(q), dtype=bool)
+        order = np.argsort(np.where(seen, -worth, np.inf), -1, kind="stable")[:, :sparseCount]
+        first = np.take_along_axis(worth, order, -1)
+        there = np.take_along_axis(seen, order, -1)
+        room = ((0, 0), (0, sparseCount - order.shape[1]))
+        found.append([np.pad(np.where(there, x, fill), room, constant_values=fill)[:, None]
+                      for x, fill in ((order, -1), (first, 0))])  # fmt: skip
+    indices, values = (np.concatenate(p) if packed else np.stack(p)
+                       for p in zip(*found, strict=True))  # fmt: skip
+    return indices, values if returnValues else None
+
+
+_FLOYD: Final = Rule("gradient", "op-plugin document npu_fused_floyd_attention: keys and values "
+                     "are sums over two of three axes", specials=False)  # fmt: skip
+FLOYD_SIZES: Final = sizes(B=heads_(1, 2, 3), H=heads_(2, 1, 3), I=seq(3, 1, 9), J=seq(5, 1, 17),
+                           K=seq(4, 1, 9), D=head_dim(16, 32, 64))  # fmt: skip
+
+
+def floyd_inputs(make: Any, dtype: str) -> dict[str, Domain]:
+    return {"query": make("B H I K D", dtype or _HALVES),
+            **{n: make(f"B H {s} D", dtype or "query") for n, s in (
+                ("key1", "I J"), ("value1", "I J"), ("key2", "J K"), ("value2", "J K"))},
+            }  # fmt: skip
+
+
+NO_MASK: Final = null("which of its ones hide is not stated")
+
+
+@declare("aclnnFusedFloydAttention", _FLOYD, FLOYD_SIZES, both("I > J", "K > J"),
+         **floyd_inputs(tensor, ""), attenMaskOptional=NO_MASK,
+         scaleValueOptional=number(0.25, 1.0, 0.0), softmaxMaxOut=out("f32"),
+         softmaxSumOut=out("f32"), attentionOutOut=out("query"))  # fmt: skip
 def floyd(
     query: Array, key1: Array, value1: Array, key2: Array, value2: Array, scaleValueOptional: float
 ) -> tuple[Array, Array, Array]:
@@ -233,5 +473,5 @@ def floyd(
     total = weights.sum(-1)
     p = weights / total[..., None]
     out = np.einsum("bhijk,bhikc->bhijc", p, value1) + np.einsum("bhijk,bhkjc->bhijc", p, value2)
-    wide = [np.repeat(x[..., None], _EIGHT, -1) for x in (top, total)]
+    wide = [np.repeat(x[..., None], EIGHT, -1) for x in (top, total)]
     return wide[0], wide[1], out

@@ -2,40 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from .....judge.precision import Array
-from ...spec import const, spec, t, take
-from .._ignored import follows, one_value, saved
-from .sparse import block_sparse, blocks_seen, floyd, heads, selected, sparse_flash, weighed
+from .....spec import both, by, choice, ignored, number, out, tensor
+from .....spec.domains import Domain
+from ...declare import declare
+from .._saved import known, saved
+from .sparse import (
+    BLOCK_SIZES,
+    FAR,
+    FLOYD_SIZES,
+    GROUPED,
+    LATENT,
+    LAYOUTS,
+    LISTED,
+    NO_MASK,
+    RULE,
+    SIDES,
+    UNBANDED,
+    block_sparse,
+    blocks,
+    floyd,
+    floyd_inputs,
+    heads,
+    latent,
+    listed,
+    open_sequences,
+    rotary_parts,
+    selected,
+    selection,
+    sequences,
+    sparse_flash,
+    split,
+    weighed,
+)
 
-_ROW: Final[dict[str, Any]] = {
-    "tolerance": "gradient", "specials": False, "dtypes": ("float16",),
-    "rule": {"norm": 16.0, "reason": "the forward output comes rounded to 16 bit, and its error "
-             "enters every row"}}  # fmt: skip
-_FAR: Final = 2**31 - 1
+_RULE: Final = replace(RULE, numbers={
+    "norm": 16.0, "reason": "the forward output comes rounded to 16 bit, and its error enters "
+    "every row"}, values="normal opposed", nearest=None)  # fmt: skip
+_HALVES: Final = "f16 bf16"
 Three = tuple[Array, Array, Array]
-
-
-def _half(*shape: int) -> Array:
-    """Numbers that float16 holds, for samples that carry what the forward gave for them."""
-    return t(*shape).array().astype(np.float16).astype(np.float64)
-
-
-def _arg(values: Any, dtype: str = "float16") -> Arg:
-    return const(np.asarray(values).tolist(), dtype)
+Get = Callable[[str], Any]
 
 
 def back(q: Array, k: Array, v: Array, seen: Array, dy: Array, scale: float) -> Three:
     """Of heads [N, T, D]: dV = P^T dO; dS = P (dO V^T - its mean under P); dQ = s dS K."""
     scores = q @ k.swapaxes(1, 2) * scale
     _, top, total = weighed(scores, v, seen)
-    p = np.where(seen, np.exp(scores - top[..., None]), 0) / total[..., None]
+    most = np.where(np.isneginf(top), 0, top)[..., None]
+    p = np.where(seen, np.exp(scores - most), 0) / np.where(total == 0, 1, total)[..., None]
     dp = dy @ v.swapaxes(1, 2)
     ds = scale * p * (dp - (dp * p).sum(-1, keepdims=True))
     return ds @ k, ds.swapaxes(1, 2) @ q, p.swapaxes(1, 2) @ dy
@@ -43,152 +63,188 @@ def back(q: Array, k: Array, v: Array, seen: Array, dy: Array, scale: float) -> 
 
 def folded(x: Array, groups: int) -> Array:
     """[T, M, D] from heads [N, T, D]: what all heads of a group give to the head that serves it."""
-    return np.moveaxis(x.reshape(groups, -1, *x.shape[1:]).sum(1), 0, 1)
+    return np.moveaxis(x.reshape(groups, len(x) // groups, *x.shape[1:]).sum(1), 0, 1)
 
 
-_NSA: Final[dict[str, Any]] = {
-    "topkIndices": const([[[0, 1]], [[1, -1]], [[0, 2]], [[2, 1]], [[0, -1]]], "int32"),
-    "actualSeqQLenOptional": (2, 5), "actualSeqKvLenOptional": (4, 12), "scaleValue": 0.3,
-    "selectedBlockSize": 2, "selectedBlockCount": 2, "headNum": 2, "inputLayout": "TND",
-    "sparseMode": 0}  # fmt: skip
+def _finite(top: Array, total: Array) -> tuple[Array, Array]:
+    """Statistics of rows that see nothing: those that make every weight 0."""
+    largest, empty = np.finfo(np.float32).max, np.isneginf(top)
+    return np.where(empty, -largest, top), np.where(empty, largest, total)
 
 
-def _nsa() -> list[Any]:
-    q, k, v = _half(5, 2, 16), _half(12, 1, 16), _half(12, 1, 8)
-    lists = np.array(_NSA["topkIndices"].values)
-    top, total, out = selected(q, k, v, lists, (2, 5), (4, 12), 0.3, 2)
-    return [take(query=_arg(q), key=_arg(k), value=_arg(v), attentionOut=_arg(out),
-                 attentionOutGrad=t(*out.shape, dtype="float16"), softmaxMax=_arg(top, "float32"),
-                 softmaxSum=_arg(total, "float32"), **_NSA)]  # fmt: skip
+def _forward(reference: Callable[..., Any], names: str, **renamed: str) -> Callable[[Get], Any]:
+    """(result, largest, sum) by a reference on what is known."""
+
+    def forward(get: Get) -> Any:
+        return reference(**{n: get(renamed.get(n, n)) for n in names.split()})
+
+    return forward
 
 
-@spec("aclnnNsaSelectedAttentionGrad", "dqOut:query dkOut:key dvOut:value",
-      ignored=one_value("inputLayout")
-      | saved("attentionOut softmaxMax softmaxSum")
-      | follows("headNum selectedBlockCount"),
-      uncovered="attenMaskOptional sparseMode",
-      constant="actualSeqQLenOptional actualSeqKvLenOptional scaleValue selectedBlockSize",
-      **_ROW, samples=_nsa,
-      source="Yuan et al.: Native Sparse Attention, 2025, derivative of equation 12")  # fmt: skip
+_SELECTION: Final = ("query key value topkIndices attenMaskOptional actualSeqQLenOptional "
+                     "actualSeqKvLenOptional scaleValue selectedBlockSize")  # fmt: skip
+
+
+def _selected(get: Get) -> Three:
+    top, total, whole = _forward(selected, _SELECTION)(get)
+    return *_finite(top, total), whole
+
+
+_CHOSEN: Final = selection(known, "attentionOutGrad")
+_CHOSEN_LAST: Final = ("topkIndices", "actualSeqQLenOptional", "actualSeqKvLenOptional",
+                       "attenMaskOptional", "scaleValue", "selectedBlockSize",
+                       "selectedBlockCount", "headNum", "inputLayout", "sparseMode")  # fmt: skip
+
+
+@declare("aclnnNsaSelectedAttentionGrad", replace(
+             _RULE, source="Yuan et al.: Native Sparse Attention, 2025, derivative of equation 12"),
+         LISTED, GROUPED, both("Sq > Sk", "K > 1"),
+         **{n: _CHOSEN[n] for n in ("query", "key", "value")},
+         attentionOut=saved(_selected, 2, "B*Sq N V", "attentionOutGrad", _SELECTION),
+         attentionOutGrad=tensor("B*Sq N V", _HALVES),
+         softmaxMax=saved(_selected, 0, "B*Sq N 8", "f32", _SELECTION),
+         softmaxSum=saved(_selected, 1, "B*Sq N 8", "f32", _SELECTION),
+         **{n: _CHOSEN[n] for n in _CHOSEN_LAST}, dqOut=out("query"), dkOut=out("key"),
+         dvOut=out("value"))  # fmt: skip
 def selected_back(
     query: Array, key: Array, value: Array, attentionOutGrad: Array, topkIndices: Array,
     actualSeqQLenOptional: Sequence[int], actualSeqKvLenOptional: Sequence[int],
-    scaleValue: float, selectedBlockSize: int,
+    scaleValue: float, selectedBlockSize: int, attenMaskOptional: Array | None,
 ) -> Three:  # fmt: skip
-    n, m, begins = query.shape[1], key.shape[1], (0, 0)
-    parts: list[Three] = []
-    for ends in zip(actualSeqQLenOptional, actualSeqKvLenOptional, strict=True):
-        rows, cols = slice(begins[0], ends[0]), slice(begins[1], ends[1])
-        seen = np.repeat(blocks_seen(topkIndices[rows], ends[1] - begins[1], selectedBlockSize),
-                         n // m, 0)  # fmt: skip
-        q, k, v, dy = (heads(x, n) for x in (query[rows], key[cols], value[cols],
-                                             attentionOutGrad[rows]))  # fmt: skip
-        dq, dk, dv = back(q, k, v, seen, dy, scaleValue)
-        parts.append((np.moveaxis(dq, 0, 1), folded(dk, m), folded(dv, m)))
-        begins = ends
-    dq, dk, dv = (np.concatenate(part) for part in zip(*parts, strict=True))
+    n, m, results = query.shape[1], key.shape[1], []
+    for q, lists, dy, k, v in zip(
+        *(split(x, actualSeqQLenOptional, True) for x in (query, topkIndices, attentionOutGrad)),
+        *(split(x, actualSeqKvLenOptional, True) for x in (key, value)), strict=True,
+    ):  # fmt: skip
+        seen = listed(lists, len(k), selectedBlockSize, n, attenMaskOptional)
+        dq, dk, dv = back(heads(q, n), heads(k, n), heads(v, n), seen, heads(dy, n), scaleValue)
+        results.append((np.moveaxis(dq, 0, 1), folded(dk, m), folded(dv, m)))
+    dq, dk, dv = (np.concatenate(part) for part in zip(*results, strict=True))
     return dq, dk, dv
 
 
-_LISTS: Final = [[[[0, 2, -1]], [[1, 0, -1]], [[2, 1, -1]], [[2, 0, 1]]]]
+_LATENT: Final = ("query key value sparseIndices queryRopeOptional keyRopeOptional scaleValue "
+                  "sparseMode actualSeqLengthsQueryOptional "
+                  "actualSeqLengthsKvOptional")  # fmt: skip
 
 
-def _sparse() -> list[Any]:
-    q, k, v, qr, kr = (_half(*s) for s in (
-        (1, 4, 2, 16), (1, 6, 1, 16), (1, 6, 1, 16), (1, 4, 2, 8), (1, 6, 1, 8)))  # fmt: skip
-    out, top, total = sparse_flash(
-        q, k, v, np.array(_LISTS), qr, kr, 0.4, 2, None, None, "BSND", "BSND", 0
-    )
-    return [take(query=_arg(q), key=_arg(k), value=_arg(v), sparseIndices=const(_LISTS, "int32"),
-                 dOut=t(*out.shape, dtype="float16"), out=_arg(out),
-                 softmaxMax=_arg(top, "float32"), softmaxSum=_arg(total, "float32"),
-                 queryRopeOptional=_arg(qr), keyRopeOptional=_arg(kr), scaleValue=0.4,
-                 sparseBlockSize=2, layoutOptional="BSND", sparseMode=0, preTokens=_FAR,
-                 nextTokens=_FAR, deterministic=False)]  # fmt: skip
+def _sparse(get: Get) -> Three:
+    names = f"{_LATENT} sparseBlockSizeOptional layoutQueryOptional"
+    whole, top, total = _forward(sparse_flash, names, sparseBlockSizeOptional="sparseBlockSize",
+                                 layoutQueryOptional="layoutOptional")(get)  # fmt: skip
+    return whole, *_finite(top, total)
 
 
-@spec("aclnnSparseFlashAttentionGrad",
-      "dQueryOut:query dKeyOut:key dValueOut:value dQueryRopeOutOptional:query "
-      "dKeyRopeOutOptional:key",
-      ignored=saved("out softmaxMax softmaxSum"),
-      uncovered="actualSeqLengthsQueryOptional actualSeqLengthsKvOptional layoutOptional "
-                "sparseMode preTokens nextTokens",
-      constant="scaleValue sparseBlockSize",
-      **_ROW, samples=_sparse,
-      source="DeepSeek-V3.2-Exp, 2025: derivative of attention to listed keys")  # fmt: skip
+def _of_latent(which: int, dtype: str) -> Domain:
+    """A result of the forward pass; statistics are [B, 1, Sq, N]."""
+    reads = f"{_LATENT} sparseBlockSize"
+    shapes = ("B Sq N D", "B*Sq N D") if which == 0 else ("B 1 Sq N", "1 B*Sq N")
+    return by("layoutOptional", {n: saved(_sparse, which, shape, dtype, reads)
+                                 for n, shape in zip(("BSND", "TND"), shapes, strict=True)},
+              )  # fmt: skip
+
+
+@declare("aclnnSparseFlashAttentionGrad", replace(
+             _RULE, source="DeepSeek-V3.2-Exp, 2025: derivative of attention to listed keys"),
+         LISTED, LATENT, SIDES,
+         **latent(known, "dOut", "layoutOptional", "sparseIndices", "sparseBlockSize"),
+         dOut=sequences("Sq", "N", "D", "layoutOptional", tensor, _HALVES),
+         out=_of_latent(0, "dOut"), softmaxMax=_of_latent(1, "f32"),
+         softmaxSum=_of_latent(2, "f32"), **rotary_parts(known, "dOut", "layoutOptional"),
+         scaleValue=number(0.4, "D**-0.5"), sparseBlockSize=choice(2, 1, 4, 16),
+         layoutOptional=choice("BSND", "TND"), sparseMode=choice(0, 3), preTokens=FAR,
+         nextTokens=FAR, deterministic=ignored("asks for one order of sums", choice(False, True)),
+         dQueryOut=out("query"), dKeyOut=out("key"), dValueOut=out("value"),
+         dQueryRopeOutOptional=out("query"), dKeyRopeOutOptional=out("key"))  # fmt: skip
 def sparse_back(
     query: Array, key: Array, value: Array, sparseIndices: Array, dOut: Array,
+    actualSeqLengthsQueryOptional: Array | None, actualSeqLengthsKvOptional: Array | None,
     queryRopeOptional: Array, keyRopeOptional: Array, scaleValue: float, sparseBlockSize: int,
+    layoutOptional: str, sparseMode: int,
 ) -> tuple[Array, ...]:  # fmt: skip
-    n, m, width = query.shape[2], key.shape[2], query.shape[-1]
-    parts = []
-    for b in range(len(query)):
-        q = heads(np.concatenate([query[b], queryRopeOptional[b]], -1), n)
-        k = heads(np.concatenate([key[b], keyRopeOptional[b]], -1), n)
-        seen = np.repeat(blocks_seen(sparseIndices[b], key.shape[1], sparseBlockSize), n // m, 0)
-        dq, dk, dv = back(q, k, heads(value[b], n), seen, heads(dOut[b], n), scaleValue)
-        parts.append((np.moveaxis(dq, 0, 1), folded(dk, m), folded(dv, m)))
-    dq, dk, dv = (np.stack(part) for part in zip(*parts, strict=True))
+    """Keys behind a sequence's length get nothing."""
+    n, m, width, packed = query.shape[-2], key.shape[-2], query.shape[-1], layoutOptional == "TND"
+    results = []
+    for q, lists, dy, k, v, whole in zip(
+        *(split(x, actualSeqLengthsQueryOptional, packed) for x in (
+            np.concatenate([query, queryRopeOptional], -1), sparseIndices, dOut)),
+        *(split(x, actualSeqLengthsKvOptional, packed, True) for x in (
+            np.concatenate([key, keyRopeOptional], -1), value)),
+        split(key, actualSeqLengthsKvOptional, packed), strict=True,
+    ):  # fmt: skip
+        seen = np.repeat(listed(lists, len(k), sparseBlockSize, m, None), n // m, 0)
+        if sparseMode == 3:
+            seen = seen & np.tri(len(q), len(k), len(k) - len(q), dtype=bool)
+        dq, dk, dv = back(heads(q, n), heads(k, n), heads(v, n), seen, heads(dy, n), scaleValue)
+        rest = ((0, len(whole) - len(k)), (0, 0), (0, 0))
+        results.append((np.moveaxis(dq, 0, 1), *(np.pad(folded(x, m), rest) for x in (dk, dv))))
+    join = np.concatenate if packed else np.stack
+    dq, dk, dv = (join(part) for part in zip(*results, strict=True))
     return dq[..., :width], dk[..., :width], dv, dq[..., width:], dk[..., width:]
 
 
-_OPEN: Final = [[[[1, 0], [1, 1]], [[0, 1], [1, 0]], [[1, 1], [1, 1]], [[1, 0], [0, 1]]]]
+_OPEN: Final = ("query key value blockSparseMaskOptional blockShapeOptional qInputLayout "
+                "actualSeqLengthsOptional actualSeqLengthsKvOptional scaleValue")  # fmt: skip
 
 
-def _blocks() -> list[Any]:
-    q, k, v = _half(1, 4, 6, 16), _half(1, 2, 8, 16), _half(1, 2, 8, 16)
-    out, lse = block_sparse(q, k, v, np.array(_OPEN), (4, 4), 0.4)
-    return [take(dout=t(*out.shape, dtype="float16"), query=_arg(q), key=_arg(k), value=_arg(v),
-                 attentionOut=_arg(out), softmaxLse=_arg(lse, "float32"),
-                 blockSparseMaskOptional=const(_OPEN, "int8"), blockShapeOptional=(4, 4),
-                 qInputLayout="BNSD", kvInputLayout="BNSD", numKeyValueHeads=2, maskType=0,
-                 scaleValue=0.4, preTokens=0, nextTokens=0)]  # fmt: skip
+def _blocks(get: Get) -> tuple[Array, Array]:
+    whole, lse = _forward(block_sparse, _OPEN)(get)
+    # exp(score - lse) is 0 in a row that sees nothing.
+    return whole, np.where(np.isneginf(lse), np.finfo(np.float32).max, lse)
 
 
-@spec("aclnnBlockSparseAttentionGrad", "dq:query dk:key dv:value",
-      ignored=saved("attentionOut softmaxLse"),
-      uncovered="attenMaskOptional actualSeqLengthsOptional actualSeqLengthsKvOptional "
-                "qInputLayout kvInputLayout numKeyValueHeads maskType preTokens nextTokens",
-      constant="blockShapeOptional scaleValue",
-      **_ROW, samples=_blocks,
-      source="op-plugin test npu_block_sparse_attention: derivative of attention whose mask leaves "
-      "blocks out")  # fmt: skip
+def _of_blocks(which: int, last: str, dtype: str) -> Domain:
+    return by("qInputLayout", {"BNSD": saved(_blocks, which, f"B N Sq {last}", dtype, _OPEN),
+                               "TND": saved(_blocks, which, f"B*Sq N {last}", dtype, _OPEN)},
+              )  # fmt: skip
+
+
+_BLOCKED: Final = blocks(known, "dout")
+
+
+@declare("aclnnBlockSparseAttentionGrad", replace(
+             _RULE, source="op-plugin test npu_block_sparse_attention: derivative of attention "
+             "whose mask leaves blocks out"), BLOCK_SIZES, both("Sq > Sk", "G > 1"),
+         dout=sequences("Sq", "N", "D", "qInputLayout", tensor, _HALVES),
+         **{n: _BLOCKED[n] for n in ("query", "key", "value")},
+         attentionOut=_of_blocks(0, "D", "dout"), softmaxLse=_of_blocks(1, "1", "f32"),
+         **{n: d for n, d in _BLOCKED.items() if n not in ("query", "key", "value")},
+         **LAYOUTS, **UNBANDED, dq=out("query"), dk=out("key"), dv=out("value"))  # fmt: skip
 def block_back(
     dout: Array, query: Array, key: Array, value: Array, blockSparseMaskOptional: Array,
-    blockShapeOptional: Sequence[int], scaleValue: float,
+    blockShapeOptional: Sequence[int], actualSeqLengthsOptional: Sequence[int] | None,
+    actualSeqLengthsKvOptional: Sequence[int] | None, qInputLayout: str, scaleValue: float,
 ) -> Three:  # fmt: skip
-    group, size = query.shape[1] // key.shape[1], tuple(blockShapeOptional)
-    open_ = np.kron(blockSparseMaskOptional, np.ones(size))
-    seen = open_[..., : query.shape[2], : key.shape[2]] > 0
-    parts = [back(q, np.repeat(k, group, 0), np.repeat(v, group, 0), s, dy, scaleValue)
-             for q, k, v, s, dy in zip(query, key, value, seen, dout, strict=True)]  # fmt: skip
-    dq, dk, dv = (np.stack(part) for part in zip(*parts, strict=True))
-
-    def summed(x: Array) -> Array:
-        return x.reshape(len(x), key.shape[1], group, *x.shape[2:]).sum(2)
-
-    return dq, summed(dk), summed(dv)
-
-
-def _floyd() -> list[Any]:
-    q, k1, v1, k2, v2 = (_half(*s) for s in (
-        (1, 2, 3, 4, 16), (1, 2, 3, 5, 16), (1, 2, 3, 5, 16), (1, 2, 5, 4, 16),
-        (1, 2, 5, 4, 16)))  # fmt: skip
-    top, total, out = floyd(q, k1, v1, k2, v2, 0.25)
-    return [take(query=_arg(q), key1=_arg(k1), value1=_arg(v1), key2=_arg(k2), value2=_arg(v2),
-                 dy=t(*out.shape, dtype="float16"), softmaxMax=_arg(top, "float32"),
-                 softmaxSum=_arg(total, "float32"), attentionIn=_arg(out),
-                 scaleValue=0.25)]  # fmt: skip
+    packed = qInputLayout == "TND"
+    m, results = key.shape[1], []
+    for (q, k, v, seen), dy in zip(open_sequences(
+        query, key, value, blockSparseMaskOptional, blockShapeOptional, actualSeqLengthsOptional,
+        actualSeqLengthsKvOptional, packed), split(dout, actualSeqLengthsOptional, packed),
+        strict=True,
+    ):  # fmt: skip
+        flow = np.moveaxis(dy, 1, 0) if packed else dy
+        dq, dk, dv = back(q, k, v, seen, flow, scaleValue)
+        parts = np.moveaxis(dq, 0, 1), folded(dk, m), folded(dv, m)
+        results.append(parts if packed else tuple(np.moveaxis(x, 1, 0) for x in parts))
+    join = np.concatenate if packed else np.stack
+    dq, dk, dv = (join(part) for part in zip(*results, strict=True))
+    return dq, dk, dv
 
 
-@spec("aclnnFusedFloydAttentionGrad",
-      "dqOut:query dk1Out:query dv1Out:query dk2Out:query dv2Out:query",
-      ignored=saved("softmaxMax softmaxSum attentionIn"),
-      uncovered="attenMaskOptional",
-      constant="scaleValue",
-      **_ROW, samples=_floyd,
-      source="op-plugin document npu_fused_floyd_attention: derivative of attention over pairs of "
-      "axes")  # fmt: skip
+_PAIRS: Final = "query key1 value1 key2 value2 scaleValue"
+_paired: Final = _forward(floyd, "query key1 value1 key2 value2 scaleValueOptional",
+                          scaleValueOptional="scaleValue")  # fmt: skip
+
+
+@declare("aclnnFusedFloydAttentionGrad", replace(
+             _RULE, source="op-plugin document npu_fused_floyd_attention: derivative of attention "
+             "over pairs of axes"), FLOYD_SIZES, both("I > J", "K > J"),
+         **floyd_inputs(known, "dy"), dy=tensor("B H I K D", _HALVES), attenMaskOptional=NO_MASK,
+         softmaxMax=saved(_paired, 0, "B H I K 8", "f32", _PAIRS),
+         softmaxSum=saved(_paired, 1, "B H I K 8", "f32", _PAIRS),
+         attentionIn=saved(_paired, 2, "B H I K D", "dy", _PAIRS),
+         scaleValue=number(0.25, 1.0), dqOut=out("query"), dk1Out=out("query"),
+         dv1Out=out("query"), dk2Out=out("query"), dv2Out=out("query"))  # fmt: skip
 def floyd_back(
     query: Array, key1: Array, value1: Array, key2: Array, value2: Array, dy: Array,
     scaleValue: float,
@@ -204,9 +260,9 @@ def floyd_back(
     ds = scaleValue * p * (dp - (dp * p).sum(-1, keepdims=True))
     dq = np.einsum("bhijk,bhikc->bhijc", ds, key1) + np.einsum("bhijk,bhkjc->bhijc", ds, key2)
 
-    def by(weights: Array, x: Array) -> tuple[Array, Array]:
+    def spread(weights: Array, x: Array) -> tuple[Array, Array]:
         return (np.einsum("bhijk,bhijc->bhikc", weights, x),
                 np.einsum("bhijk,bhijc->bhkjc", weights, x))  # fmt: skip
 
-    (dk1, dk2), (dv1, dv2) = by(ds, query), by(p, dy)
+    (dk1, dk2), (dv1, dv2) = spread(ds, query), spread(p, dy)
     return dq, dk1, dv1, dk2, dv2

@@ -14,6 +14,7 @@ ORACLES = {
         ("query", "key", "value", "queryRopeOptional", "keyRopeOptional"),
         "dOut",
         sparseBlockSizeOptional="sparseBlockSize",
+        layoutQueryOptional="layoutOptional",
     ),
     "aclnnBlockSparseAttentionGrad": through(block_sparse, ("query", "key", "value"), "dout"),
     "aclnnFusedFloydAttentionGrad": through(
