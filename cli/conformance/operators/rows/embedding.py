@@ -3,63 +3,106 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from ....judge.precision import Array
-from ..spec import const, spec, t, take
-from ._defaults import SPARSE_GRADIENT
-from ._ignored import follows
+from ....spec import (
+    Rule,
+    by,
+    choice,
+    content,
+    flag,
+    ignored,
+    index,
+    inout,
+    number,
+    optional,
+    out,
+    overload,
+    parts,
+    require,
+    row,
+    sizes,
+    tensor,
+)
+from ....spec import contents as patterns
+from ....spec.domains import Draw
+from ..declare import declare
+from ._defaults import TORCH
 
 
-@spec("aclnnEmbeddingBag", "output:weight offset2bag:indices bagSize:indices maxIndices:indices",
-      ignored=follows("scaleGradByFreq"),
-      tolerance="gradient", source="torch 2.13, document of F.embedding_bag",
-      dtypes=("float32", "float16"), fixed_layout=True, samples=[
-          take(weight=t(7, 5) if m < 2 else t(7, 5, low=-9, high=-1),
-               indices=const([1, 3, 0, 6, 3], "int64"),
-               offsets=const(o, "int64"), scaleGradByFreq=False, mode=m, sparse=False,
-               perSampleWeights=w, includeLastOffset=last, paddingIdx=pad)
-          for m, w, o, last, pad in (
-              (0, None, [0, 2, 2], False, -1), (0, t(5, low=0.5), [0, 2, 2], False, -1),
-              (0, None, [0, 2, 4], False, 3), (1, None, [0, 2, 4], False, 3),
-              (1, None, [0, 2, 5], True, -1), (2, None, [0, 2, 4], False, -1),
-              (2, None, [0, 2, 4], False, 6))] + [
-          take(weight=t(7, 5), indices=const([[1, 3, 0], [6, 3, 5]], "int64"),
-               offsets=const([0, 1], "int64"), scaleGradByFreq=False, mode=m, sparse=False,
-               perSampleWeights=None, includeLastOffset=False, paddingIdx=-1)
-          for m in (0, 1)])  # fmt: skip
+def _starts(rng: Generator, pattern: str, draw: Draw) -> Any:
+    """Where each bag begins."""
+    ends = np.cumsum(patterns.lengths(rng, pattern, draw["G"], draw["T"]))
+    return np.concatenate([[0], ends[:-1]])
+
+
+_INTO: Final = "random edges repeated sorted reversed"
+_BAGS: Final = by("includeLastOffset", {
+    False: content(_starts, " ".join(patterns.PARTS)),
+    True: parts("G", of="T", form="starts")})  # fmt: skip
+_WEIGHTED: Final = "mode == 0"
+
+
+@declare("aclnnEmbeddingBag",
+         Rule("gradient", "torch 2.13, document of F.embedding_bag", strided=False,
+              values="normal opposed positive"),
+         sizes(V=row(7, 1, 33, 130), N=row(5, 1, 33, 65), T=row(12, 1, 5, 33, 130),
+               G=row(3, 1, 2, 8), K=row(4, 1, 17)), require("paddingIdx < V"),
+         overload("list", indices=index("T", into="V", patterns=_INTO), offsets=_BAGS,
+                  perSampleWeights=optional(tensor("T", "weight", 0.5, 2), only=_WEIGHTED)),
+         overload("rows", indices=index("G K", into="V", patterns=_INTO),
+                  offsets=ignored("indices of two dims are bags of one size",
+                                  content(_starts, "even")),
+                  perSampleWeights=optional(tensor("G K", "weight", 0.5, 2), only=_WEIGHTED)),
+         weight=tensor("V N", "f32 f16"), indices=index("T", into="V", patterns=_INTO),
+         offsets=_BAGS, scaleGradByFreq=ignored("of the gradient", flag()), mode=choice(0, 1, 2),
+         sparse=ignored("of the gradient", flag()),
+         perSampleWeights=optional(tensor("T", "weight", 0.5, 2), only=_WEIGHTED),
+         includeLastOffset=flag(), paddingIdx=number(-1, 0, 3, "V - 1"), output=out("weight"),
+         offset2bag=out("indices"), bagSize=out("indices"), maxIndices=out("indices"))  # fmt: skip
 def embedding_bag(
     weight: Array, indices: Array, offsets: Array, mode: int, perSampleWeights: Array | None,
     includeLastOffset: bool, paddingIdx: int,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Sums (mode 0), means (1) and maxima (2) of bags, with the rows that maxima come from; what
-    names the padding counts for nothing. Indices of two dims are bags of one size."""
+    names the padding counts for nothing, and an empty bag gives 0. Indices of two dims are bags of
+    one size."""
     if indices.ndim == 2:
         offsets, indices = np.arange(len(indices)) * indices.shape[1], indices.reshape(-1)
         includeLastOffset = False
-    rows = weight[indices] * (1 if perSampleWeights is None else perSampleWeights[:, None])
-    rows = rows * (indices != paddingIdx)[:, None]
+    factor = 1 if perSampleWeights is None else perSampleWeights.reshape(-1, 1)
+    rows = weight[indices] * factor * (indices != paddingIdx)[:, None]
     bounds = [*offsets, *(() if includeLastOffset else (len(indices),))]
     bags = [slice(a, b) for a, b in pairwise(bounds)]
-    sizes = np.array([(indices[bag] != paddingIdx).sum() for bag in bags])
-    out = np.stack([rows[bag].sum(0) for bag in bags])
-    out = out / np.maximum(sizes, 1)[:, None] if mode == 1 else out
-    bag_of = np.searchsorted(bounds, np.arange(len(indices)), "right") - 1
-    if mode == 2:
-        named = [indices[bag][indices[bag] != paddingIdx] for bag in bags]
-        best = np.stack([rows[weight[rows].argmax(0)] for rows in named])
-        return np.take_along_axis(weight, best, 0), bag_of, sizes, best
-    return out, bag_of, sizes, np.zeros((0,), np.int64)
+    sizes_ = np.array([(indices[bag] != paddingIdx).sum() for bag in bags])
+    bag_of = np.repeat(np.arange(len(bags)), [bag.stop - bag.start for bag in bags])
+    if mode < 2:
+        sums = np.stack([rows[bag].sum(0) for bag in bags])
+        out_ = sums / np.maximum(sizes_, 1)[:, None] if mode else sums
+        return out_, bag_of, sizes_, np.zeros((0,), np.int64)
+    result = np.zeros((len(bags), weight.shape[1]), weight.dtype)
+    best = np.zeros(result.shape, np.int64)
+    for at, bag in enumerate(bags):
+        named = indices[bag][indices[bag] != paddingIdx]
+        if named.size:
+            best[at] = named[weight[named].argmax(0)]
+            result[at] = weight[named].max(0)
+    return result, bag_of, sizes_, best
 
 
-@spec("aclnnEmbeddingRenorm", "selfRef:selfRef", **SPARSE_GRADIENT, samples=[
-    take(selfRef=t(5, 9), indices=const([3, 0, 3]), maxNorm=m, normType=p)
-    for m, p in ((1.0, 2.0), (2.0, 1.0))])  # fmt: skip
+@declare("aclnnEmbeddingRenorm", Rule("gradient", TORCH, sparse=True),
+         sizes(V=row(5, 1, 33, 130), N=row(9, 1, 65, 1025), **{"*I": row(3, "-", 1, "2x5", 130)}),
+         selfRef=inout(tensor("V N", "f32 f16 bf16")), indices=index("*I", into="V"),
+         maxNorm=number(1.0, 2.0, 0.125, 100.0),
+         normType=number(2.0, 1.0, 3.0, 0.5, float("inf")))  # fmt: skip
 def embedding_renorm(selfRef: Array, indices: Array, maxNorm: float, normType: float) -> Array:
     result = selfRef.copy()
-    for row in np.unique(indices):
-        size = (np.abs(result[row]) ** normType).sum() ** (1 / normType)
+    for row_ in np.unique(indices):
+        size = np.linalg.norm(result[row_], normType)
         if size > maxNorm:
-            result[row] *= maxNorm / (size + 1e-7)
+            result[row_] *= maxNorm / (size + 1e-7)
     return result

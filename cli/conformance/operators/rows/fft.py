@@ -2,40 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from ....judge.precision import Array
-from ..spec import spec, t, take
+from ....spec import (
+    Rule,
+    axis,
+    by,
+    choice,
+    flag,
+    forms,
+    number,
+    optional,
+    out,
+    require,
+    row,
+    sizes,
+    tensor,
+)
+from ..declare import declare
+from ._along import WHOLE, along
 
-_SIGNAL: Final[dict[str, Any]] = {
-    "tolerance": "gradient", "specials": False, "dtypes": ("float32",),
-    "source": "numpy's document of fft.rfft; torch's documents of stft and fft.rfft",
-}  # fmt: skip
+_SIGNAL: Final = Rule("gradient", "numpy's document of fft.rfft; torch's documents of stft and "
+                      "fft.rfft", specials=False)  # fmt: skip
 _NORMS: Final = ("backward", "forward", "ortho")
 
 
-@spec("aclRfft1D", "out:self", **_SIGNAL, samples=[
-    take(self=t(2, 7, 3), n=n, dim=d, norm=k) for n, d, k in ((7, 1, 1), (5, 1, 2), (4, 2, 3))],
-      )  # fmt: skip
+@declare("aclRfft1D", _SIGNAL, along("*B A *N", A=row(7, 1, 2, 8, 33, 130)),
+         self=tensor(WHOLE, "f32"), n=number("A", 1, 2, 5, "A + 3", "2*A", "ceil(A, 2)"),
+         dim=axis("A", WHOLE), norm=choice(1, 2, 3), out=out("self"))  # fmt: skip
 def real_transform(self: Array, n: int, dim: int, norm: int) -> Array:
     y = np.fft.rfft(self, n, dim, _NORMS[norm - 1])
     return np.stack([y.real, y.imag], -1)
 
 
-@spec("aclStft", "out:self",
-      uncovered="returnComplex",
-      **_SIGNAL, samples=[
-    take(self=t(*shape), windowOptional=w, nFft=n, hopLength=h, winLength=length, normalized=unit,
-         onesided=o, returnComplex=False)
-    for shape, w, n, h, length, unit, o in (
-        ((2, 20), t(6, low=0.1), 8, 3, 6, False, True), ((25,), None, 8, 3, 6, True, True),
-        ((2, 21), t(5, low=0.1), 6, 4, 5, True, False),
-        ((230,), t(90, low=0.1), 100, 33, 90, False, True))])  # fmt: skip
+@declare("aclStft", _SIGNAL, sizes(L=row(20, 21, 33, 230)),
+         require("0 < winLength <= nFft", "nFft <= L"),
+         self=forms(batch=tensor("B L", "f32"), one=tensor("L", "f32")),
+         windowOptional=optional(tensor("winLength", "self", 0.1, 2)),
+         out=by("returnComplex", {False: out("f32"), True: out("c64")}),
+         nFft=number(8, 6, 7, 16, 1, 100), hopLength=number(3, 1, 2, 8, 33),
+         winLength=number(6, 1, 5, "nFft", "nFft - 1"), normalized=flag(), onesided=flag(True),
+         returnComplex=flag())  # fmt: skip
 def short_time(
     self: Array, windowOptional: Array | None, nFft: int, hopLength: int, winLength: int,
-    normalized: bool, onesided: bool,
+    normalized: bool, onesided: bool, returnComplex: bool,
 ) -> Array:  # fmt: skip
     """Frames of nFft samples, hopLength apart, under a window in their middle."""
     window, left = np.zeros(nFft), (nFft - winLength) // 2
@@ -45,4 +58,4 @@ def short_time(
     angle = np.outer(np.arange(nFft // 2 + 1 if onesided else nFft), np.arange(nFft)) / nFft
     y = np.exp(-2j * np.pi * angle) @ (frames * window[:, None])
     y = y / np.sqrt(nFft) if normalized else y
-    return np.stack([y.real, y.imag], -1)
+    return y if returnComplex else np.stack([y.real, y.imag], -1)

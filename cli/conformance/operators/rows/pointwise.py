@@ -2,222 +2,308 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from math import prod
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from ....judge.precision import Array
-from ..spec import const, spec, t, take
-from ._defaults import ACCUMULATED, COMPOSITE, EXACT, EXACT_FINITE, FLOATS, FLOATS_64, TORCH_ROW
-from ._ignored import follows
+from ....spec import (
+    Rule,
+    axis,
+    by,
+    choice,
+    content,
+    dtypes,
+    equals,
+    flag,
+    forms,
+    ignored,
+    inout,
+    mask,
+    members,
+    number,
+    optional,
+    out,
+    require,
+    row,
+    scalar,
+    sizes,
+    tensor,
+    tensors,
+)
+from ....spec.domains import Content, Domain, Draw
+from ....spec.sizes import resolve
+from ..declare import declare
+from ._defaults import TORCH
+
+_EVERY: Final = "normal special integer graded halfway opposed"
+_ROW: Final = Rule("composite", TORCH, values=_EVERY)
+_MOVE: Final = Rule("exact", TORCH)
+# Of two zeros, which is the larger is not stated.
+_EXTREME: Final = Rule("exact", TORCH, numbers="extremum",
+                       values="normal special integer ties opposed nan infinite")  # fmt: skip
+_FLOATS: Final = "f32 f16 bf16 f64"
+_SELF: Final = out("self")
+_WHOLE_ALPHA: Final = require("alpha % 1 == 0 or floating(other)", refuses=None)
 
 
-@spec("aclnnAddN aclnnSum", "out:tensors", samples=[
-    take(tensors=[t(3, 65), t(3, 65), t(3, 65)]), take(tensors=[t(130)]),
-    take(tensors=[t(7) for _ in range(9)])], **ACCUMULATED, rule={"accumulator": "output", "reason":
-    "one addition after another, each rounded to the output's dtype"})  # fmt: skip
-def add_n(tensors: list[Array]) -> Array:
-    return sum(tensors, np.zeros(()))
+def _alpha(of: str) -> Domain:
+    return scalar(of, 1, -0.5, 2, 0)
 
 
-@spec("aclnnAddV3", "out:other", samples=[take(self=2.5, other=t(3, 65), alpha=a)
-                                          for a in (1.0, -0.5)],
-      **{**TORCH_ROW, "tolerance": "composite"}, dtypes=FLOATS_64)  # fmt: skip
+def _apart(dtype: str = "") -> Domain:
+    """Of a shape that broadcasts to what the others have."""
+    return tensor("*#S", dtype, ones="first lower scalar")
+
+
+@declare("aclnnAddN aclnnSum", Rule("accumulated", TORCH, {
+    "accumulator": "output", "reason": "one addition after another, each rounded to the output's "
+    "dtype"}, values=_EVERY), sizes(L=members(3, 1, 2, 9)), tensors=tensors("L", "*S"),
+    out=out("tensors"))  # fmt: skip
+def add_n(tensors: Sequence[Array]) -> Array:
+    return reduce(np.add, tensors)
+
+
+@declare("aclnnAddV3", _ROW, _WHOLE_ALPHA, self=scalar("other", 2.5, -3, 0, 1), other=tensor("*S"),
+         alpha=_alpha("other"), out=out("other"))  # fmt: skip
 def add_v3(self: float, other: Array, alpha: float) -> Array:
     return self + alpha * other
 
 
-@spec("aclnnRsub", "out:self", **TORCH_ROW, tolerance="composite", dtypes=FLOATS_64,
-      samples=[take(self=t(3, 65), other=t(3, 65, high=3), alpha=a)
-               for a in (1.0, -0.5)])  # fmt: skip
-def rsub(self: Array, other: Array, alpha: float) -> Array:
+@declare("aclnnInplaceAddV3", Rule("elementary", "torch 2.13, document of torch.add: a number plus "
+         "alpha times a tensor", values="normal integer graded"),
+         selfRef=scalar("other", 2.5, -3, 0, 1), other=inout(tensor("*S", "f32 f16 bf16")),
+         alpha=scalar("other", 1, 2, 4, 0))  # fmt: skip
+def number_added(selfRef: float, other: Array, alpha: float) -> Array:
+    return selfRef + alpha * other
+
+
+# Beside operands of one dtype those of two, of which the wider holds the result.
+_PROMOTED: Final = dtypes("""
+self other out
+f32  f32|f16|bf16 f32
+f16  f16   f16
+f16  f32   f32
+bf16 bf16  bf16
+f64  f64   f64
+i32  i32   i32
+i64  i64|i32 i64
+""")
+
+
+@declare("aclnnRsub", _ROW, _PROMOTED, _WHOLE_ALPHA, self=_apart(), other=_apart("self"),
+         alpha=_alpha("self"), out=_SELF)  # fmt: skip
+def rsub(self: Array, other: Any, alpha: float) -> Array:
     return other - alpha * self
 
 
-spec("aclnnRsubs", "out:self", **TORCH_ROW, tolerance="composite", dtypes=FLOATS_64,
-     samples=[take(self=t(3, 65), other=1.5, alpha=a) for a in (1.0, -0.5)])(rsub)  # fmt: skip
+declare("aclnnRsubs", _ROW, self=tensor("*S", _FLOATS), other=scalar("self", 1.5, 0, -3),
+        alpha=_alpha("self"), out=_SELF)(rsub)  # fmt: skip
 
 
-@spec("aclnnLogAddExp2", "out:self", **TORCH_ROW, tolerance="composite",
-      samples=[take(self=t(3, 65, low=-9, high=9), other=t(3, 65, low=-9, high=9)),
-               take(self=t(3, 1), other=t(5))])  # fmt: skip
+@declare("aclnnLogAddExp2", replace(_ROW, values=f"{_EVERY} infinite"), self=_apart("f32 f16 bf16"),
+         other=_apart("self"), out=_SELF)  # fmt: skip
 def logaddexp2(self: Array, other: Array) -> Array:
     return np.logaddexp2(self, other)
 
 
-@spec("aclnnGcd", "out:self", **EXACT, samples=[
-    take(self=t(3, 65, dtype="int32", low=-90, high=90),
-         other=t(3, 65, dtype="int32", low=-90, high=90)),
-    take(self=const([0, 12, -18], "int32"), other=const([0, 18, 12], "int32"))])  # fmt: skip
+def _whole(dtype: str = "") -> Domain:
+    return forms(small=tensor("*#S", dtype, -90, 90), all=_apart(dtype))
+
+
+@declare("aclnnGcd", replace(_MOVE, values="normal halfway ties"), self=_whole("i32 i64 i16 i8 u8"),
+         other=_whole("self"), out=_SELF)  # fmt: skip
 def gcd(self: Array, other: Array) -> Array:
     return np.gcd(self, other)
 
 
-@spec("aclnnSquare", "out:self", **TORCH_ROW, tolerance="rounded", fixed_shape=False,
-      samples=[take(self=t(3, 65)), take(self=t(1025))])  # fmt: skip
+@declare("aclnnSquare", Rule("rounded", TORCH), self=tensor("*S"), out=_SELF)
 def square(self: Array) -> Array:
     return self * self
 
 
-@spec("aclnnClampTensor", "out:self", **TORCH_ROW, tolerance="exact", specials=False, samples=[
-    take(self=t(3, 65), clipValueMin=t(3, 65, low=-1, high=-0.1),
-         clipValueMax=t(3, 65, low=0.1, high=1)),
-    take(self=t(3, 65), clipValueMin=t(65, low=-1, high=0), clipValueMax=t(3, 1, low=0, high=1)),
-    ])  # fmt: skip
-def clamp_tensor(self: Array, clipValueMin: Array, clipValueMax: Array) -> Array:
-    return np.minimum(np.maximum(self, clipValueMin), clipValueMax)
+@declare("aclnnClampTensor", _EXTREME, require("given(clipValueMin) or given(clipValueMax)"),
+         self=_apart(), clipValueMin=forms(all=_apart("self"), none=None),
+         clipValueMax=forms(all=_apart("self"), none=None), out=_SELF)  # fmt: skip
+def clamp_tensor(self: Array, clipValueMin: Array | None, clipValueMax: Array | None) -> Array:
+    """The upper bound counts where bounds cross."""
+    raised = self if clipValueMin is None else np.maximum(self, clipValueMin)
+    return raised if clipValueMax is None else np.minimum(raised, clipValueMax)
 
 
-@spec("aclnnXLogYScalarOther", "out:self", **TORCH_ROW, tolerance="composite", dtypes=FLOATS_64,
-      samples=[take(self=const([0.0, 1.0, -2.5], "float32"), other=3.0),
-               take(self=t(3, 65), other=0.5)])  # fmt: skip
-def xlogy_scalar_other(self: Array, other: float) -> Array:
-    return np.where(self == 0, 0.0, self * np.log(other))
+def _times_log(self: Any, other: Any) -> Any:
+    """0 where the factor is 0, whatever the logarithm is, but for NaN."""
+    return np.where((self == 0) & ~np.isnan(other), 0.0, self * np.log(other))
 
 
-@spec("aclnnXLogYScalarSelf", "out:other", **TORCH_ROW, tolerance="composite", dtypes=FLOATS_64,
-      samples=[take(self=2.5, other=t(3, 65, low=0.1, high=9)),
-               take(self=0.0, other=t(3, low=0.1, high=9))], sparse=True)  # fmt: skip
-def xlogy_scalar_self(self: float, other: Array) -> Array:
-    return 0 * other if self == 0 else self * np.log(other)
+_SPARSE: Final = replace(_ROW, sparse=True)
+declare("aclnnXLogYScalarOther", _SPARSE, self=tensor("*S", _FLOATS),
+        other=scalar("self", 3.0, 0.5, 1.0, 0.0, float("inf"), float("nan"), -1.0), out=_SELF)(
+    _times_log)  # fmt: skip
+declare("aclnnXLogYScalarSelf", _SPARSE, self=scalar("other", 2.5, 0.0, -1.0, float("inf")),
+        other=tensor("*S", "f32 f16 bf16"), out=out("other"))(_times_log)  # fmt: skip
 
 
-spec(
-    "aclnnInplaceXLogYTensor",
-    "selfRef:selfRef",
-    **TORCH_ROW,
-    tolerance="composite",
-    dtypes=FLOATS_64,
-    samples=[take(selfRef=t(3, 65), other=t(3, 65, low=0.1, high=9))],
-)(lambda selfRef, other: np.where(selfRef == 0, 0.0, selfRef * np.log(other)))
+@declare("aclnnInplaceXLogYTensor", _SPARSE, selfRef=inout(tensor("*S", _FLOATS)),
+         other=_apart("selfRef"))  # fmt: skip
+def inplace_xlogy(selfRef: Array, other: Array) -> Array:
+    return np.asarray(_times_log(selfRef, other))
 
 
-@spec(
-    "aclnnRemainderScalarTensor",
-    "out:other",
-    **TORCH_ROW,
-    tolerance="composite",
-    dtypes=FLOATS_64,
-    samples=[take(self=7.0, other=t(3, 65, low=0.5, high=3))],
-)
+@declare("aclnnXlog1py", _SPARSE, x=_apart("f32 f16 bf16"),
+         y=forms(all=_apart("x"), usual=tensor("*#S", "x", -0.9, 9)), z=out("x"))  # fmt: skip
+def xlog1py(x: Array, y: Array) -> Array:
+    return np.where((x == 0) & ~np.isnan(y), 0.0, x * np.log1p(y))
+
+
+@declare("aclnnRemainderScalarTensor", _ROW, self=scalar("other", 7.0, -7.0, 0.0, 0.25),
+         other=tensor("*S", _FLOATS), out=out("other"))  # fmt: skip
 def remainder_scalar(self: float, other: Array) -> Array:
-    return self - other * np.floor(self / other)
+    """Of the divisor's sign."""
+    return np.mod(self, other)
 
 
-_RAMP: Final = const(np.arange(15.0).reshape(3, 5), "float32")
+def ramp(_rng: Generator, pattern: str, draw: Draw) -> Array:
+    """Whole numbers, zeros, or integers that floats do not tell from their neighbours."""
+    shape = resolve("*S", draw)
+    whole = np.asarray(np.arange(prod(shape)).reshape(shape) % 100)
+    if pattern == "large" and draw.dtype("self", "") == "int64":
+        return whole + 2**53
+    return np.asarray(whole * (0.0 if pattern == "zero" else 1.0))
 
 
-@spec("aclnnEqual", "out:bool", **EXACT, samples=[
-    take(self=t(3, 65), other=t(3, 65)),
-    take(self=const([1.0, 2.0], "float32"), other=const([1.0, 2.0], "float32")),
-    *(take(self=replace(_RAMP, layout=one), other=replace(_RAMP, layout=two))
-      for one, two in (("sliced", "contiguous"), ("contiguous", "transposed"))),
-    *(take(self=const([0] * 4100 + [a], d), other=const([0] * 4100 + [b], d))
-      for a, b, d in ((3, 3, "float32"), (3, 4, "float32"), (2**53, 2**53 + 1, "int64"))),
-])  # fmt: skip
+def compared(with_: str) -> Content:
+    """The same elements, or one that differs, or zeros of the other sign."""
+
+    def make(_rng: Generator, pattern: str, draw: Draw) -> Array:
+        same = np.array(draw[with_].values())
+        if pattern == "negative_zero":
+            return np.where(same == 0, -0.0, same) if same.dtype.kind == "f" else same
+        places = {"first": 0, "last": -1, "middle": same.size // 2}
+        if pattern in places:
+            same.reshape(-1)[places[pattern]] += 1
+        return same
+
+    return content(make, "same first last middle negative_zero", with_, shape="*S")
+
+
+COMPARED: Final = sizes({"*S": row("3x5", "-", 1, 7, "2x3x4", 4101, "33x65")})
+
+
+@declare("aclnnEqual", _MOVE, COMPARED, self=content(ramp, "ramp large zero", "", shape="*S"),
+         other=forms(near=compared("self"), longer=tensor("2 *S", "self")),
+         out=out("bool"))  # fmt: skip
 def equal(self: Array, other: Array) -> Array:
     return np.asarray([self.shape == other.shape and bool((self == other).all())])
 
 
-@spec("aclnnComplex", "out:complex64", **EXACT,
-      samples=[take(real=t(3, 65), imag=t(3, 65))], dtypes=("float32",))  # fmt: skip
+@declare("aclnnComplex", _MOVE, real=_apart("f32"),
+         imag=_apart("real"), out=out("c64"))  # fmt: skip
 def complex_of(real: Array, imag: Array) -> Array:
-    result = np.empty(real.shape, np.complex128)
+    result = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.complex128)
     result.real, result.imag = real, imag
     return result
 
 
-@spec("aclnnPolar", "out:complex64", **TORCH_ROW, tolerance="composite", dtypes=("float32",),
-      samples=[take(input=t(3, 65, low=0), angle=t(3, 65, low=-9, high=9))])  # fmt: skip
+@declare("aclnnPolar", replace(_ROW, values="normal integer graded"),
+         dtypes("input angle out\nf32 f32 c64\nf64 f64 c128"), input=_apart(),
+         angle=forms(all=_apart("input"), turns=tensor("*#S", "input", -9, 9)),
+         out=out("c64"))  # fmt: skip
 def polar(input: Array, angle: Array) -> Array:
     return input * np.cos(angle) + 1j * input * np.sin(angle)
 
 
-@spec("aclnnReal", "out:float32", samples=[take(self=t(3, 65, dtype="complex64"))], **EXACT,
-      dtypes=("complex64",))  # fmt: skip
+@declare("aclnnReal", _MOVE, dtypes("self out\nc64 f32\nc128 f64\nf32 f32"), self=tensor("*S"),
+         out=out("f32"))  # fmt: skip
 def real(self: Array) -> Array:
     return self.real
 
 
-@spec("aclnnMaskedScale", "out:self", tolerance="composite", sparse=True,
-    source="torch_npu 2.x, npu_masked_scale: self mask scale", samples=[
-        take(self=t(3, 64), mask=t(3, 64, dtype="uint8", low=0, high=1), scale=2.5)])  # fmt: skip
+@declare("aclnnMaskedScale", Rule("composite", "torch_npu 2.x, npu_masked_scale: self mask scale",
+                                  sparse=True),
+         dtypes("self mask\nf32|f16|bf16 u8|i8|f32"), self=tensor("*S"), mask=mask("*S", "u8"),
+         scale=number(2.5, 1.0, -0.5, 0.0), out=_SELF)  # fmt: skip
 def masked_scale(self: Array, mask: Array, scale: float) -> Array:
     return self * mask * scale
 
 
-# NaN and infinities in each of three tensors.
-_NAN, _INF = float("nan"), float("inf")
-_APART: Final = ([_NAN, 1.0, 2.0, -_INF, 0.5], [3.0, _NAN, 1.0, _INF, 7.0],
-                 [1.0, 2.0, _NAN, 4.0, -_INF])  # fmt: skip
 for _name, _pick in (("Max", np.maximum), ("Min", np.minimum)):
-    spec(f"aclnn{_name}N", "out:tensors", **EXACT_FINITE,
-         samples=[take(tensors=[t(3, 65), t(3, 65), t(3, 65)]), take(tensors=[t(7), t(7)]),
-                  take(tensors=[const(v, "float32") for v in _APART])])(
-        lambda tensors, _pick=_pick: _pick.reduce(tensors))  # fmt: skip
-spec("aclnnXlog1py", "z:x", **COMPOSITE, samples=[
-    take(x=t(3, 65), y=t(3, 65, low=-0.9, high=9)),
-    take(x=const([0.0, 1.0], "float32"), y=const([-0.5, 2.0], "float32"))])(
-    lambda x, y: np.where(x == 0, 0.0, x * np.log1p(y)))  # fmt: skip
-spec("aclnnAngleV2", "out:float32", **{**COMPOSITE, "dtypes": ("float32",)}, samples=[
-    take(x=t(3, 65)), take(x=t(3, 5, dtype="complex64"))], sparse=True)(
-    lambda x: np.angle(x) if x.dtype.kind == "c"
-    else np.where(x < 0, np.pi, np.where(np.isnan(x), x, 0.0)))  # fmt: skip
-spec("aclnnBitwiseAndTensorOut", "out:self", **EXACT_FINITE, samples=[
-    take(self=t(3, 65, dtype="int32", low=-90, high=90),
-         other=t(3, 65, dtype="int32", low=-90, high=90))])(
+    declare(f"aclnn{_name}N", _EXTREME, sizes(L=members(3, 1, 2, 8)), tensors=tensors("L", "*#S"),
+            out=out("tensors"))(lambda tensors, _pick=_pick: reduce(_pick, tensors))  # fmt: skip
+
+
+@declare("aclnnAngleV2", _SPARSE, dtypes("x out\nf32|c64 f32"), x=tensor("*S"), out=out("f32"))
+def angle(x: Array) -> Array:
+    """Of real numbers 0 or pi."""
+    if x.dtype.kind == "c":
+        return np.angle(x)
+    return np.where(x < 0, np.pi, np.where(np.isnan(x), x, 0.0))
+
+
+declare("aclnnBitwiseAndTensorOut", replace(_MOVE, values="normal special wide"),
+        self=_apart("i32 i64 i16 i8 u8 bool"), other=_apart("self"), out=_SELF)(
     lambda self, other: self & other)  # fmt: skip
 
 
-@spec("aclnnHeaviside", "out:input", tolerance="exact",
-      source="torch 2.13, document of torch.heaviside", samples=[
-          take(input=const([-1.0, 0.0, 2.0, 0.0], "float32"), values=t(4)),
-          take(input=const([[-1.5, 0.0, 2.0]], "float32"), values=t(2, 1))])  # fmt: skip
+@declare("aclnnHeaviside", Rule("exact", "torch 2.13, document of torch.heaviside",
+                                values="normal special ties"),
+         input=_apart(), values=_apart("input"), out=out("input"))  # fmt: skip
 def heaviside(input: Array, values: Array) -> Array:
-    return np.heaviside(input, values)
+    """NaN is not above 0."""
+    return np.where(input == 0, values, (input > 0).astype(input.dtype))
 
 
-@spec("aclnnAddRelu", "out:self", tolerance="composite",
-      source="torch 2.13, torch._C._VariableFunctions._add_relu: relu(self + alpha other)",
-      samples=[take(self=t(3, 65), other=t(3, 65), alpha=a) for a in (1.0, -2.0)])  # fmt: skip
+@declare("aclnnAddRelu", replace(_ROW, source="torch 2.13, torch._C._VariableFunctions._add_relu: "
+         "relu(self + alpha other)"), _WHOLE_ALPHA, self=_apart(), other=_apart("self"),
+         alpha=_alpha("self"), out=_SELF)  # fmt: skip
 def add_relu(self: Array, other: Array, alpha: float) -> Array:
     return np.maximum(self + alpha * other, 0)
 
 
-_ROUND: Final[dict[str, Any]] = {**EXACT, "tolerance": "composite", "dtypes": ("float32",)}
-spec("aclnnRoundDecimals", "out:self", **_ROUND,
-     samples=[take(self=t(3, 65, low=-50, high=50), decimals=d) for d in (0, 1, -1)])(
-    lambda self, decimals: np.round(self, decimals))  # fmt: skip
+@declare("aclnnRoundDecimals", replace(_ROW, values="normal mixed integer graded halves"),
+         self=tensor("*S", "f32"), decimals=number(0, 1, -1, 2, 3), out=_SELF)  # fmt: skip
+def round_decimals(self: Array, decimals: int) -> Array:
+    """Halves go to the even digit."""
+    return np.round(self, decimals)
 
 
-@spec("aclnnCast", "out:int32",
-      constant="dtype",
-      **EXACT, specials=False,
-      dtypes=("float32", "float16", "int64", "uint8"),
-    samples=[take(self=t(3, 65, low=0, high=90), dtype=3)])  # fmt: skip
+# ACL's numbers of dtypes.
+_CAST: Final = {0: "f32", 1: "f16", 27: "bf16", 11: "f64", 12: "bool", 3: "i32", 9: "i64",
+                6: "i16", 2: "i8", 4: "u8"}  # fmt: skip
+
+
+def _castable(code: int) -> Domain:
+    """What fits: what a number beyond a type's range becomes is not stated."""
+    if code in (0, 1, 27, 11, 12):
+        return tensor("*S")
+    return tensor("*S", "", 0 if code == 4 else -100, 100)
+
+
+@declare("aclnnCast", replace(_MOVE, numbers="conversion"),
+         self=by("dtype", {code: _castable(code) for code in _CAST}), dtype=choice(*_CAST),
+         out=by("dtype", {code: out(name) for code, name in _CAST.items()}))  # fmt: skip
 def cast(self: Array, dtype: int) -> Array:
-    """To int32 towards zero (C, 6.3.1.4)."""
-    return np.trunc(self)
+    """To integers towards zero (C, 6.3.1.4)."""
+    if dtype == 12:
+        return self != 0
+    return np.trunc(self) if self.dtype.kind == "f" and dtype in (2, 3, 4, 6, 9) else self
 
 
-@spec("aclnnScale", "y:x",
-      ignored=follows("scaleFromBlob"),
-      constant="axis",
-      tolerance="composite", dtypes=FLOATS,
-      source="Caffe, Scale layer", samples=[
-          take(x=t(2, 3, 5, 7), scale=t(*s), bias=b, axis=1, numAxes=n, scaleFromBlob=True)
-          for s, b, n in (((3,), t(3), 1), ((3, 5), None, 2))])  # fmt: skip
-def scale_layer(x: Array, scale: Array, bias: Array | None, axis: int, numAxes: int) -> Array:
+@declare("aclnnScale", Rule("composite", "Caffe, Scale layer"),
+         sizes({"*B": row(2, "-", "2x3", 5), "*K": row("3x5", 4, 1, 65),
+                "*N": row(7, "-", "4x3", 1, 130)}),
+         x=tensor("*B *K *N", "f32 f16 bf16"), scale=tensor("*K", "x"),
+         bias=optional(tensor("*K", "x")), axis=axis("K", "*B *K *N"),
+         numAxes=equals("rank(scale)"), scaleFromBlob=ignored(
+             "follows from the other arguments and from sizes", flag(True)),
+         y=out("x"))  # fmt: skip
+def scale_layer(x: Array, scale: Array, bias: Array | None, axis: int) -> Array:
     """The factors stand at the dimensions from `axis` on and repeat over the others."""
-    tail = (1,) * (x.ndim - axis - numAxes)
+    tail = (1,) * (x.ndim - axis % x.ndim - scale.ndim)
     y = x * scale.reshape(scale.shape + tail)
     return y if bias is None else y + bias.reshape(bias.shape + tail)
-
-
-@spec("aclnnInplaceAddV3", "other:other", tolerance="elementary",
-      dtypes=("float32", "float16", "bfloat16"), renamed={"selfRef": "self", "other": "other"},
-      source="torch 2.13, document of torch.add: a number plus alpha times a tensor", samples=[
-          take(self=s, other=t(3, 5), alpha=a) for s, a in ((3.0, 2.0), (-1.5, 1.0))])  # fmt: skip
-def number_added(self: float, other: Array, alpha: float) -> Array:
-    return self + alpha * other

@@ -2,37 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from ....judge.precision import Array
-from ..spec import spec, t, take
-from ._defaults import EXACT
+from ....spec import Rule, axis, flag, out, tensor
+from ..declare import declare
+from ._along import WHOLE, along
+from ._defaults import TORCH
+
+_AXIS: Final = axis("A", WHOLE)
 
 
-@spec("aclnnArgsort", "out:int64", **EXACT, samples=[
-    take(self=t(3, 65), dim=1, descending=False), take(self=t(65, 3), dim=0, descending=True),
-    take(self=t(1025), dim=-1, descending=False)], dtypes=("float32",))  # fmt: skip
+@declare("aclnnArgsort", Rule("exact", TORCH, values="normal ties special integer wide"),
+         along("*B A *N"), self=tensor(WHOLE), dim=_AXIS, descending=flag(),
+         out=out("i64"))  # fmt: skip
 def argsort(self: Array, dim: int, descending: bool) -> Array:
-    return np.argsort(-self if descending else self, dim, kind="stable").astype(np.int64)
+    """Ties keep their order; NaN is above all numbers."""
+    if not descending:
+        return np.argsort(self, dim, kind="stable")
+    behind = np.argsort(np.flip(self, dim), dim, kind="stable")
+    return self.shape[dim] - 1 - np.flip(behind, dim)
 
 
-_MEDIAN: Final = [take(self=t(3, 65), dim=d, keepDim=k) for d, k in ((1, False), (0, True))]
+def _median(self: Array, dim: int, skip: bool) -> tuple[Array, Array]:
+    """The lower middle of all numbers; `skip` false: where there is a NaN, the first."""
+    order = np.argsort(self, dim, kind="stable")
+    numbers = (self == self).sum(dim, keepdims=True)
+    rank = np.maximum(numbers - 1, 0) // 2
+    if not skip:
+        rank = np.where(numbers < self.shape[dim], numbers, rank)
+    at = np.take_along_axis(order, rank, dim)
+    return np.take_along_axis(self, at, dim), at
 
 
-def _kth(self: Array, dim: int, keepDim: bool) -> tuple[Array, Array]:
-    rank = (self.shape[dim] - 1) // 2
-    at = np.expand_dims(np.take(np.argsort(self, dim, kind="stable"), rank, dim), dim)
-    value = np.take_along_axis(self, at, dim)
-    return (value, at) if keepDim else (value.squeeze(dim), at.squeeze(dim))
+_FLAT: Final = Rule("exact", TORCH, numbers="extremum",
+                    values="normal ties nan integer wide halfway infinite")  # fmt: skip
 
 
-spec("aclnnMedianDim aclnnNanMedianDim", "valuesOut:self indicesOut:int64", samples=_MEDIAN,
-     **EXACT, dtypes=("float32",), specials=False)(_kth)  # fmt: skip
-spec("aclnnMedian", "valuesOut:self", samples=[take(self=t(3, 65)), take(self=t(4))],
-     **EXACT, specials=False)(
-    lambda self: np.asarray(np.sort(self, None)[(self.size - 1) // 2]))  # fmt: skip
-spec("aclnnNanMedian", "out:self", samples=[take(self=t(3, 65)), take(self=t(4))],
-     **EXACT, specials=False)(
-    lambda self: np.asarray(np.sort(self, None)[(self.size - 1) // 2]))  # fmt: skip
+def _medians(name: str, result: str, skip: bool) -> None:
+    # Which of equal medians an index names is not stated.
+    @declare(f"aclnn{name}Dim", Rule("exact", TORCH, values="normal nan wide"), along("*B A *N"),
+             self=tensor(WHOLE, "f32"), dim=_AXIS, keepDim=flag(), valuesOut=out("self"),
+             indicesOut=out("i64"))  # fmt: skip
+    def median_dim(self: Array, dim: int, keepDim: bool) -> tuple[Array, Array]:
+        value, at = _median(self, dim, skip)
+        return (value, at) if keepDim else (value.squeeze(dim), at.squeeze(dim))
+
+    flat: Callable[..., Array] = lambda self: _median(self.reshape(-1), 0, skip)[0].reshape(())
+    declare(f"aclnn{name}", _FLAT, self=tensor("*S"), **{result: out("self")})(flat)
+
+
+_medians("Median", "valuesOut", False)
+_medians("NanMedian", "out", True)

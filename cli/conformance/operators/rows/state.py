@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from ....judge.precision import Array
-from ..spec import const, spec, t, take, unspecified
+from ....spec import Rule, content, out
+from ..declare import declare
+from ..spec import unspecified
+from .pointwise import COMPARED, ramp
+from .pointwise import compared as likened
 
-_HALVES: Final = ("float16", "bfloat16", "float32")
 
-
-@spec(
-    "aclnnPrecisionCompare",
-    "out:uint32",
-    tolerance="exact",
-    sparse=True,
-    dtypes=_HALVES,
-    source="operator document of aclnnPrecisionCompare",
-    samples=[
-        take(golden=t(4, 5), realdata=t(4, 5)),
-        take(golden=t(3, 1), realdata=t(3, 1)),
-        take(golden=const(np.ones((2, 3)), "float32"), realdata=const(np.ones((2, 3)), "float32")),
-        take(golden=const([0.0, 1.0], "float32"), realdata=const([-0.0, 1.0], "float32")),
-    ],
-)
+@declare("aclnnPrecisionCompare",
+         Rule("exact", "operator document of aclnnPrecisionCompare", sparse=True), COMPARED,
+         golden=content(ramp, "ramp zero", "f16 bf16 f32", shape="*S"),
+         realdata=likened("golden"), out=out("u32"))  # fmt: skip
 def compared(golden: Array, realdata: Array) -> np.uint32:
     """0 for the same bits, else 503."""
     same = np.array_equal(golden, realdata) and np.array_equal(

@@ -12,7 +12,7 @@ ORACLES = {
     "aclnnLogSpace": lambda a: torch.logspace(
         a["start"], a["end"], a["steps"], a["base"], dtype=torch.float64
     ),
-    "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
+    "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(t(a["value"]).item()),
 }
 # Operator, arguments by header name, results by hand.
 BY_HAND = [

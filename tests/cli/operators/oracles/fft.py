@@ -12,7 +12,7 @@ def stft(a):
     y = torch.stft(t(a["self"]), a["nFft"], a["hopLength"], a["winLength"], window, False,
                    normalized=a["normalized"], onesided=a["onesided"],
                    return_complex=True)  # fmt: skip
-    return torch.view_as_real(y)
+    return y if a["returnComplex"] else torch.view_as_real(y)
 
 
 ORACLES = {

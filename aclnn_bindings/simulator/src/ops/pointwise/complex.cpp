@@ -71,21 +71,24 @@ aclError run_real(Call& c) {
   copy_tensor(c.tensor(P::out), is_complex(self.dtype) ? part_of(self, false) : self);
   return ACL_SUCCESS;
 }
-// (x, out): pi for negative numbers, NaN for NaN.
+// (x, out): of real numbers pi below 0, NaN for NaN, else 0, whatever the sign of a zero.
+template <bool Complex>
+void angles(const Loop& loop) {
+  run_loop<c128>(loop, [](int64_t n, c128* out, const c128* const* in) {
+    for (int64_t i = 0; i < n; ++i) {
+      const double a = in[0][i].real();
+      const double real = a < 0 ? 3.14159265358979323846 : a != a ? a : 0;
+      out[i] = Complex ? std::atan2(in[0][i].imag(), a) : real;
+    }
+  });
+}
 aclError run_angle(Call& c) {
   using P = params::AngleV2;
 
   Loop loop = loop_over(c.tensor(P::out));
   loop.add(c.tensor(P::x));
   loop.coalesce();
-  run_loop<c128>(loop, [](int64_t n, c128* out, const c128* const* in) {
-    for (int64_t i = 0; i < n; ++i) {
-      const c128 x = in[0][i];
-      const double angle = x.imag() == 0 && x.real() == 0 ? std::atan2(x.imag(), x.real())
-                                                          : std::arg(x);
-      out[i] = x.real() != x.real() && x.imag() == 0 ? x.real() : angle;
-    }
-  });
+  is_complex(c.tensor(P::x).dtype) ? angles<true>(loop) : angles<false>(loop);
   return ACL_SUCCESS;
 }
 aclnnStatus check_same(Call& c) {
