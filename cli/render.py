@@ -72,10 +72,12 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A numbered finding: a title and lines that explain it, each with its label."""
+    """A numbered finding: a title and lines that explain it, each with its label; `anchor` names
+    its place in a page."""
 
     title: Content
     details: Sequence[tuple[str, str]] = ()
+    anchor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

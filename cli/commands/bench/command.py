@@ -11,7 +11,7 @@ import click
 
 from aclnn_bindings.interface import whole
 
-from ... import choices, exits, op_names, render
+from ... import choices, exits, op_names, pages, render
 from ...conformance.cases.case import DTYPES
 from ...render import Block, Cell, Content, Grid, Heading, Line
 from .options import BenchOptions
@@ -166,9 +166,9 @@ def _bench(options: BenchOptions) -> int:
     if options.output.plot and plot:
         whole.write(options.output.plot, plot)
     if options.output.html:
-        from .page import html
-
-        whole.write(options.output.html, html(blocks, plot))
+        page = pages.page("document.html", title="mindtorch-npu bench", lead="", blocks=blocks,
+                          rest=pages.markup(plot))  # fmt: skip
+        whole.write(options.output.html, page)
     if len(rows) < len(works):
         return exits.INTERRUPTED
     return _code(rows, options.fail_on)

@@ -12,8 +12,13 @@ _WIDTH: Final = 760
 _HEIGHT: Final = 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 40, 56
 _STYLE: Final = (
-    "text{font:12px system-ui,sans-serif;fill:#333}.axis{stroke:#999}.grid{stroke:#e4e7eb}"
-    ".roof{stroke:#2457c5;stroke-width:2;fill:none}.dot{fill:#d1495b}.title{font-weight:600}"
+    ".roofline{--ink:#333;--axis:#999;--grid:#e4e7eb;--paper:#fff;--roof:#2457c5;--dot:#d1495b}"
+    "@media(prefers-color-scheme:dark){.roofline{--ink:#d5dbe3;--axis:#778;--grid:#2c3440;"
+    "--paper:#12161c;--roof:#8ab0ff;--dot:#ff8a80}}"
+    ".roofline text{font:12px system-ui,sans-serif;fill:var(--ink)}.roofline .axis{stroke:"
+    "var(--axis)}.roofline .grid{stroke:var(--grid)}.roofline .paper{fill:var(--paper)}"
+    ".roofline .roof{stroke:var(--roof);stroke-width:2;fill:none}.roofline .dot{fill:var(--dot)}"
+    ".roofline .title{font-weight:600}"
 )
 
 
@@ -52,9 +57,9 @@ def svg(points: Sequence[Point], peaks: Peaks, title: str) -> str:
     parts = [_grid(scale), _roof(scale, peaks), *_dots(scale, visible, peaks)]
     heading = f'<text class="title" x="{_LEFT}" y="22">{escape(title)}</text>'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'width="{_WIDTH}" height="{_HEIGHT}"><style>{_STYLE}</style>'
-        f'<rect width="100%" height="100%" fill="#fff"/>{heading}{"".join(parts)}</svg>\n'
+        '<svg xmlns="http://www.w3.org/2000/svg" class="roofline" '
+        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"><style>{_STYLE}</style>'
+        f'<rect class="paper" width="100%" height="100%"/>{heading}{"".join(parts)}</svg>\n'
     )
 
 
@@ -89,7 +94,7 @@ def _grid(scale: _Scale) -> str:
                      f"{_decimal(power - 9)}</text>")  # fmt: skip
     parts.append(f'<text x="{(_LEFT + right) / 2}" y="{_HEIGHT - 14}" text-anchor="middle">'
                  "operations per byte</text>"
-                 f'<text x="{_LEFT - 58}" y="{_TOP - 4}">GFLOP/s</text>')  # fmt: skip
+                 f'<text x="{_LEFT - 58}" y="22">GFLOP/s</text>')  # fmt: skip
     return "".join(parts)
 
 

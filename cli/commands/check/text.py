@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ _FORMS: Final = (
 _ORDER: Final = (*classes.TIERS, "none", "")
 SHOWN_FAILURES: Final = 10
 DETAILED: Final = 40
+_REASONS: Final = 8  # of a verdict, in a table
 WIDE: Final = 100
 
 
@@ -47,7 +49,7 @@ def document(
     yield from causes(results, extra)
     yield from ops_table(results, width)
     yield from failures(results, SHOWN_FAILURES, extra)
-    yield from notes(results)
+    yield from notes(results, verbose)
     yield from documented_as_nondeterministic(results)
     yield Line("")
     yield Line(totals(results, seconds))
@@ -79,35 +81,30 @@ def cases_table(results: Iterable[Result]) -> Grid:
 
 
 def ops_table(results: Sequence[Result], width: int = WIDE) -> Iterator[Block]:
-    """One row an op: how many cases of each form passed, and how many reached which tier."""
+    """One row an operator; of many operators those that fail."""
+    heading = "Operators"
+    if len({r.op for r in results}) > DETAILED:
+        heading = "Operators with failures"
+        failing = {r.op for r in results if r.failing}
+        results = [r for r in results if r.op in failing]
+    if results:
+        yield Heading(heading)
+        yield operators(results, narrow=width < WIDE)
+
+
+def operators(results: Sequence[Result], narrow: bool = False) -> Grid:
+    """One row an operator: how many cases of each form passed, how many reached which tier."""
     by_op: dict[str, list[Result]] = {}
     for r in results:
         by_op.setdefault(r.op, []).append(r)
-    forms = [(f, label) for f, label in _FORMS if any(_form(r) == f for r in results)]
-    heading = "Operators"
-    if len(by_op) > DETAILED:
-        heading = "Operators with failures"
-        by_op = {op: outcomes for op, outcomes in by_op.items() if any(r.failing for r in outcomes)}
-        if not by_op:
-            return
-    yield Heading(heading)
-    if width < WIDE:
-        yield _narrow_table(by_op)
-        return
+    present = {_form(r) for r in results}
+    forms = [] if narrow else [(f, label) for f, label in _FORMS if f in present]
     rows: list[list[Content]] = []
-    for op, outcomes in by_op.items():
-        cells: list[Content] = [_share([r for r in outcomes if _form(r) == f]) for f, _ in forms]
-        rows.append([op, _verdict_cell(outcomes), *cells, _tiers(outcomes)])
-    columns = ("operator", "verdict", *(label for _, label in forms), "tiers")
-    yield Grid(columns, rows, frozenset(range(2, 2 + len(forms))))
-
-
-def _narrow_table(by_op: Mapping[str, Sequence[Result]]) -> Grid:
-    rows: list[list[Content]] = [
-        [op, _verdict_cell(results), _share(results), _tiers(results)]
-        for op, results in by_op.items()
-    ]
-    return Grid(("operator", "verdict", "passed", "tiers"), rows, frozenset((2,)))
+    for op, local in by_op.items():
+        shares = [_share([r for r in local if _form(r) == f]) for f, _ in forms]
+        rows.append([op, _verdict_cell(local), *(shares or [_share(local)]), _tiers(local)])
+    columns = ("operator", "verdict", *([label for _, label in forms] or ["passed"]), "tiers")
+    return Grid(columns, rows, frozenset(range(2, len(columns) - 1)))
 
 
 def _form(r: Result) -> str:
@@ -148,7 +145,7 @@ def failures(results: Iterable[Result], most: int, extra: Sequence[str] = ()) ->
     if not failing:
         return
     yield Heading(f"Failures ({len(failing)})")
-    yield Items([failure(r, extra) for r in _telling(failing)[:most]])
+    yield Items([failure(r, extra) for r in ranked(failing)[:most]])
     if len(failing) > most:
         yield Line(
             Cell(
@@ -157,7 +154,7 @@ def failures(results: Iterable[Result], most: int, extra: Sequence[str] = ()) ->
         )
 
 
-def _telling(failing: list[Result]) -> list[Result]:
+def ranked(failing: Sequence[Result]) -> list[Result]:
     """Worst verdicts first, and of those one of every operator before a second of any."""
     seen: dict[tuple[str, str], int] = {}
     turns = []
@@ -186,7 +183,7 @@ def failure(r: Result, extra: Sequence[str] = ()) -> Item:
     if r.issue:
         details.append(("known issue", r.issue))
     details.append(("again", repro(r.case, r.seed, _at(r, extra))))
-    return Item(Cell(f"{r.verdict}  {r.case}", style_of(r.verdict)), details)
+    return Item(Cell(f"{r.verdict}  {r.case}", style_of(r.verdict)), details, r.case)
 
 
 def _at(r: Result, extra: Sequence[str]) -> list[str]:
@@ -216,24 +213,31 @@ def _number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float | int) else str(value)
 
 
-def notes(results: Sequence[Result]) -> Iterator[Block]:
-    """What is neither pass nor failure, by reason."""
+def notes(results: Sequence[Result], verbose: bool = False) -> Iterator[Block]:
+    """What is neither pass nor failure: a line per verdict, or a table of cases by reason."""
     for verdict in ("XPASS", "XFAIL", "UNSUPPORTED", "SKIP"):
-        reasons: dict[str, list[str]] = {}
-        for r in results:
-            if r.verdict == verdict:
-                reasons.setdefault(_kind(r), []).append(r.case)
-        if not reasons:
+        local = [r for r in results if r.verdict == verdict]
+        if not local:
+            continue
+        if not verbose:
+            kinds = Counter((r.issue or r.reason).partition(":")[0] for r in local)
+            reasons = [kind for kind, _ in kinds.most_common(3)] + ["…"] * (len(kinds) > 3)
+            yield Line(Cell(f"{verdict} {len(local)}: {'; '.join(reasons)}", "dim"))
             continue
         yield Heading(f"{verdict}: {VERDICTS[verdict][1]}")
-        rows: list[list[Content]] = [
-            [str(len(cases)), cases[0], reason]
-            for reason, cases in sorted(reasons.items(), key=lambda x: -len(x[1]))[:8]
-        ]
-        if len(reasons) > 8:
-            rows.append([str(sum(map(len, reasons.values())) - sum(int(str(r[0])) for r in rows)),
-                         "…", "other reasons"])  # fmt: skip
-        yield Grid(("cases", "such as", "reason"), rows, frozenset((0,)))
+        yield _reasons(local)
+
+
+def _reasons(results: Sequence[Result]) -> Grid:
+    cases: dict[str, list[str]] = {}
+    for r in results:
+        cases.setdefault(_kind(r), []).append(r.case)
+    common = sorted(cases.items(), key=lambda x: -len(x[1]))
+    rows: list[list[Content]] = [[str(len(c)), c[0], reason] for reason, c in common[:_REASONS]]
+    if len(common) > _REASONS:
+        left = sum(len(c) for _, c in common[_REASONS:])
+        rows.append([str(left), "…", "other reasons"])
+    return Grid(("cases", "such as", "reason"), rows, frozenset((0,)))
 
 
 def documented_as_nondeterministic(results: Sequence[Result]) -> Iterator[Block]:

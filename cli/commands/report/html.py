@@ -1,68 +1,73 @@
-"""Owns the HTML report: one self-contained page, with filters and a detail view per case."""
+"""Owns the HTML report of `check`: causes and operators first, a place for every failure, and a
+list of all cases."""
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
-from ...conformance.record.journal import Record, place_words, repro
+from ... import pages
+from ...conformance.record import passes
+from ...conformance.record.journal import Record, place_words
 from ...conformance.record.result import VERDICTS, Result
 from ...conformance.run.environment import summary
 from ...judge.metrics import BUCKETS
 from ..check import text as check_text
+from ..check.causes import causes
+
+# Failures with a place of their own; the list of all cases has the others.
+_DETAILED: Final = 200
+_BUCKETS: Final = ("= 0", *(f"≤ {b:g}" for b in BUCKETS[1:]), f"> {BUCKETS[-1]:g}", "NaN/Inf")
+_COLUMNS: Final = (
+    ("verdict", "verdict"), ("case", "case"), ("tier", "tier"), ("ulp", "max ULP"),
+    ("seconds", "ms"),
+)  # fmt: skip
 
 
 def page(record: Record) -> str:
     """The record as a page that needs no network."""
-    template = (files(__package__) / "page.html").read_text("utf-8")
-    style = (files(__package__) / "page.css").read_text("utf-8")
-    script = (files(__package__) / "page.js").read_text("utf-8")
-    for name, text in (("STYLE", style), ("SCRIPT", script), ("DATA", _embedded(record))):
-        template = template.replace(f"/*{name}*/", text)
-    return template
-
-
-def _embedded(record: Record) -> str:
-    """The data as JSON that no HTML parser can mistake for markup."""
-    text = json.dumps(data(record), ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def data(record: Record) -> dict[str, Any]:
-    """What the page shows; passes that are exact carry no measure, which keeps the page small."""
     environment = record.header.get("environment", {})
     results = list(record.results.values())
     where = place_words(record.header.get("options", {}).get("where", {}))
-    seconds = float((record.end or {}).get("seconds", 0.0))
-    return {
-        "title": check_text.title(record.header),
-        "subtitle": summary(environment) if environment else "",
-        "started": record.header.get("started", ""),
-        "totals": check_text.totals(results, seconds).text,
-        "interrupted": bool((record.end or {"interrupted": True}).get("interrupted")),
-        "unfinished": record.unfinished,
-        "environment": _flat(environment),
-        "buckets": [f"{b:g}" for b in BUCKETS],
-        "verdicts": {v: {"fails": f, "meaning": m} for v, (f, m) in VERDICTS.items()},
-        "results": [_case(r, where) for r in results],
-    }
+    failing = [r for r in results if r.failing]
+    broken = {r.op for r in failing}
+    return pages.page(
+        "check.html",
+        title=check_text.title(record.header),
+        subtitle=" · ".join(filter(None, (summary(environment) if environment else "",
+                                          str(record.header.get("started", ""))))),
+        totals=check_text.totals(results, float((record.end or {}).get("seconds", 0.0))).text,
+        interrupted=bool((record.end or {"interrupted": True}).get("interrupted")),
+        unfinished=record.unfinished,
+        causes=list(causes(results, where)),
+        failing_operators=check_text.operators([r for r in results if r.op in broken]),
+        passing_operators=check_text.operators([r for r in results if r.op not in broken]),
+        failure_count=len(failing),
+        failures=[(r, check_text.failure(r, where))
+                  for r in check_text.ranked(failing)[:_DETAILED]],
+        notes=list(check_text.notes(results, verbose=True)),
+        buckets=_BUCKETS, columns=_COLUMNS, cases=_cases(results), environment=_flat(environment),
+        meanings=[(v, meaning) for v, (_, meaning) in VERDICTS.items()],
+    )  # fmt: skip
 
 
-def _case(r: Result, where: list[str]) -> dict[str, Any]:
-    fields = r.as_json()
-    fields["repro"] = repro(r.case, r.seed, where)
-    measure = fields.get("measure")
-    if measure and r.verdict == "PASS" and not measure.get("different"):
-        del fields["measure"]
-    return fields
+def _cases(results: Sequence[Result]) -> dict[str, Any]:
+    """What the list of all cases reads."""
+    others = [
+        {"case": r.case, "form": r.form, "verdict": r.verdict, "dtype": r.dtype, "tier": r.tier,
+         "seconds": round(r.seconds, 4), "ulp": (r.measure or {}).get("max_ulp", -1),
+         "reason": r.issue or r.reason}
+        for r in results if r.verdict != "PASS"
+    ]  # fmt: skip
+    return {"styles": {v: check_text.style_of(v) for v in VERDICTS}, "results": others,
+            "passes": passes.grouped(r for r in results if r.verdict == "PASS")}  # fmt: skip
 
 
-def _flat(environment: dict[str, Any]) -> dict[str, str]:
+def _flat(environment: dict[str, Any]) -> list[tuple[str, str]]:
     flat: dict[str, str] = {}
     for name, value in environment.items():
         if isinstance(value, dict):
             flat.update({f"{name}: {k}": str(v) for k, v in value.items()})
         elif value not in ("", None):
             flat[name] = str(value)
-    return flat
+    return list(flat.items())

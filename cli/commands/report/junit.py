@@ -1,4 +1,5 @@
-"""Owns JUnit XML: one suite per operator, one test per case, as CI systems read it."""
+"""Owns JUnit XML as CI systems read it: one suite per operator; in it one test per failure, and one
+per form and verdict for what did not fail."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from ...conformance.record.journal import Record, place_words, repro
 from ...conformance.record.result import Result
 
 _BROKEN = frozenset(("CRASH", "HANG", "POISONED", "OOM", "ERROR"))
+_SKIPPED = frozenset(("SKIP", "UNSUPPORTED", "XFAIL"))
 
 
 def xml(record: Record) -> str:
@@ -27,33 +29,53 @@ def _suite(
     root: Tree.Element, op: str, results: list[Result], record: Record
 ) -> tuple[int, int, int, int]:
     suite = Tree.SubElement(root, "testsuite", name=_clean(op))
+    where = place_words(record.header.get("options", {}).get("where", {}))
     properties = Tree.SubElement(suite, "properties")
     for name, value in record.header.get("environment", {}).items():
         if isinstance(value, str | int):
             Tree.SubElement(properties, "property", name=_clean(name), value=_clean(str(value)))
-    where = place_words(record.header.get("options", {}).get("where", {}))
+    groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
-        _case(suite, result, where)
+        if result.failing:
+            _failure(suite, result, where)
+        else:
+            groups.setdefault((result.form, result.verdict), []).append(result)
+    for group in groups.values():
+        _group(suite, group)
     errors = sum(r.verdict in _BROKEN for r in results)
     failures = sum(r.failing for r in results) - errors
-    skipped = sum(r.verdict in ("SKIP", "UNSUPPORTED", "XFAIL") for r in results)
-    for name, value in (("tests", len(results)), ("failures", failures), ("errors", errors),
+    skipped = sum(verdict in _SKIPPED for _, verdict in groups)
+    tests = failures + errors + len(groups)
+    for name, value in (("tests", tests), ("failures", failures), ("errors", errors),
                         ("skipped", skipped)):  # fmt: skip
         suite.set(name, str(value))
     suite.set("time", f"{sum(r.seconds for r in results):.6f}")
-    return len(results), failures, errors, skipped
+    return tests, failures, errors, skipped
 
 
-def _case(suite: Tree.Element, r: Result, where: list[str]) -> None:
-    case = Tree.SubElement(suite, "testcase", classname=_clean(f"mindtorch_npu.{r.op}"),
-                           name=_clean(r.case),
-                           time=f"{r.seconds:.6f}")  # fmt: skip
-    if r.failing:
-        kind = "error" if r.verdict in _BROKEN else "failure"
-        note = Tree.SubElement(case, kind, type=r.verdict, message=_clean(r.reason))
-        note.text = _clean("\n".join([r.reason, *r.guards, repro(r.case, r.seed, where)]))
-    elif r.verdict in ("SKIP", "UNSUPPORTED", "XFAIL"):
-        Tree.SubElement(case, "skipped", message=_clean(f"{r.verdict}: {r.issue or r.reason}"))
+def _failure(suite: Tree.Element, r: Result, where: list[str]) -> None:
+    kind = "error" if r.verdict in _BROKEN else "failure"
+    note = Tree.SubElement(_test(suite, r.op, r.case, r.seconds), kind, type=r.verdict,
+                           message=_clean(r.reason))  # fmt: skip
+    note.text = _clean("\n".join([r.reason, *r.guards, repro(r.case, r.seed, where)]))
+
+
+def _group(suite: Tree.Element, group: list[Result]) -> None:
+    """Cases of one form and verdict; their number is in the output, so that the name stays."""
+    first = group[0]
+    name = f"{first.op}/{first.form}" + (f" {first.verdict}" if first.verdict != "PASS" else "")
+    case = _test(suite, first.op, name, sum(r.seconds for r in group))
+    if first.verdict in _SKIPPED:
+        reasons = dict.fromkeys((r.issue or r.reason).partition(":")[0] for r in group)
+        Tree.SubElement(case, "skipped",
+                        message=_clean(f"{first.verdict}: {'; '.join(reasons)}"))  # fmt: skip
+    words = "1 case" if len(group) == 1 else f"{len(group)} cases"
+    Tree.SubElement(case, "system-out").text = f"{words} {first.verdict}"
+
+
+def _test(suite: Tree.Element, op: str, name: str, seconds: float) -> Tree.Element:
+    return Tree.SubElement(suite, "testcase", classname=_clean(f"mindtorch_npu.{op}"),
+                           name=_clean(name), time=f"{seconds:.6f}")  # fmt: skip
 
 
 def _clean(text: str) -> str:

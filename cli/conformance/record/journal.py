@@ -26,7 +26,7 @@ from typing import Any, Final
 from aclnn_bindings.interface import folders
 
 from ...foreign import FILE_BYTES, ForeignError, parsed, text_of
-from . import compressed
+from . import compressed, passes
 from .result import VERDICTS, Counts, Result, from_json
 
 SCHEMA: Final = "mindtorch-npu/check/1"
@@ -281,12 +281,16 @@ def _from_report(data: dict[str, Any], path: Path) -> Record:
     rows = data.get("results", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise JournalError(f"{path}: its results are no list of objects")
+    try:
+        rows = [*rows, *passes.expanded(data.get("passes", []))]
+    except ValueError as error:
+        raise JournalError(f"{path}: {error}") from None
     judged = [_result(row, str(path)) for row in rows]
     places = compares(data)
     results = {
         key_of(r.case, r.seed, f"{r.node} {r.device}".strip() if places else ""): r for r in judged
     }
-    header = {k: v for k, v in data.items() if k not in ("results", "summary")}
+    header = {k: v for k, v in data.items() if k not in ("results", "passes", "summary")}
     return Record(header, results, end=data.get("summary"))
 
 
