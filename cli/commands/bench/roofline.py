@@ -58,7 +58,8 @@ def svg(points: Sequence[Point], peaks: Peaks, title: str) -> str:
     heading = f'<text class="title" x="{_LEFT}" y="22">{escape(title)}</text>'
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" class="roofline" '
-        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"><style>{_STYLE}</style>'
+        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}">'
+        f"<style>{_STYLE}</style>"
         f'<rect class="paper" width="100%" height="100%"/>{heading}{"".join(parts)}</svg>\n'
     )
 

@@ -1,7 +1,7 @@
 """Owns the short form of what passed, for reports: a row a case, grouped by what cases share.
 
-A row is [rest of the case's name after `op/form/`, dtype, tier, seconds, worst error in ULP]. Rules,
-inputs and numbers of a pass are in the journal alone.
+A row is [rest of the case's name after `op/form/`, dtype, tier, seconds, worst error in ULP].
+Rules, inputs and numbers of a pass are in the journal alone.
 """
 
 from __future__ import annotations
