@@ -26,7 +26,7 @@ COMMANDS: Final = {
     "exec": "Run COMMAND with mindtorch standing in for torch.",
     "check": "Check that operators compute what they should: a verdict per case, a rule per "
     "operator.",
-    "preflight": "Find chips and links that are wrong, within seconds: for the start of a job.",
+    "preflight": "Find faulty chips and links within seconds, before a job starts.",
     "report": "Show a recorded run of `check` again, write it in other forms, or compare two runs.",
     "bench": "Time operators: device, host and end to end, with spread, bandwidth and a "
     "comparison.",
@@ -66,7 +66,7 @@ class LazyGroup(click.Group):
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.version_option(package_name="mindtorch-npu", prog_name="mindtorch-npu")
 def group(debug: bool) -> None:
-    """Find out what an Ascend machine can do, and check that it does it right.
+    """Find out what an Ascend machine can do, and check that its results are correct.
 
     Exit codes: 0 ok, 1 problems found, 2 usage, 3 nothing to work on, 5 not judged (a verdict was
     asked for and is missing), 70 a defect of this program.

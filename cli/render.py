@@ -25,6 +25,7 @@ Style = Literal["", "good", "bad", "warn", "dim", "strong"]
 _THEME: Final = Theme(
     {"good": "green", "bad": "bold red", "warn": "yellow", "dim": "dim", "strong": "bold"}
 )
+COMMAND: Final = "again"  # the label of a detail that is a command line
 _PIPED_WIDTH: Final = 120
 _LEAST_WIDTH: Final = 20  # a width below it, such as COLUMNS=0 of a job without a terminal, is none
 
@@ -185,21 +186,23 @@ def _table(block: Grid) -> RenderableType:
 def _item(number: int, item: Item) -> RenderableType:
     lead = f" {number}. "
     details = [Text.assemble((f"{label}: ", "dim"), printable(t)) for label, t in item.details]
-    rows = [_text(item.title), *details]
-    return Group(*(_Row(" " * len(lead) if i else lead, row) for i, row in enumerate(rows)))
+    whole = [False, *(label == COMMAND for label, _ in item.details)]
+    leads = [lead, *[" " * len(lead)] * len(details)]
+    return Group(*map(_Row, leads, [_text(item.title), *details], whole))
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Text beside its lead, wrapped between words. A word that is wider than the page, such as a
-    command's path, is never cut by a line's end, so that it can be copied: its text stays whole."""
+    """Text beside its lead, wrapped between words. What must be copied as one line is not: a
+    command (`whole`), or a text with a word that is wider than the page, such as a path."""
 
     lead: str
     text: Text
+    whole: bool
 
     def __rich_console__(self, on: Console, options: ConsoleOptions) -> RenderResult:
         room = options.max_width - len(self.lead)
-        if max(map(cell_len, self.text.plain.split()), default=0) > room:
+        if self.whole or max(map(cell_len, self.text.plain.split()), default=0) > room:
             for i, line in enumerate(self.text.split("\n")):
                 lead = " " * len(self.lead) if i else self.lead
                 yield Text.assemble(lead, line, no_wrap=True, overflow="ignore")

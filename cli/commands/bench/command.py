@@ -48,37 +48,45 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
 @click.argument("ops", nargs=-1, metavar="OPS…", shell_complete=op_names.complete)
 @click.option("--set", "sets", multiple=True, help="A named set: gpt-block, resnet.")
 @click.option("--from", "recording", type=SOURCE, metavar="FILE",
-              help="Each distinct launch of a recording, and their cost together.")  # fmt: skip
-@click.option("--shapes", multiple=True, help="Of the tensors, such as 1024x1024,1024x1024.")
+              help="Time each distinct launch of a recording, and their total.")  # fmt: skip
+@click.option("--shapes", multiple=True, help="Shapes of the tensors, such as 1024x1024,1024x1024.")
 @click.option(
     "--dtype",
     "dtypes",
     multiple=True,
     type=choices.Word(DTYPES),
     metavar="D",
-    help="Default: the sample's own.",
+    help="Dtype of the tensors; default: that of the operator's sample.",
 )
 @click.option("--device", default="npu:0", show_default=True,
-              help="npu:0; several (npu:0-7, all) are held against each other.")  # fmt: skip
+              help="npu:0; several devices (npu:0-7, all) are compared.")  # fmt: skip
 @click.option("--ray", metavar="ADDRESS|auto", help="Time on every NPU of a Ray cluster.")
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True,
-              help="Of several devices: how often each times a workload.")  # fmt: skip
+              help="With several devices: measurements of each workload per device.")  # fmt: skip
 @click.option("--journal", "book", type=FILE, help="Record the run, for `report --merge`.")
 @choices.golden
 @click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use.")
 @click.option("--simulator", is_flag=True, help="Use the bundled simulator.")
-@click.option("--cold", is_flag=True, help="Also end to end with inputs that no cache holds.")
-@click.option("--host", "host_only", is_flag=True, help="Only host overhead, on small shapes.")
-@click.option("--against", metavar="torch|numpy|FILE", help="Compare with, in alternating rounds.")
+@click.option("--cold", is_flag=True, help="Also measure end to end with cold caches.")
+@click.option("--host", "host_only", is_flag=True,
+              help="Measure only host overhead, on small shapes.")  # fmt: skip
+@click.option("--against", metavar="torch|numpy|FILE",
+              help="Compare with torch, numpy or a baseline file, in alternating "
+                   "rounds.")  # fmt: skip
 @click.option("--fail-on", type=click.Choice(["slower"]), help="Exit with 4 when SLOWER.")
 @click.option(
-    "--seconds", type=SECONDS, default=1.0, show_default=True, help="Cap of one number's sampling."
+    "--seconds",
+    type=SECONDS,
+    default=1.0,
+    show_default=True,
+    help="Time limit of each measurement, in seconds.",
 )
-@click.option("--json", "json_file", type=FILE, help="Write all numbers; also a baseline.")
+@click.option("--json", "json_file", type=FILE,
+              help="Write all numbers; usable as a baseline for --against.")  # fmt: skip
 @click.option("--plot", type=FILE, help="Write a roofline plot (SVG).")
 @click.option("--md", type=FILE, help="Write Markdown.")
 @click.option("--html", type=FILE, help="Write a self-contained HTML page with the plot.")
-@click.option("--prometheus", type=FILE, help="Of several devices: metrics for a collector.")
+@click.option("--prometheus", type=FILE, help="With several devices: write metrics for Prometheus.")
 def bench(**values: Any) -> int:
     """Time operators: device, host and end to end, with spread, bandwidth and a comparison.
 

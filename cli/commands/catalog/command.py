@@ -38,11 +38,11 @@ def list_() -> int:
 
 
 @catalog.command(epilog=EPILOG)
-@click.option("--home", type=FOLDER, help="The toolkit to read; the one that is found otherwise.")
+@click.option("--home", type=FOLDER, help="The toolkit to read; default: the one found.")
 @click.option("--headers", type=FOLDER, help="A folder of headers instead of a toolkit.")
-@click.option("--version", help="The release's name; read from the toolkit otherwise.")
+@click.option("--version", help="The name of the release; default: read from the toolkit.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 def make(
     home: Path | None, headers: Path | None, version: str | None, out: Path | None, force: bool
 ) -> int:

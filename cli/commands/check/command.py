@@ -39,7 +39,7 @@ lost with its cases; 130 interrupted."""
 @click.option("--compare-devices", "compare", is_flag=True,
               help="Run each case on every device, and let them vote bit by bit.")  # fmt: skip
 @apply(opts.SHARD, opts.INSTALL, opts.SOC, opts.WORKERS)
-@click.option("--resume", type=opts.SOURCE, help="Go on with a run that was cut off.")
+@click.option("--resume", type=opts.SOURCE, help="Continue an interrupted run from its journal.")
 @apply(opts.OUTPUT, opts.UNJUDGED)
 def check(
     compare: bool, resume: Path | None, issues: Path | None, allow_unjudged: bool, **values: Any
@@ -60,7 +60,7 @@ def check(
 @apply(opts.OPERATORS, opts.DEVICES, opts.SHARD, opts.INSTALL, opts.SOC, opts.WORKERS, opts.OUTPUT,
        opts.UNJUDGED)  # fmt: skip
 def contract(issues: Path | None, allow_unjudged: bool, **values: Any) -> int:
-    """Check what phase 1 of ACLNN functions accepts and refuses, whatever they compute.
+    """Check argument validation (GetWorkspaceSize) of ACLNN functions; nothing is launched.
 
     OPS are ACLNN functions; none of them is launched.
     """
@@ -73,7 +73,7 @@ def contract(issues: Path | None, allow_unjudged: bool, **values: Any) -> int:
 @click.option("--minutes", type=opts.SECONDS, required=True, metavar="M", help="How long.")
 @apply(opts.ALL_DEVICES, opts.INSTALL, opts.SOC, opts.WORKERS, opts.OUTPUT, opts.UNJUDGED)
 def soak(minutes: float, issues: Path | None, allow_unjudged: bool, **values: Any) -> int:
-    """Load every device for minutes, and let the devices vote on every result bit by bit."""
+    """Load every device for some minutes and compare all results bit by bit between devices."""
     from . import runner
 
     return runner.run(_run(values, issues=issues, allow_unjudged=allow_unjudged, compare=True,
@@ -92,7 +92,7 @@ def campaign(
     folder: Path, hours: float, round_minutes: float, megabytes: float, allow_unjudged: bool,
     **values: Any,
 ) -> int:  # fmt: skip
-    """Soak every device for days, in rounds; run again, it goes on where it stopped.
+    """Load every device for days, in rounds; started again, it continues where it stopped.
 
     FOLDER has the journals of the rounds and their totals; of a campaign that is there already, the
     other options must be the same.

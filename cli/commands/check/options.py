@@ -158,7 +158,7 @@ def apply(*groups: tuple[Decorator, ...]) -> Decorator:
 
 OPERATORS: Final[tuple[Decorator, ...]] = (
     click.argument("ops", nargs=-1, metavar="OPS…", shell_complete=op_names.complete),
-    click.option("--all", "every", is_flag=True, help="Every row, every operator exported."),
+    click.option("--all", "every", is_flag=True, help="Check every operator."),
 )
 FAMILIES: Final[tuple[Decorator, ...]] = (
     click.option("--family", "families", multiple=True, metavar="F",
@@ -175,9 +175,11 @@ CASES: Final[tuple[Decorator, ...]] = (
     click.option("--case", "only", multiple=True, metavar="ID", help="Run this case only."),
     click.option("--from", "recording", type=SOURCE, metavar="FILE",
                  help="Check each distinct launch of a recording of `run`."),
-    click.option("--alone", is_flag=True, help="Not also what the named operators are made of."),
-    click.option("--seed", type=NATURAL, default=0, show_default=True, help="Of the inputs."),
-    click.option("--fresh-seeds", type=NATURAL, default=0, metavar="N", help="Run N more seeds."),
+    click.option("--alone", is_flag=True,
+                 help="Do not check the dependencies of the named operators."),
+    click.option("--seed", type=NATURAL, default=0, show_default=True, help="Seed of the inputs."),
+    click.option("--fresh-seeds", type=NATURAL, default=0, metavar="N",
+                 help="Repeat with N more seeds."),
 )  # fmt: skip
 SHARD: Final[tuple[Decorator, ...]] = (
     click.option("--shard", type=choices.ShardType(), default="1/1", metavar="I/N",
@@ -190,16 +192,16 @@ INSTALL: Final[tuple[Decorator, ...]] = (
 )
 SOC: Final[tuple[Decorator, ...]] = (
     click.option("--soc", type=choices.Product(), metavar="NAME",
-                 help="Product that the simulator is to be; default: Ascend910B2, and for "
-                 "operators that documents list for others alone one of those."),
+                 help="Product that the simulator behaves as; default: Ascend910B2, or a "
+                 "product that supports the operator."),
 )  # fmt: skip
 WORKERS: Final[tuple[Decorator, ...]] = (
     click.option("--ray", metavar="ADDRESS|auto",
-                 help="Deal cases to every NPU of a Ray cluster."),
+                 help="Distribute cases over every NPU of a Ray cluster."),
     click.option("--jobs", type=click.IntRange(min=1),
-                 help="Worker processes; default: the cores, at most 8."),
+                 help="Worker processes; default: the number of cores, at most 8."),
     click.option("--timeout", type=SECONDS, default=60.0, show_default=True,
-                 help="Seconds for one case."),
+                 help="Time limit of one case, in seconds."),
 )  # fmt: skip
 OUTPUT: Final[tuple[Decorator, ...]] = (
     click.option("--known-issues", "issues", type=SOURCE, help="TOML file of expected failures."),
@@ -218,7 +220,7 @@ DETERMINISTIC: Final[tuple[Decorator, ...]] = (
 )  # fmt: skip
 UNJUDGED: Final[tuple[Decorator, ...]] = (
     click.option("--allow-unjudged", is_flag=True,
-                 help="Do not leave with 5 when less was judged than was asked for."),
+                 help="Exit with 0 instead of 5 when some results could not be judged."),
 )  # fmt: skip
 
 

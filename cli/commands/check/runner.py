@@ -194,7 +194,8 @@ def _parts(names: tuple[str, ...], options: CheckOptions) -> tuple[str, ...]:
         return ()  # the worker says what is missing
     parts = with_parts(names, declared.ops if declared else ())[len(names) :]
     if parts:
-        click.echo(f"with what they are made of: {', '.join(parts)}", err=True)
+        words = "also checking their dependencies (--alone skips them)"
+        click.echo(f"{words}: {', '.join(parts)}", err=True)
     return parts
 
 

@@ -19,15 +19,16 @@ is wrong, and not everything could be judged in time."""
 
 @click.command(epilog=EPILOG)
 @click.option("--seconds", type=click.FloatRange(min=5), default=60.0, show_default=True,
-              help="What it may take, in all.")  # fmt: skip
+              help="Time limit in all, in seconds.")  # fmt: skip
 @click.option("--device", default="all", show_default=True, help="npu:0, npu:0-7, npu:0,2 or all.")
 @click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use.")
 @click.option("--simulator", is_flag=True, help="Use the bundled simulator.")
-@click.option("--journal", "book", type=choices.NewFile(), help="Where to record it, for reports.")
+@click.option("--journal", "book", type=choices.NewFile(),
+              help="Record the run in this file, for `report`.")  # fmt: skip
 def preflight(
     seconds: float, device: str, home: Path | None, simulator: bool, book: Path | None
 ) -> int:
-    """Find chips and links that are wrong, within seconds: for the start of a job.
+    """Find faulty chips and links within seconds, before a job starts.
 
     A case for each unit of a chip against its reference, on every device; a ring over HCCL; and for
     the rest of the time launches over and over, compared bit by bit over all devices.

@@ -31,19 +31,24 @@ _TIMEOUT = 600.0
     "--json", "form", flag_value="json", help="Write JSON (schema mindtorch-npu/probe/1)."
 )
 @click.option("--md", "form", flag_value="md", help="Write Markdown, for an issue or a wiki.")
-@click.option("--home", type=FOLDER, help="Look at this toolkit root only.")
-@click.option("--simulator", is_flag=True, help="Look at the bundled simulator only.")
-@click.option("--headers", type=FOLDER, help="Take declarations from this folder of headers.")
+@click.option("--home", type=FOLDER, help="Examine only the toolkit at this path.")
+@click.option("--simulator", is_flag=True, help="Examine only the bundled simulator.")
+@click.option("--headers", type=FOLDER,
+              help="Read declarations from this folder of headers; default: those of "
+                   "the toolkit found.")  # fmt: skip
 @click.option("--op", "ops", multiple=True, metavar="NAME…", help="Show these operators in detail.")
 @click.option("--diff", "against", metavar="VERSION_OR_JSON", help=probe_diff.HELP)
 @click.option("--from", "recorded", type=SOURCE, metavar="FILE",
-              help="What of a recorded program's calls is missing or changed here.")  # fmt: skip
-@click.option("--no-run", is_flag=True, help="Read files only: load nothing, call nothing.")
+              help="Show which calls of a recording this install lacks or "
+                   "declares differently.")  # fmt: skip
+@click.option("--no-run", is_flag=True,
+              help="Read files only; load no library and call no function.")  # fmt: skip
 @click.option("--ray", metavar="ADDRESS|auto", help="Diagnose every host of a Ray cluster.")
 @click.option("--journal", "book", type=FILE,
-              help="Record what this host has, for `report --merge`.")  # fmt: skip
+              help="Record the result for `report --merge`.")  # fmt: skip
 @click.option("--html", type=FILE, help="With --ray or --journal: write a page.")
-@click.option("--prometheus", type=FILE, help="With --ray or --journal: metrics for a collector.")
+@click.option("--prometheus", type=FILE,
+              help="With --ray or --journal: write metrics for Prometheus.")  # fmt: skip
 @click.argument("more_ops", nargs=-1, metavar="")
 def probe(
     form: str | None,

@@ -61,17 +61,17 @@ class ReportOptions:
     "named", metavar="[FILES]…", nargs=-1, type=Source(dir_okay=False, exists=True, path_type=Path)
 )
 @click.option("--from", "source", type=SOURCE,
-              help="A journal or JSON report, as FILES; default: the latest.")  # fmt: skip
-@click.option("--perfetto", type=FILE, help="Of a recording: write a trace for Perfetto.")
+              help="Journal or JSON report to show; default: the latest run.")  # fmt: skip
+@click.option("--perfetto", type=FILE, help="Write a Perfetto trace of a recording.")
 @click.option("--html", type=FILE, help="Write a self-contained HTML page.")
 @click.option("--junit", type=FILE, help="Write JUnit XML.")
 @click.option("--md", type=FILE, help="Write Markdown.")
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
 @click.option("--compare", "pair", type=SOURCE, nargs=2, metavar="A B", help="What changed.")
-@click.option("--merge", is_flag=True, help="Of journals of a fleet: one report of all.")
+@click.option("--merge", is_flag=True, help="Merge the journals of many hosts into one report.")
 @click.option("--watch", type=click.FloatRange(min=1), metavar="SECONDS",
-              help="With --merge: again and again, until every run has ended.")  # fmt: skip
-@click.option("--prometheus", type=FILE, help="With --merge: write metrics for a collector.")
+              help="With --merge: repeat every SECONDS until all runs have ended.")  # fmt: skip
+@click.option("--prometheus", type=FILE, help="With --merge: write metrics for Prometheus.")
 @click.option("-v", "--verbose", is_flag=True, help="One line for every case.")
 def report(
     html: Path | None, junit: Path | None, md: Path | None, json_file: Path | None, **values: Any

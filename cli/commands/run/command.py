@@ -69,20 +69,21 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
     epilog=EPILOG,
 )
 @choices.golden
-@click.option("--simulator", is_flag=True, help="On the bundled simulator.")
-@click.option("--home", type=click.Path(path_type=Path), help="On the install at this root.")
+@click.option("--simulator", is_flag=True, help="Use the bundled simulator.")
+@click.option("--home", type=click.Path(path_type=Path), help="Use the CANN toolkit at this path.")
 @click.option("--soc", type=choices.Product(), metavar="NAME",
-              help="Product for the simulator to behave like (see `sim info`).")  # fmt: skip
+              help="Product that the simulator behaves as (`sim info` lists them).")  # fmt: skip
 @click.option("--devices", type=click.IntRange(1, 64), help="Devices of the simulator.  "
               "[default: 2]")  # fmt: skip
 @click.option("--memory", callback=simulator.size, metavar="SIZE",
-              help="Of each simulated device, with a unit of K, M or G if wanted.")  # fmt: skip
+              help="Memory of each simulated device, such as 512M or 4G.")  # fmt: skip
 @click.option("--record", type=FILE, help="Write every call to FILE.")
-@click.option("--summary", "summarize", is_flag=True, help="End with a table of operators.")
+@click.option("--summary", "summarize", is_flag=True, help="Print a table of operators at the end.")
 @click.option("--data", "data", multiple=True, metavar="WHICH", callback=_data_rules,
               help="Also record tensors of launches: first (of each distinct call), all, 1/N, "
               "op=GLOB.")  # fmt: skip
-@click.option("--data-limit", type=int, metavar="BYTES", help="Of one tensor.  [default: 64 MiB]")
+@click.option("--data-limit", type=int, metavar="BYTES",
+              help="Largest tensor to record.  [default: 64 MiB]")  # fmt: skip
 @click.option("--verify", is_flag=False, flag_value="first", metavar="[WHICH]",
               callback=_verify_rule,
               help="Judge launches against each operator's formula when the program ended: first "

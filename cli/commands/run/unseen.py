@@ -17,8 +17,8 @@ def with_reason(program: str) -> str:
 
 
 _UNKNOWN = (
-    "it loaded no library of CANN, or found one by a way that passes LD_LIBRARY_PATH by (an RPATH "
-    "of its own: `patchelf --remove-rpath`; the full path of a library; a variable of its own)"
+    "it loaded no library of CANN, or loaded it without LD_LIBRARY_PATH (RPATH: remove it with "
+    "`patchelf --remove-rpath`; absolute path; environment variable of its own)"
 )
 
 

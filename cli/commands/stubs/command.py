@@ -28,7 +28,7 @@ Exit codes: 0 ok, 1 the install's declarations are unknown, 2 usage, 3 no instal
 
 
 @click.command(epilog=EPILOG)
-@click.option("--home", type=FOLDER, help="The toolkit to describe; the one that is found else.")
+@click.option("--home", type=FOLDER, help="The toolkit to describe; default: the one found.")
 @click.option("--simulator", is_flag=True, help="Describe the bundled simulator.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
               help="The folder to write to.  [default: beside the installed bindings]")  # fmt: skip

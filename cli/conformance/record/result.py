@@ -14,13 +14,13 @@ VERDICTS: Final[dict[str, tuple[bool, str]]] = {
     "OOM": (True, "memory ran out"),
     "ERROR": (True, "an error where a result was expected"),
     "FAIL": (True, "the result breaks the rule of the operator's class"),
-    "MISTRUSTED": (True, "the numbers pass, and a guard says that they prove nothing"),
+    "MISTRUSTED": (True, "the numbers pass, but a guard found that they prove nothing"),
     "FLAKY": (True, "failed at first, passed with every fresh seed"),
     "XPASS": (False, "a known issue that no longer fails: remove its entry"),
     "XFAIL": (False, "fails as a known-issue entry or a document says"),
-    "UNSUPPORTED": (False, "the device refuses what its header does not claim"),
-    "SKIP": (False, "nothing to compare: the reason is stated"),
-    "PASS": (False, "meets its rule; no guard objects"),
+    "UNSUPPORTED": (False, "not supported: neither header nor documents declare this combination"),
+    "SKIP": (False, "nothing to compare; the reason is given"),
+    "PASS": (False, "meets its rule, and no guard found a problem"),
 }
 NEUTRAL: Final = frozenset(("SKIP", "UNSUPPORTED"))
 FAILING: Final = frozenset(v for v, (fails, _) in VERDICTS.items() if fails)

@@ -90,7 +90,7 @@ def _facts(e: Entry) -> str:
         ("because", e.reason or "-"),
         ("simulator", "implements it" if e.simulator else "lacks it"),
         ("mindtorch", ", ".join(e.rows) or "calls it nowhere"),
-        ("mutation", "no mutant of its kernel was drawn" if e.mutants is None else
+        ("mutation", "not mutation-tested" if e.mutants is None else
          f"{e.mutants[0]} of {e.mutants[1]} mutants killed by the cases of these rows"),
     ]  # fmt: skip
     cells = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in rows)
