@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "catalog": "Know CANN versions: what each declares, as data that every command reads.",
     "new": "Write a starting reference and a pytest file for an operator, from its header.",
     "stubs": "Let mypy, pyright and editors check calls of cann.ops and cann.functions.",
+    "completion": "Print the script that completes commands, options and operators in a shell.",
 }
 
 
@@ -44,6 +45,17 @@ class LazyGroup(click.Group):
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], COMMANDS, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

@@ -135,3 +135,19 @@ def test_a_full_disk_is_told_and_a_reader_that_leaves_is_no_failure(line: str) -
         assert (left.returncode, left.stderr) == (exits.OK, "")
     closed = _command(f"{line} >&-")
     assert (closed.returncode, closed.stderr) == (exits.OK, "")
+
+
+def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert leave(["chek", "add"]) == exits.USAGE
+    assert "No such command 'chek'. Did you mean 'check'?" in capsys.readouterr().err
+    assert leave(["xyzzy"]) == exits.USAGE
+    assert "Did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_that_asks_this_program(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert leave(["completion", shell]) == exits.OK
+    script = capsys.readouterr().out
+    assert f"_MINDTORCH_NPU_COMPLETE={shell}_complete" in script

@@ -48,7 +48,15 @@ def test_aclnn_name_finds_its_op(capsys):
 
 def test_unknown_name_is_a_usage_error_with_neighbours(capsys):
     assert leave("ops", "matmull") == exits.USAGE
-    assert "near: matmul" in capsys.readouterr().err
+    assert "did you mean matmul" in capsys.readouterr().err
+
+
+def test_families_are_those_of_check(capsys):
+    assert leave("ops", "--family", "rotary") == exits.OK
+    assert "aclnnApplyRotaryPosEmb" in capsys.readouterr().out
+    for command in ("ops", "check"):
+        assert leave(command, "--family", "pointwize") == exits.USAGE
+        assert "no such family; did you mean 'pointwise'?" in capsys.readouterr().err
 
 
 def test_names_are_completed():

@@ -113,12 +113,8 @@ def _places(name: str) -> Iterator[tuple[str, str]]:
 
 def _selection(table: Any, names: tuple[str, ...], families: tuple[str, ...]) -> list[str]:
     if not names:
-        families_ = set(families)
-        listed = [n for n, op in table.items() if not families_ or op.family in families_]
-        if not listed:
-            known = sorted({op.family for op in table.values()})
-            raise engine.NothingSelectedError(f"--family: one of {', '.join(known)}")
-        return sorted(listed)
+        listed = [n for family in families for n in engine.members(family)]
+        return sorted(set(listed)) if families else sorted(table)
     selection: list[str] = []
     for name in names:
         same = [n for n in table if name in (n, n.partition(".")[0].strip("_"))]
@@ -151,14 +147,17 @@ def table(rows: list[Any]) -> Iterator[Block]:
     """One row an op."""
     cells: list[list[Content]] = []
     for op in rows:
+        if isinstance(op, Entry):
+            cells.append([op.name, op.family, op.name, "npu", Cell("-", "dim"), op.rule])
+            continue
         need = classes.requirement(op.testing.tolerance, op.testing.rule)
         calls = ", ".join(dict.fromkeys(c.name for c in op.kernels.aclnn))
         cells.append([op.name, op.family, calls or Cell("-", "dim"), devices(op),
                       derivative(op), need.tier])  # fmt: skip
     yield Grid(("operator", "family", "ACLNN", "devices", "derivative", "rule"), cells)
-    checked = sum(op.testing.samples is not None for op in rows)
+    checked = sum(isinstance(op, Entry) or op.testing.samples is not None for op in rows)
     yield Line("")
-    yield Line(f"{len(rows)} operators, {checked} with samples for check and bench")
+    yield Line(f"{len(rows)} operators, {checked} that check and bench have inputs for")
 
 
 def about(op: Any, install: Any) -> Iterator[Block]:

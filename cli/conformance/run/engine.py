@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from ...spec.errors import near
 from ..cases.case import CONTRACTS, ITEMS, Case, parse
 from ..cases.cases import CaseFilter, cases
 from ..cases.contract import cases_of as contract_of
@@ -413,14 +414,21 @@ def find_ops(names: Sequence[str], families: Sequence[str], every: bool) -> tupl
         return tuple(sampled)
     selection: dict[str, None] = {}
     for family in families:
-        members = [n for n in sampled if OPS[n].family == family] + in_family(family)
-        if not members:
-            known_families = sorted({*(OPS[n].family for n in sampled), *operator_families()})
-            raise NothingSelectedError(f"--family {family}: one of {', '.join(known_families)}")
-        selection.update(dict.fromkeys(members))
+        selection.update((n, None) for n in members(family) if n in sampled or n not in OPS)
     for name in names:
         selection.update(dict.fromkeys(_named(name, OPS, sampled)))
     return tuple(selection)
+
+
+def members(family: str) -> list[str]:
+    """The torch operators and the ACLNN ones of a family; NothingSelectedError where none is."""
+    from mindtorch.ops import OPS
+
+    names = [n for n, op in OPS.items() if op.family == family] + in_family(family)
+    if names:
+        return names
+    known = sorted({*(op.family for op in OPS.values()), *operator_families()})
+    raise NothingSelectedError(f"--family {family}: no such family{near(family, known)}")
 
 
 def _named(name: str, ops: Mapping[str, Any], sampled: Sequence[str]) -> list[str]:
@@ -432,10 +440,10 @@ def _named(name: str, ops: Mapping[str, Any], sampled: Sequence[str]) -> list[st
         return matching
     if stem in ops:
         raise NothingSelectedError(f"{name}: its row has no samples, so there is nothing to run")
-    near = get_close_matches(stem, [*ops], 3)
+    close = get_close_matches(stem, [*ops], 3)
     raise NothingSelectedError(
         f"{name}: no such operator"
-        + (f"; near: {', '.join(near)}" if near else "")
+        + (f"; did you mean {', '.join(close)}?" if close else "")
         + "; `mindtorch-npu ops` lists them"
     )
 
