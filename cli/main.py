@@ -34,7 +34,7 @@ COMMANDS: Final = {
     "explain": "Explain a status code, a message id, an operator's failure or a log: causes, what "
     "to do.",
     "catalog": "Know CANN versions: what each declares, as data that every command reads.",
-    "new": "Write a starting reference and a pytest file for an operator, from its header.",
+    "new": "Write a starting reference and a pytest file for the operator OP, from its header.",
     "stubs": "Let mypy, pyright and editors check calls of cann.ops and cann.functions.",
     "completion": "Print the script that completes commands, options and operators in a shell.",
 }
