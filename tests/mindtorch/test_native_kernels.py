@@ -7,8 +7,10 @@ import threading
 import types
 from pathlib import Path
 
+import every_sample
 import numpy as np
 import pytest
+from every_sample import rows_of
 from mindtorch_npu import laws
 
 import mindtorch
@@ -18,14 +20,9 @@ from mindtorch._dispatch.plans import references
 pytestmark = pytest.mark.skipif(native.lib is None, reason="the native kernels were not built")
 
 
-def concerned(names):
-    """Cases of rows with a call; those that get no native kernel are told apart when run."""
-    return [
-        pytest.param(law, op, sample, id=f"{law}-{op.name}-{i}")
-        for law in names
-        for op, i, sample in laws.cases()
-        if op.kernels.aclnn and not sample.error and laws.concerns(law, op, sample)
-    ]
+def bound(op, sample):
+    """Rows with a call; those that get no native kernel are told apart when run."""
+    return op.kernels.aclnn and not sample.error
 
 
 @pytest.fixture
@@ -43,24 +40,21 @@ def everywhere(monkeypatch):
         yield rows
 
 
-def apply(rows, op, law, *args):
-    try:
-        law(op, *args)
-    except laws.NotApplicable as reason:
-        pytest.skip(str(reason))
+def apply(rows, law, op, samples, *args):
+    every_sample.apply(law, op, samples, *args)
     if not rows:
-        pytest.skip(f"{op.name} has no native kernel for this sample")
+        pytest.skip(f"{op.name} has no native kernel for these samples")
 
 
-@pytest.mark.parametrize(("law", "op", "sample"), concerned(laws.ORACLE_LAWS))
-def test_law_holds_against_torch(everywhere, law, op, sample):
+@pytest.mark.parametrize(("law", "op", "samples"), list(rows_of(laws.ORACLE_LAWS, bound)))
+def test_law_holds_against_torch(everywhere, law, op, samples):
     torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
-    apply(everywhere, op, laws.ORACLE_LAWS[law], sample, torch)
+    apply(everywhere, laws.ORACLE_LAWS[law], op, samples, torch)
 
 
-@pytest.mark.parametrize(("law", "op", "sample"), concerned(laws.LAWS))
-def test_law_holds(everywhere, law, op, sample):
-    apply(everywhere, op, laws.LAWS[law], sample)
+@pytest.mark.parametrize(("law", "op", "samples"), list(rows_of(laws.LAWS, bound)))
+def test_law_holds(everywhere, law, op, samples):
+    apply(everywhere, laws.LAWS[law], op, samples)
 
 
 def measured():
