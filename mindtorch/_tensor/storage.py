@@ -75,9 +75,11 @@ class Storage(StorageSlots):
 
     def replace(self, memory: Memory) -> None:
         """Put other memory in place of this one (resize_); tensors that share it see the new."""
-        self.memory = memory
+        before, self.memory = self.memory, memory
         with suppress(AttributeError):
             del self._bytes
+        if not (isinstance(before, np.ndarray) and before.nbytes):
+            return  # there is no numpy view of it, or none with an element
         for holder in gc.get_referrers(self):
             if hasattr(type(holder), "_array"):
                 with suppress(AttributeError):
