@@ -15,7 +15,8 @@ from mindtorch.ops.samples import Arg, Sample
 from mindtorch.ops.spec import MISSING, Op
 
 from ..judge.agreement import Tolerance
-from .compare import NotApplicable, as_list, compare_values, oracle_function, working
+from ..judge.precision import Array
+from .compare import NotApplicable, as_list, compare_values, oracle_function, to_numpy, working
 
 
 def differentiable(sample: Sample) -> list[Arg]:
@@ -67,20 +68,20 @@ def _needs_gradient(op: Op, sample: Sample) -> None:
         raise NotApplicable("nothing to differentiate")
 
 
-def _weights(torch: ModuleType, out: Any, seed: int) -> Any:
-    draws = np.random.default_rng(seed).uniform(0.5, 1.5, tuple(out.shape))
-    return (
-        torch.tensor(draws.reshape(-1).tolist(), dtype=out.dtype)
-        .reshape(tuple(out.shape))
-        .to(out.device)
-    )
+def _weights(out: Any, seed: int) -> Array:
+    return np.random.default_rng(seed).uniform(0.5, 1.5, tuple(out.shape))
+
+
+def _weights_like(torch: ModuleType, out: Any, seed: int) -> Any:
+    flat = torch.tensor(_weights(out, seed).reshape(-1).tolist(), dtype=out.dtype)
+    return flat.reshape(tuple(out.shape)).to(out.device)
 
 
 def _loss(torch: ModuleType, result: Any) -> Any:
     total = None
     for i, out in enumerate(as_list(result)):
         if hasattr(out, "dtype") and str(out.dtype)[:11] == "torch.float" and out.requires_grad:
-            part = (out * _weights(torch, out, i)).sum()
+            part = (out * _weights_like(torch, out, i)).sum()
             total = part if total is None else total + part
     return total
 
@@ -130,14 +131,15 @@ def gradients_match_differences(op: Op, sample: Sample) -> None:
     args, kwargs, leaves = _leaves(mindtorch, _as_double(sample))
     function = op.entry("aten")
     # Results that the graph leaves out (statistics beside a normalized input) have no slope.
-    grows = [out.requires_grad for out in as_list(function(*args, **kwargs))]
+    outs = as_list(function(*args, **kwargs))
+    weights = {i: _weights(out, i) for i, out in enumerate(outs) if out.requires_grad}
     for i, leaf in enumerate(leaves):
         with mindtorch.no_grad():
-            numeric = _differences(lambda: function(*args, **kwargs), leaf, grows)
+            numeric = _differences(lambda: function(*args, **kwargs), leaf, weights)
         compare_values(op, f"gradient of input {i}", ours[i], numeric, _DIFFERENCE)
 
 
-def _differences(function: Callable[[], Any], leaf: Tensor, grows: list[bool]) -> Tensor:
+def _differences(function: Callable[[], Any], leaf: Tensor, weights: dict[int, Array]) -> Tensor:
     step = 1e-6
     flat = leaf.detach()._array
     slopes = np.zeros(flat.shape)
@@ -146,15 +148,8 @@ def _differences(function: Callable[[], Any], leaf: Tensor, grows: list[bool]) -
         sides = []
         for sign in (1, -1):
             flat[at] = original + sign * step
-            sides.append(_weighted_total(function(), grows))
+            outs = as_list(function())
+            sides.append(sum(float((to_numpy(outs[i]) * w).sum()) for i, w in weights.items()))
         flat[at] = original
         slopes[at] = (sides[0] - sides[1]) / (2 * step)
     return mindtorch.tensor(slopes)
-
-
-def _weighted_total(result: Tensor | tuple[Tensor, ...], grows: list[bool]) -> float:
-    total = 0.0
-    for i, out in enumerate(as_list(result)):
-        if grows[i]:
-            total += float((out * _weights(mindtorch, out, i)).sum().item())
-    return total
