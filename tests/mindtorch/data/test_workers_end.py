@@ -14,9 +14,11 @@ import pytest
 from mindtorch.utils.data import DataLoader, Dataset
 
 _PROGRAM = """
+import signal
 import time
 import mindtorch as torch
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 data = torch.utils.data.TensorDataset(torch.arange(1000.0))
 batches = iter(torch.utils.data.DataLoader(data, num_workers=2))
 next(batches)
