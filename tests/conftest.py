@@ -1,5 +1,6 @@
 """Makes `cli/` importable as `mindtorch_npu` when the tests run from a source tree."""
 
+import gc
 import importlib.util
 import os
 import sys
@@ -40,6 +41,13 @@ def _environment_as_before():
         for name in set(os.environ) - set(before):
             del os.environ[name]
         os.environ.update(before)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish():
+    """What modules and the collection made lives to the end: no garbage collection walks it."""
+    gc.collect()
+    gc.freeze()
 
 
 # What `-m smoke` runs, in less than a minute: each package and the ways between them.
