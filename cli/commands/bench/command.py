@@ -11,7 +11,7 @@ import click
 
 from aclnn_bindings.interface import whole
 
-from ... import choices, exits, op_names, pages, render
+from ... import choices, exits, op_names, pages, progress, render
 from ...conformance.cases.case import DTYPES
 from ...render import Block, Cell, Content, Grid, Heading, Line
 from .options import BenchOptions
@@ -145,6 +145,7 @@ def _fleet(options: BenchOptions) -> int:
 
 
 def _bench(options: BenchOptions) -> int:
+    from .item import name_of
     from .runner import Bench, as_json
 
     works = _workloads(options)
@@ -153,8 +154,10 @@ def _bench(options: BenchOptions) -> int:
     bench = Bench(request)
     rows: list[WorkloadTiming] = []
     try:
-        for work in works:
-            rows.append(bench.row(work))
+        with progress.steps("timing", len(works)) as begin:
+            for work in works:
+                begin(name_of(work))
+                rows.append(bench.row(work))
     except KeyboardInterrupt:
         click.echo(f"interrupted after {len(rows)} of {len(works)} workloads", err=True)
     needs_peaks = not options.host_only and any(r.times for r in rows)

@@ -23,6 +23,7 @@ from ...conformance.run import engine
 from ...conformance.run.devices import DeviceListError
 from ...conformance.run.pool import EnvironmentFailedError, Setup
 from ...fleet.ray_pool import maker
+from ...progress import waiting
 from ..report import UnwritableError, write_all
 from . import devices, progress, unjudged
 from . import text as check_text
@@ -98,7 +99,8 @@ def _run(options: CheckOptions) -> int:
     parts = _parts(names, options)
     book = options.resume or options.output.journal or journal.default_path()
     path = new_journal(book) if record is None else book
-    going = engine.begin(_request(options, names + parts, record, path), path)
+    with waiting("choosing cases"):
+        going = engine.begin(_request(options, names + parts, record, path), path)
     results = progress.follow(going, options.output.verbose)
     _show(options, going, results)
     if options.output.files.paths():

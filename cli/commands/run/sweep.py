@@ -20,7 +20,7 @@ import click
 from aclnn_bindings.layers import parent, scratch, session
 from aclnn_bindings.layers.interposed import Interposed
 
-from ... import exits, recording, render
+from ... import exits, progress, recording, render
 from .faults import default_code
 
 # How much longer than undisturbed a run may take before it counts as hanging.
@@ -102,11 +102,12 @@ def _trials(program: _Program, counts: Mapping[str, int], only: int | None) -> l
     """One run per call, or per call number `only` of each name."""
     usual = program.output
     trials = []
-    for name, count in counts.items():
-        for nth in (n for n in range(1, count + 1) if only in (None, n)):
+    calls = [(name, nth) for name, count in counts.items()
+             for nth in range(1, count + 1) if only in (None, nth)]  # fmt: skip
+    with progress.steps("failing", len(calls)) as begin:
+        for name, nth in calls:
+            begin(f"{name} {nth}")
             trials.append(_try(program, name, nth, usual))
-            click.echo(f"\r{len(trials)} failures tried", err=True, nl=False)
-    click.echo("", err=True)
     return trials
 
 
