@@ -13,6 +13,7 @@ from numpy.random import Generator
 
 from .domains import (
     NULL,
+    Beside,
     By,
     Computed,
     Content,
@@ -205,7 +206,8 @@ class Declaration:
 
     def bind(self, parameters: Sequence[str]) -> None:
         """DeclarationError where the parameters are not those of a header, in its order."""
-        names, header = list(self.params), list(parameters)
+        names = [n for n, d in self.params.items() if not isinstance(d, Beside)]
+        header = list(parameters)
         if names == header:
             return
         for name in names:

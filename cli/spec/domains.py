@@ -268,20 +268,22 @@ class Choice(Domain):
 
 @dataclass(frozen=True)
 class Repeated(Domain):
-    """An array of numbers: `count` of one domain, the same or rising from place to place."""
+    """An array of numbers: `count` of one domain, alike, or differing from place to place in the
+    order of the domain or against it."""
 
     count: str
     each: Choice
 
     def levels(self, full: bool) -> tuple[str, ...]:
         inner = self.each.levels(full)
-        return (*inner, "mixed") if len(inner) > 1 else inner
+        return (*inner, "mixed", "turned") if len(inner) > 1 else inner
 
     def value(self, draw: Draw, name: str, level: str) -> tuple[Any, ...]:
         many, inner = int(evaluate(self.count, draw)), self.each.levels(True)
-        if level != "mixed":
+        if level not in ("mixed", "turned"):
             return (self.each.value(draw, name, level),) * many
-        return tuple(self.each.value(draw, name, inner[i % len(inner)]) for i in range(many))
+        order = inner if level == "mixed" else inner[::-1]
+        return tuple(self.each.value(draw, name, order[i % len(order)]) for i in range(many))
 
     def expressions(self) -> tuple[str, ...]:
         return (self.count, *self.each.expressions())
@@ -472,6 +474,22 @@ class Ignored(Domain):
     """A domain that is varied and must change no result, with the reason."""
 
     why: str
+    domain: Domain
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        return self.domain.levels(full)
+
+    def value(self, draw: Draw, name: str, level: str) -> Any:
+        return self.domain.value(draw, name, level)
+
+    def within(self) -> tuple[Domain, ...]:
+        return (self.domain,)
+
+
+@dataclass(frozen=True)
+class Beside(Domain):
+    """What the reference takes and the header lacks, such as the size of a result."""
+
     domain: Domain
 
     def levels(self, full: bool) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from .declaration import Overload, Pin, Relation, Table
 from .domains import (
     Axes,
     Axis,
+    Beside,
     By,
     Choice,
     Computed,
@@ -197,6 +198,11 @@ def null(why: str) -> Only:
 def ignored(why: str, domain: Domain) -> Ignored:
     """Varied, and must change no result; with the reason."""
     return Ignored(why, domain)
+
+
+def beside(domain: Domain) -> Beside:
+    """What the header lacks and the call still decides: the size that a result is given."""
+    return Beside(domain)
 
 
 def inout(domain: Domain) -> InOut:

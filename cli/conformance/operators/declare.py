@@ -11,7 +11,7 @@ from typing import Any
 from mindtorch.ops.samples import Sample
 
 from ...spec.declaration import Declaration, factor_named
-from ...spec.domains import By, Computed, Dims, Domain, InOut, Out, dtype_named
+from ...spec.domains import Beside, By, Computed, Dims, Domain, InOut, Out, dtype_named
 from ...spec.row import ROWS, Reference, Row, Rule, Structure, read_by
 from ...spec.row import spec as declare_row
 from ..cases.case import designed
@@ -49,7 +49,9 @@ def spec_of(row: Row, name: str, renamed: Mapping[str, str], module: str = "") -
         fixed_layout=not rule.strided, formats=rule.formats, steps=rule.steps, slack=rule.slack,
         sparse=rule.sparse, specials=rule.specials, draws=rule.draws,
         nearest=rule.nearest, ignored=unread(row),
-        extra=tuple(f"{n}.dtype" for n in row.declaration.drawn_dtypes))  # fmt: skip
+        extra=(*(f"{n}.dtype" for n in row.declaration.drawn_dtypes),
+               *(n for n, d in row.declaration.inputs.items() if isinstance(d, Beside))),
+    )  # fmt: skip
 
 
 def inplace(row: Row, name: str, target: str) -> Row:

@@ -8,7 +8,7 @@ from aclnn_bindings.interface.signature import Kind, OpSignature
 from mindtorch.ops.samples import Sample
 
 from ...spec.declaration import Declaration
-from ...spec.domains import By
+from ...spec.domains import Beside, By
 from ...spec.errors import DeclarationError, near
 from ...spec.row import Row
 from ..cases.case import Case, designed
@@ -34,7 +34,8 @@ class DeclaredOperator(Operator):
         self.arrays = {known.get(n, n) for n in arrays}
         names = [known.get(p.name, p.name) for p in signature.params]
         _bind(row, signature.name, names)
-        missing = set(row.declaration.inputs) - set(names)
+        missing = {n for n, d in row.declaration.inputs.items() if not isinstance(d, Beside)}
+        missing -= set(names)
         self.declaration = row.declaration.without(missing) if missing else row.declaration
         super().__init__(signature, spec_of(row, signature.name, known))
         self.forms = ()

@@ -11,6 +11,7 @@ from mindtorch_npu.spec import (
     Rule,
     axes,
     axis,
+    beside,
     both,
     by,
     choice,
@@ -360,6 +361,12 @@ def test_parameters_are_the_headers_in_its_order():
         own.bind(["x", "n", "y", "z"])
     with pytest.raises(DeclarationError, match="order"):
         own.bind(["n", "x", "y"])
+
+
+def test_what_stands_beside_the_header_is_drawn_for_the_reference_alone():
+    own = declared(x=tensor("S"), y=out("x"), size=beside(choice(3, 5)))
+    own.bind(["x", "y"])
+    assert [own.draw({"size": n})["size"] for n in ("3", "5")] == [3, 5]
 
 
 def test_what_never_varies_is_listed_with_its_reason():

@@ -18,6 +18,7 @@ from ....spec import (
     Rule,
     array,
     batch,
+    beside,
     by,
     channels,
     choice,
@@ -37,7 +38,7 @@ from ....spec import (
 from ....spec.domains import Domain
 from ..declare import declare
 from ..formulas import gradient, words
-from ..spec import spec, t, take, unspecified
+from ..spec import unspecified
 from ._defaults import HEADER_ONLY, TORCH_NN
 
 _SOURCE: Final = (
@@ -171,11 +172,9 @@ def crop_resize(
     return _along(_along(part, 1, size[0], interpolationMode), 2, size[1], interpolationMode)
 
 
-# Its size is that of the result, which the header has not.
-@spec("acldvppResize", "out:self", extra="size", tolerance="gradient", source=_SOURCE, sparse=True,
-      specials=False, formats=_HERE, dtypes=("float32",), samples=[
-          take(self=t(1, 8, 6, 3, low=0, high=1), size=s, interpolationMode=m)
-          for m in _INTERPOLATION for s in ((5, 9), (16, 3))])  # fmt: skip
+@declare("acldvppResize", _WEIGHED, _IMAGE, self=_floats(),
+         interpolationMode=choice(*_INTERPOLATION), out=_OUT,
+         size=beside(array((5, 9), (16, 3), (1, 1), (8, 6), (33, 5), (7, 40))))  # fmt: skip
 @_clamped
 def resized(self: Array, size: Sequence[int], interpolationMode: int) -> Array:
     return _along(_along(self, 1, size[0], interpolationMode), 2, size[1], interpolationMode)
