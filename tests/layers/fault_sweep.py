@@ -180,6 +180,7 @@ class Sweep:
         self.core.layers_failed_call.restype = ctypes.c_char_p
         self.usual = self.scenario(torch)
         gc.collect()
+        gc.freeze()  # modules live to the end: the collections of each trial need not walk them
         self.base = self.allocated()
         self.report = Path(os.environ["ACLSIM_REPORT"])
         self.counts: Counter[tuple[str, str]] = Counter()

@@ -101,6 +101,8 @@ def sweep(name: str, every: int = 1, start: int = 0) -> tuple[Counter[str], list
     """Counts of outcomes, and what was wrong; ends when no allocation is left to refuse."""
     run = SCENARIOS[name]
     wanted = [run() for _ in range(3)][-1]
+    gc.collect()
+    gc.freeze()  # what is there by now lives to the end: collections need not walk it
     outcomes, bad, number, untouched = Counter[str](), [], start, 0
     while untouched < 20:  # an allocation whose refusal CPython survives returns, too
         print(name, number, file=sys.stderr, flush=True)  # the last line tells where it died
