@@ -171,10 +171,11 @@ class Declaration:
         return order
 
     def _check(self) -> None:
-        unused = [n for n in self.sizes if n not in self.used_sizes]
+        used = self.used_sizes  # each expression is parsed
+        unused = [n for n in self.sizes if n not in used]
         if unused:
             raise DeclarationError(f"{self.name}: no shape and no relation reads the size "
-                                   f"{unused[0]!r}{near(unused[0], self.used_sizes)}")  # fmt: skip
+                                   f"{unused[0]!r}{near(unused[0], used)}")  # fmt: skip
         for overload in self.overloads:
             for param in overload.params:
                 if param not in self.params:
@@ -197,7 +198,7 @@ class Declaration:
                 if param not in self.params:
                     raise DeclarationError(f"{self.name}: dtypes(…) has a column {param!r}"
                                            f"{near(param, self.params)}")  # fmt: skip
-        known = {f.name for f in self.factors((), True)}
+        known = {f.name for f in self.factors((), True)} if self.pins else set()
         for pin in self.pins:
             for factor in pin.levels:
                 if factor not in known:

@@ -124,10 +124,11 @@ def row_of(
     parts = tuple(structure)
     declaration = declared(names, rule, parts, params)
     for name, parameter in read_by(reference).items():
+        if name in declaration.inputs:
+            continue
         # One with a default may be a later version's, unless it looks like a name that is here.
         optional = parameter.default is not inspect.Parameter.empty
-        close = get_close_matches(name, list(declaration.inputs), 1, 0.85)
-        if name not in declaration.inputs and not (optional and not close):
+        if not optional or get_close_matches(name, list(declaration.inputs), 1, 0.85):
             raise DeclarationError(
                 f"{names}: the reference takes {name!r}, which the declaration does not give"
                 f"{near(name, declaration.inputs)}")  # fmt: skip
