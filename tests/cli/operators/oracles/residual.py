@@ -10,13 +10,13 @@ from ._functions import autograd
 
 
 def streams(x, res, out, post):
-    mixed = (res[..., None] * x[..., None, :]).sum(-3)
+    mixed = x if res is None else (res[..., None] * x[..., None, :]).sum(-3)
     return post[..., None] * out[..., None, :] + mixed
 
 
 def mhc_pre(a):
     x = t(a["x"])
-    n, flat = x.shape[1], x.flatten(1)
+    n, flat = x.shape[-2], x.flatten(-2)
     inverse = (flat.square().mean(-1, True) + a["normEps"]).rsqrt()
     gamma = 1 if a["gammaOptional"] is None else t(a["gammaOptional"]).flatten()
     mix = F.linear(flat * gamma, t(a["phi"]))
@@ -26,7 +26,7 @@ def mhc_pre(a):
     pre = torch.sigmoid(pre * one + b[:n]) + a["hcEps"]
     post = 2 * torch.sigmoid(post * two + b[n : 2 * n])
     rest = (rest * three + b[2 * n :]).unflatten(-1, (n, n))
-    return (pre[..., None] * x).sum(1), post, rest, inverse[:, 0], mix, pre
+    return (pre[..., None] * x).sum(-2), post, rest, inverse[..., 0], mix, pre
 
 
 def sinkhorn(a):
@@ -53,7 +53,9 @@ def sinkhorn_grad(a):
 
 
 ORACLES = {
-    "aclnnMhcPost": lambda a: streams(*(t(a[n]) for n in ("x", "hRes", "hOut", "hPost"))),
+    "aclnnMhcPost": lambda a: streams(
+        *(None if a[n] is None else t(a[n]) for n in ("x", "hRes", "hOut", "hPost"))
+    ),
     "aclnnMhcPostBackward": lambda a: autograd(
         streams, *(a[n] for n in ("x", "hRes", "hOut", "hPost")), flow=a["gradOutput"]
     ),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from .....judge.precision import Array
-from ...spec import const, spec, t, take
+from .....spec import Rule, both, content, head_dim, out, seq, sizes, tensor
+from .....spec import heads as heads_
+from .....spec.domains import Domain
+from ...declare import declare
 from .sparse_gradients import Three
 
 
@@ -22,14 +26,39 @@ def _corners(y: float, x: float, h: int, w: int) -> list[tuple[int, int, float, 
     return around
 
 
-@spec("aclnnMultiScaleDeformableAttentionGrad",
-      "gradValue:value gradLocation:value gradAttnWeight:value",
-      tolerance="gradient", dtypes=("float32",), specials=False,
-      source="Zhu et al.: Deformable DETR, 2021, derivative of equation 3", samples=[
-          take(value=t(2, 30, 2, 8), spatialShape=const(((4, 6), (2, 3)), "int32"),
-               levelStartIndex=const([0, 24], "int32"), gradOutput=t(2, 5, 16),
-               location=t(2, 5, 2, 2, 4, 2, low=-0.1, high=1.1),
-               attnWeight=t(2, 5, 2, 2, 4, low=0, high=0.3))])  # fmt: skip
+_RULE: Final = Rule("gradient", "Zhu et al.: Deformable DETR, 2021, equation 3", specials=False,
+                    values="normal integer")  # fmt: skip
+_SIZES: Final = sizes(B=heads_(2, 1, 3), H=heads_(2, 1, 3), L=heads_(2, 1, 3), Q=seq(5, 1, 9),
+                      P=heads_(4, 1, 3), D=head_dim(8, 16, 64), A=seq(4, 1, 5), E=seq(6, 1, 3),
+                      K="L*A*E + 2")  # fmt: skip
+
+
+def _maps(_rng: Any, _pattern: str, draw: Any) -> Array:
+    """Heights and widths: every level is one lower and narrower than the last."""
+    most = np.array([draw["A"], draw["E"]])
+    return np.maximum(most - np.arange(draw["L"])[:, None], 1)
+
+
+def _starts(_rng: Any, pattern: str, draw: Any) -> Array:
+    """Where each level's map begins; `apart`: keys that belong to no level lie before."""
+    areas = draw["spatialShape"].values().prod(1)
+    return np.r_[0, np.cumsum(areas)[:-1]] + (2 if pattern == "apart" else 0)
+
+
+_PLACES: Final[dict[str, Domain]] = {
+    "value": tensor("B K H D", "f32"),
+    "spatialShape": content(_maps, "falling", "i32", shape="L 2"),
+    "levelStartIndex": content(_starts, "close apart", "i32", shape="L", reads=("spatialShape",)),
+    "location": tensor("B Q H L P 2", "f32", -0.1, 1.1),
+    "attnWeight": tensor("B Q H L P", "f32", 0, 0.3),
+}  # fmt: skip
+_SIDES: Final = both("A > E", "H > L", "Q > H")
+
+
+@declare("aclnnMultiScaleDeformableAttentionGrad", replace(
+             _RULE, source="Zhu et al.: Deformable DETR, 2021, derivative of equation 3"), _SIZES,
+         _SIDES, **_PLACES, gradOutput=tensor("B Q H*D", "f32"), gradValue=out("value"),
+         gradLocation=out("value"), gradAttnWeight=out("value"))  # fmt: skip
 def deformable_back(
     value: Array, spatialShape: Array, levelStartIndex: Array, location: Array, attnWeight: Array,
     gradOutput: Array,
@@ -62,15 +91,8 @@ def at(image: Array, y: float, x: float) -> Any:
     return total
 
 
-_LEVELS: Final = ((4, 6), (2, 3))
-
-
-@spec("aclnnMultiScaleDeformableAttnFunction", "output:value",
-      tolerance="gradient", dtypes=("float32",), source="Zhu et al.: Deformable DETR, 2021, "
-      "equation 3", samples=[
-          take(value=t(2, 30, 2, 8), spatialShape=const(_LEVELS, "int32"), levelStartIndex=const(
-              [0, 24], "int32"), location=t(2, 5, 2, 2, 4, 2, low=-0.1, high=1.1),
-               attnWeight=t(2, 5, 2, 2, 4, low=0, high=0.3))])  # fmt: skip
+@declare("aclnnMultiScaleDeformableAttnFunction", _RULE, _SIZES, _SIDES, **_PLACES,
+         output=out("value"))  # fmt: skip
 def deformable(
     value: Array, spatialShape: Array, levelStartIndex: Array, location: Array, attnWeight: Array
 ) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -40,16 +40,17 @@ from .....spec import (
 from .....spec import causal as causal_mask
 from .....spec import heads as heads_
 from .....spec.domains import Domain
+from .....spec.errors import DeclarationError
+from .....spec.row import read_by
 from ...declare import declare
-from ...spec import const, spec, t, take
-from .._ignored import reserved, saved
+from ...spec import const
+from .._saved import known, saved
 
 _PAPER: Final = ("Vaswani et al.: Attention Is All You Need, 2017; Dao et al.: FlashAttention, "
                  "2022; op-plugin document npu_fusion_attention")  # fmt: skip
-_ROW: Final[dict[str, Any]] = {"source": _PAPER, "tolerance": "gradient",
-                               "formats": dict.fromkeys(("query", "key", "keyIn", "value", "dy",
-                               "attentionOutOut", "dqOut", "dkOut", "dvOut"), "ND"),
-                               }  # fmt: skip
+_FORMATS: Final = dict.fromkeys(("query", "key", "keyIn", "value", "dy", "attentionOutOut", "dqOut",
+                                 "dkOut", "dvOut"), "ND")  # fmt: skip
+_LARGEST: Final = float(np.finfo(np.float32).max)
 
 
 def heads(x: Array, layout: str, n: int) -> Array:
@@ -202,102 +203,15 @@ def causal(sq: int, sk: int) -> Arg:
     return const(np.triu(np.ones((sq, sk)), sk - sq + 1).astype(bool).tolist(), "bool")
 
 
-_USUAL: Final[dict[str, Any]] = {"keepProb": 1.0, "preTokens": 65536, "nextTokens": 65536,
-                                 "innerPrecise": 0, "sparseMode": 0, "pseType": 1}  # fmt: skip
-# layout, B, N, kv heads, Sq, Sk, D, masked, shifted
-_FORMS: Final = (
-    ("BSH", 2, 2, 2, 5, 7, 16, False, False), ("BNSD", 1, 4, 2, 9, 9, 16, True, False),
-    ("SBH", 2, 2, 2, 5, 7, 16, True, False), ("BSND", 1, 2, 1, 17, 33, 32, False, False),
-    ("BNSD", 1, 2, 2, 6, 6, 16, True, True), ("BNSD", 1, 1, 1, 130, 131, 64, True, False),
-)  # fmt: skip
-# The mask that sparse modes compress to: 2,048 squared, whatever the lengths.
-_PRESSED: Final[dict[str, Any]] = {"attenMaskOptional": Arg(
-    (2048, 2048), "bool", values=np.triu(np.ones((2048, 2048), bool), 1))}  # fmt: skip
-# Mode 6 has it followed by 1,024 rows whose left half is open.
-_PREFIXED: Final[dict[str, Any]] = {
-    "attenMaskOptional": Arg(
-        (3072, 2048),
-        "bool",
-        values=np.r_[
-            np.triu(np.ones((2048, 2048), bool), 1), np.tile(np.arange(2048) >= 1024, (1024, 1))
-        ],
-    )
-}
-_BITS: Final = const([0xB7, 0x5E, 0xFD, 0x3B, 0xEE, 0x97, 0xDA, 0x7F], "uint8")
-# A form, and what is not usual about it.
-_RARE: Final[tuple[tuple[Any, dict[str, Any]], ...]] = (
-    (("BNSD", 1, 2, 1, 6, 8, 16, True, True), {"scaleValue": 0.7, "pseType": 0}),
-    (("BNSD", 1, 2, 2, 4, 8, 16, False, False), {"keepProb": 0.8, "dropMaskOptional": _BITS}),
-    (("BSND", 1, 2, 1, 6, 9, 16, False, False), {"sparseMode": 2, **_PRESSED}),
-    (("BNSD", 2, 2, 1, 6, 9, 16, False, False), {"sparseMode": 3, **_PRESSED}),
-    (("BSH", 1, 2, 2, 6, 9, 16, False, False),
-     {"sparseMode": 4, "preTokens": 3, "nextTokens": 1, **_PRESSED}),
-    (("BNSD", 2, 2, 1, 6, 9, 16, False, False),
-     {"sparseMode": 6, "prefixOptional": (4, 8), **_PREFIXED}),
-    (("BSND", 2, 2, 2, 6, 9, 16, False, False),
-     {"sparseMode": 5, "prefixOptional": (4, 8), "attenMaskOptional": const(
-         [[np.triu(np.ones((6, 9), bool), 4) & (np.arange(9) >= n)] for n in (4, 8)], "bool")}),
-)  # fmt: skip
-
-
-# Of versions that make the shift themselves, and of those that take a sink.
-def _sloped(dtype: str) -> tuple[Any, ...]:
-    form = ("BNSD", 2, 2, 1, 6, 9, 16, False, False)
-    return tuple(
-        (form, {"pseType": p, "realShiftOptional": const(slopes, dtype), **starts})
-        for p, slopes, starts in (
-            (2, [0.5, 0.125], {}),
-            (3, [[0.5, 0.125], [0.25, 1.0]], {}),
-            (2, [0.5, 0.125], {"qStartIdxOptional": (3,), "kvStartIdxOptional": (1,)}),
-        )
-    )
-
-
-_SLOPED: Final = _sloped("float32")
-# A mask that hides keys anywhere, the first ones too.
-_OPEN: Final = (
-    (("BNSD", 2, 2, 1, 6, 9, 16, False, False), {"attenMaskOptional": const(
-        (np.arange(6)[:, None] * 5 + np.arange(9) * 7) % 4 == 0, "bool")}),
-)  # fmt: skip
-_SUNK: Final = (
-    (("BSH", 2, 4, 2, 6, 9, 16, False, False), {"sinkOptional": t(4, low=-1, high=3)}),
-    (("BNSD", 1, 2, 2, 6, 6, 16, True, False), {"sinkOptional": t(2, low=-1, high=3)}),
-)  # fmt: skip
-
-
-def _inputs(
-    form: tuple[str, int, int, int, int, int, int, bool, bool], key: str = "key"
-) -> dict[str, Any]:
-    layout, b, n, kv, sq, sk, d, masked, shifted = form
-    half = {"dtype": "float16"}
-    inputs: dict[str, Any] = {
-        "query": t(*shaped(layout, b, n, sq, d), **half),
-        key: t(*shaped(layout, b, kv, sk, d), **half),
-        "value": t(*shaped(layout, b, kv, sk, d), **half, high=3.0),
-        "scaleValue": d**-0.5, "headNum": n, "inputLayout": layout, **_USUAL,
-    }  # fmt: skip
-    if masked:
-        inputs["attenMaskOptional"] = causal(sq, sk)
-    if shifted:
-        name = "realShiftOptional" if key == "key" else "pseShiftOptional"
-        inputs[name] = t(b, n, sq, sk, **half)
-    return inputs
-
-
-# V4 and the gradients' V4: no mask of dropped elements is drawn, the output has the query's dtype.
-_FOURTH: Final[dict[str, Any]] = {"seed": 0, "offset": 0, "outDtype": 0}
-
-
 def _nearest(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
     """Of rows that see nothing documents state neither maximum nor sum: kernels leave the least
     and the largest number, or -inf and 0, where they began."""
     top, total, *others = values
-    largest = np.finfo(np.float32).max
-    least = np.isneginf(top) & (got[0] == -largest) & (got[1] == largest)
+    least = np.isneginf(top) & (got[0] == -_LARGEST) & (got[1] == _LARGEST)
     return [np.where(least, got[0], top), np.where(least, got[1], total), *others]
 
 
-_FLASH: Final = Rule("gradient", _PAPER, formats=_ROW["formats"], cost="4*B*N*Sq*Sk*D",
+_FLASH: Final = Rule("gradient", _PAPER, formats=_FORMATS, cost="4*B*N*Sq*Sk*D",
                      values="normal opposed positive", nearest=_nearest)  # fmt: skip
 _SIZES: Final = sizes(K=heads_(1, 2, 3), G=group(1, 2, 4), N="K*G", Sq=seq(6, 1, 17, 33, 130),
                       Sk=seq(9, 1, 17, 33, 131), D=head_dim(16, 64, 72, 128))  # fmt: skip
@@ -311,11 +225,11 @@ _PINS: Final = (
 _ALL: Final = 65536
 
 
-def _sequences(s: str, n: str, dtype: str) -> Domain:
+def _sequences(s: str, n: str, dtype: str, make: Callable[[str, str], Domain] = tensor) -> Domain:
     """A tensor of heads in the layout that inputLayout names."""
     return by("inputLayout", {
-        "BNSD": tensor(f"B {n} {s} D", dtype), "BSND": tensor(f"B {s} {n} D", dtype),
-        "BSH": tensor(f"B {s} {n}*D", dtype), "SBH": tensor(f"{s} B {n}*D", dtype)})  # fmt: skip
+        "BNSD": make(f"B {n} {s} D", dtype), "BSND": make(f"B {s} {n} D", dtype),
+        "BSH": make(f"B {s} {n}*D", dtype), "SBH": make(f"{s} B {n}*D", dtype)})  # fmt: skip
 
 
 def _prefix_mask(_rng: Any, _pattern: str, draw: Any) -> Array:
@@ -331,13 +245,19 @@ def _pressed_prefix(_rng: Any, _pattern: str, _draw: Any) -> Array:
                  np.tile(np.arange(2048) >= 1024, (1024, 1))]  # fmt: skip
 
 
-_MASKS: Final = by("sparseMode", {
-    0: optional(forms(rank2=mask("Sq Sk"), rank4=mask("B 1 Sq Sk"), heads=mask("B N Sq Sk"))),
-    1: forms(rank2=mask("Sq Sk"), rank4=mask("B 1 Sq Sk")),
-    **dict.fromkeys((2, 3, 4), causal_mask("2048 2048")),
-    5: content(_prefix_mask, "prefix", "bool", shape="B 1 Sq Sk",
-               reads=("Sq", "Sk", "prefixOptional")),
-    6: content(_pressed_prefix, "prefix", "bool", shape="3072 2048")})  # fmt: skip
+def _masks(patterns: str) -> Domain:
+    return by("sparseMode", {
+        0: optional(forms(rank2=mask("Sq Sk", patterns=patterns),
+                          rank4=mask("B 1 Sq Sk", patterns=patterns),
+                          heads=mask("B N Sq Sk", patterns=patterns))),
+        1: forms(rank2=mask("Sq Sk", patterns=patterns),
+                 rank4=mask("B 1 Sq Sk", patterns=patterns)),
+        **dict.fromkeys((2, 3, 4), causal_mask("2048 2048")),
+        5: content(_prefix_mask, "prefix", "bool", shape="B 1 Sq Sk",
+                   reads=("Sq", "Sk", "prefixOptional")),
+        6: content(_pressed_prefix, "prefix", "bool", shape="3072 2048")})  # fmt: skip
+
+
 _SHIFTS: Final = optional(forms(
     full=tensor("B N Sq Sk", "query"), heads=tensor("1 N Sq Sk", "query"),
     row=tensor("B N 1 Sk", "query")))  # fmt: skip
@@ -361,7 +281,7 @@ def _flash_params(version: int) -> dict[str, Domain]:
             "realShiftOptional": shifts,
             "dropMaskOptional": optional(bits("B*N*Sq*Sk", "keepProb"), iff="keepProb < 1"),
             "paddingMaskOptional": null("reserved: documents ask for null"),
-            "attenMaskOptional": _MASKS}),
+            "attenMaskOptional": _masks("")}),
         (fourth, dict.fromkeys(("queryRopeOptional", "keyRopeOptional", "dScaleQOptional",
                                 "dScaleKOptional", "dScaleVOptional"),
                                null("of the quantised and the split form, which has no formula"))),
@@ -420,7 +340,7 @@ def flash_grad(
     sinkInOptional: Array | None = None,
     qStartIdxOptional: Sequence[int] | None = None,
     kvStartIdxOptional: Sequence[int] | None = None,
-    _sunk: bool = True,
+    _version: int = 1,
 ) -> tuple[Array | None, ...]:
     """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = s dS K; dK = s dS^T Q. A sink has
     no value: its score gets -P rowsum(dO O)."""
@@ -450,62 +370,93 @@ def flash_grad(
     dsink = None
     if sinkInOptional is not None:
         dsink = -(np.exp(sinkInOptional[:, None, None] - top) / total * along).sum((0, 2, 3))
-    grads = *(back(x, inputLayout) for x in (dq, dk, dv)), dshift
-    return (*grads, dsink) if _sunk else grads
+    split = (None, None) if _version > 3 else ()  # of the rotary parts
+    grads = *(back(x, inputLayout) for x in (dq, dk, dv)), *split, dshift
+    return (*grads, dsink) if _version > 2 else grads
 
 
-def _grad_inputs(
-    form: tuple[str, int, int, int, int, int, int, bool, bool], **more: Any
-) -> dict[str, Any]:
-    names = {"realShiftOptional": "pseShiftOptional", "sinkOptional": "sinkInOptional"}
-    inputs = {**_inputs(form, "keyIn"), **{names.get(k, k): v for k, v in more.items()}}
-    layout, b, n, _, sq, _, d, *_ = form
-    x = {k: (a.array() if hasattr(a, "array") else a) for k, a in inputs.items()}
-    half = {k: v.astype(np.float16).astype(np.float64) if hasattr(v, "astype") and
-            v.dtype.kind == "f" else v for k, v in x.items()}  # fmt: skip
-    top, total, _, out = flash(
-        half["query"], half["keyIn"], half["value"], x["scaleValue"], n, layout,
-        half.get("pseShiftOptional"), x.get("attenMaskOptional"), x["pseType"], x["sparseMode"],
-        x["preTokens"], x["nextTokens"], x["keepProb"], x.get("dropMaskOptional"),
-        x.get("prefixOptional"), x.get("sinkInOptional"), x.get("qStartIdxOptional"),
-        x.get("kvStartIdxOptional"),
-    )  # fmt: skip
-    fixed = {k: const(half[k].tolist(), "float16") for k in ("query", "keyIn", "value")}
-    if "sinkInOptional" in x:
-        fixed["sinkInOptional"] = const(x["sinkInOptional"].tolist(), "float32")
-    if "pseShiftOptional" in half and x["pseType"] < 2:
-        fixed["pseShiftOptional"] = const(half["pseShiftOptional"].tolist(), "float16")
-    return {**inputs, **fixed, "dy": t(*shaped(layout, b, n, sq, d), dtype="float16"),
-            "softmaxMaxOptional": const(top.tolist(), "float32"),
-            "softmaxSumOptional": const(total.tolist(), "float32"),
-            "attentionInOptional": const(out.tolist(), "float16")}  # fmt: skip
+def _forward(get: Callable[[str], Any]) -> tuple[Array, ...]:
+    """(largest, sum, result); of rows that see nothing those statistics that make weights 0."""
+    names = {"key": "keyIn", "realShiftOptional": "pseShiftOptional",
+             "sinkOptional": "sinkInOptional"}  # fmt: skip
+    given = {}
+    for name in read_by(flash):
+        try:
+            given[name] = get(names.get(name, name))
+        except DeclarationError:  # of a later version
+            continue
+    top, total, _, whole = flash(**given)
+    empty = np.isneginf(top)
+    return np.where(empty, -_LARGEST, top), np.where(empty, _LARGEST, total), whole
 
 
-_DOUTS: Final = "dqOut:query dkOut:keyIn dvOut:value dpseOut:pseShiftOptional"
-_GRAD_UNCOVERED: Final = (
-    "queryRopeOptional keyRopeOptional dScaleQOptional dScaleKOptional dScaleVOptional "
-    "dScaleDyOptional dScaleOOptional actualSeqQLenOptional actualSeqKvLenOptional softmaxInLayout "
-    "seed offset outDtype dqRopeOut dkRopeOut"
-)
-for _versions, _rare, _outs, _gradients, _uncovered in (
-    (("",), (*_RARE[1:], *_OPEN), _DOUTS, partial(flash_grad, _sunk=False), ""),
-    (("V2",), (*_RARE, *_SLOPED, *_OPEN), _DOUTS, partial(flash_grad, _sunk=False), ""),
-    (
-        ("V3", "V4"),
-        (*_RARE, *_sloped("float16"), *_SUNK, *_OPEN),
-        f"{_DOUTS} dsinkOut:float32",
-        flash_grad,
-        _GRAD_UNCOVERED,
-    ),
-):
-    spec(" ".join(f"aclnnFlashAttentionScoreGrad{v}" for v in _versions), _outs,
-         ignored=reserved("paddingMaskOptional softmaxInOptional")
-         | saved("softmaxMaxOptional softmaxSumOptional attentionInOptional"),
-         uncovered=_uncovered,
-         dtypes=("float16",),
-         samples=lambda rare=_rare: [
-             *(take(**_grad_inputs(f), **_FOURTH) for f in _FORMS),
-             *(take(**_grad_inputs(f, **more), **_FOURTH) for f, more in rare)],
-         **{**_ROW, "rule": {"norm": 16.0, "reason":
-            "the forward output comes rounded to 16 bit, and its error enters every row"}},
-         )(_gradients)  # fmt: skip
+_SAVED: Final = "query keyIn value attenMaskOptional pseShiftOptional dropMaskOptional"
+_DTYPES: Final = "f16 bf16 f32"
+
+
+def _grad_params(version: int) -> dict[str, Domain]:
+    """The domains of a gradient's parameters, in the order of its header."""
+    second, third, fourth = version >= 2, version >= 3, version >= 4
+    own = _flash_params(version)
+    shift: Domain = optional(known("B N Sq Sk", "dy"))
+    # Slopes are small: float32 rounds scores of a hundred too much for gradients. Documents of the
+    # third version list no float32 beside 16-bit queries.
+    width = "dy" if version == 3 else "f32"
+    slopes = forms(heads=known("N", width, 0.02, 0.2, "random"),
+                   samples=known("B N", width, 0.02, 0.2, "random"))  # fmt: skip
+    if second:
+        shift = by("pseType", {0: shift, 1: shift, 2: slopes, 3: slopes})
+    rotary: dict[str, Domain] = dict.fromkeys(
+        ("queryRopeOptional", "keyRopeOptional", "dScaleQOptional", "dScaleKOptional",
+         "dScaleVOptional", "dScaleDyOptional", "dScaleOOptional"),
+        null("of the quantised and the split form, which has no formula"))  # fmt: skip
+    stats = {n: saved(_forward, at, "B N Sq 8", "f32", _SAVED)
+             for at, n in enumerate(("softmaxMaxOptional", "softmaxSumOptional"))}  # fmt: skip
+    parts: list[tuple[bool, dict[str, Domain]]] = [
+        (True, {
+            "query": _sequences("Sq", "N", "dy", _narrow),
+            "keyIn": _sequences("Sk", "K", "dy", _narrow),
+            "value": _sequences("Sk", "K", "dy", known), "dy": _sequences("Sq", "N", _DTYPES),
+            "pseShiftOptional": shift, "dropMaskOptional": own["dropMaskOptional"],
+            "paddingMaskOptional": own["paddingMaskOptional"],
+            # Where each row sees one key, gradients are 0, and what rounding leaves of them.
+            "attenMaskOptional": _masks("random none causal whole_row"), **stats,
+            "softmaxInOptional": null("reserved: documents ask for null"),
+            "attentionInOptional": _sequences("Sq", "N", "dy", _of_result)}),
+        (third, {"sinkInOptional": optional(known("N", "f32", -1, 3))}), (fourth, rotary),
+        (True, {"prefixOptional": own["prefixOptional"]}),
+        (fourth, {n: own[n] for n in ("actualSeqQLenOptional",
+                                                 "actualSeqKvLenOptional") if fourth}),
+        (second, {n: own[n] for n in ("qStartIdxOptional", "kvStartIdxOptional") if second}),
+        (True, {"scaleValue": number("D**-0.5", "0.5*D**-0.5", 0.0)}),
+        (True, {n: own[n] for n in ("keepProb", "preTokens", "nextTokens", "headNum",
+                                    "inputLayout")}),
+        (fourth, {"softmaxInLayout": only("", "documents ask for the empty text")}),
+        (True, {n: own[n] for n in ("innerPrecise", "sparseMode")}),
+        (second, {n: own[n] for n in ("pseType",) if second}),
+        (fourth, {n: own[n] for n in ("seed", "offset", "outDtype") if fourth}),
+        (True, {"dqOut": out("query"), "dkOut": out("keyIn"), "dvOut": out("value")}),
+        (fourth, dict.fromkeys(("dqRopeOut", "dkRopeOut"), out("query"))),
+        (True, {"dpseOut": out("query")}), (third, {"dsinkOut": out("f32")}),
+    ]  # fmt: skip
+    return {name: domain for there, local in parts if there for name, domain in local.items()}
+
+
+def _narrow(shape: str, dtype: str) -> Domain:
+    """Queries and keys whose scores leave no weight near 1, where gradients cancel."""
+    return known(shape, dtype, -1, 1)
+
+
+def _of_result(shape: str, dtype: str) -> Domain:
+    return saved(_forward, 2, shape, dtype, _SAVED)
+
+
+_BACK: Final = Rule("gradient", _PAPER, {
+    "norm": 16.0, "reason": "the forward output comes rounded to 16 bit, and its error enters "
+    "every row"}, formats=_FORMATS, values="normal opposed")  # fmt: skip
+
+
+for _version in (1, 2, 3, 4):
+    declare(f"aclnnFlashAttentionScoreGrad{f'V{_version}' if _version > 1 else ''}", _BACK, _SIZES,
+            _SIDES, _BAND, *_PINS, **_grad_params(_version))(
+        partial(flash_grad, _version=_version))  # fmt: skip

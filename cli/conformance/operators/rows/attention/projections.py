@@ -9,7 +9,10 @@ import numpy as np
 from mindtorch.ops.samples import Arg
 
 from .....judge.precision import Array
-from ...spec import bf16, const, spec, t, take
+from .....spec import Rule, both, equals, head_dim, out, seq, sizes, tensor
+from .....spec import heads as heads_
+from ...declare import declare
+from ...spec import bf16, const, spec, take
 
 _HEADS, _NOPE, _ROPE, _LATENT, _LOW, _INNER = 2, 8, 4, 16, 12, 10
 
@@ -182,10 +185,11 @@ def prolog_v3(
     )
 
 
-@spec("aclnnTransformBiasRescaleQkv", "qOut:qkv kOut:qkv vOut:qkv",
-      tolerance="gradient", dtypes=("float16", "bfloat16", "float32"),
-      source="torch 2.13, torch._transform_bias_rescale_qkv", samples=[
-          take(qkv=t(2, 5, 3 * 2 * 16), qkvBias=t(96), numHeads=2)])  # fmt: skip
+@declare("aclnnTransformBiasRescaleQkv", Rule("gradient", "torch 2.13, "
+         "torch._transform_bias_rescale_qkv"),
+         sizes(N=heads_(2, 1, 3), D=head_dim(16, 5, 64), S=seq(5, 1, 17)), both("N > S"),
+         qkv=tensor("B S 3*N*D", "f32 f16 bf16"), qkvBias=tensor("3*N*D", "qkv"),
+         numHeads=equals("N"), qOut=out("qkv"), kOut=out("qkv"), vOut=out("qkv"))  # fmt: skip
 def transform_qkv(qkv: Array, qkvBias: Array, numHeads: int) -> tuple[Array, Array, Array]:
     b, s, width = qkv.shape
     parts = (qkv + qkvBias).reshape(b, s, 3, numHeads, -1).transpose(2, 0, 3, 1, 4)

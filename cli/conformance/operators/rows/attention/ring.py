@@ -2,49 +2,91 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from .....judge.precision import Array
-from ...spec import const, f16, spec, t, take
-from .._defaults import FLOATS
+from .....spec import (
+    Rule,
+    by,
+    choice,
+    content,
+    equals,
+    head_dim,
+    ignored,
+    members,
+    out,
+    parts,
+    seq,
+    several,
+    sizes,
+    tensor,
+)
+from .....spec import batch as batch_
+from .....spec import heads as heads_
+from .....spec.domains import Domain
+from .....spec.sizes import resolve
+from ...declare import declare
 
-_RING: Final[dict[str, Any]] = {"tolerance": "gradient", "source":
-                                "Liu, Zaharia, Abbeel: Ring Attention with Blockwise Transformers, "
-                                "2023; op-plugin test test_npu_ring_attention_update", "casts": {
-                                    p + n: {"float16": "float32", "bfloat16": "float32"}
-                                    for p in ("prevSoftmax", "curSoftmax") for n in ("Max", "Sum")
-                                }}  # fmt: skip
+_RING: Final = Rule("gradient", "Liu, Zaharia, Abbeel: Ring Attention with Blockwise Transformers, "
+                    "2023; op-plugin test test_npu_ring_attention_update",
+                    specials=False)  # fmt: skip
+_SIZES: Final = sizes(S=seq(5, 1, 4, 33), B=batch_(2, 1, 3), N=heads_(2, 1, 3),
+                      D=head_dim(16, 64, 128))  # fmt: skip
+_LARGEST: Final = float(np.finfo(np.float32).max)
 
 
-def _eight(*shape: int, low: float, high: float) -> Arg:
-    """Statistics: eight equal values a row."""
-    draws = np.random.default_rng(len(shape)).uniform(low, high, (*shape, 1))
-    return const(np.broadcast_to(draws, (*shape, 8)).tolist(), "float32")
+def _eight(shape: str, of: str, maxima: bool) -> Domain:
+    """Statistics, eight equal values a row; `nothing`: what attention leaves of rows that saw
+    nothing, the least maximum and the largest sum."""
+
+    def make(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+        *rows, _ = resolve(shape, draw)
+        if maxima:
+            draws = rng.uniform(-3, 3, rows) * (20 if pattern == "apart" else 1)
+            if pattern == "nothing":
+                draws[np.arange(draws.size).reshape(rows) % 3 == 1] = -_LARGEST
+        else:
+            top = draw[f"{of}SoftmaxMax"].values()[..., 0]
+            draws = np.where(top == -_LARGEST, _LARGEST, rng.uniform(1, 3, rows))
+        return np.repeat(draws[..., None], 8, -1)
+
+    some = "plain apart" + (" nothing" if of == "cur" else "")
+    reads = (shape.split()[0],) if maxima else (f"{of}SoftmaxMax",)
+    return content(make, some if maxima else "plain", "f32", shape=shape, reads=reads)
 
 
-def _ring(layout: str, flow: tuple[int, ...], rows: tuple[int, ...]) -> dict[str, Any]:
-    return {"prevAttnOut": t(*flow), "curAttnOut": t(*flow), "inputLayoutOptional": layout,
-            "prevSoftmaxMax": _eight(*rows, low=0.2, high=1.2),
-            "prevSoftmaxSum": _eight(*rows, low=0.5, high=1.5),
-            "curSoftmaxMax": _eight(*rows, low=0.3, high=1.3),
-            "curSoftmaxSum": _eight(*rows, low=0.4, high=1.4),
-            "inputSoftmaxLayoutOptional": layout}  # fmt: skip
+def _rows(of: str, maxima: bool) -> Domain:
+    return by("inputLayoutOptional", {"SBH": _eight("B N S 8", of, maxima),
+                                      "TND": _eight("B*S N 8", of, maxima)})  # fmt: skip
 
 
-@spec("aclnnRingAttentionUpdateV2",
-      "attnOutOut:prevAttnOut softmaxMaxOut:float32 softmaxSumOut:float32",
-      uncovered="actualSeqQlenOptional inputSoftmaxLayoutOptional",
-      **_RING, samples=[
-          take(**_ring("SBH", (4, 2, 32), (2, 2, 4))),
-          take(**_ring("TND", (5, 2, 64), (5, 2)),
-               actualSeqQlenOptional=const([2, 5], "int64"))])  # fmt: skip
-def ring_update_v2(
+def _flow(dtype: str) -> Domain:
+    return by("inputLayoutOptional", {"SBH": tensor("S B N*D", dtype),
+                                      "TND": tensor("B*S N D", dtype)})  # fmt: skip
+
+
+def _ring_params(version: int) -> dict[str, Domain]:
+    layout = "inputLayoutOptional"
+    return {
+        "prevAttnOut": _flow("f16 bf16 f32"), "prevSoftmaxMax": _rows("prev", True),
+        "prevSoftmaxSum": _rows("prev", False), "curAttnOut": _flow("prevAttnOut"),
+        "curSoftmaxMax": _rows("cur", True), "curSoftmaxSum": _rows("cur", False),
+        "actualSeqQlenOptional": ignored("rows are merged each by itself", by(layout, {
+            "SBH": None, "TND": parts("B", of="B*S", form="ends")})),
+        layout: choice("SBH", "TND"),
+        **({"inputSoftmaxLayoutOptional": equals(layout)} if version > 1 else {}),
+        "attnOutOut": out("prevAttnOut"), "softmaxMaxOut": out("f32"), "softmaxSumOut": out("f32"),
+    }  # fmt: skip
+
+
+@declare("aclnnRingAttentionUpdate", _RING, _SIZES, **_ring_params(1))
+@declare("aclnnRingAttentionUpdateV2", _RING, _SIZES, **_ring_params(2))
+def ring_update(
     prevAttnOut: Array, curAttnOut: Array, prevSoftmaxMax: Array, prevSoftmaxSum: Array,
-    curSoftmaxMax: Array, curSoftmaxSum: Array, inputLayoutOptional: str,
+    curSoftmaxMax: Array, curSoftmaxSum: Array, inputLayoutOptional: str = "SBH",
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Two blocks' results, each in the scale of its own maximum, become one."""
     top = np.maximum(prevSoftmaxMax, curSoftmaxMax)
@@ -62,44 +104,29 @@ def ring_update_v2(
     return weighted(prevAttnOut, prev) + weighted(curAttnOut, cur), top, total
 
 
-@spec("aclnnRingAttentionUpdate",
-      "attnOutOut:prevAttnOut softmaxMaxOut:float32 softmaxSumOut:float32",
-      uncovered="actualSeqQlenOptional inputLayoutOptional",
-      tolerance="gradient", dtypes=FLOATS, source="Liu et al.: Ring Attention, 2023", samples=[
-          take(prevAttnOut=f16(5, 2, 32), curAttnOut=f16(5, 2, 32), inputLayoutOptional="SBH",
-               **{f"{w}Softmax{k}": const(np.repeat(np.random.default_rng(n).uniform(
-                   0.5, 3, (2, 2, 5, 1)), 8, -1).tolist(), "float32")
-                  for n, (w, k) in enumerate((w, k) for w in ("prev", "cur")
-                                             for k in ("Max", "Sum"))})])  # fmt: skip
-def ring_update(
-    prevAttnOut: Array, prevSoftmaxMax: Array, prevSoftmaxSum: Array, curAttnOut: Array | None,
-    curSoftmaxMax: Array, curSoftmaxSum: Array,
-) -> tuple[Array, Array, Array]:  # fmt: skip
-    """SBH [S, B, H] with statistics [B, N, S, 8]."""
-    top = np.maximum(prevSoftmaxMax, curSoftmaxMax)
-    a = prevSoftmaxSum * np.exp(prevSoftmaxMax - top)
-    b = curSoftmaxSum * np.exp(curSoftmaxMax - top)
-    total = a + b
-
-    def spread(x: Array) -> Array:
-        s, _, h = prevAttnOut.shape
-        n = x.shape[1]
-        return np.repeat((x / total)[..., 0].transpose(2, 0, 1), h // n, -1).reshape(s, -1, h)
-
-    return prevAttnOut * spread(a) + curAttnOut * spread(b), top, total
+def _sums(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    """Logarithms of sums; `infinite`: rows of which a part saw nothing, never all of them."""
+    rows = draw["T"]
+    draws = rng.uniform(-3, 3, rows) * (20 if pattern == "apart" else 1)
+    if pattern == "infinite" and draw["L"] > 1:
+        draws[np.arange(rows) % draw["L"] == draw.index] = np.inf
+    return draws
 
 
-@spec("aclnnAttentionUpdate", "out:localOut lseOut:lse", tolerance="gradient",
-      dtypes=("float32",), source="Liu et al.: Ring Attention, 2023; op-plugin document "
-      "npu_attention_update", samples=[
-          take(lse=[t(5), t(5, high=3), t(5)], localOut=[t(5, 32), t(5, 32), t(5, 32)],
-               updateType=u) for u in (0, 1)])  # fmt: skip
+@declare("aclnnAttentionUpdate", replace(_RING, source="Liu et al.: Ring Attention, 2023; "
+                                         "op-plugin document npu_attention_update"),
+         sizes(L=members(3, 1, 2, 5), T=seq(5, 1, 33, 130), D=head_dim(32, 8, 128)),
+         lse=several("L", content(_sums, "plain apart infinite", "f32", shape="T")),
+         localOut=several("L", tensor("T D", "f32 f16 bf16")), updateType=choice(0, 1),
+         out=out("localOut"), lseOut=out("lse"))  # fmt: skip
 def attention_update(
     lse: list[Array], localOut: list[Array], updateType: int
 ) -> tuple[Array, Array | None]:
-    """updateType 1 asks for the logarithm of the sum too."""
+    """updateType 1 asks for the logarithm of the sum too; an infinite one marks a part that saw
+    nothing."""
     whole = np.stack(lse)
+    whole = np.where(np.isposinf(whole), -np.inf, whole)
     top = whole.max(0)
     total = np.log(np.exp(whole - top).sum(0)) + top
-    out = sum(np.exp(v - total)[:, None] * o for v, o in zip(lse, localOut, strict=True))
-    return out, total if updateType else None
+    out = sum(np.exp(v - total)[:, None] * o for v, o in zip(whole, localOut, strict=True))
+    return np.asarray(out), total if updateType else None

@@ -9,20 +9,22 @@ from .._arguments import t
 from .._functions import autograd
 
 
-def blocks(x, weight, ends):
+def blocks(x, weight, ends, stride):
     """Sequences' windows through torch's unfold."""
-    outs = []
+    outs, size = [x[:0] * weight.sum()], len(weight)
     for part in x.split(np.diff(ends, prepend=0).tolist()):
-        if len(part) >= 32:
-            seen = part.unfold(0, 32, 16)  # [blocks, N, D, 32]
+        if len(part) >= size:
+            seen = part.unfold(0, size, stride)  # [blocks, N, D, size]
             outs.append(torch.einsum("bndw,wn->bnd", seen, weight))
     return torch.cat(outs)
 
 
 ORACLES = {
-    "aclnnNsaCompress": lambda a: blocks(t(a["input"]), t(a["weight"]), a["actSeqLenOptional"]),
+    "aclnnNsaCompress": lambda a: blocks(
+        t(a["input"]), t(a["weight"]), a["actSeqLenOptional"], a["compressStride"]
+    ),
     "aclnnNsaCompressGrad": lambda a: autograd(
-        lambda x, w: blocks(x, w, a["actSeqLenOptionalOptional"]),
+        lambda x, w: blocks(x, w, a["actSeqLenOptionalOptional"], a["compressStride"]),
         a["input"],
         a["weight"],
         flow=a["outputGrad"],

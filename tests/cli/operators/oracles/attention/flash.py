@@ -59,7 +59,7 @@ def leaning(a, rows, columns):
     far = torch.tensor([[abs(i + first - j - second) for j in range(columns)]
                         for i in range(rows)], dtype=torch.float64)  # fmt: skip
     slopes = t(a["realShiftOptional"]).reshape(-1, a["headNum"])
-    return torch.einsum("bn,ij->bnij", -slopes, far.sqrt() if a["pseType"] == 3 else far)
+    return torch.einsum("bn,ij->bnij", -slopes, far.sqrt() if a.get("pseType", 1) == 3 else far)
 
 
 def flash(a):
@@ -69,10 +69,10 @@ def flash(a):
     q, k, v = (split(t(a[n]), a["inputLayout"], width) for n in ("query", "key", "value"))
     k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
     bias = torch.zeros(q.shape[2], k.shape[2], dtype=torch.float64)
-    if a["pseType"] > 1 and a["realShiftOptional"] is not None:
+    if a.get("pseType", 1) > 1 and a["realShiftOptional"] is not None:
         bias = bias + leaning(a, q.shape[2], k.shape[2])
     elif a["realShiftOptional"] is not None:
-        bias = t(a["realShiftOptional"]) * (a["scaleValue"] if a["pseType"] == 1 else 1)
+        bias = t(a["realShiftOptional"]) * (a["scaleValue"] if a.get("pseType", 1) == 1 else 1)
     bias = bias.masked_fill(~visible(a, q.shape[2], k.shape[2]), -torch.inf)
     if a["dropMaskOptional"] is None:
         out = F.scaled_dot_product_attention(q, k, v, bias, scale=a["scaleValue"])
@@ -95,8 +95,13 @@ def flash(a):
 
 
 def attention_gradients(a):
-    """By what is added to scores, unless that is slopes, and by a sink too."""
-    added = ("pseShiftOptional",) if a["pseType"] < 2 else ()
+    """By what is added to scores, unless that is slopes, and by a sink too; not of rows that see
+    nothing."""
+    if flash({**a, "key": a["keyIn"], "realShiftOptional": a["pseShiftOptional"],
+              "sinkOptional": a.get("sinkInOptional")})[0].isneginf().any():  # fmt: skip
+        return None
+    a = {"pseType": 1, **a}
+    added = ("pseShiftOptional",) if a.get("pseType", 1) < 2 else ()
     leaves = ("query", "keyIn", "value", *added, *(("sinkInOptional",) if
               a.get("sinkInOptional") is not None else ()))  # fmt: skip
     grads = list(through(flash, leaves, "dy", 3, key="keyIn", realShiftOptional="pseShiftOptional",
@@ -107,19 +112,10 @@ def attention_gradients(a):
 
 
 ORACLES = {
-    **{
-        f"aclnnFlashAttentionScoreGrad{v}": through(
-            flash,
-            ("query", "keyIn", "value", "pseShiftOptional"),
-            "dy",
-            3,
-            key="keyIn",
-            realShiftOptional="pseShiftOptional",
-        )
-        for v in ("",)
-    },
+    "aclnnFlashAttentionScoreGrad": lambda a: (attention_gradients(a) or (None,))[:4],
     "aclnnFlashAttentionScoreGradV2": attention_gradients,
     "aclnnFlashAttentionScoreGradV3": attention_gradients,
+    "aclnnFlashAttentionScoreGradV4": lambda a: (attention_gradients(a) or (None,))[:3],
     "aclnnFlashAttentionScore": flash,
     "aclnnFlashAttentionScoreV2": flash,
     "aclnnFlashAttentionScoreV3": flash,

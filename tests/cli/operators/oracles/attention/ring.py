@@ -13,19 +13,24 @@ def ring(a):
     logs = torch.stack([m + s.log() for m, s in zip(tops, sums, strict=True)])
     share = torch.softmax(logs, 0)[..., :1]
     flows = torch.stack([t(a["prevAttnOut"]), t(a["curAttnOut"])])
-    if a["inputLayoutOptional"] == "SBH":
+    if a.get("inputLayoutOptional", "SBH") == "SBH":
         share = share.permute(0, 3, 1, 2, 4)
         flows = flows.unflatten(-1, (share.shape[3], -1))
     out = (flows * share).sum(0).reshape(a["prevAttnOut"].shape)
     return out, torch.maximum(*tops), (logs.logsumexp(0) - torch.maximum(*tops)).exp()
 
 
+def merged(a):
+    """An infinite sum is of a part that saw nothing."""
+    sums = torch.stack(t(a["lse"]))
+    sums = sums.masked_fill(sums.isposinf(), -torch.inf)
+    out = (sums.softmax(0)[..., None] * torch.stack(t(a["localOut"]))).sum(0)
+    return out, sums.logsumexp(0) if a["updateType"] else None
+
+
 ORACLES = {
     "aclnnRingAttentionUpdateV2": ring,
-    "aclnnAttentionUpdate": lambda a: (
-        (torch.stack(t(a["lse"])).softmax(0)[..., None] * torch.stack(t(a["localOut"]))).sum(0),
-        torch.stack(t(a["lse"])).logsumexp(0) if a["updateType"] else None,
-    ),
+    "aclnnAttentionUpdate": merged,
 }
 # Operator, arguments by header name, results by hand.
 BY_HAND = [
