@@ -19,7 +19,7 @@ from ...conformance.run.subject import PREFIX
 from ...judge import classes
 from ...render import Block, Cell, Code, Content, Facts, Grid, Heading, Line
 from ..check import text as check_text
-from .atlas.entry import NAMES, Entry
+from .atlas.entry import Entry
 from .options import OpsOptions
 
 
@@ -71,44 +71,13 @@ def _entry_of(name: str) -> Entry:
 
 
 def _about(subject: Any, install: Any) -> Iterator[Block]:
-    return operator(subject) if isinstance(subject, Entry) else about(subject, install)
+    if not isinstance(subject, Entry):
+        yield from about(subject, install)
+        return
+    from .atlas.about import about as about_operator
 
-
-def operator(e: Entry) -> Iterator[Block]:
-    """Everything about one ACLNN operator."""
-    yield Heading(e.name)
-    uses = ", ".join(f"{client} {count}" for client, count in e.usage.items())
-    yield Facts([
-        ("declared by", ", ".join(e.versions)),
-        ("products", ", ".join(NAMES[p] for p in e.products) or "not documented"),
-        ("family", e.family or "-"), ("formula", e.state), ("source", e.source or "-"),
-        ("required", e.rule or "-"), ("reason", e.reason or "-"),
-        ("simulator", "implements it" if e.simulator else "lacks it"),
-        ("mindtorch", ", ".join(e.rows) or "-"), ("used by", uses or "-"),
-        *_places(e.name),
-    ])  # fmt: skip
-    for n, (version, text) in enumerate(e.signatures):
-        yield Line(Cell(f"{'since' if n == 0 else 'changed in'} {version}", "strong"))
-        yield Code(text)
-    if e.formula:
-        yield Line(Cell("reference", "strong"))
-        yield Code(e.formula)
-    if e.dtypes:
-        label = list(e.products)
-        rows: list[list[Content]] = [
-            [param, *(" ".join(by.get(p, ())) for p in label)] for param, by in e.dtypes.items()
-        ]
-        yield Grid(("parameter", *(NAMES[p] for p in label)), rows)
-
-
-def _places(name: str) -> Iterator[tuple[str, str]]:
-    """The files of an operator, in a source checkout."""
-    from ...conformance.operators.places import places
-
-    where = places(name)
-    if where is not None:
-        for what, path in asdict(where).items():
-            yield what.replace("_", " "), path or "-"
+    yield Line(Cell(subject.name, "strong"))
+    yield from about_operator(subject)
 
 
 def _selection(table: Any, names: tuple[str, ...], families: tuple[str, ...]) -> list[str]:

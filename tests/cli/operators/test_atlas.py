@@ -80,3 +80,10 @@ def test_can_i_use_it_there_is_one_search(folder, tmp_path):
         assert first.startswith("aclnnRmsNorm yes")
         answer = page.script("return document.querySelector('#answer').innerText")
         assert "on 310P with 8.1.RC1" in answer
+        for query, name in (("rms_norm 910B bfloat16", "aclnnRmsNorm yes"),
+                            ("native_layer_norm", "aclnnLayerNorm"),
+                            ("rms_norm 310P bf16", "aclnnRmsNorm not BFLOAT16")):  # fmt: skip
+            page.open((folder / "index.html").as_uri() + "#" + query)
+            page.script("location.reload()")
+            rows = "return [...document.querySelectorAll('#found tbody tr')].map(r => r.innerText)"
+            assert any(row.startswith(name) for row in page.script(rows)[:3]), query
