@@ -6,7 +6,7 @@ import json
 import os
 import select
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -38,16 +38,30 @@ def opened(path: Path) -> BinaryIO:
 def text_of(path: Path, errors: str = "strict") -> str:
     """The text of a UTF-8 file; OSError, UnicodeDecodeError or ForeignError where it is none."""
     with opened(path) as file:
-        facts = os.fstat(file.fileno())
-        most = FILE_BYTES if stat.S_ISREG(facts.st_mode) else _STREAM_BYTES
+        most = most_of(file)
         # Python takes memory for what is asked for before it reads; files of /proc have no size.
-        size = min(most, facts.st_size or _STREAM_BYTES)
+        size = min(most, os.fstat(file.fileno()).st_size or _STREAM_BYTES)
         data = file.read(size + 1)
         if len(data) > size:  # it grew
             data += file.read(most + 1 - len(data))
     if len(data) > most:
         raise ForeignError(f"more than {most >> 20} MiB, which no file of ours has")
     return data.decode("utf-8", errors)
+
+
+def lines_of(file: BinaryIO, most: int) -> Iterator[str]:
+    """The lines of a file, one in memory at a time; ForeignError after `most` bytes."""
+    left = most
+    while line := file.readline(left + 1):
+        left -= len(line)
+        if left < 0:
+            raise ForeignError(f"more than {most >> 20} MiB, which no file of ours has")
+        yield line.removesuffix(b"\n").decode("utf-8", "replace")
+
+
+def most_of(file: BinaryIO) -> int:
+    """How many bytes are read of an open file: fewer of a device or a pipe."""
+    return FILE_BYTES if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else _STREAM_BYTES
 
 
 def parsed(text: str, loads: Callable[[str], Any] = json.loads) -> Any:

@@ -26,6 +26,8 @@ _CHUNK: Final = b"CHNK"
 HEADER, FUNCTIONS, ROWS, END, FINDING = 1, 2, 3, 4, 5
 _RAW, _DEFLATED = 0, 1
 _LEVEL: Final = 1
+# Of what a chunk holds: writers cut rows at the size of a slot, and tables of functions are smaller.
+CHUNK_BYTES: Final = 64 << 20
 
 
 class RecordingError(BindingError, ValueError):
@@ -177,6 +179,10 @@ def chunks(path: Path, kinds: Collection[int] | None = None) -> Iterator[Chunk]:
             if magic == _CHUNK and kinds is not None and kind not in kinds:
                 file.seek(stored, os.SEEK_CUR)
                 continue
+            if magic == _CHUNK and max(stored, size) > CHUNK_BYTES:
+                raise RecordingError(
+                    f"{path}: a chunk of {max(stored, size):,} bytes, more than any writer makes"
+                )
             data = file.read(stored) if magic == _CHUNK else b""
             if magic != _CHUNK or len(data) != stored or zlib.crc32(data) != crc:
                 return

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from .. import pages, render
 from .reader import Recording
+from .values import Call
 
 _LANES_MOST: Final = 8
 _BARS_MOST: Final = 4000
@@ -17,17 +20,35 @@ def page(recording: Recording, blocks: list[render.Block]) -> str:
                       lead=_timeline(recording), blocks=blocks, rest="")  # fmt: skip
 
 
+class _Extent:
+    """When calls began and ended, and the first threads of them; looks at one at a time."""
+
+    def __init__(self) -> None:
+        self.first, self.last = 0, 0
+        self.lanes: list[int] = []
+
+    def watch(self, calls: Iterable[Call]) -> Iterator[Call]:
+        """The finished ones, in order."""
+        for call in calls:
+            if not call.finished:
+                continue
+            self.first = min(self.first, call.start) if self.lanes else call.start
+            self.last = max(self.last, call.start + call.duration)
+            if call.thread not in self.lanes and len(self.lanes) < _LANES_MOST:
+                self.lanes.append(call.thread)
+            yield call
+
+
 def _timeline(recording: Recording) -> str:
     """One lane per thread; of very many calls the longest."""
-    calls = [c for c in recording.calls() if c.finished]
-    if not calls:
+    extent = _Extent()
+    longest = heapq.nlargest(_BARS_MOST, extent.watch(recording.calls()), key=lambda c: c.duration)
+    if not longest:
         return ""
-    first = min(c.start for c in calls)
-    last = max(c.start + c.duration for c in calls)
-    lanes = list(dict.fromkeys(c.thread for c in calls))[:_LANES_MOST]
+    first, last, lanes = extent.first, extent.last, extent.lanes
     scale = 1000 / max(last - first, 1)
     bars = []
-    for call in sorted(calls, key=lambda c: -c.duration)[:_BARS_MOST]:
+    for call in longest:
         if call.thread not in lanes:
             continue
         kind = "failed" if call.status else "launch" if call.phase == 2 else "runtime"

@@ -40,13 +40,15 @@ def split(data: bytes) -> tuple[Rows, dict[int, tuple[int, ...]], list[Payload]]
     keep = np.ones(len(rows), bool)
     payloads: list[Payload] = []
     words: dict[int, tuple[int, ...]] = {}
+    removed = 0  # rows before this one that are no calls
     for at, size, payload in _walk(data, rows, others):
         if payload is None:
             more = np.frombuffer(data, "<u8", 7, at * ROW_SIZE + 8)
-            words[int(keep[:at].sum()) - 1] = tuple(int(w) for w in more)
+            words[at - removed - 1] = tuple(int(w) for w in more)
         else:
             payloads.append(payload)
         keep[at : at + size] = False
+        removed += size
     return rows[keep], words, payloads
 
 

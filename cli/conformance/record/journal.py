@@ -18,14 +18,15 @@ import shlex
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from aclnn_bindings.interface import folders
 
-from ...foreign import FILE_BYTES, ForeignError, parsed, text_of
+from ...foreign import FILE_BYTES, ForeignError, lines_of, most_of, opened, parsed
 from . import compressed, passes
 from .result import VERDICTS, Counts, Result, from_json
 
@@ -162,25 +163,19 @@ class Record:
 
 def read(path: Path) -> Record:
     """The record of a journal or of a JSON report; JournalError if it is neither."""
+    packed = compressed.is_compressed(path)
     try:
-        text = _inflated(path) if compressed.is_compressed(path) else text_of(path, "replace")
+        with opened(path) as file:
+            most = FILE_BYTES if packed else most_of(file)
+            lines = lines_of(compressed.opened(file) if packed else file, most)
+            first = next(lines, "")
+            if first == "{":  # a report, which is indented
+                return _from_report(_parsed("\n".join([first, *lines]), path), path)
+            return _from_lines(chain([first], lines), path)
     except OSError as error:
         raise JournalError(f"{path}: cannot be read: {error.strerror or error}") from None
     except compressed.damage() as error:
         raise JournalError(f"{path}: cannot be read: {error}") from None
-    if text.lstrip().startswith("{") and "\n" in text and text.lstrip()[1] == "\n":
-        return _from_report(_parsed(text, path), path)
-    # Not splitlines: JSON leaves U+2028, U+0085 and others in texts, which end no line of a file.
-    return _from_lines(text.removesuffix("\n").split("\n"), path)
-
-
-def _inflated(path: Path) -> str:
-    """The text of a compressed file, as long as a plain one may be."""
-    with compressed.opened(path.open("rb")) as file:
-        data = file.read(FILE_BYTES + 1)
-    if len(data) > FILE_BYTES:
-        raise ForeignError(f"more than {FILE_BYTES >> 20} MiB, which no file of ours has")
-    return data.decode("utf-8", "replace")
 
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:
@@ -193,26 +188,29 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
     return data
 
 
-def _from_lines(lines: Sequence[str], path: Path) -> Record:
+def _from_lines(lines: Iterable[str], path: Path) -> Record:
     record = Record()
+    torn = 0  # a line that is no JSON: the last may be, or what a full disk left before the end's
     for number, line in enumerate(lines, 1):
+        if torn and (number > torn + 1 or not line.startswith('{"kind":"end"')):
+            break
         try:
             data = parsed(line)
+        except ForeignError:
+            raise
         except ValueError:
-            if number == len(lines) or _ended_after(lines, number):
-                continue
-            raise JournalError(f"{path}: line {number} is not JSON") from None
+            torn = torn or number
+            continue
         if not isinstance(data, dict):
             raise JournalError(f"{path}: line {number} is no object")
         _take(record, data, f"{path}: line {number}")
+    else:
+        torn = 0
+    if torn:
+        raise JournalError(f"{path}: line {torn} is not JSON")
     if not record.header:
         raise JournalError(f"{path}: no journal of `mindtorch-npu check`: it has no header line")
     return record
-
-
-def _ended_after(lines: Sequence[str], number: int) -> bool:
-    """Whether half a line is what a full disk left just before the end line (`Journal.last`)."""
-    return number == len(lines) - 1 and lines[number].startswith('{"kind":"end"')
 
 
 def _take(record: Record, data: dict[str, Any], where: str) -> None:

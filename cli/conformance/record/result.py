@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
@@ -83,6 +84,11 @@ class Result:
 _ALWAYS: Final = frozenset(("case", "op", "form", "verdict", "dtype", "seconds", "seed"))
 
 
+_REPEATED: Final = frozenset(
+    ("op", "form", "verdict", "dtype", "tier", "required", "aclnn", "device", "node", "soc")
+)
+
+
 def from_json(data: Mapping[str, Any]) -> Result:
     """The Result of a journal line; unknown fields are ignored, so that newer journals read.
 
@@ -95,6 +101,8 @@ def from_json(data: Mapping[str, Any]) -> Result:
     for name in ("guards", "inputs", "rechecks"):
         known[name] = tuple(known.get(name, ()))
     known["outcomes"] = tuple((t, r, bool(p), n) for t, r, p, n in known.get("outcomes", ()))
+    for name in _REPEATED & known.keys():  # one text for all results: a journal may have 10⁶
+        known[name] = sys.intern(known[name])
     return Result(**known)
 
 
