@@ -26,7 +26,7 @@ _CHUNK: Final = b"CHNK"
 HEADER, FUNCTIONS, ROWS, END, FINDING = 1, 2, 3, 4, 5
 _RAW, _DEFLATED = 0, 1
 _LEVEL: Final = 1
-# Of what a chunk holds: writers cut rows at the size of a slot, and tables of functions are smaller.
+# What a chunk may hold: rows are cut at the size of a slot, tables of functions are smaller.
 CHUNK_BYTES: Final = 64 << 20
 
 
