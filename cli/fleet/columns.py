@@ -11,13 +11,14 @@ import multiprocessing
 import os
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Final, Literal, NamedTuple
+from types import SimpleNamespace
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from ..conformance.cases.case import ITEMS, SOAK
 from ..conformance.record import journal
@@ -52,7 +53,7 @@ class ResultBlock:
 
 
 class CaseNames(NamedTuple):
-    """CaseNames of cases whose numbers follow those of the names before."""
+    """Names of cases whose numbers follow those of the names before."""
 
     names: list[str]
 
@@ -78,14 +79,40 @@ class TornLines(NamedTuple):
 
 
 Event = ResultBlock | CaseNames | SingleLine | Unreadable | TornLines | Part
-Decode = Callable[[bytes], Any]
+
+
+class Row(Protocol):
+    """A line that starts a case or has its result."""
+
+    @property
+    def kind(self) -> str:
+        """start or result."""
+
+    case: str
+    form: str
+    verdict: str
+    seed: int
+    node: str
+    device: str
+    digest: str
+    seconds: float
+    run: str
+
+
+class PlanRow(Protocol):
+    """A line that plans cases."""
+
+    cases: list[str]
+    seed: int
+    device: str
+    run: str
 
 
 class _Decoders(NamedTuple):
     """What decodes the common lines, and what it raises for every other one."""
 
-    row: Decode
-    plan: Decode
+    row: Callable[[bytes], Row]
+    plan: Callable[[bytes], PlanRow]
     errors: tuple[type[Exception], ...]
 
 
@@ -96,7 +123,7 @@ def _decoders() -> _Decoders:
         )
     import msgspec
 
-    class Row(msgspec.Struct):
+    class RowStruct(msgspec.Struct):
         kind: Literal["start", "result"]
         case: str
         form: str = ""
@@ -108,47 +135,42 @@ def _decoders() -> _Decoders:
         seconds: float = 0.0
         run: str = ""
 
-    class PlanRow(msgspec.Struct):
+    class PlanStruct(msgspec.Struct):
         kind: Literal["plan"]
         cases: list[str]
         seed: int
         device: str = ""
         run: str = ""
 
-    row, plan = msgspec.json.Decoder(Row).decode, msgspec.json.Decoder(PlanRow).decode
+    row, plan = msgspec.json.Decoder(RowStruct).decode, msgspec.json.Decoder(PlanStruct).decode
     return _Decoders(row, plan, (msgspec.DecodeError, UnicodeDecodeError, RecursionError))
 
 
-class _Row:
-    """A line whose fields are attributes."""
-
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self.__dict__ = fields
-
-
-_ROW: Final[dict[str, Any]] = {
-    "kind": ("start", "result"), "case": str, "form": "", "verdict": "", "seed": 0, "node": "",
+_ROW: Final[Mapping[str, object]] = {
+    "kind": "result", "case": str, "form": "", "verdict": "", "seed": 0, "node": "",
     "device": "", "digest": "", "seconds": 0.0, "run": "",
 }  # fmt: skip
-_PLAN: Final[dict[str, Any]] = {
-    "kind": ("plan",), "cases": list, "seed": int, "device": "", "run": "",
+_PLAN: Final[Mapping[str, object]] = {
+    "kind": "plan", "cases": list, "seed": int, "device": "", "run": "",
 }  # fmt: skip
 
 
-def _plain(fields: dict[str, Any], text: bytes) -> _Row:
+_KINDS: Final[Mapping[object, Sequence[str]]] = {"result": ("start", "result"), "plan": ("plan",)}
+
+
+def _plain(fields: Mapping[str, object], text: bytes) -> Any:
     """What msgspec's decoders do, by Python's json; ValueError for any other line."""
     line = json.loads(text)
-    if not isinstance(line, dict) or line.get("kind") not in fields["kind"]:
+    if not isinstance(line, dict) or line.get("kind") not in _KINDS[fields["kind"]]:
         raise ValueError("another line")
-    row = {"kind": line["kind"]}
-    for name, default in list(fields.items())[1:]:
-        kind = default if isinstance(default, type) else type(default)
-        value = row[name] = line.get(name, default)
+    row = SimpleNamespace(**{name: line.get(name, default) for name, default in fields.items()})
+    for name, default in fields.items():
+        kind, value = default if isinstance(default, type) else type(default), getattr(row, name)
         if type(value) is not kind and (type(value), kind) != (int, float):
             raise ValueError(f"{name}: {value!r:.100}")
-    if not all(isinstance(case, str) for case in row.get("cases", ())):
+    if not all(isinstance(case, str) for case in line.get("cases", ())):
         raise ValueError("cases")
-    return _Row(row)
+    return row
 
 
 class JournalReader:
@@ -194,7 +216,7 @@ class JournalReader:
             self._fresh.append(case)
         return number
 
-    def _take(self, row: Any) -> ResultBlock | None:
+    def _take(self, row: Row) -> ResultBlock | None:
         """Put a row into its block; None for one that is looked at by itself."""
         run = row.run or self._last
         rank, digest = -1, 0
@@ -222,16 +244,17 @@ class JournalReader:
             block.seconds.append(row.seconds)
         return block
 
-    def _plan(self, row: Any) -> ResultBlock | None:
+    def _plan(self, row: PlanRow) -> ResultBlock | None:
         block = self._block(row.run or self._last, "", row.device, row.seed)
         if block is not None:
             block.planned.extend(map(self._number, row.cases))
         return block
 
-    def _block(self, *key: Any) -> ResultBlock | None:
-        """The block of a run, node, device and seed; None where the run has no header."""
+    def _block(self, run: str, node: str, device: str, seed: int) -> ResultBlock | None:
+        """The block of a place and seed; None where the run has no header."""
+        key = run, node, device, seed
         block = self._blocks.get(key)
-        if block is None and key[0] in self._runs:
+        if block is None and run in self._runs:
             block = self._blocks[key] = ResultBlock(*key)
         return block
 

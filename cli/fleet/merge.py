@@ -161,10 +161,8 @@ class _JournalTally:
 
     def _global(self, numbers: array[int]) -> bits.Numbers:
         """The report's numbers of a journal's."""
-        own: bits.Numbers = np.frombuffer(self._numbers, np.int64)[
-            np.frombuffer(numbers, np.uint32)
-        ]
-        return own
+        table: bits.Numbers = np.frombuffer(self._numbers, np.int64)
+        return table[np.frombuffer(numbers, np.uint32)]
 
     def _block(self, block: columns.ResultBlock) -> None:
         part, tally = self._by_part[block.run], self._tally

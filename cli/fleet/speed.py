@@ -99,12 +99,12 @@ class Times:
     ) -> None:  # fmt: skip
         """Times of a device for cases' numbers."""
         mixed = sums + np.uint32(seed * _MIX & 0xFFFFFFFF)
-        chosen = mixed & np.uint32(self._mask) == 0
-        keys = (works[chosen] & 0x7FFFFFFF) << 32 | seed & 0xFFFFFFFF
+        sampled = mixed & np.uint32(self._mask) == 0
+        keys = (works[sampled] & 0x7FFFFFFF) << 32 | seed & 0xFFFFFFFF
         self._work.frombytes(keys.astype(np.uint64).tobytes())
         self._device.extend([device] * len(keys))
-        self._value.frombytes(values[chosen].tobytes())
-        self._sum.frombytes(mixed[chosen].tobytes())
+        self._value.frombytes(values[sampled].tobytes())
+        self._sum.frombytes(mixed[sampled].tobytes())
         if len(self._work) > self._limit:
             self._halve()
 

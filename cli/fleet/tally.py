@@ -115,8 +115,10 @@ class Ballots:
 
     def voted(self, number: int, stats: DeviceStats) -> list[int]:
         """The ranks of a device's votes on a case."""
-        own = [int(self.ranks[number])] if self.members.has(stats.index, number) else []
-        return own + [r for (_, r), bits in self.others.get(number, {}).items() if bits & stats.bit]
+        first = [int(self.ranks[number])] if self.members.has(stats.index, number) else []
+        return first + [
+            r for (_, r), bits in self.others.get(number, {}).items() if bits & stats.bit
+        ]
 
     def camps(self, number: int) -> list[tuple[int, int, int]]:
         """(digest, rank, devices) of every vote on a case."""
@@ -273,10 +275,10 @@ class Tally:
         cells = self._cells(seed, int(rows.numbers.max()))
         table = np.frombuffer(cells, np.uint32)
         known = table[rows.numbers]
-        own = np.uint32(stats.index + 1 << 4) | rows.ranks.astype(np.uint32)
+        marks = np.uint32(stats.index + 1 << 4) | rows.ranks.astype(np.uint32)
         new = known == 0
-        table[rows.numbers[new]] = own[new]
-        return new, ~new & (known != own)
+        table[rows.numbers[new]] = marks[new]
+        return new, ~new & (known != marks)
 
     def _count_rows(self, rows: ResultRows, stats: DeviceStats, seed: int, same: bool) -> None:
         for rank, n in enumerate(np.bincount(rows.ranks).tolist()):
@@ -426,8 +428,8 @@ class Tally:
             nodes = self.dealt_plan.setdefault(seed, array("I"))
             nodes.extend([0] * (int(numbers.max()) + 1 - len(nodes)))
             table = np.frombuffer(nodes, np.uint32)
-            own = self.nodes.setdefault(node, len(self.nodes)) + 1
-            table[numbers] = np.where(table[numbers] == 0, own, table[numbers])
+            mark = self.nodes.setdefault(node, len(self.nodes)) + 1
+            table[numbers] = np.where(table[numbers] == 0, mark, table[numbers])
 
     def verdict(self, case: str, seed: int = 0, place: str = "") -> str:
         """What counts for a case, of a place where devices are compared; "" without a result."""

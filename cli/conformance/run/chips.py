@@ -1,4 +1,4 @@
-"""Owns what `npu-smi` says of chips: identity, health counters, the processes on them.
+"""Owns what `npu-smi` says of chips, or DCMI: identity, health counters, processes on them.
 
 Nothing here fails or waits for long: what the tool does not say, or not in time, is absent.
 Formats: Huawei, npu-smi command reference (hiascend.com, Atlas A2 and A3; `info -m` and `info -t
@@ -9,6 +9,7 @@ lines of `name : value`, with NA for what is unknown.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pwd
 import re
@@ -16,6 +17,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from . import dcmi
 from .process import Setup
 
 # Names the tool where it is in no usual place, and lets a simulator have one.
@@ -91,17 +94,37 @@ def read(
     """What is known of each device now: facts such as its serial number (with `identity`),
     `health`, and `processes` of others. {} where there is no tool."""
     tool, npus = command(setup), [d for d in devices if d.startswith("npu")]
-    if not tool or not npus:
+    visible = {**os.environ, **setup.environ}.get("ASCEND_RT_VISIBLE_DEVICES", "")
+    if not npus:
         return {}
     try:
-        addresses = mapping(_answer(tool, ["info", "-m"]))
+        addresses = mapping(_answer(tool, ["info", "-m"])) if tool else {}
     except SilentToolError:
         return {}
-    visible = {**os.environ, **setup.environ}.get("ASCEND_RT_VISIBLE_DEVICES", "")
+    if not addresses:
+        return _by_library({d: _logical(d, visible) for d in npus}, setup, identity)
     there = {d: a for d in npus if (a := addresses.get(_logical(d, visible)))}
     with ThreadPoolExecutor(_JOBS) as pool:
         facts = pool.map(lambda address: _chip(tool, address, identity), there.values())
         return {device: chip for device, chip in zip(there, facts, strict=True) if chip}
+
+
+def _by_library(
+    numbers: Mapping[str, int], setup: Setup, identity: bool
+) -> dict[str, dict[str, Any]]:
+    """What DCMI says where there is no npu-smi, as in most containers."""
+    if not dcmi.library() or (setup.simulator and dcmi.LIBRARY not in os.environ):
+        return {}
+    words = [str(number) for number in numbers.values() if number >= 0]
+    try:
+        text = _answer([sys.executable, "-m", dcmi.__name__], words)
+    except SilentToolError:
+        return {}
+    known = json.loads(text) if text else {}
+    return {
+        device: {k: v for k, v in chip.items() if v and (identity or k == "health")}
+        for device, number in numbers.items() if (chip := known.get(str(number)))
+    }  # fmt: skip
 
 
 def _logical(device: str, visible: str) -> int:
