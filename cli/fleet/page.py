@@ -31,9 +31,9 @@ def html(fleet: Fleet) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<title>mindtorch-npu fleet</title><link rel="icon" href="data:,">'
-        f"<style>{style}{css}</style></head>\n<body class=fleet>\n{head}\n{_DEVICES}\n"
+        f"<style>{style}{css}</style></head>\n<body class=fleet><main>\n{head}\n{_DEVICES}\n"
         + "\n".join(rest)
-        + f"\n<script>const FLEET = {_embedded(fleet)};\n{script}</script>\n</body></html>\n"
+        + f"\n</main><script>const FLEET = {_embedded(fleet)};\n{script}</script>\n</body></html>\n"
     )
 
 
@@ -41,7 +41,7 @@ _DEVICES = """<section id=devices hidden>
 <h2>Devices</h2>
 <p id=summary></p>
 <h3>Hosts × devices</h3>
-<div id=map role=img aria-label="State of every device, a row a host"></div>
+<div id=map role=group aria-label="State of every device, a row a host"></div>
 <p class=legend><i class=ok></i>healthy <i class=slow></i>slow or failing
 <i class=out></i>to take out <i class=none></i>not judged</p>
 <p class=controls><input id=filter type=search placeholder="filter: host, device, serial, kind …"

@@ -62,6 +62,17 @@ class Browser:
         found = _post(f"{self.url}/element", {"using": "css selector", "value": selector})
         _post(f"{self.url}/element/{found[_ELEMENT]}/value", {"text": text})
 
+    def show_as(self, width: int, height: int, scheme: str = "light") -> None:
+        """Show pages as a screen of this size would, in a color scheme."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        for command, params in (
+            ("Emulation.setDeviceMetricsOverride", size),
+            ("Emulation.setEmulatedMedia", {"features": [feature]}),
+        ):
+            body = {"cmd": command, "params": params}
+            _post(f"{self.url}/chromium/send_command", body)
+
     def errors(self) -> list[str]:
         log = _post(f"{self.url}/se/log", {"type": "browser"})
         return [entry["message"] for entry in log if entry["level"] == "SEVERE"]

@@ -13,11 +13,13 @@ from collections import Counter
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from journals import result
+from journals import result, write
 from mindtorch_npu.conformance.operators.families import in_family, operator_families
+from mindtorch_npu.conformance.record.result import from_json
 from mindtorch_npu.conformance.run.lane import Lane
 from mindtorch_npu.conformance.run.process import Batch, Setup
 from mindtorch_npu.conformance.run.products import Products
+from mindtorch_npu.fleet import advice, merge, ray_pool
 from mindtorch_npu.fleet.ray_driver import DeviceActor, Driver
 
 from aclnn_bindings.install.library import bundled_simulator
@@ -37,9 +39,13 @@ class Actor:
 
     def __init__(self, cluster, node, number):
         self.node, self.number = node, number
-        hello = {"label": f"npu:{number}", "hello": {"kind": "cann"}, "clock": time.time()}
+        environment = {"kind": "cann", "chips": cluster.chips(node, number)}
+        environment = {k: v for k, v in environment.items() if v}
+        hello = {"label": f"npu:{number}", "hello": environment, "clock": time.time()}
         self.open = SimpleNamespace(remote=lambda: Ref(hello))
         self.run = SimpleNamespace(remote=lambda batch: cluster.judge(node, number, batch))
+        after = {"health": {"hbm double bit error count": int(number == 1)}}
+        self.health = SimpleNamespace(remote=lambda: Ref(after))
 
 
 class Cluster:
@@ -47,10 +53,16 @@ class Cluster:
     batch, and whoever runs a case of `deadly` dies; nodes of `leaving` are gone by then; devices
     of `hanging` never answer."""
 
-    def __init__(self, hosts, dying=(), leaving=(), deadly=(), hanging=()):
+    def __init__(self, hosts, dying=(), leaving=(), deadly=(), hanging=(), serials=False):
         self.hosts, self.dying, self.leaving = hosts, set(dying), set(leaving)
         self.deadly, self.hanging = set(deadly), set(hanging)
-        self.taken, self.gone, self.started = {}, set(), 0
+        self.taken, self.gone, self.started, self.serials = {}, set(), 0, serials
+
+    def chips(self, node, number):
+        if not self.serials:
+            return {}
+        chip = {"serial": f"{node}-{number}", "health": {"hbm double bit error count": 0}}
+        return {f"npu:{number}": chip}
 
     def nodes(self):
         return [{"Alive": f"node{i}" not in self.gone, "NodeID": f"{i:06x}",
@@ -199,6 +211,23 @@ def test_a_device_that_hangs_is_fenced_and_the_others_run_its_cases(monkeypatch)
     said, _ = served(Cluster(1, hanging=["node0 npu:2"]), [batch(c) for c in cases], timeout=0.1)
     assert judged(said) == Counter(cases)
     assert lost(said) == [("device hung", "node0 npu:2")]
+
+
+def test_every_result_of_a_cluster_belongs_to_a_chip_that_is_known(tmp_path):
+    """Its serial number, and its counters before and after, as its own node reads them."""
+    cases = [f"add/functional/s{i}" for i in range(40)]
+    said, _ = served(Cluster(2, serials=True), [batch(c) for c in cases])
+    events = [event for message in said for event in ray_pool._events(message)]
+    notes = [(e.kind, e.data) for e in events if isinstance(e, ray_pool.Note)]
+    judged_ = [from_json(r) for r in results(said)]
+    fleet = merge.merge([write(tmp_path / "a.jsonl", "head", judged_, cases, notes=notes)])
+    assert fleet.counts().by_verdict == {"PASS": 40}
+    assert {s.name: s.chip["serial"] for s in fleet.devices} == {
+        f"node{n} npu:{d}": f"node{n}-{d}" for n in range(2) for d in range(NPUS)
+    }
+    accused = [(a.name, a.evidence[0][0]) for a in advice.advice(fleet)]
+    assert accused == [(f"node{n} npu:1 (serial node{n}-1)", "hbm double bit error count")
+                       for n in range(2)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("options", "least"), [({"repeat": 20}, 100.0), ({"seconds": 600}, 600.0)])
