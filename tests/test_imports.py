@@ -1,6 +1,7 @@
 """Imports point one way, and importing mindtorch is quick and touches no device."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -46,8 +47,13 @@ def name_of(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.cache
 def imports(path):
     """Absolute names of what a file imports, inside functions and for types only too."""
+    return tuple(_imports(path))
+
+
+def _imports(path):
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

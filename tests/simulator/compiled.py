@@ -7,6 +7,7 @@ ACLSIM_TEST_FLAGS compiler options to go with it (`-fsanitize=thread`).
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import os
 import shutil
@@ -64,18 +65,34 @@ def scratch() -> Path:
 @functools.cache
 def build(name: str, *options: str) -> Path:
     """Compile `programs/<name>.cpp` as a user would, and return the executable."""
-    binary = scratch() / name.replace("/", "-")
     root = install()
     command = [
         compiler(), "-O1", "-g", "-rdynamic", "-pthread", *options,
         *os.environ.get("ACLSIM_TEST_FLAGS", "").split(),
         str(PROGRAMS / f"{name}.cpp"), f"-I{root / 'include'}", f"-L{root / 'lib64'}",
         "-lascendcl", "-lnnopbase", "-lopapi", "-lhccl", "-lacl_op_compiler",
-        f"-Wl,-rpath,{root / 'lib64'}", "-o", str(binary),
+        f"-Wl,-rpath,{root / 'lib64'}",
     ]  # fmt: skip
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
+    digest = hashlib.sha256("\0".join(command).encode()).hexdigest()[:12]
+    binary = _executables() / digest / name.replace("/", "-")
+    if not binary.exists():
+        binary.parent.mkdir(exist_ok=True)
+        made = scratch() / f"{digest}-{binary.name}"
+        done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True,
+                              check=False)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        made.replace(binary)
     return binary
+
+
+def _executables() -> Path:
+    """Where executables lie: one folder for all processes of a run of pytest-xdist."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run is None:
+        return scratch()
+    folder = Path(tempfile.gettempdir()) / f"aclsim-programs-{run}"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def run(
