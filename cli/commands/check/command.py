@@ -35,7 +35,8 @@ lost with its cases; 130 interrupted."""
 
 
 @click.command(epilog=EPILOG, cls=Modes)
-@apply(opts.OPERATORS, opts.FAMILIES, opts.CASES, opts.DETERMINISTIC, opts.DEVICES)
+@apply(opts.OPERATORS, opts.FAMILIES, opts.CASES, opts.CASE_FILE, opts.DETERMINISTIC,
+       opts.DEVICES)  # fmt: skip
 @click.option("--compare-devices", "compare", is_flag=True,
               help="Run each case on every device, and let them vote bit by bit.")  # fmt: skip
 @apply(opts.SHARD, opts.INSTALL, opts.SOC, opts.WORKERS)
@@ -53,7 +54,7 @@ def check(
     from . import runner
 
     return runner.run(_run(values, compare=compare, resume=resume, issues=issues,
-                           allow_unjudged=allow_unjudged))  # fmt: skip
+                           allow_unjudged=allow_unjudged, file=opts.case_file(values)))  # fmt: skip
 
 
 @click.command("contract")

@@ -13,6 +13,7 @@ from ... import choices, op_names
 from ...choices import filled
 from ...conformance.cases.case import DTYPES, FORMS, LAYOUTS, LEVELS
 from ...conformance.cases.shard import Shard
+from ...judge.standards import STANDARDS
 from ..report import Files
 
 Decorator = Callable[[Any], Any]
@@ -81,6 +82,20 @@ NO_OUTPUT: Final = OutputOptions(None, None, Files(), False)
 
 
 @dataclass(frozen=True, slots=True)
+class CaseFileOptions:
+    """A case file, which standards judge beside our rule and who decides; `design`: the operators'
+    own cases too."""
+
+    cases: Path
+    sheet: str = ""
+    standards: tuple[str, ...] = ()
+    deciding: str = "ours"
+    design: bool = False
+    results: Path | None = None
+    rerun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CheckOptions:
     """A run. `contract`: of phase 1 alone; `minutes`: of soaking, if not 0; `compare`: devices
     vote."""
@@ -95,6 +110,7 @@ class CheckOptions:
     compare: bool = False
     contract: bool = False
     minutes: float = 0.0
+    file: CaseFileOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +155,20 @@ class ReplayOptions:
     allow_unjudged: bool
 
 
+def case_file(values: Mapping[str, Any]) -> CaseFileOptions | None:
+    """The options of --cases; UsageError for one of them without it."""
+    if values["cases"] is not None:
+        return filled(CaseFileOptions, values)
+    for name, word in _OF_CASE_FILE.items():
+        if values[name]:
+            raise click.UsageError(f"{word}: it goes with --cases")
+    return None
+
+
+_OF_CASE_FILE: Final = {"sheet": "--sheet", "standards": "--compare", "design": "--design",
+                        "results": "--results", "rerun": "--rerun"}  # fmt: skip
+
+
 def output(values: Mapping[str, Any]) -> OutputOptions:
     return OutputOptions(
         values["journal"], values["save"], filled(Files, values), values["verbose"]
@@ -180,6 +210,19 @@ CASES: Final[tuple[Decorator, ...]] = (
     click.option("--seed", type=NATURAL, default=0, show_default=True, help="Seed of the inputs."),
     click.option("--fresh-seeds", type=NATURAL, default=0, metavar="N",
                  help="Repeat with N more seeds."),
+)  # fmt: skip
+CASE_FILE: Final[tuple[Decorator, ...]] = (
+    click.option("--cases", type=SOURCE, metavar="FILE",
+                 help="Run the calls of a case file (.csv, .xlsx) of the vendor's test kit."),
+    click.option("--sheet", default="", metavar="S", help="Sheet of --cases.  [default: first]"),
+    click.option("--compare", "standards", multiple=True, type=choices.Word(STANDARDS),
+                 metavar="NAME", help="Also judge --cases by this standard: "
+                 + ", ".join(STANDARDS) + "."),
+    click.option("--deciding", type=click.Choice(("ours", "standard")), default="ours",
+                 show_default=True, help="Whose verdict on --cases counts."),
+    click.option("--design", is_flag=True, help="Also run the operators' own cases."),
+    click.option("--results", type=FILE, metavar="CSV", help="Write --cases with their results."),
+    click.option("--rerun", is_flag=True, help="Of --cases, a file of results: what did not pass."),
 )  # fmt: skip
 SHARD: Final[tuple[Decorator, ...]] = (
     click.option("--shard", type=choices.ShardType(), default="1/1", metavar="I/N",

@@ -15,8 +15,10 @@ from aclnn_bindings.errors import BindingError
 from ... import exits, render
 from ...conformance.cases import shard
 from ...conformance.cases.case import CaseNameError, parse
+from ...conformance.cases.case_file import CaseFileError
 from ...conformance.cases.cases import CaseFilter
 from ...conformance.cases.parts import with_parts
+from ...conformance.operators.golden_files import with_golden
 from ...conformance.record import bundle, compressed, journal, known, votes
 from ...conformance.record.result import Result
 from ...conformance.run import engine
@@ -27,6 +29,7 @@ from ...progress import waiting
 from ..report import UnwritableError, write_all
 from . import devices, progress, unjudged
 from . import text as check_text
+from .case_files import described, row_operators, with_rows, write_results
 from .options import (
     NO_OUTPUT,
     CampaignOptions,
@@ -72,7 +75,7 @@ def _guarded(work: Callable[[], int], device: str) -> int:
     try:
         return work()
     except (engine.NothingSelectedError, CaseNameError, known.KnownIssuesError,
-            journal.JournalError, UnwritableError, DeviceListError,
+            journal.JournalError, UnwritableError, DeviceListError, CaseFileError,
             compressed.CompressionError) as error:  # fmt: skip
         raise click.UsageError(str(error)) from None
     except EnvironmentFailedError as error:
@@ -95,6 +98,7 @@ def _run(options: CheckOptions) -> int:
     if selection.recording and not selection.only:
         return _unjudged_code(missing, options)
     options = replace(options, selection=selection)
+    options = with_rows(options)
     names = _names(options)
     parts = _parts(names, options)
     book = options.resume or options.output.journal or journal.default_path()
@@ -103,6 +107,7 @@ def _run(options: CheckOptions) -> int:
         going = engine.begin(_request(options, names + parts, record, path), path)
     results = progress.follow(going, options.output.verbose)
     _show(options, going, results)
+    write_results(options.file, results)
     if options.output.files.paths():
         write_all(journal.read(path), options.output.files)
     code = _cut_off(going, path)
@@ -177,11 +182,13 @@ def _names(options: CheckOptions) -> tuple[str, ...]:
     named = selection.ops
     if selection.only and not named:
         named = tuple(dict.fromkeys(parse(c).op for c in selection.only))
-        return () if any(n.startswith("acl") for n in named) else engine.find_ops(named, (), False)
+        if any(n.startswith("acl") for n in named):
+            return row_operators(options)
+        return engine.find_ops(named, (), False)
     if not named and not selection.families and not selection.every:
         raise engine.NothingSelectedError("nothing selected: name operators, or give --all")
     if selection.only and all(n.startswith("acl") for n in named):
-        return ()
+        return row_operators(options)
     return engine.find_ops(named, selection.families, selection.every)
 
 
@@ -218,6 +225,7 @@ def _request(
         compare=options.compare, minutes=options.minutes,
         run=journal.new_run() if record is None else str(record.header.get("run", "")),
         scheduler=maker(workers.ray) if workers.ray else None,
+        design=options.file is not None and options.file.design,
     )  # fmt: skip
 
 
@@ -252,7 +260,7 @@ def _setup(options: CheckOptions, path: Path | None) -> Setup:
     target = options.target
     return Setup(target.device, *_install(target), str(path or ""), options.workers.timeout,
                  recording=str(options.selection.recording or ""),
-                 soc=target.soc or "")  # fmt: skip
+                 soc=target.soc or "", cases=described(options.file))  # fmt: skip
 
 
 def _jobs(request: int | None) -> int:
@@ -261,7 +269,8 @@ def _jobs(request: int | None) -> int:
 
 def _show(options: CheckOptions, going: engine.Run, results: Sequence[Result]) -> None:
     header = {"options": dict(going.request.options), "environment": going.environment}
-    where = {**options.target.as_json(), "recording": options.selection.recording}
+    where = with_golden({**options.target.as_json(), "recording": options.selection.recording,
+                         "cases": described(options.file)})  # fmt: skip
     extra = journal.place_words(where)
     on = render.console()
     document = check_text.document(

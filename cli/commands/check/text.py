@@ -76,7 +76,8 @@ def cases_table(results: Iterable[Result]) -> Grid:
     for r in results:
         worst = (r.measure or {}).get("max_ulp")
         ulp = f"{worst:.3g}" if isinstance(worst, float | int) else (worst or "")
-        rows.append([Cell(r.verdict, style_of(r.verdict)), r.case, r.tier, ulp, r.reason])
+        text = "; ".join(t for t in (r.reason, *r.standards) if t)
+        rows.append([Cell(r.verdict, style_of(r.verdict)), r.case, r.tier, ulp, text])
     return Grid(("verdict", "case", "tier", "max ULP", "reason"), rows, frozenset((3,)))
 
 
@@ -175,6 +176,7 @@ def failure(r: Result, extra: Sequence[str] = ()) -> Item:
     if r.inputs:
         call = f" → {r.aclnn}" if r.aclnn else ""
         details.append(("inputs", ", ".join(r.inputs) + call))
+    details += [("standard", text) for text in r.standards]
     details += _worst(r)
     if r.pattern:
         details += [("where", r.pattern["text"]), ("map", r.pattern["blocks"])]

@@ -116,8 +116,20 @@ _PLACES: Final[dict[str, Callable[[tuple[int, ...]], Placement]]] = {
 }
 
 
+_EXPLICIT: Final = "strides="
+
+
+def explicit(strides: Sequence[int], offset: int, room: int) -> str:
+    """The layout of these strides and offset in a storage of `room` elements, for `place`."""
+    return f"{_EXPLICIT}{','.join(map(str, strides))} offset={offset} room={room}"
+
+
 def place(layout: str, shape: tuple[int, ...]) -> Placement:
     """Where a tensor of `shape` lies in `layout`; layouts that need more dimensions fall back."""
+    if layout.startswith(_EXPLICIT):
+        strides, offset, room = (part.partition("=")[2] for part in layout.split(" "))
+        steps = tuple(int(s) for s in strides.split(",") if s)
+        return Placement(steps, int(offset), int(room) + PAD)
     return _PLACES[layout](shape)
 
 

@@ -7,10 +7,11 @@ them once.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -47,6 +48,25 @@ def export(paths: tuple[str, ...]) -> None:
             raise GoldenError(f"--golden {path}: no such file or folder")
     absolute = [_absolute(p) for p in paths]
     os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys((*named(), *absolute)))
+
+
+def with_golden(where: Mapping[str, Any]) -> dict[str, Any]:
+    """A place with what is named here, for lines that run a case again."""
+    return {**where, "golden": list(named())} if named() else dict(where)
+
+
+def described(operator: str) -> dict[str, str]:
+    """The path and digest of the reference that an operator has of a person's own; {} for none."""
+    if not named():
+        return {}
+    state = loaded()
+    source = state.sources.get(operator) or state.sources.get("")
+    if source is None:
+        return {}
+    path = Path(source)
+    found = path.is_file()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest() if found else ""
+    return {"source": source, "sha256": digest}
 
 
 def split(text: str) -> tuple[str, str]:

@@ -118,6 +118,7 @@ class Launch:
             else "contiguous"
         )
         layout = "contiguous" if layout_name in REPEATED else layout_name
+        layout = self.operator.layout(name) or layout
         form = self.operator.format(name)
         if value.slot is not None:
             placement = lay(self.cann, value.slot.array, layout, True, form)

@@ -79,6 +79,10 @@ class Operator:
         formats = self.spec.formats
         return formats.get(f"{self.name} {param}") or formats.get(param, "")
 
+    def layout(self, param: str) -> str:  # noqa: ARG002 - rows of case files state it
+        """The layout of a result; "" goes by the case."""
+        return ""
+
     def claims(self, declarations: Declarations, soc: str) -> Claims:  # noqa: ARG002 - the signature is held
         """Dtypes of the main tensor: documents of the product, else header, else the samples."""
         documented = support(self.name, product_of(soc))

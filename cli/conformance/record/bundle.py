@@ -19,6 +19,8 @@ from aclnn_bindings.interface import whole
 
 from ...foreign import parsed, text_of
 from ...judge.precision import Array, numpy_dtype
+from ..cases.case_file import MARK
+from ..operators.golden_files import described
 from .journal import repro
 from .result import Result
 
@@ -30,11 +32,18 @@ class BundleError(ValueError):
 
 
 def save(
-    folder: Path, result: Result, trial: Any, environment: Mapping[str, Any], recording: str = ""
+    folder: Path,
+    result: Result,
+    trial: Any,
+    environment: Mapping[str, Any],
+    recording: str = "",
+    cases: str = "",
 ) -> Path:
     """Write a case to `folder`; the path of its description, which `check replay` takes.
 
-    `recording` is the file in `folder` in which a case of a recording is found.
+    `recording` is the file in `folder` in which a case of a recording is found; `cases` describes
+    the case file of a row. The reference of the person's own that judged is named, by path and
+    digest; it is data, and runs only where the person names it again.
     """
     name = re.sub(r"[^\w.-]+", "_", f"{result.case}-seed{result.seed}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,8 +60,9 @@ def save(
         "repro": repro(result.case, result.seed), "arrays": f"{name}.npz", "dtypes": dtypes,
         "environment": dict(environment), "result": result.as_json(),
     }  # fmt: skip
-    if recording:
-        data["recording"] = recording
+    data |= {k: v for k, v in {"recording": recording, "cases": cases}.items() if v}
+    if golden := described(result.op.partition(MARK)[0]):
+        data["golden"] = golden
     whole.write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
     return path
 

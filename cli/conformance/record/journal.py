@@ -341,9 +341,18 @@ def place_words(options: Mapping[str, Any]) -> list[str]:
         words += ["--home", str(options["home"])]
     if options.get("recording"):
         words += ["--from", str(options["recording"])]
+    if options.get("cases"):
+        words += ["--cases", _case_file(str(options["cases"]))]
+    for golden in options.get("golden") or ():
+        words += ["--golden", str(golden)]
     if options.get("soc"):
         words += ["--soc", str(options["soc"])]
     return words + (["--simulator"] if options.get("simulator") else [])
+
+
+def _case_file(described: str) -> str:
+    """The path of a case file as workers are told of it."""
+    return str(json.loads(described)[0]) if described.startswith("[") else described
 
 
 def default_path(name: str = "check") -> Path:

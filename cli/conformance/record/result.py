@@ -34,7 +34,7 @@ class Result:
     `device` and `node` say where it ran, `soc` as which product if not the run's, `digest` is that
     of its outputs' bits (asked for by comparisons of devices). `cause` is what a failure was shrunk
     to (see run/shrink.py), `pattern` where its wrong elements lie (see
-    mindtorch_npu.judge.pattern).
+    mindtorch_npu.judge.pattern). `standards` are verdicts of named standards beside ours, in words.
     """
 
     case: str
@@ -60,6 +60,7 @@ class Result:
     node: str = ""
     digest: str = ""
     soc: str = ""
+    standards: tuple[str, ...] = ()
 
     @property
     def failing(self) -> bool:
@@ -98,7 +99,7 @@ def from_json(data: Mapping[str, Any]) -> Result:
     for each in fields(Result):
         if each.name in known and not _IS[str(each.type)](known[each.name]):
             raise TypeError(f"{each.name} is no {each.type}: {known[each.name]!r:.100}")
-    for name in ("guards", "inputs", "rechecks"):
+    for name in ("guards", "inputs", "rechecks", "standards"):
         known[name] = tuple(known.get(name, ()))
     known["outcomes"] = tuple((t, r, bool(p), n) for t, r, p, n in known.get("outcomes", ()))
     for name in _REPEATED & known.keys():  # one text for all results: a journal may have 10⁶

@@ -69,6 +69,7 @@ class RunRequest:
     run: str = ""
     scheduler: Maker | None = None
     items: Mapping[str, Any] = field(default_factory=dict)
+    design: bool = False
 
 
 @dataclass(slots=True)
@@ -286,7 +287,8 @@ def _selected(
 ) -> Iterator[Case]:
     if request.only:
         yield from (_named_case(name) for name in request.only)
-        return
+        if not request.design:
+            return
     names = dict.fromkeys((*request.ops, *(exported if request.every else ())))
     yield from _of_subjects(request, list(names), environment)
     if request.raw or request.every_raw:

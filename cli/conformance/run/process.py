@@ -34,7 +34,7 @@ class DeviceHungError(EnvironmentFailedError):
 class Setup:
     """What a worker needs to know; see worker.py. `soc`: the product that a simulator is to be;
     `guard`: whether memory is watched around each block, which costs time; `peer`: a worker that
-    another one asks for the same case."""
+    another one asks for the same case; `cases`: a case file, see operators/filed.py."""
 
     device: str = "npu:0"
     home: str | None = None
@@ -47,11 +47,21 @@ class Setup:
     soc: str = ""
     guard: bool = True
     peer: bool = False
+    cases: str = ""
 
     def message(self) -> dict[str, Any]:
-        return {"device": self.device, "home": self.home, "simulator": self.simulator,
-                "journal": self.journal, "recording": self.recording, "run": self.run,
-                "soc": self.soc, "guard": self.guard, "peer": self.peer}  # fmt: skip
+        return {
+            "device": self.device,
+            "home": self.home,
+            "simulator": self.simulator,
+            "journal": self.journal,
+            "recording": self.recording,
+            "run": self.run,
+            "soc": self.soc,
+            "guard": self.guard,
+            "peer": self.peer,
+            "cases": self.cases,
+        }
 
 
 @dataclass(frozen=True, slots=True)

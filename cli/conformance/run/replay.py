@@ -10,6 +10,7 @@ from typing import Any
 from aclnn_bindings.install import simulated
 
 from ..cases.case import parse
+from ..operators.golden_files import with_golden
 from ..record.bundle import load
 from ..record.journal import place_words
 from ..record.result import Result
@@ -22,11 +23,13 @@ def replay(path: Path, device: str, home: Any, simulator: bool) -> tuple[Result,
     setup = {"device": device, "home": str(home) if home else None, "simulator": simulator}
     if data.get("recording"):
         setup["recording"] = str(path.parent / data["recording"])
+    if data.get("cases"):
+        setup["cases"] = str(data["cases"])
     _become(data.get("environment", {}))
     worker = Worker(setup, io.StringIO())
     worker.hello()
     result, _ = worker.run(parse(data["case"]), int(data["seed"]), arrays)
-    return result, place_words(setup)
+    return result, place_words(with_golden(setup))
 
 
 def _become(environment: Any) -> None:

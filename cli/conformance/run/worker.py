@@ -17,12 +17,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from ...spec.errors import DeclarationError
 from ..cases.case import BENCH, CONTRACTS, ITEMS, PROBE, SOAK, Case, parse
+from ..cases.case_file import MARK, CaseFileError
+from ..operators.golden_files import with_golden
 from ..record import journal
 from ..record.result import NEUTRAL, Result
 from .cann_words import is_poisonous, one_line
 from .peer import Peer
 from .shrink import SIZES, MinimalFailure, shrink
+from .subject import UnknownSubjectError
 
 _RECHECKS = 3
 _TIDY = 100
@@ -88,7 +92,7 @@ class Worker:
 
     def batch(self, request: Mapping[str, Any]) -> bool:
         """Run a batch; False when the device is lost and this process must be replaced."""
-        where = journal.place_words(self.setup)
+        where = journal.place_words(with_golden(self.setup))
         for name in request["cases"]:
             seed = int(request["seed"])
             line = {"case": name, "seed": seed, "repro": journal.repro(name, seed, where)}
@@ -135,14 +139,15 @@ class Worker:
         if result.verdict in ("FAIL", "MISTRUSTED", "ERROR") and not request.get("once"):
             if self.lost(result):
                 return result.with_(verdict="POISONED")
-            if case.designed and trial is not None:
+            if case.designed and trial is not None and MARK not in case.op:
                 result = self.explain(case, seed, result)
             else:
                 result = self.recheck(case, seed, result)
         if result.failing and request.get("save") and trial is not None:
             from ..record.bundle import save
 
-            save(Path(request["save"]), result, trial, self.environment)
+            save(Path(request["save"]), result, trial, self.environment,
+                 cases=str(self.setup.get("cases", "")))  # fmt: skip
         return result
 
     def item(self, case: Case, seed: int, request: Mapping[str, Any]) -> Result:
@@ -202,11 +207,15 @@ class Worker:
     def _find(self, name: str) -> Any:
         """A row, an operator, or a launch of the recording that the setup names."""
         if self.setup.get("recording"):
-            from ...recording.cases import MARK
-            from ...recording.cases import subject as recorded
+            from ...recording import cases as recorded
+
+            if recorded.MARK in name:
+                return recorded.subject(Path(self.setup["recording"]), name, self._declared())
+        if self.setup.get("cases"):
+            from ..operators import filed
 
             if MARK in name:
-                return recorded(Path(self.setup["recording"]), name, self._declared())
+                return filed.subject(self.setup["cases"], name, self._declared())
         from ..operators.find import subject
 
         return subject(name, self._declared())
@@ -296,7 +305,10 @@ def _outside_error(error: Exception) -> tuple[str, str]:
 
     if isinstance(error, AclOutOfMemoryError | MemoryError):
         return "OOM", one_line(error)
-    whose = "" if isinstance(error, BindingError) else "defect of the check itself: "
+    if isinstance(error, UnknownSubjectError):
+        return "SKIP", str(error)
+    own = isinstance(error, BindingError | CaseFileError | DeclarationError)
+    whose = "" if own else "defect of the check itself: "
     return "ERROR", whose + one_line(error)
 
 
