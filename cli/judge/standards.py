@@ -26,7 +26,7 @@ class Tolerances:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StandardVerdict:
     """What a standard says of one result."""
 
     standard: str
@@ -61,10 +61,12 @@ def default(dtype: str) -> str:
 def judge(
     standard: str, got: Array, expected: Array, dtype: str, numbers: Tolerances = PLAIN,
     witness: Array | None = None,
-) -> Outcome:  # fmt: skip
+) -> StandardVerdict:  # fmt: skip
     """What `standard` says of a result; `witness` is another chip's, for cross_check."""
     if got.shape != expected.shape:
-        return Outcome(standard, False, f"shape {list(got.shape)}, expected {list(expected.shape)}")
+        return StandardVerdict(
+            standard, False, f"shape {list(got.shape)}, expected {list(expected.shape)}"
+        )
     if standard == "cross_check":
         passed, text = _cross_check(got, expected, witness)
     elif standard == "binary" or (dtype not in _BITS and standard not in ("quant", "requant")):
@@ -72,7 +74,7 @@ def judge(
     else:
         with np.errstate(all="ignore"):
             passed, text = _RULES[standard](got, expected, dtype, numbers)
-    return Outcome(standard, bool(passed), text)
+    return StandardVerdict(standard, bool(passed), text)
 
 
 def _finite(got: Array, expected: Array) -> tuple[Array, Array, int]:

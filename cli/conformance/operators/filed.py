@@ -208,6 +208,7 @@ class FiledCall:
     ) -> Input:
         low, high, *must = self.cell("input_data_ranges", param, _RANGE)
         rng, kind = self._generator(param, seed, member), numpy_dtype(dtype)
+        array: Any
         if kind == np.bool_:
             array = rng.random(shape) < 0.5
         elif kind.kind in "iu":
@@ -338,9 +339,10 @@ def _with_standards(trial: Trial) -> Result:
 
 
 def _numbers(cells: Mapping[str, Any]) -> standards.Tolerances:
-    pairs = cells.get("precision_tolerances")
-    while isinstance(pairs, list | tuple) and pairs and isinstance(pairs[0], list | tuple):
-        pairs = pairs[0]
-    relative, share = (pairs[0], pairs[-1]) if isinstance(pairs, list | tuple) and pairs else (
-        pairs, None)  # fmt: skip
-    return standards.Tolerances(relative, share, float(cells.get("absolute_precision", 1e-8)))
+    numbers: Any = cells.get("precision_tolerances")
+    while isinstance(numbers, list | tuple) and numbers and isinstance(numbers[0], list | tuple):
+        numbers = numbers[0]
+    pair = list(numbers) if isinstance(numbers, list | tuple) else [numbers]
+    absolute = float(cells.get("absolute_precision", 1e-8))
+    return standards.Tolerances(pair[0] if pair else None, pair[1] if len(pair) > 1 else None,
+                                absolute)  # fmt: skip
