@@ -29,6 +29,7 @@ from ....spec import (
     number,
     optional,
     out,
+    pin,
     require,
     row,
     scalar,
@@ -49,6 +50,7 @@ _EXTREME: Final = Rule("exact", TORCH, numbers="extremum",
                        values="normal special integer ties opposed nan infinite")  # fmt: skip
 _FLOATS: Final = "f32 f16 bf16 f64"
 _SELF: Final = out("self")
+_PAIRS: Final = pin("*S=33x65 values=special", "each special value beside each")
 _WHOLE_ALPHA: Final = require("alpha % 1 == 0 or floating(other)", refuses=None)
 
 
@@ -96,7 +98,7 @@ i64  i64|i32 i64
 """)
 
 
-@declare("aclnnRsub", _ROW, _PROMOTED, _WHOLE_ALPHA, self=_apart(), other=_apart("self"),
+@declare("aclnnRsub", _ROW, _PROMOTED, _WHOLE_ALPHA, _PAIRS, self=_apart(), other=_apart("self"),
          alpha=_alpha("self"), out=_SELF)  # fmt: skip
 def rsub(self: Array, other: Any, alpha: float) -> Array:
     return other - alpha * self
@@ -106,8 +108,8 @@ declare("aclnnRsubs", _ROW, self=tensor("*S", _FLOATS), other=scalar("self", 1.5
         alpha=_alpha("self"), out=_SELF)(rsub)  # fmt: skip
 
 
-@declare("aclnnLogAddExp2", replace(_ROW, values=f"{_EVERY} infinite"), self=_apart("f32 f16 bf16"),
-         other=_apart("self"), out=_SELF)  # fmt: skip
+@declare("aclnnLogAddExp2", replace(_ROW, values=f"{_EVERY} infinite"), _PAIRS,
+         self=_apart("f32 f16 bf16"), other=_apart("self"), out=_SELF)  # fmt: skip
 def logaddexp2(self: Array, other: Array) -> Array:
     return np.logaddexp2(self, other)
 
@@ -128,7 +130,7 @@ def square(self: Array) -> Array:
 
 
 @declare("aclnnClampTensor", _EXTREME, require("given(clipValueMin) or given(clipValueMax)"),
-         self=_apart(), clipValueMin=forms(all=_apart("self"), none=None),
+         _PAIRS, self=_apart(), clipValueMin=forms(all=_apart("self"), none=None),
          clipValueMax=forms(all=_apart("self"), none=None), out=_SELF)  # fmt: skip
 def clamp_tensor(self: Array, clipValueMin: Array | None, clipValueMax: Array | None) -> Array:
     """The upper bound counts where bounds cross."""
@@ -142,20 +144,24 @@ def _times_log(self: Any, other: Any) -> Any:
 
 
 _SPARSE: Final = replace(_ROW, sparse=True)
-declare("aclnnXLogYScalarOther", _SPARSE, self=tensor("*S", _FLOATS),
+declare("aclnnXLogYScalarOther", _SPARSE,
+        pin("other=nan values=special", "zeros whose logarithm is NaN"),
+         self=tensor("*S", _FLOATS),
         other=scalar("self", 3.0, 0.5, 1.0, 0.0, float("inf"), float("nan"), -1.0), out=_SELF)(
     _times_log)  # fmt: skip
-declare("aclnnXLogYScalarSelf", _SPARSE, self=scalar("other", 2.5, 0.0, -1.0, float("inf")),
+declare("aclnnXLogYScalarSelf", _SPARSE,
+        pin("self=0.0 values=special", "zeros whose logarithm is NaN"),
+        self=scalar("other", 2.5, 0.0, -1.0, float("inf")),
         other=tensor("*S", "f32 f16 bf16"), out=out("other"))(_times_log)  # fmt: skip
 
 
-@declare("aclnnInplaceXLogYTensor", _SPARSE, selfRef=inout(tensor("*S", _FLOATS)),
+@declare("aclnnInplaceXLogYTensor", _SPARSE, _PAIRS, selfRef=inout(tensor("*S", _FLOATS)),
          other=_apart("selfRef"))  # fmt: skip
 def inplace_xlogy(selfRef: Array, other: Array) -> Array:
     return np.asarray(_times_log(selfRef, other))
 
 
-@declare("aclnnXlog1py", _SPARSE, x=_apart("f32 f16 bf16"),
+@declare("aclnnXlog1py", _SPARSE, _PAIRS, x=_apart("f32 f16 bf16"),
          y=forms(all=_apart("x"), usual=tensor("*#S", "x", -0.9, 9)), z=out("x"))  # fmt: skip
 def xlog1py(x: Array, y: Array) -> Array:
     return np.where((x == 0) & ~np.isnan(y), 0.0, x * np.log1p(y))
@@ -233,8 +239,9 @@ def masked_scale(self: Array, mask: Array, scale: float) -> Array:
 
 
 for _name, _pick in (("Max", np.maximum), ("Min", np.minimum)):
-    declare(f"aclnn{_name}N", _EXTREME, sizes(L=members(3, 1, 2, 8)), tensors=tensors("L", "*#S"),
-            out=out("tensors"))(lambda tensors, _pick=_pick: reduce(_pick, tensors))  # fmt: skip
+    declare(f"aclnn{_name}N", _EXTREME, sizes(L=members(3, 1, 2, 8)), _PAIRS,
+            tensors=tensors("L", "*#S"), out=out("tensors"))(
+        lambda tensors, _pick=_pick: reduce(_pick, tensors))  # fmt: skip
 
 
 @declare("aclnnAngleV2", _SPARSE, dtypes("x out\nf32|c64 f32"), x=tensor("*S"), out=out("f32"))
@@ -252,14 +259,14 @@ declare("aclnnBitwiseAndTensorOut", replace(_MOVE, values="normal special wide")
 
 @declare("aclnnHeaviside", Rule("exact", "torch 2.13, document of torch.heaviside",
                                 values="normal special ties"),
-         input=_apart(), values=_apart("input"), out=out("input"))  # fmt: skip
+         _PAIRS, input=_apart(), values=_apart("input"), out=out("input"))  # fmt: skip
 def heaviside(input: Array, values: Array) -> Array:
     """NaN is not above 0."""
     return np.where(input == 0, values, (input > 0).astype(input.dtype))
 
 
 @declare("aclnnAddRelu", replace(_ROW, source="torch 2.13, torch._C._VariableFunctions._add_relu: "
-         "relu(self + alpha other)"), _WHOLE_ALPHA, self=_apart(), other=_apart("self"),
+         "relu(self + alpha other)"), _WHOLE_ALPHA, _PAIRS, self=_apart(), other=_apart("self"),
          alpha=_alpha("self"), out=_SELF)  # fmt: skip
 def add_relu(self: Array, other: Array, alpha: float) -> Array:
     return np.maximum(self + alpha * other, 0)

@@ -28,6 +28,7 @@ from ....spec import (
     out,
     overload,
     parts,
+    pin,
     require,
     row,
     scalar,
@@ -194,12 +195,12 @@ def _end(pattern: str, n: int, _i: int, _axis: int) -> int:
 
 
 def _pace(pattern: str, _n: int, i: int, axis: int) -> int:
-    return {"one": 1, "two": 2, "differing": 1 + (i + axis) % 3, "long": 99}[pattern]
+    return {"one": 1, "two": 2, "rising": 1 + i, "falling": 4 - (i + axis) % 4, "long": 99}[pattern]
 
 
 _BEGINS: Final = "inner first last back far"
 _ENDS: Final = "size beyond short back"
-_PACES: Final = "one two differing long"
+_PACES: Final = "one rising two falling long"
 _REGULAR: Final = sizes({"*S": any_shape("5x9", 7, 1, "6x5x4", "33x65", "1x9", "2x3x1x7",
                                          "9x1025", "8x8")})  # fmt: skip
 
@@ -356,6 +357,8 @@ def split_with_size(self: Array, splitSize: Sequence[int], dim: int) -> tuple[li
 
 @declare("aclnnInplaceFillDiagonal", _MOVE,
          sizes(M=row(7, 1, 4, 33, 130), N=row(3, 1, 5, 17), K=row(4, 1, 2)), both("M > 2*N"),
+         pin("M=33 N=5 wrap=True", "many rows below the first square"),
+         pin("M=130 N=17 wrap=True", "many rows below the first square"),
          require("fillValue < 128 or dtype(selfRef) not in ('int8', 'uint8', 'int16', 'bool')",
                  refuses=None),
          selfRef=inout(forms(matrix=tensor("M N"), square=tensor("K K"), cube=tensor("K K K"),
