@@ -7,90 +7,123 @@ from typing import Any, Final
 import numpy as np
 
 from ....judge.precision import Array, numpy_dtype
+from ....spec import (
+    Rule,
+    also,
+    array,
+    batch,
+    choice,
+    flag,
+    ignored,
+    inout,
+    leading,
+    null,
+    number,
+    only,
+    out,
+    row,
+    scalar_tensor,
+    sizes,
+    tensor,
+)  # fmt: skip
+from ....spec.domains import Domain
 from .. import draws
-from ..spec import const, spec, t, take, unspecified
-from ._defaults import COMPOSITE, HEADER_ONLY
+from ..declare import declare
+from ..spec import unspecified
+from ._defaults import HEADER_ONLY
 
-_RANDOM: Final[dict[str, Any]] = {
-    "tolerance": "random",
-    "source": "Knuth: The Art of Computer Programming 3.3 and 3.4; torch's documents",
-}
-_SEEDS: Final[dict[str, Any]] = {"seedTensor": const([7], "int64"),
-                                 "offsetTensor": const([0], "int64"), "offset": 0}  # fmt: skip
-for _name, _draws, _more in (
-    ("InplaceNormalTensor", draws.normal, {"mean": 1.0, "std": 2.0, **_SEEDS}),
-    ("InplaceUniformTensor", draws.uniform, {"from": -1.0, "to": 2.0, **_SEEDS,
-                              "seedTensor": const([7], "uint64"),
-                              "offsetTensor": const([0], "uint64")}),
-    ("InplaceRandomTensor", draws.integers, {"from": -5, "to": 9, **_SEEDS}),
-    ("InplaceRandomWithoutFromTo", draws.integers, {"seed": 7, "offset": 0}),
-    ("InplaceRandomWithoutFromToTensor", draws.integers, _SEEDS),
+_SOURCE: Final = "Knuth: The Art of Computer Programming 3.3 and 3.4; torch's documents"
+_MANY: Final = sizes({"*S": leading("33x65", 5001)})
+_SIGNED: Final = "f32 f16 bf16 i32"
+_FRACTIONS: Final = "f32 f16 bf16"
+_OTHERS: Final = "each case draws with other ones, too"
+_SEED: Final[dict[str, Domain]] = {"seed": only(7, _OTHERS), "offset": only(0, _OTHERS)}
+
+
+def _in_tensors(dtype: str = "i64") -> dict[str, Domain]:
+    return {"seedTensor": scalar_tensor(dtype, 7), "offsetTensor": scalar_tensor(dtype, 0),
+            "offset": only(0, _OTHERS)}  # fmt: skip
+
+
+def _drawn(how: Any) -> Rule:
+    return Rule("random", _SOURCE, draws=how)
+
+
+def _blank(selfRef: Array) -> Array:
+    return np.zeros_like(selfRef)
+
+
+_NORMAL: Final[dict[str, Domain]] = {"mean": number(1.0, -3.0, 0.0), "std": number(2.0, 5.0)}
+_UNIFORM: Final[dict[str, Domain]] = {"from": number(-1.0, 0.0), "to": number(5.0, 4.5)}
+_RANGE: Final[dict[str, Domain]] = {"from": number(0, -5, 3), "to": number(9, 101)}
+# Names, distribution, dtypes, what it takes.
+for _names, _how, _dtypes, _params in (
+    ("InplaceNormal", draws.normal, _FRACTIONS, _NORMAL | _SEED),
+    ("InplaceNormalTensor", draws.normal, _SIGNED, _NORMAL | _in_tensors()),
+    ("InplaceUniform", draws.uniform, _SIGNED, _UNIFORM | _SEED),
+    ("InplaceUniformTensor", draws.uniform, _SIGNED, _UNIFORM | _in_tensors("u64")),
+    ("InplaceRandom", draws.integers, _SIGNED, _RANGE | _SEED),
+    ("InplaceRandomTensor", draws.integers, _SIGNED, _RANGE | _in_tensors()),
+    ("InplaceRandomWithoutFromTo", draws.integers, f"{_SIGNED} u8 bool", _SEED),
+    ("InplaceRandomWithoutFromToTensor", draws.integers, f"{_SIGNED} u8 bool", _in_tensors()),
 ):  # fmt: skip
-    # Numbers below zero have no place in the unsigned types.
-    signed = ("float16", "bfloat16", "float32", "int8", "int16", "int32", "int64")
-    spec(f"aclnn{_name}", "selfRef:selfRef", draws=_draws, **_RANDOM,
-         dtypes=signed if "from" in _more else (),
-         samples=[take(selfRef=t(33, 65), **_more)])(
-        lambda selfRef: np.zeros_like(selfRef))  # fmt: skip
-spec("aclnnMultinomial", "out:int64", **_RANDOM, draws=draws.categories, samples=[
-    take(self=t(331, 9, low=0.1, high=1), numsamples=n, replacement=r, seed=7, offset=0)
-    for n, r in ((4, True), (4, False), (9, False))])(
-    lambda self, numsamples: np.zeros((len(self), numsamples)))  # fmt: skip
-spec("aclnnMultinomialTensor", "out:int64", **_RANDOM, draws=draws.categories, samples=[
-    take(self=t(331, 9, low=0.1, high=1), numsamples=4, replacement=r, **_SEEDS)
-    for r in (True, False)])(
-    lambda self, numsamples: np.zeros((len(self), numsamples)))  # fmt: skip
-spec("aclnnDropoutGenMask aclnnDropoutGenMaskV2", "out:uint8", **_RANDOM,
-     draws=draws.keep_bits, samples=[
-    take(shape=(65, 128), prob=p, seed=7, offset=0, probDataType=0) for p in (0.5, 0.1)])(
-    lambda shape: np.zeros(int(np.prod(shape)) // 8))  # fmt: skip
-spec("aclnnDropoutV3Grad", "gradX:gradY", tolerance="composite", sparse=True,
-     dtypes=("float16", "bfloat16", "float32"), source="Srivastava et al.: Dropout, 2014; the mask "
-     "is one bit an element", samples=[
-         take(gradY=t(4, 64), mask=t(32, dtype="uint8", low=0, high=255), scale=2.0)])(
-    lambda gradY, mask, scale: gradY * scale * np.unpackbits(
-        mask.astype(np.uint8), bitorder="little").reshape(gradY.shape))  # fmt: skip
+    declare(
+        f"aclnn{_names}",
+        _drawn(_how),
+        _MANY,
+        selfRef=inout(tensor("*S", _dtypes, strided=False)),
+        **_params,
+    )(_blank)
+
+_WEIGHTS: Final[dict[str, Domain]] = {
+    "self": tensor("M N", "f32 f16 bf16 f64", 0.1, 1, strided=False),
+    "numsamples": number(4, 1, "N"), "replacement": flag(),
+}  # fmt: skip
+_LOTS: Final = sizes(M=batch(331), N=row(9, 4, 17))
+for _names, _params in (("Multinomial", _SEED), ("MultinomialTensor", _in_tensors())):
+    declare(f"aclnn{_names}", _drawn(draws.categories), _LOTS, **_WEIGHTS, **_params,
+            out=out("i64"))(
+        lambda self, numsamples: np.zeros((len(self), numsamples)))  # fmt: skip
 
 
-def _fill(x: Array) -> Array:
-    return np.zeros_like(x)
+def _rows_of_128(shape: tuple[int, ...]) -> Array:
+    """A bit an element, up to a whole number of 128."""
+    return np.zeros(-(-int(np.prod(shape)) // 128) * 16)
 
 
-for _name, _draws, _extra in (
-    ("Normal", draws.normal, {"mean": 1.0, "std": 2.0}),
-    ("Uniform", draws.uniform, {"from": -1.0, "to": 2.0}),
-    ("Random", draws.integers, {"from": 0, "to": 9}),
+_SHAPES: Final = array((65, 128), (33, 65), (5003,))
+_TYPE: Final = ignored("the type of a probability that is a double already", choice(0, 1, 27))
+for _names, _params in (
+    ("DropoutGenMask", _SEED), ("DropoutGenMaskV2", _SEED | {"probDataType": _TYPE}),
+    ("DropoutGenMaskV2Tensor", _in_tensors() | {"probDataType": _TYPE}),
 ):  # fmt: skip
-    spec(f"aclnnInplace{_name}", "selfRef:selfRef", **_RANDOM, draws=_draws, samples=[
-        take(selfRef=t(*s), seed=1, offset=0, **_extra) for s in ((33, 65), (5001,))])(
-        lambda selfRef: _fill(selfRef))  # fmt: skip
-spec("aclnnNormalFloatFloat", "out:float32",
-     constant="mean std",
-     samples=[take(mean=1.0, std=2.0, seed=3, offset=0)],
-     draws=draws.normal, **_RANDOM)(lambda mean, std: np.zeros((33, 65)))  # fmt: skip
-spec("aclnnNormalFloatTensor", "out:std",
-     constant="mean",
-     **_RANDOM, draws=draws.normal,
-     samples=[take(mean=1.0, std=t(33, 65, low=0.5), seed=3, offset=0)])(
-    lambda mean, std: _fill(std))  # fmt: skip
-spec("aclnnNormalTensorFloat", "out:mean",
-     constant="std",
-     **_RANDOM, draws=draws.normal,
-     samples=[take(mean=t(33, 65), std=0.5, seed=3, offset=0)])(
-    lambda mean, std: _fill(mean))  # fmt: skip
-spec("aclnnNormalTensorTensor", "out:mean", **_RANDOM, draws=draws.normal,
-     samples=[take(mean=t(33, 65), std=t(33, 65, low=0.5), seed=3, offset=0)])(
-    lambda mean, std: _fill(mean))  # fmt: skip
-spec("aclnnBernoulli", "out:self",
-     constant="prob",
-     samples=[take(self=t(33, 65), prob=0.3, seed=3, offset=0)],
-     draws=draws.bernoulli, **_RANDOM)(lambda self, prob: _fill(self))  # fmt: skip
-spec("aclnnBernoulliTensor", "out:self", **_RANDOM, draws=draws.bernoulli,
-     samples=[take(self=t(33, 65), prob=t(33, 65, low=0, high=1), seed=3, offset=0)])(
-    lambda self, prob: _fill(self))  # fmt: skip
-spec("aclnnRandperm", "out:int64", draws=draws.permutation, **_RANDOM,
-     samples=[take(n=n, seed=3, offset=0) for n in (33, 2049)])(
-    lambda n: np.arange(n))  # fmt: skip
+    declare(f"aclnn{_names}", _drawn(draws.keep_bits), shape=_SHAPES, prob=number(0.5, 0.1, 0.9),
+            **_params, out=out("u8"))(_rows_of_128)  # fmt: skip
+
+
+@declare("aclnnNormalFloatFloat", _drawn(draws.normal), **_NORMAL, **_SEED, out=out("f32"))
+def normal(mean: float, std: float) -> Array:
+    return np.zeros((33, 65))
+
+
+_STDS: Final = tensor("*S", _FRACTIONS, 0.5, 2)
+_MEANS: Final = tensor("*S", _FRACTIONS)
+for _names, _first, _second, _of in (
+    ("NormalFloatTensor", _NORMAL["mean"], _STDS, "std"),
+    ("NormalTensorFloat", _MEANS, _NORMAL["std"], "mean"),
+    ("NormalTensorTensor", _MEANS, tensor("*S", "mean", 0.5, 2), "mean"),
+):  # fmt: skip
+    declare(f"aclnn{_names}", _drawn(draws.normal), _MANY, mean=_first, std=_second, **_SEED,
+            out=out(_of))(
+        lambda mean, std: np.zeros(np.broadcast_shapes(np.shape(mean), np.shape(std))))  # fmt: skip
+
+for _names, _chance in (("Bernoulli", number(0.3, 0.5, 0.95)),
+                        ("BernoulliTensor", tensor("*S", "f32", 0, 1))):  # fmt: skip
+    declare(f"aclnn{_names}", _drawn(draws.bernoulli), _MANY,
+            self=tensor("*S", _FRACTIONS, strided=False), prob=_chance, **_SEED, out=out("self"))(
+        lambda self: np.zeros_like(self))  # fmt: skip
+declare("aclnnRandperm", _drawn(draws.permutation), n=number(33, 129, 2049), **_SEED,
+        out=out("i64"))(lambda n: np.arange(n))  # fmt: skip
 
 
 def dropped(result: Array, arguments: Any) -> tuple[str, Any, Any]:
@@ -103,40 +136,45 @@ def dropped(result: Array, arguments: Any) -> tuple[str, Any, Any]:
     return "bernoulli", np.asarray(keep), np.where(near, 1.0, result.astype(np.float64))
 
 
-spec("aclnnDropout", "out:input maskOut:uint8", tolerance="random",
-     draws=dropped, source="torch 2.13, document of F.dropout", samples=[
-         take(input=t(65, 128, low=0.5), p=p, train=n, seed=7, offset=0)
-         for p, n in ((0.5, True), (0.1, True), (0.5, False))])(
-    lambda input: (np.zeros_like(input), np.zeros(input.size // 8)))  # fmt: skip
-spec("aclnnDropoutV3", "out:input maskOut:uint8",
-     uncovered="optionalNoiseShape",
-     tolerance="random",
-     draws=dropped, source="torch 2.13, document of F.dropout", samples=[
-         take(input=t(65, 128, low=0.5), p=p, seed=7, offset=0) for p in (0.5, 0.1)])(
-    lambda input: (np.zeros_like(input), np.zeros(input.size // 8)))  # fmt: skip
-spec("aclnnDropoutGenMaskV2Tensor", "out:uint8", tolerance="random",
-     draws=draws.keep_bits, source="torch 2.13, document of F.dropout: what stays", samples=[
-         take(shape=(65, 128), prob=p, seedTensor=const([7], "int64"),
-              offsetTensor=const([0], "int64"), offset=0, probDataType=0) for p in (0.5, 0.1)])(
-    lambda shape: np.zeros(int(np.prod(shape)) // 8))  # fmt: skip
+_DROPOUT: Final = Rule("random", "torch 2.13, document of F.dropout", draws=dropped)
+_INPUT: Final = tensor("*S", "f32 f16 bf16", 0.5, 2)
 
 
-def _bits(mask: Array, count: int) -> Array:
-    return np.unpackbits(mask.astype(np.uint8), bitorder="little")[:count]
+def _undecided(input: Array) -> tuple[Array, Array]:
+    return np.zeros_like(input), _rows_of_128(input.shape)
 
 
-for _name, _scaled in (("aclnnDropoutBackward", "scale"), ("aclnnDropoutDoMask", "prob")):
-    _x = "gradOutput" if _scaled == "scale" else "self"
-    _number = 2.0 if _scaled == "scale" else 0.5
+declare("aclnnDropout", _DROPOUT, _MANY, input=_INPUT, p=number(0.5, 0.1, 0.9), train=flag(True),
+        **_SEED, out=out("input"), maskOut=out("u8"))(_undecided)  # fmt: skip
+declare("aclnnDropoutV3", _DROPOUT, _MANY, input=_INPUT,
+        optionalNoiseShape=null("documents allow null alone"), p=number(0.5, 0.1, 0.9), **_SEED,
+        out=out("input"), maskOut=out("u8"))(_undecided)  # fmt: skip
 
-    def _masked(x: Array, mask: Array, scale: float = 0.0, prob: float = 0.0) -> Array:
-        factor = scale or 1 / (1 - prob)
-        return x * _bits(mask, x.size).reshape(x.shape) * factor
+_MASKED: Final = Rule("composite", "Srivastava et al.: Dropout, 2014; a bit an element",
+                      sparse=True, values="normal integer wide opposed")  # fmt: skip
+_FEW: Final = sizes({"*S": leading("4x64", 1, "3x43", 129, "2x3x5", 1030)})
+_GRAD: Final = tensor("*S", "f32 f16 bf16")
 
-    spec(_name, "out:x", renamed={_x: "x"}, **{**COMPOSITE, "source":
-         "Srivastava et al.: Dropout, 2014; the mask is one bit an element"}, sparse=True, samples=[
-        take(x=t(4, 64), mask=t(32, dtype="uint8", low=0, high=255), **{_scaled: _number})])(
-        _masked)  # fmt: skip
+
+def _bits(of: str) -> Domain:
+    return tensor(f"16*ceil(size({of}),128)", "u8", 0, 255)
+
+
+@declare("aclnnDropoutBackward", _MASKED, _FEW,
+         also("aclnnDropoutV3Grad", gradOutput="gradY", out="gradX"), gradOutput=_GRAD,
+         mask=_bits("gradOutput"), scale=number(2.0, 1.25, 0.0), out=out("gradOutput"))  # fmt: skip
+def masked(gradOutput: Array, mask: Array, scale: float) -> Array:
+    """Bits past the last element mean nothing."""
+    bits = np.unpackbits(mask.astype(np.uint8), bitorder="little")[: gradOutput.size]
+    return np.where(bits.reshape(gradOutput.shape), gradOutput * scale, 0)
+
+
+@declare("aclnnDropoutDoMask", _MASKED, _FEW, self=_GRAD, mask=_bits("self"),
+         prob=number(0.5, 0.2, 0.0), out=out("self"))  # fmt: skip
+def do_mask(self: Array, mask: Array, prob: float) -> Array:
+    return masked(self, mask, 1 / (1 - prob))
+
+
 unspecified("aclnnSimThreadExponential",
             "fills with exponential draws of a generator whose state per thread is not published",
             HEADER_ONLY)  # fmt: skip
