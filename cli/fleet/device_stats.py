@@ -32,6 +32,7 @@ class Counters:
 @dataclass(slots=True)
 class DeviceStats:
     """One device of one host; `bit` is 1 << `index`. `chip` is what the system says of it,
+    `serials` are those of every chip that a run met under this name,
     `counters` those of its health by run, in order of their starts, `beside` the other processes
     seen on it; `days` are (day, judged, failing); `probe`: a host, no device."""
 
@@ -43,6 +44,7 @@ class DeviceStats:
     kinds: tuple[str, ...] = ()
     deviating: int = 0
     chip: dict[str, Any] = field(default_factory=dict)
+    serials: dict[str, None] = field(default_factory=dict)
     counters: dict[str, Counters] = field(default_factory=dict)
     beside: dict[str, None] = field(default_factory=dict)
     days: list[tuple[str, int, int]] = field(default_factory=list)

@@ -24,6 +24,7 @@ NAMES: Final[dict[str, str]] = {
     "node lost": "an actor of the cluster, or its host, went away; its cases ran elsewhere",
     "head restarted": "the cluster's head went away; cases in flight ran again",
     "two runs in one journal": "told apart by their ids; give each run a file of its own",
+    "several chips": "two hosts of one name, or a chip that was exchanged",
     "clock skew": "its stamps do not fit: times between hosts cannot be compared",
     "torn lines": "lines that are no JSON were left out",
     "other version": "not what most hosts have",
@@ -125,6 +126,9 @@ def _of_fleet(fleet: Fleet) -> Iterator[Row]:
         text = ", ".join(f"{what} {mine or 'unknown'}, most have {usual or 'unknown'}"
                          for what, (mine, usual) in odd.items())  # fmt: skip
         yield Row("other version", node, text)
+    for stats in fleet.tally.stats:
+        if len(stats.serials) > 1:
+            yield Row("several chips", stats.name, f"serial {', '.join(sorted(stats.serials))}")
     yield from _without_npu(fleet)
     for shard in fleet.missing:
         yield Row("shard missing", str(shard), "its cases are not known")

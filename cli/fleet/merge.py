@@ -249,6 +249,8 @@ def _identify(tally: Tally, node: str, environment: Mapping[str, Any], order: st
     for device, chip in environment.get("chips", {}).items():
         stats = tally.device(node, str(device))
         stats.chip = {k: v for k, v in chip.items() if k not in ("health", "processes")}
+        if serial := str(chip.get("serial", "")):
+            stats.serials[serial] = None
         stats.counters.setdefault(order, Counters()).before = dict(chip.get("health", {}))
         stats.take_beside(chip.get("processes", ()))
 

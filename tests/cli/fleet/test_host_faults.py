@@ -213,3 +213,15 @@ def test_a_report_reads_over_half_a_line_before_the_end(tmp_path):
     book.path.write_text(book.path.read_text() + '{"kind":"end"}\n')
     with pytest.raises(journal.JournalError, match="line 2 is not JSON"):
         journal.read(book.path)
+
+
+def test_two_hosts_of_one_name_are_told_by_the_serials_of_their_chips(tmp_path):
+    """Their results came together under one name, and nothing said so."""
+    paths = [
+        write(tmp_path / f"{serial}.jsonl", "host1", [result("add/functional/s0", device="npu:0")],
+              environment={"chips": {"npu:0": {"serial": serial}}})
+        for serial in ("A7", "B2")
+    ]  # fmt: skip
+    rows = [tuple(row) for row in host_faults.rows(merge.merge(paths))]
+    assert ("several chips", "host1 npu:0", "serial A7, B2") in rows
+    assert "several chips" not in [row.name for row in host_faults.rows(merge.merge(paths[:1]))]
