@@ -20,6 +20,8 @@ from .conformance.cases import shard
 
 T = TypeVar("T")
 
+_MOST_SECONDS = 2_000_000  # a wait of the system takes 2^31 milliseconds
+
 
 class Word(click.Choice[str]):
     """One of `words`; anything else is refused with the nearest of them."""
@@ -87,6 +89,21 @@ golden = click.option(
     help="Take references from this file or folder, before the built-in ones; see "
     "docs/own_operators.md.",
 )  # fmt: skip
+
+
+class Seconds(click.FloatRange):
+    """A time that a program can wait; no NaN, which no limit refuses."""
+
+    def __init__(self, least: float = 0) -> None:
+        super().__init__(min=least, min_open=not least)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not number <= _MOST_SECONDS:
+            self.fail(f"{value} is no time of at most {_MOST_SECONDS:,}.", param, ctx)
+        return number
 
 
 class NewFile(click.Path):

@@ -1,13 +1,15 @@
 """Reads damaged files of every kind that others may hand over; only the named errors may come.
 
-`python tests/cli/fuzz_files.py [--rounds 1000] [--seed 0]`: journals (one host's, and as parts of a
-fleet), bundles, tables of known issues, checkpoints of both formats, and recordings, whose
-checksums are made to fit.
+`python tests/cli/fuzz_files.py [--rounds 1000] [--seed 0] [--seconds 3600]`: journals (one host's,
+compressed, and as parts of a fleet), bundles, tables of known issues and of known findings,
+libraries, headers, checkpoints of both formats, and recordings, whose checksums are made to fit.
+With --seconds the rounds are repeated, each time from another seed, until so long has passed.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import io
 import json
 import pickle
@@ -23,10 +25,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 from mindtorch_npu import recording
 from mindtorch_npu.commands.report import html, json_report, junit, markdown
-from mindtorch_npu.commands.run import summary
+from mindtorch_npu.commands.run import findings, summary
 from mindtorch_npu.conformance.record import bundle, journal, known
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.fleet import merge
@@ -34,11 +37,20 @@ from mindtorch_npu.foreign import ForeignError
 from mindtorch_npu.recording import page, perfetto
 
 import mindtorch
+from aclnn_bindings.install import elf
+from aclnn_bindings.install.search import bundled_simulator
+from aclnn_bindings.interface.headers import parse_text
 from aclnn_bindings.layers import recording_file
 
 WORDS = (b"null", b"-1", b"[]", b"{}", b'"x"', b"1e400", b"NaN", b"9" * 40, b"true", b"[[1]]",
          b"\xff\xfe", b"\n", b'"../../x"')  # fmt: skip
 KNOWN = b'[[issue]]\nop = "add"\ndtype = "float16"\nreason = "rounds"\nexpires = 2027-01-31\n'
+FINDINGS = b'[[allow]]\nfinding = "leak"\nobject = "aclrtStream*"\nreason = "never destroyed"\n'
+HEADER = (
+    b"#define N(a) ((a) << 2)\nenum E { A = N(1), B };\ntypedef struct S { int a : 3; } S;"
+    b"\naclnnStatus aclnnAddGetWorkspaceSize(const aclTensor* self, aclTensor* out, uint64_t* n,"
+    b" aclOpExecutor** e);\naclnnStatus aclnnAdd(void* w, uint64_t n, aclOpExecutor* e, void* s);\n"
+)
 Target = tuple[bytes, Callable[[Path], Any], tuple[type[Exception], ...]]
 
 
@@ -128,6 +140,27 @@ def shown(path: Path) -> None:
         write(record)
 
 
+def _small_library() -> bytes:
+    """A library of a few exports and needs."""
+    root = bundled_simulator()
+    assert root is not None
+    return (root / "lib64/libascend_hal.so").read_bytes()
+
+
+def _exported(path: Path) -> None:
+    """Reads a library's tables; no content raises."""
+    assert isinstance(elf.read(path).exports, frozenset)
+    elf.undefined(path)
+
+
+def _declared(path: Path) -> None:
+    """Reads a header, and every row of it; no content raises."""
+    found = parse_text(path.read_bytes())
+    for table in (found.functions, found.enums, found.constants, found.typedefs, found.structs):
+        list(table.values())
+    assert all(row.reason for row in found.skipped)
+
+
 def _merged(path):
     fleet = merge.merge([path])
     if fleet.unread:
@@ -164,6 +197,10 @@ def targets() -> dict[str, Target]:
         "bundle": (json.dumps(kept).encode(), _beside(arrays.getvalue()), (bundle.BundleError,)),
         "arrays": (arrays.getvalue(), _above(kept), (bundle.BundleError,)),
         "known issues": (KNOWN, known.load, (known.KnownIssuesError, *read)),
+        "known findings": (FINDINGS, findings.allowed, (click.UsageError,)),
+        "compressed journal": (gzip.compress(lines), shown, (journal.JournalError, *read)),
+        "library": (_small_library(), _exported, ()),
+        "header": (HEADER, _declared, ()),
         "checkpoint": (checkpoint.getvalue(), *tensors),
         "legacy checkpoint": (legacy.getvalue(), *tensors),
     }  # fmt: skip
@@ -194,15 +231,20 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=0)
     options = parser.parse_args()
-    failed = 0
+    began, seed, failed = time.monotonic(), options.seed, 0
     attacks = {name: partial(attack, target) for name, target in targets().items()}
     with tempfile.TemporaryDirectory() as folder:
         attacks["recording"] = partial(attack_recording, Path(folder))
-        for name, run in attacks.items():
-            outcomes, bad = run(options.rounds, options.seed)
-            failed += len(bad)
-            print(f"{name}: {dict(outcomes)}", *bad[:5], sep="\n    ")
+        while True:
+            for name, run in attacks.items():
+                outcomes, bad = run(options.rounds, seed)
+                failed += len(bad)
+                print(f"{name}, seed {seed}: {dict(outcomes)}", *bad[:5], sep="\n    ", flush=True)
+            seed += 1
+            if time.monotonic() - began >= options.seconds:
+                break
     return min(failed, 1)
 
 

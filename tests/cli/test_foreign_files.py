@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import fuzz_files
 import pytest
 from mindtorch_npu import foreign
@@ -71,7 +72,19 @@ def test_a_pipe_is_read(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "kind",
-    ["journal", "fleet", "bundle", "arrays", "known issues", "checkpoint", "legacy checkpoint"],
+    [
+        "journal",
+        "compressed journal",
+        "fleet",
+        "bundle",
+        "arrays",
+        "known issues",
+        "known findings",
+        "library",
+        "header",
+        "checkpoint",
+        "legacy checkpoint",
+    ],
 )
 def test_damaged_files_are_refused_by_name(tmp_path: Path, kind: str):
     sound, read, _ = target = fuzz_files.targets()[kind]
@@ -145,3 +158,26 @@ def test_a_chunk_that_unpacks_to_more_than_it_says_is_not_unpacked(tmp_path: Pat
     path.write_bytes(data)
     with pytest.raises(recording_file.RecordingError, match="the 100 bytes that it says"):
         list(recording_file.chunks(path))
+
+
+@pytest.mark.parametrize("words", [("check", "add", "--timeout"), ("bench", "add", "--seconds")])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "1e9", "-1", "0"])
+def test_a_time_that_nobody_can_wait_is_refused(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], value: str
+):
+    with pytest.raises(SystemExit) as end:
+        main([*words, value])
+    assert end.value.code == 2
+    assert value in capsys.readouterr().err
+
+
+ALLOWED = ("allow = 3", "allow = [1]", "allow = [[]]", "[allow]\nfinding = 'x'", "[[allow]]",
+           "[[allow]]\nreason = ''", "[[allow]]\nreason = 'x'\ncolour = 1")  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ALLOWED)
+def test_known_findings_of_another_kind_are_refused_by_name(tmp_path: Path, text: str):
+    path = tmp_path / "allow.toml"
+    path.write_text(text)
+    with pytest.raises(click.UsageError, match="allow"):
+        fuzz_files.findings.allowed(path)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FILE = choices.NewFile()
 SOURCE = click.Path(dir_okay=False, exists=True, path_type=Path)
-SECONDS = click.FloatRange(min=0, min_open=True)
+SECONDS = choices.Seconds()
 # Of one workload on one device: its reference, its clocks; rounds are many, and short.
 _TIMEOUT = 600.0
 _FLEET_SECONDS = 0.3

@@ -19,7 +19,7 @@ from ..report import Files
 Decorator = Callable[[Any], Any]
 FILE: Final = choices.NewFile()
 SOURCE: Final = click.Path(dir_okay=False, exists=True, readable=True, path_type=Path)
-SECONDS: Final = click.FloatRange(min=0, min_open=True)
+SECONDS: Final = choices.Seconds()
 NATURAL: Final = click.IntRange(min=0)
 
 

@@ -69,7 +69,7 @@ class ReportOptions:
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
 @click.option("--compare", "pair", type=SOURCE, nargs=2, metavar="A B", help="What changed.")
 @click.option("--merge", is_flag=True, help="Merge the journals of many hosts into one report.")
-@click.option("--watch", type=click.FloatRange(min=1), metavar="SECONDS",
+@click.option("--watch", type=choices.Seconds(1), metavar="SECONDS",
               help="With --merge: repeat every SECONDS until all runs have ended.")  # fmt: skip
 @click.option("--prometheus", type=FILE, help="With --merge: write metrics for Prometheus.")
 @click.option("-v", "--verbose", is_flag=True, help="One line for every case.")

@@ -73,7 +73,10 @@ def allowed(path: Path) -> list[Allowed]:
     except (OSError, ValueError) as error:
         raise click.UsageError(f"{path}: {error}") from None
     entries = []
-    for number, entry in enumerate(data.get("allow", ()), 1):
+    tables = data.get("allow", [])
+    if not isinstance(tables, list) or not all(isinstance(entry, dict) for entry in tables):
+        raise click.UsageError(f"{path}: allow is of another kind: write [[allow]] tables")
+    for number, entry in enumerate(tables, 1):
         strange = set(entry) - {*_FIELDS, "reason"}
         if strange or not str(entry.get("reason", "")).strip():
             problem = f"unknown key {min(strange)!r}" if strange else "no reason"
