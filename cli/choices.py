@@ -98,7 +98,7 @@ class Seconds(click.FloatRange):
         super().__init__(min=least, min_open=not least)
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self, value: float, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         number = float(super().convert(value, param, ctx))
         if not number <= _MOST_SECONDS:

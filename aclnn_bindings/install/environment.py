@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from .describe import Install
 from .places import is_dir, why_absent
@@ -81,6 +81,7 @@ _ISSUED: Final = re.compile(
     r"|AIza[\w-]{30,}|LTAI\w{12,}|A[KS]IA[0-9A-Z]{12,}|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*)"
 )
 MASK: Final = "***"
+Value = TypeVar("Value")
 _KNOWN: Final = _PATHS | _NUMBERS | _SETTINGS
 
 
@@ -102,10 +103,10 @@ def shown(name: str, value: str) -> str:
     return value if form is not None and form.fullmatch(value) and _plain(value) else MASK
 
 
-def concealed(value: Any, environ: Mapping[str, str]) -> Any:
+def concealed(value: Value, environ: Mapping[str, str]) -> Value:
     """A text, or the texts in tuples, lists, dicts and dataclasses, without values of `environ`
     that `shown` would mask, wherever they are quoted."""
-    return _without(value, sorted(_secrets(environ), key=len, reverse=True))
+    return cast(Value, _without(value, sorted(_secrets(environ), key=len, reverse=True)))
 
 
 def _without(value: Any, secrets: Sequence[str]) -> Any:

@@ -60,8 +60,7 @@ def report(
         "diff": _diff(comparison) if comparison else None,
         "environment": environment.masked_variables(environ),
     }
-    concealed: dict[str, Any] = environment.concealed(data, environ)
-    return concealed
+    return environment.concealed(data, environ)
 
 
 def _host() -> dict[str, str]:
