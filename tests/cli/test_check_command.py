@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+from mindtorch_npu.conformance.cases.case import Case
 from mindtorch_npu.conformance.record import journal
+from mindtorch_npu.conformance.run import engine
 
 from aclnn_bindings.install.library import bundled_simulator
 
@@ -150,6 +152,30 @@ def test_journal_that_exists_is_not_mixed_with_another_run(run, tmp_path):
     done = run("check", "add", "--alone", "--form", "out", "--journal", str(book))
     assert done.returncode == 2
     assert "--resume" in done.stderr
+
+
+def test_a_spent_budget_says_what_was_left_out_and_a_resumed_run_judges_it(run, tmp_path):
+    words = ("check", "abs", "add", "--alone", "--device", "cpu", "--budget", "0.01")
+    done = run(*words, "--journal", "run.jsonl")
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "not judged: --budget 0.01: " in done.stderr
+    book = tmp_path / "run.jsonl"
+    part = journal.read(book)
+    assert part.end["left_out"] == part.header["cases"] - len(part.results)
+    assert {r.op for r in part.results.values()} == {"abs", "add"}
+    assert {r.form for r in part.results.values()} == {"functional"}
+    assert run(*words, "--allow-unjudged").returncode == 0
+    whole = run("check", "--resume", str(book))
+    assert whole.returncode == 0, whole.stdout + whole.stderr
+    assert len(journal.read(book).results) == part.header["cases"]
+
+
+def test_cases_that_tell_most_come_first():
+    selected = [Case("a", "meta"), Case("a", "functional"), Case("a", "functional", 1),
+                Case("b", "grad"), Case("b", "functional")]  # fmt: skip
+    ordered = [(c.op, c.form, c.sample) for c in engine.by_value(selected)]
+    assert ordered == [("a", "functional", 0), ("b", "functional", 0), ("a", "functional", 1),
+                       ("b", "grad", 0), ("a", "meta", 0)]  # fmt: skip
 
 
 def test_interrupt_leaves_a_valid_partial_report_to_resume(tmp_path):

@@ -30,8 +30,8 @@ The first word names a mode if it is one; operators win after `--`.
 
 Exit codes: 0 all pass, 1 failures, 2 usage, 3 environment (no worker starts), 5 not judged: an
 operator that was asked for by name (of all and of families: every operator) has no verdict but
-SKIP, UNSUPPORTED or that of its contract, a launch of --from has no reference, or a device was
-lost with its cases; 130 interrupted."""
+SKIP, UNSUPPORTED or that of its contract, a launch of --from has no reference, a device was
+lost with its cases, or --budget left cases out; 130 interrupted."""
 
 
 @click.command(epilog=EPILOG, cls=Modes)
@@ -40,11 +40,14 @@ lost with its cases; 130 interrupted."""
 @click.option("--compare-devices", "compare", is_flag=True,
               help="Run each case on every device, and let them vote bit by bit.")  # fmt: skip
 @apply(opts.SHARD, opts.INSTALL, opts.SOC, opts.WORKERS)
+@click.option("--budget", type=opts.SECONDS, metavar="SECONDS",
+              help="Start no case after this time; the most valuable cases run first.")  # fmt: skip
 @click.option("--resume", type=opts.SOURCE, help="Continue an interrupted run from its journal.")
 @apply(opts.OUTPUT, opts.UNJUDGED)
 def check(
-    compare: bool, resume: Path | None, issues: Path | None, allow_unjudged: bool, **values: Any
-) -> int:
+    compare: bool, budget: float | None, resume: Path | None, issues: Path | None,
+    allow_unjudged: bool, **values: Any,
+) -> int:  # fmt: skip
     """Check that operators compute what they should: a verdict per case, a rule per operator.
 
     Compares the device with a float64 reference over dtypes, layouts, edge shapes and call forms;
@@ -53,8 +56,9 @@ def check(
     """
     from . import runner
 
-    return runner.run(_run(values, compare=compare, resume=resume, issues=issues,
-                           allow_unjudged=allow_unjudged, file=opts.case_file(values)))  # fmt: skip
+    return runner.run(_run(values, compare=compare, budget=budget or 0.0, resume=resume,
+                           issues=issues, allow_unjudged=allow_unjudged,
+                           file=opts.case_file(values)))  # fmt: skip
 
 
 @click.command("contract")

@@ -111,6 +111,7 @@ class CheckOptions:
     contract: bool = False
     minutes: float = 0.0
     file: CaseFileOptions | None = None
+    budget: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,8 @@ def _agree(options: CheckOptions) -> None:
     """Options that exclude each other."""
     if options.compare and options.selection.shard.count > 1:
         raise click.UsageError("--shard: a comparison gives every device every case")
+    if options.budget and (options.compare or options.workers.ray):
+        raise click.UsageError("--budget: not supported with --compare-devices and --ray")
     if options.compare and options.target.device == "cpu":
         word = "check soak" if options.minutes else "--compare-devices"
         raise click.UsageError(f"{word}: expected npu devices, cpu was given")
@@ -224,7 +226,7 @@ def _request(
         options=_header(options), save=str(options.output.save or ""), shard=selection.shard,
         compare=options.compare, minutes=options.minutes,
         run=journal.new_run() if record is None else str(record.header.get("run", "")),
-        scheduler=maker(workers.ray) if workers.ray else None,
+        scheduler=maker(workers.ray) if workers.ray else None, budget=options.budget,
         design=options.file is not None and options.file.design,
     )  # fmt: skip
 
@@ -287,6 +289,9 @@ def _cut_off(going: engine.Run, path: Path) -> int | None:
     if going.stopped:
         click.echo(f"error: {going.stopped}; go on with:\n{again}", err=True)
         return exits.NOTHING
+    if going.left_out:
+        click.echo(f"the budget is spent; go on with the other cases:\n{again}", err=True)
+        return None
     if going.done + sum(len(lost.cases) for lost in going.lost) < going.total:
         click.echo(f"interrupted after {going.done} of {going.total} cases; go on with:\n{again}",
                    err=True)  # fmt: skip
@@ -303,7 +308,8 @@ def _missing(
     contract = options.contract or bool(selection.only and not selection.recording)
     lost = [f"{one.place}: lost with {len(one.cases)} cases that only it could run"
             for one in going.lost if one.cases]  # fmt: skip
-    return lost + unjudged.reasons(results, each, contract, parts)
+    spent = unjudged.left_out(going.left_out, going.total, going.request.budget, results)
+    return lost + spent + unjudged.reasons(results, each, contract, parts)
 
 
 def _unjudged_code(missing: Sequence[str], options: CheckOptions | ReplayOptions) -> int:

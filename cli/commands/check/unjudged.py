@@ -33,6 +33,27 @@ def reasons(
     return _lines(left)
 
 
+def left_out(
+    cases: Sequence[str], total: int, seconds: float, results: Sequence[Result]
+) -> list[str]:
+    """What a spent budget left out, in a line; none where every case was judged."""
+    if not cases:
+        return []
+    judged = {r.op for r in results}
+    without = sorted({case.partition("/")[0] for case in cases} - judged)
+    line = f"--budget {seconds:g}: {len(cases)} of {total} cases were left out"
+    if without:
+        line += f"; no case of {_some(without)}"
+    return [line]
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first names, and how many more."""
+    text = ", ".join(names[:_DISPLAY_LIMIT])
+    more = len(names) - _DISPLAY_LIMIT
+    return f"{text} and {more} more" if more > 0 else text
+
+
 def _state(results: Sequence[Result], contract: bool) -> str:
     """Why an operator with these results has no verdict; "" where it has one."""
     judged = [r for r in results if r.verdict not in NEUTRAL]
@@ -47,7 +68,5 @@ def _lines(left: Mapping[str, str]) -> list[str]:
     lines = []
     for why in dict.fromkeys(left.values()):
         ops = sorted(op for op, local in left.items() if local == why)
-        text = ", ".join(ops[:_DISPLAY_LIMIT])
-        text += f" and {len(ops) - _DISPLAY_LIMIT} more" if len(ops) > _DISPLAY_LIMIT else ""
-        lines.append(f"{text}: {why}")
+        lines.append(f"{_some(ops)}: {why}")
     return lines

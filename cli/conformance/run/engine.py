@@ -33,6 +33,7 @@ from .products import Products
 from .subject import PREFIX
 
 _BATCH: Final = 40
+_BUDGETED: Final = 8
 # Makes a scheduler for a setup and a number of jobs.
 Maker = Callable[[Setup, int], Scheduler]
 
@@ -47,7 +48,9 @@ class RunRequest:
     `raw` names ACLNN functions whose contract alone is checked. `shard` is the part of the cases
     that this run is for; `compare` runs each of them on every device and lets those vote, for
     `minutes` of soaking if that is not 0; `scheduler` makes another one than the local pool;
-    `items` are the options of work beside checking, which every device gets and none votes on."""
+    `items` are the options of work beside checking, which every device gets and none votes on;
+    `budget`, where it is not 0, are the seconds after which no more cases are dealt: those that
+    tell most come first."""
 
     ops: tuple[str, ...]
     plan: CaseFilter
@@ -70,6 +73,7 @@ class RunRequest:
     scheduler: Maker | None = None
     items: Mapping[str, Any] = field(default_factory=dict)
     design: bool = False
+    budget: float = 0.0
 
 
 @dataclass(slots=True)
@@ -86,9 +90,11 @@ class Run:
     seconds: float = 0.0
     done: int = 0
     stopped: str = ""
+    deadline: float = 0.0
     lost: list[Lost] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     deviations: list[votes.Deviation] = field(default_factory=list)
+    _judged: set[tuple[str, int]] = field(default_factory=set)
 
     def results(self) -> Iterator[Result]:
         """Every result, those of a resumed journal first; the journal gets an end line."""
@@ -101,6 +107,7 @@ class Run:
             for outcome in self._outcomes(self.batches):
                 result = known.apply(outcome, self.request.issues, self.environment)
                 self.journal.result(result)
+                self._hold_budget()
                 self.seconds = time.monotonic() - started
                 if self.request.compare:
                     voting.append(result)
@@ -117,6 +124,19 @@ class Run:
                 self._health()
             self.journal.last(self._ending(interrupted))
 
+    def _hold_budget(self) -> None:
+        """Deal no more cases once the budget is spent."""
+        if self.deadline and time.monotonic() > self.deadline and isinstance(self.pool, Pool):
+            self.pool.drain()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The cases that a spent budget left out."""
+        if not self.deadline or self.stopped:
+            return ()
+        planned = ((case, batch.seed) for batch in self.batches for case in batch.cases)
+        return tuple(case for case, seed in planned if (case, seed) not in self._judged)
+
     def _health(self) -> None:
         """Record the counters of chips that were read before the run, as they are after it."""
         before = self.environment.get("chips", {})
@@ -127,6 +147,8 @@ class Run:
     def _ending(self, interrupted: bool) -> dict[str, Any]:
         ending = {"seconds": round(self.seconds, 3), "replaced": self.pool.replaced,
                   "interrupted": interrupted, "ended": journal.now()}  # fmt: skip
+        if self.left_out:
+            ending |= {"budget": self.request.budget, "left_out": len(self.left_out)}
         return {**ending, "stopped": self.stopped} if self.stopped else ending
 
     def _outcomes(self, batches: Sequence[Batch]) -> Iterator[Result]:
@@ -160,6 +182,7 @@ class Run:
 
     def _take(self, result: Result) -> Result:
         self.counts.add(result)
+        self._judged.add((result.case, result.seed))
         self.done += 1
         return result
 
@@ -169,6 +192,7 @@ def begin(request: RunRequest, path: Path) -> Run:
 
     EnvironmentFailedError when no worker starts; NothingSelectedError for an empty selection.
     """
+    deadline = time.monotonic() + request.budget if request.budget else 0.0
     watched = not request.items and not request.minutes
     setup = replace(request.setup, run=request.run, guard=watched)
     request = replace(request, setup=setup)
@@ -201,7 +225,7 @@ def begin(request: RunRequest, path: Path) -> Run:
     except BaseException:
         pool.stop()
         raise
-    return Run(request, pool, environment, batches, total, book)
+    return Run(request, pool, environment, batches, total, book, deadline=deadline)
 
 
 def selection(request: RunRequest) -> str:
@@ -388,9 +412,11 @@ def _batches(
     if request.minutes:
         options["seconds"] = 60.0 * request.minutes / len(selected)
     socs = {case.op: products.soc(case.op) for case in selected}
-    names = [case.id for case in sorted(selected, key=lambda case: socs[case.op])]
-    # Small enough that the last batches end together.
-    size = max(1, min(_BATCH, len(names) // (4 * request.jobs) or 1))
+    ordered = by_value(selected) if request.budget else selected
+    names = [case.id for case in sorted(ordered, key=lambda case: socs[case.op])]
+    # Small enough that the last batches end together, and soon after a budget is spent.
+    most = _BUDGETED if request.budget else _BATCH
+    size = max(1, min(most, len(names) // (4 * request.jobs) or 1))
     for seed in range(request.seed, request.seed + 1 + request.fresh_seeds):
         named = names if seed == request.seed else [c for c in names if "/meta/" not in c]
         for device in places if request.compare else ("",):
@@ -399,6 +425,26 @@ def _batches(
                 of_one = tuple(alike)
                 for i in range(0, len(of_one), size):
                     yield Batch(of_one[i : i + size], seed, options, device, soc)
+
+
+# Forms by what their cases tell: values first, then derivatives, ways to call, geometry.
+_VALUE: Final = ("functional", "random", "grad", "inplace", "out", "method", "error")
+
+
+def by_value(selected: Sequence[Case]) -> list[Case]:
+    """Cases in the order in which they tell most: a case of every operator, then a second one of
+    each; of one operator its forms by `_VALUE`, in the order of its design, whose beginning is a
+    design too."""
+    queues: dict[str, list[Case]] = {}
+    for case in selected:
+        queues.setdefault(case.op, []).append(case)
+    ranks = {form: rank for rank, form in enumerate(_VALUE)}
+    turns = []
+    for at, queue in enumerate(queues.values()):
+        queue.sort(key=lambda case: ranks.get(case.form, len(ranks)))
+        turns += [(turn, at, case) for turn, case in enumerate(queue)]
+    turns.sort(key=lambda turn: turn[:2])
+    return [case for _, _, case in turns]
 
 
 def find_ops(names: Sequence[str], families: Sequence[str], every: bool) -> tuple[str, ...]:

@@ -129,6 +129,7 @@ class Pool:
         self._events: queue.SimpleQueue[Event | BaseException | None] = queue.SimpleQueue()
         self._gone: dict[str, EnvironmentFailedError] = {}
         self._lock = threading.Lock()
+        self._work: BatchQueue | None = None
 
     @property
     def lanes(self) -> list[Lane]:
@@ -150,7 +151,7 @@ class Pool:
 
     def results(self, batches: Sequence[Batch]) -> Iterator[Event]:
         """Run all; a lost case's result says how it was lost."""
-        work = BatchQueue(batches)
+        self._work = work = BatchQueue(batches)
         threads = [
             threading.Thread(target=self._serve, args=(lane, work), daemon=True)
             for lane in self.lanes[: None if len(self.devices) > 1 else len(batches)]
@@ -172,6 +173,12 @@ class Pool:
         """Nobody is left to run what any device could have: that is the environment's fault."""
         if not self._stopping and work.drain() and self._gone:
             raise next(iter(self._gone.values()))
+
+    def drain(self) -> None:
+        """Deal no more batches: what is under way ends, the others get no result."""
+        if self._work is not None:
+            for device in ("", *self.devices):
+                self._work.drain(device)
 
     def stop(self) -> None:
         """End every worker; what they had started stays in the journal."""
