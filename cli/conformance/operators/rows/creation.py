@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator
@@ -38,7 +38,7 @@ def fill_tensor(selfRef: Array, value: Array) -> Array:
     return np.full_like(selfRef, value.reshape(()))
 
 
-def _outside(rng: Generator, _pattern: str, draw: Draw) -> Any:
+def _outside(rng: Generator, _pattern: str, draw: Draw) -> Array:
     """Numbers of no class among the others: one too large, negative ones."""
     return rng.integers(-2, draw["K"] + 2, resolve("*S", draw))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator
@@ -35,7 +35,7 @@ from ..declare import declare
 from ._defaults import TORCH
 
 
-def _starts(rng: Generator, pattern: str, draw: Draw) -> Any:
+def _starts(rng: Generator, pattern: str, draw: Draw) -> Array:
     """Where each bag begins."""
     ends = np.cumsum(patterns.lengths(rng, pattern, draw["G"], draw["T"]))
     return np.concatenate([[0], ends[:-1]])

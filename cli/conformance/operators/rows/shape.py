@@ -79,20 +79,20 @@ def diagflat(self: Array, diagonal: int) -> Array:
     return np.diagflat(self, diagonal)
 
 
-def _kept(_rng: Generator, _pattern: str, draw: Draw) -> list[int]:
+def _minus_one(_rng: Generator, _pattern: str, draw: Draw) -> list[int]:
     """-1 where a dim stays as it is."""
     whole = [*draw["*B"], draw["A"], *draw["*N"]]
-    own = (*(0,) * len(whole), *_shape(draw, "self"))[-len(whole) :]
-    return [-1 if n == m else n for n, m in zip(whole, own, strict=True)]
+    mine = (*(0,) * len(whole), *_shape(draw, "self"))[-len(whole) :]
+    return [-1 if n == m else n for n, m in zip(whole, mine, strict=True)]
 
 
 @declare("aclnnExpand", _MOVE, along("*B A *N"),
          self=forms(middle=tensor("*B 1 *N"), whole=tensor(WHOLE), front=tensor("1 *N"),
                     lower=tensor("A *N"), one=tensor("1"), scalar=tensor("")),
-         size=forms(all=dims(WHOLE), kept=content(_kept, "kept")), out=_SELF)  # fmt: skip
+         size=forms(all=dims(WHOLE), kept=content(_minus_one, "kept")), out=_SELF)  # fmt: skip
 def expand(self: Array, size: tuple[int, ...]) -> Array:
-    own = (*(1,) * (len(size) - self.ndim), *self.shape)
-    whole = [m if n == -1 else n for n, m in zip(size, own, strict=True)]
+    sizes_ = (*(1,) * (len(size) - self.ndim), *self.shape)
+    whole = [m if n == -1 else n for n, m in zip(size, sizes_, strict=True)]
     return np.broadcast_to(self, whole)
 
 
@@ -107,7 +107,7 @@ def flatten(self: Array, axis: int) -> Array:
     return self.reshape(prod(self.shape[: axis if axis >= 0 else axis + self.ndim]), -1)
 
 
-def _order(rng: Generator, pattern: str, rank: int) -> Any:
+def _order(rng: Generator, pattern: str, rank: int) -> Array:
     order = np.arange(rank)
     if pattern == "last":
         order[-2:] = order[-2:][::-1].copy()
@@ -125,7 +125,7 @@ def _order(rng: Generator, pattern: str, rank: int) -> Any:
 _ORDERS: Final = "right left last first reversed random same"
 
 
-def _permuted(rng: Generator, pattern: str, draw: Draw) -> Any:
+def _permuted(rng: Generator, pattern: str, draw: Draw) -> Array:
     return _order(rng, pattern, len(draw["*S"]))
 
 
@@ -162,7 +162,7 @@ def slice_of(self: Array, dim: int, start: int, end: int, step: int) -> Array:
 def _axes_of(of: str, order: str = "axes") -> Callable[..., Any]:
     """Some axes of a tensor: all of them, one, two that are turned around, from the back."""
 
-    def make(_rng: Generator, pattern: str, draw: Draw) -> Any:
+    def make(_rng: Generator, pattern: str, draw: Draw) -> Array:
         rank = len(_shape(draw, of))
         known: dict[str, Any] = {"all": range(rank), "last": [rank - 1], "first": [0],
                                  "turned": [rank - 1, 0][: min(2, rank)],
@@ -175,7 +175,7 @@ def _axes_of(of: str, order: str = "axes") -> Callable[..., Any]:
 def _per_axis(of: str, axes: str, value: Callable[[str, int, int, int], int]) -> Callable[..., Any]:
     """One number for each axis, of its size and of its place in the list."""
 
-    def make(_rng: Generator, pattern: str, draw: Draw) -> Any:
+    def make(_rng: Generator, pattern: str, draw: Draw) -> Array:
         shape, rank = _shape(draw, of), len(_shape(draw, of))
         named = range(rank) if draw[axes] is None else _ints(draw, axes)
         return np.array([value(pattern, shape[a], i, a % rank) for i, a in enumerate(named)],
@@ -236,7 +236,7 @@ def slice_v2(
     return self[_box(self.ndim, starts, ends, steps, axes)]
 
 
-def _assigned(rng: Generator, _pattern: str, draw: Draw) -> Any:
+def _assigned(rng: Generator, _pattern: str, draw: Draw) -> Array:
     shape = _shape(draw, "varRef")
     axes = _ints(draw, "axesOptional")
     place = _box(len(shape), *(_ints(draw, n) for n in ("begin", "end", "strides")), axes)
@@ -284,7 +284,7 @@ def _entries(draw: Draw) -> list[tuple[str, int]]:
     return [(k, of.get(i, 1)) for i, k in enumerate(kinds)]
 
 
-def _strides(_rng: Generator, pattern: str, draw: Draw) -> Any:
+def _strides(_rng: Generator, pattern: str, draw: Draw) -> Array:
     of = {"one": (1, 1), "two": (2, 2), "backward": (-1, -1), "differing": (1, -3),
           "apart": (-2, 3)}  # fmt: skip
     return np.array([1 if kind != _OPEN else of[pattern][i % 2]
@@ -303,7 +303,7 @@ def _edges(first: bool) -> Callable[..., Any]:
         high = n - 1 if first or n > 4 else n
         return {"back": high - n if high < n else n, "beyond": n + 5}.get(pattern, high)
 
-    def make(_rng: Generator, pattern: str, draw: Draw) -> Any:
+    def make(_rng: Generator, pattern: str, draw: Draw) -> Array:
         entries = zip(_entries(draw), _ints(draw, "strides"), strict=True)
         return np.array([place(pattern, kind, n, step) for (kind, n), step in entries], np.int64)
 
@@ -373,7 +373,7 @@ def fill_diagonal(selfRef: Array, fillValue: float, wrap: bool) -> Array:
 def _counts(count: str) -> Domain:
     """How often each of some slices stands: some not at all, all alike in one number."""
 
-    def make(rng: Generator, pattern: str, draw: Draw) -> Any:
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
         n = int(draw[count])
         counts = rng.integers(1, 4, n)
         if pattern == "gaps":
@@ -460,7 +460,7 @@ def _seen(draw: Draw) -> tuple[int, ...]:
     return tuple(shape[p] for p in _ints(draw, "perm")) if draw["transpose_first"] else shape
 
 
-def _reshaped(_rng: Generator, pattern: str, draw: Draw) -> Any:
+def _reshaped(_rng: Generator, pattern: str, draw: Draw) -> Array:
     shape = _seen(draw)
     last = shape[-1]
     step = next((k for k in (2, 3, 5, 7) if last % k == 0), 1)
@@ -471,7 +471,7 @@ def _reshaped(_rng: Generator, pattern: str, draw: Draw) -> Any:
     return np.array(known[pattern], np.int64)
 
 
-def _perm(rng: Generator, pattern: str, draw: Draw) -> Any:
+def _perm(rng: Generator, pattern: str, draw: Draw) -> Array:
     seen = _shape(draw, "x") if draw["transpose_first"] else _ints(draw, "shape")
     return _order(rng, pattern, len(seen))
 
