@@ -39,13 +39,15 @@ def packed_scales(values: Array) -> Arg:
 
 def words(shape: str, dtype: str = "u64") -> Domain:
     """Scales as aclnnTransQuantParam packs them: float32 from 2^-7 to 2^-5 without their low 13
-    bits, which hardware drops, in the low halves of words; bit 46 may be set."""
+    bits, which hardware drops, in the low halves of words; bit 46 may be set. Powers of two bring
+    sums to half steps."""
 
     def make(rng: Any, pattern: str, draw: Any) -> Array:
         bits = rng.integers(0x3C000000 >> 13, 0x3D000000 >> 13, resolve(shape, draw)) << 13
+        bits = bits & 0x7F800000 if pattern == "powers" else bits
         return np.asarray(bits | (1 << 46 if pattern == "marked" else 0))
 
-    return content(make, "plain marked", dtype, shape=shape)
+    return content(make, "plain marked powers", dtype, shape=shape)
 
 
 def real_scales(packed: Array) -> Array:

@@ -171,7 +171,9 @@ def _columns(count: str, shape: str, blocks: str = "") -> dict[str, Domain]:
     """What each expert has for its columns; of `blocks`, what weights of integers have."""
     fine = blocks or shape
     return {
-        "biasOptional": optional(tensors(count, shape, "", -9, 9)),
+        "biasOptional": optional(by("biasOptional.dtype", {
+            "i32": tensors(count, shape, "", -20000, 20000),
+            **dict.fromkeys(("f16", "bf16", "f32"), tensors(count, shape, "", -9, 9))})),
         "scaleOptional": by("scaleOptional.dtype", {
             "u64": several(count, words(shape)),
             **dict.fromkeys(("f32", "bf16"), tensors(count, shape, "", 0.005, 0.05))}),
@@ -404,7 +406,9 @@ def _layers(each: str) -> dict[str, Domain]:
             f"weight{n}": by(f"weight{n}.dtype", {
                 "i8": tensor(weight, "", -128, 127),
                 **dict.fromkeys(("f16", "bf16"), tensor(weight))}),
-            f"bias{n}Optional": optional(tensor(shape, "", -9, 9)),
+            f"bias{n}Optional": optional(by(f"bias{n}Optional.dtype", {
+                "i32": tensor(shape, "", -20000, 20000),
+                **dict.fromkeys(("f16", "bf16", "f32"), tensor(shape, "", -9, 9))})),
             f"deqScale{n}Optional": by(f"deqScale{n}Optional.dtype",
                                        _powers(shape) if n == "1" else scales),
             f"antiquantScale{n}Optional": fine, f"antiquantOffset{n}Optional": optional(offsets),

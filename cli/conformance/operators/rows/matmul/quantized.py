@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from .....spec import (
     by,
     choice,
     column,
+    content,
     dtypes,
     flag,
     forms,
@@ -24,6 +25,7 @@ from .....spec import (
     only,
     optional,
     out,
+    overload,
     pin,
     require,
     row,
@@ -31,6 +33,7 @@ from .....spec import (
     tensor,
 )  # fmt: skip
 from .....spec.domains import Domain
+from .....spec.sizes import resolve
 from ...declare import declare
 from .._functions import gelu
 from .._quantizers import dynamic, powers, real_scales, words
@@ -83,15 +86,50 @@ _X2: Final = _whole("x2", "transposeX2", "*#B K N", "*#B N K")
 _BIAS: Final = optional(forms(columns=tensor("N", "", -90, 90),
                               batches=tensor("*B 1 N", "", -90, 90)))  # fmt: skip
 _OFFSET: Final = optional(tensor("N", "f32", -9, 9))
+
+
+def _most(draw: Any) -> int:
+    return 127 if draw["x1.dtype"] == "i8" else 7
+
+
+def _largest(_rng: Any, _pattern: str, draw: Any) -> Array:
+    turned = draw["transposeX1"]
+    return np.full(resolve("*B K M" if turned else "*B M K", draw), _most(draw))
+
+
+def _opposed(_rng: Any, _pattern: str, draw: Any) -> Array:
+    """Columns of the largest steps, every other one negative."""
+    turned, n = draw["transposeX2"], draw["N"]
+    signs = (_most(draw) * (-1) ** np.arange(n))[:, None if turned else ...]
+    return np.broadcast_to(signs, resolve("*B N K" if turned else "*B K N", draw)).copy()
+
+
+def _cancelling(rng: Any, _pattern: str, draw: Any) -> Array:
+    """What leaves small odd numbers of the products of `_largest` and `_opposed`."""
+    n, product = draw["N"], _most(draw) ** 2 * draw["K"]
+    return 2 * rng.integers(-20, 20, n) + 1 - product * (-1) ** np.arange(n)
+
+
+# Sums beyond 2^24, in which float32 loses units, and a bias that cancels them.
+_BEYOND: Final[dict[str, Domain]] = {
+    "x1": content(_largest, "largest", "i8", reads=("transposeX1", "M", "K")),
+    "x2": content(_opposed, "opposed", "i8", reads=("transposeX2", "N", "K")),
+    "bias": by("bias.dtype", {"i32": content(_cancelling, "cancelling", "i32", shape="N"),
+                              "f32": None, "bf16": None}),
+}  # fmt: skip
+_PAST: Final = (
+    overload("any"), overload("beyond", **_BEYOND),
+    *(pin(f"overload=beyond types={t} K=1041", "sums beyond 2^24") for t in (2, 3, 4)),
+)  # fmt: skip
 _SIZES: Final = sizes({"*B": leading("-", 1, 3, "2x3")}, M=batch(5, 1, 3, 130),
-                      K=row(34, 1, 16, 65, 260), N=column(10, 1, 33, 130))  # fmt: skip
+                      K=row(34, 1, 16, 65, 260, 1041), N=column(10, 1, 33, 130))  # fmt: skip
 _BATCHES: Final = "rank(bias) <= 1 or rank(x1) == 3"
 _EVEN: Final = "dtype(x1) != 'int4' or K % 2 + M % 2 + N % 2 == 0"
 
 
 @declare("aclnnQuantMatmulV4", _RULE, _SIZES,
          require(_BATCHES, _EVEN, "given(pertokenScaleOptional) or dtype(scale) != 'float32'"),
-         pin("types=0 offset=given bias=columns transposeX2=True", "steps of int8"),
+         pin("types=0 offset=given bias=columns transposeX2=True", "steps of int8"), *_PAST,
          dtypes("""x1 x2 scale offset pertokenScaleOptional bias out
                    i8 i8 u64|i64  f32 -   i32     i8
                    i8 i8 u64|i64  -   -   i32     f16
@@ -111,7 +149,7 @@ def quant_matmul_v4(
 
 
 @declare("aclnnQuantMatmulV3", _RULE, _SIZES, require(_BATCHES, _EVEN),
-         pin("types=0 offset=given bias=columns transposeX2=True", "steps of int8"),
+         pin("types=0 offset=given bias=columns transposeX2=True", "steps of int8"), *_PAST,
          dtypes("""x1 x2 scale offset bias out
                    i8 i8 u64|i64  f32 i32      i8
                    i8 i8 u64|i64  -   i32      f16
@@ -133,7 +171,7 @@ _OTHER_TYPES: Final = "of types that are not declared here"
          Rule("gradient", _SOURCE, steps=True, cost="2*size(x1)*N",
               formats={"aclnnQuantMatmulWeightNz x2": "FRACTAL_NZ"}),
          _SIZES, require(_BATCHES, "given(x1Scale) or dtype(x2Scale) != 'float32'"),
-         pin("types=0 x2Offset=given bias=columns transposeX2=True", "steps of int8"),
+         pin("types=0 x2Offset=given bias=columns transposeX2=True", "steps of int8"), *_PAST,
          dtypes("""x1 x2 x1Scale x2Scale x2Offset bias out
                    i8 i8 -   u64|i64  f32 i32     i8
                    i8 i8 -   u64|i64  -   i32     f16

@@ -28,6 +28,7 @@ from .....spec import (
     out,
     overload,
     parts,
+    pin,
     require,
     routing,
     row,
@@ -98,6 +99,10 @@ _GROUPS: Final = sizes(N=tokens(5, 1, 3, 130), G=group(1, 4, 2, 8), P=group(1, 2
                        W=experts(16, 1, 3, 32, 129), K=topk, E="G*W")  # fmt: skip
 _CLOSED: Final = both("P < G", "given(biasOptional) and groupSelectMode == 1 and P < G",
                      "normType == 0 and renorm == 1")  # fmt: skip
+_NEGATIVE: Final = tuple(
+    pin(f"G=4 P={p} W=3 groupSelectMode={mode} normType=1 biasOptional=low",
+        "open experts whose scores are below 0, beside closed ones")
+    for mode, p in ((0, 2), (1, 2), (1, 1)))  # fmt: skip
 _OPEN: Final = require("P <= G and K <= P*W", refuses=None)
 
 
@@ -107,7 +112,8 @@ def _gate_params(hashed: bool) -> dict[str, Domain]:
         "tid2eidOptional": optional(routing("V K", into="E"), iff="given(inputIdsOptional)"),
     }  # fmt: skip
     return {
-        "x": tensor("N E", "f16 bf16 f32"), "biasOptional": optional(tensor("E", "x", -1, 1)),
+        "x": tensor("N E", "f16 bf16 f32"), "biasOptional": optional(forms(
+            around=tensor("E", "x", -1, 1), low=tensor("E", "x", -3, -1.5))),
         **(by_id if hashed else {}),
         "k": equals("K"), "kGroup": equals("P"), "groupCount": equals("G"),
         "groupSelectMode": choice(0, 1), "renorm": choice(0, 1), "normType": choice(0, 1),
@@ -148,9 +154,11 @@ def gating_top_k(
     return y * routedScalingFactor, at, score
 
 
-declare("aclnnMoeGatingTopK", _GATE, _GROUPS, _OPEN, _CLOSED, **_gate_params(False))(gating_top_k)
+declare("aclnnMoeGatingTopK", _GATE, _GROUPS, _OPEN, _CLOSED, *_NEGATIVE, **_gate_params(False))(
+    gating_top_k
+)
 declare("aclnnMoeGatingTopKV2", _GATE, _GROUPS, sizes(V=rows(9, 1, 130)), _OPEN, _CLOSED,
-        **_gate_params(True))(gating_top_k)  # fmt: skip
+        *_NEGATIVE, **_gate_params(True))(gating_top_k)  # fmt: skip
 
 
 @declare("aclnnMoeGatingTopKBackward", Rule(

@@ -24,6 +24,7 @@ from .....spec import (
     optional,
     out,
     permutation,
+    pin,
     require,
     routing,
     row,
@@ -37,7 +38,7 @@ from .....spec.declaration import Relation
 from .....spec.domains import Domain, Draw
 from ...declare import declare
 from ...spec import unspecified
-from .._quantizers import dynamic
+from .._quantizers import dynamic, powers
 
 _SOURCE: Final = (
     "op-plugin documents npu_moe_init_routing, npu_moe_init_routing_v2, npu_moe_init_routing_quant;"
@@ -88,8 +89,9 @@ def init_routing(
     return x[source[:active] % len(x)], places, flat[order]
 
 
-@declare("aclnnMoeInitRoutingQuant", _STEPS, _SLOTS, _FEW, **_FIRST,
-         scale=number(20.0, 0.5, -3.0), offset=number(3.0, 0.0, -7.25),
+@declare("aclnnMoeInitRoutingQuant", _STEPS, _SLOTS, _FEW,
+         pin("values=halves scale=1.0", "half steps"), **_FIRST,
+         scale=number(20.0, 1.0, 0.5, -3.0), offset=number(3.0, 0.0, -7.25),
          expandedXOut=out("i8"), **_PLACES)  # fmt: skip
 def init_routing_quant(
     x: Array, rowIdx: Array, expertIdx: Array, activeNum: int, scale: float, offset: float
@@ -177,6 +179,11 @@ def init_routing_v2(
     return x, rows, expert_counts, before
 
 
+# One scale and one offset; ones leave halves of steps what they are.
+_SCALE: Final = forms(any=tensor("1", "f32", 0.5, 30), unit=powers("1", 0, 1))
+_OFFSET: Final = forms(any=tensor("1", "f32", -5, 5), unit=powers("1", 0, 1))
+
+
 def _smooth(rows: str) -> Domain:
     """Factors of columns: none, the same for all experts, or each expert's."""
     return optional(forms(each=tensor(f"{rows} H", "f32", 0.5, 2), all=tensor("1 H", "f32", 0.5)))
@@ -184,10 +191,11 @@ def _smooth(rows: str) -> Domain:
 
 @declare("aclnnMoeInitRoutingQuantV2", _STEPS, _SLOTS, _FEW, _bounded(""),
          both("dropPadMode == 1 and load(expertIdx) > expertCapacity",
-              "dropPadMode == 1 and quantMode == 1 and given(scaleOptional)"), x=_X,
-         expertIdx=_EXPERTS,
-         scaleOptional=by("quantMode", {0: tensor("1", "f32", 0.5, 30), 1: _smooth("E")}),
-         offsetOptional=by("quantMode", {0: tensor("1", "f32", -5, 5), 1: null("of mode 0")}),
+              "dropPadMode == 1 and quantMode == 1 and given(scaleOptional)"),
+         pin("values=halves scaleOptional=unit offsetOptional=unit", "half steps"),
+         x=_X, expertIdx=_EXPERTS,
+         scaleOptional=by("quantMode", {0: _SCALE, 1: _smooth("E")}),
+         offsetOptional=by("quantMode", {0: _OFFSET, 1: null("of mode 0")}),
          **_modes(""), quantMode=choice(0, 1), expandedXOut=out("i8"), **_COUNTS,
          dynamicQuantScaleOutOptional=out("f32"))  # fmt: skip
 def init_routing_quant_v2(
@@ -255,15 +263,16 @@ _LOCAL: Final = sizes(
 
 
 @declare("aclnnMoeInitRoutingV3", _STEPS, _LOCAL, _FEW, _bounded(""),
+         pin("values=halves quantMode=0 scaleOptional=unit offsetOptional=unit", "half steps"),
          both("rowIdxType == 1 and F > 0", "quantMode == 1 and given(scaleOptional) and F > 0",
               "dropPadMode == 1 and load(expertIdx) > expertCapacity"),
          require("quantMode == -1 or dtype(x) != 'int8'",
                  "dropPadMode == 0 or F + R == 0 and quantMode == -1"),
          x=tensor("T H", "f16 bf16 f32 i8"), expertIdx=_EXPERTS,
          scaleOptional=by("quantMode", {
-             -1: optional(tensor("T", "f32")), 0: tensor("1", "f32", 0.5, 30), 1: _smooth("L")}),
+             -1: optional(tensor("T", "f32")), 0: _SCALE, 1: _smooth("L")}),
          offsetOptional=by("quantMode", {
-             -1: null("of mode 0"), 0: tensor("1", "f32", -5, 5), 1: null("of mode 0")}),
+             -1: null("of mode 0"), 0: _OFFSET, 1: null("of mode 0")}),
          activeNum=number(0, 1, "T*K//2", "T*K"),
          expertCapacity=by("dropPadMode", {0: number(-1, 0), 1: number("min(2, T)", 1, "T")}),
          expertNum=equals("E"), dropPadMode=choice(0, 1),

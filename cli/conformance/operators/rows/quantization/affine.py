@@ -21,6 +21,7 @@ from .....spec import (
     optional,
     out,
     parts,
+    pin,
     require,
     row,
     sizes,
@@ -52,6 +53,11 @@ def _over(axes: dict[int, str], dtype: str, low: float, high: float) -> Domain:
                        for at, size in axes.items()})  # fmt: skip
 
 
+def _unit(shape: str, dtype: str = "x") -> Domain:
+    """Ones, which leave halves of steps what they are."""
+    return powers(shape, 0, 1, dtype)
+
+
 _EQUAL: Final = "not given({1}) or size({1}) == size({0})"
 _LAST: Final = {-1: "N", -2: "M"}
 
@@ -59,8 +65,11 @@ _LAST: Final = {-1: "N", -2: "M"}
 @declare("aclnnAscendQuantV3 aclnnAscendQuant", _RULE,
          sizes({"*B": leading("-", 2, "2x3")}, M=rows_, N=row(32, 1, 8, 66, 257, 1026)),
          require(_EQUAL.format("scale", "offset"), "dstType != 29 or N % 2 == 0"),
+         pin("values=halves scale=unit", "half steps"),
+         pin("values=halves scale=unit dtype=float16", "half steps"),
          x=tensor("*B M N", "f16 bf16 f32"),
-         scale=by("axis", {a: forms(each=tensor(n, "x", 2, 60), one=powers("1", -1, 5, "x"))
+         scale=by("axis", {a: forms(each=tensor(n, "x", 2, 60), one=powers("1", -1, 5, "x"),
+                                    unit=_unit("1"))
                            for a, n in _LAST.items()}),
          offset=optional(_over(_LAST, "x", -9, 9)), sqrtMode=flag(),
          roundMode=choice("round", "floor", "ceil", "trunc"), dstType=choice(2, 29),
@@ -101,7 +110,11 @@ _AXES: Final = {2: "N", 1: "P", 0: "M", -1: "N"}
 
 @declare("aclnnQuantize", _RULE, sizes(M=rows_(4, 1, 17), P=group(3, 1, 8), N=row),
          require(_EQUAL.format("scales", "zeroPoints")),
-         x=tensor("M P N", "f32 f16 bf16"), scales=_over(_AXES, "x", 0.02, 0.5),
+         pin("values=halves scales=unit", "half steps"),
+         pin("values=halves scales=unit dtype=bfloat16 dtype_=4", "half steps"),
+         x=tensor("M P N", "f32 f16 bf16"),
+         scales=by("axis", {a: forms(each=tensor(n, "x", 0.02, 0.5), one=tensor("1", "x", 0.02),
+                                     unit=_unit("1")) for a, n in _AXES.items()}),
          zeroPoints=by("dtype", {2: optional(_over(_AXES, "i8", -90, 90)),
                                  4: optional(_over(_AXES, "u8", 0, 200)),
                                  3: optional(_over(_AXES, "i32", -900, 900))}),
@@ -116,9 +129,17 @@ def quantize(x: Array, scales: Array, zeroPoints: Array | None, axis: int) -> Ar
                    i32 f32         f32                   f32|f16|i32
                    i32 bf16        f32                   f32|bf16|i32"""),
          require("(outputDtype == 27) == (dtype(weightScale) == 'bfloat16')"),
-         x=tensor("M N", "", -100000, 100000), weightScale=tensor("N", "", 0.001, 0.01),
+         pin("types=2 x=beyond biasOptional=opposed", "integers beyond 2^24"),
+         pin("types=5 x=beyond biasOptional=opposed outputDtype=27", "integers beyond 2^24"),
+         x=forms(around=tensor("M N", "", -100000, 100000),
+                 beyond=tensor("M N", "", 2**24 + 1, 2**24 + 900)),
+         weightScale=tensor("N", "", 0.001, 0.01),
          activateScaleOptional=optional(tensor("M", "", 0.5, 2)),
-         biasOptional=optional(tensor("N", "", -900, 900)), outputDtype=choice(1, 27),
+         biasOptional=optional(by("biasOptional.dtype", {
+             "i32": forms(around=tensor("N", "", -900, 900),
+                          opposed=tensor("N", "", -(2**24) - 901, -(2**24) - 1)),
+             **dict.fromkeys(("f32", "f16", "bf16"), tensor("N", "", -9, 9))})),
+         outputDtype=choice(1, 27),
          out=out("outputDtype"))  # fmt: skip
 def dequant_bias(
     x: Array, weightScale: Array, activateScaleOptional: Array | None, biasOptional: Array | None
@@ -132,7 +153,9 @@ def dequant_bias(
 
 @declare("aclnnGroupQuant", _RULE,
          sizes(T=tokens(8, 1, 3, 130), G=group(3, 1, 8), N=row(16, 2, 8, 66, 1026)),
-         x=tensor("T N", "f32 f16 bf16"), scale=tensor("G N", "x", 2, 60),
+         pin("values=halves scale=unit", "half steps"),
+         x=tensor("T N", "f32 f16 bf16"),
+         scale=forms(each=tensor("G N", "x", 2, 60), unit=_unit("G N")),
          groupIndex=forms(i32=parts("G", of="T", form="ends", dtype="i32"),
                           i64=parts("G", of="T", form="ends")),
          offsetOptional=optional(tensor("1", "x", -9, 9)), dstType=choice(2, 29),
