@@ -121,13 +121,13 @@ def _several(options: BenchOptions) -> bool:
 
 def _fleet(options: BenchOptions) -> int:
     """Every workload on every device; slow ones are named."""
-    from ...conformance.record import journal
+    from ...conformance.record import state
     from ...conformance.run.pool import Setup
     from ...fleet import items
     from .item import KINDS, name_of
 
     home = str(options.target.home) if options.target.home else None
-    path = options.fleet.book or journal.default_path("bench")
+    path = options.fleet.book or state.default_path("bench")
     setup = Setup(options.target.device, home, options.target.simulator, str(path), _TIMEOUT,
                   recording=str(options.workloads.recording or ""))  # fmt: skip
     cases = list(dict.fromkeys(name_of(work) for work in _workloads(options)))

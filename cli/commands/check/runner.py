@@ -19,7 +19,7 @@ from ...conformance.cases.case_file import CaseFileError
 from ...conformance.cases.cases import CaseFilter
 from ...conformance.cases.parts import with_parts
 from ...conformance.operators.golden_files import with_golden
-from ...conformance.record import bundle, compressed, journal, known, votes
+from ...conformance.record import bundle, compressed, journal, known, state, votes
 from ...conformance.record.result import Result
 from ...conformance.run import engine
 from ...conformance.run.devices import DeviceListError
@@ -101,7 +101,7 @@ def _run(options: CheckOptions) -> int:
     options = with_rows(options)
     names = _names(options)
     parts = _parts(names, options)
-    book = options.resume or options.output.journal or journal.default_path()
+    book = options.resume or options.output.journal or state.default_path()
     path = new_journal(book) if record is None else book
     with waiting("choosing cases"):
         going = engine.begin(_request(options, names + parts, record, path), path)

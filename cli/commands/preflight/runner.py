@@ -11,7 +11,7 @@ import click
 
 from ... import exits, render
 from ...conformance.cases.cases import CaseFilter
-from ...conformance.record import compressed, journal, votes
+from ...conformance.record import compressed, journal, state, votes
 from ...conformance.record.result import Result
 from ...conformance.run import engine
 from ...conformance.run.devices import DeviceListError
@@ -36,7 +36,7 @@ _LEAST_SOAK: Final = 2.0
 def run(seconds: float, device: str, home: Path | None, simulator: bool, book: Path | None) -> int:
     """Run it, show what it gave, and give the exit code."""
     deadline = time.monotonic() + seconds
-    book = book or journal.default_path("preflight")
+    book = book or state.default_path("preflight")
     root = str(home) if home else None
     try:
         path = new_journal(book)

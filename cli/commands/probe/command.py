@@ -109,14 +109,14 @@ def _fleet(
     outputs: Mapping[str, Path | None], named: Mapping[str, object],
 ) -> int:  # fmt: skip
     """This host's diagnosis, or that of every host of a cluster, in a journal."""
-    from ...conformance.record import journal
+    from ...conformance.record import state
     from ...conformance.run.pool import Setup
     from ...fleet import items
     from .item import CASE
 
     if wrong := [name for name, value in named.items() if value]:
         raise click.UsageError(f"{wrong[0]}: of this host alone, without --journal or --ray")
-    path = book or journal.default_path("probe")
+    path = book or state.default_path("probe")
     setup = Setup("cpu", str(home) if home else None, simulator, str(path), _TIMEOUT)
     return items.run(items.Work("probe", (CASE,), setup, ray=ray), path, outputs)[1]
 

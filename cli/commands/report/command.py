@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ... import choices, exits, render
-from ...conformance.record import compressed, journal
+from ...conformance.record import compressed, journal, state
 from ...fleet import stores
 from ...foreign import ForeignError
 from ..check import text as check_text
@@ -54,6 +54,8 @@ class ReportOptions:
     watch: float | None
     prometheus: Path | None
     verbose: bool
+    listing: bool
+    prune: bool
 
 
 @click.command(epilog=EPILOG)
@@ -72,6 +74,9 @@ class ReportOptions:
 @click.option("--watch", type=choices.Seconds(1), metavar="SECONDS",
               help="With --merge: repeat every SECONDS until all runs have ended.")  # fmt: skip
 @click.option("--prometheus", type=FILE, help="With --merge: write metrics for Prometheus.")
+@click.option("--list", "listing", is_flag=True, help="List the runs in the state folder.")
+@click.option("--prune", is_flag=True, help="Delete the runs in the state folder, but for the "
+              "latest of each command.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="One line for every case.")
 def report(
     html: Path | None, junit: Path | None, md: Path | None, json_file: Path | None, **values: Any
@@ -82,6 +87,8 @@ def report(
     any order, some of them twice: hosts × devices × verdicts, and what went wrong.
     """
     options = ReportOptions(files=Files(html, junit, md, json_file), **values)
+    if options.listing or options.prune:
+        return _stored(options)
     if options.prometheus and not options.merge:
         raise click.UsageError("--prometheus: metrics are those of a fleet; add --merge")
     if options.watch and not options.merge:
@@ -101,11 +108,28 @@ def report(
     except (journal.JournalError, UnwritableError, ForeignError) as error:
         raise click.UsageError(str(error)) from None
     except _NONSENSE as error:
-        paths = [*options.named, *(options.pair or ())] or [options.source or journal.latest()]
+        paths = [*options.named, *(options.pair or ())] or [options.source or state.latest()]
         raise click.UsageError(
             f"{', '.join(map(str, paths))}: a line of it is none of ours: "
             f"{type(error).__name__}: {error}; run the check again"
         ) from error
+
+
+def _stored(options: ReportOptions) -> int:
+    """List the runs in the state folder, or delete them."""
+    if options.prune:
+        removed = state.prune_all()
+        size = sum(one.size for one in removed)
+        click.echo(f"deleted {len(removed)} runs of {size / 1e6:.1f} MB in {state.folder()}")
+        return exits.OK
+    rows: list[list[render.Content]] = [
+        [one.path.name, str(one.header.get("started", "?")), f"{one.size / 1e6:.1f}", one.what,
+         one.folder]
+        for one in state.stored()
+    ]  # fmt: skip
+    columns = ("run", "started", "MB", "what", "folder")
+    render.show([render.Line(str(state.folder())), render.Grid(columns, rows, frozenset((2,)))])
+    return exits.OK
 
 
 def _is_journal(path: Path) -> bool:
@@ -160,11 +184,15 @@ def _compare(before: Path, after: Path) -> int:
 
 
 def _show(options: ReportOptions) -> int:
-    source = options.source or journal.latest()
+    source = options.source or state.latest()
     if source is None:
         click.echo("no run recorded yet; `mindtorch-npu check` makes one", err=True)
         return exits.NOTHING
     record = journal.read(source)
+    folder = record.header.get("folder", "")
+    if options.source is None and folder != state.here():
+        place = f"in {folder}" if folder else "in another folder"
+        click.echo(render.printable(f"no run of this folder; the latest was {place}"), err=True)
     if record.header.get("options", {}).get("items"):
         return _merge(replace(options, named=(source,)))
     results = list(record.results.values())

@@ -24,10 +24,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from aclnn_bindings.interface import folders
-
 from ...foreign import FILE_BYTES, ForeignError, lines_of, most_of, opened, parsed
-from . import compressed, passes
+from . import compressed, passes, state
 from .result import VERDICTS, Counts, Result, from_json
 
 SCHEMA: Final = "mindtorch-npu/check/1"
@@ -236,7 +234,7 @@ def _take(record: Record, data: dict[str, Any], where: str) -> None:
 
 # What is read of a header without asking what it is.
 _HEADER: Final[dict[tuple[str, ...], type]] = {
-    ("node",): str, ("started",): str, ("cases",): int, ("options",): dict,
+    ("node",): str, ("folder",): str, ("started",): str, ("cases",): int, ("options",): dict,
     ("options", "where"): dict, ("options", "restart"): dict, ("environment",): dict,
     ("environment", "device"): str, ("environment", "soc"): str,
     ("environment", "operators"): int, ("environment", "switches"): dict,
@@ -304,6 +302,7 @@ def header(
     return {
         "schema": SCHEMA,
         "node": node(),
+        "folder": state.here(),
         "started": now(),
         "environment": dict(environment),
         "options": dict(options),
@@ -353,19 +352,3 @@ def place_words(options: Mapping[str, Any]) -> list[str]:
 def _case_file(described: str) -> str:
     """The path of a case file as workers are told of it."""
     return str(json.loads(described)[0]) if described.startswith("[") else described
-
-
-def default_path(name: str = "check") -> Path:
-    """A new journal in the user's state folder; below the temporary one if that is read-only."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    return _state() / f"{name}-{stamp}-{os.getpid()}.jsonl"
-
-
-def _state() -> Path:
-    return folders.to_write(folders.of_user("XDG_STATE_HOME", ".local/state"))
-
-
-def latest(name: str = "check") -> Path | None:
-    """The newest journal in the user's state folder."""
-    paths = [path for path in _state().glob(f"{name}-*.jsonl") if path.is_file()]
-    return max(paths, key=lambda path: path.stat().st_mtime, default=None)

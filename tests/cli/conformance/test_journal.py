@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from mindtorch_npu.conformance.record import journal
+from mindtorch_npu.conformance.record import journal, state
 from mindtorch_npu.conformance.record.result import Result
 
 RESULT = Result("add/meta/s0", "add", "meta", "PASS", tier="T0", seed=3, seconds=0.25)
@@ -85,13 +85,13 @@ def test_a_home_that_cannot_be_written_costs_no_run(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setattr("aclnn_bindings.interface.folders.temporary", lambda: tmp_path)
-    book = journal.default_path()
+    book = state.default_path()
     assert tmp_path in book.parents
     journal.Journal(book).write("run", journal.header({"device": "cpu"}, {"what": "add"}, 2))
-    assert journal.latest() == book
+    assert state.latest() == book
     (tmp_path / "mindtorch-npu/check-gone.jsonl").symlink_to(tmp_path / "gone")
     (tmp_path / "mindtorch-npu/check-folder.jsonl").mkdir()
-    assert journal.latest() == book
+    assert state.latest() == book
 
 
 def test_a_second_run_touches_no_line_of_the_one_that_writes(tmp_path):
