@@ -12,6 +12,8 @@ import numpy as np
 from ....judge.precision import numpy_dtype
 from ....spec import content
 from ....spec.domains import Domain, Draw
+from ....spec.errors import DeclarationError
+from ....spec.row import read_by
 from ....spec.sizes import resolve
 from ....spec.values import ScalarValue, TensorValue
 
@@ -44,6 +46,17 @@ def read(value: Any) -> Any:
     if "float" not in value.dtype:
         return elements
     return elements.astype(numpy_dtype(value.dtype)).astype(np.float64)
+
+
+def arguments(reference: Callable[..., Any], get: Callable[[str], Any], **renamed: str) -> Any:
+    """What a reference takes, of the parameters that this version has; `renamed`: by what name."""
+    given = {}
+    for name in read_by(reference):
+        try:
+            given[name] = get(renamed.get(name, name))
+        except DeclarationError:  # of another version
+            continue
+    return given
 
 
 def saved(

@@ -40,17 +40,15 @@ from .....spec import (
 from .....spec import causal as causal_mask
 from .....spec import heads as heads_
 from .....spec.domains import Domain
-from .....spec.errors import DeclarationError
-from .....spec.row import read_by
 from ...declare import declare
 from ...spec import const
-from .._saved import known, saved
+from .._saved import arguments, known, saved
 
 _PAPER: Final = ("Vaswani et al.: Attention Is All You Need, 2017; Dao et al.: FlashAttention, "
                  "2022; op-plugin document npu_fusion_attention")  # fmt: skip
 _FORMATS: Final = dict.fromkeys(("query", "key", "keyIn", "value", "dy", "attentionOutOut", "dqOut",
                                  "dkOut", "dvOut"), "ND")  # fmt: skip
-_LARGEST: Final = float(np.finfo(np.float32).max)
+LARGEST: Final = float(np.finfo(np.float32).max)
 
 
 def heads(x: Array, layout: str, n: int) -> Array:
@@ -114,7 +112,7 @@ def attend(
         score = np.where(mask.astype(bool), -np.inf, score)
     if hidden is not None:
         score = np.where(hidden, -np.inf, score)
-    top = score.max(-1, keepdims=True)
+    top = score.max(-1, keepdims=True, initial=-np.inf)
     more = None if sink is None else sink[:, None, None]
     top = top if more is None else np.maximum(top, more)
     e = np.exp(score - np.where(np.isneginf(top), 0.0, top))
@@ -203,16 +201,16 @@ def causal(sq: int, sk: int) -> Arg:
     return const(np.triu(np.ones((sq, sk)), sk - sq + 1).astype(bool).tolist(), "bool")
 
 
-def _nearest(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
+def unseen_rows(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
     """Of rows that see nothing documents state neither maximum nor sum: kernels leave the least
     and the largest number, or -inf and 0, where they began."""
     top, total, *others = values
-    least = np.isneginf(top) & (got[0] == -_LARGEST) & (got[1] == _LARGEST)
+    least = np.isneginf(top) & (got[0] == -LARGEST) & (got[1] == LARGEST)
     return [np.where(least, got[0], top), np.where(least, got[1], total), *others]
 
 
 _FLASH: Final = Rule("gradient", _PAPER, formats=_FORMATS, cost="4*B*N*Sq*Sk*D",
-                     values="normal opposed positive", nearest=_nearest)  # fmt: skip
+                     values="normal opposed positive", nearest=unseen_rows)  # fmt: skip
 _SIZES: Final = sizes(K=heads_(1, 2, 3), G=group(1, 2, 4), N="K*G", Sq=seq(6, 1, 17, 33, 130),
                       Sk=seq(9, 1, 17, 33, 131), D=head_dim(16, 64, 72, 128))  # fmt: skip
 _SIDES: Final = both("Sq < Sk", "Sq == Sk", "Sq > Sk", "K == N", "preTokens < 0", "nextTokens < 0")
@@ -264,7 +262,7 @@ _SHIFTS: Final = optional(forms(
 _SLOPES: Final = forms(heads=tensor("N", "f32", 0.1, 1), samples=tensor("B N", "f32", 0.1, 1))
 
 
-def _starts(why: str) -> Domain:
+def starts_of(why: str) -> Domain:
     return by("pseType", {0: only(None, why), 1: only(None, why),
                           **dict.fromkeys((2, 3), optional(array((3,), (0,), (1,))))})  # fmt: skip
 
@@ -290,8 +288,8 @@ def _flash_params(version: int) -> dict[str, Domain]:
                                            iff="sparseMode in (5, 6)")}),
         (fourth, dict.fromkeys(("actualSeqQLenOptional", "actualSeqKvLenOptional"),
                                null("of the layout TND, whose rows are in flash_varlen.py"))),
-        (second, {"qStartIdxOptional": _starts("positions count for pseType 2 and 3"),
-                  "kvStartIdxOptional": _starts("positions count for pseType 2 and 3")}),
+        (second, {"qStartIdxOptional": starts_of("positions count for pseType 2 and 3"),
+                  "kvStartIdxOptional": starts_of("positions count for pseType 2 and 3")}),
         (True, {
             "scaleValue": number("D**-0.5", 1.0, 0.7, 0.0), "keepProb": kept,
             "preTokens": by("sparseMode", _banded(number(_ALL, "Sk", 3, 0, -2))),
@@ -377,17 +375,11 @@ def flash_grad(
 
 def _forward(get: Callable[[str], Any]) -> tuple[Array, ...]:
     """(largest, sum, result); of rows that see nothing those statistics that make weights 0."""
-    names = {"key": "keyIn", "realShiftOptional": "pseShiftOptional",
-             "sinkOptional": "sinkInOptional"}  # fmt: skip
-    given = {}
-    for name in read_by(flash):
-        try:
-            given[name] = get(names.get(name, name))
-        except DeclarationError:  # of a later version
-            continue
-    top, total, _, whole = flash(**given)
+    top, total, _, whole = flash(**arguments(
+        flash, get, key="keyIn", realShiftOptional="pseShiftOptional",
+        sinkOptional="sinkInOptional"))  # fmt: skip
     empty = np.isneginf(top)
-    return np.where(empty, -_LARGEST, top), np.where(empty, _LARGEST, total), whole
+    return np.where(empty, -LARGEST, top), np.where(empty, LARGEST, total), whole
 
 
 _SAVED: Final = "query keyIn value attenMaskOptional pseShiftOptional dropMaskOptional"

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
-from .....judge.precision import Array, numpy_dtype
-from ...spec import const, spec, t, take
-from .._ignored import follows, one_value, reserved, saved
-from .flash import attend, unseen
-
-_PAPER: Final = ("Vaswani et al.: Attention Is All You Need, 2017; Dao et al.: FlashAttention, "
-                 "2022; op-plugin documents npu_fusion_attention and _v3")  # fmt: skip
-_ROW: Final[dict[str, Any]] = {"source": _PAPER, "tolerance": "gradient"}
-_Q, _KV = (5, 12), (6, 15)  # ends of two sequences: 5 and 7 queries, 6 and 9 keys
-_USUAL: Final[dict[str, Any]] = {"keepProb": 1.0, "preTokens": 65536, "nextTokens": 65536,
-                                 "innerPrecise": 0, "sparseMode": 0, "pseType": 1,
-                                 "scaleValue": 0.25, "inputLayout": "TND"}  # fmt: skip
+from .....judge.precision import Array
+from .....spec import (
+    Rule,
+    bits,
+    both,
+    by,
+    choice,
+    content,
+    equals,
+    forms,
+    group,
+    head_dim,
+    ignored,
+    index,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    parts,
+    require,
+    seq,
+    sizes,
+    tensor,
+)  # fmt: skip
+from .....spec import causal as causal_mask
+from .....spec import heads as heads_
+from .....spec.domains import Domain
+from ...declare import declare
+from .._saved import arguments, known, saved
+from .flash import LARGEST, attend, starts_of, unseen, unseen_rows
 
 
 def sequences(x: Array, ends: tuple[int, ...]) -> list[Array]:
@@ -70,7 +88,8 @@ def _options(
             first, second = options["begins"]
             far = np.abs(first + np.arange(sq)[:, None] - second - np.arange(sk)).astype(float)
             far = np.sqrt(far) if options["pseType"] == 3 else far
-            bias = -np.asarray(options["slopes"]).reshape(-1)[:heads, None, None] * far
+            slopes = np.asarray(options["slopes"]).reshape(-1, heads)
+            bias = -slopes[b % len(slopes), :, None, None] * far
         if options["kept"] is not None:
             bits = np.unpackbits(np.asarray(options["kept"], np.uint8), bitorder="little")
             count = heads * sq * sk
@@ -99,7 +118,7 @@ def var_len(
     prefixOptional: tuple[int, ...] | None = None, pseType: int = 1, sparseMode: int = 0,
     preTokens: int = 65536, nextTokens: int = 65536, keepProb: float = 1.0,
     attenMaskOptional: Array | None = None, qStartIdxOptional: tuple[int, ...] | None = None,
-    kvStartIdxOptional: tuple[int, ...] | None = None,
+    kvStartIdxOptional: tuple[int, ...] | None = None, sinkOptional: Array | None = None,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Lengths are running sums."""
     qs = sequences(joined(query, queryRope), actualSeqQLenOptional)
@@ -109,103 +128,140 @@ def var_len(
                  pseType=pseType, sparseMode=sparseMode, preTokens=preTokens,
                  nextTokens=nextTokens, keepProb=keepProb, mask=attenMaskOptional,
                  begins=_begins(qStartIdxOptional, kvStartIdxOptional))  # fmt: skip
-    parts = [
-        attend(q, k, v, scaleValue, **o) for q, k, v, o in zip(qs, ks, vs, options_, strict=True)
+    parts_ = [
+        attend(q, k, v, scaleValue, sink=sinkOptional, **o)
+        for q, k, v, o in zip(qs, ks, vs, options_, strict=True)
     ]
     same = softmaxOutLayout == "same_as_input"
-    return (statistics([p[2] for p in parts], same), statistics([p[3] for p in parts], same),
-            np.zeros((0,)), packed([p[0] for p in parts]))  # fmt: skip
+    return (statistics([p[2] for p in parts_], same), statistics([p[3] for p in parts_], same),
+            np.zeros((0,)), packed([p[0] for p in parts_]))  # fmt: skip
 
 
-def _sample(
-    n: int, kv: int, d: int = 16, rope: int = 0, dtype: str = "float16", **more: Any
-) -> dict[str, Any]:
-    def tensor(*shape: int, high: float = 2.0) -> Any:
-        return t(*shape, dtype=dtype, high=high)
+_RULE: Final = Rule("gradient", "Vaswani et al.: Attention Is All You Need, 2017; Dao et al.: "
+                    "FlashAttention, 2022; op-plugin documents npu_fusion_attention and _v3",
+                    values="normal opposed positive", nearest=unseen_rows)  # fmt: skip
+_SIZES: Final = sizes(B=heads_(2, 1, 3), K=heads_(1, 2, 3), G=group(2, 1, 4), N="K*G",
+                      Sq=seq(6, 1, 17), Sk=seq(8, 1, 17, 33), D=head_dim(16, 64, 128))  # fmt: skip
+_ROTARY: Final = sizes(R=head_dim(8, 64))
+_SIDES: Final = both("Sq > Sk", "K > 1", "sparseMode == 3 and Sq > Sk", "preTokens < 0")
+_BAND: Final = require("preTokens + nextTokens >= 0")
+_DTYPES: Final = "f16 bf16 f32"
+_ENDS: Final = "even ragged empty_first empty_middle empty_last one_has_all ones"
+_ALL: Final = 65536
+_PLAIN_MODES: Final = (0, 1, 2, 3, 6)
 
-    inputs: dict[str, Any] = {
-        "query": tensor(12, n, d), "key": tensor(15, kv, d), "value": tensor(15, kv, d, high=3.0),
-        "headNum": n, "actualSeqQLenOptional": _Q, "actualSeqKvLenOptional": _KV, **_USUAL, **more,
+
+def _shared_mask(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    """One mask for all sequences, of the longest one's size."""
+    shape = tuple(int(np.diff(draw[f"actualSeq{s}LenOptional"].values(), prepend=0).max())
+                  for s in ("Q", "Kv"))  # fmt: skip
+    if pattern == "causal":
+        return np.triu(np.ones(shape, bool), 1)
+    hidden = rng.random(shape) < 0.4
+    hidden[:, :1] = False
+    if pattern == "whole_row":
+        hidden[:1] = True
+    return hidden
+
+
+def _masks() -> Domain:
+    mask = content(_shared_mask, "random causal whole_row", "bool", reads=(
+        "actualSeqQLenOptional", "actualSeqKvLenOptional"))  # fmt: skip
+    return by("sparseMode", {0: optional(mask), 1: mask,
+                             **dict.fromkeys((2, 3, 4, 6), causal_mask("2048 2048"))})  # fmt: skip
+
+
+def _banded(band: Domain) -> Domain:
+    return by("sparseMode", {**dict.fromkeys(_PLAIN_MODES, number(_ALL)), 4: band})
+
+
+_NO_SHIFT: Final = null("how it lies beside packed sequences is not stated")
+
+
+def _shifts(version: int, make: Any, dtype: str) -> Domain:
+    """Slopes of heads, of each sequence where there are several."""
+    if version in (1, 4):
+        return _NO_SHIFT
+    slopes = forms(heads=make("N", dtype, 0.02, 0.3), samples=make("B N", dtype, 0.02, 0.3))
+    return by("pseType", {0: _NO_SHIFT, 1: _NO_SHIFT, 2: slopes, 3: slopes})
+
+
+def _middle(version: int) -> dict[str, Domain]:
+    """From the prefix on to the type of the shift."""
+    starts = {n: starts_of("positions count for pseType 2 and 3")
+              for n in ("qStartIdxOptional", "kvStartIdxOptional")}  # fmt: skip
+    return {
+        "prefixOptional": optional(index("B", into="Sk + 1", patterns="random edges"),
+                                   iff="sparseMode == 6"),
+        "actualSeqQLenOptional": parts("B", of="B*Sq", form="ends", patterns=_ENDS),
+        "actualSeqKvLenOptional": parts("B", of="B*Sk", form="ends", patterns=_ENDS),
+        **(starts if version not in (1, 4) else {}),
+        "scaleValue": number("D**-0.5", "0.5*D**-0.5", 0.0), "keepProb": number(1.0, 0.8),
+        "preTokens": _banded(number(_ALL, 3, 0, -2)),
+        "nextTokens": _banded(number(_ALL, 0, 2, 3)), "headNum": equals("N"),
+        "inputLayout": only("TND", "documents allow one value"),
+        "innerPrecise": ignored("chooses between algorithms of one result", choice(0, 1)),
+        "sparseMode": choice(0, 1, 2, 3, 4, 6),
+        **({"pseType": choice(1, 0, 2, 3)} if version not in (1, 4) else {}),
     }  # fmt: skip
-    if rope:
-        inputs |= {"queryRope": tensor(12, n, rope), "keyRope": tensor(15, kv, rope)}
-    return inputs
 
 
-_OUTS: Final = (
-    "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query"
-)
-# The mask that sparse modes compress to: 2,048 squared, whatever the lengths.
-_PRESSED: Final = Arg((2048, 2048), "bool", values=np.triu(np.ones((2048, 2048), bool), 1))
-# A bit for each score of two sequences with two heads: 2 (5 6 + 7 9) of them.
-_BITS: Final = const([0xB7, 0x5E, 0xFD, 0x3B, 0xEE, 0x97, 0xDA, 0x7F] * 3, "uint8")
-_RARE: Final[tuple[dict[str, Any], ...]] = (
-    {"sparseMode": 2, "attenMaskOptional": _PRESSED},
-    {"sparseMode": 3, "attenMaskOptional": _PRESSED},
-    {"sparseMode": 4, "preTokens": 2, "nextTokens": 1, "attenMaskOptional": _PRESSED},
-    {"sparseMode": 6, "prefixOptional": (4, 7), "attenMaskOptional": _PRESSED},
-    {"keepProb": 0.8, "dropMaskOptional": _BITS},
-)
-_SLOPES: Final[tuple[dict[str, Any], ...]] = tuple(
-    {"pseType": p, "realShiftOptional": const([0.5, 0.125], "float32")} for p in (2, 3)
-)
-_SEEN: Final = const((np.arange(63).reshape(7, 9) % 5 == 3).tolist(), "bool")
-_MASK: Final[dict[str, Any]] = {"attenMaskOptional": _SEEN}
-_LATE: Final = {**_SLOPES[0], "qStartIdxOptional": (3,), "kvStartIdxOptional": (1,)}
-spec("aclnnFlashAttentionVarLenScore", _OUTS,
-     ignored=reserved("paddingMaskOptional")
-     | one_value("inputLayout")
-     | follows("headNum"),
-     constant="realShiftOptional",
-     **_ROW, samples=[
-    take(**_sample(n, kv, **more)) for n, kv, more in (
-        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, _MASK)))])(var_len)  # fmt: skip
-spec("aclnnFlashAttentionVarLenScoreV2", _OUTS,
-     ignored=reserved("paddingMaskOptional")
-     | one_value("inputLayout")
-     | follows("headNum"),
-     **_ROW, samples=[
-    take(**_sample(n, kv, **more)) for n, kv, more in (
-        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, *_SLOPES, _MASK, _LATE)))])(
-    var_len)  # fmt: skip
-spec("aclnnFlashAttentionVarLenScoreV3", _OUTS,
-     ignored=reserved("paddingMaskOptional")
-     | one_value("inputLayout")
-     | follows("headNum"),
-     constant="dropMaskOptional prefixOptional preTokens nextTokens keepProb",
-     **_ROW, samples=[
-    take(**_sample(2, 2, 128, 64)), take(**_sample(4, 2)), take(**_sample(2, 1, **_MASK)),
-    take(**_sample(2, 1, **_LATE))])(var_len)  # fmt: skip
-_ROTARY: Final[dict[str, Any]] = {"d": 128, "rope": 64, "dtype": "bfloat16"}
-_FOURTH: Final = {
-    "ignored": reserved("paddingMaskOptional") | one_value("inputLayout") | follows("headNum"),
-    "constant": "realShiftOptional dropMaskOptional prefixOptional preTokens nextTokens keepProb",
-}
-_FIFTH: Final = {"uncovered": "paddingMaskOptional sinkOptional headNum inputLayout"}
-for _version, _more, _gaps in (
-    ("V4", (), _FOURTH), ("V5", (_LATE, *_RARE, _ROTARY), _FIFTH),
-):  # fmt: skip
-    spec(f"aclnnFlashAttentionVarLenScore{_version}", _OUTS, **_ROW, **_gaps, samples=[
-        *(take(**_sample(n, kv, softmaxOutLayout=layout))
-          for n, kv, layout in ((2, 2, ""), (4, 2, "same_as_input"))),
-        *(replace(take(**_sample(2, 1, **more), softmaxOutLayout=""),
-                  dtypes=("bfloat16",) if "rope" in more else ())
-          for more in (_MASK, *_more))])(var_len)  # fmt: skip
+def _of_heads(
+    version: int, make: Any, key: str, own: str, like: str, turned: str = ""
+) -> dict[str, Domain]:  # fmt: skip
+    """Queries, keys and values, with rotary parts beside them from the third version on, of some
+    dtypes in some versions."""
+    parts_ = {"query": make("B*Sq N D", own),
+              "queryRope": optional(make("B*Sq N R", like), only=turned), key: make(
+                  "B*Sk K D", like), f"{key}Rope": optional(
+                  make("B*Sk K R", like), iff="given(queryRope)"),
+              "value": make("B*Sk K D", like)}  # fmt: skip
+    return {n: d for n, d in parts_.items() if version in (3, 5) or not n.endswith("Rope")}
+
+
+_BF16: Final = "dtype(query) == 'bfloat16'"
+_BITS: Final = optional(bits("N*B*Sq*B*Sk", "keepProb"), iff="keepProb < 1")
+_PADDING: Final = null("reserved: documents ask for null")
+_LAYOUTS: Final = choice("", "same_as_input")
+
+
+def _score_params(version: int) -> dict[str, Domain]:
+    return {
+        **_of_heads(version, tensor, "key", _DTYPES, "query", _BF16 if version == 5 else ""),
+        "realShiftOptional": _shifts(version, tensor, "f32"), "dropMaskOptional": _BITS,
+        "paddingMaskOptional": _PADDING, "attenMaskOptional": _masks(),
+        **({"sinkOptional": optional(tensor("N", "f32", -1, 3))} if version == 5 else {}),
+        **_middle(version), **({"softmaxOutLayout": _LAYOUTS} if version > 3 else {}),
+        "softmaxMaxOut": out("f32"), "softmaxSumOut": out("f32"), "softmaxOutOut": out("query"),
+        "attentionOutOut": out("query"),
+    }  # fmt: skip
+
+
+for _version in (1, 2, 3, 4, 5):
+    declare(f"aclnnFlashAttentionVarLenScore{f'V{_version}' if _version > 1 else ''}", _RULE,
+            _SIZES, *((_ROTARY,) if _version in (3, 5) else ()), _SIDES, _BAND,
+            **_score_params(_version))(var_len)  # fmt: skip
 
 
 def _one(
-    q: Array, k: Array, v: Array, dy: Array, scale: float, options_: Mapping[str, Any]
-) -> tuple[Array, Array, Array]:
+    q: Array, k: Array, v: Array, dy: Array, scale: float, sink: Array | None,
+    options_: Mapping[str, Any],
+) -> tuple[Array, ...]:  # fmt: skip
     group = q.shape[1] // k.shape[1]
-    p, share = attend(q, k, v, scale, **options_)[1], options_["share"]
+    _, p, top, total = attend(q, k, v, scale, sink=sink, **options_)
+    share = options_["share"]
     kk, vv = np.repeat(k, group, 1), np.repeat(v, group, 1)
     dp = share * (dy @ vv.swapaxes(-1, -2))
-    ds = scale * p * (dp - (dp * p).sum(-1, keepdims=True))
+    along = (dp * p).sum(-1, keepdims=True)
+    ds = scale * p * (dp - along)
 
     def fold(x: Array) -> Array:
         return x.reshape(1, k.shape[1], group, *x.shape[2:]).sum(2)
 
-    return ds @ kk, fold(ds.swapaxes(-1, -2) @ q), fold((p * share).swapaxes(-1, -2) @ dy)
+    dsink = np.zeros(q.shape[1])
+    if sink is not None:
+        dsink = -(np.exp(sink[:, None, None] - top) / total * along).sum((0, 2, 3))
+    return ds @ kk, fold(ds.swapaxes(-1, -2) @ q), fold((p * share).swapaxes(-1, -2) @ dy), dsink
 
 
 def var_len_grad(
@@ -216,8 +272,9 @@ def var_len_grad(
     prefixOptional: tuple[int, ...] | None = None, pseType: int = 1, sparseMode: int = 0,
     preTokens: int = 65536, nextTokens: int = 65536, keepProb: float = 1.0,
     attenMaskOptional: Array | None = None, qStartIdxOptional: tuple[int, ...] | None = None,
-    kvStartIdxOptional: tuple[int, ...] | None = None,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    kvStartIdxOptional: tuple[int, ...] | None = None, sinkInOptional: Array | None = None,
+    _version: int = 1,
+) -> tuple[Array | None, ...]:  # fmt: skip
     """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dP P)); dQ = s dS K; dK = s dS^T Q."""
     qs = sequences(joined(query, queryRope), actualSeqQLenOptional)
     flows = sequences(dy, actualSeqQLenOptional)
@@ -227,93 +284,62 @@ def var_len_grad(
                  pseType=pseType, sparseMode=sparseMode, preTokens=preTokens,
                  nextTokens=nextTokens, keepProb=keepProb, mask=attenMaskOptional,
                  begins=_begins(qStartIdxOptional, kvStartIdxOptional))  # fmt: skip
-    grads = [_one(q, k, v, up, scaleValue, o)
+    grads = [_one(q, k, v, up, scaleValue, sinkInOptional, o)
              for q, k, v, up, o in zip(qs, ks, vs, flows, options_, strict=True)]  # fmt: skip
-    dq, dk, dv = (packed(list(parts)) for parts in zip(*grads, strict=True))
-    return dq, dk, dv
+    dq, dk, dv = (packed([g[n] for g in grads]) for n in range(3))
+    if _version not in (3, 5):
+        return dq, dk, dv, None
+    d, dsink = query.shape[-1], None if sinkInOptional is None else sum(g[3] for g in grads)
+    turned = (None, None) if queryRope is None else (dq[..., d:], dk[..., d:])
+    whole = (dq[..., :d], turned[0], dk[..., :d], turned[1], dv, None)
+    return (*whole, np.asarray(dsink) if dsink is not None else None) if _version == 5 else whole
 
 
-def var_len_grad_rope(
-    query: Array, keyIn: Array, value: Array, dy: Array, scaleValue: float,
-    actualSeqQLenOptional: tuple[int, ...], actualSeqKvLenOptional: tuple[int, ...],
-    queryRope: Array | None = None, keyInRope: Array | None = None,
-) -> tuple[Array | None, ...]:  # fmt: skip
-    dq, dk, dv = var_len_grad(query, keyIn, value, dy, scaleValue, actualSeqQLenOptional,
-                              actualSeqKvLenOptional, queryRope, keyInRope)  # fmt: skip
-    d = query.shape[-1]
-    if queryRope is None:
-        return dq, None, dk, None, dv
-    return dq[..., :d], dq[..., d:], dk[..., :d], dk[..., d:], dv
+def _forward(get: Callable[[str], Any]) -> tuple[Array, ...]:
+    """(largest, sum, result); of rows that see nothing those statistics that make weights 0."""
+    top, total, _, whole = var_len(**arguments(
+        var_len, get, key="keyIn", keyRope="keyInRope", realShiftOptional="pseShiftOptional",
+        sinkOptional="sinkInOptional", softmaxOutLayout="softmaxInLayout"))  # fmt: skip
+    empty = np.isneginf(top)
+    top, total = np.where(empty, -LARGEST, top), np.where(empty, LARGEST, total)
+    return top.reshape(total.shape), total, whole
 
 
-_HALVED: Final = ("query", "key", "value", "queryRope", "keyRope")
-_MODES: Final = ("realShiftOptional", "dropMaskOptional", "prefixOptional", "pseType",
-                 "sparseMode", "preTokens", "nextTokens", "keepProb", "qStartIdxOptional",
-                 "kvStartIdxOptional", "attenMaskOptional")  # fmt: skip
+_SAVED: Final = "query keyIn value attenMaskOptional dropMaskOptional"
 
 
-def _backward(sample: dict[str, Any], layout: str = "", dtype: str = "float16") -> dict[str, Any]:
-    """The forward's inputs and its statistics, as the backward operator takes them."""
-    names, kind = {"key": "keyIn", "keyRope": "keyInRope"}, numpy_dtype(dtype)
-    names |= {"realShiftOptional": "pseShiftOptional"}
-    inputs = {names.get(k, k): v for k, v in sample.items()}
-    draws = {k: v.array() for k, v in sample.items() if k in _HALVED and v is not None}
-    half = {k: v.astype(kind).astype(np.float64) for k, v in draws.items()}
-    modes = {k: v for k, v in sample.items() if k in _MODES}
-    modes |= {k: modes[k].array() for k in (*_MODES[:2], _MODES[-1]) if k in modes}
-    top, total, _, out = var_len(
-        half["query"], half["key"], half["value"], sample["scaleValue"], _Q, _KV,
-        half.get("queryRope"), half.get("keyRope"), layout, **modes,
-    )  # fmt: skip
-    fixed = {names.get(k, k): const(v.tolist(), dtype) for k, v in half.items()}
-    return {**inputs, **fixed, "dy": t(*out.shape, dtype=dtype), "softmaxInLayout": layout,
-            "softmaxMaxOptional": const(top.tolist(), "float32"),
-            "softmaxSumOptional": const(total.tolist(), "float32"),
-            "attentionInOptional": const(out.tolist(), dtype)}  # fmt: skip
+def _narrow(shape: str, dtype: str, low: float = -1.0, high: float = 1.0) -> Domain:
+    """Scores of which no weight comes near 1, where gradients cancel."""
+    return known(shape, dtype, low, high, "random")
 
 
-_GRAD: Final[dict[str, Any]] = {
-    **_ROW, "dtypes": ("float16",), "rule": {"norm": 16.0, "reason":
-    "the forward output comes rounded to 16 bit, and its error enters every row"}}  # fmt: skip
-_BACK: Final = "aclnnFlashAttentionUnpaddingScoreGrad"
-_DOUTS: Final = "dqOut:query dkOut:keyIn dvOut:value"
-_ROPED: Final = "dqOut:query dqRopeOut:query dkOut:keyIn dkRopeOut:keyIn dvOut:value"
-_SAVED: Final = (
-    reserved("paddingMaskOptional softmaxInOptional dpseOut")
-    | saved("softmaxMaxOptional softmaxSumOptional attentionInOptional")
-    | follows("headNum")
-)
-_LENGTHS: Final = "scaleValue actualSeqQLenOptional actualSeqKvLenOptional"
-spec(_BACK, _DOUTS, ignored=_SAVED | one_value("inputLayout"),
-     constant=f"{_LENGTHS} pseShiftOptional", **_GRAD, samples=lambda: [
-    take(**_backward(_sample(n, kv, **more))) for n, kv, more in (
-        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, _MASK)))])(
-    var_len_grad)  # fmt: skip
-spec(
-    f"{_BACK}V2",
-    _DOUTS,
-    ignored=_SAVED | one_value("inputLayout"),
-    constant=_LENGTHS,
-    **_GRAD,
-    samples=lambda: [
-        take(**_backward(_sample(n, kv, **more)))
-        for n, kv, more in (
-            (2, 2, {}),
-            (4, 2, {}),
-            *((2, 1, more) for more in (*_RARE, *_SLOPES, _MASK, _LATE)),
-        )
-    ],
-)(var_len_grad)
-spec(f"{_BACK}V4", _DOUTS, ignored=_SAVED, uncovered="inputLayout softmaxInLayout",
-     constant=f"{_LENGTHS} pseShiftOptional dropMaskOptional prefixOptional sparseMode preTokens "
-     "nextTokens keepProb", **_GRAD, samples=lambda: [
-    take(**_backward(_sample(n, kv, **more), layout))
-    for n, kv, layout, more in ((2, 2, "", {}), (4, 2, "same_as_input", {}), (2, 1, "", _MASK))])(
-    var_len_grad)  # fmt: skip
-spec(f"{_BACK}V3 {_BACK}V5", _ROPED,
-     ignored=_SAVED | reserved("pseShiftOptional") | one_value("inputLayout pseType"),
-     uncovered="dropMaskOptional attenMaskOptional prefixOptional qStartIdxOptional "
-     "kvStartIdxOptional keepProb preTokens nextTokens sparseMode sinkInOptional softmaxInLayout "
-     "dsinkOut", constant=_LENGTHS, **{**_GRAD, "dtypes": ("bfloat16",)}, samples=lambda: [
-    take(**_backward(_sample(n, kv, d, rope, "bfloat16"), dtype="bfloat16"))
-    for n, kv, d, rope in ((4, 2, 16, 0), (2, 2, 128, 64))])(var_len_grad_rope)  # fmt: skip
+def _grad_params(version: int) -> dict[str, Domain]:
+    layout: dict[str, Domain] = {"softmaxInLayout": _LAYOUTS}
+    results = ("dqOut", "dqRopeOut", "dkOut", "dkRopeOut", "dvOut", "dpseOut")
+    stats = {n: by("softmaxInLayout", {
+        "": saved(_forward, at, "B*Sq N 8", "f32", _SAVED),
+        "same_as_input": saved(_forward, at, "B*Sq N 8", "f32", _SAVED)})
+        if version > 3 else saved(_forward, at, "B*Sq N 8", "f32", _SAVED)
+        for at, n in enumerate(("softmaxMaxOptional", "softmaxSumOptional"))}  # fmt: skip
+    return {
+        **_of_heads(version, _narrow, "keyIn", "dy", "dy", _BF16),
+        "dy": tensor("B*Sq N D", _DTYPES),
+        "pseShiftOptional": _shifts(version, _narrow, "dy" if version == 5 else "f32"),
+        "dropMaskOptional": _BITS,
+        "paddingMaskOptional": _PADDING, "attenMaskOptional": _masks(), **stats,
+        "softmaxInOptional": _PADDING,
+        "attentionInOptional": saved(_forward, 2, "B*Sq N D", "dy", _SAVED),
+        **({"sinkInOptional": optional(_narrow("N", "f32", -1, 3))} if version == 5 else {}),
+        **_middle(version), **(layout if version == 5 else {}),
+        **{n: out("query") for n in results if version in (3, 5) or "Rope" not in n},
+        **({"dsinkOut": out("f32")} if version == 5 else {}), **(layout if version == 4 else {}),
+    }  # fmt: skip
+
+
+_BACK: Final = replace(_RULE, numbers={
+    "norm": 16.0, "reason": "the forward output comes rounded to 16 bit, and its error enters "
+    "every row"}, values="normal opposed", nearest=None)  # fmt: skip
+for _version in (1, 2, 3, 4, 5):
+    declare(f"aclnnFlashAttentionUnpaddingScoreGrad{f'V{_version}' if _version > 1 else ''}", _BACK,
+            _SIZES, *((_ROTARY,) if _version in (3, 5) else ()), _SIDES, _BAND,
+            **_grad_params(_version))(partial(var_len_grad, _version=_version))  # fmt: skip

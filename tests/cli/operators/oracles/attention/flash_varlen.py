@@ -9,11 +9,16 @@ from .._arguments import t
 from .._functions import autograd
 
 
-def attend(q, k, v, scale, bias, share):
-    """[T, N, D] of one sequence by torch's own words; weights are multiplied by `share`."""
+def attend(q, k, v, scale, bias, share, sink=None):
+    """[T, N, D] of one sequence by torch's own words; weights are multiplied by `share`; a sink is
+    a key more, without a value. Rows that see nothing give zeros."""
     q, k, v = (x.transpose(0, 1) for x in (q, k, v))
     k, v = (x.repeat_interleave(q.shape[0] // x.shape[0], 0) for x in (k, v))
-    weights = torch.softmax(q @ k.mT * scale + bias, -1) * share
+    scores = q @ k.mT * scale + bias
+    beside = torch.full((len(q),), -torch.inf, dtype=q.dtype) if sink is None else t(sink)
+    scores = torch.cat([scores, beside[:, None, None].expand(-1, scores.shape[1], 1)], -1)
+    nothing = scores.isneginf().all(-1, keepdim=True)
+    weights = scores.masked_fill(nothing, 0).softmax(-1).masked_fill(nothing, 0)[..., :-1] * share
     return (weights @ v).transpose(0, 1)
 
 
@@ -35,15 +40,18 @@ def visible(a, b, sq, sk):
 
 def added(a, b, sq, sk):
     bias = torch.zeros(sq, sk, dtype=torch.float64).masked_fill(~visible(a, b, sq, sk), -torch.inf)
-    if a.get("attenMaskOptional") is not None and not a.get("sparseMode"):
+    if a.get("attenMaskOptional") is not None and a.get("sparseMode", 0) < 2:
         bias = bias.masked_fill(t(a["attenMaskOptional"])[:sq, :sk].bool(), -torch.inf)
     slopes = a.get("realShiftOptional", a.get("pseShiftOptional"))
-    if slopes is None:
+    if slopes is None or a.get("pseType", 1) < 2:
         return bias
     first, second = ((a.get(n) or (0,))[0] for n in ("qStartIdxOptional", "kvStartIdxOptional"))
     far = torch.cdist(first + torch.arange(sq)[:, None].double(),
                       second + torch.arange(sk)[:, None].double())  # fmt: skip
-    return bias - t(slopes)[:, None, None] * (far.sqrt() if a["pseType"] == 3 else far)
+    slopes = t(slopes).reshape(-1, a["query"].shape[1])
+    return bias - slopes[b % len(slopes), :, None, None] * (
+        far.sqrt() if a["pseType"] == 3 else far
+    )
 
 
 def packed(q, k, v, a):
@@ -56,7 +64,8 @@ def packed(q, k, v, a):
         if kept is not None:
             now, kept = np.split(kept, [q.shape[1] * sq * sk])
             share = t(now.reshape(q.shape[1], sq, sk)) / a["keepProb"]
-        outs.append(attend(q[b:c], k[d:e], v[d:e], a["scaleValue"], added(a, i, sq, sk), share))
+        outs.append(attend(q[b:c], k[d:e], v[d:e], a["scaleValue"], added(a, i, sq, sk), share,
+                           a.get("sinkOptional", a.get("sinkInOptional"))))  # fmt: skip
     return torch.cat(outs)
 
 
@@ -86,6 +95,10 @@ def packed_backward_rope(a):
 ORACLES = {
     "aclnnFlashAttentionVarLenScore": packed_forward,
     "aclnnFlashAttentionVarLenScoreV3": packed_forward,
+    "aclnnFlashAttentionVarLenScoreV5": packed_forward,
     "aclnnFlashAttentionUnpaddingScoreGrad": packed_backward,
+    "aclnnFlashAttentionUnpaddingScoreGradV2": packed_backward,
     "aclnnFlashAttentionUnpaddingScoreGradV3": packed_backward_rope,
+    "aclnnFlashAttentionUnpaddingScoreGradV4": packed_backward,
+    "aclnnFlashAttentionUnpaddingScoreGradV5": packed_backward_rope,
 }
