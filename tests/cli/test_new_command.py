@@ -9,7 +9,7 @@ from mindtorch_npu.spec import ROWS
 from aclnn_bindings.interface import catalog
 
 
-def written(tmp_path, operator="aclnnSub"):
+def create_files(tmp_path, operator="aclnnSub"):
     outcome = CliRunner().invoke(
         new, [operator, "--simulator", "--out", str(tmp_path)], standalone_mode=False
     )
@@ -31,7 +31,7 @@ def test_every_operator_of_the_catalog_gets_a_declaration_that_fits_its_header()
 
 
 def test_the_file_runs_as_it_stands_and_judges_once_the_formula_is_filled_in(tmp_path):
-    file, _ = written(tmp_path)
+    file, _ = create_files(tmp_path)
     options = {"simulator": True, "dtypes": ("float32",)}
     report = check("aclnnSub", golden=file, **options)
     assert report.failures
@@ -43,7 +43,7 @@ def test_the_file_runs_as_it_stands_and_judges_once_the_formula_is_filled_in(tmp
 
 
 def test_a_file_that_exists_is_not_replaced(tmp_path):
-    file, _ = written(tmp_path)
+    file, _ = create_files(tmp_path)
     file.write_text("mine")
     outcome = CliRunner().invoke(new, ["aclnnSub", "--simulator", "--out", str(tmp_path)])
     assert outcome.exit_code == exits.USAGE

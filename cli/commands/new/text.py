@@ -53,8 +53,9 @@ def reference(op: OpSignature) -> str:
     words = [w for w in _WORDS if w in ("Rule", "spec") or f"{w}(" in body]
     outs = {p.name for p in results(op)}
     inputs = [p.name for p in op.params if p.name not in outs]
-    given = ", ".join(map(_name, inputs))
-    return _REFERENCE.format(op=op.name, words=", ".join(words), body=body, given=given, mark=MARK,
+    parameters = ", ".join(map(_name, inputs))
+    return _REFERENCE.format(op=op.name, words=", ".join(words), body=body,
+                             parameters=parameters, mark=MARK,
                              formula=_formula(op, inputs), function=function(op))  # fmt: skip
 
 
@@ -145,7 +146,7 @@ from mindtorch_npu.spec import {words}
     Rule("composite", "the document of {op}"),
 {body}
 )
-def {function}({given}):
+def {function}({parameters}):
     """Tensors arrive as numpy arrays (floats in float64), numbers as numbers, null as None.
 
     Results are returned in the header's order, as a tuple where there are several.

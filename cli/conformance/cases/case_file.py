@@ -12,6 +12,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -120,7 +121,7 @@ def _table(path: Path, sheet: str) -> Iterator[list[str]]:
 
 def _workbook(path: Path, sheet: str) -> Iterator[list[str]]:
     try:
-        import openpyxl  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        openpyxl: Any = import_module("openpyxl")  # it is optional, and has no types
     except ImportError:
         raise CaseFileError(f"{path}: .xlsx files need openpyxl: pip install openpyxl, or save the "
                             "sheet as CSV") from None  # fmt: skip

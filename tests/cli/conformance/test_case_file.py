@@ -7,14 +7,14 @@ HEAD = "testcase_name,api_name,tensor_view_shapes,tensor_dtypes,attributes,input
 GOOD = "small,aclnnAdd,\"((2,3),(2,3),(2,3))\",\"('fp16','fp16','fp16')\",{'alpha': 2.0},"
 
 
-def written(tmp_path, *lines, head=HEAD):
+def write_cases(tmp_path, *lines, head=HEAD):
     path = tmp_path / "cases.csv"
     path.write_text("\n".join((head, *lines)) + "\n")
     return path
 
 
 def test_a_row_is_read_as_literals_with_full_dtype_names(tmp_path):
-    file = read(written(tmp_path, GOOD))
+    file = read(write_cases(tmp_path, GOOD))
     cells = file.rows[0].cells
     assert cells["tensor_dtypes"] == ("float16",) * 3
     assert cells["attributes"] == {"alpha": 2.0}
@@ -37,28 +37,28 @@ def test_an_invalid_cell_names_row_column_value_and_what_is_expected(tmp_path, c
     good = ["small", "aclnnAdd", '"((2,3),)"', "", "", ""]
     good[names.index(column)] = cell
     with pytest.raises(CaseFileError, match=f"row 2, column {column}:") as caught:
-        read(written(tmp_path, ",".join(good)))
+        read(write_cases(tmp_path, ",".join(good)))
     assert words in str(caught.value)
 
 
 def test_a_name_that_stands_twice_is_refused(tmp_path):
     with pytest.raises(CaseFileError, match="row 3, column testcase_name: 'small'"):
-        read(written(tmp_path, GOOD, GOOD))
+        read(write_cases(tmp_path, GOOD, GOOD))
 
 
 def test_a_column_that_is_not_known_is_named(tmp_path):
-    file = read(written(tmp_path, GOOD + ",red", head=HEAD + ",colour"))
+    file = read(write_cases(tmp_path, GOOD + ",red", head=HEAD + ",colour"))
     assert file.ignored == ("colour",)
 
 
 def test_a_row_that_is_not_enabled_is_counted(tmp_path):
-    file = read(written(tmp_path, GOOD + ",False", head=HEAD + ",is_enabled"))
+    file = read(write_cases(tmp_path, GOOD + ",False", head=HEAD + ",is_enabled"))
     assert (file.rows, file.disabled) == ((), 1)
 
 
 def test_rerun_takes_what_did_not_pass(tmp_path):
     lines = (GOOD + ",PASS", GOOD.replace("small", "large") + ",FAIL")
-    file = read(written(tmp_path, *lines, head=HEAD + ",precision_status"), rerun=True)
+    file = read(write_cases(tmp_path, *lines, head=HEAD + ",precision_status"), rerun=True)
     assert [row.name for row in file.rows] == ["large"]
 
 
