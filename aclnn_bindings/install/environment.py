@@ -88,13 +88,13 @@ _KNOWN: Final = _PATHS | _NUMBERS | _SETTINGS
 def masked_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that concern CANN, by name; of known ones their values."""
     return {
-        name: shown(name, value)
+        name: visible_value(name, value)
         for name, value in sorted(environ.items())
         if name in _KNOWN or _CONCERNS.match(name)
     }
 
 
-def shown(name: str, value: str) -> str:
+def visible_value(name: str, value: str) -> str:
     """`value` where the variable is known and the value has its form, else MASK; entries of a list
     of paths one by one."""
     if name in _PATHS:
@@ -105,7 +105,7 @@ def shown(name: str, value: str) -> str:
 
 def concealed(value: Value, environ: Mapping[str, str]) -> Value:
     """A text, or the texts in tuples, lists, dicts and dataclasses, without values of `environ`
-    that `shown` would mask, wherever they are quoted."""
+    that `visible_value` would mask, wherever they are quoted."""
     return cast(Value, _without(value, sorted(_secrets(environ), key=len, reverse=True)))
 
 
@@ -124,14 +124,14 @@ def _without(value: Any, secrets: Sequence[str]) -> Any:
     return value
 
 
-def shown_command(words: Sequence[str]) -> list[str]:
+def visible_command(words: Sequence[str]) -> list[str]:
     """A command line to record: its program, names of options and of a module, short numbers, and
     files that are there. Every other word may be a secret and is MASK."""
-    shown_words = [words[0] if _is_program(words[0]) else _argument(words[0])] if words else []
+    visible_words = [words[0] if _is_program(words[0]) else _argument(words[0])] if words else []
     for before, word in pairwise(words):
         module = before == "-m" and re.fullmatch(r"[A-Za-z_][\w.]{0,80}", word)
-        shown_words.append(word if module else _argument(word))
-    return shown_words
+        visible_words.append(word if module else _argument(word))
+    return visible_words
 
 
 def _is_program(word: str) -> bool:
@@ -178,7 +178,7 @@ def _secrets(environ: Mapping[str, str]) -> set[str]:
     for name, value in environ.items():
         if name in _PATHS:
             secrets |= {entry for entry in _entries(value) if _path(entry) == MASK}
-        elif _CONCERNS.match(name) and shown(name, value) == MASK:
+        elif _CONCERNS.match(name) and visible_value(name, value) == MASK:
             secrets.add(value)
     secrets |= {str(Path(secret)) for secret in secrets} | {repr(s)[1:-1] for s in secrets}
     return {secret for secret in secrets if len(secret) >= _SHORTEST}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..install.describe import Install, arch
-from ..install.environment import shown_command
+from ..install.environment import visible_command
 from ..interface import catalog
 from ..interface.dtypes import canonical, enum_values
 from . import parent, recording_file, scratch, table
@@ -166,7 +166,7 @@ def write_head(writer: Writer, interposed: Interposed, command: Sequence[str]) -
             "started": _now(),
             "monotonic_ns": time.monotonic_ns(),
             "unix_ns": time.time_ns(),
-            "command": shown_command(command),
+            "command": visible_command(command),
             "folder": os.getcwd(),
             "host": socket.gethostname(),
             "machine": arch(),

@@ -12,8 +12,8 @@ from aclnn_bindings.install.environment import (
     concealed,
     masked,
     masked_variables,
-    shown,
-    shown_command,
+    visible_command,
+    visible_value,
 )
 
 SECRET = "hunter2"
@@ -27,7 +27,7 @@ SECRET = "hunter2"
 )  # fmt: skip
 def test_the_value_of_an_unknown_variable_is_not_shown(name: str) -> None:
     for value in (SECRET, "1", "/x"):
-        assert shown(name, value) == MASK
+        assert visible_value(name, value) == MASK
         assert masked_variables({name: value}) == {name: MASK}
 
 
@@ -52,7 +52,7 @@ def test_the_value_of_an_unknown_variable_is_not_shown(name: str) -> None:
     ],
 )
 def test_the_value_of_a_known_variable_is_shown_in_its_form_alone(name: str, value: str) -> None:
-    assert SECRET not in shown(name, value)
+    assert SECRET not in visible_value(name, value)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_value_of_a_known_variable_is_shown_in_its_form_alone(name: str, val
     ],
 )
 def test_what_helps_to_diagnose_is_shown(name: str, value: str) -> None:
-    assert shown(name, value) == value
+    assert visible_value(name, value) == value
 
 
 COMMANDS = [
@@ -84,7 +84,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_words_of_a_command_that_may_be_secrets_are_not_recorded(words: list[str]) -> None:
-    command = shown_command(["python3", "-m", "train.main", *words, "--steps", "100"])
+    command = visible_command(["python3", "-m", "train.main", *words, "--steps", "100"])
     assert SECRET not in " ".join(command)
     assert command[:3] == ["python3", "-m", "train.main"]
     assert command[-2:] == ["--steps", "100"]
@@ -94,8 +94,8 @@ def test_a_command_shows_its_options_numbers_and_files(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.touch()
     command = ["/bin/sh", str(script), "--lr=1e-3", "--steps", "100", "-v", "--data=none"]
-    assert shown_command(command) == [*command[:-1], f"--data={MASK}"]
-    assert shown_command([]) == []
+    assert visible_command(command) == [*command[:-1], f"--data={MASK}"]
+    assert visible_command([]) == []
 
 
 def test_what_is_not_shown_is_concealed_wherever_it_is_quoted() -> None:

@@ -7,7 +7,7 @@ import platform
 import time
 from typing import Any, Final
 
-from aclnn_bindings.install.environment import shown
+from aclnn_bindings.install.environment import visible_value
 
 from ..record.journal import node
 
@@ -31,7 +31,7 @@ def snapshot(cann: Any, device: str) -> dict[str, Any]:
         "host": f"{platform.system()} {platform.machine()}",
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
         "switches": {
-            name: shown(name, os.environ[name]) for name in SWITCHES if name in os.environ
+            name: visible_value(name, os.environ[name]) for name in SWITCHES if name in os.environ
         },
     }
     if cann is None:
