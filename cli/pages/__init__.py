@@ -45,14 +45,14 @@ def _environment() -> Environment:
     def plain(value: Any) -> Any:
         return printable(value) if isinstance(value, str) and type(value) is not Markup else value
 
-    made = Environment(
+    env = Environment(
         loader=PackageLoader(_PACKAGE), autoescape=True, undefined=StrictUndefined,
         finalize=plain, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters["kind"] = lambda block: type(block).__name__
-    made.filters["packed"] = packed
-    made.filters["log10"] = math.log10
-    return made
+    env.filters["kind"] = lambda block: type(block).__name__
+    env.filters["packed"] = packed
+    env.filters["log10"] = math.log10
+    return env
 
 
 def packed(data: Any) -> str:

@@ -51,9 +51,9 @@ def subject(
     """
     operator = subject_of(name, declarations)
     if isinstance(operator, Operator):
-        taken = operator.known
+        known = operator.known
         renamed = operator.spec.renamed
-        samples = [_of_spec(taken, renamed, *launch) for launch in launches]
+        samples = [_of_spec(known, renamed, *launch) for launch in launches]
         row = operator.spec
         outs = _result_dtypes(row.outs, renamed, launches[-1][0])
         recorded = replace(row, samples=lambda: samples, outs=outs)
@@ -89,7 +89,7 @@ def _result_dtypes(
 
 
 def _of_spec(
-    taken: Mapping[str, Any],
+    known: Mapping[str, Any],
     renamed: Mapping[str, str],
     arguments: Mapping[str, Any],
     contents: LiveObjects,
@@ -97,7 +97,7 @@ def _of_spec(
     kwargs = {}
     for param, value in arguments.items():
         name = renamed.get(param, param)
-        if name in taken:
+        if name in known:
             kwargs[name] = sample_value(param, value, contents.get(param))
     return Sample((), kwargs)
 
@@ -155,41 +155,41 @@ def _asks_for(
     )
 
 
-def _same_dtype(asked: Any, recorded: Any, integers: bool) -> bool:
+def _same_dtype(expected: Any, recorded: Any, integers: bool) -> bool:
     """Whether a result has the dtype that the row gives it; with `integers` any of these does."""
-    if not isinstance(recorded, RecordedTensor) or not isinstance(asked, TensorSpec):
+    if not isinstance(recorded, RecordedTensor) or not isinstance(expected, TensorSpec):
         return True
-    kinds = [DTYPES[n].numpy if n in DTYPES else n for n in (asked.dtype, recorded.dtype)]
+    kinds = [DTYPES[n].numpy if n in DTYPES else n for n in (expected.dtype, recorded.dtype)]
     return kinds[0] == kinds[1] or (integers and all("int" in kind for kind in kinds))
 
 
-def _same(asked: Any, recorded: Any, rank: int) -> bool:
+def _same(expected: Any, recorded: Any, rank: int) -> bool:
     """Equal arguments; dimensions of a tensor of `rank` may count from either end."""
-    if isinstance(asked, ScalarSpec):
-        asked = asked.value
+    if isinstance(expected, ScalarSpec):
+        expected = expected.value
     if isinstance(recorded, RecordedTensor):
-        return getattr(asked, "shape", None) == recorded.shape
+        return getattr(expected, "shape", None) == recorded.shape
     if isinstance(recorded, RecordedScalar):
-        return _near(asked, number(recorded))
+        return _near(expected, number(recorded))
     if isinstance(recorded, Array):
-        pairs = zip(asked or (), recorded.values, strict=False)
-        return len(asked or ()) == len(recorded.values) and all(
+        pairs = zip(expected or (), recorded.values, strict=False)
+        return len(expected or ()) == len(recorded.values) and all(
             a == r or (r < 0 and a == r + rank) for a, r in pairs
         )
     if isinstance(recorded, tuple):
-        return isinstance(asked, tuple | list) and len(asked) == len(recorded)
-    if isinstance(recorded, int | float) and isinstance(asked, int | float | bool):
-        return _near(asked, recorded) or (recorded < 0 and asked == recorded + rank)
-    return isinstance(asked, str) == isinstance(recorded, str)
+        return isinstance(expected, tuple | list) and len(expected) == len(recorded)
+    if isinstance(recorded, int | float) and isinstance(expected, int | float | bool):
+        return _near(expected, recorded) or (recorded < 0 and expected == recorded + rank)
+    return isinstance(expected, str) == isinstance(recorded, str)
 
 
-def _near(asked: Any, recorded: Any) -> bool:
+def _near(expected: Any, recorded: Any) -> bool:
     """Numbers reach an operator in its own precision."""
-    if not isinstance(asked, int | float | complex):
+    if not isinstance(expected, int | float | complex):
         return False
-    if asked != asked or recorded != recorded:
-        return asked != asked and recorded != recorded
-    return bool(asked == recorded or abs(asked - recorded) <= 1e-6 * abs(recorded))
+    if expected != expected or recorded != recorded:
+        return expected != expected and recorded != recorded
+    return bool(expected == recorded or abs(expected - recorded) <= 1e-6 * abs(recorded))
 
 
 def _inplace(args: Sequence[Any]) -> Sequence[Any]:

@@ -369,8 +369,8 @@ def _ratio(value: float) -> str:
 
 def _counted(rows: list[WorkloadTiming], against: str) -> str:
     words = [c.word for r in rows for c in r.verdicts.values()]
-    shown = ", ".join(f"{words.count(w)} {w}" for w in _WORDS if w in words)
-    return f"against {against}: {shown} (× is our time over theirs)"
+    counts = ", ".join(f"{words.count(w)} {w}" for w in _WORDS if w in words)
+    return f"against {against}: {counts} (× is our time over theirs)"
 
 
 def _plot(rows: list[WorkloadTiming], peaks: Peaks, environment: dict[str, Any]) -> str:

@@ -26,10 +26,10 @@ def text(record: Record) -> str:
     results = list(record.results.values())
     others = [r.as_json() for r in results if r.verdict != "PASS"]
     groups = passes.grouped([r for r in results if r.verdict == "PASS"])
-    return "".join(_written({**head, "results": others, "passes": groups}))
+    return "".join(_lines({**head, "results": others, "passes": groups}))
 
 
-def _written(data: dict[str, Any]) -> Iterator[str]:
+def _lines(data: dict[str, Any]) -> Iterator[str]:
     """Indented, with a result or a group of passes a line."""
     yield "{\n"
     for i, (name, value) in enumerate(data.items()):

@@ -107,11 +107,11 @@ class FiledCall:
         return invalid(self.path, self.row, column, expected)
 
     def _outs(self) -> set[str]:
-        chosen = self.cells.get("output_tensor_indexes")
-        if chosen is not None:
-            if not all(0 <= i < len(self.tensors) for i in chosen):
+        indexes = self.cells.get("output_tensor_indexes")
+        if indexes is not None:
+            if not all(0 <= i < len(self.tensors) for i in indexes):
                 raise self._wrong("output_tensor_indexes", f"0 to {len(self.tensors) - 1}")
-            return {self.tensors[i].name for i in chosen}
+            return {self.tensors[i].name for i in indexes}
         declared = {p.name for p in self.tensors if p.direction is Direction.OUT}
         named = {p.name for p in self.tensors
                  if (p.name.endswith(_ENDS) or p.name in ("output", "out"))
@@ -281,8 +281,8 @@ class FiledOperator(Operator):
     def format(self, param: str) -> str:
         """The aclFormat that the row states."""
         known = next((p for p in self.filed.tensors if p.name == param), None)
-        stated = self.filed.cell("tensor_formats", known, "") if known is not None else ""
-        return stated if isinstance(stated, str) and stated else super().format(param)
+        format_ = self.filed.cell("tensor_formats", known, "") if known is not None else ""
+        return format_ if isinstance(format_, str) and format_ else super().format(param)
 
     def _input(self, param: Param, name: str, inputs: Mapping[str, Any]) -> Any:
         value = inputs.get(name)

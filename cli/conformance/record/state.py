@@ -1,7 +1,7 @@
 """Owns the journals in the user's state folder: which are there, and which are old enough to go.
 
-The folder keeps the newest KEPT journals, and of these as many as fit into MOST_BYTES; a journal of
-the last day, or one that a run is writing, always stays.
+The folder keeps the newest MOST_RUNS journals, of these as many as fit into MOST_BYTES; one of
+the last day, or that a run is writing, always stays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from aclnn_bindings.interface import folders
 
-KEPT: Final = 200
+MOST_RUNS: Final = 200
 MOST_BYTES: Final = 256 << 20
 _YOUNG_S: Final = 86_400
 _HEADER: Final = 1 << 20
@@ -95,12 +95,14 @@ def prune_all() -> list[Stored]:
     return removed
 
 
-def prune(kept: int = KEPT, most_bytes: int = MOST_BYTES, young: float = _YOUNG_S) -> list[Path]:
+def prune(
+    most_runs: int = MOST_RUNS, most_bytes: int = MOST_BYTES, young: float = _YOUNG_S
+) -> list[Path]:
     """Remove the journals beyond the limits; their paths."""
     removed, total, limit = [], 0, time.time() - young
     for i, (path, status) in enumerate(_files("*")):
         total += status.st_size
-        if (i < kept and total <= most_bytes) or status.st_mtime > limit or _is_written(path):
+        if (i < most_runs and total <= most_bytes) or status.st_mtime > limit or _is_written(path):
             continue
         with contextlib.suppress(OSError):
             path.unlink()
@@ -109,12 +111,12 @@ def prune(kept: int = KEPT, most_bytes: int = MOST_BYTES, young: float = _YOUNG_
 
 
 def _files(name: str) -> list[tuple[Path, os.stat_result]]:
-    found = []
+    journals = []
     for path in folder().glob(f"{name}-*.jsonl"):
         with contextlib.suppress(OSError):
             if path.is_file() and not path.is_symlink():
-                found.append((path, path.stat()))
-    return sorted(found, key=lambda x: -x[1].st_mtime)
+                journals.append((path, path.stat()))
+    return sorted(journals, key=lambda x: -x[1].st_mtime)
 
 
 def _is_written(path: Path) -> bool:

@@ -50,8 +50,8 @@ def _data(listed: Sequence[Entry]) -> str:
 
 def _bits(e: Entry, dtypes: Sequence[str]) -> list[int]:
     """Per product of the entry: the dtypes that some parameter takes, bit i for the i-th."""
-    taken = [{d for by in e.dtypes.values() for d in by.get(p, ())} for p in e.products]
-    return [sum(1 << dtypes.index(d) for d in names) for names in taken]
+    each = [{d for by in e.dtypes.values() for d in by.get(p, ())} for p in e.products]
+    return [sum(1 << dtypes.index(d) for d in names) for names in each]
 
 
 def page(e: Entry) -> str:

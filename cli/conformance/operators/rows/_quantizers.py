@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.random import Generator
 
 from mindtorch.ops.samples import Arg
 
 from ....judge.precision import Array
 from ....spec import content
-from ....spec.domains import Domain
+from ....spec.domains import Domain, Draw
 from ....spec.sizes import resolve
 from ..spec import const
 
@@ -42,7 +41,7 @@ def words(shape: str, dtype: str = "u64") -> Domain:
     bits, which hardware drops, in the low halves of words; bit 46 may be set. Powers of two bring
     sums to half steps."""
 
-    def make(rng: Any, pattern: str, draw: Any) -> Array:
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
         bits = rng.integers(0x3C000000 >> 13, 0x3D000000 >> 13, resolve(shape, draw)) << 13
         bits = bits & 0x7F800000 if pattern == "powers" else bits
         return np.asarray(bits | (1 << 46 if pattern == "marked" else 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from ....spec import (
     tensor,
     tokens,
 )
-from ....spec.domains import Domain
+from ....spec.domains import Domain, Draw
 from ..declare import declare
 from ..spec import const, spec, t, take
 from ._ignored import follows
@@ -39,7 +39,7 @@ _PLANE: Final = sizes(N=rows(3, 1, 9), X=space(14, 5, 17), Y=space(16, 7, 9))
 _WHERE: Final = "inside beyond tiny"
 
 
-def _regions(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _regions(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """Corners of regions: inside of the image, partly outside of it, or smaller than a pixel."""
     size = np.array([draw["Y"], draw["X"]]) - 1.0
     spread = {"inside": 0.0, "beyond": 0.7, "tiny": 0.0}[pattern]
@@ -49,7 +49,7 @@ def _regions(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
     return np.concatenate([low, low + wide], 1)
 
 
-def _numbered(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _numbered(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """Regions with the number of their image."""
     images = rng.integers(0, draw["B"], (draw["N"], 1))
     return np.concatenate([images, _regions(rng, pattern, draw)], 1)
@@ -316,7 +316,7 @@ def three_backward(grad_x: Array, idx: Array, weight: Array, m: int) -> Array:
     return out
 
 
-def _boxes(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _boxes(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """Boxes on a grid of halves: overlapping, apart, touching, without area."""
     low = rng.integers(0, {"apart": 60, "touching": 3}.get(pattern, 8), (draw["M"], 2)) * 2.0
     wide = 2.0 if pattern == "touching" else rng.integers(0 if pattern == "flat" else 1, 9,
@@ -324,7 +324,7 @@ def _boxes(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
     return np.concatenate([low, low + wide], 1)
 
 
-def _truths(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _truths(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     return np.resize(_boxes(rng, pattern, draw), (draw["T"], 4))
 
 

@@ -39,7 +39,7 @@ from ....spec import (
     tensors,
 )  # fmt: skip
 from ....spec import contents as patterns_
-from ....spec.domains import Content, Domain
+from ....spec.domains import Content, Domain, Draw
 from ....spec.sizes import resolve
 from ..declare import declare
 from ._along import REAL, WHOLE, along, complex_too, near, pairs, value_of
@@ -162,7 +162,7 @@ def _ascending(param: str, dtype: str, shape: str, sorter: bool = False) -> Cont
     """Rows in ascending order: with ties, all alike, or beyond what floats tell apart; where the
     call gives a `sorter`, they lie so that it leads to them in order."""
 
-    def make(rng: Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
         dtype_ = draw.dtype(param, dtype)
         step = 1 if dtype_.startswith(("int", "uint")) else 0.5
         low = 0 if dtype_.startswith("u") else -4
@@ -196,7 +196,7 @@ def bucketize(self: Array, boundaries: Array, right: bool) -> Array:
 
 
 def _sorter(shape: str) -> Domain:
-    def make(rng: Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
         order = np.argsort(rng.random(resolve(shape, draw)), -1)
         return np.sort(order, -1)[..., ::-1] if pattern == "reversed" else order
 
@@ -241,7 +241,7 @@ def search_sorteds(
 def _among(param: str, sought: str, shape: str) -> Content:
     """Elements with a number among them: nowhere, at one end, everywhere, or beside it."""
 
-    def make(rng: Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
         number_, dtype_ = value_of(draw[sought]), draw.dtype(param, "")
         values = rng.integers(0, 2, resolve(shape, draw)) + 9.0
         flat = values.reshape(-1)
@@ -319,7 +319,7 @@ def unique2(
     return values, inverse, _requested(counts, returnCounts)
 
 
-def _slices(rng: Generator, pattern: str, draw: Any) -> Array:
+def _slices(rng: Generator, pattern: str, draw: Draw) -> Array:
     """A tensor whose slices along the axis recur: here and there, in runs, all of them, never."""
     shape, at = resolve(WHOLE, draw), len(draw["*B"])
     n, dtype = shape[at], draw.dtype("self", "")
@@ -391,7 +391,7 @@ _TUPLES: Final = along("*I", **{"*K": row("4x5", 7, 1, "3x1", "2x3x4", 130),
 def _tuples(patterns: str) -> Content:
     """Tuples of indices into `*K`, none twice unless `random`; `negative` counts from the ends."""
 
-    def make(rng: Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
         dims_, lead = draw["*K"], draw["*I"]
         repeats = pattern in ("random", "edges", "repeated", "negative")
         flat = (patterns_.indices(rng, pattern, (prod(lead),), prod(dims_)) % prod(dims_)
@@ -498,7 +498,7 @@ def _places(shape: str, before: str) -> Content:
     """Indices into `A` along the dim behind `before`. None stands twice along it where `reduce` is
     0, which leaves open which one stays."""
 
-    def make(rng: Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
         dims_, at, size = resolve(shape, draw), len(resolve(before, draw)), draw["A"]
         if dims_[at] > size or (pattern == "random" and draw["reduce"] != 0):
             return rng.integers(0, size, dims_)
@@ -600,7 +600,7 @@ _FITTING: Final = require("S <= A")
 def _starts(count: str, pairs_: bool) -> Content:
     """Where pieces of `S` begin in `A`: at both ends, anywhere; beside the batch they go to."""
 
-    def make(rng: Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
         (many,) = resolve(count, draw)
         starts = patterns_.indices(rng, pattern, (many,), draw["A"] - draw["S"] + 1)
         return np.stack([rng.permutation(draw["B"])[:many], starts], -1) if pairs_ else starts
@@ -624,7 +624,7 @@ def scatter_update(data: Array, indices: Array, updates: Array, axis: int) -> Ar
     return result
 
 
-def _lengths(rng: Generator, pattern: str, draw: Any) -> Array:
+def _lengths(rng: Generator, pattern: str, draw: Draw) -> Array:
     """Where each update begins, and how much of it is written."""
     starts = patterns_.indices(rng, pattern, (draw["L"],), draw["A"] - draw["S"] + 1)
     return np.stack([starts, rng.integers(0, draw["S"] + 1, draw["L"])], -1)
@@ -650,7 +650,7 @@ def scatter_list(
     return (result,)
 
 
-def _permuted_starts(_rng: Generator, _pattern: str, draw: Any) -> Array:
+def _permuted_starts(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     lengths = np.diff(draw["inputOffset"].values())
     return np.concatenate([[0], np.cumsum(lengths[draw["permute"].values()])])
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from ....judge.precision import Array
 from ....spec import (
@@ -28,7 +29,7 @@ from ....spec import (
     sizes,
     tensor,
 )  # fmt: skip
-from ....spec.domains import Content
+from ....spec.domains import Content, Draw
 from ....spec.sizes import resolve
 from ..declare import declare
 from ._defaults import TORCH
@@ -85,7 +86,7 @@ _SQUARE: Final = sizes({"*B": leading("-", 3, "2x2")}, N=row(5, 1, 2, 3, 17, 33)
 Maker = Callable[[Any, Any], Array]
 
 
-def _drawn(rng: Any, draw: Any, name: str, shape: str) -> Array:
+def _matrix(rng: Generator, draw: Draw, name: str, shape: str) -> Array:
     """Numbers of [-1, 1], complex where the dtype is."""
     dims = resolve(shape, draw)
     x = rng.uniform(-1, 1, dims)
@@ -96,9 +97,9 @@ def _square(patterns: str, dtype: str, name: str = "self", shape: str = "*B N N"
     """Well conditioned matrices: "well"; "shuffled", with rows one further down, every other one
     negated, so that pivots lie off the diagonal; "singular", with a row of zeros."""
 
-    def make(rng: Any, pattern: str, draw: Any) -> Array:
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
         n = draw["N"]
-        x = _drawn(rng, draw, name, shape) + n * np.eye(n)
+        x = _matrix(rng, draw, name, shape) + n * np.eye(n)
         if pattern == "shuffled":
             x = np.roll(x, 1, -2) * (-1.0) ** np.arange(n)[:, None]
         if pattern == "singular":
@@ -108,10 +109,10 @@ def _square(patterns: str, dtype: str, name: str = "self", shape: str = "*B N N"
     return content(make, patterns, dtype, shape=shape)
 
 
-def _definite(rng: Any, pattern: str, draw: Any) -> Array:
+def _definite(rng: Generator, pattern: str, draw: Draw) -> Array:
     """Symmetric matrices; one triangle may hold what nobody may read."""
     n = draw["N"]
-    x = _drawn(rng, draw, "self", "*B N N")
+    x = _matrix(rng, draw, "self", "*B N N")
     x = x @ x.swapaxes(-1, -2) + n * np.eye(n)
     if pattern == "whole":
         return x
@@ -154,9 +155,9 @@ def slogdet(self: Array) -> tuple[Array, ...]:
 def _triangle(shape: str) -> Content:
     """Both triangles hold numbers; those of the diagonal are large and of both signs."""
 
-    def make(rng: Any, _pattern: str, draw: Any) -> Array:
+    def make(rng: Generator, _pattern: str, draw: Draw) -> Array:
         n = draw["N"]
-        x = _drawn(rng, draw, "A", shape) / n
+        x = _matrix(rng, draw, "A", shape) / n
         signs = np.where(np.arange(n) % 3 == 1, -1, 1)
         return np.where(np.eye(n, dtype=bool), x + signs * rng.uniform(1.5, 3, n), x)
 
@@ -261,7 +262,7 @@ def pdist(self: Array, p: float) -> Array:
 def _points(shape: str) -> Content:
     """Eighths, which every type holds; some coordinates and some points are equal."""
 
-    def make(rng: Any, pattern: str, draw: Any) -> Array:
+    def make(rng: Generator, pattern: str, draw: Draw) -> Array:
         x = rng.integers(-16, 17, resolve(shape, draw)) / 8
         if pattern == "equal":
             x[..., : max(1, x.shape[-2] // 2), :] = 0.5
@@ -270,7 +271,7 @@ def _points(shape: str) -> Content:
     return content(make, "spread equal", "grad", shape=shape)
 
 
-def _distances(_rng: Any, _pattern: str, draw: Any) -> Array:
+def _distances(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     return cdist(draw["x1"].values(), draw["x2"].values(), draw["p"])
 
 

@@ -30,7 +30,7 @@ from ....spec import (
     space,
     tensor,
 )
-from ....spec.domains import Content, Domain
+from ....spec.domains import Content, Domain, Draw
 from ..declare import declare
 from ..formulas import gradient, words
 from ._defaults import TORCH_NN
@@ -50,7 +50,7 @@ def _winners(rank: int, dtype: str, bounds: Callable[..., Any]) -> Content:
     """Flat places of a plane, each within the window of its result: `bounds(draw, axis, results,
     size)` gives the first place, how many there are, and how far apart they lie."""
 
-    def make(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
         results, of = draw["gradOutput"].shape, draw["self"].shape[-rank:]
         flat = np.zeros(results, np.int64)
         for axis, size in enumerate(of):
@@ -65,13 +65,13 @@ def _winners(rank: int, dtype: str, bounds: Callable[..., Any]) -> Content:
     return content(make, "random first last", dtype, shape="*L " + " ".join(_RESULTS[:rank]))
 
 
-def _adaptive(_draw: Any, _axis: int, results: int, size: int) -> tuple[Array, Array, int]:
+def _adaptive(_draw: Draw, _axis: int, results: int, size: int) -> tuple[Array, Array, int]:
     at = np.arange(results)
     first = at * size // results
     return first, -(-(at + 1) * size // results) - first, 1
 
 
-def _window(draw: Any, axis: int, results: int, size: int) -> tuple[Array, Array, int]:
+def _window(draw: Draw, axis: int, results: int, size: int) -> tuple[Array, Array, int]:
     taps, stride = draw["kernelSize"][axis], draw["stride"][axis]
     pad, apart = draw["padding"][axis], draw["dilation"][axis]
     begin = np.arange(results) * stride - pad
@@ -279,7 +279,7 @@ def _unpool_rows(rank: int, values: str, **more: Domain) -> None:
     several = sizes({"*L": _PLANES, **dict(free)})
     fits = require(f"{'*'.join(large)} >= {'*'.join(small)}")
 
-    def places(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    def places(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
         """Places of a plane, none twice."""
         planes, count = draw["*L"], int(np.prod([draw[n] for n in small]))
         size = int(np.prod([draw[n] for n in large]))

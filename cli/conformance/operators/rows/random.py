@@ -45,7 +45,7 @@ def _in_tensors(dtype: str = "i64") -> dict[str, Domain]:
             "offset": only(0, _OTHERS)}  # fmt: skip
 
 
-def _drawn(how: Any) -> Rule:
+def _by_draws(how: Any) -> Rule:
     return Rule("random", _SOURCE, draws=how)
 
 
@@ -69,7 +69,7 @@ for _names, _how, _dtypes, _params in (
 ):  # fmt: skip
     declare(
         f"aclnn{_names}",
-        _drawn(_how),
+        _by_draws(_how),
         _MANY,
         selfRef=inout(tensor("*S", _dtypes, strided=False)),
         **_params,
@@ -81,7 +81,7 @@ _WEIGHTS: Final[dict[str, Domain]] = {
 }  # fmt: skip
 _LOTS: Final = sizes(M=batch(331), N=row(9, 4, 17))
 for _names, _params in (("Multinomial", _SEED), ("MultinomialTensor", _in_tensors())):
-    declare(f"aclnn{_names}", _drawn(draws.categories), _LOTS, **_WEIGHTS, **_params,
+    declare(f"aclnn{_names}", _by_draws(draws.categories), _LOTS, **_WEIGHTS, **_params,
             out=out("i64"))(
         lambda self, numsamples: np.zeros((len(self), numsamples)))  # fmt: skip
 
@@ -97,11 +97,11 @@ for _names, _params in (
     ("DropoutGenMask", _SEED), ("DropoutGenMaskV2", _SEED | {"probDataType": _TYPE}),
     ("DropoutGenMaskV2Tensor", _in_tensors() | {"probDataType": _TYPE}),
 ):  # fmt: skip
-    declare(f"aclnn{_names}", _drawn(draws.keep_bits), shape=_SHAPES, prob=number(0.5, 0.1, 0.9),
+    declare(f"aclnn{_names}", _by_draws(draws.keep_bits), shape=_SHAPES, prob=number(0.5, 0.1, 0.9),
             **_params, out=out("u8"))(_rows_of_128)  # fmt: skip
 
 
-@declare("aclnnNormalFloatFloat", _drawn(draws.normal), **_NORMAL, **_SEED, out=out("f32"))
+@declare("aclnnNormalFloatFloat", _by_draws(draws.normal), **_NORMAL, **_SEED, out=out("f32"))
 def normal(mean: float, std: float) -> Array:
     return np.zeros((33, 65))
 
@@ -113,16 +113,16 @@ for _names, _first, _second, _of in (
     ("NormalTensorFloat", _MEANS, _NORMAL["std"], "mean"),
     ("NormalTensorTensor", _MEANS, tensor("*S", "mean", 0.5, 2), "mean"),
 ):  # fmt: skip
-    declare(f"aclnn{_names}", _drawn(draws.normal), _MANY, mean=_first, std=_second, **_SEED,
+    declare(f"aclnn{_names}", _by_draws(draws.normal), _MANY, mean=_first, std=_second, **_SEED,
             out=out(_of))(
         lambda mean, std: np.zeros(np.broadcast_shapes(np.shape(mean), np.shape(std))))  # fmt: skip
 
 for _names, _chance in (("Bernoulli", number(0.3, 0.5, 0.95)),
                         ("BernoulliTensor", tensor("*S", "f32", 0, 1))):  # fmt: skip
-    declare(f"aclnn{_names}", _drawn(draws.bernoulli), _MANY,
+    declare(f"aclnn{_names}", _by_draws(draws.bernoulli), _MANY,
             self=tensor("*S", _FRACTIONS, strided=False), prob=_chance, **_SEED, out=out("self"))(
         lambda self: np.zeros_like(self))  # fmt: skip
-declare("aclnnRandperm", _drawn(draws.permutation), n=number(33, 129, 2049), **_SEED,
+declare("aclnnRandperm", _by_draws(draws.permutation), n=number(33, 129, 2049), **_SEED,
         out=out("i64"))(lambda n: np.arange(n))  # fmt: skip
 
 

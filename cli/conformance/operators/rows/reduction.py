@@ -30,7 +30,7 @@ from ....spec import (
     tensor,
 )  # fmt: skip
 from ....spec import shape as any_shape
-from ....spec.domains import Domain
+from ....spec.domains import Domain, Draw
 from ....spec.sizes import resolve
 from ..declare import declare
 from ._along import REAL, WHOLE, along
@@ -202,7 +202,7 @@ def _segment_sums(run: Array) -> Array:
     return np.tril(np.exp(run[..., :, None] - run[..., None, :]))
 
 
-def _saved(rng: Generator, _pattern: str, draw: Any) -> Array:
+def _saved(rng: Generator, _pattern: str, draw: Draw) -> Array:
     return _segment_sums(np.cumsum(rng.uniform(-1, 0.2, resolve("*B T", draw)), -1))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from numpy.random import Generator
 
 from ....judge.precision import Array
 from ....spec import (
@@ -23,7 +24,7 @@ from ....spec import (
     sizes,
     tensor,
 )
-from ....spec.domains import Domain
+from ....spec.domains import Domain, Draw
 from ..declare import declare
 
 _MHC: Final = Rule("gradient", "Xie et al.: mHC, manifold-constrained hyper-connections, 2025; "
@@ -87,7 +88,7 @@ def sinkhorn(x: Array, eps: float, numIters: int) -> tuple[Array, Array, Array]:
 def _balanced(which: int) -> Domain:
     """Norms or sums of all steps of some logits."""
 
-    def make(_rng: Any, _pattern: str, draw: Any) -> Array:
+    def make(_rng: Generator, _pattern: str, draw: Draw) -> Array:
         logits = draw.generator("logits").uniform(-2, 2, (draw["B"], draw["n"], draw["n"]))
         return sinkhorn(logits, _EPS, draw["I"])[which]
 

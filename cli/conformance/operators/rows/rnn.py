@@ -72,7 +72,7 @@ class _Weights(Domain):
         return (tensor("W*H I", self.dtype, -0.6, 0.6, strided=False),)
 
 
-def _ends(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _ends(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """How many samples each step has, longer ones first: the first has all steps."""
     steps, many = draw["T"], draw["B"]
     lengths = np.sort(rng.integers(1, steps + 1, many))[::-1]
@@ -381,7 +381,7 @@ def lstm_cell(
     return o * np.tanh(cell), cell, np.concatenate([i, f, g, o], -1)
 
 
-def _activated(rng: np.random.Generator, _pattern: str, draw: Any) -> Array:
+def _activated(rng: np.random.Generator, _pattern: str, draw: Draw) -> Array:
     """Gates as the storage has them: only the third may be negative."""
     gates = rng.uniform(0.02, 0.98, (draw["B"], 4, draw["H"]))
     gates[:, 2] = 2 * gates[:, 2] - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from ....spec import (
     tokens,
 )
 from ....spec.declaration import Overload
-from ....spec.domains import Domain
+from ....spec.domains import Domain, Draw
 from ..declare import declare
 
 _ROPE: Final = Rule("composite", "Su et al.: RoFormer, 2021, section 3.4; op-plugin document "
@@ -70,13 +70,13 @@ def _quarter_rotated(x: Array, mode: int) -> Array:
     return np.concatenate([rotated_pairs(part, False) for part in np.split(x, 2, -1)], -1)
 
 
-def turned(x: Array, cos: Array, sin: Array, mode: int) -> Array:
+def rotated(x: Array, cos: Array, sin: Array, mode: int) -> Array:
     x = _sorted(x, mode)
     return x * cos + _quarter_rotated(x, mode) * sin
 
 
 def turned_back(dy: Array, cos: Array, sin: Array, mode: int) -> Array:
-    """The rotation's transpose: turned(y) is -turned of its argument.
+    """The rotation's transpose: rotated(y) is -rotated of its argument.
 
     What mode 3 sorted into halves comes back as neighbours (README of
     rotary_position_embedding_grad, ops-transformer).
@@ -101,7 +101,7 @@ def _turn(like: str) -> dict[str, Domain]:
 @declare("aclnnRotaryPositionEmbedding", _ROPE, _SIZES, _QUARTERS, *_angles("D", "x", "cos", "sin"),
          x=tensor("B S N D", _FLOATS), **_turn("x"), mode=_MODES, out=out("x"))  # fmt: skip
 def rotary(x: Array, cos: Array, sin: Array, mode: int) -> Array:
-    return turned(x, cos, sin, mode)
+    return rotated(x, cos, sin, mode)
 
 
 @declare("aclnnRotaryPositionEmbeddingGrad", _BACK, _SIZES, _QUARTERS,
@@ -138,7 +138,7 @@ def apply_rotary(
     queryRef: Array, keyRef: Array, cos: Array, sin: Array, rotaryMode: str = "half"
 ) -> tuple[Array, ...]:
     mode = _ROTARY_MODES.index(rotaryMode)
-    return tuple(turned(x, cos, sin, mode) for x in (queryRef, keyRef))
+    return tuple(rotated(x, cos, sin, mode) for x in (queryRef, keyRef))
 
 
 _VLLM: Final = Rule("gradient", "vLLM, rotary_embedding: NeoX and GPT-J style; mrope, whose "
@@ -203,7 +203,7 @@ def _by_section(angles: Array, sections: Sequence[int], interleaved: bool) -> Ar
     return np.take_along_axis(angles, which[None, None], 0)[0] if len(which) else angles[0]
 
 
-def _slice(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _slice(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """Where the part lies that turns."""
     room = draw["D"] - draw["R"]
     begin = {"middle": room // 2, "front": 0, "back": room}[pattern]
@@ -228,7 +228,7 @@ def partial_rotary(
 ) -> Array:
     """Part of the last dimension turns."""
     out, part = xRef.copy(), slice(*partialSlice)
-    out[..., part] = turned(xRef[..., part], cos, sin, rotary_mode)
+    out[..., part] = rotated(xRef[..., part], cos, sin, rotary_mode)
     return out
 
 
@@ -242,7 +242,7 @@ def partial_rotary_grad(
     return out
 
 
-def _matrix(_rng: np.random.Generator, _pattern: str, draw: Any) -> Array:
+def _matrix(_rng: np.random.Generator, _pattern: str, draw: Draw) -> Array:
     """What the mode does to pairs, as a matrix."""
     return _quarter_rotated(np.eye(draw["D"]), draw["mode"])
 
@@ -264,4 +264,4 @@ def rotary_v2(x: Array, cos: Array, sin: Array, rotate: Array) -> Array:
          x=tensor("B N S 64", "f16 bf16"),
          **dict.fromkeys(("cos", "sin"), tensor("B 1 S 64", "x", -1, 1)), out=out("x"))  # fmt: skip
 def interleave_rope(x: Array, cos: Array, sin: Array) -> Array:
-    return turned(x, cos, sin, 3)
+    return rotated(x, cos, sin, 3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from .....spec import (
     tokens,
 )
 from .....spec import heads as heads_
+from .....spec.domains import Draw
 from ...declare import declare
 
 
@@ -60,7 +61,7 @@ def compress(
     return whole
 
 
-def _flows(rng: np.random.Generator, _pattern: str, draw: Any) -> Array:
+def _flows(rng: np.random.Generator, _pattern: str, draw: Draw) -> Array:
     """What flows into every block."""
     starts = _blocks(draw["actSeqLenOptionalOptional"].values().tolist(),
                      draw["compressBlockSize"], draw["compressStride"])  # fmt: skip

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from .....judge.precision import Array
 from .....spec import Rule, both, content, head_dim, out, seq, sizes, tensor
 from .....spec import heads as heads_
-from .....spec.domains import Domain
+from .....spec.domains import Domain, Draw
 from ...declare import declare
 from .sparse_gradients import Three
 
@@ -33,13 +34,13 @@ _SIZES: Final = sizes(B=heads_(2, 1, 3), H=heads_(2, 1, 3), L=heads_(2, 1, 3), Q
                       K="L*A*E + 2")  # fmt: skip
 
 
-def _maps(_rng: Any, _pattern: str, draw: Any) -> Array:
+def _maps(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     """Heights and widths: every level is one lower and narrower than the last."""
     most = np.array([draw["A"], draw["E"]])
     return np.maximum(most - np.arange(draw["L"])[:, None], 1)
 
 
-def _starts(_rng: Any, pattern: str, draw: Any) -> Array:
+def _starts(_rng: Generator, pattern: str, draw: Draw) -> Array:
     """Where each level's map begins; `apart`: keys that belong to no level lie before."""
     areas = draw["spatialShape"].values().prod(1)
     return np.r_[0, np.cumsum(areas)[:-1]] + (2 if pattern == "apart" else 0)

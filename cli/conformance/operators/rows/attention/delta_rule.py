@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from .....spec import (
 )
 from .....spec import group as group_
 from .....spec import heads as heads_
-from .....spec.domains import Domain
+from .....spec.domains import Domain, Draw
 from ...declare import declare
 
 _RULE: Final = Rule("gradient", "Yang et al.: Gated Delta Networks, 2024; op-plugin document "
@@ -41,7 +41,7 @@ _LENGTHS: Final = parts("B", of="T", dtype="i32")
 _SCALE: Final = number(0.25, "D**-0.5", 1.0)
 
 
-def _accepted(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _accepted(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """Of each sequence the token, from 1, whose state it goes on from."""
     lengths = draw["actualSeqLengths"].values()
     drawn = [int(rng.integers(1, max(n, 1) + 1)) for n in lengths]

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from mindtorch.ops.samples import Arg
 
@@ -39,7 +40,7 @@ from .....spec import (
 )  # fmt: skip
 from .....spec import causal as causal_mask
 from .....spec import heads as heads_
-from .....spec.domains import Domain
+from .....spec.domains import Domain, Draw
 from ...declare import declare
 from ...spec import const
 from .._saved import arguments, known, saved
@@ -230,14 +231,14 @@ def _sequences(s: str, n: str, dtype: str, make: Callable[[str, str], Domain] = 
         "BSH": make(f"B {s} {n}*D", dtype), "SBH": make(f"{s} B {n}*D", dtype)})  # fmt: skip
 
 
-def _prefix_mask(_rng: Any, _pattern: str, draw: Any) -> Array:
+def _prefix_mask(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     """Causal from the lower right, but for the columns of each sample's prefix."""
     far = np.arange(draw["Sk"])[None] - np.arange(draw["Sq"])[:, None] - draw["Sk"] + draw["Sq"]
     ends = draw["prefixOptional"].values()
     return np.stack([(far > 0) & (np.arange(draw["Sk"]) >= n) for n in ends])[:, None]
 
 
-def _pressed_prefix(_rng: Any, _pattern: str, _draw: Any) -> Array:
+def _pressed_prefix(_rng: Generator, _pattern: str, _draw: Draw) -> Array:
     """What mode 6 presses to: the causal square, then 1,024 rows whose left half is open."""
     return np.r_[np.triu(np.ones((2048, 2048), bool), 1),
                  np.tile(np.arange(2048) >= 1024, (1024, 1))]  # fmt: skip

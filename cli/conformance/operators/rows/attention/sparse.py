@@ -34,7 +34,7 @@ from .....spec import (
     tensor,
 )
 from .....spec import heads as heads_
-from .....spec.domains import Domain
+from .....spec.domains import Domain, Draw
 from ...declare import declare
 
 FAR: Final = only(2**31 - 1, "documents allow one value")
@@ -107,7 +107,7 @@ def lists_of(layout: str, query_ends: str, key_ends: str, size: str, dtype: str 
     """For each query and head of keys the blocks that it sees, -1 for none: in any order, with
     gaps, all, few, the last one that is not whole, none at all for one query."""
 
-    def make(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
         packed = not layout or draw[layout] == "TND"
         given = draw[key_ends]
         keys = np.full(draw["B"], draw["Sk"]) if given is None else given.values()
@@ -146,7 +146,7 @@ def _list(rng: np.random.Generator, pattern: str, blocks: int, length: int) -> A
 def tokens_of(layout: str, s: str, dtype: str, patterns: str, cut: str = "") -> Domain:
     """Where sequences of TND end; of BSND how many rows count, or nothing."""
 
-    def lengths(rng: np.random.Generator, _pattern: str, draw: Any) -> Array:
+    def lengths(rng: np.random.Generator, _pattern: str, draw: Draw) -> Array:
         return rng.integers(1, draw[s] + 1, draw["B"])
 
     some = optional(content(lengths, "ragged", dtype, shape="B", reads=(s,)))
@@ -244,7 +244,7 @@ GROUPED: Final = sizes(K=heads_(1, 2, 3), G=group(2, 1, 4), N="K*G", D=head_dim(
                         V=head_dim(8, 128))  # fmt: skip
 
 
-def _shared_mask(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _shared_mask(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """One mask for all sequences, of the longest one's size."""
     shape = tuple(int(np.diff(draw[f"actualSeq{s}LenOptional"].values(), prepend=0).max())
                   for s in ("Q", "Kv"))  # fmt: skip

@@ -90,8 +90,8 @@ def _selected(get: Get) -> Three:
     return *_finite(top, total), whole
 
 
-_CHOSEN: Final = selection(known, "attentionOutGrad")
-_CHOSEN_LAST: Final = ("topkIndices", "actualSeqQLenOptional", "actualSeqKvLenOptional",
+_SELECTION_DOMAINS: Final = selection(known, "attentionOutGrad")
+_SELECTION_LAST: Final = ("topkIndices", "actualSeqQLenOptional", "actualSeqKvLenOptional",
                        "attenMaskOptional", "scaleValue", "selectedBlockSize",
                        "selectedBlockCount", "headNum", "inputLayout", "sparseMode")  # fmt: skip
 
@@ -99,12 +99,13 @@ _CHOSEN_LAST: Final = ("topkIndices", "actualSeqQLenOptional", "actualSeqKvLenOp
 @declare("aclnnNsaSelectedAttentionGrad", replace(
              _RULE, source="Yuan et al.: Native Sparse Attention, 2025, derivative of equation 12"),
          LISTED, GROUPED, both("Sq > Sk", "K > 1"),
-         **{n: _CHOSEN[n] for n in ("query", "key", "value")},
+         **{n: _SELECTION_DOMAINS[n] for n in ("query", "key", "value")},
          attentionOut=saved(_selected, 2, "B*Sq N V", "attentionOutGrad", _SELECTION),
          attentionOutGrad=tensor("B*Sq N V", _HALVES),
          softmaxMax=saved(_selected, 0, "B*Sq N 8", "f32", _SELECTION),
          softmaxSum=saved(_selected, 1, "B*Sq N 8", "f32", _SELECTION),
-         **{n: _CHOSEN[n] for n in _CHOSEN_LAST}, dqOut=out("query"), dkOut=out("key"),
+         **{n: _SELECTION_DOMAINS[n] for n in _SELECTION_LAST}, dqOut=out("query"),
+         dkOut=out("key"),
          dvOut=out("value"))  # fmt: skip
 def selected_back(
     query: Array, key: Array, value: Array, attentionOutGrad: Array, topkIndices: Array,

@@ -30,7 +30,7 @@ from .....spec import (
 )
 from .....spec import batch as batch_
 from .....spec import heads as heads_
-from .....spec.domains import Domain
+from .....spec.domains import Domain, Draw
 from .....spec.sizes import resolve
 from ...declare import declare
 from .._quantizers import real_scales, words
@@ -49,14 +49,14 @@ def _bits(x: Array) -> Array:
 def _integers(shape: str, dtype: str, most: int) -> Domain:
     """Whole numbers; `zeros`: all scores alike, so that probabilities are exact."""
 
-    def make(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
         dims = resolve(shape, draw)
         return np.zeros(dims) if pattern == "zeros" else rng.integers(-most, most, dims)
 
     return content(make, "random zeros", dtype, shape=shape)
 
 
-def _steps(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _steps(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """What probabilities are multiplied by; `halves`: equal ones come half way between steps."""
     keys = draw["S"]
     if pattern == "halves":

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from .....judge.precision import Array
 from .....spec import (
@@ -34,7 +35,7 @@ from .....spec import (
     tensor,
     tokens,
 )
-from .....spec.domains import Content, Domain
+from .....spec.domains import Content, Domain, Draw
 from ...declare import declare
 
 TORCH: Final = "torch 2.13, documents of torch.nn.functional losses"
@@ -47,23 +48,23 @@ _CTC: Final = "Graves et al.: Connectionist Temporal Classification, 2006; torch
 _CTC_SIZES: Final = sizes(T=seq(5, 1, 17, 33), C=channels(4, 2, 17), S=seq(2, 1, 4, 7))
 
 
-def _log_p(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _log_p(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """Log probabilities [T, B, C] that sum to 1; a loss assumes that."""
     x = rng.standard_normal((draw["T"], draw["B"], draw["C"])) * (4 if pattern == "peaked" else 1)
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
-def _label_counts(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _label_counts(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     full = np.full(draw["B"], draw["S"])
     return rng.integers(0, draw["S"] + 1, draw["B"]) if pattern == "ragged" else full
 
 
-def _step_counts(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _step_counts(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     full = np.full(draw["B"], draw["T"])
     return rng.integers((draw["T"] + 1) // 2, full + 1) if pattern == "ragged" else full
 
 
-def _labels(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _labels(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """Labels without the blank; no short path reads as one that is repeated."""
     others = rng.integers(0, draw["C"] - 1, (draw["B"], draw["S"]))
     others = others[:, :1].repeat(draw["S"], 1) if pattern == "repeated" else others
@@ -73,7 +74,7 @@ def _labels(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
 def _joined(lengths: str) -> Content:
     """The labels of all samples one after the other."""
 
-    def make(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
         counts = draw[lengths].values()
         every = _labels(rng, pattern, draw)
         return np.concatenate([row[:n] for row, n in zip(every, counts, strict=True)])
@@ -138,18 +139,18 @@ def ctc_loss(
     return np.where(np.isinf(loss) & zeroInfinity, 0.0, loss), alphas
 
 
-def _forward(draw: Any) -> tuple[Array, Array]:
+def _forward(draw: Draw) -> tuple[Array, Array]:
     names = ("logProbs", "targets", "inputLengths", "targetLengths")
     log_p, targets, steps, lengths = (draw[n].values() for n in names)
     log_p = log_p.astype(np.float32).astype(np.float64)
     return ctc_loss(log_p, targets, tuple(steps), tuple(lengths), draw["blank"], False)
 
 
-def _forward_loss(_rng: Any, _pattern: str, draw: Any) -> Array:
+def _forward_loss(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     return _forward(draw)[0]
 
 
-def _forward_alphas(_rng: Any, _pattern: str, draw: Any) -> Array:
+def _forward_alphas(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     return np.nan_to_num(_forward(draw)[1], nan=0.0, neginf=-np.inf)
 
 
@@ -199,7 +200,7 @@ _VOCABULARY: Final = sizes(T=tokens(8, 16, 24, 128, 1032), C=column(7, 1, 16, 12
 def _global_labels(shape: str, dtype: str) -> Content:
     """Labels of all devices, those before and behind this one's too."""
 
-    def make(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
         first, count = draw["vocabStartIndex"], draw["C"]
         if pattern == "edges":
             ends = (max(first - 1, 0), first, first + count - 1, first + count)
@@ -253,7 +254,7 @@ def loss_of_parts(
     return loss, np.exp(vocabParallelLogitsOptional - logitsMax[:, None]) / sumExpLogits[:, None]
 
 
-def _elsewhere(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _elsewhere(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """Bits of tokens whose label another device has."""
     count = draw["T"]
     return np.packbits(rng.integers(0, 2, count) if pattern == "random" else np.ones(count, int))
@@ -314,7 +315,7 @@ def parted_sums(
 def _classes(shape: str) -> Content:
     """Classes, some of them to be ignored."""
 
-    def make(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
         dims, count = tuple(draw[s] for s in shape.split()), draw["C"]
         classes = rng.integers(0, count, dims)
         if pattern == "edges":
@@ -473,7 +474,7 @@ def softmax_cross_entropy(features: Array, labels: Array) -> tuple[Array, Array]
     return -(labels * log).sum(1), np.exp(log) - labels
 
 
-def _lists(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+def _lists(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """Rows that list classes, none twice, up to a -1."""
     count = draw["C"]
     lists = rng.permuted(np.tile(np.arange(count), (draw["B"], 1)), axis=1)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from numpy.random import Generator
 
 from .....judge.precision import Array
 from .....spec import (
@@ -33,7 +34,7 @@ from .....spec import (
     sizes,
     tensor,
 )  # fmt: skip
-from .....spec.domains import Content, Domain
+from .....spec.domains import Content, Domain, Draw
 from .....spec.sizes import resolve
 from ...declare import declare
 from .._defaults import TORCH
@@ -43,7 +44,7 @@ from .quantized import ended
 _FLOATS: Final = "f32 f16 bf16"
 _ALL: Final = f"{_FLOATS} f64"
 _PRODUCT: Final = Rule("accumulated", TORCH, cost="2*M*K*N")
-_KEPT: Final = only(0, "other modes may lose digits of float32")
+_FULL_PRECISION: Final = only(0, "other modes may lose digits of float32")
 _MATRICES: Final = sizes(M=batch(3, 1, 5, 33, 130), K=row(9, 1, 65, 130, 1030),
                          N=column(5, 1, 33, 130))  # fmt: skip
 _WEIGHTS: Final = (1.0, 0.5, -2.0, 0.0)
@@ -57,8 +58,8 @@ def _nans(shape: str, dtype: str) -> Content:
 def _addend(beta: str, dtype: str, **shapes: str) -> Domain:
     """What a product is added to: nothing but NaN where `beta` is 0, which leaves it unread."""
     unread = forms(**{n: _nans(s, dtype) for n, s in shapes.items()})
-    taken = forms(**{n: tensor(s, dtype) for n, s in shapes.items()})
-    return by(beta, {w: taken if w else unread for w in _WEIGHTS})
+    read = forms(**{n: tensor(s, dtype) for n, s in shapes.items()})
+    return by(beta, {w: read if w else unread for w in _WEIGHTS})
 
 
 def _scaled(beta: float, self: Array, alpha: float, product: Array) -> Array:
@@ -72,7 +73,7 @@ _BROADCAST: Final = {"whole": "M N", "row": "N", "column": "M 1", "one": "1 1"}
          sizes(B=batch(2, 1, 3, 9)),
          self=_addend("beta", _ALL, **_BROADCAST), batch1=tensor("B M K", "self"),
          batch2=tensor("B K N", "self"), beta=number(*_WEIGHTS), alpha=number(1.0, -2.0, 0.5, 0.0),
-         out=out("self"), cubeMathType=_KEPT)  # fmt: skip
+         out=out("self"), cubeMathType=_FULL_PRECISION)  # fmt: skip
 def addbmm(self: Array, batch1: Array, batch2: Array, beta: float, alpha: float) -> Array:
     return _scaled(beta, self, alpha, (batch1 @ batch2).sum(0))
 
@@ -81,7 +82,7 @@ def addbmm(self: Array, batch1: Array, batch2: Array, beta: float, alpha: float)
          sizes(M=batch(3, 1, 5, 33, 130, 1030), K=row(9, 1, 65, 130, 1030)),
          self=_addend("beta", _ALL, whole="M", one="1"), mat=tensor("M K", "self"),
          vec=tensor("K", "self"), alpha=number(1.0, -2.0, 0.5, 0.0), beta=number(*_WEIGHTS),
-         out=out("self"), cubeMathType=_KEPT)  # fmt: skip
+         out=out("self"), cubeMathType=_FULL_PRECISION)  # fmt: skip
 def addmv(self: Array, mat: Array, vec: Array, alpha: float, beta: float) -> Array:
     return _scaled(beta, self, alpha, mat @ vec)
 
@@ -98,7 +99,7 @@ def addr(self: Array, vec1: Array, vec2: Array, betaOptional: float, alphaOption
 @declare("aclnnMv", Rule("accumulated", TORCH, cost="2*M*K"),
          sizes(M=batch(7, 1, 33, 130, 1030), K=row(9, 1, 65, 130, 1030)),
          self=tensor("M K"), vec=tensor("K", "self"), out=out("self"),
-         cubeMathType=_KEPT)  # fmt: skip
+         cubeMathType=_FULL_PRECISION)  # fmt: skip
 def mv(self: Array, vec: Array) -> Array:
     return self @ vec
 
@@ -130,7 +131,7 @@ for _name, _batched in (("aclnnMatmulWeightNz", ""), ("aclnnBatchMatMulWeightNz"
     declare(_name, Rule("accumulated", _INNER, cost="2*size(self)*N",
                         formats={"mat2": "FRACTAL_NZ"}), _TILED,
             self=tensor(f"{_batched}M K", "f16 bf16"), mat2=tensor(f"{_batched}K N", "self"),
-            out=out("self"), cubeMathType=_KEPT)(matmul_nz)  # fmt: skip
+            out=out("self"), cubeMathType=_FULL_PRECISION)(matmul_nz)  # fmt: skip
 
 
 def transpose_batch_matmul(
@@ -163,12 +164,12 @@ for _name, _types in (("aclnnTransposeBatchMatMul", "\nf32 - f32"),
             bias=null("reserved: documents ask for null"), scale=words("B*N"),
             permX1=array((1, 0, 2), (0, 1, 2)),
             permX2=only((0, 1, 2), "documents allow one order"),
-            permY=only((1, 0, 2), "documents allow one order"), cubeMathType=_KEPT,
+            permY=only((1, 0, 2), "documents allow one order"), cubeMathType=_FULL_PRECISION,
             batchSplitFactor=number(1, 2, 4, 64), out=out("x1"))(
         transpose_batch_matmul)  # fmt: skip
 
 
-def _adapters(rng: Any, pattern: str, draw: Any) -> Array:
+def _adapters(rng: Generator, pattern: str, draw: Draw) -> Array:
     """The adapter of each row; -1 is none."""
     rows = contents.indices(rng, pattern, (draw["T"],), draw["W"])
     if pattern == "holes":
@@ -211,7 +212,7 @@ def add_lora(
          B=by("transB", {0: tensor("K N", "A"), 1: tensor("N K", "A")}),
          C=_addend("beta", "A", **_BROADCAST), alpha=number(1.0, 0.5, -1.0, 0.0),
          beta=number(*_WEIGHTS), transA=choice(0, 1), transB=choice(0, 1), out=out("A"),
-         cubeMathType=_KEPT)  # fmt: skip
+         cubeMathType=_FULL_PRECISION)  # fmt: skip
 def gemm(
     A: Array, B: Array, C: Array, alpha: float, beta: float, transA: int, transB: int
 ) -> Array:
@@ -251,7 +252,7 @@ def einsum(tensors: list[Array], equation: str) -> Array:
          bias=optional(forms(around=tensor("N", "x1"), low=tensor("N", "x1", -2.5, -1.5))),
          x3=optional(tensor("*B M N", "x1"), iff="fusedOpType in ('add', 'mul')"),
          fusedOpType=choice("", "add", "mul", "gelu_erf", "gelu_tanh", "relu"),
-         cubeMathType=_KEPT, y=out("x1"))  # fmt: skip
+         cubeMathType=_FULL_PRECISION, y=out("x1"))  # fmt: skip
 def fused(x1: Array, x2: Array, bias: Array | None, x3: Array | None, fusedOpType: str) -> Array:
     return ended(x1 @ x2 + (0 if bias is None else bias), fusedOpType, x3)
 
@@ -261,6 +262,6 @@ def fused(x1: Array, x2: Array, bias: Array | None, x3: Array | None, fusedOpTyp
               "inner format", cost="2*M*K*N", formats={"mat2": "FRACTAL_NZ"}), _TILED,
          self=_addend("beta", "f16 bf16", whole="M N", row="N"), mat1=tensor("M K", "self"),
          mat2=tensor("K N", "self"), beta=number(*_WEIGHTS), alpha=number(1.0, -2.0, 0.5),
-         out=out("self"), cubeMathType=_KEPT)  # fmt: skip
+         out=out("self"), cubeMathType=_FULL_PRECISION)  # fmt: skip
 def addmm_nz(self: Array, mat1: Array, mat2: Array, beta: float, alpha: float) -> Array:
     return _scaled(beta, self, alpha, mat1 @ mat2)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from .....judge.precision import Array
 from .....spec import (
@@ -43,7 +44,7 @@ from .....spec import (
 )  # fmt: skip
 from .....spec import rows as rows_
 from .....spec.declaration import Pin
-from .....spec.domains import Domain
+from .....spec.domains import Domain, Draw
 from .....spec.sizes import resolve
 from ...declare import declare
 from ...placing import TILES
@@ -186,14 +187,14 @@ def _columns(count: str, shape: str, blocks: str = "") -> dict[str, Domain]:
 _NO_COLUMNS: Final = dict.fromkeys(_columns("1", "N"), null("sums of parts are of plain floats"))
 
 
-def _pairs(rng: Any, pattern: str, draw: Any) -> Array:
+def _pairs(rng: Generator, pattern: str, draw: Draw) -> Array:
     """Experts with their numbers of rows, those without rows last."""
     lengths = contents.lengths(rng, pattern, draw["E"], draw["T"])
     order = np.argsort(lengths == 0, kind="stable")
     return np.stack([order, lengths[order]], -1)
 
 
-def _of_members(_rng: Any, _pattern: str, draw: Any) -> Array:
+def _of_members(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     """The rows of each x, where lists of x come with a group list."""
     rows = [v.shape[0] for v in draw["x"]]
     return np.asarray(rows if draw["groupListType"] == 1 else np.cumsum(rows))
@@ -374,10 +375,10 @@ def ffn(
 def _powers(shape: str) -> dict[str, Domain]:
     """Scales that round no product, as floats and in words."""
 
-    def make(rng: Any, _pattern: str, draw: Any) -> Array:
+    def make(rng: Generator, _pattern: str, draw: Draw) -> Array:
         return np.exp2(rng.integers(-9, -5, resolve(shape, draw)))
 
-    def packed(rng: Any, pattern: str, draw: Any) -> Array:
+    def packed(rng: Generator, pattern: str, draw: Draw) -> Array:
         return make(rng, pattern, draw).astype(np.float32).view(np.uint32)
 
     return {"f32": content(make, "powers", "f32", shape=shape),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from .....judge.precision import Array
 from .....spec import (
@@ -31,7 +32,7 @@ from .....spec import (
     tensors,
     tokens,
 )  # fmt: skip
-from .....spec.domains import Domain
+from .....spec.domains import Domain, Draw
 from ...declare import declare
 from ...placing import TILES
 from .._functions import swiglu
@@ -44,7 +45,7 @@ _ENDS: Final = parts("E", of="T", form="ends")
 _LISTS: Final = by("groupListType", {0: _ENDS, 1: parts("E", of="T")})
 
 
-def _tokens_of_rows(rng: Any, pattern: str, draw: Any) -> Array:
+def _tokens_of_rows(rng: Generator, pattern: str, draw: Draw) -> Array:
     """Each of R tokens has Q rows, in any order."""
     rows = np.arange(draw["T"]) % draw["R"]
     return rows if pattern == "in_order" else rng.permutation(rows)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from numpy.random import Generator
 
 from .....judge.precision import Array
 from .....spec import (
@@ -32,7 +33,8 @@ from .....spec import (
     sizes,
     tensor,
 )  # fmt: skip
-from .....spec.domains import Domain
+from .....spec.declaration import Overload, Pin
+from .....spec.domains import Domain, Draw
 from .....spec.sizes import resolve
 from ...declare import declare
 from .._functions import gelu
@@ -88,23 +90,23 @@ _BIAS: Final = optional(forms(columns=tensor("N", "", -90, 90),
 _OFFSET: Final = optional(tensor("N", "f32", -9, 9))
 
 
-def _most(draw: Any) -> int:
+def _most(draw: Draw) -> int:
     return 127 if draw["x1.dtype"] == "i8" else 7
 
 
-def _largest(_rng: Any, _pattern: str, draw: Any) -> Array:
-    turned = draw["transposeX1"]
-    return np.full(resolve("*B K M" if turned else "*B M K", draw), _most(draw))
+def _largest(_rng: Generator, _pattern: str, draw: Draw) -> Array:
+    transposed = draw["transposeX1"]
+    return np.full(resolve("*B K M" if transposed else "*B M K", draw), _most(draw))
 
 
-def _opposed(_rng: Any, _pattern: str, draw: Any) -> Array:
+def _opposed(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     """Columns of the largest steps, every other one negative."""
-    turned, n = draw["transposeX2"], draw["N"]
-    signs = (_most(draw) * (-1) ** np.arange(n))[:, None if turned else ...]
-    return np.broadcast_to(signs, resolve("*B N K" if turned else "*B K N", draw)).copy()
+    transposed, n = draw["transposeX2"], draw["N"]
+    signs = (_most(draw) * (-1) ** np.arange(n))[:, None if transposed else ...]
+    return np.broadcast_to(signs, resolve("*B N K" if transposed else "*B K N", draw)).copy()
 
 
-def _cancelling(rng: Any, _pattern: str, draw: Any) -> Array:
+def _cancelling(rng: Generator, _pattern: str, draw: Draw) -> Array:
     """What leaves small odd numbers of the products of `_largest` and `_opposed`."""
     n, product = draw["N"], _most(draw) ** 2 * draw["K"]
     return 2 * rng.integers(-20, 20, n) + 1 - product * (-1) ** np.arange(n)
@@ -117,7 +119,7 @@ _BEYOND: Final[dict[str, Domain]] = {
     "bias": by("bias.dtype", {"i32": content(_cancelling, "cancelling", "i32", shape="N"),
                               "f32": None, "bf16": None}),
 }  # fmt: skip
-_PAST: Final = (
+_PAST: Final[tuple[Overload | Pin, ...]] = (
     overload("any"), overload("beyond", **_BEYOND),
     *(pin(f"overload=beyond types={t} K=1041", "sums beyond 2^24") for t in (2, 3, 4)),
 )  # fmt: skip

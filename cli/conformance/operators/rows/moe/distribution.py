@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from numpy.random import Generator
 
 from .....judge.precision import Array
 from .....spec import (
@@ -30,7 +31,7 @@ from .....spec import (
     tensor,
     topk,
 )  # fmt: skip
-from .....spec.domains import Domain
+from .....spec.domains import Domain, Draw
 from ...declare import declare
 from ...spec import OWN_GROUP
 from .._functions import plus
@@ -62,7 +63,7 @@ _HEAD: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-def _any_expert(rng: Any, pattern: str, draw: Any) -> Array:
+def _any_expert(rng: Generator, pattern: str, draw: Draw) -> Array:
     """Experts of tokens, special ones among them; the very first is one that a rank has."""
     every = sum(draw[n] for n in "EZCV")
     ids = contents.routing(rng, pattern, (draw["T"], draw["K"]), every)
@@ -81,7 +82,7 @@ def _params(names: str, domains: Mapping[str, Domain]) -> dict[str, Domain]:
     return {n: domains[n.removesuffix("Optional").removesuffix("Out")] for n in names.split()}
 
 
-def _active(rng: Any, pattern: str, draw: Any) -> Array:
+def _active(rng: Generator, pattern: str, draw: Draw) -> Array:
     """Tokens that take part come first; of several experts of a token some may not."""
     tokens, top = draw["T"], draw["K"]
     count = {"all": tokens, "half": -(-tokens // 2), "one": 1, "choices": -(-2 * tokens // 3)}
@@ -106,12 +107,12 @@ _SENT: Final[dict[str, Domain]] = {
 }  # fmt: skip
 _TO: Final = """groupEp epWorldSize epRankId moeExpertNum groupTp tpWorldSize tpRankId
 expertShardType sharedExpertNum sharedExpertRankNum quantMode globalBs expertTokenNumsType"""
-_GIVEN: Final = "x expertIds scalesOptional xActiveMaskOptional expertScalesOptional"
+_TOKENS: Final = "x expertIds scalesOptional xActiveMaskOptional expertScalesOptional"
 _RECEIVED: Final = """expandXOut dynamicScalesOut assistInfoForCombineOut expertTokenNumsOut
 epRecvCountsOut tpRecvCountsOut expandScalesOut"""
 
 
-def _chosen(expertIds: Array, mask: Array | None, experts: int) -> Array:
+def _expert_order(expertIds: Array, mask: Array | None, experts: int) -> Array:
     """Places of [tokens, choices] whose expert some rank has, by expert and then by place."""
     flat = expertIds.reshape(-1)
     live = np.ones(expertIds.shape, bool)
@@ -126,7 +127,7 @@ def dispatch_v2(
     expertScalesOptional: Array | None, moeExpertNum: int, quantMode: int,
     expertTokenNumsType: int,
 ) -> tuple[Array | None, ...]:  # fmt: skip
-    order = _chosen(expertIds, xActiveMaskOptional, moeExpertNum)
+    order = _expert_order(expertIds, xActiveMaskOptional, moeExpertNum)
     expert = expertIds.reshape(-1)[order]
     counts = np.bincount(expert, minlength=moeExpertNum)
     rows, scales = x[order // expertIds.shape[1]], None
@@ -138,11 +139,11 @@ def dispatch_v2(
 
 
 declare("aclnnMoeDistributeDispatchV2", _DISPATCH, _SIZES, _FIT,
-        **_params(f"{_GIVEN} {_TO} commAlg {_RECEIVED}", _SENT))(dispatch_v2)  # fmt: skip
+        **_params(f"{_TOKENS} {_TO} commAlg {_RECEIVED}", _SENT))(dispatch_v2)  # fmt: skip
 for _name, _late in (("V3", "elasticInfoOptional"),
                      ("V4", "elasticInfoOptional performanceInfoOptional")):  # fmt: skip
     declare(f"aclnnMoeDistributeDispatch{_name}", _DISPATCH, _SIZES, _SPECIAL, _FIT,
-            **_params(f"{_GIVEN} {_late} {_TO} commAlg zeroExpertNum copyExpertNum constExpertNum "
+            **_params(f"{_TOKENS} {_late} {_TO} commAlg zeroExpertNum copyExpertNum constExpertNum "
                       f"{_RECEIVED}", _SENT | _ALL_IDS))(dispatch_v2)  # fmt: skip
 
 
@@ -162,19 +163,19 @@ def dispatch(
     return rows, dynamic_scales, place, *others
 
 
-def _counts(_rng: Any, _pattern: str, draw: Any) -> Array:
+def _counts(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     """Where the rows of each expert end."""
     ids = draw["expertIds"].values().reshape(-1)
     return np.bincount(ids[ids < draw["E"]], minlength=draw["E"]).cumsum()
 
 
-def _places(_rng: Any, _pattern: str, draw: Any) -> Array:
+def _places(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     """Which of its expert's rows each choice of a token is."""
     flat = draw["expertIds"].values().reshape(-1)
     return np.array([(flat[:i] == e).sum() for i, e in enumerate(flat)])
 
 
-def _nothing(_rng: Any, _pattern: str, draw: Any) -> Array:
+def _nothing(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     return np.zeros(draw["T"] * draw["K"] * 128)
 
 
@@ -217,7 +218,7 @@ def combined(
     """Beyond the experts of ranks come those that give nothing, the token itself, and a mix of
     it with a constant."""
     home = np.zeros((expertIds.size, expandX.shape[1]))
-    order = _chosen(expertIds, None, moeExpertNum)
+    order = _expert_order(expertIds, None, moeExpertNum)
     home[order] = expandX[: len(order)]
     copies = moeExpertNum + zeroExpertNum
     for at, expert in enumerate(expertIds.reshape(-1)):

@@ -222,13 +222,13 @@ _ROOM: Final = require("C <= T", "T*E*H <= 1 << 17", refuses=None)
 def _map(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     shape = (draw["T"], draw["E"])
     share = {"sparse": 0.1, "dense": 0.9, "full": 1.0}.get(pattern, 0.5)
-    taken = rng.random(shape) < share
+    routed = rng.random(shape) < share
     if pattern == "idle_first":
-        taken[:, 0] = taken[0] = False
+        routed[:, 0] = routed[0] = False
     if pattern == "idle_last":
-        taken[:, -1] = taken[-1] = False
-    taken[shape[0] // 2, shape[1] // 2] = True
-    return taken
+        routed[:, -1] = routed[-1] = False
+    routed[shape[0] // 2, shape[1] // 2] = True
+    return routed
 
 
 _MAP: Final = forms(**{
@@ -236,11 +236,11 @@ _MAP: Final = forms(**{
     for dtype in ("bool", "i8")})  # fmt: skip
 
 
-def _rows(taken: Array, capacity: int = 0) -> Array:
+def _rows(routed: Array, capacity: int = 0) -> Array:
     """The token of each row, expert by expert; padded by tokens that the expert does not take."""
     if not capacity:
-        return np.nonzero(taken.T)[1]
-    return np.argsort(~taken.T.astype(bool), 1, kind="stable")[:, :capacity].reshape(-1)
+        return np.nonzero(routed.T)[1]
+    return np.argsort(~routed.T.astype(bool), 1, kind="stable")[:, :capacity].reshape(-1)
 
 
 def _listed(flag: str, name: str) -> Domain:

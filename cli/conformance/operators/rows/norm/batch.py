@@ -25,7 +25,7 @@ from .....spec import (
     sizes,
     tensor,
 )
-from .....spec.domains import Content, Domain
+from .....spec.domains import Content, Domain, Draw
 from ...declare import declare
 from .group import SPACE
 from .layer import MASKS, VALUES
@@ -138,7 +138,7 @@ _DEVICES: Final = sizes(R=batch(2, 1, 3, 8), C=channels(3, 1, 8, 17, 65, 1031))
 def _counts(dtype: str) -> Content:
     """How many numbers each device has seen."""
 
-    def make(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
+    def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
         count = draw["R"]
         return np.full(count, 12) if pattern == "even" else rng.integers(2, 9, count)
 

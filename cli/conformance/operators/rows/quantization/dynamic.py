@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from numpy.random import Generator
 
 from .....judge.precision import Array
 from .....spec import (
@@ -32,6 +33,7 @@ from .....spec import (
 )  # fmt: skip
 from .....spec import group as group_
 from .....spec import rows as rows_
+from .....spec.domains import Draw
 from ...declare import declare
 from .._quantizers import _dropped, dynamic
 
@@ -127,7 +129,7 @@ def flat(x: Array, kroneckerP1: Array, kroneckerP2: Array, clipRatio: float) -> 
     return y / scale[:, None, None], scale
 
 
-def _rotation(rng: Any, pattern: str, draw: Any) -> Array:
+def _rotation(rng: Generator, pattern: str, draw: Draw) -> Array:
     """Turns that move and halve, so that nothing is rounded between the two steps."""
     size = draw["S"]
     moves = np.eye(size)[rng.permutation(size)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from numpy.random import Generator
 
 from .....judge.precision import Array
 from .....spec import (
@@ -21,17 +22,18 @@ from .....spec import (
     sizes,
     tensor,
 )  # fmt: skip
+from .....spec.domains import Draw
 from ...declare import declare
 
 
-def _between(rng: Any, _pattern: str, draw: Any) -> Array:
+def _between(rng: Generator, _pattern: str, draw: Draw) -> Array:
     """Scales that lie half way between neighbours of 10 digits, and some of more digits."""
     digits = rng.integers(1 << 10, 1 << 11, draw["N"]) + np.where(rng.random(draw["N"]) < 0.8, 0.5,
                                                                   0.75)  # fmt: skip
     return np.ldexp(digits, rng.integers(-18, -8, draw["N"]))
 
 
-def _half_steps(rng: Any, _pattern: str, draw: Any) -> Array:
+def _half_steps(rng: Generator, _pattern: str, draw: Draw) -> Array:
     return rng.integers(-260, 260, draw["N"]) + 0.5
 
 

@@ -57,11 +57,11 @@ def test_old_journals_beyond_the_limits_go_and_young_and_open_ones_stay(folder):
     writing = journal.Journal(old[4])
     writing.own()
     size = old[0].stat().st_size
-    assert state.prune(kept=4, most_bytes=1 << 20) == old[1:4]
+    assert state.prune(most_runs=4, most_bytes=1 << 20) == old[1:4]
     assert all(path.exists() for path in (*young, old[0], old[4]))
     writing.close()
-    assert state.prune(kept=9, most_bytes=size * 4) == [old[4]]
-    assert state.prune(kept=0, most_bytes=0) == [old[0]]
+    assert state.prune(most_runs=9, most_bytes=size * 4) == [old[4]]
+    assert state.prune(most_runs=0, most_bytes=0) == [old[0]]
 
 
 def test_runs_are_listed_and_deleted(folder, capsys):
