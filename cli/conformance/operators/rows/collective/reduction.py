@@ -2,289 +2,267 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from .....judge.precision import Array
-from ...spec import OWN_GROUP, const, f16, i8, spec, t, take
+from .....spec import (
+    Rule,
+    also,
+    by,
+    column,
+    dtypes,
+    forms,
+    inout,
+    leading,
+    members,
+    null,
+    number,
+    only,
+    optional,
+    out,
+    require,
+    row,
+    rows,
+    sizes,
+    tensor,
+    tensors,
+)  # fmt: skip
+from .....spec.domains import Domain
+from ...declare import declare
 from .._functions import plus
-from .._ignored import one_rank
-from .exchange import FLAT, INT8, PAIRS, ROW, bias, e4m3
-from .gather import HALVES
+from .._ignored import RANKS
+from .._quantizers import powers, real_scales, words
+from .gather import COMMON, LONG, PRODUCT, ordered
 
-_ROW: Final[dict[str, Any]] = {
-    "source": "op-plugin documents npu_mm_all_reduce_base, npu_mm_reduce_scatter_base",
-    "tolerance": "gradient",
-    "specials": False,
-}
-_SUM: Final[dict[str, Any]] = {
-    "group": OWN_GROUP,
-    "reduceOp": "sum",
-    "commTurn": 0,
-    "streamMode": 1,
-    "commMode": "",
-}
-
-
-def _shape(pair: Mapping[str, Arg]) -> tuple[int, ...]:
-    return (*pair["x1"].shape[:-1], pair["x2"].shape[-1])
+_SOURCE: Final = "op-plugin documents npu_mm_all_reduce_base, npu_mm_reduce_scatter_base"
+_RULE: Final = Rule("gradient", _SOURCE, specials=False, cost="2*size(x1)*N")
+_SHORT: Final = only(0, "of 8-bit operands with scales of blocks, which this form is not judged "
+                     "with")  # fmt: skip
+_SIZES: Final = sizes({"*B": leading("-", 1, 3)}, M=rows(4, 1, 3, 33, 130),
+                      K=row(32, 1, 33, 260, 1041), N=column(6, 1, 33, 130))  # fmt: skip
+_SUM: Final[dict[str, Domain]] = {
+    **COMMON, "x1": tensor("*B M K", "f16 bf16"), "x2": tensor("K N", "x1"),
+    "bias": optional(tensor("N", "x1")), "x3": optional(tensor("*B M N", "x1")),
+    "output": out("x1"),
+}  # fmt: skip
 
 
-spec(
-    "aclnnMatmulAllReduce",
-    "output:x1",
-    **_ROW,
-    samples=[take(**p, **_SUM, bias=b) for p in PAIRS for b in (None, bias(p))],
-)(lambda x1, x2, bias: plus(x1 @ x2, bias))
-spec(
-    "aclnnMatmulAllReduceV2 aclnnMatmulAllReduceV3",
-    "output:x1",
-    **_ROW,
-    samples=[
-        take(**p, **_SUM, bias=b, x3=x)
-        for p in PAIRS
-        for b, x in ((None, None), (bias(p), None), (None, f16(*_shape(p))))
-    ],
-)(lambda x1, x2, bias, x3: plus(x1 @ x2, bias, x3))
-spec(
-    "aclnnMatmulReduceScatter aclnnMatmulReduceScatterV2",
-    "output:x1",
-    uncovered="x1Scale x2Scale quantScale blockSize groupSize amaxOutOptional",
-    **_ROW,
-    dtypes=HALVES,
-    samples=[
-        take(
-            **p,
-            **_SUM,
-            bias=b,
-            x1Scale=None,
-            x2Scale=None,
-            quantScale=None,
-            blockSize=0,
-            groupSize=0,
-        )
-        for p in FLAT
-        for b in (None, bias(p))
-    ],
-)(lambda x1, x2, bias: plus(x1 @ x2, bias))
+@declare("aclnnMatmulAllReduceV3 aclnnMatmulAllReduceV2 aclnnMatmulAllReduce", _RULE, _SIZES,
+         **ordered("x1 x2 bias x3 group reduceOp commMode commTurn streamMode output",
+                   _SUM))  # fmt: skip
+def reduced(
+    x1: Array, x2: Array, bias: Array | None, x3: Array | None = None
+) -> Array:  # fmt: skip
+    return plus(x1 @ x2, bias, x3)
 
 
-def _normed(y: Array, residual: Array, gamma: Array, epsilon: float) -> tuple[Any, Any]:
+@declare("aclnnMatmulReduceScatterV2 aclnnMatmulReduceScatter", _RULE, LONG,
+         **ordered("x1 x2 bias x1Scale x2Scale quantScale blockSize group reduceOp commTurn "
+                   "streamMode groupSize commMode output amaxOutOptional", PRODUCT,
+                   {"output": out("x1"), "amaxOut": null(
+                       "of 8-bit operands, which this form is not judged with")}))  # fmt: skip
+def scattered(x1: Array, x2: Array, bias: Array | None) -> Array:
+    return plus(x1 @ x2, bias)
+
+
+def _normed(y: Array, residual: Array, gamma: Array, epsilon: float) -> tuple[Array, Array]:
     total = y.reshape(residual.shape) + residual
     return total, total / np.sqrt((total**2).mean(-1, keepdims=True) + epsilon) * gamma
 
 
-_NORMS: Final = [
-    {
-        **p,
-        **_SUM,
-        "bias": b,
-        "residual": f16(1, *_shape(p)),
-        "epsilon": 1e-5,
-        "gamma": f16(p["x2"].shape[-1]),
-    }
-    for p in FLAT
-    for b in (None, bias(p))
-]
+# A residual has three dims; its tokens may come as one dim.
+_NORM_SIZES: Final = sizes(B=rows(1, 3), M=rows(4, 1, 33, 130), K=row(32, 1, 33, 260, 1041),
+                           N=column(6, 1, 33, 130, 1032))  # fmt: skip
+_NORM: Final[dict[str, Domain]] = {
+    **_SUM, "x1": forms(tokens=tensor("B*M K", "f16 bf16"), batches=tensor("B M K", "f16 bf16")),
+    "residual": tensor("B M N", "x1"), "gamma": tensor("N", "x1"),
+    "epsilon": number(1e-5, 1e-12, 0.3), "y": out("x1"), "normOut": out("x1"),
+}  # fmt: skip
+_TAIL: Final = "epsilon group reduceOp commTurn streamMode"
 
 
-@spec(
-    "aclnnMatmulAllReduceAddRmsNorm", "y:x1 normOut:x1", **_ROW, samples=[take(**n) for n in _NORMS]
-)
 def reduced_norm(
     x1: Array, x2: Array, bias: Array | None, residual: Array, gamma: Array, epsilon: float
-) -> tuple[Array, ...]:
+) -> tuple[Array, Array]:
     return _normed(plus(x1 @ x2, bias), residual, gamma, epsilon)
 
 
-spec(
-    "aclnnInplaceMatmulAllReduceAddRmsNorm",
-    "residual:x1 normOut:x1",
-    **_ROW,
-    samples=[take(**n) for n in _NORMS],
-)(reduced_norm)
-_SMALL: Final[dict[str, Any]] = {"x1": i8(4, 8), "x2": i8(8, 6)}
-_QUANT: Final = [
-    take(
-        **_SMALL,
-        **_SUM,
-        bias=b,
-        biasOptional=b,
-        x3=x,
-        x3Optional=x,
-        dequantScale=t(6, dtype="bfloat16", low=0.01),
-        **o,
-    )
-    for b in (None, t(6, dtype="int32", low=-9, high=9))
-    for x, o in (
-        (None, {}),
-        (t(4, 6, dtype="bfloat16"), {}),
-        (None, {"pertokenScaleOptional": t(4, low=0.5)}),
-    )
-] + [
-    take(**_SMALL, **_SUM, bias=None, biasOptional=None, x3=None, x3Optional=None,
-         dequantScale=t(1, dtype="bfloat16", low=0.01))
-]  # fmt: skip
-_INT8: Final[dict[str, Any]] = {**_ROW, "dtypes": ("int8",)}
-_QUANT_NORMS: Final = [
-    take(**_SMALL, **_SUM, bias=b, dequantScale=t(6, dtype="bfloat16", low=0.01),
-         residual=t(1, 4, 6, dtype="bfloat16"), gamma=t(6, dtype="bfloat16"), epsilon=1e-5)
-    for b in (None, t(6, dtype="int32", low=-9, high=9))
-]  # fmt: skip
+declare("aclnnMatmulAllReduceAddRmsNorm", _RULE, _NORM_SIZES,
+        **ordered(f"x1 x2 bias residual gamma {_TAIL} y normOut", _NORM))(reduced_norm)  # fmt: skip
+declare("aclnnInplaceMatmulAllReduceAddRmsNorm", _RULE, _NORM_SIZES,
+        **ordered(f"x1 x2 bias residual gamma {_TAIL} normOut", _NORM,
+                  {"residual": inout(_NORM["residual"])}))(reduced_norm)  # fmt: skip
+
+_STEPS: Final = tensor("K N", "i8", -128, 127)
+
+
+def _scales(param: str) -> Domain:
+    """Scales of columns, or one; floats, or in words."""
+    real = forms(columns=tensor("N", "", 0.005, 0.05), one=tensor("1", "", 0.005, 0.05))
+    return by(f"{param}.dtype", {"u64": words("N"), "i64": words("N", "i64"), "f32": real,
+                                 "bf16": real})  # fmt: skip
+
+
+_QUANT_NORM: Final[dict[str, Domain]] = {
+    **_NORM, "x1": forms(tokens=tensor("B*M K", "i8", -128, 127),
+                         batches=tensor("B M K", "i8", -128, 127)),
+    "x2": _STEPS, "bias": optional(tensor("N", "i32", -900, 900)),
+    "dequantScale": _scales("dequantScale"), "residual": tensor("B M N", "gamma"),
+    "gamma": tensor("N", "f16 bf16"), "y": out("gamma"), "normOut": out("gamma"),
+}  # fmt: skip
+_NORM_TYPES: Final = """x1 x2 dequantScale residual gamma {0}
+                        i8 i8 bf16         bf16     bf16  {1}
+                        i8 i8 u64          f16      f16   {2}"""
 
 
 def quant_reduced_norm(
     x1: Array, x2: Array, bias: Array | None, dequantScale: Array, residual: Array, gamma: Array,
     epsilon: float,
 ) -> tuple[Array, Array]:  # fmt: skip
-    y = plus(x1.astype(np.float64) @ x2, bias) * dequantScale
+    y = plus(x1.astype(np.float64) @ x2, bias) * real_scales(dequantScale)
     return _normed(y, residual, gamma, epsilon)
 
 
-spec("aclnnQuantMatmulAllReduceAddRmsNorm", "y:residual normOut:residual", **_INT8,
-     samples=_QUANT_NORMS)(quant_reduced_norm)  # fmt: skip
-spec("aclnnInplaceQuantMatmulAllReduceAddRmsNorm", "residual:residual normOut:residual", **_INT8,
-     samples=_QUANT_NORMS)(quant_reduced_norm)  # fmt: skip
+declare("aclnnQuantMatmulAllReduceAddRmsNorm", _RULE, _NORM_SIZES,
+        dtypes(_NORM_TYPES.format("y normOut", "bf16 bf16", "f16 f16")),
+        **ordered(f"x1 x2 bias dequantScale residual gamma {_TAIL} y normOut",
+                  _QUANT_NORM))(quant_reduced_norm)  # fmt: skip
+declare("aclnnInplaceQuantMatmulAllReduceAddRmsNorm", _RULE, _NORM_SIZES,
+        dtypes(_NORM_TYPES.format("normOut", "bf16", "f16")),
+        **ordered(f"x1 x2 bias dequantScale residual gamma {_TAIL} normOut", _QUANT_NORM,
+                  {"residual": inout(_QUANT_NORM["residual"])}))(quant_reduced_norm)  # fmt: skip
+
+_MANY_RANKS: Final = null("scales of results that go between ranks as int8")
+_QUANT: Final[dict[str, Domain]] = {
+    **_SUM, "x1": tensor("*B M K", "i8", -128, 127), "x2": _STEPS,
+    "bias": optional(tensor("N", "", -900, 900)), "x3": optional(tensor("*B M N", "", -90, 90)),
+    "dequantScale": _scales("dequantScale"), "x2Scale": _scales("x2Scale"),
+    "pertokenScale": tensor("size(x1)//K", "f32", 0.5, 2),
+    "x1Scale": tensor("size(x1)//K", "f32", 0.5, 2), "commQuantScale1": _MANY_RANKS,
+    "commQuantScale2": _MANY_RANKS, "groupSize": _SHORT, "commQuantMode": only(0, RANKS),
+}  # fmt: skip
+_TYPES: Final = """x1 x2 biasOptional x3Optional {0}     {1}  output
+                   i8 i8 i32          f16        u64|i64 -    f16
+                   i8 i8 i32          bf16       bf16    -    bf16
+                   i8 i8 i32          f16        f32     f32  f16
+                   i8 i8 i32          bf16       bf16    f32  bf16"""
 
 
-@spec(
-    "aclnnQuantMatmulAllReduce",
-    "output:bfloat16",
-    **_INT8,
-    samples=_QUANT[:2] + _QUANT[3:5] + _QUANT[-1:],
-)
-def quant_reduced(
-    x1: Array, x2: Array, bias: Array | None, x3: Array | None, dequantScale: Array
-) -> Array:
-    y = plus(x1.astype(np.float64) @ x2, bias) * dequantScale
-    return plus(y, x3)
-
-
-@spec(
-    "aclnnQuantMatmulAllReduceV2 aclnnQuantMatmulAllReduceV3",
-    "output:bfloat16",
-    uncovered="commQuantScale1Optional commQuantScale2Optional",
-    **_INT8,
-    samples=_QUANT,
-)
-def quant_reduced_v2(
-    x1: Array,
-    x2: Array,
-    biasOptional: Array | None,
-    x3Optional: Array | None,
-    dequantScale: Array,
-    pertokenScaleOptional: Array | None,
-) -> Array:
-    y = plus(x1.astype(np.float64) @ x2, biasOptional) * dequantScale
-    y = y if pertokenScaleOptional is None else y * pertokenScaleOptional[:, None]
+def quantized_sum(
+    x1: Array, x2: Array, biasOptional: Array | None, x3Optional: Array | None,
+    dequantScale: Array, pertokenScaleOptional: Array | None = None,
+) -> Array:  # fmt: skip
+    y = plus(x1.astype(np.float64) @ x2, biasOptional) * real_scales(dequantScale)
+    if pertokenScaleOptional is not None:
+        y = y * pertokenScaleOptional.reshape(*x1.shape[:-1], 1)
     return plus(y, x3Optional)
 
 
-_WEIGHT: Final = [
-    take(
-        x1=f16(4, 8),
-        x2=i8(8, 6),
-        **_SUM,
-        bias=b,
-        antiquantScale=f16(6, low=0.1),
-        x3=x,
-        antiquantOffset=o,
-        antiquantGroupSize=0,
-    )
-    for b, o, x in ((None, None, None), (f16(6), f16(6), None), (None, f16(6), f16(4, 6)))
-]
+declare("aclnnQuantMatmulAllReduceV3 aclnnQuantMatmulAllReduceV2", _RULE, _SIZES,
+        also("aclnnQuantMatmulAllReduce", biasOptional="bias", x3Optional="x3"),
+        dtypes(_TYPES.format("dequantScale", "pertokenScaleOptional")),
+        require("given(pertokenScaleOptional) or dtype(dequantScale) != 'float32'"),
+        **ordered("x1 x2 biasOptional x3Optional dequantScale pertokenScaleOptional "
+                  "commQuantScale1Optional commQuantScale2Optional group reduceOp commTurn "
+                  "streamMode output", _QUANT))(quantized_sum)  # fmt: skip
+declare("aclnnQuantMatmulAllReduceV5 aclnnQuantMatmulAllReduceV4", _RULE, _SIZES,
+        dtypes(_TYPES.format("x2Scale", "x1ScaleOptional")),
+        **ordered("x1 x2 biasOptional x3Optional x1ScaleOptional x2Scale commQuantScale1Optional "
+                  "commQuantScale2Optional group reduceOp commMode commTurn streamMode groupSize "
+                  "commQuantMode output", _QUANT))(
+    lambda x1, x2, biasOptional, x3Optional, x1ScaleOptional, x2Scale: quantized_sum(
+        x1, x2, biasOptional, x3Optional, x2Scale, x1ScaleOptional))  # fmt: skip
 
 
-@spec(
-    "aclnnWeightQuantMatmulAllReduce aclnnWeightQuantMatmulAllReduceV2",
-    "output:x1",
-    uncovered="antiquantGroupSize",
-    **_ROW,
-    samples=_WEIGHT,
-)
-def weight_reduced(
-    x1: Array,
-    x2: Array,
-    bias: Array | None,
-    antiquantScale: Array,
-    antiquantOffset: Array | None,
-    x3: Array | None,
-) -> Array:
-    return plus(x1 @ (plus(x2, antiquantOffset) * antiquantScale), bias, x3)
+def _by_groups(low: float, high: float) -> Domain:
+    """One value, those of columns, or of blocks of 32 rows."""
+    return by("antiquantGroupSize", {
+        0: forms(columns=tensor("N", "x1", low, high), one=tensor("1", "x1", low, high)),
+        32: tensor("K//32 N", "x1", low, high)})  # fmt: skip
 
 
-_POWERS: Final = np.exp2(np.arange(4 * 4) % 5 - 2.0)
-
-
-@spec("aclnnQuantAllReduce aclnnQuantReduceScatter", "output:float32", **ROW, samples=[
-    take(x=e4m3(4, 128), scales=const(_POWERS.reshape(4, 2, 2), "float8_e8m0fnu"),
-         group=OWN_GROUP, reduceOp="sum")])  # fmt: skip
-def restored_sum(x: Array, scales: Array) -> Array:
-    """Each power of two belongs to 32 elements of a row."""
-    return x * np.repeat(scales.reshape(len(x), -1), 32, -1)
-
-
-@spec("aclnnGroupedMatMulAllReduce", "y:x",
-      uncovered="groupListOptional splitItem",
-      **ROW, casts={"bias": {"bfloat16": "float32"}},
-      samples=[
-    take(x=[f16(4, 8), f16(3, 5)], weight=[f16(8, 6), f16(5, 2)], bias=b, splitItem=0, **_SUM)
-    for b in ([f16(6), f16(2)], [])] + [
-    take(x=[f16(2, 3)] * 66, weight=[f16(3, 2)] * 66, bias=[], splitItem=0, **_SUM)])  # fmt: skip
-def reduced_members(x: list[Array], weight: list[Array], bias: list[Array]) -> list[Array]:
-    products = [a @ w for a, w in zip(x, weight, strict=True)]
-    return [plus(y, *bias[n : n + 1]) for n, y in enumerate(products)]
-
-
-@spec("aclnnQuantMatmulAllReduceV4 aclnnQuantMatmulAllReduceV5", "output:bfloat16",
-      ignored=one_rank("commQuantMode"),
-      uncovered="commQuantScale1Optional commQuantScale2Optional groupSize",
-      **INT8,
-      samples=[
-          take(x1=i8(4, 8), x2=i8(8, 6), x3Optional=x, x1ScaleOptional=s, groupSize=0,
-               biasOptional=t(6, dtype="int32", low=-9, high=9) if x else None,
-               x2Scale=t(6, dtype="float32", low=0.01), commQuantMode=0, **_SUM)
-          for x, s in ((None, None), (t(4, 6, dtype="bfloat16"), t(4, low=0.5)))] + [
-          take(x1=i8(2, 8), x2=i8(8, 6), x3Optional=None, x1ScaleOptional=t(2, low=0.5),
-               groupSize=0, biasOptional=None, x2Scale=t(6, dtype="float32", low=0.01),
-               commQuantMode=0, **_SUM)])  # fmt: skip
-def quantised_sum(
-    x1: Array, x2: Array, biasOptional: Array | None, x3Optional: Array | None,
-    x1ScaleOptional: Array | None, x2Scale: Array,
-) -> Array:  # fmt: skip
-    y = plus(x1.astype(np.float64) @ x2, biasOptional) * x2Scale
-    return plus(y if x1ScaleOptional is None else y * x1ScaleOptional[:, None], x3Optional)
-
-
-_WEIGHT_NORM: Final[dict[str, Any]] = {
-    "tolerance": "gradient", "specials": False,
-    "source": "op-plugin documents npu_mm_all_reduce_base and npu_weight_quant_batchmatmul; Zhang, "
-    "Sennrich 2019",
-    "samples": [
-        take(x1=t(4, 8, dtype="float16"), x2=t(8, 6, dtype="int8", low=-8, high=8), bias=b,
-             antiquantScale=t(6, dtype="float16", low=0.1), antiquantOffset=o,
-             residual=t(1, 4, 6, dtype="float16"), gamma=t(6, dtype="float16"), epsilon=e,
-             group=OWN_GROUP, reduceOp="sum", commTurn=0, streamMode=1, antiquantGroupSize=0)
-        for b, o, e in ((None, None, 1e-5), (t(6, dtype="float16"), t(6, dtype="float16"), 0.3))],
+_WEIGHT: Final[dict[str, Domain]] = {
+    "x2": _STEPS, "antiquantScale": _by_groups(0.01, 0.1),
+    "antiquantOffset": optional(_by_groups(-4, 4)), "antiquantGroupSize": number(0, 32),
 }  # fmt: skip
+_FIT: Final = require(
+    "antiquantGroupSize == 0 or K % 32 == 0 and K > 32",
+    "not given(antiquantOffset) or size(antiquantOffset) == size(antiquantScale)",
+)
+_WEIGHT_K: Final = sizes(K=row(64, 1, 33, 96, 1056))
+
+
+def _restored(x2: Array, scale: Array, offset: Array | None, group: int) -> Array:
+    weight = x2.astype(np.float64)
+    if group:
+        scale = np.repeat(scale, group, 0)
+        offset = None if offset is None else np.repeat(offset, group, 0)
+    return plus(weight, offset) * scale
+
+
+@declare("aclnnWeightQuantMatmulAllReduceV2 aclnnWeightQuantMatmulAllReduce", _RULE, _SIZES,
+         _WEIGHT_K, _FIT,
+         **ordered("x1 x2 bias antiquantScale antiquantOffset x3 group reduceOp commMode commTurn "
+                   "streamMode antiquantGroupSize output", _SUM, _WEIGHT))  # fmt: skip
+def weight_reduced(
+    x1: Array, x2: Array, bias: Array | None, antiquantScale: Array,
+    antiquantOffset: Array | None, x3: Array | None, antiquantGroupSize: int,
+) -> Array:  # fmt: skip
+    weight = _restored(x2, antiquantScale, antiquantOffset, antiquantGroupSize)
+    return plus(x1 @ weight, bias, x3)
 
 
 def weight_reduced_norm(
     x1: Array, x2: Array, bias: Array | None, antiquantScale: Array, antiquantOffset: Array | None,
-    residual: Array, gamma: Array, epsilon: float,
+    residual: Array, gamma: Array, epsilon: float, antiquantGroupSize: int,
 ) -> tuple[Array, Array]:  # fmt: skip
-    weight = (x2 + (0 if antiquantOffset is None else antiquantOffset)) * antiquantScale
-    y = (x1 @ weight + (0 if bias is None else bias)).reshape(residual.shape) + residual
-    return y, y / np.sqrt(np.square(y).mean(-1, keepdims=True) + epsilon) * gamma
+    y = weight_reduced(x1, x2, bias, antiquantScale, antiquantOffset, None, antiquantGroupSize)
+    return _normed(y, residual, gamma, epsilon)
 
 
-spec("aclnnInplaceWeightQuantMatmulAllReduceAddRmsNorm", "residual:x1 normOut:x1",
-     uncovered="antiquantGroupSize",
-     **_WEIGHT_NORM)(weight_reduced_norm)  # fmt: skip
-spec("aclnnWeightQuantMatmulAllReduceAddRmsNorm", "y:x1 normOut:x1",
-     uncovered="antiquantGroupSize",
-     **_WEIGHT_NORM)(weight_reduced_norm)  # fmt: skip
+_WEIGHT_NORM: Final = Rule("gradient", "op-plugin documents npu_mm_all_reduce_base and "
+                           "npu_weight_quant_batchmatmul; Zhang, Sennrich 2019", specials=False,
+                           cost="2*size(x1)*N")  # fmt: skip
+_WEIGHT_HEAD: Final = "x1 x2 bias antiquantScale antiquantOffset residual gamma"
+declare("aclnnWeightQuantMatmulAllReduceAddRmsNorm", _WEIGHT_NORM, _NORM_SIZES, _WEIGHT_K, _FIT,
+        **ordered(f"{_WEIGHT_HEAD} {_TAIL} antiquantGroupSize y normOut", _NORM, _WEIGHT))(
+    weight_reduced_norm)  # fmt: skip
+declare("aclnnInplaceWeightQuantMatmulAllReduceAddRmsNorm", _WEIGHT_NORM, _NORM_SIZES, _WEIGHT_K,
+        _FIT, **ordered(f"{_WEIGHT_HEAD} {_TAIL} antiquantGroupSize normOut", _NORM, _WEIGHT,
+                        {"residual": inout(_NORM["residual"])}))(weight_reduced_norm)  # fmt: skip
+
+
+@declare("aclnnQuantAllReduce aclnnQuantReduceScatter",
+         Rule("gradient", "operator document of aclnnQuantAllReduce", specials=False),
+         sizes({"*B": leading("4", "1", "2x3", "65")}, H=row(128, 256, 1152)),
+         dtypes("""x             scales output
+                   e4m3|e5m2     e8m0   f32|f16|bf16
+                   i8|e4m3|e5m2  f32    f32|f16|bf16"""),
+         x=by("x.dtype", {"i8": tensor("*B H", "", -128, 127), "e4m3": tensor("*B H"),
+                          "e5m2": tensor("*B H")}),
+         scales=by("scales.dtype", {"e8m0": powers("*B H//64 2", -2, 3),
+                                    "f32": tensor("*B H//128", "", 0.01, 0.5)}),
+         group=COMMON["group"], reduceOp=COMMON["reduceOp"], output=out("f32"))  # fmt: skip
+def restored_sum(x: Array, scales: Array) -> Array:
+    """Each power of two belongs to 32 elements of a row, each float to 128."""
+    return x * np.repeat(scales.reshape(*x.shape[:-1], -1), x.size // scales.size, -1)
+
+
+@declare("aclnnGroupedMatMulAllReduce", Rule("gradient", _SOURCE, specials=False),
+         sizes(L=members(2, 1, 3, 8, 66), M=rows(4, 1, 33), K=row(8, 1, 33, 260),
+               N=column(6, 1, 33)),
+         dtypes("""x    weight bias y
+                   f16  f16    f16  f16
+                   bf16 bf16   f32  bf16"""),
+         x=tensors("L", "M@L K@L"), weight=tensors("L", "K@L N@L"),
+         bias=optional(tensors("L", "N@L")),
+         groupListOptional=null("splitItem 0 takes an x of each expert"),
+         splitItem=only(0, "documents allow 0"), group=COMMON["group"],
+         reduceOp=COMMON["reduceOp"], commTurn=COMMON["commTurn"],
+         streamMode=COMMON["streamMode"], y=out("x"))  # fmt: skip
+def reduced_members(x: list[Array], weight: list[Array], bias: list[Array] | None) -> list[Array]:
+    every: Sequence[Array | None] = bias or [None] * len(x)
+    return [plus(a @ w, b) for a, w, b in zip(x, weight, every, strict=True)]

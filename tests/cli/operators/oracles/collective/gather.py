@@ -8,7 +8,7 @@ from .._arguments import t
 from .exchange import product
 
 ORACLES = {
-    "aclnnAllGatherMatmul": lambda a: (product("bias")(a), t(a["x1"])),
-    "aclnnDistributeBarrier": lambda a: t(a["xRef"]),
+    "aclnnAllGatherMatmulV2": lambda a: (product("bias")(a), t(a["x1"])),
+    "aclnnDistributeBarrierV2": lambda a: t(a["xRef"]),
     "aclnnAllGatherAdd": lambda a: (torch.add(t(a["a"]), t(a["b"])), t(a["a"])),
 }

@@ -6,73 +6,77 @@ import torch
 import torch.nn.functional as F
 
 from .._arguments import t
-from .._functions import add_named, matmul_of
 from .exchange import add_optional, product
 
 
 def members(a):
-    bias = t(a["bias"]) or [None] * len(a["x"])
+    bias = t(a["bias"]) if a["bias"] else [None] * len(a["x"])
     return [F.linear(x, w.T, b) for x, w, b in zip(t(a["x"]), t(a["weight"]), bias, strict=True)]
 
 
-def quantised_sum(a):
-    y = add_optional(t(a["x1"]).double() @ t(a["x2"]).double(), a["biasOptional"]) * t(a["x2Scale"])
-    if a["x1ScaleOptional"] is not None:
-        y = (y.T * t(a["x1ScaleOptional"])).T
-    return add_optional(y, a["x3Optional"])
-
-
-def with_norm(a):
-    total = add_named(matmul_of(a), a, "bias").reshape(a["residual"].shape) + t(a["residual"])
+def normed(y, a):
+    total = y.reshape(a["residual"].shape) + t(a["residual"])
     gamma = t(a["gamma"])
     return total, F.rms_norm(total, gamma.shape, gamma, a["epsilon"])
 
 
-def quantised(bias, third):
+def scales_of(packed):
+    """Floats, or those whose bits are the low halves of words."""
+    if packed.dtype.kind == "f":
+        return t(packed)
+    bits = torch.tensor((packed & 0xFFFFFFFF).astype("int64")).to(torch.int32)
+    return bits.view(torch.float32).double()
+
+
+def quantized(bias, scale, token="", third=""):
+    """Integer products by scales of columns and of rows."""
+
     def formula(a):
-        y = add_named(matmul_of(a), a, bias) * t(a["dequantScale"])
-        if a.get("pertokenScaleOptional") is not None and third == "x3Optional":
-            y = torch.diag(t(a["pertokenScaleOptional"])) @ y
-        return add_named(y, a, third)
+        y = t(a["x1"]).double() @ t(a["x2"]).double()
+        y = add_optional(y, a[bias]) * scales_of(a[scale])
+        if token and a.get(token) is not None:
+            y = torch.diag(t(a[token]).double()) @ y.flatten(0, -2)
+        y = y.reshape(*a["x1"].shape[:-1], -1)
+        return add_optional(y, a[third]) if third else y
 
     return formula
 
 
-def reduced_norm(a):
-    def none(name):
-        return 0 if a[name] is None else t(a[name])
-
-    weight = (t(a["x2"]).double() + none("antiquantOffset")) * t(a["antiquantScale"])
-    total = (t(a["x1"]) @ weight + none("bias")).reshape(a["residual"].shape) + t(a["residual"])
-    return total, F.rms_norm(total, (6,), t(a["gamma"]), a["epsilon"])
-
-
-def quantised_norm(a):
-    y = t(a["x1"]).double() @ t(a["x2"]).double()
-    y = (y if a["bias"] is None else y + t(a["bias"])) * t(a["dequantScale"])
-    total = y.reshape(a["residual"].shape) + t(a["residual"])
-    return total, F.rms_norm(total, (6,), t(a["gamma"]), a["epsilon"])
+def weighted(a):
+    """Weights restored by columns or by groups of rows."""
+    scale, offset = (None if a[n] is None else t(a[n]).double()
+                     for n in ("antiquantScale", "antiquantOffset"))  # fmt: skip
+    weight = t(a["x2"]).double()
+    group = a["antiquantGroupSize"]
+    weight = weight.unflatten(0, (-1, group)) if group else weight[:, None]
+    if offset is not None:
+        weight = weight + (offset[:, None] if group else offset)
+    weight = (weight * (scale[:, None] if group else scale)).flatten(0, 1)
+    return add_optional(t(a["x1"]) @ weight, a["bias"], *(a[n] for n in ("x3",) if n in a))
 
 
+def with_norm(formula):
+    return lambda a: normed(formula(a), a)
+
+
+def restored(a):
+    scales = t(a["scales"]).reshape(*a["x"].shape[:-1], -1)
+    x = t(a["x"]).double().unflatten(-1, (scales.shape[-1], -1))
+    return (x * scales[..., None]).flatten(-2)
+
+
+_DEQUANTIZED = quantized("bias", "dequantScale")
 ORACLES = {
-    "aclnnQuantAllReduce": lambda a: (
-        t(a["x"]).unflatten(-1, (-1, 32)) * t(a["scales"]).flatten(1)[..., None]
-    ).flatten(1),
+    "aclnnQuantAllReduce": restored,
     "aclnnGroupedMatMulAllReduce": members,
-    "aclnnQuantMatmulAllReduceV4": quantised_sum,
-    "aclnnMatmulAllReduce": product("bias"),
-    "aclnnMatmulAllReduceV2": product("bias", "x3"),
-    "aclnnMatmulReduceScatter": product("bias"),
-    "aclnnMatmulAllReduceAddRmsNorm": with_norm,
-    "aclnnQuantMatmulAllReduce": quantised("bias", "x3"),
-    "aclnnQuantMatmulAllReduceV2": quantised("biasOptional", "x3Optional"),
-    "aclnnWeightQuantMatmulAllReduce": lambda a: add_named(
-        t(a["x1"])
-        @ (add_named(t(a["x2"]).double(), a, "antiquantOffset") * t(a["antiquantScale"])),
-        a,
-        "bias",
-        "x3",
-    ),
-    "aclnnInplaceWeightQuantMatmulAllReduceAddRmsNorm": reduced_norm,
-    "aclnnQuantMatmulAllReduceAddRmsNorm": quantised_norm,
-}
+    "aclnnQuantMatmulAllReduceV5": quantized("biasOptional", "x2Scale", "x1ScaleOptional",
+                                             "x3Optional"),
+    "aclnnQuantMatmulAllReduceV3": quantized("biasOptional", "dequantScale",
+                                             "pertokenScaleOptional", "x3Optional"),
+    "aclnnMatmulAllReduceV3": product("bias", "x3"),
+    "aclnnMatmulReduceScatterV2": product("bias"),
+    "aclnnMatmulAllReduceAddRmsNorm": with_norm(product("bias")),
+    "aclnnQuantMatmulAllReduceAddRmsNorm": with_norm(_DEQUANTIZED),
+    "aclnnWeightQuantMatmulAllReduceV2": weighted,
+    "aclnnWeightQuantMatmulAllReduceAddRmsNorm": with_norm(weighted),
+}  # fmt: skip
