@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -10,9 +9,29 @@ import numpy as np
 from mindtorch.ops.samples import Arg
 
 from .....judge.precision import Array
+from .....spec import (
+    Rule,
+    by,
+    choice,
+    column,
+    dtypes,
+    experts,
+    flag,
+    ignored,
+    only,
+    optional,
+    out,
+    row,
+    rows,
+    sizes,
+    tensor,
+)  # fmt: skip
+from .....spec.domains import Domain
+from ...declare import declare
 from ...spec import OWN_GROUP, const, f16, i8, spec, t, take
 from .._functions import plus
-from .._ignored import follows, one_rank, reserved
+from .._ignored import RANKS, follows, reserved
+from .gather import COMMON, ordered
 
 _PAGES: Final = (
     "op-plugin documents npu_alltoallv_gmm, npu_gmm_alltoallv, npu_alltoallv_quant_gmm, "
@@ -197,21 +216,27 @@ _ACTIVATIONS: Final = (
     lambda x: np.maximum(x, 0),
     lambda x: x / (1 + np.exp(-1.702 * x)),
 )
-_TWO: Final[dict[str, Any]] = {"groupEp": OWN_GROUP, "groupTp": OWN_GROUP, "epWorldSize": 1,
-                               "tpWorldSize": 1}  # fmt: skip
-_SHARDED: Final = {
-    **ROW,
-    "source": "torch_npu's documents of experts' products with gathered "
-    "tokens: all-to-all, gather, batched product, activation, and the way back",
-}
+_SHARDED: Final = Rule("gradient", "torch_npu's documents of experts' products with gathered "
+                       "tokens: all-to-all, gather, batched product, activation, and the way back",
+                       specials=False)  # fmt: skip
+_BATCH: Final = sizes(E=experts(3, 1, 8), M=rows(4, 1, 3, 33), K=row(8, 1, 33, 260, 1041),
+                      N=column(5, 1, 33))  # fmt: skip
+_BATCHES: Final[dict[str, Domain]] = {
+    "x": tensor("E M K"), "weight": tensor("E K N"), "bias": optional(tensor("E 1 N")),
+    **{n: only(OWN_GROUP, RANKS) for n in ("groupEp", "groupTp")},
+    **{n: only(1, RANKS) for n in ("epWorldSize", "tpWorldSize")},
+    **{n: ignored(RANKS, choice(0, 1)) for n in ("xShardType", "yShardType")},
+    "actType": choice(0, 1, 2, 3, 4), "y1Out": out("x"), "y2Out": out("x"), "y3Out": out("x"),
+    "out": out("x"),
+}  # fmt: skip
+_BATCH_TYPES: Final = dtypes("""x    weight biasOptional
+                                f16  f16    f16
+                                bf16 bf16   f32""")
 
 
-@spec("aclnnAlltoAllAllGatherBatchMatMul", "y1Out:x y2OutOptional:x y3OutOptional:x",
-      ignored=one_rank("xShardType"),
-      **_SHARDED,
-      samples=[
-          take(x=f16(3, 4, 8), weight=f16(3, 8, 5), biasOptional=f16(3, 1, 5) if a % 2 else None,
-               xShardType=a % 2, actType=a, **_TWO) for a in range(5)])  # fmt: skip
+@declare("aclnnAlltoAllAllGatherBatchMatMul", _SHARDED, _BATCH, _BATCH_TYPES,
+         **ordered("x weight biasOptional groupEp groupTp epWorldSize tpWorldSize xShardType "
+                   "actType y1Out y2OutOptional y3OutOptional", _BATCHES))  # fmt: skip
 def gathered_experts(
     x: Array, weight: Array, biasOptional: Array | None, actType: int
 ) -> tuple[Array, Array, Array]:
@@ -219,73 +244,40 @@ def gathered_experts(
     return _ACTIVATIONS[actType](plain), x, plain
 
 
-@spec(
-    "aclnnBatchMatMulReduceScatterAlltoAll",
-    "out:x",
-    ignored=one_rank("yShardType"),
-    **_SHARDED,
-    samples=[
-        take(
-            x=f16(3, 4, 8),
-            weight=f16(3, 8, 5),
-            biasOptional=f16(3, 1, 5) if s else None,
-            yShardType=s,
-            **_TWO,
-        )
-        for s in (0, 1)
-    ],
-)
+@declare("aclnnBatchMatMulReduceScatterAlltoAll", _SHARDED, _BATCH, _BATCH_TYPES,
+         **ordered("x weight biasOptional groupEp groupTp epWorldSize tpWorldSize yShardType out",
+                   _BATCHES))  # fmt: skip
 def scattered_experts(x: Array, weight: Array, biasOptional: Array | None) -> Array:
     return plus(x @ weight, biasOptional)
 
 
-PAIRS: Final = [
-    {"x1": f16(4, 8), "x2": f16(8, 6)},
-    {"x1": f16(1, 32), "x2": f16(32, 16)},
-    {"x1": f16(2, 3, 8), "x2": f16(8, 5)},
-]
-FLAT: Final = [p for p in PAIRS if len(p["x1"].shape) == 2]
+_ORIENTATION: Final = only(False, "documents allow a plain x1")
+_FLAT: Final = sizes(M=rows(4, 1, 3, 33, 130), K=row(32, 1, 33, 260, 1041),
+                     N=column(6, 1, 33, 130))  # fmt: skip
+_PLAIN: Final[dict[str, Domain]] = {
+    **COMMON, "x1": tensor("M K", "f16 bf16"), "bias": optional(tensor("N", "x1")),
+    "x2": by("transposeX2", {False: tensor("K N", "x1"), True: tensor("N K", "x1")}),
+    "transposeX1": _ORIENTATION, "transposeX2": flag(), "output": out("x1"),
+    "alltoAllOut": out("x1"),
+}  # fmt: skip
+_PRODUCT: Final = Rule("gradient", _PAGES, specials=False, cost="2*M*K*N")
 
 
-def bias(pair: Mapping[str, Arg]) -> Arg:
-    return f16(pair["x2"].shape[-1])
+@declare("aclnnAlltoAllMatmulV2 aclnnAlltoAllMatmul", _PRODUCT, _FLAT,
+         **ordered("x1 x2 biasOptional alltoAllAxesOptional group commMode transposeX1 "
+                   "transposeX2 output alltoAllOutOptional", _PLAIN,
+                   {"alltoAllAxes": only((-2, -1), "documents allow this order")}))  # fmt: skip
+def product_after_exchange(
+    x1: Array, x2: Array, biasOptional: Array | None, transposeX2: bool
+) -> tuple[Array, Array]:
+    return plus(x1 @ _oriented(x2, transposeX2), biasOptional), x1
 
 
-spec(
-    "aclnnAlltoAllMatmul aclnnAlltoAllMatmulV2",
-    "output:x1 alltoAllOutOptional:x1",
-    uncovered="alltoAllAxesOptional transposeX1 transposeX2",
-    **ROW,
-    samples=[
-        take(
-            **p,
-            group=OWN_GROUP,
-            commMode="",
-            biasOptional=b,
-            alltoAllAxesOptional=(-2, -1),
-            transposeX1=False,
-            transposeX2=False,
-        )
-        for p in FLAT
-        for b in (None, bias(p))
-    ],
-)(lambda x1, x2, biasOptional: (plus(x1 @ x2, biasOptional), x1))
-spec(
-    "aclnnMatmulAlltoAll aclnnMatmulAlltoAllV2",
-    "output:x1",
-    uncovered="alltoAllAxesOptional transposeX1 transposeX2",
-    **ROW,
-    samples=[
-        take(
-            **p,
-            group=OWN_GROUP,
-            commMode="",
-            biasOptional=b,
-            alltoAllAxesOptional=(-1, -2),
-            transposeX1=False,
-            transposeX2=False,
-        )
-        for p in FLAT
-        for b in (None, bias(p))
-    ],
-)(lambda x1, x2, biasOptional: plus(x1 @ x2, biasOptional))
+@declare("aclnnMatmulAlltoAllV2 aclnnMatmulAlltoAll", _PRODUCT, _FLAT,
+         **ordered("x1 x2 biasOptional alltoAllAxesOptional group commMode transposeX1 "
+                   "transposeX2 output", _PLAIN,
+                   {"alltoAllAxes": only((-1, -2), "documents allow this order")}))  # fmt: skip
+def product_before_exchange(
+    x1: Array, x2: Array, biasOptional: Array | None, transposeX2: bool
+) -> Array:
+    return plus(x1 @ _oriented(x2, transposeX2), biasOptional)

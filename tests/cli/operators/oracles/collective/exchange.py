@@ -66,6 +66,10 @@ def gathered(a):
     return ACTIVATIONS[a["actType"]](plain), t(a["x"]), plain
 
 
+def oriented(a):
+    return add_optional(t(a["x1"]).double() @ weight(a), a["biasOptional"])
+
+
 def product(*more):
     return lambda a: add_named(matmul_of(a), a, *more)
 
@@ -81,6 +85,6 @@ ORACLES = {
     "aclnnBatchMatMulReduceScatterAlltoAll": lambda a: add_optional(
         torch.bmm(t(a["x"]), t(a["weight"])), a["biasOptional"]
     ),
-    "aclnnAlltoAllMatmul": lambda a: (product("biasOptional")(a), t(a["x1"])),
-    "aclnnMatmulAlltoAll": product("biasOptional"),
+    "aclnnAlltoAllMatmul": lambda a: (oriented(a), t(a["x1"])),
+    "aclnnMatmulAlltoAll": oriented,
 }
