@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import sys
 
 import click
@@ -74,9 +75,11 @@ def test_what_is_damaged_is_named(tmp_path, name, how):
 def test_a_compressed_journal_is_no_larger_than_a_plain_one_may_be(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "FILE_BYTES", 1 << 20)
     path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(gzip.compress(b"\n" * (1 << 21)))
-    with pytest.raises(journal.JournalError, match="more than 1 MiB"):
-        journal.read(path)
+    header = json.dumps({"kind": "run", **journal.header({"device": "cpu"}, {"what": "add"}, 1)})
+    for line in (" " * (1 << 21), '{"kind":"start","case":"add"}\n' * (1 << 16)):
+        path.write_bytes(gzip.compress(f"{header}\n{line}".encode()))
+        with pytest.raises(journal.JournalError, match="more than 1 MiB"):
+            journal.read(path)
 
 
 def test_without_zstandard_gzip_is_written_and_zstd_is_refused(tmp_path, monkeypatch):
