@@ -74,7 +74,7 @@ def test_repro_line_runs_that_case_alone(run):
     ("words", "says"),
     [
         ((), "nothing selected"),
-        (("ad",), "near: pad, add"),
+        (("ad",), "did you mean pad, add"),
         (("add", "--dtype", "float61"), "did you mean float"),
         (("add", "--layout", "transpose"), "did you mean transposed?"),
         (("add", "--form", "functionl"), "did you mean functional?"),
@@ -88,7 +88,7 @@ def test_repro_line_runs_that_case_alone(run):
         (("add", "--html", "no/such/folder/page.html"), "does not exist"),
         (("add", "--case", "add/sideways"), "FORM is one of"),
         (("add", "--case", "add/functional/s77"), "samples, counted from s0"),
-        (("--family", "nonsense"), "one of"),
+        (("--family", "nonsense"), "there are activation, attention"),
         (("contract", "aclnnNonsense"), "declares no such operator"),
         (("add", "--jobs", "0"), "not in the range"),
     ],

@@ -65,7 +65,7 @@ def test_check_judges_it_and_says_as_what(tmp_path):
 
 
 def test_a_named_product_is_that_of_all():
-    done = check(ELSEWHERE, "--form", "out", "--soc", "Ascend910B2")
+    done = check(ELSEWHERE, "--form", "functional", "--soc", "Ascend910B2")
     assert done.returncode == 5
     assert "documents do not list this product" in done.stdout
 

@@ -69,10 +69,21 @@ def test_failure_that_the_same_seed_repeats_stays_one(worker):
     assert found.rechecks[:2] == ("seed 7: FAIL", "seed 1007: PASS")
 
 
-def test_defect_of_the_check_is_an_error_and_names_itself(worker):
-    found, _ = worker.run(Case("no_such_op", "method"), 0)
+def test_defect_of_the_check_is_an_error_and_names_itself(worker, monkeypatch):
+    def broken(*_args, **_options):
+        raise TypeError("a defect")
+
+    monkeypatch.setattr("mindtorch_npu.conformance.operators.find.subject", broken)
+    monkeypatch.setattr("mindtorch_npu.conformance.run.worker.subject", broken, raising=False)
+    found, _ = worker.run(Case("add", "method"), 0)
     assert found.verdict == "ERROR"
-    assert "defect of the check itself" in found.reason
+    assert found.reason == "defect of the check itself: TypeError: a defect"
+
+
+def test_a_case_of_what_nobody_can_judge_is_skipped_and_says_why(worker):
+    found, _ = worker.run(Case("no_such_op", "method"), 0)
+    assert found.verdict == "SKIP"
+    assert "no_such_op" in found.reason
 
 
 @pytest.mark.parametrize(
