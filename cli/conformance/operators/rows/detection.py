@@ -11,13 +11,17 @@ import numpy as np
 from ....judge.precision import Array
 from ....spec import (
     Rule,
+    array,
     by,
+    channels,
     choice,
     content,
     dims,
     equals,
     flag,
+    ignored,
     index,
+    inout,
     integer,
     number,
     out,
@@ -27,11 +31,10 @@ from ....spec import (
     space,
     tensor,
     tokens,
+    window,
 )
 from ....spec.domains import Domain, Draw
 from ..declare import declare
-from ..spec import const, spec, t, take
-from ._ignored import follows
 
 _ROI_ALIGN: Final = Rule("gradient", "ONNX, operator RoiAlign; He et al.: Mask R-CNN, 2017, "
                          "section 3", sparse=True, specials=False)  # fmt: skip
@@ -132,48 +135,32 @@ def roi_align_backward(
     return out
 
 
-_LISTED: Final = [
-    [0, 0, 10, 10],
-    [1, 1, 11, 11],
-    [20, 20, 30, 30],
-    [21, 20, 31, 31],
-    [50, 5, 60, 9],
-]
-_SCORES: Final = [[[0.3, 0.8, 0.55, 0.75, 0.6], [0.2, 0.7, 0.95, 0.4, 0.85]],
-                  [[0.9, 0.1, 0.35, 0.45, 0.5], [0.65, 0.15, 0.25, 0.05, 0.12]]]  # fmt: skip
-# Two images: equal boxes, boxes that touch, corners the other way round, centres; thresholds that
-# let everything stay, nothing that overlaps, no box but the best.
-_PLACED: Final = [
-    [[4, 4, 8, 8], [8, 8, 4, 4], [8, 4, 12, 8], [6, 4, 10, 8], [40, 40, 44, 46]],
-    [[2, 2, 12, 12], [4, 4, 10, 10], [12, 2, 2, 12], [20, 20, 30, 24], [21, 19, 31, 23]],
-]  # fmt: skip
-_DETECTIONS: Final = [
-    take(boxes=const(_PLACED, "float32"), scores=const(_SCORES, "float32"),
-         maxOutputBoxesPerClass=(most,), iouThreshold=(near,), scoreThreshold=(least,),
-         centerPointBox=centres)
-    for most, near, least, centres in ((5, 0.5, 0.0, 0), (5, 0.0, 0.0, 0), (5, 0.99, 0.3, 0),
-                                       (4, 0.2, 0.0, 1), (1, 0.3, 0.5, 1))
-] + [
-    # Centres whose neighbours overlap by 3/5 of a width, or touch.
-    take(boxes=const([[[5, 5, 4, 4], [6, 5, 4, 4], [10, 5, 4, 4], [30, 30, 4, 2], [30, 31, 4, 2]]],
-                     "float32"),
-         scores=const(_SCORES[:1], "float32"), maxOutputBoxesPerClass=(5,), iouThreshold=(0.5,),
-         scoreThreshold=(0.0,), centerPointBox=1),
-    # Far more right than down, and the other way.
-    take(boxes=const([[[50, 5, 4, 4], [52, 5, 4, 4], [5, 50, 4, 4], [7, 50, 4, 4], [7, 53, 4, 4]]],
-                     "float32"),
-         scores=const(_SCORES[:1], "float32"), maxOutputBoxesPerClass=(5,), iouThreshold=(0.5,),
-         scoreThreshold=(0.0,), centerPointBox=1),
-]  # fmt: skip
+def _overlapping(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """[B, M, 4]: corners in either order, or centres with sizes, on a grid of whole numbers."""
+    low = rng.integers(0, 24 if pattern == "apart" else 9, (draw["B"], draw["M"], 2)) * 2.0
+    wide = rng.integers(1, 5, low.shape) * 2.0
+    if pattern == "alike":
+        low, wide = np.broadcast_to(low[:, :1], low.shape), np.broadcast_to(wide[:, :1], low.shape)
+    wide = np.full_like(wide, 2.0) if pattern == "touching" else wide
+    if draw["centerPointBox"]:
+        return np.concatenate([low + wide / 2, wide], -1)
+    corners = np.stack([low, low + wide], 2)
+    if pattern == "turned":  # each of the two directions by itself
+        corners = rng.permuted(corners, axis=2)
+    return corners.reshape(*low.shape[:2], 4)
 
 
-@spec("aclnnNonMaxSuppression", "selectedIndices:int32", tolerance="exact",
-      dtypes=("float32",), specials=False, sparse=True,
-      source="ONNX, operator NonMaxSuppression", samples=[
-          take(boxes=const([_LISTED], "float32"), scores=const([[[0.9, 0.8, 0.3, 0.75, 0.6],
-               [0.2, 0.7, 0.95, 0.4, 0.85]]], "float32"), maxOutputBoxesPerClass=(most,),
-               iouThreshold=(0.5,), scoreThreshold=(0.25,), centerPointBox=0)
-          for most in (1, 2, 3)] + _DETECTIONS)  # fmt: skip
+# Thresholds that binary fractions of areas meet: a box is removed only beyond the threshold.
+@declare("aclnnNonMaxSuppression", Rule("exact", "ONNX, operator NonMaxSuppression", sparse=True,
+                                        specials=False),
+         sizes(M=rows(5, 1, 17, 65), C=channels(2, 1, 3)),
+         boxes=content(_overlapping, "overlapping apart touching alike turned", "f32",
+                       shape="B M 4"),
+         scores=tensor("B C M", "f32", 0.0, 1.0),
+         maxOutputBoxesPerClass=array((5,), (1,), (2,), (100,)),
+         iouThreshold=array((0.5,), (0.0,), (0.25,), (0.75,)),
+         scoreThreshold=array((0.0,), (0.25,), (0.5,)), centerPointBox=integer(0, 1),
+         selectedIndices=out("i32"))  # fmt: skip
 def non_max_suppression(
     boxes: Array, scores: Array, maxOutputBoxesPerClass: Sequence[int],
     iouThreshold: Sequence[float], scoreThreshold: Sequence[float], centerPointBox: int,
@@ -200,23 +187,21 @@ def non_max_suppression(
                 best = int(np.argmax(np.where(alive, of_class, -np.inf)))
                 rows.append([image, kind, best])
                 alive &= ~near[best]
-    return np.array(rows, np.int32)
-
-
-_ROIS: Final = [[0.0, 1.0, 1.0, 4.0, 4.0], [1.0, 0.0, 2.0, 5.0, 3.0]]
+    return np.array(rows, np.int32).reshape(-1, 3)
 
 
 def _corners(roi: Array, scale: float) -> tuple[int, ...]:
-    return tuple(int(np.floor(v * scale + 0.5)) for v in roi[1:])
+    """The nearest pixels; halves away from zero."""
+    return tuple(int(np.copysign(np.floor(abs(v * scale) + 0.5), v)) for v in roi[1:])
 
 
-@spec("aclnnRoiPoolingWithArgMax", "y:x argmax:int32", tolerance="exact",
-      sparse=True, specials=False, dtypes=("float32", "float16"),
-      source="Girshick: Fast R-CNN, 2015, section 2.1; Caffe's layer ROIPooling", samples=[
-          take(x=t(2, 3, 6, 6), rois=const(_ROIS, "float32"), pooled_h=h, pooled_w=w,
-               spatial_scale_h=high, spatial_scale_w=wide)
-          for h, w, high, wide in ((2, 2, 1.0, 1.0), (3, 4, 1.0, 1.0), (2, 2, 0.8, 0.6))],
-      casts={"rois": {"float16": "float16"}})  # fmt: skip
+@declare("aclnnRoiPoolingWithArgMax", Rule(
+             "exact", "Girshick: Fast R-CNN, 2015, section 2.1; Caffe's layer ROIPooling",
+             sparse=True, specials=False), _PLANE,
+         x=tensor("B C X Y", "f32 f16"), rois=content(_numbered, _WHERE, "x", shape="N 5"),
+         pooled_h=integer(2, 1, 5), pooled_w=integer(3, 1, 7),
+         spatial_scale_h=number(1.0, 0.5, 0.25), spatial_scale_w=number(1.0, 0.5, 0.25),
+         y=out("x"), argmax=out("i32"))  # fmt: skip
 def region_maxima(
     x: Array, rois: Array, pooled_h: int, pooled_w: int, spatial_scale_h: float,
     spatial_scale_w: float,
@@ -240,19 +225,30 @@ def region_maxima(
     return y, at
 
 
-@spec("aclnnRoiPoolingGradWithArgMax", "gradInputRef:gradOutput",
-      ignored=follows("pooledH pooledW spatialScale"),
-      tolerance="accumulated", sparse=True, specials=False, dtypes=("float32",),
-      source="Girshick: Fast R-CNN, 2015, section 2.3", samples=[
-          take(gradOutput=t(2, 3, 2, 2), gradInputRef=const(np.zeros((2, 3, 6, 6)), "float32"),
-               rois=const(_ROIS, "float32"), pooledH=2, pooledW=2, spatialScale=1.0,
-               argmax=const((np.arange(24) * 5 % 36).reshape(2, 3, 2, 2), "int32"))])  # fmt: skip
+def _winners(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """Places in the plane; -1 of a bin without pixels."""
+    shape = (draw["N"], draw["C"], draw["PH"], draw["PW"])
+    places = rng.integers(0, draw["X"] * draw["Y"], shape)
+    if pattern == "alike":
+        return np.full(shape, draw["X"] * draw["Y"] - 1)
+    return np.where(rng.random(shape) < 0.4, -1, places) if pattern == "empty_bins" else places
+
+
+@declare("aclnnRoiPoolingGradWithArgMax", Rule(
+             "accumulated", "Girshick: Fast R-CNN, 2015, section 2.3", sparse=True,
+             specials=False), _PLANE, sizes(PH=window(2, 1, 5), PW=window(3, 1, 4)),
+         gradOutput=tensor("N C PH PW", "f32"), gradInputRef=inout(tensor("B C X Y", "f32")),
+         rois=_BOXES, argmax=content(_winners, "random alike empty_bins", "i32",
+                                     shape="N C PH PW"),
+         pooledH=equals("PH"), pooledW=equals("PW"),
+         spatialScale=ignored("argmax says which pixels won", number(1.0, 0.5)))  # fmt: skip
 def region_grads(gradOutput: Array, gradInputRef: Array, rois: Array, argmax: Array) -> Array:
     """What flows in goes to the pixel that won."""
     out = gradInputRef.copy()
     flat = out.reshape(*out.shape[:2], -1)
     for n, c, i, j in np.ndindex(gradOutput.shape):
-        flat[int(rois[n, 0]), c, argmax[n, c, i, j]] += gradOutput[n, c, i, j]
+        if argmax[n, c, i, j] >= 0:
+            flat[int(rois[n, 0]), c, argmax[n, c, i, j]] += gradOutput[n, c, i, j]
     return out
 
 

@@ -114,23 +114,26 @@ def suppressed(a):
 
 def region_maxima(a):
     """Each region cut out and pooled to a size: bins that share pixels are torch's too."""
-    outs, places = [], []
+    outs, places, room = [], [], 64
+    plane = F.pad(t(a["x"]), (room,) * 4, value=-torch.inf)
     for roi in t(a["rois"]):
         wide, high = a["spatial_scale_w"], a["spatial_scale_h"]
         scaled = roi * torch.tensor([1.0, wide, high, wide, high], dtype=roi.dtype)
         image, left, top, right, bottom = scaled.round().int().tolist()
-        piece = t(a["x"])[image, :, top : bottom + 1, left : right + 1]
+        piece = plane[image, :, top + room : bottom + 1 + room, left + room : right + 1 + room]
         y, at = F.adaptive_max_pool2d(piece, (a["pooled_h"], a["pooled_w"]), return_indices=True)
-        wide = right - left + 1
-        outs.append(y)
-        places.append((at // wide + top) * a["x"].shape[3] + at % wide + left)
+        wide, empty = right - left + 1, y.isinf()
+        outs.append(y.masked_fill(empty, 0))
+        at = (at // wide + top) * a["x"].shape[3] + at % wide + left
+        places.append(at.masked_fill(empty, -1))
     return torch.stack(outs), torch.stack(places)
 
 
 def region_grads(a):
     out = t(a["gradInputRef"]).flatten(2).clone()
     for roi, flow, at in zip(a["rois"], t(a["gradOutput"]), t(a["argmax"]), strict=True):
-        out[int(roi[0])].scatter_add_(1, at.flatten(1).long(), flow.flatten(1))
+        at, flow = at.flatten(1).long(), flow.flatten(1)
+        out[int(roi[0])].scatter_add_(1, at.clamp(min=0), flow.masked_fill(at < 0, 0))
     return out.view(*a["gradInputRef"].shape)
 
 

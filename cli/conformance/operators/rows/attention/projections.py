@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from .....judge.precision import Array
-from .....spec import Rule, both, equals, head_dim, out, seq, sizes, tensor
+from .....spec import (
+    Rule,
+    both,
+    choice,
+    equals,
+    head_dim,
+    inout,
+    leading,
+    null,
+    number,
+    only,
+    out,
+    page,
+    pages,
+    require,
+    row,
+    seq,
+    sizes,
+    slots,
+    tensor,
+)
 from .....spec import heads as heads_
+from .....spec.domains import Domain
 from ...declare import declare
-from ...spec import bf16, const, spec, take
-
-_HEADS, _NOPE, _ROPE, _LATENT, _LOW, _INNER = 2, 8, 4, 16, 12, 10
 
 
 def rotate_pairs(x: Array, cos: Array, sin: Array) -> Array:
@@ -30,159 +46,89 @@ def rms(x: Array, gamma: Array, eps: float) -> Array:
     return x * gamma / np.sqrt(np.mean(x * x, -1, keepdims=True) + eps)
 
 
-def _slots(shape: tuple[int, ...]) -> Arg:
-    n = int(np.prod(shape))
-    return const(np.arange(n)[::-1].reshape(shape) * 2, "int64")
-
-
-def _sample(shape: tuple[int, ...], mode: str, **more: Any) -> dict[str, Any]:
-    return {
-        "tokenX": bf16(*shape, _INNER),
-        "weightDq": bf16(_INNER, _LOW),
-        "weightUqQr": bf16(_LOW, _HEADS * (_NOPE + _ROPE)),
-        "weightUk": bf16(_HEADS, _NOPE, _LATENT),
-        "weightDkvKr": bf16(_INNER, _LATENT + _ROPE),
-        "rmsnormGammaCq": bf16(_LOW),
-        "rmsnormGammaCkv": bf16(_LATENT),
-        "ropeSin": bf16(*shape, _ROPE),
-        "ropeCos": bf16(*shape, _ROPE),
-        "cacheIndex": _slots(shape),
-        "cacheIndexOptional": _slots(shape),
-        "kvCacheRef": bf16(2, 8, 1, _LATENT),
-        "krCacheRef": bf16(2, 8, 1, _ROPE),
-        "rmsnormEpsilonCq": 1e-5,
-        "rmsnormEpsilonCkv": 1e-5,
-        "cacheModeOptional": mode,
-        "weightQuantMode": 0,
-        "kvCacheQuantMode": 0,
-        "queryQuantMode": 0,
-        "ckvkrRepoMode": 0,
-        "quantScaleRepoMode": 0,
-        "tileSize": 128,
-        "qcQrScale": 1.0,
-        "kcScale": 1.0,
-        **more,
-    }
-
-
-def _cached(cache: Array, rows: Array, at: Array) -> Array:
-    flat = cache.reshape(-1, cache.shape[-1]).copy()
-    flat[at.reshape(-1)] = rows
-    return flat.reshape(cache.shape)
-
-
-_ROW: Final[dict[str, Any]] = {
-    "specials": False,
-    "tolerance": "gradient",
-    "dtypes": ("bfloat16",),
-    "rule": {
-        "norm": 32.0,
-        "reason": "three roundings to bfloat16 between products, as its test has them",
-    },
-    "source": "op-plugin documents npu_mla_prolog, npu_mla_prolog_v2, npu_mla_prolog_v3; "
-    "DeepSeek-V2, arXiv 2405.04434",
-}
+def _cached(cache: Array, rows: Array, at: Array, mode: str) -> Array:
+    """The cache [blocks, block, 1, width] with rows at their slots; in PA_NZ 16 elements of each
+    row of a block lie together."""
+    blocks, block, width = cache.shape[0], cache.shape[1], cache.shape[-1]
+    piece = 16 if mode == "PA_NZ" else width
+    pieces = cache.reshape(blocks, width // piece, block, piece).copy()
+    at = at.reshape(-1)
+    pieces[at // block, :, at % block] = rows.reshape(len(at), -1, piece)
+    return pieces.reshape(cache.shape)
 
 
 def prolog(
-    tokenX: Array,
-    weightDq: Array,
-    weightUqQr: Array,
-    weightUk: Array,
-    weightDkvKr: Array,
-    rmsnormGammaCq: Array,
-    rmsnormGammaCkv: Array,
-    ropeSin: Array,
-    ropeCos: Array,
-    cacheIndex: Array,
-    kvCacheRef: Array,
-    krCacheRef: Array,
-    rmsnormEpsilonCq: float,
-    rmsnormEpsilonCkv: float,
-    qcQrScale: float = 1.0,
-    kcScale: float = 1.0,
-) -> tuple[Array, ...]:
+    tokenX: Array, weightDq: Array, weightUqQr: Array, weightUk: Array, weightDkvKr: Array,
+    rmsnormGammaCq: Array, rmsnormGammaCkv: Array, ropeSin: Array, ropeCos: Array,
+    cacheIndex: Array, kvCacheRef: Array, krCacheRef: Array, rmsnormEpsilonCq: float,
+    rmsnormEpsilonCkv: float, cacheModeOptional: str, qcQrScale: float = 1.0, kcScale: float = 1.0,
+) -> tuple[Array, ...]:  # fmt: skip
+    heads, inner, latent = weightUk.shape
     lead, x = tokenX.shape[:-1], tokenX.reshape(-1, tokenX.shape[-1])
     cos, sin = ropeCos.reshape(len(x), -1), ropeSin.reshape(len(x), -1)
     low = rms(x @ weightDq, rmsnormGammaCq, rmsnormEpsilonCq) * qcQrScale
-    q = (low @ weightUqQr).reshape(len(x), _HEADS, -1)
-    nope = np.einsum("tnd,ndl->tnl", q[..., :_NOPE], weightUk)
-    rope = rotate_pairs(q[..., _NOPE:], cos[:, None], sin[:, None])
+    q = (low @ weightUqQr).reshape(len(x), heads, -1)
+    nope = np.einsum("tnd,ndl->tnl", q[..., :inner], weightUk)
+    rope = rotate_pairs(q[..., inner:], cos[:, None], sin[:, None])
     kv = x @ weightDkvKr
-    latent = rms(kv[:, :_LATENT], rmsnormGammaCkv, rmsnormEpsilonCkv) * kcScale
-    return (
-        nope.reshape(*lead, _HEADS, -1),
-        rope.reshape(*lead, _HEADS, -1),
-        _cached(kvCacheRef, latent, cacheIndex),
-        _cached(krCacheRef, rotate_pairs(kv[:, _LATENT:], cos, sin), cacheIndex),
-    )
+    keys = rms(kv[:, :latent], rmsnormGammaCkv, rmsnormEpsilonCkv) * kcScale
+    return (_cached(kvCacheRef, keys, cacheIndex, cacheModeOptional),
+            _cached(krCacheRef, rotate_pairs(kv[:, latent:], cos, sin), cacheIndex,
+                    cacheModeOptional),
+            nope.reshape(*lead, heads, -1), rope.reshape(*lead, heads, -1))  # fmt: skip
 
 
-_OUTS: Final = "queryOut:tokenX queryRopeOut:tokenX kvCacheRef:tokenX krCacheRef:tokenX"
-_SHAPES: Final = ((3,), (2, 3))
-spec(
-    "aclnnMlaProlog aclnnMlaPrologV2WeightNz",
-    _OUTS,
-    uncovered="dequantScaleXOptional dequantScaleWDqOptional dequantScaleWUqQrOptional "
-    "dequantScaleWDkvKrOptional quantScaleCkvOptional quantScaleCkrOptional "
-    "smoothScalesCqOptional cacheModeOptional dequantScaleQNopeOutOptional",
-    **_ROW,
-    samples=[take(**_sample(s, "PA_BSND")) for s in _SHAPES],
-)(prolog)
-
-
-@spec(
-    "aclnnMlaPrologV3WeightNz",
-    _OUTS,
-    uncovered="dequantScaleXOptional dequantScaleWDqOptional dequantScaleWUqQrOptional "
-    "dequantScaleWDkvKrOptional quantScaleCkvOptional quantScaleCkrOptional "
-    "smoothScalesCqOptional actualSeqLenOptional kNopeClipAlphaOptional "
-    "cacheModeOptional weightQuantMode kvCacheQuantMode queryQuantMode "
-    "ckvkrRepoMode quantScaleRepoMode tileSize dequantScaleQNopeOutOptional "
-    "queryNormOutOptional dequantScaleQNormOutOptional",
-    **_ROW,
-    samples=[
-        take(**_sample(s, "PA_BSND", qcQrScale=a, kcScale=b))
-        for s in _SHAPES
-        for a, b in ((1.0, 1.0), (0.5, 2.0))
-    ],
-)
-def prolog_v3(
-    tokenX: Array,
-    weightDq: Array,
-    weightUqQr: Array,
-    weightUk: Array,
-    weightDkvKr: Array,
-    rmsnormGammaCq: Array,
-    rmsnormGammaCkv: Array,
-    ropeSin: Array,
-    ropeCos: Array,
-    cacheIndexOptional: Array,
-    kvCacheRef: Array,
-    krCacheRef: Array,
-    rmsnormEpsilonCq: float,
-    rmsnormEpsilonCkv: float,
-    qcQrScale: float,
-    kcScale: float,
-) -> tuple[Array, ...]:
-    return prolog(
-        tokenX,
-        weightDq,
-        weightUqQr,
-        weightUk,
-        weightDkvKr,
-        rmsnormGammaCq,
-        rmsnormGammaCkv,
-        ropeSin,
-        ropeCos,
-        cacheIndexOptional,
-        kvCacheRef,
-        krCacheRef,
-        rmsnormEpsilonCq,
-        rmsnormEpsilonCkv,
-        qcQrScale,
-        kcScale,
-    )
+_QUANTIZED: Final = "of the quantised forms, whose roundings no document states"
+_QUANTIZED_PARAMS: Final = """dequantScaleXOptional dequantScaleWDqOptional
+dequantScaleWUqQrOptional dequantScaleWDkvKrOptional quantScaleCkvOptional quantScaleCkrOptional
+smoothScalesCqOptional"""
+_MODES: Final = """weightQuantMode kvCacheQuantMode queryQuantMode ckvkrRepoMode
+quantScaleRepoMode"""
+_PROLOG: Final = Rule(
+    "gradient", "op-plugin documents npu_mla_prolog, npu_mla_prolog_v2, npu_mla_prolog_v3; "
+    "DeepSeek-V2, arXiv 2405.04434", specials=False, values="normal",
+    numbers={"norm": 32.0, "reason": "three roundings to bfloat16 between products, as its test "
+                                     "has them"})  # fmt: skip
+# D, and so the width of a piece of PA_NZ, is a multiple of 16.
+_WIDTHS: Final = sizes({"*B": leading(3, 1, "2x3", 17, "1x5")}, H=row(10, 33, 130, 1030),
+                       R=row(12, 33, 130), N=heads_(2, 1, 3), I=row(8, 33, 128),
+                       L=row(16, 32, 128, 512), D=head_dim(16, 32, 64), P=pages(2, 1, 5),
+                       Z=page(16, 128))  # fmt: skip
+_SLOTS: Final = slots("*B", into="P*Z")
+_INPUTS: Final[dict[str, Domain]] = {
+    "tokenX": tensor("*B H", "bf16"), "weightDq": tensor("H R", "bf16"),
+    "weightUqQr": tensor("R N*(I+D)", "bf16"), "weightUk": tensor("N I L", "bf16"),
+    "weightDkvKr": tensor("H L+D", "bf16"), "rmsnormGammaCq": tensor("R", "bf16"),
+    "rmsnormGammaCkv": tensor("L", "bf16"), "ropeSin": tensor("*B D", "bf16"),
+    "ropeCos": tensor("*B D", "bf16"),
+}  # fmt: skip
+_CACHES: Final[dict[str, Domain]] = {
+    "kvCacheRef": inout(tensor("P Z 1 L", "bf16", strided=False)),
+    "krCacheRef": inout(tensor("P Z 1 D", "bf16", strided=False)),
+}
+_SCALES: Final[dict[str, Domain]] = dict.fromkeys(_QUANTIZED_PARAMS.split(), null(_QUANTIZED))
+_NORMS: Final[dict[str, Domain]] = {
+    "rmsnormEpsilonCq": number(1e-5, 0.25), "rmsnormEpsilonCkv": number(1e-5, 0.25),
+    "cacheModeOptional": choice("PA_BSND", "PA_NZ"),
+}  # fmt: skip
+_OUTS: Final[dict[str, Domain]] = {"queryOut": out("tokenX"), "queryRopeOut": out("tokenX")}
+_OUT_SCALE: Final[dict[str, Domain]] = {"dequantScaleQNopeOutOptional": null(_QUANTIZED)}
+_ROOM: Final = require("P*Z*H >= size(tokenX)", refuses=None)
+for _name, _late in (("aclnnMlaProlog", {}), ("aclnnMlaPrologV2WeightNz", _OUT_SCALE)):
+    declare(_name, _PROLOG, _WIDTHS, _ROOM, **_INPUTS, cacheIndex=_SLOTS, **_CACHES, **_SCALES,
+            **_NORMS, **_OUTS, **_late)(prolog)  # fmt: skip
+declare("aclnnMlaPrologV3WeightNz", _PROLOG, _WIDTHS, _ROOM, **_INPUTS, **_CACHES,
+        cacheIndexOptional=_SLOTS, **_SCALES, actualSeqLenOptional=null(_QUANTIZED),
+        kNopeClipAlphaOptional=null(_QUANTIZED), **_NORMS,
+        **dict.fromkeys(_MODES.split(), only(0, _QUANTIZED)), tileSize=only(128, _QUANTIZED),
+        qcQrScale=number(1.0, 0.5, -1.0), kcScale=number(1.0, 2.0, -1.0), **_OUTS, **_OUT_SCALE,
+        queryNormOutOptional=null(_QUANTIZED), dequantScaleQNormOutOptional=null(_QUANTIZED))(
+    lambda tokenX, weightDq, weightUqQr, weightUk, weightDkvKr, rmsnormGammaCq, rmsnormGammaCkv,
+    ropeSin, ropeCos, cacheIndexOptional, kvCacheRef, krCacheRef, rmsnormEpsilonCq,
+    rmsnormEpsilonCkv, cacheModeOptional, qcQrScale, kcScale:
+    prolog(tokenX, weightDq, weightUqQr, weightUk, weightDkvKr, rmsnormGammaCq, rmsnormGammaCkv,
+           ropeSin, ropeCos, cacheIndexOptional, kvCacheRef, krCacheRef, rmsnormEpsilonCq,
+           rmsnormEpsilonCkv, cacheModeOptional, qcQrScale, kcScale))  # fmt: skip
 
 
 @declare("aclnnTransformBiasRescaleQkv", Rule("gradient", "torch 2.13, "

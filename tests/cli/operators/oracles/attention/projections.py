@@ -14,23 +14,36 @@ def neighbours(x, cos, sin):
     return x * cos + torch.cat([-second, first], -1) * sin
 
 
+def stored(cache, rows, at, mode):
+    """Rows at their slots; PA_NZ lays 16 elements of each row of a block together."""
+    block, width = cache.shape[1], cache.shape[-1]
+    if mode == "PA_NZ":
+        cache = cache.reshape(-1, width // 16, block, 16).transpose(1, 2)
+    flat = cache.reshape(-1, width).clone()
+    flat[at.reshape(-1)] = rows.reshape(-1, width)
+    if mode == "PA_NZ":
+        flat = flat.reshape(-1, block, width // 16, 16).transpose(1, 2)
+    return flat
+
+
 def prolog(a):
-    x = t(a["tokenX"])
-    low = F.rms_norm(x @ t(a["weightDq"]), (12,), t(a["rmsnormGammaCq"]), a["rmsnormEpsilonCq"])
+    x, up = t(a["tokenX"]), t(a["weightUk"])
+    heads, inner, latent = up.shape
+    gamma = t(a["rmsnormGammaCq"])
+    low = F.rms_norm(x @ t(a["weightDq"]), gamma.shape, gamma, a["rmsnormEpsilonCq"])
     low = low * a.get("qcQrScale", 1.0)
-    q = (low @ t(a["weightUqQr"])).unflatten(-1, (2, 12))
-    nope = torch.stack([q[..., n, :8] @ t(a["weightUk"])[n] for n in range(2)], -2)
+    q = (low @ t(a["weightUqQr"])).unflatten(-1, (heads, -1))
+    nope = torch.stack([q[..., n, :inner] @ up[n] for n in range(heads)], -2)
     cos, sin = t(a["ropeCos"]), t(a["ropeSin"])
-    kv = x @ t(a["weightDkvKr"])
-    latent = F.rms_norm(kv[..., :16], (16,), t(a["rmsnormGammaCkv"]), a["rmsnormEpsilonCkv"])
-    caches = []
+    kv, gamma = x @ t(a["weightDkvKr"]), t(a["rmsnormGammaCkv"])
+    keys = F.rms_norm(kv[..., :latent], gamma.shape, gamma, a["rmsnormEpsilonCkv"])
     at = a["cacheIndexOptional"] if a.get("cacheIndexOptional") is not None else a["cacheIndex"]
-    for name, rows in (("kvCacheRef", latent * a.get("kcScale", 1.0)),
-                       ("krCacheRef", neighbours(kv[..., 16:], cos, sin))):  # fmt: skip
-        cache = t(a[name]).clone()
-        cache.view(-1, cache.shape[-1])[t(at).reshape(-1)] = rows.reshape(-1, cache.shape[-1])
-        caches.append(cache)
-    return nope, neighbours(q[..., 8:], cos[..., None, :], sin[..., None, :]), *caches
+    caches = [
+        stored(t(a[name]), rows, t(at), a["cacheModeOptional"]).reshape(a[name].shape)
+        for name, rows in (("kvCacheRef", keys * a.get("kcScale", 1.0)),
+                           ("krCacheRef", neighbours(kv[..., latent:], cos, sin)))
+    ]  # fmt: skip
+    return *caches, nope, neighbours(q[..., inner:], cos[..., None, :], sin[..., None, :])
 
 
 ORACLES = {
