@@ -86,7 +86,7 @@ _MODES: Final = """weightQuantMode kvCacheQuantMode queryQuantMode ckvkrRepoMode
 quantScaleRepoMode"""
 _PROLOG: Final = Rule(
     "gradient", "op-plugin documents npu_mla_prolog, npu_mla_prolog_v2, npu_mla_prolog_v3; "
-    "DeepSeek-V2, arXiv 2405.04434", specials=False, values="normal",
+    "DeepSeek-V2, arXiv 2405.04434", specials=False, values="normal", strided=False,
     numbers={"norm": 32.0, "reason": "three roundings to bfloat16 between products, as its test "
                                      "has them"})  # fmt: skip
 # D, and so the width of a piece of PA_NZ, is a multiple of 16.
@@ -103,8 +103,8 @@ _INPUTS: Final[dict[str, Domain]] = {
     "ropeCos": tensor("*B D", "bf16"),
 }  # fmt: skip
 _CACHES: Final[dict[str, Domain]] = {
-    "kvCacheRef": inout(tensor("P Z 1 L", "bf16", strided=False)),
-    "krCacheRef": inout(tensor("P Z 1 D", "bf16", strided=False)),
+    "kvCacheRef": inout(tensor("P Z 1 L", "bf16")),
+    "krCacheRef": inout(tensor("P Z 1 D", "bf16")),
 }
 _SCALES: Final[dict[str, Domain]] = dict.fromkeys(_QUANTIZED_PARAMS.split(), null(_QUANTIZED))
 _NORMS: Final[dict[str, Domain]] = {
