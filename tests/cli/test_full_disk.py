@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_named_and_leaves_the_older_file(
 
 def test_a_folder_of_pages_holds_whole_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(site, "entries", list)
-    with little_room(512), pytest.raises(OSError, match=r"File too large.*atlas\.\w+'"):
+    with little_room(512), pytest.raises(OSError, match=r"File too large.*page\.css'"):
         site.write(tmp_path)
     assert [p.name for p in tmp_path.rglob("*")] == ["op"]
 

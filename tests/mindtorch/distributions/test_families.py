@@ -49,6 +49,14 @@ def same(ours, theirs, what):
         assert ours == theirs, what
 
 
+@pytest.fixture(autouse=True)
+def validated(monkeypatch):
+    """Arguments are validated, whatever ran before."""
+    for space in SPACES.values():
+        kind = space["Normal"].__mro__[-2]
+        monkeypatch.setattr(kind, "_validate_args", True)
+
+
 def facts(space, expression, value):
     d, x = eval(expression, space), eval(value, space)
     yield "batch_shape", tuple(d.batch_shape)
