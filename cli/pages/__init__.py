@@ -51,8 +51,16 @@ def _environment() -> Environment:
     )  # fmt: skip
     env.filters["kind"] = lambda block: type(block).__name__
     env.filters["packed"] = packed
+    env.filters["embedded"] = embedded
     env.filters["log10"] = math.log10
     return env
+
+
+def embedded(data: Any) -> str:
+    """Data as JSON in a script, which no parser of HTML can mistake for markup."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    escaped = text.replace("<", "\\u003c").replace("\u2028", "\\u2028")
+    return markup(escaped.replace("\u2029", "\\u2029"))
 
 
 def packed(data: Any) -> str:

@@ -48,12 +48,6 @@ class Browser:
     def script(self, text: str) -> Any:
         return _post(f"{self.url}/execute/sync", {"script": text, "args": []})
 
-    def width(self, pixels: int) -> None:
-        """As on a screen of this width, of a telephone where it is small."""
-        size = {"width": pixels, "height": 1000, "deviceScaleFactor": 1, "mobile": pixels < 500}
-        command = {"cmd": "Emulation.setDeviceMetricsOverride", "params": size}
-        _post(f"{self.url}/goog/cdp/execute", command)
-
     def click(self, selector: str) -> None:
         found = _post(f"{self.url}/element", {"using": "css selector", "value": selector})
         _post(f"{self.url}/element/{found[_ELEMENT]}/click", {})

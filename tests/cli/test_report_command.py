@@ -221,7 +221,7 @@ def test_page_filters_sorts_and_fits_a_telephone_in_a_browser(book, tmp_path):
         assert sorted(tab.script(rows)) == ["exp/meta/s0", "exp/out/s0"]
         tab.click("button[data-key=case]")
         assert tab.script(rows) == ["exp/meta/s0", "exp/out/s0"]
-        tab.width(400)
+        tab.show_as(400, 1000, "light")
         assert tab.script("return document.documentElement.scrollWidth") <= 400
         assert tab.errors() == []
 

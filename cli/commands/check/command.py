@@ -65,10 +65,7 @@ def check(
 @apply(opts.OPERATORS, opts.DEVICES, opts.SHARD, opts.INSTALL, opts.SOC, opts.WORKERS, opts.OUTPUT,
        opts.UNJUDGED)  # fmt: skip
 def contract(issues: Path | None, allow_unjudged: bool, **values: Any) -> int:
-    """Check argument validation (GetWorkspaceSize) of ACLNN functions; nothing is launched.
-
-    OPS are ACLNN functions; none of them is launched.
-    """
+    """Check argument validation (GetWorkspaceSize) of ACLNN functions; nothing is launched."""
     from . import runner
 
     return runner.run(_run(values, issues=issues, allow_unjudged=allow_unjudged, contract=True))

@@ -65,9 +65,9 @@ def stored(name: str = "*") -> Iterator[Stored]:
 
 def latest(name: str = "check") -> Path | None:
     """The newest journal of a run that was started in this folder; else the newest of all."""
-    newest = None
+    newest, folder_here = None, here()
     for one in stored(name):
-        if one.folder == here():
+        if one.folder == folder_here:
             return one.path
         newest = newest or one.path
     return newest
