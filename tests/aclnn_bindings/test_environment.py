@@ -102,8 +102,8 @@ def test_what_is_not_shown_is_concealed_wherever_it_is_quoted() -> None:
     environ = {"ASCEND_HOME_PATH": f"https://u/#{SECRET}", "NPU_X": SECRET, "NPU_FLAG": "1"}
     where = Path(environ["ASCEND_HOME_PATH"])
     cause = Cause("error", f"no folder {where}", f"{SECRET}?", repr(environ["ASCEND_HOME_PATH"]))
-    found = concealed({"causes": (cause,), "n": [1, f"a{SECRET}"]}, environ)
-    assert found == {"causes": (Cause("error", f"no folder {MASK}", f"{MASK}?", f"'{MASK}'"),),
+    visible = concealed({"causes": (cause,), "n": [1, f"a{SECRET}"]}, environ)
+    assert visible == {"causes": (Cause("error", f"no folder {MASK}", f"{MASK}?", f"'{MASK}'"),),
                      "n": [1, f"a{MASK}"]}  # fmt: skip
 
 

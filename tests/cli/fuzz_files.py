@@ -155,10 +155,16 @@ def _exported(path: Path) -> None:
 
 def _declared(path: Path) -> None:
     """Reads a header, and every row of it; no content raises."""
-    found = parse_text(path.read_bytes())
-    for table in (found.functions, found.enums, found.constants, found.typedefs, found.structs):
+    declared = parse_text(path.read_bytes())
+    for table in (
+        declared.functions,
+        declared.enums,
+        declared.constants,
+        declared.typedefs,
+        declared.structs,
+    ):
         list(table.values())
-    assert all(row.reason for row in found.skipped)
+    assert all(row.reason for row in declared.skipped)
 
 
 def _merged(path):

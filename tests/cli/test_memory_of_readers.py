@@ -49,9 +49,9 @@ def test_a_page_holds_the_longest_calls_alone() -> None:
 
 
 def test_a_page_shows_the_longest_calls_within_all() -> None:
-    shown = page.page(ManyCalls(9_000), [])  # type: ignore[arg-type]
-    assert "8 threads" in shown
-    assert "10.0 µs" in shown
+    text = page.page(ManyCalls(9_000), [])  # type: ignore[arg-type]
+    assert "8 threads" in text
+    assert "10.0 µs" in text
 
 
 def test_a_journal_is_read_a_line_at_a_time(tmp_path: Path) -> None:
@@ -65,10 +65,10 @@ def test_a_journal_is_read_a_line_at_a_time(tmp_path: Path) -> None:
     count = 8_000
     lines = [line.replace("add/out/0", f"add/out/{i}") for i in range(count)]
     path.write_text("\n".join([*above, *lines, ""]))
-    found = SimpleNamespace(record=None)
-    held = peak(lambda: setattr(found, "record", journal.read(path)))
-    assert len(found.record.results) == count
-    assert held / count < 700  # 23 fields of 8 bytes, the case's name, and its place in a table
+    holder = SimpleNamespace(record=None)
+    most = peak(lambda: setattr(holder, "record", journal.read(path)))
+    assert len(holder.record.results) == count
+    assert most / count < 700  # 23 fields of 8 bytes, the case's name, and its place in a table
 
 
 def test_a_chunk_larger_than_any_writer_makes_is_refused(tmp_path: Path) -> None:

@@ -77,11 +77,11 @@ def build(name: str, *options: str) -> Path:
     binary = _executables() / digest / name.replace("/", "-")
     if not binary.exists():
         binary.parent.mkdir(exist_ok=True)
-        made = scratch() / f"{digest}-{binary.name}"
-        done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True,
+        program_path = scratch() / f"{digest}-{binary.name}"
+        done = subprocess.run([*command, "-o", str(program_path)], capture_output=True, text=True,
                               check=False)  # fmt: skip
         assert done.returncode == 0, done.stderr
-        made.replace(binary)
+        program_path.replace(binary)
     return binary
 
 

@@ -64,8 +64,8 @@ def described(operator: str) -> dict[str, str]:
     if source is None:
         return {}
     path = Path(source)
-    found = path.is_file()
-    digest = hashlib.sha256(path.read_bytes()).hexdigest() if found else ""
+    is_file = path.is_file()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest() if is_file else ""
     return {"source": source, "sha256": digest}
 
 

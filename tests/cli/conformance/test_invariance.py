@@ -91,5 +91,5 @@ def test_every_operator_gets_cases_of_each_kind():
 
     declared = aclnn_bindings.open(simulator=True).declarations
     for name in ("aclnnRmsNorm", "aclnnAdd", "softmax", "matmul"):
-        found = cases(subject(name, declared), ("float32",), CaseFilter(deterministic=True))
-        assert {c.form for c in found} == {"repeat", "process", "batch"}, name
+        selection = cases(subject(name, declared), ("float32",), CaseFilter(deterministic=True))
+        assert {c.form for c in selection} == {"repeat", "process", "batch"}, name

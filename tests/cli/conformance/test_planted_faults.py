@@ -330,9 +330,9 @@ def test_a_fault_that_cannot_apply_refuses_every_call(tmp_path):
     }
     faults = ",".join(fault for fault, _ in planted.values())
     only = tuple(f"{op}/functional/s0" for op in planted)
-    found = checked(tmp_path, tuple(planted), faults, only=only)
-    assert {r.op: r.verdict for r in found} == dict.fromkeys(planted, "ERROR")
-    for result in found:
+    results = checked(tmp_path, tuple(planted), faults, only=only)
+    assert {r.op: r.verdict for r in results} == dict.fromkeys(planted, "ERROR")
+    for result in results:
         assert planted[result.op][1] in result.reason
 
 

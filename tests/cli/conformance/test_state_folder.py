@@ -16,12 +16,12 @@ def folder(tmp_path, monkeypatch):
 
 
 def book(path, age=0.0, what="add", end=True):
-    made = journal.Journal(path)
+    writer = journal.Journal(path)
     header = journal.header({"device": "cpu"}, {"what": what, "level": "quick", "seed": 0}, 0)
-    made.write("run", header)
+    writer.write("run", header)
     if end:
-        made.write("end", {"seconds": 1.0, "interrupted": False})
-    made.close()
+        writer.write("end", {"seconds": 1.0, "interrupted": False})
+    writer.close()
     then = path.stat().st_mtime - age
     os.utime(path, (then, then))
     return path
@@ -70,9 +70,9 @@ def test_runs_are_listed_and_deleted(folder, capsys):
     (folder / "check-torn.jsonl").write_text("{torn")
     with pytest.raises(SystemExit):
         main.main(["report", "--list"])
-    shown = capsys.readouterr().out
-    assert all(path.name in shown for path in paths)
-    assert "bench 2" in shown
+    out = capsys.readouterr().out
+    assert all(path.name in out for path in paths)
+    assert "bench 2" in out
     with pytest.raises(SystemExit) as ended:
         main.main(["report", "--prune"])
     assert ended.value.code == exits.OK

@@ -184,9 +184,9 @@ def test_contents_may_be_of_several_dtypes():
 
 def test_the_members_of_a_list_may_have_domains_of_their_own():
     own = declared(x=each(tensor("T N", "f16 f32"), tensor("N", "x"), tensor("1 N")), y=out("x"))
-    drawn = own.draw({"T": "3", "N": "5"}, "float32")["x"]
-    assert [v.shape for v in drawn] == [(3, 5), (5,), (1, 5)]
-    assert {v.dtype for v in drawn} == {"float32"}
+    value = own.draw({"T": "3", "N": "5"}, "float32")["x"]
+    assert [v.shape for v in value] == [(3, 5), (5,), (1, 5)]
+    assert {v.dtype for v in value} == {"float32"}
 
 
 def test_a_mode_states_the_dtype_of_a_result():

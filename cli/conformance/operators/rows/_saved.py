@@ -50,13 +50,13 @@ def read(value: Any) -> Any:
 
 def arguments(reference: Callable[..., Any], get: Callable[[str], Any], **renamed: str) -> Any:
     """What a reference takes, of the parameters that this version has; `renamed`: by what name."""
-    given = {}
+    arguments = {}
     for name in read_by(reference):
         try:
-            given[name] = get(renamed.get(name, name))
+            arguments[name] = get(renamed.get(name, name))
         except DeclarationError:  # of another version
             continue
-    return given
+    return arguments
 
 
 def saved(

@@ -44,8 +44,8 @@ _SCALE: Final = number(0.25, "D**-0.5", 1.0)
 def _accepted(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     """Of each sequence the token, from 1, whose state it goes on from."""
     lengths = draw["actualSeqLengths"].values()
-    drawn = [int(rng.integers(1, max(n, 1) + 1)) for n in lengths]
-    return np.maximum(lengths, 1) if pattern == "all" else np.array(drawn)
+    counts = [int(rng.integers(1, max(n, 1) + 1)) for n in lengths]
+    return np.maximum(lengths, 1) if pattern == "all" else np.array(counts)
 
 
 @declare("aclnnRecurrentGatedDeltaRule", _RULE, _SIZES, sizes(E=seq(3, 1), P="T + E"),

@@ -109,8 +109,8 @@ def lists_of(layout: str, query_ends: str, key_ends: str, size: str, dtype: str 
 
     def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
         packed = not layout or draw[layout] == "TND"
-        given = draw[key_ends]
-        keys = np.full(draw["B"], draw["Sk"]) if given is None else given.values()
+        ends = draw[key_ends]
+        keys = np.full(draw["B"], draw["Sk"]) if ends is None else ends.values()
         keys = np.diff(keys, prepend=0) if packed else keys
         rows = np.diff(draw[query_ends].values(), prepend=0) if packed else [draw["Sq"]] * draw["B"]
         every = [_list(rng, pattern, -(-int(k) // draw[size]), draw["L"])
@@ -421,7 +421,7 @@ def indexer(
 ) -> tuple[Array, Array | None]:  # fmt: skip
     """A key's worth is the weighed sum over heads of what a ReLU leaves of its products; -1 where
     fewer keys are seen."""
-    packed, found = layoutQueryOptional == "TND", []
+    packed, parts = layoutQueryOptional == "TND", []
     for q, w, k in zip(
         *(split(x, actualSeqLengthsQueryOptional, packed) for x in (query, weights)),
         split(key, actualSeqLengthsKeyOptional, packed, True), strict=True,
@@ -435,10 +435,10 @@ def indexer(
         first = np.take_along_axis(worth, order, -1)
         there = np.take_along_axis(seen, order, -1)
         room = ((0, 0), (0, sparseCount - order.shape[1]))
-        found.append([np.pad(np.where(there, x, fill), room, constant_values=fill)[:, None]
+        parts.append([np.pad(np.where(there, x, fill), room, constant_values=fill)[:, None]
                       for x, fill in ((order, -1), (first, 0))])  # fmt: skip
     indices, values = (np.concatenate(p) if packed else np.stack(p)
-                       for p in zip(*found, strict=True))  # fmt: skip
+                       for p in zip(*parts, strict=True))  # fmt: skip
     return indices, values if returnValues else None
 
 

@@ -48,8 +48,10 @@ def packed_as_batches(a):
 def sparse_flash(a):
     if a.get("layoutQueryOptional") == "TND":
         y, top, total = zip(*map(sparse_flash, packed_as_batches(a)), strict=True)
-        kept = a.get("returnSoftmaxLse", True)
-        return torch.cat(y, 1)[0], *(torch.cat(s, 2)[0] if kept else None for s in (top, total))
+        statistics = a.get("returnSoftmaxLse", True)
+        return torch.cat(y, 1)[0], *(
+            torch.cat(s, 2)[0] if statistics else None for s in (top, total)
+        )
     n, out, top, total = a["query"].shape[-2], [], [], []
     for b in range(len(a["query"])):
         q = torch.cat([t(a["query"])[b], t(a["queryRopeOptional"])[b]], -1)
@@ -118,7 +120,7 @@ def indexer(a):
                 for b in range(len(ends["key"]) - 1)]  # fmt: skip
     else:
         rows = [[t(a[n])[b] for n, _ in names] for b in range(len(a["query"]))]
-    found = []
+    parts = []
     for b, (q, w, k) in enumerate(rows):
         if not packed and a["actualSeqLengthsKeyOptional"] is not None:
             k = k[: a["actualSeqLengthsKeyOptional"][b]]
@@ -131,9 +133,9 @@ def indexer(a):
         values = F.pad(best.values, room, value=-torch.inf)[:, None, : a["sparseCount"]]
         indices = F.pad(best.indices, room)[:, None, : a["sparseCount"]]
         none = values.isneginf()
-        found.append((indices.masked_fill(none, -1), values.masked_fill(none, 0)))
+        parts.append((indices.masked_fill(none, -1), values.masked_fill(none, 0)))
     join = torch.cat if packed else torch.stack
-    indices, values = (join(x) for x in zip(*found, strict=True))
+    indices, values = (join(x) for x in zip(*parts, strict=True))
     return indices, values if a["returnValues"] else None
 
 
