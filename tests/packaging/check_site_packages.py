@@ -1,4 +1,4 @@
-"""Fails when an installed environment holds a top-level module that is not one of ours.
+"""Fails when an installed environment holds what is not ours, or OpenBLAS without its licence.
 
 Usage: check_site_packages.py VENV
 """
@@ -25,6 +25,9 @@ def problems(venv: Path) -> list[str]:
         for path in (site / package).rglob("*")
         if path.suffix in {".cpp", ".c", ".h", ".cmake"} and "include" not in path.parts
     ]
+    libraries = site / "aclnn_bindings" / "simulator" / "cann" / "lib64"
+    if any(libraries.glob("*openblas*.so*")) and not any(libraries.glob("*openblas*LICENSE*")):
+        found.append("OpenBLAS is in the wheel without its licence")
     return found + [f"{path} is a source file in the wheel" for path in sources]
 
 
