@@ -14,8 +14,16 @@ PACKAGES = ("mindtorch", "cli", "aclnn_bindings")
 MOST_ANY = {"mindtorch": 0.098, "cli": 0.047, "aclnn_bindings": 0.036}
 MOST_IGNORES = 60
 TOP_LEVEL = {
-    *(".ci", ".gitignore", "CMakeLists.txt", "pyproject.toml", "LICENSE"),
-    *("README.md", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile"),
+    *(".ci", ".github", ".gitignore", "CMakeLists.txt", "pyproject.toml", "LICENSE"),
+    *(
+        "README.md",
+        "README.zh.md",
+        "mkdocs.yml",
+        "SECURITY.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "Makefile",
+    ),
     ".pre-commit-config.yaml",
     *("aclnn_bindings", "benchmarks", "build_backend", "cli", "docs", "mindtorch", "tests"),
 }
