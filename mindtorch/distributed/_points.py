@@ -105,12 +105,43 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
-    """Begin all of them, what is sent first."""
+    """Begin all of them: what is sent first, and what goes over HCCL at once, as a send waits
+    there for who receives."""
     if not p2p_op_list:
         raise ValueError("batch_isend_irecv: expected a list of P2POp, got none")
     ordered = sorted(p2p_op_list, key=lambda one: one.op is irecv)
-    begun = [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in ordered]
+    groups: dict[ProcessGroup, list[P2POp]] = {}
+    begun: list[Work | None] = []
+    for one in ordered:
+        process_group = inside(one.group, "batch_isend_irecv")
+        if process_group is not None and process_group.on_npu(one.tensor, "batch_isend_irecv"):
+            groups.setdefault(process_group, []).append(one)
+        else:
+            begun.append(one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer))
+    for process_group, several in groups.items():
+        begun += _exchange(process_group, several)
     return [work for work in begun if work is not None]
+
+
+def _exchange(process_group: ProcessGroup, several: Sequence[P2POp]) -> list[Work]:
+    with mindtorch.no_grad():
+        items = []
+        for one in several:
+            sends = one.op is isend
+            role = "destination" if sends else "source"
+            place = _other(process_group, one.peer, one.group_peer, role)
+            near = one.tensor.detach() if sends else mindtorch.empty_like(one.tensor)
+            items.append((sends, near.contiguous(), place))
+        process_group.hccl(several[0].tensor).exchange(items)
+        for one, (sends, near, _) in zip(several, items, strict=True):
+            if not sends:
+                one.tensor.copy_(near)
+    return [_begun(process_group.ranks[place]) for _, _, place in items]
+
+
+def _begun(rank: int) -> Work:
+    """A call whose rest comes in stream order."""
+    return Work(lambda _seconds: rank)
 
 
 def all_gather_object(object_list: list[Any], obj: object, group: Group = None) -> None:

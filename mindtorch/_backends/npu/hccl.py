@@ -27,6 +27,9 @@ _DTYPES: Final = {
     "float64": ("FP64", 10), "bfloat16": ("BFP16", 11),
 }  # fmt: skip
 _OPS: Final = {"SUM": ("SUM", 0), "PRODUCT": ("PROD", 1), "MAX": ("MAX", 2), "MIN": ("MIN", 3)}
+# HcclSendRecvItemDef (hccl_types.h): HCCL_SEND is 0, HCCL_RECV 1.
+_ITEM: Final = np.dtype([("kind", "i4"), ("buf", "u8"), ("count", "u8"), ("dtype", "i4"),
+                         ("peer", "u4")], align=True)  # fmt: skip
 
 
 class HcclError(RuntimeError):
@@ -104,6 +107,13 @@ class Communicator:
         """From one rank, which sends it."""
         words = (address_of(tensor), tensor.numel(), _kind(tensor), peer)
         _must("HcclRecv", *words, *self._tail())
+
+    def exchange(self, items: Sequence[tuple[bool, Tensor, int]]) -> None:
+        """Sends (True) to peers and receipts from them, all at once: none waits for another."""
+        rows = [(not sends, address_of(tensor), tensor.numel(), _kind(tensor), peer)
+                for sends, tensor, peer in items]  # fmt: skip
+        table = np.array(rows, _ITEM)
+        _must("HcclBatchSendRecv", table.ctypes.data, len(rows), *self._tail())
 
 
 def _kind(tensor: Tensor) -> int:

@@ -79,6 +79,12 @@ def calls(device: str) -> None:
         elif rank == 1:
             dist.recv(got, 0)
             same(got, all_of[0])
+        # Each rank sends before it receives: over HCCL none may wait for the other.
+        ring = [dist.P2POp(dist.isend, mine, (rank + 1) % size),
+                dist.P2POp(dist.irecv, got, (rank - 1) % size)]  # fmt: skip
+        for work in dist.batch_isend_irecv(ring):
+            work.wait()
+        same(got, all_of[rank - 1])
     told: list = []
     dist.all_gather_object(told, {"rank": rank})
     assert [t["rank"] for t in told] == list(range(size))
