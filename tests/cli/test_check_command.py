@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from mindtorch_npu.conformance.cases.case import Case
 from mindtorch_npu.conformance.record import journal
-from mindtorch_npu.conformance.run import engine
+from mindtorch_npu.conformance.run import batches
 
 from aclnn_bindings.install.library import bundled_simulator
 
@@ -173,7 +173,7 @@ def test_a_spent_budget_says_what_was_left_out_and_a_resumed_run_judges_it(run, 
 def test_cases_that_tell_most_come_first():
     selected = [Case("a", "meta"), Case("a", "functional"), Case("a", "functional", 1),
                 Case("b", "grad"), Case("b", "functional")]  # fmt: skip
-    ordered = [(c.op, c.form, c.sample) for c in engine.by_value(selected)]
+    ordered = [(c.op, c.form, c.sample) for c in batches.by_value(selected)]
     assert ordered == [("a", "functional", 0), ("b", "functional", 0), ("a", "functional", 1),
                        ("b", "grad", 0), ("a", "meta", 0)]  # fmt: skip
 

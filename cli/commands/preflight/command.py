@@ -30,8 +30,9 @@ def preflight(
 ) -> int:
     """Find faulty chips and links within seconds, before a job starts.
 
-    A case for each unit of a chip against its reference, on every device; a ring over HCCL; and for
-    the rest of the time launches over and over, compared bit by bit over all devices.
+    Cases for each unit of a chip against their references, and as many operators as half of the
+    time allows, on every device; launches over and over, compared bit by bit over all devices;
+    beside them, a ring over HCCL. What is under way when the time is up is ended.
     """
     from .runner import run
 

@@ -1,8 +1,8 @@
 """Checks HCCL and the links between devices: one process a device, started by `preflight`.
 
-`python -m mindtorch_npu.commands.preflight.ring HOME SIMULATOR` with RANK, WORLD_SIZE, MASTER_ADDR
-and MASTER_PORT. Every rank sends a pattern of bits to the next one, and all reduce numbers whose
-sum is known exactly; it prints a JSON list of what was wrong.
+`python -m mindtorch_npu.commands.preflight.ring HOME SIMULATOR DEVICE` with RANK, WORLD_SIZE,
+MASTER_ADDR and MASTER_PORT. Every rank sends a pattern of bits to the next one, and all reduce
+numbers whose sum is known exactly; after each step it prints a line of JSON with what was wrong.
 """
 
 from __future__ import annotations
@@ -24,32 +24,42 @@ def pattern(rank: int) -> Any:
     return np.random.default_rng(rank).integers(-(1 << 31), 1 << 31, _ELEMENTS).astype(np.int32)
 
 
-def check(rank: int, size: int) -> list[str]:
-    """What is wrong with the link from the rank before, and with a sum over all."""
+def link(rank: int, size: int, device: str) -> list[str]:
+    """What is wrong with the link from the rank before."""
     import mindtorch as torch
     from mindtorch import distributed
 
-    wrong = []
     before, after = (rank - 1) % size, (rank + 1) % size
-    own = torch.from_numpy(pattern(rank)).to(f"npu:{rank}")
-    received = torch.zeros(_ELEMENTS, dtype=torch.int32).to(f"npu:{rank}")
-    # Sends wait for who receives: not every rank may begin with one.
-    if rank % 2:
-        distributed.recv(received, before)
-        distributed.send(own, after)
-    else:
-        distributed.send(own, after)
-        distributed.recv(received, before)
+    own = torch.from_numpy(pattern(rank)).to(device)
+    received = torch.zeros(_ELEMENTS, dtype=torch.int32).to(device)
+    # Together, so that one link in which nothing moves holds up none but its own two ranks.
+    both = [distributed.P2POp(distributed.isend, own, after),
+            distributed.P2POp(distributed.irecv, received, before)]  # fmt: skip
+    for work in distributed.batch_isend_irecv(both):
+        work.wait()
     words = int((received.cpu().numpy() != pattern(before)).sum())
-    if words:
-        wrong.append(f"link npu:{before} → npu:{rank}: {words:,} of {_ELEMENTS:,} words differ")
+    if not words:
+        return []
+    return [f"link from rank {before} to {device}: {words:,} of {_ELEMENTS:,} words differ"]
+
+
+def total(rank: int, size: int, device: str) -> list[str]:
+    """What is wrong with a sum over all ranks."""
+    import mindtorch as torch
+    from mindtorch import distributed
+
     # Whole numbers this small have exact sums in float32, in any order.
-    summed = torch.full((_ELEMENTS,), float(rank + 1)).to(f"npu:{rank}")
+    summed = torch.full((_ELEMENTS,), float(rank + 1)).to(device)
     distributed.all_reduce(summed)
     words = int((summed.cpu().numpy() != size * (size + 1) / 2).sum())
-    if words:
-        wrong.append(f"all_reduce at npu:{rank}: {words:,} of {_ELEMENTS:,} sums are wrong")
-    return wrong
+    if not words:
+        return []
+    return [f"all_reduce at {device}: {words:,} of {_ELEMENTS:,} sums are wrong"]
+
+
+def say(step: str, wrong: list[str]) -> None:
+    """Tell at once that a step is over: whoever waits for the next one may wait in vain."""
+    print(json.dumps({"step": step, "wrong": wrong}), flush=True)
 
 
 def main() -> int:
@@ -58,12 +68,14 @@ def main() -> int:
     from mindtorch import distributed
     from mindtorch.npu import install
 
-    home, simulator = sys.argv[1] or None, sys.argv[2] == "1"
+    home, simulator, device = sys.argv[1] or None, sys.argv[2] == "1", sys.argv[3]
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     install.use(aclnn_bindings.open(home, simulator=simulator))
-    torch.npu.set_device(rank)
+    torch.npu.set_device(device)
     distributed.init_process_group("hccl", timeout=timedelta(seconds=_SECONDS))
-    print(json.dumps(check(rank, size)), flush=True)
+    say("ready", [])
+    say("link", link(rank, size, device))
+    say("sum", total(rank, size, device))
     distributed.destroy_process_group()
     return 0
 

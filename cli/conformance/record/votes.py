@@ -182,9 +182,7 @@ def deviations(
         by_case.setdefault((case, seed), []).append((place, evidence))
     deviating = []
     for one in divided:
-        unsteady = one.most is not None and _unsteady(
-            one.most, by_case.get((one.case, one.seed), ())
-        )
+        unsteady = _unsteady(one, by_case.get((one.case, one.seed), ()))
         for camp, place, key in one.deviating():
             evidence = seen.get(key, Evidence())
             differences_ = [
@@ -206,10 +204,12 @@ def _explains(versions: Mapping[str, str], version: str, one: Split, camp: Camp)
     return not any(place in c.places for c in rest for place in peers)
 
 
-def _unsteady(most: Camp, seen: Iterable[tuple[str, Evidence]]) -> bool:
-    """Whether a device of the majority differs from itself."""
-    unsteady = (place for place, evidence in seen if len(evidence.digests) > 1 or evidence.wrong)
-    return any(place in most.places for place in unsteady)
+def _unsteady(one: Split, seen: Iterable[tuple[str, Evidence]]) -> bool:
+    """Whether a device of the majority differs from itself; without one, whether every side has
+    such a device."""
+    unsteady = {place for place, evidence in seen if len(evidence.digests) > 1 or evidence.wrong}
+    camps = one.others if one.most is None else (one.most,)
+    return all(unsteady.intersection(camp.places) for camp in camps)
 
 
 def _deviation(
@@ -234,7 +234,7 @@ def _class(
 ) -> str:  # fmt: skip
     """Its class; `alike`: other versions explain it, as all devices that have them differ so."""
     if one.most is None:
-        return UNDECIDED
+        return UNDECIDED if evidence.steady(camp.digest) else FLAKY
     if unsteady:
         return OPERATOR
     same_bits = bool(camp.digest) and camp.digest == one.most.digest

@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from .process import Setup
 COMMAND: Final = "MINDTORCH_NPU_SMI"
 _FOLDERS: Final = "/usr/local/bin:/usr/local/sbin"
 _SECONDS: Final = 5.0  # for one question; who does not answer in time is asked no more
+_SHARE: Final = 0.25  # of the time until a deadline, for all questions
 _END_SECONDS: Final = 1.0  # a process in the driver outlives SIGKILL: it is left alone
 _BYTES: Final = 1 << 20
 _JOBS: Final = 16
@@ -97,27 +99,28 @@ def read(
     visible = {**os.environ, **setup.environ}.get("ASCEND_RT_VISIBLE_DEVICES", "")
     if not npus:
         return {}
+    end = time.monotonic() + _SHARE * setup.left
     try:
-        addresses = mapping(_answer(tool, ["info", "-m"])) if tool else {}
+        addresses = mapping(_answer(tool, ["info", "-m"], end)) if tool else {}
     except SilentToolError:
         return {}
     if not addresses:
-        return _by_library({d: _logical(d, visible) for d in npus}, setup, identity)
+        return _by_library({d: _logical(d, visible) for d in npus}, setup, identity, end)
     there = {d: a for d in npus if (a := addresses.get(_logical(d, visible)))}
     with ThreadPoolExecutor(_JOBS) as pool:
-        facts = pool.map(lambda address: _chip(tool, address, identity), there.values())
+        facts = pool.map(lambda address: _chip(tool, address, identity, end), there.values())
         return {device: chip for device, chip in zip(there, facts, strict=True) if chip}
 
 
 def _by_library(
-    numbers: Mapping[str, int], setup: Setup, identity: bool
+    numbers: Mapping[str, int], setup: Setup, identity: bool, end: float
 ) -> dict[str, dict[str, Any]]:
     """What DCMI says where there is no npu-smi, as in most containers."""
     if not dcmi.library() or (setup.simulator and dcmi.LIBRARY not in os.environ):
         return {}
     words = [str(number) for number in numbers.values() if number >= 0]
     try:
-        text = _answer([sys.executable, "-m", dcmi.__name__], words)
+        text = _answer([sys.executable, "-m", dcmi.__name__], words, end)
     except SilentToolError:
         return {}
     known = json.loads(text) if text else {}
@@ -152,9 +155,12 @@ def mapping(text: str) -> dict[int, Address]:
     return addresses
 
 
-def _answer(tool: Sequence[str], words: Sequence[str]) -> str:
-    """What the tool prints; "" where it fails. A file, no pipe: whoever holds that is not waited
-    for."""
+def _answer(tool: Sequence[str], words: Sequence[str], end: float) -> str:
+    """What the tool prints, before `end`; "" where it fails. A file, no pipe: whoever holds that is
+    not waited for."""
+    seconds = min(_SECONDS, end - time.monotonic())
+    if seconds <= 0:
+        raise SilentToolError
     with tempfile.TemporaryFile() as out:
         try:
             child = subprocess.Popen([*tool, *words], stdin=subprocess.DEVNULL, stdout=out,
@@ -162,7 +168,7 @@ def _answer(tool: Sequence[str], words: Sequence[str]) -> str:
         except OSError:
             return ""
         try:
-            code = child.wait(_SECONDS)
+            code = child.wait(seconds)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(OSError):
                 os.killpg(child.pid, signal.SIGKILL)
@@ -173,32 +179,32 @@ def _answer(tool: Sequence[str], words: Sequence[str]) -> str:
         return "" if code else out.read(_BYTES).decode("utf-8", "replace")
 
 
-def _chip(tool: Sequence[str], address: Address, identity: bool) -> dict[str, Any]:
+def _chip(tool: Sequence[str], address: Address, identity: bool, end: float) -> dict[str, Any]:
     """All that is known of a chip until the tool falls silent."""
     chip: dict[str, Any] = {}
     with contextlib.suppress(SilentToolError):
         if identity:
-            card = fields(_answer(tool, ["info", "-t", "board", *address.of_card]))
-            chip_board = fields(_answer(tool, ["info", "-t", "board", *address.of_chip]))
+            card = fields(_answer(tool, ["info", "-t", "board", *address.of_card], end))
+            chip_board = fields(_answer(tool, ["info", "-t", "board", *address.of_chip], end))
             chip |= _named({**card, **chip_board}, _IDENTITY)
         health = chip.setdefault("health", {})
         for kind in ("temp", "power", "usages", "health", "ecc"):
-            values = fields(_of_chip(tool, kind, address))
+            values = fields(_of_chip(tool, kind, address, end))
             if kind == "ecc":
                 health |= {name: n for name, v in values.items() if (n := _number(v)) is not None
                            and ("bit" in name or "page" in name)}  # fmt: skip
             health |= {k: n for k, v in _named(values, _HEALTH).items()
                        if (n := _number(v)) is not None}  # fmt: skip
             health |= _named(values, {"state": _STATE})
-        processes = list(_processes(_of_chip(tool, "proc-mem", address)))
+        processes = list(_processes(_of_chip(tool, "proc-mem", address, end)))
         chip |= {"processes": processes} if processes else {}
     return {name: value for name, value in chip.items() if value}
 
 
-def _of_chip(tool: Sequence[str], kind: str, address: Address) -> str:
+def _of_chip(tool: Sequence[str], kind: str, address: Address, end: float) -> str:
     """An answer about a chip; of a product whose tool takes no chip, about its card."""
-    return _answer(tool, ["info", "-t", kind, *address.of_chip]) or _answer(
-        tool, ["info", "-t", kind, *address.of_card]
+    return _answer(tool, ["info", "-t", kind, *address.of_chip], end) or _answer(
+        tool, ["info", "-t", kind, *address.of_card], end
     )
 
 

@@ -10,13 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ...spec.errors import near
 from ..cases.case import CONTRACTS, ITEMS, Case, parse
-from ..cases.cases import CaseFilter, cases
+from ..cases.cases import cases
 from ..cases.contract import cases_of as contract_of
 from ..cases.inputs import samples
 from ..cases.shard import Shard
@@ -24,56 +23,24 @@ from ..operators.families import in_family, operator_families, without_formula
 from ..record import journal, known, votes
 from ..record.result import Counts, Result
 from . import chips
+from .batches import batches_of
 from .bits import unpack
 from .comparing import bits_folder, repeats, verdicts_of
 from .devices import devices
 from .lane import Lane
 from .pool import Batch, EnvironmentFailedError, Lost, Note, Pool, Scheduler, Setup
 from .products import Products
+from .request import RunRequest
 from .subject import PREFIX
 
-_BATCH: Final = 40
-_BUDGETED: Final = 8
-# Makes a scheduler for a setup and a number of jobs.
-Maker = Callable[[Setup, int], Scheduler]
+__all__ = [
+    "NothingSelectedError", "Progress", "Run", "RunRequest", "begin", "declarations", "find_ops",
+    "members", "select", "selection",
+]  # fmt: skip
 
 
 class NothingSelectedError(ValueError):
     """The selection is empty; the message says what was asked and what there is."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """What is asked for. `ops` names rows and operators, `every` adds every operator exported;
-    `raw` names ACLNN functions whose contract alone is checked. `shard` is the part of the cases
-    that this run is for; `compare` runs each of them on every device and lets those vote, for
-    `minutes` of soaking if that is not 0; `scheduler` makes another one than the local pool;
-    `items` are the options of work beside checking, which every device gets and none votes on;
-    `budget`, where it is not 0, are the seconds after which no more cases are dealt: those that
-    tell most come first."""
-
-    ops: tuple[str, ...]
-    plan: CaseFilter
-    setup: Setup
-    seed: int = 0
-    fresh_seeds: int = 0
-    jobs: int = 2
-    only: tuple[str, ...] = ()
-    every: bool = False
-    raw: tuple[str, ...] = ()
-    every_raw: bool = False
-    done: Mapping[str, Result] = field(default_factory=dict)
-    issues: tuple[known.Issue, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-    save: str = ""
-    shard: Shard = field(default_factory=Shard)
-    compare: bool = False
-    minutes: float = 0.0
-    run: str = ""
-    scheduler: Maker | None = None
-    items: Mapping[str, Any] = field(default_factory=dict)
-    design: bool = False
-    budget: float = 0.0
 
 
 @dataclass(slots=True)
@@ -94,7 +61,7 @@ class Run:
     lost: list[Lost] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     deviations: list[votes.Deviation] = field(default_factory=list)
-    _judged: set[tuple[str, int]] = field(default_factory=set)
+    _judged: set[tuple[str, int, str]] = field(default_factory=set)
 
     def results(self) -> Iterator[Result]:
         """Every result, those of a resumed journal first; the journal gets an end line."""
@@ -134,8 +101,8 @@ class Run:
         """The cases that a spent budget left out."""
         if not self.deadline or self.stopped:
             return ()
-        planned = ((case, batch.seed) for batch in self.batches for case in batch.cases)
-        return tuple(case for case, seed in planned if (case, seed) not in self._judged)
+        planned = ((case, b.seed, b.device) for b in self.batches for case in b.cases)
+        return tuple(key[0] for key in planned if key not in self._judged)
 
     def _health(self) -> None:
         """Record the counters of chips that were read before the run, as they are after it."""
@@ -182,7 +149,7 @@ class Run:
 
     def _take(self, result: Result) -> Result:
         self.counts.add(result)
-        self._judged.add((result.case, result.seed))
+        self._judged.add((result.case, result.seed, result.device * self.request.compare))
         self.done += 1
         return result
 
@@ -218,7 +185,7 @@ def begin(request: RunRequest, path: Path) -> Run:
                 "nothing selected: no case matches these operators and restrictions"
             )
         products = Products(request.setup, environment, request.compare)
-        batches = list(_batches(request, selected, pool.devices, bits_folder(path), products))
+        batches = list(batches_of(request, selected, pool.devices, bits_folder(path), products))
         total = sum(len(b.cases) for b in batches) + len(request.done)
         options = {**request.options, "selection": selection(request)}
         book = _book(request, path, journal.header(environment, options, total), batches)
@@ -256,7 +223,8 @@ def _book(
         if not request.done:
             book.write("run", header)
             for batch in batches:
-                book.write("plan", batch.plan())
+                if batch.required or not request.extra:
+                    book.write("plan", batch.plan())
     except journal.JournalFullError as error:
         book.last({"seconds": 0.0, "interrupted": True, "stopped": str(error.strerror)})
         book.close()
@@ -299,18 +267,24 @@ def select(
     """The cases of the request's shard, in a stable order; `exported` are the install's
     operators."""
     if request.minutes:
-        from .soak import mix
-
-        yield from map(parse, mix(str(environment.get("kind", ""))))
+        yield from _soak(environment)
         return
     yield from (c for c in _selected(request, environment, exported) if request.shard.has(c.id))
+
+
+def _soak(environment: Mapping[str, Any]) -> Iterator[Case]:
+    from .soak import mix
+
+    return map(parse, mix(str(environment.get("kind", ""))))
 
 
 def _selected(
     request: RunRequest, environment: Mapping[str, Any], exported: Sequence[str]
 ) -> Iterator[Case]:
     if request.only:
-        yield from (_named_case(name) for name in request.only)
+        yield from (_named_case(name) for name in (*request.only, *request.extra))
+        if request.soak_until:
+            yield from _soak(environment)
         if not request.design:
             return
     names = dict.fromkeys((*request.ops, *(exported if request.every else ())))
@@ -392,59 +366,6 @@ def declarations(setup: Setup) -> Any:
     import aclnn_bindings
 
     return aclnn_bindings.open(setup.home, simulator=setup.simulator).declarations
-
-
-def _batches(
-    request: RunRequest,
-    selected: Sequence[Case],
-    places: Sequence[str],
-    bits: Path,
-    products: Products,
-) -> Iterator[Batch]:
-    """Batches of neighbours, one operator's cases together; fresh seeds repeat the cases, a
-    comparison gives them to every device. Those of other products come last: workers start anew."""
-    options: dict[str, Any] = dict(request.items)
-    if request.save:
-        options["save"] = request.save
-    if request.compare and not request.items:
-        # Devices explain each other: no case is rechecked or shrunk on one.
-        options |= {"bits": str(bits), "once": True}
-    if request.minutes:
-        options["seconds"] = 60.0 * request.minutes / len(selected)
-    socs = {case.op: products.soc(case.op) for case in selected}
-    ordered = by_value(selected) if request.budget else selected
-    names = [case.id for case in sorted(ordered, key=lambda case: socs[case.op])]
-    # Small enough that the last batches end together, and soon after a budget is spent.
-    most = _BUDGETED if request.budget else _BATCH
-    size = max(1, min(most, len(names) // (4 * request.jobs) or 1))
-    for seed in range(request.seed, request.seed + 1 + request.fresh_seeds):
-        named = names if seed == request.seed else [c for c in names if "/meta/" not in c]
-        for device in places if request.compare else ("",):
-            left = [c for c in named if journal.key_of(c, seed, device) not in request.done]
-            for soc, alike in groupby(left, lambda name: socs[name.partition("/")[0]]):
-                of_one = tuple(alike)
-                for i in range(0, len(of_one), size):
-                    yield Batch(of_one[i : i + size], seed, options, device, soc)
-
-
-# Forms by what their cases tell: values first, then derivatives, ways to call, geometry.
-_VALUE: Final = ("functional", "random", "grad", "inplace", "out", "method", "error")
-
-
-def by_value(selected: Sequence[Case]) -> list[Case]:
-    """Cases in the order in which they tell most: a case of every operator, then a second one of
-    each; of one operator its forms by `_VALUE`, in the order of its design, whose beginning is a
-    design too."""
-    queues: dict[str, list[Case]] = {}
-    for case in selected:
-        queues.setdefault(case.op, []).append(case)
-    ranks = {form: rank for rank, form in enumerate(_VALUE)}
-    turns = []
-    for at, queue in enumerate(queues.values()):
-        queue.sort(key=lambda case: ranks.get(case.form, len(ranks)))
-        turns += [(turn, at, case) for turn, case in enumerate(queue)]
-    turns.sort(key=lambda turn: turn[:2])
-    return [case for _, _, case in turns]
 
 
 def find_ops(names: Sequence[str], families: Sequence[str], every: bool) -> tuple[str, ...]:

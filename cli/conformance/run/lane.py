@@ -16,7 +16,14 @@ from typing import Any, Final
 
 from ..cases.case import parse
 from ..record.result import Result, from_json
-from .process import Batch, DeviceHungError, EnvironmentFailedError, Process, Setup
+from .process import (
+    Batch,
+    DeviceHungError,
+    EnvironmentFailedError,
+    OutOfTimeError,
+    Process,
+    Setup,
+)
 
 # A worker that says nothing for so long and hardly uses the processor hangs. One that works, under
 # an emulator or on a crowded host, is waited for until it has used the processor `_MOST` times
@@ -24,6 +31,8 @@ from .process import Batch, DeviceHungError, EnvironmentFailedError, Process, Se
 _START_SECONDS: Final = 120.0
 _START: Final = "MINDTORCH_START_SECONDS"
 _BUSY, _MOST = 0.05, 4
+# At the deadline a driver that holds a worker is not waited for.
+_CUT_SECONDS: Final = 0.5
 # Fresh processes in a row that die before finishing one case: then the environment is at fault.
 _MAX_STILLBORN: Final = 3
 
@@ -50,12 +59,20 @@ class Lane:
 
     def open(self, soc: str = "") -> dict[str, Any]:
         """Start a worker, where `soc` is named on a simulator of that product; its environment.
-        EnvironmentFailedError if it cannot start."""
+        EnvironmentFailedError if it cannot start, OutOfTimeError if not before the deadline."""
         self._soc = soc
+        if self.expired:
+            raise OutOfTimeError(f"no time was left to start a worker on {self.label}")
         setup = replace(self.setup, soc=soc or self.setup.soc)
         process, begun = Process(setup), time.monotonic()
         self._process = process
-        message = _greeting(process)
+        message = _greeting(process, setup)
+        if message == "late" and self.expired:
+            self._cut(process)
+            raise OutOfTimeError(
+                f"a worker on {self.label} had not started after {time.monotonic() - begun:.0f} s,"
+                " when time was up"
+            )
         if isinstance(message, dict) and "hello" in message:
             hello: dict[str, Any] = message["hello"]
             return hello
@@ -69,6 +86,15 @@ class Lane:
         reason = reason or f"a worker died while starting: {process.ending()}"
         self._process = None
         raise EnvironmentFailedError(reason)
+
+    @property
+    def expired(self) -> bool:
+        """Whether the deadline has come."""
+        return self.setup.left <= 0
+
+    def _cut(self, process: Process) -> None:
+        process.kill(_CUT_SECONDS)
+        self._process = None
 
     def stop(self) -> None:
         """End the worker, by force in a batch; what it had started stays in the journal."""
@@ -101,7 +127,7 @@ class Lane:
         stillborn = 0
         if self._soc != batch.soc:
             self.close()
-        while left and not self._stopping:
+        while left and not self._stopping and not self.expired:
             if self._process is None:
                 self.open(batch.soc)
             process = self._process
@@ -123,7 +149,7 @@ class Lane:
         process.send(batch.message(cases))
         done, current, since = 0, "", time.monotonic()
         while True:
-            message = process.receive(self.setup.timeout)
+            message = process.receive(min(self.setup.timeout, self.setup.left))
             if isinstance(message, dict):
                 if "start" in message:
                     current, since = message["start"], time.monotonic()
@@ -137,6 +163,13 @@ class Lane:
                 continue
             if self._stopping:
                 return done, False
+            if message == "late" and self.expired:
+                self._cut(process)
+                if current:
+                    seconds = round(time.monotonic() - since, 3)
+                    yield Note("cut", {"case": current, "seed": batch.seed, "seconds": seconds,
+                                       **self._place()})  # fmt: skip
+                return done, True
             ended = message != "late" or process.kill()
             if current and message is None and self._killed_first(process, current, batch.seed):
                 yield Note("killed", {"case": current, "seed": batch.seed, **self._place()})
@@ -182,14 +215,15 @@ class Lane:
         )  # fmt: skip
 
 
-def _greeting(process: Process) -> dict[str, Any] | str | None:
-    """What a worker says first, as `Process.receive` gives it; "late" once it hangs."""
+def _greeting(process: Process, setup: Setup) -> dict[str, Any] | str | None:
+    """What a worker says first, as `Process.receive` gives it; "late" once it hangs, or
+    its time is up."""
     patience, used = start_seconds(), 0.0
     while True:
-        message = process.receive(patience)
+        message = process.receive(min(patience, setup.left))
         before, used = used, process.cpu_seconds()
         working = used - before > _BUSY * patience and used < _MOST * patience
-        if message != "late" or not working:
+        if message != "late" or not working or setup.left <= 0:
             return message
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from ..record.result import Result
 from .lane import Lane, Note
-from .process import Batch, DeviceHungError, EnvironmentFailedError, Setup
+from .process import Batch, DeviceHungError, EnvironmentFailedError, OutOfTimeError, Setup
 
 __all__ = ["Batch", "EnvironmentFailedError", "Lost", "Note", "Pool", "Scheduler", "Setup"]
 
@@ -94,12 +94,14 @@ class BatchQueue:
                 self._queue(back.device).appendleft(back)
             self._changed.notify_all()
 
-    def drain(self, device: str = "") -> list[Batch]:
-        """Take away what only `device` could run (or what any could)."""
+    def drain(self, device: str = "", required: bool = True) -> list[Batch]:
+        """Take away what only `device` could run (or what any could), `required` ones if asked."""
         with self._changed:
             waiting = self._queue(device)
-            batches = list(waiting)
+            batches = [batch for batch in waiting if required or not batch.required]
+            rest = [batch for batch in waiting if not required and batch.required]
             waiting.clear()
+            waiting.extend(rest)
             return batches
 
 
@@ -175,10 +177,11 @@ class Pool:
             raise next(iter(self._gone.values()))
 
     def drain(self) -> None:
-        """Deal no more batches: what is under way ends, the others get no result."""
+        """Deal no more batches but required ones: what is under way ends, the others get no
+        result."""
         if self._work is not None:
             for device in ("", *self.devices):
-                self._work.drain(device)
+                self._work.drain(device, required=False)
 
     def stop(self) -> None:
         """End every worker; what they had started stays in the journal."""
@@ -189,7 +192,7 @@ class Pool:
     def _serve(self, lane: Lane, work: BatchQueue) -> None:
         device = lane.setup.device
         try:
-            while not self._stopping and device not in self._gone:
+            while not (self._stopping or lane.expired or device in self._gone):
                 batch = work.take(device)
                 if batch is None:
                     break
@@ -208,6 +211,8 @@ class Pool:
             for event in lane.run(batch):
                 done += isinstance(event, Result)
                 self._events.put(event)
+        except OutOfTimeError:
+            work.finish()
         except EnvironmentFailedError as error:
             self._lose(lane.setup.device, error, replace(batch, cases=batch.cases[done:]), work)
         except BaseException:

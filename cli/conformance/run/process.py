@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
@@ -26,6 +27,10 @@ class EnvironmentFailedError(RuntimeError):
     """No worker can start; the message is what the last one said."""
 
 
+class OutOfTimeError(EnvironmentFailedError):
+    """The deadline came before a worker had started."""
+
+
 class DeviceHungError(EnvironmentFailedError):
     """A worker neither answers nor dies: its driver holds it. Nothing else may use the device."""
 
@@ -34,7 +39,8 @@ class DeviceHungError(EnvironmentFailedError):
 class Setup:
     """What a worker needs to know; see worker.py. `soc`: the product that a simulator is to be;
     `guard`: whether memory is watched around each block, which costs time; `peer`: a worker that
-    another one asks for the same case; `cases`: a case file, see operators/filed.py."""
+    another one asks for the same case; `cases`: a case file, see operators/filed.py; `until`: when
+    workers are ended whatever they do, by `time.monotonic` of this host (0: never)."""
 
     device: str = "npu:0"
     home: str | None = None
@@ -48,6 +54,12 @@ class Setup:
     guard: bool = True
     peer: bool = False
     cases: str = ""
+    until: float = 0.0
+
+    @property
+    def left(self) -> float:
+        """Seconds until workers are ended."""
+        return self.until - time.monotonic() if self.until else math.inf
 
     def message(self) -> dict[str, Any]:
         return {
@@ -67,13 +79,14 @@ class Setup:
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Cases for one worker, in order, with what holds for all of them; `device` only, if named;
-    `soc`: on a simulator of another product."""
+    `soc`: on a simulator of another product; `required`: dealt though a budget is spent."""
 
     cases: tuple[str, ...]
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
     device: str = ""
     soc: str = ""
+    required: bool = False
 
     def plan(self) -> dict[str, Any]:
         """What is to be run, for the journal."""
@@ -135,11 +148,11 @@ class Process:
             return 0.0
         return sum(map(int, text.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
 
-    def kill(self) -> bool:
+    def kill(self, seconds: float = _END_SECONDS) -> bool:
         """End it by force; whether it ended. A process that waits inside a driver does not."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.child.pid, signal.SIGKILL)
-        ended = self.wait() is not None
+        ended = self.wait(seconds) is not None
         self.close()
         return ended
 

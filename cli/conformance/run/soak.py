@@ -7,6 +7,7 @@ device computes is compared on the host: the device is in question.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -54,14 +55,18 @@ def soak(
     case: Case, seed: int, device: str, request: Mapping[str, Any],
     note: Callable[[str, Mapping[str, Any]], None],
 ) -> Result:  # fmt: skip
-    """Launch for `seconds` of the request: PASS when all launches agree, else FAIL."""
+    """Launch for `seconds` of the request, or this case's share of the time `until` its end: PASS
+    when all launches agree, else FAIL."""
     started = beat = time.monotonic()
+    end = started + _seconds(case, request, started)
     launch = _launcher(case, seed, device)
     seen: dict[str, list[Any]] = {}
-    usual, launches = None, 0
-    while time.monotonic() - started < float(request.get("seconds", _SECONDS)) or launches < 2:
+    usual, launches, fastest = None, 0, math.inf
+    while time.monotonic() < end or launches < 2:
+        begun = time.perf_counter()
         outputs = [launch() for _ in range(_AHEAD)]
         synchronize(device)
+        fastest = min(fastest, (time.perf_counter() - begun) / _AHEAD)
         for output in outputs:
             array = to_host(output)
             launches += 1
@@ -77,7 +82,14 @@ def soak(
             note("beat", {"case": case.id, "launches": launches})
     assert usual is not None
     seconds = time.monotonic() - started
-    return _judged(case, seed, seen, usual, launches, note).with_(seconds=seconds)
+    return _judged(case, seed, seen, usual, launches, fastest, note).with_(seconds=seconds)
+
+
+def _seconds(case: Case, request: Mapping[str, Any], now: float) -> float:
+    if "until" not in request:
+        return float(request.get("seconds", _SECONDS))
+    cases = list(request["cases"])
+    return float((request["until"] - now) / (len(cases) - cases.index(case.id)))
 
 
 def _launcher(case: Case, seed: int, device: str) -> Callable[[], Any]:
@@ -102,7 +114,7 @@ def _forget(seen: dict[str, list[Any]], usual: list[Any]) -> None:
 
 def _judged(
     case: Case, seed: int, seen: Mapping[str, list[Any]], usual: list[Any], launches: int,
-    note: Callable[[str, Mapping[str, Any]], None],
+    fastest: float, note: Callable[[str, Mapping[str, Any]], None],
 ) -> Result:  # fmt: skip
     wrong = launches - usual[2]
     name = next(n for n, e in seen.items() if e is usual)
@@ -112,6 +124,7 @@ def _judged(
     ]  # fmt: skip
     note("soak", {
         "case": case.id, "seed": seed, "launches": launches, "wrong": wrong, "digest": name,
+        "fastest": fastest,
         "differences": [d.as_json() for d in differences],
     })  # fmt: skip
     base = Result(case.id, case.op, SOAK, "PASS", dtype=case.detail.partition("/")[0], seed=seed,

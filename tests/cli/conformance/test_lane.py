@@ -14,6 +14,7 @@ from mindtorch_npu.conformance.run.process import (
     Batch,
     DeviceHungError,
     EnvironmentFailedError,
+    OutOfTimeError,
     Process,
     Setup,
 )
@@ -92,6 +93,26 @@ def test_a_worker_that_nothing_ends_fences_its_device(monkeypatch):
     lane = Lane(Setup("cpu", timeout=20.0))
     with pytest.raises(DeviceHungError, match="reset the device"):
         list(lane.run(Batch(CASES, 0)))
+
+
+def test_at_the_deadline_a_case_under_way_is_cut_and_named(monkeypatch):
+    """By the lane's clock: a stopped worker, as on a host without a free processor."""
+    real = Process.receive
+
+    def receive(self, seconds):
+        message = real(self, seconds)
+        if message == {"start": CASES[1]}:
+            os.kill(self.child.pid, signal.SIGSTOP)
+            monkeypatch.setattr(Setup, "left", property(lambda _setup: 0.0))
+        return message
+
+    monkeypatch.setattr(Process, "receive", receive)
+    lane = Lane(Setup("cpu"))
+    first, cut = lane.run(Batch(CASES, 0))
+    assert (first.case, first.verdict) == (CASES[0], "PASS")
+    assert (cut.kind, cut.data["case"], cut.data["device"]) == ("cut", CASES[1], "cpu")
+    with pytest.raises(OutOfTimeError, match="no time was left"):
+        lane.open()
 
 
 def start(monkeypatch, tmp_path, body, seconds):

@@ -169,3 +169,12 @@ def test_digest_tells_shape_and_dtype_apart():
     names = {bits.digest([a]) for a in (zeros, zeros.reshape(2, 2), zeros.view(np.int32))}
     assert len(names) == 3
     assert bits.digest([]) == ""
+
+
+def test_of_two_that_differ_the_one_that_differs_from_itself_is_flaky():
+    kinds = {
+        d.place: d.kind for d in told(ballots("a", "b"), npu0={"a": 20}, npu1={"b": 1, "a": 19})
+    }
+    assert kinds == {"npu:0": votes.UNDECIDED, "npu:1": votes.FLAKY}
+    both = told(ballots("a", "b"), npu0={"a": 9, "c": 11}, npu1={"b": 1, "a": 19})
+    assert {d.kind for d in both} == {votes.OPERATOR}
