@@ -146,12 +146,19 @@ PLAIN_TENSORS: set[type] = {Tensor}
 
 
 def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
-    """The same for a row in Python; NotImplemented where no class wants the call as a whole."""
+    """The same for a row in Python; NotImplemented where no class wants the call as a whole.
+
+    A class with `_row_call` takes the rows that such a row is made of, or those whose names are in
+    its `_composites` as a whole.
+    """
     kinds = overriding(values)
     if not kinds:
         flat = chain.from_iterable(v if isinstance(v, tuple | list) else (v,) for v in values)
         classes = (type(v) for v in flat)
         PLAIN_TENSORS.update(k for k in classes if getattr(k, _ASKS, None) is _disabled)
+    for kind in kinds:
+        if op.base_name in getattr(kind, "_composites", ()):
+            return kind._row_call(op, form, values)
     if not kinds or any(hasattr(type(kind), "_row_call") for kind in kinds):
         return NotImplemented
     args, kwargs = _as_called(op, values)

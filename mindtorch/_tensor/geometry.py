@@ -44,7 +44,7 @@ class Size(tuple):  # type: ignore[type-arg]
 
     def __getitem__(self, at: Any) -> Any:
         item = tuple.__getitem__(self, at)
-        return Size(item) if at.__class__ is slice else item
+        return tuple.__new__(Size, item) if at.__class__ is slice else item
 
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, tuple(other)))

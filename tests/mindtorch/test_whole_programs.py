@@ -23,7 +23,6 @@ PROGRAMS = sorted((HERE / "programs" / "whole").glob("*.py"))
 SAMPLE = ("double_backward", "generators", "hooks", "quant_pack")
 # What differs and why; each is a gap, and a program that comes to agree fails here.
 GAPS = {
-    "jagged": "no nested tensors",
     "deprecations": "some warnings of deprecation are not given",
     ("solvers", "npu"): "aclnnInverse of a singular matrix reports no error",
 }

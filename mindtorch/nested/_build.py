@@ -1,0 +1,134 @@
+"""Makers of nested tensors (torch.nested.*): from lists, packed values, ranges and masks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mindtorch
+
+from .._functional.queries import jagged
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.tensor import Tensor
+from ._tensor import HANDLERS, NestedTensor, make, offsets_of
+
+
+def _need_jagged(layout: object, function: str) -> None:
+    if layout is not jagged:
+        raise NotImplementedError(
+            f"torch.nested.{function}: mindtorch has nested tensors of layout=torch.jagged, not of"
+            f" {layout or 'torch.strided'}; give layout=torch.jagged"
+        )
+
+
+def _packed(samples: Sequence[Tensor]) -> NestedTensor:
+    """Samples [n, *rest] as one nested tensor; their `rest` is the same."""
+    if not samples:
+        raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
+    if len({s.dim() for s in samples}) > 1:
+        raise RuntimeError(
+            "When constructing a nested tensor, all tensors in list must have the same dim"
+        )
+    if samples[0].dim() == 0:
+        raise RuntimeError("Cannot construct a nested tensor from a list of zero-dim tensors")
+    if len({tuple(s.shape[1:]) for s in samples}) > 1:
+        raise RuntimeError(
+            "Cannot represent given tensor list as a nested tensor with the jagged layout. Note"
+            " that the jagged layout only allows for a single ragged dimension. For example:"
+            " (B, *, D_0, D_1, ..., D_N), with ragged * dim."
+        )
+    lengths = [int(s.shape[0]) for s in samples]
+    return make(mindtorch.cat(list(samples)), offsets_of(lengths, samples[0].device))
+
+
+def nested_tensor(
+    tensor_list: Sequence[object], *, dtype: Dtype | None = None, layout: object = None,
+    device: object = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> NestedTensor:  # fmt: skip
+    """A leaf of samples [n_i, *rest], copied (torch.nested.nested_tensor)."""
+    _need_jagged(layout, "nested_tensor")
+    samples = [_detached(s, dtype, device) for s in tensor_list]
+    if len({s.dtype for s in samples}) > 1:
+        samples = [s.to(samples[0].dtype) for s in samples]
+    packed = _packed(samples)
+    return packed.requires_grad_() if requires_grad else packed
+
+
+def _detached(sample: object, dtype: Dtype | None, device: object) -> Tensor:
+    if isinstance(sample, Tensor):
+        return sample.detach().to(device=device or sample.device, dtype=dtype or sample.dtype)
+    return mindtorch.tensor(sample, dtype=dtype, device=device)
+
+
+def as_nested_tensor(
+    ts: object, dtype: Dtype | None = None, device: object = None, layout: object = None
+) -> NestedTensor:
+    """Samples, or a batch [B, n, *rest], as a nested tensor that gradients go through."""
+    if isinstance(ts, NestedTensor):
+        return ts
+    _need_jagged(layout, "as_nested_tensor")
+    if not isinstance(ts, Tensor | list | tuple):
+        raise TypeError(
+            "as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of"
+            " tensors"
+        )
+    if isinstance(ts, Tensor):
+        batch = ts.to(device=device or ts.device, dtype=dtype or ts.dtype)
+        lengths = [int(batch.shape[1])] * int(batch.shape[0])
+        return make(batch.flatten(0, 1), offsets_of(lengths, batch.device))
+    return _packed([t.to(device=device or t.device, dtype=dtype or t.dtype) for t in ts])
+
+
+def nested_tensor_from_jagged(
+    values: Tensor, offsets: Tensor | None = None, lengths: Tensor | None = None,
+    jagged_dim: int | None = None, min_seqlen: int | None = None, max_seqlen: int | None = None,
+) -> NestedTensor:  # fmt: skip
+    """A view of packed values [*outer, total, *inner]; offsets [B + 1], or lengths [B], or both."""
+    if offsets is None:
+        if lengths is None:
+            raise RuntimeError(
+                "nested_tensor_from_jagged(): At least one of offsets or lengths is required."
+            )
+        offsets, lengths = offsets_of(lengths.tolist(), lengths.device), None
+    return make(values, offsets, lengths, jagged_dim or 1)
+
+
+def narrow(
+    tensor: Tensor,
+    dim: int,
+    start: Tensor | int,
+    length: Tensor | int,
+    layout: object = mindtorch.strided,
+) -> NestedTensor:
+    """Row i of a batch [B, n, *rest] from start[i], length[i] long: a view of the batch."""
+    _need_jagged(layout, "narrow")
+    if dim != 1:
+        raise RuntimeError("jagged layout only supports dim=1")
+    if not tensor.is_contiguous():
+        raise RuntimeError("jagged layout requires a contiguous tensor")
+    batch, size = int(tensor.shape[0]), int(tensor.shape[1])
+    starts = start.tolist() if isinstance(start, Tensor) else [start] * batch
+    lengths = length.tolist() if isinstance(length, Tensor) else [length] * batch
+    begins = [row * size + at for row, at in enumerate(starts)]
+    ends = [*begins, (batch - 1) * size + starts[-1] + lengths[-1]]
+    kept = mindtorch.tensor(ends, dtype=mindtorch.int64, device=tensor.device)
+    sizes = mindtorch.tensor(lengths, dtype=mindtorch.int64, device=tensor.device)
+    return make(tensor.flatten(0, 1), kept, sizes)
+
+
+def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
+    """What a mask [B, n] chooses of each row of a batch [B, n]."""
+    if tensor.layout is not mindtorch.strided:
+        raise RuntimeError(
+            f"torch.nested.masked_select requires a strided tensor, given {tensor.layout}"
+        )
+    chosen = mask.expand(tensor.shape) if mask.shape != tensor.shape else mask
+    lengths = chosen.flatten(1).sum(-1).tolist()
+    return make(mindtorch.masked_select(tensor, chosen), offsets_of(lengths, tensor.device))
+
+
+def to_padded_tensor(
+    input: NestedTensor, padding: float, output_size: Sequence[int] | None = None
+) -> Tensor:
+    """The batch [B, *outer, longest, *inner], filled up with `padding`."""
+    padded: Tensor = HANDLERS["to_padded_tensor"](input, padding, output_size)
+    return padded
