@@ -13,6 +13,7 @@ from .locks import Lock
 # Modules that publish hand-written functions and methods; rows are published after them.
 SURFACES = (
     "_dispatch.overloads",
+    "_dispatch.wrapper_subclass",
     "_autograd.surface",
     *("_functional." + name for name in (
         "creation", "likes", "conversion", "indexing", "printing", "pickling", "queries", "dlpack",

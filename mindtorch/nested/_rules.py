@@ -28,8 +28,8 @@ from ._tensor import (
 _EACH_ELEMENT = frozenset((
     "_to_copy", "alpha_dropout", "bernoulli", "celu", "clone", "contiguous", "dropout", "elu",
     "fill", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
-    "logsigmoid", "mish", "relu", "relu6", "rrelu", "selu", "silu", "softplus", "softshrink", "tanhshrink",
-    "threshold", "zero",
+    "logsigmoid", "mish", "relu", "relu6", "rrelu", "selu", "silu", "softplus", "softshrink",
+    "tanhshrink", "threshold", "zero",
 ))  # fmt: skip
 _REDUCTIONS = {"sum": 0, "mean": 0, "prod": 1, "any": False, "all": True,
                "amax": "lowest", "max": "lowest", "argmax": "lowest",

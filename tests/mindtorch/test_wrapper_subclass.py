@@ -1,0 +1,66 @@
+"""Classes made by `_make_wrapper_subclass` see operators by `__torch_dispatch__`, as torch's."""
+
+import pytest
+
+import mindtorch
+
+torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+
+
+def wrapper(lib, calls):
+    tree_map = lib.utils._pytree.tree_map
+
+    class Scaled(lib.Tensor):
+        """Integers with one scale: computed on as floats."""
+
+        @staticmethod
+        def __new__(cls, codes, scale):
+            return lib.Tensor._make_wrapper_subclass(
+                cls, codes.shape, dtype=lib.float32, device=codes.device
+            )
+
+        def __init__(self, codes, scale):
+            self.codes, self.scale = codes, scale
+
+        def __repr__(self, *, tensor_contents=None):
+            return f"Scaled({self.codes.tolist()}, {self.scale})"
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            calls.append(str(func))
+
+            def plain(value):
+                return value.codes * value.scale if isinstance(value, Scaled) else value
+
+            return func(*tree_map(plain, args), **tree_map(plain, kwargs or {}))
+
+    return Scaled(lib.tensor([[1, 2], [3, -4]], dtype=lib.int8), 0.5)
+
+
+def story(lib):
+    calls = []
+    x = wrapper(lib, calls)
+    yield repr(x), tuple(x.shape), str(x.dtype).rpartition(".")[2], x.stride()
+    for function in (
+        lambda: x + 1,
+        lambda: lib.ones(2, 2) @ x,
+        lambda: lib.nn.functional.relu(x),
+        lambda: lib.nn.functional.linear(lib.ones(1, 2), x),
+        lambda: x.sum(-1),
+        lambda: lib.softmax(x, 0),
+    ):
+        yield function().tolist()
+    # Rows are not torch's operators throughout: a product is matmul here, mm there.
+    yield [name for name in calls if name.split(".")[1] in ("add", "relu")]
+
+
+def test_operators_on_a_wrapper_reach_its_class():
+    assert list(story(mindtorch)) == list(story(torch))
+
+
+def test_a_wrapper_needs_its_method_and_records_no_gradient_of_its_own():
+    with pytest.raises(RuntimeError, match="must define __torch_dispatch__"):
+        mindtorch.Tensor._make_wrapper_subclass(type("Bare", (mindtorch.Tensor,), {}), (2,))
+    kind = type("Kind", (mindtorch.Tensor,), {"__torch_dispatch__": None})
+    with pytest.raises(NotImplementedError, match="leave out requires_grad"):
+        mindtorch.Tensor._make_wrapper_subclass(kind, (2,), requires_grad=True)
