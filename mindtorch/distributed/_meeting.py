@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import secrets
 import socket
+import threading
 import time
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ._mesh import DistributedError, Mesh, receive, send
 
@@ -22,7 +24,11 @@ _RETRY_SECONDS: Final = 0.05
 _HELLO_SECONDS: Final = 5.0
 _BEHIND: Final = 16
 _MOST: Final = 1 << 20
+_MOST_CALLERS: Final = 256  # that are heard at once
 _NONSENSE: Final = (OSError, ValueError, TypeError, LookupError, RecursionError)
+
+
+Heard = TypeVar("Heard")
 
 
 class Address(NamedTuple):
@@ -119,15 +125,51 @@ def connect(
     for place in range(rank):
         connections[place] = connected(table[place], deadline)
         send(connections[place], 0, table[place].word, str(rank).encode())
-    while len(connections) < len(table) - 1:
-        listening.settimeout(_left(deadline))
-        peer, _ = listening.accept()
-        place = _caller(peer, table[rank].word, deadline)
-        if place in range(rank + 1, len(table)) and place not in connections:
-            connections[place] = peer
-        else:
-            peer.close()
+    word = table[rank].word
+    with _callers(listening, lambda peer, _: _caller(peer, word, deadline), deadline) as callers:
+        while len(connections) < len(table) - 1:
+            peer, place = next(callers)
+            if place in range(rank + 1, len(table)) and place not in connections:
+                connections[place] = peer
+            else:
+                peer.close()
     return connections
+
+
+@contextlib.contextmanager
+def _callers(
+    listening: socket.socket, hear: Callable[[socket.socket, str], Heard], deadline: float
+) -> Iterator[Iterator[tuple[socket.socket, Heard]]]:
+    """Who calls, and what `hear` gives of each, in the order in which they have spoken: one that
+    is silent keeps nobody waiting. OSError where nobody has spoken at `deadline`."""
+    spoken: queue.SimpleQueue[tuple[socket.socket, Heard]] = queue.SimpleQueue()
+    free = threading.BoundedSemaphore(_MOST_CALLERS)
+
+    def listen(peer: socket.socket, host: str) -> None:
+        try:
+            spoken.put((peer, hear(peer, host)))
+        finally:
+            free.release()
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while free.acquire():
+                peer, address = listening.accept()
+                threading.Thread(target=listen, args=(peer, address[0]), daemon=True).start()
+
+    def answers() -> Iterator[tuple[socket.socket, Heard]]:
+        while True:
+            try:
+                yield spoken.get(timeout=_left(deadline))
+            except queue.Empty:
+                raise TimeoutError("nobody called who belongs here") from None
+
+    listening.settimeout(None)
+    threading.Thread(target=accept, daemon=True, name="callers").start()
+    try:
+        yield answers()
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)  # ends the thread that accepts
 
 
 def _caller(peer: socket.socket, word: str, deadline: float) -> int:
@@ -146,11 +188,12 @@ def _gather(
     """Rank 0's part: where everybody listens, told to everybody."""
     table = {0: here}
     waiting = []
-    with _server(choice, size) as server:
+    with (
+        _server(choice, size) as server,
+        _callers(server, lambda peer, host: _introduction(peer, host, size), deadline) as callers,
+    ):
         while len(table) < size:
-            server.settimeout(_left(deadline))
-            peer, address = server.accept()
-            said = _introduction(peer, address[0], size)
+            peer, said = next(callers)
             if said is None:
                 peer.close()  # somebody else, or of another run
                 continue
@@ -173,11 +216,13 @@ def _introduction(peer: socket.socket, host: str, size: int) -> tuple[int, Addre
         _, run, reply = receive(peer, _MOST)
         rank, port, word = json.loads(reply)
         listening = _address(host, port, word)
-        send(peer, 0, "welcome", token().encode())
+        own = secrets.compare_digest(run.encode(), token().encode())
+        if not own or not isinstance(rank, int) or not 0 < rank < size:
+            return None
+        send(peer, 0, "welcome", token().encode())  # whoever gets it knows it
     except _NONSENSE:
         return None
-    own = secrets.compare_digest(run.encode(), token().encode())
-    return (rank, listening) if own and isinstance(rank, int) and 0 < rank < size else None
+    return rank, listening
 
 
 def _server(choice: Sequence[int], size: int) -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
@@ -81,6 +82,29 @@ def test_strangers_at_the_master_port_do_not_end_the_meeting() -> None:
         assert [g.result(30) for g in given] == [[b"\0", b"\1"]] * 2
     for mesh in meshes:
         mesh.close()
+
+
+def test_silent_strangers_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_meeting, "_HELLO_SECONDS", 8)
+    port = free_port()
+    with contextlib.ExitStack() as silent, ThreadPoolExecutor(2) as pool:
+        first = pool.submit(_meeting.meet, "127.0.0.1", port, 0, 2, 30)
+        call(port, b"")
+        for _ in range(40):
+            silent.enter_context(socket.create_connection(("127.0.0.1", port), 5))
+        second = pool.submit(_meeting.meet, "127.0.0.1", port, 1, 2, 30)
+        for meeting in (first, second):
+            meeting.result(5).close()
+
+
+def test_the_name_of_a_run_is_not_told_to_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINDTORCH_RUN_TOKEN", "secret")
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(frame(b"other run", b'[1, 80, "word"]'))
+        assert _meeting._introduction(ours, "127.0.0.1", 2) is None
+        ours.close()
+        assert theirs.recv(1000) == b""
 
 
 def test_strangers_at_a_data_port_do_not_end_the_meeting() -> None:
