@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <shared_mutex>
@@ -222,7 +223,9 @@ aclError give_back(const char* function, void* address, Place place) {
   CallSpan span(function);
   const uint64_t begin = profiling() ? profile_clock() : 0;
   if (!address) return null_pointer(function, place == Place::Device ? "devPtr" : "hostPtr");
-  std::shared_ptr<Allocation> block = leave(address, place);
+  std::shared_ptr<Allocation> block = find_allocation(address);
+  if (block && block->registered) return not_allocated(function, address);
+  block = leave(address, place);
   if (!block) return not_allocated(function, address);
   count_live(thread(), place == Place::Device ? Kind::DeviceMemory : Kind::HostMemory, -1);
   bool misused = strict() && block->in_use.load() > 0;
@@ -371,10 +374,24 @@ bool reaches_another(const void* ptr, uint64_t size) {
   return next != space().blocks.end() && next->first - at < size;
 }
 
+// Whether this process has every page of [ptr, ptr + size).
+bool is_mapped(const void* ptr, uint64_t size) {
+  if (size > kMostOfHost) return false;
+  constexpr uint64_t kAtOnce = uint64_t{1} << 16;  // pages
+  std::vector<unsigned char> resident(std::min(align_up(size, kPage) / kPage + 1, kAtOnce));
+  const auto begin = reinterpret_cast<uintptr_t>(ptr) / kPage * kPage;
+  const auto end = align_up(reinterpret_cast<uintptr_t>(ptr) + size, kPage);
+  for (uintptr_t at = begin; at < end; at += kAtOnce * kPage) {
+    const size_t bytes = std::min<uint64_t>(end - at, kAtOnce * kPage);
+    if (mincore(reinterpret_cast<void*>(at), bytes, resident.data()) != 0) return false;
+  }
+  return true;
+}
+
 aclError past_allocation(const char* function, const void* ptr, uint64_t size) {
   return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
                 "%s failed because %llu bytes from %p go past the allocation that they begin in, "
-                "or into another.", function, static_cast<unsigned long long>(size), ptr);
+                "into another, or to addresses that hold no memory.", function, static_cast<unsigned long long>(size), ptr);
 }
 
 // aclrtHostRegister document: page-aligned address; registering twice is refused. Memory that is
@@ -402,7 +419,9 @@ aclError register_host(const char* function, void* ptr, uint64_t size, bool mapp
     return failed(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "EE1011",
                   "%s failed because %p is already registered.", function, ptr);
   }
-  if (reaches_another(ptr, size)) return past_allocation(function, ptr, size);
+  if (!is_mapped(ptr, size) || reaches_another(ptr, size)) {
+    return past_allocation(function, ptr, size);
+  }
   block = std::make_shared<Allocation>();
   block->base = static_cast<char*>(ptr);
   block->size = block->asked = size;

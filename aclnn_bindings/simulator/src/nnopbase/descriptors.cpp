@@ -101,15 +101,22 @@ bool describe(aclTensor* tensor, const int64_t* dims, uint64_t rank, aclDataType
   return true;
 }
 
+// Memory for `size` elements where an object's `own` are too few; false when there is none.
+template <class T>
+bool make_room(uint64_t size, size_t own, T** large) {
+  if (ACLSIM_LIKELY(size <= own)) return true;
+  if (size <= PTRDIFF_MAX / sizeof(T)) *large = static_cast<T*>(malloc(size * sizeof(T)));
+  return *large;
+}
+
 template <class A, class T>
 A* make_array(const T* value, uint64_t size, Kind kind) {
   if (ACLSIM_UNLIKELY(!value && size > 0)) return nullptr;
+  T* large = nullptr;
+  if (!make_room(size, sizeof A::small / sizeof(T), &large)) return nullptr;
   A* array = make<A>(kind);
   array->size = size;
-  array->data = array->small;
-  if (ACLSIM_UNLIKELY(size * sizeof(T) > sizeof array->small)) {
-    array->data = static_cast<T*>(malloc(size * sizeof(T)));
-  }
+  array->data = large ? large : array->small;
   if (size) memcpy(array->data, value, size * sizeof(T));
   return array;
 }
@@ -130,12 +137,11 @@ L* make_list(const char* function, const T* const* value, uint64_t size, Kind ki
   for (uint64_t i = 0; i < size && strict(); ++i) {
     if (value[i] && !value[i]->is(member)) report_dead(function, value[i], member);
   }
+  T** large = nullptr;
+  if (!make_room(size, sizeof L::small / sizeof(T*), &large)) return nullptr;
   L* list = make<L>(kind);
   list->size = size;
-  list->data = list->small;
-  if (ACLSIM_UNLIKELY(size > sizeof list->small / sizeof(T*))) {
-    list->data = static_cast<T**>(malloc(size * sizeof(T*)));
-  }
+  list->data = large ? large : list->small;
   for (uint64_t i = 0; i < size; ++i) list->data[i] = const_cast<T*>(value[i]);
   return list;
 }
