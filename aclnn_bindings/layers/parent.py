@@ -19,13 +19,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-_FORWARDED: Final = frozenset(
-    (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1,
-     signal.SIGUSR2, signal.SIGWINCH, signal.SIGTSTP, signal.SIGCONT)
+# Not forwarded: what nobody can hold back, what tells a process of its own fault or its own child,
+# and what the kernel sends for this process's own input and output.
+_OWN: Final = frozenset(
+    (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL,
+     signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS, signal.SIGABRT, signal.SIGPIPE, signal.SIGTTIN,
+     signal.SIGTTOU, signal.SIGXFSZ, signal.SIGURG)
 )  # fmt: skip
+_FORWARDED: Final = frozenset(signal.valid_signals()) - _OWN
 _ENDING: Final = frozenset((signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT))
 _BLOCKED: Final = _FORWARDED | {signal.SIGCHLD}
-_FROM_KERNEL: Final = 0x80  # SI_KERNEL of <asm-generic/siginfo.h>: the terminal's
+# The terminal sends them to the whole job; from the kernel, they are in the program already.
+_OF_TERMINAL: Final = frozenset(
+    (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+)
+_FROM_KERNEL: Final = 0x80  # SI_KERNEL of <asm-generic/siginfo.h>
 _JOB_STOPS: Final = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 # What Python ignores, and a program expects as the system has it.
 _IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -53,12 +61,17 @@ def run(command: Sequence[str], variables: Mapping[str, str]) -> int:
         pid = _start(command, variables)
         while True:
             info = signal.sigtimedwait(_BLOCKED, _LOOK_EVERY_S)
-            if info is not None and info.si_signo in _FORWARDED and info.si_code != _FROM_KERNEL:
+            if info is not None and _is_for_program(info):
                 with suppress(ProcessLookupError):
                     os.kill(pid, info.si_signo)
             code = _ended(pid)
             if code is not None:
                 return code
+
+
+def _is_for_program(info: signal.struct_siginfo) -> bool:
+    everywhere = info.si_code == _FROM_KERNEL and info.si_signo in _OF_TERMINAL
+    return info.si_signo in _FORWARDED and not everywhere
 
 
 def run_once_of_many(

@@ -19,7 +19,7 @@ import pytest
 LISTENER = """
 import os, signal, sys, time
 came = []
-for name in ("TERM", "HUP", "INT", "QUIT", "USR1", "USR2", "WINCH", "CONT"):
+for name in ("TERM", "HUP", "INT", "QUIT", "USR1", "USR2", "WINCH", "CONT", "ALRM", "XCPU", "IO"):
     signal.signal(getattr(signal, "SIG" + name), lambda n, f: came.append(signal.Signals(n).name))
 open(sys.argv[1], "w").write(str(os.getpid()))
 end = time.monotonic() + 60
@@ -62,11 +62,13 @@ def test_signals_reach_the_program_once(layer: tuple[str, ...], tmp_path: Path) 
     options = [str(tmp_path / word) if word.endswith(".rec") else word for word in layer]
     with running(tmp_path, *options) as process:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1,
-                       signal.SIGUSR2, signal.SIGWINCH, signal.SIGHUP):  # fmt: skip
+                       signal.SIGUSR2, signal.SIGWINCH, signal.SIGALRM, signal.SIGXCPU,
+                       signal.SIGIO, signal.SIGHUP):  # fmt: skip
             process.send_signal(number)
             time.sleep(0.1)
         out, err = process.communicate(timeout=60)
-    assert out == "SIGHUP SIGINT SIGQUIT SIGTERM SIGUSR1 SIGUSR2 SIGWINCH 7\n", err
+    names = "SIGALRM SIGHUP SIGINT SIGIO SIGQUIT SIGTERM SIGUSR1 SIGUSR2 SIGWINCH SIGXCPU"
+    assert out == f"{names} 10\n", err
     assert process.returncode == 7
     assert not list(tmp_path.glob("mindtorch-[!n]*"))
 
