@@ -16,6 +16,10 @@ _STREAM_BYTES: Final = 16 << 20
 _PATIENCE: Final = 10  # seconds until somebody writes to a pipe
 
 
+# Some editors begin a file of UTF-8 with it.
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+
 class ForeignError(ValueError):
     """A file is larger, or nested deeper, than any that we write, or is none."""
 
@@ -46,17 +50,18 @@ def text_of(path: Path, errors: str = "strict") -> str:
             data += file.read(most + 1 - len(data))
     if len(data) > most:
         raise ForeignError(f"more than {most >> 20} MiB, which no file of ours has")
-    return data.decode("utf-8", errors)
+    return data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", errors)
 
 
 def lines_of(file: BinaryIO, most: int) -> Iterator[str]:
     """The lines of a file, one in memory at a time; ForeignError after `most` bytes."""
-    left = most
+    left, mark = most, BYTE_ORDER_MARK
     while line := file.readline(left + 1):
         left -= len(line)
         if left < 0:
             raise ForeignError(f"more than {most >> 20} MiB, which no file of ours has")
-        yield line.removesuffix(b"\n").decode("utf-8", "replace")
+        yield line.removeprefix(mark).removesuffix(b"\n").decode("utf-8", "replace")
+        mark = b""
 
 
 def most_of(file: BinaryIO) -> int:

@@ -42,7 +42,7 @@ _NUMBERS: Final = frozenset((
 ))  # fmt: skip
 _SETTINGS: Final = frozenset((
     "ACLSIM_FAULTS", "ACLSIM_GUARD", "ACLSIM_MEMORY", "ACLSIM_SOC", "ACLSIM_STREAM",
-    "ACLSIM_STRICT", "HCCL_ALGO", "HCCL_DETERMINISTIC", "HCCL_OP_EXPANSION_MODE",
+    "ACLSIM_STRICT", "ACLSIM_STRIKES", "HCCL_ALGO", "HCCL_DETERMINISTIC", "HCCL_OP_EXPANSION_MODE",
     "HCCL_SOCKET_IFNAME", "MINDTORCH_MEMORY_GUARD", "PYTORCH_NPU_ALLOC_CONF",
 ))  # fmt: skip
 # An address or a query is no path; quotes and `$` are, as a slip of a shell leaves them.

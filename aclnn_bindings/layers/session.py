@@ -41,7 +41,8 @@ class Ended:
 
     `code` is negative for a signal; `lost` records found no room; `failure` says why the recording
     stopped early; `unable` what a process could not do; `loaded` whether one loaded the layers;
-    `matches` how many calls each fault changed, in the order of the settings.
+    `matches` how many calls each fault changed, in the order of the settings; `running` are
+    processes that loaded the layers and go on.
     """
 
     code: int
@@ -50,6 +51,7 @@ class Ended:
     loaded: bool = True
     unable: str = ""
     matches: tuple[int, ...] = ()
+    running: tuple[int, ...] = ()
 
 
 def run(
@@ -86,7 +88,7 @@ def run(
             ended = _collect(shared.spool, writer, watch, lambda: launch(command, variables))
         status = shared.status
         return replace(ended, loaded=status.started > 0, unable=status.failure,
-                       matches=status.matches)  # fmt: skip
+                       matches=status.matches, running=status.running())  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

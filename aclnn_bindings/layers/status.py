@@ -16,6 +16,14 @@ _HEAD: Final = struct.Struct("<QIIQ232s")
 _COUNT: Final = 8
 
 
+def _mappings(pid: int) -> bytes:
+    """What a process has in memory, by name; nothing for one that ended or is another user's."""
+    try:
+        return Path(f"/proc/{pid}/maps").read_bytes()
+    except OSError:
+        return b""
+
+
 class StatusFile:
     """The file at `path`, which exists and is empty, for that many rules of faults."""
 
@@ -46,6 +54,12 @@ class StatusFile:
     def matches(self) -> tuple[int, ...]:
         """How many calls each rule changed."""
         return struct.unpack_from(f"<{self._rules}Q", self._map, _HEAD.size)
+
+    def running(self) -> tuple[int, ...]:
+        """Processes other than this one that have the file in memory."""
+        name = os.fsencode(self.path)
+        pids = [int(entry) for entry in os.listdir("/proc") if entry.isdecimal()]
+        return tuple(p for p in pids if p != os.getpid() and name in _mappings(p))
 
     def close(self) -> None:
         """Release the memory."""

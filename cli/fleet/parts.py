@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ..conformance.record import compressed, journal
-from ..foreign import parsed
+from ..foreign import BYTE_ORDER_MARK, parsed
 from . import stores
 
 Line = Mapping[str, Any]
@@ -84,7 +84,7 @@ def lines(source: Source) -> Iterator[bytes]:
                 size += len(text)
                 if size > _FILE:
                     raise journal.JournalError("longer than any journal")
-                yield text
+                yield text.removeprefix(BYTE_ORDER_MARK) if size == len(text) else text
     except compressed.damage() as error:
         raise journal.JournalError(f"cannot be read: {error}") from None
     except OSError as error:

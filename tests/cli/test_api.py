@@ -70,6 +70,13 @@ def test_a_file_that_cannot_be_imported_says_which_line(tmp_path):
         mindtorch_npu.check("aclnnSub", golden=file, **OPTIONS)
 
 
+def test_a_file_without_a_reference_is_refused(tmp_path):
+    file = tmp_path / "ops.py"
+    file.write_text("import math\n")
+    with pytest.raises(GoldenError, match=r"ops\.py: declares no reference"):
+        mindtorch_npu.check("aclnnSub", golden=file, **OPTIONS)
+
+
 def test_a_declaration_in_a_file_gives_its_own_cases(tmp_path):
     file = tmp_path / "ops.py"
     file.write_text(

@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from mindtorch_npu.commands.bench import rivals, runner, workloads
+from mindtorch_npu.commands.bench import command, rivals, runner, workloads
 from mindtorch_npu.commands.bench.roofline import Box, Peaks, Point, label_box, svg
 from mindtorch_npu.commands.bench.statistics import SamplingLimits, collect, summarize, warm_up
 from mindtorch_npu.commands.bench.timers import Clock
@@ -27,6 +28,20 @@ simulator = pytest.mark.skipif(bundled_simulator() is None, reason="the simulato
 
 def spread(center, width, n=40):
     return summarize([center + width * (i / n - 0.5) for i in range(n)])
+
+
+@pytest.mark.parametrize(
+    ("compared", "fail_on", "code"),
+    [((True, True), None, 0), ((True, False), None, 0), ((False, False), None, 5),
+     ((True, False), "slower", 5)],
+)  # fmt: skip
+def test_workloads_without_a_baseline_are_not_compared(compared, fail_on, code):
+    work = SimpleNamespace(name="add")
+    verdicts = {"device": compare(spread(1, 0.1), spread(1, 0.1))}
+    rows = [SimpleNamespace(work=work, problem="", verdicts=verdicts if c else {})
+            for c in compared]  # fmt: skip
+    assert command._code(rows, fail_on, "base.json") == code
+    assert command._code(rows, None, None) == 0
 
 
 def test_summary_orders_its_quantiles():

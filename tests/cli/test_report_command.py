@@ -173,6 +173,30 @@ def test_comparison_names_regressions_and_leaves_with_four(book, tmp_path, capsy
     assert "fixed (2)" in capsys.readouterr().out
 
 
+def test_a_run_that_was_cut_off_is_not_judged(tmp_path, capsys):
+    passes = tuple(r for r in RESULTS if r.verdict == "PASS")
+    path = written(tmp_path / "run.jsonl", passes)
+    assert leave("report", path) == exits.NOT_JUDGED
+    assert f"{len(passes)} of 5 cases have a result" in capsys.readouterr().err
+    five = tuple(passes[0].with_(case=f"add/out/s{i}") for i in range(5))
+    lines = written(tmp_path / "other.jsonl", five).read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    assert leave("report", path) == exits.NOT_JUDGED
+    assert "the run has no end" in capsys.readouterr().err
+    assert leave("report", "--compare", path, written(tmp_path / "none.jsonl", ())) == (
+        exits.NOT_JUDGED
+    )
+    assert "no case in common" in capsys.readouterr().err
+
+
+def test_a_journal_may_begin_with_a_byte_order_mark(book, tmp_path):
+    marked = tmp_path / "marked.jsonl"
+    marked.write_bytes(b"\xef\xbb\xbf" + book.read_bytes())
+    assert leave("report", marked) == exits.PROBLEMS
+    assert journal.read(marked).results == journal.read(book).results
+    assert leave("report", "--merge", marked) == exits.PROBLEMS
+
+
 def test_page_is_self_contained_and_cannot_be_broken_by_its_data(book):
     hostile = RESULTS[1].with_(reason="</script><script>document.title='broken'</script>")
     record = journal.read(book)

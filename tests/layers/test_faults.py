@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import compiled
 import layered
 import mindtorch_npu.recording as recording
@@ -27,6 +28,16 @@ def add() -> str:
 )
 def test_a_spec_means_one_line(spec: str, line: str) -> None:
     assert faults.rule(spec) == line
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["aclnnAdd=0", "aclnnAdd@0", "aclnnAdd@99999999999999999999", "aclnnAdd=99999999999",
+     "aclnnAdd:delay=0ms", "aclnnAdd:delay=5000s", "memory=0", "memory=99999999T", ""],
+)  # fmt: skip
+def test_a_spec_that_no_call_could_feel_is_refused(spec: str) -> None:
+    with pytest.raises(click.UsageError, match="--fault"):
+        faults.rule(spec)
 
 
 def test_a_spec_that_means_nothing_says_what_one_may_be() -> None:

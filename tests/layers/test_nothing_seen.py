@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import compiled
 import layered
 import pytest
@@ -18,6 +21,7 @@ import aclnn_bindings
 from aclnn_bindings.layers import sealed
 from aclnn_bindings.layers.interposed import Interposed, LayersUnavailableError, interpose
 from aclnn_bindings.layers.session import Ended
+from aclnn_bindings.layers.status import StatusFile
 
 INJECTED = ("--fault", "aclrtMalloc@1=207001")
 
@@ -147,6 +151,7 @@ SEEN = Ended(0)
         ({"record": "x"}, Ended(0, lost=3), "3 records"),
         ({"faults": ("aclrtMalloc",)}, Ended(0, matches=(1,)), None),
         ({"faults": ("a", "b@2")}, Ended(0, matches=(1, 0)), "--fault b@2 matched no call"),
+        ({"strict": "report"}, Ended(0, running=(7, 8)), "still run, and are no longer seen: 7, 8"),
     ],
 )
 def test_each_thing_that_was_not_done_is_a_reason(
@@ -173,6 +178,56 @@ def test_less_than_was_asked_is_5_unless_that_is_allowed(layer: tuple[str, ...],
     assert (outcome.code, why in outcome.err) == (5, True), outcome.err
     allowed = layered.run("--allow-unjudged", *layer, "--", add())
     assert (allowed.code, why in allowed.err) == (0, True), allowed.err
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"save": Path("x")}, "--save adds to --verify"),
+        ({"allow": ("torch_npu",)}, "--allow adds to --strict"),
+        ({"data_limit": 8}, "--data-limit adds to --data or --verify"),
+        ({"data": ("all",)}, "--data adds to a recording"),
+        ({"stacks": True, "strict": "report"}, "--stacks adds to a recording"),
+        ({"faults": ("sweep", "aclnnAdd")}, "no other fault"),
+        ({"faults": ("sweep:aclnn*@2",), "verify": "all"}, "no other fault"),
+        ({"faults": ("sweep",), "strict": "report"}, "no other fault"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(asked: dict[str, object], why: str) -> None:
+    options = RunOptions.of({"faults": (), "command": ("true",), **asked})
+    with pytest.raises(click.UsageError, match=re.escape(why)):
+        options.require_agreement()
+
+
+def test_planted_faults_that_change_nothing_are_not_judged() -> None:
+    idle = ("mul:zeros", "npu1/add:zeros", "add:long@1000")
+    outcome = layered.run("--", add(), ACLSIM_FAULTS=",".join(idle))
+    assert outcome.code == 5, outcome.err
+    assert all(f"ACLSIM_FAULTS: '{fault}' changed no launch" in outcome.err for fault in idle)
+
+
+def test_a_process_without_the_variable_of_the_layers_is_not_judged() -> None:
+    outcome = layered.run("--verify", "--", "sh", "-c", f"{add()}; unset MINDTORCH_LAYERS; {add()}")
+    assert outcome.code == 5
+    assert "MINDTORCH_LAYERS was removed from the environment of process" in outcome.err
+
+
+def test_processes_that_go_on_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "status"
+    path.touch()
+    status = StatusFile(path, 0)
+    hold = "import mmap, sys; m = mmap.mmap(int(sys.argv[1]), 0); input(print())"
+    file = os.open(path, os.O_RDWR)
+    command = [sys.executable, "-c", hold, str(file)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, pass_fds=[file], **pipes) as process:
+        os.close(file)
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert status.running() == (process.pid,)
+        process.communicate(b"\n")
+    assert status.running() == ()
+    status.close()
 
 
 def test_what_is_wrong_comes_before_what_is_not_judged() -> None:

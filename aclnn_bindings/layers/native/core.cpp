@@ -76,10 +76,20 @@ void refuse(const std::string& reason) {
   note_failure(reason.c_str());
 }
 
+// Somebody removed the variable from this process's environment: no layer looks at it.
+void refuse_without_settings() {
+  const std::string path = inherited_settings();
+  Settings settings;
+  if (path.empty() || !settings.read(path.c_str())) return;
+  open_status(settings.status.c_str());
+  refuse(std::string(kSettingsVariable) + " was removed from the environment of process " +
+         std::to_string(getpid()) + ": none of its calls is seen");
+}
+
 void start(const char* path) {
   auto* made = new Core;
   core = made;
-  if (!path || !*path) return;
+  if (!path || !*path) return refuse_without_settings();
   if (!made->settings.read(path))
     return refuse(std::string(path) + " cannot be read by this user, or from here");
   if (!made->settings.status.empty() && !open_status(made->settings.status.c_str()))
@@ -307,7 +317,7 @@ void layers_stop(void) { layers::active.store(false); }
 int layers_before(layers::Frame* frame) {
   using namespace layers;
   int saved = errno;
-  std::call_once(started, [] { start(getenv("MINDTORCH_LAYERS")); });
+  std::call_once(started, [] { start(getenv(kSettingsVariable)); });
   ShimDescriptor* shim = frame->shim;
   frame->target = target_of(shim, frame->index);
   int action = kJump;

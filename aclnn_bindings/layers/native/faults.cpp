@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <sstream>
@@ -57,9 +58,11 @@ bool is_chosen(const Function& function) {
 bool over_limit(const Frame& frame, const Call& call) {
   Faults& all = faults();
   if (!all.limit || call.function->role != Role::Malloc) return false;
-  note_match(all.limit_number);
   std::lock_guard<std::mutex> lock(all.mutex);
-  return all.held + integer_argument(frame, *call.function, 1) > all.limit;
+  const uint64_t room = all.limit - std::min(all.held, all.limit);
+  if (integer_argument(frame, *call.function, 1) <= room) return false;
+  note_match(all.limit_number);
+  return true;
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "settings.h"
 
+#include <unistd.h>
+
 #include <fstream>
+#include <sstream>
 
 namespace layers {
 namespace {
@@ -15,7 +18,44 @@ std::string unescaped(const std::string& text) {
   return plain;
 }
 
+constexpr int kMostAncestors = 64;
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  return text.str();
+}
+
+std::string variable_at_start(const std::string& process, const std::string& name) {
+  const std::string all = '\0' + text_of("/proc/" + process + "/environ");
+  const size_t at = all.find('\0' + name + '=');
+  if (at == std::string::npos) return "";
+  const size_t begin = at + name.size() + 2;
+  return all.substr(begin, all.find('\0', begin) - begin);
+}
+
+// "PID (NAME) STATE PPID …", where NAME may hold anything.
+std::string parent_of(const std::string& process) {
+  const std::string stat = text_of("/proc/" + process + "/stat");
+  const size_t end = stat.rfind(')');
+  if (end == std::string::npos) return "";
+  std::istringstream words(stat.substr(end + 1));
+  std::string state, parent;
+  words >> state >> parent;
+  return parent == "0" ? "" : parent;
+}
+
 }  // namespace
+
+std::string inherited_settings() {
+  std::string process = "self";
+  for (int i = 0; i < kMostAncestors && !process.empty(); ++i, process = parent_of(process)) {
+    const std::string path = variable_at_start(process, kSettingsVariable);
+    if (!path.empty()) return path;
+  }
+  return "";
+}
 
 bool Settings::read(const char* path) {
   std::ifstream file(path);

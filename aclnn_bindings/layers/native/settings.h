@@ -8,6 +8,11 @@
 
 namespace layers {
 
+constexpr const char* kSettingsVariable = "MINDTORCH_LAYERS";
+
+// The variable as this process, or the nearest one above it that had it, began with; "" for none.
+std::string inherited_settings();
+
 struct Settings {
   std::string table;                  // the functions of the install
   std::string status;                 // status.h

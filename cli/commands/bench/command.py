@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 
 from aclnn_bindings.interface import whole
 
-from ... import choices, exits, op_names, pages, progress, render
+from ... import choices, exits, op_names, pages, planted_faults, progress, render
 from ...conformance.cases.case import DTYPES
 from ...render import Block, Cell, Content, Grid, Heading, Line
 from .options import BenchOptions
@@ -41,7 +41,8 @@ Times, never mixed: device (events around queued launches), host (queueing only)
 wait). FASTER/SLOWER/SAME/UNCLEAR compare e2e with torch and numpy, every kind with a baseline.
 
 Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and --fail-on slower
-(with several devices: one is slow against the others)."""
+(with several devices: one is slow against the others), 5 nothing could be compared with --against
+(with --fail-on slower: some workload could not), or a planted fault changed no launch."""
 
 
 @click.command(epilog=EPILOG)
@@ -99,7 +100,10 @@ def bench(**values: Any) -> int:
 
     options = BenchOptions.of(values)
     try:
-        return _fleet(options) if _several(options) else _bench(options)
+        with planted_faults.watch():
+            code = _fleet(options) if _several(options) else _bench(options)
+            unstruck = [] if options.fleet.ray else planted_faults.unstruck()
+        return _unjudged(unstruck) if code == exits.OK and unstruck else code
     except (WorkloadError, NoRivalError, NothingSelectedError) as error:
         raise click.UsageError(str(error)) from None
 
@@ -182,15 +186,24 @@ def _bench(options: BenchOptions) -> int:
         whole.write(options.output.html, page)
     if len(rows) < len(works):
         return exits.INTERRUPTED
-    return _code(rows, options.fail_on)
+    return _code(rows, options.fail_on, options.against)
 
 
-def _code(rows: Iterable[WorkloadTiming], fail_on: str | None) -> int:
-    rows = list(rows)
+def _code(rows: Sequence[WorkloadTiming], fail_on: str | None, against: str | None) -> int:
     if any(r.problem for r in rows):
         return exits.PROBLEMS
     slower = any(c.word == "SLOWER" for r in rows for c in r.verdicts.values())
-    return exits.REGRESSIONS if fail_on and slower else exits.OK
+    if fail_on and slower:
+        return exits.REGRESSIONS
+    alone = [r.work.name for r in rows if not r.verdicts] if against else []
+    reasons = [f"{name}: {against} has nothing to compare it with" for name in alone]
+    return _unjudged(reasons) if fail_on or len(alone) == len(rows) else exits.OK
+
+
+def _unjudged(reasons: Sequence[str]) -> int:
+    for reason in reasons:
+        click.echo(render.printable(f"not judged: {reason}"), err=True)
+    return exits.NOT_JUDGED if reasons else exits.OK
 
 
 def _workloads(options: BenchOptions) -> list[Workload]:

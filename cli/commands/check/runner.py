@@ -12,7 +12,7 @@ import click
 
 from aclnn_bindings.errors import BindingError
 
-from ... import exits, render
+from ... import exits, planted_faults, render
 from ...conformance.cases import shard
 from ...conformance.cases.case import CaseNameError, parse
 from ...conformance.cases.case_file import CaseFileError
@@ -51,7 +51,8 @@ _MODES: Final = ("compare", "contract", "minutes")
 
 def run(options: CheckOptions) -> int:
     """Run the cases that are selected; the exit code."""
-    return _guarded(lambda: _run(options), options.target.device)
+    with planted_faults.watch():
+        return _guarded(lambda: _run(options), options.target.device)
 
 
 def campaign(options: CampaignOptions) -> int:
@@ -116,7 +117,7 @@ def _run(options: CheckOptions) -> int:
     click.echo(f"journal: {book if code is None else path}")
     if code is not None:
         return code
-    missing += _missing(options, going, results, parts)
+    missing += [*_missing(options, going, results, parts), *_unstruck(options)]
     code = _unjudged_code(missing, options)
     return exits.PROBLEMS if going.counts.failing or going.deviations else code
 
@@ -310,6 +311,11 @@ def _missing(
             for one in going.lost if one.cases]  # fmt: skip
     spent = unjudged.left_out(going.left_out, going.total, going.request.budget, results)
     return lost + spent + unjudged.reasons(results, each, contract, parts)
+
+
+def _unstruck(options: CheckOptions) -> list[str]:
+    """Planted faults that changed nothing; other hosts cannot tell of theirs."""
+    return [] if options.workers.ray else planted_faults.unstruck()
 
 
 def _unjudged_code(missing: Sequence[str], options: CheckOptions | ReplayOptions) -> int:

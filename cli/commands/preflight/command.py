@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ... import choices
+from ... import choices, planted_faults
 
 EPILOG = """\b
 Examples:
@@ -36,4 +36,5 @@ def preflight(
     """
     from .runner import run
 
-    return run(seconds, device, home, simulator, book)
+    with planted_faults.watch():
+        return run(seconds, device, home, simulator, book)

@@ -17,7 +17,7 @@ from typing import Final
 
 import click
 
-from ... import exits, render
+from ... import exits, planted_faults, render
 from ...conformance.cases.cases import CaseFilter
 from ...conformance.record import compressed, journal, state, votes
 from ...conformance.record.result import Result
@@ -136,7 +136,7 @@ def slow_devices(run: engine.Run) -> dict[str, float]:
 
 
 def _unjudged(run: engine.Run, results: Sequence[Result]) -> tuple[str, ...]:
-    """What of the required cases has no verdict, device by device."""
+    """What of the required cases has no verdict, device by device, and faults that never struck."""
     required = {(case, b.device) for b in run.batches if b.required for case in b.cases}
     passing = {(r.case, r.device) for r in results if r.failing or r.verdict == "PASS"}
     cut = {note.data["device"]: note.data for note in run.notes if note.kind == "cut"}
@@ -148,7 +148,7 @@ def _unjudged(run: engine.Run, results: Sequence[Result]) -> tuple[str, ...]:
         if left:
             lines.append(f"{device}: {left} of {sum(w == device for _, w in required)} cases "
                          f"had no verdict when time was up{waits}")  # fmt: skip
-    return tuple(lines)
+    return (*lines, *planted_faults.unstruck())
 
 
 def _document(found: Findings) -> Iterator[Block]:

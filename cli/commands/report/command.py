@@ -12,7 +12,7 @@ import click
 from ... import choices, exits, render
 from ...conformance.record import compressed, journal, state
 from ...fleet import stores
-from ...foreign import ForeignError
+from ...foreign import BYTE_ORDER_MARK, ForeignError
 from ..check import text as check_text
 from . import Files, UnwritableError, compare, write_all
 
@@ -29,7 +29,8 @@ Examples:
   mindtorch-npu report --merge journals/*.jsonl --watch 10
 
 Exit codes: 0 rendered, 1 the run has failures, 2 usage, 3 no run, 4 regressions in a comparison,
-5 with --merge: nothing fails, and cases, shards or journals are missing or cannot be read."""
+5 nothing fails, and less was judged than planned: the run was cut off; a comparison whose runs have
+no case in common; with --merge, cases, shards or journals are missing or cannot be read."""
 
 
 class Source(click.Path):
@@ -140,7 +141,7 @@ def _is_journal(path: Path) -> bool:
     if compressed.is_compressed(path):
         return True
     with path.open("rb") as file:
-        return file.read(1) == b"{"
+        return file.read(4).removeprefix(BYTE_ORDER_MARK)[:1] == b"{"
 
 
 def _recorded(options: ReportOptions) -> int:
@@ -180,7 +181,14 @@ def _merge(options: ReportOptions) -> int:
 def _compare(before: Path, after: Path) -> int:
     comparison = compare.compare(journal.read(before), journal.read(after))
     render.show(compare.document(comparison))
-    return exits.REGRESSIONS if comparison.regressions else exits.OK
+    if comparison.regressions:
+        return exits.REGRESSIONS
+    return exits.OK if comparison.shared else _unjudged("the runs have no case in common")
+
+
+def _unjudged(reason: str) -> int:
+    click.echo(render.printable(f"not judged: {reason}"), err=True)
+    return exits.NOT_JUDGED
 
 
 def _show(options: ReportOptions) -> int:
@@ -209,4 +217,6 @@ def _show(options: ReportOptions) -> int:
             click.echo(render.printable(f"under way when the run stopped: {case}"))
     for path in paths:
         click.echo(render.printable(f"wrote {path}"))
-    return exits.PROBLEMS if record.counts().failing else exits.OK
+    if record.counts().failing:
+        return exits.PROBLEMS
+    return _unjudged(record.cut_off) if record.cut_off else exits.OK

@@ -48,6 +48,11 @@ class RunComparison:
     only_after: tuple[str, ...]
 
     @property
+    def shared(self) -> int:
+        """How many cases both have."""
+        return len(self.before.results) - len(self.only_before)
+
+    @property
     def regressions(self) -> list[VerdictChange]:
         """Passes that fail now, and passes that no longer reach a verdict."""
         return [c for c in self.changes if c.kind in ("regression", "lost")]
@@ -83,7 +88,7 @@ def document(comparison: RunComparison) -> Iterator[Block]:
         if keys:
             yield Heading(f"{title} ({len(keys)})")
             yield Line(Cell(", ".join(keys[:20]) + (" …" if len(keys) > 20 else ""), "dim"))
-    same = len(comparison.before.results) - len(comparison.only_before) - len(comparison.changes)
+    same = comparison.shared - len(comparison.changes)
     yield Line("")
     count = len(comparison.regressions)
     text = f"{count} regressions, {len(comparison.changes)} changes, {same} cases the same"

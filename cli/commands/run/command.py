@@ -19,9 +19,9 @@ from aclnn_bindings.install.library import find_install
 from aclnn_bindings.layers import parent, scratch, session
 from aclnn_bindings.layers.interposed import interpose
 
-from ... import choices, exits, render
+from ... import choices, exits, planted_faults, render
 from . import faults, findings, simulator, unjudged
-from .options import RunOptions
+from .options import RunOptions, is_sweep
 
 if TYPE_CHECKING:
     from .verify import Verified
@@ -82,7 +82,7 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--data", "data", multiple=True, metavar="WHICH", callback=_data_rules,
               help="Also record tensors of launches: first (of each distinct call), all, 1/N, "
               "op=GLOB.")  # fmt: skip
-@click.option("--data-limit", type=int, metavar="BYTES",
+@click.option("--data-limit", type=click.IntRange(min=1), metavar="BYTES",
               help="Largest tensor to record.  [default: 64 MiB]")  # fmt: skip
 @click.option("--verify", is_flag=False, flag_value="first", metavar="[WHICH]",
               callback=_verify_rule,
@@ -106,10 +106,11 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
 def run(**values: Any) -> int:
     """Run COMMAND with layers between it and CANN; they see every call, and change none."""
     options = RunOptions.of(values)
+    options.require_agreement()
     install = find_install(options.target.home, simulator=options.target.simulator)
-    environ = simulator.environment(install, options.target)
-    with parent.orderly_end():
-        if sweeps := [spec for spec in options.faults if re.match(r"sweep\b", spec)]:
+    with parent.orderly_end(), planted_faults.watch():
+        environ = simulator.environment(install, options.target)
+        if sweeps := [spec for spec in options.faults if is_sweep(spec)]:
             from . import sweep
 
             code = sweep.run(interpose(install), options.command, environ, sweeps[0])
@@ -149,11 +150,6 @@ def _look(
     path = options.recording.record
     if path is None and options.needs_recording:
         path = stack.enter_context(scratch.folder(_PREFIX)) / "calls.rec"
-    if path is None and (options.recording.device_time or options.recording.stacks):
-        raise click.UsageError(
-            "--device-time and --stacks add to a recording; say also --record FILE, --summary, "
-            "--verify, --html or --perfetto"
-        )
     ended = _run(install, options.command, session.LayerRequest(path, settings), environ)
     return _Seen(ended, path, report, known)
 

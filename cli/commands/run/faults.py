@@ -8,11 +8,14 @@ from typing import Final
 import click
 
 _SPEC: Final = re.compile(
-    r"(?P<name>[\w*?\[\]]+)(@(?P<nth>[1-9]\d*))?"
-    r"(=(?P<code>-?\d+)|:delay=(?P<time>\d+)(?P<unit>us|ms|s))?"
+    r"(?P<name>[\w*?\[\]]+)(@(?P<nth>[1-9]\d{0,17}))?"
+    r"(=(?P<code>-?[1-9]\d{0,8})|:delay=(?P<time>[1-9]\d{0,9})(?P<unit>us|ms|s))?",
+    re.ASCII,
 )
-_MEMORY: Final = re.compile(r"memory=(\d+)([KMGT]?)", re.IGNORECASE)
+_MEMORY: Final = re.compile(r"memory=([1-9]\d{0,17})([KMGT]?)", re.ASCII | re.IGNORECASE)
 _MICROSECONDS: Final = {"us": 1, "ms": 1000, "s": 1_000_000}
+_MOST_BYTES: Final = 1 << 60
+_MOST_MICROSECONDS: Final = 3_600_000_000
 # What such a call answers when it cannot do its work: ACL_ERROR_RT_MEMORY_ALLOCATION,
 # ACLNN_ERR_INNER, ACL_ERROR_INTERNAL_ERROR.
 _OUT_OF_MEMORY, _INNER, _INTERNAL = 207001, 561000, 500000
@@ -22,7 +25,7 @@ def rule(spec: str) -> str:
     """The interceptor's line for one SPEC; click.UsageError says what a SPEC may be."""
     if memory := _MEMORY.fullmatch(spec):
         unit = " KMGT".index(memory[2].upper() or " ")
-        return f"memory {int(memory[1]) << 10 * unit}"
+        return f"memory {_bounded(spec, int(memory[1]) << 10 * unit, _MOST_BYTES)}"
     match = _SPEC.fullmatch(spec)
     if match is None:
         raise click.UsageError(
@@ -31,9 +34,16 @@ def rule(spec: str) -> str:
         )
     nth = match["nth"] or "0"
     if match["time"]:
-        return f"{match['name']} {nth} delay {int(match['time']) * _MICROSECONDS[match['unit']]}"
+        time = int(match["time"]) * _MICROSECONDS[match["unit"]]
+        return f"{match['name']} {nth} delay {_bounded(spec, time, _MOST_MICROSECONDS)}"
     code = match["code"] or str(default_code(match["name"]))
     return f"{match['name']} {nth} fail {code}"
+
+
+def _bounded(spec: str, value: int, most: int) -> int:
+    if value > most:
+        raise click.UsageError(f"--fault {spec!r}: more than an hour or 2^60 bytes")
+    return value
 
 
 def default_code(name: str) -> int:

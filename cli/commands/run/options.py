@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import click
 
 from ...choices import filled
+
+_KEEPERS: Final = "a recording: --record FILE, --summary, --verify, --html or --perfetto"
+
+
+def is_sweep(fault: str) -> bool:
+    """Whether a fault is one call of many runs after the other."""
+    return re.match(r"sweep\b", fault) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,11 @@ class RunOutput:
     html: Path | None = None
     perfetto: Path | None = None
 
+    @property
+    def reads_recording(self) -> bool:
+        """Whether something is shown of the calls, whether or not a recording is kept."""
+        return bool(self.summarize or self.html or self.perfetto)
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -70,12 +85,33 @@ class RunOptions:
                    filled(RecordingOptions, values), filled(JudgingOptions, values),
                    filled(RunOutput, values))  # fmt: skip
 
+    def require_agreement(self) -> None:
+        """click.UsageError for an option that would be ignored."""
+        recording, judging = self.recording, self.judging
+        keeps = bool(recording.record or judging.verify or self.output.reads_recording)
+        for option, is_set, adds_to, is_possible in (
+            ("--device-time", recording.device_time, _KEEPERS, keeps),
+            ("--stacks", recording.stacks, _KEEPERS, keeps),
+            ("--data", recording.data, _KEEPERS, keeps),
+            ("--data-limit", recording.data_limit, "--data or --verify",
+             recording.data or judging.verify),
+            ("--save", judging.save, "--verify", judging.verify),
+            ("--allow", judging.allow, "--strict", judging.strict),
+        ):  # fmt: skip
+            if is_set and not is_possible:
+                raise click.UsageError(f"{option} adds to {adds_to}, which is not asked for")
+        if any(is_sweep(spec) for spec in self.faults) and (
+            len(self.faults) > 1 or keeps or judging.strict
+        ):
+            raise click.UsageError(
+                "--fault sweep runs the program many times: no other fault, recording or check "
+                "goes with it"
+            )
+
     @property
     def needs_recording(self) -> bool:
         """Whether something reads a recording, whether or not it is kept."""
-        output = self.output
-        return bool(self.judging.verify or self.recording.data or output.summarize or output.html
-                    or output.perfetto)  # fmt: skip
+        return bool(self.judging.verify or self.recording.data or self.output.reads_recording)
 
     @property
     def observes(self) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aclnn_bindings.layers.session import Ended
 
+from ... import planted_faults
 from . import unseen
 from .options import RunOptions
 
@@ -14,18 +15,25 @@ if TYPE_CHECKING:
     from .verify import Verified
 
 
+_DISPLAY_LIMIT: Final = 8
+
+
 def reasons(options: RunOptions, ended: Ended, verified: Verified | None) -> list[str]:
     """Why less was judged, recorded or changed than was asked for; none when all was."""
+    planted = planted_faults.unstruck()
     if not options.observes:
-        return []
+        return planted
     if not ended.loaded:
-        return [f"the layers saw nothing of {unseen.with_reason(options.command[0])}"]
-    return [*_of_layers(options, ended), *(_of_launches(verified) if verified else ())]
+        return [*planted, f"the layers saw nothing of {unseen.with_reason(options.command[0])}"]
+    return [*planted, *_of_layers(options, ended), *(_of_launches(verified) if verified else ())]
 
 
 def _of_layers(options: RunOptions, ended: Ended) -> Iterator[str]:
     if ended.unable:
         yield f"a layer did not do what was asked: {ended.unable}"
+    if ended.running:
+        pids = ", ".join(map(str, ended.running[:_DISPLAY_LIMIT]))
+        yield f"processes that the program left behind still run, and are no longer seen: {pids}"
     if ended.failure:
         yield f"the recording ends early: {ended.failure}"
     if ended.lost:

@@ -90,6 +90,7 @@ class Loaded:
         self.rows: dict[str, Row] = {}
         self.functions: dict[str, Any] = {}
         self.sources: dict[str, str] = {}
+        self.declaring: set[str] = set()  # sources with at least one
 
     def take(self, module: ModuleType, source: str, function: str) -> None:
         """Rows that a module declared, and its functions that are named for an operator."""
@@ -99,11 +100,13 @@ class Loaded:
             name = function if function.startswith(_PREFIX) else ""
             self.functions[name] = getattr(module, function)
             self.sources[name] = source
+            self.declaring.add(source)
             return
         for name, value in vars(module).items():
             if name.startswith(_PREFIX) and callable(value) and value.__module__ == module.__name__:
                 self.functions[name] = value
                 self.sources[name] = source
+                self.declaring.add(source)
 
 
 _STATE: dict[str, Loaded] = {}
@@ -126,6 +129,8 @@ def _load() -> Loaded:
         for file in _files(Path(path)):
             with _Declaring(state, str(file)):
                 state.take(_module(file), str(file), function)
+        if not state.declaring.intersection(map(str, _files(Path(path)))):
+            raise GoldenError(f"{path}: declares no reference: no @spec, no function aclnn…")
     return state
 
 
@@ -152,6 +157,7 @@ class _Declaring:
         for name, row in rows_before.items():
             self.state.rows[name] = row
             self.state.sources[name] = self.source
+            self.state.declaring.add(self.source)
 
 
 def _module(file: Path) -> ModuleType:

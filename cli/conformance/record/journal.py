@@ -152,6 +152,14 @@ class Record:
         """Cases that were under way when the run stopped."""
         return [key for key in self.started if key not in self.results]
 
+    @property
+    def cut_off(self) -> str:
+        """Why not all was judged that the run was to judge; "" where all was."""
+        planned, count = self.header.get("cases", 0), len(self.results)
+        if count < planned:
+            return f"{count:,} of {planned:,} cases have a result"
+        return "" if self.end is not None else "the run has no end: it was cut off, or goes on"
+
     def counts(self) -> Counts:
         counts = Counts()
         for result in self.results.values():

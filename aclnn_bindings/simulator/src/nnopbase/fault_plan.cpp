@@ -1,6 +1,10 @@
 #include "nnopbase/fault_plan.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -100,7 +104,7 @@ std::string parse_kind(std::string text, Planted* planted) {
 std::string parse_one(const std::string& one, Planted* planted) {
   const size_t colon = one.find(':');
   if (colon == std::string::npos) return "expected OPERATOR:KIND";
-  *planted = {"", Fault::None, 0, kAnyDevice, one};
+  *planted = {"", Fault::None, 0, kAnyDevice, one, 0};
   std::string name = one.substr(0, colon);
   std::string wrong = parse_device(&name, &planted->device);
   if (wrong.empty()) wrong = parse_operator(name, planted);
@@ -126,6 +130,7 @@ FaultPlan parse(const std::string& all) {
     Planted planted;
     std::string wrong = parse_one(one, &planted);
     if (wrong.empty()) wrong = parse_order(plan.faults, planted);
+    planted.number_in_plan = plan.faults.size();
     if (wrong.empty()) plan.faults.push_back(planted);
     else if (plan.error.empty()) plan.error = "ACLSIM_FAULTS: '" + one + "' is no fault: " + wrong;
     at = end + 1;
@@ -144,6 +149,20 @@ const FaultPlan& fault_plan() {
   static const char* text = getenv("ACLSIM_FAULTS");
   static const FaultPlan plan = parse(text ? text : "");
   return plan;
+}
+
+void note_strike(const Planted& planted) {
+  static const char* path = getenv("ACLSIM_STRIKES");
+  static std::vector<std::atomic<bool>> noted(fault_plan().faults.size());
+  if (!path || planted.number_in_plan >= noted.size()) return;
+  if (noted[planted.number_in_plan].exchange(true)) return;
+  const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return;
+  const char struck = 1;
+  if (pwrite(file, &struck, 1, static_cast<off_t>(planted.number_in_plan)) < 0) {
+    noted[planted.number_in_plan] = false;
+  }
+  close(file);
 }
 
 }  // namespace aclsim

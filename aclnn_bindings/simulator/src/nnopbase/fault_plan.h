@@ -24,6 +24,7 @@ struct Planted {
                      // `slow`: percent
   int device;        // the device as the driver counts, whatever is visible to this process
   std::string text;  // as it was written
+  size_t number_in_plan;
 };
 
 struct FaultPlan {
@@ -32,6 +33,10 @@ struct FaultPlan {
 };
 
 const FaultPlan& fault_plan();
+
+// The fault has acted on a call: says so once per process, by a 1 at its place in the file that
+// ACLSIM_STRIKES names, which is there and is of whoever asked for the faults.
+void note_strike(const Planted& planted);
 
 // An operator's name in lower case without `aclnn`.
 std::string fault_key(std::string name);

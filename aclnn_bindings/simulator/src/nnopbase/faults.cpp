@@ -32,7 +32,7 @@ Planted planted_in(const Call& call, int device = kAnyDevice) {
   for (const Planted& p : fault_plan().faults) {
     if ((p.op == name || p.op == "*") && (p.device == kAnyDevice || p.device == device)) return p;
   }
-  return {name, Fault::None, 0, kAnyDevice, ""};
+  return {name, Fault::None, 0, kAnyDevice, "", SIZE_MAX};
 }
 
 Fault fault_of(const Call& call) { return planted_in(call).fault; }
@@ -127,9 +127,10 @@ void lose_nans(const Tensor& out) {
 }
 
 // Rows longer than the bound lose their last element: wrong results beyond one block.
-void spoil_long(const Call& call, int64_t bound) {
+void spoil_long(const Call& call, const Planted& planted) {
   const Tensor* in = first_input(call);
-  if (!in || in->rank == 0 || in->dims[in->rank - 1] <= bound) return;
+  if (!in || in->rank == 0 || in->dims[in->rank - 1] <= planted.number) return;
+  note_strike(planted);
   for_outputs(call, [](const Tensor& out) {
     if (out.numel()) write(out, out.numel() - 1, read(out, out.numel() - 1) + 1);
   });
@@ -276,13 +277,14 @@ uint64_t first_launch() {
 
 // One bit of the middle element, in about one of `every` launches: a hash of the launch's number
 // decides.
-void flip_rarely(const Call& call, int64_t every) {
+void flip_rarely(const Call& call, const Planted& planted) {
   static std::atomic<uint64_t> launches{first_launch()};
   uint64_t x = launches.fetch_add(1, std::memory_order_relaxed) * 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   x ^= x >> 31;
-  if (every < 1 || x % static_cast<uint64_t>(every) != 0) return;
+  if (x % static_cast<uint64_t>(planted.number) != 0) return;
+  note_strike(planted);
   for_outputs(call, [](const Tensor& out) {
     if (out.numel()) *element(out, out.numel() / 2) ^= 1 << kFlippedBit;
   });
@@ -361,6 +363,16 @@ aclError read_in_hf32(Call& call) {
   return code;
 }
 
+bool acts_in_phase_one(Fault fault) {
+  return fault == Fault::LastK || fault == Fault::Dense || fault == Fault::Default ||
+         fault == Fault::Code;
+}
+
+// The others say themselves when they act.
+bool acts_on_each_launch(Fault fault) {
+  return !acts_in_phase_one(fault) && fault != Fault::Long && fault != Fault::Flip;
+}
+
 }  // namespace
 
 bool faults_planted = getenv("ACLSIM_FAULTS") && *getenv("ACLSIM_FAULTS");
@@ -371,6 +383,7 @@ aclnnStatus plant_before_check(Call& call) {
   }
   if (const aclnnStatus code = check_applicable(call)) return code;
   const Planted plan = planted_in(call);
+  if (acts_in_phase_one(plan.fault)) note_strike(plan);
   switch (plan.fault) {
     case Fault::LastK:
       if (!drop_last_k(call) && plan.op != "*") {
@@ -396,6 +409,7 @@ aclError run_with_fault(Call& call, const Stream* stream) {
   const int device = config().visible[stream->context->device];
   const Planted plan = planted_in(call, device);
   const Fault fault = plan.fault;
+  if (acts_on_each_launch(fault)) note_strike(plan);
   switch (fault) {
     case Fault::Crash: crash();
     case Fault::Hang: for (;;) pause();
@@ -415,8 +429,8 @@ aclError run_with_fault(Call& call, const Stream* stream) {
       break;
     case Fault::LowAcc: accumulate_low(call); break;
     case Fault::Nan: for_outputs(call, lose_nans); break;
-    case Fault::Long: spoil_long(call, plan.number); break;
-    case Fault::Flip: flip_rarely(call, plan.number); break;
+    case Fault::Long: spoil_long(call, plan); break;
+    case Fault::Flip: flip_rarely(call, plan); break;
     case Fault::Stuck: stick(call, plan.number); break;
     case Fault::MinusZero: for_outputs(call, lose_minus_zeros); break;
     case Fault::CutOff: for_outputs(call, cut_off); break;
