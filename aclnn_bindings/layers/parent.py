@@ -21,12 +21,12 @@ from typing import Any, Final, NoReturn
 
 # Not forwarded: what nobody can hold back, what tells a process of its own fault or its own child,
 # and what the kernel sends for this process's own input and output.
-_OWN: Final = frozenset(
+_LOCAL: Final = frozenset(
     (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL,
      signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS, signal.SIGABRT, signal.SIGPIPE, signal.SIGTTIN,
      signal.SIGTTOU, signal.SIGXFSZ, signal.SIGURG)
 )  # fmt: skip
-_FORWARDED: Final = frozenset(signal.valid_signals()) - _OWN
+_FORWARDED: Final = frozenset(signal.valid_signals()) - _LOCAL
 _ENDING: Final = frozenset((signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT))
 _BLOCKED: Final = _FORWARDED | {signal.SIGCHLD}
 # The terminal sends them to the whole job; from the kernel, they are in the program already.
