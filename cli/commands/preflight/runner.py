@@ -52,6 +52,10 @@ _REPORT_SECONDS: Final = 0.5
 _WRONG: Final = votes.ABOUT_DEVICES | {votes.UNDECIDED}
 # A chip whose fastest launches take so many times as long as those of the others is slow.
 _SLOW: Final = 1.5
+_LEAST_TIMES: Final = 100  # of launches in a case: the fastest of fewer says little
+# From so many seconds on, operators of ACLNN that torch does not have are tried too: finding out
+# which there are takes a second.
+_ACLNN_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +109,11 @@ def _run(setup: Setup, path: Path, seconds: float) -> Findings:
     """Cases on every device, a soak of the rest of the time, and a ring beside them."""
     options = {"what": "preflight", "compare": True, "seed": 0,
                "where": {"device": setup.device, "simulator": setup.simulator}}  # fmt: skip
+    declared = engine.declarations(setup) if seconds >= _ACLNN_SECONDS else None
+    extra = one_of_each(frozenset(CASES), declared.ops if declared is not None else ())
     request = engine.RunRequest(
         (), CaseFilter(), setup, jobs=1, only=CASES, options=options, compare=True,
-        run=journal.new_run(), extra=tuple(one_of_each(frozenset(CASES))),
+        run=journal.new_run(), extra=tuple(extra),
         budget=_BREADTH * setup.left, soak_until=setup.until - max(_LEAST_REST, _REST * seconds),
     )  # fmt: skip
     run = engine.begin(request, path)
@@ -123,14 +129,14 @@ def slow_devices(run: engine.Run) -> dict[str, float]:
     the soak; it takes three devices to tell."""
     times: dict[str, dict[str, float]] = defaultdict(dict)
     for note in run.notes:
-        if note.kind == "soak":
+        if note.kind == "soak" and note.data.get("timed", 0) >= _LEAST_TIMES:
             times[note.data["case"]][note.data["device"]] = note.data["fastest"]
     ratios = defaultdict(list)
     for of_case in times.values():
         for device, fastest in of_case.items():
             others = [time for other, time in of_case.items() if other != device]
-            if len(others) > 1:
-                ratios[device].append(fastest / median(others))
+            if len(others) > 1 and (usual := median(others)) > 0:
+                ratios[device].append(fastest / usual)
     slowness = {device: median(of_device) for device, of_device in ratios.items()}
     return {device: ratio for device, ratio in slowness.items() if ratio >= _SLOW}
 

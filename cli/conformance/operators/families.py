@@ -15,6 +15,15 @@ def in_family(family: str) -> list[str]:
     return [name for name, row in SPECS.items() if row.family == family]
 
 
+def by_family() -> list[list[str]]:
+    """The operators of each family."""
+    _declare()
+    families: dict[str, list[str]] = {}
+    for name, row in SPECS.items():
+        families.setdefault(row.family, []).append(name)
+    return list(families.values())
+
+
 def operator_families() -> set[str]:
     _declare()
     return {row.family for row in SPECS.values()}

@@ -238,17 +238,19 @@ def _book(
 def _scheduler(request: RunRequest) -> Scheduler:
     if request.scheduler is not None:
         return request.scheduler(request.setup, request.jobs)
-    named = devices(request.setup.device, lambda: _count(request.setup))
-    return Pool(replace(request.setup, device=named[0]), request.jobs, named)
+    first = Lane(replace(request.setup, device="npu:0"))
+    named = devices(request.setup.device, lambda: _count(first))
+    # Its worker is used on where a start costs part of a budget; else chips are read without it.
+    used = first if request.setup.until and named[0] == "npu:0" else None
+    return Pool(replace(request.setup, device=named[0]), request.jobs, named, used)
 
 
-def _count(setup: Setup) -> int:
+def _count(lane: Lane) -> int:
     """How many devices the install sees, by asking a worker: this process opens no device."""
-    lane = Lane(replace(setup, device="npu:0"))
-    try:
-        return int(lane.open().get("devices", 0))
-    finally:
+    count = int(lane.open().get("devices", 0))
+    if not lane.setup.until:
         lane.stop()
+    return count
 
 
 def _tell_absence(request: RunRequest, path: Path, reason: str) -> None:

@@ -54,19 +54,29 @@ class Lane:
         self.replaced = 0
         self._soc = ""
         self._process: Process | None = None
+        self._hello: dict[str, Any] | None = None
+        self._begun = 0.0
         self._stopping = self._busy = False
         self._killed: set[tuple[str, int]] = set()
+
+    def start(self, soc: str = "") -> None:
+        """Start a worker, and do not wait for it; `open` does."""
+        self._soc, self._hello = soc, None
+        self._process = Process(replace(self.setup, soc=soc or self.setup.soc))
+        self._begun = time.monotonic()
 
     def open(self, soc: str = "") -> dict[str, Any]:
         """Start a worker, where `soc` is named on a simulator of that product; its environment.
         EnvironmentFailedError if it cannot start, OutOfTimeError if not before the deadline."""
-        self._soc = soc
         if self.expired:
             raise OutOfTimeError(f"no time was left to start a worker on {self.label}")
-        setup = replace(self.setup, soc=soc or self.setup.soc)
-        process, begun = Process(setup), time.monotonic()
-        self._process = process
-        message = _greeting(process, setup)
+        if self._process is None or self._soc != soc:
+            self.start(soc)
+        if self._hello is not None:
+            return self._hello
+        process, begun = self._process, self._begun
+        assert process is not None
+        message = _greeting(process, self.setup)
         if message == "late" and self.expired:
             self._cut(process)
             raise OutOfTimeError(
@@ -74,8 +84,8 @@ class Lane:
                 " when time was up"
             )
         if isinstance(message, dict) and "hello" in message:
-            hello: dict[str, Any] = message["hello"]
-            return hello
+            self._hello = dict(message["hello"])
+            return self._hello
         reason = message["fatal"] if isinstance(message, dict) else None
         if message == "late":
             process.kill()
@@ -128,7 +138,7 @@ class Lane:
         if self._soc != batch.soc:
             self.close()
         while left and not self._stopping and not self.expired:
-            if self._process is None:
+            if self._process is None or self._hello is None:
                 self.open(batch.soc)
             process = self._process
             assert process is not None

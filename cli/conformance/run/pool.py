@@ -119,7 +119,10 @@ def _threaded(setup: Setup, lane: int) -> Setup:
 class Pool:
     """Runs batches on `jobs` workers over `devices`, at least one each."""
 
-    def __init__(self, setup: Setup, jobs: int, devices: Sequence[str] = ()) -> None:
+    def __init__(
+        self, setup: Setup, jobs: int, devices: Sequence[str] = (), first: Lane | None = None
+    ) -> None:
+        """`first`: a lane of the first device that has a worker."""
         self.devices = tuple(devices) or (setup.device,)
         share, rest = divmod(jobs, len(self.devices))
         counts = [max(1, share + (i < rest)) for i in range(len(self.devices))]
@@ -127,6 +130,9 @@ class Pool:
             device: [Lane(replace(_threaded(setup, i), device=device)) for i in range(count)]
             for device, count in zip(self.devices, counts, strict=True)
         }
+        if first is not None:
+            self._groups[self.devices[0]][0] = first
+        self._setup = setup
         self._stopping = False
         self._events: queue.SimpleQueue[Event | BaseException | None] = queue.SimpleQueue()
         self._gone: dict[str, EnvironmentFailedError] = {}
@@ -144,6 +150,9 @@ class Pool:
     def open(self) -> dict[str, Any]:
         """The environment of the first device whose worker starts; else the last one's error."""
         failure = EnvironmentFailedError("no device was named")
+        if self._setup.until:  # there is no time for one after the other
+            for device in self.devices[1:]:
+                self._groups[device][0].start()
         for device in self.devices:
             try:
                 return self._groups[device][0].open()

@@ -96,13 +96,15 @@ def test_a_worker_that_nothing_ends_fences_its_device(monkeypatch):
 
 
 def test_at_the_deadline_a_case_under_way_is_cut_and_named(monkeypatch):
-    """By the lane's clock: a stopped worker, as on a host without a free processor."""
+    """By the lane's clock: a worker that is silent from then on, as on a host without a free
+    processor."""
     real = Process.receive
 
     def receive(self, seconds):
+        if seconds <= 0:
+            return "late"
         message = real(self, seconds)
         if message == {"start": CASES[1]}:
-            os.kill(self.child.pid, signal.SIGSTOP)
             monkeypatch.setattr(Setup, "left", property(lambda _setup: 0.0))
         return message
 
@@ -147,3 +149,14 @@ def test_a_worker_that_hangs_or_works_for_ever_is_not(monkeypatch, tmp_path, bod
 def test_a_time_to_start_that_is_no_time_is_refused(monkeypatch, tmp_path, seconds):
     with pytest.raises(EnvironmentFailedError, match=r"MINDTORCH_START_SECONDS=.*expected seconds"):
         start(monkeypatch, tmp_path, "pass", seconds)
+
+
+def test_a_worker_that_was_started_ahead_is_the_one_that_runs():
+    lane = Lane(Setup("cpu"))
+    lane.start()
+    child = lane._process.child.pid
+    assert lane.open()["device"] == "cpu"
+    assert lane.open()["device"] == "cpu"
+    (outcome,) = lane.run(Batch(CASES[:1], 0))
+    assert (outcome.verdict, lane._process.child.pid) == ("PASS", child)
+    lane.close()

@@ -88,7 +88,7 @@ def test_of_a_ring_that_nobody_went_through_nothing_is_known(steps, unjudged):
 
 def test_a_chip_whose_launches_take_longer_is_slow_and_it_alone():
     times = {"npu:0": 1.0, "npu:1": 1.1, "npu:2": 4.0}
-    notes = [Note("soak", {"case": case, "device": device, "fastest": seconds})
+    notes = [Note("soak", {"case": case, "device": device, "fastest": seconds, "timed": 100})
              for case in ("add", "mul") for device, seconds in times.items()]  # fmt: skip
     assert list(runner.slow_devices(run_of(notes=notes))) == ["npu:2"]
     two = [note for note in notes if note.data["device"] != "npu:1"]
