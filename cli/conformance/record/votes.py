@@ -233,10 +233,10 @@ def _class(
     differences_: Sequence[Mapping[str, Any]], alike: bool,
 ) -> str:  # fmt: skip
     """Its class; `alike`: other versions explain it, as all devices that have them differ so."""
-    if one.most is None:
-        return UNDECIDED if evidence.steady(camp.digest) else FLAKY
     if unsteady:
         return OPERATOR
+    if one.most is None:
+        return UNDECIDED if evidence.steady(camp.digest) else FLAKY
     same_bits = bool(camp.digest) and camp.digest == one.most.digest
     if place in one.most.places or same_bits or not evidence.steady(camp.digest):
         return FLAKY
