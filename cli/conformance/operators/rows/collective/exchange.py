@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
-
-from mindtorch.ops.samples import Arg
 
 from .....judge.precision import Array
 from .....spec import (
@@ -15,22 +14,28 @@ from .....spec import (
     choice,
     column,
     dtypes,
+    equals,
     experts,
     flag,
     ignored,
+    null,
     only,
     optional,
     out,
+    parts,
     row,
     rows,
     sizes,
     tensor,
+    tokens,
 )  # fmt: skip
 from .....spec.domains import Domain
 from ...declare import declare
-from ...spec import OWN_GROUP, const, f16, i8, spec, t, take
+from ...spec import OWN_GROUP
 from .._functions import plus
-from .._ignored import RANKS, follows, reserved
+from .._ignored import RANKS
+from .._microscaling import BLOCK, as_float32
+from .._quantizers import powers
 from .gather import COMMON, ordered
 
 _PAGES: Final = (
@@ -38,51 +43,53 @@ _PAGES: Final = (
     "npu_quant_gmm_alltoallv, npu_all_to_all_quant_matmul, npu_quant_matmul_all_to_all, "
     "npu_mm_all_reduce_base and tests of their names"
 )
-ROW: Final[dict[str, Any]] = {"source": _PAGES, "tolerance": "gradient",
-                              "specials": False}  # fmt: skip
-INT8: Final[dict[str, Any]] = {**ROW, "dtypes": ("int8",)}
-
-
-def e4m3(*shape: int) -> Arg:
-    return const((np.arange(np.prod(shape)) * 7 % 11 - 5).reshape(shape), "float8_e4m3fn")
+_RULE: Final = Rule("gradient", _PAGES, specials=False)
+_RESERVED: Final = null("reserved: documents ask for null")
 
 
 def _oriented(w: Array, transposed: bool) -> Array:
     return (w.swapaxes(-1, -2) if transposed else w).astype(np.float64)
 
 
-def _weight(arg: Any, shape: tuple[int, ...], transposed: bool) -> Arg:
-    return arg(*shape[:-2], shape[-1], shape[-2]) if transposed else arg(*shape)
+def _restored(x: Array, scale: Array, transposed: bool = True) -> Array:
+    """x times its scale: one, or one for each block of the inner axis (the last but one where it is
+    a weight that is not transposed), which lie in pairs."""
+    if scale.ndim == 1:
+        return x * scale
+    axis = -1 if transposed else -2
+    lines = scale if transposed else np.moveaxis(scale, -1, -2)
+    shape = [*x.shape[:-1], -1] if transposed else [*x.shape[:-2], -1, x.shape[-1]]
+    each = np.repeat(lines.reshape(shape), BLOCK, axis)
+    return np.asarray(x * each.take(np.arange(x.shape[axis]), axis))
 
 
-# Tokens of one rank for three experts, one of which may have none.
-_COUNTS: Final = ((3, 1, 2), (0, 4, 2))
+def _matrix(flag_: str, batch: str, inner: str, columns: str, dtype: str) -> Domain:
+    return by(flag_, {False: tensor(f"{batch}{inner} {columns}", dtype),
+                      True: tensor(f"{batch}{columns} {inner}", dtype)})  # fmt: skip
 
 
-def _by_expert(x: Array, counts: tuple[int, ...], weight: Array) -> Array:
-    parts = np.split(x.astype(np.float64), np.cumsum(counts)[:-1])
-    return np.concatenate([part @ w for part, w in zip(parts, weight, strict=True)])
+# Tokens of one rank by expert, and those of an expert that all ranks share.
+_TOKENS: Final = sizes(
+    E=experts(3, 1, 8), T=tokens(6, 1, 33, 130), K=row(8, 1, 33, 260, 1041),
+    N=column(5, 1, 33, 130), M=rows(4, 1, 33), H=row(8, 1, 33, 130),
+    W=column(3, 1, 33))  # fmt: skip
+_EXPERTS: Final[dict[str, Domain]] = {
+    **COMMON, "gmmX": tensor("T K", "f16 bf16"),
+    "gmmWeight": _matrix("transGmmWeight", "E ", "K", "N", "gmmX"),
+    "sendCountsTensor": _RESERVED, "recvCountsTensor": _RESERVED,
+    "mmX": optional(tensor("M H", "gmmX")),
+    "mmWeight": optional(_matrix("transMmWeight", "", "H", "W", "gmmX"), iff="given(mmXOptional)"),
+    "epWorldSize": only(1, RANKS), "sendCounts": parts("E", of="T"),
+    "recvCounts": equals("sendCounts"), "transGmmWeight": flag(), "transMmWeight": flag(),
+    "permuteOutFlag": flag(),
+    **{n: out("gmmX") for n in ("y", "gmmY", "mmY", "permuteOut")},
+}  # fmt: skip
+_SENT: Final = "group commMode epWorldSize sendCounts recvCounts transGmmWeight transMmWeight"
+_COUNTED: Final = "sendCountsTensorOptional recvCountsTensorOptional mmXOptional mmWeightOptional"
 
 
-def _experts(small: Any, flags: tuple[bool, bool], shared: bool, counts: tuple[int, ...]) -> Any:
-    gmm, mm = flags
-    return {
-        "gmmX": small(6, 8), "gmmWeight": _weight(small, (3, 8, 5), gmm),
-        "mmXOptional": small(4, 8) if shared else None,
-        "mmWeightOptional": _weight(small, (8, 3), mm) if shared else None, "group": OWN_GROUP,
-        "commMode": "", "epWorldSize": 1, "sendCounts": counts, "recvCounts": counts,
-        "transGmmWeight": gmm, "transMmWeight": mm,
-    }  # fmt: skip
-
-
-_KINDS: Final = [((False, False), True, _COUNTS[0]), ((True, True), True, _COUNTS[1]),
-                 ((False, True), False, _COUNTS[1])]  # fmt: skip
-
-
-@spec("aclnnGroupedMatMulAlltoAllv aclnnGroupedMatMulAlltoAllvV2", "y:gmmX mmYOptional:gmmX",
-      ignored=reserved("sendCountsTensorOptional recvCountsTensorOptional")
-      | follows("recvCounts"),
-      **ROW, samples=[take(**_experts(f16, *k)) for k in _KINDS])  # fmt: skip
+@declare("aclnnGroupedMatMulAlltoAllvV2 aclnnGroupedMatMulAlltoAllv", _RULE, _TOKENS,
+         **ordered(f"gmmX gmmWeight {_COUNTED} {_SENT} y mmYOptional", _EXPERTS))  # fmt: skip
 def from_experts(
     gmmX: Array, gmmWeight: Array, mmXOptional: Array | None, mmWeightOptional: Array | None,
     sendCounts: tuple[int, ...], transGmmWeight: bool, transMmWeight: bool,
@@ -90,15 +97,14 @@ def from_experts(
     shared = None
     if mmXOptional is not None and mmWeightOptional is not None:
         shared = mmXOptional.astype(np.float64) @ _oriented(mmWeightOptional, transMmWeight)
-    return _by_expert(gmmX, sendCounts, _oriented(gmmWeight, transGmmWeight)), shared
+    groups = np.split(gmmX.astype(np.float64), np.cumsum(sendCounts)[:-1])
+    matrices = zip(groups, _oriented(gmmWeight, transGmmWeight), strict=True)
+    return np.concatenate([x @ w for x, w in matrices]), shared
 
 
-@spec("aclnnAlltoAllvGroupedMatMul aclnnAlltoAllvGroupedMatMulV2",
-      "gmmY:gmmX mmYOptional:gmmX permuteOutOptional:gmmX",
-      ignored=reserved("sendCountsTensorOptional recvCountsTensorOptional")
-      | follows("recvCounts"),
-      **ROW,
-      samples=[take(**_experts(f16, *k), permuteOutFlag=k[1]) for k in _KINDS])  # fmt: skip
+@declare("aclnnAlltoAllvGroupedMatMulV2 aclnnAlltoAllvGroupedMatMul", _RULE, _TOKENS,
+         **ordered(f"gmmX gmmWeight {_COUNTED} {_SENT} permuteOutFlag gmmY mmYOptional "
+                   "permuteOutOptional", _EXPERTS))  # fmt: skip
 def to_experts(
     gmmX: Array, gmmWeight: Array, mmXOptional: Array | None, mmWeightOptional: Array | None,
     sendCounts: tuple[int, ...], transGmmWeight: bool, transMmWeight: bool, permuteOutFlag: bool,
@@ -108,101 +114,81 @@ def to_experts(
     return y, shared, gmmX if permuteOutFlag else None
 
 
-def _scaled(kind: Any) -> dict[str, Any]:
-    """Quantised tokens: one scale for all of an operand."""
-    one: dict[str, Any] = {"gmmXScale": t(1, low=0.5), "gmmWeightScale": t(1, low=0.5),
-                           "gmmXQuantMode": 1, "gmmWeightQuantMode": 1, "mmXQuantMode": 0,
-                           "mmWeightQuantMode": 0, "groupSize": 0, "commQuantMode": 0,
-                           "commQuantDtypeOptional": 0}  # fmt: skip
-    if kind[1]:
-        one |= {"mmXScaleOptional": t(1, low=0.5), "mmWeightScaleOptional": t(1, low=0.5),
-                "mmXQuantMode": 1, "mmWeightQuantMode": 1}  # fmt: skip
-    return {**_experts(e4m3, *kind), **one}
+# Quantisation modes: one scale for all of an operand, or a power of two for each block of 32.
+_ONE, _BLOCKS = 1, 6
+_TILE: Final = 1 << 32 | 1 << 16 | BLOCK
 
 
-def _shared_scale(first: Array | None, second: Array | None) -> Any:
-    return 1 if first is None or second is None else first * second
+def _scale(shape: str, flag_: str = "", turned: str = "") -> Domain:
+    blocks: Domain = powers(f"{shape} 2", -2, 3, "e8m0")
+    if flag_:
+        blocks = by(flag_, {False: blocks, True: powers(f"{turned} 2", -2, 3, "e8m0")})
+    return by("gmmXQuantMode", {_ONE: tensor("1", "f32", 0.5, 2), _BLOCKS: blocks})
 
 
-@spec("aclnnAlltoAllvQuantGroupedMatMul aclnnAlltoAllvQuantGroupedMatMulV2",
-      "gmmY:float16 mmYOptional:float16 permuteOutOptional:gmmX",
-      ignored=reserved("sendCountsTensorOptional recvCountsTensorOptional")
-      | follows("recvCounts"),
-      uncovered="gmmXQuantMode gmmWeightQuantMode mmXQuantMode mmWeightQuantMode groupSize",
-      **ROW,
-      samples=[take(**_scaled(k), permuteOutFlag=k[1]) for k in _KINDS])  # fmt: skip
-def to_experts_quantised(
-    gmmX: Array, gmmWeight: Array, gmmXScale: Array, gmmWeightScale: Array,
-    mmXOptional: Array | None, mmWeightOptional: Array | None, mmXScaleOptional: Array | None,
-    mmWeightScaleOptional: Array | None, sendCounts: tuple[int, ...], transGmmWeight: bool,
-    transMmWeight: bool, permuteOutFlag: bool,
-) -> tuple[Array | None, ...]:  # fmt: skip
-    y, shared, rows = to_experts(gmmX, gmmWeight, mmXOptional, mmWeightOptional, sendCounts,
-                                 transGmmWeight, transMmWeight, permuteOutFlag)  # fmt: skip
-    scale = _shared_scale(mmXScaleOptional, mmWeightScaleOptional)
-    return (None if y is None else y * gmmXScale * gmmWeightScale,
-            None if shared is None else shared * scale, rows)  # fmt: skip
+_WEIGHT_SCALE: Final = _scale("ceil(H,64) W", "transMmWeight", "W ceil(H,64)")
+_QUANTISED: Final[dict[str, Domain]] = {
+    **_EXPERTS, "gmmX": tensor("T K", "e4m3 e5m2"),
+    "gmmWeight": _matrix("transGmmWeight", "E ", "K", "N", "e4m3"),
+    "gmmXScale": _scale("T ceil(K,64)"),
+    "gmmWeightScale": _scale("E ceil(K,64) N", "transGmmWeight", "E N ceil(K,64)"),
+    "mmWeight": optional(_matrix("transMmWeight", "", "H", "W", "gmmWeight"),
+                         iff="given(mmXOptional)"),
+    "mmXScale": optional(_scale("M ceil(H,64)"), iff="given(mmXOptional)"),
+    "mmWeightScale": optional(_WEIGHT_SCALE, iff="given(mmXOptional)"),
+    "commQuantScale": _RESERVED, "gmmXQuantMode": choice(_ONE, _BLOCKS),
+    "gmmWeightQuantMode": equals("gmmXQuantMode"),
+    **{n: equals("gmmXQuantMode if given(mmXOptional) else 0")
+       for n in ("mmXQuantMode", "mmWeightQuantMode")},
+    "commQuantMode": only(0, "documents allow 0"),
+    "commQuantDtype": only(0, "of a commQuantMode other than 0"),
+    "groupSize": equals(f"{_TILE} if gmmXQuantMode == {_BLOCKS} else 0"),
+    **{n: out("f16") for n in ("y", "gmmY", "mmY")},
+}  # fmt: skip
+_SMALL_TYPES: Final = """gmmX gmmWeight {0}  mmYOptional
+                         e4m3 e4m3      f16  f16
+                         e5m2 e5m2      bf16 bf16
+                         e4m3 e5m2      bf16 bf16"""
+_SCALES: Final = "gmmX gmmWeight gmmXScale gmmWeightScale"
+_OF_SHARED: Final = f"{_COUNTED} mmXScaleOptional mmWeightScaleOptional"
+_MODES: Final = "gmmXQuantMode gmmWeightQuantMode mmXQuantMode mmWeightQuantMode"
 
 
-@spec("aclnnQuantGroupedMatMulAlltoAllv aclnnQuantGroupedMatMulAlltoAllvV2",
-      "y:float16 mmYOptional:float16",
-      ignored=reserved("sendCountsTensorOptional recvCountsTensorOptional")
-      | follows("recvCounts"),
-      uncovered="commQuantScaleOptional gmmXQuantMode gmmWeightQuantMode mmXQuantMode "
-                "mmWeightQuantMode commQuantMode commQuantDtypeOptional groupSize",
-      **ROW,
-      samples=[take(**_scaled(k)) for k in _KINDS])  # fmt: skip
+@declare("aclnnQuantGroupedMatMulAlltoAllvV2 aclnnQuantGroupedMatMulAlltoAllv", _RULE, _TOKENS,
+         dtypes(_SMALL_TYPES.format("y")),
+         **ordered(f"{_SCALES} {_OF_SHARED} commQuantScaleOptional {_MODES} commQuantMode "
+                   f"commQuantDtypeOptional groupSize {_SENT} y mmYOptional",
+                   _QUANTISED))  # fmt: skip
 def from_experts_quantised(
     gmmX: Array, gmmWeight: Array, gmmXScale: Array, gmmWeightScale: Array,
     mmXOptional: Array | None, mmWeightOptional: Array | None, mmXScaleOptional: Array | None,
     mmWeightScaleOptional: Array | None, sendCounts: tuple[int, ...], transGmmWeight: bool,
     transMmWeight: bool,
 ) -> tuple[Array, Array | None]:  # fmt: skip
-    y, shared = from_experts(gmmX, gmmWeight, mmXOptional, mmWeightOptional, sendCounts,
-                             transGmmWeight, transMmWeight)  # fmt: skip
-    scale = _shared_scale(mmXScaleOptional, mmWeightScaleOptional)
-    return y * gmmXScale * gmmWeightScale, None if shared is None else shared * scale
+    if mmXOptional is not None and mmXScaleOptional is not None:
+        mmXOptional = _restored(mmXOptional, mmXScaleOptional)
+    if mmWeightOptional is not None and mmWeightScaleOptional is not None:
+        mmWeightOptional = _restored(mmWeightOptional, mmWeightScaleOptional, transMmWeight)
+    return from_experts(
+        _restored(gmmX, gmmXScale), _restored(gmmWeight, gmmWeightScale, transGmmWeight),
+        mmXOptional, mmWeightOptional, sendCounts, transGmmWeight, transMmWeight)  # fmt: skip
 
 
-_COLUMNS: Final[dict[str, Any]] = {"group": OWN_GROUP, "commMode": "", "commQuantMode": 0,
-                                   "commQuantDtype": 0, "groupSize": 0,
-                                   "transposeX1": False}  # fmt: skip
-
-
-@spec("aclnnAlltoAllQuantMatmul aclnnAlltoAllQuantMatmulV2", "output:x1 alltoAllOutOptional:x1",
-      uncovered="commScaleOptional x1OffsetOptional x2OffsetOptional alltoAllAxesOptional "
-                "x1QuantMode x2QuantMode commQuantMode commQuantDtype x1QuantDtype groupSize "
-                "transposeX1",
-      **ROW, samples=[
-          take(x1=f16(4, 8), x2=_weight(i8, (8, 6), swap), biasOptional=t(6) if swap else None,
-               x1ScaleOptional=t(8, low=0.5) if swap else None, x2Scale=t(6, low=0.01),
-               alltoAllAxesOptional=(-2, -1), x1QuantMode=7, x2QuantMode=2, x1QuantDtype=2,
-               transposeX2=swap, **_COLUMNS) for swap in (False, True)])  # fmt: skip
-def rounded_rows(
-    x1: Array, x2: Array, biasOptional: Array | None, x1ScaleOptional: Array | None,
-    x2Scale: Array, transposeX2: bool,
-) -> tuple[Array, Array]:  # fmt: skip
-    """Rows are rounded to int8 by their peaks; the bias is added before the scales."""
-    x = x1 if x1ScaleOptional is None else x1 * x1ScaleOptional
-    scale = np.abs(x).max(-1, keepdims=True) / 127
-    y = np.rint(x / np.where(scale, scale, 1)) @ _oriented(x2, transposeX2)
-    return plus(y, biasOptional) * scale * x2Scale, x1
-
-
-@spec("aclnnQuantMatmulAlltoAll aclnnQuantMatmulAlltoAllV2", "output:float32",
-      uncovered="commScaleOptional x1OffsetOptional x2OffsetOptional alltoAllAxesOptional "
-                "x1QuantMode x2QuantMode commQuantMode commQuantDtype groupSize transposeX1",
-      **INT8, samples=[
-    take(x1=kind(4, 8), x2=_weight(kind, (8, 6), swap), biasOptional=t(6) if swap else None,
-         x1Scale=t(4, low=0.1), x2Scale=t(6, low=0.1), alltoAllAxesOptional=(-1, -2),
-         x1QuantMode=3, x2QuantMode=2, transposeX2=swap, **_COLUMNS)
-    for kind in (i8, e4m3) for swap in (False, True)])  # fmt: skip
-def quantised_columns(
-    x1: Array, x2: Array, biasOptional: Array | None, x1Scale: Array, x2Scale: Array,
-    transposeX2: bool,
-) -> Array:  # fmt: skip
-    y = plus(x1.astype(np.float64) @ _oriented(x2, transposeX2), biasOptional)
-    return y * x1Scale[:, None] * x2Scale
+@declare("aclnnAlltoAllvQuantGroupedMatMulV2 aclnnAlltoAllvQuantGroupedMatMul", _RULE, _TOKENS,
+         dtypes(_SMALL_TYPES.format("gmmY")),
+         **ordered(f"{_SCALES} {_OF_SHARED} {_MODES} {_SENT} groupSize permuteOutFlag gmmY "
+                   "mmYOptional permuteOutOptional", _QUANTISED))  # fmt: skip
+def to_experts_quantised(
+    gmmX: Array, gmmWeight: Array, gmmXScale: Array, gmmWeightScale: Array,
+    mmXOptional: Array | None, mmWeightOptional: Array | None, mmXScaleOptional: Array | None,
+    mmWeightScaleOptional: Array | None, sendCounts: tuple[int, ...], transGmmWeight: bool,
+    transMmWeight: bool, permuteOutFlag: bool,
+) -> tuple[Array | None, ...]:  # fmt: skip
+    y, shared = from_experts_quantised(
+        gmmX, gmmWeight, gmmXScale, gmmWeightScale, mmXOptional, mmWeightOptional,
+        mmXScaleOptional, mmWeightScaleOptional, sendCounts, transGmmWeight,
+        transMmWeight)  # fmt: skip
+    return y, shared, gmmX if permuteOutFlag else None
 
 
 def _silu(x: Array) -> Array:
@@ -256,11 +242,11 @@ _FLAT: Final = sizes(M=rows(4, 1, 3, 33, 130), K=row(32, 1, 33, 260, 1041),
                      N=column(6, 1, 33, 130))  # fmt: skip
 _PLAIN: Final[dict[str, Domain]] = {
     **COMMON, "x1": tensor("M K", "f16 bf16"), "bias": optional(tensor("N", "x1")),
-    "x2": by("transposeX2", {False: tensor("K N", "x1"), True: tensor("N K", "x1")}),
+    "x2": _matrix("transposeX2", "", "K", "N", "x1"),
     "transposeX1": _ORIENTATION, "transposeX2": flag(), "output": out("x1"),
     "alltoAllOut": out("x1"),
 }  # fmt: skip
-_PRODUCT: Final = Rule("gradient", _PAGES, specials=False, cost="2*M*K*N")
+_PRODUCT: Final = replace(_RULE, cost="2*M*K*N")
 
 
 @declare("aclnnAlltoAllMatmulV2 aclnnAlltoAllMatmul", _PRODUCT, _FLAT,
@@ -281,3 +267,77 @@ def product_before_exchange(
     x1: Array, x2: Array, biasOptional: Array | None, transposeX2: bool
 ) -> Array:
     return plus(x1 @ _oriented(x2, transposeX2), biasOptional)
+
+
+_NOT_READ: Final = null("of modes that documents do not list")
+_COLUMNS: Final[dict[str, Domain]] = {
+    **_PLAIN, "bias": optional(tensor("N", "f32")),
+    **dict.fromkeys(("commScale", "x1Offset", "x2Offset"), _NOT_READ),
+    "x2Scale": tensor("N", "f32", 0.005, 0.05),
+    **{n: only(0, "documents allow 0") for n in ("commQuantMode", "commQuantDtype")},
+}  # fmt: skip
+
+
+@declare("aclnnAlltoAllQuantMatmulV2 aclnnAlltoAllQuantMatmul", _PRODUCT, _FLAT,
+         dtypes("""x1       x2 output
+                   f16      i8 f16
+                   bf16     i8 bf16
+                   f16|bf16 i8 f32"""),
+         **ordered("x1 x2 biasOptional x1ScaleOptional x2Scale commScaleOptional x1OffsetOptional "
+                   "x2OffsetOptional group commMode alltoAllAxesOptional x1QuantMode x2QuantMode "
+                   "commQuantMode commQuantDtype x1QuantDtype groupSize transposeX1 transposeX2 "
+                   "output alltoAllOutOptional", _COLUMNS,
+                   {"x2": _matrix("transposeX2", "", "K", "N", "i8"),
+                    "x1Scale": optional(powers("K", -1, 2)),
+                    "alltoAllAxes": only((-2, -1), "documents allow this order"),
+                    "x1QuantMode": only(7, "rows of floats are quantised by their peaks"),
+                    "x2QuantMode": only(2, "int8 weights have scales of columns"),
+                    "x1QuantDtype": only(2, "int8, as the weights"),
+                    "output": out("x1")}))  # fmt: skip
+def rounded_rows(
+    x1: Array, x2: Array, biasOptional: Array | None, x1ScaleOptional: Array | None,
+    x2Scale: Array, transposeX2: bool,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Rows are rounded to int8 by their peaks, in float32, which decides on a number that is half
+    way; the bias is added before the scales."""
+    x = as_float32(x1 if x1ScaleOptional is None else x1 * x1ScaleOptional)
+    scale = np.abs(x).max(-1, keepdims=True) / 127
+    steps = np.rint(as_float32(x / as_float32(np.where(scale, scale, 1))))
+    y = steps @ _oriented(x2, transposeX2)
+    return plus(y, biasOptional) * scale * x2Scale, x1
+
+
+@declare("aclnnQuantMatmulAlltoAllV2 aclnnQuantMatmulAlltoAll", _PRODUCT, _FLAT,
+         dtypes("""x1   x2   x1Scale x2Scale output
+                   i8   i8   f32     f32     f16|bf16|f32
+                   e4m3 e4m3 f32     f32     f16|f32
+                   e4m3 e5m2 e8m0    e8m0    bf16|f32"""),
+         **ordered("x1 x2 biasOptional x1Scale x2Scale commScaleOptional x1OffsetOptional "
+                   "x2OffsetOptional alltoAllAxesOptional group commMode x1QuantMode x2QuantMode "
+                   "commQuantMode commQuantDtype groupSize transposeX1 transposeX2 output",
+                   _COLUMNS,
+                   {"x1": tensor("M K", "i8"), "x2": _matrix("transposeX2", "", "K", "N", "x1"),
+                    "x1Scale": by("x1Scale.dtype", {
+                        "f32": tensor("M", "f32", 0.1, 1),
+                        "e8m0": powers("M ceil(K,64) 2", -2, 3, "e8m0")}),
+                    "x2Scale": by("x2Scale.dtype", {
+                        "f32": tensor("N", "f32", 0.1, 1),
+                        "e8m0": by("transposeX2", {
+                            False: powers("ceil(K,64) N 2", -2, 3, "e8m0"),
+                            True: powers("N ceil(K,64) 2", -2, 3, "e8m0")})}),
+                    "alltoAllAxes": only((-1, -2), "documents allow this order"),
+                    "x1QuantMode": equals("6 if dtype(x1Scale) == 'float8_e8m0fnu' else 3"),
+                    "x2QuantMode": equals("6 if dtype(x2Scale) == 'float8_e8m0fnu' else 2"),
+                    "groupSize": equals(f"{_TILE} if dtype(x1Scale) == 'float8_e8m0fnu' else 0"),
+                    "output": out("f32")}))  # fmt: skip
+def quantised_columns(
+    x1: Array, x2: Array, biasOptional: Array | None, x1Scale: Array, x2Scale: Array,
+    transposeX2: bool,
+) -> Array:  # fmt: skip
+    """Scales of rows and columns, behind the bias, or of blocks, before it."""
+    if x1Scale.ndim > 1:
+        product = _restored(x1, x1Scale) @ _oriented(_restored(x2, x2Scale, transposeX2),
+                                                     transposeX2)  # fmt: skip
+        return plus(product, biasOptional)
+    y = plus(x1.astype(np.float64) @ _oriented(x2, transposeX2), biasOptional)
+    return y * x1Scale[:, None] * x2Scale

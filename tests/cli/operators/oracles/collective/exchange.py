@@ -9,27 +9,35 @@ from .._arguments import t
 from .._functions import add_named, matmul_of
 
 
-def experts(a, scales=()):
+def experts(a, scales=("", "", "", "")):
     """Rows of each expert times its matrix; the shared expert's product."""
-    w = t(a["gmmWeight"]).double()
-    w = w.mT if a["transGmmWeight"] else w
-    parts = t(a["gmmX"]).double().split(list(a["sendCounts"]))
+    x, w = whole(a, "gmmX", scales[0]), whole(a, "gmmWeight", scales[1], "transGmmWeight")
+    parts = x.split(list(a["sendCounts"]))
     y = torch.cat([x @ m for x, m in zip(parts, w, strict=True)])
-    shared = None
-    if a["mmXOptional"] is not None:
-        v = t(a["mmWeightOptional"]).double()
-        shared = F.linear(t(a["mmXOptional"]).double(), v if a["transMmWeight"] else v.mT)
-    if scales:
-        y = y * t(a[scales[0]]) * t(a[scales[1]])
-        if shared is not None and a[scales[2]] is not None:
-            shared = shared * t(a[scales[2]]) * t(a[scales[3]])
-    return y, shared
+    if a["mmXOptional"] is None:
+        return y, None
+    return y, whole(a, "mmXOptional", scales[2]) @ whole(
+        a, "mmWeightOptional", scales[3], "transMmWeight"
+    )
+
+
+def whole(a, name, scale="", flag=None):
+    """An operand by its scale: one number, or pairs of blocks of 32 along its inner axis."""
+    x = t(a[name]).double()
+    x = x.mT if flag and not a[flag] else x  # the inner axis last
+    if scale:
+        factor = t(a[scale]).double()
+        if factor.ndim > 1:
+            factor = factor if not flag or a[flag] else factor.transpose(-3, -2)
+            factor = factor.flatten(-2).repeat_interleave(32, -1)[..., : x.shape[-1]]
+        x = x * factor
+    return x.mT if flag else x
 
 
 _SCALES = ("gmmXScale", "gmmWeightScale", "mmXScaleOptional", "mmWeightScaleOptional")
 
 
-def there(a, scales=()):
+def there(a, scales=("", "", "", "")):
     return *experts(a, scales), t(a["gmmX"]) if a["permuteOutFlag"] else None
 
 
