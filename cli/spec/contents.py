@@ -6,6 +6,7 @@ Each maker takes a generator, the pattern's name and numbers, and gives an integ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -131,6 +132,14 @@ def mask(rng: Generator, pattern: str, shape: tuple[int, ...]) -> Array:
         result.reshape(-1)[-1] = 1
     if pattern in ("random", "all_but_one") and result.size and shape:
         result[..., 0] = 0
+    return result
+
+
+@lru_cache(4)
+def above_diagonal(shape: tuple[int, ...]) -> Array:
+    """True above the diagonal; made once, for its usual size is 2048 x 2048."""
+    result = ~np.tri(*shape, dtype=bool)
+    result.flags.writeable = False
     return result
 
 

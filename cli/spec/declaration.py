@@ -222,15 +222,13 @@ class Declaration:
                                f"header's is {' '.join(header)}")  # fmt: skip
 
     def without(self, names: Iterable[str]) -> Declaration:
-        """That of a version whose header lacks parameters: they keep their plain values."""
+        """That of a version whose header lacks parameters: they keep their plain values, and
+        overloads that speak of them are none of its forms."""
         missing = frozenset(names)
         plain = self.draw({})
         params = {n: Only(plain[n], "the header has no such parameter") if n in missing else d
                   for n, d in self.params.items()}  # fmt: skip
-        overloads = tuple(
-            Overload(o.name, {n: d for n, d in o.params.items() if n not in missing})
-            for o in self.overloads
-        )
+        overloads = tuple(o for o in self.overloads if missing.isdisjoint(o.params))
         pins = tuple(p for p in self.pins if not missing & set(p.levels))
         other = object.__new__(Declaration)
         other.__dict__.update({f.name: getattr(self, f.name) for f in fields(self)})
@@ -445,10 +443,10 @@ class ConcreteCall:
         return None
 
     def elements(self) -> int:
-        """Elements of the largest tensor."""
+        """Elements of the largest tensor whose shape sizes decide."""
         sizes = [0]
         for value in self.values().values():
             for one in value if isinstance(value, list) else (value,):
-                if isinstance(one, TensorValue):
+                if isinstance(one, TensorValue) and not one.fixed:
                     sizes.append(volume(one.shape))
         return max(sizes)

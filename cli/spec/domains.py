@@ -227,7 +227,13 @@ class Content(Domain):
         layout = "stepped" if layout == "expanded" else layout
         return TensorValue(
             tuple(whole.shape) if whole is not None else dims or (), draw.dtype(name, self.dtype),
-            values=Elements(elements, whole), layout=layout)  # fmt: skip
+            values=Elements(elements, whole), layout=layout, fixed=self._fixed)  # fmt: skip
+
+    @cached_property
+    def _fixed(self) -> bool:
+        """Whether no size decides the shape."""
+        shapes = self.shape_strings
+        return bool(shapes) and not any(p.names for s in shapes for p in parts_of(s))
 
     def _dims(self, draw: Draw) -> tuple[int, ...] | None:
         """The shape, where it is known without the elements."""

@@ -41,6 +41,7 @@ class TensorValue:
     """A tensor of a call: shape, dtype, the range it is drawn from, or its elements.
 
     `fill` false: its elements are drawn from the range alone, whatever values are under test.
+    `fixed`: no size decides its shape.
     """
 
     shape: tuple[int, ...]
@@ -50,6 +51,7 @@ class TensorValue:
     values: Elements | None = None
     fill: bool = False
     layout: str = "contiguous"
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,7 +284,7 @@ def causal(shape: str, dtype: str = "bool") -> Content:
     """The mask of what lies above the diagonal, whatever it is applied to."""
 
     def make(_rng: np.random.Generator, _pattern: str, draw: Draw) -> Any:
-        return np.triu(np.ones(resolve(shape, draw), np.int64), 1)
+        return contents.above_diagonal(resolve(shape, draw))
 
     return Content(make, ("causal",), dtype, (), (shape,))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from mindtorch.ops.samples import Sample
@@ -43,7 +44,7 @@ def spec_of(row: Row, name: str, renamed: Mapping[str, str], module: str = "") -
     rule = row.rule
     outs = {n: dtype_rule(d, n, row) for n, d in row.declaration.outs.items()}
     return Spec(
-        name, module or row.reference.__module__, row.reference, outs, lambda: calls(row),
+        name, module or row.reference.__module__, row.reference, outs, cache(lambda: calls(row)),
         rule.tolerance,
         rule.source, rule.numbers, names=row.names, renamed=renamed, fixed_shape=True,
         fixed_layout=not rule.strided, formats=rule.formats, steps=rule.steps, slack=rule.slack,

@@ -822,6 +822,7 @@ aclError run_infer(Call& c) {
   const Ints starts = out.start;
   move_starts(out, r.s.first_query);
   Statistics stats = statistics_of(r, c.tensor(P::query));
+  move_starts(stats.place, r.s.first_query);
   attend(r.s, out, stats);
   out.start = starts;
   write_out(c, at, r, out);

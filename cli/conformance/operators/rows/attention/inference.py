@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from mindtorch.ops.samples import Arg
-
 from .....judge.precision import Array
 from .....spec import (
     Rule,
@@ -44,22 +42,21 @@ from .....spec import causal as causal_mask
 from .....spec import heads as heads_
 from .....spec.domains import Domain, Draw, evaluate
 from ...declare import declare
-from ...spec import const, t
-from .flash import back, causal, heads, shaped
+from .flash import back, heads
 
 _PAGES: Final = ("Vaswani et al.: Attention Is All You Need, 2017; op-plugin documents "
                  "npu_prompt_flash_attention, npu_incre_flash_attention and "
                  "npu_fused_infer_attention_score")  # fmt: skip
-ROW: Final[dict[str, Any]] = {"source": _PAGES, "tolerance": "gradient", "extra": "outDtype",
-                              "dtypes": ("float16", "bfloat16"),
-                              "formats": dict.fromkeys(("query", "key", "value", "attentionOut"),
-                                                       "ND")}  # fmt: skip
+_FORMATS: Final = dict.fromkeys(("query", "key", "value", "attentionOut"), "ND")
 _NO_SCALES: Final[tuple[tuple[int, Any, Any], ...]] = ((0, None, None),) * 2
 
 
 def _pages(blocks: Array, table: Array, kv: int, length: int, line: int) -> Array:
-    """[N, length, D] of blocks [count, size, N D], as a sequence's line of the table names them."""
-    rows = blocks[table[line]].reshape(-1, kv, blocks.shape[-1] // kv)
+    """[N, length, D] of blocks [count, size, N D] or [count, N, size, D], as a sequence's line of
+    the table names them."""
+    if blocks.ndim == 4:
+        blocks = blocks.swapaxes(1, 2)
+    rows = blocks[table[line]].reshape(-1, kv, blocks[0, 0].size // kv)
     return rows[:length].swapaxes(0, 1)
 
 
@@ -164,12 +161,12 @@ def infer(
         q, k, v = (x.astype(np.float64) for x in (
             whole[:, fq : fq + nq], k[:, fk : fk + nk], v[:, fk : fk + nk]))  # fmt: skip
         if prefix[0] is not None:
-            n = prefix[0].shape[2] if prefix[2] is None else prefix[2][0]
-            k, v = (np.concatenate([p[0, :, :n], x], 1)
+            n = None if prefix[2] is None else prefix[2][0]
+            k, v = (np.concatenate([heads(p, layout, kv)[0][:, :n], x], 1)
                     for p, x in zip(prefix[:2], (k, v), strict=True))  # fmt: skip
         if rope[0] is not None and rope[1] is not None:
-            q = np.concatenate([q, heads(rope[0], layout, numHeads)[b]], -1)
-            k = np.concatenate([k, heads(rope[1], layout, kv)[b]], -1)
+            q = np.concatenate([q, heads(rope[0], layout, numHeads)[b][:, fq : fq + nq]], -1)
+            k = np.concatenate([k, heads(rope[1], layout, kv)[b][:, fk : fk + nk]], -1)
         k, v = (np.repeat(x, numHeads // kv, 0) for x in (k, v))
         score = q @ k.swapaxes(-1, -2) * _factor(deq1) * scaleValue
         if slope > 1 and shift is not None:
@@ -182,7 +179,7 @@ def infer(
             own = mask[:, None, None]  # a row of it for each sequence
         hide = _hidden(sparse, nq, k.shape[1], before, after, own, b, (fq, fk))
         score = np.where(hide, -np.inf, score)
-        top = score.max(-1, keepdims=True)
+        top = score.max(-1, keepdims=True, initial=-np.inf)
         top = top if sink is None else np.maximum(top, sink[:, None, None])
         e = np.exp(score - np.where(np.isneginf(top), 0.0, top))
         total = e.sum(-1, keepdims=True)
@@ -196,7 +193,8 @@ def infer(
         out[:, fq : fq + nq] = y
         outs.append(out)
         log = np.full((numHeads, whole.shape[1], 1), np.inf)
-        log[:, fq : fq + nq] = top + np.log(total)
+        log[:, fq : fq + nq] = np.where(
+            total == 0, np.inf, top + np.log(np.where(total == 0, 1, total)))  # fmt: skip
         logs.append(log)
     if packed:
         flat = [np.concatenate([o.swapaxes(0, 1) for o in x]) for x in (outs, logs)]
@@ -217,95 +215,6 @@ def prompt(
                  mask=attenMask, shift=pseShift, lengths=actualSeqLengthsKv, ends=actualSeqLengths,
                  sparse=sparseMode, before=preTokens, after=nextTokens, steps=(
                      deqScale1, quantScale1, deqScale2, quantScale2, quantOffset2))[0]  # fmt: skip
-
-
-def prompt_inputs(
-    layout: str, b: int, n: int, kv: int, s: int, d: int, masked: bool
-) -> dict[str, Any]:
-    half: dict[str, Any] = {"dtype": "float16"}
-    inputs: dict[str, Any] = {
-        "query": t(*shaped(layout, b, n, s, d), **half),
-        "key": t(*shaped(layout, b, kv, s, d), **half),
-        "value": t(*shaped(layout, b, kv, s, d), **half, high=3.0),
-        "numHeads": n,
-        "scaleValue": d**-0.5,
-        "preTokens": 65536,
-        "nextTokens": 65536,
-        "inputLayout": layout,
-        "numKeyValueHeads": 0 if kv == n else kv,
-        "sparseMode": 0,
-        "innerPrecise": 0,
-    }
-    if masked:
-        inputs["attenMask"] = causal(s, s)
-    return inputs
-
-
-PROMPTS: Final = (("BSH", 2, 2, 2, 16, 16, False), ("BNSD", 1, 4, 2, 32, 16, True),
-                  ("BSND", 1, 2, 2, 16, 32, True), ("BNSD", 1, 2, 2, 128, 64, False))  # fmt: skip
-NEAR: Final = {"preTokens": 3, "nextTokens": 2}
-SPARSE_MASK: Final = const((np.arange(256).reshape(16, 16) % 7 == 3).tolist(), "bool")
-
-
-def one(value: float, dtype: str = "float32") -> Any:
-    return const([value], dtype)
-
-
-_HALF, INT8 = 1, 2  # aclDataType
-
-
-def integers(names: str, **more: Any) -> dict[str, Any]:
-    """int8 operands with the scales that `names` gives: of scores, weights, results, steps."""
-    first, second, third, fourth, fifth = names.split()
-    eight: dict[str, Any] = {"dtype": "int8", "low": -8, "high": 8}
-    inputs = prompt_inputs("BNSD", 1, 2, 2, 16, 32, False)
-    steps = {} if "outDtype" not in more else {
-        fourth: t(1, 2, 1, 32, low=3, high=9), fifth: t(1, 2, 1, 32, low=-9, high=9)}  # fmt: skip
-    return {**inputs, **{n: t(1, 2, 16, 32, **eight) for n in ("query", "key", "value")},
-            first: one(2.0**-6), second: one(127.0),
-            third: const([0x3B800000], "uint64"), **steps,
-            "outDtype": _HALF, **more}  # fmt: skip
-
-
-SCALES: Final = "deqScale1 quantScale1 deqScale2 quantScale2 quantOffset2"
-STEPPED: Final = {"quantScale2": t(1, 2, 1, 16, low=3, high=9),
-                  "quantOffset2": t(1, 2, 1, 16, low=-9, high=9), "outDtype": INT8}  # fmt: skip
-WIDE_MASK: Final = {"attenMask": Arg((2048, 2048), "bool",
-                                     values=np.triu(np.ones((2048, 2048), bool), 1))}  # fmt: skip
-
-
-def listed(inputs: dict[str, Any], one: bool, dtype: str = "float16") -> dict[str, Any]:
-    """key and value as lists; a query of one token for incremental decoding."""
-    listed = {**inputs, "key": [inputs["key"]], "value": [inputs["value"]]}
-    if one:
-        shape = list(inputs["query"].shape)
-        shape[{"BSH": 1, "BNSD": 2, "BSND": 1}[inputs["inputLayout"]]] = 1
-        listed["query"] = t(*shape, dtype=dtype, low=-8, high=8) if dtype == "int8" else t(
-            *shape, dtype=dtype)  # fmt: skip
-    return {k: v for k, v in listed.items() if k not in ("attenMask",)}
-
-
-def cached(**more: Any) -> dict[str, Any]:
-    """Two sequences of 9 and 14 keys in caches of 16, one token each."""
-    return {**listed(prompt_inputs("BSH", 2, 4, 2, 16, 16, False), True), "blockSize": 0, **more}
-
-
-def bytes(*shape: int) -> Any:
-    return [t(*shape, dtype="int8", low=-8, high=8)]
-
-
-_CHANNELS: Final = t(2, 32, dtype="float16", low=0.05, high=0.3)
-# Caches by channel: with and without offsets.
-WHOLE: Final[tuple[dict[str, Any], ...]] = tuple(
-    {"key": bytes(2, 16, 32), "value": bytes(2, 16, 32), "scale": _CHANNELS, "offset": offset}
-    for offset in (t(2, 32, dtype="float16", high=3), None)
-)
-# Blocks of 4 rows, in an order that is not theirs.
-TABLE: Final = const([[5, 0, 7, -1], [2, 6, 1, 4]], "int32")
-PAGED: Final[dict[str, Any]] = {
-    "key": [t(8, 16, 32, dtype="float16")], "value": [t(8, 16, 32, dtype="float16", high=3)],
-    "blockSize": 16,
-}  # fmt: skip
 
 
 def apart(mode: int, scale: Array | None, offset: Array | None) -> list[tuple[int, Any, Any]]:
@@ -330,15 +239,15 @@ def incremental(
                  padding=(None, kvPaddingSize))[0]  # fmt: skip
 
 
-_RULE: Final = Rule("gradient", _PAGES, steps=True, formats=ROW["formats"])
+RULE: Final = Rule("gradient", _PAGES, steps=True, formats=_FORMATS)
 # K heads of keys, each for G of queries.
-_SIZES: Final = sizes(B=batch(2, 1, 3), K=heads_(2, 1, 3), G=group(1, 2, 4), N="K*G",
+SIZES: Final = sizes(B=batch(2, 1, 3), K=heads_(2, 1, 3), G=group(1, 2, 4), N="K*G",
                       Sk=seq(9, 1, 17, 130, 257), D=head_dim(16, 32, 64, 128))  # fmt: skip
 _HALF_FLOATS: Final = "f16 bf16"
-_ALL_TOKENS: Final = 65536
+ALL_TOKENS: Final = 65536
 
 
-def _lengths(most: str) -> Domain:
+def lengths_of(most: str) -> Domain:
     """How many rows of each sequence count."""
 
     def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
@@ -349,62 +258,67 @@ def _lengths(most: str) -> Domain:
     return content(make, "ragged full ones", shape="B", reads=(most,))
 
 
-def _sequences_of(s: str, n: str, dtype: str) -> Domain:
+def sequences_of(s: str, n: str, dtype: str, d: str = "D", b: str = "B") -> Domain:
     """A tensor of heads in the layout that inputLayout names."""
-    first = tensor(f"B {n} {s} D", dtype)
+    first = tensor(f"{b} {n} {s} {d}", dtype)
     return by("inputLayout", {
-        "BSH": tensor(f"B {s} {n}*D", dtype), "BSND": tensor(f"B {s} {n} D", dtype),
-        "BNSD": first, "BNSD_BSND": first})  # fmt: skip
+        "BSH": tensor(f"{b} {s} {n}*{d}", dtype), "BSND": tensor(f"{b} {s} {n} {d}", dtype),
+        **dict.fromkeys(("BNSD", "BNSD_BSND", "BNSD_NBSD"), first)})  # fmt: skip
 
 
-def _word(value: float) -> Domain:
+def word(value: float) -> Domain:
     """The bits of a float in the low half of a word."""
     bits = int(np.float32(value).view(np.uint32))
     return content(lambda *_: np.array([bits], np.uint64), "one", "u64", shape="1")
 
 
-def _of_integers(domain: Domain) -> Domain:
+def of_integers(domain: Domain) -> Domain:
     return optional(domain, iff="dtype(query) == 'int8'")
 
 
+def masks_by(sparse: str, keys: str = "Sk") -> Domain:
+    """The masks that a sparse mode takes: of scores, or of what lies above any diagonal."""
+    dense = forms(rank2=mask(f"Sq {keys}"), rank3=mask(f"B Sq {keys}"),
+                  rank4=mask(f"B 1 Sq {keys}"))  # fmt: skip
+    whole = dict.fromkeys((2, 3, 4), causal_mask("2048 2048"))
+    return by(sparse, {0: optional(dense), 1: dense, **whole})
+
+
 _DENSE_MASKS: Final = forms(rank2=mask("Sq Sk"), rank3=mask("B Sq Sk"), rank4=mask("B 1 Sq Sk"))
-_RESULT_SCALE: Final = forms(one=scalar_tensor("f32", 8.0), each=tensor("1 N 1 D", "f32", 3, 9))
-_RESULT_OFFSET: Final = optional(
-    forms(one=scalar_tensor("f32", -3.0), each=tensor("1 N 1 D", "f32", -9, 9)),
-    only="given(quantScale2)",
-)
+RESULT_SCALE: Final = forms(one=scalar_tensor("f32", 8.0), each=tensor("1 N 1 D", "f32", 3, 9))
+RESULT_OFFSET: Final = forms(one=scalar_tensor("f32", -3.0), each=tensor("1 N 1 D", "f32", -9, 9))
+_RESULT_OFFSET: Final = optional(RESULT_OFFSET, only="given(quantScale2)")
 _SAME_SIZE: Final = require("not given(quantOffset2) or size(quantScale2) == size(quantOffset2)")
-_KV_HEADS: Final = number("K", "K*(G > 1)")
+KV_HEADS: Final = number("K", "K*(G > 1)")
 
 
 def _prompt_params(version: int) -> dict[str, Domain]:
     """The domains of a version's parameters, in the order of its header."""
     dtype = _HALF_FLOATS if version < 2 else "f16 bf16 i8"
     masks: Domain = optional(_DENSE_MASKS)
-    before = number(_ALL_TOKENS, 3, 0)
-    after = number(_ALL_TOKENS, 2, 0)
+    before = number(ALL_TOKENS, 3, 0)
+    after = number(ALL_TOKENS, 2, 0)
     if version > 1:
-        whole = dict.fromkeys((2, 3, 4), causal_mask("2048 2048"))
-        masks = by("sparseMode", {0: masks, 1: _DENSE_MASKS, **whole})
+        masks = masks_by("sparseMode")
     steps: dict[str, Domain] = {
-        "actualSeqLengthsKv": optional(_lengths("Sk")),
-        "deqScale1": _of_integers(forms(f32=scalar_tensor("f32", 2.0**-6, 0.25), u64=_word(0.25))),
-        "quantScale1": _of_integers(scalar_tensor("f32", 127.0, 64.0)),
-        "deqScale2": _of_integers(forms(usual=_word(2.0**-6), small=_word(2.0**-8))),
-        "quantScale2": _RESULT_SCALE, "quantOffset2": _RESULT_OFFSET,
+        "actualSeqLengthsKv": optional(lengths_of("Sk")),
+        "deqScale1": of_integers(forms(f32=scalar_tensor("f32", 2.0**-6, 0.25), u64=word(0.25))),
+        "quantScale1": of_integers(scalar_tensor("f32", 127.0, 64.0)),
+        "deqScale2": of_integers(forms(usual=word(2.0**-6), small=word(2.0**-8))),
+        "quantScale2": RESULT_SCALE, "quantOffset2": _RESULT_OFFSET,
     }  # fmt: skip
     layouts = ("BSH", "BNSD", "BSND", *(("BNSD_BSND",) if version > 1 else ()))
     return {
-        "query": _sequences_of("Sq", "N", dtype), "key": _sequences_of("Sk", "K", "query"),
-        "value": _sequences_of("Sk", "K", "query"),
+        "query": sequences_of("Sq", "N", dtype), "key": sequences_of("Sk", "K", "query"),
+        "value": sequences_of("Sk", "K", "query"),
         "pseShift": optional(forms(each=tensor("B N Sq Sk", "query"),
                                    all=tensor("1 N Sq Sk", "query")),
                              only="dtype(query) != 'int8'"),
-        "attenMask": masks, "actualSeqLengths": optional(_lengths("Sq")),
+        "attenMask": masks, "actualSeqLengths": optional(lengths_of("Sq")),
         **(steps if version > 1 else {}),
         "numHeads": equals("N"), "scaleValue": number("D**-0.5", 1.0, 0.0),
         "preTokens": before, "nextTokens": after, "inputLayout": choice(*layouts),
-        "numKeyValueHeads": _KV_HEADS,
+        "numKeyValueHeads": KV_HEADS,
         **({"sparseMode": choice(0, 1, 2, 3, 4)} if version > 1 else {}),
         **({"innerPrecise": ignored("chooses between algorithms of one result", choice(0, 1))}
            if version > 2 else {}),
@@ -412,21 +326,21 @@ def _prompt_params(version: int) -> dict[str, Domain]:
     }  # fmt: skip
 
 
-_QUERIES: Final = sizes(Sq=seq(6, 1, 17, 130))
-_SIDES: Final = both("Sq > Sk", "G > 1")
+QUERIES: Final = sizes(Sq=seq(6, 1, 17, 130))
+SIDES: Final = both("Sq > Sk", "G > 1")
 _PROMPT_TYPES: Final = dtypes("""query key  value quantScale2 attentionOut
                                  f16   f16  f16   -           f16
                                  bf16  bf16 bf16  -           bf16
                                  f16   f16  f16   f32         i8
                                  i8    i8   i8    -           f16
                                  i8    i8   i8    f32         i8""")
-declare("aclnnPromptFlashAttention", _RULE, _SIZES, _QUERIES, _SIDES, **_prompt_params(1))(
+declare("aclnnPromptFlashAttention", RULE, SIZES, QUERIES, SIDES, **_prompt_params(1))(
     lambda query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
     pseShift, actualSeqLengths, preTokens, nextTokens:
     prompt(query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
            pseShift, actualSeqLengths, None, preTokens, nextTokens))  # fmt: skip
 for _version in (2, 3):
-    declare(f"aclnnPromptFlashAttentionV{_version}", _RULE, _SIZES, _QUERIES, _SIDES,
+    declare(f"aclnnPromptFlashAttentionV{_version}", RULE, SIZES, QUERIES, SIDES,
             _PROMPT_TYPES, _SAME_SIZE,
             # Whether rows that do not count are moved too is not stated.
             require("not given(quantOffset2) or not given(actualSeqLengths)", refuses=None),
@@ -435,22 +349,27 @@ for _version in (2, 3):
             **_prompt_params(_version))(prompt)  # fmt: skip
 
 
-def _caches(dtype: str) -> Domain:
+def caches(dtype: str) -> Domain:
     """Keys or values: a list of one tensor, or of one for each sequence."""
 
     def listed(one: str, each: str) -> Domain:
         return forms(one=tensors("1", one, dtype), each=tensors("B", each, dtype))
 
-    return by("inputLayout", {"BSH": listed("B Sk K*D", "1 Sk K*D"),
-                              "BNSD": listed("B K Sk D", "1 K Sk D"),
-                              "BSND": listed("B Sk K D", "1 Sk K D")})  # fmt: skip
+    first = listed("B K Sk D", "1 K Sk D")
+    return by("inputLayout", {
+        "BSH": listed("B Sk K*D", "1 Sk K*D"), "BSND": listed("B Sk K D", "1 Sk K D"),
+        **dict.fromkeys(("BNSD", "BNSD_BSND", "BNSD_NBSD"), first)})  # fmt: skip
 
 
-def _room(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+def room(size: str, lengths: str) -> Domain:
     """Rows behind the last that counts: as many as the longest sequence leaves, or fewer."""
-    lengths = draw["actualSeqLengths"]
-    left = draw["Sk"] - int(np.max(lengths.values())) if lengths is not None else 0
-    return np.array([left if pattern == "most" else int(rng.integers(0, left + 1))])
+
+    def make(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+        counts = draw[lengths]
+        left = draw[size] - int(np.max(counts.values())) if counts is not None else 0
+        return np.array([left if pattern == "most" else int(rng.integers(0, left + 1))])
+
+    return content(make, "most some", "i64", shape="1", reads=(lengths, size))
 
 
 _INT8_QUERY: Final = null("of an int8 query, which no document lists")
@@ -458,7 +377,7 @@ _UNLISTED: Final[dict[str, Domain]] = dict.fromkeys(
     ("dequantScale1", "quantScale1", "dequantScale2"), _INT8_QUERY)  # fmt: skip
 _BY_PAGES: Final[dict[str, Domain]] = {
     **dict.fromkeys(("key", "value"), tensors("1", "P Z K*D", "query")),
-    "actualSeqLengths": _lengths("M*Z"), "attenMask": optional(mask("B 1 1 M*Z")),
+    "actualSeqLengths": lengths_of("M*Z"), "attenMask": optional(mask("B 1 1 M*Z")),
     "blocktable": index("B M", into="P", dtype="i32"), "blockSize": equals("Z"),
     "inputLayout": choice("BSH"),
 }  # fmt: skip
@@ -466,24 +385,24 @@ _BY_PAGES: Final[dict[str, Domain]] = {
 
 def _token_params(version: int) -> dict[str, Domain]:
     """The domains of a version's parameters, in the order of its header."""
-    steps = _UNLISTED | {"quantScale2": _RESULT_SCALE, "quantOffset2": _RESULT_OFFSET}
+    steps = _UNLISTED | {"quantScale2": RESULT_SCALE, "quantOffset2": _RESULT_OFFSET}
     integers: dict[str, Domain] = {
         "antiquantScale": tensor("2 K*D", "query", 0.05, 0.3),
         "antiquantOffset": optional(tensor("2 K*D", "query"), only="given(antiquantScale)"),
         "blocktable": null("of caches in blocks"),
     }  # fmt: skip
     late: dict[str, Domain] = {"kvPaddingSize": optional(
-        content(_room, "most some", "i64", shape="1", reads=("actualSeqLengths", "Sk")),
+        room("Sk", "actualSeqLengths"),
         only="given(actualSeqLengths) and not given(blocktable)")}  # fmt: skip
     return {
-        "query": _sequences_of("1", "N", _HALF_FLOATS), "key": _caches("query"),
-        "value": _caches("query"), "pseShift": null("reserved: documents ask for null"),
+        "query": sequences_of("1", "N", _HALF_FLOATS), "key": caches("query"),
+        "value": caches("query"), "pseShift": null("reserved: documents ask for null"),
         "attenMask": optional(forms(rank2=mask("B Sk"), rank4=mask("B 1 1 Sk"))),
-        "actualSeqLengths": optional(_lengths("Sk")),
+        "actualSeqLengths": optional(lengths_of("Sk")),
         **(steps if version > 1 else {}), **(integers if version > 2 else {}),
         **(late if version > 3 else {}),
         "numHeads": equals("N"), "scaleValue": number("D**-0.5", 1.0, 0.0),
-        "inputLayout": choice("BSH", "BNSD", "BSND"), "numKeyValueHeads": _KV_HEADS,
+        "inputLayout": choice("BSH", "BNSD", "BSND"), "numKeyValueHeads": KV_HEADS,
         **({"blockSize": only(0, "of caches in blocks"),
             "innerPrecise": ignored("chooses between algorithms of one result", choice(0, 1))}
            if version > 2 else {}),
@@ -503,12 +422,12 @@ _THIRD_TYPES: Final = dtypes("""query key  value antiquantScale quantScale2 atte
                                 bf16  i8   i8    bf16           -           bf16
                                 f16   i8   i8    f16            f32         i8""")
 _DENSE: Final = require("len(key) == len(value)")
-declare("aclnnIncreFlashAttention", _RULE, _SIZES, _DENSE, both("G > 1"),
+declare("aclnnIncreFlashAttention", RULE, SIZES, _DENSE, both("G > 1"),
         **_token_params(1))(incremental)  # fmt: skip
-declare("aclnnIncreFlashAttentionV2", _RULE, _SIZES, _DENSE, _SECOND_TYPES, _SAME_SIZE,
+declare("aclnnIncreFlashAttentionV2", RULE, SIZES, _DENSE, _SECOND_TYPES, _SAME_SIZE,
         both("G > 1"), **_token_params(2))(incremental)  # fmt: skip
 for _version in (3, 4):
-    declare(f"aclnnIncreFlashAttentionV{_version}", _RULE, _SIZES,
+    declare(f"aclnnIncreFlashAttentionV{_version}", RULE, SIZES,
             sizes(P=pages(5, 2, 9), Z=page(16, 128), M=group(2, 1, 4)), _DENSE, _THIRD_TYPES,
             _SAME_SIZE,
             both("given(blocktable) and given(antiquantScale)", "given(blocktable) and G > 1",

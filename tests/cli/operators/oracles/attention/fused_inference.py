@@ -10,6 +10,4 @@ def fused(a):
     return (out, log) if a["softmaxLseFlag"] else (out, None)
 
 
-ORACLES = {
-    **{f"aclnnFusedInferAttentionScore{v}": fused for v in ("", "V2", "V3", "V4", "V5")},
-}
+ORACLES = {"aclnnFusedInferAttentionScoreV5": fused}
