@@ -7,6 +7,7 @@ written from a public document of the formula, never from a kernel.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -18,6 +19,8 @@ from .errors import DeclarationError, near
 from .words import Sizes
 
 Reference = Callable[..., Any]
+# The family of rows outside of `rows`.
+CUSTOM: Final = "custom"
 # Values that data tensors are filled with beside plain ones, by what a class of results promises.
 _EVERY: Final = ("normal", "special", "wide", "integer", "tiny", "large")
 _SUMS: Final = ("normal", "integer", "opposed", "positive")
@@ -64,14 +67,20 @@ class Rule:
 @dataclass(frozen=True)
 class Row:
     """Operators of one formula: names, rule, domains, reference; `renamed` maps parameter names of
-    other operators to this row's; `family` is the file or folder that holds it."""
+    other operators to this row's; `module` declares it."""
 
     names: tuple[str, ...]
     rule: Rule
     declaration: Declaration
     reference: Reference
-    family: str
+    module: str
     renamed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def family(self) -> str:
+        """The file or folder below `rows` that declares it; "custom" elsewhere."""
+        _, inside, rest = self.module.partition(".rows.")
+        return rest.partition(".")[0] if inside else CUSTOM
 
 
 @dataclass(frozen=True)
@@ -118,7 +127,7 @@ def declared(
 
 def row_of(
     names: str, rule: Rule, structure: Iterable[Structure], params: Mapping[str, Domain],
-    reference: Reference, family: str,
+    reference: Reference, module: str,
 ) -> Row:  # fmt: skip
     """The Row of a declaration and its reference; DeclarationError where they do not fit."""
     parts = tuple(structure)
@@ -135,7 +144,7 @@ def row_of(
     others = [p for p in parts if isinstance(p, Also)]
     every = (*names.split(), *(n for a in others for n in a.names.split()))
     renamed = {n: {old: new for new, old in a.old.items()} for a in others for n in a.names.split()}
-    return Row(every, rule, declaration, reference, family, renamed)
+    return Row(every, rule, declaration, reference, module, renamed)
 
 
 def read_by(reference: Reference) -> dict[str, inspect.Parameter]:
@@ -156,8 +165,10 @@ def spec(
     DeclarationError where the declaration contradicts itself or an operator has a row already.
     """
 
+    module = sys._getframe(1).f_globals["__name__"]
+
     def declare(reference: Reference) -> Reference:
-        row = row_of(names, rule, structure, params, reference, _family(reference))
+        row = row_of(names, rule, structure, params, reference, module)
         for name in row.names:
             if name in ROWS:
                 raise DeclarationError(f"{name}: a row covers it already; keep one")
@@ -165,9 +176,3 @@ def spec(
         return reference
 
     return declare
-
-
-def _family(reference: Reference) -> str:
-    """The file or folder below `rows` that holds a reference; "custom" elsewhere."""
-    _, inside, rest = reference.__module__.partition(".rows.")
-    return rest.split(".")[0] if inside else "custom"

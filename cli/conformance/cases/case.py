@@ -31,7 +31,7 @@ LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "expanded", "
                   "channels-last")  # fmt: skip
 SHAPES: Final = ("sample", "empty", "scalar", "ones", "odd", "large", "rank8", "long", "tall",
                  "grown")  # fmt: skip
-FILLS: Final = ("normal", "integer", "special", "sweep", "halves", "nan", "far")
+FILLS: Final = ("normal", "integer", "special", "sweep", "halves")
 
 
 class CaseNameError(ValueError):
@@ -42,7 +42,7 @@ class CaseNameError(ValueError):
 class Case:
     """One case. `sample` counts the row's samples; `dtype` "" keeps the sample's own.
 
-    `detail`, of a sample's neighbour, is what it changes: `eps=0.3`.
+    `detail` says more of a contract, a soak or work beside checking.
 
     A designed case has `factors` instead: what it differs in from the plain case of its row's
     space, such as `row=1025`; its id is `sum/functional/row=1025/values=special`.
@@ -126,8 +126,6 @@ def _field(part: str, whole: str) -> tuple[str, str | int]:
             return field, part
     if part in DTYPES:
         return "dtype", part
-    if "=" in part:
-        return "detail", part
     raise CaseNameError(
         f"case {whole!r}: {part!r} is no dtype, layout ({', '.join(LAYOUTS)}), "
         f"shape ({', '.join(SHAPES)}) or fill ({', '.join(FILLS)})"

@@ -18,7 +18,6 @@ from .case import DTYPES, LAYOUTS, Case
 from .design import design
 from .inputs import tensors_of
 from .layouts import REPEATED
-from .neighbours import neighbours
 from .recipe import main_dtype
 from .shapes import sizes_of
 from .spaces.table import space_of
@@ -76,9 +75,6 @@ def cases(op: Subject, claimed: tuple[str, ...], plan: CaseFilter) -> list[Case]
     for i, sample in enumerate(known):
         if sample.error and plan.takes(Case(op.name, "error", i), mains[i]):
             unique[Case(op.name, "error", i)] = None
-    for case in () if op.declaration is not None else neighbours(op.name, plan.level):
-        if case.sample in good and plan.takes(case, mains[case.sample]):
-            unique[case] = None
     for case in _designed(op, claimed, plan.level):
         if plan.takes(case, ""):
             unique[case] = None

@@ -24,9 +24,6 @@ _SPECIALS: Final = (
 # Largest integers whose sums of products stay exact: K max² below 2^digits (2^8 for bfloat16).
 _INTEGER_LIMIT: Final = {"bfloat16": 1, "float16": 2, "float32": 8, "float64": 64}
 
-# Added to the first tensor: exp of it is beyond float32, and its mean dwarfs its variance.
-_FAR: Final = 100.0
-
 
 def generator(case: Case, seed: int, position: int) -> Generator:
     """A random stream of one tensor of one case: layouts and forms share it, so they compare."""
@@ -51,10 +48,6 @@ def values(arg: Arg, case: Case, seed: int, position: int) -> Array:
     if arg.dtype in FORMATS and case.fill == "halves":
         return _halves(arg.shape, rng, position).astype(dtype)
     x = _random_values(arg, rng, dtype)
-    if arg.dtype in FORMATS and case.fill == "nan" and x.size and not position:
-        x.reshape(-1)[int(rng.integers(x.size))] = np.nan
-    if arg.dtype in FORMATS and case.fill == "far" and not position:
-        x = (x + _FAR).astype(dtype)
     if arg.dtype in FORMATS and case.fill == "special":
         _sprinkle(x, arg.dtype, position)
     return x
@@ -171,9 +164,6 @@ _HARD: Final[dict[str, tuple[tuple[float, float], ...]]] = {
 _CENTRED: Final = frozenset(("native_layer_norm", "native_group_norm", "_batch_norm_functional",
                              "var", "std"))  # fmt: skip
 _CENTRED_NAMES: Final = ("LayerNorm", "DeepNorm", "GroupNorm", "BatchNorm", "InstanceNorm")
-# A number near `_FAR` has 64 to 128 times the unit of a spread of 1; the input, the mean and their
-# difference each bring one, where composites are allowed 64.
-_FAR_UNITS: Final = 4.0
 # What those take off before anything else, in spreads: so many units a result may be off.
 _MEAN: Final = 16.0
 _POW: Final = (0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -2.0, 0.5, -0.5, float("inf"), float("-inf"),
@@ -321,8 +311,6 @@ def _centred(op: str) -> bool:
 
 def magnified(case: Case) -> float:
     """How many times a unit of the inputs shows in results that a mean was taken off for."""
-    if case.fill == "far" and _centred(case.op):
-        return _FAR_UNITS
     offset = dict(case.factors).get("values") == "offset"
     return _MEAN if offset and _centred(case.op) else 1.0
 

@@ -18,7 +18,6 @@ from . import fills
 from .case import Case
 from .inputs import Input, Sampled, samples, tensors_of
 from .layouts import REPEATED
-from .neighbours import changed
 from .shapes import reshaped
 
 
@@ -71,8 +70,6 @@ def recipe(op: Sampled, case: Case, seed: int, arrays: Any = None) -> Recipe:
     if case.sample >= len(known):
         raise NoSuchSampleError(f"{case.id}: {case.op} has {len(known)} samples, counted from s0")
     sample = known[case.sample]
-    if case.detail:
-        sample = changed(sample, case.detail)
     plain = tensors_of(sample)
     main = main_dtype(plain)
     slots: list[Slot] = []

@@ -16,8 +16,9 @@ from ..cases.claims import Claims
 from ..cases.declared import as_array, sample_of
 from ..cases.fills import WORDS
 from ..cases.recipe import Recipe
-from .declare import dtype_rule, spec_of
 from .operator import Operator
+from .row import dtype_rule, spec_of
+from .rules import check
 
 _ARRAYS = (Kind.INT_ARRAY, Kind.BOOL_ARRAY, Kind.FLOAT_ARRAY)
 
@@ -33,11 +34,11 @@ class DeclaredOperator(Operator):
         arrays = (p.name for p in signature.params if p.kind in _ARRAYS)
         self.arrays = {known.get(n, n) for n in arrays}
         names = [known.get(p.name, p.name) for p in signature.params]
-        _bind(row, signature.name, names)
+        bind(row, signature.name, names)
         missing = {n for n, d in row.declaration.inputs.items() if not isinstance(d, Beside)}
         missing -= set(names)
         self.declaration = row.declaration.without(missing) if missing else row.declaration
-        super().__init__(signature, spec_of(row, signature.name, known))
+        super().__init__(signature, spec_of(row, signature.name))
         self.forms = ()
 
     def samples(self) -> list[Sample]:
@@ -62,7 +63,9 @@ class DeclaredOperator(Operator):
         return Claims(self.declaration.dtypes(base_claims.dtypes), base_claims.listed)
 
 
-def _bind(row: Row, name: str, header: list[str]) -> None:
+def bind(row: Row, name: str, header: list[str]) -> None:
+    """DeclarationError where a row does not fit the header of one of its operators."""
+    check(row)
     for word in row.declaration.fills:
         if word not in WORDS:
             raise DeclarationError(f"{name}: no values are called {word!r}{near(word, WORDS)}; "

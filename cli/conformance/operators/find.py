@@ -12,11 +12,9 @@ from ...spec.row import ROWS, Row
 from ..run.rows import TorchRow
 from ..run.subject import PREFIX, Subject, UnknownSubjectError
 from . import golden_files, rows
-from .declare import inplace
 from .declared import DeclaredOperator
 from .derived import derived
-from .operator import Operator
-from .row import SPECS, UNSPECIFIED, Spec
+from .row import SPECS, UNSPECIFIED, Spec, inplace
 
 
 def golden_row(signature: Any) -> Row | None:
@@ -49,14 +47,9 @@ def subject(name: str, declarations: Any = None) -> Subject:
         return DeclaredOperator(signature, row_of_golden)
     if name in ROWS:
         return DeclaredOperator(signature, ROWS[name])
-    if name in SPECS:
-        return Operator(signature, SPECS[name])
     row = row_of(name)
     if row is not None:
-        target = signature.params[0].name
-        if row.name in ROWS:
-            return DeclaredOperator(signature, inplace(ROWS[row.name], name, target))
-        return Operator(signature, row.inplace(name, target))
+        return DeclaredOperator(signature, inplace(ROWS[row.name], name, signature.params[0].name))
     operator = derived(signature)
     if operator is None:
         why = UNSPECIFIED[name].known if name in UNSPECIFIED else "no row states its formula"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from aclnn_bindings.runtime.words import call
 
+# A call's value for the name of a communicator: of one rank, made where the case runs.
+OWN_GROUP: Final = "<a communicator of one rank>"
 _NAME_BYTES = 128  # COMM_NAME_MAX_LENGTH, hccl_types.h
 _names: dict[tuple[int, int], str] = {}
 

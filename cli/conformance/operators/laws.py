@@ -27,10 +27,9 @@ from ..run.subject import Law
 from ..run.trial import Trial
 from . import reported
 from .draws import complaints
-from .group import own_group
+from .group import OWN_GROUP, own_group
 from .nans import with_open_places
 from .placing import TILES, GuardedTensor, PackedInt4, ResultSlot, blank, in_tiles, lay
-from .spec import OWN_GROUP
 
 # Garbage of outputs and free memory in the two runs of a case.
 _GARBAGE: Final = (0xFF, 0x3C)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -18,16 +16,16 @@ from mindtorch.ops.samples import Sample
 from ...judge.classes import Requirement
 from ...judge.precision import Array, numpy_dtype
 from ...spec.declaration import Declaration
+from ...spec.errors import DeclarationError
 from ..cases.case import ACL_DTYPES, DTYPES
 from ..cases.claims import Claims
 from ..cases.inputs import tensors_of
 from ..cases.recipe import Recipe, Slot, main_dtype
 from ..run.golden import Golden, LazySequence, ReferenceRefusesError, lifted
 from ..run.subject import Law
-from .declaration import bind
 from .laws import LAWS
 from .placing import ResultSlot
-from .row import MISSING, Spec, SpecError
+from .row import MISSING, Spec
 
 _NULLABLE: Final = frozenset((
     Kind.TENSOR, Kind.TENSOR_LIST, Kind.SCALAR, Kind.SCALAR_LIST, Kind.INT_ARRAY,
@@ -52,21 +50,14 @@ class Operator:
         self.signature, self.spec, self.name = signature, row, signature.name
         self.family, self.tolerance = row.family, row.tolerance
         self.calls: tuple[str, ...] = (self.name,)
-        self.fixed_layout, self.fixed_shape = row.fixed_layout, row.fixed_shape
+        self.fixed_layout, self.fixed_shape = row.fixed_layout, True
         self.known, self.specials = row.parameters(), row.specials
         self.forms: tuple[str, ...] = () if row.fixed_layout else ("out",)
         self.elsewhere, self.sparse, self.draws = False, row.sparse, row.draws
         self.steps, self.open_results = row.steps, row.nearest is not None
 
-    @cached_property
-    def _samples(self) -> tuple[Sample, ...]:
-        samples = tuple(self.spec.samples())
-        if self.name in (self.spec.name, *self.spec.names):
-            bind(self.spec, [p.name for p in self.signature.params], samples)
-        return samples
-
     def samples(self) -> list[Sample]:
-        return list(self._samples)
+        return list(self.spec.samples())
 
     def requirement(self, dtype: str) -> Requirement:  # noqa: ARG002 - rows of torch need it
         return self.spec.requirement()
@@ -102,7 +93,7 @@ class Operator:
             names = documented.dtypes.get(param.name) if documented is not None else None
             dtypes = {ACL_DTYPES[n] for n in names or param.dtypes if n in ACL_DTYPES}
             if dtypes:
-                return tuple(d for d in DTYPES if d in dtypes and d in (self.spec.dtypes or DTYPES))
+                return tuple(d for d in DTYPES if d in dtypes)
             break
         text = {main_dtype(tensors_of(s)) for s in samples if tensors_of(s)}
         return tuple(d for d in DTYPES if d in text)
@@ -125,7 +116,7 @@ class Operator:
         """What each header parameter gets: a Slot, a list of them, a ResultSlot, a plain value."""
         outs = list(self.spec.outs)
         values: dict[str, Any] = {}
-        inputs = self._given(recipe)
+        inputs = recipe.kwargs
         for param in self.signature.params:
             name = self._row_name(param.name)
             if name in outs:
@@ -135,22 +126,14 @@ class Operator:
                 values[param.name] = self._input(param, name, inputs)
         return values
 
-    def _given(self, recipe: Recipe) -> Mapping[str, Any]:
-        """The recipe's arguments in the dtypes that belong together."""
-        if not self.spec.casts:
-            return recipe.kwargs
-        main = main_dtype([s.arg for s in recipe.slots])
-        return {k: _cast(v, self.spec.casts.get(k, {}).get(main, "")) for k, v in
-                recipe.kwargs.items()}  # fmt: skip
-
     def _input(self, param: Param, name: str, inputs: Mapping[str, Any]) -> Any:
         value = inputs.get(name, self.known.get(name, MISSING))
         if value is MISSING or value is None:
             may = param.direction is not Direction.INOUT or param.optional
             if param.kind in _NULLABLE and may:
                 return None
-            raise SpecError(f"{self.name}: no sample gives {param.name}, and null is no value for "
-                            f"a {param.kind.value}")  # fmt: skip
+            raise DeclarationError(f"{self.name}: no call gives {param.name}, and null is no value "
+                                   f"for a {param.kind.value}")  # fmt: skip
         return value
 
     def golden(self, recipe: Recipe, need: Requirement) -> Golden:
@@ -177,7 +160,7 @@ class Operator:
         return value.dtype.kind in "fc" and (self.spec.steps or native.dtype.kind not in "iub")
 
     def _reference(self, recipe: Recipe, change: Callable[[Array], Array]) -> list[Any]:
-        arguments, inputs = {}, self._given(recipe)
+        arguments, inputs = {}, recipe.kwargs
         for name, default in self.known.items():
             value = inputs.get(name, default)
             if value is MISSING:
@@ -189,7 +172,7 @@ class Operator:
             raise ReferenceRefusesError(error) from error
         returned = returned if isinstance(returned, tuple) else (returned,)
         if len(returned) != len(self.spec.outs):
-            raise SpecError(
+            raise DeclarationError(
                 f"{self.name}: the reference gives {len(returned)} results, the row names"
                 f" {len(self.spec.outs)}"
             )
@@ -275,12 +258,6 @@ def _finite(dtype: np.dtype[Any]) -> tuple[float, float]:
 
 def _whole(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iub" or dtype.name == "int4"
-
-
-def _cast(value: Any, dtype: str) -> Any:
-    if dtype and isinstance(value, Slot):
-        return Slot(replace(value.arg, dtype=dtype), value.array.astype(numpy_dtype(dtype)))
-    return [_cast(v, dtype) for v in value] if isinstance(value, list) else value
 
 
 def _write_domain(group: Any, before: Any, golden: Golden) -> Any:

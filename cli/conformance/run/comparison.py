@@ -142,7 +142,7 @@ def _should_vary(trial: Trial) -> bool:
     return (
         trial.case.form == "functional"
         and not trial.subject.sparse
-        and not (trial.case.designed or trial.case.detail)  # the samples show that results vary
+        and not trial.case.designed  # the samples show that results vary
         and trial.case.layout not in REPEATED
         and not any(s.arg.layout in REPEATED for s in trial.recipe.slots)
         and trial.dtype in FORMATS

@@ -179,7 +179,7 @@ def twice_run(case: Case) -> bool:
     """Whether a case runs twice: samples as they are, plain ones, and an eighth of the others."""
     changed = (
         len(case.factors) > 1 if case.designed
-        else bool(case.dtype or case.detail)
+        else bool(case.dtype)
         or (case.layout, case.shape, case.fill) != ("contiguous", "sample", "normal")
     )  # fmt: skip
     return not changed or zlib.crc32(case.id.encode()) % 8 == 0

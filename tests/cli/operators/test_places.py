@@ -6,9 +6,9 @@ from pathlib import PurePath
 
 import pytest
 from mindtorch_npu.conformance.operators import rows
-from mindtorch_npu.conformance.operators.declaration import FAMILIES
 from mindtorch_npu.conformance.operators.places import SourcePlaces, checkout, places
 from mindtorch_npu.conformance.operators.row import UNSPECIFIED
+from mindtorch_npu.conformance.operators.rules import FAMILIES
 
 from aclnn_bindings.interface import catalog
 

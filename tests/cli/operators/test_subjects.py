@@ -12,13 +12,11 @@ from mindtorch_npu.conformance.operators.coverage import coverage
 from mindtorch_npu.conformance.operators.declared import DeclaredOperator
 from mindtorch_npu.conformance.operators.families import without_formula
 from mindtorch_npu.conformance.operators.find import subject
-from mindtorch_npu.conformance.operators.row import SpecError
-from mindtorch_npu.conformance.operators.spec import spec
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run.rows import TorchRow
 from mindtorch_npu.conformance.run.subject import UnknownSubjectError
 from mindtorch_npu.conformance.run.worker import Worker
-from mindtorch_npu.spec import DeclarationError
+from mindtorch_npu.spec import DeclarationError, Rule, out, spec, tensor
 
 from aclnn_bindings.install.library import bundled_simulator
 
@@ -77,8 +75,8 @@ def test_an_inplace_operator_writes_its_first_tensor_and_nothing_else(worker):
 
 
 def test_two_rows_for_one_operator_are_refused():
-    with pytest.raises(SpecError, match="aclnnRmsNorm"):
-        spec("aclnnRmsNorm", "y:x", source="here", samples=[])(lambda x: x)
+    with pytest.raises(DeclarationError, match="aclnnRmsNorm"):
+        spec("aclnnRmsNorm", Rule("exact", "here"), x=tensor("N"), y=out("x"))(lambda x: x)
 
 
 def test_coverage_counts_every_state():

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-from mindtorch.ops.samples import Arg
-
 from ....judge.precision import Array
 from ....spec import content
 from ....spec.domains import Domain, Draw
 from ....spec.sizes import resolve
-from ..spec import const
 
 
 def _dropped(scale: Array, axis: int | None) -> Array:
@@ -30,10 +27,9 @@ def dynamic(
     return y / np.where(scale == 0, 1.0, scale), _dropped(scale, axis)
 
 
-def packed_scales(values: Array) -> Arg:
+def packed_scales(values: Array) -> Array:
     """Scales as aclnnTransQuantParam packs them: the bits of a float32 in the low half."""
-    bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
-    return const(bits, "uint64")
+    return np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
 
 
 def words(shape: str, dtype: str = "u64") -> Domain:

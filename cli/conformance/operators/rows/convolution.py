@@ -46,6 +46,7 @@ from ....spec import (
     seq,
     sizes,
     space,
+    spec,
     tensor,
     tokens,
     window,
@@ -53,7 +54,6 @@ from ....spec import (
 from ....spec.declaration import Overload
 from ....spec.domains import Domain
 from ....spec.sizes import Role
-from ..declare import declare
 from ..formulas import gradient, words
 from ._defaults import TORCH_NN
 
@@ -157,7 +157,7 @@ _FUSED_SIZES: Final = sizes(**_SEQUENCES, K=window(3), H=row(64, 80, 128, 272), 
 _RESET: Final = require("convMode == 0 or given(numComputedTokens)")
 
 
-@declare("aclnnFusedCausalConv1d", _FUSED, _FUSED_SIZES, _RESET, **_FUSED_PARAMS, y=out("x"))
+@spec("aclnnFusedCausalConv1d", _FUSED, _FUSED_SIZES, _RESET, **_FUSED_PARAMS, y=out("x"))
 def fused(
     x: Array,
     weight: Array,
@@ -182,8 +182,8 @@ def fused(
     return states, y + x * residualConnection
 
 
-@declare("aclnnInplaceFusedCausalConv1d", _FUSED, _FUSED_SIZES, _RESET,
-         **_FUSED_PARAMS | {"x": inout(_FUSED_PARAMS["x"])})  # fmt: skip
+@spec("aclnnInplaceFusedCausalConv1d", _FUSED, _FUSED_SIZES, _RESET,
+      **_FUSED_PARAMS | {"x": inout(_FUSED_PARAMS["x"])})  # fmt: skip
 def fused_inplace(
     x: Array,
     weight: Array,
@@ -220,13 +220,13 @@ def _with_bias(params: dict[str, Domain]) -> dict[str, Domain]:
     return first | {"biasOptional": _BIAS} | params
 
 
-@declare("aclnnCausalConv1dFn", _STATES, _STATE_SIZES,
-         **_with_bias(_sequences(_OPTIONAL, packed=True)),
-         initialStateModeOptional=optional(index("B", into="2", dtype="i32")),
-         blockIdxFirstScheduledTokenOptional=_BLOCKS, blockIdxLastScheduledTokenOptional=_BLOCKS,
-         initialStateIdxOptional=_BLOCKS, numComputedTokensOptional=_BLOCKS,
-         activation=_ACTIVATION, nullBlockId=number(-1, -2),
-         blockSizeToAlign=only(0, "of prefix caching by blocks"), y=out("x"))  # fmt: skip
+@spec("aclnnCausalConv1dFn", _STATES, _STATE_SIZES,
+      **_with_bias(_sequences(_OPTIONAL, packed=True)),
+      initialStateModeOptional=optional(index("B", into="2", dtype="i32")),
+      blockIdxFirstScheduledTokenOptional=_BLOCKS, blockIdxLastScheduledTokenOptional=_BLOCKS,
+      initialStateIdxOptional=_BLOCKS, numComputedTokensOptional=_BLOCKS,
+      activation=_ACTIVATION, nullBlockId=number(-1, -2),
+      blockSizeToAlign=only(0, "of prefix caching by blocks"), y=out("x"))  # fmt: skip
 def causal_fn(
     x: Array, weight: Array, convStatesRef: Array, biasOptional: Array | None,
     queryStartLocOptional: Array, cacheIndicesOptional: Array | None,
@@ -239,12 +239,12 @@ def causal_fn(
     return states, _activated(y, activation)
 
 
-@declare("aclnnCausalConv1dUpdate", _STATES, sizes({**_STATE_SIZES.roles, "S": seq(2, 1, 4)}),
-         **_with_bias(_sequences(_OPTIONAL, packed=False)),
-         numAcceptedTokensOptional=_FUSED_PARAMS["numAcceptedTokens"],
-         blockIdxLastScheduledTokenOptional=_BLOCKS, initialStateIdxOptional=_BLOCKS,
-         activation=_ACTIVATION, nullBlockId=number(-1, -2),
-         maxQueryLen=_FUSED_PARAMS["maxQueryLen"], y=out("x"))  # fmt: skip
+@spec("aclnnCausalConv1dUpdate", _STATES, sizes({**_STATE_SIZES.roles, "S": seq(2, 1, 4)}),
+      **_with_bias(_sequences(_OPTIONAL, packed=False)),
+      numAcceptedTokensOptional=_FUSED_PARAMS["numAcceptedTokens"],
+      blockIdxLastScheduledTokenOptional=_BLOCKS, initialStateIdxOptional=_BLOCKS,
+      activation=_ACTIVATION, nullBlockId=number(-1, -2),
+      maxQueryLen=_FUSED_PARAMS["maxQueryLen"], y=out("x"))  # fmt: skip
 def causal_update(
     x: Array, weight: Array, convStatesRef: Array, biasOptional: Array | None,
     queryStartLocOptional: Array | None, cacheIndicesOptional: Array | None,
@@ -271,12 +271,12 @@ _MASKED: Final = Rule("gradient", "op-plugin document npu_masked_causal_conv1d; 
                       "2023")  # fmt: skip
 _MASKED_SIZES: Final = sizes(K=window(3), S=seq(7, 1, 2, 33, 130), H=row(64, 1, 65, 257))
 _SEEN: Final = optional(mask("B S"))
-declare("aclnnMaskedCausalConv1d", _MASKED, _MASKED_SIZES, x=tensor("S B H", "f16 bf16"),
-        weight=tensor("K H", "x"), maskOptional=_SEEN, out=out("x"))(words(_causal))  # fmt: skip
-declare("aclnnMaskedCausalConv1dBackward", _MASKED, _MASKED_SIZES,
-        gradY=tensor("S B H", "f16 bf16"), x=tensor("S B H", "gradY"),
-        weight=tensor("K H", "gradY"), maskOptional=_SEEN, gradXOut=out("x"),
-        gradWeightOut=out("weight"))(
+spec("aclnnMaskedCausalConv1d", _MASKED, _MASKED_SIZES, x=tensor("S B H", "f16 bf16"),
+     weight=tensor("K H", "x"), maskOptional=_SEEN, out=out("x"))(words(_causal))  # fmt: skip
+spec("aclnnMaskedCausalConv1dBackward", _MASKED, _MASKED_SIZES,
+     gradY=tensor("S B H", "f16 bf16"), x=tensor("S B H", "gradY"),
+     weight=tensor("K H", "gradY"), maskOptional=_SEEN, gradXOut=out("x"),
+     gradWeightOut=out("weight"))(
     gradient(_causal, grad="gradY", of="x weight"))  # fmt: skip
 
 # --- convolutions over space ----------------------------------------------------------------------
@@ -354,31 +354,31 @@ def _over(name: str, rank: int) -> Overload:
 
 
 _PLANE: Final = _over("plane", 2)
-declare("aclnnConvolutionBackward", _GRADIENT,
-        sizes(B=batch(2, 1, 5), G=group(1, 2, 4), C=channels(2, 1, 3, 9), D=channels(3, 1, 4, 17),
-              X=space(7, 5, 8, 16), Y=space(6, 5, 9), Z=space(5, 6), I=window(3, 1, 2),
-              J=window(3, 1, 5), K=window(2, 1, 3), **_RESULT_SIZES),
-        require("O0 > 0", "len(stride) < 2 or O1 > 0", "len(stride) < 3 or O2 > 0"),
-        # torch refuses an output padding that is not below stride or dilation.
-        require("max(outputPadding) == 0 or min(stride) > 1 or min(dilation) > 1"),
-        _PLANE, _over("line", 1), _over("volume", 3),
-        **{n: _PLANE.params[n] for n in ("gradOutput", "input", "weight")}, biasSizes=dims("G*D"),
-        **{n: _PLANE.params[n] for n in ("stride", "padding", "dilation")}, transposed=flag(),
-        outputPadding=_PLANE.params["outputPadding"], groups=equals("G"),
-        outputMask=array(*list(product((True, False), repeat=3))[:-1]), cubeMathType=_CUBE,
-        gradInput=out("input"), gradWeight=out("input"),
-        gradBias=out("input"))(convolution_backward)  # fmt: skip
+spec("aclnnConvolutionBackward", _GRADIENT,
+     sizes(B=batch(2, 1, 5), G=group(1, 2, 4), C=channels(2, 1, 3, 9), D=channels(3, 1, 4, 17),
+           X=space(7, 5, 8, 16), Y=space(6, 5, 9), Z=space(5, 6), I=window(3, 1, 2),
+           J=window(3, 1, 5), K=window(2, 1, 3), **_RESULT_SIZES),
+     require("O0 > 0", "len(stride) < 2 or O1 > 0", "len(stride) < 3 or O2 > 0"),
+     # torch refuses an output padding that is not below stride or dilation.
+     require("max(outputPadding) == 0 or min(stride) > 1 or min(dilation) > 1"),
+     _PLANE, _over("line", 1), _over("volume", 3),
+     **{n: _PLANE.params[n] for n in ("gradOutput", "input", "weight")}, biasSizes=dims("G*D"),
+     **{n: _PLANE.params[n] for n in ("stride", "padding", "dilation")}, transposed=flag(),
+     outputPadding=_PLANE.params["outputPadding"], groups=equals("G"),
+     outputMask=array(*list(product((True, False), repeat=3))[:-1]), cubeMathType=_CUBE,
+     gradInput=out("input"), gradWeight=out("input"),
+     gradBias=out("input"))(convolution_backward)  # fmt: skip
 
 
-@declare("aclnnConvDepthwise2d", Rule("gradient", TORCH_NN, sparse=True),
-         sizes(C=channels(3, 1, 8, 17), M=group(1, 2), X=space(7, 5, 8, 17), Y=space(6, 5, 9, 33),
-               I=window(3, 1, 2, 5), J=window(3, 1, 2)),
-         require("X + 2*padding[0] > dilation[0]*(I - 1)",
-                 "Y + 2*padding[1] > dilation[1]*(J - 1)"),
-         self=tensor("B C X Y"), weight=tensor("C*M 1 I J", "self"), kernelSize=dims("I J"),
-         bias=optional(tensor("C*M", "self")), stride=ints("2", 1, 2, 3),
-         padding=ints("2", 1, 0, 2), dilation=ints("2", 1, 2), out=out("self"),
-         cubeMathType=_CUBE)  # fmt: skip
+@spec("aclnnConvDepthwise2d", Rule("gradient", TORCH_NN, sparse=True),
+      sizes(C=channels(3, 1, 8, 17), M=group(1, 2), X=space(7, 5, 8, 17), Y=space(6, 5, 9, 33),
+            I=window(3, 1, 2, 5), J=window(3, 1, 2)),
+      require("X + 2*padding[0] > dilation[0]*(I - 1)",
+              "Y + 2*padding[1] > dilation[1]*(J - 1)"),
+      self=tensor("B C X Y"), weight=tensor("C*M 1 I J", "self"), kernelSize=dims("I J"),
+      bias=optional(tensor("C*M", "self")), stride=ints("2", 1, 2, 3),
+      padding=ints("2", 1, 0, 2), dilation=ints("2", 1, 2), out=out("self"),
+      cubeMathType=_CUBE)  # fmt: skip
 def depthwise(
     self: Array,
     weight: Array,
@@ -399,12 +399,12 @@ def _time_first(input: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor
 _TIME: Final = sizes(S=seq(9, 2, 17, 130), C=channels(4, 1, 8, 17), D=channels(5, 1, 3, 16),
                      K=window(3, 1, 2, 5))  # fmt: skip
 _FITS: Final = require("S + 2*pad >= K")
-declare("aclnnConvTbc", Rule("gradient", "torch 2.13, document of torch.conv_tbc"), _TIME, _FITS,
-        self=tensor("S B C", "f32 f16 bf16"), weight=tensor("K C D", "self"),
-        bias=tensor("D", "self"), pad=integer(1, 0, 2), output=out("self"), cubeMathType=_CUBE)(
+spec("aclnnConvTbc", Rule("gradient", "torch 2.13, document of torch.conv_tbc"), _TIME, _FITS,
+     self=tensor("S B C", "f32 f16 bf16"), weight=tensor("K C D", "self"),
+     bias=tensor("D", "self"), pad=integer(1, 0, 2), output=out("self"), cubeMathType=_CUBE)(
     words(lambda self, weight, bias, pad: _time_first(self, weight, bias, pad)))  # fmt: skip
-declare("aclnnConvTbcBackward", Rule("gradient", "derivative of torch's conv_tbc"), _TIME, _FITS,
-        self=tensor("S+2*pad-K+1 B D"), input=tensor("S B C", "self"),
-        weight=tensor("K C D", "self"), bias=tensor("D", "self"), pad=integer(1, 0, 2),
-        cubeMathType=_CUBE, gradInput=out("input"), gradWeight=out("weight"), gradBias=out("bias"))(
+spec("aclnnConvTbcBackward", Rule("gradient", "derivative of torch's conv_tbc"), _TIME, _FITS,
+     self=tensor("S+2*pad-K+1 B D"), input=tensor("S B C", "self"),
+     weight=tensor("K C D", "self"), bias=tensor("D", "self"), pad=integer(1, 0, 2),
+     cubeMathType=_CUBE, gradInput=out("input"), gradWeight=out("weight"), gradBias=out("bias"))(
     gradient(_time_first, grad="self", of="input weight bias"))  # fmt: skip

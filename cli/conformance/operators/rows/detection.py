@@ -29,12 +29,12 @@ from ....spec import (
     rows,
     sizes,
     space,
+    spec,
     tensor,
     tokens,
     window,
 )
 from ....spec.domains import Domain, Draw
-from ..declare import declare
 
 _ROI_ALIGN: Final = Rule("gradient", "ONNX, operator RoiAlign; He et al.: Mask R-CNN, 2017, "
                          "section 3", sparse=True, specials=False)  # fmt: skip
@@ -90,15 +90,15 @@ def _maps(corners: Array, scale: float, sizes: tuple[int, int], cells: tuple[int
     return (_bins(y0, high, sizes[0], ratio, cells[0]), _bins(x0, wide, sizes[1], ratio, cells[1]))
 
 
-@declare("aclnnRoiAlign", _ROI_ALIGN, _PLANE, require("mode == 'avg' or samplingRatio > 0"),
-         # Whether samples at the edge weigh zeros too, negative numbers alone would tell.
-         self=by("mode", {"avg": tensor("B C X Y", "f32"),
-                          "max": tensor("B C X Y", "f32", 0.1, 9)}),
-         rois=content(_regions, _WHERE, "f32", shape="N 4"),
-         batchIndices=index("N", into="B", dtype="i32"), mode=choice("avg", "max"),
-         outputHeight=integer(3, 1, 7), outputWidth=integer(2, 1, 5),
-         samplingRatio=integer(2, 0, 1, 3), spatialScale=number(1.0, 0.5, 0.25),
-         out=out("self"))  # fmt: skip
+@spec("aclnnRoiAlign", _ROI_ALIGN, _PLANE, require("mode == 'avg' or samplingRatio > 0"),
+      # Whether samples at the edge weigh zeros too, negative numbers alone would tell.
+      self=by("mode", {"avg": tensor("B C X Y", "f32"),
+                       "max": tensor("B C X Y", "f32", 0.1, 9)}),
+      rois=content(_regions, _WHERE, "f32", shape="N 4"),
+      batchIndices=index("N", into="B", dtype="i32"), mode=choice("avg", "max"),
+      outputHeight=integer(3, 1, 7), outputWidth=integer(2, 1, 5),
+      samplingRatio=integer(2, 0, 1, 3), spatialScale=number(1.0, 0.5, 0.25),
+      out=out("self"))  # fmt: skip
 def roi_align(
     self: Array, rois: Array, batchIndices: Array, mode: str, outputHeight: int, outputWidth: int,
     samplingRatio: int, spatialScale: float,
@@ -119,9 +119,9 @@ def roi_align(
     return np.stack(planes)
 
 
-@declare("aclnnRoiAlignV2Backward", _ROI_ALIGN, _PLANE,
-         gradOutput=tensor("N C pooledHeight pooledWidth", "f32"), boxes=_BOXES,
-         inputShape=dims("B C X Y"), **_POOLED, gradInput=out("gradOutput"))  # fmt: skip
+@spec("aclnnRoiAlignV2Backward", _ROI_ALIGN, _PLANE,
+      gradOutput=tensor("N C pooledHeight pooledWidth", "f32"), boxes=_BOXES,
+      inputShape=dims("B C X Y"), **_POOLED, gradInput=out("gradOutput"))  # fmt: skip
 def roi_align_backward(
     gradOutput: Array, boxes: Array, inputShape: Sequence[int], pooledHeight: int,
     pooledWidth: int, spatialScale: float, samplingRatio: int, aligned: bool,
@@ -151,16 +151,16 @@ def _overlapping(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
 
 
 # Thresholds that binary fractions of areas meet: a box is removed only beyond the threshold.
-@declare("aclnnNonMaxSuppression", Rule("exact", "ONNX, operator NonMaxSuppression", sparse=True,
-                                        specials=False),
-         sizes(M=rows(5, 1, 17, 65), C=channels(2, 1, 3)),
-         boxes=content(_overlapping, "overlapping apart touching alike turned", "f32",
-                       shape="B M 4"),
-         scores=tensor("B C M", "f32", 0.0, 1.0),
-         maxOutputBoxesPerClass=array((5,), (1,), (2,), (100,)),
-         iouThreshold=array((0.5,), (0.0,), (0.25,), (0.75,)),
-         scoreThreshold=array((0.0,), (0.25,), (0.5,)), centerPointBox=integer(0, 1),
-         selectedIndices=out("i32"))  # fmt: skip
+@spec("aclnnNonMaxSuppression", Rule("exact", "ONNX, operator NonMaxSuppression", sparse=True,
+                                     specials=False),
+      sizes(M=rows(5, 1, 17, 65), C=channels(2, 1, 3)),
+      boxes=content(_overlapping, "overlapping apart touching alike turned", "f32",
+                    shape="B M 4"),
+      scores=tensor("B C M", "f32", 0.0, 1.0),
+      maxOutputBoxesPerClass=array((5,), (1,), (2,), (100,)),
+      iouThreshold=array((0.5,), (0.0,), (0.25,), (0.75,)),
+      scoreThreshold=array((0.0,), (0.25,), (0.5,)), centerPointBox=integer(0, 1),
+      selectedIndices=out("i32"))  # fmt: skip
 def non_max_suppression(
     boxes: Array, scores: Array, maxOutputBoxesPerClass: Sequence[int],
     iouThreshold: Sequence[float], scoreThreshold: Sequence[float], centerPointBox: int,
@@ -195,13 +195,13 @@ def _corners(roi: Array, scale: float) -> tuple[int, ...]:
     return tuple(int(np.copysign(np.floor(abs(v * scale) + 0.5), v)) for v in roi[1:])
 
 
-@declare("aclnnRoiPoolingWithArgMax", Rule(
-             "exact", "Girshick: Fast R-CNN, 2015, section 2.1; Caffe's layer ROIPooling",
-             sparse=True, specials=False), _PLANE,
-         x=tensor("B C X Y", "f32 f16"), rois=content(_numbered, _WHERE, "x", shape="N 5"),
-         pooled_h=integer(2, 1, 5), pooled_w=integer(3, 1, 7),
-         spatial_scale_h=number(1.0, 0.5, 0.25), spatial_scale_w=number(1.0, 0.5, 0.25),
-         y=out("x"), argmax=out("i32"))  # fmt: skip
+@spec("aclnnRoiPoolingWithArgMax", Rule(
+          "exact", "Girshick: Fast R-CNN, 2015, section 2.1; Caffe's layer ROIPooling",
+          sparse=True, specials=False), _PLANE,
+      x=tensor("B C X Y", "f32 f16"), rois=content(_numbered, _WHERE, "x", shape="N 5"),
+      pooled_h=integer(2, 1, 5), pooled_w=integer(3, 1, 7),
+      spatial_scale_h=number(1.0, 0.5, 0.25), spatial_scale_w=number(1.0, 0.5, 0.25),
+      y=out("x"), argmax=out("i32"))  # fmt: skip
 def region_maxima(
     x: Array, rois: Array, pooled_h: int, pooled_w: int, spatial_scale_h: float,
     spatial_scale_w: float,
@@ -234,14 +234,14 @@ def _winners(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     return np.where(rng.random(shape) < 0.4, -1, places) if pattern == "empty_bins" else places
 
 
-@declare("aclnnRoiPoolingGradWithArgMax", Rule(
-             "accumulated", "Girshick: Fast R-CNN, 2015, section 2.3", sparse=True,
-             specials=False), _PLANE, sizes(PH=window(2, 1, 5), PW=window(3, 1, 4)),
-         gradOutput=tensor("N C PH PW", "f32"), gradInputRef=inout(tensor("B C X Y", "f32")),
-         rois=_BOXES, argmax=content(_winners, "random alike empty_bins", "i32",
-                                     shape="N C PH PW"),
-         pooledH=equals("PH"), pooledW=equals("PW"),
-         spatialScale=ignored("argmax says which pixels won", number(1.0, 0.5)))  # fmt: skip
+@spec("aclnnRoiPoolingGradWithArgMax", Rule(
+          "accumulated", "Girshick: Fast R-CNN, 2015, section 2.3", sparse=True,
+          specials=False), _PLANE, sizes(PH=window(2, 1, 5), PW=window(3, 1, 4)),
+      gradOutput=tensor("N C PH PW", "f32"), gradInputRef=inout(tensor("B C X Y", "f32")),
+      rois=_BOXES, argmax=content(_winners, "random alike empty_bins", "i32",
+                                  shape="N C PH PW"),
+      pooledH=equals("PH"), pooledW=equals("PW"),
+      spatialScale=ignored("argmax says which pixels won", number(1.0, 0.5)))  # fmt: skip
 def region_grads(gradOutput: Array, gradInputRef: Array, rois: Array, argmax: Array) -> Array:
     """What flows in goes to the pixel that won."""
     out = gradInputRef.copy()
@@ -256,8 +256,8 @@ _ROI_ALIGN_V2: Final = replace(_ROI_ALIGN, source="He et al.: Mask R-CNN, 2017, 
                                "torchvision, document of roi_align")  # fmt: skip
 
 
-@declare("aclnnRoiAlignV2", _ROI_ALIGN_V2, _PLANE, self=tensor("B C X Y", "f32"), boxes=_BOXES,
-         **_POOLED, out=out("self"))  # fmt: skip
+@spec("aclnnRoiAlignV2", _ROI_ALIGN_V2, _PLANE, self=tensor("B C X Y", "f32"), boxes=_BOXES,
+      **_POOLED, out=out("self"))  # fmt: skip
 def roi_align_v2(
     self: Array, boxes: Array, pooledHeight: int, pooledWidth: int, spatialScale: float,
     samplingRatio: int, aligned: bool,
@@ -279,11 +279,11 @@ _NEAREST: Final = Rule("gradient", "Fan, Su, Guibas: A Point Set Generation Netw
                        "derivative of squared distances to the nearest point")  # fmt: skip
 
 
-@declare("aclnnChamferDistanceBackward", _NEAREST, sizes(N=tokens(5, 1, 33, 130)),
-         xyz1=tensor("B N 2", "f32 f16"), xyz2=tensor("B N 2", "xyz1"),
-         idx1=index("B N", into="N", dtype="i32"), idx2=index("B N", into="N", dtype="i32"),
-         gradDist1=tensor("B N", "xyz1"), gradDist2=tensor("B N", "xyz1"), gradXyz1=out("xyz1"),
-         gradXyz2=out("xyz1"))  # fmt: skip
+@spec("aclnnChamferDistanceBackward", _NEAREST, sizes(N=tokens(5, 1, 33, 130)),
+      xyz1=tensor("B N 2", "f32 f16"), xyz2=tensor("B N 2", "xyz1"),
+      idx1=index("B N", into="N", dtype="i32"), idx2=index("B N", into="N", dtype="i32"),
+      gradDist1=tensor("B N", "xyz1"), gradDist2=tensor("B N", "xyz1"), gradXyz1=out("xyz1"),
+      gradXyz2=out("xyz1"))  # fmt: skip
 def chamfer_backward(
     xyz1: Array, xyz2: Array, idx1: Array, idx2: Array, gradDist1: Array, gradDist2: Array
 ) -> tuple[Array, Array]:
@@ -298,11 +298,11 @@ def chamfer_backward(
     return one, two
 
 
-@declare("aclnnThreeInterpolateBackward", replace(_NEAREST, source="Qi et al.: PointNet++, 2017: "
-                                                  "derivative of weighing three neighbours"),
-         sizes(N=tokens(4, 1, 17, 65), M=tokens(5, 1, 33)), grad_x=tensor("B C N 1", "f32 f16"),
-         idx=index("B N 3", into="M", dtype="i32"), weight=tensor("B N 3", "grad_x", 0),
-         m=equals("M"), grad_y=out("grad_x"))  # fmt: skip
+@spec("aclnnThreeInterpolateBackward", replace(_NEAREST, source="Qi et al.: PointNet++, 2017: "
+                                               "derivative of weighing three neighbours"),
+      sizes(N=tokens(4, 1, 17, 65), M=tokens(5, 1, 33)), grad_x=tensor("B C N 1", "f32 f16"),
+      idx=index("B N 3", into="M", dtype="i32"), weight=tensor("B N 3", "grad_x", 0),
+      m=equals("M"), grad_y=out("grad_x"))  # fmt: skip
 def three_backward(grad_x: Array, idx: Array, weight: Array, m: int) -> Array:
     out = np.zeros((*grad_x.shape[:2], m, 1))
     for b in range(len(idx)):
@@ -327,12 +327,12 @@ def _truths(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
 _PLACEMENTS: Final = "overlapping apart touching flat"
 
 
-@declare("aclnnIou", Rule("composite", "torchvision, ops.box_iou"),
-         sizes(M=rows(3, 1, 17, 65), G=rows(4, 1, 33), T="M if aligned else G"),
-         bBoxes=content(_boxes, _PLACEMENTS, "f32", shape="M 4"),
-         gtBoxes=content(_truths, _PLACEMENTS, "f32", shape="T 4"),
-         mode=choice("iou", "iof"), eps=number(0.5, 1e-6), aligned=flag(),
-         overlap=out("bBoxes"))  # fmt: skip
+@spec("aclnnIou", Rule("composite", "torchvision, ops.box_iou"),
+      sizes(M=rows(3, 1, 17, 65), G=rows(4, 1, 33), T="M if aligned else G"),
+      bBoxes=content(_boxes, _PLACEMENTS, "f32", shape="M 4"),
+      gtBoxes=content(_truths, _PLACEMENTS, "f32", shape="T 4"),
+      mode=choice("iou", "iof"), eps=number(0.5, 1e-6), aligned=flag(),
+      overlap=out("bBoxes"))  # fmt: skip
 def iou(bBoxes: Array, gtBoxes: Array, mode: str, eps: float, aligned: bool) -> Array:
     """[boxes, ground truth], or [boxes, 1] of pairs; `iof` divides by the truth's area alone."""
     first, second = bBoxes[:, None], gtBoxes[:, None] if aligned else gtBoxes[None]

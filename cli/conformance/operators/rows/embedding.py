@@ -27,11 +27,11 @@ from ....spec import (
     require,
     row,
     sizes,
+    spec,
     tensor,
 )
 from ....spec import contents as patterns
 from ....spec.domains import Draw
-from ..declare import declare
 from ._defaults import TORCH
 
 
@@ -48,27 +48,27 @@ _BAGS: Final = by("includeLastOffset", {
 _WEIGHTED: Final = "mode == 0"
 
 
-@declare("aclnnEmbeddingBag",
-         Rule("gradient", "torch 2.13, document of F.embedding_bag", strided=False,
-              values="normal opposed positive"),
-         sizes(V=row(7, 1, 33, 130), N=row(5, 1, 33, 65), T=row(12, 1, 5, 33, 130),
-               G=row(3, 1, 2, 8), K=row(4, 1, 17)), require("paddingIdx < V"),
-         pin("mode=2 values=opposed", "maxima below 0"),
-         pin("mode=2 values=opposed paddingIdx=0 indices=edges", "maxima below 0 beside padding"),
-         pin("mode=1 paddingIdx=0 indices=edges", "means that leave padding out"),
-         pin("mode=2 values=opposed includeLastOffset=True overload=rows", "bags of one size"),
-         overload("list", indices=index("T", into="V", patterns=_INTO), offsets=_BAGS,
-                  perSampleWeights=optional(tensor("T", "weight", 0.5, 2), only=_WEIGHTED)),
-         overload("rows", indices=index("G K", into="V", patterns=_INTO),
-                  offsets=ignored("indices of two dims are bags of one size",
-                                  content(_starts, "even")),
-                  perSampleWeights=optional(tensor("G K", "weight", 0.5, 2), only=_WEIGHTED)),
-         weight=tensor("V N", "f32 f16"), indices=index("T", into="V", patterns=_INTO),
-         offsets=_BAGS, scaleGradByFreq=ignored("of the gradient", flag()), mode=choice(0, 1, 2),
-         sparse=ignored("of the gradient", flag()),
-         perSampleWeights=optional(tensor("T", "weight", 0.5, 2), only=_WEIGHTED),
-         includeLastOffset=flag(), paddingIdx=number(-1, 0, 3, "V - 1"), output=out("weight"),
-         offset2bag=out("indices"), bagSize=out("indices"), maxIndices=out("indices"))  # fmt: skip
+@spec("aclnnEmbeddingBag",
+      Rule("gradient", "torch 2.13, document of F.embedding_bag", strided=False,
+           values="normal opposed positive"),
+      sizes(V=row(7, 1, 33, 130), N=row(5, 1, 33, 65), T=row(12, 1, 5, 33, 130),
+            G=row(3, 1, 2, 8), K=row(4, 1, 17)), require("paddingIdx < V"),
+      pin("mode=2 values=opposed", "maxima below 0"),
+      pin("mode=2 values=opposed paddingIdx=0 indices=edges", "maxima below 0 beside padding"),
+      pin("mode=1 paddingIdx=0 indices=edges", "means that leave padding out"),
+      pin("mode=2 values=opposed includeLastOffset=True overload=rows", "bags of one size"),
+      overload("list", indices=index("T", into="V", patterns=_INTO), offsets=_BAGS,
+               perSampleWeights=optional(tensor("T", "weight", 0.5, 2), only=_WEIGHTED)),
+      overload("rows", indices=index("G K", into="V", patterns=_INTO),
+               offsets=ignored("indices of two dims are bags of one size",
+                               content(_starts, "even")),
+               perSampleWeights=optional(tensor("G K", "weight", 0.5, 2), only=_WEIGHTED)),
+      weight=tensor("V N", "f32 f16"), indices=index("T", into="V", patterns=_INTO),
+      offsets=_BAGS, scaleGradByFreq=ignored("of the gradient", flag()), mode=choice(0, 1, 2),
+      sparse=ignored("of the gradient", flag()),
+      perSampleWeights=optional(tensor("T", "weight", 0.5, 2), only=_WEIGHTED),
+      includeLastOffset=flag(), paddingIdx=number(-1, 0, 3, "V - 1"), output=out("weight"),
+      offset2bag=out("indices"), bagSize=out("indices"), maxIndices=out("indices"))  # fmt: skip
 def embedding_bag(
     weight: Array, indices: Array, offsets: Array, mode: int, perSampleWeights: Array | None,
     includeLastOffset: bool, paddingIdx: int,
@@ -99,11 +99,11 @@ def embedding_bag(
     return result, bag_of, sizes_, best
 
 
-@declare("aclnnEmbeddingRenorm", Rule("gradient", TORCH, sparse=True),
-         sizes(V=row(5, 1, 33, 130), N=row(9, 1, 65, 1025), **{"*I": row(3, "-", 1, "2x5", 130)}),
-         selfRef=inout(tensor("V N", "f32 f16 bf16")), indices=index("*I", into="V"),
-         maxNorm=number(1.0, 2.0, 0.125, 100.0),
-         normType=number(2.0, 1.0, 3.0, 0.5, float("inf")))  # fmt: skip
+@spec("aclnnEmbeddingRenorm", Rule("gradient", TORCH, sparse=True),
+      sizes(V=row(5, 1, 33, 130), N=row(9, 1, 65, 1025), **{"*I": row(3, "-", 1, "2x5", 130)}),
+      selfRef=inout(tensor("V N", "f32 f16 bf16")), indices=index("*I", into="V"),
+      maxNorm=number(1.0, 2.0, 0.125, 100.0),
+      normType=number(2.0, 1.0, 3.0, 0.5, float("inf")))  # fmt: skip
 def embedding_renorm(selfRef: Array, indices: Array, maxNorm: float, normType: float) -> Array:
     result = selfRef.copy()
     for row_ in np.unique(indices):

@@ -20,9 +20,9 @@ from ....spec import (
     require,
     row,
     sizes,
+    spec,
     tensor,
 )
-from ..declare import declare
 from ._along import WHOLE, along
 
 _SIGNAL: Final = Rule("gradient", "numpy's document of fft.rfft; torch's documents of stft and "
@@ -30,22 +30,22 @@ _SIGNAL: Final = Rule("gradient", "numpy's document of fft.rfft; torch's documen
 _NORMS: Final = ("backward", "forward", "ortho")
 
 
-@declare("aclRfft1D", _SIGNAL, along("*B A *N", A=row(7, 1, 2, 8, 33, 130)),
-         self=tensor(WHOLE, "f32"), n=number("A", 1, 2, 5, "A + 3", "2*A", "ceil(A, 2)"),
-         dim=axis("A", WHOLE), norm=choice(1, 2, 3), out=out("self"))  # fmt: skip
+@spec("aclRfft1D", _SIGNAL, along("*B A *N", A=row(7, 1, 2, 8, 33, 130)),
+      self=tensor(WHOLE, "f32"), n=number("A", 1, 2, 5, "A + 3", "2*A", "ceil(A, 2)"),
+      dim=axis("A", WHOLE), norm=choice(1, 2, 3), out=out("self"))  # fmt: skip
 def real_transform(self: Array, n: int, dim: int, norm: int) -> Array:
     y = np.fft.rfft(self, n, dim, _NORMS[norm - 1])
     return np.stack([y.real, y.imag], -1)
 
 
-@declare("aclStft", _SIGNAL, sizes(L=row(20, 21, 33, 230)),
-         require("0 < winLength <= nFft", "nFft <= L"),
-         self=forms(batch=tensor("B L", "f32"), one=tensor("L", "f32")),
-         windowOptional=optional(tensor("winLength", "self", 0.1, 2)),
-         out=by("returnComplex", {False: out("f32"), True: out("c64")}),
-         nFft=number(8, 6, 7, 16, 1, 100), hopLength=number(3, 1, 2, 8, 33),
-         winLength=number(6, 1, 5, "nFft", "nFft - 1"), normalized=flag(), onesided=flag(True),
-         returnComplex=flag())  # fmt: skip
+@spec("aclStft", _SIGNAL, sizes(L=row(20, 21, 33, 230)),
+      require("0 < winLength <= nFft", "nFft <= L"),
+      self=forms(batch=tensor("B L", "f32"), one=tensor("L", "f32")),
+      windowOptional=optional(tensor("winLength", "self", 0.1, 2)),
+      out=by("returnComplex", {False: out("f32"), True: out("c64")}),
+      nFft=number(8, 6, 7, 16, 1, 100), hopLength=number(3, 1, 2, 8, 33),
+      winLength=number(6, 1, 5, "nFft", "nFft - 1"), normalized=flag(), onesided=flag(True),
+      returnComplex=flag())  # fmt: skip
 def short_time(
     self: Array, windowOptional: Array | None, nFft: int, hopLength: int, winLength: int,
     normalized: bool, onesided: bool, returnComplex: bool,

@@ -25,11 +25,11 @@ from ....spec import (
     scalar_tensor,
     shape,
     sizes,
+    spec,
     tensor,
     tensors,
 )
 from ....spec.domains import Domain, TensorList
-from ..declare import declare
 from ..formulas import words
 
 _SOURCE: Final = "torch 2.13, torch._foreach_*; CANN 8.1 header of the operator for the arguments"
@@ -86,10 +86,10 @@ def _unary(name: str, function: Callable[..., Array], low: float, high: float, k
     def reference(x: list[Array]) -> tuple[list[Array]]:
         return ([function(v) for v in x],)
 
-    declare(f"aclnnForeach{name}", rule, _LISTS, x=x, out=out("x"))(reference)
+    spec(f"aclnnForeach{name}", rule, _LISTS, x=x, out=out("x"))(reference)
     inplace = {"Acos": "aclnnForeachACosInplace", "Log": "aclnnForeachLogInplace"}
     if name in inplace:
-        declare(inplace[name], rule, _LISTS, x=inout(x))(reference)
+        spec(inplace[name], rule, _LISTS, x=inout(x))(reference)
 
 
 for _name, _row in _UNARY.items():
@@ -135,38 +135,38 @@ def _binary(name: str, function: Callable[..., Array]) -> None:
         def scaled(x1: list[Array], x2: list[Array], alpha: float) -> tuple[list[Array]]:
             return ([function(p, q, _number(alpha, x1)) for p, q in zip(x1, x2, strict=True)],)
 
-        declare(f"aclnnForeach{name}List", rule, _LISTS, table, x1=first, x2=second, **alpha,
-                out=out("x1"))(scaled)  # fmt: skip
-        declare(in_place, rule, _LISTS, table, x1=inout(first), x2=second, **alpha)(scaled)
-        declare(f"aclnnForeach{name}ListV2", rule, _LISTS, x1=first, x2=second,
-                alpha=number(2.0, -1.5, 0, 1), out=out("x1"))(scaled)  # fmt: skip
+        spec(f"aclnnForeach{name}List", rule, _LISTS, table, x1=first, x2=second, **alpha,
+             out=out("x1"))(scaled)  # fmt: skip
+        spec(in_place, rule, _LISTS, table, x1=inout(first), x2=second, **alpha)(scaled)
+        spec(f"aclnnForeach{name}ListV2", rule, _LISTS, x1=first, x2=second,
+             alpha=number(2.0, -1.5, 0, 1), out=out("x1"))(scaled)  # fmt: skip
     else:
 
         def paired(x1: list[Array], x2: list[Array]) -> tuple[list[Array]]:
             return ([function(p, q) for p, q in zip(x1, x2, strict=True)],)
 
-        declare(f"aclnnForeach{name}List", rule, _LISTS, x1=first, x2=second,
-                out=out("x1"))(paired)  # fmt: skip
+        spec(f"aclnnForeach{name}List", rule, _LISTS, x1=first, x2=second,
+             out=out("x1"))(paired)  # fmt: skip
         if name in ("Mul", "Div"):
-            declare(in_place, rule, _LISTS, x1=inout(first), x2=second)(paired)
+            spec(in_place, rule, _LISTS, x1=inout(first), x2=second)(paired)
 
     def by_one(x: list[Array], scalar: float) -> tuple[list[Array]]:
         return ([function(v, _number(scalar, x)) for v in x],)
 
     factor = scalar_tensor("f32", *factors)
-    declare(f"aclnnForeach{name}Scalar", rule, _LISTS, by_tensor, x=first, scalar=factor,
-            out=out("x"))(by_one)  # fmt: skip
-    declare(f"aclnnForeach{name}ScalarV2", rule, _LISTS, x=first, scalar=number(*factors),
-            out=out("x"))(by_one)  # fmt: skip
+    spec(f"aclnnForeach{name}Scalar", rule, _LISTS, by_tensor, x=first, scalar=factor,
+         out=out("x"))(by_one)  # fmt: skip
+    spec(f"aclnnForeach{name}ScalarV2", rule, _LISTS, x=first, scalar=number(*factors),
+         out=out("x"))(by_one)  # fmt: skip
     if name in ("Mul", "Sub"):
-        declare(f"aclnnForeach{name}ScalarInplace", rule, _LISTS, by_tensor, x=inout(first),
-                scalar=factor)(by_one)  # fmt: skip
+        spec(f"aclnnForeach{name}ScalarInplace", rule, _LISTS, by_tensor, x=inout(first),
+             scalar=factor)(by_one)  # fmt: skip
 
     several = (2.0, 3.5, 0.0, 1.0) if power else (2.5, -1.5, 0.0, 1.0, 0.75)
     whole = require("dtype(x) != 'int32' or max(scalars) % 1 == 0", refuses=None) if power else ()
 
-    @declare(f"aclnnForeach{name}ScalarList", rule, _LISTS, whole, x=first,
-             scalars=numbers("L", *several), out=out("x"))  # fmt: skip
+    @spec(f"aclnnForeach{name}ScalarList", rule, _LISTS, whole, x=first,
+          scalars=numbers("L", *several), out=out("x"))  # fmt: skip
     def each(x: list[Array], scalars: Sequence[float]) -> tuple[list[Array]]:
         return ([function(v, _number(s, x)) for v, s in zip(x, scalars, strict=True)],)
 
@@ -175,8 +175,8 @@ for _name, _function in _BINARY.items():
     _binary(_name, _function)
 
 
-@declare("aclnnForeachPowScalarAndTensor", _RULES["Pow"], _LISTS, scalar=number(2.5, 1, 0, 0.5),
-         x=_list(0, 3, "f32 f16 bf16"), out=out("x"))  # fmt: skip
+@spec("aclnnForeachPowScalarAndTensor", _RULES["Pow"], _LISTS, scalar=number(2.5, 1, 0, 0.5),
+      x=_list(0, 3, "f32 f16 bf16"), out=out("x"))  # fmt: skip
 def pow_of_scalar(scalar: float, x: list[Array]) -> tuple[list[Array]]:
     return ([_number(scalar, x) ** v for v in x],)
 
@@ -193,17 +193,17 @@ def _ternary(name: str, function: Callable[..., Array], third: TensorList) -> No
         s = _number(scalar, x1)
         return ([function(a, b, c, s) for a, b, c in zip(x1, x2, x3, strict=True)],)
 
-    declare(f"aclnnForeach{name}Scalar", rule, _LISTS,
-            dtypes(_NUMBER.format(x="x1", number="scalar")), **lists,
-            scalar=scalar_tensor("f32", 1.5, -0.5, 0, 1), out=out("x1"))(single)  # fmt: skip
+    spec(f"aclnnForeach{name}Scalar", rule, _LISTS,
+         dtypes(_NUMBER.format(x="x1", number="scalar")), **lists,
+         scalar=scalar_tensor("f32", 1.5, -0.5, 0, 1), out=out("x1"))(single)  # fmt: skip
     # A number has its sign in the reference of sizes too, so that sizes may cancel there.
     signed = {**stepwise, "tier": "norm|ratio", "norm": 2.0, "accumulate": 64.0}
-    declare(f"aclnnForeach{name}ScalarV2", replace(rule, numbers=signed), _LISTS, **lists,
-            scalar=number(1.5, -0.5, 0, 1), out=out("x1"))(single)  # fmt: skip
+    spec(f"aclnnForeach{name}ScalarV2", replace(rule, numbers=signed), _LISTS, **lists,
+         scalar=number(1.5, -0.5, 0, 1), out=out("x1"))(single)  # fmt: skip
 
-    @declare(f"aclnnForeach{name}ScalarList aclnnForeach{name}List", rule, _LISTS,
-             dtypes(_NUMBER.format(x="x1", number="scalars")), **lists, scalars=tensor("L", "f32"),
-             out=out("x1"))  # fmt: skip
+    @spec(f"aclnnForeach{name}ScalarList aclnnForeach{name}List", rule, _LISTS,
+          dtypes(_NUMBER.format(x="x1", number="scalars")), **lists, scalars=tensor("L", "f32"),
+          out=out("x1"))  # fmt: skip
     def each(x1: Array, x2: Array, x3: list[Array], scalars: list[float]) -> tuple[list[Array]]:
         rows = zip(x1, x2, x3, np.asarray(scalars), strict=True)
         return ([function(a, b, c, s) for a, b, c, s in rows],)
@@ -213,37 +213,37 @@ _ternary("Addcmul", lambda a, b, c, s: a + s * b * c, _list(dtype="x1"))
 _ternary("Addcdiv", lambda a, b, c, s: a + s * b / c, _list(0.5, 3.5, "x1"))
 
 
-@declare("aclnnForeachLerpList", _rule("composite"), _LISTS, x1=_list(), x2=_list(dtype="x1"),
-         weight=forms(between=_list(0, 1, "x1"), any=_list(dtype="x1")), out=out("x1"))  # fmt: skip
+@spec("aclnnForeachLerpList", _rule("composite"), _LISTS, x1=_list(), x2=_list(dtype="x1"),
+      weight=forms(between=_list(0, 1, "x1"), any=_list(dtype="x1")), out=out("x1"))  # fmt: skip
 def lerp_list(x1: list[Array], x2: list[Array], weight: list[Array]) -> tuple[list[Array]]:
     return ([a + w * (b - a) for a, b, w in zip(x1, x2, weight, strict=True)],)
 
 
-@declare("aclnnForeachLerpScalar", _rule("composite"), _LISTS, x1=_list(), x2=_list(dtype="x1"),
-         weight=number(0.25, 0.75, 0, 1, 0.5, -1, 2), out=out("x1"))  # fmt: skip
+@spec("aclnnForeachLerpScalar", _rule("composite"), _LISTS, x1=_list(), x2=_list(dtype="x1"),
+      weight=number(0.25, 0.75, 0, 1, 0.5, -1, 2), out=out("x1"))  # fmt: skip
 def lerp_scalar(x1: Array, x2: Array, weight: float) -> tuple[list[Array]]:
     return ([a + weight * (b - a) for a, b in zip(x1, x2, strict=True)],)
 
 
 # The 950 takes the orders 1, 2 and inf.
-@declare("aclnnForeachNorm", _rule("composite"), _LISTS, x=_list(),
-         scalar=number(2.0, 1.0, float("inf")), out=out("x"))  # fmt: skip
+@spec("aclnnForeachNorm", _rule("composite"), _LISTS, x=_list(),
+      scalar=number(2.0, 1.0, float("inf")), out=out("x"))  # fmt: skip
 def norm(x: Array, scalar: float) -> tuple[list[Array]]:
     if np.isinf(scalar):
         return ([np.abs(v).max(initial=0) for v in x],)
     return ([(np.abs(v) ** scalar).sum() ** (1 / scalar) for v in x],)
 
 
-@declare("aclnnForeachZeroInplace", _rule("exact"), _LISTS, x=inout(_list()))
+@spec("aclnnForeachZeroInplace", _rule("exact"), _LISTS, x=inout(_list()))
 def zero(x: Array) -> tuple[list[Array]]:
     return ([np.zeros_like(v) for v in x],)
 
 
-@declare("aclnnForeachNonFiniteCheckAndUnscale",
-         Rule("elementary", "torch 2.13, torch._amp_foreach_non_finite_check_and_unscale_",
-              values="normal nan special wide tiny large"), _LISTS,
-         scaledGrads=inout(_list()), foundInf=inout(scalar_tensor("f32", 0, 1)),
-         invScale=scalar_tensor("f32", 0.25, 1, 0.5**16, 3))  # fmt: skip
+@spec("aclnnForeachNonFiniteCheckAndUnscale",
+      Rule("elementary", "torch 2.13, torch._amp_foreach_non_finite_check_and_unscale_",
+           values="normal nan special wide tiny large"), _LISTS,
+      scaledGrads=inout(_list()), foundInf=inout(scalar_tensor("f32", 0, 1)),
+      invScale=scalar_tensor("f32", 0.25, 1, 0.5**16, 3))  # fmt: skip
 def unscale(
     scaledGrads: list[Array], foundInf: Array, invScale: Array
 ) -> tuple[list[Array], Array]:
@@ -266,7 +266,7 @@ def round_off(x: Array, roundMode: Array | int) -> tuple[list[Array]]:
     return ([_ROUND[int(np.asarray(roundMode).item())](v) for v in x],)
 
 
-declare("aclnnForeachRoundOffNumberV2", _ROUNDED, _LISTS, x=_list(), roundMode=number(*_ROUND),
-        out=out("x"))(round_off)  # fmt: skip
-declare("aclnnForeachRoundOffNumber", _ROUNDED, _LISTS, x=_list(),
-        roundMode=scalar_tensor("i8", *_ROUND), out=out("x"))(round_off)  # fmt: skip
+spec("aclnnForeachRoundOffNumberV2", _ROUNDED, _LISTS, x=_list(), roundMode=number(*_ROUND),
+     out=out("x"))(round_off)  # fmt: skip
+spec("aclnnForeachRoundOffNumber", _ROUNDED, _LISTS, x=_list(),
+     roundMode=scalar_tensor("i8", *_ROUND), out=out("x"))(round_off)  # fmt: skip

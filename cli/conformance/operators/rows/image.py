@@ -33,12 +33,12 @@ from ....spec import (
     overload,
     sizes,
     space,
+    spec,
     tensor,
 )
 from ....spec.domains import Domain
-from ..declare import declare
 from ..formulas import gradient, words
-from ..spec import unspecified
+from ..row import unspecified
 from ._defaults import HEADER_ONLY, TORCH_NN
 
 _SOURCE: Final = (
@@ -68,17 +68,17 @@ def _top(x: Array) -> float:
     return 255.0 if x.dtype == np.uint8 else 1.0
 
 
-declare("acldvppHWC2CHW", _ORDER, _IMAGE, self=_bytes(), out=_OUT)(
+spec("acldvppHWC2CHW", _ORDER, _IMAGE, self=_bytes(), out=_OUT)(
     lambda self: self.transpose(0, 3, 1, 2))  # fmt: skip
-declare("acldvppCHW2HWC", replace(_ORDER, formats={"self": "NCHW", "out": "NHWC"}), _IMAGE,
-        self=tensor("B C Y X", "u8", 0, 255), out=_OUT)(
+spec("acldvppCHW2HWC", replace(_ORDER, formats={"self": "NCHW", "out": "NHWC"}), _IMAGE,
+     self=tensor("B C Y X", "u8", 0, 255), out=_OUT)(
     lambda self: self.transpose(0, 2, 3, 1))  # fmt: skip
-declare("acldvppImgToTensor", replace(_ORDER, tolerance="rounded"), _IMAGE, self=_bytes(),
-        out=out("f32"))(
+spec("acldvppImgToTensor", replace(_ORDER, tolerance="rounded"), _IMAGE, self=_bytes(),
+     out=out("f32"))(
     lambda self: self.transpose(0, 3, 1, 2) / _top(self))  # fmt: skip
-declare("acldvppHorizontalFlip", _MOVED, _IMAGE, self=_bytes(), out=_OUT)(
+spec("acldvppHorizontalFlip", _MOVED, _IMAGE, self=_bytes(), out=_OUT)(
     lambda self: self[:, :, ::-1])  # fmt: skip
-declare("acldvppVerticalFlip", _MOVED, _IMAGE, self=_bytes(), out=_OUT)(
+spec("acldvppVerticalFlip", _MOVED, _IMAGE, self=_bytes(), out=_OUT)(
     lambda self: self[:, ::-1])  # fmt: skip
 
 _WINDOW: Final[dict[str, Domain]] = {
@@ -86,13 +86,13 @@ _WINDOW: Final[dict[str, Domain]] = {
     "width": integer(2, 1, "X - left")}  # fmt: skip
 
 
-@declare("acldvppCrop", _MOVED, _IMAGE, self=_bytes(), **_WINDOW, out=_OUT)
+@spec("acldvppCrop", _MOVED, _IMAGE, self=_bytes(), **_WINDOW, out=_OUT)
 def crop(self: Array, top: int, left: int, height: int, width: int) -> Array:
     return self[:, top : top + height, left : left + width]
 
 
-@declare("acldvppErase", _MOVED, _PICTURE, self=_bytes("3"), **_WINDOW,
-         value=array((7.0, 8.0, 9.0), (0.0, 255.0, 1.0)), out=_OUT)  # fmt: skip
+@spec("acldvppErase", _MOVED, _PICTURE, self=_bytes("3"), **_WINDOW,
+      value=array((7.0, 8.0, 9.0), (0.0, 255.0, 1.0)), out=_OUT)  # fmt: skip
 def erase(
     self: Array, top: int, left: int, height: int, width: int, value: Sequence[float]
 ) -> Array:
@@ -104,10 +104,10 @@ def erase(
 _BORDERS: Final = ("constant", "edge", "reflect", "symmetric")
 
 
-@declare("acldvppPad", _MOVED, _PICTURE, self=_bytes("3"),
-         padding=array((1, 3, 2, 4), (2, 0, 1, 3), (0, 2, 1, 1), (0, 0, 0, 0)),
-         paddingMode=choice(0, 1, 2, 3), fill=array((5.0,) * 3, (0.0,) * 3, (255.0,) * 3),
-         out=_OUT)  # fmt: skip
+@spec("acldvppPad", _MOVED, _PICTURE, self=_bytes("3"),
+      padding=array((1, 3, 2, 4), (2, 0, 1, 3), (0, 2, 1, 1), (0, 0, 0, 0)),
+      paddingMode=choice(0, 1, 2, 3), fill=array((5.0,) * 3, (0.0,) * 3, (255.0,) * 3),
+      out=_OUT)  # fmt: skip
 def pad(self: Array, padding: Sequence[int], paddingMode: int, fill: Sequence[float]) -> Array:
     left, top, right, bottom = padding
     sides = [(0, 0), (top, bottom), (left, right), (0, 0)]
@@ -160,9 +160,9 @@ def _clamped(f: Callable[..., Array]) -> Callable[..., Array]:
 _INTERPOLATION: Final = (0, 1, 2)
 
 
-@declare("acldvppCropAndResize", _WEIGHED, _IMAGE, self=_floats(), **_WINDOW,
-         size=array((6, 6), (3, 7), (1, 1), (16, 9)), interpolationMode=choice(*_INTERPOLATION),
-         out=_OUT)  # fmt: skip
+@spec("acldvppCropAndResize", _WEIGHED, _IMAGE, self=_floats(), **_WINDOW,
+      size=array((6, 6), (3, 7), (1, 1), (16, 9)), interpolationMode=choice(*_INTERPOLATION),
+      out=_OUT)  # fmt: skip
 @_clamped
 def crop_resize(
     self: Array, top: int, left: int, height: int, width: int, size: Sequence[int],
@@ -172,9 +172,9 @@ def crop_resize(
     return _along(_along(part, 1, size[0], interpolationMode), 2, size[1], interpolationMode)
 
 
-@declare("acldvppResize", _WEIGHED, _IMAGE, self=_floats(),
-         interpolationMode=choice(*_INTERPOLATION), out=_OUT,
-         size=beside(array((5, 9), (16, 3), (1, 1), (8, 6), (33, 5), (7, 40))))  # fmt: skip
+@spec("acldvppResize", _WEIGHED, _IMAGE, self=_floats(),
+      interpolationMode=choice(*_INTERPOLATION), out=_OUT,
+      size=beside(array((5, 9), (16, 3), (1, 1), (8, 6), (33, 5), (7, 40))))  # fmt: skip
 @_clamped
 def resized(self: Array, size: Sequence[int], interpolationMode: int) -> Array:
     return _along(_along(self, 1, size[0], interpolationMode), 2, size[1], interpolationMode)
@@ -190,13 +190,13 @@ def _gray(x: Array) -> Array:
 _FACTOR: Final = number(1.3, 0.4, 0.0, 1.0, 3.0)
 
 
-@declare("acldvppAdjustBrightness", _WEIGHED, _PICTURE, self=_floats("3"), factor=_FACTOR, out=_OUT)
+@spec("acldvppAdjustBrightness", _WEIGHED, _PICTURE, self=_floats("3"), factor=_FACTOR, out=_OUT)
 @_clamped
 def brightness(self: Array, factor: float) -> Array:
     return self * factor
 
 
-@declare("acldvppAdjustContrast", _WEIGHED, _PICTURE, self=_floats("3"), factor=_FACTOR, out=_OUT)
+@spec("acldvppAdjustContrast", _WEIGHED, _PICTURE, self=_floats("3"), factor=_FACTOR, out=_OUT)
 @_clamped
 def contrast(self: Array, factor: float) -> Array:
     """Between the image and the mean of its grey one."""
@@ -204,13 +204,13 @@ def contrast(self: Array, factor: float) -> Array:
     return factor * self + (1 - factor) * mean
 
 
-@declare("acldvppAdjustSaturation", _WEIGHED, _PICTURE, self=_floats("3"), factor=_FACTOR, out=_OUT)
+@spec("acldvppAdjustSaturation", _WEIGHED, _PICTURE, self=_floats("3"), factor=_FACTOR, out=_OUT)
 @_clamped
 def saturation(self: Array, factor: float) -> Array:
     return factor * self + (1 - factor) * _gray(self)
 
 
-@declare("acldvppAdjustSharpness", _WEIGHED, _PICTURE, self=_floats("3"), factor=_FACTOR, out=_OUT)
+@spec("acldvppAdjustSharpness", _WEIGHED, _PICTURE, self=_floats("3"), factor=_FACTOR, out=_OUT)
 @_clamped
 def sharpness(self: Array, factor: float) -> Array:
     """Between the image and one whose inner pixels are means of nine, the middle five times."""
@@ -223,8 +223,8 @@ def sharpness(self: Array, factor: float) -> Array:
     return factor * self + (1 - factor) * smooth
 
 
-@declare("acldvppAdjustHue", _WEIGHED, _PICTURE, self=_floats("3"),
-         factor=number(0.2, -0.35, 0.0, 0.5, -0.5), out=_OUT)  # fmt: skip
+@spec("acldvppAdjustHue", _WEIGHED, _PICTURE, self=_floats("3"),
+      factor=number(0.2, -0.35, 0.0, 0.5, -0.5), out=_OUT)  # fmt: skip
 def hue(self: Array, factor: float) -> Array:
     """A turn on the circle of hues."""
     flat = []
@@ -234,32 +234,32 @@ def hue(self: Array, factor: float) -> Array:
     return np.array(flat).reshape(self.shape)
 
 
-@declare("acldvppRgbToGrayscale", _WEIGHED, _PICTURE, self=_floats("3"),
-         outputChannelsNum=choice(1, 3), out=_OUT)  # fmt: skip
+@spec("acldvppRgbToGrayscale", _WEIGHED, _PICTURE, self=_floats("3"),
+      outputChannelsNum=choice(1, 3), out=_OUT)  # fmt: skip
 def grayscale(self: Array, outputChannelsNum: int) -> Array:
     return np.repeat(_gray(self), outputChannelsNum, -1)
 
 
-@declare("acldvppInvert", _MOVED, _IMAGE, self=_bytes(), out=_OUT)
+@spec("acldvppInvert", _MOVED, _IMAGE, self=_bytes(), out=_OUT)
 def invert(self: Array) -> Any:
     return (_top(self) - self).astype(self.dtype)
 
 
-@declare("acldvppPosterize", _MOVED, _IMAGE, self=_bytes(), bits=choice(3, 7, 1, 8, 0), out=_OUT)
+@spec("acldvppPosterize", _MOVED, _IMAGE, self=_bytes(), bits=choice(3, 7, 1, 8, 0), out=_OUT)
 def posterize(self: Array, bits: int) -> Any:
     """The highest bits stay."""
     return self.astype(np.int64) // 2 ** (8 - bits) * 2 ** (8 - bits)
 
 
-@declare("acldvppSolarize", _MOVED, _IMAGE, self=_bytes(),
-         threshold=array((60.0, 200.0), (128.0, 255.0), (0.0, 0.0)), out=_OUT)  # fmt: skip
+@spec("acldvppSolarize", _MOVED, _IMAGE, self=_bytes(),
+      threshold=array((60.0, 200.0), (128.0, 255.0), (0.0, 0.0)), out=_OUT)  # fmt: skip
 def solarize(self: Array, threshold: Sequence[float]) -> Any:
     return np.where((self >= threshold[0]) & (self <= threshold[1]), 255 - self, self)
 
 
-@declare("acldvppNormalize", replace(_WEIGHED, tolerance="composite"), _PICTURE,
-         self=_floats("3"), mean=array((0.4, 0.5, 0.6), (0.0, 1.0, 0.5)),
-         std=array((0.2, 0.3, 0.4), (1.0, 2.0, 0.5)), out=out("f32"))  # fmt: skip
+@spec("acldvppNormalize", replace(_WEIGHED, tolerance="composite"), _PICTURE,
+      self=_floats("3"), mean=array((0.4, 0.5, 0.6), (0.0, 1.0, 0.5)),
+      std=array((0.2, 0.3, 0.4), (1.0, 2.0, 0.5)), out=out("f32"))  # fmt: skip
 def normalize(self: Array, mean: Sequence[float], std: Sequence[float]) -> Array:
     return (self - np.array(mean, np.float32)) / np.array(std, np.float32).astype(np.float64)
 
@@ -271,8 +271,8 @@ _CONVERT: Final = {0: (0, 1, 2, _OPAQUE), 1: (0, 1, 2), 2: (2, 1, 0, _OPAQUE), 3
 _CHANNELS: Final = "4 if convertMode in (1, 3, 5) else 1 if convertMode in (8, 9) else 3"
 
 
-@declare("acldvppConvertColor", _MOVED, sizes(**_SIZES, C=_CHANNELS), self=_bytes(),
-         convertMode=choice(*_CONVERT), out=_OUT)  # fmt: skip
+@spec("acldvppConvertColor", _MOVED, sizes(**_SIZES, C=_CHANNELS), self=_bytes(),
+      convertMode=choice(*_CONVERT), out=_OUT)  # fmt: skip
 def convert_color(self: Array, convertMode: int) -> Array:
     opaque = np.full(self.shape[:3], _top(self), self.dtype)
     return np.stack([opaque if k == _OPAQUE else self[..., k] for k in _CONVERT[convertMode]], -1)
@@ -282,7 +282,7 @@ _SPREAD: Final = sizes(B=batch(1, 2), Y=space(40, 5, 17), X=space(30, 9, 33), C=
 _NARROW: Final = forms(narrow=_bytes(low=40, high=120), whole=_bytes(), few=_bytes(low=7, high=9))
 
 
-@declare("acldvppEqualize", _MOVED, _SPREAD, self=_NARROW, out=_OUT)
+@spec("acldvppEqualize", _MOVED, _SPREAD, self=_NARROW, out=_OUT)
 def equalize(self: Array) -> Any:
     """Pillow: a step is a 255th of all pixels less those of the last value that occurs."""
     out = self.copy()
@@ -298,9 +298,9 @@ def equalize(self: Array) -> Any:
     return out
 
 
-@declare("acldvppAutoContrast", _MOVED, _SPREAD, self=_NARROW,
-         cutoff=array((2.0, 3.0), (0.0, 10.0), (0.0, 0.0)),
-         ignore=array((), (40,), (120, 60, 255)), out=_OUT)  # fmt: skip
+@spec("acldvppAutoContrast", _MOVED, _SPREAD, self=_NARROW,
+      cutoff=array((2.0, 3.0), (0.0, 10.0), (0.0, 0.0)),
+      ignore=array((), (40,), (120, 60, 255)), out=_OUT)  # fmt: skip
 def auto_contrast(self: Array, cutoff: Sequence[float], ignore: Sequence[int]) -> Any:
     """Pillow: what is left of the values between the cut-off ends spreads over the range; what is
     to be ignored counts among none of them."""
@@ -320,9 +320,9 @@ def auto_contrast(self: Array, cutoff: Sequence[float], ignore: Sequence[int]) -
     return out
 
 
-@declare("acldvppGaussianBlur", _WEIGHED, _IMAGE, self=_floats(),
-         kernelSize=array((3, 3), (5, 3), (1, 1), (3, 7)), sigma=array((0.8, 0.8), (1.0, 2.0)),
-         paddingMode=choice(2, 1, 0, 3), out=_OUT)  # fmt: skip
+@spec("acldvppGaussianBlur", _WEIGHED, _IMAGE, self=_floats(),
+      kernelSize=array((3, 3), (5, 3), (1, 1), (3, 7)), sigma=array((0.8, 0.8), (1.0, 2.0)),
+      paddingMode=choice(2, 1, 0, 3), out=_OUT)  # fmt: skip
 def blur(self: Array, kernelSize: Sequence[int], sigma: Sequence[float], paddingMode: int) -> Array:
     """Widths and deviations are told for x, then for y."""
     for axis, size, deviation in ((2, kernelSize[0], sigma[0]), (1, kernelSize[1], sigma[1])):
@@ -368,7 +368,7 @@ _BESIDE: Final[dict[str, Domain]] = {"interpolationMode": choice(0, 1), "padding
 
 
 # The nearest pixel is told where no place lies between two.
-@declare("acldvppWarpAffine", _WEIGHED, _SMALL, self=_floats("3"), matrix=by("interpolationMode", {
+@spec("acldvppWarpAffine", _WEIGHED, _SMALL, self=_floats("3"), matrix=by("interpolationMode", {
     0: array(_LEAN, _SHIFT, _SAME), 1: array(_SHIFT, _SAME)}), **_BESIDE)  # fmt: skip
 def warp_affine(
     self: Array, matrix: Sequence[float], interpolationMode: int, paddingMode: int,
@@ -381,10 +381,10 @@ def warp_affine(
 _FLAT: Final = (0.0, 0.0, 1.0)
 
 
-@declare("acldvppWarpPerspective", _WEIGHED, _SMALL, self=_floats("3"),
-         matrix=by("interpolationMode", {
-             0: array((*_LEAN, 0.0625, 0.03125, 1.0), (*_LEAN, *_FLAT), (*_SHIFT, *_FLAT)),
-             1: array((*_SHIFT, *_FLAT), (*_SAME, *_FLAT))}), **_BESIDE)  # fmt: skip
+@spec("acldvppWarpPerspective", _WEIGHED, _SMALL, self=_floats("3"),
+      matrix=by("interpolationMode", {
+          0: array((*_LEAN, 0.0625, 0.03125, 1.0), (*_LEAN, *_FLAT), (*_SHIFT, *_FLAT)),
+          1: array((*_SHIFT, *_FLAT), (*_SAME, *_FLAT))}), **_BESIDE)  # fmt: skip
 def warp_perspective(
     self: Array, matrix: Sequence[float], interpolationMode: int, paddingMode: int,
     fill: Sequence[float],
@@ -393,10 +393,10 @@ def warp_perspective(
     return _warped(self, np.linalg.inv(ahead), interpolationMode, fill[0], paddingMode == 1)
 
 
-@declare("acldvppRotate", _WEIGHED, _SMALL, self=_floats("3"), angle=number(33.0, -75.0, 95.0, 0.0),
-         interpolationMode=choice(0, 1),
-         expand=only(False, "the size of what is expanded is that of the result"),
-         center=array((), (2, 1)), paddingMode=choice(0, 1), fill=_FILL, out=_OUT)  # fmt: skip
+@spec("acldvppRotate", _WEIGHED, _SMALL, self=_floats("3"), angle=number(33.0, -75.0, 95.0, 0.0),
+      interpolationMode=choice(0, 1),
+      expand=only(False, "the size of what is expanded is that of the result"),
+      center=array((), (2, 1)), paddingMode=choice(0, 1), fill=_FILL, out=_OUT)  # fmt: skip
 def rotate(
     self: Array, angle: float, interpolationMode: int, center: Sequence[float], paddingMode: int,
     fill: Sequence[float],
@@ -445,24 +445,24 @@ def _sampler(rank: int) -> None:
         "interpolationMode": choice(0, 1, 2) if rank == 2 else choice(0, 1),
         "paddingMode": choice(0, 1, 2), "alignCorners": flag()}  # fmt: skip
     image = " ".join(("B C", *before))
-    declare(f"aclnnGridSampler{rank}D", _RESAMPLED, several, input=tensor(image, "f32"),
-            grid=places, **modes, out=out("input"))(words(grid_sample))  # fmt: skip
+    spec(f"aclnnGridSampler{rank}D", _RESAMPLED, several, input=tensor(image, "f32"),
+         grid=places, **modes, out=out("input"))(words(grid_sample))  # fmt: skip
     # Where a derivative jumps there is none to compare.
     smooth = forms(near=tensor(grid, "f32", -1.2, 1.2), far=tensor(grid, "f32", -6, 6))
-    declare(f"aclnnGridSampler{rank}DBackward", _RESAMPLED, several,
-            gradOutput=tensor(" ".join(("B C", *after)), "f32"), input=tensor(image, "gradOutput"),
-            grid=smooth, **modes, outputMask=array((True, True), (True, False), (False, True)),
-            inputGrad=out("input"), gridGrad=out("grid"))(
+    spec(f"aclnnGridSampler{rank}DBackward", _RESAMPLED, several,
+         gradOutput=tensor(" ".join(("B C", *after)), "f32"), input=tensor(image, "gradOutput"),
+         grid=smooth, **modes, outputMask=array((True, True), (True, False), (False, True)),
+         inputGrad=out("input"), gridGrad=out("grid"))(
         gradient(grid_sample, grad="gradOutput", of="input grid", mask="outputMask"))  # fmt: skip
 
 
 for _rank in (2, 3):
     _sampler(_rank)
-declare("aclnnAffineGrid", _RESAMPLED, sizes(X=space(4, 1, 8), Y=space(5, 1, 33), Z=space(3, 1)),
-        overload("plane", theta=tensor("B 2 3", "f32"), size=dims("B C X Y")),
-        overload("volume", theta=tensor("B 3 4", "f32"), size=dims("B C X Y Z")),
-        theta=tensor("B 2 3", "f32"), size=dims("B C X Y"), alignCorners=flag(),
-        out=out("theta"))(
+spec("aclnnAffineGrid", _RESAMPLED, sizes(X=space(4, 1, 8), Y=space(5, 1, 33), Z=space(3, 1)),
+     overload("plane", theta=tensor("B 2 3", "f32"), size=dims("B C X Y")),
+     overload("volume", theta=tensor("B 3 4", "f32"), size=dims("B C X Y Z")),
+     theta=tensor("B 2 3", "f32"), size=dims("B C X Y"), alignCorners=flag(),
+     out=out("theta"))(
     words(lambda theta, size, alignCorners:
           F.affine_grid(theta, tuple(size), align_corners=alignCorners)))  # fmt: skip
 unspecified("aclnnMrgbaCustom aclnnBlendImagesCustom aclnnBackgroundReplace",

@@ -35,13 +35,13 @@ from ....spec import (
     scalar,
     sizes,
     slots,
+    spec,
     tensor,
     tensors,
 )  # fmt: skip
 from ....spec import contents as patterns_
 from ....spec.domains import Content, Domain, Draw
 from ....spec.sizes import resolve
-from ..declare import declare
 from ._along import REAL, WHOLE, along, complex_too, near, pairs, value_of
 from ._defaults import TORCH
 from ._ignored import SPEED
@@ -58,32 +58,32 @@ def _first(x: Array, dim: int) -> Array:
     return np.moveaxis(x, dim, 0)
 
 
-@declare("aclnnGatherV2", _MOVE, pairs("self", "index"), along("*B A *N *I"),
-         self=tensor(WHOLE), dim=_AXIS, index=index("*I", into="A"), out=out("self"))  # fmt: skip
+@spec("aclnnGatherV2", _MOVE, pairs("self", "index"), along("*B A *N *I"),
+      self=tensor(WHOLE), dim=_AXIS, index=index("*I", into="A"), out=out("self"))  # fmt: skip
 def gather_v2(self: Array, dim: int, index: Array) -> Array:
     return np.take(self, index, dim)
 
 
-@declare("aclnnTake", _MOVE, pairs("self", "index"), along("*I"),
-         self=tensor("*S"), index=index("*I", into="size(self)", patterns=_INTO), out=out("self"),
-         )  # fmt: skip
+@spec("aclnnTake", _MOVE, pairs("self", "index"), along("*I"),
+      self=tensor("*S"), index=index("*I", into="size(self)", patterns=_INTO), out=out("self"),
+      )  # fmt: skip
 def take_flat(self: Array, index: Array) -> Array:
     return self.reshape(-1)[index]
 
 
-@declare("aclnnIndexCopy", _MOVE, pairs("selfRef", "index"), along("*B A *N I"), require("I <= A"),
-         selfRef=tensor(WHOLE), dim=_AXIS, index=slots("I", into="A"),
-         source=tensor("*B I *N", "selfRef"), outRef=out("selfRef"))  # fmt: skip
+@spec("aclnnIndexCopy", _MOVE, pairs("selfRef", "index"), along("*B A *N I"), require("I <= A"),
+      selfRef=tensor(WHOLE), dim=_AXIS, index=slots("I", into="A"),
+      source=tensor("*B I *N", "selfRef"), outRef=out("selfRef"))  # fmt: skip
 def index_copy(selfRef: Array, dim: int, index: Array, source: Array) -> Array:
     result = selfRef.copy()
     _first(result, dim)[index] = _first(source, dim)
     return result
 
 
-@declare("aclnnIndexFillTensor", _MOVE, along("*B A *N I"),
-         self=tensor(WHOLE, "f32 f16 bf16 i32 i64 bool"), dim=_AXIS,
-         index=index("I", into="A", patterns=_INTO), value=scalar("self", 2.5, -1, 0, 2**24 + 1),
-         out=out("self"))  # fmt: skip
+@spec("aclnnIndexFillTensor", _MOVE, along("*B A *N I"),
+      self=tensor(WHOLE, "f32 f16 bf16 i32 i64 bool"), dim=_AXIS,
+      index=index("I", into="A", patterns=_INTO), value=scalar("self", 2.5, -1, 0, 2**24 + 1),
+      out=out("self"))  # fmt: skip
 def index_fill(self: Array, dim: int, index: Array, value: float) -> Array:
     result = self.copy()
     _first(result, dim)[list(index)] = value
@@ -98,24 +98,24 @@ def _masks(patterns: str) -> Domain:
 _MASKED: Final = sizes(N=row)
 
 
-@declare("aclnnInplaceMaskedScatter", _MOVE,
-         pairs("selfRef", "mask", f"{REAL} bool", "bool u8"), _MASKED,
-         selfRef=inout(tensor("*B N")), mask=_masks("some none all last whole_row"),
-         source=forms(same=tensor("*B N", "selfRef"), flat=tensor("size(selfRef)+3", "selfRef")),
-         )  # fmt: skip
+@spec("aclnnInplaceMaskedScatter", _MOVE,
+      pairs("selfRef", "mask", f"{REAL} bool", "bool u8"), _MASKED,
+      selfRef=inout(tensor("*B N")), mask=_masks("some none all last whole_row"),
+      source=forms(same=tensor("*B N", "selfRef"), flat=tensor("size(selfRef)+3", "selfRef")),
+      )  # fmt: skip
 def masked_scatter(selfRef: Array, mask: Array, source: Array) -> Array:
     result, at = selfRef.copy(), np.broadcast_to(mask.astype(bool), selfRef.shape)
     result[at] = source.reshape(-1)[: int(at.sum())]
     return result
 
 
-@declare("aclnnInplacePut", Rule("accumulated", TORCH, numbers="stored", values=_EVERY),
-         pairs("selfRef", "index"), along("*I"),
-         require("accumulate or size(index) <= size(selfRef)"),
-         selfRef=inout(tensor("*S")),
-         index=by("accumulate", {False: slots("*I", into="size(selfRef)"),
-                                 True: index("*I", into="size(selfRef)", patterns=_INTO)}),
-         source=tensor("*I", "selfRef"), accumulate=flag())  # fmt: skip
+@spec("aclnnInplacePut", Rule("accumulated", TORCH, numbers="stored", values=_EVERY),
+      pairs("selfRef", "index"), along("*I"),
+      require("accumulate or size(index) <= size(selfRef)"),
+      selfRef=inout(tensor("*S")),
+      index=by("accumulate", {False: slots("*I", into="size(selfRef)"),
+                              True: index("*I", into="size(selfRef)", patterns=_INTO)}),
+      source=tensor("*I", "selfRef"), accumulate=flag())  # fmt: skip
 def put(selfRef: Array, index: Array, source: Array, accumulate: bool) -> Array:
     result = selfRef.copy().reshape(-1)
     if accumulate:
@@ -125,9 +125,9 @@ def put(selfRef: Array, index: Array, source: Array, accumulate: bool) -> Array:
     return result.reshape(selfRef.shape)
 
 
-@declare("aclnnMaskedSelect", _MOVE, pairs("self", "mask", f"{REAL} bool", "bool u8"), _MASKED,
-         self=forms(full=tensor("*B N"), row=tensor("N")),
-         mask=_masks("some none all last whole_row"), out=out("self", dynamic=True))  # fmt: skip
+@spec("aclnnMaskedSelect", _MOVE, pairs("self", "mask", f"{REAL} bool", "bool u8"), _MASKED,
+      self=forms(full=tensor("*B N"), row=tensor("N")),
+      mask=_masks("some none all last whole_row"), out=out("self", dynamic=True))  # fmt: skip
 def masked_select(self: Array, mask: Array) -> Array:
     whole = np.broadcast_shapes(self.shape, mask.shape)
     return np.broadcast_to(self, whole)[np.broadcast_to(mask.astype(bool), whole)]
@@ -135,7 +135,7 @@ def masked_select(self: Array, mask: Array) -> Array:
 
 for _name, _columns in (("aclnnNonzero", False), ("aclnnNonzeroV2", True)):
 
-    @declare(
+    @spec(
         _name, _SEARCH, require("rank(self) > 0"), self=tensor("*S"), out=out("i64", dynamic=True)
     )
     def nonzero(self: Array, _columns: bool = _columns) -> Array:
@@ -187,9 +187,9 @@ def _ascending(param: str, dtype: str, shape: str, sorter: bool = False) -> Cont
 _OFFERED: Final[dict[str, Domain]] = {"outInt32": flag(), "right": flag()}
 
 
-@declare("aclnnBucketize", _SEARCH, dtypes(f"self boundaries {_SOUGHT}"), sizes(K=row),
-         self=tensor("*S"), boundaries=_ascending("boundaries", "self", "K"), **_OFFERED,
-         out=_PLACE)  # fmt: skip
+@spec("aclnnBucketize", _SEARCH, dtypes(f"self boundaries {_SOUGHT}"), sizes(K=row),
+      self=tensor("*S"), boundaries=_ascending("boundaries", "self", "K"), **_OFFERED,
+      out=_PLACE)  # fmt: skip
 def bucketize(self: Array, boundaries: Array, right: bool) -> Array:
     """NaN lies behind all numbers."""
     return np.asarray(np.searchsorted(boundaries, self, "right" if right else "left"), np.int64)
@@ -209,10 +209,10 @@ _ONE: Final = {"sortedSequence": _ascending("sortedSequence", "self", "K", True)
                "self": tensor("*S"), "sorter": _sorter("K")}  # fmt: skip
 
 
-@declare("aclnnSearchSorted", _SEARCH, dtypes(f"self sortedSequence {_SOUGHT}"),
-         sizes(K=row, V=row(5, 1, 33)), overload("rows", **_ROWS), overload("one", **_ONE),
-         sortedSequence=_ROWS["sortedSequence"], self=_ROWS["self"], **_OFFERED,
-         sorter=_ROWS["sorter"], out=_PLACE)  # fmt: skip
+@spec("aclnnSearchSorted", _SEARCH, dtypes(f"self sortedSequence {_SOUGHT}"),
+      sizes(K=row, V=row(5, 1, 33)), overload("rows", **_ROWS), overload("one", **_ONE),
+      sortedSequence=_ROWS["sortedSequence"], self=_ROWS["self"], **_OFFERED,
+      sorter=_ROWS["sorter"], out=_PLACE)  # fmt: skip
 def search_sorted(
     sortedSequence: Array, self: Array, right: bool, sorter: Array | None
 ) -> Array:  # fmt: skip
@@ -227,11 +227,11 @@ def search_sorted(
     return result
 
 
-@declare("aclnnSearchSorteds", _SEARCH, sizes(K=row),
-         require("self < 2**31 or dtype(sortedSequence) != 'int32'", refuses=None),
-         sortedSequence=_ascending("sortedSequence", "", "K", True),
-         self=scalar("sortedSequence", 0.5, 0, 3, -9, 2**53 + 1), **_OFFERED,
-         sorter=_sorter("K"), out=_PLACE)  # fmt: skip
+@spec("aclnnSearchSorteds", _SEARCH, sizes(K=row),
+      require("self < 2**31 or dtype(sortedSequence) != 'int32'", refuses=None),
+      sortedSequence=_ascending("sortedSequence", "", "K", True),
+      self=scalar("sortedSequence", 0.5, 0, 3, -9, 2**53 + 1), **_OFFERED,
+      sorter=_sorter("K"), out=_PLACE)  # fmt: skip
 def search_sorteds(
     sortedSequence: Array, self: float, right: bool, sorter: Array | None
 ) -> Array:  # fmt: skip
@@ -271,18 +271,18 @@ def _distinct(param: str) -> tuple[Any, ...]:
 _PROMISE: Final = ignored("promises that elements are distinct, which they are then", flag())
 
 
-@declare("aclnnIsInScalarTensor", _MOVE, _distinct("testElements"),
-         element=scalar("testElements", 5, 0, 1, 2**24 + 1),
-         testElements=_among("testElements", "element", "*S"), assumeUnique=_PROMISE,
-         invert=flag(), out=out("bool"))  # fmt: skip
+@spec("aclnnIsInScalarTensor", _MOVE, _distinct("testElements"),
+      element=scalar("testElements", 5, 0, 1, 2**24 + 1),
+      testElements=_among("testElements", "element", "*S"), assumeUnique=_PROMISE,
+      invert=flag(), out=out("bool"))  # fmt: skip
 def is_in_scalar(element: float, testElements: Array, invert: bool) -> Array:
     return np.asarray(bool((testElements == element).any()) ^ invert)
 
 
-@declare("aclnnIsInTensorScalar", _MOVE, _distinct("element"),
-         element=_among("element", "testElement", "*S"),
-         testElement=scalar("element", 5, 0, 1, 2**24 + 1), assumeUnique=_PROMISE,
-         invert=flag(), out=out("bool"))  # fmt: skip
+@spec("aclnnIsInTensorScalar", _MOVE, _distinct("element"),
+      element=_among("element", "testElement", "*S"),
+      testElement=scalar("element", 5, 0, 1, 2**24 + 1), assumeUnique=_PROMISE,
+      invert=flag(), out=out("bool"))  # fmt: skip
 def is_in_tensor(element: Array, testElement: float, invert: bool) -> Array:
     return np.equal(element, testElement) ^ invert
 
@@ -303,14 +303,14 @@ def _requested(result: Array, flag_: bool) -> Array:
     return result if flag_ else np.zeros(0, np.int64)
 
 
-@declare("aclnnUnique", _TIES, **_FLAT, returnInverse=flag(True), valueOut=_VALUES,
-         inverseOut=out("i64"))  # fmt: skip
+@spec("aclnnUnique", _TIES, **_FLAT, returnInverse=flag(True), valueOut=_VALUES,
+      inverseOut=out("i64"))  # fmt: skip
 def unique(self: Array, returnInverse: bool) -> tuple[Array, Array]:
     return unique2(self, returnInverse, False)[:2]
 
 
-@declare("aclnnUnique2", _TIES, **_FLAT, returnInverse=flag(True), returnCounts=flag(True),
-         valueOut=_VALUES, inverseOut=out("i64"), countsOut=out("i64", dynamic=True))  # fmt: skip
+@spec("aclnnUnique2", _TIES, **_FLAT, returnInverse=flag(True), returnCounts=flag(True),
+      valueOut=_VALUES, inverseOut=out("i64"), countsOut=out("i64", dynamic=True))  # fmt: skip
 def unique2(
     self: Array, returnInverse: bool, returnCounts: bool
 ) -> tuple[Array, Array, Array]:  # fmt: skip
@@ -343,10 +343,10 @@ def _along_axis(x: Array, which: Array, dim: int) -> tuple[Array, Array]:
     return np.take(x, firsts, dim), counts
 
 
-@declare("aclnnUniqueConsecutive", _TIES, along("*B A *N"), self=_RECURRING,
-         returnInverse=flag(True), returnCounts=flag(True),
-         dim=forms(flat=only(1000, "no dim: torch_npu's word"), along=_AXIS), valueOut=_VALUES,
-         inverseOut=out("i64"), countsOut=out("i64", dynamic=True))  # fmt: skip
+@spec("aclnnUniqueConsecutive", _TIES, along("*B A *N"), self=_RECURRING,
+      returnInverse=flag(True), returnCounts=flag(True),
+      dim=forms(flat=only(1000, "no dim: torch_npu's word"), along=_AXIS), valueOut=_VALUES,
+      inverseOut=out("i64"), countsOut=out("i64", dynamic=True))  # fmt: skip
 def unique_consecutive(
     self: Array, returnInverse: bool, returnCounts: bool, dim: int
 ) -> tuple[Array, Array, Array]:
@@ -359,9 +359,9 @@ def unique_consecutive(
     return values, _requested(inverse, returnInverse), _requested(counts, returnCounts)
 
 
-@declare("aclnnUniqueDim", _TIES, along("*B A *N"), self=_RECURRING, sorted=_FLAT["sorted"],
-         returnInverse=flag(True), dim=_AXIS, valueOut=_VALUES, inverseOut=out("i64"),
-         countsOut=out("i64", dynamic=True))  # fmt: skip
+@spec("aclnnUniqueDim", _TIES, along("*B A *N"), self=_RECURRING, sorted=_FLAT["sorted"],
+      returnInverse=flag(True), dim=_AXIS, valueOut=_VALUES, inverseOut=out("i64"),
+      countsOut=out("i64", dynamic=True))  # fmt: skip
 def unique_dim(self: Array, returnInverse: bool, dim: int) -> tuple[Array, Array, Array]:
     values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True, axis=dim)
     return values, _requested(inverse.reshape(-1), returnInverse), counts
@@ -370,12 +370,12 @@ def unique_dim(self: Array, returnInverse: bool, dim: int) -> tuple[Array, Array
 # --- places that several may share --------------------------------------------------------------
 
 
-@declare("aclnnIndexAddV2", Rule("gradient", TORCH, sparse=True, values=_EVERY),
-         pairs("self", "index", REAL), along("*B A *N I"),
-         require("alpha % 1 == 0 or floating(self)", refuses=None),
-         self=tensor(WHOLE), dim=_AXIS, index=index("I", into="A"),
-         source=tensor("*B I *N", "self"), alpha=scalar("self", 1, 2, -3, 0, -0.5),
-         mode=ignored(SPEED, choice(0, 1)), out=out("self"))  # fmt: skip
+@spec("aclnnIndexAddV2", Rule("gradient", TORCH, sparse=True, values=_EVERY),
+      pairs("self", "index", REAL), along("*B A *N I"),
+      require("alpha % 1 == 0 or floating(self)", refuses=None),
+      self=tensor(WHOLE), dim=_AXIS, index=index("I", into="A"),
+      source=tensor("*B I *N", "self"), alpha=scalar("self", 1, 2, -3, 0, -0.5),
+      mode=ignored(SPEED, choice(0, 1)), out=out("self"))  # fmt: skip
 def index_add(self: Array, dim: int, index: Array, source: Array, alpha: float) -> Array:
     result = self.copy()
     np.add.at(_first(result, dim), index, alpha * _first(source, dim))
@@ -405,21 +405,21 @@ def _tuples(patterns: str) -> Content:
     return content(make, patterns)
 
 
-@declare("aclnnGatherNd", _INDEX, pairs("self", "indices", f"{REAL} bool"), _TUPLES,
-         self=tensor("*K *N"), indices=by("negativeIndexSupport", {
-             False: _tuples("random shuffled edges repeated"), True: _tuples("negative random")}),
-         negativeIndexSupport=flag(), out=out("self", "*I *N"))  # fmt: skip
+@spec("aclnnGatherNd", _INDEX, pairs("self", "indices", f"{REAL} bool"), _TUPLES,
+      self=tensor("*K *N"), indices=by("negativeIndexSupport", {
+          False: _tuples("random shuffled edges repeated"), True: _tuples("negative random")}),
+      negativeIndexSupport=flag(), out=out("self", "*I *N"))  # fmt: skip
 def gather_nd(self: Array, indices: Array) -> Array:
     """Where indices may be negative, they count from the end."""
     return self[tuple(np.moveaxis(indices, -1, 0))]
 
 
-@declare("aclnnGatherV3", _INDEX, pairs("self", "index"),
-         along("A *N", **{"*B": row(3, "-", 1, "2x3"), "*P": row("-", 2, "1x3"),
-                          "*I": row(4, "-", 1, "2x3", 33)}),
-         self=tensor("*B *P A *N"), dim=axis("A", "*B *P A *N"), index=index("*B *I", into="A"),
-         batchDims=axis("I", "*B *I"), mode=only(0, "documents name no other"),
-         out=out("self"))  # fmt: skip
+@spec("aclnnGatherV3", _INDEX, pairs("self", "index"),
+      along("A *N", **{"*B": row(3, "-", 1, "2x3"), "*P": row("-", 2, "1x3"),
+                       "*I": row(4, "-", 1, "2x3", 33)}),
+      self=tensor("*B *P A *N"), dim=axis("A", "*B *P A *N"), index=index("*B *I", into="A"),
+      batchDims=axis("I", "*B *I"), mode=only(0, "documents name no other"),
+      out=out("self"))  # fmt: skip
 def gather_v3(self: Array, dim: int, index: Array, batchDims: int) -> Array:
     """A negative `batchDims` is counted from the end of the index."""
     dim = dim % self.ndim
@@ -436,20 +436,20 @@ _SCATTERED: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnScatterNd", _INDEX, pairs("data", "indices", "f32 f16 bf16 bool"), _TUPLES,
-         require("size(updates) <= size(data)", refuses=None),
-         data=tensor("*K *N"), **_SCATTERED, out=out("data"))  # fmt: skip
+@spec("aclnnScatterNd", _INDEX, pairs("data", "indices", "f32 f16 bf16 bool"), _TUPLES,
+      require("size(updates) <= size(data)", refuses=None),
+      data=tensor("*K *N"), **_SCATTERED, out=out("data"))  # fmt: skip
 def scatter_nd(data: Array, indices: Array, updates: Array) -> Array:
     result = data.copy()
     result[tuple(np.moveaxis(indices, -1, 0))] = updates
     return result
 
 
-@declare("aclnnScatterNdUpdate", _INDEX,
-         pairs("varRef", "indices", "f32 f16 bf16 i64 i8 bool"), _TUPLES,
-         require("size(updates) <= size(varRef)", refuses=None),
-         varRef=inout(tensor("*K *N")),
-         **_SCATTERED | {"updates": tensor("*I *N", "varRef")})  # fmt: skip
+@spec("aclnnScatterNdUpdate", _INDEX,
+      pairs("varRef", "indices", "f32 f16 bf16 i64 i8 bool"), _TUPLES,
+      require("size(updates) <= size(varRef)", refuses=None),
+      varRef=inout(tensor("*K *N")),
+      **_SCATTERED | {"updates": tensor("*I *N", "varRef")})  # fmt: skip
 def scatter_nd_update(varRef: Array, indices: Array, updates: Array) -> Array:
     return scatter_nd(varRef, indices, updates)
 
@@ -482,12 +482,12 @@ for _name, _word in _AT.items():
         del _params["useLocking"]
         _real += " bf16"
 
-    @declare("aclnnTfScatterAdd" if _name == "Add" else f"aclnnScatter{_name}",
-             Rule("exact" if _name in ("Max", "Min") else "accumulated", "TensorFlow documents: "
-                  "scatter_add, scatter_max, scatter_min, scatter_mul, scatter_div",
-                  "stored" if _name in ("Mul", "Div", "Add") else {}, values=_EVERY),
-             pairs("varRef", "indices", _real),
-             along("A *N", **{"*I": row(4, "-", 1, "2x3", 17)}), **_params)  # fmt: skip
+    @spec("aclnnTfScatterAdd" if _name == "Add" else f"aclnnScatter{_name}",
+          Rule("exact" if _name in ("Max", "Min") else "accumulated", "TensorFlow documents: "
+               "scatter_add, scatter_max, scatter_min, scatter_mul, scatter_div",
+               "stored" if _name in ("Mul", "Div", "Add") else {}, values=_EVERY),
+          pairs("varRef", "indices", _real),
+          along("A *N", **{"*I": row(4, "-", 1, "2x3", 17)}), **_params)  # fmt: skip
     def scatter_at(
         varRef: Array, indices: Array, updates: Array, _word: Any = _word
     ) -> Array:  # fmt: skip
@@ -541,37 +541,37 @@ def _folded(self: Array, dim: int, index: Array, src: Array, word: Any) -> tuple
     return np.moveaxis(result, 0, dim), np.moveaxis(counts, 0, dim)
 
 
-@declare("aclnnScatter", _SUM, pairs("self", "index"), _LENGTHS, _FITS,
-         overload("whole"),
-         overload("corner", **_CORNER, src=tensor("P+2 J Q", "self", 0.5, 2)),
-         pin("reduce=2 index=pairs dtype=int32", "products of integers"),
-         self=tensor(WHOLE), dim=_AXIS, index=_places("*B I *N", "*B"), src=by("reduce", _SOURCES),
-         reduce=choice(0, 1, 2), out=out("self"))  # fmt: skip
+@spec("aclnnScatter", _SUM, pairs("self", "index"), _LENGTHS, _FITS,
+      overload("whole"),
+      overload("corner", **_CORNER, src=tensor("P+2 J Q", "self", 0.5, 2)),
+      pin("reduce=2 index=pairs dtype=int32", "products of integers"),
+      self=tensor(WHOLE), dim=_AXIS, index=_places("*B I *N", "*B"), src=by("reduce", _SOURCES),
+      reduce=choice(0, 1, 2), out=out("self"))  # fmt: skip
 def scatter(self: Array, dim: int, index: Array, src: Array, reduce: int) -> Array:
     """reduce: 0 replaces, 1 adds, 2 multiplies (aclnnScatter document)."""
     word = (lambda _, new: new, np.add, np.multiply)[reduce]
     return _folded(self, dim, index, src, lambda old, new, _: word(old, new))[0]
 
 
-@declare("aclnnScatterValue", _SUM, pairs("self", "index"),
-         along("*B A *N I", **_CORNERED), _FITS[1:],
-         require("value % 1 == 0 or floating(self)", refuses=None),
-         overload("whole"), overload("corner", **_CORNER),
-         self=tensor(WHOLE), dim=_AXIS, index=_places("*B I *N", "*B"),
-         value=scalar("self", 3, -2, 0, 1, 0.5), reduce=choice(0, 1, 2), out=out("self"),
-         )  # fmt: skip
+@spec("aclnnScatterValue", _SUM, pairs("self", "index"),
+      along("*B A *N I", **_CORNERED), _FITS[1:],
+      require("value % 1 == 0 or floating(self)", refuses=None),
+      overload("whole"), overload("corner", **_CORNER),
+      self=tensor(WHOLE), dim=_AXIS, index=_places("*B I *N", "*B"),
+      value=scalar("self", 3, -2, 0, 1, 0.5), reduce=choice(0, 1, 2), out=out("self"),
+      )  # fmt: skip
 def scatter_value(self: Array, dim: int, index: Array, value: float, reduce: int) -> Array:
     src = np.broadcast_to(np.array(value).astype(self.dtype), index.shape)
     return scatter(self, dim, index, src, reduce)
 
 
-@declare("aclnnScatterReduce", Rule("gradient", TORCH, sparse=True, values=_EVERY),
-         pairs("self", "index", REAL), _LENGTHS, _FITS[:1],
-         overload("whole"),
-         overload("corner", **_CORNER, src=tensor("P+2 J Q", "self", 0.5, 2)),
-         self=tensor(WHOLE), dim=_AXIS, index=_places("*B I *N", "*B"),
-         src=by("reduce", {n: _SOURCES[2 if n == 2 else 1] for n in range(1, 6)}),
-         reduce=choice(1, 2, 3, 4, 5), includeSelf=flag(True), out=out("self"))  # fmt: skip
+@spec("aclnnScatterReduce", Rule("gradient", TORCH, sparse=True, values=_EVERY),
+      pairs("self", "index", REAL), _LENGTHS, _FITS[:1],
+      overload("whole"),
+      overload("corner", **_CORNER, src=tensor("P+2 J Q", "self", 0.5, 2)),
+      self=tensor(WHOLE), dim=_AXIS, index=_places("*B I *N", "*B"),
+      src=by("reduce", {n: _SOURCES[2 if n == 2 else 1] for n in range(1, 6)}),
+      reduce=choice(1, 2, 3, 4, 5), includeSelf=flag(True), out=out("self"))  # fmt: skip
 def scatter_reduce(
     self: Array, dim: int, index: Array, src: Array, reduce: int, includeSelf: bool
 ) -> Array:  # fmt: skip
@@ -608,11 +608,11 @@ def _starts(count: str, pairs_: bool) -> Content:
     return content(make, "random edges repeated", shape=f"{count} 2" if pairs_ else count)
 
 
-@declare("aclnnInplaceScatterUpdate", _INDEX,
-         pairs("data", "indices", "f32 f16 bf16 i32 i8"), _CACHE, _FITTING, require("U <= B"),
-         data=inout(tensor("B *P A *N")),
-         indices=forms(starts=_starts("U", False), pairs=_starts("U", True)),
-         updates=tensor("U *P S *N", "data"), axis=axis("A", "B *P A *N"))  # fmt: skip
+@spec("aclnnInplaceScatterUpdate", _INDEX,
+      pairs("data", "indices", "f32 f16 bf16 i32 i8"), _CACHE, _FITTING, require("U <= B"),
+      data=inout(tensor("B *P A *N")),
+      indices=forms(starts=_starts("U", False), pairs=_starts("U", True)),
+      updates=tensor("U *P S *N", "data"), axis=axis("A", "B *P A *N"))  # fmt: skip
 def scatter_update(data: Array, indices: Array, updates: Array, axis: int) -> Array:
     """A decoder's cache: update u goes to batch u from indices[u] on, or to batch indices[u][0]
     from indices[u][1] on."""
@@ -630,15 +630,15 @@ def _lengths(rng: Generator, pattern: str, draw: Draw) -> Array:
     return np.stack([starts, rng.integers(0, draw["S"] + 1, draw["L"])], -1)
 
 
-@declare("aclnnScatterList", Rule("exact", "op-plugin document scatter_list", specials=False),
-         pairs("varRef", "indice", "f32 f16 bf16 i8 i16 i32 u8"),
-         along("A *N", **{"*P": row(3, "-", 2, "2x3")}, S=row(1, 2, 3, 17)), _FITTING,
-         varRef=inout(tensors("L", "*P A *N")),
-         indice=forms(starts=_starts("L", False), lengths=content(_lengths, "random edges")),
-         updates=tensor("L *P S *N", "varRef"),
-         maskOptional=optional(mask("L", "u8", patterns="all some none last")),
-         reduceOptional=only("update", "documents allow one value"),
-         axis=axis("A", "*P A *N"))  # fmt: skip
+@spec("aclnnScatterList", Rule("exact", "op-plugin document scatter_list", specials=False),
+      pairs("varRef", "indice", "f32 f16 bf16 i8 i16 i32 u8"),
+      along("A *N", **{"*P": row(3, "-", 2, "2x3")}, S=row(1, 2, 3, 17)), _FITTING,
+      varRef=inout(tensors("L", "*P A *N")),
+      indice=forms(starts=_starts("L", False), lengths=content(_lengths, "random edges")),
+      updates=tensor("L *P S *N", "varRef"),
+      maskOptional=optional(mask("L", "u8", patterns="all some none last")),
+      reduceOptional=only("update", "documents allow one value"),
+      axis=axis("A", "*P A *N"))  # fmt: skip
 def scatter_list(
     varRef: list[Array], indice: Array, updates: Array, maskOptional: Array | None, axis: int
 ) -> tuple[list[Array]]:
@@ -655,13 +655,13 @@ def _permuted_starts(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     return np.concatenate([[0], np.cumsum(lengths[draw["permute"].values()])])
 
 
-@declare("aclnnExpandIntoJaggedPermute",
-         Rule("exact", "FBGEMM's document of expand_into_jagged_permute"), sizes(W=row),
-         permute=permutation("T", "i32"),
-         inputOffset=parts("T", of="W", form="starts", dtype="i32"),
-         outputOffset=content(_permuted_starts, "follows", "i32", shape="T+1"),
-         outputSize=ignored("follows from the offsets", equals("W")),
-         outputPermuteOut=out("permute"))  # fmt: skip
+@spec("aclnnExpandIntoJaggedPermute",
+      Rule("exact", "FBGEMM's document of expand_into_jagged_permute"), sizes(W=row),
+      permute=permutation("T", "i32"),
+      inputOffset=parts("T", of="W", form="starts", dtype="i32"),
+      outputOffset=content(_permuted_starts, "follows", "i32", shape="T+1"),
+      outputSize=ignored("follows from the offsets", equals("W")),
+      outputPermuteOut=out("permute"))  # fmt: skip
 def jagged_permute(permute: Array, inputOffset: Array, outputOffset: Array) -> Array:
     """Segment k of the result counts on from where segment permute[k] of the input begins."""
     return np.concatenate([

@@ -37,13 +37,13 @@ from ....spec import (
     seq,
     sizes,
     slots,
+    spec,
     tensor,
     tokens,
 )
 from ....spec.domains import Domain, Draw
 from ....spec.sizes import Role
-from ..declare import declare
-from ..spec import unspecified
+from ..row import unspecified
 from .norm.rms import rms_norm
 
 _PAGED: Final = "Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache"
@@ -154,21 +154,21 @@ def kv_cache(
 
 
 for _version in (1, 2):
-    declare(f"aclnnKvRmsNormRopeCache{'V2' if _version > 1 else ''}", Rule(
-                "gradient", "op-plugin document npu_kv_rmsnorm_rope_cache and its test",
-                steps=True, specials=False),
-            _SMALL, sizes(B=batch(2, 1, 3), S=seq(3, 1, 18, 40), L=row(6, 1, 50)),
-            require("S <= L", "B*ceil(S, Z) <= P or 'BLK' not in cacheModeOptional",
-                    refuses=None),
-            both("S > Z and 'BLK' in cacheModeOptional",
-                 "dtype(kCacheRef) == 'int8' and 'NZ' in cacheModeOptional"),
-            dtypes("""kv   kCacheRef ckvCacheRef
-                      f16  f16       f16
-                      f16  i8        i8
-                      f16  f16       i8
-                      bf16 bf16      bf16
-                      bf16 i8        i8"""),
-            **_latent_params(_version))(kv_cache)  # fmt: skip
+    spec(f"aclnnKvRmsNormRopeCache{'V2' if _version > 1 else ''}", Rule(
+             "gradient", "op-plugin document npu_kv_rmsnorm_rope_cache and its test",
+             steps=True, specials=False),
+         _SMALL, sizes(B=batch(2, 1, 3), S=seq(3, 1, 18, 40), L=row(6, 1, 50)),
+         require("S <= L", "B*ceil(S, Z) <= P or 'BLK' not in cacheModeOptional",
+                 refuses=None),
+         both("S > Z and 'BLK' in cacheModeOptional",
+              "dtype(kCacheRef) == 'int8' and 'NZ' in cacheModeOptional"),
+         dtypes("""kv   kCacheRef ckvCacheRef
+                   f16  f16       f16
+                   f16  i8        i8
+                   f16  f16       i8
+                   bf16 bf16      bf16
+                   bf16 i8        i8"""),
+         **_latent_params(_version))(kv_cache)  # fmt: skip
 
 
 def _offsets(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
@@ -186,23 +186,23 @@ def _pages(mode: str, width: str, like: str, tile: str = "W") -> Domain:
                      "PA_NZ": tensor(f"P N*{width}//{tile} Z {tile}", like)})  # fmt: skip
 
 
-@declare("aclnnGatherPaKvCache", Rule(
-             "exact", "Kwon et al.: PagedAttention, 2023; op-plugin test "
-             "test_npu_gather_pa_kv_cache"),
-         sizes(P=pages(5, 1, 9), Z=page(4, 1, 16, 128), B=batch(2, 1, 3, 5),
-               T=tokens(13, 1, 40, 130), M=group(3, 1, 12), N=heads(2, 1, 3),
-               D=head_dim(32, 64, 128), V=head_dim(32, 64),
-               W=_TILE.format("keyRef") + " else 16"),
-         both("largest(blockTables) == P - 1", "given(seqOffsetOptional) and isSeqLensCumsum"),
-         keyCache=_pages("cacheMode", "D", _DATA), valueCache=_pages("cacheMode", "V", "keyCache"),
-         blockTables=forms(i32=index("B M", into="P", dtype="i32"), i64=index("B M", into="P")),
-         seqLens=by("isSeqLensCumsum", {
-             False: parts("B", of="T", dtype="blockTables"),
-             True: parts("B", of="T", form="starts", dtype="blockTables")}),
-         keyRef=inout(tensor("T N D", "keyCache")), valueRef=inout(tensor("T N V", "keyCache")),
-         seqOffsetOptional=optional(content(_offsets, "blocks none", "blockTables", shape="B",
-                                            reads=("Z",))),
-         cacheMode=choice("Norm", "PA_NZ"), isSeqLensCumsum=choice(False, True))  # fmt: skip
+@spec("aclnnGatherPaKvCache", Rule(
+          "exact", "Kwon et al.: PagedAttention, 2023; op-plugin test "
+          "test_npu_gather_pa_kv_cache"),
+      sizes(P=pages(5, 1, 9), Z=page(4, 1, 16, 128), B=batch(2, 1, 3, 5),
+            T=tokens(13, 1, 40, 130), M=group(3, 1, 12), N=heads(2, 1, 3),
+            D=head_dim(32, 64, 128), V=head_dim(32, 64),
+            W=_TILE.format("keyRef") + " else 16"),
+      both("largest(blockTables) == P - 1", "given(seqOffsetOptional) and isSeqLensCumsum"),
+      keyCache=_pages("cacheMode", "D", _DATA), valueCache=_pages("cacheMode", "V", "keyCache"),
+      blockTables=forms(i32=index("B M", into="P", dtype="i32"), i64=index("B M", into="P")),
+      seqLens=by("isSeqLensCumsum", {
+          False: parts("B", of="T", dtype="blockTables"),
+          True: parts("B", of="T", form="starts", dtype="blockTables")}),
+      keyRef=inout(tensor("T N D", "keyCache")), valueRef=inout(tensor("T N V", "keyCache")),
+      seqOffsetOptional=optional(content(_offsets, "blocks none", "blockTables", shape="B",
+                                         reads=("Z",))),
+      cacheMode=choice("Norm", "PA_NZ"), isSeqLensCumsum=choice(False, True))  # fmt: skip
 def gather_pages(
     keyCache: Array, valueCache: Array, blockTables: Array, seqLens: Array, keyRef: Array,
     valueRef: Array, seqOffsetOptional: Array | None, cacheMode: str, isSeqLensCumsum: bool,
@@ -243,31 +243,31 @@ def _starts(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
 _STARTS: Final = content(_starts, "random first last", "i32", shape="B", reads=("L", "S"))
 
 
-@declare("aclnnDequantRopeQuantKvcache", Rule(
-             "composite", "operator document of aclnnDequantRopeQuantKvcache; op-plugin test "
-             "npu_rope_quant_kvcache, where scales multiply", steps=True,
-             slack=0.08,  # of 127 steps, with a turned key that may be rounded to half before
-             specials=False),
-         sizes(B=batch(2, 1, 3), S=seq(3, 1, 17), L=row(6, 17, 40), A=heads(2, 1, 4),
-               N=heads(1, 2), D=head_dim(8, 16, 64, 128)),
-         require("S <= L", refuses=None),
-         both("N > 1 and cacheModeOptional == 'page'"),
-         x=tensor("B S (A+2*N)*D", "f16"), cos=tensor("B S 1 D", "x"),
-         sin=tensor("B S 1 D", "x"), kCacheRef=inout(tensor("B L N D", "i8", -9, 9)),
-         vCacheRef=inout(tensor("B L N D", "i8", -9, 9)),
-         indices=by("cacheModeOptional", {
-             "contiguous": _STARTS, "page": slots("B*S", into="B*L", dtype="i32")}),
-         scaleK=tensor("N D", "f32", 9, 30), scaleV=tensor("N D", "f32", 9, 30),
-         offsetKOptional=optional(tensor("N D", "f32")),
-         offsetVOptional=optional(tensor("N D", "f32")),
-         weightScaleOptional=null("of products of integers"),
-         activationScaleOptional=null("of products of integers"),
-         biasOptional=null("of products of integers"),
-         sizeSplits=equals("(A*D, N*D, N*D)"),
-         quantModeOptional=only("static", "documents: static alone"),
-         layoutOptional=only("BSND", "documents: BSND alone"), kvOutput=_REQUESTED,
-         cacheModeOptional=choice("contiguous", "page"), qOut=out("cos"), kOut=out("cos"),
-         vOut=out("cos"))  # fmt: skip
+@spec("aclnnDequantRopeQuantKvcache", Rule(
+          "composite", "operator document of aclnnDequantRopeQuantKvcache; op-plugin test "
+          "npu_rope_quant_kvcache, where scales multiply", steps=True,
+          slack=0.08,  # of 127 steps, with a turned key that may be rounded to half before
+          specials=False),
+      sizes(B=batch(2, 1, 3), S=seq(3, 1, 17), L=row(6, 17, 40), A=heads(2, 1, 4),
+            N=heads(1, 2), D=head_dim(8, 16, 64, 128)),
+      require("S <= L", refuses=None),
+      both("N > 1 and cacheModeOptional == 'page'"),
+      x=tensor("B S (A+2*N)*D", "f16"), cos=tensor("B S 1 D", "x"),
+      sin=tensor("B S 1 D", "x"), kCacheRef=inout(tensor("B L N D", "i8", -9, 9)),
+      vCacheRef=inout(tensor("B L N D", "i8", -9, 9)),
+      indices=by("cacheModeOptional", {
+          "contiguous": _STARTS, "page": slots("B*S", into="B*L", dtype="i32")}),
+      scaleK=tensor("N D", "f32", 9, 30), scaleV=tensor("N D", "f32", 9, 30),
+      offsetKOptional=optional(tensor("N D", "f32")),
+      offsetVOptional=optional(tensor("N D", "f32")),
+      weightScaleOptional=null("of products of integers"),
+      activationScaleOptional=null("of products of integers"),
+      biasOptional=null("of products of integers"),
+      sizeSplits=equals("(A*D, N*D, N*D)"),
+      quantModeOptional=only("static", "documents: static alone"),
+      layoutOptional=only("BSND", "documents: BSND alone"), kvOutput=_REQUESTED,
+      cacheModeOptional=choice("contiguous", "page"), qOut=out("cos"), kOut=out("cos"),
+      vOut=out("cos"))  # fmt: skip
 def rope_quant_cache(
     x: Array,
     cos: Array,
@@ -309,28 +309,28 @@ _DIVIDED: Final = "of a cache of integers"
 _SHIFT: Final = {"K": optional(tensor("K D", "f32")), "V": optional(tensor("V D", "f32"))}
 
 
-@declare("aclnnQkvRmsNormRopeCache", Rule(
-             "gradient", "op-plugin test test_npu_qkv_rms_norm_rope_cache: norms, halves that "
-             "turn, caches in tiles of 32 bytes", steps=True, specials=False),
-         sizes(P=pages(2, 5), Z=page(4, 16, 128), B=batch(1, 2), S=seq(3, 1, 17), A=heads(2, 1, 3),
-               K=heads(1, 2), V=heads(1, 2), D=head_dim(32, 64, 128), T="B*S", N="A + K + V"),
-         overload("floats"),
-         overload("integers", kCache=_int8("K"), vCache=_int8("V"),
-                  kScaleOptional=tensor("K D", "f32", 0.05, 0.2),
-                  vScaleOptional=tensor("V D", "f32", 0.05, 0.2),
-                  kOffsetOptional=_SHIFT["K"], vOffsetOptional=_SHIFT["V"]),
-         both("given(kScaleOptional) and K > 1", "K != V"),
-         qkv=tensor("T N*D", "f16 bf16"), qGamma=tensor("D", "qkv"), kGamma=tensor("D", "qkv"),
-         cos=tensor("T D", "qkv"), sin=tensor("T D", "qkv"),
-         index=slots("T", into="P*Z", hole=-1), qOut=out("qkv"),
-         kCache=inout(tensor("P K*D//16 Z 16", "qkv")),
-         vCache=inout(tensor("P V*D//16 Z 16", "qkv")),
-         kScaleOptional=null(_DIVIDED), vScaleOptional=null(_DIVIDED),
-         kOffsetOptional=null(_DIVIDED), vOffsetOptional=null(_DIVIDED),
-         qkvSize=equals("(B, S, N, D)"), headNums=equals("(A, K, V)"),
-         epsilon=number(1e-5, 0.5), cacheModeOptional=only("PA_NZ", "documents: PA_NZ alone"),
-         qOutBeforeQuant=out("qkv"), kOutBeforeQuant=out("qkv"),
-         vOutBeforeQuant=out("qkv"))  # fmt: skip
+@spec("aclnnQkvRmsNormRopeCache", Rule(
+          "gradient", "op-plugin test test_npu_qkv_rms_norm_rope_cache: norms, halves that "
+          "turn, caches in tiles of 32 bytes", steps=True, specials=False),
+      sizes(P=pages(2, 5), Z=page(4, 16, 128), B=batch(1, 2), S=seq(3, 1, 17), A=heads(2, 1, 3),
+            K=heads(1, 2), V=heads(1, 2), D=head_dim(32, 64, 128), T="B*S", N="A + K + V"),
+      overload("floats"),
+      overload("integers", kCache=_int8("K"), vCache=_int8("V"),
+               kScaleOptional=tensor("K D", "f32", 0.05, 0.2),
+               vScaleOptional=tensor("V D", "f32", 0.05, 0.2),
+               kOffsetOptional=_SHIFT["K"], vOffsetOptional=_SHIFT["V"]),
+      both("given(kScaleOptional) and K > 1", "K != V"),
+      qkv=tensor("T N*D", "f16 bf16"), qGamma=tensor("D", "qkv"), kGamma=tensor("D", "qkv"),
+      cos=tensor("T D", "qkv"), sin=tensor("T D", "qkv"),
+      index=slots("T", into="P*Z", hole=-1), qOut=out("qkv"),
+      kCache=inout(tensor("P K*D//16 Z 16", "qkv")),
+      vCache=inout(tensor("P V*D//16 Z 16", "qkv")),
+      kScaleOptional=null(_DIVIDED), vScaleOptional=null(_DIVIDED),
+      kOffsetOptional=null(_DIVIDED), vOffsetOptional=null(_DIVIDED),
+      qkvSize=equals("(B, S, N, D)"), headNums=equals("(A, K, V)"),
+      epsilon=number(1e-5, 0.5), cacheModeOptional=only("PA_NZ", "documents: PA_NZ alone"),
+      qOutBeforeQuant=out("qkv"), kOutBeforeQuant=out("qkv"),
+      vOutBeforeQuant=out("qkv"))  # fmt: skip
 def qkv_cache(
     qkv: Array, qGamma: Array, kGamma: Array, cos: Array, sin: Array, index: Array, kCache: Array,
     vCache: Array, qkvSize: Sequence[int], headNums: Sequence[int], epsilon: float,
@@ -389,19 +389,19 @@ def _accepted(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
 _COUNTERS: Final = index("R*(X+1)", into="1000", patterns="random repeated")
 
 
-@declare("aclnnAdvanceStepV2", Rule(
-             "exact", "op-plugin document npu_advance_step_flashattn, speculative case, and the "
-             "golden of its test"),
-         sizes(R=batch(3, 1, 5, 33), X=group(2, 1, 4), M=group(6, 3, 17), Z=page(4, 8, 16, 128)),
-         require("M*Z >= X + 2", refuses=None),
-         inputTokens=inout(_COUNTERS),
-         sampledTokenIds=content(_samples, "mixed all one", shape="R X+1"),
-         inputPositions=inout(content(_positions, "random edges", shape="R*(X+1)",
-                                        reads=("M", "Z"))),
-         seqLens=inout(_COUNTERS), slotMapping=inout(_COUNTERS),
-         blockTables=index("R M", into="997"), specToken=index("R X", into="1000"),
-         acceptedNum=content(_accepted, "mixed none all", shape="R", reads=("X",)),
-         numSeqs=equals("R"), numQueries=equals("R"), blockSize=equals("Z"))  # fmt: skip
+@spec("aclnnAdvanceStepV2", Rule(
+          "exact", "op-plugin document npu_advance_step_flashattn, speculative case, and the "
+          "golden of its test"),
+      sizes(R=batch(3, 1, 5, 33), X=group(2, 1, 4), M=group(6, 3, 17), Z=page(4, 8, 16, 128)),
+      require("M*Z >= X + 2", refuses=None),
+      inputTokens=inout(_COUNTERS),
+      sampledTokenIds=content(_samples, "mixed all one", shape="R X+1"),
+      inputPositions=inout(content(_positions, "random edges", shape="R*(X+1)",
+                                     reads=("M", "Z"))),
+      seqLens=inout(_COUNTERS), slotMapping=inout(_COUNTERS),
+      blockTables=index("R M", into="997"), specToken=index("R X", into="1000"),
+      acceptedNum=content(_accepted, "mixed none all", shape="R", reads=("X",)),
+      numSeqs=equals("R"), numQueries=equals("R"), blockSize=equals("Z"))  # fmt: skip
 def advance_drafts(
     inputTokens: Array, sampledTokenIds: Array, inputPositions: Array, seqLens: Array,
     slotMapping: Array, blockTables: Array, specToken: Array, acceptedNum: Array, blockSize: int,
@@ -433,17 +433,17 @@ _SCATTERED: Final = sizes(T=tokens(5, 1, 17, 130), N=heads(2, 1, 3), D=head_dim(
                           W=_TILE.format("key") + " else 16")  # fmt: skip
 
 
-@declare("aclnnScatterPaKvCache", Rule(
-             "exact", f"{_PAGED}; op-plugin test npu_scatter_pa_kv_cache"),
-         _BLOCKS, _SCATTERED, sizes(V=head_dim(32, 64)), both("T > P*Z", "V != D"),
-         key=tensor("T N D", _DATA), keyCacheRef=inout(_pages("cacheModeOptional", "D", "key")),
-         slotMapping=_PLACES, value=tensor("T N V", "key"),
-         valueCacheRef=inout(_pages("cacheModeOptional", "V", "key")),
-         compressLensOptional=_UNSTATED, compressSeqOffsetOptional=_UNSTATED,
-         seqLensOptional=_UNSTATED, cacheModeOptional=choice("Norm", "PA_NZ"),
-         scatterModeOptional=only("None", "the other modes are of compressed caches"),
-         stridesOptional=null("of rows apart, which no public document states"),
-         offsetsOptional=null("of rows apart, which no public document states"))  # fmt: skip
+@spec("aclnnScatterPaKvCache", Rule(
+          "exact", f"{_PAGED}; op-plugin test npu_scatter_pa_kv_cache"),
+      _BLOCKS, _SCATTERED, sizes(V=head_dim(32, 64)), both("T > P*Z", "V != D"),
+      key=tensor("T N D", _DATA), keyCacheRef=inout(_pages("cacheModeOptional", "D", "key")),
+      slotMapping=_PLACES, value=tensor("T N V", "key"),
+      valueCacheRef=inout(_pages("cacheModeOptional", "V", "key")),
+      compressLensOptional=_UNSTATED, compressSeqOffsetOptional=_UNSTATED,
+      seqLensOptional=_UNSTATED, cacheModeOptional=choice("Norm", "PA_NZ"),
+      scatterModeOptional=only("None", "the other modes are of compressed caches"),
+      stridesOptional=null("of rows apart, which no public document states"),
+      offsetsOptional=null("of rows apart, which no public document states"))  # fmt: skip
 def scatter_pa_kv(
     key: Array, value: Array, keyCacheRef: Array, valueCacheRef: Array, slotMapping: Array,
     cacheModeOptional: str,
@@ -452,10 +452,10 @@ def scatter_pa_kv(
             _paged(valueCacheRef, value, slotMapping, cacheModeOptional))  # fmt: skip
 
 
-@declare("aclnnScatterPaCache", Rule("exact", _PAGED), _BLOCKS, _SCATTERED, both("T > P*Z"),
-         key=tensor("T N D", _DATA), keyCacheRef=inout(_pages("cacheMode", "D", "key")),
-         slotMapping=_PLACES, compressLensOptional=_UNSTATED, compressSeqOffsetOptional=_UNSTATED,
-         seqLensOptional=_UNSTATED, cacheMode=choice("Norm", "PA_NZ"))  # fmt: skip
+@spec("aclnnScatterPaCache", Rule("exact", _PAGED), _BLOCKS, _SCATTERED, both("T > P*Z"),
+      key=tensor("T N D", _DATA), keyCacheRef=inout(_pages("cacheMode", "D", "key")),
+      slotMapping=_PLACES, compressLensOptional=_UNSTATED, compressSeqOffsetOptional=_UNSTATED,
+      seqLensOptional=_UNSTATED, cacheMode=choice("Norm", "PA_NZ"))  # fmt: skip
 def scatter_pa(key: Array, keyCacheRef: Array, slotMapping: Array, cacheMode: str) -> Array:
     return _paged(keyCacheRef, key, slotMapping, cacheMode)
 
@@ -502,18 +502,18 @@ def _pairs(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     return np.stack([rng.permutation(draw["B"]), _starts(rng, pattern, draw)], 1)
 
 
-declare("aclnnInplaceQuantScatter", _QUANTIZED, sizes(**_SHORT), _FITS, _STEP_TYPES,
-        **_quant_params("", number(-2, 1)))(quant_scatter)  # fmt: skip
+spec("aclnnInplaceQuantScatter", _QUANTIZED, sizes(**_SHORT), _FITS, _STEP_TYPES,
+     **_quant_params("", number(-2, 1)))(quant_scatter)  # fmt: skip
 _DEEPER: Final = _quant_params("N ", number(-2))
-declare("aclnnInplaceQuantScatterV2", _QUANTIZED, sizes(N=heads(2, 3), **_SHORT), _FITS,
-        _STEP_TYPES, overload("rows"),
-        overload("heads", selfRef=_DEEPER["selfRef"], updates=_DEEPER["updates"],
-                 axis=number(-2, 2)),
-        overload("pairs", indices=content(_pairs, "random first last", "i32", shape="B 2",
-                                          reads=("L", "S"))),
-        **_quant_params("", number(-2, 1)),
-        roundMode=only("rint", "documents: rint alone for eight-bit integers")
-        )(quant_scatter)  # fmt: skip
+spec("aclnnInplaceQuantScatterV2", _QUANTIZED, sizes(N=heads(2, 3), **_SHORT), _FITS,
+     _STEP_TYPES, overload("rows"),
+     overload("heads", selfRef=_DEEPER["selfRef"], updates=_DEEPER["updates"],
+              axis=number(-2, 2)),
+     overload("pairs", indices=content(_pairs, "random first last", "i32", shape="B 2",
+                                       reads=("L", "S"))),
+     **_quant_params("", number(-2, 1)),
+     roundMode=only("rint", "documents: rint alone for eight-bit integers")
+     )(quant_scatter)  # fmt: skip
 
 
 unspecified("aclnnAdvanceStep",

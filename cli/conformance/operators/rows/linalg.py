@@ -27,13 +27,13 @@ from ....spec import (
     require,
     row,
     sizes,
+    spec,
     tensor,
 )  # fmt: skip
 from ....spec.domains import Content, Draw
 from ....spec.sizes import resolve
-from ..declare import declare
 from ._defaults import TORCH
-from ._ignored import REQUESTED, SPEED
+from ._ignored import SPEED
 
 _FLOATS: Final = "f32 f16 bf16"
 _INF: Final = float("inf")
@@ -49,10 +49,10 @@ def _norm(gap: Array, p: float) -> Array:
     return (gap != 0).sum(-1) if p == 0 else (gap**p).sum(-1) ** (1 / p)
 
 
-@declare("aclnnRenorm", _COMPOSITE, _AROUND, require("rank(self) >= 2"),
-         self=tensor("*A N *Z", _FLOATS), p=number(2.0, 1.0, 3.0, 0.5, _INF),
-         dim=axis("N", "*A N *Z"), maxNorm=number(1.0, 5.0, 100.0, 0.0),
-         out=out("self"))  # fmt: skip
+@spec("aclnnRenorm", _COMPOSITE, _AROUND, require("rank(self) >= 2"),
+      self=tensor("*A N *Z", _FLOATS), p=number(2.0, 1.0, 3.0, 0.5, _INF),
+      dim=axis("N", "*A N *Z"), maxNorm=number(1.0, 5.0, 100.0, 0.0),
+      out=out("self"))  # fmt: skip
 def renorm(self: Array, p: float, dim: int, maxNorm: float) -> Array:
     lines = np.moveaxis(self, dim, 0)
     size = _norm(np.abs(lines).reshape(len(lines), -1), p)
@@ -64,20 +64,20 @@ def renorm(self: Array, p: float, dim: int, maxNorm: float) -> Array:
 _P: Final = number(2.0, 1.0, 3.0, 0.5, 0.0, _INF)
 
 
-@declare("aclnnCdist", _COMPOSITE,
-         sizes({"*B": leading("-", 3, 1, "2x3")}, M=batch(5, 1, 3, 33), N=column(7, 1, 33),
-               K=row(9, 1, 65, 130, 1030)),
-         x1=tensor("*#B M K", _FLOATS), x2=tensor("*#B N K", "x1"), p=_P,
-         compute_mode=ignored(SPEED, choice(0, 1, 2)), out=out("x1"))  # fmt: skip
+@spec("aclnnCdist", _COMPOSITE,
+      sizes({"*B": leading("-", 3, 1, "2x3")}, M=batch(5, 1, 3, 33), N=column(7, 1, 33),
+            K=row(9, 1, 65, 130, 1030)),
+      x1=tensor("*#B M K", _FLOATS), x2=tensor("*#B N K", "x1"), p=_P,
+      compute_mode=ignored(SPEED, choice(0, 1, 2)), out=out("x1"))  # fmt: skip
 def cdist(x1: Array, x2: Array, p: float) -> Array:
     return _norm(np.abs(x1[..., :, None, :] - x2[..., None, :, :]), p)
 
 
-@declare("aclnnLinalgCross", _COMPOSITE,
-         sizes({"*A": leading(4, "-", "2x3", 33), "*Z": leading("-", 7, "2x5", 130)}),
-         self=tensor("*#A 3 *Z", "f32 f16 bf16 f64 i32 i64 i16 c64", ones="ones"),
-         other=tensor("*#A 3 *Z", "self", ones="first ones"), dim=axis("3", "*A 3 *Z"),
-         out=out("self"))  # fmt: skip
+@spec("aclnnLinalgCross", _COMPOSITE,
+      sizes({"*A": leading(4, "-", "2x3", 33), "*Z": leading("-", 7, "2x5", 130)}),
+      self=tensor("*#A 3 *Z", "f32 f16 bf16 f64 i32 i64 i16 c64", ones="ones"),
+      other=tensor("*#A 3 *Z", "self", ones="first ones"), dim=axis("3", "*A 3 *Z"),
+      out=out("self"))  # fmt: skip
 def cross(self: Array, other: Array, dim: int) -> Array:
     return np.cross(self, other, axis=dim)
 
@@ -122,13 +122,13 @@ def _definite(rng: Generator, pattern: str, draw: Draw) -> Array:
 
 _FACTORS: Final = Rule("gradient", TORCH, values="normal", numbers={
     "norm": 64.0, "reason": "factorisations: the error grows with the condition"})  # fmt: skip
-declare("aclnnInverse", _FACTORS, _SQUARE, self=_square("well shuffled", "f32"),
-        out=out("self"))(lambda self: np.linalg.inv(self))  # fmt: skip
+spec("aclnnInverse", _FACTORS, _SQUARE, self=_square("well shuffled", "f32"),
+     out=out("self"))(lambda self: np.linalg.inv(self))  # fmt: skip
 
 
-@declare("aclnnLinalgCholesky", _FACTORS, _SQUARE,
-         self=content(_definite, "whole half nan", "f32", shape="*B N N", reads=("upper",)),
-         upper=flag(), out=out("self"))  # fmt: skip
+@spec("aclnnLinalgCholesky", _FACTORS, _SQUARE,
+      self=content(_definite, "whole half nan", "f32", shape="*B N N", reads=("upper",)),
+      upper=flag(), out=out("self"))  # fmt: skip
 def cholesky(self: Array, upper: bool) -> Array:
     """Of the triangle that `upper` names."""
     lower = np.tril(self.swapaxes(-1, -2) if upper else self)
@@ -136,8 +136,8 @@ def cholesky(self: Array, upper: bool) -> Array:
     return factor.swapaxes(-1, -2) if upper else factor
 
 
-@declare("aclnnLogdet", _FACTORS, _SQUARE, self=_square("well shuffled singular", "f32 f64 c64"),
-         out=out("self"))  # fmt: skip
+@spec("aclnnLogdet", _FACTORS, _SQUARE, self=_square("well shuffled singular", "f32 f64 c64"),
+      out=out("self"))  # fmt: skip
 def logdet(self: Array) -> Array:
     """Of a negative determinant there is no real logarithm."""
     sign, log = np.linalg.slogdet(self)
@@ -146,8 +146,8 @@ def logdet(self: Array) -> Array:
     return np.where(sign < 0, np.nan, log)
 
 
-@declare("aclnnSlogdet", _FACTORS, _SQUARE, self=_square("well shuffled singular", "f32 f64"),
-         signOut=out("self"), logOut=out("self"))  # fmt: skip
+@spec("aclnnSlogdet", _FACTORS, _SQUARE, self=_square("well shuffled singular", "f32 f64"),
+      signOut=out("self"), logOut=out("self"))  # fmt: skip
 def slogdet(self: Array) -> tuple[Array, ...]:
     return tuple(np.asarray(v) for v in np.linalg.slogdet(self))
 
@@ -164,10 +164,10 @@ def _triangle(shape: str) -> Content:
     return content(make, "triangles", "self", shape=shape)
 
 
-@declare("aclnnTriangularSolve", _FACTORS, _SQUARE, sizes(K=column(3, 1, 33)),
-         self=forms(each=tensor("*B N K", "f32 f64 c64"), one=tensor("N K", "f32 f64 c64")),
-         A=forms(each=_triangle("*B N N"), one=_triangle("N N")), upper=flag(), transpose=flag(),
-         unitriangular=flag(), xOut=out("self"), mOut=out("self"))  # fmt: skip
+@spec("aclnnTriangularSolve", _FACTORS, _SQUARE, sizes(K=column(3, 1, 33)),
+      self=forms(each=tensor("*B N K", "f32 f64 c64"), one=tensor("N K", "f32 f64 c64")),
+      A=forms(each=_triangle("*B N N"), one=_triangle("N N")), upper=flag(), transpose=flag(),
+      unitriangular=flag(), xOut=out("self"), mOut=out("self"))  # fmt: skip
 def triangular_solve(
     self: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool
 ) -> tuple[Array, Array]:  # fmt: skip
@@ -230,30 +230,31 @@ _QR: Final = Rule("gradient", _GOLUB, specials=False, nearest=same_triangle,
                   values="normal dominant")  # fmt: skip
 
 
-@declare("aclnnQr", _QR, _ANY, self=_MATRIX, some=flag(True), Q=out("self"), R=out("self"))
+@spec("aclnnQr", _QR, _ANY, self=_MATRIX, some=flag(True), Q=out("self"), R=out("self"))
 def qr(self: Array, some: bool) -> tuple[Array, Array]:
     q, r = np.linalg.qr(self, "reduced" if some else "complete")
     return q, r
 
 
-@declare("aclnnLinalgQr", _QR, _ANY, self=_MATRIX, mode=choice(0, 1), Q=out("self"),
-         R=out("self"))  # fmt: skip
+@spec("aclnnLinalgQr", _QR, _ANY, self=_MATRIX, mode=choice(0, 1), Q=out("self"),
+      R=out("self"))  # fmt: skip
 def linalg_qr(self: Array, mode: int) -> tuple[Array, Array]:
     return qr(self, mode == 0)
 
 
-@declare("aclnnSvd", Rule("gradient", _GOLUB, specials=False, nearest=same_vectors,
-                          values="normal dominant"), _ANY,
-         input=tensor("*B M N", "f32 f64"), fullMatrices=flag(), computeUV=only(True, REQUESTED),
-         sigma=out("input"), u=out("input"), v=out("input"))  # fmt: skip
+@spec("aclnnSvd", Rule("gradient", _GOLUB, specials=False, nearest=same_vectors,
+                       values="normal dominant"), _ANY,
+      input=tensor("*B M N", "f32 f64"), fullMatrices=flag(),
+      computeUV=only(True, "asks for results, which are compared"),
+      sigma=out("input"), u=out("input"), v=out("input"))  # fmt: skip
 def svd(input: Array, fullMatrices: bool) -> tuple[Array, Array, Array]:
     u, s, vh = np.linalg.svd(input, fullMatrices)
     return s, u, vh.swapaxes(-1, -2)
 
 
-@declare("aclnnPdist", _COMPOSITE, also("aclnnPdistForward", p="pScalar"),
-         sizes(M=batch(5, 2, 3, 17, 33), K=row(9, 1, 65, 130, 1030)),
-         self=tensor("M K", "f32 f16"), p=_P, out=out("self"))  # fmt: skip
+@spec("aclnnPdist", _COMPOSITE, also("aclnnPdistForward", p="pScalar"),
+      sizes(M=batch(5, 2, 3, 17, 33), K=row(9, 1, 65, 130, 1030)),
+      self=tensor("M K", "f32 f16"), p=_P, out=out("self"))  # fmt: skip
 def pdist(self: Array, p: float) -> Array:
     a, b = np.triu_indices(len(self), 1)
     return _norm(np.abs(self[a] - self[b]), p)
@@ -275,12 +276,12 @@ def _distances(_rng: Generator, _pattern: str, draw: Draw) -> Array:
     return cdist(draw["x1"].values(), draw["x2"].values(), draw["p"])
 
 
-@declare("aclnnCdistBackward", Rule("gradient", TORCH, sparse=True),
-         sizes({"*B": leading("-", 3, "2x3")}, M=batch(5, 1, 3, 33), N=column(7, 1, 33),
-               K=row(9, 1, 65, 130)),
-         grad=tensor("*B M N", _FLOATS), x1=_points("*B M K"), x2=_points("*B N K"),
-         cdist=content(_distances, "distances", "grad", shape="*B M N", reads=("x1", "x2", "p")),
-         p=_P, out=out("grad"))  # fmt: skip
+@spec("aclnnCdistBackward", Rule("gradient", TORCH, sparse=True),
+      sizes({"*B": leading("-", 3, "2x3")}, M=batch(5, 1, 3, 33), N=column(7, 1, 33),
+            K=row(9, 1, 65, 130)),
+      grad=tensor("*B M N", _FLOATS), x1=_points("*B M K"), x2=_points("*B N K"),
+      cdist=content(_distances, "distances", "grad", shape="*B M N", reads=("x1", "x2", "p")),
+      p=_P, out=out("grad"))  # fmt: skip
 def cdist_backward(grad: Array, x1: Array, x2: Array, cdist: Array, p: float) -> Array:
     gap = x1[..., :, None, :] - x2[..., None, :, :]
     size = np.abs(gap)

@@ -25,11 +25,11 @@ from ....spec import (
     scalar_tensor,
     shape,
     sizes,
+    spec,
     tensor,
     tensors,
 )
 from ....spec.domains import Domain, InOut
-from ..declare import declare
 from ._ignored import SPEED
 
 _RULE: Final = Rule("gradient", "Loshchilov, Hutter: Decoupled Weight Decay Regularization, 2019; "
@@ -72,12 +72,12 @@ def adamw(
     return var - rates["lr"] / (1 - b1**step) * m / root, m, v, top
 
 
-@declare("aclnnApplyAdamWV2", _RULE, _SHAPES, varRef=_state(_FLOATS), mRef=_state("varRef"),
-         vRef=_state("varRef", 0),
-         maxGradNormOptionalRef=inout(optional(tensor("*S", "varRef", 0), iff="amsgrad")),
-         grad=tensor("*S", "varRef"),
-         step=forms(real=scalar_tensor("f32", 3, 0, 1000), whole=scalar_tensor("i64", 3, 0)),
-         **_RATES, **_MODES)  # fmt: skip
+@spec("aclnnApplyAdamWV2", _RULE, _SHAPES, varRef=_state(_FLOATS), mRef=_state("varRef"),
+      vRef=_state("varRef", 0),
+      maxGradNormOptionalRef=inout(optional(tensor("*S", "varRef", 0), iff="amsgrad")),
+      grad=tensor("*S", "varRef"),
+      step=forms(real=scalar_tensor("f32", 3, 0, 1000), whole=scalar_tensor("i64", 3, 0)),
+      **_RATES, **_MODES)  # fmt: skip
 def apply_adamw_v2(
     varRef: Array,
     mRef: Array,
@@ -108,17 +108,17 @@ def _list(dtype: str, low: float = -2.0) -> InOut:
     return inout(tensors("L", "*S@L", dtype, low))
 
 
-@declare("aclnnFusedAdamw", _RULE, _LISTS,
-         pin("foundInfOptional=1.0 amsgrad=True", "a step that is passed over"),
-         paramsRef=_list(_FLOATS), grads=tensors("L", "*S@L", "paramsRef"),
-         expAvgsRef=_list("paramsRef"),
-         expAvgSqsRef=_list("paramsRef", 0),
-         maxExpAvgSqsRef=inout(optional(tensors("L", "*S@L", "paramsRef", 0), iff="amsgrad")),
-         stateSteps=forms(early=tensors("L", "1", "i64", 1, 9),
-                          late=tensors("L", "1", "i64", 500, 999),
-                          real=tensors("L", "1", "f32", 1, 9)),
-         gradScaleOptional=_SCALE, foundInfOptional=optional(scalar_tensor("f32", 0, 1)),
-         **_RATES, **_MODES)  # fmt: skip
+@spec("aclnnFusedAdamw", _RULE, _LISTS,
+      pin("foundInfOptional=1.0 amsgrad=True", "a step that is passed over"),
+      paramsRef=_list(_FLOATS), grads=tensors("L", "*S@L", "paramsRef"),
+      expAvgsRef=_list("paramsRef"),
+      expAvgSqsRef=_list("paramsRef", 0),
+      maxExpAvgSqsRef=inout(optional(tensors("L", "*S@L", "paramsRef", 0), iff="amsgrad")),
+      stateSteps=forms(early=tensors("L", "1", "i64", 1, 9),
+                       late=tensors("L", "1", "i64", 500, 999),
+                       real=tensors("L", "1", "f32", 1, 9)),
+      gradScaleOptional=_SCALE, foundInfOptional=optional(scalar_tensor("f32", 0, 1)),
+      **_RATES, **_MODES)  # fmt: skip
 def fused_adamw(
     paramsRef: list[Array],
     grads: list[Array],
@@ -150,13 +150,13 @@ def fused_adamw(
     return params, means, squares, most if amsgrad else None
 
 
-@declare("aclnnFusedSgd", replace(_RULE, source="torch 2.13, document of torch.optim.SGD"), _LISTS,
-         require("not nesterov or (momentum > 0 and dampening == 0)"),
-         paramsRef=_list(_FLOATS), gradsRef=_list("paramsRef"),
-         momentumBufferListOptionalRef=_list("paramsRef"),
-         gradScaleOptional=_SCALE, weightDecay=number(0.1, 0), momentum=number(0.8, 0, 1),
-         lr=number(0.05, 1e-3), dampening=number(0, 0.3), nesterov=flag(), maximize=flag(),
-         isFirstStep=flag())  # fmt: skip
+@spec("aclnnFusedSgd", replace(_RULE, source="torch 2.13, document of torch.optim.SGD"), _LISTS,
+      require("not nesterov or (momentum > 0 and dampening == 0)"),
+      paramsRef=_list(_FLOATS), gradsRef=_list("paramsRef"),
+      momentumBufferListOptionalRef=_list("paramsRef"),
+      gradScaleOptional=_SCALE, weightDecay=number(0.1, 0), momentum=number(0.8, 0, 1),
+      lr=number(0.05, 1e-3), dampening=number(0, 0.3), nesterov=flag(), maximize=flag(),
+      isFirstStep=flag())  # fmt: skip
 def fused_sgd(
     paramsRef: list[Array],
     gradsRef: list[Array],
@@ -184,12 +184,12 @@ def fused_sgd(
     return params, grads, buffers
 
 
-@declare("aclnnAmpUpdateScale", Rule("composite", "torch 2.13, torch._amp_update_scale_"),
-         pin("growthTracker=2 growthInterval=3", "the scale grows"),
-         currentScale=tensor("1", "f32", 1, 4096), growthTracker=scalar_tensor("i32", 0, 2, 1),
-         foundInf=scalar_tensor("f32", 0, 1), growthFactor=number(2.0, 1.5),
-         backoffFactor=number(0.25, 0.5), growthInterval=integer(3, 1, 2, 2000),
-         updatedScale=out("currentScale"), updatedGrowthTracker=out("growthTracker"))  # fmt: skip
+@spec("aclnnAmpUpdateScale", Rule("composite", "torch 2.13, torch._amp_update_scale_"),
+      pin("growthTracker=2 growthInterval=3", "the scale grows"),
+      currentScale=tensor("1", "f32", 1, 4096), growthTracker=scalar_tensor("i32", 0, 2, 1),
+      foundInf=scalar_tensor("f32", 0, 1), growthFactor=number(2.0, 1.5),
+      backoffFactor=number(0.25, 0.5), growthInterval=integer(3, 1, 2, 2000),
+      updatedScale=out("currentScale"), updatedGrowthTracker=out("growthTracker"))  # fmt: skip
 def amp_update_scale(
     currentScale: Array, growthTracker: Array, foundInf: Array, growthFactor: float,
     backoffFactor: float, growthInterval: int,
@@ -201,15 +201,15 @@ def amp_update_scale(
     return currentScale, growthTracker + 1
 
 
-@declare("aclnnApplyFusedEmaAdam", replace(_RULE, specials=False, source="Loshchilov, Hutter: "
-                                           "Decoupled Weight Decay Regularization, 2019; Apex, "
-                                           "FusedAdam's two modes of decay; Polyak, Juditsky 1992: "
-                                           "the average"),
-         _SHAPES, grad=tensor("*S", _FLOATS), varRef=_state("grad"), mRef=_state("grad"),
-         vRef=_state("grad", 0.1), sRef=_state("grad"), step=scalar_tensor("i64", 5, 1, 1000),
-         lr=_RATES["lr"], emaDecay=number(0.9, 0, 1), beta1=_RATES["beta1"], beta2=_RATES["beta2"],
-         eps=_RATES["eps"], mode=choice(0, 1), biasCorrection=flag(True),
-         weightDecay=_RATES["weightDecay"])  # fmt: skip
+@spec("aclnnApplyFusedEmaAdam", replace(_RULE, specials=False, source="Loshchilov, Hutter: "
+                                        "Decoupled Weight Decay Regularization, 2019; Apex, "
+                                        "FusedAdam's two modes of decay; Polyak, Juditsky 1992: "
+                                        "the average"),
+      _SHAPES, grad=tensor("*S", _FLOATS), varRef=_state("grad"), mRef=_state("grad"),
+      vRef=_state("grad", 0.1), sRef=_state("grad"), step=scalar_tensor("i64", 5, 1, 1000),
+      lr=_RATES["lr"], emaDecay=number(0.9, 0, 1), beta1=_RATES["beta1"], beta2=_RATES["beta2"],
+      eps=_RATES["eps"], mode=choice(0, 1), biasCorrection=flag(True),
+      weightDecay=_RATES["weightDecay"])  # fmt: skip
 def ema_adam(
     grad: Array, varRef: Array, mRef: Array, vRef: Array, sRef: Array, step: Array, lr: float,
     emaDecay: float, beta1: float, beta2: float, eps: float, mode: int, biasCorrection: bool,
@@ -234,14 +234,14 @@ _POWERS: Final = replace(_RULE, specials=False, source="Loshchilov, Hutter: Deco
                          "Reddi et al.: AMSGrad, 2018")  # fmt: skip
 
 
-@declare("aclnnApplyAdamW", _POWERS, _SHAPES, varRef=_state(_FLOATS), mRef=_state("varRef"),
-         vRef=_state("varRef", 0.1), beta1Power=_rate(0.875**2, 1, 2**-10),
-         beta2Power=_rate(0.9375**2, 1, 2**-8), lr=_rate(0.125, 0), weightDecay=_rate(0.0625, 0),
-         beta1=_rate(0.875, 0.5), beta2=_rate(0.9375, 0.5),
-         eps=_rate(2**-10, 0.25), grad=tensor("*S", "varRef"),
-         maxGradNormOptional=optional(tensor("*S", "varRef", 0.1), iff="amsgrad"),
-         amsgrad=ignored("its maximum is given where it is set", flag()),
-         maximize=flag())  # fmt: skip
+@spec("aclnnApplyAdamW", _POWERS, _SHAPES, varRef=_state(_FLOATS), mRef=_state("varRef"),
+      vRef=_state("varRef", 0.1), beta1Power=_rate(0.875**2, 1, 2**-10),
+      beta2Power=_rate(0.9375**2, 1, 2**-8), lr=_rate(0.125, 0), weightDecay=_rate(0.0625, 0),
+      beta1=_rate(0.875, 0.5), beta2=_rate(0.9375, 0.5),
+      eps=_rate(2**-10, 0.25), grad=tensor("*S", "varRef"),
+      maxGradNormOptional=optional(tensor("*S", "varRef", 0.1), iff="amsgrad"),
+      amsgrad=ignored("its maximum is given where it is set", flag()),
+      maximize=flag())  # fmt: skip
 def adam_w(
     varRef: Array, mRef: Array, vRef: Array, beta1Power: Array, beta2Power: Array, lr: Array,
     weightDecay: Array, beta1: Array, beta2: Array, eps: Array, grad: Array,
@@ -254,13 +254,13 @@ def adam_w(
     return varRef * (1 - lr * weightDecay) - lr * first / (np.sqrt(second) + eps), m, v
 
 
-@declare("aclnnApplyAdam", replace(_RULE, source="TensorFlow, tf.raw_ops.ApplyAdam"),
-         _SHAPES, varRef=_state(_FLOATS), m=tensor("*S", "varRef"), v=tensor("*S", "varRef", 0),
-         beta1Power=_rate(0.81, 0.5, 1e-5, dtype="f32"),
-         beta2Power=_rate(0.98, 0.5, 1e-3, dtype="f32"), lr=_rate(0.05, 0, dtype="f32"),
-         beta1=_rate(0.9, 0.5, dtype="f32"), beta2=_rate(0.99, 0.5, dtype="f32"),
-         epsilon=_rate(1e-3, 0.25, dtype="f32"), grad=tensor("*S", "varRef"),
-         useLocking=ignored(SPEED, flag()), useNesterov=flag())  # fmt: skip
+@spec("aclnnApplyAdam", replace(_RULE, source="TensorFlow, tf.raw_ops.ApplyAdam"),
+      _SHAPES, varRef=_state(_FLOATS), m=tensor("*S", "varRef"), v=tensor("*S", "varRef", 0),
+      beta1Power=_rate(0.81, 0.5, 1e-5, dtype="f32"),
+      beta2Power=_rate(0.98, 0.5, 1e-3, dtype="f32"), lr=_rate(0.05, 0, dtype="f32"),
+      beta1=_rate(0.9, 0.5, dtype="f32"), beta2=_rate(0.99, 0.5, dtype="f32"),
+      epsilon=_rate(1e-3, 0.25, dtype="f32"), grad=tensor("*S", "varRef"),
+      useLocking=ignored(SPEED, flag()), useNesterov=flag())  # fmt: skip
 def apply_adam(
     varRef: Array, m: Array, v: Array, beta1Power: Array, beta2Power: Array, lr: Array,
     beta1: Array, beta2: Array, epsilon: Array, grad: Array, useNesterov: bool,

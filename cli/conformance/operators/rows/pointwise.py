@@ -34,12 +34,12 @@ from ....spec import (
     row,
     scalar,
     sizes,
+    spec,
     tensor,
     tensors,
 )
 from ....spec.domains import Content, Domain, Draw
 from ....spec.sizes import resolve
-from ..declare import declare
 from ._defaults import TORCH
 
 _EVERY: Final = "normal special integer graded halfway opposed"
@@ -63,7 +63,7 @@ def _apart(dtype: str = "") -> Domain:
     return tensor("*#S", dtype, ones="first lower scalar")
 
 
-@declare("aclnnAddN aclnnSum", Rule("accumulated", TORCH, {
+@spec("aclnnAddN aclnnSum", Rule("accumulated", TORCH, {
     "accumulator": "output", "reason": "one addition after another, each rounded to the output's "
     "dtype"}, values=_EVERY), sizes(L=members(3, 1, 2, 9)), tensors=tensors("L", "*S"),
     out=out("tensors"))  # fmt: skip
@@ -71,16 +71,16 @@ def add_n(tensors: Sequence[Array]) -> Array:
     return reduce(np.add, tensors)
 
 
-@declare("aclnnAddV3", _ROW, _WHOLE_ALPHA, self=scalar("other", 2.5, -3, 0, 1), other=tensor("*S"),
-         alpha=_alpha("other"), out=out("other"))  # fmt: skip
+@spec("aclnnAddV3", _ROW, _WHOLE_ALPHA, self=scalar("other", 2.5, -3, 0, 1), other=tensor("*S"),
+      alpha=_alpha("other"), out=out("other"))  # fmt: skip
 def add_v3(self: float, other: Array, alpha: float) -> Array:
     return self + alpha * other
 
 
-@declare("aclnnInplaceAddV3", Rule("elementary", "torch 2.13, document of torch.add: a number plus "
-         "alpha times a tensor", values="normal integer graded"),
-         selfRef=scalar("other", 2.5, -3, 0, 1), other=inout(tensor("*S", "f32 f16 bf16")),
-         alpha=scalar("other", 1, 2, 4, 0))  # fmt: skip
+@spec("aclnnInplaceAddV3", Rule("elementary", "torch 2.13, document of torch.add: a number plus "
+      "alpha times a tensor", values="normal integer graded"),
+      selfRef=scalar("other", 2.5, -3, 0, 1), other=inout(tensor("*S", "f32 f16 bf16")),
+      alpha=scalar("other", 1, 2, 4, 0))  # fmt: skip
 def number_added(selfRef: float, other: Array, alpha: float) -> Array:
     return selfRef + alpha * other
 
@@ -98,18 +98,18 @@ i64  i64|i32 i64
 """)
 
 
-@declare("aclnnRsub", _ROW, _PROMOTED, _WHOLE_ALPHA, _PAIRS, self=_apart(), other=_apart("self"),
-         alpha=_alpha("self"), out=_SELF)  # fmt: skip
+@spec("aclnnRsub", _ROW, _PROMOTED, _WHOLE_ALPHA, _PAIRS, self=_apart(), other=_apart("self"),
+      alpha=_alpha("self"), out=_SELF)  # fmt: skip
 def rsub(self: Array, other: Any, alpha: float) -> Array:
     return other - alpha * self
 
 
-declare("aclnnRsubs", _ROW, self=tensor("*S", _FLOATS), other=scalar("self", 1.5, 0, -3),
-        alpha=_alpha("self"), out=_SELF)(rsub)  # fmt: skip
+spec("aclnnRsubs", _ROW, self=tensor("*S", _FLOATS), other=scalar("self", 1.5, 0, -3),
+     alpha=_alpha("self"), out=_SELF)(rsub)  # fmt: skip
 
 
-@declare("aclnnLogAddExp2", replace(_ROW, values=f"{_EVERY} infinite"), _PAIRS,
-         self=_apart("f32 f16 bf16"), other=_apart("self"), out=_SELF)  # fmt: skip
+@spec("aclnnLogAddExp2", replace(_ROW, values=f"{_EVERY} infinite"), _PAIRS,
+      self=_apart("f32 f16 bf16"), other=_apart("self"), out=_SELF)  # fmt: skip
 def logaddexp2(self: Array, other: Array) -> Array:
     return np.logaddexp2(self, other)
 
@@ -118,20 +118,20 @@ def _whole(dtype: str = "") -> Domain:
     return forms(small=tensor("*#S", dtype, -90, 90), all=_apart(dtype))
 
 
-@declare("aclnnGcd", replace(_MOVE, values="normal halfway ties"), self=_whole("i32 i64 i16 i8 u8"),
-         other=_whole("self"), out=_SELF)  # fmt: skip
+@spec("aclnnGcd", replace(_MOVE, values="normal halfway ties"), self=_whole("i32 i64 i16 i8 u8"),
+      other=_whole("self"), out=_SELF)  # fmt: skip
 def gcd(self: Array, other: Array) -> Array:
     return np.gcd(self, other)
 
 
-@declare("aclnnSquare", Rule("rounded", TORCH), self=tensor("*S"), out=_SELF)
+@spec("aclnnSquare", Rule("rounded", TORCH), self=tensor("*S"), out=_SELF)
 def square(self: Array) -> Array:
     return self * self
 
 
-@declare("aclnnClampTensor", _EXTREME, require("given(clipValueMin) or given(clipValueMax)"),
-         _PAIRS, self=_apart(), clipValueMin=forms(all=_apart("self"), none=None),
-         clipValueMax=forms(all=_apart("self"), none=None), out=_SELF)  # fmt: skip
+@spec("aclnnClampTensor", _EXTREME, require("given(clipValueMin) or given(clipValueMax)"),
+      _PAIRS, self=_apart(), clipValueMin=forms(all=_apart("self"), none=None),
+      clipValueMax=forms(all=_apart("self"), none=None), out=_SELF)  # fmt: skip
 def clamp_tensor(self: Array, clipValueMin: Array | None, clipValueMax: Array | None) -> Array:
     """The upper bound counts where bounds cross."""
     raised = self if clipValueMin is None else np.maximum(self, clipValueMin)
@@ -144,31 +144,31 @@ def _times_log(self: Any, other: Any) -> Any:
 
 
 _SPARSE: Final = replace(_ROW, sparse=True)
-declare("aclnnXLogYScalarOther", _SPARSE,
-        pin("other=nan values=special", "zeros whose logarithm is NaN"),
-         self=tensor("*S", _FLOATS),
-        other=scalar("self", 3.0, 0.5, 1.0, 0.0, float("inf"), float("nan"), -1.0), out=_SELF)(
+spec("aclnnXLogYScalarOther", _SPARSE,
+     pin("other=nan values=special", "zeros whose logarithm is NaN"),
+      self=tensor("*S", _FLOATS),
+     other=scalar("self", 3.0, 0.5, 1.0, 0.0, float("inf"), float("nan"), -1.0), out=_SELF)(
     _times_log)  # fmt: skip
-declare("aclnnXLogYScalarSelf", _SPARSE,
-        pin("self=0.0 values=special", "zeros whose logarithm is NaN"),
-        self=scalar("other", 2.5, 0.0, -1.0, float("inf")),
-        other=tensor("*S", "f32 f16 bf16"), out=out("other"))(_times_log)  # fmt: skip
+spec("aclnnXLogYScalarSelf", _SPARSE,
+     pin("self=0.0 values=special", "zeros whose logarithm is NaN"),
+     self=scalar("other", 2.5, 0.0, -1.0, float("inf")),
+     other=tensor("*S", "f32 f16 bf16"), out=out("other"))(_times_log)  # fmt: skip
 
 
-@declare("aclnnInplaceXLogYTensor", _SPARSE, _PAIRS, selfRef=inout(tensor("*S", _FLOATS)),
-         other=_apart("selfRef"))  # fmt: skip
+@spec("aclnnInplaceXLogYTensor", _SPARSE, _PAIRS, selfRef=inout(tensor("*S", _FLOATS)),
+      other=_apart("selfRef"))  # fmt: skip
 def inplace_xlogy(selfRef: Array, other: Array) -> Array:
     return np.asarray(_times_log(selfRef, other))
 
 
-@declare("aclnnXlog1py", _SPARSE, _PAIRS, x=_apart("f32 f16 bf16"),
-         y=forms(all=_apart("x"), usual=tensor("*#S", "x", -0.9, 9)), z=out("x"))  # fmt: skip
+@spec("aclnnXlog1py", _SPARSE, _PAIRS, x=_apart("f32 f16 bf16"),
+      y=forms(all=_apart("x"), usual=tensor("*#S", "x", -0.9, 9)), z=out("x"))  # fmt: skip
 def xlog1py(x: Array, y: Array) -> Array:
     return np.where((x == 0) & ~np.isnan(y), 0.0, x * np.log1p(y))
 
 
-@declare("aclnnRemainderScalarTensor", _ROW, self=scalar("other", 7.0, -7.0, 0.0, 0.25),
-         other=tensor("*S", _FLOATS), out=out("other"))  # fmt: skip
+@spec("aclnnRemainderScalarTensor", _ROW, self=scalar("other", 7.0, -7.0, 0.0, 0.25),
+      other=tensor("*S", _FLOATS), out=out("other"))  # fmt: skip
 def remainder_scalar(self: float, other: Array) -> Array:
     """Of the divisor's sign."""
     return np.mod(self, other)
@@ -201,50 +201,50 @@ def compared(with_: str) -> Content:
 COMPARED: Final = sizes({"*S": row("3x5", "-", 1, 7, "2x3x4", 4101, "33x65")})
 
 
-@declare("aclnnEqual", _MOVE, COMPARED, self=content(ramp, "ramp large zero", "", shape="*S"),
-         other=forms(near=compared("self"), longer=tensor("2 *S", "self")),
-         out=out("bool"))  # fmt: skip
+@spec("aclnnEqual", _MOVE, COMPARED, self=content(ramp, "ramp large zero", "", shape="*S"),
+      other=forms(near=compared("self"), longer=tensor("2 *S", "self")),
+      out=out("bool"))  # fmt: skip
 def equal(self: Array, other: Array) -> Array:
     return np.asarray([self.shape == other.shape and bool((self == other).all())])
 
 
-@declare("aclnnComplex", _MOVE, real=_apart("f32"),
-         imag=_apart("real"), out=out("c64"))  # fmt: skip
+@spec("aclnnComplex", _MOVE, real=_apart("f32"),
+      imag=_apart("real"), out=out("c64"))  # fmt: skip
 def complex_of(real: Array, imag: Array) -> Array:
     result = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.complex128)
     result.real, result.imag = real, imag
     return result
 
 
-@declare("aclnnPolar", replace(_ROW, values="normal integer graded"),
-         dtypes("input angle out\nf32 f32 c64\nf64 f64 c128"), input=_apart(),
-         angle=forms(all=_apart("input"), turns=tensor("*#S", "input", -9, 9)),
-         out=out("c64"))  # fmt: skip
+@spec("aclnnPolar", replace(_ROW, values="normal integer graded"),
+      dtypes("input angle out\nf32 f32 c64\nf64 f64 c128"), input=_apart(),
+      angle=forms(all=_apart("input"), turns=tensor("*#S", "input", -9, 9)),
+      out=out("c64"))  # fmt: skip
 def polar(input: Array, angle: Array) -> Array:
     return input * np.cos(angle) + 1j * input * np.sin(angle)
 
 
-@declare("aclnnReal", _MOVE, dtypes("self out\nc64 f32\nc128 f64\nf32 f32"), self=tensor("*S"),
-         out=out("f32"))  # fmt: skip
+@spec("aclnnReal", _MOVE, dtypes("self out\nc64 f32\nc128 f64\nf32 f32"), self=tensor("*S"),
+      out=out("f32"))  # fmt: skip
 def real(self: Array) -> Array:
     return self.real
 
 
-@declare("aclnnMaskedScale", Rule("composite", "torch_npu 2.x, npu_masked_scale: self mask scale",
-                                  sparse=True),
-         dtypes("self mask\nf32|f16|bf16 u8|i8|f32"), self=tensor("*S"), mask=mask("*S", "u8"),
-         scale=number(2.5, 1.0, -0.5, 0.0), out=_SELF)  # fmt: skip
+@spec("aclnnMaskedScale", Rule("composite", "torch_npu 2.x, npu_masked_scale: self mask scale",
+                               sparse=True),
+      dtypes("self mask\nf32|f16|bf16 u8|i8|f32"), self=tensor("*S"), mask=mask("*S", "u8"),
+      scale=number(2.5, 1.0, -0.5, 0.0), out=_SELF)  # fmt: skip
 def masked_scale(self: Array, mask: Array, scale: float) -> Array:
     return self * mask * scale
 
 
 for _name, _pick in (("Max", np.maximum), ("Min", np.minimum)):
-    declare(f"aclnn{_name}N", _EXTREME, sizes(L=members(3, 1, 2, 8)), _PAIRS,
-            tensors=tensors("L", "*#S"), out=out("tensors"))(
+    spec(f"aclnn{_name}N", _EXTREME, sizes(L=members(3, 1, 2, 8)), _PAIRS,
+         tensors=tensors("L", "*#S"), out=out("tensors"))(
         lambda tensors, _pick=_pick: reduce(_pick, tensors))  # fmt: skip
 
 
-@declare("aclnnAngleV2", _SPARSE, dtypes("x out\nf32|c64 f32"), x=tensor("*S"), out=out("f32"))
+@spec("aclnnAngleV2", _SPARSE, dtypes("x out\nf32|c64 f32"), x=tensor("*S"), out=out("f32"))
 def angle(x: Array) -> Array:
     """Of real numbers 0 or pi."""
     if x.dtype.kind == "c":
@@ -252,28 +252,28 @@ def angle(x: Array) -> Array:
     return np.where(x < 0, np.pi, np.where(np.isnan(x), x, 0.0))
 
 
-declare("aclnnBitwiseAndTensorOut", replace(_MOVE, values="normal special wide"),
-        self=_apart("i32 i64 i16 i8 u8 bool"), other=_apart("self"), out=_SELF)(
+spec("aclnnBitwiseAndTensorOut", replace(_MOVE, values="normal special wide"),
+     self=_apart("i32 i64 i16 i8 u8 bool"), other=_apart("self"), out=_SELF)(
     lambda self, other: self & other)  # fmt: skip
 
 
-@declare("aclnnHeaviside", Rule("exact", "torch 2.13, document of torch.heaviside",
-                                values="normal special ties"),
-         _PAIRS, input=_apart(), values=_apart("input"), out=out("input"))  # fmt: skip
+@spec("aclnnHeaviside", Rule("exact", "torch 2.13, document of torch.heaviside",
+                             values="normal special ties"),
+      _PAIRS, input=_apart(), values=_apart("input"), out=out("input"))  # fmt: skip
 def heaviside(input: Array, values: Array) -> Array:
     """NaN is not above 0."""
     return np.where(input == 0, values, (input > 0).astype(input.dtype))
 
 
-@declare("aclnnAddRelu", replace(_ROW, source="torch 2.13, torch._C._VariableFunctions._add_relu: "
-         "relu(self + alpha other)"), _WHOLE_ALPHA, _PAIRS, self=_apart(), other=_apart("self"),
-         alpha=_alpha("self"), out=_SELF)  # fmt: skip
+@spec("aclnnAddRelu", replace(_ROW, source="torch 2.13, torch._C._VariableFunctions._add_relu: "
+      "relu(self + alpha other)"), _WHOLE_ALPHA, _PAIRS, self=_apart(), other=_apart("self"),
+      alpha=_alpha("self"), out=_SELF)  # fmt: skip
 def add_relu(self: Array, other: Array, alpha: float) -> Array:
     return np.maximum(self + alpha * other, 0)
 
 
-@declare("aclnnRoundDecimals", replace(_ROW, values="normal mixed integer graded halves"),
-         self=tensor("*S", "f32"), decimals=number(0, 1, -1, 2, 3), out=_SELF)  # fmt: skip
+@spec("aclnnRoundDecimals", replace(_ROW, values="normal mixed integer graded halves"),
+      self=tensor("*S", "f32"), decimals=number(0, 1, -1, 2, 3), out=_SELF)  # fmt: skip
 def round_decimals(self: Array, decimals: int) -> Array:
     """Halves go to the even digit."""
     return np.round(self, decimals)
@@ -291,9 +291,9 @@ def _castable(code: int) -> Domain:
     return tensor("*S", "", 0 if code == 4 else -100, 100)
 
 
-@declare("aclnnCast", replace(_MOVE, numbers="conversion"),
-         self=by("dtype", {code: _castable(code) for code in _CAST}), dtype=choice(*_CAST),
-         out=by("dtype", {code: out(name) for code, name in _CAST.items()}))  # fmt: skip
+@spec("aclnnCast", replace(_MOVE, numbers="conversion"),
+      self=by("dtype", {code: _castable(code) for code in _CAST}), dtype=choice(*_CAST),
+      out=by("dtype", {code: out(name) for code, name in _CAST.items()}))  # fmt: skip
 def cast(self: Array, dtype: int) -> Array:
     """To integers towards zero (C, 6.3.1.4)."""
     if dtype == 12:
@@ -301,14 +301,14 @@ def cast(self: Array, dtype: int) -> Array:
     return np.trunc(self) if self.dtype.kind == "f" and dtype in (2, 3, 4, 6, 9) else self
 
 
-@declare("aclnnScale", Rule("composite", "Caffe, Scale layer"),
-         sizes({"*B": row(2, "-", "2x3", 5), "*K": row("3x5", 4, 1, 65),
-                "*N": row(7, "-", "4x3", 1, 130)}),
-         x=tensor("*B *K *N", "f32 f16 bf16"), scale=tensor("*K", "x"),
-         bias=optional(tensor("*K", "x")), axis=axis("K", "*B *K *N"),
-         numAxes=equals("rank(scale)"), scaleFromBlob=ignored(
-             "follows from the other arguments and from sizes", flag(True)),
-         y=out("x"))  # fmt: skip
+@spec("aclnnScale", Rule("composite", "Caffe, Scale layer"),
+      sizes({"*B": row(2, "-", "2x3", 5), "*K": row("3x5", 4, 1, 65),
+             "*N": row(7, "-", "4x3", 1, 130)}),
+      x=tensor("*B *K *N", "f32 f16 bf16"), scale=tensor("*K", "x"),
+      bias=optional(tensor("*K", "x")), axis=axis("K", "*B *K *N"),
+      numAxes=equals("rank(scale)"), scaleFromBlob=ignored(
+          "follows from the other arguments and from sizes", flag(True)),
+      y=out("x"))  # fmt: skip
 def scale_layer(x: Array, scale: Array, bias: Array | None, axis: int) -> Array:
     """The factors stand at the dimensions from `axis` on and repeat over the others."""
     tail = (1,) * (x.ndim - axis % x.ndim - scale.ndim)

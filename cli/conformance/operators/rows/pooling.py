@@ -28,10 +28,10 @@ from ....spec import (
     shape,
     sizes,
     space,
+    spec,
     tensor,
 )
 from ....spec.domains import Content, Domain, Draw
-from ..declare import declare
 from ..formulas import gradient, words
 from ._defaults import TORCH_NN
 
@@ -102,16 +102,16 @@ def _adaptive_rows(rank: int) -> None:
                                        if n in (*_PLACES[:rank], *_RESULTS[:rank])}})  # fmt: skip
     flow, of = tensor(_axes(_RESULTS, rank), _FLOATS), tensor(_axes(_PLACES, rank), "gradOutput")
 
-    @declare(f"aclnnAdaptiveAvgPool{rank}dBackward", _GRADIENT, several, gradOutput=flow, self=of,
-             out=out("self"))  # fmt: skip
+    @spec(f"aclnnAdaptiveAvgPool{rank}dBackward", _GRADIENT, several, gradOutput=flow, self=of,
+          out=out("self"))  # fmt: skip
     def average(gradOutput: Array, self: Array) -> Any:
         pool = gradient(lambda self: word(self, gradOutput.shape[-rank:]), grad="gradOutput",
                         of="self")  # fmt: skip
         return pool(gradOutput=gradOutput, self=self)
 
-    @declare(f"aclnnAdaptiveMaxPool{rank}dBackward", _GRADIENT, several, gradOutput=flow, self=of,
-             indices=_winners(rank, "i64" if rank == 2 else "i32", _adaptive),
-             gradInput=out("self"))  # fmt: skip
+    @spec(f"aclnnAdaptiveMaxPool{rank}dBackward", _GRADIENT, several, gradOutput=flow, self=of,
+          indices=_winners(rank, "i64" if rank == 2 else "i32", _adaptive),
+          gradInput=out("self"))  # fmt: skip
     def winners(gradOutput: Array, self: Array, indices: Array) -> Array:
         return scatter_pool(gradOutput, self, indices, rank)
 
@@ -170,10 +170,10 @@ def _average(rank: int) -> Callable[..., Any]:
 
 def _average_row(rank: int, **more: Domain) -> None:
     several, fits, attributes = _windows(rank, dilated=False)
-    declare(f"aclnnAvgPool{rank}dBackward", _GRADIENT, several, fits, _OVERLAPS,
-            gradOutput=tensor(_axes(_RESULTS, rank), _FLOATS),
-            self=tensor(_axes(_PLACES, rank), "gradOutput"), **attributes,
-            countIncludePad=flag(True), divisorOverride=choice(0, 3, 1), **more)(
+    spec(f"aclnnAvgPool{rank}dBackward", _GRADIENT, several, fits, _OVERLAPS,
+         gradOutput=tensor(_axes(_RESULTS, rank), _FLOATS),
+         self=tensor(_axes(_PLACES, rank), "gradOutput"), **attributes,
+         countIncludePad=flag(True), divisorOverride=choice(0, 3, 1), **more)(
         gradient(_average(rank), grad="gradOutput", of="self"))  # fmt: skip
 
 
@@ -181,12 +181,12 @@ def _window_row(name: str, rank: int) -> None:
     several, fits, attributes = _windows(rank, dilated=True)
     why = "the winners lie in windows already"
 
-    @declare(name, _GRADIENT, several, fits, _OVERLAPS,
-             gradOutput=tensor(_axes(_RESULTS, rank), _FLOATS),
-             self=tensor(_axes(_PLACES, rank), "gradOutput"),
-             indices=_winners(rank, "i32", _window),
-             **{n: ignored(why, d) for n, d in attributes.items()},
-             gradInput=out("self"))  # fmt: skip
+    @spec(name, _GRADIENT, several, fits, _OVERLAPS,
+          gradOutput=tensor(_axes(_RESULTS, rank), _FLOATS),
+          self=tensor(_axes(_PLACES, rank), "gradOutput"),
+          indices=_winners(rank, "i32", _window),
+          **{n: ignored(why, d) for n, d in attributes.items()},
+          gradInput=out("self"))  # fmt: skip
     def winners(gradOutput: Array, self: Array, indices: Array) -> Array:
         return scatter_pool(gradOutput, self, indices, rank)
 
@@ -200,19 +200,19 @@ _window_row("aclnnMaxPool2dWithIndicesBackward", 2)
 _window_row("aclnnMaxPool3dWithArgmaxBackward", 3)
 
 
-@declare("aclnnMaxPool", Rule("exact", "ONNX 1.17, operator MaxPool", specials=False,
-                              values="normal opposed integer nan infinite"),
-         sizes({"*L": _PLANES, "X": space(9, 3, 5, 16), "Y": space(8, 4, 33)}),
-         require("max(pads) < min(kernelShape)",
-                 "X + pads[0] + pads[2] >= kernelShape[0]",
-                 "Y + pads[1] + pads[3] >= kernelShape[1]"),
-         pin("X=5 Y=5 kernelShape=2 strides=2 pads=(1,1,1,0) ceilMode=1",
-             "last windows that begin in the padding, which are none"),
-         self=tensor("*L X Y", "f16 f32"), kernelShape=ints("2", 2, 1, 3),
-         strides=ints("2", 2, 1, 3, 5), autoPad=only(0, "documents allow one value"),
-         pads=array((0, 0, 0, 0), (1, 1, 1, 0), (1, 0, 1, 0), (0, 1, 1, 1), (0, 2, 0, 1)),
-         dilations=only((1, 1), "documents allow one value"), ceilMode=choice(0, 1),
-         out=out("self"))  # fmt: skip
+@spec("aclnnMaxPool", Rule("exact", "ONNX 1.17, operator MaxPool", specials=False,
+                           values="normal opposed integer nan infinite"),
+      sizes({"*L": _PLANES, "X": space(9, 3, 5, 16), "Y": space(8, 4, 33)}),
+      require("max(pads) < min(kernelShape)",
+              "X + pads[0] + pads[2] >= kernelShape[0]",
+              "Y + pads[1] + pads[3] >= kernelShape[1]"),
+      pin("X=5 Y=5 kernelShape=2 strides=2 pads=(1,1,1,0) ceilMode=1",
+          "last windows that begin in the padding, which are none"),
+      self=tensor("*L X Y", "f16 f32"), kernelShape=ints("2", 2, 1, 3),
+      strides=ints("2", 2, 1, 3, 5), autoPad=only(0, "documents allow one value"),
+      pads=array((0, 0, 0, 0), (1, 1, 1, 0), (1, 0, 1, 0), (0, 1, 1, 1), (0, 2, 0, 1)),
+      dilations=only((1, 1), "documents allow one value"), ceilMode=choice(0, 1),
+      out=out("self"))  # fmt: skip
 def max_pool(
     self: Array, kernelShape: Sequence[int], strides: Sequence[int], pads: Sequence[int],
     ceilMode: int,
@@ -242,12 +242,12 @@ _UNJUDGED: Final = (
 )
 
 
-@declare("aclnnMaxPool2dWithMask", replace(_EXACT, source=_UNJUDGED, nearest=_own_mask),
-         sizes({n: r for n, r in _MASKED[0].roles.items() if n not in _RESULTS}), _MASKED[1],
-         _OVERLAPS, self=tensor("*L X Y", _FLOATS),
-         **{n: d for n, d in _MASKED[2].items() if n != "ceilMode"},
-         dilation=only((1, 1), "documents allow one value"), ceilMode=flag(), out=out("self"),
-         indices=out("i8"))  # fmt: skip
+@spec("aclnnMaxPool2dWithMask", replace(_EXACT, source=_UNJUDGED, nearest=_own_mask),
+      sizes({n: r for n, r in _MASKED[0].roles.items() if n not in _RESULTS}), _MASKED[1],
+      _OVERLAPS, self=tensor("*L X Y", _FLOATS),
+      **{n: d for n, d in _MASKED[2].items() if n != "ceilMode"},
+      dilation=only((1, 1), "documents allow one value"), ceilMode=flag(), out=out("self"),
+      indices=out("i8"))  # fmt: skip
 def masked_pool(
     self: Array, kernelSize: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
     ceilMode: bool,
@@ -261,11 +261,11 @@ def masked_pool(
 # --- pools of whole planes ------------------------------------------------------------------------
 
 _WHOLE: Final = sizes({"*P": shape("5x7", 1, "2x3x4", "33x65", "1x9", 130)})
-declare("aclnnGlobalAveragePool", _GRADIENT, _WHOLE, self=tensor("B C *P", _FLOATS),
-        out=out("self"))(
+spec("aclnnGlobalAveragePool", _GRADIENT, _WHOLE, self=tensor("B C *P", _FLOATS),
+     out=out("self"))(
     lambda self: self.mean(tuple(range(2, self.ndim)), keepdims=True))  # fmt: skip
-declare("aclnnGlobalMaxPool", replace(_EXACT, specials=False), _WHOLE,
-        self=tensor("B C *P", _FLOATS), out=out("self"))(
+spec("aclnnGlobalMaxPool", replace(_EXACT, specials=False), _WHOLE,
+     self=tensor("B C *P", _FLOATS), out=out("self"))(
     lambda self: self.max(tuple(range(2, self.ndim)), keepdims=True))  # fmt: skip
 
 # --- unpooling ------------------------------------------------------------------------------------
@@ -293,10 +293,10 @@ def _unpool_rows(rank: int, values: str, **more: Domain) -> None:
 
     rule = replace(_EXACT, source=f"torch 2.13, document of MaxUnpool{rank}d")
 
-    @declare(f"aclnnMaxUnpool{rank}d", rule, several, fits,
-             self=tensor(_axes(small, rank), values), indices=indices,
-             outputSize=size, **more,
-             **{"out" if rank == 2 else "outRef": out("self")})  # fmt: skip
+    @spec(f"aclnnMaxUnpool{rank}d", rule, several, fits,
+          self=tensor(_axes(small, rank), values), indices=indices,
+          outputSize=size, **more,
+          **{"out" if rank == 2 else "outRef": out("self")})  # fmt: skip
     def unpool(self: Array, indices: Array, outputSize: tuple[int, ...]) -> Array:
         planes = self.shape[:-rank]
         flat = np.zeros((*planes, int(np.prod(outputSize))))
@@ -304,10 +304,10 @@ def _unpool_rows(rank: int, values: str, **more: Domain) -> None:
         np.put_along_axis(flat, at, flow, -1)
         return flat.reshape(*planes, *outputSize)
 
-    @declare(f"aclnnMaxUnpool{rank}dBackward", rule, several, fits,
-             gradOutput=tensor(_axes(large, rank), values),
-             self=tensor(_axes(small, rank), "gradOutput"),
-             indices=indices, outputSize=size, **more, out=out("gradOutput"))  # fmt: skip
+    @spec(f"aclnnMaxUnpool{rank}dBackward", rule, several, fits,
+          gradOutput=tensor(_axes(large, rank), values),
+          self=tensor(_axes(small, rank), "gradOutput"),
+          indices=indices, outputSize=size, **more, out=out("gradOutput"))  # fmt: skip
     def unpool_backward(gradOutput: Array, self: Array, indices: Array) -> Array:
         planes = self.shape[:-rank]
         flat = gradOutput.reshape(*planes, -1)

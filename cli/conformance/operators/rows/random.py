@@ -24,12 +24,12 @@ from ....spec import (
     row,
     scalar_tensor,
     sizes,
+    spec,
     tensor,
 )  # fmt: skip
 from ....spec.domains import Domain
 from .. import draws
-from ..declare import declare
-from ..spec import unspecified
+from ..row import unspecified
 from ._defaults import HEADER_ONLY
 
 _SOURCE: Final = "Knuth: The Art of Computer Programming 3.3 and 3.4; torch's documents"
@@ -67,7 +67,7 @@ for _names, _how, _dtypes, _params in (
     ("InplaceRandomWithoutFromTo", draws.integers, f"{_SIGNED} u8 bool", _SEED),
     ("InplaceRandomWithoutFromToTensor", draws.integers, f"{_SIGNED} u8 bool", _in_tensors()),
 ):  # fmt: skip
-    declare(
+    spec(
         f"aclnn{_names}",
         _by_draws(_how),
         _MANY,
@@ -81,8 +81,8 @@ _WEIGHTS: Final[dict[str, Domain]] = {
 }  # fmt: skip
 _LOTS: Final = sizes(M=batch(331), N=row(9, 4, 17))
 for _names, _params in (("Multinomial", _SEED), ("MultinomialTensor", _in_tensors())):
-    declare(f"aclnn{_names}", _by_draws(draws.categories), _LOTS, **_WEIGHTS, **_params,
-            out=out("i64"))(
+    spec(f"aclnn{_names}", _by_draws(draws.categories), _LOTS, **_WEIGHTS, **_params,
+         out=out("i64"))(
         lambda self, numsamples: np.zeros((len(self), numsamples)))  # fmt: skip
 
 
@@ -97,11 +97,11 @@ for _names, _params in (
     ("DropoutGenMask", _SEED), ("DropoutGenMaskV2", _SEED | {"probDataType": _TYPE}),
     ("DropoutGenMaskV2Tensor", _in_tensors() | {"probDataType": _TYPE}),
 ):  # fmt: skip
-    declare(f"aclnn{_names}", _by_draws(draws.keep_bits), shape=_SHAPES, prob=number(0.5, 0.1, 0.9),
-            **_params, out=out("u8"))(_rows_of_128)  # fmt: skip
+    spec(f"aclnn{_names}", _by_draws(draws.keep_bits), shape=_SHAPES, prob=number(0.5, 0.1, 0.9),
+         **_params, out=out("u8"))(_rows_of_128)  # fmt: skip
 
 
-@declare("aclnnNormalFloatFloat", _by_draws(draws.normal), **_NORMAL, **_SEED, out=out("f32"))
+@spec("aclnnNormalFloatFloat", _by_draws(draws.normal), **_NORMAL, **_SEED, out=out("f32"))
 def normal(mean: float, std: float) -> Array:
     return np.zeros((33, 65))
 
@@ -113,17 +113,17 @@ for _names, _first, _second, _of in (
     ("NormalTensorFloat", _MEANS, _NORMAL["std"], "mean"),
     ("NormalTensorTensor", _MEANS, tensor("*S", "mean", 0.5, 2), "mean"),
 ):  # fmt: skip
-    declare(f"aclnn{_names}", _by_draws(draws.normal), _MANY, mean=_first, std=_second, **_SEED,
-            out=out(_of))(
+    spec(f"aclnn{_names}", _by_draws(draws.normal), _MANY, mean=_first, std=_second, **_SEED,
+         out=out(_of))(
         lambda mean, std: np.zeros(np.broadcast_shapes(np.shape(mean), np.shape(std))))  # fmt: skip
 
 for _names, _chance in (("Bernoulli", number(0.3, 0.5, 0.95)),
                         ("BernoulliTensor", tensor("*S", "f32", 0, 1))):  # fmt: skip
-    declare(f"aclnn{_names}", _by_draws(draws.bernoulli), _MANY,
-            self=tensor("*S", _FRACTIONS, strided=False), prob=_chance, **_SEED, out=out("self"))(
+    spec(f"aclnn{_names}", _by_draws(draws.bernoulli), _MANY,
+         self=tensor("*S", _FRACTIONS, strided=False), prob=_chance, **_SEED, out=out("self"))(
         lambda self: np.zeros_like(self))  # fmt: skip
-declare("aclnnRandperm", _by_draws(draws.permutation), n=number(33, 129, 2049), **_SEED,
-        out=out("i64"))(lambda n: np.arange(n))  # fmt: skip
+spec("aclnnRandperm", _by_draws(draws.permutation), n=number(33, 129, 2049), **_SEED,
+     out=out("i64"))(lambda n: np.arange(n))  # fmt: skip
 
 
 def dropped(result: Array, arguments: Any) -> tuple[str, Any, Any]:
@@ -144,11 +144,11 @@ def _undecided(input: Array) -> tuple[Array, Array]:
     return np.zeros_like(input), _rows_of_128(input.shape)
 
 
-declare("aclnnDropout", _DROPOUT, _MANY, input=_INPUT, p=number(0.5, 0.1, 0.9), train=flag(True),
-        **_SEED, out=out("input"), maskOut=out("u8"))(_undecided)  # fmt: skip
-declare("aclnnDropoutV3", _DROPOUT, _MANY, input=_INPUT,
-        optionalNoiseShape=null("documents allow null alone"), p=number(0.5, 0.1, 0.9), **_SEED,
-        out=out("input"), maskOut=out("u8"))(_undecided)  # fmt: skip
+spec("aclnnDropout", _DROPOUT, _MANY, input=_INPUT, p=number(0.5, 0.1, 0.9), train=flag(True),
+     **_SEED, out=out("input"), maskOut=out("u8"))(_undecided)  # fmt: skip
+spec("aclnnDropoutV3", _DROPOUT, _MANY, input=_INPUT,
+     optionalNoiseShape=null("documents allow null alone"), p=number(0.5, 0.1, 0.9), **_SEED,
+     out=out("input"), maskOut=out("u8"))(_undecided)  # fmt: skip
 
 _MASKED: Final = Rule("composite", "Srivastava et al.: Dropout, 2014; a bit an element",
                       sparse=True, values="normal integer wide opposed")  # fmt: skip
@@ -160,17 +160,17 @@ def _bits(of: str) -> Domain:
     return tensor(f"16*ceil(size({of}),128)", "u8", 0, 255)
 
 
-@declare("aclnnDropoutBackward", _MASKED, _FEW,
-         also("aclnnDropoutV3Grad", gradOutput="gradY", out="gradX"), gradOutput=_GRAD,
-         mask=_bits("gradOutput"), scale=number(2.0, 1.25, 0.0), out=out("gradOutput"))  # fmt: skip
+@spec("aclnnDropoutBackward", _MASKED, _FEW,
+      also("aclnnDropoutV3Grad", gradOutput="gradY", out="gradX"), gradOutput=_GRAD,
+      mask=_bits("gradOutput"), scale=number(2.0, 1.25, 0.0), out=out("gradOutput"))  # fmt: skip
 def masked(gradOutput: Array, mask: Array, scale: float) -> Array:
     """Bits past the last element mean nothing."""
     bits = np.unpackbits(mask.astype(np.uint8), bitorder="little")[: gradOutput.size]
     return np.where(bits.reshape(gradOutput.shape), gradOutput * scale, 0)
 
 
-@declare("aclnnDropoutDoMask", _MASKED, _FEW, self=_GRAD, mask=_bits("self"),
-         prob=number(0.5, 0.2, 0.0), out=out("self"))  # fmt: skip
+@spec("aclnnDropoutDoMask", _MASKED, _FEW, self=_GRAD, mask=_bits("self"),
+      prob=number(0.5, 0.2, 0.0), out=out("self"))  # fmt: skip
 def do_mask(self: Array, mask: Array, prob: float) -> Array:
     return masked(self, mask, 1 / (1 - prob))
 

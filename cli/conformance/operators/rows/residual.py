@@ -22,10 +22,10 @@ from ....spec import (
     out,
     row,
     sizes,
+    spec,
     tensor,
 )
 from ....spec.domains import Domain, Draw
-from ..declare import declare
 
 _MHC: Final = Rule("gradient", "Xie et al.: mHC, manifold-constrained hyper-connections, 2025; "
                    "op-plugin documents npu_mhc_pre and npu_mhc_post", specials=False)  # fmt: skip
@@ -34,12 +34,12 @@ _STREAMS: Final = sizes({"*B": leading(5, "2x3", 1, 65)}, n=heads(4, 6, 8),
 _HALVES: Final = "f16 bf16"
 
 
-@declare("aclnnMhcPre", _MHC, _STREAMS, x=tensor("*B n D", _HALVES),
-         phi=tensor("n*n+2*n n*D", "f32", -0.2, 0.2), alpha=tensor("3", "f32", 0.1, 1),
-         bias=tensor("n*n+2*n", "f32"), gammaOptional=optional(tensor("n D", "f32", 0.5)),
-         normEps=number(1e-6, 0.25), hcEps=number(1e-6, 0.25), hIn=out("x"), hPost=out("f32"),
-         hRes=out("f32"), invRmsOptional=out("f32"), hMixOptional=out("f32"),
-         hPreOptional=out("f32"))  # fmt: skip
+@spec("aclnnMhcPre", _MHC, _STREAMS, x=tensor("*B n D", _HALVES),
+      phi=tensor("n*n+2*n n*D", "f32", -0.2, 0.2), alpha=tensor("3", "f32", 0.1, 1),
+      bias=tensor("n*n+2*n", "f32"), gammaOptional=optional(tensor("n D", "f32", 0.5)),
+      normEps=number(1e-6, 0.25), hcEps=number(1e-6, 0.25), hIn=out("x"), hPost=out("f32"),
+      hRes=out("f32"), invRmsOptional=out("f32"), hMixOptional=out("f32"),
+      hPreOptional=out("f32"))  # fmt: skip
 def mhc_pre(
     x: Array, phi: Array, alpha: Array, bias: Array, gammaOptional: Array | None, normEps: float,
     hcEps: float,
@@ -63,9 +63,9 @@ _SQUARES: Final = sizes({"*B": leading(3, "2x3", 1, 65)}, n=heads(4, 6, 8))
 _EPS: Final = 1e-6
 
 
-@declare("aclnnMhcSinkhorn", _SINKHORN, _SQUARES, x=tensor("*B n n", "f32"),
-         eps=number(_EPS, 0.25), numIters=integer(1, 2, 20), output=out("x"), normOut=out("f32"),
-         sumOut=out("f32"))  # fmt: skip
+@spec("aclnnMhcSinkhorn", _SINKHORN, _SQUARES, x=tensor("*B n n", "f32"),
+      eps=number(_EPS, 0.25), numIters=integer(1, 2, 20), output=out("x"), normOut=out("f32"),
+      sumOut=out("f32"))  # fmt: skip
 def sinkhorn(x: Array, eps: float, numIters: int) -> tuple[Array, Array, Array]:
     """Softmax of rows, then columns; rows and columns in turn for what is left of `numIters`.
 
@@ -95,10 +95,10 @@ def _balanced(which: int) -> Domain:
     return content(make, "saved", "f32", shape=("2*I n n B", "2*I n B")[which - 1])
 
 
-@declare("aclnnMhcSinkhornBackward", _SINKHORN,
-         sizes(B=batch(3, 1, 5), n=heads(4, 6, 8), I=members(1, 3, 2)),
-         gradOutput=tensor("B n n", "f32"), normOut=_balanced(1), sumOut=_balanced(2),
-         out=out("gradOutput"))  # fmt: skip
+@spec("aclnnMhcSinkhornBackward", _SINKHORN,
+      sizes(B=batch(3, 1, 5), n=heads(4, 6, 8), I=members(1, 3, 2)),
+      gradOutput=tensor("B n n", "f32"), normOut=_balanced(1), sumOut=_balanced(2),
+      out=out("gradOutput"))  # fmt: skip
 def sinkhorn_grad(gradOutput: Array, normOut: Array, sumOut: Array) -> Array:
     """Each division by a sum takes from the gradient its mean, weighed by the result."""
     g, steps = gradOutput, np.moveaxis(normOut, -1, 1)
@@ -117,17 +117,17 @@ _MIXED: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnMhcPost", _MHC, _STREAMS, **_MIXED | {"hRes": optional(_MIXED["hRes"])},
-         out=out("x"))  # fmt: skip
+@spec("aclnnMhcPost", _MHC, _STREAMS, **_MIXED | {"hRes": optional(_MIXED["hRes"])},
+      out=out("x"))  # fmt: skip
 def mhc_post(x: Array, hRes: Array | None, hOut: Array, hPost: Array) -> Array:
     """Streams are mixed by a matrix, and take a share each of what the layer gives."""
     mixed = x if hRes is None else np.swapaxes(hRes, -1, -2) @ x
     return mixed + hPost[..., None] * hOut[..., None, :]
 
 
-@declare("aclnnMhcPostBackward", replace(_MHC, source="op-plugin test npu_mhc_post_backward"),
-         _STREAMS, gradOutput=tensor("*B n D", "x"), **_MIXED, gradX=out("x"), gradHRes=out("f32"),
-         gradHOut=out("hOut"), gradHPost=out("f32"))  # fmt: skip
+@spec("aclnnMhcPostBackward", replace(_MHC, source="op-plugin test npu_mhc_post_backward"),
+      _STREAMS, gradOutput=tensor("*B n D", "x"), **_MIXED, gradX=out("x"), gradHRes=out("f32"),
+      gradHOut=out("hOut"), gradHPost=out("f32"))  # fmt: skip
 def mhc_post_backward(
     gradOutput: Array, x: Array, hRes: Array, hOut: Array, hPost: Array
 ) -> tuple[Array, Array, Array, Array]:

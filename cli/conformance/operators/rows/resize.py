@@ -25,11 +25,11 @@ from ....spec import (
     require,
     sizes,
     space,
+    spec,
     tensor,
 )
 from ....spec.declaration import Overload
 from ....spec.domains import Domain
-from ..declare import declare
 from ..formulas import gradient, words
 from ..row import Reference
 from ._defaults import TORCH_NN
@@ -106,9 +106,9 @@ def _resample(
     free = sizes({**dict(list(_BEFORE.items())[:rank]), **dict(list(_AFTER.items())[:rank])})
     common: dict[str, Domain] = {"outputSize": dims(" ".join(after))}
     inputs = {"self": _image(before), **common, **aligned, **dict.fromkeys(scales, number(0.0))}
-    declare(f"aclnnUpsample{name}", _RULE, free, _POSITIVE,
-            *(_forms(rank, scales, "self", after=False) if scales else ()), **inputs,
-            out=out("self"))(_taking(words(formula), inputs, self="x"))  # fmt: skip
+    spec(f"aclnnUpsample{name}", _RULE, free, _POSITIVE,
+         *(_forms(rank, scales, "self", after=False) if scales else ()), **inputs,
+         out=out("self"))(_taking(words(formula), inputs, self="x"))  # fmt: skip
     if grads is None:
         return
 
@@ -123,8 +123,8 @@ def _resample(
     inputs = {inflow: _image(after), **common, "inputSize": dims(" ".join(("B C", *before))),
               **aligned, **dict.fromkeys(scales, number(0.0))}  # fmt: skip
     second = " aclnnUpsampleBilinear2dBackwardV2" if mode == "bilinear" else ""
-    declare(f"aclnnUpsample{name}Backward{second}", _RULE, free, _POSITIVE,
-            *_forms(rank, scales, inflow, after=True), **inputs, **{result: out(inflow)})(
+    spec(f"aclnnUpsample{name}Backward{second}", _RULE, free, _POSITIVE,
+         *_forms(rank, scales, inflow, after=True), **inputs, **{result: out(inflow)})(
         _taking(backward, inputs, **{inflow: "flow"}))  # fmt: skip
 
 
@@ -195,13 +195,13 @@ def _smooth(name: str, x: str, back: str, filter: Callable[[Array], Array], supp
     more: dict[str, Domain] = {"alignCorners": flag(), "scalesH": number(0.0),
                                "scalesW": number(0.0)}  # fmt: skip
     inputs = {x: _image("XY", "f32"), "outputSize": dims("O P"), **more}
-    declare(f"aclnnUpsample{name}", rule, free, _POSITIVE,
-            *_forms(2, _SCALES, x, after=False), **inputs, out=out(x))(
+    spec(f"aclnnUpsample{name}", rule, free, _POSITIVE,
+         *_forms(2, _SCALES, x, after=False), **inputs, out=out(x))(
         _taking(forward, inputs, **{x: "x"}))  # fmt: skip
     names = ("gradOutput", "inputSize", *more)
-    declare(f"aclnnUpsample{name}{back}", rule, free, _POSITIVE,
-            *_forms(2, _SCALES, "gradOutput", after=True), gradOutput=_image("OP", "f32"),
-            outputSize=dims("O P"), inputSize=dims("B C X Y"), **more, out=out("gradOutput"))(
+    spec(f"aclnnUpsample{name}{back}", rule, free, _POSITIVE,
+         *_forms(2, _SCALES, "gradOutput", after=True), gradOutput=_image("OP", "f32"),
+         outputSize=dims("O P"), inputSize=dims("B C X Y"), **more, out=out("gradOutput"))(
         _taking(backward, names, gradOutput="flow"))  # fmt: skip
 
 
@@ -209,11 +209,11 @@ _smooth("Bilinear2dAA", "input", "Backward", _triangle, 1)
 _smooth("Bicubic2dAA", "x", "Grad", _keys, 2)
 
 
-@declare("aclnnResize", replace(_RULE, numbers={}, source="torch 2.13, document of F.interpolate"),
-         sizes(X=space(4, 2, 7, 16), Y=space(6, 4, 9, 33)), self=tensor("B C X Y", "f32 f16"),
-         scales=array((1.0, 1.0, 2.0, 1.5), (1.0, 1.0, 0.5, 0.5), (1.0, 1.0, 1.0, 3.0),
-                      (1.0, 1.0, 0.5, 2.0)),
-         mode=choice("nearest", "bilinear"), out=out("self"))  # fmt: skip
+@spec("aclnnResize", replace(_RULE, numbers={}, source="torch 2.13, document of F.interpolate"),
+      sizes(X=space(4, 2, 7, 16), Y=space(6, 4, 9, 33)), self=tensor("B C X Y", "f32 f16"),
+      scales=array((1.0, 1.0, 2.0, 1.5), (1.0, 1.0, 0.5, 0.5), (1.0, 1.0, 1.0, 3.0),
+                   (1.0, 1.0, 0.5, 2.0)),
+      mode=choice("nearest", "bilinear"), out=out("self"))  # fmt: skip
 def resize(self: Array, scales: Sequence[float], mode: str) -> Any:
     size = tuple(int(n * s) for n, s in zip(self.shape[2:], scales[2:], strict=True))
     align = None if mode == "nearest" else False

@@ -27,12 +27,12 @@ from ....spec import (
     seq,
     several,
     sizes,
+    spec,
     tensor,
 )  # fmt: skip
 from ....spec.domains import Domain, Draw
 from ....spec.values import Elements, TensorValue
 from ....spec.words import Sizes
-from ..declare import declare
 from ._saved import known, saved
 
 _RULE: Final = Rule("gradient", "torch 2.13, documents of LSTM, LSTMCell and GRU; Hochreiter, "
@@ -159,12 +159,12 @@ def _gru_step(
     return (r, z, n, old[2], h), (h,)
 
 
-@declare("aclnnGRU", _RULE, _CELL_SIZES, _layers("bidirection"), _DEEP, _NO_MASK,
-         input=tensor("X Y I", _HALVES), params=_Weights(3), hx=optional(tensor("C B H", "input")),
-         batchSizes=null("of packed sequences, which the simulator does not take"),
-         hasBias=flag(True), numLayers=_LAYERS, dropout=_DROPOUT, train=flag(True),
-         bidirection=flag(), batchFirst=flag(), output=out("input"), hy=out("input"),
-         **{n: out("input") for n in _TRACES})  # fmt: skip
+@spec("aclnnGRU", _RULE, _CELL_SIZES, _layers("bidirection"), _DEEP, _NO_MASK,
+      input=tensor("X Y I", _HALVES), params=_Weights(3), hx=optional(tensor("C B H", "input")),
+      batchSizes=null("of packed sequences, which the simulator does not take"),
+      hasBias=flag(True), numLayers=_LAYERS, dropout=_DROPOUT, train=flag(True),
+      bidirection=flag(), batchFirst=flag(), output=out("input"), hy=out("input"),
+      **{n: out("input") for n in _TRACES})  # fmt: skip
 def gru(
     input: Array, params: list[Array], hx: Array | None, hasBias: bool, train: bool,
     bidirection: bool, batchFirst: bool,
@@ -237,13 +237,13 @@ def _of_cells(forward: Callable[[Any], Any], which: int, reads: str) -> Domain:
 _GRU_SAVED: Final = ("r", "z", "n", "hn", "h")
 
 
-@declare("aclnnGRUBackward", _RULE, _CELL_SIZES, _layers("bidirection"), _DEEP,
-         input=known("X Y I", "dy"), params=_Weights(3, "dy"), hx=known("C B H", "dy"),
-         dy=tensor("X Y W*H", _HALVES), dh=tensor("C B H", "dy"),
-         **{k: _of_cells(_gru_forward, i, "input params hx") for i, k in enumerate(_GRU_SAVED)},
-         batchSizes=null("of packed sequences, which the simulator does not take"),
-         hasBias=flag(True), numLayers=integer(1, 2, 3), bidirection=flag(), batchFirst=flag(),
-         dxOut=out("input"), dhPrevOut=out("hx"), dparamsOut=out("input"))  # fmt: skip
+@spec("aclnnGRUBackward", _RULE, _CELL_SIZES, _layers("bidirection"), _DEEP,
+      input=known("X Y I", "dy"), params=_Weights(3, "dy"), hx=known("C B H", "dy"),
+      dy=tensor("X Y W*H", _HALVES), dh=tensor("C B H", "dy"),
+      **{k: _of_cells(_gru_forward, i, "input params hx") for i, k in enumerate(_GRU_SAVED)},
+      batchSizes=null("of packed sequences, which the simulator does not take"),
+      hasBias=flag(True), numLayers=integer(1, 2, 3), bidirection=flag(), batchFirst=flag(),
+      dxOut=out("input"), dhPrevOut=out("hx"), dparamsOut=out("input"))  # fmt: skip
 def gru_back(
     input: Array, params: list[Array], hx: Array, dy: Array, dh: Array, r: list[Array],
     z: list[Array], n: list[Array], hn: list[Array], h: list[Array], hasBias: bool, numLayers: int,
@@ -285,15 +285,15 @@ _LSTM_TRACES: Final = ("iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut
 _PACKED: Final = optional(content(_ends, "ragged short whole", shape="T"), only="not batchFirst")
 
 
-@declare("aclnnLSTM", _RULE, _CELL_SIZES, _layers("bidirectional"), _DEEP, _NO_MASK,
-         both("given(batchSizes) and bidirectional", "given(batchSizes) and numLayers > 1"),
-         # What ended samples leave for the gradient is not stated.
-         require("not train or not given(batchSizes)", refuses=None),
-         input=tensor("X Y I", _HALVES), params=_Weights(4),
-         hx=optional(several("2", tensor("C B H", "input"))), batchSizes=_PACKED,
-         hasBias=flag(True), numLayers=_LAYERS, dropout=_DROPOUT, train=flag(),
-         bidirectional=flag(), batchFirst=flag(), output=out("input"), hy=out("input"),
-         cy=out("input"), **{n: out("input") for n in _LSTM_TRACES})  # fmt: skip
+@spec("aclnnLSTM", _RULE, _CELL_SIZES, _layers("bidirectional"), _DEEP, _NO_MASK,
+      both("given(batchSizes) and bidirectional", "given(batchSizes) and numLayers > 1"),
+      # What ended samples leave for the gradient is not stated.
+      require("not train or not given(batchSizes)", refuses=None),
+      input=tensor("X Y I", _HALVES), params=_Weights(4),
+      hx=optional(several("2", tensor("C B H", "input"))), batchSizes=_PACKED,
+      hasBias=flag(True), numLayers=_LAYERS, dropout=_DROPOUT, train=flag(),
+      bidirectional=flag(), batchFirst=flag(), output=out("input"), hy=out("input"),
+      cy=out("input"), **{n: out("input") for n in _LSTM_TRACES})  # fmt: skip
 def lstm(
     input: Array, params: list[Array], hx: list[Array] | None, batchSizes: Array | None,
     hasBias: bool, train: bool, bidirectional: bool, batchFirst: bool,
@@ -321,19 +321,19 @@ def _lstm_forward(get: Callable[[str], Any]) -> list[list[Array]]:
 _LSTM_SAVED: Final = ("i", "g", "f", "o", "h", "c", "tanhc")
 
 
-@declare("aclnnLstmBackward", _RULE, _CELL_SIZES, _layers("bidirectional"), _DEEP,
-         both("given(batchSizesOptional) and bidirectional"),
-         input=known("X Y I", "dy"), hx=several("2", known("C B H", "dy")),
-         params=_Weights(4, "dy"), dy=tensor("X Y W*H", _HALVES), dh=tensor("C B H", "dy"),
-         dc=tensor("C B H", "dy"), **{
-             k: _of_cells(_lstm_forward, i, "input params hx batchSizesOptional")
-             for i, k in enumerate(_LSTM_SAVED)},
-         batchSizesOptional=_PACKED, hasBias=flag(True), numLayers=integer(1, 2, 3),
-         dropout=only(0.0, "its mask is no parameter"),
-         train=ignored("a gradient is of training", flag(True)), bidirectional=flag(),
-         batchFirst=flag(), outputMask=only((True,) * 4, "reserved: documents ask for all"),
-         dxOut=out("input"), dhPrevOut=out("dh"), dcPrevOut=out("dc"), dparamsOut=out("input"),
-         )  # fmt: skip
+@spec("aclnnLstmBackward", _RULE, _CELL_SIZES, _layers("bidirectional"), _DEEP,
+      both("given(batchSizesOptional) and bidirectional"),
+      input=known("X Y I", "dy"), hx=several("2", known("C B H", "dy")),
+      params=_Weights(4, "dy"), dy=tensor("X Y W*H", _HALVES), dh=tensor("C B H", "dy"),
+      dc=tensor("C B H", "dy"), **{
+          k: _of_cells(_lstm_forward, i, "input params hx batchSizesOptional")
+          for i, k in enumerate(_LSTM_SAVED)},
+      batchSizesOptional=_PACKED, hasBias=flag(True), numLayers=integer(1, 2, 3),
+      dropout=only(0.0, "its mask is no parameter"),
+      train=ignored("a gradient is of training", flag(True)), bidirectional=flag(),
+      batchFirst=flag(), outputMask=only((True,) * 4, "reserved: documents ask for all"),
+      dxOut=out("input"), dhPrevOut=out("dh"), dcPrevOut=out("dc"), dparamsOut=out("input"),
+      )  # fmt: skip
 def lstm_back(
     input: Array, hx: list[Array], params: list[Array], dy: Array, dh: Array, dc: Array,
     i: list[Array], g: list[Array], f: list[Array], o: list[Array], h: list[Array],
@@ -362,11 +362,11 @@ def lstm_back(
 _ONE_CELL: Final = sizes(H=row(16, 1, 5, 33, 257), B=batch(3, 1, 2, 17))
 
 
-@declare("aclnnThnnFusedLstmCell", _RULE, _ONE_CELL, inputGates=tensor("B 4*H", _HALVES),
-         hiddenGates=tensor("B 4*H", "inputGates"), cx=tensor("B H", "inputGates"),
-         inputBiasOptional=optional(tensor("4*H", "inputGates")),
-         hiddenBiasOptional=optional(tensor("4*H", "inputGates"), iff="given(inputBiasOptional)"),
-         hyOut=out("cx"), cyOut=out("cx"), storageOut=out("inputGates"))  # fmt: skip
+@spec("aclnnThnnFusedLstmCell", _RULE, _ONE_CELL, inputGates=tensor("B 4*H", _HALVES),
+      hiddenGates=tensor("B 4*H", "inputGates"), cx=tensor("B H", "inputGates"),
+      inputBiasOptional=optional(tensor("4*H", "inputGates")),
+      hiddenBiasOptional=optional(tensor("4*H", "inputGates"), iff="given(inputBiasOptional)"),
+      hyOut=out("cx"), cyOut=out("cx"), storageOut=out("inputGates"))  # fmt: skip
 def lstm_cell(
     inputGates: Array, hiddenGates: Array, cx: Array, inputBiasOptional: Array | None,
     hiddenBiasOptional: Array | None,
@@ -393,15 +393,15 @@ def _memory(get: Callable[[str], Any]) -> list[Array]:
     return [np.stack(f * get("cx") + i * g)]
 
 
-@declare("aclnnThnnFusedLstmCellBackward", _RULE, _ONE_CELL,
-         require("given(gradHyOptional) or given(gradCOptional)", refuses=None),
-         gradHyOptional=optional(tensor("B H", _HALVES)),
-         gradCOptional=optional(tensor("B H", "gradHyOptional")),
-         cx=known("B H", "gradHyOptional"),
-         cy=saved(_memory, 0, "B H", "gradHyOptional", "cx storage"),
-         storage=content(_activated, "any", "gradHyOptional", shape="B 4*H"),
-         hasBias=only(True, "without it gradBiasOut is asked for, and has no stated result"),
-         gradGatesOut=out("storage"), gradCxOut=out("cx"), gradBiasOut=out("storage"))  # fmt: skip
+@spec("aclnnThnnFusedLstmCellBackward", _RULE, _ONE_CELL,
+      require("given(gradHyOptional) or given(gradCOptional)", refuses=None),
+      gradHyOptional=optional(tensor("B H", _HALVES)),
+      gradCOptional=optional(tensor("B H", "gradHyOptional")),
+      cx=known("B H", "gradHyOptional"),
+      cy=saved(_memory, 0, "B H", "gradHyOptional", "cx storage"),
+      storage=content(_activated, "any", "gradHyOptional", shape="B 4*H"),
+      hasBias=only(True, "without it gradBiasOut is asked for, and has no stated result"),
+      gradGatesOut=out("storage"), gradCxOut=out("cx"), gradBiasOut=out("storage"))  # fmt: skip
 def lstm_cell_backward(
     gradHyOptional: Array | None, gradCOptional: Array | None, cx: Array, cy: Array, storage: Array
 ) -> tuple[Array, Array, Array]:
@@ -434,10 +434,10 @@ _TWO_WAYS: Final = sizes(X="B if batchFirst else T", Y="T if batchFirst else B",
                          W="1 + bidirection")  # fmt: skip
 
 
-@declare("aclnnBidirectionLSTM", _RULE, _CELL_SIZES, _TWO_WAYS, **_BOTH_WAYS, **_WAYS, **_RESULTS)
-@declare("aclnnBidirectionLSTMV2", _RULE, _CELL_SIZES, _TWO_WAYS,
-         both("given(batchSizeOptional) and packed and bidirection"), **_BOTH_WAYS,
-         batchSizeOptional=_PACKED, **_WAYS, packed=flag(True), **_RESULTS)  # fmt: skip
+@spec("aclnnBidirectionLSTM", _RULE, _CELL_SIZES, _TWO_WAYS, **_BOTH_WAYS, **_WAYS, **_RESULTS)
+@spec("aclnnBidirectionLSTMV2", _RULE, _CELL_SIZES, _TWO_WAYS,
+      both("given(batchSizeOptional) and packed and bidirection"), **_BOTH_WAYS,
+      batchSizeOptional=_PACKED, **_WAYS, packed=flag(True), **_RESULTS)  # fmt: skip
 def bidirectional_lstm(
     x: Array, initH: Array, initC: Array, wIh: Array, wHh: Array, bIhOptional: Array | None,
     bHhOptional: Array | None, wIhReverseOptional: Array | None, wHhReverseOptional: Array | None,

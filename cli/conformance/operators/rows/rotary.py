@@ -31,12 +31,12 @@ from ....spec import (
     require,
     seq,
     sizes,
+    spec,
     tensor,
     tokens,
 )
 from ....spec.declaration import Overload
 from ....spec.domains import Domain, Draw
-from ..declare import declare
 
 _ROPE: Final = Rule("composite", "Su et al.: RoFormer, 2021, section 3.4; op-plugin document "
                     "npu_rotary_mul: half and interleave")  # fmt: skip
@@ -98,16 +98,16 @@ def _turn(like: str) -> dict[str, Domain]:
     return dict.fromkeys(("cos", "sin"), tensor("1 S 1 D", like, -1, 1))
 
 
-@declare("aclnnRotaryPositionEmbedding", _ROPE, _SIZES, _QUARTERS, *_angles("D", "x", "cos", "sin"),
-         x=tensor("B S N D", _FLOATS), **_turn("x"), mode=_MODES, out=out("x"))  # fmt: skip
+@spec("aclnnRotaryPositionEmbedding", _ROPE, _SIZES, _QUARTERS, *_angles("D", "x", "cos", "sin"),
+      x=tensor("B S N D", _FLOATS), **_turn("x"), mode=_MODES, out=out("x"))  # fmt: skip
 def rotary(x: Array, cos: Array, sin: Array, mode: int) -> Array:
     return rotated(x, cos, sin, mode)
 
 
-@declare("aclnnRotaryPositionEmbeddingGrad", _BACK, _SIZES, _QUARTERS,
-         *_angles("D", "dy", "cos", "sin"), dy=tensor("B S N D", _FLOATS), **_turn("dy"),
-         xOptional=optional(tensor("B S N D", "dy")), mode=_MODES, dxOut=out("dy"),
-         dcosOut=out("dy"), dsinOut=out("dy"))  # fmt: skip
+@spec("aclnnRotaryPositionEmbeddingGrad", _BACK, _SIZES, _QUARTERS,
+      *_angles("D", "dy", "cos", "sin"), dy=tensor("B S N D", _FLOATS), **_turn("dy"),
+      xOptional=optional(tensor("B S N D", "dy")), mode=_MODES, dxOut=out("dy"),
+      dcosOut=out("dy"), dsinOut=out("dy"))  # fmt: skip
 def rotary_grad(
     dy: Array, cos: Array, sin: Array, xOptional: Array | None, mode: int
 ) -> tuple[Array, Array | None, Array | None]:
@@ -131,9 +131,9 @@ _QUERIES: Final = sizes(B=batch(2, 1, 3), S=seq(5, 1, 17), N=heads(4, 1, 3), K=h
 _ROTARY_MODES: Final = ("half", "interleave", "quarter")
 
 
-@declare("aclnnApplyRotaryPosEmbV2", _ROPE, _QUERIES, both("N > K"), **_QUERY_AND_KEY,
-         rotaryMode=choice(*_ROTARY_MODES))  # fmt: skip
-@declare("aclnnApplyRotaryPosEmb", _ROPE, _QUERIES, both("N > K"), **_QUERY_AND_KEY)
+@spec("aclnnApplyRotaryPosEmbV2", _ROPE, _QUERIES, both("N > K"), **_QUERY_AND_KEY,
+      rotaryMode=choice(*_ROTARY_MODES))  # fmt: skip
+@spec("aclnnApplyRotaryPosEmb", _ROPE, _QUERIES, both("N > K"), **_QUERY_AND_KEY)
 def apply_rotary(
     queryRef: Array, keyRef: Array, cos: Array, sin: Array, rotaryMode: str = "half"
 ) -> tuple[Array, ...]:
@@ -165,10 +165,10 @@ def _positions(version: int) -> tuple[Overload, Overload]:
         **({"cacheMode": choice(0, 1)} if version > 1 else {})})  # fmt: skip
 
 
-@declare("aclnnRopeWithSinCosCache", _VLLM, _TABLE, both("N > K", "F > 1"), *_positions(1),
-         **_cached(1))  # fmt: skip
-@declare("aclnnRopeWithSinCosCacheV2", _VLLM, _TABLE, both("N > K", "F > 1"), *_positions(2),
-         **_cached(2))  # fmt: skip
+@spec("aclnnRopeWithSinCosCache", _VLLM, _TABLE, both("N > K", "F > 1"), *_positions(1),
+      **_cached(1))  # fmt: skip
+@spec("aclnnRopeWithSinCosCacheV2", _VLLM, _TABLE, both("N > K", "F > 1"), *_positions(2),
+      **_cached(2))  # fmt: skip
 def rope_with_cache(
     positions: Array, queryIn: Array, keyIn: Array, cosSinCache: Array,
     mropeSection: Sequence[int], headSize: int, isNeoxStyle: bool, cacheMode: int = 0,
@@ -221,8 +221,8 @@ def _part_of(param: str, mode: str) -> dict[str, Domain]:
             mode: _MODES, "partialSlice": _SLICE}  # fmt: skip
 
 
-@declare("aclnnInplacePartialRotaryMul", _BACK, _PART, require("rotary_mode != 2 or R % 4 == 0"),
-         *_angles("R", "xRef", "cos", "sin"), **_part_of("xRef", "rotary_mode"))  # fmt: skip
+@spec("aclnnInplacePartialRotaryMul", _BACK, _PART, require("rotary_mode != 2 or R % 4 == 0"),
+      *_angles("R", "xRef", "cos", "sin"), **_part_of("xRef", "rotary_mode"))  # fmt: skip
 def partial_rotary(
     xRef: Array, cos: Array, sin: Array, rotary_mode: int, partialSlice: Sequence[int]
 ) -> Array:
@@ -232,8 +232,8 @@ def partial_rotary(
     return out
 
 
-@declare("aclnnInplacePartialRotaryMulGrad", _BACK, _PART, require("rotaryMode != 2 or R % 4 == 0"),
-         *_angles("R", "dyRef", "cos", "sin"), **_part_of("dyRef", "rotaryMode"))  # fmt: skip
+@spec("aclnnInplacePartialRotaryMulGrad", _BACK, _PART, require("rotaryMode != 2 or R % 4 == 0"),
+      *_angles("R", "dyRef", "cos", "sin"), **_part_of("dyRef", "rotaryMode"))  # fmt: skip
 def partial_rotary_grad(
     dyRef: Array, cos: Array, sin: Array, rotaryMode: int, partialSlice: Sequence[int]
 ) -> Array:
@@ -247,21 +247,21 @@ def _matrix(_rng: np.random.Generator, _pattern: str, draw: Draw) -> Array:
     return _quarter_rotated(np.eye(draw["D"]), draw["mode"])
 
 
-@declare("aclnnRotaryPositionEmbeddingV2", replace(_BACK, source="Su et al.: RoFormer, 2021; "
-         "op-plugin document npu_rotary_mul: the rotation as a matrix"), _SIZES, _QUARTERS,
-         *_angles("D", "x", "cos", "sin"), x=tensor("B S N D", _FLOATS), **_turn("x"),
-         mode=ignored("the matrix says what turns", choice(0, 1, 2)),
-         rotate=content(_matrix, "turn", "x", shape="D D", reads=("mode",)),
-         out=out("x"))  # fmt: skip
+@spec("aclnnRotaryPositionEmbeddingV2", replace(_BACK, source="Su et al.: RoFormer, 2021; "
+      "op-plugin document npu_rotary_mul: the rotation as a matrix"), _SIZES, _QUARTERS,
+      *_angles("D", "x", "cos", "sin"), x=tensor("B S N D", _FLOATS), **_turn("x"),
+      mode=ignored("the matrix says what turns", choice(0, 1, 2)),
+      rotate=content(_matrix, "turn", "x", shape="D D", reads=("mode",)),
+      out=out("x"))  # fmt: skip
 def rotary_v2(x: Array, cos: Array, sin: Array, rotate: Array) -> Array:
     return x * cos + (x @ rotate) * sin
 
 
-@declare("aclnnInterleaveRope", replace(_ROPE, source="Su et al.: RoFormer, 2021; DeepSeek-V2: "
-         "neighbours are brought into halves first"), sizes(N=heads(1, 2, 3, 8)),
-         overload("positions"), overload("samples", **dict.fromkeys(
-             ("cos", "sin"), tensor("B 1 1 64", "x", -1, 1))),
-         x=tensor("B N S 64", "f16 bf16"),
-         **dict.fromkeys(("cos", "sin"), tensor("B 1 S 64", "x", -1, 1)), out=out("x"))  # fmt: skip
+@spec("aclnnInterleaveRope", replace(_ROPE, source="Su et al.: RoFormer, 2021; DeepSeek-V2: "
+      "neighbours are brought into halves first"), sizes(N=heads(1, 2, 3, 8)),
+      overload("positions"), overload("samples", **dict.fromkeys(
+          ("cos", "sin"), tensor("B 1 1 64", "x", -1, 1))),
+      x=tensor("B N S 64", "f16 bf16"),
+      **dict.fromkeys(("cos", "sin"), tensor("B 1 S 64", "x", -1, 1)), out=out("x"))  # fmt: skip
 def interleave_rope(x: Array, cos: Array, sin: Array) -> Array:
     return rotated(x, cos, sin, 3)

@@ -19,10 +19,10 @@ from ....spec import (
     require,
     rows,
     sizes,
+    spec,
     tensor,
 )
 from ....spec.domains import Domain, Draw
-from ..declare import declare
 from ._functions import softmax
 from ._ignored import SPEED
 
@@ -96,8 +96,8 @@ def sample_token(
     return tokens, candidates
 
 
-declare("aclnnTopKTopPSample", _LIKELY, _TOKENS, **_sample_params(False))(sample_token)
-declare("aclnnTopKTopPSampleV2", _LIKELY, _TOKENS, **_sample_params(True))(sample_token)
+spec("aclnnTopKTopPSample", _LIKELY, _TOKENS, **_sample_params(False))(sample_token)
+spec("aclnnTopKTopPSampleV2", _LIKELY, _TOKENS, **_sample_params(True))(sample_token)
 
 
 def _least(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
@@ -108,15 +108,15 @@ def _least(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     return rng.integers(1, n + 1, t) if pattern == "random" else np.full(t, n)
 
 
-@declare("aclnnApplyTopKTopP", Rule(
-             "exact", "Holtzman et al.: The Curious Case of Neural Text Degeneration, 2020; vLLM, "
-             "apply_top_k_top_p", specials=False, sparse=True),
-         # Which of equal logits goes first is not stated: few tokens where rounding makes equals.
-         _TOKENS, require("dtype(logits) == 'float32' or T <= 3 and N <= 7", refuses=None),
-         logits=tensor("T N", "f32 f16 bf16", -4, 4),
-         p=content(_shares, "off random edges", "logits", shape="T"),
-         k=content(_least, "random all ends", "i32", shape="T", reads=("N",)),
-         out=out("logits"))  # fmt: skip
+@spec("aclnnApplyTopKTopP", Rule(
+          "exact", "Holtzman et al.: The Curious Case of Neural Text Degeneration, 2020; vLLM, "
+          "apply_top_k_top_p", specials=False, sparse=True),
+      # Which of equal logits goes first is not stated: few tokens where rounding makes equals.
+      _TOKENS, require("dtype(logits) == 'float32' or T <= 3 and N <= 7", refuses=None),
+      logits=tensor("T N", "f32 f16 bf16", -4, 4),
+      p=content(_shares, "off random edges", "logits", shape="T"),
+      k=content(_least, "random all ends", "i32", shape="T", reads=("N",)),
+      out=out("logits"))  # fmt: skip
 def top_k_top_p(logits: Array, p: Array, k: Array) -> Array:
     candidates = logits.copy()
     for row in range(len(candidates)):

@@ -34,14 +34,14 @@ from ....spec import (
     scalar,
     sizes,
     space,
+    spec,
     tensor,
     tensors,
 )
 from ....spec import shape as any_shape
 from ....spec.domains import Content, Domain, Draw
-from ..declare import declare
 from ..placing import TILES
-from ..spec import unspecified
+from ..row import unspecified
 from ._along import WHOLE, along
 from ._defaults import HEADER_ONLY, TORCH
 
@@ -64,17 +64,17 @@ _SIDES: Final = sizes(M=row(4, 1, 2, 33, 130), N=row(5, 1, 2, 33, 65))
 _SLANT: Final = number(0, 1, -1, 2, "N - 1")
 
 
-@declare("aclnnDiag", _SPARSE, _SIDES,
-         overload("vector", self=tensor("N"), diagonal=number(0, 1, -1, 2, -3, "N")),
-         overload("matrix", self=tensor("M N"), diagonal=number(0, 1, -1, "N - 1", "1 - M")),
-         require("size(self) == N or -M < diagonal < N", refuses=None),
-         self=tensor("N"), diagonal=_SLANT, out=_SELF)  # fmt: skip
+@spec("aclnnDiag", _SPARSE, _SIDES,
+      overload("vector", self=tensor("N"), diagonal=number(0, 1, -1, 2, -3, "N")),
+      overload("matrix", self=tensor("M N"), diagonal=number(0, 1, -1, "N - 1", "1 - M")),
+      require("size(self) == N or -M < diagonal < N", refuses=None),
+      self=tensor("N"), diagonal=_SLANT, out=_SELF)  # fmt: skip
 def diag(self: Array, diagonal: int) -> Array:
     return np.diag(self, diagonal)
 
 
-@declare("aclnnDiagFlat", _SPARSE, sizes({"*S": any_shape("3x2", "-", 1, 7, "2x3x4", 65, "5x13")}),
-         self=tensor("*S"), diagonal=number(0, 1, -2, 5, -1), out=_SELF)  # fmt: skip
+@spec("aclnnDiagFlat", _SPARSE, sizes({"*S": any_shape("3x2", "-", 1, 7, "2x3x4", 65, "5x13")}),
+      self=tensor("*S"), diagonal=number(0, 1, -2, 5, -1), out=_SELF)  # fmt: skip
 def diagflat(self: Array, diagonal: int) -> Array:
     return np.diagflat(self, diagonal)
 
@@ -86,10 +86,10 @@ def _minus_one(_rng: Generator, _pattern: str, draw: Draw) -> list[int]:
     return [-1 if n == m else n for n, m in zip(whole, mine, strict=True)]
 
 
-@declare("aclnnExpand", _MOVE, along("*B A *N"),
-         self=forms(middle=tensor("*B 1 *N"), whole=tensor(WHOLE), front=tensor("1 *N"),
-                    lower=tensor("A *N"), one=tensor("1"), scalar=tensor("")),
-         size=forms(all=dims(WHOLE), kept=content(_minus_one, "kept")), out=_SELF)  # fmt: skip
+@spec("aclnnExpand", _MOVE, along("*B A *N"),
+      self=forms(middle=tensor("*B 1 *N"), whole=tensor(WHOLE), front=tensor("1 *N"),
+                 lower=tensor("A *N"), one=tensor("1"), scalar=tensor("")),
+      size=forms(all=dims(WHOLE), kept=content(_minus_one, "kept")), out=_SELF)  # fmt: skip
 def expand(self: Array, size: tuple[int, ...]) -> Array:
     sizes_ = (*(1,) * (len(size) - self.ndim), *self.shape)
     whole = [m if n == -1 else n for n, m in zip(size, sizes_, strict=True)]
@@ -100,8 +100,8 @@ _DIMS: Final = sizes({"*S": any_shape("2x3x4", "3x5", 7, 1, "2x3x4x5", "33x65", 
                                       "2x1x3x2x2", "3x3x3", "130x7", "4x1025")})  # fmt: skip
 
 
-@declare("aclnnFlatten", _MOVE, _DIMS, require("-rank(self) <= axis <= rank(self)"),
-         self=tensor("*S"), axis=number(1, 0, 2, 3, -1, -2, "rank(self)"), out=_SELF)  # fmt: skip
+@spec("aclnnFlatten", _MOVE, _DIMS, require("-rank(self) <= axis <= rank(self)"),
+      self=tensor("*S"), axis=number(1, 0, 2, 3, -1, -2, "rank(self)"), out=_SELF)  # fmt: skip
 def flatten(self: Array, axis: int) -> Array:
     """ONNX Flatten: always two dimensions."""
     return self.reshape(prod(self.shape[: axis if axis >= 0 else axis + self.ndim]), -1)
@@ -129,16 +129,16 @@ def _permuted(rng: Generator, pattern: str, draw: Draw) -> Array:
     return _order(rng, pattern, len(draw["*S"]))
 
 
-@declare("aclnnPermute", _MOVE, _DIMS, self=tensor("*S"),
-         dims=content(_permuted, f"{_ORDERS} negative"), out=_SELF)  # fmt: skip
+@spec("aclnnPermute", _MOVE, _DIMS, self=tensor("*S"),
+      dims=content(_permuted, f"{_ORDERS} negative"), out=_SELF)  # fmt: skip
 def permute(self: Array, dims: tuple[int, ...]) -> Array:
     return self.transpose(dims)
 
 
-@declare("aclnnChannelShuffle", _MOVE,
-         sizes({"*N": row("3x5", 4, "2x3x2", 257)}, G=group(2, 1, 3, 4, 8),
-               K=channels(3, 1, 2, 4, 17)),
-         self=tensor("B G*K *N"), groups=equals("G"), out=_SELF)  # fmt: skip
+@spec("aclnnChannelShuffle", _MOVE,
+      sizes({"*N": row("3x5", 4, "2x3x2", 257)}, G=group(2, 1, 3, 4, 8),
+            K=channels(3, 1, 2, 4, 17)),
+      self=tensor("B G*K *N"), groups=equals("G"), out=_SELF)  # fmt: skip
 def channel_shuffle(self: Array, groups: int) -> Array:
     n, c, *rest = self.shape
     return self.reshape(n, groups, c // groups, *rest).swapaxes(1, 2).reshape(self.shape)
@@ -150,11 +150,11 @@ _BEGIN: Final = number(0, 1, "A // 2", -1, "-A", "-A - 7")
 _END: Final = number("A", "A + 9", -1, "A - 1", "A // 2 + 1")
 
 
-@declare("aclnnSlice", _MOVE, along("*B A *N"),
-         require("max(start + A if start < 0 else start, 0) < (end + A if end < 0 else end)",
-                 refuses=None),
-         self=tensor(WHOLE), dim=_AXIS, start=_BEGIN, end=_END, step=number(1, 2, 3, 7, "A"),
-         out=_SELF)  # fmt: skip
+@spec("aclnnSlice", _MOVE, along("*B A *N"),
+      require("max(start + A if start < 0 else start, 0) < (end + A if end < 0 else end)",
+              refuses=None),
+      self=tensor(WHOLE), dim=_AXIS, start=_BEGIN, end=_END, step=number(1, 2, 3, 7, "A"),
+      out=_SELF)  # fmt: skip
 def slice_of(self: Array, dim: int, start: int, end: int, step: int) -> Array:
     return np.moveaxis(np.moveaxis(self, dim, 0)[start:end:step], 0, dim)
 
@@ -224,8 +224,8 @@ _STARTS, _STOPS, _STEPS = _boxes("self", "axes")
 _SOME: Final = "all last first turned negative"
 
 
-@declare("aclnnSliceV2", _MOVE, _REGULAR, self=tensor("*S"), starts=_STARTS, ends=_STOPS,
-         axes=content(_axes_of("self"), _SOME), steps=_STEPS, out=_SELF)  # fmt: skip
+@spec("aclnnSliceV2", _MOVE, _REGULAR, self=tensor("*S"), starts=_STARTS, ends=_STOPS,
+      axes=content(_axes_of("self"), _SOME), steps=_STEPS, out=_SELF)  # fmt: skip
 def slice_v2(
     self: Array,
     starts: Sequence[int],
@@ -246,9 +246,9 @@ def _assigned(rng: Generator, _pattern: str, draw: Draw) -> Array:
 _STARTS, _STOPS, _STEPS = _boxes("varRef", "axesOptional")
 
 
-@declare("aclnnStridedSliceAssignV2", _MOVE, _REGULAR, varRef=inout(tensor("*S")),
-         inputValue=content(_assigned, "random", "varRef"), begin=_STARTS, end=_STOPS,
-         strides=_STEPS, axesOptional=content(_axes_of("varRef"), _SOME))  # fmt: skip
+@spec("aclnnStridedSliceAssignV2", _MOVE, _REGULAR, varRef=inout(tensor("*S")),
+      inputValue=content(_assigned, "random", "varRef"), begin=_STARTS, end=_STOPS,
+      strides=_STEPS, axesOptional=content(_axes_of("varRef"), _SOME))  # fmt: skip
 def strided_slice_assign(
     varRef: Array,
     inputValue: Array,
@@ -313,13 +313,13 @@ def _edges(first: bool) -> Callable[..., Any]:
 _RANGES: Final = "plain back beyond"
 
 
-@declare("aclnnStridedSlice", Rule("exact", "TensorFlow document: strided_slice", specials=False),
-         _REGULAR, self=tensor("*S"), begin=content(_edges(True), _RANGES),
-         end=content(_edges(False), _RANGES),
-         strides=content(_strides, "one two backward differing apart"),
-         beginMask=choice(0, 1, 2, 5, 9), endMask=choice(0, 1, 2, 6, 9),
-         ellipsisMask=choice(0, 1, 2, 4), newAxisMask=choice(0, 1, 4, 2),
-         shrinkAxisMask=choice(0, 1, 2, 4, 3), out=_SELF)  # fmt: skip
+@spec("aclnnStridedSlice", Rule("exact", "TensorFlow document: strided_slice", specials=False),
+      _REGULAR, self=tensor("*S"), begin=content(_edges(True), _RANGES),
+      end=content(_edges(False), _RANGES),
+      strides=content(_strides, "one two backward differing apart"),
+      beginMask=choice(0, 1, 2, 5, 9), endMask=choice(0, 1, 2, 6, 9),
+      ellipsisMask=choice(0, 1, 2, 4), newAxisMask=choice(0, 1, 4, 2),
+      shrinkAxisMask=choice(0, 1, 2, 4, 3), out=_SELF)  # fmt: skip
 def strided_slice(
     self: Array,
     begin: Sequence[int],
@@ -342,28 +342,28 @@ def strided_slice(
 # --- parts, chunks and repetition ---------------------------------------------------------------
 
 
-@declare("aclnnSplitTensor", _MOVE, along("*B A *N"), require("A <= 20*splitSections"),
-         self=tensor(WHOLE), splitSections=number(4, 1, 2, 3, 17, "A", "A + 3", 1000), dim=_AXIS,
-         out=_SELF)  # fmt: skip
+@spec("aclnnSplitTensor", _MOVE, along("*B A *N"), require("A <= 20*splitSections"),
+      self=tensor(WHOLE), splitSections=number(4, 1, 2, 3, 17, "A", "A + 3", 1000), dim=_AXIS,
+      out=_SELF)  # fmt: skip
 def split_tensor(self: Array, splitSections: int, dim: int) -> tuple[list[Array]]:
     return (np.split(self, range(splitSections, self.shape[dim], splitSections), dim),)
 
 
-@declare("aclnnSplitWithSize", _MOVE, along("*B A *N", L=members(3, 1, 2, 9, 17)),
-         self=tensor(WHOLE), splitSize=parts("L", of="A"), dim=_AXIS, out=_SELF)  # fmt: skip
+@spec("aclnnSplitWithSize", _MOVE, along("*B A *N", L=members(3, 1, 2, 9, 17)),
+      self=tensor(WHOLE), splitSize=parts("L", of="A"), dim=_AXIS, out=_SELF)  # fmt: skip
 def split_with_size(self: Array, splitSize: Sequence[int], dim: int) -> tuple[list[Array]]:
     return (np.split(self, np.cumsum(splitSize)[:-1], dim),)
 
 
-@declare("aclnnInplaceFillDiagonal", _MOVE,
-         sizes(M=row(7, 1, 4, 33, 130), N=row(3, 1, 5, 17), K=row(4, 1, 2)), both("M > 2*N"),
-         pin("M=33 N=5 wrap=True", "many rows below the first square"),
-         pin("M=130 N=17 wrap=True", "many rows below the first square"),
-         require("fillValue < 128 or dtype(selfRef) not in ('int8', 'uint8', 'int16', 'bool')",
-                 refuses=None),
-         selfRef=inout(forms(matrix=tensor("M N"), square=tensor("K K"), cube=tensor("K K K"),
-                             more=tensor("K K K K"))),
-         fillValue=scalar("selfRef", 2.5, 0, -1, 2**24 + 1), wrap=flag())  # fmt: skip
+@spec("aclnnInplaceFillDiagonal", _MOVE,
+      sizes(M=row(7, 1, 4, 33, 130), N=row(3, 1, 5, 17), K=row(4, 1, 2)), both("M > 2*N"),
+      pin("M=33 N=5 wrap=True", "many rows below the first square"),
+      pin("M=130 N=17 wrap=True", "many rows below the first square"),
+      require("fillValue < 128 or dtype(selfRef) not in ('int8', 'uint8', 'int16', 'bool')",
+              refuses=None),
+      selfRef=inout(forms(matrix=tensor("M N"), square=tensor("K K"), cube=tensor("K K K"),
+                          more=tensor("K K K K"))),
+      fillValue=scalar("selfRef", 2.5, 0, -1, 2**24 + 1), wrap=flag())  # fmt: skip
 def fill_diagonal(selfRef: Array, fillValue: float, wrap: bool) -> Array:
     result = selfRef.copy()
     np.fill_diagonal(result, fillValue, wrap)
@@ -401,35 +401,35 @@ def repeated(self: Array, repeats: Any, dim: int | None = None) -> Array:
     return np.repeat(self, repeats, dim)
 
 
-declare("aclnnRepeatInterleave", _MOVE, _FLAT, self=tensor("*S"), repeats=_counts("P"),
-        outputSize=_total("P"), out=_SELF)(repeated)  # fmt: skip
-declare("aclnnRepeatInterleaveWithDim", _MOVE, along("*B A *N"), self=tensor(WHOLE),
-        repeats=_counts("A"), dim=_AXIS, outputSize=_total("A"), out=_SELF)(repeated)  # fmt: skip
-declare("aclnnRepeatInterleaveInt", _MOVE, _FLAT, self=tensor("*S"), repeats=_TIMES,
-        outputSize=equals("repeats*P"), out=_SELF)(repeated)  # fmt: skip
-declare("aclnnRepeatInterleaveIntWithDim", _MOVE, along("*B A *N"), self=tensor(WHOLE),
-        repeats=_TIMES, dim=_AXIS, outputSize=equals("repeats*A"), out=_SELF)(repeated)  # fmt: skip
-declare("aclnnRepeatInterleaveTensor", _MOVE, along("A"), require("size(repeats) == A"),
-        repeats=_counts("A"), outputSize=equals("total(repeats)"), out=out("i64"))(
+spec("aclnnRepeatInterleave", _MOVE, _FLAT, self=tensor("*S"), repeats=_counts("P"),
+     outputSize=_total("P"), out=_SELF)(repeated)  # fmt: skip
+spec("aclnnRepeatInterleaveWithDim", _MOVE, along("*B A *N"), self=tensor(WHOLE),
+     repeats=_counts("A"), dim=_AXIS, outputSize=_total("A"), out=_SELF)(repeated)  # fmt: skip
+spec("aclnnRepeatInterleaveInt", _MOVE, _FLAT, self=tensor("*S"), repeats=_TIMES,
+     outputSize=equals("repeats*P"), out=_SELF)(repeated)  # fmt: skip
+spec("aclnnRepeatInterleaveIntWithDim", _MOVE, along("*B A *N"), self=tensor(WHOLE),
+     repeats=_TIMES, dim=_AXIS, outputSize=equals("repeats*A"), out=_SELF)(repeated)  # fmt: skip
+spec("aclnnRepeatInterleaveTensor", _MOVE, along("A"), require("size(repeats) == A"),
+     repeats=_counts("A"), outputSize=equals("total(repeats)"), out=out("i64"))(
     lambda repeats: np.repeat(np.arange(repeats.size), repeats))  # fmt: skip
 
 
-@declare("aclnnRepeatInterleaveGrad", _SUMS, along("*B A *N", T=row(9, 1, 24, 130, 1025)),
-         both("T > A"), require("size(repeats) == A or T % A == 0", refuses=None),
-         yGrad=tensor("*B T *N"),
-         repeats=forms(each=parts("A", of="T"),
-                       alike=content(lambda _r, _p, draw: [draw["T"] // draw["A"]], "alike")),
-         axis=axis("T", "*B T *N"), out=out("yGrad", "*B A *N"))  # fmt: skip
+@spec("aclnnRepeatInterleaveGrad", _SUMS, along("*B A *N", T=row(9, 1, 24, 130, 1025)),
+      both("T > A"), require("size(repeats) == A or T % A == 0", refuses=None),
+      yGrad=tensor("*B T *N"),
+      repeats=forms(each=parts("A", of="T"),
+                    alike=content(lambda _r, _p, draw: [draw["T"] // draw["A"]], "alike")),
+      axis=axis("T", "*B T *N"), out=out("yGrad", "*B A *N"))  # fmt: skip
 def repeat_interleave_grad(yGrad: Array, repeats: Array, axis: int) -> Array:
     if repeats.size == 1:
         repeats = np.repeat(repeats, yGrad.shape[axis] // int(repeats[0]))
     return np.stack([p.sum(axis) for p in np.split(yGrad, np.cumsum(repeats)[:-1], axis)], axis)
 
 
-@declare("aclnnUnfoldGrad", _SUMS, along("*B A *N", K=row(3, 1, 2, 5, 17)), require("K <= A"),
-         both("step < K", "(A - K) % step == 0"),
-         gradOut=tensor("*B (A-K)//step+1 *N K"), inputSizes=dims(WHOLE), dim=_AXIS,
-         size=equals("K"), step=number(2, 1, 3, 7), gradIn=out("gradOut"))  # fmt: skip
+@spec("aclnnUnfoldGrad", _SUMS, along("*B A *N", K=row(3, 1, 2, 5, 17)), require("K <= A"),
+      both("step < K", "(A - K) % step == 0"),
+      gradOut=tensor("*B (A-K)//step+1 *N K"), inputSizes=dims(WHOLE), dim=_AXIS,
+      size=equals("K"), step=number(2, 1, 3, 7), gradIn=out("gradOut"))  # fmt: skip
 def unfold_grad(gradOut: Array, inputSizes: Sequence[int], dim: int, size: int, step: int) -> Array:
     result = np.zeros(inputSizes, gradOut.dtype)
     dim = dim + result.ndim if dim < 0 else dim
@@ -439,12 +439,12 @@ def unfold_grad(gradOut: Array, inputSizes: Sequence[int], dim: int, size: int, 
     return result
 
 
-@declare("aclnnChunkCat", Rule("exact", "torch 2.13, torch._chunk_cat", specials=False),
-         along("A *N", A=row(6, 1, 5, 17, 130)),
-         overload("first", tensors=tensors("L", "A@L *N@L"), dim=choice(0)),
-         overload("second", tensors=tensors("L", "B A@L *N"), dim=choice(1)),
-         tensors=tensors("L", "A@L *N@L"), dim=choice(0), numChunks=number(2, 1, 3, 4, 7),
-         out=out("tensors"))  # fmt: skip
+@spec("aclnnChunkCat", Rule("exact", "torch 2.13, torch._chunk_cat", specials=False),
+      along("A *N", A=row(6, 1, 5, 17, 130)),
+      overload("first", tensors=tensors("L", "A@L *N@L"), dim=choice(0)),
+      overload("second", tensors=tensors("L", "B A@L *N"), dim=choice(1)),
+      tensors=tensors("L", "A@L *N@L"), dim=choice(0), numChunks=number(2, 1, 3, 4, 7),
+      out=out("tensors"))  # fmt: skip
 def chunk_cat(tensors: Sequence[Array], dim: int, numChunks: int) -> Array:
     """Zeros fill each up to whole chunks."""
     pieces = []
@@ -476,13 +476,13 @@ def _perm(rng: Generator, pattern: str, draw: Draw) -> Array:
     return _order(rng, pattern, len(seen))
 
 
-@declare("aclnnConfusionTranspose", Rule("exact", "op-plugin, document of npu_confusion_transpose: "
-         "a transposition before or after a change of shape"),
-         sizes({"*S": any_shape("4x6x5", "2x3x4x5", "7x6", "2x4x15", 48, "2x1x3x2x4", "33x65",
-                                "3x3x3")}),
-         x=tensor("*S"), perm=content(_perm, _ORDERS),
-         shape=content(_reshaped, "joined split flat led same"), transpose_first=flag(True),
-         out=out("x"))  # fmt: skip
+@spec("aclnnConfusionTranspose", Rule("exact", "op-plugin, document of npu_confusion_transpose: "
+      "a transposition before or after a change of shape"),
+      sizes({"*S": any_shape("4x6x5", "2x3x4x5", "7x6", "2x4x15", 48, "2x1x3x2x4", "33x65",
+                             "3x3x3")}),
+      x=tensor("*S"), perm=content(_perm, _ORDERS),
+      shape=content(_reshaped, "joined split flat led same"), transpose_first=flag(True),
+      out=out("x"))  # fmt: skip
 def confusion_transpose(
     x: Array, perm: Sequence[int], shape: Sequence[int], transpose_first: bool
 ) -> Array:
@@ -523,9 +523,9 @@ def _pads(kind: str, rank: int) -> None:
     padded = " ".join(f"{n}+{n}a+{n}b" for n in reversed(names))
     padding = dims(" ".join(pads))
 
-    @declare(f"aclnn{kind}Pad{rank}d", _MOVE, several, limits,
-             self=forms(batch=tensor(f"B C {whole}"), image=tensor(f"C {whole}")), padding=padding,
-             out=_SELF)  # fmt: skip
+    @spec(f"aclnn{kind}Pad{rank}d", _MOVE, several, limits,
+          self=forms(batch=tensor(f"B C {whole}"), image=tensor(f"C {whole}")), padding=padding,
+          out=_SELF)  # fmt: skip
     def pad(self: Array, padding: Sequence[int]) -> Array:
         return self.reshape(-1)[_places(self.shape, padding, mode)]
 
@@ -533,9 +533,9 @@ def _pads(kind: str, rank: int) -> None:
         return {"gradOutput": tensor(f"{lead} {padded}"),
                 "self": tensor(f"{lead} {whole}", "gradOutput")}  # fmt: skip
 
-    @declare(f"aclnn{kind}Pad{rank}dBackward", _SUMS, several, limits,
-             overload("batch", **form("B C")), overload("image", **form("C")),
-             **form("B C"), padding=padding, gradInput=_SELF)  # fmt: skip
+    @spec(f"aclnn{kind}Pad{rank}dBackward", _SUMS, several, limits,
+          overload("batch", **form("B C")), overload("image", **form("C")),
+          **form("B C"), padding=padding, gradInput=_SELF)  # fmt: skip
     def pad_grad(gradOutput: Array, self: Array, padding: Sequence[int]) -> Array:
         result = np.zeros(self.size, gradOutput.dtype)
         np.add.at(result, _places(self.shape, padding, mode), gradOutput)
@@ -550,12 +550,12 @@ for _kind in _MODES:
 # --- formats ------------------------------------------------------------------------------------
 
 
-@declare("aclnnNpuFormatCast",
-         Rule("exact", "op-plugin documents npu_format_cast and npu_grouped_matmul: FRACTAL_NZ is "
-              "[n / n0, k / 16, 16, n0], a tile's row has 32 bytes", formats={"dstTensor": TILES}),
-         sizes(M=row(20, 1, 15, 16, 17, 33, 64), N=row(33, 1, 16, 32, 40, 65, 130, 512),
-               **{"*B": row("-", 2, 3)}),
-         srcTensor=tensor("*B M N", "f16 bf16 i8"), dstTensor=out("srcTensor"))  # fmt: skip
+@spec("aclnnNpuFormatCast",
+      Rule("exact", "op-plugin documents npu_format_cast and npu_grouped_matmul: FRACTAL_NZ is "
+           "[n / n0, k / 16, 16, n0], a tile's row has 32 bytes", formats={"dstTensor": TILES}),
+      sizes(M=row(20, 1, 15, 16, 17, 33, 64), N=row(33, 1, 16, 32, 40, 65, 130, 512),
+            **{"*B": row("-", 2, 3)}),
+      srcTensor=tensor("*B M N", "f16 bf16 i8"), dstTensor=out("srcTensor"))  # fmt: skip
 def in_inner_format(srcTensor: Array) -> Array:
     """Element (r, c) lies in row r of column c / n0 of tiles, at c modulo n0."""
     wide = 32 if srcTensor.dtype.kind == "i" else 16

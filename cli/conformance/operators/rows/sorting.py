@@ -8,17 +8,16 @@ from typing import Final
 import numpy as np
 
 from ....judge.precision import Array
-from ....spec import Rule, axis, flag, out, tensor
-from ..declare import declare
+from ....spec import Rule, axis, flag, out, spec, tensor
 from ._along import WHOLE, along
 from ._defaults import TORCH
 
 _AXIS: Final = axis("A", WHOLE)
 
 
-@declare("aclnnArgsort", Rule("exact", TORCH, values="normal ties special integer wide"),
-         along("*B A *N"), self=tensor(WHOLE), dim=_AXIS, descending=flag(),
-         out=out("i64"))  # fmt: skip
+@spec("aclnnArgsort", Rule("exact", TORCH, values="normal ties special integer wide"),
+      along("*B A *N"), self=tensor(WHOLE), dim=_AXIS, descending=flag(),
+      out=out("i64"))  # fmt: skip
 def argsort(self: Array, dim: int, descending: bool) -> Array:
     """Ties keep their order; NaN is above all numbers."""
     if not descending:
@@ -44,15 +43,15 @@ _FLAT: Final = Rule("exact", TORCH, numbers="extremum",
 
 def _medians(name: str, result: str, skip: bool) -> None:
     # Which of equal medians an index names is not stated.
-    @declare(f"aclnn{name}Dim", Rule("exact", TORCH, values="normal nan wide"), along("*B A *N"),
-             self=tensor(WHOLE, "f32"), dim=_AXIS, keepDim=flag(), valuesOut=out("self"),
-             indicesOut=out("i64"))  # fmt: skip
+    @spec(f"aclnn{name}Dim", Rule("exact", TORCH, values="normal nan wide"), along("*B A *N"),
+          self=tensor(WHOLE, "f32"), dim=_AXIS, keepDim=flag(), valuesOut=out("self"),
+          indicesOut=out("i64"))  # fmt: skip
     def median_dim(self: Array, dim: int, keepDim: bool) -> tuple[Array, Array]:
         value, at = _median(self, dim, skip)
         return (value, at) if keepDim else (value.squeeze(dim), at.squeeze(dim))
 
     flat: Callable[..., Array] = lambda self: _median(self.reshape(-1), 0, skip)[0].reshape(())
-    declare(f"aclnn{name}", _FLAT, self=tensor("*S"), **{result: out("self")})(flat)
+    spec(f"aclnn{name}", _FLAT, self=tensor("*S"), **{result: out("self")})(flat)
 
 
 _medians("Median", "valuesOut", False)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ....judge.precision import Array
-from ....spec import Rule, content, out
-from ..declare import declare
-from ..spec import unspecified
+from ....spec import Rule, content, out, spec
+from ..row import unspecified
 from .pointwise import COMPARED, ramp
 from .pointwise import compared as likened
 
 
-@declare("aclnnPrecisionCompare",
-         Rule("exact", "operator document of aclnnPrecisionCompare", sparse=True), COMPARED,
-         golden=content(ramp, "ramp zero", "f16 bf16 f32", shape="*S"),
-         realdata=likened("golden"), out=out("u32"))  # fmt: skip
+@spec("aclnnPrecisionCompare",
+      Rule("exact", "operator document of aclnnPrecisionCompare", sparse=True), COMPARED,
+      golden=content(ramp, "ramp zero", "f16 bf16 f32", shape="*S"),
+      realdata=likened("golden"), out=out("u32"))  # fmt: skip
 def compared(golden: Array, realdata: Array) -> np.uint32:
     """0 for the same bits, else 503."""
     same = np.array_equal(golden, realdata) and np.array_equal(

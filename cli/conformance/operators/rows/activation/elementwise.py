@@ -28,10 +28,10 @@ from .....spec import (
     out,
     scalar,
     sizes,
+    spec,
     tensor,
 )
 from .....spec.domains import Domain
-from ...declare import declare
 from ...formulas import gradient, words
 from .._defaults import TORCH_NN
 from .gates import gelu_tanh
@@ -46,21 +46,21 @@ Formula = Callable[..., Any]
 def _forward(
     name: str, formula: Formula, rule: Rule = _EACH, dtype: str = "", **params: Domain
 ) -> None:
-    declare(name, rule, self=tensor("*S", dtype), **params, out=out("self"))(words(formula))
+    spec(name, rule, self=tensor("*S", dtype), **params, out=out("self"))(words(formula))
 
 
 def _inplace(
     name: str, formula: Formula, x: str = "selfRef", rule: Rule = _EACH, dtype: str = "",
     **params: Domain,
 ) -> None:  # fmt: skip
-    declare(name, rule, **{x: inout(tensor("*S", dtype))}, **params)(words(formula))
+    spec(name, rule, **{x: inout(tensor("*S", dtype))}, **params)(words(formula))
 
 
 def _backward(
     name: str, formula: Formula, result: str = "gradInput", rule: Rule = _EACH, **params: Domain
 ) -> None:
-    declare(name, rule, gradOutput=tensor("*S"), self=tensor("*S", "gradOutput"), **params,
-            **{result: out("self")})(gradient(formula, grad="gradOutput", of="self"))  # fmt: skip
+    spec(name, rule, gradOutput=tensor("*S"), self=tensor("*S", "gradOutput"), **params,
+         **{result: out("self")})(gradient(formula, grad="gradOutput", of="self"))  # fmt: skip
 
 
 def _fast_gelu(x: Tensor) -> Tensor:
@@ -136,7 +136,7 @@ _backward("aclnnSoftplusBackward", lambda self, beta, threshold: F.softplus(self
           beta=scalar("f32", 1.0, 2.0, 0.5), threshold=scalar("f32", 20.0, 3.0, 1.0))  # fmt: skip
 _backward("aclnnLogSigmoidBackward", lambda self: F.logsigmoid(self),
           buffer=ignored("not used in any version", tensor("0", "gradOutput")))  # fmt: skip
-declare("aclnnLogSigmoidForward", _EACH, self=tensor("*S"), out=out("self"), buffer=out("self"))(
+spec("aclnnLogSigmoidForward", _EACH, self=tensor("*S"), out=out("self"), buffer=out("self"))(
     words(lambda self: (F.logsigmoid(self), torch.exp(-torch.abs(self)))))  # fmt: skip
 
 
@@ -146,12 +146,12 @@ def _by_result(result: str, low: float = -2.0, high: float = 2.0) -> dict[str, D
             "gradInput": out(result)}  # fmt: skip
 
 
-@declare("aclnnSigmoidBackward", _EACH, **_by_result("output", 0, 1))
+@spec("aclnnSigmoidBackward", _EACH, **_by_result("output", 0, 1))
 def sigmoid_backward(gradOutput: Array, output: Array) -> Array:
     return gradOutput * output * (1 - output)
 
 
-@declare("aclnnTanhBackward", _EACH, **_by_result("output", -1, 1))
+@spec("aclnnTanhBackward", _EACH, **_by_result("output", -1, 1))
 def tanh_backward(gradOutput: Array, output: Array) -> Array:
     return gradOutput * (1 - output * output)
 
@@ -160,14 +160,14 @@ def tanh_backward(gradOutput: Array, output: Array) -> Array:
 _SMALL: Final = replace(_FINITE, values="normal graded integer")
 
 
-@declare("aclnnSeluBackward", _SMALL, **_by_result("result"))
+@spec("aclnnSeluBackward", _SMALL, **_by_result("result"))
 def selu_backward(gradOutput: Array, result: Array) -> Array:
     scale, alpha = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
     return gradOutput * np.where(result <= 0, result + scale * alpha, scale)
 
 
-@declare("aclnnEluBackward", _FINITE, gradOutput=tensor("*S"), **_SCALE, isResult=flag(),
-         selfOrResult=tensor("*S", "gradOutput"), gradInput=out("selfOrResult"))  # fmt: skip
+@spec("aclnnEluBackward", _FINITE, gradOutput=tensor("*S"), **_SCALE, isResult=flag(),
+      selfOrResult=tensor("*S", "gradOutput"), gradInput=out("selfOrResult"))  # fmt: skip
 def elu_backward(
     gradOutput: Array, alpha: float, scale: float, inputScale: float, isResult: bool,
     selfOrResult: Array,
@@ -178,9 +178,9 @@ def elu_backward(
     return gradOutput * np.where(v <= 0, inputScale * inner, scale)
 
 
-@declare("aclnnLeakyReluBackward", _EACH, gradOutput=tensor("*S"), self=tensor("*S", "gradOutput"),
-         negativeSlope=scalar("f32", 0.25, 0.01, 0.0), selfIsResult=flag(),
-         out=out("self"))  # fmt: skip
+@spec("aclnnLeakyReluBackward", _EACH, gradOutput=tensor("*S"), self=tensor("*S", "gradOutput"),
+      negativeSlope=scalar("f32", 0.25, 0.01, 0.0), selfIsResult=flag(),
+      out=out("self"))  # fmt: skip
 def leaky_relu_backward(
     gradOutput: Array, self: Array, negativeSlope: float, selfIsResult: bool
 ) -> Array:  # fmt: skip
@@ -188,9 +188,9 @@ def leaky_relu_backward(
     return gradOutput * np.where(self > 0, 1.0, negativeSlope)
 
 
-@declare("aclnnThresholdBackward", _FINITE, gradOutput=tensor("*S"),
-         self=tensor("*S", "gradOutput"), threshold=scalar("f32", 0.25, -1.0, 0.0),
-         out=out("self"))  # fmt: skip
+@spec("aclnnThresholdBackward", _FINITE, gradOutput=tensor("*S"),
+      self=tensor("*S", "gradOutput"), threshold=scalar("f32", 0.25, -1.0, 0.0),
+      out=out("self"))  # fmt: skip
 def threshold_backward(gradOutput: Array, self: Array, threshold: float) -> Array:
     return np.where(self > threshold, gradOutput, 0)
 
@@ -198,47 +198,47 @@ def threshold_backward(gradOutput: Array, self: Array, threshold: float) -> Arra
 _CHANNELS: Final = sizes({"*N": leading("-", 4, "3x5", 257)}, C=channels(3, 1, 33, 1025))
 
 
-@declare("aclnnPrelu", Rule("composite", TORCH_NN, values=_EACH.values), _CHANNELS,
-         self=tensor("B C *N"), weight=forms(channels=tensor("C", "self"), one=tensor("1", "self"),
-                                             spread=tensor("1 C 1", "self")),
-         out=out("self"))  # fmt: skip
+@spec("aclnnPrelu", Rule("composite", TORCH_NN, values=_EACH.values), _CHANNELS,
+      self=tensor("B C *N"), weight=forms(channels=tensor("C", "self"), one=tensor("1", "self"),
+                                          spread=tensor("1 C 1", "self")),
+      out=out("self"))  # fmt: skip
 def prelu(self: Array, weight: Array) -> Array:
     slope = weight.reshape((1, -1) + (1,) * (self.ndim - 2))
     return np.where(self > 0, self, slope * self)
 
 
-declare("aclnnPreluBackward", Rule("gradient", TORCH_NN), _CHANNELS, gradOutput=tensor("B C *N"),
-        self=tensor("B C *N", "gradOutput"),
-        weight=forms(channels=tensor("C", "gradOutput"), one=tensor("1", "gradOutput")),
-        gradInput=out("self"), gradWeight=out("weight"))(
+spec("aclnnPreluBackward", Rule("gradient", TORCH_NN), _CHANNELS, gradOutput=tensor("B C *N"),
+     self=tensor("B C *N", "gradOutput"),
+     weight=forms(channels=tensor("C", "gradOutput"), one=tensor("1", "gradOutput")),
+     gradInput=out("self"), gradWeight=out("weight"))(
     gradient(lambda self, weight: F.prelu(self, weight), grad="gradOutput",
              of="self weight"))  # fmt: skip
 
 
-@declare("aclnnSquaredRelu", replace(_EACH, source="So et al.: Primer, 2021: squared ReLU"),
-         input=tensor("*S"), out=out("input"))  # fmt: skip
+@spec("aclnnSquaredRelu", replace(_EACH, source="So et al.: Primer, 2021: squared ReLU"),
+      input=tensor("*S"), out=out("input"))  # fmt: skip
 def squared_relu(input: Array) -> Array:
     return np.square(np.maximum(input, 0))
 
 
-@declare("aclnnShrink", replace(_EACH, source="ONNX operator Shrink, version 9"),
-         self=tensor("*S"), lambd=scalar("f32", 0.5, 1.0, 0.0), bias=scalar("f32", 0.25, 0.0, -1.0),
-         out=out("self"))  # fmt: skip
+@spec("aclnnShrink", replace(_EACH, source="ONNX operator Shrink, version 9"),
+      self=tensor("*S"), lambd=scalar("f32", 0.5, 1.0, 0.0), bias=scalar("f32", 0.25, 0.0, -1.0),
+      out=out("self"))  # fmt: skip
 def shrink(self: Array, lambd: float, bias: float) -> Array:
     return np.where(self < -lambd, self + bias, np.where(self > lambd, self - bias, 0.0))
 
 
-@declare("aclnnLogit", Rule("composite", "torch 2.13, document of torch.logit"),
-         input=tensor("*S", "", 0.01, 0.99), eps=number(-1.0, 0.1, 1e-6),
-         out=out("input"))  # fmt: skip
+@spec("aclnnLogit", Rule("composite", "torch 2.13, document of torch.logit"),
+      input=tensor("*S", "", 0.01, 0.99), eps=number(-1.0, 0.1, 1e-6),
+      out=out("input"))  # fmt: skip
 def logit(input: Array, eps: float) -> Array:
     z = np.clip(input, eps, 1 - eps) if eps >= 0 else input
     return np.log(z) - np.log1p(-z)
 
 
-@declare("aclnnLogitGrad", Rule("composite", "torch 2.13, derivative of torch.logit; outside [eps, "
-         "1 - eps] it is 0"), x=tensor("*S", "", 0.02, 0.98), dy=tensor("*S", "x"),
-         eps=number(0.0, 0.1), out=out("x"))  # fmt: skip
+@spec("aclnnLogitGrad", Rule("composite", "torch 2.13, derivative of torch.logit; outside [eps, "
+      "1 - eps] it is 0"), x=tensor("*S", "", 0.02, 0.98), dy=tensor("*S", "x"),
+      eps=number(0.0, 0.1), out=out("x"))  # fmt: skip
 def logit_grad(x: Array, dy: Array, eps: float) -> Array:
     outside = (x < eps) | (x > 1 - eps)
     return np.where(outside, 0.0, dy / (x * (1 - x)))
@@ -247,11 +247,11 @@ def logit_grad(x: Array, dy: Array, eps: float) -> Array:
 _DRAWS: Final = "of training, where the slope is drawn"
 
 
-@declare("aclnnRReluWithNoise", Rule("composite", "torch 2.13, document of RReLU in eval"),
-         self=tensor("*S"), noise=ignored(_DRAWS, tensor("*S", "self")),
-         lower=scalar("f32", 0.125, 0.0), upper=scalar("f32", 0.25, 0.5),
-         training=only(False, "drawn slopes have no single right result"),
-         seed=ignored(_DRAWS, choice(7, 0)), offset=ignored(_DRAWS, choice(0, 8)),
-         out=out("self"))  # fmt: skip
+@spec("aclnnRReluWithNoise", Rule("composite", "torch 2.13, document of RReLU in eval"),
+      self=tensor("*S"), noise=ignored(_DRAWS, tensor("*S", "self")),
+      lower=scalar("f32", 0.125, 0.0), upper=scalar("f32", 0.25, 0.5),
+      training=only(False, "drawn slopes have no single right result"),
+      seed=ignored(_DRAWS, choice(7, 0)), offset=ignored(_DRAWS, choice(0, 8)),
+      out=out("self"))  # fmt: skip
 def rrelu(self: Array, lower: float, upper: float) -> Array:
     return np.where(self >= 0, self, self * (lower + upper) / 2)

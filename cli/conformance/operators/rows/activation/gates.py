@@ -25,10 +25,10 @@ from .....spec import (
     parts,
     row,
     sizes,
+    spec,
     tensor,
 )
 from .....spec.domains import Domain
-from ...declare import declare
 from ...formulas import gradient, words
 
 _SHAZEER: Final = "Shazeer: GLU Variants Improve Transformer, 2020"
@@ -67,8 +67,8 @@ _WEIGHT: Final = optional(tensor("*B 1", "f32"))
 _LIMIT: Final = number(0.0, 1.55, 0.6)
 
 
-@declare("aclnnSwigluGroup", _GROUP, _TOKENS, x=tensor("*B 2*N"), weightOptional=_WEIGHT,
-         groupIndexOptional=_groups("x"), clampLimit=_LIMIT, out=out("x"))  # fmt: skip
+@spec("aclnnSwigluGroup", _GROUP, _TOKENS, x=tensor("*B 2*N"), weightOptional=_WEIGHT,
+      groupIndexOptional=_groups("x"), clampLimit=_LIMIT, out=out("x"))  # fmt: skip
 def grouped_gate(
     x: Array, weightOptional: Array | None, groupIndexOptional: Array | None, clampLimit: float
 ) -> Array:
@@ -77,11 +77,11 @@ def grouped_gate(
     return np.where(_counted(x.shape, groupIndexOptional), y, 0)
 
 
-@declare("aclnnSwigluGroupGrad aclnnSwigluGroupQuantGrad", _GROUP, _TOKENS,
-         gradY=tensor("*B N"), x=tensor("*B 2*N", "gradY"), weightOptional=_WEIGHT,
-         yOriginOptional=optional(tensor("*B N", "gradY"), iff="given(weightOptional)"),
-         groupIndexOptional=_groups("x"), clampLimit=_LIMIT, gradXOut=out("x"),
-         gradWeightOutOptional=out("f32"))  # fmt: skip
+@spec("aclnnSwigluGroupGrad aclnnSwigluGroupQuantGrad", _GROUP, _TOKENS,
+      gradY=tensor("*B N"), x=tensor("*B 2*N", "gradY"), weightOptional=_WEIGHT,
+      yOriginOptional=optional(tensor("*B N", "gradY"), iff="given(weightOptional)"),
+      groupIndexOptional=_groups("x"), clampLimit=_LIMIT, gradXOut=out("x"),
+      gradWeightOutOptional=out("f32"))  # fmt: skip
 def grouped_gate_gradient(
     gradY: Array, x: Array, weightOptional: Array | None, yOriginOptional: Array | None,
     groupIndexOptional: Array | None, clampLimit: float,
@@ -116,7 +116,7 @@ def _paired(x: Array, interleaved: bool) -> tuple[Array, Array]:
     return gate, value
 
 
-@declare("aclnnClippedSwiglu", _LIMITED, _TOKENS, **_CLIPPED, out=out("x"))
+@spec("aclnnClippedSwiglu", _LIMITED, _TOKENS, **_CLIPPED, out=out("x"))
 def clipped_swiglu(
     x: Array, groupIndexOptional: Array | None, dim: int, alpha: float, limit: float, bias: float,
     interleaved: bool,
@@ -129,8 +129,8 @@ def clipped_swiglu(
     return np.where(_counted(x.shape, groupIndexOptional), y, 0)
 
 
-@declare("aclnnClippedSwigluV2", _LIMITED, _TOKENS, **_CLIPPED, clampMode=choice(0, 1),
-         out=out("x"))  # fmt: skip
+@spec("aclnnClippedSwigluV2", _LIMITED, _TOKENS, **_CLIPPED, clampMode=choice(0, 1),
+      out=out("x"))  # fmt: skip
 def clipped(
     x: Array, groupIndexOptional: Array | None, dim: int, alpha: float, limit: float, bias: float,
     interleaved: bool, clampMode: int,
@@ -156,8 +156,8 @@ def _clipped(
     return torch.cat([y, y.new_zeros(len(every) - rows, y.shape[-1])])
 
 
-declare("aclnnClippedSwigluGrad", _LIMITED, _TOKENS, gradY=tensor("*B N"),
-        **_CLIPPED | {"x": tensor("*B 2*N", "gradY")}, gradXOut=out("x"))(
+spec("aclnnClippedSwigluGrad", _LIMITED, _TOKENS, gradY=tensor("*B N"),
+     **_CLIPPED | {"x": tensor("*B 2*N", "gradY")}, gradXOut=out("x"))(
     gradient(_clipped, grad="gradY", of="x"))  # fmt: skip
 
 _GATE: Final = Rule("composite", _SHAZEER, values="normal integer opposed positive nan")
@@ -175,13 +175,13 @@ def _gelu_mul(input: Tensor, approximateOptional: str) -> Tensor:
     return F.gelu(gate, approximate=approximateOptional) * value
 
 
-declare("aclnnGeluMul", _GATE, _PAIRS, input=tensor("*B 2*N"),
-        approximateOptional=choice("none", "tanh"), out=out("input"))(words(_gelu_mul))  # fmt: skip
+spec("aclnnGeluMul", _GATE, _PAIRS, input=tensor("*B 2*N"),
+     approximateOptional=choice("none", "tanh"), out=out("input"))(words(_gelu_mul))  # fmt: skip
 
 
-@declare("aclnnFatreluMul", Rule("composite", "Kurtz et al.: FATReLU, 2020", sparse=True), _PAIRS,
-         input=tensor("*B 2*N"), threshold=tensor("1", "input", -0.5, 0.5),
-         out=out("input"))  # fmt: skip
+@spec("aclnnFatreluMul", Rule("composite", "Kurtz et al.: FATReLU, 2020", sparse=True), _PAIRS,
+      input=tensor("*B 2*N"), threshold=tensor("1", "input", -0.5, 0.5),
+      out=out("input"))  # fmt: skip
 def fatrelu_mul(input: Array, threshold: Array) -> Array:
     gate, value = np.split(input, 2, -1)
     return np.where(gate > threshold.reshape(()), gate, 0.0) * value
@@ -230,10 +230,10 @@ _GEGLU_BACK: Final[dict[str, Domain]] = {
     "gelu": tensor("*B A *N", "gradOutput"), "dim": axis("2*A", "*B 2*A *N"),
     "approximate": choice(1, 0),
 }  # fmt: skip
-declare("aclnnGeGluBackward", _GATE_GRAD, _HALVED, **_GEGLU_BACK, gradInput=out("self"))(
+spec("aclnnGeGluBackward", _GATE_GRAD, _HALVED, **_GEGLU_BACK, gradInput=out("self"))(
     geglu_backward)  # fmt: skip
-declare("aclnnGeGluV3Backward", _GATE_GRAD, _HALVED, **_GEGLU_BACK, activateLeft=flag(),
-        gradInput=out("self"))(geglu_backward)  # fmt: skip
+spec("aclnnGeGluV3Backward", _GATE_GRAD, _HALVED, **_GEGLU_BACK, activateLeft=flag(),
+     gradInput=out("self"))(geglu_backward)  # fmt: skip
 
 
 def swiglu(x: Tensor, dim: int) -> Tensor:
@@ -241,18 +241,18 @@ def swiglu(x: Tensor, dim: int) -> Tensor:
     return a * torch.sigmoid(a) * b
 
 
-declare("aclnnSwiGlu", _GATE, _HALVED, **_split("x"), out=out("x"))(words(swiglu))
-declare("aclnnSwiGluGrad", _GATE, _HALVED, yGrad=tensor("*B A *N"), **_split("x", "yGrad"),
-        out=out("x"))(gradient(swiglu, grad="yGrad", of="x"))  # fmt: skip
-declare("aclnnGlu", _GATE, _HALVED, **_split("self"), out=out("self"))(
+spec("aclnnSwiGlu", _GATE, _HALVED, **_split("x"), out=out("x"))(words(swiglu))
+spec("aclnnSwiGluGrad", _GATE, _HALVED, yGrad=tensor("*B A *N"), **_split("x", "yGrad"),
+     out=out("x"))(gradient(swiglu, grad="yGrad", of="x"))  # fmt: skip
+spec("aclnnGlu", _GATE, _HALVED, **_split("self"), out=out("self"))(
     words(lambda self, dim: F.glu(self, dim)))  # fmt: skip
-declare("aclnnGluBackward", _GATE, _HALVED, gradOut=tensor("*B A *N"), **_split("self", "gradOut"),
-        out=out("self"))(
+spec("aclnnGluBackward", _GATE, _HALVED, gradOut=tensor("*B A *N"), **_split("self", "gradOut"),
+     out=out("self"))(
     gradient(lambda self, dim: F.glu(self, dim), grad="gradOut", of="self"))  # fmt: skip
-declare("aclnnGeGlu", _GATE, _HALVED, **_split("self"), approximate=choice(1, 0),
-        out=out("self"), outGelu=out("self"))(
+spec("aclnnGeGlu", _GATE, _HALVED, **_split("self"), approximate=choice(1, 0),
+     out=out("self"), outGelu=out("self"))(
     words(lambda self, dim, approximate: geglu(self, dim, approximate, False)))  # fmt: skip
-declare("aclnnGeGluV3", _GATE, _HALVED, **_split("self"), approximate=choice(1, 0),
-        activateLeft=flag(), out=out("self"), outGelu=out("self"))(
+spec("aclnnGeGluV3", _GATE, _HALVED, **_split("self"), approximate=choice(1, 0),
+     activateLeft=flag(), out=out("self"), outGelu=out("self"))(
     words(lambda self, dim, approximate, activateLeft:
           geglu(self, dim, approximate, activateLeft)))  # fmt: skip

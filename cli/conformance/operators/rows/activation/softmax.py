@@ -21,10 +21,10 @@ from .....spec import (
     row,
     seq,
     sizes,
+    spec,
     tensor,
 )
 from .....spec.domains import Domain
-from ...declare import declare
 from .._defaults import TORCH_NN
 from .._functions import softmax
 
@@ -38,12 +38,12 @@ def _saved(low: float, high: float) -> dict[str, Domain]:
             "dim": axis("A", "*B A *N"), "out": out("output")}  # fmt: skip
 
 
-@declare("aclnnSoftmaxBackward", _TORCH, _ALONG, **_saved(0, 0.3))
+@spec("aclnnSoftmaxBackward", _TORCH, _ALONG, **_saved(0, 0.3))
 def softmax_backward(gradOutput: Array, output: Array, dim: int) -> Array:
     return output * (gradOutput - (gradOutput * output).sum(dim, keepdims=True))
 
 
-@declare("aclnnLogSoftmaxBackward", _TORCH, _ALONG, **_saved(-8, -0.1))
+@spec("aclnnLogSoftmaxBackward", _TORCH, _ALONG, **_saved(-8, -0.1))
 def log_softmax_backward(gradOutput: Array, output: Array, dim: int) -> Array:
     return gradOutput - np.exp(output) * gradOutput.sum(dim, keepdims=True)
 
@@ -59,15 +59,15 @@ def _hidden(x: Array, mask: Array, triangle: bool) -> Any:
     return np.triu(np.ones(x.shape[-2:], bool), 1) if triangle else mask
 
 
-@declare("aclnnScaledMaskedSoftmax", _MASKED, _SCORES, x=tensor("B N S T"), mask=_MASK,
-         scale=_SCALE, fixedTriuMask=flag(), y=out("x"))  # fmt: skip
+@spec("aclnnScaledMaskedSoftmax", _MASKED, _SCORES, x=tensor("B N S T"), mask=_MASK,
+      scale=_SCALE, fixedTriuMask=flag(), y=out("x"))  # fmt: skip
 def masked_softmax(x: Array, mask: Array, scale: float, fixedTriuMask: bool) -> Array:
     return softmax(np.where(_hidden(x, mask, fixedTriuMask), -10000.0, x * scale))
 
 
-@declare("aclnnScaledMaskedSoftmaxBackward", _MASKED, _SCORES, gradOutput=tensor("B N S T"),
-         y=tensor("B N S T", "gradOutput", 0, 0.05), mask=_MASK, scale=_SCALE,
-         fixTriuMask=only(False, "documents allow one value"), out=out("gradOutput"))  # fmt: skip
+@spec("aclnnScaledMaskedSoftmaxBackward", _MASKED, _SCORES, gradOutput=tensor("B N S T"),
+      y=tensor("B N S T", "gradOutput", 0, 0.05), mask=_MASK, scale=_SCALE,
+      fixTriuMask=only(False, "documents allow one value"), out=out("gradOutput"))  # fmt: skip
 def masked_softmax_backward(gradOutput: Array, y: Array, mask: Array, scale: float) -> Array:
     flow = y * (gradOutput - (gradOutput * y).sum(-1, keepdims=True))
     return np.where(mask, 0.0, flow * scale)

@@ -18,12 +18,12 @@ from .....spec import (
     out,
     parts,
     sizes,
+    spec,
     tensor,
     tokens,
 )
 from .....spec import heads as heads_
 from .....spec.domains import Draw
-from ...declare import declare
 
 
 def _blocks(ends: Sequence[int], size: int, stride: int) -> list[int]:
@@ -46,9 +46,9 @@ _KIND: Final = only(0, "documents allow one value: ends")
 _OVER: Final = both("compressStride < compressBlockSize")
 
 
-@declare("aclnnNsaCompress", _NSA, _SIZES, _OVER, input=tensor("T N D", _HALVES),
-         weight=tensor("compressBlockSize N", "input", -0.2, 0.2), actSeqLenOptional=_ENDS,
-         layoutOptional=_LAYOUT, **_BLOCK, actSeqLenType=_KIND, output=out("input"))  # fmt: skip
+@spec("aclnnNsaCompress", _NSA, _SIZES, _OVER, input=tensor("T N D", _HALVES),
+      weight=tensor("compressBlockSize N", "input", -0.2, 0.2), actSeqLenOptional=_ENDS,
+      layoutOptional=_LAYOUT, **_BLOCK, actSeqLenType=_KIND, output=out("input"))  # fmt: skip
 def compress(
     input: Array, weight: Array, actSeqLenOptional: Sequence[int], compressBlockSize: int,
     compressStride: int,
@@ -71,11 +71,11 @@ def _flows(rng: np.random.Generator, _pattern: str, draw: Draw) -> Array:
 _READS: Final = ("actSeqLenOptionalOptional", "compressBlockSize", "compressStride", "N", "D")
 
 
-@declare("aclnnNsaCompressGrad", _NSA, _SIZES, _OVER,
-         outputGrad=content(_flows, "any", "input", reads=_READS), input=tensor("T N D", _HALVES),
-         weight=tensor("compressBlockSize N", "input", -0.2, 0.2), actSeqLenOptionalOptional=_ENDS,
-         **_BLOCK, actSeqLenType=_KIND, layoutOptionalOptional=_LAYOUT, inputGradOut=out("input"),
-         weightGradOut=out("weight"))  # fmt: skip
+@spec("aclnnNsaCompressGrad", _NSA, _SIZES, _OVER,
+      outputGrad=content(_flows, "any", "input", reads=_READS), input=tensor("T N D", _HALVES),
+      weight=tensor("compressBlockSize N", "input", -0.2, 0.2), actSeqLenOptionalOptional=_ENDS,
+      **_BLOCK, actSeqLenType=_KIND, layoutOptionalOptional=_LAYOUT, inputGradOut=out("input"),
+      weightGradOut=out("weight"))  # fmt: skip
 def compress_grad(
     outputGrad: Array, input: Array, weight: Array, actSeqLenOptionalOptional: Sequence[int],
     compressBlockSize: int, compressStride: int,

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.random import Generator
 
 from .....judge.precision import Array
-from .....spec import Rule, both, content, head_dim, out, seq, sizes, tensor
+from .....spec import Rule, both, content, head_dim, out, seq, sizes, spec, tensor
 from .....spec import heads as heads_
 from .....spec.domains import Domain, Draw
-from ...declare import declare
 from .sparse_gradients import Three
 
 
@@ -56,10 +55,10 @@ _PLACES: Final[dict[str, Domain]] = {
 _SIDES: Final = both("A > E", "H > L", "Q > H")
 
 
-@declare("aclnnMultiScaleDeformableAttentionGrad", replace(
-             _RULE, source="Zhu et al.: Deformable DETR, 2021, derivative of equation 3"), _SIZES,
-         _SIDES, **_PLACES, gradOutput=tensor("B Q H*D", "f32"), gradValue=out("value"),
-         gradLocation=out("value"), gradAttnWeight=out("value"))  # fmt: skip
+@spec("aclnnMultiScaleDeformableAttentionGrad", replace(
+          _RULE, source="Zhu et al.: Deformable DETR, 2021, derivative of equation 3"), _SIZES,
+      _SIDES, **_PLACES, gradOutput=tensor("B Q H*D", "f32"), gradValue=out("value"),
+      gradLocation=out("value"), gradAttnWeight=out("value"))  # fmt: skip
 def deformable_back(
     value: Array, spatialShape: Array, levelStartIndex: Array, location: Array, attnWeight: Array,
     gradOutput: Array,
@@ -92,8 +91,8 @@ def at(image: Array, y: float, x: float) -> Any:
     return total
 
 
-@declare("aclnnMultiScaleDeformableAttnFunction", _RULE, _SIZES, _SIDES, **_PLACES,
-         output=out("value"))  # fmt: skip
+@spec("aclnnMultiScaleDeformableAttnFunction", _RULE, _SIZES, _SIDES, **_PLACES,
+      output=out("value"))  # fmt: skip
 def deformable(
     value: Array, spatialShape: Array, levelStartIndex: Array, location: Array, attnWeight: Array
 ) -> Array:

@@ -21,12 +21,12 @@ from .....spec import (
     seq,
     sizes,
     slots,
+    spec,
     tensor,
 )
 from .....spec import group as group_
 from .....spec import heads as heads_
 from .....spec.domains import Domain, Draw
-from ...declare import declare
 
 _RULE: Final = Rule("gradient", "Yang et al.: Gated Delta Networks, 2024; op-plugin document "
                     "npu_recurrent_gated_delta_rule", values="normal")  # fmt: skip
@@ -48,14 +48,14 @@ def _accepted(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     return np.maximum(lengths, 1) if pattern == "all" else np.array(counts)
 
 
-@declare("aclnnRecurrentGatedDeltaRule", _RULE, _SIZES, sizes(E=seq(3, 1), P="T + E"),
-         both("T > 8", "V > D", "given(gk) and given(g)"), **_TOKENS, beta=optional(_BETA),
-         stateRef=inout(tensor("P N V D", "value")), actualSeqLengths=_LENGTHS,
-         ssmStateIndices=slots("T", into="P", dtype="i32"),
-         g=optional(tensor("T N", "f32", -1, 0)), gk=optional(tensor("T N D", "f32", -1, 0)),
-         numAcceptedTokens=optional(content(_accepted, "some all", "i32", shape="B",
-                                            reads=("actualSeqLengths",))),
-         scaleValue=_SCALE, out=out("value"))  # fmt: skip
+@spec("aclnnRecurrentGatedDeltaRule", _RULE, _SIZES, sizes(E=seq(3, 1), P="T + E"),
+      both("T > 8", "V > D", "given(gk) and given(g)"), **_TOKENS, beta=optional(_BETA),
+      stateRef=inout(tensor("P N V D", "value")), actualSeqLengths=_LENGTHS,
+      ssmStateIndices=slots("T", into="P", dtype="i32"),
+      g=optional(tensor("T N", "f32", -1, 0)), gk=optional(tensor("T N D", "f32", -1, 0)),
+      numAcceptedTokens=optional(content(_accepted, "some all", "i32", shape="B",
+                                         reads=("actualSeqLengths",))),
+      scaleValue=_SCALE, out=out("value"))  # fmt: skip
 def gated_delta(
     query: Array, key: Array, value: Array, beta: Array | None, stateRef: Array,
     actualSeqLengths: Array, ssmStateIndices: Array, g: Array | None, gk: Array | None,
@@ -84,13 +84,13 @@ def gated_delta(
     return states, out
 
 
-@declare("aclnnChunkGatedDeltaRule", replace(
-             _RULE, source="Yang, Kautz, Hatamizadeh: Gated Delta Networks, 2024, section 3.3; "
-             "Yang et al.: Parallelizing Linear Transformers with the Delta Rule, 2024"),
-         _SIZES, both("T > 64", "V > D"), **_TOKENS, beta=_BETA,
-         initialState=tensor("B N V D", "value"), actualSeqLengths=_LENGTHS,
-         gOptional=optional(tensor("T N", "f32", -1, -0.01)), scaleValue=_SCALE, out=out("value"),
-         finalState=out("initialState"))  # fmt: skip
+@spec("aclnnChunkGatedDeltaRule", replace(
+          _RULE, source="Yang, Kautz, Hatamizadeh: Gated Delta Networks, 2024, section 3.3; "
+          "Yang et al.: Parallelizing Linear Transformers with the Delta Rule, 2024"),
+      _SIZES, both("T > 64", "V > D"), **_TOKENS, beta=_BETA,
+      initialState=tensor("B N V D", "value"), actualSeqLengths=_LENGTHS,
+      gOptional=optional(tensor("T N", "f32", -1, -0.01)), scaleValue=_SCALE, out=out("value"),
+      finalState=out("initialState"))  # fmt: skip
 def chunked_delta(
     query: Array, key: Array, value: Array, beta: Array, initialState: Array,
     actualSeqLengths: Array, gOptional: Array | None, scaleValue: float,

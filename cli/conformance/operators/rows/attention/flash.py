@@ -9,8 +9,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.random import Generator
 
-from mindtorch.ops.samples import Arg
-
 from .....judge.precision import Array
 from .....spec import (
     Rule,
@@ -36,13 +34,12 @@ from .....spec import (
     require,
     seq,
     sizes,
+    spec,
     tensor,
 )  # fmt: skip
 from .....spec import causal as causal_mask
 from .....spec import heads as heads_
 from .....spec.domains import Domain, Draw
-from ...declare import declare
-from ...spec import const
 from .._saved import arguments, known, saved
 
 _PAPER: Final = ("Vaswani et al.: Attention Is All You Need, 2017; Dao et al.: FlashAttention, "
@@ -193,15 +190,6 @@ def flash(
             back(out, inputLayout))  # fmt: skip
 
 
-def shaped(layout: str, b: int, n: int, s: int, d: int) -> tuple[int, ...]:
-    return {"BNSD": (b, n, s, d), "BSND": (b, s, n, d), "BSH": (b, s, n * d),
-            "SBH": (s, b, n * d)}[layout]  # fmt: skip
-
-
-def causal(sq: int, sk: int) -> Arg:
-    return const(np.triu(np.ones((sq, sk)), sk - sq + 1).astype(bool).tolist(), "bool")
-
-
 def unseen_rows(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
     """Of rows that see nothing documents state neither maximum nor sum: kernels leave the least
     and the largest number, or -inf and 0, where they began."""
@@ -315,8 +303,8 @@ def _banded(band: Domain) -> dict[Any, Domain]:
 
 
 for _version in (1, 2, 3, 4):
-    declare(f"aclnnFlashAttentionScore{f'V{_version}' if _version > 1 else ''}", _FLASH, _SIZES,
-            _SIDES, _BAND, *_PINS, **_flash_params(_version))(flash)  # fmt: skip
+    spec(f"aclnnFlashAttentionScore{f'V{_version}' if _version > 1 else ''}", _FLASH, _SIZES,
+         _SIDES, _BAND, *_PINS, **_flash_params(_version))(flash)  # fmt: skip
 
 
 def flash_grad(
@@ -450,6 +438,6 @@ _BACK: Final = Rule("gradient", _PAPER, {
 
 
 for _version in (1, 2, 3, 4):
-    declare(f"aclnnFlashAttentionScoreGrad{f'V{_version}' if _version > 1 else ''}", _BACK, _SIZES,
-            _SIDES, _BAND, *_PINS, **_grad_params(_version))(
+    spec(f"aclnnFlashAttentionScoreGrad{f'V{_version}' if _version > 1 else ''}", _BACK, _SIZES,
+         _SIDES, _BAND, *_PINS, **_grad_params(_version))(
         partial(flash_grad, _version=_version))  # fmt: skip

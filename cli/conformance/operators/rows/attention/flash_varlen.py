@@ -32,12 +32,12 @@ from .....spec import (
     require,
     seq,
     sizes,
+    spec,
     tensor,
 )  # fmt: skip
 from .....spec import causal as causal_mask
 from .....spec import heads as heads_
 from .....spec.domains import Domain
-from ...declare import declare
 from .._saved import arguments, known, saved
 from .flash import LARGEST, attend, starts_of, unseen, unseen_rows
 
@@ -238,9 +238,9 @@ def _score_params(version: int) -> dict[str, Domain]:
 
 
 for _version in (1, 2, 3, 4, 5):
-    declare(f"aclnnFlashAttentionVarLenScore{f'V{_version}' if _version > 1 else ''}", _RULE,
-            _SIZES, *((_ROTARY,) if _version in (3, 5) else ()), _SIDES, _BAND,
-            **_score_params(_version))(var_len)  # fmt: skip
+    spec(f"aclnnFlashAttentionVarLenScore{f'V{_version}' if _version > 1 else ''}", _RULE,
+         _SIZES, *((_ROTARY,) if _version in (3, 5) else ()), _SIDES, _BAND,
+         **_score_params(_version))(var_len)  # fmt: skip
 
 
 def _one(
@@ -340,6 +340,6 @@ _BACK: Final = replace(_RULE, numbers={
     "norm": 16.0, "reason": "the forward output comes rounded to 16 bit, and its error enters "
     "every row"}, values="normal opposed", nearest=None)  # fmt: skip
 for _version in (1, 2, 3, 4, 5):
-    declare(f"aclnnFlashAttentionUnpaddingScoreGrad{f'V{_version}' if _version > 1 else ''}", _BACK,
-            _SIZES, *((_ROTARY,) if _version in (3, 5) else ()), _SIDES, _BAND,
-            **_grad_params(_version))(partial(var_len_grad, _version=_version))  # fmt: skip
+    spec(f"aclnnFlashAttentionUnpaddingScoreGrad{f'V{_version}' if _version > 1 else ''}", _BACK,
+         _SIZES, *((_ROTARY,) if _version in (3, 5) else ()), _SIDES, _BAND,
+         **_grad_params(_version))(partial(var_len_grad, _version=_version))  # fmt: skip

@@ -35,12 +35,12 @@ from .....spec import (
     row,
     scalar_tensor,
     sizes,
+    spec,
     tensor,
     tensors,
 )  # fmt: skip
 from .....spec import causal as causal_mask
 from .....spec.domains import Domain, Draw
-from ...declare import declare
 from .inference import (
     ALL_TOKENS,
     KV_HEADS,
@@ -291,14 +291,14 @@ _RENAMED: Final = {n: n.removesuffix("Optional") for n in _FIRST.split() if n.en
 _LATE: Final = f"""{_FIRST} {_SECOND} {_THIRD} dequantScaleQueryOptional learnableSinkOptional
 qStartIdxOptional kvStartIdxOptional {_NUMBERS} queryQuantMode pseType attentionOut softmaxLse"""
 # The later versions take scales of keys and values together in the query's dtype alone.
-declare("aclnnFusedInferAttentionScoreV5 aclnnFusedInferAttentionScoreV4", RULE, SIZES, QUERIES,
-        _EXTENTS, SIDES, _TYPES, _UNSTATED, _SAME, *_FORMS, _SLOPED,
-        both("sparseMode == 4 and Sq > Sk", "sparseMode == 3 and Sq < Sk",
-             "given(learnableSinkOptional) and softmaxLseFlag"),
-        **_params(_LATE, "query"))(fused)  # fmt: skip
-declare("aclnnFusedInferAttentionScoreV3 aclnnFusedInferAttentionScoreV2", RULE, SIZES, QUERIES,
-        _EXTENTS, SIDES, _TYPES, _UNSTATED, _SAME, *_FORMS,
-        also("aclnnFusedInferAttentionScore", **_RENAMED),
-        both("sparseMode == 4 and Sq > Sk", "sparseMode == 3 and Sq < Sk"),
-        **_params(f"{_FIRST} {_SECOND} {_THIRD} {_NUMBERS} attentionOut softmaxLse",
-                  "f32"))(fused)  # fmt: skip
+spec("aclnnFusedInferAttentionScoreV5 aclnnFusedInferAttentionScoreV4", RULE, SIZES, QUERIES,
+     _EXTENTS, SIDES, _TYPES, _UNSTATED, _SAME, *_FORMS, _SLOPED,
+     both("sparseMode == 4 and Sq > Sk", "sparseMode == 3 and Sq < Sk",
+          "given(learnableSinkOptional) and softmaxLseFlag"),
+     **_params(_LATE, "query"))(fused)  # fmt: skip
+spec("aclnnFusedInferAttentionScoreV3 aclnnFusedInferAttentionScoreV2", RULE, SIZES, QUERIES,
+     _EXTENTS, SIDES, _TYPES, _UNSTATED, _SAME, *_FORMS,
+     also("aclnnFusedInferAttentionScore", **_RENAMED),
+     both("sparseMode == 4 and Sq > Sk", "sparseMode == 3 and Sq < Sk"),
+     **_params(f"{_FIRST} {_SECOND} {_THIRD} {_NUMBERS} attentionOut softmaxLse",
+               "f32"))(fused)  # fmt: skip

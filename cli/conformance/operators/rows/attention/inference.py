@@ -35,13 +35,13 @@ from .....spec import (
     scalar_tensor,
     seq,
     sizes,
+    spec,
     tensor,
     tensors,
 )
 from .....spec import causal as causal_mask
 from .....spec import heads as heads_
 from .....spec.domains import Domain, Draw, evaluate
-from ...declare import declare
 from .flash import back, heads
 
 _PAGES: Final = ("Vaswani et al.: Attention Is All You Need, 2017; op-plugin documents "
@@ -334,19 +334,19 @@ _PROMPT_TYPES: Final = dtypes("""query key  value quantScale2 attentionOut
                                  f16   f16  f16   f32         i8
                                  i8    i8   i8    -           f16
                                  i8    i8   i8    f32         i8""")
-declare("aclnnPromptFlashAttention", RULE, SIZES, QUERIES, SIDES, **_prompt_params(1))(
+spec("aclnnPromptFlashAttention", RULE, SIZES, QUERIES, SIDES, **_prompt_params(1))(
     lambda query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
     pseShift, actualSeqLengths, preTokens, nextTokens:
     prompt(query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
            pseShift, actualSeqLengths, None, preTokens, nextTokens))  # fmt: skip
 for _version in (2, 3):
-    declare(f"aclnnPromptFlashAttentionV{_version}", RULE, SIZES, QUERIES, SIDES,
-            _PROMPT_TYPES, _SAME_SIZE,
-            # Whether rows that do not count are moved too is not stated.
-            require("not given(quantOffset2) or not given(actualSeqLengths)", refuses=None),
-            both("sparseMode == 4 and Sq > Sk", "sparseMode == 3 and Sq < Sk",
-                 "given(quantScale2) and given(quantOffset2)"),
-            **_prompt_params(_version))(prompt)  # fmt: skip
+    spec(f"aclnnPromptFlashAttentionV{_version}", RULE, SIZES, QUERIES, SIDES,
+         _PROMPT_TYPES, _SAME_SIZE,
+         # Whether rows that do not count are moved too is not stated.
+         require("not given(quantOffset2) or not given(actualSeqLengths)", refuses=None),
+         both("sparseMode == 4 and Sq > Sk", "sparseMode == 3 and Sq < Sk",
+              "given(quantScale2) and given(quantOffset2)"),
+         **_prompt_params(_version))(prompt)  # fmt: skip
 
 
 def caches(dtype: str) -> Domain:
@@ -422,15 +422,15 @@ _THIRD_TYPES: Final = dtypes("""query key  value antiquantScale quantScale2 atte
                                 bf16  i8   i8    bf16           -           bf16
                                 f16   i8   i8    f16            f32         i8""")
 _DENSE: Final = require("len(key) == len(value)")
-declare("aclnnIncreFlashAttention", RULE, SIZES, _DENSE, both("G > 1"),
-        **_token_params(1))(incremental)  # fmt: skip
-declare("aclnnIncreFlashAttentionV2", RULE, SIZES, _DENSE, _SECOND_TYPES, _SAME_SIZE,
-        both("G > 1"), **_token_params(2))(incremental)  # fmt: skip
+spec("aclnnIncreFlashAttention", RULE, SIZES, _DENSE, both("G > 1"),
+     **_token_params(1))(incremental)  # fmt: skip
+spec("aclnnIncreFlashAttentionV2", RULE, SIZES, _DENSE, _SECOND_TYPES, _SAME_SIZE,
+     both("G > 1"), **_token_params(2))(incremental)  # fmt: skip
 for _version in (3, 4):
-    declare(f"aclnnIncreFlashAttentionV{_version}", RULE, SIZES,
-            sizes(P=pages(5, 2, 9), Z=page(16, 128), M=group(2, 1, 4)), _DENSE, _THIRD_TYPES,
-            _SAME_SIZE,
-            both("given(blocktable) and given(antiquantScale)", "given(blocktable) and G > 1",
-                 "given(antiquantScale) and given(antiquantOffset)"),
-            overload("whole"), overload("paged", **_BY_PAGES),
-            **_token_params(_version))(incremental)  # fmt: skip
+    spec(f"aclnnIncreFlashAttentionV{_version}", RULE, SIZES,
+         sizes(P=pages(5, 2, 9), Z=page(16, 128), M=group(2, 1, 4)), _DENSE, _THIRD_TYPES,
+         _SAME_SIZE,
+         both("given(blocktable) and given(antiquantScale)", "given(blocktable) and G > 1",
+              "given(antiquantScale) and given(antiquantOffset)"),
+         overload("whole"), overload("paged", **_BY_PAGES),
+         **_token_params(_version))(incremental)  # fmt: skip

@@ -26,11 +26,11 @@ from .....spec import (
     seq,
     sizes,
     slots,
+    spec,
     tensor,
 )
 from .....spec import heads as heads_
 from .....spec.domains import Domain
-from ...declare import declare
 
 
 def rotate_pairs(x: Array, cos: Array, sin: Array) -> Array:
@@ -115,14 +115,14 @@ _OUTS: Final[dict[str, Domain]] = {"queryOut": out("tokenX"), "queryRopeOut": ou
 _OUT_SCALE: Final[dict[str, Domain]] = {"dequantScaleQNopeOutOptional": null(_QUANTIZED)}
 _ROOM: Final = require("P*Z*H >= size(tokenX)", refuses=None)
 for _name, _late in (("aclnnMlaProlog", {}), ("aclnnMlaPrologV2WeightNz", _OUT_SCALE)):
-    declare(_name, _PROLOG, _WIDTHS, _ROOM, **_INPUTS, cacheIndex=_SLOTS, **_CACHES, **_SCALES,
-            **_NORMS, **_OUTS, **_late)(prolog)  # fmt: skip
-declare("aclnnMlaPrologV3WeightNz", _PROLOG, _WIDTHS, _ROOM, **_INPUTS, **_CACHES,
-        cacheIndexOptional=_SLOTS, **_SCALES, actualSeqLenOptional=null(_QUANTIZED),
-        kNopeClipAlphaOptional=null(_QUANTIZED), **_NORMS,
-        **dict.fromkeys(_MODES.split(), only(0, _QUANTIZED)), tileSize=only(128, _QUANTIZED),
-        qcQrScale=number(1.0, 0.5, -1.0), kcScale=number(1.0, 2.0, -1.0), **_OUTS, **_OUT_SCALE,
-        queryNormOutOptional=null(_QUANTIZED), dequantScaleQNormOutOptional=null(_QUANTIZED))(
+    spec(_name, _PROLOG, _WIDTHS, _ROOM, **_INPUTS, cacheIndex=_SLOTS, **_CACHES, **_SCALES,
+         **_NORMS, **_OUTS, **_late)(prolog)  # fmt: skip
+spec("aclnnMlaPrologV3WeightNz", _PROLOG, _WIDTHS, _ROOM, **_INPUTS, **_CACHES,
+     cacheIndexOptional=_SLOTS, **_SCALES, actualSeqLenOptional=null(_QUANTIZED),
+     kNopeClipAlphaOptional=null(_QUANTIZED), **_NORMS,
+     **dict.fromkeys(_MODES.split(), only(0, _QUANTIZED)), tileSize=only(128, _QUANTIZED),
+     qcQrScale=number(1.0, 0.5, -1.0), kcScale=number(1.0, 2.0, -1.0), **_OUTS, **_OUT_SCALE,
+     queryNormOutOptional=null(_QUANTIZED), dequantScaleQNormOutOptional=null(_QUANTIZED))(
     lambda tokenX, weightDq, weightUqQr, weightUk, weightDkvKr, rmsnormGammaCq, rmsnormGammaCkv,
     ropeSin, ropeCos, cacheIndexOptional, kvCacheRef, krCacheRef, rmsnormEpsilonCq,
     rmsnormEpsilonCkv, cacheModeOptional, qcQrScale, kcScale:
@@ -131,11 +131,11 @@ declare("aclnnMlaPrologV3WeightNz", _PROLOG, _WIDTHS, _ROOM, **_INPUTS, **_CACHE
            rmsnormEpsilonCkv, cacheModeOptional, qcQrScale, kcScale))  # fmt: skip
 
 
-@declare("aclnnTransformBiasRescaleQkv", Rule("gradient", "torch 2.13, "
-         "torch._transform_bias_rescale_qkv"),
-         sizes(N=heads_(2, 1, 3), D=head_dim(16, 5, 64), S=seq(5, 1, 17)), both("N > S"),
-         qkv=tensor("B S 3*N*D", "f32 f16 bf16"), qkvBias=tensor("3*N*D", "qkv"),
-         numHeads=equals("N"), qOut=out("qkv"), kOut=out("qkv"), vOut=out("qkv"))  # fmt: skip
+@spec("aclnnTransformBiasRescaleQkv", Rule("gradient", "torch 2.13, "
+      "torch._transform_bias_rescale_qkv"),
+      sizes(N=heads_(2, 1, 3), D=head_dim(16, 5, 64), S=seq(5, 1, 17)), both("N > S"),
+      qkv=tensor("B S 3*N*D", "f32 f16 bf16"), qkvBias=tensor("3*N*D", "qkv"),
+      numHeads=equals("N"), qOut=out("qkv"), kOut=out("qkv"), vOut=out("qkv"))  # fmt: skip
 def transform_qkv(qkv: Array, qkvBias: Array, numHeads: int) -> tuple[Array, Array, Array]:
     b, s, width = qkv.shape
     parts = (qkv + qkvBias).reshape(b, s, 3, numHeads, -1).transpose(2, 0, 3, 1, 4)

@@ -22,13 +22,13 @@ from .....spec import (
     seq,
     several,
     sizes,
+    spec,
     tensor,
 )
 from .....spec import batch as batch_
 from .....spec import heads as heads_
 from .....spec.domains import Domain
 from .....spec.sizes import resolve
-from ...declare import declare
 
 _RING: Final = Rule("gradient", "Liu, Zaharia, Abbeel: Ring Attention with Blockwise Transformers, "
                     "2023; op-plugin test test_npu_ring_attention_update",
@@ -82,8 +82,8 @@ def _ring_params(version: int) -> dict[str, Domain]:
     }  # fmt: skip
 
 
-@declare("aclnnRingAttentionUpdate", _RING, _SIZES, **_ring_params(1))
-@declare("aclnnRingAttentionUpdateV2", _RING, _SIZES, **_ring_params(2))
+@spec("aclnnRingAttentionUpdate", _RING, _SIZES, **_ring_params(1))
+@spec("aclnnRingAttentionUpdateV2", _RING, _SIZES, **_ring_params(2))
 def ring_update(
     prevAttnOut: Array, curAttnOut: Array, prevSoftmaxMax: Array, prevSoftmaxSum: Array,
     curSoftmaxMax: Array, curSoftmaxSum: Array, inputLayoutOptional: str = "SBH",
@@ -113,12 +113,12 @@ def _sums(rng: np.random.Generator, pattern: str, draw: Any) -> Array:
     return draws
 
 
-@declare("aclnnAttentionUpdate", replace(_RING, source="Liu et al.: Ring Attention, 2023; "
-                                         "op-plugin document npu_attention_update"),
-         sizes(L=members(3, 1, 2, 5), T=seq(5, 1, 33, 130), D=head_dim(32, 8, 128)),
-         lse=several("L", content(_sums, "plain apart infinite", "f32", shape="T")),
-         localOut=several("L", tensor("T D", "f32 f16 bf16")), updateType=choice(0, 1),
-         out=out("localOut"), lseOut=out("lse"))  # fmt: skip
+@spec("aclnnAttentionUpdate", replace(_RING, source="Liu et al.: Ring Attention, 2023; "
+                                      "op-plugin document npu_attention_update"),
+      sizes(L=members(3, 1, 2, 5), T=seq(5, 1, 33, 130), D=head_dim(32, 8, 128)),
+      lse=several("L", content(_sums, "plain apart infinite", "f32", shape="T")),
+      localOut=several("L", tensor("T D", "f32 f16 bf16")), updateType=choice(0, 1),
+      out=out("localOut"), lseOut=out("lse"))  # fmt: skip
 def attention_update(
     lse: list[Array], localOut: list[Array], updateType: int
 ) -> tuple[Array, Array | None]:

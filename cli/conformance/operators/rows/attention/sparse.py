@@ -31,11 +31,11 @@ from .....spec import (
     parts,
     seq,
     sizes,
+    spec,
     tensor,
 )
 from .....spec import heads as heads_
 from .....spec.domains import Domain, Draw
-from ...declare import declare
 
 FAR: Final = only(2**31 - 1, "documents allow one value")
 EIGHT: Final = 8  # softmax statistics are kept eight times side by side
@@ -203,9 +203,9 @@ def _latent_params(version: int) -> dict[str, Domain]:
 SIDES: Final = both("Sq > Sk", "sparseMode == 3 and Sq > Sk")
 
 
-@declare("aclnnSparseFlashAttention", RULE, LISTED, LATENT, SIDES, **_latent_params(1))
-@declare("aclnnSparseFlashAttentionV2", RULE, LISTED, LATENT, SIDES,
-         both("given(sinksOptional) and sparseMode == 3"), **_latent_params(2))  # fmt: skip
+@spec("aclnnSparseFlashAttention", RULE, LISTED, LATENT, SIDES, **_latent_params(1))
+@spec("aclnnSparseFlashAttentionV2", RULE, LISTED, LATENT, SIDES,
+      both("given(sinksOptional) and sparseMode == 3"), **_latent_params(2))  # fmt: skip
 def sparse_flash(
     query: Array, key: Array, value: Array, sparseIndices: Array, queryRopeOptional: Array,
     keyRopeOptional: Array, scaleValue: float, sparseBlockSizeOptional: int,
@@ -271,9 +271,9 @@ def selection(make: Any, dtype: str) -> dict[str, Domain]:
     }  # fmt: skip
 
 
-@declare("aclnnNsaSelectedAttention", _SELECTED, LISTED, GROUPED, both("Sq > Sk", "K > 1"),
-         **selection(tensor, ""), softmaxMaxOut=out("f32"), softmaxSumOut=out("f32"),
-         attentionOut=out("query"))  # fmt: skip
+@spec("aclnnNsaSelectedAttention", _SELECTED, LISTED, GROUPED, both("Sq > Sk", "K > 1"),
+      **selection(tensor, ""), softmaxMaxOut=out("f32"), softmaxSumOut=out("f32"),
+      attentionOut=out("query"))  # fmt: skip
 def selected(
     query: Array, key: Array, value: Array, topkIndices: Array,
     actualSeqQLenOptional: Sequence[int], actualSeqKvLenOptional: Sequence[int],
@@ -345,10 +345,10 @@ def _block_params(version: int) -> dict[str, Domain]:
     }  # fmt: skip
 
 
-@declare("aclnnBlockSparseAttention", _BLOCKS, BLOCK_SIZES, both("Sq > Sk", "G > 1"),
-         **_block_params(1))  # fmt: skip
-@declare("aclnnBlockSparseAttentionV2", _BLOCKS, BLOCK_SIZES, both("Sq > Sk", "G > 1"),
-         **_block_params(2))  # fmt: skip
+@spec("aclnnBlockSparseAttention", _BLOCKS, BLOCK_SIZES, both("Sq > Sk", "G > 1"),
+      **_block_params(1))  # fmt: skip
+@spec("aclnnBlockSparseAttentionV2", _BLOCKS, BLOCK_SIZES, both("Sq > Sk", "G > 1"),
+      **_block_params(2))  # fmt: skip
 def block_sparse(
     query: Array, key: Array, value: Array, blockSparseMaskOptional: Array,
     blockShapeOptional: Sequence[int], actualSeqLengthsOptional: Sequence[int] | None,
@@ -403,17 +403,17 @@ _INDEXED: Final = sizes(B=heads_(2, 1, 3), Sq=seq(3, 1, 9), Sk=seq(7, 1, 5, 33, 
 _LAYOUT: Final = "layoutQueryOptional"
 
 
-@declare("aclnnLightningIndexer", _INDEXER, _INDEXED, both("Sq > Sk", "sparseCount > Sk"),
-         query=sequences("Sq", "N", "D", _LAYOUT, tensor, _HALVES),
-         key=sequences("Sk", "K", "D", _LAYOUT, tensor, "query"),
-         weights=by(_LAYOUT, {"BSND": tensor("B Sq N", "query"), "TND": tensor("B*Sq N", "query")}),
-         actualSeqLengthsQueryOptional=tokens_of(_LAYOUT, "Sq", "i32", _QUERY_ENDS),
-         actualSeqLengthsKeyOptional=tokens_of(_LAYOUT, "Sk", "i32", _KEY_ENDS, "cut"),
-         blockTableOptional=null("of caches in blocks, which the simulator does not take"),
-         layoutQueryOptional=choice("BSND", "TND"), layoutKeyOptional=equals(_LAYOUT),
-         sparseCount=integer(2, 1, 6, 16), sparseMode=choice(0, 3), preTokens=FAR,
-         nextTokens=FAR, returnValues=flag(True), sparseIndicesOut=out("i32"),
-         sparseValuesOut=out("query"))  # fmt: skip
+@spec("aclnnLightningIndexer", _INDEXER, _INDEXED, both("Sq > Sk", "sparseCount > Sk"),
+      query=sequences("Sq", "N", "D", _LAYOUT, tensor, _HALVES),
+      key=sequences("Sk", "K", "D", _LAYOUT, tensor, "query"),
+      weights=by(_LAYOUT, {"BSND": tensor("B Sq N", "query"), "TND": tensor("B*Sq N", "query")}),
+      actualSeqLengthsQueryOptional=tokens_of(_LAYOUT, "Sq", "i32", _QUERY_ENDS),
+      actualSeqLengthsKeyOptional=tokens_of(_LAYOUT, "Sk", "i32", _KEY_ENDS, "cut"),
+      blockTableOptional=null("of caches in blocks, which the simulator does not take"),
+      layoutQueryOptional=choice("BSND", "TND"), layoutKeyOptional=equals(_LAYOUT),
+      sparseCount=integer(2, 1, 6, 16), sparseMode=choice(0, 3), preTokens=FAR,
+      nextTokens=FAR, returnValues=flag(True), sparseIndicesOut=out("i32"),
+      sparseValuesOut=out("query"))  # fmt: skip
 def indexer(
     query: Array, key: Array, weights: Array, actualSeqLengthsQueryOptional: Array | None,
     actualSeqLengthsKeyOptional: Array | None, layoutQueryOptional: str, sparseCount: int,
@@ -458,10 +458,10 @@ def floyd_inputs(make: Any, dtype: str) -> dict[str, Domain]:
 NO_MASK: Final = null("which of its ones hide is not stated")
 
 
-@declare("aclnnFusedFloydAttention", _FLOYD, FLOYD_SIZES, both("I > J", "K > J"),
-         **floyd_inputs(tensor, ""), attenMaskOptional=NO_MASK,
-         scaleValueOptional=number(0.25, 1.0, 0.0), softmaxMaxOut=out("f32"),
-         softmaxSumOut=out("f32"), attentionOutOut=out("query"))  # fmt: skip
+@spec("aclnnFusedFloydAttention", _FLOYD, FLOYD_SIZES, both("I > J", "K > J"),
+      **floyd_inputs(tensor, ""), attenMaskOptional=NO_MASK,
+      scaleValueOptional=number(0.25, 1.0, 0.0), softmaxMaxOut=out("f32"),
+      softmaxSumOut=out("f32"), attentionOutOut=out("query"))  # fmt: skip
 def floyd(
     query: Array, key1: Array, value1: Array, key2: Array, value2: Array, scaleValueOptional: float
 ) -> tuple[Array, Array, Array]:

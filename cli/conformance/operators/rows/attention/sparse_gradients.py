@@ -9,9 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import both, by, choice, ignored, number, out, tensor
+from .....spec import both, by, choice, ignored, number, out, spec, tensor
 from .....spec.domains import Domain
-from ...declare import declare
 from .._saved import known, saved
 from .sparse import (
     BLOCK_SIZES,
@@ -96,17 +95,17 @@ _SELECTION_LAST: Final = ("topkIndices", "actualSeqQLenOptional", "actualSeqKvLe
                        "selectedBlockCount", "headNum", "inputLayout", "sparseMode")  # fmt: skip
 
 
-@declare("aclnnNsaSelectedAttentionGrad", replace(
-             _RULE, source="Yuan et al.: Native Sparse Attention, 2025, derivative of equation 12"),
-         LISTED, GROUPED, both("Sq > Sk", "K > 1"),
-         **{n: _SELECTION_DOMAINS[n] for n in ("query", "key", "value")},
-         attentionOut=saved(_selected, 2, "B*Sq N V", "attentionOutGrad", _SELECTION),
-         attentionOutGrad=tensor("B*Sq N V", _HALVES),
-         softmaxMax=saved(_selected, 0, "B*Sq N 8", "f32", _SELECTION),
-         softmaxSum=saved(_selected, 1, "B*Sq N 8", "f32", _SELECTION),
-         **{n: _SELECTION_DOMAINS[n] for n in _SELECTION_LAST}, dqOut=out("query"),
-         dkOut=out("key"),
-         dvOut=out("value"))  # fmt: skip
+@spec("aclnnNsaSelectedAttentionGrad", replace(
+          _RULE, source="Yuan et al.: Native Sparse Attention, 2025, derivative of equation 12"),
+      LISTED, GROUPED, both("Sq > Sk", "K > 1"),
+      **{n: _SELECTION_DOMAINS[n] for n in ("query", "key", "value")},
+      attentionOut=saved(_selected, 2, "B*Sq N V", "attentionOutGrad", _SELECTION),
+      attentionOutGrad=tensor("B*Sq N V", _HALVES),
+      softmaxMax=saved(_selected, 0, "B*Sq N 8", "f32", _SELECTION),
+      softmaxSum=saved(_selected, 1, "B*Sq N 8", "f32", _SELECTION),
+      **{n: _SELECTION_DOMAINS[n] for n in _SELECTION_LAST}, dqOut=out("query"),
+      dkOut=out("key"),
+      dvOut=out("value"))  # fmt: skip
 def selected_back(
     query: Array, key: Array, value: Array, attentionOutGrad: Array, topkIndices: Array,
     actualSeqQLenOptional: Sequence[int], actualSeqKvLenOptional: Sequence[int],
@@ -145,18 +144,18 @@ def _of_latent(which: int, dtype: str) -> Domain:
               )  # fmt: skip
 
 
-@declare("aclnnSparseFlashAttentionGrad", replace(
-             _RULE, source="DeepSeek-V3.2-Exp, 2025: derivative of attention to listed keys"),
-         LISTED, LATENT, SIDES,
-         **latent(known, "dOut", "layoutOptional", "sparseIndices", "sparseBlockSize"),
-         dOut=sequences("Sq", "N", "D", "layoutOptional", tensor, _HALVES),
-         out=_of_latent(0, "dOut"), softmaxMax=_of_latent(1, "f32"),
-         softmaxSum=_of_latent(2, "f32"), **rotary_parts(known, "dOut", "layoutOptional"),
-         scaleValue=number(0.4, "D**-0.5"), sparseBlockSize=choice(2, 1, 4, 16),
-         layoutOptional=choice("BSND", "TND"), sparseMode=choice(0, 3), preTokens=FAR,
-         nextTokens=FAR, deterministic=ignored("asks for one order of sums", choice(False, True)),
-         dQueryOut=out("query"), dKeyOut=out("key"), dValueOut=out("value"),
-         dQueryRopeOutOptional=out("query"), dKeyRopeOutOptional=out("key"))  # fmt: skip
+@spec("aclnnSparseFlashAttentionGrad", replace(
+          _RULE, source="DeepSeek-V3.2-Exp, 2025: derivative of attention to listed keys"),
+      LISTED, LATENT, SIDES,
+      **latent(known, "dOut", "layoutOptional", "sparseIndices", "sparseBlockSize"),
+      dOut=sequences("Sq", "N", "D", "layoutOptional", tensor, _HALVES),
+      out=_of_latent(0, "dOut"), softmaxMax=_of_latent(1, "f32"),
+      softmaxSum=_of_latent(2, "f32"), **rotary_parts(known, "dOut", "layoutOptional"),
+      scaleValue=number(0.4, "D**-0.5"), sparseBlockSize=choice(2, 1, 4, 16),
+      layoutOptional=choice("BSND", "TND"), sparseMode=choice(0, 3), preTokens=FAR,
+      nextTokens=FAR, deterministic=ignored("asks for one order of sums", choice(False, True)),
+      dQueryOut=out("query"), dKeyOut=out("key"), dValueOut=out("value"),
+      dQueryRopeOutOptional=out("query"), dKeyRopeOutOptional=out("key"))  # fmt: skip
 def sparse_back(
     query: Array, key: Array, value: Array, sparseIndices: Array, dOut: Array,
     actualSeqLengthsQueryOptional: Array | None, actualSeqLengthsKvOptional: Array | None,
@@ -203,14 +202,14 @@ def _of_blocks(which: int, last: str, dtype: str) -> Domain:
 _BLOCKED: Final = blocks(known, "dout")
 
 
-@declare("aclnnBlockSparseAttentionGrad", replace(
-             _RULE, source="op-plugin test npu_block_sparse_attention: derivative of attention "
-             "whose mask leaves blocks out"), BLOCK_SIZES, both("Sq > Sk", "G > 1"),
-         dout=sequences("Sq", "N", "D", "qInputLayout", tensor, _HALVES),
-         **{n: _BLOCKED[n] for n in ("query", "key", "value")},
-         attentionOut=_of_blocks(0, "D", "dout"), softmaxLse=_of_blocks(1, "1", "f32"),
-         **{n: d for n, d in _BLOCKED.items() if n not in ("query", "key", "value")},
-         **LAYOUTS, **UNBANDED, dq=out("query"), dk=out("key"), dv=out("value"))  # fmt: skip
+@spec("aclnnBlockSparseAttentionGrad", replace(
+          _RULE, source="op-plugin test npu_block_sparse_attention: derivative of attention "
+          "whose mask leaves blocks out"), BLOCK_SIZES, both("Sq > Sk", "G > 1"),
+      dout=sequences("Sq", "N", "D", "qInputLayout", tensor, _HALVES),
+      **{n: _BLOCKED[n] for n in ("query", "key", "value")},
+      attentionOut=_of_blocks(0, "D", "dout"), softmaxLse=_of_blocks(1, "1", "f32"),
+      **{n: d for n, d in _BLOCKED.items() if n not in ("query", "key", "value")},
+      **LAYOUTS, **UNBANDED, dq=out("query"), dk=out("key"), dv=out("value"))  # fmt: skip
 def block_back(
     dout: Array, query: Array, key: Array, value: Array, blockSparseMaskOptional: Array,
     blockShapeOptional: Sequence[int], actualSeqLengthsOptional: Sequence[int] | None,
@@ -237,15 +236,15 @@ _paired: Final = _forward(floyd, "query key1 value1 key2 value2 scaleValueOption
                           scaleValueOptional="scaleValue")  # fmt: skip
 
 
-@declare("aclnnFusedFloydAttentionGrad", replace(
-             _RULE, source="op-plugin document npu_fused_floyd_attention: derivative of attention "
-             "over pairs of axes"), FLOYD_SIZES, both("I > J", "K > J"),
-         **floyd_inputs(known, "dy"), dy=tensor("B H I K D", _HALVES), attenMaskOptional=NO_MASK,
-         softmaxMax=saved(_paired, 0, "B H I K 8", "f32", _PAIRS),
-         softmaxSum=saved(_paired, 1, "B H I K 8", "f32", _PAIRS),
-         attentionIn=saved(_paired, 2, "B H I K D", "dy", _PAIRS),
-         scaleValue=number(0.25, 1.0), dqOut=out("query"), dk1Out=out("query"),
-         dv1Out=out("query"), dk2Out=out("query"), dv2Out=out("query"))  # fmt: skip
+@spec("aclnnFusedFloydAttentionGrad", replace(
+          _RULE, source="op-plugin document npu_fused_floyd_attention: derivative of attention "
+          "over pairs of axes"), FLOYD_SIZES, both("I > J", "K > J"),
+      **floyd_inputs(known, "dy"), dy=tensor("B H I K D", _HALVES), attenMaskOptional=NO_MASK,
+      softmaxMax=saved(_paired, 0, "B H I K 8", "f32", _PAIRS),
+      softmaxSum=saved(_paired, 1, "B H I K 8", "f32", _PAIRS),
+      attentionIn=saved(_paired, 2, "B H I K D", "dy", _PAIRS),
+      scaleValue=number(0.25, 1.0), dqOut=out("query"), dk1Out=out("query"),
+      dv1Out=out("query"), dk2Out=out("query"), dv2Out=out("query"))  # fmt: skip
 def floyd_back(
     query: Array, key1: Array, value1: Array, key2: Array, value2: Array, dy: Array,
     scaleValue: float,

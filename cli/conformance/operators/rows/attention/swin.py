@@ -25,6 +25,7 @@ from .....spec import (
     overload,
     row,
     sizes,
+    spec,
     tensor,
     window,
 )
@@ -32,7 +33,6 @@ from .....spec import batch as batch_
 from .....spec import heads as heads_
 from .....spec.domains import Domain, Draw
 from .....spec.sizes import resolve
-from ...declare import declare
 from .._quantizers import real_scales, words
 
 _SCORES: Final = Rule("gradient", "operator document of aclnnSwinAttentionScoreQuant; Liu et al.: "
@@ -68,20 +68,20 @@ _MASKS: Final = optional(forms(heads=tensor("1 N S S", "f16"), windows=tensor("W
                                whole=tensor("B N S S", "f16")))  # fmt: skip
 
 
-@declare("aclnnSwinAttentionScoreQuant", _SCORES, _WINDOWS,
-         both("S == 1", "given(paddingMask1Optional) and given(paddingMask2Optional)"),
-         query=_integers("B N S D", "i8", 8),
-         key=by("keyTranspose", {False: tensor("B N S D", "i8", -8, 8),
-                                 True: tensor("B N D S", "i8", -8, 8)}),
-         value=tensor("B N S D", "i8", -8, 8),
-         scaleQuant=content(_steps, "any halves", "f16", shape="1 S"),
-         scaleDequant1=words("1 S"), scaleDequant2=words("1 D"),
-         biasQuantOptional=optional(tensor("1 S", "f16")),
-         biasDequant1Optional=optional(tensor("1 S", "i32", -9, 9)),
-         biasDequant2Optional=optional(tensor("1 D", "i32", -9, 9)), paddingMask1Optional=_MASKS,
-         paddingMask2Optional=_MASKS, queryTranspose=_PLAIN_ORDER, keyTranspose=flag(),
-         valueTranspose=_PLAIN_ORDER, softmaxAxes=ignored("both name the last axis", choice(-1, 3)),
-         out=out("f16"))  # fmt: skip
+@spec("aclnnSwinAttentionScoreQuant", _SCORES, _WINDOWS,
+      both("S == 1", "given(paddingMask1Optional) and given(paddingMask2Optional)"),
+      query=_integers("B N S D", "i8", 8),
+      key=by("keyTranspose", {False: tensor("B N S D", "i8", -8, 8),
+                              True: tensor("B N D S", "i8", -8, 8)}),
+      value=tensor("B N S D", "i8", -8, 8),
+      scaleQuant=content(_steps, "any halves", "f16", shape="1 S"),
+      scaleDequant1=words("1 S"), scaleDequant2=words("1 D"),
+      biasQuantOptional=optional(tensor("1 S", "f16")),
+      biasDequant1Optional=optional(tensor("1 S", "i32", -9, 9)),
+      biasDequant2Optional=optional(tensor("1 D", "i32", -9, 9)), paddingMask1Optional=_MASKS,
+      paddingMask2Optional=_MASKS, queryTranspose=_PLAIN_ORDER, keyTranspose=flag(),
+      valueTranspose=_PLAIN_ORDER, softmaxAxes=ignored("both name the last axis", choice(-1, 3)),
+      out=out("f16"))  # fmt: skip
 def window_scores(
     query: Array, key: Array, value: Array, scaleQuant: Array, scaleDequant1: Array,
     scaleDequant2: Array, biasQuantOptional: Array | None, biasDequant1Optional: Array | None,
@@ -111,17 +111,17 @@ _IMAGE: Final = sizes(B=batch_(2, 1, 3), N=heads_(1, 2, 3), Y=window(2, 1, 3), X
                       C="32*N")  # fmt: skip
 
 
-@declare("aclnnSwinTransformerLnQkvQuant", _PROJECTION, _IMAGE,
-         both("X > Y", "hWinSize > wWinSize"),
-         x=tensor("B oriHeight*oriWeight C", "f16"), gamma=tensor("C", "f16"),
-         beta=tensor("C", "f16"), weight=by("weightTranspose", {
-             True: tensor("3*C C", "i8", -8, 8), False: tensor("C 3*C", "i8", -8, 8)}),
-         bias=tensor("3*C", "i32", -9, 9), quantScale=tensor("C", "f16", 9, 20),
-         quantOffset=tensor("C", "f16"), dequantScale=words("3*C"), headNum=equals("N"),
-         seqLength=only(32, "documents allow one value"), epsilon=number(1e-5, 0.25),
-         oriHeight=equals("Y*hWinSize"), oriWeight=equals("X*wWinSize"),
-         hWinSize=integer(2, 1, 7), wWinSize=integer(2, 1, 3), weightTranspose=flag(True),
-         queryOutputOut=out("f16"), keyOutputOut=out("f16"), valueOutputOut=out("f16"))  # fmt: skip
+@spec("aclnnSwinTransformerLnQkvQuant", _PROJECTION, _IMAGE,
+      both("X > Y", "hWinSize > wWinSize"),
+      x=tensor("B oriHeight*oriWeight C", "f16"), gamma=tensor("C", "f16"),
+      beta=tensor("C", "f16"), weight=by("weightTranspose", {
+          True: tensor("3*C C", "i8", -8, 8), False: tensor("C 3*C", "i8", -8, 8)}),
+      bias=tensor("3*C", "i32", -9, 9), quantScale=tensor("C", "f16", 9, 20),
+      quantOffset=tensor("C", "f16"), dequantScale=words("3*C"), headNum=equals("N"),
+      seqLength=only(32, "documents allow one value"), epsilon=number(1e-5, 0.25),
+      oriHeight=equals("Y*hWinSize"), oriWeight=equals("X*wWinSize"),
+      hWinSize=integer(2, 1, 7), wWinSize=integer(2, 1, 3), weightTranspose=flag(True),
+      queryOutputOut=out("f16"), keyOutputOut=out("f16"), valueOutputOut=out("f16"))  # fmt: skip
 def window_projection(
     x: Array, gamma: Array, beta: Array, weight: Array, bias: Array, quantScale: Array,
     quantOffset: Array, dequantScale: Array, headNum: int, seqLength: int, epsilon: float,
@@ -141,19 +141,19 @@ _SOFTMAX: Final = Rule("gradient", "Liu et al.: Swin Transformer, 2021: softmax(
                        "bias)")  # fmt: skip
 
 
-@declare("aclnnMaskedSoftmaxWithRelPosBias", _SOFTMAX,
-         sizes(B=batch_(2, 1, 3), W=window(2, 1, 3), N=heads_(3, 1, 2), S=row(5, 1, 32),
-               Z=row(32, 1, 7, 33, 257, 1030)),
-         overload("five"), overload("four", x=tensor("B*W N S Z", "f32 f16 bf16")),
-         x=tensor("B W N S Z", "f32 f16 bf16"),
-         attenMaskOptional=optional(forms(
-             five=tensor("1 W 1 S Z", "x"), four=tensor("W 1 S Z", "x"),
-             three=tensor("W S Z", "x"))),
-         relativePosBias=forms(five=tensor("1 1 N S Z", "x"), four=tensor("1 N S Z", "x"),
-                               three=tensor("N S Z", "x")),
-         scaleValue=number(1.0, 0.5, -2.0, 0.0),
-         innerPrecisionMode=ignored("chooses between algorithms of one result", choice(0, 1)),
-         out=out("x"))  # fmt: skip
+@spec("aclnnMaskedSoftmaxWithRelPosBias", _SOFTMAX,
+      sizes(B=batch_(2, 1, 3), W=window(2, 1, 3), N=heads_(3, 1, 2), S=row(5, 1, 32),
+            Z=row(32, 1, 7, 33, 257, 1030)),
+      overload("five"), overload("four", x=tensor("B*W N S Z", "f32 f16 bf16")),
+      x=tensor("B W N S Z", "f32 f16 bf16"),
+      attenMaskOptional=optional(forms(
+          five=tensor("1 W 1 S Z", "x"), four=tensor("W 1 S Z", "x"),
+          three=tensor("W S Z", "x"))),
+      relativePosBias=forms(five=tensor("1 1 N S Z", "x"), four=tensor("1 N S Z", "x"),
+                            three=tensor("N S Z", "x")),
+      scaleValue=number(1.0, 0.5, -2.0, 0.0),
+      innerPrecisionMode=ignored("chooses between algorithms of one result", choice(0, 1)),
+      out=out("x"))  # fmt: skip
 def window_softmax(
     x: Array, attenMaskOptional: Array | None, relativePosBias: Array, scaleValue: float
 ) -> Any:

@@ -26,12 +26,12 @@ from .....spec import (
     row,
     rows,
     sizes,
+    spec,
     tensor,
     tokens,
 )  # fmt: skip
 from .....spec.domains import Domain
-from ...declare import declare
-from ...spec import OWN_GROUP
+from ...group import OWN_GROUP
 from .._functions import plus
 from .._ignored import RANKS
 from .._microscaling import BLOCK, as_float32
@@ -88,8 +88,8 @@ _SENT: Final = "group commMode epWorldSize sendCounts recvCounts transGmmWeight 
 _COUNTED: Final = "sendCountsTensorOptional recvCountsTensorOptional mmXOptional mmWeightOptional"
 
 
-@declare("aclnnGroupedMatMulAlltoAllvV2 aclnnGroupedMatMulAlltoAllv", _RULE, _TOKENS,
-         **ordered(f"gmmX gmmWeight {_COUNTED} {_SENT} y mmYOptional", _EXPERTS))  # fmt: skip
+@spec("aclnnGroupedMatMulAlltoAllvV2 aclnnGroupedMatMulAlltoAllv", _RULE, _TOKENS,
+      **ordered(f"gmmX gmmWeight {_COUNTED} {_SENT} y mmYOptional", _EXPERTS))  # fmt: skip
 def from_experts(
     gmmX: Array, gmmWeight: Array, mmXOptional: Array | None, mmWeightOptional: Array | None,
     sendCounts: tuple[int, ...], transGmmWeight: bool, transMmWeight: bool,
@@ -102,9 +102,9 @@ def from_experts(
     return np.concatenate([x @ w for x, w in matrices]), shared
 
 
-@declare("aclnnAlltoAllvGroupedMatMulV2 aclnnAlltoAllvGroupedMatMul", _RULE, _TOKENS,
-         **ordered(f"gmmX gmmWeight {_COUNTED} {_SENT} permuteOutFlag gmmY mmYOptional "
-                   "permuteOutOptional", _EXPERTS))  # fmt: skip
+@spec("aclnnAlltoAllvGroupedMatMulV2 aclnnAlltoAllvGroupedMatMul", _RULE, _TOKENS,
+      **ordered(f"gmmX gmmWeight {_COUNTED} {_SENT} permuteOutFlag gmmY mmYOptional "
+                "permuteOutOptional", _EXPERTS))  # fmt: skip
 def to_experts(
     gmmX: Array, gmmWeight: Array, mmXOptional: Array | None, mmWeightOptional: Array | None,
     sendCounts: tuple[int, ...], transGmmWeight: bool, transMmWeight: bool, permuteOutFlag: bool,
@@ -154,11 +154,11 @@ _OF_SHARED: Final = f"{_COUNTED} mmXScaleOptional mmWeightScaleOptional"
 _MODES: Final = "gmmXQuantMode gmmWeightQuantMode mmXQuantMode mmWeightQuantMode"
 
 
-@declare("aclnnQuantGroupedMatMulAlltoAllvV2 aclnnQuantGroupedMatMulAlltoAllv", _RULE, _TOKENS,
-         dtypes(_SMALL_TYPES.format("y")),
-         **ordered(f"{_SCALES} {_OF_SHARED} commQuantScaleOptional {_MODES} commQuantMode "
-                   f"commQuantDtypeOptional groupSize {_SENT} y mmYOptional",
-                   _QUANTISED))  # fmt: skip
+@spec("aclnnQuantGroupedMatMulAlltoAllvV2 aclnnQuantGroupedMatMulAlltoAllv", _RULE, _TOKENS,
+      dtypes(_SMALL_TYPES.format("y")),
+      **ordered(f"{_SCALES} {_OF_SHARED} commQuantScaleOptional {_MODES} commQuantMode "
+                f"commQuantDtypeOptional groupSize {_SENT} y mmYOptional",
+                _QUANTISED))  # fmt: skip
 def from_experts_quantised(
     gmmX: Array, gmmWeight: Array, gmmXScale: Array, gmmWeightScale: Array,
     mmXOptional: Array | None, mmWeightOptional: Array | None, mmXScaleOptional: Array | None,
@@ -174,10 +174,10 @@ def from_experts_quantised(
         mmXOptional, mmWeightOptional, sendCounts, transGmmWeight, transMmWeight)  # fmt: skip
 
 
-@declare("aclnnAlltoAllvQuantGroupedMatMulV2 aclnnAlltoAllvQuantGroupedMatMul", _RULE, _TOKENS,
-         dtypes(_SMALL_TYPES.format("gmmY")),
-         **ordered(f"{_SCALES} {_OF_SHARED} {_MODES} {_SENT} groupSize permuteOutFlag gmmY "
-                   "mmYOptional permuteOutOptional", _QUANTISED))  # fmt: skip
+@spec("aclnnAlltoAllvQuantGroupedMatMulV2 aclnnAlltoAllvQuantGroupedMatMul", _RULE, _TOKENS,
+      dtypes(_SMALL_TYPES.format("gmmY")),
+      **ordered(f"{_SCALES} {_OF_SHARED} {_MODES} {_SENT} groupSize permuteOutFlag gmmY "
+                "mmYOptional permuteOutOptional", _QUANTISED))  # fmt: skip
 def to_experts_quantised(
     gmmX: Array, gmmWeight: Array, gmmXScale: Array, gmmWeightScale: Array,
     mmXOptional: Array | None, mmWeightOptional: Array | None, mmXScaleOptional: Array | None,
@@ -220,9 +220,9 @@ _BATCH_TYPES: Final = dtypes("""x    weight biasOptional
                                 bf16 bf16   f32""")
 
 
-@declare("aclnnAlltoAllAllGatherBatchMatMul", _SHARDED, _BATCH, _BATCH_TYPES,
-         **ordered("x weight biasOptional groupEp groupTp epWorldSize tpWorldSize xShardType "
-                   "actType y1Out y2OutOptional y3OutOptional", _BATCHES))  # fmt: skip
+@spec("aclnnAlltoAllAllGatherBatchMatMul", _SHARDED, _BATCH, _BATCH_TYPES,
+      **ordered("x weight biasOptional groupEp groupTp epWorldSize tpWorldSize xShardType "
+                "actType y1Out y2OutOptional y3OutOptional", _BATCHES))  # fmt: skip
 def gathered_experts(
     x: Array, weight: Array, biasOptional: Array | None, actType: int
 ) -> tuple[Array, Array, Array]:
@@ -230,9 +230,9 @@ def gathered_experts(
     return _ACTIVATIONS[actType](plain), x, plain
 
 
-@declare("aclnnBatchMatMulReduceScatterAlltoAll", _SHARDED, _BATCH, _BATCH_TYPES,
-         **ordered("x weight biasOptional groupEp groupTp epWorldSize tpWorldSize yShardType out",
-                   _BATCHES))  # fmt: skip
+@spec("aclnnBatchMatMulReduceScatterAlltoAll", _SHARDED, _BATCH, _BATCH_TYPES,
+      **ordered("x weight biasOptional groupEp groupTp epWorldSize tpWorldSize yShardType out",
+                _BATCHES))  # fmt: skip
 def scattered_experts(x: Array, weight: Array, biasOptional: Array | None) -> Array:
     return plus(x @ weight, biasOptional)
 
@@ -249,20 +249,20 @@ _PLAIN: Final[dict[str, Domain]] = {
 _PRODUCT: Final = replace(_RULE, cost="2*M*K*N")
 
 
-@declare("aclnnAlltoAllMatmulV2 aclnnAlltoAllMatmul", _PRODUCT, _FLAT,
-         **ordered("x1 x2 biasOptional alltoAllAxesOptional group commMode transposeX1 "
-                   "transposeX2 output alltoAllOutOptional", _PLAIN,
-                   {"alltoAllAxes": only((-2, -1), "documents allow this order")}))  # fmt: skip
+@spec("aclnnAlltoAllMatmulV2 aclnnAlltoAllMatmul", _PRODUCT, _FLAT,
+      **ordered("x1 x2 biasOptional alltoAllAxesOptional group commMode transposeX1 "
+                "transposeX2 output alltoAllOutOptional", _PLAIN,
+                {"alltoAllAxes": only((-2, -1), "documents allow this order")}))  # fmt: skip
 def product_after_exchange(
     x1: Array, x2: Array, biasOptional: Array | None, transposeX2: bool
 ) -> tuple[Array, Array]:
     return plus(x1 @ _oriented(x2, transposeX2), biasOptional), x1
 
 
-@declare("aclnnMatmulAlltoAllV2 aclnnMatmulAlltoAll", _PRODUCT, _FLAT,
-         **ordered("x1 x2 biasOptional alltoAllAxesOptional group commMode transposeX1 "
-                   "transposeX2 output", _PLAIN,
-                   {"alltoAllAxes": only((-1, -2), "documents allow this order")}))  # fmt: skip
+@spec("aclnnMatmulAlltoAllV2 aclnnMatmulAlltoAll", _PRODUCT, _FLAT,
+      **ordered("x1 x2 biasOptional alltoAllAxesOptional group commMode transposeX1 "
+                "transposeX2 output", _PLAIN,
+                {"alltoAllAxes": only((-1, -2), "documents allow this order")}))  # fmt: skip
 def product_before_exchange(
     x1: Array, x2: Array, biasOptional: Array | None, transposeX2: bool
 ) -> Array:
@@ -278,22 +278,22 @@ _COLUMNS: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnAlltoAllQuantMatmulV2 aclnnAlltoAllQuantMatmul", _PRODUCT, _FLAT,
-         dtypes("""x1       x2 output
-                   f16      i8 f16
-                   bf16     i8 bf16
-                   f16|bf16 i8 f32"""),
-         **ordered("x1 x2 biasOptional x1ScaleOptional x2Scale commScaleOptional x1OffsetOptional "
-                   "x2OffsetOptional group commMode alltoAllAxesOptional x1QuantMode x2QuantMode "
-                   "commQuantMode commQuantDtype x1QuantDtype groupSize transposeX1 transposeX2 "
-                   "output alltoAllOutOptional", _COLUMNS,
-                   {"x2": _matrix("transposeX2", "", "K", "N", "i8"),
-                    "x1Scale": optional(powers("K", -1, 2)),
-                    "alltoAllAxes": only((-2, -1), "documents allow this order"),
-                    "x1QuantMode": only(7, "rows of floats are quantised by their peaks"),
-                    "x2QuantMode": only(2, "int8 weights have scales of columns"),
-                    "x1QuantDtype": only(2, "int8, as the weights"),
-                    "output": out("x1")}))  # fmt: skip
+@spec("aclnnAlltoAllQuantMatmulV2 aclnnAlltoAllQuantMatmul", _PRODUCT, _FLAT,
+      dtypes("""x1       x2 output
+                f16      i8 f16
+                bf16     i8 bf16
+                f16|bf16 i8 f32"""),
+      **ordered("x1 x2 biasOptional x1ScaleOptional x2Scale commScaleOptional x1OffsetOptional "
+                "x2OffsetOptional group commMode alltoAllAxesOptional x1QuantMode x2QuantMode "
+                "commQuantMode commQuantDtype x1QuantDtype groupSize transposeX1 transposeX2 "
+                "output alltoAllOutOptional", _COLUMNS,
+                {"x2": _matrix("transposeX2", "", "K", "N", "i8"),
+                 "x1Scale": optional(powers("K", -1, 2)),
+                 "alltoAllAxes": only((-2, -1), "documents allow this order"),
+                 "x1QuantMode": only(7, "rows of floats are quantised by their peaks"),
+                 "x2QuantMode": only(2, "int8 weights have scales of columns"),
+                 "x1QuantDtype": only(2, "int8, as the weights"),
+                 "output": out("x1")}))  # fmt: skip
 def rounded_rows(
     x1: Array, x2: Array, biasOptional: Array | None, x1ScaleOptional: Array | None,
     x2Scale: Array, transposeX2: bool,
@@ -307,29 +307,29 @@ def rounded_rows(
     return plus(y, biasOptional) * scale * x2Scale, x1
 
 
-@declare("aclnnQuantMatmulAlltoAllV2 aclnnQuantMatmulAlltoAll", _PRODUCT, _FLAT,
-         dtypes("""x1   x2   x1Scale x2Scale output
-                   i8   i8   f32     f32     f16|bf16|f32
-                   e4m3 e4m3 f32     f32     f16|f32
-                   e4m3 e5m2 e8m0    e8m0    bf16|f32"""),
-         **ordered("x1 x2 biasOptional x1Scale x2Scale commScaleOptional x1OffsetOptional "
-                   "x2OffsetOptional alltoAllAxesOptional group commMode x1QuantMode x2QuantMode "
-                   "commQuantMode commQuantDtype groupSize transposeX1 transposeX2 output",
-                   _COLUMNS,
-                   {"x1": tensor("M K", "i8"), "x2": _matrix("transposeX2", "", "K", "N", "x1"),
-                    "x1Scale": by("x1Scale.dtype", {
-                        "f32": tensor("M", "f32", 0.1, 1),
-                        "e8m0": powers("M ceil(K,64) 2", -2, 3, "e8m0")}),
-                    "x2Scale": by("x2Scale.dtype", {
-                        "f32": tensor("N", "f32", 0.1, 1),
-                        "e8m0": by("transposeX2", {
-                            False: powers("ceil(K,64) N 2", -2, 3, "e8m0"),
-                            True: powers("N ceil(K,64) 2", -2, 3, "e8m0")})}),
-                    "alltoAllAxes": only((-1, -2), "documents allow this order"),
-                    "x1QuantMode": equals("6 if dtype(x1Scale) == 'float8_e8m0fnu' else 3"),
-                    "x2QuantMode": equals("6 if dtype(x2Scale) == 'float8_e8m0fnu' else 2"),
-                    "groupSize": equals(f"{_TILE} if dtype(x1Scale) == 'float8_e8m0fnu' else 0"),
-                    "output": out("f32")}))  # fmt: skip
+@spec("aclnnQuantMatmulAlltoAllV2 aclnnQuantMatmulAlltoAll", _PRODUCT, _FLAT,
+      dtypes("""x1   x2   x1Scale x2Scale output
+                i8   i8   f32     f32     f16|bf16|f32
+                e4m3 e4m3 f32     f32     f16|f32
+                e4m3 e5m2 e8m0    e8m0    bf16|f32"""),
+      **ordered("x1 x2 biasOptional x1Scale x2Scale commScaleOptional x1OffsetOptional "
+                "x2OffsetOptional alltoAllAxesOptional group commMode x1QuantMode x2QuantMode "
+                "commQuantMode commQuantDtype groupSize transposeX1 transposeX2 output",
+                _COLUMNS,
+                {"x1": tensor("M K", "i8"), "x2": _matrix("transposeX2", "", "K", "N", "x1"),
+                 "x1Scale": by("x1Scale.dtype", {
+                     "f32": tensor("M", "f32", 0.1, 1),
+                     "e8m0": powers("M ceil(K,64) 2", -2, 3, "e8m0")}),
+                 "x2Scale": by("x2Scale.dtype", {
+                     "f32": tensor("N", "f32", 0.1, 1),
+                     "e8m0": by("transposeX2", {
+                         False: powers("ceil(K,64) N 2", -2, 3, "e8m0"),
+                         True: powers("N ceil(K,64) 2", -2, 3, "e8m0")})}),
+                 "alltoAllAxes": only((-1, -2), "documents allow this order"),
+                 "x1QuantMode": equals("6 if dtype(x1Scale) == 'float8_e8m0fnu' else 3"),
+                 "x2QuantMode": equals("6 if dtype(x2Scale) == 'float8_e8m0fnu' else 2"),
+                 "groupSize": equals(f"{_TILE} if dtype(x1Scale) == 'float8_e8m0fnu' else 0"),
+                 "output": out("f32")}))  # fmt: skip
 def quantised_columns(
     x1: Array, x2: Array, biasOptional: Array | None, x1Scale: Array, x2Scale: Array,
     transposeX2: bool,

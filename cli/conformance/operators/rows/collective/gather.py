@@ -17,11 +17,11 @@ from .....spec import (
     row,
     rows,
     sizes,
+    spec,
     tensor,
 )  # fmt: skip
 from .....spec.domains import Domain
-from ...declare import declare
-from ...spec import OWN_GROUP
+from ...group import OWN_GROUP
 from .._functions import plus
 from .._ignored import RANKS, SPEED
 
@@ -49,28 +49,28 @@ def ordered(names: str, *domains: dict[str, Domain]) -> dict[str, Domain]:
     return {n: every[n if n in every else n.removesuffix("Optional")] for n in names.split()}
 
 
-@declare("aclnnAllGatherMatmulV2 aclnnAllGatherMatmul",
-         Rule("gradient", _SOURCE, specials=False, cost="2*M*K*N"), LONG,
-         **ordered("x1 x2 bias x1Scale x2Scale quantScale blockSize group gatherIndex commTurn "
-                   "streamMode groupSize commMode output gatherOut amaxOut", PRODUCT,
-                   {"output": out("x1"), "gatherOut": out("x1"),
-                    "amaxOut": null(_FLOAT_ONLY)}))  # fmt: skip
+@spec("aclnnAllGatherMatmulV2 aclnnAllGatherMatmul",
+      Rule("gradient", _SOURCE, specials=False, cost="2*M*K*N"), LONG,
+      **ordered("x1 x2 bias x1Scale x2Scale quantScale blockSize group gatherIndex commTurn "
+                "streamMode groupSize commMode output gatherOut amaxOut", PRODUCT,
+                {"output": out("x1"), "gatherOut": out("x1"),
+                 "amaxOut": null(_FLOAT_ONLY)}))  # fmt: skip
 def gathered(x1: Array, x2: Array, bias: Array | None) -> tuple[Array, Array]:
     return plus(x1 @ x2, bias), x1
 
 
-@declare("aclnnDistributeBarrierV2 aclnnDistributeBarrier",
-         Rule("exact", _SOURCE, specials=False),
-         xRef=inout(tensor("*S", "f32 f16 bf16 bool i8 i16 i32 i64 u8 u16 u32 u64")),
-         timeOut=null(RANKS), elasticInfo=null(RANKS), group=only(OWN_GROUP, RANKS),
-         worldSize=only(1, RANKS))  # fmt: skip
+@spec("aclnnDistributeBarrierV2 aclnnDistributeBarrier",
+      Rule("exact", _SOURCE, specials=False),
+      xRef=inout(tensor("*S", "f32 f16 bf16 bool i8 i16 i32 i64 u8 u16 u32 u64")),
+      timeOut=null(RANKS), elasticInfo=null(RANKS), group=only(OWN_GROUP, RANKS),
+      worldSize=only(1, RANKS))  # fmt: skip
 def barrier(xRef: Array) -> Array:
     return xRef
 
 
-@declare("aclnnAllGatherAdd", Rule("gradient", _SOURCE, specials=False),
-         sizes({"*B": leading("240", "1", "7x33", "480")}, H=row(256, 1, 33, 512)),
-         a=tensor("*B H", "f16"), b=tensor("*B H", "f16"), group=only(OWN_GROUP, RANKS),
-         rankSize=only(1, RANKS), cOut=out("a"), gatherOutOut=out("a"))  # fmt: skip
+@spec("aclnnAllGatherAdd", Rule("gradient", _SOURCE, specials=False),
+      sizes({"*B": leading("240", "1", "7x33", "480")}, H=row(256, 1, 33, 512)),
+      a=tensor("*B H", "f16"), b=tensor("*B H", "f16"), group=only(OWN_GROUP, RANKS),
+      rankSize=only(1, RANKS), cOut=out("a"), gatherOutOut=out("a"))  # fmt: skip
 def gathered_sum(a: Array, b: Array) -> tuple[Array, Array]:
     return a + b, a

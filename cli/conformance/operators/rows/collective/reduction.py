@@ -27,11 +27,11 @@ from .....spec import (
     row,
     rows,
     sizes,
+    spec,
     tensor,
     tensors,
 )  # fmt: skip
 from .....spec.domains import Domain
-from ...declare import declare
 from .._functions import plus
 from .._ignored import RANKS
 from .._quantizers import powers, real_scales, words
@@ -50,20 +50,20 @@ _SUM: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnMatmulAllReduceV3 aclnnMatmulAllReduceV2 aclnnMatmulAllReduce", _RULE, _SIZES,
-         **ordered("x1 x2 bias x3 group reduceOp commMode commTurn streamMode output",
-                   _SUM))  # fmt: skip
+@spec("aclnnMatmulAllReduceV3 aclnnMatmulAllReduceV2 aclnnMatmulAllReduce", _RULE, _SIZES,
+      **ordered("x1 x2 bias x3 group reduceOp commMode commTurn streamMode output",
+                _SUM))  # fmt: skip
 def reduced(
     x1: Array, x2: Array, bias: Array | None, x3: Array | None = None
 ) -> Array:  # fmt: skip
     return plus(x1 @ x2, bias, x3)
 
 
-@declare("aclnnMatmulReduceScatterV2 aclnnMatmulReduceScatter", _RULE, LONG,
-         **ordered("x1 x2 bias x1Scale x2Scale quantScale blockSize group reduceOp commTurn "
-                   "streamMode groupSize commMode output amaxOutOptional", PRODUCT,
-                   {"output": out("x1"), "amaxOut": null(
-                       "of 8-bit operands, which this form is not judged with")}))  # fmt: skip
+@spec("aclnnMatmulReduceScatterV2 aclnnMatmulReduceScatter", _RULE, LONG,
+      **ordered("x1 x2 bias x1Scale x2Scale quantScale blockSize group reduceOp commTurn "
+                "streamMode groupSize commMode output amaxOutOptional", PRODUCT,
+                {"output": out("x1"), "amaxOut": null(
+                    "of 8-bit operands, which this form is not judged with")}))  # fmt: skip
 def scattered(x1: Array, x2: Array, bias: Array | None) -> Array:
     return plus(x1 @ x2, bias)
 
@@ -90,11 +90,11 @@ def reduced_norm(
     return _normed(plus(x1 @ x2, bias), residual, gamma, epsilon)
 
 
-declare("aclnnMatmulAllReduceAddRmsNorm", _RULE, _NORM_SIZES,
-        **ordered(f"x1 x2 bias residual gamma {_TAIL} y normOut", _NORM))(reduced_norm)  # fmt: skip
-declare("aclnnInplaceMatmulAllReduceAddRmsNorm", _RULE, _NORM_SIZES,
-        **ordered(f"x1 x2 bias residual gamma {_TAIL} normOut", _NORM,
-                  {"residual": inout(_NORM["residual"])}))(reduced_norm)  # fmt: skip
+spec("aclnnMatmulAllReduceAddRmsNorm", _RULE, _NORM_SIZES,
+     **ordered(f"x1 x2 bias residual gamma {_TAIL} y normOut", _NORM))(reduced_norm)  # fmt: skip
+spec("aclnnInplaceMatmulAllReduceAddRmsNorm", _RULE, _NORM_SIZES,
+     **ordered(f"x1 x2 bias residual gamma {_TAIL} normOut", _NORM,
+               {"residual": inout(_NORM["residual"])}))(reduced_norm)  # fmt: skip
 
 _STEPS: Final = tensor("K N", "i8", -128, 127)
 
@@ -126,14 +126,14 @@ def quant_reduced_norm(
     return _normed(y, residual, gamma, epsilon)
 
 
-declare("aclnnQuantMatmulAllReduceAddRmsNorm", _RULE, _NORM_SIZES,
-        dtypes(_NORM_TYPES.format("y normOut", "bf16 bf16", "f16 f16")),
-        **ordered(f"x1 x2 bias dequantScale residual gamma {_TAIL} y normOut",
-                  _QUANT_NORM))(quant_reduced_norm)  # fmt: skip
-declare("aclnnInplaceQuantMatmulAllReduceAddRmsNorm", _RULE, _NORM_SIZES,
-        dtypes(_NORM_TYPES.format("normOut", "bf16", "f16")),
-        **ordered(f"x1 x2 bias dequantScale residual gamma {_TAIL} normOut", _QUANT_NORM,
-                  {"residual": inout(_QUANT_NORM["residual"])}))(quant_reduced_norm)  # fmt: skip
+spec("aclnnQuantMatmulAllReduceAddRmsNorm", _RULE, _NORM_SIZES,
+     dtypes(_NORM_TYPES.format("y normOut", "bf16 bf16", "f16 f16")),
+     **ordered(f"x1 x2 bias dequantScale residual gamma {_TAIL} y normOut",
+               _QUANT_NORM))(quant_reduced_norm)  # fmt: skip
+spec("aclnnInplaceQuantMatmulAllReduceAddRmsNorm", _RULE, _NORM_SIZES,
+     dtypes(_NORM_TYPES.format("normOut", "bf16", "f16")),
+     **ordered(f"x1 x2 bias dequantScale residual gamma {_TAIL} normOut", _QUANT_NORM,
+               {"residual": inout(_QUANT_NORM["residual"])}))(quant_reduced_norm)  # fmt: skip
 
 _MANY_RANKS: Final = null("scales of results that go between ranks as int8")
 _QUANT: Final[dict[str, Domain]] = {
@@ -161,18 +161,18 @@ def quantized_sum(
     return plus(y, x3Optional)
 
 
-declare("aclnnQuantMatmulAllReduceV3 aclnnQuantMatmulAllReduceV2", _RULE, _SIZES,
-        also("aclnnQuantMatmulAllReduce", biasOptional="bias", x3Optional="x3"),
-        dtypes(_TYPES.format("dequantScale", "pertokenScaleOptional")),
-        require("given(pertokenScaleOptional) or dtype(dequantScale) != 'float32'"),
-        **ordered("x1 x2 biasOptional x3Optional dequantScale pertokenScaleOptional "
-                  "commQuantScale1Optional commQuantScale2Optional group reduceOp commTurn "
-                  "streamMode output", _QUANT))(quantized_sum)  # fmt: skip
-declare("aclnnQuantMatmulAllReduceV5 aclnnQuantMatmulAllReduceV4", _RULE, _SIZES,
-        dtypes(_TYPES.format("x2Scale", "x1ScaleOptional")),
-        **ordered("x1 x2 biasOptional x3Optional x1ScaleOptional x2Scale commQuantScale1Optional "
-                  "commQuantScale2Optional group reduceOp commMode commTurn streamMode groupSize "
-                  "commQuantMode output", _QUANT))(
+spec("aclnnQuantMatmulAllReduceV3 aclnnQuantMatmulAllReduceV2", _RULE, _SIZES,
+     also("aclnnQuantMatmulAllReduce", biasOptional="bias", x3Optional="x3"),
+     dtypes(_TYPES.format("dequantScale", "pertokenScaleOptional")),
+     require("given(pertokenScaleOptional) or dtype(dequantScale) != 'float32'"),
+     **ordered("x1 x2 biasOptional x3Optional dequantScale pertokenScaleOptional "
+               "commQuantScale1Optional commQuantScale2Optional group reduceOp commTurn "
+               "streamMode output", _QUANT))(quantized_sum)  # fmt: skip
+spec("aclnnQuantMatmulAllReduceV5 aclnnQuantMatmulAllReduceV4", _RULE, _SIZES,
+     dtypes(_TYPES.format("x2Scale", "x1ScaleOptional")),
+     **ordered("x1 x2 biasOptional x3Optional x1ScaleOptional x2Scale commQuantScale1Optional "
+               "commQuantScale2Optional group reduceOp commMode commTurn streamMode groupSize "
+               "commQuantMode output", _QUANT))(
     lambda x1, x2, biasOptional, x3Optional, x1ScaleOptional, x2Scale: quantized_sum(
         x1, x2, biasOptional, x3Optional, x2Scale, x1ScaleOptional))  # fmt: skip
 
@@ -203,10 +203,10 @@ def _restored(x2: Array, scale: Array, offset: Array | None, group: int) -> Arra
     return plus(weight, offset) * scale
 
 
-@declare("aclnnWeightQuantMatmulAllReduceV2 aclnnWeightQuantMatmulAllReduce", _RULE, _SIZES,
-         _WEIGHT_K, _FIT,
-         **ordered("x1 x2 bias antiquantScale antiquantOffset x3 group reduceOp commMode commTurn "
-                   "streamMode antiquantGroupSize output", _SUM, _WEIGHT))  # fmt: skip
+@spec("aclnnWeightQuantMatmulAllReduceV2 aclnnWeightQuantMatmulAllReduce", _RULE, _SIZES,
+      _WEIGHT_K, _FIT,
+      **ordered("x1 x2 bias antiquantScale antiquantOffset x3 group reduceOp commMode commTurn "
+                "streamMode antiquantGroupSize output", _SUM, _WEIGHT))  # fmt: skip
 def weight_reduced(
     x1: Array, x2: Array, bias: Array | None, antiquantScale: Array,
     antiquantOffset: Array | None, x3: Array | None, antiquantGroupSize: int,
@@ -227,42 +227,42 @@ _WEIGHT_NORM: Final = Rule("gradient", "op-plugin documents npu_mm_all_reduce_ba
                            "npu_weight_quant_batchmatmul; Zhang, Sennrich 2019", specials=False,
                            cost="2*size(x1)*N")  # fmt: skip
 _WEIGHT_HEAD: Final = "x1 x2 bias antiquantScale antiquantOffset residual gamma"
-declare("aclnnWeightQuantMatmulAllReduceAddRmsNorm", _WEIGHT_NORM, _NORM_SIZES, _WEIGHT_K, _FIT,
-        **ordered(f"{_WEIGHT_HEAD} {_TAIL} antiquantGroupSize y normOut", _NORM, _WEIGHT))(
+spec("aclnnWeightQuantMatmulAllReduceAddRmsNorm", _WEIGHT_NORM, _NORM_SIZES, _WEIGHT_K, _FIT,
+     **ordered(f"{_WEIGHT_HEAD} {_TAIL} antiquantGroupSize y normOut", _NORM, _WEIGHT))(
     weight_reduced_norm)  # fmt: skip
-declare("aclnnInplaceWeightQuantMatmulAllReduceAddRmsNorm", _WEIGHT_NORM, _NORM_SIZES, _WEIGHT_K,
-        _FIT, **ordered(f"{_WEIGHT_HEAD} {_TAIL} antiquantGroupSize normOut", _NORM, _WEIGHT,
-                        {"residual": inout(_NORM["residual"])}))(weight_reduced_norm)  # fmt: skip
+spec("aclnnInplaceWeightQuantMatmulAllReduceAddRmsNorm", _WEIGHT_NORM, _NORM_SIZES, _WEIGHT_K,
+     _FIT, **ordered(f"{_WEIGHT_HEAD} {_TAIL} antiquantGroupSize normOut", _NORM, _WEIGHT,
+                     {"residual": inout(_NORM["residual"])}))(weight_reduced_norm)  # fmt: skip
 
 
-@declare("aclnnQuantAllReduce aclnnQuantReduceScatter",
-         Rule("gradient", "operator document of aclnnQuantAllReduce", specials=False),
-         sizes({"*B": leading("4", "1", "2x3", "65")}, H=row(128, 256, 1152)),
-         dtypes("""x             scales output
-                   e4m3|e5m2     e8m0   f32|f16|bf16
-                   i8|e4m3|e5m2  f32    f32|f16|bf16"""),
-         x=by("x.dtype", {"i8": tensor("*B H", "", -128, 127), "e4m3": tensor("*B H"),
-                          "e5m2": tensor("*B H")}),
-         scales=by("scales.dtype", {"e8m0": powers("*B H//64 2", -2, 3),
-                                    "f32": tensor("*B H//128", "", 0.01, 0.5)}),
-         group=COMMON["group"], reduceOp=COMMON["reduceOp"], output=out("f32"))  # fmt: skip
+@spec("aclnnQuantAllReduce aclnnQuantReduceScatter",
+      Rule("gradient", "operator document of aclnnQuantAllReduce", specials=False),
+      sizes({"*B": leading("4", "1", "2x3", "65")}, H=row(128, 256, 1152)),
+      dtypes("""x             scales output
+                e4m3|e5m2     e8m0   f32|f16|bf16
+                i8|e4m3|e5m2  f32    f32|f16|bf16"""),
+      x=by("x.dtype", {"i8": tensor("*B H", "", -128, 127), "e4m3": tensor("*B H"),
+                       "e5m2": tensor("*B H")}),
+      scales=by("scales.dtype", {"e8m0": powers("*B H//64 2", -2, 3),
+                                 "f32": tensor("*B H//128", "", 0.01, 0.5)}),
+      group=COMMON["group"], reduceOp=COMMON["reduceOp"], output=out("f32"))  # fmt: skip
 def restored_sum(x: Array, scales: Array) -> Array:
     """Each power of two belongs to 32 elements of a row, each float to 128."""
     return x * np.repeat(scales.reshape(*x.shape[:-1], -1), x.size // scales.size, -1)
 
 
-@declare("aclnnGroupedMatMulAllReduce", Rule("gradient", _SOURCE, specials=False),
-         sizes(L=members(2, 1, 3, 8, 66), M=rows(4, 1, 33), K=row(8, 1, 33, 260),
-               N=column(6, 1, 33)),
-         dtypes("""x    weight bias y
-                   f16  f16    f16  f16
-                   bf16 bf16   f32  bf16"""),
-         x=tensors("L", "M@L K@L"), weight=tensors("L", "K@L N@L"),
-         bias=optional(tensors("L", "N@L")),
-         groupListOptional=null("splitItem 0 takes an x of each expert"),
-         splitItem=only(0, "documents allow 0"), group=COMMON["group"],
-         reduceOp=COMMON["reduceOp"], commTurn=COMMON["commTurn"],
-         streamMode=COMMON["streamMode"], y=out("x"))  # fmt: skip
+@spec("aclnnGroupedMatMulAllReduce", Rule("gradient", _SOURCE, specials=False),
+      sizes(L=members(2, 1, 3, 8, 66), M=rows(4, 1, 33), K=row(8, 1, 33, 260),
+            N=column(6, 1, 33)),
+      dtypes("""x    weight bias y
+                f16  f16    f16  f16
+                bf16 bf16   f32  bf16"""),
+      x=tensors("L", "M@L K@L"), weight=tensors("L", "K@L N@L"),
+      bias=optional(tensors("L", "N@L")),
+      groupListOptional=null("splitItem 0 takes an x of each expert"),
+      splitItem=only(0, "documents allow 0"), group=COMMON["group"],
+      reduceOp=COMMON["reduceOp"], commTurn=COMMON["commTurn"],
+      streamMode=COMMON["streamMode"], y=out("x"))  # fmt: skip
 def reduced_members(x: list[Array], weight: list[Array], bias: list[Array] | None) -> list[Array]:
     every: Sequence[Array | None] = bias or [None] * len(x)
     return [plus(a @ w, b) for a, w, b in zip(x, weight, every, strict=True)]

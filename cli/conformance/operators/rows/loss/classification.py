@@ -32,11 +32,11 @@ from .....spec import (
     seq,
     sizes,
     space,
+    spec,
     tensor,
     tokens,
 )
 from .....spec.domains import Content, Domain, Draw
-from ...declare import declare
 
 TORCH: Final = "torch 2.13, documents of torch.nn.functional losses"
 _LOSS: Final = Rule("composite", TORCH)
@@ -117,10 +117,10 @@ def _anything_beyond(values: Sequence[Array], got: Sequence[Array]) -> list[Arra
     return [values[0], np.where(np.isnan(values[1]), got[1], values[1])]
 
 
-@declare("aclnnCtcLoss", Rule("gradient", _CTC, specials=False, sparse=True, values="normal",
-         nearest=_anything_beyond), _CTC_SIZES, both("T < S"), **_sequences("targetlengths"),
-         blank=number(0, "C-1"), zeroInfinity=flag(), negLogLikelihoodOut=out("logProbs"),
-         logAlphaOut=out("logProbs"))  # fmt: skip
+@spec("aclnnCtcLoss", Rule("gradient", _CTC, specials=False, sparse=True, values="normal",
+      nearest=_anything_beyond), _CTC_SIZES, both("T < S"), **_sequences("targetlengths"),
+      blank=number(0, "C-1"), zeroInfinity=flag(), negLogLikelihoodOut=out("logProbs"),
+      logAlphaOut=out("logProbs"))  # fmt: skip
 def ctc_loss(
     logProbs: Array, targets: Array, inputLengths: Sequence[int], targetlengths: Sequence[int],
     blank: int, zeroInfinity: bool,
@@ -160,12 +160,12 @@ _SAVED_LOGARITHMS: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-@declare("aclnnCtcLossBackward", Rule("gradient", _CTC, _SAVED_LOGARITHMS, specials=False,
-         sparse=True, values="normal"), _CTC_SIZES, both("T < S"), gradOut=tensor("B", "f32"),
-         **_sequences("targetLengths"), negLogLikelihood=content(_forward_loss, "saved", "f32"),
-         logAlpha=content(_forward_alphas, "saved", "f32"), blank=number(0, "C-1"),
-         zeroInfinity=only(True, "of an infinite loss nothing else is a number"),
-         out=out("logProbs"))  # fmt: skip
+@spec("aclnnCtcLossBackward", Rule("gradient", _CTC, _SAVED_LOGARITHMS, specials=False,
+      sparse=True, values="normal"), _CTC_SIZES, both("T < S"), gradOut=tensor("B", "f32"),
+      **_sequences("targetLengths"), negLogLikelihood=content(_forward_loss, "saved", "f32"),
+      logAlpha=content(_forward_alphas, "saved", "f32"), blank=number(0, "C-1"),
+      zeroInfinity=only(True, "of an infinite loss nothing else is a number"),
+      out=out("logProbs"))  # fmt: skip
 def ctc_backward(
     gradOut: Array, logProbs: Array, targets: Array, inputLengths: Sequence[int],
     targetLengths: Sequence[int], blank: int, negLogLikelihood: Array | None = None,
@@ -212,14 +212,14 @@ def _global_labels(shape: str, dtype: str) -> Content:
     return content(make, "anywhere edges here", dtype, shape=shape, reads=("vocabStartIndex", "C"))
 
 
-@declare("aclnnFusedLinearOnlineMaxSum", _PARTED, _VOCABULARY, dtypes("""
-         input target
-         f16|bf16 i64|i32"""), input=tensor("T K", "f16 bf16"), weight=tensor("C K", "input"),
-         target=_global_labels("T", "i64"), vocabStartIndex=number(10, 0),
-         vocabEndIndex=equals("vocabStartIndex + C - 1"), logitsMaxLocalOut=out("f32"),
-         sumExpLogitsLocalOut=out("f32"), predictedLogitsLocalOut=out("f32"),
-         targetMaskOut=out("u8"), maskedTargetOut=out("target"),
-         vocabParallelLogitsOutOptional=out("input"))  # fmt: skip
+@spec("aclnnFusedLinearOnlineMaxSum", _PARTED, _VOCABULARY, dtypes("""
+      input target
+      f16|bf16 i64|i32"""), input=tensor("T K", "f16 bf16"), weight=tensor("C K", "input"),
+      target=_global_labels("T", "i64"), vocabStartIndex=number(10, 0),
+      vocabEndIndex=equals("vocabStartIndex + C - 1"), logitsMaxLocalOut=out("f32"),
+      sumExpLogitsLocalOut=out("f32"), predictedLogitsLocalOut=out("f32"),
+      targetMaskOut=out("u8"), maskedTargetOut=out("target"),
+      vocabParallelLogitsOutOptional=out("input"))  # fmt: skip
 def online_max_sum(
     input: Array, weight: Array, target: Array, vocabStartIndex: int, vocabEndIndex: int
 ) -> tuple[Array, ...]:
@@ -236,14 +236,14 @@ def online_max_sum(
 _FEATURES: Final = ("f16", "bf16", "f32")
 
 
-@declare("aclnnFusedCrossEntropyLossWithMaxSum", _PARTED,
-         sizes(B=rows, C=column(7, 1, 33, 1032)), logitsMax=tensor("B", "f32", 1, 3),
-         sumExpLogits=tensor("B", "f32", 1, 5), predictedLogits=tensor("B", "f32", -3, 0),
-         labelSmoothing=only(0.0, "documents allow one value"),
-         inputOptional=null("reserved"), weightOptional=null("reserved"),
-         vocabParallelLogitsOptional=optional(forms(
-             **{d: tensor("B C", d) for d in _FEATURES})),
-         lossOut=out("f32"), softMaxOutOptional=out("f32"))  # fmt: skip
+@spec("aclnnFusedCrossEntropyLossWithMaxSum", _PARTED,
+      sizes(B=rows, C=column(7, 1, 33, 1032)), logitsMax=tensor("B", "f32", 1, 3),
+      sumExpLogits=tensor("B", "f32", 1, 5), predictedLogits=tensor("B", "f32", -3, 0),
+      labelSmoothing=only(0.0, "documents allow one value"),
+      inputOptional=null("reserved"), weightOptional=null("reserved"),
+      vocabParallelLogitsOptional=optional(forms(
+          **{d: tensor("B C", d) for d in _FEATURES})),
+      lossOut=out("f32"), softMaxOutOptional=out("f32"))  # fmt: skip
 def loss_of_parts(
     logitsMax: Array, sumExpLogits: Array, predictedLogits: Array,
     vocabParallelLogitsOptional: Array | None,
@@ -260,20 +260,20 @@ def _elsewhere(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     return np.packbits(rng.integers(0, 2, count) if pattern == "random" else np.ones(count, int))
 
 
-@declare("aclnnFusedLinearCrossEntropyLossGrad", _PARTED, _VOCABULARY,
-         dtypes("""
-         grad input weight
-         f32  f16   f16
-         f32  bf16  bf16"""), overload("sums"),
-         overload("softmax", logitsMaxOptional=null("the softmax has them"),
-                  sumExpLogitsOptional=null("the softmax has them"),
-                  softmaxOptional=tensor("T C", "f32", 0, 0.3)),
-         grad=tensor("T", "f32"), input=tensor("T K"), weight=tensor("C K", "input"),
-         targetMask=content(_elsewhere, "random all", "u8", shape="T//8"),
-         maskedTarget=index("T", into="C"), labelSmoothing=only(0.0, "documents allow one value"),
-         logitsMaxOptional=tensor("T", "f32", 2, 9), sumExpLogitsOptional=tensor("T", "f32", 3, 9),
-         softmaxOptional=null("it follows from the sums"), inputGradOut=out("input"),
-         weightGradOut=out("weight"))  # fmt: skip
+@spec("aclnnFusedLinearCrossEntropyLossGrad", _PARTED, _VOCABULARY,
+      dtypes("""
+      grad input weight
+      f32  f16   f16
+      f32  bf16  bf16"""), overload("sums"),
+      overload("softmax", logitsMaxOptional=null("the softmax has them"),
+               sumExpLogitsOptional=null("the softmax has them"),
+               softmaxOptional=tensor("T C", "f32", 0, 0.3)),
+      grad=tensor("T", "f32"), input=tensor("T K"), weight=tensor("C K", "input"),
+      targetMask=content(_elsewhere, "random all", "u8", shape="T//8"),
+      maskedTarget=index("T", into="C"), labelSmoothing=only(0.0, "documents allow one value"),
+      logitsMaxOptional=tensor("T", "f32", 2, 9), sumExpLogitsOptional=tensor("T", "f32", 3, 9),
+      softmaxOptional=null("it follows from the sums"), inputGradOut=out("input"),
+      weightGradOut=out("weight"))  # fmt: skip
 def cross_entropy_grads(
     grad: Array, input: Array, weight: Array, targetMask: Array, maskedTarget: Array,
     logitsMaxOptional: Array | None, sumExpLogitsOptional: Array | None,
@@ -290,12 +290,12 @@ def cross_entropy_grads(
     return p @ weight, p.T @ input
 
 
-@declare("aclnnCrossEntropySumExpAndIndexLogit", _PARTED, sizes(T=tokens, C=column(7, 1, 33, 1032)),
-         vocabParallelLogits=tensor("T C", "f32"), target=_global_labels("T", "i32"),
-         globalLogitsMax=tensor("T", "f32", 2, 3), vocabStartIndex=number(5, 0, 2),
-         vocabEndIndex=equals("vocabStartIndex + C"), predictedLogitsOut=out("f32"),
-         sumExpLogitsOut=out("f32"), expLogitsOut=out("f32"), targetOffsetOut=out("target"),
-         targetMaskOut=out("bool"))  # fmt: skip
+@spec("aclnnCrossEntropySumExpAndIndexLogit", _PARTED, sizes(T=tokens, C=column(7, 1, 33, 1032)),
+      vocabParallelLogits=tensor("T C", "f32"), target=_global_labels("T", "i32"),
+      globalLogitsMax=tensor("T", "f32", 2, 3), vocabStartIndex=number(5, 0, 2),
+      vocabEndIndex=equals("vocabStartIndex + C"), predictedLogitsOut=out("f32"),
+      sumExpLogitsOut=out("f32"), expLogitsOut=out("f32"), targetOffsetOut=out("target"),
+      targetMaskOut=out("bool"))  # fmt: skip
 def parted_sums(
     vocabParallelLogits: Array, target: Array, globalLogitsMax: Array, vocabStartIndex: int,
     vocabEndIndex: int,
@@ -356,8 +356,8 @@ def nll(
     return (loss.sum() / total if reduction == 1 else loss.sum()), total
 
 
-declare("aclnnNLLLoss", _LOSS, _ROWS, _TYPES, **_likelihood(""))(nll)
-declare("aclnnNLLLoss2d", _LOSS, _PIXELS, _TYPES, **_likelihood("H W"))(nll)
+spec("aclnnNLLLoss", _LOSS, _ROWS, _TYPES, **_likelihood(""))(nll)
+spec("aclnnNLLLoss2d", _LOSS, _PIXELS, _TYPES, **_likelihood("H W"))(nll)
 
 
 def _likelihood_back(pixels: str) -> dict[str, Domain]:
@@ -390,9 +390,9 @@ def nll_backward(
     return result
 
 
-declare("aclnnNLLLossBackward", _LOSS_GRAD, _ROWS, _BACK_TYPES, **_likelihood_back(""))(
+spec("aclnnNLLLossBackward", _LOSS_GRAD, _ROWS, _BACK_TYPES, **_likelihood_back(""))(
     nll_backward)  # fmt: skip
-declare("aclnnNLLLoss2dBackward", _LOSS_GRAD, _PIXELS, _BACK_TYPES, **_likelihood_back("H W"))(
+spec("aclnnNLLLoss2dBackward", _LOSS_GRAD, _PIXELS, _BACK_TYPES, **_likelihood_back("H W"))(
     nll_backward)  # fmt: skip
 
 
@@ -408,14 +408,14 @@ _WEIGHTS: Final = optional(tensor("C", "f32", 0.3, 2))
 _ZLOSS: Final = "documents: z-loss is not supported yet"
 
 
-@declare("aclnnCrossEntropyLoss", Rule("composite", "torch 2.13, document of CrossEntropyLoss with "
-         "label_smoothing"), _ROWS, dtypes("""
-         input        target
-         f32|f16|bf16 i64|i32"""), input=tensor("B C"), target=_classes("B"),
-         weightOptional=_WEIGHTS, reductionOptional=_REDUCTION, ignoreIndex=_IGNORED,
-         labelSmoothing=_SMOOTHING, lseSquareScaleForZloss=only(0.0, _ZLOSS),
-         returnZloss=only(False, _ZLOSS), lossOut=out("input"), logProbOut=out("input"),
-         zlossOut=out("input"), lseForZlossOut=out("input"))  # fmt: skip
+@spec("aclnnCrossEntropyLoss", Rule("composite", "torch 2.13, document of CrossEntropyLoss with "
+      "label_smoothing"), _ROWS, dtypes("""
+      input        target
+      f32|f16|bf16 i64|i32"""), input=tensor("B C"), target=_classes("B"),
+      weightOptional=_WEIGHTS, reductionOptional=_REDUCTION, ignoreIndex=_IGNORED,
+      labelSmoothing=_SMOOTHING, lseSquareScaleForZloss=only(0.0, _ZLOSS),
+      returnZloss=only(False, _ZLOSS), lossOut=out("input"), logProbOut=out("input"),
+      zlossOut=out("input"), lseForZlossOut=out("input"))  # fmt: skip
 def cross_entropy(
     input: Array,
     target: Array,
@@ -437,15 +437,15 @@ def cross_entropy(
     return loss, log, np.zeros((0,)), np.zeros((0,))
 
 
-@declare("aclnnCrossEntropyLossGrad", Rule("gradient", "derivative of torch's cross_entropy",
-         sparse=True), _ROWS,
-         gradLoss=by("reductionOptional", {"mean": tensor(""), "none": tensor("B"),
-                                           "sum": tensor("")}),
-         logProb=tensor("B C", "gradLoss", -5, -0.2), target=_classes("B"),
-         weightOptional=_WEIGHTS, gradZlossOptional=null(_ZLOSS),
-         lseForZlossOptional=null(_ZLOSS), reductionOptional=_REDUCTION, ignoreIndex=_IGNORED,
-         labelSmoothing=_SMOOTHING, lseSquareScaleForZloss=only(0.0, _ZLOSS),
-         out=out("gradLoss"))  # fmt: skip
+@spec("aclnnCrossEntropyLossGrad", Rule("gradient", "derivative of torch's cross_entropy",
+      sparse=True), _ROWS,
+      gradLoss=by("reductionOptional", {"mean": tensor(""), "none": tensor("B"),
+                                        "sum": tensor("")}),
+      logProb=tensor("B C", "gradLoss", -5, -0.2), target=_classes("B"),
+      weightOptional=_WEIGHTS, gradZlossOptional=null(_ZLOSS),
+      lseForZlossOptional=null(_ZLOSS), reductionOptional=_REDUCTION, ignoreIndex=_IGNORED,
+      labelSmoothing=_SMOOTHING, lseSquareScaleForZloss=only(0.0, _ZLOSS),
+      out=out("gradLoss"))  # fmt: skip
 def cross_entropy_grad(
     gradLoss: Array, logProb: Array, target: Array, weightOptional: Array | None,
     reductionOptional: str, ignoreIndex: int, labelSmoothing: float,
@@ -465,10 +465,10 @@ def cross_entropy_grad(
     return flow[:, None] * (smoothed.sum(1, keepdims=True) * np.exp(logProb) - smoothed)
 
 
-@declare("aclnnSoftmaxCrossEntropyWithLogits", Rule("composite", "TensorFlow, "
-         "tf.nn.softmax_cross_entropy_with_logits"), sizes(C=column(9, 1, 33, 1032, 4100)),
-         features=tensor("B C"), labels=tensor("B C", "features", 0, 0.3), loss=out("features"),
-         backprop=out("features"))  # fmt: skip
+@spec("aclnnSoftmaxCrossEntropyWithLogits", Rule("composite", "TensorFlow, "
+      "tf.nn.softmax_cross_entropy_with_logits"), sizes(C=column(9, 1, 33, 1032, 4100)),
+      features=tensor("B C"), labels=tensor("B C", "features", 0, 0.3), loss=out("features"),
+      backprop=out("features"))  # fmt: skip
 def softmax_cross_entropy(features: Array, labels: Array) -> tuple[Array, Array]:
     log = _log_softmax(features)
     return -(labels * log).sum(1), np.exp(log) - labels
@@ -486,11 +486,11 @@ def _lists(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
 
 
 # torch's formula has max(0, NaN), its kernels add what is above 0: what NaN gives is not stated.
-@declare("aclnnMultilabelMarginLoss", Rule("composite", "torch 2.13, document of "
-         "MultiLabelMarginLoss", specials=False), sizes(B=rows(5, 1, 33), C=column(
-             5, 1, 33, 257, 1025)), _TYPES, self=tensor("B C"),
-         target=content(_lists, "anywhere nowhere first", shape="B C"), reduction=choice(1, 0, 2),
-         out=out("self"), isTarget=out("self"))  # fmt: skip
+@spec("aclnnMultilabelMarginLoss", Rule("composite", "torch 2.13, document of "
+      "MultiLabelMarginLoss", specials=False), sizes(B=rows(5, 1, 33), C=column(
+          5, 1, 33, 257, 1025)), _TYPES, self=tensor("B C"),
+      target=content(_lists, "anywhere nowhere first", shape="B C"), reduction=choice(1, 0, 2),
+      out=out("self"), isTarget=out("self"))  # fmt: skip
 def multilabel_margin(self: Array, target: Array, reduction: int) -> tuple[Array, Array]:
     marked = np.zeros_like(self)
     each = np.zeros(self.shape[0])

@@ -8,10 +8,9 @@ from typing import Any, Final
 import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
-from .....spec import Rule, by, choice, flag, forms, number, optional, out, sizes, tensor
+from .....spec import Rule, by, choice, flag, forms, number, optional, out, sizes, spec, tensor
 from .....spec import row as row_
 from .....spec.domains import Domain
-from ...declare import declare
 from ...formulas import gradient, words
 from .classification import TORCH
 
@@ -70,7 +69,7 @@ def _pair(like: str, target: Domain | None = None) -> dict[str, Domain]:
 
 
 def _forward(name: str, formula: Formula, target: Domain | None = None, **params: Domain) -> None:
-    declare(name, _LOSS, **_pair("", target), reduction=_REDUCTION, **params, out=out("self"))(
+    spec(name, _LOSS, **_pair("", target), reduction=_REDUCTION, **params, out=out("self"))(
         words(formula))  # fmt: skip
 
 
@@ -78,8 +77,8 @@ def _backward(
     name: str, formula: Formula, result: str = "out", target: Domain | None = None,
     flow: str = "gradOutput", of: str = "self", rule: Rule = _LOSS_GRAD, **params: Domain,
 ) -> None:  # fmt: skip
-    declare(name, rule, **{flow: _flow("*S")}, **_pair(flow, target), reduction=_REDUCTION,
-            **params, **{result: out("self")})(gradient(formula, grad=flow, of=of))  # fmt: skip
+    spec(name, rule, **{flow: _flow("*S")}, **_pair(flow, target), reduction=_REDUCTION,
+         **params, **{result: out("self")})(gradient(formula, grad=flow, of=of))  # fmt: skip
 
 
 def _shares(like: str) -> Domain:
@@ -99,10 +98,10 @@ _forward("aclnnKlDiv", _kl, _shares("self"), logTarget=flag())
 _backward("aclnnKlDivBackward", _kl, target=_shares("gradOutput"), logTarget=flag())
 _backward("aclnnKlDivTargetBackward", _kl, "gradTarget", _shares("gradOutput"), of="target",
           logTarget=flag())  # fmt: skip
-declare("aclnnBinaryCrossEntropyBackward", _LOSS_GRAD, gradOutput=_flow("*S"),
-        self=tensor("*S", "gradOutput", 0.05, 0.95), target=tensor("*S", "gradOutput", 0, 1),
-        weightOptional=optional(tensor("*S", "gradOutput", 0.5, 2)), reduction=_REDUCTION,
-        out=out("self"))(gradient(_bce, grad="gradOutput", of="self"))  # fmt: skip
+spec("aclnnBinaryCrossEntropyBackward", _LOSS_GRAD, gradOutput=_flow("*S"),
+     self=tensor("*S", "gradOutput", 0.05, 0.95), target=tensor("*S", "gradOutput", 0, 1),
+     weightOptional=optional(tensor("*S", "gradOutput", 0.5, 2)), reduction=_REDUCTION,
+     out=out("self"))(gradient(_bce, grad="gradOutput", of="self"))  # fmt: skip
 
 
 def _with_logits(like: str) -> dict[str, Domain]:
@@ -116,10 +115,10 @@ def _with_logits(like: str) -> dict[str, Domain]:
 
 
 _GRADED: Final = "normal graded integer opposed positive"
-declare("aclnnBinaryCrossEntropyWithLogits", Rule("composite", TORCH, values=_GRADED), _ROWS,
-        **_with_logits(""), out=out("self"))(words(_logits))  # fmt: skip
+spec("aclnnBinaryCrossEntropyWithLogits", Rule("composite", TORCH, values=_GRADED), _ROWS,
+     **_with_logits(""), out=out("self"))(words(_logits))  # fmt: skip
 for _name, _of, _result in (("", "self", "out"), ("Target", "target", "gradTarget")):
-    declare(f"aclnnBinaryCrossEntropyWithLogits{_name}Backward", Rule(
-            "gradient", TORCH, values=_GRADED), _ROWS, gradOutput=_flow("*B N"),
-            **_with_logits("gradOutput"), **{_result: out("self")})(
+    spec(f"aclnnBinaryCrossEntropyWithLogits{_name}Backward", Rule(
+         "gradient", TORCH, values=_GRADED), _ROWS, gradOutput=_flow("*B N"),
+         **_with_logits("gradOutput"), **{_result: out("self")})(
         gradient(_logits, grad="gradOutput", of=_of))  # fmt: skip

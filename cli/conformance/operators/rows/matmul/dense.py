@@ -32,11 +32,11 @@ from .....spec import (
     require,
     row,
     sizes,
+    spec,
     tensor,
 )  # fmt: skip
 from .....spec.domains import Content, Domain, Draw
 from .....spec.sizes import resolve
-from ...declare import declare
 from .._defaults import TORCH
 from .._quantizers import real_scales, words
 from .quantized import ended
@@ -69,51 +69,51 @@ def _scaled(beta: float, self: Array, alpha: float, product: Array) -> Array:
 _BROADCAST: Final = {"whole": "M N", "row": "N", "column": "M 1", "one": "1 1"}
 
 
-@declare("aclnnAddbmm", Rule("accumulated", TORCH, cost="2*B*M*K*N"), _MATRICES,
-         sizes(B=batch(2, 1, 3, 9)),
-         self=_addend("beta", _ALL, **_BROADCAST), batch1=tensor("B M K", "self"),
-         batch2=tensor("B K N", "self"), beta=number(*_WEIGHTS), alpha=number(1.0, -2.0, 0.5, 0.0),
-         out=out("self"), cubeMathType=_FULL_PRECISION)  # fmt: skip
+@spec("aclnnAddbmm", Rule("accumulated", TORCH, cost="2*B*M*K*N"), _MATRICES,
+      sizes(B=batch(2, 1, 3, 9)),
+      self=_addend("beta", _ALL, **_BROADCAST), batch1=tensor("B M K", "self"),
+      batch2=tensor("B K N", "self"), beta=number(*_WEIGHTS), alpha=number(1.0, -2.0, 0.5, 0.0),
+      out=out("self"), cubeMathType=_FULL_PRECISION)  # fmt: skip
 def addbmm(self: Array, batch1: Array, batch2: Array, beta: float, alpha: float) -> Array:
     return _scaled(beta, self, alpha, (batch1 @ batch2).sum(0))
 
 
-@declare("aclnnAddmv", Rule("accumulated", TORCH, cost="2*M*K"),
-         sizes(M=batch(3, 1, 5, 33, 130, 1030), K=row(9, 1, 65, 130, 1030)),
-         self=_addend("beta", _ALL, whole="M", one="1"), mat=tensor("M K", "self"),
-         vec=tensor("K", "self"), alpha=number(1.0, -2.0, 0.5, 0.0), beta=number(*_WEIGHTS),
-         out=out("self"), cubeMathType=_FULL_PRECISION)  # fmt: skip
+@spec("aclnnAddmv", Rule("accumulated", TORCH, cost="2*M*K"),
+      sizes(M=batch(3, 1, 5, 33, 130, 1030), K=row(9, 1, 65, 130, 1030)),
+      self=_addend("beta", _ALL, whole="M", one="1"), mat=tensor("M K", "self"),
+      vec=tensor("K", "self"), alpha=number(1.0, -2.0, 0.5, 0.0), beta=number(*_WEIGHTS),
+      out=out("self"), cubeMathType=_FULL_PRECISION)  # fmt: skip
 def addmv(self: Array, mat: Array, vec: Array, alpha: float, beta: float) -> Array:
     return _scaled(beta, self, alpha, mat @ vec)
 
 
-@declare("aclnnAddr", Rule("composite", TORCH),
-         sizes(M=batch(3, 1, 5, 33, 130), N=row(9, 1, 65, 130, 1030)),
-         self=_addend("betaOptional", _ALL, **_BROADCAST), vec1=tensor("M", "self"),
-         vec2=tensor("N", "self"), betaOptional=number(*_WEIGHTS),
-         alphaOptional=number(1.0, -2.0, 0.5, 0.0), out=out("self"))  # fmt: skip
+@spec("aclnnAddr", Rule("composite", TORCH),
+      sizes(M=batch(3, 1, 5, 33, 130), N=row(9, 1, 65, 130, 1030)),
+      self=_addend("betaOptional", _ALL, **_BROADCAST), vec1=tensor("M", "self"),
+      vec2=tensor("N", "self"), betaOptional=number(*_WEIGHTS),
+      alphaOptional=number(1.0, -2.0, 0.5, 0.0), out=out("self"))  # fmt: skip
 def addr(self: Array, vec1: Array, vec2: Array, betaOptional: float, alphaOptional: float) -> Array:
     return _scaled(betaOptional, self, alphaOptional, np.outer(vec1, vec2))
 
 
-@declare("aclnnMv", Rule("accumulated", TORCH, cost="2*M*K"),
-         sizes(M=batch(7, 1, 33, 130, 1030), K=row(9, 1, 65, 130, 1030)),
-         self=tensor("M K"), vec=tensor("K", "self"), out=out("self"),
-         cubeMathType=_FULL_PRECISION)  # fmt: skip
+@spec("aclnnMv", Rule("accumulated", TORCH, cost="2*M*K"),
+      sizes(M=batch(7, 1, 33, 130, 1030), K=row(9, 1, 65, 130, 1030)),
+      self=tensor("M K"), vec=tensor("K", "self"), out=out("self"),
+      cubeMathType=_FULL_PRECISION)  # fmt: skip
 def mv(self: Array, vec: Array) -> Array:
     return self @ vec
 
 
-@declare("aclnnDot", Rule("accumulated", TORCH, cost="2*N"),
-         sizes(N=row(9, 1, 65, 1030, 4097, 65537)),
-         self=tensor("N", _FLOATS), tensor=tensor("N", "self"), out=out("self"))  # fmt: skip
+@spec("aclnnDot", Rule("accumulated", TORCH, cost="2*N"),
+      sizes(N=row(9, 1, 65, 1030, 4097, 65537)),
+      self=tensor("N", _FLOATS), tensor=tensor("N", "self"), out=out("self"))  # fmt: skip
 def dot(self: Array, tensor: Array) -> Array:
     return np.asarray(self @ tensor)
 
 
-@declare("aclnnGer", Rule("rounded", TORCH),
-         sizes(M=batch(7, 1, 33, 130), N=row(9, 1, 65, 130, 1030)),
-         self=tensor("M"), vec2=tensor("N", "self"), out=out("self"))  # fmt: skip
+@spec("aclnnGer", Rule("rounded", TORCH),
+      sizes(M=batch(7, 1, 33, 130), N=row(9, 1, 65, 130, 1030)),
+      self=tensor("M"), vec2=tensor("N", "self"), out=out("self"))  # fmt: skip
 def ger(self: Array, vec2: Array) -> Array:
     return np.outer(self, vec2)
 
@@ -128,10 +128,10 @@ def matmul_nz(self: Array, mat2: Array) -> Array:
 
 
 for _name, _batched in (("aclnnMatmulWeightNz", ""), ("aclnnBatchMatMulWeightNz", "B ")):
-    declare(_name, Rule("accumulated", _INNER, cost="2*size(self)*N",
-                        formats={"mat2": "FRACTAL_NZ"}), _TILED,
-            self=tensor(f"{_batched}M K", "f16 bf16"), mat2=tensor(f"{_batched}K N", "self"),
-            out=out("self"), cubeMathType=_FULL_PRECISION)(matmul_nz)  # fmt: skip
+    spec(_name, Rule("accumulated", _INNER, cost="2*size(self)*N",
+                     formats={"mat2": "FRACTAL_NZ"}), _TILED,
+         self=tensor(f"{_batched}M K", "f16 bf16"), mat2=tensor(f"{_batched}K N", "self"),
+         out=out("self"), cubeMathType=_FULL_PRECISION)(matmul_nz)  # fmt: skip
 
 
 def transpose_batch_matmul(
@@ -150,22 +150,22 @@ def transpose_batch_matmul(
 
 for _name, _types in (("aclnnTransposeBatchMatMul", "\nf32 - f32"),
                       ("aclnnTransposeBatchMatMulWeightNz", "")):  # fmt: skip
-    declare(_name, Rule("gradient", "op-plugin document and test npu_transpose_batchmatmul",
-                        steps=True, cost="2*B*M*K*N",
-                        formats={"aclnnTransposeBatchMatMulWeightNz x2": "FRACTAL_NZ"}),
-            sizes(M=batch(5, 1, 3, 33), B=batch(2, 1, 3, 8), K=row(128, 256), N=column(128, 256)),
-            require("batchSplitFactor == 1 or not given(scale)"),
-            dtypes(f"""x1 scale out
-                       f16 -       f16
-                       f16 u64|i64 i8
-                       bf16 - bf16{_types}"""),
-            x1=by("permX1", {(1, 0, 2): tensor("M B K"), (0, 1, 2): tensor("B M K")}),
-            x2=tensor("B K N", "x1", -60, 60),
-            bias=null("reserved: documents ask for null"), scale=words("B*N"),
-            permX1=array((1, 0, 2), (0, 1, 2)),
-            permX2=only((0, 1, 2), "documents allow one order"),
-            permY=only((1, 0, 2), "documents allow one order"), cubeMathType=_FULL_PRECISION,
-            batchSplitFactor=number(1, 2, 4, 64), out=out("x1"))(
+    spec(_name, Rule("gradient", "op-plugin document and test npu_transpose_batchmatmul",
+                     steps=True, cost="2*B*M*K*N",
+                     formats={"aclnnTransposeBatchMatMulWeightNz x2": "FRACTAL_NZ"}),
+         sizes(M=batch(5, 1, 3, 33), B=batch(2, 1, 3, 8), K=row(128, 256), N=column(128, 256)),
+         require("batchSplitFactor == 1 or not given(scale)"),
+         dtypes(f"""x1 scale out
+                    f16 -       f16
+                    f16 u64|i64 i8
+                    bf16 - bf16{_types}"""),
+         x1=by("permX1", {(1, 0, 2): tensor("M B K"), (0, 1, 2): tensor("B M K")}),
+         x2=tensor("B K N", "x1", -60, 60),
+         bias=null("reserved: documents ask for null"), scale=words("B*N"),
+         permX1=array((1, 0, 2), (0, 1, 2)),
+         permX2=only((0, 1, 2), "documents allow one order"),
+         permY=only((1, 0, 2), "documents allow one order"), cubeMathType=_FULL_PRECISION,
+         batchSplitFactor=number(1, 2, 4, 64), out=out("x1"))(
         transpose_batch_matmul)  # fmt: skip
 
 
@@ -177,20 +177,20 @@ def _adapters(rng: Generator, pattern: str, draw: Draw) -> Array:
     return np.full_like(rows, -1) if pattern == "none" else rows
 
 
-@declare("aclnnAddLora",
-         Rule("gradient", "Hu et al.: LoRA, 2021; Chen et al.: Punica, 2023; op-plugin document "
-              "npu_batch_gather_matmul", specials=False, cost="2*T*R*(H + N)"),
-         sizes(T=batch(5, 1, 3, 33, 130), W=batch(3, 1, 2, 5), L=batch(2, 1, 3),
-               R=row(16, 32), H=row(32, 16, 48, 1040), N=column(16, 32, 48), P=row(16, 0, 48),
-               Q=row(16, 0, 32)),
-         overload("both"), overload("second", x=tensor("T R", "y"), weightAOptional=null(
-             "rows come as the first product left them")),
-         y=tensor("T P+N+Q", "f16"), x=tensor("T H", "y"), weightB=tensor("W L N R", "y"),
-         indices=content(_adapters, "random holes repeated edges sorted none", "i32", shape="T",
-                         reads=("W",)),
-         weightAOptional=tensor("W L R H", "y"), layerIdx=number(0, "L - 1"),
-         scale=number(0.5, 1.0, -2.0), yOffset=equals("P"), ySliceSize=equals("N"),
-         out=out("y"))  # fmt: skip
+@spec("aclnnAddLora",
+      Rule("gradient", "Hu et al.: LoRA, 2021; Chen et al.: Punica, 2023; op-plugin document "
+           "npu_batch_gather_matmul", specials=False, cost="2*T*R*(H + N)"),
+      sizes(T=batch(5, 1, 3, 33, 130), W=batch(3, 1, 2, 5), L=batch(2, 1, 3),
+            R=row(16, 32), H=row(32, 16, 48, 1040), N=column(16, 32, 48), P=row(16, 0, 48),
+            Q=row(16, 0, 32)),
+      overload("both"), overload("second", x=tensor("T R", "y"), weightAOptional=null(
+          "rows come as the first product left them")),
+      y=tensor("T P+N+Q", "f16"), x=tensor("T H", "y"), weightB=tensor("W L N R", "y"),
+      indices=content(_adapters, "random holes repeated edges sorted none", "i32", shape="T",
+                      reads=("W",)),
+      weightAOptional=tensor("W L R H", "y"), layerIdx=number(0, "L - 1"),
+      scale=number(0.5, 1.0, -2.0), yOffset=equals("P"), ySliceSize=equals("N"),
+      out=out("y"))  # fmt: skip
 def add_lora(
     y: Array, x: Array, weightB: Array, indices: Array, weightAOptional: Array | None,
     layerIdx: int, scale: float, yOffset: int, ySliceSize: int,
@@ -206,13 +206,13 @@ def add_lora(
     return result
 
 
-@declare("aclnnGemm", Rule("accumulated", "ONNX operator Gemm, version 13", cost="2*M*K*N"),
-         _MATRICES,
-         A=by("transA", {0: tensor("M K", _FLOATS), 1: tensor("K M", _FLOATS)}),
-         B=by("transB", {0: tensor("K N", "A"), 1: tensor("N K", "A")}),
-         C=_addend("beta", "A", **_BROADCAST), alpha=number(1.0, 0.5, -1.0, 0.0),
-         beta=number(*_WEIGHTS), transA=choice(0, 1), transB=choice(0, 1), out=out("A"),
-         cubeMathType=_FULL_PRECISION)  # fmt: skip
+@spec("aclnnGemm", Rule("accumulated", "ONNX operator Gemm, version 13", cost="2*M*K*N"),
+      _MATRICES,
+      A=by("transA", {0: tensor("M K", _FLOATS), 1: tensor("K M", _FLOATS)}),
+      B=by("transB", {0: tensor("K N", "A"), 1: tensor("N K", "A")}),
+      C=_addend("beta", "A", **_BROADCAST), alpha=number(1.0, 0.5, -1.0, 0.0),
+      beta=number(*_WEIGHTS), transA=choice(0, 1), transB=choice(0, 1), out=out("A"),
+      cubeMathType=_FULL_PRECISION)  # fmt: skip
 def gemm(
     A: Array, B: Array, C: Array, alpha: float, beta: float, transA: int, transB: int
 ) -> Array:
@@ -231,37 +231,37 @@ _EQUATIONS: Final = {
 }  # fmt: skip
 
 
-@declare("aclnnEinsum", Rule("accumulated", "torch 2.13, document of einsum"),
-         sizes(G=batch(2, 1, 3), H=row(4, 1, 3), I=row(3, 1, 5, 33), J=row(5, 1, 3, 17, 65),
-               K=row(7, 1, 3, 33)),
-         tensors=by("equation", {e: each(*(tensor(s, "f32 f16 bf16 i32 i64") for s in shapes))
-                                 for e, shapes in _EQUATIONS.items()}),
-         equation=choice(*_EQUATIONS), output=out("tensors"))  # fmt: skip
+@spec("aclnnEinsum", Rule("accumulated", "torch 2.13, document of einsum"),
+      sizes(G=batch(2, 1, 3), H=row(4, 1, 3), I=row(3, 1, 5, 33), J=row(5, 1, 3, 17, 65),
+            K=row(7, 1, 3, 33)),
+      tensors=by("equation", {e: each(*(tensor(s, "f32 f16 bf16 i32 i64") for s in shapes))
+                              for e, shapes in _EQUATIONS.items()}),
+      equation=choice(*_EQUATIONS), output=out("tensors"))  # fmt: skip
 def einsum(tensors: list[Array], equation: str) -> Array:
     return np.asarray(np.einsum(equation, *tensors))
 
 
-@declare("aclnnFusedMatmul",
-         Rule("gradient", "a matrix product and one elementwise operation, as the operator "
-              "document names them", specials=False, cost="2*size(x1)*N"),
-         sizes({"*B": leading("-", 2, 3)}, M=batch(5, 1, 3, 33), K=row(32, 1, 33, 260),
-               N=column(9, 1, 33, 130)),
-         pin("fusedOpType=gelu_erf bias=low K=1", "where the two formulas differ most"),
-         pin("fusedOpType=gelu_tanh bias=low K=1", "where the two formulas differ most"),
-         x1=tensor("*B M K", _FLOATS), x2=tensor("*B K N", "x1"),
-         bias=optional(forms(around=tensor("N", "x1"), low=tensor("N", "x1", -2.5, -1.5))),
-         x3=optional(tensor("*B M N", "x1"), iff="fusedOpType in ('add', 'mul')"),
-         fusedOpType=choice("", "add", "mul", "gelu_erf", "gelu_tanh", "relu"),
-         cubeMathType=_FULL_PRECISION, y=out("x1"))  # fmt: skip
+@spec("aclnnFusedMatmul",
+      Rule("gradient", "a matrix product and one elementwise operation, as the operator "
+           "document names them", specials=False, cost="2*size(x1)*N"),
+      sizes({"*B": leading("-", 2, 3)}, M=batch(5, 1, 3, 33), K=row(32, 1, 33, 260),
+            N=column(9, 1, 33, 130)),
+      pin("fusedOpType=gelu_erf bias=low K=1", "where the two formulas differ most"),
+      pin("fusedOpType=gelu_tanh bias=low K=1", "where the two formulas differ most"),
+      x1=tensor("*B M K", _FLOATS), x2=tensor("*B K N", "x1"),
+      bias=optional(forms(around=tensor("N", "x1"), low=tensor("N", "x1", -2.5, -1.5))),
+      x3=optional(tensor("*B M N", "x1"), iff="fusedOpType in ('add', 'mul')"),
+      fusedOpType=choice("", "add", "mul", "gelu_erf", "gelu_tanh", "relu"),
+      cubeMathType=_FULL_PRECISION, y=out("x1"))  # fmt: skip
 def fused(x1: Array, x2: Array, bias: Array | None, x3: Array | None, fusedOpType: str) -> Array:
     return ended(x1 @ x2 + (0 if bias is None else bias), fusedOpType, x3)
 
 
-@declare("aclnnAddmmWeightNz",
-         Rule("accumulated", "torch 2.13, document of torch.addmm; the second operand lies in the "
-              "inner format", cost="2*M*K*N", formats={"mat2": "FRACTAL_NZ"}), _TILED,
-         self=_addend("beta", "f16 bf16", whole="M N", row="N"), mat1=tensor("M K", "self"),
-         mat2=tensor("K N", "self"), beta=number(*_WEIGHTS), alpha=number(1.0, -2.0, 0.5),
-         out=out("self"), cubeMathType=_FULL_PRECISION)  # fmt: skip
+@spec("aclnnAddmmWeightNz",
+      Rule("accumulated", "torch 2.13, document of torch.addmm; the second operand lies in the "
+           "inner format", cost="2*M*K*N", formats={"mat2": "FRACTAL_NZ"}), _TILED,
+      self=_addend("beta", "f16 bf16", whole="M N", row="N"), mat1=tensor("M K", "self"),
+      mat2=tensor("K N", "self"), beta=number(*_WEIGHTS), alpha=number(1.0, -2.0, 0.5),
+      out=out("self"), cubeMathType=_FULL_PRECISION)  # fmt: skip
 def addmm_nz(self: Array, mat1: Array, mat2: Array, beta: float, alpha: float) -> Array:
     return _scaled(beta, self, alpha, mat1 @ mat2)

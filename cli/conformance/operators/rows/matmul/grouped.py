@@ -38,6 +38,7 @@ from .....spec import (
     row,
     several,
     sizes,
+    spec,
     tensor,
     tensors,
     tokens,
@@ -46,7 +47,6 @@ from .....spec import rows as rows_
 from .....spec.declaration import Pin
 from .....spec.domains import Domain, Draw
 from .....spec.sizes import resolve
-from ...declare import declare
 from ...placing import TILES
 from .._ignored import SPEED
 from .._quantizers import words
@@ -316,10 +316,10 @@ def _declare(version: int, names: str) -> None:
     params = _params(version, next(iter(forms.values())))
     head = [n for n in (*_NO_COLUMNS, "perTokenScaleOptional") if n in params]
     table = " ".join(["x", "weight", *head, "out" if version > 3 else "y"])
-    declare(names, _RULE, _SIZES, *_FIT, *([_SUMS] if version > 1 else []),
-            dtypes(table + (_TABLE_TOKENS if version > 3 else _TABLE)), *_pins(version),
-            *(overload(name, **local) for name, local in forms.items()),
-            **params)(grouped)  # fmt: skip
+    spec(names, _RULE, _SIZES, *_FIT, *([_SUMS] if version > 1 else []),
+         dtypes(table + (_TABLE_TOKENS if version > 3 else _TABLE)), *_pins(version),
+         *(overload(name, **local) for name, local in forms.items()),
+         **params)(grouped)  # fmt: skip
 
 
 _declare(1, "aclnnGroupedMatmul")
@@ -440,7 +440,7 @@ _X: Final = by("x.dtype", {"i8": tensor("T G*J", "", -128, 127),
                             **dict.fromkeys(("f16", "bf16"), tensor("T G*J"))})  # fmt: skip
 _ALONE: Final = {**_layers(""), "expertTokensOptional": null("one layer for all rows")}
 _EACH: Final = {**_layers("E"), "expertTokensOptional": _TOKENS}
-declare(
+spec(
     "aclnnFFNV3",
     Rule("gradient", "operator documents aclnnFFN, V2 and V3; op-plugin document npu_ffn"),
     sizes(E=members(3, 1, 2, 8), T=tokens(7, 1, 3, 33), G=group(2, 1, 3), J=row(16, 1, 33),
@@ -476,7 +476,7 @@ _NZ_TABLE: Final = """
     bf16 i8   f32 -    -   bf16 bf16 -   bf16"""
 _NZ: Final = _params(5, _forms(5)["stacked"])
 _NZ_END: Final = ("out", *_UNWRITTEN)
-declare(
+spec(
     "aclnnGroupedMatmulWeightNz", replace(_RULE, formats={"weight": TILES}), _SIZES, *_FIT,
     dtypes(" ".join(["x", "weight", *_NO_COLUMNS, "perTokenScaleOptional", "out"]) + _NZ_TABLE),
     overload("stacked"), overload("blocks", **_columns("1", "E N", "E G N")),
@@ -485,16 +485,16 @@ declare(
     **{n: _NZ[n] for n in _NZ_END})(grouped)  # fmt: skip
 
 
-@declare("aclnnGroupedMatmulAddV2 aclnnGroupedMatmulAdd",
-         Rule("gradient", "op-plugin test test_npu_grouped_matmul_add: each group's x^T weight, "
-              "added to what is there", cost="2*T*M*N"),
-         sizes(E=members(3, 1, 2, 8), T=tokens(12, 1, 3, 33, 130), M=rows_), both("E > T"),
-         x=by("transposeX", {True: tensor("T M", "f16 bf16"), False: tensor("M T", "f16 bf16")}),
-         weight=by("transposeWeight", {False: tensor("T N", "x"), True: tensor("N T", "x")}),
-         groupList=by("groupListType", _TYPED_ENDS), yRef=inout(tensor("E M N", "f32")),
-         transposeX=flag(True), transposeWeight=flag(),
-         groupType=only(2, "documents allow sums over parts"), groupListType=choice(0, 1),
-         )  # fmt: skip
+@spec("aclnnGroupedMatmulAddV2 aclnnGroupedMatmulAdd",
+      Rule("gradient", "op-plugin test test_npu_grouped_matmul_add: each group's x^T weight, "
+           "added to what is there", cost="2*T*M*N"),
+      sizes(E=members(3, 1, 2, 8), T=tokens(12, 1, 3, 33, 130), M=rows_), both("E > T"),
+      x=by("transposeX", {True: tensor("T M", "f16 bf16"), False: tensor("M T", "f16 bf16")}),
+      weight=by("transposeWeight", {False: tensor("T N", "x"), True: tensor("N T", "x")}),
+      groupList=by("groupListType", _TYPED_ENDS), yRef=inout(tensor("E M N", "f32")),
+      transposeX=flag(True), transposeWeight=flag(),
+      groupType=only(2, "documents allow sums over parts"), groupListType=choice(0, 1),
+      )  # fmt: skip
 def grouped_add(
     x: Array, weight: Array, groupList: Array, yRef: Array, transposeX: bool,
     transposeWeight: bool, groupListType: int = 0,

@@ -28,12 +28,12 @@ from .....spec import (
     parts,
     row,
     sizes,
+    spec,
     tensor,
     tensors,
     tokens,
 )  # fmt: skip
 from .....spec.domains import Domain, Draw
-from ...declare import declare
 from ...placing import TILES
 from .._functions import swiglu
 from .._ignored import SPEED
@@ -100,11 +100,11 @@ def finalize(
     return result
 
 
-@declare("aclnnGroupedMatmulFinalizeRoutingV3 aclnnGroupedMatmulFinalizeRoutingV2",
-         Rule("gradient", _FOUR, specials=False), _ROUTED,
-         also("aclnnGroupedMatmulFinalizeRouting", x1="x", x2="w", transposeX1="transposeX",
-              transposeX2="transposeW", out="y"),
-         **_routed(tensor("E K N", "i4", -8, 7), words("E 1 N", "i64"), True))  # fmt: skip
+@spec("aclnnGroupedMatmulFinalizeRoutingV3 aclnnGroupedMatmulFinalizeRoutingV2",
+      Rule("gradient", _FOUR, specials=False), _ROUTED,
+      also("aclnnGroupedMatmulFinalizeRouting", x1="x", x2="w", transposeX1="transposeX",
+           transposeX2="transposeW", out="y"),
+      **_routed(tensor("E K N", "i4", -8, 7), words("E 1 N", "i64"), True))  # fmt: skip
 def finalize_four(
     x1: Array, x2: Array, scaleOptional: Array, biasOptional: Array | None,
     pertokenScaleOptional: Array, groupListOptional: Array, sharedInputOptional: Array | None,
@@ -120,10 +120,10 @@ _TILED: Final = Rule("gradient", _FOUR, specials=False, formats={"x2": TILES})
 _LATER: Final = ("offsetOptional", "antiquantScaleOptional", "antiquantOffsetOptional",
                  "tuningConfigOptional")  # fmt: skip
 _EIGHT: Final = _routed(tensor("E K N", "i8", -128, 127), tensor("E N", "f32", 0.01, 0.05), False)
-declare("aclnnGroupedMatmulFinalizeRoutingWeightNzV2", _TILED, _ROUTED, **_EIGHT)(finalize)
-declare("aclnnGroupedMatmulFinalizeRoutingWeightNz", _TILED, _ROUTED,
-        **{n: words("E N", "i64") if n == "scale" else d for n, d in _EIGHT.items()
-           if n not in _LATER})(finalize)  # fmt: skip
+spec("aclnnGroupedMatmulFinalizeRoutingWeightNzV2", _TILED, _ROUTED, **_EIGHT)(finalize)
+spec("aclnnGroupedMatmulFinalizeRoutingWeightNz", _TILED, _ROUTED,
+     **{n: words("E N", "i64") if n == "scale" else d for n, d in _EIGHT.items()
+        if n not in _LATER})(finalize)  # fmt: skip
 _SWISH_SIZES: Final = sizes(E=members(3, 1, 2, 8), T=tokens(8, 1, 3, 33, 130), K=row(32, 64, 96),
                             H=column(32, 16, 96))  # fmt: skip
 _SWISH_RULE: Final = Rule("gradient", "op-plugin document npu_grouped_matmul_swiglu_quant_v2 and "
@@ -132,16 +132,16 @@ _NZ: Final = {f"aclnnGroupedMatmulSwigluQuantWeightN{z} weight": "FRACTAL_NZ" fo
 _OTHER: Final = null("of weights of four bits, which are not declared here")
 
 
-@declare("aclnnGroupedMatmulSwigluQuantV2 aclnnGroupedMatmulSwigluQuantWeightNzV2",
-         replace(_SWISH_RULE, formats=_NZ), _SWISH_SIZES,
-         x=tensor("T K", "i8", -128, 127),
-         weight=tensors("1", "E K 2*H", "i8", -128, 127),
-         weightScale=tensors("1", "E 2*H", "f32", 0.0001, 0.001), weightAssistMatrix=_OTHER,
-         bias=_UNUSED, xScale=tensor("T", "f32", 0.2, 1), smoothScale=_OTHER, groupList=_LISTS,
-         dequantMode=only(0, "scales of columns, which int8 has"), dequantDtype=only(0, "reserved"),
-         quantMode=only(0, "by rows, which int8 has"), groupListType=choice(0, 1),
-         tuningConfigOptional=ignored(SPEED, optional(array((4,), (10, 1)))),
-         output=out("i8"), outputScale=out("f32"))  # fmt: skip
+@spec("aclnnGroupedMatmulSwigluQuantV2 aclnnGroupedMatmulSwigluQuantWeightNzV2",
+      replace(_SWISH_RULE, formats=_NZ), _SWISH_SIZES,
+      x=tensor("T K", "i8", -128, 127),
+      weight=tensors("1", "E K 2*H", "i8", -128, 127),
+      weightScale=tensors("1", "E 2*H", "f32", 0.0001, 0.001), weightAssistMatrix=_OTHER,
+      bias=_UNUSED, xScale=tensor("T", "f32", 0.2, 1), smoothScale=_OTHER, groupList=_LISTS,
+      dequantMode=only(0, "scales of columns, which int8 has"), dequantDtype=only(0, "reserved"),
+      quantMode=only(0, "by rows, which int8 has"), groupListType=choice(0, 1),
+      tuningConfigOptional=ignored(SPEED, optional(array((4,), (10, 1)))),
+      output=out("i8"), outputScale=out("f32"))  # fmt: skip
 def grouped_swiglu_quant_v2(
     x: Array, weight: list[Array], weightScale: list[Array], xScale: Array, groupList: Array,
     groupListType: int,
@@ -150,26 +150,26 @@ def grouped_swiglu_quant_v2(
     return dynamic(swiglu(scaled_groups(x, weight[0], ends, weightScale[0], xScale), True))
 
 
-@declare("aclnnGroupedMatmulSwigluQuant aclnnGroupedMatmulSwigluQuantWeightNZ",
-         replace(_SWISH_RULE, formats=_NZ), _SWISH_SIZES,
-         x=tensor("T K", "i8", -128, 127), weight=tensor("E K 2*H", "i8", -128, 127), bias=_UNUSED,
-         offset=_UNUSED, weightScale=tensor("E 2*H", "f32", 0.0001, 0.001),
-         xScale=tensor("T", "f32", 0.2, 1), groupList=_ENDS, output=out("i8"),
-         outputScale=out("f32"), outputOffset=_UNUSED)  # fmt: skip
+@spec("aclnnGroupedMatmulSwigluQuant aclnnGroupedMatmulSwigluQuantWeightNZ",
+      replace(_SWISH_RULE, formats=_NZ), _SWISH_SIZES,
+      x=tensor("T K", "i8", -128, 127), weight=tensor("E K 2*H", "i8", -128, 127), bias=_UNUSED,
+      offset=_UNUSED, weightScale=tensor("E 2*H", "f32", 0.0001, 0.001),
+      xScale=tensor("T", "f32", 0.2, 1), groupList=_ENDS, output=out("i8"),
+      outputScale=out("f32"), outputOffset=_UNUSED)  # fmt: skip
 def grouped_swiglu_quant(
     x: Array, weight: Array, weightScale: Array, xScale: Array, groupList: Array
 ) -> Any:
     return grouped_swiglu_quant_v2(x, [weight], [weightScale], xScale, groupList, 0)
 
 
-@declare("aclnnQuantGroupedMatmulDequant aclnnQuantGroupedMatmulDequantWeightNZ",
-         Rule("gradient", "operator document aclnnQuantGroupedMatmulDequant; op-plugin test "
-              "test_quant_grouped_matmul_dequant",
-              formats={"aclnnQuantGroupedMatmulDequantWeightNZ weight": "FRACTAL_NZ"}),
-         sizes(E=members(3, 1, 2, 8), T=tokens(8, 1, 3, 33), K=row(32, 64, 96),
-               N=column(16, 32, 96)), X_FIT, X_TYPES,
-         x=tensor("T K", "f16"), weight=tensor("E N K", "i8", -128, 127),
-         weightScale=weight_scales("E N"), groupList=_ENDS, **X_STEPS)  # fmt: skip
+@spec("aclnnQuantGroupedMatmulDequant aclnnQuantGroupedMatmulDequantWeightNZ",
+      Rule("gradient", "operator document aclnnQuantGroupedMatmulDequant; op-plugin test "
+           "test_quant_grouped_matmul_dequant",
+           formats={"aclnnQuantGroupedMatmulDequantWeightNZ weight": "FRACTAL_NZ"}),
+      sizes(E=members(3, 1, 2, 8), T=tokens(8, 1, 3, 33), K=row(32, 64, 96),
+            N=column(16, 32, 96)), X_FIT, X_TYPES,
+      x=tensor("T K", "f16"), weight=tensor("E N K", "i8", -128, 127),
+      weightScale=weight_scales("E N"), groupList=_ENDS, **X_STEPS)  # fmt: skip
 def grouped_dequant(
     x: Array, weight: Array, weightScale: Array, groupList: Array,
     smoothScaleOptional: Array | None, xScaleOptional: Array | None,

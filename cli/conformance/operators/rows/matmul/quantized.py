@@ -31,12 +31,12 @@ from .....spec import (
     require,
     row,
     sizes,
+    spec,
     tensor,
 )  # fmt: skip
 from .....spec.declaration import Overload, Pin
 from .....spec.domains import Domain, Draw
 from .....spec.sizes import resolve
-from ...declare import declare
 from .._functions import gelu
 from .._quantizers import dynamic, powers, real_scales, words
 
@@ -129,19 +129,19 @@ _BATCHES: Final = "rank(bias) <= 1 or rank(x1) == 3"
 _EVEN: Final = "dtype(x1) != 'int4' or K % 2 + M % 2 + N % 2 == 0"
 
 
-@declare("aclnnQuantMatmulV4", _RULE, _SIZES,
-         require(_BATCHES, _EVEN, "given(pertokenScaleOptional) or dtype(scale) != 'float32'"),
-         pin("types=0 offset=given bias=columns transposeX2=True", "steps of int8"), *_PAST,
-         dtypes("""x1 x2 scale offset pertokenScaleOptional bias out
-                   i8 i8 u64|i64  f32 -   i32     i8
-                   i8 i8 u64|i64  -   -   i32     f16
-                   i8 i8 f32      -   f32 i32|f32 f16
-                   i8 i8 f32|bf16 -   f32 i32|f32 bf16
-                   i4 i4 f32|bf16 -   f32 i32     bf16
-                   i4 i4 u64      -   -   i32     f16"""),
-         x1=_X1, x2=_X2, scale=_scales("scale"), offset=_OFFSET,
-         pertokenScaleOptional=optional(tensor("M", "f32", 0.5, 2)), bias=_BIAS,
-         transposeX1=flag(), transposeX2=flag(), out=out("f16"))  # fmt: skip
+@spec("aclnnQuantMatmulV4", _RULE, _SIZES,
+      require(_BATCHES, _EVEN, "given(pertokenScaleOptional) or dtype(scale) != 'float32'"),
+      pin("types=0 offset=given bias=columns transposeX2=True", "steps of int8"), *_PAST,
+      dtypes("""x1 x2 scale offset pertokenScaleOptional bias out
+                i8 i8 u64|i64  f32 -   i32     i8
+                i8 i8 u64|i64  -   -   i32     f16
+                i8 i8 f32      -   f32 i32|f32 f16
+                i8 i8 f32|bf16 -   f32 i32|f32 bf16
+                i4 i4 f32|bf16 -   f32 i32     bf16
+                i4 i4 u64      -   -   i32     f16"""),
+      x1=_X1, x2=_X2, scale=_scales("scale"), offset=_OFFSET,
+      pertokenScaleOptional=optional(tensor("M", "f32", 0.5, 2)), bias=_BIAS,
+      transposeX1=flag(), transposeX2=flag(), out=out("f16"))  # fmt: skip
 def quant_matmul_v4(
     x1: Array, x2: Array, scale: Array, offset: Array | None, pertokenScaleOptional: Array | None,
     bias: Array | None, transposeX1: bool, transposeX2: bool,
@@ -150,15 +150,15 @@ def quant_matmul_v4(
                         pertokenScaleOptional)  # fmt: skip
 
 
-@declare("aclnnQuantMatmulV3", _RULE, _SIZES, require(_BATCHES, _EVEN),
-         pin("types=0 offset=given bias=columns transposeX2=True", "steps of int8"), *_PAST,
-         dtypes("""x1 x2 scale offset bias out
-                   i8 i8 u64|i64  f32 i32      i8
-                   i8 i8 u64|i64  -   i32      f16
-                   i8 i8 f32|bf16 -   i32|bf16 bf16
-                   i4 i4 u64      -   i32      f16"""),
-         x1=_X1, x2=_X2, scale=_scales("scale"), offset=_OFFSET, bias=_BIAS,
-         transposeX1=flag(), transposeX2=flag(), out=out("f16"))  # fmt: skip
+@spec("aclnnQuantMatmulV3", _RULE, _SIZES, require(_BATCHES, _EVEN),
+      pin("types=0 offset=given bias=columns transposeX2=True", "steps of int8"), *_PAST,
+      dtypes("""x1 x2 scale offset bias out
+                i8 i8 u64|i64  f32 i32      i8
+                i8 i8 u64|i64  -   i32      f16
+                i8 i8 f32|bf16 -   i32|bf16 bf16
+                i4 i4 u64      -   i32      f16"""),
+      x1=_X1, x2=_X2, scale=_scales("scale"), offset=_OFFSET, bias=_BIAS,
+      transposeX1=flag(), transposeX2=flag(), out=out("f16"))  # fmt: skip
 def quant_matmul_v3(
     x1: Array, x2: Array, scale: Array, offset: Array | None, bias: Array | None,
     transposeX1: bool, transposeX2: bool,
@@ -169,20 +169,20 @@ def quant_matmul_v3(
 _OTHER_TYPES: Final = "of types that are not declared here"
 
 
-@declare("aclnnQuantMatmulV5 aclnnQuantMatmulWeightNz",
-         Rule("gradient", _SOURCE, steps=True, cost="2*size(x1)*N",
-              formats={"aclnnQuantMatmulWeightNz x2": "FRACTAL_NZ"}),
-         _SIZES, require(_BATCHES, "given(x1Scale) or dtype(x2Scale) != 'float32'"),
-         pin("types=0 x2Offset=given bias=columns transposeX2=True", "steps of int8"), *_PAST,
-         dtypes("""x1 x2 x1Scale x2Scale x2Offset bias out
-                   i8 i8 -   u64|i64  f32 i32     i8
-                   i8 i8 -   u64|i64  -   i32     f16
-                   i8 i8 f32 f32      -   i32|f32 f16
-                   i8 i8 f32 f32|bf16 -   i32|f32 bf16"""),
-         x1=_X1, x2=_X2, x1Scale=optional(tensor("M", "f32", 0.5, 2)), x2Scale=_scales("x2Scale"),
-         yScale=null(_OTHER_TYPES), x1Offset=_RESERVED, x2Offset=_OFFSET,
-         yOffset=null(_OTHER_TYPES), bias=_BIAS, transposeX1=flag(), transposeX2=flag(),
-         groupSize=only(0, _OTHER_TYPES), out=out("f16"))  # fmt: skip
+@spec("aclnnQuantMatmulV5 aclnnQuantMatmulWeightNz",
+      Rule("gradient", _SOURCE, steps=True, cost="2*size(x1)*N",
+           formats={"aclnnQuantMatmulWeightNz x2": "FRACTAL_NZ"}),
+      _SIZES, require(_BATCHES, "given(x1Scale) or dtype(x2Scale) != 'float32'"),
+      pin("types=0 x2Offset=given bias=columns transposeX2=True", "steps of int8"), *_PAST,
+      dtypes("""x1 x2 x1Scale x2Scale x2Offset bias out
+                i8 i8 -   u64|i64  f32 i32     i8
+                i8 i8 -   u64|i64  -   i32     f16
+                i8 i8 f32 f32      -   i32|f32 f16
+                i8 i8 f32 f32|bf16 -   i32|f32 bf16"""),
+      x1=_X1, x2=_X2, x1Scale=optional(tensor("M", "f32", 0.5, 2)), x2Scale=_scales("x2Scale"),
+      yScale=null(_OTHER_TYPES), x1Offset=_RESERVED, x2Offset=_OFFSET,
+      yOffset=null(_OTHER_TYPES), bias=_BIAS, transposeX1=flag(), transposeX2=flag(),
+      groupSize=only(0, _OTHER_TYPES), out=out("f16"))  # fmt: skip
 def quant_matmul_v5(
     x1: Array, x2: Array, x1Scale: Array | None, x2Scale: Array, bias: Array | None,
     transposeX1: bool, transposeX2: bool, x2Offset: Array | None = None,
@@ -221,12 +221,12 @@ def weight_scales(shape: str) -> Domain:
                                     "i64": words(shape, "i64")})  # fmt: skip
 
 
-@declare("aclnnQuantMatmulDequant",
-         Rule("gradient", "operator document aclnnQuantMatmulDequant; op-plugin document "
-              "npu_quant_matmul_dequant", cost="2*size(x)*N"),
-         sizes(T=batch(5, 1, 3, 130), K=row(32, 1, 33, 260), N=column(16, 1, 33, 130)), X_FIT,
-         X_TYPES, x=tensor("T K", "f16"), weight=tensor("N K", "i8", -128, 127),
-         weightScale=weight_scales("N"), **X_STEPS)  # fmt: skip
+@spec("aclnnQuantMatmulDequant",
+      Rule("gradient", "operator document aclnnQuantMatmulDequant; op-plugin document "
+           "npu_quant_matmul_dequant", cost="2*size(x)*N"),
+      sizes(T=batch(5, 1, 3, 130), K=row(32, 1, 33, 260), N=column(16, 1, 33, 130)), X_FIT,
+      X_TYPES, x=tensor("T K", "f16"), weight=tensor("N K", "i8", -128, 127),
+      weightScale=weight_scales("N"), **X_STEPS)  # fmt: skip
 def quant_matmul_dequant(
     x: Array, weight: Array, weightScale: Array, smoothScaleOptional: Array | None,
     xScaleOptional: Array | None,
@@ -246,22 +246,22 @@ def ended(y: Array, kind: str, x3: Array | None) -> Array:
 _RANGES: Final = (("small", -2, 2), ("whole", -128, 127))
 
 
-@declare("aclnnFusedQuantMatmul aclnnFusedQuantMatmulWeightNz",
-         Rule("gradient", "op-plugin document npu_quant_matmul, then the operation that the "
-              "operator document names", specials=False, cost="2*size(x1)*N"),
-         sizes(M=batch(5, 1, 3, 130), K=row(32, 1, 33, 260), N=column(16, 1, 33, 130)),
-         pin("fusedOpType=gelu_erf biasOptional=low", "where the two formulas differ most"),
-         pin("fusedOpType=gelu_tanh biasOptional=low", "where the two formulas differ most"),
-         x1=forms(**{n: tensor("M K", "i8", low, high - 0.5) for n, low, high in _RANGES}),
-         x2=forms(**{n: tensor("K N", "i8", low, high - 0.5) for n, low, high in _RANGES}),
-         x1Scale=tensor("M", "f32", 0.5, 1), x2Scale=tensor("N", "f32", 0.005, 0.01),
-         yScaleOptional=_RESERVED, x1OffsetOptional=_RESERVED, x2OffsetOptional=_RESERVED,
-         yOffsetOptional=_RESERVED,
-         biasOptional=optional(forms(around=tensor("N", "i32", -50, 50),
-                                     low=tensor("N", "i32", -400, -250))),
-         x3Optional=null("of operations that are not declared here"),
-         fusedOpType=choice("relu", "gelu_erf", "gelu_tanh"), groupSizeOptional=only(0, "reserved"),
-         out=out("f16"))  # fmt: skip
+@spec("aclnnFusedQuantMatmul aclnnFusedQuantMatmulWeightNz",
+      Rule("gradient", "op-plugin document npu_quant_matmul, then the operation that the "
+           "operator document names", specials=False, cost="2*size(x1)*N"),
+      sizes(M=batch(5, 1, 3, 130), K=row(32, 1, 33, 260), N=column(16, 1, 33, 130)),
+      pin("fusedOpType=gelu_erf biasOptional=low", "where the two formulas differ most"),
+      pin("fusedOpType=gelu_tanh biasOptional=low", "where the two formulas differ most"),
+      x1=forms(**{n: tensor("M K", "i8", low, high - 0.5) for n, low, high in _RANGES}),
+      x2=forms(**{n: tensor("K N", "i8", low, high - 0.5) for n, low, high in _RANGES}),
+      x1Scale=tensor("M", "f32", 0.5, 1), x2Scale=tensor("N", "f32", 0.005, 0.01),
+      yScaleOptional=_RESERVED, x1OffsetOptional=_RESERVED, x2OffsetOptional=_RESERVED,
+      yOffsetOptional=_RESERVED,
+      biasOptional=optional(forms(around=tensor("N", "i32", -50, 50),
+                                  low=tensor("N", "i32", -400, -250))),
+      x3Optional=null("of operations that are not declared here"),
+      fusedOpType=choice("relu", "gelu_erf", "gelu_tanh"), groupSizeOptional=only(0, "reserved"),
+      out=out("f16"))  # fmt: skip
 def fused_quant(
     x1: Array, x2: Array, x1Scale: Array, x2Scale: Array, biasOptional: Array | None,
     fusedOpType: str,
@@ -273,17 +273,17 @@ def fused_quant(
 _SMALL: Final = "e4m3 e5m2"
 
 
-@declare("aclnnTransposeQuantBatchMatMul",
-         Rule("gradient", "op-plugin document npu_transpose_quant_batchmatmul", specials=False,
-              cost="2*size(x1)*N"),
-         sizes(M=batch(5, 1, 3, 33), B=batch(2, 1, 3), K=row(8, 1, 33), N=column(16, 1, 33)),
-         x1=tensor("M B K", _SMALL), x2=by("permX2", {(0, 1, 2): tensor("B K N", "x1"),
-                                                      (0, 2, 1): tensor("B N K", "x1")}),
-         bias=_RESERVED, x1Scale=tensor("M", "f32", 0.1, 2), x2Scale=tensor("N", "f32", 0.1, 2),
-         dtype=choice(1, 27), groupSize=only(0, "of scales of blocks"),
-         permX1=only((1, 0, 2), "documents allow one order"), permX2=array((0, 1, 2), (0, 2, 1)),
-         permY=only((1, 0, 2), "documents allow one order"),
-         batchSplitFactor=only(1, "documents allow 1"), out=out("dtype"))  # fmt: skip
+@spec("aclnnTransposeQuantBatchMatMul",
+      Rule("gradient", "op-plugin document npu_transpose_quant_batchmatmul", specials=False,
+           cost="2*size(x1)*N"),
+      sizes(M=batch(5, 1, 3, 33), B=batch(2, 1, 3), K=row(8, 1, 33), N=column(16, 1, 33)),
+      x1=tensor("M B K", _SMALL), x2=by("permX2", {(0, 1, 2): tensor("B K N", "x1"),
+                                                   (0, 2, 1): tensor("B N K", "x1")}),
+      bias=_RESERVED, x1Scale=tensor("M", "f32", 0.1, 2), x2Scale=tensor("N", "f32", 0.1, 2),
+      dtype=choice(1, 27), groupSize=only(0, "of scales of blocks"),
+      permX1=only((1, 0, 2), "documents allow one order"), permX2=array((0, 1, 2), (0, 2, 1)),
+      permY=only((1, 0, 2), "documents allow one order"),
+      batchSplitFactor=only(1, "documents allow 1"), out=out("dtype"))  # fmt: skip
 def turned_product(
     x1: Array, x2: Array, x1Scale: Array, x2Scale: Array, permX2: tuple[int, ...]
 ) -> Array:
@@ -291,14 +291,14 @@ def turned_product(
     return y * x1Scale[:, None, None] * x2Scale
 
 
-@declare("aclnnQuantBatchMatmulInplaceAdd",
-         Rule("gradient", "op-plugin document npu_add_quant_matmul_", specials=False),
-         sizes(K=row(40, 1, 33, 130), M=batch(5, 1, 33), N=column(7, 1, 33)),
-         x1=tensor("K M", _SMALL), x2=tensor("K N", "x1"),
-         x1ScaleOptional=optional(tensor("1", "f32", 0.5, 2)), x2Scale=tensor("N", "f32", 0.1, 2),
-         yRef=inout(tensor("M N", "f32")), transposeX1=only(True, "documents allow True"),
-         transposeX2=only(False, "documents allow False"),
-         groupSize=only(0, "of scales of blocks"))  # fmt: skip
+@spec("aclnnQuantBatchMatmulInplaceAdd",
+      Rule("gradient", "op-plugin document npu_add_quant_matmul_", specials=False),
+      sizes(K=row(40, 1, 33, 130), M=batch(5, 1, 33), N=column(7, 1, 33)),
+      x1=tensor("K M", _SMALL), x2=tensor("K N", "x1"),
+      x1ScaleOptional=optional(tensor("1", "f32", 0.5, 2)), x2Scale=tensor("N", "f32", 0.1, 2),
+      yRef=inout(tensor("M N", "f32")), transposeX1=only(True, "documents allow True"),
+      transposeX2=only(False, "documents allow False"),
+      groupSize=only(0, "of scales of blocks"))  # fmt: skip
 def added_product(
     x1: Array, x2: Array, x1ScaleOptional: Array | None, x2Scale: Array, yRef: Array
 ) -> Array:
@@ -306,30 +306,30 @@ def added_product(
     return yRef + (y if x1ScaleOptional is None else y * x1ScaleOptional)
 
 
-@declare("aclnnQuantMatmulReduceSumWeightNz",
-         Rule("gradient", "op-plugin document npu_quant_matmul_reduce_sum", cost="2*size(x1)*N",
-              formats={"x2": "FRACTAL_NZ"}),
-         sizes(B=batch(3, 1, 2, 8), M=batch(5, 1, 33), K=row(32, 16, 96), N=column(32, 64, 96)),
-         x1=tensor("B M K", "i8", -128, 127), x2=tensor("B K N", "i8", -128, 127),
-         x1Scale=tensor("B M", "f32", 0.5, 2), x2Scale=tensor("N", "bf16", 0.01, 0.05),
-         yScale=_RESERVED, x1Offset=_RESERVED, x2Offset=_RESERVED, yOffset=_RESERVED,
-         bias=_RESERVED, transposeX1=only(False, "documents allow False"),
-         transposeX2=only(False, "documents allow False"), groupSize=only(-1, "reserved"),
-         dims=only((0,), "documents sum over batches"),
-         keepDims=only(False, "documents allow False"), out=out("bf16"))  # fmt: skip
+@spec("aclnnQuantMatmulReduceSumWeightNz",
+      Rule("gradient", "op-plugin document npu_quant_matmul_reduce_sum", cost="2*size(x1)*N",
+           formats={"x2": "FRACTAL_NZ"}),
+      sizes(B=batch(3, 1, 2, 8), M=batch(5, 1, 33), K=row(32, 16, 96), N=column(32, 64, 96)),
+      x1=tensor("B M K", "i8", -128, 127), x2=tensor("B K N", "i8", -128, 127),
+      x1Scale=tensor("B M", "f32", 0.5, 2), x2Scale=tensor("N", "bf16", 0.01, 0.05),
+      yScale=_RESERVED, x1Offset=_RESERVED, x2Offset=_RESERVED, yOffset=_RESERVED,
+      bias=_RESERVED, transposeX1=only(False, "documents allow False"),
+      transposeX2=only(False, "documents allow False"), groupSize=only(-1, "reserved"),
+      dims=only((0,), "documents sum over batches"),
+      keepDims=only(False, "documents allow False"), out=out("bf16"))  # fmt: skip
 def product_summed(x1: Array, x2: Array, x1Scale: Array, x2Scale: Array) -> Array:
     product = x1.astype(np.float64) @ x2.astype(np.float64)
     return (product * x2Scale * x1Scale[..., None]).sum(0)
 
 
-@declare("aclnnQuantMatmulV2", Rule("gradient", _SOURCE, cost="2*size(x1)*N"),
-         sizes(M=batch(5, 1, 3, 130), K=row(32, 1, 33, 260), N=column(16, 1, 33, 130)),
-         x1=by("adjX1", {False: tensor("M K", "i8", -128, 127),
-                         True: tensor("K M", "i8", -128, 127)}),
-         x2=by("adjX2", {False: tensor("K N", "i8", -128, 127),
-                         True: tensor("N K", "i8", -128, 127)}),
-         bias=tensor("N", "i32", -900, 900), deqScale=words("N"), adjX1=flag(), adjX2=flag(),
-         out=out("f16"))  # fmt: skip
+@spec("aclnnQuantMatmulV2", Rule("gradient", _SOURCE, cost="2*size(x1)*N"),
+      sizes(M=batch(5, 1, 3, 130), K=row(32, 1, 33, 260), N=column(16, 1, 33, 130)),
+      x1=by("adjX1", {False: tensor("M K", "i8", -128, 127),
+                      True: tensor("K M", "i8", -128, 127)}),
+      x2=by("adjX2", {False: tensor("K N", "i8", -128, 127),
+                      True: tensor("N K", "i8", -128, 127)}),
+      bias=tensor("N", "i32", -900, 900), deqScale=words("N"), adjX1=flag(), adjX2=flag(),
+      out=out("f16"))  # fmt: skip
 def quant_matmul_v2(
     x1: Array, x2: Array, bias: Array, deqScale: Array, adjX1: bool, adjX2: bool
 ) -> Array:
@@ -337,28 +337,28 @@ def quant_matmul_v2(
     return quant_matmul(x1, x2, bias, adjX1, adjX2, deqScale)
 
 
-@declare("aclnnBatchMatmulQuant",
-         Rule("gradient", "a product, then round(y scale) of a packed float32 scale (op-plugin "
-              "document npu_trans_quant_param)", steps=True, cost="2*size(x1)*N"),
-         sizes(B=batch, M=batch(5, 1, 33), K=row(32, 1, 33, 130), N=column(16, 1, 33)),
-         x1=by("transposeX1", {False: tensor("B M K", "f16"), True: tensor("B K M", "f16")}),
-         x2=by("transposeX2", {False: tensor("B K N", "x1", -9, 9),
-                               True: tensor("B N K", "x1", -9, 9)}),
-         quantParam=words("1"), bias=null("no document says whether it comes before the scale"),
-         transposeX1=flag(), transposeX2=flag(), out=out("i8"))  # fmt: skip
+@spec("aclnnBatchMatmulQuant",
+      Rule("gradient", "a product, then round(y scale) of a packed float32 scale (op-plugin "
+           "document npu_trans_quant_param)", steps=True, cost="2*size(x1)*N"),
+      sizes(B=batch, M=batch(5, 1, 33), K=row(32, 1, 33, 130), N=column(16, 1, 33)),
+      x1=by("transposeX1", {False: tensor("B M K", "f16"), True: tensor("B K M", "f16")}),
+      x2=by("transposeX2", {False: tensor("B K N", "x1", -9, 9),
+                            True: tensor("B N K", "x1", -9, 9)}),
+      quantParam=words("1"), bias=null("no document says whether it comes before the scale"),
+      transposeX1=flag(), transposeX2=flag(), out=out("i8"))  # fmt: skip
 def product_quantised(
     x1: Array, x2: Array, quantParam: Array, transposeX1: bool, transposeX2: bool
 ) -> Array:
     return quant_matmul(x1, x2, None, transposeX1, transposeX2, quantParam)
 
 
-@declare("aclnnQuantMatmul",
-         Rule("gradient", "operator document of aclnnQuantMatmul, CANN 8.1: (x1 x2 + bias) "
-              "deqScale", specials=False),
-         sizes({"*B": leading("-", 2, 3)}, M=batch(5, 1, 33), K=row(32, 1, 33),
-               N=column(16, 1, 33)),
-         x1=tensor("*B M K", "i8", -128, 127), x2=tensor("*B K N", "i8", -128, 127),
-         bias=tensor("N", "i32", -900, 900), deqScale=number(0.01, 0.001, 0.03),
-         out=out("f16"))  # fmt: skip
+@spec("aclnnQuantMatmul",
+      Rule("gradient", "operator document of aclnnQuantMatmul, CANN 8.1: (x1 x2 + bias) "
+           "deqScale", specials=False),
+      sizes({"*B": leading("-", 2, 3)}, M=batch(5, 1, 33), K=row(32, 1, 33),
+            N=column(16, 1, 33)),
+      x1=tensor("*B M K", "i8", -128, 127), x2=tensor("*B K N", "i8", -128, 127),
+      bias=tensor("N", "i32", -900, 900), deqScale=number(0.01, 0.001, 0.03),
+      out=out("f16"))  # fmt: skip
 def scalar_quant_matmul(x1: Array, x2: Array, bias: Array, deqScale: float) -> Array:
     return (np.einsum("...ik,...kj->...ij", x1.astype(np.int64), x2) + bias) * deqScale

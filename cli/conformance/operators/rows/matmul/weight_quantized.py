@@ -25,10 +25,10 @@ from .....spec import (
     require,
     row,
     sizes,
+    spec,
     tensor,
 )  # fmt: skip
 from .....spec.domains import Domain
-from ...declare import declare
 from .._ignored import SPEED
 from .._quantizers import packed_scales, powers, real_scales, words
 
@@ -67,14 +67,14 @@ _PARAMS: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnWeightQuantBatchMatmulV3 aclnnWeightQuantBatchMatmulV2",
-         Rule("gradient", _SOURCE, steps=True, cost="2*M*K*N"), _WEIGHTED, _FIT,
-         pin("dtype=float16 types=1 biasOptional=given quantOffsetOptional=given", "steps of int8"),
-         dtypes("""x weight quantScaleOptional quantOffsetOptional biasOptional y
-                   f16  i8|i4 -   -   f16 f16
-                   f16  i8    u64 f32 f16 i8
-                   bf16 i8|i4 -   -   f32 bf16"""),
-         **_PARAMS, innerPrecise=ignored(SPEED, number(0, 1)), y=out("x"))  # fmt: skip
+@spec("aclnnWeightQuantBatchMatmulV3 aclnnWeightQuantBatchMatmulV2",
+      Rule("gradient", _SOURCE, steps=True, cost="2*M*K*N"), _WEIGHTED, _FIT,
+      pin("dtype=float16 types=1 biasOptional=given quantOffsetOptional=given", "steps of int8"),
+      dtypes("""x weight quantScaleOptional quantOffsetOptional biasOptional y
+                f16  i8|i4 -   -   f16 f16
+                f16  i8    u64 f32 f16 i8
+                bf16 i8|i4 -   -   f32 bf16"""),
+      **_PARAMS, innerPrecise=ignored(SPEED, number(0, 1)), y=out("x"))  # fmt: skip
 def weight_quant(
     x: Array,
     weight: Array,
@@ -97,15 +97,15 @@ def weight_quant(
 
 
 _NO_STEPS: Final = null("documents of tiles ask for null")
-declare("aclnnWeightQuantBatchMatmulNz",
-        Rule("gradient", _SOURCE, cost="2*M*K*N", formats={"weight": "FRACTAL_NZ"}),
-        _WEIGHTED, _FIT,
-        dtypes("""x weight biasOptional y
-                  f16  i8 f16 f16
-                  bf16 i8 f32 bf16"""),
-        **_PARAMS | {"antiquantScale": _by_groups(0.01, 0.1), "quantScaleOptional": _NO_STEPS,
-                     "antiquantOffsetOptional": optional(_by_groups(-4, 4)),
-                     "quantOffsetOptional": _NO_STEPS}, y=out("x"))(weight_quant)  # fmt: skip
+spec("aclnnWeightQuantBatchMatmulNz",
+     Rule("gradient", _SOURCE, cost="2*M*K*N", formats={"weight": "FRACTAL_NZ"}),
+     _WEIGHTED, _FIT,
+     dtypes("""x weight biasOptional y
+               f16  i8 f16 f16
+               bf16 i8 f32 bf16"""),
+     **_PARAMS | {"antiquantScale": _by_groups(0.01, 0.1), "quantScaleOptional": _NO_STEPS,
+                  "antiquantOffsetOptional": optional(_by_groups(-4, 4)),
+                  "quantOffsetOptional": _NO_STEPS}, y=out("x"))(weight_quant)  # fmt: skip
 
 
 def _eye(_rng: object, _pattern: str, _draw: object) -> Array:
@@ -113,25 +113,25 @@ def _eye(_rng: object, _pattern: str, _draw: object) -> Array:
 
 
 def _ones(_rng: object, _pattern: str, draw: object) -> Array:
-    return np.asarray(packed_scales(np.ones((1, draw["N"]))).values)  # type: ignore[index]
+    return packed_scales(np.ones((1, draw["N"])))  # type: ignore[index]
 
 
 _FOLLOWS: Final = "follows from the other arguments"
 
 
-@declare("aclnnWeightQuantBatchMatmul",
-         Rule("gradient", "operator document of aclnnWeightQuantBatchMatmul", cost="2*M*K*N"),
-         sizes(M=batch(4, 1, 3, 33), K=row(8, 1, 33, 130), N=column(6, 1, 33)),
-         x1=by("transposeX1", {False: tensor("M K", "f16"), True: tensor("K M", "f16")}),
-         x2=by("transposeX2", {False: tensor("K N", "i8", -128, 127),
-                               True: tensor("N K", "i8", -128, 127)}),
-         diagonalMatrix=ignored(_FOLLOWS, content(_eye, "unit", "i8", shape="32 32")),
-         deqOffset=ignored(_FOLLOWS, tensor("1 N", "i32", 0, 1)),
-         deqScale=ignored(_FOLLOWS, content(_ones, "ones", "u64", shape="1 N")),
-         addOffset=tensor("1 N", "x1"), mulScale=tensor("1 N", "x1", 0.01, 0.1),
-         bias=optional(tensor("N", "f32", -9, 9)), transposeX1=flag(), transposeX2=flag(),
-         antiquantScale=number(0.5, 1.0, 0.0625), antiquantOffset=number(2.0, 0.0, -3.0),
-         out=out("f16"))  # fmt: skip
+@spec("aclnnWeightQuantBatchMatmul",
+      Rule("gradient", "operator document of aclnnWeightQuantBatchMatmul", cost="2*M*K*N"),
+      sizes(M=batch(4, 1, 3, 33), K=row(8, 1, 33, 130), N=column(6, 1, 33)),
+      x1=by("transposeX1", {False: tensor("M K", "f16"), True: tensor("K M", "f16")}),
+      x2=by("transposeX2", {False: tensor("K N", "i8", -128, 127),
+                            True: tensor("N K", "i8", -128, 127)}),
+      diagonalMatrix=ignored(_FOLLOWS, content(_eye, "unit", "i8", shape="32 32")),
+      deqOffset=ignored(_FOLLOWS, tensor("1 N", "i32", 0, 1)),
+      deqScale=ignored(_FOLLOWS, content(_ones, "ones", "u64", shape="1 N")),
+      addOffset=tensor("1 N", "x1"), mulScale=tensor("1 N", "x1", 0.01, 0.1),
+      bias=optional(tensor("N", "f32", -9, 9)), transposeX1=flag(), transposeX2=flag(),
+      antiquantScale=number(0.5, 1.0, 0.0625), antiquantOffset=number(2.0, 0.0, -3.0),
+      out=out("f16"))  # fmt: skip
 def first_weight(
     x1: Array,
     x2: Array,

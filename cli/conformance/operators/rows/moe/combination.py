@@ -24,12 +24,12 @@ from .....spec import (
     row,
     sizes,
     slots,
+    spec,
     tensor,
     tokens,
     topk,
 )
 from .....spec.domains import Domain
-from ...declare import declare
 
 _SUM: Final = Rule("gradient", "op-plugin document npu_moe_finalize_routing", specials=False)
 # Experts are E; where rows are padded, each has C of them.
@@ -46,11 +46,11 @@ _SUMMANDS: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnMoeFinalizeRouting", _SUM, _SLOTS, _FEW, expandedX=tensor("T*K H", _FLOATS),
-         x1=tensor("T H", "expandedX"), x2Optional=optional(tensor("T H", "expandedX")),
-         bias=tensor("E H", "expandedX"), scales=tensor("T K", "expandedX"),
-         expandedRowIdx=_EVERY, expandedExpertIdx=routing("T K", into="E"),
-         out=out("expandedX"))  # fmt: skip
+@spec("aclnnMoeFinalizeRouting", _SUM, _SLOTS, _FEW, expandedX=tensor("T*K H", _FLOATS),
+      x1=tensor("T H", "expandedX"), x2Optional=optional(tensor("T H", "expandedX")),
+      bias=tensor("E H", "expandedX"), scales=tensor("T K", "expandedX"),
+      expandedRowIdx=_EVERY, expandedExpertIdx=routing("T K", into="E"),
+      out=out("expandedX"))  # fmt: skip
 def finalize_routing(
     expandedX: Array, x1: Array, x2Optional: Array | None, bias: Array, scales: Array,
     expandedRowIdx: Array, expandedExpertIdx: Array,
@@ -90,9 +90,9 @@ def _final_params(all_experts: str) -> dict[str, Domain]:
 _ONE: Final = require("given(scalesOptional) or K == 1", "E*C*H <= 1 << 17", refuses=None)
 
 
-@declare("aclnnMoeFinalizeRoutingV2", _SUM, _SLOTS, _CAPACITY, _FEW, _ONE,
-         require("given(expertIdxOptional) or not given(biasOptional)"),
-         **_final_params("E"), dropPadMode=choice(0, 1, 2, 3), out=out("expandedX"))  # fmt: skip
+@spec("aclnnMoeFinalizeRoutingV2", _SUM, _SLOTS, _CAPACITY, _FEW, _ONE,
+      require("given(expertIdxOptional) or not given(biasOptional)"),
+      **_final_params("E"), dropPadMode=choice(0, 1, 2, 3), out=out("expandedX"))  # fmt: skip
 def finalize_v2(
     expandedX: Array, expandedRowIdx: Array, x1Optional: Array | None, x2Optional: Array | None,
     biasOptional: Array | None, scalesOptional: Array | None, expertIdxOptional: Array | None,
@@ -158,26 +158,26 @@ def finalised(
 
 
 for _version in (3, 4):
-    declare(f"aclnnMoeFinalizeRoutingV{_version}", _SUM, _SLOTS, _CAPACITY, _SPECIAL, _FEW, _ONE,
-            **_special_params(_version == 4))(finalised)  # fmt: skip
+    spec(f"aclnnMoeFinalizeRoutingV{_version}", _SUM, _SLOTS, _CAPACITY, _SPECIAL, _FEW, _ONE,
+         **_special_params(_version == 4))(finalised)  # fmt: skip
 
 
-@declare("aclnnMoeFinalizeRoutingV2Grad", Rule(
-             "gradient", "op-plugin document npu_moe_finalize_routing, differentiated",
-             specials=False),
-         _SLOTS, _CAPACITY, sizes(K=topk(1)), _FEW, _ONE,
-         require("given(expertIdxOptional) or not given(biasOptional)"),
-         gradY=tensor("T H", _FLOATS),
-         expandedRowIdx=by("dropPadMode", {0: _EVERY, 1: _PLACED}),
-         expandedXOptional=optional(by("dropPadMode", {
-             0: tensor("min(activeNum+T*K*(activeNum==0),T*K) H", "gradY"),
-             1: tensor("E C H", "gradY")}), iff="given(scalesOptional)"),
-         scalesOptional=forms(given=tensor("T K", "gradY"), none=None),
-         expertIdxOptional=optional(routing("T K", into="E")),
-         biasOptional=optional(tensor("E H", "gradY")), dropPadMode=choice(0, 1),
-         activeNum=number(0, "ceil(T*K, 2)", "T*K"), expertNum=equals("E"),
-         expertCapacity=by("dropPadMode", {0: number(0), 1: equals("C")}),
-         gradExpandedXOut=out("gradY"), gradScalesOut=out("scalesOptional"))  # fmt: skip
+@spec("aclnnMoeFinalizeRoutingV2Grad", Rule(
+          "gradient", "op-plugin document npu_moe_finalize_routing, differentiated",
+          specials=False),
+      _SLOTS, _CAPACITY, sizes(K=topk(1)), _FEW, _ONE,
+      require("given(expertIdxOptional) or not given(biasOptional)"),
+      gradY=tensor("T H", _FLOATS),
+      expandedRowIdx=by("dropPadMode", {0: _EVERY, 1: _PLACED}),
+      expandedXOptional=optional(by("dropPadMode", {
+          0: tensor("min(activeNum+T*K*(activeNum==0),T*K) H", "gradY"),
+          1: tensor("E C H", "gradY")}), iff="given(scalesOptional)"),
+      scalesOptional=forms(given=tensor("T K", "gradY"), none=None),
+      expertIdxOptional=optional(routing("T K", into="E")),
+      biasOptional=optional(tensor("E H", "gradY")), dropPadMode=choice(0, 1),
+      activeNum=number(0, "ceil(T*K, 2)", "T*K"), expertNum=equals("E"),
+      expertCapacity=by("dropPadMode", {0: number(0), 1: equals("C")}),
+      gradExpandedXOut=out("gradY"), gradScalesOut=out("scalesOptional"))  # fmt: skip
 def finalize_gradients(
     gradY: Array, expandedRowIdx: Array, expandedXOptional: Array | None,
     scalesOptional: Array | None, expertIdxOptional: Array | None, biasOptional: Array | None,

@@ -28,12 +28,12 @@ from .....spec import (
     routing,
     row,
     sizes,
+    spec,
     tensor,
     topk,
 )  # fmt: skip
 from .....spec.domains import Domain, Draw
-from ...declare import declare
-from ...spec import OWN_GROUP
+from ...group import OWN_GROUP
 from .._functions import plus
 from .._ignored import RANKS
 from .._quantizers import dynamic
@@ -138,19 +138,19 @@ def dispatch_v2(
     return rows, scales, numbers, counts.cumsum(), weights
 
 
-declare("aclnnMoeDistributeDispatchV2", _DISPATCH, _SIZES, _FIT,
-        **_params(f"{_TOKENS} {_TO} commAlg {_RECEIVED}", _SENT))(dispatch_v2)  # fmt: skip
+spec("aclnnMoeDistributeDispatchV2", _DISPATCH, _SIZES, _FIT,
+     **_params(f"{_TOKENS} {_TO} commAlg {_RECEIVED}", _SENT))(dispatch_v2)  # fmt: skip
 for _name, _late in (("V3", "elasticInfoOptional"),
                      ("V4", "elasticInfoOptional performanceInfoOptional")):  # fmt: skip
-    declare(f"aclnnMoeDistributeDispatch{_name}", _DISPATCH, _SIZES, _SPECIAL, _FIT,
-            **_params(f"{_TOKENS} {_late} {_TO} commAlg zeroExpertNum copyExpertNum constExpertNum "
-                      f"{_RECEIVED}", _SENT | _ALL_IDS))(dispatch_v2)  # fmt: skip
+    spec(f"aclnnMoeDistributeDispatch{_name}", _DISPATCH, _SIZES, _SPECIAL, _FIT,
+         **_params(f"{_TOKENS} {_late} {_TO} commAlg zeroExpertNum copyExpertNum constExpertNum "
+                   f"{_RECEIVED}", _SENT | _ALL_IDS))(dispatch_v2)  # fmt: skip
 
 
-@declare("aclnnMoeDistributeDispatch", _DISPATCH, _SIZES, _FIT,
-         **_params(f"x expertIds scales xActiveMask expertScales {_TO} expandX dynamicScales "
-                   "expandIdx expertTokenNums epRecvCounts tpRecvCounts expandScales",
-                   _SENT | {"xActiveMask": _RESERVED}))  # fmt: skip
+@spec("aclnnMoeDistributeDispatch", _DISPATCH, _SIZES, _FIT,
+      **_params(f"x expertIds scales xActiveMask expertScales {_TO} expandX dynamicScales "
+                "expandIdx expertTokenNums epRecvCounts tpRecvCounts expandScales",
+                _SENT | {"xActiveMask": _RESERVED}))  # fmt: skip
 def dispatch(
     x: Array, expertIds: Array, scales: Array | None, expertScales: Array | None,
     moeExpertNum: int, quantMode: int, expertTokenNumsType: int,
@@ -254,24 +254,24 @@ def combined_norm(
     return x * rstd * gamma, rstd, x
 
 
-declare("aclnnMoeDistributeCombine", _COMBINE, _SIZES, _FIT, **_params(
+spec("aclnnMoeDistributeCombine", _COMBINE, _SIZES, _FIT, **_params(
     "expandX expertIds expandIdx epSendCounts expertScales tpSendCounts xActiveMask "
     f"activationScale weightScale groupList expandScales {_FROM} x", _BACK))(
     lambda expandX, expertIds, expertScales, moeExpertNum: combined(
         expandX, expertIds, expertScales, moeExpertNum))  # fmt: skip
-declare("aclnnMoeDistributeCombineV2", _COMBINE, _SIZES, _FIT, **_params(
+spec("aclnnMoeDistributeCombineV2", _COMBINE, _SIZES, _FIT, **_params(
     f"{_ROWS} {_OLD} {_FROM} commAlg xOut", _BACK))(
     lambda expandX, expertIds, expertScales, moeExpertNum, sharedExpertXOptional: combined(
         expandX, expertIds, expertScales, moeExpertNum, sharedExpertXOptional))  # fmt: skip
 for _name, _late in (("V3", ""), ("V4", "performanceInfoOptional")):
-    declare(f"aclnnMoeDistributeCombine{_name}", _COMBINE, _SIZES, _SPECIAL, _FIT, **_params(
+    spec(f"aclnnMoeDistributeCombine{_name}", _COMBINE, _SIZES, _SPECIAL, _FIT, **_params(
         f"{_ROWS} {_OLD} {_MIX} {_late} {_FROM} commAlg {_NUMBERS} xOut", _BACK | _ALL_IDS))(
         combined)  # fmt: skip
-declare("aclnnMoeDistributeCombineAddRmsNorm", _COMBINE, _SIZES, _FIT, **_params(
+spec("aclnnMoeDistributeCombineAddRmsNorm", _COMBINE, _SIZES, _FIT, **_params(
     f"{_ROWS} residualX gamma {_OLD} {_FROM} commAlg normEps yOut rstdOut xOut", _BACK))(
     lambda expandX, expertIds, expertScales, residualX, gamma, moeExpertNum, normEps,
     sharedExpertXOptional: combined_norm(expandX, expertIds, expertScales, residualX, gamma,
                                          moeExpertNum, normEps, sharedExpertXOptional))  # fmt: skip
-declare("aclnnMoeDistributeCombineAddRmsNormV2", _COMBINE, _SIZES, _SPECIAL, _FIT, **_params(
+spec("aclnnMoeDistributeCombineAddRmsNormV2", _COMBINE, _SIZES, _SPECIAL, _FIT, **_params(
     f"{_ROWS} residualX gamma {_OLD} {_MIX} {_FROM} commAlg normEps {_NUMBERS} yOut rstdOut xOut",
     _BACK | _ALL_IDS))(combined_norm)  # fmt: skip

@@ -35,12 +35,12 @@ from .....spec import (
     rows,
     scalar,
     sizes,
+    spec,
     tensor,
     tokens,
     topk,
 )
 from .....spec.domains import Domain
-from ...declare import declare
 from .._functions import softmax
 
 _GATE: Final = Rule("composite", "Shazeer et al.: Outrageously Large Neural Networks, 2017; "
@@ -70,8 +70,8 @@ _SCORES: Final[dict[str, Domain]] = {
 _SELECTION: Final[dict[str, Domain]] = {"yOut": out("x"), "expertIdxOut": out("i32")}
 
 
-@declare("aclnnMoeGatingTopKSoftmax", _GATE, _EXPERTS, _FEW, **_SCORES, **_SELECTION,
-         rowIdxOut=out("i32"))  # fmt: skip
+@spec("aclnnMoeGatingTopKSoftmax", _GATE, _EXPERTS, _FEW, **_SCORES, **_SELECTION,
+      rowIdxOut=out("i32"))  # fmt: skip
 def gating_softmax(x: Array, finishedOptional: Array | None, k: int) -> tuple[Array, Array, Array]:
     """Slots are numbered by columns: first the best expert of every token."""
     p = softmax(x)
@@ -80,9 +80,9 @@ def gating_softmax(x: Array, finishedOptional: Array | None, k: int) -> tuple[Ar
     return np.take_along_axis(p, at, -1), _finished(at, finishedOptional, x.shape[-1]), numbers
 
 
-@declare("aclnnMoeGatingTopKSoftmaxV2", _GATE, _EXPERTS, _FEW, **_SCORES, renorm=choice(0, 1),
-         outputSoftmaxResultFlag=by("renorm", {0: flag(), 1: only(False, "of renorm 0")}),
-         **_SELECTION, softmaxResultOutOptional=out("f32"))  # fmt: skip
+@spec("aclnnMoeGatingTopKSoftmaxV2", _GATE, _EXPERTS, _FEW, **_SCORES, renorm=choice(0, 1),
+      outputSoftmaxResultFlag=by("renorm", {0: flag(), 1: only(False, "of renorm 0")}),
+      **_SELECTION, softmaxResultOutOptional=out("f32"))  # fmt: skip
 def gating_softmax_v2(
     x: Array, finishedOptional: Array | None, k: int, renorm: int, outputSoftmaxResultFlag: bool
 ) -> tuple[Array, Array, Array | None]:
@@ -154,23 +154,23 @@ def gating_top_k(
     return y * routedScalingFactor, at, score
 
 
-declare("aclnnMoeGatingTopK", _GATE, _GROUPS, _OPEN, _CLOSED, *_NEGATIVE, **_gate_params(False))(
+spec("aclnnMoeGatingTopK", _GATE, _GROUPS, _OPEN, _CLOSED, *_NEGATIVE, **_gate_params(False))(
     gating_top_k
 )
-declare("aclnnMoeGatingTopKV2", _GATE, _GROUPS, sizes(V=rows(9, 1, 130)), _OPEN, _CLOSED,
-        *_NEGATIVE, **_gate_params(True))(gating_top_k)  # fmt: skip
+spec("aclnnMoeGatingTopKV2", _GATE, _GROUPS, sizes(V=rows(9, 1, 130)), _OPEN, _CLOSED,
+     *_NEGATIVE, **_gate_params(True))(gating_top_k)  # fmt: skip
 
 
-@declare("aclnnMoeGatingTopKBackward", Rule(
-             "gradient", "derivative of DeepSeek-V3's gate; op-plugin test "
-             "test_npu_moe_gating_top_k_backward", specials=False, sparse=True),
-         sizes(N=tokens, E=experts(8, 1, 4, 65, 257), K=topk), _FEW,
-         dtypes("""xNorm gradY
-                   f32   f32|f16|bf16"""),
-         xNorm=tensor("N E", "f32", 0.1, 0.9), gradY=tensor("N K", "f32"),
-         expertIdx=routing("N K", into="E"), renorm=choice(0, 1), normType=choice(1, 0),
-         routedScalingFactor=number(1.0, 2.5, -0.5), eps=number(1e-20, 0.5),
-         out=out("gradY"))  # fmt: skip
+@spec("aclnnMoeGatingTopKBackward", Rule(
+          "gradient", "derivative of DeepSeek-V3's gate; op-plugin test "
+          "test_npu_moe_gating_top_k_backward", specials=False, sparse=True),
+      sizes(N=tokens, E=experts(8, 1, 4, 65, 257), K=topk), _FEW,
+      dtypes("""xNorm gradY
+                f32   f32|f16|bf16"""),
+      xNorm=tensor("N E", "f32", 0.1, 0.9), gradY=tensor("N K", "f32"),
+      expertIdx=routing("N K", into="E"), renorm=choice(0, 1), normType=choice(1, 0),
+      routedScalingFactor=number(1.0, 2.5, -0.5), eps=number(1e-20, 0.5),
+      out=out("gradY"))  # fmt: skip
 def gating_backward(
     xNorm: Array, gradY: Array, expertIdx: Array, renorm: int, normType: int,
     routedScalingFactor: float, eps: float,
@@ -210,29 +210,29 @@ def grouped_bias_grad(gradY: Array, groupIdxOptional: Array | None, groupIdxType
     return np.stack([g.sum(0) for g in groups])
 
 
-declare("aclnnGroupedBiasAddGrad", _BIAS, _BIAS_SIZES, overload("listed"), _EQUAL,
-        gradY=tensor("T H", "f32 f16 bf16"), groupIdxOptional=_listed("ends"),
-        out=out("gradY"))(grouped_bias_grad)  # fmt: skip
-declare("aclnnGroupedBiasAddGradV2", _BIAS, _BIAS_SIZES, overload("listed"), _EQUAL,
-        gradY=tensor("T H", "f32 f16 bf16"),
-        groupIdxOptional=by("groupIdxType", {0: _listed("ends"), 1: _listed("sizes")}),
-        groupIdxType=choice(0, 1), out=out("gradY"))(grouped_bias_grad)  # fmt: skip
+spec("aclnnGroupedBiasAddGrad", _BIAS, _BIAS_SIZES, overload("listed"), _EQUAL,
+     gradY=tensor("T H", "f32 f16 bf16"), groupIdxOptional=_listed("ends"),
+     out=out("gradY"))(grouped_bias_grad)  # fmt: skip
+spec("aclnnGroupedBiasAddGradV2", _BIAS, _BIAS_SIZES, overload("listed"), _EQUAL,
+     gradY=tensor("T H", "f32 f16 bf16"),
+     groupIdxOptional=by("groupIdxType", {0: _listed("ends"), 1: _listed("sizes")}),
+     groupIdxType=choice(0, 1), out=out("gradY"))(grouped_bias_grad)  # fmt: skip
 
 
-@declare("aclnnMoeFusedTopk", Rule(
-             "composite", "document of Ascend Transformer Boost, FusedAddTopkDivOperation: "
-             "sigmoid, added bias (positive here: whether a closed group counts as 0 is open), "
-             "best groups by their best, best experts, division by their sum", specials=False),
-         sizes(N=tokens(4, 1, 3, 130), G=group(3, 1, 2, 8), P=group(2, 1, 3), W=experts(4, 1, 33),
-               M=group(2, 1, 4), K=topk(4, 1, 3), E="G*W"),
-         require("P <= G and K <= P*W and M <= W", refuses=None),
-         x=tensor("N E", "f32 f16 bf16"), addNum=tensor("E", "x", 0.1, 1),
-         mappingNum=null("of enableExpertMapping"), mappingTable=null("of enableExpertMapping"),
-         groupNum=equals("G"), groupTopk=equals("P"), topN=equals("M"), topK=equals("K"),
-         activateType=only(0, "the document has the sigmoid alone"), isNorm=flag(True),
-         scale=number(1.5, 1.0, -0.5),
-         enableExpertMapping=only(False, "which replica a token takes is not published"),
-         y=out("f32"), indices=out("i32"))  # fmt: skip
+@spec("aclnnMoeFusedTopk", Rule(
+          "composite", "document of Ascend Transformer Boost, FusedAddTopkDivOperation: "
+          "sigmoid, added bias (positive here: whether a closed group counts as 0 is open), "
+          "best groups by their best, best experts, division by their sum", specials=False),
+      sizes(N=tokens(4, 1, 3, 130), G=group(3, 1, 2, 8), P=group(2, 1, 3), W=experts(4, 1, 33),
+            M=group(2, 1, 4), K=topk(4, 1, 3), E="G*W"),
+      require("P <= G and K <= P*W and M <= W", refuses=None),
+      x=tensor("N E", "f32 f16 bf16"), addNum=tensor("E", "x", 0.1, 1),
+      mappingNum=null("of enableExpertMapping"), mappingTable=null("of enableExpertMapping"),
+      groupNum=equals("G"), groupTopk=equals("P"), topN=equals("M"), topK=equals("K"),
+      activateType=only(0, "the document has the sigmoid alone"), isNorm=flag(True),
+      scale=number(1.5, 1.0, -0.5),
+      enableExpertMapping=only(False, "which replica a token takes is not published"),
+      y=out("f32"), indices=out("i32"))  # fmt: skip
 def fused_top_k(
     x: Array, addNum: Array, groupNum: int, groupTopk: int, topN: int, topK: int, isNorm: bool,
     scale: float,
@@ -247,11 +247,11 @@ def fused_top_k(
     return (y / y.sum(-1, keepdims=True) if isNorm else y) * scale, at
 
 
-@declare("aclnnSinkhorn", Rule("gradient", "Megatron-LM, sinkhorn of moe_utils; Clark et al.: "
-                               "Unified Scaling Laws for Routed Language Models, 2022"),
-         sizes(R=rows(9, 1, 3, 65, 257), C=experts(4, 1, 8, 65)),
-         cost=tensor("R C", "f32", -3, 3), tol=scalar("f32", 1e-4, 1e-3),
-         p=out("cost"))  # fmt: skip
+@spec("aclnnSinkhorn", Rule("gradient", "Megatron-LM, sinkhorn of moe_utils; Clark et al.: "
+                            "Unified Scaling Laws for Routed Language Models, 2022"),
+      sizes(R=rows(9, 1, 3, 65, 257), C=experts(4, 1, 8, 65)),
+      cost=tensor("R C", "f32", -3, 3), tol=scalar("f32", 1e-4, 1e-3),
+      p=out("cost"))  # fmt: skip
 def sinkhorn(cost: Array, tol: float) -> Array:
     """Rows and columns of exp(cost) are scaled in turn until columns hardly move."""
     k = np.exp(cost)

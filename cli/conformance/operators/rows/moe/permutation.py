@@ -27,13 +27,13 @@ from .....spec import (
     routing,
     row,
     sizes,
+    spec,
     tensor,
     tokens,
     topk,
 )
 from .....spec.domains import Domain, Draw
 from .....spec.words import Sizes
-from ...declare import declare
 
 _SOURCE: Final = ("Megatron-LM, permute and unpermute of moe_utils; op-plugin documents "
                   "npu_moe_token_permute, npu_moe_token_unpermute, and tests of the operators' "
@@ -60,13 +60,13 @@ _RANGE: Final = optional(equals("(F, T*K - A)"))
 _FROM_START: Final = require("given(rangeOptional) or F == 0", refuses=None)
 
 
-@declare("aclnnMoeTokenPermute", _MOVED, _SLOTS, sizes(E=experts(3, 1, 8, 65)), _FEW,
-         require("rank(indices) == 2 or K == 1", "K <= E", refuses=None),
-         tokens=tensor("T H", "f32 f16 bf16 i8"),
-         indices=forms(i64=routing("T K", into="E", dtype="i64"), i32=routing("T K", into="E"),
-                       single=index("T", into="E")),
-         numOutTokens=_OUT_TOKENS, paddedMode=_UNPADDED, permuteTokensOut=out("tokens"),
-         sortedIndicesOut=out("i32"))  # fmt: skip
+@spec("aclnnMoeTokenPermute", _MOVED, _SLOTS, sizes(E=experts(3, 1, 8, 65)), _FEW,
+      require("rank(indices) == 2 or K == 1", "K <= E", refuses=None),
+      tokens=tensor("T H", "f32 f16 bf16 i8"),
+      indices=forms(i64=routing("T K", into="E", dtype="i64"), i32=routing("T K", into="E"),
+                    single=index("T", into="E")),
+      numOutTokens=_OUT_TOKENS, paddedMode=_UNPADDED, permuteTokensOut=out("tokens"),
+      sortedIndicesOut=out("i32"))  # fmt: skip
 def token_permute(tokens: Array, indices: Array, numOutTokens: int) -> tuple[Array, Array]:
     """numOutTokens: how many rows are kept (0: all), or how many of the last are not, below 0."""
     flat = indices.reshape(-1)
@@ -80,18 +80,18 @@ def _picked(rows: Array, places: Array) -> Array:
     return np.where((places < len(rows))[:, None], rows[np.minimum(places, len(rows) - 1)], 0)
 
 
-@declare("aclnnMoeTokenPermuteGrad", _SUM, _SLOTS, _CUT, _FEW, _SOME,
-         permutedOutputGrad=tensor("P H", _FLOATS), sortedIndices=_PLACES, numTopk=equals("K"),
-         paddedMode=_UNPADDED, out=out("permutedOutputGrad"))  # fmt: skip
+@spec("aclnnMoeTokenPermuteGrad", _SUM, _SLOTS, _CUT, _FEW, _SOME,
+      permutedOutputGrad=tensor("P H", _FLOATS), sortedIndices=_PLACES, numTopk=equals("K"),
+      paddedMode=_UNPADDED, out=out("permutedOutputGrad"))  # fmt: skip
 def token_permute_grad(permutedOutputGrad: Array, sortedIndices: Array, numTopk: int) -> Array:
     picked = _picked(permutedOutputGrad, sortedIndices)
     return picked.reshape(-1, numTopk, picked.shape[-1]).sum(1)
 
 
-@declare("aclnnMoeTokenUnpermute", _SUM, _SLOTS, _CUT, _FEW, _SOME,
-         permutedTokens=tensor("P H", _FLOATS), sortedIndices=_PLACES,
-         probsOptional=optional(tensor("T K", "permutedTokens")), paddedMode=_UNPADDED,
-         restoreShapeOptional=_NO_SHAPE, out=out("permutedTokens"))  # fmt: skip
+@spec("aclnnMoeTokenUnpermute", _SUM, _SLOTS, _CUT, _FEW, _SOME,
+      permutedTokens=tensor("P H", _FLOATS), sortedIndices=_PLACES,
+      probsOptional=optional(tensor("T K", "permutedTokens")), paddedMode=_UNPADDED,
+      restoreShapeOptional=_NO_SHAPE, out=out("permutedTokens"))  # fmt: skip
 def token_unpermute(
     permutedTokens: Array, sortedIndices: Array, probsOptional: Array | None
 ) -> Array:
@@ -103,14 +103,14 @@ def token_unpermute(
     return (picked.reshape(shape) * probsOptional[..., None]).sum(1)
 
 
-@declare("aclnnMoeTokenUnpermuteGrad", _SUM, _SLOTS, _CUT, _FEW, _SOME,
-         require("given(probsOptional) or D == 0", refuses=None),
-         permuteTokensOptional=optional(tensor("P H", _FLOATS), iff="given(probsOptional)"),
-         unpermutedTokensGrad=tensor("T*K**(1-given(probsOptional)) H", "permuteTokensOptional"),
-         sortedIndices=_PLACES, probsOptional=optional(tensor("T K", "permuteTokensOptional")),
-         paddedMode=_UNPADDED, restoreShapeOptional=_NO_SHAPE,
-         permutedTokensGradOut=out("unpermutedTokensGrad"),
-         probsGradOut=out("probsOptional"))  # fmt: skip
+@spec("aclnnMoeTokenUnpermuteGrad", _SUM, _SLOTS, _CUT, _FEW, _SOME,
+      require("given(probsOptional) or D == 0", refuses=None),
+      permuteTokensOptional=optional(tensor("P H", _FLOATS), iff="given(probsOptional)"),
+      unpermutedTokensGrad=tensor("T*K**(1-given(probsOptional)) H", "permuteTokensOptional"),
+      sortedIndices=_PLACES, probsOptional=optional(tensor("T K", "permuteTokensOptional")),
+      paddedMode=_UNPADDED, restoreShapeOptional=_NO_SHAPE,
+      permutedTokensGradOut=out("unpermutedTokensGrad"),
+      probsGradOut=out("probsOptional"))  # fmt: skip
 def token_unpermute_grad(
     permuteTokensOptional: Array | None, unpermutedTokensGrad: Array, sortedIndices: Array,
     probsOptional: Array | None,
@@ -142,12 +142,12 @@ def inside(sortedIndices: Array, span: tuple[int, int]) -> tuple[Array, Array]:
     return slots, sortedIndices[slots] - span[0]
 
 
-@declare("aclnnMoeTokenPermuteWithEp", _MOVED, _SLOTS, _PART, sizes(E=experts(3, 1, 8, 65)), _FEW,
-         require("P > 0 and K <= E", "numOutTokens == 0 or not given(rangeOptional)",
-                 refuses=None),
-         **_PERMUTED, probsOptional=optional(tensor("T K", "tokens")), rangeOptional=_RANGE,
-         numOutTokens=_OUT_TOKENS, paddedMode=_UNPADDED, permuteTokensOut=out("tokens"),
-         sortedIndicesOut=out("i32"), permuteProbsOut=out("probsOptional"))  # fmt: skip
+@spec("aclnnMoeTokenPermuteWithEp", _MOVED, _SLOTS, _PART, sizes(E=experts(3, 1, 8, 65)), _FEW,
+      require("P > 0 and K <= E", "numOutTokens == 0 or not given(rangeOptional)",
+              refuses=None),
+      **_PERMUTED, probsOptional=optional(tensor("T K", "tokens")), rangeOptional=_RANGE,
+      numOutTokens=_OUT_TOKENS, paddedMode=_UNPADDED, permuteTokensOut=out("tokens"),
+      sortedIndicesOut=out("i32"), permuteProbsOut=out("probsOptional"))  # fmt: skip
 def permute_with_ep(
     tokens: Array, indices: Array, probsOptional: Array | None,
     rangeOptional: tuple[int, int] | None, numOutTokens: int,
@@ -159,12 +159,12 @@ def permute_with_ep(
     return tokens[here // indices.shape[1]], np.argsort(order), probs
 
 
-@declare("aclnnMoeTokenPermuteWithEpGrad", _SUM, _SLOTS, _PART, _FEW, _SOME, _FROM_START,
-         permutedTokensOutputGrad=tensor("P H", _FLOATS), sortedIndices=_PLACES,
-         permutedProbsOutputGradOptional=optional(tensor("P", "permutedTokensOutputGrad")),
-         numTopk=equals("K"), rangeOptional=_RANGE, paddedMode=_UNPADDED,
-         tokenGradOut=out("permutedTokensOutputGrad"),
-         probsGradOut=out("permutedProbsOutputGradOptional"))  # fmt: skip
+@spec("aclnnMoeTokenPermuteWithEpGrad", _SUM, _SLOTS, _PART, _FEW, _SOME, _FROM_START,
+      permutedTokensOutputGrad=tensor("P H", _FLOATS), sortedIndices=_PLACES,
+      permutedProbsOutputGradOptional=optional(tensor("P", "permutedTokensOutputGrad")),
+      numTopk=equals("K"), rangeOptional=_RANGE, paddedMode=_UNPADDED,
+      tokenGradOut=out("permutedTokensOutputGrad"),
+      probsGradOut=out("permutedProbsOutputGradOptional"))  # fmt: skip
 def permute_with_ep_grad(
     permutedTokensOutputGrad: Array, sortedIndices: Array,
     permutedProbsOutputGradOptional: Array | None, numTopk: int,
@@ -180,11 +180,11 @@ def permute_with_ep_grad(
     return tokens, probs.reshape(-1, numTopk)
 
 
-@declare("aclnnMoeTokenUnpermuteWithEp", _SUM, _SLOTS, _PART, _FEW, _SOME, _FROM_START,
-         permutedTokens=tensor("P H", _FLOATS), sortedIndices=_PLACES,
-         probsOptional=optional(tensor("T K", "permutedTokens")), numTopk=equals("K"),
-         rangeOptional=_RANGE, paddedMode=_UNPADDED, restoreShapeOptional=_NO_SHAPE,
-         out=out("permutedTokens"))  # fmt: skip
+@spec("aclnnMoeTokenUnpermuteWithEp", _SUM, _SLOTS, _PART, _FEW, _SOME, _FROM_START,
+      permutedTokens=tensor("P H", _FLOATS), sortedIndices=_PLACES,
+      probsOptional=optional(tensor("T K", "permutedTokens")), numTopk=equals("K"),
+      rangeOptional=_RANGE, paddedMode=_UNPADDED, restoreShapeOptional=_NO_SHAPE,
+      out=out("permutedTokens"))  # fmt: skip
 def unpermute_with_ep(
     permutedTokens: Array, sortedIndices: Array, probsOptional: Array | None, numTopk: int,
     rangeOptional: tuple[int, int] | None,
@@ -196,14 +196,14 @@ def unpermute_with_ep(
     return out
 
 
-@declare("aclnnMoeTokenUnpermuteWithEpGrad", _SUM, _SLOTS, _PART, _FEW, _SOME, _FROM_START,
-         unpermutedTokensGrad=tensor("T H", _FLOATS), sortedIndices=_PLACES,
-         permutedTokensOptional=optional(tensor("P H", "unpermutedTokensGrad"),
-                                         iff="given(probsOptional)"),
-         probsOptional=optional(tensor("T K", "unpermutedTokensGrad")), paddedMode=_UNPADDED,
-         restoreShapeOptional=_NO_SHAPE, rangeOptional=equals("(F, T*K - A)"),
-         topkNum=equals("K"), permutedTokensGradOut=out("unpermutedTokensGrad"),
-         probsGradOut=out("probsOptional"))  # fmt: skip
+@spec("aclnnMoeTokenUnpermuteWithEpGrad", _SUM, _SLOTS, _PART, _FEW, _SOME, _FROM_START,
+      unpermutedTokensGrad=tensor("T H", _FLOATS), sortedIndices=_PLACES,
+      permutedTokensOptional=optional(tensor("P H", "unpermutedTokensGrad"),
+                                      iff="given(probsOptional)"),
+      probsOptional=optional(tensor("T K", "unpermutedTokensGrad")), paddedMode=_UNPADDED,
+      restoreShapeOptional=_NO_SHAPE, rangeOptional=equals("(F, T*K - A)"),
+      topkNum=equals("K"), permutedTokensGradOut=out("unpermutedTokensGrad"),
+      probsGradOut=out("probsOptional"))  # fmt: skip
 def unpermute_with_ep_grad(
     unpermutedTokensGrad: Array, sortedIndices: Array, permutedTokensOptional: Array | None,
     probsOptional: Array | None, rangeOptional: tuple[int, int], topkNum: int,
@@ -262,12 +262,12 @@ def _rows_by(flag: str) -> Sizes:
     return sizes(R=f"E*C if {flag} else total(routingMapOptional)")
 
 
-@declare("aclnnMoeTokenPermuteWithRoutingMap", _MOVED, _MAPPED, _ROOM,
-         tokens=tensor("T H", _FLOATS), routingMap=_MAP,
-         probsOptional=optional(tensor("T E", "tokens")),
-         numOutTokens=by("dropAndPad", {False: equals("total(routingMap)"), True: equals("E*C")}),
-         dropAndPad=flag(), permuteTokensOut=out("tokens"),
-         permuteProbsOutOptional=out("probsOptional"), sortedIndicesOut=out("i32"))  # fmt: skip
+@spec("aclnnMoeTokenPermuteWithRoutingMap", _MOVED, _MAPPED, _ROOM,
+      tokens=tensor("T H", _FLOATS), routingMap=_MAP,
+      probsOptional=optional(tensor("T E", "tokens")),
+      numOutTokens=by("dropAndPad", {False: equals("total(routingMap)"), True: equals("E*C")}),
+      dropAndPad=flag(), permuteTokensOut=out("tokens"),
+      permuteProbsOutOptional=out("probsOptional"), sortedIndicesOut=out("i32"))  # fmt: skip
 def permute_map(
     tokens: Array, routingMap: Array, probsOptional: Array | None, numOutTokens: int,
     dropAndPad: bool,
@@ -280,13 +280,13 @@ def permute_map(
     return tokens[token], probs, token if dropAndPad else np.argsort(token, kind="stable")
 
 
-@declare("aclnnMoeTokenPermuteWithRoutingMapGrad", _SUM, _MAPPED, _rows_by("dropAndPad"), _ROOM,
-         permutedTokenOutputGrad=tensor("R H", _FLOATS),
-         permutedProbsOutputGradOptional=optional(tensor("R", "permutedTokenOutputGrad")),
-         sortedIndices=_listed("dropAndPad", "sorted"), routingMapOptional=_MAP,
-         numExperts=equals("E"), tokensNum=equals("T"), dropAndPad=flag(),
-         tokensGradOut=out("permutedTokenOutputGrad"),
-         probsGradOutOptional=out("permutedProbsOutputGradOptional"))  # fmt: skip
+@spec("aclnnMoeTokenPermuteWithRoutingMapGrad", _SUM, _MAPPED, _rows_by("dropAndPad"), _ROOM,
+      permutedTokenOutputGrad=tensor("R H", _FLOATS),
+      permutedProbsOutputGradOptional=optional(tensor("R", "permutedTokenOutputGrad")),
+      sortedIndices=_listed("dropAndPad", "sorted"), routingMapOptional=_MAP,
+      numExperts=equals("E"), tokensNum=equals("T"), dropAndPad=flag(),
+      tokensGradOut=out("permutedTokenOutputGrad"),
+      probsGradOutOptional=out("permutedProbsOutputGradOptional"))  # fmt: skip
 def permute_map_grad(
     permutedTokenOutputGrad: Array, permutedProbsOutputGradOptional: Array | None,
     sortedIndices: Array, routingMapOptional: Array, tokensNum: int, numExperts: int,
@@ -306,16 +306,16 @@ def permute_map_grad(
     return tokens, probs
 
 
-@declare("aclnnMoeTokenUnpermuteWithRoutingMap", Rule(
-             "gradient", _SOURCE, {"accumulate": 64, "reason": "a token sums all rows that came "
-                                   "from it: 200 of both signs where 1,032 rows are padded"},
-             specials=False),
-         _MAPPED, _rows_by("paddedMode"), _ROOM,
-         permutedTokens=tensor("R H", _FLOATS), sortedIndices=_listed("paddedMode", "sorted"),
-         routingMapOptional=_MAP, probsOptional=optional(tensor("T E", "permutedTokens")),
-         paddedMode=flag(), restoreShapeOptional=equals("(T, H)"),
-         unpermutedTokens=out("permutedTokens"), outIndex=out("i32"), permuteTokenId=out("i32"),
-         permuteProbs=out("probsOptional"))  # fmt: skip
+@spec("aclnnMoeTokenUnpermuteWithRoutingMap", Rule(
+          "gradient", _SOURCE, {"accumulate": 64, "reason": "a token sums all rows that came "
+                                "from it: 200 of both signs where 1,032 rows are padded"},
+          specials=False),
+      _MAPPED, _rows_by("paddedMode"), _ROOM,
+      permutedTokens=tensor("R H", _FLOATS), sortedIndices=_listed("paddedMode", "sorted"),
+      routingMapOptional=_MAP, probsOptional=optional(tensor("T E", "permutedTokens")),
+      paddedMode=flag(), restoreShapeOptional=equals("(T, H)"),
+      unpermutedTokens=out("permutedTokens"), outIndex=out("i32"), permuteTokenId=out("i32"),
+      permuteProbs=out("probsOptional"))  # fmt: skip
 def unpermute_map(
     permutedTokens: Array, sortedIndices: Array, routingMapOptional: Array,
     probsOptional: Array | None, paddedMode: bool, restoreShapeOptional: tuple[int, int],
@@ -335,14 +335,14 @@ def unpermute_map(
     return out, rows[order], token[order], probs
 
 
-@declare("aclnnMoeTokenUnpermuteWithRoutingMapGrad", _SUM, _MAPPED, _rows_by("dropAndPad"), _ROOM,
-         unpermutedTokensGrad=tensor("T H", _FLOATS), outIndex=_listed("dropAndPad", "places"),
-         permuteTokenId=_listed("dropAndPad", "tokens"), routingMapOptional=_MAP,
-         permutedTokensOptional=optional(tensor("R H", "unpermutedTokensGrad"),
-                                         iff="given(probsOptional)"),
-         probsOptional=optional(tensor("T E", "unpermutedTokensGrad")), dropAndPad=flag(),
-         restoreShapeOptional=equals("(T, H)"), permutedTokensGradOut=out("unpermutedTokensGrad"),
-         probsGradOutOptional=out("probsOptional"))  # fmt: skip
+@spec("aclnnMoeTokenUnpermuteWithRoutingMapGrad", _SUM, _MAPPED, _rows_by("dropAndPad"), _ROOM,
+      unpermutedTokensGrad=tensor("T H", _FLOATS), outIndex=_listed("dropAndPad", "places"),
+      permuteTokenId=_listed("dropAndPad", "tokens"), routingMapOptional=_MAP,
+      permutedTokensOptional=optional(tensor("R H", "unpermutedTokensGrad"),
+                                      iff="given(probsOptional)"),
+      probsOptional=optional(tensor("T E", "unpermutedTokensGrad")), dropAndPad=flag(),
+      restoreShapeOptional=equals("(T, H)"), permutedTokensGradOut=out("unpermutedTokensGrad"),
+      probsGradOutOptional=out("probsOptional"))  # fmt: skip
 def unpermute_map_grad(
     unpermutedTokensGrad: Array, outIndex: Array, permuteTokenId: Array, routingMapOptional: Array,
     permutedTokensOptional: Array | None, probsOptional: Array | None, dropAndPad: bool,

@@ -30,14 +30,14 @@ from .....spec import (
     row,
     sizes,
     slots,
+    spec,
     tensor,
     tokens,
     topk,
 )
 from .....spec.declaration import Relation
 from .....spec.domains import Domain, Draw
-from ...declare import declare
-from ...spec import unspecified
+from ...row import unspecified
 from .._quantizers import dynamic, powers
 
 _SOURCE: Final = (
@@ -75,7 +75,7 @@ _PLACES: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnMoeInitRouting", _MOVED, _SLOTS, _FEW, **_FIRST, expandedXOut=out("x"), **_PLACES)
+@spec("aclnnMoeInitRouting", _MOVED, _SLOTS, _FEW, **_FIRST, expandedXOut=out("x"), **_PLACES)
 def init_routing(
     x: Array, rowIdx: Array, expertIdx: Array, activeNum: int
 ) -> tuple[Array, Array, Array]:
@@ -89,10 +89,10 @@ def init_routing(
     return x[source[:active] % len(x)], places, flat[order]
 
 
-@declare("aclnnMoeInitRoutingQuant", _STEPS, _SLOTS, _FEW,
-         pin("values=halves scale=1.0", "half steps"), **_FIRST,
-         scale=number(20.0, 1.0, 0.5, -3.0), offset=number(3.0, 0.0, -7.25),
-         expandedXOut=out("i8"), **_PLACES)  # fmt: skip
+@spec("aclnnMoeInitRoutingQuant", _STEPS, _SLOTS, _FEW,
+      pin("values=halves scale=1.0", "half steps"), **_FIRST,
+      scale=number(20.0, 1.0, 0.5, -3.0), offset=number(3.0, 0.0, -7.25),
+      expandedXOut=out("i8"), **_PLACES)  # fmt: skip
 def init_routing_quant(
     x: Array, rowIdx: Array, expertIdx: Array, activeNum: int, scale: float, offset: float
 ) -> tuple[Array, Array, Array]:
@@ -158,9 +158,9 @@ _COUNTS: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnMoeInitRoutingV2", _MOVED, _SLOTS, _FEW, _bounded("Optional"),
-         both("dropPadModeOptional == 1 and load(expertIdx) > expertCapacityOptional"), x=_X,
-         expertIdx=_EXPERTS, **_modes("Optional"), expandedXOut=out("x"), **_COUNTS)  # fmt: skip
+@spec("aclnnMoeInitRoutingV2", _MOVED, _SLOTS, _FEW, _bounded("Optional"),
+      both("dropPadModeOptional == 1 and load(expertIdx) > expertCapacityOptional"), x=_X,
+      expertIdx=_EXPERTS, **_modes("Optional"), expandedXOut=out("x"), **_COUNTS)  # fmt: skip
 def init_routing_v2(
     x: Array, expertIdx: Array, expertNumOptional: int, expertTokensCountOrCumsumFlagOptional: int,
     activeNumOptional: int = 0, expertCapacityOptional: int = 0, dropPadModeOptional: int = 0,
@@ -189,15 +189,15 @@ def _smooth(rows: str) -> Domain:
     return optional(forms(each=tensor(f"{rows} H", "f32", 0.5, 2), all=tensor("1 H", "f32", 0.5)))
 
 
-@declare("aclnnMoeInitRoutingQuantV2", _STEPS, _SLOTS, _FEW, _bounded(""),
-         both("dropPadMode == 1 and load(expertIdx) > expertCapacity",
-              "dropPadMode == 1 and quantMode == 1 and given(scaleOptional)"),
-         pin("values=halves scaleOptional=unit offsetOptional=unit", "half steps"),
-         x=_X, expertIdx=_EXPERTS,
-         scaleOptional=by("quantMode", {0: _SCALE, 1: _smooth("E")}),
-         offsetOptional=by("quantMode", {0: _OFFSET, 1: null("of mode 0")}),
-         **_modes(""), quantMode=choice(0, 1), expandedXOut=out("i8"), **_COUNTS,
-         dynamicQuantScaleOutOptional=out("f32"))  # fmt: skip
+@spec("aclnnMoeInitRoutingQuantV2", _STEPS, _SLOTS, _FEW, _bounded(""),
+      both("dropPadMode == 1 and load(expertIdx) > expertCapacity",
+           "dropPadMode == 1 and quantMode == 1 and given(scaleOptional)"),
+      pin("values=halves scaleOptional=unit offsetOptional=unit", "half steps"),
+      x=_X, expertIdx=_EXPERTS,
+      scaleOptional=by("quantMode", {0: _SCALE, 1: _smooth("E")}),
+      offsetOptional=by("quantMode", {0: _OFFSET, 1: null("of mode 0")}),
+      **_modes(""), quantMode=choice(0, 1), expandedXOut=out("i8"), **_COUNTS,
+      dynamicQuantScaleOutOptional=out("f32"))  # fmt: skip
 def init_routing_quant_v2(
     x: Array, expertIdx: Array, scaleOptional: Any, offsetOptional: Any, expertNum: int,
     expertTokensCountOrCumsumFlag: int, quantMode: int, activeNum: int, expertCapacity: int,
@@ -227,14 +227,14 @@ def _factors(smooth: Array | None, expertIdx: Array, sources: Array, first: int 
     return smooth[expert if len(smooth) > 1 else np.zeros_like(expert)]
 
 
-@declare("aclnnMoeInitRoutingV2Grad", Rule("gradient", _SOURCE), _SLOTS, _FEW,
-         sizes(C=tokens(3, 1, 17)), require("E*C*H <= 1 << 17", refuses=None),
-         gradExpandedX=by("dropPadMode", {
-             0: tensor("T*K H", "f16 bf16 f32"), 1: tensor("E C H", "f16 bf16 f32")}),
-         expandedRowIdx=by("dropPadMode", {
-             0: permutation("T*K", "i32"), 1: slots("T*K", into="E*C", dtype="i32", hole=-1)}),
-         topK=equals("K"), dropPadMode=choice(0, 1),
-         activeNum=number(0, 1, "T*K//2", "T*K"), out=out("gradExpandedX"))  # fmt: skip
+@spec("aclnnMoeInitRoutingV2Grad", Rule("gradient", _SOURCE), _SLOTS, _FEW,
+      sizes(C=tokens(3, 1, 17)), require("E*C*H <= 1 << 17", refuses=None),
+      gradExpandedX=by("dropPadMode", {
+          0: tensor("T*K H", "f16 bf16 f32"), 1: tensor("E C H", "f16 bf16 f32")}),
+      expandedRowIdx=by("dropPadMode", {
+          0: permutation("T*K", "i32"), 1: slots("T*K", into="E*C", dtype="i32", hole=-1)}),
+      topK=equals("K"), dropPadMode=choice(0, 1),
+      activeNum=number(0, 1, "T*K//2", "T*K"), out=out("gradExpandedX"))  # fmt: skip
 def init_routing_grad(
     gradExpandedX: Array, expandedRowIdx: Array, topK: int, dropPadMode: int, activeNum: int
 ) -> Array:
@@ -250,9 +250,9 @@ def _sorted(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     return np.repeat(np.arange(draw["E"]), contents.lengths(rng, pattern, draw["E"], draw["T"]))
 
 
-@declare("aclnnMoeComputeExpertTokens", Rule("exact", _SOURCE), sizes(T=tokens, E=experts),
-         sortedExperts=content(_sorted, " ".join(contents.PARTS), "i32", shape="T", reads=("E",)),
-         numExperts=number("E", "E + 1", "E + 70"), out=out("i32"))  # fmt: skip
+@spec("aclnnMoeComputeExpertTokens", Rule("exact", _SOURCE), sizes(T=tokens, E=experts),
+      sortedExperts=content(_sorted, " ".join(contents.PARTS), "i32", shape="T", reads=("E",)),
+      numExperts=number("E", "E + 1", "E + 70"), out=out("i32"))  # fmt: skip
 def compute_expert_tokens(sortedExperts: Array, numExperts: int) -> Array:
     return np.searchsorted(sortedExperts, np.arange(numExperts), "right")
 
@@ -262,27 +262,27 @@ _LOCAL: Final = sizes(
     F=experts(0, 1, 5), L=experts(3, 1, 8, 65), R=experts(0, 1, 6), E="F + L + R")  # fmt: skip
 
 
-@declare("aclnnMoeInitRoutingV3", _STEPS, _LOCAL, _FEW, _bounded(""),
-         pin("values=halves quantMode=0 scaleOptional=unit offsetOptional=unit", "half steps"),
-         both("rowIdxType == 1 and F > 0", "quantMode == 1 and given(scaleOptional) and F > 0",
-              "dropPadMode == 1 and load(expertIdx) > expertCapacity"),
-         require("quantMode == -1 or dtype(x) != 'int8'",
-                 "dropPadMode == 0 or F + R == 0 and quantMode == -1"),
-         x=tensor("T H", "f16 bf16 f32 i8"), expertIdx=_EXPERTS,
-         scaleOptional=by("quantMode", {
-             -1: optional(tensor("T", "f32")), 0: _SCALE, 1: _smooth("L")}),
-         offsetOptional=by("quantMode", {
-             -1: null("of mode 0"), 0: _OFFSET, 1: null("of mode 0")}),
-         activeNum=number(0, 1, "T*K//2", "T*K"),
-         expertCapacity=by("dropPadMode", {0: number(-1, 0), 1: number("min(2, T)", 1, "T")}),
-         expertNum=equals("E"), dropPadMode=choice(0, 1),
-         expertTokensNumType=by("dropPadMode", {0: choice(1, 0, 2), 1: only(1, _DROPLESS)}),
-         expertTokensNumFlag=only(True, "documents: true alone"), quantMode=choice(-1, 0, 1),
-         activeExpertRangeOptional=equals("(F, F + L)"),
-         rowIdxType=by("dropPadMode", {0: choice(0, 1), 1: only(0, _DROPLESS)}),
-         expandedXOut=by("quantMode", {-1: out("x"), 0: out("i8"), 1: out("i8")}),
-         expandedRowIdxOut=out("i32"), expertTokensCountOrCumsumOut=out("i64"),
-         expandedScaleOut=out("f32"))  # fmt: skip
+@spec("aclnnMoeInitRoutingV3", _STEPS, _LOCAL, _FEW, _bounded(""),
+      pin("values=halves quantMode=0 scaleOptional=unit offsetOptional=unit", "half steps"),
+      both("rowIdxType == 1 and F > 0", "quantMode == 1 and given(scaleOptional) and F > 0",
+           "dropPadMode == 1 and load(expertIdx) > expertCapacity"),
+      require("quantMode == -1 or dtype(x) != 'int8'",
+              "dropPadMode == 0 or F + R == 0 and quantMode == -1"),
+      x=tensor("T H", "f16 bf16 f32 i8"), expertIdx=_EXPERTS,
+      scaleOptional=by("quantMode", {
+          -1: optional(tensor("T", "f32")), 0: _SCALE, 1: _smooth("L")}),
+      offsetOptional=by("quantMode", {
+          -1: null("of mode 0"), 0: _OFFSET, 1: null("of mode 0")}),
+      activeNum=number(0, 1, "T*K//2", "T*K"),
+      expertCapacity=by("dropPadMode", {0: number(-1, 0), 1: number("min(2, T)", 1, "T")}),
+      expertNum=equals("E"), dropPadMode=choice(0, 1),
+      expertTokensNumType=by("dropPadMode", {0: choice(1, 0, 2), 1: only(1, _DROPLESS)}),
+      expertTokensNumFlag=only(True, "documents: true alone"), quantMode=choice(-1, 0, 1),
+      activeExpertRangeOptional=equals("(F, F + L)"),
+      rowIdxType=by("dropPadMode", {0: choice(0, 1), 1: only(0, _DROPLESS)}),
+      expandedXOut=by("quantMode", {-1: out("x"), 0: out("i8"), 1: out("i8")}),
+      expandedRowIdxOut=out("i32"), expertTokensCountOrCumsumOut=out("i64"),
+      expandedScaleOut=out("f32"))  # fmt: skip
 def init_routing_v3(
     x: Array, expertIdx: Array, scaleOptional: Array | None, offsetOptional: Array | None,
     activeNum: int, expertCapacity: int, expertNum: int, dropPadMode: int,

@@ -23,10 +23,10 @@ from .....spec import (
     out,
     require,
     sizes,
+    spec,
     tensor,
 )
 from .....spec.domains import Content, Domain, Draw
-from ...declare import declare
 from .group import SPACE
 from .layer import MASKS, VALUES
 
@@ -60,16 +60,16 @@ def _moved(before: Array | None, by: Array, momentum: float) -> Array | None:
 _VARIANCE: Final = tensor("C", "input", 0.5, 2)
 
 
-@declare("aclnnBatchNorm", Rule("composite", f"{_IOFFE}; torch.nn.BatchNorm2d document: the "
-         "running variance is the unbiased one", values=VALUES), _CHANNELS,
-         require("not training or size(input) > C", refuses=None), input=tensor("B C *S"),
-         weight=optional(tensor("C", "input")), bias=optional(tensor("C", "input")),
-         runningMean=inout(by("training", {
-             True: optional(tensor("C", "input")), False: tensor("C", "input")})),
-         runningVar=inout(by("training", {
-             True: optional(_VARIANCE, iff="given(runningMean)"), False: _VARIANCE})),
-         training=flag(True), momentum=_MOMENTUM, eps=_EPSILON, output=out("input"),
-         saveMean=out("input"), saveInvstd=out("input"))  # fmt: skip
+@spec("aclnnBatchNorm", Rule("composite", f"{_IOFFE}; torch.nn.BatchNorm2d document: the "
+      "running variance is the unbiased one", values=VALUES), _CHANNELS,
+      require("not training or size(input) > C", refuses=None), input=tensor("B C *S"),
+      weight=optional(tensor("C", "input")), bias=optional(tensor("C", "input")),
+      runningMean=inout(by("training", {
+          True: optional(tensor("C", "input")), False: tensor("C", "input")})),
+      runningVar=inout(by("training", {
+          True: optional(_VARIANCE, iff="given(runningMean)"), False: _VARIANCE})),
+      training=flag(True), momentum=_MOMENTUM, eps=_EPSILON, output=out("input"),
+      saveMean=out("input"), saveInvstd=out("input"))  # fmt: skip
 def batch_norm(
     input: Array,
     weight: Array | None,
@@ -97,13 +97,13 @@ _MEAN: Final = tensor("C", "gradOut", -1, 1)
 _INVERSE: Final = tensor("C", "gradOut", 0.5, 1.5)
 
 
-@declare("aclnnFastBatchNormBackward aclnnBatchNormBackward", Rule(
-         "gradient", f"derivative of {_IOFFE}", _LONG_SUMS), _CHANNELS, gradOut=tensor("B C *S"),
-         input=tensor("B C *S", "gradOut"), weight=tensor("C", "gradOut"), runningMean=_MEAN,
-         runningVar=tensor("C", "gradOut", 0.5, 2), saveMean=_MEAN, saveInvstd=_INVERSE,
-         training=flag(True), eps=_EPSILON, outputMask=MASKS,
-         version=only(0, "documents do not say what others compute"), gradInput=out("input"),
-         gradWeight=out("input"), gradBias=out("input"))  # fmt: skip
+@spec("aclnnFastBatchNormBackward aclnnBatchNormBackward", Rule(
+      "gradient", f"derivative of {_IOFFE}", _LONG_SUMS), _CHANNELS, gradOut=tensor("B C *S"),
+      input=tensor("B C *S", "gradOut"), weight=tensor("C", "gradOut"), runningMean=_MEAN,
+      runningVar=tensor("C", "gradOut", 0.5, 2), saveMean=_MEAN, saveInvstd=_INVERSE,
+      training=flag(True), eps=_EPSILON, outputMask=MASKS,
+      version=only(0, "documents do not say what others compute"), gradInput=out("input"),
+      gradWeight=out("input"), gradBias=out("input"))  # fmt: skip
 def batch_norm_backward(
     gradOut: Array,
     input: Array,
@@ -145,13 +145,13 @@ def _counts(dtype: str) -> Content:
     return content(make, "even ragged", dtype, shape="R")
 
 
-@declare("aclnnBatchNormGatherStatsWithCounts", _SYNCHRONIZED, _DEVICES,
-         input=ignored("its statistics are those of mean and invstd", tensor("B C 5", "f32")),
-         mean=tensor("R C", "f32"), invstd=tensor("R C", "f32", 0.5, 1.5),
-         runningMean=inout(optional(tensor("C", "f32"))),
-         runningVar=inout(optional(tensor("C", "f32", 0.5, 2), iff="given(runningMean)")),
-         momentum=_MOMENTUM, eps=_EPSILON, counts=_counts("f32"), meanAll=out("f32"),
-         invstdAll=out("f32"))  # fmt: skip
+@spec("aclnnBatchNormGatherStatsWithCounts", _SYNCHRONIZED, _DEVICES,
+      input=ignored("its statistics are those of mean and invstd", tensor("B C 5", "f32")),
+      mean=tensor("R C", "f32"), invstd=tensor("R C", "f32", 0.5, 1.5),
+      runningMean=inout(optional(tensor("C", "f32"))),
+      runningVar=inout(optional(tensor("C", "f32", 0.5, 2), iff="given(runningMean)")),
+      momentum=_MOMENTUM, eps=_EPSILON, counts=_counts("f32"), meanAll=out("f32"),
+      invstdAll=out("f32"))  # fmt: skip
 def gathered_statistics(
     mean: Array, invstd: Array, runningMean: Array | None, runningVar: Array | None,
     momentum: float, eps: float, counts: Array,
@@ -164,12 +164,12 @@ def gathered_statistics(
             whole, 1 / np.sqrt(var + eps))  # fmt: skip
 
 
-@declare("aclnnBatchNormReduceBackward", _SYNCHRONIZED, _CHANNELS,
-         gradOut=tensor("B C *S", "f32"), input=tensor("B C *S", "gradOut"), mean=_MEAN,
-         invstd=_INVERSE,
-         weight=ignored("no sum depends on it", tensor("C", "gradOut")), inputG=flag(True),
-         weightG=flag(True), biasG=flag(True), sumDy=out("f32"), sumDyXmu=out("f32"),
-         gradWeight=out("f32"), gradBias=out("f32"))  # fmt: skip
+@spec("aclnnBatchNormReduceBackward", _SYNCHRONIZED, _CHANNELS,
+      gradOut=tensor("B C *S", "f32"), input=tensor("B C *S", "gradOut"), mean=_MEAN,
+      invstd=_INVERSE,
+      weight=ignored("no sum depends on it", tensor("C", "gradOut")), inputG=flag(True),
+      weightG=flag(True), biasG=flag(True), sumDy=out("f32"), sumDyXmu=out("f32"),
+      gradWeight=out("f32"), gradBias=out("f32"))  # fmt: skip
 def reduced_backward(
     gradOut: Array, input: Array, mean: Array, invstd: Array, inputG: bool, weightG: bool,
     biasG: bool,
@@ -181,12 +181,12 @@ def reduced_backward(
     return tuple(v if asked else None for v, asked in sums)
 
 
-@declare("aclnnBatchNormElemtBackward", _SYNCHRONIZED,
-         sizes({"*S": SPACE}, C=channels(3, 1, 8, 17, 65), R=batch(2, 1, 3, 8)),
-         gradOut=tensor("B C *S", "f32"), input=tensor("B C *S", "gradOut"), mean=_MEAN,
-         invstd=_INVERSE, weight=optional(tensor("C", "gradOut")), sumDy=tensor("C", "gradOut"),
-         sumDyXmu=tensor("C", "gradOut"), counter=_counts("i32"),
-         gradInput=out("input"))  # fmt: skip
+@spec("aclnnBatchNormElemtBackward", _SYNCHRONIZED,
+      sizes({"*S": SPACE}, C=channels(3, 1, 8, 17, 65), R=batch(2, 1, 3, 8)),
+      gradOut=tensor("B C *S", "f32"), input=tensor("B C *S", "gradOut"), mean=_MEAN,
+      invstd=_INVERSE, weight=optional(tensor("C", "gradOut")), sumDy=tensor("C", "gradOut"),
+      sumDyXmu=tensor("C", "gradOut"), counter=_counts("i32"),
+      gradInput=out("input"))  # fmt: skip
 def elementwise_backward(
     gradOut: Array, input: Array, mean: Array, invstd: Array, weight: Array | None, sumDy: Array,
     sumDyXmu: Array, counter: Array,
@@ -200,23 +200,23 @@ _STATISTICS: Final = Rule("gradient", "torch 2.13, torch.batch_norm_stats and it
                           values=VALUES)  # fmt: skip
 
 
-@declare("aclnnBatchNormStats", _STATISTICS, _CHANNELS, input=tensor("B C *S"), eps=_EPSILON,
-         mean=out("f32"), invstd=out("f32"))  # fmt: skip
+@spec("aclnnBatchNormStats", _STATISTICS, _CHANNELS, input=tensor("B C *S"), eps=_EPSILON,
+      mean=out("f32"), invstd=out("f32"))  # fmt: skip
 def batch_norm_stats(input: Array, eps: float) -> tuple[Array, Array]:
     return input.mean(_axes(input)), 1 / np.sqrt(input.var(_axes(input)) + eps)
 
 
-@declare("aclnnBatchNormElemt", Rule("gradient", _STATISTICS.source), _CHANNELS,
-         input=tensor("B C *S", "f32"), weight=tensor("C", "input"), bias=tensor("C", "input"),
-         mean=tensor("C", "input"), invstd=tensor("C", "input", 0.5, 2),
-         eps=ignored("the inverse deviation has it", _EPSILON), output=out("input"))  # fmt: skip
+@spec("aclnnBatchNormElemt", Rule("gradient", _STATISTICS.source), _CHANNELS,
+      input=tensor("B C *S", "f32"), weight=tensor("C", "input"), bias=tensor("C", "input"),
+      mean=tensor("C", "input"), invstd=tensor("C", "input", 0.5, 2),
+      eps=ignored("the inverse deviation has it", _EPSILON), output=out("input"))  # fmt: skip
 def batch_norm_elemt(input: Array, weight: Array, bias: Array, mean: Array, invstd: Array) -> Array:
     hat = (input - _by_channel(mean, input)) * _by_channel(invstd, input)
     return _affine(hat, weight, bias)
 
 
-@declare("aclnnBatchNormReduce", Rule("gradient", _STATISTICS.source), _CHANNELS,
-         x=tensor("B C *S"), sum=out("f32"), squareSum=out("f32"))  # fmt: skip
+@spec("aclnnBatchNormReduce", Rule("gradient", _STATISTICS.source), _CHANNELS,
+      x=tensor("B C *S"), sum=out("f32"), squareSum=out("f32"))  # fmt: skip
 def batch_norm_reduce(x: Array) -> tuple[Array, Array]:
     return x.sum(_axes(x)), (x * x).sum(_axes(x))
 
@@ -228,9 +228,9 @@ _TOTALS: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnSyncBatchNormGatherStats", Rule("gradient", f"{_IOFFE}, from sums of several "
-         "devices; torch's SyncBatchNorm"), _DEVICES, **_TOTALS, batchMean=out("f32"),
-         batchInvstd=out("f32"))  # fmt: skip
+@spec("aclnnSyncBatchNormGatherStats", Rule("gradient", f"{_IOFFE}, from sums of several "
+      "devices; torch's SyncBatchNorm"), _DEVICES, **_TOTALS, batchMean=out("f32"),
+      batchInvstd=out("f32"))  # fmt: skip
 def gathered_sums(
     totalSum: Array, totalSquareSum: Array, sampleCount: Array, mean: Array, variance: Array,
     momentum: float, eps: float,

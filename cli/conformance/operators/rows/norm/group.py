@@ -22,10 +22,10 @@ from .....spec import (
     out,
     sizes,
     space,
+    spec,
     tensor,
 )
 from .....spec.domains import Domain
-from ...declare import declare
 from .layer import MASKS, VALUES
 
 _WU: Final = "Wu, He: Group Normalization, 2018"
@@ -70,17 +70,17 @@ _SILU: Final = Rule("composite", f"{_WU}, then x sigmoid(x)", values=VALUES)
 _SILU_OUTS: Final[dict[str, Domain]] = {
     "out": out("self"), "meanOut": out("self"), "rstdOut": out("self"),
 }  # fmt: skip
-declare("aclnnGroupNormSilu", _SILU, _GROUPED, **_affine("self", "group"), eps=_EPSILON,
-        **_SILU_OUTS)(group_norm_silu)  # fmt: skip
-declare("aclnnGroupNormSiluV2", _SILU, _GROUPED, **_affine("self", "group"), eps=_EPSILON,
-        activateSilu=flag(True), **_SILU_OUTS)(group_norm_silu)  # fmt: skip
+spec("aclnnGroupNormSilu", _SILU, _GROUPED, **_affine("self", "group"), eps=_EPSILON,
+     **_SILU_OUTS)(group_norm_silu)  # fmt: skip
+spec("aclnnGroupNormSiluV2", _SILU, _GROUPED, **_affine("self", "group"), eps=_EPSILON,
+     activateSilu=flag(True), **_SILU_OUTS)(group_norm_silu)  # fmt: skip
 _SCALE: Final = number(1.0, 0.5, 0.0, -1.5)
 
 
-@declare("aclnnGroupNormSwish", Rule("composite", f"{_WU}, then x sigmoid(scale x)", values=VALUES),
-         _GROUPED, **_affine("x", "numGroups"), dataFormatOptional=optional(choice("NCHW")),
-         eps=_EPSILON, activateSwish=flag(True), swishScale=_SCALE, yOut=out("x"),
-         meanOut=out("x"), rstdOut=out("x"))  # fmt: skip
+@spec("aclnnGroupNormSwish", Rule("composite", f"{_WU}, then x sigmoid(scale x)", values=VALUES),
+      _GROUPED, **_affine("x", "numGroups"), dataFormatOptional=optional(choice("NCHW")),
+      eps=_EPSILON, activateSwish=flag(True), swishScale=_SCALE, yOut=out("x"),
+      meanOut=out("x"), rstdOut=out("x"))  # fmt: skip
 def group_norm_swish(
     x: Array, gamma: Array, beta: Array, numGroups: int, eps: float, activateSwish: bool,
     swishScale: float,
@@ -101,12 +101,12 @@ def _flow(
     return dx.reshape(x.shape), (dy * hat).sum(axes), dy.sum(axes)
 
 
-@declare("aclnnGroupNormBackward", Rule("gradient", f"derivative of {_WU}"), _GROUPED,
-         gradOut=tensor("B G*K *S"), input=tensor("B G*K *S", "gradOut"),
-         mean=tensor("B G", "gradOut", -1, 1), rstd=tensor("B G", "gradOut", 0.5, 1.5),
-         gamma=tensor("G*K", "gradOut"), N=equals("B"), C=equals("G*K"),
-         HxW=equals("size(input) // (B*G*K)"), group=equals("G"), outputMask=MASKS,
-         gradInput=out("input"), gradGammaOut=out("input"), gradBetaOut=out("input"))  # fmt: skip
+@spec("aclnnGroupNormBackward", Rule("gradient", f"derivative of {_WU}"), _GROUPED,
+      gradOut=tensor("B G*K *S"), input=tensor("B G*K *S", "gradOut"),
+      mean=tensor("B G", "gradOut", -1, 1), rstd=tensor("B G", "gradOut", 0.5, 1.5),
+      gamma=tensor("G*K", "gradOut"), N=equals("B"), C=equals("G*K"),
+      HxW=equals("size(input) // (B*G*K)"), group=equals("G"), outputMask=MASKS,
+      gradInput=out("input"), gradGammaOut=out("input"), gradBetaOut=out("input"))  # fmt: skip
 def group_norm_backward(
     gradOut: Array, input: Array, mean: Array, rstd: Array, gamma: Array, N: int, C: int, HxW: int,
     group: int, outputMask: Sequence[bool],
@@ -117,24 +117,24 @@ def group_norm_backward(
     return tuple(p if w else None for p, w in zip(parts, outputMask, strict=True))
 
 
-@declare("aclnnInstanceNorm", Rule("composite", "Ulyanov, Vedaldi, Lempitsky: Instance "
-         "Normalization, 2016", values=VALUES), sizes(H=space, W=space), x=tensor("B C H W"),
-         gamma=tensor("C", "x"), beta=tensor("C", "x"),
-         dataFormat=only("NCHW", "NHWC is of tensors that are laid out so"), eps=_EPSILON,
-         y=out("x"), mean=out("x"), variance=out("x"))  # fmt: skip
+@spec("aclnnInstanceNorm", Rule("composite", "Ulyanov, Vedaldi, Lempitsky: Instance "
+      "Normalization, 2016", values=VALUES), sizes(H=space, W=space), x=tensor("B C H W"),
+      gamma=tensor("C", "x"), beta=tensor("C", "x"),
+      dataFormat=only("NCHW", "NHWC is of tensors that are laid out so"), eps=_EPSILON,
+      y=out("x"), mean=out("x"), variance=out("x"))  # fmt: skip
 def instance_norm(x: Array, gamma: Array, beta: Array, eps: float) -> tuple[Array, ...]:
     mean, var = x.mean((2, 3), keepdims=True), x.var((2, 3), keepdims=True)
     hat = (x - mean) / np.sqrt(var + eps)
     return hat * _by_channel(gamma, x) + _by_channel(beta, x), mean, var
 
 
-@declare("aclnnGroupNormSwishGrad", Rule("gradient", f"derivative of {_WU}, then x sigmoid(scale "
-         "x)"), _GROUPED, dy=tensor("B G*K *S"), mean=tensor("B G", "dy", -1, 1),
-         rstd=tensor("B G", "dy", 0.5, 1.5), x=tensor("B G*K *S", "dy"),
-         gamma=tensor("G*K", "dy"), beta=tensor("G*K", "dy"), numGroups=equals("G"),
-         dataFormatOptional=optional(choice("NCHW")), swishScale=_SCALE,
-         dgammaIsRequire=flag(True), dbetaIsRequire=flag(True), dxOut=out("x"),
-         dgammaOut=out("x"), dbetaOut=out("x"))  # fmt: skip
+@spec("aclnnGroupNormSwishGrad", Rule("gradient", f"derivative of {_WU}, then x sigmoid(scale "
+      "x)"), _GROUPED, dy=tensor("B G*K *S"), mean=tensor("B G", "dy", -1, 1),
+      rstd=tensor("B G", "dy", 0.5, 1.5), x=tensor("B G*K *S", "dy"),
+      gamma=tensor("G*K", "dy"), beta=tensor("G*K", "dy"), numGroups=equals("G"),
+      dataFormatOptional=optional(choice("NCHW")), swishScale=_SCALE,
+      dgammaIsRequire=flag(True), dbetaIsRequire=flag(True), dxOut=out("x"),
+      dgammaOut=out("x"), dbetaOut=out("x"))  # fmt: skip
 def group_norm_swish_grad(
     dy: Array, mean: Array, rstd: Array, x: Array, gamma: Array, beta: Array, numGroups: int,
     swishScale: float, dgammaIsRequire: bool, dbetaIsRequire: bool,

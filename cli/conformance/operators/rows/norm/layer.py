@@ -19,10 +19,10 @@ from .....spec import (
     number,
     optional,
     out,
+    spec,
     tensor,
 )
 from .....spec.domains import Domain
-from ...declare import declare
 from ...formulas import gradient
 from .._ignored import SPEED
 from .quantized import layer_norm
@@ -53,14 +53,14 @@ def _condition(dtype: str) -> Domain:
     return forms(row=tensor("*B N", dtype), one=tensor("*B 1 N", dtype))
 
 
-declare("aclnnModulate", Rule("composite", _DIT), self=tensor("B S N"),
-        scaleOptional=optional(forms(row=tensor("B N", "self"), one=tensor("B 1 N", "self"))),
-        shiftOptional=optional(forms(row=tensor("B N", "self"), one=tensor("B 1 N", "self"))),
-        out=out("self"))(modulate)  # fmt: skip
-declare("aclnnModulateBackward", Rule("gradient", _DIT, sparse=True), grad_output=tensor("B S N"),
-        input=tensor("B S N", "grad_output"), scale=optional(tensor("B N", "grad_output")),
-        shift=optional(tensor("B N", "grad_output")), grad_input=out("input"),
-        grad_scale=out("input"), grad_shift=out("input"))(
+spec("aclnnModulate", Rule("composite", _DIT), self=tensor("B S N"),
+     scaleOptional=optional(forms(row=tensor("B N", "self"), one=tensor("B 1 N", "self"))),
+     shiftOptional=optional(forms(row=tensor("B N", "self"), one=tensor("B 1 N", "self"))),
+     out=out("self"))(modulate)  # fmt: skip
+spec("aclnnModulateBackward", Rule("gradient", _DIT, sparse=True), grad_output=tensor("B S N"),
+     input=tensor("B S N", "grad_output"), scale=optional(tensor("B N", "grad_output")),
+     shift=optional(tensor("B N", "grad_output")), grad_input=out("input"),
+     grad_scale=out("input"), grad_shift=out("input"))(
     gradient(lambda input, scale, shift: modulate(input, scale, shift), grad="grad_output",
              of="input scale shift"))  # fmt: skip
 
@@ -72,7 +72,7 @@ _ADA: Final[dict[str, Domain]] = {
 _CONDITIONED: Final = Rule("gradient", _DIT, values=VALUES, cost="10*size(x)")
 
 
-@declare("aclnnAdaLayerNorm", _CONDITIONED, **_ADA)
+@spec("aclnnAdaLayerNorm", _CONDITIONED, **_ADA)
 def ada_layer_norm(
     x: Array,
     scale: Array,
@@ -85,8 +85,8 @@ def ada_layer_norm(
     return y * (1 + _row(scale, x)) + _row(shift, x)
 
 
-@declare("aclnnAdaLayerNormV2", _CONDITIONED, **_ADA | {"x": tensor("*B S N", "f32")},
-         meanOutOptional=out("f32"), rstdOutOptional=out("f32"))  # fmt: skip
+@spec("aclnnAdaLayerNormV2", _CONDITIONED, **_ADA | {"x": tensor("*B S N", "f32")},
+      meanOutOptional=out("f32"), rstdOutOptional=out("f32"))  # fmt: skip
 def ada_layer_norm_v2(
     x: Array,
     scale: Array,
@@ -118,11 +118,11 @@ _MOMENTS: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnAddLayerNormGrad", Rule("gradient", f"derivative of {_BA}", cost="9*size(x1)"),
-         LEADING, both("rank(gamma) > 1"), dy=tensor("*B *N"), x1=tensor("*B *N", "dy"),
-         x2=tensor("*B *N", "dy", -1, 2), **_MOMENTS, gamma=tensor("*N", "dy"),
-         dsumOptional=optional(tensor("*B *N", "dy")), dxOut=out("x1"), dgammaOut=out("f32"),
-         dbetaOut=out("f32"))  # fmt: skip
+@spec("aclnnAddLayerNormGrad", Rule("gradient", f"derivative of {_BA}", cost="9*size(x1)"),
+      LEADING, both("rank(gamma) > 1"), dy=tensor("*B *N"), x1=tensor("*B *N", "dy"),
+      x2=tensor("*B *N", "dy", -1, 2), **_MOMENTS, gamma=tensor("*N", "dy"),
+      dsumOptional=optional(tensor("*B *N", "dy")), dxOut=out("x1"), dgammaOut=out("f32"),
+      dbetaOut=out("f32"))  # fmt: skip
 def add_layer_norm_grad(
     dy: Array,
     x1: Array,
@@ -136,11 +136,11 @@ def add_layer_norm_grad(
     return dx + (0 if dsumOptional is None else dsumOptional), dgamma, dbeta
 
 
-@declare("aclnnDeepNormGrad", Rule("gradient", "derivative of Wang et al.: DeepNet, 2022"),
-         LEADING, both("rank(gamma) > 1"), dy=tensor("*B *N"), x=tensor("*B *N", "dy"),
-         gx=tensor("*B *N", "dy", -1, 2), gamma=tensor("*N", "dy"), mean=_MOMENTS["mean"],
-         rstd=_MOMENTS["rstd"], alpha=number(0.5, 0.0, -1.25, 3.0), dxOut=out("x"),
-         dgxOut=out("x"), dbetaOut=out("f32"), dgammaOut=out("f32"))  # fmt: skip
+@spec("aclnnDeepNormGrad", Rule("gradient", "derivative of Wang et al.: DeepNet, 2022"),
+      LEADING, both("rank(gamma) > 1"), dy=tensor("*B *N"), x=tensor("*B *N", "dy"),
+      gx=tensor("*B *N", "dy", -1, 2), gamma=tensor("*N", "dy"), mean=_MOMENTS["mean"],
+      rstd=_MOMENTS["rstd"], alpha=number(0.5, 0.0, -1.25, 3.0), dxOut=out("x"),
+      dgxOut=out("x"), dbetaOut=out("f32"), dgammaOut=out("f32"))  # fmt: skip
 def deep_norm_grad(
     dy: Array, x: Array, gx: Array, gamma: Array, mean: Array, rstd: Array, alpha: float
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
@@ -148,12 +148,12 @@ def deep_norm_grad(
     return alpha * dx, dx, dbeta, dgamma
 
 
-@declare("aclnnLayerNormWithImplMode aclnnFastLayerNorm", _LAYER, NORMED,
-         both("len(normalizedShape) > 1"), input=tensor("*B *N"), normalizedShape=dims("*N"),
-         weightOptional=optional(tensor("*N", "input")),
-         biasOptional=optional(tensor("*N", "input")), eps=_EPSILON, out=out("input"),
-         meanOutOptional=out("f32"), rstdOutOptional=out("f32"),
-         implMode=ignored(SPEED, choice(0, 1)))  # fmt: skip
+@spec("aclnnLayerNormWithImplMode aclnnFastLayerNorm", _LAYER, NORMED,
+      both("len(normalizedShape) > 1"), input=tensor("*B *N"), normalizedShape=dims("*N"),
+      weightOptional=optional(tensor("*N", "input")),
+      biasOptional=optional(tensor("*N", "input")), eps=_EPSILON, out=out("input"),
+      meanOutOptional=out("f32"), rstdOutOptional=out("f32"),
+      implMode=ignored(SPEED, choice(0, 1)))  # fmt: skip
 def _layer_norm(
     input: Array,
     normalizedShape: Sequence[int],
@@ -165,14 +165,14 @@ def _layer_norm(
     return layer_norm(input, axes, weightOptional, biasOptional, eps)
 
 
-@declare("aclnnLayerNormBackward", Rule("gradient", f"derivative of {_BA}", cost="9*size(input)"),
-         LEADING, both("len(normalizedShape) > 1"), gradOut=tensor("*B *N"),
-         input=tensor("*B *N", "gradOut"), normalizedShape=dims("*N"),
-         mean=tensor("*B 1", "gradOut", -0.5, 0.5), rstd=tensor("*B 1", "gradOut", 0.5, 1.5),
-         weightOptional=optional(tensor("*N", "gradOut")),
-         biasOptional=optional(tensor("*N", "gradOut")), outputMask=MASKS,
-         gradInputOut=out("input"), gradWeightOut=out("input"),
-         gradBiasOut=out("input"))  # fmt: skip
+@spec("aclnnLayerNormBackward", Rule("gradient", f"derivative of {_BA}", cost="9*size(input)"),
+      LEADING, both("len(normalizedShape) > 1"), gradOut=tensor("*B *N"),
+      input=tensor("*B *N", "gradOut"), normalizedShape=dims("*N"),
+      mean=tensor("*B 1", "gradOut", -0.5, 0.5), rstd=tensor("*B 1", "gradOut", 0.5, 1.5),
+      weightOptional=optional(tensor("*N", "gradOut")),
+      biasOptional=optional(tensor("*N", "gradOut")), outputMask=MASKS,
+      gradInputOut=out("input"), gradWeightOut=out("input"),
+      gradBiasOut=out("input"))  # fmt: skip
 def _layer_back(
     gradOut: Array,
     input: Array,
@@ -188,12 +188,12 @@ def _layer_back(
     return tuple(p if w else None for p, w in zip(parts, outputMask, strict=True))
 
 
-@declare("aclnnAddLayerNorm", Rule("composite", f"{_BA}, of x1 + x2 + bias", values=VALUES,
-         cost="10*size(x1)"), x1=tensor("*B N"), x2=tensor("*B N", "x1"),
-         gamma=tensor("N", "x1"), beta=tensor("N", "x1"),
-         biasOptional=optional(forms(row=tensor("N", "x1"), every=tensor("*B N", "x1"))),
-         epsilon=_EPSILON, additionalOutput=flag(True), yOut=out("x1"), meanOut=out("f32"),
-         rstdOut=out("f32"), xOut=out("x1"))  # fmt: skip
+@spec("aclnnAddLayerNorm", Rule("composite", f"{_BA}, of x1 + x2 + bias", values=VALUES,
+      cost="10*size(x1)"), x1=tensor("*B N"), x2=tensor("*B N", "x1"),
+      gamma=tensor("N", "x1"), beta=tensor("N", "x1"),
+      biasOptional=optional(forms(row=tensor("N", "x1"), every=tensor("*B N", "x1"))),
+      epsilon=_EPSILON, additionalOutput=flag(True), yOut=out("x1"), meanOut=out("f32"),
+      rstdOut=out("f32"), xOut=out("x1"))  # fmt: skip
 def add_layer_norm(
     x1: Array, x2: Array, gamma: Array, beta: Array, biasOptional: Array | None, epsilon: float,
     additionalOutput: bool,
@@ -203,11 +203,11 @@ def add_layer_norm(
     return y, mean, rstd, x if additionalOutput else None
 
 
-@declare("aclnnDeepNorm", Rule("composite", "Wang et al.: DeepNet, 2022: layer norm of alpha x + "
-         "gx", values=VALUES, cost="10*size(x)"), LEADING, both("rank(gamma) > 1"),
-         x=tensor("*B *N"), gx=tensor("*B *N", "x", -1, 2), beta=tensor("*N", "x"),
-         gamma=tensor("*N", "x"), alpha=number(0.3, 0.0, -1.25, 2.0), epsilon=_EPSILON,
-         meanOut=out("f32"), rstdOut=out("f32"), yOut=out("x"))  # fmt: skip
+@spec("aclnnDeepNorm", Rule("composite", "Wang et al.: DeepNet, 2022: layer norm of alpha x + "
+      "gx", values=VALUES, cost="10*size(x)"), LEADING, both("rank(gamma) > 1"),
+      x=tensor("*B *N"), gx=tensor("*B *N", "x", -1, 2), beta=tensor("*N", "x"),
+      gamma=tensor("*N", "x"), alpha=number(0.3, 0.0, -1.25, 2.0), epsilon=_EPSILON,
+      meanOut=out("f32"), rstdOut=out("f32"), yOut=out("x"))  # fmt: skip
 def deep_norm(
     x: Array, gx: Array, beta: Array, gamma: Array, alpha: float, epsilon: float
 ) -> tuple[Array, Array, Array]:  # fmt: skip
@@ -216,15 +216,15 @@ def deep_norm(
     return mean, rstd, y
 
 
-@declare("aclnnAdaLayerNormBackward", Rule("gradient", f"{_DIT}, differentiated", specials=False),
-         gradOut=tensor("*B S N", "f32"), input=tensor("*B S N", "gradOut"),
-         normalizedShape=dims("N"), rstd=tensor("*B S 1", "gradOut", 0.5, 1.5),
-         mean=tensor("*B S 1", "gradOut", -0.5, 0.5), scale=_condition("gradOut"),
-         shift=ignored("its gradient is the sum of what flows in", _condition("gradOut")),
-         weightOptional=optional(tensor("N", "gradOut")),
-         biasOptional=optional(tensor("N", "gradOut")), gradInputOut=out("gradOut"),
-         gradScaleOut=out("scale"), gradShiftOut=out("scale"), gradWeightOut=out("gradOut"),
-         gradBiasOut=out("gradOut"))  # fmt: skip
+@spec("aclnnAdaLayerNormBackward", Rule("gradient", f"{_DIT}, differentiated", specials=False),
+      gradOut=tensor("*B S N", "f32"), input=tensor("*B S N", "gradOut"),
+      normalizedShape=dims("N"), rstd=tensor("*B S 1", "gradOut", 0.5, 1.5),
+      mean=tensor("*B S 1", "gradOut", -0.5, 0.5), scale=_condition("gradOut"),
+      shift=ignored("its gradient is the sum of what flows in", _condition("gradOut")),
+      weightOptional=optional(tensor("N", "gradOut")),
+      biasOptional=optional(tensor("N", "gradOut")), gradInputOut=out("gradOut"),
+      gradScaleOut=out("scale"), gradShiftOut=out("scale"), gradWeightOut=out("gradOut"),
+      gradBiasOut=out("gradOut"))  # fmt: skip
 def ada_layer_norm_backward(
     gradOut: Array, input: Array, rstd: Array, mean: Array, scale: Array,
     weightOptional: Array | None, biasOptional: Array | None,

@@ -24,10 +24,10 @@ from .....spec import (
     scalar,
     sizes,
     space,
+    spec,
     tensor,
 )
 from .....spec.domains import Domain
-from ...declare import declare
 from .._microscaling import OCP, SMALL_TYPES, as_float32, microscaled
 from .._quantizers import dynamic
 from .rms import rms_norm
@@ -120,18 +120,18 @@ _SCALES: Final[dict[str, Domain]] = {"outScales1Out": out("f32"), "outScales2Out
 _LAYER: Final = Rule("gradient", "Ba, Kiros, Hinton: Layer Normalization, 2016, of a sum; steps as "
                      "in op-plugin's documents npu_quantize and npu_dynamic_quant", steps=True,
                      specials=False, cost="10*size(x1)")  # fmt: skip
-declare("aclnnAddLayerNormQuantV2", _LAYER, **_ADDED, layernormRes=out("x1"), **_SCALES)(
+spec("aclnnAddLayerNormQuantV2", _LAYER, **_ADDED, layernormRes=out("x1"), **_SCALES)(
     added_layer_norm)  # fmt: skip
-declare("aclnnAddLayerNormQuant", _LAYER, **_ADDED, **_SCALES)(added_layer_norm_first)
+spec("aclnnAddLayerNormQuant", _LAYER, **_ADDED, **_SCALES)(added_layer_norm_first)
 
 
-@declare("aclnnQuantizedBatchNorm", Rule("gradient", "torch 2.13, document of quantized BatchNorm; "
-         "Ioffe, Szegedy 2015", steps=True, specials=False), sizes(H=space, W=space),
-         input=tensor("B C H W", "i8 u8", -100, 100), mean=tensor("C", "f32"),
-         var=tensor("C", "f32", 0.5, 2), inputScale=scalar("f32", 0.05, 1, 0.3),
-         inputZeroPoint=scalar("i32", 3, 0, 100), outputScale=scalar("f32", 0.1, 1, 0.02),
-         outputZeroPoint=scalar("i32", 7, 0, 100), weight=optional(tensor("C", "f32")),
-         bias=optional(tensor("C", "f32")), epsilon=_EPSILON, output=out("input"))  # fmt: skip
+@spec("aclnnQuantizedBatchNorm", Rule("gradient", "torch 2.13, document of quantized BatchNorm; "
+      "Ioffe, Szegedy 2015", steps=True, specials=False), sizes(H=space, W=space),
+      input=tensor("B C H W", "i8 u8", -100, 100), mean=tensor("C", "f32"),
+      var=tensor("C", "f32", 0.5, 2), inputScale=scalar("f32", 0.05, 1, 0.3),
+      inputZeroPoint=scalar("i32", 3, 0, 100), outputScale=scalar("f32", 0.1, 1, 0.02),
+      outputZeroPoint=scalar("i32", 7, 0, 100), weight=optional(tensor("C", "f32")),
+      bias=optional(tensor("C", "f32")), epsilon=_EPSILON, output=out("input"))  # fmt: skip
 def quantised_batch_norm(
     input: Array, mean: Array, var: Array, inputScale: float, inputZeroPoint: int,
     outputScale: float, outputZeroPoint: int, weight: Array | None, bias: Array | None,
@@ -150,9 +150,9 @@ _STEPS: Final = Rule("gradient", f"{_PAPER}, then round(y / scale + zero point);
 _N: Final = sizes(N=column(64, 1, 33, 257, 1032, 5120))
 
 
-@declare("aclnnRmsNormQuant", _STEPS, _N, x=tensor("*B N"), gamma=tensor("N", "x"),
-         beta=tensor("N", "x"), scale=tensor("1", "x", 4, 16), offset=tensor("1", "i8", -5, 5),
-         epsilon=_EPSILON, y=out("i8"))  # fmt: skip
+@spec("aclnnRmsNormQuant", _STEPS, _N, x=tensor("*B N"), gamma=tensor("N", "x"),
+      beta=tensor("N", "x"), scale=tensor("1", "x", 4, 16), offset=tensor("1", "i8", -5, 5),
+      epsilon=_EPSILON, y=out("i8"))  # fmt: skip
 def rms_norm_quant(
     x: Array, gamma: Array, beta: Array, scale: Array, offset: Array, epsilon: float
 ) -> Array:
@@ -180,7 +180,7 @@ _QUANTIZED: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnAddRmsNormQuant", _STEPS, _N, _TYPES, **_QUANT, **_QUANTIZED)
+@spec("aclnnAddRmsNormQuant", _STEPS, _N, _TYPES, **_QUANT, **_QUANTIZED)
 def add_rms_norm_quant(
     x1: Array, x2: Array, gamma: Array, scales1: Array, scales2Optional: Array | None,
     zeroPoints1Optional: Array | None, zeroPoints2Optional: Array | None, epsilon: float,
@@ -193,8 +193,8 @@ def add_rms_norm_quant(
     return _stepped(y, scales1, zeroPoints1Optional, divMode), second, x1 + x2
 
 
-@declare("aclnnAddRmsNormQuantV2", _STEPS, _N, _TYPES, **_QUANT,
-         betaOptional=optional(tensor("N", "x1")), **_QUANTIZED, rmsNormOut=out("x1"))  # fmt: skip
+@spec("aclnnAddRmsNormQuantV2", _STEPS, _N, _TYPES, **_QUANT,
+      betaOptional=optional(tensor("N", "x1")), **_QUANTIZED, rmsNormOut=out("x1"))  # fmt: skip
 def add_rms_norm_quant_v2(
     x1: Array, x2: Array, gamma: Array, scales1: Array, scales2Optional: Array | None,
     zeroPoints1Optional: Array | None, zeroPoints2Optional: Array | None,
@@ -209,11 +209,11 @@ _DYNAMIC: Final = Rule("gradient", f"{_PAPER}; op-plugin document npu_add_rms_no
                        steps=True)  # fmt: skip
 
 
-@declare("aclnnRmsNormDynamicQuant", _DYNAMIC, _N, x=tensor("*B N"), gamma=tensor("N", "x"),
-         smoothScalesOptional=optional(tensor("N", "x", 0.5, 2)),
-         betaOptional=optional(tensor("N", "x")), epsilon=_EPSILON,
-         dstType=only(2, "documents allow int8 alone"), yOut=out("i8"),
-         scaleOut=out("f32"))  # fmt: skip
+@spec("aclnnRmsNormDynamicQuant", _DYNAMIC, _N, x=tensor("*B N"), gamma=tensor("N", "x"),
+      smoothScalesOptional=optional(tensor("N", "x", 0.5, 2)),
+      betaOptional=optional(tensor("N", "x")), epsilon=_EPSILON,
+      dstType=only(2, "documents allow int8 alone"), yOut=out("i8"),
+      scaleOut=out("f32"))  # fmt: skip
 def rms_norm_dynamic(
     x: Array, gamma: Array, smoothScalesOptional: Array | None, betaOptional: Array | None,
     epsilon: float,
@@ -233,7 +233,7 @@ _TWO: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnAddRmsNormDynamicQuant", _DYNAMIC, _N, **_SMOOTHED, epsilon=_EPSILON, **_TWO)
+@spec("aclnnAddRmsNormDynamicQuant", _DYNAMIC, _N, **_SMOOTHED, epsilon=_EPSILON, **_TWO)
 def add_rms_dynamic(
     x1: Array, x2: Array, gamma: Array, smoothScale1Optional: Array | None,
     smoothScale2Optional: Array | None, epsilon: float, betaOptional: Array | None = None,
@@ -249,9 +249,9 @@ def add_rms_dynamic(
     return first, None, x1 + x2, scale, None
 
 
-declare("aclnnAddRmsNormDynamicQuantV2", _DYNAMIC, _N, **_SMOOTHED,
-        betaOptional=optional(tensor("N", "x1")), epsilon=_EPSILON,
-        outputMask=optional(array((True, True), (True, False))), **_TWO)(
+spec("aclnnAddRmsNormDynamicQuantV2", _DYNAMIC, _N, **_SMOOTHED,
+     betaOptional=optional(tensor("N", "x1")), epsilon=_EPSILON,
+     outputMask=optional(array((True, True), (True, False))), **_TWO)(
     add_rms_dynamic)  # fmt: skip
 
 
@@ -271,8 +271,8 @@ _SMALL: Final[dict[str, Domain]] = {
 _POWERS: Final[dict[str, Domain]] = {"mxscaleOut": out("e8m0"), "rstdOut": out("f32")}
 
 
-@declare("aclnnRmsNormDynamicMxQuant", _MX, _BLOCKS, x=tensor("*B N", "f16 bf16"), **_SMALL,
-         **_POWERS)  # fmt: skip
+@spec("aclnnRmsNormDynamicMxQuant", _MX, _BLOCKS, x=tensor("*B N", "f16 bf16"), **_SMALL,
+      **_POWERS)  # fmt: skip
 def norm(
     x: Array, gamma: Array, beta: Array | None, epsilon: float, dstType: int, scaleAlg: int
 ) -> tuple[Array, Array, Array]:
@@ -280,10 +280,10 @@ def norm(
     return *microscaled(as_float32(y), -1, dstType, scaleAlg), rstd
 
 
-@declare("aclnnAddRmsNormDynamicMxQuant", _MX, _BLOCKS, x1=tensor("*B N", "f16 bf16"),
-         x2=tensor("*B N", "x1", -1, 2), **_SMALL | {"gamma": forms(
-             same=tensor("N", "x1", 0.5, 2), wide=tensor("N", "f32", 0.5, 2))},
-         xOut=out("x1"), **_POWERS)  # fmt: skip
+@spec("aclnnAddRmsNormDynamicMxQuant", _MX, _BLOCKS, x1=tensor("*B N", "f16 bf16"),
+      x2=tensor("*B N", "x1", -1, 2), **_SMALL | {"gamma": forms(
+          same=tensor("N", "x1", 0.5, 2), wide=tensor("N", "f32", 0.5, 2))},
+      xOut=out("x1"), **_POWERS)  # fmt: skip
 def add_norm(
     x1: Array, x2: Array, gamma: Array, beta: Array | None, epsilon: float, dstType: int,
     scaleAlg: int,
@@ -293,11 +293,11 @@ def add_norm(
     return small, x1 + x2, scale, rstd
 
 
-@declare("aclnnRmsNormGradQuant", Rule("gradient", f"{_PAPER}; op-plugin document "
-         "npu_rms_norm_quant for the step", steps=True, specials=False), _N, dy=tensor("*B N"),
-         x=tensor("*B N", "dy"), rstd=tensor("*B", "f32", 0.5, 1), gamma=tensor("N", "dy"),
-         scalesX=_scale("1", "f32"), offsetXOptional=optional(tensor("1", "i32", -5, 5)),
-         quantMode=_STATIC, divMode=flag(True), dxOut=out("i8"), dgammaOut=out("f32"))  # fmt: skip
+@spec("aclnnRmsNormGradQuant", Rule("gradient", f"{_PAPER}; op-plugin document "
+      "npu_rms_norm_quant for the step", steps=True, specials=False), _N, dy=tensor("*B N"),
+      x=tensor("*B N", "dy"), rstd=tensor("*B", "f32", 0.5, 1), gamma=tensor("N", "dy"),
+      scalesX=_scale("1", "f32"), offsetXOptional=optional(tensor("1", "i32", -5, 5)),
+      quantMode=_STATIC, divMode=flag(True), dxOut=out("i8"), dgammaOut=out("f32"))  # fmt: skip
 def rms_grad_steps(
     dy: Array, x: Array, rstd: Array, gamma: Array, scalesX: Array, offsetXOptional: Array | None,
     divMode: bool,
@@ -309,14 +309,14 @@ def rms_grad_steps(
     return _stepped(dx, scalesX, offsetXOptional, divMode), dgamma
 
 
-@declare("aclnnAdaLayerNormQuant", Rule("gradient", "Peebles, Xie: Scalable Diffusion Models with "
-         "Transformers, 2023, then a scale for each row", steps=True), x=tensor("*B S N"),
-         scale=forms(one=tensor("*B 1 N", "x"), row=tensor("*B N", "x")),
-         shift=forms(one=tensor("*B 1 N", "x"), row=tensor("*B N", "x")),
-         weightOptional=optional(tensor("N", "x")), biasOptional=optional(tensor("N", "x")),
-         smoothScalesOptional=optional(tensor("N", "x", 0.5, 2)), epsilon=number(1e-5, 0.25),
-         quantMode=only("dynamic", "documents allow one value"), out=out("i8"),
-         quantScale=out("f32"), quantOffsetOptional=out("x"))  # fmt: skip
+@spec("aclnnAdaLayerNormQuant", Rule("gradient", "Peebles, Xie: Scalable Diffusion Models with "
+      "Transformers, 2023, then a scale for each row", steps=True), x=tensor("*B S N"),
+      scale=forms(one=tensor("*B 1 N", "x"), row=tensor("*B N", "x")),
+      shift=forms(one=tensor("*B 1 N", "x"), row=tensor("*B N", "x")),
+      weightOptional=optional(tensor("N", "x")), biasOptional=optional(tensor("N", "x")),
+      smoothScalesOptional=optional(tensor("N", "x", 0.5, 2)), epsilon=number(1e-5, 0.25),
+      quantMode=only("dynamic", "documents allow one value"), out=out("i8"),
+      quantScale=out("f32"), quantOffsetOptional=out("x"))  # fmt: skip
 def ada_layer_norm_quant(
     x: Array, scale: Array, shift: Array, smoothScalesOptional: Array | None,
     weightOptional: Array | None, biasOptional: Array | None, epsilon: float,
@@ -327,11 +327,11 @@ def ada_layer_norm_quant(
     return *dynamic(y * (1 + scale) + shift, smoothScalesOptional), None
 
 
-@declare("aclnnRmsNormQuantV3", Rule("gradient", f"{_PAPER}; op-plugin test npu_rms_norm_quant_v2",
-         steps=True, specials=False), _N, x=tensor("*B N"), gamma=tensor("N", "x"),
-         scale=_scale("1", "x"), offset=optional(tensor("1", "x", -5, 5)),
-         beta=optional(tensor("N", "x")), epsilon=_EPSILON, divMode=flag(True), outputRstd=_RSTD,
-         y=out("i8"), rstd=out("f32"))  # fmt: skip
+@spec("aclnnRmsNormQuantV3", Rule("gradient", f"{_PAPER}; op-plugin test npu_rms_norm_quant_v2",
+      steps=True, specials=False), _N, x=tensor("*B N"), gamma=tensor("N", "x"),
+      scale=_scale("1", "x"), offset=optional(tensor("1", "x", -5, 5)),
+      beta=optional(tensor("N", "x")), epsilon=_EPSILON, divMode=flag(True), outputRstd=_RSTD,
+      y=out("i8"), rstd=out("f32"))  # fmt: skip
 def norm_steps(
     x: Array, gamma: Array, beta: Array | None, scale: Array, offset: Array | None, epsilon: float,
     divMode: bool,

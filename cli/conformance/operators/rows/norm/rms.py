@@ -8,9 +8,8 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import Rule, both, inout, leading, number, out, row, sizes, tensor
+from .....spec import Rule, both, inout, leading, number, out, row, sizes, spec, tensor
 from .....spec.domains import Domain
-from ...declare import declare
 
 _PAPER: Final = "Zhang, Sennrich: Root Mean Square Layer Normalization, 2019, equation 4"
 _LONG: Final = row(16, 1, "5x9", 8, 33, 65, 257, 513, 1025, 5120)
@@ -30,15 +29,15 @@ _ROWS: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnRmsNorm", _RMS, NORMED, both("rank(gamma) > 1"), **_ROWS)
+@spec("aclnnRmsNorm", _RMS, NORMED, both("rank(gamma) > 1"), **_ROWS)
 def rms_norm(x: Array, gamma: Array, epsilon: float) -> tuple[Array, Array]:
     rstd = 1 / np.sqrt((x * x).mean(_axes(x, gamma), keepdims=True) + epsilon)
     return x * rstd * gamma, rstd
 
 
-@declare("aclnnGemmaRmsNorm", replace(_RMS, source="Gemma: Open Models, 2024; GemmaRMSNorm of its "
-                                      "public code: scale 1 + gamma"),
-         sizes(N=row), **_ROWS | {"x": tensor("*B N"), "gamma": tensor("N", "x")})  # fmt: skip
+@spec("aclnnGemmaRmsNorm", replace(_RMS, source="Gemma: Open Models, 2024; GemmaRMSNorm of its "
+                                   "public code: scale 1 + gamma"),
+      sizes(N=row), **_ROWS | {"x": tensor("*B N"), "gamma": tensor("N", "x")})  # fmt: skip
 def gemma_rms_norm(x: Array, gamma: Array, epsilon: float) -> tuple[Array, ...]:
     return rms_norm(x, 1 + gamma, epsilon)
 
@@ -50,16 +49,16 @@ _SUMS: Final[dict[str, Domain]] = {
 }  # fmt: skip
 
 
-@declare("aclnnAddRmsNorm", _SUM, NORMED, both("rank(gamma) > 1"),
-         **_SUMS, yOut=out("x1"), rstdOut=out("f32"), xOut=out("x1"))  # fmt: skip
+@spec("aclnnAddRmsNorm", _SUM, NORMED, both("rank(gamma) > 1"),
+      **_SUMS, yOut=out("x1"), rstdOut=out("f32"), xOut=out("x1"))  # fmt: skip
 def add_rms_norm(x1: Array, x2: Array, gamma: Array, epsilon: float) -> tuple[Array, ...]:
     return (*rms_norm(x1 + x2, gamma, epsilon), x1 + x2)
 
 
-@declare("aclnnInplaceAddRmsNorm", replace(_SUM, cost="5*size(x1Ref)"), NORMED,
-         both("rank(gamma) > 1"), x1Ref=inout(tensor("*B *N")),
-         x2Ref=inout(tensor("*B *N", "x1Ref", -2, 3)), gamma=tensor("*N", "x1Ref"),
-         epsilon=_SUMS["epsilon"], rstdOut=out("f32"))  # fmt: skip
+@spec("aclnnInplaceAddRmsNorm", replace(_SUM, cost="5*size(x1Ref)"), NORMED,
+      both("rank(gamma) > 1"), x1Ref=inout(tensor("*B *N")),
+      x2Ref=inout(tensor("*B *N", "x1Ref", -2, 3)), gamma=tensor("*N", "x1Ref"),
+      epsilon=_SUMS["epsilon"], rstdOut=out("f32"))  # fmt: skip
 def inplace_add_rms_norm(
     x1Ref: Array, x2Ref: Array, gamma: Array, epsilon: float
 ) -> tuple[Array, Array, Array]:
@@ -67,8 +66,8 @@ def inplace_add_rms_norm(
     return y, x1Ref + x2Ref, rstd
 
 
-@declare("aclnnAddRmsNormCast", _SUM, NORMED, both("rank(gamma) > 1"), **_SUMS,
-         y1Out=out("f32"), y2Out=out("x1"), rstdOut=out("f32"), xOut=out("x1"))  # fmt: skip
+@spec("aclnnAddRmsNormCast", _SUM, NORMED, both("rank(gamma) > 1"), **_SUMS,
+      y1Out=out("f32"), y2Out=out("x1"), rstdOut=out("f32"), xOut=out("x1"))  # fmt: skip
 def add_rms_norm_cast(
     x1: Array, x2: Array, gamma: Array, epsilon: float
 ) -> tuple[Array, Array, Array, Array]:
@@ -76,10 +75,10 @@ def add_rms_norm_cast(
     return y, y, rstd, x1 + x2
 
 
-@declare("aclnnRmsNormGrad", Rule("gradient", _PAPER, cost="8*size(x)"), LEADING,
-         both("rank(gamma) > 1"), dy=tensor("*B *N"), x=tensor("*B *N", "dy"),
-         rstd=tensor("*B", "f32", 0.5, 1.5), gamma=tensor("*N", "dy"),
-         dxOut=out("x"), dgammaOut=out("f32"))  # fmt: skip
+@spec("aclnnRmsNormGrad", Rule("gradient", _PAPER, cost="8*size(x)"), LEADING,
+      both("rank(gamma) > 1"), dy=tensor("*B *N"), x=tensor("*B *N", "dy"),
+      rstd=tensor("*B", "f32", 0.5, 1.5), gamma=tensor("*N", "dy"),
+      dxOut=out("x"), dgammaOut=out("f32"))  # fmt: skip
 def rms_norm_grad(dy: Array, x: Array, rstd: Array, gamma: Array) -> tuple[Array, Array]:
     """y = x rstd(x) gamma, with d rstd / dx = -rstd^3 x / N."""
     axes, lead = _axes(x, gamma), tuple(range(x.ndim - gamma.ndim))

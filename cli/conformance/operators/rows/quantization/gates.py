@@ -26,10 +26,10 @@ from .....spec import (
     require,
     row,
     sizes,
+    spec,
     tensor,
     tokens,
 )  # fmt: skip
-from ...declare import declare
 from .._defaults import GATED_SOURCE
 from .._functions import gelu, swiglu
 from .._quantizers import dynamic
@@ -42,24 +42,24 @@ _GROUPED: Final = "given(groupIndexOptional) or G == 1"
 _MODES: Final = choice("dynamic", "static")
 
 
-@declare("aclnnSwiGluQuantV2 aclnnSwiGluQuant", _GATED, _SIZES,
-         require(_GROUPED, "dstType != 29 or H % 2 == 0 and quantModeOptional == 'dynamic'",
-                 "quantModeOptional == 'dynamic' or "
-                 "rank(smoothScalesOptional) == rank(offsetsOptional) and (G == 1 or G != H)"),
-         pin("G=3 groupIndexOptional=empty_middle quantModeOptional=static", "steps of groups"),
-         x=tensor("T 2*H", "f16 bf16 f32"),
-         smoothScalesOptional=by("quantModeOptional", {
-             "dynamic": optional(tensor("G H", "f32", 0.5, 2)),
-             "static": forms(columns=tensor("G H", "f32", 3, 40),
-                             whole=tensor("G", "f32", 3, 40))}),
-         offsetsOptional=by("quantModeOptional", {
-             "dynamic": None,
-             "static": forms(columns=tensor("G H", "f32", -9, 9),
-                             whole=tensor("G", "f32", -9, 9))}),
-         groupIndexOptional=optional(by("groupListType", {
-             0: parts("G", of="T", form="ends", dtype="i32"), 1: parts("G", of="T", dtype="i32")})),
-         activateLeft=flag(True), quantModeOptional=_MODES, groupListType=choice(0, 1),
-         dstType=choice(2, 29), yOut=out("dstType"), scaleOut=out("f32"))  # fmt: skip
+@spec("aclnnSwiGluQuantV2 aclnnSwiGluQuant", _GATED, _SIZES,
+      require(_GROUPED, "dstType != 29 or H % 2 == 0 and quantModeOptional == 'dynamic'",
+              "quantModeOptional == 'dynamic' or "
+              "rank(smoothScalesOptional) == rank(offsetsOptional) and (G == 1 or G != H)"),
+      pin("G=3 groupIndexOptional=empty_middle quantModeOptional=static", "steps of groups"),
+      x=tensor("T 2*H", "f16 bf16 f32"),
+      smoothScalesOptional=by("quantModeOptional", {
+          "dynamic": optional(tensor("G H", "f32", 0.5, 2)),
+          "static": forms(columns=tensor("G H", "f32", 3, 40),
+                          whole=tensor("G", "f32", 3, 40))}),
+      offsetsOptional=by("quantModeOptional", {
+          "dynamic": None,
+          "static": forms(columns=tensor("G H", "f32", -9, 9),
+                          whole=tensor("G", "f32", -9, 9))}),
+      groupIndexOptional=optional(by("groupListType", {
+          0: parts("G", of="T", form="ends", dtype="i32"), 1: parts("G", of="T", dtype="i32")})),
+      activateLeft=flag(True), quantModeOptional=_MODES, groupListType=choice(0, 1),
+      dstType=choice(2, 29), yOut=out("dstType"), scaleOut=out("f32"))  # fmt: skip
 def swiglu_quant(
     x: Array, smoothScalesOptional: Array | None, activateLeft: bool,
     groupIndexOptional: Array | None,
@@ -86,25 +86,25 @@ def swiglu_quant(
 _COUNTS: Final = optional(parts("G", of="T"))
 
 
-@declare("aclnnDequantSwigluQuantV2 aclnnDequantSwigluQuant",
-         Rule("gradient", GATED_SOURCE, steps=True), _SIZES,
-         require(_GROUPED, "swigluMode == 0 or activateLeft"),
-         pin("G=3 groupIndexOptional=empty_middle biasOptional=given types=0", "groups"),
-         dtypes("""x   biasOptional
-                   i32 i32|f32"""),
-         x=tensor("T 2*H", "", -900, 900), weightScaleOptional=tensor("G 2*H", "f32", 0.001, 0.01),
-         activationScaleOptional=tensor("T 1", "f32", 0.5, 2),
-         biasOptional=optional(tensor("G 2*H", "", -300, 300)),
-         quantScaleOptional=by("quantModeOptional", {"dynamic": tensor("G H", "f32", 0.5, 2),
-                                                     "static": tensor("G H", "f32", 0.05, 0.2)}),
-         quantOffsetOptional=by("quantModeOptional", {"dynamic": None,
-                                                      "static": tensor("G H", "f32", -9, 9)}),
-         groupIndexOptional=_COUNTS, activateLeft=flag(True), quantModeOptional=_MODES,
-         dstType=only(2, "other types are of one product alone"),
-         roundModeOptional=only("rint", "goes with int8"),
-         activateDim=only(-1, "documents of the other version halve the last"),
-         swigluMode=choice(0, 1, 2), clampLimit=number(7.0, 1.5), gluAlpha=number(1.702, 1.3),
-         gluBias=number(1.0, 0.7), yOut=out("i8"), scaleOut=out("f32"))  # fmt: skip
+@spec("aclnnDequantSwigluQuantV2 aclnnDequantSwigluQuant",
+      Rule("gradient", GATED_SOURCE, steps=True), _SIZES,
+      require(_GROUPED, "swigluMode == 0 or activateLeft"),
+      pin("G=3 groupIndexOptional=empty_middle biasOptional=given types=0", "groups"),
+      dtypes("""x   biasOptional
+                i32 i32|f32"""),
+      x=tensor("T 2*H", "", -900, 900), weightScaleOptional=tensor("G 2*H", "f32", 0.001, 0.01),
+      activationScaleOptional=tensor("T 1", "f32", 0.5, 2),
+      biasOptional=optional(tensor("G 2*H", "", -300, 300)),
+      quantScaleOptional=by("quantModeOptional", {"dynamic": tensor("G H", "f32", 0.5, 2),
+                                                  "static": tensor("G H", "f32", 0.05, 0.2)}),
+      quantOffsetOptional=by("quantModeOptional", {"dynamic": None,
+                                                   "static": tensor("G H", "f32", -9, 9)}),
+      groupIndexOptional=_COUNTS, activateLeft=flag(True), quantModeOptional=_MODES,
+      dstType=only(2, "other types are of one product alone"),
+      roundModeOptional=only("rint", "goes with int8"),
+      activateDim=only(-1, "documents of the other version halve the last"),
+      swigluMode=choice(0, 1, 2), clampLimit=number(7.0, 1.5), gluAlpha=number(1.702, 1.3),
+      gluBias=number(1.0, 0.7), yOut=out("i8"), scaleOut=out("f32"))  # fmt: skip
 def dequant_swiglu_quant(
     x: Array,
     weightScaleOptional: Array,
@@ -142,27 +142,27 @@ def dequant_swiglu_quant(
     return dynamic(y, quantScaleOptional[group])
 
 
-@declare("aclnnGeluQuant",
-         Rule("gradient", "Hendrycks, Gimpel: Gaussian Error Linear Units, 2016; op-plugin test "
-              "npu_gelu_quant", steps=True, specials=False),
-         sizes({"*B": leading(5, "2x3", 1, 65)}, N=row(48, 1, 33, 257, 1026)),
-         require("not given(inputOffsetOptional) or "
-                 "size(inputOffsetOptional) == size(inputScaleOptional)"),
-         pin("inputScaleOptional=fine values=opposed", "where the two formulas differ by a step"),
-         pin("inputScaleOptional=fine values=opposed approximate=tanh", "and the other formula"),
-         self=tensor("*B N", "f32 f16 bf16"),
-         inputScaleOptional=by("quantMode", {
-             "static": forms(columns=tensor("N", "f32", 5, 40), one=tensor("1", "f32", 5, 40),
-                             fine=tensor("1", "f32", 2400, 2600)),
-             "dynamic": optional(tensor("N", "f32", 0.5, 2))}),
-         inputOffsetOptional=by("quantMode", {
-             "static": optional(forms(columns=tensor("N", "f32", -5, 5),
-                                      one=tensor("1", "f32", -5, 5))),
-             "dynamic": None}),
-         approximate=choice("none", "tanh"), quantMode=choice("static", "dynamic"),
-         roundMode=only("rint", "goes with int8"),
-         dstType=only(2, "other types are of one product alone"), y=out("i8"),
-         outScaleOptional=out("f32"))  # fmt: skip
+@spec("aclnnGeluQuant",
+      Rule("gradient", "Hendrycks, Gimpel: Gaussian Error Linear Units, 2016; op-plugin test "
+           "npu_gelu_quant", steps=True, specials=False),
+      sizes({"*B": leading(5, "2x3", 1, 65)}, N=row(48, 1, 33, 257, 1026)),
+      require("not given(inputOffsetOptional) or "
+              "size(inputOffsetOptional) == size(inputScaleOptional)"),
+      pin("inputScaleOptional=fine values=opposed", "where the two formulas differ by a step"),
+      pin("inputScaleOptional=fine values=opposed approximate=tanh", "and the other formula"),
+      self=tensor("*B N", "f32 f16 bf16"),
+      inputScaleOptional=by("quantMode", {
+          "static": forms(columns=tensor("N", "f32", 5, 40), one=tensor("1", "f32", 5, 40),
+                          fine=tensor("1", "f32", 2400, 2600)),
+          "dynamic": optional(tensor("N", "f32", 0.5, 2))}),
+      inputOffsetOptional=by("quantMode", {
+          "static": optional(forms(columns=tensor("N", "f32", -5, 5),
+                                   one=tensor("1", "f32", -5, 5))),
+          "dynamic": None}),
+      approximate=choice("none", "tanh"), quantMode=choice("static", "dynamic"),
+      roundMode=only("rint", "goes with int8"),
+      dstType=only(2, "other types are of one product alone"), y=out("i8"),
+      outScaleOptional=out("f32"))  # fmt: skip
 def gelu_steps(
     self: Array, inputScaleOptional: Array | None, inputOffsetOptional: Array | None,
     approximate: str, quantMode: str,
@@ -175,20 +175,20 @@ def gelu_steps(
     ), None
 
 
-@declare("aclnnSwigluGroupQuant",
-         Rule("composite", "Shazeer: GLU Variants Improve Transformer, 2020; op-plugin document "
-              "npu_swiglu_group_quant", steps=True, specials=False,
-              values="normal opposed positive"),
-         sizes(T=tokens(8, 1, 3, 33), G=group(2, 1, 3), H=row(8, 1, 33, 257)), require("T >= G"),
-         x=tensor("T 2*H", "bf16"), weightOptional=tensor("T 1", "f32", 0.2, 2),
-         groupIndexOptional=parts("G", of="T", patterns="even ones"),
-         scaleOptional=null("of modes that are not declared here"),
-         dstType=only(36, "of quantMode 3"),
-         quantMode=only(3, "the others have no public formula"),
-         blockSize=only(0, "of other modes"),
-         roundScale=only(False, "of other modes"), clampLimit=only(0.0, "without a limit"),
-         dstTypeMax=number(0.0, 240.0), outputOrigin=only(True, "the third result is compared"),
-         yOut=out("dstType"), yScaleOut=out("f32"), yOriginOut=out("x"))  # fmt: skip
+@spec("aclnnSwigluGroupQuant",
+      Rule("composite", "Shazeer: GLU Variants Improve Transformer, 2020; op-plugin document "
+           "npu_swiglu_group_quant", steps=True, specials=False,
+           values="normal opposed positive"),
+      sizes(T=tokens(8, 1, 3, 33), G=group(2, 1, 3), H=row(8, 1, 33, 257)), require("T >= G"),
+      x=tensor("T 2*H", "bf16"), weightOptional=tensor("T 1", "f32", 0.2, 2),
+      groupIndexOptional=parts("G", of="T", patterns="even ones"),
+      scaleOptional=null("of modes that are not declared here"),
+      dstType=only(36, "of quantMode 3"),
+      quantMode=only(3, "the others have no public formula"),
+      blockSize=only(0, "of other modes"),
+      roundScale=only(False, "of other modes"), clampLimit=only(0.0, "without a limit"),
+      dstTypeMax=number(0.0, 240.0), outputOrigin=only(True, "the third result is compared"),
+      yOut=out("dstType"), yScaleOut=out("f32"), yOriginOut=out("x"))  # fmt: skip
 def gated_groups(
     x: Array, weightOptional: Array, groupIndexOptional: Array, dstTypeMax: float
 ) -> tuple[Array, Array, Array]:

@@ -25,11 +25,11 @@ from .....spec import (
     require,
     row,
     sizes,
+    spec,
     tensor,
     tokens,
 )  # fmt: skip
 from .....spec.domains import Domain
-from ...declare import declare
 from .._functions import swiglu
 from .._microscaling import (
     BF16,
@@ -75,20 +75,20 @@ def _quantized(to: str, *names: str) -> dict[str, Domain]:
     return {n: out("e8m0") if "cale" in n else out(to) for n in names}
 
 
-@declare("aclnnDynamicMxQuantV3 aclnnDynamicMxQuantV2 aclnnDynamicMxQuant", _MX,
-         sizes({"*A": leading(3, "-", "2x3"), "*Z": leading("-", 4, 33, "2x5")},
-               W=row(80, 1, 32, 33, 64, 66, 130, 1032)), require(*_four_bits("x", "dstType")),
-         x=_values("*A W *Z", "f32 f16 bf16"), axis=axis("W", "*A W *Z"), roundModeOptional=_RINT,
-         dstType=_ALL, blocksize=_BLOCK, scaleAlg=choice(0, 1), dstTypeMax=_LIMIT,
-         maxLowBound=_LIMIT, **_quantized("dstType", "yOut", "mxscaleOut"))  # fmt: skip
+@spec("aclnnDynamicMxQuantV3 aclnnDynamicMxQuantV2 aclnnDynamicMxQuant", _MX,
+      sizes({"*A": leading(3, "-", "2x3"), "*Z": leading("-", 4, 33, "2x5")},
+            W=row(80, 1, 32, 33, 64, 66, 130, 1032)), require(*_four_bits("x", "dstType")),
+      x=_values("*A W *Z", "f32 f16 bf16"), axis=axis("W", "*A W *Z"), roundModeOptional=_RINT,
+      dstType=_ALL, blocksize=_BLOCK, scaleAlg=choice(0, 1), dstTypeMax=_LIMIT,
+      maxLowBound=_LIMIT, **_quantized("dstType", "yOut", "mxscaleOut"))  # fmt: skip
 def dynamic(x: Array, axis: int, dstType: int, scaleAlg: int) -> tuple[Array, Array]:
     return microscaled(x, axis, dstType, scaleAlg)
 
 
-@declare("aclnnDynamicMxQuantWithDualAxisV2 aclnnDynamicMxQuantWithDualAxis", _MX, _SQUARE,
-         require(*_four_bits("x", "dstType")), x=_values("*B M N", _HALVES),
-         roundModeOptional=_RINT, dstType=_ALL, scaleAlg=choice(0, 1), dstTypeMax=_LIMIT,
-         **_quantized("dstType", "y1Out", "mxscale1Out", "y2Out", "mxscale2Out"))  # fmt: skip
+@spec("aclnnDynamicMxQuantWithDualAxisV2 aclnnDynamicMxQuantWithDualAxis", _MX, _SQUARE,
+      require(*_four_bits("x", "dstType")), x=_values("*B M N", _HALVES),
+      roundModeOptional=_RINT, dstType=_ALL, scaleAlg=choice(0, 1), dstTypeMax=_LIMIT,
+      **_quantized("dstType", "y1Out", "mxscale1Out", "y2Out", "mxscale2Out"))  # fmt: skip
 def both_axes(x: Array, dstType: int, scaleAlg: int) -> tuple[Array, Array, Array, Array]:
     return *microscaled(x, -1, dstType, scaleAlg), *microscaled(x, -2, dstType, scaleAlg)
 
@@ -100,13 +100,13 @@ def _restored(x: Array, mxscale: Array, axis: int) -> Array:
     return x * np.repeat(flat, BLOCK, axis).take(np.arange(x.shape[axis]), axis)
 
 
-@declare("aclnnAntiMxQuant", Rule("rounded", OCP, specials=False, values="normal"),
-         sizes({"*A": leading(3, "-", "2x3"), "*Z": leading("-", 4, 33, "2x5")},
-               W=row(80, 2, 32, 34, 64, 66, 130, 1032)),
-         require("dtype(x) != 'float4_e2m1fn' or dim(x, -1) % 2 == 0"),
-         x=tensor("*A W *Z", "e4m3 e5m2 e2m1", -30, 30),
-         mxscale=powers("*A ceil(W,64) *Z 2", -5, 6, "e8m0"), axis=axis("W", "*A W *Z"),
-         dstType=choice(FLOAT, FLOAT16, BF16), y=out("dstType"))  # fmt: skip
+@spec("aclnnAntiMxQuant", Rule("rounded", OCP, specials=False, values="normal"),
+      sizes({"*A": leading(3, "-", "2x3"), "*Z": leading("-", 4, 33, "2x5")},
+            W=row(80, 2, 32, 34, 64, 66, 130, 1032)),
+      require("dtype(x) != 'float4_e2m1fn' or dim(x, -1) % 2 == 0"),
+      x=tensor("*A W *Z", "e4m3 e5m2 e2m1", -30, 30),
+      mxscale=powers("*A ceil(W,64) *Z 2", -5, 6, "e8m0"), axis=axis("W", "*A W *Z"),
+      dstType=choice(FLOAT, FLOAT16, BF16), y=out("dstType"))  # fmt: skip
 def restored(x: Array, mxscale: Array, axis: int) -> Array:
     return _restored(x, mxscale, axis)
 
@@ -134,10 +134,10 @@ def squares(x: Array, to: int, algorithm: int = 0) -> tuple[Array, Array, Array]
     return np.clip(np.ldexp(x, -each), -limit, limit), paired(across, -1), paired(down, -2)
 
 
-@declare("aclnnDynamicBlockMxQuant", _MX, _SQUARE, require(*_four_bits("x", "dstType")),
-         x=_values("*B M N", _HALVES), roundModeOptional=_RINT, dstType=_ALL,
-         scaleAlg=choice(0, 1), dstTypeMax=_LIMIT,
-         **_quantized("dstType", "yOut", "scale1Out", "scale2Out"))  # fmt: skip
+@spec("aclnnDynamicBlockMxQuant", _MX, _SQUARE, require(*_four_bits("x", "dstType")),
+      x=_values("*B M N", _HALVES), roundModeOptional=_RINT, dstType=_ALL,
+      scaleAlg=choice(0, 1), dstTypeMax=_LIMIT,
+      **_quantized("dstType", "yOut", "scale1Out", "scale2Out"))  # fmt: skip
 def by_squares(x: Array, dstType: int, scaleAlg: int) -> tuple[Array, Array, Array]:
     return squares(x, dstType, scaleAlg)
 
@@ -161,20 +161,20 @@ def grouped(x: Array, ends: Array, to: int, algorithm: int = 0) -> tuple[Array, 
     return values, scales
 
 
-@declare("aclnnGroupedDynamicMxQuantV2 aclnnGroupedDynamicMxQuant", _GROUPED, _GROUPS,
-         pin("groupIndex=empty_middle G=3", "a group's scales begin at its own line"),
-         x=_values("T N", _HALVES), groupIndex=parts("G", of="T", form="ends", dtype="i32"),
-         roundMode=_RINT, dstType=choice(*SMALL_TYPES), blocksize=_BLOCK, scaleAlg=choice(0, 1),
-         dstTypeMax=_LIMIT, **_quantized("dstType", "y", "mxscale"))  # fmt: skip
+@spec("aclnnGroupedDynamicMxQuantV2 aclnnGroupedDynamicMxQuant", _GROUPED, _GROUPS,
+      pin("groupIndex=empty_middle G=3", "a group's scales begin at its own line"),
+      x=_values("T N", _HALVES), groupIndex=parts("G", of="T", form="ends", dtype="i32"),
+      roundMode=_RINT, dstType=choice(*SMALL_TYPES), blocksize=_BLOCK, scaleAlg=choice(0, 1),
+      dstTypeMax=_LIMIT, **_quantized("dstType", "y", "mxscale"))  # fmt: skip
 def by_groups(x: Array, groupIndex: Array, dstType: int, scaleAlg: int = 0) -> tuple[Array, Array]:
     return grouped(x, groupIndex, dstType, scaleAlg)
 
 
-@declare("aclnnGroupedDynamicMxQuantWithDualAxis", _GROUPED, _GROUPS,
-         x=_values("T N", _HALVES), groupIndex=parts("G", of="T", form="ends"),
-         roundModeOptional=_RINT, scaleAlg=choice(0, 1), dstDtype=choice(*SMALL_TYPES),
-         maxDtypeValue=_LIMIT,
-         **_quantized("dstDtype", "y1Out", "y1ScaleOut", "y2Out", "y2ScaleOut"))  # fmt: skip
+@spec("aclnnGroupedDynamicMxQuantWithDualAxis", _GROUPED, _GROUPS,
+      x=_values("T N", _HALVES), groupIndex=parts("G", of="T", form="ends"),
+      roundModeOptional=_RINT, scaleAlg=choice(0, 1), dstDtype=choice(*SMALL_TYPES),
+      maxDtypeValue=_LIMIT,
+      **_quantized("dstDtype", "y1Out", "y1ScaleOut", "y2Out", "y2ScaleOut"))  # fmt: skip
 def both_by_groups(
     x: Array, groupIndex: Array, dstDtype: int, scaleAlg: int
 ) -> tuple[Array, Array, Array, Array]:
@@ -188,19 +188,19 @@ _MATRIX: Final = sizes(T=tokens(130, 1, 3, 32, 65, 260), G=group(2, 1, 3, 5),
                        H=row(64, 1, 16, 33, 70, 130))  # fmt: skip
 
 
-@declare("aclnnSwigluMxQuant", _GATED,
-         sizes({"*B": leading(3, "-", "2x3", 33, 70)}, E=group(2, 1, 5),
-               H=row(64, 2, 16, 34, 72, 130, 1032)),
-         require("axis == -1 or rank(x) > 1 and not given(groupIndexOptional)",
-                 "swigluMode == 0 or activateLeft",
-                 f"dstType != {E2M1} or H % 2 == 0", f"dstType != {E2M1} or scaleAlg == 0"),
-         x=tensor("*B 2*H", _HALVES),
-         groupIndexOptional=optional(parts("E", of="max(size(x) // (2*H) - 2, 0)")),
-         activateDim=axis("2*H", "*B 2*H"), activateLeft=flag(True), swigluMode=choice(0, 1),
-         clampLimit=number(7.0, 1.3), gluAlpha=number(1.702, 1.0, -0.5), gluBias=number(1.0, 0.3),
-         groupMode=only(0, "documents allow 0"), axis=number(-1, -2), dstType=_ALL,
-         roundModeOptional=_RINT, scaleAlg=choice(0, 1), maxDtypeValue=_LIMIT,
-         **_quantized("dstType", "yOut", "mxscaleOut"))  # fmt: skip
+@spec("aclnnSwigluMxQuant", _GATED,
+      sizes({"*B": leading(3, "-", "2x3", 33, 70)}, E=group(2, 1, 5),
+            H=row(64, 2, 16, 34, 72, 130, 1032)),
+      require("axis == -1 or rank(x) > 1 and not given(groupIndexOptional)",
+              "swigluMode == 0 or activateLeft",
+              f"dstType != {E2M1} or H % 2 == 0", f"dstType != {E2M1} or scaleAlg == 0"),
+      x=tensor("*B 2*H", _HALVES),
+      groupIndexOptional=optional(parts("E", of="max(size(x) // (2*H) - 2, 0)")),
+      activateDim=axis("2*H", "*B 2*H"), activateLeft=flag(True), swigluMode=choice(0, 1),
+      clampLimit=number(7.0, 1.3), gluAlpha=number(1.702, 1.0, -0.5), gluBias=number(1.0, 0.3),
+      groupMode=only(0, "documents allow 0"), axis=number(-1, -2), dstType=_ALL,
+      roundModeOptional=_RINT, scaleAlg=choice(0, 1), maxDtypeValue=_LIMIT,
+      **_quantized("dstType", "yOut", "mxscaleOut"))  # fmt: skip
 def gated(
     x: Array, groupIndexOptional: Array | None, activateLeft: bool, swigluMode: int,
     clampLimit: float, gluAlpha: float, gluBias: float, axis: int, dstType: int, scaleAlg: int,
@@ -224,11 +224,11 @@ def _both(
     return *microscaled(y, -1, to, algorithm), *columns
 
 
-@declare("aclnnSwigluMxQuantWithDualAxis", _GATED, _MATRIX,
-         x=tensor("T 2*H", _HALVES), groupIndexOptional=_ENDS, activateLeft=flag(True),
-         roundModeOptional=_RINT, scaleAlg=choice(0, 1), dstType=choice(*SMALL_TYPES),
-         maxDtypeValue=_LIMIT,
-         **_quantized("dstType", "y1Out", "mxscale1Out", "y2Out", "mxscale2Out"))  # fmt: skip
+@spec("aclnnSwigluMxQuantWithDualAxis", _GATED, _MATRIX,
+      x=tensor("T 2*H", _HALVES), groupIndexOptional=_ENDS, activateLeft=flag(True),
+      roundModeOptional=_RINT, scaleAlg=choice(0, 1), dstType=choice(*SMALL_TYPES),
+      maxDtypeValue=_LIMIT,
+      **_quantized("dstType", "y1Out", "mxscale1Out", "y2Out", "mxscale2Out"))  # fmt: skip
 def gated_both(
     x: Array, groupIndexOptional: Array | None, activateLeft: bool, dstType: int, scaleAlg: int
 ) -> tuple[Array, Array, Array, Array]:
@@ -244,11 +244,11 @@ def swiglu_gradient(x: Array, grad: Array, left: bool) -> Array:
     return np.concatenate(parts if left else parts[::-1], -1)
 
 
-@declare("aclnnSwigluBackwardMxQuantWithDualAxis", _GATED, _MATRIX,
-         x=tensor("T 2*H", _HALVES), yGrad=tensor("T H", "x"), groupIndexOptional=_ENDS,
-         activateLeft=flag(True), roundModeOptional=_RINT, scaleAlg=choice(0, 1),
-         dstDtype=only(E4M3, "documents allow E4M3"), maxDtypeValue=_LIMIT,
-         **_quantized("dstDtype", "y1Out", "mxscale1Out", "y2Out", "mxscale2Out"))  # fmt: skip
+@spec("aclnnSwigluBackwardMxQuantWithDualAxis", _GATED, _MATRIX,
+      x=tensor("T 2*H", _HALVES), yGrad=tensor("T H", "x"), groupIndexOptional=_ENDS,
+      activateLeft=flag(True), roundModeOptional=_RINT, scaleAlg=choice(0, 1),
+      dstDtype=only(E4M3, "documents allow E4M3"), maxDtypeValue=_LIMIT,
+      **_quantized("dstDtype", "y1Out", "mxscale1Out", "y2Out", "mxscale2Out"))  # fmt: skip
 def gated_back(
     x: Array, yGrad: Array, groupIndexOptional: Array | None, activateLeft: bool, dstDtype: int,
     scaleAlg: int,
@@ -261,14 +261,14 @@ def gated_back(
 _TOP, _LARGEST = LARGEST[E2M1]
 
 
-@declare("aclnnDynamicDualLevelMxQuant",
-         Rule("composite", "op-plugin document npu_dynamic_dual_level_mx_quant", steps=True,
-              specials=False, values="normal integer graded"),
-         sizes({"*B": leading(3, "-", "2x2", 33)}, N=row(512, 32, 96, 640, 1024, 1032)),
-         x=tensor("*B N", "f16"), smoothScaleOptional=optional(tensor("N", "x", 0.5, 2)),
-         roundModeOptional=_RINT, level0BlockSize=only(512, "documents allow 512"),
-         level1BlockSize=_BLOCK, yOut=out("e2m1"), level0ScaleOut=out("f32"),
-         level1ScaleOut=out("e8m0"))  # fmt: skip
+@spec("aclnnDynamicDualLevelMxQuant",
+      Rule("composite", "op-plugin document npu_dynamic_dual_level_mx_quant", steps=True,
+           specials=False, values="normal integer graded"),
+      sizes({"*B": leading(3, "-", "2x2", 33)}, N=row(512, 32, 96, 640, 1024, 1032)),
+      x=tensor("*B N", "f16"), smoothScaleOptional=optional(tensor("N", "x", 0.5, 2)),
+      roundModeOptional=_RINT, level0BlockSize=only(512, "documents allow 512"),
+      level1BlockSize=_BLOCK, yOut=out("e2m1"), level0ScaleOut=out("f32"),
+      level1ScaleOut=out("e8m0"))  # fmt: skip
 def dual_level(x: Array, smoothScaleOptional: Array | None) -> tuple[Array, Array, Array]:
     """512 elements share a real scale; what is left, in x's type, an exponent for each 32."""
     smooth = x if smoothScaleOptional is None else x * smoothScaleOptional
@@ -281,11 +281,11 @@ def dual_level(x: Array, smoothScaleOptional: Array | None) -> tuple[Array, Arra
     return y, first, second
 
 
-@declare("aclnnMxToBlockMxQuant", _MX,
-         sizes({"*B": leading("-", 3, "2x2")}, M=row(64, 1, 32, 33, 70, 130),
-               N=column(64, 2, 32, 34, 70, 130)),
-         x=tensor("*B M N", "e2m1", -6, 6), mxscale=powers("*B M ceil(N,64) 2", -5, 6, "e8m0"),
-         dstType=choice(*SMALL_TYPES),
-         **_quantized("dstType", "y", "scale1", "scale2"))  # fmt: skip
+@spec("aclnnMxToBlockMxQuant", _MX,
+      sizes({"*B": leading("-", 3, "2x2")}, M=row(64, 1, 32, 33, 70, 130),
+            N=column(64, 2, 32, 34, 70, 130)),
+      x=tensor("*B M N", "e2m1", -6, 6), mxscale=powers("*B M ceil(N,64) 2", -5, 6, "e8m0"),
+      dstType=choice(*SMALL_TYPES),
+      **_quantized("dstType", "y", "scale1", "scale2"))  # fmt: skip
 def other_blocks(x: Array, mxscale: Array, dstType: int) -> tuple[Array, Array, Array]:
     return squares(_restored(x.astype(np.float64), mxscale, -1), dstType)
