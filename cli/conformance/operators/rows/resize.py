@@ -30,8 +30,8 @@ from ....spec import (
 )
 from ....spec.declaration import Overload
 from ....spec.domains import Domain
+from ....spec.row import Reference
 from ..formulas import gradient, words
-from ..row import Reference
 from ._defaults import TORCH_NN
 
 _RULE: Final = Rule("gradient", TORCH_NN, numbers="resampled", sparse=True)

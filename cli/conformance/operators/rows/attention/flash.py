@@ -280,7 +280,9 @@ def _flash_params(version: int) -> dict[str, Domain]:
         (second, {"qStartIdxOptional": starts_of("positions count for pseType 2 and 3"),
                   "kvStartIdxOptional": starts_of("positions count for pseType 2 and 3")}),
         (True, {
-            "scaleValue": number("D**-0.5", 1.0, 0.7, 0.0), "keepProb": kept,
+            # Larger ones make scores whose last bit shows in sums of their exponentials.
+            "scaleValue": number("D**-0.5", "0.5*D**-0.5", "1.5*D**-0.5", 0.0),
+            "keepProb": kept,
             "preTokens": by("sparseMode", _banded(number(_ALL, "Sk", 3, 0, -2))),
             "nextTokens": by("sparseMode", _banded(number(_ALL, 0, 1, "Sk//2", -2, "Sk"))),
             "headNum": equals("N"), "inputLayout": choice("BNSD", "BSH", "SBH", "BSND"),
