@@ -138,7 +138,8 @@ def mask(rng: Generator, pattern: str, shape: tuple[int, ...]) -> Array:
 @lru_cache(4)
 def above_diagonal(shape: tuple[int, ...]) -> Array:
     """True above the diagonal; made once, for its usual size is 2048 x 2048."""
-    result = np.tri(*shape) == 0
+    rows, columns = shape
+    result: Array = np.arange(rows)[:, None] < np.arange(columns)
     result.flags.writeable = False
     return result
 

@@ -198,8 +198,9 @@ def unseen_rows(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
     return [np.where(least, got[0], top), np.where(least, got[1], total), *others]
 
 
+# Where products of queries and keys cancel, the exponentials of what is left have no stated bound.
 _FLASH: Final = Rule("gradient", _PAPER, formats=_FORMATS, cost="4*B*N*Sq*Sk*D",
-                     values="normal opposed positive", nearest=unseen_rows)  # fmt: skip
+                     values="normal positive", nearest=unseen_rows)  # fmt: skip
 _SIZES: Final = sizes(K=heads_(1, 2, 3), G=group(1, 2, 4), N="K*G", Sq=seq(6, 1, 17, 33, 130),
                       Sk=seq(9, 1, 17, 33, 131), D=head_dim(16, 64, 72, 128))  # fmt: skip
 _SIDES: Final = both("Sq < Sk", "Sq == Sk", "Sq > Sk", "K == N", "preTokens < 0", "nextTokens < 0")
@@ -281,7 +282,7 @@ def _flash_params(version: int) -> dict[str, Domain]:
                   "kvStartIdxOptional": starts_of("positions count for pseType 2 and 3")}),
         (True, {
             # Larger ones make scores whose last bit shows in sums of their exponentials.
-            "scaleValue": number("D**-0.5", "0.5*D**-0.5", "1.5*D**-0.5", 0.0),
+            "scaleValue": number("D**-0.5", "0.5*D**-0.5", "0.7*D**-0.5", 0.0),
             "keepProb": kept,
             "preTokens": by("sparseMode", _banded(number(_ALL, "Sk", 3, 0, -2))),
             "nextTokens": by("sparseMode", _banded(number(_ALL, 0, 1, "Sk//2", -2, "Sk"))),
