@@ -1,6 +1,6 @@
 # The commands of docs/development.md. PYTHON is an environment with the `test` extra.
 PYTHON ?= dev/bin/python
-.PHONY: build smoke test lint docs
+.PHONY: build smoke test lint docs site
 
 build: ## the native parts, into the tree: only what changed
 	cmake -S . -B build -G Ninja -DPython_EXECUTABLE=$(abspath $(PYTHON)) >/dev/null
@@ -15,5 +15,8 @@ test: ## the whole suite
 lint: ## what CI holds of style and types
 	$(PYTHON) -m ruff check . && $(PYTHON) -m ruff format --check . && $(PYTHON) -m mypy
 
-docs: ## render the generated pages again
+docs: ## write the generated files again
 	$(PYTHON) docs/check.py --write
+
+site: ## the documentation, into build/site (needs the extra `docs`)
+	$(PYTHON) -m mkdocs build --strict

@@ -34,8 +34,8 @@ def mutation_page() -> str:
     return "\n".join([
         "# Scores of the mutation tests\n",
         "Generated from `tests/mutation/scores.json`, which `python -m tests.mutation report`",
-        "writes after a run, by `docs/check.py --write`; do not edit. What the words mean:",
-        "[mutation testing](mutation.md). The atlas has the score of each operator.\n",
+        "writes after a run. What the words mean: [mutation testing](mutation.md).",
+        "The atlas has the score of each operator.\n",
         f"{data['words']}\n",
         "## By kind of change\n",
         *_table("kind", [*data["kinds"].items(), ("**all**", whole)]),

@@ -1,4 +1,4 @@
-"""The generated pages of docs/: path → the function that renders it."""
+"""What is generated: pages of the site, and files that `docs/check.py` holds up to date."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -26,9 +26,8 @@ def cli_page() -> str:
     """`--help` of the command and of every subcommand."""
     from mindtorch_npu.main import group
 
-    return (
-        "# Command line\n\nGenerated from `--help` by `docs/check.py --write`; do not edit.\n\n"
-        + _command_help(group, "mindtorch-npu", None)
+    return "# Command line\n\nGenerated from `--help`.\n\n" + _command_help(
+        group, "mindtorch-npu", None
     )
 
 
@@ -61,7 +60,7 @@ def errors_page() -> str:
     return "\n".join(
         [
             "# Status codes\n",
-            "Generated from `aclnn_bindings` by `docs/check.py --write`; do not edit.\n",
+            "Generated from `aclnn_bindings`.\n",
             "A call that fails raises `aclnn_bindings.errors.AclError` or one of its classes, with",
             "`call`, `phase`, `code`, `name`, `message` (CANN's own), `op`, `shapes`, `dtypes` and",
             "`remedy`. The remedy is that of CANN's message where one is known, else that of the",
@@ -98,7 +97,7 @@ def field_page() -> str:
     ]
     parts = [
         "# What people met on real NPUs\n",
-        "Generated from `tests/field/observations.json` by `docs/check.py --write`; do not edit.\n",
+        "Generated from `tests/field/observations.json`.\n",
         "Each row is an observation of real CANN: a call and what it answered, or a text of an",
         "error and the advice with which the public thread or document ended. Observations are",
         "third-party. `tests/field/` runs each: calls on the simulator of that product, texts",
@@ -137,12 +136,15 @@ def needed_operators() -> str:
     return "\n".join([*dict.fromkeys(calls), ""])
 
 
+# Pages of the site alone: generated_pages.py adds them when mkdocs builds it.
+REFERENCE: dict[str, Callable[[], str]] = {
+    "cli.md": cli_page,
+    "errors.md": errors_page,
+    "field.md": field_page,
+    "mutation_scores.md": mutation_page,
+}
 GENERATED: dict[str, Callable[[], str]] = {
     "cli/commands/probe/needed_operators.txt": needed_operators,
-    "docs/cli.md": cli_page,
-    "docs/errors.md": errors_page,
-    "docs/field.md": field_page,
-    "docs/mutation_scores.md": mutation_page,
     "mindtorch/_tensor/_methods.pyi": methods_page,
     "mindtorch/ops/_aten.pyi": aten_page,
 }
