@@ -91,6 +91,21 @@ golden = click.option(
 )  # fmt: skip
 
 
+def _bind_kernels(_ctx: click.Context, _param: click.Parameter, bindings: Sequence[str]) -> None:
+    try:
+        simulated.bind_kernels(bindings)
+    except simulated.KernelBindingError as error:
+        raise click.UsageError(f"--kernel {error}") from None
+
+
+kernel = click.option(
+    "--kernel", multiple=True, metavar="TYPE=FILE:NAME", expose_value=False,
+    callback=_bind_kernels,
+    help="On the simulator, compute a custom operator's type by this function of a .py or .so "
+    "file; see docs/own_operators.md.",
+)  # fmt: skip
+
+
 class Seconds(click.FloatRange):
     """A time that a program can wait; no NaN, which no limit refuses."""
 

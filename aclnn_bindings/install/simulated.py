@@ -5,15 +5,65 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Final
 
+from ..errors import BindingError
 from .library import find_install
 
 # Variables that would lead a program to another CANN than the simulator.
-CLEARED = ("ASCEND_CUSTOM_OPP_PATH", "ASCEND_AICPU_PATH")
+CLEARED = ("ASCEND_AICPU_PATH",)
+
+
+# Which code computes operators of custom packages: TYPE=FILE:NAME, joined by semicolons.
+KERNELS: Final = "ACLSIM_KERNELS"
+_KERNEL: Final = re.compile(
+    r"(?P<type>[A-Za-z_]\w*)=(?P<file>[^:;]+\.(?:py|so))(?::(?P<name>\w+))?"
+)
+
+
+class KernelBindingError(BindingError, ValueError):
+    """A kernel cannot be bound to an operator's type as it was asked for."""
+
+
+def kernels() -> tuple[str, ...]:
+    """The kernels that this process's environment binds, as `bind_kernels` takes them."""
+    return tuple(filter(None, os.environ.get(KERNELS, "").split(";")))
+
+
+def kernel_file(binding: str) -> Path:
+    """The file of a binding `TYPE=FILE:NAME`."""
+    match = _KERNEL.fullmatch(binding)
+    return Path(match["file"] if match else binding)
+
+
+def bind_kernels(bindings: Sequence[str]) -> None:
+    """Let operators of custom packages be computed on the simulator, by this process and its
+    children: `AddCustom=my_ops.py:add`, or a library that exports the function.
+
+    KernelBindingError where one is not of that form or its file is not there.
+    """
+    if not bindings:
+        return
+    places = dict(one.split("=", 1) for one in kernels())
+    for binding in bindings:
+        match = _KERNEL.fullmatch(binding)
+        if match is None:
+            raise KernelBindingError(
+                f"{binding!r}: expected TYPE=FILE:NAME, such as AddCustom=my_ops.py:add; FILE is a "
+                ".py or .so file whose path has no colon or semicolon"
+            )
+        path = Path(match["file"]).resolve()
+        if not path.is_file():
+            raise KernelBindingError(f"{binding!r}: {path} does not exist")
+        places[match["type"]] = f"{path}:{match['name'] or match['type']}"
+    os.environ[KERNELS] = ";".join(f"{name}={place}" for name, place in places.items())
+    os.environ.setdefault("ACLSIM_PYTHON", sys.executable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,24 +137,26 @@ class SymbolLookup:
                     "two installs in one process would be mixed by the loader: use the other one, "
                     "or start another process for this one"
                 )
-            handle, why = self._load(str(library.path))
+            # A package that nobody tried may lack a symbol, and a call would end the process.
+            handle, why = self._load(str(library.path), whole=library.role == "custom")
             if handle:
                 self._handles[library] = handle
             else:
                 self._complaints[library] = why
         return self._handles.get(library, 0)
 
-    def _load(self, path: str, depth: int = 0) -> tuple[int, str]:
+    def _load(self, path: str, depth: int = 0, whole: bool = False) -> tuple[int, str]:
         """A handle or the loader's words; what a library needs from its own install comes first,
-        because a home that is given need not be on the loader's path."""
+        because a home that is given need not be on the loader's path. `whole`: every function
+        that it calls must be there."""
         words = ffi.new("char[]", _ROOM)
-        handle = int(lib.mt_library_open(os.fsencode(path), words, _ROOM))
+        handle = int(lib.mt_library_open(os.fsencode(path), whole, words, _ROOM))
         why = ffi.string(words).decode("utf-8", "replace") if not handle else ""
         needed = self.install.dependency(why.partition(":")[0])
         if handle or needed is None or str(needed) == path or depth > _DEPTH:
             return handle, why
         before = self._load(str(needed), depth + 1)
-        return self._load(path, depth + 1) if before[0] else before
+        return self._load(path, depth + 1, whole) if before[0] else before
 
 
 def _file(path: Path) -> tuple[str, int, int, int] | None:

@@ -17,7 +17,7 @@ import aclnn_bindings
 DECLARED = re.compile(r"^(?:ACL_FUNC_VISIBILITY|msptiResult|bool) [^;(]*?\b(\w+)\(", re.MULTILINE)
 # Exported without a public header in CANN either, or between the simulator's own libraries.
 UNDECLARED = re.compile(
-    r"(Msprof|rt|aclsim_|mstx|hal|drv)\w+|aclprofWarmup|UnInitHugeMemThreadLocal"
+    r"(Msprof|Nnopbase|rt|aclsim_|mstx|hal|drv)\w+|aclprofWarmup|UnInitHugeMemThreadLocal"
     r"|InitHugeMemThreadLocal|ReleaseHugeMem"
     r"|aclnnFusedInferAttentionScoreV[345]GetMaxWorkspaceSize"
 )

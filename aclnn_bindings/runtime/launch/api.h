@@ -90,7 +90,7 @@ typedef struct {
 } mt_trespass;
 
 /* Libraries, the function table and the session. */
-uint64_t mt_library_open(const char *path, char *why, uint64_t room);
+uint64_t mt_library_open(const char *path, int32_t whole, char *why, uint64_t room);
 uint64_t mt_library_symbol(uint64_t library, const char *name);
 const char *mt_function_name(uint32_t index);
 int32_t mt_function_required(uint32_t index);

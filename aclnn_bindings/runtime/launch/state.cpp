@@ -118,8 +118,8 @@ using namespace launch;
 
 extern "C" {
 
-uint64_t mt_library_open(const char* path, char* why, uint64_t room) {
-  void* library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+uint64_t mt_library_open(const char* path, int32_t whole, char* why, uint64_t room) {
+  void* library = dlopen(path, (whole ? RTLD_NOW : RTLD_LAZY) | RTLD_LOCAL);
   if (!library && room) {
     const char* text = dlerror();
     strncpy(why, text ? text : "dlopen gave no reason", room - 1);

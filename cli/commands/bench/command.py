@@ -66,6 +66,7 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
               help="With several devices: measurements of each workload per device.")  # fmt: skip
 @click.option("--journal", "book", type=FILE, help="Record the run, for `report --merge`.")
 @choices.golden
+@choices.kernel
 @click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use.")
 @click.option("--simulator", is_flag=True, help="Use the bundled simulator.")
 @click.option("--cold", is_flag=True, help="Also measure end to end with cold caches.")

@@ -233,6 +233,7 @@ INSTALL: Final[tuple[Decorator, ...]] = (
     click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use."),
     click.option("--simulator", is_flag=True, help="Use the bundled simulator."),
     choices.golden,
+    choices.kernel,
 )
 SOC: Final[tuple[Decorator, ...]] = (
     click.option("--soc", type=choices.Product(), metavar="NAME",

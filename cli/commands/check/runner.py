@@ -18,7 +18,7 @@ from ...conformance.cases.case import CaseNameError, parse
 from ...conformance.cases.case_file import CaseFileError
 from ...conformance.cases.cases import CaseFilter
 from ...conformance.cases.parts import with_parts
-from ...conformance.operators.golden_files import with_golden
+from ...conformance.operators.golden_files import with_sources
 from ...conformance.record import bundle, compressed, journal, known, state, votes
 from ...conformance.record.result import Result
 from ...conformance.run import engine
@@ -272,7 +272,7 @@ def _jobs(request: int | None) -> int:
 
 def _show(options: CheckOptions, going: engine.Run, results: Sequence[Result]) -> None:
     header = {"options": dict(going.request.options), "environment": going.environment}
-    where = with_golden({**options.target.as_json(), "recording": options.selection.recording,
+    where = with_sources({**options.target.as_json(), "recording": options.selection.recording,
                          "cases": described(options.file)})  # fmt: skip
     extra = journal.place_words(where)
     on = render.console()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 
 import click
@@ -9,7 +10,7 @@ import click
 from aclnn_bindings import declarations, find_install
 from aclnn_bindings.install import simulated
 
-from ... import exits, render
+from ... import choices, exits, render
 
 
 @click.group()
@@ -18,10 +19,14 @@ def sim() -> None:
 
 
 @sim.command()
+@choices.kernel
 def env() -> int:
     """Print the exports that make a shell use the simulator: eval "$(mindtorch-npu sim env)"."""
     for name, value in simulated.environment().items():
         click.echo(f"export {name}={shlex.quote(value)}")
+    for name in (simulated.KERNELS, "ACLSIM_PYTHON"):
+        if name in os.environ:
+            click.echo(f"export {name}={shlex.quote(os.environ[name])}")
     for name in simulated.CLEARED:
         click.echo(f"unset {name}")
     return exits.OK

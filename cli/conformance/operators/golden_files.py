@@ -17,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from aclnn_bindings.install import simulated
+
 from ...spec.errors import DeclarationError
 from ...spec.row import ROWS, Row
 
@@ -50,9 +52,11 @@ def export(paths: tuple[str, ...]) -> None:
     os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys((*named(), *absolute)))
 
 
-def with_golden(where: Mapping[str, Any]) -> dict[str, Any]:
-    """A place with what is named here, for lines that run a case again."""
-    return {**where, "golden": list(named())} if named() else dict(where)
+def with_sources(where: Mapping[str, Any]) -> dict[str, Any]:
+    """A place with the references and kernels that are named here, for lines that run a case
+    again."""
+    sources = {"golden": list(named()), "kernels": list(simulated.kernels())}
+    return {**where, **{name: files for name, files in sources.items() if files}}
 
 
 def described(operator: str) -> dict[str, str]:

@@ -352,6 +352,8 @@ def place_words(options: Mapping[str, Any]) -> list[str]:
         words += ["--cases", _case_file(str(options["cases"]))]
     for golden in options.get("golden") or ():
         words += ["--golden", str(golden)]
+    for kernel in options.get("kernels") or ():
+        words += ["--kernel", str(kernel)]
     if options.get("soc"):
         words += ["--soc", str(options["soc"])]
     return words + (["--simulator"] if options.get("simulator") else [])

@@ -7,7 +7,9 @@ import platform
 import time
 from typing import Any, Final
 
+from aclnn_bindings.install import simulated
 from aclnn_bindings.install.environment import visible_value
+from aclnn_bindings.install.vendors import digest
 
 from ..record.journal import node
 
@@ -40,6 +42,7 @@ def snapshot(cann: Any, device: str) -> dict[str, Any]:
     soc = _soc(cann)
     return {
         **facts,
+        **_custom(install),
         "install": str(install.root),
         "found_via": install.found_via,
         "kind": install.kind,
@@ -51,6 +54,13 @@ def snapshot(cann: Any, device: str) -> dict[str, Any]:
         "devices": cann.runtime.device_count(),
         "modes": modes(soc),
     }
+
+
+def _custom(install: Any) -> dict[str, Any]:
+    """Packages of custom operators, and kernels that stand for theirs: path and digest."""
+    packages = {str(v.library): v.digest for v in install.vendors if v.library}
+    kernels = {one: digest(simulated.kernel_file(one)) for one in simulated.kernels()}
+    return {k: v for k, v in {"packages": packages, "kernels": kernels}.items() if v}
 
 
 def modes(soc: str) -> dict[str, str]:
@@ -94,4 +104,5 @@ def summary(facts: dict[str, Any]) -> str:
     name = "bundled simulator" if facts.get("kind") == "simulator" else "CANN"
     parts = [f"{name} {facts.get('cann', '')}".strip(), facts.get("soc", ""),
              facts.get("device", "?")]  # fmt: skip
-    return " · ".join([*(p for p in parts if p), *switches])
+    packages = [f"{path} sha256 {sha}" for path, sha in facts.get("packages", {}).items()]
+    return " · ".join([*(p for p in parts if p), *packages, *switches])

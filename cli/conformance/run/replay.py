@@ -10,7 +10,7 @@ from typing import Any
 from aclnn_bindings.install import simulated
 
 from ..cases.case import parse
-from ..operators.golden_files import with_golden
+from ..operators.golden_files import with_sources
 from ..record.bundle import load
 from ..record.journal import place_words
 from ..record.result import Result
@@ -29,7 +29,7 @@ def replay(path: Path, device: str, home: Any, simulator: bool) -> tuple[Result,
     worker = Worker(setup, io.StringIO())
     worker.hello()
     result, _ = worker.run(parse(data["case"]), int(data["seed"]), arrays)
-    return result, place_words(with_golden(setup))
+    return result, place_words(with_sources(setup))
 
 
 def _become(environment: Any) -> None:

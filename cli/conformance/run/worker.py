@@ -20,7 +20,7 @@ from typing import IO, Any
 from ...spec.errors import DeclarationError
 from ..cases.case import BENCH, CONTRACTS, ITEMS, PROBE, SOAK, Case, parse
 from ..cases.case_file import MARK, CaseFileError
-from ..operators.golden_files import with_golden
+from ..operators.golden_files import with_sources
 from ..record import journal
 from ..record.result import NEUTRAL, Result
 from .cann_words import is_poisonous, one_line
@@ -92,7 +92,7 @@ class Worker:
 
     def batch(self, request: Mapping[str, Any]) -> bool:
         """Run a batch; False when the device is lost and this process must be replaced."""
-        where = journal.place_words(with_golden(self.setup))
+        where = journal.place_words(with_sources(self.setup))
         for name in request["cases"]:
             seed = int(request["seed"])
             line = {"case": name, "seed": seed, "repro": journal.repro(name, seed, where)}

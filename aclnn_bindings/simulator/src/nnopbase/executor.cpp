@@ -411,6 +411,8 @@ void destroy_executor(Executor* executor) {
   unreference(executor);
 }
 
+void abandon_plan(Executor* executor) { release(executor); }
+
 const char* Call::name(int i) const { return executor->entry->spec->params[i].name; }
 
 void* Call::scratch(size_t bytes) { return take(executor, bytes); }

@@ -50,6 +50,7 @@ ACLSIM_SHARED aclnnStatus launch(Entry& entry, void* workspace, uint64_t size,
                                  aclOpExecutor* executor, aclrtStream stream);
 
 void destroy_executor(Executor* executor);
+void abandon_plan(Executor* executor);  // before `finish_plan`: nobody has a handle of it
 
 inline void* take(Executor* executor, size_t bytes) {
   bytes = (bytes + 15) & ~size_t{15};

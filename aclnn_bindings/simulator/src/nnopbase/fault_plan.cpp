@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "ascendcl/config.h"
+#include "nnopbase/kernel_binding.h"
 
 namespace aclsim {
 
@@ -66,6 +67,7 @@ std::string parse_operator(const std::string& name, Planted* planted) {
   if (name.empty()) return "expected an operator's name, or * for any";
   planted->op = fault_key(name);
   if (planted->op == "*") return "";
+  if (binds_key(planted->op)) return "";
   const auto before = [](const char* a, const char* b) { return std::strcmp(a, b) < 0; };
   const bool known = std::binary_search(operator_keys, operator_keys + operator_key_count,
                                         planted->op.c_str(), before);

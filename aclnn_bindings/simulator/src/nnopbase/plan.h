@@ -5,10 +5,58 @@
 
 namespace aclsim {
 
-class Planner {
+// Copies of a caller's arguments in an executor's memory; what is no live handle is noted there.
+class ArgumentCopier {
+ public:
+  explicit ArgumentCopier(Executor* executor) : executor_(executor) {}
+
+  Tensor* copy(const aclTensor* given) {
+    if (!given || !alive(given, Kind::Tensor)) return nullptr;
+    auto* made = static_cast<Tensor*>(take(executor_, sizeof(Tensor)));
+    *made = given->view;
+    return made;
+  }
+  Scalar* copy(const aclScalar* given) {
+    if (!given || !alive(given, Kind::Scalar)) return nullptr;
+    auto* made = static_cast<Scalar*>(take(executor_, sizeof(Scalar)));
+    *made = given->value;
+    return made;
+  }
+  template <class T, class L>
+  T** list(const L* given, Kind kind, Arg& arg) {
+    if (!given || !alive(given, kind)) return nullptr;
+    // One slot more, so that an empty list is not a null one.
+    auto** made = static_cast<T**>(take(executor_, sizeof(T*) * (given->size + 1)));
+    for (uint64_t i = 0; i < given->size; ++i) made[i] = copy(given->data[i]);
+    arg.size = static_cast<int64_t>(given->size);
+    return made;
+  }
+  template <class T, class A>
+  T* array(const A* given, Kind kind, Arg& arg) {
+    if (!given || !alive(given, kind)) return nullptr;
+    auto* made = static_cast<T*>(take(executor_, sizeof(T) * (given->size + 1)));
+    memcpy(made, given->data, sizeof(T) * given->size);
+    arg.size = static_cast<int64_t>(given->size);
+    return made;
+  }
+
+ protected:
+  bool alive(const Handle* given, Kind kind) {
+    if (ACLSIM_LIKELY(given->is(kind))) return true;
+    if (!executor_->misused) {
+      executor_->misused = const_cast<Handle*>(given);
+      executor_->misused_as = kind;
+    }
+    return false;
+  }
+
+  Executor* executor_;
+};
+
+class Planner : ArgumentCopier {
  public:
   Planner(Entry& entry, uint64_t* size, aclOpExecutor** out)
-      : executor_(make_executor(entry)), size_(size), out_(out) {
+      : ArgumentCopier(make_executor(entry)), size_(size), out_(out) {
     executor_->call.args =
         static_cast<Arg*>(take(executor_, sizeof(Arg) * entry.spec->param_count));
   }
@@ -59,45 +107,7 @@ class Planner {
     arg.handle = nullptr;
     return arg;
   }
-  bool alive(const Handle* given, Kind kind) {
-    if (ACLSIM_LIKELY(given->is(kind))) return true;
-    if (!executor_->misused) {
-      executor_->misused = const_cast<Handle*>(given);
-      executor_->misused_as = kind;
-    }
-    return false;
-  }
-  Tensor* copy(const aclTensor* given) {
-    if (!given || !alive(given, Kind::Tensor)) return nullptr;
-    auto* made = static_cast<Tensor*>(take(executor_, sizeof(Tensor)));
-    *made = given->view;
-    return made;
-  }
-  Scalar* copy(const aclScalar* given) {
-    if (!given || !alive(given, Kind::Scalar)) return nullptr;
-    auto* made = static_cast<Scalar*>(take(executor_, sizeof(Scalar)));
-    *made = given->value;
-    return made;
-  }
-  template <class T, class L>
-  T** list(const L* given, Kind kind, Arg& arg) {
-    if (!given || !alive(given, kind)) return nullptr;
-    // One slot more, so that an empty list is not a null one.
-    auto** made = static_cast<T**>(take(executor_, sizeof(T*) * (given->size + 1)));
-    for (uint64_t i = 0; i < given->size; ++i) made[i] = copy(given->data[i]);
-    arg.size = static_cast<int64_t>(given->size);
-    return made;
-  }
-  template <class T, class A>
-  T* array(const A* given, Kind kind, Arg& arg) {
-    if (!given || !alive(given, kind)) return nullptr;
-    auto* made = static_cast<T*>(take(executor_, sizeof(T) * (given->size + 1)));
-    memcpy(made, given->data, sizeof(T) * given->size);
-    arg.size = static_cast<int64_t>(given->size);
-    return made;
-  }
 
-  Executor* executor_;
   uint64_t* size_;
   aclOpExecutor** out_;
   int count_ = 0;
