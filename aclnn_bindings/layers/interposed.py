@@ -25,7 +25,9 @@ from ..errors import BindingError
 from ..install.describe import Install, arch
 from ..install.driver import driver_place
 from ..install.library import DeclarationsUnknownError, declarations
+from ..install.places import loader_path
 from ..install.segments import read_segments
+from ..install.vendors import VARIABLE
 from ..interface.folders import of_others, temporary, usable
 from ..interface.headers.cache import cache_folder
 from ..interface.signature import Declarations
@@ -71,9 +73,12 @@ class Interposed:
                 if lib.path.exists()}  # fmt: skip
 
     def _moved(self, place: Path) -> Path:
-        """Where a folder of the real install is here; any other stays where it is."""
-        if place.is_relative_to(self.real.root):
-            return self.root / place.relative_to(self.real.root)
+        """Where a folder of the real install, or of a custom package, is here; any other stays
+        where it is."""
+        mirrors = {self.real.root: self.root, **_packages(self.table.parent, self.real)}
+        for root, mirror in mirrors.items():
+            if place.is_relative_to(root):
+                return mirror / place.relative_to(root)
         return place
 
     def internal(self) -> list[str]:
@@ -89,11 +94,14 @@ def leading(
     """Variables that lead a program to an install, or to where its folders were `moved`."""
     dirs = [str(moved(folder)) for folder in install.dependency_dirs()]
     root = str(moved(install.root))
+    before = [str(moved(folder)) for folder in loader_path(environ)]
     named = {
         "ASCEND_HOME_PATH": root,
         "ASCEND_TOOLKIT_HOME": root,
-        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [*dirs, environ.get("LD_LIBRARY_PATH")])),
+        "LD_LIBRARY_PATH": os.pathsep.join([*dirs, *before]),
     }
+    if packages := environ.get(VARIABLE):
+        named[VARIABLE] = ":".join(str(moved(Path(e))) for e in packages.split(":") if e)
     if environ.get("MINDTORCH_CANN_HOME"):
         named["MINDTORCH_CANN_HOME"] = root
     opp = environ.get("ASCEND_OPP_PATH")
@@ -168,6 +176,13 @@ def _root(folder: Path, install: Install) -> Path:
     """Where the mirrored install lies: under its own folder's name, by which some clients find it
     (MindSpore looks for `latest` or `cann` in the path of libascendcl)."""
     return folder / "root" / install.root.name
+
+
+def _packages(folder: Path, install: Install) -> dict[Path, Path]:
+    """Custom packages outside the install's root: where each is → where it is mirrored."""
+    roots = dict.fromkeys(vendor.library.parents[2] for vendor in install.vendors if vendor.library)
+    outside = [root for root in roots if not root.is_relative_to(install.root)]
+    return {root: folder / "packages" / str(i) / root.name for i, root in enumerate(outside)}
 
 
 def _declared(install: Install) -> Declarations | None:
@@ -247,6 +262,8 @@ def _make(
         shutil.copyfile(core_library(), unfinished / "core" / CORE)
         shims = _write_shims(unfinished, folder, libraries, exported, rows)
         _mirror(install.root, _root(unfinished, install), shims)
+        for place, mirror in _packages(unfinished, install).items():
+            _mirror(place, mirror, shims)
         sealed.seal(unfinished)
         try:
             unfinished.rename(folder)

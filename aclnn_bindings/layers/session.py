@@ -173,7 +173,9 @@ def write_head(writer: Writer, interposed: Interposed, command: Sequence[str]) -
             "host": socket.gethostname(),
             "machine": arch(),
             "install": {"root": str(install.root), "version": install.version,
-                        "kind": install.kind},
+                        "kind": install.kind,
+                        "packages": {str(v.library): v.digest
+                                     for v in install.vendors if v.library}},
             "dtypes": dtype_names(interposed),
         },
     )  # fmt: skip
