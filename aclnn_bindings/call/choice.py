@@ -32,7 +32,7 @@ class Signatures:
         self, install: Install, symbols: SymbolLookup, declared: Callable[[], Declarations]
     ) -> None:
         self._install, self._symbols, self._declared = install, symbols, declared
-        self._of_vendor: dict[str, Declarations] = {}
+        self._of_vendor: dict[Path, Declarations] = {}
 
     def op(self, signature: OpSignature) -> OpSignature:
         """The operator as its provider declares it; the same where no library exports it.
@@ -87,9 +87,9 @@ class Signatures:
 
     def _declared_by(self, vendor: Vendor) -> Declarations:
         """The package's headers, read with the install's own for the types that they name."""
-        if vendor.name not in self._of_vendor:
-            self._of_vendor[vendor.name] = declarations_with(self._install, vendor)
-        return self._of_vendor[vendor.name]
+        if vendor.root not in self._of_vendor:
+            self._of_vendor[vendor.root] = declarations_with(self._install, vendor)
+        return self._of_vendor[vendor.root]
 
     def _is_vendors(self, signature: Signature) -> bool:
         """Whether the declaration in use is one of a custom package's headers."""

@@ -26,6 +26,7 @@ from .census import Status
 from .child import EARLY, NO_CHILD, StepResult
 from .frameworks import frameworks
 from .loader_words import complaint, may_read
+from .packages import packages
 from .probe import Report
 from .signals import ending
 from .surroundings import VISIBLE, Severity, spelling, surroundings
@@ -214,7 +215,7 @@ def _loading(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
         if step.state == "ok":
             if step.facts.get("preloaded"):
                 off_path += step.facts["preloaded"]
-        elif step.name in damaged or step.state == "not run":
+        elif step.name in damaged or step.state == "not run" or _of_package(report, step):
             continue
         elif step.state in ("crashed", "timed out"):
             severity = severities.get(step.name, "error")
@@ -229,6 +230,13 @@ def _loading(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     for (severity, what, fix), lines in grouped.items():
         yield Cause(severity, what, fix, lines[0])
     yield from _off_path(report.install, off_path)
+
+
+def _of_package(report: Report, step: StepResult) -> bool:
+    """Whether a custom package lacks a symbol: that is said of the package."""
+    assert report.install is not None
+    custom = {str(vendor.library) for vendor in report.install.vendors}
+    return step.name in custom and "undefined symbol" in step.detail
 
 
 def _off_path(install: Install, names: Sequence[str]) -> Iterator[Cause]:
@@ -344,7 +352,8 @@ def _fix_of_lacking(report: Report, lacking: Sequence[str]) -> str:
 def _unexported(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     assert report.install is not None
     ops = report.census.ops.values() if report.census else ()
-    half = [op.name for op in ops if op.reason.endswith("not exported")]
+    half = [op.name for op in ops if op.reason.endswith("not exported")
+            and not _is_vendors(report, op.name)]  # fmt: skip
     if not half or report.install.layout == "none":
         return
     number = "1 operator is" if len(half) == 1 else f"{len(half)} operators are"
@@ -354,6 +363,14 @@ def _unexported(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     else:
         fix = "headers are newer than libraries, or a library is missing"
         yield Cause("warning", what, fix)
+
+
+def _is_vendors(report: Report, op: str) -> bool:
+    """Whether a custom package's header declares the operator: that is said of the package."""
+    assert report.install is not None
+    signature = report.declared.functions.get(op) if report.declared else None
+    includes = [vendor.include for vendor in report.install.vendors if vendor.include]
+    return signature is not None and any(exists(i / signature.header) for i in includes)
 
 
 def _drift(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
@@ -380,11 +397,6 @@ def _packages(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
             package = kernels_package(install.versions.toolkit, soc)
             fix = f"a package was extracted in part: install {package} again"
             yield Cause("warning", what, fix, str(install.root / KERNELS / soc))
-    for vendor in install.vendors:
-        if vendor.problem:
-            yield Cause("warning", f"custom operators {vendor.name}: {vendor.problem}")
-        elif vendor.shadowed:
-            yield Cause("note", f"custom operators {vendor.name}: {vendor.shadowed}")
     shut = closed(install.root / KERNELS) if install.kind == "cann" else None
     if shut is not None:
         yield Cause("error", f"this user may not read {shut}", may_read(), "kernels are read there")
@@ -490,6 +502,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _unexported,
     _drift,
     _packages,
+    packages,
     _releases,
     _kernels,
     _mixed,

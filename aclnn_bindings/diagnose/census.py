@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from ..install.describe import Library
-from ..install.elf import Elf
+from ..install.elf import Elf, read, undefined
 from ..install.machine import misfit
 from ..interface.compare import Change, Types
 from ..interface.signature import WORKSPACE_SUFFIX, Declarations
@@ -150,6 +150,24 @@ def _op(
     return Op(
         name, not missing, not undeclared, not reason, second.library or first.library, reason
     )
+
+
+def unlinked(library: Library, files: Iterable[tuple[Library, Elf]]) -> tuple[str, str] | None:
+    """A function of another library of the install that `library` calls without naming that
+    library as needed, and the library's name: loaded by itself, it does not find it."""
+    tables = {lib.name: table for lib, table in files if lib.role != "custom"}
+    waiting, reached = [*read(library.path).needed], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in tables and name not in reached:
+            reached.add(name)
+            waiting += tables[name].needed
+    found = {n for name in reached for n in tables[name].exports}
+    for symbol in sorted(undefined(library.path) - found):
+        for name, table in tables.items():
+            if symbol in table.exports:
+                return symbol, name
+    return None
 
 
 def restrict(census: Census, failed: Mapping[str, str]) -> Census:

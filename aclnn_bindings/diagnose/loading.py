@@ -10,7 +10,8 @@ from .child import Steps, main
 
 
 def load_all(steps: Steps, request: Any) -> None:
-    """`request`: libraries, paths in the order to try; preload, library name → path to load first.
+    """`request`: libraries, paths in the order to try; preload, library name → path to load
+    first; custom, those of `libraries` of which every symbol must be there at once.
 
     A library whose dependency lies in the install but off the loader's path is tried again after
     that dependency; its facts then name it, because another process would fail there.
@@ -19,22 +20,25 @@ def load_all(steps: Steps, request: Any) -> None:
         facts: dict[str, Any] = {}
         try:
             with steps.step(path, facts):
-                _load(path, request["preload"], facts, depth=0)
+                mode = os.RTLD_NOW if path in request.get("custom", ()) else os.RTLD_LAZY
+                _load(path, request["preload"], facts, mode)
         except OSError:
             continue
 
 
-def _load(path: str, preload: dict[str, str], facts: dict[str, Any], depth: int) -> None:
+def _load(
+    path: str, preload: dict[str, str], facts: dict[str, Any], mode: int, depth: int = 0
+) -> None:
     try:
-        ctypes.CDLL(path, mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
+        ctypes.CDLL(path, mode=mode | os.RTLD_GLOBAL)
     except OSError as error:
         library = str(error).split(":")[0].strip()
         facts.setdefault("complaint", str(error))
         if library not in preload or depth > 40 or preload[library] == path:
             raise
         facts.setdefault("preloaded", []).append(library)
-        _load(preload[library], preload, facts, depth + 1)
-        _load(path, preload, facts, depth + 1)
+        _load(preload[library], preload, facts, os.RTLD_LAZY, depth + 1)
+        _load(path, preload, facts, mode, depth + 1)
 
 
 if __name__ == "__main__":

@@ -127,8 +127,18 @@ def _read(report: Report) -> Report:
     except DeclarationsUnknownError as error:
         source = str(error)
     reference = catalog.load(version) if version and install.include_dirs else None
-    counted = census.take(files, declared, reference)
+    counted = census.restrict(census.take(files, declared, reference), _unlinked(files))
     return replace(report, files=files, declared=declared, declared_from=source, census=counted)
+
+
+def _unlinked(files: Sequence[tuple[Library, elf.Elf]]) -> dict[str, str]:
+    """Custom packages' libraries that do not name what they need → the reason."""
+    reasons = {}
+    for library, _ in files:
+        if library.role == "custom" and (lacking := census.unlinked(library, files)):
+            symbol, provider = lacking
+            reasons[str(library.path)] = f"is not linked with {provider}, which has {symbol}"
+    return reasons
 
 
 def _run(report: Report, environ: Mapping[str, str]) -> Report:
@@ -139,7 +149,9 @@ def _run(report: Report, environ: Mapping[str, str]) -> Report:
     if not paths:
         return report
     preload = _preload(install)
-    loads = _load(paths, preload, _patience(report.request.load_timeout, environ), environ)
+    custom = [str(library.path) for library in install.libraries if library.role == "custom"]
+    load_request = {"preload": preload, "custom": custom}
+    loads = _load(paths, load_request, _patience(report.request.load_timeout, environ), environ)
     report = replace(report, loads=loads, census=_without_unloadable(report, loads))
     if report.declared is None:
         reason = f"calling is refused: {report.declared_from}"
@@ -167,13 +179,13 @@ def _patience(seconds: float, environ: Mapping[str, str]) -> float:
 
 
 def _load(
-    paths: list[str], preload: dict[str, str], timeout: float, environ: Mapping[str, str]
+    paths: list[str], request: dict[str, Any], timeout: float, environ: Mapping[str, str]
 ) -> tuple[child.StepResult, ...]:
     """One step per library; after one that kills its child or hangs there, the rest get a new
     child, but for those that need it: they would end the same way."""
     done: list[child.StepResult] = []
     while paths:
-        steps = child.run("loading", {"libraries": paths, "preload": preload}, timeout, environ)
+        steps = child.run("loading", {"libraries": paths, **request}, timeout, environ)
         done += steps
         tried = {step.name for step in steps}
         rest = [path for path in paths if path not in tried]

@@ -7,16 +7,20 @@ in `vendors/config.ini`. An entry may be a vendor's folder or its `op_api/lib` f
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
 from .places import exists, is_dir, listed, text
 
 LIBRARY: Final = "libcust_opapi.so"
+VARIABLE: Final = "ASCEND_CUSTOM_OPP_PATH"
+_VERSION: Final = re.compile(r"^custom_opp_compiler_version\s*=\s*(\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,38 @@ class Vendor:
     include: Path | None
     problem: str = ""
     shadowed: str = ""
+
+    @property
+    def version(self) -> str:
+        """The release of the compiler that built it, "" where its version.info says none."""
+        match = _VERSION.search(text(self.root / "version.info"))
+        return match.group(1) if match else ""
+
+    @property
+    def digest(self) -> str:
+        """The first 12 digits of the library's SHA-256, which tells builds apart; or ""."""
+        return digest(self.library) if self.library else ""
+
+
+def digest(path: Path) -> str:
+    """The first 12 digits of a file's SHA-256; "" where it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    except OSError:
+        return ""
+
+
+def near(path: Path) -> Path | None:
+    """The folder that `path` may have meant: its first part that is not there, spelt as one beside
+    it is; None where none is like it."""
+    for place in [*reversed(path.parents), path]:
+        if exists(place):
+            continue
+        names = [entry.name for entry in listed(place.parent) if is_dir(entry)]
+        alike = get_close_matches(place.name, names, 1, 0.75)
+        meant = place.parent / alike[0] / path.relative_to(place) if alike else None
+        return meant if meant is not None and exists(meant) else None
+    return None
 
 
 def vendors(root: Path, environ: Mapping[str, str]) -> tuple[Vendor, ...]:
@@ -48,8 +84,8 @@ def _same_file(a: Path | None, b: Path | None) -> bool:
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[Vendor]:
-    for entry in filter(None, environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(":")):
-        yield _vendor(Path(entry), "ASCEND_CUSTOM_OPP_PATH")
+    for entry in filter(None, environ.get(VARIABLE, "").split(":")):
+        yield _vendor(Path(entry), VARIABLE)
 
 
 def _from_opp(root: Path, environ: Mapping[str, str]) -> Iterator[Vendor]:
@@ -64,8 +100,15 @@ def _from_opp(root: Path, environ: Mapping[str, str]) -> Iterator[Vendor]:
         for name in present:
             if name not in priority:
                 unlisted = _vendor(folder / name, "vendors folder")
-                reason = f"not in load_priority of {folder / 'config.ini'}: it is not used"
-                yield replace(unlisted, library=None, problem=reason)
+                reason = _not_used(folder / "config.ini")
+                yield replace(unlisted, library=None, include=None, problem=reason)
+
+
+def _not_used(config: Path) -> str:
+    missing = "does not exist" if not exists(config) else "has no load_priority"
+    if _load_priority(config):
+        return f"not in load_priority of {config}: it is not used"
+    return f"{config} {missing}: it is not used"
 
 
 def _load_priority(config: Path) -> list[str]:

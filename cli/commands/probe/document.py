@@ -95,6 +95,8 @@ def _install(install: Install) -> dict[str, Any]:
                 "root": str(vendor.root),
                 "found_via": vendor.found_via,
                 "priority": vendor.priority,
+                "version": vendor.version,
+                "digest": vendor.digest,
                 "library": str(vendor.library) if vendor.library else None,
                 "problem": vendor.problem,
                 "shadowed": vendor.shadowed,

@@ -167,20 +167,12 @@ def _custom(install: Install) -> Iterator[Block]:
     if not install.vendors:
         return
     yield Heading("Custom operator packages, first wins")
-    rows = [
-        (
-            str(v.priority),
-            v.name,
-            v.found_via,
-            Cell(v.problem or v.shadowed or "used", _mark(v.problem)),
-        )
-        for v in install.vendors
-    ]
-    yield Grid(("priority", "package", "found via", "state"), rows, frozenset({0}))
-
-
-def _mark(problem: str) -> Style:
-    return "warn" if problem else ""
+    for v in install.vendors:
+        state = Cell(v.problem or v.shadowed or "used", "warn" if v.problem else "")
+        yield Facts([
+            (f"{v.priority} {v.name}", state), ("path", str(v.root)), ("found via", v.found_via),
+            ("built for", v.version or "not said"), ("sha256", v.digest or "no library"),
+        ])  # fmt: skip
 
 
 def _comparison(comparison: InterfaceComparison) -> Iterator[Block]:
