@@ -60,6 +60,12 @@ def operators() -> dict[tuple[str, str], Remedy]:
 
 
 @cache
+def packages() -> dict[str, Remedy]:
+    """Symbol of a status code → advice where a custom package's `{library}` answered."""
+    return {name: Remedy(cause, fix) for name, cause, fix in _rows()["packages"]}
+
+
+@cache
 def collectives() -> dict[int, tuple[str, Remedy]]:
     """HcclResult → its symbol and advice."""
     return {n: (name, Remedy(cause, fix)) for n, name, cause, fix in _rows()["collectives"]}
@@ -111,7 +117,12 @@ def advise(name: str, op: str | None = None, message: str = "") -> Remedy | None
     return operators().get((op or "", name)) or codes().get(name)
 
 
-def remedy_for(name: str, op: str | None = None, message: str = "") -> str | None:
-    """The same as one line of text, or None if nothing is known."""
+def remedy_for(
+    name: str, op: str | None = None, message: str = "", library: str = ""
+) -> str | None:
+    """The same as one line of text, or None if nothing is known; `library` is that of a custom
+    package whose operator it is."""
+    if library and (of_package := packages().get(name)):
+        return str(of_package).format(library=library)
     advice = advise(name, op, message)
     return str(advice) if advice else None

@@ -101,8 +101,13 @@ class Runtime:
     def codes(self) -> StatusCodes:
         """Names and exceptions of this install's status codes."""
         if self._codes is None:
-            self._codes = StatusCodes(self.declarations)
+            self._codes = StatusCodes(self.declarations, self._custom_library)
         return self._codes
+
+    def _custom_library(self, op: str) -> str:
+        """The library of the custom package that an operator is called from, "" if none is."""
+        provider = self.symbols.provider(op)
+        return str(provider.path) if provider is not None and provider.role == "custom" else ""
 
     @property
     def lost(self) -> AclError | None:

@@ -8,7 +8,7 @@ support, 3xxxxx state, 5xxxxx inside CANN or on the device.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ..errors import BindingError
@@ -164,8 +164,14 @@ class StatusCodes:
 
     lost: AclError | None = None
 
-    def __init__(self, declarations: Declarations | None = None) -> None:
+    def __init__(
+        self,
+        declarations: Declarations | None = None,
+        custom_library: Callable[[str], str] = lambda _op: "",
+    ) -> None:
+        """`custom_library`: the library of the custom package that has an operator, "" if none."""
         self._names = _names(declarations) if declarations is not None else {}
+        self._custom_library = custom_library
         self._catalog: Mapping[int, str] | None = None
 
     def name(self, code: int) -> str:
@@ -197,6 +203,7 @@ class StatusCodes:
         if call.startswith("aclnn") and call not in ("aclnnInit", "aclnnFinalize"):
             phase = 1 if call.endswith(WORKSPACE_SUFFIX) else 2
             op = op or call.removesuffix(WORKSPACE_SUFFIX)
+        library = self._custom_library(op) if op else ""
         again = name in _LASTING and self.lost is not None and self.lost.code == code
         first = str(self.lost).partition("\n")[0]
         error = (AclDeviceLostError if again else exception_class(name, code))(
@@ -208,7 +215,9 @@ class StatusCodes:
             op=op,
             shapes=shapes,
             dtypes=dtypes,
-            remedy=_WAY_BACK.format(first=first) if again else remedy_for(name, op, message),
+            remedy=_WAY_BACK.format(first=first)
+            if again
+            else remedy_for(name, op, message, library),
         )
         if name in _LASTING and self.lost is None:
             self.lost = error
