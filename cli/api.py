@@ -166,11 +166,10 @@ def _assumed(name: str, setup: Any) -> tuple[str, ...]:
     local = golden_files.loaded()
     if name in local.rows or not (name in local.functions or "" in local.functions):
         return ()
-    from .conformance.operators.find import golden_row
     from .conformance.run import engine
     from .spec.infer import assumed
 
-    row = golden_row(engine.declarations(setup).ops[name])
+    row = golden_files.golden_row(engine.declarations(setup).ops[name])
     return tuple(assumed(row.declaration)) if row is not None else ()
 
 

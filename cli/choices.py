@@ -122,13 +122,15 @@ class Seconds(click.FloatRange):
 
 
 class NewFile(click.Path):
-    """A file that will be written: its folder exists and allows it."""
+    """A file that will be written: its folder exists and allows it. `dash`: `-` is stdout."""
 
-    def __init__(self) -> None:
-        super().__init__(dir_okay=False, path_type=Path)
+    def __init__(self, dash: bool = False) -> None:
+        super().__init__(dir_okay=False, path_type=Path, allow_dash=dash)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = Path(str(super().convert(value, param, ctx)))
+        if self.allow_dash and str(path) == "-":
+            return path
         folder = path.parent
         if not folder.is_dir():
             self.fail(f"{path}: its folder {folder} does not exist", param, ctx)

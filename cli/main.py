@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "report": "Show a recorded run of `check` again, write it in other forms, or compare two runs.",
     "bench": "Time operators: device, host and end to end, with spread, bandwidth and a "
     "comparison.",
+    "grade": "Grade the operator OP, which a program wrote: is it there, correct, fast and honest.",
     "ops": "List operators: schema, ACLNN calls, devices, derivative, rule.",
     "explain": "Explain a status code, a message id, an operator's failure or a log: causes, what "
     "to do.",

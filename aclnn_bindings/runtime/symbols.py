@@ -93,6 +93,9 @@ class SymbolLookup:
 
     def _search(self, name: str, libraries: Sequence[Library]) -> tuple[int, Library | None]:
         for library in libraries:
+            # dlsym on a package's handle also finds what the libraries that it needs export.
+            if library.role == "custom" and not self._exported(library, name):
+                continue
             handle = self._open(library)
             if handle and library.path in self._instead:
                 handle = self._load(str(self._instead[library.path]))[0] or handle
@@ -116,8 +119,9 @@ class SymbolLookup:
 
     def _says(self, library: Library, name: str) -> bool:
         """Whether the file's own table exports `name`."""
-        if library in self._handles:
-            return True
+        return library in self._handles or self._exported(library, name)
+
+    def _exported(self, library: Library, name: str) -> bool:
         if library not in self._exports:
             self._exports[library] = elf.read(library.path).exports
         return name in self._exports[library]

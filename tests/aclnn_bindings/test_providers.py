@@ -139,3 +139,14 @@ def test_an_opp_of_another_install_is_warned_of(root: Path, tmp_path: Path) -> N
     assert f"ASCEND_OPP_PATH={tmp_path} is of another install" in text
     text = raised(root, code, {"ASCEND_OPP_PATH": str(tmp_path / "gone")})
     assert "gone does not exist" in text
+
+
+def test_a_package_that_needs_the_installs_operators_provides_only_its_own(
+    root: Path, tmp_path: Path
+) -> None:
+    environ = package(tmp_path, MUL, MUL_HEADER)
+    library = tmp_path / "vendor/op_api/lib/libcust_opapi.so"
+    operators = next((root / "lib64").glob("libopapi*.so"))
+    fake_cann.compile_library(library, MUL, [operators])
+    code = "print(cann.symbols.provider('aclnnAdd').role, cann.has_op('aclnnMul'))"
+    assert said(root, code, environ) == "opapi True"

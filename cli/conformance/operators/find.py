@@ -7,24 +7,14 @@ from typing import Any
 
 from mindtorch.ops import OPS
 
-from ...spec.infer import inferred_row
-from ...spec.row import ROWS, Row
+from ...spec.row import ROWS
 from ..run.rows import TorchRow
 from ..run.subject import PREFIX, Subject, UnknownSubjectError
-from . import golden_files, rows
+from . import rows
 from .declared import DeclaredOperator
 from .derived import derived
+from .golden_files import golden_row
 from .row import SPECS, UNSPECIFIED, Spec, inplace
-
-
-def golden_row(signature: Any) -> Row | None:
-    """The row that a person's own file gives for an operator; None without one."""
-    row_of_golden = golden_files.loaded()
-    if signature.name in row_of_golden.rows:
-        return row_of_golden.rows[signature.name]
-    function = row_of_golden.functions.get(signature.name) or row_of_golden.functions.get("")
-    return inferred_row(signature, function) if function is not None else None
-
 
 assert rows  # importing it declares the spec rows
 

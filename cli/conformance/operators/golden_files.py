@@ -124,6 +124,17 @@ def loaded() -> Loaded:
     return _STATE[key]
 
 
+def golden_row(signature: Any) -> Row | None:
+    """The row that a person's own file gives for an operator; None without one."""
+    from ...spec.infer import inferred_row
+
+    local = loaded()
+    if signature.name in local.rows:
+        return local.rows[signature.name]
+    function = local.functions.get(signature.name) or local.functions.get("")
+    return inferred_row(signature, function) if function is not None else None
+
+
 def _load() -> Loaded:
     state = Loaded()
     for entry in entry_points(group=ENTRY_POINTS):

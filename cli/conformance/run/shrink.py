@@ -110,12 +110,13 @@ class MinimalFailure:
 def shrink(
     case: Case, plain: Mapping[str, str], dtypes: Sequence[str],
     fails: Callable[[Case], bool | None], words: Mapping[str, str] = SIZES,
+    seconds: float = _SECONDS,
 ) -> MinimalFailure:  # fmt: skip
     """The Cause of a designed case that fails; `plain` are the factors' plain levels, `dtypes`
     those that the row takes, `words` name the sizes, `fails` runs a case: None where that judges
-    nothing. At most _TRIALS cases are run."""
+    nothing. At most _TRIALS cases are run, none after `seconds`."""
     known: dict[str, bool | None] = {case.id: True}
-    end = time.monotonic() + _SECONDS
+    end = time.monotonic() + seconds
 
     def verdict_of(factors: Mapping[str, str], form: str) -> bool | None:
         other = designed(case.op, form, factors)

@@ -1,0 +1,1 @@
+"""Grades one operator that is not trusted."""
