@@ -110,9 +110,9 @@ def narrow(
     lengths = length.tolist() if isinstance(length, Tensor) else [length] * batch
     begins = [row * size + at for row, at in enumerate(starts)]
     ends = [*begins, (batch - 1) * size + starts[-1] + lengths[-1]]
-    kept = mindtorch.tensor(ends, dtype=mindtorch.int64, device=tensor.device)
+    offsets = mindtorch.tensor(ends, dtype=mindtorch.int64, device=tensor.device)
     sizes = mindtorch.tensor(lengths, dtype=mindtorch.int64, device=tensor.device)
-    return make(tensor.flatten(0, 1), kept, sizes)
+    return make(tensor.flatten(0, 1), offsets, sizes)
 
 
 def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
@@ -121,9 +121,9 @@ def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
         raise RuntimeError(
             f"torch.nested.masked_select requires a strided tensor, given {tensor.layout}"
         )
-    chosen = mask.expand(tensor.shape) if mask.shape != tensor.shape else mask
-    lengths = chosen.flatten(1).sum(-1).tolist()
-    return make(mindtorch.masked_select(tensor, chosen), offsets_of(lengths, tensor.device))
+    whole_mask = mask.expand(tensor.shape) if mask.shape != tensor.shape else mask
+    lengths = whole_mask.flatten(1).sum(-1).tolist()
+    return make(mindtorch.masked_select(tensor, whole_mask), offsets_of(lengths, tensor.device))
 
 
 def to_padded_tensor(

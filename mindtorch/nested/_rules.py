@@ -204,8 +204,8 @@ def _reduced(op: Op, args: dict[str, Any]) -> object:
     result = entry(tensor._values, dim=inner[0] if scalar else inner, **rest)
     if ragged:
         return result
-    kept = bool(rest.get("keepdim"))
-    before = 0 if kept else sum(d < tensor._ragged_idx for d in along)
+    keepdim = bool(rest.get("keepdim"))
+    before = 0 if keepdim else sum(d < tensor._ragged_idx for d in along)
     return _outer_at(tensor, result, tensor._ragged_idx - before)
 
 
@@ -448,9 +448,9 @@ def _part(self: NestedTensor, first: int, last: int) -> NestedTensor:
     """Samples from `first` up to `last`."""
     ends = self._offsets.tolist()
     values = self._values.narrow(self._ragged_idx - 1, ends[first], ends[last] - ends[first])
-    kept = None if self._lengths is None else self._lengths[first:last]
+    lengths = None if self._lengths is None else self._lengths[first:last]
     offsets = self._offsets[first : last + 1] - ends[first]
-    return make(values, offsets, kept, self._ragged_idx)
+    return make(values, offsets, lengths, self._ragged_idx)
 
 
 @handles("chunk")

@@ -120,20 +120,20 @@ def _hold(name: str, tensor: mindtorch.Tensor, expected: mindtorch.Tensor, shape
     """AssertionError where a size is neither that of the example nor within its Dim."""
     if tensor.dim() != expected.dim():
         raise AssertionError(f"Guard failed: {name}.dim() == {expected.dim()}, got {tensor.dim()}")
-    for at, (size, wanted) in enumerate(zip(tensor.shape, expected.shape, strict=True)):
+    for at, (size, required) in enumerate(zip(tensor.shape, expected.shape, strict=True)):
         dim = _dim_of(shapes, at)
-        if dim is None and size != wanted:
-            raise AssertionError(f"Guard failed: {name}.size()[{at}] == {wanted}, got {size}")
+        if dim is None and size != required:
+            raise AssertionError(f"Guard failed: {name}.size()[{at}] == {required}, got {size}")
         if dim is not None and not dim.allows(size):
             raise AssertionError(f"Guard failed: {name}.size()[{at}] within {dim}, got {size}")
 
 
 def _dim_of(shapes: Any, at: int) -> Dim | None:
     if isinstance(shapes, Mapping):
-        found = shapes.get(at)
+        entry = shapes.get(at)
     else:
-        found = shapes[at] if isinstance(shapes, Sequence) and at < len(shapes) else None
-    return found if isinstance(found, Dim) else None
+        entry = shapes[at] if isinstance(shapes, Sequence) and at < len(shapes) else None
+    return entry if isinstance(entry, Dim) else None
 
 
 def export(
