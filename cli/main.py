@@ -11,6 +11,7 @@ import importlib
 import io
 import os
 import sys
+import time
 from typing import Any, Final
 
 import click
@@ -125,7 +126,9 @@ def _send_nowhere() -> None:
 def _run(arguments: list[str]) -> int:
     stdout = sys.stdout
     try:
-        result: Any = group.main(arguments, prog_name="mindtorch-npu", standalone_mode=False)
+        result: Any = group.main(
+            arguments, prog_name="mindtorch-npu", standalone_mode=False, obj=_started()
+        )
     except click.ClickException as error:
         text = io.StringIO()
         error.show(text)
@@ -136,6 +139,18 @@ def _run(arguments: list[str]) -> int:
             raise BrokenPipeError from None
         raise
     return result if isinstance(result, int) else exits.OK
+
+
+def _started() -> float:
+    """When this process began, by `time.monotonic` (proc_pid_stat(5), field 22); now where the
+    system does not tell."""
+    try:
+        with open("/proc/self/stat") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        age = 0.0
+    return time.monotonic() - max(age, 0.0)
 
 
 def _printable(message: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -36,5 +37,6 @@ def preflight(
     """
     from .runner import run
 
+    started = click.get_current_context().find_root().obj or time.monotonic()
     with planted_faults.watch():
-        return run(seconds, device, home, simulator, book)
+        return run(seconds, device, home, simulator, book, started)

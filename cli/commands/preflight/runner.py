@@ -6,7 +6,6 @@ way when it comes is cut, and what was not judged until then is said.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,11 +42,10 @@ CASES: Final = (
     "mul/functional/s0/bfloat16/long", "matmul/functional/s0/bfloat16/long",
 )  # fmt: skip
 # Of the time: for a case of each operator, and for what follows the soak (a differing case again,
-# chips, the report); how long a worker may say nothing.
-_BREADTH, _REST, _SILENCE = 0.5, 0.1, 1 / 3
+# chips), and for the report; how long a worker may say nothing.
+_BREADTH, _REST, _SILENCE, _REPORT = 0.5, 0.1, 1 / 3, 0.05
 _LEAST_REST: Final = 1.0
 _LEAST_SILENCE: Final = 10.0
-_REPORT_SECONDS: Final = 0.5
 # Of two chips that differ one is wrong, whichever.
 _WRONG: Final = votes.ABOUT_DEVICES | {votes.UNDECIDED}
 # A chip whose fastest launches take so many times as long as those of the others is slow.
@@ -81,9 +79,12 @@ class Findings:
         return exits.NOT_JUDGED if self.unjudged or self.linked.unjudged else exits.OK
 
 
-def run(seconds: float, device: str, home: Path | None, simulator: bool, book: Path | None) -> int:
-    """Run it, show what it gave, and give the exit code."""
-    until = time.monotonic() + seconds - _REPORT_SECONDS
+def run(
+    seconds: float, device: str, home: Path | None, simulator: bool, book: Path | None,
+    started: float,
+) -> int:  # fmt: skip
+    """Run it within `seconds` of its start, show what it gave, and give the exit code."""
+    until = started + (1 - _REPORT) * seconds
     book = book or state.default_path("preflight")
     root = str(home) if home else None
     try:
@@ -134,7 +135,7 @@ def slow_devices(run: engine.Run) -> dict[str, float]:
     ratios = defaultdict(list)
     for of_case in times.values():
         for device, fastest in of_case.items():
-            others = [time for other, time in of_case.items() if other != device]
+            others = [other_time for other, other_time in of_case.items() if other != device]
             if len(others) > 1 and (usual := median(others)) > 0:
                 ratios[device].append(fastest / usual)
     slowness = {device: median(of_device) for device, of_device in ratios.items()}

@@ -221,6 +221,8 @@ def _deviation(
     if evidence.digests:
         launches += evidence.digests.total()
         wrong += sum(n for d, n in evidence.digests.items() if d != most.digest)
+    if kind in (DETERMINISTIC, STUCK):
+        wrong = launches  # a soak counts those that differ from the others of its own device
     return Deviation(
         one.case, one.case.partition("/")[0], one.seed, place, kind, camp.digest, most.digest,
         tuple(most.places[:_NAMED]), len(most.places), wrong, launches, first,

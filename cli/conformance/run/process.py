@@ -73,6 +73,7 @@ class Setup:
             "guard": self.guard,
             "peer": self.peer,
             "cases": self.cases,
+            "hurry": bool(self.until),
         }
 
 

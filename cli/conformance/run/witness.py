@@ -25,11 +25,19 @@ from ...judge.precision import Array, rounded
 from ...laws.compare import oracle_function
 from ..cases.recipe import Recipe, Slot
 
+_silent: list[bool] = []
+
+
+def silence() -> None:
+    """Ask torch nothing in this process: importing it takes seconds that a deadline lacks."""
+    _silent.append(True)
+    _torch.cache_clear()
+
 
 @cache
 def _torch() -> ModuleType | None:
-    """torch, or None where it is not installed."""
-    if find_spec("torch") is None:
+    """torch, or None where it is not installed, or not to be asked."""
+    if _silent or find_spec("torch") is None:
         return None
     import torch
 

@@ -112,7 +112,7 @@ def test_a_preflight_ends_in_its_time_whatever_devices_do(tmp_path, monkeypatch,
     monkeypatch.setenv("ACLSIM_DEVICES", "2")
     monkeypatch.setenv("ACLSIM_FAULTS", "npu1/*:hang")
     started = time.monotonic()
-    code = runner.run(3.0, "all", None, True, tmp_path / "p.jsonl")
+    code = runner.run(3.0, "all", None, True, tmp_path / "p.jsonl", started)
     assert time.monotonic() - started < 3.0 + 2.0
     assert code == exits.NOT_JUDGED
     assert "not judged: " in "".join(capsys.readouterr())
