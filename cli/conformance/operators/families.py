@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from . import rows
 from .row import SPECS, UNSPECIFIED
-
-
-def _declare() -> None:
-    from . import rows  # noqa: F401 - declares the rows
 
 
 def in_family(family: str) -> list[str]:
     """Operators with a spec row of that family."""
-    _declare()
-    return [name for name, row in SPECS.items() if row.family == family]
+    rows.declare_all()
+    names = [name for name, row in SPECS.items() if row.family == family]
+    return sorted(names, key=lambda name: SPECS[name].module)
 
 
 def by_family() -> list[list[str]]:
     """The operators of each family."""
-    _declare()
+    rows.declare_all()
     families: dict[str, list[str]] = {}
     for name, row in SPECS.items():
         families.setdefault(row.family, []).append(name)
@@ -25,11 +23,11 @@ def by_family() -> list[list[str]]:
 
 
 def operator_families() -> set[str]:
-    _declare()
+    rows.declare_all()
     return {row.family for row in SPECS.values()}
 
 
 def without_formula() -> set[str]:
     """Operators whose formula nobody publishes."""
-    _declare()
+    rows.declare_all()
     return set(UNSPECIFIED)

@@ -16,8 +16,6 @@ from .derived import derived
 from .golden_files import golden_row
 from .row import SPECS, UNSPECIFIED, Spec, inplace
 
-assert rows  # importing it declares the spec rows
-
 
 def subject(name: str, declarations: Any = None) -> Subject:
     """The subject called `name`; `declarations` are the install's, which ACLNN operators need.
@@ -35,6 +33,7 @@ def subject(name: str, declarations: Any = None) -> Subject:
         raise UnknownSubjectError(f"{name}: the install at hand declares no such operator")
     if (row_of_golden := golden_row(signature)) is not None:
         return DeclaredOperator(signature, row_of_golden)
+    rows.declare(name)
     if name in ROWS:
         return DeclaredOperator(signature, ROWS[name])
     row = row_of(name)
@@ -49,7 +48,9 @@ def subject(name: str, declarations: Any = None) -> Subject:
 
 def row_of(name: str) -> Spec | None:
     """The spec row of an operator, for an in-place form that of the operator that it is one of."""
+    functional = name.replace("aclnnInplace", "aclnn", 1)
+    rows.declare(name, functional)
     if name in SPECS:
         return SPECS[name]
-    row = SPECS.get(name.replace("aclnnInplace", "aclnn", 1))
+    row = SPECS.get(functional)
     return row if row is not None and row.writes_first else None

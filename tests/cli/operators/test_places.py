@@ -7,12 +7,12 @@ from pathlib import PurePath
 import pytest
 from mindtorch_npu.conformance.operators import rows
 from mindtorch_npu.conformance.operators.places import SourcePlaces, checkout, places
-from mindtorch_npu.conformance.operators.row import UNSPECIFIED
+from mindtorch_npu.conformance.operators.row import SPECS, UNSPECIFIED
 from mindtorch_npu.conformance.operators.rules import FAMILIES
 
 from aclnn_bindings.interface import catalog
 
-assert rows
+rows.declare_all()
 pytestmark = pytest.mark.skipif(checkout() is None, reason="no source checkout")
 OPERATORS = sorted({n for v in catalog.versions() for n in catalog.load(v).ops})
 # A torch row lies in a room of mindtorch/ops/rows, by torch's words; these families share them.
@@ -78,3 +78,11 @@ def test_places_of_an_operator_are_paths_of_the_checkout():
     for path in (where.row, where.oracle, where.kernel, where.kernel_test):
         assert (checkout() / path).is_file(), path
     assert places("aclnnInplaceAdd").row.startswith("mindtorch/ops/rows/pointwise/")
+
+
+def test_the_module_of_each_row_is_found_by_the_names_of_its_operators():
+    """A command imports the modules that name its operators, not all of them."""
+    unlisted = [name for name, row in SPECS.items() if row.module not in rows._modules_of(name)]
+    assert not unlisted
+    assert all(map(rows._modules_of, UNSPECIFIED))
+    assert len(rows._modules_of("aclnnNothing")) < 10

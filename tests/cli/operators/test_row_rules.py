@@ -14,7 +14,7 @@ from mindtorch_npu.spec.row import row_of
 
 from aclnn_bindings.interface import catalog
 
-assert rows
+rows.declare_all()
 NEWEST = ChainMap(*(catalog.load(v).ops for v in reversed(catalog.versions())))
 
 

@@ -16,6 +16,7 @@ from aclnn_bindings.interface import catalog
 from aclnn_bindings.interface.signature import OpSignature
 from mindtorch.ops import OPS
 
+from ....conformance.operators import rows as spec_rows
 from ....conformance.operators.find import subject
 from ....conformance.operators.row import SPECS, UNSPECIFIED
 from ....conformance.run.subject import UnknownSubjectError
@@ -106,6 +107,7 @@ def spelled(signature: OpSignature) -> str:
 
 def _judgement(name: str, declared: Any) -> tuple[str, str, str, str, str, str]:
     """(family, state, rule, its reason, source, formula)."""
+    spec_rows.declare(name)
     if name in UNSPECIFIED:
         known = UNSPECIFIED[name]
         return "", "unspecified", "", known.known, known.source, ""
@@ -194,6 +196,7 @@ def _exported() -> frozenset[str]:
 
 def counts(entries: list[Entry]) -> dict[str, int]:
     """How many operators there are, and how many have a formula, are simulated, are called."""
+    spec_rows.declare_all()
     return {
         "operators": len(entries), "judged": sum(e.state == "judged" for e in entries),
         "simulated": sum(e.simulator for e in entries),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
+from mindtorch_npu.conformance.operators.row import SPECS
 
-from ._arguments import SPECS, t
+from ._arguments import t
 from ._functions import autograd
 
 
