@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from mindtorch_npu import main
+from mindtorch_npu.commands.check import runner
 from mindtorch_npu.conformance.cases.case import Case
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.run import batches
@@ -20,9 +25,42 @@ from aclnn_bindings.install.library import bundled_simulator
 pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
 
 
+@dataclass(frozen=True)
+class Ended:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run the command in a process; its state folder is the test's own."""
+    """Run the command here, with one worker; its state folder is the test's own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    out, err = io.StringIO(), io.StringIO()
+
+    def call(*words: str, **environ: str) -> Ended:
+        for stream in (out, err):
+            stream.seek(0)
+            stream.truncate()
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path)
+            patch.setattr(runner, "_jobs", lambda number: number or 1)
+            for name, value in environ.items():
+                patch.setenv(name, value)
+            with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+                main.main(list(words))
+        return Ended(ended.value.code, out.getvalue(), err.getvalue())
+
+    return call
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "mindtorch_npu", *words]
+
+
+@pytest.fixture
+def run_apart(tmp_path, monkeypatch):
+    """Run the command in a process of its own, with as many workers as it takes."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
     def call(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -34,12 +72,8 @@ def run(tmp_path, monkeypatch):
     return call
 
 
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "mindtorch_npu", *words]
-
-
-def test_the_three_ops_pass_with_a_verdict_for_each(run):
-    done = run("check", "add", "matmul", "index_put")
+def test_the_three_ops_pass_with_a_verdict_for_each(run_apart):
+    done = run_apart("check", "add", "matmul", "index_put")
     assert done.returncode == 0, done.stdout + done.stderr
     for line in ("add", "matmul", "index_put"):
         assert f"  {line} " in done.stdout
@@ -268,14 +302,14 @@ def test_known_issue_turns_a_failure_into_xfail(run, tmp_path):
     assert "XPASS" in run(*words).stdout
 
 
-def test_saved_case_replays_with_its_own_inputs(run, tmp_path):
+def test_saved_case_replays_with_its_own_inputs(run, run_apart, tmp_path):
     run("check", "matmul", "--alone", "--case", "matmul/method/s0",
         "--save", str(tmp_path / "saved"), ACLSIM_FAULTS="matmul:zeros")  # fmt: skip
     saved = tmp_path / "saved" / "matmul_method_s0-seed0.json"
-    again = run("check", "replay", str(saved), ACLSIM_FAULTS="matmul:zeros")
+    again = run_apart("check", "replay", str(saved), ACLSIM_FAULTS="matmul:zeros")
     assert again.returncode == 1
     assert "matmul/method/s0" in again.stdout
-    assert run("check", "replay", str(saved)).returncode == 0
+    assert run_apart("check", "replay", str(saved)).returncode == 0
 
 
 def test_fresh_seeds_repeat_the_cases(run):

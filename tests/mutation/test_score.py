@@ -87,13 +87,19 @@ def test_stored_scores_have_one_line_for_each_entry_and_every_state():
     assert all(killed <= reached for killed, reached in rows.values())
 
 
+@pytest.fixture(scope="module")
+def kernels():
+    return list(command.tree.kernels())
+
+
 @pytest.mark.parametrize(
     ("options", "kinds"), [(("--kind", "bug"), {"bug"}), (("--sample", "5"), None)]
 )
-def test_a_build_plants_what_its_options_choose(monkeypatch, options, kinds):
+def test_a_build_plants_what_its_options_choose(monkeypatch, kernels, options, kinds):
     planted = []
+    monkeypatch.setattr(command.tree, "kernels", lambda: kernels)
     monkeypatch.setattr(command.tree, "build", lambda jobs, only: planted.append(only) or [])
     CliRunner().invoke(command.main, ["build", *options], catch_exceptions=False)
-    named = {m.key: m.kind for k in command.tree.kernels() for m in k.mutants}
+    named = {m.key: m.kind for k in kernels for m in k.mutants}
     chosen = {named[key] for key in planted[0]}
     assert chosen == kinds if kinds else (len(planted[0]), "bug" in chosen) == (5, False)

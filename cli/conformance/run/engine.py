@@ -90,6 +90,7 @@ class Run:
             if not interrupted:
                 self._health()
             self.journal.last(self._ending(interrupted))
+            self.journal.close()
 
     def _hold_budget(self) -> None:
         """Deal no more cases once the budget is spent."""
