@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -90,7 +90,8 @@ class Table:
     names: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
-    def of(self, dtype: str, main: str) -> list[Mapping[str, str]]:
+    @cache  # noqa: B019 - tables live as long as the rows
+    def of(self, dtype: str, main: str) -> Sequence[Mapping[str, str]]:
         """The rows in which the main parameter has `dtype`."""
         at = self.names.index(main)
         return [dict(zip(self.names, r, strict=True)) for r in self.rows if r[at] == dtype]
@@ -248,10 +249,18 @@ class Declaration:
 
     def domain(self, name: str, overload: str = "") -> Domain:
         """The domain of a parameter in an overload."""
-        for local in self.overloads:
-            if local.name == overload and name in local.params:
-                return local.params[name]
-        return self.params[name]
+        return self._domains[overload][name][0]
+
+    def plain_level(self, name: str, overload: str = "") -> str:
+        """The plain level of a parameter in an overload."""
+        return self._domains[overload][name][1]
+
+    @cached_property
+    def _domains(self) -> Mapping[str, Mapping[str, tuple[Domain, str]]]:
+        """By overload: each parameter's domain and its plain level."""
+        every = {"": self.params, **{o.name: {**self.params, **o.params} for o in self.overloads}}
+        return {o: {n: (d, d.levels(False)[0]) for n, d in params.items()}
+                for o, params in every.items()}  # fmt: skip
 
     def dtypes(self, claimed: Sequence[str] = ()) -> tuple[str, ...]:
         """Dtypes under test: of the table or of the main tensor, those that are claimed."""
@@ -351,15 +360,17 @@ class ConcreteCall:
         return rows[at]
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.known:
-            self.known[name] = self._make(name)
-        return self.known[name]
+        try:
+            return self.known[name]
+        except KeyError:
+            value = self.known[name] = self._make(name)
+            return value
 
     def _make(self, name: str) -> Any:
-        if name.endswith(".dtype"):
-            return short_name(self.dtype(name.removesuffix(".dtype"), ""))
         if name in self.declaration.params:
             return self._value(name)
+        if name.endswith(".dtype"):
+            return short_name(self.dtype(name.removesuffix(".dtype"), ""))
         role = self.declaration.used_sizes.get(name)
         if role is None:
             raise DeclarationError(f"{self.declaration.name}: nothing is called {name!r}")
@@ -377,7 +388,7 @@ class ConcreteCall:
                 f"{self.declaration.name}: {name} is a result; no input reads it"
             )
         factor = factor_named(name)
-        level = self.levels.get(factor) or domain.levels(False)[0]
+        level = self.levels.get(factor) or self.declaration.plain_level(name, self.overload)
         cell = self._row.get(name)
         level = NULL if cell == "" else domain.settle(self, level)
         self.settled[factor] = level

@@ -16,11 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from .declaration import MOST_ELEMENTS, ConcreteCall, Declaration
-from .domains import By, evaluate, everywhere
+from .declaration import MOST_ELEMENTS, ConcreteCall, Declaration, factor_named
+from .domains import By, Domain, evaluate, everywhere
 from .errors import DeclarationError
 from .expressions import expression
-from .factors import Factor, plain
+from .factors import plain
 from .sizes import Role, dims_of, parts_of, volume
 
 Levels = dict[str, str]
@@ -35,6 +35,8 @@ _PLAIN_FIRST: Final = 0.35
 # How often each side of a relation is to be met.
 _SIDES: Final = (2, 4)
 _SEARCH: Final = 400
+# Calls that are tried for a level that none had.
+_LEVEL_TRIES: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Design:
 
     calls: tuple[Levels, ...]
     unmet_relations: tuple[tuple[str, bool], ...]
+    unmet_levels: tuple[tuple[str, str], ...]
 
 
 def design(declaration: Declaration, claimed: Sequence[str], full: bool = False) -> Design:
@@ -61,6 +64,9 @@ class _Search:
         self.sides: dict[tuple[str, bool], int] = {}
         self.both = [r for r in declaration.relations if r.kind == "both"]
         self.budget = FULL_CALLS if full else QUICK_CALLS
+        self.reads: dict[str, frozenset[str]] = {}
+        self.sizes = {f.name: f for f in self.factors
+                      if isinstance(declaration.used_sizes.get(f.name), Role)}  # fmt: skip
 
     def run(self) -> Design:
         self._add(self.settle(self.plain))
@@ -73,9 +79,10 @@ class _Search:
             best = self._best()
             idle = 0 if best is not None and self._add(best) else idle + 1
         self._balance()
+        self._complete()
         unmet = [(r.text, side) for r in self.both for side in (True, False)
                  if not self.sides.get((r.text, side))]  # fmt: skip
-        return Design(tuple(self.calls.values()), tuple(unmet))
+        return Design(tuple(self.calls.values()), tuple(unmet), tuple(self._unmet_levels()))
 
     def _singles(self) -> Iterator[Levels]:
         """Every level alone beside the plain call: a cause that needs one level shows itself."""
@@ -94,10 +101,7 @@ class _Search:
         for _ in range(6):
             try:
                 draw = self.declaration.draw(levels_)
-                settled = self._known(draw.actual())
-                if settled != levels_:
-                    levels_ = settled
-                    draw = self.declaration.draw(levels_)
+                levels_ = self._known(draw.actual())
                 if draw.elements() > MOST_ELEMENTS[self.full]:
                     if not self._shrink(levels_):
                         return None
@@ -114,17 +118,12 @@ class _Search:
     def _known(self, levels: Mapping[str, str]) -> Levels:
         return {f.name: levels.get(f.name, f.levels[0]) for f in self.factors}
 
-    def _sizes(self) -> dict[str, Factor]:
-        return {f.name: f for f in self.factors
-                if isinstance(self.declaration.used_sizes.get(f.name), Role)}  # fmt: skip
-
     def _shrink(self, levels_: Levels) -> bool:
         """Take the largest size but one down to the next smaller level."""
-        sizes = self._sizes()
-        order = sorted(sizes, key=lambda n: -volume(dims_of(levels_[n])))
+        order = sorted(self.sizes, key=lambda n: -volume(dims_of(levels_[n])))
         for name in [*order[1:], *order[:1]]:
             now = volume(dims_of(levels_[name]))
-            smaller = [n for n in sizes[name].levels if volume(dims_of(n)) < now]
+            smaller = [n for n in self.sizes[name].levels if volume(dims_of(n)) < now]
             if smaller and now > 4:
                 levels_[name] = max(smaller, key=lambda n: volume(dims_of(n)))
                 return True
@@ -146,8 +145,10 @@ class _Search:
                         return True
         return False
 
-    def _reads(self, text: str) -> set[str]:
+    def _reads(self, text: str) -> frozenset[str]:
         """Factors that an expression depends on, through derived sizes and shapes."""
+        if text in self.reads:
+            return self.reads[text]
         seen: set[str] = set()
         todo = list(expression(text).names)
         while todo:
@@ -160,7 +161,8 @@ class _Search:
                 todo += expression(role).names
             elif name in self.declaration.params:
                 todo += self._read_by(name)
-        return seen
+        self.reads[text] = frozenset(seen)
+        return self.reads[text]
 
     def _read_by(self, param: str) -> list[str]:
         names: list[str] = []
@@ -177,6 +179,46 @@ class _Search:
         except (DeclarationError, ZeroDivisionError, IndexError, ValueError):
             return False
 
+    # --- levels that only a form or a mode has ---------------------------------------------------
+
+    def _unmet_levels(self) -> list[tuple[str, str]]:
+        met = {item for levels in self.calls.values() for item in levels.items()}
+        return [(f.name, level) for f in self.factors for level in f.levels
+                if (f.name, level) not in met]  # fmt: skip
+
+    def _complete(self) -> None:
+        """Calls for levels that no call has, in the forms and modes that have them."""
+        for name, level in self._unmet_levels():
+            ways = list(self._ways(name, level)) or [{}]
+            for i in range(_LEVEL_TRIES * len(ways)):
+                way = {**ways[i % len(ways)], name: level}
+                settled = self.settle({**self._candidate(), **way})
+                if settled is not None and settled[name] == level and self._add(settled):
+                    break
+
+    def _ways(self, factor: str, level: str) -> Iterator[Levels]:
+        """The forms of the call, and the modes, in which a parameter has a level."""
+        params = (n for n in self.declaration.inputs if factor_named(n) == factor)
+        forms = [o.name for o in self.declaration.overloads] or [""]
+        for param in params:
+            for form in forms:
+                form_level = {"overload": form} if form else {}
+                domain = self.declaration.domain(param, form)
+                yield from ({**form_level, **modes} for modes in self._modes(domain, level))
+
+    def _modes(self, domain: Domain, level: str) -> Iterator[Levels]:
+        if level not in domain.levels(self.full):
+            return
+        if not isinstance(domain, By):
+            inner = [m for d in domain.within() for m in self._modes(d, level)]
+            yield from inner or [{}]
+            return
+        for mode, option in domain.options.items():
+            for modes in self._modes(option, level) if option is not None else ():
+                mode_level = str(mode).replace(" ", "")
+                known = any(f.name == domain.param and mode_level in f.levels for f in self.factors)
+                yield {**modes, domain.param: mode_level} if known else modes
+
     # --- which to take --------------------------------------------------------------------------
 
     def _tuples(self, levels: Levels) -> set[tuple[tuple[str, str], ...]]:
@@ -188,6 +230,7 @@ class _Search:
         return levels_
 
     def _add(self, levels: Levels | None) -> bool:
+        """Take a call; False for none and for one that there is already."""
         if levels is None:
             return False
         key = tuple(sorted(levels.items()))

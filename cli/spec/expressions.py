@@ -64,7 +64,7 @@ _NODES: Final = (
 class Expression:
     """One parsed expression; `names` are what it reads."""
 
-    __slots__ = ("_code", "names", "text")
+    __slots__ = ("_code", "_name", "names", "text")
 
     def __init__(self, text: str) -> None:
         try:
@@ -83,9 +83,14 @@ class Expression:
         names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
         self.names = frozenset(names - called)
         self._code = compile(tree, f"<{text}>", "eval")
+        # Most are one name, which needs no evaluation.
+        self._name = self.text if isinstance(tree.body, ast.Name) else ""
 
     def __call__(self, values: Named) -> Any:
         """The value; a name that `values` lacks is a KeyError."""
+        if self._name:
+            value = values[self._name]
+            return value.value if isinstance(value, ScalarValue) else value
         return eval(self._code, _GLOBALS, _Names(values))
 
     def __repr__(self) -> str:

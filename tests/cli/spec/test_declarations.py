@@ -14,6 +14,7 @@ from mindtorch_npu.spec import (
     beside,
     both,
     by,
+    causal,
     choice,
     content,
     dims,
@@ -410,3 +411,19 @@ def test_a_design_is_the_same_in_every_process():
         for seed in range(4)
     }  # fmt: skip
     assert len(texts) == 1
+
+
+def test_a_level_that_only_a_form_and_a_mode_have_is_met():
+    masks = by("mode", {0: None, 1: None, 2: optional(mask("N", patterns="some last"))})
+    own = declared(overload("plain"), overload("other", m=masks), x=tensor("N"),
+                   mode=choice(0, 1, 2), m=null("of the other form"), y=out("x"))  # fmt: skip
+    result = design(own, ())
+    assert not result.unmet_levels
+    calls = [c for c in result.calls if c["overload"] == "other" and c["mode"] == "2"]
+    assert {c["m"] for c in calls} >= {"some", "last"}
+
+
+def test_a_constant_mask_does_not_count_against_the_limit_of_elements():
+    own = declared(x=tensor("N"), mode=choice(0, 1), y=out("x"),
+                   mask=by("mode", {0: None, 1: causal("2048 2048")}))  # fmt: skip
+    assert {c["mode"] for c in design(own, ()).calls} == {"0", "1"}

@@ -207,12 +207,12 @@ def _middle(version: int) -> dict[str, Domain]:
 
 
 def _of_heads(
-    version: int, make: Any, key: str, own: str, like: str, turned: str = ""
+    version: int, make: Any, key: str, own: str, like: str, rotary: str = ""
 ) -> dict[str, Domain]:  # fmt: skip
     """Queries, keys and values, with rotary parts beside them from the third version on, of some
     dtypes in some versions."""
     parts_ = {"query": make("B*Sq N D", own),
-              "queryRope": optional(make("B*Sq N R", like), only=turned), key: make(
+              "queryRope": optional(make("B*Sq N R", like), only=rotary), key: make(
                   "B*Sk K D", like), f"{key}Rope": optional(
                   make("B*Sk K R", like), iff="given(queryRope)"),
               "value": make("B*Sk K D", like)}  # fmt: skip
@@ -290,8 +290,8 @@ def var_len_grad(
     if _version not in (3, 5):
         return dq, dk, dv, None
     d, dsink = query.shape[-1], None if sinkInOptional is None else sum(g[3] for g in grads)
-    turned = (None, None) if queryRope is None else (dq[..., d:], dk[..., d:])
-    whole = (dq[..., :d], turned[0], dk[..., :d], turned[1], dv, None)
+    rotary = (None, None) if queryRope is None else (dq[..., d:], dk[..., d:])
+    whole = (dq[..., :d], rotary[0], dk[..., :d], rotary[1], dv, None)
     return (*whole, np.asarray(dsink) if dsink is not None else None) if _version == 5 else whole
 
 

@@ -174,10 +174,10 @@ def infer(
             score = score - shift.reshape(-1)[:, None, None] * (far**0.5 if slope == 3 else far)
         elif shift is not None:
             score = score + shift[min(b, len(shift) - 1), :, fq : fq + nq, fk : fk + k.shape[1]]
-        own = mask
+        local_mask = mask
         if mask is not None and mask.ndim == 2 and whole.shape[1] == 1 and not packed:
-            own = mask[:, None, None]  # a row of it for each sequence
-        hide = _hidden(sparse, nq, k.shape[1], before, after, own, b, (fq, fk))
+            local_mask = mask[:, None, None]  # a row of it for each sequence
+        hide = _hidden(sparse, nq, k.shape[1], before, after, local_mask, b, (fq, fk))
         score = np.where(hide, -np.inf, score)
         top = score.max(-1, keepdims=True, initial=-np.inf)
         top = top if sink is None else np.maximum(top, sink[:, None, None])

@@ -119,10 +119,10 @@ _ONE, _BLOCKS = 1, 6
 _TILE: Final = 1 << 32 | 1 << 16 | BLOCK
 
 
-def _scale(shape: str, flag_: str = "", turned: str = "") -> Domain:
+def _scale(shape: str, flag_: str = "", columns_first: str = "") -> Domain:
     blocks: Domain = powers(f"{shape} 2", -2, 3, "e8m0")
     if flag_:
-        blocks = by(flag_, {False: blocks, True: powers(f"{turned} 2", -2, 3, "e8m0")})
+        blocks = by(flag_, {False: blocks, True: powers(f"{columns_first} 2", -2, 3, "e8m0")})
     return by("gmmXQuantMode", {_ONE: tensor("1", "f32", 0.5, 2), _BLOCKS: blocks})
 
 
