@@ -162,8 +162,8 @@ def unlinked(library: Library, files: Iterable[tuple[Library, Elf]]) -> tuple[st
         if name in tables and name not in reached:
             reached.add(name)
             waiting += tables[name].needed
-    found = {n for name in reached for n in tables[name].exports}
-    for symbol in sorted(undefined(library.path) - found):
+    provided = {n for name in reached for n in tables[name].exports}
+    for symbol in sorted(undefined(library.path) - provided):
         for name, table in tables.items():
             if symbol in table.exports:
                 return symbol, name

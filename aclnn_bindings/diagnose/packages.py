@@ -65,9 +65,9 @@ def _fix_of_place(vendor: Vendor) -> str:
         config = vendor.root.parent / "config.ini"
         return f"write load_priority={vendor.name} to {config}, or let {VARIABLE}={vendor.root}"
     if not is_dir(vendor.root):
-        meant = near(vendor.root)
-        if meant is not None:
-            return f"did you mean {meant}?"
+        candidate = near(vendor.root)
+        if candidate is not None:
+            return f"did you mean {candidate}?"
         return f"correct {VARIABLE}" if vendor.found_via == VARIABLE else "install the package"
     inside = matching(vendor.root, "vendors/*/op_api") or matching(vendor.root, "*/op_api")
     if inside:

@@ -64,8 +64,8 @@ def near(path: Path) -> Path | None:
             continue
         names = [entry.name for entry in listed(place.parent) if is_dir(entry)]
         alike = get_close_matches(place.name, names, 1, 0.75)
-        meant = place.parent / alike[0] / path.relative_to(place) if alike else None
-        return meant if meant is not None and exists(meant) else None
+        candidate = place.parent / alike[0] / path.relative_to(place) if alike else None
+        return candidate if candidate is not None and exists(candidate) else None
     return None
 
 

@@ -115,13 +115,13 @@ def tensor(facts: dict[str, Any]) -> np.ndarray[Any, Any]:
 def call(function: Callable[..., Any], names: list[str], values: list[Any]) -> Any:
     """The function's result: parameters by the header's names, or by position where it has
     others and as many."""
-    taken = inspect.signature(function).parameters.values()
-    if any(p.kind is p.VAR_KEYWORD for p in taken):
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return function(**dict(zip(names, values, strict=True)))
-    accepted = [p.name for p in taken if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    accepted = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if set(accepted) <= set(names):
-        given = dict(zip(names, values, strict=True))
-        return function(**{name: given[name] for name in accepted})
+        arguments = dict(zip(names, values, strict=True))
+        return function(**{name: arguments[name] for name in accepted})
     if len(accepted) == len(values):
         return function(*values)
     raise KernelError(

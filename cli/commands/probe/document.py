@@ -34,7 +34,7 @@ def report(
     report: Report,
     causes: Sequence[Cause],
     code: int,
-    asked: Sequence[str],
+    queried: Sequence[str],
     comparison: InterfaceComparison | None,
     environ: Mapping[str, str],
 ) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def report(
         "libraries": _libraries(report),
         "functions": _functions(report.census),
         "ops": _ops(report.census, report.request.needed),
-        "asked": [_queried(name, report) for name in asked],
+        "asked": [_queried(name, report) for name in queried],
         "smoke": [_result(step) for step in report.smoke],
         "causes": [
             {"severity": c.severity, "what": c.what, "fix": c.fix, "evidence": c.evidence}

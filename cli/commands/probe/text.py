@@ -38,7 +38,7 @@ def _looked(step: Step) -> str:
 def document(
     report: Report,
     causes: Sequence[Cause],
-    asked: Sequence[str],
+    queried: Sequence[str],
     comparison: InterfaceComparison | None,
 ) -> Iterator[Block]:
     """Every section that has something to say."""
@@ -55,7 +55,7 @@ def document(
         yield Facts([(s.via, _looked(s)) for s in _steps(report)])
     if report.census is not None:
         yield from probe_ops.operators(report, report.census)
-    for name in asked:
+    for name in queried:
         yield from probe_ops.operator_detail(name, report)
     if comparison is not None:
         yield from _comparison(comparison)
@@ -74,9 +74,9 @@ def machine() -> Iterator[tuple[str, str]]:
     yield "system", f"{kernel}, {libc}" if libc else kernel
     yield "python", f"{platform.python_version()} at {sys.executable}"
     packages = {name: installed(name) for name in PACKAGES}
-    shown = ", ".join(f"{name} {version}" for name, version in packages.items() if version)
-    if shown:
-        yield "packages", shown
+    present = [f"{name} {version}" for name, version in packages.items() if version]
+    if present:
+        yield "packages", ", ".join(present)
     if nodes := device_nodes():
         yield "device files", ", ".join(map(str, nodes[:8])) + (" …" if len(nodes) > 8 else "")
 
@@ -187,12 +187,12 @@ def _comparison(comparison: InterfaceComparison) -> Iterator[Block]:
     rows += [("fewer", listed(difference.removed_ops))] if difference.removed_ops else []
     yield Facts(rows)
     changed = sorted(difference.changed, key=lambda c: c.effect)
-    shown = changed[: max(len(difference.breaking), 2 * MAX_LISTED)]
-    if shown:
+    visible = changed[: max(len(difference.breaking), 2 * MAX_LISTED)]
+    if visible:
         styles: dict[str, Style] = {"breaks ABI": "bad", "source only": ""}
-        yield Items([Item(Cell(c.name, styles[c.effect]), [(c.effect, c.detail)]) for c in shown])
-    if len(changed) > len(shown):
-        more = f"  and {len(changed) - len(shown)} more, source only; --json has all"
+        yield Items([Item(Cell(c.name, styles[c.effect]), [(c.effect, c.detail)]) for c in visible])
+    if len(changed) > len(visible):
+        more = f"  and {len(changed) - len(visible)} more, source only; --json has all"
         yield Line(Cell(more, "dim"))
 
 
