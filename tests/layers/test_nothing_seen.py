@@ -158,7 +158,7 @@ def test_each_thing_that_was_not_done_is_a_reason(
     asked: dict[str, object], ended: Ended, reason: str | None
 ) -> None:
     options = RunOptions.of({"faults": (), "command": ("true",), **asked})
-    reasons = unjudged.reasons(options, ended, None)
+    reasons = unjudged.reasons(options, ended, None, {})
     assert len(reasons) == (reason is not None)
     assert reason is None or reason in reasons[0]
 

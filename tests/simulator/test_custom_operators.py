@@ -276,6 +276,12 @@ def test_a_fault_planted_into_an_operator_of_a_package_is_judged_wrong(
     assert (done.stdout, done.returncode) == ("0 0 0\n", 1), done.stderr
 
 
+def test_launches_of_a_package_that_nothing_names_are_told(tmp_path: Path) -> None:
+    done = under_run("--record", str(tmp_path / "calls.rec"), env={"ASCEND_CUSTOM_OPP_PATH": ""})
+    assert (done.stdout, done.returncode) == ("0 2 8\n", 5), done.stderr
+    assert "1 launches of custom operators came from a library that no layer" in done.stderr
+
+
 def test_a_call_of_a_package_can_be_made_to_fail() -> None:
     done = under_run("--fault", "aclnnAddCustomGetWorkspaceSize=561003")
     assert (done.stdout[:7], done.returncode) == ("561003 ", 1), done.stderr

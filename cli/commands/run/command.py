@@ -18,6 +18,7 @@ from aclnn_bindings.install.describe import Install
 from aclnn_bindings.install.library import find_install
 from aclnn_bindings.layers import parent, scratch, session
 from aclnn_bindings.layers.interposed import interpose
+from aclnn_bindings.layers.recording_file import RecordingError
 
 from ... import choices, exits, planted_faults, render
 from . import faults, findings, simulator, unjudged
@@ -164,12 +165,24 @@ def _judge(options: RunOptions, seen: _Seen, install: Install) -> int:
     if options.judging.strict and seen.ended.loaded:
         blocks = findings.document(left, len(reported) - len(left))
         render.show(blocks, render.console(sys.stderr))
-    reasons = unjudged.reasons(options, seen.ended, verified)
+    reasons = unjudged.reasons(options, seen.ended, verified, _calls(seen))
     for reason in reasons:
         click.echo(render.printable(f"not judged: {reason}"), err=True)
     if left or (verified is not None and verified.wrong):
         return exits.PROBLEMS
     return exits.NOT_JUDGED if reasons and not options.judging.allow_unjudged else exits.OK
+
+
+def _calls(seen: _Seen) -> dict[str, tuple[int, int, int]]:
+    """How often each function was called, where calls were recorded."""
+    if seen.path is None or not seen.path.exists():
+        return {}
+    from ... import recording
+
+    try:
+        return recording.open(seen.path).totals()
+    except RecordingError:  # cut off before its first chunk: that is said elsewhere
+        return {}
 
 
 def _settings(options: RunOptions) -> list[tuple[str, str]]:

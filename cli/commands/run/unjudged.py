@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from aclnn_bindings.layers.session import Ended
@@ -18,14 +18,25 @@ if TYPE_CHECKING:
 _DISPLAY_LIMIT: Final = 8
 
 
-def reasons(options: RunOptions, ended: Ended, verified: Verified | None) -> list[str]:
-    """Why less was judged, recorded or changed than was asked for; none when all was."""
+# By which generated custom operators launch; calls of known packages are internal.
+_GENERATED_LAUNCH: Final = "NnopbaseRunWithWorkspace"
+
+
+def reasons(
+    options: RunOptions,
+    ended: Ended,
+    verified: Verified | None,
+    calls: Mapping[str, tuple[int, int, int]],
+) -> list[str]:
+    """Why less was judged, recorded or changed than was asked for; none when all was. `calls` has
+    the numbers of calls of each function that was recorded."""
     planted = planted_faults.unstruck()
     if not options.observes:
         return planted
     if not ended.loaded:
         return [*planted, f"the layers saw nothing of {unseen.with_reason(options.command[0])}"]
-    return [*planted, *_of_layers(options, ended), *(_of_launches(verified) if verified else ())]
+    launches = [*_of_packages(calls), *(_of_launches(verified) if verified else ())]
+    return [*planted, *_of_layers(options, ended), *launches]
 
 
 def _of_layers(options: RunOptions, ended: Ended) -> Iterator[str]:
@@ -41,6 +52,15 @@ def _of_layers(options: RunOptions, ended: Ended) -> Iterator[str]:
     for spec, count in zip(options.faults, ended.matches, strict=False):
         if not count:
             yield f"--fault {spec} matched no call"
+
+
+def _of_packages(calls: Mapping[str, tuple[int, int, int]]) -> Iterator[str]:
+    count = calls.get(_GENERATED_LAUNCH, (0, 0, 0))[0]
+    if count:
+        yield (
+            f"{count} launches of custom operators came from a library that no layer stands "
+            "before: let ASCEND_CUSTOM_OPP_PATH name its package"
+        )
 
 
 def _of_launches(verified: Verified) -> Iterator[str]:
