@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import fake_cann
 import pytest
 
+import aclnn_bindings
 from aclnn_bindings.install import elf
 from aclnn_bindings.install.describe import arch
 
@@ -111,3 +113,20 @@ def test_a_link_to_nothing_and_a_missing_file_are_problems(tmp_path: Path) -> No
     (tmp_path / "liblink.so").symlink_to(tmp_path / "gone")
     assert elf.read(tmp_path / "liblink.so").problem == f"is a broken link to {tmp_path}/gone"
     assert "No such file" in elf.read(tmp_path / "never").problem
+
+
+# What the loader reserves of a program's static thread storage for a library that is loaded late.
+STORAGE = {"layers/libaclnn_layers.so": 144, "simulator/cann/lib64/libascendcl.so": 80,
+           "simulator/cann/lib64/libhccl.so": 8, "runtime/_launch.abi3.so": 32}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "most"), STORAGE.items())
+def test_libraries_take_little_thread_storage(name: str, most: int) -> None:
+    path = Path(aclnn_bindings.__file__).parent / name
+    if not path.exists():
+        pytest.skip("the native parts are not built")
+    data = path.read_bytes()
+    start, size, count = (struct.unpack_from(form, data, at)[0]
+                          for form, at in (("<Q", 32), ("<H", 54), ("<H", 56)))  # fmt: skip
+    programs = [struct.unpack_from("<IIQQQQQQ", data, start + i * size) for i in range(count)]
+    assert sum(p[6] for p in programs if p[0] == 7) <= most  # PT_TLS, its size in memory

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "per_thread.h"
 #include "recorder.h"
 #include "roles.h"
 
@@ -55,7 +56,9 @@ struct Timer {
 };
 
 Timer* timer = nullptr;
-thread_local Pending current{0, nullptr, {}};  // the launch that this thread is in
+
+// The launch that this thread is in.
+Pending& current_launch() { return aclnn_bindings::per_thread<Pending>(); }
 
 template <class F>
 void bind(ShimDescriptor* shim, F** place, const char* name) {
@@ -178,7 +181,7 @@ void begin_launch(const Frame& f, const Call& call, const Install& acl) {
   if (!context || is_captured(acl, stream)) return;
   Pending launch{call.number, context, {}};
   if (!take_pair(acl, context, &launch.events)) return;
-  if (acl.record(launch.events.before, stream) == 0) current = launch;
+  if (acl.record(launch.events.before, stream) == 0) current_launch() = launch;
   else give_back(acl, launch.events);
 }
 
@@ -209,6 +212,7 @@ void device_time_after(const Frame& f, const Call& call) {
   if (!acl.complete) return;
   switch (call.function->role) {
     case Role::PhaseTwo: {
+      Pending& current = current_launch();
       if (!current.context) return;
       Pending launch = current;
       current.context = nullptr;
