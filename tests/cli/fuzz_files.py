@@ -1,14 +1,17 @@
 """Reads damaged files of every kind that others may hand over; only the named errors may come.
 
-`python tests/cli/fuzz_files.py [--rounds 1000] [--seed 0] [--seconds 3600]`: journals (one host's,
-compressed, and as parts of a fleet), bundles, tables of known issues and of known findings,
+`python tests/cli/fuzz_files.py [--rounds 1000] [--seed 0] [--seconds 3600] [--only READER]`:
+journals (of one host, compressed, and as parts of a fleet), reports in JSON, bundles, tables of
+known issues and of known findings, case files and workbooks, baselines of `bench`, `probe --json`,
 libraries, headers, checkpoints of both formats, and recordings, whose checksums are made to fit.
-With --seconds the rounds are repeated, each time from another seed, until so long has passed.
+With --seconds the rounds of each reader are repeated, each time from another seed, until each has
+had so long.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import gzip
 import io
 import json
@@ -27,9 +30,13 @@ from typing import Any
 
 import click
 import numpy as np
+import openpyxl
 from mindtorch_npu import recording
+from mindtorch_npu.commands.bench import rivals
+from mindtorch_npu.commands.probe import diff
 from mindtorch_npu.commands.report import html, json_report, junit, markdown
 from mindtorch_npu.commands.run import findings, summary
+from mindtorch_npu.conformance.cases import case_file
 from mindtorch_npu.conformance.record import bundle, journal, known
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.fleet import merge
@@ -51,6 +58,18 @@ HEADER = (
     b"\naclnnStatus aclnnAddGetWorkspaceSize(const aclTensor* self, aclTensor* out, uint64_t* n,"
     b" aclOpExecutor** e);\naclnnStatus aclnnAdd(void* w, uint64_t n, aclOpExecutor* e, void* s);\n"
 )
+CASES = (
+    b"testcase_name,api_name,tensor_view_shapes,tensor_dtypes,attributes,precision_tolerances\n"
+    b"one,aclnnAdd,\"((2, 3), (3,), (2, 3))\",\"('float32', 'float32', 'float32')\","
+    b"{'alpha': 1.0},\"((0.001, 0.001),)\"\n"
+)
+TIME = {"median": 1.5, "q1": 1.0, "q3": 2.0, "least": 0.5, "p20": 0.9, "p80": 2.5, "n": 9,
+        "noisy": False}  # fmt: skip
+BASELINE = {"schema": rivals.BASELINE, "results": [{"name": "add", "times": {"device": TIME}}]}
+PROBED = {
+    "schema": "mindtorch-npu/probe/1", "summary": "CANN 8.5",
+    "functions": {"names": {"PRESENT": ["aclnnAdd"], "UNDECLARED": [], "DRIFTED": ["aclInit"]}},
+}  # fmt: skip
 Target = tuple[bytes, Callable[[Path], Any], tuple[type[Exception], ...]]
 
 
@@ -173,6 +192,27 @@ def _merged(path):
         raise journal.JournalError(fleet.unread[0].why)
 
 
+def _as(suffix: str, reader: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    """Reads a file under a name that says its format."""
+    return lambda path: reader(path.rename(path.with_suffix(suffix)))
+
+
+def _json_report(lines: bytes) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.jsonl"
+        path.write_bytes(lines)
+        return json_report.text(journal.read(path)).encode()
+
+
+def _workbook() -> bytes:
+    """The case file as a workbook."""
+    book, content = openpyxl.Workbook(), io.BytesIO()
+    for row in csv.reader(io.StringIO(CASES.decode())):
+        book.active.append(row)
+    book.save(content)
+    return content.getvalue()
+
+
 def targets() -> dict[str, Target]:
     """A sound file of each kind, how it is read, and what that may raise."""
     checkpoint = io.BytesIO()
@@ -204,6 +244,13 @@ def targets() -> dict[str, Target]:
         "arrays": (arrays.getvalue(), _above(kept), (bundle.BundleError,)),
         "known issues": (KNOWN, known.load, (known.KnownIssuesError, *read)),
         "known findings": (FINDINGS, findings.allowed, (click.UsageError,)),
+        "JSON report": (_json_report(lines), shown, (journal.JournalError, *read)),
+        "case file": (CASES, _as(".csv", case_file.read), (case_file.CaseFileError,)),
+        "case workbook": (_workbook(), _as(".xlsx", case_file.read), (case_file.CaseFileError,)),
+        "baseline": (json.dumps(BASELINE).encode(), rivals.baseline, (rivals.NoRivalError,)),
+        "probe report": (
+            json.dumps(PROBED).encode(), lambda p: diff.load(str(p)), (click.UsageError,)
+        ),
         "compressed journal": (gzip.compress(lines), shown, (journal.JournalError, *read)),
         "library": (_small_library(), _exported, ()),
         "header": (HEADER, _declared, ()),
@@ -238,20 +285,31 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--only", metavar="READER")
     options = parser.parse_args()
-    began, seed, failed = time.monotonic(), options.seed, 0
-    attacks = {name: partial(attack, target) for name, target in targets().items()}
     with tempfile.TemporaryDirectory() as folder:
+        attacks = {name: partial(attack, target) for name, target in targets().items()}
         attacks["recording"] = partial(attack_recording, Path(folder))
-        while True:
-            for name, run in attacks.items():
-                outcomes, bad = run(options.rounds, seed)
-                failed += len(bad)
-                print(f"{name}, seed {seed}: {dict(outcomes)}", *bad[:5], sep="\n    ", flush=True)
-            seed += 1
-            if time.monotonic() - began >= options.seconds:
-                break
-    return min(failed, 1)
+        if options.only not in (None, *attacks):
+            parser.error(f"--only: one of {', '.join(attacks)}")
+        names = [options.only] if options.only else list(attacks)
+        failed = [_long(name, attacks[name], options) for name in names]
+    return int(any(failed))
+
+
+def _long(name: str, run: Callable[[int, int], Any], options: argparse.Namespace) -> int:
+    """How many inputs were bad in the rounds of one reader."""
+    began, seed, failed, totals = time.monotonic(), options.seed, 0, Counter[str]()
+    while True:
+        outcomes, bad = run(options.rounds, seed)
+        totals.update(outcomes)
+        failed += len(bad)
+        if bad:
+            print(f"{name}, seed {seed}:", *bad[:5], sep="\n    ", flush=True)
+        seed += 1
+        if time.monotonic() - began >= options.seconds:
+            print(f"{name}, seeds {options.seed} to {seed - 1}: {dict(totals)}", flush=True)
+            return failed
 
 
 if __name__ == "__main__":

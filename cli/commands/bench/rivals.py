@@ -73,7 +73,10 @@ def baseline(path: Path) -> dict[str, dict[str, TimeSpread]]:
         raise NoRivalError(f"{path}: no baseline: {error}") from None
     if not isinstance(data, dict) or data.get("schema") != BASELINE:
         raise NoRivalError(f"{path}: no baseline: schema must be {BASELINE}; --json writes one")
-    return {
-        row["name"]: {kind: from_json(t) for kind, t in row["times"].items()}
-        for row in data["results"]
-    }
+    try:
+        return {
+            str(row["name"]): {kind: from_json(t) for kind, t in row["times"].items()}
+            for row in data["results"]
+        }
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
+        raise NoRivalError(f"{path}: a result is none of ours: {error!r}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -49,8 +50,11 @@ class TimeSpread:
 
 
 def from_json(data: Mapping[str, Any]) -> TimeSpread:
-    """Times of a baseline; KeyError or TypeError for other data."""
-    return TimeSpread(**data)
+    """Times of a baseline; TypeError or ValueError for other data."""
+    spread = TimeSpread(**data)
+    if not all(isinstance(n, int | float) and 0 <= n < math.inf for n in asdict(spread).values()):
+        raise ValueError(f"times are finite numbers of at least 0: {dict(data)!r:.200}")
+    return spread
 
 
 def summarize(samples: list[float]) -> TimeSpread:
