@@ -33,6 +33,8 @@ _START: Final = "MINDTORCH_START_SECONDS"
 _BUSY, _MOST = 0.05, 4
 # At the deadline a driver that holds a worker is not waited for.
 _CUT_SECONDS: Final = 0.5
+# What a worker may keep, between batches, beyond what it started with.
+_MOST_GROWTH: Final = 768 << 20
 # Fresh processes in a row that die before finishing one case: then the environment is at fault.
 _MAX_STILLBORN: Final = 3
 
@@ -53,6 +55,7 @@ class Lane:
         self.setup, self.node, self.label = setup, node, label or setup.device
         self.replaced = 0
         self._soc = ""
+        self._least_bytes = 0
         self._process: Process | None = None
         self._hello: dict[str, Any] | None = None
         self._begun = 0.0
@@ -85,6 +88,7 @@ class Lane:
             )
         if isinstance(message, dict) and "hello" in message:
             self._hello = dict(message["hello"])
+            self._least_bytes = process.resident_bytes()
             return self._hello
         reason = message["fatal"] if isinstance(message, dict) else None
         if message == "late":
@@ -105,6 +109,11 @@ class Lane:
     def _cut(self, process: Process) -> None:
         process.kill(_CUT_SECONDS)
         self._process = None
+
+    def _has_grown(self) -> bool:
+        """Whether the worker has so much more memory than at first that a new one is better."""
+        grown = self._process.resident_bytes() - self._least_bytes if self._process else 0
+        return grown > _MOST_GROWTH
 
     def stop(self) -> None:
         """End the worker, by force in a batch; what it had started stays in the journal."""
@@ -135,7 +144,7 @@ class Lane:
     def _run(self, batch: Batch) -> Iterator[Result | Note]:
         left = list(batch.cases)
         stillborn = 0
-        if self._soc != batch.soc:
+        if self._soc != batch.soc or self._has_grown():
             self.close()
         while left and not self._stopping and not self.expired:
             if self._process is None or self._hello is None:

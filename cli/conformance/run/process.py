@@ -149,6 +149,14 @@ class Process:
             return 0.0
         return sum(map(int, text.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
 
+    def resident_bytes(self) -> int:
+        """Memory that the worker has; 0 where the system does not tell (proc_pid_statm(5))."""
+        try:
+            text = Path(f"/proc/{self.child.pid}/statm").read_text()
+        except OSError:
+            return 0
+        return int(text.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
     def kill(self, seconds: float = _END_SECONDS) -> bool:
         """End it by force; whether it ended. A process that waits inside a driver does not."""
         with contextlib.suppress(ProcessLookupError):

@@ -160,3 +160,34 @@ def test_a_worker_that_was_started_ahead_is_the_one_that_runs():
     (outcome,) = lane.run(Batch(CASES[:1], 0))
     assert (outcome.verdict, lane._process.child.pid) == ("PASS", child)
     lane.close()
+
+
+@pytest.mark.parametrize(("grown", "workers"), [(1 << 20, 1), (2 << 30, 3)])
+def test_a_worker_that_keeps_growing_is_replaced_between_batches(monkeypatch, grown, workers):
+    """Each batch leaves the worker with `grown` bytes more."""
+    opened = []
+
+    class Growing:
+        size = 300 << 20
+
+        def resident_bytes(self):
+            return self.size
+
+        def close(self):
+            pass
+
+    def begin(lane, soc=""):
+        opened.append(soc)
+        lane._process, lane._least_bytes, lane._hello = Growing(), Growing.size, {}
+
+    def drive(_lane, process, _batch, left):
+        process.size += grown
+        yield from ()
+        return len(left), True
+
+    monkeypatch.setattr(Lane, "open", begin)
+    monkeypatch.setattr(Lane, "_drive", drive)
+    lane = Lane(Setup("cpu"))
+    for _ in range(3):
+        assert list(lane.run(Batch(CASES, 0))) == []
+    assert len(opened) == workers
