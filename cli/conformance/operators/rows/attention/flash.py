@@ -198,11 +198,8 @@ def unseen_rows(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
     return [np.where(least, got[0], top), np.where(least, got[1], total), *others]
 
 
-# Where products of queries and keys cancel, the exponentials of what is left have no stated bound.
-_FLASH: Final = Rule("gradient", _PAPER, {
-    "norm": 64.0, "reason": "sums of exponentials show the last bits of scores, which are sums of "
-    "up to 128 products in float32"}, formats=_FORMATS, cost="4*B*N*Sq*Sk*D",
-                     values="normal positive", nearest=unseen_rows)  # fmt: skip
+_FLASH: Final = Rule("gradient", _PAPER, numbers="scores", formats=_FORMATS, cost="4*B*N*Sq*Sk*D",
+                     values="normal opposed positive", nearest=unseen_rows)  # fmt: skip
 _SIZES: Final = sizes(K=heads_(1, 2, 3), G=group(1, 2, 4), N="K*G", Sq=seq(6, 1, 17, 33, 130),
                       Sk=seq(9, 1, 17, 33, 131), D=head_dim(16, 64, 72, 128))  # fmt: skip
 _SIDES: Final = both("Sq < Sk", "Sq == Sk", "Sq > Sk", "K == N", "preTokens < 0", "nextTokens < 0")
