@@ -193,11 +193,11 @@ def _gather(
         _callers(server, lambda peer, host: _introduction(peer, host, size), deadline) as callers,
     ):
         while len(table) < size:
-            peer, said = next(callers)
-            if said is None:
+            peer, greeting = next(callers)
+            if greeting is None:
                 peer.close()  # somebody else, or of another run
                 continue
-            rank, listening = said
+            rank, listening = greeting
             if rank in table:
                 raise DistributedError(f"two processes say that they are rank {rank}")
             table[rank] = listening
@@ -216,8 +216,8 @@ def _introduction(peer: socket.socket, host: str, size: int) -> tuple[int, Addre
         _, run, reply = receive(peer, _MOST)
         rank, port, word = json.loads(reply)
         listening = _address(host, port, word)
-        own = secrets.compare_digest(run.encode(), token().encode())
-        if not own or not isinstance(rank, int) or not 0 < rank < size:
+        is_ours = secrets.compare_digest(run.encode(), token().encode())
+        if not is_ours or not isinstance(rank, int) or not 0 < rank < size:
             return None
         send(peer, 0, "welcome", token().encode())  # whoever gets it knows it
     except _NONSENSE:

@@ -3,12 +3,36 @@
 # runs on them the programs of the simulator's tests and the tests that close what threads use.
 # FULL=1 sanitizes the kernels too, adds their suites and those of the launch extension, and, without
 # TSan, every kernel at random (fuzz_kernels.py): an hour and more.
+# `run_sanitized.sh --whole` runs everything, by ASan and UBSan, then by TSan, part by part, and lists at
+# its end which parts failed: some 4 hours of one core to build and 12 to run. PARTS chooses some of
+# them; what BUILD holds already is not built again.
 # PYTHON names an interpreter with the test dependencies, BUILD a folder to keep the build in, where
 # a later run goes on; JOBS how many compilers run at once.
-# PART runs one part of it: build, runtime, closing, native and, with FULL=1, launch, ops:K/N (part K of N of
-# the kernels' suites), fuzz:FIRST-LAST (seeds of fuzz_kernels.py). All parts but build want BUILD.
+# PART runs one part of it: build, runtime, closing, native, layers, readers and, with FULL=1, launch,
+# ops:K/N (part K of N of the kernels' suites), fuzz:FIRST-LAST (seeds of fuzz_kernels.py). All parts but
+# build want BUILD.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+whole() { # each part in a process of its own: a failing one does not stop the others
+  local build=${BUILD:-$(mktemp -d)} sanitizer part failed=()
+  local parts=(build runtime closing native layers launch ops:{1..8}/8 fuzz:1-8 readers)
+  if [[ ${PARTS:-} ]]; then read -ra parts <<<"$PARTS"; fi
+  for sanitizer in address,undefined thread; do
+    for part in "${parts[@]}"; do
+      [[ $sanitizer == thread && $part == fuzz:* ]] && continue
+      echo "== $sanitizer $part (${SECONDS}s)"
+      SANITIZER=$sanitizer FULL=1 PART=$part BUILD=$build/$sanitizer \
+        tests/simulator/run_sanitized.sh || failed+=("$sanitizer:$part")
+    done
+  done
+  echo "== done (${SECONDS}s), failed: ${failed[*]:-none}"
+  ((${#failed[@]} == 0))
+}
+if [[ ${1:-} == --whole ]]; then
+  whole
+  exit
+fi
 
 python=${PYTHON:-python3}
 sanitizer=${SANITIZER:-address,undefined}
@@ -69,6 +93,12 @@ native() { # kernels over host memory; without FULL only what calls them is sani
   suites "${few[@]}" tests/mindtorch/test_native_kernels.py
   suites tests/mindtorch/test_slots.py
 }
+layers() { # the interceptor in its own processes; the programs that it watches are built plain
+  suites tests/layers/test_many_threads.py tests/layers/test_recording.py tests/layers/test_inprocess.py
+}
+readers() { # damaged files and headers
+  (cd "$tree" && sanitized tests/cli/fuzz_files.py --rounds 500)
+}
 closing() { suites tests/aclnn_bindings/test_closed_in_use.py; }
 launch() { suites tests/aclnn_bindings/test_launch_*.py tests/aclnn_bindings/test_runtime_*.py; }
 ops() { # K/N
@@ -83,7 +113,7 @@ fuzz() { # FIRST-LAST
 
 case $part in
   build) ;;
-  runtime | closing | native | launch) "$part" ;;
+  runtime | closing | native | layers | launch | readers) "$part" ;;
   ops:* | fuzz:*) "${part%%:*}" "${part#*:}" ;;
   all)
     runtime
@@ -96,7 +126,7 @@ case $part in
     fi
     ;;
   *)
-    echo "PART=$part: build, runtime, closing, native, launch, ops:K/N or fuzz:FIRST-LAST" >&2
+    echo "PART=$part: build, runtime, closing, native, layers, launch, readers, ops:K/N or fuzz:FIRST-LAST" >&2
     exit 2
     ;;
 esac

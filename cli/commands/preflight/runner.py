@@ -158,13 +158,13 @@ def _unjudged(run: engine.Run, results: Sequence[Result]) -> tuple[str, ...]:
     return (*lines, *planted_faults.unstruck())
 
 
-def _document(found: Findings) -> Iterator[Block]:
-    run, failing = found.run, found.failing
-    places = {votes.place_of(r) for r in found.results}
+def _document(findings: Findings) -> Iterator[Block]:
+    run, failing = findings.run, findings.failing
+    places = {votes.place_of(r) for r in findings.results}
     launches = sum(note.data["launches"] for note in run.notes if note.kind == "soak")
-    style: Style = "bad" if found.code == exits.PROBLEMS else "good"
+    style: Style = "bad" if findings.code == exits.PROBLEMS else "good"
     yield Line(Cell(
-        f"preflight · {len(places)} devices · {len(found.results):,} cases, {len(failing):,} "
+        f"preflight · {len(places)} devices · {len(findings.results):,} cases, {len(failing):,} "
         f"failing · soak of {launches:,} launches", style,
     ))  # fmt: skip
     if failing:
@@ -175,12 +175,12 @@ def _document(found: Findings) -> Iterator[Block]:
             yield Line(Cell(f"{len(failing) - 20:,} more are in the journal", "bad"))
     yield from devices.document(run.deviations, run.lost, len(places))
     wrong = [f"{device} is slow: its launches take {ratio:.1f} times as long as the others'"
-             for device, ratio in found.slow.items()]  # fmt: skip
-    for title, texts in (("Speed", wrong), ("Links", found.linked.wrong)):
+             for device, ratio in findings.slow.items()]  # fmt: skip
+    for title, texts in (("Speed", wrong), ("Links", findings.linked.wrong)):
         if texts:
             yield Heading(title)
             yield Items([Item(Cell(text, "bad")) for text in texts])
-    if found.linked.unjudged:
-        yield Line(Cell(f"links are not judged: {found.linked.unjudged}", "warn"))
-    for text in found.unjudged:
+    if findings.linked.unjudged:
+        yield Line(Cell(f"links are not judged: {findings.linked.unjudged}", "warn"))
+    for text in findings.unjudged:
         yield Line(Cell(f"not judged: {text}", "warn"))
