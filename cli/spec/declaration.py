@@ -40,6 +40,8 @@ OUT_LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "reversed
 # Elements of one tensor at quick and at full: a size is cut to its plain level beyond.
 MOST_ELEMENTS: Final = (1 << 17, 1 << 20)
 _LONG: Final = frozenset(DTYPES.values())
+# Of a parameter that a version lacks.
+_ABSENT: Final = "the header has no such parameter"
 # Factors that are no parameters; a parameter of such a name is a factor with an underscore.
 _OWN_FACTORS: Final = frozenset(("dtype", "types", "values", "to", "overload"))
 
@@ -227,7 +229,7 @@ class Declaration:
         overloads that speak of them are none of its forms."""
         missing = frozenset(names)
         plain = self.draw({})
-        params = {n: Only(plain[n], "the header has no such parameter") if n in missing else d
+        params = {n: Only(plain[n], _ABSENT) if n in missing else d
                   for n, d in self.params.items()}  # fmt: skip
         overloads = tuple(o for o in self.overloads if missing.isdisjoint(o.params))
         pins = tuple(p for p in self.pins if not missing & set(p.levels))
@@ -320,6 +322,8 @@ class Declaration:
             if any(isinstance(d, Tensor | Content | Computed | Dims) for d in inner):
                 continue
             reasons = [d.why for d in inner if isinstance(d, Only | Ignored)]
+            if reasons == [_ABSENT]:
+                continue
             silent[name] = reasons[0] if reasons else ""
         return silent
 

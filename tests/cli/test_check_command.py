@@ -148,6 +148,13 @@ def test_explain_prints_rule_reason_and_source(run):
         assert text in done.stdout
 
 
+def test_explain_prints_what_no_case_varies_and_why(run):
+    done = run("check", "explain", "aclnnDistributeBarrier")
+    assert done.returncode == 0
+    for text in ("no case varies", "worldSize", "a communicator of one rank", "timeOut"):
+        assert text in done.stdout
+
+
 def test_list_prints_cases_and_runs_none(run):
     words = ("check", "list", "add", "--alone", "--form", "out", "--dtype", "int8")
     lines = run(*words).stdout.splitlines()

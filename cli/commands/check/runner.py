@@ -326,6 +326,7 @@ def _unjudged_code(missing: Sequence[str], options: CheckOptions | ReplayOptions
 
 
 def _explain(options: ExplainOptions) -> int:
+    from ...conformance.cases import declared as domains
     from ...conformance.operators.find import subject
     from ...conformance.run.subject import UnknownSubjectError
 
@@ -333,10 +334,12 @@ def _explain(options: ExplainOptions) -> int:
     declared = engine.declarations(_setup(checked, None))
     for name in _names(checked):
         try:
-            need = subject(name, declared).requirement("")
+            judged = subject(name, declared)
         except UnknownSubjectError as error:
             raise engine.NothingSelectedError(str(error)) from None
-        render.show(check_text.explanation(name, need))
+        render.show(check_text.explanation(name, judged.requirement("")))
+        if judged.declaration is not None:
+            render.show(check_text.constants(domains.constant(judged.declaration)))
     return exits.OK
 
 

@@ -282,3 +282,8 @@ def explanation(name: str, need: classes.Requirement) -> list[Block]:
         ("source", need.source),
     ]  # fmt: skip
     return [Heading(name), Facts(rows)]
+
+
+def constants(reasons: Mapping[str, str]) -> list[Block]:
+    """What no case of an operator varies, and why."""
+    return [Line("no case varies:"), Facts(list(reasons.items()))] if reasons else []

@@ -36,6 +36,14 @@ def _calls(
     return covering(declaration, dtypes, full).calls
 
 
+def constant(declaration: Declaration) -> Mapping[str, str]:
+    """What no case at `quick` varies, with the reason: parameters, sides of relations, levels."""
+    met = covering(declaration, declaration.dtypes())
+    never = {f"{name}={level}": "no call that was tried has it" for name, level in met.unmet_levels}
+    sides = {text: f"never {'true' if side else 'false'}" for text, side in met.unmet_relations}
+    return {**declaration.unvaried(), **sides, **never}
+
+
 @cache
 def plain_levels(declaration: Declaration) -> Mapping[str, str]:
     """The plain level of every factor."""
