@@ -46,7 +46,7 @@ _HELD = re.compile(r"not judged: (npu:\d+): .*had run for ([\d.]+) s")
 
 @dataclass
 class Catch:
-    """What one preflight found of a fault."""
+    """What one preflight catches of a fault."""
 
     fault: str
     code: int
@@ -140,16 +140,16 @@ def main() -> int:
         print(
             f"{seconds:g} s, no fault: exit {healthy.code} in {healthy.seconds:.1f} s", flush=True
         )
-        found = []
+        catches = []
         for fault in left:
             one = preflight(fault, seconds, options.devices)
-            found.append(one)
+            catches.append(one)
             how = f"caught by {one.by}" if one.right else f"accused {sorted(one.accused)}"
             print(
                 f"{seconds:g} s, {fault}: exit {one.code} in {one.seconds:.1f} s, {how}", flush=True
             )
-        caught[seconds] = sum(one.right for one in found)
-        left = [one.fault for one in found if not one.right]
+        caught[seconds] = sum(one.right for one in catches)
+        left = [one.fault for one in catches if not one.right]
     print("\n".join(rates(caught, every, budgets)))
     print(f"not caught: {', '.join(left) or 'none'}")
     return 1 if wrong else 0

@@ -51,10 +51,10 @@ def run(work: Work, book: Path, outputs: Mapping[str, Path | None]) -> tuple[mer
         return merge.Fleet(), exits.NOTHING
     follow(going)
     fleet = merge.merge([path])
-    written = files.write_all(fleet, outputs)
-    if not written:
+    paths = files.write_all(fleet, outputs)
+    if not paths:
         render.show(report.document(fleet))
-    for name in written:
+    for name in paths:
         click.echo(f"wrote {name}")
     if going.stopped:
         click.echo(f"journal: {path}")
@@ -77,10 +77,10 @@ def slow(fleet: merge.Fleet) -> list[str]:
 def _request(work: Work) -> engine.RunRequest:
     where = {"device": work.setup.device, "home": work.setup.home,
              "simulator": work.setup.simulator}  # fmt: skip
-    kept = {"what": work.what, "items": True, "compare": True, "seed": 0, "where": where}
+    recorded = {"what": work.what, "items": True, "compare": True, "seed": 0, "where": where}
     return engine.RunRequest(
         (), CaseFilter(), work.setup, fresh_seeds=work.rounds - 1, jobs=1, only=tuple(work.cases),
-        options=kept, compare=True, run=journal.new_run(),
+        options=recorded, compare=True, run=journal.new_run(),
         scheduler=maker(work.ray) if work.ray else None,
         items={"rounds": work.rounds, **work.options},
     )  # fmt: skip
