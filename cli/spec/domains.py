@@ -17,7 +17,7 @@ from numpy.random import Generator
 
 from .errors import DeclarationError
 from .expressions import expression
-from .sizes import parts_of, resolve
+from .sizes import parts_of, resolve, volume
 from .values import DTYPES, Elements, ScalarValue, TensorValue
 
 NULL: Final = "null"
@@ -519,6 +519,31 @@ class InOut(Domain):
 
     def settle(self, draw: Draw, level: str) -> str:
         return self.domain.settle(draw, level)
+
+    def value(self, draw: Draw, name: str, level: str) -> Any:
+        return self.domain.value(draw, name, level)
+
+    def within(self) -> tuple[Domain, ...]:
+        return (self.domain,)
+
+
+@dataclass(frozen=True)
+class Whole(Domain):
+    """What an operator writes in place: a value that would broadcast has no room for the result,
+    and settles as the largest."""
+
+    domain: Domain
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        return self.domain.levels(full)
+
+    def settle(self, draw: Draw, level: str) -> str:
+        every = (self.domain.settle(draw, other) for other in (level, *self.all_levels))
+        return max(dict.fromkeys(every), key=lambda v: self._room(draw, v))
+
+    def _room(self, draw: Draw, level: str) -> tuple[int, int]:
+        dims = getattr(self.domain.value(draw, "", level), "shape", ())
+        return volume(dims), len(dims)
 
     def value(self, draw: Draw, name: str, level: str) -> Any:
         return self.domain.value(draw, name, level)

@@ -23,7 +23,7 @@ Reference = Callable[..., Any]
 CUSTOM: Final = "custom"
 # Values that data tensors are filled with beside plain ones, by what a class of results promises.
 _EVERY: Final = ("normal", "special", "wide", "integer", "tiny", "large")
-_SUMS: Final = ("normal", "integer", "opposed", "positive")
+_SUMS: Final = ("normal", "integer", "opposed", "positive", "graded")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,9 @@ class Rule:
         halves = ("halves",) if self.steps else ()
         if self.tolerance in ("exact", "rounded", "elementary") and self.specials:
             return (*_EVERY, *halves)
-        return (*_SUMS, *halves) if self.tolerance != "random" else ("normal",)
+        if self.tolerance == "random":
+            return ("normal",)
+        return (*_SUMS, *(("nan",) if self.specials and not self.steps else ()), *halves)
 
 
 @dataclass(frozen=True)

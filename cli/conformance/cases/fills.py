@@ -226,7 +226,23 @@ def _special(arg: Input, _rng: Generator, form: Format, x: Array) -> Array:
     at = np.arange(x.size)
     # Operands walk the list at different paces, so that every pair meets.
     walk = at if not arg.operand else at // n if arg.operand == 1 else at // n**2 + at
-    return np.array(special)[walk % n]
+    values = np.array(special)[walk % n]
+    if marks := _marks(arg, form):  # once all pairs have met
+        values[n * n :] = np.resize(marks, values[n * n :].size)
+    return values
+
+
+def _marks(arg: Input, form: Format) -> list[float]:
+    """Limits and thresholds that the call states, of both signs and from 1 down, with neighbours:
+    those that the type holds, so that nobody has to round before it compares."""
+    dtype = numpy_dtype(form.name)
+    marks: list[float] = []
+    for mark in (v for m in arg.marks for v in dict.fromkeys((m, -m, 1 - m))):
+        if not np.isfinite(mark) or float(dtype.type(mark)) != mark:
+            continue
+        unit = 2.0 ** max(np.frexp(mark)[1] - form.digits, form.lowest - form.digits + 1)
+        marks += (mark, mark + unit, mark - unit)
+    return marks
 
 
 def _mixed(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
@@ -292,9 +308,13 @@ def _near_zero(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
     return x * np.exp2(rng.integers(-12, 1, x.size))
 
 
-def _graded(_arg: Input, rng: Generator, _form: Format, x: Array) -> Array:
-    """Magnitudes from 2^-6 to 2^7: where a curve is a line, where it bends, where it is flat."""
-    return x * np.exp2(rng.integers(-6, 7, x.size))
+def _graded(arg: Input, rng: Generator, form: Format, x: Array) -> Array:
+    """Magnitudes from 2^-6 to 2^7: where a curve is a line, where it bends, where it is flat; and
+    the call's own limits."""
+    values = x * np.exp2(rng.integers(-6, 7, x.size))
+    if marks := _marks(arg, form):
+        values[::5] = np.resize(marks, values[::5].size)
+    return values
 
 
 def _offset(arg: Input, rng: Generator, form: Format, x: Array) -> Array:

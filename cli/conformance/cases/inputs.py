@@ -15,7 +15,8 @@ class Input(Arg):
 
     `fill` names how elements are drawn (see fills.py); `operand` counts the operands, so that two
     of them differ; `same` is the position of the tensor that this one is (one tensor passed twice);
-    `size` bounds indices, which lie in [0, size).
+    `size` bounds indices, which lie in [0, size); `marks` are numbers that the call states, such as
+    limits and thresholds, which some fills draw too.
     """
 
     fill: str = "normal"
@@ -23,6 +24,7 @@ class Input(Arg):
     same: int | None = None
     size: int = 0
     op: str = ""
+    marks: tuple[float, ...] = ()
 
 
 # What a data tensor may be filled with; each has a meaning for floats and for integers.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -102,9 +102,11 @@ def _designed(op: Any, case: Case, seed: int, arrays: Any) -> Recipe:
     has_declaration = getattr(op, "declaration", None) is not None
     sample = op.sample(case, seed) if has_declaration else sample_of(OPS[case.op], case)
     slots: list[Slot] = []
+    marks = tuple(_stated([*sample.args, *sample.kwargs.values()]))
 
     def describe(arg_: Arg) -> Slot:
         arg = arg_ if isinstance(arg_, Input) else Input(**asdict(arg_))
+        arg = replace(arg, marks=marks)
         if arrays is not None:
             array = arrays[len(slots)]
         elif arg.same is not None:
@@ -121,6 +123,15 @@ def _designed(op: Any, case: Case, seed: int, arrays: Any) -> Recipe:
     args, kwargs = sample.map(describe)
     together = not has_declaration and space_of(case.op) is POINTWISE
     return Recipe(args, kwargs, slots, sample.error, together)
+
+
+def _stated(arguments: Iterable[Any]) -> Iterator[float]:
+    """The numbers that a call states, fractions in lists too: limits, thresholds, factors."""
+    for value in arguments:
+        if isinstance(value, list | tuple):
+            yield from (v for v in value if isinstance(v, float))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield value
 
 
 def _repeating(array: Array, layout: str) -> Array:

@@ -17,7 +17,7 @@ from mindtorch.ops.samples import Sample
 
 from ...judge.classes import Requirement, class_named, requirement
 from ...spec.declaration import Declaration, factor_named
-from ...spec.domains import Beside, By, Computed, Dims, Domain, InOut, Out, dtype_named
+from ...spec.domains import Beside, By, Computed, Dims, Domain, InOut, Out, Whole, dtype_named
 from ...spec.errors import DeclarationError
 from ...spec.row import ROWS, Reference, Row, Rule, read_by
 from ..cases.case import designed
@@ -131,7 +131,7 @@ def inplace(row: Row, name: str, target: str) -> Row:
     first = next(iter(declaration.params))
 
     def in_place(params: Mapping[str, Domain]) -> dict[str, Domain]:
-        return {n: InOut(d) if n == first else d for n, d in params.items()
+        return {n: InOut(Whole(d)) if n == first else d for n, d in params.items()
                 if not isinstance(d, Out)}  # fmt: skip
 
     overloads = tuple(replace(o, params=in_place(o.params)) for o in declaration.overloads)

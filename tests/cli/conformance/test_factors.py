@@ -183,3 +183,17 @@ def test_every_designed_row_takes_the_plain_call_of_its_design():
     plain_types = ("float32", "int64", "bool")
     empty = [n for n, op in OPS.items() if space_of(n) is not None and not takes(op, plain_types)]
     assert not empty, f"spaces.{empty}: the call that the space builds is none that the row takes"
+
+
+@pytest.mark.parametrize("fill", ["special", "graded"])
+def test_limits_of_a_call_are_among_its_values_where_the_dtype_holds_them(fill):
+    limits = (0.25, 0.3, float("inf"))
+    array = designed(Input((600,), "float16", fill=fill, marks=limits), "a key", 0)
+    near = np.nextafter(np.float16(0.25), np.float16(1))
+    assert {0.25, -0.25, 0.75, float(near)} <= set(array.tolist())
+    assert np.float16(0.3) not in array
+
+
+def test_a_call_marks_its_own_limits():
+    drawn = recipe(OPS["hardtanh"].testing, parse("hardtanh/functional/call=2/dtype=float32"), 0)
+    assert drawn.slots[0].arg.marks == (-2, 3)

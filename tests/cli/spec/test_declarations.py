@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -49,6 +50,7 @@ from mindtorch_npu.spec import (
     tensors,
 )
 from mindtorch_npu.spec.design import design
+from mindtorch_npu.spec.domains import Whole
 from mindtorch_npu.spec.row import row_of
 
 RULE = Rule("composite", "a test")
@@ -289,6 +291,27 @@ def test_numbers_in_lists_and_in_tensors_have_the_values_of_their_levels():
 
 def test_what_is_rounded_to_steps_is_tried_on_halves():
     assert "halves" in Rule("gradient", "a test", steps=True).fills()
+
+
+def test_sums_are_tried_on_graded_magnitudes_and_those_that_state_it_on_nan():
+    assert {"graded", "nan"} <= set(Rule("gradient", "a test").fills())
+    for rule in (
+        Rule("gradient", "a test", specials=False),
+        Rule("gradient", "a test", steps=True),
+    ):
+        assert "graded" in rule.fills()
+        assert "nan" not in rule.fills()
+
+
+def test_what_is_written_in_place_never_broadcasts():
+    own = declared(
+        n=number(1.0, 0.0), y=tensor("M N"),
+        x=inout(Whole(by("n", {1.0: forms(whole=tensor("M N"), row=tensor("N")),
+                               0.0: forms(one=tensor("1 1"), all=tensor("M N"))}))),
+        out=out("y"))  # fmt: skip
+    for n, level in product(("1.0", "0.0"), own.params["x"].levels(True)):
+        call = own.draw({"n": n, "x": level, "M": "5", "N": "9"})
+        assert call["x"].shape == (5, 9)
 
 
 def test_group_lists_sum_to_the_tokens_in_every_pattern():

@@ -399,11 +399,13 @@ def _time_first(input: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor
 _TIME: Final = sizes(S=seq(9, 2, 17, 130), C=channels(4, 1, 8, 17), D=channels(5, 1, 3, 16),
                      K=window(3, 1, 2, 5))  # fmt: skip
 _FITS: Final = require("S + 2*pad >= K")
-spec("aclnnConvTbc", Rule("gradient", "torch 2.13, document of torch.conv_tbc"), _TIME, _FITS,
+spec("aclnnConvTbc", Rule("gradient", "torch 2.13, document of torch.conv_tbc",
+                          specials=False), _TIME, _FITS,
      self=tensor("S B C", "f32 f16 bf16"), weight=tensor("K C D", "self"),
      bias=tensor("D", "self"), pad=integer(1, 0, 2), output=out("self"), cubeMathType=_CUBE)(
     words(lambda self, weight, bias, pad: _time_first(self, weight, bias, pad)))  # fmt: skip
-spec("aclnnConvTbcBackward", Rule("gradient", "derivative of torch's conv_tbc"), _TIME, _FITS,
+spec("aclnnConvTbcBackward", Rule("gradient", "derivative of torch's conv_tbc",
+                                  specials=False), _TIME, _FITS,
      self=tensor("S+2*pad-K+1 B D"), input=tensor("S B C", "self"),
      weight=tensor("K C D", "self"), bias=tensor("D", "self"), pad=integer(1, 0, 2),
      cubeMathType=_CUBE, gradInput=out("input"), gradWeight=out("weight"), gradBias=out("bias"))(

@@ -19,6 +19,7 @@ from ....spec import (
     dims,
     equals,
     flag,
+    forms,
     ignored,
     index,
     inout,
@@ -150,15 +151,23 @@ def _overlapping(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
     return corners.reshape(*low.shape[:2], 4)
 
 
+def _steps(rng: np.random.Generator, _pattern: str, draw: Draw) -> Array:
+    """Scores of which none is another's, in steps of a power of two: some are limits themselves."""
+    shape = (draw["B"], draw["C"], draw["M"])
+    places = np.argsort(rng.random(shape), -1)
+    return places / 2.0 ** np.floor(np.log2(max(draw["M"] - 1, 1)))
+
+
 # Thresholds that binary fractions of areas meet: a box is removed only beyond the threshold.
 @spec("aclnnNonMaxSuppression", Rule("exact", "ONNX, operator NonMaxSuppression", sparse=True,
                                      specials=False),
       sizes(M=rows(5, 1, 17, 65), C=channels(2, 1, 3)),
       boxes=content(_overlapping, "overlapping apart touching alike turned", "f32",
                     shape="B M 4"),
-      scores=tensor("B C M", "f32", 0.0, 1.0),
+      scores=forms(any=tensor("B C M", "f32", 0.0, 1.0),
+                   steps=content(_steps, "distinct", "f32", shape="B C M")),
       maxOutputBoxesPerClass=array((5,), (1,), (2,), (100,)),
-      iouThreshold=array((0.5,), (0.0,), (0.25,), (0.75,)),
+      iouThreshold=array((0.5,), (0.0,), (0.25,), (0.75,), (1.0,)),
       scoreThreshold=array((0.0,), (0.25,), (0.5,)), centerPointBox=integer(0, 1),
       selectedIndices=out("i32"))  # fmt: skip
 def non_max_suppression(
@@ -187,6 +196,7 @@ def non_max_suppression(
                 best = int(np.argmax(np.where(alive, of_class, -np.inf)))
                 rows.append([image, kind, best])
                 alive &= ~near[best]
+                alive[best] = False
     return np.array(rows, np.int32).reshape(-1, 3)
 
 

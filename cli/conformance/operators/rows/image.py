@@ -422,7 +422,7 @@ def grid_sample(
                          alignCorners)  # fmt: skip
 
 
-_RESAMPLED: Final = Rule("gradient", TORCH_NN, numbers="resampled", sparse=True)
+_RESAMPLED: Final = Rule("gradient", TORCH_NN, numbers="resampled", sparse=True, specials=False)
 
 
 def _halves(_rng: Any, _pattern: str, draw: Any) -> Array:

@@ -43,7 +43,6 @@ from ....spec import (
 )
 from ....spec.domains import Domain, Draw
 from ....spec.sizes import Role
-from ..row import unspecified
 from .norm.rms import rms_norm
 
 _PAGED: Final = "Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache"
@@ -251,18 +250,25 @@ _STARTS: Final = content(_starts, "random first last", "i32", shape="B", reads=(
       sizes(B=batch(2, 1, 3), S=seq(3, 1, 17), L=row(6, 17, 40), A=heads(2, 1, 4),
             N=heads(1, 2), D=head_dim(8, 16, 64, 128)),
       require("S <= L", refuses=None),
-      both("N > 1 and cacheModeOptional == 'page'"),
-      x=tensor("B S (A+2*N)*D", "f16"), cos=tensor("B S 1 D", "x"),
-      sin=tensor("B S 1 D", "x"), kCacheRef=inout(tensor("B L N D", "i8", -9, 9)),
+      both("N > 1 and cacheModeOptional == 'page'", "dtype(x) == 'int32' and B*S > 1"),
+      dtypes("""x   cos weightScaleOptional activationScaleOptional biasOptional
+                f16 f16 -                   -                       -
+                i32 f16 f32                 f32|-                   i32|f32|f16|-"""),
+      x=by("x.dtype", {"f16": tensor("B S (A+2*N)*D", ""),
+                       "i32": tensor("B S (A+2*N)*D", "", -2000, 2000)}),
+      cos=tensor("B S 1 D"), sin=tensor("B S 1 D", "cos"),
+      kCacheRef=inout(tensor("B L N D", "i8", -9, 9)),
       vCacheRef=inout(tensor("B L N D", "i8", -9, 9)),
       indices=by("cacheModeOptional", {
           "contiguous": _STARTS, "page": slots("B*S", into="B*L", dtype="i32")}),
       scaleK=tensor("N D", "f32", 9, 30), scaleV=tensor("N D", "f32", 9, 30),
       offsetKOptional=optional(tensor("N D", "f32")),
       offsetVOptional=optional(tensor("N D", "f32")),
-      weightScaleOptional=null("of products of integers"),
-      activationScaleOptional=null("of products of integers"),
-      biasOptional=null("of products of integers"),
+      weightScaleOptional=tensor("(A+2*N)*D", "", 2e-4, 1e-3),
+      activationScaleOptional=tensor("B*S", "", 0.5, 2),
+      biasOptional=by("biasOptional.dtype", {
+          "i32": tensor("(A+2*N)*D", "", -900, 900),
+          **dict.fromkeys(("f32", "f16"), tensor("(A+2*N)*D", ""))}),
       sizeSplits=equals("(A*D, N*D, N*D)"),
       quantModeOptional=only("static", "documents: static alone"),
       layoutOptional=only("BSND", "documents: BSND alone"), kvOutput=_REQUESTED,
@@ -279,9 +285,19 @@ def rope_quant_cache(
     scaleV: Array,
     offsetKOptional: Array | None,
     offsetVOptional: Array | None,
+    weightScaleOptional: Array | None,
+    activationScaleOptional: Array | None,
+    biasOptional: Array | None,
     sizeSplits: Sequence[int],
     cacheModeOptional: str,
 ) -> tuple[Array, ...]:
+    """Integers are scaled first; a bias of integers counts products, one of floats results."""
+    if weightScaleOptional is not None:
+        whole = biasOptional is not None and biasOptional.dtype.kind == "i"
+        x = (x + biasOptional if whole else x) * weightScaleOptional
+        if activationScaleOptional is not None:
+            x = x * activationScaleOptional.reshape(*x.shape[:2], 1)
+        x = x if biasOptional is None or whole else x + biasOptional
     parts, depth = np.split(x, np.cumsum(sizeSplits)[:2], -1), kCacheRef.shape[-1]
     q, k, v = (p.reshape(*x.shape[:2], -1, depth) for p in parts)
     q, k = _halves(q, cos, sin), _halves(k, cos, sin)
@@ -516,7 +532,41 @@ spec("aclnnInplaceQuantScatterV2", _QUANTIZED, sizes(N=heads(2, 3), **_SHORT), _
      )(quant_scatter)  # fmt: skip
 
 
-unspecified("aclnnAdvanceStep",
-            "moves vLLM's block tables on; op-plugin's document and the golden of its test read "
-            "the table without its rows' offset, vLLM with it", "op-plugin document "
-            "npu_advance_step_flashattn and its test; vLLM, advance_step")  # fmt: skip
+def _same_tables(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    blocks = rng.permutation(997)[: draw["M"]] if pattern == "shuffled" else np.arange(draw["M"])
+    return np.broadcast_to(blocks, (draw["R"], draw["M"])).copy()
+
+
+def _lengths(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """How long sequences are before the step, which their tables have room for."""
+    size, room = draw["Z"], draw["M"] * draw["Z"]
+    if pattern == "edges":
+        return np.resize([size - 1, size, room - 1, 0, 1], draw["R"]) % room
+    return rng.integers(0, room, draw["R"])
+
+
+# op-plugin's document and the golden of its test read the table without its rows' offset, vLLM with
+# it: all rows are alike here. That test sets no more than one row of padding.
+@spec("aclnnAdvanceStep", Rule("exact", "op-plugin test test_npu_advance_step_flashattn; vLLM, "
+                               "advance_step"),
+      sizes(Q=batch(3, 1, 5, 33), X=group(1, 0), R="Q + X", M=group(6, 3, 17),
+            Z=page(4, 8, 16, 128)), both("X > 0"),
+      inputTokens=inout(index("R", into="1000")), sampledTokenIds=index("Q 1", into="1000"),
+      inputPositions=inout(index("R", into="1000")),
+      seqLens=inout(content(_lengths, "random edges", shape="R", reads=("M", "Z"))),
+      slotMapping=inout(index("R", into="1000")),
+      blockTables=content(_same_tables, "shuffled in_order", shape="R M"),
+      numSeqs=equals("R"), numQueries=equals("Q"), blockSize=equals("Z"))  # fmt: skip
+def advance(
+    inputTokens: Array, sampledTokenIds: Array, inputPositions: Array, seqLens: Array,
+    slotMapping: Array, blockTables: Array, numQueries: int, blockSize: int,
+) -> tuple[Array, ...]:  # fmt: skip
+    """A sequence takes its sampled token, whose position is the length before; what pads has token
+    and position 0 and no slot."""
+    tokens, positions = np.zeros_like(inputTokens), np.zeros_like(inputPositions)
+    slots, lengths = np.full_like(slotMapping, -1), seqLens.copy()
+    at = seqLens[:numQueries]
+    tokens[:numQueries], positions[:numQueries] = sampledTokenIds[:, 0], at
+    lengths[:numQueries] += 1
+    slots[:numQueries] = blockTables[0, at // blockSize] * blockSize + at % blockSize
+    return tokens, positions, lengths, slots

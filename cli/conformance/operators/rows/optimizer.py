@@ -108,7 +108,7 @@ def _list(dtype: str, low: float = -2.0) -> InOut:
     return inout(tensors("L", "*S@L", dtype, low))
 
 
-@spec("aclnnFusedAdamw", _RULE, _LISTS,
+@spec("aclnnFusedAdamw", replace(_RULE, specials=False), _LISTS,
       pin("foundInfOptional=1.0 amsgrad=True", "a step that is passed over"),
       paramsRef=_list(_FLOATS), grads=tensors("L", "*S@L", "paramsRef"),
       expAvgsRef=_list("paramsRef"),

@@ -102,8 +102,8 @@ def _adaptive_rows(rank: int) -> None:
                                        if n in (*_PLACES[:rank], *_RESULTS[:rank])}})  # fmt: skip
     flow, of = tensor(_axes(_RESULTS, rank), _FLOATS), tensor(_axes(_PLACES, rank), "gradOutput")
 
-    @spec(f"aclnnAdaptiveAvgPool{rank}dBackward", _GRADIENT, several, gradOutput=flow, self=of,
-          out=out("self"))  # fmt: skip
+    @spec(f"aclnnAdaptiveAvgPool{rank}dBackward", replace(_GRADIENT, specials=False), several,
+          gradOutput=flow, self=of, out=out("self"))  # fmt: skip
     def average(gradOutput: Array, self: Array) -> Any:
         pool = gradient(lambda self: word(self, gradOutput.shape[-rank:]), grad="gradOutput",
                         of="self")  # fmt: skip

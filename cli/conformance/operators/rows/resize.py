@@ -171,7 +171,11 @@ def smoothing(
 
 def _smooth(name: str, x: str, back: str, filter: Callable[[Array], Array], support: int) -> None:
     """Smoothed resampling is one matrix per dimension; its gradient is their transposes."""
-    rule = replace(_RULE, source="torch 2.13, interpolate(antialias=True); Keys 1981 for the cubic")
+    rule = replace(
+        _RULE,
+        specials=False,
+        source="torch 2.13, interpolate(antialias=True); Keys 1981 for the cubic",
+    )
     free = sizes({n: r for n, r in (_BEFORE | _AFTER).items() if n in "XYOP"})
 
     def maps(

@@ -247,8 +247,9 @@ def _matrix(_rng: np.random.Generator, _pattern: str, draw: Draw) -> Array:
     return _quarter_rotated(np.eye(draw["D"]), draw["mode"])
 
 
-@spec("aclnnRotaryPositionEmbeddingV2", replace(_BACK, source="Su et al.: RoFormer, 2021; "
-      "op-plugin document npu_rotary_mul: the rotation as a matrix"), _SIZES, _QUARTERS,
+@spec("aclnnRotaryPositionEmbeddingV2", replace(_BACK, specials=False, source="Su et al.: "
+      "RoFormer, 2021; op-plugin document npu_rotary_mul: the rotation as a matrix"),
+      _SIZES, _QUARTERS,
       *_angles("D", "x", "cos", "sin"), x=tensor("B S N D", _FLOATS), **_turn("x"),
       mode=ignored("the matrix says what turns", choice(0, 1, 2)),
       rotate=content(_matrix, "turn", "x", shape="D D", reads=("mode",)),

@@ -34,8 +34,36 @@ def scatter_steps(a):
     return out
 
 
+def step_on(a):
+    """One sequence after the other."""
+    tokens, at, lengths, slots = (
+        t(a[n]).clone() for n in ("inputTokens", "inputPositions", "seqLens", "slotMapping")
+    )
+    for n in range(a["numSeqs"]):
+        if n < a["numQueries"]:
+            tokens[n], at[n] = int(a["sampledTokenIds"][n, 0]), lengths[n]
+            block, place = divmod(int(lengths[n]), a["blockSize"])
+            slots[n] = int(a["blockTables"][n, block]) * a["blockSize"] + place
+            lengths[n] += 1
+        else:
+            tokens[n], at[n], slots[n] = 0, 0, -1
+    return tokens, at, lengths, slots
+
+
+def dequantized(a):
+    """Products of integers become numbers; a bias of integers is one of products."""
+    x, bias = t(a["x"]).double(), a["biasOptional"]
+    if a["weightScaleOptional"] is None:
+        return x
+    early, late = (bias, None) if bias is not None and bias.dtype.kind == "i" else (None, bias)
+    x = (x if early is None else x + t(early)) * t(a["weightScaleOptional"])
+    if a["activationScaleOptional"] is not None:
+        x = x * t(a["activationScaleOptional"]).reshape(*x.shape[:2], 1)
+    return x if late is None else x + t(late)
+
+
 def dequant_rope_cache(a):
-    x, cos, sin = t(a["x"]), t(a["cos"]), t(a["sin"])
+    x, cos, sin = dequantized(a), t(a["cos"]), t(a["sin"])
     half = cos.shape[-1] // 2
 
     def turn(v):
@@ -134,6 +162,7 @@ def qkv_cache(a):
 
 
 ORACLES = {
+    "aclnnAdvanceStep": step_on,
     "aclnnAdvanceStepV2": drafts,
     "aclnnDequantRopeQuantKvcache": dequant_rope_cache,
     "aclnnInplaceQuantScatter": scatter_steps,

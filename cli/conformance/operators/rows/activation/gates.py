@@ -179,7 +179,8 @@ spec("aclnnGeluMul", _GATE, _PAIRS, input=tensor("*B 2*N"),
      approximateOptional=choice("none", "tanh"), out=out("input"))(words(_gelu_mul))  # fmt: skip
 
 
-@spec("aclnnFatreluMul", Rule("composite", "Kurtz et al.: FATReLU, 2020", sparse=True), _PAIRS,
+@spec("aclnnFatreluMul", Rule("composite", "Kurtz et al.: FATReLU, 2020", sparse=True,
+                              specials=False), _PAIRS,
       input=tensor("*B 2*N"), threshold=tensor("1", "input", -0.5, 0.5),
       out=out("input"))  # fmt: skip
 def fatrelu_mul(input: Array, threshold: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -236,7 +237,9 @@ def online_max_sum(
 _FEATURES: Final = ("f16", "bf16", "f32")
 
 
-@spec("aclnnFusedCrossEntropyLossWithMaxSum", _PARTED,
+# Exponentials of what lies beyond the stated maxima would overflow.
+@spec("aclnnFusedCrossEntropyLossWithMaxSum",
+      replace(_PARTED, values="normal integer opposed positive"),
       sizes(B=rows, C=column(7, 1, 33, 1032)), logitsMax=tensor("B", "f32", 1, 3),
       sumExpLogits=tensor("B", "f32", 1, 5), predictedLogits=tensor("B", "f32", -3, 0),
       labelSmoothing=only(0.0, "documents allow one value"),
@@ -349,7 +352,8 @@ def nll(
     """The loss and the weight it was divided by."""
     picked = np.where(target == ignoreIndex, 0, target)
     share = np.where(target == ignoreIndex, 0.0, weight[picked])
-    loss = -np.take_along_axis(self, np.expand_dims(picked, 1), 1).squeeze(1) * share
+    likelihood = np.take_along_axis(self, np.expand_dims(picked, 1), 1).squeeze(1)
+    loss = -np.where(target == ignoreIndex, 0.0, likelihood) * share
     total = share.sum()
     if reduction == 0:
         return loss, np.zeros(())
@@ -385,8 +389,9 @@ def nll_backward(
     picked = np.where(target == ignoreIndex, 0, target)
     share = np.where(target == ignoreIndex, 0.0, weight[picked])
     flow = gradOutput / totalWeight.reshape(()) if reduction == 1 else gradOutput
+    flow = np.where(target == ignoreIndex, 0.0, -flow * share)
     result = np.zeros_like(self)
-    np.put_along_axis(result, np.expand_dims(picked, 1), np.expand_dims(-flow * share, 1), 1)
+    np.put_along_axis(result, np.expand_dims(picked, 1), np.expand_dims(flow, 1), 1)
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import mindtorch.nn.functional as F
@@ -68,8 +69,10 @@ def _pair(like: str, target: Domain | None = None) -> dict[str, Domain]:
     return {"self": every, "target": target or tensor("*S", like or "self")}
 
 
-def _forward(name: str, formula: Formula, target: Domain | None = None, **params: Domain) -> None:
-    spec(name, _LOSS, **_pair("", target), reduction=_REDUCTION, **params, out=out("self"))(
+def _forward(
+    name: str, formula: Formula, target: Domain | None = None, rule: Rule = _LOSS, **params: Domain
+) -> None:
+    spec(name, rule, **_pair("", target), reduction=_REDUCTION, **params, out=out("self"))(
         words(formula))  # fmt: skip
 
 
@@ -91,9 +94,11 @@ _backward("aclnnL1LossBackward", _l1, "gradInput", rule=Rule("gradient", TORCH, 
 _forward("aclnnMseLossOut", _mse)
 _backward("aclnnMseLossBackward", _mse)
 _backward("aclnnSmoothL1LossBackward", _smooth, "gradInput", flow="gradOut",
-          beta=number(1.0, 0.25, 3.0))  # fmt: skip
-_forward("aclnnSoftMarginLoss", _soft_margin)
-_backward("aclnnSoftMarginLossBackward", _soft_margin)
+          rule=replace(_LOSS_GRAD, specials=False), beta=number(1.0, 0.25, 3.0))  # fmt: skip
+# The exponential in it overflows where products of graded numbers do.
+_MARGIN: Final = "normal integer opposed positive nan"
+_forward("aclnnSoftMarginLoss", _soft_margin, rule=replace(_LOSS, values=_MARGIN))
+_backward("aclnnSoftMarginLossBackward", _soft_margin, rule=replace(_LOSS_GRAD, values=_MARGIN))
 _forward("aclnnKlDiv", _kl, _shares("self"), logTarget=flag())
 _backward("aclnnKlDivBackward", _kl, target=_shares("gradOutput"), logTarget=flag())
 _backward("aclnnKlDivTargetBackward", _kl, "gradTarget", _shares("gradOutput"), of="target",

@@ -45,7 +45,7 @@ from .._functions import softmax
 
 _GATE: Final = Rule("composite", "Shazeer et al.: Outrageously Large Neural Networks, 2017; "
                     "op-plugin documents npu_moe_gating_top_k_softmax, npu_moe_gating_top_k",
-                    specials=False)  # fmt: skip
+                    specials=False, values="normal integer opposed positive")  # fmt: skip
 _EXPERTS: Final = sizes(
     {"*B": leading("5", "1", "2x3", "130", "1030")}, E=experts(8, 1, 4, 65, 257, 1024), K=topk
 )

@@ -18,6 +18,8 @@ from .....spec import (
     experts,
     flag,
     forms,
+    group,
+    mask,
     null,
     number,
     only,
@@ -37,7 +39,6 @@ from .....spec import (
 )
 from .....spec.declaration import Relation
 from .....spec.domains import Domain, Draw
-from ...row import unspecified
 from .._quantizers import dynamic, powers
 
 _SOURCE: Final = (
@@ -317,5 +318,44 @@ def init_routing_v3(
     return rows, places, expert_counts, scale
 
 
-unspecified("aclnnMoeUpdateExpert", "maps experts to replicas by a table; how ties of load are "
-            "broken is not published", "op-plugin document npu_moe_update_expert")  # fmt: skip
+def _replicas(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
+    """For each expert how many replicas it has, and where they are."""
+    e, most = draw["E"], draw["F"]
+    count = rng.integers(1, most + 1, e) if pattern == "random" else np.full(
+        e, most if pattern == "full" else 1)  # fmt: skip
+    places = np.argsort(rng.random((e, draw["W"])), 1)[:, :most] if pattern != "one" else (
+        rng.integers(0, 999, (e, most)))  # fmt: skip
+    return np.column_stack([count, places])
+
+
+@spec("aclnnMoeUpdateExpert", Rule("exact", "op-plugin test test_npu_moe_update_expert",
+                                   specials=False, values="normal"),
+      sizes(T=tokens(5, 1, 3, 17, 130), K=topk, E=experts(8, 1, 65), F=group(3, 1, 2, 5),
+            W=group(8, 5, 7, 16)), require("K <= E", refuses=None),
+      expertIds=forms(i32=_EXPERTS, i64=routing("T K", into="E", dtype="i64")),
+      eplbTable=content(_replicas, "random full one", "i32", shape="E F+1", reads=("W",)),
+      expertScalesOptional=optional(tensor("T K", "f32", 0.01, 0.25)),
+      pruningThresholdOptional=optional(tensor("1 K", "f32", 0.0, 0.4),
+                                        iff="given(expertScalesOptional)"),
+      activeMaskOptional=optional(mask("T", patterns="random none all_but_one"),
+                                  only="given(expertScalesOptional)"),
+      localRankId=number("W // 2", 0, "W - 1"), worldSize=equals("W"), balanceMode=choice(0, 1),
+      balancedExpertIds=out("expertIds"), balancedActiveMask=out("bool"))  # fmt: skip
+def update_expert(
+    expertIds: Array, eplbTable: Array, expertScalesOptional: Array | None,
+    pruningThresholdOptional: Array | None, activeMaskOptional: Array | None, localRankId: int,
+    worldSize: int, balanceMode: int,
+) -> tuple[Array, Array | None]:  # fmt: skip
+    """Ranks share an expert's replicas in turns of as many neighbours (balanceMode 0), tokens one
+    by one (1). A share below its threshold of the token's sum is dropped."""
+    count = eplbTable[expertIds, 0]
+    tokens = np.arange(len(expertIds))[:, None]
+    turn = tokens % count if balanceMode else localRankId // -(-worldSize // count)
+    places = eplbTable[expertIds, 1 + turn]
+    if expertScalesOptional is None or pruningThresholdOptional is None:
+        return places, None
+    least = pruningThresholdOptional * expertScalesOptional.sum(1, keepdims=True)
+    there = expertScalesOptional >= least
+    if activeMaskOptional is not None:
+        there &= activeMaskOptional.astype(bool)[:, None]
+    return places, there

@@ -98,7 +98,8 @@ _INVERSE: Final = tensor("C", "gradOut", 0.5, 1.5)
 
 
 @spec("aclnnFastBatchNormBackward aclnnBatchNormBackward", Rule(
-      "gradient", f"derivative of {_IOFFE}", _LONG_SUMS), _CHANNELS, gradOut=tensor("B C *S"),
+      "gradient", f"derivative of {_IOFFE}", _LONG_SUMS, specials=False), _CHANNELS,
+      gradOut=tensor("B C *S"),
       input=tensor("B C *S", "gradOut"), weight=tensor("C", "gradOut"), runningMean=_MEAN,
       runningVar=tensor("C", "gradOut", 0.5, 2), saveMean=_MEAN, saveInvstd=_INVERSE,
       training=flag(True), eps=_EPSILON, outputMask=MASKS,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -131,7 +133,23 @@ def gathered_gradients(a):
     return x.grad
 
 
+def replicas(a):
+    """Token by token, as the golden of op-plugin's test."""
+    places, there = torch.zeros(a["expertIds"].shape), torch.zeros(a["expertIds"].shape)
+    for n, row in enumerate(a["expertIds"]):
+        for k, expert in enumerate(row):
+            count, *where = a["eplbTable"][expert].tolist()
+            ranks = math.ceil(a["worldSize"] / count)
+            places[n, k] = where[n % count if a["balanceMode"] else a["localRankId"] // ranks]
+            if a["expertScalesOptional"] is not None:
+                share = a["expertScalesOptional"][n] / a["expertScalesOptional"][n].sum()
+                active = a["activeMaskOptional"] is None or a["activeMaskOptional"][n]
+                there[n, k] = bool(active and share[k] >= a["pruningThresholdOptional"][0, k])
+    return places.long(), None if a["expertScalesOptional"] is None else there.bool()
+
+
 ORACLES = {
+    "aclnnMoeUpdateExpert": replicas,
     "aclnnMoeInitRoutingQuant": lambda a: expanded(a) * a["scale"] + a["offset"],
     "aclnnMoeInitRoutingV2": second,
     "aclnnMoeInitRoutingQuantV2": quantised,
