@@ -102,7 +102,7 @@ def _designed(op: Any, case: Case, seed: int, arrays: Any) -> Recipe:
     has_declaration = getattr(op, "declaration", None) is not None
     sample = op.sample(case, seed) if has_declaration else sample_of(OPS[case.op], case)
     slots: list[Slot] = []
-    marks = tuple(_stated([*sample.args, *sample.kwargs.values()]))
+    marks = tuple(_numbers_of([*sample.args, *sample.kwargs.values()]))
 
     def describe(arg_: Arg) -> Slot:
         arg = arg_ if isinstance(arg_, Input) else Input(**asdict(arg_))
@@ -125,7 +125,7 @@ def _designed(op: Any, case: Case, seed: int, arrays: Any) -> Recipe:
     return Recipe(args, kwargs, slots, sample.error, together)
 
 
-def _stated(arguments: Iterable[Any]) -> Iterator[float]:
+def _numbers_of(arguments: Iterable[Any]) -> Iterator[float]:
     """The numbers that a call states, fractions in lists too: limits, thresholds, factors."""
     for value in arguments:
         if isinstance(value, list | tuple):
