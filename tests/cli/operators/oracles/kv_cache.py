@@ -39,7 +39,7 @@ def step_on(a):
     tokens, at, lengths, slots = (
         t(a[n]).clone() for n in ("inputTokens", "inputPositions", "seqLens", "slotMapping")
     )
-    for n in range(a["numSeqs"]):
+    for n in range(len(tokens)):
         if n < a["numQueries"]:
             tokens[n], at[n] = int(a["sampledTokenIds"][n, 0]), lengths[n]
             block, place = divmod(int(lengths[n]), a["blockSize"])
