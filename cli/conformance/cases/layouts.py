@@ -87,9 +87,9 @@ def _middle(shape: tuple[int, ...]) -> Placement:
     if len(shape) < 3:
         return _expanded(shape)
     at = len(shape) // 2
-    kept = (*shape[:at], 1, *shape[at + 1 :])
-    strides = [0 if d == at else s for d, s in enumerate(dense(kept))]
-    return Placement(tuple(strides), PAD, prod(kept) + 2 * PAD)
+    stored = (*shape[:at], 1, *shape[at + 1 :])
+    strides = [0 if d == at else s for d, s in enumerate(dense(stored))]
+    return Placement(tuple(strides), PAD, prod(stored) + 2 * PAD)
 
 
 def _reversed(shape: tuple[int, ...]) -> Placement:
