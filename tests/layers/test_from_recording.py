@@ -33,7 +33,7 @@ def without_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def check(path: Path, folder: Path, **environment: str) -> layered.Outcome:
     book = str(folder / "journal.jsonl")
-    words = ("check", "--simulator", "--from", str(path), "--journal", book)
+    words = ("check", "--simulator", "--from", str(path), "--jobs", "1", "--journal", book)
     return layered.command(*words, **environment)
 
 

@@ -88,7 +88,7 @@ def test_only_what_runs_inside_is_recorded(tmp_path: Path) -> None:
 def test_a_recording_of_a_block_is_checked_like_one_of_a_program(tmp_path: Path) -> None:
     paths = [str(tmp_path / name) for name in ("one.rec", "two.rec", "three.rec")]
     alone(*paths)
-    outcome = layered.command("check", "--simulator", "--from", paths[0])
+    outcome = layered.command("check", "--simulator", "--jobs", "1", "--from", paths[0])
     assert outcome.code == 0, outcome.out + outcome.err
 
 

@@ -25,8 +25,9 @@ ELSEWHERE = "aclnnSwigluMxQuant"  # its document lists the 950 alone
 
 def check(*words, **environ):
     return subprocess.run(
-        [sys.executable, "-m", "mindtorch_npu", "check", *words], capture_output=True, text=True,
-        check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environ},
+        [sys.executable, "-m", "mindtorch_npu", "check", "--jobs", "1", *words],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environ},
     )  # fmt: skip
 
 
