@@ -10,6 +10,7 @@ import errno
 import importlib
 import io
 import os
+import stat
 import sys
 import time
 from typing import Any, Final
@@ -95,6 +96,7 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows `?`
+    _outlive_the_reader()
     try:
         code = _run(arguments)
         if sys.stdout is not None:  # it was closed
@@ -116,6 +118,29 @@ def main(arguments: list[str] | None = None) -> None:
             except OSError:
                 _send_nowhere()
         sys.exit(code)
+
+
+class _Pipe(io.FileIO):
+    """Standard output whose reader may leave: what is written then is dropped, and the command
+    goes on to its verdict, so that the exit code does not depend on `| head`."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            _send_nowhere()
+            return super().write(data)
+
+
+def _outlive_the_reader() -> None:
+    out = sys.stdout
+    if not isinstance(out, io.TextIOWrapper) or type(out.buffer) is not io.BufferedWriter:
+        return
+    if out.fileno() == 1 and stat.S_ISFIFO(os.fstat(1).st_mode):
+        pipe = io.BufferedWriter(_Pipe(1, "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(
+            pipe, out.encoding, "replace", write_through=out.write_through
+        )
 
 
 def _send_nowhere() -> None:

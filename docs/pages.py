@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 from mutation_page import mutation_page
-from type_stubs import aten_page, methods_page
+from type_stubs import aten_page, functions_page, methods_page
 
 
 def _command_help(command: click.Command, name: str, parent: click.Context | None) -> str:
@@ -147,4 +147,5 @@ GENERATED: dict[str, Callable[[], str]] = {
     "cli/commands/probe/needed_operators.txt": needed_operators,
     "mindtorch/_tensor/_methods.pyi": methods_page,
     "mindtorch/ops/_aten.pyi": aten_page,
+    "mindtorch/ops/_functions.pyi": functions_page,
 }

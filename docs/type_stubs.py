@@ -9,7 +9,7 @@ HEAD = '''"""Generated from the rows by `docs/check.py --write`; do not edit. {w
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from mindtorch._tensor.device import DeviceLike
 from mindtorch._tensor.dtype import dtype as Dtype
@@ -143,6 +143,37 @@ def aten_page() -> str:
     return "".join(lines)
 
 
+def functions_page() -> str:
+    """torch's functions at the top level that rows publish."""
+    import mindtorch
+    from mindtorch._functional.publish import FUNCTIONS
+    from mindtorch.ops import OPS
+
+    mindtorch.Tensor.add  # noqa: B018 - loads the rows
+    lines, names = [], []
+    for name in sorted({*mindtorch.__all__} & {*FUNCTIONS} - _KEYWORDS):
+        text = ""
+        if written_by_hand(FUNCTIONS[name]):
+            text = "({}) -> {}: ...\n".format(*signature_of(FUNCTIONS[name]))
+        elif row := OPS.get(name):
+            text = _function(row, name)
+        if text:
+            names.append(name)
+            lines.append(_BUILTIN.sub(r"builtins.\1", f"def {name}{text}"))
+    listed = "".join(f"    {name!r},\n" for name in names)
+    head = HEAD.format(what="torch's functions, those of rows.", tensor=TENSOR)
+    return f"{head}__all__ = [\n{listed}]\n\n{''.join(lines)}"
+
+
+def _function(row: Any, name: str) -> str:
+    if overloaded(name, "function") or row.api.variadic:
+        return ANY
+    args = list(row.schema.args)
+    params = re.sub(r"^self:", "input:", parameters(args))
+    star = "" if any(a.keyword_only for a in args) else "*, "
+    return f"({params}, {star}out: Any = ...) -> {result_of(row.schema.returns)}: ...\n"
+
+
 def methods_page() -> str:
     """Tensor's methods: those of rows, in place too, and those that are written by hand."""
     import mindtorch
@@ -161,6 +192,8 @@ def methods_page() -> str:
 
 
 def _method(name: str, member: Any, rows: Any) -> str:
+    from mindtorch._dispatch.entry import takes_varargs
+
     if isinstance(member, property):
         if member.fset is not None:
             return f"    {name}: Any\n"
@@ -188,8 +221,13 @@ def _method(name: str, member: Any, rows: Any) -> str:
     params = parameters(others if len(others) < len(row.schema.args) else others[1:])
     if name.startswith("__"):
         return _line(name, params.split(",")[0], result_of(row.schema.returns))
-    if any(a.kind.name == "INTS" for a in row.schema.args):
-        params = "*args: Any, **kwargs: Any"
+    if takes_varargs(row):
+        several = others[0].name
+        result = "Tensor" if name[-1] == "_" else result_of(row.schema.returns)
+        return (
+            f"    @overload\n    def {name}(self, {several}: Sequence[int]) -> {result}: ...\n"
+            f"    @overload\n    def {name}(self, *{several}: int) -> {result}: ...\n"
+        )
     return _line(name, params, "Tensor" if name[-1] == "_" else result_of(row.schema.returns))
 
 
@@ -206,7 +244,8 @@ _OPERATORS = frozenset(
         "itruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul",
         "and", "or", "xor", "lshift", "rshift", "eq", "ne", "lt", "le", "gt", "ge",
         "neg", "abs", "invert",
-        "getitem",
+        "getitem", "setitem", "len", "iter", "contains", "bool", "int", "float", "complex", "index",
+        "deepcopy", "dlpack",
     )
 )  # fmt: skip
 # What the class says itself.

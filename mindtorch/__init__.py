@@ -64,6 +64,9 @@ from .torch_version import TorchVersion as _TorchVersion
 
 # What type checkers see; `__getattr__` gives the whole list, which asks for every row.
 if _typing.TYPE_CHECKING:
+    from .ops import _functions
+    from .ops._functions import *  # noqa: F403 - rendered from the rows
+
     __all__ = [
         "Size", "Tensor", "bfloat16", "bool", "cdouble", "cfloat", "complex64", "complex128",
         "device",
@@ -74,6 +77,7 @@ if _typing.TYPE_CHECKING:
         "promote_types", "set_default_device", "set_default_dtype", "set_grad_enabled", "short",
         "uint8",
     ]  # fmt: skip
+    __all__ += _functions.__all__
 
 # The torch whose behaviour this is, which model code asks for, and the release of this library.
 __version__ = _TorchVersion("2.13.0+mindtorch.0.1.0")

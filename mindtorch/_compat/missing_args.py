@@ -22,6 +22,9 @@ class Missing:
         self.method = form != "function"
         self.end = "_" if form == "inplace" else ""
 
+    def __repr__(self) -> str:
+        return "<required>"
+
 
 # By the name that it has in the text of an entry.
 MARKS = {f"OF_{form.upper()}": Missing(form) for form in ("function", "method", "inplace")}

@@ -73,25 +73,28 @@ def write(op: Op, form: str) -> Callable[..., Any]:
     if form == "inplace" and op.is_view:
         return _inplace_view(op)
     entry = _composite(op, form) if op.body else _generate(op, form)
-    if form == "function" and entry is not op.body:
-        _tell_second_names(op, entry)
+    if entry is not op.body:
+        entry.__dict__["__signature__"] = _public_signature(op, form, entry)
     return entry
 
 
-def _tell_second_names(op: Op, entry: Callable[..., Any]) -> None:
-    """`axis` and `keepdims` in the signature of a function that takes them."""
-    names = {a.name for a in op.schema.args}
-    seconds = [n for n in ("axis", "keepdims") if SECOND_NAMES[n] in names]
-    if not seconds:
-        return
-    signature = inspect.signature(entry)
-    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    defaults = {p.name: p.default for p in parameters}
+def _public_signature(op: Op, form: str, entry: Callable[..., Any]) -> inspect.Signature:
+    """What `help` shows: no default where an argument is required, and numpy's names of others."""
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(entry).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD or parameter.name in ("older", "more"):
+            continue
+        if isinstance(parameter.default, Missing):
+            follows = bool(parameters) and parameters[-1].default is not parameter.empty
+            parameter = parameter.replace(default=... if follows else parameter.empty)
+        parameters.append(parameter)
+    names = {a.name for a in op.schema.args} if form == "function" else frozenset()
+    defaults = {p.name: None if p.default is p.empty else p.default for p in parameters}
     parameters += [
         inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=defaults[SECOND_NAMES[n]])
-        for n in seconds
-    ]
-    entry.__dict__["__signature__"] = signature.replace(parameters=parameters)
+        for n in ("axis", "keepdims") if SECOND_NAMES[n] in names
+    ]  # fmt: skip
+    return inspect.Signature(parameters)
 
 
 # Forms that write to their first argument; forms of Python's operators.
@@ -163,6 +166,7 @@ def straight(op: Op, form: str, others: Callable[..., Any]) -> Callable[..., Any
     entry: Callable[..., Any] = compiled(source, f"entry {op.name} as {form}, overloaded", scope)
     entry.__module__ = "mindtorch"
     entry.__doc__ = others.__doc__
+    entry.__dict__["__signature__"] = _public_signature(op, form, entry)
     return entry
 
 

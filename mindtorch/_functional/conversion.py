@@ -340,11 +340,11 @@ def _number(kind: Any, name: str) -> Callable[..., Any]:
     return convert
 
 
-Tensor.__bool__ = _number(bool, "bool")  # type: ignore[attr-defined]
-Tensor.__int__ = _number(int, "int")  # type: ignore[attr-defined]
-Tensor.__float__ = _number(float, "float")  # type: ignore[attr-defined]
-Tensor.__complex__ = _number(complex, "complex")  # type: ignore[attr-defined]
-Tensor.__index__ = _number(int, "index")  # type: ignore[attr-defined]
+Tensor.__bool__ = _number(bool, "bool")  # type: ignore[method-assign]
+Tensor.__int__ = _number(int, "int")  # type: ignore[method-assign]
+Tensor.__float__ = _number(float, "float")  # type: ignore[method-assign]
+Tensor.__complex__ = _number(complex, "complex")  # type: ignore[method-assign]
+Tensor.__index__ = _number(int, "index")  # type: ignore[method-assign]
 Tensor.__array__ = _to_array  # type: ignore[attr-defined]
 Tensor.__array_wrap__ = _from_ufunc  # type: ignore[attr-defined]
 Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
@@ -473,7 +473,7 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
     return iter(aten.unbind(self, 0))
 
 
-Tensor.__iter__ = _iterate  # type: ignore[attr-defined]
+Tensor.__iter__ = _iterate  # type: ignore[method-assign, assignment]
 
 
 def _matrix_t(name: str) -> Any:

@@ -96,5 +96,5 @@ def from_dlpack(
     return aten.clone(source) if copy else source
 
 
-Tensor.__dlpack__ = _dlpack  # type: ignore[attr-defined]
+Tensor.__dlpack__ = _dlpack  # type: ignore[method-assign, assignment]
 Tensor.__dlpack_device__ = _dlpack_device  # type: ignore[attr-defined]

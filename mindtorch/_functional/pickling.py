@@ -84,5 +84,5 @@ def _copy(self: Tensor) -> Tensor:
 
 
 Tensor.__reduce_ex__ = _reduce  # type: ignore[method-assign,assignment]
-Tensor.__deepcopy__ = _deepcopy  # type: ignore[attr-defined]
+Tensor.__deepcopy__ = _deepcopy  # type: ignore[method-assign, assignment]
 Tensor.__copy__ = _copy  # type: ignore[attr-defined]

@@ -57,7 +57,7 @@ sparse_coo, sparse_csr, sparse_csc = map(layout, ("sparse_coo", "sparse_csr", "s
 sparse_bsr, sparse_bsc, jagged = map(layout, ("sparse_bsr", "sparse_bsc", "jagged"))
 LAYOUTS = {str(kind): kind for kind in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr,
                                         sparse_bsc)}  # fmt: skip
-Tensor.layout = strided  # type: ignore[attr-defined]
+Tensor.layout = strided
 
 
 @surface(method=False, internal=False)

@@ -140,7 +140,7 @@ def randn(
 @surface(method=False)
 @parsed()
 def randint(
-    low: int | None = None, high: int | None = None, size: Sequence[int] | None = None, *,
+    low: int | None = None, high: Any = None, size: Sequence[int] | None = None, *,
     generator: Generator | None = None, out: Any = None, dtype: Any = None, layout: Any = None,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip

@@ -71,15 +71,12 @@ class Tensor(Methods, metaclass=TensorType):
     _creation: str | None
     _retains: bool | None
     _split_by: Any
+    layout: Any  # `_functional.queries` puts it here
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """The legacy constructor; `_queries` puts its own here."""
         load()
         return cls(*args, **kwargs)
-
-    if TYPE_CHECKING:  # attributes that other floors attach
-
-        def __getattr__(self, name: str) -> Any: ...
 
     @property
     def shape(self) -> Size:

@@ -74,8 +74,8 @@ class LKJCholesky(Distribution):
         density = (order * diagonal.log()).sum(-1)
         n = self.dim - 1
         alpha = self.concentration + 0.5 * n
-        norm = n * 0.5 * math.log(math.pi)
-        norm = norm + mindtorch.mvlgamma(alpha - 0.5, n) - mindtorch.lgamma(alpha) * n
+        gammas = mindtorch.mvlgamma(alpha - 0.5, n) - mindtorch.lgamma(alpha) * n
+        norm = n * 0.5 * math.log(math.pi) + gammas
         return density - norm
 
 

@@ -110,9 +110,10 @@ class LowRankMultivariateNormal(Distribution):
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        options = {"dtype": self.loc.dtype, "device": self.loc.device}
-        factors = mindtorch.randn((*shape[:-1], self.cov_factor.shape[-1]), **options)
-        noise = mindtorch.randn(shape, **options)
+        dtype, device = self.loc.dtype, self.loc.device
+        rank = self.cov_factor.shape[-1]
+        factors = mindtorch.randn((*shape[:-1], rank), dtype=dtype, device=device)
+        noise = mindtorch.randn(shape, dtype=dtype, device=device)
         moved = mindtorch.matmul(self._unbroadcasted_cov_factor, factors.unsqueeze(-1)).squeeze(-1)
         return self.loc + moved + self._unbroadcasted_cov_diag.sqrt() * noise
 

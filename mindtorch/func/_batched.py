@@ -89,7 +89,7 @@ class BatchedTensor(Tensor):
     def __getattr__(self, name: str) -> Any:
         if name == "_fn":
             raise Unbatched("a tensor under vmap has no history of its own")
-        return super().__getattr__(name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def requires_grad(self) -> bool:

@@ -512,13 +512,14 @@ def _getitem(self: NestedTensor, key: object) -> object:
 
 @handles("cat")
 def _cat(tensors: Sequence[Tensor], dim: int = 0) -> NestedTensor:
-    first = _nested(tensors)[0]
-    if len(_nested(tensors)) < len(tensors):
+    members = _nested(tensors)
+    first = members[0]
+    if len(members) < len(tensors):
         raise RuntimeError("cat(): nested and dense tensors cannot be joined")
-    if any(t._symbol != first._symbol for t in tensors):
+    if any(t._symbol != first._symbol for t in members):
         raise RuntimeError("cat(): nested tensors of the same lengths are expected")
     inner = _inner_dim(first, dim, "cat")
-    return with_values(first, mindtorch.cat([t._values for t in tensors], inner))
+    return with_values(first, mindtorch.cat([t._values for t in members], inner))
 
 
 @handles("stack")

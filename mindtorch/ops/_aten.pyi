@@ -2,7 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from mindtorch._tensor.device import DeviceLike
 from mindtorch._tensor.dtype import dtype as Dtype

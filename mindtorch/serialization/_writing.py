@@ -138,7 +138,8 @@ class _Stored:
 
 def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     if tensor.layout is not strided:
-        return _REBUILD_SPARSE, (tensor.layout, tensor._saved_parts())
+        sparse: Any = tensor
+        return _REBUILD_SPARSE, (tensor.layout, sparse._saved_parts())
     geom = tensor._geom
     wants = tensor.requires_grad
     kind, state = type(tensor), tensor.__dict__

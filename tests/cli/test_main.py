@@ -137,6 +137,16 @@ def test_a_full_disk_is_told_and_a_reader_that_leaves_is_no_failure(line: str) -
     assert (closed.returncode, closed.stderr) == (exits.OK, "")
 
 
+def test_a_verdict_survives_a_reader_that_leaves() -> None:
+    left = _command("ACLSIM_FAULTS=relu:zeros $M check relu --alone --form functional | head -1")
+    assert left.returncode == exits.PROBLEMS
+
+
+def test_a_misspelt_mode_of_check_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert leave(["check", "soka"]) == exits.USAGE
+    assert "soka: no such mode or operator; did you mean soak?" in capsys.readouterr().err
+
+
 def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert leave(["chek", "add"]) == exits.USAGE
     assert "No such command 'chek'. Did you mean 'check'?" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -22,8 +23,19 @@ class Modes(click.Command):
     ) -> click.Context:  # fmt: skip
         mode = self.modes.get(args[0]) if args else None
         if mode is None:
+            self._refuse_misspelt(args)
             return super().make_context(info_name, args, parent, **extra)
         return mode.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+
+    def _refuse_misspelt(self, args: list[str]) -> None:
+        """A first word that is nearly a mode, and no operator, is refused with the mode's name."""
+        close = get_close_matches(args[0], self.modes, 1, 0.7) if args else []
+        if close:
+            from mindtorch.ops import OPS
+
+            if args[0] not in OPS:
+                text = f"{args[0]}: no such mode or operator; did you mean {close[0]}?"
+                raise click.UsageError(text)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)

@@ -47,7 +47,8 @@ def _embedding_grad(
 ) -> Tensor:  # fmt: skip
     count = weight_geom.shape[0]
     if sparse:
-        rows: Tensor = grad._embedding_sparse_backward(
+        by_layout: Any = grad  # of tensors alone: `_functional.layouts` finds its handler
+        rows: Tensor = by_layout._embedding_sparse_backward(
             indices, count, padding_idx, scale_grad_by_freq
         )
         return rows

@@ -1,0 +1,12 @@
+"""What type checkers accept of torch's names, and what they refuse: an ignore that is not needed is
+an error of mypy's strict mode. Nothing here is run."""
+
+import mindtorch as torch
+
+x = torch.ones(2, 2)
+total: torch.Tensor = x.reshape(4).reshape((2, 2)).sum(dim=0)
+total.backward()
+count: int = torch.add(x, x)  # type: ignore[assignment]
+x.reshape("a")  # type: ignore[arg-type]
+x.bacward()  # type: ignore[attr-defined]
+torch.matmul(x)  # type: ignore[call-arg]
