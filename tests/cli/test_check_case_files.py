@@ -33,12 +33,13 @@ def rows(path):
 def test_each_row_has_both_verdicts_and_a_row_of_results(tmp_path, monkeypatch):
     out = tmp_path / "out.csv"
     code, text = check(tmp_path, monkeypatch, "--compare", "mixed", "--compare", "binary",
-                       "--results", out)  # fmt: skip
+                       "--compare", "cross_check", "--results", out)  # fmt: skip
     table = rows(out)
     assert code == exits.PROBLEMS, text
     assert table["plain"]["precision_status"] == table["strided"]["precision_status"] == "PASS"
     assert table["plain"]["standards"].startswith("mixed: PASS (100.0000% within bounds")
     assert "binary: PASS" in table["strided"]["standards"]
+    assert "cross_check: PASS" in table["plain"]["standards"]
     assert table["refused"]["precision_status"] == "FAIL"
     assert table["refused"]["tensor_view_shapes"] == "((4,3),(4,2),(4,3))"
 
@@ -47,8 +48,10 @@ def test_ours_decides_unless_the_standard_is_asked_to(tmp_path, monkeypatch):
     head, _, strided, _ = CASES.splitlines()
     cases = f"{head}\n{strided}\n"
     options = {"more": " + 5e-4", "cases": cases}
-    code, text = check(tmp_path, monkeypatch, *("--compare", "mixed"), **options)
+    words = ("--compare", "mixed", "--compare", "cross_check")
+    code, text = check(tmp_path, monkeypatch, *words, **options)
     assert code == exits.PROBLEMS, text
+    assert "cross_check: FAIL" in text
     assert "standard: mixed: PASS" in text
     (tmp_path / "run.jsonl").unlink()
     code, text = check(tmp_path, monkeypatch, "--deciding", "standard", "--compare", "mixed",

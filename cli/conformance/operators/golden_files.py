@@ -21,6 +21,8 @@ from aclnn_bindings.install import simulated
 
 from ...spec.errors import DeclarationError
 from ...spec.row import ROWS, Row
+from ..run.golden import OWN_MODULE
+from .kit_specs import SpecReference, classes
 
 VARIABLE: Final = "MINDTORCH_GOLDEN"
 ENTRY_POINTS: Final = "mindtorch_npu.operators"
@@ -106,6 +108,9 @@ class Loaded:
             self.sources[name] = source
             self.declaring.add(source)
             return
+        for name, spec in classes(module):
+            self.functions[name] = SpecReference(name, spec)
+            self.sources[name] = source
         for name, value in vars(module).items():
             if name.startswith(_PREFIX) and callable(value) and value.__module__ == module.__name__:
                 self.functions[name] = value
@@ -132,6 +137,8 @@ def golden_row(signature: Any) -> Row | None:
     if signature.name in local.rows:
         return local.rows[signature.name]
     function = local.functions.get(signature.name) or local.functions.get("")
+    if isinstance(function, SpecReference):
+        function = function.bound(signature)
     return inferred_row(signature, function) if function is not None else None
 
 
@@ -150,7 +157,8 @@ def _load() -> Loaded:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    yield from sorted(path.glob("*.py")) if path.is_dir() else (path,)
+    inside = (f for f in sorted(path.glob("*.py")) if not f.name.startswith("_"))
+    yield from inside if path.is_dir() else (path,)
 
 
 class _Declaring:
@@ -176,7 +184,7 @@ class _Declaring:
 
 
 def _module(file: Path) -> ModuleType:
-    name = f"mindtorch_golden_{abs(hash(str(file)))}_{file.stem}"
+    name = f"{OWN_MODULE}{abs(hash(str(file)))}_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise GoldenError(f"{file}: no Python file")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dis
+import linecache
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from ...judge.precision import Array, format_of, numpy_dtype, wide
 from ..cases.recipe import Recipe, Slot
 from .tensors import call, dtype_name, results
 
+OWN_MODULE = "mindtorch_golden_"  # how the names of modules of golden_files.py begin
 _WIDE = {"float16": "float64", "bfloat16": "float64", "float32": "float64",
          "complex64": "complex128"}  # fmt: skip
 
@@ -68,11 +71,21 @@ class ReferenceRefusesError(Exception):
     `defect` says that nobody meant to raise it."""
 
     def __init__(self, cause: Exception) -> None:
-        super().__init__(
-            f"{type(cause).__name__}: {str(cause).splitlines()[0] if str(cause) else ''}"
-        )
+        first = str(cause).splitlines()[0] if str(cause) else ""
+        super().__init__(f"{type(cause).__name__}: {first}{_own_line(cause)}")
         self.cause = cause
         self.defect = not deliberate(cause)
+
+
+def _own_line(error: Exception) -> str:
+    """The last line of a person's own file that an error passed through; "" for built-in rows."""
+    frames = [f for f, _ in traceback.walk_tb(error.__traceback__)
+              if f.f_globals.get("__name__", "").startswith(OWN_MODULE)]  # fmt: skip
+    if not frames:
+        return ""
+    lines = {id(f): n for f, n in traceback.walk_tb(error.__traceback__)}
+    path, number = frames[-1].f_code.co_filename, lines[id(frames[-1])]
+    return f" ({path} line {number}: {linecache.getline(path, number).strip()})"
 
 
 def deliberate(error: Exception) -> bool:
