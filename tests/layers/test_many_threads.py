@@ -14,19 +14,24 @@ import pytest
 LAUNCHES = int(os.environ.get("MINDTORCH_TEST_LAUNCHES", "120"))
 
 LIVE = """
-#include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include "sample.h"
 int main(int, char** words) {
   Session session;
-  int count = atoi(words[1]);
-  std::atomic<int> there{0};
+  int count = atoi(words[1]), there = 0;
+  std::mutex mutex;
+  std::condition_variable all_there;
   std::vector<std::thread> threads;
   for (int t = 0; t < count; ++t) threads.emplace_back([&] {
     auto call = [] { float value = 1; aclDestroyScalar(aclCreateScalar(&value, ACL_FLOAT)); };
     call();
-    ++there;
-    while (there < count) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    {
+      std::unique_lock<std::mutex> lock(mutex);
+      if (++there == count) all_there.notify_all();
+      all_there.wait(lock, [&] { return there == count; });
+    }
     call();
   });
   for (auto& thread : threads) thread.join();
@@ -86,7 +91,7 @@ def test_captured_data_are_whole(size: int, tmp_path: Path) -> None:
     """A piece that comes after its call, or not at all, would be zeros among the elements."""
     program, path = layered.program(CAPTURED, tmp_path), tmp_path / "calls.rec"
     words = ("--data", "all", "--record", str(path), "--", program, str(LAUNCHES), str(size))
-    outcome = layered.run(*words)
+    outcome = layered.command("run", "--simulator", *words, timeout=120 + LAUNCHES / 20)
     assert outcome.code == 0, outcome.err
     count = 0
     for launch in recording.open(path).captured():
