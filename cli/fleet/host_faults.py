@@ -21,6 +21,7 @@ NAMES: Final[dict[str, str]] = {
     "worker killed": "from outside, often for want of host memory; its case ran again",
     "device lost": "no worker starts there any more",
     "device hung": "a driver holds a worker that nothing ends, or it does not answer: it is fenced",
+    "cut at the deadline": "a preflight's time was up; the case that was under way has no verdict",
     "node lost": "an actor of the cluster, or its host, went away; its cases ran elsewhere",
     "head restarted": "the cluster's head went away; cases in flight ran again",
     "two runs in one journal": "told apart by their ids; give each run a file of its own",
@@ -66,6 +67,10 @@ def _of_part(part: Part, now: float) -> Iterator[Row]:
             more = int(data.get("cases", 1)) - 1
             text = f"in {data['case']}" + (f" or {more} more of its batch" if more else "")
             yield Row("worker killed", where, text)
+        if kind == "cut":
+            where = f"{data.get('node') or part.node} {data['device']}"
+            text = f"{data['case']} had run for {data['seconds']:.1f} s"
+            yield Row("cut at the deadline", where, text)
         if kind == "lost":
             name = str(data.get("what", "device lost"))
             left = len(data.get("cases", ()))

@@ -25,7 +25,7 @@ from .parts import Part, Unread
 from .speed import speeds
 from .tally import Judgement, Key, Tally
 
-_NOTES: Final = frozenset(("soak", "repeat", "lost", "deviation", "killed"))
+_NOTES: Final = frozenset(("soak", "repeat", "lost", "deviation", "killed", "cut"))
 # What of an environment a fleet should have in common.
 VERSIONS: Final = ("cann", "driver", "firmware", "kernels", "soc", "mindtorch_npu")
 

@@ -118,6 +118,12 @@ def test_killed_worker_is_named_with_its_case(tmp_path):
     assert there == [("worker killed", "host1 npu:3", f"in {CASE}")]
 
 
+def test_a_case_that_the_deadline_cut_is_named_with_its_time(tmp_path):
+    note = ("cut", {"case": CASE, "seed": 0, "device": "npu:1", "seconds": 8.2})
+    there = host_faults.rows(merge.merge([host(tmp_path, 1, notes=[note])]))
+    assert there == [("cut at the deadline", "host1 npu:1", f"{CASE} had run for 8.2 s")]
+
+
 def test_lost_device_is_named_with_what_it_did_not_run(tmp_path):
     lost = ("lost", {"place": "npu:3", "reason": "workers die at once", "cases": [CASE]})
     there = host_faults.rows(merge.merge([host(tmp_path, 1, notes=[lost])]))
