@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice, product
 from typing import Final
 
 import numpy as np
@@ -35,6 +35,8 @@ _PLAIN_FIRST: Final = 0.35
 # How often each side of a relation is to be met.
 _SIDES: Final = (2, 4)
 _SEARCH: Final = 400
+# Changes of two levels that are tried where a requirement does not hold.
+_MOST_PAIRS: Final = 300
 # Calls that are tried for a level that none had.
 _LEVEL_TRIES: Final = 6
 
@@ -137,12 +139,12 @@ class _Search:
                 if self._fits({**levels_, factor.name: level}, text):
                     levels_[factor.name] = level
                     return True
-        for one, two in combinations(names, 2):
-            for a in one.levels:
-                for b in two.levels:
-                    if self._fits({**levels_, one.name: a, two.name: b}, text):
-                        levels_.update({one.name: a, two.name: b})
-                        return True
+        pairs = ({one.name: a, two.name: b} for one, two in combinations(names, 2)
+                 for a, b in product(one.levels, two.levels))  # fmt: skip
+        for pair in islice(pairs, _MOST_PAIRS):
+            if self._fits({**levels_, **pair}, text):
+                levels_.update(pair)
+                return True
         return False
 
     def _reads(self, text: str) -> frozenset[str]:
