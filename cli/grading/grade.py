@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..conformance.cases.case import Case
+from ..conformance.run.subject import UnknownSubjectError
 from . import diagnosis, fresh
 from .diagnosis import Accusation, Seen
 from .launches import HostTensor, LaunchMessage, NotGradableError, Region
@@ -161,20 +162,15 @@ class _Grading:
         self._conclude()
 
     def _subject(self) -> Any:
-        from ..conformance.operators.declared import DeclaredOperator
-        from ..conformance.operators.golden_files import golden_row
+        from ..conformance.operators.find import subject
 
-        row = golden_row(self.signature)
-        if row is None:
-            from ..conformance.operators import rows
-            from ..spec.row import ROWS
-
-            rows.declare(self.request.operator)
-            row = ROWS.get(self.request.operator)
-        if row is None:
-            raise NotGradableError(f"{self.request.operator}: no reference declares what it "
-                                   "computes; give one with --golden")  # fmt: skip
-        what = DeclaredOperator(self.signature, row)
+        try:
+            what: Any = subject(self.request.operator, self.declared)
+        except UnknownSubjectError as error:
+            raise NotGradableError(f"{error}; give a reference with --golden") from error
+        if what.declaration is None:
+            raise NotGradableError(f"{what.name}: no reference declares what it may be given; give "
+                                   "one with --golden")  # fmt: skip
         self.claims = what.claims(self.declared, "")
         return what
 
