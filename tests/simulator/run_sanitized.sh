@@ -4,7 +4,7 @@
 # FULL=1 sanitizes the kernels too, adds their suites and those of the launch extension, and, without
 # TSan, every kernel at random (fuzz_kernels.py): an hour and more.
 # `run_sanitized.sh --whole` runs everything, by ASan and UBSan, then by TSan, part by part, and lists at
-# its end which parts failed: some 4 hours of one core to build and 12 to run. PARTS chooses some of
+# its end which parts failed: many hours of one core. PARTS chooses some of
 # them; what BUILD holds already is not built again.
 # PYTHON names an interpreter with the test dependencies, BUILD a folder to keep the build in, where
 # a later run goes on; JOBS how many compilers run at once.
