@@ -239,7 +239,7 @@ def test_what_takes_long_by_request_is_waited_for(options, least):
 def test_every_field_of_a_batch_arrives_at_the_worker():
     """A product was dropped on the way: operators of other products were UNSUPPORTED by Ray."""
     values = {"cases": ("add/functional/s0",), "seed": 7, "options": {"save": "x"},
-              "device": "node0 npu:1", "soc": "Ascend310P3"}  # fmt: skip
+              "device": "node0 npu:1", "soc": "Ascend310P3", "required": True}  # fmt: skip
     assert set(values) == {f.name for f in dataclasses.fields(Batch)}
     sent = json.loads(json.dumps(Batch(**values).as_json()))
     actor = DeviceActor({**dataclasses.asdict(Setup("cpu"))}, "node0")
