@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from mindtorch_npu import recording
 
+from aclnn_bindings.install.library import bundled_simulator
 from tests import custom_packages
 from tests.custom_packages import ADD, Operator
 from tests.simulator import compiled
@@ -285,3 +286,49 @@ def test_launches_of_a_package_that_nothing_names_are_told(tmp_path: Path) -> No
 def test_a_call_of_a_package_can_be_made_to_fail() -> None:
     done = under_run("--fault", "aclnnAddCustomGetWorkspaceSize=561003")
     assert (done.stdout[:7], done.returncode) == ("561003 ", 1), done.stderr
+
+
+needs_simulator = pytest.mark.skipif(
+    bundled_simulator() is None, reason="the simulator is not built"
+)
+HELD_IN_AN_EXECUTOR = (
+    "NnopbaseAddArrayAttr", "NnopbaseAddAttr", "NnopbaseAddBoolArrayAttr",
+    "NnopbaseAddBoolArrayInput", "NnopbaseAddFloatArrayAttr", "NnopbaseAddFloatArrayInput",
+    "NnopbaseAddIntArrayInput", "NnopbaseAddScalarInput", "NnopbaseAddScalarListInput",
+    "NnopbaseSetFormatMatchMode",
+)  # fmt: skip
+# What a person's kernel has no use for: accepted, and nothing comes back.
+ACCEPTED = (
+    "NnopbaseAddOpTypeId", "NnopbaseGetRefUnContiguousTensors", "NnopbaseGetUnContExecutor",
+    "NnopbaseGetUnContiguousTensors", "NnopbaseGetViewCopyExecutor",
+    "NnopbaseReleaseRefContiguousTensors", "NnopbaseSetHcclServerType",
+    "NnopbaseSetHcclServerTypeList", "NnopbaseSetHcomGroup", "NnopbaseSetMatchArgsFlag",
+    "NnopbaseSetMc2", "NnopbaseSetUnContExecutor", "NnopbaseSetUserHandle",
+    "NnopbaseSetViewCopyExecutor",
+)  # fmt: skip
+DIRECT = f"""
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+GIVING = ("NnopbaseGet", "NnopbaseRelease")
+def call(name):
+    place = ctypes.c_void_p(1)
+    outputs = ctypes.byref(place) if name.startswith(GIVING) else None
+    return library[name](None, outputs, 0, 0, 0), place.value
+print([n for n in {HELD_IN_AN_EXECUTOR!r} if call(n)[0] == 0])
+print([n for n in {ACCEPTED!r} if n.startswith(GIVING) and call(n) != (0, None)])
+for name in {ACCEPTED!r}:
+    call(name)
+library.NnopbaseGetUserHandle.restype = library.NnopbaseGetApiFunc.restype = ctypes.c_void_p
+library.NnopbaseMatchArgs.restype = ctypes.c_bool
+print(library.NnopbaseGetUserHandle(None), library.NnopbaseMatchArgs(None, None))
+print(library.NnopbaseGetApiFunc(b"NoSuchFunction"), bool(library.NnopbaseGetApiFunc(b"malloc")))
+"""
+
+
+@needs_simulator
+def test_functions_of_generated_code_refuse_or_accept_without_an_executor():
+    library = bundled_simulator() / "lib64" / "libnnopbase.so"
+    outcome = subprocess.run(
+        [sys.executable, "-c", DIRECT, str(library)], capture_output=True, text=True, check=True
+    )
+    assert outcome.stdout.splitlines() == ["[]", "[]", "None False", "None True"]

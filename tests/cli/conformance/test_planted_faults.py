@@ -287,7 +287,9 @@ PLANS = """
 #include <cstdlib>
 #include "ascendcl/config.h"
 #include "nnopbase/fault_plan.h"
+#include "nnopbase/kernel_binding.h"
 namespace aclsim {
+bool binds_key(const std::string&) { return false; }
 const char* const operator_keys[] = {"add", "mul"};
 const size_t operator_key_count = 2;
 const Config& config() { static Config two{}; two.installed = 2; return two; }
