@@ -157,7 +157,7 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
         classes = (type(v) for v in flat)
         PLAIN_TENSORS.update(k for k in classes if getattr(k, _ASKS, None) is _disabled)
     for kind in kinds:
-        if op.base_name in getattr(kind, "_composites", ()):
+        if op.base_name in getattr(type(kind), "_composites", ()):
             return kind._row_call(op, form, values)
     if not kinds or any(hasattr(type(kind), "_row_call") for kind in kinds):
         return NotImplemented
