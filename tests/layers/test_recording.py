@@ -304,4 +304,4 @@ def test_every_launch_has_its_time_on_the_device(tmp_path: Path) -> None:
 def test_times_that_nobody_would_see_are_refused() -> None:
     outcome = layered.run("--device-time", "--", "true")
     assert outcome.code == 2
-    assert "say also --record FILE" in outcome.err
+    assert "--device-time adds to a recording: --record FILE" in outcome.err
