@@ -134,12 +134,16 @@ class _Pipe(io.FileIO):
 
 def _outlive_the_reader() -> None:
     out = sys.stdout
-    if not isinstance(out, io.TextIOWrapper) or type(out.buffer) is not io.BufferedWriter:
+    if not isinstance(out, io.TextIOWrapper):
         return
-    if out.fileno() == 1 and stat.S_ISFIFO(os.fstat(1).st_mode):
-        pipe = io.BufferedWriter(_Pipe(1, "w", closefd=False))
+    buffer: Any = out.buffer
+    if type(buffer) not in (io.BufferedWriter, io.FileIO) or out.fileno() != 1:
+        return
+    if stat.S_ISFIFO(os.fstat(1).st_mode):
+        raw = _Pipe(1, "w", closefd=False)
+        buffer = raw if isinstance(buffer, io.FileIO) else io.BufferedWriter(raw)  # `python -u`
         sys.stdout = io.TextIOWrapper(
-            pipe, out.encoding, "replace", write_through=out.write_through
+            buffer, out.encoding, "replace", write_through=out.write_through
         )
 
 

@@ -89,6 +89,8 @@ def test_a_journal_without_room_for_its_plan_ends_with_its_end_line(tmp_path: Pa
     path = tmp_path / "run.jsonl"
 
     class Large:
+        required = True
+
         def plan(self) -> dict[str, list[str]]:
             return {"cases": ["add/out/1"] * 999}
 

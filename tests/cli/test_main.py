@@ -137,8 +137,10 @@ def test_a_full_disk_is_told_and_a_reader_that_leaves_is_no_failure(line: str) -
     assert (closed.returncode, closed.stderr) == (exits.OK, "")
 
 
-def test_a_verdict_survives_a_reader_that_leaves() -> None:
-    left = _command("ACLSIM_FAULTS=relu:zeros $M check relu --alone --form functional | head -1")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_verdict_survives_a_reader_that_leaves(unbuffered: str) -> None:
+    planted = f"PYTHONUNBUFFERED={unbuffered} ACLSIM_FAULTS=relu:zeros"
+    left = _command(f"{planted} $M check relu --alone --form functional --jobs 1 | head -1")
     assert left.returncode == exits.PROBLEMS
 
 

@@ -21,6 +21,7 @@ JOURNAL = (
     '"cases": 1}\n'
     '{"kind": "result", "case": "add/functional", "op": "add", "form": "functional", '
     '"verdict": "PASS", "seed": 0}\n'
+    '{"kind": "end", "seconds": 1.0, "interrupted": false}\n'
 )
 
 
