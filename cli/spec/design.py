@@ -76,6 +76,7 @@ class _Search:
             self._add(self.settle({**self.plain, **pin.levels}))
         for levels in self._singles():
             self._add(self.settle(levels))
+        self._equate()
         budget, idle = max(self.budget, len(self.calls) + _MIXED[self.full]), 0
         while len(self.calls) < budget and idle < _TRIES:
             best = self._best()
@@ -93,6 +94,27 @@ class _Search:
             if layout and not self.full:
                 continue
             yield from ({**self.plain, factor.name: level} for level in factor.levels[1:])
+
+    def _equate(self) -> None:
+        """Calls in which sizes that differ elsewhere are equal, so that reading one by the other's
+        steps stays in bounds, and a mistake of that kind shows in values alone."""
+        levels = {name: {n for n in self.declaration.used_sizes[name].levels(True) if n.isdigit()}
+                  for name in self.sizes}  # fmt: skip
+        apart = {pair for pair in combinations(levels, 2) if not self._equal(pair)}
+        for pair in sorted(apart):
+            shared = sorted(int(n) for n in levels[pair[0]] & levels[pair[1]])
+            value = next((str(n) for n in shared if n > 1), None)
+            if value is None or self._equal(pair):
+                continue
+            alike = {n: value for n in levels if value in levels[n]}
+            for equal in (alike, dict.fromkeys(pair, value)):
+                if not self._equal(pair):
+                    self._add(self.settle({**self.plain, **equal}))
+
+    def _equal(self, pair: tuple[str, str]) -> bool:
+        """Whether two sizes are equal, and more than one, in a call that there is."""
+        first, second = pair
+        return any(c[first] == c[second] != "1" for c in self.calls.values())
 
     # --- calls as they are ----------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ from mindtorch_npu.spec import (
     pin,
     require,
     routing,
+    row,
     scalar,
     scalar_tensor,
     several,
@@ -235,6 +236,14 @@ def test_every_pair_of_modes_meets():
     assert {(c["c"], c["dtype"]) for c in calls} == {
         (c, d) for c in ("True", "False") for d in ("float32", "float16")
     }
+
+
+def test_sizes_that_share_a_level_are_equal_in_some_call():
+    own = declared(sizes(A=row(5, 1, 3, 17, 257), C=row(9, 1, 33, 257, 1025), G=row(4, 3, 8)),
+                   x=tensor("A C"), y=tensor("G A"), z=out("x"))  # fmt: skip
+    calls = design(own, ("float32",)).calls
+    assert any(c["A"] == c["C"] == "257" for c in calls)
+    assert any(c["A"] == c["G"] == "3" for c in calls)
 
 
 def test_requirements_hold_in_every_call():

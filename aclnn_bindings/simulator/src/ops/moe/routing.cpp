@@ -767,9 +767,10 @@ aclError run_bias_grad(Call& c) {
   const Floats dy = floats(t);
   const int64_t h = width_of(t), rows = rows_of(t);
   Ints ends = integers(c.maybe(P::groupIdxOptional));
-  for (int64_t g = 1; c.null(P::groupIdxOptional) && g <= t.dims[0]; ++g)
-    ends.push_back(g * t.dims[1]);
-  const Ints group = groups_of_rows(ends, rows, Out == 3 && c.integer(P::groupIdxType) == 1);
+  const bool listed = !c.null(P::groupIdxOptional);
+  for (int64_t g = 1; !listed && g <= t.dims[0]; ++g) ends.push_back(g * t.dims[1]);
+  const bool sizes = Out == 3 && listed && c.integer(P::groupIdxType) == 1;
+  const Ints group = groups_of_rows(ends, rows, sizes);
   Doubles sums(static_cast<size_t>(c.tensor(Out).numel()));
   for (int64_t i = 0; i < rows * h; ++i) {
     if (group[i / h] >= 0) sums[group[i / h] * h + i % h] += dy[i];
