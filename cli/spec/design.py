@@ -98,8 +98,10 @@ class _Search:
     def _equate(self) -> None:
         """Calls in which sizes that differ elsewhere are equal, so that reading one by the other's
         steps stays in bounds, and a mistake of that kind shows in values alone."""
-        levels = {name: {n for n in self.declaration.used_sizes[name].levels(True) if n.isdigit()}
-                  for name in self.sizes}  # fmt: skip
+        roles = self.declaration.used_sizes
+        levels = {name: {n for n in role.levels(True) if n.isdigit()}
+                  for name, role in roles.items()
+                  if name in self.sizes and isinstance(role, Role)}  # fmt: skip
         apart = {pair for pair in combinations(levels, 2) if not self._equal(pair)}
         for pair in sorted(apart):
             shared = sorted(int(n) for n in levels[pair[0]] & levels[pair[1]])
