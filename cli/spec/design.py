@@ -99,14 +99,12 @@ class _Search:
         """Calls in which sizes that differ elsewhere are equal, so that reading one by the other's
         steps stays in bounds, and a mistake of that kind shows in values alone."""
         roles = self.declaration.used_sizes
-        levels = {name: {n for n in role.levels(True) if n.isdigit()}
+        levels = {name: {n for n in role.levels(True) if n.isdigit() and int(n) > 1}
                   for name, role in roles.items()
                   if name in self.sizes and isinstance(role, Role)}  # fmt: skip
-        apart = {pair for pair in combinations(levels, 2) if not self._equal(pair)}
-        for pair in sorted(apart):
-            shared = sorted(int(n) for n in levels[pair[0]] & levels[pair[1]])
-            value = next((str(n) for n in shared if n > 1), None)
-            if value is None or self._equal(pair):
+        for pair in sorted(combinations(levels, 2)):
+            value = min(levels[pair[0]] & levels[pair[1]], key=int, default=None)
+            if value is None:
                 continue
             alike = {n: value for n in levels if value in levels[n]}
             for equal in (alike, dict.fromkeys(pair, value)):

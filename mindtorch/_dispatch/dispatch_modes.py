@@ -60,7 +60,7 @@ class Watched:
 
     def run(self, *args: Any) -> Any:
         """Ask the mode; without one, run the plan."""
-        return _ask(_overload(self._op, ""), *_called(self._op, args))
+        return _ask(overload(self._op, ""), *called(self._op, args))
 
 
 class WatchedInplace(Watched):
@@ -68,14 +68,15 @@ class WatchedInplace(Watched):
 
     def run(self, outs: Any, *args: Any) -> Any:
         """Ask the mode for the writing form."""
-        return _ask(_overload(self._op, "_"), *_called(self._op, args))
+        return _ask(overload(self._op, "_"), *called(self._op, args))
 
 
 # Overloads that torch names after their arguments, where rows have one schema for all.
 _OVERLOADS = {"Tensor": frozenset(("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge"))}
 
 
-def _overload(op: Op, end: str) -> OpOverload:
+def overload(op: Op, end: str) -> OpOverload:
+    """The operator of a row as torch names it; `end` is `_` for the form that writes."""
     base, _, overload = op.name.partition(".")
     if not overload and base in _OVERLOADS["Tensor"]:
         overload = "Tensor"
@@ -83,7 +84,8 @@ def _overload(op: Op, end: str) -> OpOverload:
     return function
 
 
-def _called(op: Op, args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def called(op: Op, args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments of a call, without those that are left at their defaults."""
     places: list[Any] = []
     named: dict[str, Any] = {}
     for arg, value in zip(op.schema.args, args, strict=True):

@@ -8,36 +8,18 @@ from typing import Any
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.dtype import get_default_dtype
-from .._tensor.geometry import Size, geometry
+from .._tensor.geometry import Size, contiguous_strides, geometry
+from .._tensor.no_memory import NoMemory
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
-from .dispatch_modes import _called, _overload
-
-
-class NoMemory:
-    """Stands where a storage would be: it counts versions and has no bytes."""
-
-    __slots__ = ("value", "views")
-
-    def __init__(self) -> None:
-        self.value, self.views = 0, None
-
-    def __getattr__(self, name: str) -> Any:
-        raise NotImplementedError("Cannot access data pointer of Tensor that doesn't have storage")
-
-
-def _contiguous(size: Sequence[int]) -> tuple[int, ...]:
-    strides = [1] * len(size)
-    for at in reversed(range(len(size) - 1)):
-        strides[at] = strides[at + 1] * max(1, size[at + 1])
-    return tuple(strides)
+from .dispatch_modes import called, overload
 
 
 def _dispatching(cls: type[Any]) -> Callable[[Op, str, Sequence[Any]], Any]:
     def call(op: Op, form: str, raw: Sequence[Any]) -> Any:
         end = "_" if form in ("inplace", "augmented") else ""
-        args, kwargs = _called(op, raw)
-        return cls.__torch_dispatch__(_overload(op, end), (cls,), args, kwargs)
+        args, kwargs = called(op, raw)
+        return cls.__torch_dispatch__(overload(op, end), (cls,), args, kwargs)
 
     return call
 
@@ -68,10 +50,10 @@ def make_wrapper_subclass(
         }
         for name, member in members.items():
             type.__setattr__(cls, name, member)
-    memory: Any = NoMemory()
+    memory: Any = NoMemory("Cannot access data pointer of Tensor that doesn't have storage")
     instance: Tensor = object.__new__(cls)
     where = Device(device or "cpu")
-    steps = tuple(strides) if strides is not None else _contiguous(tuple(size))
+    steps = tuple(strides) if strides is not None else contiguous_strides(tuple(size))
     instance._geom = geometry(
         Size(size), steps, storage_offset, dtype or get_default_dtype(), where
     )

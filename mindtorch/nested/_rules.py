@@ -87,12 +87,14 @@ def _each_element(op: Op, form: str, raw: Sequence[object]) -> object:
     return _outer(full, op.entry("aten")(*inner))
 
 
-def _outer(like: NestedTensor, result: object) -> object:
+def _outer(like: NestedTensor, result: Any, ragged_idx: int | None = None) -> Any:
+    """Results for packed values as nested tensors, one or several."""
     if isinstance(result, Tensor):
-        return with_values(like, result)
-    if isinstance(result, tuple | list):
-        return type(result)(_outer(like, r) for r in result)
-    return result
+        return with_values(like, result, ragged_idx)
+    if not isinstance(result, tuple | list):
+        return result
+    parts = [_outer(like, r, ragged_idx) for r in result]
+    return result._make(parts) if hasattr(result, "_make") else type(result)(parts)
 
 
 def _operand(op: Op, like: NestedTensor, value: object) -> object:
@@ -206,14 +208,7 @@ def _reduced(op: Op, args: dict[str, Any]) -> object:
         return result
     keepdim = bool(rest.get("keepdim"))
     before = 0 if keepdim else sum(d < tensor._ragged_idx for d in along)
-    return _outer_at(tensor, result, tensor._ragged_idx - before)
-
-
-def _outer_at(like: NestedTensor, result: Any, ragged_idx: int) -> object:
-    if isinstance(result, Tensor):
-        return with_values(like, result, ragged_idx)
-    parts = [with_values(like, r, ragged_idx) for r in result]
-    return result._make(parts) if hasattr(result, "_make") else type(result)(parts)
+    return _outer(tensor, result, tensor._ragged_idx - before)
 
 
 def _refuse_dims(name: str, along: Sequence[int], ragged: bool) -> None:
@@ -222,7 +217,7 @@ def _refuse_dims(name: str, along: Sequence[int], ragged: bool) -> None:
             f"{name}(): reducing along the batch dimension but not the ragged dimension is not"
             " supported for nested tensors"
         )
-    if ragged and any(d not in (0,) for d in along) and len(along) > 1 and 0 not in along:
+    if ragged and len(along) > 1 and 0 not in along:
         raise RuntimeError(
             f"{name}(): reducing along a ragged and non-batch dimension is not supported for"
             " nested tensors"

@@ -22,6 +22,7 @@ from .._functional.queries import (
     sparse_csr,
 )
 from .._tensor.geometry import Size, geometry
+from .._tensor.no_memory import NoMemory
 from .._tensor.tensor import Tensor
 
 COMPRESSED = (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
@@ -34,18 +35,6 @@ BACKENDS = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}
-
-
-class _NoMemory:
-    """Stands where a storage would be: it counts versions and has no bytes."""
-
-    __slots__ = ("value", "views")
-
-    def __init__(self) -> None:
-        self.value, self.views = 0, None
-
-    def __getattr__(self, name: str) -> Any:
-        raise NotImplementedError("Cannot access storage of SparseTensorImpl")
 
 
 class SparseTensor(Tensor):
@@ -266,7 +255,7 @@ def make(
     tensor: SparseTensor = object.__new__(SparseTensor)
     geom = geometry(Size(shape), (0,) * len(shape), 0, values.dtype, values.device)
     tensor._geom = geom
-    memory: Any = _NoMemory()
+    memory: Any = NoMemory("Cannot access storage of SparseTensorImpl")
     tensor._storage = memory
     tensor._fn, tensor._nr, tensor._base = None, 0, None
     tensor._layout = kind

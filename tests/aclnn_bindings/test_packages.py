@@ -160,14 +160,14 @@ def environ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Environ:
     return {**clean, "HOME": str(tmp_path / "home")}
 
 
-def found(environ: Environ, run: bool = False) -> list[Cause]:
+def causes_in(environ: Environ, run: bool = False) -> list[Cause]:
     report = probe(Request(simulator=True, run=run), environ)
     return list(causes(report, environ))
 
 
 def test_a_sound_package_has_nothing_to_be_said(environ: Environ, tmp_path: Path) -> None:
     environ[VARIABLE] = str(custom_packages.package(tmp_path / "vendors/mine", ADD))
-    assert found(environ) == []
+    assert causes_in(environ) == []
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.defect for row in ROWS])
@@ -175,18 +175,18 @@ def test_each_defect_is_named_with_a_fix(row: Row, environ: Environ, tmp_path: P
     package = custom_packages.package(tmp_path / "vendors/mine", ADD)
     environ[VARIABLE] = str(package)
     row.damage(package, environ)
-    said = found(environ)
-    fitting = [cause for cause in said if row.what in cause.what]
-    assert len(fitting) == 1, said
+    problems = causes_in(environ)
+    fitting = [cause for cause in problems if row.what in cause.what]
+    assert len(fitting) == 1, problems
     assert row.fix.format(package=package) in fitting[0].fix
     assert fitting[0].severity == row.severity
-    assert not any("simulator is damaged" in cause.fix for cause in said)
+    assert not any("simulator is damaged" in cause.fix for cause in problems)
 
 
 def test_an_operator_that_replaces_canns_own_is_told(environ: Environ, tmp_path: Path) -> None:
     environ[VARIABLE] = str(custom_packages.package(tmp_path / "vendors/mine", BUILT_IN))
-    said = [cause for cause in found(environ) if "CANN's own" in cause.what]
-    assert [(cause.severity, cause.what) for cause in said] == [
+    problems = [cause for cause in causes_in(environ) if "CANN's own" in cause.what]
+    assert [(cause.severity, cause.what) for cause in problems] == [
         ("note", "custom operators mine come before CANN's own: aclnnAdd")
     ]
 
@@ -216,13 +216,15 @@ def test_libraries_that_lack_a_symbol_are_not_called(environ: Environ, tmp_path:
     assert not report.census.ops["aclnnAddCustom"].callable
     assert not report.census.ops["aclnnMulCustom"].callable
     assert report.census.ops["aclnnAdd"].callable
-    said = {cause.what: cause.fix for cause in causes(report, environ) if cause.severity == "error"}
+    problems = {
+        cause.what: cause.fix for cause in causes(report, environ) if cause.severity == "error"
+    }
     lacking = "custom operators lacking: NobodyHasThis is called and no library that it names"
-    assert any(what.startswith(lacking) for what in said)
+    assert any(what.startswith(lacking) for what in problems)
     unlinked = [
-        fix for what, fix in said.items() if re.search(r"unlinked: (Nnopbase|acl)\w+", what)
+        fix for what, fix in problems.items() if re.search(r"unlinked: (Nnopbase|acl)\w+", what)
     ]
     assert unlinked == ["link the package with libnnopbase.so"]
-    assert any("classes: written against C++ classes of CANN" in what for what in said)
+    assert any("classes: written against C++ classes of CANN" in what for what in problems)
     product = "elsewhere: its kernels are for ascend310p, this device is an Ascend910B2"
-    assert any(product in what for what in said)
+    assert any(product in what for what in problems)

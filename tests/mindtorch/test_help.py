@@ -23,6 +23,8 @@ def test_a_function_shows_its_required_arguments_without_a_default(function, sig
 def test_no_signature_shows_the_address_of_an_object():
     functions = [getattr(mindtorch, name) for name in mindtorch.__all__]
     methods = [getattr(mindtorch.Tensor, name) for name in dir(mindtorch.Tensor)]
-    shown = [str(inspect.signature(f)) for f in (*functions, *methods) if inspect.isfunction(f)]
-    assert len(shown) > 1000
-    assert not [text for text in shown if " at 0x" in text]
+    signatures = [
+        str(inspect.signature(f)) for f in (*functions, *methods) if inspect.isfunction(f)
+    ]
+    assert len(signatures) > 1000
+    assert not [text for text in signatures if " at 0x" in text]

@@ -60,15 +60,15 @@ int twice(const aclsimKernelCall *call, char *message, size_t room) {
 CALLS = """
 import json, numpy as np, aclnn_bindings
 cann = aclnn_bindings.open(simulator=True)
-said = {}
+outcomes = {}
 def t(values, dtype=np.float32):
     return cann.tensor(np.asarray(values, dtype))
 def case(name, body):
     try:
-        said[name] = body()
+        outcomes[name] = body()
         cann.runtime.current_stream().synchronize()
     except Exception as error:
-        said[name] = f"{getattr(error, 'code', '')} {error}"
+        outcomes[name] = f"{getattr(error, 'code', '')} {error}"
 def add(x, y, out, shown=None):
     cann.ops.aclnnAddCustom(x, y, out)
     return (out if shown is None else shown).numpy().tolist()
@@ -103,8 +103,8 @@ live = cann.install.root / "lib64" / "libascendcl.so"
 import ctypes
 count = ctypes.CDLL(str(live)).aclsimLiveHandles
 count.restype = ctypes.c_int64
-said["live executors"] = count(b"executor")
-print(json.dumps(said))
+outcomes["live executors"] = count(b"executor")
+print(json.dumps(outcomes))
 """
 
 
@@ -116,7 +116,7 @@ def environment(package: Path, kernels: str) -> dict[str, str]:
 
 
 @functools.cache
-def said() -> dict[str, Any]:
+def outcomes() -> dict[str, Any]:
     """What one program got of every call, in the order of CALLS."""
     folder = Path(tempfile.mkdtemp(dir=compiled.scratch()))
     ops = (ADD, SCALE, SHIFT, OTHER, UNBOUND, FAILING, NATIVE)
@@ -136,62 +136,62 @@ def said() -> dict[str, Any]:
 
 
 def test_a_bound_python_function_computes_the_operator() -> None:
-    assert said()["add"] == [[2, 4, 6], [8, 10, 12]]
-    assert said()["half"] == [3.5]
+    assert outcomes()["add"] == [[2, 4, 6], [8, 10, 12]]
+    assert outcomes()["half"] == [3.5]
 
 
 def test_strided_inputs_are_made_dense_and_strided_outputs_written_back() -> None:
-    assert said()["views"] == [[2, 3, 4], [5, 6, 7]]
+    assert outcomes()["views"] == [[2, 3, 4], [5, 6, 7]]
 
 
 def test_lists_optional_inputs_and_attributes_arrive_by_the_headers_names() -> None:
-    assert said()["scale"] == [[[2.5, 5, 7.5], [10, 12.5, 15]], [8, 9], [10]]
+    assert outcomes()["scale"] == [[[2.5, 5, 7.5], [10, 12.5, 15]], [8, 9], [10]]
 
 
 def test_an_input_that_is_written_is_read_with_its_own_strides_and_written_back() -> None:
-    assert said()["shift"] == [[15, 16, 17], [18, 19, 20]]  # by: 1 + 3 + 4 + 6
+    assert outcomes()["shift"] == [[15, 16, 17], [18, 19, 20]]  # by: 1 + 3 + 4 + 6
 
 
 @pytest.mark.parametrize("case", ["dtype", "mixed"])
 def test_dtypes_that_the_package_does_not_list_are_refused_in_phase_one(case: str) -> None:
-    assert said()[case].startswith("161002 ")
-    assert "[DT_FLOAT,DT_FLOAT,DT_FLOAT][DT_FLOAT16,DT_FLOAT16,DT_FLOAT16]" in said()[case]
-    assert "remedy: the custom operator of /" in said()[case]
+    assert outcomes()[case].startswith("161002 ")
+    assert "[DT_FLOAT,DT_FLOAT,DT_FLOAT][DT_FLOAT16,DT_FLOAT16,DT_FLOAT16]" in outcomes()[case]
+    assert "remedy: the custom operator of /" in outcomes()[case]
 
 
 def test_a_package_of_another_product_is_refused() -> None:
-    assert said()["other"].startswith("161002 ")
-    assert "was built for other products" in said()["other"]
+    assert outcomes()["other"].startswith("161002 ")
+    assert "was built for other products" in outcomes()["other"]
 
 
 def test_a_null_required_input_is_named() -> None:
-    assert said()["null"].startswith("161001 ")
-    assert "Parameter x is null" in said()["null"]
+    assert outcomes()["null"].startswith("161001 ")
+    assert "Parameter x is null" in outcomes()["null"]
 
 
 def test_an_operator_without_a_kernel_says_how_to_bind_one() -> None:
-    assert said()["unbound"].startswith("561003 ")
-    assert "--kernel Unbound=my_ops.py:function" in said()["unbound"]
-    assert "build the package for this product" in said()["unbound"]
+    assert outcomes()["unbound"].startswith("561003 ")
+    assert "--kernel Unbound=my_ops.py:function" in outcomes()["unbound"]
+    assert "build the package for this product" in outcomes()["unbound"]
 
 
 def test_a_library_computes_the_operator_and_says_what_it_refuses() -> None:
-    assert said()["native"] == [[3, 6, 9], [12, 15, 18]]
-    assert "507015" in said()["native fails"]
-    assert "aclnnNativeTwice: n is -3" in said()["native fails"]
+    assert outcomes()["native"] == [[3, 6, 9], [12, 15, 18]]
+    assert "507015" in outcomes()["native fails"]
+    assert "aclnnNativeTwice: n is -3" in outcomes()["native fails"]
 
 
 def test_a_result_of_another_shape_fails_the_launch() -> None:
-    assert "out has shape [3, 3], the result [2, 3]" in said()["shape"]
+    assert "out has shape [3, 3], the result [2, 3]" in outcomes()["shape"]
 
 
 def test_a_kernel_that_raises_names_its_line_and_the_next_launch_works() -> None:
-    assert "ValueError: no such row (my_ops.py:" in said()["failing"]
-    assert said()["after"] == [[2, 4, 6], [8, 10, 12]]
+    assert "ValueError: no such row (my_ops.py:" in outcomes()["failing"]
+    assert outcomes()["after"] == [[2, 4, 6], [8, 10, 12]]
 
 
 def test_refused_and_launched_calls_leave_no_executor_behind() -> None:
-    assert said()["live executors"] == 0
+    assert outcomes()["live executors"] == 0
 
 
 PROGRAM_KERNELS = "def AddCustom(x, y):\n    return x + y\n"
