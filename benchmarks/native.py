@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,6 +57,12 @@ def picture(n: int, dtype: str) -> Any:
     """A batch of two with eight channels, `n` elements in all."""
     side = max(4, int((n / 16) ** 0.5))
     return drawn((2, 8, side, side), dtype)
+
+
+def volume(n: int, dtype: str) -> Any:
+    """A batch of two with four channels of three dimensions, `n` elements in all."""
+    side = max(4, round((n / 8) ** (1 / 3)))
+    return drawn((2, 4, side, side, side), dtype)
 
 
 def indices(shape: tuple[int, ...], below: int) -> Any:
@@ -136,6 +143,30 @@ def _affine_gradient(call: Callable[[Any, Any], Any]) -> Case:
         return lambda: torch.autograd.grad(y, (a, w), g, retain_graph=True)
 
     return case
+
+
+def _filtered_gradient(call: Callable[[Any, Any], Any], shape: tuple[int, ...]) -> Case:
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        a, w = picture(n, dtype).requires_grad_(), drawn(shape, dtype).requires_grad_()
+        y = call(a, w)
+        g = torch.ones_like(y)
+        return lambda: torch.autograd.grad(y, (a, w), g, retain_graph=True)
+
+    return case
+
+
+def _of_volume(call: Callable[[Any], Any]) -> Case:
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        a = volume(n, dtype)
+        return lambda: call(a)
+
+    return case
+
+
+def _regular(a: Any) -> Any:
+    """A square matrix with a diagonal that outweighs the rest."""
+    n = min(a.shape)
+    return a[:n, :n] + torch.eye(n, dtype=a.dtype) * n
 
 
 CASES: dict[str, Case] = {
@@ -257,6 +288,96 @@ CASES: dict[str, Case] = {
     "conv2d": _filtered(lambda a, w: F.conv2d(a, w, padding=1), (16, 8, 3, 3)),
     "conv2d by depth": _filtered(lambda a, w: F.conv2d(a, w, padding=1, groups=8), (8, 1, 3, 3)),
     "conv_transpose2d": _filtered(lambda a, w: F.conv_transpose2d(a, w, stride=2), (8, 16, 3, 3)),
+    "gather along others": _with_index(lambda a, i: a.gather(0, i % a.shape[0])),
+    "scatter along others": _with_index(lambda a, i: a.scatter(0, i % a.shape[0], a)),
+    "scatter of a number": _with_index(lambda a, i: a.scatter(1, i, 1)),
+    "scatter_add along others": _with_index(lambda a, i: a.scatter_add(0, i % a.shape[0], a)),
+    **{
+        f"scatter_reduce {kind} along {where}": _with_index(
+            lambda a, i, kind=kind, dim=dim: a.scatter_reduce(dim, i % a.shape[dim], a, kind)
+        )
+        for kind in ("sum", "prod", "mean", "amax", "amin")
+        for dim, where in enumerate(("others", "the last"))
+    },
+    **{
+        f"index_reduce {kind}": _with_rows(lambda a, i, kind=kind: a.index_reduce(0, i, a, kind))
+        for kind in ("prod", "mean", "amax", "amin")
+    },
+    "index_select of columns": _with_index(lambda a, i: a.index_select(1, i[0])),
+    "index_add of columns": _with_index(lambda a, i: a.index_add(1, i[0], a)),
+    "index_fill": _with_rows(lambda a, i: a.index_fill(0, i, 1)),
+    "index_fill of columns": _with_index(lambda a, i: a.index_fill(1, i[0], 1)),
+    "take": _with_index(torch.take),
+    "bincount": _with_rows(lambda _, i: torch.bincount(i)),
+    **{
+        f"{name} of columns": _of(lambda a, name=name: getattr(a, name)(0))
+        for name in (
+            "cumsum",
+            "cumprod",
+            "cummax",
+            "cummin",
+            "logcumsumexp",
+            "sort",
+            "argsort",
+            "amin",
+            "max",
+            "min",
+            "argmax",
+            "argmin",
+            "all",
+            "any",
+            "logsumexp",
+            "median",
+            "nansum",
+        )
+    },
+    "min": _of(lambda a: a.min()),
+    "min of rows": _of(lambda a: a.min(-1)),
+    "argmin": _of(lambda a: a.argmin(-1)),
+    "median of all": _of(lambda a: a.median()),
+    "std of all": _of(lambda a: a.std()),
+    "std_mean": _of(lambda a: torch.std_mean(a, -1)),
+    "std_mean of columns": _of(lambda a: torch.std_mean(a, 0)),
+    "var_mean of columns": _of(lambda a: torch.var_mean(a, 0)),
+    "norm of columns": _of(lambda a: torch.linalg.vector_norm(a, dim=0)),
+    "stack along the last": _of(lambda a: torch.stack([a, a], -1)),
+    "cat of columns": _of(lambda a: torch.cat([a, a], 0)),
+    "div by floor": _of(lambda a: torch.div(a, a, rounding_mode="floor")),
+    "div towards zero": _of(lambda a: torch.div(a, a, rounding_mode="trunc")),
+    "round to a place": _of(lambda a: torch.round(a, decimals=1)),
+    "cholesky": _of(lambda a: torch.linalg.cholesky(_regular(a))),
+    "inv": _of(lambda a: torch.linalg.inv(_regular(a))),
+    "qr": _of(lambda a: torch.linalg.qr(a)),
+    "max_pool3d": _of_volume(lambda a: F.max_pool3d(a, 2)),
+    "max_pool3d'": _gradient(lambda a: F.max_pool3d(a, 2), volume),
+    "avg_pool3d": _of_volume(lambda a: F.avg_pool3d(a, 2)),
+    "avg_pool3d'": _gradient(lambda a: F.avg_pool3d(a, 2), volume),
+    "adaptive_avg_pool3d": _of_volume(lambda a: F.adaptive_avg_pool3d(a, 2)),
+    "adaptive_avg_pool3d'": _gradient(lambda a: F.adaptive_avg_pool3d(a, 2), volume),
+    "adaptive_max_pool3d": _of_volume(lambda a: F.adaptive_max_pool3d(a, 2)),
+    "adaptive_max_pool3d'": _gradient(lambda a: F.adaptive_max_pool3d(a, 2), volume),
+    "adaptive_avg_pool2d to 2": _of_picture(lambda a: F.adaptive_avg_pool2d(a, 2)),
+    "adaptive_max_pool2d": _of_picture(lambda a: F.adaptive_max_pool2d(a, 2)),
+    "adaptive_max_pool2d'": _gradient(lambda a: F.adaptive_max_pool2d(a, 2), picture),
+    "interpolate linear": _of_picture(lambda a: F.interpolate(a[0], scale_factor=2, mode="linear")),
+    "interpolate linear'": _gradient(
+        lambda a: F.interpolate(a.flatten(2), scale_factor=2, mode="linear"), picture
+    ),
+    "interpolate trilinear": _of_volume(
+        lambda a: F.interpolate(a, scale_factor=2, mode="trilinear")
+    ),
+    "interpolate trilinear'": _gradient(
+        lambda a: F.interpolate(a, scale_factor=2, mode="trilinear"), volume
+    ),
+    "interpolate nearest 1d": _of_picture(lambda a: F.interpolate(a[0], scale_factor=2)),
+    "interpolate nearest 3d": _of_volume(lambda a: F.interpolate(a, scale_factor=2)),
+    "interpolate exactly": _of_picture(
+        lambda a: F.interpolate(a, scale_factor=2, mode="nearest-exact")
+    ),
+    "conv2d'": _filtered_gradient(lambda a, w: F.conv2d(a, w, padding=1), (16, 8, 3, 3)),
+    "conv_transpose2d'": _filtered_gradient(
+        lambda a, w: F.conv_transpose2d(a, w, stride=2), (8, 16, 3, 3)
+    ),
     "matmul": _of(lambda a: a @ a.t()),
     "addmm": _of(lambda a: F.linear(a, a, a[:, 0])),
     "bmm": _of(lambda a: a[None] @ a.t()[None]),
@@ -425,7 +546,7 @@ def beside_torch(only: str, n: int = 1 << 18) -> None:
     theirs.set_num_threads(1)
     ratios: list[tuple[float, float]] = []
     for name, case in CASES.items():
-        if only not in name:
+        if not re.search(only, name):
             continue
         try:
             with running_on(theirs):
@@ -462,7 +583,7 @@ def _turn(their_call: Callable[[], Any], own_call: Callable[[], Any], theirs: An
 def main() -> None:
     """Measure and print; write where asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--only", default="", help="cases whose name has this (a pattern)")
     parser.add_argument("--write", action="store_true", help="put the table into the package")
     parser.add_argument("--beside-torch", action="store_true", help="multiples of torch's times")
     options = parser.parse_args()
@@ -472,7 +593,7 @@ def main() -> None:
         return
     best: dict[tuple[str, str], Window | None] = {}
     for name, case in {**CASES, **pointwise()}.items():
-        if options.only not in name:
+        if not re.search(options.only, name):
             continue
         for dtype in DTYPES:
             rows, sizes, shares = measured(case, dtype)

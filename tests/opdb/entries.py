@@ -63,7 +63,8 @@ def gradients(lib: Any, outputs: Any, leaves: list[Any]) -> list[Any]:
     return list(lib.autograd.grad(loss, leaves, allow_unused=True))
 
 
-def _function(op: Any, lib: Any) -> Any:
+def function_of(op: Any, lib: Any) -> Any:
+    """The entry's function in torch or mindtorch."""
     if lib is torch:
         return op.op
     name = op.name.removeprefix("torch.").removesuffix(".default")
@@ -85,7 +86,7 @@ def _function(op: Any, lib: Any) -> Any:
 def _sample_case(op: Any, sample: Any, label: str) -> Case:
     def run(lib: Any, device: str) -> tuple[Any, list[Any]]:
         carry = Translator(lib, device)
-        function = _function(op, lib)
+        function = function_of(op, lib)
         input, args, kwargs = carry(sample.input), carry(sample.args), carry(sample.kwargs)
         torch.manual_seed(0)
         result = function(input, *args, **kwargs)
