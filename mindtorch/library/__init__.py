@@ -11,9 +11,10 @@ from .._tensor.dtype import dtype as Dtype
 from ..ops.namespaces import OpOverload
 from ..ops.spec import OPS, Op, op
 from .custom import CustomOpDef, Library, custom_op, declare, find, infer_schema
+from .registration import opcheck
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract",
-           "infer_schema", "register_autocast", "register_autograd", "register_fake",
+           "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake",
            "register_kernel", "register_torch_dispatch", "register_vmap",
            "triton_op", "wrap_triton"]  # fmt: skip
 
@@ -166,8 +167,16 @@ def triton_op(
     mutates_args: str | Iterable[str],
     schema: str | None = None,
 ) -> Any:
-    """custom_op: triton's kernels are Python to this library."""
-    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
+    """custom_op whose function runs on meta too: triton's kernels are Python to this library."""
+
+    def make(function: Callable[..., Any]) -> CustomOpDef:
+        definition: CustomOpDef = custom_op(
+            name, function, mutates_args=mutates_args, schema=schema
+        )
+        definition.register_fake(function)
+        return definition
+
+    return make if fn is None else make(fn)
 
 
 def wrap_triton(triton_kernel: Any) -> Any:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import typing
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from .._autograd.function import Function
 from .._autograd.grad_mode import LOCAL
+from .._dispatch.keys import DispatchKey
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
@@ -84,7 +86,14 @@ def _returned(hint: Any) -> str:
 class CustomOpDef:
     """An operator: call it, or give it kernels, a fake and a derivative."""
 
-    def __init__(self, name: str, schema: str, fn: Callable[..., Any] | None = None):
+    def __init__(
+        self,
+        name: str,
+        schema: str,
+        fn: Callable[..., Any] | None = None,
+        *,
+        from_function: bool = False,
+    ):
         self._namespace, _, rest = name.partition("::")
         self._name, _, self._overload = rest.partition(".")
         self._qualname = name
@@ -94,6 +103,11 @@ class CustomOpDef:
         self._backward: Any = None
         self._setup: Any = None
         self._casts: dict[str, Dtype] = {}
+        # custom_op's operators have an autograd kernel, refuse results that are their inputs, and
+        # run on meta by their fake alone; those of define() do as their kernels do.
+        self._from_function = from_function
+        self._composite = False
+        self._autograd: Callable[..., Any] | None = None
         self._signature = None if fn is None else inspect.signature(fn)
         self.__name__ = self._name
         _DEFINITIONS[name] = self
@@ -113,25 +127,68 @@ class CustomOpDef:
             args, kwargs = bound.args, bound.kwargs
         tensors = list(_tensors((*args, *kwargs.values())))
         records = LOCAL.grad and any(t.requires_grad for t in tensors)
-        if not records:
+        if not records or LOCAL.exclude & DispatchKey.Autograd or self._composite:
             return self._plain(args, kwargs)
-        return _recorded(self, args, kwargs)
+        if self._autograd is not None:
+            return self._autograd(*args, **kwargs)
+        if self._from_function or self._backward is not None:
+            return _recorded(self, args, kwargs)
+        return _unregistered(self, args, kwargs)
+
+    @property
+    def has_autograd(self) -> bool:
+        """Whether a derivative is registered where autograd asks for it."""
+        formula = self._backward is not None or self._autograd is not None
+        return formula or self._from_function or self._composite
 
     def _plain(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        kernel = self._kernel(args, kwargs)
+        if not self._from_function:
+            return kernel(*args, **kwargs)
+        previous, LOCAL.grad = LOCAL.grad, False
+        try:
+            result = kernel(*args, **kwargs)
+        finally:
+            LOCAL.grad = previous
+        if kernel is not self._fake:
+            self._refuse_aliases(result, args, kwargs)
+        return result
+
+    def _kernel(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
         device = next((t.device.type for t in _tensors((*args, *kwargs.values()))), None)
         kernel = self._kernels.get(device) or self._kernels.get(None)
         if device == "meta":
-            kernel = self._kernels.get("meta") or self._fake or kernel
+            on_meta = self._kernels.get("meta") or self._fake
+            kernel = on_meta or (self._no_fake if self._from_function else kernel)
         if kernel is None:
             raise NotImplementedError(
                 f"{self._qualname}: no kernel for {device}; it has kernels for"
                 f" {sorted(str(k) for k in self._kernels) or 'no device'}"
             )
-        previous, LOCAL.grad = LOCAL.grad, False
-        try:
-            return kernel(*args, **kwargs)
-        finally:
-            LOCAL.grad = previous
+        return kernel
+
+    def _no_fake(self, *_: object, **__: object) -> None:
+        """The fake of an operator without results; RuntimeError for others."""
+        if not self._schema.endswith("-> ()"):
+            raise RuntimeError(
+                f"There was no fake impl registered for {self}. This is necessary for "
+                "torch.compile/export/fx tracing to work. Please use "
+                f"`{self._name}.register_fake` to add an fake impl."
+            )
+
+    def _refuse_aliases(self, result: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        storages = [t._storage for t in _tensors((*args, *kwargs.values()))]
+        for tensor in _tensors((result,)):
+            if any(tensor._storage is other for other in storages):
+                raise RuntimeError(
+                    f"{self._name}: The output of this custom operator (1) must not also be an "
+                    "input to this custom operator and (2) may not alias any inputs to this "
+                    "custom operator or other returns. The most common way to trigger this error "
+                    "is if we have y = custom_op(x) and y and x are the same Tensor. Please "
+                    "instead return a clone of the offending output tensor(s) (e.g. return "
+                    "x.clone()) or refactor the custom operator to not return y."
+                )
+            storages.append(tensor._storage)
 
     def register_kernel(
         self,
@@ -156,11 +213,19 @@ class CustomOpDef:
         return put_kernel if fn is None else put_kernel(fn)
 
     def impl(self, types: str | Sequence[str], fn: Callable[..., Any] | None = None) -> Any:
-        """register_kernel by dispatch keys or device types."""
+        """register_kernel by dispatch keys or device types; `Autograd` is the layer above them."""
         keys = [types] if isinstance(types, str) else list(types)
         if "Autograd" in keys:
-            raise NotImplementedError("impl(…, 'Autograd'): use torch.library.register_autograd")
+            return self._register_autograd_kernel(fn)
+        self._composite = self._composite or "CompositeImplicitAutograd" in keys
         return self.register_kernel([_KEYS.get(t, t) for t in keys], fn)
+
+    def _register_autograd_kernel(self, fn: Callable[..., Any] | None) -> Any:
+        def put_autograd(kernel: Callable[..., Any]) -> Callable[..., Any]:
+            self._autograd = kernel
+            return kernel
+
+        return put_autograd if fn is None else put_autograd(fn)
 
     def register_fake(self, fn: Callable[..., Any] | None = None, /) -> Any:
         """The function for meta tensors."""
@@ -226,6 +291,35 @@ def _recorded(definition: CustomOpDef, args: Sequence[Any], kwargs: Mapping[str,
     return Recorded.apply(*_flat(args))
 
 
+def _unregistered(definition: CustomOpDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Run an operator without derivative: what its kernel records stays, the rest gives None."""
+    result = definition._plain(args, kwargs)
+    if any(t.requires_grad for t in _tensors((result,))):
+        return result
+    return without_gradient(definition, args, result)
+
+
+def without_gradient(definition: CustomOpDef, args: Sequence[Any], result: Any) -> Any:
+    """`result` with a node that warns in backward and gives no gradient."""
+
+    class WarnNotImplemented(Function):
+        @staticmethod
+        def forward(ctx: Any, *flat: Any) -> Any:
+            return tuple(result) if isinstance(result, list) else result
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            warnings.warn(
+                f"{definition._qualname}: an autograd kernel was not registered to the Autograd "
+                "key(s) but we are trying to backprop through it. This may lead to silently "
+                "incorrect behavior. Register a derivative with torch.library.register_autograd.",
+                stacklevel=2,
+            )
+            return (None,) * len(_flat(args))
+
+    return WarnNotImplemented.apply(*_flat(args))
+
+
 def _flat(args: Sequence[Any]) -> list[Any]:
     """Arguments with lists of tensors laid open."""
     return [v for a in args for v in (a if isinstance(a, list | tuple) else (a,))]
@@ -239,7 +333,7 @@ def _spread(args: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
             flat += list(grad) if isinstance(grad, list | tuple) else [None] * len(arg)
         else:
             flat.append(grad)
-    return flat
+    return flat + list(grads[len(args) :])
 
 
 def custom_op(
@@ -258,7 +352,8 @@ def custom_op(
         if "::" not in name:
             raise ValueError(f"Expected qualname to be of the form 'namespace::name', got {name}.")
         text = schema or infer_schema(function, mutates_args=mutates_args)
-        definition = CustomOpDef(name, text, function if device_types is None else None)
+        kernel = function if device_types is None else None
+        definition = CustomOpDef(name, text, kernel, from_function=True)
         definition._signature = inspect.signature(function)
         if device_types is not None:
             definition.register_kernel(device_types, function)

@@ -84,11 +84,11 @@ class SchemaError(ValueError):
 
 _HEAD = re.compile(r"^([A-Za-z_0-9]+)(?:\.([A-Za-z_0-9]+))?\((.*)\)\s*->\s*(.*)$", re.S)
 _ARG = re.compile(
-    r"^(Tensor\|Scalar|[A-Za-z_]+)(?:\(([a-z])(!)?\))?(\?)?(?:\[(\d*)\])?(\?)?"
+    r"^(Tensor\|Scalar|[A-Za-z_]+)(?:\(([a-z]\d*)(!)?\))?(\?)?(?:\[(\d*)\])?(\?)?"
     r"\s+([A-Za-z_][A-Za-z_0-9]*)\s*(?:=\s*(.+))?$",
     re.S,
 )
-_RETURN = re.compile(r"^([A-Za-z]+)(?:\(([a-z])!?\))?(\[\])?(?:\s+([A-Za-z_0-9]+))?$")
+_RETURN = re.compile(r"^([A-Za-z]+)(?:\(([a-z]\d*)!?\))?(\[\])?(?:\s+([A-Za-z_0-9]+))?$")
 
 
 def parse(text: str) -> Schema:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mindtorch._autograd.grad_mode import LOCAL, MODES
 from mindtorch._autograd.scope import Scope
+from mindtorch._dispatch import keys
 from mindtorch._dispatch.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from mindtorch._random.generator import Generator
 from mindtorch._tensor.device import device
@@ -30,6 +31,13 @@ class _DisableTorchDispatch(Scope):
 
     def steps(self) -> Iterator[None]:
         yield
+
+
+class _AutoDispatchBelowAutograd(keys.ExcludeDispatchKeyGuard):
+    """Inside, nothing is recorded for gradients: an operator runs its device's kernel."""
+
+    def __init__(self) -> None:
+        super().__init__(keys.DispatchKey.Autograd)
 
 
 class _DisableFuncTorch(_DisableTorchDispatch):

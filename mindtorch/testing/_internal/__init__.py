@@ -1,0 +1,1 @@
+"""Owns what programs import from torch.testing._internal."""
