@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from .._tensor.dtype import FLOAT
 from .._tensor.tensor import Tensor, wrap
@@ -118,6 +119,22 @@ class Function:
     """Subclass with static `forward(ctx, *args)` and `backward(ctx, *grads)`; call `apply`."""
 
     _node_class: Any = None
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        warnings.warn(
+            f"{self.__class__} should not be instantiated. Methods on autograd functions are all"
+            " static, so you should invoke them on the class itself. Instantiating an autograd"
+            " function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use"
+            " new-style autograd function with static forward method. (Example:"
+            " https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:

@@ -92,13 +92,11 @@ def _not_sizes(size: tuple[Any, ...], name: str) -> str:
     return f"{name}(): argument 'size' must be tuple of ints"
 
 
-def from_array(array: Array, device: DeviceLike | None = None) -> Tensor:
-    """A tensor that takes a numpy array as its memory, moved to `device`."""
+def from_array(array: Array) -> Tensor:
+    """A cpu tensor, whatever the default device, that takes a numpy array as its memory."""
     array = np.ascontiguousarray(array).reshape(np.shape(array))
     geom = contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU)
-    result = adopt(geom, array)
-    target = resolve(device)
-    return result if target is CPU else aten.to(result, target)
+    return adopt(geom, array)
 
 
 @surface(method=False)

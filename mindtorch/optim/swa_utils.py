@@ -14,6 +14,7 @@ from mindtorch.nn.modules.module import Module
 from .._tensor.device import DeviceLike
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
+from ..utils._foreach_utils import _group_tensors_by_device_and_dtype
 from .lr_scheduler import LRScheduler
 from .lr_scheduler._base import per_group
 from .optimizer import Optimizer
@@ -53,8 +54,11 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
 
     def average(averaged: Sequence[Tensor], new: Sequence[Tensor], count: Tensor | int) -> None:
         with mindtorch.no_grad():
+            if averaged[0].is_floating_point() or averaged[0].is_complex():
+                mindtorch._foreach_lerp_(averaged, new, 1 - decay)
+                return
             for average_, other in zip(averaged, new, strict=True):
-                average_.lerp_(other, 1 - decay)
+                average_.copy_(average_ * decay + other * (1 - decay))
 
     return average
 
@@ -64,8 +68,15 @@ def get_swa_multi_avg_fn() -> MultiAverage:
 
     def average(averaged: Sequence[Tensor], new: Sequence[Tensor], count: Tensor | int) -> None:
         with mindtorch.no_grad():
-            for average_, other in zip(averaged, new, strict=True):
-                average_.add_((other - average_) / (count + 1))
+            if averaged[0].is_floating_point() or averaged[0].is_complex():
+                mindtorch._foreach_lerp_(averaged, new, 1 / (count + 1))
+                return
+            differences = mindtorch._foreach_sub(new, averaged)
+            if isinstance(count, Tensor):
+                divisors = [count + 1] * len(averaged)
+                mindtorch._foreach_addcdiv_(averaged, differences, divisors)
+            else:
+                mindtorch._foreach_add_(averaged, differences, alpha=1.0 / (count + 1))
 
     return average
 
@@ -97,29 +108,32 @@ class AveragedModel(Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.module(*args, **kwargs)
 
-    def _averaged(self, model: Module) -> list[Any]:
-        extra = list(model.buffers()) if self.use_buffers else []
-        return [*model.parameters(), *extra]
-
     def update_parameters(self, model: Module) -> None:
         """Takes the model's present parameters into the averages."""
-        count = int(self.n_averaged.item())
-        average = self.avg_fn or get_swa_avg_fn()
-        averaged, new = self._averaged(self.module), self._averaged(model)
-        with mindtorch.no_grad():
-            new = [n.detach().to(k.device) for k, n in zip(averaged, new, strict=True)]
-            if count == 0:
-                for k, n in zip(averaged, new, strict=True):
-                    k.copy_(n)
-            elif self.multi_avg_fn is not None:
-                self.multi_avg_fn(averaged, new, self.n_averaged)
-            else:
-                for k, n in zip(averaged, new, strict=True):
-                    k.copy_(average(k, n, self.n_averaged))
-            if not self.use_buffers:
-                for k, n in zip(self.module.buffers(), model.buffers(), strict=True):
-                    k.copy_(n.detach().to(k.device))
-            self.n_averaged += 1
+        extra = list(model.buffers()) if self.use_buffers else []
+        own = list(self.module.buffers()) if self.use_buffers else []
+        averaged = [k.detach() for k in (*self.module.parameters(), *own)]
+        pairs = zip(averaged, (*model.parameters(), *extra), strict=True)
+        new = [n.detach().to(k.device) for k, n in pairs]
+        if not int(self.n_averaged.item()):
+            for k, n in zip(averaged, new, strict=True):
+                k.copy_(n)
+        else:
+            self._average(averaged, new)
+        if not self.use_buffers:
+            for k, n in zip(self.module.buffers(), model.buffers(), strict=True):
+                k.detach().copy_(n.detach().to(k.device))
+        self.n_averaged += 1
+
+    def _average(self, averaged: list[Tensor], new: list[Tensor]) -> None:
+        if self.avg_fn is not None:
+            for k, n in zip(averaged, new, strict=True):
+                k.copy_(self.avg_fn(k, n, self.n_averaged.to(k.device)))
+            return
+        average = self.multi_avg_fn or get_swa_multi_avg_fn()
+        groups = _group_tensors_by_device_and_dtype([averaged, new])
+        for (device, _), ((mine, theirs), _) in groups.items():
+            average(mine, theirs, self.n_averaged.to(device))
 
 
 def update_bn(

@@ -47,3 +47,117 @@ def test_an_exit_stack_takes_a_device():
         return str(shown), str(made), str(t.ones(2).device)
 
     agree(run)
+
+
+def test_batches_of_a_sampler_without_a_length_are_loaded():
+    def run(t):
+        class Pairs(t.utils.data.Sampler):
+            def __iter__(self):
+                yield from ([0, 2], [1])
+
+        loader = t.utils.data.DataLoader(t.arange(3), batch_sampler=Pairs())
+        batches = [b.tolist() for b in loader]
+        with contextlib.suppress(TypeError):
+            batches.append(len(iter(loader)))
+        return batches
+
+    agree(run)
+
+
+def test_averages_of_models_take_whole_buffers():
+    def run(t):
+        averages = t.optim.swa_utils
+        t.manual_seed(0)
+        model = t.nn.Sequential(t.nn.Linear(2, 2), t.nn.BatchNorm1d(2))
+        functions = [averages.get_ema_multi_avg_fn(0.5), averages.get_swa_multi_avg_fn(), None]
+        models = [
+            averages.AveragedModel(model, multi_avg_fn=f, use_buffers=True) for f in functions
+        ]
+        for _ in range(3):
+            model(t.ones(4, 2))
+            for average in models:
+                average.update_parameters(model)
+        return [list(average.state_dict().values()) for average in models]
+
+    agree(run, digits=5)
+
+
+def test_an_instance_of_a_function_is_refused():
+    def run(t):
+        class Same(t.autograd.Function):
+            pass
+
+        with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+            instance = Same()
+        return instance(t.ones(1))
+
+    agree(run)
+
+
+def test_a_parametrized_parameter_stays_the_optimizer_s():
+    def run(t):
+        class Twice(t.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+            def right_inverse(self, x):
+                return x / 2
+
+        parametrize = t.nn.utils.parametrize
+        layer = t.nn.Linear(2, 1)
+        weight = layer.weight
+        t.nn.init.ones_(weight)
+        parametrize.register_parametrization(layer, "weight", Twice())
+        steps = [layer.parametrizations.weight.original is weight, layer.weight.tolist()]
+        parametrize.register_parametrization(layer, "weight", Twice())
+        steps += [layer.weight.tolist(), weight.tolist()]
+        layer.weight = t.full((1, 2), 8.0)
+        steps.append(weight.tolist())
+        parametrize.remove_parametrizations(layer, "weight")
+        return [*steps, layer.weight is weight, layer.weight.tolist()]
+
+    agree(run)
+
+
+@pytest.mark.parametrize("change", ["shape", "dtype", "list"])
+@pytest.mark.parametrize("further", [False, True])
+def test_a_parametrization_that_changes_the_tensor_is_refused(change, further):
+    def run(t):
+        class Same(t.nn.Module):
+            def forward(self, x):
+                return x
+
+        class Other(t.nn.Module):
+            def forward(self, x):
+                return {"shape": lambda: x[:1], "dtype": x.double, "list": lambda: [x]}[change]()
+
+        layer = t.nn.Linear(2, 2)
+        if further:
+            t.nn.utils.parametrize.register_parametrization(layer, "weight", Same())
+        try:
+            t.nn.utils.parametrize.register_parametrization(layer, "weight", Other())
+        except ValueError as error:
+            return str(error)
+
+    agree(run)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda t: t.rand(2, device="cpu"),
+        lambda t: t.randperm(3, device="cpu"),
+        lambda t: t.ones(2, device="cpu").bernoulli_(0.5),
+        lambda t: t.poisson(t.ones(2, device="cpu")),
+        lambda t: t.get_rng_state(),
+        lambda t: t.Generator().manual_seed(3).get_state(),
+    ],
+)
+def test_a_draw_on_cpu_stays_there_whatever_the_default_device(draw):
+    def run(t):
+        t.manual_seed(0)
+        with t.device("meta"):
+            result = draw(t)
+        return str(result.device), result
+
+    agree(run)

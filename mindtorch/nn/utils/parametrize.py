@@ -10,6 +10,8 @@ from typing import Any
 
 import mindtorch
 
+from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.geometry import Size
 from ..._tensor.tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
@@ -52,6 +54,7 @@ class ParametrizationList(ModuleList):
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
+        shape, dtype = original.shape, original.dtype
         new: Any = original
         # A right_inverse that is not implemented leaves the tensor as it is, as in torch.
         with mindtorch.no_grad(), suppress(NotImplementedError):
@@ -60,26 +63,40 @@ class ParametrizationList(ModuleList):
                     new = module.right_inverse(new)
         self.is_tensor = isinstance(new, Tensor)
         if self.is_tensor:
-            self._keep("original", original, new)
-        else:
+            self._hold_one(original, new)
+        elif isinstance(new, Sequence):
             self.ntensors = len(new)
-            for i, value in enumerate(new):
-                self._keep(f"original{i}", original, value)
-        if not unsafe:
-            through = self()
-            if through.dtype != original.dtype or through.shape != original.shape:
-                raise ValueError(
-                    "Registering a parametrization may not change the dtype or shape of the "
-                    "tensor, unless `unsafe` flag is enabled. "
-                    f"original {original.dtype} {original.shape}, parametrized {through.dtype} "
-                    f"{through.shape}"
-                )
-
-    def _keep(self, name: str, original: Tensor, value: Tensor) -> None:
-        if isinstance(original, Parameter):
-            setattr(self, name, Parameter(value.detach(), original.requires_grad))
+            self._hold_several(original, new)
         else:
-            self.register_buffer(name, value)
+            raise ValueError(f"{_NO_TENSORS} Got {type(new).__name__}")
+        if not unsafe:
+            names = ("unparametrized", "parametrized")
+            _refuse_change(shape, dtype, self(), "`unsafe` flag", names)
+
+    def _hold_one(self, original: Tensor, new: Tensor) -> None:
+        """The tensor itself, with the new memory: an optimizer's parameter stays the same."""
+        for name in ("dtype", "device"):
+            before, after = getattr(original, name), getattr(new, name)
+            if before != after:
+                raise ValueError(
+                    f"When `right_inverse` outputs one tensor, it may not change the {name}.\n"
+                    f"original.{name}: {before}\nright_inverse(original).{name}: {after}"
+                )
+        with mindtorch.no_grad():
+            original.set_(new)
+        _register(self, "original", original)
+
+    def _hold_several(self, original: Tensor, values: Sequence[Any]) -> None:
+        for i, value in enumerate(values):
+            if not isinstance(value, Tensor):
+                raise ValueError(
+                    f"{_NO_TENSORS} Got element {i} of the sequence with type"
+                    f" {type(value).__name__}."
+                )
+            if isinstance(original, Parameter):
+                value = Parameter(value, original.requires_grad)
+            value.requires_grad_(original.requires_grad)
+            _register(self, f"original{i}", value)
 
     def _originals(self) -> list[Any]:
         if self.is_tensor:
@@ -95,9 +112,32 @@ class ParametrizationList(ModuleList):
                         f"parametrization {type(module).__name__} does not implement right_inverse."
                     )
                 value = module.right_inverse(value)
-            values = [value] if self.is_tensor else list(value)
-            for original, new in zip(self._originals(), values, strict=True):
-                original.data = new.data
+            self._set(value)
+
+    def _set(self, value: Any) -> None:
+        if self.is_tensor:
+            if not isinstance(value, Tensor):
+                raise ValueError(
+                    f"`right_inverse` should return a tensor. Got {type(value).__name__}"
+                )
+            _set_of_dtype(self.original, value, "The tensor", "original")
+            return
+        if not isinstance(value, Sequence):
+            raise ValueError(
+                f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}."
+            )
+        if len(value) != self.ntensors:
+            raise ValueError(
+                "'right_inverse' must return a sequence of tensors of length"
+                f" {self.ntensors}. Got a sequence of length {len(value)}."
+            )
+        for i, (original, new) in enumerate(zip(self._originals(), value, strict=True)):
+            if not isinstance(new, Tensor):
+                raise ValueError(
+                    "'right_inverse' must return a sequence of tensors or reference-type opaques."
+                    f" Got element {i} of type {type(new).__name__}."
+                )
+            _set_of_dtype(original, new, f"Tensor {i}", f"original{i}")
 
     def forward(self) -> Tensor:
         """Gives the parametrized tensor."""
@@ -106,6 +146,40 @@ class ParametrizationList(ModuleList):
         for module in rest:
             result = module(result)
         return result
+
+
+_NO_TENSORS = "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...)."
+
+
+def _register(module: Module, name: str, tensor: Tensor) -> None:
+    if isinstance(tensor, Parameter):
+        module.register_parameter(name, tensor)
+    else:
+        module.register_buffer(name, tensor)
+
+
+def _set_of_dtype(original: Tensor, new: Tensor, which: str, name: str) -> None:
+    if new.dtype != original.dtype:
+        raise ValueError(
+            f"{which} returned by `right_inverse` has dtype {new.dtype} while `{name}` has dtype"
+            f" {original.dtype}"
+        )
+    original.set_(new)
+
+
+def _refuse_change(shape: Size, dtype: Dtype, result: Any, flag: str, names: Any) -> None:
+    """ValueError where a parametrization gives no tensor, or another dtype or shape."""
+    if not isinstance(result, Tensor):
+        raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
+    for what, before in (("dtype", dtype), ("shape", shape)):
+        after = getattr(result, what)
+        if before != after:
+            between = "." if "." in names[0] else " "
+            raise ValueError(
+                f"Registering a parametrization may not change the {what} of the tensor, unless"
+                f" {flag} is enabled.\n"
+                f"{names[0]}{between}{what}: {before}\n{names[1]}{between}{what}: {after}"
+            )
 
 
 def _inject_class(module: Module) -> None:
@@ -155,13 +229,10 @@ def register_parametrization(
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         listed: Any = module.parametrizations[tensor_name]
-        if not unsafe and hasattr(parametrization, "right_inverse"):
-            with mindtorch.no_grad():
-                value = getattr(module, tensor_name)
-            listed.append(parametrization)
-            listed.right_inverse(value)
-        else:
-            listed.append(parametrization)
+        if not unsafe:
+            _check_further(module, tensor_name, parametrization)
+        listed.append(parametrization)
+        listed.unsafe |= unsafe
         return module
     if tensor_name not in module._buffers and tensor_name not in module._parameters:
         raise ValueError(
@@ -177,6 +248,30 @@ def register_parametrization(
     module.parametrizations[tensor_name] = parametrizations
     _inject_property(module, tensor_name)
     return module
+
+
+def _check_further(module: Module, name: str, parametrization: Module) -> None:
+    """Refuse one more parametrization that does not map the tensor's space to itself."""
+    before = getattr(module, name)
+    after = parametrization(before)
+    names = (f"module.{name}", f"parametrization(module.{name})")
+    _refuse_change(before.shape, before.dtype, after, "the `unsafe` flag", names)
+    if not hasattr(parametrization, "right_inverse"):
+        return
+    with suppress(NotImplementedError):
+        back = parametrization.right_inverse(after)
+        if not isinstance(back, Tensor):
+            raise ValueError(
+                f"parametrization.right_inverse must return a tensor. Got: {type(back).__name__}"
+            )
+        for what in ("dtype", "shape"):
+            if getattr(back, what) != getattr(before, what):
+                raise ValueError(
+                    "The tensor returned by parametrization.right_inverse must have the same"
+                    f" {what} as module.{name}, unless the `unsafe` flag is enabled.\n"
+                    f"module.{name}.{what}: {getattr(before, what)}\n"
+                    f"returned {what}: {getattr(back, what)}"
+                )
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
@@ -195,13 +290,14 @@ def remove_parametrizations(
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     listed: Any = module.parametrizations[tensor_name]
-    if leave_parametrized:
-        with mindtorch.no_grad():
-            value = getattr(module, tensor_name)
-        was: Any = listed._originals()[0]
-        value = Parameter(value, was.requires_grad) if isinstance(was, Parameter) else value
-    elif listed.is_tensor:
-        value = listed.original
+    if listed.is_tensor:
+        value = listed.original  # the same tensor, so that an optimizer's parameter stays it
+        if leave_parametrized:
+            with mindtorch.no_grad():
+                value.set_(getattr(module, tensor_name))
+    elif leave_parametrized:
+        value = getattr(module, tensor_name)
+        value = Parameter(value) if value.requires_grad else value
     else:
         raise ValueError(
             "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is "
@@ -209,10 +305,7 @@ def remove_parametrizations(
         )
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
-    if isinstance(value, Parameter):
-        module.register_parameter(tensor_name, value)
-    else:
-        module.register_buffer(tensor_name, value)
+    _register(module, tensor_name, value)
     if not is_parametrized(module):
         delattr(module, "parametrizations")
         module.__class__ = type(module).__bases__[0]
@@ -233,7 +326,7 @@ def transfer_parametrizations_and_params(
     names = list(from_module.parametrizations) if tensor_name is None else [tensor_name]
     for name in names:
         if not hasattr(to_module, name):
-            setattr(to_module, name, Parameter(getattr(from_module, name).detach().clone()))
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
         for parametrization in from_module.parametrizations[name]:
-            register_parametrization(to_module, name, deepcopy(parametrization))
+            register_parametrization(to_module, name, parametrization)
     return to_module

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import mindtorch
@@ -157,6 +157,11 @@ class DataLoader:
 class _BaseDataLoaderIter:
     """An epoch of a loader: what `iter(loader)` gives."""
 
+    _index_sampler: Any
+
+    def __len__(self) -> int:
+        return len(self._index_sampler)
+
 
 class _Here(_BaseDataLoaderIter):
     """One epoch in this process."""
@@ -167,7 +172,7 @@ class _Here(_BaseDataLoaderIter):
             loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last,
             loader._dataset_kind == _DatasetKind.Iterable,
         )  # fmt: skip
-        self._length = len(loader) if isinstance(loader.dataset, Sized) else None
+        self._index_sampler = loader._index_sampler
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -175,17 +180,12 @@ class _Here(_BaseDataLoaderIter):
     def __next__(self) -> Any:
         return self._fetcher.fetch(next(self._indices))
 
-    def __len__(self) -> int:
-        if self._length is None:
-            raise TypeError("the dataset of this loader has no length")
-        return self._length
-
 
 class _InWorkers(_BaseDataLoaderIter):
     """One epoch in worker processes; they stop with it unless they are persistent."""
 
     def __init__(self, loader: DataLoader, seed: int) -> None:
-        self._loader = loader
+        self._loader, self._index_sampler = loader, loader._index_sampler
         if loader._workers is None:
             self._workers = Workers(loader, seed)
         else:
@@ -205,9 +205,6 @@ class _InWorkers(_BaseDataLoaderIter):
         except BaseException:
             self._close()
             raise
-
-    def __len__(self) -> int:
-        return len(self._loader)
 
     def _close(self) -> None:
         if self._open and not self._loader.persistent_workers:

@@ -60,16 +60,14 @@ def _filled(tensors: Sequence[Tensor]) -> None:
 
 
 def _binary(name: str) -> Callable[..., Any]:
-    function = {"clamp_max": "minimum", "clamp_min": "maximum"}.get(name, name)
-
     def one(a: Tensor, b: Tensor | Number, **options: Any) -> Tensor:
-        if name.startswith("clamp") and not isinstance(b, Tensor):
-            return getattr(aten, name)(a, b)
         if name in ("maximum", "minimum") and not isinstance(b, Tensor):
+            if a.requires_grad:  # at a tie each side gets half
+                return getattr(aten, name)(a, aten.full_like(a, b))
             return getattr(aten, "clamp_min" if name == "maximum" else "clamp_max")(a, b)
         if name == "copy":
             return aten.add(aten.zeros_like(a), aten.to(b, a.device, a.dtype))
-        return getattr(aten, function)(a, b, **options)
+        return getattr(aten, name)(a, b, **options)
 
     def body(self: Any, other: Any, alpha: Number = 1) -> tuple[Tensor, ...]:
         if name == "pow" and not isinstance(self, list | tuple):

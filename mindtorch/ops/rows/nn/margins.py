@@ -184,7 +184,7 @@ def multi_margin_loss(
         if "out of bounds" not in str(error):
             raise
         raise RuntimeError("target out of range") from None
-    terms = (margin - right + rows).clamp_min(0).pow(p)
+    terms = aten.relu(margin - right + rows).pow(p)
     if weight is not None:
         terms = terms * weight.index_select(0, target.reshape(-1)).unsqueeze(1)
     wrong = aten.ones_like(rows).scatter(1, index, 0.0)
@@ -225,7 +225,7 @@ def multilabel_margin_loss(
     counts = aten.zeros_like(rows).scatter_add(1, targets, valid.to(rows.dtype))
     others = (counts == 0).to(rows.dtype)
     picked = rows.gather(1, targets)
-    terms = (1 - picked.unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
+    terms = aten.relu(1 - picked.unsqueeze(2) + rows.unsqueeze(1))
     terms = terms * valid.to(rows.dtype).unsqueeze(2) * others.unsqueeze(1)
     loss = terms.sum((1, 2)) / rows.size(1)
     return reduced(loss.squeeze(0) if single else loss, reduction)

@@ -344,7 +344,11 @@ def grid_sample(
         places.append(x if mode == "bicubic" else _reflected(x, extent, padding_mode, align))
     places.reverse()
     if mode == "nearest":
-        return _corner(input, [aten.round(p) for p in places], padding_mode, align)
+        values = _corner(input, [aten.round(p) for p in places], padding_mode, align)
+        if not grid.requires_grad:
+            return values
+        level = places[0].masked_fill(aten.ones_like(places[0], dtype=dt.bool), 0.0)
+        return values + level.unsqueeze(1)  # its derivative by the grid is 0, not absent
     if mode == "bicubic":
         return _bicubic_grid(input, places, padding_mode, align)
     return _linear_grid(input, places, align)
@@ -382,7 +386,8 @@ def _reflected(x: Tensor, extent: int, padding: str, align: bool) -> Tensor:
         flips = aten.floor(x / span)
         even = aten.fmod(flips, 2) == 0
         x = aten.where(even, extra + low, span - extra + low)
-    return x.masked_fill(aten.isnan(x), 0.0).clamp(0, extent - 1)  # NaN as torch holds it
+    # NaN as torch holds it. On the border itself the gradient is 0, as hardtanh's is.
+    return aten.hardtanh(x.masked_fill(aten.isnan(x), 0.0), 0.0, extent - 1.0)
 
 
 def _corner(input: Tensor, places: list[Any], padding: str, align: bool) -> Tensor:
