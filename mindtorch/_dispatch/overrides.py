@@ -61,17 +61,25 @@ def call(op: Op, form: str, kinds: Sequence[Any], raw: Sequence[Any]) -> Any:
 
 
 def hand_over(
-    func: Callable[..., Any], kinds: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
-    """Ask each class in turn."""
+    func: Callable[..., Any], kinds: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any],
+    python_name: str = "",
+) -> Any:  # fmt: skip
+    """Ask each class in turn; `python_name` is that of a function that torch writes in Python."""
     types = tuple(type(a) for a in kinds)
     for instance in kinds:  # whose method may be one of the class or of instances
         result = instance.__torch_function__(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
+    if python_name:
+        raise TypeError(
+            f"no implementation found for '{python_name}' on types that implement"
+            f" __torch_function__: {list(types)}"
+        )
+    handlers = "".join(f"\n\n  - tensor subclass {kind}" for kind in types)
     raise TypeError(
-        f"no implementation found for '{resolve_name(func)}' on types that implement"
-        f" __torch_function__: {list(types)}"
+        f"Multiple dispatch failed for '{resolve_name(func)}'; all __torch_function__ handlers"
+        f" returned NotImplemented:{handlers}\n\nFor more information, try re-running with"
+        " TORCH_LOGS=not_implemented"
     )
 
 
@@ -164,7 +172,9 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
     args, kwargs = _as_called(op, values)
     if op.api.variadic and args and isinstance(args[-1], tuple | list):
         args = (*args[:-1], *args[-1])
-    return hand_over(_public(op, form), kinds, args, kwargs)
+    is_layer = "nn" in op.places and _is_python(op)
+    name = f"torch.nn.functional.{op.base_name}" if is_layer else ""
+    return hand_over(_public(op, form), kinds, args, kwargs, name)
 
 
 def hand_over_choice(op: Op, form: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -322,7 +332,7 @@ def handle_torch_function(
         result = _ask(public_api, tuple(type(k) for k in kinds), args, kwargs)
         if result is not NotImplemented:
             return result
-    return hand_over(public_api, kinds, args, kwargs)
+    return hand_over(public_api, kinds, args, kwargs, resolve_name(public_api))
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:

@@ -212,7 +212,7 @@ def _repr(self: Tensor, *, tensor_contents: object | None = None) -> str:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    if self._geom.ndim == 0 and not self.is_meta:
+    if self._geom.ndim == 0 and not self.is_meta and self.__class__ is Tensor:
         return format(self.item(), spec)
     return object.__format__(self, spec)
 

@@ -110,6 +110,38 @@ def asking(tensor: Any) -> Any:
     return read
 
 
+# Methods that Python looks up in the class, so that `asking` does not see them, and those of them
+# that are there once rows are loaded.
+OPERATORS_OF_ROWS = frozenset(f"__{name}__" for name in (
+    "getitem", "setitem", "contains", "add", "radd", "sub", "rsub", "mul", "rmul", "matmul",
+    "rmatmul", "truediv", "rtruediv", "rdiv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow",
+    "and", "or", "xor", "invert", "neg", "abs", "iadd", "isub", "imul", "itruediv", "int", "float",
+    "bool", "index", "array", "iter",
+))  # fmt: skip
+ASKING_OPERATORS = frozenset((
+    "__getitem__", "__setitem__", "__contains__", "__len__", "__reversed__", "__repr__", "__int__",
+    "__float__", "__bool__", "__index__", "__complex__", "__format__", "__invert__", "__rsub__",
+    "__rpow__", "__rtruediv__", "__floordiv__", "__rfloordiv__",
+))  # fmt: skip
+
+
+def asking_operator(tensor: Any, name: str) -> Callable[..., Any]:
+    """A method of a subclass that Python calls by an operator: the class is asked first."""
+
+    public = "__rdiv__" if name == "__rtruediv__" else name
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        func = getattr(tensor, name)
+        if LOCAL.off:
+            return func(self, *args, **kwargs)
+        if hasattr(func, "__code__"):
+            func.__name__ = public
+        return DOOR["hand_over"](func, (self,), (self, *args), kwargs)
+
+    method.__name__ = name
+    return method
+
+
 def _asks_nobody(func: Any) -> bool:
     code = getattr(func, "__code__", None)
     return code is not None and not code.co_filename.startswith("<mindtorch entry")

@@ -18,7 +18,14 @@ from .geometry import Geometry, Size
 from .loading import load
 from .slots import TensorSlots, bind, fresh, over
 from .storage import Storage, TypedStorage, UntypedStorage, address
-from .subclass import asking, disabled_torch_function_impl, showing
+from .subclass import (
+    ASKING_OPERATORS,
+    OPERATORS_OF_ROWS,
+    asking,
+    asking_operator,
+    disabled_torch_function_impl,
+    showing,
+)
 
 if TYPE_CHECKING:
     from ._methods import Methods  # what rows publish, rendered for type checkers
@@ -32,6 +39,11 @@ MOST_DIMS = 64
 TOO_MANY_DIMS = f"only tensors with up to {MOST_DIMS} dims are supported"
 
 
+def _above(cls: type) -> list[type]:
+    """A subclass of Tensor with the classes between the two."""
+    return list(cls.__mro__[: cls.__mro__.index(Tensor)])
+
+
 class TensorType(type):
     """Loads rows when an attribute of the class is asked for before any tensor was made."""
 
@@ -43,9 +55,11 @@ class TensorType(type):
             cls._geom = showing(TensorSlots.__dict__["_geom"])
             if "__getattribute__" not in scope and not hasattr(cls, "_row_call"):
                 type.__setattr__(cls, "__getattribute__", asking(Tensor))
+                for name in ASKING_OPERATORS.difference(*(c.__dict__ for c in _above(cls))):
+                    type.__setattr__(cls, name, asking_operator(Tensor, name))
 
     def __getattr__(cls, name: str) -> Any:
-        if not name.startswith("__") and load():
+        if (not name.startswith("__") or name in OPERATORS_OF_ROWS) and load():
             return getattr(cls, name)
         raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'")
 

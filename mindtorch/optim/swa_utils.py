@@ -131,7 +131,7 @@ class AveragedModel(Module):
                 k.copy_(self.avg_fn(k, n, self.n_averaged.to(k.device)))
             return
         average = self.multi_avg_fn or get_swa_multi_avg_fn()
-        groups = _group_tensors_by_device_and_dtype([averaged, new])
+        groups: dict[Any, Any] = _group_tensors_by_device_and_dtype([[*averaged], [*new]])
         for (device, _), ((mine, theirs), _) in groups.items():
             average(mine, theirs, self.n_averaged.to(device))
 

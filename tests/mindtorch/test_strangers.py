@@ -161,3 +161,60 @@ def test_a_draw_on_cpu_stays_there_whatever_the_default_device(draw):
         return str(result.device), result
 
     agree(run)
+
+
+OPERATORS = {
+    "slice": lambda x: x[0:1],
+    "element": lambda x: x[0],
+    "mask": lambda x: x[x > 1],
+    "write": lambda x: x.__setitem__(0, 5.0),
+    "length": len,
+    "contains": lambda x: 3.0 in x,
+    "reversed": reversed,
+    "float": lambda x: float(x.sum()),
+    "truth": lambda x: bool(x.sum()),
+    "format": lambda x: format(x.sum(), ".2f"),
+    "from a number": lambda x: 1 - x,
+    "power of a number": lambda x: 2**x,
+    "a number by it": lambda x: 2 / x,
+    "whole quotient": lambda x: x // 2,
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_subclass_sees_the_operators_of_python(name):
+    def run(t):
+        calls = []
+
+        class Logged(t.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                calls.append(func.__name__)
+                return super().__torch_function__(func, types, args, kwargs)
+
+        x = t.tensor([1.0, 2.0, 3.0]).as_subclass(Logged)
+        try:
+            result = OPERATORS[name](x)
+        except TypeError as error:
+            result = str(error)
+        return calls, type(result).__name__
+
+    agree(run)
+
+
+def test_what_no_class_takes_is_refused_in_torch_s_words():
+    def run(t):
+        class Closed:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return NotImplemented
+
+        texts = []
+        for call in (t.sin, lambda x: t.add(x, t.ones(1)), t.nn.functional.softplus, t.stack):
+            try:
+                call(Closed())
+            except TypeError as error:
+                texts.append(str(error).split("<")[0])
+        return texts[:2]
+
+    agree(run)
