@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 
 from aclnn_bindings.interface import whole
 
-from ... import choices, exits, op_names, pages, planted_faults, progress, render
+from ... import bisect, choices, exits, op_names, pages, planted_faults, progress, render
 from ...conformance.cases.case import DTYPES
 from ...render import Block, Cell, Content, Grid, Heading, Line
 from .options import BenchOptions
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .roofline import Peaks
     from .runner import BenchRequest, WorkloadTiming
     from .statistics import TimeSpread
+    from .verdict import TimeComparison
     from .workloads import Workload
 
 FILE = choices.NewFile()
@@ -45,7 +47,7 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
 (with --fail-on slower: some workload could not), or a planted fault changed no launch."""
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=EPILOG, cls=bisect.BisectCommand)
 @click.argument("ops", nargs=-1, metavar="OPS…", shell_complete=op_names.complete)
 @click.option("--set", "sets", multiple=True, help="A named set: gpt-block, resnet.")
 @click.option("--from", "recording", type=SOURCE, metavar="FILE",
@@ -76,6 +78,7 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
               help="Compare with torch, numpy or a baseline file, in alternating "
                    "rounds.")  # fmt: skip
 @click.option("--fail-on", type=click.Choice(["slower"]), help="Exit with 4 when SLOWER.")
+@bisect.option
 @click.option(
     "--seconds",
     type=SECONDS,
@@ -99,7 +102,7 @@ def bench(**values: Any) -> int:
     from .rivals import NoRivalError
     from .workloads import WorkloadError
 
-    options = BenchOptions.of(values)
+    options = _bisecting(BenchOptions.of(values)) if bisect.active() else BenchOptions.of(values)
     try:
         with planted_faults.watch():
             code = _fleet(options) if _several(options) else _bench(options)
@@ -107,6 +110,13 @@ def bench(**values: Any) -> int:
         return _unjudged(unstruck) if code == exits.OK and unstruck else code
     except (WorkloadError, NoRivalError, NothingSelectedError) as error:
         raise click.UsageError(str(error)) from None
+
+
+def _bisecting(options: BenchOptions) -> BenchOptions:
+    """The options of a bisect: SLOWER is bad."""
+    if not options.against or _several(options):
+        raise bisect.BisectUsageError("--git-bisect: give --against, and one device")
+    return replace(options, fail_on="slower")
 
 
 def _several(options: BenchOptions) -> bool:
@@ -191,19 +201,35 @@ def _bench(options: BenchOptions) -> int:
 
 
 def _code(rows: Sequence[WorkloadTiming], fail_on: str | None, against: str | None) -> int:
-    if any(r.problem for r in rows):
-        return exits.PROBLEMS
-    slower = any(c.word == "SLOWER" for r in rows for c in r.verdicts.values())
+    problems = [f"{r.work.name}: {r.problem}" for r in rows if r.problem]
+    if problems:  # what is wrong has no times: of a bisect, which asks for them, no verdict
+        return _unjudged(problems) if bisect.active() else exits.PROBLEMS
+    slower = [_described(r, c) for r in rows for c in r.verdicts.values() if c.word == "SLOWER"]
     if fail_on and slower:
+        bisect.because(exits.REGRESSIONS, slower[0])
         return exits.REGRESSIONS
-    alone = [r.work.name for r in rows if not r.verdicts] if against else []
-    reasons = [f"{name}: {against} has nothing to compare it with" for name in alone]
+    alone = [r for r in rows if not r.verdicts] if against else []
+    reasons = [f"{r.work.name}: {r.note or f'{against} has nothing to compare it with'}"
+               for r in alone]  # fmt: skip
+    if bisect.active():
+        reasons += [
+            _described(r, c) for r in rows for c in r.verdicts.values() if c.word == "UNCLEAR"
+        ]
     return _unjudged(reasons) if fail_on or len(alone) == len(rows) else exits.OK
+
+
+def _described(row: WorkloadTiming, comparison: TimeComparison) -> str:
+    return f"{row.work.name}: {_verdict(comparison)}"
+
+
+def _verdict(c: TimeComparison) -> str:
+    return f"{c.word} ×{_ratio(c.ratio)} ({_ratio(c.low)}–{_ratio(c.high)})"
 
 
 def _unjudged(reasons: Sequence[str]) -> int:
     for reason in reasons:
         click.echo(render.printable(f"not judged: {reason}"), err=True)
+        bisect.because(exits.NOT_JUDGED, reason)
     return exits.NOT_JUDGED if reasons else exits.OK
 
 
@@ -372,9 +398,8 @@ def _against(row: WorkloadTiming) -> list[Content]:
         return ["-", Cell(row.note or "-", "dim")]
     kind = "e2e" if "e2e" in row.verdicts else next(iter(row.verdicts))
     c = row.verdicts[kind]
-    text = f"{c.word} ×{_ratio(c.ratio)} ({_ratio(c.low)}–{_ratio(c.high)})"
     style: Any = _WORDS[c.word]
-    return [f"{kind} {_short(row.rival[kind].median)}", Cell(text, style)]
+    return [f"{kind} {_short(row.rival[kind].median)}", Cell(_verdict(c), style)]
 
 
 def _ratio(value: float) -> str:

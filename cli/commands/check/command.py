@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ... import bisect
 from ...choices import filled
 from . import options as opts
 from .modes import Modes
@@ -24,6 +25,7 @@ Examples:
   mindtorch-npu check --all --device all --shard 3/8 --journal part3.jsonl
   mindtorch-npu check --all --ray auto
   mindtorch-npu check soak --device npu:0-7 --minutes 60
+  git bisect run sh -c "make || exit 125; mindtorch-npu check aclnnFoo --golden g.py --git-bisect"
   mindtorch-npu check campaign /var/lib/npu-campaign --hours 72
 
 The first word names a mode if it is one; operators win after `--`.
@@ -31,7 +33,8 @@ The first word names a mode if it is one; operators win after `--`.
 Exit codes: 0 all pass, 1 failures, 2 usage, 3 environment (no worker starts), 5 not judged: an
 operator that was asked for by name (of all and of families: every operator) has no verdict but
 SKIP, UNSUPPORTED or that of its contract, a launch of --from has no reference, a device was
-lost with its cases, or --budget left cases out; 130 interrupted."""
+lost with its cases, or --budget left cases out; 130 interrupted. With --git-bisect: 0 good, 1
+bad, 125 where the operator, the environment or a verdict is missing, 128 for a mistaken command."""
 
 
 @click.command(epilog=EPILOG, cls=Modes)
@@ -43,7 +46,7 @@ lost with its cases, or --budget left cases out; 130 interrupted."""
 @click.option("--budget", type=opts.SECONDS, metavar="SECONDS",
               help="Start no case after this time; the most valuable cases run first.")  # fmt: skip
 @click.option("--resume", type=opts.SOURCE, help="Continue an interrupted run from its journal.")
-@apply(opts.OUTPUT, opts.UNJUDGED)
+@apply(opts.OUTPUT, opts.UNJUDGED, (bisect.option,))
 def check(
     compare: bool, budget: float | None, resume: Path | None, issues: Path | None,
     allow_unjudged: bool, **values: Any,
@@ -61,9 +64,9 @@ def check(
                            file=opts.case_file(values)))  # fmt: skip
 
 
-@click.command("contract")
+@click.command("contract", cls=bisect.BisectCommand)
 @apply(opts.OPERATORS, opts.DEVICES, opts.SHARD, opts.INSTALL, opts.SOC, opts.WORKERS, opts.OUTPUT,
-       opts.UNJUDGED)  # fmt: skip
+       opts.UNJUDGED, (bisect.option,))  # fmt: skip
 def contract(issues: Path | None, allow_unjudged: bool, **values: Any) -> int:
     """Check argument validation (GetWorkspaceSize) of ACLNN functions; nothing is launched."""
     from . import runner
@@ -128,9 +131,9 @@ def explain(**values: Any) -> int:
     return runner.explain(opts.ExplainOptions(filled(opts.Selection, values), target))
 
 
-@click.command("replay")
+@click.command("replay", cls=bisect.BisectCommand)
 @click.argument("path", metavar="FILE", type=opts.SOURCE)
-@apply(opts.ONE_DEVICE, opts.INSTALL, opts.UNJUDGED)
+@apply(opts.ONE_DEVICE, opts.INSTALL, opts.UNJUDGED, (bisect.option,))
 def replay(path: Path, allow_unjudged: bool, **values: Any) -> int:
     """Run a case that `--save` wrote, with its saved inputs."""
     from . import runner

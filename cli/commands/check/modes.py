@@ -8,8 +8,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from ...bisect import BisectCommand
 
-class Modes(click.Command):
+
+class Modes(BisectCommand):
     """`modes` by name; a first word that is none of them, and every word after `--`, is an
     argument of the command itself."""
 
@@ -17,14 +19,14 @@ class Modes(click.Command):
         super().__init__(*args, **kwargs)
         self.modes: dict[str, click.Command] = {}
 
-    def make_context(
+    def context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:  # fmt: skip
         mode = self.modes.get(args[0]) if args else None
         if mode is None:
             self._refuse_misspelt(args)
-            return super().make_context(info_name, args, parent, **extra)
+            return super().context(info_name, args, parent, **extra)
         return mode.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
 
     def _refuse_misspelt(self, args: list[str]) -> None:

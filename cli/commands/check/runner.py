@@ -12,7 +12,7 @@ import click
 
 from aclnn_bindings.errors import BindingError
 
-from ... import exits, planted_faults, render
+from ... import bisect, exits, planted_faults, render
 from ...conformance.cases import shard
 from ...conformance.cases.case import CaseNameError, parse
 from ...conformance.cases.case_file import CaseFileError
@@ -81,6 +81,7 @@ def _guarded(work: Callable[[], int], device: str) -> int:
         raise click.UsageError(str(error)) from None
     except EnvironmentFailedError as error:
         click.echo(f"error: no worker can use {device}: {error}", err=True)
+        bisect.because(exits.NOTHING, f"no worker can use {device}: {error}")
         click.echo("`mindtorch-npu probe` says what is missing and how to fix it", err=True)
         return exits.NOTHING
 
@@ -108,6 +109,7 @@ def _run(options: CheckOptions) -> int:
         going = engine.begin(_request(options, names + parts, record, path), path)
     results = progress.follow(going, options.output.verbose)
     _show(options, going, results)
+    _explain_failures(results)
     write_results(options.file, results)
     if options.output.files.paths():
         write_all(journal.read(path), options.output.files)
@@ -133,6 +135,8 @@ def new_journal(book: Path) -> Path:
 
 def _agree(options: CheckOptions) -> None:
     """Options that exclude each other."""
+    if bisect.active() and (options.output.journal or options.resume):
+        raise bisect.BisectUsageError("--git-bisect: every commit has a journal of its own")
     if options.compare and options.selection.shard.count > 1:
         raise click.UsageError("--shard: a comparison gives every device every case")
     if options.budget and (options.compare or options.workers.ray):
@@ -284,6 +288,15 @@ def _show(options: CheckOptions, going: engine.Run, results: Sequence[Result]) -
     render.show(devices.document(going.deviations, going.lost, voters), on)
 
 
+def _explain_failures(results: Sequence[Result]) -> None:
+    """Say to a bisect how many cases fail, and the first cause."""
+    failing = check_text.ranked([r for r in results if r.failing])
+    if failing:
+        first, count = failing[0], f"{len(failing)} of {len(results)} cases fail"
+        why = (first.cause or {}).get("text", first.reason)
+        bisect.because(exits.PROBLEMS, f"{count}: {first.case}: {why}")
+
+
 def _cut_off(going: engine.Run, path: Path) -> int | None:
     """The exit code of a run that a full disk or the user ended; None for one that ended well."""
     again = f"  mindtorch-npu check --resume {path}"
@@ -322,6 +335,7 @@ def _unjudged_code(missing: Sequence[str], options: CheckOptions | ReplayOptions
     """Say what has no verdict; NOT_JUDGED unless that is allowed."""
     for reason in missing:
         click.echo(render.printable(f"not judged: {reason}"), err=True)
+        bisect.because(exits.NOT_JUDGED, f"not judged: {reason}")
     return exits.NOT_JUDGED if missing and not options.allow_unjudged else exits.OK
 
 
@@ -371,5 +385,6 @@ def replay(options: ReplayOptions) -> int:
         raise click.UsageError(str(error)) from None
     render.show(check_text.failures([result], 1, where))
     render.show([render.Line(check_text.totals([result], result.seconds))])
+    _explain_failures([result])
     code = _unjudged_code(unjudged.reasons([result], each=True, contract=True), options)
     return exits.PROBLEMS if result.failing else code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -58,7 +59,8 @@ def _state(results: Sequence[Result], contract: bool) -> str:
     """Why an operator with these results has no verdict; "" where it has one."""
     judged = [r for r in results if r.verdict not in NEUTRAL]
     if not judged:
-        return NEUTRAL_ALONE
+        counts = Counter(r.reason for r in results if r.reason)
+        return ": ".join([NEUTRAL_ALONE, *(reason for reason, _ in counts.most_common(1))])
     if contract or any(r.form not in CONTRACTS for r in judged):
         return ""
     return NO_REFERENCE if all(r.form in CONTRACTS for r in results) else CONTRACT_ALONE
