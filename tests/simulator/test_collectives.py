@@ -48,6 +48,15 @@ def test_a_rank_that_dies_is_named_to_those_that_wait() -> None:
     assert "HcclAllReduce: rank 1 is gone" in outcome.out
 
 
+def test_a_planted_link_spoils_what_goes_over_it_and_nothing_else() -> None:
+    assert ranks("devices", 3, ACLSIM_FAULTS="npu0-npu2/link:corrupt@1").code != 0
+    assert ranks("devices", 3, ACLSIM_FAULTS="npu6-npu7/link:dead").code == 0
+    for kind in ("dead", "silent"):
+        fault = f"npu0-npu2/link:{kind}"
+        spoiled = ranks("devices", 3, ACLSIM_FAULTS=fault, HCCL_EXEC_TIMEOUT="1")
+        assert "aclrtSynchronizeStream(streams[d]) -> 507057" in spoiled.out  # the others' code
+
+
 def test_a_rank_that_stays_away_is_waited_for_as_long_as_asked() -> None:
     outcome = ranks("late_rank", 2, HCCL_EXEC_TIMEOUT="1")
     assert outcome.code == 0, outcome.out + outcome.err

@@ -267,6 +267,15 @@ def test_what_is_no_fault_refuses_every_call():
         ("add:zeros,npu1/add:nan", "'add:zeros' before it strikes in its place"),
         (" ", "expected OPERATOR:KIND"),
         (",", "expected OPERATOR:KIND"),
+        ("npu1/memory:stuck", "stuck needs a number"),
+        ("npu1/memory:flip@3", "the kinds of memory are stuck"),
+        ("npu9/memory:stuck@3", "there are 2 devices"),
+        ("npu1/memory:stuck@99999999", "the device has no memory there"),
+        ("npu0-npu2/link:dead", "there are 2 devices"),
+        ("npu1-npu1/link:dead", "a link joins two devices"),
+        ("npu0-npu1/link:corrupt", "corrupt needs a number"),
+        ("npu0-npu1/link:silent@3", "silent takes no number"),
+        ("npu0-npu1/link:slow", "the kinds of a link are dead, silent, corrupt"),
     ],
 )
 def test_a_fault_that_would_never_strike_is_refused(plans, fault, says):
@@ -276,7 +285,8 @@ def test_a_fault_that_would_never_strike_is_refused(plans, fault, says):
 @pytest.mark.parametrize(
     "fault",
     ["add:zeros", "AclnnAdd:zeros", "npu1/add:nan,add:zeros", "add:nan,*:zeros", "*:flip@7",
-     "add:zeros,", "npu0/add:zeros,npu1/add:nan", "add:stuck@127", ""],
+     "add:zeros,", "npu0/add:zeros,npu1/add:nan", "add:stuck@127", "",
+     "npu1/memory:stuck@64,npu0-npu1/link:dead,npu1-npu0/link:corrupt@9,add:zeros"],
 )  # fmt: skip
 def test_a_fault_that_may_strike_is_planted(plans, fault):
     assert plans(fault) == ""
@@ -286,13 +296,19 @@ PLANS = """
 #include <cstdio>
 #include <cstdlib>
 #include "ascendcl/config.h"
+#include "ascendcl/memory.h"
 #include "nnopbase/fault_plan.h"
 #include "nnopbase/kernel_binding.h"
 namespace aclsim {
 bool binds_key(const std::string&) { return false; }
 const char* const operator_keys[] = {"add", "mul"};
 const size_t operator_key_count = 2;
-const Config& config() { static Config two{}; two.installed = 2; return two; }
+const Config& config() {
+  static Config two{};
+  two.installed = 2, two.memory = uint64_t{1} << 36;
+  return two;
+}
+std::shared_ptr<Allocation> find_allocation(const void*) { return nullptr; }
 }
 int main() { std::puts(aclsim::fault_plan().error.c_str()); }
 """
@@ -311,7 +327,7 @@ def plans(tmp_path_factory):
         pytest.skip("no g++ to build the parser with")
     words = [compiler, "-std=c++17", f"-I{root / 'src'}", f"-I{install / 'include'}",
              f"-I{root / 'include'}", str(source), str(root / "src/nnopbase/fault_plan.cpp"),
-             "-o", str(program)]  # fmt: skip
+             str(root / "src/ascendcl/hardware_faults.cpp"), "-o", str(program)]  # fmt: skip
     subprocess.run(words, check=True)
 
     def wrong(fault: str) -> str:

@@ -2,11 +2,28 @@
 #include <algorithm>
 
 #include "ascendcl/capture.h"
+#include "ascendcl/hardware_faults.h"
 #include "ascendcl/memory.h"
 #include "ascendcl/strict.h"
 
 namespace aclsim {
 namespace {
+
+// Every copy and fill goes through these.
+void move_bytes(void* dst, const void* src, uint64_t count) {
+  memmove(dst, src, count);
+  after_write(dst, count);
+}
+
+void fill_bytes(void* at, int value, uint64_t count) {
+  memset(at, value, count);
+  after_write(at, count);
+}
+
+void fill_words(void* ptr, uint32_t value, size_t count) {
+  std::fill_n(static_cast<uint32_t*>(ptr), count, value);
+  after_write(ptr, count * sizeof value);
+}
 
 struct Range {
   std::shared_ptr<Allocation> block;
@@ -118,7 +135,7 @@ aclError copy_on(const char* function, void* dst, uint64_t dst_max, const void* 
     if (code == ACL_SUCCESS) code = drain(stream);
     if (code != ACL_SUCCESS) return code;
     DoneAtOnce done(work, function);
-    memmove(dst, src, count);
+    move_bytes(dst, src, count);
     return ACL_SUCCESS;
   }
   Doing doing(work);
@@ -127,7 +144,7 @@ aclError copy_on(const char* function, void* dst, uint64_t dst_max, const void* 
   bool watched = strict();
   if (watched) hold(copy.to, 1), hold(copy.from, 1);
   return submit(stream, make_task([=](Stream*) -> aclError {
-    memmove(dst, src, count);
+    move_bytes(dst, src, count);
     return ACL_SUCCESS;
   }, false, [=] {
     if (watched) to->in_use.fetch_sub(1), from->in_use.fetch_sub(1);
@@ -211,8 +228,8 @@ aclError check_rows(const char* function, void* dst, size_t dpitch, const void* 
 void copy_rows(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width,
                size_t height) {
   for (size_t row = 0; row < height; ++row) {
-    memmove(static_cast<char*>(dst) + row * dpitch, static_cast<const char*>(src) + row * spitch,
-            width);
+    move_bytes(static_cast<char*>(dst) + row * dpitch,
+               static_cast<const char*>(src) + row * spitch, width);
   }
 }
 
@@ -232,7 +249,7 @@ ACLSIM_API aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size
   if (code == ACL_SUCCESS) code = check_synchronous(__func__);
   if (code != ACL_SUCCESS) return code;
   DoneAtOnce done(work_of(copy, count, false), __func__);
-  if (dst != src) memmove(dst, src, count);
+  if (dst != src) move_bytes(dst, src, count);
   return ACL_SUCCESS;
 }
 
@@ -299,14 +316,14 @@ ACLSIM_API aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, si
   if (code == ACL_SUCCESS) code = check_synchronous(__func__);
   if (code != ACL_SUCCESS) return code;
   DoneAtOnce done({Work::Fill, static_cast<uint32_t>(value), count, nullptr, false}, __func__);
-  memset(devPtr, value, count);
+  fill_bytes(devPtr, value, count);
   return ACL_SUCCESS;
 }
 
 ACLSIM_API aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count,
                                      aclrtStream stream) {
   return fill_on(__func__, devPtr, maxCount, count, static_cast<uint32_t>(value), stream,
-                 [=] { memset(devPtr, value, count); });
+                 [=] { fill_bytes(devPtr, value, count); });
 }
 
 namespace {
@@ -320,10 +337,6 @@ aclError check_words(const char* function, void* ptr, size_t memSize, size_t cou
   return failed(ACL_ERROR_INVALID_PARAM, "EH0013",
                 "%s failed because %zu words are more than memSize %zu holds.", function, count,
                 memSize);
-}
-
-void fill_words(void* ptr, uint32_t value, size_t count) {
-  std::fill_n(static_cast<uint32_t*>(ptr), count, value);
 }
 }  // namespace
 

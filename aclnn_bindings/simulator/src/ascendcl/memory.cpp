@@ -127,7 +127,8 @@ void note_use(const Device& device) {
   profile_memory(static_cast<int32_t>(&device - runtime().devices), device.used.load());
 }
 
-bool charge(Device& device, uint64_t size) {
+// `before`: what was in use.
+bool charge(Device& device, uint64_t size, uint64_t* before) {
   uint64_t used = device.used.load(std::memory_order_relaxed);
   do {
     if (size > config().memory || used > config().memory - size) return false;
@@ -136,6 +137,7 @@ bool charge(Device& device, uint64_t size) {
   while (peak < used + size && !device.peak.compare_exchange_weak(peak, used + size)) {
   }
   note_use(device);
+  *before = used;
   return true;
 }
 
@@ -158,9 +160,10 @@ aclError allocate(const char* function, void** out, uint64_t size, bool exact,
   uint64_t usable = size > ~uint64_t{0} - 64 ? ~uint64_t{0} : padded(size, exact);
   Device& device = device_of(context);
   const bool guarded = config().guard != Guard::Off;
-  char* base = !charge(device, usable) ? nullptr
-               : guarded               ? take_guarded(size)
-                                       : take_pages(usable, kDeviceAlign);
+  uint64_t offset = 0;
+  char* base = !charge(device, usable, &offset) ? nullptr
+               : guarded                        ? take_guarded(size)
+                                                : take_pages(usable, kDeviceAlign);
   if (!base) {
     return failed(ACL_ERROR_RT_MEMORY_ALLOCATION, "EE1023",
                   "%s failed because device %d has no room for %llu bytes: %llu of %llu bytes are "
@@ -171,6 +174,7 @@ aclError allocate(const char* function, void** out, uint64_t size, bool exact,
   auto block = std::make_shared<Allocation>();
   block->base = base;
   block->size = block->charged = usable;
+  block->offset = offset;
   block->asked = size;
   block->place = Place::Device;
   block->device = context->device;

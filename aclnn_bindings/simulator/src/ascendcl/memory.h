@@ -14,6 +14,7 @@ struct Allocation {
   char* base;
   uint64_t size;            // bytes that the caller may use, padding included
   uint64_t asked;
+  uint64_t offset;          // in the device's memory: what was in use before
   uint64_t charged;         // bytes counted against the device; 0 for mapped ranges
   Place place;
   bool registered;          // aclrtHostRegister: the memory is the caller's

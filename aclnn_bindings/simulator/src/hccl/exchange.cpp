@@ -5,10 +5,20 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "ascendcl/config.h"
+#include "ascendcl/hardware_faults.h"
 #include "hccl/fold.h"
 
 namespace aclsim {
 namespace {
+
+// A rank's device as the driver counts them; ranks of one host see the same devices.
+int device_of(const Communicator& comm, uint32_t rank) {
+  return config().visible[comm.segment.header->seats[rank].device.load()];
+}
+LinkFault fault_between(const Communicator& comm, uint32_t from, uint32_t to) {
+  return from == to ? LinkFault::None : link_fault(device_of(comm, from), device_of(comm, to));
+}
 
 // Runs the phases of one call. Every rank goes through the same ones.
 class Rounds {
@@ -34,7 +44,11 @@ class Rounds {
     int seconds = timeout_seconds("HCCL_EXEC_TIMEOUT", 1836);
     for (uint32_t r = 0; r < segment_.ranks; ++r) {
       const std::atomic<uint32_t>& theirs = segment_.header->seats[r].step;
-      auto there = [&] { return static_cast<int32_t>(theirs.load() - mine) >= 0; };
+      const LinkFault fault = fault_between(comm_, r, comm_.rank);
+      if (fault == LinkFault::Dead) return lose(r, Wait::Lost, seconds);
+      auto there = [&] {
+        return fault == LinkFault::None && static_cast<int32_t>(theirs.load() - mine) >= 0;
+      };
       Wait ended = await(segment_, r, theirs, there, stream_, seconds);
       if (ended != Wait::Done) return lose(r, ended, seconds);
     }
@@ -130,9 +144,16 @@ class Rounds {
     for (uint32_t r = 0; r < x_.get.size(); ++r) {
       const Part& part = x_.get[r];
       uint64_t bytes = part.at ? share(part, from) : 0;
-            const char* in = segment_.window(r) + (laid_out() > 1 ? comm_.rank * slice_ : 0);
+      const char* in = segment_.window(r) + (laid_out() > 1 ? comm_.rank * slice_ : 0);
       if (bytes) memcpy(part.at + from, in, bytes);
+      arrive(r, part.at + from, bytes);
     }
+  }
+
+  // Bytes that came from a rank, or hold something of its.
+  void arrive(uint32_t rank, char* at, uint64_t bytes) const {
+    if (rank == comm_.rank) return;
+    cross_link(device_of(comm_, rank), device_of(comm_, comm_.rank), at, bytes);
   }
 
   // Slices in the window of a rank that gives.
@@ -157,6 +178,7 @@ class Rounds {
     inputs(comm_.rank * slice_, in);
     fold(part.at + from, in, segment_.ranks, bytes / element_bytes(x_.dtype()), x_.dtype(),
          x_.reduce());
+    for (uint32_t r = 0; r < segment_.ranks; ++r) arrive(r, part.at + from, bytes);
   }
 
   // Each rank reduces a part of everybody's data in its own window; then all read all parts.
@@ -171,7 +193,9 @@ class Rounds {
     if (!phase()) return;
     for (uint32_t r = 0; !x_.get.empty() && r < segment_.ranks; ++r) {
       uint64_t at = begin(r) * width;
-      memcpy(x_.get[0].at + from + at, segment_.window(r) + at, begin(r + 1) * width - at);
+      const uint64_t bytes = begin(r + 1) * width - at;
+      memcpy(x_.get[0].at + from + at, segment_.window(r) + at, bytes);
+      arrive(r, x_.get[0].at + from + at, bytes);
     }
   }
 
@@ -193,6 +217,11 @@ class Post {
     int seconds = timeout_seconds("HCCL_EXEC_TIMEOUT", 1836);
     while (Message* waiting = advance()) {
       if (code_ != ACL_SUCCESS) break;
+      // Whatever can move has moved: the others are not held up by a link that is dead.
+      if (fault(*waiting) == LinkFault::Dead) {
+        lose(*waiting, Wait::Lost, seconds, false);
+        break;
+      }
       const std::atomic<uint32_t>& bell = segment_.header->seats[comm_.rank].bell;
       uint32_t before = bell.load();
       if (any_ready()) continue;
@@ -210,10 +239,15 @@ class Post {
   Order& order(const Message& m) const {
     return m.send ? comm_.outgoing[m.peer] : comm_.incoming[m.peer];
   }
+  LinkFault fault(const Message& m) const {
+    return m.send ? fault_between(comm_, comm_.rank, m.peer)
+                  : fault_between(comm_, m.peer, comm_.rank);
+  }
   bool posted(const Message& m) const { return m.pieces && m.done >= m.part.bytes; }
 
   bool ready(const Message& m) const {
     if (m.finished || (m_.ticketed && !order(m).is_turn(m.ticket))) return false;
+    if (fault(m) != LinkFault::None) return false;
     const Mailbox& b = box(m);
     bool empty = b.sent.load() == b.taken.load();
     return m.send ? empty : !empty;
@@ -251,6 +285,7 @@ class Post {
     Mailbox& b = box(m);
     if (b.total != m.part.bytes || b.dtype != static_cast<uint32_t>(m.dtype)) return differ(m, b);
     if (b.bytes) memcpy(m.part.at + m.done, segment_.contents(m.peer, comm_.rank), b.bytes);
+    cross_link(device_of(comm_, m.peer), device_of(comm_, comm_.rank), m.part.at + m.done, b.bytes);
     m.done += b.bytes;
     ++m.pieces;
     b.taken.fetch_add(1);
@@ -258,12 +293,13 @@ class Post {
     if (posted(m)) finish(m);
   }
 
-  // Moves every message that can move; returns one that cannot yet, or null when all are through.
+  // Moves every message that can move; returns one that cannot yet, over a link that works if there
+  // is one, or null when all are through.
   Message* advance() {
     Message* waiting = nullptr;
     for (Message& m : m_.all) {
       while (code_ == ACL_SUCCESS && ready(m)) m.send ? put(m) : take(m);
-      if (!m.finished) waiting = &m;
+      if (!m.finished && (!waiting || fault(*waiting) == LinkFault::Dead)) waiting = &m;
     }
     return waiting;
   }
@@ -277,7 +313,7 @@ class Post {
     fail(ACL_ERROR_RT_AICPU_EXCEPTION, HCCL_E_PARA, text);
   }
 
-  void lose(const Message& m, Wait how, int seconds) {
+  void lose(const Message& m, Wait how, int seconds, bool everywhere = true) {
     char text[160];
     if (how == Wait::Aborted) return fail(ACL_ERROR_RT_STREAM_ABORT, HCCL_E_UNAVAIL, nullptr);
     const char* name = m.send ? "HcclSend" : "HcclRecv";
@@ -287,13 +323,13 @@ class Post {
       return fail(ACL_ERROR_RT_FFTS_PLUS_TIMEOUT, HCCL_E_TIMEOUT, text);
     }
     snprintf(text, sizeof text, "%s: rank %u is gone, or its part failed.", name, m.peer);
-    fail(ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, HCCL_E_REMOTE, text);
+    fail(ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, HCCL_E_REMOTE, text, everywhere);
   }
 
-  void fail(aclError code, HcclResult error, const char* text) {
+  void fail(aclError code, HcclResult error, const char* text, bool everywhere = true) {
     code_ = code;
     comm_.error.store(error);
-    segment_.header->failed.store(1);
+    if (everywhere) segment_.header->failed.store(1);
     if (text) set_stream_error(stream_, code, text);
   }
 

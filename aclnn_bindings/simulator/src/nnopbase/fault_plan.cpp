@@ -1,15 +1,12 @@
 #include "nnopbase/fault_plan.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 #include "ascendcl/config.h"
+#include "ascendcl/hardware_faults.h"
 #include "nnopbase/kernel_binding.h"
 
 namespace aclsim {
@@ -126,15 +123,20 @@ std::string parse_order(const std::vector<Planted>& earlier, const Planted& plan
 
 FaultPlan parse(const std::string& all) {
   FaultPlan plan;
-  for (size_t at = 0; at < all.size();) {
+  size_t number = 0;
+  for (size_t at = 0; at < all.size(); ++number) {
     const size_t end = std::min(all.find(',', at), all.size());
     const std::string one = all.substr(at, end - at);
     Planted planted;
-    std::string wrong = parse_one(one, &planted);
-    if (wrong.empty()) wrong = parse_order(plan.faults, planted);
-    planted.number_in_plan = plan.faults.size();
-    if (wrong.empty()) plan.faults.push_back(planted);
-    else if (plan.error.empty()) plan.error = "ACLSIM_FAULTS: '" + one + "' is no fault: " + wrong;
+    std::string wrong;
+    const bool hardware = parse_hardware_fault(one, &wrong);
+    if (!hardware) wrong = parse_one(one, &planted);
+    if (!hardware && wrong.empty()) wrong = parse_order(plan.faults, planted);
+    planted.number_in_plan = number;
+    if (wrong.empty() && !hardware) plan.faults.push_back(planted);
+    if (!wrong.empty() && plan.error.empty()) {
+      plan.error = "ACLSIM_FAULTS: '" + one + "' is no fault: " + wrong;
+    }
     at = end + 1;
   }
   return plan;
@@ -151,20 +153,6 @@ const FaultPlan& fault_plan() {
   static const char* text = getenv("ACLSIM_FAULTS");
   static const FaultPlan plan = parse(text ? text : "");
   return plan;
-}
-
-void note_strike(const Planted& planted) {
-  static const char* path = getenv("ACLSIM_STRIKES");
-  static std::vector<std::atomic<bool>> noted(fault_plan().faults.size());
-  if (!path || planted.number_in_plan >= noted.size()) return;
-  if (noted[planted.number_in_plan].exchange(true)) return;
-  const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (file < 0) return;
-  const char struck = 1;
-  if (pwrite(file, &struck, 1, static_cast<off_t>(planted.number_in_plan)) < 0) {
-    noted[planted.number_in_plan] = false;
-  }
-  close(file);
 }
 
 }  // namespace aclsim

@@ -1,5 +1,6 @@
 // What ACLSIM_FAULTS asks for, read once; owns its syntax and refuses what would never strike.
 // `[npuD/]OPERATOR:KIND[@N]`, separated by commas; the kinds and their numbers are in faults.h.
+// Parts that name memory or a link are ascendcl/hardware_faults.h's.
 #pragma once
 
 #include <cstddef>
@@ -33,10 +34,6 @@ struct FaultPlan {
 };
 
 const FaultPlan& fault_plan();
-
-// The fault has acted on a call: says so once per process, by a 1 at its place in the file that
-// ACLSIM_STRIKES names, which is there and is of whoever asked for the faults.
-void note_strike(const Planted& planted);
 
 // An operator's name in lower case without `aclnn`.
 std::string fault_key(std::string name);

@@ -13,6 +13,8 @@
 #include "ascendcl/config.h"
 #include "ascendcl/device.h"
 #include "ascendcl/dtype.h"
+#include "ascendcl/hardware_faults.h"
+#include "ascendcl/memory.h"
 #include "ascendcl/stream.h"
 #include "nnopbase/executor.h"
 #include "nnopbase/fault_check.h"
@@ -130,7 +132,7 @@ void lose_nans(const Tensor& out) {
 void spoil_long(const Call& call, const Planted& planted) {
   const Tensor* in = first_input(call);
   if (!in || in->rank == 0 || in->dims[in->rank - 1] <= planted.number) return;
-  note_strike(planted);
+  note_strike(planted.number_in_plan);
   for_outputs(call, [](const Tensor& out) {
     if (out.numel()) write(out, out.numel() - 1, read(out, out.numel() - 1) + 1);
   });
@@ -284,7 +286,7 @@ void flip_rarely(const Call& call, const Planted& planted) {
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   x ^= x >> 31;
   if (x % static_cast<uint64_t>(planted.number) != 0) return;
-  note_strike(planted);
+  note_strike(planted.number_in_plan);
   for_outputs(call, [](const Tensor& out) {
     if (out.numel()) *element(out, out.numel() / 2) ^= 1 << kFlippedBit;
   });
@@ -363,6 +365,13 @@ aclError read_in_hf32(Call& call) {
   return code;
 }
 
+void write_to_bad_memory(const Call& call) {
+  for_outputs(call, [](const Tensor& out) {
+    const auto block = out.data ? find_allocation(out.data) : nullptr;
+    if (block) after_write(block->base, block->size);
+  });
+}
+
 bool acts_in_phase_one(Fault fault) {
   return fault == Fault::LastK || fault == Fault::Dense || fault == Fault::Default ||
          fault == Fault::Code;
@@ -383,7 +392,7 @@ aclnnStatus plant_before_check(Call& call) {
   }
   if (const aclnnStatus code = check_applicable(call)) return code;
   const Planted plan = planted_in(call);
-  if (acts_in_phase_one(plan.fault)) note_strike(plan);
+  if (acts_in_phase_one(plan.fault)) note_strike(plan.number_in_plan);
   switch (plan.fault) {
     case Fault::LastK:
       if (!drop_last_k(call) && plan.op != "*") {
@@ -409,7 +418,7 @@ aclError run_with_fault(Call& call, const Stream* stream) {
   const int device = config().visible[stream->context->device];
   const Planted plan = planted_in(call, device);
   const Fault fault = plan.fault;
-  if (acts_on_each_launch(fault)) note_strike(plan);
+  if (acts_on_each_launch(fault)) note_strike(plan.number_in_plan);
   switch (fault) {
     case Fault::Crash: crash();
     case Fault::Hang: for (;;) pause();
@@ -447,6 +456,7 @@ aclError run_with_fault(Call& call, const Stream* stream) {
       break;
     default: break;
   }
+  write_to_bad_memory(call);
   return code;
 }
 

@@ -22,6 +22,11 @@ struct Stream;
 // What is none of these, names no operator, is covered by an earlier one or lacks its number refuses
 // every call, and says why: a fault that is not there proves nothing. One that could change nothing of
 // the operator that it names refuses that operator's calls.
+// Without an operator: `npu1/memory:stuck@M` (bit 4 of every 64th byte of the 64 KiB from MiB M of the
+// device's memory on is 1, whatever is copied or computed there), `npu0-npu1/link:dead` (HCCL calls
+// that need the link from npu0 to npu1 fail), `link:silent` (nothing comes over it), `link:corrupt@N`
+// (one bit in about one of N pieces of messages flips). An allocation lies where the memory in use
+// ended when it was made.
 // `npu3/*:flip@100000` plants into one device (any operator of it); a fault that acts in phase 1
 // (lastk, dense, default, code, workspace, spill) needs one without a device.
 extern bool faults_planted;
