@@ -14,6 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
+# Copies of its own that a rank does while it waits for a message, to prove that the message does
+# not come. A message takes four turns of its threads; if load lets one of them run between two
+# copies with a chance of 1 in 5 only, fewer than four come to pass in 128 copies once in 10⁸ times.
+COPIES: Final = 128
+COPIES_A_LINE: Final = 16
 _END_SECONDS: Final = 1.0  # for all ranks: a driver that holds one is not waited for
 
 
@@ -27,14 +32,27 @@ class Ring:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """What came of one rank: its steps in order, and the last line of its errors."""
+    """What came of one rank: its steps in order, the last line of its errors, and whether somebody
+    else ended it."""
 
     device: str
     steps: Sequence[Mapping[str, Any]]
     error: str = ""
+    killed: bool = False
 
     def has(self, step: str) -> bool:
         return any(line["step"] == step for line in self.steps)
+
+    @property
+    def last(self) -> Mapping[str, Any]:
+        """Its last line: how far it is."""
+        return self.steps[-1] if self.steps else {"step": "", "at": 0.0}
+
+    def copies_since(self, moment: float) -> int:
+        """Copies that it did after a moment, in the round in which it waits."""
+        lines = [line for line in self.steps if line["step"] == "waits"
+                 and line["round"] == self.last.get("round") and line["at"] > moment]  # fmt: skip
+        return COPIES_A_LINE * max(len(lines) - 1, 0)  # the first one may have begun before it
 
 
 def ring(devices: Sequence[str], until: float, home: str | None, simulator: bool) -> Ring:
@@ -46,8 +64,8 @@ def ring(devices: Sequence[str], until: float, home: str | None, simulator: bool
             (files.enter_context(tempfile.TemporaryFile()),
              files.enter_context(tempfile.TemporaryFile())) for _ in devices
         ]  # fmt: skip
-        _run(_started(devices, home, simulator, outputs), until)
-        return judge([_rank(*row) for row in zip(devices, outputs, strict=True)])
+        killed = _run(_started(devices, home, simulator, outputs), until)
+        return judge([_rank(*row) for row in zip(devices, outputs, killed, strict=True)])
 
 
 def _started(
@@ -68,11 +86,14 @@ def _started(
     ]  # fmt: skip
 
 
-def _run(ranks: Sequence[subprocess.Popen[bytes]], until: float) -> None:
+def _run(ranks: Sequence[subprocess.Popen[bytes]], until: float) -> list[bool]:
+    """Wait for them, and end them; which of them a signal had ended before."""
     _wait(ranks, until)
+    killed = [(process.poll() or 0) < 0 for process in ranks]
     for process in ranks:
         process.kill()
     _wait(ranks, time.monotonic() + _END_SECONDS)
+    return killed
 
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]], until: float) -> None:
@@ -81,7 +102,7 @@ def _wait(ranks: Sequence[subprocess.Popen[bytes]], until: float) -> None:
             process.wait(max(until - time.monotonic(), 0.0))
 
 
-def _rank(device: str, files: tuple[IO[bytes], IO[bytes]]) -> Rank:
+def _rank(device: str, files: tuple[IO[bytes], IO[bytes]], killed: bool) -> Rank:
     texts = []
     for file in files:
         file.seek(0)
@@ -90,21 +111,47 @@ def _rank(device: str, files: tuple[IO[bytes], IO[bytes]]) -> Rank:
     for line in texts[0]:
         with contextlib.suppress(ValueError):  # cut off
             steps.append(json.loads(line))
-    return Rank(device, steps, " ".join(texts[1][-1:])[:300])
+    return Rank(device, steps, " ".join(texts[1][-1:])[:300], killed)
 
 
 def judge(ranks: Sequence[Rank]) -> Ring:
-    """What the steps of all ranks prove. A rank over whose links nothing comes, while the others
-    hear from theirs, is proven wrong; where none does, nothing is."""
-    wrong = [text for rank in ranks for line in rank.steps for text in line["wrong"]]
-    silent = [i for i, rank in enumerate(ranks) if not rank.has("link")]
-    if silent and len(silent) < len(ranks) and all(rank.has("ready") for rank in ranks):
-        wrong += [
-            f"links {ranks[i - 1].device} → {ranks[i].device} → "
-            f"{ranks[(i + 1) % len(ranks)].device}: nothing comes through" for i in silent
-        ]  # fmt: skip
-        return Ring(tuple(wrong))
+    """What the steps of all ranks prove: wrong words and sums, and links over which no message
+    comes although both ends have begun the same one and go on working."""
+    wrong = [_placed(ranks, at, text) for at, rank in enumerate(ranks)
+             for line in rank.steps for text in line["wrong"]]  # fmt: skip
+    steps = ("waits", "failed", "link", "sum")
+    # Links to a rank that the host ended fail as dead ones do.
+    if all(rank.last["step"] in steps and not rank.killed for rank in ranks):
+        pairs = [(ranks[at - 1], rank) for at, rank in enumerate(ranks)]
+        dead = [f"link {a.device} → {b.device}: {how}" for a, b in pairs if (how := _dead(a, b))]
+        if len(dead) == len(ranks) > 2:  # a link that works looks the same, as both its ends wait
+            dead = [f"links between {', '.join(r.device for r in ranks)}: nothing comes through"]
+        wrong += dead
     late = next((rank for rank in ranks if not rank.has("sum")), None)
-    if late is None:
+    if late is None or wrong:
         return Ring(tuple(wrong))
-    return Ring(tuple(wrong), f"{late.device}: {late.error or 'no answer in time'}")
+    return Ring((), f"{late.device}: {late.error or 'no answer in time'}")
+
+
+def _placed(ranks: Sequence[Rank], at: int, text: str) -> str:
+    """`text` of a rank, after the link to it where it is about that."""
+    if not text.startswith("rank "):
+        return text
+    return f"link {ranks[at - 1].device} → {ranks[at].device}: {text}"
+
+
+def _dead(sender: Rank, receiver: Rank) -> str:
+    """What proves that no message comes from one rank to the next; "" where nothing does."""
+    a, b = sender.last, receiver.last
+    if a["step"] == b["step"] == "failed" and a["round"] == b["round"]:
+        return str(b["error"])
+    if b["step"] != "waits":
+        return ""
+    if a["step"] == "waits" and a["round"] == b["round"]:
+        since = max(a["since"], b["since"])
+        copies = min(sender.copies_since(since), receiver.copies_since(since))
+    elif a["step"] in ("link", "sum"):  # it has sent everything
+        copies = receiver.copies_since(a["at"])
+    else:
+        return ""
+    return "nothing comes through" if copies >= COPIES else ""

@@ -6,37 +6,40 @@ way when it comes is cut, and what was not judged until then is said.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Final
 
 import click
 
 from ... import exits, planted_faults, render
+from ...conformance.cases.case import SOAK
 from ...conformance.cases.cases import CaseFilter
 from ...conformance.record import compressed, journal, state, votes
 from ...conformance.record.result import Result
 from ...conformance.run import engine
 from ...conformance.run.devices import DeviceListError
-from ...conformance.run.pool import EnvironmentFailedError, Setup
+from ...conformance.run.pool import THREADS, EnvironmentFailedError, Setup
 from ...conformance.run.process import OutOfTimeError
 from ...render import Block, Cell, Heading, Item, Items, Line, Style
 from ..check import devices, progress
 from ..check.runner import new_journal
 from .breadth import one_of_each
 from .links import Ring, ring
+from .slow import Slow, slow_devices
+from .verdict import Verdict, judge
 
 # Cases for each unit of a chip, judged by their references: matrix unit in both precisions, vector
 # unit with special values, its transcendental functions, reductions of long rows, data movement,
 # integers.
 CASES: Final = (
-    "matmul/functional/s0/float16", "matmul/functional/s0/float32", "add/functional/s0/float32",
-    "exp/functional/s0/float32", "softmax/functional/s0/float32", "sum/functional/s0/float32",
-    "index_select/functional/s0/float32", "add/functional/s0/int32",
+    "matmul/functional/s0/float16", "matmul/functional/s0", "add/functional/s0",
+    "exp/functional/s0", "softmax/functional/s0", "sum/functional/s0",
+    "index_select/functional/s0", "add/functional/s0/int32",
     "mul/functional/s0/float32/odd/special", "exp/functional/s0/float16/odd/special",
     "softmax/functional/s0/float32/long", "sum/functional/s0/float32/long",
     "mul/functional/s0/bfloat16/long", "matmul/functional/s0/bfloat16/long",
@@ -45,12 +48,10 @@ CASES: Final = (
 # chips), and for the report; how long a worker may say nothing.
 _BREADTH, _REST, _SILENCE, _REPORT = 0.5, 0.1, 1 / 3, 0.05
 _LEAST_REST: Final = 1.0
+_THREADS: Final = "2"
 _LEAST_SILENCE: Final = 10.0
-# Of two chips that differ one is wrong, whichever.
-_WRONG: Final = votes.ABOUT_DEVICES | {votes.UNDECIDED}
-# A chip whose fastest launches take so many times as long as those of the others is slow.
-_SLOW: Final = 1.5
-_LEAST_TIMES: Final = 100  # of launches in a case: the fastest of fewer says little
+# Lines of a part of the report, and of the evidence for one device.
+_DISPLAY_LIMIT, _EVIDENCE = 20, 5
 # From so many seconds on, operators of ACLNN that torch does not have are tried too: finding out
 # which there are takes a second.
 _ACLNN_SECONDS: Final = 30.0
@@ -58,25 +59,41 @@ _ACLNN_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a preflight knows: failing results, slow devices and links that are wrong, and what was
-    not judged in time."""
+    """What a preflight knows: who is wrong by results, slow devices and links that are wrong, and
+    what was not judged in time."""
 
     run: engine.Run
     results: Sequence[Result]
     linked: Ring
-    slow: dict[str, float]
+    slow: Mapping[str, Slow]
     unjudged: tuple[str, ...]
 
     @property
-    def failing(self) -> list[Result]:
-        return [r for r in self.results if r.failing]
+    def verdict(self) -> Verdict:
+        return judge(self.results, self.run.deviations, self.run.lost, CASES)
+
+    @property
+    def wrong(self) -> dict[str, list[str]]:
+        """Devices and links that are wrong, each with its evidence."""
+        wrong = {place: list(texts) for place, texts in self.verdict.wrong.items()}
+        for device, slow in self.slow.items():
+            wrong.setdefault(device, []).append(f"slow: {slow.text}")
+        for text in self.linked.wrong:
+            place, _, what = text.partition(": ")
+            wrong.setdefault(place, []).append(what)
+        return wrong
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """What has no verdict."""
+        links = self.linked.unjudged
+        return (*self.unjudged, *self.verdict.unjudged, *([f"links: {links}"] if links else []))
 
     @property
     def code(self) -> int:
-        differ = any(d.kind in _WRONG for d in self.run.deviations)
-        if self.failing or differ or self.run.lost or self.slow or self.linked.wrong:
+        if self.wrong:
             return exits.PROBLEMS
-        return exits.NOT_JUDGED if self.unjudged or self.linked.unjudged else exits.OK
+        return exits.NOT_JUDGED if self.left_open else exits.OK
 
 
 def run(
@@ -90,7 +107,9 @@ def run(
     try:
         path = new_journal(book)
         silence = max(_LEAST_SILENCE, _SILENCE * seconds)
-        setup = Setup(device, root, simulator, str(path), silence, until=until)
+        # A chip has many cores: the simulator's kernels share their work too.
+        threads = {} if THREADS in os.environ else {THREADS: _THREADS}
+        setup = Setup(device, root, simulator, str(path), silence, threads, until=until)
         findings = _run(setup, path, seconds)
         compressed.pack(path, book)
     except (DeviceListError, journal.JournalError, compressed.CompressionError) as error:
@@ -122,24 +141,15 @@ def _run(setup: Setup, path: Path, seconds: float) -> Findings:
         named = run.pool.devices
         linked = beside.submit(ring, named, setup.until, setup.home, setup.simulator)
         results = progress.follow(run)
-        return Findings(run, results, linked.result(), slow_devices(run), _unjudged(run, results))
+        return Findings(run, results, linked.result(), _slow(run), _unjudged(run, results))
 
 
-def slow_devices(run: engine.Run) -> dict[str, float]:
-    """How many times as long as the others' the fastest launches of a device take, in most cases of
-    the soak; it takes three devices to tell."""
-    times: dict[str, dict[str, float]] = defaultdict(dict)
+def _slow(run: engine.Run) -> dict[str, Slow]:
+    soaks: dict[str, dict[str, list[float]]] = defaultdict(dict)
     for note in run.notes:
-        if note.kind == "soak" and note.data.get("timed", 0) >= _LEAST_TIMES:
-            times[note.data["case"]][note.data["device"]] = note.data["fastest"]
-    ratios = defaultdict(list)
-    for of_case in times.values():
-        for device, fastest in of_case.items():
-            others = [other_time for other, other_time in of_case.items() if other != device]
-            if len(others) > 1 and (usual := median(others)) > 0:
-                ratios[device].append(fastest / usual)
-    slowness = {device: median(of_device) for device, of_device in ratios.items()}
-    return {device: ratio for device, ratio in slowness.items() if ratio >= _SLOW}
+        if note.kind == SOAK and "windows" in note.data:
+            soaks[note.data["case"]][note.data["device"]] = note.data["windows"]
+    return slow_devices(soaks)
 
 
 def _unjudged(run: engine.Run, results: Sequence[Result]) -> tuple[str, ...]:
@@ -159,28 +169,27 @@ def _unjudged(run: engine.Run, results: Sequence[Result]) -> tuple[str, ...]:
 
 
 def _document(findings: Findings) -> Iterator[Block]:
-    run, failing = findings.run, findings.failing
+    run, wrong = findings.run, findings.wrong
     places = {votes.place_of(r) for r in findings.results}
-    launches = sum(note.data["launches"] for note in run.notes if note.kind == "soak")
+    soaks = [note.data for note in run.notes if note.kind == SOAK]
+    launches = sum(data["launches"] for data in soaks)
+    scanned = sum(data.get("bytes", 0) for data in soaks) / 2**30
     style: Style = "bad" if findings.code == exits.PROBLEMS else "good"
     yield Line(Cell(
-        f"preflight · {len(places)} devices · {len(findings.results):,} cases, {len(failing):,} "
-        f"failing · soak of {launches:,} launches", style,
+        f"preflight · {len(places)} devices · {len(findings.results):,} cases · soak of "
+        f"{launches:,} launches · {scanned:.1f} GiB of memory scanned", style,
     ))  # fmt: skip
-    if failing:
-        yield Heading("Wrong results")
-        yield Items([Item(Cell(f"{votes.place_of(r)}: {r.verdict} {r.case}", "bad"),
-                          [("why", r.reason)]) for r in failing[:20]])  # fmt: skip
-        if len(failing) > 20:
-            yield Line(Cell(f"{len(failing) - 20:,} more are in the journal", "bad"))
     yield from devices.document(run.deviations, run.lost, len(places))
-    wrong = [f"{device} is slow: its launches take {ratio:.1f} times as long as the others'"
-             for device, ratio in findings.slow.items()]  # fmt: skip
-    for title, texts in (("Speed", wrong), ("Links", findings.linked.wrong)):
+    for title, texts in (
+        ("Alike on every device: the operator or the install", findings.verdict.alike),
+        ("Not judged", findings.left_open),
+    ):
         if texts:
             yield Heading(title)
-            yield Items([Item(Cell(text, "bad")) for text in texts])
-    if findings.linked.unjudged:
-        yield Line(Cell(f"links are not judged: {findings.linked.unjudged}", "warn"))
-    for text in findings.unjudged:
-        yield Line(Cell(f"not judged: {text}", "warn"))
+            yield Items([Item(Cell(text, "warn")) for text in texts[:_DISPLAY_LIMIT]])
+        if len(texts) > _DISPLAY_LIMIT:
+            yield Line(Cell(f"{len(texts) - _DISPLAY_LIMIT:,} more are in the journal", "warn"))
+    if wrong:
+        yield Heading("Wrong")
+        yield Items([Item(Cell(place, "bad"), [("why", text) for text in texts[:_EVIDENCE]])
+                     for place, texts in wrong.items()])  # fmt: skip

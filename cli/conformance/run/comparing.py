@@ -23,6 +23,8 @@ _FULL: Final = 32
 _BRIEF: Final = 5
 # Beyond these many cases of one place nothing new is learned; the report says "not repeated".
 _MOST: Final = 1000
+# Verdicts of a case in which a worker ended, which gave no outputs.
+ENDINGS: Final = frozenset(("CRASH", "HANG"))
 
 
 def bits_folder(path: Path) -> Path:
@@ -46,6 +48,15 @@ def repeats(results: Sequence[Result], folder: Path) -> list[Batch]:
         for place in [*sides, *(split.most.places[:1] if split.most else ())]:
             batches.append(Batch((split.case,), split.seed, options, place))
     return batches
+
+
+def ended_again(again: Result, results: Sequence[Result]) -> Note:
+    """What a repetition in which the worker ended says: no outputs, after those of the first."""
+    key = (again.case, again.seed, votes.place_of(again))
+    digests = Counter(r.digest for r in results if (r.case, r.seed, votes.place_of(r)) == key)
+    place = {k: v for k in ("device", "node", "soc") if (v := getattr(again, k))}
+    data = {"case": again.case, "seed": again.seed, "digests": {**digests, "": digests[""] + 1}}
+    return Note("repeat", {**data, **place})
 
 
 def verdicts_of(

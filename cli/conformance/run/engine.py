@@ -25,7 +25,7 @@ from ..record.result import Counts, Result
 from . import chips
 from .batches import batches_of
 from .bits import unpack
-from .comparing import bits_folder, repeats, verdicts_of
+from .comparing import ENDINGS, bits_folder, ended_again, repeats, verdicts_of
 from .devices import devices
 from .lane import Lane
 from .pool import Batch, EnvironmentFailedError, Lost, Note, Pool, Scheduler, Setup
@@ -142,8 +142,10 @@ class Run:
     def _vote(self, results: Sequence[Result]) -> None:
         """Let devices vote; where they differ, ask both sides how often that comes."""
         folder = bits_folder(self.journal.path)
-        for _ in self._outcomes(repeats(results, folder)):
-            pass  # notes tell what repetitions gave
+        for again in self._outcomes(repeats(results, folder)):
+            # Notes tell what repetitions gave, but of a worker that ended in one.
+            if again.verdict in ENDINGS:
+                self._note(ended_again(again, results))
         self.deviations = verdicts_of(results, self.notes, folder)
         for deviation in self.deviations:
             self.journal.write("deviation", deviation.line())
@@ -275,10 +277,12 @@ def select(
     yield from (c for c in _selected(request, environment, exported) if request.shard.has(c.id))
 
 
-def _soak(environment: Mapping[str, Any]) -> Iterator[Case]:
+def _soak(environment: Mapping[str, Any], with_memory: bool = False) -> Iterator[Case]:
+    from .memory_scan import memory_case
     from .soak import mix
 
-    return map(parse, mix(str(environment.get("kind", ""))))
+    kind = str(environment.get("kind", ""))
+    return map(parse, [memory_case(kind)] * with_memory + mix(kind))
 
 
 def _selected(
@@ -287,7 +291,7 @@ def _selected(
     if request.only:
         yield from (_named_case(name) for name in (*request.only, *request.extra))
         if request.soak_until:
-            yield from _soak(environment)
+            yield from _soak(environment, with_memory=True)
         if not request.design:
             return
     names = dict.fromkeys((*request.ops, *(exported if request.every else ())))

@@ -105,15 +105,15 @@ class BatchQueue:
             return batches
 
 
-_THREADS: Final = "ACLSIM_THREADS"
+THREADS: Final = "ACLSIM_THREADS"
 
 
 def _threaded(setup: Setup, lane: int) -> Setup:
     """The setup of a device's lane: the second one's kernels share their work among threads of the
     simulator, whose races one thread would hide."""
-    if lane != 1 or _THREADS in os.environ or _THREADS in setup.environ:
+    if lane != 1 or THREADS in os.environ or THREADS in setup.environ:
         return setup
-    return replace(setup, environ={**setup.environ, _THREADS: "3"})
+    return replace(setup, environ={**setup.environ, THREADS: "3"})
 
 
 class Pool:

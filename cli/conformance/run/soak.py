@@ -7,7 +7,6 @@ device computes is compared on the host: the device is in question.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -21,11 +20,17 @@ from mindtorch.testing.placement import to_host
 from ..cases.case import SOAK, Case
 from ..record.result import Result
 from .bits import digest, first, words
+from .memory_scan import MEMORY, judge, scan
 from .tensors import synchronize
 
 _AHEAD: Final = 8
 _TIMED: Final = 4  # one of so many rounds of launches is timed
 _BEAT_SECONDS: Final = 5.0
+# A window of a soak: so long at least, and so many timed launches; of a long soak so many at most,
+# each of several.
+_WINDOW_SECONDS: Final = 0.05
+_WINDOW_LAUNCHES: Final = 16
+_MOST_WINDOWS: Final = 64
 # Of a soak that is run again by its case's name.
 _SECONDS: Final = 10.0
 # Distinct wrong results of one case that are kept: one says what is wrong, a few say which bits.
@@ -54,14 +59,16 @@ def mix(kind: str) -> list[str]:
 
 
 class Timer:
-    """The fastest of single launches on an NPU, by its own events: what the host does between them
-    makes others longer, never this one."""
+    """Times of single launches on an NPU, by its own events, the fastest of each window: what the
+    host does between launches makes others longer, never that one."""
 
     def __init__(self, device: str) -> None:
         count = _AHEAD + 1 if device.startswith("npu") else 0
         self._events = [torch.npu.Event(enable_timing=True) for _ in range(count)]
         self._open = False
-        self.fastest, self.timed = math.inf, 0
+        self._seconds, self._begun = _WINDOW_SECONDS, time.monotonic()
+        self._here: list[float] = []
+        self.windows: list[float] = []
 
     def launch(self, launch: Callable[[], Any]) -> list[Any]:
         """A round of launches, with events around each."""
@@ -77,14 +84,24 @@ class Timer:
 
     def read(self) -> None:
         """Take the times of a round that is done."""
-        if self._open:
-            times = [a.elapsed_time(b) for a, b in pairwise(self._events)]
-            self.fastest, self.timed = min(self.fastest, *times), self.timed + len(times)
-            self._open = False
+        if not self._open:
+            return
+        self._open = False
+        self._here += [a.elapsed_time(b) for a, b in pairwise(self._events)]
+        enough = len(self._here) >= _WINDOW_LAUNCHES
+        if enough and time.monotonic() - self._begun >= self._seconds:
+            self._close()
 
-    def as_json(self) -> dict[str, float]:
-        """`fastest` in milliseconds, and of how many launches; nothing where none was timed."""
-        return {"fastest": self.fastest, "timed": self.timed} if self.timed else {}
+    def _close(self) -> None:
+        self.windows.append(min(self._here))
+        self._here, self._begun = [], time.monotonic()
+        if len(self.windows) == _MOST_WINDOWS:
+            pairs = zip(self.windows[::2], self.windows[1::2], strict=True)
+            self.windows, self._seconds = [min(pair) for pair in pairs], 2 * self._seconds
+
+    def as_json(self) -> dict[str, list[float]]:
+        """The fastest launch of each window, in milliseconds; nothing where none was timed."""
+        return {"windows": [round(t, 6) for t in self.windows]} if self.windows else {}
 
 
 def soak(
@@ -92,9 +109,12 @@ def soak(
     note: Callable[[str, Mapping[str, Any]], None],
 ) -> Result:  # fmt: skip
     """Launch for `seconds` of the request, or this case's share of the time `until` its end: PASS
-    when all launches agree, else FAIL."""
+    when all launches agree, else FAIL. The memory's case scans it instead."""
     started = beat = time.monotonic()
     end = started + _seconds(case, request, started)
+    if case.op == MEMORY:
+        result = judge(scan(case, device, end), case, seed, note)
+        return result.with_(seconds=time.monotonic() - started)
     launch = _launcher(case, seed, device)
     seen: dict[str, list[Any]] = {}
     usual, launches, timer = None, 0, Timer(device)
