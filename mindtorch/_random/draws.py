@@ -16,7 +16,7 @@ from .._tensor import dtype as dt
 from .._tensor.device import DeviceLike, resolve
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
-from .._tensor.geometry import contiguous
+from .._tensor.geometry import Geometry, contiguous
 from .._tensor.tensor import MOST_DIMS, TOO_MANY_DIMS, Tensor
 from .._tensor.types import Array, Shape
 from ..ops.rules import c_name, preserved, scalar_name
@@ -80,6 +80,9 @@ def _draw_into(
 
 
 def _permuted(kind: str, source: Generator, n: int, dtype: Dtype, params: Sequence[Any]) -> Array:
+    if kind == "normal one by one":
+        mean, std = params
+        return (_draw.pairs_of_normals(source, n) * std + mean).astype(dtype.np)
     if kind in ("uniform", "normal"):
         values: Array = getattr(_draw, kind)(source, n, dtype.np, *params)
         return values
@@ -116,9 +119,10 @@ def rand(
 ) -> Tensor:  # fmt: skip
     """Uniform draws from [0, 1)."""
     kind = _float_dtype(kind_of("rand", dtype, out), "check_uniform_bounds")
-    draws = _draw_into(
-        "uniform", sizes_of(size, "rand", named), (0.0, 1.0), kind, device, generator
-    )
+    shape = sizes_of(size, "rand", named)
+    if out is not None and tuple(out.shape) == shape:  # the order of draws is that of its memory
+        return uniform_(out, generator=generator)
+    draws = _draw_into("uniform", shape, (0.0, 1.0), kind, device, generator)
     return _finished(draws, out, requires_grad)
 
 
@@ -131,9 +135,10 @@ def randn(
 ) -> Tensor:  # fmt: skip
     """Draws from the standard normal distribution."""
     kind = _float_dtype(kind_of("randn", dtype, out), "normal_kernel_cpu")
-    draws = _draw_into(
-        "normal", sizes_of(size, "randn", named), (0.0, 1.0), kind, device, generator
-    )
+    shape = sizes_of(size, "randn", named)
+    if out is not None and tuple(out.shape) == shape:  # the order of draws is that of its memory
+        return normal_(out, generator=generator)
+    draws = _draw_into("normal", shape, (0.0, 1.0), kind, device, generator)
     return _finished(draws, out, requires_grad)
 
 
@@ -198,7 +203,7 @@ def randperm(
     return _finished(draws, out, requires_grad)
 
 
-def _like(name: str, make: Callable[..., Tensor]) -> None:
+def _like(name: str, make: Callable[..., Tensor], fill: Callable[..., Tensor]) -> None:
     least, most = {"randint_like": (1, 2)}.get(name, (0, 0))
 
     def like(
@@ -207,36 +212,55 @@ def _like(name: str, make: Callable[..., Tensor]) -> None:
     ) -> Any:  # fmt: skip
         if not least <= len(args) <= most:
             raise TypeError(f"{name}: {len(args)} bounds")
+        options: dict[str, Any]
         options = {"dtype": dtype or input.dtype, "device": device or input.device,
                    "requires_grad": requires_grad}  # fmt: skip
         if input.__class__ is not Tensor and (kinds := overriding((input,))):
             return hand_over(FUNCTIONS[name], kinds, (input, *args), options)
-        if name == "randint_like":
-            return make(*(args if len(args) > 1 else (0, *args)), tuple(input.shape), **options)
-        draws = make(tuple(input.shape), **options)
+        bounds = args if len(args) != 1 else (0, *args)
         geometry = preserved(input._geom)
         if geometry.contiguous:
-            return draws
+            return make(*bounds, tuple(input.shape), **options)
         result = aten.empty_strided(tuple(geometry.shape), tuple(geometry.strides),
-                                    dtype=draws.dtype, device=draws.device)  # fmt: skip
-        return finish(result.copy_(draws.detach()), requires_grad)
+                                    dtype=options["dtype"], device=options["device"])  # fmt: skip
+        return finish(fill(result, *bounds), requires_grad)
 
     like.__name__ = like.__qualname__ = name
     like.__doc__ = f"torch.{name.removesuffix('_like')} of the shape, dtype and device of `input`."
     surface(method=False)(parsed()(like))
 
 
-_like("rand_like", rand)
-_like("randn_like", randn)
-_like("randint_like", randint)
+def _memory_order(geom: Geometry) -> list[int]:
+    """The dims as a fill goes through them: on cpu in the order of memory, as torch's kernels."""
+    if geom.contiguous or geom.device.type != "cpu":
+        return list(range(geom.ndim))
+    return sorted(range(geom.ndim), key=lambda dim: -geom.strides[dim])
+
+
+def _sizes_in_order(geom: Geometry) -> tuple[int, ...]:
+    return tuple(geom.shape[dim] for dim in _memory_order(geom))
+
+
+def _put(self: Tensor, draws: Tensor) -> Tensor:
+    """Writes draws of `_sizes_in_order` into the tensor."""
+    order = _memory_order(self._geom)
+    if order != sorted(order):
+        draws = aten.permute(draws, [order.index(dim) for dim in range(len(order))])
+    return self.copy_(draws)
 
 
 def _refill(
     self: Tensor, kind: str, params: tuple[Any, ...], generator: Generator | None
 ) -> Tensor:
     geom = self._geom
-    draws = _draw_into(kind, tuple(geom.shape), params, geom.dtype, geom.device, generator)
-    return self.copy_(draws)
+    if geom.dtype.is_complex and not geom.contiguous:  # a normal one: its parts are drawn apart
+        parts = (params[0], params[1] / sqrt(2))
+        _refill(aten.view_as_real(self), kind, parts, generator)
+        return self
+    if kind == "normal" and not geom.contiguous and geom.device.type == "cpu":
+        kind = "normal one by one"
+    draws = _draw_into(kind, _sizes_in_order(geom), params, geom.dtype, geom.device, generator)
+    return _put(self, draws)
 
 
 def _bounds(
@@ -305,6 +329,11 @@ def random_(
     return _refill(self, "integers", (low, high, dtype in (dt.int64, dt.float64)), generator)
 
 
+_like("rand_like", rand, uniform_)
+_like("randn_like", randn, normal_)
+_like("randint_like", randint, random_)
+
+
 def _refuse_range(low: int, high: int, dtype: Dtype) -> None:
     """RuntimeError in torch's words for bounds without numbers, or past an integer dtype's."""
     if low >= high:
@@ -341,10 +370,11 @@ def bernoulli_(
         _refuse_chances(p)
     elif not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    return self.copy_(_bernoulli(self, p, generator))
+    return _put(self, _bernoulli(self, p, generator))
 
 
 def _bernoulli(like: Tensor, p: Tensor | float, generator: Generator | None) -> Tensor:
+    """Draws for `like`, of `_sizes_in_order`."""
     geom = like._geom
     if geom.device.type == "cpu":
         source = _source(generator, geom.device)
@@ -353,10 +383,12 @@ def _bernoulli(like: Tensor, p: Tensor | float, generator: Generator | None) -> 
             if not isinstance(p, Tensor)
             else np.broadcast_to(
                 aten.to(p, p.dtype if p.dtype is dt.float64 else dt.float32).numpy(), geom.shape
-            ).reshape(-1)
+            )
+            .transpose(_memory_order(geom))
+            .reshape(-1)
         )
         draws = _draw.bernoulli(source, geom.numel, chance)
-        return from_array(draws.reshape(geom.shape))
+        return from_array(draws.reshape(_sizes_in_order(geom)))
     u = _draw_into("uniform", tuple(geom.shape), (0.0, 1.0), dt.float32, geom.device, generator)
     return aten.lt(u, p)
 
@@ -391,7 +423,8 @@ def bernoulli(
         _refuse_chances(p)
     elif not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    draws = aten.to(_bernoulli(input, p, generator), input.dtype)
+    like = aten.empty(tuple(input.shape), dtype=input.dtype, device=input.device)
+    draws = aten.to(_bernoulli(like, p, generator), input.dtype)
     return draws if out is None else out.copy_(draws)
 
 
@@ -403,16 +436,16 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     geom = self._geom
     if geom.device.type == "cpu":
         draws = _draw.exponential(_source(generator, geom.device), geom.numel, lambd)
-        return self.copy_(from_array(draws.astype(geom.dtype.np).reshape(geom.shape)))
+        return _put(self, from_array(draws.astype(geom.dtype.np).reshape(_sizes_in_order(geom))))
     u = _draw_into("uniform", tuple(geom.shape), (0.0, 1.0), dt.float32, geom.device, generator)
     return self.copy_(aten.div(aten.neg(aten.log1p(aten.neg(u))), lambd))
 
 
 def _uniform_double(self: Tensor, generator: Generator | None) -> Tensor:
-    """Draws from [0, 1) of `self`'s shape: in float64 on cpu, as torch's transformations take."""
+    """Draws from [0, 1) for `self`: in float64 on cpu, as torch's transformations take."""
     geom = self._geom
     wide = dt.float64 if geom.device.type == "cpu" else dt.float32
-    return _draw_into("uniform", tuple(geom.shape), (0.0, 1.0), wide, geom.device, generator)
+    return _draw_into("uniform", _sizes_in_order(geom), (0.0, 1.0), wide, geom.device, generator)
 
 
 @surface(function=False)
@@ -428,7 +461,7 @@ def cauchy_(
             f" floating point but you specified {self.dtype.legacy}"
         )
     u = _uniform_double(self, generator)
-    return self.copy_((u - 0.5).mul_(pi).tan_().mul_(sigma).add_(median))
+    return _put(self, (u - 0.5).mul_(pi).tan_().mul_(sigma).add_(median))
 
 
 @surface(function=False)
@@ -439,7 +472,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     if self.dtype.category > dt.FLOAT or self.dtype is dt.bool:
         raise NotImplementedError(f"\"geometric_\" not implemented for '{self.dtype.legacy}'")
     u = _uniform_double(self, generator)
-    return self.copy_(u.log_().div_(log1p(-p)).ceil_())
+    return _put(self, u.log_().div_(log1p(-p)).ceil_())
 
 
 @surface(function=False)
@@ -453,10 +486,11 @@ def log_normal_(
         raise NotImplementedError(f"\"log_normal_\" not implemented for '{self.dtype.legacy}'")
     if self.device.type == "cpu":
         z = _draw.pairs_of_normals(_source(generator, self.device), self.numel())
-        return self.copy_(from_array(np.exp(z * std + mean).reshape(tuple(self.shape))))
-    draws = _draw_into("normal", tuple(self.shape), (float(mean), float(std)), dt.float32,
-                       self.device, generator)  # fmt: skip
-    return self.copy_(draws.exp_())
+        draws = np.exp(z * std + mean).reshape(_sizes_in_order(self._geom))
+        return _put(self, from_array(draws))
+    log = _draw_into("normal", tuple(self.shape), (float(mean), float(std)), dt.float32,
+                     self.device, generator)  # fmt: skip
+    return self.copy_(log.exp_())
 
 
 def _refuse_spread(std: Tensor) -> None:
@@ -569,6 +603,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     """`input` with elements zeroed with probability `p` and the rest scaled up, and the mask."""
     if train is False or p == 0:
         return aten.clone(input), aten.ones_like(input, dtype=dt.bool)
-    mask = _bernoulli(input, 1 - p, None)
+    mask = aten.empty_like(input, dtype=dt.bool)
+    mask = _put(mask, _bernoulli(mask, 1 - p, None))
     scale = 0.0 if p == 1 else 1 / (1 - p)
     return aten.mul(aten.mul(input, aten.to(mask, input.dtype)), scale), mask

@@ -144,3 +144,51 @@ def test_the_state_of_a_device_is_a_seed_and_an_offset():
     assert state.numpy().view(np.uint64).tolist() == [5, 2]
     other = mindtorch.Generator("meta").set_state(state)
     assert other.advance(1) == generator.advance(1)
+
+
+# Memory in another order than the elements': transposed, of a permuted one, with gaps.
+LAYOUTS = {
+    "transposed": lambda t, d: t.empty(5, 4, dtype=d).t(),
+    "permuted": lambda t, d: t.empty(2, 3, 4, dtype=d).permute(1, 2, 0),
+    "gaps": lambda t, d: t.empty(3, 7, 9, dtype=d)[:, 1],
+    "transposed with gaps": lambda t, d: t.empty(4, 9, dtype=d)[:, ::2].t(),
+}
+FILLS = {
+    "uniform_": (), "normal_": (1.0, 2.0), "random_": (0, 50), "exponential_": (2.0,),
+    "cauchy_": (), "geometric_": (0.3,), "log_normal_": (), "bernoulli_": (0.4,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_fills_go_through_memory_in_its_order(layout):
+    for dtype in ("float32", "float64", "bfloat16"):
+        for name, args in FILLS.items():
+            draw = lambda t, d, name=name, args=args: getattr(LAYOUTS[layout](t, d), name)(*args)  # noqa: E731
+            (ours, place), (theirs, other) = (draws(n, draw, dtype) for n in (mindtorch, torch))
+            np.testing.assert_allclose(ours, theirs, rtol=1e-2 if dtype == "bfloat16" else 1e-5)
+            assert place == other, name
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_draws_that_are_like_another_tensor_go_through_its_memory(layout):
+    def chances(t, d):
+        x = LAYOUTS[layout](t, d)
+        return x.copy_(t.linspace(0, 1, x.numel(), dtype=d).view(x.shape))
+
+    f = {
+        "rand_like": lambda t, d: t.rand_like(chances(t, d)),
+        "randn_like": lambda t, d: t.randn_like(chances(t, d)),
+        "randint_like": lambda t, d: t.randint_like(chances(t, d), 99),
+        "bernoulli": lambda t, d: t.bernoulli(chances(t, d)),
+        "bernoulli_": lambda t, d: LAYOUTS[layout](t, d).bernoulli_(chances(t, d)),
+        "out": lambda t, d: t.randn(chances(t, d).shape, out=LAYOUTS[layout](t, d)),
+        "dropout": lambda t, d: t.dropout(chances(t, d), 0.5, True),
+        "alpha": lambda t, d: t.nn.functional.alpha_dropout(chances(t, d), 0.5, True),
+        "gumbel": lambda t, d: t.nn.functional.gumbel_softmax(chances(t, d)),
+        "rrelu": lambda t, d: t.rrelu(-chances(t, d), 0.1, 0.5, True),
+        "complex": lambda t, d: t.view_as_real(LAYOUTS[layout](t, t.complex64).normal_()),
+    }
+    for name, draw in f.items():
+        (ours, place), (theirs, other) = (draws(n, draw, "float32") for n in (mindtorch, torch))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6, err_msg=name)
+        assert place == other, name

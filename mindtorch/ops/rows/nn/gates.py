@@ -278,9 +278,10 @@ def rrelu(
         leaks = aten.le(input, 0)
         slopes = aten.empty((int(leaks.sum()),), dtype=dt.float64).uniform_(lower, upper)
         slope = aten.masked_scatter(aten.ones_like(input), leaks, aten.to(slopes, input.dtype))
+        result = aten.contiguous(aten.where(input > 0, input, input * slope))
     else:
         slope = aten.empty_like(input).uniform_(lower, upper)
-    result = aten.where(input > 0, input, input * slope)
+        result = aten.where(input > 0, input, input * slope)
     return input.copy_(result) if inplace else result
 
 
@@ -369,7 +370,8 @@ def gumbel_softmax(
 ) -> Tensor:
     """Draws from the Gumbel-softmax distribution; `hard` gives
     one-hot samples with soft gradients."""
-    gumbels = -aten.empty_like(logits).exponential_().log()
+    plain = aten.empty(tuple(logits.shape), dtype=logits.dtype, device=logits.device)
+    gumbels = -plain.exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:
         return soft

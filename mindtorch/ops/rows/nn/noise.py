@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
@@ -16,9 +17,15 @@ def _check(p: float) -> None:
         raise kind(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _noise(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
-    noise = aten.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
-    return noise.div_(1 - p)
+def _noise(like: Tensor, p: float) -> Tensor:
+    """`like` with 0 where something drops and the scale of the rest elsewhere."""
+    return like.bernoulli_(1 - p).div_(1 - p)
+
+
+def _per_channel(input: Tensor) -> Tensor:
+    """An element for each channel: [N, C, 1, …]."""
+    shape = (*input.shape[:2], *([1] * (input.dim() - 2)))
+    return aten.empty(shape, dtype=input.dtype, device=input.device)
 
 
 @composite(
@@ -36,12 +43,12 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     if not training or p == 0 or input.numel() == 0:
         return input
     if inplace:
-        return input.mul_(0) if p == 1 else input.mul_(_noise(input, input.shape, p))
+        return input.mul_(0) if p == 1 else input.mul_(_noise(aten.empty_like(input), p))
     if p == 1:
         return input * 0
     if input.device.type != "cpu":
         return aten.native_dropout(input, p, training)[0]
-    return input * _noise(input, input.shape, p)
+    return input * _noise(aten.empty_like(input), p)
 
 
 def _channels(input: Tensor, p: float, inplace: bool) -> Tensor:
@@ -50,8 +57,7 @@ def _channels(input: Tensor, p: float, inplace: bool) -> Tensor:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     if p == 1:
         return input.mul_(0) if inplace else input * 0
-    shape = (*input.shape[:2], *([1] * (input.dim() - 2)))
-    noise = _noise(input, shape, p)
+    noise = _noise(_per_channel(input), p)
     return input.mul_(noise) if inplace else input * noise
 
 
@@ -135,7 +141,7 @@ def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """Dropout that keeps the mean and variance of selu's outputs."""
-    return _alpha(input, input.shape, p, training, inplace)
+    return _alpha(input, aten.empty_like, p, training, inplace)
 
 
 @composite(
@@ -149,19 +155,18 @@ def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """alpha_dropout of whole channels."""
-    shape = (*input.shape[:2], *([1] * (input.dim() - 2)))
-    return _alpha(input, shape, p, training, inplace)
+    return _alpha(input, _per_channel, p, training, inplace)
 
 
 def _alpha(
-    input: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool
+    input: Tensor, like: Callable[[Tensor], Tensor], p: float, training: bool, inplace: bool
 ) -> Tensor:
     _check(p)
     if not training or p == 0 or input.numel() == 0:
         return input
     if p == 1:
         return input.mul_(0) if inplace else input * 0
-    keep = aten.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    keep = like(input).bernoulli_(1 - p)
     scale = 1.0 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
     shift = (1 - p - keep) * (_ALPHA * scale)
     noise = keep * scale
