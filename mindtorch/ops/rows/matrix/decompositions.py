@@ -122,8 +122,7 @@ def _failure(name: str, kernel: Callable[..., Array], args: Sequence[Array]) -> 
     at = next((i for i, matrix in enumerate(matrices) if not _works(routine, matrix)), 0)
     where = f"(Batch element {at}): " if args[0].ndim > 2 else ""
     if name == "linalg.cholesky":
-        sizes = range(1, matrices.shape[-1] + 1)
-        order = next((k for k in sizes if not _works(routine, matrices[at, :k, :k])), sizes[-1])
+        order = minor_order(matrices[at])
         return (
             f"linalg.cholesky: {where}The factorization could not be completed because the input"
             f" is not positive-definite (the leading minor of order {order} is not"
@@ -143,6 +142,20 @@ def _works(kernel: Callable[..., Array], matrix: Array) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def minor_order(matrix: Array) -> int:
+    """Of which order is the first leading minor that is not positive-definite; 0: there is none."""
+    if _works(np.linalg.cholesky, matrix):
+        return 0
+    sizes = range(1, matrix.shape[-1] + 1)
+    works = (_works(np.linalg.cholesky, matrix[:k, :k]) for k in sizes)
+    return next((k for k, well in zip(sizes, works, strict=True) if not well), sizes[-1])
+
+
+def singular_pivot(matrix: Array) -> int:
+    """`_zero_pivot` of a matrix without an inverse; 0 of another."""
+    return 0 if _works(np.linalg.inv, matrix) else _zero_pivot(matrix)
 
 
 def _zero_pivot(matrix: Array) -> int:

@@ -3,44 +3,100 @@ products: kron, cross, vecdot, vander, addr."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
+from ...._tensor.device import CPU
+from ...._tensor.geometry import Geometry, contiguous
+from ...._tensor.tensor import Tensor, adopt
+from ...._tensor.types import Array
 from ...limits import reserve
 from ...rules import broadcast, refuse_growth, scalar_name, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite, op
-from .decompositions import LinAlgError, _t, check_square, column_major, in_columns
+from .decompositions import (
+    LinAlgError,
+    _t,
+    check_square,
+    column_major,
+    in_columns,
+    minor_order,
+    singular_pivot,
+    waited,
+)
 from .matrices import cholesky
 
 SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
 POSITIVE = Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False)
 
 
-def _each(A: Tensor, function: Any, instead: Any) -> tuple[Tensor, Tensor]:
-    """A function of every matrix of a batch, and 0 or 1 for whether it failed there."""
+def _on(array: Array, like: Tensor) -> Tensor:
+    """The numbers of a host array as a tensor, where `like` is."""
+    geom = contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU)
+    host = adopt(geom, np.require(array, requirements="C"))
+    result: Tensor = aten.to(host, like.device)
+    return result
+
+
+def _each(
+    A: Tensor,
+    function: Callable[[Tensor], Tensor],
+    instead: Callable[[Tensor], Tensor],
+    order: Callable[[Array], int],
+) -> tuple[Tensor, Tensor]:
+    """A function of every matrix of a batch, `instead` where it fails, and 0 or the order that
+    stopped it."""
+    shape = tuple(A.shape[:-2])
+    try:
+        return function(A), aten.zeros(shape, dtype=dt.int32, device=A.device)
+    except LinAlgError:
+        host = A.detach().cpu().numpy()
+    orders = [order(matrix) for matrix in host.reshape((-1, *host.shape[-2:]))]
+    info = _on(np.array(orders, np.int32).reshape(shape), A)
+    failing = aten.reshape(info != 0, (*shape, 1, 1))
+    eye = aten.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    result = function(aten.where(failing, eye, A))
+    if result.ndim < A.ndim:  # solutions of one right side
+        failing = aten.squeeze(failing, -1)
+    result = aten.where(failing, instead(A), result)
+    return (in_columns(result) if result.ndim > 1 else result), info
+
+
+def _unfinished(A: Tensor, upper: bool) -> Tensor:
+    """What a Cholesky factorization leaves of matrices where it ends before the last column."""
+    host = A.detach().cpu().numpy()
+    left = np.tril(np.conj(np.swapaxes(host, -1, -2)) if upper else host)
+    for at in np.ndindex(host.shape[:-2]):
+        matrix, k = left[at], minor_order(host[at]) - 1
+        if k > 0:
+            whole = np.linalg.cholesky(host[at][:k, :k])
+            rows = np.conj(np.linalg.solve(whole, np.conj(matrix[k:, :k].T)).T)
+            matrix[:k, :k], matrix[k:, :k] = whole, rows
+            matrix[k, k] -= np.vdot(rows[0], rows[0])
+    result = _on(left, A)
+    return aten.conj_of(result.mT) if upper else result
+
+
+def _checked(name: str, A: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """The result and zeros; LinAlgError, by the name of the form that reports, for a failure."""
     try:
         return function(A), aten.zeros(tuple(A.shape[:-2]), dtype=dt.int32, device=A.device)
-    except LinAlgError:
-        if A.ndim == 2:
-            return instead(A), aten.ones((), dtype=dt.int32, device=A.device)
-    pairs = [_each(part, function, instead) for part in aten.unbind(A, 0)]
-    result, info = zip(*pairs, strict=True)
-    return aten.stack(result, 0), aten.stack(info, 0)
+    except LinAlgError as error:
+        raise LinAlgError(str(error).replace(f"{name}:", f"{name}_ex:")) from None
 
 
-def _raised(info: Tensor, check_errors: bool, text: str) -> None:
-    if check_errors and bool(aten.any(info != 0).item()):
-        raise LinAlgError(text)
-
-
-_SINGULAR = (
-    "linalg.inv: (Batch element 0): The diagonal element is zero, the inversion could not be"
-    " completed because the input matrix is singular."
-)
+def _finite(result: Tensor) -> Tensor:
+    """The result; LinAlgError where a device has left infinities in place of an error."""
+    device = result.device.type
+    if device not in ("cpu", "meta") and not bool(aten.all(aten.isfinite(result)).item()):
+        raise LinAlgError(
+            "torch.linalg.solve: The solver failed because the input matrix is singular."
+        )
+    return result
 
 
 @composite(
@@ -52,9 +108,14 @@ _SINGULAR = (
 def inv_ex(A: Tensor, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """The inverse, and whether a matrix of the batch has none."""
     check_square("linalg.inv_ex", A._geom)
-    result = _each(A, aten.linalg_inv, lambda a: in_columns(aten.full_like(a, float("inf"))))
-    _raised(result[1], check_errors, _SINGULAR)
-    return result
+    infinite = aten.full((), float("inf"), dtype=A.dtype, device=A.device)
+
+    def inverse(a: Tensor) -> Tensor:
+        return waited("linalg.inv", np.linalg.inv, aten.linalg_inv(a), a)
+
+    if check_errors:
+        return _checked("linalg.inv", A, inverse)
+    return _each(A, inverse, lambda _: infinite, singular_pivot)
 
 
 composite(
@@ -85,15 +146,14 @@ def solve_ex(
     A: Tensor, B: Tensor, left: bool = True, check_errors: bool = False
 ) -> tuple[Tensor, Tensor]:
     """A solution, and whether a matrix of the batch is singular."""
-    info = aten.zeros(tuple(A.shape[:-2]), dtype=dt.int32, device=A.device)
-    try:
-        return aten.linalg_solve(A, B, left=left), info
-    except LinAlgError:
-        if check_errors:
-            raise
-    return in_columns(aten.full_like(B, float("nan"))) if B.ndim > 1 else aten.full_like(
-        B, float("nan")
-    ), info + 1
+    lost = aten.full((), float("nan"), dtype=B.dtype, device=B.device)
+
+    def solution(a: Tensor) -> Tensor:
+        return _finite(aten.linalg_solve(a, B, left=left))
+
+    if check_errors:
+        return _checked("linalg.solve", A, solution)
+    return _each(A, solution, lambda _: lost, singular_pivot)
 
 
 @composite(
@@ -109,12 +169,13 @@ def cholesky_ex(
 ) -> tuple[Tensor, Tensor]:
     """The triangular factor, and whether a matrix of the batch has none."""
     check_square("linalg.cholesky", A._geom)
-    result = _each(A, lambda a: cholesky(a, upper), aten.clone)
-    _raised(result[1], check_errors,
-            "linalg.cholesky: (Batch element 0): The factorization could not be completed because"
-            " the input is not positive-definite (the leading minor of order 1 is not"
-            " positive-definite).")  # fmt: skip
-    return result
+
+    def factor(a: Tensor) -> Tensor:
+        return cholesky(a, upper)
+
+    if check_errors:
+        return _checked("linalg.cholesky", A, factor)
+    return _each(A, factor, lambda a: _unfinished(a, upper), minor_order)
 
 
 composite(
