@@ -46,20 +46,28 @@ def gradcheck(
     for number, tensor in enumerate(arguments):
         if not isinstance(tensor, Tensor) or not tensor.requires_grad:
             continue
-        numeric = _numeric(func, arguments, tensor, eps)
-        ways = [("", _backward)] * check_backward_ad
-        ways += [(" computed with forward mode", _forward)] * check_forward_ad
-        for way, jacobian in ways:
-            for k, analytic in jacobian(func, arguments, number).items():
-                if np.allclose(analytic, numeric[k], rtol, atol):
-                    continue
-                if not raise_exception:
-                    return False
-                raise GradcheckError(
-                    f"Jacobian{way} mismatch for output {k} with respect to input {number},\n"
-                    f"numerical:{numeric[k]}\nanalytical:{analytic}\n"
-                )
+        slopes = _numeric(func, arguments, tensor, eps)
+        pairs = _by_backward(func, arguments, number, slopes) if check_backward_ad else []
+        if check_forward_ad:
+            forward = _forward(func, arguments, number)
+            pairs += [(k, " computed with forward mode", "", row, slopes[k])
+                      for k, row in forward.items()]  # fmt: skip
+        for k, way, part, analytic, numeric in pairs:
+            if np.allclose(analytic, numeric, rtol, atol):
+                continue
+            if not raise_exception:
+                return False
+            raise GradcheckError(_mismatch(f"{part}Jacobian{way}", k, number, analytic, numeric))
     return True
+
+
+def _mismatch(what: str, k: int, number: int, analytic: Array, numeric: Array) -> str:
+    from .._functional.creation import from_array
+
+    return (
+        f"{what} mismatch for output {k} with respect to input {number},\n"
+        f"numerical:{from_array(numeric)}\nanalytical:{from_array(analytic)}\n"
+    )
 
 
 def _outputs(func: Callable[..., Any], arguments: Sequence[Any]) -> list[Tensor]:
@@ -68,58 +76,81 @@ def _outputs(func: Callable[..., Any], arguments: Sequence[Any]) -> list[Tensor]
     return [o for o in outs if isinstance(o, Tensor)]
 
 
+def _directions(tensor: Tensor) -> tuple[complex, ...]:
+    """Along which each element moves: a complex one in its imaginary part too."""
+    return (1, 1j) if tensor.is_complex() else (1,)
+
+
 def _numeric(
     func: Callable[..., Any], arguments: Sequence[Any], tensor: Tensor, eps: float
 ) -> list[Array]:
-    """Differences of all outputs, [elements of the input, elements of the output] each."""
-    flat = tensor.detach().numpy()
+    """Differences of all outputs, [elements of the input × directions, elements of the output]."""
+    data = tensor.detach()
     columns: list[list[Array]] = []
-    for at in np.ndindex(flat.shape):
-        original = flat[at]
-        sides = []
-        for sign in (1, -1):
-            flat[at] = original + sign * eps
-            sides.append([o.detach().numpy().copy() for o in _outputs(func, arguments)])
-        flat[at] = original
-        columns.append([(a - b).reshape(-1) / (2 * eps) for a, b in zip(*sides, strict=True)])
+    for at in np.ndindex(tuple(data.shape)):
+        original = data[at].item()
+        for direction in _directions(tensor):
+            sides = []
+            for sign in (1, -1):
+                data[at] = original + sign * eps * direction
+                sides.append([o.detach().cpu().numpy().copy() for o in _outputs(func, arguments)])
+            columns.append([(a - b).reshape(-1) / (2 * eps) for a, b in zip(*sides, strict=True)])
+        data[at] = original
     return [np.array(rows) for rows in zip(*columns, strict=True)]
 
 
-def _backward(func: Callable[..., Any], arguments: Sequence[Any], number: int) -> dict[int, Array]:
-    """Jacobians of the outputs that record gradients, by their number."""
-    outs = enumerate(_outputs(func, arguments))
-    return {k: _analytic(o, arguments[number]) for k, o in outs if o.requires_grad}
+def _by_backward(
+    func: Callable[..., Any], arguments: Sequence[Any], number: int, slopes: list[Array]
+) -> list[tuple[int, str, str, Array, Array]]:
+    """(output, "", part, Jacobian, differences) of the outputs that record gradients.
+
+    The gradient of a real number by a complex z = x + iy is its slope by x plus i times that by y;
+    parts of a complex output are real numbers each, the imaginary one is looked at first.
+    """
+    tensor, found = arguments[number], []
+    for k, out in enumerate(_outputs(func, arguments)):
+        if not out.requires_grad:
+            continue
+        views = [(aten.imag, np.imag, "imaginary"), (aten.real, np.real, "real")]
+        for part, host, name in views if out.is_complex() else [(None, np.real, "")]:
+            slope = host(slopes[k])
+            if tensor.is_complex():
+                slope = slope[0::2] + 1j * slope[1::2]
+            text = f"While considering the {name} part of complex outputs only, " if name else ""
+            analytic = _analytic(part(out) if part else out, tensor)
+            found.append((k, "", text, analytic, slope))
+    return found
 
 
 def _forward(func: Callable[..., Any], arguments: Sequence[Any], number: int) -> dict[int, Array]:
-    """Jacobians from tangents, one element of the input after the other."""
+    """Jacobians from tangents, one element and direction of the input after the other."""
     from ..autograd.forward_ad import dual_level, make_dual, unpack_dual
 
     tensor = arguments[number].detach()
     rows: dict[int, list[Array]] = {}
-    for at in range(tensor.numel()):
-        seed = np.zeros(tensor.numel())
-        seed[at] = 1.0
-        with dual_level():
-            tangent = tensor.new_tensor(seed.tolist()).view(tensor.shape)
-            values = list(arguments)
-            values[number] = make_dual(tensor, tangent)
-            for k, out in enumerate(_outputs(func, values)):
-                moved = unpack_dual(out).tangent
-                zeros = np.zeros(out.numel())
-                row = zeros if moved is None else moved.detach().numpy().reshape(-1)
-                rows.setdefault(k, []).append(row)
+    for at in np.ndindex(tuple(tensor.shape)):
+        for direction in _directions(tensor):
+            tangent = aten.zeros_like(tensor)
+            tangent[at] = direction
+            with dual_level():
+                values = list(arguments)
+                values[number] = make_dual(tensor, tangent)
+                for k, out in enumerate(_outputs(func, values)):
+                    moved = unpack_dual(out).tangent
+                    zeros = np.zeros(out.numel())
+                    row = zeros if moved is None else moved.detach().cpu().numpy().reshape(-1)
+                    rows.setdefault(k, []).append(row)
     return {k: np.array(row) for k, row in rows.items()}
 
 
 def _analytic(out: Tensor, tensor: Tensor) -> Array:
     rows = []
-    for at in range(out.numel()):
-        seed = np.zeros(out.numel())
-        seed[at] = 1.0
-        weight = out.detach().new_tensor(seed.tolist()).view(out.shape)
+    for at in np.ndindex(tuple(out.shape)):
+        weight = aten.zeros_like(out).detach()
+        weight[at] = 1.0
         (gradient,) = grad(out, tensor, weight, retain_graph=True, allow_unused=True)
-        rows.append(np.zeros(tensor.numel()) if gradient is None else gradient.numpy().reshape(-1))
+        zeros = np.zeros(tensor.numel())
+        rows.append(zeros if gradient is None else gradient.detach().cpu().numpy().reshape(-1))
     return np.array(rows).T
 
 
