@@ -10,9 +10,12 @@ import numpy as np
 
 from .._tensor import dtype as dt
 from .._tensor.device import CPU
+from .._tensor.device import device as Device
 from .._tensor.geometry import geometry
 from .._tensor.loading import load
-from .._tensor.storage import Storage
+from .._tensor.no_memory import NoMemory
+from .._tensor.storage import Storage, TypedStorage, UntypedStorage
+from .._tensor.subclass import plain
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 
@@ -52,6 +55,33 @@ def _reduce(self: Tensor, protocol: int) -> tuple[Callable[..., Tensor], tuple[A
     return from_bytes, args
 
 
+def _copied_storage(storage: Storage, device: Device, memo: dict[Any, Any]) -> Storage:
+    """A copy of the whole memory; `memo` has one for all that share it."""
+    copies: Any = memo.setdefault("torch", {})
+    if id(storage) not in copies:
+        whole = wrap(geometry((storage.nbytes,), (1,), 0, dt.uint8, device), storage)
+        copies[id(storage)] = (storage, aten.clone(whole)._storage)
+    copied: Storage = copies[id(storage)][1]
+    return copied
+
+
+def _over_copied_memory(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """The same view of a copy of the memory."""
+    storage, geom = self._storage, plain(self._geom)
+    if isinstance(storage, NoMemory):
+        return self.clone()
+    return wrap(geom, _copied_storage(storage, geom.device, memo))
+
+
+def _deepcopy_of_untyped(self: UntypedStorage, memo: dict[int, Any]) -> UntypedStorage:
+    return UntypedStorage.of(_copied_storage(self._storage, self.device, memo), self.device)
+
+
+def _deepcopy_of_typed(self: TypedStorage, memo: dict[int, Any]) -> TypedStorage:
+    copied = _deepcopy_of_untyped(self.untyped(), memo)
+    return type(self)(wrap_storage=copied, dtype=self.dtype)
+
+
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if id(self) in memo:
         return memo[id(self)]
@@ -62,7 +92,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             " because of a torch.nn.utils.weight_norm usage, see"
             " https://github.com/pytorch/pytorch/pull/103001"
         )
-    copied = self.detach().clone()
+    copied = _over_copied_memory(self.detach(), memo)
     if type(self) is not Tensor:
         copied = Tensor._make_subclass(type(self), copied)
     if self.requires_grad:
@@ -86,3 +116,5 @@ def _copy(self: Tensor) -> Tensor:
 Tensor.__reduce_ex__ = _reduce  # type: ignore[method-assign,assignment]
 Tensor.__deepcopy__ = _deepcopy  # type: ignore[method-assign, assignment]
 Tensor.__copy__ = _copy  # type: ignore[attr-defined]
+for _kind, _copier in ((UntypedStorage, _deepcopy_of_untyped), (TypedStorage, _deepcopy_of_typed)):
+    setattr(_kind, "__deepcopy__", _copier)  # noqa: B010

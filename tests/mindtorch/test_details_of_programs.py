@@ -438,3 +438,92 @@ def test_sequences_of_a_batch_have_losses_of_their_own(dev, times, targets, size
         return loss.detach(), x.grad
 
     agree(dev, run)
+
+
+def test_a_deep_copy_keeps_who_shares_memory_and_how_it_is_laid_out(dev):
+    def run(t, dev):
+        base = t.arange(6.0, device=dev)
+        part, table = base[2:], base.view(2, 3).t()
+        layer = t.nn.Linear(2, 2).to(dev)
+        mine = copy.deepcopy({"b": base, "p": part, "t": table, "l": layer, "s": [part, table]})
+        mine["b"][3] = 50
+        layout = [(v.stride(), v.storage_offset()) for v in (mine["p"], mine["t"])]
+        return base, mine["p"], mine["t"], mine["s"], layout, mine["p"].untyped_storage().nbytes()
+
+    agree(dev, run)
+
+
+def test_a_deep_copy_of_a_storage_is_that_of_its_tensor():
+    x = mindtorch.arange(3)
+    storage, copied = copy.deepcopy([x.untyped_storage(), x])
+    copied[0] = 7
+    assert storage.tolist()[0] == 7
+    assert x[0] == 0
+
+
+def test_factorizations_tell_which_order_stopped_them(dev):
+    def run(t, dev):
+        stops = t.tensor([[4.0, 2, 1, 0], [2, 5, 2, 1], [1, 2, -3, 1], [0, 1, 1, 9]], device=dev)
+        well, singular = t.eye(3, device=dev) + 1, t.diag(t.tensor([1.0, 0.0, -1.0])).to(dev)
+        batch = t.stack([well, singular, well * 2, singular * 0])
+        inverse, solved = t.linalg.inv_ex(batch), t.linalg.solve_ex(batch, batch[:, :, :2])
+        return (
+            *t.linalg.cholesky_ex(stops), *t.linalg.cholesky_ex(stops, upper=True),
+            t.linalg.cholesky_ex(t.stack([well, -well])).info, inverse.info, solved.info,
+            inverse.inverse[::2].round(decimals=3), solved.result[::2].add(1).round(decimals=3),
+        )  # fmt: skip
+
+    agree(dev, run)
+
+
+@pytest.mark.parametrize("name", ["cholesky_ex", "inv_ex", "solve_ex"])
+def test_factorizations_that_check_name_the_failing_matrix(name):
+    def run(t):
+        batch = t.stack([t.eye(3), t.diag(t.tensor([1.0, 0.0, -1.0]))])
+        more = (t.ones(2, 3, 1),) if name == "solve_ex" else ()
+        with pytest.raises(t.linalg.LinAlgError) as error:
+            getattr(t.linalg, name)(batch, *more, check_errors=True)
+        return str(error.value)
+
+    assert run(mindtorch) == run(torch)
+
+
+def test_averages_of_weights_take_in_counts_of_batches(dev):
+    def run(t, dev):
+        t.manual_seed(0)
+        model, swa = t.nn.BatchNorm1d(2).to(dev), t.optim.swa_utils
+        rules = swa.get_ema_multi_avg_fn(0.8), None
+        averages = [swa.AveragedModel(model, None, None, f, use_buffers=True) for f in rules]
+        for _ in range(4):
+            model(t.ones(3, 2, device=dev))
+            for average in averages:
+                average.update_parameters(model)
+        return [list(average.state_dict().items()) for average in averages]
+
+    agree(dev, run)
+
+
+def test_gradcheck_looks_at_both_parts_of_complex_numbers():
+    def run(t):
+        class Wrong(t.autograd.Function):
+            @staticmethod
+            def forward(ctx, z):
+                return z * z.conj() * 1j
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad
+
+        z = t.tensor([[1 + 2j, 0.5j], [3 - 1j, 2.0]], dtype=t.complex128, requires_grad=True)
+        check = t.autograd.gradcheck
+        well = [
+            check(lambda q: (q @ q.mH).abs().sum(), z),
+            check(lambda q: (q.exp(), q.real), (z,), check_forward_ad=True),
+            check(t.fft.rfft, (z.real.detach().requires_grad_(),)),
+            t.autograd.gradgradcheck(lambda q: q * q.conj() * q, (z,)),
+        ]
+        with pytest.raises(RuntimeError) as error:
+            check(Wrong.apply, (z,))
+        return well, str(error.value)
+
+    assert run(mindtorch) == run(torch)
