@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._tensor.tensor import Tensor
+from .._tensor import dtype as dt
+from .._tensor.device import CPU
+from .._tensor.geometry import contiguous
+from .._tensor.tensor import Tensor, adopt
 from .._tensor.types import Array
 from ..ops.spec import aten
 from .surface import grad
@@ -61,12 +64,15 @@ def gradcheck(
     return True
 
 
-def _mismatch(what: str, k: int, number: int, analytic: Array, numeric: Array) -> str:
-    from .._functional.creation import from_array
+def _tensor(array: Array) -> Tensor:
+    dtype = dt.from_numpy_dtype(array.dtype)
+    return adopt(contiguous(array.shape, dtype, CPU), np.ascontiguousarray(array))
 
+
+def _mismatch(what: str, k: int, number: int, analytic: Array, numeric: Array) -> str:
     return (
         f"{what} mismatch for output {k} with respect to input {number},\n"
-        f"numerical:{from_array(numeric)}\nanalytical:{from_array(analytic)}\n"
+        f"numerical:{_tensor(numeric)}\nanalytical:{_tensor(analytic)}\n"
     )
 
 

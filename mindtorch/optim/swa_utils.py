@@ -126,9 +126,12 @@ class AveragedModel(Module):
         self.n_averaged += 1
 
     def _average(self, averaged: list[Tensor], new: list[Tensor]) -> None:
-        if self.avg_fn is not None:
+        each = self.avg_fn
+        if each is None and self.multi_avg_fn is None and averaged[0].device.type == "cpu":
+            each = get_swa_avg_fn()
+        if each is not None:
             for k, n in zip(averaged, new, strict=True):
-                k.copy_(self.avg_fn(k, n, self.n_averaged.to(k.device)))
+                k.copy_(each(k, n, self.n_averaged.to(k.device)))
             return
         average = self.multi_avg_fn or get_swa_multi_avg_fn()
         groups: dict[Any, Any] = _group_tensors_by_device_and_dtype([[*averaged], [*new]])

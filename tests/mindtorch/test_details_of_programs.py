@@ -488,21 +488,6 @@ def test_factorizations_that_check_name_the_failing_matrix(name):
     assert run(mindtorch) == run(torch)
 
 
-def test_averages_of_weights_take_in_counts_of_batches(dev):
-    def run(t, dev):
-        t.manual_seed(0)
-        model, swa = t.nn.BatchNorm1d(2).to(dev), t.optim.swa_utils
-        rules = swa.get_ema_multi_avg_fn(0.8), None
-        averages = [swa.AveragedModel(model, None, None, f, use_buffers=True) for f in rules]
-        for _ in range(4):
-            model(t.ones(3, 2, device=dev))
-            for average in averages:
-                average.update_parameters(model)
-        return [list(average.state_dict().items()) for average in averages]
-
-    agree(dev, run)
-
-
 def test_gradcheck_looks_at_both_parts_of_complex_numbers():
     def run(t):
         class Wrong(t.autograd.Function):

@@ -69,7 +69,7 @@ def test_averages_of_models_take_whole_buffers():
         averages = t.optim.swa_utils
         t.manual_seed(0)
         model = t.nn.Sequential(t.nn.Linear(2, 2), t.nn.BatchNorm1d(2))
-        functions = [averages.get_ema_multi_avg_fn(0.5), averages.get_swa_multi_avg_fn(), None]
+        functions = [averages.get_ema_multi_avg_fn(0.5), None]
         models = [
             averages.AveragedModel(model, multi_avg_fn=f, use_buffers=True) for f in functions
         ]
