@@ -79,6 +79,11 @@ def vendors(root: Path, environ: Mapping[str, str]) -> tuple[Vendor, ...]:
     return tuple(packages)
 
 
+def at(folder: Path) -> Vendor:
+    """The package in a folder, wherever it lies; its `problem` says what it lacks."""
+    return _vendor(folder, str(folder))
+
+
 def _same_file(a: Path | None, b: Path | None) -> bool:
     return a is not None and b is not None and os.path.realpath(a) == os.path.realpath(b)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import mindtorch
 from mindtorch.testing import assert_close
@@ -39,6 +39,11 @@ _GRADIENTS = (
     " operator will have incorrect gradients underneath torch.compile. This could be because the "
     "operator's backward is incorrectly registered or not traceable."
 )
+
+
+Positional: TypeAlias = Sequence[object]
+Named: TypeAlias = Mapping[str, object]
+Equal: TypeAlias = Callable[[object, object], None]
 
 
 class OpCheckError(Exception):
@@ -71,10 +76,10 @@ class _Operator:
     def __str__(self) -> str:
         return str(self.overload)
 
-    def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def __call__(self, args: Positional, kwargs: Named) -> Any:
         return self.overload(*args, **kwargs)
 
-    def on_meta(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def on_meta(self, args: Positional, kwargs: Named) -> Any:
         """Run the fake; UnsupportedOperatorException where the operator has none."""
         if (definition := self.definition) is not None and not definition._from_function:
             kernels = definition._kernels
@@ -83,7 +88,7 @@ class _Operator:
         with Device("meta"):
             return self(args, kwargs)
 
-    def functional(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def functional(self, args: Positional, kwargs: Named) -> Any:
         """Run on copies of what the operator writes, then write them back."""
         definition = self.definition
         if self.schema is None or definition is None:
@@ -114,7 +119,7 @@ class _Operator:
                 f"functionalizing operators whose outputs do not have alias annotations. {_CLONE}"
             )
 
-    def _without_kernel_gradient(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def _without_kernel_gradient(self, args: Positional, kwargs: Named) -> Any:
         """A trace sees the operator alone: what its kernel records for gradients is lost."""
         definition = self.definition
         if definition is None or definition.has_autograd:
@@ -123,7 +128,7 @@ class _Operator:
             result = self(args, kwargs)
         return without_gradient(definition, args, result)
 
-    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def arguments(self, args: Positional, kwargs: Named) -> dict[str, Any]:
         """The values of a call by the schema's names."""
         assert self.schema is not None
         return dict(zip((arg.name for arg in self.schema.args), args, strict=False)) | dict(kwargs)
@@ -134,7 +139,7 @@ def _definition(overload: OpOverload) -> CustomOpDef:
     return _DEFINITIONS.get(name) or _DEFINITIONS[name.removesuffix(".default")]
 
 
-def _tensors(values: Any) -> list[Tensor]:
+def _tensors(values: object) -> list[Tensor]:
     return [leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, Tensor)]
 
 
@@ -153,7 +158,7 @@ def _copies(values: Any) -> Any:
     return pytree.tree_map_only(Tensor, _copy, values)
 
 
-def _check_schema(op: _Operator, args: Any, kwargs: Any) -> None:
+def _check_schema(op: _Operator, args: Positional, kwargs: Named) -> None:
     """Writes, aliases of inputs and of each other are those that the schema declares."""
     args, kwargs = _copies((args, kwargs))
     before = _copies((args, kwargs))
@@ -185,7 +190,7 @@ def _differ(old: Tensor, new: Tensor) -> bool:
     return not mindtorch.equal(old, new)
 
 
-def _share(left: Any, right: Any) -> bool:
+def _share(left: object, right: object) -> bool:
     storages = {id(t._storage) for t in _tensors(left)}
     return any(id(t._storage) in storages for t in _tensors(right))
 
@@ -195,7 +200,7 @@ def _declares(mark: Arg | Return, other: Return) -> bool:
 
 
 def _check_aliases(
-    schema: Schema, arg: Arg, name: str, tensors: Sequence[Tensor], results: Sequence[Any]
+    schema: Schema, arg: Arg, name: str, tensors: Sequence[Tensor], results: Positional
 ) -> None:
     for index, (result, declared) in enumerate(zip(results, schema.returns, strict=False)):
         if _share(result, tensors) and not _declares(arg, declared):
@@ -207,14 +212,14 @@ def _check_aliases(
             )
 
 
-def _check_results(schema: Schema, results: Sequence[Any]) -> None:
+def _check_results(schema: Schema, results: Positional) -> None:
     for j, later in enumerate(results[: len(schema.returns)]):
         for i, earlier in enumerate(results[:j]):
             if _share(earlier, later) and not _declares(schema.returns[i], schema.returns[j]):
                 raise RuntimeError(f"Outputs {i} and {j} alias unexpectedly")
 
 
-def _check_autograd_registration(op: _Operator, args: Any, kwargs: Any) -> None:
+def _check_autograd_registration(op: _Operator, args: Positional, kwargs: Named) -> None:
     """Results need a gradient only where a derivative is registered for autograd."""
     args, kwargs = _copies((args, kwargs))
     inputs = _tensors((args, kwargs))
@@ -237,7 +242,7 @@ def _check_autograd_registration(op: _Operator, args: Any, kwargs: Any) -> None:
         )
 
 
-def _check_faketensor(op: _Operator, args: Any, kwargs: Any) -> None:
+def _check_faketensor(op: _Operator, args: Positional, kwargs: Named) -> None:
     """The fake gives results of the operator's shapes, dtypes, strides and aliases."""
     args, kwargs = _copies((args, kwargs))
     if op.definition is None or op.definition._composite:
@@ -251,7 +256,7 @@ def _check_faketensor(op: _Operator, args: Any, kwargs: Any) -> None:
         _compare_fake(op, (real, (args, kwargs)), (fake, metas))
 
 
-def _aliases(results: Any, inputs: Any) -> dict[str, bool]:
+def _aliases(results: object, inputs: object) -> dict[str, bool]:
     tensors = _tensors(inputs)
     leaves = _tensors(results)
     return {
@@ -261,7 +266,7 @@ def _aliases(results: Any, inputs: Any) -> dict[str, bool]:
     }
 
 
-def _compare_fake(op: _Operator, real: tuple[Any, Any], fake: tuple[Any, Any]) -> None:
+def _compare_fake(op: _Operator, real: tuple[object, object], fake: tuple[object, object]) -> None:
     context = f"When comparing the output of {op} on FakeTensor and concrete Tensors, found"
     leaves, fakes = pytree.tree_leaves(real[0]), pytree.tree_leaves(fake[0])
     if len(leaves) != len(fakes):
@@ -314,13 +319,15 @@ def _difference(real: Tensor, fake: Tensor) -> str:
 Call = Callable[[Any, Any], Any]
 
 
-def _run(call: Call, args: Any, kwargs: Any) -> Any:
+def _run(call: Call, args: Positional, kwargs: Named) -> Any:
     """Call on clones, from a fixed seed: no call sees the writes of another one."""
     mindtorch.manual_seed(42)
     return call(*pytree.tree_map_only(Tensor, mindtorch.clone, (args, kwargs)))
 
 
-def _with_gradients(call: Call, args: Any, kwargs: Any) -> tuple[Any, tuple[Tensor | None, ...]]:
+def _with_gradients(
+    call: Call, args: Positional, kwargs: Named
+) -> tuple[Any, tuple[Tensor | None, ...]]:
     result = _run(call, args, kwargs)
     total = sum(leaf.sum().abs() for leaf in _tensors(result))
     if not isinstance(total, Tensor):
@@ -329,9 +336,7 @@ def _with_gradients(call: Call, args: Any, kwargs: Any) -> tuple[Any, tuple[Tens
     return result, mindtorch.autograd.grad(total, inputs, allow_unused=True)
 
 
-def _check_aot_dispatch(
-    op: _Operator, args: Any, kwargs: Any, *, equal: Callable[[Any, Any], None]
-) -> None:
+def _check_aot_dispatch(op: _Operator, args: Positional, kwargs: Named, *, equal: Equal) -> None:
     """Fake and derivative run without data; functional results and gradients are the plain ones."""
     metas = pytree.tree_map_only(Tensor, _as_meta, (args, kwargs))
     result = _run(op, args, kwargs)
@@ -349,7 +354,7 @@ def _check_aot_dispatch(
     _expect(equal, functional, result, _OUTPUTS)
 
 
-def _expect(equal: Callable[[Any, Any], None], actual: Any, expected: Any, message: str) -> None:
+def _expect(equal: Equal, actual: object, expected: object, message: str) -> None:
     if actual is None and expected is None:
         return
     try:
@@ -358,9 +363,7 @@ def _expect(equal: Callable[[Any, Any], None], actual: Any, expected: Any, messa
         raise AssertionError(message) from error
 
 
-def _check_device(
-    op: _Operator, args: Any, kwargs: Any, *, equal: Callable[[Any, Any], None]
-) -> None:
+def _check_device(op: _Operator, args: Positional, kwargs: Named, *, equal: Equal) -> None:
     """Results on the device of the inputs are those of the operator's cpu kernel."""
     args, kwargs = pytree.tree_map_only(Tensor, Tensor.detach, _copies((args, kwargs)))
     if all(t.device.type == "cpu" for t in _tensors((args, kwargs))):
@@ -397,7 +400,7 @@ def _unique_overload(packet: OpOverloadPacket) -> OpOverload:
     return overload
 
 
-def _overload(op: Any) -> OpOverload:
+def _overload(op: object) -> OpOverload:
     if isinstance(op, CustomOpDef):
         op = op._opoverload
     if isinstance(op, OpOverloadPacket):

@@ -39,7 +39,7 @@ def spread(center, width, n=40):
 def test_workloads_without_a_baseline_are_not_compared(compared, fail_on, code):
     work = SimpleNamespace(name="add")
     verdicts = {"device": compare(spread(1, 0.1), spread(1, 0.1))}
-    rows = [SimpleNamespace(work=work, problem="", verdicts=verdicts if c else {})
+    rows = [SimpleNamespace(work=work, problem="", note="", verdicts=verdicts if c else {})
             for c in compared]  # fmt: skip
     assert command._code(rows, fail_on, "base.json") == code
     assert command._code(rows, None, None) == 0

@@ -105,7 +105,7 @@ def _host_array(arg: Arg, rng: Generator) -> Array:
     return np.asarray(rng.uniform(arg.low, arg.high, arg.shape)).astype(dtype)
 
 
-def _wrong(what: Target, run: Callable[[], Any], when: str = "") -> str:
+def wrong(what: Target, run: Callable[[], Any], when: str = "") -> str:
     """What is wrong with the result, "" if it meets its class's rule."""
     outputs = what.outputs(run)
     if what.need.tier == "none":
@@ -149,7 +149,7 @@ class Bench:
             try:
                 what = target(work.op, recipe, self.request.device, self.request.recording)
                 run = what.run()
-                row.problem = _wrong(what, run)
+                row.problem = wrong(what, run)
             except ReferenceRefusesError:
                 raise
             except Exception as error:
@@ -158,13 +158,13 @@ class Bench:
                 return row
             row.cost = cost(what.op, recipe, what.reference.native)
             self._time(what, run, row)
-            row.problem = _wrong(what, run, " after timing")
+            row.problem = wrong(what, run, " after timing")
         return row
 
     def _time(self, what: Target, run: Callable[[], Any], row: WorkloadTiming) -> None:
-        clock = self._clock(run)
+        clock = self.clock(run)
         for kind in self.request.kinds:
-            row.times[kind] = self._sampled(getattr(clock, _METHODS[kind]))
+            row.times[kind] = self._sampled(getattr(clock, METHODS[kind]))
         if self.request.cold:
             row.times["cold"] = self._cold(what, row.work)
         other = self._rival(what, row)
@@ -173,7 +173,7 @@ class Bench:
         kind = "e2e" if "e2e" in row.times else next(iter(row.times))
         self._interleaved(clock, Clock(other, lambda: None), kind, row)
 
-    def _clock(self, run: Callable[[], Any]) -> Clock:
+    def clock(self, run: Callable[[], Any]) -> Clock:
         if not self.npu:
             return Clock(run, lambda: synchronize(self.request.device))
         return NpuClock(run, self.index, self._blocker)
@@ -192,7 +192,7 @@ class Bench:
         """End to end with inputs that no cache holds: many copies, taken in turn."""
         size = max(sum(s.array.nbytes for s in inputs(work, self.request.seed).slots), 1)
         runs = [what.run() for _ in range(max(2, min(64, _COLD_BYTES // size)))]
-        clock = self._clock(cold(lambda i: runs[i](), len(runs)))
+        clock = self.clock(cold(lambda i: runs[i](), len(runs)))
         return self._sampled(clock.end_to_end)
 
     def _rival(self, what: Target, row: WorkloadTiming) -> Callable[[], Any] | None:
@@ -214,7 +214,7 @@ class Bench:
     def _interleaved(self, ours: Clock, theirs: Clock, kind: str, row: WorkloadTiming) -> None:
         """Alternate rounds of both sides, so that drift hits both alike."""
         limits = SamplingLimits(0.05, self.request.limits.sampling / _ROUNDS)
-        mine, other = getattr(ours, _METHODS[kind]), theirs.end_to_end
+        mine, other = getattr(ours, METHODS[kind]), theirs.end_to_end
         warm_up(other, self.request.limits)
         samples = [(collect(mine, limits), collect(other, limits)) for _ in range(_ROUNDS)]
         row.times[kind], row.rival[kind] = (
@@ -237,16 +237,16 @@ class Bench:
 
     def _copy_rate(self) -> float:
         source = torch.ones(4 << 20).to(self.request.device)
-        times = self._sampled(self._clock(lambda: source.clone()).device)
+        times = self._sampled(self.clock(lambda: source.clone()).device)
         return 2 * (4 << 20) * 4 / (times.least * 1e-6)
 
     def _product_rate(self, dtype: str) -> float:
         a = torch.ones(768, 768, dtype=getattr(torch, dtype)).to(self.request.device)
-        times = self._sampled(self._clock(lambda: a @ a).device)
+        times = self._sampled(self.clock(lambda: a @ a).device)
         return 2 * 768**3 / (times.least * 1e-6)
 
 
-_METHODS: Final = {"device": "device", "host": "host", "e2e": "end_to_end"}
+METHODS: Final = {"device": "device", "host": "host", "e2e": "end_to_end"}
 
 
 def as_json(

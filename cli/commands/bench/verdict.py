@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from .statistics import TimeSpread
 _SAME: Final = 0.02
 _GAP: Final = 0.005
 _CHANCE: Final = 1e-3
+Rounds: TypeAlias = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,7 @@ class TimeComparison:
     high: float
 
 
-def compare(
-    ours: TimeSpread, theirs: TimeSpread, rounds: Sequence[tuple[float, float]] = ()
-) -> TimeComparison:
+def compare(ours: TimeSpread, theirs: TimeSpread, rounds: Rounds = ()) -> TimeComparison:
     """FASTER or SLOWER when [min, Q3] of both are apart by more than 0.5 %; SAME when they overlap
     and medians agree within 2 %; else UNCLEAR (nvbench's comparison, with its advice followed).
 
@@ -43,7 +42,7 @@ def compare(
     return TimeComparison(word, ratio, low, high)
 
 
-def chance(rounds: Sequence[tuple[float, float]]) -> float:
+def chance(rounds: Rounds) -> float:
     """How likely ratios as far from 1 are when both sides take equally long: Student's paired
     test of their logarithms, both ways."""
     from scipy import stats
@@ -53,6 +52,34 @@ def chance(rounds: Sequence[tuple[float, float]]) -> float:
     if not spread:
         return float(not ratios.any())
     return float(2 * stats.t.sf(abs(float(ratios.mean())) / spread, len(rounds) - 1))
+
+
+def paired(pairs: Sequence[Rounds], comparisons: int = 1) -> TimeComparison:
+    """What alternating rounds say, for each pair of processes that was timed.
+
+    FASTER or SLOWER where every pair differs to the same side by more than 0.5 %, and by chance
+    (Student's paired test) not once in 1,000 runs of so many comparisons. SAME where the interval
+    of every pair lies within 2 % at the same rate; else UNCLEAR. `low` and `high` span the
+    intervals.
+    """
+    from scipy import stats
+
+    level = _CHANCE / max(comparisons, 1)
+    ratios = [np.log([a / b for a, b in rounds]) for rounds in pairs]
+    means = [float(r.mean()) for r in ratios]
+    widths = [float(stats.t.isf(level / 2, len(r) - 1) * r.std(ddof=1) / len(r) ** 0.5)
+              for r in ratios]  # fmt: skip
+    low = min(m - w for m, w in zip(means, widths, strict=True))
+    high = max(m + w for m, w in zip(means, widths, strict=True))
+    gap = float(np.log1p(_GAP))
+    sure = all(abs(m) > max(w, gap) for m, w in zip(means, widths, strict=True))
+    word = "UNCLEAR"
+    if sure and (max(means) < 0 or min(means) > 0):
+        word = "FASTER" if max(means) < 0 else "SLOWER"
+    elif max(abs(low), abs(high)) <= np.log1p(_SAME):
+        word = "SAME"
+    ratio, low, high = (float(np.exp(v)) for v in (np.mean(means), low, high))
+    return TimeComparison(word, ratio, low, high)
 
 
 def doubt(times: Mapping[str, TimeSpread]) -> str:

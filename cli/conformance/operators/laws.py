@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -44,7 +45,7 @@ class Launch:
         self.trial, self.operator, self.golden = trial, operator, golden
         self.cann = install.cann()
         self.values = operator.values(trial.recipe, golden)
-        self.call = self.cann.op(operator.name)
+        self.call: Callable[..., Any] = self.cann.op(operator.name)
         self.inputs: dict[str, GuardedTensor | PackedInt4] = {}
         self.results: dict[int, GuardedTensor | PackedInt4] = {}
         # Results whose size the device decides: index by parameter, and what is wrong with the

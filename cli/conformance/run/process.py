@@ -103,13 +103,15 @@ class Batch:
 
 
 class Process:
-    """One worker process and its lines."""
+    """One worker process and its lines; `module` is what it runs."""
+
+    module = f"{__package__}.worker"
 
     def __init__(self, setup: Setup) -> None:
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives with the process
         env = {**os.environ, **_quiet(setup), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self.child = subprocess.Popen(
-            [sys.executable, *_SAFE_PATH, "-m", f"{__package__}.worker"],
+            [sys.executable, *_SAFE_PATH, "-m", self.module],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=env,
             start_new_session=True,
         )  # fmt: skip
