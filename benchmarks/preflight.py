@@ -116,9 +116,9 @@ def run_all(planted: Sequence[str], seconds: float, devices: int) -> list[Catch]
     for fault in hosts:
         one = preflight(fault, seconds, devices)
         catches.append(one)
-        verdict = "right" if one.right else "healthy: passed" if one.code == exits.OK else "missed"
+        verdict = ("caught; " if one.right else "missed; ") if fault else ""
         print(f"{seconds:g} s, {fault or 'no fault'}: exit {one.code} in {one.seconds:.1f} s, "
-              f"{verdict}; names {sorted(one.accused) or 'nothing'}", flush=True)  # fmt: skip
+              f"{verdict}names {sorted(one.accused) or 'nothing'}", flush=True)  # fmt: skip
     return catches
 
 

@@ -86,6 +86,51 @@ def test_a_stuck_bit_is_always_called_stuck():
         assert kind(["b"] * 20, difference(words, wrong)) == votes.STUCK
 
 
+def against(first, others):
+    """The class of npu:1 by its launches and those of npu:0, which has the majority or, of two
+    devices, the other vote."""
+    notes = [("repeat", {"case": CASE, "seed": 0, "device": f"npu:{i}",
+                         "digests": {d: launches.count(d) for d in launches}})
+             for i, launches in ((1, first), (0, others))]  # fmt: skip
+    return votes.evidence(notes)
+
+
+def launches(rng, usual, p, times):
+    """`usual`, then as often as a run repeats a case; other bits in a share p."""
+    return [usual, *("c" if rng.random() < p else usual for _ in range(times - 1))]
+
+
+@pytest.mark.parametrize(
+    ("p", "times"), [(0.1, comparing._TIMES), (0.5, comparing._BRIEF), (0.1, comparing._BRIEF)]
+)
+def test_an_operator_that_is_not_deterministic_speaks_against_a_device_as_rarely_as_stated(
+    p, times
+):
+    rng, trials, mistaken = np.random.default_rng(17), 1000, 0
+    divided = votes.splits(results("a", "b", "a"))
+    for _ in range(trials):
+        seen = against(["b"] * times, launches(rng, "a", p, times))
+        (one,) = votes.deviations(divided, seen)
+        mistaken += one.kind != votes.OPERATOR
+    assert within(mistaken, trials, (1 - p) ** (times - 1))
+
+
+def test_of_two_devices_one_that_flips_is_undecided_as_rarely_as_stated():
+    rng, trials, undecided, p = np.random.default_rng(19), 1000, 0, 0.8
+    divided = votes.splits(results("a", "b"))
+    for _ in range(trials):
+        first = ["b", *("b" if rng.random() < p else "a" for _ in range(comparing._TIMES - 1))]
+        kinds = {d.place: d.kind for d in votes.deviations(divided, against(first, ["a"] * 20))}
+        assert kinds["npu:0"] == votes.UNDECIDED
+        undecided += kinds["npu:1"] == votes.UNDECIDED
+    assert within(undecided, trials, p ** (comparing._TIMES - 1))
+
+
+def test_a_difference_that_nobody_asked_for_again_has_no_other_class():
+    (one,) = votes.deviations(votes.splits(results("a", "b", "a")), {})
+    assert one.kind == votes.UNREPEATED
+
+
 OLD = "driver 25.2, most have 25.5"
 
 
