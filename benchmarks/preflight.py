@@ -47,7 +47,7 @@ DRAWS = 10
 HEALTHY_SHARE = 8  # one host without a fault for so many with one, three at least
 # How the report names what is wrong, and a device that a case held up for so many seconds.
 _WRONG = re.compile(r"^ *\d+\. (npu:\d+|links? .+)$", re.MULTILINE)
-_HELD = re.compile(r"(npu:\d+): .*had run for ([\d.]+) s")
+_HELD = re.compile(r"(npu:\d+): .*(?:had run for|no answer within) ([\d.]+) s")
 # Faults that stop a worker tell nothing of the cases behind the first.
 _ENDING = ("crash", "hang", "trap", "race")
 
