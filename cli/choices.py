@@ -14,7 +14,8 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from aclnn_bindings.install import simulated
+from aclnn_bindings.install import search, simulated
+from aclnn_bindings.interface import catalog
 
 from .conformance.cases import shard
 
@@ -103,6 +104,26 @@ kernel = click.option(
     callback=_bind_kernels,
     help="On the simulator, compute a custom operator's type by this function of a .py or .so "
     "file; see docs/own_operators.md.",
+)  # fmt: skip
+
+
+def _choose_release(
+    _ctx: click.Context, _param: click.Parameter, release: str | None
+) -> str | None:
+    """Let the simulator of this command and its children be a release."""
+    if release is None:
+        return None
+    if catalog.version_of(release) is None:
+        raise click.UsageError(
+            f"--release {release}: unknown; known are {', '.join(catalog.versions())}"
+        )
+    os.environ[search.RELEASE] = release
+    return release
+
+
+release = click.option(
+    "--release", metavar="VERSION", expose_value=False, callback=_choose_release,
+    help="CANN release that the simulator is, such as 8.5.0: it lacks what that release lacks.",
 )  # fmt: skip
 
 

@@ -45,6 +45,7 @@ _SETTINGS: Final = frozenset((
     "ACLSIM_STRICT", "ACLSIM_STRIKES", "HCCL_ALGO", "HCCL_DETERMINISTIC", "HCCL_OP_EXPANSION_MODE",
     "HCCL_SOCKET_IFNAME", "MINDTORCH_MEMORY_GUARD", "PYTORCH_NPU_ALLOC_CONF",
 ))  # fmt: skip
+_RELEASE: Final = re.compile(r"\d{1,2}\.\d{1,2}[A-Za-z0-9.]{0,20}|\d{4}-\d{2}")
 # An address or a query is no path; quotes and `$` are, as a slip of a shell leaves them.
 _PATH: Final = re.compile(r"(?!//)[^?#&=@%<>|\\]*")
 _NUMBER: Final = re.compile(r"[\d,. :-]{0,128}|true|false|on|off", re.IGNORECASE)
@@ -100,6 +101,7 @@ def visible_value(name: str, value: str) -> str:
     if name in _PATHS:
         return ":".join(_path(entry) for entry in _entries(value))
     form = _NUMBER if name in _NUMBERS else _SETTING if name in _SETTINGS else None
+    form = _RELEASE if name == "ACLSIM_RELEASE" else form
     return value if form is not None and form.fullmatch(value) and _plain(value) else MASK
 
 

@@ -21,6 +21,7 @@ from .places import text as _text
 Verdict = Literal["found", "duplicate", "absent", "empty", "unset"]
 
 ENVIRONMENT: Final = ("MINDTORCH_CANN_HOME", "ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
+RELEASE: Final = "ACLSIM_RELEASE"
 _RECORD: Final = Path("/etc/Ascend/ascend_cann_install.info")
 _BELOW: Final = ("ascend-toolkit/latest", "cann", "latest", "nnae/latest", "nnrt/latest")
 _VERSIONED: Final = ("cann-*", "ascend-toolkit/[0-9]*", "nnae/[0-9]*", "nnrt/[0-9]*", "[0-9]*")
@@ -165,10 +166,21 @@ def _root_of_libraries(folder: Path) -> Path:
 _PACKAGE = sys.modules[__name__.partition(".")[0]]
 
 
+def _as_release(root: Path, release: str | None) -> Path:
+    if not release:
+        return root
+    from .release_tree import tree
+
+    return tree(root, release)
+
+
 def bundled_simulator() -> Path | None:
-    """The simulator installed beside these bindings, or None when it was not built."""
+    """The simulator installed beside these bindings, or None when it was not built.
+
+    As the release that ACLSIM_RELEASE names, where it is set.
+    """
     for place in _PACKAGE.__path__:
         root = Path(place) / "simulator" / "cann"
         if (root / "lib64" / "libascendcl.so").exists():
-            return root
+            return _as_release(root, os.environ.get(RELEASE))
     return None

@@ -1,8 +1,9 @@
 """Owns the signature catalogs of known CANN versions; refuses to answer for a version it lacks.
 
-The data is `catalogs/*.json` (format: `catalogs/README.md`), shipped or in the user's folder:
-`$XDG_DATA_HOME/mindtorch-npu/catalogs`, by default below `~/.local/share`. A file is all that a
-version needs. Comparing two sets of declarations is `compare.py`, writing one `compact.py`.
+The data is `catalogs/*.json` and `catalogs/releases/*.json` (format: `catalogs/README.md`), or in
+the user's folder: `$XDG_DATA_HOME/mindtorch-npu/catalogs`, by default below `~/.local/share`. A
+file, and the base that it names, is all that a version needs. Comparing two sets of declarations
+is `compare.py`, writing one `compact.py`, storing one as a difference `releases.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import BindingError
+from . import releases
 from .abi import SCALARS, kind_of
 from .folders import of_user
 from .lazy import LazyMapping
@@ -46,7 +48,7 @@ def user_folder() -> Path:
 def _files() -> dict[str, Path]:
     """Name → file of every catalog, oldest CANN first."""
     files: dict[str, Path] = {}
-    for folder in (_DATA, user_folder()):
+    for folder in (_DATA, _DATA / "releases", user_folder()):
         for path in sorted(folder.glob("*.json")) if os.path.isdir(folder) else ():
             if path.name == _SPECS:
                 continue
@@ -64,7 +66,7 @@ def _age(path: Path) -> tuple[list[int], bool, str]:
         line = _OF.search(file.read(4096))
     if line is None:
         raise CatalogError(f'{path}: no catalog: its first lines have no "cann"')
-    numbers = [int(n) for n in re.findall(r"\d+", line[1].partition("RC")[0])[:2]]
+    numbers = [int(n) for n in re.findall(r"\d+", line[1].partition("RC")[0])[:3]]
     return numbers, "RC" not in line[1], path.stem
 
 
@@ -75,7 +77,7 @@ def versions() -> tuple[str, ...]:
 
 def forget() -> None:
     """Look for catalogs again: a file was added."""
-    for known in (_files, _read, load, sources):
+    for known in (_files, read, load, sources):
         known.cache_clear()
 
 
@@ -84,16 +86,16 @@ def version_of(cann: str | None) -> str | None:
 
     A third or fourth number of a release mends kernels and keeps the interface.
     """
-    if not cann:
-        return None
-    names = (n for n in versions() if cann == n or re.fullmatch(re.escape(n) + r"(\.\d+)+", cann))
-    return next(names, None)
+    if not cann or cann in versions():
+        return cann or None
+    stems = {n: re.escape(n.removesuffix(".0")) for n in versions()}
+    return next((n for n, stem in stems.items() if re.fullmatch(stem + r"(\.\d+)+", cann)), None)
 
 
 @cache
 def load(version: str) -> Declarations:
     """Everything that CANN `version` declares; UnknownVersionError names the versions there are."""
-    return parse(_read(version))
+    return parse(read(version))
 
 
 def parse(data: Mapping[str, Any]) -> Declarations:
@@ -111,7 +113,7 @@ def parse(data: Mapping[str, Any]) -> Declarations:
 
 def library_of(version: str, function: str) -> str:
     """The library that CANN `version` puts `function` in; `a.so|b.so` means either, "" unknown."""
-    data = _read(version)
+    data = read(version)
     row = data["functions"].get(function)
     return str(data["headers"].get(row[1], ("", ""))[1]) if row else ""
 
@@ -119,12 +121,13 @@ def library_of(version: str, function: str) -> str:
 @cache
 def sources(version: str) -> str:
     """Where the facts of catalog `version` were read."""
-    named = _read(version)["sources"]
+    named = read(version)["sources"]
     return named if isinstance(named, str) else "; ".join(named.values())
 
 
 @cache
-def _read(version: str) -> dict[str, Any]:
+def read(version: str) -> dict[str, Any]:
+    """The JSON object of catalog `version`, whole also where it is stored as a difference."""
     path = _files().get(version)
     if path is None:
         raise UnknownVersionError(
@@ -132,8 +135,9 @@ def _read(version: str) -> dict[str, Any]:
             "`mindtorch-npu catalog make` writes one from an install"
         )
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except ValueError as error:
+        data = dict(json.loads(path.read_text(encoding="utf-8")))
+        return releases.expand(read(data["base"]), data) if "base" in data else data
+    except (KeyError, ValueError) as error:
         raise CatalogError(f"{path}: {error}; write it again or remove it") from None
 
 

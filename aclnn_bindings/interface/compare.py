@@ -2,6 +2,7 @@
 
 `breaks ABI`: a caller compiled against one side corrupts memory or misreads values on the other.
 `source only`: the same bytes are passed, only C text differs (names, const, an enum's name).
+`documents`: the interface is the same, the operator's document lists other dtypes or products.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final, Literal
 
 from .signature import Declarations, Signature, Struct
 
-Effect = Literal["breaks ABI", "source only"]
+Effect = Literal["breaks ABI", "source only", "documents"]
 _CONST: Final = re.compile(r"\bconst\b")
 _TAG: Final = re.compile(r"\b(struct|union|enum)\b")
 _SPACES: Final = re.compile(r"\s*([*&()\[\],])\s*|\s+")

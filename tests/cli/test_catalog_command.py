@@ -50,6 +50,16 @@ def test_the_simulator_s_headers_become_a_version_that_is_known(folder):
     assert catalogs.library_of("99.1.RC1", "aclnnAddGetWorkspaceSize") == "libopapi.so"
 
 
+def test_a_catalog_with_a_base_holds_what_differs_and_takes_from_the_base_what_is_open(folder):
+    arguments = ("--home", str(bundled_simulator()), "--version", "99.3.RC1", "--base", "2026-08")
+    assert make(*arguments).return_value == exits.OK
+    stored = json.loads((folder / "99.3.RC1.json").read_text())
+    assert stored["base"] == "2026-08"
+    assert "aclnnAdd" not in stored["functions"]
+    alone, based = catalogs.load("2026-08"), catalogs.load("99.3.RC1")
+    assert based.functions["aclnnAdd"] == alone.functions["aclnnAdd"]
+
+
 def test_a_file_that_is_there_is_kept(folder):
     arguments = ("--headers", str(bundled_simulator() / "include"), "--version", "99.2")
     assert make(*arguments).return_value == exits.OK

@@ -84,20 +84,41 @@ def test_probe_is_content_where_everything_called_is_there(recorded: Path) -> No
     assert "aclnnLayerNorm" in good.out
 
 
-def test_probe_names_what_an_install_lacks_or_declares_otherwise(tmp_path: Path) -> None:
-    path = tmp_path / "calls.rec"
+def recording_of(path: Path, functions: list[list[object]]) -> None:
+    """A recording with one call of each function."""
     writer = recording_file.Writer(path)
     install = {"root": "/", "version": "1", "kind": "cann"}
     texts = dict.fromkeys(("started", "folder", "host", "machine"), "")
     writer.add_json(recording_file.HEADER, {"version": 1, "dtypes": {}, "install": install,
                                             "monotonic_ns": 0, "unix_ns": 0, "command": [],
                                             **texts})  # fmt: skip
-    functions = [["aclnnLost", [], True], ["aclrtFree", [["p", 8, "int64_t"]], False]]
     writer.add_json(recording_file.FUNCTIONS, functions)
     rows = b"".join(struct.pack("<BBHIQQIiII3Q", 1, 0, 0, function, function, 0, 1, *([0] * 6))
-                    for function in (0, 1))  # fmt: skip
+                    for function in range(len(functions)))  # fmt: skip
     writer.add(recording_file.Chunk(recording_file.ROWS, 1, 1, 1, rows))
     writer.close()
+
+
+def test_two_releases_are_compared_by_the_calls_of_a_program(tmp_path: Path) -> None:
+    path = tmp_path / "calls.rec"
+    names = ("aclnnMlaPrologV2GetWorkspaceSize", "aclnnAdd", "aclrtSnapShotProcessLock")
+    recording_of(path, [[name, [], True] for name in names])
+    outcome = layered.command("probe", "--diff", "8.5.0..9.1.0", "--from", str(path), "--json")
+    assert outcome.code == 1, outcome.err
+    difference = json.loads(outcome.out)
+    assert "aclnnMlaPrologV2GetWorkspaceSize" in difference["removed"]
+    assert difference["removed_ops"] == ["aclnnMlaPrologV2"]
+    assert [(c["name"], c["effect"]) for c in difference["changed"]] == [
+        ("aclrtSnapShotProcessLock", "breaks ABI")
+    ]
+    one = layered.command("probe", "--diff", "8.5.0", "--from", str(path))
+    assert one.code == 2
+    assert "8.5.0..9.1.0" in one.err
+
+
+def test_probe_names_what_an_install_lacks_or_declares_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "calls.rec"
+    recording_of(path, [["aclnnLost", [], True], ["aclrtFree", [["p", 8, "int64_t"]], False]])
     outcome = layered.command("probe", "--simulator", "--from", str(path))
     assert outcome.code == 1
     assert "2 missing or changed here" in outcome.out

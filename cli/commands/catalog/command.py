@@ -12,6 +12,7 @@ from aclnn_bindings.install import elf
 from aclnn_bindings.interface import catalog as catalogs
 from aclnn_bindings.interface.compact import compact, write
 from aclnn_bindings.interface.headers import parse_tree
+from aclnn_bindings.interface.releases import difference
 
 from ... import exits, render
 
@@ -20,6 +21,7 @@ EPILOG = """\b
 Examples:
   mindtorch-npu catalog make --home /usr/local/Ascend/ascend-toolkit/latest
   mindtorch-npu catalog make --headers ./include --version 8.3.RC1
+  mindtorch-npu catalog make --base 2026-08
   mindtorch-npu probe --diff 8.3.RC1"""
 
 
@@ -41,11 +43,14 @@ def list_() -> int:
 @click.option("--home", type=FOLDER, help="The toolkit to read; default: the one found.")
 @click.option("--headers", type=FOLDER, help="A folder of headers instead of a toolkit.")
 @click.option("--version", help="The name of the release; default: read from the toolkit.")
+@click.option("--base", metavar="VERSION", help="Store what differs from this catalog; dtypes and "
+              "directions that headers leave open are read in it.")  # fmt: skip
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def make(
-    home: Path | None, headers: Path | None, version: str | None, out: Path | None, force: bool
-) -> int:
+    home: Path | None, headers: Path | None, version: str | None, base: str | None,
+    out: Path | None, force: bool,
+) -> int:  # fmt: skip
     """Write the catalog of an install's headers, so that its version is known everywhere."""
     if home is not None and headers is not None:
         raise click.UsageError("give --home or --headers, not both")
@@ -62,7 +67,8 @@ def make(
     path = out or catalogs.user_folder() / f"{name}.json"
     if path.exists() and not force:
         raise click.UsageError(f"{path}: is there already; give --force to replace it")
-    write(path, compact(declared, path.stem, name, source, libraries))
+    whole = compact(declared, path.stem, name, source, libraries)
+    write(path, difference(catalogs.read(base), whole, base) if base else whole)
     catalogs.forget()
     functions, ops, enums, structs = _counts(declared)
     text = f"{functions} functions, {ops} operators, {enums} enums, {structs} structs"

@@ -33,6 +33,7 @@ _TIMEOUT = 600.0
 @click.option("--md", "form", flag_value="md", help="Write Markdown, for an issue or a wiki.")
 @click.option("--home", type=FOLDER, help="Examine only the toolkit at this path.")
 @click.option("--simulator", is_flag=True, help="Examine only the bundled simulator.")
+@choices.release
 @click.option("--headers", type=FOLDER,
               help="Read declarations from this folder of headers; default: those of "
                    "the toolkit found.")  # fmt: skip
@@ -79,8 +80,13 @@ def probe(
         return _fleet(home, simulator, ray, book, {"html": html, "prometheus": prometheus}, named)
     if html or prometheus:
         raise click.UsageError("--html and --prometheus: of a fleet; add --ray or --journal")
+    if against and (ends := probe_diff.ends(against)):
+        return _between(probe_diff.between(*ends, recorded), recorded, form)
     if recorded is not None:
         from . import recorded as probe_recorded
+
+        if against:
+            raise click.UsageError("--from with --diff: give two versions, such as 8.5.0..9.1.0")
 
         files = look(Request(home, simulator, headers, (), run=False))
         blocks, left = probe_recorded.document(recorded, files)
@@ -102,6 +108,22 @@ def probe(
     else:
         render.show(blocks)
     return code
+
+
+def _between(
+    comparison: probe_diff.InterfaceComparison, recorded: Path | None, form: str | None
+) -> int:
+    """Two versions compared, without an install; problems are what a recorded program calls."""
+    blocks = list(probe_text.comparison_of(comparison))
+    if form == "json":
+        click.echo(json.dumps(probe_json.diff_of(comparison), indent=1, ensure_ascii=False))
+    elif form == "md":
+        click.echo(render.markdown(blocks), nl=False)
+    else:
+        render.show(blocks)
+    difference = comparison.difference
+    touched = recorded is not None and (difference.removed or difference.breaking)
+    return exits.PROBLEMS if touched else exits.OK
 
 
 def _fleet(

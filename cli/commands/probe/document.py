@@ -57,7 +57,7 @@ def report(
             {"severity": c.severity, "what": c.what, "fix": c.fix, "evidence": c.evidence}
             for c in causes
         ],
-        "diff": _diff(comparison) if comparison else None,
+        "diff": diff_of(comparison) if comparison else None,
         "environment": environment.masked_variables(environ),
     }
     return environment.concealed(data, environ)
@@ -209,7 +209,7 @@ def _result(step: StepResult) -> dict[str, Any]:
     }
 
 
-def _diff(comparison: InterfaceComparison) -> dict[str, Any]:
+def diff_of(comparison: InterfaceComparison) -> dict[str, Any]:
     difference = comparison.difference
     return {
         "reference": comparison.reference,

@@ -58,7 +58,7 @@ def document(
     for name in queried:
         yield from probe_ops.operator_detail(name, report)
     if comparison is not None:
-        yield from _comparison(comparison)
+        yield from comparison_of(comparison)
     yield from _smoke(report)
     if causes:
         yield Heading("What to do" if _errors(causes) else "Worth knowing")
@@ -175,7 +175,7 @@ def _custom(install: Install) -> Iterator[Block]:
         ])  # fmt: skip
 
 
-def _comparison(comparison: InterfaceComparison) -> Iterator[Block]:
+def comparison_of(comparison: InterfaceComparison) -> Iterator[Block]:
     difference = comparison.difference
     yield Heading(f"Compared with {comparison.reference}")
     rows: list[tuple[str, str | Cell]] = [
@@ -189,10 +189,14 @@ def _comparison(comparison: InterfaceComparison) -> Iterator[Block]:
     changed = sorted(difference.changed, key=lambda c: c.effect)
     visible = changed[: max(len(difference.breaking), 2 * MAX_LISTED)]
     if visible:
-        styles: dict[str, Style] = {"breaks ABI": "bad", "source only": ""}
-        yield Items([Item(Cell(c.name, styles[c.effect]), [(c.effect, c.detail)]) for c in visible])
+        styles: dict[str, Style] = {"breaks ABI": "bad", "source only": "", "documents": ""}
+        yield Items([
+            Item(Cell(c.name, styles[c.effect]),
+                 [(c.what if c.effect == "documents" else c.effect, c.detail)])
+            for c in visible
+        ])  # fmt: skip
     if len(changed) > len(visible):
-        more = f"  and {len(changed) - len(visible)} more, source only; --json has all"
+        more = f"  and {len(changed) - len(visible)} more, ABI unchanged; --json has all"
         yield Line(Cell(more, "dim"))
 
 

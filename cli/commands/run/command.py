@@ -71,6 +71,7 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
 )
 @choices.golden
 @choices.kernel
+@choices.release
 @click.option("--simulator", is_flag=True, help="Use the bundled simulator.")
 @click.option("--home", type=click.Path(path_type=Path), help="Use the CANN toolkit at this path.")
 @click.option("--soc", type=choices.Product(), metavar="NAME",

@@ -8,7 +8,7 @@ import shlex
 import click
 
 from aclnn_bindings import declarations, find_install
-from aclnn_bindings.install import simulated
+from aclnn_bindings.install import search, simulated
 
 from ... import choices, exits, render
 
@@ -20,11 +20,12 @@ def sim() -> None:
 
 @sim.command()
 @choices.kernel
+@choices.release
 def env() -> int:
     """Print the exports that make a shell use the simulator: eval "$(mindtorch-npu sim env)"."""
     for name, value in simulated.environment().items():
         click.echo(f"export {name}={shlex.quote(value)}")
-    for name in (simulated.KERNELS, "ACLSIM_PYTHON"):
+    for name in (simulated.KERNELS, "ACLSIM_PYTHON", search.RELEASE):
         if name in os.environ:
             click.echo(f"export {name}={shlex.quote(os.environ[name])}")
     for name in simulated.CLEARED:
@@ -33,6 +34,7 @@ def env() -> int:
 
 
 @sim.command()
+@choices.release
 def info() -> int:
     """List the operators that the simulator has, and the products that it can behave like."""
     install = find_install(simulator=True)

@@ -1,0 +1,82 @@
+"""Owns catalogs that are stored as what differs from another one; refuses a base of another kind.
+
+A release declares nearly what its neighbour does, so its file names a base and lists what it
+has otherwise: entries of tables that are new or changed, and the names that it lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+Catalog = dict[str, Any]
+Rows = Mapping[str, list[str]]
+TABLES: Final = ("headers", "enums", "constants", "typedefs", "structs", "functions", "products")
+LISTS: Final = ("deprecated", "generated")
+
+
+def expand(base: Mapping[str, Any], release: Mapping[str, Any]) -> Catalog:
+    """The whole catalog of `release`, which is stored as what differs from `base`."""
+    whole = {**base, **{k: v for k, v in release.items() if k not in (*TABLES, "removed")}}
+    whole["dtype_sets"] = [*base["dtype_sets"], *release["dtype_sets"]]
+    for table in TABLES:
+        lacks = frozenset(release["removed"].get(table, "").split())
+        entries = {**base.get(table, {}), **release.get(table, {})}
+        whole[table] = {name: entries[name] for name in sorted(entries) if name not in lacks}
+    return whole
+
+
+def difference(base: Mapping[str, Any], whole: Mapping[str, Any], name: str) -> Catalog:
+    """What `whole` has otherwise than the catalog `base`, which is called `name`.
+
+    What `whole` leaves open of a parameter (direction, dtypes) is what the base says.
+    """
+    sets = _Sets(base["dtype_sets"], whole["dtype_sets"])
+    released = {**whole, "functions": _settled(base["functions"], whole["functions"], sets)}
+    release = {k: v for k, v in whole.items() if k not in (*TABLES, *LISTS)}
+    release |= {"base": name, "dtype_sets": sets.added, "removed": {}}
+    for table in TABLES:
+        before, after = base.get(table, {}), released.get(table, {})
+        if lacks := sorted(before.keys() - after.keys()):
+            release["removed"][table] = " ".join(lacks)
+        if changed := {n: v for n, v in after.items() if before.get(n) != v}:
+            release[table] = changed
+    changed_lists = {name: whole[name] for name in LISTS if base[name] != whole[name]}
+    return {**release, **changed_lists}
+
+
+class _Sets:
+    """Dtype lists of a base, and those that a release adds to them."""
+
+    def __init__(self, base: list[str], release: list[str]) -> None:
+        self.index = {text: i for i, text in enumerate(base)}
+        self.release = release
+        self.added: list[str] = []
+
+    def __call__(self, listed: str) -> str:
+        """The index that the release's list `listed` has behind the base's."""
+        if not listed:
+            return ""
+        text = self.release[int(listed)]
+        if text not in self.index:
+            self.index[text] = len(self.index)
+            self.added.append(text)
+        return str(self.index[text])
+
+
+def _settled(before: Rows, after: Rows, sets: _Sets) -> Rows:
+    """The functions of a release with what its source leaves open read in the base."""
+    return {
+        name: [*row[:2], *_params(before.get(name, [])[2:], row[2:], sets)]
+        for name, row in after.items()
+    }
+
+
+def _params(before: list[str], after: list[str], sets: _Sets) -> list[str]:
+    known = {tuple(text.split("|")[:2]): text.split("|") for text in before}
+    params = []
+    for text in after:
+        ctype, name, flow, listed = text.split("|")
+        _, _, known_flow, known_list = known.get((ctype, name), ("", "", flow, ""))
+        params.append(f"{ctype}|{name}|{known_flow}|{sets(listed) or known_list}")
+    return params
