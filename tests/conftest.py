@@ -4,6 +4,7 @@ import gc
 import importlib.util
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_xdist_auto_num_workers():
+    """Of `-n auto`: some tests wait, so three workers keep two cores busy."""
+    return min(16, len(os.sched_getaffinity(0)) * 3 // 2 or 1)
+
+
 # What `-m smoke` runs, in less than a minute: each package and the ways between them.
 SMOKE = (
     *("seeds", "cli/spec", "cli/test_main.py", "cli/test_api.py", "mindtorch/test_dispatch.py"),
@@ -59,11 +65,19 @@ SMOKE = (
 
 
 def pytest_collection_modifyitems(config, items):
-    """What is marked slow runs only when asked for, with `-m slow`."""
+    """What is marked slow, and of `sampled(n)` all but each n-th, runs only with `-m slow`."""
     smoke = tuple(str(ROOT / "tests" / name) for name in SMOKE)
     for item in items:
         if str(item.path).startswith(smoke):
             item.add_marker("smoke")
+    counted = Counter()
+    for item in items:
+        sampled = item.get_closest_marker("sampled")
+        if sampled:
+            function = item.nodeid.partition("[")[0]
+            if counted[function] % sampled.args[0]:
+                item.add_marker("slow")
+            counted[function] += 1
     if not config.option.markexpr:
         for item in items:
             if item.get_closest_marker("slow"):

@@ -15,6 +15,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("program", "name", "value"), CASES)
 def test_a_value_that_nobody_meant_does_no_harm(program, name, value, tmp_path: Path):
     assert environment_sweep.outcome(program, name, value, tmp_path) == ""

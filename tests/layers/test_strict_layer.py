@@ -43,6 +43,7 @@ def races(tmp_path_factory: pytest.TempPathFactory) -> str:
     return layered.program(source, tmp_path_factory.mktemp("races"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("race", RACES)
 def test_a_race_is_named_and_its_ordered_twin_is_not(race: str, races: str) -> None:
     outcome = strict(races, race)
@@ -109,6 +110,7 @@ def test_leaks_are_named_with_their_origin(fault: str) -> None:
     assert "created: faults(" in outcome.err
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sample", layered.SAMPLES)
 def test_a_clean_program_reports_nothing_and_runs_as_without(sample: str) -> None:
     alone = compiled.run(f"samples/{sample}")

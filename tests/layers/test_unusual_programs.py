@@ -40,6 +40,7 @@ def alone(program: str, mode: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ENDS)
 @pytest.mark.parametrize(
     "layers",

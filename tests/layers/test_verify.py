@@ -18,6 +18,7 @@ JUDGED = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sample", JUDGED)
 def test_right_launches_pass(sample: str) -> None:
     outcome = layered.run("--verify", "--", str(compiled.build(f"samples/{sample}")))
@@ -25,6 +26,7 @@ def test_right_launches_pass(sample: str) -> None:
     assert " right, 0 wrong, 0 not judged" in outcome.err
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sample", JUDGED)
 def test_the_first_wrong_launch_is_named_and_saved(sample: str, tmp_path: Path) -> None:
     """The saved case fails where the fault is, and passes where it is not."""

@@ -13,7 +13,7 @@ import pytest
 from mistakes import KNOWN, mistakes
 
 
-@pytest.mark.parametrize("device", ["cpu", "npu"])
+@pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), "npu"])
 def test_mistakes_are_refused_in_torchs_words(device):
     pytest.importorskip("torch", reason="torch 2.13 is the oracle")
     command = [sys.executable, Path(__file__).parent / "mistakes.py", "--device", device, "--known"]

@@ -32,6 +32,7 @@ FORMS = (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", FORMS)
 def test_import_form_works_in_a_fresh_interpreter(form):
     done = subprocess.run([sys.executable, "-c", form], cwd=ROOT, capture_output=True, text=True)

@@ -52,6 +52,7 @@ def test_law_holds_against_torch(everywhere, law, op, samples):
     apply(everywhere, laws.ORACLE_LAWS[law], op, samples, torch)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("law", "op", "samples"), list(rows_of(laws.LAWS, bound)))
 def test_law_holds(everywhere, law, op, samples):
     apply(everywhere, laws.LAWS[law], op, samples)

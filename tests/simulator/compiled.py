@@ -22,6 +22,7 @@ import pytest
 import aclnn_bindings
 
 PROGRAMS = Path(__file__).parent / "programs"
+STRICTEST = ("-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic")  # samples are for everybody
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ def scratch() -> Path:
 def build(name: str, *options: str) -> Path:
     """Compile `programs/<name>.cpp` as a user would, and return the executable."""
     root = install()
+    if name.startswith("samples/"):
+        options = (*STRICTEST, *options)
     command = [
         compiler(), "-O1", "-g", "-rdynamic", "-pthread", *options,
         *os.environ.get("ACLSIM_TEST_FLAGS", "").split(),

@@ -43,7 +43,7 @@ if [[ $part != all && $part != build && ! -f ${BUILD:-}/root/built ]]; then
   echo "PART=$part: run PART=build with the same BUILD first" >&2
   exit 2
 fi
-build=${BUILD:-$(mktemp -d)}
+build=${BUILD:-$(mktemp -d)/build} # as deep as a build of pip: a compiler cache serves both
 tree=$build/root
 
 PATH="$(dirname "$python"):$PATH"

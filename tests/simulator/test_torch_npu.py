@@ -106,7 +106,7 @@ def sim_run(
 @pytest.mark.parametrize(
     ("script", "product"),
     [
-        ("train_mlp.py", "Ascend910B2"),
+        pytest.param("train_mlp.py", "Ascend910B2", marks=pytest.mark.slow),
         ("train_mlp.py", "Ascend950PR_9599"),  # there torch_npu has no way but ACLNN
         ("train_lm.py", "Ascend910B2"),
     ],
@@ -123,6 +123,7 @@ def test_a_model_trains_to_the_losses_of_the_cpu(
     assert "strict: no misuse found" in errors
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("strict", ["error", "abort"])
 def test_a_clean_program_ends_well_under_strict_mode(
     strict: str, sim_run: Callable[..., tuple[str, str]]

@@ -43,6 +43,7 @@ def test_without_a_fault_nothing_fails(tmp_path, op):
     assert "PASS" in verdicts(found)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("op", "fault", "case", "says"),
     [
@@ -120,6 +121,7 @@ def test_dropped_last_k_breaks_the_componentwise_ratio_and_exact_integers(tmp_pa
     assert "FAIL" in verdicts(integer)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("case", "fault"),
     [
@@ -151,6 +153,7 @@ def test_lost_nan_is_a_nan_out_of_place(tmp_path):
     assert any("NaN or Inf out of place" in r.reason for r in special)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("fault", "verdict", "says"),
     [

@@ -111,6 +111,7 @@ def graded(task, name, **fields):
     return grade(GradeRequest(f"aclnn{name}", place=place, **options))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CHEATS)
 def test_a_cheating_operator_scores_nothing_and_is_named(task, name):
     result = graded(task, name)
@@ -120,6 +121,7 @@ def test_a_cheating_operator_scores_nothing_and_is_named(task, name):
     assert kind is None or kind in {a.kind for a in result.accusations}, result.as_json()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [*HONEST, "MultipliesInPlace"])
 def test_an_honest_operator_is_not_accused(task, name):
     result = graded(task, name)

@@ -1,20 +1,21 @@
 # What the kernels need: loops that vectorise (their clones for wider machines are chosen at load
 # time), the BLAS they load lazily, and a library that stays mapped while its pool threads live.
-set(KERNEL_FLAGS -O3)
-if(MINDTORCH_SANITIZE OR MINDTORCH_TSAN)
-  set(KERNEL_FLAGS)
+get_target_property(OPTIONS aclsim_kernels COMPILE_OPTIONS)
+if((MINDTORCH_SANITIZE OR MINDTORCH_TSAN) AND MINDTORCH_SANITIZE_KERNELS)
+  # What these see ASan sees at run time; they are half of the checks, and of the time to compile.
   if(MINDTORCH_SANITIZE)
-    # What these see ASan sees at run time; they are half of the checks, and of the time to compile.
-    list(APPEND KERNEL_FLAGS -fno-sanitize=null,object-size,nonnull-attribute)
+    list(APPEND OPTIONS -fno-sanitize=null,object-size,nonnull-attribute)
   endif()
-  if(NOT MINDTORCH_SANITIZE_KERNELS)
-    list(APPEND KERNEL_FLAGS -g0 -fno-sanitize=all)
+else()
+  # Without sanitizers they are compiled as for a release: a compiler's cache serves both builds.
+  get_directory_property(SANITIZERS COMPILE_OPTIONS)
+  list(REMOVE_ITEM OPTIONS ${SANITIZERS})
+  list(APPEND OPTIONS -O3)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(APPEND OPTIONS -mprefer-vector-width=512)
   endif()
-elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  list(APPEND KERNEL_FLAGS -mprefer-vector-width=512)
 endif()
-set_source_files_properties(${loops_SOURCES} ${ops_SOURCES} PROPERTIES
-                            COMPILE_OPTIONS "${KERNEL_FLAGS}")
+set_target_properties(aclsim_kernels PROPERTIES COMPILE_OPTIONS "${OPTIONS}")
 target_link_options(opapi PRIVATE -Wl,-z,nodelete)
 
 # OpenBLAS from the build requirement scipy-openblas32 (or OPENBLAS_DIR, where the build is for another
