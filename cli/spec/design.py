@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, product
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from .declaration import MOST_ELEMENTS, ConcreteCall, Declaration, factor_named
 from .domains import By, Domain, evaluate, everywhere
 from .errors import DeclarationError
 from .expressions import expression
-from .factors import plain
+from .factors import Factor, plain
 from .sizes import Role, dims_of, parts_of, volume
 
 Levels = dict[str, str]
@@ -29,7 +29,9 @@ QUICK_CALLS: Final = 44
 FULL_CALLS: Final = 220
 # Calls that mix levels, however many levels were tried alone.
 _MIXED: Final = (20, 60)
-_CANDIDATES: Final = (4, 6)
+_CANDIDATES: Final = (2, 6)
+# By how much more a new pair of modes counts than one of sizes, layouts and values.
+_MODES: Final = 5
 _TRIES: Final = 3
 _PLAIN_FIRST: Final = 0.35
 # How often each side of a relation is to be met.
@@ -55,6 +57,40 @@ def design(declaration: Declaration, claimed: Sequence[str], full: bool = False)
     return _Search(declaration, claimed, full).run()
 
 
+class _Pairs:
+    """Which pairs of levels no call has had, by what they count: those of two modes most."""
+
+    def __init__(self, factors: Sequence[Factor], declaration: Declaration) -> None:
+        items = [(f.name, level) for f in factors for level in f.levels]
+        self.places = {item: i for i, item in enumerate(items)}
+        of = np.array([next(i for i, f in enumerate(factors) if f.name == n) for n, _ in items])
+        mode = np.array([n not in declaration.used_sizes and n != "values"
+                         and not n.startswith(("layout", "to")) for n, _ in items])  # fmt: skip
+        self.counts = (of[:, None] != of) * (1 + _MODES * (mode[:, None] & mode))
+
+    def place(self, factor: str, level: str) -> int:
+        return self.places[factor, level]
+
+    def _at(self, levels: Levels) -> Any:
+        at = [self.places[item] for item in levels.items() if item in self.places]
+        return np.ix_(at, at)
+
+    def meet(self, levels: Levels) -> None:
+        """Count the pairs of a call as met."""
+        self.counts[self._at(levels)] = 0
+
+    def unmet(self, levels: Levels) -> int:
+        return int(self.counts[self._at(levels)].sum()) // 2
+
+    def wanting(self, factor: Factor, level: str, taken: Sequence[int]) -> str:
+        """The level that has most unmet pairs with `taken`; `level` where no other has more."""
+        first = self.places[factor.name, factor.levels[0]]
+        unmet = self.counts[first : first + len(factor.levels), taken].sum(1)
+        best = int(unmet.argmax())
+        at = factor.levels.index(level)
+        return level if unmet[at] == unmet[best] else factor.levels[best]
+
+
 class _Search:
     def __init__(self, declaration: Declaration, claimed: Sequence[str], full: bool) -> None:
         self.declaration, self.full = declaration, full
@@ -62,11 +98,12 @@ class _Search:
         self.plain = plain(self.factors)
         self.rng = np.random.default_rng(zlib.crc32(declaration.name.encode()))
         self.calls: dict[tuple[tuple[str, str], ...], Levels] = {}
-        self.met: set[tuple[tuple[str, str], ...]] = set()
+        self.triples: set[tuple[tuple[str, str], ...]] = set()
         self.sides: dict[tuple[str, bool], int] = {}
         self.both = [r for r in declaration.relations if r.kind == "both"]
         self.budget = FULL_CALLS if full else QUICK_CALLS
         self.reads: dict[str, frozenset[str]] = {}
+        self.pairs = _Pairs(self.factors, declaration)
         self.sizes = {f.name: f for f in self.factors
                       if isinstance(declaration.used_sizes.get(f.name), Role)}  # fmt: skip
 
@@ -245,13 +282,9 @@ class _Search:
 
     # --- which to take --------------------------------------------------------------------------
 
-    def _tuples(self, levels: Levels) -> set[tuple[tuple[str, str], ...]]:
-        items = sorted(levels.items())
-        levels_: set[tuple[tuple[str, str], ...]] = set(combinations(items, 2))
-        if self.full:
-            modes = [i for i in items if not i[0].startswith(("layout", "to", "values"))]
-            levels_ |= set(combinations(modes, 3))
-        return levels_
+    def _triples(self, levels: Levels) -> set[tuple[tuple[str, str], ...]]:
+        items = sorted(i for i in levels.items() if not i[0].startswith(("layout", "to", "values")))
+        return set(combinations(items, 3)) if self.full else set()
 
     def _add(self, levels: Levels | None) -> bool:
         """Take a call; False for none and for one that there is already."""
@@ -261,7 +294,8 @@ class _Search:
         if key in self.calls:
             return False
         self.calls[key] = levels
-        self.met |= self._tuples(levels)
+        self.pairs.meet(levels)
+        self.triples |= self._triples(levels)
         self._count(levels)
         return True
 
@@ -275,18 +309,31 @@ class _Search:
             self.sides[side] = self.sides.get(side, 0) + 1
 
     def _best(self) -> Levels | None:
+        """Of several calls, the one with most new tuples; those of modes weigh most."""
         best, most = None, 0
         for _ in range(_CANDIDATES[self.full]):
-            levels = self.settle(self._candidate())
+            levels = self.settle(self._greedy())
             if levels is None:
                 continue
-            new = len(self._tuples(levels) - self.met)
+            new = self.pairs.unmet(levels) + len(self._triples(levels) - self.triples)
             if new > most:
                 best, most = levels, new
         return best
 
+    def _greedy(self) -> Levels:
+        """Factors in random order, each at the level that has most unmet pairs with those before;
+        levels drawn at random decide among equals."""
+        levels_ = self._candidate()
+        taken: list[int] = []
+        for at in self.rng.permutation(len(self.factors)):
+            factor = self.factors[at]
+            if factor.name != "values":
+                levels_[factor.name] = self.pairs.wanting(factor, levels_[factor.name], taken)
+            taken.append(self.pairs.place(factor.name, levels_[factor.name]))
+        return levels_
+
     def _candidate(self) -> Levels:
-        """Levels drawn at random, those that were met least preferred."""
+        """Levels drawn at random."""
         levels_: Levels = {}
         for factor in self.factors:
             at = int(self.rng.integers(len(factor.levels)))

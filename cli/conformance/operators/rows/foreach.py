@@ -241,7 +241,7 @@ def zero(x: Array) -> tuple[list[Array]]:
 
 @spec("aclnnForeachNonFiniteCheckAndUnscale",
       Rule("elementary", "torch 2.13, torch._amp_foreach_non_finite_check_and_unscale_",
-           values="normal nan special wide tiny large"), _LISTS,
+           values="normal nan infinite special wide tiny large"), _LISTS,
       scaledGrads=inout(_list()), foundInf=inout(scalar_tensor("f32", 0, 1)),
       invScale=scalar_tensor("f32", 0.25, 1, 0.5**16, 3))  # fmt: skip
 def unscale(
