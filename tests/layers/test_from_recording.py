@@ -57,13 +57,10 @@ def test_without_recorded_data_fresh_elements_are_drawn(without_data: Path, tmp_
     assert "1 PASS" in outcome.out
 
 
-def test_a_page_and_a_trace_have_every_call(recorded: Path, tmp_path: Path) -> None:
-    page, trace = tmp_path / "page.html", tmp_path / "trace.json"
-    words = ("report", str(recorded), "--html", str(page), "--perfetto", str(trace))
+def test_a_page_has_every_call(recorded: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    words = ("report", str(recorded), "--html", str(page))
     assert layered.command(*words).code == 0
-    events = json.loads(trace.read_text())["traceEvents"]
-    assert {"aclInit", "aclnnLayerNorm", "aclFinalize"} <= {e["name"] for e in events}
-    assert all(e["dur"] > 0 and e["ph"] == "X" for e in events)
     assert "aclnnLayerNorm" in page.read_text()
     shown = layered.command("report", str(recorded))
     assert "aclnnLayerNorm" in shown.out

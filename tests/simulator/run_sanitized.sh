@@ -79,12 +79,12 @@ sanitized() {
     TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66" PYTHONMALLOC=malloc \
     "$python" "$@"
 }
-suites() { (cd "$tree" && sanitized -m pytest -n 0 -p no:cacheprovider -o timeout=3000 "$@"); }
+suites() { (cd "$tree" && sanitized -m pytest -n "${JOBS:-$(nproc)}" -p no:cacheprovider -o timeout=3000 "$@"); }
 
 runtime() { # programs in C++, built with the sanitizer
   ACLSIM_TEST_INSTALL="$tree/aclnn_bindings/simulator/cann" \
   ACLSIM_TEST_FLAGS="-fsanitize=$sanitizer" \
-    "$python" -m pytest -n 0 -p no:cacheprovider tests/simulator/test_runtime.py \
+    "$python" -m pytest -n "${JOBS:-$(nproc)}" -p no:cacheprovider tests/simulator/test_runtime.py \
     tests/simulator/test_strict.py
 }
 native() { # kernels over host memory; without FULL only what calls them is sanitized
