@@ -52,6 +52,7 @@ class Requirement:
     steps: tuple[float, float] = (inf, inf)
     accumulate: float = 0.0
     signed_zero: bool = False
+    one_sign: float = 1.0
 
     @property
     def tiers(self) -> tuple[str, ...]:
@@ -71,7 +72,14 @@ class Requirement:
                     *self.ulp))  # fmt: skip
             elif tier == "ratio":
                 scale = "the operator" if self.magnitude == "self" else self.magnitude
-                parts.append(f"ratio: |e| ≤ {self.ratio:g} (u_out |g| + u_acc f(|x|)), f = {scale}")
+                parts.append(
+                    f"ratio: |e| ≤ {self.ratio:g} (u_out |g| + u_acc f(|x|)), f = {scale}"
+                    + (
+                        f", {self.ratio * self.one_sign:g} where nothing cancels"
+                        if self.one_sign > 1
+                        else ""
+                    )
+                )
             elif tier == "norm":
                 more = f" + {self.accumulate:g} u_acc" if self.accumulate else ""
                 parts.append(f"norm: max |e| ≤ ({self.norm:g} u_out{more}) max |g|")
@@ -110,6 +118,7 @@ def _requirement(name: str, entry: dict[str, Any]) -> Requirement:
         entry["reason"], entry["source"], norm=entry.get("norm", 0.0),
         steps=tuple(entry.get("steps", (inf, inf))),
         accumulate=entry.get("accumulate", 0.0),
+        one_sign=entry.get("one_sign", 1.0),
         signed_zero=entry.get("signed_zero", False),
     )  # fmt: skip
 

@@ -137,20 +137,20 @@ def errors(got: Array, golden: Array, dtype: str) -> Errors | None:
 
 def measure(
     got: Array, golden: Array, dtype: str, scale: Array | None = None, accumulator: str = "float32",
-    known: Errors | None = None,
+    known: Errors | None = None, one_sign: float = 1.0,
 ) -> Measure:  # fmt: skip
     """The Measure of a result of `dtype` against its reference, of one shape.
 
     `scale`, the same op on absolute values, makes the componentwise ratio; `accumulator` is the
     precision that sums are kept in: "float32" or "output"; `known` are the result's `errors`,
-    where they are known.
+    where they are known; `one_sign` divides the ratio of elements in which nothing cancels.
     """
     if not got.size:
         return Measure(0, ratio=0.0 if scale is not None else None)
     deviations = known or errors(got, golden, dtype)
     if deviations is None:
         return _counted(got, golden)
-    ratio = None if scale is None else componentwise(deviations, scale, accumulator)
+    ratio = None if scale is None else componentwise(deviations, scale, accumulator, one_sign)
     return _measured(got, golden, dtype, deviations, ratio)
 
 
@@ -224,11 +224,13 @@ def _lean(deviations: Errors) -> tuple[float, int]:
     return (float(away[inexact].mean()), int(inexact.sum())) if inexact.any() else (0.0, 0)
 
 
-def componentwise(deviations: Errors, scale: Array, accumulator: str = "float32") -> float:
+def componentwise(
+    deviations: Errors, scale: Array, accumulator: str = "float32", one_sign: float = 1.0
+) -> float:
     """max |e| / (u_out |g| + u_acc scale): LAPACK's DMMCH form, aware of cancellation and length.
 
     `u_acc` is that of float32 for 16-bit results of matrix units; of the output where every
-    addition is written to memory.
+    addition is written to memory. Elements of at least half their scale count `1 / one_sign`.
     """
     inner = deviations.form.unit if accumulator == "output" else min(deviations.form.unit, 2.0**-24)
     weight = np.abs(scale).reshape(-1).astype(np.float64)
@@ -239,6 +241,7 @@ def componentwise(deviations: Errors, scale: Array, accumulator: str = "float32"
         least = np.ldexp(1.0, deviations.form.lowest - deviations.form.digits)
         bound = np.maximum(bound, max(least, 5e-324))  # float64's would be 0
         ratio = np.where(np.isfinite(bound), deviations.absolute / bound, 0.0)
+        ratio = np.where(2 * np.abs(deviations.golden) > weight, ratio / one_sign, ratio)
     return float(ratio.max()) if ratio.size else 0.0
 
 

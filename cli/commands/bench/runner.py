@@ -114,7 +114,8 @@ def wrong(what: Target, run: Callable[[], Any], when: str = "") -> str:
     for (dtype, got), expected, scale in zip(
         outputs, reference.values, reference.scale, strict=True
     ):
-        sized = measure(got, expected, dtype, scale, what.need.accumulator)
+        sized = measure(got, expected, dtype, scale, what.need.accumulator,
+                        one_sign=what.need.one_sign)  # fmt: skip
         verdict = judge(what.need, dtype, sized, errors(got, expected, dtype))
         if not verdict.passed:
             return f"wrong result{when}: {verdict.failing()}"

@@ -69,7 +69,8 @@ def _compare_one(
         measured, material = Measure(int(got.size)), None
     else:
         material = errors(got, expected, dtype)
-        measured = measure(got, expected, dtype, reference.scale[i], need.accumulator, material)
+        measured = measure(got, expected, dtype, reference.scale[i], need.accumulator, material,
+                           need.one_sign)  # fmt: skip
     verdict = judge(need, dtype, measured, material, native, expected)
     worst = measured.as_json()
     if measured.worst is not None:

@@ -378,7 +378,8 @@ def unique_dim(self: Array, returnInverse: bool, dim: int) -> tuple[Array, Array
       mode=ignored(SPEED, choice(0, 1)), out=out("self"))  # fmt: skip
 def index_add(self: Array, dim: int, index: Array, source: Array, alpha: float) -> Array:
     result = self.copy()
-    np.add.at(_first(result, dim), index, alpha * _first(source, dim))
+    factor = np.asarray(alpha).astype(np.result_type(source, np.int8))
+    np.add.at(_first(result, dim), index, (factor * _first(source, dim)).astype(result.dtype))
     return result
 
 
@@ -569,6 +570,8 @@ def scatter_value(self: Array, dim: int, index: Array, value: float, reduce: int
       pairs("self", "index", REAL), _LENGTHS, _FITS[:1],
       overload("whole"),
       overload("corner", **_CORNER, src=tensor("P+2 J Q", "self", 0.5, 2)),
+      # In which type more than 127 are counted and added is not stated.
+      require("reduce != 5 or I < 64 or dtype(self) not in ('int8', 'uint8')", refuses=None),
       self=tensor(WHOLE), dim=_AXIS, index=_places("*B I *N", "*B"),
       src=by("reduce", {n: _SOURCES[2 if n == 2 else 1] for n in range(1, 6)}),
       reduce=choice(1, 2, 3, 4, 5), includeSelf=flag(True), out=out("self"))  # fmt: skip

@@ -74,21 +74,23 @@ def sample_token(
     logits: Array, topK: Array, topP: Array, q: Array | None, eps: float,
     minPs: Array | None = None,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """(token, logits of what was kept): by rank, by share of the sum, by share of the best."""
+    """(token, logits of what was kept): by rank, by share of the sum, by share of the best. A row
+    without any of the three is not sorted: each of its elements has its own `q`."""
     tokens = np.zeros(len(logits), np.int64)
     candidates = np.full(logits.shape, -np.inf)
     for r, row in enumerate(logits):
-        order = np.argsort(-row, kind="stable")
-        if 1 <= topK[r] <= len(row):
-            order = order[: topK[r]]
-        share = np.exp(row[order] - row[order[0]])
+        ranked, least = 1 <= topK[r] <= len(row), 0 if minPs is None else minPs[r]
+        order = np.arange(len(row))
+        if ranked or topP[r] < 1 or least >= 1:
+            order = np.argsort(-row, kind="stable")[: topK[r] if ranked else None]
+        share = np.exp(row[order] - row[order].max())
         share = share / share.sum()
         if topP[r] < 1:
             many = (np.cumsum(share) - share < topP[r]).sum() if topP[r] > 0 else 1
             order, share = order[:many], share[:many]
-        if minPs is not None and minPs[r] > 0:
-            near = share >= share.max() * min(minPs[r], 1)
-            near[1:] &= minPs[r] < 1
+        if least > 0:
+            near = share >= share.max() * min(least, 1)
+            near[1:] &= least < 1
             order, share = order[near], share[near]
         candidates[r, order] = row[order]
         weight = share if q is None else share / (np.abs(q[r, : len(share)]) + eps)

@@ -366,7 +366,9 @@ def split_with_size(self: Array, splitSize: Sequence[int], dim: int) -> tuple[li
       fillValue=scalar("selfRef", 2.5, 0, -1, 2**24 + 1), wrap=flag())  # fmt: skip
 def fill_diagonal(selfRef: Array, fillValue: float, wrap: bool) -> Array:
     result = selfRef.copy()
-    np.fill_diagonal(result, fillValue, wrap)
+    unsigned = result.dtype.kind == "u"  # into which a negative number wraps
+    value = np.asarray(fillValue).astype(np.int64).astype(result.dtype) if unsigned else fillValue
+    np.fill_diagonal(result, value, wrap)
     return result
 
 

@@ -24,7 +24,7 @@ void adamw(const AdamW& a, Moments& s, double grad) {
   const double correction1 = 1 - std::pow(a.beta1, a.step),
                correction2 = 1 - std::pow(a.beta2, a.step);
   double spread = s.v;
-  if (a.amsgrad) spread = s.top = std::max(s.top, s.v);
+  if (a.amsgrad) spread = s.top = s.v <= s.top || s.top != s.top ? s.top : s.v;  // NaN stays
   s.var -= a.lr / correction1 * s.m / (std::sqrt(spread / correction2) + a.eps);
 }
 

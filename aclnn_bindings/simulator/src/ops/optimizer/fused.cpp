@@ -73,7 +73,7 @@ aclError run_fused_adamw(Call& c) {
       var[k] -= lr * c.number(P::weightDecay) * var[k];
       m[k] += (1 - b1) * (grad - m[k]);
       v[k] = b2 * v[k] + (1 - b2) * grad * grad;
-      if (amsgrad) top[k] = std::max(top[k], v[k]);
+      if (amsgrad && !(v[k] <= top[k] || top[k] != top[k])) top[k] = v[k];  // NaN stays
       const double spread = std::sqrt(amsgrad ? top[k] : v[k]) / fix2 + eps;
       var[k] -= lr / fix1 * m[k] / spread;
     }

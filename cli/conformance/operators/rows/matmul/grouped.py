@@ -227,10 +227,12 @@ def _forms(version: int) -> dict[str, dict[str, Domain]]:
     """What the lists of a version may hold, the plain form first."""
     joint, apart, listed = choice(3, 2), choice(0, 1), _whole("E", "K N", "weight")
     whole, stacked = _whole("1", "T K", "x"), _whole("1", "E K N", "weight")
+    # Pairs of an expert and its size want weights of all experts in one tensor.
+    typed = {"groupListType": choice(0, 1)} if version > 4 else {}
     forms = {
         "stacked": _rows(version, whole, stacked, joint, _columns("1", "E N")),
-        "listed": _rows(version, whole, listed, joint, _columns("E", "N")),
-        "apart": _rows(version, whole, listed, apart, _columns("E", "N")),
+        "listed": _rows(version, whole, listed, joint, _columns("E", "N"), **typed),
+        "apart": _rows(version, whole, listed, apart, _columns("E", "N"), **typed),
         "blocks": _rows(version, whole, stacked, joint, _columns("1", "E N", "E G N")),
         "pairs": _unsplit(
             version, -1, x=_whole("E", "M@E K@E", "x"), weight=_whole("E", "K@E N", "weight"),
