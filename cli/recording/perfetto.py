@@ -22,7 +22,7 @@ from .values import Array, Call, RecordedScalar, RecordedTensor
 
 _MISSING: Final = "--perfetto needs the package perfetto: pip install 'mindtorch-npu[trace]'"
 # Elements of an array of numbers that are shown.
-_SHOWN: Final = 8
+_MOST_ELEMENTS: Final = 8
 
 
 def write(recording: Recording, path: Path) -> int:
@@ -117,7 +117,7 @@ class _Trace:
 
     def _annotate(self, event: Any, call: Call) -> None:
         shown = {"call": call.number, "status": call.status, "python": call.stack or None,
-                 **{name: _shown(value) for name, value in call.arguments.items()}}  # fmt: skip
+                 **{name: _text(value) for name, value in call.arguments.items()}}  # fmt: skip
         for name, value in shown.items():
             if value is None:
                 continue
@@ -177,7 +177,7 @@ class _Trace:
         return number_
 
 
-def _shown(value: Any) -> Any:
+def _text(value: Any) -> Any:
     """An argument as text or number."""
     if isinstance(value, RecordedScalar):
         try:
@@ -186,5 +186,5 @@ def _shown(value: Any) -> Any:
             return value.dtype
     if isinstance(value, Array | tuple):
         values = value.values if isinstance(value, Array) else value
-        return ", ".join(map(str, values[:_SHOWN])) + (", …" if len(values) > _SHOWN else "")
+        return ", ".join(map(str, values[:_MOST_ELEMENTS])) + (", …" if len(values) > _MOST_ELEMENTS else "")
     return str(value) if isinstance(value, RecordedTensor) else value
