@@ -22,7 +22,7 @@ from .values import Array, Call, RecordedScalar, RecordedTensor
 
 _MISSING: Final = "--perfetto needs the package perfetto: pip install 'mindtorch-npu[trace]'"
 # Elements of an array of numbers that are shown.
-_MOST_ELEMENTS: Final = 8
+_MOST: Final = 8
 
 
 def write(recording: Recording, path: Path) -> int:
@@ -186,5 +186,5 @@ def _text(value: Any) -> Any:
             return value.dtype
     if isinstance(value, Array | tuple):
         values = value.values if isinstance(value, Array) else value
-        return ", ".join(map(str, values[:_MOST_ELEMENTS])) + (", …" if len(values) > _MOST_ELEMENTS else "")
+        return ", ".join(map(str, values[:_MOST])) + (", …" if len(values) > _MOST else "")
     return str(value) if isinstance(value, RecordedTensor) else value
