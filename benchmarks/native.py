@@ -163,10 +163,50 @@ def _of_volume(call: Callable[[Any], Any]) -> Case:
     return case
 
 
-def _regular(a: Any) -> Any:
-    """A square matrix with a diagonal that outweighs the rest."""
-    n = min(a.shape)
-    return a[:n, :n] + torch.eye(n, dtype=a.dtype) * n
+def _row_of(name: str) -> Callable[..., Any]:
+    return OPS[name].entry("aten")
+
+
+def _of_sequences(gradient: bool = False) -> Case:
+    """Four sequences of eight classes, each with three labels."""
+
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        steps = max(8, n // 32)
+        logs = drawn((steps, 4, 8), dtype).log_softmax(-1)
+        args = logs, indices((4, 3), 7) + 1, (steps,) * 4, (3,) * 4
+        loss, alpha = _row_of("_ctc_loss")(*args, 0, False)
+        if gradient:
+            return lambda: _row_of("_ctc_loss_backward")(loss, *args, loss, alpha, 0)
+        return lambda: _row_of("_ctc_loss")(*args, 0, False)
+
+    return case
+
+
+def _sampled(rank: int, gradient: bool = False) -> Case:
+    """A grid of as many places as the image has elements of one channel."""
+
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        image = picture(n, dtype) if rank == 2 else volume(n, dtype)
+        grid = drawn((2, *image.shape[2:], rank), dtype)
+        name = f"grid_sampler_{rank}d"
+        if gradient:
+            row = _row_of(f"{name}_backward")
+            return lambda: row(image, image, grid, 0, 0, False, (True, True))
+        return lambda: _row_of(name)(image, grid, 0, 0, False)
+
+    return case
+
+
+def _of_regular(call: Callable[[Any], Any]) -> Case:
+    """Of a square matrix with a diagonal that outweighs the rest."""
+
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        a = matrix(n, dtype)
+        side = min(a.shape)
+        regular = a[:side, :side] + torch.eye(side, dtype=a.dtype) * side
+        return lambda: call(regular)
+
+    return case
 
 
 CASES: dict[str, Case] = {
@@ -282,9 +322,8 @@ CASES: dict[str, Case] = {
     "interpolate bicubic'": _gradient(
         lambda a: F.interpolate(a, scale_factor=2, mode="bicubic"), picture
     ),
-    "grid_sample": _of_picture(
-        lambda a: F.grid_sample(a, a.permute(0, 2, 3, 1)[..., :2].contiguous())
-    ),
+    **{f"grid_sample {rank}d": _sampled(rank) for rank in (2, 3)},
+    **{f"grid_sample {rank}d'": _sampled(rank, gradient=True) for rank in (2, 3)},
     "conv2d": _filtered(lambda a, w: F.conv2d(a, w, padding=1), (16, 8, 3, 3)),
     "conv2d by depth": _filtered(lambda a, w: F.conv2d(a, w, padding=1, groups=8), (8, 1, 3, 3)),
     "conv_transpose2d": _filtered(lambda a, w: F.conv_transpose2d(a, w, stride=2), (8, 16, 3, 3)),
@@ -296,12 +335,12 @@ CASES: dict[str, Case] = {
         f"scatter_reduce {kind} along {where}": _with_index(
             lambda a, i, kind=kind, dim=dim: a.scatter_reduce(dim, i % a.shape[dim], a, kind)
         )
-        for kind in ("sum", "prod", "mean", "amax", "amin")
+        for kind in ("sum", "amax")
         for dim, where in enumerate(("others", "the last"))
     },
     **{
         f"index_reduce {kind}": _with_rows(lambda a, i, kind=kind: a.index_reduce(0, i, a, kind))
-        for kind in ("prod", "mean", "amax", "amin")
+        for kind in ("prod", "amax")
     },
     "index_select of columns": _with_index(lambda a, i: a.index_select(1, i[0])),
     "index_add of columns": _with_index(lambda a, i: a.index_add(1, i[0], a)),
@@ -345,8 +384,8 @@ CASES: dict[str, Case] = {
     "div by floor": _of(lambda a: torch.div(a, a, rounding_mode="floor")),
     "div towards zero": _of(lambda a: torch.div(a, a, rounding_mode="trunc")),
     "round to a place": _of(lambda a: torch.round(a, decimals=1)),
-    "cholesky": _of(lambda a: torch.linalg.cholesky(_regular(a))),
-    "inv": _of(lambda a: torch.linalg.inv(_regular(a))),
+    "cholesky": _of_regular(torch.linalg.cholesky),
+    "inv": _of_regular(torch.linalg.inv),
     "qr": _of(lambda a: torch.linalg.qr(a)),
     "max_pool3d": _of_volume(lambda a: F.max_pool3d(a, 2)),
     "max_pool3d'": _gradient(lambda a: F.max_pool3d(a, 2), volume),
@@ -378,6 +417,8 @@ CASES: dict[str, Case] = {
     "conv_transpose2d'": _filtered_gradient(
         lambda a, w: F.conv_transpose2d(a, w, stride=2), (8, 16, 3, 3)
     ),
+    "ctc_loss": _of_sequences(),
+    "ctc_loss'": _of_sequences(gradient=True),
     "matmul": _of(lambda a: a @ a.t()),
     "addmm": _of(lambda a: F.linear(a, a, a[:, 0])),
     "bmm": _of(lambda a: a[None] @ a.t()[None]),

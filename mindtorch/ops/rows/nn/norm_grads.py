@@ -213,18 +213,21 @@ def _masked_flows(mask: Mask, *flows: Tensor | None) -> tuple[Tensor | None, ...
 _RESULTS = ("grad_input", "grad_weight", "grad_bias")
 
 
-def _calls(name: str, *args: Any, applies: Callable[[dict[str, Any]], bool]) -> tuple[Call, ...]:
+def masked_calls(
+    name: str, results: Sequence[str], *args: Any, applies: Callable[[dict[str, Any]], bool]
+) -> tuple[Call, ...]:
     """One call for each mask of results: those that are not wanted are null."""
 
     def one(mask: Mask) -> Call:
-        outs = [r if need else None for r, need in zip(_RESULTS, mask, strict=True)]
+        outs = [r if need else None for r, need in zip(results, mask, strict=True)]
 
         def fits(a: dict[str, Any]) -> bool:
             return tuple(a["output_mask"]) == mask and applies(a)
 
         return call(name, *args, "output_mask", *outs, when=fits)
 
-    return tuple(one(mask) for mask in product((True, False), repeat=3) if any(mask))
+    masks = product((True, False), repeat=len(results))
+    return tuple(one(mask) for mask in masks if any(mask))
 
 
 def _oracle(name: str, place: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
@@ -335,8 +338,8 @@ op(
         mask, Form.layer(x.shape, shape).numbers(grad_out, x, weight, mean, rstd)
     ),
     lower=_layer_lower,
-    aclnn=_calls(
-        "aclnnLayerNormBackward", "grad_out", "input", "normalized_shape", "mean", "rstd",
+    aclnn=masked_calls(
+        "aclnnLayerNormBackward", _RESULTS, "grad_out", "input", "normalized_shape", "mean", "rstd",
         "weight", "bias", applies=_single,
     ),
     grad={("grad_out", "input", "weight", "mean", "rstd"): _layer_again},
@@ -384,9 +387,9 @@ op(
     lower=lambda grad_out, x, mean, rstd, weight, n, c, area, group, mask: (
         Form.groups(x.shape, n, group).tensors(grad_out, x, weight, mean, rstd, mask)
     ),
-    aclnn=_calls(
-        "aclnnGroupNormBackward", "grad_out", "input", "mean", "rstd", "weight", "N", "C", "HxW",
-        "group", applies=_weighted,
+    aclnn=masked_calls(
+        "aclnnGroupNormBackward", _RESULTS, "grad_out", "input", "mean", "rstd", "weight",
+        "N", "C", "HxW", "group", applies=_weighted,
     ),
     grad={("grad_out", "input", "weight", "mean", "rstd"): _group_again},
     samples=lambda: [
@@ -487,9 +490,9 @@ op(
     ),
     cpu=_batch_numbers,
     lower=_batch_tensors,
-    aclnn=_calls(
-        "aclnnBatchNormBackward", "grad_out", "input", "weight", "running_mean", "running_var",
-        "mean", "rstd", "training", "eps", applies=_single,
+    aclnn=masked_calls(
+        "aclnnBatchNormBackward", _RESULTS, "grad_out", "input", "weight", "running_mean",
+        "running_var", "mean", "rstd", "training", "eps", applies=_single,
     ),
     grad={("grad_out", "input", "weight", "mean", "rstd"): _batch_again},
     samples=lambda: [
