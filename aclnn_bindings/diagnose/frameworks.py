@@ -14,13 +14,17 @@ from typing import Final
 
 from ..install.describe import Install
 from ..install.places import exists, matching
+from .pairs import mismatches
 from .surroundings import Cause
 
-FRAMEWORKS: Final = ("torch_npu", "mindspore", "paddle-custom-npu", "vllm-ascend", "sgl-kernel-npu")
+FRAMEWORKS: Final = (
+    "torch_npu", "mindspore", "paddle-custom-npu", "vllm-ascend", "sgl-kernel-npu",
+    "triton-ascend",
+)  # fmt: skip
 # The operator compiler imports these when it starts; without one, 500001 (vllm-ascend#692,
 # onnxruntime#14121; the toolkit's installation guide).
 COMPILER: Final = ("decorator", "attrs", "psutil", "scipy", "cloudpickle", "tornado", "absl-py")
-PACKAGES: Final = ("torch", *FRAMEWORKS, "triton-ascend", "vllm", "transformers", "numpy")
+PACKAGES: Final = ("torch", *FRAMEWORKS, "vllm", "transformers", "numpy")
 _ATB_USERS: Final = ("vllm-ascend", "sgl-kernel-npu")
 _NNAL: Final = (
     "install Ascend-cann-nnal of the toolkit's release and source nnal/atb/set_env.sh "
@@ -43,6 +47,7 @@ def frameworks(install: Install, environ: Mapping[str, str]) -> Iterator[Cause]:
     yield from _torch()
     yield from _compiler(install)
     yield from _atb(install, environ)
+    yield from mismatches(install.version, installed)
     if (plain := installed("triton")) and installed("triton-ascend"):
         yield Cause(
             "warning",
