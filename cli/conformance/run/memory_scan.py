@@ -2,15 +2,15 @@
 
 Every word is written twice, its own index and the complement of that, so that each of its bits is
 0 once and 1 once; neighbouring blocks hold the two in turn, so that a write which lands in
-another block shows. The device compares; a block that differs is read back, compared by the host,
-and written again, to tell a bit that is stuck from one that flips.
+another block shows. The device compares blocks with two patterns that the host has read back; one
+that differs is read back too, and written again, to tell a bit that is stuck from one that flips.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,7 +30,9 @@ MEMORY: Final = "memory"
 MOST: Final = {"cann": 1 << 17, "simulator": 256}
 _OF_FREE: Final = 0.9
 _BLOCKS: Final = 32  # a block is so small a part of it, within these bounds
-_LEAST_BLOCK, _MOST_BLOCK = 4 << 20, 512 << 20
+_LEAST_BLOCK, _MOST_BLOCK = 16 << 20, 512 << 20
+# The allocator takes whole pieces of 2 MiB: less these bytes, for what guards a block, one is full.
+_PIECE, _GUARDS = 2 << 20, 64 << 10
 _WRITE: Final = 0.4  # of the time, for the first writing; the rest compares, and writes once more
 _AGAIN: Final = 4  # times that a block which differs is written and read again
 
@@ -58,35 +60,40 @@ def scan(case: Case, device: str, until: float) -> Scan:
     most = int(case.detail.partition("/")[2]) << 20
     if device.startswith("npu"):
         most = min(most, int(_OF_FREE * torch.npu.mem_get_info(device)[0]))
-    size = min(max(most // _BLOCKS, _LEAST_BLOCK), _MOST_BLOCK)
-    index = torch.arange(size // 4, dtype=torch.int32).to(device)
-    patterns = index, torch.bitwise_not(index)
+    size = min(max(most // _BLOCKS, _LEAST_BLOCK), _MOST_BLOCK) // _PIECE * _PIECE - _GUARDS
+    numbers = np.arange(size // 4, dtype=np.int32)
+    right = numbers, ~numbers
+    patterns = [torch.from_numpy(pattern).to(device) for pattern in right]
+    for pattern, expected in zip(patterns, right, strict=True):  # what blocks are compared with
+        if not np.array_equal(to_host(pattern), expected):
+            return _again(pattern, expected, size)
     started, blocks = time.monotonic(), list[Any]()
     with contextlib.suppress(AclOutOfMemoryError):  # what is free need not be in one piece
         while (len(blocks) + 1) * size <= most:
-            blocks.append(torch.empty_like(index).copy_(patterns[len(blocks) % 2]))
+            blocks.append(torch.empty_like(patterns[0]).copy_(patterns[len(blocks) % 2]))
             synchronize(device)
             if time.monotonic() > started + _WRITE * (until - started):
                 break
     bad = _first_bad(blocks, patterns, 0) or _first_bad(blocks, patterns, 1)
-    return _again(*bad, len(blocks) * size) if bad else Scan(len(blocks) * size)
+    scanned = len(blocks) * size
+    return Scan(scanned) if bad is None else _again(blocks[bad[0]], right[bad[1]], scanned)
 
 
-def _first_bad(blocks: list[Any], patterns: tuple[Any, Any], turn: int) -> tuple[Any, Any] | None:
-    if turn:
-        for number, block in enumerate(blocks):
-            block.copy_(patterns[(number + turn) % 2])
+def _first_bad(
+    blocks: Sequence[Any], patterns: Sequence[Any], turn: int
+) -> tuple[int, int] | None:  # fmt: skip
+    """The numbers of the first block that differs and of its pattern; in the second turn each
+    block has the other one."""
+    for number, block in enumerate(blocks if turn else ()):
+        block.copy_(patterns[(number + turn) % 2])
     for number, block in enumerate(blocks):
-        expected = patterns[(number + turn) % 2]
-        if not torch.equal(block, expected):
-            return block, expected
+        if not torch.equal(block, patterns[(number + turn) % 2]):
+            return number, (number + turn) % 2
     return None
 
 
-def _again(block: Any, expected: Any, scanned: int) -> Scan:
-    """A block that differs: as it is, then written and read again. What the host knows is right."""
-    numbers = np.arange(block.shape[0], dtype=np.int32)
-    right = ~numbers if int(expected[1]) < 0 else numbers
+def _again(block: Any, right: Any, scanned: int) -> Scan:
+    """A block that differs: as it is, then written and read again."""
     reads = [to_host(block)]
     for _ in range(_AGAIN):
         reads.append(to_host(block.copy_(torch.from_numpy(right))))

@@ -24,7 +24,7 @@ from .memory_scan import MEMORY, judge, scan
 from .tensors import synchronize
 
 _AHEAD: Final = 8
-_TIMED: Final = 4  # one of so many rounds of launches is timed
+_TIMED: Final = 2  # one of so many rounds of launches is timed
 _BEAT_SECONDS: Final = 5.0
 # A window of a soak: so long at least, and so many timed launches; of a long soak so many at most,
 # each of several.
