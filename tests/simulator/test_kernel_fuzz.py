@@ -28,14 +28,14 @@ def guarded(guard: str) -> dict[str, str]:
 def test_random_arguments_are_refused_or_run_but_touch_nothing_else(seed: int, guard: str) -> None:
     """Memory before or behind each device block faults; fuzz_kernels.py runs it for longer."""
     ours = guarded(guard)
-    command = [sys.executable, str(CHILD), str(seed), "25"]
+    command = [sys.executable, str(CHILD), str(seed), "10"]
     child = subprocess.run(
         command, cwd=ROOT, env=ours, capture_output=True, text=True, timeout=3000, check=False
     )
     lines = child.stdout.splitlines() or ["nothing was called"]
     assert child.returncode == 0, f"died in {lines[-1]}: {child.stderr[-2000:]}"
     ran = int(lines[-1].removeprefix("done: ").split()[0])
-    assert ran > 1000, lines[-1]
+    assert ran > 400, lines[-1]
 
 
 PAST = """

@@ -54,6 +54,7 @@ def run(line):
     return group.main(words, standalone_mode=False) or exits.OK
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
 def test_a_small_fleet_walks_through_the_document(tmp_path, monkeypatch):
     """In the order of the document; part 1 of 2 is missing when the parts are merged."""
