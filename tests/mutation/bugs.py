@@ -12,8 +12,7 @@ import tomllib
 from .forms import WIDTHS, Form, form_of
 from .sites import Change, Site
 
-BOOKS: Final = ("bugs.toml", "bugs_of_families.toml", "bugs_of_corners.toml", "bugs_of_steps.toml",
-                      "bugs_of_rarer.toml", "bugs_of_everyday.toml")  # fmt: skip
+BOOKS: Final = ("bugs.toml",)
 
 
 class BugError(ValueError):
@@ -24,21 +23,19 @@ class BugError(ValueError):
 class Bug:
     """`find` is a text of `file`, the first after `after`; `put` stands in for it. MET(condition)
     in `put` is the condition, and notes that it was met; without it a bug is met where it is
-    reached. In the form "template", @ID@ is the bug's number and @INNER@ the original. `dead` says
-    why no input can tell the bug from the original."""
+    reached. `dead` says why no input can tell the bug from the original."""
 
     name: str
     file: str
     find: str
     put: str
-    form: str = ""
     after: str = ""
     dead: str = ""
 
     @property
     def marked(self) -> bool:
         """Whether the bug itself says when it was met."""
-        return "MET(" in self.put or self.form == "template"
+        return "MET(" in self.put
 
     def place(self, source: bytes) -> int:
         """Where `find` begins in its file, -1 where the file does not have it."""
@@ -93,8 +90,8 @@ def _form(source: bytes, bug: Bug, width: str) -> Form:
     if start < 0:
         raise BugError(f"{bug.name}: {bug.file} has no {bug.after or bug.find!r}")
     end = start + len(bug.find.encode())
-    plain = Form(bug.form or "expression", start, end, bug.put)
-    return plain if bug.form else form_of(source, start, end, bug.put, width) or plain
+    found = form_of(source, start, end, bug.put, width)
+    return found or Form("expression", start, end, bug.put)
 
 
 def _straddles(site: Site, start: int, end: int) -> bool:

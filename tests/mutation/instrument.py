@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from .sites import Site
 
-_RANK = {"template": -1, "statement": 0, "after": 1, "values": 2, "expression": 3}
+_RANK = {"statement": 0, "after": 1, "values": 2, "expression": 3}
 _NS = "aclsim_mutants::"
 
 
@@ -32,14 +32,12 @@ class Rendered:
         return tuple(i for p in self.places if p[0] < end and p[1] > begin for i in p[2])
 
 
-def rendered(
-    source: bytes, sites: Sequence[Site], dropped: Collection[int], include: str = "mutants.h"
-) -> Rendered:
+def rendered(source: bytes, sites: Sequence[Site], dropped: Collection[int]) -> Rendered:
     """The source with `sites` switchable, but for the mutants in `dropped`."""
     live = [s for s in sites if any(s.base + k not in dropped for k in range(len(s.changes)))]
     live.sort(key=lambda s: (s.start, -s.end, _RANK[s.form]))
     out = _Writer(source, dropped)
-    out.put(f'#include "{include}"\n')
+    out.put('#include "mutants.h"\n')
     out.span(0, len(source), live)
     return Rendered("".join(out.parts), out.places)
 
@@ -97,13 +95,6 @@ class _Writer:
         self.put(")) : (")
         self.span(site.start, site.end, inner)
         self.put("))")
-
-    def as_template(self, site: Site, inner: Sequence[Site]) -> None:
-        head, mark, tail = site.changes[0].text.replace("@ID@", str(site.base)).partition("@INNER@")
-        self.put(head)
-        if mark:
-            self.span(site.start, site.end, inner)
-        self.put(tail)
 
     def as_values(self, site: Site, inner: Sequence[Site]) -> None:
         self.put(f"{_NS}values({site.base}, {len(site.changes)}, ")

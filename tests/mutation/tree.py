@@ -39,7 +39,6 @@ _LEFT: Final = shutil.ignore_patterns("cann", "__pycache__", "*.pyc")
 # Kernels and what they share. Threads are left out: `check` runs kernels on one.
 _GLOBS: Final = ("ops/*/*.cpp", "loops/*.cpp", "loops/*.h", "ascendcl/dtype.h")
 # Where defects of the launch, whatever the operator, are planted by hand; nothing else is.
-_LAUNCH: Final = "nnopbase/executor.cpp"
 _EXCLUDED: Final = frozenset(("loops/parallel.cpp", "loops/parallel.h"))
 # Ids of a file start at a multiple of _BLOCK that its name chooses, so that a change in one file,
 # or a new one, recompiles hardly any other. _BLOCK * _BLOCKS is the size of the board.
@@ -102,8 +101,7 @@ class Kernel:
 
     def write(self, target: Path, dropped: set[int]) -> None:
         """Put the instrumented text into the tree, unless it is there."""
-        include = "launch_bugs.h" if str(self.path) == _LAUNCH else "mutants.h"
-        self.rendered = rendered(self.source, self.sites, dropped, include)
+        self.rendered = rendered(self.source, self.sites, dropped)
         text = self.rendered.text
         for pattern, plain in _PLAIN:
             text = pattern.sub(plain, text)
@@ -117,7 +115,7 @@ def sources() -> Path:
 
 def kernels() -> list[Kernel]:
     """Every kernel file with its sites, the hand-written bugs among them."""
-    paths = [*sorted(p for g in _GLOBS for p in sources().glob(g)), sources() / _LAUNCH]
+    paths = sorted(p for g in _GLOBS for p in sources().glob(g))
     names = [str(path.relative_to(sources())) for path in paths]
     found: list[Kernel] = []
     planned = bugs.load()
@@ -126,9 +124,8 @@ def kernels() -> list[Kernel]:
         if name in _EXCLUDED:
             continue
         text = (sources() / name).read_bytes()
-        generic = sites(text) if name != _LAUNCH else []
         fitting = [b for b in planned if b.file == name and bugs.fits(text, b)]
-        here = bugs.planted(text, generic, fitting)
+        here = bugs.planted(text, sites(text), fitting)
         found.append(Kernel(Path(name), text, here, _BLOCK * _block(name, blocks)))
     return found
 
@@ -189,7 +186,7 @@ def build_book(planned: Sequence[Bug], jobs: int = 2) -> tuple[list[Mutant], dic
             return mutants, problems
         for name in refused:
             at = WIDTHS.index(widths.get(name, WIDTHS[0])) + 1
-            if at == len(WIDTHS) or next(b for b in left if b.name == name).form:
+            if at == len(WIDTHS):
                 problems[name] = DOES_NOT_COMPILE
             else:
                 widths[name] = WIDTHS[at]
@@ -258,9 +255,8 @@ def _copy(instrumented: Collection[str]) -> None:
                 old.unlink()
     flags = tree() / _SIMULATOR / "src/ops/ops.cmake"
     _write(flags, flags.read_text().replace("-O3", "-O1"))
-    for name in ("mutants.h", "launch_bugs.h"):
-        header = (Path(__file__).parent / name).read_text()
-        _write(tree() / _SIMULATOR / "include" / name, header)
+    header = (Path(__file__).parent / "mutants.h").read_text()
+    _write(tree() / _SIMULATOR / "include" / "mutants.h", header)
 
 
 def _write(path: Path, text: str) -> None:
