@@ -74,22 +74,26 @@ def scan(case: Case, device: str, until: float) -> Scan:
             synchronize(device)
             if time.monotonic() > started + _WRITE * (until - started):
                 break
-    bad = _first_bad(blocks, patterns, 0) or _first_bad(blocks, patterns, 1)
-    scanned = len(blocks) * size
-    return Scan(scanned) if bad is None else _again(blocks[bad[0]], right[bad[1]], scanned)
+    count, bad = _compare(blocks, patterns, until)
+    scanned = count * size
+    return Scan(scanned) if bad is None else _again(blocks[count], right[bad], scanned)
 
 
-def _first_bad(
-    blocks: Sequence[Any], patterns: Sequence[Any], turn: int
-) -> tuple[int, int] | None:  # fmt: skip
-    """The numbers of the first block that differs and of its pattern; in the second turn each
-    block has the other one."""
-    for number, block in enumerate(blocks if turn else ()):
-        block.copy_(patterns[(number + turn) % 2])
-    for number, block in enumerate(blocks):
-        if not torch.equal(block, patterns[(number + turn) % 2]):
-            return number, (number + turn) % 2
-    return None
+def _compare(
+    blocks: Sequence[Any], patterns: Sequence[Any], until: float
+) -> tuple[int, int | None]:  # fmt: skip
+    """Compare what was written, then each block with the other pattern: how many blocks held both
+    in time; or the number of the first one that differs, and of its pattern."""
+    for turn in range(2):
+        for number, block in enumerate(blocks):
+            expected = (number + turn) % 2
+            if time.monotonic() > until:
+                return number * turn, None
+            if turn:
+                block.copy_(patterns[expected])
+            if not torch.equal(block, patterns[expected]):
+                return number, expected
+    return len(blocks), None
 
 
 def _again(block: Any, right: Any, scanned: int) -> Scan:
