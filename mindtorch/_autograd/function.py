@@ -162,12 +162,26 @@ class Function:
         """What `forward` would save, where it has no `ctx`."""
         raise NotImplementedError("setup_context is not implemented.")
 
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info: object, in_dims: tuple[object, ...], *args: object) -> NoReturn:
+        """The results for whole batches, and the dimensions of theirs that are the batch."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or"
+            " set generate_vmap_rule=True."
+        )
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Tensor | tuple[Tensor, ...]:
         """Run `forward` outside the graph and put one node on its outputs."""
         if cls.__dict__.get("_node_class") is None:
             name = cls.__name__ + "Backward"
-            cls._node_class = type(name, (FunctionNode,), {"function": cls})
+            cls._node_class = type(name, (FunctionNode,), {"function": cls, "_place": _PLACE})
+        if LOCAL.levels and not cls.__module__.startswith(_PACKAGE) and BY_RULE["level"](args):
+            rule = _rule_of(cls)
+            if rule is not None:
+                return BY_RULE["call"](rule, args)
         ctx = cls._node_class()
         edges = [edge(a) if isinstance(a, Tensor) else None for a in args]
         ctx.needs_input_grad = tuple(e is not None for e in edges)
@@ -182,6 +196,36 @@ class Function:
             moved = _run_jvp(cls, ctx, tangents, args)
         _carry(result, moved)
         return result
+
+
+_PACKAGE = __name__.partition(".")[0] + "."
+_PLACE = "torch.autograd.function."
+# Set by vmap: `level`, that of the batches among arguments, and `call`, which runs a user's rule.
+BY_RULE: dict[str, Callable[..., Any]] = {"level": lambda args: 0}
+_MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+
+
+def _rule_of(cls: type[Function]) -> Callable[..., Any] | None:
+    """A Function's own rule for vmap, None where it is to be derived; RuntimeError without one."""
+    if "setup_context" not in _defined(cls):
+        raise RuntimeError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp,"
+            f" jacrev, ...), it must override the setup_context staticmethod. {_MORE}"
+        )
+    has_rule = "vmap" in _defined(cls)
+    if cls.generate_vmap_rule and has_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an"
+            " overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the"
+            f" overridden vmap staticmethod to avoid ambiguity. {_MORE}"
+        )
+    if not cls.generate_vmap_rule and not has_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please"
+            " override and implement the vmap staticmethod or set generate_vmap_rule=True."
+            f" {_MORE}"
+        )
+    return cls.vmap if has_rule else None
 
 
 class _Once(Function):

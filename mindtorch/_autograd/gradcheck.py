@@ -160,6 +160,13 @@ def _analytic(out: Tensor, tensor: Tensor) -> Array:
     return np.array(rows).T
 
 
+def _drawn_like(out: Tensor) -> Tensor:
+    """Numbers between -1 and 1, drawn as torch draws them: programs see where the stream stands."""
+    if out.is_complex():
+        return aten.view_as_complex(_drawn_like(aten.view_as_real(out)))
+    return aten.empty_like(out).uniform_(-1, 1)
+
+
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Tensor | Sequence[Any],
@@ -175,7 +182,7 @@ def gradgradcheck(
         return True
     if grad_outputs is None:
         differentiable = [o for o in _outputs(func, arguments) if o.requires_grad]
-        weights = [aten.randn_like(o).detach().requires_grad_() for o in differentiable]
+        weights: list[Any] = [_drawn_like(o.detach()).requires_grad_() for o in differentiable]
     else:
         weights = list(grad_outputs) if isinstance(grad_outputs, tuple | list) else [grad_outputs]
     count = len(arguments)

@@ -66,8 +66,10 @@ class Node(NodeSlots):
     def name(self) -> str:
         return self.label or type(self).__name__
 
+    _place = ""  # the module that torch's text names
+
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{self._place}{self.name().rpartition('::')[2]} object at {id(self):#x}>"
 
     def _sequence_nr(self) -> int:
         return self.seq

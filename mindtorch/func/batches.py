@@ -12,7 +12,7 @@ from .._tensor.tensor import Tensor
 from ..nn.utils.stateless import functional_call as _functional_call
 from ..ops.spec import aten
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
-from . import _layer_rules  # noqa: F401  (registers)
+from . import _layer_rules, _user_rules  # noqa: F401  (register)
 from ._batched import BatchedTensor, Unbatched, batched
 from ._rules import derive
 

@@ -126,7 +126,7 @@ def register_vmap(
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Accepted and kept: vmap runs the op once for each element."""
+    """What an op does under vmap; without it, vmap runs the op once for each element."""
     return find(op).register_vmap(func)
 
 

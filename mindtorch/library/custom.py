@@ -14,16 +14,22 @@ from .._dispatch.keys import DispatchKey
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
+from ..func._batched import innermost
+from ..func._user_rules import by_rule
+from ..ops.function_schema import FunctionSchema, function_schema
 from ..ops.namespaces import DEFINED, OpOverload, OpOverloadPacket
 from ..ops.namespaces import define as put
+from ..ops.schema import SchemaError
 
 _DEFINITIONS: dict[str, CustomOpDef] = {}
 # Dispatch keys that torch.library.impl takes, by the device type they mean; None is any.
 _KEYS = {"CPU": "cpu", "PrivateUse1": "npu", "NPU": "npu", "CUDA": "cuda", "Meta": "meta",
          "CompositeExplicitAutograd": None, "CompositeImplicitAutograd": None, "default": None,
          "XPU": "xpu", "MPS": "mps"}  # fmt: skip
-_TYPES = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str",
-          Dtype: "ScalarType", Device: "Device", complex: "Scalar"}  # fmt: skip
+_TYPES: dict[Any, str] = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool",
+                          str: "str", Dtype: "ScalarType", Device: "Device"}  # fmt: skip
+_RETURNED: dict[Any, str] = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool",
+                             int | float | bool: "Scalar"}  # fmt: skip
 
 
 def infer_schema(
@@ -35,52 +41,125 @@ def infer_schema(
 ) -> str:
     """The schema that a function's annotations say; ValueError where one is missing or unknown."""
     signature = inspect.signature(prototype_function)
-    hints = typing.get_type_hints(prototype_function)
-    parts, starred = [], False
+    changed = mutates_args if isinstance(mutates_args, str) else set(mutates_args)
+    if isinstance(changed, str) and changed != "unknown":
+        raise ValueError(
+            "mutates_args must either be a sequence of the names of the arguments that are mutated"
+            " or the string 'unknown'. "
+        )
+    reader = _Annotations(prototype_function, signature)
+    parts: list[str] = []
     for index, parameter in enumerate(signature.parameters.values()):
-        if parameter.name not in hints:
-            raise ValueError(
-                f"infer_schema(func): Parameter {parameter.name} must have a type annotation. Got"
-                f" func with signature {signature})"
-            )
-        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
             parts.append("*")
-            starred = True
-        changed = mutates_args == "unknown" or parameter.name in mutates_args
-        text = _typed(hints[parameter.name], f"(a{index}!)" if changed else "")
-        default = parameter.default
-        end = "" if default is parameter.empty else f"={_literal(default)}"
-        parts.append(f"{text} {parameter.name}{end}")
-    returned = hints.get("return", None)
-    body = f"({', '.join(parts)}) -> {_returned(returned)}"
-    return body if op_name is None else op_name + body
+        parts.append(reader.parameter(index, parameter, changed))
+    if changed != "unknown" and (unseen := set(changed) - signature.parameters.keys()):
+        reader.refuse(
+            f"{unseen} in mutates_args were not found in the custom op's signature. mutates_args"
+            " should contain the names of all args that the custom op mutates, or just the string"
+            " 'unknown' if you don't know."
+        )
+    return f"{op_name or ''}({', '.join(parts)}) -> {reader.result()}"
 
 
-def _literal(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
+class _Annotations:
+    """What the annotations of a function say in a schema's words."""
+
+    def __init__(self, function: Callable[..., Any], signature: inspect.Signature) -> None:
+        self.function, self.signature = function, signature
+
+    def refuse(self, what: str) -> NoReturn:
+        raise ValueError(f"infer_schema(func): {what} Got func with signature {self.signature})")
+
+    def _type(self, annotation: object) -> Any:
+        if not isinstance(annotation, str):
+            return annotation
+        try:
+            return eval(annotation, self.function.__globals__)
+        except Exception as error:
+            self.refuse(
+                f"Unsupported type annotation {annotation}. It is not a type."
+                f" ({type(error).__name__}: {error})"
+            )
+
+    def parameter(self, index: int, parameter: inspect.Parameter, changed: str | set[str]) -> str:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            self.refuse("We do not support positional-only args, varargs, or varkwargs.")
+        name = parameter.name
+        if parameter.annotation is parameter.empty:
+            self.refuse(f"Parameter {name} must have a type annotation.")
+        text = _typed(self._type(parameter.annotation))
+        if text is None:
+            self.refuse(
+                f"Parameter {name} has unsupported type {parameter.annotation}."
+                f" The valid types are: {_valid(_TYPES)}."
+            )
+        is_tensor = text.startswith("Tensor")
+        if changed != "unknown" and name in changed and not is_tensor:
+            self.refuse(
+                f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors"
+                " can be mutated"
+            )
+        if is_tensor and (changed == "unknown" or name in changed):
+            text = text.replace("Tensor", f"Tensor(a{index}!)", 1)
+        return f"{text} {name}{self._default(parameter)}"
+
+    def _default(self, parameter: inspect.Parameter) -> str:
+        value = parameter.default
+        if value is parameter.empty:
+            return ""
+        if isinstance(value, str | Device):
+            return f'="{value}"'
+        if value is None or isinstance(value, int | float | Dtype):
+            return f"={value}".replace("torch.", "")
+        self.refuse(
+            f"Parameter {parameter.name} has an unsupported default value type {type(value)}."
+            " Please file an issue on GitHub so we can prioritize this."
+        )
+
+    def result(self) -> str:
+        """The schema's results."""
+        if self.signature.return_annotation is self.signature.empty:
+            self.refuse("No return type annotation was provided. Please add one.")
+        hint = self._type(self.signature.return_annotation)
+        if hint is None:
+            return "()"
+        is_tuple = typing.get_origin(hint) is tuple
+        texts = [_returned(a) for a in (typing.get_args(hint) if is_tuple else (hint,))]
+        if None in texts:
+            self.refuse(
+                f"Return has unsupported type {hint}. The valid types are: {_valid(_RETURNED)}."
+            )
+        joined = ", ".join(map(str, texts))
+        if not is_tuple:
+            return joined
+        return f"(({joined}))" if len(texts) == 1 else f"({joined})"
 
 
-def _typed(hint: Any, mark: str = "") -> str:
-    """A Python annotation as a schema's type."""
+def _valid(types: Iterable[object]) -> str:
+    return ", ".join(str(t) for t in types)
+
+
+def _returned(hint: object) -> str | None:
+    if typing.get_origin(hint) is list and typing.get_args(hint) == (Tensor,):
+        return "Tensor[]"
+    return _RETURNED.get(hint)
+
+
+def _typed(hint: object) -> str | None:
+    """A Python annotation as a schema's type; None for one that has none."""
     if hint in _TYPES:
-        text = _TYPES[hint]
-        return text + mark if hint is Tensor else text
+        return _TYPES[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if type(None) in args:
-        return _typed(next(a for a in args if a is not type(None)), mark) + "?"
-    if origin in (list, tuple, Sequence) and args:
-        return _typed(args[0]) + mark + "[]"
-    if set(args) <= {int, float, bool, complex} and args:
+    if origin in (list, Sequence) and args:
+        return None if (item := _typed(args[0])) is None else item + "[]"
+    if set(args) == {int, float, bool}:
         return "Scalar"
-    raise ValueError(f"infer_schema(func): unsupported type {hint}")
-
-
-def _returned(hint: Any) -> str:
-    if hint in (None, type(None)):
-        return "()"
-    if typing.get_origin(hint) is tuple:
-        return f"({', '.join(_typed(a) for a in typing.get_args(hint))})"
-    return _typed(hint)
+    if type(None) in args:
+        rest = [a for a in args if a is not type(None)]
+        item = _typed(rest[0]) if len(rest) == 1 else "Scalar" * (set(rest) == {int, float, bool})
+        return item + "?" if item else None
+    return None
 
 
 class CustomOpDef:
@@ -108,10 +187,19 @@ class CustomOpDef:
         self._from_function = from_function
         self._composite = False
         self._autograd: Callable[..., Any] | None = None
-        self._signature = None if fn is None else inspect.signature(fn)
+        self._rule: Callable[..., Any] | None = None
         self.__name__ = self._name
+        self._opoverload = put(
+            self._namespace, self._name, self._overload or "default", self.run, self._parsed()
+        )
         _DEFINITIONS[name] = self
-        self._opoverload = put(self._namespace, self._name, self._overload or "default", self.run)
+
+    def _parsed(self) -> FunctionSchema:
+        end = f".{self._overload}" if self._overload else ""
+        try:
+            return function_schema(self._namespace, self._name + end + self._schema)
+        except SchemaError as error:
+            raise RuntimeError(str(error)) from None
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
@@ -121,10 +209,12 @@ class CustomOpDef:
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Choose the kernel by the tensors' device; record the derivative if there is one."""
-        if self._signature is not None:
-            bound = self._signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            args, kwargs = bound.args, bound.kwargs
+        values, kwargs = self._opoverload._schema.bind(args, kwargs)
+        return self._run(tuple(values), kwargs)
+
+    def _run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        if self._rule is not None and LOCAL.levels and innermost((*args, *kwargs.values())):
+            return by_rule(self._rule, args, kwargs)
         tensors = list(_tensors((*args, *kwargs.values())))
         records = LOCAL.grad and any(t.requires_grad for t in tensors)
         if not records or LOCAL.exclude & DispatchKey.Autograd or self._composite:
@@ -152,7 +242,15 @@ class CustomOpDef:
             LOCAL.grad = previous
         if kernel is not self._fake:
             self._refuse_aliases(result, args, kwargs)
+            self._bump_versions(args, kwargs)
         return result
+
+    def _bump_versions(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        schema = self._opoverload._schema
+        for argument, value in zip(schema.arguments, (*args, *kwargs.values()), strict=True):
+            if argument.is_write:
+                for tensor in _tensors((value,)):
+                    tensor._bump_version()
 
     def _kernel(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
         device = next((t.device.type for t in _tensors((*args, *kwargs.values()))), None)
@@ -162,7 +260,11 @@ class CustomOpDef:
             kernel = on_meta or (self._no_fake if self._from_function else kernel)
         if kernel is None:
             raise NotImplementedError(
-                f"{self._qualname}: no kernel for {device}; it has kernels for"
+                f"{self._qualname}: attempted to run this operator with Meta tensors, but there was"
+                " no fake impl or Meta kernel registered."
+                if device == "meta"
+                else f"Could not run '{self._qualname}' with arguments from the"
+                f" '{str(device).upper()}' backend: it has kernels for"
                 f" {sorted(str(k) for k in self._kernels) or 'no device'}"
             )
         return kernel
@@ -206,8 +308,6 @@ class CustomOpDef:
         def put_kernel(kernel: Callable[..., Any]) -> Callable[..., Any]:
             for kind in types:
                 self._kernels[kind] = kernel
-            if self._signature is None:
-                self._signature = inspect.signature(kernel)
             return kernel
 
         return put_kernel if fn is None else put_kernel(fn)
@@ -217,6 +317,9 @@ class CustomOpDef:
         keys = [types] if isinstance(types, str) else list(types)
         if "Autograd" in keys:
             return self._register_autograd_kernel(fn)
+        for key in keys:
+            if key[:1].isupper() and key not in _KEYS:
+                raise RuntimeError(f"could not parse dispatch key: {key}")
         self._composite = self._composite or "CompositeImplicitAutograd" in keys
         return self.register_kernel([_KEYS.get(t, t) for t in keys], fn)
 
@@ -240,11 +343,23 @@ class CustomOpDef:
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
         """The derivative: `backward(ctx, *grads)`; `setup_context(ctx, inputs, output)` keeps."""
+        schema = self._opoverload._schema
+        if schema.is_mutable:
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {self} with schema"
+                f" {schema}. Please create a functional operator and register an autograd formula"
+                " for that."
+            )
         self._backward, self._setup = backward, setup_context
 
     def register_vmap(self, fn: Callable[..., Any] | None = None, /) -> Any:
-        """Accepted and kept."""
-        return fn if fn is not None else (lambda kernel: kernel)
+        """The function for tensors under vmap: `fn(info, in_dims, *args)` → result, out_dims."""
+
+        def put_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
+            self._rule = rule
+            return rule
+
+        return put_rule if fn is None else put_rule(fn)
 
     def register_autocast(self, device_type: str, cast_inputs: Dtype) -> None:
         """Cast floating inputs where autocast is on."""
@@ -279,7 +394,7 @@ def _recorded(definition: CustomOpDef, args: Sequence[Any], kwargs: Mapping[str,
         def backward(ctx: Any, *grads: Any) -> Any:
             if definition._backward is None:
                 raise RuntimeError(
-                    f"Trying to backward through {definition._qualname}.default but no autograd"
+                    f"Trying to backward through {definition._opoverload} but no autograd"
                     " formula was registered. Please use register_autograd to add one."
                 )
             gradients = definition._backward(ctx, *grads)
@@ -287,7 +402,8 @@ def _recorded(definition: CustomOpDef, args: Sequence[Any], kwargs: Mapping[str,
                 _spread(args, gradients if isinstance(gradients, tuple | list) else (gradients,))
             )
 
-    Recorded.__name__ = f"GeneratedBackwardFor_{definition._namespace}_{definition._name}"
+    overload = str(definition._opoverload).replace(".", "_")
+    Recorded.__name__ = f"GeneratedBackwardFor_{overload}"
     return Recorded.apply(*_flat(args))
 
 
@@ -349,12 +465,11 @@ def custom_op(
     """Make a function an operator, `torch.ops.<namespace>.<name>`; a decorator without it."""
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
-        if "::" not in name:
-            raise ValueError(f"Expected qualname to be of the form 'namespace::name', got {name}.")
         text = schema or infer_schema(function, mutates_args=mutates_args)
+        if "::" not in name:
+            raise ValueError("not enough values to unpack (expected 2, got 1)")
         kernel = function if device_types is None else None
         definition = CustomOpDef(name, text, kernel, from_function=True)
-        definition._signature = inspect.signature(function)
         if device_types is not None:
             definition.register_kernel(device_types, function)
         return definition
@@ -365,9 +480,11 @@ def custom_op(
 def declare(name: str, schema: str) -> CustomOpDef:
     """An operator without kernels; RuntimeError where there is one of the name."""
     if name in _DEFINITIONS:
+        declared = _DEFINITIONS[name]._opoverload._schema
         raise RuntimeError(
-            f"Tried to register an operator ({name}{schema}) with the same name and overload name"
-            " multiple times."
+            f"Tried to register an operator ({declared}) with the same name and"
+            " overload name multiple times. Each overload's schema should only be registered with"
+            " a single call to def()."
         )
     return CustomOpDef(name, schema)
 
@@ -392,8 +509,15 @@ class Library:
     def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
         if kind not in ("DEF", "IMPL", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
+        if ns == "prim":
+            raise ValueError(
+                f"{ns} is a reserved namespace. Please try creating a library with another name."
+            )
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._names: list[str] = []
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: object = ()) -> str:
         """Declare an operator by its schema; gives its name."""

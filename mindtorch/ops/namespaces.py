@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from .function_schema import FunctionSchema, function_schema
 from .spec import OPS, aten
 
 # namespace → name → overload → the function that runs.
@@ -25,6 +26,16 @@ class OpOverload:
         self._run = run
         self.namespace = packet.namespace
         self.__name__ = f"{packet.__name__}.{overload}"
+        self.tags: list[Any] = []
+
+    @property
+    def _schema(self) -> FunctionSchema:
+        schema = SCHEMAS.get(self.name())
+        return _schema_of_row(self) if schema is None else schema
+
+    @property
+    def op(self) -> OpOverload:
+        return self
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._run(*args, **kwargs)
@@ -60,7 +71,22 @@ class OpOverloadPacket:
         return [name.partition(".")[2] or "default" for name in names]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._run(*args, **kwargs)
+        overloads = DEFINED.get(self.namespace, {}).get(self.__name__, ())
+        if len(overloads) < 2:
+            return self._run(*args, **kwargs)
+        errors = []
+        for name in overloads:
+            overload = getattr(self, name)
+            try:
+                overload._schema.bind(args, kwargs)
+            except RuntimeError as error:
+                errors.append(f"{error}\n\n")
+            else:
+                return overload(*args, **kwargs)
+        raise RuntimeError(
+            "Overloaded torch operator invoked from Python failed to match any schema:\n"
+            + "".join(errors)
+        )
 
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):
@@ -113,7 +139,7 @@ class OpNamespace:
         return sorted(DEFINED.get(self.name, ()))
 
     def __repr__(self) -> str:
-        return f"<_OpNamespace '{self.name}'>"
+        return f"<module 'torch.ops.{self.name}' from 'torch.ops'>"
 
 
 def _defined(namespace: str, name: str) -> Callable[..., Any] | None:
@@ -132,8 +158,39 @@ def _aten(name: str) -> Callable[..., Any] | None:
         return None
 
 
-def define(namespace: str, name: str, overload: str, run: Callable[..., Any]) -> OpOverload:
+# Schemas of the operators that torch.library defines, by `namespace::name.overload`.
+SCHEMAS: dict[str, FunctionSchema] = {}
+
+
+def _schema_of_row(overload: OpOverload) -> FunctionSchema:
+    """A row's schema in the words of one of torch's overloads."""
+    name, kind = overload.overloadpacket.__name__, overload._overloadname
+    plain = name.removesuffix("_")
+    row = next((OPS[n] for n in (f"{plain}.{kind}", plain, name) if n in OPS), None)
+    if row is None:
+        raise AttributeError(f"{overload} has no schema: it is no row")
+    _, _, rest = row.text.partition("(")
+    rest = rest.replace("Tensor|Scalar", "Scalar" if kind == "Scalar" else "Tensor")
+    if kind == "Scalar":  # which takes alpha by position too
+        rest = rest.replace("*, Scalar alpha", "Scalar alpha")
+    if plain != name:
+        rest = rest.replace("Tensor self", "Tensor(a!) self", 1)
+        rest = rest.rpartition("->")[0] + "-> Tensor(a!)"
+    end = "" if kind == "default" else f".{kind}"
+    return function_schema("aten", f"{name}{end}({rest}")
+
+
+def define(
+    namespace: str,
+    name: str,
+    overload: str,
+    run: Callable[..., Any],
+    schema: FunctionSchema | None = None,
+) -> OpOverload:
     """Put an operator into torch.ops."""
+    end = "" if overload == "default" else f".{overload}"
+    if schema is not None:
+        SCHEMAS[f"{namespace}::{name}{end}"] = schema
     DEFINED.setdefault(namespace, {}).setdefault(name, {})[overload] = run
     space = NAMESPACES.setdefault(namespace, OpNamespace(namespace))
     vars(space).pop(name, None)

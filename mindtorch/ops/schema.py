@@ -9,6 +9,7 @@ Our one extension is the union `Tensor|Scalar`: torch gives such ops two overloa
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -155,10 +156,10 @@ def _default(text: str) -> Any:
         return tuple(_default(t) for t in _split(text[1:-1]))
     if text[0] in "'\"":
         return text[1:-1]
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text  # the name of a dtype
 
 
 def _parse_returns(text: str, whole: str) -> tuple[Return, ...]:

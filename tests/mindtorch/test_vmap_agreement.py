@@ -273,20 +273,51 @@ def test_an_npu_does_the_same():
         assert mindtorch.allclose(ours.cpu(), host, rtol=1e-3, atol=1e-4)
 
 
-def test_a_function_of_a_user_goes_element_by_element():
-    class Cube(mindtorch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x**3
+@pytest.mark.parametrize("rule", ["derived", "own", "both", "none"])
+def test_a_function_of_a_user_is_mapped_by_its_rule(rule):
+    def run(t):
+        class Cube(t.autograd.Function):
+            generate_vmap_rule = rule in ("derived", "both")
 
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * 3 * ctx.saved_tensors[0] ** 2
+            @staticmethod
+            def forward(x):
+                return x**3
 
-    x = mindtorch.tensor([[1.0, 2.0], [3.0, 4.0]])
-    slopes = mindtorch.func.vmap(mindtorch.func.grad(lambda v: Cube.apply(v).sum()))(x)
-    assert slopes.tolist() == [[3.0, 12.0], [27.0, 48.0]]
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.save_for_backward(*inputs)
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 3 * ctx.saved_tensors[0] ** 2
+
+        def own(info, in_dims, x):
+            return Cube.apply(x) + info.batch_size, in_dims[0]
+
+        if rule in ("own", "both"):
+            Cube.vmap = staticmethod(own)
+        x = t.tensor([[1.0, 2.0], [3.0, 4.0]])
+        try:
+            slopes = t.func.vmap(t.func.grad(lambda v: Cube.apply(v).sum()))(x)
+            return t.func.vmap(Cube.apply)(x).tolist(), slopes.tolist()
+        except RuntimeError as error:
+            return str(error)
+
+    assert run(torch) == run(mindtorch)
+
+
+def test_a_function_with_its_context_in_forward_is_not_mapped():
+    def run(t):
+        class Same(t.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 1
+
+        with pytest.raises(RuntimeError, match="must override the setup_context") as caught:
+            t.func.vmap(Same.apply)(t.ones(2))
+        return str(caught.value)
+
+    assert run(torch) == run(mindtorch)
 
 
 assert torch

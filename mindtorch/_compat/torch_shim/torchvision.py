@@ -28,8 +28,7 @@ def declare_all() -> None:
     declare("torchvision::nms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     find("torchvision::nms").register_kernel(None, nms)
     for name in _NAMES:
-        declare(f"torchvision::{name}", "(Tensor input) -> Tensor")
-        find(f"torchvision::{name}").register_kernel(None, _refusing(name))
+        define("torchvision", name, "default", _refusing(name))
     define("torchvision", "_cuda_version", "default", lambda: -1)
 
 

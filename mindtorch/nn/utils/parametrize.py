@@ -86,7 +86,7 @@ class ParametrizationList(ModuleList):
             original.set_(new)
         _register(self, "original", original)
 
-    def _hold_several(self, original: Tensor, values: Sequence[Any]) -> None:
+    def _hold_several(self, original: Tensor, values: Sequence[object]) -> None:
         for i, value in enumerate(values):
             if not isinstance(value, Tensor):
                 raise ValueError(
@@ -114,7 +114,7 @@ class ParametrizationList(ModuleList):
                 value = module.right_inverse(value)
             self._set(value)
 
-    def _set(self, value: Any) -> None:
+    def _set(self, value: object) -> None:
         if self.is_tensor:
             if not isinstance(value, Tensor):
                 raise ValueError(
@@ -167,7 +167,9 @@ def _set_of_dtype(original: Tensor, new: Tensor, which: str, name: str) -> None:
     original.set_(new)
 
 
-def _refuse_change(shape: Size, dtype: Dtype, result: Any, flag: str, names: Any) -> None:
+def _refuse_change(
+    shape: Size, dtype: Dtype, result: object, flag: str, names: Sequence[str]
+) -> None:
     """ValueError where a parametrization gives no tensor, or another dtype or shape."""
     if not isinstance(result, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")

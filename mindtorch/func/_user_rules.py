@@ -1,0 +1,63 @@
+"""Owns how rules that users write for vmap are called: on whole batches, with their dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .._autograd.function import BY_RULE
+from .._autograd.grad_mode import LOCAL
+from .._tensor.tensor import Tensor
+from ..ops.spec import aten
+from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+from ._batched import BatchedTensor, at, batched, innermost, sizes
+
+
+class VmapInfo(NamedTuple):
+    """What a rule is told of the vmap that it runs under."""
+
+    batch_size: int
+    randomness: str
+
+
+def by_rule(
+    rule: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
+) -> Any:
+    """`rule(info, in_dims, *args)` on the batches of the innermost vmap, its results batched."""
+    named = dict(kwargs or {})
+    level = innermost((*args, *named.values()))
+    info = VmapInfo(sizes((*args, *named.values()), level), LOCAL.randomness)
+    dims = tuple(_dim(a, level) for a in args)
+    result, out_dims = rule(
+        info, dims, *(_whole(a, level) for a in args),
+        **{k: _whole(v, level) for k, v in named.items()},
+    )  # fmt: skip
+    leaves, spec = tree_flatten(result)
+    places = _broadcast_to_and_flatten(out_dims, spec)
+    if places is None:
+        raise RuntimeError(
+            f"vmap: out_dims {out_dims} do not have the structure of the rule's results"
+        )
+    return tree_unflatten(
+        [
+            value if dim is None or not isinstance(value, Tensor)
+            else batched(aten.movedim(value, dim, 0), level)
+            for value, dim in zip(leaves, places, strict=True)
+        ],
+        spec,
+    )  # fmt: skip
+
+
+def _dim(value: object, level: int) -> object:
+    if isinstance(value, list | tuple):
+        return type(value)(_dim(v, level) for v in value)
+    return 0 if at(value, level) else None
+
+
+def _whole(value: object, level: int) -> object:
+    if isinstance(value, list | tuple):
+        return type(value)(_whole(v, level) for v in value)
+    return value._value if isinstance(value, BatchedTensor) and at(value, level) else value
+
+
+BY_RULE["level"], BY_RULE["call"] = innermost, by_rule

@@ -1,0 +1,127 @@
+"""Operators that users declare with torch.library are declared, called and refused as in torch."""
+
+from collections.abc import Sequence
+
+import pytest
+from agreement import agree
+
+
+def inferred(t, annotations, mutates=(), returned=None, defaults=None):
+    """The schema of a function with such annotations."""
+    arguments = ", ".join(f"{n}=D[{n!r}]" if n in (defaults or {}) else n for n in annotations)
+    scope = {"D": defaults}
+    exec(f"def function({arguments}): pass", scope)
+    function = scope["function"]
+    function.__annotations__ = {**annotations, "return": returned}
+    return t.library.infer_schema(function, mutates_args=mutates)
+
+
+@pytest.mark.parametrize("mutates", [(), {"x"}, {"x", "xs"}, "unknown", "some", {"n"}, {"zz"}])
+def test_a_schema_is_inferred_from_annotations(mutates):
+    def run(t):
+        annotations = {
+            "x": t.Tensor, "xs": list[t.Tensor], "ys": Sequence[t.Tensor | None], "n": int,
+            "f": float, "b": bool, "s": str, "d": t.dtype | None, "p": t.device,
+            "k": int | float | bool, "l": list[int], "z": list[float] | None,
+        }  # fmt: skip
+        defaults = {"f": 1.5, "b": False, "s": "q", "d": None, "p": t.device("cpu"), "k": 2,
+                    "l": None, "z": None}  # fmt: skip
+        returned = tuple[t.Tensor, list[t.Tensor], int]
+        try:
+            return inferred(t, annotations, mutates, returned, defaults)
+        except ValueError as error:
+            return str(error).split(" Got ")[0]
+
+    agree(run)
+
+
+CALLS = {
+    "as declared": lambda t, op: op(t.ones(2), 3),
+    "by name": lambda t, op: op(x=t.ones(2), n=1),
+    "a number as a tensor": lambda t, op: op(t.ones(2), t.tensor(3.0)),
+    "no tensor": lambda t, op: op("a"),
+    "a list of it": lambda t, op: op([t.ones(2)]),
+    "a word for a number": lambda t, op: op(t.ones(2), "s"),
+    "a fraction for a whole": lambda t, op: op(t.ones(2), n=1.5),
+    "too many": lambda t, op: op(t.ones(2), 3.0, 1),
+    "far too many": lambda t, op: op(t.ones(2), 3.0, 1, 2),
+    "nothing": lambda t, op: op(),
+    "an unknown name": lambda t, op: op(t.ones(2), zz=1),
+    "twice": lambda t, op: op(t.ones(2), x=t.ones(2)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_is_bound_to_the_schema(name):
+    def run(t):
+        library = t.library.Library(f"bound_{name.replace(' ', '_')}", "FRAGMENT")
+        library.define("mul(Tensor x, float k=2.0, *, SymInt? n=None) -> Tensor")
+        library.impl("mul", lambda x, k=2.0, *, n=None: x * k, "CompositeExplicitAutograd")
+        op = getattr(t.ops, library.ns).mul
+        try:
+            return str(op.default._schema), CALLS[name](t, op)
+        except RuntimeError as error:
+            return str(error)
+        finally:
+            library._destroy()
+
+    agree(run)
+
+
+def test_an_overload_is_chosen_by_its_schema():
+    def run(t):
+        library = t.library.Library("overloaded", "FRAGMENT")
+        library.define("pick.Tensor(Tensor x) -> Tensor")
+        library.define("pick.Scalar(float x) -> Tensor")
+        library.impl("pick.Tensor", lambda x: x + 1, "CompositeExplicitAutograd")
+        library.impl("pick.Scalar", lambda x: t.tensor(x), "CompositeExplicitAutograd")
+        pick = t.ops.overloaded.pick
+        texts = [pick(t.ones(1)).tolist(), pick(2.0).item(), pick.overloads()]
+        try:
+            pick("s")
+        except RuntimeError as error:
+            texts.append(str(error))
+        library._destroy()
+        return texts
+
+    agree(run)
+
+
+@pytest.mark.parametrize("name", ["add.Tensor", "add.Scalar", "mm.default", "relu_.default",
+                                  "cat.default"])  # fmt: skip
+def test_an_operator_of_torch_tells_its_schema(name):
+    def run(t):
+        base, overload = name.split(".")
+        schema = getattr(getattr(t.ops.aten, base), overload)._schema
+        arguments = [(a.name, str(a.type), a.default_value, a.kwarg_only) for a in schema.arguments]
+        return str(schema), schema.name, schema.is_mutable, arguments
+
+    agree(run)
+
+
+def test_a_rule_of_a_user_maps_an_operator():
+    def run(t):
+        def double(x: t.Tensor) -> t.Tensor:
+            return x * 2
+
+        op = t.library.custom_op("mapped::double", double, mutates_args=())
+        op.register_vmap(lambda info, in_dims, x: (x * 2 + info.batch_size, in_dims[0]))
+        return t.func.vmap(op)(t.ones(3, 2)), t.func.vmap(op, in_dims=1)(t.ones(3, 2))
+
+    agree(run)
+
+
+def test_a_write_is_declared_and_seen():
+    def run(t):
+        def bump(x: t.Tensor) -> None:
+            x.add_(1)
+
+        op = t.library.custom_op("written::bump", bump, mutates_args={"x"})
+        x = t.ones(2)
+        result = op(x), x, x._version
+        try:
+            op.register_autograd(lambda ctx, grad: grad)
+        except RuntimeError as error:
+            return *result, str(error)
+
+    agree(run)
