@@ -167,6 +167,16 @@ def _row_of(name: str) -> Callable[..., Any]:
     return OPS[name].entry("aten")
 
 
+def _of_edges() -> Case:
+    """Values between sorted ones."""
+
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        a, edges = matrix(n, dtype), torch.linspace(0, 1, 512).to(getattr(torch, dtype))
+        return lambda: _row_of("_searchsorted")(edges, a, False)
+
+    return case
+
+
 def _of_sequences(gradient: bool = False) -> Case:
     """Four sequences of eight classes, each with three labels."""
 
@@ -430,7 +440,7 @@ CASES: dict[str, Case] = {
     "bce with logits": _of(lambda a: F.binary_cross_entropy_with_logits(a, a)),
     "kl_div": _of(lambda a: F.kl_div(a, a)),
     "nll_loss": _with_rows(lambda a, i: F.nll_loss(a, i % a.shape[1])),
-    "searchsorted": _of(lambda a: torch.searchsorted(torch.linspace(0, 1, 512).to(a.dtype), a)),
+    "searchsorted": _of_edges(),
     "multinomial": _of(lambda a: torch.multinomial(a, 1)),
     "nonzero": _of(torch.nonzero),
     "addmv": _of(lambda a: torch.mv(a, a[0])),

@@ -31,6 +31,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
         (4, 64): "bool",
         (4, 8192): "float16",
     },
+    "_searchsorted": {(4, 64): "float16 float32 float64 int32 int64 uint8"},
     "_softmax along others": {
         (4, 2048): "bfloat16",
         (4, 0): "float16 float32",

@@ -113,38 +113,45 @@ def logspace(
     return aten.pow(base, aten.linspace(start, end, steps, dtype=dtype, device=device))
 
 
+def _below(row: int, col: int, offset: int) -> int:
+    """How many elements of a matrix lie on or below a diagonal."""
+    first = min(row, max(0, -offset))  # the rows before have none of them
+    whole = min(row, max(first, col - offset - 1))  # the rows from here on lie below it
+    growing = (whole - first) * (first + whole + 2 * offset + 1) // 2
+    return growing + (row - whole) * col
+
+
 def _triangle(name: str, keep: str) -> None:
-    def indices(
-        row: int,
-        col: int,
-        offset: int = 0,
-        dtype: Dtype | None = None,
-        device: Device | None = None,
-    ) -> Tensor:
+    below = keep == "tril"
+
+    def shape(
+        row: int, col: int, offset: int, dtype: Dtype | None, device: Device | None
+    ) -> Geometry:
         for side, size in (("row", row), ("col", col)):
             if size < 0:
                 raise RuntimeError(f"{side} must be non-negative, got{size}")
         if dtype is not None and dtype not in (dt.int32, dt.int64):
             raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.legacy}'")
-        # Beyond the last diagonal that is kept there is nothing.
-        if keep == "tril":
-            col = max(0, min(col, row + offset))
-        else:
-            row = max(0, min(row, col - offset))
-        if device is not None and resolve(device).type == "meta":
-            below = sum(max(0, min(col, i + offset + (keep == "tril"))) for i in range(row))
-            keep_count = below if keep == "tril" else row * col - below
-            return aten.empty((2, keep_count), dtype=dtype or dt.int64, device=device)
-        mask = getattr(aten, keep)(aten.ones((row, col), dtype=None, device=device), offset)
-        places = aten.transpose(aten.nonzero(mask), 0, 1)
+        count = _below(row, col, offset) if below else row * col - _below(row, col, offset - 1)
+        return contiguous((2, count), dtype or dt.int64, resolve(device))
+
+    def lowered(
+        row: int, col: int, offset: int, dtype: Dtype | None, device: Device | None
+    ) -> Tensor:
+        mask = getattr(aten, keep)(aten.ones((row, col), device=device), offset)
+        places = aten.contiguous(aten.transpose(aten.nonzero(mask), 0, 1))
         return places if dtype is None else aten.to(places, dtype)
 
-    indices.__doc__ = f"Row and column indices of the elements that torch.{keep} keeps: `[2, N]`."
-    composite(
+    indices = np.tril_indices if below else np.triu_indices
+    op(
         f"{name}(int row, int col, int offset=0, *, ScalarType? dtype=None, Device? device=None)"
         " -> Tensor",
-        indices,
-        samples=calls((3, 4), (3, 3, 1), (2, 4, -1)),
+        infer=shape,
+        cpu=lambda row, col, offset, dtype, device: np.stack(indices(row, offset, col)),
+        lower=lowered,
+        compute="raw",
+        grad={},
+        samples=calls((3, 4), (3, 3, 1), (2, 4, -1), (5, 2, -3), (2, 5, 3)),
         tolerance="exact",
     )
 

@@ -295,8 +295,7 @@ def _rows(order: Tensor, like: Tensor) -> Tensor:
     return aten.expand(aten.unsqueeze(order, -1), tuple(like.shape))
 
 
-def permutation(pivots: Tensor, m: int) -> Tensor:
-    """Which row of A each row of L U is, from the exchanges that LAPACK counts from one."""
+def _order(pivots: Tensor, m: int) -> Tensor:
     batch = tuple(pivots.shape[:-1])
     rows = aten.arange(0, m, device=pivots.device)
     order = aten.expand(rows, (*batch, m))
@@ -304,7 +303,34 @@ def permutation(pivots: Tensor, m: int) -> Tensor:
         other = aten.to(aten.narrow(pivots, -1, i, 1), dt.int64) - 1
         swapped = aten.where(rows == i, other, aten.where(rows == other, i, rows))
         order = aten.gather(order, -1, aten.expand(swapped, (*batch, m)))
-    return order
+    return aten.clone(order)
+
+
+def _order_cpu(pivots: Array, m: int) -> Array:
+    exchanges = pivots.reshape(-1, pivots.shape[-1]).astype(np.int64) - 1
+    order = np.tile(np.arange(m), (len(exchanges), 1))
+    each = np.arange(len(exchanges))
+    for i, other in enumerate(exchanges.T):
+        order[each, other], order[:, i] = order[:, i].copy(), order[each, other]
+    return order.reshape(*pivots.shape[:-1], m)
+
+
+op(
+    "_rows_of_pivots(Tensor pivots, int m) -> Tensor",
+    infer=lambda pivots, m: pivots.fresh((*pivots.shape[:-1], m), dtype=dt.int64),
+    cpu=_order_cpu,
+    lower=_order,
+    grad={},
+    unsampled="its arguments are pivots of a factorization: the rows of linalg_lu run it",
+    tolerance="exact",
+    surface="none",
+    fixed_shape=True,
+)
+
+
+def permutation(pivots: Tensor, m: int) -> Tensor:
+    """Which row of A each row of L U is, from the exchanges that LAPACK counts from one."""
+    return aten._rows_of_pivots(pivots, m)
 
 
 def _lower_of(LU: Tensor) -> Tensor:

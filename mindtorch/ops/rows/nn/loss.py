@@ -53,6 +53,13 @@ def _nll(
 ) -> tuple[Array, ...]:
     rows = self.reshape(-1, self.shape[-1])
     labels = np.atleast_1d(target)
+    if weight is None and _all_count(labels, rows.shape[1], ignore_index):
+        losses = -rows[np.arange(len(labels)), labels]
+        total = self.dtype.type(0 if reduction == NONE else len(labels))
+        if reduction == NONE:
+            return losses.reshape(self.shape[:-1]), np.asarray(total)
+        loss = losses.sum(dtype=self.dtype)
+        return np.asarray(loss / total if reduction == MEAN else loss), np.asarray(total)
     keep = labels != ignore_index
     _check_labels(labels[keep], rows.shape[1])
     index = np.where(keep, labels, 0)
@@ -65,6 +72,13 @@ def _nll(
         return losses.reshape(self.shape[:-1]), np.zeros((), self.dtype)
     loss_sum = losses.sum(dtype=self.dtype)
     return np.asarray(loss_sum / total if reduction == MEAN else loss_sum), np.asarray(total)
+
+
+def _all_count(labels: Array, classes: int, ignore_index: int) -> bool:
+    """Whether every label is a class, and none is ignored: most batches."""
+    if labels.dtype.itemsize != 8 or not labels.size or 0 <= ignore_index < classes:
+        return False
+    return bool(labels.view(np.uint64).max() < classes)  # of a negative one: above all
 
 
 def _check_labels(labels: Array, classes: int) -> None:

@@ -62,6 +62,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def _length(x: Tensor, dim: int, eps: float) -> Tensor:
     """|x| along `dim`, at least `eps`; the gradient is that of |x|, as torch has it."""
     norm = aten.linalg_vector_norm(x, 2, (dim,), True)
+    if not norm.requires_grad:
+        return aten.clamp_min(norm, eps)
     fixed = norm.detach()
     return aten.where(fixed < eps, norm + (eps - fixed), norm)
 

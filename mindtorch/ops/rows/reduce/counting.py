@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite, prod
+from math import isfinite
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,32 +13,13 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...fields import Call
 from ...rules import REAL, Dynamic, reduced, refuse_dtype, result_type, wrap_dim, wrap_dims
-from ...samples import Arg, Sample, calls
-from ...spec import aten, call, composite, op
+from ...samples import INTS, Arg, Sample, calls
+from ...spec import aten, call, composite, in_dtypes, op
 
 _REPEATED = Arg((2, 4), "int64", values=((3, 1, 3, 2), (1, 1, 2, 3)))
 _ROWS = Arg((4, 2), "int64", values=((2, 1), (0, 5), (2, 1), (0, 4)))
-
-
-def _runs(changed: Tensor, size: int) -> Tensor:
-    """Which of `size` places open a run: the first, and those that `changed` `[size - 1]` says."""
-    first = aten.ones((min(size, 1),), device=changed.device) > 0
-    return aten.cat([first, changed], 0)
-
-
-def _changes(ordered: Tensor) -> Tensor:
-    """Which elements of a 1-d tensor differ from the one before, but for the first."""
-    n = max(ordered.numel() - 1, 0)
-    return aten.narrow(ordered, 0, min(1, ordered.numel()), n) != aten.narrow(ordered, 0, 0, n)
-
-
-def _groups(starts: Tensor, where: object, count: int) -> tuple[Any, Any]:
-    """The run of each place (through `where` it came from), and how long each run is."""
-    group = aten.cumsum(starts, 0) - 1
-    inverse = group if where is None else aten.empty_like(group).scatter_(0, where, group)
-    counts = aten.zeros((count,), dtype=group.dtype, device=group.device)
-    return inverse, counts.scatter_add_(0, group, aten.ones_like(group))
 
 
 def _requested(
@@ -77,6 +59,66 @@ op(
 )
 
 
+def _unique(self: Array, inverse: bool, counts: bool) -> tuple[Array, ...]:
+    if inverse or counts:
+        return np.unique(self, return_inverse=True, return_counts=True, equal_nan=False)
+    ordered = np.sort(self)
+    return _unique_consecutive(ordered, False, False)
+
+
+def _unique_consecutive(self: Array, inverse: bool, counts: bool) -> tuple[Array, ...]:
+    size = len(self)
+    starts = np.ones(size, bool)
+    changed = self[1:] != self[:-1]
+    starts[1:] = changed if self.ndim == 1 else changed.reshape(max(size - 1, 0), -1).any(1)
+    none = np.empty(0, np.int64)
+    return (
+        self[starts],
+        np.cumsum(starts) - 1 if inverse else none,
+        np.diff(np.flatnonzero(starts), append=size) if counts else none,
+    )
+
+
+def _distinct(name: str, kernel: Callable[..., Any], call_: Call, *samples: Any) -> None:
+    """A row of (tensor, whether the inverse is wanted, whether the counts are): what is not is
+    empty, or on npu given all the same."""
+    op(
+        f"{name}(Tensor self, bool return_inverse, bool return_counts)"
+        " -> (Tensor values, Tensor inverse, Tensor counts)",
+        infer=lambda self, inverse, counts: _unique_dim_rule(self, 0),
+        cpu=kernel,
+        compute="raw",
+        aclnn=call_,
+        grad={},
+        unsupported={"complex": "unique"},
+        samples=calls(*((sample, True, True) for sample in samples)),
+        oracle=lambda torch: _oracle(torch, name),
+        tolerance="exact",
+        surface="none",
+        fixed_shape=True,
+    )
+
+
+def _oracle(torch: ModuleType, name: str) -> Callable[..., Any]:
+    if name == "_unique_sorted":
+        return lambda x, inverse, counts: torch.unique(x, True, inverse, counts)
+    return lambda x, inverse, counts: torch.unique_consecutive(x, inverse, counts, 0)
+
+
+_LINE = Arg((8,), "int64", values=(3, 1, 3, 2, 2, 1, 1, 3))
+_DISTINCT = ("values", "inverse", "counts")
+_distinct(
+    "_unique_sorted", _unique, call("aclnnUnique2", "self", True, True, True, *_DISTINCT), _LINE
+)
+_distinct(
+    "_unique_rows",
+    _unique_consecutive,
+    call("aclnnUniqueConsecutive", "self", True, True, 0, *_DISTINCT),
+    _LINE,
+    Arg((4, 2), "int32", values=((2, 1), (2, 1), (0, 4), (2, 1))),
+)
+
+
 @composite(
     "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False,"
     " int? dim=None) -> Tensor",
@@ -106,11 +148,9 @@ def unique(
         values = aten.movedim(values, 0, dim)
         return _requested(values, inverse, counts, return_inverse, return_counts)
     flat = aten.reshape(self.detach(), (-1,))
-    ordered, where = aten.sort(flat, 0)
-    starts = _runs(_changes(ordered), ordered.numel())
-    values = aten.masked_select(ordered, starts)
-    inverse, counts = _groups(starts, where, values.numel())
-    inverse = aten.reshape(inverse, self.shape)
+    values, inverse, counts = aten._unique_sorted(flat, return_inverse, return_counts)
+    if return_inverse:
+        inverse = aten.reshape(inverse, self.shape)
     return _requested(values, inverse, counts, return_inverse, return_counts)
 
 
@@ -148,18 +188,11 @@ def unique_consecutive(
     if dim is not None:
         _refuse_empty(self, dim)
     line = aten.reshape(self, (-1,)) if dim is None else aten.movedim(self, dim, 0)
-    size = line.shape[0]
-    rows = aten.reshape(line, (size, prod(line.shape[1:])))
-    n = max(size - 1, 0)
-    changed = aten.any(aten.narrow(rows, 0, min(1, size), n) != aten.narrow(rows, 0, 0, n), 1)
-    starts = _runs(changed, size)
-    places = aten.reshape(aten.nonzero(starts), (-1,))
-    values = aten.index_select(line, 0, places)
-    inverse, counts = _groups(starts, None, values.shape[0])
-    if dim is None:
-        inverse = aten.reshape(inverse, self.shape)
-    else:
+    values, inverse, counts = aten._unique_rows(line, return_inverse, return_counts)
+    if dim is not None:
         values = aten.movedim(values, 0, dim)
+    elif return_inverse:
+        inverse = aten.reshape(inverse, self.shape)
     return _requested(values, inverse, counts, return_inverse, return_counts)
 
 
@@ -289,12 +322,31 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
     if weights is not None and weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     size = max(minlength, int(aten.amax(self).item()) + 1 if self.numel() else 0)
-    if weights is None:
-        ones = aten.ones_like(self, dtype=dt.int64)
-    else:  # in float32 as they are, all others in float64, as torch sums them
-        ones = weights if weights.dtype is dt.float32 else aten.to(weights, dt.float64)
-    sums = aten.zeros((size,), dtype=ones.dtype, device=self.device)
-    return sums.scatter_add_(0, aten.to(self, dt.int64), ones)
+    if weights is not None and weights.dtype is not dt.float32:
+        weights = aten.to(weights, dt.float64)  # as torch sums them
+    return aten._bincount(self, weights, size)
+
+
+def _counted(self: Array, weights: Array | None, size: int) -> Array:
+    return np.bincount(self, weights, size)
+
+
+op(
+    "_bincount(Tensor self, Tensor? weights, int size) -> Tensor",
+    infer=lambda self, weights, size: self.fresh(
+        (size,), dtype=dt.int64 if weights is None else weights.dtype
+    ),
+    cpu=_counted,
+    aclnn=call("aclnnBincount", "self", "weights", "size", "out"),
+    grad={},
+    samples=calls(
+        (Arg((6,), "int64", 0, 4), None, 5), (Arg((6,), "int64", 0, 4), Arg((6,), grad=False), 8)
+    ),
+    oracle=lambda torch: torch.bincount,
+    tolerance="accumulated",
+    surface="none",
+    fixed_shape=True,
+)
 
 
 def _refuse_boundaries(edges: Tensor, values: Tensor | Number) -> None:
@@ -447,6 +499,10 @@ op(
     infer=lambda sorted_sequence, self, right: self.fresh(dtype=dt.int64),
     cpu=_search,
     lower=lambda edges, values, right: _bisect(edges, values, aten.gt if right else aten.ge),
+    aclnn=call(
+        "aclnnSearchSorted", "sorted_sequence", "self", False, "right", None, "out",
+        when=in_dtypes("self", "float16", "float32", "float64", *INTS),
+    ),
     grad={},
     samples=calls(
         (Arg((5,), values=(1, 3, 3, 5, 7)), Arg((2, 3), low=0, high=8), True),

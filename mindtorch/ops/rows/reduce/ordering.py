@@ -376,6 +376,16 @@ def _median(self: Tensor) -> Tensor:
     return _middle(aten.reshape(self, (-1,)), 0, False)[0]
 
 
+def _median_cpu(self: Array) -> Array:
+    if not self.size:
+        return np.asarray(nan if self.dtype.kind == "f" else 0, self.dtype)
+    flat = self.reshape(-1)
+    if flat.dtype.kind == "f" and np.isnan(flat).any():
+        return np.asarray(nan, flat.dtype)
+    at = (flat.size - 1) // 2
+    return np.asarray(np.partition(flat, at)[at])
+
+
 def _middle(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The lower median, or the first NaN where there is one, as torch has it."""
     at = wrap_dim(dim, self.ndim)
@@ -393,6 +403,7 @@ def _middle(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tens
 op(
     "median(Tensor self) -> Tensor",
     infer=lambda self: self.fresh(()),
+    cpu=_median_cpu,
     lower=_median,
     grad={"self": evenly},
     unsupported={"bool complex": "median_cpu"},
