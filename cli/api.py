@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -180,16 +181,19 @@ def _report(
     from .conformance.record.result import NEUTRAL
 
     judged = {r.op for r in results if r.verdict not in NEUTRAL and "contract" not in r.form}
-    failures = tuple(failure(r, save) for r in results if r.failing)
+    failures = tuple(failure(r, save, environment) for r in results if r.failing)
     return CheckReport(names, Counter(r.verdict for r in results), failures,
                   tuple(n for n in names if n not in judged), assumed, environment,
                   round(seconds, 3))  # fmt: skip
 
 
-def failure(result: Result, save: Any = None) -> Failure:
+def failure(
+    result: Result, save: Any = None, environment: Mapping[str, Any] = MappingProxyType({})
+) -> Failure:
     """A failing result in words."""
-    from .conformance.record.journal import repro
+    from .conformance.record.journal import place_words, repro
 
     cause = str(result.cause["text"]) if result.cause else ""
     return Failure(result.case, result.verdict, result.reason, cause, result.inputs,
-                   repro(result.case, result.seed), str(save) if save else "")  # fmt: skip
+                   repro(result.case, result.seed, place_words({}, environment)),
+                   str(save) if save else "")  # fmt: skip

@@ -130,6 +130,7 @@ class _Grading:
         self.earlier: list[Seen] = []
         self.times: dict[str, list[float]] = {"operator": [], "against": [], "empty": []}
         self.failing: list[tuple[Case, Any]] = []
+        self.unjudged: list[str] = []
         self.raised: list[Accusation] = []
         self.waits = _WAITS
 
@@ -208,12 +209,17 @@ class _Grading:
             result = self._launch(case, self.seed + number, timed)
             if result is None or result.verdict == "PASS":
                 self.grade.passed += 1
-            elif result.verdict not in ("SKIP", "UNSUPPORTED"):
+            elif result.verdict in ("SKIP", "UNSUPPORTED"):
+                self.unjudged.append(f"{case.id}: {result.verdict}: {result.reason}")
+            else:
                 self.failing.append((case, result))
                 if len(self.failing) >= _FAILING:
                     break
         if self.failing:
             self.grade.cause = self._cause(*self.failing[0])
+        elif self.unjudged:
+            self.grade.cause = (f"{len(self.unjudged)} of {self.grade.launches} launches have no "
+                                f"verdict, such as {self.unjudged[0]}")  # fmt: skip
 
     def _cause(self, case: Case, result: Any) -> str:
         """The smallest case that fails, and what it gave."""

@@ -278,7 +278,7 @@ def _show(options: CheckOptions, going: engine.Run, results: Sequence[Result]) -
     header = {"options": dict(going.request.options), "environment": going.environment}
     where = with_sources({**options.target.as_json(), "recording": options.selection.recording,
                          "cases": described(options.file)})  # fmt: skip
-    extra = journal.place_words(where)
+    extra = journal.place_words(where, going.environment)
     on = render.console()
     document = check_text.document(
         header, results, going.seconds, options.output.verbose, extra, on.width

@@ -209,7 +209,9 @@ def _show(options: ReportOptions) -> int:
         seconds = float((record.end or {}).get("seconds", 0.0))
         on = render.console()
         verbose = options.verbose
-        where = journal.place_words(record.header.get("options", {}).get("where", {}))
+        where = journal.place_words(
+            record.header.get("options", {}).get("where", {}), record.header.get("environment", {})
+        )
         render.show(
             check_text.document(record.header, results, seconds, verbose, where, on.width), on
         )

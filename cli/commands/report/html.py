@@ -28,7 +28,7 @@ def page(record: Record) -> str:
     """The record as a page that needs no network."""
     environment = record.header.get("environment", {})
     results = list(record.results.values())
-    where = place_words(record.header.get("options", {}).get("where", {}))
+    where = place_words(record.header.get("options", {}).get("where", {}), environment)
     failing = [r for r in results if r.failing]
     broken = {r.op for r in failing}
     return pages.page(

@@ -29,7 +29,9 @@ def _suite(
     root: Tree.Element, op: str, results: list[Result], record: Record
 ) -> tuple[int, int, int, int]:
     suite = Tree.SubElement(root, "testsuite", name=_clean(op))
-    where = place_words(record.header.get("options", {}).get("where", {}))
+    where = place_words(
+        record.header.get("options", {}).get("where", {}), record.header.get("environment", {})
+    )
     properties = Tree.SubElement(suite, "properties")
     for name, value in record.header.get("environment", {}).items():
         if isinstance(value, str | int):

@@ -11,5 +11,7 @@ def text(record: Record) -> str:
     """The terminal's report as GitHub Markdown."""
     seconds = float((record.end or {}).get("seconds", 0.0))
     results = list(record.results.values())
-    where = place_words(record.header.get("options", {}).get("where", {}))
+    where = place_words(
+        record.header.get("options", {}).get("where", {}), record.header.get("environment", {})
+    )
     return markdown(check_text.document(record.header, results, seconds, extra=where))

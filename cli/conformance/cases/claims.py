@@ -20,10 +20,19 @@ class Claims:
     """What the device says it takes: the main tensor's dtypes; documents by ACLNN function.
 
     `listed(name)` gives the documented dtypes of a function's tensors in header order, or None.
+    `source` says who claims; `person`: whoever gave a reference of their own, whose operator has
+    to take what they declare.
     """
 
     dtypes: tuple[str, ...]
     listed: Callable[[str], tuple[tuple[str, ...], ...] | None] = lambda _name: None
+    source: str = "its header"
+    person: bool = False
+
+
+def source_of(documented: object) -> str:
+    """Who claims the dtypes of an operator, by its documents or None."""
+    return "header and documents" if documented is not None else "its header"
 
 
 NOTHING_CLAIMED = Claims(())
@@ -42,7 +51,9 @@ def claims(op: Op, declarations: Any, soc: str) -> Claims:
         tensors = [p for p in signature.params if p.kind is Kind.TENSOR]
         return tuple(documented.dtypes.get(p.name, ()) for p in tensors)
 
-    return Claims(claimed(op, declarations, soc), listed)
+    documented = any(support(call.name, product_of(soc)) for call in op.kernels.aclnn)
+    source = source_of(documented or None)
+    return Claims(claimed(op, declarations, soc), listed, source)
 
 
 def claimed(op: Op, declarations: Any, soc: str) -> tuple[str, ...]:

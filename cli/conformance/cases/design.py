@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from mindtorch.ops import OPS, Op
-from mindtorch.ops.samples import Sample
+from mindtorch.ops.samples import Arg, Sample
 
 from ...spec.factors import Factor, covering, lonely, plain, singles
 from .case import DTYPES, Case, CaseNameError, designed
+from .inputs import samples, tensors_of
+from .recipe import main_dtype
 from .spaces.space import DesignLevels, DesignScope, Space
 from .spaces.table import space_of
+
+# A result of more rows than this has mostly zeros where few indices name them.
+_LARGEST = 16
 
 
 def design(op: Op, dtypes: Sequence[str], level: str) -> Iterator[Case]:
@@ -82,6 +88,50 @@ def sample_of(op: Op, case: Case) -> Sample:
         return space.build(op, DesignLevels(levels_of(case)))
     except (ValueError, KeyError, IndexError) as error:
         raise CaseNameError(f"case {case.id!r}: {type(error).__name__}: {error}") from error
+
+
+def attribute_calls(op: Op) -> list[Sample]:
+    """A call for each way in which one factor alone fills the row's attributes, on tensors of the
+    plain call's shapes; none without a space. Samples leave attributes at their defaults."""
+    if space_of(op.name) is None:
+        return []
+    space, base, factors = _plain(op.name)
+    base = {**base, "dtype": _dtype_of(op)}
+    shapes: set[Any] = set()
+    calls: dict[str, Sample] = {}
+    for one in factors.values():
+        for level in (base[one.name], *one.levels):
+            with suppress(ValueError, KeyError, IndexError):  # levels that make no call
+                sample = space.build(op, DesignLevels({**base, one.name: level}))
+                shapes = shapes or {a.shape for a in tensors_of(sample)}
+                values = _attributes(op, sample)
+                largest = max(filter(_is_size, values.values()), default=0)
+                if shapes >= {a.shape for a in tensors_of(sample)} and largest <= _LARGEST:
+                    calls.setdefault(repr(values), sample)
+    return list(calls.values())
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _dtype_of(op: Op) -> str:
+    """The dtype of the row's first call, float32 in place of float64."""
+    good = [tensors_of(s) for s in samples(op.testing) if not s.error]
+    first = main_dtype(good[0]) if good and good[0] else "float32"
+    return "float32" if first == "float64" else first
+
+
+def _attributes(op: Op, sample: Sample) -> dict[str, Any]:
+    """What a call passes besides tensors."""
+    named = {a.name: v for a, v in zip(op.schema.args, sample.args, strict=False)}
+    values = {**named, **sample.kwargs}
+    return {name: v for name, v in sorted(values.items()) if not _has_tensor(v)}
+
+
+def _has_tensor(value: Any) -> bool:
+    return isinstance(value, Arg) or (isinstance(value, list | tuple)
+                                      and any(isinstance(v, Arg) for v in value))  # fmt: skip
 
 
 def known_factors(name: str) -> Mapping[str, Any]:

@@ -28,8 +28,8 @@ class DeclaredOperator(Operator):
 
     declaration: Declaration
 
-    def __init__(self, signature: OpSignature, row: Row) -> None:
-        self.row = row
+    def __init__(self, signature: OpSignature, row: Row, person: bool = False) -> None:
+        self.row, self.person = row, person
         known = row.renamed.get(signature.name, {})
         arrays = (p.name for p in signature.params if p.kind in _ARRAYS)
         self.arrays = {known.get(n, n) for n in arrays}
@@ -60,7 +60,9 @@ class DeclaredOperator(Operator):
     def claims(self, declarations: Any, soc: str) -> Claims:
         """Dtypes that the declaration and the install claim."""
         base_claims = super().claims(declarations, soc)
-        return Claims(self.declaration.dtypes(base_claims.dtypes), base_claims.listed)
+        dtypes = self.declaration.dtypes(base_claims.dtypes)
+        source = "its reference" if self.person else base_claims.source
+        return Claims(dtypes, base_claims.listed, source, self.person)
 
 
 def bind(row: Row, name: str, header: list[str]) -> None:

@@ -29,6 +29,7 @@ from ...judge.classes import Requirement
 from ...judge.precision import numpy_dtype
 from ...spec.declaration import Declaration
 from ..cases.claims import Claims, claims
+from ..cases.design import attribute_calls
 from ..cases.recipe import Recipe, Slot
 from ..cases.shapes import NotApplicableError
 from ..cases.spaces.along import PRODUCTS
@@ -70,7 +71,7 @@ class DerivedOperator:
     @cached_property
     def _samples(self) -> list[Sample]:
         by_frame: dict[str, Sample] = {}
-        for sample in self.row.samples():
+        for sample in [*self.row.samples(), *attribute_calls(self.op)]:
             near = _near(sample)
             if not sample.error and self._applies(near):
                 by_frame.setdefault(repr(near), near)

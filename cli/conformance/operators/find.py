@@ -32,7 +32,7 @@ def subject(name: str, declarations: Any = None) -> Subject:
     if signature is None:
         raise UnknownSubjectError(f"{name}: the install at hand declares no such operator")
     if (row_of_golden := golden_row(signature)) is not None:
-        return DeclaredOperator(signature, row_of_golden)
+        return DeclaredOperator(signature, row_of_golden, person=True)
     rows.declare(name)
     if name in ROWS:
         return DeclaredOperator(signature, ROWS[name])

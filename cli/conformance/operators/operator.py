@@ -18,7 +18,7 @@ from ...judge.precision import Array, numpy_dtype
 from ...spec.declaration import Declaration
 from ...spec.errors import DeclarationError
 from ..cases.case import ACL_DTYPES, DTYPES
-from ..cases.claims import Claims
+from ..cases.claims import Claims, source_of
 from ..cases.inputs import tensors_of
 from ..cases.recipe import Recipe, Slot, main_dtype
 from ..run.golden import Golden, LazySequence, ReferenceRefusesError, lifted
@@ -78,7 +78,8 @@ class Operator:
         """Dtypes of the main tensor: documents of the product, else header, else the samples."""
         documented = support(self.name, product_of(soc))
         self.elsewhere = documented is not None and documented.on(product_of(soc)) is False
-        return Claims(self._claimed(documented), self._listed(documented))
+        source = source_of(documented)
+        return Claims(self._claimed(documented), self._listed(documented), source)
 
     def _claimed(self, documented: Support | None) -> tuple[str, ...]:
         samples = [s for s in self.samples() if not s.error]

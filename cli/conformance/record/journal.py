@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from ...foreign import FILE_BYTES, ForeignError, lines_of, most_of, opened, parsed
@@ -336,12 +337,27 @@ def node() -> str:
 def repro(case: str, seed: int, extra: Iterable[str] = ()) -> str:
     """The command that runs one case again."""
     op = case.partition("/")[0]
-    words = ["mindtorch-npu", "check", op, "--case", case, "--seed", str(seed), *extra]
-    return shlex.join(words)
+    options = list(extra)
+    end = options.index(_REMARK) if _REMARK in options else len(options)
+    words = ["mindtorch-npu", "check", op, "--case", case, "--seed", str(seed), *options[:end]]
+    return "  ".join(filter(None, (shlex.join(words), " ".join(options[end:]))))
 
 
-def place_words(options: Mapping[str, Any]) -> list[str]:
-    """Options that a repro line needs to mean the same device and install."""
+# What follows it in a repro line is a remark to the shell.
+_REMARK: Final = "#"
+
+
+def place_words(
+    options: Mapping[str, Any], environment: Mapping[str, Any] = MappingProxyType({})
+) -> list[str]:
+    """Options that a repro line needs to mean the same device and install; at the end, as a
+    remark, the custom operator packages of `environment`, which a variable names."""
+    packages = environment.get("packages") or {}
+    remark = [f"{path} sha256 {digest}" for path, digest in packages.items()]
+    return [*_place(options), *([_REMARK, "with", ", ".join(remark)] if remark else [])]
+
+
+def _place(options: Mapping[str, Any]) -> list[str]:
     device = options.get("device") or "npu:0"
     words = [] if device == "npu:0" else ["--device", str(device)]
     if options.get("home"):

@@ -15,7 +15,6 @@ from aclnn_bindings import (
 
 from ..cases.claims import Claims
 
-_UNCLAIMED = "not claimed by header and documents, and refused: "
 _INVALID = "ACLNN_ERR_PARAM_INVALID"
 _PREFIX = re.compile(r"\[PID: \d+\] [\d:.-]+ |^\w+\(\w+\): ")
 
@@ -27,17 +26,22 @@ def verdict_of(
     text = one_line(error)
     if isinstance(error, AclOutOfMemoryError | MemoryError):
         return "OOM", text
-    if isinstance(error, MissingSymbolError | AclUnsupportedError):
+    if isinstance(error, MissingSymbolError):
+        return "UNSUPPORTED", text
+    if isinstance(error, AclUnsupportedError):
+        if claims.person and error.op in calls:
+            return "ERROR", f"no kernel for what {claims.source} declares: {text}"
         return "UNSUPPORTED", text
     if "is not implemented for NPU" in str(error) or "is not implemented for Meta" in str(error):
         return "UNSUPPORTED", text
     if not isinstance(error, AclError) or error.name != _INVALID:
         return "ERROR", text
     is_ours = error.op in calls
-    if _undocumented(error, claims) or (is_ours and dtype not in claims.dtypes):
-        return "UNSUPPORTED", _UNCLAIMED + text
+    undocumented = not claims.person and _undocumented(error, claims)
+    if undocumented or (is_ours and dtype not in claims.dtypes):
+        return "UNSUPPORTED", f"not claimed by {claims.source}, and refused: {text}"
     if is_ours:
-        return "ERROR", f"{dtype} is claimed by header and documents, and refused: {text}"
+        return "ERROR", f"{dtype} is claimed by {claims.source}, and refused: {text}"
     return "ERROR", text
 
 

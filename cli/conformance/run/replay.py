@@ -29,7 +29,7 @@ def replay(path: Path, device: str, home: Any, simulator: bool) -> tuple[Result,
     worker = Worker(setup, io.StringIO())
     worker.hello()
     result, _ = worker.run(parse(data["case"]), int(data["seed"]), arrays)
-    return result, place_words(with_sources(setup))
+    return result, place_words(with_sources(setup), worker.environment)
 
 
 def _become(environment: Any) -> None:

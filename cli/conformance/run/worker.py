@@ -96,7 +96,7 @@ class Worker:
 
     def batch(self, request: Mapping[str, Any]) -> bool:
         """Run a batch; False when the device is lost and this process must be replaced."""
-        where = journal.place_words(with_sources(self.setup))
+        where = journal.place_words(with_sources(self.setup), self.environment)
         for name in request["cases"]:
             seed = int(request["seed"])
             line = {"case": name, "seed": seed, "repro": journal.repro(name, seed, where)}

@@ -44,6 +44,7 @@ _EXTRA: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "gelu": ({"approximate": "tanh"},),
 }
 _MOVED: Final[dict[str, tuple[tuple[Any, ...], ...]]] = {
+    "lerp": ((0.75,), (-0.5,)),
     "leaky_relu": ((0.3,), (-0.5,), (0,), (1.5,)),
     "elu": ((0.7, 1.3, 1.9), (2, 1, 1)),
     "hardtanh": ((-0.3, 0.6), (-2, 3)),
@@ -80,7 +81,9 @@ def _frames(name: str) -> list[Sample]:
     tensors = [a for a in first.args if isinstance(a, Arg)]
     variants += [Sample((*tensors, *rest)) for rest in _MOVED.get(op.name, ())]
     variants += [_numbered(first, n) for n in _numbers(op)]
-    for sample in [*variants, *good]:
+    both = [_numbered(Sample(first.args, {**first.kwargs, **extra}), n)
+            for extra in _EXTRA.get(op.name, ())[:1] for n in _numbers(op)[:2]]  # fmt: skip
+    for sample in [*variants, *good, *both]:
         frames.setdefault(_shape_of(sample), sample)
     return list(frames.values())
 
