@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...conformance.cases.inputs import tensors_of
-from ...conformance.cases.recipe import main_dtype
+from ...conformance.cases.inputs import main_dtype, tensors_of
 from ...conformance.run.subject import UnknownSubjectError
 from ...recording import cases
 from ...recording.subjects import NotAskableError

@@ -11,8 +11,8 @@ from mindtorch.ops import OPS, Op
 from mindtorch.ops.costs import Cost, elements
 from mindtorch.ops.samples import Arg, Sample
 
-from ...conformance.cases.inputs import samples, tensors_of
-from ...conformance.cases.recipe import Recipe, main_dtype
+from ...conformance.cases.inputs import main_dtype, samples, tensors_of
+from ...conformance.cases.recipe import Recipe
 from ...judge.precision import Array
 
 Shape = tuple[int, ...]

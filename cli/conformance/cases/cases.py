@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 from . import declared, invariants
 from .case import DTYPES, LAYOUTS, Case
 from .design import design
-from .inputs import tensors_of
+from .inputs import main_dtype, tensors_of
 from .layouts import REPEATED
-from .recipe import main_dtype
 from .shapes import sizes_of
 from .spaces.table import space_of
 from .taken import takes

@@ -11,8 +11,7 @@ from mindtorch.ops import Op
 
 from ...judge.formats import FORMATS
 from .case import ACL_DTYPES, DTYPES
-from .inputs import samples, tensors_of
-from .recipe import main_dtype
+from .inputs import main_dtype, samples, tensors_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from mindtorch.ops.samples import Arg, Sample
 
 from ...spec.factors import Factor, covering, lonely, plain, singles
 from .case import DTYPES, Case, CaseNameError, designed
-from .inputs import samples, tensors_of
-from .recipe import main_dtype
+from .inputs import main_dtype, samples, tensors_of
 from .spaces.space import DesignLevels, DesignScope, Space
 from .spaces.table import space_of
 

@@ -8,6 +8,8 @@ from typing import Final, Protocol
 
 from mindtorch.ops.samples import Arg, Sample
 
+from ...judge.formats import FORMATS
+
 
 @dataclass(frozen=True, slots=True)
 class Input(Arg):
@@ -53,3 +55,11 @@ def tensors_of(sample: Sample) -> list[Arg]:
     tensors: list[Arg] = []
     sample.map(lambda arg: tensors.append(arg))
     return tensors
+
+
+def main_dtype(args: list[Arg]) -> str:
+    """The dtype that a dtype axis replaces: that of the first float tensor, else of the first."""
+    for arg in args:
+        if arg.dtype in FORMATS:
+            return arg.dtype
+    return args[0].dtype if args else ""

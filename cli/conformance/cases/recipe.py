@@ -11,12 +11,11 @@ import numpy as np
 from mindtorch.ops import OPS
 from mindtorch.ops.samples import Arg
 
-from ...judge.formats import FORMATS
 from ...judge.precision import Array
 from ..run.tensors import dtype_of
 from . import fills
 from .case import Case
-from .inputs import Input, Sampled, samples, tensors_of
+from .inputs import Input, Sampled, main_dtype, samples, tensors_of
 from .layouts import REPEATED
 from .shapes import reshaped
 
@@ -49,14 +48,6 @@ class Recipe:
         args = [_walk(a, change, number) for a in self.args]
         kwargs = {k: _walk(v, change, number) for k, v in self.kwargs.items()}
         return args, {k: _dtype(k, v) for k, v in kwargs.items()}
-
-
-def main_dtype(args: list[Arg]) -> str:
-    """The dtype that a dtype axis replaces: that of the first float tensor, else of the first."""
-    for arg in args:
-        if arg.dtype in FORMATS:
-            return arg.dtype
-    return args[0].dtype if args else ""
 
 
 def recipe(op: Sampled, case: Case, seed: int, arrays: Any = None) -> Recipe:

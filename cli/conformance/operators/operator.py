@@ -19,8 +19,8 @@ from ...spec.declaration import Declaration
 from ...spec.errors import DeclarationError
 from ..cases.case import ACL_DTYPES, DTYPES
 from ..cases.claims import Claims, source_of
-from ..cases.inputs import tensors_of
-from ..cases.recipe import Recipe, Slot, main_dtype
+from ..cases.inputs import main_dtype, tensors_of
+from ..cases.recipe import Recipe, Slot
 from ..run.golden import Golden, LazySequence, ReferenceRefusesError, lifted
 from ..run.subject import Law
 from .laws import LAWS

@@ -10,8 +10,9 @@ from mindtorch.ops import Op
 from ...judge import guards
 from ...judge.classes import Requirement
 from ..cases.case import Case
+from ..cases.inputs import main_dtype
 from ..cases.layouts import REPEATED
-from ..cases.recipe import Recipe, Slot, describe, main_dtype, recipe
+from ..cases.recipe import Recipe, Slot, describe, recipe
 from ..record.result import Result
 from .subject import Subject
 from .tensors import Placed, on_device
