@@ -1,6 +1,19 @@
 """`python -m mindtorch_npu` is the command `mindtorch-npu`."""
 
-from .main import main
+import signal
+
+
+def entry() -> None:
+    """The installed script: Ctrl-C while modules are imported ends it as it ends any program."""
+    interrupt = signal.getsignal(signal.SIGINT)
+    if interrupt is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from .main import main
+
+    if interrupt is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    main()
+
 
 if __name__ == "__main__":
-    main()
+    entry()

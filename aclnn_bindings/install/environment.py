@@ -52,6 +52,12 @@ _NUMBER: Final = re.compile(r"[\d,. :-]{0,128}|true|false|on|off", re.IGNORECASE
 # Words and numbers such as `level0:NA;level1:ring` or `npu1/matmul:stuck@12`.
 _WORD: Final = r"[A-Za-z_*-]{0,40}\d{0,6}[A-Za-z]{0,2}\d{0,2}"
 _SETTING: Final = re.compile(rf"{_WORD}(?:[,:;/@=]{_WORD}){{0,64}}")
+FAULTS: Final = (
+    "tail|zeros|lastk|lowacc|nan|workspace|past|crash|hang|code|trap|random|long|minuszero|cutoff"
+    "|dense|default|flip|stuck|slow|ends|ahead|spill|race|batch|split|hf32"
+)
+_FAULT: Final = rf"(?:npu\d{{1,4}}/)?[A-Za-z0-9*]{{1,64}}:(?:{FAULTS})(?:@\d{{1,9}})?"
+_FAULTS: Final = re.compile(rf"{_FAULT}(?:,{_FAULT}){{0,64}}")
 _WORDS: Final = (
     r"[\w.-]{0,40}(?:token|secret|pass|pwd|cred|key|signature|sig|auth|cookie)[\w.-]{0,40}"
 )
@@ -102,6 +108,8 @@ def visible_value(name: str, value: str) -> str:
         return ":".join(_path(entry) for entry in _entries(value))
     form = _NUMBER if name in _NUMBERS else _SETTING if name in _SETTINGS else None
     form = _RELEASE if name == "ACLSIM_RELEASE" else form
+    if name == "ACLSIM_FAULTS" and _FAULTS.fullmatch(value):  # `add:flip@9` looks like a password
+        return value
     return value if form is not None and form.fullmatch(value) and _plain(value) else MASK
 
 

@@ -48,6 +48,7 @@ def test_the_value_of_an_unknown_variable_is_not_shown(name: str) -> None:
         ("HCCL_ALGO", f"level0:{SECRET}+/=="),
         ("HCCL_SOCKET_IFNAME", f"eth0 {SECRET}"),
         ("ACLSIM_FAULTS", f"add:zeros #{SECRET}"),
+        ("ACLSIM_FAULTS", f"me:{SECRET}@1"),
         ("ACLSIM_SOC", "sk-hunter2hunter2hunter2"),
     ],
 )
@@ -67,6 +68,7 @@ def test_the_value_of_a_known_variable_is_shown_in_its_form_alone(name: str, val
         ("PYTORCH_NPU_ALLOC_CONF", "expandable_segments:True,max_split_size_mb:250"),
         ("ACLSIM_SOC", "Ascend910B3"),
         ("ACLSIM_FAULTS", "npu1/*:flip@100000,aclnnMatmul:zeros"),
+        ("ACLSIM_FAULTS", "reducesum:long@1024"),
         ("ACLSIM_MEMORY", "512M"),
         ("ASCEND_LAUNCH_BLOCKING", "1"),
     ],
