@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from aclnn_bindings import Cause
 from aclnn_bindings.install.environment import (
+    FAULTS,
     MASK,
     concealed,
     masked,
@@ -171,3 +173,9 @@ def test_a_long_value_is_masked_in_linear_time() -> None:
     assert masked("a" * 50_000) == "a" * 50_000
     for piece in ("key=[", "-u a", "mysql ", "a:", '"token" ', "eyJaaaaaaaa.", "cookie "):
         masked(piece * 2_000)
+
+
+def test_every_kind_of_fault_that_the_simulator_plants_is_shown() -> None:
+    source = Path(__file__).parents[2] / "aclnn_bindings/simulator/src/nnopbase/fault_plan.cpp"
+    kinds = set(re.findall(r'\{"(\w+)", Fault::', source.read_text()))
+    assert kinds == set(FAULTS.split("|"))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -97,6 +99,21 @@ def test_every_command_of_the_table_exists() -> None:
         command = main.group.get_command(context, name)
         assert command is not None
         assert command.name == name
+
+
+def test_an_early_interrupt_ends_the_command_as_it_ends_any_program() -> None:
+    for delay in (0.03, 0.06, 0.1, 0.2):
+        words = [sys.executable, "-m", "mindtorch_npu", "check", "list", "add"]
+        child = subprocess.Popen(
+            words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        time.sleep(delay)
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=60)
+        early = (
+            "KeyboardInterrupt" in errors and "mindtorch_npu" not in errors
+        )  # Python's own start
+        assert early or (child.returncode in (-signal.SIGINT, exits.INTERRUPTED) and not errors)
 
 
 def test_a_terminal_without_a_character_gets_a_question_mark() -> None:
