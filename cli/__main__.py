@@ -1,6 +1,7 @@
 """`python -m mindtorch_npu` is the command `mindtorch-npu`."""
 
-import signal
+# The part that is in the interpreter: `signal` itself takes some milliseconds to import.
+import _signal as signal  # type: ignore[import-not-found]
 
 
 def entry() -> None:
