@@ -150,7 +150,7 @@ def _slow(run: engine.Run) -> dict[str, Slow]:
     for note in run.notes:
         if note.kind == SOAK and "windows" in note.data:
             soaks[note.data["case"]][note.data["device"]] = note.data["windows"]
-    return slow_devices(soaks)
+    return slow_devices(soaks.values())
 
 
 def _unjudged(run: engine.Run, results: Sequence[Result]) -> tuple[str, ...]:
@@ -174,11 +174,11 @@ def _document(findings: Findings) -> Iterator[Block]:
     places = {votes.place_of(r) for r in findings.results}
     soaks = [note.data for note in run.notes if note.kind == SOAK]
     launches = sum(data["launches"] for data in soaks)
-    scanned = sum(data.get("bytes", 0) for data in soaks) / 2**30
+    scanned = min((data["bytes"] for data in soaks if "bytes" in data), default=0) / 2**20
     style: Style = "bad" if findings.code == exits.PROBLEMS else "good"
     yield Line(Cell(
         f"preflight · {len(places)} devices · {len(findings.results):,} cases · soak of "
-        f"{launches:,} launches · {scanned:.1f} GiB of memory scanned", style,
+        f"{launches:,} launches · {scanned:,.0f} MiB of memory of each scanned", style,
     ))  # fmt: skip
     yield from devices.document(run.deviations, run.lost, len(places))
     for title, texts in (

@@ -29,11 +29,11 @@ MEMORY: Final = "memory"
 # What is scanned at most, MiB: all of a device, or what a host has for several simulated ones.
 MOST: Final = {"cann": 1 << 17, "simulator": 256}
 _OF_FREE: Final = 0.9
-_BLOCKS: Final = 32  # a block is so small a part of it, within these bounds
-_LEAST_BLOCK, _MOST_BLOCK = 16 << 20, 512 << 20
+_BLOCKS: Final = 64  # a block is so small a part of it, within these bounds
+_LEAST_BLOCK, _MOST_BLOCK = 4 << 20, 512 << 20
 # The allocator takes whole pieces of 2 MiB: less these bytes, for what guards a block, one is full.
 _PIECE, _GUARDS = 2 << 20, 64 << 10
-_WRITE: Final = 0.4  # of the time, for the first writing; the rest compares, and writes once more
+_WRITE: Final = 0.4  # of the time, for the first writing; what was written may take as long again
 _AGAIN: Final = 4  # times that a block which differs is written and read again
 
 
@@ -56,7 +56,7 @@ def memory_case(kind: str) -> str:
 
 
 def scan(case: Case, device: str, until: float) -> Scan:
-    """Scan what is free, up to the case's MiB, until a time of `time.monotonic`."""
+    """Scan what is free, up to the case's MiB, until about a time of `time.monotonic`."""
     most = int(case.detail.partition("/")[2]) << 20
     if device.startswith("npu"):
         most = min(most, int(_OF_FREE * torch.npu.mem_get_info(device)[0]))
@@ -74,7 +74,7 @@ def scan(case: Case, device: str, until: float) -> Scan:
             synchronize(device)
             if time.monotonic() > started + _WRITE * (until - started):
                 break
-    count, bad = _compare(blocks, patterns, until)
+    count, bad = _compare(blocks, patterns, 2 * until - started)
     scanned = count * size
     return Scan(scanned) if bad is None else _again(blocks[count], right[bad], scanned)
 

@@ -26,11 +26,10 @@ from .tensors import synchronize
 _AHEAD: Final = 8
 _TIMED: Final = 2  # one of so many rounds of launches is timed
 _BEAT_SECONDS: Final = 5.0
-# A window of a soak: so long at least, and so many timed launches; of a long soak so many at most,
-# each of several.
-_WINDOW_SECONDS: Final = 0.05
+# A soak has so many windows: in each its tensors lie elsewhere in memory, and so many launches at
+# least are timed, or none counts.
+_WINDOWS: Final = 3
 _WINDOW_LAUNCHES: Final = 16
-_MOST_WINDOWS: Final = 64
 # Of a soak that is run again by its case's name.
 _SECONDS: Final = 10.0
 # Distinct wrong results of one case that are kept: one says what is wrong, a few say which bits.
@@ -66,7 +65,6 @@ class Timer:
         count = _AHEAD + 1 if device.startswith("npu") else 0
         self._events = [torch.npu.Event(enable_timing=True) for _ in range(count)]
         self._open = False
-        self._seconds, self._begun = _WINDOW_SECONDS, time.monotonic()
         self._here: list[float] = []
         self.windows: list[float] = []
 
@@ -88,20 +86,16 @@ class Timer:
             return
         self._open = False
         self._here += [a.elapsed_time(b) for a, b in pairwise(self._events)]
-        enough = len(self._here) >= _WINDOW_LAUNCHES
-        if enough and time.monotonic() - self._begun >= self._seconds:
-            self._close()
 
-    def _close(self) -> None:
-        self.windows.append(min(self._here))
-        self._here, self._begun = [], time.monotonic()
-        if len(self.windows) == _MOST_WINDOWS:
-            pairs = zip(self.windows[::2], self.windows[1::2], strict=True)
-            self.windows, self._seconds = [min(pair) for pair in pairs], 2 * self._seconds
+    def close_window(self) -> None:
+        """End a window; 0 stands for one in which too few launches were timed."""
+        enough = len(self._here) >= _WINDOW_LAUNCHES
+        self.windows.append(round(min(self._here), 6) if enough else 0.0)
+        self._here = []
 
     def as_json(self) -> dict[str, list[float]]:
         """The fastest launch of each window, in milliseconds; nothing where none was timed."""
-        return {"windows": [round(t, 6) for t in self.windows]} if self.windows else {}
+        return {"windows": self.windows} if any(self.windows) else {}
 
 
 def soak(
@@ -118,7 +112,11 @@ def soak(
     launch = _launcher(case, seed, device)
     seen: dict[str, list[Any]] = {}
     usual, launches, timer = None, 0, Timer(device)
+    window = (end - started) / _WINDOWS
     while time.monotonic() < end or launches < 2:
+        if time.monotonic() > started + (1 + len(timer.windows)) * window:
+            timer.close_window()
+            launch = _launcher(case, seed, device)  # the last tensors live on: others are elsewhere
         timed = launches // _AHEAD % _TIMED == 0
         outputs = timer.launch(launch) if timed else [launch() for _ in range(_AHEAD)]
         synchronize(device)
@@ -136,6 +134,7 @@ def soak(
         if time.monotonic() - beat > _BEAT_SECONDS:
             beat = time.monotonic()
             note("beat", {"case": case.id, "launches": launches})
+    timer.close_window()
     assert usual is not None
     seconds = time.monotonic() - started
     return _judged(case, seed, seen, usual, launches, timer, note).with_(seconds=seconds)
