@@ -60,7 +60,8 @@ class Watched:
 
     def run(self, *args: Any) -> Any:
         """Ask the mode; without one, run the plan."""
-        return _ask(overload(self._op, ""), *called(self._op, args))
+        places, named = called(self._op, args)
+        return _ask(overload(self._op, "", places), places, named)
 
 
 class WatchedInplace(Watched):
@@ -68,19 +69,29 @@ class WatchedInplace(Watched):
 
     def run(self, outs: Any, *args: Any) -> Any:
         """Ask the mode for the writing form."""
-        return _ask(overload(self._op, "_"), *called(self._op, args))
+        places, named = called(self._op, args)
+        return _ask(overload(self._op, "_", places), places, named)
 
 
 # Overloads that torch names after their arguments, where rows have one schema for all.
-_OVERLOADS = {"Tensor": frozenset(("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge"))}
+_OVERLOADS = {
+    **dict.fromkeys(("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge"), "Tensor"),
+    **dict.fromkeys(("select", "transpose", "unbind"), "int"),
+    "where": "self",
+}
 
 
-def overload(op: Op, end: str) -> OpOverload:
+# And where dims are among them.
+_WITH_DIMS = {"mean": "dim", "sum": "dim_IntList"}
+
+
+def overload(op: Op, end: str, places: Sequence[Any]) -> OpOverload:
     """The operator of a row as torch names it; `end` is `_` for the form that writes."""
     base, _, overload = op.name.partition(".")
-    if not overload and base in _OVERLOADS["Tensor"]:
-        overload = "Tensor"
-    function: OpOverload = getattr(getattr(namespace("aten"), base + end), overload or "default")
+    name = overload or _OVERLOADS.get(base, "default")
+    if base in _WITH_DIMS and len(places) > 1:
+        name = _WITH_DIMS[base]
+    function: OpOverload = getattr(getattr(namespace("aten"), base + end), name)
     return function
 
 

@@ -45,7 +45,9 @@ def overriding(args: Iterable[Any]) -> list[Any]:
 
 def _overrides(kind: type) -> bool:
     if isinstance(kind, type(Tensor)):
-        return getattr(kind, "__torch_function__", _disabled) is not _disabled
+        if getattr(kind, "__torch_function__", _disabled) is not _disabled:
+            return True
+        return hasattr(kind, "_row_call")
     return kind.__module__ != "builtins" and hasattr(kind, "__torch_function__")
 
 
@@ -67,7 +69,8 @@ def hand_over(
     """Ask each class in turn; `python_name` is that of a function that torch writes in Python."""
     types = tuple(type(a) for a in kinds)
     for instance in kinds:  # whose method may be one of the class or of instances
-        result = instance.__torch_function__(func, types, args, kwargs)
+        ask = getattr(type(instance), "_asked", None) or instance.__torch_function__
+        result = ask(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
     if python_name:

@@ -10,18 +10,69 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.dtype import get_default_dtype
 from .._tensor.geometry import Size, contiguous_strides, geometry
 from .._tensor.no_memory import NoMemory
+from .._tensor.slots import TensorSlots
+from .._tensor.subclass import disabled_torch_function_impl, showing
 from .._tensor.tensor import Tensor
-from ..ops.spec import Op
+from ..ops.namespaces import namespace
+from ..ops.spec import Op, aten
 from .dispatch_modes import called, overload
+
+
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Of the operators that torch makes it of: t, mm or addmm."""
+    if input.dim() != 2:
+        rows = _linear(input.reshape(-1, input.shape[-1]), weight, bias)
+        return rows.view(*input.shape[:-1], weight.shape[0])
+    if bias is None:
+        return aten.mm(input, weight.t())
+    return aten.addmm(bias, input, weight.t())
+
+
+def _matmul(input: Tensor, other: Tensor) -> Any:
+    """mm, mv or dot where torch has them for these dims; NotImplemented for others."""
+    dims = (input.dim(), other.dim())
+    row = {(2, 2): aten.mm, (2, 1): aten.mv, (1, 1): aten.dot}.get(dims)
+    if row is not None:
+        return row(input, other)
+    if dims[0] > 2 and dims[1] == 2:
+        product = aten.mm(input.reshape(-1, input.shape[-1]), other)
+        return product.view(*input.shape[:-1], other.shape[1])
+    return NotImplemented
+
+
+# Rows that torch makes of other operators before it asks a class.
+_COMPOSITES: dict[str, Callable[..., Any]] = {"linear": _linear, "matmul": _matmul}
 
 
 def _dispatching(cls: type[Any]) -> Callable[[Op, str, Sequence[Any]], Any]:
     def call(op: Op, form: str, raw: Sequence[Any]) -> Any:
+        composite = _COMPOSITES.get(op.name)
+        result = composite(*raw) if composite else NotImplemented
+        if result is not NotImplemented:
+            return result
         end = "_" if form in ("inplace", "augmented") else ""
         args, kwargs = called(op, raw)
-        return cls.__torch_dispatch__(overload(op, end), (cls,), args, kwargs)
+        return cls.__torch_dispatch__(overload(op, end, args), (cls,), args, kwargs)
 
     return call
+
+
+def _asked(cls: type[Any]) -> Callable[..., Any]:
+    """What stands in place of a `__torch_function__` that is not the class's own."""
+
+    def ask(func: Any, types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        packet = getattr(namespace("aten"), func.__name__, None)
+        if packet is None:  # an operator of Python, made of rows
+            return func(*args, **kwargs)
+        return cls.__torch_dispatch__(packet.default, tuple(types), tuple(args), kwargs)
+
+    return ask
+
+
+def _detach(self: Tensor) -> Any:
+    """`detach` is no row here; the class is asked by torch's name of it."""
+    kind: Any = type(self)
+    return kind.__torch_dispatch__(namespace("aten").detach.default, (kind,), (self,), {})
 
 
 def make_wrapper_subclass(
@@ -46,8 +97,15 @@ def make_wrapper_subclass(
     if "_row_call" not in cls.__dict__:
         members = {
             "_row_call": staticmethod(_dispatching(cls)),
+            # Rows ask it, though the class may have switched `__torch_function__` off.
+            "_geom": showing(TensorSlots.__dict__["_geom"]),
             "__getattribute__": object.__getattribute__,
+            "detach": cls.__dict__.get("detach", _detach),
         }
+        functions = [c.__dict__.get("__torch_function__") for c in cls.__mro__]
+        function = next(filter(None, functions))
+        if function in (disabled_torch_function_impl, Tensor.__dict__["__torch_function__"]):
+            members["_asked"] = staticmethod(_asked(cls))
         for name, member in members.items():
             type.__setattr__(cls, name, member)
     memory: Any = NoMemory("Cannot access data pointer of Tensor that doesn't have storage")
