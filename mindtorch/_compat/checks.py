@@ -77,7 +77,7 @@ def _check_tensor_all(cond: Tensor, message: Callable[[], Any] | None = None) ->
 
 
 class SymInt:
-    """Stands for a symbolic size: sizes are ints, so isinstance is false."""
+    """A symbolic size: that of a nested tensor's ragged dim, other sizes are ints."""
 
 
 class SymFloat:

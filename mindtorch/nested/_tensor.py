@@ -14,17 +14,20 @@ from typing import Any
 
 import mindtorch
 
+from .._compat.checks import SymInt
 from .._functional.queries import jagged
 from .._tensor.geometry import Size, geometry
 from .._tensor.storage import UntypedStorage
 from .._tensor.tensor import Tensor
+from ..utils.weak import WeakIdKeyDictionary
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}  # base names of rows, and of functions that are none
 _numbers = itertools.count(1)
+_symbols: Any = WeakIdKeyDictionary()
 
 
-class Lengths:
+class Lengths(SymInt):
     """The size of the ragged dim, printed `j1`: equal to itself alone, whatever the lengths."""
 
     __slots__ = ("factor", "number")
@@ -272,8 +275,16 @@ def make(
     tensor._fn, tensor._nr, tensor._base = None, 0, None
     tensor._values, tensor._offsets, tensor._lengths = values, offsets, lengths
     tensor._ragged_idx, tensor._extent = ragged_idx, None
-    tensor._symbol = symbol or Lengths(next(_numbers))
+    tensor._symbol = symbol or _symbol_of(offsets if lengths is None else lengths)
     return tensor
+
+
+def _symbol_of(source: Tensor) -> Lengths:
+    """The lengths that offsets or lengths stand for: the same for the same tensor."""
+    if source not in _symbols:
+        _symbols[source] = Lengths(next(_numbers))
+    symbol: Lengths = _symbols[source]
+    return symbol
 
 
 def with_values(

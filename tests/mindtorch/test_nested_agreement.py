@@ -309,3 +309,17 @@ def test_samples_of_no_elements_have_no_place_in_results():
     assert x.sum(1).tolist() == [[0.0, 0.0], [3.0, 3.0]]
     assert mindtorch.equal(x.softmax(1).values(), mindtorch.full((3, 2), 1 / 3))
     assert x.to_padded_tensor(7.0)[0].tolist() == [[7.0, 7.0]] * 3
+
+
+def test_lengths_of_the_same_offsets_are_the_same_and_symbolic():
+    def run(t):
+        values, offsets = t.arange(10.0).reshape(5, 2), t.tensor([0, 1, 3, 5])
+        nested = t.nested.nested_tensor_from_jagged
+        a, b = nested(values, offsets), nested(values + 1, offsets)
+        with pytest.raises(RuntimeError):
+            a + nested(values, offsets.clone())
+        total = (nested(values, a.offsets()) * (a + b)).values().tolist()
+        symbolic = [isinstance(n, t.SymInt) for n in (*a.shape, a.shape[1] * 2)]
+        return total, symbolic, a.shape == b.shape, t.cat([a, b], -1).shape[2]
+
+    assert run(mindtorch) == run(torch)
