@@ -138,12 +138,3 @@ def get_device_module(device: DeviceLike | None = None) -> ModuleType:
     if name not in ("npu", "cpu", "cuda", "xpu", "mps"):
         raise RuntimeError(f"Device '{name}' does not have a corresponding module registered")
     return importlib.import_module(f"{__package__.rpartition('.')[0]}.{name}")
-
-
-def is_warn_always_enabled() -> bool:
-    """False."""
-    return False
-
-
-def set_warn_always(b: bool, /) -> None:
-    """Kept without effect: Python's filters decide how often a warning shows."""

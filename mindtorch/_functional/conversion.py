@@ -13,6 +13,7 @@ from .._autograd.grad_mode import is_grad_enabled
 from .._autograd.views import scatter_view
 from .._backends.registry import registry
 from .._compat.argument_errors import parsed, refusal, rows_of, signature
+from .._compat.warn_once import warn_once
 from .._tensor import dtype as dt
 from .._tensor import storage as _storage
 from .._tensor.device import DeviceLike, resolve
@@ -87,6 +88,8 @@ def _convert(
     geom = self._geom
     target = geom.device if device is None else _target(geom, device)
     dtype = dtype or geom.dtype
+    if geom.dtype.is_complex and not dtype.is_complex and dtype is not dt.bool:
+        warn_once("Casting complex values to real discards the imaginary part")
     name = "preserve" if layout is None else format_name(layout)
     same_layout = name == "preserve" or geom.strides == format_strides(geom.shape, name)
     same_layout = same_layout or (name == "contiguous" and geom.contiguous)

@@ -236,12 +236,13 @@ def _kind(value: object) -> str:
 
 
 def _wrap(dim: int, ndim: int, name: str) -> int:
-    rank = ndim or 1
     if not hasattr(dim, "__index__"):
         raise TypeError(f"{name}(): argument 'dim' (position 1) must be int, not {_kind(dim)}")
-    if not -rank <= dim < rank:
+    if not ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if not -ndim <= dim < ndim:
         raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}],"
+            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}],"
             f" but got {dim})"
         )
     return dim

@@ -18,11 +18,20 @@ from ._functions import handles
 from ._tensor import SparseTensor, make, with_values
 
 
-def _check_matrices(name: str, one: Tensor, other: Tensor) -> None:
-    if one.dim() != 2 or other.dim() != 2 or one.shape[1] != other.shape[0]:
+def _check_matrices(one: Tensor, other: Tensor) -> None:
+    """torch's refusals of factors, by their layouts, where their sizes do not fit."""
+    if one.dim() == other.dim() == 2 and one.shape[1] == other.shape[0]:
+        return
+    dense_second = not isinstance(other, SparseTensor) and other.dim() == one.dim() == 2
+    if dense_second and isinstance(one, SparseTensor) and one._layout is sparse_coo:
         raise RuntimeError(
-            f"{name}: matrices of {list(one.shape)} and {list(other.shape)} cannot be multiplied"
+            f"addmm: Argument #3 (dense): Expected dim 0 size {one.shape[1]}, got {other.shape[0]}"
         )
+    raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({_by(one)} and {_by(other)})")
+
+
+def _by(matrix: Tensor) -> str:
+    return "x".join(map(str, matrix.shape))
 
 
 def _times(one: SparseTensor, other: Tensor) -> Tensor:
@@ -66,7 +75,7 @@ def mm(input: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
     `reduce` ("sum", "mean", "amax", "amin") says what is made of a row's products instead.
     """
-    _check_matrices("mm", input, mat2)
+    _check_matrices(input, mat2)
     if reduce is not None and reduce != "sum":
         if not isinstance(input, SparseTensor) or isinstance(mat2, SparseTensor):
             raise RuntimeError("mm: reduce is for a sparse matrix by an ordinary one")
@@ -98,6 +107,12 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix by an ordinary vector."""
     if isinstance(vec, SparseTensor):
         raise RuntimeError("mv: the vector is an ordinary tensor")
+    if input.shape[-1] != vec.shape[0]:
+        if isinstance(input, SparseTensor) and input._layout is sparse_coo:
+            raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
+        raise RuntimeError(
+            f"size mismatch, got input ({input.shape[0]}), mat ({_by(input)}), vec ({vec.shape[0]})"
+        )
     return mm(input, vec[:, None])[:, 0]
 
 
@@ -108,6 +123,8 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
         raise RuntimeError(
             "bmm: a sparse batch [b, m, n] is multiplied by an ordinary one [b, n, k]"
         )
+    if input.shape[2] != mat2.shape[1]:
+        raise RuntimeError("bmm_sparse: 'self.size(2)' and 'mat2.size(1)' must match")
     return mindtorch.stack([input[i] @ mat2[i] for i in range(input.shape[0])])
 
 

@@ -67,6 +67,30 @@ class _Frame:
         return recomputed
 
 
+class _Inputs:
+    """Arguments of a checkpointed call: its tensors are saved by the hooks of outside."""
+
+    def __init__(self, args: Sequence[Any]):
+        self.pack, self.unpack = LOCAL.pack[-1] if LOCAL.pack else (None, None)
+        self.values = [self._saved(value) for value in args]
+
+    def _saved(self, value: Any) -> Any:
+        if self.pack is None or not isinstance(value, Tensor):
+            return None, value
+        return value.requires_grad, self.pack(value)
+
+    def restored(self) -> Iterator[Any]:
+        """The arguments; a tensor requires grad as it did."""
+        for requires_grad, value in self.values:
+            if requires_grad is None:
+                yield value
+                continue
+            assert self.unpack is not None
+            tensor = self.unpack(value)
+            same = tensor.requires_grad == requires_grad
+            yield tensor if same else tensor.detach().requires_grad_(requires_grad)
+
+
 def _metadata(tensor: Tensor) -> tuple[Any, ...]:
     return tuple(tensor.shape), tensor.dtype, tensor.device
 
@@ -104,12 +128,14 @@ def checkpoint(
         )
     forward, second = context_fn()
 
-    def again() -> None:
-        with _drawing_from(states), _Autocast(casts), second:
-            function(*args, **kwargs)
-
     if not LOCAL.grad:
         return function(*args, **kwargs)
+    inputs = _Inputs(args)
+
+    def again() -> None:
+        with _drawing_from(states), _Autocast(casts), second:
+            function(*inputs.restored(), **kwargs)
+
     frame = _Frame(again)
     with saved_tensors_hooks(frame.pack, frame.unpack), forward:
         return function(*args, **kwargs)

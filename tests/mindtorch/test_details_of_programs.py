@@ -512,3 +512,84 @@ def test_gradcheck_looks_at_both_parts_of_complex_numbers():
         return well, str(error.value)
 
     assert run(mindtorch) == run(torch)
+
+
+def test_hooks_of_outside_save_the_inputs_of_a_checkpoint(dev):
+    def run(t, dev):
+        x = t.arange(3.0, device=dev, requires_grad=True)
+        seen, checkpoint = [], t.utils.checkpoint.checkpoint
+
+        def body(a, b, scale):
+            return (a.sin() * b).exp() * scale
+
+        def pack(tensor):
+            seen.append(tuple(tensor.shape))
+            return tensor.detach() + 0
+
+        with t.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
+            y = checkpoint(body, x, t.ones(3, device=dev), 2, use_reentrant=False)
+        y.sum().backward()
+        return seen, x.grad
+
+    agree(dev, run)
+
+
+def test_a_mask_beside_is_causal_is_refused_where_torch_refuses_it(dev):
+    def run(t, dev):
+        q = t.ones(1, 2, 4, 8, device=dev)
+        answers = []
+        shapes = [(4, 4), (1, 4), (1, 2, 4, 4), (2, 4, 4), (4,), (5, 5), (1, 3, 4, 4), ()]
+        calls = [(q, q, shape, {}) for shape in shapes]
+        calls += [(q[0], q[0], (4, 4), {}), (q, q[..., :4], (4, 4), {}),
+                  (q, q, (4, 4), {"dropout_p": 0.1})]  # fmt: skip
+        for query, value, shape, options in calls:
+            mask = t.ones(shape, device=dev)
+            try:
+                out = t.nn.functional.scaled_dot_product_attention(
+                    query, query, value, mask, is_causal=True, **options
+                )
+                answers.append(tuple(out.shape))
+            except Exception as error:
+                answers.append(f"{type(error).__name__}: {error}")
+        return answers
+
+    agree(dev, run)
+
+
+def test_products_of_sparse_matrices_refuse_sizes_in_torchs_words(dev):
+    def run(t, dev):
+        coo = t.eye(3)[:2].to_sparse().to(dev)
+        csr, d, v = coo.to_sparse_csr(), t.ones(2, 2, device=dev), t.ones(2, device=dev)
+        pairs = [(coo, d), (csr, d), (coo, coo), (csr, csr), (coo, v), (csr, v)]
+        answers = []
+        for one, other in pairs:
+            with pytest.raises(RuntimeError) as error:
+                one @ other
+            answers.append(str(error.value))
+        return answers
+
+    agree(dev, run)
+
+
+def test_kernels_give_torchs_warnings():
+    def run(t):
+        z, x = t.tensor([1 + 2j]), t.ones(1, 1, 4)
+        lstm = t.nn.LSTM(2, 3, proj_size=2)
+        calls = [
+            lambda: z.float(),
+            lambda: t.zeros(1).copy_(z),
+            lambda: t.nn.functional.conv1d(x, t.ones(1, 1, 2), padding="same"),
+            lambda: t.zeros(2).index_reduce(0, t.tensor([0]), t.ones(1), "prod"),
+            lambda: lstm(t.ones(1, 1, 2)),
+        ]
+        answers = []
+        t.set_warn_always(True)
+        for call in calls:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                call()
+            answers.append([str(w.message).partition(" (Triggered")[0] for w in caught])
+        t.set_warn_always(False)
+        return answers, t.is_warn_always_enabled()
+
+    assert run(mindtorch) == run(torch)

@@ -11,6 +11,7 @@ from typing import Any
 import mindtorch
 
 from ..._autograd.grad_mode import LOCAL
+from ..._compat.warn_once import warn_once
 from ..._tensor.device import DeviceLike
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import dtype as Dtype
@@ -195,7 +196,14 @@ class RNNBase(Module):
                 )
         return states
 
+    def _warn_of_projections(self, x: Tensor) -> None:
+        if self.proj_size and x.dtype is not mindtorch.float64 and x.device.type == "cpu":
+            warn_once(
+                "LSTM with projections is not supported with oneDNN. Using default implementation."
+            )
+
     def _layers(self, x: Tensor, sizes: list[int] | None, state: State) -> tuple[Any, State]:
+        self._warn_of_projections(x)
         directions = 2 if self.bidirectional else 1
         cell, last = CELLS[self.mode], []
         weights = [self._row(names) for names in self._all_weights]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...._compat.warn_once import warn_once
+from ...._tensor import dtype as dt
 from ...._tensor.device import device as Device
 from ...._tensor.dtype import COMPLEX
 from ...._tensor.dtype import dtype as Dtype
@@ -57,6 +59,8 @@ def _copy_infer(self: Geometry, src: Geometry, non_blocking: bool = False) -> Ge
         raise RuntimeError(
             f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}"
         )
+    if src.dtype.is_complex and not self.dtype.is_complex and self.dtype is not dt.bool:
+        warn_once("Casting complex values to real discards the imaginary part")
     return preserved(self)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._compat.warn_once import warn_once
 from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
@@ -208,6 +209,7 @@ def index_reduce(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool = True
 ) -> Tensor:
     """Slices of `source` put together with the slices of `self` that `index` names."""
+    warn_once("index_reduce() is in beta and the API may change at any time.")
     if reduce not in _INDEX_NAMES:
         raise RuntimeError(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got"

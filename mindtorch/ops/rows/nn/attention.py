@@ -50,6 +50,13 @@ def scaled_dot_product_attention(
     ):  # a mask that is known by its shape
         attn_mask = attn_mask._materialize(query.device)
     _check_operands(query, key, value)
+    if attn_mask is not None:
+        _check_dtype_of_mask(query, attn_mask)
+        if is_causal and (dropout_p > 0 or not _fused_by_torch(query, key, value, attn_mask)):
+            raise RuntimeError(
+                "_scaled_dot_product_attention: Explicit attn_mask should not be set when"
+                " is_causal=True"
+            )
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
@@ -95,6 +102,30 @@ def _check_operands(query: Tensor, key: Tensor, value: Tensor) -> None:
             "Expected query, key, and value to have the same dtype, but got query.dtype:"
             f" {q} key.dtype: {k} and value.dtype: {v} instead."
         )
+
+
+def _check_dtype_of_mask(query: Tensor, mask: Tensor) -> None:
+    """torch's refusals of masks by their dtype and dims."""
+    if mask.dtype not in (dt.bool, dt.float32, query.dtype) and query.dtype not in _CAST:
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got"
+            f" attn_mask.dtype: {c_name(mask.dtype)} and  query.dtype: {c_name(query.dtype)}"
+            " instead."
+        )
+    mask.size(-2)
+
+
+def _fused_by_torch(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> bool:
+    """Whether torch's fused kernel on cpu takes the call: it alone has a mask and is causal."""
+    if {query.dim(), key.dim(), value.dim()} != {4} or mask.requires_grad:
+        return False
+    whole = (query.size(0), query.size(1), query.size(2), key.size(2))
+    sizes = whole if mask.dim() == 4 else whole[2:]
+    fits = mask.dim() == len(sizes) and all(
+        n in (1, size) for n, size in zip(mask.shape, sizes, strict=True)
+    )
+    ends = {t.size(-1) for t in (query, key, value)}
+    return fits and len(ends) == 1 and all(t.stride(-1) == 1 for t in (query, key, value))
 
 
 def _causal(mask: Tensor, rows: int, columns: int) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from ...._compat.warn_once import warn_once
 from ...._tensor.tensor import Tensor
 from ...costs import convolution, time_first_convolution, transposed_convolution
 from ...samples import Arg, Sample, calls
@@ -49,6 +50,10 @@ def _same(
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     totals = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
     if any(total % 2 for total in totals):
+        warn_once(
+            "Using padding='same' with even kernel lengths and odd dilation may require a"
+            " zero-padded copy of the input be created"
+        )
         extra = [side for total in reversed(totals) for side in (0, total % 2)]
         input = pad_input(input, extra)
     return input, tuple(total // 2 for total in totals)
