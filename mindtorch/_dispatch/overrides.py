@@ -69,7 +69,7 @@ def hand_over(
     """Ask each class in turn; `python_name` is that of a function that torch writes in Python."""
     types = tuple(type(a) for a in kinds)
     for instance in kinds:  # whose method may be one of the class or of instances
-        ask = getattr(type(instance), "_asked", None) or instance.__torch_function__
+        ask = getattr(type(instance), "_ask", None) or instance.__torch_function__
         result = ask(func, types, args, kwargs)
         if result is not NotImplemented:
             return result

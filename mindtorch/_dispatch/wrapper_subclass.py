@@ -57,7 +57,7 @@ def _dispatching(cls: type[Any]) -> Callable[[Op, str, Sequence[Any]], Any]:
     return call
 
 
-def _asked(cls: type[Any]) -> Callable[..., Any]:
+def _asking(cls: type[Any]) -> Callable[..., Any]:
     """What stands in place of a `__torch_function__` that is not the class's own."""
 
     def ask(func: Any, types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -105,7 +105,7 @@ def make_wrapper_subclass(
         functions = [c.__dict__.get("__torch_function__") for c in cls.__mro__]
         function = next(filter(None, functions))
         if function in (disabled_torch_function_impl, Tensor.__dict__["__torch_function__"]):
-            members["_asked"] = staticmethod(_asked(cls))
+            members["_ask"] = staticmethod(_asking(cls))
         for name, member in members.items():
             type.__setattr__(cls, name, member)
     memory: Any = NoMemory("Cannot access data pointer of Tensor that doesn't have storage")

@@ -71,7 +71,9 @@ class _Inputs:
     """Arguments of a checkpointed call: its tensors are saved by the hooks of outside."""
 
     def __init__(self, args: Sequence[Any]):
-        self.pack, self.unpack = LOCAL.pack[-1] if LOCAL.pack else (None, None)
+        hooks = LOCAL.pack[-1] if LOCAL.pack else (None, None)
+        self.pack: Callable[[Tensor], Any] | None = hooks[0]
+        self.unpack: Callable[[Any], Tensor] | None = hooks[1]
         self.values = [self._saved(value) for value in args]
 
     def _saved(self, value: Any) -> Any:
