@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from math import prod
@@ -31,6 +31,7 @@ from ..record.result import Result
 from ..run.golden import Golden, ReferenceRefusesError
 from ..run.subject import Law, UnknownSubjectError
 from ..run.trial import Trial
+from .kit_specs import kit_spec
 from .laws import functional
 from .operator import Operator
 from .row import MISSING
@@ -314,6 +315,10 @@ class FiledOperator(Operator):
         """Another implementation's results: those of the reference where it computes in the
         inputs' own dtypes, as a library on the CPU does; else the reference rounded once."""
         inputs = recipe.kwargs
+        spec = kit_spec(self.spec.reference)
+        if spec is not None and spec.third_party is not None:
+            values = {n: _own_dtype(inputs.get(n)) for n in self.known}
+            return [np.asarray(a) for a in spec.witness(values)]
         arguments = {self._python(n): _own_dtype(inputs.get(n, None if d is MISSING else d))
                      for n, d in self.known.items()}  # fmt: skip
         try:
@@ -343,29 +348,41 @@ def _with_standards(trial: Trial) -> Result:
     result = functional(trial)
     if len(trial.outputs) != len(trial.expected) or result.verdict in ("SKIP", "UNSUPPORTED"):
         return result
-    numbers = _numbers(operator.filed.cells)
     lines, passed = [], True
-    witness: Sequence[Any] = [None] * len(trial.outputs)
-    if "cross_check" in operator.named:
-        rounded = [np.asarray(e).astype(g.dtype) for g, e in
-                   zip(trial.outputs, trial.expected, strict=True)]  # fmt: skip
-        witness = operator.witness(trial.recipe, rounded)
-    for name in operator.named or ("",):
-        for i, (got, expected) in enumerate(zip(trial.outputs, trial.expected, strict=True)):
-            dtype = got.dtype.name
-            outcome = standards.judge(name or standards.default(dtype), got,
-                                      np.asarray(expected), dtype, numbers,
-                                      witness[i])  # fmt: skip
-            passed &= outcome.passed
-            place = f" of result {i}" if len(trial.outputs) > 1 else ""
-            word = "PASS" if outcome.passed else "FAIL"
-            lines.append(f"{outcome.standard}{place}: {word} ({outcome.text})")
+    for outcome, place in _outcomes(trial, operator):
+        passed &= outcome.passed
+        word = "PASS" if outcome.passed else "FAIL"
+        lines.append(f"{outcome.standard}{place}: {word} ({outcome.text})")
     result = result.with_(standards=tuple(lines))
     if operator.deciding == "ours" or result.verdict not in ("PASS", "FAIL", "MISTRUSTED"):
         return result
     if passed:
         return result.with_(verdict="PASS", reason="")
     return result.with_(verdict="FAIL", reason=next(x for x in lines if ": FAIL" in x))
+
+
+def _outcomes(trial: Trial, operator: Any) -> Iterator[tuple[standards.StandardVerdict, str]]:
+    """What each standard says of each result, and which result it is: those that are named, else
+    the TestSpec's own comparison or tolerance, else the dtype's standard."""
+    spec, stated = kit_spec(operator.spec.reference), _numbers(operator.filed.cells)
+    table = spec.tolerance if spec is not None else {}
+    pairs = [(got, np.asarray(e)) for got, e in zip(trial.outputs, trial.expected, strict=True)]
+    chosen = {name for name, _ in table.values()} | set(operator.named)
+    witness: Sequence[Any] = [None] * len(pairs)
+    if "cross_check" in chosen:
+        rounded = [expected.astype(got.dtype) for got, expected in pairs]
+        witness = operator.witness(trial.recipe, rounded)
+    for name in operator.named or ("",):
+        for i, (got, expected) in enumerate(pairs):
+            place = f" of result {i}" if len(pairs) > 1 else ""
+            dtype = got.dtype.name
+            if not name and spec is not None and spec.compare is not None:
+                agrees, text = spec.agrees(got, expected.astype(got.dtype))
+                yield standards.StandardVerdict("compare", agrees, text), place
+                continue
+            own, numbers = table.get(dtype, (standards.default(dtype), stated))
+            yield standards.judge(name or own, got, expected, dtype,
+                                  stated if name else numbers, witness[i]), place  # fmt: skip
 
 
 def _numbers(cells: Mapping[str, Any]) -> standards.Tolerances:

@@ -111,6 +111,7 @@ class Loaded:
         for name, spec in classes(module):
             self.functions[name] = SpecReference(name, spec)
             self.sources[name] = source
+            self.declaring.add(source)
         for name, value in vars(module).items():
             if name.startswith(_PREFIX) and callable(value) and value.__module__ == module.__name__:
                 self.functions[name] = value

@@ -23,6 +23,7 @@ from ..cases.inputs import main_dtype, tensors_of
 from ..cases.recipe import Recipe, Slot
 from ..run.golden import Golden, LazySequence, ReferenceRefusesError, lifted
 from ..run.subject import Law
+from .kit_specs import kit_spec
 from .laws import LAWS
 from .placing import ResultSlot
 from .row import MISSING, Spec
@@ -58,6 +59,19 @@ class Operator:
 
     def samples(self) -> list[Sample]:
         return list(self.spec.samples())
+
+    def customize(self, slots: Sequence[Slot]) -> list[Array] | None:
+        """The input arrays as a TestSpec of the reference changes them; None without one."""
+        spec = kit_spec(self.spec.reference)
+        if spec is None or spec.customize is None:
+            return None
+        arrays = spec.changed([slot.array for slot in slots])
+        for slot, array in zip(slots, arrays, strict=True):
+            if array.shape != slot.array.shape or array.dtype != slot.array.dtype:
+                raise DeclarationError(f"{self.name}: customize_inputs must keep shapes and "
+                                       f"dtypes: {slot.array.dtype.name}{list(slot.array.shape)} "
+                                       f"became {array.dtype.name}{list(array.shape)}")  # fmt: skip
+        return arrays
 
     def requirement(self, dtype: str) -> Requirement:  # noqa: ARG002 - rows of torch need it
         return self.spec.requirement()

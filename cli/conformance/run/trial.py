@@ -26,6 +26,11 @@ class Trial:
     ) -> None:
         self.subject, self.case, self.device, self.seed = subject, case, device, seed
         self.recipe: Recipe = recipe(subject, case, seed, arrays)
+        customize = getattr(subject, "customize", None)
+        if arrays is None and customize is not None:
+            changed = customize(self.recipe.slots)
+            if changed is not None:
+                self.recipe = recipe(subject, case, seed, changed)
         self.need: Requirement = subject.requirement(self.dtype)
         self.placed: list[Placed] = []
         self.outputs: list[Any] = []
