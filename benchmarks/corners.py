@@ -5,9 +5,9 @@ Usage: python -m benchmarks.corners [--sizes small,middle,large] [--only TEXT] [
 Functions and inputs are those of torch's operator database (`tests/opdb`), and the steps of its
 optimizers. A larger input repeats the sample's values along its dimensions, in the first way that
 torch takes: of each dimension, of the rows alone, of a batch. The libraries run by turns in one
-process on one thread; a ratio is the median of pairs of neighbouring samples, as multiples of
-torch. `first` is the function's first call in the process. `--npu` counts launches instead: what
-takes over ten, and which of them has an operator of that name in CANN.
+process on one thread; times are of CPU. A ratio is the median of pairs of neighbouring samples, as
+multiples of torch. `first` is the function's first call in the process. `--npu` counts launches
+instead: what takes over ten, and which of them has an operator of that name in CANN.
 """
 
 from __future__ import annotations
@@ -248,10 +248,11 @@ def scaled(call: Call | Step, target: int) -> Call | Step | None:
 
 
 def _timed(run: Callable[[], Any], number: int) -> float:
-    start = time.perf_counter()
+    """µs of this thread's CPU a call: of a busy machine's other work it shows little."""
+    start = time.thread_time()
     for _ in range(number):
         run()
-    return (time.perf_counter() - start) / number * 1e6
+    return (time.thread_time() - start) / number * 1e6
 
 
 def measure(row: Row, call: Call | Step, grad: bool, seconds: float) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf, log1p, pi, sqrt
+from functools import cache
+from math import inf, log1p, pi, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -17,17 +18,13 @@ from .._tensor.device import DeviceLike, resolve
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry, contiguous
-from .._tensor.tensor import MOST_DIMS, TOO_MANY_DIMS, Tensor
+from .._tensor.tensor import MOST_DIMS, TOO_MANY_DIMS, Tensor, adopt
 from .._tensor.types import Array, Shape
 from ..ops.rules import c_name, preserved, scalar_name
 from ..ops.spec import aten
 from . import mt19937 as _draw
 from . import sequential
 from .generator import Generator, default_generator
-
-
-def _count(size: tuple[int, ...]) -> int:
-    return int(np.prod(size, dtype=np.int64)) if size else 1
 
 
 def _source(generator: Generator | None, device: Device) -> Generator:
@@ -51,7 +48,7 @@ def _draw_into(
 ) -> Tensor:
     """A new tensor of draws: by the device's own operator, by numpy on cpu, nothing on meta."""
     device = resolve(device)
-    contiguous(size, dtype, device)  # refuses sizes that no tensor has
+    geom = contiguous(size, dtype, device)  # refuses sizes that no tensor has
     if dtype.is_complex:
         # Real and imaginary parts are drawn apart; a normal one's variance is halved between them.
         if kind == "normal":
@@ -63,7 +60,7 @@ def _draw_into(
     if len(size) > MOST_DIMS:
         raise RuntimeError(TOO_MANY_DIMS)
     source = _source(generator, device)
-    n = _count(size)
+    n = prod(size)
     if device.type != "cpu":
         if kind == "integers":  # an int64, which the end of all int64 is not
             params = (params[0], min(params[1], (1 << 63) - 1))  # and no count of words
@@ -72,7 +69,7 @@ def _draw_into(
                              "permutation": "_permutation"}[kind])  # fmt: skip
         return row(size, *params, seed, offset, dtype, device)
     try:
-        return from_array(_permuted(kind, source, n, dtype, params).reshape(size))
+        return adopt(geom, _permuted(kind, source, n, dtype, params).reshape(size))
     except MemoryError as error:  # torch's class
         raise RuntimeError(
             f"cpu allocator: can't allocate memory: {error}; ask for less"
@@ -273,6 +270,11 @@ def _bounds(
     return bounds.get("from", low), bounds.get("to", high)
 
 
+@cache
+def _largest(dtype: Dtype) -> float:
+    return float(dt.finfo(dtype).max)
+
+
 @surface(function=False)
 def uniform_(
     self: Tensor, *args: float, generator: Generator | None = None, **named: float
@@ -283,7 +285,7 @@ def uniform_(
     if dtype.category < dt.FLOAT:
         name = scalar_name(dtype)
         raise NotImplementedError(f"\"check_uniform_bounds\" not implemented for '{name}'")
-    most = float(dt.finfo(dtype).max)
+    most = _largest(dtype)
     for name, bound in (("from", low), ("to", high)):
         if not -most <= bound <= most:
             raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")

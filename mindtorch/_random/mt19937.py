@@ -14,6 +14,8 @@ from .generator import Generator
 
 # Significant bits of a uniform draw; narrower types are drawn as float32 and rounded.
 _DOUBLE, _FLOAT = 53, 24
+_FLOAT64 = np.dtype(np.float64)
+_MASKS = {digits: np.uint64((1 << digits) - 1) for digits in (_DOUBLE, _FLOAT)}
 
 
 def _wide(generator: Generator, n: int) -> Array:
@@ -24,9 +26,9 @@ def _wide(generator: Generator, n: int) -> Array:
 
 def unit(generator: Generator, n: int, dtype: np.dtype[Any]) -> Array:
     """n draws from [0, 1) in `dtype`'s precision, as float64 (float32 for narrower ones)."""
-    digits = _DOUBLE if dtype.name == "float64" else _FLOAT
+    digits = _DOUBLE if dtype == _FLOAT64 else _FLOAT
     raw = _wide(generator, n) if digits == _DOUBLE else generator.words(n)
-    mantissa = raw & np.uint64((1 << digits) - 1)
+    mantissa = raw & _MASKS[digits]
     host: Any = np.float64 if digits == _DOUBLE else np.float32
     return mantissa.astype(host) * host(2.0**-digits)
 
@@ -34,6 +36,8 @@ def unit(generator: Generator, n: int, dtype: np.dtype[Any]) -> Array:
 def uniform(generator: Generator, n: int, dtype: np.dtype[Any], low: float, high: float) -> Array:
     """n draws from [low, high)."""
     x = unit(generator, n, dtype)
+    if (low, high) == (0.0, 1.0):
+        return x.astype(dtype, copy=False)
     kind = x.dtype.type
     return (x * kind(high - low) + kind(low)).astype(dtype)
 
@@ -44,10 +48,12 @@ def normal(generator: Generator, n: int, dtype: np.dtype[Any], mean: float, std:
         return (pairs_of_normals(generator, n) * std + mean).astype(dtype)
     # Narrow dtypes draw block by block; float32 and float64 all at once, with words for the rest.
     draws = unit(generator, n // 16 * 16 if dtype.itemsize == 2 else n, dtype)
-    values = np.resize(_blocks(draws, mean, std), n)
+    values = _blocks(draws, mean, std)
+    if len(values) < n:
+        values = np.resize(values, n)
     if n % 16:
         values[n - 16 :] = _blocks(unit(generator, 16, dtype), mean, std)
-    return values.astype(dtype)
+    return values.astype(dtype, copy=False)
 
 
 def _blocks(u: Array, mean: float, std: float) -> Array:
@@ -56,8 +62,13 @@ def _blocks(u: Array, mean: float, std: float) -> Array:
     rows = u[:whole].reshape(-1, 2, 8)
     radius = np.sqrt(kind(-2) * np.log(kind(1) - rows[:, 0]))
     theta = kind(2 * np.pi) * rows[:, 1]
-    pairs = np.stack((radius * np.cos(theta), radius * np.sin(theta)), 1) * kind(std) + kind(mean)
-    return np.concatenate((pairs.reshape(-1), u[whole:]))
+    normals = u.copy()  # what is beyond the last block stays as it was drawn
+    pairs = normals[:whole].reshape(-1, 2, 8)
+    np.multiply(radius, np.cos(theta), out=pairs[:, 0])
+    np.multiply(radius, np.sin(theta), out=pairs[:, 1])
+    pairs *= kind(std)
+    pairs += kind(mean)
+    return normals
 
 
 def pairs_of_normals(generator: Generator, n: int) -> Array:
@@ -66,7 +77,7 @@ def pairs_of_normals(generator: Generator, n: int) -> Array:
     start = 0
     if n and generator._spare is not None:
         draws[0], generator._spare, start = generator._spare, None, 1
-    u = unit(generator, 2 * -(-(n - start) // 2), np.dtype(np.float64)).reshape(-1, 2)
+    u = unit(generator, 2 * -(-(n - start) // 2), _FLOAT64).reshape(-1, 2)
     radius, theta = np.sqrt(-2.0 * np.log1p(-u[:, 1])), 2.0 * np.pi * u[:, 0]
     pairs = np.stack((radius * np.cos(theta), radius * np.sin(theta)), 1).reshape(-1)
     draws[start:] = pairs[: n - start]
@@ -101,10 +112,10 @@ def permutation(generator: Generator, n: int) -> Array:
 
 def bernoulli(generator: Generator, n: int, p: Array | float) -> Array:
     """n draws that are true with probability `p`: a number, or n of them in their own precision."""
-    digits = p.dtype if isinstance(p, np.ndarray) else np.dtype(np.float64)
+    digits = p.dtype if isinstance(p, np.ndarray) else _FLOAT64
     return unit(generator, n, digits) < p
 
 
 def exponential(generator: Generator, n: int, rate: float) -> Array:
     """n draws from an exponential distribution."""
-    return -np.log1p(-unit(generator, n, np.dtype(np.float64))) / rate
+    return -np.log1p(-unit(generator, n, _FLOAT64)) / rate
