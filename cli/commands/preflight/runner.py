@@ -166,6 +166,8 @@ def _unjudged(run: engine.Run, results: Sequence[Result]) -> tuple[str, ...]:
         if left:
             lines.append(f"{device}: {left} of {sum(w == device for _, w in required)} cases "
                          f"had no verdict when time was up{waits}")  # fmt: skip
+    lines += [f"{note.data['device']}: no memory was scanned in time" for note in run.notes
+              if note.data.get("bytes") == 0]  # fmt: skip
     return (*lines, *planted_faults.unstruck())
 
 

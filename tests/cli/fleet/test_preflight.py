@@ -248,6 +248,11 @@ def test_what_a_device_did_not_judge_in_time_is_named_with_the_case_under_way():
     )
 
 
+def test_a_scan_that_reached_no_memory_judged_none():
+    notes = [Note("soak", {"device": "npu:1", "launches": 2, "bytes": size}) for size in (0, 1)]
+    assert runner._unjudged(run_of(notes=notes), []) == ("npu:1: no memory was scanned in time",)
+
+
 @simulated
 def test_a_preflight_ends_in_its_time_whatever_devices_do(tmp_path, monkeypatch, capsys):
     """A device that hangs; where the host is so loaded that no worker starts, the same holds."""
