@@ -22,7 +22,7 @@ from .statistics import summarize
 from .verdict import Rounds, paired
 
 _PAIRS: Final = 2
-_ROUNDS: Final = 6
+_ROUNDS: Final = 20
 _PATIENCE: Final = 300.0
 _PREFIX: Final = "vendor:"
 
