@@ -15,7 +15,6 @@ from aclnn_bindings import WORKSPACE_SUFFIX, Declarations, Difference, Report, S
 from aclnn_bindings.install import documents, library
 from aclnn_bindings.interface import catalog
 
-from ... import recording
 from ...foreign import parsed, text_of
 
 HELP = (
@@ -103,6 +102,8 @@ def between(old: Reference, new: Reference, recorded: Path | None) -> InterfaceC
     name = f"{old.name}: what {new.name} has"
     if recorded is None:
         return InterfaceComparison(name, whole)
+    from ... import recording  # numpy, which no other diagnosis needs
+
     called = set(recording.open(recorded).totals())
     called |= {n.removesuffix(WORKSPACE_SUFFIX) for n in called}
     return InterfaceComparison(f"{name}, calls of {recorded.name}", _of(whole, called))
