@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from mindtorch_npu.commands.grade.command import grade as command
 from mindtorch_npu.conformance.operators import golden_files
-from mindtorch_npu.grading.grade import GradeRequest, grade
+from mindtorch_npu.grading.grade import GradeRequest, _Grading, grade
 from mindtorch_npu.grading.process import Confinement
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the grader's isolation is Linux's")
@@ -142,6 +142,17 @@ def test_two_gradings_have_no_input_in_common_but_one_of_the_same_seed_has(task)
     seeds = [graded(task, "Plain", cases=1, rounds=2, seed=s).seed for s in (None, None, 7)]
     assert len(set(seeds)) == 3
     assert seeds[2] == 7
+
+
+def test_launches_without_a_verdict_have_a_cause(task, monkeypatch):
+    def skip(_self, trial, *_):
+        return trial.result("SKIP", reason="more elements than the reference takes")
+
+    monkeypatch.setattr(_Grading, "_judge", skip)
+    result = graded(task, "Plain", cases=1, rounds=2)
+    assert (result.passed, result.correct) == (0, False)
+    assert "3 of 3 launches have no verdict, such as aclnnPlain/" in result.cause
+    assert "SKIP: more elements than the reference takes" in result.cause
 
 
 def test_an_operator_that_nobody_declares_is_not_found(task):
