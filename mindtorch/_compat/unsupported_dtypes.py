@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from threading import local
 from typing import TypeAlias
 
@@ -28,6 +29,9 @@ _GROUPS = {
     "real": (dt.float32, dt.float64),
     "complex": tuple(d for d in dt.ALL if d.category == dt.COMPLEX),
 }
+
+
+_FLOAT8 = frozenset(d for d in dt.STORED if d._name.startswith("float8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,24 @@ UnsupportedDtypes: TypeAlias = Mapping[str, "str | Refusal"]
 def dtypes(groups: str) -> frozenset[Dtype]:
     """The dtypes of groups: "bool whole"."""
     return frozenset(d for name in groups.split() for d in _GROUPS[name])
+
+
+@cache
+def _float8_kernels() -> dict[str, str]:
+    """Row → the kernel that refuses float8."""
+    path = Path(__file__).with_name("float8_kernels.txt")
+    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
+    return {row: kernel for kernel, *rows in lines if kernel != "#" for row in rows}
+
+
+def refuse_float8(name: str, args: Sequence[object]) -> None:
+    """torch's refusal of a float8 tensor where torch's cpu stores and copies float8 alone."""
+    flat = [a[0] if isinstance(a, tuple) and a else a for a in args]
+    floats = [a.dtype for a in flat if isinstance(a, Geometry) and a.dtype.is_floating_point]
+    first = floats[0] if len(set(floats)) == 1 else None  # others are refused by promotion
+    if first in _FLOAT8 and not REFERENCES.active and name in _float8_kernels():
+        refusal = kernel(_float8_kernels()[name])
+        raise refusal.error(refusal.text.format(dtype=scalar_name(first)))
 
 
 def refuse(

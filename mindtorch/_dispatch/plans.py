@@ -177,8 +177,10 @@ def _functional(op: Op, args: tuple[Any, ...]) -> Plan:
 
 
 def _look_at_dtype(op: Op, device: Device, geoms: tuple[Any, ...]) -> None:
-    if device.type == "cpu" and op.dtypes.unsupported:
-        unsupported_dtypes.refuse(op.dtypes.unsupported, op.infer, geoms)
+    if device.type == "cpu":
+        unsupported_dtypes.refuse_float8(op.name, geoms)
+        if op.dtypes.unsupported:
+            unsupported_dtypes.refuse(op.dtypes.unsupported, op.infer, geoms)
 
 
 def _crosses(op: Op) -> bool:

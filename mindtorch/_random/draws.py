@@ -96,7 +96,7 @@ def _float_dtype(dtype: Dtype | None, kernel: str) -> Dtype:
     """The dtype, or the default one; torch's refusal of integers, which names its kernel."""
     float_dtype = dt.resolve(dtype, _NAMES.get(kernel, kernel))
     _ = float_dtype.np  # raises where there are no tensors of this type
-    if not (float_dtype.is_floating_point or float_dtype.is_complex):
+    if not (float_dtype.is_floating_point or float_dtype.is_complex) or float_dtype in dt.STORED:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{float_dtype.legacy}'")
     return float_dtype
 

@@ -593,3 +593,28 @@ def test_kernels_give_torchs_warnings():
         return answers, t.is_warn_always_enabled()
 
     assert run(mindtorch) == run(torch)
+
+
+def test_float8_is_stored_and_copied_and_refused_by_what_computes():
+    def run(t):
+        answers = []
+        for name in ("float8_e4m3fn", "float8_e5m2"):
+            x = t.tensor([[1.0, -2.0], [0.5, 4.0]]).to(getattr(t, name))
+            calls = [
+                lambda x=x: x + 1, lambda x=x: x - x, lambda x=x: x / x, lambda x=x: -x,
+                lambda x=x: x.abs(), lambda x=x: x.sum(), lambda x=x: x.max(), lambda x=x: x.exp(),
+                lambda x=x: x.relu(), lambda x=x: x.sort(), lambda x=x: x**2,
+                lambda x=x: x.clone().add_(1), lambda x=x: x.masked_fill(x == x, 0.0),
+                lambda x=x: x.cumsum(0), lambda x=x: x.tril(), lambda x=x: x.argmax(),
+                lambda x=x: t.rand(2, dtype=x.dtype), lambda x=x: x.sqrt(),
+                lambda x=x: x[0], lambda x=x: x.t().contiguous(), lambda x=x: t.cat([x, x]),
+                lambda x=x: x.index_select(0, t.tensor([1])), lambda x=x: x == x,
+            ]  # fmt: skip
+            for call in calls:
+                try:
+                    answers.append(str(call().float()))
+                except Exception as error:
+                    answers.append(f"{type(error).__name__}: {error}")
+        return answers
+
+    assert run(mindtorch) == run(torch)

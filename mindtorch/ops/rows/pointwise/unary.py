@@ -14,6 +14,7 @@ from ...._tensor.dtype import (
     COMPLEX,
     FLOAT,
     INTEGER,
+    STORED,
     UNSIGNED,
     finfo,
     float64,
@@ -485,7 +486,7 @@ op(
 )
 op(
     "abs(Tensor self) -> Tensor",
-    infer=pointwise("real", only=("abs_cpu", ANY_NUMBERS)),
+    infer=pointwise("real", only=("abs_cpu", (*ANY_NUMBERS, *STORED))),
     cpu=np.abs,
     aclnn=call("aclnnAbs", "self", "out"),
     grad={"self": lambda grad, self: grad * aten.sgn(self)},
