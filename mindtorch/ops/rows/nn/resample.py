@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
-from ...._tensor.types import Number
+from ...._tensor.types import Array, Number
 from ...limits import reserve
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
@@ -168,14 +171,16 @@ def _resized(x: Tensor, dim: int, out: int, scale: float | None, mode: str, alig
     return weighted(x, dim, taps_of(mode == "bicubic", size, out, align, scale))
 
 
-def _index(values: list[int], like: Any) -> Any:
+def _index(values: Array, like: Any) -> Any:
     return aten.tensor(values, device=like.device, dtype=dt.int64)
 
 
-def _nearest(size: int, out: int, scale: float | None, mode: str) -> list[int]:
+@lru_cache(maxsize=64)
+def _nearest(size: int, out: int, scale: float | None, mode: str) -> Array:
     step = step_of(size, out, False, scale)
     shift = 0.5 if mode == "nearest-exact" else 0.0
-    return [min(math.floor((i + shift) * step), size - 1) for i in range(out)]
+    places = np.floor((np.arange(out) + shift) * step).astype(np.int64)
+    return np.minimum(places, size - 1)
 
 
 @composite(
