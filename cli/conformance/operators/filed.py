@@ -273,7 +273,7 @@ class FiledOperator(Operator):
         """What a row states is claimed: a refusal of it is a failure."""
         super().claims(declarations, soc)
         dtypes = {self.filed.dtype(p) for p in self.filed.tensors}
-        return Claims(tuple(sorted(dtypes)))
+        return Claims(tuple(sorted(dtypes)), source="the row of the case file", person=True)
 
     def layout(self, param: str) -> str:
         """How a result lies."""

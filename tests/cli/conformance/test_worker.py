@@ -12,7 +12,12 @@ from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run.cann_words import verdict_of
 from mindtorch_npu.conformance.run.worker import Worker
 
-from aclnn_bindings.runtime.status import AclDeviceError, AclOutOfMemoryError, AclParameterError
+from aclnn_bindings.runtime.status import (
+    AclDeviceError,
+    AclOutOfMemoryError,
+    AclParameterError,
+    AclUnsupportedError,
+)
 
 CASE = Case("add", "method")
 DEVICE_LOST = "AclDeviceError: aclrtSynchronizeStream answered 507015"
@@ -116,3 +121,15 @@ def test_refusing_a_result_dtype_that_documents_exclude_is_no_error():
         verdict_of(refusal("FLOAT", "UINT8"), ("aclnnAdd",), "float32", claims)[0] == "UNSUPPORTED"
     )
     assert verdict_of(refusal("FLOAT", "BOOL"), ("aclnnAdd",), "float32", claims)[0] == "ERROR"
+
+
+def test_what_a_person_claims_has_a_kernel_whatever_documents_say():
+    listed = {"float32": (("FLOAT",), ("BOOL",))}
+    claims = Claims(("float32",), lambda _name: listed["float32"], "its reference", person=True)
+    missing = AclUnsupportedError("aclnnAddGetWorkspaceSize", 561003, op="aclnnAdd")
+    verdict, reason = verdict_of(missing, ("aclnnAdd",), "float32", claims)
+    assert (verdict, reason[:44]) == ("ERROR", "no kernel for what its reference declares: a")
+    verdict, reason = verdict_of(refusal("FLOAT", "UINT8"), ("aclnnAdd",), "float32", claims)
+    assert verdict == "ERROR"
+    assert reason.startswith("float32 is claimed by its reference, and refused: ")
+    assert verdict_of(missing, ("aclnnAdd",), "float32", Claims(("float32",)))[0] == "UNSUPPORTED"
