@@ -224,15 +224,21 @@ def _lean(deviations: Errors) -> tuple[float, int]:
     return (float(away[inexact].mean()), int(inexact.sum())) if inexact.any() else (0.0, 0)
 
 
+# One rounding of a factor: HFLOAT32 has 12 significant bits (aclnnMatmul document), float16 11.
+_UNITS: Final = {"hfloat32": 2.0**-12, "float16": 2.0**-11}
+
+
 def componentwise(
     deviations: Errors, scale: Array, accumulator: str = "float32", one_sign: float = 1.0
 ) -> float:
     """max |e| / (u_out |g| + u_acc scale): LAPACK's DMMCH form, aware of cancellation and length.
 
     `u_acc` is that of float32 for 16-bit results of matrix units; of the output where every
-    addition is written to memory. Elements of at least half their scale count `1 / one_sign`.
+    addition is written to memory; of HF32 or float16 where factors are rounded to it. Elements of
+    at least half their scale count `1 / one_sign`.
     """
-    inner = deviations.form.unit if accumulator == "output" else min(deviations.form.unit, 2.0**-24)
+    inner = _UNITS.get(accumulator) or min(deviations.form.unit, 2.0**-24)
+    inner = deviations.form.unit if accumulator == "output" else inner
     weight = np.abs(scale).reshape(-1).astype(np.float64)
     # Both parts of a complex number are measured against its modulus.
     weight = np.repeat(weight, deviations.golden.size // max(weight.size, 1))

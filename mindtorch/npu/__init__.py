@@ -23,7 +23,7 @@ from .._backends.npu.properties import (
     set_per_process_memory_fraction,
 )
 from .._backends.npu.recording import record
-from .._backends.npu.runtime import device_count, is_available
+from .._backends.npu.runtime import conv, device_count, is_available, matmul
 from .._backends.npu.streams import (
     Event,
     Stream,
@@ -44,6 +44,7 @@ __all__ = [
     "NPUGraph",
     "Stream",
     "StreamContext",
+    "conv",
     "current_device",
     "current_stream",
     "default_stream",
@@ -65,6 +66,7 @@ __all__ = [
     "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
+    "matmul",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",

@@ -174,7 +174,7 @@ class Operator:
         """Whether a result is compared with the reference before it was rounded to `native`."""
         return value.dtype.kind in "fc" and (self.spec.steps or native.dtype.kind not in "iub")
 
-    def _reference(self, recipe: Recipe, change: Callable[[Array], Array]) -> list[Any]:
+    def _reference(self, recipe: Recipe, change: Callable[[Any], Any]) -> list[Any]:
         arguments, inputs = {}, recipe.kwargs
         for name, default in self.known.items():
             value = inputs.get(name, default)
@@ -301,7 +301,7 @@ def _native(value: Array, dtype: str, steps: bool) -> Array:
         return value.astype(kind)
 
 
-def _host(value: Any, change: Callable[[Array], Array]) -> Any:
+def _host(value: Any, change: Callable[[Any], Any]) -> Any:
     """Slots as arrays for a reference: floats in float64, complex in complex128."""
     if isinstance(value, Slot):
         array = lifted(value.array)
@@ -310,4 +310,5 @@ def _host(value: Any, change: Callable[[Array], Array]) -> Any:
         return change(array) if array.dtype.kind in "fc" else array
     if isinstance(value, list):
         return [_host(v, change) for v in value]
-    return value
+    # A weight of -1 takes nothing away from a sum of magnitudes.
+    return change(value) if isinstance(value, float) else value

@@ -64,7 +64,7 @@ def _custom(install: Any) -> dict[str, Any]:
 
 
 def modes(soc: str) -> dict[str, str]:
-    """Float modes in force. ACLNN gets cubeMathType 0 (keep precision): no HF32 anywhere.
+    """Float modes in force; cubeMathType is an argument of each call.
 
     910A and 310P saturate where Atlas A2/A3 give infinities (CANN float mode document).
     """
@@ -74,7 +74,7 @@ def modes(soc: str) -> dict[str, str]:
     if forced is not None:
         overflow = "gives Inf" if forced == "1" else "saturates"
     return {
-        "HF32": "off (cubeMathType 0)",
+        "HF32": "where a case asks for it (cubeMathType)",
         "overflow": overflow,
         "deterministic": os.environ.get("HCCL_DETERMINISTIC", "as the operators default to"),
     }

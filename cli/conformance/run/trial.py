@@ -14,6 +14,7 @@ from ..cases.inputs import main_dtype
 from ..cases.layouts import REPEATED
 from ..cases.recipe import Recipe, Slot, describe, recipe
 from ..record.result import Result
+from .modes import in_mode
 from .subject import Subject
 from .tensors import Placed, on_device
 
@@ -31,7 +32,9 @@ class Trial:
             changed = customize(self.recipe.slots)
             if changed is not None:
                 self.recipe = recipe(subject, case, seed, changed)
-        self.need: Requirement = subject.requirement(self.dtype)
+        self.need: Requirement = in_mode(
+            subject.requirement(self.dtype), self.recipe, subject.calls, device
+        )
         self.placed: list[Placed] = []
         self.outputs: list[Any] = []
         self.expected: list[Any] = []

@@ -128,7 +128,7 @@ class Binding:
                 _put(kernel, at, letter, value.value)
             elif not isinstance(value, str):
                 _put(kernel, at, letter, value.compute(named))
-            elif value == "cube_math_type":
+            elif value.endswith("_math_type"):
                 lib.mtk_integer(kernel, at, 0)
             elif value in self.names:
                 self._input(kernel, at, letter, args[self.names[value]], self.names[value], places)

@@ -186,8 +186,8 @@ class Binder:
             return value.value
         if not isinstance(value, str):
             return self._value(param, value.compute(self.named))
-        if value == "cube_math_type":
-            return runtime.cube_math_type()
+        if value in runtime.MODES:
+            return runtime.cube_math_type(value)
         if value in self.positions:
             return self._input(binding, param, self.positions[value], dests)
         if value not in self.results:

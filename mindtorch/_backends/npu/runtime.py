@@ -136,9 +136,42 @@ def product() -> str | None:
     return product_of(cann().soc_name())
 
 
-def cube_math_type() -> int:
-    """What this machine's matrix products are asked for; aclnnMatmul document, by product."""
-    return KEEP_DTYPE if product() in ("910b", "A3", "950") else ALLOW_LOWER
+class Precision:
+    """torch.npu.matmul and torch.npu.conv: whether float32 may be multiplied in HF32.
+
+    As torch_npu has them, but False by default for convolutions too: what is not asked for keeps
+    its digits. Without effect on products whose cube unit has no float32.
+    """
+
+    def __init__(self) -> None:
+        self._allow_hf32 = False
+
+    @property
+    def allow_hf32(self) -> bool:
+        return self._allow_hf32
+
+    @allow_hf32.setter
+    def allow_hf32(self, allow: bool) -> None:
+        if not isinstance(allow, bool):
+            raise TypeError(f"allow_hf32: expected a bool, got {type(allow).__name__}")
+        self._allow_hf32 = allow
+        registry.on_change()  # plans hold the mode that they were made with
+
+
+matmul, conv = Precision(), Precision()
+
+
+# What rows name for cubeMathType: whose switch allows HF32. Means have none.
+MODES: dict[str, Precision | None] = {
+    "cube_math_type": matmul, "conv_math_type": conv, "mean_math_type": None,
+}  # fmt: skip
+
+
+def cube_math_type(name: str) -> int:
+    """What this machine's matrix unit is asked for; aclnnMatmul document, by product."""
+    switch = MODES[name]
+    keeps = product() in ("910b", "A3", "950") and not (switch and switch.allow_hf32)
+    return KEEP_DTYPE if keeps else ALLOW_LOWER
 
 
 def set_deterministic(on: bool) -> None:

@@ -361,3 +361,12 @@ def test_the_last_term_is_lost_of_products_that_are_added(tmp_path):
     found = checked(tmp_path, "addmm", "addmm:lastk", dtypes=("float32",), forms=("functional",))
     assert "FAIL" in verdicts(found)
     assert "ERROR" not in verdicts(found)
+
+
+LOWER = "aclnnGemm/functional/N=33/alpha=-2.0/cubeMathType=1/dtype=float32"
+
+
+def test_hf32_is_right_where_the_call_allows_it_and_a_lost_term_is_not(tmp_path):
+    assert verdicts(checked(tmp_path, "aclnnGemm", only=(LOWER,))) == {"PASS"}
+    (tmp_path / "run.jsonl").unlink()
+    assert verdicts(checked(tmp_path, "aclnnGemm", "gemm:lastk", only=(LOWER,))) == {"FAIL"}

@@ -12,6 +12,7 @@
 #include "ascendcl/device.h"
 #include "nnopbase/faults.h"
 #include "ascendcl/memory.h"
+#include "nnopbase/precision.h"
 #include "nnopbase/rules.h"
 #include "ascendcl/strict.h"
 
@@ -80,7 +81,7 @@ aclError replay(Task* task, Stream* stream) {
   if (const char* name = null_address(call)) {
     code = call.trap(ACL_ERROR_RT_AICORE_EXCEPTION, "the address of %s is null", name);
   } else if (call.op->run) {
-    code = ACLSIM_UNLIKELY(faults_planted) ? run_with_fault(call, stream) : call.op->run(call);
+    code = ACLSIM_UNLIKELY(faults_planted) ? run_with_fault(call, stream) : run_in_precision(call);
   }
   if (ACLSIM_UNLIKELY(code != ACL_SUCCESS)) set_stream_error(stream, code, executor->trap);
   return code;
@@ -315,6 +316,7 @@ Executor* make_executor(Entry& entry) {
   call.count = 0;
   call.soc = config().soc->soc;
   call.deterministic = runtime().params[ACL_OPT_DETERMINISTIC].load(std::memory_order_relaxed);
+  call.hf32 = call.halves = false;
   call.workspace_size = 0;
   call.workspace = nullptr;
   call.state = nullptr;

@@ -15,6 +15,7 @@
 #include "ascendcl/dtype.h"
 #include "ascendcl/hardware_faults.h"
 #include "ascendcl/memory.h"
+#include "nnopbase/precision.h"
 #include "ascendcl/stream.h"
 #include "nnopbase/executor.h"
 #include "nnopbase/fault_check.h"
@@ -303,7 +304,7 @@ void stick(const Call& call, int64_t bit) {
 // Takes `percent` of a launch's own time longer, busy all the while, as a core at a lower clock is.
 aclError run_slowly(Call& call, int64_t percent) {
   const auto started = std::chrono::steady_clock::now();
-  const aclError code = call.op->run(call);
+  const aclError code = run_in_precision(call);
   const auto own = std::chrono::steady_clock::now() - started;
   const auto end = started + own + own * percent / 100;
   while (std::chrono::steady_clock::now() < end) continue;
@@ -327,19 +328,9 @@ aclError leave_tail(Call& call) {
       kept.emplace_back(element(out, i), std::string(element(out, i), size));
     }
   });
-  const aclError code = call.op->run(call);
+  const aclError code = run_in_precision(call);
   for (const auto& [to, bytes] : kept) std::memcpy(to, bytes.data(), bytes.size());
   return code;
-}
-
-// What 32-bit inputs keep in HF32: 11 of their 23 fraction bits, ties to even.
-float as_hf32(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  if ((bits & 0x7F800000u) == 0x7F800000u) return value;
-  bits = (bits + 0x7FFu + (bits >> 12 & 1)) & ~0xFFFu;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
 }
 
 // Reads 32-bit inputs in HF32; they hold what they held afterwards.
@@ -358,7 +349,7 @@ aclError read_in_hf32(Call& call) {
       std::memcpy(at, &value, sizeof value);
     }
   }
-  const aclError code = call.op->run(call);
+  const aclError code = run_in_precision(call);
   for (auto one = kept.rbegin(); one != kept.rend(); ++one) {
     std::memcpy(one->first, &one->second, sizeof one->second);
   }
@@ -428,7 +419,7 @@ aclError run_with_fault(Call& call, const Stream* stream) {
     case Fault::Hf32: return read_in_hf32(call);
     default: break;
   }
-  const aclError code = call.op->run(call);
+  const aclError code = run_in_precision(call);
   if (code != ACL_SUCCESS) return code;
   switch (fault) {
     case Fault::Zeros:

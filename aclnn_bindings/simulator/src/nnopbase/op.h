@@ -149,6 +149,7 @@ struct Call {
   int32_t count;
   Soc soc;                     // the profile whose rules apply
   int64_t deterministic;       // ACL_OPT_DETERMINISTIC at phase 1
+  bool hf32, halves;           // cubeMathType: what 32-bit factors are rounded to
   uint64_t workspace_size;     // set by `check`, bytes
   void* workspace;             // set before `run`
   void* state;                 // the op's own, see make()

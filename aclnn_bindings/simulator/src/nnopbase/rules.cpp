@@ -1,4 +1,5 @@
 #include "nnopbase/rules.h"
+#include "nnopbase/precision.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +12,10 @@
 
 namespace aclsim {
 namespace {
+
+// What an operator has beside masks: rows of limits, modes of precision.
+constexpr uint64_t kLimited = 1, kModes = 2;
+
 
 // Only the newest product computes in them.
 constexpr uint64_t kNarrowFloats =
@@ -55,7 +60,7 @@ ACLSIM_NOINLINE const uint64_t* resolve(Entry& entry) {
     }
     // A document that leaves nothing was misread: then only the row's own check speaks.
   }
-  masks[spec.param_count] = limits_of(spec.name) != nullptr;
+  masks[spec.param_count] = (limits_of(spec.name) ? kLimited : 0) | (has_modes(spec) ? kModes : 0);
   const uint64_t* expected = nullptr;
   if (!entry.dtypes.compare_exchange_strong(expected, masks)) {
     delete[] masks;
@@ -215,7 +220,10 @@ aclnnStatus check_rules(Executor* x) {
     return check_tensor(x, i, t, own ? 0 : masks[i]);
   });
   if (ACLSIM_UNLIKELY(code != ACL_SUCCESS)) return code;
-  return ACLSIM_UNLIKELY(masks[spec.param_count]) ? check_limits(x) : ACL_SUCCESS;
+  const uint64_t further = masks[spec.param_count];
+  if (ACLSIM_LIKELY(!further)) return ACL_SUCCESS;
+  const aclnnStatus limited = further & kLimited ? check_limits(x) : ACL_SUCCESS;
+  return limited == ACL_SUCCESS && further & kModes ? check_precision(x) : limited;
 }
 
 aclnnStatus check_views(Executor* x) {

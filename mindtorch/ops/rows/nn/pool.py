@@ -486,7 +486,7 @@ def _adjoint(name: str, more: str, settings: str) -> Any:
 
 def _avg_aclnn(name: str, n: int, *lead: str, cube: bool) -> Any:
     divisor = lambda a: a["divisor_override"] or 0  # noqa: E731
-    tail = (0, "out") if cube else ("out",)
+    tail = ("mean_math_type", "out") if cube else ("out",)
     return call(name, *lead, *_geometry_args(n), "ceil_mode", "count_include_pad", divisor, *tail)
 
 

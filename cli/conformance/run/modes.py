@@ -1,0 +1,58 @@
+"""What a precision mode asked of an operator costs its results; source: the aclnnMatmul document.
+
+With cubeMathType 1 or 3 the matrix unit of Atlas A2, A3 and 950 rounds factors of float32 to
+HFLOAT32; with 1 or 2, Atlas 310P and 910 round them to float16, and refuse mode 0 for float32.
+Mode 0 keeps float32, so that a device which rounds all the same fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+from aclnn_bindings.interface import catalog
+
+from ...judge.classes import Requirement
+from ..cases.recipe import Recipe
+
+_MODE = "cubeMathType"
+_HALVES = frozenset({"310p", "910"})
+_SUMS = frozenset({"composite", "accumulated"})
+
+
+def in_mode(need: Requirement, recipe: Recipe, calls: Sequence[str], device: str) -> Requirement:
+    """The requirement with the rounding that the case's mode allows; the recipe asks for the mode
+    that this product has."""
+    singles = any(slot.array.dtype.name == "float32" for slot in recipe.slots)
+    if not singles or device.startswith(("cpu", "meta")) or not _multiplies(need, calls):
+        return need
+    halves = _product() in _HALVES
+    mode = recipe.kwargs.get(_MODE, 0)
+    if halves and mode == 0:
+        mode = 1
+        if calls and not recipe.args:
+            recipe.kwargs[_MODE] = mode
+    if mode not in (1, 2, 3):
+        return need
+    # What a rounded factor costs is a share of the sum of magnitudes, whatever cancels in it.
+    accumulator = "float16" if halves or mode == 2 else "hfloat32"
+    return replace(need, tier="ratio", magnitude=need.magnitude or "self", accumulator=accumulator)
+
+
+def _multiplies(need: Requirement, calls: Sequence[str]) -> bool:
+    """Whether a case may reach the matrix unit: by its calls, or, of a row that is composed of
+    others, by its class."""
+    return any(map(_has_modes, calls)) if calls else need.name in _SUMS
+
+
+@cache
+def _has_modes(call: str) -> bool:
+    op = catalog.load(catalog.versions()[-1]).ops.get(call)
+    return op is not None and any(param.name == _MODE for param in op.params)
+
+
+def _product() -> str | None:
+    from mindtorch._backends.npu import runtime
+
+    return runtime.product()
