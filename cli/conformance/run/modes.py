@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
+import mindtorch
+from aclnn_bindings import product_of
 from aclnn_bindings.interface import catalog
 
 from ...judge.classes import Requirement
@@ -52,7 +54,6 @@ def _has_modes(call: str) -> bool:
     return op is not None and any(param.name == _MODE for param in op.params)
 
 
+@cache
 def _product() -> str | None:
-    from mindtorch._backends.npu import runtime
-
-    return runtime.product()
+    return product_of(mindtorch.npu.get_device_name())
