@@ -97,7 +97,7 @@ _OF_ROWS = ("/_dispatch/entry.py", "/_dispatch/overloads.py")
 
 # Files of torch.* that compute nothing: settings, seeds, questions, contexts, files on disk.
 NOT_COMPUTING = (
-    "mindtorch/__init__.py", "_compat/refusals.py", "_compat/checks.py",
+    "mindtorch/__init__.py", "_compat/refusals.py", "_compat/checks.py", "_compat/warn_once.py",
     "_functional/settings.py",
     "_functional/printing.py", "_random/generator.py", "_autograd/grad_mode.py",
     "autograd/anomaly_mode.py",
