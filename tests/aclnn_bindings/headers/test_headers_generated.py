@@ -91,7 +91,7 @@ def test_struct_layouts_have_the_sizes_and_offsets_of_the_catalog(pair: Pair) ->
             places = [(f.name, f.offset) for f in struct.fields]
             assert places == [(f.name, f.offset) for f in wanted.fields], name
             compared += 1
-    assert compared > 50
+    assert compared >= 50
 
 
 def test_only_what_was_planted_is_skipped(pair: Pair) -> None:
