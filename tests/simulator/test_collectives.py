@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,8 @@ def test_a_planted_link_spoils_what_goes_over_it_and_nothing_else() -> None:
     for kind in ("dead", "silent"):
         fault = f"npu0-npu2/link:{kind}"
         spoiled = ranks("devices", 3, ACLSIM_FAULTS=fault, HCCL_EXEC_TIMEOUT="1")
-        assert "aclrtSynchronizeStream(streams[d]) -> 507057" in spoiled.out  # the others' code
+        # Whose wait ends first has a timeout, the others the code of a lost rank.
+        assert re.search(r"aclrtSynchronizeStream\(streams\[d\]\) -> 5070(48|57)", spoiled.out)
 
 
 def test_a_rank_that_stays_away_is_waited_for_as_long_as_asked() -> None:

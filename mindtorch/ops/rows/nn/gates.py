@@ -370,7 +370,7 @@ def gumbel_softmax(
 ) -> Tensor:
     """Draws from the Gumbel-softmax distribution; `hard` gives
     one-hot samples with soft gradients."""
-    plain = aten.empty(tuple(logits.shape), dtype=logits.dtype, device=logits.device)
+    plain = aten.empty_like(logits).contiguous()
     gumbels = -plain.exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:

@@ -70,7 +70,7 @@ def _unique_consecutive(self: Array, inverse: bool, counts: bool) -> tuple[Array
     size = len(self)
     starts = np.ones(size, bool)
     changed = self[1:] != self[:-1]
-    starts[1:] = changed if self.ndim == 1 else changed.reshape(max(size - 1, 0), -1).any(1)
+    starts[1:] = changed if self.ndim == 1 else changed.any(tuple(range(1, self.ndim)))
     none = np.empty(0, np.int64)
     return (
         self[starts],

@@ -136,13 +136,22 @@ void each_tap(const Plan& p, const C* grid, F f) {
   }
 }
 
+// What a place starts from: weights of a place that is no number are none, and 0 times them too.
+template <class C>
+C start_of(const Plan& p, const C* grid) {
+  bool finite = p.interpolation != kLinear || p.padding != kZeros;
+  if (!finite) finite = std::all_of(grid, grid + p.dims, [](C v) { return std::isfinite(v); });
+  return finite ? C(0) : std::numeric_limits<C>::quiet_NaN();
+}
+
 template <class C>
 void sample(const Plan& p, C* y, const C* x, const C* grid) {
   const int64_t grain = std::max<int64_t>(1, 4096 / (p.channels + 1));
   parallel_for(p.n * p.out_space, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / p.out_space * p.channels, to = i % p.out_space;
-      for (int64_t k = 0; k < p.channels; ++k) y[(image + k) * p.out_space + to] = C(0);
+      const C start = start_of(p, grid + i * p.dims);
+      for (int64_t k = 0; k < p.channels; ++k) y[(image + k) * p.out_space + to] = start;
       each_tap(p, grid + i * p.dims, [&](int64_t at, C weight, const C*) {
         for (int64_t k = 0; k < p.channels; ++k) {
           y[(image + k) * p.out_space + to] += weight * x[(image + k) * p.in_space() + at];
