@@ -24,7 +24,7 @@ def test_a_prefix_is_taken_off_the_keys_of_a_state():
 
 @pytest.mark.parametrize(("low", "high"), [(1.0, 0.0), ([1.0, 0.0], [0.0, 1.0])], ids=str)
 def test_bounds_of_a_uniform_are_held_to_each_other(low, high):
-    agree(lambda t: t.distributions.Uniform(t.tensor(low), t.tensor(high)))
+    agree(lambda t: t.distributions.Uniform(t.tensor(low), t.tensor(high), validate_args=True))
 
 
 def test_a_uniform_tells_its_constraints():

@@ -486,7 +486,9 @@ op(
 )
 op(
     "abs(Tensor self) -> Tensor",
-    infer=pointwise("real", only=("abs_cpu", (*ANY_NUMBERS, *(d for d in STORED if d.is_floating_point)))),
+    infer=pointwise(
+        "real", only=("abs_cpu", (*ANY_NUMBERS, *(d for d in STORED if d.is_floating_point)))
+    ),
     cpu=np.abs,
     aclnn=call("aclnnAbs", "self", "out"),
     grad={"self": lambda grad, self: grad * aten.sgn(self)},
