@@ -76,6 +76,7 @@ def as_arrays(result):
     return [t.detach().double().numpy() for t in tensors]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", BENCHMARK.DTYPES)
 @pytest.mark.parametrize("name", [*BENCHMARK.CASES, *BENCHMARK.pointwise()])
 def test_native_equals_numpy_at_the_sizes_that_are_measured(name, dtype):
