@@ -42,7 +42,7 @@ _FACTORS: Final[dict[str, Callable[[DesignScope], Factor]]] = {
         "to_dtype", "none",
         *(d for d in ("float32", "float64", "int64", "float16") if d in s.dtypes),
     ),
-    "shifts": lambda _: factor("shifts", 1, -1, 3, 0, 1000),
+    "shifts": lambda _: factor("shifts", 1, -1, 3, 0, 1000, -1000),
     "diagonal": lambda _: factor("diagonal", 0, 1, -1, 2, -2, 40, -40),
 }  # fmt: skip
 _LIST_DIM: Final = ("one", "negative", "two", "all")

@@ -39,7 +39,12 @@ _EXTRA: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "addcmul": ({"value": 3}, {"value": -2}, {"value": 0.75}),
     "addcdiv": ({"value": 3}, {"value": -2}, {"value": 0.75}),
     "round": ({"decimals": 1}, {"decimals": -1}, {"decimals": 3}),
-    "nan_to_num": ({"nan": 1.5}, {"posinf": 2.5, "neginf": -3.5}),
+    "nan_to_num": (
+        {"nan": 1.5},
+        {"posinf": 2.5, "neginf": -3.5},
+        {"posinf": 2.5},
+        {"neginf": -3.5},
+    ),
     "isclose": ({"equal_nan": True}, {"rtol": 0.25, "atol": 0.125}, {"rtol": 0.0, "atol": 0.0}),
     "gelu": ({"approximate": "tanh"},),
 }
