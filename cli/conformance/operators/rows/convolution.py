@@ -267,8 +267,9 @@ def _causal(x: Tensor, weight: Tensor, maskOptional: Tensor | None) -> Tensor:
 
 
 # Documents: three taps.
+# Whether a weight that is NaN meets the zeros before a sequence is not stated.
 _MASKED: Final = Rule("gradient", "op-plugin document npu_masked_causal_conv1d; Gu, Dao: Mamba, "
-                      "2023")  # fmt: skip
+                      "2023", specials=False)  # fmt: skip
 _MASKED_SIZES: Final = sizes(K=window(3), S=seq(7, 1, 2, 33, 130), H=row(64, 1, 65, 257))
 _SEEN: Final = optional(mask("B S"))
 spec("aclnnMaskedCausalConv1d", _MASKED, _MASKED_SIZES, x=tensor("S B H", "f16 bf16"),

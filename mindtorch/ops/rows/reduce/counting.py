@@ -317,7 +317,8 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
     """How often each value of a non-negative integer tensor occurs, or the sum of its weights."""
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    if self.ndim != 1 or (self.numel() and int(aten.amin(self).item()) < 0):
+    whole = not self.dtype.is_floating_point
+    if self.ndim != 1 or not whole or (self.numel() and int(aten.amin(self).item()) < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
