@@ -73,20 +73,20 @@ def indices(shape: tuple[int, ...], below: int) -> Any:
 Case = Callable[[int, str], Callable[[], Any]]
 
 
-def _of(call: Callable[[Any], Any]) -> Case:
+def _of(call: Callable[[Any], Any], make: Callable[..., Any] = matrix) -> Case:
     def case(n: int, dtype: str) -> Callable[[], Any]:
-        a = matrix(n, dtype)
+        a = make(n, dtype)
         return lambda: call(a)
 
     return case
 
 
 def _of_picture(call: Callable[[Any], Any]) -> Case:
-    def case(n: int, dtype: str) -> Callable[[], Any]:
-        a = picture(n, dtype)
-        return lambda: call(a)
+    return _of(call, picture)
 
-    return case
+
+def _of_volume(call: Callable[[Any], Any]) -> Case:
+    return _of(call, volume)
 
 
 def _with_index(call: Callable[[Any, Any], Any]) -> Case:
@@ -124,43 +124,28 @@ def _filtered(call: Callable[[Any, Any], Any], shape: tuple[int, ...]) -> Case:
     return case
 
 
-def _gradient(call: Callable[[Any], Any], make: Callable[..., Any] = matrix) -> Case:
-    def case(n: int, dtype: str) -> Callable[[], Any]:
-        a = make(n, dtype).requires_grad_()
-        y = call(a)
-        g = torch.ones_like(y)
-        return lambda: torch.autograd.grad(y, a, g, retain_graph=True)
+def _pulled_back(call: Callable[..., Any], *inputs: Any) -> Callable[[], Any]:
+    """The gradients of a call by all its inputs, as a call."""
+    leaves = [tensor.requires_grad_() for tensor in inputs]
+    y = call(*leaves)
+    g = torch.ones_like(y)
+    return lambda: torch.autograd.grad(y, leaves, g, retain_graph=True)
 
-    return case
+
+def _gradient(call: Callable[[Any], Any], make: Callable[..., Any] = matrix) -> Case:
+    return lambda n, dtype: _pulled_back(call, make(n, dtype))
 
 
 def _affine_gradient(call: Callable[[Any, Any], Any]) -> Case:
     def case(n: int, dtype: str) -> Callable[[], Any]:
-        a = matrix(n, dtype).requires_grad_()
-        w = drawn((a.shape[1],), dtype).requires_grad_()
-        y = call(a, w)
-        g = torch.ones_like(y)
-        return lambda: torch.autograd.grad(y, (a, w), g, retain_graph=True)
+        a = matrix(n, dtype)
+        return _pulled_back(call, a, drawn((a.shape[1],), dtype))
 
     return case
 
 
 def _filtered_gradient(call: Callable[[Any, Any], Any], shape: tuple[int, ...]) -> Case:
-    def case(n: int, dtype: str) -> Callable[[], Any]:
-        a, w = picture(n, dtype).requires_grad_(), drawn(shape, dtype).requires_grad_()
-        y = call(a, w)
-        g = torch.ones_like(y)
-        return lambda: torch.autograd.grad(y, (a, w), g, retain_graph=True)
-
-    return case
-
-
-def _of_volume(call: Callable[[Any], Any]) -> Case:
-    def case(n: int, dtype: str) -> Callable[[], Any]:
-        a = volume(n, dtype)
-        return lambda: call(a)
-
-    return case
+    return lambda n, dtype: _pulled_back(call, picture(n, dtype), drawn(shape, dtype))
 
 
 def _row_of(name: str) -> Callable[..., Any]:

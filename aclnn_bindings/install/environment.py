@@ -90,6 +90,8 @@ _ISSUED: Final = re.compile(
 MASK: Final = "***"
 Value = TypeVar("Value")
 _KNOWN: Final = _PATHS | _NUMBERS | _SETTINGS
+_FORMS: Final = {**dict.fromkeys(_NUMBERS, _NUMBER), **dict.fromkeys(_SETTINGS, _SETTING),
+                 "ACLSIM_RELEASE": _RELEASE}  # fmt: skip
 
 
 def masked_variables(environ: Mapping[str, str]) -> dict[str, str]:
@@ -106,8 +108,7 @@ def visible_value(name: str, value: str) -> str:
     of paths one by one."""
     if name in _PATHS:
         return ":".join(_path(entry) for entry in _entries(value))
-    form = _NUMBER if name in _NUMBERS else _SETTING if name in _SETTINGS else None
-    form = _RELEASE if name == "ACLSIM_RELEASE" else form
+    form = _FORMS.get(name)
     if name == "ACLSIM_FAULTS" and _FAULTS.fullmatch(value):  # `add:flip@9` looks like a password
         return value
     return value if form is not None and form.fullmatch(value) and _plain(value) else MASK

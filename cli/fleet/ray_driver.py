@@ -26,7 +26,7 @@ from ..conformance.cases.case import parse
 from ..conformance.record.result import Result
 from ..conformance.run import chips
 from ..conformance.run.lane import Lane
-from ..conformance.run.process import Batch, EnvironmentFailedError, Setup
+from ..conformance.run.process import Batch, EnvironmentFailedError, Setup, answers
 
 RESOURCE: Final = "NPU"  # Ray's name for Ascend devices (Ray documents, accelerator support)
 _LOOK_SECONDS: Final = 2.0
@@ -380,8 +380,7 @@ def _short(error: Exception) -> str:
 
 def main() -> int:
     """Connect, start actors, serve lists of batches until stdin ends."""
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+    out = answers()
     request = json.loads(sys.stdin.readline())
     try:
         import ray

@@ -47,7 +47,7 @@ class _Trace:
         self.tracks: dict[tuple[object, ...], int] = {}
         self.free_at: dict[int, int] = {}  # by the track of a stream
         self.blocks: dict[tuple[int, int], int] = {}  # bytes by process and address
-        self.held: dict[int, int] = {}  # bytes by process
+        self.usage: dict[int, int] = {}  # bytes by process
 
     def add(self, call: Call) -> int:
         """Write one call, what it does on the device, and what it changes of memory."""
@@ -81,11 +81,11 @@ class _Trace:
             change = -self.blocks.pop(at, 0)
         else:
             return
-        self.held[call.process] = self.held.get(call.process, 0) + change
+        self.usage[call.process] = self.usage.get(call.process, 0) + change
         packet = self._packet(call.start + call.duration)
         packet.track_event.type = self.event.TYPE_COUNTER
         packet.track_event.track_uuid = self._counter(call.process)
-        packet.track_event.counter_value = self.held[call.process]
+        packet.track_event.counter_value = self.usage[call.process]
         self.builder.write_packet(packet)
 
     # --- packets ---------------------------------------------------------------------------------
@@ -116,9 +116,9 @@ class _Trace:
         self.builder.write_packet(packet)
 
     def _annotate(self, event: Any, call: Call) -> None:
-        shown = {"call": call.number, "status": call.status, "python": call.stack or None,
-                 **{name: _text(value) for name, value in call.arguments.items()}}  # fmt: skip
-        for name, value in shown.items():
+        details = {"call": call.number, "status": call.status, "python": call.stack or None,
+                   **{name: _text(value) for name, value in call.arguments.items()}}  # fmt: skip
+        for name, value in details.items():
             if value is None:
                 continue
             annotation = event.debug_annotations.add(name=name)

@@ -57,15 +57,20 @@ def design(declaration: Declaration, claimed: Sequence[str], full: bool = False)
     return _Search(declaration, claimed, full).run()
 
 
+def _is_argument(factor: str) -> bool:
+    """Whether a factor is a size, dtype or argument: no layout, and not what tensors hold."""
+    return not factor.startswith(("layout", "to", "values"))
+
+
 class _Pairs:
     """Which pairs of levels no call has had, by what they count: those of two modes most."""
 
     def __init__(self, factors: Sequence[Factor], declaration: Declaration) -> None:
         items = [(f.name, level) for f in factors for level in f.levels]
         self.places = {item: i for i, item in enumerate(items)}
-        of = np.array([next(i for i, f in enumerate(factors) if f.name == n) for n, _ in items])
-        mode = np.array([n not in declaration.used_sizes and n != "values"
-                         and not n.startswith(("layout", "to")) for n, _ in items])  # fmt: skip
+        modes = [_is_argument(f.name) and f.name not in declaration.used_sizes for f in factors]
+        counts = [len(f.levels) for f in factors]
+        of, mode = np.repeat(np.arange(len(factors)), counts), np.repeat(modes, counts)
         self.counts = (of[:, None] != of) * (1 + _MODES * (mode[:, None] & mode))
 
     def place(self, factor: str, level: str) -> int:
@@ -82,10 +87,10 @@ class _Pairs:
     def unmet(self, levels: Levels) -> int:
         return int(self.counts[self._at(levels)].sum()) // 2
 
-    def wanting(self, factor: Factor, level: str, taken: Sequence[int]) -> str:
-        """The level that has most unmet pairs with `taken`; `level` where no other has more."""
+    def wanting(self, factor: Factor, level: str, others: Sequence[int]) -> str:
+        """The level that has most unmet pairs with `others`; `level` where no other has more."""
         first = self.places[factor.name, factor.levels[0]]
-        unmet = self.counts[first : first + len(factor.levels), taken].sum(1)
+        unmet = self.counts[first : first + len(factor.levels), others].sum(1)
         best = int(unmet.argmax())
         at = factor.levels.index(level)
         return level if unmet[at] == unmet[best] else factor.levels[best]
@@ -283,7 +288,7 @@ class _Search:
     # --- which to take --------------------------------------------------------------------------
 
     def _triples(self, levels: Levels) -> set[tuple[tuple[str, str], ...]]:
-        items = sorted(i for i in levels.items() if not i[0].startswith(("layout", "to", "values")))
+        items = sorted(item for item in levels.items() if _is_argument(item[0]))
         return set(combinations(items, 3)) if self.full else set()
 
     def _add(self, levels: Levels | None) -> bool:
@@ -324,12 +329,12 @@ class _Search:
         """Factors in random order, each at the level that has most unmet pairs with those before;
         levels drawn at random decide among equals."""
         levels_ = self._candidate()
-        taken: list[int] = []
+        others: list[int] = []
         for at in self.rng.permutation(len(self.factors)):
             factor = self.factors[at]
             if factor.name != "values":
-                levels_[factor.name] = self.pairs.wanting(factor, levels_[factor.name], taken)
-            taken.append(self.pairs.place(factor.name, levels_[factor.name]))
+                levels_[factor.name] = self.pairs.wanting(factor, levels_[factor.name], others)
+            others.append(self.pairs.place(factor.name, levels_[factor.name]))
         return levels_
 
     def _candidate(self) -> Levels:

@@ -139,7 +139,7 @@ def test_threads_launch_at_once_on_their_own_streams(cann: Cann) -> None:
 
 def test_buffers_copy_between_devices_in_order(cann: Cann) -> None:
     here, there = cann.runtime.device(0), cann.runtime.device(1)
-    held = here.memory().allocated, there.memory().allocated
+    before = here.memory().allocated, there.memory().allocated
     nbytes = 1 << 20
     with here.buffer(nbytes) as a, there.buffer(nbytes) as b, here.buffer(nbytes) as c:
         for value in range(1, 20):
@@ -147,7 +147,7 @@ def test_buffers_copy_between_devices_in_order(cann: Cann) -> None:
             b.copy_from(a)
             c.copy_from(b)
             assert c.to_bytes() == bytes([value]) * nbytes
-    assert (here.memory().allocated, there.memory().allocated) == held
+    assert (here.memory().allocated, there.memory().allocated) == before
 
 
 def test_an_error_on_the_stream_is_raised_by_the_next_wait(cann: Cann) -> None:

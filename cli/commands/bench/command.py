@@ -324,16 +324,10 @@ def _builds(options: BenchOptions, request: BenchRequest, works: int) -> BuildCo
 
 def _environment(options: BenchOptions) -> dict[str, Any]:
     from ...conformance.run.environment import snapshot
+    from .targets import open_device
 
-    if not options.target.device.startswith("npu"):
-        return snapshot(None, options.target.device)
-    import aclnn_bindings
-    from mindtorch.npu import install
-
-    cann = aclnn_bindings.open(options.target.home, simulator=options.target.simulator)
-    install.use(cann)
-    install.device(int(options.target.device.partition(":")[2] or 0))
-    return snapshot(cann, options.target.device)
+    device = options.target.device
+    return snapshot(open_device(device, options.target.home, options.target.simulator), device)
 
 
 _KINDS = (("device", "device µs"), ("host", "host µs"), ("e2e", "e2e µs"), ("cold", "cold µs"))

@@ -118,3 +118,16 @@ def target(name: str, recipe: Recipe, device: str, recording: Path | None = None
         what = recorded(recording, name, declared) if recording else subject(name, declared)
         return OperatorTarget(name, recipe, what)
     return RowTarget(OPS[name], recipe, device)
+
+
+def open_device(device: str, home: Any, simulator: bool) -> Any:
+    """The CANN that holds `device`, which is the current one from here on; None for a cpu."""
+    if not device.startswith("npu"):
+        return None
+    import aclnn_bindings
+    from mindtorch.npu import install
+
+    cann = aclnn_bindings.open(home, simulator=simulator)
+    install.use(cann)
+    install.device(int(device.partition(":")[2] or 0))
+    return cann

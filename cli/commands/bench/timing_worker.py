@@ -7,7 +7,6 @@ to each to the descriptor that was its stdout, which libraries cannot reach.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import IO, Any
@@ -17,11 +16,12 @@ import mindtorch as torch
 from ...conformance.cases.case import parse
 from ...conformance.operators.laws import Launch
 from ...conformance.run.cann_words import one_line
+from ...conformance.run.process import answers
 from . import item
 from .rivals import NoRivalError
 from .runner import METHODS, Bench, BenchRequest, inputs, wrong
 from .statistics import SamplingLimits, collect, warm_up
-from .targets import OperatorTarget, target
+from .targets import OperatorTarget, open_device, target
 from .timers import Clock
 
 _WARM_UP = SamplingLimits(1.0, 1.0)
@@ -61,9 +61,9 @@ def _renamed(launch: Launch, other: str) -> Callable[..., Any]:
 
 def _clock(setup: Mapping[str, Any], message: Mapping[str, Any]) -> Clock:
     """The clock of a workload, warm; NoRivalError where its result is wrong."""
-    declared = _open(setup)
+    cann = open_device(setup["device"], setup["home"], setup["simulator"])
     case = parse(message["case"])
-    work = item.workload(case, "", declared)
+    work = item.workload(case, "", cann and cann.declarations)
     what = target(work.op, inputs(work, int(message["seed"])), setup["device"])
     if message["operator"]:
         if not isinstance(what, OperatorTarget):
@@ -76,18 +76,6 @@ def _clock(setup: Mapping[str, Any], message: Mapping[str, Any]) -> Clock:
     for kind in METHODS.values():
         warm_up(getattr(clock, kind), _WARM_UP)
     return clock
-
-
-def _open(setup: Mapping[str, Any]) -> Any:
-    import aclnn_bindings
-    from mindtorch.npu import install
-
-    if not setup["device"].startswith("npu"):
-        return None
-    cann = aclnn_bindings.open(setup["home"], simulator=setup["simulator"])
-    install.use(cann)
-    install.device(int(setup["device"].partition(":")[2] or 0))
-    return cann.declarations
 
 
 def _serve(out: IO[str]) -> None:
@@ -112,9 +100,7 @@ def _serve(out: IO[str]) -> None:
 
 def main() -> None:
     """Serve until the reader ends; what libraries print goes to stderr."""
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    _serve(out)
+    _serve(answers())
 
 
 if __name__ == "__main__":

@@ -23,6 +23,14 @@ _END_SECONDS: Final = 10.0  # a process that got SIGKILL has ended by then, unle
 _SAFE_PATH: Final = ("-P",) if sys.version_info >= (3, 11) else ()
 
 
+def answers() -> IO[str]:
+    """A worker's way to answer: the stdout that it was started with. What libraries print from here
+    on goes to stderr."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return out
+
+
 class EnvironmentFailedError(RuntimeError):
     """No worker can start; the message is what the last one said."""
 

@@ -25,6 +25,7 @@ from ..record import journal
 from ..record.result import NEUTRAL, Result
 from .cann_words import is_poisonous, one_line
 from .peer import Peer
+from .process import answers
 from .shrink import SIZES, MinimalFailure, shrink
 from .subject import UnknownSubjectError
 
@@ -346,8 +347,7 @@ def _die_with_parent() -> None:
 def main() -> int:
     """Serve until stdin ends."""
     _die_with_parent()
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+    out = answers()
     setup = json.loads(sys.stdin.readline())
     try:
         worker = Worker(setup, out)
