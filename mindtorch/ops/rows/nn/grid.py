@@ -125,6 +125,8 @@ def _flat(input: Array, grid: Array) -> tuple[Array, Array]:
 def _sampled(input: Array, grid: Array, *how: Any) -> Array:
     image, places = _flat(input, grid)
     total = np.zeros((*image.shape[:2], places.shape[1]), input.dtype)
+    if how[:2] == (0, 0):  # weights of a place that is no number are none, and 0 times them too
+        total += np.where(np.isfinite(places).all(-1), 0, np.nan).astype(input.dtype)[:, None]
     for at, weight in _corners(places, input.shape[2:], Setting(*how)):
         total += np.take_along_axis(image, at[:, None], 2) * weight()[:, None]
     return total.reshape(*input.shape[:2], *grid.shape[1:-1])
