@@ -137,11 +137,13 @@ void each_tap(const Plan& p, const C* grid, F f) {
 }
 
 // What a place starts from: weights of a place that is no number are none, and 0 times them too.
+// Padding first brings a place into the image where it can; cubic weights are of the place given.
 template <class C>
 C start_of(const Plan& p, const C* grid) {
-  bool finite = p.interpolation != kLinear || p.padding != kZeros;
-  if (!finite) finite = std::all_of(grid, grid + p.dims, [](C v) { return std::isfinite(v); });
-  return finite ? C(0) : std::numeric_limits<C>::quiet_NaN();
+  const bool weighted =
+      p.interpolation == kCubic || (p.interpolation == kLinear && p.padding == kZeros);
+  const bool finite = std::all_of(grid, grid + p.dims, [](C v) { return std::isfinite(v); });
+  return finite || !weighted ? C(0) : std::numeric_limits<C>::quiet_NaN();
 }
 
 template <class C>
