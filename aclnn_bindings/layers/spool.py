@@ -30,6 +30,8 @@ _HEAD: Final = struct.Struct("<QIIIIQIIQQQ")
 _SLOT: Final = struct.Struct("<IIIIIIIIQQQ")
 _SLOTS_AT: Final = 4096
 _SLOT_HEAD: Final = 64
+_HEARTBEAT_AT, _STOPPED_AT = 5, 9  # 32-bit numbers from the start
+_DRAINED = 5  # and from a slot's head
 _FREE, _FULL = 0, 2
 _STATE_BITS: Final = 3
 _PAUSE_S: Final = 0.01
@@ -77,6 +79,9 @@ class Spool:
             raise
         self.owner = os.getpid()
         self.path = path or Path(f"/proc/{self.owner}/fd/{self._file}")
+        # Items are stored whole, while `struct.pack_into` clears them first: a thread would take a
+        # slot whose state is 0 for a moment.
+        self._numbers = memoryview(self._map).cast("I")
         self._namespace = _pid_namespace()
         _HEAD.pack_into(self._map, 0, MAGIC, slots, slot_size, os.getpid(), 0, 0, 0, 0, 0, 0,
                         self._namespace)  # fmt: skip
@@ -88,15 +93,15 @@ class Spool:
 
     def stop(self) -> None:
         """Tell writers that nothing is taken any more."""
-        struct.pack_into("<I", self._map, 36, 1)
+        self._numbers[_STOPPED_AT] = 1
 
     def beat(self) -> None:
         """Tell writers that the collector runs."""
-        (count,) = struct.unpack_from("<I", self._map, 20)
-        struct.pack_into("<I", self._map, 20, count + 1 & 0xFFFFFFFF)
+        self._numbers[_HEARTBEAT_AT] = self._numbers[_HEARTBEAT_AT] + 1 & 0xFFFFFFFF
 
     def close(self) -> None:
         """Release the memory; it goes with the last process that has mapped it."""
+        self._numbers.release()
         self._map.close()
         os.close(self._file)
 
@@ -121,10 +126,9 @@ class Spool:
         for sequence, index in before:
             yield from self._take(index, sequence)
 
-    def _words(self) -> tuple[int, ...]:
+    def _words(self) -> list[int]:
         """The state words of all slots."""
-        heads = self._map[_SLOTS_AT : _SLOTS_AT + _SLOT_HEAD * self.slots]
-        return struct.unpack(f"<{len(heads) // 4}I", heads)[:: _SLOT_HEAD // 4]
+        return self._numbers[_SLOTS_AT // 4 : self._data_at // 4 : _SLOT_HEAD // 4].tolist()
 
     def _in_use(self) -> list[tuple[int, _Slot]]:
         return [(i, self._slot(i)) for i, word in enumerate(self._words()) if word & _STATE_BITS]
@@ -143,16 +147,17 @@ class Spool:
         data = self._map[start + slot.drained : start + slot.used]
         if data:
             yield Chunk(ROWS, slot.process, slot.pid, slot.thread, data)
-        at = _SLOTS_AT + _SLOT_HEAD * index
-        struct.pack_into("<I", self._map, at + 20, slot.used)
+        at = (_SLOTS_AT + _SLOT_HEAD * index) // 4
+        self._numbers[at + _DRAINED] = slot.used
         if gone:
             yield from self._unfinished(slot)
         if gone or slot.state == _FULL:
             self._free(at, slot.word)
 
     def _free(self, at: int, word: int) -> None:
-        struct.pack_into("<6I", self._map, at + 4, 0, 0, 0, 0, 0, 0)
-        struct.pack_into("<I", self._map, at, word & ~_STATE_BITS | _FREE)
+        for field in range(1, 7):  # process to function
+            self._numbers[at + field] = 0
+        self._numbers[at] = word & ~_STATE_BITS | _FREE
 
     def _lives(self, slot: _Slot) -> bool:
         """Whether a slot's process may still write; of other namespaces' processes nobody knows."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import layered
 import mindtorch_npu.recording as recording
 import numpy as np
 import pytest
+
+from aclnn_bindings.layers.spool import Spool
 
 # `MINDTORCH_TEST_LAUNCHES=100000` captures as many launches, as the full check does.
 LAUNCHES = int(os.environ.get("MINDTORCH_TEST_LAUNCHES", "120"))
@@ -53,6 +58,37 @@ def test_all_calls_of_live_threads_are_recorded(threads: int, tmp_path: Path) ->
     for call in opened.calls():
         by_thread.setdefault(call.thread, []).append(call.number)
     assert all(numbers == sorted(numbers) for numbers in by_thread.values())
+
+
+def test_a_slot_that_is_freed_is_at_no_moment_another(tmp_path: Path) -> None:
+    """Threads take slots by comparing the whole state word, how often it was taken included."""
+    path = tmp_path / "spool"
+    path.touch()
+    spool = Spool(path, slots=1, slot_size=4096)
+    full, free, at = 64 << 2 | 2, 64 << 2, 4096
+    spool._numbers[at // 4] = full
+    watch = (
+        "import mmap, sys\n"
+        "file = open(sys.argv[1], 'r+b')\n"
+        "word = memoryview(mmap.mmap(file.fileno(), 0)).cast('I')[int(sys.argv[2]) // 4:]\n"
+        "print('ready', flush=True)\n"
+        "seen = set()\n"
+        "while word[1] != 7: seen.add(word[0])\n"
+        "print(sorted(seen))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", watch, str(path), str(at)], stdout=subprocess.PIPE, text=True
+    ) as watcher:
+        assert watcher.stdout is not None
+        assert watcher.stdout.readline() == "ready\n"
+        until = time.monotonic() + 2
+        while time.monotonic() < until:
+            spool._numbers[at // 4] = full
+            spool._free(at // 4, full)
+        spool._numbers[at // 4 + 1] = 7
+        seen = watcher.stdout.read()
+    spool.close()
+    assert seen == f"[{free}, {full}]\n"
 
 
 # Each thread adds to tensors of as many bytes as several slots hold; what they hold is known.
