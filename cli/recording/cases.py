@@ -12,6 +12,7 @@ from ..conformance.run.subject import UnknownSubjectError
 from . import subjects
 from .judging import for_recorded_data
 from .reader import open_recording
+from .values import NotAskableError
 
 # Between an operator and the number of a launch among its distinct ones: `aclnnAdd#2`.
 MARK: Final = "#"
@@ -75,7 +76,7 @@ def case_ids(path: Path, declarations: Any) -> tuple[list[str], dict[str, str]]:
     for name, launch in distinct(path).items():
         try:
             subject(path, name, declarations)
-        except (UnknownSubjectError, subjects.NotAskableError) as error:
+        except (UnknownSubjectError, NotAskableError) as error:
             refused.setdefault(launch.name, str(error))
             continue
         ids.append(f"{name}/{_FORM}")

@@ -17,7 +17,7 @@ from ..conformance.run.subject import UnknownSubjectError
 from ..conformance.run.trial import Trial
 from . import subjects
 from .reader import Recording
-from .values import Captured
+from .values import Captured, NotAskableError
 
 
 def judged(recording: Recording, declarations: Any) -> Iterator[tuple[Captured, Result, Any]]:
@@ -38,7 +38,7 @@ def judge(launch: Captured, declarations: Any) -> tuple[Result, Any]:
         what = subjects.subject(call.name, [(call.arguments, launch.before)], declarations)
         trial = Trial(what, case, "npu:0", 0, _inputs(what.samples()[0]))
         return _compared(what, trial, launch), trial
-    except (UnknownSubjectError, subjects.NotAskableError, ReferenceRefusesError) as error:
+    except (UnknownSubjectError, NotAskableError, ReferenceRefusesError) as error:
         return Result(case.id, call.name, case.form, "SKIP", reason=str(error)), None
     except Exception as error:  # one launch that the formula's code does not take
         reason = f"not judged: {type(error).__name__}: {error}"
@@ -86,7 +86,7 @@ def _inputs(sample: Any) -> list[Any]:
 
     def take(arg: Any) -> Any:
         if arg.values is None:
-            raise subjects.NotAskableError("not all of its inputs were recorded (see --data)")
+            raise NotAskableError("not all of its inputs were recorded (see --data)")
         inputs.append(np.asarray(arg.values))
         return arg
 
@@ -104,7 +104,7 @@ def _compared(what: Any, trial: Trial, launch: Captured) -> Result:
             if isinstance(place, ResultSlot) and array is not None:
                 by_slot[place.index] = array
     if not by_slot:
-        raise subjects.NotAskableError("none of its results were recorded")
+        raise NotAskableError("none of its results were recorded")
     slots = sorted(by_slot)
     results: Sequence[Any] = [by_slot[k] for k in slots]
     settled = what.settle(golden.only(slots), results)

@@ -17,8 +17,7 @@ import click
 from aclnn_bindings.interface import whole
 
 from .reader import Recording
-from .subjects import NotAskableError, number
-from .values import Array, Call, RecordedScalar, RecordedTensor
+from .values import Array, Call, NotAskableError, RecordedScalar, RecordedTensor, number
 
 _MISSING: Final = "--perfetto needs the package perfetto: pip install 'mindtorch-npu[trace]'"
 # Elements of an array of numbers that are shown.

@@ -7,7 +7,6 @@ the row computes for the call is not asked for again.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
@@ -24,7 +23,7 @@ from ..conformance.operators.find import subject as subject_of
 from ..conformance.operators.operator import Operator
 from ..conformance.operators.row import Spec
 from ..conformance.run.tensors import dtype_of
-from .values import Array, RecordedScalar, RecordedTensor, Unknown
+from .values import Array, NotAskableError, RecordedScalar, RecordedTensor, Unknown, number
 
 # Asks for speed instead of precision; the formula is the same.
 _PRECISION: Final = ("cubeMathType",)
@@ -34,10 +33,6 @@ _COUNTS: Final = ("int", "float", "bool", "SymInt", "Scalar?", "number")
 _TRIALS: Final = 64  # samples that are tried for one launch
 
 LiveObjects = Mapping[str, Sequence[Any]]
-
-
-class NotAskableError(LookupError):
-    """A launch that no formula here can be asked about; the message says what is missing."""
 
 
 def subject(
@@ -285,14 +280,3 @@ def _arg(param: str, tensor: RecordedTensor, elements: Array | None) -> Arg:
         return Arg(tensor.shape, dtype, values=elements)
     # Integers may be indices: 0 and 1 are ones into nearly anything.
     return Arg(tensor.shape, dtype, 0, 1) if "int" in dtype else Arg(tensor.shape, dtype)
-
-
-def number(scalar: RecordedScalar) -> complex:
-    """A Python number of an aclScalar's bytes."""
-    code = DTYPES[scalar.dtype].code if scalar.dtype in DTYPES else ""
-    if scalar.dtype == "BFLOAT16":
-        return struct.unpack("<f", b"\0\0" + scalar.data)[0]
-    if not code or not scalar.data:
-        raise NotAskableError(f"a scalar of {scalar.dtype} has no number in Python")
-    parts = struct.unpack(f"<{code}", scalar.data)
-    return complex(*parts) if len(parts) == 2 else parts[0]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 from typing import Any
+
+from aclnn_bindings.interface.dtypes import DTYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +96,18 @@ class LaunchGroup:
     first: int
     device_ns: int = 0
     timed: int = 0
+
+
+class NotAskableError(LookupError):
+    """A launch that no formula here can be asked about; the message says what is missing."""
+
+
+def number(scalar: RecordedScalar) -> complex:
+    """A Python number of an aclScalar's bytes."""
+    code = DTYPES[scalar.dtype].code if scalar.dtype in DTYPES else ""
+    if scalar.dtype == "BFLOAT16":
+        return struct.unpack("<f", b"\0\0" + scalar.data)[0]
+    if not code or not scalar.data:
+        raise NotAskableError(f"a scalar of {scalar.dtype} has no number in Python")
+    parts = struct.unpack(f"<{code}", scalar.data)
+    return complex(*parts) if len(parts) == 2 else parts[0]

@@ -73,6 +73,14 @@ def test_a_diagnosis_of_files_imports_no_tensor_library() -> None:
     assert count <= 300
 
 
+@pytest.mark.skipif(bundled_simulator() is None, reason="simulator is not built")
+def test_a_recording_is_made_without_a_tensor_library(tmp_path: Path) -> None:
+    words = ("run", "--simulator", "--allow-unjudged", "--strict", "--summary", "--record")
+    count, heavy = imported(*words, str(tmp_path / "calls.rec"), "--", "true", heavy=("mindtorch",))
+    assert heavy == []
+    assert count <= 450
+
+
 def test_a_report_imports_no_tensor_library(tmp_path: Path) -> None:
     journal = tmp_path / "run.jsonl"
     journal.write_text(JOURNAL)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...conformance.cases.inputs import main_dtype, tensors_of
 from ...conformance.run.subject import UnknownSubjectError
 from ...recording import cases
-from ...recording.subjects import NotAskableError
+from ...recording.values import NotAskableError
 from ...render import Block, Cell, Content, Grid, Heading, Line
 from . import workloads
 from .statistics import TimeSpread
