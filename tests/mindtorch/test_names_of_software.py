@@ -16,8 +16,8 @@ ALLOWED = 15
 
 
 def mentions():
-    lines = NAMES.read_text(encoding="utf-8").splitlines()
-    return [(int(n), name) for n, name in (line.split() for line in lines if line[0] != "#")]
+    lines = [line.split() for line in NAMES.read_text(encoding="utf-8").splitlines()[1:]]
+    return [(int(count), name) for count, *names in lines for name in names]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -49,8 +49,7 @@ def _lines(path: Path) -> Iterator[dict[str, object]]:
 
 def equivalents(path: Path = EQUIVALENT) -> list[tuple[str, str]]:
     """(pattern of keys, reason), as written down by people."""
-    entries = tomllib.loads(path.read_text("utf-8")).get("equivalent", [])
-    return [(e["key"], e["reason"]) for e in entries]
+    return list(tomllib.loads(path.read_text("utf-8")).items())
 
 
 def judged(verdicts: Iterable[Verdict], known: list[tuple[str, str]]) -> Iterator[Verdict]:

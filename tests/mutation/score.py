@@ -16,7 +16,7 @@ from .sites import KINDS
 
 FLOOR: Final = Path(__file__).with_name("floor.toml")
 SCORES: Final = Path(__file__).with_name("scores.json")
-# What the atlas tells of them: row → mutants killed, and mutants that its cases reached.
+# What the atlas tells of them: "killed of reached" → the rows with these counts.
 ATLAS: Final = Path(__file__).parents[2] / "cli" / "commands" / "ops" / "atlas" / "mutants.json"
 STATES: Final = ("quick", "full", "survived", "equivalent", "unreached")
 
@@ -102,7 +102,7 @@ def write(verdicts: Sequence[Verdict], bugs: Mapping[str, list[str]], words: str
         "bugs": states if bugs else stored,
     }
     SCORES.write_text(rendered({"words": words, **parts}), "utf-8")
-    ATLAS.write_text(rendered({"rows": reached(by_operator(verdicts))}), "utf-8")
+    ATLAS.write_text(json.dumps(reached(by_operator(verdicts)), indent=0) + "\n", "utf-8")
 
 
 def counts_of(counts: Mapping[str, int]) -> list[int]:
@@ -123,13 +123,13 @@ def rendered(data: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(tables) + "\n}\n"
 
 
-def reached(operators: Mapping[str, Mapping[str, int]]) -> dict[str, list[int]]:
-    """Row → [killed, reached and not equivalent], of the rows that reached one."""
-    counts = {
-        row: [c.get("quick", 0) + c.get("full", 0), sum(c.get(s, 0) for s in STATES[:3])]
-        for row, c in operators.items()
-    }
-    return {row: pair for row, pair in counts.items() if pair[1]}
+def reached(operators: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
+    """ "killed of reached and not equivalent" → the rows with these counts, if they reached one."""
+    rows: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for row, c in sorted(operators.items()):
+        counts = sum(c.get(s, 0) for s in STATES[:3]), c.get("quick", 0) + c.get("full", 0)
+        rows[counts].append(row)
+    return {f"{k} of {n}": " ".join(names) for (n, k), names in sorted(rows.items()) if n}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 NOT_CLIENTS = ("torch", "functorch", "torchgen", "triton")
@@ -76,9 +77,10 @@ def main() -> None:
             counts.update(set(mentions(ast.parse(path.read_text(encoding="utf-8")))))
         except (SyntaxError, ValueError):
             continue
-    for name, count in counts.most_common():
-        if name != "torch" and resolves(name):
-            print(count, name.removeprefix("torch."))
+    print("# files names: names of torch that so many files of packages mention, by scan.py")
+    known = [(n, c) for n, c in counts.most_common() if n != "torch" and resolves(n)]
+    for count, group in groupby(known, key=lambda pair: pair[1]):
+        print(count, *(name.removeprefix("torch.") for name, _ in group))
 
 
 if __name__ == "__main__":

@@ -157,9 +157,12 @@ def _formats(name: str) -> dict[str, str]:
 @cache
 def _killed() -> dict[str, tuple[int, int]]:
     """Row → mutants killed and reached, as the mutation test counted them last."""
+    counts: dict[str, tuple[int, int]] = {}
     stored = json.loads((files(__package__) / "mutants.json").read_text("utf-8"))
-    rows: dict[str, tuple[int, int]] = stored["rows"]
-    return rows
+    for text, rows in stored.items():
+        killed, reached = map(int, text.split(" of "))
+        counts |= dict.fromkeys(rows.split(), (killed, reached))
+    return counts
 
 
 def _mutants(rows: tuple[str, ...]) -> tuple[int, int] | None:
@@ -172,8 +175,15 @@ def _counts() -> Any:
     return json.loads((files(__package__) / "usage.json").read_text("utf-8"))
 
 
-def _usage() -> Any:
-    return _counts()["ops"]
+@cache
+def _usage() -> dict[str, dict[str, int]]:
+    """Operator → client → uses, from client → uses → operators."""
+    by_operator: dict[str, dict[str, int]] = {}
+    for client, uses in _counts()["uses"].items():
+        for count, names in uses.items():
+            for name in names.split():
+                by_operator.setdefault(name, {})[client] = int(count)
+    return by_operator
 
 
 def clients() -> Mapping[str, str]:
