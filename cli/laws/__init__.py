@@ -11,7 +11,7 @@ from typing import Any
 
 from mindtorch.ops.samples import Sample
 from mindtorch.ops.spec import MISSING, OPS, Op
-from mindtorch.testing.kernels import load_operators
+from mindtorch.testing.kernels import load_operators, replays
 
 from .compare import LawBroken, NotApplicable, call, compare_values, samples
 from .gradients import (
@@ -28,6 +28,7 @@ from .values import (
     meta_matches_cpu,
     on_device,
     out_matches_functional,
+    replay_matches_body,
     strided_matches_contiguous,
     writeback_matches_eager,
 )
@@ -52,6 +53,7 @@ LAWS: dict[str, Callable[[Op, Sample], None]] = {
     "in place = functional": inplace_matches_functional,
     "out= = functional": out_matches_functional,
     "writeback = eager": writeback_matches_eager,
+    "replay = body": replay_matches_body,
     "gradient = differences": gradients_match_differences,
 }
 ORACLE_LAWS: dict[str, Callable[[Op, Sample, Any], None]] = {
@@ -70,6 +72,8 @@ def concerns(law: str, op: Op, sample: Sample) -> bool:
         return False
     if law in ("in place = functional", "writeback = eager"):
         return op.writes.inplace
+    if law == "replay = body":
+        return op.body is not None and op.testing.tolerance != "random" and replays(op)
     if law == "out= = functional":
         layer = op.body is not None and "nn" in op.places
         return "function" in op.places and not (op.is_view or "." in op.name or layer)

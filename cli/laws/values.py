@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 import mindtorch
 from mindtorch import Tensor
@@ -12,6 +15,7 @@ from mindtorch.ops.samples import Sample
 from mindtorch.ops.spec import Op
 from mindtorch.testing import kernels
 
+from ..judge.agreement import Tolerance
 from .compare import (
     LawBroken,
     NotApplicable,
@@ -99,6 +103,28 @@ def meta_matches_cpu(op: Op, sample: Sample) -> None:
         if a.device.type != "meta":
             raise LawBroken(f"{op.name}: result {i} is on {a.device}, expected meta")
         compare_metadata(op, f"result {i} on meta", a, b)
+
+
+_SAME = Tolerance(0, 0, "the same rows run")
+
+
+def replay_matches_body(op: Op, sample: Sample) -> None:
+    """A composite's recorded rows give with other values what its body gives with them."""
+    working(sample)
+    args, kwargs = sample.make(mindtorch)
+    args_of, kwargs_of = sample.map(lambda a: replace(a, values=np.roll(a.array(), 1)))
+    others, other_kwargs = Sample(tuple(args_of), kwargs_of).make(mindtorch)
+    kernels.forget_plans()
+    try:
+        expected = as_list(call(op, others, other_kwargs))
+    except (RuntimeError, IndexError, ValueError):
+        raise NotApplicable("the sample's values fit their places alone") from None
+    for _ in range(3):
+        call(op, args, kwargs)
+    for i, (a, b) in enumerate(zip(as_list(call(op, others, other_kwargs)), expected, strict=True)):
+        if isinstance(b, Tensor):
+            compare_metadata(op, f"result {i} replayed", a, b)
+            compare_values(op, f"result {i} replayed", a, b, _SAME)
 
 
 def _tensors(kwargs: dict[str, Any]) -> dict[str, Any]:

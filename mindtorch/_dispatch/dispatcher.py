@@ -10,6 +10,7 @@ from .._autograd.forward import forward, forward_inplace
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import autograd, autograd_inplace
 from .._autograd.node import INFERENCE
+from .._tensor.recording import RECORDING
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
 from . import dispatch_modes, overrides
@@ -47,6 +48,8 @@ def _layers(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) ->
             return overrides.through_mode(op, "function", args)
         if LOCAL.dispatches:
             plan = dispatch_modes.Watched(op, plan)
+        if RECORDING.recorder is not None:
+            plan = RECORDING.recorder.watch(op, plan, False)
         if LOCAL.dual:
             return forward(op, args, lambda: _under_modes(op, plan, args))
         return _under_modes(op, plan, args)
@@ -82,6 +85,8 @@ def _write(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> 
     target = args[0]
     if MODES.active and LOCAL.dispatches:
         plan = dispatch_modes.WatchedInplace(op, plan)
+    if MODES.active and RECORDING.recorder is not None:
+        plan = RECORDING.recorder.watch(op, plan, True)
 
     def write() -> None:
         plan.run((target,), *args)

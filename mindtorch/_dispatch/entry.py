@@ -29,7 +29,7 @@ from ..ops.rules import NUMBERS
 from ..ops.schema import Arg, Kind
 from ..ops.source import compiled
 from ..ops.spec import Op
-from . import slow
+from . import programs, slow
 from .bind import PLAIN, listed, refuse_kinds, refuse_shared, refused, sizes_of
 from .dispatcher import layers, layers_inplace
 from .key import defaults, guard_of, key_lines
@@ -46,9 +46,10 @@ def {name}({params}):
     if plan is None:
         return {miss}
     if {guard}:
-        if MODES.active or not LOCAL.grad:
+        if MODES.active{views}:
             return {named}(layers(op, plan, ({args})))
-        return {named}(record(plan, {run}))
+        if LOCAL.grad:
+            return {named}(record(plan, {run}))
     return {named}(plan.run({run}))
 """
 
@@ -120,6 +121,7 @@ def _generate(op: Op, form: str) -> Callable[..., Any]:
         args=", ".join(names) + ("," if names else ""),
         run=", ".join(names),
         guard=guard,
+        views=_views(op),
         named=_named(op, form),
         miss=_as_named(op, form, f"{_miss(form)}(op, ({', '.join(names)}{',' if names else ''}))"),
     )
@@ -160,6 +162,7 @@ def straight(op: Op, form: str, others: Callable[..., Any]) -> Callable[..., Any
         args=names + ",",
         run=names,
         guard=guard_of(op),
+        views=_views(op),
         named=_named(op, form),
     )
     scope = {**_scope(op, form == "inplace"), "others": others}
@@ -194,6 +197,11 @@ def _open_params(op: Op, form: str) -> tuple[str, list[str]]:
         lines.append(f"elif not {ints}: {ints} = named_ints(op, {ints!r}, extra)")
     lines += _listed(op, form)
     return ", ".join([*params, "**extra"]), lines
+
+
+def _views(op: Op) -> str:
+    """The layers note how a view was made."""
+    return " or not LOCAL.grad" if op.is_view else ""
 
 
 def _listed(op: Op, form: str) -> list[str]:
@@ -570,21 +578,37 @@ IN_C = frozenset((
 def _sized(op: Op, body: Any) -> Any:
     """A layer's body, behind a look at its sizes where it takes any."""
     lines = _look_at_classes(op, "function") + _look_at_sizes(op, 0)
-    if not lines:
-        return body
     parameters = inspect.signature(body).parameters
+    replays = programs.replays(op) and {a.name for a in op.schema.args} <= set(parameters)
+    if not lines and not replays:
+        return body
     defaults = {n: p.default for n, p in parameters.items()}
     params = [n + f"=D[{n!r}]" * (p.default is not p.empty) for n, p in parameters.items()]
     named = [n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
     if named:
         params.insert(len(parameters) - len(named), "*")
     passed = ", ".join(f"{n}={n}" if n in named else n for n in parameters)
-    source = f"def {op.base_name}({', '.join(params)}):\n{lines}    return body({passed})\n"
+    source = f"def {op.base_name}({', '.join(params)}):\n"
+    source += programs.lookup(op).format(named="") * replays
+    source += lines + programs.observation(passed).format(named="") * replays
+    source += f"    return body({passed})\n"
     scope = {
         "D": defaults, "body": body, "op": op, "sizes_of": sizes_of,
         **_ASKING,
     }  # fmt: skip
+    if replays:
+        scope.update(_replaying(op, body, list(parameters)))
     return functools.wraps(body)(compiled(source, f"layer {op.name}", scope))
+
+
+def _replaying(op: Op, body: Any, names: list[str]) -> dict[str, Any]:
+    """What the lines of `programs.lookup` read, and what records."""
+    unmuted, muted = programs.tables(op)
+    return {
+        "programs": unmuted, "muted": muted, "unrecorded": {}, "MODES": MODES, "LOCAL": LOCAL,
+        "NUMBERS": NUMBERS, "first_fn": first_fn, "observe": programs.Observer(op, body, names),
+        **defaults(op), **_ASKING,
+    }  # fmt: skip
 
 
 def original_of(values: tuple[Any, ...]) -> Tensor:
@@ -605,18 +629,24 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     names = ", ".join(a.name for a in op.schema.args)
     original = f"original(({names},))"
     end = "_" if form in WRITING else ""
+    replays = not end and programs.replays(op)
     result = (
         f"self.copy_(fitting(op, self, body({names.replace('self', original, 1)})))"
         if end
         else f"{_named(op, form)}(body({names}))"
     )
     source = f"def {op.base_name}{end}({_params(op, form, varargs)}):\n"
-    source += _missing_check(op, form) + _prelude(op, form, varargs) + _look_at_classes(op, form)
+    prelude = _prelude(op, form, varargs)
+    if replays:
+        prelude += programs.lookup(op).format(named=_named(op, form))
+    source += prelude + _missing_check(op, form) + _look_at_classes(op, form)
     first = int(form in ("method", *WRITING))
     source += _look_at_numbers(op, form) + _look_at_sizes(op, first)
     source += _look_at_attributes(op, form) if form in ("function", "method") else ""
     if end and op.writes.apart:
         source += f"    refuse_shared((self,), ({names},)[1:])\n"
+    if replays:
+        source += programs.observation(names).format(named=_named(op, form))
     source += f"    try:\n        return {result}\n    except (AttributeError, TypeError):\n"
     source += f"        refuse_call(op, {form!r}, ({names},))\n        raise\n"
     scope: dict[str, Any] = {
@@ -630,6 +660,8 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         "Missing": Missing, "fitting": slow.fitting,
         **_ASKING,
     }  # fmt: skip
+    if replays:
+        scope.update(_replaying(op, body, [a.name for a in op.schema.args]))
     composite = compiled(source, f"composite {op.name} as {form}", scope)
     composite.__doc__ = inspect.getdoc(op.body) or op.text
     return composite

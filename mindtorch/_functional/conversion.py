@@ -27,6 +27,7 @@ from .._tensor.geometry import (
     format_name,
     format_strides,
 )
+from .._tensor.recording import unrepeatable
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, forget_array, host_array, wrap
 from .._tensor.types import Array, Number, Shape
@@ -254,6 +255,7 @@ def conj_of(self: Tensor) -> Tensor:
 
 
 def _host(self: Tensor) -> Array:
+    unrepeatable()
     return self._array if self._geom.device.type == "cpu" else self.detach().cpu()._array
 
 
@@ -301,6 +303,7 @@ def numpy(self: Tensor, *more: object, force: bool = False) -> Array:
         )
     if self._geom.dtype is dt.bfloat16:
         raise TypeError("Got unsupported ScalarType BFloat16")
+    unrepeatable()
     return host_array(self._geom, self._storage)
 
 

@@ -19,6 +19,7 @@ from .._autograd.grad_mode import LOCAL
 from .._tensor.device import DeviceLike, resolve
 from .._tensor.device import device as Device
 from .._tensor.locks import Lock
+from .._tensor.recording import unrepeatable
 from .._tensor.tensor import Tensor
 from .._tensor.types import Array
 
@@ -36,6 +37,7 @@ _SEED = np.dtype([("seed", "u8"), ("offset", "u8")])
 
 
 def _refuse_in_vmap() -> None:
+    unrepeatable()
     if LOCAL.randomness == "error":
         raise RuntimeError(
             "vmap: called random operation while in randomness error mode. Please either use the"

@@ -4,11 +4,13 @@ rows run in numpy alone while they are the reference."""
 from __future__ import annotations
 
 from .._backends.registry import registry
+from .._dispatch.plans import clear as forget_plans
 from .._dispatch.plans import references as reference_kernels
+from .._dispatch.programs import replays
 from .._tensor.loading import load as load_operators
 from ..ops.spec import Op
 
-__all__ = ["devices", "load_operators", "reference_kernels"]
+__all__ = ["devices", "forget_plans", "load_operators", "reference_kernels", "replays"]
 
 
 def devices(op: Op) -> tuple[str, ...]:

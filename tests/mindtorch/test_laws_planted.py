@@ -196,3 +196,16 @@ def test_samples_of_a_layout_keep_their_values():
         assert other[0].tolist() == args[0].tolist()
         assert (other[0].is_contiguous(), other[0].storage_offset()) != (True, 0)
     assert replace(SAMPLE.args[0], layout="contiguous") == SAMPLE.args[0]
+
+
+def test_a_program_that_holds_what_a_body_read():
+    def body(self):
+        return aten.add(self, float(self._array[0, 0]))
+
+    op = make("read(Tensor self) -> Tensor", "custom", body=body)
+    broken(laws.replay_matches_body, op, Sample((Arg((3, 4)),)), match="replayed: got")
+
+
+def test_a_body_that_reads_its_values_has_no_program():
+    op = make("read(Tensor self) -> Tensor", "custom", body=lambda self: self + self.sum().item())
+    laws.replay_matches_body(op, ONE)

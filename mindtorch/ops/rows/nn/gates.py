@@ -8,6 +8,7 @@ from typing import Any
 from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
@@ -304,6 +305,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def _softmax_dim(name: str, ndim: int) -> int:
+    unrepeatable()
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
         "dim=X as an argument.",

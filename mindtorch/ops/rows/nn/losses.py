@@ -8,6 +8,7 @@ from typing import Any
 
 from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor import dtype as dt
+from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
 from ...rules import result_type, scalar_name
 from ...samples import Arg, Sample, calls
@@ -162,6 +163,7 @@ def _matched(input: Tensor, target: Tensor) -> tuple[Any, Any]:
     """Broadcasts the two, with torch's warning when their shapes differ."""
     if target.size() == input.size():
         return input, target
+    unrepeatable()
     warnings.warn(
         f"Using a target size ({target.size()}) that is different to the input size "
         f"({input.size()}). This will likely lead to incorrect results due to broadcasting. "
@@ -406,6 +408,7 @@ def kl_div(
     if size_average is not None or reduce is not None or reduction != "batchmean":
         reduction = resolve_reduction(size_average, reduce, reduction)
     if reduction == "mean":
+        unrepeatable()
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math "

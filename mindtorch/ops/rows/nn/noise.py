@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 
+from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
@@ -103,6 +104,7 @@ def _channel_dropout(n: int, x: Arg, where: str) -> None:
     ) -> Tensor:
         _check(p)
         if input.dim() not in (n + 1, n + 2):
+            unrepeatable()
             warnings.warn(
                 f"dropout{n}d: Received a {input.dim()}-D input to dropout{n}d, which is deprecated"
                 " and will result in an error in a future release.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
 
 _CODES = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
@@ -24,6 +25,7 @@ def legacy_get_string(
     reduce = True if reduce is None else reduce
     name = "none" if not reduce else ("mean" if size_average else "sum")
     if emit_warning:
+        unrepeatable()
         warnings.warn(
             f"size_average and reduce args will be deprecated, please use reduction='{name}' "
             "instead.",

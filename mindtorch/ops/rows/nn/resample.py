@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...._tensor import dtype as dt
+from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...limits import reserve
@@ -198,6 +199,7 @@ def upsample(
     align_corners: bool | None = None,
 ) -> Tensor:
     """The former name of interpolate."""
+    unrepeatable()
     warnings.warn(
         "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=2,

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...._tensor.dtype import int64
+from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Number
 from ...limits import refuse_views
@@ -51,6 +52,7 @@ def broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
 def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
     """Coordinate grids of 1-d tensors; "xy" swaps the first two dimensions."""
     if indexing is None:
+        unrepeatable()
         warnings.warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing"
             " argument.",
