@@ -7,7 +7,6 @@ way when it comes is cut, and what was not judged until then is said.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from ...conformance.cases.case import SOAK
 from ...conformance.cases.cases import CaseFilter
 from ...conformance.record import compressed, journal, state, votes
 from ...conformance.record.result import Result
-from ...conformance.run import engine
+from ...conformance.run import engine, launch_times
 from ...conformance.run.devices import DeviceListError
 from ...conformance.run.pool import THREADS, EnvironmentFailedError, Setup
 from ...conformance.run.process import OutOfTimeError
@@ -30,7 +29,7 @@ from ..check import devices, progress
 from ..check.runner import new_journal
 from .breadth import one_of_each
 from .links import Ring, ring
-from .slow import Slow, slow_devices
+from .slow import DEVICES, Slow, least_rounds, slow_devices
 from .verdict import Verdict, judge
 
 # Cases for each unit of a chip, judged by their references: matrix unit in both precisions, vector
@@ -49,13 +48,12 @@ CASES: Final = (
 # chips), and for the report; how long a worker may say nothing.
 _BREADTH, _REST, _SILENCE, _REPORT = 0.5, 0.1, 1 / 3, 0.05
 _LEAST_REST: Final = 1.0
+# Rounds of timed launches that fit into the time, at most.
+_ROUNDS: Final = 200
 _THREADS: Final = "2"
 _LEAST_SILENCE: Final = 10.0
 # Lines of a part of the report, and of the evidence for one device.
 _DISPLAY_LIMIT, _EVIDENCE = 20, 5
-# From so many seconds on, operators of ACLNN that torch does not have are tried too: finding out
-# which there are takes a second.
-_ACLNN_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,8 @@ def run(
         silence = max(_LEAST_SILENCE, _SILENCE * seconds)
         # A chip has many cores: the simulator's kernels share their work too.
         threads = {} if THREADS in os.environ else {THREADS: _THREADS}
-        setup = Setup(device, root, simulator, str(path), silence, threads, until=until)
+        setup = Setup(device, root, simulator, str(path), silence, threads, until=until,
+                      time_every=seconds / _ROUNDS)  # fmt: skip
         findings = _run(setup, path, seconds)
         compressed.pack(path, book)
     except (DeviceListError, journal.JournalError, compressed.CompressionError) as error:
@@ -130,7 +129,7 @@ def _run(setup: Setup, path: Path, seconds: float) -> Findings:
     """Cases on every device, a soak of the rest of the time, and a ring beside them."""
     options = {"what": "preflight", "compare": True, "seed": 0,
                "where": {"device": setup.device, "simulator": setup.simulator}}  # fmt: skip
-    declared = engine.declarations(setup) if seconds >= _ACLNN_SECONDS else None
+    declared = engine.declarations(setup)
     extra = one_of_each(frozenset(CASES), declared.ops if declared is not None else ())
     request = engine.RunRequest(
         (), CaseFilter(), setup, jobs=1, only=CASES, options=options, compare=True,
@@ -142,15 +141,17 @@ def _run(setup: Setup, path: Path, seconds: float) -> Findings:
         named = run.pool.devices
         linked = beside.submit(ring, named, setup.until, setup.home, setup.simulator)
         results = progress.follow(run)
-        return Findings(run, results, linked.result(), _slow(run), _unjudged(run, results))
+        return Findings(run, results, linked.result(), slow_devices(_rounds(run)),
+                        _unjudged(run, results))  # fmt: skip
 
 
-def _slow(run: engine.Run) -> dict[str, Slow]:
-    soaks: dict[str, dict[str, list[float]]] = defaultdict(dict)
+def _rounds(run: engine.Run) -> dict[str, list[list[float]]]:
+    """The rounds of timed launches of each device."""
+    rounds: dict[str, list[list[float]]] = {device: [] for device in run.pool.devices}
     for note in run.notes:
-        if note.kind == SOAK and "windows" in note.data:
-            soaks[note.data["case"]][note.data["device"]] = note.data["windows"]
-    return slow_devices(soaks.values())
+        if note.kind == launch_times.NOTE and note.data.get("milliseconds"):
+            rounds[note.data["device"]].append(note.data["milliseconds"])
+    return rounds
 
 
 def _unjudged(run: engine.Run, results: Sequence[Result]) -> tuple[str, ...]:
@@ -166,9 +167,19 @@ def _unjudged(run: engine.Run, results: Sequence[Result]) -> tuple[str, ...]:
         if left:
             lines.append(f"{device}: {left} of {sum(w == device for _, w in required)} cases "
                          f"had no verdict when time was up{waits}")  # fmt: skip
+    lines += _untimed(run)
     lines += [f"{note.data['device']}: no memory was scanned in time" for note in run.notes
               if note.data.get("bytes") == 0]  # fmt: skip
     return (*lines, *planted_faults.unstruck())
+
+
+def _untimed(run: engine.Run) -> Iterator[str]:
+    """Devices with too few rounds of timed launches; of one or two nobody can say which is slow."""
+    needed = least_rounds(len(run.pool.devices))
+    for device, rounds in _rounds(run).items():
+        if len(rounds) < needed and len(run.pool.devices) >= DEVICES:
+            yield (f"{device}: {len(rounds)} rounds of timed launches; whether it is slow takes "
+                   f"{needed}")  # fmt: skip
 
 
 def _document(findings: Findings) -> Iterator[Block]:

@@ -1,56 +1,59 @@
-"""Owns which devices of a host are slow, by a sign test over windows of a soak, with a bounded rate
-of false alarms.
+"""Owns which devices of a host are slow, by a sign test over rounds of timed launches, with a
+bounded rate of false alarms.
 
-A window is a part of an operator's soak, with tensors at places of their own in memory; its time
-is that of the fastest launch in it, by device events. In it a device is late where it takes
-`FACTOR` times as long as the median of the others (of an even number the slower one). What lasts
-through a window can make a right device late in it: load, where threads run, where tensors lie. A
-device is called slow only where it is late in so many windows, of all operators, that luck does
-this with a chance of at most `ALARM` for all devices of a run together, if it makes a device late
-in each window with a chance of `CHANCE`, independently. What treats all devices alike stays within
-`CHANCE` however heavy it is: at most half of the devices are behind the median of the others.
+In a round every device launches the same operators; of each the fastest launch counts, by device
+events. An operator's time is taken relative to the median of all devices, and the second smallest
+of these ratios is the device's: what makes one device slow in some operators alone, such as where
+their tensors lie, is not seen. A device is late in a round where its ratio is `FACTOR` times the
+median of the others' (of an even number the greater one). It is called slow only where it is late
+in so many rounds that luck does this with a chance of at most `ALARM` for all devices of a run
+together, if it makes a device late in each round with a chance of 1/2, independently. What treats
+all devices alike stays within that however heavy it is: at most half of the devices are behind the
+median of the others.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
+from math import comb
 from statistics import median, median_high
 from typing import Final
 
-from scipy.stats import binom
-
-FACTOR: Final = 1.25
+FACTOR: Final = 1.2
 ALARM: Final = 1e-4
-CHANCE: Final = 0.5
-_DEVICES: Final = 3  # of two, nobody can say which is the odd one
+DEVICES: Final = 3  # of two, nobody can say which is the odd one
+_RANK: Final = 1  # of a device's ratios in a round, sorted
 
-# The fastest launches of the windows of an operator's soak, by device; 0 for a window without one.
-Windows = Mapping[str, Sequence[float]]
+# The rounds of each device: milliseconds of each operator.
+Rounds = Mapping[str, Sequence[Sequence[float]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """How many times as long as the others' the launches of a device take, and in how many windows
+    """How many times as long as the others' the launches of a device take, and in how many rounds
     it is late."""
 
     ratio: float
     late: int
-    windows: int
+    rounds: int
 
     @property
     def text(self) -> str:
-        return (f"{self.ratio:.1f} times the others' time, late in {self.late} of {self.windows} "
-                "windows")  # fmt: skip
+        return (f"{self.ratio:.1f} times the others' time, late in {self.late} of {self.rounds} "
+                "rounds")  # fmt: skip
 
 
-def slow_devices(soaks: Iterable[Windows]) -> dict[str, Slow]:
-    """The devices that are slow in nearly all windows of all operators."""
+def slow_devices(rounds: Rounds) -> dict[str, Slow]:
+    """The devices that are slow in nearly all rounds and operators."""
     ratios: dict[str, list[float]] = defaultdict(list)
-    for windows in soaks:
-        for device, of_device in _ratios(windows).items():
-            ratios[device] += of_device
+    for at in range(max(map(len, rounds.values()), default=0)):
+        here = {device: of_device[at] for device, of_device in rounds.items()
+                if len(of_device) > at}  # fmt: skip
+        for device, ratio in _ratios(here).items():
+            ratios[device].append(ratio)
     found = {}
     for device, of_device in ratios.items():
         late = sum(ratio >= FACTOR for ratio in of_device)
@@ -59,19 +62,27 @@ def slow_devices(soaks: Iterable[Windows]) -> dict[str, Slow]:
     return found
 
 
-def is_slow(late: int, windows: int, devices: int) -> bool:
-    """Whether luck makes any of the devices late in so many windows in at most `ALARM` of runs."""
-    return bool(binom.sf(late - 1, windows, CHANCE) <= ALARM / devices)
+def is_slow(late: int, rounds: int, devices: int) -> bool:
+    """Whether luck makes any of the devices late in so many rounds in at most `ALARM` of runs."""
+    chance = sum(comb(rounds, n) for n in range(late, rounds + 1)) / (1 << rounds)
+    return chance <= ALARM / devices
 
 
-def _ratios(windows: Windows) -> dict[str, list[float]]:
-    """In each window the time of a device over the median of the others', where there are two."""
-    ratios: dict[str, list[float]] = defaultdict(list)
-    for at in range(max(map(len, windows.values()), default=0)):
-        here = {device: times[at] for device, times in windows.items() if any(times[at : at + 1])}
-        if len(here) < _DEVICES:
-            continue
-        for device, own in here.items():
-            usual = median_high(time for other, time in here.items() if other != device)
-            ratios[device].append(own / usual)
-    return ratios
+def least_rounds(devices: int) -> int:
+    """How many rounds a verdict needs."""
+    return next(n for n in count(1) if is_slow(n, n, devices))
+
+
+def _ratios(here: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """In a round the time of each device over the median of the others', where there are two."""
+    if len(here) < DEVICES:
+        return {}
+    usual = [median(times) for times in zip(*here.values(), strict=True)]
+    own = {
+        device: sorted(time / max(at, 1e-9) for time, at in zip(times, usual, strict=True))[_RANK]
+        for device, times in here.items()
+    }
+    return {
+        device: ratio / max(1e-9, median_high(r for other, r in own.items() if other != device))
+        for device, ratio in own.items()
+    }

@@ -176,6 +176,8 @@ class Lane:
                     current, done = "", done + 1
                     yield self._placed(from_json(message["result"]))
                 elif "note" in message:
+                    if message["data"].get("case") == current not in cases:
+                        current = ""  # a round of timed launches is over: it has no result
                     yield Note(message["note"], {**message["data"], **self._place()})
                 elif "done" in message:
                     return done, True
@@ -194,7 +196,7 @@ class Lane:
                 yield Note("killed", {"case": current, "seed": batch.seed, **self._place()})
             elif current:
                 yield self._placed(self._lost(process, batch, current, message, since))
-                done += 1
+                done += current in cases
             elif message is None:
                 ended = process.wait() is not None or process.kill()
             if not ended:

@@ -48,7 +48,8 @@ class Setup:
     """What a worker needs to know; see worker.py. `soc`: the product that a simulator is to be;
     `guard`: whether memory is watched around each block, which costs time; `peer`: a worker that
     another one asks for the same case; `cases`: a case file, see operators/filed.py; `until`: when
-    workers are ended whatever they do, by `time.monotonic` of this host (0: never)."""
+    workers are ended whatever they do, by `time.monotonic` of this host (0: never); `time_every`:
+    seconds between rounds of timed launches beside the cases (0: none)."""
 
     device: str = "npu:0"
     home: str | None = None
@@ -63,6 +64,7 @@ class Setup:
     peer: bool = False
     cases: str = ""
     until: float = 0.0
+    time_every: float = 0.0
 
     @property
     def left(self) -> float:
@@ -82,6 +84,7 @@ class Setup:
             "peer": self.peer,
             "cases": self.cases,
             "hurry": bool(self.until),
+            "time_every": self.time_every,
         }
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -24,12 +23,9 @@ from .memory_scan import MEMORY, judge, scan
 from .tensors import synchronize
 
 _AHEAD: Final = 8
-_TIMED: Final = 2  # one of so many rounds of launches is timed
 _BEAT_SECONDS: Final = 5.0
-# A soak has so many windows: in each its tensors lie elsewhere in memory, and so many launches at
-# least are timed, or none counts.
-_WINDOWS: Final = 3
-_WINDOW_LAUNCHES: Final = 16
+# A soak has so many parts: in each its tensors lie elsewhere in memory.
+_PLACES: Final = 3
 # Of a soak that is run again by its case's name.
 _SECONDS: Final = 10.0
 # Distinct wrong results of one case that are kept: one says what is wrong, a few say which bits.
@@ -57,70 +53,26 @@ def mix(kind: str) -> list[str]:
     ]
 
 
-class Timer:
-    """Times of single launches on an NPU, by its own events, the fastest of each window: what the
-    host does between launches makes others longer, never that one."""
-
-    def __init__(self, device: str) -> None:
-        count = _AHEAD + 1 if device.startswith("npu") else 0
-        self._events = [torch.npu.Event(enable_timing=True) for _ in range(count)]
-        self._open = False
-        self._here: list[float] = []
-        self.windows: list[float] = []
-
-    def launch(self, launch: Callable[[], Any]) -> list[Any]:
-        """A round of launches, with events around each."""
-        outputs = []
-        for event in self._events[:1]:
-            event.record()
-        for i in range(_AHEAD):
-            outputs.append(launch())
-            for event in self._events[i + 1 : i + 2]:
-                event.record()
-        self._open = bool(self._events)
-        return outputs
-
-    def read(self) -> None:
-        """Take the times of a round that is done."""
-        if not self._open:
-            return
-        self._open = False
-        self._here += [a.elapsed_time(b) for a, b in pairwise(self._events)]
-
-    def close_window(self) -> None:
-        """End a window; 0 stands for one in which too few launches were timed."""
-        enough = len(self._here) >= _WINDOW_LAUNCHES
-        self.windows.append(round(min(self._here), 6) if enough else 0.0)
-        self._here = []
-
-    def as_json(self) -> dict[str, list[float]]:
-        """The fastest launch of each window, in milliseconds; nothing where none was timed."""
-        return {"windows": self.windows} if any(self.windows) else {}
-
-
 def soak(
     case: Case, seed: int, device: str, request: Mapping[str, Any],
-    note: Callable[[str, Mapping[str, Any]], None],
+    note: Callable[[str, Mapping[str, Any]], None], beside: Callable[[], None] = lambda: None,
 ) -> Result:  # fmt: skip
     """Launch for `seconds` of the request, or this case's share of the time `until` its end: PASS
-    when all launches agree, else FAIL. The memory's case scans it instead."""
+    when all launches agree, else FAIL. The memory's case scans it instead. `beside` is called now
+    and then."""
     started = beat = time.monotonic()
     end = started + _seconds(case, request, started)
     if case.op == MEMORY:
         result = judge(scan(case, device, end), case, seed, note)
         return result.with_(seconds=time.monotonic() - started)
-    launch = _launcher(case, seed, device)
     seen: dict[str, list[Any]] = {}
-    usual, launches, timer = None, 0, Timer(device)
-    window = (end - started) / _WINDOWS
+    usual, launches, places = None, 0, 0
     while time.monotonic() < end or launches < 2:
-        if time.monotonic() > started + (1 + len(timer.windows)) * window:
-            timer.close_window()
+        if time.monotonic() >= started + places * (end - started) / _PLACES:
             launch = _launcher(case, seed, device)  # the last tensors live on: others are elsewhere
-        timed = launches // _AHEAD % _TIMED == 0
-        outputs = timer.launch(launch) if timed else [launch() for _ in range(_AHEAD)]
+            places += 1
+        outputs = [launch() for _ in range(_AHEAD)]
         synchronize(device)
-        timer.read()
         for output in outputs:
             array = to_host(output)
             launches += 1
@@ -131,13 +83,13 @@ def soak(
             entry[2] += 1
             usual = max(seen.values(), key=lambda e: e[2])
             _forget(seen, usual)
+        beside()
         if time.monotonic() - beat > _BEAT_SECONDS:
             beat = time.monotonic()
             note("beat", {"case": case.id, "launches": launches})
-    timer.close_window()
     assert usual is not None
     seconds = time.monotonic() - started
-    return _judged(case, seed, seen, usual, launches, timer, note).with_(seconds=seconds)
+    return _judged(case, seed, seen, usual, launches, note).with_(seconds=seconds)
 
 
 def _seconds(case: Case, request: Mapping[str, Any], now: float) -> float:
@@ -169,7 +121,7 @@ def _forget(seen: dict[str, list[Any]], usual: list[Any]) -> None:
 
 def _judged(
     case: Case, seed: int, seen: Mapping[str, list[Any]], usual: list[Any], launches: int,
-    timer: Timer, note: Callable[[str, Mapping[str, Any]], None],
+    note: Callable[[str, Mapping[str, Any]], None],
 ) -> Result:  # fmt: skip
     wrong = launches - usual[2]
     name = next(n for n, e in seen.items() if e is usual)
@@ -179,7 +131,6 @@ def _judged(
     ]  # fmt: skip
     note("soak", {
         "case": case.id, "seed": seed, "launches": launches, "wrong": wrong, "digest": name,
-        **timer.as_json(),
         "differences": [d.as_json() for d in differences],
     })  # fmt: skip
     base = Result(case.id, case.op, SOAK, "PASS", dtype=case.detail.partition("/")[0], seed=seed,

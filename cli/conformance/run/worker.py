@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ...spec.errors import DeclarationError
 from ..cases.case import BENCH, CONTRACTS, ITEMS, PROBE, SOAK, Case, parse
@@ -28,6 +28,9 @@ from .peer import Peer
 from .process import answers
 from .shrink import SIZES, MinimalFailure, shrink
 from .subject import UnknownSubjectError
+
+if TYPE_CHECKING:
+    from .launch_times import LaunchTimer
 
 _RECHECKS = 3
 _TIDY = 100
@@ -51,6 +54,7 @@ class Worker:
         self.causes: dict[str, list[MinimalFailure]] = {}
         self.rechecked: Counter[str] = Counter()
         self._peer: Peer | None = None
+        self._timer: LaunchTimer | None = None
         if setup.get("hurry"):
             from .witness import silence
 
@@ -111,6 +115,7 @@ class Worker:
             # What follows at once, the next start or the end, takes it along.
             self.say({"result": result.as_json()}, at_once=lost)
             self.tidy()
+            self.time_launches()
             if lost:
                 return False
         self.say({"done": len(request["cases"])})
@@ -124,6 +129,27 @@ class Worker:
 
             torch.npu.empty_cache()
 
+    def time_launches(self, within: bool = False) -> None:
+        """A round of timed launches, where one is due; `within` a case, which a crash then costs.
+        What fails in a round fails in cases too, and they tell it: no other round follows."""
+        if not self.setup.get("time_every") or self.cann is None:
+            return
+        from .launch_times import NOTE, LaunchTimer
+
+        if self._timer is None:
+            every = float(self.setup["time_every"])
+            self._timer = LaunchTimer(self.device, self.cann.install.kind, every)
+        if not self._timer.due:
+            return
+        name = self._timer.case
+        if not within:
+            self.say({"start": name})
+        try:
+            self.note(NOTE, {"case": name, "milliseconds": self._timer.round()})
+        except Exception as error:
+            self.setup = {**self.setup, "time_every": 0}
+            self.note(NOTE, {"case": name, "error": one_line(error)})
+
     def case(self, case: Case, seed: int, request: Mapping[str, Any]) -> Result:
         """One case, rechecked if it fails, saved if asked."""
         if case.form in ITEMS:
@@ -131,7 +157,8 @@ class Worker:
         if case.form == SOAK:
             from .soak import soak
 
-            return soak(case, seed, self.device, request, self.note)
+            return soak(case, seed, self.device, request, self.note,
+                        lambda: self.time_launches(within=True))  # fmt: skip
         result, trial = self.run(case, seed)
         if request.get("bits"):
             from .bits import keep

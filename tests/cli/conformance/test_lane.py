@@ -59,6 +59,29 @@ def test_a_case_that_kills_its_worker_is_a_crash(monkeypatch, number, times):
     assert len(notes) == times - 1
 
 
+def test_a_crash_in_a_round_of_timed_launches_is_a_result_and_costs_no_case(monkeypatch):
+    struck = []
+    real = Process.receive
+
+    def receive(self, seconds):
+        if self in struck:
+            return None
+        if not struck and getattr(self, "round", False):
+            os.kill(self.child.pid, signal.SIGSEGV)
+            struck.append(self)
+            return {"start": "launches/soak/timed/0"}
+        message = real(self, seconds)
+        self.round = "result" in message
+        return message
+
+    monkeypatch.setattr(Process, "receive", receive)
+    lane = Lane(Setup("cpu"))
+    verdicts = [(e.case, e.verdict) for e in lane.run(Batch(CASES, 0)) if isinstance(e, Result)]
+    lane.close()
+    assert verdicts == [(CASES[0], "PASS"), ("launches/soak/timed/0", "CRASH"),
+                        (CASES[1], "PASS"), (CASES[2], "PASS")]  # fmt: skip
+
+
 def test_a_stopped_worker_costs_its_case_and_its_time_limit(monkeypatch):
     """As one that a debugger or a driver holds."""
     stopped = []

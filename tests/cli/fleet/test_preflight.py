@@ -12,14 +12,19 @@ from mindtorch_npu import exits
 from mindtorch_npu.commands.preflight import breadth, ring, runner, slow, verdict
 from mindtorch_npu.commands.preflight.links import COPIES, COPIES_A_LINE, Rank, Ring, judge
 from mindtorch_npu.conformance.cases.case import parse
+from mindtorch_npu.conformance.operators.families import by_family
 from mindtorch_npu.conformance.record import votes
+from mindtorch_npu.conformance.run import launch_times
 from mindtorch_npu.conformance.run.lane import Note
 from mindtorch_npu.conformance.run.pool import Lost
 from mindtorch_npu.conformance.run.process import Batch
 from mindtorch_npu.main import group
 from scipy.stats import binom
 
+import aclnn_bindings
 from aclnn_bindings.install.library import bundled_simulator
+from mindtorch.npu import install
+from mindtorch.ops import OPS
 
 CASE = "add/functional/s0"
 OTHER = "mul/functional/s0"
@@ -114,6 +119,21 @@ def test_cases_of_a_preflight_have_names_that_there_are():
     assert len({case.partition("/")[0] for case in extra[:40]}) == 40
 
 
+def test_every_family_comes_early_and_what_reaches_no_other_operator_last():
+    families = by_family()
+    declared = {name for family in families for name in family}
+    extra = list(breadth.one_of_each(frozenset(), declared))
+    first = {case.partition("/")[0] for case in extra[: len(families)]}
+    assert all(first.intersection(family) for family in families)
+    launched = [{name for call in OPS[op].kernels.aclnn if (name := call.name)} if op in OPS
+                else {op} for op in (case.partition("/")[0] for case in extra)]  # fmt: skip
+    reached, fresh = set(), []
+    for of_case in launched:
+        fresh.append(not of_case <= reached)
+        reached |= of_case
+    assert fresh == sorted(fresh, reverse=True)
+
+
 def test_every_bit_of_a_link_carries_both_values():
     words = ring.pattern(0).view("uint32")
     for bit in range(32):
@@ -183,58 +203,89 @@ def test_words_that_a_link_changes_are_named_with_the_link():
     assert text == "link npu:0 → npu:1: rank 0: 2 words of 1 of 32 messages differ"
 
 
-def soaks(rng, factors, delays, windows=3, cases=7):
-    """Windows of soaks under a load: the fastest of launches whose delays `delays` draws."""
-    return [
-        {f"npu:{i}": factor * (1 + delays(rng, windows, i)) for i, factor in enumerate(factors)}
-        for _ in range(cases)
-    ]
+OPERATORS, ROUNDS = 7, 24
 
 
-def bursts(rng, windows, device):
+def rounds(rng, factors, delays, count=ROUNDS):
+    """Rounds of timed launches under a load, which `delays` draws."""
+    return {
+        f"npu:{i}": (factor * (1 + delays(rng, count, i))).tolist()
+        for i, factor in enumerate(factors)
+    }
+
+
+def bursts(rng, count, device):
     """Load that treats all devices alike and is far above every threshold, in half of the time."""
-    return rng.exponential(4.0, windows) * (rng.random(windows) < 0.5)
+    return rng.exponential(4.0, (count, OPERATORS)) * (rng.random((count, 1)) < 0.5)
 
 
-def rare_bursts(rng, windows, device):
-    return rng.exponential(4.0, windows) * (rng.random(windows) < 0.02)
+def rare_bursts(rng, count, device):
+    return rng.exponential(4.0, (count, OPERATORS)) * (rng.random((count, 1)) < 0.02)
 
 
-def one_sided(rng, windows, device):
-    """Load that hits one device alone, in as many windows as the model allows at most."""
-    return 9.0 * (rng.random(windows) < slow.CHANCE) if device == 1 else np.zeros(windows)
+def one_sided(rng, count, device):
+    """Load that hits one device alone, in as many rounds as the model allows at most."""
+    return 9.0 * (rng.random((count, 1)) < 0.5 * (device == 1)) * np.ones(OPERATORS)
 
 
-@pytest.mark.parametrize("delays", [bursts, one_sided])
+def one_operator(rng, count, device):
+    """What lasts through the whole run: the tensors of an operator lie badly on one device."""
+    return np.tile(9.0 * (np.arange(OPERATORS) == 3) * (device == 1), (count, 1))
+
+
+@pytest.mark.parametrize("delays", [bursts, one_sided, one_operator])
 @pytest.mark.parametrize("count", [3, 8])
 def test_load_makes_no_healthy_device_slow(delays, count):
     rng = np.random.default_rng(5)
     for _ in range(200):
-        assert slow.slow_devices(soaks(rng, [1.0] * count, delays)) == {}
+        assert slow.slow_devices(rounds(rng, [1.0] * count, delays)) == {}
 
 
-@pytest.mark.parametrize(("devices", "windows"), [(3, 21), (3, 15), (8, 21), (16, 21)])
-def test_a_false_alarm_is_as_rare_as_stated(devices, windows):
-    """By the exact law: the least count of late windows that accuses, at the model's worst."""
-    least = next(n for n in range(windows + 2) if slow.is_slow(n, windows, devices))
-    assert devices * binom.sf(least - 1, windows, slow.CHANCE) <= slow.ALARM
-    assert least <= windows
+@pytest.mark.parametrize(("devices", "count"), [(3, 21), (3, 15), (8, 21), (16, 200)])
+def test_a_false_alarm_is_as_rare_as_stated(devices, count):
+    """By the exact law: the least number of late rounds that accuses, at the model's worst."""
+    least = next(n for n in range(count + 2) if slow.is_slow(n, count, devices))
+    assert devices * binom.sf(least - 1, count, 0.5) <= slow.ALARM
+    assert devices * binom.sf(least - 2, count, 0.5) > slow.ALARM
+    assert slow.least_rounds(devices) <= count
 
 
 def test_a_device_whose_launches_take_longer_is_slow_under_load_and_it_alone():
     rng = np.random.default_rng(6)
-    runs = [[*slow.slow_devices(soaks(rng, [1.0, 1.5, 1.1], rare_bursts))] for _ in range(50)]
-    assert runs.count(["npu:1"]) > 40
+    runs = [[*slow.slow_devices(rounds(rng, [1.0, 1.5, 1.1], rare_bursts))] for _ in range(50)]
+    assert runs.count(["npu:1"]) > 45
     assert all(named in ([], ["npu:1"]) for named in runs)
-    assert slow.slow_devices(soaks(rng, [1.0, 4.0], bursts)) == {}  # of two, either may be
+    assert slow.slow_devices(rounds(rng, [1.0, 4.0], bursts)) == {}  # of two, either may be
 
 
-def test_windows_of_a_soak_reach_the_judge():
-    times = dict(zip(DEVICES, (1, 4, 1), strict=True))
-    notes = [Note("soak", {"case": case, "device": device, "windows": [times[device]] * 10})
-             for case in ("add", "mul") for device in DEVICES]  # fmt: skip
-    (named,) = runner._slow(run_of(notes=notes)).items()
-    assert (named[0], named[1].ratio) == ("npu:1", 4.0)
+def timed(counts, **more):
+    data = {"milliseconds": [1.0] * OPERATORS, **more}
+    return [Note(launch_times.NOTE, {"device": device, **data})
+            for device, count in zip(DEVICES, counts, strict=True)
+            for _ in range(count)]  # fmt: skip
+
+
+def test_rounds_reach_the_judge_and_too_few_are_said():
+    notes = [*timed((20, 15, 14)), *timed((0, 0, 3), milliseconds=[]),
+             Note(launch_times.NOTE, {"device": "npu:2", "error": "x"})]  # fmt: skip
+    run = run_of(notes=notes)
+    assert [len(of_device) for of_device in runner._rounds(run).values()] == [20, 15, 14]
+    (text,) = runner._unjudged(run, [])
+    assert text == "npu:2: 14 rounds of timed launches; whether it is slow takes 15"
+
+
+@simulated
+def test_a_round_gives_a_time_for_each_operator_or_none_where_the_device_waited(monkeypatch):
+    with aclnn_bindings.open(simulator=True) as cann:
+        install.use(cann)
+        timer = launch_times.LaunchTimer("npu:0", "simulator", 0.0)
+        times = next(filter(None, (timer.round() for _ in range(100))))
+        assert len(times) == OPERATORS
+        assert min(times) > 0
+        assert (timer.rounds, timer.case) == (1, "launches/soak/timed/1")
+        through = SimpleNamespace(record=lambda: None, query=lambda: True)
+        monkeypatch.setattr(timer, "_outlasted", through)
+        assert timer.round() == []
 
 
 def test_what_a_device_did_not_judge_in_time_is_named_with_the_case_under_way():
@@ -242,7 +293,8 @@ def test_what_a_device_did_not_judge_in_time_is_named_with_the_case_under_way():
                for device in DEVICES[:2]]  # fmt: skip
     notes = [Note("cut", {"case": CASE, "device": "npu:1", "seconds": 4.0})]
     results = [result(case, "PASS", device="npu:0") for case in batches[0].cases]
-    (text,) = runner._unjudged(run_of(notes=notes, batches=batches), results)
+    run = run_of(notes=[*notes, *timed((15, 15, 15))], batches=batches)
+    (text,) = runner._unjudged(run, results)
     assert text == (
         f"npu:1: 2 of 2 cases had no verdict when time was up; {CASE} had run for 4.0 s"
     )
@@ -250,6 +302,7 @@ def test_what_a_device_did_not_judge_in_time_is_named_with_the_case_under_way():
 
 def test_a_scan_that_reached_no_memory_judged_none():
     notes = [Note("soak", {"device": "npu:1", "launches": 2, "bytes": size}) for size in (0, 1)]
+    notes += timed((15, 15, 15))
     assert runner._unjudged(run_of(notes=notes), []) == ("npu:1: no memory was scanned in time",)
 
 
