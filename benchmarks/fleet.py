@@ -3,7 +3,8 @@
     python benchmarks/fleet.py deal HOSTS CASES     a Ray cluster's driver over made-up nodes
     python benchmarks/fleet.py merge HOSTS CASES    journals of a comparison, read, merged, rendered
     python benchmarks/fleet.py scale JOURNAL HOSTS DEVICES [K]  as if each had written JOURNAL,
-                                                               or every K-th case of it
+                                                               or every K-th case of it; K below 0:
+                                                               each case under -K names
 
 Every host has eight devices (or DEVICES), which are given every case; times are CPU seconds of this
 process. `scale` compresses the journals, by zstd.
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -147,7 +149,10 @@ def scaled(source: str, hosts: int, devices: int, every: int = 1) -> str:
     from zstandard import ZstdCompressor
 
     lines = [json.loads(line) for line in Path(source).read_text().splitlines()]
-    lines = [one for line in lines if (one := _part(line, every))]
+    if every > 0:
+        lines = [one for line in lines if (one := _part(line, every))]
+    else:
+        lines = [one for line in lines for one in _renamed(line, -every)]
     head = next(line for line in lines if line["kind"] == "run")
     results = sum(line["kind"] == "result" for line in lines)
     head |= {"cases": results * devices, "options": {**head["options"], "compare": True}}
@@ -179,6 +184,17 @@ def _part(line: dict[str, Any], every: int) -> dict[str, Any] | None:
         line["cases"] = [case for case in line["cases"] if not zlib.crc32(case.encode()) % every]
     chosen = "case" not in line or not zlib.crc32(line["case"].encode()) % every
     return line if chosen else None
+
+
+def _renamed(line: dict[str, Any], count: int) -> Iterator[dict[str, Any]]:
+    """A line for each of the names of its case; of other lines one."""
+    if line["kind"] == "plan":
+        names = [f"{case}/copy{i}" for i in range(count) for case in line["cases"]]
+        yield {**line, "cases": names}
+    elif "case" in line:
+        yield from ({**line, "case": f"{line['case']}/copy{i}"} for i in range(count))
+    else:
+        yield line
 
 
 def _on(line: dict[str, Any], device: int) -> bytes:

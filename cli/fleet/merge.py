@@ -17,7 +17,7 @@ import numpy as np
 from ..conformance.cases.shard import Shard
 from ..conformance.cases.shard import parse as shard_of
 from ..conformance.record import journal, votes
-from ..conformance.record.result import VERDICTS, Counts
+from ..conformance.record.result import FAILING, VERDICTS, Counts
 from . import bits, columns, parts
 from . import tally as tally_
 from .device_stats import Counters, DeviceStats, natural
@@ -139,6 +139,7 @@ class _JournalTally:
         self._runs, self._tally = runs, tally
         self._by_part: dict[str, Part] = {}
         self._numbers = array("q")
+        self._judged: dict[tuple[str, int], list[int]] = {}
 
     def read(self, events: Iterable[columns.Event]) -> list[str]:
         """Take them all; what cannot be read."""
@@ -157,6 +158,10 @@ class _JournalTally:
                     part.torn = max(part.torn, event.lines)
             else:
                 broken += self._other(event)
+        for (run, index), (judged, failing) in self._judged.items():
+            # Of two copies of a journal the longer one.
+            known = self._runs[run].judged.get(index, (0, 0))
+            self._runs[run].judged[index] = max(known, (judged, failing))
         return broken
 
     def _global(self, numbers: array[int]) -> bits.Numbers:
@@ -174,15 +179,42 @@ class _JournalTally:
         rows = tally_.ResultRows(self._global(block.cases), np.frombuffer(block.ranks, np.uint8),
                            np.frombuffer(block.digests, np.uint64),
                            np.frombuffer(block.seconds, np.float64))  # fmt: skip
-        part.results += tally.add_block(rows, stats, block.seed, part.compares, part.day)
+        part.results += tally.add_block(rows, stats, block.seed, part.compares)
+        self._count(part, stats, len(rows.numbers), 0)
         at = _place(part, block.device, block.node) if part.compares else ""
         open_ = part.started.setdefault((block.seed, at), set())
         open_.update(self._global(block.started).tolist())
         open_.difference_update(rows.numbers.tolist())
 
+    def _count(self, part: Part, stats: DeviceStats, judged: int, failing: int) -> None:
+        """Count results for the trend: those of every run, of cases that other runs judged too."""
+        counts = self._judged.setdefault((part.run, stats.index), [0, 0])
+        counts[0] += judged
+        counts[1] += failing
+
+    def _result(self, part: Part, line: dict[str, Any]) -> None:
+        if line.get("verdict") not in VERDICTS:
+            raise journal.JournalError(
+                f"verdict {line.get('verdict')!r} is none of {', '.join(VERDICTS)}; a newer "
+                "version wrote this: merge it with that one"
+            )
+        tally = self._tally
+        stats = tally.device(line.get("node") or part.node, line.get("device") or part.device)
+        new = tally.add(line, stats, part.compares)
+        self._count(part, stats, 1, line["verdict"] in FAILING)
+        part.results += bool(new)
+        part.failing += new > 1
+        at = _place(part, str(line.get("device", "")), str(line.get("node", "")))
+        key = line.get("seed", 0), at if part.compares else ""
+        part.started.get(key, set()).discard(tally.number(line["case"]))
+
     def _other(self, event: columns.SingleLine) -> list[str]:
         try:
-            _take(self._by_part[event.run], event.line, self._tally)
+            part, line = self._by_part[event.run], event.line
+            if line.get("kind") == "result":
+                self._result(part, line)
+            else:
+                _take(part, line, self._tally)
         except journal.JournalError as error:
             return [f"line {event.number}: {error}"]
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -193,9 +225,7 @@ class _JournalTally:
 
 def _take(part: Part, line: dict[str, Any], tally: Tally) -> None:
     kind = line.get("kind")
-    if kind == "result":
-        _result(part, line, tally)
-    elif kind == "start":
+    if kind == "start":
         at = _place(part, str(line.get("device", ""))) if part.compares else ""
         key = int(line.get("seed", 0)), at
         part.started.setdefault(key, set()).add(tally.number(str(line["case"])))
@@ -216,20 +246,6 @@ def _take(part: Part, line: dict[str, Any], tally: Tally) -> None:
         stats.take_beside(line.get("processes", ()))
     elif kind in _NOTES:
         part.notes[json.dumps(line, sort_keys=True)] = (str(kind), line)
-
-
-def _result(part: Part, line: dict[str, Any], tally: Tally) -> None:
-    if line.get("verdict") not in VERDICTS:
-        raise journal.JournalError(
-            f"verdict {line.get('verdict')!r} is none of {', '.join(VERDICTS)}; a newer "
-            "version wrote this: merge it with that one"
-        )
-    new = tally.add(line, part.node, part.device, part.compares, part.day)
-    part.results += bool(new)
-    part.failing += new > 1
-    at = _place(part, str(line.get("device", "")), str(line.get("node", "")))
-    key = line.get("seed", 0), at if part.compares else ""
-    part.started.get(key, set()).discard(tally.number(line["case"]))
 
 
 def _place(part: Part, device: str, node: str = "") -> str:
@@ -358,7 +374,12 @@ def _describe(fleet: Fleet) -> None:
         and (place := _place(part, str(data["place"]))) in fleet.tally.named
     )  # fmt: skip
     by_index = speeds(fleet.tally.times)
-    for (index, day), (judged, failing) in sorted(fleet.tally.days.items()):
+    days: dict[tuple[int, str], list[int]] = {}
+    for part in fleet.parts:
+        for index, counts in part.judged.items():
+            of_day = days.setdefault((index, part.day), [0, 0])
+            of_day[:] = map(sum, zip(of_day, counts, strict=True))
+    for (index, day), (judged, failing) in sorted(days.items()):
         bad = max(failing, deviating[index, day])  # a case that differs need not fail
         fleet.tally.stats[index].days.append((day, judged, bad))
     for stats in fleet.tally.stats:

@@ -24,7 +24,8 @@ _LINE, _FILE = 1 << 24, 1 << 36  # bytes of one line, and of a journal
 @dataclass(slots=True)
 class Part:
     """One run as its files tell it. `started` are the cases under way, by their numbers in the
-    report, of each (seed, device); `torn` counts lines that are none. Of a cluster's run, `places`
+    report, of each (seed, device); `judged` are the results and failing ones of each device, by its
+    number; `torn` counts lines that are none. Of a cluster's run, `places`
     are the environments of its nodes, and `skews` what their clocks were ahead of the head's, in
     seconds."""
 
@@ -39,6 +40,7 @@ class Part:
     skews: dict[str, float] = field(default_factory=dict)
     end: dict[str, Any] | None = None
     torn: int = 0
+    judged: dict[int, tuple[int, int]] = field(default_factory=dict)
     node: str = field(init=False)
     environment: dict[str, Any] = field(init=False)
     options: dict[str, Any] = field(init=False)

@@ -184,7 +184,6 @@ class Tally:
     reasons: dict[Key, str] = field(default_factory=dict)
     odd_digests: dict[int, str] = field(default_factory=dict)
     times: Times = field(default_factory=Times)
-    days: dict[tuple[int, str], list[int]] = field(default_factory=dict)
 
     def number(self, case: str) -> int:
         """The number of a case's name."""
@@ -214,9 +213,9 @@ class Tally:
             yield self.stats[low.bit_length() - 1]
             bits ^= low
 
-    def add(self, line: Mapping[str, Any], node: str, device: str, compares: bool, day: str) -> int:
-        """Count a result's line, of a host and a device where it names none: 0 where it is known,
-        1 where it is new, 2 where it is new and fails.
+    def add(self, line: Mapping[str, Any], stats: DeviceStats, compares: bool) -> int:
+        """Count a result's line of a device: 0 where it is known, 1 where it is new, 2 where it is
+        new and fails.
 
         KeyError, TypeError or ValueError for a line that is none.
         """
@@ -224,7 +223,6 @@ class Tally:
         case, seed, rank = line["case"], line.get("seed", 0), _RANK[line["verdict"]]
         if case.__class__ is not str or seed.__class__ is not int:
             raise TypeError(f"case {case!r:.100}, seed {seed!r:.100}")
-        stats = self.device(line.get("node") or node, line.get("device") or device)
         number = self.number(case)
         if line["form"] == PROBE and result is not None:
             self.probes[f"{stats.node}\0{case}"] = result.with_(node=stats.node)
@@ -236,14 +234,9 @@ class Tally:
         if not new:
             return 0
         self._time(line, result, stats, number, compares)
-        trend = self.days.setdefault((stats.index, day), [0, 0])
-        trend[0] += 1
-        trend[1] += result is not None and result.failing
         return 2 if line["verdict"] in FAILING else 1
 
-    def add_block(
-        self, rows: ResultRows, stats: DeviceStats, seed: int, compares: bool, day: str
-    ) -> int:
+    def add_block(self, rows: ResultRows, stats: DeviceStats, seed: int, compares: bool) -> int:
         """Count results of a place, none of which fails; how many are new."""
         numbers = rows.numbers
         if not len(numbers):
@@ -255,11 +248,8 @@ class Tally:
         else:
             new, rest = self._deal_rows(rows, stats, seed)
         self._count_rows(rows.where(new), stats, seed, compares)
-        known = int(new.sum())
-        trend = self.days.setdefault((stats.index, day), [0, 0])
-        trend[0] += known
-        return known + sum(
-            self.add(self._line(rows, int(at), seed), stats.node, stats.device, compares, day) > 0
+        return int(new.sum()) + sum(
+            self.add(self._line(rows, int(at), seed), stats, compares) > 0
             for at in np.flatnonzero(rest)
         )
 

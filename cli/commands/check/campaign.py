@@ -98,7 +98,7 @@ def run(options: CampaignOptions) -> int:
     with _alone(options.folder):
         state = _opened(options)
         count = max(1, math.ceil(options.hours * 60 / options.round_minutes))
-        if state.last:
+        if 0 < state.last < count:
             click.echo(f"going on with round {state.last + 1} of {count}", err=True)
         code = None
         while code is None and state.last < count:

@@ -105,17 +105,25 @@ function heads() {
   at("table").tHead.append(tr);
 }
 
+/* The domain that all hosts have in common, which their short names leave out. */
+function domain(nodes) {
+  const tail = nodes.length > 1 ? nodes[0].split(".").slice(1) : [];
+  while (tail.length && !nodes.every((n) => n.endsWith(`.${tail.join(".")}`))) tail.shift();
+  return tail.some((label) => /[a-z]/i.test(label)) ? `.${tail.join(".")}` : "";
+}
+
 /* A row of the map is a host; hosts with faults come first. */
 function map() {
   const hosts = new Map();
   for (const d of FLEET.devices) hosts.set(d.node, [...(hosts.get(d.node) || []), d]);
   const worst = (own) => Math.max(...own.map(rank));
   const rows = [...hosts].sort((a, b) => worst(b[1]) - worst(a[1]) || natural(a[0], b[0]));
+  const common = domain([...hosts.keys()]).length;
   for (const [node, own] of rows) {
     const host = element("button", undefined, "host");
     host.type = "button";
     host.title = node;
-    host.append(element("b", node));
+    host.append(element("b", node.slice(0, node.length - common)));
     for (const d of own) {
       const cell = element("i", undefined, shade(d));
       cell.title = `${d.node} ${d.device} ${d.serial} ${d.action || "healthy"} ${d.kinds.join(", ")}`;

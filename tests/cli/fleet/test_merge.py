@@ -15,7 +15,7 @@ import pytest
 import zstandard
 from journals import ENVIRONMENT, result, write
 from mindtorch_npu import exits
-from mindtorch_npu.conformance.record import votes
+from mindtorch_npu.conformance.record import journal, votes
 from mindtorch_npu.fleet import advice, columns, files, host_faults, merge, page, stores
 from mindtorch_npu.main import group
 
@@ -315,6 +315,20 @@ def test_the_trend_of_a_chip_counts_cases_that_differ_and_pass(tmp_path):
                   for d in range(3)], compare=True, notes=[("deviation", note)])  # fmt: skip
     days = {stats.device: stats.days for stats in merged(path).devices}
     assert [(judged, bad) for ((_, judged, bad),) in days.values()] == [(1, 0), (1, 1), (1, 0)]
+
+
+@pytest.mark.parametrize("compare", [True, False])
+def test_the_trend_has_every_day_of_the_same_cases_each_file_once(tmp_path, monkeypatch, compare):
+    """Last week's journals with today's: a case that a chip judged before shows again."""
+    paths = []
+    for day, verdicts in (("2026-11-20", ("PASS", "PASS")), ("2026-11-27", ("PASS", "FAIL"))):
+        monkeypatch.setattr(journal, "now", lambda day=day: f"{day}T01:00:00+00:00")
+        rows = [result(case, verdict, device="npu:0")
+                for case, verdict in zip(CASES, verdicts, strict=False)]  # fmt: skip
+        paths.append(write(tmp_path / f"{day}.jsonl", "host1", rows, compare=compare))
+    (tmp_path / "copy.jsonl").write_bytes(paths[1].read_bytes())
+    (stats,) = merged(*paths, tmp_path / "copy.jsonl").devices
+    assert stats.days == [("2026-11-20", 2, 0), ("2026-11-27", 2, 1)]
 
 
 def test_the_page_has_a_chips_health_and_all_that_is_known_of_it(tmp_path):

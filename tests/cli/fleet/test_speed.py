@@ -18,7 +18,7 @@ def told_of(results):
     """The speeds of results' places, each paired with whether all devices had the same cases."""
     tally = Tally()
     for one, same in results:
-        tally.add(one.as_json(), "", "", same, "")
+        tally.add(one.as_json(), tally.device(one.node, one.device), same)
     return {(tally.stats[i].node, tally.stats[i].device): s
             for i, s in speed.speeds(tally.times).items()}  # fmt: skip
 
