@@ -101,7 +101,9 @@ class Fleet:
     @property
     def incomplete(self) -> bool:
         """Whether something that was to be judged was not, or cannot be read."""
-        return bool(self.lost or self.missing or self.unread or self.foreign_shards)
+        whole = [part for part in self.parts if not part.options.get("shard")]
+        unknown = any(not part.begun for part in whole)
+        return bool(unknown or self.lost or self.missing or self.unread or self.foreign_shards)
 
 
 def _union(tally: Tally) -> int:
@@ -254,6 +256,7 @@ def _place(part: Part, device: str, node: str = "") -> str:
 
 def _plan(part: Part, device: str, seed: int, numbers: bits.Numbers, tally: Tally) -> None:
     stats = None
+    part.planned = True
     if part.compares:
         node, _, device = _place(part, device).rpartition(" ")
         stats = tally.device(node, device)
@@ -299,18 +302,19 @@ def selection_of(part: Part) -> str:
 
 
 def missing_shards(runs: Iterable[Part]) -> tuple[list[Shard], list[Part]]:
-    """Parts of a divided run that no journal is there of, and journals of a part that belong to
-    another selection than most of that many parts."""
+    """Parts of a divided run that no journal is there of which began, and journals of a part that
+    belong to another selection than most of that many parts."""
     by_count: dict[int, dict[str, list[Part]]] = {}
     for part in runs:
         if part.options.get("shard"):
-            count = shard_of(str(part.options["shard"])).count
-            by_count.setdefault(count, {}).setdefault(selection_of(part), []).append(part)
+            selections = by_count.setdefault(shard_of(str(part.options["shard"])).count, {})
+            if part.begun:
+                selections.setdefault(selection_of(part), []).append(part)
     missing: list[Shard] = []
     foreign: list[Part] = []
     for count, selections in sorted(by_count.items()):
-        usual = min(selections, key=lambda s: (-len(selections[s]), s))
-        numbers = {shard_of(str(p.options["shard"])).number for p in selections[usual]}
+        usual = min(selections, key=lambda s: (-len(selections[s]), s), default="")
+        numbers = {shard_of(str(p.options["shard"])).number for p in selections.get(usual, ())}
         missing += [Shard(i, count) for i in range(1, count + 1) if i not in numbers]
         foreign += [p for s, group in selections.items() if s != usual for p in group]
     return missing, foreign

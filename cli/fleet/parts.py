@@ -24,10 +24,10 @@ _LINE, _FILE = 1 << 24, 1 << 36  # bytes of one line, and of a journal
 @dataclass(slots=True)
 class Part:
     """One run as its files tell it. `started` are the cases under way, by their numbers in the
-    report, of each (seed, device); `judged` are the results and failing ones of each device, by its
-    number; `torn` counts lines that are none. Of a cluster's run, `places`
-    are the environments of its nodes, and `skews` what their clocks were ahead of the head's, in
-    seconds."""
+    report, of each (seed, device); `planned`: it names cases; `judged` are the results and failing
+    ones of each device, by its number; `torn` counts lines that are none. Of a cluster's run,
+    `places` are the environments of its nodes, and `skews` what their clocks were ahead of the
+    head's, in seconds."""
 
     path: Source
     run: str
@@ -40,6 +40,7 @@ class Part:
     skews: dict[str, float] = field(default_factory=dict)
     end: dict[str, Any] | None = None
     torn: int = 0
+    planned: bool = False
     judged: dict[int, tuple[int, int]] = field(default_factory=dict)
     node: str = field(init=False)
     environment: dict[str, Any] = field(init=False)
@@ -56,6 +57,13 @@ class Part:
         self.compares = journal.compares(self.header)
         self.device = str(self.environment.get("device", ""))
         self.day = str(self.header.get("started", ""))[:10]
+
+    @property
+    def begun(self) -> bool:
+        """Whether it says which cases it is for: a host without a device never does, nor a run that
+        was cut off in its first lines."""
+        cut = self.end is None or bool(self.end.get("interrupted"))
+        return self.planned or not cut
 
     @property
     def version(self) -> str:

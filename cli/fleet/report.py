@@ -198,7 +198,7 @@ def method(timed: Sequence[Speed]) -> str:
             f"with {1 - ALARM:.0%}")  # fmt: skip
     few = sum(not s.enough for s in timed)
     return text + (
-        f"; {_many(few, 'device')} with too few times, or too few others, for one" if few else ""
+        f"; {_many(few, 'device')} without one: too few times, or too few others" if few else ""
     )
 
 

@@ -207,7 +207,7 @@ def test_part_on_a_host_without_an_install_says_so_in_its_journal(tmp_path):
     assert group.main(words, standalone_mode=False) == exits.NOTHING
     selection = json.loads(book.read_text().splitlines()[0])["options"]["selection"]
     other = host(tmp_path, 1, shard="1/2", selection=selection)
-    assert [name for name, _ in rows(other, book)] == ["no NPU"]
+    assert [name for name, _ in rows(other, book)] == ["no NPU", "shard missing"]
 
 
 def test_a_report_reads_over_half_a_line_before_the_end(tmp_path):

@@ -72,3 +72,14 @@ def test_shards_of_an_indexed_job_cover_every_case():
              for i in range(count)]  # fmt: skip
     assert {shard.parse(text).number for text in texts} == set(range(1, count + 1))
     assert {shard.parse(text).count for text in texts} == {count}
+
+
+def test_every_try_of_an_index_has_a_journal_of_its_own_and_the_report_waits():
+    """A pod that takes another one's place would be refused its journal: exit code 2, FailJob."""
+    jobs = [m.values[0] for m in MANIFESTS if m.values[0]["kind"] == "Job"]
+    (check,) = [job for job in jobs if job["spec"].get("completionMode")]
+    (one,) = containers(check)
+    (word,) = [w for w in one["args"] if w.startswith("--journal=")]
+    fields = {e["name"]: e["valueFrom"]["fieldRef"]["fieldPath"] for e in one["env"]}
+    assert fields[word.partition("$(")[2].partition(")")[0]] == "metadata.name"
+    assert [job["spec"].get("suspend", False) for job in jobs if job is not check] == [True]

@@ -176,6 +176,26 @@ def test_a_shard_of_another_selection_or_seed_completes_nothing(tmp_path, odd):
     assert ("other selection", "host2") in rows
 
 
+@pytest.mark.parametrize("end", [
+    {"seconds": 0.0, "interrupted": True, "stopped": "no device: none is there"}, {},
+])  # fmt: skip
+@pytest.mark.parametrize("again", [False, True])
+def test_a_part_that_names_no_case_completes_none_and_hinders_no_other_try(tmp_path, end, again):
+    """As of a node without a device, whose selection may be another one, or killed at its start."""
+    books = [
+        write(tmp_path / "a.jsonl", "host1", map(result, CASES[:2]), CASES[:2], shard="1/2",
+              selection="s"),
+        write(tmp_path / "b.jsonl", "host2", [], end=end, shard="2/2", selection="other"),
+    ]  # fmt: skip
+    if again:
+        books.append(write(tmp_path / "c.jsonl", "host3", map(result, CASES[2:]), CASES[2:],
+                           shard="2/2", selection="s"))  # fmt: skip
+    fleet = merged(*books)
+    assert [str(shard) for shard in fleet.missing] == ([] if again else ["2/2"])
+    assert (fleet.incomplete, fleet.foreign_shards) == (not again, [])
+    assert merged(books[1]).incomplete
+
+
 def test_a_shard_without_cases_is_a_complete_one(tmp_path):
     one = write(tmp_path / "a.jsonl", "host1", map(result, CASES[:2]), CASES[:2], shard="1/2")
     none = write(tmp_path / "b.jsonl", "host2", [], shard="2/2")
