@@ -13,44 +13,7 @@ import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    array,
-    batch,
-    by,
-    channels,
-    choice,
-    content,
-    dims,
-    equals,
-    flag,
-    forms,
-    group,
-    ignored,
-    index,
-    inout,
-    integer,
-    ints,
-    mask,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    overload,
-    pages,
-    parts,
-    require,
-    row,
-    rows,
-    seq,
-    sizes,
-    space,
-    spec,
-    tensor,
-    tokens,
-    window,
-)
+from ....spec import *
 from ....spec.declaration import Overload
 from ....spec.domains import Domain
 from ....spec.sizes import Role

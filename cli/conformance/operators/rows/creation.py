@@ -8,22 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    content,
-    equals,
-    forms,
-    index,
-    inout,
-    number,
-    out,
-    require,
-    row,
-    scalar,
-    sizes,
-    spec,
-    tensor,
-)
+from ....spec import *
 from ....spec.domains import Domain, Draw
 from ....spec.sizes import resolve
 from ._defaults import TORCH

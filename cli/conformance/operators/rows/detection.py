@@ -9,32 +9,7 @@ from typing import Final
 import numpy as np
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    array,
-    by,
-    channels,
-    choice,
-    content,
-    dims,
-    equals,
-    flag,
-    forms,
-    ignored,
-    index,
-    inout,
-    integer,
-    number,
-    out,
-    require,
-    rows,
-    sizes,
-    space,
-    spec,
-    tensor,
-    tokens,
-    window,
-)
+from ....spec import *
 from ....spec.domains import Domain, Draw
 
 _ROI_ALIGN: Final = Rule("gradient", "ONNX, operator RoiAlign; He et al.: Mask R-CNN, 2017, "

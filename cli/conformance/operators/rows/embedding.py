@@ -9,27 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    by,
-    choice,
-    content,
-    flag,
-    ignored,
-    index,
-    inout,
-    number,
-    optional,
-    out,
-    overload,
-    parts,
-    pin,
-    require,
-    row,
-    sizes,
-    spec,
-    tensor,
-)
+from ....spec import *
 from ....spec import contents as patterns
 from ....spec.domains import Draw
 from ._defaults import TORCH

@@ -7,22 +7,7 @@ from typing import Final
 import numpy as np
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    axis,
-    by,
-    choice,
-    flag,
-    forms,
-    number,
-    optional,
-    out,
-    require,
-    row,
-    sizes,
-    spec,
-    tensor,
-)
+from ....spec import *
 from ._along import WHOLE, along
 
 _SIGNAL: Final = Rule("gradient", "numpy's document of fft.rfft; torch's documents of stft and "

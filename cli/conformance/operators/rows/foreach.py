@@ -12,23 +12,7 @@ import numpy as np
 import mindtorch as torch
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    dtypes,
-    forms,
-    inout,
-    members,
-    number,
-    numbers,
-    out,
-    require,
-    scalar_tensor,
-    shape,
-    sizes,
-    spec,
-    tensor,
-    tensors,
-)
+from ....spec import *
 from ....spec.domains import Domain, TensorList
 from ..formulas import words
 

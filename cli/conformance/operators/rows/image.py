@@ -14,28 +14,7 @@ import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    array,
-    batch,
-    beside,
-    by,
-    channels,
-    choice,
-    content,
-    dims,
-    flag,
-    forms,
-    integer,
-    number,
-    only,
-    out,
-    overload,
-    sizes,
-    space,
-    spec,
-    tensor,
-)
+from ....spec import *
 from ....spec.domains import Domain
 from ..formulas import gradient, words
 from ..row import unspecified

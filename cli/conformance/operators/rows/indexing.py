@@ -9,36 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    axis,
-    by,
-    choice,
-    content,
-    dtypes,
-    equals,
-    flag,
-    forms,
-    ignored,
-    index,
-    inout,
-    mask,
-    only,
-    optional,
-    out,
-    overload,
-    parts,
-    permutation,
-    pin,
-    require,
-    row,
-    scalar,
-    sizes,
-    slots,
-    spec,
-    tensor,
-    tensors,
-)  # fmt: skip
+from ....spec import *
 from ....spec import contents as patterns_
 from ....spec.domains import Content, Domain, Draw
 from ....spec.sizes import resolve

@@ -8,39 +8,7 @@ from typing import Final
 import numpy as np
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    batch,
-    both,
-    by,
-    choice,
-    content,
-    dtypes,
-    equals,
-    forms,
-    group,
-    head_dim,
-    heads,
-    index,
-    inout,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    overload,
-    page,
-    pages,
-    parts,
-    require,
-    row,
-    seq,
-    sizes,
-    slots,
-    spec,
-    tensor,
-    tokens,
-)
+from ....spec import *
 from ....spec.domains import Domain, Draw
 from ....spec.sizes import Role
 from .norm.rms import rms_norm

@@ -10,27 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    also,
-    axis,
-    batch,
-    choice,
-    column,
-    content,
-    flag,
-    forms,
-    ignored,
-    leading,
-    number,
-    only,
-    out,
-    require,
-    row,
-    sizes,
-    spec,
-    tensor,
-)  # fmt: skip
+from ....spec import *
 from ....spec.domains import Content, Draw
 from ....spec.sizes import resolve
 from ._defaults import TORCH

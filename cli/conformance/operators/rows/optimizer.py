@@ -9,26 +9,7 @@ from typing import Final
 import numpy as np
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    choice,
-    flag,
-    forms,
-    ignored,
-    inout,
-    integer,
-    number,
-    optional,
-    out,
-    pin,
-    require,
-    scalar_tensor,
-    shape,
-    sizes,
-    spec,
-    tensor,
-    tensors,
-)
+from ....spec import *
 from ....spec.domains import Domain, InOut
 from ._ignored import SPEED
 

@@ -12,32 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    axis,
-    by,
-    choice,
-    content,
-    dtypes,
-    equals,
-    flag,
-    forms,
-    ignored,
-    inout,
-    mask,
-    members,
-    number,
-    optional,
-    out,
-    pin,
-    require,
-    row,
-    scalar,
-    sizes,
-    spec,
-    tensor,
-    tensors,
-)
+from ....spec import *
 from ....spec.domains import Content, Domain, Draw
 from ....spec.sizes import resolve
 from ._defaults import TORCH

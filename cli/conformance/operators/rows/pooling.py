@@ -12,25 +12,7 @@ import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    array,
-    choice,
-    content,
-    dims,
-    flag,
-    ignored,
-    ints,
-    only,
-    out,
-    pin,
-    require,
-    shape,
-    sizes,
-    space,
-    spec,
-    tensor,
-)
+from ....spec import *
 from ....spec.domains import Content, Domain, Draw
 from ..formulas import gradient, words
 from ._defaults import TORCH_NN

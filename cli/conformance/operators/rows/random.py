@@ -7,26 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from ....judge.precision import Array, numpy_dtype
-from ....spec import (
-    Rule,
-    also,
-    array,
-    batch,
-    choice,
-    flag,
-    ignored,
-    inout,
-    leading,
-    null,
-    number,
-    only,
-    out,
-    row,
-    scalar_tensor,
-    sizes,
-    spec,
-    tensor,
-)  # fmt: skip
+from ....spec import *
 from ....spec.domains import Domain
 from .. import draws
 from ..row import unspecified

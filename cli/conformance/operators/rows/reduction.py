@@ -9,27 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    axes,
-    axis,
-    by,
-    content,
-    dtypes,
-    flag,
-    forms,
-    index,
-    inout,
-    number,
-    only,
-    optional,
-    out,
-    row,
-    scalar,
-    sizes,
-    spec,
-    tensor,
-)  # fmt: skip
+from ....spec import *
 from ....spec import shape as any_shape
 from ....spec.domains import Domain, Draw
 from ....spec.sizes import resolve

@@ -9,22 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    batch,
-    content,
-    heads,
-    integer,
-    leading,
-    members,
-    number,
-    optional,
-    out,
-    row,
-    sizes,
-    spec,
-    tensor,
-)
+from ....spec import *
 from ....spec.domains import Domain, Draw
 
 _MHC: Final = Rule("gradient", "Xie et al.: mHC, manifold-constrained hyper-connections, 2025; "

@@ -13,21 +13,7 @@ import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    array,
-    choice,
-    dims,
-    flag,
-    number,
-    out,
-    overload,
-    require,
-    sizes,
-    space,
-    spec,
-    tensor,
-)
+from ....spec import *
 from ....spec.declaration import Overload
 from ....spec.domains import Domain
 from ....spec.row import Reference

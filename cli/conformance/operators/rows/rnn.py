@@ -9,27 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    batch,
-    both,
-    content,
-    flag,
-    ignored,
-    integer,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    require,
-    row,
-    seq,
-    several,
-    sizes,
-    spec,
-    tensor,
-)  # fmt: skip
+from ....spec import *
 from ....spec.domains import Domain, Draw
 from ....spec.values import Elements, TensorValue
 from ....spec.words import Sizes

@@ -9,32 +9,7 @@ from typing import Final
 import numpy as np
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    array,
-    batch,
-    both,
-    choice,
-    content,
-    equals,
-    flag,
-    head_dim,
-    heads,
-    ignored,
-    index,
-    inout,
-    only,
-    optional,
-    out,
-    overload,
-    parts,
-    require,
-    seq,
-    sizes,
-    spec,
-    tensor,
-    tokens,
-)
+from ....spec import *
 from ....spec.declaration import Overload
 from ....spec.domains import Domain, Draw
 

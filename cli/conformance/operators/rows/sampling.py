@@ -7,21 +7,7 @@ from typing import Final
 import numpy as np
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    column,
-    content,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    require,
-    rows,
-    sizes,
-    spec,
-    tensor,
-)
+from ....spec import *
 from ....spec.domains import Domain, Draw
 from ._functions import softmax
 from ._ignored import SPEED

@@ -10,34 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ....judge.precision import Array
-from ....spec import (
-    Rule,
-    axis,
-    both,
-    channels,
-    choice,
-    content,
-    dims,
-    equals,
-    flag,
-    forms,
-    group,
-    inout,
-    members,
-    number,
-    out,
-    overload,
-    parts,
-    pin,
-    require,
-    row,
-    scalar,
-    sizes,
-    space,
-    spec,
-    tensor,
-    tensors,
-)
+from ....spec import *
 from ....spec import shape as any_shape
 from ....spec.domains import Content, Domain, Draw
 from ..placing import TILES

@@ -13,24 +13,7 @@ import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    channels,
-    choice,
-    flag,
-    forms,
-    ignored,
-    inout,
-    leading,
-    number,
-    only,
-    optional,
-    out,
-    scalar,
-    sizes,
-    spec,
-    tensor,
-)
+from .....spec import *
 from .....spec.domains import Domain
 from ...formulas import gradient, words
 from .._defaults import TORCH_NN

@@ -12,22 +12,7 @@ import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    axis,
-    choice,
-    experts,
-    flag,
-    leading,
-    number,
-    optional,
-    out,
-    parts,
-    row,
-    sizes,
-    spec,
-    tensor,
-)
+from .....spec import *
 from .....spec.domains import Domain
 from ...formulas import gradient, words
 

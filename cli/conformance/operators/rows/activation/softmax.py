@@ -7,23 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    axis,
-    flag,
-    forms,
-    heads,
-    leading,
-    mask,
-    number,
-    only,
-    out,
-    row,
-    seq,
-    sizes,
-    spec,
-    tensor,
-)
+from .....spec import *
 from .....spec.domains import Domain
 from .._defaults import TORCH_NN
 from .._functions import softmax

@@ -8,20 +8,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    both,
-    content,
-    head_dim,
-    integer,
-    only,
-    out,
-    parts,
-    sizes,
-    spec,
-    tensor,
-    tokens,
-)
+from .....spec import *
 from .....spec import heads as heads_
 from .....spec.domains import Draw
 

@@ -8,22 +8,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    both,
-    content,
-    head_dim,
-    inout,
-    number,
-    optional,
-    out,
-    parts,
-    seq,
-    sizes,
-    slots,
-    spec,
-    tensor,
-)
+from .....spec import *
 from .....spec import group as group_
 from .....spec import heads as heads_
 from .....spec.domains import Domain, Draw

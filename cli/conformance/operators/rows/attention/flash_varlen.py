@@ -10,31 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    bits,
-    both,
-    by,
-    choice,
-    content,
-    equals,
-    forms,
-    group,
-    head_dim,
-    ignored,
-    index,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    parts,
-    require,
-    seq,
-    sizes,
-    spec,
-    tensor,
-)  # fmt: skip
+from .....spec import *
 from .....spec import causal as causal_mask
 from .....spec import heads as heads_
 from .....spec.domains import Domain

@@ -7,38 +7,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    also,
-    array,
-    both,
-    by,
-    choice,
-    content,
-    dtypes,
-    equals,
-    flag,
-    forms,
-    group,
-    ignored,
-    index,
-    mask,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    overload,
-    page,
-    pages,
-    parts,
-    require,
-    row,
-    scalar_tensor,
-    sizes,
-    spec,
-    tensor,
-    tensors,
-)  # fmt: skip
+from .....spec import *
 from .....spec import causal as causal_mask
 from .....spec.domains import Domain, Draw
 from .inference import (

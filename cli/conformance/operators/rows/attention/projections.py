@@ -7,28 +7,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    both,
-    choice,
-    equals,
-    head_dim,
-    inout,
-    leading,
-    null,
-    number,
-    only,
-    out,
-    page,
-    pages,
-    require,
-    row,
-    seq,
-    sizes,
-    slots,
-    spec,
-    tensor,
-)
+from .....spec import *
 from .....spec import heads as heads_
 from .....spec.domains import Domain
 

@@ -8,23 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    by,
-    choice,
-    content,
-    equals,
-    head_dim,
-    ignored,
-    members,
-    out,
-    parts,
-    seq,
-    several,
-    sizes,
-    spec,
-    tensor,
-)
+from .....spec import *
 from .....spec import batch as batch_
 from .....spec import heads as heads_
 from .....spec.domains import Domain

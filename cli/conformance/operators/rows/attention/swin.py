@@ -7,28 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    both,
-    by,
-    choice,
-    content,
-    equals,
-    flag,
-    forms,
-    ignored,
-    integer,
-    number,
-    only,
-    optional,
-    out,
-    overload,
-    row,
-    sizes,
-    spec,
-    tensor,
-    window,
-)
+from .....spec import *
 from .....spec import batch as batch_
 from .....spec import heads as heads_
 from .....spec.domains import Domain, Draw

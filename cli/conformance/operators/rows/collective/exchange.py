@@ -8,28 +8,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    by,
-    choice,
-    column,
-    dtypes,
-    equals,
-    experts,
-    flag,
-    ignored,
-    null,
-    only,
-    optional,
-    out,
-    parts,
-    row,
-    rows,
-    sizes,
-    spec,
-    tensor,
-    tokens,
-)  # fmt: skip
+from .....spec import *
 from .....spec.domains import Domain
 from ...group import OWN_GROUP
 from .._functions import plus

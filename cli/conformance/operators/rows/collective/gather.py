@@ -5,21 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    column,
-    inout,
-    leading,
-    null,
-    only,
-    optional,
-    out,
-    row,
-    rows,
-    sizes,
-    spec,
-    tensor,
-)  # fmt: skip
+from .....spec import *
 from .....spec.domains import Domain
 from ...group import OWN_GROUP
 from .._functions import plus

@@ -8,29 +8,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    also,
-    by,
-    column,
-    dtypes,
-    forms,
-    inout,
-    leading,
-    members,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    require,
-    row,
-    rows,
-    sizes,
-    spec,
-    tensor,
-    tensors,
-)  # fmt: skip
+from .....spec import *
 from .....spec.domains import Domain
 from .._functions import plus
 from .._ignored import RANKS

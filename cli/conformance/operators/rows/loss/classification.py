@@ -10,33 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    both,
-    by,
-    channels,
-    choice,
-    column,
-    content,
-    dtypes,
-    equals,
-    flag,
-    forms,
-    index,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    overload,
-    rows,
-    seq,
-    sizes,
-    space,
-    spec,
-    tensor,
-    tokens,
-)
+from .....spec import *
 from .....spec.domains import Content, Domain, Draw
 
 TORCH: Final = "torch 2.13, documents of torch.nn.functional losses"

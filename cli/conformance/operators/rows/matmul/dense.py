@@ -8,33 +8,8 @@ import numpy as np
 from numpy.random import Generator
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    array,
-    batch,
-    by,
-    choice,
-    column,
-    content,
-    contents,
-    dtypes,
-    each,
-    equals,
-    forms,
-    leading,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    overload,
-    pin,
-    require,
-    row,
-    sizes,
-    spec,
-    tensor,
-)  # fmt: skip
+from .....spec import *
+from .....spec import contents
 from .....spec.domains import Content, Domain, Draw
 from .....spec.sizes import resolve
 from .._defaults import TORCH

@@ -10,39 +10,8 @@ import numpy as np
 from numpy.random import Generator
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    also,
-    array,
-    both,
-    by,
-    choice,
-    column,
-    content,
-    contents,
-    dtypes,
-    flag,
-    forms,
-    group,
-    ignored,
-    inout,
-    members,
-    null,
-    only,
-    optional,
-    out,
-    overload,
-    parts,
-    pin,
-    require,
-    row,
-    several,
-    sizes,
-    spec,
-    tensor,
-    tensors,
-    tokens,
-)  # fmt: skip
+from .....spec import *
+from .....spec import contents
 from .....spec import rows as rows_
 from .....spec.declaration import Pin
 from .....spec.domains import Domain, Draw

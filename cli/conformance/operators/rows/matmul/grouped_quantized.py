@@ -9,30 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    also,
-    array,
-    by,
-    choice,
-    column,
-    content,
-    group,
-    ignored,
-    members,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    parts,
-    row,
-    sizes,
-    spec,
-    tensor,
-    tensors,
-    tokens,
-)  # fmt: skip
+from .....spec import *
 from .....spec.domains import Domain, Draw
 from ...placing import TILES
 from .._functions import swiglu

@@ -8,32 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    array,
-    batch,
-    by,
-    choice,
-    column,
-    content,
-    dtypes,
-    flag,
-    forms,
-    inout,
-    leading,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    overload,
-    pin,
-    require,
-    row,
-    sizes,
-    spec,
-    tensor,
-)  # fmt: skip
+from .....spec import *
 from .....spec.declaration import Overload, Pin
 from .....spec.domains import Domain, Draw
 from .....spec.sizes import resolve

@@ -7,27 +7,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    batch,
-    by,
-    column,
-    content,
-    dtypes,
-    flag,
-    forms,
-    ignored,
-    null,
-    number,
-    optional,
-    out,
-    pin,
-    require,
-    row,
-    sizes,
-    spec,
-    tensor,
-)  # fmt: skip
+from .....spec import *
 from .....spec.domains import Domain
 from .._ignored import SPEED
 from .._quantizers import packed_scales, powers, real_scales, words

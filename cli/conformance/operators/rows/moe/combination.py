@@ -8,27 +8,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    by,
-    choice,
-    equals,
-    experts,
-    forms,
-    number,
-    optional,
-    out,
-    permutation,
-    require,
-    routing,
-    row,
-    sizes,
-    slots,
-    spec,
-    tensor,
-    tokens,
-    topk,
-)
+from .....spec import *
 from .....spec.domains import Domain
 
 _SUM: Final = Rule("gradient", "op-plugin document npu_moe_finalize_routing", specials=False)

@@ -9,29 +9,8 @@ import numpy as np
 from numpy.random import Generator
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    batch,
-    by,
-    choice,
-    content,
-    contents,
-    equals,
-    experts,
-    forms,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    require,
-    routing,
-    row,
-    sizes,
-    spec,
-    tensor,
-    topk,
-)  # fmt: skip
+from .....spec import *
+from .....spec import contents
 from .....spec.domains import Domain, Draw
 from ...group import OWN_GROUP
 from .._functions import plus

@@ -7,39 +7,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    both,
-    by,
-    choice,
-    dtypes,
-    equals,
-    experts,
-    flag,
-    forms,
-    group,
-    index,
-    leading,
-    mask,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    overload,
-    parts,
-    pin,
-    require,
-    routing,
-    row,
-    rows,
-    scalar,
-    sizes,
-    spec,
-    tensor,
-    tokens,
-    topk,
-)
+from .....spec import *
 from .....spec.domains import Domain
 from .._functions import softmax
 

@@ -7,31 +7,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    by,
-    content,
-    equals,
-    experts,
-    flag,
-    forms,
-    group,
-    index,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    permutation,
-    require,
-    routing,
-    row,
-    sizes,
-    spec,
-    tensor,
-    tokens,
-    topk,
-)
+from .....spec import *
 from .....spec.domains import Domain, Draw
 from .....spec.words import Sizes
 

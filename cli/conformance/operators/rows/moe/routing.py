@@ -7,36 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    both,
-    by,
-    choice,
-    content,
-    contents,
-    equals,
-    experts,
-    flag,
-    forms,
-    group,
-    mask,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    permutation,
-    pin,
-    require,
-    routing,
-    row,
-    sizes,
-    slots,
-    spec,
-    tensor,
-    tokens,
-    topk,
-)
+from .....spec import *
+from .....spec import contents
 from .....spec.declaration import Relation
 from .....spec.domains import Domain, Draw
 from .._quantizers import dynamic, powers

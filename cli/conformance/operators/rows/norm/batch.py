@@ -8,24 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    batch,
-    by,
-    channels,
-    content,
-    flag,
-    ignored,
-    inout,
-    number,
-    only,
-    optional,
-    out,
-    require,
-    sizes,
-    spec,
-    tensor,
-)
+from .....spec import *
 from .....spec.domains import Content, Domain, Draw
 from .group import SPACE
 from .layer import MASKS, VALUES

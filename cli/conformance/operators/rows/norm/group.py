@@ -8,23 +8,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    channels,
-    choice,
-    equals,
-    flag,
-    group,
-    leading,
-    number,
-    only,
-    optional,
-    out,
-    sizes,
-    space,
-    spec,
-    tensor,
-)
+from .....spec import *
 from .....spec.domains import Domain
 from .layer import MASKS, VALUES
 

@@ -7,21 +7,7 @@ from itertools import product
 from typing import Final
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    array,
-    both,
-    choice,
-    dims,
-    flag,
-    forms,
-    ignored,
-    number,
-    optional,
-    out,
-    spec,
-    tensor,
-)
+from .....spec import *
 from .....spec.domains import Domain
 from ...formulas import gradient
 from .._ignored import SPEED

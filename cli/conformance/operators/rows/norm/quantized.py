@@ -8,25 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    array,
-    by,
-    choice,
-    column,
-    dtypes,
-    flag,
-    forms,
-    number,
-    only,
-    optional,
-    out,
-    scalar,
-    sizes,
-    space,
-    spec,
-    tensor,
-)
+from .....spec import *
 from .....spec.domains import Domain
 from .._microscaling import OCP, SMALL_TYPES, as_float32, microscaled
 from .._quantizers import dynamic

@@ -7,28 +7,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    by,
-    choice,
-    content,
-    dtypes,
-    flag,
-    forms,
-    group,
-    leading,
-    number,
-    optional,
-    out,
-    parts,
-    pin,
-    require,
-    row,
-    sizes,
-    spec,
-    tensor,
-    tokens,
-)  # fmt: skip
+from .....spec import *
 from .....spec import rows as rows_
 from .....spec.domains import Domain
 from .....spec.sizes import resolve

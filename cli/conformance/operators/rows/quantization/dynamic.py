@@ -9,29 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    both,
-    choice,
-    column,
-    content,
-    flag,
-    forms,
-    leading,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    parts,
-    pin,
-    require,
-    row,
-    sizes,
-    spec,
-    tensor,
-    tokens,
-)  # fmt: skip
+from .....spec import *
 from .....spec import group as group_
 from .....spec import rows as rows_
 from .....spec.domains import Draw

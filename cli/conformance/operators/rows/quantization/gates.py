@@ -7,29 +7,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    by,
-    choice,
-    dtypes,
-    flag,
-    forms,
-    group,
-    leading,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    parts,
-    pin,
-    require,
-    row,
-    sizes,
-    spec,
-    tensor,
-    tokens,
-)  # fmt: skip
+from .....spec import *
 from .._defaults import GATED_SOURCE
 from .._functions import gelu, swiglu
 from .._quantizers import dynamic

@@ -7,28 +7,7 @@ from typing import Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    axis,
-    choice,
-    column,
-    flag,
-    forms,
-    group,
-    leading,
-    number,
-    only,
-    optional,
-    out,
-    parts,
-    pin,
-    require,
-    row,
-    sizes,
-    spec,
-    tensor,
-    tokens,
-)  # fmt: skip
+from .....spec import *
 from .....spec.domains import Domain
 from .._functions import swiglu
 from .._microscaling import (

@@ -8,21 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from .....judge.precision import Array
-from .....spec import (
-    Rule,
-    choice,
-    content,
-    dtypes,
-    forms,
-    leading,
-    number,
-    optional,
-    out,
-    row,
-    sizes,
-    spec,
-    tensor,
-)  # fmt: skip
+from .....spec import *
 from .....spec.domains import Draw
 
 
