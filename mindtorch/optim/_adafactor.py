@@ -9,7 +9,7 @@ from typing import Any
 import mindtorch
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_positive, count
+from ._checks import advance, check_positive, count, pick
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["Adafactor"]
@@ -42,15 +42,7 @@ class Adafactor(Optimizer):
         if not d >= 1.0:
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         check_positive(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
+        defaults = pick(locals(), "lr beta2_decay eps d weight_decay foreach maximize")
         super().__init__(params, defaults)
 
     def step(self, closure: Callable[..., Any] | None = None) -> Tensor:

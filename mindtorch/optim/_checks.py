@@ -48,6 +48,11 @@ def check_betas(betas: tuple[float, ...]) -> None:
             raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
 
 
+def pick(values: dict[str, Any], names: str) -> dict[str, Any]:
+    """Those of a constructor's arguments that a group holds, in the order of torch's groups."""
+    return {name: values[name] for name in names.split()}
+
+
 def zeros(p: Tensor) -> Tensor:
     """A state tensor like the parameter."""
     return mindtorch.zeros_like(p)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_lr, check_positive, count, directed, zeros
+from ._checks import advance, check_lr, check_positive, count, directed, pick, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["Adadelta"]
@@ -32,16 +32,8 @@ class Adadelta(Optimizer):
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
         check_positive(eps=eps, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
+        names = "lr rho eps weight_decay maximize capturable foreach differentiable"
+        defaults = pick(locals(), names)
         super().__init__(params, defaults)
 
     def step(self, closure: Callable[..., Any] | None = None) -> Tensor:

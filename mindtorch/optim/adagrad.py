@@ -8,7 +8,7 @@ from typing import Any
 import mindtorch
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_lr, check_positive, count, directed
+from ._checks import advance, check_lr, check_positive, count, directed, pick
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["Adagrad"]
@@ -40,17 +40,11 @@ class Adagrad(Optimizer):
             initial_accumulator_value=initial_accumulator_value,
             eps=eps,
         )
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
+        names = (
+            "lr lr_decay eps weight_decay "
+            "initial_accumulator_value foreach maximize differentiable fused"
+        )
+        defaults = pick(locals(), names)
         super().__init__(params, defaults)
         for group in self.param_groups:
             for p in group["params"]:

@@ -8,7 +8,7 @@ from typing import Any
 import mindtorch
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_betas, check_kinds, check_lr, check_positive, count, zeros
+from ._checks import advance, check_betas, check_kinds, check_lr, check_positive, count, pick, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["Adam", "AdamW"]
@@ -40,19 +40,11 @@ class Adam(Optimizer):
         check_positive(eps=eps)
         check_betas(betas)
         check_positive(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
+        names = (
+            "lr betas eps weight_decay amsgrad "
+            "maximize foreach capturable differentiable fused decoupled_weight_decay"
+        )
+        defaults = pick(locals(), names)
         check_kinds(lr, foreach, None, capturable, None)
         super().__init__(params, defaults)
         check_kinds(None, foreach, fused, True, differentiable)

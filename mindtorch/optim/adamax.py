@@ -8,7 +8,7 @@ from typing import Any
 import mindtorch
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_betas, check_lr, check_positive, count, directed, zeros
+from ._checks import advance, check_betas, check_lr, check_positive, count, directed, pick, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["Adamax"]
@@ -34,16 +34,8 @@ class Adamax(Optimizer):
         check_positive(eps=eps)
         check_betas(betas)
         check_positive(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
+        names = "lr betas eps weight_decay foreach maximize differentiable capturable"
+        defaults = pick(locals(), names)
         super().__init__(params, defaults)
 
     def step(self, closure: Callable[..., Any] | None = None) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_lr, check_positive, count, directed, zeros
+from ._checks import advance, check_lr, check_positive, count, directed, pick, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["ASGD"]
@@ -30,17 +30,8 @@ class ASGD(Optimizer):
     ) -> None:
         check_lr(lr)
         check_positive(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
+        names = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable"
+        defaults = pick(locals(), names)
         super().__init__(params, defaults)
 
     def step(self, closure: Callable[..., Any] | None = None) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import mindtorch
 
 from .._tensor.tensor import Tensor
+from ._checks import pick
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["Muon"]
@@ -64,16 +65,8 @@ class Muon(Optimizer):
         _refuse(momentum=momentum, **{"weight decay": weight_decay})
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
+        names = "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"
+        defaults = pick(locals(), names)
         super().__init__(params, defaults)
         for group in self.param_groups:
             for p in group["params"]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_betas, check_lr, check_positive, count, zeros
+from ._checks import advance, check_betas, check_lr, check_positive, count, pick, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["NAdam"]
@@ -34,18 +34,11 @@ class NAdam(Optimizer):
         check_positive(eps=eps)
         check_betas(betas)
         check_positive(weight_decay=weight_decay, momentum_decay=momentum_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
+        names = (
+            "lr betas eps weight_decay momentum_decay "
+            "decoupled_weight_decay maximize foreach capturable differentiable"
+        )
+        defaults = pick(locals(), names)
         super().__init__(params, defaults)
 
     def step(self, closure: Callable[..., Any] | None = None) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_betas, check_lr, check_positive, count, zeros
+from ._checks import advance, check_betas, check_lr, check_positive, count, pick, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["RAdam"]
@@ -33,17 +33,11 @@ class RAdam(Optimizer):
         check_positive(eps=eps)
         check_betas(betas)
         check_positive(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
+        names = (
+            "lr betas eps weight_decay "
+            "maximize foreach capturable decoupled_weight_decay differentiable"
+        )
+        defaults = pick(locals(), names)
         super().__init__(params, defaults)
 
     def step(self, closure: Callable[..., Any] | None = None) -> Tensor:

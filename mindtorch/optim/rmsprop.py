@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_lr, check_positive, count, directed, zeros
+from ._checks import advance, check_lr, check_positive, count, directed, pick, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["RMSprop"]
@@ -31,18 +31,10 @@ class RMSprop(Optimizer):
     ) -> None:
         check_lr(lr)
         check_positive(eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
+        names = (
+            "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
+        )
+        defaults = pick(locals(), names)
         super().__init__(params, defaults)
 
     def step(self, closure: Callable[..., Any] | None = None) -> Tensor:

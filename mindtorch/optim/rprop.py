@@ -8,7 +8,7 @@ from typing import Any
 import mindtorch
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_lr, count, zeros
+from ._checks import advance, check_lr, count, pick, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["Rprop"]
@@ -32,15 +32,7 @@ class Rprop(Optimizer):
         check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
+        defaults = pick(locals(), "lr etas step_sizes foreach maximize differentiable capturable")
         super().__init__(params, defaults)
 
     def step(self, closure: Callable[..., Any] | None = None) -> Tensor:

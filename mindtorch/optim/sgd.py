@@ -7,7 +7,7 @@ from typing import Any
 
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
-from ._checks import check_kinds, check_lr, check_positive, directed
+from ._checks import check_kinds, check_lr, check_positive, directed, pick
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["SGD"]
@@ -36,17 +36,8 @@ class SGD(Optimizer):
         check_positive(momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
+        names = "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"
+        defaults = pick(locals(), names)
         super().__init__(params, defaults)
         check_kinds(None, foreach, fused, True, differentiable)
 
