@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterable
+from textwrap import fill
 from typing import Any
 
 HEAD = '''"""Generated from the rows by `docs/check.py --write`; do not edit. {what}"""
@@ -14,8 +15,8 @@ from typing import Any, overload
 from mindtorch._tensor.device import DeviceLike
 from mindtorch._tensor.dtype import dtype as Dtype
 {tensor}
-Number = bool | int | float | complex
-Ints = int | Sequence[int]
+Number = builtins.bool | builtins.int | builtins.float | builtins.complex
+Ints = builtins.int | Sequence[builtins.int]
 
 '''
 TENSOR = (
@@ -116,21 +117,21 @@ def overloaded(name: str, form: str) -> bool:
 
 
 def aten_page() -> str:
-    """`aten` as a class: a function for each row, and for what is published beside rows."""
+    """`aten` as a module: a function for each row, and for what is published beside rows."""
     import mindtorch
     from mindtorch.ops import OPS, aten
 
     mindtorch.Tensor.add  # noqa: B018 - loads the rows
     lines = [HEAD.format(what="`aten` as derivatives and bodies see it.", tensor=TENSOR)]
-    lines.append("class Aten:\n    def publish(self, name: str, function: Any) -> None: ...\n")
-    lines.append("    def __getattr__(self, name: str) -> Callable[..., Any]: ...\n")
+    lines.append("def publish(name: str, function: Any) -> None: ...\n")
+    lines.append("def __getattr__(name: str) -> Callable[..., Any]: ...\n")
     rows = {op.name.replace(".", "_"): op for op in OPS.values()}
     for name in sorted({*rows, *vars(aten)} - {"publish"}):
         function = vars(aten).get(name)
         if name in _KEYWORDS or name.startswith("__"):
             continue
         if overloaded(name, "aten") or (name in rows and rows[name].api.variadic):
-            lines.append(f"    @staticmethod\n    def {name}{ANY}")
+            lines.append(f"def {name}{ANY}")
             continue
         if function is not None and written_by_hand(function):
             params, result = signature_of(function)
@@ -139,7 +140,7 @@ def aten_page() -> str:
             params, result = parameters(schema.args), result_of(schema.returns)
         else:
             continue
-        lines.append(f"    @staticmethod\n    def {name}({params}) -> {result}: ...\n")
+        lines.append(_BUILTIN.sub(r"builtins.\1", f"def {name}({params}) -> {result}: ...\n"))
     return "".join(lines)
 
 
@@ -160,7 +161,8 @@ def functions_page() -> str:
         if text:
             names.append(name)
             lines.append(_BUILTIN.sub(r"builtins.\1", f"def {name}{text}"))
-    listed = "".join(f"    {name!r},\n" for name in names)
+    listed = fill(", ".join(map(repr, names)) + ",", 100, initial_indent="    ",
+                  subsequent_indent="    ") + "\n"  # fmt: skip
     head = HEAD.format(what="torch's functions, those of rows.", tensor=TENSOR)
     return f"{head}__all__ = [\n{listed}]\n\n{''.join(lines)}"
 

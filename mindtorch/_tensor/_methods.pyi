@@ -9,8 +9,8 @@ from mindtorch._tensor.dtype import dtype as Dtype
 from mindtorch._tensor.geometry import Size
 from mindtorch._tensor.tensor import Tensor
 
-Number = bool | int | float | complex
-Ints = int | Sequence[int]
+Number = builtins.bool | builtins.int | builtins.float | builtins.complex
+Ints = builtins.int | Sequence[builtins.int]
 
 class Methods:
     H: Any

@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 from .fields import Api, Call, Const, Dtypes, Expr, Kernels, Testing, Writes, grouped
 from .schema import Kind, Schema, parse
 
-if TYPE_CHECKING:
-    from ._aten import Aten  # rendered from the rows for type checkers
-
 MISSING: Any = object()
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -254,4 +251,9 @@ class LazyAten:
         return entry
 
 
-aten: Aten = LazyAten()  # type: ignore[assignment]  # each name is found at its first use
+if TYPE_CHECKING:
+    from . import _aten  # rendered from the rows
+
+    aten = _aten
+else:
+    aten = LazyAten()  # each name is found at its first use
