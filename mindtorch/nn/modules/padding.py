@@ -36,7 +36,7 @@ class _ConstantPadNd(_Pad):
     _mode = "constant"
     value: float
 
-    def __init__(self, padding: tuple[int, ...], value: float) -> None:
+    def __init__(self, padding: int | tuple[int, ...], value: float) -> None:
         super().__init__(padding)
         self.value = value
 
@@ -66,7 +66,7 @@ class ConstantPad3d(_ConstantPadNd):
 
 
 class _ZeroPad(_ConstantPadNd):
-    def __init__(self, padding: tuple[int, ...]) -> None:
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
