@@ -5,6 +5,7 @@
 #include "loops/attention.h"
 #include "loops/given.h"
 #include "loops/stage.h"
+#include "loops/versions.h"
 
 namespace aclsim {
 namespace {
@@ -18,230 +19,18 @@ struct Places {
   int scale, keep, before, after, heads, layout, sparse, shift_type;
   int dq, dk, dv, dshift, dsink;  // a forward op has only dq: its output
 };
-constexpr Places kScore = [] {
-  using P = params::FlashAttentionScore;
-  return Places{kNone,
-                P::realShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                P::softmaxMaxOut,
-                P::softmaxSumOut,
-                kNone,
-                P::prefixOptional,
-                kNone,
-                P::key,
-                0,
-                kNone,
-                P::scaleValue,
-                P::keepProb,
-                P::preTokens,
-                P::nextTokens,
-                P::headNum,
-                P::inputLayout,
-                P::sparseMode,
-                kNone,
-                P::attentionOutOut,
-                kNone,
-                kNone,
-                kNone,
-                kNone};
-}();
-constexpr Places kScoreV2 = [] {
-  using P = params::FlashAttentionScoreV2;
-  return Places{kNone,
-                P::realShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                P::softmaxMaxOut,
-                P::softmaxSumOut,
-                kNone,
-                P::prefixOptional,
-                P::qStartIdxOptional,
-                P::key,
-                0,
-                kNone,
-                P::scaleValue,
-                P::keepProb,
-                P::preTokens,
-                P::nextTokens,
-                P::headNum,
-                P::inputLayout,
-                P::sparseMode,
-                P::pseType,
-                P::attentionOutOut,
-                kNone,
-                kNone,
-                kNone,
-                kNone};
-}();
-constexpr Places kScoreV3 = [] {
-  using P = params::FlashAttentionScoreV3;
-  return Places{kNone,
-                P::realShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                P::softmaxMaxOut,
-                P::softmaxSumOut,
-                P::sinkOptional,
-                P::prefixOptional,
-                P::qStartIdxOptional,
-                P::key,
-                0,
-                kNone,
-                P::scaleValue,
-                P::keepProb,
-                P::preTokens,
-                P::nextTokens,
-                P::headNum,
-                P::inputLayout,
-                P::sparseMode,
-                P::pseType,
-                P::attentionOutOut,
-                kNone,
-                kNone,
-                kNone,
-                kNone};
-}();
-constexpr Places kScoreV4 = [] {
-  using P = params::FlashAttentionScoreV4;
-  return Places{kNone,
-                P::realShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                P::softmaxMaxOut,
-                P::softmaxSumOut,
-                P::sinkOptional,
-                P::prefixOptional,
-                P::qStartIdxOptional,
-                P::queryRopeOptional,
-                11,
-                14,
-                P::scaleValue,
-                P::keepProb,
-                P::preTokens,
-                P::nextTokens,
-                P::headNum,
-                P::inputLayout,
-                P::sparseMode,
-                P::pseType,
-                P::attentionOutOut,
-                kNone,
-                kNone,
-                kNone,
-                kNone};
-}();
-constexpr Places kGrad = [] {
-  using P = params::FlashAttentionScoreGrad;
-  return Places{P::dy,
-                P::pseShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                P::softmaxMaxOptional,
-                P::softmaxSumOptional,
-                kNone,
-                P::prefixOptional,
-                kNone,
-                P::keyIn,
-                0,
-                kNone,
-                P::scaleValue,
-                P::keepProb,
-                P::preTokens,
-                P::nextTokens,
-                P::headNum,
-                P::inputLayout,
-                P::sparseMode,
-                kNone,
-                P::dqOut,
-                P::dkOut,
-                P::dvOut,
-                P::dpseOut,
-                kNone};
-}();
-constexpr Places kGradV2 = [] {
-  using P = params::FlashAttentionScoreGradV2;
-  return Places{P::dy,
-                P::pseShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                P::softmaxMaxOptional,
-                P::softmaxSumOptional,
-                kNone,
-                P::prefixOptional,
-                P::qStartIdxOptional,
-                P::keyIn,
-                0,
-                kNone,
-                P::scaleValue,
-                P::keepProb,
-                P::preTokens,
-                P::nextTokens,
-                P::headNum,
-                P::inputLayout,
-                P::sparseMode,
-                P::pseType,
-                P::dqOut,
-                P::dkOut,
-                P::dvOut,
-                P::dpseOut,
-                kNone};
-}();
-constexpr Places kGradV3 = [] {
-  using P = params::FlashAttentionScoreGradV3;
-  return Places{P::dy,
-                P::pseShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                P::softmaxMaxOptional,
-                P::softmaxSumOptional,
-                P::sinkInOptional,
-                P::prefixOptional,
-                P::qStartIdxOptional,
-                P::keyIn,
-                0,
-                kNone,
-                P::scaleValue,
-                P::keepProb,
-                P::preTokens,
-                P::nextTokens,
-                P::headNum,
-                P::inputLayout,
-                P::sparseMode,
-                P::pseType,
-                P::dqOut,
-                P::dkOut,
-                P::dvOut,
-                P::dpseOut,
-                P::dsinkOut};
-}();
-constexpr Places kGradV4 = [] {
-  using P = params::FlashAttentionScoreGradV4;
-  return Places{P::dy,
-                P::pseShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                P::softmaxMaxOptional,
-                P::softmaxSumOptional,
-                P::sinkInOptional,
-                P::prefixOptional,
-                P::qStartIdxOptional,
-                P::queryRopeOptional,
-                19,
-                21,
-                P::scaleValue,
-                P::keepProb,
-                P::preTokens,
-                P::nextTokens,
-                P::headNum,
-                P::inputLayout,
-                P::sparseMode,
-                P::pseType,
-                P::dqOut,
-                P::dkOut,
-                P::dvOut,
-                P::dpseOut,
-                P::dsinkOut};
-}();
+#define AT(name) ACLSIM_AT(P, name)
+template <typename P>
+constexpr Places kAt = {
+    AT(dy), either(AT(realShiftOptional), AT(pseShiftOptional)), AT(dropMaskOptional),
+    AT(attenMaskOptional), either(AT(softmaxMaxOut), AT(softmaxMaxOptional)),
+    either(AT(softmaxSumOut), AT(softmaxSumOptional)), either(AT(sinkOptional), AT(sinkInOptional)),
+    AT(prefixOptional), AT(qStartIdxOptional), either(AT(queryRopeOptional), 1),
+    either(AT(dScaleOOptional), either(AT(dScaleVOptional), 0)), AT(actualSeqQLenOptional),
+    AT(scaleValue), AT(keepProb), AT(preTokens), AT(nextTokens), AT(headNum), AT(inputLayout),
+    AT(sparseMode), AT(pseType), either(AT(attentionOutOut), AT(dqOut)), AT(dkOut), AT(dvOut),
+    AT(dpseOut), AT(dsinkOut)};
+#undef AT
 
 bool absent(const Call& c, int arg) {
   if (arg == kNone) return true;
@@ -486,11 +275,12 @@ aclError run_grad(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OP_FLAGS(aclnnFlashAttentionScore, check_score<kScore>, run_score<kScore>, kOwnNulls)
-ACLNN_OP_FLAGS(aclnnFlashAttentionScoreV2, check_score<kScoreV2>, run_score<kScoreV2>, kOwnNulls)
-ACLNN_OP_FLAGS(aclnnFlashAttentionScoreV3, check_score<kScoreV3>, run_score<kScoreV3>, kOwnNulls)
-ACLNN_OP_FLAGS(aclnnFlashAttentionScoreV4, check_score<kScoreV4>, run_score<kScoreV4>, kOwnNulls)
-ACLNN_OP_FLAGS(aclnnFlashAttentionScoreGrad, check_grad<kGrad>, run_grad<kGrad>, kOwnNulls)
-ACLNN_OP_FLAGS(aclnnFlashAttentionScoreGradV2, check_grad<kGradV2>, run_grad<kGradV2>, kOwnNulls)
-ACLNN_OP_FLAGS(aclnnFlashAttentionScoreGradV3, check_grad<kGradV3>, run_grad<kGradV3>, kOwnNulls)
-ACLNN_OP_FLAGS(aclnnFlashAttentionScoreGradV4, check_grad<kGradV4>, run_grad<kGradV4>, kOwnNulls)
+#define ACLNN_FLASH(op, P, kind) ACLNN_OP_FLAGS(op, check_##kind<kAt<P>>, run_##kind<kAt<P>>, kOwnNulls)
+ACLNN_FLASH(aclnnFlashAttentionScore, params::FlashAttentionScore, score)
+ACLNN_FLASH(aclnnFlashAttentionScoreV2, params::FlashAttentionScoreV2, score)
+ACLNN_FLASH(aclnnFlashAttentionScoreV3, params::FlashAttentionScoreV3, score)
+ACLNN_FLASH(aclnnFlashAttentionScoreV4, params::FlashAttentionScoreV4, score)
+ACLNN_FLASH(aclnnFlashAttentionScoreGrad, params::FlashAttentionScoreGrad, grad)
+ACLNN_FLASH(aclnnFlashAttentionScoreGradV2, params::FlashAttentionScoreGradV2, grad)
+ACLNN_FLASH(aclnnFlashAttentionScoreGradV3, params::FlashAttentionScoreGradV3, grad)
+ACLNN_FLASH(aclnnFlashAttentionScoreGradV4, params::FlashAttentionScoreGradV4, grad)

@@ -4,6 +4,7 @@
 // "..._v2", "npu_incre_flash_attention" and "npu_prompt_flash_attention" pages of torch_npu.
 #include "params/attention.h"
 #include "loops/sequences.h"
+#include "loops/versions.h"
 
 #include <cmath>
 #include <cstring>
@@ -23,313 +24,30 @@ struct Places {
   int heads, scale, before, after, layout, kv_heads, sparse, block, anti_mode, lse_flag, key_mode,
       value_mode, shift_type, out, lse;
 };
-constexpr Places kFused = [] {
-  using P = params::FusedInferAttentionScore;
-  return Places{P::actualSeqLengths,
-                P::actualSeqLengthsKv,
-                P::deqScale1,
-                P::antiquantScale,
-                P::antiquantOffset,
-                P::blockTable,
-                P::queryPaddingSize,
-                P::kvPaddingSize,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                P::numHeads,
-                P::scaleValue,
-                P::preTokens,
-                P::nextTokens,
-                P::inputLayout,
-                P::numKeyValueHeads,
-                P::sparseMode,
-                P::blockSize,
-                P::antiquantMode,
-                P::softmaxLseFlag,
-                kNone,
-                kNone,
-                kNone,
-                P::attentionOut,
-                P::softmaxLse};
+#define AT(name) ACLSIM_AT(P, name)
+#define AT_OPTIONAL(name) either(AT(name), AT(name##Optional))
+template <typename P>
+constexpr Places kAt = {
+    AT_OPTIONAL(actualSeqLengths), AT_OPTIONAL(actualSeqLengthsKv), AT_OPTIONAL(deqScale1),
+    AT_OPTIONAL(antiquantScale), AT_OPTIONAL(antiquantOffset), AT_OPTIONAL(blockTable),
+    AT_OPTIONAL(queryPaddingSize), AT_OPTIONAL(kvPaddingSize), AT(keyAntiquantScaleOptional),
+    AT(keyAntiquantOffsetOptional), AT(valueAntiquantScaleOptional),
+    AT(valueAntiquantOffsetOptional), AT(keySharedPrefixOptional), AT(valueSharedPrefixOptional),
+    AT(actualSharedPrefixLenOptional), AT(queryRopeOptional), AT(keyRopeOptional),
+    AT(dequantScaleQueryOptional), AT(learnableSinkOptional), AT(qStartIdxOptional),
+    AT(kvStartIdxOptional), P::numHeads, P::scaleValue, AT(preTokens), AT(nextTokens),
+    P::inputLayout, P::numKeyValueHeads, AT(sparseMode), AT(blockSize), AT(antiquantMode),
+    AT(softmaxLseFlag), AT(keyAntiquantMode), AT(valueAntiquantMode), AT(pseType), P::attentionOut,
+    AT(softmaxLse)};
+template <typename P>
+constexpr Places kIncremental = [] {
+  Places at = kAt<P>;
+  at.length_q = kNone, at.length_k = P::actualSeqLengths;
+  at.dequant1 = AT(dequantScale1), at.table = AT(blocktable);
+  return at;
 }();
-constexpr Places kFusedV2 = [] {
-  using P = params::FusedInferAttentionScoreV2;
-  return Places{P::actualSeqLengthsOptional,
-                P::actualSeqLengthsKvOptional,
-                P::deqScale1Optional,
-                P::antiquantScaleOptional,
-                P::antiquantOffsetOptional,
-                P::blockTableOptional,
-                P::queryPaddingSizeOptional,
-                P::kvPaddingSizeOptional,
-                P::keyAntiquantScaleOptional,
-                P::keyAntiquantOffsetOptional,
-                P::valueAntiquantScaleOptional,
-                P::valueAntiquantOffsetOptional,
-                P::keySharedPrefixOptional,
-                P::valueSharedPrefixOptional,
-                P::actualSharedPrefixLenOptional,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                P::numHeads,
-                P::scaleValue,
-                P::preTokens,
-                P::nextTokens,
-                P::inputLayout,
-                P::numKeyValueHeads,
-                P::sparseMode,
-                P::blockSize,
-                P::antiquantMode,
-                P::softmaxLseFlag,
-                P::keyAntiquantMode,
-                P::valueAntiquantMode,
-                kNone,
-                P::attentionOut,
-                P::softmaxLse};
-}();
-constexpr Places kFusedV3 = [] {
-  using P = params::FusedInferAttentionScoreV3;
-  return Places{P::actualSeqLengthsOptional,
-                P::actualSeqLengthsKvOptional,
-                P::deqScale1Optional,
-                P::antiquantScaleOptional,
-                P::antiquantOffsetOptional,
-                P::blockTableOptional,
-                P::queryPaddingSizeOptional,
-                P::kvPaddingSizeOptional,
-                P::keyAntiquantScaleOptional,
-                P::keyAntiquantOffsetOptional,
-                P::valueAntiquantScaleOptional,
-                P::valueAntiquantOffsetOptional,
-                P::keySharedPrefixOptional,
-                P::valueSharedPrefixOptional,
-                P::actualSharedPrefixLenOptional,
-                P::queryRopeOptional,
-                P::keyRopeOptional,
-                kNone,
-                kNone,
-                kNone,
-                kNone,
-                P::numHeads,
-                P::scaleValue,
-                P::preTokens,
-                P::nextTokens,
-                P::inputLayout,
-                P::numKeyValueHeads,
-                P::sparseMode,
-                P::blockSize,
-                P::antiquantMode,
-                P::softmaxLseFlag,
-                P::keyAntiquantMode,
-                P::valueAntiquantMode,
-                kNone,
-                P::attentionOut,
-                P::softmaxLse};
-}();
-constexpr Places kFusedV4 = [] {
-  using P = params::FusedInferAttentionScoreV4;
-  return Places{P::actualSeqLengthsOptional,
-                P::actualSeqLengthsKvOptional,
-                P::deqScale1Optional,
-                P::antiquantScaleOptional,
-                P::antiquantOffsetOptional,
-                P::blockTableOptional,
-                P::queryPaddingSizeOptional,
-                P::kvPaddingSizeOptional,
-                P::keyAntiquantScaleOptional,
-                P::keyAntiquantOffsetOptional,
-                P::valueAntiquantScaleOptional,
-                P::valueAntiquantOffsetOptional,
-                P::keySharedPrefixOptional,
-                P::valueSharedPrefixOptional,
-                P::actualSharedPrefixLenOptional,
-                P::queryRopeOptional,
-                P::keyRopeOptional,
-                P::dequantScaleQueryOptional,
-                P::learnableSinkOptional,
-                kNone,
-                kNone,
-                P::numHeads,
-                P::scaleValue,
-                P::preTokens,
-                P::nextTokens,
-                P::inputLayout,
-                P::numKeyValueHeads,
-                P::sparseMode,
-                P::blockSize,
-                P::antiquantMode,
-                P::softmaxLseFlag,
-                P::keyAntiquantMode,
-                P::valueAntiquantMode,
-                kNone,
-                P::attentionOut,
-                P::softmaxLse};
-}();
-constexpr Places kFusedV5 = [] {
-  using P = params::FusedInferAttentionScoreV5;
-  return Places{P::actualSeqLengthsOptional,
-                P::actualSeqLengthsKvOptional,
-                P::deqScale1Optional,
-                P::antiquantScaleOptional,
-                P::antiquantOffsetOptional,
-                P::blockTableOptional,
-                P::queryPaddingSizeOptional,
-                P::kvPaddingSizeOptional,
-                P::keyAntiquantScaleOptional,
-                P::keyAntiquantOffsetOptional,
-                P::valueAntiquantScaleOptional,
-                P::valueAntiquantOffsetOptional,
-                P::keySharedPrefixOptional,
-                P::valueSharedPrefixOptional,
-                P::actualSharedPrefixLenOptional,
-                P::queryRopeOptional,
-                P::keyRopeOptional,
-                P::dequantScaleQueryOptional,
-                P::learnableSinkOptional,
-                P::qStartIdxOptional,
-                P::kvStartIdxOptional,
-                P::numHeads,
-                P::scaleValue,
-                P::preTokens,
-                P::nextTokens,
-                P::inputLayout,
-                P::numKeyValueHeads,
-                P::sparseMode,
-                P::blockSize,
-                P::antiquantMode,
-                P::softmaxLseFlag,
-                P::keyAntiquantMode,
-                P::valueAntiquantMode,
-                P::pseType,
-                P::attentionOut,
-                P::softmaxLse};
-}();
-constexpr Places incremental(int dequant1, int anti, int table, int padding, int heads, int block,
-                             int out) {
-  using P = params::IncreFlashAttention;
-
-  return {kNone,
-          P::actualSeqLengths,
-          dequant1,
-          anti,
-          anti < 0 ? kNone : anti + 1,
-          table,
-          kNone,
-          padding,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          heads,
-          heads + 1,
-          kNone,
-          kNone,
-          heads + 2,
-          heads + 3,
-          kNone,
-          block,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          out,
-          kNone};
-}
-// Key and value of aclnnPromptFlashAttention are tensors, not lists.
-constexpr Places prompt(int length_k, int dequant1, int heads, int sparse, int out) {
-  using P = params::PromptFlashAttention;
-
-  return {P::actualSeqLengths,
-          length_k,
-          dequant1,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          heads,
-          heads + 1,
-          heads + 2,
-          heads + 3,
-          heads + 4,
-          heads + 5,
-          sparse,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          kNone,
-          out,
-          kNone};
-}
-constexpr Places kPrompt = [] {
-  using P = params::PromptFlashAttention;
-  return prompt(kNone, kNone, P::numHeads, kNone, P::attentionOut);
-}();
-constexpr Places kPromptV2 = [] {
-  using P = params::PromptFlashAttentionV2;
-  return prompt(P::actualSeqLengthsKv, P::deqScale1, P::numHeads, P::sparseMode, P::attentionOut);
-}();
-constexpr Places kPromptV3 = [] {
-  using P = params::PromptFlashAttentionV3;
-  return prompt(P::actualSeqLengthsKv, P::deqScale1, P::numHeads, P::sparseMode, P::attentionOut);
-}();
-constexpr Places kIncre = [] {
-  using P = params::IncreFlashAttention;
-  return incremental(kNone, kNone, kNone, kNone, P::numHeads, kNone, P::attentionOut);
-}();
-constexpr Places kIncreV2 = [] {
-  using P = params::IncreFlashAttentionV2;
-  return incremental(P::dequantScale1, kNone, kNone, kNone, P::numHeads, kNone, P::attentionOut);
-}();
-constexpr Places kIncreV3 = [] {
-  using P = params::IncreFlashAttentionV3;
-  return incremental(P::dequantScale1, P::antiquantScale, P::blocktable, kNone, P::numHeads,
-                     P::blockSize, P::attentionOut);
-}();
-constexpr Places kIncreV4 = [] {
-  using P = params::IncreFlashAttentionV4;
-  return incremental(P::dequantScale1, P::antiquantScale, P::blocktable, P::kvPaddingSize,
-                     P::numHeads, P::blockSize, P::attentionOut);
-}();
+#undef AT_OPTIONAL
+#undef AT
 
 const Tensor* tensor_at(const Call& c, int arg) {
   if (arg == kNone || c.null(arg)) return nullptr;
@@ -835,15 +553,15 @@ aclError run_infer(Call& c) {
 
 #define ACLNN_INFER(op, at) \
   ACLNN_OP_FLAGS(op, check_infer<at>, run_infer<at>, kOwnNulls | kOwnLimits)
-ACLNN_INFER(aclnnFusedInferAttentionScore, kFused)
-ACLNN_INFER(aclnnFusedInferAttentionScoreV2, kFusedV2)
-ACLNN_INFER(aclnnFusedInferAttentionScoreV3, kFusedV3)
-ACLNN_INFER(aclnnFusedInferAttentionScoreV4, kFusedV4)
-ACLNN_INFER(aclnnFusedInferAttentionScoreV5, kFusedV5)
-ACLNN_INFER(aclnnIncreFlashAttention, kIncre)
-ACLNN_INFER(aclnnIncreFlashAttentionV2, kIncreV2)
-ACLNN_INFER(aclnnIncreFlashAttentionV3, kIncreV3)
-ACLNN_INFER(aclnnIncreFlashAttentionV4, kIncreV4)
-ACLNN_INFER(aclnnPromptFlashAttention, kPrompt)
-ACLNN_INFER(aclnnPromptFlashAttentionV2, kPromptV2)
-ACLNN_INFER(aclnnPromptFlashAttentionV3, kPromptV3)
+ACLNN_INFER(aclnnFusedInferAttentionScore, kAt<params::FusedInferAttentionScore>)
+ACLNN_INFER(aclnnFusedInferAttentionScoreV2, kAt<params::FusedInferAttentionScoreV2>)
+ACLNN_INFER(aclnnFusedInferAttentionScoreV3, kAt<params::FusedInferAttentionScoreV3>)
+ACLNN_INFER(aclnnFusedInferAttentionScoreV4, kAt<params::FusedInferAttentionScoreV4>)
+ACLNN_INFER(aclnnFusedInferAttentionScoreV5, kAt<params::FusedInferAttentionScoreV5>)
+ACLNN_INFER(aclnnIncreFlashAttention, kIncremental<params::IncreFlashAttention>)
+ACLNN_INFER(aclnnIncreFlashAttentionV2, kIncremental<params::IncreFlashAttentionV2>)
+ACLNN_INFER(aclnnIncreFlashAttentionV3, kIncremental<params::IncreFlashAttentionV3>)
+ACLNN_INFER(aclnnIncreFlashAttentionV4, kIncremental<params::IncreFlashAttentionV4>)
+ACLNN_INFER(aclnnPromptFlashAttention, kAt<params::PromptFlashAttention>)
+ACLNN_INFER(aclnnPromptFlashAttentionV2, kAt<params::PromptFlashAttentionV2>)
+ACLNN_INFER(aclnnPromptFlashAttentionV3, kAt<params::PromptFlashAttentionV3>)

@@ -3,6 +3,7 @@
 // Formulas: the "npu_fusion_attention" and "npu_fusion_attention_v3" pages of torch_npu.
 #include "params/attention.h"
 #include "loops/sequences.h"
+#include "loops/versions.h"
 
 #include <cmath>
 #include <cstring>
@@ -16,270 +17,20 @@ struct Places {
   int q, q_rope, k, k_rope, v, shift, drop, mask, sink, prefix, ends_q, ends_k, start_q, start_k,
       scale, shift_type, layout, top, sum;  // keepProb to sparseMode follow scale
   int out;                                  // of the gradients: dy
-  int dq = kNone, dq_rope = kNone, dk = kNone, dk_rope = kNone, dv = kNone, dshift = kNone,
-      dsink = kNone;
+  int dq, dq_rope, dk, dk_rope, dv, dshift, dsink;
 };
-constexpr Places kScore = [] {
-  using P = params::FlashAttentionVarLenScore;
-  return Places{P::query,
-                kNone,
-                P::key,
-                kNone,
-                P::value,
-                P::realShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                kNone,
-                P::prefixOptional,
-                P::actualSeqQLenOptional,
-                P::actualSeqKvLenOptional,
-                kNone,
-                kNone,
-                P::scaleValue,
-                kNone,
-                kNone,
-                P::softmaxMaxOut,
-                P::softmaxSumOut,
-                P::attentionOutOut};
-}();
-constexpr Places kScoreV2 = [] {
-  using P = params::FlashAttentionVarLenScoreV2;
-  return Places{P::query,
-                kNone,
-                P::key,
-                kNone,
-                P::value,
-                P::realShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                kNone,
-                P::prefixOptional,
-                P::actualSeqQLenOptional,
-                P::actualSeqKvLenOptional,
-                P::qStartIdxOptional,
-                P::kvStartIdxOptional,
-                P::scaleValue,
-                P::pseType,
-                kNone,
-                P::softmaxMaxOut,
-                P::softmaxSumOut,
-                P::attentionOutOut};
-}();
-constexpr Places kScoreV3 = [] {
-  using P = params::FlashAttentionVarLenScoreV3;
-  return Places{P::query,
-                P::queryRope,
-                P::key,
-                P::keyRope,
-                P::value,
-                P::realShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                kNone,
-                P::prefixOptional,
-                P::actualSeqQLenOptional,
-                P::actualSeqKvLenOptional,
-                P::qStartIdxOptional,
-                P::kvStartIdxOptional,
-                P::scaleValue,
-                P::pseType,
-                kNone,
-                P::softmaxMaxOut,
-                P::softmaxSumOut,
-                P::attentionOutOut};
-}();
-constexpr Places kScoreV4 = [] {
-  using P = params::FlashAttentionVarLenScoreV4;
-  return Places{P::query,
-                kNone,
-                P::key,
-                kNone,
-                P::value,
-                P::realShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                kNone,
-                P::prefixOptional,
-                P::actualSeqQLenOptional,
-                P::actualSeqKvLenOptional,
-                kNone,
-                kNone,
-                P::scaleValue,
-                kNone,
-                P::softmaxOutLayout,
-                P::softmaxMaxOut,
-                P::softmaxSumOut,
-                P::attentionOutOut};
-}();
-constexpr Places kScoreV5 = [] {
-  using P = params::FlashAttentionVarLenScoreV5;
-  return Places{P::query,
-                P::queryRope,
-                P::key,
-                P::keyRope,
-                P::value,
-                P::realShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                P::sinkOptional,
-                P::prefixOptional,
-                P::actualSeqQLenOptional,
-                P::actualSeqKvLenOptional,
-                P::qStartIdxOptional,
-                P::kvStartIdxOptional,
-                P::scaleValue,
-                P::pseType,
-                P::softmaxOutLayout,
-                P::softmaxMaxOut,
-                P::softmaxSumOut,
-                P::attentionOutOut};
-}();
-constexpr Places kGrad = [] {
-  using P = params::FlashAttentionUnpaddingScoreGrad;
-  return Places{P::query,
-                kNone,
-                P::keyIn,
-                kNone,
-                P::value,
-                P::pseShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                kNone,
-                P::prefixOptional,
-                P::actualSeqQLenOptional,
-                P::actualSeqKvLenOptional,
-                kNone,
-                kNone,
-                P::scaleValue,
-                kNone,
-                kNone,
-                P::softmaxMaxOptional,
-                P::softmaxSumOptional,
-                P::dy,
-                P::dqOut,
-                kNone,
-                P::dkOut,
-                kNone,
-                P::dvOut,
-                P::dpseOut};
-}();
-constexpr Places kGradV2 = [] {
-  using P = params::FlashAttentionUnpaddingScoreGradV2;
-  return Places{P::query,
-                kNone,
-                P::keyIn,
-                kNone,
-                P::value,
-                P::pseShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                kNone,
-                P::prefixOptional,
-                P::actualSeqQLenOptional,
-                P::actualSeqKvLenOptional,
-                P::qStartIdxOptional,
-                P::kvStartIdxOptional,
-                P::scaleValue,
-                P::pseType,
-                kNone,
-                P::softmaxMaxOptional,
-                P::softmaxSumOptional,
-                P::dy,
-                P::dqOut,
-                kNone,
-                P::dkOut,
-                kNone,
-                P::dvOut,
-                P::dpseOut};
-}();
-constexpr Places kGradV3 = [] {
-  using P = params::FlashAttentionUnpaddingScoreGradV3;
-  return Places{P::query,
-                P::queryRope,
-                P::keyIn,
-                P::keyInRope,
-                P::value,
-                P::pseShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                kNone,
-                P::prefixOptional,
-                P::actualSeqQLenOptional,
-                P::actualSeqKvLenOptional,
-                P::qStartIdxOptional,
-                P::kvStartIdxOptional,
-                P::scaleValue,
-                P::pseType,
-                kNone,
-                P::softmaxMaxOptional,
-                P::softmaxSumOptional,
-                P::dy,
-                P::dqOut,
-                P::dqRopeOut,
-                P::dkOut,
-                P::dkRopeOut,
-                P::dvOut,
-                P::dpseOut};
-}();
-constexpr Places kGradV4 = [] {
-  using P = params::FlashAttentionUnpaddingScoreGradV4;
-  return Places{P::query,
-                kNone,
-                P::keyIn,
-                kNone,
-                P::value,
-                P::pseShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                kNone,
-                P::prefixOptional,
-                P::actualSeqQLenOptional,
-                P::actualSeqKvLenOptional,
-                kNone,
-                kNone,
-                P::scaleValue,
-                kNone,
-                P::softmaxInLayout,
-                P::softmaxMaxOptional,
-                P::softmaxSumOptional,
-                P::dy,
-                P::dqOut,
-                kNone,
-                P::dkOut,
-                kNone,
-                P::dvOut,
-                P::dpseOut};
-}();
-constexpr Places kGradV5 = [] {
-  using P = params::FlashAttentionUnpaddingScoreGradV5;
-  return Places{P::query,
-                P::queryRope,
-                P::keyIn,
-                P::keyInRope,
-                P::value,
-                P::pseShiftOptional,
-                P::dropMaskOptional,
-                P::attenMaskOptional,
-                P::sinkInOptional,
-                P::prefixOptional,
-                P::actualSeqQLenOptional,
-                P::actualSeqKvLenOptional,
-                P::qStartIdxOptional,
-                P::kvStartIdxOptional,
-                P::scaleValue,
-                P::pseType,
-                P::softmaxInLayout,
-                P::softmaxMaxOptional,
-                P::softmaxSumOptional,
-                P::dy,
-                P::dqOut,
-                P::dqRopeOut,
-                P::dkOut,
-                P::dkRopeOut,
-                P::dvOut,
-                P::dpseOut,
-                P::dsinkOut};
-}();
+#define AT(name) ACLSIM_AT(P, name)
+template <typename P>
+constexpr Places kAt = {
+    P::query, AT(queryRope), either(AT(key), AT(keyIn)), either(AT(keyRope), AT(keyInRope)), P::value,
+    either(AT(realShiftOptional), AT(pseShiftOptional)), P::dropMaskOptional, P::attenMaskOptional,
+    either(AT(sinkOptional), AT(sinkInOptional)), P::prefixOptional, P::actualSeqQLenOptional,
+    P::actualSeqKvLenOptional, AT(qStartIdxOptional), AT(kvStartIdxOptional), P::scaleValue,
+    AT(pseType), either(AT(softmaxOutLayout), AT(softmaxInLayout)),
+    either(AT(softmaxMaxOut), AT(softmaxMaxOptional)),
+    either(AT(softmaxSumOut), AT(softmaxSumOptional)), either(AT(attentionOutOut), AT(dy)),
+    AT(dqOut), AT(dqRopeOut), AT(dkOut), AT(dkRopeOut), AT(dvOut), AT(dpseOut), AT(dsinkOut)};
+#undef AT
 
 const Tensor* tensor_at(const Call& c, int arg) {
   if (arg == kNone || c.null(arg) || c.tensor(arg).numel() == 0) return nullptr;
@@ -508,17 +259,17 @@ aclError run_grad(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_VARLEN(op, at) \
-  ACLNN_OP_FLAGS(op, check_score<at>, run_score<at>, kOwnNulls | kOwnLimits)
-#define ACLNN_VARLEN_GRAD(op, at) \
-  ACLNN_OP_FLAGS(op, check_grad<at>, run_grad<at>, kOwnNulls | kOwnLimits)
-ACLNN_VARLEN(aclnnFlashAttentionVarLenScore, kScore)
-ACLNN_VARLEN(aclnnFlashAttentionVarLenScoreV2, kScoreV2)
-ACLNN_VARLEN(aclnnFlashAttentionVarLenScoreV3, kScoreV3)
-ACLNN_VARLEN(aclnnFlashAttentionVarLenScoreV4, kScoreV4)
-ACLNN_VARLEN(aclnnFlashAttentionVarLenScoreV5, kScoreV5)
-ACLNN_VARLEN_GRAD(aclnnFlashAttentionUnpaddingScoreGrad, kGrad)
-ACLNN_VARLEN_GRAD(aclnnFlashAttentionUnpaddingScoreGradV2, kGradV2)
-ACLNN_VARLEN_GRAD(aclnnFlashAttentionUnpaddingScoreGradV3, kGradV3)
-ACLNN_VARLEN_GRAD(aclnnFlashAttentionUnpaddingScoreGradV4, kGradV4)
-ACLNN_VARLEN_GRAD(aclnnFlashAttentionUnpaddingScoreGradV5, kGradV5)
+#define ACLNN_VARLEN(op, P) \
+  ACLNN_OP_FLAGS(op, check_score<kAt<P>>, run_score<kAt<P>>, kOwnNulls | kOwnLimits)
+#define ACLNN_VARLEN_GRAD(op, P) \
+  ACLNN_OP_FLAGS(op, check_grad<kAt<P>>, run_grad<kAt<P>>, kOwnNulls | kOwnLimits)
+ACLNN_VARLEN(aclnnFlashAttentionVarLenScore, params::FlashAttentionVarLenScore)
+ACLNN_VARLEN(aclnnFlashAttentionVarLenScoreV2, params::FlashAttentionVarLenScoreV2)
+ACLNN_VARLEN(aclnnFlashAttentionVarLenScoreV3, params::FlashAttentionVarLenScoreV3)
+ACLNN_VARLEN(aclnnFlashAttentionVarLenScoreV4, params::FlashAttentionVarLenScoreV4)
+ACLNN_VARLEN(aclnnFlashAttentionVarLenScoreV5, params::FlashAttentionVarLenScoreV5)
+ACLNN_VARLEN_GRAD(aclnnFlashAttentionUnpaddingScoreGrad, params::FlashAttentionUnpaddingScoreGrad)
+ACLNN_VARLEN_GRAD(aclnnFlashAttentionUnpaddingScoreGradV2, params::FlashAttentionUnpaddingScoreGradV2)
+ACLNN_VARLEN_GRAD(aclnnFlashAttentionUnpaddingScoreGradV3, params::FlashAttentionUnpaddingScoreGradV3)
+ACLNN_VARLEN_GRAD(aclnnFlashAttentionUnpaddingScoreGradV4, params::FlashAttentionUnpaddingScoreGradV4)
+ACLNN_VARLEN_GRAD(aclnnFlashAttentionUnpaddingScoreGradV5, params::FlashAttentionUnpaddingScoreGradV5)
