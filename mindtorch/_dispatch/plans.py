@@ -171,7 +171,7 @@ def _functional(op: Op, args: tuple[Any, ...]) -> Plan:
     outs = infer(op, geoms)
     if op.is_view:
         return Plan(view_plan(op, outs), geoms, outs)
-    if _crosses(op):
+    if _crosses(op) and not _casts_on_host(op, geoms[0], outs[0]):
         return Plan(_transfer(op, outs[0]), geoms, outs)
     return Plan(_backend_run(op, device, args, outs), geoms, outs)
 
@@ -192,6 +192,14 @@ def _backend_run(op: Op, device: Device, args: tuple[Any, ...], outs: tuple[Any,
     if op.lower is not None and not backend.has_kernel(op, args, outs) and device.type != "meta":
         return below_autograd(op.lower)
     return backend.functional(op, args, outs)
+
+
+_SMALL = 1 << 11  # elements from which a backend's copy may have a faster cast
+
+
+def _casts_on_host(op: Op, source: Geometry, out: Geometry) -> bool:
+    here = op.kernels.cpu is not None and out.device is source.device
+    return here and out.device.type == "cpu" and out.numel < _SMALL
 
 
 def _mover(a: Device, b: Device) -> Any:

@@ -33,7 +33,7 @@ _PLAIN = frozenset((type(None), bool, int, float, complex, str, Device, Dtype, S
 _SIGHTS = 2  # calls before the one that is recorded
 _RESULT = re.compile(r"\bt\d+\b")
 _LARGEST_CONSTANT = 1 << 12  # elements
-_MOST_STEPS = 64
+_MOST_STEPS = 256
 _MOST_REFUSALS = 8  # of a composite that never had a program
 
 

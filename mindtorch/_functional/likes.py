@@ -38,7 +38,9 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
             options = {k: v for k, v in named.items() if v is not None and v is not False}
             return hand_over(FUNCTIONS[name], kinds, (input, *args), options)
         try:
-            geom = laid_out(input._geom, memory_format, dtype)
+            geom = input._geom
+            if memory_format is not None or dtype is not None or not geom.contiguous or geom.offset:
+                geom = laid_out(geom, memory_format, dtype)
         except AttributeError:
             raise _no_tensor(name, input) from None
         if device is not None:

@@ -235,12 +235,14 @@ def _memory_order(geom: Geometry) -> list[int]:
 
 
 def _sizes_in_order(geom: Geometry) -> tuple[int, ...]:
+    if geom.contiguous:
+        return geom.shape
     return tuple(geom.shape[dim] for dim in _memory_order(geom))
 
 
 def _put(self: Tensor, draws: Tensor) -> Tensor:
     """Writes draws of `_sizes_in_order` into the tensor."""
-    order = _memory_order(self._geom)
+    order = [] if self._geom.contiguous else _memory_order(self._geom)
     if order != sorted(order):
         draws = aten.permute(draws, [order.index(dim) for dim in range(len(order))])
     return self.copy_(draws)

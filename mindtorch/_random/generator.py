@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -107,12 +106,11 @@ class Generator:
         with self._lock:
             return self._bits.random_raw(n)
 
-    @contextmanager
-    def stepping(self) -> Iterator[Any]:
-        """numpy's bit generator, held by this thread: for draws that take words one by one."""
+    def step(self, function: Callable[..., Any], *args: Any) -> Any:
+        """`function` of numpy's bit generator, held by this thread: it takes words one by one."""
         _refuse_in_vmap()
         with self._lock:
-            yield self._bits
+            return function(self._bits.capsule, *args)
 
     def advance(self, numel: int) -> tuple[int, int]:
         """(seed, offset) for drawing `numel` numbers on a device; four come from one offset."""

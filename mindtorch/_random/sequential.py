@@ -1,7 +1,8 @@
 """Owns cpu draws that are made one by one, as torch's kernels make them, by `native/module.c`.
 
-How many words of MT19937 a draw takes depends on the words, so whole arrays cannot be drawn at
-once. `BUILT` is False in a tree that was not built: there draws are those of `rejection`.
+How many words of MT19937 most of them take depends on the words, so whole arrays cannot be drawn
+at once. `BUILT` is False in a tree that was not built: there draws are those of `rejection` and,
+of uniform and normal ones, numpy's by the same rules.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .generator import Generator
 try:
     from . import _sequential as _native
 
-    BUILT = True
+    BUILT = hasattr(_native, "normal")
 except ImportError:
     BUILT = False
 
@@ -28,17 +29,37 @@ def _operands(*arrays: Array) -> tuple[list[Array], Array]:
 
 
 def _run(generator: Generator, function: Callable[..., Any], *args: Any) -> Any:
-    with generator.stepping() as bits:
-        return function(bits.capsule, *(a.ctypes.data if isinstance(a, np.ndarray) else a
-                                        for a in args))  # fmt: skip
+    addresses = [a.__array_interface__["data"][0] if a.__class__ is np.ndarray else a for a in args]
+    return generator.step(function, *addresses)
+
+
+def uniform(generator: Generator, n: int, single: bool) -> Array:
+    """Draws from [0, 1): of 24 digits as float32 where `single`, else of 53 as float64."""
+    draws = np.empty(n, np.float32 if single else np.float64)
+    _run(generator, _native.uniform, draws, n, single)
+    return draws
+
+
+def normal(generator: Generator, n: int) -> Array:
+    """Draws from the standard normal distribution, as float64; a pair's second waits."""
+    draws = np.empty(n, np.float64)
+    _keep(generator, _run(generator, _native.normal, draws, n, _spare(generator)))
+    return draws
+
+
+def _spare(generator: Generator) -> float:
+    return np.nan if generator._spare is None else generator._spare
+
+
+def _keep(generator: Generator, spare: float) -> None:
+    generator._spare = None if spare != spare else spare
 
 
 def gamma(generator: Generator, concentration: Array, single: bool) -> Array:
     """Gamma draws of rate 1, as float64; `single`: parameters are prepared in float32."""
     (alpha,), draws = _operands(concentration)
-    spare = np.nan if generator._spare is None else generator._spare
-    spare = _run(generator, _native.gamma, alpha, draws, draws.size, single, spare)
-    generator._spare = None if np.isnan(spare) else spare
+    spare = _spare(generator)
+    _keep(generator, _run(generator, _native.gamma, alpha, draws, draws.size, single, spare))
     return draws
 
 

@@ -1,7 +1,7 @@
-// The extension module mindtorch._random._sequential: draws whose number of words from MT19937 depends
-// on the words, one after the other.
+// The extension module mindtorch._random._sequential: draws of MT19937's words, one after the other.
 //
-// Arrays come as addresses; they are of float64, or of int64 for a permutation. `single` says that
+// Arrays come as addresses; they are of float64, of float32 for `single` uniform draws, or of int64
+// for a permutation. Elsewhere `single` says that
 // parameters are float32's numbers, in whose precision torch prepares them.
 //
 // Sources: Marsaglia, Tsang, "A simple method for generating gamma variables" (2000); Hörmann, "The
@@ -177,6 +177,42 @@ static PyObject* gamma_fill(PyObject* self, PyObject* args) {
   return PyFloat_FromDouble(source.spare);
 }
 
+static PyObject* uniform_fill(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject* capsule;
+  Source source;
+  unsigned long long out;
+  Py_ssize_t n;
+  int single;
+  if (!PyArg_ParseTuple(args, "OKnp", &capsule, &out, &n, &single)) return NULL;
+  if (!opened(&source, capsule)) return NULL;
+  float* singles = (float*)(uintptr_t)out;
+  double* doubles = (double*)(uintptr_t)out;
+  const uint32_t digits = (UINT32_C(1) << 24) - 1;
+  if (single) {
+    for (Py_ssize_t i = 0; i < n; ++i)
+      singles[i] = (float)(word(&source) & digits) * (1.0f / (digits + 1));
+  } else {
+    for (Py_ssize_t i = 0; i < n; ++i) doubles[i] = uniform(&source);
+  }
+  Py_RETURN_NONE;
+}
+
+static PyObject* normal_fill(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject* capsule;
+  Source source;
+  unsigned long long out;
+  Py_ssize_t n;
+  double spare;
+  if (!PyArg_ParseTuple(args, "OKnd", &capsule, &out, &n, &spare)) return NULL;
+  if (!opened(&source, capsule)) return NULL;
+  source.spare = spare;
+  double* drawn = (double*)(uintptr_t)out;
+  for (Py_ssize_t i = 0; i < n; ++i) drawn[i] = normal(&source);
+  return PyFloat_FromDouble(source.spare);
+}
+
 static PyObject* poisson_fill(PyObject* self, PyObject* args) {
   (void)self;
   PyObject* capsule;
@@ -228,6 +264,8 @@ static PyObject* permutation_fill(PyObject* self, PyObject* args) {
 
 static PyMethodDef functions[] = {
     {"gamma", gamma_fill, METH_VARARGS, "gamma(words, in, out, n, single, spare): the new spare."},
+    {"uniform", uniform_fill, METH_VARARGS, "uniform(words, out, n, single)"},
+    {"normal", normal_fill, METH_VARARGS, "normal(words, out, n, spare): the new spare."},
     {"poisson", poisson_fill, METH_VARARGS, "poisson(words, in, out, n)"},
     {"binomial", binomial_fill, METH_VARARGS, "binomial(words, counts, probs, out, n, single)"},
     {"permutation", permutation_fill, METH_VARARGS, "permutation(words, out, n)"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -80,11 +81,16 @@ def _ldl_infer(self: Geometry, hermitian: bool = False, check_errors: bool = Fal
     )
 
 
-def _routine(name: str, A: Array, hermitian: bool) -> Any:
+@cache
+def lapack(name: str, dtype: np.dtype[Any]) -> Any:
+    """LAPACK's routine for matrices of a dtype."""
     from scipy.linalg import get_lapack_funcs
 
-    kind = "he" if hermitian and A.dtype.kind == "c" else "sy"
-    return get_lapack_funcs((f"{kind}{name}",), (A,))[0]
+    return get_lapack_funcs((name,), (np.empty(0, dtype),))[0]
+
+
+def _routine(name: str, A: Array, hermitian: bool) -> Any:
+    return lapack(("he" if hermitian and A.dtype.kind == "c" else "sy") + name, A.dtype)
 
 
 def _ldl(self: Array, hermitian: bool, check_errors: bool) -> tuple[Array, ...]:

@@ -22,6 +22,7 @@ from .decompositions import (
     column_major,
     in_columns,
 )
+from .spectral import lapack
 
 SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
 
@@ -192,6 +193,15 @@ def _lu_infer(A: Geometry, pivot: bool = True, check_errors: bool = False) -> An
 
 
 def _lu_cpu(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, ...]:
+    """LAPACK's factors; without pivots, and of many matrices, Doolittle's columns."""
+    if not pivot or A.ndim > 2 or not A.size:
+        return _by_columns(A, pivot, check_errors)
+    built, pivots, info = lapack("getrf", A.dtype)(A)
+    _check_info("torch.linalg.lu_factor_ex", info, check_errors)
+    return built, (pivots + 1).astype(np.int32, copy=False), np.asarray(info, np.int32)
+
+
+def _by_columns(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, ...]:
     """Doolittle's columns with the largest element as pivot, for all matrices at once."""
     built, (m, n) = A.copy(), A.shape[-2:]
     k = min(m, n)

@@ -9,6 +9,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.device import device as Device
 from ...._tensor.dtype import COMPLEX
 from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.eight_bits import fitting
 from ...._tensor.geometry import Geometry, follows, format_name
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
@@ -94,12 +95,22 @@ def _to_copy(
     return geom if device is None else geom.on(device)
 
 
+def _cast(self: Array, *_: object, out: Geometry) -> Array:
+    dtype = out.dtype.np
+    if self.dtype.kind == "c" and dtype.kind not in "cb":
+        self = self.real
+    cast: Array = fitting(self, dtype).astype(dtype)
+    return cast
+
+
 _to_copy.crosses_devices = True  # type: ignore[attr-defined]
 
 
 op(
     "_to_copy(Tensor self, ScalarType? dtype, Device? device, str? memory_format=None) -> Tensor",
     infer=_to_copy,
+    cpu=_cast,
+    compute="raw",
     grad={
         "self": lambda grad, self_geom: aten.to(
             aten.real(grad)

@@ -308,13 +308,15 @@ def _polygamma_of_zeta(n: int, self: Tensor) -> Tensor:
 
 
 def _polygamma(n: int, self: Array, *, out: Geometry) -> Array:
-    from scipy.special import digamma, polygamma
+    from scipy.special import digamma, zeta
 
     self = self.astype(opmath(out.dtype).np, copy=False)  # torch takes integers, too
     if n == 0:
-        return digamma(self).astype(self.dtype)
-
-    return polygamma(n, self).astype(self.dtype)
+        return digamma(self)
+    size = float(factorial(n)) if n <= _LARGEST_FACTORIAL else inf
+    return (zeta(n + 1.0, self.astype(np.float64, copy=False)) * (size if n % 2 else -size)).astype(
+        self.dtype
+    )
 
 
 def _polygamma_rule(n: int, self: Geometry) -> Geometry:

@@ -6,6 +6,8 @@ Recurrences: Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964),
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -53,17 +55,45 @@ POLYNOMIALS: dict[str, tuple[Callable[[Any], Any], Step]] = {
 }
 
 
+_HIGHEST = 1024  # degree
+
+
 def _degrees(n: Any) -> int:
     """The highest degree asked for, of those below a thousand."""
     whole = np.trunc(np.nan_to_num(np.asarray(n, np.float64), nan=0.0, posinf=0, neginf=0))
-    return int(min(whole.max(), 1024)) if whole.size else 0
+    return int(min(whole.max(), _HIGHEST)) if whole.size else 0
 
 
-def _on_cpu(first: Callable[[Any], Any], step: Step, shifted: bool) -> Callable[..., Array]:
+@cache
+def _by_scipy(name: str) -> Callable[[Array, Array], Array]:
+    """The polynomial of whole degrees and finite places, by scipy's recurrences."""
+    from scipy import special
+
+    second = special.eval_chebyu
+    functions: dict[str, Callable[[Array, Array], Array]] = {
+        "chebyshev_polynomial_t": special.eval_chebyt,
+        "chebyshev_polynomial_u": second,
+        "chebyshev_polynomial_v": lambda n, x: second(n, x) - second(n - 1, x),
+        "chebyshev_polynomial_w": lambda n, x: second(n, x) + second(n - 1, x),
+        "hermite_polynomial_h": special.eval_hermite,
+        "hermite_polynomial_he": special.eval_hermitenorm,
+        "laguerre_polynomial_l": special.eval_laguerre,
+        "legendre_polynomial_p": special.eval_legendre,
+    }
+    return functions[name.removeprefix("shifted_")]
+
+
+def _on_cpu(
+    name: str, first: Callable[[Any], Any], step: Step, shifted: bool
+) -> Callable[..., Array]:
     def run(x: Array, n: Array) -> Array:
         kind = np.result_type(x, n)
-        x, n = np.broadcast_arrays(x.astype(np.float64), np.trunc(n))
+        n = np.trunc(n)
+        x = x.astype(np.float64)
         x = x * 2 - 1 if shifted else x
+        if x.size and n.size and isfinite(x.sum()) and n.min() >= 0 and n.max() <= _HIGHEST:
+            return _by_scipy(name)(n.astype(np.int64), x).astype(kind)
+        x, n = np.broadcast_arrays(x, n)
         before, now = np.ones_like(x), first(x)
         result = np.where(n == 0, before, np.where(n == 1, now, 0.0))
         for k in range(2, _degrees(n) + 1):
@@ -109,7 +139,7 @@ def _row(name: str, first: Callable[[Any], Any], step: Step, shifted: bool) -> N
     op(
         f"special_{name}(Tensor|Scalar x, Tensor|Scalar n) -> Tensor",
         infer=pointwise("float"),
-        cpu=_on_cpu(first, step, shifted),
+        cpu=_on_cpu(name, first, step, shifted),
         lower=in_float32(_elsewhere(first, step, shifted)),
         unsupported={"half complex": f"{name}_cpu"},
         samples=calls(
