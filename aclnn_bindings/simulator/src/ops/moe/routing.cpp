@@ -4,6 +4,7 @@
 // (permute, unpermute), as the tests of torch_npu state them.
 #include "params/moe.h"
 #include "loops/values.h"
+#include "loops/versions.h"
 
 #include <cmath>
 #include <limits>
@@ -31,72 +32,20 @@ struct Init {
   bool pairs;  // counts as the tokens argument says: 0 sums, 1 counts, 2 pairs; else 1 sums, 2
                // counts
 };
-constexpr Init kInitV2 = [] {
-  using P = params::MoeInitRoutingV2;
-  return Init{P::expertIdx,
-              -1,
-              -1,
-              P::activeNumOptional,
-              P::expertCapacityOptional,
-              P::expertNumOptional,
-              P::dropPadModeOptional,
-              P::expertTokensCountOrCumsumFlagOptional,
-              -1,
-              P::expertTokensBeforeCapacityFlagOptional,
-              -1,
-              -1,
-              -1,
-              P::expandedXOut,
-              P::expandedRowIdxOut,
-              P::expertTokensCountOrCumsumOutOptional,
-              P::expertTokensBeforeCapacityOutOptional,
-              -1,
-              false};
-}();
-constexpr Init kInitQuantV2 = [] {
-  using P = params::MoeInitRoutingQuantV2;
-  return Init{P::expertIdx,
-              P::scaleOptional,
-              P::offsetOptional,
-              P::activeNum,
-              P::expertCapacity,
-              P::expertNum,
-              P::dropPadMode,
-              P::expertTokensCountOrCumsumFlag,
-              -1,
-              P::expertTokensBeforeCapacityFlag,
-              P::quantMode,
-              -1,
-              -1,
-              P::expandedXOut,
-              P::expandedRowIdxOut,
-              P::expertTokensCountOrCumsumOutOptional,
-              P::expertTokensBeforeCapacityOutOptional,
-              P::dynamicQuantScaleOutOptional,
-              false};
-}();
-constexpr Init kInitV3 = [] {
-  using P = params::MoeInitRoutingV3;
-  return Init{P::expertIdx,
-              P::scaleOptional,
-              P::offsetOptional,
-              P::activeNum,
-              P::expertCapacity,
-              P::expertNum,
-              P::dropPadMode,
-              P::expertTokensNumType,
-              P::expertTokensNumFlag,
-              -1,
-              P::quantMode,
-              P::activeExpertRangeOptional,
-              P::rowIdxType,
-              P::expandedXOut,
-              P::expandedRowIdxOut,
-              P::expertTokensCountOrCumsumOut,
-              -1,
-              P::expandedScaleOut,
-              true};
-}();
+#define AT(name) ACLSIM_AT(P, name)
+#define AT_OPTIONAL(name) either(AT(name), AT(name##Optional))
+template <typename P>
+constexpr Init kInit = {
+    P::expertIdx, AT(scaleOptional), AT(offsetOptional), AT_OPTIONAL(activeNum),
+    AT_OPTIONAL(expertCapacity), AT_OPTIONAL(expertNum), AT_OPTIONAL(dropPadMode),
+    either(AT_OPTIONAL(expertTokensCountOrCumsumFlag), AT(expertTokensNumType)),
+    AT(expertTokensNumFlag), AT_OPTIONAL(expertTokensBeforeCapacityFlag), AT(quantMode),
+    AT(activeExpertRangeOptional), AT(rowIdxType), P::expandedXOut, P::expandedRowIdxOut,
+    AT_OPTIONAL(expertTokensCountOrCumsumOut), AT(expertTokensBeforeCapacityOutOptional),
+    either(AT(dynamicQuantScaleOutOptional), AT(expandedScaleOut)),
+    AT(activeExpertRangeOptional) != kNone};
+#undef AT_OPTIONAL
+#undef AT
 
 int64_t number_or(const Call& c, int arg, int64_t otherwise) {
   return arg < 0 ? otherwise : c.integer(arg);
@@ -784,9 +733,9 @@ aclError run_bias_grad(Call& c) {
 
 ACLNN_OWN(aclnnMoeInitRouting, check_init_first<false>, run_init_first<false>)
 ACLNN_OWN(aclnnMoeInitRoutingQuant, check_init_first<true>, run_init_first<true>)
-ACLNN_OWN(aclnnMoeInitRoutingV2, check_init<kInitV2>, run_init<kInitV2>)
-ACLNN_OWN(aclnnMoeInitRoutingQuantV2, check_init<kInitQuantV2>, run_init<kInitQuantV2>)
-ACLNN_OWN(aclnnMoeInitRoutingV3, check_init<kInitV3>, run_init<kInitV3>)
+ACLNN_OWN(aclnnMoeInitRoutingV2, check_init<kInit<params::MoeInitRoutingV2>>, run_init<kInit<params::MoeInitRoutingV2>>)
+ACLNN_OWN(aclnnMoeInitRoutingQuantV2, check_init<kInit<params::MoeInitRoutingQuantV2>>, run_init<kInit<params::MoeInitRoutingQuantV2>>)
+ACLNN_OWN(aclnnMoeInitRoutingV3, check_init<kInit<params::MoeInitRoutingV3>>, run_init<kInit<params::MoeInitRoutingV3>>)
 ACLNN_OWN(aclnnMoeInitRoutingV2Grad, check_init_grad, run_init_grad)
 ACLNN_OWN(aclnnMoeFinalizeRouting, check_final<kFinal>, run_final<kFinal>)
 ACLNN_OWN(aclnnMoeFinalizeRoutingV2, check_final<kFinalV2>, run_final<kFinalV2>)

@@ -4,6 +4,7 @@
 // documents of aclnnDeepNorm, aclnnAddLayerNorm, aclnnAdaLayerNorm and aclnnAdaLayerNormQuant.
 #include "params/norm.h"
 #include "loops/values.h"
+#include "loops/versions.h"
 
 #include <cmath>
 #include <cstring>
@@ -76,108 +77,17 @@ struct Rms {
       mask, rstd;
   bool dynamic;
 };
-constexpr Rms kAddQuant = [] {
-  using P = params::AddRmsNormQuant;
-  return Rms{P::x2,
-             P::gamma,
-             kNone,
-             P::scales1,
-             P::scales2Optional,
-             P::zeroPoints1Optional,
-             P::zeroPoints2Optional,
-             P::epsilon,
-             P::divMode,
-             P::y1Out,
-             P::y2Out,
-             P::xOut,
-             kNone,
-             kNone,
-             kNone,
-             kNone,
-             kNone,
-             false};
-}();
-constexpr Rms kAddQuantV2 = [] {
-  using P = params::AddRmsNormQuantV2;
-  return Rms{P::x2,
-             P::gamma,
-             P::betaOptional,
-             P::scales1,
-             P::scales2Optional,
-             P::zeroPoints1Optional,
-             P::zeroPoints2Optional,
-             P::epsilon,
-             P::divMode,
-             P::y1Out,
-             P::y2Out,
-             P::xOut,
-             P::rmsNormOut,
-             kNone,
-             kNone,
-             kNone,
-             kNone,
-             false};
-}();
-constexpr Rms kAddDynamic = [] {
-  using P = params::AddRmsNormDynamicQuant;
-  return Rms{P::x2,
-             P::gamma,
-             kNone,
-             P::smoothScale1Optional,
-             P::smoothScale2Optional,
-             kNone,
-             kNone,
-             P::epsilon,
-             kNone,
-             P::y1Out,
-             P::y2Out,
-             P::xOut,
-             kNone,
-             P::scale1Out,
-             P::scale2Out,
-             kNone,
-             kNone,
-             true};
-}();
-constexpr Rms kAddDynamicV2 = [] {
-  using P = params::AddRmsNormDynamicQuantV2;
-  return Rms{P::x2,
-             P::gamma,
-             P::betaOptional,
-             P::smoothScale1Optional,
-             P::smoothScale2Optional,
-             kNone,
-             kNone,
-             P::epsilon,
-             kNone,
-             P::y1Out,
-             P::y2Out,
-             P::xOut,
-             kNone,
-             P::scale1Out,
-             P::scale2Out,
-             P::outputMask,
-             kNone,
-             true};
-}();
-constexpr Rms kQuant = [] {
-  using P = params::RmsNormQuant;
-  return Rms{kNone, P::gamma, P::beta, P::scale, kNone, P::offset, kNone, P::epsilon, kNone,
-             P::y,  kNone,    kNone,   kNone,    kNone, kNone,     kNone, kNone,      false};
-}();
-constexpr Rms kQuantV3 = [] {
-  using P = params::RmsNormQuantV3;
-  return Rms{kNone, P::gamma, P::beta, P::scale, kNone, P::offset, kNone, P::epsilon, P::divMode,
-             P::y,  kNone,    kNone,   kNone,    kNone, kNone,     kNone, P::rstd,    false};
-}();
-constexpr Rms kDynamic = [] {
-  using P = params::RmsNormDynamicQuant;
-  return Rms{kNone, P::gamma,    P::betaOptional, P::smoothScalesOptional,
-             kNone, kNone,       kNone,           P::epsilon,
-             kNone, P::yOut,     kNone,           kNone,
-             kNone, P::scaleOut, kNone,           kNone,
-             kNone, true};
-}();
+#define AT(name) ACLSIM_AT(P, name)
+template <typename P>
+constexpr Rms kAt = {
+    AT(x2), P::gamma, either(AT(beta), AT(betaOptional)),
+    either(either(AT(scales1), AT(smoothScale1Optional)), either(AT(scale), AT(smoothScalesOptional))),
+    either(AT(scales2Optional), AT(smoothScale2Optional)),
+    either(AT(zeroPoints1Optional), AT(offset)), AT(zeroPoints2Optional), P::epsilon, AT(divMode),
+    either(AT(y1Out), either(AT(y), AT(yOut))), AT(y2Out), AT(xOut), AT(rmsNormOut),
+    either(AT(scale1Out), AT(scaleOut)), AT(scale2Out), AT(outputMask), AT(rstd),
+    either(AT(scale1Out), AT(scaleOut)) != kNone};
+#undef AT
 
 bool second_asked(const Call& c, const Rms& at) {
   if (at.y2 == kNone) return false;
@@ -751,19 +661,19 @@ aclnnStatus check_rms_quant_v3(Call& c) {
   using P = params::RmsNormQuantV3;
 
   ACL_RETURN_IF_FAILED(expect_given(c, {P::rstd}));
-  return check_rms<kQuantV3>(c);
+  return check_rms<kAt<params::RmsNormQuantV3>>(c);
 }
 
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OWN(aclnnAddRmsNormQuant, check_rms<kAddQuant>, run_rms<kAddQuant>)
-ACLNN_OWN(aclnnAddRmsNormQuantV2, check_rms<kAddQuantV2>, run_rms<kAddQuantV2>)
-ACLNN_OWN(aclnnAddRmsNormDynamicQuant, check_rms<kAddDynamic>, run_rms<kAddDynamic>)
-ACLNN_OWN(aclnnAddRmsNormDynamicQuantV2, check_rms<kAddDynamicV2>, run_rms<kAddDynamicV2>)
-ACLNN_OWN(aclnnRmsNormQuant, check_rms<kQuant>, run_rms<kQuant>)
-ACLNN_OWN(aclnnRmsNormQuantV3, check_rms_quant_v3, run_rms<kQuantV3>)
-ACLNN_OWN(aclnnRmsNormDynamicQuant, check_rms<kDynamic>, run_rms<kDynamic>)
+ACLNN_OWN(aclnnAddRmsNormQuant, check_rms<kAt<params::AddRmsNormQuant>>, run_rms<kAt<params::AddRmsNormQuant>>)
+ACLNN_OWN(aclnnAddRmsNormQuantV2, check_rms<kAt<params::AddRmsNormQuantV2>>, run_rms<kAt<params::AddRmsNormQuantV2>>)
+ACLNN_OWN(aclnnAddRmsNormDynamicQuant, check_rms<kAt<params::AddRmsNormDynamicQuant>>, run_rms<kAt<params::AddRmsNormDynamicQuant>>)
+ACLNN_OWN(aclnnAddRmsNormDynamicQuantV2, check_rms<kAt<params::AddRmsNormDynamicQuantV2>>, run_rms<kAt<params::AddRmsNormDynamicQuantV2>>)
+ACLNN_OWN(aclnnRmsNormQuant, check_rms<kAt<params::RmsNormQuant>>, run_rms<kAt<params::RmsNormQuant>>)
+ACLNN_OWN(aclnnRmsNormQuantV3, check_rms_quant_v3, run_rms<kAt<params::RmsNormQuantV3>>)
+ACLNN_OWN(aclnnRmsNormDynamicQuant, check_rms<kAt<params::RmsNormDynamicQuant>>, run_rms<kAt<params::RmsNormDynamicQuant>>)
 ACLNN_OWN(aclnnRmsNormGradQuant, check_rms_grad, run_rms_grad)
 ACLNN_OWN(aclnnAddRmsNormCast, check_cast, run_cast)
 ACLNN_OWN(aclnnDeepNorm, check_deep, run_deep)
