@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted, refused
+from torch_samples import noise, randn
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
@@ -22,11 +23,6 @@ def test_logit_and_its_gradient_equal_torch(sim: Any, eps: float) -> None:
 
 F = torch.nn.functional
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
-
-
-def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 def with_gradient(function: Any, g: Any, *inputs: Any) -> tuple[Any, ...]:
@@ -102,10 +98,6 @@ def test_a_slope_per_channel_may_have_the_shape_that_broadcasts(sim: Any) -> Non
     expected = torch.nn.functional.prelu(x, slope)
     for shape in ((3,), (1, 3, 1)):
         accepted(sim, "aclnnPrelu", x, slope.view(shape), Out(expected, tolerance=1e-6))
-
-
-def noise(*shape: int, seed: int = 0) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("approximate", ["none", "tanh"])

@@ -6,40 +6,12 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out
+from torch_samples import gelu_tanh, reference, sample
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
 F = torch.nn.functional
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
-
-
-def sample(dtype: Any, shape: tuple[int, ...] = (5, 4, 6), low: int = -9, seed: int = 0) -> Any:
-    """Values of `dtype` between low and 9."""
-    g = torch.Generator().manual_seed(seed)
-    if dtype == torch.bool:
-        return torch.randint(0, 2, shape, generator=g).bool()
-    if dtype.is_complex:
-        return torch.randn(shape, dtype=dtype, generator=g)
-    if not dtype.is_floating_point:
-        return torch.randint(0 if dtype == torch.uint8 else low, 10, shape, generator=g).to(dtype)
-    values = torch.rand(shape, dtype=torch.float64, generator=g)
-    return (values * (9 - low) / 3 + low / 3).to(dtype)
-
-
-def reference(function: Any, *tensors: Any) -> Any:
-    """Small floats computed in float64 and rounded once."""
-    dtype = next((t.dtype for t in tensors if isinstance(t, torch.Tensor)), None)
-    if dtype not in (torch.float16, torch.bfloat16, torch.float32):
-        return function(*tensors)
-    wide = [
-        t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in tensors
-    ]
-    result = function(*wide)
-    return result if result.dtype == torch.bool else result.to(dtype)
-
-
-def gelu_tanh(x: Any) -> Any:
-    return F.gelu(x, approximate="tanh")
 
 
 GRADIENTS = {

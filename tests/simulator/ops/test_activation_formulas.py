@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy_harness import Ops, Out, close, sigmoid
+from numpy_references import differences
 
 RNG = np.random.default_rng(41)
 
 
 def draw(*shape: int, dtype: Any = "float16") -> np.ndarray:
     return RNG.standard_normal(shape).astype(dtype)
-
-
-def differences(f: Callable[..., Any], inputs: list[np.ndarray], which: int) -> np.ndarray:
-    """The gradient of a scalar function by central differences."""
-    x = inputs[which].astype(np.float64)
-    out = np.empty(x.size)
-    for i in range(x.size):
-        values = []
-        for step in (1e-5, -1e-5):
-            moved = x.copy().reshape(-1)
-            moved[i] += step
-            args = [*inputs]
-            args[which] = moved.reshape(x.shape)
-            values.append(float(f(*args)))
-        out[i] = (values[0] - values[1]) / 2e-5
-    return out.reshape(x.shape)
 
 
 def test_clipped_gates_and_their_gradients(nops: Ops) -> None:

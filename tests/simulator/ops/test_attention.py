@@ -7,17 +7,13 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted
+from torch_samples import noise, randn
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
 LOOSE = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 FAR = 2**31 - 1
-
-
-def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 def arranged(x: Any, layout: str) -> Any:
@@ -266,10 +262,6 @@ def test_attention_to_a_prompt_equals_the_definition(sim: Any, dtype: Any, layou
 
 
 F = torch.nn.functional
-
-
-def noise(*shape: int, seed: int = 0) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def test_attention_over_levels_samples_as_grid_sample_does(sim: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted
+from torch_samples import noise, randn, result_and_gradient
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
@@ -30,11 +31,6 @@ TRANSPOSED = [
     ((2, 3, 4, 4), (3, 2, 1, 1), (1, 1), (0, 0), (1, 1), (0, 0), 1),
 ]
 CASES = [(False, *case) for case in PLAIN] + [(True, *case) for case in TRANSPOSED]
-
-
-def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -143,10 +139,6 @@ def test_what_a_convolution_cannot_do_is_refused(
     assert caught.value.code == 161002
 
 
-def noise(*shape: int, seed: int = 0, dtype: Any = torch.float32) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
 def test_convolution_over_time_and_its_gradients(sim: Any) -> None:
     x, w = noise(6, 2, 3).requires_grad_(), noise(3, 3, 4, seed=1).requires_grad_()
     b = noise(4, seed=2).requires_grad_()
@@ -156,15 +148,6 @@ def test_convolution_over_time_and_its_gradients(sim: Any) -> None:
     g = noise(*y.shape, seed=3)
     grads = torch.autograd.grad((y * g).sum(), (x, w, b))
     accepted(sim, "aclnnConvTbcBackward", g, *given, 1, 0, *(Out(t, tolerance=1e-5) for t in grads))
-
-
-def result_and_gradient(function: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Value, upstream gradient and the input's gradient, all in x's dtype."""
-    wide = x.double().requires_grad_()
-    y = function(wide)
-    g = randn(x.dtype, *y.shape, seed=5)
-    (gx,) = torch.autograd.grad(y, wide, g.double())
-    return y.detach().to(x.dtype), g, gx.to(x.dtype)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

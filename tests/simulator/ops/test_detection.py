@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted, refused
+from torch_samples import noise
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
-
-
-def noise(*shape: int, seed: int = 0) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def test_interpolated_points_give_back_to_their_three_neighbours(sim: Any) -> None:

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted
+from torch_samples import noise
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
-
-
-def noise(*shape: int, seed: int = 0, dtype: Any = torch.float32) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 @pytest.mark.parametrize("n", [4, 7, 10])

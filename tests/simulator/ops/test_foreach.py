@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted
+from torch_samples import randn
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
@@ -34,11 +35,6 @@ def test_foreach_takes_halves_with_numbers(sim: Any, dtype: Any) -> None:
 
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
-
-
-def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

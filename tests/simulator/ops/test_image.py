@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, Simulator, accepted
+from torch_samples import noise
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
@@ -253,10 +254,6 @@ def test_the_gradient_of_a_grid_sums_many_channels_without_loss(sim: Any) -> Non
     # Slopes and weights are float32; their sum of 2,048 terms up to 400 is rounded once.
     terms = 2048 * 400 * 2.0**-24
     assert (seen - exact[1]).abs().max() < 4 * terms**0.5
-
-
-def noise(*shape: int, seed: int = 0) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("corners", [False, True])

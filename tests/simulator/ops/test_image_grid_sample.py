@@ -6,17 +6,13 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out
+from torch_samples import randn
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
 F = torch.nn.functional
 INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
-
-
-def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 @pytest.mark.parametrize("align", [False, True])

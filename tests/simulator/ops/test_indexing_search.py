@@ -6,21 +6,13 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out
+from torch_samples import values
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 DTYPES = [*FLOATS, torch.int8, torch.int32, torch.int64, torch.uint8, torch.bool]
 WHOLE = torch.empty(0, dtype=torch.int64)  # how clients say "all of this dim" in an index list
-
-
-def values(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    if dtype == torch.bool:
-        return torch.randint(0, 2, shape, generator=g).bool()
-    if not dtype.is_floating_point:
-        return torch.randint(0 if dtype == torch.uint8 else -5, 6, shape, generator=g).to(dtype)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

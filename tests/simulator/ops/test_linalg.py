@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted
+from torch_samples import noise, randn
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
@@ -15,10 +16,6 @@ def test_distances_equal_torch(sim: Any, p: float) -> None:
     x, y = torch.randn(2, 5, 7), torch.randn(2, 4, 7)
     expected = torch.cdist(x.double(), y.double(), p).float()
     sim.check("aclnnCdist", x, y, p, 0, Out(expected))
-
-
-def noise(*shape: int, seed: int = 0, dtype: Any = torch.float32) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
@@ -87,11 +84,6 @@ def test_singular_values_and_vectors_compose_their_matrix(
     for basis in (found_u, v):
         eye = torch.eye(basis.shape[-1], dtype=dtype).expand(*basis.shape[:-2], -1, -1)
         torch.testing.assert_close(basis.mH @ basis, eye, rtol=1e-4, atol=1e-4)
-
-
-def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 def test_factors_and_inverses_equal_torch(sim: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted, refused
+from torch_samples import randn
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
@@ -45,11 +46,6 @@ def test_arguments_that_would_lead_outside_memory_are_refused(
 F = torch.nn.functional
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
 REDUCTIONS = ["none", "mean", "sum"]
-
-
-def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 def loss_and_gradient(function: Any, x: Any, y: Any, g: Any, *rest: Any) -> tuple[Any, Any]:

@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted, refused
+from torch_samples import noise, values
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
-
-
-def noise(*shape: int, seed: int = 0, dtype: Any = torch.float32) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 @pytest.mark.parametrize("equation", ["ij,jk->ik", "bij, bkj -> bik", "ii->i", "ij->", "i,j->ji"])
@@ -70,15 +67,6 @@ def test_products_of_groups_have_biases_of_their_own_widths(sim: Any) -> None:
 
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
-
-
-def values(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    if dtype == torch.bool:
-        return torch.randint(0, 2, shape, generator=g).bool()
-    if not dtype.is_floating_point:
-        return torch.randint(0 if dtype == torch.uint8 else -5, 6, shape, generator=g).to(dtype)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -7,14 +7,9 @@ import math
 import numpy as np
 import pytest
 from numpy_harness import Nibbles, Ops, Out, close, e4m3, near
+from numpy_references import pack
 from products import on
 from quantized_operands import RNG, codes, cut, draw, inner, scale_of, words
-
-
-def pack(x: np.ndarray) -> np.ndarray:
-    """Eight int4 in each int32, the first in the low bits."""
-    words = (x.astype(np.int64).reshape(*x.shape[:-1], -1, 8) & 15) << (4 * np.arange(8))
-    return words.sum(-1).astype(np.uint32).view(np.int32)
 
 
 @pytest.mark.parametrize("turn", [False, True])

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out
+from torch_samples import noise
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
-
-
-def noise(*shape: int, seed: int = 0) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def test_sinkhorn_makes_rows_and_columns_weigh_the_same(sim: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out
+from torch_samples import randn
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
@@ -13,11 +14,6 @@ F = torch.nn.functional
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
 # Statistics of some hundred values in float32: rounding grows with the root of their number.
 LOOSE = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
-
-
-def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 def gradients(function: Any, g: Any, *inputs: Any) -> list[Any]:

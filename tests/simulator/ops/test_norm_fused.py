@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy_harness import Ops, Out, close, near, sigmoid
+from numpy_references import differences
 
 RNG = np.random.default_rng(41)
 
@@ -28,22 +28,6 @@ def layer(x: np.ndarray, gamma: Any = 1, beta: Any = 0, eps: float = 1e-5) -> np
 
 def int8(x: np.ndarray) -> np.ndarray:
     return np.clip(np.rint(x), -128, 127)
-
-
-def differences(f: Callable[..., Any], inputs: list[np.ndarray], which: int) -> np.ndarray:
-    """The gradient of a scalar function by central differences."""
-    x = inputs[which].astype(np.float64)
-    out = np.empty(x.size)
-    for i in range(x.size):
-        values = []
-        for step in (1e-5, -1e-5):
-            moved = x.copy().reshape(-1)
-            moved[i] += step
-            args = [*inputs]
-            args[which] = moved.reshape(x.shape)
-            values.append(float(f(*args)))
-        out[i] = (values[0] - values[1]) / 2e-5
-    return out.reshape(x.shape)
 
 
 @pytest.mark.parametrize("divide", [False, True])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted
+from torch_samples import noise, randn, result_and_gradient
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
@@ -18,20 +19,6 @@ MAX_2D = [
     ((3, 3), (2, 2), (1, 1), (2, 1), False),
     ((3, 3), (), (1, 1), (1, 1), False),
 ]
-
-
-def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
-
-
-def result_and_gradient(function: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Value, upstream gradient and the input's gradient, all in x's dtype."""
-    wide = x.double().requires_grad_()
-    y = function(wide)
-    g = randn(x.dtype, *y.shape, seed=5)
-    (gx,) = torch.autograd.grad(y, wide, g.double())
-    return y.detach().to(x.dtype), g, gx.to(x.dtype)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -157,10 +144,6 @@ def test_an_index_outside_of_its_plane_fails_on_the_stream(sim: Any) -> None:
             Out(x),
         )
     assert caught.value.code == 507015
-
-
-def noise(*shape: int, seed: int = 0) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("ceil", [False, True])

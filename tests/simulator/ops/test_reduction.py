@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted, refused
+from torch_samples import fixed_values as values
+from torch_samples import noise
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
@@ -54,15 +56,6 @@ def test_one_number_may_be_reduced_into_a_vector_of_one(sim: Any) -> None:
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 DIMS = [(), (0,), (1,), (2,), (0, 2), (1, 2), (0, 1), (-1,), (0, 1, 2)]
-
-
-def values(dtype: Any, shape: tuple[int, ...] = (6, 5, 7)) -> Any:
-    g = torch.Generator().manual_seed(3)
-    if dtype == torch.bool:
-        return torch.randint(0, 4, shape, generator=g) > 0
-    if not dtype.is_floating_point:
-        return torch.randint(0 if dtype == torch.uint8 else -5, 6, shape, generator=g).to(dtype)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 def wide(x: Any) -> Any:
@@ -164,10 +157,6 @@ def test_scans_equal_torch(sim: Any, dtype: Any, dim: int) -> None:
     for name, function in (("Cummax", torch.cummax), ("Cummin", torch.cummin)):
         best, at = function(x, dim)
         sim.check(f"aclnn{name}", x, dim, Out(best), Out(at))
-
-
-def noise(*shape: int, seed: int = 0) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def test_segment_sums_and_their_gradient(sim: Any) -> None:

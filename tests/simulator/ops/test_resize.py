@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted, refused
+from torch_samples import noise, randn, result_and_gradient
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
 F = torch.nn.functional
-
-
-def noise(*shape: int, seed: int = 0) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("mode", ["nearest", "bilinear"])
@@ -41,20 +38,6 @@ SMOOTH = [
     ("bilinear", 2, "Bilinear2dAA", "Bilinear2dAABackward", True),
     ("bicubic", 2, "Bicubic2dAA", "Bicubic2dAAGrad", True),
 ]
-
-
-def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
-
-
-def result_and_gradient(function: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Value, upstream gradient and the input's gradient, all in x's dtype."""
-    wide = x.double().requires_grad_()
-    y = function(wide)
-    g = randn(x.dtype, *y.shape, seed=5)
-    (gx,) = torch.autograd.grad(y, wide, g.double())
-    return y.detach().to(x.dtype), g, gx.to(x.dtype)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

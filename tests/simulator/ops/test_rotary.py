@@ -6,15 +6,11 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out
+from torch_samples import randn
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
-
-
-def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

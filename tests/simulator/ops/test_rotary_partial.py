@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy_harness import Ops, Out, close
+from numpy_references import turned
 from products import on
 
 RNG = np.random.default_rng(53)
@@ -14,21 +15,6 @@ RNG = np.random.default_rng(53)
 
 def draw(*shape: int, dtype: Any = "float16") -> np.ndarray:
     return RNG.standard_normal(shape).astype(dtype)
-
-
-def turned(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, mode: int) -> np.ndarray:
-    x = x.astype(np.float64)
-    if mode == 3:
-        x, mode = np.concatenate([x[..., ::2], x[..., 1::2]], -1), 0
-    if mode == 0:
-        a, b = np.split(x, 2, -1)
-        other = np.concatenate([-b, a], -1)
-    elif mode == 1:
-        other = np.stack([-x[..., 1::2], x[..., ::2]], -1).reshape(x.shape)
-    else:
-        a, b, c, d = np.split(x, 4, -1)
-        other = np.concatenate([-b, a, -d, c], -1)
-    return x * cos + other * sin
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])

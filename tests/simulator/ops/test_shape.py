@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out, accepted
+from torch_samples import noise, randn, values
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
@@ -42,10 +43,6 @@ def test_channels_of_bfloat16_are_shuffled(sim: Any) -> None:
     accepted(sim, "aclnnChannelShuffle", x, 2, Out(torch.channel_shuffle(x[..., None], 2)[..., 0]))
 
 
-def noise(*shape: int, seed: int = 0) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
 def test_chunks_of_many_tensors_stand_side_by_side(sim: Any) -> None:
     tensors = (noise(2, 5, 3), noise(2, 4, 2, seed=1))
     expected = torch.ops.aten._chunk_cat(list(tensors), 1, 3)
@@ -54,15 +51,6 @@ def test_chunks_of_many_tensors_stand_side_by_side(sim: Any) -> None:
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 DTYPES = [*FLOATS, torch.int8, torch.int32, torch.int64, torch.uint8, torch.bool]
-
-
-def values(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    if dtype == torch.bool:
-        return torch.randint(0, 2, shape, generator=g).bool()
-    if not dtype.is_floating_point:
-        return torch.randint(0 if dtype == torch.uint8 else -5, 6, shape, generator=g).to(dtype)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -102,11 +90,6 @@ def test_strided_assignment_equals_torch(sim: Any, dtype: Any) -> None:
 
 
 F = torch.nn.functional
-
-
-def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    g = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32])

@@ -6,17 +6,9 @@ from typing import Any
 
 import pytest
 from kernel_harness import Out
+from torch_samples import fixed_values as values
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
-
-
-def values(dtype: Any, shape: tuple[int, ...] = (6, 5, 7)) -> Any:
-    g = torch.Generator().manual_seed(3)
-    if dtype == torch.bool:
-        return torch.randint(0, 4, shape, generator=g) > 0
-    if not dtype.is_floating_point:
-        return torch.randint(0 if dtype == torch.uint8 else -5, 6, shape, generator=g).to(dtype)
-    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32, torch.int64])
