@@ -81,38 +81,16 @@ def check_attention(
     spare = torch.zeros(1, dtype=dtype)
     settings = (scale, keep, *tokens, heads, layout, 0, mode)
     sim.check(
-        "aclnnFlashAttentionScore",
-        *inputs,
-        shift,
-        bits,
-        None,
-        mask,
-        None,
-        *settings,
-        *[Out(s, tolerance=max(tol, 1e-5)) for s in stats],
-        Out(spare, spare),
-        Out(y, tolerance=tol),
-        layouts=("contiguous", "offset"),
-    )
+        "aclnnFlashAttentionScore", *inputs, shift, bits, None, mask, None, *settings,
+        *[Out(s, tolerance=max(tol, 1e-5)) for s in stats], Out(spare, spare),
+        Out(y, tolerance=tol), layouts=("contiguous", "offset"),
+    )  # fmt: skip
     grads = [Out(arranged(t.to(dtype), layout), tolerance=4 * tol) for t in found[:3]]
     last = Out(spare, spare) if extra is None else Out(found[3].to(dtype), tolerance=4 * tol)
     sim.check(
-        "aclnnFlashAttentionScoreGrad",
-        *inputs,
-        arranged(g, layout),
-        shift,
-        bits,
-        None,
-        mask,
-        *stats,
-        None,
-        y,
-        None,
-        *settings,
-        *grads,
-        last,
-        layouts=("contiguous", "offset"),
-    )
+        "aclnnFlashAttentionScoreGrad", *inputs, arranged(g, layout), shift, bits, None, mask,
+        *stats, None, y, None, *settings, *grads, last, layouts=("contiguous", "offset"),
+    )  # fmt: skip
 
 
 def inputs(
@@ -174,28 +152,9 @@ def test_a_query_that_may_attend_to_nothing_gives_zero(sim: Any) -> None:
     hidden[1] = True
     zero, stat = torch.zeros(2, 4, 3, 16), torch.zeros(2, 4, 3, 8)
     (_, _), (_, _), (_, _), (out, _) = sim.run(
-        "aclnnFlashAttentionScore",
-        q,
-        k,
-        v,
-        None,
-        None,
-        None,
-        hidden,
-        None,
-        0.25,
-        1.0,
-        FAR,
-        FAR,
-        4,
-        "BNSD",
-        0,
-        0,
-        Out(stat),
-        Out(stat),
-        Out(torch.zeros(1)),
-        Out(zero),
-    )
+        "aclnnFlashAttentionScore", q, k, v, None, None, None, hidden, None, 0.25, 1.0, FAR, FAR, 4,
+        "BNSD", 0, 0, Out(stat), Out(stat), Out(torch.zeros(1)), Out(zero),
+    )  # fmt: skip
     assert torch.equal(out[:, :, 1], zero[:, :, 1])
     assert out[:, :, 0].abs().min() > 0
 
@@ -207,28 +166,9 @@ def test_unknown_layouts_and_modes_are_refused(sim: Any) -> None:
     for layout, mode, words in (("TND", 0, "layout"), ("BNSD", 5, "sparseMode")):
         with pytest.raises(AclError, match=words) as caught:
             sim.run(
-                "aclnnFlashAttentionScore",
-                q,
-                q,
-                q,
-                None,
-                None,
-                None,
-                None,
-                None,
-                1.0,
-                1.0,
-                FAR,
-                FAR,
-                2,
-                layout,
-                0,
-                mode,
-                Out(stat),
-                Out(stat),
-                Out(torch.zeros(1)),
-                Out(q),
-            )
+                "aclnnFlashAttentionScore", q, q, q, None, None, None, None, None, 1.0, 1.0, FAR,
+                FAR, 2, layout, 0, mode, Out(stat), Out(stat), Out(torch.zeros(1)), Out(q),
+            )  # fmt: skip
         assert caught.value.code == 161002
 
 

@@ -14,13 +14,6 @@ class _Lists:
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _Lists()
 
 __all__ = [
-    "Any",
-    "BroadcastingList1",
-    "BroadcastingList2",
-    "BroadcastingList3",
-    "Dict",
-    "List",
-    "Optional",
-    "Tuple",
-    "Union",
-]
+    "Any", "BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Dict", "List",
+    "Optional", "Tuple", "Union",
+]  # fmt: skip
