@@ -24,20 +24,11 @@ OPAQUE = ("aclTensor", "aclScalar", "aclOpExecutor", "aclTensorList")
 
 # What the bindings call beyond the smoke test.
 MORE = (
-    "aclrtSynchronizeDevice",
-    "aclrtGetCurrentContext",
-    "aclrtSetCurrentContext",
-    "aclrtMemcpyAsync",
-    "aclrtStreamWaitEvent",
-    "aclrtStreamQuery",
-    "aclrtQueryEventStatus",
-    "aclrtMallocHost",
-    "aclrtFreeHost",
-    "aclrtCreateEventExWithFlag",
-    "aclrtSynchronizeEvent",
-    "aclrtSynchronizeStreamWithTimeout",
-    "aclrtMemsetAsync",
-)
+    "aclrtSynchronizeDevice", "aclrtGetCurrentContext", "aclrtSetCurrentContext",
+    "aclrtMemcpyAsync", "aclrtStreamWaitEvent", "aclrtStreamQuery", "aclrtQueryEventStatus",
+    "aclrtMallocHost", "aclrtFreeHost", "aclrtCreateEventExWithFlag", "aclrtSynchronizeEvent",
+    "aclrtSynchronizeStreamWithTimeout", "aclrtMemsetAsync",
+)  # fmt: skip
 
 RUNTIME = r"""
 #include <signal.h>

@@ -48,33 +48,15 @@ def _entry(name: str) -> int:
 
 lib.mt_heed(
     connect(
-        _entry("mt_release"),
-        _entry("mt_launch"),
-        _entry("mt_launch_all"),
-        _entry("mt_alloc_for"),
-        _entry("mt_session"),
-        ClosedHandleError,
+        _entry("mt_release"), _entry("mt_launch"), _entry("mt_launch_all"), _entry("mt_alloc_for"),
+        _entry("mt_session"), ClosedHandleError,
     )
-)
+)  # fmt: skip
 
 __all__ = [
-    "SESSION",
-    "Block",
-    "Memory",
-    "Operator",
-    "View",
-    "address_of",
-    "allocate",
-    "ffi",
-    "launch",
-    "launch_into",
-    "launch_many",
-    "lib",
-    "operands",
-    "text_of",
-    "throw",
-    "vary_lanes",
-]
+    "SESSION", "Block", "Memory", "Operator", "View", "address_of", "allocate", "ffi", "launch",
+    "launch_into", "launch_many", "lib", "operands", "text_of", "throw", "vary_lanes",
+]  # fmt: skip
 
 # The session's number as mt_session gives it, without a call: the runtime keeps it.
 SESSION: Final = [0]

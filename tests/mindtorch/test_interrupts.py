@@ -75,13 +75,9 @@ def streams(device):
 
 
 CASES = [
-    (contexts, "cpu"),
-    (step, "cpu"),
-    (step, "npu"),
-    (streams, "npu"),
-    (session, "npu"),
+    (contexts, "cpu"), (step, "cpu"), (step, "npu"), (streams, "npu"), (session, "npu"),
     (lists, "npu"),
-]
+]  # fmt: skip
 
 
 def state():

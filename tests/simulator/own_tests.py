@@ -53,13 +53,9 @@ def ran(folder: Path, file: str, limit: float) -> Outcome:
     path = folder / file
     with tempfile.TemporaryFile("w+", errors="replace") as report:
         child = subprocess.Popen(
-            [sys.executable, path, "-v"],
-            cwd=path.parent,
-            stdout=report,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            start_new_session=True,
-        )
+            [sys.executable, path, "-v"], cwd=path.parent, stdout=report, stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
+        )  # fmt: skip
         code: int | None = None
         try:
             code = child.wait(limit)

@@ -18,15 +18,10 @@ Hook = Callable[..., Any]
 GLOBAL: dict[str, OrderedDict[int, Hook]] = {
     name: OrderedDict()
     for name in (
-        "forward_pre",
-        "forward",
-        "backward_pre",
-        "backward",
-        "buffer_registration",
-        "module_registration",
-        "parameter_registration",
+        "forward_pre", "forward", "backward_pre", "backward", "buffer_registration",
+        "module_registration", "parameter_registration",
     )
-}
+}  # fmt: skip
 GLOBAL_ALWAYS_CALLED: OrderedDict[int, bool] = OrderedDict()
 GLOBAL_WITH_KWARGS: OrderedDict[int, bool] = OrderedDict()
 # The hooks that make a call take the slow path; one list, so that the plain call tests one name.
@@ -43,18 +38,11 @@ _global_backward_hooks = GLOBAL["backward"]
 _global_backward_pre_hooks = GLOBAL["backward_pre"]
 
 OWN_HOOKS = (
-    "_backward_pre_hooks",
-    "_backward_hooks",
-    "_forward_hooks",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-    "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
-    "_state_dict_hooks",
-    "_state_dict_pre_hooks",
-    "_load_state_dict_pre_hooks",
+    "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
-)
+)  # fmt: skip
 
 
 def add_hook(

@@ -129,15 +129,9 @@ class _BatchNorm(_NormBase):
         use_batch = self.training or not own_statistics
         track = not self.training or self.track_running_stats
         return F.batch_norm(
-            input,
-            self.running_mean if track else None,
-            self.running_var if track else None,
-            self.weight,
-            self.bias,
-            use_batch,
-            factor,
-            self.eps,
-        )
+            input, self.running_mean if track else None, self.running_var if track else None,
+            self.weight, self.bias, use_batch, factor, self.eps,
+        )  # fmt: skip
 
 
 class BatchNorm1d(_BatchNorm):
@@ -195,13 +189,9 @@ class SyncBatchNorm(_BatchNorm):
         result = module
         if isinstance(module, _BatchNorm):
             converted = cls(
-                module.num_features,
-                module.eps,
-                module.momentum,
-                module.affine,
-                module.track_running_stats,
-                process_group,
-            )
+                module.num_features, module.eps, module.momentum, module.affine,
+                module.track_running_stats, process_group,
+            )  # fmt: skip
             for name in ("_parameters", "_buffers"):
                 converted.__dict__[name] = dict(module.__dict__[name])
             converted.training = module.training

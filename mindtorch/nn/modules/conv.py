@@ -171,20 +171,10 @@ class _Conv(_ConvNd):
     ) -> None:
         expand = _ntuple(self._n)
         super().__init__(
-            in_channels,
-            out_channels,
-            expand(kernel_size),
-            expand(stride),
-            padding if isinstance(padding, str) else expand(padding),
-            expand(dilation),
-            False,
-            expand(0),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+            in_channels, out_channels, expand(kernel_size), expand(stride),
+            padding if isinstance(padding, str) else expand(padding), expand(dilation), False,
+            expand(0), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
 
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
@@ -238,20 +228,10 @@ class _ConvTransposeNd(_ConvNd):
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         expand = _ntuple(self._n)
         super().__init__(
-            in_channels,
-            out_channels,
-            expand(kernel_size),
-            expand(stride),
-            expand(padding),
-            expand(dilation),
-            True,
-            expand(output_padding),
-            groups,
-            bias,
-            padding_mode,
-            device,
+            in_channels, out_channels, expand(kernel_size), expand(stride), expand(padding),
+            expand(dilation), True, expand(output_padding), groups, bias, padding_mode, device,
             dtype,
-        )
+        )  # fmt: skip
 
     def _output_padding(
         self, input: Tensor, output_size: tuple[int, ...] | None
@@ -288,15 +268,9 @@ class _ConvTransposeNd(_ConvNd):
         extra = self._output_padding(input, output_size)
         function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._n - 1]
         return function(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            extra,
-            self.groups,
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
             self.dilation,
-        )
+        )  # fmt: skip
 
 
 class ConvTranspose1d(_ConvTransposeNd):

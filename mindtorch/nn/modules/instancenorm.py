@@ -47,15 +47,10 @@ class _InstanceNorm(_NormBase):
                 f"({self.num_features}), but got: {channels}."
             )
         out = F.instance_norm(
-            input if batched else input.unsqueeze(0),
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training or not self.track_running_stats,
-            self.momentum if self.momentum is not None else 0.0,
-            self.eps,
-        )
+            input if batched else input.unsqueeze(0), self.running_mean, self.running_var,
+            self.weight, self.bias, self.training or not self.track_running_stats,
+            self.momentum if self.momentum is not None else 0.0, self.eps,
+        )  # fmt: skip
         return out if batched else out.squeeze(0)
 
 

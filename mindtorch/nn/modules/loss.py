@@ -114,13 +114,9 @@ class CrossEntropyLoss(_WeightedLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.cross_entropy(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
-        )
+            input, target, weight=self.weight, ignore_index=self.ignore_index,
+            reduction=self.reduction, label_smoothing=self.label_smoothing,
+        )  # fmt: skip
 
 
 class BCELoss(_WeightedLoss):
@@ -190,13 +186,9 @@ class PoissonNLLLoss(_Loss):
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         return F.poisson_nll_loss(
-            log_input,
-            target,
-            log_input=self.log_input,
-            full=self.full,
-            eps=self.eps,
+            log_input, target, log_input=self.log_input, full=self.full, eps=self.eps,
             reduction=self.reduction,
-        )
+        )  # fmt: skip
 
 
 class GaussianNLLLoss(_Loss):
@@ -339,13 +331,9 @@ class MultiMarginLoss(_WeightedLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multi_margin_loss(
-            input,
-            target,
-            p=self.p,
-            margin=self.margin,
-            weight=self.weight,
+            input, target, p=self.p, margin=self.margin, weight=self.weight,
             reduction=self.reduction,
-        )
+        )  # fmt: skip
 
 
 class TripletMarginLoss(_Loss):
@@ -373,15 +361,9 @@ class TripletMarginLoss(_Loss):
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_loss(
-            anchor,
-            positive,
-            negative,
-            margin=self.margin,
-            p=self.p,
-            eps=self.eps,
-            swap=self.swap,
+            anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps, swap=self.swap,
             reduction=self.reduction,
-        )
+        )  # fmt: skip
 
 
 class TripletMarginWithDistanceLoss(_Loss):
@@ -408,14 +390,9 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_with_distance_loss(
-            anchor,
-            positive,
-            negative,
-            distance_function=self.distance_function,
-            margin=self.margin,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
+            anchor, positive, negative, distance_function=self.distance_function,
+            margin=self.margin, swap=self.swap, reduction=self.reduction,
+        )  # fmt: skip
 
 
 class CTCLoss(_Loss):
@@ -432,14 +409,9 @@ class CTCLoss(_Loss):
         self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
     ) -> Any:
         return F.ctc_loss(
-            log_probs,
-            targets,
-            input_lengths,
-            target_lengths,
-            self.blank,
-            self.reduction,
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
             self.zero_infinity,
-        )
+        )  # fmt: skip
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
@@ -480,16 +452,11 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         lead, linear = (self.num_classes, *self.out_features), self.linear
         return F.linear_cross_entropy(
-            input,
-            linear.weight.reshape((*lead, linear.in_features)),
-            target,
+            input, linear.weight.reshape((*lead, linear.in_features)), target,
             linear_bias=None if linear.bias is None else linear.bias.reshape(lead),
-            weight=self.weight,
-            reduction=self.reduction,
-            ignore_index=self.ignore_index,
-            label_smoothing=self.label_smoothing,
-            options=self.options,
-        )
+            weight=self.weight, reduction=self.reduction, ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing, options=self.options,
+        )  # fmt: skip
 
     def extra_repr(self) -> str:
         return (

@@ -40,13 +40,9 @@ class _MaxPoolNd(Module):
 
     def _arguments(self) -> tuple[Any, ...]:
         return (
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
+            self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
             self.return_indices,
-        )
+        )  # fmt: skip
 
     def extra_repr(self) -> str:
         return (
@@ -138,13 +134,9 @@ class AvgPool1d(_AvgPoolNd):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
             self.count_include_pad,
-        )
+        )  # fmt: skip
 
 
 class _AvgPoolDivided(_AvgPoolNd):
@@ -167,13 +159,9 @@ class _AvgPoolDivided(_AvgPoolNd):
 
     def _arguments(self) -> tuple[Any, ...]:
         return (
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
+            self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
-        )
+        )  # fmt: skip
 
 
 class AvgPool2d(_AvgPoolDivided):

@@ -105,14 +105,9 @@ class TransformerEncoderLayer(_Layer):
     ) -> Tensor:
         def attend(x: Tensor) -> Tensor:
             out, _ = self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=src_mask,
-                key_padding_mask=src_key_padding_mask,
-                need_weights=False,
-                is_causal=is_causal,
-            )
+                x, x, x, attn_mask=src_mask, key_padding_mask=src_key_padding_mask,
+                need_weights=False, is_causal=is_causal,
+            )  # fmt: skip
             return self.dropout1(out)
 
         x: Any = src
@@ -249,15 +244,11 @@ class TransformerDecoder(Module):
         output: Any = tgt
         for layer in self.layers:
             output = layer(
-                output,
-                memory,
-                tgt_mask=tgt_mask,
-                memory_mask=memory_mask,
+                output, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
                 tgt_key_padding_mask=tgt_key_padding_mask,
-                memory_key_padding_mask=memory_key_padding_mask,
-                tgt_is_causal=causal,
+                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal,
                 memory_is_causal=memory_is_causal,
-            )
+            )  # fmt: skip
         return output if self.norm is None else self.norm(output)
 
 
@@ -327,15 +318,11 @@ class Transformer(Module):
             src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
         )
         return self.decoder(
-            tgt,
-            memory,
-            tgt_mask=tgt_mask,
-            memory_mask=memory_mask,
+            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
             tgt_key_padding_mask=tgt_key_padding_mask,
-            memory_key_padding_mask=memory_key_padding_mask,
-            tgt_is_causal=tgt_is_causal,
+            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
             memory_is_causal=memory_is_causal,
-        )
+        )  # fmt: skip
 
     @staticmethod
     def generate_square_subsequent_mask(

@@ -48,16 +48,10 @@ def _full(
 
 op(
     "full(int[] size, Scalar fill_value, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
-    infer=_full,
-    cpu=lambda size, fill_value, dtype, device, *, out: filled(size, fill_value, out),
-    compute="raw",
-    aclnn=call("aclnnInplaceFillScalar", "out", "fill_value"),
-    refuses=converted(1),
-    grad={},
-    tolerance="exact",
-    surface="none",
-    samples=calls(((2, 3), 1.5), ((2,), 3), ((), True)),
-)
+    infer=_full, cpu=lambda size, fill_value, dtype, device, *, out: filled(size, fill_value, out),
+    compute="raw", aclnn=call("aclnnInplaceFillScalar", "out", "fill_value"), refuses=converted(1),
+    grad={}, tolerance="exact", surface="none", samples=calls(((2, 3), 1.5), ((2,), 3), ((), True)),
+)  # fmt: skip
 
 op(
     "zeros(int[] size, *, ScalarType? dtype=None, Device? device=None) -> Tensor",

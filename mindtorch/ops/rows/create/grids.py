@@ -81,15 +81,11 @@ def _eye(
 
 
 op(
-    "eye(int n, int? m=None, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
-    infer=_eye,
-    cpu=lambda n, m, dtype, device, *, out: np.eye(n, m, dtype=out.dtype.np),
-    compute="raw",
-    aclnn=call("aclnnEye", "n", lambda a: a["n"] if a["m"] is None else a["m"], "out"),
-    grad={},
-    samples=lambda: [Sample(a) for a in ((3,), (3, 3), (2, 4), (0, 2))],
-    tolerance="exact",
-)
+    "eye(int n, int? m=None, *, ScalarType? dtype=None, Device? device=None) -> Tensor", infer=_eye,
+    cpu=lambda n, m, dtype, device, *, out: np.eye(n, m, dtype=out.dtype.np), compute="raw",
+    aclnn=call("aclnnEye", "n", lambda a: a["n"] if a["m"] is None else a["m"], "out"), grad={},
+    samples=lambda: [Sample(a) for a in ((3,), (3, 3), (2, 4), (0, 2))], tolerance="exact",
+)  # fmt: skip
 
 
 @composite(

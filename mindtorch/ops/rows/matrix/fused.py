@@ -291,23 +291,16 @@ def _dot(self: Tensor, tensor: Tensor) -> Tensor:
 
 
 composite(
-    "mv(Tensor self, Tensor vec) -> Tensor",
-    _mv,
-    unsupported={"bool": "addmv_impl_cpu"},
+    "mv(Tensor self, Tensor vec) -> Tensor", _mv, unsupported={"bool": "addmv_impl_cpu"},
     samples=calls((Arg((2, 3)), Arg((3,))), Sample((Arg((2, 3)), Arg((2,))), error=True)),
-    tolerance="accumulated",
-    out="expected",
-    cost=product("self"),
-)
+    tolerance="accumulated", out="expected", cost=product("self"),
+)  # fmt: skip
 composite(
-    "dot(Tensor self, Tensor tensor) -> Tensor",
-    _dot,
-    unsupported={"bool": "dot"},
+    "dot(Tensor self, Tensor tensor) -> Tensor", _dot, unsupported={"bool": "dot"},
     samples=calls((Arg((4,)), Arg((4,), low=-1)), Sample((Arg((4,)), Arg((3,))), error=True)),
-    tolerance="accumulated",
-    out="result dtype {Got} does not match input dtype {Want}",
+    tolerance="accumulated", out="result dtype {Got} does not match input dtype {Want}",
     cost=product("self"),
-)
+)  # fmt: skip
 
 
 def _inner(self: Tensor, other: Tensor) -> Tensor:

@@ -27,14 +27,9 @@ def _copied(name: str, params: str, sample: Sequence[Any], returns: str = "Tenso
         return tuple(aten.clone(part, memory_format="contiguous") for part in result)
 
     composite(
-        f"{name}_copy(Tensor self{params}) -> {returns}",
-        body,
-        samples=calls(sample),
-        tolerance="exact",
-        out="expected",
-        surface="function",
-        layout_bound=name == "as_strided",
-    )
+        f"{name}_copy(Tensor self{params}) -> {returns}", body, samples=calls(sample),
+        tolerance="exact", out="expected", surface="function", layout_bound=name == "as_strided",
+    )  # fmt: skip
 
 
 for _name, _params, _sample in (
@@ -100,13 +95,10 @@ for _text, _view, _sample in (
      (_MATRIX, 1, 0, 2)),
 ):  # fmt: skip
     composite(
-        _text,
-        _clone_of(_view),
-        samples=calls(_sample),
-        tolerance="exact",
+        _text, _clone_of(_view), samples=calls(_sample), tolerance="exact",
         out=_SAME if _text.startswith("narrow") else "expected",
         surface="both" if _text.startswith("narrow") else "function",
-    )
+    )  # fmt: skip
 
 
 def _put(self: Tensor, src: Tensor, view: Callable[[Tensor], Tensor], name: str) -> Tensor:

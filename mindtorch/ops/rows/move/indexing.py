@@ -159,13 +159,7 @@ op(
     cpu_inplace=_write,
     compute="raw",
     aclnn=call(
-        "aclnnIndexPutImpl",
-        "self",
-        "indices",
-        "values",
-        "accumulate",
-        False,
-        inplace=True,
+        "aclnnIndexPutImpl", "self", "indices", "values", "accumulate", False, inplace=True,
         when=is_real,
     ),
     lower=put,
@@ -182,7 +176,7 @@ op(
     rule="stored",
     inplace=True,
     apart=True,
-)
+)  # fmt: skip
 
 
 op(

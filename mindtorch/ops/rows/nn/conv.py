@@ -327,15 +327,10 @@ def _by_input(
         extra = tuple(
             n - ((m - 1) * s - 2 * p + d * (k - 1) + 1)
             for n, m, s, p, d, k in zip(
-                input_geom.shape[2:],
-                grad.shape[2:],
-                stride,
-                padding,
-                dilation,
-                weight.shape[2:],
+                input_geom.shape[2:], grad.shape[2:], stride, padding, dilation, weight.shape[2:],
                 strict=True,
             )
-        )
+        )  # fmt: skip
     result = aten.convolution(
         grad, aten.conj_of(weight), None, stride, padding, dilation, not transposed, extra, groups
     )
@@ -400,18 +395,8 @@ op(
     infer=_rule,
     cpu=_convolution,
     aclnn=call(
-        "aclnnConvolution",
-        "input",
-        "weight",
-        "bias",
-        "stride",
-        "padding",
-        "dilation",
-        "transposed",
-        "output_padding",
-        "groups",
-        "out",
-        "conv_math_type",
+        "aclnnConvolution", "input", "weight", "bias", "stride", "padding", "dilation",
+        "transposed", "output_padding", "groups", "out", "conv_math_type",
     ),
     grad={"input": _by_input, "weight": _by_weight, "bias": _by_bias},
     unsupported={"bool": "slow_conv2d_cpu"},
@@ -421,7 +406,7 @@ op(
     cost=convolution,
     surface="function",
     autocast="lower",
-)
+)  # fmt: skip
 
 
 def _weight_grad(
@@ -480,22 +465,10 @@ op(
     infer=lambda grad_output, input, weight, stride, padding, dilation, groups: weight.fresh(),
     cpu=_weight_grad,
     aclnn=call(
-        "aclnnConvolutionBackward",
-        "grad_output",
-        "input",
-        "weight",
-        lambda a: (a["weight"].shape[0],),
-        "stride",
-        "padding",
-        "dilation",
-        False,
-        lambda a: (0,) * len(a["stride"]),
-        "groups",
-        (False, True, False),
-        "conv_math_type",
-        None,
-        "out",
-        None,
+        "aclnnConvolutionBackward", "grad_output", "input", "weight",
+        lambda a: (a["weight"].shape[0],), "stride", "padding", "dilation", False,
+        lambda a: (0,) * len(a["stride"]), "groups", (False, True, False), "conv_math_type", None,
+        "out", None,
     ),
     grad={"grad_output": _weight_grad_by_grad, "input": _weight_grad_by_input},
     unsupported={"bool": "slow_conv2d_cpu"},
@@ -506,4 +479,4 @@ op(
         (Arg((2, 4, 3, 3)), Arg((2, 3, 5, 5)), Arg((4, 3, 3, 3)), (1, 1), (0, 0), (1, 1), 1)
     ),
     fixed_shape=True,
-)
+)  # fmt: skip

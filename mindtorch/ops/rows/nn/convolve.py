@@ -165,16 +165,9 @@ def _conv_transpose(
     batched = _batched(f"conv_transpose{n}d", n, input)
     x = input if batched else input.unsqueeze(0)
     out = aten.convolution(
-        x,
-        weight,
-        bias,
-        _sizes(stride, n, "stride"),
-        _sizes(padding, n, "padding"),
-        _sizes(dilation, n, "dilation"),
-        True,
-        _sizes(output_padding, n, "output_padding"),
-        groups,
-    )
+        x, weight, bias, _sizes(stride, n, "stride"), _sizes(padding, n, "padding"),
+        _sizes(dilation, n, "dilation"), True, _sizes(output_padding, n, "output_padding"), groups,
+    )  # fmt: skip
     return out if batched else out.squeeze(0)
 
 

@@ -136,13 +136,7 @@ op(
     infer=_nll_rule,
     cpu=_nll,
     aclnn=call(
-        "aclnnNLLLoss",
-        "self",
-        "target",
-        "weight",
-        "reduction",
-        "ignore_index",
-        "output",
+        "aclnnNLLLoss", "self", "target", "weight", "reduction", "ignore_index", "output",
         "total_weight",
     ),
     unsupported={"bool whole complex": "nll_loss_out_frame"},
@@ -158,7 +152,7 @@ op(
     ),
     fixed_shape=True,
     rule="loss",
-)
+)  # fmt: skip
 
 
 def _nll_backward(
@@ -211,49 +205,32 @@ op(
     surface="none",
     samples=calls(
         (
-            Arg(()),
-            Arg((4, 3), grad=False),
-            Arg((4,), "int64", 0, 2),
-            None,
-            1,
-            -100,
+            Arg(()), Arg((4, 3), grad=False), Arg((4,), "int64", 0, 2), None, 1, -100,
             Arg((), values=4.0, grad=False),
         )
     ),
     fixed_shape=True,
     rule="loss",
-)
+)  # fmt: skip
 op(
     "_nll_loss_backward_weighted" + _BACKWARD,
     infer=lambda grad_output, self, *rest: self.fresh(),
     cpu=_nll_backward,
     aclnn=call(
-        "aclnnNLLLossBackward",
-        "grad_output",
-        "self",
-        "target",
-        "weight",
-        "reduction",
-        "ignore_index",
-        "total_weight",
-        "out",
+        "aclnnNLLLossBackward", "grad_output", "self", "target", "weight", "reduction",
+        "ignore_index", "total_weight", "out",
     ),
     unsupported={"bool whole complex": "nll_loss_backward_out_frame"},
     surface="none",
     samples=calls(
         (
-            Arg(()),
-            Arg((4, 3), grad=False),
-            Arg((4,), "int64", 0, 2),
-            Arg((3,), low=0.5, grad=False),
-            1,
-            -100,
-            Arg((), values=4.0, grad=False),
+            Arg(()), Arg((4, 3), grad=False), Arg((4,), "int64", 0, 2),
+            Arg((3,), low=0.5, grad=False), 1, -100, Arg((), values=4.0, grad=False),
         )
     ),
     fixed_shape=True,
     rule="loss",
-)
+)  # fmt: skip
 
 
 def _pair_rule(self: Geometry, target: Geometry, reduction: int, *rest: Any) -> Geometry:
@@ -364,14 +341,11 @@ def _smooth(d: Array, beta: float) -> Array:
 
 
 pair_loss(
-    "smooth_l1_loss",
-    _smooth,
+    "smooth_l1_loss", _smooth,
     lambda d, beta: aten.where(aten.abs(d) < beta, d / beta, aten.sign(d)),
-    call("aclnnSmoothL1Loss", "self", "target", "reduction", "beta", "out"),
-    setting="beta",
-    values=(0.7,),
-    autocast="float32",
-)
+    call("aclnnSmoothL1Loss", "self", "target", "reduction", "beta", "out"), setting="beta",
+    values=(0.7,), autocast="float32",
+)  # fmt: skip
 
 
 def _huber(d: Array, delta: float) -> Array:
@@ -392,15 +366,10 @@ def _huber_lower(self: Tensor, target: Tensor, reduction: int, delta: float) -> 
 
 
 pair_loss(
-    "huber_loss",
-    _huber,
-    lambda d, delta: aten.where(aten.abs(d) <= delta, d, aten.sign(d) * delta),
-    (),
-    setting="delta",
-    values=(0.7,),
-    lower=_huber_lower,
-    autocast="float32",
-)
+    "huber_loss", _huber,
+    lambda d, delta: aten.where(aten.abs(d) <= delta, d, aten.sign(d) * delta), (), setting="delta",
+    values=(0.7,), lower=_huber_lower, autocast="float32",
+)  # fmt: skip
 
 
 def _bce_rule(

@@ -283,14 +283,9 @@ def triplet_margin_loss(
         return pairwise_distance(x, y, p, eps)
 
     return triplet_margin_with_distance_loss(
-        anchor,
-        positive,
-        negative,
-        distance_function=distance,
-        margin=margin,
-        swap=swap,
+        anchor, positive, negative, distance_function=distance, margin=margin, swap=swap,
         reduction=reduction,
-    )
+    )  # fmt: skip
 
 
 @composite(

@@ -155,14 +155,7 @@ op(
     infer=_layer_norm_rule,
     cpu=_layer_norm,
     aclnn=call(
-        "aclnnLayerNorm",
-        "input",
-        "normalized_shape",
-        "weight",
-        "bias",
-        "eps",
-        "out",
-        "mean",
+        "aclnnLayerNorm", "input", "normalized_shape", "weight", "bias", "eps", "out", "mean",
         "rstd",
     ),
     grad={("input", "weight", "bias"): _layer_norm_grad},
@@ -175,7 +168,7 @@ op(
     tolerance="composite",
     surface="none",
     autocast="float32 on npu",
-)
+)  # fmt: skip
 
 
 def _group_norm_rule(

@@ -220,15 +220,9 @@ def instance_norm(
 
     mean, var = repeated(running_mean), repeated(running_var)
     out, *_ = normalized_by(
-        input.contiguous().reshape(1, n * c, *input.shape[2:]),
-        mean,
-        var,
-        repeated(weight),
-        repeated(bias),
-        use_input_stats,
-        momentum,
-        eps,
-    )
+        input.contiguous().reshape(1, n * c, *input.shape[2:]), mean, var, repeated(weight),
+        repeated(bias), use_input_stats, momentum, eps,
+    )  # fmt: skip
     if use_input_stats:
         # Each sample moved its own copy; the module keeps their mean.
         for running, moved in ((running_mean, mean), (running_var, var)):

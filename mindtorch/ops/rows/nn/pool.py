@@ -304,27 +304,17 @@ def _geometry_args(n: int) -> tuple[Any, ...]:
 max_pool(
     2,
     call(
-        "aclnnMaxPool2dWithIndices",
-        "self",
-        *_geometry_args(2),
-        _full("dilation", 2),
-        "ceil_mode",
-        "out",
-        "indices",
+        "aclnnMaxPool2dWithIndices", "self", *_geometry_args(2), _full("dilation", 2), "ceil_mode",
+        "out", "indices",
     ),
-)
+)  # fmt: skip
 max_pool(
     3,
     call(
-        "aclnnMaxPool3dWithArgmax",
-        "self",
-        *_geometry_args(3),
-        _full("dilation", 3),
-        "ceil_mode",
-        "out",
-        "indices",
+        "aclnnMaxPool3dWithArgmax", "self", *_geometry_args(3), _full("dilation", 3), "ceil_mode",
+        "out", "indices",
     ),
-)
+)  # fmt: skip
 
 
 def _counts(
@@ -433,18 +423,12 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
     lacking = "bool narrow complex" if n == 2 else "bool narrow half complex"
     end = "" if n == 2 else "_out_frame"
     op(
-        f"avg_pool{n}d(Tensor self, {settings}",
-        infer=_avg_rule(n),
-        cpu=_avg_cpu(n),
-        aclnn=forward,
+        f"avg_pool{n}d(Tensor self, {settings}", infer=_avg_rule(n), cpu=_avg_cpu(n), aclnn=forward,
         grad={"self": _adjoint(f"avg_pool{n}d_backward", "self", names)},
-        unsupported={lacking: f"avg_pool{n}d{end}"},
-        samples=_avg_samples(n),
+        unsupported={lacking: f"avg_pool{n}d{end}"}, samples=_avg_samples(n),
         oracle=lambda torch: getattr(torch.ops.aten, f"avg_pool{n}d"),
-        autocast="float32 on cpu" if n == 3 else "",
-        tolerance="accumulated",
-        surface="none",
-    )
+        autocast="float32 on cpu" if n == 3 else "", tolerance="accumulated", surface="none",
+    )  # fmt: skip
     op(
         f"avg_pool{n}d_backward(Tensor grad_output, Tensor self, {settings}",
         infer=lambda grad_output, self, *rest: self.fresh(),
@@ -456,19 +440,13 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
         surface="none",
         samples=calls(
             (
-                Arg((1, 2) + (2,) * n),
-                Arg((1, 2) + (5,) * n),
-                (3,) * n,
-                (2,) * n,
-                (0,) * n,
-                False,
-                True,
-                None,
+                Arg((1, 2) + (2,) * n), Arg((1, 2) + (5,) * n), (3,) * n, (2,) * n, (0,) * n, False,
+                True, None,
             )
         ),
         oracle=lambda torch: getattr(torch.ops.aten, f"avg_pool{n}d_backward"),
         fixed_shape=True,
-    )
+    )  # fmt: skip
 
 
 def flat(self_geom: Geometry) -> Tensor:

@@ -224,13 +224,9 @@ def avg_pool1d(
     _is_line(name, input)
     kernel = _sizes(kernel_size, 1, name, "kernel_size")
     out = aten.avg_pool2d(
-        input.unsqueeze(-2),
-        (1, *kernel),
-        (1, *_stride(stride, kernel, 1, name)),
-        (0, *_sizes(padding, 1, name, "padding")),
-        ceil_mode,
-        count_include_pad,
-    )
+        input.unsqueeze(-2), (1, *kernel), (1, *_stride(stride, kernel, 1, name)),
+        (0, *_sizes(padding, 1, name, "padding")), ceil_mode, count_include_pad,
+    )  # fmt: skip
     return out.squeeze(-2)
 
 
@@ -291,13 +287,10 @@ def _adaptive_avg_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor]:
     adaptive_avg_pool.__name__ = adaptive_avg_pool.__qualname__ = f"adaptive_avg_pool{n}d"
     adaptive_avg_pool.__doc__ = f"Mean over windows that divide {where}."
     composite(
-        f"adaptive_avg_pool{n}d(Tensor input, int[] output_size) -> Tensor",
-        adaptive_avg_pool,
+        f"adaptive_avg_pool{n}d(Tensor input, int[] output_size) -> Tensor", adaptive_avg_pool,
         unsupported={"bool whole complex": f"adaptive_avg_pool{n}d" + "_cpu" * (n == 3)},
-        surface="nn",
-        samples=calls((x, 2), (x, 1)),
-        tolerance="accumulated",
-    )
+        surface="nn", samples=calls((x, 2), (x, 1)), tolerance="accumulated",
+    )  # fmt: skip
     return adaptive_avg_pool
 
 

@@ -46,17 +46,13 @@ def _unique_dim(self: Array, dim: int) -> tuple[Array, Array, Array]:
 
 op(
     "_unique_dim(Tensor self, int dim) -> (Tensor values, Tensor inverse, Tensor counts)",
-    infer=_unique_dim_rule,
-    cpu=_unique_dim,
-    compute="raw",
-    aclnn=call("aclnnUniqueDim", "self", True, True, "dim", "values", "inverse", "counts"),
-    grad={},
+    infer=_unique_dim_rule, cpu=_unique_dim, compute="raw",
+    aclnn=call("aclnnUniqueDim", "self", True, True, "dim", "values", "inverse", "counts"), grad={},
     unsupported={"complex": "unique_dim"},
     samples=calls((_ROWS, 0), (Arg((3, 2, 2), "int32", 0, 1), 0)),
-    oracle=lambda torch: lambda x, dim: torch.unique(x, True, True, True, dim),
-    tolerance="exact",
+    oracle=lambda torch: lambda x, dim: torch.unique(x, True, True, True, dim), tolerance="exact",
     surface="none",
-)
+)  # fmt: skip
 
 
 def _unique(self: Array, inverse: bool, counts: bool) -> tuple[Array, ...]:
@@ -563,10 +559,7 @@ def _hash(self: Array, dim: tuple[int, ...], keepdim: bool, mode: int) -> Array:
 
 op(
     "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
-    infer=_hash_infer,
-    cpu=_hash,
-    grad={},
+    infer=_hash_infer, cpu=_hash, grad={},
     unsampled="its result is uint64, which check and the laws do not compare",
-    absent={"npu": "CANN has no kernel of 64 unsigned bits that reduces"},
-    surface="both",
-)
+    absent={"npu": "CANN has no kernel of 64 unsigned bits that reduces"}, surface="both",
+)  # fmt: skip

@@ -291,14 +291,11 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
     )
     along = cache(lambda: getattr(aten, f"{name}_along"))
     composite(
-        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        index,
+        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", index,
         unsupported=unsupported,
         samples=calls((Arg((3, 4)),), (Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"keepdim": True})),
-        grad={},
-        tolerance="exact",
-        out="expected",
-    )
+        grad={}, tolerance="exact", out="expected",
+    )  # fmt: skip
 
 
 _arg("argmax", _arg_first(np.argmax), "aclnnArgMax")
@@ -711,11 +708,7 @@ op(
     ),
     cpu=_logsumexp,
     aclnn=call(
-        "aclnnLogSumExp",
-        "self",
-        lambda a: axes(a["dim"], a["self"].ndim),
-        "keepdim",
-        "out",
+        "aclnnLogSumExp", "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim", "out",
         when=lambda a: in_dtypes("out", *SHORT_FLOATS)(a) and 0 not in a["self"].shape,
     ),
     lower=_logsumexp_lower,
@@ -732,7 +725,7 @@ op(
     tolerance="accumulated",
     rule="statistic",
     autocast="float32 on npu",
-)
+)  # fmt: skip
 
 
 def _nansum(

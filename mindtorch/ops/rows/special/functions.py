@@ -70,16 +70,12 @@ def unary(
     if grad is not None:
         fields["grad"] = {"self": grad}
     op(
-        f"special_{name}(Tensor self) -> Tensor",
-        infer=pointwise("float"),
-        cpu=cpu or by_scipy(name),
-        lower=lower and in_float32(lower),
+        f"special_{name}(Tensor self) -> Tensor", infer=pointwise("float"),
+        cpu=cpu or by_scipy(name), lower=lower and in_float32(lower),
         unsupported={dtypes: kernel or f"{name}_cpu"},
-        samples=calls((Arg((3, 4), low=low, high=high),)),
-        tolerance="composite",
-        surface="special",
+        samples=calls((Arg((3, 4), low=low, high=high),)), tolerance="composite", surface="special",
         **fields,
-    )
+    )  # fmt: skip
 
 
 def _floating(self: Tensor) -> Tensor:
