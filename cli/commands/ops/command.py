@@ -16,8 +16,10 @@ Examples:
   mindtorch-npu ops --family pointwise
   mindtorch-npu ops matmul aclnnRmsNorm
   mindtorch-npu ops --html atlas
+  mindtorch-npu ops --html atlas --results fleet_results
+  mindtorch-npu ops matmul --results fleet_results
 
-Exit codes: 0 ok, 2 usage."""
+Exit codes: 0 ok, 2 usage, 5 no result could be read in the folder of --results."""
 
 
 @click.command(epilog=EPILOG)
@@ -27,6 +29,12 @@ Exit codes: 0 ok, 2 usage."""
 @click.option("--md", "as_md", is_flag=True, help="Write Markdown.")
 @click.option("--html", "site", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
               help="Write the atlas of every ACLNN operator there.")  # fmt: skip
+@click.option("--results", metavar="FOLDER",
+              type=click.Path(file_okay=False, exists=True, path_type=Path),
+              help="Show what machines measured: JSON files of probe, check and bench, and "
+                   "journals, in this folder and below.")  # fmt: skip
+@click.option("--hosts", is_flag=True,
+              help="With --results: name the machines; default: count them.")  # fmt: skip
 def ops(**values: Any) -> int:
     """List operators: schema, ACLNN calls, devices, derivative, rule. With NAME: all about it.
 
@@ -34,4 +42,6 @@ def ops(**values: Any) -> int:
     """
     from . import listing
 
+    if values["hosts"] and not values["results"]:
+        raise click.UsageError("--hosts: names the machines of --results FOLDER")
     return listing.run(OpsOptions(**values))

@@ -20,43 +20,76 @@ from ...judge import classes
 from ...render import Block, Cell, Code, Content, Facts, Grid, Heading, Line
 from ..check import text as check_text
 from .atlas.entry import Entry
+from .atlas.matrix import Matrix
 from .options import OpsOptions
+
+_UNREAD = 20  # files that are named; more are counted
 
 
 def run(options: OpsOptions) -> int:
     """List what is asked for; the exit code."""
+    results = _results(options) if options.results else None
+    if options.results and results is None:
+        return exits.NOT_JUDGED
     if options.site is not None:
-        return _site(options.site)
+        return _site(options.site, results)
+    if results is not None and not (options.names or options.families):
+        _show(options, [results.grid(results.failing()), Line(results.summary())])
+        return exits.OK
     try:
         selection = _selection(OPS, options.names, options.families)
         subjects = [_entry_of(n) if n.startswith(PREFIX) else OPS[n] for n in selection]
     except engine.NothingSelectedError as error:
         raise click.UsageError(str(error)) from None
     if options.as_json:
-        click.echo(json.dumps([_data(x) for x in subjects], indent=1))
+        click.echo(json.dumps([_data(x, results) for x in subjects], indent=1))
         return exits.OK
     if options.names:
         install = _install()
-        blocks = [block for x in subjects for block in _about(x, install)]
+        blocks = [block for x in subjects for block in _about(x, install, results)]
     else:
         blocks = list(table(subjects))
+    _show(options, blocks)
+    return exits.OK
+
+
+def _show(options: OpsOptions, blocks: list[Block]) -> None:
     if options.as_md:
         click.echo(render.markdown(blocks), nl=False)
     else:
         render.show(blocks)
-    return exits.OK
 
 
-def _site(folder: Path) -> int:
+def _results(options: OpsOptions) -> Matrix | None:
+    """What the folder of --results says; None where nothing could be read. Files that are left
+    out are named on stderr."""
+    from .atlas import results
+    from .atlas.matrix import matrix
+
+    folder = options.results or Path()
+    read = results.read(folder)
+    for one in read.unread[:_UNREAD]:
+        click.echo(render.printable(f"left out: {one.source}: {one.why}"), err=True)
+    if len(read.unread) > _UNREAD:
+        click.echo(f"left out: {len(read.unread) - _UNREAD:,} more files", err=True)
+    if not read.measured.results:
+        click.echo(render.printable(f"{folder}: no result of probe, check or bench"), err=True)
+        return None
+    return matrix(read.measured, options.hosts)
+
+
+def _site(folder: Path, results: Matrix | None) -> int:
     from .atlas.site import write
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        numbers = write(folder)
+        numbers = write(folder, results)
     except OSError as error:
         raise click.UsageError(f"--html {folder}: {error.strerror or error}") from None
     click.echo(f"{numbers['operators']} operators, {numbers['judged']} with a formula: "
                f"{folder / 'index.html'}")  # fmt: skip
+    if results is not None:
+        click.echo(f"{results.summary()}: {folder / 'measured.html'}")
     return exits.OK
 
 
@@ -70,14 +103,16 @@ def _entry_of(name: str) -> Entry:
     raise engine.NothingSelectedError(f"{name}: no known CANN declares such an operator{near}")
 
 
-def _about(subject: Any, install: Any) -> Iterator[Block]:
+def _about(subject: Any, install: Any, results: Matrix | None) -> Iterator[Block]:
     if not isinstance(subject, Entry):
         yield from about(subject, install)
+        if results is not None:
+            yield from results.blocks(*_related(subject))
         return
     from .atlas.about import about as about_operator
 
     yield Line(Cell(subject.name, "strong"))
-    yield from about_operator(subject)
+    yield from about_operator(subject, results)
 
 
 def _selection(table: Any, names: tuple[str, ...], families: tuple[str, ...]) -> list[str]:
@@ -186,7 +221,19 @@ def _install() -> Any:
         return None
 
 
-def _data(op: Any) -> dict[str, Any]:
+def _related(subject: Any) -> tuple[str, ...]:
+    """An operator, and those that call it or that it calls."""
+    if isinstance(subject, Entry):
+        return (subject.name, *subject.rows)
+    return (subject.name, *(call.name for call in subject.kernels.aclnn))
+
+
+def _data(op: Any, results: Matrix | None = None) -> dict[str, Any]:
+    measured = {} if results is None else {"measured": results.plain(*_related(op))}
+    return {**_facts(op), **measured}
+
+
+def _facts(op: Any) -> dict[str, Any]:
     if isinstance(op, Entry):
         return asdict(op)
     need = classes.requirement(op.testing.tolerance, op.testing.rule)

@@ -15,3 +15,5 @@ class OpsOptions:
     as_json: bool
     as_md: bool
     site: Path | None
+    results: Path | None = None
+    hosts: bool = False

@@ -8,10 +8,11 @@ from dataclasses import asdict
 from ....conformance.operators.places import places
 from ....render import Block, Cell, Code, Content, Facts, Grid, Heading
 from .entry import NAMES, Entry, clients
+from .matrix import Matrix
 
 
-def about(e: Entry) -> Iterator[Block]:
-    """Everything about one operator."""
+def about(e: Entry, results: Matrix | None = None) -> Iterator[Block]:
+    """Everything about one operator, with what was measured where results are given."""
     products = ", ".join(NAMES[p] for p in e.products) if e.documented else "not documented"
     yield Facts([
         ("declared by", ", ".join(e.versions)), ("products", products or "none listed"),
@@ -23,6 +24,8 @@ def about(e: Entry) -> Iterator[Block]:
          f"{e.mutants[0]} of {e.mutants[1]} mutants killed by the cases of these rows"),
         *_places(e.name),
     ])  # fmt: skip
+    if results is not None:
+        yield from results.blocks(e.name, *e.rows)
     for n, (version, text) in enumerate(e.signatures):
         yield Heading(f"Signature, {'since' if n == 0 else 'changed in'} {version}")
         yield Code(text)

@@ -14,10 +14,13 @@ from aclnn_bindings.interface import catalog, whole
 from .... import pages
 from .about import about
 from .entry import NAMES, Entry, counts, entries
+from .matrix import Matrix
 
 
-def write(folder: Path) -> dict[str, int]:
+def write(folder: Path, results: Matrix | None = None) -> dict[str, int]:
     """Write the site into `folder`, made if it is not there; the counts that its index shows.
+
+    With results, a page `measured.html` and a block on each operator's page tell them.
 
     OSError where the folder cannot be written.
     """
@@ -31,9 +34,12 @@ def write(folder: Path) -> dict[str, int]:
             f"{numbers['judged']} with a reference formula, {numbers['simulated']} in the "
             f"simulator, {numbers['called']} called by mindtorch")  # fmt: skip
     whole.write(folder / "index.html",
-                pages.page("atlas.html", title="ACLNN operator atlas", text=text))  # fmt: skip
+                pages.page("atlas.html", title="ACLNN operator atlas", text=text,
+                           measured=results is not None))  # fmt: skip
+    if results is not None:
+        _measured(folder, results, listed)
     for entry in listed:
-        whole.write(folder / "op" / f"{entry.name}.html", page(entry))
+        whole.write(folder / "op" / f"{entry.name}.html", page(entry, results))
     return numbers
 
 
@@ -54,7 +60,23 @@ def _bits(e: Entry, dtypes: Sequence[str]) -> list[int]:
     return [sum(1 << dtypes.index(d) for d in names) for names in each]
 
 
-def page(e: Entry) -> str:
+def _measured(folder: Path, results: Matrix, listed: Sequence[Entry]) -> None:
+    """The page of everything that was measured; a torch operator leads to an operator it calls."""
+    linked = {row: e.name for e in reversed(listed) for row in e.rows} | {
+        e.name: e.name for e in listed
+    }
+    whole.write(folder / "measured.js", pages.page("measured.js"))
+    data = pages.embedded(results.data(linked))
+    whole.write(folder / "measured_data.js", f"const MEASURED = {data};\n")
+    text = pages.page("measured.html", title="Measured: ACLNN operator atlas",
+                      text=results.summary(), blocks=results.without_script(),
+                      releases=results.releases)  # fmt: skip
+    whole.write(folder / "measured.html", text)
+
+
+def page(e: Entry, results: Matrix | None = None) -> str:
     """One operator's page."""
     lead = pages.markup('<p><a href="../index.html">ACLNN operator atlas</a></p>')
-    return pages.page("operator.html", title=e.name, lead=lead, blocks=list(about(e)), rest="")
+    return pages.page(
+        "operator.html", title=e.name, lead=lead, blocks=list(about(e, results)), rest=""
+    )
