@@ -54,14 +54,9 @@ def download_url_to_file(
 
 
 def load_state_dict_from_url(
-    url: str,
-    model_dir: str | None = None,
-    map_location: Any = None,
-    progress: bool = True,
-    check_hash: bool = False,
-    file_name: str | None = None,
-    weights_only: bool = False,
-) -> Any:
+    url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True,
+    check_hash: bool = False, file_name: str | None = None, weights_only: bool = False,
+) -> Any:  # fmt: skip
     """The tensors saved at `url`, downloaded once into `model_dir` (torch.hub's by default)."""
     from .serialization import load
 

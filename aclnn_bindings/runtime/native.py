@@ -114,13 +114,9 @@ def text_of(pointer: Any) -> str:
 
 
 def throw(
-    codes: StatusCodes,
-    *,
-    op: str | None = None,
-    shapes: Sequence[Sequence[int]] = (),
-    dtypes: Sequence[str] = (),
-    account: Callable[[int], str] | None = None,
-) -> NoReturn:
+    codes: StatusCodes, *, op: str | None = None, shapes: Sequence[Sequence[int]] = (),
+    dtypes: Sequence[str] = (), account: Callable[[int], str] | None = None,
+) -> NoReturn:  # fmt: skip
     """Raise the calling thread's last failure: AclError for ACL's codes, a named error for ours,
     and what a signal's handler raised where that ended a wait.
 

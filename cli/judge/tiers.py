@@ -40,13 +40,9 @@ class TierJudgement:
 
 
 def judge(
-    need: Requirement,
-    dtype: str,
-    measure: Measure,
-    deviations: Errors | None,
-    other: Array | None = None,
-    golden: Array | None = None,
-) -> TierJudgement:
+    need: Requirement, dtype: str, measure: Measure, deviations: Errors | None,
+    other: Array | None = None, golden: Array | None = None,
+) -> TierJudgement:  # fmt: skip
     """Judge a result of `dtype`; `other` is the CPU's result in the same precision, for T4."""
     differing = f"{measure.different} of {measure.elements} elements differ"
     if measure.signs:

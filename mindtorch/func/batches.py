@@ -20,13 +20,9 @@ derive()
 
 
 def vmap(
-    func: Callable[..., Any],
-    in_dims: Any = 0,
-    out_dims: Any = 0,
-    randomness: str = "error",
-    *,
+    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., Any]:  # fmt: skip
     """`func` over dimensions `in_dims` of its arguments; results are stacked at `out_dims`.
 
     Rows compute the whole batch at once, by the rules of `_rules`, or element by element without

@@ -17,13 +17,9 @@ Dims: TypeAlias = int | Sequence[int] | None
 
 
 def sum(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The sum of elements where the mask is true."""
     input = widened(input, dtype, True)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -32,13 +28,9 @@ def sum(
 
 
 def prod(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The product of elements where the mask is true; an empty list of dimensions reduces none."""
     input = widened(input, dtype, True)
     none = isinstance(dim, Sequence) and not dim
@@ -66,13 +58,9 @@ def cumprod(
 
 
 def amax(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The largest of elements where the mask is true."""
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -81,13 +69,9 @@ def amax(
 
 
 def amin(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The smallest of elements where the mask is true."""
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -123,13 +107,9 @@ def _count(
 
 
 def mean(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The mean of elements where the mask is true; NaN of none."""
     if (dtype or input.dtype).category < dt.FLOAT:
         raise ValueError(
@@ -158,13 +138,9 @@ def median(
 
 
 def logsumexp(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The logarithm of the sum of exponentials of elements where the mask is true."""
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -183,14 +159,9 @@ def logaddexp(
 
 
 def norm(
-    input: Tensor,
-    ord: float | None = 2.0,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:
+    input: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: bool | None = False,
+    dtype: Dtype | None = None, mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The vector norm of elements where the mask is true."""
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -200,15 +171,9 @@ def norm(
 
 
 def _variance(
-    input: Tensor,
-    dim: Dims,
-    unbiased: bool | None,
-    correction_opt: Number | None,
-    keepdim: bool | None,
-    dtype: Dtype | None,
-    mask: Tensor | None,
-    root: bool,
-) -> Tensor:
+    input: Tensor, dim: Dims, unbiased: bool | None, correction_opt: Number | None,
+    keepdim: bool | None, dtype: Dtype | None, mask: Tensor | None, root: bool,
+) -> Tensor:  # fmt: skip
     if unbiased is not None and correction_opt is not None:
         raise RuntimeError("Only one of unbiased and correction may be given")
     correction = 1 if correction_opt is None else correction_opt
@@ -230,28 +195,18 @@ def _variance(
 
 
 def var(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: bool | None = None,
-    *,
-    correction: Number | None = None,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, unbiased: bool | None = None, *,
+    correction: Number | None = None, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The variance of elements where the mask is true."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, False)
 
 
 def std(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: bool | None = None,
-    *,
-    correction: Number | None = None,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, unbiased: bool | None = None, *,
+    correction: Number | None = None, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The standard deviation of elements where the mask is true."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, True)

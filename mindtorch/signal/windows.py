@@ -32,14 +32,9 @@ class _Grid:
     """What all windows share: their checks, and the points at which a formula is taken."""
 
     def __init__(
-        self,
-        name: str,
-        M: int,
-        sym: bool,
-        dtype: Dtype | None,
-        layout: Any,
+        self, name: str, M: int, sym: bool, dtype: Dtype | None, layout: Any,
         device: DeviceLike | None,
-    ):
+    ):  # fmt: skip
         if name in ("hamming", "hann", "nuttall"):
             name = "general_cosine"  # that torch makes them of
         if M < 0:
@@ -66,15 +61,9 @@ class _Grid:
 
 
 def general_cosine(
-    M: int,
-    *,
-    a: Iterable[float],
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+    M: int, *, a: Iterable[float], sym: bool = True, dtype: Dtype | None = None,
+    layout: Any = strided, device: Device | str | None = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """Σ (-1)^k a_k cos(2π k n / (M - 1))."""
     grid = _Grid("general_cosine", M, sym, dtype, layout, device)
     if not isinstance(a, Iterable):
@@ -95,15 +84,9 @@ def general_cosine(
 
 
 def general_hamming(
-    M: int,
-    *,
-    alpha: float = 0.54,
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+    M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Dtype | None = None,
+    layout: Any = strided, device: Device | str | None = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """alpha - (1 - alpha) cos(2π n / (M - 1))."""
     return general_cosine(
         M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device,
@@ -113,14 +96,9 @@ def general_hamming(
 
 def _cosines(name: str, a: list[float], what: str) -> Callable[..., Tensor]:
     def window(
-        M: int,
-        *,
-        sym: bool = True,
-        dtype: Dtype | None = None,
-        layout: Any = strided,
-        device: Device | str | None = None,
-        requires_grad: bool = False,
-    ) -> Tensor:
+        M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any = strided,
+        device: Device | str | None = None, requires_grad: bool = False,
+    ) -> Tensor:  # fmt: skip
         _Grid(name, M, sym, dtype, layout, device)
         return general_cosine(
             M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
@@ -140,16 +118,10 @@ nuttall = _cosines(
 
 
 def exponential(
-    M: int,
-    *,
-    center: float | None = None,
-    tau: float = 1.0,
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
+    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True,
+    dtype: Dtype | None = None, layout: Any = strided, device: Device | str | None = None,
     requires_grad: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """exp(-|n - center| / tau)."""
     grid = _Grid("exponential", M, sym, dtype, layout, device)
     if tau <= 0:
@@ -165,14 +137,9 @@ def exponential(
 
 
 def cosine(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+    M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any = strided,
+    device: Device | str | None = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """sin(π (n + 1/2) / M)."""
     grid = _Grid("cosine", M, sym, dtype, layout, device)
     short = grid.short(requires_grad)
@@ -183,15 +150,9 @@ def cosine(
 
 
 def gaussian(
-    M: int,
-    *,
-    std: float = 1.0,
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+    M: int, *, std: float = 1.0, sym: bool = True, dtype: Dtype | None = None,
+    layout: Any = strided, device: Device | str | None = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """exp(-(n / (2 std))²), n from the middle."""
     grid = _Grid("gaussian", M, sym, dtype, layout, device)
     if std <= 0:
@@ -206,15 +167,9 @@ def gaussian(
 
 
 def kaiser(
-    M: int,
-    *,
-    beta: float = 12.0,
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+    M: int, *, beta: float = 12.0, sym: bool = True, dtype: Dtype | None = None,
+    layout: Any = strided, device: Device | str | None = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """I₀(beta √(1 - (2n / (M - 1))²)) / I₀(beta)."""
     grid = _Grid("kaiser", M, sym, dtype, layout, device)
     if beta < 0:
@@ -231,14 +186,9 @@ def kaiser(
 
 
 def bartlett(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+    M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any = strided,
+    device: Device | str | None = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """1 - |2n / (M - 1) - 1|."""
     grid = _Grid("bartlett", M, sym, dtype, layout, device)
     short = grid.short(requires_grad)

@@ -26,14 +26,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def ask(
-    root: Path | None,
-    environ: dict[str, str] | None = None,
-    *,
-    headers: Path | None = None,
-    needed: Sequence[str] = (),
-    run: bool = True,
-    timeout: float = 60.0,
-) -> tuple[Report, tuple[Cause, ...]]:
+    root: Path | None, environ: dict[str, str] | None = None, *, headers: Path | None = None,
+    needed: Sequence[str] = (), run: bool = True, timeout: float = 60.0,
+) -> tuple[Report, tuple[Cause, ...]]:  # fmt: skip
     environ = {**BASE, **(environ or {})}
     request = Request(root, False, headers, needed, run, (), timeout, timeout)
     report = probe(request, environ)

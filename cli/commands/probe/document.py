@@ -31,13 +31,9 @@ _DEVICE: Final = ("soc", "devices", "memory_total", "memory_free")
 
 
 def report(
-    report: Report,
-    causes: Sequence[Cause],
-    code: int,
-    queried: Sequence[str],
-    comparison: InterfaceComparison | None,
-    environ: Mapping[str, str],
-) -> dict[str, Any]:
+    report: Report, causes: Sequence[Cause], code: int, queried: Sequence[str],
+    comparison: InterfaceComparison | None, environ: Mapping[str, str],
+) -> dict[str, Any]:  # fmt: skip
     """The whole report; times in milliseconds, sizes in bytes."""
     data = {
         "schema": SCHEMA,

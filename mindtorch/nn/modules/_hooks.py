@@ -92,13 +92,9 @@ class HookedCall:
         return add_hook(self._forward_pre_hooks, hook, mark, prepend=prepend)
 
     def register_forward_hook(
-        self,
-        hook: Hook,
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False,
         always_call: bool = False,
-    ) -> RemovableHandle:
+    ) -> RemovableHandle:  # fmt: skip
         """Runs `hook(module, args[, kwargs], output)` after forward;
         what it returns replaces the output."""
         return add_hook(

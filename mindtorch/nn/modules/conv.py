@@ -32,21 +32,11 @@ class _ConvNd(Module):
     padding: Any
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: tuple[int, ...],
-        stride: tuple[int, ...],
-        padding: str | tuple[int, ...],
-        dilation: tuple[int, ...],
-        transposed: bool,
-        output_padding: tuple[int, ...],
-        groups: int,
-        bias: bool,
-        padding_mode: str,
-        device: DeviceLike | None = None,
-        dtype: Dtype | None = None,
-    ) -> None:
+        self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...],
+        stride: tuple[int, ...], padding: str | tuple[int, ...], dilation: tuple[int, ...],
+        transposed: bool, output_padding: tuple[int, ...], groups: int, bias: bool,
+        padding_mode: str, device: DeviceLike | None = None, dtype: Dtype | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         _check(in_channels, out_channels, groups, padding, stride, padding_mode)
         self.in_channels = in_channels
@@ -114,13 +104,9 @@ class _ConvNd(Module):
 
 
 def _check(
-    inputs: int,
-    outputs: int,
-    groups: int,
-    padding: str | tuple[int, ...],
-    stride: tuple[int, ...],
+    inputs: int, outputs: int, groups: int, padding: str | tuple[int, ...], stride: tuple[int, ...],
     padding_mode: str,
-) -> None:
+) -> None:  # fmt: skip
     if groups <= 0:
         raise ValueError("groups must be a positive integer")
     if inputs % groups:
@@ -156,19 +142,11 @@ class _Conv(_ConvNd):
     """The convolutions that shrink."""
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, ...],
-        stride: int | tuple[int, ...] = 1,
-        padding: int | str | tuple[int, ...] = 0,
-        dilation: int | tuple[int, ...] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: DeviceLike | None = None,
-        dtype: Dtype | None = None,
-    ) -> None:
+        self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1, padding: int | str | tuple[int, ...] = 0,
+        dilation: int | tuple[int, ...] = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device: DeviceLike | None = None, dtype: Dtype | None = None,
+    ) -> None:  # fmt: skip
         expand = _ntuple(self._n)
         super().__init__(
             in_channels, out_channels, expand(kernel_size), expand(stride),
@@ -210,20 +188,12 @@ class _ConvTransposeNd(_ConvNd):
     """The convolutions that grow: gradients of the others."""
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, ...],
-        stride: int | tuple[int, ...] = 1,
-        padding: int | str | tuple[int, ...] = 0,
-        output_padding: int | tuple[int, ...] = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: int | tuple[int, ...] = 1,
-        padding_mode: str = "zeros",
-        device: DeviceLike | None = None,
-        dtype: Dtype | None = None,
-    ) -> None:
+        self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1, padding: int | str | tuple[int, ...] = 0,
+        output_padding: int | tuple[int, ...] = 0, groups: int = 1, bias: bool = True,
+        dilation: int | tuple[int, ...] = 1, padding_mode: str = "zeros",
+        device: DeviceLike | None = None, dtype: Dtype | None = None,
+    ) -> None:  # fmt: skip
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         expand = _ntuple(self._n)

@@ -17,17 +17,10 @@ class _InstanceNorm(_NormBase):
     _dims: int
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
-        device: DeviceLike | None = None,
-        dtype: Dtype | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, device: DeviceLike | None = None,
+        dtype: Dtype | None = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )

@@ -152,16 +152,10 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
     """What the lazy normalizations share."""
 
     def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: DeviceLike | None = None,
-        dtype: Dtype | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
+        self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, device: DeviceLike | None = None,
+        dtype: Dtype | None = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
         base: Any = super()
         base.__init__(0, eps, momentum, False, False)
         self.affine = affine

@@ -72,13 +72,9 @@ class NLLLoss(_WeightedLoss):
     """Negative log likelihood of classes."""
 
     def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: _Flag = None,
-        ignore_index: int = -100,
-        reduce: _Flag = None,
-        reduction: str = "mean",
-    ) -> None:
+        self, weight: Tensor | None = None, size_average: _Flag = None, ignore_index: int = -100,
+        reduce: _Flag = None, reduction: str = "mean",
+    ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
@@ -100,14 +96,9 @@ class CrossEntropyLoss(_WeightedLoss):
     """Cross entropy of logits."""
 
     def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: _Flag = None,
-        ignore_index: int = -100,
-        reduce: _Flag = None,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-    ) -> None:
+        self, weight: Tensor | None = None, size_average: _Flag = None, ignore_index: int = -100,
+        reduce: _Flag = None, reduction: str = "mean", label_smoothing: float = 0.0,
+    ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
@@ -133,13 +124,9 @@ class BCEWithLogitsLoss(_Loss):
     pos_weight: Tensor | None
 
     def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: _Flag = None,
-        reduce: _Flag = None,
-        reduction: str = "mean",
-        pos_weight: Tensor | None = None,
-    ) -> None:
+        self, weight: Tensor | None = None, size_average: _Flag = None, reduce: _Flag = None,
+        reduction: str = "mean", pos_weight: Tensor | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
@@ -171,14 +158,9 @@ class PoissonNLLLoss(_Loss):
     """Negative log likelihood of a Poisson law."""
 
     def __init__(
-        self,
-        log_input: bool = True,
-        full: bool = False,
-        size_average: _Flag = None,
-        eps: float = 1e-8,
-        reduce: _Flag = None,
-        reduction: str = "mean",
-    ) -> None:
+        self, log_input: bool = True, full: bool = False, size_average: _Flag = None,
+        eps: float = 1e-8, reduce: _Flag = None, reduction: str = "mean",
+    ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
         self.log_input = log_input
         self.full = full
@@ -315,14 +297,9 @@ class MultiMarginLoss(_WeightedLoss):
     """Hinge between the class and every other."""
 
     def __init__(
-        self,
-        p: int = 1,
-        margin: float = 1.0,
-        weight: Tensor | None = None,
-        size_average: _Flag = None,
-        reduce: _Flag = None,
-        reduction: str = "mean",
-    ) -> None:
+        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+        size_average: _Flag = None, reduce: _Flag = None, reduction: str = "mean",
+    ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError("only p == 1 and p == 2 supported")
@@ -340,15 +317,9 @@ class TripletMarginLoss(_Loss):
     """max(0, d(a, p) - d(a, n) + margin), d a p-norm."""
 
     def __init__(
-        self,
-        margin: float = 1.0,
-        p: float = 2.0,
-        eps: float = 1e-6,
-        swap: bool = False,
-        size_average: _Flag = None,
-        reduce: _Flag = None,
-        reduction: str = "mean",
-    ) -> None:
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
+        size_average: _Flag = None, reduce: _Flag = None, reduction: str = "mean",
+    ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
             raise ValueError(
@@ -370,13 +341,9 @@ class TripletMarginWithDistanceLoss(_Loss):
     """max(0, d(a, p) - d(a, n) + margin), d any function."""
 
     def __init__(
-        self,
-        *,
-        distance_function: Callable[[Any, Any], Any] | None = None,
-        margin: float = 1.0,
-        swap: bool = False,
-        reduction: str = "mean",
-    ) -> None:
+        self, *, distance_function: Callable[[Any, Any], Any] | None = None, margin: float = 1.0,
+        swap: bool = False, reduction: str = "mean",
+    ) -> None:  # fmt: skip
         super().__init__(None, None, reduction)
         if margin <= 0:
             raise ValueError(
@@ -418,20 +385,11 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     """Cross entropy of a linear map of the input `[N, in]`: to `[N, C, *out]` without a layer."""
 
     def __init__(
-        self,
-        in_features: int,
-        num_classes: int,
-        *,
-        out_features: tuple[int, ...] = (),
-        bias: bool = False,
-        device: DeviceLike | None = None,
-        dtype: Dtype | None = None,
-        reduction: str = "mean",
-        weight: Tensor | None = None,
-        ignore_index: int | None = None,
-        label_smoothing: float = 0.0,
-        options: Any = None,
-    ) -> None:
+        self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (),
+        bias: bool = False, device: DeviceLike | None = None, dtype: Dtype | None = None,
+        reduction: str = "mean", weight: Tensor | None = None, ignore_index: int | None = None,
+        label_smoothing: float = 0.0, options: Any = None,
+    ) -> None:  # fmt: skip
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise RuntimeError(
                 f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}"

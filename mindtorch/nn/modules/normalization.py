@@ -48,14 +48,10 @@ class LayerNorm(Module):
     normalized_shape: tuple[int, ...]
 
     def __init__(
-        self,
-        normalized_shape: int | tuple[int, ...],
-        eps: float = 1e-5,
-        elementwise_affine: bool = True,
-        bias: bool = True,
-        device: DeviceLike | None = None,
+        self, normalized_shape: int | tuple[int, ...], eps: float = 1e-5,
+        elementwise_affine: bool = True, bias: bool = True, device: DeviceLike | None = None,
         dtype: Dtype | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
@@ -95,13 +91,10 @@ class RMSNorm(Module):
     """Divides by the root mean square over the trailing dims `normalized_shape`."""
 
     def __init__(
-        self,
-        normalized_shape: int | tuple[int, ...],
-        eps: float | None = None,
-        elementwise_affine: bool = True,
-        device: DeviceLike | None = None,
+        self, normalized_shape: int | tuple[int, ...], eps: float | None = None,
+        elementwise_affine: bool = True, device: DeviceLike | None = None,
         dtype: Dtype | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
@@ -131,16 +124,9 @@ class GroupNorm(Module):
     """Normalizes `[N, C, *]` over groups of channels."""
 
     def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        eps: float = 1e-5,
-        affine: bool = True,
-        device: DeviceLike | None = None,
-        dtype: Dtype | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+        device: DeviceLike | None = None, dtype: Dtype | None = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(

@@ -22,14 +22,9 @@ class _MaxPoolNd(Module):
     ceil_mode: bool
 
     def __init__(
-        self,
-        kernel_size: int | tuple[int, ...],
-        stride: int | None = None,
-        padding: int = 0,
-        dilation: int = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
+        self, kernel_size: int | tuple[int, ...], stride: int | None = None, padding: int = 0,
+        dilation: int = 1, return_indices: bool = False, ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
@@ -117,13 +112,9 @@ class AvgPool1d(_AvgPoolNd):
     """Mean of each window of `[N, C, L]`."""
 
     def __init__(
-        self,
-        kernel_size: int,
-        stride: int | None = None,
-        padding: int = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
+        self, kernel_size: int, stride: int | None = None, padding: int = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True,
+    ) -> None:  # fmt: skip
         super().__init__()
         expand = _ntuple(1)
         self.kernel_size = expand(kernel_size)
@@ -141,14 +132,10 @@ class AvgPool1d(_AvgPoolNd):
 
 class _AvgPoolDivided(_AvgPoolNd):
     def __init__(
-        self,
-        kernel_size: int,
-        stride: int | None = None,
-        padding: int = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
+        self, kernel_size: int, stride: int | None = None, padding: int = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True,
         divisor_override: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride

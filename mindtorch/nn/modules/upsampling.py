@@ -15,13 +15,9 @@ class Upsample(Module):
     """Resizes the spatial dims of `[N, C, *]`."""
 
     def __init__(
-        self,
-        size: Any = None,
-        scale_factor: Any = None,
-        mode: str = "nearest",
-        align_corners: bool | None = None,
-        recompute_scale_factor: bool | None = None,
-    ) -> None:
+        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+        align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.name = type(self).__name__
         self.size = size

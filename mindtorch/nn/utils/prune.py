@@ -45,13 +45,9 @@ class BasePruningMethod:
 
     @classmethod
     def apply(
-        cls,
-        module: Module,
-        name: str,
-        *args: Any,
-        importance_scores: Tensor | None = None,
+        cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Prune a parameter of a module by this method, after those that did so before."""
         method: Any = cls(*args, **kwargs)
         method._tensor_name = name

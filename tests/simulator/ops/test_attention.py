@@ -28,15 +28,9 @@ def arranged(x: Any, layout: str) -> Any:
 
 
 def attend(
-    q: Any,
-    k: Any,
-    v: Any,
-    scale: float,
-    hidden: Any = None,
-    shift: Any = None,
-    kept: Any = None,
+    q: Any, k: Any, v: Any, scale: float, hidden: Any = None, shift: Any = None, kept: Any = None,
     keep: float = 1.0,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, Any, Any]:  # fmt: skip
     """Output and the softmax's maxima and sums, straight from the definition."""
     k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], 1) for t in (k, v))
     scores = q @ k.transpose(-1, -2)
@@ -53,21 +47,10 @@ def attend(
 
 
 def check_attention(
-    sim: Any,
-    layout: str,
-    q: Any,
-    k: Any,
-    v: Any,
-    *,
-    hidden: Any = None,
-    mask: Any = None,
-    shift: Any = None,
-    mode: int = 0,
-    tokens: tuple[int, int] = (FAR, FAR),
-    bits: Any = None,
-    kept: Any = None,
-    keep: float = 1.0,
-) -> None:
+    sim: Any, layout: str, q: Any, k: Any, v: Any, *, hidden: Any = None, mask: Any = None,
+    shift: Any = None, mode: int = 0, tokens: tuple[int, int] = (FAR, FAR), bits: Any = None,
+    kept: Any = None, keep: float = 1.0,
+) -> None:  # fmt: skip
     """Compare value, statistics and gradients with the definition in double precision."""
     dtype, scale, heads = q.dtype, 1 / math.sqrt(q.shape[-1]), q.shape[1]
     wide = [t.double().requires_grad_() for t in (q, k, v)]

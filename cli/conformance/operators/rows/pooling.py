@@ -136,14 +136,9 @@ def _average(rank: int) -> Callable[..., Any]:
     word = getattr(F, f"avg_pool{rank}d")
 
     def formula(
-        self: Tensor,
-        kernelSize: Sequence[int],
-        stride: Sequence[int],
-        padding: Sequence[int],
-        ceilMode: bool,
-        countIncludePad: bool,
-        divisorOverride: int,
-    ) -> Tensor:
+        self: Tensor, kernelSize: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+        ceilMode: bool, countIncludePad: bool, divisorOverride: int,
+    ) -> Tensor:  # fmt: skip
         return word(self, tuple(kernelSize), tuple(stride), tuple(padding), ceilMode,
                     countIncludePad, divisorOverride or None)  # fmt: skip
 

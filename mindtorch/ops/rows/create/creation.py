@@ -131,14 +131,8 @@ def _arange(
 
 
 def _arange_values(
-    start: float,
-    end: float,
-    step: float,
-    dtype: Dtype | None,
-    device: Device | None,
-    *,
-    out: Any,
-) -> Array:
+    start: float, end: float, step: float, dtype: Dtype | None, device: Device | None, *, out: Any,
+) -> Array:  # fmt: skip
     wide = np.int64 if out.dtype.category <= dt.INTEGER else np.float64
     return (np.arange(out.numel, dtype=wide) * wide(step) + wide(start)).astype(out.dtype.np)
 

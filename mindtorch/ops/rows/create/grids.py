@@ -33,14 +33,8 @@ def _line(
 
 
 def _linspace(
-    start: float,
-    end: float,
-    steps: int,
-    dtype: Dtype | None,
-    device: Device | None,
-    *,
-    out: Any,
-) -> Any:
+    start: float, end: float, steps: int, dtype: Dtype | None, device: Device | None, *, out: Any,
+) -> Any:  # fmt: skip
     if steps < 2:
         return np.full(steps, start, out.dtype.np)
     if out.dtype.category <= dt.INTEGER:
@@ -95,13 +89,9 @@ op(
     tolerance="composite",
 )
 def logspace(
-    start: float,
-    end: float,
-    steps: int,
-    base: float = 10.0,
-    dtype: Dtype | None = None,
+    start: float, end: float, steps: int, base: float = 10.0, dtype: Dtype | None = None,
     device: DeviceLike | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """`base` to the power of `steps` evenly spaced numbers."""
     if dtype is not None and dt.resolve(dtype, "logspace").category <= dt.INTEGER:
         powers = aten.pow(base, aten.linspace(start, end, steps, dtype=dt.float64, device=device))

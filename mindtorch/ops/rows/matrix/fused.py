@@ -177,14 +177,9 @@ def _times(grad: object, by: Any) -> Any:
 
 
 def _fused_row(
-    name: str,
-    first: str,
-    second: str,
-    plain: str,
-    rule: Callable[..., Any],
-    aclnn: object,
+    name: str, first: str, second: str, plain: str, rule: Callable[..., Any], aclnn: object,
     kernel: str,
-) -> None:
+) -> None:  # fmt: skip
     def run(a: Tensor, b: Tensor) -> Tensor:
         return getattr(aten, plain)(a, b)
 

@@ -134,13 +134,9 @@ def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     surface="both",
 )
 def slice_scatter(
-    self: Tensor,
-    src: Tensor,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
+    self: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
     step: int = 1,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """`self` with `src` in a slice of a dimension."""
     return _put(self, src, lambda built: aten.slice(built, dim, start, end, step), "slice")
 

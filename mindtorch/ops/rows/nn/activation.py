@@ -26,23 +26,13 @@ COMPLEX = tuple(d for d in dt.ALL if d.category == dt.COMPLEX)
 
 
 def activation(
-    text: str,
-    cpu: Callable[..., Any],
-    aclnn: object,
-    grad: Callable[..., Any],
-    settings: tuple[Any, ...] = (),
-    oracle: Callable[..., Any] | None = None,
-    tolerance: str = "elementary",
-    rule: str = "",
-    autocast: str = "",
-    surface: str = "none",
-    kernel: str = "",
-    out: str = "",
-    known: tuple[Dtype, ...] = FLOATING,
-    unsupported: UnsupportedDtypes | None = None,
-    lower: Callable[..., Any] | None = None,
+    text: str, cpu: Callable[..., Any], aclnn: object, grad: Callable[..., Any],
+    settings: tuple[Any, ...] = (), oracle: Callable[..., Any] | None = None,
+    tolerance: str = "elementary", rule: str = "", autocast: str = "", surface: str = "none",
+    kernel: str = "", out: str = "", known: tuple[Dtype, ...] = FLOATING,
+    unsupported: UnsupportedDtypes | None = None, lower: Callable[..., Any] | None = None,
     check: Callable[..., None] = lambda *_: None,
-) -> None:
+) -> None:  # fmt: skip
     """A row of one tensor and its settings; dtypes other than `known` are refused.
 
     `kernel` is what torch calls it in that refusal, by default the row's name with `_cpu`.

@@ -134,16 +134,9 @@ _LARGEST = (1 << 62) - 1  # so that twice as much is an int64
 
 
 def _rule(
-    input: Geometry,
-    weight: Geometry,
-    bias: Geometry | None,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    transposed: bool,
-    output_padding: Sizes,
-    groups: int,
-) -> Geometry:
+    input: Geometry, weight: Geometry, bias: Geometry | None, stride: Sizes, padding: Sizes,
+    dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int,
+) -> Geometry:  # fmt: skip
     _check_settings(weight.shape[2:], stride, padding, dilation, output_padding, groups,
                     transposed)  # fmt: skip
     if input.ndim != weight.ndim:
@@ -194,14 +187,9 @@ def _by(sizes: Any) -> str:
 
 
 def windows(
-    x: Array,
-    kernel: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    out: Sizes,
+    x: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, out: Sizes,
     fill: int = 0,
-) -> Array:
+) -> Array:  # fmt: skip
     """A view [N, C, *out, *kernel] of the padded input; each window's elements are last."""
     if any(padding):
         edges = [(0, 0), (0, 0), *((p, p) for p in padding)]
@@ -292,18 +280,9 @@ def _backward(
 
 
 def _convolution(
-    input: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    transposed: bool,
-    output_padding: Sizes,
-    groups: int,
-    *,
-    out: Geometry,
-) -> Array:
+    input: Array, weight: Array, bias: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes,
+    transposed: bool, output_padding: Sizes, groups: int, *, out: Geometry,
+) -> Array:  # fmt: skip
     run = _backward if transposed else _forward
     result = run(input, weight, stride, padding, dilation, groups, out.shape[2:])
     if bias is not None:
@@ -312,16 +291,9 @@ def _convolution(
 
 
 def _by_input(
-    grad: Tensor,
-    input_geom: Geometry,
-    weight: Tensor,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    transposed: bool,
-    output_padding: Sizes,
-    groups: int,
-) -> Tensor:
+    grad: Tensor, input_geom: Geometry, weight: Tensor, stride: Sizes, padding: Sizes,
+    dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int,
+) -> Tensor:  # fmt: skip
     extra = (0,) * len(stride)
     if not transposed:
         extra = tuple(
@@ -342,16 +314,9 @@ def _by_input(
 
 
 def _by_weight(
-    grad: Tensor,
-    input: Tensor,
-    weight: Tensor,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    transposed: bool,
-    output_padding: Sizes,
-    groups: int,
-) -> Tensor:
+    grad: Tensor, input: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes,
+    transposed: bool, output_padding: Sizes, groups: int,
+) -> Tensor:  # fmt: skip
     if transposed:
         # An output padding of a stride and more leaves windows that no input made.
         padded: list[int] = []
@@ -410,14 +375,9 @@ op(
 
 
 def _weight_grad(
-    grad: Array,
-    input: Array,
-    weight: Array,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
+    grad: Array, input: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes,
     groups: int,
-) -> Array:
+) -> Array:  # fmt: skip
     n, kernel = len(stride), weight.shape[2:]
     out = grad.shape[2:]
     seen = windows(input, kernel, stride, padding, dilation, out)
@@ -446,14 +406,9 @@ def _weight_grad_by_grad(
 
 
 def _weight_grad_by_input(
-    grad: Tensor,
-    grad_output: Tensor,
-    input_geom: Geometry,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-) -> Tensor:
+    grad: Tensor, grad_output: Tensor, input_geom: Geometry, stride: Sizes, padding: Sizes,
+    dilation: Sizes, groups: int,
+) -> Tensor:  # fmt: skip
     extra = (0,) * len(stride)
     return _by_input(grad_output, input_geom, grad, stride, padding, dilation, False, extra, groups)
 

@@ -88,14 +88,9 @@ def _check_labels(labels: Array, classes: int) -> None:
 
 
 def _nll_grad(
-    grad_output: Tensor,
-    self: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    reduction: int,
-    ignore_index: int,
-    total_weight: Tensor,
-) -> Tensor:
+    grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int,
+    ignore_index: int, total_weight: Tensor,
+) -> Tensor:  # fmt: skip
     return aten.nll_loss_backward(
         grad_output, self, target, weight, reduction, ignore_index, total_weight
     )
@@ -156,14 +151,9 @@ op(
 
 
 def _nll_backward(
-    grad: Array,
-    self: Array,
-    target: Array,
-    weight: Array | None,
-    reduction: int,
-    ignore: int,
+    grad: Array, self: Array, target: Array, weight: Array | None, reduction: int, ignore: int,
     total: Array,
-) -> Array:
+) -> Array:  # fmt: skip
     out = np.zeros((np.atleast_1d(target).size, self.shape[-1]), self.dtype)
     labels = np.atleast_1d(target)
     keep = labels != ignore
@@ -258,16 +248,10 @@ def _spread(grad: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tenso
 
 
 def pair_loss(
-    name: str,
-    cpu: Callable[..., Any],
-    slope: Callable[..., Any],
-    aclnn: object,
-    setting: str = "",
-    kind: str = "float",
-    values: tuple[Any, ...] = (),
-    lower: Callable[..., Any] | None = None,
+    name: str, cpu: Callable[..., Any], slope: Callable[..., Any], aclnn: object, setting: str = "",
+    kind: str = "float", values: tuple[Any, ...] = (), lower: Callable[..., Any] | None = None,
     autocast: str = "",
-) -> None:
+) -> None:  # fmt: skip
     """A row of a loss of input - target; `slope(d, setting)` is its derivative by d."""
     text = f", {kind} {setting}=1.0" if setting else ""
 

@@ -101,14 +101,9 @@ def _too_small(name: str, shape: Sizes, kernel: Sizes, out: Sizes) -> str:
 
 
 def _pooled(
-    name: str,
-    self: Geometry,
-    kernel: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
+    name: str, self: Geometry, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
     ceil_mode: bool,
-) -> Sizes:
+) -> Sizes:  # fmt: skip
     n = len(kernel)
     if n == 3 and self.ndim not in (4, 5):
         raise RuntimeError("non-empty 4D or 5D (batch mode) tensor expected for input")
@@ -184,15 +179,9 @@ def _best_in_turn(seen: Any, inside: Any, kernel: Sizes) -> tuple[Array, Array]:
 
 
 def _max_pool(
-    self: Array,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    ceil_mode: bool,
-    *,
-    out: tuple[Geometry, ...],
-) -> tuple[Array, ...]:
+    self: Array, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
+    ceil_mode: bool, *, out: tuple[Geometry, ...],
+) -> tuple[Array, ...]:  # fmt: skip
     k, n = kernel_size, len(kernel_size)
     s, p, d = expanded(stride, n, k), expanded(padding, n), expanded(dilation, n)
     x = _batched(self, n)
@@ -216,13 +205,9 @@ def _max_pool(
 
 def _max_pool_rule(n: int) -> Callable[..., Any]:
     def infer(
-        self: Geometry,
-        kernel_size: Sizes,
-        stride: Sizes = (),
-        padding: Sizes = (0,),
-        dilation: Sizes = (1,),
-        ceil_mode: bool = False,
-    ) -> tuple[Geometry, Geometry]:
+        self: Geometry, kernel_size: Sizes, stride: Sizes = (), padding: Sizes = (0,),
+        dilation: Sizes = (1,), ceil_mode: bool = False,
+    ) -> tuple[Geometry, Geometry]:  # fmt: skip
         k = expanded(kernel_size, n)
         s, p, d = expanded(stride, n, k), expanded(padding, n), expanded(dilation, n)
         shape = _pooled(f"max_pool{n}d", self, k, s, p, d, ceil_mode)
@@ -334,14 +319,9 @@ def _counts(
 
 def _avg_rule(n: int) -> Callable[..., Any]:
     def infer(
-        self: Geometry,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Sizes,
-        ceil_mode: bool,
-        count_include_pad: bool,
-        divisor_override: int | None,
-    ) -> Geometry:
+        self: Geometry, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool,
+        count_include_pad: bool, divisor_override: int | None,
+    ) -> Geometry:  # fmt: skip
         if divisor_override == 0:
             raise RuntimeError("divisor must be not zero")
         k = expanded(kernel_size, n)
@@ -353,16 +333,9 @@ def _avg_rule(n: int) -> Callable[..., Any]:
 
 def _avg_cpu(n: int) -> Callable[..., Any]:
     def run(
-        self: Array,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Sizes,
-        ceil_mode: bool,
-        include: bool,
-        override: int | None,
-        *,
-        out: Geometry,
-    ) -> Array:
+        self: Array, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool,
+        include: bool, override: int | None, *, out: Geometry,
+    ) -> Array:  # fmt: skip
         k = expanded(kernel_size, n)
         s, p = expanded(stride, n, k), expanded(padding, n)
         x, result = _batched(self, n), out.shape[-n:]
@@ -376,15 +349,9 @@ def _avg_cpu(n: int) -> Callable[..., Any]:
 
 def _avg_back(n: int) -> Callable[..., Any]:
     def run(
-        grad: Array,
-        self: Array,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Sizes,
-        ceil_mode: bool,
-        include: bool,
-        override: int | None,
-    ) -> Array:
+        grad: Array, self: Array, kernel_size: Sizes, stride: Sizes, padding: Sizes,
+        ceil_mode: bool, include: bool, override: int | None,
+    ) -> Array:  # fmt: skip
         k = expanded(kernel_size, n)
         s, p = expanded(stride, n, k), expanded(padding, n)
         g, space = _batched(grad, n), self.shape[-n:]

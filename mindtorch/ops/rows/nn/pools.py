@@ -124,14 +124,9 @@ def _max_line(input: Tensor, window: tuple[int, ...], ceil_mode: bool) -> None:
     tolerance="exact",
 )
 def max_pool1d(
-    input: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    dilation: Sizes = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> tuple[Tensor, Tensor] | Tensor:
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
+) -> tuple[Tensor, Tensor] | Tensor:  # fmt: skip
     """Largest element of each window of `[N, C, L]`."""
     name = "max_pool1d"
     kernel = _sizes(kernel_size, 1, name, "kernel_size")
@@ -212,13 +207,9 @@ max_pool3d = _max_pool(3, _SPACE, "`[N, C, D, H, W]`")
     tolerance="accumulated",
 )
 def avg_pool1d(
-    input: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
     """Mean of each window of `[N, C, L]`."""
     name = "avg_pool1d"
     _is_line(name, input)

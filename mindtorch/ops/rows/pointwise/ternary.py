@@ -189,14 +189,9 @@ def _compute(out: Geometry) -> Geometry:
 
 
 def _bound_row(
-    name: str,
-    bound: str,
-    cpu: object,
-    aclnn: str,
-    inside: Callable[..., Any],
-    bent: Callable[..., Any],
-    kernel: str,
-) -> None:
+    name: str, bound: str, cpu: object, aclnn: str, inside: Callable[..., Any],
+    bent: Callable[..., Any], kernel: str,
+) -> None:  # fmt: skip
     """A bound from one side: a tensor, or a number."""
     op(
         f"{name}.Tensor(Tensor self, Tensor {bound}) -> Tensor", infer=pointwise(), cpu=cpu,

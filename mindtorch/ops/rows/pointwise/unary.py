@@ -64,18 +64,10 @@ def _c(value: Tensor) -> Tensor:
 
 
 def elementary(
-    name: str,
-    cpu: Callable[..., Any],
-    aclnn: str,
-    grad: Callable[..., Any],
-    low: float = -2.0,
-    high: float = 2.0,
-    tolerance: str = "elementary",
-    rule: str = "",
-    autocast: str = "",
-    surface: str = "both",
-    unsupported: UnsupportedDtypes | None = None,
-) -> None:
+    name: str, cpu: Callable[..., Any], aclnn: str, grad: Callable[..., Any], low: float = -2.0,
+    high: float = 2.0, tolerance: str = "elementary", rule: str = "", autocast: str = "",
+    surface: str = "both", unsupported: UnsupportedDtypes | None = None,
+) -> None:  # fmt: skip
     """A row whose integer input becomes the default dtype; samples from [low, high)."""
     op(
         f"{name}(Tensor self) -> Tensor", infer=pointwise("float"), cpu=cpu,

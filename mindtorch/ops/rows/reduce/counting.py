@@ -206,13 +206,9 @@ def unique_consecutive(
     autocast="float32 on cpu",
 )
 def quantile(
-    self: Tensor,
-    q: Tensor | float,
-    dim: int | None = None,
-    keepdim: bool = False,
-    interpolation: str = "linear",
-    ignore_nan: bool = False,
-) -> Tensor:
+    self: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False,
+    interpolation: str = "linear", ignore_nan: bool = False,
+) -> Tensor:  # fmt: skip
     """The q-th quantiles (q in [0, 1], a number or a 1-d tensor) of all, or along a dimension."""
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
@@ -405,13 +401,9 @@ def _refuse_boundaries(edges: Tensor, values: Tensor | Number) -> None:
     surface="function",
 )
 def searchsorted(
-    sorted_sequence: Tensor,
-    self: Tensor | Number,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-    sorter: Tensor | None = None,
-) -> Tensor:
+    sorted_sequence: Tensor, self: Tensor | Number, out_int32: bool = False, right: bool = False,
+    side: str | None = None, sorter: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """Where values would go into a sorted last dimension: before equal elements, or after."""
     _refuse_boundaries(sorted_sequence, self)
     if side is not None and side not in ("left", "right"):

@@ -383,13 +383,9 @@ def _var_grad(
 
 
 def _std_grad(
-    grad: Tensor,
-    self: Tensor,
-    result: Tensor,
-    dim: tuple[int, ...] | None,
-    correction: int,
+    grad: Tensor, self: Tensor, result: Tensor, dim: tuple[int, ...] | None, correction: int,
     keepdim: bool,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     slope = grad / (result * 2)
     slope = aten.masked_fill(slope, result == 0, 0)
     return _var_grad(slope, self, dim, correction, keepdim)
@@ -588,14 +584,9 @@ def _refuse_no_identity(x: Geometry, ord: Number, dim: tuple[int, ...] | None) -
 
 
 def _norm(
-    self: Array,
-    ord: Number,
-    dim: tuple[int, ...] | None,
-    keepdim: bool,
-    dtype: Dtype | None,
-    *,
+    self: Array, ord: Number, dim: tuple[int, ...] | None, keepdim: bool, dtype: Dtype | None, *,
     out: Geometry,
-) -> Array:
+) -> Array:  # fmt: skip
     values = self if dtype is None else self.astype(dtype.np)
     axes = _np_axes(dim, self)
     if ord == 2 and not dim and not keepdim and values.dtype.kind == "f":

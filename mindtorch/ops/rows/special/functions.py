@@ -53,16 +53,10 @@ def in_float32(lower: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def unary(
-    name: str,
-    cpu: Callable[..., Any] | None,
-    lower: Callable[..., Any] | None,
-    grad: Callable[..., Any] | None,
-    low: float = -2.0,
-    high: float = 2.0,
-    kernel: str = "",
-    dtypes: str = "half complex",
-    **fields: Any,
-) -> None:
+    name: str, cpu: Callable[..., Any] | None, lower: Callable[..., Any] | None,
+    grad: Callable[..., Any] | None, low: float = -2.0, high: float = 2.0, kernel: str = "",
+    dtypes: str = "half complex", **fields: Any,
+) -> None:  # fmt: skip
     """A row of torch.special of one tensor; integers become the default dtype.
 
     torch's `kernel`, by default the row's name with `_cpu`, lacks the groups `dtypes`.

@@ -21,15 +21,9 @@ _RESERVED: Final = null("reserved: documents ask for null")
 
 
 def quant_matmul(
-    x1: Array,
-    x2: Array,
-    bias: Array | None,
-    transposeX1: bool,
-    transposeX2: bool,
-    scale: Array,
-    offset: Array | None = None,
-    pertokenScaleOptional: Array | None = None,
-) -> Array:
+    x1: Array, x2: Array, bias: Array | None, transposeX1: bool, transposeX2: bool, scale: Array,
+    offset: Array | None = None, pertokenScaleOptional: Array | None = None,
+) -> Array:  # fmt: skip
     """A bias of integers counts products, one of floats results."""
     left, right = x1.astype(np.float64), x2.astype(np.float64)
     y = (left.swapaxes(-1, -2) if transposeX1 else left) @ (
