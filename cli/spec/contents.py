@@ -114,24 +114,32 @@ def routing(rng: Generator, pattern: str, shape: tuple[int, ...], experts: int) 
     return np.asarray(result).reshape(shape)
 
 
-MASKS: Final = ("random", "none", "causal", "whole_row", "all_but_one")
+MASKS: Final = ("random", "none", "causal", "whole_row", "all_but_one", "padding")
 
 
 def mask(rng: Generator, pattern: str, shape: tuple[int, ...]) -> Array:
-    """A mask of 0 and 1 (1: masked); also `some`, `all`, and `last`: one element."""
+    """A mask of 0 and 1 (1: masked), which differs along every axis where the pattern lets it; also
+    `some`, `all`, and `last`: one element."""
     result = np.zeros(shape, np.int64)
+    if not result.size:
+        return result
     if pattern in ("random", "some"):
         result = rng.integers(0, 2, shape)
     elif pattern == "causal" and len(shape) > 1:
         result = np.broadcast_to(np.triu(np.ones(shape[-2:], np.int64), 1), shape).copy()
-    elif pattern == "whole_row" and result.size and len(shape) > 1:
-        result[..., :1, :] = 1
-    elif pattern in ("all", "all_but_one") and result.size:
+    elif pattern == "whole_row" and len(shape) > 1:
+        rows = result.reshape(-1, *shape[-2:])
+        rows[np.arange(len(rows)), np.arange(len(rows)) % shape[-2]] = 1
+    elif pattern == "padding" and shape:
+        ends = rng.integers(1, shape[-1] + 1, (shape[0], *(1,) * (len(shape) - 1)))
+        result[...] = np.arange(shape[-1]) >= ends
+    elif pattern in ("all", "all_but_one"):
         result[...] = 1
-    elif pattern == "last" and result.size:
+    elif pattern == "last":
         result.reshape(-1)[-1] = 1
-    if pattern in ("random", "all_but_one") and result.size and shape:
-        result[..., 0] = 0
+    if pattern in ("random", "all_but_one") and shape:
+        rows = result.reshape(-1, shape[-1])
+        rows[np.arange(len(rows)), np.arange(len(rows)) % shape[-1]] = 0
     return result
 
 

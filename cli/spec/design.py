@@ -27,16 +27,29 @@ Levels = dict[str, str]
 # Calls of one operator, candidates for each, and attempts at a pair that requirements forbid.
 QUICK_CALLS: Final = 44
 FULL_CALLS: Final = 220
-# Calls that mix levels, however many levels were tried alone.
+# Calls that mix levels at least, however many levels were tried alone; one for each factor at most.
 _MIXED: Final = (20, 60)
+# Elements of a size that is drawn beside a level which is tried alone, and of one of `full` that
+# takes part in calls which mix levels; how often one does.
+_SMALL: Final = 70
+_ROOM: Final = (2100, 1 << 20)
+_SPREAD: Final = 0.25
+# The share of other arguments that are drawn beside a level which is tried alone.
+_SOME: Final = 1 / 3
 _CANDIDATES: Final = (2, 6)
 # By how much more a new pair of modes counts than one of sizes, layouts and values.
 _MODES: Final = 5
-_TRIES: Final = 3
+_TRIES: Final = 8
+# What is left of the count of a pair that a call was to have and has not.
+_FATIGUE: Final = 0.5
+# Changes to a call until it is within the cap and its requirements hold.
+_ROUNDS: Final = 24
 _PLAIN_FIRST: Final = 0.35
 # How often each side of a relation is to be met.
 _SIDES: Final = (2, 4)
 _SEARCH: Final = 400
+# Roles that may be any number: such a size can equal another whose levels are none of its own.
+_FREE: Final = frozenset(("batch", "rows", "sequence", "tokens"))
 # Changes of two levels that are tried where a requirement does not hold.
 _MOST_PAIRS: Final = 300
 # Calls that are tried for a level that none had.
@@ -57,9 +70,14 @@ def design(declaration: Declaration, claimed: Sequence[str], full: bool = False)
     return _Search(declaration, claimed, full).run()
 
 
+def _is_layout(factor: str) -> bool:
+    """Whether a factor says how a tensor lies in memory."""
+    return factor == "to" or factor.startswith("layout.")
+
+
 def _is_argument(factor: str) -> bool:
     """Whether a factor is a size, dtype or argument: no layout, and not what tensors hold."""
-    return not factor.startswith(("layout", "to", "values"))
+    return factor != "values" and not _is_layout(factor)
 
 
 class _Pairs:
@@ -71,7 +89,7 @@ class _Pairs:
         modes = [_is_argument(f.name) and f.name not in declaration.used_sizes for f in factors]
         counts = [len(f.levels) for f in factors]
         of, mode = np.repeat(np.arange(len(factors)), counts), np.repeat(modes, counts)
-        self.counts = (of[:, None] != of) * (1 + _MODES * (mode[:, None] & mode))
+        self.counts = (of[:, None] != of) * (1.0 + _MODES * (mode[:, None] & mode))
 
     def place(self, factor: str, level: str) -> int:
         return self.places[factor, level]
@@ -84,8 +102,17 @@ class _Pairs:
         """Count the pairs of a call as met."""
         self.counts[self._at(levels)] = 0
 
-    def unmet(self, levels: Levels) -> int:
-        return int(self.counts[self._at(levels)].sum()) // 2
+    def miss(self, proposal: Levels, levels: Levels | None) -> None:
+        """Count pairs of a proposal less that `levels`, the call that became of it, do not have:
+        many of them no call can have."""
+        known = [item for item in proposal.items() if item in self.places]
+        at = [self.places[item] for item in known]
+        lost = [self.places[n, v] for n, v in known if levels is None or levels[n] != v]
+        for index in (np.ix_(lost, at), np.ix_(at, lost)):
+            self.counts[index] *= _FATIGUE
+
+    def unmet(self, levels: Levels) -> float:
+        return float(self.counts[self._at(levels)].sum()) / 2
 
     def wanting(self, factor: Factor, level: str, others: Sequence[int]) -> str:
         """The level that has most unmet pairs with `others`; `level` where no other has more."""
@@ -111,15 +138,20 @@ class _Search:
         self.pairs = _Pairs(self.factors, declaration)
         self.sizes = {f.name: f for f in self.factors
                       if isinstance(declaration.used_sizes.get(f.name), Role)}  # fmt: skip
+        # All levels of sizes, those of `full` too, that one call at `quick` has room for.
+        self._every = {n: [v for v in role.levels(True) if volume(dims_of(v)) <= _ROOM[full]]
+                       for n, role in declaration.used_sizes.items()
+                       if n in self.sizes and isinstance(role, Role)}  # fmt: skip
 
     def run(self) -> Design:
         self._add(self.settle(self.plain))
         for pin in self.declaration.pins:
             self._add(self.settle({**self.plain, **pin.levels}))
         for levels in self._singles():
-            self._add(self.settle(levels))
+            self._add(levels)
         self._equate()
-        budget, idle = max(self.budget, len(self.calls) + _MIXED[self.full]), 0
+        mixed = max(_MIXED[self.full], len(self.factors))
+        budget, idle = max(self.budget, len(self.calls) + mixed), 0
         while len(self.calls) < budget and idle < _TRIES:
             best = self._best()
             idle = 0 if best is not None and self._add(best) else idle + 1
@@ -130,28 +162,57 @@ class _Search:
         return Design(tuple(self.calls.values()), tuple(unmet), tuple(self._unmet_levels()))
 
     def _singles(self) -> Iterator[Levels]:
-        """Every level alone beside the plain call: a cause that needs one level shows itself."""
-        for factor in self.factors:
-            layout = factor.name.startswith(("layout", "to"))
-            if layout and not self.full:
-                continue
-            yield from ({**self.plain, factor.name: level} for level in factor.levels[1:])
+        """Every level once beside plain values and layouts: a cause that needs one level shows
+        itself. Sizes differ from call to call, and arguments in every other one, for a level may
+        matter where the rest is not plain."""
+        singles = ((f.name, level) for f in self.factors
+                   if self.full or not _is_layout(f.name) for level in f.levels[1:])  # fmt: skip
+        for i, (name, level) in enumerate(singles):
+            sizes = {} if name in self.sizes else self._sizes()
+            beside = {**sizes, **self._arguments()} if i % 2 else sizes
+            settled = self.settle({**self.plain, **beside, name: level})
+            if settled is None or settled[name] != level:
+                settled = self.settle({**self.plain, name: level})
+            if settled is not None:
+                yield settled
+
+    def _arguments(self) -> Levels:
+        """Levels of some arguments, drawn at random."""
+        some = [f for f in self.factors if _is_argument(f.name) and f.name not in self.sizes
+                and f.name != "overload" and self.rng.random() < _SOME]  # fmt: skip
+        return {f.name: f.levels[int(self.rng.integers(len(f.levels)))] for f in some}
+
+    def _sizes(self) -> Levels:
+        """Sizes drawn at random, small, and none of them 1 or 0."""
+        levels_: Levels = {}
+        for name, every in self._every.items():
+            some = [n for n in every if self._is_small(n)]
+            if some:
+                levels_[name] = some[int(self.rng.integers(len(some)))]
+        return levels_
+
+    def _is_small(self, level: str) -> bool:
+        dims = dims_of(level)
+        return min(dims, default=0) > 1 and volume(dims) <= _SMALL
 
     def _equate(self) -> None:
         """Calls in which sizes that differ elsewhere are equal, so that reading one by the other's
         steps stays in bounds, and a mistake of that kind shows in values alone."""
-        roles = self.declaration.used_sizes
-        levels = {name: {n for n in role.levels(True) if n.isdigit() and int(n) > 1}
-                  for name, role in roles.items()
-                  if name in self.sizes and isinstance(role, Role)}  # fmt: skip
+        roles = {n: self.declaration.used_sizes[n] for n in self.sizes}
+        levels = {n: {v for v in r.levels(True) if v.isdigit() and int(v) > 1}
+                  for n, r in roles.items() if isinstance(r, Role)}  # fmt: skip
+        free = {n for n, r in roles.items() if isinstance(r, Role) and r.name in _FREE}
         for pair in sorted(combinations(levels, 2)):
-            value = min(levels[pair[0]] & levels[pair[1]], key=int, default=None)
+            first, second = (levels[n] for n in pair)
+            common = first & second or {v for n, other in (pair, pair[::-1]) if n in free
+                                        for v in levels[other]}  # fmt: skip
+            value = min(common, key=int, default=None)
             if value is None:
                 continue
             alike = {n: value for n in levels if value in levels[n]}
-            for equal in (alike, dict.fromkeys(pair, value)):
+            for equal in (alike, {}):
                 if not self._equal(pair):
-                    self._add(self.settle({**self.plain, **equal}))
+                    self._add(self.settle({**self.plain, **equal, **dict.fromkeys(pair, value)}))
 
     def _equal(self, pair: tuple[str, str]) -> bool:
         """Whether two sizes are equal, and more than one, in a call that there is."""
@@ -164,7 +225,7 @@ class _Search:
         """The call that levels make: within the cap, its requirements mended; None where one
         cannot be."""
         levels_ = dict(levels)
-        for _ in range(6):
+        for _ in range(_ROUNDS):
             try:
                 draw = self.declaration.draw(levels_)
                 levels_ = self._known(draw.actual())
@@ -227,6 +288,7 @@ class _Search:
                 todo += expression(role).names
             elif name in self.declaration.params:
                 todo += self._read_by(name)
+        seen |= {"dtype", "types"} if "dtype" in text else set()
         self.reads[text] = frozenset(seen)
         return self.reads[text]
 
@@ -315,9 +377,11 @@ class _Search:
 
     def _best(self) -> Levels | None:
         """Of several calls, the one with most new tuples; those of modes weigh most."""
-        best, most = None, 0
+        best, most = None, 0.0
         for _ in range(_CANDIDATES[self.full]):
-            levels = self.settle(self._greedy())
+            proposal = self._spread(self._greedy())
+            levels = self.settle(proposal)
+            self.pairs.miss(proposal, levels)
             if levels is None:
                 continue
             new = self.pairs.unmet(levels) + len(self._triples(levels) - self.triples)
@@ -336,6 +400,13 @@ class _Search:
                 levels_[factor.name] = self.pairs.wanting(factor, levels_[factor.name], others)
             others.append(self.pairs.place(factor.name, levels_[factor.name]))
         return levels_
+
+    def _spread(self, levels: Levels) -> Levels:
+        """The levels with some sizes of `full`: quick has few, and rests of blocks are many."""
+        for name, every in self._every.items():
+            if every and self.rng.random() < _SPREAD:
+                levels[name] = every[int(self.rng.integers(len(every)))]
+        return levels
 
     def _candidate(self) -> Levels:
         """Levels drawn at random."""

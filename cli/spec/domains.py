@@ -204,7 +204,8 @@ class Members(Domain):
 @dataclass(frozen=True)
 class Content(Domain):
     """A tensor or an array of integers that means something: `make(generator, pattern, draw)`
-    gives its elements, `patterns` name the ways in which they may lie."""
+    gives its elements, `patterns` name the ways in which they may lie; `alike` says why elements
+    along an axis are the same in every call."""
 
     make: Callable[[Generator, str, Draw], Any]
     patterns: tuple[str, ...]
@@ -212,6 +213,7 @@ class Content(Domain):
     reads: tuple[str, ...] = ()
     shape_strings: tuple[str, ...] = ()
     length: str = ""
+    alike: str = ""
 
     def levels(self, full: bool) -> tuple[str, ...]:  # noqa: ARG002
         return self.patterns

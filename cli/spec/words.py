@@ -218,9 +218,11 @@ def out(dtype: str, shape: str = "", *, only: str = "", format: str = "",
 
 
 def content(make: Callable[..., Any], patterns: str, dtype: str = "i64", *, shape: str = "",
-            reads: tuple[str, ...] = ()) -> Content:  # fmt: skip
-    """Elements of one's own: `make(generator, pattern, draw)` for each of the patterns."""
-    return Content(make, tuple(patterns.split()), dtype, reads, (shape,) if shape else ())
+            reads: tuple[str, ...] = (), alike: str = "") -> Content:  # fmt: skip
+    """Elements of one's own: `make(generator, pattern, draw)` for each of the patterns; `alike`:
+    why they never differ along an axis."""
+    shapes = (shape,) if shape else ()
+    return Content(make, tuple(patterns.split()), dtype, reads, shapes, alike=alike)
 
 
 def parts(count: str, *, of: str, form: str = "sizes", dtype: str = "i64",

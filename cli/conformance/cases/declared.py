@@ -13,6 +13,7 @@ from mindtorch.ops.samples import Arg, Sample
 from ...spec.declaration import Declaration
 from ...spec.design import design as covering
 from ...spec.factors import plain
+from ...spec.gaps import alike
 from ...spec.sizes import Role
 from ...spec.values import ScalarValue, TensorValue
 from .case import Case, CaseNameError, designed
@@ -41,7 +42,7 @@ def constant(declaration: Declaration) -> Mapping[str, str]:
     met = covering(declaration, declaration.dtypes())
     never = {f"{name}={level}": "no call that was tried has it" for name, level in met.unmet_levels}
     sides = {text: f"never {'true' if side else 'false'}" for text, side in met.unmet_relations}
-    return {**declaration.unvaried(), **sides, **never}
+    return {**declaration.unvaried(), **alike(declaration, met.calls), **sides, **never}
 
 
 @cache

@@ -10,6 +10,8 @@ from mindtorch_npu.conformance.operators import rows, rules
 from mindtorch_npu.conformance.operators.declared import bind
 from mindtorch_npu.conformance.operators.row import SPECS
 from mindtorch_npu.spec import ROWS, DeclarationError, Rule, out, tensor
+from mindtorch_npu.spec.design import design
+from mindtorch_npu.spec.gaps import alike
 from mindtorch_npu.spec.row import row_of
 
 from aclnn_bindings.interface import catalog
@@ -37,6 +39,12 @@ def test_a_parameter_with_one_value_has_a_reason():
     silent = {(name, p) for name, row in ROWS.items()
               for p, why in row.declaration.unvaried().items() if not why}  # fmt: skip
     assert not silent
+
+
+def test_what_is_alike_in_every_call_has_a_reason():
+    each = {id(row): row.declaration for row in ROWS.values()}.values()
+    found = {d.name: alike(d, design(d, d.dtypes()).calls) for d in each}
+    assert {name: same for name, same in found.items() if same} == {}
 
 
 def test_every_family_is_a_module_or_folder_of_rows():

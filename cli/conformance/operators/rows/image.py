@@ -85,14 +85,15 @@ _BORDERS: Final = ("constant", "edge", "reflect", "symmetric")
 
 @spec("acldvppPad", _MOVED, _PICTURE, self=_bytes("3"),
       padding=array((1, 3, 2, 4), (2, 0, 1, 3), (0, 2, 1, 1), (0, 0, 0, 0)),
-      paddingMode=choice(0, 1, 2, 3), fill=array((5.0,) * 3, (0.0,) * 3, (255.0,) * 3),
+      paddingMode=choice(0, 1, 2, 3), fill=array((5.0, 0.0, 200.0), (0.0,) * 3, (255.0,) * 3),
       out=_OUT)  # fmt: skip
 def pad(self: Array, padding: Sequence[int], paddingMode: int, fill: Sequence[float]) -> Array:
     left, top, right, bottom = padding
     sides = [(0, 0), (top, bottom), (left, right), (0, 0)]
     if paddingMode:
         return np.pad(self, sides, _BORDERS[paddingMode])
-    return np.pad(self, sides, constant_values=fill[0])
+    beside = np.pad(np.zeros(self.shape[:3], bool), sides[:3], constant_values=True)
+    return np.where(beside[..., None], np.asarray(fill), np.pad(self, sides)).astype(self.dtype)
 
 
 def _bilinear(at: float) -> list[tuple[int, float]]:
@@ -314,17 +315,17 @@ def blur(self: Array, kernelSize: Sequence[int], sigma: Sequence[float], padding
     return self
 
 
-def _warped(image: Array, back: Array, mode: int, fill: float, edge: bool) -> Array:
+def _warped(image: Array, back: Array, mode: int, fill: Sequence[float], edge: bool) -> Array:
     """Each pixel from where the matrix [3, 3] leads; 0: between four pixels, 1: the nearest. Beyond
     the image lies `fill`, or what its edge has."""
     size = image.shape[1:3]
-    out = np.full((len(image), *size, image.shape[3]), fill)
+    out = np.tile(np.asarray(fill, float), (len(image), *size, 1))
 
     def pixel(y: int, x: int) -> Any:
         if edge:
             y, x = min(max(y, 0), size[0] - 1), min(max(x, 0), size[1] - 1)
         inside = 0 <= y < image.shape[1] and 0 <= x < image.shape[2]
-        return image[:, y, x] if inside else np.full((len(image), image.shape[3]), fill)
+        return image[:, y, x] if inside else np.tile(fill, (len(image), 1))
 
     for y, x in np.ndindex(*size):
         u, v, w = back @ (x, y, 1)
@@ -341,7 +342,7 @@ _SHIFT: Final = (1.0, 0.0, 2.0, 0.0, 1.0, 1.0)
 _LEAN: Final = (1.0, 0.25, -0.4, -0.125, 1.25, 0.3)
 _SAME: Final = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 _SMALL: Final = sizes(B=batch(1, 2), Y=space(6, 3, 9), X=space(7, 4, 5))
-_FILL: Final = array((0.5,) * 3, (0.0,) * 3)
+_FILL: Final = array((0.5, 0.25, 1.0), (0.0,) * 3)
 _BESIDE: Final[dict[str, Domain]] = {"interpolationMode": choice(0, 1), "paddingMode": choice(0, 1),
                                      "fill": _FILL, "out": _OUT}  # fmt: skip
 
@@ -354,7 +355,7 @@ def warp_affine(
     fill: Sequence[float],
 ) -> Array:  # fmt: skip
     ahead = np.array([*matrix, 0, 0, 1], np.float32).astype(np.float64).reshape(3, 3)
-    return _warped(self, np.linalg.inv(ahead), interpolationMode, fill[0], paddingMode == 1)
+    return _warped(self, np.linalg.inv(ahead), interpolationMode, fill, paddingMode == 1)
 
 
 _FLAT: Final = (0.0, 0.0, 1.0)
@@ -369,7 +370,7 @@ def warp_perspective(
     fill: Sequence[float],
 ) -> Array:  # fmt: skip
     ahead = np.array(matrix, np.float32).astype(np.float64).reshape(3, 3)
-    return _warped(self, np.linalg.inv(ahead), interpolationMode, fill[0], paddingMode == 1)
+    return _warped(self, np.linalg.inv(ahead), interpolationMode, fill, paddingMode == 1)
 
 
 @spec("acldvppRotate", _WEIGHED, _SMALL, self=_floats("3"), angle=number(33.0, -75.0, 95.0, 0.0),
@@ -387,7 +388,7 @@ def rotate(
     cos, sin = np.cos(turn), np.sin(turn)
     back = np.array([[cos, -sin, x - cos * x + sin * y], [sin, cos, y - sin * x - cos * y],
                      [0, 0, 1]])  # fmt: skip
-    return _warped(self, back, interpolationMode, fill[0], paddingMode == 1)
+    return _warped(self, back, interpolationMode, fill, paddingMode == 1)
 
 
 _MODES: Final = ("bilinear", "nearest", "bicubic")

@@ -512,7 +512,8 @@ def _lengths(rng: np.random.Generator, pattern: str, draw: Draw) -> Array:
       inputPositions=inout(index("R", into="1000")),
       seqLens=inout(content(_lengths, "random edges", shape="R", reads=("M", "Z"))),
       slotMapping=inout(index("R", into="1000")),
-      blockTables=content(_same_tables, "shuffled in_order", shape="R M"),
+      blockTables=content(_same_tables, "shuffled in_order", shape="R M",
+                          alike="public sources differ on whose row of the table is read"),
       numSeqs=equals("R"), numQueries=equals("Q"), blockSize=equals("Z"))  # fmt: skip
 def advance(
     inputTokens: Array, sampledTokenIds: Array, inputPositions: Array, seqLens: Array,

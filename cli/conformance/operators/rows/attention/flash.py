@@ -371,7 +371,7 @@ def _grad_params(version: int) -> dict[str, Domain]:
             "pseShiftOptional": shift, "dropMaskOptional": own["dropMaskOptional"],
             "paddingMaskOptional": own["paddingMaskOptional"],
             # Where each row sees one key, gradients are 0, and what rounding leaves of them.
-            "attenMaskOptional": _masks("random none causal whole_row"), **stats,
+            "attenMaskOptional": _masks("random none causal whole_row padding"), **stats,
             "softmaxInOptional": null("reserved: documents ask for null"),
             "attentionInOptional": _sequences("Sq", "N", "dy", _of_result)}),
         (third, {"sinkInOptional": optional(known("N", "f32", -1, 3))}), (fourth, rotary),

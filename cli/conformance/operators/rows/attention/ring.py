@@ -39,7 +39,14 @@ def _eight(shape: str, of: str, maxima: bool) -> Domain:
 
     some = "plain apart" + (" nothing" if of == "cur" else "")
     reads = (shape.split()[0],) if maxima else (f"{of}SoftmaxMax",)
-    return content(make, some if maxima else "plain", "f32", shape=shape, reads=reads)
+    return content(
+        make,
+        some if maxima else "plain",
+        "f32",
+        shape=shape,
+        reads=reads,
+        alike="a row's statistic stands there eight times",
+    )
 
 
 def _rows(of: str, maxima: bool) -> Domain:

@@ -162,7 +162,8 @@ _LATE: Final = null("no document says what tokens that take no part get")
 _BACK: Final[dict[str, Domain]] = {
     **_HEAD, "expandX": tensor("T*K H", "bf16 f16"),
     "expandIdx": content(_places, "places", "i32", reads=("expertIds",)),
-    "assistInfoForCombine": content(_nothing, "zeros", "i32", reads=("T", "K")),
+    "assistInfoForCombine": content(_nothing, "zeros", "i32", reads=("T", "K"),
+                                    alike="no document says what it holds"),
     "epSendCounts": content(_counts, "ends", "i32", reads=("expertIds", "E")),
     "expertScales": tensor("T K", "f32", 0, 1), "tpSendCounts": _ONE_RANK, "xActiveMask": _LATE,
     "activationScale": _RESERVED, "weightScale": _RESERVED, "groupList": _RESERVED,
