@@ -80,7 +80,9 @@ def masked_scatter(selfRef: Array, mask: Array, source: Array) -> Array:
     return result
 
 
-@spec("aclnnInplacePut", Rule("accumulated", TORCH, numbers="stored", values=_EVERY),
+# No terms of half a step: of hundreds that meet in one place, each is lost.
+@spec("aclnnInplacePut", Rule("accumulated", TORCH, numbers="stored",
+                              values="normal integer opposed positive"),
       pairs("selfRef", "index"), along("*I"),
       require("accumulate or size(index) <= size(selfRef)"),
       selfRef=inout(tensor("*S")),

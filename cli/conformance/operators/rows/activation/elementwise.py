@@ -190,7 +190,9 @@ def prelu(self: Array, weight: Array) -> Array:
     return np.where(self > 0, self, slope * self)
 
 
-spec("aclnnPreluBackward", Rule("gradient", TORCH_NN), _CHANNELS, gradOutput=tensor("B C *N"),
+spec("aclnnPreluBackward", Rule("gradient", TORCH_NN, numbers={
+         "norm": 128, "reason": "the gradient of one weight sums all elements in float32"}),
+     _CHANNELS, gradOutput=tensor("B C *N"),
      self=tensor("B C *N", "gradOutput"),
      weight=forms(channels=tensor("C", "gradOutput"), one=tensor("1", "gradOutput")),
      gradInput=out("self"), gradWeight=out("weight"))(

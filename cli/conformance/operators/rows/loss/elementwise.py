@@ -90,7 +90,9 @@ def _shares(like: str) -> Domain:
 
 
 _forward("aclnnL1Loss", _l1)
-_backward("aclnnL1LossBackward", _l1, "gradInput", rule=Rule("gradient", TORCH, sparse=True))
+# The sign of NaN is not stated; torch's is 0.
+_backward("aclnnL1LossBackward", _l1, "gradInput",
+          rule=Rule("gradient", TORCH, sparse=True, specials=False))  # fmt: skip
 _forward("aclnnMseLossOut", _mse)
 _backward("aclnnMseLossBackward", _mse)
 _backward("aclnnSmoothL1LossBackward", _smooth, "gradInput", flow="gradOut",

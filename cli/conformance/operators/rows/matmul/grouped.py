@@ -241,6 +241,8 @@ _FIT: Final = (
     require("rank(antiquantOffsetOptional) in (0, rank(antiquantScaleOptional))"), both("E > T"),
 )  # fmt: skip
 _SUMS: Final = require("groupType != 2 or dtype(x) == dtype(weight) and dtype(x) != 'int8'")
+# One x whose rows are split needs to be told where.
+_SPLIT: Final = require("groupType != 0 or E > 1 or given(groupListOptional)")
 
 
 def _params(version: int, first: Mapping[str, Domain]) -> dict[str, Domain]:
@@ -280,7 +282,8 @@ def _declare(version: int, names: str) -> None:
     params = _params(version, next(iter(forms.values())))
     head = [n for n in (*_NO_COLUMNS, "perTokenScaleOptional") if n in params]
     table = " ".join(["x", "weight", *head, "out" if version > 3 else "y"])
-    spec(names, _RULE, _SIZES, *_FIT, *([_SUMS] if version > 1 else []),
+    fit = (*_FIT, *([_SUMS] if version > 1 else []), *([_SPLIT] if version > 3 else []))
+    spec(names, _RULE, _SIZES, *fit,
          dtypes(table + (_TABLE_TOKENS if version > 3 else _TABLE)), *_pins(version),
          *(overload(name, **local) for name, local in forms.items()),
          **params)(grouped)  # fmt: skip
