@@ -357,7 +357,9 @@ aclError run_renorm(Call& c) {
     };
     each([&](const Walker&, double x) {
       const double term = p == 0 ? x != 0 : std::pow(std::fabs(x), p);  // p = 0 counts
-      sum = std::isinf(p) ? std::max(sum, std::fabs(x)) : sum + term;
+      const double size = std::fabs(x);
+      // NaN stays: nothing is larger.
+      sum = !std::isinf(p) ? sum + term : (size > sum || x != x ? size : sum);
     });
     const double norm = std::isinf(p) || p == 0 ? sum : std::pow(sum, 1 / p);
     const double scale = norm > limit ? limit / (norm + 1e-7) : 1;

@@ -181,7 +181,9 @@ spec("aclnnGroupedBiasAddGradV2", _BIAS, _BIAS_SIZES, overload("listed"), _EQUAL
 @spec("aclnnMoeFusedTopk", Rule(
           "composite", "document of Ascend Transformer Boost, FusedAddTopkDivOperation: "
           "sigmoid, added bias (positive here: whether a closed group counts as 0 is open), "
-          "best groups by their best, best experts, division by their sum", specials=False),
+          "best groups by their best, best experts, division by their sum", specials=False,
+          # Graded scores lie nearer to each other than float32 tells apart.
+          values="normal integer opposed positive"),
       sizes(N=tokens(4, 1, 3, 130), G=group(3, 1, 2, 8), P=group(2, 1, 3), W=experts(4, 1, 33),
             M=group(2, 1, 4), K=topk(4, 1, 3), E="G*W"),
       require("P <= G and K <= P*W and M <= W", refuses=None),
@@ -196,7 +198,7 @@ def fused_top_k(
     x: Array, addNum: Array, groupNum: int, groupTopk: int, topN: int, topK: int, isNorm: bool,
     scale: float,
 ) -> tuple[Array, Array]:  # fmt: skip
-    p = (1 + np.tanh(x / 2)) / 2
+    p = np.exp(-np.logaddexp(0, -x))
     score = (p + addNum).reshape(len(x), groupNum, -1)
     worth = np.sort(score, -1)[..., -topN:].sum(-1)
     shut = np.argsort(-worth, -1, kind="stable")[:, groupTopk:]
