@@ -242,7 +242,8 @@ def heaviside(input: Array, values: Array) -> Array:
 
 # Whether a sum that overflows an integer is cut before or after is not stated.
 @spec("aclnnAddRelu", replace(_ROW, source="torch 2.13, torch._C._VariableFunctions._add_relu: "
-      "relu(self + alpha other)", values=_EVERY.replace("halfway ", "")), _WHOLE_ALPHA, _PAIRS, self=_apart(), other=_apart("self"),
+      "relu(self + alpha other)", values=_EVERY.replace("halfway ", "")), _WHOLE_ALPHA, _PAIRS,
+      self=_apart(), other=_apart("self"),
       alpha=_alpha("self"), out=_SELF)  # fmt: skip
 def add_relu(self: Array, other: Array, alpha: float) -> Array:
     return np.maximum(self + alpha * other, 0)
