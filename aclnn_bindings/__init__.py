@@ -98,7 +98,13 @@ _FACE: Final = {
     "call.arrays": ("DeviceTensor",),
     "call.dynamic": ("launch_dynamic",),
     "call.handles": (
-        "BoolArray", "FloatArray", "IntArray", "Scalar", "ScalarList", "Tensor", "TensorList",
+        "BoolArray",
+        "FloatArray",
+        "IntArray",
+        "Scalar",
+        "ScalarList",
+        "Tensor",
+        "TensorList",
     ),
     "call.marshal": ("HostCell",),
     "call.operator": ("BoundOp",),
@@ -124,8 +130,15 @@ _FACE: Final = {
         "probe",
     ),
     "errors": (
-        "ArgumentError", "BindingError", "ClosedHandleError", "ForkedError", "MissingSymbolError",
-        "RuntimeStateError", "StillUsedError", "UnknownPointerError", "UnsupportedSignatureError",
+        "ArgumentError",
+        "BindingError",
+        "ClosedHandleError",
+        "ForkedError",
+        "MissingSymbolError",
+        "RuntimeStateError",
+        "StillUsedError",
+        "UnknownPointerError",
+        "UnsupportedSignatureError",
         "UntrustedSignatureError",
     ),
     "install.describe": ("Install",),
@@ -149,7 +162,12 @@ _FACE: Final = {
         "diff",
     ),
     "interface.signature": (
-        "Declarations", "Direction", "Kind", "OpSignature", "Param", "Signature",
+        "Declarations",
+        "Direction",
+        "Kind",
+        "OpSignature",
+        "Param",
+        "Signature",
         "WORKSPACE_SUFFIX",
     ),
     "runtime.device": (
@@ -162,18 +180,31 @@ _FACE: Final = {
         "throw_on",
     ),
     "runtime.native": (
-        "Block", "allocate", "address_of", "ffi", "launch", "launch_into", "launch_many", "lib",
+        "Block",
+        "allocate",
+        "address_of",
+        "ffi",
+        "launch",
+        "launch_into",
+        "launch_many",
+        "lib",
     ),
     "runtime.status": (
-        "AclAbortedError", "AclDeviceError", "AclDeviceLostError", "AclError",
-        "AclOutOfMemoryError", "AclParameterError", "AclTimeoutError", "AclUnsupportedError",
+        "AclAbortedError",
+        "AclDeviceError",
+        "AclDeviceLostError",
+        "AclError",
+        "AclOutOfMemoryError",
+        "AclParameterError",
+        "AclTimeoutError",
+        "AclUnsupportedError",
         "StatusCodes",
     ),
     "runtime.stream": (
         "Event",
         "Stream",
     ),
-}  # fmt: skip
+}
 _PLACES: Final = {name: module for module, names in _FACE.items() for name in names}
 
 __all__ = [*_PLACES]

@@ -54,9 +54,14 @@ def download_url_to_file(
 
 
 def load_state_dict_from_url(
-    url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True,
-    check_hash: bool = False, file_name: str | None = None, weights_only: bool = False,
-) -> Any:  # fmt: skip
+    url: str,
+    model_dir: str | None = None,
+    map_location: Any = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: str | None = None,
+    weights_only: bool = False,
+) -> Any:
     """The tensors saved at `url`, downloaded once into `model_dir` (torch.hub's by default)."""
     from .serialization import load
 

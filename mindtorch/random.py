@@ -17,9 +17,15 @@ from ._random.generator import (
 )
 
 __all__ = [
-    "Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed",
-    "seed", "set_rng_state",
-]  # fmt: skip
+    "Generator",
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
 
 
 @contextmanager

@@ -24,11 +24,20 @@ OPAQUE = ("aclTensor", "aclScalar", "aclOpExecutor", "aclTensorList")
 
 # What the bindings call beyond the smoke test.
 MORE = (
-    "aclrtSynchronizeDevice", "aclrtGetCurrentContext", "aclrtSetCurrentContext",
-    "aclrtMemcpyAsync", "aclrtStreamWaitEvent", "aclrtStreamQuery", "aclrtQueryEventStatus",
-    "aclrtMallocHost", "aclrtFreeHost", "aclrtCreateEventExWithFlag", "aclrtSynchronizeEvent",
-    "aclrtSynchronizeStreamWithTimeout", "aclrtMemsetAsync",
-)  # fmt: skip
+    "aclrtSynchronizeDevice",
+    "aclrtGetCurrentContext",
+    "aclrtSetCurrentContext",
+    "aclrtMemcpyAsync",
+    "aclrtStreamWaitEvent",
+    "aclrtStreamQuery",
+    "aclrtQueryEventStatus",
+    "aclrtMallocHost",
+    "aclrtFreeHost",
+    "aclrtCreateEventExWithFlag",
+    "aclrtSynchronizeEvent",
+    "aclrtSynchronizeStreamWithTimeout",
+    "aclrtMemsetAsync",
+)
 
 RUNTIME = r"""
 #include <signal.h>

@@ -18,12 +18,17 @@ MOST_IGNORES = 60
 TOP_LEVEL = {
     *(".ci", ".github", ".gitignore", "CMakeLists.txt", "pyproject.toml", "LICENSE"),
     *(
-        "README.md", "README.zh.md", "mkdocs.yml", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md",
+        "README.md",
+        "README.zh.md",
+        "mkdocs.yml",
+        "SECURITY.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
         "Makefile",
     ),
     ".pre-commit-config.yaml",
     *("aclnn_bindings", "benchmarks", "build_backend", "cli", "docs", "mindtorch", "tests"),
-}  # fmt: skip
+}
 # A name says what it holds, not what happened to it. Extend the list; lower the numbers.
 FEELINGS = frozenset((
     "asked", "chosen", "drawn", "found", "given", "held", "kept", "laid", "made", "meant", "own",

@@ -15,17 +15,25 @@ ROOT = Path(__file__).resolve().parent.parent
 # for torch's programs (`_compat`), tables and texts stand where they are read; the rest is on top.
 FLOORS = {
     "mindtorch": (
-        ("_compat.refusals", "_compat.absent_modules"), ("_tensor",),
+        ("_compat.refusals", "_compat.absent_modules"),
+        ("_tensor",),
         ("ops", "_compat.unsupported_dtypes"),
         ("_compat.signatures", "_compat.missing_args", "_compat.argument_errors"),
-        ("_autograd", "_backends"), ("_dispatch", "_compat.deprecated_signatures"),
-        ("_functional", "_compat.aliases", "_compat.checks", "_compat.legacy"), ("_random",),
+        ("_autograd", "_backends"),
+        ("_dispatch", "_compat.deprecated_signatures"),
+        ("_functional", "_compat.aliases", "_compat.checks", "_compat.legacy"),
+        ("_random",),
     ),
     "aclnn_bindings": (
-        ("errors",), ("interface",), ("install",), ("runtime",), ("call",), ("cann",),
+        ("errors",),
+        ("interface",),
+        ("install",),
+        ("runtime",),
+        ("call",),
+        ("cann",),
         ("diagnose",),
     ),
-}  # fmt: skip
+}
 # The judge of numbers knows no tensor library.
 JUDGE = "cli.judge"
 

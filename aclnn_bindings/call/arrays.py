@@ -88,9 +88,13 @@ class DeviceTensor(View):
         return _EXTENSION_DEVICE, self.device.index
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None, copy: bool | None = None,
-    ) -> Any:  # fmt: skip
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         """A copy on the host where `dl_device` asks for one, as `numpy.from_dlpack(x,
         device="cpu")` does; BufferError for device memory, which is not shared this way."""
         if dl_device is None or tuple(dl_device) != _HOST_DEVICE:

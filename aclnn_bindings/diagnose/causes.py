@@ -491,6 +491,20 @@ def _several(names: Sequence[str]) -> str:
 
 _Rule = Callable[[Report, Mapping[str, str]], Iterator[Cause]]
 _RULES: Final[tuple[_Rule, ...]] = (
-    _contents, _layout, _tables, _loading, _silent, _undeclared, _running, _missing_symbols,
-    _unexported, _drift, _packages, packages, _releases, _kernels, _mixed, _python,
-)  # fmt: skip
+    _contents,
+    _layout,
+    _tables,
+    _loading,
+    _silent,
+    _undeclared,
+    _running,
+    _missing_symbols,
+    _unexported,
+    _drift,
+    _packages,
+    packages,
+    _releases,
+    _kernels,
+    _mixed,
+    _python,
+)

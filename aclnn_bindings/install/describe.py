@@ -122,10 +122,14 @@ def describe(
     )
     versions = read_versions(root)
     return Install(
-        root=root, found_via=found_via, kind="simulator" if versions.simulator else "cann",
-        versions=versions, include_dirs=includes + tuple(v.include for v in packages if v.include),
-        libraries=custom + libraries, vendors=packages,
-    )  # fmt: skip
+        root=root,
+        found_via=found_via,
+        kind="simulator" if versions.simulator else "cann",
+        versions=versions,
+        include_dirs=includes + tuple(v.include for v in packages if v.include),
+        libraries=custom + libraries,
+        vendors=packages,
+    )
 
 
 def _include_dirs(root: Path) -> Iterator[Path]:

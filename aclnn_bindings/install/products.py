@@ -14,10 +14,13 @@ _DATA: Final = Path(__file__).parents[1] / "catalogs"
 # SoC name (aclrtGetSocName) → product code of the operator documents. `Ascend910B` without a digit
 # is 910A-class hardware (reported); 910B1…B4-1 are Atlas A2.
 _SOCS: Final = (
-    (re.compile(r"Ascend910B\d"), "910b"), (re.compile(r"Ascend910_?(93|C)"), "A3"),
-    (re.compile(r"Ascend(950|910_95)"), "950"), (re.compile(r"Ascend910"), "910"),
-    (re.compile(r"Ascend310P"), "310p"), (re.compile(r"Ascend310B"), "310b"),
-)  # fmt: skip
+    (re.compile(r"Ascend910B\d"), "910b"),
+    (re.compile(r"Ascend910_?(93|C)"), "A3"),
+    (re.compile(r"Ascend(950|910_95)"), "950"),
+    (re.compile(r"Ascend910"), "910"),
+    (re.compile(r"Ascend310P"), "310p"),
+    (re.compile(r"Ascend310B"), "310b"),
+)
 # Folder of kernel binaries → product code (file lists of the kernels packages).
 _KERNELS: Final[Mapping[str, str]] = {
     "ascend910": "910", "ascend910b": "910b", "ascend910_93": "A3", "ascend950": "950",

@@ -118,8 +118,13 @@ def findings(report: Path) -> list[StrictFinding]:
         row = json.loads(line)
         lines.append(
             StrictFinding(
-                what=row["finding"], call=row["call"], object=row["object"], created=row["created"],
-                at=row["at"], remedy=row["remedy"], count=row["count"],
+                what=row["finding"],
+                call=row["call"],
+                object=row["object"],
+                created=row["created"],
+                at=row["at"],
+                remedy=row["remedy"],
+                count=row["count"],
             )
-        )  # fmt: skip
+        )
     return lines

@@ -66,11 +66,15 @@ def read_versions(root: Path, system: Path | None = None) -> Versions:
         return Versions(toolkit=toolkit, source=source, catalog=catalog, simulator=True)
     place = system or driver_place()
     return Versions(
-        toolkit=toolkit, source=source, driver=_key(place / "driver/version.info", "Version"),
-        firmware=_key(place / "firmware/version.info", "Version"), opp=_opp(root),
-        kernels=tuple(_kernels(root)), packages=tuple(_packages(root)),
+        toolkit=toolkit,
+        source=source,
+        driver=_key(place / "driver/version.info", "Version"),
+        firmware=_key(place / "firmware/version.info", "Version"),
+        opp=_opp(root),
+        kernels=tuple(_kernels(root)),
+        packages=tuple(_packages(root)),
         misfits=tuple(misfits(root, place)),
-    )  # fmt: skip
+    )
 
 
 def _toolkit(root: Path) -> tuple[str | None, str]:

@@ -28,18 +28,31 @@ class DType:
 
 
 _ROWS: Final = (
-    DType("FLOAT", 32, "f", "float32"), DType("FLOAT16", 16, "e", "float16"),
-    DType("DOUBLE", 64, "d", "float64"), DType("BFLOAT16", 16, "", "bfloat16"),
-    DType("INT8", 8, "b", "int8"), DType("INT16", 16, "h", "int16"),
-    DType("INT32", 32, "i", "int32"), DType("INT64", 64, "q", "int64"),
-    DType("UINT8", 8, "B", "uint8"), DType("UINT16", 16, "H", "uint16"),
-    DType("UINT32", 32, "I", "uint32"), DType("UINT64", 64, "Q", "uint64"),
-    DType("BOOL", 8, "?", "bool"), DType("COMPLEX32", 32, "ee"),
-    DType("COMPLEX64", 64, "ff", "complex64"), DType("COMPLEX128", 128, "dd", "complex128"),
-    DType("HIFLOAT8", 8), DType("FLOAT8_E5M2", 8, "", "float8_e5m2"),
-    DType("FLOAT8_E4M3FN", 8, "", "float8_e4m3fn"), DType("FLOAT8_E8M0", 8, "", "float8_e8m0fnu"),
-    DType("FLOAT4_E2M1", 4), DType("FLOAT4_E1M2", 4), DType("INT4", 4), DType("UINT1", 1),
-)  # fmt: skip
+    DType("FLOAT", 32, "f", "float32"),
+    DType("FLOAT16", 16, "e", "float16"),
+    DType("DOUBLE", 64, "d", "float64"),
+    DType("BFLOAT16", 16, "", "bfloat16"),
+    DType("INT8", 8, "b", "int8"),
+    DType("INT16", 16, "h", "int16"),
+    DType("INT32", 32, "i", "int32"),
+    DType("INT64", 64, "q", "int64"),
+    DType("UINT8", 8, "B", "uint8"),
+    DType("UINT16", 16, "H", "uint16"),
+    DType("UINT32", 32, "I", "uint32"),
+    DType("UINT64", 64, "Q", "uint64"),
+    DType("BOOL", 8, "?", "bool"),
+    DType("COMPLEX32", 32, "ee"),
+    DType("COMPLEX64", 64, "ff", "complex64"),
+    DType("COMPLEX128", 128, "dd", "complex128"),
+    DType("HIFLOAT8", 8),
+    DType("FLOAT8_E5M2", 8, "", "float8_e5m2"),
+    DType("FLOAT8_E4M3FN", 8, "", "float8_e4m3fn"),
+    DType("FLOAT8_E8M0", 8, "", "float8_e8m0fnu"),
+    DType("FLOAT4_E2M1", 4),
+    DType("FLOAT4_E1M2", 4),
+    DType("INT4", 4),
+    DType("UINT1", 1),
+)
 DTYPES: Final[Mapping[str, DType]] = {row.name: row for row in _ROWS}
 BY_NUMPY: Final[Mapping[str, DType]] = {row.numpy: row for row in _ROWS if row.numpy}
 

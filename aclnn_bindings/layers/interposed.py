@@ -244,9 +244,13 @@ def _key(install: Install, libraries: Mapping[Path, Path]) -> str:
 
 
 def _make(
-    folder: Path, install: Install, libraries: Mapping[Path, Path],
-    exported: Mapping[Path, Exports], rows: list[InterposedFunction], declared: Declarations | None,
-) -> None:  # fmt: skip
+    folder: Path,
+    install: Install,
+    libraries: Mapping[Path, Path],
+    exported: Mapping[Path, Exports],
+    rows: list[InterposedFunction],
+    declared: Declarations | None,
+) -> None:
     """Everything below `folder`, complete or not at all; what is damaged there is replaced file by
     file, under programs that use it."""
     folder.parent.mkdir(parents=True, exist_ok=True)

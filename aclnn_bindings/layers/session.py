@@ -55,10 +55,13 @@ class Ended:
 
 
 def run(
-    interposed: Interposed, command: Sequence[str], settings: LayerRequest,
-    environ: Mapping[str, str], watch: Callable[[Chunk], None] | None = None,
+    interposed: Interposed,
+    command: Sequence[str],
+    settings: LayerRequest,
+    environ: Mapping[str, str],
+    watch: Callable[[Chunk], None] | None = None,
     launch: Launcher = parent.run,
-) -> Ended:  # fmt: skip
+) -> Ended:
     """Run `command` with the layers `settings`; OSError when it cannot be started.
 
     `launch` starts the program and waits for its return code; by default it shares this process's

@@ -48,15 +48,33 @@ def _entry(name: str) -> int:
 
 lib.mt_heed(
     connect(
-        _entry("mt_release"), _entry("mt_launch"), _entry("mt_launch_all"), _entry("mt_alloc_for"),
-        _entry("mt_session"), ClosedHandleError,
+        _entry("mt_release"),
+        _entry("mt_launch"),
+        _entry("mt_launch_all"),
+        _entry("mt_alloc_for"),
+        _entry("mt_session"),
+        ClosedHandleError,
     )
-)  # fmt: skip
+)
 
 __all__ = [
-    "SESSION", "Block", "Memory", "Operator", "View", "address_of", "allocate", "ffi", "launch",
-    "launch_into", "launch_many", "lib", "operands", "text_of", "throw", "vary_lanes",
-]  # fmt: skip
+    "SESSION",
+    "Block",
+    "Memory",
+    "Operator",
+    "View",
+    "address_of",
+    "allocate",
+    "ffi",
+    "launch",
+    "launch_into",
+    "launch_many",
+    "lib",
+    "operands",
+    "text_of",
+    "throw",
+    "vary_lanes",
+]
 
 # The session's number as mt_session gives it, without a call: the runtime keeps it.
 SESSION: Final = [0]
@@ -114,9 +132,13 @@ def text_of(pointer: Any) -> str:
 
 
 def throw(
-    codes: StatusCodes, *, op: str | None = None, shapes: Sequence[Sequence[int]] = (),
-    dtypes: Sequence[str] = (), account: Callable[[int], str] | None = None,
-) -> NoReturn:  # fmt: skip
+    codes: StatusCodes,
+    *,
+    op: str | None = None,
+    shapes: Sequence[Sequence[int]] = (),
+    dtypes: Sequence[str] = (),
+    account: Callable[[int], str] | None = None,
+) -> NoReturn:
     """Raise the calling thread's last failure: AclError for ACL's codes, a named error for ours,
     and what a signal's handler raised where that ended a wait.
 

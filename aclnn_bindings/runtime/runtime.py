@@ -34,9 +34,15 @@ __all__ = ["Runtime", "running"]
 _CONFIG: Final = Path(__file__).with_name("acl.json")
 
 _COUNTERS: Final = (
-    "launches", "failed_launches", "host_syncs", "copies_to_device", "copies_to_host",
-    "copies_on_device", "bytes_to_device", "bytes_to_host",
-)  # fmt: skip
+    "launches",
+    "failed_launches",
+    "host_syncs",
+    "copies_to_device",
+    "copies_to_host",
+    "copies_on_device",
+    "bytes_to_device",
+    "bytes_to_host",
+)
 
 # The second is what a Python peer reads.
 _GUARDS: Final = {"exact": 1, "room": 2}  # as mt_memory_guard numbers them

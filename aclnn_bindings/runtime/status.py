@@ -27,10 +27,18 @@ class AclError(BindingError, RuntimeError):
     """
 
     def __init__(
-        self, call: str, code: int, *, phase: int | None = None, name: str = "", message: str = "",
-        op: str | None = None, shapes: Sequence[Sequence[int]] = (), dtypes: Sequence[str] = (),
+        self,
+        call: str,
+        code: int,
+        *,
+        phase: int | None = None,
+        name: str = "",
+        message: str = "",
+        op: str | None = None,
+        shapes: Sequence[Sequence[int]] = (),
+        dtypes: Sequence[str] = (),
         remedy: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.call, self.phase, self.code, self.op = call, phase, code, op
         self.name = name or f"unknown code {code}"
         self.message = message.strip()
@@ -181,9 +189,15 @@ class StatusCodes:
         return {**(self._catalog or {}), **self._names}
 
     def error(
-        self, call: str, code: int, *, message: str = "", op: str | None = None,
-        shapes: Sequence[Sequence[int]] = (), dtypes: Sequence[str] = (),
-    ) -> AclError:  # fmt: skip
+        self,
+        call: str,
+        code: int,
+        *,
+        message: str = "",
+        op: str | None = None,
+        shapes: Sequence[Sequence[int]] = (),
+        dtypes: Sequence[str] = (),
+    ) -> AclError:
         """The exception for `call` returning `code`; an operator's phase is read off the name."""
         name, phase = self.name(code), None
         if call.startswith("aclnn") and call not in ("aclnnInit", "aclnnFinalize"):

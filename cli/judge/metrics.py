@@ -189,15 +189,23 @@ def _measured(
         relative[~np.isfinite(relative)] = 0.0
     at = _worst_position(deviations, unequal, got)
     return Measure(
-        elements=int(got.size), different=different, nonfinite=deviations.nonfinite,
-        max_ulp=float(distance.max()), mean_ulp=float(distance.mean()),
-        bias=float(deviations.ulp.mean()), lean=lean, leaning=leaning, signs=signs,
-        max_absolute=float(deviations.absolute.max()), max_relative=float(relative.max()),
+        elements=int(got.size),
+        different=different,
+        nonfinite=deviations.nonfinite,
+        max_ulp=float(distance.max()),
+        mean_ulp=float(distance.mean()),
+        bias=float(deviations.ulp.mean()),
+        lean=lean,
+        leaning=leaning,
+        signs=signs,
+        max_absolute=float(deviations.absolute.max()),
+        max_relative=float(relative.max()),
         mean_relative=float(relative.mean()),
-        root_mean_square=float(np.sqrt(np.square(deviations.absolute).mean())), ratio=ratio,
+        root_mean_square=float(np.sqrt(np.square(deviations.absolute).mean())),
+        ratio=ratio,
         histogram=_histogram(distance, deviations.nonfinite),
         worst=_worst(at, got, golden) if different or signs else None,
-    )  # fmt: skip
+    )
 
 
 def _lean(deviations: Errors) -> tuple[float, int]:

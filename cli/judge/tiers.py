@@ -40,9 +40,13 @@ class TierJudgement:
 
 
 def judge(
-    need: Requirement, dtype: str, measure: Measure, deviations: Errors | None,
-    other: Array | None = None, golden: Array | None = None,
-) -> TierJudgement:  # fmt: skip
+    need: Requirement,
+    dtype: str,
+    measure: Measure,
+    deviations: Errors | None,
+    other: Array | None = None,
+    golden: Array | None = None,
+) -> TierJudgement:
     """Judge a result of `dtype`; `other` is the CPU's result in the same precision, for T4."""
     differing = f"{measure.different} of {measure.elements} elements differ"
     if measure.signs:

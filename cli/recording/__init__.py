@@ -7,6 +7,13 @@ from .reader import open_recording as open
 from .values import Array, Call, Captured, LaunchGroup, RecordedScalar, RecordedTensor, Unknown
 
 __all__ = [
-    "Array", "Call", "Captured", "LaunchGroup", "RecordedScalar", "RecordedTensor", "Recording",
-    "Unknown", "open",
-]  # fmt: skip
+    "Array",
+    "Call",
+    "Captured",
+    "LaunchGroup",
+    "RecordedScalar",
+    "RecordedTensor",
+    "Recording",
+    "Unknown",
+    "open",
+]

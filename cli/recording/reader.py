@@ -156,15 +156,20 @@ class Recording:
         finished = int(row["type"]) == rows.CALL
         device = int(self._device.of(row["number"][None])[0]) if phase == 2 else -1
         return Call(
-            number=int(row["number"]), name=function.name, phase=phase, process=chunk.pid,
-            thread=chunk.thread, start=int(row["start"]),
+            number=int(row["number"]),
+            name=function.name,
+            phase=phase,
+            process=chunk.pid,
+            thread=chunk.thread,
+            start=int(row["start"]),
             duration=int(row["duration"]) * (1000 if flags & rows.MICROSECONDS else 1),
             status=int(row["status"]),
             arguments=self._arguments(process, function, flags, detail, words[: row["words"]]),
             stack=process.stacks.get(int(row["stack"]), ""),
-            device_ns=device if device >= 0 else None, injected=bool(flags & rows.INJECTED),
+            device_ns=device if device >= 0 else None,
+            injected=bool(flags & rows.INJECTED),
             finished=finished,
-        )  # fmt: skip
+        )
 
     def _arguments(
         self, process: _Process, function: _Function, flags: int, detail: int, words: list[int]

@@ -155,9 +155,13 @@ def _rows(out: Tensor, leaves: tuple[Tensor, ...], create_graph: bool) -> list[A
 
 
 def jacobian(
-    func: Callable[..., Any], inputs: Tensor | tuple[Tensor, ...], create_graph: bool = False,
-    strict: bool = False, vectorize: bool = False, strategy: str = "reverse-mode",
-) -> Any:  # fmt: skip
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """The Jacobian: for each output and input, a tensor of both shapes joined."""
     leaves, raw, outs = _call(func, inputs, create_graph, "jacobian", strict)
     table = [_like(inputs, _rows(out, leaves, create_graph)) for out in outs]
@@ -165,9 +169,13 @@ def jacobian(
 
 
 def hessian(
-    func: Callable[..., Any], inputs: Tensor | tuple[Tensor, ...], create_graph: bool = False,
-    strict: bool = False, vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode",
-) -> Any:  # fmt: skip
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """The Hessian of a function with a scalar result."""
 
     def first(*values: Any) -> tuple[Tensor, ...]:

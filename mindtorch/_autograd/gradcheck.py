@@ -21,10 +21,17 @@ class GradcheckError(RuntimeError):
 
 
 def gradcheck(
-    func: Callable[..., Any], inputs: tuple[Tensor, ...], *, eps: float = 1e-6, atol: float = 1e-5,
-    rtol: float = 1e-3, raise_exception: bool = True, check_forward_ad: bool = False,
-    check_backward_ad: bool = True, **_: object,
-) -> bool:  # fmt: skip
+    func: Callable[..., Any],
+    inputs: tuple[Tensor, ...],
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    **_: object,
+) -> bool:
     """Whether gradients of `func` agree with differences of step `eps` (float64 inputs).
 
     With `check_forward_ad` tangents are looked at too, without `check_backward_ad` they alone.

@@ -229,9 +229,13 @@ def _listed(value: Any) -> list[Any]:
 
 
 def backward(
-    tensors: Tensor, grad_tensors: Any = None, retain_graph: bool | None = None,
-    create_graph: bool = False, grad_variables: Any = None, inputs: Any = None,
-) -> None:  # fmt: skip
+    tensors: Tensor,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
     """Add the gradients of `tensors` into the leaves' `.grad` (torch.autograd.backward)."""
     outs = _listed(tensors)
     grads = [None] * len(outs) if grad_tensors is None else _listed(grad_tensors)
@@ -269,10 +273,16 @@ def _input_edge(tensor: Tensor) -> tuple[Node, int]:
 
 
 def grad(
-    outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
-    create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
-    is_grads_batched: bool = False, materialize_grads: bool = False,
-) -> tuple[Any, ...]:  # fmt: skip
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
     """Gradients of `outputs` with respect to `inputs`, added to nothing (torch.autograd.grad)."""
     if is_grads_batched:
         return _batched_grad(

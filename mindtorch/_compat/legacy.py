@@ -142,9 +142,15 @@ attach("name", None)
 
 @surface(method=False, internal=False)
 def range(
-    start: float = 0, end: float | None = None, step: float = 1, *, out: Tensor | None = None,
-    dtype: Dtype | None = None, device: DeviceLike | None = None, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    start: float = 0,
+    end: float | None = None,
+    step: float = 1,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """start, start + step … up to and with `end`; torch.arange leaves the end out."""
     warnings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is"

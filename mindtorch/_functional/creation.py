@@ -105,9 +105,13 @@ def from_array(array: Array) -> Tensor:
     " bool pin_memory = False, bool requires_grad = False)"
 )
 def tensor(
-    data: Any, *, dtype: Dtype | None = None, device: DeviceLike | None = None,
-    requires_grad: bool = False, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
+    data: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """A new tensor that copies `data` (numbers, nested sequences, arrays, tensors)."""
     if dtype is not None and dtype.__class__ is not Dtype:
         dtype = dt.refuse_no_dtype(dtype, "tensor", "dtype", 0)
@@ -151,9 +155,13 @@ def as_tensor(data: Any, *, dtype: Dtype | None = None, device: DeviceLike | Non
     " bool requires_grad = False)"
 )
 def asarray(
-    obj: Any, *, dtype: Dtype | None = None, device: DeviceLike | None = None,
-    copy: bool | None = None, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    obj: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """`obj` as a tensor, sharing memory where it can; `copy=True` never, False or ValueError."""
     if isinstance(obj, UntypedStorage | TypedStorage):
         result = _of_storage(obj, dtype)
@@ -261,10 +269,16 @@ def frombuffer(
 
 @surface(method=False)
 def from_file(
-    filename: Any, shared: bool | None = None, size: int | None = 0, *, dtype: Dtype | None = None,
-    layout: object | None = None, device: DeviceLike | None = None, pin_memory: bool | None = False,
+    filename: Any,
+    shared: bool | None = None,
+    size: int | None = 0,
+    *,
+    dtype: Dtype | None = None,
+    layout: object | None = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool | None = False,
     requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A 1-d tensor of `size` elements over a file's bytes; writes reach it where `shared`."""
     if device is not None and resolve(device).type != "cpu":
         raise NotImplementedError(f"torch.from_file: a file is mapped on cpu, not on {device}")
@@ -304,10 +318,15 @@ def from_numpy(array: Array) -> Tensor:
 @surface(method=False)
 @parsed("(tuple of ints size, *, Tensor out = None, <options>)")
 def zeros(
-    *size: int | Shape, out: Tensor | None = None, dtype: Dtype | None = None, layout: Any = None,
-    device: DeviceLike | None = None, pin_memory: bool = False, requires_grad: bool = False,
+    *size: int | Shape,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
     **names: Any,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Zeros of a shape."""
     if any(n.__class__ is int and n < 0 for n in size):
         raise RuntimeError("zeros: Dimension size must be non-negative.")
@@ -318,10 +337,15 @@ def zeros(
 @surface(method=False)
 @parsed("(tuple of ints size, *, Tensor out = None, <options>)")
 def ones(
-    *size: int | Shape, out: Tensor | None = None, dtype: Dtype | None = None, layout: Any = None,
-    device: DeviceLike | None = None, pin_memory: bool = False, requires_grad: bool = False,
+    *size: int | Shape,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
     **names: Any,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Ones of a shape."""
     sizes = sizes_of(size, "ones", names)
     return _filled(_ones, sizes, dtype, device, requires_grad, out, 1)
@@ -349,9 +373,14 @@ def write_out(out: Tensor, result: Tensor, keeps: bool = False) -> Tensor:
 
 
 def _filled(
-    make: Callable[..., Any], size: tuple[int, ...], dtype: Dtype | None, device: DeviceLike | None,
-    requires_grad: bool, out: Tensor | None, value: int,
-) -> Tensor:  # fmt: skip
+    make: Callable[..., Any],
+    size: tuple[int, ...],
+    dtype: Dtype | None,
+    device: DeviceLike | None,
+    requires_grad: bool,
+    out: Tensor | None,
+    value: int,
+) -> Tensor:
     if out is not None:
         kind_of("ones" if value else "zeros", dtype, out)
         return out.resize_(size).fill_(value)
@@ -382,10 +411,16 @@ def row_entry(name: str) -> Callable[..., Any]:
 @surface(method=False)
 @parsed("(tuple of ints size, Number fill_value, *, Tensor out = None, <options>)")
 def full(
-    size: tuple[int, ...], fill_value: Number = UNGIVEN, *, out: Tensor | None = None,
-    dtype: Dtype | None = None, layout: Any = None, device: DeviceLike | None = None,
-    pin_memory: bool = False, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    size: tuple[int, ...],
+    fill_value: Number = UNGIVEN,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """A shape filled with one number; its class gives the dtype."""
     if fill_value is UNGIVEN:
         raise TypeError('full() missing 1 required positional arguments: "fill_value"')
@@ -412,10 +447,16 @@ def full(
     " <options>)"
 )
 def empty(
-    *size: int | Shape, out: Tensor | None = None, dtype: Dtype | None = None, layout: Any = None,
-    device: DeviceLike | None = None, pin_memory: bool = False, requires_grad: bool = False,
-    memory_format: Any = None, **names: Any,
-) -> Tensor:  # fmt: skip
+    *size: int | Shape,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    **names: Any,
+) -> Tensor:
     """An uninitialised tensor of a shape."""
     shape = sizes_of(size, "empty", names)
     for n in shape:
@@ -437,10 +478,15 @@ def empty(
 @surface(method=False)
 @parsed("(tuple of ints size, tuple of ints stride, *, <options>)")
 def empty_strided(
-    size: tuple[int, ...], stride: tuple[int, ...], *, dtype: Dtype | None = None,
-    layout: Any = None, device: DeviceLike | None = None, requires_grad: bool = False,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    *,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
     pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """An uninitialised tensor with given strides, in elements."""
     sizes, strides = sizes_of((size,), "empty_strided"), tuple(map(index, stride))
     if len(sizes) != len(strides):
@@ -461,10 +507,17 @@ def empty_strided(
 @surface(method=False)
 @parsed()
 def arange(
-    start: Number | None = None, end: Number | None = None, step: Number = 1, *,
-    out: Tensor | None = None, dtype: Dtype | None = None, layout: Any = None,
-    device: DeviceLike | None = None, pin_memory: bool = False, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    start: Number | None = None,
+    end: Number | None = None,
+    step: Number = 1,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """start, start + step, … below end; int64 for ints, else the default dtype."""
     if start is None and end is None:
         raise TypeError(
@@ -536,9 +589,15 @@ for _name in (
 
 @surface(method=False)
 def scalar_tensor(
-    s: Any, *, out: Tensor | None = None, dtype: Dtype | None = None, layout: Any = None,
-    device: DeviceLike | None = None, pin_memory: bool = False, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    s: Any,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """A number as a 0-d tensor of the default dtype."""
     return full((), s, out=out, dtype=dtype or dt.get_default_dtype(), device=device,
                 requires_grad=requires_grad)  # fmt: skip

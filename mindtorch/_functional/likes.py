@@ -21,10 +21,15 @@ from .publish import FUNCTIONS, surface
 
 def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
     def like(
-        input: Tensor = UNGIVEN, *args: Any, dtype: Dtype | None = None, layout: Any = None,
-        device: Any = None, requires_grad: bool = False, memory_format: Any = None,
+        input: Tensor = UNGIVEN,
+        *args: Any,
+        dtype: Dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
         pin_memory: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         if len(args) != (name == "full_like"):
             raise TypeError(f"{name}: {len(args)} values")
         if input.__class__ is not Tensor and (kinds := overriding((input,))):
@@ -78,10 +83,16 @@ _filled_like = _like("full_like", _new_full)
 
 @surface(name="full_like", method=False)
 def full_like(
-    input: Tensor, fill_value: Number, *, dtype: Dtype | None = None, layout: Any = None,
-    device: Any = None, requires_grad: bool = False, memory_format: Any = None,
+    input: Tensor,
+    fill_value: Number,
+    *,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
     pin_memory: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """A tensor of the input's size, dtype and device where no other is named, filled."""
     return _filled_like(
         input, fill_value, dtype=dtype, layout=layout, device=device,

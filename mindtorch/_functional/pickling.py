@@ -21,9 +21,16 @@ from ..ops.spec import aten
 
 
 def from_bytes(
-    data: bytes, dtype: dt.dtype, size: tuple[int, ...], stride: tuple[int, ...], offset: int,
-    device: str, leaf: bool, kind: Any = None, state: Any = None,
-) -> Tensor:  # fmt: skip
+    data: bytes,
+    dtype: dt.dtype,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    device: str,
+    leaf: bool,
+    kind: Any = None,
+    state: Any = None,
+) -> Tensor:
     """A tensor from plain pickling."""
     load()
     storage = Storage(np.frombuffer(bytearray(data), np.uint8))

@@ -32,9 +32,13 @@ _PROFILES: dict[str, dict[str, Any]] = {
 
 
 def set_printoptions(
-    precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None,
-    linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None,
-) -> None:  # fmt: skip
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
     """Change how tensors are shown (torch.set_printoptions); widths in characters."""
     selection = dict(_PROFILES.get(profile or "", {}))
     options = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems,

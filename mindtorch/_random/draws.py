@@ -39,9 +39,13 @@ def _source(generator: Generator | None, device: Device) -> Generator:
 
 
 def _draw_into(
-    kind: str, size: tuple[int, ...], params: tuple[Any, ...], dtype: Dtype,
-    device: DeviceLike | None, generator: Generator | None,
-) -> Tensor:  # fmt: skip
+    kind: str,
+    size: tuple[int, ...],
+    params: tuple[Any, ...],
+    dtype: Dtype,
+    device: DeviceLike | None,
+    generator: Generator | None,
+) -> Tensor:
     """A new tensor of draws: by the device's own operator, by numpy on cpu, nothing on meta."""
     device = resolve(device)
     geom = contiguous(size, dtype, device)  # refuses sizes that no tensor has
@@ -173,10 +177,15 @@ _COUNTED = {dt.float16: (1 << 11) + 1, dt.float32: (1 << 24) + 1, dt.float64: (1
 @surface(method=False)
 @parsed()
 def randperm(
-    n: int, *, generator: Generator | None = None, out: Tensor | None = None,
-    dtype: Dtype | None = None, layout: Any = None, device: DeviceLike | None = None,
+    n: int,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """0…n-1 in random order."""
     kind = kind_of("randperm", dtype, out) or dt.int64
     if kind is dt.bool:
@@ -497,11 +506,18 @@ def _refuse_spread(std: Tensor) -> None:
 @surface(method=False)
 @parsed()
 def normal(
-    mean: Tensor | float, std: Tensor | float = 1.0, size: int | Shape | None = None, *,
-    generator: Generator | None = None, out: Tensor | None = None, dtype: Dtype | None = None,
-    layout: Any = None, device: DeviceLike | None = None, pin_memory: bool = False,
+    mean: Tensor | float,
+    std: Tensor | float = 1.0,
+    size: int | Shape | None = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Draws with means and standard deviations that are tensors, or numbers with a `size`."""
     if not isinstance(std, Tensor) and not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")

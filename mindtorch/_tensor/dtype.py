@@ -35,9 +35,14 @@ class dtype:  # noqa: N801 - torch's name
     itemsize: builtins.int
 
     def __init__(
-        self, name: str, np_name: str, category: builtins.int, rank: builtins.int, acl: str,
+        self,
+        name: str,
+        np_name: str,
+        category: builtins.int,
+        rank: builtins.int,
+        acl: str,
         old: str,
-    ):  # fmt: skip
+    ):
         self._name = name
         self.category = category
         self.rank = rank

@@ -121,9 +121,14 @@ class GradScaler:
     """Scales losses so that float16 gradients do not vanish; skips steps that overflow."""
 
     def __init__(
-        self, device: str = "npu", init_scale: float = 2.0**16, growth_factor: float = 2.0,
-        backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True,
-    ):  # fmt: skip
+        self,
+        device: str = "npu",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ):
         if enabled and growth_factor <= 1.0:
             raise AssertionError("The growth factor must be > 1.0.")
         if enabled and backoff_factor >= 1.0:

@@ -123,9 +123,13 @@ class group(GroupMember, metaclass=_World):  # noqa: N801 - torch's name
 
 
 def init_process_group(
-    backend: str | None = None, init_method: str | None = None,
-    timeout: timedelta | float | None = None, world_size: int = -1, rank: int = -1, **_: Any,
-) -> None:  # fmt: skip
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | float | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    **_: Any,
+) -> None:
     """Meet the other processes; `backend` is gloo (cpu), hccl (npu) or both, which is the default.
 
     ValueError for a second group, an unknown backend or missing addresses; DistributedError where

@@ -279,9 +279,13 @@ def scatter(
 
 
 def _at_root(
-    tensors: Sequence[Tensor] | None, process_group: ProcessGroup, place: int, name: str, what: str,
+    tensors: Sequence[Tensor] | None,
+    process_group: ProcessGroup,
+    place: int,
+    name: str,
+    what: str,
     role: str,
-) -> None:  # fmt: skip
+) -> None:
     """ValueError unless the root, and it alone, names a list with a tensor for each rank."""
     if process_group.index == place:
         if not tensors:

@@ -71,8 +71,14 @@ def _in_rows(value: Tensor | None, level: int, size: int) -> Tensor | None:
 
 @rule("convolution")
 def convolution(
-    op: Op, level: int, size: int, input: Tensor, weight: Tensor, bias: Tensor | None, *sizes: Any,
-) -> Result:  # fmt: skip
+    op: Op,
+    level: int,
+    size: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *sizes: Any,
+) -> Result:
     """By groups where weights have a batch; `sizes` ends with their number."""
     if not any_at(level, weight, bias):
         return _folding(weight.dim())(op, level, size, input, weight, bias, *sizes)
@@ -129,9 +135,15 @@ def _scaled(value: Tensor, weight: Tensor | None, bias: Tensor | None, level: in
 
 @rule("native_layer_norm")
 def layer_norm(
-    op: Op, level: int, size: int, input: Tensor, shape: Sequence[int], weight: Tensor | None,
-    bias: Tensor | None, eps: float,
-) -> Result:  # fmt: skip
+    op: Op,
+    level: int,
+    size: int,
+    input: Tensor,
+    shape: Sequence[int],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> Result:
     """Weights with a batch are put on what was standardized without them."""
     value = whole(input, level, size)
     if not any_at(level, weight, bias):
@@ -142,9 +154,15 @@ def layer_norm(
 
 @rule("native_group_norm")
 def group_norm(
-    op: Op, level: int, size: int, input: Tensor, weight: Tensor | None, bias: Tensor | None,
-    samples: int, *sizes: Any,
-) -> Result:  # fmt: skip
+    op: Op,
+    level: int,
+    size: int,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    samples: int,
+    *sizes: Any,
+) -> Result:
     value = aten.flatten(whole(input, level, size), 0, 1)
     per_element = any_at(level, weight, bias)
     scale = (None, None) if per_element else (weight, bias)

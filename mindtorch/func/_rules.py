@@ -269,9 +269,15 @@ def product(op: Op, level: int, size: int, one: Tensor, other: Tensor, *_: Any) 
 
 @rule("addmm", "baddbmm")
 def added(
-    op: Op, level: int, size: int, self: BatchedTensor, one: Tensor, other: Tensor, beta: float,
+    op: Op,
+    level: int,
+    size: int,
+    self: BatchedTensor,
+    one: Tensor,
+    other: Tensor,
+    beta: float,
     alpha: float,
-) -> Result:  # fmt: skip
+) -> Result:
     multiplied = (
         batched(_product(one, other, level), level) if any_at(level, one, other) else one @ other
     )
@@ -318,9 +324,15 @@ def loss(
 
 @rule("nll_loss_forward")
 def nll(
-    op: Op, level: int, size: int, self: BatchedTensor, target: Tensor, weight: Tensor | None,
-    reduction: int, ignore: int,
-) -> Result:  # fmt: skip
+    op: Op,
+    level: int,
+    size: int,
+    self: BatchedTensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore: int,
+) -> Result:
     """-log of the chance of each target, those to ignore left out."""
     if weight is not None or self.dim() not in (1, 2):
         return None

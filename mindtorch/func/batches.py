@@ -20,9 +20,13 @@ derive()
 
 
 def vmap(
-    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[..., Any]:
     """`func` over dimensions `in_dims` of its arguments; results are stacked at `out_dims`.
 
     Rows compute the whole batch at once, by the rules of `_rules`, or element by element without

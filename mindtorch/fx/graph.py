@@ -469,9 +469,14 @@ class Graph:
         ]  # fmt: skip
 
     def create_node(
-        self, op: str, target: Target, args: tuple[Any, ...] | None = None,
-        kwargs: dict[str, Any] | None = None, name: str | None = None, type_expr: object = None,
-    ) -> Node:  # fmt: skip
+        self,
+        op: str,
+        target: Target,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        name: str | None = None,
+        type_expr: object = None,
+    ) -> Node:
         """A new node at the place where nodes are put now."""
         args, kwargs = args or (), kwargs or {}
         if not isinstance(args, tuple):
@@ -569,9 +574,13 @@ class Graph:
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
     def call_function(
-        self, the_function: Callable[..., Any], args: tuple[Any, ...] | None = None,
-        kwargs: dict[str, Any] | None = None, type_expr: object = None, name: str | None = None,
-    ) -> Node:  # fmt: skip
+        self,
+        the_function: Callable[..., Any],
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        type_expr: object = None,
+        name: str | None = None,
+    ) -> Node:
         """A call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 

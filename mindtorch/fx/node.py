@@ -143,9 +143,15 @@ class Node:
     _kwargs: dict[str, Any]
 
     def __init__(
-        self, graph: Owner, name: str, op: str, target: Target, args: tuple[Any, ...],
-        kwargs: dict[str, Any], return_type: object = None,
-    ):  # fmt: skip
+        self,
+        graph: Owner,
+        name: str,
+        op: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        return_type: object = None,
+    ):
         if op not in OPS:
             raise AssertionError(op)
         if op == "call_function" and not callable(target):

@@ -70,9 +70,14 @@ class TracerBase:
     module_stack: dict[str, Any]
 
     def create_node(
-        self, kind: str, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any],
-        name: str | None = None, type_expr: object = None,
-    ) -> Node:  # fmt: skip
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: object = None,
+    ) -> Node:
         """A node of the graph, with the modules that were being called."""
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         stack = getattr(self, "module_stack", None)
@@ -85,10 +90,15 @@ class TracerBase:
         return Proxy(node, self)
 
     def create_proxy(
-        self, kind: str, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any],
-        name: str | None = None, type_expr: object = None,
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: object = None,
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
-    ) -> Proxy:  # fmt: skip
+    ) -> Proxy:
         """A node of these arguments, proxies among them, and the value that stands for it."""
         made_args, made_kwargs = self.create_arg(args), self.create_arg(kwargs)
         if not isinstance(made_args, tuple) or not isinstance(made_kwargs, dict):

@@ -109,10 +109,14 @@ def replace_pattern(gm: GraphModule, pattern: object, replacement: object) -> li
 
 
 def replace_pattern_with_filters(
-    gm: GraphModule, pattern: object, replacement: object = None,
-    match_filters: list[Callable[..., bool]] | None = None, ignore_literals: bool = False,
-    replacement_callback: Callable[..., Graph] | None = None, node_name_match: str = "",
-) -> list[ReplacedPatterns]:  # fmt: skip
+    gm: GraphModule,
+    pattern: object,
+    replacement: object = None,
+    match_filters: list[Callable[..., bool]] | None = None,
+    ignore_literals: bool = False,
+    replacement_callback: Callable[..., Graph] | None = None,
+    node_name_match: str = "",
+) -> list[ReplacedPatterns]:
     """The same, where every filter agrees: `filter(match, gm's graph, pattern's graph)`."""
     if ignore_literals or replacement_callback is not None or node_name_match:
         raise NotImplementedError(

@@ -20,9 +20,14 @@ __all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "
 
 
 def define(
-    schema: str, text: str | None = None, /, *, lib: Library | None = None, tags: object = (),
+    schema: str,
+    text: str | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+    tags: object = (),
     **fields: Any,
-) -> Op | None:  # fmt: skip
+) -> Op | None:
     """Declare an op: `define("ns::name", "(Tensor x) -> Tensor")` as torch.library does.
 
     With one argument, a schema with its name, a row (docs/adding_an_op.md): `infer` is its shape
@@ -46,10 +51,15 @@ def define(
 
 
 def register_kernel(
-    name: Any, device: Any, fn: Callable[..., Any] | None = None, /, *,
-    meta: Callable[..., Any] | None = None, lib: Library | None = None,
+    name: Any,
+    device: Any,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    meta: Callable[..., Any] | None = None,
+    lib: Library | None = None,
     func: Callable[..., Any] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Let `fn(*tensors)` run an op on device types; a decorator without `fn`."""
     fn = fn or func
     if not isinstance(name, str) or "::" in name:
@@ -74,9 +84,14 @@ def impl(
 
 
 def register_fake(
-    op: str | OpOverload | CustomOpDef, func: Callable[..., Any] | None = None, /, *,
-    lib: Library | None = None, _stacklevel: int = 1, allow_override: bool = False,
-) -> Any:  # fmt: skip
+    op: str | OpOverload | CustomOpDef,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+    _stacklevel: int = 1,
+    allow_override: bool = False,
+) -> Any:
     """What an op does on meta tensors; a decorator without `func`."""
     return find(op).register_fake(func)
 
@@ -93,9 +108,13 @@ def impl_abstract(
 
 
 def register_autograd(
-    op: str | OpOverload | CustomOpDef, backward: Callable[..., Any], /, *,
-    setup_context: Callable[..., Any] | None = None, lib: Library | None = None,
-) -> None:  # fmt: skip
+    op: str | OpOverload | CustomOpDef,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Library | None = None,
+) -> None:
     """An op's derivative: `backward(ctx, *grads)`, and what it needs to keep."""
     find(op).register_autograd(backward, setup_context=setup_context)
 
@@ -112,17 +131,25 @@ def register_vmap(
 
 
 def register_torch_dispatch(
-    op: str | OpOverload | CustomOpDef, torch_dispatch_class: Any,
-    func: Callable[..., Any] | None = None, /, *, lib: Library | None = None,
-) -> Any:  # fmt: skip
+    op: str | OpOverload | CustomOpDef,
+    torch_dispatch_class: Any,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
     """Accepted without effect: there are no dispatch modes."""
     return func if func is not None else (lambda kernel: kernel)
 
 
 def register_autocast(
-    op: str | OpOverload | CustomOpDef, device_type: str, cast_inputs: Dtype, /, *,
+    op: str | OpOverload | CustomOpDef,
+    device_type: str,
+    cast_inputs: Dtype,
+    /,
+    *,
     lib: Library | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Cast the floating inputs of an op where autocast is on for a device type."""
     find(op).register_autocast(device_type, cast_inputs)
 
@@ -133,9 +160,13 @@ def get_ctx() -> NoReturn:
 
 
 def triton_op(
-    name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: str | Iterable[str],
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
     schema: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """custom_op whose function runs on meta too: triton's kernels are Python to this library."""
 
     def make(function: Callable[..., Any]) -> CustomOpDef:

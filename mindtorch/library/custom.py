@@ -166,9 +166,13 @@ class CustomOpDef:
     """An operator: call it, or give it kernels, a fake and a derivative."""
 
     def __init__(
-        self, name: str, schema: str, fn: Callable[..., Any] | None = None, *,
+        self,
+        name: str,
+        schema: str,
+        fn: Callable[..., Any] | None = None,
+        *,
         from_function: bool = False,
-    ):  # fmt: skip
+    ):
         self._namespace, _, rest = name.partition("::")
         self._name, _, self._overload = rest.partition(".")
         self._qualname = name
@@ -449,10 +453,15 @@ def _spread(args: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
 
 
 def custom_op(
-    name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: str | Iterable[str],
-    device_types: str | Sequence[str | None] | None = None, schema: str | None = None,
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str | None] | None = None,
+    schema: str | None = None,
     tags: object | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Make a function an operator, `torch.ops.<namespace>.<name>`; a decorator without it."""
 
     def make(function: Callable[..., Any]) -> CustomOpDef:

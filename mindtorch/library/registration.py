@@ -426,10 +426,15 @@ def _tests(test_utils: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def opcheck(
-    op: OpOverload | OpOverloadPacket | CustomOpDef, args: tuple[Any, ...],
-    kwargs: dict[str, Any] | None = None, *, test_utils: str | Sequence[str] = _DEFAULT,
-    raise_exception: bool = True, atol: float | None = None, rtol: float | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    op: OpOverload | OpOverloadPacket | CustomOpDef,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    test_utils: str | Sequence[str] = _DEFAULT,
+    raise_exception: bool = True,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> dict[str, Any]:
     """Test an operator's registration: test → "SUCCESS", or with raise_exception=False the error.
 
     OpCheckError for the first test that fails. `test_device_reference` is this library's own test

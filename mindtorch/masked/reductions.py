@@ -17,9 +17,13 @@ Dims: TypeAlias = int | Sequence[int] | None
 
 
 def sum(
-    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The sum of elements where the mask is true."""
     input = widened(input, dtype, True)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -28,9 +32,13 @@ def sum(
 
 
 def prod(
-    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The product of elements where the mask is true; an empty list of dimensions reduces none."""
     input = widened(input, dtype, True)
     none = isinstance(dim, Sequence) and not dim
@@ -58,9 +66,13 @@ def cumprod(
 
 
 def amax(
-    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The largest of elements where the mask is true."""
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -69,9 +81,13 @@ def amax(
 
 
 def amin(
-    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The smallest of elements where the mask is true."""
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -107,9 +123,13 @@ def _count(
 
 
 def mean(
-    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The mean of elements where the mask is true; NaN of none."""
     if (dtype or input.dtype).category < dt.FLOAT:
         raise ValueError(
@@ -138,9 +158,13 @@ def median(
 
 
 def logsumexp(
-    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The logarithm of the sum of exponentials of elements where the mask is true."""
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -159,9 +183,14 @@ def logaddexp(
 
 
 def norm(
-    input: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: bool | None = False,
-    dtype: Dtype | None = None, mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    ord: float | None = 2.0,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The vector norm of elements where the mask is true."""
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -171,9 +200,15 @@ def norm(
 
 
 def _variance(
-    input: Tensor, dim: Dims, unbiased: bool | None, correction_opt: Number | None,
-    keepdim: bool | None, dtype: Dtype | None, mask: Tensor | None, root: bool,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    dim: Dims,
+    unbiased: bool | None,
+    correction_opt: Number | None,
+    keepdim: bool | None,
+    dtype: Dtype | None,
+    mask: Tensor | None,
+    root: bool,
+) -> Tensor:
     if unbiased is not None and correction_opt is not None:
         raise RuntimeError("Only one of unbiased and correction may be given")
     correction = 1 if correction_opt is None else correction_opt
@@ -195,18 +230,28 @@ def _variance(
 
 
 def var(
-    input: Tensor, dim: Dims = None, unbiased: bool | None = None, *,
-    correction: Number | None = None, keepdim: bool | None = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The variance of elements where the mask is true."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, False)
 
 
 def std(
-    input: Tensor, dim: Dims = None, unbiased: bool | None = None, *,
-    correction: Number | None = None, keepdim: bool | None = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The standard deviation of elements where the mask is true."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, True)

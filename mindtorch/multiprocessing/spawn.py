@@ -69,9 +69,14 @@ SpawnContext = ProcessContext
 
 
 def start_processes(
-    fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
-    start_method: str = "spawn", numa_options: Any = None,
-) -> Any:  # fmt: skip
+    fn: Any,
+    args: Any = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+    numa_options: Any = None,
+) -> Any:
     """Run `fn(rank, *args)` in `nprocs` processes; their context where they are not joined."""
     context: Any = get_context(start_method)
     processes = [context.Process(target=fn, args=(i, *args), daemon=daemon) for i in range(nprocs)]

@@ -57,9 +57,13 @@ def normal_(
 
 
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Fills with values drawn from N(mean, std²) cut to [a, b].
 
     Where the cut leaves much of the law, draws outside are drawn again, which gives torch's

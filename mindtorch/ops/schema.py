@@ -118,12 +118,17 @@ def _parse_arg(part: str, keyword_only: bool, text: str) -> Arg:
     is_list = size is not None
     is_optional = bool(optional) or (bool(inner) and not is_list)
     return Arg(
-        name=name, type=base + ("[]" if is_list else ""),
-        kind=_kind(base, is_list, is_optional, bool(inner)), optional=is_optional,
-        has_default=default is not None, default=_default(default) if default is not None else None,
-        keyword_only=keyword_only, alias=alias or "", writes=bool(write),
+        name=name,
+        type=base + ("[]" if is_list else ""),
+        kind=_kind(base, is_list, is_optional, bool(inner)),
+        optional=is_optional,
+        has_default=default is not None,
+        default=_default(default) if default is not None else None,
+        keyword_only=keyword_only,
+        alias=alias or "",
+        writes=bool(write),
         size=int(size) if size else None,
-    )  # fmt: skip
+    )
 
 
 def _kind(base: str, is_list: bool, optional: bool, inner_optional: bool) -> Kind:

@@ -20,10 +20,17 @@ class Adafactor(Optimizer):
     column (torch document of Adafactor)."""
 
     def __init__(
-        self, params: ParamsT, lr: float = 1e-2, beta2_decay: float = -0.8,
-        eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0,
-        *, foreach: bool | None = None, maximize: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: float = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
         if not lr >= 0.0:
             raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
         if not beta2_decay <= 0.0:

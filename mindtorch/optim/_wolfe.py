@@ -36,10 +36,17 @@ def _cubic(a: _Point, b: _Point, low: float, high: float) -> float:
 
 
 def strong_wolfe(
-    at: Callable[[float], tuple[float, Any]], length: float, direction: Tensor, loss: float,
-    grad: Tensor, slope: float, tolerance: float, c1: float = 1e-4, c2: float = 0.9,
+    at: Callable[[float], tuple[float, Any]],
+    length: float,
+    direction: Tensor,
+    loss: float,
+    grad: Tensor,
+    slope: float,
+    tolerance: float,
+    c1: float = 1e-4,
+    c2: float = 0.9,
     limit: int = 25,
-) -> tuple[float, Any, float, int]:  # fmt: skip
+) -> tuple[float, Any, float, int]:
     """Gives (loss, gradient, length, evaluations) at a length that
     decreases enough and is flat enough."""
     norm = float(direction.abs().max())

@@ -16,10 +16,18 @@ class Adadelta(Optimizer):
     """p -= lr · g · sqrt(mean of Δ² + eps) / sqrt(mean of g² + eps)."""
 
     def __init__(
-        self, params: ParamsT, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6,
-        weight_decay: float = 0, foreach: bool | None = None, *, capturable: bool = False,
-        maximize: bool = False, differentiable: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_lr(lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")

@@ -20,10 +20,19 @@ class Adagrad(Optimizer):
     sparse_refusal = None
 
     def __init__(
-        self, params: ParamsT, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
-        initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
-        maximize: bool = False, differentiable: bool = False, fused: bool | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: float = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         check_lr(lr)
         check_positive(
             lr_decay=lr_decay,

@@ -21,12 +21,21 @@ class Adam(Optimizer):
     _refuses_as = "Adam"
 
     def __init__(
-        self, params: ParamsT, lr: float = 1e-3, betas: tuple[float, ...] = (0.9, 0.999),
-        eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *,
-        foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
-        differentiable: bool = False, fused: bool | None = None,
+        self,
+        params: ParamsT,
+        lr: float = 1e-3,
+        betas: tuple[float, ...] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
         decoupled_weight_decay: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         check_lr(lr)
         check_positive(eps=eps)
         check_betas(betas)
@@ -79,16 +88,34 @@ class AdamW(Adam):
     """Adam whose weight decay acts on the parameter, not on the gradient."""
 
     def __init__(
-        self, params: ParamsT, lr: float = 1e-3, betas: tuple[float, ...] = (0.9, 0.999),
-        eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False, *,
-        maximize: bool = False, foreach: bool | None = None, capturable: bool = False,
-        differentiable: bool = False, fused: bool | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: float = 1e-3,
+        betas: tuple[float, ...] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         super().__init__(
-            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
-            capturable=capturable, differentiable=differentiable, fused=fused,
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
             decoupled_weight_decay=True,
-        )  # fmt: skip
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -18,10 +18,18 @@ class Adamax(Optimizer):
     """Adam with the infinity norm of the gradients in place of the second moment."""
 
     def __init__(
-        self, params: ParamsT, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *,
-        maximize: bool = False, differentiable: bool = False, capturable: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         check_lr(lr)
         check_positive(eps=eps)
         check_betas(betas)

@@ -16,10 +16,18 @@ class ASGD(Optimizer):
     """SGD that keeps an average of the parameter from step t0 on."""
 
     def __init__(
-        self, params: ParamsT, lr: float = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
-        t0: float = 1e6, weight_decay: float = 0, foreach: bool | None = None,
-        maximize: bool = False, differentiable: bool = False, capturable: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         check_lr(lr)
         check_positive(weight_decay=weight_decay)
         names = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable"

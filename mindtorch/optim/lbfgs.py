@@ -22,10 +22,16 @@ class LBFGS(Optimizer):
     gradients, runs backward, gives the loss."""
 
     def __init__(
-        self, params: ParamsT, lr: Number = 1, max_iter: int = 20, max_eval: int | None = None,
-        tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
+        self,
+        params: ParamsT,
+        lr: Number = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
         line_search_fn: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         check_lr(lr)
         defaults = {
             "lr": lr,
@@ -117,9 +123,15 @@ class LBFGS(Optimizer):
         )
 
     def _advance(
-        self, evaluate: Callable[[], tuple[float, Any]], direction: Tensor, length: float,
-        loss: float, grad: Tensor, slope: float, last: bool,
-    ) -> tuple[float, Any, float, int]:  # fmt: skip
+        self,
+        evaluate: Callable[[], tuple[float, Any]],
+        direction: Tensor,
+        length: float,
+        loss: float,
+        grad: Tensor,
+        slope: float,
+        last: bool,
+    ) -> tuple[float, Any, float, int]:
         """Moves along the direction: by `length`, or by what the Wolfe search finds.
 
         Where `last` moved by `length`, nobody asks for the loss: the closure is not run.

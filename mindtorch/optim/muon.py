@@ -48,11 +48,17 @@ class Muon(Optimizer):
     """p -= lr · scale · orthogonal(momentum), for matrices (Jordan et al., 2024)."""
 
     def __init__(
-        self, params: ParamsT, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
+        self,
+        params: ParamsT,
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
         nesterov: bool = True,
-        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315), eps: float = 1e-7,
-        ns_steps: int = 5, adjust_lr_fn: str | None = None,
-    ) -> None:  # fmt: skip
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         _refuse(**{"Learning rate": lr})

@@ -16,11 +16,20 @@ class NAdam(Optimizer):
     """Adam with Nesterov momentum, whose momentum follows a schedule."""
 
     def __init__(
-        self, params: ParamsT, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,
-        decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
-        maximize: bool = False, capturable: bool = False, differentiable: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_lr(lr)
         check_positive(eps=eps)
         check_betas(betas)

@@ -16,11 +16,19 @@ class RAdam(Optimizer):
     """Adam whose adaptive rate is rectified by its variance, and off while that is undefined."""
 
     def __init__(
-        self, params: ParamsT, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
-        foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
+        self,
+        params: ParamsT,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
         differentiable: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         check_lr(lr)
         check_positive(eps=eps)
         check_betas(betas)

@@ -16,11 +16,19 @@ class RMSprop(Optimizer):
     """p -= lr · g / (sqrt(mean of g²) + eps), optionally centered and with momentum."""
 
     def __init__(
-        self, params: ParamsT, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
-        weight_decay: float = 0, momentum: float = 0, centered: bool = False,
-        capturable: bool = False, foreach: bool | None = None, maximize: bool = False,
+        self,
+        params: ParamsT,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
         differentiable: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         check_lr(lr)
         check_positive(eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         names = (

@@ -19,10 +19,19 @@ class SGD(Optimizer):
     sparse_refusal = None
 
     def __init__(
-        self, params: ParamsT, lr: Number = 1e-3, momentum: float = 0, dampening: float = 0,
-        weight_decay: Number = 0, nesterov: bool = False, *, maximize: bool = False,
-        foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: Number = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: Number = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         check_lr(lr)
         check_positive(momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):

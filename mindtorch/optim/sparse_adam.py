@@ -20,9 +20,13 @@ class SparseAdam(Optimizer):
     sparse_refusal = None
 
     def __init__(
-        self, params: ParamsT, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8, maximize: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         if not lr > 0.0:

@@ -87,10 +87,13 @@ class AveragedModel(Module):
     n_averaged: Any
 
     def __init__(
-        self, model: Module, device: DeviceLike | None = None,
+        self,
+        model: Module,
+        device: DeviceLike | None = None,
         avg_fn: Callable[[Any, Any, Any], Any] | None = None,
-        multi_avg_fn: Callable[..., Any] | None = None, use_buffers: bool = False,
-    ) -> None:  # fmt: skip
+        multi_avg_fn: Callable[..., Any] | None = None,
+        use_buffers: bool = False,
+    ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
@@ -161,9 +164,13 @@ class SWALR(LRScheduler):
     """Anneals the rate to swa_lr over anneal_epochs, then keeps it."""
 
     def __init__(
-        self, optimizer: Optimizer, swa_lr: float, anneal_epochs: int = 10,
-        anneal_strategy: str = "cos", last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        swa_lr: float,
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(
                 f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"

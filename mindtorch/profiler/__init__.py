@@ -252,11 +252,14 @@ class profile:  # noqa: N801 - torch's name
     """`with profile(...) as prof:`; `step()` ends one step of the schedule."""
 
     def __init__(
-        self, *, activities: Iterable[ProfilerActivity] | None = None,
+        self,
+        *,
+        activities: Iterable[ProfilerActivity] | None = None,
         schedule: Callable[[int], ProfilerAction] | None = None,
-        on_trace_ready: Callable[..., Any] | None = None, record_shapes: bool = False,
+        on_trace_ready: Callable[..., Any] | None = None,
+        record_shapes: bool = False,
         **options: Any,
-    ):  # fmt: skip
+    ):
         self.activities = set(activities or supported_activities())
         self.schedule = schedule or _default_schedule_fn
         self.on_trace_ready = on_trace_ready

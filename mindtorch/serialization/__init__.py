@@ -45,10 +45,13 @@ _TRUE = ("1", "y", "yes", "true")
 
 
 def save(
-    obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: ModuleType = pickle,
-    pickle_protocol: int = DEFAULT_PROTOCOL, _use_new_zipfile_serialization: bool = True,
+    obj: Any,
+    f: str | os.PathLike[str] | BinaryIO,
+    pickle_module: ModuleType = pickle,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """Write `obj` to a path or binary file; tensors that share a storage share it in the file.
 
     A path is replaced only once everything is on disk: a full disk or a crash leaves the older
@@ -65,10 +68,14 @@ def save(
 
 
 def load(
-    f: str | os.PathLike[str] | BinaryIO, map_location: Place = None,
-    pickle_module: ModuleType | None = None, *, weights_only: bool | None = None,
-    mmap: bool | None = None, **pickle_load_args: Any,
-) -> Any:  # fmt: skip
+    f: str | os.PathLike[str] | BinaryIO,
+    map_location: Place = None,
+    pickle_module: ModuleType | None = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
     """Read what `save` or torch.save wrote, to the devices it was saved from or `map_location`.
 
     `map_location` is a device, a dict from saved to wanted devices, or a function of a storage (on

@@ -127,9 +127,13 @@ def _imported(module: str, name: str, otherwise: Any) -> Any:
 
 
 def read(
-    f: str | os.PathLike[str] | BinaryIO, where: Place, module: ModuleType | None, strict: bool,
-    mmap: bool | None, options: dict[str, Any],
-) -> Any:  # fmt: skip
+    f: str | os.PathLike[str] | BinaryIO,
+    where: Place,
+    module: ModuleType | None,
+    strict: bool,
+    mmap: bool | None,
+    options: dict[str, Any],
+) -> Any:
     """Read a file of either format."""
     if isinstance(f, str | os.PathLike):
         if os.path.exists(f) and not (os.path.isfile(f) or os.path.isdir(f)):

@@ -157,9 +157,13 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def write(
-    obj: Any, f: str | os.PathLike[str] | BinaryIO, protocol: int, *, record_order: bool,
+    obj: Any,
+    f: str | os.PathLike[str] | BinaryIO,
+    protocol: int,
+    *,
+    record_order: bool,
     older: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """Write to a file, or beside a path and then over it; into what is no file (a device, a pipe)
     straight. `older`: as before zip files."""
     if not isinstance(f, str | os.PathLike):

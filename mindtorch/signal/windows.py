@@ -32,9 +32,14 @@ class _Grid:
     """What all windows share: their checks, and the points at which a formula is taken."""
 
     def __init__(
-        self, name: str, M: int, sym: bool, dtype: Dtype | None, layout: Any,
+        self,
+        name: str,
+        M: int,
+        sym: bool,
+        dtype: Dtype | None,
+        layout: Any,
         device: DeviceLike | None,
-    ):  # fmt: skip
+    ):
         if name in ("hamming", "hann", "nuttall"):
             name = "general_cosine"  # that torch makes them of
         if M < 0:
@@ -61,9 +66,15 @@ class _Grid:
 
 
 def general_cosine(
-    M: int, *, a: Iterable[float], sym: bool = True, dtype: Dtype | None = None,
-    layout: Any = strided, device: Device | str | None = None, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    M: int,
+    *,
+    a: Iterable[float],
+    sym: bool = True,
+    dtype: Dtype | None = None,
+    layout: Any = strided,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Σ (-1)^k a_k cos(2π k n / (M - 1))."""
     grid = _Grid("general_cosine", M, sym, dtype, layout, device)
     if not isinstance(a, Iterable):
@@ -84,9 +95,15 @@ def general_cosine(
 
 
 def general_hamming(
-    M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Dtype | None = None,
-    layout: Any = strided, device: Device | str | None = None, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    M: int,
+    *,
+    alpha: float = 0.54,
+    sym: bool = True,
+    dtype: Dtype | None = None,
+    layout: Any = strided,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """alpha - (1 - alpha) cos(2π n / (M - 1))."""
     return general_cosine(
         M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device,
@@ -96,9 +113,14 @@ def general_hamming(
 
 def _cosines(name: str, a: list[float], what: str) -> Callable[..., Tensor]:
     def window(
-        M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any = strided,
-        device: Device | str | None = None, requires_grad: bool = False,
-    ) -> Tensor:  # fmt: skip
+        M: int,
+        *,
+        sym: bool = True,
+        dtype: Dtype | None = None,
+        layout: Any = strided,
+        device: Device | str | None = None,
+        requires_grad: bool = False,
+    ) -> Tensor:
         _Grid(name, M, sym, dtype, layout, device)
         return general_cosine(
             M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
@@ -118,10 +140,16 @@ nuttall = _cosines(
 
 
 def exponential(
-    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True,
-    dtype: Dtype | None = None, layout: Any = strided, device: Device | str | None = None,
+    M: int,
+    *,
+    center: float | None = None,
+    tau: float = 1.0,
+    sym: bool = True,
+    dtype: Dtype | None = None,
+    layout: Any = strided,
+    device: Device | str | None = None,
     requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """exp(-|n - center| / tau)."""
     grid = _Grid("exponential", M, sym, dtype, layout, device)
     if tau <= 0:
@@ -137,9 +165,14 @@ def exponential(
 
 
 def cosine(
-    M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any = strided,
-    device: Device | str | None = None, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: Dtype | None = None,
+    layout: Any = strided,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """sin(π (n + 1/2) / M)."""
     grid = _Grid("cosine", M, sym, dtype, layout, device)
     short = grid.short(requires_grad)
@@ -150,9 +183,15 @@ def cosine(
 
 
 def gaussian(
-    M: int, *, std: float = 1.0, sym: bool = True, dtype: Dtype | None = None,
-    layout: Any = strided, device: Device | str | None = None, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    M: int,
+    *,
+    std: float = 1.0,
+    sym: bool = True,
+    dtype: Dtype | None = None,
+    layout: Any = strided,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """exp(-(n / (2 std))²), n from the middle."""
     grid = _Grid("gaussian", M, sym, dtype, layout, device)
     if std <= 0:
@@ -167,9 +206,15 @@ def gaussian(
 
 
 def kaiser(
-    M: int, *, beta: float = 12.0, sym: bool = True, dtype: Dtype | None = None,
-    layout: Any = strided, device: Device | str | None = None, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    M: int,
+    *,
+    beta: float = 12.0,
+    sym: bool = True,
+    dtype: Dtype | None = None,
+    layout: Any = strided,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """I₀(beta √(1 - (2n / (M - 1))²)) / I₀(beta)."""
     grid = _Grid("kaiser", M, sym, dtype, layout, device)
     if beta < 0:
@@ -186,9 +231,14 @@ def kaiser(
 
 
 def bartlett(
-    M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any = strided,
-    device: Device | str | None = None, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: Dtype | None = None,
+    layout: Any = strided,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """1 - |2n / (M - 1) - 1|."""
     grid = _Grid("bartlett", M, sym, dtype, layout, device)
     short = grid.short(requires_grad)

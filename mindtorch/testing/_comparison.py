@@ -60,11 +60,19 @@ class _Terms:
 
 
 def assert_close(
-    actual: Comparable, expected: Comparable, *, allow_subclasses: bool = True,
-    rtol: float | None = None, atol: float | None = None, equal_nan: bool = False,
-    check_device: bool = True, check_dtype: bool = True, check_layout: bool = True,
-    check_stride: bool = False, msg: Message = None,
-) -> None:  # fmt: skip
+    actual: Comparable,
+    expected: Comparable,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: Message = None,
+) -> None:
     """AssertionError unless `|actual - expected| <= atol + rtol * |expected|` for every element.
 
     Tensors, numpy arrays and numbers, and containers of them item by item. Without tolerances each

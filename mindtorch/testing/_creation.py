@@ -25,10 +25,16 @@ _FLOATING = (-9, 9)
 
 
 def make_tensor(
-    *shape: int | Sequence[int], dtype: dtypes.dtype, device: str | Device, low: Real | None = None,
-    high: Real | None = None, requires_grad: bool = False, noncontiguous: bool = False,
-    exclude_zero: bool = False, memory_format: MemoryFormat | None = None,
-) -> Tensor:  # fmt: skip
+    *shape: int | Sequence[int],
+    dtype: dtypes.dtype,
+    device: str | Device,
+    low: Real | None = None,
+    high: Real | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
     """A tensor of `shape` with values from `[low, high)`; both are cut to what the dtype holds.
 
     Without them: bool `[0, 2)`, unsigned `[0, 10)`, signed `[-9, 10)`, floating and complex (each

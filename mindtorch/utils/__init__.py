@@ -9,9 +9,17 @@ if TYPE_CHECKING:
     from .._tensor.tensor import Tensor
 
 _SUBMODULES = (
-    "_contextlib", "_foreach_utils", "_mode_utils", "_pytree", "_python_dispatch", "checkpoint",
-    "data", "dlpack", "hooks", "model_zoo",
-)  # fmt: skip
+    "_contextlib",
+    "_foreach_utils",
+    "_mode_utils",
+    "_pytree",
+    "_python_dispatch",
+    "checkpoint",
+    "data",
+    "dlpack",
+    "hooks",
+    "model_zoo",
+)
 
 
 def __getattr__(name: str) -> Any:

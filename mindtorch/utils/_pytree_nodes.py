@@ -79,12 +79,15 @@ class GetAttrKey:
 
 
 def register_pytree_node(
-    cls: type[Any], flatten_fn: FlattenFunc, unflatten_fn: UnflattenFunc, *,
+    cls: type[Any],
+    flatten_fn: FlattenFunc,
+    unflatten_fn: UnflattenFunc,
+    *,
     serialized_type_name: str | None = None,
     to_dumpable_context: Callable[[Any], Any] | None = None,
     from_dumpable_context: Callable[[Any], Any] | None = None,
     flatten_with_keys_fn: Callable[[Any], Any] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Make a class a node; ValueError where it is one."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")

@@ -103,10 +103,16 @@ def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextMana
 
 
 def checkpoint(
-    function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
-    preserve_rng_state: bool = True, context_fn: Any = noop_context_fn,
-    determinism_check: str = "default", debug: bool = False, early_stop: bool = True, **kwargs: Any,
-) -> Tensor:  # fmt: skip
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+    context_fn: Any = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Tensor:
     """`function(*args)`, its saved tensors dropped and made again in backward.
 
     Random numbers repeat when `preserve_rng_state`, on cpu and on the devices of the arguments;

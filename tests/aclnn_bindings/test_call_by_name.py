@@ -49,10 +49,24 @@ def test_every_kind_of_argument_arrives(stub: Stub) -> None:
     tensors = [cann.tensor(np.full(1, value, np.float32)) for value in (5.0, 6.0)]
     out = cann.empty((20,))
     cann.ops.aclnnStubKinds(
-        self=tensors[0], tensors=tensors, scalars=[1, 2.0, True], ints=[3, -4], bools=[False, True],
-        floats=[0.5], text="hello", flag=True, i8=-8, i32=-32, i64=-64, u32=32, u64=64, f=1.25,
-        d=-2.5, dtype="FLOAT16", out=out,
-    )  # fmt: skip
+        self=tensors[0],
+        tensors=tensors,
+        scalars=[1, 2.0, True],
+        ints=[3, -4],
+        bools=[False, True],
+        floats=[0.5],
+        text="hello",
+        flag=True,
+        i8=-8,
+        i32=-32,
+        i64=-64,
+        u32=32,
+        u64=64,
+        f=1.25,
+        d=-2.5,
+        dtype="FLOAT16",
+        out=out,
+    )
     expected = [5, 2, 6, 3, 2, -4, 1, 0.5, 5, 1, -8, -32, -64, 32, 64, 1.25, -2.5, 1, 0]
     assert out.numpy()[:19].tolist() == expected
     assert stub.descriptors() == {"tensor": 0, "list": 1, "executor": 0}, "the plan keeps scalars"

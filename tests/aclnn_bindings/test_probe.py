@@ -26,9 +26,14 @@ def root(tmp_path: Path) -> Path:
 
 
 def ask(
-    root: Path | None, environ: dict[str, str] | None = None, *, headers: Path | None = None,
-    needed: Sequence[str] = (), run: bool = True, timeout: float = 60.0,
-) -> tuple[Report, tuple[Cause, ...]]:  # fmt: skip
+    root: Path | None,
+    environ: dict[str, str] | None = None,
+    *,
+    headers: Path | None = None,
+    needed: Sequence[str] = (),
+    run: bool = True,
+    timeout: float = 60.0,
+) -> tuple[Report, tuple[Cause, ...]]:
     environ = {**BASE, **(environ or {})}
     request = Request(root, False, headers, needed, run, (), timeout, timeout)
     report = probe(request, environ)

@@ -272,9 +272,17 @@ def test_killed_run_resumes(tmp_path, run):
     book = tmp_path / "run.jsonl"
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ACLSIM_FAULTS": "add:hang"}
     words = (
-        "check", "add", "--case", "add/meta/s0", "--case", "add/method/s0", "--jobs", "1",
-        "--journal", str(book),
-    )  # fmt: skip
+        "check",
+        "add",
+        "--case",
+        "add/meta/s0",
+        "--case",
+        "add/method/s0",
+        "--jobs",
+        "1",
+        "--journal",
+        str(book),
+    )
     with subprocess.Popen(command(*words), env=environ, start_new_session=True) as process:
         _wait_for(book, '"start","case":"add/method/s0"')
         workers = _children(process.pid)

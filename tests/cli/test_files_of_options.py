@@ -50,14 +50,21 @@ AFTER = {"run": ("--", "true"), "exec": ("--", "true"), "report --compare": ("{j
          "catalog make": ("--version", "9.9")}  # fmt: skip
 # These run cases, or write a folder whole, before they come to their file.
 SLOW = {
-    "ops --html", "check --home", "check --save", "bench --home", "check contract --home",
-    "check contract --save", "check contract --known-issues", "check soak --home",
-    "check soak --save", "check soak --known-issues",
+    "ops --html",
+    "check --home",
+    "check --save",
+    "bench --home",
+    "check contract --home",
+    "check contract --save",
+    "check contract --known-issues",
+    "check soak --home",
+    "check soak --save",
+    "check soak --known-issues",
 } | {
     f"{command} {option}"
     for command in ("check", "check contract", "check soak", "bench")
     for option in ("--journal", "--html", "--junit", "--md", "--json", "--plot", "--prometheus")
-}  # fmt: skip
+}
 JOURNAL = '{"kind":"run","schema":"mindtorch-npu/check/1","options":{}}\n'
 
 

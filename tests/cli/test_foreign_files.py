@@ -32,10 +32,14 @@ FILES = {
     "empty": b"",
 }
 COMMANDS = (
-    ("check", "replay"), ("check", "--resume"), ("check", "add", "--known-issues"),
-    ("check", "--from"), ("bench", "add", "--against"), ("probe", "--simulator", "--diff"),
+    ("check", "replay"),
+    ("check", "--resume"),
+    ("check", "add", "--known-issues"),
+    ("check", "--from"),
+    ("bench", "add", "--against"),
+    ("probe", "--simulator", "--diff"),
     ("report",),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -26,9 +26,13 @@ def shown(width: int, terminal: bool = False) -> str:
     made = render.console(out)
     colour: Literal["standard"] | None = "standard" if terminal else None
     on = Console(
-        file=out, width=width, force_terminal=terminal, color_system=colour, theme=render._THEME,
+        file=out,
+        width=width,
+        force_terminal=terminal,
+        color_system=colour,
+        theme=render._THEME,
         highlight=False,
-    )  # fmt: skip
+    )
     assert made.file is out
     render.show(BLOCKS, on)
     return out.getvalue()

@@ -13,11 +13,14 @@ def forward_ad(lib):
 
 
 FUNCTIONS = (
-    lambda t, x, y: x * y + x.exp(), lambda t, x, y: (x @ y.t()).tanh(),
-    lambda t, x, y: t.softmax(x, 1) / y, lambda t, x, y: x.sum(0) - y.mean(1, keepdim=True),
+    lambda t, x, y: x * y + x.exp(),
+    lambda t, x, y: (x @ y.t()).tanh(),
+    lambda t, x, y: t.softmax(x, 1) / y,
+    lambda t, x, y: x.sum(0) - y.mean(1, keepdim=True),
     lambda t, x, y: t.cat([x, y], 1)[:, ::2],
     lambda t, x, y: t.stack([x, x * 2]).flatten().sort().values,
-    lambda t, x, y: x.max(1).values + y.norm(), lambda t, x, y: t.where(x > y, x, y * 3).cumsum(0),
+    lambda t, x, y: x.max(1).values + y.norm(),
+    lambda t, x, y: t.where(x > y, x, y * 3).cumsum(0),
     lambda t, x, y: t.nn.functional.layer_norm(x, (3,)) * y,
     lambda t, x, y: t.nn.functional.linear(x, y, y[:, 0]),
     lambda t, x, y: t.nn.functional.gelu(x).clamp(0, 0.5) ** 2,
@@ -30,7 +33,7 @@ FUNCTIONS = (
     lambda t, x, y: t.zeros(2, 3).index_add(0, t.tensor([1, 0]), x),
     lambda t, x, y: t.logsumexp(x, 1) + t.lgamma(y.abs() + 1).sum(1),
     lambda t, x, y: t.conv1d(x[None], y[:, :, None].repeat(1, 1, 1).transpose(0, 1)[:, :, :1]),
-)  # fmt: skip
+)
 
 
 def inputs(t):

@@ -10,12 +10,19 @@ oracle = pytest.importorskip("torch", reason="torch 2.13 is the oracle")
 
 # name, arguments, shape of the tensor
 FORMS = [
-    ("transpose_", (0, 1), (2, 3)), ("transpose_", (-1, 0), (2, 1, 3)),
-    ("swapaxes_", (0, 1), (2, 3)), ("swapdims_", (1, 2), (2, 3, 4)), ("t_", (), (2, 3)),
-    ("t_", (), (3,)), ("squeeze_", (), (1, 3, 1)), ("squeeze_", (0,), (1, 3, 1)),
-    ("squeeze_", ((0, 2),), (1, 3, 1)), ("unsqueeze_", (-1,), (2, 3)), ("unsqueeze_", (0,), ()),
+    ("transpose_", (0, 1), (2, 3)),
+    ("transpose_", (-1, 0), (2, 1, 3)),
+    ("swapaxes_", (0, 1), (2, 3)),
+    ("swapdims_", (1, 2), (2, 3, 4)),
+    ("t_", (), (2, 3)),
+    ("t_", (), (3,)),
+    ("squeeze_", (), (1, 3, 1)),
+    ("squeeze_", (0,), (1, 3, 1)),
+    ("squeeze_", ((0, 2),), (1, 3, 1)),
+    ("unsqueeze_", (-1,), (2, 3)),
+    ("unsqueeze_", (0,), ()),
     ("as_strided_", ((2, 2), (1, 2)), (2, 3)),
-]  # fmt: skip
+]
 
 
 def numbers(torch, shape):

@@ -75,9 +75,13 @@ def streams(device):
 
 
 CASES = [
-    (contexts, "cpu"), (step, "cpu"), (step, "npu"), (streams, "npu"), (session, "npu"),
+    (contexts, "cpu"),
+    (step, "cpu"),
+    (step, "npu"),
+    (streams, "npu"),
+    (session, "npu"),
     (lists, "npu"),
-]  # fmt: skip
+]
 
 
 def state():

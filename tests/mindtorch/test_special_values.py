@@ -56,8 +56,13 @@ CALLS = {
         f"derivative of {name} of {values}": slope(name, values)
         for name in ("prod", "cumprod")
         for values in (
-            (1.0, NAN, 2.0), (0.0, NAN, 2.0), (NAN, 0.0, 3.0), (2.0, 0.0, 3.0, NAN),
-            (1.0, 0.0, NAN, 0.0), (2.0, 3.0, 0.0, 5.0, 0.0, 7.0), (3.0, INF, 0.0),
+            (1.0, NAN, 2.0),
+            (0.0, NAN, 2.0),
+            (NAN, 0.0, 3.0),
+            (2.0, 0.0, 3.0, NAN),
+            (1.0, 0.0, NAN, 0.0),
+            (2.0, 3.0, 0.0, 5.0, 0.0, 7.0),
+            (3.0, INF, 0.0),
         )
     },
     "derivative of rows of prod": lambda t, d: slope_of(
@@ -69,7 +74,7 @@ CALLS = {
     "negative weights": lambda t, d: t.multinomial(t.tensor([-1.0, 2.0], device=d), 1),
     "infinite weights": lambda t, d: t.multinomial(t.tensor([INF, 2.0], device=d), 1),
     "weights of zero": lambda t, d: t.multinomial(t.tensor([0.0, 0.0], device=d), 1, True),
-}  # fmt: skip
+}
 
 
 def outcome(torch, device, call):

@@ -102,10 +102,13 @@ def transforms(lib):
     both = func.vmap(lambda a, b: a * b, in_dims=(1, None))(x.view(2, 2), lib.ones(2))
     product = func.jvp(lib.sin, (x,), (lib.ones(4),))
     return [
-        func.grad(lambda v: (v.sin() * v).sum())(x), func.hessian(lambda v: (v**3).sum())(x),
-        func.jacrev(lambda v: v.cos())(x), list(product), both,
+        func.grad(lambda v: (v.sin() * v).sum())(x),
+        func.hessian(lambda v: (v**3).sum())(x),
+        func.jacrev(lambda v: v.cos())(x),
+        list(product),
+        both,
         func.vjp(lib.sin, x)[1](lib.ones(4)),
-    ]  # fmt: skip
+    ]
 
 
 def storages(lib):

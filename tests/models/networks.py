@@ -10,9 +10,15 @@ def mlp(t: Any) -> Any:
     """`[N, 12]` → `[N, 5]`, with layer norm and three kinds of activation."""
     nn = t.nn
     return nn.Sequential(
-        nn.Linear(12, 32), nn.LayerNorm(32), nn.GELU(), nn.Linear(32, 32), nn.SiLU(),
-        nn.Linear(32, 16, bias=False), nn.ReLU(inplace=True), nn.Linear(16, 5),
-    )  # fmt: skip
+        nn.Linear(12, 32),
+        nn.LayerNorm(32),
+        nn.GELU(),
+        nn.Linear(32, 32),
+        nn.SiLU(),
+        nn.Linear(32, 16, bias=False),
+        nn.ReLU(inplace=True),
+        nn.Linear(16, 5),
+    )
 
 
 def cnn(t: Any) -> Any:
@@ -34,10 +40,18 @@ def cnn(t: Any) -> Any:
             return t.relu(x + self.body(x))
 
     return nn.Sequential(
-        nn.Conv2d(3, 8, 3, stride=1, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
-        Residual(8), nn.Conv2d(8, 12, 3, stride=2), nn.GroupNorm(3, 12), nn.LeakyReLU(0.1),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(12, 4),
-    )  # fmt: skip
+        nn.Conv2d(3, 8, 3, stride=1, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        Residual(8),
+        nn.Conv2d(8, 12, 3, stride=2),
+        nn.GroupNorm(3, 12),
+        nn.LeakyReLU(0.1),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(12, 4),
+    )
 
 
 def gpt(t: Any, vocabulary: int = 37, width: int = 32, heads: int = 4, layers: int = 2) -> Any:

@@ -8,9 +8,14 @@ import numpy as np
 
 
 def attention(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, hidden: np.ndarray | None = None,
-    shift: Any = 0, sink: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    scale: float,
+    hidden: np.ndarray | None = None,
+    shift: Any = 0,
+    sink: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of one sequence [rows, heads, depth]: the value, and each row's maximum and sum."""
     group = q.shape[1] // k.shape[1]
     k, v = (np.repeat(t.astype(np.float64), group, 1) for t in (k, v))

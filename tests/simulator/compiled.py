@@ -111,8 +111,12 @@ def run(
     private = ("ACLSIM_", "ASCEND_")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(private)}
     done = subprocess.run(
-        [str(binary), *arguments], capture_output=True, text=True, timeout=timeout, check=False,
+        [str(binary), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
         env={**clean, "ACLSIM_REPORT": str(report), **environment},
-    )  # fmt: skip
+    )
     findings = [json.loads(line) for line in report.read_text().splitlines()]
     return Outcome(done.returncode, done.stdout, done.stderr, findings)

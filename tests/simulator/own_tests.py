@@ -53,9 +53,13 @@ def ran(folder: Path, file: str, limit: float) -> Outcome:
     path = folder / file
     with tempfile.TemporaryFile("w+", errors="replace") as report:
         child = subprocess.Popen(
-            [sys.executable, path, "-v"], cwd=path.parent, stdout=report, stderr=subprocess.STDOUT,
-            env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, path, "-v"],
+            cwd=path.parent,
+            stdout=report,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            start_new_session=True,
+        )
         code: int | None = None
         try:
             code = child.wait(limit)

@@ -7,11 +7,19 @@ from compiled import run
 
 # Parts of programs/sharing.cpp.
 PARTS = (
-    "addresses", "stale_notices", "adjacent_mappings", "memory_of_another_process",
-    "physical_memory_of_another_process", "events_of_another_process", "notifies_between_devices",
-    "reset_notifies", "reductions", "usage_and_repair", "registered_host_memory",
+    "addresses",
+    "stale_notices",
+    "adjacent_mappings",
+    "memory_of_another_process",
+    "physical_memory_of_another_process",
+    "events_of_another_process",
+    "notifies_between_devices",
+    "reset_notifies",
+    "reductions",
+    "usage_and_repair",
+    "registered_host_memory",
     "pinned_memory_seen_by_the_device",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("part", PARTS)

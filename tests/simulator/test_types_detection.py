@@ -67,9 +67,13 @@ def test_overlaps_and_their_gradients_agree_with_autograd(types: Types, kind: st
     np.testing.assert_allclose(forward[0][0], expected.detach().numpy(), rtol=1e-5, atol=1e-6)
     extra = [forward[1]] if kind == "CIoU" else []
     backward = types(
-        f"{kind}Grad", [grad, first, second, *extra], [Out((4, 9))] * 2, trans=True, is_cross=False,
+        f"{kind}Grad",
+        [grad, first, second, *extra],
+        [Out((4, 9))] * 2,
+        trans=True,
+        is_cross=False,
         mode="iou",
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(backward[0], a.grad.numpy(), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(backward[1], b.grad.numpy(), rtol=1e-4, atol=1e-5)
 
@@ -104,14 +108,22 @@ def test_decoding_what_was_encoded_gives_the_boxes(types: Types) -> None:
         deltas[:, :2], (off - [0.1, -0.2]) / [0.1, 0.2], rtol=1e-4, atol=1e-4
     )
     (back,) = types(
-        "BoundingBoxDecode", [anchors, deltas], [Out((7, 4))], max_shape=[200, 300],
-        wh_ratio_clip=0.001, **norm,
-    )  # fmt: skip
+        "BoundingBoxDecode",
+        [anchors, deltas],
+        [Out((7, 4))],
+        max_shape=[200, 300],
+        wh_ratio_clip=0.001,
+        **norm,
+    )
     np.testing.assert_allclose(back, truth, rtol=1e-4, atol=1e-3)
     (cut,) = types(
-        "BoundingBoxDecode", [anchors, deltas], [Out((7, 4))], max_shape=[20, 30],
-        wh_ratio_clip=0.001, **norm,
-    )  # fmt: skip
+        "BoundingBoxDecode",
+        [anchors, deltas],
+        [Out((7, 4))],
+        max_shape=[20, 30],
+        wh_ratio_clip=0.001,
+        **norm,
+    )
     np.testing.assert_allclose(cut, np.clip(truth, 0, [29, 19, 29, 19]), rtol=1e-4, atol=1e-3)
 
 
@@ -133,9 +145,13 @@ def test_rotated_boxes_come_back_from_their_deltas(types: Types) -> None:
 def test_cells_with_a_centre_respond_for_every_anchor(types: Types) -> None:
     truth = boxes(20)
     (flags,) = types(
-        "AnchorResponseFlags", [truth], [Out((5 * 4 * 3,), "uint8")], featmap_size=[5, 4],
-        strides=[16, 16], num_base_anchors=3,
-    )  # fmt: skip
+        "AnchorResponseFlags",
+        [truth],
+        [Out((5 * 4 * 3,), "uint8")],
+        featmap_size=[5, 4],
+        strides=[16, 16],
+        num_base_anchors=3,
+    )
     cells = {(int(y // 16), int(x // 16)) for x, y in (truth[:, :2] + truth[:, 2:]) / 2}
     expected = [(y, x) in cells for y in range(5) for x in range(4) for _ in range(3)]
     np.testing.assert_array_equal(flags, np.array(expected, np.uint8))
@@ -202,9 +218,15 @@ def test_rotated_suppression_tells_how_many_are_left(types: Types) -> None:
         if scores[i] > 0.1 and all(iou[0, i, j] <= 0.3 for j in left):
             left.append(int(i))
     kept, positions = types(
-        "RotatedNMS", [a, scores, np.zeros((), np.int32)], [Out((12, 5)), Out((12,), "int32")],
-        sized=True, iou_threshold=0.3, score_threshold=0.1, max_output_size=-1, mode=0,
-    )  # fmt: skip
+        "RotatedNMS",
+        [a, scores, np.zeros((), np.int32)],
+        [Out((12, 5)), Out((12,), "int32")],
+        sized=True,
+        iou_threshold=0.3,
+        score_threshold=0.1,
+        max_output_size=-1,
+        mode=0,
+    )
     assert positions.tolist() == left
     np.testing.assert_array_equal(kept, a[left])
     with pytest.raises(RuntimeError, match="aclopCompileAndExecuteV2"):
@@ -254,11 +276,16 @@ def test_suppression_pads_with_zeros(types: Types) -> None:
 def test_suppression_by_class_orders_all_classes_by_score(types: Types) -> None:
     b, scores = boxes(2, 15, 3), (RNG.permutation(90) / 90).reshape(2, 15, 3).astype(np.float32)
     kept, best, classes, count = types(
-        "BatchMultiClassNonMaxSuppression", [b, scores],
-        [Out((2, 9, 4)), Out((2, 9)), Out((2, 9)), Out((2,), "int32")], score_threshold=0.2,
-        iou_threshold=0.25, max_size_per_class=4, max_total_size=9, change_coordinate_frame=False,
+        "BatchMultiClassNonMaxSuppression",
+        [b, scores],
+        [Out((2, 9, 4)), Out((2, 9)), Out((2, 9)), Out((2,), "int32")],
+        score_threshold=0.2,
+        iou_threshold=0.25,
+        max_size_per_class=4,
+        max_total_size=9,
+        change_coordinate_frame=False,
         transpose_box=False,
-    )  # fmt: skip
+    )
     for i in range(2):
         rows = [
             (scores[i, j, k], k, j)
@@ -332,9 +359,15 @@ def test_calibration_finds_the_least_loss(types: Types) -> None:
     sums = np.cumsum(np.histogram(data, 128)[0]).astype(np.int32)
     ends = [np.array([v], np.float32) for v in (data.min(), data.max())]
     scale, offset = types(
-        "IFMR", [data, *ends, sums], [Out((1,)), Out((1,))], with_offset=False,
-        min_percentile=0.999999, max_percentile=0.999999, search_range=[0.7, 1.3], search_step=0.01,
-    )  # fmt: skip
+        "IFMR",
+        [data, *ends, sums],
+        [Out((1,)), Out((1,))],
+        with_offset=False,
+        min_percentile=0.999999,
+        max_percentile=0.999999,
+        search_range=[0.7, 1.3],
+        search_step=0.01,
+    )
 
     def loss(unit: float) -> float:
         return float(np.square(np.clip(np.round(data / unit), -128, 127) * unit - data).sum())
@@ -361,9 +394,13 @@ def test_regions_end_where_the_mode_says(types: Types) -> None:
     np.testing.assert_allclose(pooled[2], as_zero, rtol=1e-5, atol=1e-6)
     ones = np.ones((1, 2, 3, 3), np.float32)
     (grad,) = types(
-        "ROIAlignGrad", [ones, rois], [Out(image.shape)], xdiff_shape=image.shape, roi_end_mode=0,
+        "ROIAlignGrad",
+        [ones, rois],
+        [Out(image.shape)],
+        xdiff_shape=image.shape,
+        roi_end_mode=0,
         **how,
-    )  # fmt: skip
+    )
     np.testing.assert_allclose((grad * image).sum(), pooled[0].sum(), rtol=1e-4)
 
 

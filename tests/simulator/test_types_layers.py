@@ -337,8 +337,17 @@ def test_steps_of_optimizers_are_torchs(types: Types) -> None:
     m, v, var = np.zeros(6, np.float32), np.zeros(6, np.float32), start.copy()
     for t, g in enumerate(grads, 1):
         inputs = [
-            var, m, v, one(0.9**t), one(0.99**t), one(0.1), one(0.9), one(0.99), one(1e-12), g,
-        ]  # fmt: skip
+            var,
+            m,
+            v,
+            one(0.9**t),
+            one(0.99**t),
+            one(0.1),
+            one(0.9),
+            one(0.99),
+            one(1e-12),
+            g,
+        ]
         [var] = types("ApplyAdam", inputs, [Out((6,))])
         m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
         m, v = m.astype(np.float32), v.astype(np.float32)

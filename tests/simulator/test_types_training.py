@@ -63,9 +63,13 @@ def test_recurrent_steps_are_those_of_the_cell(types: Types, dtype: str) -> None
     shape = Out((steps, rows, hidden), dtype)
     loose = {"rtol": 1e-4, "atol": 1e-5} if dtype == "float32" else {"rtol": 5e-3, "atol": 5e-3}
     outs = types(
-        "DynamicRNNV2", [x, w_ih, w_hh, bias, None, h, c], [shape] * 8, gate_order="ifco",
-        time_major=True, activation="tanh",
-    )  # fmt: skip
+        "DynamicRNNV2",
+        [x, w_ih, w_hh, bias, None, h, c],
+        [shape] * 8,
+        gate_order="ifco",
+        time_major=True,
+        activation="tanh",
+    )
     np.testing.assert_allclose(outs[0], torch.stack(ys).detach().numpy(), **loose)
     np.testing.assert_allclose(outs[2][-1], state[1].detach().numpy(), **loose)
     both = types(
@@ -87,14 +91,23 @@ def test_recurrent_steps_are_those_of_the_cell(types: Types, dtype: str) -> None
         "DynamicRNNV2Grad",
         [x, w_ih, w_hh, outs[0], h, c, outs[1], outs[2], dy, dh, dc, *outs[3:8]],
         [
-            Out(w_ih.shape, dtype), Out(w_hh.shape, dtype), Out((4 * hidden,), dtype),
-            Out(x.shape, dtype), Out(h.shape, dtype), Out(c.shape, dtype),
+            Out(w_ih.shape, dtype),
+            Out(w_hh.shape, dtype),
+            Out((4 * hidden,), dtype),
+            Out(x.shape, dtype),
+            Out(h.shape, dtype),
+            Out(c.shape, dtype),
         ],
         gate_order="ifjo",
-    )  # fmt: skip
+    )
     expected = [
-        cell.weight_ih.grad.T, cell.weight_hh.grad.T, cell.bias_ih.grad, tx.grad, th.grad, tc.grad,
-    ]  # fmt: skip
+        cell.weight_ih.grad.T,
+        cell.weight_hh.grad.T,
+        cell.bias_ih.grad,
+        tx.grad,
+        th.grad,
+        tc.grad,
+    ]
     for got, want in zip(grads, expected, strict=True):
         np.testing.assert_allclose(
             got, want.numpy(), **({**loose, "atol": 0.03} if dtype == "float16" else loose)

@@ -48,9 +48,14 @@ class Types:
         return attr
 
     def __call__(
-        self, type_name: str, inputs: Sequence[Array | None], outputs: Sequence[Out], *,
-        sized: bool = False, **attributes: Attribute,
-    ) -> list[Array]:  # fmt: skip
+        self,
+        type_name: str,
+        inputs: Sequence[Array | None],
+        outputs: Sequence[Out],
+        *,
+        sized: bool = False,
+        **attributes: Attribute,
+    ) -> list[Array]:
         """The outputs' values. `sized`: their shapes are told by the call. Raises on refusals."""
         cann, keep = self.nops.cann, []
 

@@ -110,10 +110,15 @@ def load(folder: Path) -> Catalog:
     return Catalog(
         version=raw["version"],
         functions={n: _function(n, row, sets) for n, row in raw["functions"].items()},
-        enums=raw["enums"], constants=raw["constants"], typedefs=raw["typedefs"],
-        structs=raw["structs"], deprecated=frozenset(raw["deprecated"]), specs=specs["ops"],
-        spec_dtypes=[tuple(s.split()) for s in specs["dtype_sets"]], field=field,
-    )  # fmt: skip
+        enums=raw["enums"],
+        constants=raw["constants"],
+        typedefs=raw["typedefs"],
+        structs=raw["structs"],
+        deprecated=frozenset(raw["deprecated"]),
+        specs=specs["ops"],
+        spec_dtypes=[tuple(s.split()) for s in specs["dtype_sets"]],
+        field=field,
+    )
 
 
 def _widen(specs: dict[str, Any], field: dict[str, Any]) -> None:

@@ -9,13 +9,17 @@ from .text import BANNER
 # Model loading, image processing, data queues and BLAS headers are not part of it.
 LIBRARIES = {
     "ascendcl": (
-        "acl/acl_base_rt.h", "acl/acl_base_mdl.h", "acl/acl_rt.h", "acl/acl_rt_allocator.h",
-        "acl/acl_op.h", "acl/acl_prof.h",
+        "acl/acl_base_rt.h",
+        "acl/acl_base_mdl.h",
+        "acl/acl_rt.h",
+        "acl/acl_rt_allocator.h",
+        "acl/acl_op.h",
+        "acl/acl_prof.h",
     ),
     "nnopbase": ("aclnn/acl_meta.h", "aclnn/aclnn_base.h"),
     "acl_op_compiler": ("acl/acl_op_compiler.h",),
     "acl_tdt_channel": ("acl/acl_tdt.h",),
-}  # fmt: skip
+}
 # Clients look these up and do without those that are missing: only what works is exported.
 OPTIONAL = ("hccl/hccl.h", "hccl/hccl_comm.h", "acldvppop/acldvpp_init.h")
 

@@ -52,10 +52,20 @@ _TIMEOUT = 600.0
               help="With --ray or --journal: write metrics for Prometheus.")  # fmt: skip
 @click.argument("more_ops", nargs=-1, metavar="")
 def probe(
-    form: str | None, home: Path | None, simulator: bool, headers: Path | None,
-    ops: tuple[str, ...], against: str | None, recorded: Path | None, no_run: bool, ray: str | None,
-    book: Path | None, html: Path | None, prometheus: Path | None, more_ops: tuple[str, ...],
-) -> int:  # fmt: skip
+    form: str | None,
+    home: Path | None,
+    simulator: bool,
+    headers: Path | None,
+    ops: tuple[str, ...],
+    against: str | None,
+    recorded: Path | None,
+    no_run: bool,
+    ray: str | None,
+    book: Path | None,
+    html: Path | None,
+    prometheus: Path | None,
+    more_ops: tuple[str, ...],
+) -> int:
     """Tell which CANN is here, what it declares and exports, whether it works, and what to fix.
 
     Nothing is changed. Loading and calling happen in child processes. Where to look, in order:

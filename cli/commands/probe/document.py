@@ -31,9 +31,13 @@ _DEVICE: Final = ("soc", "devices", "memory_total", "memory_free")
 
 
 def report(
-    report: Report, causes: Sequence[Cause], code: int, queried: Sequence[str],
-    comparison: InterfaceComparison | None, environ: Mapping[str, str],
-) -> dict[str, Any]:  # fmt: skip
+    report: Report,
+    causes: Sequence[Cause],
+    code: int,
+    queried: Sequence[str],
+    comparison: InterfaceComparison | None,
+    environ: Mapping[str, str],
+) -> dict[str, Any]:
     """The whole report; times in milliseconds, sizes in bytes."""
     data = {
         "schema": SCHEMA,

@@ -32,9 +32,13 @@ class BundleError(ValueError):
 
 
 def save(
-    folder: Path, result: Result, trial: Any, environment: Mapping[str, Any], recording: str = "",
+    folder: Path,
+    result: Result,
+    trial: Any,
+    environment: Mapping[str, Any],
+    recording: str = "",
     cases: str = "",
-) -> Path:  # fmt: skip
+) -> Path:
     """Write a case to `folder`; the path of its description, which `check replay` takes.
 
     `recording` is the file in `folder` in which a case of a recording is found; `cases` describes

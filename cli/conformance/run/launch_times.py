@@ -23,10 +23,14 @@ _LAUNCHES: Final = 4  # of an operator in a round; its fastest one counts
 # that no launch waits for the host.
 _SIDES: Final = {"cann": (2048, 2048, 4096), "simulator": (80, 128, 448)}
 _OPERATORS: Final[tuple[tuple[str, Callable[[Any, Any], Any]], ...]] = (
-    ("float16", torch.matmul), ("float32", torch.matmul), ("vector", lambda a, _b: torch.exp(a)),
-    ("vector", lambda a, _b: torch.tanh(a)), ("vector", lambda a, _b: torch.sigmoid(a)),
-    ("vector", lambda a, _b: torch.softmax(a, -1)), ("vector", lambda a, _b: torch.sum(a, -1)),
-)  # fmt: skip
+    ("float16", torch.matmul),
+    ("float32", torch.matmul),
+    ("vector", lambda a, _b: torch.exp(a)),
+    ("vector", lambda a, _b: torch.tanh(a)),
+    ("vector", lambda a, _b: torch.sigmoid(a)),
+    ("vector", lambda a, _b: torch.softmax(a, -1)),
+    ("vector", lambda a, _b: torch.sum(a, -1)),
+)
 # The operands of so many rounds live: the next ones lie elsewhere in memory.
 _PLACES: Final = 4
 _AHEAD: Final = 2  # such products

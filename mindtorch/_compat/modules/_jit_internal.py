@@ -20,9 +20,14 @@ _overload = _overload_method = _copy_to_script_wrapper
 
 
 def boolean_dispatch(
-    arg_name: str, arg_index: int, default: bool, if_true: Callable[..., Any],
-    if_false: Callable[..., Any], module_name: str, func_name: str,
-) -> Callable[..., Any]:  # fmt: skip
+    arg_name: str,
+    arg_index: int,
+    default: bool,
+    if_true: Callable[..., Any],
+    if_false: Callable[..., Any],
+    module_name: str,
+    func_name: str,
+) -> Callable[..., Any]:
     """One function or the other, by an argument that is true or false."""
 
     def choose(*args: Any, **kwargs: Any) -> Any:

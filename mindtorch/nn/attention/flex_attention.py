@@ -94,10 +94,14 @@ class BlockMask:
     """A mask function with the lengths it is for."""
 
     def __init__(
-        self, mask_mod: Callable[..., Any], seq_lengths: tuple[int, int], batch: int = 1,
-        heads: int = 1, block_size: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
+        self,
+        mask_mod: Callable[..., Any],
+        seq_lengths: tuple[int, int],
+        batch: int = 1,
+        heads: int = 1,
+        block_size: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
         device: DeviceLike | None = None,
-    ):  # fmt: skip
+    ):
         self.mask_mod = mask_mod
         self.seq_lengths = seq_lengths
         self.BLOCK_SIZE = (block_size, block_size) if isinstance(block_size, int) else block_size
@@ -137,11 +141,16 @@ class BlockMask:
 
 
 def create_block_mask(
-    mask_mod: Callable[..., Any], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int,
+    mask_mod: Callable[..., Any],
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
     device: DeviceLike | None = None,
-    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE, _compile: bool = False,
+    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
+    _compile: bool = False,
     **_: object,
-) -> BlockMask:  # fmt: skip
+) -> BlockMask:
     """A BlockMask of a mask function."""
     return BlockMask(mask_mod, (Q_LEN, KV_LEN), B or 1, H or 1, BLOCK_SIZE, device)
 

@@ -28,11 +28,19 @@ class MultiheadAttention(Module):
     batch_first: bool
 
     def __init__(
-        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
-        add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
-        vdim: int | None = None, batch_first: bool = False, device: DeviceLike | None = None,
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: DeviceLike | None = None,
         dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
                 "embed_dim and num_heads must be greater than 0, got "
@@ -86,23 +94,45 @@ class MultiheadAttention(Module):
         super().__setstate__(state)
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
-        need_weights: bool = True, attn_mask: Tensor | None = None,
-        average_attn_weights: bool = True, is_causal: bool = False,
-    ) -> tuple[Any, Any]:  # fmt: skip
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Any, Any]:
         """Gives (output, attention weights or None)."""
         swap = self.batch_first and query.dim() == 3
         if swap:
             query, key, value = _batch_second(query, key, value)
         output, weights = F.multi_head_attention_forward(
-            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight,
-            self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, self.dropout,
-            self.out_proj.weight, self.out_proj.bias, training=self.training,
-            key_padding_mask=key_padding_mask, need_weights=need_weights, attn_mask=attn_mask,
-            use_separate_proj_weight=not self._qkv_same_embed_dim, q_proj_weight=self.q_proj_weight,
-            k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
-            average_attn_weights=average_attn_weights, is_causal=is_causal,
-        )  # fmt: skip
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            training=self.training,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
+            use_separate_proj_weight=not self._qkv_same_embed_dim,
+            q_proj_weight=self.q_proj_weight,
+            k_proj_weight=self.k_proj_weight,
+            v_proj_weight=self.v_proj_weight,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )
         return (output.transpose(1, 0) if swap else output), weights
 
 

@@ -18,10 +18,15 @@ Hook = Callable[..., Any]
 GLOBAL: dict[str, OrderedDict[int, Hook]] = {
     name: OrderedDict()
     for name in (
-        "forward_pre", "forward", "backward_pre", "backward", "buffer_registration",
-        "module_registration", "parameter_registration",
+        "forward_pre",
+        "forward",
+        "backward_pre",
+        "backward",
+        "buffer_registration",
+        "module_registration",
+        "parameter_registration",
     )
-}  # fmt: skip
+}
 GLOBAL_ALWAYS_CALLED: OrderedDict[int, bool] = OrderedDict()
 GLOBAL_WITH_KWARGS: OrderedDict[int, bool] = OrderedDict()
 # The hooks that make a call take the slow path; one list, so that the plain call tests one name.
@@ -38,11 +43,18 @@ _global_backward_hooks = GLOBAL["backward"]
 _global_backward_pre_hooks = GLOBAL["backward_pre"]
 
 OWN_HOOKS = (
-    "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
-    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
-)  # fmt: skip
+)
 
 
 def add_hook(
@@ -92,9 +104,13 @@ class HookedCall:
         return add_hook(self._forward_pre_hooks, hook, mark, prepend=prepend)
 
     def register_forward_hook(
-        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False,
+        self,
+        hook: Hook,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
         always_call: bool = False,
-    ) -> RemovableHandle:  # fmt: skip
+    ) -> RemovableHandle:
         """Runs `hook(module, args[, kwargs], output)` after forward;
         what it returns replaces the output."""
         return add_hook(

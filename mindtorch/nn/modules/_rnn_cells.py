@@ -21,9 +21,14 @@ class RNNCellBase(Module):
     """Weights of one step: `[gates · hidden, input]` and `[gates · hidden, hidden]`."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int,
-        device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -93,9 +98,14 @@ class RNNCell(RNNCellBase):
     """h' = tanh(W x + U h), or relu."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
-        device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
@@ -110,9 +120,13 @@ class LSTMCell(RNNCellBase):
     """(h, c) → (h', c')."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True,
-        device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, ...]:
@@ -123,9 +137,13 @@ class GRUCell(RNNCellBase):
     """h → h' through reset and update gates."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True,
-        device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:

@@ -175,9 +175,15 @@ class StateDict:
         return loading.finish(self)
 
     def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool,
-        missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str],
-    ) -> None:  # fmt: skip
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
         for hook in self._load_state_dict_pre_hooks.values():
             problems = (missing_keys, unexpected_keys, error_msgs)
             hook(state_dict, prefix, local_metadata, strict, *problems)
@@ -246,9 +252,13 @@ class StateDict:
                 setattr(self, name, loaded)
 
     def _load_extra(
-        self, state_dict: dict[str, Any], prefix: str, strict: bool, missing: list[str],
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        strict: bool,
+        missing: list[str],
         unexpected: list[str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         key = prefix + EXTRA
         if type(self).set_extra_state is not StateDict.set_extra_state:
             if key in state_dict:

@@ -26,9 +26,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     """input `[N, in_features]`, target `[N]` → (log-probability of the target `[N]`, mean loss)."""
 
     def __init__(
-        self, in_features: int, n_classes: int, cutoffs: Any, div_value: float = 4.0,
-        head_bias: bool = False, device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_features: int,
+        n_classes: int,
+        cutoffs: Any,
+        div_value: float = 4.0,
+        head_bias: bool = False,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
         if not cutoffs:

@@ -29,10 +29,17 @@ class _NormBase(Module):
     bias: Parameter | None
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
-        affine: bool = True, track_running_stats: bool = True, device: DeviceLike | None = None,
-        dtype: Dtype | None = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -87,9 +94,15 @@ class _NormBase(Module):
         )
 
     def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
-        missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str],
-    ) -> None:  # fmt: skip
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
         version = local_metadata.get("version", None)
         key = prefix + "num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
@@ -116,9 +129,15 @@ class _BatchNorm(_NormBase):
         use_batch = self.training or not own_statistics
         track = not self.training or self.track_running_stats
         return F.batch_norm(
-            input, self.running_mean if track else None, self.running_var if track else None,
-            self.weight, self.bias, use_batch, factor, self.eps,
-        )  # fmt: skip
+            input,
+            self.running_mean if track else None,
+            self.running_var if track else None,
+            self.weight,
+            self.bias,
+            use_batch,
+            factor,
+            self.eps,
+        )
 
 
 class BatchNorm1d(_BatchNorm):
@@ -149,10 +168,18 @@ class SyncBatchNorm(_BatchNorm):
     """Batch norm over a process group; with one process it is batch norm."""
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
-        affine: bool = True, track_running_stats: bool = True, process_group: Any = None,
-        device: DeviceLike | None = None, dtype: Dtype | None = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
@@ -168,9 +195,13 @@ class SyncBatchNorm(_BatchNorm):
         result = module
         if isinstance(module, _BatchNorm):
             converted = cls(
-                module.num_features, module.eps, module.momentum, module.affine,
-                module.track_running_stats, process_group,
-            )  # fmt: skip
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+            )
             for name in ("_parameters", "_buffers"):
                 converted.__dict__[name] = dict(module.__dict__[name])
             converted.training = module.training

@@ -18,8 +18,13 @@ from ..parameter import Parameter
 from .module import Module
 
 __all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-]  # fmt: skip
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+]
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -32,11 +37,21 @@ class _ConvNd(Module):
     padding: Any
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...],
-        stride: tuple[int, ...], padding: str | tuple[int, ...], dilation: tuple[int, ...],
-        transposed: bool, output_padding: tuple[int, ...], groups: int, bias: bool,
-        padding_mode: str, device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: str | tuple[int, ...],
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         super().__init__()
         _check(in_channels, out_channels, groups, padding, stride, padding_mode)
         self.in_channels = in_channels
@@ -104,9 +119,13 @@ class _ConvNd(Module):
 
 
 def _check(
-    inputs: int, outputs: int, groups: int, padding: str | tuple[int, ...], stride: tuple[int, ...],
+    inputs: int,
+    outputs: int,
+    groups: int,
+    padding: str | tuple[int, ...],
+    stride: tuple[int, ...],
     padding_mode: str,
-) -> None:  # fmt: skip
+) -> None:
     if groups <= 0:
         raise ValueError("groups must be a positive integer")
     if inputs % groups:
@@ -142,17 +161,35 @@ class _Conv(_ConvNd):
     """The convolutions that shrink."""
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, ...],
-        stride: int | tuple[int, ...] = 1, padding: int | str | tuple[int, ...] = 0,
-        dilation: int | tuple[int, ...] = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: int | str | tuple[int, ...] = 0,
+        dilation: int | tuple[int, ...] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         expand = _ntuple(self._n)
         super().__init__(
-            in_channels, out_channels, expand(kernel_size), expand(stride),
-            padding if isinstance(padding, str) else expand(padding), expand(dilation), False,
-            expand(0), groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            expand(kernel_size),
+            expand(stride),
+            padding if isinstance(padding, str) else expand(padding),
+            expand(dilation),
+            False,
+            expand(0),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
@@ -188,20 +225,38 @@ class _ConvTransposeNd(_ConvNd):
     """The convolutions that grow: gradients of the others."""
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, ...],
-        stride: int | tuple[int, ...] = 1, padding: int | str | tuple[int, ...] = 0,
-        output_padding: int | tuple[int, ...] = 0, groups: int = 1, bias: bool = True,
-        dilation: int | tuple[int, ...] = 1, padding_mode: str = "zeros",
-        device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: int | str | tuple[int, ...] = 0,
+        output_padding: int | tuple[int, ...] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | tuple[int, ...] = 1,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         expand = _ntuple(self._n)
         super().__init__(
-            in_channels, out_channels, expand(kernel_size), expand(stride), expand(padding),
-            expand(dilation), True, expand(output_padding), groups, bias, padding_mode, device,
+            in_channels,
+            out_channels,
+            expand(kernel_size),
+            expand(stride),
+            expand(padding),
+            expand(dilation),
+            True,
+            expand(output_padding),
+            groups,
+            bias,
+            padding_mode,
+            device,
             dtype,
-        )  # fmt: skip
+        )
 
     def _output_padding(
         self, input: Tensor, output_size: tuple[int, ...] | None
@@ -238,9 +293,15 @@ class _ConvTransposeNd(_ConvNd):
         extra = self._output_padding(input, output_size)
         function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._n - 1]
         return function(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            extra,
+            self.groups,
             self.dilation,
-        )  # fmt: skip
+        )
 
 
 class ConvTranspose1d(_ConvTransposeNd):

@@ -9,8 +9,13 @@ from .. import functional as F
 from .module import Module
 
 __all__ = [
-    "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
-]  # fmt: skip
+    "AlphaDropout",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "FeatureAlphaDropout",
+]
 
 
 class _DropoutNd(Module):

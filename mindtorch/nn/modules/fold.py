@@ -13,9 +13,13 @@ class Fold(Module):
     """Sums columns `[N, C kH kW, L]` into `[N, C, H, W]`."""
 
     def __init__(
-        self, output_size: tuple[int, ...], kernel_size: tuple[int, ...], dilation: int = 1,
-        padding: int = 0, stride: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        output_size: tuple[int, ...],
+        kernel_size: tuple[int, ...],
+        dilation: int = 1,
+        padding: int = 0,
+        stride: int = 1,
+    ) -> None:
         super().__init__()
         self.output_size = output_size
         self.kernel_size = kernel_size

@@ -19,9 +19,13 @@ class _FractionalMaxPool(Module):
     _random_samples: Tensor | None
 
     def __init__(
-        self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-        return_indices: bool = False, _random_samples: Tensor | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
         super().__init__()
         expand, name = _ntuple(self._n), type(self).__name__
         self.kernel_size = expand(kernel_size)

@@ -17,10 +17,17 @@ class _InstanceNorm(_NormBase):
     _dims: int
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-        track_running_stats: bool = False, device: DeviceLike | None = None,
-        dtype: Dtype | None = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
@@ -40,10 +47,15 @@ class _InstanceNorm(_NormBase):
                 f"({self.num_features}), but got: {channels}."
             )
         out = F.instance_norm(
-            input if batched else input.unsqueeze(0), self.running_mean, self.running_var,
-            self.weight, self.bias, self.training or not self.track_running_stats,
-            self.momentum if self.momentum is not None else 0.0, self.eps,
-        )  # fmt: skip
+            input if batched else input.unsqueeze(0),
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            self.momentum if self.momentum is not None else 0.0,
+            self.eps,
+        )
         return out if batched else out.squeeze(0)
 
 

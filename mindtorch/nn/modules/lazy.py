@@ -16,11 +16,21 @@ from .conv import _ConvNd
 from .module import Module
 
 __all__ = [
-    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d",
-    "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
-    "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d", "LazyLinear",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LazyModuleMixin",
-]  # fmt: skip
+]
 
 
 class LazyModuleMixin(Module):
@@ -152,10 +162,16 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
     """What the lazy normalizations share."""
 
     def __init__(
-        self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, device: DeviceLike | None = None,
-        dtype: Dtype | None = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         base: Any = super()
         base.__init__(0, eps, momentum, False, False)
         self.affine = affine

@@ -34,9 +34,13 @@ class Linear(Module):
     weight: Tensor
 
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True,
-        device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -74,9 +78,14 @@ class Bilinear(Module):
     """x1 `[*, in1]`, x2 `[*, in2]` → x1ᵀ A x2 + b `[*, out]`."""
 
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
-        device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         super().__init__()
         if in1_features <= 0:
             raise ValueError(f"in1_features must be > 0, but got {in1_features}")

@@ -16,12 +16,30 @@ from .linear import Linear
 from .module import Module
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss",
-    "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss",
-    "LinearCrossEntropyLoss", "MSELoss", "MarginRankingLoss", "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "NLLLoss2d", "PoissonNLLLoss",
-    "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
-]  # fmt: skip
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CTCLoss",
+    "CosineEmbeddingLoss",
+    "CrossEntropyLoss",
+    "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "LinearCrossEntropyLoss",
+    "MSELoss",
+    "MarginRankingLoss",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
+    "NLLLoss",
+    "NLLLoss2d",
+    "PoissonNLLLoss",
+    "SmoothL1Loss",
+    "SoftMarginLoss",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
+]
 
 _Flag = bool | None
 
@@ -72,9 +90,13 @@ class NLLLoss(_WeightedLoss):
     """Negative log likelihood of classes."""
 
     def __init__(
-        self, weight: Tensor | None = None, size_average: _Flag = None, ignore_index: int = -100,
-        reduce: _Flag = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        weight: Tensor | None = None,
+        size_average: _Flag = None,
+        ignore_index: int = -100,
+        reduce: _Flag = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
@@ -96,18 +118,27 @@ class CrossEntropyLoss(_WeightedLoss):
     """Cross entropy of logits."""
 
     def __init__(
-        self, weight: Tensor | None = None, size_average: _Flag = None, ignore_index: int = -100,
-        reduce: _Flag = None, reduction: str = "mean", label_smoothing: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        weight: Tensor | None = None,
+        size_average: _Flag = None,
+        ignore_index: int = -100,
+        reduce: _Flag = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.cross_entropy(
-            input, target, weight=self.weight, ignore_index=self.ignore_index,
-            reduction=self.reduction, label_smoothing=self.label_smoothing,
-        )  # fmt: skip
+            input,
+            target,
+            weight=self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )
 
 
 class BCELoss(_WeightedLoss):
@@ -124,9 +155,13 @@ class BCEWithLogitsLoss(_Loss):
     pos_weight: Tensor | None
 
     def __init__(
-        self, weight: Tensor | None = None, size_average: _Flag = None, reduce: _Flag = None,
-        reduction: str = "mean", pos_weight: Tensor | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        weight: Tensor | None = None,
+        size_average: _Flag = None,
+        reduce: _Flag = None,
+        reduction: str = "mean",
+        pos_weight: Tensor | None = None,
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
@@ -158,9 +193,14 @@ class PoissonNLLLoss(_Loss):
     """Negative log likelihood of a Poisson law."""
 
     def __init__(
-        self, log_input: bool = True, full: bool = False, size_average: _Flag = None,
-        eps: float = 1e-8, reduce: _Flag = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: _Flag = None,
+        eps: float = 1e-8,
+        reduce: _Flag = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_input = log_input
         self.full = full
@@ -168,9 +208,13 @@ class PoissonNLLLoss(_Loss):
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         return F.poisson_nll_loss(
-            log_input, target, log_input=self.log_input, full=self.full, eps=self.eps,
+            log_input,
+            target,
+            log_input=self.log_input,
+            full=self.full,
+            eps=self.eps,
             reduction=self.reduction,
-        )  # fmt: skip
+        )
 
 
 class GaussianNLLLoss(_Loss):
@@ -297,9 +341,14 @@ class MultiMarginLoss(_WeightedLoss):
     """Hinge between the class and every other."""
 
     def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-        size_average: _Flag = None, reduce: _Flag = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        size_average: _Flag = None,
+        reduce: _Flag = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError("only p == 1 and p == 2 supported")
@@ -308,18 +357,28 @@ class MultiMarginLoss(_WeightedLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multi_margin_loss(
-            input, target, p=self.p, margin=self.margin, weight=self.weight,
+            input,
+            target,
+            p=self.p,
+            margin=self.margin,
+            weight=self.weight,
             reduction=self.reduction,
-        )  # fmt: skip
+        )
 
 
 class TripletMarginLoss(_Loss):
     """max(0, d(a, p) - d(a, n) + margin), d a p-norm."""
 
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
-        size_average: _Flag = None, reduce: _Flag = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: _Flag = None,
+        reduce: _Flag = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
             raise ValueError(
@@ -332,18 +391,28 @@ class TripletMarginLoss(_Loss):
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_loss(
-            anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps, swap=self.swap,
+            anchor,
+            positive,
+            negative,
+            margin=self.margin,
+            p=self.p,
+            eps=self.eps,
+            swap=self.swap,
             reduction=self.reduction,
-        )  # fmt: skip
+        )
 
 
 class TripletMarginWithDistanceLoss(_Loss):
     """max(0, d(a, p) - d(a, n) + margin), d any function."""
 
     def __init__(
-        self, *, distance_function: Callable[[Any, Any], Any] | None = None, margin: float = 1.0,
-        swap: bool = False, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        distance_function: Callable[[Any, Any], Any] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(None, None, reduction)
         if margin <= 0:
             raise ValueError(
@@ -357,9 +426,14 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_with_distance_loss(
-            anchor, positive, negative, distance_function=self.distance_function,
-            margin=self.margin, swap=self.swap, reduction=self.reduction,
-        )  # fmt: skip
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
 
 
 class CTCLoss(_Loss):
@@ -376,20 +450,34 @@ class CTCLoss(_Loss):
         self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
     ) -> Any:
         return F.ctc_loss(
-            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
             self.zero_infinity,
-        )  # fmt: skip
+        )
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
     """Cross entropy of a linear map of the input `[N, in]`: to `[N, C, *out]` without a layer."""
 
     def __init__(
-        self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (),
-        bias: bool = False, device: DeviceLike | None = None, dtype: Dtype | None = None,
-        reduction: str = "mean", weight: Tensor | None = None, ignore_index: int | None = None,
-        label_smoothing: float = 0.0, options: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: Any = None,
+    ) -> None:
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise RuntimeError(
                 f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}"
@@ -410,11 +498,16 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         lead, linear = (self.num_classes, *self.out_features), self.linear
         return F.linear_cross_entropy(
-            input, linear.weight.reshape((*lead, linear.in_features)), target,
+            input,
+            linear.weight.reshape((*lead, linear.in_features)),
+            target,
             linear_bias=None if linear.bias is None else linear.bias.reshape(lead),
-            weight=self.weight, reduction=self.reduction, ignore_index=self.ignore_index,
-            label_smoothing=self.label_smoothing, options=self.options,
-        )  # fmt: skip
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
 
     def extra_repr(self) -> str:
         return (

@@ -48,10 +48,14 @@ class LayerNorm(Module):
     normalized_shape: tuple[int, ...]
 
     def __init__(
-        self, normalized_shape: int | tuple[int, ...], eps: float = 1e-5,
-        elementwise_affine: bool = True, bias: bool = True, device: DeviceLike | None = None,
+        self,
+        normalized_shape: int | tuple[int, ...],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: DeviceLike | None = None,
         dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
@@ -91,10 +95,13 @@ class RMSNorm(Module):
     """Divides by the root mean square over the trailing dims `normalized_shape`."""
 
     def __init__(
-        self, normalized_shape: int | tuple[int, ...], eps: float | None = None,
-        elementwise_affine: bool = True, device: DeviceLike | None = None,
+        self,
+        normalized_shape: int | tuple[int, ...],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: DeviceLike | None = None,
         dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
@@ -124,9 +131,16 @@ class GroupNorm(Module):
     """Normalizes `[N, C, *]` over groups of channels."""
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
-        device: DeviceLike | None = None, dtype: Dtype | None = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(

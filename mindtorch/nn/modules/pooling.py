@@ -22,9 +22,14 @@ class _MaxPoolNd(Module):
     ceil_mode: bool
 
     def __init__(
-        self, kernel_size: int | tuple[int, ...], stride: int | None = None, padding: int = 0,
-        dilation: int = 1, return_indices: bool = False, ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: int | tuple[int, ...],
+        stride: int | None = None,
+        padding: int = 0,
+        dilation: int = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
@@ -35,9 +40,13 @@ class _MaxPoolNd(Module):
 
     def _arguments(self) -> tuple[Any, ...]:
         return (
-            self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
             self.return_indices,
-        )  # fmt: skip
+        )
 
     def extra_repr(self) -> str:
         return (
@@ -112,9 +121,13 @@ class AvgPool1d(_AvgPoolNd):
     """Mean of each window of `[N, C, L]`."""
 
     def __init__(
-        self, kernel_size: int, stride: int | None = None, padding: int = 0,
-        ceil_mode: bool = False, count_include_pad: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: int,
+        stride: int | None = None,
+        padding: int = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
         super().__init__()
         expand = _ntuple(1)
         self.kernel_size = expand(kernel_size)
@@ -125,17 +138,25 @@ class AvgPool1d(_AvgPoolNd):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
             self.count_include_pad,
-        )  # fmt: skip
+        )
 
 
 class _AvgPoolDivided(_AvgPoolNd):
     def __init__(
-        self, kernel_size: int, stride: int | None = None, padding: int = 0,
-        ceil_mode: bool = False, count_include_pad: bool = True,
+        self,
+        kernel_size: int,
+        stride: int | None = None,
+        padding: int = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
         divisor_override: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
@@ -146,9 +167,13 @@ class _AvgPoolDivided(_AvgPoolNd):
 
     def _arguments(self) -> tuple[Any, ...]:
         return (
-            self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
             self.divisor_override,
-        )  # fmt: skip
+        )
 
 
 class AvgPool2d(_AvgPoolDivided):

@@ -37,10 +37,19 @@ class RNNBase(Module):
     bias: bool
 
     def __init__(
-        self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        proj_size: int = 0, device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         super().__init__()
         _check(mode, hidden_size, num_layers, dropout, proj_size)
         self.mode = mode

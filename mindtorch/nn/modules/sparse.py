@@ -66,11 +66,19 @@ class Embedding(_Table):
     """Integer indices `[*]` → rows of weight `[*, embedding_dim]`."""
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
-        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
-        sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False,
-        device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -83,9 +91,14 @@ class Embedding(_Table):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
-            input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
-            self.scale_grad_by_freq, self.sparse,
-        )  # fmt: skip
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
 
     def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"
@@ -103,30 +116,50 @@ class Embedding(_Table):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
-        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
         sparse: bool = False,
-    ) -> Self:  # fmt: skip
+    ) -> Self:
         """Makes an Embedding whose weight is the 2-D tensor given."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, cols = embeddings.shape
         return cls(
-            rows, cols, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
-            _weight=embeddings, _freeze=freeze,
-        )  # fmt: skip
+            rows,
+            cols,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            _weight=embeddings,
+            _freeze=freeze,
+        )
 
 
 class EmbeddingBag(_Table):
     """Bags of indices → sums, means or maxima of their rows."""
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None,
-        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
-        sparse: bool = False, _weight: Tensor | None = None, include_last_offset: bool = False,
-        padding_idx: int | None = None, device: DeviceLike | None = None,
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: DeviceLike | None = None,
         dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -146,9 +179,18 @@ class EmbeddingBag(_Table):
         per_sample_weights: Tensor | None = None,
     ) -> Tensor:
         return F.embedding_bag(
-            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
-            self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
-        )  # fmt: skip
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
 
     def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"
@@ -165,17 +207,32 @@ class EmbeddingBag(_Table):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None,
-        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
-        sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None,
-    ) -> Self:  # fmt: skip
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> Self:
         """Makes an EmbeddingBag whose weight is the 2-D tensor given."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, cols = embeddings.shape
         bag = cls(
-            rows, cols, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
-            include_last_offset, padding_idx,
-        )  # fmt: skip
+            rows,
+            cols,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            embeddings,
+            include_last_offset,
+            padding_idx,
+        )
         bag.weight.requires_grad = not freeze
         return bag

@@ -70,11 +70,19 @@ class TransformerEncoderLayer(_Layer):
     """Self-attention and a feed-forward part, each with a residual and a norm."""
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: Activation = F.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-        norm_first: bool = False, bias: bool = True, device: DeviceLike | None = None,
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: DeviceLike | None = None,
         dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         more: dict[str, Any] = {"device": device, "dtype": dtype}
         self.self_attn = MultiheadAttention(
@@ -97,9 +105,14 @@ class TransformerEncoderLayer(_Layer):
     ) -> Tensor:
         def attend(x: Tensor) -> Tensor:
             out, _ = self.self_attn(
-                x, x, x, attn_mask=src_mask, key_padding_mask=src_key_padding_mask,
-                need_weights=False, is_causal=is_causal,
-            )  # fmt: skip
+                x,
+                x,
+                x,
+                attn_mask=src_mask,
+                key_padding_mask=src_key_padding_mask,
+                need_weights=False,
+                is_causal=is_causal,
+            )
             return self.dropout1(out)
 
         x: Any = src
@@ -114,11 +127,19 @@ class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the encoder's memory, and a feed-forward part."""
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: Activation = F.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-        norm_first: bool = False, bias: bool = True, device: DeviceLike | None = None,
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: DeviceLike | None = None,
         dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         more: dict[str, Any] = {"device": device, "dtype": dtype}
         attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, **more}
@@ -133,11 +154,16 @@ class TransformerDecoderLayer(_Layer):
         self.activation = _activation(activation)
 
     def forward(
-        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool = False,
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         def attend_self(x: Tensor) -> Tensor:
             settings = (tgt_key_padding_mask, False, tgt_mask)
             return self.dropout1(self.self_attn(x, x, x, *settings, is_causal=tgt_is_causal)[0])
@@ -161,9 +187,13 @@ class TransformerEncoder(Module):
     """A stack of copies of one encoder layer."""
 
     def __init__(
-        self, encoder_layer: Module, num_layers: int, norm: Module | None = None,
-        enable_nested_tensor: bool = True, mask_check: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
         self.layers = _copies(encoder_layer, num_layers)
         self.num_layers = num_layers
@@ -205,20 +235,29 @@ class TransformerDecoder(Module):
         self.norm = norm
 
     def forward(
-        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool | None = None,
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         causal = _is_causal(tgt_mask, tgt_is_causal)
         output: Any = tgt
         for layer in self.layers:
             output = layer(
-                output, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                output,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
                 tgt_key_padding_mask=tgt_key_padding_mask,
-                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=causal,
                 memory_is_causal=memory_is_causal,
-            )  # fmt: skip
+            )
         return output if self.norm is None else self.norm(output)
 
 
@@ -226,12 +265,23 @@ class Transformer(Module):
     """Encoder and decoder stacks; src `[S, N, E]`, tgt `[T, N, E]` → `[T, N, E]`."""
 
     def __init__(
-        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,
-        num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: Activation = F.relu, custom_encoder: Any = None, custom_decoder: Any = None,
-        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
-        bias: bool = True, device: DeviceLike | None = None, dtype: Dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         super().__init__()
         layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
         rest = (batch_first, norm_first, bias, device, dtype)
@@ -255,12 +305,19 @@ class Transformer(Module):
         self.batch_first = batch_first
 
     def forward(
-        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None,
-        tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None, src_is_causal: bool | None = None,
-        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
-    ) -> Tensor:  # fmt: skip
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         batch = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch) != tgt.size(batch):
             raise RuntimeError("the batch number of src and tgt must be equal")
@@ -270,11 +327,15 @@ class Transformer(Module):
             src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
         )
         return self.decoder(
-            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
             tgt_key_padding_mask=tgt_key_padding_mask,
-            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
             memory_is_causal=memory_is_causal,
-        )  # fmt: skip
+        )
 
     @staticmethod
     def generate_square_subsequent_mask(

@@ -15,9 +15,13 @@ class Upsample(Module):
     """Resizes the spatial dims of `[N, C, *]`."""
 
     def __init__(
-        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-        align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
         super().__init__()
         self.name = type(self).__name__
         self.size = size
@@ -31,9 +35,13 @@ class Upsample(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(
-            input, self.size, self.scale_factor, self.mode, self.align_corners,
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
             recompute_scale_factor=self.recompute_scale_factor,
-        )  # fmt: skip
+        )
 
     def extra_repr(self) -> str:
         if self.scale_factor is not None:

@@ -12,9 +12,15 @@ from ..parameter import Parameter
 
 
 def _folded(
-    weight: Tensor, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float,
-    scale: Tensor | None, shift: Tensor | None, channel: int,
-) -> tuple[Parameter, Parameter]:  # fmt: skip
+    weight: Tensor,
+    bias: Tensor | None,
+    mean: Tensor,
+    var: Tensor,
+    eps: float,
+    scale: Tensor | None,
+    shift: Tensor | None,
+    channel: int,
+) -> tuple[Parameter, Parameter]:
     """The weight and bias of one layer that gives what the two give; channels are dim `channel`."""
     bias = mindtorch.zeros_like(mean) if bias is None else bias
     shift = mindtorch.zeros_like(mean) if shift is None else shift
@@ -28,17 +34,28 @@ def _folded(
 
 
 def fuse_conv_bn_weights(
-    conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float,
-    bn_w: Tensor | None, bn_b: Tensor | None, transpose: bool = False,
-) -> tuple[Parameter, Parameter]:  # fmt: skip
+    conv_w: Tensor,
+    conv_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+    transpose: bool = False,
+) -> tuple[Parameter, Parameter]:
     """Weight `[O, I, *]` (`[I, O, *]` with `transpose`) and bias `[O]` with the norm folded in."""
     return _folded(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, int(transpose))
 
 
 def fuse_linear_bn_weights(
-    linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float,
-    bn_w: Tensor, bn_b: Tensor,
-) -> tuple[Parameter, Parameter]:  # fmt: skip
+    linear_w: Tensor,
+    linear_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor,
+    bn_b: Tensor,
+) -> tuple[Parameter, Parameter]:
     """Weight `[O, I]` and bias `[O]` with the norm folded in."""
     return _folded(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
 

@@ -45,9 +45,13 @@ class BasePruningMethod:
 
     @classmethod
     def apply(
-        cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None,
+        cls,
+        module: Module,
+        name: str,
+        *args: Any,
+        importance_scores: Tensor | None = None,
         **kwargs: Any,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Prune a parameter of a module by this method, after those that did so before."""
         method: Any = cls(*args, **kwargs)
         method._tensor_name = name

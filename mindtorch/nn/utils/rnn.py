@@ -12,9 +12,15 @@ from ..._tensor.tensor import Tensor
 from ...ops.rules import broadcast
 
 __all__ = [
-    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence",
-    "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence",
-]  # fmt: skip
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
 
 
 class _Packed(NamedTuple):

@@ -13,9 +13,14 @@ __all__ = ["functional_call"]
 
 
 def functional_call(
-    module: Module, parameters_and_buffers: Any, args: Any = None,
-    kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False,
-) -> Any:  # fmt: skip
+    module: Module,
+    parameters_and_buffers: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
     """Calls `module` with the tensors of a dict (or several) under their dotted names."""
     merged: dict[str, Any] = {}
     many = isinstance(parameters_and_buffers, tuple | list)

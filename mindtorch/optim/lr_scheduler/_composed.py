@@ -143,10 +143,17 @@ class ReduceLROnPlateau(LRScheduler):
     """Multiplies by factor when a metric has not improved for `patience` steps."""
 
     def __init__(
-        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
-        threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0, min_lr: Any = 0,
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: Any = 0,
         eps: float = 1e-8,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         check_optimizer(optimizer)

@@ -15,9 +15,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine over T_i epochs, then again from base with T_i · T_mult."""
 
     def __init__(
-        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
+        self,
+        optimizer: Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
         last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
@@ -90,12 +94,21 @@ class CyclicLR(LRScheduler):
     """Goes from base_lr to max_lr and back, with an amplitude that may shrink."""
 
     def __init__(
-        self, optimizer: Optimizer, base_lr: float, max_lr: Any, step_size_up: int = 2000,
-        step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
-        scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle",
-        cycle_momentum: bool = True, base_momentum: float = 0.8, max_momentum: float = 0.9,
+        self,
+        optimizer: Optimizer,
+        base_lr: float,
+        max_lr: Any,
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.8,
+        max_momentum: float = 0.9,
         last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.optimizer = optimizer
         bases = per_group("base_lr", optimizer, base_lr)
         if last_epoch == -1:
@@ -184,12 +197,22 @@ class OneCycleLR(LRScheduler):
     """Rises to max_lr, then falls far below the start, momentum the other way."""
 
     def __init__(
-        self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None,
-        epochs: int | None = None, steps_per_epoch: int | None = None, pct_start: float = 0.3,
-        anneal_strategy: str = "cos", cycle_momentum: bool = True, base_momentum: float = 0.85,
-        max_momentum: float = 0.95, div_factor: float = 25.0, final_div_factor: float = 1e4,
-        three_phase: bool = False, last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        max_lr: Any,
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.85,
+        max_momentum: float = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
         self.optimizer = optimizer
         self.total_steps = _total(total_steps, epochs, steps_per_epoch)
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):

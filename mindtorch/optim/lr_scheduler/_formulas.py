@@ -145,9 +145,13 @@ class LinearLR(LRScheduler):
     """Multiplies by a factor that goes from start_factor to end_factor over total_iters."""
 
     def __init__(
-        self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
-        total_iters: int = 5, last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError(
                 "Starting multiplicative factor expected to be greater than 0 and less or equal "

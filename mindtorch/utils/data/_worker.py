@@ -69,9 +69,14 @@ class _End:
 
 
 def _work(
-    worker: int, count: int, seed: int, settings: tuple[Any, ...], init: Any, tasks: Any,
+    worker: int,
+    count: int,
+    seed: int,
+    settings: tuple[Any, ...],
+    init: Any,
+    tasks: Any,
     results: Any,
-) -> None:  # fmt: skip
+) -> None:
     """A worker's loop: (number, index) in, (number, worker, batch) out, None to stop."""
     global _info
     dataset = settings[0]

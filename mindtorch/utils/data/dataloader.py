@@ -44,14 +44,26 @@ class DataLoader:
     """Iterates over a dataset in batches; a new iterator is one epoch."""
 
     def __init__(
-        self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None,
-        sampler: Any = None, batch_sampler: Any = None, num_workers: int = 0,
-        collate_fn: Callable[[Any], Any] | None = None, pin_memory: bool = False,
-        drop_last: bool = False, timeout: float = 0,
-        worker_init_fn: Callable[[int], None] | None = None, multiprocessing_context: Any = None,
-        generator: Generator | None = None, *, prefetch_factor: int | None = None,
-        persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         self.dataset = dataset
         self.num_workers = num_workers

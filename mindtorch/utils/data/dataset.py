@@ -15,9 +15,15 @@ from ..._random.generator import Generator
 from ..._tensor.tensor import Tensor
 
 __all__ = [
-    "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset",
-    "TensorDataset", "random_split",
-]  # fmt: skip
+    "ChainDataset",
+    "ConcatDataset",
+    "Dataset",
+    "IterableDataset",
+    "StackDataset",
+    "Subset",
+    "TensorDataset",
+    "random_split",
+]
 
 T_co = TypeVar("T_co", covariant=True)
 

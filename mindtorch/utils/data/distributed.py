@@ -17,9 +17,14 @@ class DistributedSampler(Sampler[int]):
     all ranks shuffle alike by epoch."""
 
     def __init__(
-        self, dataset: Sized, num_replicas: int | None = None, rank: int | None = None,
-        shuffle: bool = True, seed: int = 0, drop_last: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        dataset: Sized,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
         group = mindtorch.distributed
         if num_replicas is None:
             num_replicas = group.get_world_size() if group.is_initialized() else 1

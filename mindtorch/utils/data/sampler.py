@@ -11,9 +11,13 @@ import mindtorch
 from ..._random.generator import Generator
 
 __all__ = [
-    "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
+    "BatchSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
     "WeightedRandomSampler",
-]  # fmt: skip
+]
 
 T_co = TypeVar("T_co", covariant=True)
 

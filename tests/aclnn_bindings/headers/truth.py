@@ -115,8 +115,14 @@ def _compile(text: str, folders: list[Path], build: Path) -> list[tuple[str, int
     source.write_text(text, encoding="utf-8")
     includes = [f"-I{f}" for f in folders]
     command = [
-        str(COMPILER), "-std=c++17", "-fsyntax-only", "-fmax-errors=0", "-w", *_DEFINES, *includes,
-    ]  # fmt: skip
+        str(COMPILER),
+        "-std=c++17",
+        "-fsyntax-only",
+        "-fmax-errors=0",
+        "-w",
+        *_DEFINES,
+        *includes,
+    ]
     done = subprocess.run(
         [*command, str(source)], capture_output=True, text=True, timeout=280, check=False,
         env={**os.environ, "LC_ALL": "C"},

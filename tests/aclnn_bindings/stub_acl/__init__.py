@@ -18,9 +18,17 @@ from aclnn_bindings.interface.signature import Declarations, Direction, Param, S
 
 SOURCE = Path(__file__).with_name("stub.c")
 KINDS = (
-    "tensor", "scalar", "array", "list", "executor", "device_memory", "stream", "event",
-    "host_memory", "context",
-)  # fmt: skip
+    "tensor",
+    "scalar",
+    "array",
+    "list",
+    "executor",
+    "device_memory",
+    "stream",
+    "event",
+    "host_memory",
+    "context",
+)
 _TAIL = "uint64_t *workspaceSize, aclOpExecutor **executor"
 _TWO = "void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream"
 _FUNCTIONS = {

@@ -61,12 +61,17 @@ class Count(mindtorch.utils.data.IterableDataset):  # type: ignore[type-arg]
 
 SAMPLES: list[Any] = [
     lambda t: [t.tensor([1, 2]), t.tensor([3, 4])],
-    lambda t: [np.ones((2, 2), np.float32), np.zeros((2, 2), np.float32)], lambda t: [1.5, 2.5],
-    lambda t: [1, 2], lambda t: [True, False], lambda t: ["a", "b"],
+    lambda t: [np.ones((2, 2), np.float32), np.zeros((2, 2), np.float32)],
+    lambda t: [1.5, 2.5],
+    lambda t: [1, 2],
+    lambda t: [True, False],
+    lambda t: ["a", "b"],
     lambda t: [np.float32(1.5), np.float32(2)],
-    lambda t: [{"x": 1, "y": t.ones(2)}, {"x": 2, "y": t.zeros(2)}], lambda t: [(1, 2.0), (3, 4.0)],
-    lambda t: [[1, 2], [3, 4]], lambda t: [Point(1, 2.0), Point(3, 4.0)],
-]  # fmt: skip
+    lambda t: [{"x": 1, "y": t.ones(2)}, {"x": 2, "y": t.zeros(2)}],
+    lambda t: [(1, 2.0), (3, 4.0)],
+    lambda t: [[1, 2], [3, 4]],
+    lambda t: [Point(1, 2.0), Point(3, 4.0)],
+]
 
 
 @pytest.mark.parametrize("i", range(len(SAMPLES)))
@@ -86,10 +91,15 @@ def test_a_sample_without_a_batch_is_converted_as_torch_does(value: Any) -> None
 
 
 LOADERS: list[dict[str, Any]] = [
-    {}, {"batch_size": 4}, {"batch_size": 4, "drop_last": True}, {"batch_size": None},
-    {"batch_size": 3, "shuffle": True}, {"batch_size": 3, "collate_fn": len},
-    {"batch_sampler": [[1, 2], [0], [3, 4, 5]]}, {"sampler": [5, 3, 1], "batch_size": 2},
-]  # fmt: skip
+    {},
+    {"batch_size": 4},
+    {"batch_size": 4, "drop_last": True},
+    {"batch_size": None},
+    {"batch_size": 3, "shuffle": True},
+    {"batch_size": 3, "collate_fn": len},
+    {"batch_sampler": [[1, 2], [0], [3, 4, 5]]},
+    {"sampler": [5, 3, 1], "batch_size": 2},
+]
 
 
 @pytest.mark.parametrize("kwargs", LOADERS, ids=str)
@@ -209,16 +219,20 @@ REFUSED: list[Any] = [
     lambda d: d.DataLoader(range(3), shuffle=True, sampler=[1]),
     lambda d: d.DataLoader(range(3), batch_size=2, batch_sampler=[[1]]),
     lambda d: d.DataLoader(range(3), batch_size=None, drop_last=True),
-    lambda d: d.DataLoader(range(3), num_workers=-1), lambda d: d.DataLoader(range(3), timeout=-1),
+    lambda d: d.DataLoader(range(3), num_workers=-1),
+    lambda d: d.DataLoader(range(3), timeout=-1),
     lambda d: d.DataLoader(range(3), prefetch_factor=2),
     lambda d: d.DataLoader(range(3), persistent_workers=True),
     lambda d: d.DataLoader(range(3), batch_size=0),
     lambda d: d.RandomSampler(range(3), replacement=3),
     lambda d: d.RandomSampler(range(3), num_samples=-1),
-    lambda d: d.WeightedRandomSampler([1.0], 0), lambda d: d.random_split(range(3), [1, 1]),
-    lambda d: d.default_collate([object()]), lambda d: d.default_collate([[1], [1, 2]]),
-    lambda d: d.ConcatDataset([]), lambda d: d.Dataset()[0],
-]  # fmt: skip
+    lambda d: d.WeightedRandomSampler([1.0], 0),
+    lambda d: d.random_split(range(3), [1, 1]),
+    lambda d: d.default_collate([object()]),
+    lambda d: d.default_collate([[1], [1, 2]]),
+    lambda d: d.ConcatDataset([]),
+    lambda d: d.Dataset()[0],
+]
 
 
 @pytest.mark.parametrize("i", range(len(REFUSED)))

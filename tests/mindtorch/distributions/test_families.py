@@ -236,12 +236,16 @@ def test_draws_by_rejection_have_their_means_on_each_device(draw, mean, device):
 
 
 TRANSFORMS = [
-    ("ExpTransform()", "T([-1., 2.])"), ("SigmoidTransform()", "T([-1., 2.])"),
-    ("SoftplusTransform()", "T([-1., 2.])"), ("TanhTransform()", "T([-1., .2])"),
-    ("PowerTransform(T(2.5))", "T([1., 2.])"), ("AbsTransform()", "T([1., 2.])"),
+    ("ExpTransform()", "T([-1., 2.])"),
+    ("SigmoidTransform()", "T([-1., 2.])"),
+    ("SoftplusTransform()", "T([-1., 2.])"),
+    ("TanhTransform()", "T([-1., .2])"),
+    ("PowerTransform(T(2.5))", "T([1., 2.])"),
+    ("AbsTransform()", "T([1., 2.])"),
     ("AffineTransform(T([1., 2.]), -3.)", "T([1., 2.])"),
     ("AffineTransform(1., T([2., 3.]), event_dim=1)", "T([1., 2.])"),
-    ("SoftmaxTransform()", "T([1., 2.])"), ("StickBreakingTransform()", "T([[1., 2.], [0., -1.]])"),
+    ("SoftmaxTransform()", "T([1., 2.])"),
+    ("StickBreakingTransform()", "T([[1., 2.], [0., -1.]])"),
     ("LowerCholeskyTransform()", "T([[1., 2.], [0., -1.]])"),
     ("PositiveDefiniteTransform()", "T([[1., 2.], [.5, -1.]])"),
     ("CorrCholeskyTransform()", "T([[.1, .2, -.5], [1., 0., 2.]])"),
@@ -261,7 +265,7 @@ TRANSFORMS = [
     ("biject_to(Pareto(T(1.), T(3.)).support)", "T([-1., 2.])"),
     ("transform_to(MultivariateNormal.arg_constraints['scale_tril'])", "T([[1., 2.], [0., -1.]])"),
     ("biject_to(LKJCholesky.support)", "T([.1, .2, -.5])"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("expression", "value"), TRANSFORMS)

@@ -76,9 +76,13 @@ def test_function_is_torchs(i: int) -> None:
 
 
 ATTENTION: list[dict[str, Any]] = [
-    {}, {"is_causal": True}, {"scale": 0.3}, {"attn_mask": rand(4, 4, grad=False)},
-    {"attn_mask": torch.ones(4, 4).tril().bool()}, {"attn_mask": integers(2, 2, 1, 4, 4).bool()},
-]  # fmt: skip
+    {},
+    {"is_causal": True},
+    {"scale": 0.3},
+    {"attn_mask": rand(4, 4, grad=False)},
+    {"attn_mask": torch.ones(4, 4).tril().bool()},
+    {"attn_mask": integers(2, 2, 1, 4, 4).bool()},
+]
 
 
 @pytest.mark.parametrize("kwargs", ATTENTION)
@@ -160,13 +164,18 @@ REFUSED: list[Any] = [
     lambda t: t.nn.functional.interpolate(t.ones(1, 1, 2), size=3, scale_factor=2),
     lambda t: t.nn.functional.pixel_shuffle(t.ones(1, 3, 2, 2), 2),
     lambda t: t.nn.functional.prelu(t.ones(2, 3), t.ones(4)),
-    lambda t: t.nn.functional.celu(t.ones(2), 0.0), lambda t: t.nn.Conv2d(3, 4, 3, groups=2),
-    lambda t: t.nn.Conv2d(3, 4, 3, stride=2, padding="same"), lambda t: t.nn.GroupNorm(2, 3),
-    lambda t: t.nn.BatchNorm2d(3)(t.ones(2, 3)), lambda t: t.nn.Embedding(3, 2, padding_idx=3),
-    lambda t: t.nn.MultiheadAttention(5, 2), lambda t: t.nn.LSTM(3, 0),
-    lambda t: t.nn.GRU(3, 4, proj_size=2), lambda t: t.nn.LSTM(3, 4)(t.ones(2, 2, 5)),
+    lambda t: t.nn.functional.celu(t.ones(2), 0.0),
+    lambda t: t.nn.Conv2d(3, 4, 3, groups=2),
+    lambda t: t.nn.Conv2d(3, 4, 3, stride=2, padding="same"),
+    lambda t: t.nn.GroupNorm(2, 3),
+    lambda t: t.nn.BatchNorm2d(3)(t.ones(2, 3)),
+    lambda t: t.nn.Embedding(3, 2, padding_idx=3),
+    lambda t: t.nn.MultiheadAttention(5, 2),
+    lambda t: t.nn.LSTM(3, 0),
+    lambda t: t.nn.GRU(3, 4, proj_size=2),
+    lambda t: t.nn.LSTM(3, 4)(t.ones(2, 2, 5)),
     lambda t: t.nn.ConvTranspose2d(1, 1, 3, 2)(t.ones(1, 1, 2, 2), output_size=(9, 9)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("i", range(len(REFUSED)))

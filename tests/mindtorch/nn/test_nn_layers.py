@@ -32,10 +32,29 @@ LINEAR: list[Case] = [
 ]
 
 ACTIVATIONS = [
-    "ReLU", "ReLU6", "GELU", "SiLU", "Mish", "Sigmoid", "Tanh", "LogSigmoid", "Softsign",
-    "Tanhshrink", "Hardswish", "Hardsigmoid", "Hardtanh", "ELU", "CELU", "SELU", "LeakyReLU",
-    "Softplus", "Softshrink", "Hardshrink", "GLU", "PReLU",
-]  # fmt: skip
+    "ReLU",
+    "ReLU6",
+    "GELU",
+    "SiLU",
+    "Mish",
+    "Sigmoid",
+    "Tanh",
+    "LogSigmoid",
+    "Softsign",
+    "Tanhshrink",
+    "Hardswish",
+    "Hardsigmoid",
+    "Hardtanh",
+    "ELU",
+    "CELU",
+    "SELU",
+    "LeakyReLU",
+    "Softplus",
+    "Softshrink",
+    "Hardshrink",
+    "GLU",
+    "PReLU",
+]
 
 SPATIAL: list[Case] = [
     ("conv1d", lambda nn: nn.Conv1d(4, 6, 3, padding=1), (rand(2, 4, 9),)),
@@ -184,8 +203,17 @@ def test_softmax_layers_behave_as_torchs(name: str) -> None:
 
 
 INPLACE = [
-    "ReLU", "ReLU6", "SiLU", "Mish", "Hardswish", "Hardsigmoid", "ELU", "CELU", "SELU", "LeakyReLU",
-]  # fmt: skip
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Mish",
+    "Hardswish",
+    "Hardsigmoid",
+    "ELU",
+    "CELU",
+    "SELU",
+    "LeakyReLU",
+]
 
 
 @pytest.mark.parametrize("name", INPLACE)

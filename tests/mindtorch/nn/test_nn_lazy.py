@@ -7,10 +7,13 @@ import mindtorch
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
 
 LAYERS = [
-    ("LazyLinear", (3,), (2, 5)), ("LazyConv1d", (4, 3), (2, 3, 8)),
-    ("LazyConv2d", (4, 3), (3, 8, 8)), ("LazyConvTranspose2d", (4, 3), (2, 3, 4, 4)),
-    ("LazyBatchNorm1d", (), (4, 3)), ("LazyInstanceNorm2d", (), (2, 3, 4, 4)),
-]  # fmt: skip
+    ("LazyLinear", (3,), (2, 5)),
+    ("LazyConv1d", (4, 3), (2, 3, 8)),
+    ("LazyConv2d", (4, 3), (3, 8, 8)),
+    ("LazyConvTranspose2d", (4, 3), (2, 3, 4, 4)),
+    ("LazyBatchNorm1d", (), (4, 3)),
+    ("LazyInstanceNorm2d", (), (2, 3, 4, 4)),
+]
 
 
 def _learned(t, name, args, shape):

@@ -140,14 +140,17 @@ def test_functional_call_borrows_tensors_and_gives_them_back() -> None:
 
 
 FILLS: list[Any] = [
-    lambda t, x: t.nn.init.uniform_(x, -2, 3), lambda t, x: t.nn.init.normal_(x, 1.0, 0.5),
+    lambda t, x: t.nn.init.uniform_(x, -2, 3),
+    lambda t, x: t.nn.init.normal_(x, 1.0, 0.5),
     lambda t, x: t.nn.init.trunc_normal_(x, std=0.7),
-    lambda t, x: t.nn.init.xavier_uniform_(x, gain=2.0), lambda t, x: t.nn.init.xavier_normal_(x),
+    lambda t, x: t.nn.init.xavier_uniform_(x, gain=2.0),
+    lambda t, x: t.nn.init.xavier_normal_(x),
     lambda t, x: t.nn.init.kaiming_uniform_(x, a=0.3),
     lambda t, x: t.nn.init.kaiming_normal_(x, mode="fan_out", nonlinearity="relu"),
-    lambda t, x: t.nn.init.orthogonal_(x), lambda t, x: t.nn.init.eye_(x),
+    lambda t, x: t.nn.init.orthogonal_(x),
+    lambda t, x: t.nn.init.eye_(x),
     lambda t, x: t.nn.init.constant_(x, 0.3),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("i", range(len(FILLS)))

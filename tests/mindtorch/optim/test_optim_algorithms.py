@@ -11,22 +11,28 @@ from optim_pairs import compare, run, torch
 import mindtorch
 
 CASES: list[tuple[str, dict[str, Any]]] = [
-    ("SGD", {"lr": 0.05}), ("SGD", {"lr": 0.05, "momentum": 0.9, "weight_decay": 0.1}),
+    ("SGD", {"lr": 0.05}),
+    ("SGD", {"lr": 0.05, "momentum": 0.9, "weight_decay": 0.1}),
     ("SGD", {"lr": 0.02, "momentum": 0.9, "nesterov": True}),
-    ("SGD", {"lr": 0.02, "momentum": 0.9, "dampening": 0.5, "maximize": True}), ("Adam", {}),
+    ("SGD", {"lr": 0.02, "momentum": 0.9, "dampening": 0.5, "maximize": True}),
+    ("Adam", {}),
     ("Adam", {"lr": 0.1, "betas": (0.8, 0.9), "weight_decay": 0.1, "amsgrad": True}),
-    ("Adam", {"lr": 0.1, "maximize": True, "eps": 1e-3}), ("AdamW", {"lr": 0.1}),
-    ("AdamW", {"lr": 0.1, "weight_decay": 0.3, "amsgrad": True}), ("RMSprop", {"lr": 0.05}),
+    ("Adam", {"lr": 0.1, "maximize": True, "eps": 1e-3}),
+    ("AdamW", {"lr": 0.1}),
+    ("AdamW", {"lr": 0.1, "weight_decay": 0.3, "amsgrad": True}),
+    ("RMSprop", {"lr": 0.05}),
     ("RMSprop", {"lr": 0.05, "centered": True, "momentum": 0.5, "weight_decay": 0.1}),
     ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.2}),
-    ("Adadelta", {"weight_decay": 0.1}), ("Adamax", {"lr": 0.1, "weight_decay": 0.1}),
+    ("Adadelta", {"weight_decay": 0.1}),
+    ("Adamax", {"lr": 0.1, "weight_decay": 0.1}),
     ("NAdam", {"lr": 0.1, "weight_decay": 0.1}),
     ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
     ("RAdam", {"lr": 0.1}),
     ("RAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
-    ("Rprop", {"lr": 0.1}), ("ASGD", {"lr": 0.05, "t0": 2.0, "weight_decay": 0.1}),
+    ("Rprop", {"lr": 0.1}),
+    ("ASGD", {"lr": 0.05, "t0": 2.0, "weight_decay": 0.1}),
     ("Adafactor", {"lr": 0.1, "weight_decay": 0.1}),
-]  # fmt: skip
+]
 IDS = [f"{name} {kwargs}" for name, kwargs in CASES]
 
 

@@ -149,15 +149,18 @@ def test_rates_asked_for_outside_a_step_warn() -> None:
 
 
 REFUSED: list[Any] = [
-    lambda s, o: s.StepLR(3, 1), lambda s, o: s.StepLR(o, 1, last_epoch=3),
-    lambda s, o: s.LambdaLR(o, [lambda e: e]), lambda s, o: s.ConstantLR(o, 2.0),
-    lambda s, o: s.LinearLR(o, 0.0), lambda s, o: s.OneCycleLR(o, 0.1),
+    lambda s, o: s.StepLR(3, 1),
+    lambda s, o: s.StepLR(o, 1, last_epoch=3),
+    lambda s, o: s.LambdaLR(o, [lambda e: e]),
+    lambda s, o: s.ConstantLR(o, 2.0),
+    lambda s, o: s.LinearLR(o, 0.0),
+    lambda s, o: s.OneCycleLR(o, 0.1),
     lambda s, o: s.OneCycleLR(o, 0.1, total_steps=-1),
     lambda s, o: s.CosineAnnealingWarmRestarts(o, 0),
     lambda s, o: s.ReduceLROnPlateau(o, factor=2.0),
     lambda s, o: s.ReduceLROnPlateau(o, mode="best"),
     lambda s, o: s.SequentialLR(o, [s.StepLR(o, 1)], [1]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("i", range(len(REFUSED)))

@@ -50,9 +50,13 @@ def test_gated_units_and_gradients_equal_torch(sim: Any, dtype: Any, dim: int) -
     sim.check("aclnnSwiGluGrad", g, x, dim, Out(grad))
     a, b = x.double().chunk(2, dim)
     sim.check(
-        "aclnnGeGlu", x, dim, 1, Out((a * F.gelu(b, approximate="tanh")).to(dtype)),
+        "aclnnGeGlu",
+        x,
+        dim,
+        1,
+        Out((a * F.gelu(b, approximate="tanh")).to(dtype)),
         Out(F.gelu(b, approximate="tanh").to(dtype)),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -62,9 +66,13 @@ def test_prelu_and_its_gradient_equal_torch(sim: Any, dtype: Any, channels: int)
     value, gx, gw = with_gradient(F.prelu, g, x, w)
     sim.check("aclnnPrelu", x, w, Out(value))
     sim.check(
-        "aclnnPreluBackward", g, x, w, Out(gx),
+        "aclnnPreluBackward",
+        g,
+        x,
+        w,
+        Out(gx),
         Out(gw, tolerance=2e-2 if dtype.itemsize == 2 else 1e-5),
-    )  # fmt: skip
+    )
 
 
 def test_a_function_of_integers_alone_writes_integers_in_place(sim: Any) -> None:
@@ -121,9 +129,14 @@ def test_masked_softmax_and_its_gradient(sim: Any, fixed: bool) -> None:
     mask = torch.ones(4, 4).triu(1).bool() if fixed else noise(2, 1, 4, 4, seed=1) > 0.5
     y = (x * 0.7).masked_fill(mask, -10000.0).softmax(-1)
     accepted(
-        sim, "aclnnScaledMaskedSoftmax", x.detach(), mask, 0.7, fixed,
+        sim,
+        "aclnnScaledMaskedSoftmax",
+        x.detach(),
+        mask,
+        0.7,
+        fixed,
         Out(y.detach(), tolerance=1e-5),
-    )  # fmt: skip
+    )
     g = noise(2, 3, 4, 4, seed=2)
     (expected,) = torch.autograd.grad((y * g).sum(), x)
     accepted(sim, "aclnnScaledMaskedSoftmaxBackward", g, y.detach(), mask, 0.7, fixed,

@@ -38,9 +38,13 @@ def test_activation_gradients_equal_autograd(sim: Any, dtype: Any) -> None:
     sim.check("aclnnTanhBackward", g, y, Out((g.double() * (1 - y.double() ** 2)).to(dtype)))
     sim.check("aclnnThresholdBackward", g, x, 0.5, Out(torch.where(x <= 0.5, g * 0, g)))
     sim.check(
-        "aclnnLeakyReluBackward", g, x, 0.1, False,
+        "aclnnLeakyReluBackward",
+        g,
+        x,
+        0.1,
+        False,
         Out(gradient(lambda v: F.leaky_relu(v, 0.1), x, g)),
-    )  # fmt: skip
+    )
     sim.check(
         "aclnnEluBackward", g, 0.7, 1.0, 1.0, False, x, Out(gradient(lambda v: F.elu(v, 0.7), x, g))
     )

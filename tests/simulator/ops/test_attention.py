@@ -28,9 +28,15 @@ def arranged(x: Any, layout: str) -> Any:
 
 
 def attend(
-    q: Any, k: Any, v: Any, scale: float, hidden: Any = None, shift: Any = None, kept: Any = None,
+    q: Any,
+    k: Any,
+    v: Any,
+    scale: float,
+    hidden: Any = None,
+    shift: Any = None,
+    kept: Any = None,
     keep: float = 1.0,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, Any, Any]:
     """Output and the softmax's maxima and sums, straight from the definition."""
     k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], 1) for t in (k, v))
     scores = q @ k.transpose(-1, -2)
@@ -47,10 +53,21 @@ def attend(
 
 
 def check_attention(
-    sim: Any, layout: str, q: Any, k: Any, v: Any, *, hidden: Any = None, mask: Any = None,
-    shift: Any = None, mode: int = 0, tokens: tuple[int, int] = (FAR, FAR), bits: Any = None,
-    kept: Any = None, keep: float = 1.0,
-) -> None:  # fmt: skip
+    sim: Any,
+    layout: str,
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    hidden: Any = None,
+    mask: Any = None,
+    shift: Any = None,
+    mode: int = 0,
+    tokens: tuple[int, int] = (FAR, FAR),
+    bits: Any = None,
+    kept: Any = None,
+    keep: float = 1.0,
+) -> None:
     """Compare value, statistics and gradients with the definition in double precision."""
     dtype, scale, heads = q.dtype, 1 / math.sqrt(q.shape[-1]), q.shape[1]
     wide = [t.double().requires_grad_() for t in (q, k, v)]
@@ -64,16 +81,38 @@ def check_attention(
     spare = torch.zeros(1, dtype=dtype)
     settings = (scale, keep, *tokens, heads, layout, 0, mode)
     sim.check(
-        "aclnnFlashAttentionScore", *inputs, shift, bits, None, mask, None, *settings,
-        *[Out(s, tolerance=max(tol, 1e-5)) for s in stats], Out(spare, spare),
-        Out(y, tolerance=tol), layouts=("contiguous", "offset"),
-    )  # fmt: skip
+        "aclnnFlashAttentionScore",
+        *inputs,
+        shift,
+        bits,
+        None,
+        mask,
+        None,
+        *settings,
+        *[Out(s, tolerance=max(tol, 1e-5)) for s in stats],
+        Out(spare, spare),
+        Out(y, tolerance=tol),
+        layouts=("contiguous", "offset"),
+    )
     grads = [Out(arranged(t.to(dtype), layout), tolerance=4 * tol) for t in found[:3]]
     last = Out(spare, spare) if extra is None else Out(found[3].to(dtype), tolerance=4 * tol)
     sim.check(
-        "aclnnFlashAttentionScoreGrad", *inputs, arranged(g, layout), shift, bits, None, mask,
-        *stats, None, y, None, *settings, *grads, last, layouts=("contiguous", "offset"),
-    )  # fmt: skip
+        "aclnnFlashAttentionScoreGrad",
+        *inputs,
+        arranged(g, layout),
+        shift,
+        bits,
+        None,
+        mask,
+        *stats,
+        None,
+        y,
+        None,
+        *settings,
+        *grads,
+        last,
+        layouts=("contiguous", "offset"),
+    )
 
 
 def inputs(
@@ -135,9 +174,28 @@ def test_a_query_that_may_attend_to_nothing_gives_zero(sim: Any) -> None:
     hidden[1] = True
     zero, stat = torch.zeros(2, 4, 3, 16), torch.zeros(2, 4, 3, 8)
     (_, _), (_, _), (_, _), (out, _) = sim.run(
-        "aclnnFlashAttentionScore", q, k, v, None, None, None, hidden, None, 0.25, 1.0, FAR, FAR, 4,
-        "BNSD", 0, 0, Out(stat), Out(stat), Out(torch.zeros(1)), Out(zero),
-    )  # fmt: skip
+        "aclnnFlashAttentionScore",
+        q,
+        k,
+        v,
+        None,
+        None,
+        None,
+        hidden,
+        None,
+        0.25,
+        1.0,
+        FAR,
+        FAR,
+        4,
+        "BNSD",
+        0,
+        0,
+        Out(stat),
+        Out(stat),
+        Out(torch.zeros(1)),
+        Out(zero),
+    )
     assert torch.equal(out[:, :, 1], zero[:, :, 1])
     assert out[:, :, 0].abs().min() > 0
 
@@ -149,9 +207,28 @@ def test_unknown_layouts_and_modes_are_refused(sim: Any) -> None:
     for layout, mode, words in (("TND", 0, "layout"), ("BNSD", 5, "sparseMode")):
         with pytest.raises(AclError, match=words) as caught:
             sim.run(
-                "aclnnFlashAttentionScore", q, q, q, None, None, None, None, None, 1.0, 1.0, FAR,
-                FAR, 2, layout, 0, mode, Out(stat), Out(stat), Out(torch.zeros(1)), Out(q),
-            )  # fmt: skip
+                "aclnnFlashAttentionScore",
+                q,
+                q,
+                q,
+                None,
+                None,
+                None,
+                None,
+                None,
+                1.0,
+                1.0,
+                FAR,
+                FAR,
+                2,
+                layout,
+                0,
+                mode,
+                Out(stat),
+                Out(stat),
+                Out(torch.zeros(1)),
+                Out(q),
+            )
         assert caught.value.code == 161002
 
 

@@ -31,9 +31,20 @@ def test_delta_rules_keep_a_state_for_each_token(nops: Ops) -> None:
     state, places = draw(6, 2, 3, 4, dtype="bfloat16"), np.array([3, 0, 5, 1, 2], np.int32)
     accepted = np.array([1, 2], np.int32)
     found, out = nops.both(
-        "aclnnRecurrentGatedDeltaRule", q, k, v, beta, Out(state.shape, "bfloat16", state), lengths,
-        places, g, gk, accepted, 0.5, Out(v.shape, "bfloat16"),
-    )  # fmt: skip
+        "aclnnRecurrentGatedDeltaRule",
+        q,
+        k,
+        v,
+        beta,
+        Out(state.shape, "bfloat16", state),
+        lengths,
+        places,
+        g,
+        gk,
+        accepted,
+        0.5,
+        Out(v.shape, "bfloat16"),
+    )
     expected, values, first = state.astype(float), np.zeros(v.shape), 0
     for b, n in enumerate(lengths):
         for h in range(2):
@@ -54,9 +65,18 @@ def test_chunks_of_delta_rules_end_in_a_state(nops: Ops) -> None:
     beta, g = sigmoid(draw(5, 2)).astype("bfloat16"), -np.abs(draw(5, 2))
     state = draw(2, 2, 3, 4, dtype="bfloat16")
     out, last = nops.both(
-        "aclnnChunkGatedDeltaRule", q, k, v, beta, state, lengths, g, 0.5, Out(v.shape, "bfloat16"),
+        "aclnnChunkGatedDeltaRule",
+        q,
+        k,
+        v,
+        beta,
+        state,
+        lengths,
+        g,
+        0.5,
+        Out(v.shape, "bfloat16"),
         Out(state.shape, "bfloat16"),
-    )  # fmt: skip
+    )
     s, values = state.astype(float), np.zeros(v.shape)
     for t in range(5):
         for h in range(2):

@@ -26,11 +26,30 @@ def test_packed_sequences_attend_to_themselves(nops: Ops, sparse: int) -> None:
         draw(6, 2, 8, dtype="float32"),
     )
     top, total, _, out = nops.both(
-        "aclnnFlashAttentionVarLenScore", q, k, v, None, None, None, None, None,
-        tuple(np.cumsum(lengths_q)), tuple(np.cumsum(lengths_k)), 0.3, 1.0,
-        1 if sparse == 4 else HUGE, 0 if sparse == 4 else HUGE, 4, "TND", 0, sparse, Out((5, 4, 8)),
-        Out((5, 4, 8)), Out((0,)), Out((5, 4, 8)),
-    )  # fmt: skip
+        "aclnnFlashAttentionVarLenScore",
+        q,
+        k,
+        v,
+        None,
+        None,
+        None,
+        None,
+        None,
+        tuple(np.cumsum(lengths_q)),
+        tuple(np.cumsum(lengths_k)),
+        0.3,
+        1.0,
+        1 if sparse == 4 else HUGE,
+        0 if sparse == 4 else HUGE,
+        4,
+        "TND",
+        0,
+        sparse,
+        Out((5, 4, 8)),
+        Out((5, 4, 8)),
+        Out((0,)),
+        Out((5, 4, 8)),
+    )
     at_q = at_k = 0
     for m, n in zip(lengths_q, lengths_k, strict=True):
         rows, columns = np.arange(m)[:, None], np.arange(n)[None]
@@ -59,15 +78,68 @@ def test_gradients_of_packed_sequences_equal_differences(nops: Ops) -> None:
     head = (None, None, None, None)
     outs = Out((5, 2, 8)), Out((5, 2, 8)), None, Out((5, 2, 4), "float16")
     top, total, out = nops(
-        "aclnnFlashAttentionVarLenScoreV5", q, None, k, None, v, *head, sink, None, ends, ends,
-        None, None, 0.5, 1.0, HUGE, HUGE, 2, "TND", 0, 3, 1, "same_as_input", *outs,
-    )  # fmt: skip
+        "aclnnFlashAttentionVarLenScoreV5",
+        q,
+        None,
+        k,
+        None,
+        v,
+        *head,
+        sink,
+        None,
+        ends,
+        ends,
+        None,
+        None,
+        0.5,
+        1.0,
+        HUGE,
+        HUGE,
+        2,
+        "TND",
+        0,
+        3,
+        1,
+        "same_as_input",
+        *outs,
+    )
     grads = nops(
-        "aclnnFlashAttentionUnpaddingScoreGradV5", q, None, k, None, v, dy, *head, top, total, None,
-        out, sink, None, ends, ends, None, None, 0.5, 1.0, HUGE, HUGE, 2, "TND", 0, 3, 1,
-        "same_as_input", Out(q.shape, "float16"), None, Out(k.shape, "float16"), None,
-        Out(v.shape, "float16"), None, Out((2,)),
-    )  # fmt: skip
+        "aclnnFlashAttentionUnpaddingScoreGradV5",
+        q,
+        None,
+        k,
+        None,
+        v,
+        dy,
+        *head,
+        top,
+        total,
+        None,
+        out,
+        sink,
+        None,
+        ends,
+        ends,
+        None,
+        None,
+        0.5,
+        1.0,
+        HUGE,
+        HUGE,
+        2,
+        "TND",
+        0,
+        3,
+        1,
+        "same_as_input",
+        Out(q.shape, "float16"),
+        None,
+        Out(k.shape, "float16"),
+        None,
+        Out(v.shape, "float16"),
+        None,
+        Out((2,)),
+    )
     inputs = [t.astype(np.float64) for t in (q, k, v, sink)]
     for i, grad in enumerate(grads):
         numeric = np.empty(inputs[i].size)
@@ -85,9 +157,25 @@ def test_rotary_parts_add_to_scores_and_have_gradients(nops: Ops) -> None:
     qr, kr = draw(4, 2, 4, dtype="bfloat16"), draw(4, 2, 4, dtype="bfloat16")
     stats = Out((4, 2, 8)), Out((4, 2, 8)), None
     tail = (
-        None, None, None, None, None, (1, 4), (1, 4), None, None, 0.4, 1.0, HUGE, HUGE, 2, "TND", 0,
-        0, 1,
-    )  # fmt: skip
+        None,
+        None,
+        None,
+        None,
+        None,
+        (1, 4),
+        (1, 4),
+        None,
+        None,
+        0.4,
+        1.0,
+        HUGE,
+        HUGE,
+        2,
+        "TND",
+        0,
+        0,
+        1,
+    )
     top, total, out = nops.both(
         "aclnnFlashAttentionVarLenScoreV3", q, qr, k, kr, v, *tail, *stats, Out(q.shape, "bfloat16")
     )
@@ -96,15 +184,48 @@ def test_rotary_parts_add_to_scores_and_have_gradients(nops: Ops) -> None:
         close(out[a:b], attention(wide_q[a:b], wide_k[a:b], v[a:b], 0.4)[0])
     outs = [Out(t.shape, "bfloat16") for t in (q, qr, k, kr, v)]
     split = nops(
-        "aclnnFlashAttentionUnpaddingScoreGradV5", q, qr, k, kr, v, q, None, None, None, None, top,
-        total, None, out, None, *tail[4:], None, *outs, None, None,
-    )  # fmt: skip
+        "aclnnFlashAttentionUnpaddingScoreGradV5",
+        q,
+        qr,
+        k,
+        kr,
+        v,
+        q,
+        None,
+        None,
+        None,
+        None,
+        top,
+        total,
+        None,
+        out,
+        None,
+        *tail[4:],
+        None,
+        *outs,
+        None,
+        None,
+    )
     plain = nops(
-        "aclnnFlashAttentionUnpaddingScoreGradV2", wide_q.astype("float32"),
-        wide_k.astype("float32"), v.astype("float32"), q.astype("float32"), None, None, None, None,
-        top, total, None, out.astype("float32"), *tail[4:], Out(wide_q.shape), Out(wide_k.shape),
-        Out(v.shape), None,
-    )  # fmt: skip
+        "aclnnFlashAttentionUnpaddingScoreGradV2",
+        wide_q.astype("float32"),
+        wide_k.astype("float32"),
+        v.astype("float32"),
+        q.astype("float32"),
+        None,
+        None,
+        None,
+        None,
+        top,
+        total,
+        None,
+        out.astype("float32"),
+        *tail[4:],
+        Out(wide_q.shape),
+        Out(wide_k.shape),
+        Out(v.shape),
+        None,
+    )
     for given, expected in zip(
         (np.concatenate(split[:2], -1), np.concatenate(split[2:4], -1), split[4]),
         plain,
@@ -127,12 +248,28 @@ def fused(
     optional = [more.get(name) for name in names]
     lse = more.get("lse")
     return nops(
-        FUSED, q, k if isinstance(k, tuple) else (k,), v if isinstance(v, tuple) else (v,),
-        *optional, heads, 0.35, more.get("before", HUGE), more.get("after", HUGE), layout,
-        more.get("kv", 0), more.get("sparse", 0), 0, more.get("block", 0), more.get("anti_mode", 0),
-        lse is not None, more.get("key_mode", 0), more.get("value_mode", 0), 0, out,
+        FUSED,
+        q,
+        k if isinstance(k, tuple) else (k,),
+        v if isinstance(v, tuple) else (v,),
+        *optional,
+        heads,
+        0.35,
+        more.get("before", HUGE),
+        more.get("after", HUGE),
+        layout,
+        more.get("kv", 0),
+        more.get("sparse", 0),
+        0,
+        more.get("block", 0),
+        more.get("anti_mode", 0),
+        lse is not None,
+        more.get("key_mode", 0),
+        more.get("value_mode", 0),
+        0,
+        out,
         Out((1,)) if lse is None else lse,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("layout", ["BSH", "BSND", "BNSD", "BNSD_BSND", "BSH_NBSD"])
@@ -150,9 +287,17 @@ def test_dense_layouts_agree_and_grouped_heads_share_keys(nops: Ops, layout: str
 
     want = lay(expected, take or give)
     out, lse = fused(
-        nops, lay(q, give), lay(k, give), lay(v, give), 4, layout, Out(want.shape, "float16"), kv=2,
-        mask=mask, lse=Out((2, 4, 3, 1)),
-    )  # fmt: skip
+        nops,
+        lay(q, give),
+        lay(k, give),
+        lay(v, give),
+        4,
+        layout,
+        Out(want.shape, "float16"),
+        kv=2,
+        mask=mask,
+        lse=Out((2, 4, 3, 1)),
+    )
     close(out, want, 2e-3)
     for b in range(2):
         _, top, total = attention(q[b], k[b], v[b], 0.35, mask[b])
@@ -167,9 +312,19 @@ def test_lengths_prefixes_paddings_and_sinks(nops: Ops) -> None:
         return x.reshape(*x.shape[:-1], 2, 8)
 
     (out, _) = fused(
-        nops, q, k, v, 2, "BSH", Out(q.shape, "float16"), lengths_q=(2, 3), lengths_k=(4, 6),
-        prefix_k=pk, prefix_v=pv, prefix_length=(3,),
-    )  # fmt: skip
+        nops,
+        q,
+        k,
+        v,
+        2,
+        "BSH",
+        Out(q.shape, "float16"),
+        lengths_q=(2, 3),
+        lengths_k=(4, 6),
+        prefix_k=pk,
+        prefix_v=pv,
+        prefix_length=(3,),
+    )
     for b, (m, n) in enumerate(((2, 4), (3, 6))):
         keys = np.concatenate([split(pk)[0, :3], split(k)[b, :n]])
         values = np.concatenate([split(pv)[0, :3], split(v)[b, :n]])
@@ -177,9 +332,18 @@ def test_lengths_prefixes_paddings_and_sinks(nops: Ops) -> None:
         assert not out[b, m:].any()
     pad = np.array([1], np.int64)
     (out, _) = fused(
-        nops, q, k, v, 2, "BSH", Out(q.shape, "float16"), lengths_q=(2,), lengths_k=(4,),
-        pad_q=np.array([0], np.int64), pad_k=pad,
-    )  # fmt: skip
+        nops,
+        q,
+        k,
+        v,
+        2,
+        "BSH",
+        Out(q.shape, "float16"),
+        lengths_q=(2,),
+        lengths_k=(4,),
+        pad_q=np.array([0], np.int64),
+        pad_k=pad,
+    )
     for b in range(2):
         expected = attention(split(q)[b, 1:3], split(k)[b, 1:5], split(v)[b, 1:5], 0.35)[0]
         close(split(out)[b, 1:3], expected, 2e-3)
@@ -208,9 +372,18 @@ def test_a_cache_in_blocks_is_read_through_its_table(nops: Ops, form: str) -> No
             for b in blocks
         )
     (out, _) = fused(
-        nops, q, k, v, 4, "BNSD", Out(q.shape, "float16"), kv=n, table=table, lengths_k=lengths,
+        nops,
+        q,
+        k,
+        v,
+        4,
+        "BNSD",
+        Out(q.shape, "float16"),
+        kv=n,
+        table=table,
+        lengths_k=lengths,
         block=size,
-    )  # fmt: skip
+    )
     for b, length in enumerate(lengths):
         keys, values = (c[table[b]].reshape(-1, n, d)[:length] for c in blocks)
         expected = attention(q[b].transpose(1, 0, 2), keys, values, 0.35)[0]
@@ -223,9 +396,21 @@ def test_packed_layouts_with_rotary_parts(nops: Ops) -> None:
     for layout in ("TND", "TND_NTD"):
         shape = (2, 5, 16) if layout.endswith("NTD") else q.shape
         out, lse = fused(
-            nops, q, k, v, 2, layout, Out(shape, "float16"), kv=1, lengths_q=(2, 5),
-            lengths_k=(3, 7), q_rope=qr, k_rope=kr, sparse=3, lse=Out((5, 2, 1)),
-        )  # fmt: skip
+            nops,
+            q,
+            k,
+            v,
+            2,
+            layout,
+            Out(shape, "float16"),
+            kv=1,
+            lengths_q=(2, 5),
+            lengths_k=(3, 7),
+            q_rope=qr,
+            k_rope=kr,
+            sparse=3,
+            lse=Out((5, 2, 1)),
+        )
         out = out.transpose(1, 0, 2) if layout.endswith("NTD") else out
         for (a, b), (e, f) in (((0, 2), (0, 3)), ((2, 5), (3, 7))):
             wide_q, wide_k = np.concatenate([q, qr], -1)[a:b], np.concatenate([k, kr], -1)[e:f]
@@ -243,10 +428,20 @@ def test_caches_of_int8_are_dequantised(nops: Ops, mode: int) -> None:
     scales = [(np.abs(draw(*shape)) / 10 + 0.01).astype(dtype) for _ in range(2)]
     offsets = [draw(*shape).astype(dtype) for _ in range(2)]
     (out, _) = fused(
-        nops, q, k, v, 2, "BNSD", Out(q.shape, "float16"), key_scale=scales[0],
-        key_offset=offsets[0], value_scale=scales[1], value_offset=offsets[1], key_mode=mode,
+        nops,
+        q,
+        k,
+        v,
+        2,
+        "BNSD",
+        Out(q.shape, "float16"),
+        key_scale=scales[0],
+        key_offset=offsets[0],
+        value_scale=scales[1],
+        value_offset=offsets[1],
+        key_mode=mode,
         value_mode=mode,
-    )  # fmt: skip
+    )
     spread = {0: (None, slice(None), None, slice(None)), 1: (slice(None), None, slice(None), None),
               2: (None, slice(None), None, None), 3: (..., None)}[mode]  # fmt: skip
     wide = [
@@ -264,9 +459,19 @@ def test_quantised_operands_and_output(nops: Ops) -> None:
     factors = [np.array([f], np.float32) for f in (0.01, 127.0, 0.002)]
     scale, offset = np.array([40.0], np.float32), np.array([2.0], np.float32)
     (out, _) = fused(
-        nops, q, k, v, 2, "BSH", Out(q.shape, "int8"), dequant1=factors[0], quant1=factors[1],
-        dequant2=factors[2], quant2=scale, offset2=offset,
-    )  # fmt: skip
+        nops,
+        q,
+        k,
+        v,
+        2,
+        "BSH",
+        Out(q.shape, "int8"),
+        dequant1=factors[0],
+        quant1=factors[1],
+        dequant2=factors[2],
+        quant2=scale,
+        offset2=offset,
+    )
     wide = [t.astype(np.float64).reshape(4, 2, 16) for t in (q, k, v)]
     s = np.einsum("qnd,knd->nqk", wide[0], wide[1]) * 0.01 * 0.35
     p = np.exp(s - s.max(-1, keepdims=True))
@@ -295,9 +500,29 @@ def test_incremental_attention_reads_lists_and_lengths(nops: Ops, op: str) -> No
 def test_prompts_have_lengths_of_their_own(nops: Ops) -> None:
     q, k, v = (draw(2, 4, 16) for _ in range(3))
     (out,) = nops(
-        "aclnnPromptFlashAttentionV3", q, k, v, None, None, (2, 4), (4, 3), None, None, None, None,
-        None, 2, 0.35, HUGE, HUGE, "BSH", 0, 0, 0, Out(q.shape, "float16"),
-    )  # fmt: skip
+        "aclnnPromptFlashAttentionV3",
+        q,
+        k,
+        v,
+        None,
+        None,
+        (2, 4),
+        (4, 3),
+        None,
+        None,
+        None,
+        None,
+        None,
+        2,
+        0.35,
+        HUGE,
+        HUGE,
+        "BSH",
+        0,
+        0,
+        0,
+        Out(q.shape, "float16"),
+    )
     for b, (m, n) in enumerate(((2, 4), (4, 3))):
         expected = attention(
             q[b, :m].reshape(m, 2, 8), k[b, :n].reshape(n, 2, 8), v[b, :n].reshape(n, 2, 8), 0.35

@@ -37,14 +37,50 @@ def test_blocks_of_a_mask_are_attended(nops: Ops) -> None:
     open_ = np.repeat(np.repeat(mask, 4, 2)[:, :, :6], 4, 3).astype(bool)
     tail = ((4, 4), None, None)
     out, lse = nops(
-        "aclnnBlockSparseAttention", q, k, v, mask, None, *tail, None, "BNSD", "BNSD", 2, 0, 0.4, 0,
-        0, 0, 0, 1, Out(q.shape, "float16"), Out((2, 4, 6, 1)),
-    )  # fmt: skip
+        "aclnnBlockSparseAttention",
+        q,
+        k,
+        v,
+        mask,
+        None,
+        *tail,
+        None,
+        "BNSD",
+        "BNSD",
+        2,
+        0,
+        0.4,
+        0,
+        0,
+        0,
+        0,
+        1,
+        Out(q.shape, "float16"),
+        Out((2, 4, 6, 1)),
+    )
     dy = draw(2, 4, 6, 8)
     grads = nops(
-        "aclnnBlockSparseAttentionGrad", dy, q, k, v, out, lse, mask, None, *tail, "BNSD", "BNSD",
-        2, 0, 0.4, 0, 0, Out(q.shape, "float16"), Out(k.shape, "float16"), Out(v.shape, "float16"),
-    )  # fmt: skip
+        "aclnnBlockSparseAttentionGrad",
+        dy,
+        q,
+        k,
+        v,
+        out,
+        lse,
+        mask,
+        None,
+        *tail,
+        "BNSD",
+        "BNSD",
+        2,
+        0,
+        0.4,
+        0,
+        0,
+        Out(q.shape, "float16"),
+        Out(k.shape, "float16"),
+        Out(v.shape, "float16"),
+    )
     for b in range(2):
         rows = [t[b].transpose(1, 0, 2) for t in (q, k, v)]
         expected, top, total = attention(*rows, 0.4, ~open_[b])
@@ -72,9 +108,25 @@ def test_lists_of_keys_are_attended_with_rotary_parts(nops: Ops) -> None:
     far = 2**31 - 1
     args = (None, None, None, qr, kr)
     out, top, total = nops(
-        "aclnnSparseFlashAttention", q, k, v, lists, *args, 0.4, 2, "BSND", "BSND", 3, far, far, 2,
-        True, Out(q.shape, "float16"), Out((1, 1, 4, 2)), Out((1, 1, 4, 2)),
-    )  # fmt: skip
+        "aclnnSparseFlashAttention",
+        q,
+        k,
+        v,
+        lists,
+        *args,
+        0.4,
+        2,
+        "BSND",
+        "BSND",
+        3,
+        far,
+        far,
+        2,
+        True,
+        Out(q.shape, "float16"),
+        Out((1, 1, 4, 2)),
+        Out((1, 1, 4, 2)),
+    )
     wide_q, wide_k = np.concatenate([q, qr], -1)[0], np.concatenate([k, kr], -1)[0]
     expected, most, sums = attention(wide_q, wide_k, v[0], 0.4, hidden)
     close(out[0], expected, 3e-3)
@@ -82,9 +134,28 @@ def test_lists_of_keys_are_attended_with_rotary_parts(nops: Ops) -> None:
     close(total[0, 0], sums.T)
     dy = draw(*q.shape)
     grads = nops(
-        "aclnnSparseFlashAttentionGrad", q, k, v, lists, dy, out, top, total, None, None, qr, kr,
-        0.4, 2, "BSND", 3, far, far, True, *[Out(t.shape, "float16") for t in (q, k, v, qr, kr)],
-    )  # fmt: skip
+        "aclnnSparseFlashAttentionGrad",
+        q,
+        k,
+        v,
+        lists,
+        dy,
+        out,
+        top,
+        total,
+        None,
+        None,
+        qr,
+        kr,
+        0.4,
+        2,
+        "BSND",
+        3,
+        far,
+        far,
+        True,
+        *[Out(t.shape, "float16") for t in (q, k, v, qr, kr)],
+    )
     dq, dk, dv = plain_gradients(wide_q, wide_k, v[0], dy[0], 0.4, hidden)
     wants = dq[..., :8], dk[..., :8], dv, dq[..., 8:], dk[..., 8:]
     for grad, want in zip(grads, wants, strict=True):
@@ -96,14 +167,46 @@ def test_selected_blocks_of_packed_sequences(nops: Ops) -> None:
     lists = np.array([[[0, 1]], [[1, -1]], [[0, 2]], [[2, 1]], [[0, -1]]], np.int32)
     ends_q, ends_k, far = (2, 5), (4, 12), 2
     top, total, out = nops(
-        "aclnnNsaSelectedAttention", q, k, v, lists, None, ends_q, ends_k, 0.3, 2, "TND", 0, far, 2,
-        Out((5, 2, 8)), Out((5, 2, 8)), Out((5, 2, 4), "float16"),
-    )  # fmt: skip
+        "aclnnNsaSelectedAttention",
+        q,
+        k,
+        v,
+        lists,
+        None,
+        ends_q,
+        ends_k,
+        0.3,
+        2,
+        "TND",
+        0,
+        far,
+        2,
+        Out((5, 2, 8)),
+        Out((5, 2, 8)),
+        Out((5, 2, 4), "float16"),
+    )
     dy = draw(5, 2, 4)
     grads = nops(
-        "aclnnNsaSelectedAttentionGrad", q, k, v, out, dy, top, total, lists, ends_q, ends_k, None,
-        0.3, far, 2, 2, "TND", 0, *[Out(t.shape, "float16") for t in (q, k, v)],
-    )  # fmt: skip
+        "aclnnNsaSelectedAttentionGrad",
+        q,
+        k,
+        v,
+        out,
+        dy,
+        top,
+        total,
+        lists,
+        ends_q,
+        ends_k,
+        None,
+        0.3,
+        far,
+        2,
+        2,
+        "TND",
+        0,
+        *[Out(t.shape, "float16") for t in (q, k, v)],
+    )
     for (a, b), (e, f) in (((0, 2), (0, 4)), ((2, 5), (4, 12))):
         open_ = np.zeros((b - a, f - e), bool)
         for i in range(a, b):
@@ -121,9 +224,23 @@ def test_selected_blocks_of_packed_sequences(nops: Ops) -> None:
 def test_indexers_rank_keys(nops: Ops) -> None:
     q, k, w = draw(2, 3, 4, 8), draw(2, 6, 1, 8), draw(2, 3, 4)
     indices, values = nops(
-        "aclnnLightningIndexer", q, k, w, None, None, None, "BSND", "BSND", 5, 3, 2**31, 2**31,
-        True, Out((2, 3, 1, 5), "int32"), Out((2, 3, 1, 5), "float16"),
-    )  # fmt: skip
+        "aclnnLightningIndexer",
+        q,
+        k,
+        w,
+        None,
+        None,
+        None,
+        "BSND",
+        "BSND",
+        5,
+        3,
+        2**31,
+        2**31,
+        True,
+        Out((2, 3, 1, 5), "int32"),
+        Out((2, 3, 1, 5), "float16"),
+    )
     for b in range(2):
         s = np.maximum(np.einsum("qnd,kd->qnk", q[b].astype(float), k[b, :, 0].astype(float)), 0)
         score = np.where(causal(3, 6), -np.inf, (s * w[b].astype(float)[..., None]).sum(1))
@@ -146,9 +263,18 @@ def test_windows_are_compressed_and_differentiate(nops: Ops) -> None:
     close(y, expected, 3e-3)
     g = draw(3, 2, 16)
     dx, dw = nops(
-        "aclnnNsaCompressGrad", g, x, w, ends, 4, 2, 0, "TND", Out(x.shape, "float16"),
+        "aclnnNsaCompressGrad",
+        g,
+        x,
+        w,
+        ends,
+        4,
+        2,
+        0,
+        "TND",
+        Out(x.shape, "float16"),
         Out(w.shape, "float16"),
-    )  # fmt: skip
+    )
     want_x, want_w = np.zeros(x.shape), np.zeros(w.shape)
     for up, s in zip(g.astype(float), starts, strict=True):
         want_x[s : s + 4] += up[None] * w.astype(float)[..., None]
@@ -167,9 +293,14 @@ def test_floyd_attention_adds_two_kinds_of_keys_and_differentiates(nops: Ops) ->
     )
     parts = (q, k1, v1, k2, v2)
     top, total, out = nops(
-        "aclnnFusedFloydAttention", *parts, None, 0.4, Out((1, 2, 3, 4, 8)), Out((1, 2, 3, 4, 8)),
+        "aclnnFusedFloydAttention",
+        *parts,
+        None,
+        0.4,
+        Out((1, 2, 3, 4, 8)),
+        Out((1, 2, 3, 4, 8)),
         Out(q.shape, "float16"),
-    )  # fmt: skip
+    )
 
     def keys(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         wide = np.float64
@@ -185,9 +316,16 @@ def test_floyd_attention_adds_two_kinds_of_keys_and_differentiates(nops: Ops) ->
     close(top[..., 0], p_in.max(-1))
     close(total[..., 7], np.exp(p_in - p_in.max(-1, keepdims=True)).sum(-1))
     found = nops(
-        "aclnnFusedFloydAttentionGrad", *parts, dy, None, top, total, out, 0.4,
+        "aclnnFusedFloydAttentionGrad",
+        *parts,
+        dy,
+        None,
+        top,
+        total,
+        out,
+        0.4,
         *(Out(t.shape, "float16") for t in parts),
-    )  # fmt: skip
+    )
     dp = np.einsum("bhikc,bhikjc->bhikj", dy.astype(np.float64), v)
     ds = p * (dp - (dp * p).sum(-1, keepdims=True)) * 0.4
     close(found[0], np.einsum("bhikj,bhikjc->bhikc", ds, k), 3e-3)

@@ -104,9 +104,19 @@ def test_four_paddings_pad_each_side_by_itself(sim: Any) -> None:
     x, w = randn(torch.float32, 1, 2, 5, 5), randn(torch.float32, 3, 2, 3, 3)
     y = F.conv2d(F.pad(x, (2, 0, 1, 3)), w)
     sim.check(
-        "aclnnConvolution", x, w, None, (1, 1), (1, 3, 2, 0), (1, 1), False, (0, 0), 1,
-        Out(y, tolerance=2e-5), 0,
-    )  # fmt: skip
+        "aclnnConvolution",
+        x,
+        w,
+        None,
+        (1, 1),
+        (1, 3, 2, 0),
+        (1, 1),
+        False,
+        (0, 0),
+        1,
+        Out(y, tolerance=2e-5),
+        0,
+    )
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,11 @@ def test_embeddings_and_their_gradients_equal_torch(sim: Any, dtype: Any) -> Non
     for padding, scale in ((-1, False), (1, False), (-1, True)):
         expected = torch.ops.aten.embedding_dense_backward(grad.double(), at, 9, padding, scale)
         sim.check(
-            "aclnnEmbeddingDenseBackward", grad, at, 9, padding % 2**64, scale,
+            "aclnnEmbeddingDenseBackward",
+            grad,
+            at,
+            9,
+            padding % 2**64,
+            scale,
             Out(expected.to(dtype)),
-        )  # fmt: skip
+        )

@@ -161,9 +161,17 @@ def test_warps_undo_what_their_matrix_does(sim: Any) -> None:
     near(sim, "acldvppRotate", x, 90.0, 0, False, (), 0, (0.0,), Out(turned))
     wide = image(1, 4, 7, 3)
     near(
-        sim, "acldvppRotate", wide, 90.0, 1, True, (), 0, (0.0,),
+        sim,
+        "acldvppRotate",
+        wide,
+        90.0,
+        1,
+        True,
+        (),
+        0,
+        (0.0,),
         Out(wide.rot90(1, (1, 2)).contiguous()),
-    )  # fmt: skip
+    )
 
 
 def test_images_that_do_not_fit_are_refused_with_codes_of_their_own(sim: Any) -> None:

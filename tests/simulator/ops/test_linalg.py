@@ -104,9 +104,15 @@ def test_factors_and_inverses_equal_torch(sim: Any) -> None:
     ):
         solved = torch.triangular_solve(b.double(), spd.double(), upper, transpose, unit)[0]
         sim.check(
-            "aclnnTriangularSolve", b, spd, upper, transpose, unit,
-            Out(solved.float(), tolerance=1e-5), Out(spd),
-        )  # fmt: skip
+            "aclnnTriangularSolve",
+            b,
+            spd,
+            upper,
+            transpose,
+            unit,
+            Out(solved.float(), tolerance=1e-5),
+            Out(spd),
+        )
     for mode, name in ((0, "reduced"), (1, "complete")):
         for m in (randn(torch.float32, 6, 4), randn(torch.float32, 4, 6)):
             q, r = torch.linalg.qr(m, mode=name)

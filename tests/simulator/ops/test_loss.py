@@ -96,13 +96,24 @@ def test_elementwise_losses_and_gradients_equal_torch(sim: Any, dtype: Any, redu
             positive,
         )
         sim.check(
-            "aclnnBinaryCrossEntropyWithLogits", x, y.sigmoid(), weight, positive, reduction,
+            "aclnnBinaryCrossEntropyWithLogits",
+            x,
+            y.sigmoid(),
+            weight,
+            positive,
+            reduction,
             Out(loss),
-        )  # fmt: skip
+        )
         sim.check(
-            "aclnnBinaryCrossEntropyWithLogitsBackward", g, x, y.sigmoid(), weight, positive,
-            reduction, Out(grad),
-        )  # fmt: skip
+            "aclnnBinaryCrossEntropyWithLogitsBackward",
+            g,
+            x,
+            y.sigmoid(),
+            weight,
+            positive,
+            reduction,
+            Out(grad),
+        )
     for log in (False, True):
         target = y.log_softmax(-1) if log else y.softmax(-1)
         loss, grad = loss_and_gradient(
@@ -139,9 +150,15 @@ def test_a_target_out_of_range_fails_on_the_stream(sim: Any) -> None:
     x, target = randn(torch.float32, 3, 5), torch.tensor([0, 5, 1])
     with pytest.raises(AclError) as caught:
         sim.run(
-            "aclnnNLLLoss", x, target, torch.ones(5), 1, -100, Out(torch.zeros(())),
+            "aclnnNLLLoss",
+            x,
+            target,
+            torch.ones(5),
+            1,
+            -100,
             Out(torch.zeros(())),
-        )  # fmt: skip
+            Out(torch.zeros(())),
+        )
     assert caught.value.code == 507015
 
 

@@ -173,14 +173,25 @@ def test_products_with_a_bias_equal_torch(sim: Any, dtype: Any) -> None:
     z = values(dtype, 3, 2)
     sim.check("aclnnBatchMatMul", x, y, Out(batch.to(dtype)), 0)
     sim.check(
-        "aclnnBaddbmm", z.expand(4, 3, 2), x, y, 1.0, 2.0, Out((z.double() + 2 * batch).to(dtype)),
+        "aclnnBaddbmm",
+        z.expand(4, 3, 2),
+        x,
+        y,
+        1.0,
+        2.0,
+        Out((z.double() + 2 * batch).to(dtype)),
         0,
-    )  # fmt: skip
+    )
     sim.check("aclnnAddbmm", z, x, y, 1.0, 2.0, Out((z.double() + 2 * batch.sum(0)).to(dtype)), 0)
     v, w = values(dtype, 20), values(dtype, 6)
     sim.check("aclnnMv", a, v, Out((a.double() @ v.double()).to(dtype)), 0)
     sim.check("aclnnDot", v, v, Out((v.double() @ v.double()).to(dtype)))
     sim.check(
-        "aclnnAddr", a, w, v, 1.0, 2.0,
+        "aclnnAddr",
+        a,
+        w,
+        v,
+        1.0,
+        2.0,
         Out((a.double() + 2 * torch.outer(w.double(), v.double())).to(dtype)),
-    )  # fmt: skip
+    )

@@ -38,8 +38,19 @@ def test_small_operands_are_turned_and_scaled(nops: Ops) -> None:
     x, w = (RNG.integers(-3, 4, s).astype(e4m3) for s in ((5, 2, 8), (2, 8, 16)))
     rows, cols = RNG.random(5).astype(np.float32), RNG.random(16).astype(np.float32)
     (y,) = nops(
-        "aclnnTransposeQuantBatchMatMul", x, w, None, rows, cols, 1, 0, (1, 0, 2), (0, 1, 2),
-        (1, 0, 2), 1, Out((5, 2, 16), "float16"),
-    )  # fmt: skip
+        "aclnnTransposeQuantBatchMatMul",
+        x,
+        w,
+        None,
+        rows,
+        cols,
+        1,
+        0,
+        (1, 0, 2),
+        (0, 1, 2),
+        (1, 0, 2),
+        1,
+        Out((5, 2, 16), "float16"),
+    )
     exact = np.einsum("mbk,bkn->mbn", x.astype(np.float64), w.astype(np.float64))
     np.testing.assert_allclose(y, exact * rows[:, None, None] * cols, rtol=1e-3)

@@ -37,10 +37,24 @@ def test_rows_are_split_among_experts(
     ends = [2, 2, 6]
     groups = {0: ends, 1: [2, 0, 4], 2: [[0, 2], [1, 0], [2, 4]]}[kind]
     (y,) = nops.both(
-        "aclnnGroupedMatmulV5", (x,), tuple(w) if listed else (w,),
-        tuple(bias) if listed else (bias,), *NONE6[:5], np.array(groups, np.int64), None, None,
-        None, 3, 0, kind, act, None, (Out((7, 4), dtype),), None, None,
-    )  # fmt: skip
+        "aclnnGroupedMatmulV5",
+        (x,),
+        tuple(w) if listed else (w,),
+        tuple(bias) if listed else (bias,),
+        *NONE6[:5],
+        np.array(groups, np.int64),
+        None,
+        None,
+        None,
+        3,
+        0,
+        kind,
+        act,
+        None,
+        (Out((7, 4), dtype),),
+        None,
+        None,
+    )
     expected = np.zeros((7, 4))
     for g, (a, b) in enumerate(((0, 2), (2, 2), (2, 6))):
         v = x[a:b].astype(np.float64) @ w[g] + bias[g]
@@ -58,9 +72,27 @@ def test_quantised_rows_scale_tokens_and_experts(nops: Ops) -> None:
     bias = np.arange(16, dtype=np.int32).reshape(2, 8)
     ends = np.array([4, 6], np.int64)
     (y,) = nops.both(
-        "aclnnGroupedMatmulV4", (x,), (w,), (bias,), (scale,), None, None, None, (tokens,), ends,
-        None, None, None, 3, 0, 0, 0, (Out((6, 8), "bfloat16"),), None, None,
-    )  # fmt: skip
+        "aclnnGroupedMatmulV4",
+        (x,),
+        (w,),
+        (bias,),
+        (scale,),
+        None,
+        None,
+        None,
+        (tokens,),
+        ends,
+        None,
+        None,
+        None,
+        3,
+        0,
+        0,
+        0,
+        (Out((6, 8), "bfloat16"),),
+        None,
+        None,
+    )
     expected = np.concatenate(
         [x[:4].astype(np.float64) @ w[0] + bias[0], x[4:].astype(np.float64) @ w[1] + bias[1]]
     )
@@ -68,10 +100,29 @@ def test_quantised_rows_scale_tokens_and_experts(nops: Ops) -> None:
     close(y, expected)
     tiles = nops.put(inner(w, 32), format="FRACTAL_NZ")
     (y,) = nops(
-        "aclnnGroupedMatmulWeightNz", (x,), (tiles,), (bias,), (scale,), None, None, None,
-        (tokens,), ends, None, None, None, 3, 0, 0, 0, None, 0, (Out((6, 8), "bfloat16"),), None,
+        "aclnnGroupedMatmulWeightNz",
+        (x,),
+        (tiles,),
+        (bias,),
+        (scale,),
         None,
-    )  # fmt: skip
+        None,
+        None,
+        (tokens,),
+        ends,
+        None,
+        None,
+        None,
+        3,
+        0,
+        0,
+        0,
+        None,
+        0,
+        (Out((6, 8), "bfloat16"),),
+        None,
+        None,
+    )
     close(y, expected)
 
 
@@ -80,9 +131,19 @@ def test_integer_weights_of_experts_are_dequantised(nops: Ops) -> None:
     scale, offset = scale_of(2, 8, dtype="float16"), draw(2, 8)
     ends = np.array([1, 5], np.int64)
     (y,) = nops.both(
-        "aclnnGroupedMatmulV3", (x,), (w,), None, None, None, (scale,), (offset,), ends, 3, 0,
+        "aclnnGroupedMatmulV3",
+        (x,),
+        (w,),
+        None,
+        None,
+        None,
+        (scale,),
+        (offset,),
+        ends,
+        3,
+        0,
         (Out((5, 8), "float16"),),
-    )  # fmt: skip
+    )
     wide = (w + offset.astype(np.float64)[:, None]) * scale.astype(np.float64)[:, None]
     close(y, np.concatenate([x[:1].astype(float) @ wide[0], x[1:].astype(float) @ wide[1]]), 2e-3)
 
@@ -102,9 +163,16 @@ def test_sums_are_split_and_added(nops: Ops) -> None:
     close(y, before + np.stack(parts))
     sizes = np.array([3, 6], np.int64)
     (y,) = nops(
-        "aclnnGroupedMatmulAddV2", turned, w, sizes, Out((2, 4, 5), "float32", before), True, False,
-        2, 1,
-    )  # fmt: skip
+        "aclnnGroupedMatmulAddV2",
+        turned,
+        w,
+        sizes,
+        Out((2, 4, 5), "float32", before),
+        True,
+        False,
+        2,
+        1,
+    )
     close(y, before + np.stack(parts))
 
 
@@ -114,9 +182,23 @@ def test_products_are_gated_and_quantised(nops: Ops, op: str) -> None:
     ends = np.array([4, 6], np.int64)
     if op.endswith("V2"):
         y, factor = nops(
-            op, x, (w,), (scale,), None, None, tokens, None, ends, 0, 0, 0, 0, None,
-            Out((6, 32), "int8"), Out((6,)),
-        )  # fmt: skip
+            op,
+            x,
+            (w,),
+            (scale,),
+            None,
+            None,
+            tokens,
+            None,
+            ends,
+            0,
+            0,
+            0,
+            0,
+            None,
+            Out((6, 32), "int8"),
+            Out((6,)),
+        )
     else:
         tiles = nops.put(inner(w, 32), format="FRACTAL_NZ")
         y, factor = nops(
@@ -182,9 +264,28 @@ def test_products_return_to_their_tokens(nops: Ops) -> None:
     logit, shared = draw(6, dtype="float32"), draw(2, 64, dtype="bfloat16")
     tiles = nops.put(inner(w, 32), format="FRACTAL_NZ")
     (y,) = nops(
-        "aclnnGroupedMatmulFinalizeRoutingWeightNzV2", x, tiles, scale, None, None, None, None,
-        tokens, sizes, shared, logit, index, 0, 0.5, 1, False, False, 1, None, Out((4, 64)),
-    )  # fmt: skip
+        "aclnnGroupedMatmulFinalizeRoutingWeightNzV2",
+        x,
+        tiles,
+        scale,
+        None,
+        None,
+        None,
+        None,
+        tokens,
+        sizes,
+        shared,
+        logit,
+        index,
+        0,
+        0.5,
+        1,
+        False,
+        False,
+        1,
+        None,
+        Out((4, 64)),
+    )
     m = np.concatenate(
         [x[:2].astype(np.float64) @ (w[0] * scale[0]), x[2:].astype(np.float64) @ (w[1] * scale[1])]
     )
@@ -226,9 +327,26 @@ def test_quantised_feed_forward(nops: Ops) -> None:
     scale, offset = np.array([20.0], np.float32), np.array([3.0], np.float32)
     d1, d2 = scale_of(8) / 50, scale_of(4)
     (y,) = nops(
-        "aclnnFFNV3", x, w1, w2, None, b1, b2, scale, offset, words(d1), words(d2), None, None,
-        None, None, "relu", 0, False, Out((3, 4), "float16"),
-    )  # fmt: skip
+        "aclnnFFNV3",
+        x,
+        w1,
+        w2,
+        None,
+        b1,
+        b2,
+        scale,
+        offset,
+        words(d1),
+        words(d2),
+        None,
+        None,
+        None,
+        None,
+        "relu",
+        0,
+        False,
+        Out((3, 4), "float16"),
+    )
     first = np.maximum((x.astype(np.float64) @ w1 + b1) * cut(d1), 0)
     q = np.clip(np.rint(first * 20 + 3), -128, 127)
     close(y, (q @ w2 + b2) * cut(d2), 2e-2)

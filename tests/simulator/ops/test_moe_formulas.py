@@ -23,9 +23,14 @@ def table() -> np.ndarray:
 def test_gating_softmax_takes_the_best_and_skips_finished_rows(nops: Ops) -> None:
     x, finished = draw(5, 9, dtype="float16"), np.array([0, 1, 0, 0, 1], bool)
     y, experts, rows = nops.both(
-        "aclnnMoeGatingTopKSoftmax", x, finished, 3, Out((5, 3), "float16"), Out((5, 3), "int32"),
+        "aclnnMoeGatingTopKSoftmax",
+        x,
+        finished,
+        3,
+        Out((5, 3), "float16"),
         Out((5, 3), "int32"),
-    )  # fmt: skip
+        Out((5, 3), "int32"),
+    )
     p = softmax(x.astype(np.float64))
     order = np.argsort(-p, axis=-1, kind="stable")[:, :3]
     close(y, np.take_along_axis(p, order, -1))
@@ -37,9 +42,16 @@ def test_gating_softmax_takes_the_best_and_skips_finished_rows(nops: Ops) -> Non
 def test_gating_softmax_v2_may_normalise_the_chosen(nops: Ops, renorm: int) -> None:
     x = draw(2, 3, 9)
     y, experts, whole = nops.both(
-        "aclnnMoeGatingTopKSoftmaxV2", x, None, 4, renorm, renorm == 0, Out((2, 3, 4)),
-        Out((2, 3, 4), "int32"), Out((2, 3, 9)),
-    )  # fmt: skip
+        "aclnnMoeGatingTopKSoftmaxV2",
+        x,
+        None,
+        4,
+        renorm,
+        renorm == 0,
+        Out((2, 3, 4)),
+        Out((2, 3, 4), "int32"),
+        Out((2, 3, 9)),
+    )
     p = softmax(x.astype(np.float64))
     order = np.argsort(-x, axis=-1, kind="stable")[..., :4]
     chosen = (
@@ -54,9 +66,22 @@ def test_gating_softmax_v2_may_normalise_the_chosen(nops: Ops, renorm: int) -> N
 def test_gating_top_k_opens_the_best_groups(nops: Ops, mode: int, norm: int) -> None:
     x, bias = draw(4, 12), draw(12)
     y, experts, whole = nops.both(
-        "aclnnMoeGatingTopK", x, bias, 3, 2, 4, mode, 0, norm, True, 2.5, 1e-20, Out((4, 3)),
-        Out((4, 3), "int32"), Out((4, 12)),
-    )  # fmt: skip
+        "aclnnMoeGatingTopK",
+        x,
+        bias,
+        3,
+        2,
+        4,
+        mode,
+        0,
+        norm,
+        True,
+        2.5,
+        1e-20,
+        Out((4, 3)),
+        Out((4, 3), "int32"),
+        Out((4, 12)),
+    )
     p = sigmoid(x) if norm else softmax(x.astype(np.float64))
     score = (p + bias).reshape(4, 4, 3)
     group = score.max(-1) if mode == 0 else np.sort(score, -1)[..., -2:].sum(-1)
@@ -74,9 +99,24 @@ def test_gating_v2_looks_experts_up_by_token(nops: Ops) -> None:
     x, ids = draw(3, 6), np.array([1, 0, 1], np.int32)
     chart = np.array([[0, 5], [4, 2]], np.int32)
     y, experts = nops(
-        "aclnnMoeGatingTopKV2", x, None, ids, chart, 2, 1, 1, 0, 0, 1, False, 1.0, 0.0, Out((3, 2)),
-        Out((3, 2), "int32"), None,
-    )  # fmt: skip
+        "aclnnMoeGatingTopKV2",
+        x,
+        None,
+        ids,
+        chart,
+        2,
+        1,
+        1,
+        0,
+        0,
+        1,
+        False,
+        1.0,
+        0.0,
+        Out((3, 2)),
+        Out((3, 2), "int32"),
+        None,
+    )
     np.testing.assert_array_equal(experts, chart[ids])
     taken = np.take_along_axis(sigmoid(x), chart[ids].astype(int), -1)
     close(y, taken / taken.sum(-1, keepdims=True))
@@ -128,18 +168,38 @@ def test_init_routing_v2_without_and_with_capacity(nops: Ops) -> None:
     order = np.argsort(flat, kind="stable")
     counts = np.bincount(flat, minlength=EXPERTS)
     rows, slots, ends = nops.both(
-        "aclnnMoeInitRoutingV2", x, experts, 0, 0, EXPERTS, 0, 1, False,
-        Out((TOKENS * K, H), "float16"), Out((TOKENS * K,), "int32"), Out((EXPERTS,), "int32"),
+        "aclnnMoeInitRoutingV2",
+        x,
+        experts,
+        0,
+        0,
+        EXPERTS,
+        0,
+        1,
+        False,
+        Out((TOKENS * K, H), "float16"),
+        Out((TOKENS * K,), "int32"),
+        Out((EXPERTS,), "int32"),
         None,
-    )  # fmt: skip
+    )
     np.testing.assert_array_equal(rows, x[order // K])
     np.testing.assert_array_equal(slots[order], np.arange(TOKENS * K))
     np.testing.assert_array_equal(ends, np.cumsum(counts))
     rows, slots, before = nops(
-        "aclnnMoeInitRoutingV2", x, experts, 0, 2, EXPERTS, 1, 0, True,
-        Out((EXPERTS, 2, H), "float16"), Out((TOKENS * K,), "int32"), None,
+        "aclnnMoeInitRoutingV2",
+        x,
+        experts,
+        0,
+        2,
+        EXPERTS,
+        1,
+        0,
+        True,
+        Out((EXPERTS, 2, H), "float16"),
+        Out((TOKENS * K,), "int32"),
+        None,
         Out((EXPERTS,), "int32"),
-    )  # fmt: skip
+    )
     np.testing.assert_array_equal(before, counts)
     for e in range(EXPERTS):
         takers = np.flatnonzero(flat == e)
@@ -155,10 +215,24 @@ def test_init_routing_quant_v2_scales_each_row(nops: Ops) -> None:
     flat = experts.reshape(-1)
     order = np.argsort(flat, kind="stable")
     rows, _, counts, scale = nops.both(
-        "aclnnMoeInitRoutingQuantV2", x, experts, smooth, None, 0, 0, EXPERTS, 0, 2, False, 1,
-        Out((TOKENS * K, H), "int8"), Out((TOKENS * K,), "int32"), Out((EXPERTS,), "int32"), None,
+        "aclnnMoeInitRoutingQuantV2",
+        x,
+        experts,
+        smooth,
+        None,
+        0,
+        0,
+        EXPERTS,
+        0,
+        2,
+        False,
+        1,
+        Out((TOKENS * K, H), "int8"),
+        Out((TOKENS * K,), "int32"),
+        Out((EXPERTS,), "int32"),
+        None,
         Out((TOKENS * K,)),
-    )  # fmt: skip
+    )
     wide = x[order // K].astype(np.float64) * smooth[flat[order]]
     close(scale, np.abs(wide).max(-1) / 127)
     near(rows, np.rint(wide / scale.astype(np.float64)[:, None]))
@@ -174,10 +248,25 @@ def test_init_routing_v3_keeps_its_range_of_experts(nops: Ops, kind: int) -> Non
     counts = np.bincount(flat[order] - 2, minlength=4)
     shape = (4, 2) if kind == 2 else (4,)
     rows, slots, tokens, carried = nops.both(
-        "aclnnMoeInitRoutingV3", x, experts, scale, None, TOKENS * K, -1, EXPERTS, 0, kind, True,
-        -1, (2, 6), 0, Out((TOKENS * K, H)), Out((TOKENS * K,), "int32"), Out(shape, "int64"),
+        "aclnnMoeInitRoutingV3",
+        x,
+        experts,
+        scale,
+        None,
+        TOKENS * K,
+        -1,
+        EXPERTS,
+        0,
+        kind,
+        True,
+        -1,
+        (2, 6),
+        0,
+        Out((TOKENS * K, H)),
+        Out((TOKENS * K,), "int32"),
+        Out(shape, "int64"),
         Out((TOKENS * K,)),
-    )  # fmt: skip
+    )
     n = len(order)
     np.testing.assert_array_equal(rows[:n], x[order // K])
     np.testing.assert_array_equal(carried[:n], scale[order // K])
@@ -215,9 +304,17 @@ def test_finalize_routing_weighs_and_adds(nops: Ops) -> None:
     close(out, expected(slots, columns))
     for mode, at in ((0, columns), (2, lines)):
         (out,) = nops.both(
-            "aclnnMoeFinalizeRoutingV2", rows, lost, x1, x2, bias, scales, experts, mode,
+            "aclnnMoeFinalizeRoutingV2",
+            rows,
+            lost,
+            x1,
+            x2,
+            bias,
+            scales,
+            experts,
+            mode,
             Out((TOKENS, H)),
-        )  # fmt: skip
+        )
         close(out, expected(lost, at))
 
 
@@ -226,9 +323,20 @@ def test_gradients_of_routing_follow_the_slots(nops: Ops) -> None:
     bias = draw(EXPERTS, H)
     slots = RNG.permutation(TOKENS * K).astype(np.int32)
     dx, ds = nops.both(
-        "aclnnMoeFinalizeRoutingV2Grad", g, slots, rows, scales, experts, bias, 0, 0, EXPERTS, 0,
-        Out(rows.shape), Out(scales.shape),
-    )  # fmt: skip
+        "aclnnMoeFinalizeRoutingV2Grad",
+        g,
+        slots,
+        rows,
+        scales,
+        experts,
+        bias,
+        0,
+        0,
+        EXPERTS,
+        0,
+        Out(rows.shape),
+        Out(scales.shape),
+    )
     expected = np.zeros_like(rows)
     expected[slots] = (g[:, None, :] * scales[..., None]).reshape(-1, H)
     close(dx, expected)
@@ -242,9 +350,14 @@ def test_permute_and_unpermute_are_inverse_and_differentiate(nops: Ops) -> None:
     order = np.argsort(experts.reshape(-1), kind="stable")
     place = np.argsort(order)
     rows, slots = nops.both(
-        "aclnnMoeTokenPermute", x, experts, 0, False, Out((TOKENS * K, H)),
+        "aclnnMoeTokenPermute",
+        x,
+        experts,
+        0,
+        False,
+        Out((TOKENS * K, H)),
         Out((TOKENS * K,), "int32"),
-    )  # fmt: skip
+    )
     np.testing.assert_array_equal(rows, x[order // K])
     np.testing.assert_array_equal(slots, place)
     g = draw(TOKENS * K, H)
@@ -254,9 +367,16 @@ def test_permute_and_unpermute_are_inverse_and_differentiate(nops: Ops) -> None:
     close(out, (g[place].reshape(TOKENS, K, H) * probs[..., None]).sum(1))
     dy = draw(TOKENS, H)
     drows, dprobs = nops.both(
-        "aclnnMoeTokenUnpermuteGrad", g, dy, slots, probs, False, None, Out(g.shape),
+        "aclnnMoeTokenUnpermuteGrad",
+        g,
+        dy,
+        slots,
+        probs,
+        False,
+        None,
+        Out(g.shape),
         Out(probs.shape),
-    )  # fmt: skip
+    )
     close(drows[place], (dy[:, None] * probs[..., None]).reshape(-1, H))
     close(dprobs, (g[place].reshape(TOKENS, K, H) * dy[:, None]).sum(-1))
 
@@ -266,9 +386,17 @@ def test_an_expert_parallel_rank_keeps_its_rows(nops: Ops) -> None:
     order = np.argsort(experts.reshape(-1), kind="stable")
     place = np.argsort(order)
     rows, slots, kept = nops.both(
-        "aclnnMoeTokenPermuteWithEp", x, experts, probs, (3, 9), 0, False, Out((6, H)),
-        Out((TOKENS * K,), "int32"), Out((6,)),
-    )  # fmt: skip
+        "aclnnMoeTokenPermuteWithEp",
+        x,
+        experts,
+        probs,
+        (3, 9),
+        0,
+        False,
+        Out((6, H)),
+        Out((TOKENS * K,), "int32"),
+        Out((6,)),
+    )
     np.testing.assert_array_equal(rows, x[order[3:9] // K])
     np.testing.assert_array_equal(kept, probs.reshape(-1)[order[3:9]])
     np.testing.assert_array_equal(slots, place)
@@ -279,18 +407,34 @@ def test_an_expert_parallel_rank_keeps_its_rows(nops: Ops) -> None:
     close(out, x * (probs * inside).sum(-1, keepdims=True))
     g, gp = draw(6, H), draw(6)
     dx, dp = nops.both(
-        "aclnnMoeTokenPermuteWithEpGrad", g, slots, gp, K, (3, 9), False, Out((TOKENS, H)),
+        "aclnnMoeTokenPermuteWithEpGrad",
+        g,
+        slots,
+        gp,
+        K,
+        (3, 9),
+        False,
+        Out((TOKENS, H)),
         Out((TOKENS, K)),
-    )  # fmt: skip
+    )
     full, fullp = np.zeros((TOKENS * K, H)), np.zeros(TOKENS * K)
     full[order[3:9]], fullp[order[3:9]] = g, gp
     close(dx, full.reshape(TOKENS, K, H).sum(1))
     close(dp, fullp.reshape(TOKENS, K))
     dy = draw(TOKENS, H)
     drows, dprobs = nops.both(
-        "aclnnMoeTokenUnpermuteWithEpGrad", dy, slots, rows, probs, False, None, (3, 9), K,
-        Out(rows.shape), Out(probs.shape),
-    )  # fmt: skip
+        "aclnnMoeTokenUnpermuteWithEpGrad",
+        dy,
+        slots,
+        rows,
+        probs,
+        False,
+        None,
+        (3, 9),
+        K,
+        Out(rows.shape),
+        Out(probs.shape),
+    )
     close(drows, dy[order[3:9] // K] * probs.reshape(-1)[order[3:9], None])
     close(dprobs, (x * dy).sum(-1, keepdims=True) * inside)
 
@@ -310,34 +454,67 @@ def test_a_routing_map_permutes_and_comes_back(nops: Ops, pads: bool) -> None:
         owners, ids = np.nonzero(taken.T)
         expected_slots = np.argsort(ids, kind="stable")
     rows, kept, slots = nops.both(
-        "aclnnMoeTokenPermuteWithRoutingMap", x, taken, probs, n, pads, Out((n, H)), Out((n,)),
+        "aclnnMoeTokenPermuteWithRoutingMap",
+        x,
+        taken,
+        probs,
+        n,
+        pads,
+        Out((n, H)),
+        Out((n,)),
         Out((n,), "int32"),
-    )  # fmt: skip
+    )
     np.testing.assert_array_equal(rows, x[ids])
     np.testing.assert_array_equal(kept, probs[ids, owners])
     np.testing.assert_array_equal(slots, expected_slots)
     g, gp = draw(n, H), draw(n)
     dx, dp = nops.both(
-        "aclnnMoeTokenPermuteWithRoutingMapGrad", g, gp, slots, taken, 4, TOKENS, pads,
-        Out((TOKENS, H)), Out((TOKENS, 4)),
-    )  # fmt: skip
+        "aclnnMoeTokenPermuteWithRoutingMapGrad",
+        g,
+        gp,
+        slots,
+        taken,
+        4,
+        TOKENS,
+        pads,
+        Out((TOKENS, H)),
+        Out((TOKENS, 4)),
+    )
     expected, weights = np.zeros((TOKENS, H)), np.zeros((TOKENS, 4))
     np.add.at(expected, ids, g)
     weights[ids, owners] = gp
     close(dx, expected)
     close(dp, weights)
     out, index, tokens, _ = nops.both(
-        "aclnnMoeTokenUnpermuteWithRoutingMap", g, slots, taken, probs, pads, (TOKENS, H),
-        Out((TOKENS, H)), Out((n,), "int32"), Out((n,), "int32"), Out((n,)),
-    )  # fmt: skip
+        "aclnnMoeTokenUnpermuteWithRoutingMap",
+        g,
+        slots,
+        taken,
+        probs,
+        pads,
+        (TOKENS, H),
+        Out((TOKENS, H)),
+        Out((n,), "int32"),
+        Out((n,), "int32"),
+        Out((n,)),
+    )
     summed = np.zeros((TOKENS, H))
     np.add.at(summed, ids, g * probs[ids, owners][:, None])
     close(out, summed)
     dy = draw(TOKENS, H)
     drows, dprobs = nops.both(
-        "aclnnMoeTokenUnpermuteWithRoutingMapGrad", dy, index, tokens, taken, g, probs, pads,
-        (TOKENS, H), Out((n, H)), Out((TOKENS, 4)),
-    )  # fmt: skip
+        "aclnnMoeTokenUnpermuteWithRoutingMapGrad",
+        dy,
+        index,
+        tokens,
+        taken,
+        g,
+        probs,
+        pads,
+        (TOKENS, H),
+        Out((n, H)),
+        Out((TOKENS, 4)),
+    )
     close(drows, dy[ids] * probs[ids, owners][:, None])
     expected = np.zeros((TOKENS, 4))
     expected[ids, owners] = (g * dy[ids]).sum(-1)
@@ -361,9 +538,22 @@ def test_bias_gradients_sum_their_groups(nops: Ops) -> None:
 def test_fused_top_k_opens_the_best_groups(nops: Ops, norm: bool) -> None:
     x, more = draw(4, 12), draw(12)
     y, experts = nops.both(
-        "aclnnMoeFusedTopk", x, more, None, None, 3, 2, 2, 4, 0, norm, 1.5, False, Out((4, 4)),
+        "aclnnMoeFusedTopk",
+        x,
+        more,
+        None,
+        None,
+        3,
+        2,
+        2,
+        4,
+        0,
+        norm,
+        1.5,
+        False,
+        Out((4, 4)),
         Out((4, 4), "int32"),
-    )  # fmt: skip
+    )
     p = sigmoid(x)
     score = (p + more).reshape(4, 3, 4)
     total = np.sort(score, -1)[..., -2:].sum(-1)

@@ -38,21 +38,46 @@ def test_layer_norm_and_its_gradients_equal_torch(sim: Any, dtype: Any, over: An
     out = F.layer_norm(x.double(), over, w.double(), b.double(), 1e-5).to(dtype)
     tol = LOOSE[dtype]
     sim.check(
-        "aclnnLayerNorm", x, over, w, b, 1e-5, Out(out, tolerance=tol),
-        Out(mean.float(), tolerance=tol), Out(rstd.float(), tolerance=tol),
-    )  # fmt: skip
+        "aclnnLayerNorm",
+        x,
+        over,
+        w,
+        b,
+        1e-5,
+        Out(out, tolerance=tol),
+        Out(mean.float(), tolerance=tol),
+        Out(rstd.float(), tolerance=tol),
+    )
     plain = F.layer_norm(x.double(), over, None, None, 1e-5).to(dtype)
     sim.check("aclnnLayerNorm", x, over, None, None, 1e-5, Out(plain, tolerance=tol), None, None)
     gx, gw, gb = gradients(lambda a, c, d: F.layer_norm(a, over, c, d, 1e-5), g, x, w, b)
     stats = mean.float(), rstd.float()
     sim.check(
-        "aclnnLayerNormBackward", g, x, over, *stats, w, b, (True, True, True),
-        Out(gx, tolerance=3 * tol), Out(gw, tolerance=tol), Out(gb, tolerance=tol),
-    )  # fmt: skip
+        "aclnnLayerNormBackward",
+        g,
+        x,
+        over,
+        *stats,
+        w,
+        b,
+        (True, True, True),
+        Out(gx, tolerance=3 * tol),
+        Out(gw, tolerance=tol),
+        Out(gb, tolerance=tol),
+    )
     sim.check(
-        "aclnnLayerNormBackward", g, x, over, *stats, w, b, (False, True, False), None,
-        Out(gw, tolerance=tol), None,
-    )  # fmt: skip
+        "aclnnLayerNormBackward",
+        g,
+        x,
+        over,
+        *stats,
+        w,
+        b,
+        (False, True, False),
+        None,
+        Out(gw, tolerance=tol),
+        None,
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -66,30 +91,53 @@ def test_rms_norms_equal_their_definition(sim: Any, dtype: Any) -> None:
 
     y, rstd = rms(x.double(), w.double())
     sim.check(
-        "aclnnRmsNorm", x, w, 1e-6, Out(y.to(dtype), tolerance=tol),
+        "aclnnRmsNorm",
+        x,
+        w,
+        1e-6,
+        Out(y.to(dtype), tolerance=tol),
         Out(rstd.float(), tolerance=tol),
-    )  # fmt: skip
+    )
     total = x.double() + other.double()
     y, rstd_sum = rms(total, w.double())
     sim.check(
-        "aclnnAddRmsNorm", x, other, w, 1e-6, Out(y.to(dtype), tolerance=tol),
-        Out(rstd_sum.float(), tolerance=tol), Out(total.to(dtype)),
-    )  # fmt: skip
+        "aclnnAddRmsNorm",
+        x,
+        other,
+        w,
+        1e-6,
+        Out(y.to(dtype), tolerance=tol),
+        Out(rstd_sum.float(), tolerance=tol),
+        Out(total.to(dtype)),
+    )
     sim.check(
-        "aclnnInplaceAddRmsNorm", Out(y.to(dtype), x, tolerance=tol), Out(total.to(dtype), other),
-        w, 1e-6, Out(rstd_sum.float(), tolerance=tol),
-    )  # fmt: skip
+        "aclnnInplaceAddRmsNorm",
+        Out(y.to(dtype), x, tolerance=tol),
+        Out(total.to(dtype), other),
+        w,
+        1e-6,
+        Out(rstd_sum.float(), tolerance=tol),
+    )
     shifted = rms(x.double(), w.double() + 1)[0].to(dtype)
     sim.check(
-        "aclnnGemmaRmsNorm", x, w, 1e-6, Out(shifted, tolerance=tol),
+        "aclnnGemmaRmsNorm",
+        x,
+        w,
+        1e-6,
+        Out(shifted, tolerance=tol),
         Out(rstd.float(), tolerance=tol),
-    )  # fmt: skip
+    )
     g = randn(dtype, 4, 3, 9, seed=3)
     gx, gw = gradients(lambda a, c: rms(a, c)[0], g, x, w)
     sim.check(
-        "aclnnRmsNormGrad", g, x, rstd.squeeze(-1).float(), w, Out(gx, tolerance=3 * tol),
+        "aclnnRmsNormGrad",
+        g,
+        x,
+        rstd.squeeze(-1).float(),
+        w,
+        Out(gx, tolerance=3 * tol),
         Out(gw.float(), tolerance=tol),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -105,18 +153,37 @@ def test_batch_norm_and_its_gradients_equal_torch(sim: Any, dtype: Any, shape: A
     new_mean, new_var = old_mean.double(), old_var.double()
     expected = F.batch_norm(x.double(), new_mean, new_var, w.double(), b.double(), True, 0.1, 1e-3)
     sim.check(
-        "aclnnBatchNorm", x, w, b, Out(new_mean.float(), old_mean, tol),
-        Out(new_var.float(), old_var, tol), True, 0.1, 1e-3, Out(expected.to(dtype), tolerance=tol),
-        Out(mean.float(), tolerance=tol), Out(rstd.float(), tolerance=tol),
-    )  # fmt: skip
+        "aclnnBatchNorm",
+        x,
+        w,
+        b,
+        Out(new_mean.float(), old_mean, tol),
+        Out(new_var.float(), old_var, tol),
+        True,
+        0.1,
+        1e-3,
+        Out(expected.to(dtype), tolerance=tol),
+        Out(mean.float(), tolerance=tol),
+        Out(rstd.float(), tolerance=tol),
+    )
     frozen = F.batch_norm(
         x.double(), old_mean.double(), old_var.double(), w.double(), b.double(), False, 0.1, 1e-3
     )
     none = torch.zeros(0)
     sim.check(
-        "aclnnBatchNorm", x, w, b, old_mean, old_var, False, 0.1, 1e-3,
-        Out(frozen.to(dtype), tolerance=tol), Out(none), Out(none),
-    )  # fmt: skip
+        "aclnnBatchNorm",
+        x,
+        w,
+        b,
+        old_mean,
+        old_var,
+        False,
+        0.1,
+        1e-3,
+        Out(frozen.to(dtype), tolerance=tol),
+        Out(none),
+        Out(none),
+    )
     for training in (True, False):
         statistics = (None, None) if training else (old_mean.double(), old_var.double())
         gx, gw, gb = gradients(
@@ -127,10 +194,21 @@ def test_batch_norm_and_its_gradients_equal_torch(sim: Any, dtype: Any, shape: A
             b,
         )
         sim.check(
-            "aclnnBatchNormBackward", g, x, w, old_mean, old_var, mean.float(), rstd.float(),
-            training, 1e-3, (True, True, True), Out(gx, tolerance=3 * tol), Out(gw, tolerance=tol),
+            "aclnnBatchNormBackward",
+            g,
+            x,
+            w,
+            old_mean,
+            old_var,
+            mean.float(),
+            rstd.float(),
+            training,
+            1e-3,
+            (True, True, True),
+            Out(gx, tolerance=3 * tol),
+            Out(gw, tolerance=tol),
             Out(gb, tolerance=tol),
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -144,13 +222,28 @@ def test_group_norm_and_its_gradients_equal_torch(sim: Any, dtype: Any, groups: 
     stats = mean.to(dtype), rstd.to(dtype)
     out = F.group_norm(x.double(), groups, w.double(), b.double(), 1e-5)
     sim.check(
-        "aclnnGroupNorm", x, w, b, 2, 6, 15, groups, 1e-5, Out(out.to(dtype), tolerance=tol),
+        "aclnnGroupNorm",
+        x,
+        w,
+        b,
+        2,
+        6,
+        15,
+        groups,
+        1e-5,
+        Out(out.to(dtype), tolerance=tol),
         *[Out(s, tolerance=tol) for s in stats],
-    )  # fmt: skip
+    )
     sim.check(
-        "aclnnGroupNormSilu", x, w, b, groups, 1e-5, Out(F.silu(out).to(dtype), tolerance=tol),
+        "aclnnGroupNormSilu",
+        x,
+        w,
+        b,
+        groups,
+        1e-5,
+        Out(F.silu(out).to(dtype), tolerance=tol),
         *[Out(s, tolerance=tol) for s in stats],
-    )  # fmt: skip
+    )
 
     def fixed(a: Any, c: Any, d: Any) -> Any:
         return F.group_norm(a, groups, c, d, 1e-5)
@@ -158,9 +251,18 @@ def test_group_norm_and_its_gradients_equal_torch(sim: Any, dtype: Any, groups: 
     gx, gw, gb = gradients(fixed, g, x, w, b)
     # The statistics that come back are rounded to the dtype, which moves every gradient by as much.
     sim.check(
-        "aclnnGroupNormBackward", g, x, *stats, w, 2, 6, 15, groups, (True, True, True),
+        "aclnnGroupNormBackward",
+        g,
+        x,
+        *stats,
+        w,
+        2,
+        6,
+        15,
+        groups,
+        (True, True, True),
         *[Out(e, tolerance=5 * tol) for e in (gx, gw, gb)],
-    )  # fmt: skip
+    )
 
 
 def test_a_norm_over_dims_that_the_input_lacks_is_refused(sim: Any) -> None:
@@ -172,7 +274,17 @@ def test_a_norm_over_dims_that_the_input_lacks_is_refused(sim: Any) -> None:
     assert caught.value.code == 161002
     with pytest.raises(AclError, match="group should divide C") as caught:
         sim.run(
-            "aclnnGroupNorm", x, None, None, 2, 3, 1, 2, 1e-5, Out(x), Out(torch.zeros(2, 2)),
+            "aclnnGroupNorm",
+            x,
+            None,
+            None,
+            2,
+            3,
+            1,
+            2,
+            1e-5,
+            Out(x),
             Out(torch.zeros(2, 2)),
-        )  # fmt: skip
+            Out(torch.zeros(2, 2)),
+        )
     assert caught.value.code == 161002

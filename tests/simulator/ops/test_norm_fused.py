@@ -39,9 +39,21 @@ def test_sums_are_normalised_and_quantised_twice(nops: Ops, divide: bool) -> Non
     x = a.astype(np.float64) + b
     outs = Out(a.shape, "int8"), Out(a.shape, "int8"), Out(a.shape, "float16")
     y1, y2, kept, norm = nops.both(
-        "aclnnAddRmsNormQuantV2", a, b, gamma, s1, s2, z1, None, beta, -1, 1e-5, divide, *outs,
+        "aclnnAddRmsNormQuantV2",
+        a,
+        b,
+        gamma,
+        s1,
+        s2,
+        z1,
+        None,
+        beta,
+        -1,
+        1e-5,
+        divide,
+        *outs,
         Out(a.shape, "float16"),
-    )  # fmt: skip
+    )
     y = rms(x, gamma, beta.astype(np.float64))
     near(y1, int8((y / s1 if divide else y * s1) + z1))
     near(y2, int8(y / s2 if divide else y * s2))
@@ -81,9 +93,16 @@ def test_norms_are_quantised_or_cast(nops: Ops) -> None:
     near(q, np.rint(rms(x, gamma, beta.astype(np.float64)) / f.astype(np.float64)[:, None]))
     a, b = draw(4, 16), draw(4, 16)
     y1, y2, rstd, kept = nops.both(
-        "aclnnAddRmsNormCast", a, b, gamma, 1e-5, Out(a.shape), Out(a.shape, "float16"),
-        Out((4, 1)), Out(a.shape, "float16"),
-    )  # fmt: skip
+        "aclnnAddRmsNormCast",
+        a,
+        b,
+        gamma,
+        1e-5,
+        Out(a.shape),
+        Out(a.shape, "float16"),
+        Out((4, 1)),
+        Out(a.shape, "float16"),
+    )
     wide = a.astype(np.float64) + b
     close(y1, rms(wide, gamma), 1e-5)
     close(y2, rms(wide, gamma), 2e-3)
@@ -100,9 +119,19 @@ def test_deep_norm_and_its_gradients(nops: Ops) -> None:
     )
     close(y, layer(0.7 * x.astype(np.float64) + g, gamma, beta), 1e-4)
     grads = nops.both(
-        "aclnnDeepNormGrad", dy, x, g, gamma, mean, rstd, 0.7, Out(x.shape), Out(x.shape),
-        Out((8,)), Out((8,)),
-    )  # fmt: skip
+        "aclnnDeepNormGrad",
+        dy,
+        x,
+        g,
+        gamma,
+        mean,
+        rstd,
+        0.7,
+        Out(x.shape),
+        Out(x.shape),
+        Out((8,)),
+        Out((8,)),
+    )
 
     def value(x: np.ndarray, g: np.ndarray, beta: np.ndarray, gamma: np.ndarray) -> Any:
         return (layer(0.7 * x + g, gamma, beta) * dy).sum()
@@ -116,19 +145,48 @@ def test_added_layer_norm_and_its_gradients(nops: Ops) -> None:
         draw(*s, dtype="float32") for s in ((3, 8), (3, 8), (8,), (8,), (8,), (3, 8), (3, 8))
     )
     y, mean, rstd, x = nops.both(
-        "aclnnAddLayerNorm", a, b, gamma, beta, bias, 1e-5, True, Out(a.shape), Out((3, 1)),
-        Out((3, 1)), Out(a.shape),
-    )  # fmt: skip
+        "aclnnAddLayerNorm",
+        a,
+        b,
+        gamma,
+        beta,
+        bias,
+        1e-5,
+        True,
+        Out(a.shape),
+        Out((3, 1)),
+        Out((3, 1)),
+        Out(a.shape),
+    )
     close(y, layer(a.astype(np.float64) + b + bias, gamma, beta), 1e-4)
     close(x, a.astype(np.float64) + b + bias)
     _, mean, rstd, _ = nops(
-        "aclnnAddLayerNorm", a, b, gamma, beta, None, 1e-5, False, Out(a.shape), Out((3, 1)),
-        Out((3, 1)), Out(a.shape),
-    )  # fmt: skip
+        "aclnnAddLayerNorm",
+        a,
+        b,
+        gamma,
+        beta,
+        None,
+        1e-5,
+        False,
+        Out(a.shape),
+        Out((3, 1)),
+        Out((3, 1)),
+        Out(a.shape),
+    )
     dx, dgamma, dbeta = nops.both(
-        "aclnnAddLayerNormGrad", dy, a, b, rstd, mean, gamma, more, Out(a.shape), Out((8,)),
+        "aclnnAddLayerNormGrad",
+        dy,
+        a,
+        b,
+        rstd,
+        mean,
+        gamma,
+        more,
+        Out(a.shape),
         Out((8,)),
-    )  # fmt: skip
+        Out((8,)),
+    )
 
     def value(a: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> Any:
         return (layer(a + b, gamma, beta) * dy).sum()
@@ -143,16 +201,46 @@ def test_added_layer_norm_is_quantised(nops: Ops) -> None:
     s = (np.abs(draw(8)) * 10 + 5).astype(np.float16)
     outs = Out(a.shape, "int8"), None, Out(a.shape, "float16"), Out(a.shape, "float16")
     y, _x, norm = nops.both(
-        "aclnnAddLayerNormQuantV2", a, b, gamma, beta, None, s, None, None, None, "static", 1e-5,
-        True, False, *outs, None, None,
-    )  # fmt: skip
+        "aclnnAddLayerNormQuantV2",
+        a,
+        b,
+        gamma,
+        beta,
+        None,
+        s,
+        None,
+        None,
+        None,
+        "static",
+        1e-5,
+        True,
+        False,
+        *outs,
+        None,
+        None,
+    )
     wide = layer(a.astype(np.float64) + b, gamma.astype(float), beta.astype(float))
     near(y, int8(wide * s.astype(np.float64)))
     close(norm, wide, 2e-3)
     y, _, _, f = nops(
-        "aclnnAddLayerNormQuantV2", a, b, gamma, beta, None, None, None, None, None, "dynamic",
-        1e-5, False, False, *outs, Out((4,)), None,
-    )  # fmt: skip
+        "aclnnAddLayerNormQuantV2",
+        a,
+        b,
+        gamma,
+        beta,
+        None,
+        None,
+        None,
+        None,
+        None,
+        "dynamic",
+        1e-5,
+        False,
+        False,
+        *outs,
+        Out((4,)),
+        None,
+    )
     near(y, np.rint(wide / f.astype(np.float64)[:, None]))
 
 
@@ -170,14 +258,31 @@ def test_adaptive_norms_take_conditions_per_batch(nops: Ops) -> None:
     (y,) = nops.both("aclnnAdaLayerNorm", x, scale, shift, w, bias, 1e-5, Out(x.shape))
     close(y, value(*inputs), 1e-4)
     y, mean, rstd = nops(
-        "aclnnAdaLayerNormV2", x, scale, shift, w, bias, 1e-5, Out(x.shape), Out((2, 3, 1)),
+        "aclnnAdaLayerNormV2",
+        x,
+        scale,
+        shift,
+        w,
+        bias,
+        1e-5,
+        Out(x.shape),
         Out((2, 3, 1)),
-    )  # fmt: skip
+        Out((2, 3, 1)),
+    )
     close(mean, x.mean(-1, keepdims=True))
     grads = nops.both(
-        "aclnnAdaLayerNormBackward", g, x, (8,), rstd, mean, scale, shift, w, bias,
+        "aclnnAdaLayerNormBackward",
+        g,
+        x,
+        (8,),
+        rstd,
+        mean,
+        scale,
+        shift,
+        w,
+        bias,
         *[Out(t.shape) for t in inputs],
-    )  # fmt: skip
+    )
     for i, grad in enumerate(grads):
         close(
             grad,
@@ -186,9 +291,15 @@ def test_adaptive_norms_take_conditions_per_batch(nops: Ops) -> None:
         )
     half = [t.astype(np.float16) for t in inputs]
     q, f = nops(
-        "aclnnAdaLayerNormQuant", *half, None, 1e-5, "dynamic", Out(x.shape, "int8"), Out((2, 3)),
+        "aclnnAdaLayerNormQuant",
+        *half,
         None,
-    )  # fmt: skip
+        1e-5,
+        "dynamic",
+        Out(x.shape, "int8"),
+        Out((2, 3)),
+        None,
+    )
     near(q, np.rint(value(*[t.astype(float) for t in half]) / f.astype(np.float64)[..., None]))
 
 
@@ -212,14 +323,37 @@ def test_group_norm_with_swish_and_its_gradients(nops: Ops) -> None:
         return v * sigmoid(1.3 * v)
 
     y, mean, rstd = nops.both(
-        "aclnnGroupNormSwish", x, gamma, beta, 2, None, 1e-5, True, 1.3, Out(x.shape), Out((2, 2)),
+        "aclnnGroupNormSwish",
+        x,
+        gamma,
+        beta,
+        2,
+        None,
+        1e-5,
+        True,
+        1.3,
+        Out(x.shape),
         Out((2, 2)),
-    )  # fmt: skip
+        Out((2, 2)),
+    )
     close(y, value(x, gamma, beta), 1e-4)
     grads = nops.both(
-        "aclnnGroupNormSwishGrad", dy, mean, rstd, x, gamma, beta, 2, None, 1.3, True, True,
-        Out(x.shape), Out((4,)), Out((4,)),
-    )  # fmt: skip
+        "aclnnGroupNormSwishGrad",
+        dy,
+        mean,
+        rstd,
+        x,
+        gamma,
+        beta,
+        2,
+        None,
+        1.3,
+        True,
+        True,
+        Out(x.shape),
+        Out((4,)),
+        Out((4,)),
+    )
     for i, grad in enumerate(grads):
         close(
             grad,

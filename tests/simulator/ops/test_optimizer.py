@@ -110,9 +110,18 @@ def test_adamw_step_equals_torch(sim: Any, amsgrad: bool) -> None:
         given = [var, m, v, top]
         outs = [Out(e, x) for e, x in zip(expected, given, strict=True)]
         results = sim.run(
-            "aclnnApplyAdamWV2", *outs, grad, torch.tensor([float(step)]), 0.1, 0.9, 0.999, 0.05,
-            1e-8, amsgrad, False,
-        )  # fmt: skip
+            "aclnnApplyAdamWV2",
+            *outs,
+            grad,
+            torch.tensor([float(step)]),
+            0.1,
+            0.9,
+            0.999,
+            0.05,
+            1e-8,
+            amsgrad,
+            False,
+        )
         var, m, v, top = [r[0] for r in results]
         for got, out in results:
             torch.testing.assert_close(got, out.expected, rtol=1e-5, atol=1e-6)

@@ -79,9 +79,28 @@ def test_integers_become_float_where_torch_makes_them_so(sim: Any, name: str) ->
 
 
 SPECIAL = [
-    float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1e-40, -1e-40, 3e38, -3e38, 88.6, -103.0,
-    89.5, -88.0, 0.5, 1.5, 2.5, -0.5, 100.0, -200.0, 9.2, -9.2,
-]  # fmt: skip
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    0.0,
+    -0.0,
+    1e-40,
+    -1e-40,
+    3e38,
+    -3e38,
+    88.6,
+    -103.0,
+    89.5,
+    -88.0,
+    0.5,
+    1.5,
+    2.5,
+    -0.5,
+    100.0,
+    -200.0,
+    9.2,
+    -9.2,
+]
 
 
 @pytest.mark.parametrize(
@@ -166,10 +185,16 @@ def test_integer_binary_function_equals_torch(sim: Any, name: str, dtype: Any) -
 
 
 PAIRS = [
-    (torch.float16, torch.float32), (torch.bfloat16, torch.float16), (torch.int32, torch.float16),
-    (torch.uint8, torch.int8), (torch.bool, torch.int64), (torch.int64, torch.int32),
-    (torch.float64, torch.float32), (torch.bool, torch.float32), (torch.int64, torch.bfloat16),
-]  # fmt: skip
+    (torch.float16, torch.float32),
+    (torch.bfloat16, torch.float16),
+    (torch.int32, torch.float16),
+    (torch.uint8, torch.int8),
+    (torch.bool, torch.int64),
+    (torch.int64, torch.int32),
+    (torch.float64, torch.float32),
+    (torch.bool, torch.float32),
+    (torch.int64, torch.bfloat16),
+]
 
 
 @pytest.mark.parametrize("pair", PAIRS)

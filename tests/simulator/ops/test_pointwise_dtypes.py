@@ -73,10 +73,23 @@ def test_every_cast_equals_torch(sim: Any, dtype: Any, to: Any) -> None:
 def test_rounding_to_small_floats_is_to_nearest_even(sim: Any) -> None:
     x = torch.tensor(
         [
-            1e-8, 6e-8, 5.96e-8, 2.98e-8, 65504.0, 65519.9, 65520.0, 1.0009765, 1e-5, 3.0e38,
-            3.4e38, float("nan"), -0.0, 1.00390625, 1.01171875,
+            1e-8,
+            6e-8,
+            5.96e-8,
+            2.98e-8,
+            65504.0,
+            65519.9,
+            65520.0,
+            1.0009765,
+            1e-5,
+            3.0e38,
+            3.4e38,
+            float("nan"),
+            -0.0,
+            1.00390625,
+            1.01171875,
         ]
-    )  # fmt: skip
+    )
     for to in (torch.float16, torch.bfloat16):
         sim.check("aclnnCast", x, to, Out(x.to(to)))
         every = torch.arange(-32768, 32768, dtype=torch.int32).to(torch.int16).view(to)

@@ -34,9 +34,15 @@ def test_max_pooling_and_its_gradient_equal_torch(sim: Any, dtype: Any, case: An
                 "aclnnMaxPool2dWithIndices", x, kernel, stride, *rest, Out(y), Out(at.to(index))
             )
             sim.check(
-                "aclnnMaxPool2dWithIndicesBackward", g, x, at.to(index), kernel, stride, *rest,
+                "aclnnMaxPool2dWithIndicesBackward",
+                g,
+                x,
+                at.to(index),
+                kernel,
+                stride,
+                *rest,
                 Out(gx),
-            )  # fmt: skip
+            )
 
 
 @pytest.mark.parametrize("case", MAX_2D, ids=str)
@@ -126,9 +132,17 @@ def test_an_index_outside_of_its_plane_fails_on_the_stream(sim: Any) -> None:
     x, at = torch.zeros(1, 2, 2), torch.tensor([[[4]]], dtype=torch.int32)
     with pytest.raises(AclError) as caught:
         sim.run(
-            "aclnnMaxPool2dWithIndicesBackward", torch.ones(1, 1, 1), x, at, (2, 2), (2, 2), (0, 0),
-            (1, 1), False, Out(x),
-        )  # fmt: skip
+            "aclnnMaxPool2dWithIndicesBackward",
+            torch.ones(1, 1, 1),
+            x,
+            at,
+            (2, 2),
+            (2, 2),
+            (0, 0),
+            (1, 1),
+            False,
+            Out(x),
+        )
     assert caught.value.code == 507015
 
 

@@ -124,9 +124,13 @@ def test_norms_equal_torch(sim: Any, p: float) -> None:
         expected = torch.linalg.vector_norm(x.double(), p, dims).float()
         sim.check("aclnnLinalgVectorNorm", x, p, dims, False, torch.float32, Out(expected))
     sim.check(
-        "aclnnNorm", x, p, (1,), True,
+        "aclnnNorm",
+        x,
+        p,
+        (1,),
+        True,
         Out(torch.linalg.vector_norm(x.double(), p, 1, keepdim=True).float()),
-    )  # fmt: skip
+    )
     a, b = values(torch.float32, (40,)), values(torch.float32, (3, 5))
     norms = [torch.linalg.vector_norm(t, p) for t in (a, b)]
     sim.check("aclnnForeachNorm", [a, b], p, [Out(n) for n in norms])
@@ -179,9 +183,14 @@ def test_searching_and_counting_equal_torch(sim: Any) -> None:
     edges, x = torch.tensor([1.0, 3.0, 5.0, 7.0]), torch.tensor([[0.0, 3.0, 9.0], [5.0, 6.0, 1.0]])
     for right in (False, True):
         sim.check(
-            "aclnnSearchSorted", edges, x, False, right, None,
+            "aclnnSearchSorted",
+            edges,
+            x,
+            False,
+            right,
+            None,
             Out(torch.searchsorted(edges, x, right=right)),
-        )  # fmt: skip
+        )
     sim.check("aclnnHistc", x, 4, 0.0, 8.0, Out(torch.histc(x, 4, 0, 8)))
     k = torch.tensor([1, 3, 1, 0])
     sim.check("aclnnBincount", k, None, 6, Out(k.bincount(minlength=6)))

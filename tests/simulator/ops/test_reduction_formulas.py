@@ -22,18 +22,30 @@ def test_rows_go_to_their_slots_and_come_back(nops: Ops) -> None:
     caches = draw(3, 4, 2, 16), draw(3, 4, 2, 32)
     rest = (None, None, None, "Norm", None, None, None)
     found = nops.both(
-        "aclnnScatterPaKvCache", key, Out(caches[0].shape, "float16", caches[0]), slots, value,
-        Out(caches[1].shape, "float16", caches[1]), *rest,
-    )  # fmt: skip
+        "aclnnScatterPaKvCache",
+        key,
+        Out(caches[0].shape, "float16", caches[0]),
+        slots,
+        value,
+        Out(caches[1].shape, "float16", caches[1]),
+        *rest,
+    )
     for cache, rows, y in zip(caches, (key, value), found, strict=True):
         expected = cache.reshape(12, 2, -1).copy()
         expected[slots[slots >= 0]] = rows[slots >= 0]
         np.testing.assert_array_equal(y.reshape(expected.shape), expected)
     table, lengths = np.array([[1, 0], [2, 2]], np.int32), np.array([3, 5], np.int32)
     k, v = nops.both(
-        "aclnnGatherPaKvCache", *caches, table, lengths, Out((8, 2, 16), "float16"),
-        Out((8, 2, 32), "float16"), None, "Norm", False,
-    )  # fmt: skip
+        "aclnnGatherPaKvCache",
+        *caches,
+        table,
+        lengths,
+        Out((8, 2, 16), "float16"),
+        Out((8, 2, 32), "float16"),
+        None,
+        "Norm",
+        False,
+    )
     for cache, y in zip(caches, (k, v), strict=True):
         parts = [cache[1, :3], cache[2], cache[2, :1]]
         np.testing.assert_array_equal(y, np.concatenate(parts))
@@ -57,9 +69,21 @@ def test_latent_keys_are_normalised_rotated_and_kept(nops: Ops, mode: str, quant
     outs = Out((*lead, rope), dtype), Out((*lead, norm), dtype)
     extra = (Out((batch, 1, tokens, rope), "float16"), Out((batch, 1, tokens, norm), "float16"))
     found = nops(
-        "aclnnKvRmsNormRopeCache", kv, gamma, cos, sin, index, *outs, *scales, None, None, 1e-5,
-        mode, True, *extra,
-    )  # fmt: skip
+        "aclnnKvRmsNormRopeCache",
+        kv,
+        gamma,
+        cos,
+        sin,
+        index,
+        *outs,
+        *scales,
+        None,
+        None,
+        1e-5,
+        mode,
+        True,
+        *extra,
+    )
     keys = turned(kv[..., norm:], cos.astype(float), sin.astype(float), 3)[:, 0]
     values = rms(kv[..., :norm], gamma)[:, 0]
     close(found[2][:, 0], keys, 3e-3)

@@ -24,9 +24,17 @@ def test_hyper_connections_mix_and_differentiate(nops: Ops) -> None:
         y, np.einsum("tji,tjd->tid", wide[1], wide[0]) + wide[3][..., None] * wide[2][:, None], 2e-2
     )
     dx, dres, dh, dpost = nops.both(
-        "aclnnMhcPostBackward", g, x, res, h, post, Out(x.shape, "bfloat16"), Out(res.shape),
-        Out(h.shape, "bfloat16"), Out(post.shape),
-    )  # fmt: skip
+        "aclnnMhcPostBackward",
+        g,
+        x,
+        res,
+        h,
+        post,
+        Out(x.shape, "bfloat16"),
+        Out(res.shape),
+        Out(h.shape, "bfloat16"),
+        Out(post.shape),
+    )
     up = g.astype(np.float64)
     close(dx, np.einsum("tji,tid->tjd", wide[1], up), 2e-2)
     close(dres, np.einsum("tid,tjd->tji", up, wide[0]), 1e-4)

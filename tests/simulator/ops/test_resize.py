@@ -72,9 +72,14 @@ def test_smooth_upsampling_and_its_gradient_equal_torch(
         )
         sim.check(f"aclnnUpsample{name}", x, size, align, *zeros, Out(y, tolerance=tol))
         sim.check(
-            f"aclnnUpsample{back}", g, size, tuple(x.shape), align, *zeros,
+            f"aclnnUpsample{back}",
+            g,
+            size,
+            tuple(x.shape),
+            align,
+            *zeros,
             Out(gx, tolerance=4 * tol),
-        )  # fmt: skip
+        )
 
 
 def test_a_given_scale_decides_over_the_sizes(sim: Any) -> None:

@@ -22,9 +22,16 @@ def test_gradients_of_rotations_equal_differences(nops: Ops, mode: int) -> None:
     dy, x = draw(2, 3, 2, 8, dtype="float32"), draw(2, 3, 2, 8, dtype="float32")
     cos, sin = draw(1, 3, 1, 8, dtype="float32"), draw(1, 3, 1, 8, dtype="float32")
     dx, dcos, dsin = nops.both(
-        "aclnnRotaryPositionEmbeddingGrad", dy, cos, sin, x, mode, Out(x.shape), Out(cos.shape),
+        "aclnnRotaryPositionEmbeddingGrad",
+        dy,
+        cos,
+        sin,
+        x,
+        mode,
+        Out(x.shape),
         Out(cos.shape),
-    )  # fmt: skip
+        Out(cos.shape),
+    )
     basis = np.eye(8)
     # The rotation is linear: its transpose is read off what it makes of unit vectors.
     for t in range(3):
@@ -61,9 +68,17 @@ def test_tokens_rotate_by_their_positions(nops: Ops, neox: bool, sections: tuple
     )
     positions = RNG.integers(0, 9, (3, 5) if sections else (5,))
     outs = nops.both(
-        "aclnnRopeWithSinCosCache", positions, q, k, table, sections or None, 12, neox,
-        Out(q.shape), Out(k.shape),
-    )  # fmt: skip
+        "aclnnRopeWithSinCosCache",
+        positions,
+        q,
+        k,
+        table,
+        sections or None,
+        12,
+        neox,
+        Out(q.shape),
+        Out(k.shape),
+    )
     rows = np.repeat(np.arange(3), sections) if sections else np.zeros(4, int)
     where = positions[rows] if sections else np.repeat(positions[None], 4, 0)  # [column, token]
     cos, sin = (

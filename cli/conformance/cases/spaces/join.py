@@ -149,9 +149,13 @@ def _member(op: Op, selection: DesignLevels, shape: tuple[int, ...], at: int, i:
     promoted = promote != "same" and not selection["dtype"].startswith("complex")
     dtype = promote if i == 1 and promoted else ""
     return data(
-        op, sizes, selection, i, dtype,
+        op,
+        sizes,
+        selection,
+        i,
+        dtype,
         layout=selection["layout1"] if i % 2 else selection["layout"],
-    )  # fmt: skip
+    )
 
 
 def _singled(op: Op, scope: DesignScope) -> Iterator[dict[str, str]]:

@@ -157,9 +157,15 @@ def _conv(op: Op, selection: DesignLevels) -> Sample:
 
 
 def _weight_grad(
-    op: Op, selection: DesignLevels, x: Input, inputs: int, outputs: int, steps: Any, kernel: int,
+    op: Op,
+    selection: DesignLevels,
+    x: Input,
+    inputs: int,
+    outputs: int,
+    steps: Any,
+    kernel: int,
     groups: int,
-) -> Sample:  # fmt: skip
+) -> Sample:
     n = len(steps[0])
     out = [_windows(s, kernel, steps[0][0], steps[1][0], steps[2][0], False) for s in x.shape[2:]]
     weight = data(

@@ -34,10 +34,16 @@ def _open(value: Array, got: Array) -> Array:
 
 
 def convolved(
-    x: Array, weight: Array, states: Array, starts: Array | None, slots: Array | None,
-    fresh: Array | None = None, accepted: Array | None = None, bias: Array | float = 0,
+    x: Array,
+    weight: Array,
+    states: Array,
+    starts: Array | None,
+    slots: Array | None,
+    fresh: Array | None = None,
+    accepted: Array | None = None,
+    bias: Array | float = 0,
     pad: int = -1,
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Array, Array]:
     """Results and states: a sequence follows what its slot holds (zeros where it is fresh), from
     the last tokens that were accepted on; the ends of both together replace the slot's. Sequences
     whose slot is `pad` are passed over: NaN."""
@@ -116,10 +122,17 @@ _RESET: Final = require("convMode == 0 or given(numComputedTokens)")
 
 @spec("aclnnFusedCausalConv1d", _FUSED, _FUSED_SIZES, _RESET, **_FUSED_PARAMS, y=out("x"))
 def fused(
-    x: Array, weight: Array, convStates: Array, queryStartLoc: Array | None,
-    cacheIndices: Array | None, numAcceptedTokens: Array | None, numComputedTokens: Array | None,
-    padSlotId: int, residualConnection: int, convMode: int,
-) -> tuple[Array, ...]:  # fmt: skip
+    x: Array,
+    weight: Array,
+    convStates: Array,
+    queryStartLoc: Array | None,
+    cacheIndices: Array | None,
+    numAcceptedTokens: Array | None,
+    numComputedTokens: Array | None,
+    padSlotId: int,
+    residualConnection: int,
+    convMode: int,
+) -> tuple[Array, ...]:
     fresh = None if numComputedTokens is None else numComputedTokens == 0
     y, states = convolved(x, weight, convStates, queryStartLoc, cacheIndices, fresh,
                           numAcceptedTokens, pad=padSlotId)  # fmt: skip
@@ -135,10 +148,17 @@ def fused(
 @spec("aclnnInplaceFusedCausalConv1d", _FUSED, _FUSED_SIZES, _RESET,
       **_FUSED_PARAMS | {"x": inout(_FUSED_PARAMS["x"])})  # fmt: skip
 def fused_inplace(
-    x: Array, weight: Array, convStates: Array, queryStartLoc: Array | None,
-    cacheIndices: Array | None, numAcceptedTokens: Array | None, numComputedTokens: Array | None,
-    padSlotId: int, residualConnection: int, convMode: int,
-) -> tuple[Array, ...]:  # fmt: skip
+    x: Array,
+    weight: Array,
+    convStates: Array,
+    queryStartLoc: Array | None,
+    cacheIndices: Array | None,
+    numAcceptedTokens: Array | None,
+    numComputedTokens: Array | None,
+    padSlotId: int,
+    residualConnection: int,
+    convMode: int,
+) -> tuple[Array, ...]:
     states, y = fused(x, weight, convStates, queryStartLoc, cacheIndices, numAcceptedTokens,
                       numComputedTokens, padSlotId, residualConnection, convMode)  # fmt: skip
     return _open(y, x), states
@@ -233,9 +253,15 @@ _CUBE: Final = choice(0, 1)
 
 
 def conv(
-    input: Tensor, weight: Tensor, stride: Sequence[int], padding: Sequence[int],
-    dilation: Sequence[int], transposed: bool, outputPadding: Sequence[int], groups: int,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    outputPadding: Sequence[int],
+    groups: int,
+) -> Tensor:
     bias = torch.zeros(weight.shape[1] * groups if transposed else weight.shape[0],
                        dtype=input.dtype)  # fmt: skip
     return torch.convolution(input, weight, bias, tuple(stride), tuple(padding), tuple(dilation),
@@ -243,10 +269,17 @@ def conv(
 
 
 def convolution_backward(
-    gradOutput: Array, input: Array, weight: Array | None, stride: tuple[int, ...],
-    padding: tuple[int, ...], dilation: tuple[int, ...], transposed: bool,
-    outputPadding: tuple[int, ...], groups: int, outputMask: Sequence[int],
-) -> tuple[Array | None, ...]:  # fmt: skip
+    gradOutput: Array,
+    input: Array,
+    weight: Array | None,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    transposed: bool,
+    outputPadding: tuple[int, ...],
+    groups: int,
+    outputMask: Sequence[int],
+) -> tuple[Array | None, ...]:
     backward = gradient(
         lambda input, weight: conv(input, weight, stride, padding, dilation, transposed,
                                    outputPadding, groups),
@@ -312,9 +345,13 @@ spec("aclnnConvolutionBackward", _GRADIENT,
       padding=ints("2", 1, 0, 2), dilation=ints("2", 1, 2), out=out("self"),
       cubeMathType=_CUBE)  # fmt: skip
 def depthwise(
-    self: Array, weight: Array, bias: Array | None, stride: tuple[int, ...],
-    padding: tuple[int, ...], dilation: tuple[int, ...],
-) -> Array:  # fmt: skip
+    self: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Array:
     convolve = words(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, x.shape[1]))
     return convolve(x=self, w=weight, b=bias)
 

@@ -243,11 +243,22 @@ _STARTS: Final = content(_starts, "random first last", "i32", shape="B", reads=(
       cacheModeOptional=choice("contiguous", "page"), qOut=out("cos"), kOut=out("cos"),
       vOut=out("cos"))  # fmt: skip
 def rope_quant_cache(
-    x: Array, cos: Array, sin: Array, kCacheRef: Array, vCacheRef: Array, indices: Array,
-    scaleK: Array, scaleV: Array, offsetKOptional: Array | None, offsetVOptional: Array | None,
-    weightScaleOptional: Array | None, activationScaleOptional: Array | None,
-    biasOptional: Array | None, sizeSplits: Sequence[int], cacheModeOptional: str,
-) -> tuple[Array, ...]:  # fmt: skip
+    x: Array,
+    cos: Array,
+    sin: Array,
+    kCacheRef: Array,
+    vCacheRef: Array,
+    indices: Array,
+    scaleK: Array,
+    scaleV: Array,
+    offsetKOptional: Array | None,
+    offsetVOptional: Array | None,
+    weightScaleOptional: Array | None,
+    activationScaleOptional: Array | None,
+    biasOptional: Array | None,
+    sizeSplits: Sequence[int],
+    cacheModeOptional: str,
+) -> tuple[Array, ...]:
     """Integers are scaled first; a bias of integers counts products, one of floats results."""
     if weightScaleOptional is not None:
         whole = biasOptional is not None and biasOptional.dtype.kind == "i"

@@ -33,9 +33,14 @@ def _state(dtype: str, low: float = -2.0) -> InOut:
 
 
 def adamw(
-    var: Array, m: Array, v: Array, grad: Array, step: float, top: Array | None,
+    var: Array,
+    m: Array,
+    v: Array,
+    grad: Array,
+    step: float,
+    top: Array | None,
     rates: Mapping[str, float],
-) -> tuple[Array, Array, Array, Array | None]:  # fmt: skip
+) -> tuple[Array, Array, Array, Array | None]:
     """One step of AdamW: (var, m, v, top); `top` is the running maximum of v for amsgrad."""
     g = -grad if rates["maximize"] else grad
     b1, b2 = rates["beta1"], rates["beta2"]
@@ -55,10 +60,20 @@ def adamw(
       step=forms(real=scalar_tensor("f32", 3, 0, 1000), whole=scalar_tensor("i64", 3, 0)),
       **_RATES, **_MODES)  # fmt: skip
 def apply_adamw_v2(
-    varRef: Array, mRef: Array, vRef: Array, maxGradNormOptionalRef: Array | None, grad: Array,
-    step: Array, lr: float, beta1: float, beta2: float, weightDecay: float, eps: float,
-    amsgrad: bool, maximize: bool,
-) -> tuple[Array | None, ...]:  # fmt: skip
+    varRef: Array,
+    mRef: Array,
+    vRef: Array,
+    maxGradNormOptionalRef: Array | None,
+    grad: Array,
+    step: Array,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    weightDecay: float,
+    eps: float,
+    amsgrad: bool,
+    maximize: bool,
+) -> tuple[Array | None, ...]:
     rates = {"lr": lr, "beta1": beta1, "beta2": beta2, "weightDecay": weightDecay, "eps": eps,
              "amsgrad": amsgrad, "maximize": maximize}  # fmt: skip
     # `step` counts the steps taken before this one: no public document says so, kernels do.
@@ -86,11 +101,22 @@ def _list(dtype: str, low: float = -2.0) -> InOut:
       gradScaleOptional=_SCALE, foundInfOptional=optional(scalar_tensor("f32", 0, 1)),
       **_RATES, **_MODES)  # fmt: skip
 def fused_adamw(
-    paramsRef: list[Array], grads: list[Array], expAvgsRef: list[Array], expAvgSqsRef: list[Array],
-    maxExpAvgSqsRef: list[Array] | None, stateSteps: list[Array], gradScaleOptional: Array | None,
-    foundInfOptional: Array | None, lr: float, beta1: float, beta2: float, weightDecay: float,
-    eps: float, amsgrad: bool, maximize: bool,
-) -> tuple[list[Array] | None, ...]:  # fmt: skip
+    paramsRef: list[Array],
+    grads: list[Array],
+    expAvgsRef: list[Array],
+    expAvgSqsRef: list[Array],
+    maxExpAvgSqsRef: list[Array] | None,
+    stateSteps: list[Array],
+    gradScaleOptional: Array | None,
+    foundInfOptional: Array | None,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    weightDecay: float,
+    eps: float,
+    amsgrad: bool,
+    maximize: bool,
+) -> tuple[list[Array] | None, ...]:
     """Steps count this one."""
     if foundInfOptional is not None and foundInfOptional.any():  # the step is skipped
         return paramsRef, expAvgsRef, expAvgSqsRef, maxExpAvgSqsRef
@@ -113,10 +139,18 @@ def fused_adamw(
       lr=number(0.05, 1e-3), dampening=number(0, 0.3), nesterov=flag(), maximize=flag(),
       isFirstStep=flag())  # fmt: skip
 def fused_sgd(
-    paramsRef: list[Array], gradsRef: list[Array], momentumBufferListOptionalRef: list[Array],
-    gradScaleOptional: Array | None, weightDecay: float, momentum: float, lr: float,
-    dampening: float, nesterov: bool, maximize: bool, isFirstStep: bool,
-) -> tuple[list[Array], ...]:  # fmt: skip
+    paramsRef: list[Array],
+    gradsRef: list[Array],
+    momentumBufferListOptionalRef: list[Array],
+    gradScaleOptional: Array | None,
+    weightDecay: float,
+    momentum: float,
+    lr: float,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+    isFirstStep: bool,
+) -> tuple[list[Array], ...]:
     params, buffers = [], []
     grads = gradsRef if gradScaleOptional is None else [g / gradScaleOptional for g in gradsRef]
     for p, g, b in zip(paramsRef, grads, momentumBufferListOptionalRef, strict=True):

@@ -136,9 +136,14 @@ def _average(rank: int) -> Callable[..., Any]:
     word = getattr(F, f"avg_pool{rank}d")
 
     def formula(
-        self: Tensor, kernelSize: Sequence[int], stride: Sequence[int], padding: Sequence[int],
-        ceilMode: bool, countIncludePad: bool, divisorOverride: int,
-    ) -> Tensor:  # fmt: skip
+        self: Tensor,
+        kernelSize: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        ceilMode: bool,
+        countIncludePad: bool,
+        divisorOverride: int,
+    ) -> Tensor:
         return word(self, tuple(kernelSize), tuple(stride), tuple(padding), ceilMode,
                     countIncludePad, divisorOverride or None)  # fmt: skip
 

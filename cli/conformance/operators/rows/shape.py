@@ -223,9 +223,13 @@ _STARTS, _STOPS, _STEPS = _boxes("varRef", "axesOptional")
       inputValue=content(_assigned, "random", "varRef"), begin=_STARTS, end=_STOPS,
       strides=_STEPS, axesOptional=content(_axes_of("varRef"), _SOME))  # fmt: skip
 def strided_slice_assign(
-    varRef: Array, inputValue: Array, begin: Sequence[int], end: Sequence[int],
-    strides: Sequence[int], axesOptional: Sequence[int],
-) -> Array:  # fmt: skip
+    varRef: Array,
+    inputValue: Array,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int],
+    axesOptional: Sequence[int],
+) -> Array:
     result = varRef.copy()
     result[_box(varRef.ndim, begin, end, strides, axesOptional)] = inputValue
     return result
@@ -290,9 +294,16 @@ _RANGES: Final = "plain back beyond"
       ellipsisMask=choice(0, 1, 2, 4), newAxisMask=choice(0, 1, 4, 2),
       shrinkAxisMask=choice(0, 1, 2, 4, 3), out=_SELF)  # fmt: skip
 def strided_slice(
-    self: Array, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], beginMask: int,
-    endMask: int, ellipsisMask: int, newAxisMask: int, shrinkAxisMask: int,
-) -> Array:  # fmt: skip
+    self: Array,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int],
+    beginMask: int,
+    endMask: int,
+    ellipsisMask: int,
+    newAxisMask: int,
+    shrinkAxisMask: int,
+) -> Array:
     place: list[Any] = []
     for n, (b, e, s) in enumerate(zip(begin, end, strides, strict=True)):
         ends = slice(None if beginMask >> n & 1 else b, None if endMask >> n & 1 else e, s)

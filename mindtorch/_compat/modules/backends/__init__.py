@@ -34,9 +34,18 @@ quantized = Switches(engine="none", supported_engines=["none"])
 from . import cpu, cuda, cudnn, mps, native  # noqa: E402 - they use Switches
 
 __all__ = [
-    "Switches", "cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "native", "openmp", "opt_einsum",
+    "Switches",
+    "cpu",
+    "cuda",
+    "cudnn",
+    "mkl",
+    "mkldnn",
+    "mps",
+    "native",
+    "openmp",
+    "opt_einsum",
     "quantized",
-]  # fmt: skip
+]
 
 fp32_precision = "none"
 

@@ -14,6 +14,13 @@ class _Lists:
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _Lists()
 
 __all__ = [
-    "Any", "BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Dict", "List",
-    "Optional", "Tuple", "Union",
-]  # fmt: skip
+    "Any",
+    "BroadcastingList1",
+    "BroadcastingList2",
+    "BroadcastingList3",
+    "Dict",
+    "List",
+    "Optional",
+    "Tuple",
+    "Union",
+]

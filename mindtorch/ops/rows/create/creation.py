@@ -48,10 +48,16 @@ def _full(
 
 op(
     "full(int[] size, Scalar fill_value, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
-    infer=_full, cpu=lambda size, fill_value, dtype, device, *, out: filled(size, fill_value, out),
-    compute="raw", aclnn=call("aclnnInplaceFillScalar", "out", "fill_value"), refuses=converted(1),
-    grad={}, tolerance="exact", surface="none", samples=calls(((2, 3), 1.5), ((2,), 3), ((), True)),
-)  # fmt: skip
+    infer=_full,
+    cpu=lambda size, fill_value, dtype, device, *, out: filled(size, fill_value, out),
+    compute="raw",
+    aclnn=call("aclnnInplaceFillScalar", "out", "fill_value"),
+    refuses=converted(1),
+    grad={},
+    tolerance="exact",
+    surface="none",
+    samples=calls(((2, 3), 1.5), ((2,), 3), ((), True)),
+)
 
 op(
     "zeros(int[] size, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
@@ -131,8 +137,14 @@ def _arange(
 
 
 def _arange_values(
-    start: float, end: float, step: float, dtype: Dtype | None, device: Device | None, *, out: Any,
-) -> Array:  # fmt: skip
+    start: float,
+    end: float,
+    step: float,
+    dtype: Dtype | None,
+    device: Device | None,
+    *,
+    out: Any,
+) -> Array:
     wide = np.int64 if out.dtype.category <= dt.INTEGER else np.float64
     return (np.arange(out.numel, dtype=wide) * wide(step) + wide(start)).astype(out.dtype.np)
 

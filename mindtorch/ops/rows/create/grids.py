@@ -33,8 +33,14 @@ def _line(
 
 
 def _linspace(
-    start: float, end: float, steps: int, dtype: Dtype | None, device: Device | None, *, out: Any,
-) -> Any:  # fmt: skip
+    start: float,
+    end: float,
+    steps: int,
+    dtype: Dtype | None,
+    device: Device | None,
+    *,
+    out: Any,
+) -> Any:
     if steps < 2:
         return np.full(steps, start, out.dtype.np)
     if out.dtype.category <= dt.INTEGER:
@@ -75,11 +81,15 @@ def _eye(
 
 
 op(
-    "eye(int n, int? m=None, *, ScalarType? dtype=None, Device? device=None) -> Tensor", infer=_eye,
-    cpu=lambda n, m, dtype, device, *, out: np.eye(n, m, dtype=out.dtype.np), compute="raw",
-    aclnn=call("aclnnEye", "n", lambda a: a["n"] if a["m"] is None else a["m"], "out"), grad={},
-    samples=lambda: [Sample(a) for a in ((3,), (3, 3), (2, 4), (0, 2))], tolerance="exact",
-)  # fmt: skip
+    "eye(int n, int? m=None, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
+    infer=_eye,
+    cpu=lambda n, m, dtype, device, *, out: np.eye(n, m, dtype=out.dtype.np),
+    compute="raw",
+    aclnn=call("aclnnEye", "n", lambda a: a["n"] if a["m"] is None else a["m"], "out"),
+    grad={},
+    samples=lambda: [Sample(a) for a in ((3,), (3, 3), (2, 4), (0, 2))],
+    tolerance="exact",
+)
 
 
 @composite(
@@ -89,9 +99,13 @@ op(
     tolerance="composite",
 )
 def logspace(
-    start: float, end: float, steps: int, base: float = 10.0, dtype: Dtype | None = None,
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    dtype: Dtype | None = None,
     device: DeviceLike | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """`base` to the power of `steps` evenly spaced numbers."""
     if dtype is not None and dt.resolve(dtype, "logspace").category <= dt.INTEGER:
         powers = aten.pow(base, aten.linspace(start, end, steps, dtype=dt.float64, device=device))

@@ -17,22 +17,38 @@ _DRAWS = "draws have no expected values: the tests of random compare their distr
 _TAIL = "Scalar seed, Scalar offset, ScalarType dtype, Device device) -> Tensor"
 
 op(
-    f"_uniform(int[] size, float low, float high, {_TAIL}", infer=_out,
-    aclnn=call("aclnnInplaceUniform", "out", "low", "high", "seed", "offset"), grad={},
-    tolerance="random", surface="none", unsampled=_DRAWS,
-)  # fmt: skip
+    f"_uniform(int[] size, float low, float high, {_TAIL}",
+    infer=_out,
+    aclnn=call("aclnnInplaceUniform", "out", "low", "high", "seed", "offset"),
+    grad={},
+    tolerance="random",
+    surface="none",
+    unsampled=_DRAWS,
+)
 op(
-    f"_normal(int[] size, float mean, float std, {_TAIL}", infer=_out,
-    aclnn=call("aclnnInplaceNormal", "out", "mean", "std", "seed", "offset"), grad={},
-    tolerance="random", surface="none", unsampled=_DRAWS,
-)  # fmt: skip
+    f"_normal(int[] size, float mean, float std, {_TAIL}",
+    infer=_out,
+    aclnn=call("aclnnInplaceNormal", "out", "mean", "std", "seed", "offset"),
+    grad={},
+    tolerance="random",
+    surface="none",
+    unsampled=_DRAWS,
+)
 op(
-    f"_integers(int[] size, int low, int high, {_TAIL}", infer=_out,
-    aclnn=call("aclnnInplaceRandom", "out", "low", "high", "seed", "offset"), grad={},
-    tolerance="random", surface="none", unsampled=_DRAWS,
-)  # fmt: skip
+    f"_integers(int[] size, int low, int high, {_TAIL}",
+    infer=_out,
+    aclnn=call("aclnnInplaceRandom", "out", "low", "high", "seed", "offset"),
+    grad={},
+    tolerance="random",
+    surface="none",
+    unsampled=_DRAWS,
+)
 op(
-    f"_permutation(int[] size, {_TAIL}", infer=_out,
-    aclnn=call("aclnnRandperm", lambda a: a["size"][0], "seed", "offset", "out"), grad={},
-    tolerance="random", surface="none", unsampled=_DRAWS,
-)  # fmt: skip
+    f"_permutation(int[] size, {_TAIL}",
+    infer=_out,
+    aclnn=call("aclnnRandperm", lambda a: a["size"][0], "seed", "offset", "out"),
+    grad={},
+    tolerance="random",
+    surface="none",
+    unsampled=_DRAWS,
+)

@@ -80,11 +80,18 @@ def _fault_of_inverse(
     tolerance="composite",
 )
 def stft(
-    self: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
-    window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect",
-    normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None,
+    self: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
     align_to_window: bool | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The transforms of windows of a signal, `[…, frequency, frame]`."""
     hop = n_fft // 4 if hop_length is None else hop_length
     win = n_fft if win_length is None else win_length
@@ -138,10 +145,17 @@ def _reflected(rows: Tensor, n: int, mode: str) -> Tensor:
     tolerance="composite",
 )
 def istft(
-    self: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
-    window: Tensor | None = None, center: bool = True, normalized: bool = False,
-    onesided: bool | None = None, length: int | None = None, return_complex: bool = False,
-) -> Tensor:  # fmt: skip
+    self: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
     """The signal of which `stft` gave the transforms: frames added, over the windows' squares."""
     hop = n_fft // 4 if hop_length is None else hop_length
     win = n_fft if win_length is None else win_length

@@ -260,9 +260,13 @@ def _row(
     name: str, params: str, body: Callable[..., Tensor], sample: Arg, size: int | tuple[int, int]
 ) -> None:
     composite(
-        f"fft_{name}({params}) -> Tensor", body, samples=calls((sample,), (sample, size)),
-        oracle=_laid_out(name), tolerance="composite", surface="fft",
-    )  # fmt: skip
+        f"fft_{name}({params}) -> Tensor",
+        body,
+        samples=calls((sample,), (sample, size)),
+        oracle=_laid_out(name),
+        tolerance="composite",
+        surface="fft",
+    )
 
 
 def _plane(body: Callable[..., Tensor]) -> Callable[..., Tensor]:

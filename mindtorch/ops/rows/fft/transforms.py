@@ -216,13 +216,23 @@ op(
 )  # fmt: skip
 op(
     "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
-    infer=_r2c_infer, cpu=_r2c, lower=_r2c_lower, grad={"self": _r2c_grad},
+    infer=_r2c_infer,
+    cpu=_r2c,
+    lower=_r2c_lower,
+    grad={"self": _r2c_grad},
     samples=calls((Arg((3, 4)), (0, 1), 2, True), (Arg((5,)), (0,), 0, False)),
-    tolerance="composite", surface="function", fixed_shape=True,
-)  # fmt: skip
+    tolerance="composite",
+    surface="function",
+    fixed_shape=True,
+)
 op(
     "_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor",
-    infer=_c2r_infer, cpu=_c2r, lower=_c2r_lower, grad={"self": _c2r_grad},
+    infer=_c2r_infer,
+    cpu=_c2r,
+    lower=_c2r_lower,
+    grad={"self": _c2r_grad},
     samples=calls((Arg((3, 3), "complex64"), (1,), 0, 4), (Arg((3,), "complex64"), (0,), 1, 5)),
-    tolerance="composite", surface="function", fixed_shape=True,
-)  # fmt: skip
+    tolerance="composite",
+    surface="function",
+    fixed_shape=True,
+)

@@ -294,7 +294,10 @@ def chain_matmul(matrices: tuple[Tensor, ...]) -> Tensor:
 
 composite(
     "vdot(Tensor self, Tensor other) -> Tensor",
-    lambda self, other: aten.dot(aten.conj_of(self), other), unsupported={"bool": "dot"},
-    samples=calls((Arg((4,)), Arg((4,), low=-1))), tolerance="accumulated",
-    out="result dtype {Got} does not match input dtype {Want}", cost=product("self"),
-)  # fmt: skip
+    lambda self, other: aten.dot(aten.conj_of(self), other),
+    unsupported={"bool": "dot"},
+    samples=calls((Arg((4,)), Arg((4,), low=-1))),
+    tolerance="accumulated",
+    out="result dtype {Got} does not match input dtype {Want}",
+    cost=product("self"),
+)

@@ -181,11 +181,17 @@ def _matrices(*more: Any) -> Callable[..., Any]:
 
 
 op(
-    "linalg_inv(Tensor A) -> Tensor", infer=square("linalg.inv"),
-    cpu=_guarded("linalg.inv", np.linalg.inv), aclnn=call("aclnnInverse", "A", "out"),
-    grad={"A": lambda grad, result: -(_t(result) @ grad @ _t(result))}, samples=_matrices(),
-    tolerance="composite", out="expected", surface="linalg", oracle=lambda torch: torch.linalg.inv,
-)  # fmt: skip
+    "linalg_inv(Tensor A) -> Tensor",
+    infer=square("linalg.inv"),
+    cpu=_guarded("linalg.inv", np.linalg.inv),
+    aclnn=call("aclnnInverse", "A", "out"),
+    grad={"A": lambda grad, result: -(_t(result) @ grad @ _t(result))},
+    samples=_matrices(),
+    tolerance="composite",
+    out="expected",
+    surface="linalg",
+    oracle=lambda torch: torch.linalg.inv,
+)
 
 
 def _scalars(self: Geometry, name: str = "linalg.det") -> Geometry:
@@ -213,11 +219,18 @@ def _inverse(A: Tensor) -> Tensor:
 
 
 op(
-    "linalg_det(Tensor A) -> Tensor", infer=_scalars, cpu=np.linalg.det, lower=_det,
+    "linalg_det(Tensor A) -> Tensor",
+    infer=_scalars,
+    cpu=np.linalg.det,
+    lower=_det,
     grad={"A": lambda grad, A, result: _spread(grad * aten.conj_of(result)) * _t(_inverse(A))},
-    unsupported={"half": "lu_cpu"}, samples=_matrices(), tolerance="composite", out="expected",
-    surface="linalg", oracle=lambda torch: torch.linalg.det,
-)  # fmt: skip
+    unsupported={"half": "lu_cpu"},
+    samples=_matrices(),
+    tolerance="composite",
+    out="expected",
+    surface="linalg",
+    oracle=lambda torch: torch.linalg.det,
+)
 
 
 def _slogdet_grad(
@@ -397,10 +410,15 @@ def _eigh_grad(grads: tuple[Tensor, ...], eigenvalues: Tensor, eigenvectors: Ten
 
 op(
     "linalg_eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
-    infer=_eigh_infer, cpu=lambda A, UPLO: tuple(np.linalg.eigh(A, UPLO)), lower=_eigh_by_svd,
-    grad={"A": _eigh_grad}, unsupported={"bool whole half": "linalg_eigh_cpu"},
-    tolerance="composite", surface="linalg", unsampled=_SIGNS,
-)  # fmt: skip
+    infer=_eigh_infer,
+    cpu=lambda A, UPLO: tuple(np.linalg.eigh(A, UPLO)),
+    lower=_eigh_by_svd,
+    grad={"A": _eigh_grad},
+    unsupported={"bool whole half": "linalg_eigh_cpu"},
+    tolerance="composite",
+    surface="linalg",
+    unsampled=_SIGNS,
+)
 
 
 def _svd_infer(
@@ -469,10 +487,13 @@ def _svd_by_v(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tenso
 # aclnnSvd gives V, torch's linalg.svd its adjoint.
 op(
     "_linalg_svd_v(Tensor A, bool full_matrices=True) -> (Tensor U, Tensor S, Tensor V)",
-    infer=_svd_v, cpu=lambda A, full_matrices: _adjoint_last(np.linalg.svd(A, full_matrices)),
-    aclnn=call("aclnnSvd", "A", "full_matrices", True, "S", "U", "V"), tolerance="composite",
-    surface="none", unsampled=_SIGNS,
-)  # fmt: skip
+    infer=_svd_v,
+    cpu=lambda A, full_matrices: _adjoint_last(np.linalg.svd(A, full_matrices)),
+    aclnn=call("aclnnSvd", "A", "full_matrices", True, "S", "U", "V"),
+    tolerance="composite",
+    surface="none",
+    unsampled=_SIGNS,
+)
 
 
 def _adjoint_last(result: Any) -> tuple[Array, ...]:
@@ -552,8 +573,13 @@ def _square_qr_grad(grads: tuple[Tensor, ...], Q: Tensor, R: Tensor) -> Tensor:
 
 
 op(
-    "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", infer=_qr_infer, cpu=_qr,
+    "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
+    infer=_qr_infer,
+    cpu=_qr,
     aclnn=call("aclnnLinalgQr", "A", lambda a: _QR_MODES[a["mode"]], "Q", "R"),
-    grad={"A": _qr_grad}, unsupported={"half": "geqrf_cpu"}, tolerance="composite",
-    surface="linalg", unsampled=_SIGNS,
-)  # fmt: skip
+    grad={"A": _qr_grad},
+    unsupported={"half": "geqrf_cpu"},
+    tolerance="composite",
+    surface="linalg",
+    unsampled=_SIGNS,
+)

@@ -177,9 +177,14 @@ def _times(grad: object, by: Any) -> Any:
 
 
 def _fused_row(
-    name: str, first: str, second: str, plain: str, rule: Callable[..., Any], aclnn: object,
+    name: str,
+    first: str,
+    second: str,
+    plain: str,
+    rule: Callable[..., Any],
+    aclnn: object,
     kernel: str,
-) -> None:  # fmt: skip
+) -> None:
     def run(a: Tensor, b: Tensor) -> Tensor:
         return getattr(aten, plain)(a, b)
 
@@ -286,16 +291,23 @@ def _dot(self: Tensor, tensor: Tensor) -> Tensor:
 
 
 composite(
-    "mv(Tensor self, Tensor vec) -> Tensor", _mv, unsupported={"bool": "addmv_impl_cpu"},
+    "mv(Tensor self, Tensor vec) -> Tensor",
+    _mv,
+    unsupported={"bool": "addmv_impl_cpu"},
     samples=calls((Arg((2, 3)), Arg((3,))), Sample((Arg((2, 3)), Arg((2,))), error=True)),
-    tolerance="accumulated", out="expected", cost=product("self"),
-)  # fmt: skip
-composite(
-    "dot(Tensor self, Tensor tensor) -> Tensor", _dot, unsupported={"bool": "dot"},
-    samples=calls((Arg((4,)), Arg((4,), low=-1)), Sample((Arg((4,)), Arg((3,))), error=True)),
-    tolerance="accumulated", out="result dtype {Got} does not match input dtype {Want}",
+    tolerance="accumulated",
+    out="expected",
     cost=product("self"),
-)  # fmt: skip
+)
+composite(
+    "dot(Tensor self, Tensor tensor) -> Tensor",
+    _dot,
+    unsupported={"bool": "dot"},
+    samples=calls((Arg((4,)), Arg((4,), low=-1)), Sample((Arg((4,)), Arg((3,))), error=True)),
+    tolerance="accumulated",
+    out="result dtype {Got} does not match input dtype {Want}",
+    cost=product("self"),
+)
 
 
 def _inner(self: Tensor, other: Tensor) -> Tensor:

@@ -108,9 +108,16 @@ def multiply(self: Array, other: Array) -> Array:
 
 
 op(
-    "matmul(Tensor self, Tensor other) -> Tensor", infer=_matmul, cpu=multiply,
+    "matmul(Tensor self, Tensor other) -> Tensor",
+    infer=_matmul,
+    cpu=multiply,
     aclnn=call("aclnnMatmul", "self", "other", "out", "cube_math_type", when=is_real),
-    lower=by_parts(lambda a, b: aten.matmul(a, b)), grad={"self": _grad_self, "other": _grad_other},
-    unsupported={"bool": "addmm_impl_cpu_"}, samples=samples, tolerance="accumulated",
-    out="expected", cost=product("self"), autocast="lower",
-)  # fmt: skip
+    lower=by_parts(lambda a, b: aten.matmul(a, b)),
+    grad={"self": _grad_self, "other": _grad_other},
+    unsupported={"bool": "addmm_impl_cpu_"},
+    samples=samples,
+    tolerance="accumulated",
+    out="expected",
+    cost=product("self"),
+    autocast="lower",
+)

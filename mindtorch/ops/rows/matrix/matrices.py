@@ -229,10 +229,13 @@ def multi_dot(tensors: tuple[Tensor, ...]) -> Tensor:
 
 
 composite(
-    "linalg_matmul(Tensor input, Tensor other) -> Tensor", lambda input, other: input @ other,
-    samples=calls((Arg((2, 3)), Arg((3, 2)))), tolerance="accumulated", out="expected",
+    "linalg_matmul(Tensor input, Tensor other) -> Tensor",
+    lambda input, other: input @ other,
+    samples=calls((Arg((2, 3)), Arg((3, 2)))),
+    tolerance="accumulated",
+    out="expected",
     surface="linalg",
-)  # fmt: skip
+)
 composite(
     "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
     lambda A, offset=0, dim1=-2, dim2=-1: aten.diagonal(A, offset, dim1, dim2),

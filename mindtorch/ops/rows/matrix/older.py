@@ -420,10 +420,13 @@ def linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
 
 composite(
     "__rmatmul__(Tensor self, Tensor other) -> Tensor",
-    lambda self, other: aten.matmul(other, self), samples=calls((Arg((3, 2)), Arg((4, 3)))),
-    oracle=lambda torch: torch.Tensor.__rmatmul__, tolerance="accumulated", surface="none",
+    lambda self, other: aten.matmul(other, self),
+    samples=calls((Arg((3, 2)), Arg((4, 3)))),
+    oracle=lambda torch: torch.Tensor.__rmatmul__,
+    tolerance="accumulated",
+    surface="none",
     fixed_shape=True,
-)  # fmt: skip
+)
 
 
 @composite(

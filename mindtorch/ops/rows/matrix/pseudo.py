@@ -88,9 +88,13 @@ def _pinv_grad(grad: Tensor, A: Tensor, result: Tensor) -> Tensor:
 
 op(
     "_linalg_pinv(Tensor A, Tensor atol, Tensor rtol, bool hermitian=False) -> Tensor",
-    infer=_pinv_infer, lower=_pinv, grad={"A": _pinv_grad},
-    unsampled="linalg_pinv is held against torch", tolerance="composite", surface="none",
-)  # fmt: skip
+    infer=_pinv_infer,
+    lower=_pinv,
+    grad={"A": _pinv_grad},
+    unsampled="linalg_pinv is held against torch",
+    tolerance="composite",
+    surface="none",
+)
 
 
 @composite(
@@ -280,10 +284,14 @@ def _exp_infer(self: Geometry) -> Geometry:
 
 
 op(
-    "linalg_matrix_exp(Tensor self) -> Tensor", infer=_exp_infer, lower=_exp,
-    grad={"self": _exp_grad}, samples=calls((SQUARE,), (Arg((2, 2, 2)),)), tolerance="composite",
+    "linalg_matrix_exp(Tensor self) -> Tensor",
+    infer=_exp_infer,
+    lower=_exp,
+    grad={"self": _exp_grad},
+    samples=calls((SQUARE,), (Arg((2, 2, 2)),)),
+    tolerance="composite",
     surface="linalg",
-)  # fmt: skip
+)
 composite(
     "matrix_exp(Tensor self) -> Tensor",
     lambda self: aten.linalg_matrix_exp(self),

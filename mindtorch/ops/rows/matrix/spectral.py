@@ -51,16 +51,25 @@ def _eig_grad(
 
 
 op(
-    "linalg_eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)", infer=_eig_infer,
-    cpu=lambda A: tuple(np.linalg.eig(_finite(A))), grad={"A": _eig_grad},
-    unsupported={"half": "linalg_eig_out_cpu"}, tolerance="composite", surface="linalg",
-    unsampled=_SIGNS, absent=_NPU,
-)  # fmt: skip
+    "linalg_eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    infer=_eig_infer,
+    cpu=lambda A: tuple(np.linalg.eig(_finite(A))),
+    grad={"A": _eig_grad},
+    unsupported={"half": "linalg_eig_out_cpu"},
+    tolerance="composite",
+    surface="linalg",
+    unsampled=_SIGNS,
+    absent=_NPU,
+)
 composite(
-    "linalg_eigvals(Tensor A) -> Tensor", lambda A: aten.linalg_eig(A)[0],
-    unsupported={"half": "linalg_eig_out_cpu"}, samples=calls((SQUARE,)), tolerance="composite",
-    surface="linalg", absent=_NPU,
-)  # fmt: skip
+    "linalg_eigvals(Tensor A) -> Tensor",
+    lambda A: aten.linalg_eig(A)[0],
+    unsupported={"half": "linalg_eig_out_cpu"},
+    samples=calls((SQUARE,)),
+    tolerance="composite",
+    surface="linalg",
+    absent=_NPU,
+)
 
 
 def _ldl_infer(self: Geometry, hermitian: bool = False, check_errors: bool = False) -> Any:
@@ -114,9 +123,12 @@ op(
 composite(
     "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
     lambda self, hermitian=False: aten.linalg_ldl_factor_ex(self, hermitian=hermitian)[:2],
-    unsupported={"half": "ldl_factor_kernel_cpu"}, samples=calls((replace(SQUARE, grad=False),)),
-    tolerance="composite", surface="linalg", absent=_LDL,
-)  # fmt: skip
+    unsupported={"half": "ldl_factor_kernel_cpu"},
+    samples=calls((replace(SQUARE, grad=False),)),
+    tolerance="composite",
+    surface="linalg",
+    absent=_LDL,
+)
 
 
 def _ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool, *, out: Geometry) -> Array:
@@ -144,7 +156,12 @@ def _ldl_solve_infer(
 
 op(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
-    infer=_ldl_solve_infer, cpu=_ldl_solve, unsupported={"half": "ldl_solve_kernel_cpu"},
+    infer=_ldl_solve_infer,
+    cpu=_ldl_solve,
+    unsupported={"half": "ldl_solve_kernel_cpu"},
     samples=calls(Sample((SQUARE, Arg((3,), "int32", values=(1, 2, 3)), Arg((3, 2))))),
-    tolerance="composite", out="expected", surface="linalg", absent=_LDL,
-)  # fmt: skip
+    tolerance="composite",
+    out="expected",
+    surface="linalg",
+    absent=_LDL,
+)

@@ -327,11 +327,15 @@ def _order_cpu(pivots: Array, m: int) -> Array:
 
 op(
     "_rows_of_pivots(Tensor pivots, int m) -> Tensor",
-    infer=lambda pivots, m: pivots.fresh((*pivots.shape[:-1], m), dtype=dt.int64), cpu=_order_cpu,
-    lower=_order, grad={},
+    infer=lambda pivots, m: pivots.fresh((*pivots.shape[:-1], m), dtype=dt.int64),
+    cpu=_order_cpu,
+    lower=_order,
+    grad={},
     unsampled="its arguments are pivots of a factorization: the rows of linalg_lu run it",
-    tolerance="exact", surface="none", fixed_shape=True,
-)  # fmt: skip
+    tolerance="exact",
+    surface="none",
+    fixed_shape=True,
+)
 
 
 def permutation(pivots: Tensor, m: int) -> Tensor:

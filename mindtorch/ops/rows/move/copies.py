@@ -27,9 +27,14 @@ def _copied(name: str, params: str, sample: Sequence[Any], returns: str = "Tenso
         return tuple(aten.clone(part, memory_format="contiguous") for part in result)
 
     composite(
-        f"{name}_copy(Tensor self{params}) -> {returns}", body, samples=calls(sample),
-        tolerance="exact", out="expected", surface="function", layout_bound=name == "as_strided",
-    )  # fmt: skip
+        f"{name}_copy(Tensor self{params}) -> {returns}",
+        body,
+        samples=calls(sample),
+        tolerance="exact",
+        out="expected",
+        surface="function",
+        layout_bound=name == "as_strided",
+    )
 
 
 for _name, _params, _sample in (
@@ -95,10 +100,13 @@ for _text, _view, _sample in (
      (_MATRIX, 1, 0, 2)),
 ):  # fmt: skip
     composite(
-        _text, _clone_of(_view), samples=calls(_sample), tolerance="exact",
+        _text,
+        _clone_of(_view),
+        samples=calls(_sample),
+        tolerance="exact",
         out=_SAME if _text.startswith("narrow") else "expected",
         surface="both" if _text.startswith("narrow") else "function",
-    )  # fmt: skip
+    )
 
 
 def _put(self: Tensor, src: Tensor, view: Callable[[Tensor], Tensor], name: str) -> Tensor:
@@ -134,9 +142,13 @@ def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     surface="both",
 )
 def slice_scatter(
-    self: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
+    self: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
     step: int = 1,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """`self` with `src` in a slice of a dimension."""
     return _put(self, src, lambda built: aten.slice(built, dim, start, end, step), "slice")
 

@@ -24,11 +24,15 @@ def _clone(self: Geometry, memory_format: str | None = None) -> Geometry:
 
 
 op(
-    "clone(Tensor self, *, str? memory_format=None) -> Tensor", infer=_clone,
+    "clone(Tensor self, *, str? memory_format=None) -> Tensor",
+    infer=_clone,
     cpu=lambda self, memory_format: self.copy(order="C" if memory_format == "contiguous" else "K"),
-    compute="raw", aclnn=call("aclnnInplaceCopy", "out", "self"), grad={"self": lambda grad: grad},
-    samples=unary(dtypes=("float32", "int64", "bool", "bfloat16")), tolerance="exact",
-)  # fmt: skip
+    compute="raw",
+    aclnn=call("aclnnInplaceCopy", "out", "self"),
+    grad={"self": lambda grad: grad},
+    samples=unary(dtypes=("float32", "int64", "bool", "bfloat16")),
+    tolerance="exact",
+)
 
 
 def _contiguous(self: Tensor, memory_format: object | None = None) -> Tensor:
@@ -161,9 +165,15 @@ op(
     overlaps=True,
 )
 op(
-    "zero(Tensor self) -> Tensor", infer=lambda self: preserved(self),
-    cpu=lambda self: np.zeros(self.shape, self.dtype), compute="raw",
+    "zero(Tensor self) -> Tensor",
+    infer=lambda self: preserved(self),
+    cpu=lambda self: np.zeros(self.shape, self.dtype),
+    compute="raw",
     aclnn=call("aclnnInplaceZero", "self", inplace=True),
-    grad={"self": lambda grad: aten.zeros_like(grad)}, samples=unary(dtypes=("float32", "int64")),
-    tolerance="exact", surface="none", inplace=True, overlaps=True,
-)  # fmt: skip
+    grad={"self": lambda grad: aten.zeros_like(grad)},
+    samples=unary(dtypes=("float32", "int64")),
+    tolerance="exact",
+    surface="none",
+    inplace=True,
+    overlaps=True,
+)

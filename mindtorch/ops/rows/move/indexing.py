@@ -159,7 +159,13 @@ op(
     cpu_inplace=_write,
     compute="raw",
     aclnn=call(
-        "aclnnIndexPutImpl", "self", "indices", "values", "accumulate", False, inplace=True,
+        "aclnnIndexPutImpl",
+        "self",
+        "indices",
+        "values",
+        "accumulate",
+        False,
+        inplace=True,
         when=is_real,
     ),
     lower=put,
@@ -176,7 +182,7 @@ op(
     rule="stored",
     inplace=True,
     apart=True,
-)  # fmt: skip
+)
 
 
 op(

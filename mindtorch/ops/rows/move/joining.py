@@ -203,12 +203,16 @@ def _repeat_grad(grad: Tensor, self_geom: Geometry, repeats: tuple[int, ...]) ->
 
 
 op(
-    "repeat(Tensor self, int[] repeats) -> Tensor", infer=_repeat_infer,
-    cpu=lambda self, repeats: np.tile(self, repeats), compute="raw",
-    aclnn=call("aclnnRepeat", "self", "repeats", "out"), grad={"self": _repeat_grad},
+    "repeat(Tensor self, int[] repeats) -> Tensor",
+    infer=_repeat_infer,
+    cpu=lambda self, repeats: np.tile(self, repeats),
+    compute="raw",
+    aclnn=call("aclnnRepeat", "self", "repeats", "out"),
+    grad={"self": _repeat_grad},
     samples=lambda: [Sample((Arg((2, 3), d), (2, 1, 3))) for d in ("float32", "int64", "bfloat16")],
-    tolerance="exact", surface="method",
-)  # fmt: skip
+    tolerance="exact",
+    surface="method",
+)
 
 
 def _tile(self: Tensor, dims: tuple[int, ...]) -> Tensor:

@@ -318,10 +318,15 @@ _SEGMENTS = {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "prod":
     surface="function",
 )
 def segment_reduce(
-    data: Tensor, reduce: str, lengths: Tensor | None = None, indices: Tensor | None = None,
-    offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False,
+    data: Tensor,
+    reduce: str,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
     initial: float | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Runs along a dimension, by their lengths or offsets, each reduced to one element."""
     if reduce not in _SEGMENTS:
         raise RuntimeError(f"unsupported reduction given! {reduce}")

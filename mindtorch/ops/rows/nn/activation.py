@@ -26,13 +26,23 @@ COMPLEX = tuple(d for d in dt.ALL if d.category == dt.COMPLEX)
 
 
 def activation(
-    text: str, cpu: Callable[..., Any], aclnn: object, grad: Callable[..., Any],
-    settings: tuple[Any, ...] = (), oracle: Callable[..., Any] | None = None,
-    tolerance: str = "elementary", rule: str = "", autocast: str = "", surface: str = "none",
-    kernel: str = "", out: str = "", known: tuple[Dtype, ...] = FLOATING,
-    unsupported: UnsupportedDtypes | None = None, lower: Callable[..., Any] | None = None,
+    text: str,
+    cpu: Callable[..., Any],
+    aclnn: object,
+    grad: Callable[..., Any],
+    settings: tuple[Any, ...] = (),
+    oracle: Callable[..., Any] | None = None,
+    tolerance: str = "elementary",
+    rule: str = "",
+    autocast: str = "",
+    surface: str = "none",
+    kernel: str = "",
+    out: str = "",
+    known: tuple[Dtype, ...] = FLOATING,
+    unsupported: UnsupportedDtypes | None = None,
+    lower: Callable[..., Any] | None = None,
     check: Callable[..., None] = lambda *_: None,
-) -> None:  # fmt: skip
+) -> None:
     """A row of one tensor and its settings; dtypes other than `known` are refused.
 
     `kernel` is what torch calls it in that refusal, by default the row's name with `_cpu`.
@@ -50,10 +60,21 @@ def activation(
             return super().__call__(*args)
 
     op(
-        text, infer=Rule(only=(kernel or f"{name}_cpu", known)), cpu=cpu, aclnn=aclnn, lower=lower,
-        grad={"self": grad}, unsupported=unsupported or {}, samples=samples, oracle=oracle,
-        tolerance=tolerance, rule=rule, autocast=autocast, out=out, surface=surface,
-    )  # fmt: skip
+        text,
+        infer=Rule(only=(kernel or f"{name}_cpu", known)),
+        cpu=cpu,
+        aclnn=aclnn,
+        lower=lower,
+        grad={"self": grad},
+        unsupported=unsupported or {},
+        samples=samples,
+        oracle=oracle,
+        tolerance=tolerance,
+        rule=rule,
+        autocast=autocast,
+        out=out,
+        surface=surface,
+    )
 
 
 def _softplus(x: Array, beta: Number, threshold: Number) -> Array:
@@ -165,11 +186,16 @@ def _gelu_grad(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
 
 
 activation(
-    "gelu(Tensor self, *, str approximate='none') -> Tensor", _gelu,
-    call("aclnnGeluV2", "self", lambda a: int(a["approximate"] == "tanh"), "out"), _gelu_grad,
-    tolerance="composite", rule="activation", surface="nn", kernel="GeluKernelImpl",
+    "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    _gelu,
+    call("aclnnGeluV2", "self", lambda a: int(a["approximate"] == "tanh"), "out"),
+    _gelu_grad,
+    tolerance="composite",
+    rule="activation",
+    surface="nn",
+    kernel="GeluKernelImpl",
     check=_approximated,
-)  # fmt: skip
+)
 
 
 def _silu_backward(grad_output: Tensor, self: Tensor) -> Tensor:
@@ -217,10 +243,14 @@ def _silu_grad(grad: Tensor, self: Tensor) -> Tensor:
 
 
 activation(
-    "silu(Tensor self) -> Tensor", lambda x: x * sigmoid(x),
-    call("aclnnSilu", "self", "out", when=in_dtypes("self", *SHORT_FLOATS)), _silu_grad,
-    lower=lambda self: self * aten.sigmoid(self), known=(*FLOATING, *COMPLEX), rule="activation",
-)  # fmt: skip
+    "silu(Tensor self) -> Tensor",
+    lambda x: x * sigmoid(x),
+    call("aclnnSilu", "self", "out", when=in_dtypes("self", *SHORT_FLOATS)),
+    _silu_grad,
+    lower=lambda self: self * aten.sigmoid(self),
+    known=(*FLOATING, *COMPLEX),
+    rule="activation",
+)
 
 
 def _mish_grad(grad: Tensor, self: Tensor) -> Tensor:
@@ -266,10 +296,14 @@ def _elu_grad(
 
 
 activation(
-    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", _elu,
-    call("aclnnElu", "self", "alpha", "scale", "input_scale", "out"), _elu_grad,
-    settings=((0.7,), (1.5, 1.1, 0.5)), oracle=lambda torch: torch.ops.aten.elu, rule="activation",
-)  # fmt: skip
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    _elu,
+    call("aclnnElu", "self", "alpha", "scale", "input_scale", "out"),
+    _elu_grad,
+    settings=((0.7,), (1.5, 1.1, 0.5)),
+    oracle=lambda torch: torch.ops.aten.elu,
+    rule="activation",
+)
 
 
 def _hardtanh(x: Array, low: float, high: float) -> Array:

@@ -123,14 +123,17 @@ def adaptive_avg_pool(n: int, forward: str, backward: str) -> None:
     name = f"_adaptive_avg_pool{n}d"
     kernel, end = f"adaptive_avg_pool{n}d", "_cpu" * (n == 3)
     op(
-        f"{name}(Tensor self, int[{n}] output_size) -> Tensor", infer=_adaptive_rule(n, kernel),
+        f"{name}(Tensor self, int[{n}] output_size) -> Tensor",
+        infer=_adaptive_rule(n, kernel),
         cpu=_adaptive_avg(n),
         aclnn=call(forward, "self", lambda a: expanded(a["output_size"], n), "out"),
         grad={"self": lambda grad, self: getattr(aten, f"{name}_backward")(grad, self)},
-        unsupported={"bool whole complex": f"{kernel}{end}"}, samples=_adaptive_samples(n),
-        oracle=lambda torch: getattr(torch.ops.aten, kernel), tolerance="accumulated",
+        unsupported={"bool whole complex": f"{kernel}{end}"},
+        samples=_adaptive_samples(n),
+        oracle=lambda torch: getattr(torch.ops.aten, kernel),
+        tolerance="accumulated",
         surface="none",
-    )  # fmt: skip
+    )
     op(
         f"{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
         infer=lambda grad_output, self: self.fresh(),
@@ -186,12 +189,16 @@ def adaptive_max_pool(n: int, aclnn: object) -> None:
 
     op(
         f"adaptive_max_pool{n}d(Tensor self, int[{n}] output_size) -> (Tensor out, Tensor indices)",
-        infer=infer, cpu=_adaptive_max(n), aclnn=aclnn, grad={"self": max_grad(n)},
+        infer=infer,
+        cpu=_adaptive_max(n),
+        aclnn=aclnn,
+        grad={"self": max_grad(n)},
         unsupported={"bool whole complex": f"adaptive_max_pool{n}d" + "_cpu" * (n == 3)},
         samples=_adaptive_samples(n),
-        oracle=lambda torch: getattr(torch.ops.aten, f"adaptive_max_pool{n}d"), tolerance="exact",
+        oracle=lambda torch: getattr(torch.ops.aten, f"adaptive_max_pool{n}d"),
+        tolerance="exact",
         surface="none",
-    )  # fmt: skip
+    )
 
 
 adaptive_max_pool(

@@ -111,10 +111,13 @@ def rounded(resized: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def _row(mode: str) -> None:
     def body(
-        self: Tensor, output_size: tuple[int, ...] | None, align_corners: bool,
-        scales_h: float | tuple[float, ...] | None = None, scales_w: float | None = None,
+        self: Tensor,
+        output_size: tuple[int, ...] | None,
+        align_corners: bool,
+        scales_h: float | tuple[float, ...] | None = None,
+        scales_w: float | None = None,
         scale_factors: tuple[float, ...] | None = None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         if isinstance(scales_h, tuple | list):
             scales_h, scale_factors = None, scales_h
         if output_size is None:

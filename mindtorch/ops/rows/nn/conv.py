@@ -134,9 +134,16 @@ _LARGEST = (1 << 62) - 1  # so that twice as much is an int64
 
 
 def _rule(
-    input: Geometry, weight: Geometry, bias: Geometry | None, stride: Sizes, padding: Sizes,
-    dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int,
-) -> Geometry:  # fmt: skip
+    input: Geometry,
+    weight: Geometry,
+    bias: Geometry | None,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+) -> Geometry:
     _check_settings(weight.shape[2:], stride, padding, dilation, output_padding, groups,
                     transposed)  # fmt: skip
     if input.ndim != weight.ndim:
@@ -187,9 +194,14 @@ def _by(sizes: Any) -> str:
 
 
 def windows(
-    x: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, out: Sizes,
+    x: Array,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    out: Sizes,
     fill: int = 0,
-) -> Array:  # fmt: skip
+) -> Array:
     """A view [N, C, *out, *kernel] of the padded input; each window's elements are last."""
     if any(padding):
         edges = [(0, 0), (0, 0), *((p, p) for p in padding)]
@@ -280,9 +292,18 @@ def _backward(
 
 
 def _convolution(
-    input: Array, weight: Array, bias: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes,
-    transposed: bool, output_padding: Sizes, groups: int, *, out: Geometry,
-) -> Array:  # fmt: skip
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+    *,
+    out: Geometry,
+) -> Array:
     run = _backward if transposed else _forward
     result = run(input, weight, stride, padding, dilation, groups, out.shape[2:])
     if bias is not None:
@@ -291,18 +312,30 @@ def _convolution(
 
 
 def _by_input(
-    grad: Tensor, input_geom: Geometry, weight: Tensor, stride: Sizes, padding: Sizes,
-    dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int,
-) -> Tensor:  # fmt: skip
+    grad: Tensor,
+    input_geom: Geometry,
+    weight: Tensor,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+) -> Tensor:
     extra = (0,) * len(stride)
     if not transposed:
         extra = tuple(
             n - ((m - 1) * s - 2 * p + d * (k - 1) + 1)
             for n, m, s, p, d, k in zip(
-                input_geom.shape[2:], grad.shape[2:], stride, padding, dilation, weight.shape[2:],
+                input_geom.shape[2:],
+                grad.shape[2:],
+                stride,
+                padding,
+                dilation,
+                weight.shape[2:],
                 strict=True,
             )
-        )  # fmt: skip
+        )
     result = aten.convolution(
         grad, aten.conj_of(weight), None, stride, padding, dilation, not transposed, extra, groups
     )
@@ -314,9 +347,16 @@ def _by_input(
 
 
 def _by_weight(
-    grad: Tensor, input: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes,
-    transposed: bool, output_padding: Sizes, groups: int,
-) -> Tensor:  # fmt: skip
+    grad: Tensor,
+    input: Tensor,
+    weight: Tensor,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+) -> Tensor:
     if transposed:
         # An output padding of a stride and more leaves windows that no input made.
         padded: list[int] = []
@@ -360,8 +400,18 @@ op(
     infer=_rule,
     cpu=_convolution,
     aclnn=call(
-        "aclnnConvolution", "input", "weight", "bias", "stride", "padding", "dilation",
-        "transposed", "output_padding", "groups", "out", "conv_math_type",
+        "aclnnConvolution",
+        "input",
+        "weight",
+        "bias",
+        "stride",
+        "padding",
+        "dilation",
+        "transposed",
+        "output_padding",
+        "groups",
+        "out",
+        "conv_math_type",
     ),
     grad={"input": _by_input, "weight": _by_weight, "bias": _by_bias},
     unsupported={"bool": "slow_conv2d_cpu"},
@@ -371,13 +421,18 @@ op(
     cost=convolution,
     surface="function",
     autocast="lower",
-)  # fmt: skip
+)
 
 
 def _weight_grad(
-    grad: Array, input: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes,
+    grad: Array,
+    input: Array,
+    weight: Array,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
     groups: int,
-) -> Array:  # fmt: skip
+) -> Array:
     n, kernel = len(stride), weight.shape[2:]
     out = grad.shape[2:]
     seen = windows(input, kernel, stride, padding, dilation, out)
@@ -406,9 +461,14 @@ def _weight_grad_by_grad(
 
 
 def _weight_grad_by_input(
-    grad: Tensor, grad_output: Tensor, input_geom: Geometry, stride: Sizes, padding: Sizes,
-    dilation: Sizes, groups: int,
-) -> Tensor:  # fmt: skip
+    grad: Tensor,
+    grad_output: Tensor,
+    input_geom: Geometry,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> Tensor:
     extra = (0,) * len(stride)
     return _by_input(grad_output, input_geom, grad, stride, padding, dilation, False, extra, groups)
 
@@ -420,10 +480,22 @@ op(
     infer=lambda grad_output, input, weight, stride, padding, dilation, groups: weight.fresh(),
     cpu=_weight_grad,
     aclnn=call(
-        "aclnnConvolutionBackward", "grad_output", "input", "weight",
-        lambda a: (a["weight"].shape[0],), "stride", "padding", "dilation", False,
-        lambda a: (0,) * len(a["stride"]), "groups", (False, True, False), "conv_math_type", None,
-        "out", None,
+        "aclnnConvolutionBackward",
+        "grad_output",
+        "input",
+        "weight",
+        lambda a: (a["weight"].shape[0],),
+        "stride",
+        "padding",
+        "dilation",
+        False,
+        lambda a: (0,) * len(a["stride"]),
+        "groups",
+        (False, True, False),
+        "conv_math_type",
+        None,
+        "out",
+        None,
     ),
     grad={"grad_output": _weight_grad_by_grad, "input": _weight_grad_by_input},
     unsupported={"bool": "slow_conv2d_cpu"},
@@ -434,4 +506,4 @@ op(
         (Arg((2, 4, 3, 3)), Arg((2, 3, 5, 5)), Arg((4, 3, 3, 3)), (1, 1), (0, 0), (1, 1), 1)
     ),
     fixed_shape=True,
-)  # fmt: skip
+)

@@ -60,9 +60,15 @@ def _same(
 
 
 def _conv(
-    n: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes | str,
-    dilation: Sizes, groups: int,
-) -> Tensor:  # fmt: skip
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes | str,
+    dilation: Sizes,
+    groups: int,
+) -> Tensor:
     _refuse_operands(f"conv{n}d", (input, weight, bias, stride, padding, dilation, groups))
     batched = _batched(f"conv{n}d", n, input)
     x = input if batched else input.unsqueeze(0)
@@ -146,15 +152,29 @@ conv3d = _convolution(3, Arg((1, 2, 4, 4, 4)), Arg((3, 2, 2, 2, 2)), Arg((3,)))
 
 
 def _conv_transpose(
-    n: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes,
-    output_padding: Sizes, groups: int, dilation: Sizes,
-) -> Tensor:  # fmt: skip
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes,
+    output_padding: Sizes,
+    groups: int,
+    dilation: Sizes,
+) -> Tensor:
     batched = _batched(f"conv_transpose{n}d", n, input)
     x = input if batched else input.unsqueeze(0)
     out = aten.convolution(
-        x, weight, bias, _sizes(stride, n, "stride"), _sizes(padding, n, "padding"),
-        _sizes(dilation, n, "dilation"), True, _sizes(output_padding, n, "output_padding"), groups,
-    )  # fmt: skip
+        x,
+        weight,
+        bias,
+        _sizes(stride, n, "stride"),
+        _sizes(padding, n, "padding"),
+        _sizes(dilation, n, "dilation"),
+        True,
+        _sizes(output_padding, n, "output_padding"),
+        groups,
+    )
     return out if batched else out.squeeze(0)
 
 

@@ -180,10 +180,14 @@ op(
     tolerance="composite",
 )
 def ctc_loss(
-    log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int],
-    target_lengths: Tensor | Sequence[int], blank: int = 0, reduction: str = "mean",
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: str = "mean",
     zero_infinity: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Connectionist temporal classification; log_probs `[T, N,
     C]`, targets `[N, S]` or concatenated."""
     get_enum(reduction)

@@ -89,15 +89,23 @@ def _rows(n: int) -> None:
     )
 
     def both(
-        input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-        return_indices: bool = False, _random_samples: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        input: Tensor,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
         return _fractional(n, input, kernel_size, output_size, output_ratio, _random_samples)
 
     def pooled(
-        input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-        return_indices: bool = False, _random_samples: Tensor | None = None,
-    ) -> Any:  # fmt: skip
+        input: Tensor,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Any:
         result = _fractional(n, input, kernel_size, output_size, output_ratio, _random_samples)
         return result if return_indices else result[0]
 

@@ -239,11 +239,15 @@ def _row(rank: int) -> None:
     kernel = {2: "grid_sampler_2d_cpu_kernel_impl", 3: "grid_sampler3d_cpu"}[rank]
     op(
         f"{name}(Tensor input, Tensor grid, {_SETTING}) -> Tensor",
-        unsupported={"bool whole complex": kernel}, infer=_shape, cpu=_sampled,
+        unsupported={"bool whole complex": kernel},
+        infer=_shape,
+        cpu=_sampled,
         aclnn=call(ascend, "input", "grid", *_NAMES, "out", when=applies),
         grad={("input", "grid"): Derivative(slope, ("grad", "input", "grid", "needs", *_NAMES))},
-        samples=calls(*_samples(rank)), tolerance="chained", fixed_shape=True,
-    )  # fmt: skip
+        samples=calls(*_samples(rank)),
+        tolerance="chained",
+        fixed_shape=True,
+    )
     op(
         f"{name}_backward(Tensor grad_output, Tensor input, Tensor grid, {_SETTING},"
         " bool[2] output_mask) -> (Tensor grad_input, Tensor grad_grid)",

@@ -51,10 +51,17 @@ def _refuse(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     fixed_shape=True,
 )
 def linear_cross_entropy(
-    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
-    weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
-    label_smoothing: float = 0.0, options: Any = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
     """Cross entropy of input `[N, in]` times linear_weight `[C, *out, in]`, plus a bias.
 
     `options` say in which chunks torch computes; the logits are computed at once here.

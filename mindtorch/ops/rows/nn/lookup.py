@@ -28,9 +28,14 @@ from ...spec import aten, call, composite, op
     tolerance="exact",
 )
 def embedding(
-    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
-    norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """Rows of weight `[n, d]` at the indices; `max_norm` renormalizes those rows in place first."""
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -142,11 +147,18 @@ def _class_count(tensor: Tensor, num_classes: int) -> int:
     rule="cancelling",
 )
 def embedding_bag(
-    input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
-    norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean",
-    sparse: bool = False, per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False, padding_idx: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
     """Sums, means or maxima of bags of rows; bags are the rows of
     a 2-D input or start at `offsets`."""
     padding = _padding_index(padding_idx, weight.size(0), "padding_idx", "num_embeddings")

@@ -88,9 +88,14 @@ def _check_labels(labels: Array, classes: int) -> None:
 
 
 def _nll_grad(
-    grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int,
-    ignore_index: int, total_weight: Tensor,
-) -> Tensor:  # fmt: skip
+    grad_output: Tensor,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Tensor,
+) -> Tensor:
     return aten.nll_loss_backward(
         grad_output, self, target, weight, reduction, ignore_index, total_weight
     )
@@ -131,7 +136,13 @@ op(
     infer=_nll_rule,
     cpu=_nll,
     aclnn=call(
-        "aclnnNLLLoss", "self", "target", "weight", "reduction", "ignore_index", "output",
+        "aclnnNLLLoss",
+        "self",
+        "target",
+        "weight",
+        "reduction",
+        "ignore_index",
+        "output",
         "total_weight",
     ),
     unsupported={"bool whole complex": "nll_loss_out_frame"},
@@ -147,13 +158,18 @@ op(
     ),
     fixed_shape=True,
     rule="loss",
-)  # fmt: skip
+)
 
 
 def _nll_backward(
-    grad: Array, self: Array, target: Array, weight: Array | None, reduction: int, ignore: int,
+    grad: Array,
+    self: Array,
+    target: Array,
+    weight: Array | None,
+    reduction: int,
+    ignore: int,
     total: Array,
-) -> Array:  # fmt: skip
+) -> Array:
     out = np.zeros((np.atleast_1d(target).size, self.shape[-1]), self.dtype)
     labels = np.atleast_1d(target)
     keep = labels != ignore
@@ -195,32 +211,49 @@ op(
     surface="none",
     samples=calls(
         (
-            Arg(()), Arg((4, 3), grad=False), Arg((4,), "int64", 0, 2), None, 1, -100,
+            Arg(()),
+            Arg((4, 3), grad=False),
+            Arg((4,), "int64", 0, 2),
+            None,
+            1,
+            -100,
             Arg((), values=4.0, grad=False),
         )
     ),
     fixed_shape=True,
     rule="loss",
-)  # fmt: skip
+)
 op(
     "_nll_loss_backward_weighted" + _BACKWARD,
     infer=lambda grad_output, self, *rest: self.fresh(),
     cpu=_nll_backward,
     aclnn=call(
-        "aclnnNLLLossBackward", "grad_output", "self", "target", "weight", "reduction",
-        "ignore_index", "total_weight", "out",
+        "aclnnNLLLossBackward",
+        "grad_output",
+        "self",
+        "target",
+        "weight",
+        "reduction",
+        "ignore_index",
+        "total_weight",
+        "out",
     ),
     unsupported={"bool whole complex": "nll_loss_backward_out_frame"},
     surface="none",
     samples=calls(
         (
-            Arg(()), Arg((4, 3), grad=False), Arg((4,), "int64", 0, 2),
-            Arg((3,), low=0.5, grad=False), 1, -100, Arg((), values=4.0, grad=False),
+            Arg(()),
+            Arg((4, 3), grad=False),
+            Arg((4,), "int64", 0, 2),
+            Arg((3,), low=0.5, grad=False),
+            1,
+            -100,
+            Arg((), values=4.0, grad=False),
         )
     ),
     fixed_shape=True,
     rule="loss",
-)  # fmt: skip
+)
 
 
 def _pair_rule(self: Geometry, target: Geometry, reduction: int, *rest: Any) -> Geometry:
@@ -248,10 +281,16 @@ def _spread(grad: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tenso
 
 
 def pair_loss(
-    name: str, cpu: Callable[..., Any], slope: Callable[..., Any], aclnn: object, setting: str = "",
-    kind: str = "float", values: tuple[Any, ...] = (), lower: Callable[..., Any] | None = None,
+    name: str,
+    cpu: Callable[..., Any],
+    slope: Callable[..., Any],
+    aclnn: object,
+    setting: str = "",
+    kind: str = "float",
+    values: tuple[Any, ...] = (),
+    lower: Callable[..., Any] | None = None,
     autocast: str = "",
-) -> None:  # fmt: skip
+) -> None:
     """A row of a loss of input - target; `slope(d, setting)` is its derivative by d."""
     text = f", {kind} {setting}=1.0" if setting else ""
 
@@ -325,11 +364,14 @@ def _smooth(d: Array, beta: float) -> Array:
 
 
 pair_loss(
-    "smooth_l1_loss", _smooth,
+    "smooth_l1_loss",
+    _smooth,
     lambda d, beta: aten.where(aten.abs(d) < beta, d / beta, aten.sign(d)),
-    call("aclnnSmoothL1Loss", "self", "target", "reduction", "beta", "out"), setting="beta",
-    values=(0.7,), autocast="float32",
-)  # fmt: skip
+    call("aclnnSmoothL1Loss", "self", "target", "reduction", "beta", "out"),
+    setting="beta",
+    values=(0.7,),
+    autocast="float32",
+)
 
 
 def _huber(d: Array, delta: float) -> Array:
@@ -350,10 +392,15 @@ def _huber_lower(self: Tensor, target: Tensor, reduction: int, delta: float) -> 
 
 
 pair_loss(
-    "huber_loss", _huber,
-    lambda d, delta: aten.where(aten.abs(d) <= delta, d, aten.sign(d) * delta), (), setting="delta",
-    values=(0.7,), lower=_huber_lower, autocast="float32",
-)  # fmt: skip
+    "huber_loss",
+    _huber,
+    lambda d, delta: aten.where(aten.abs(d) <= delta, d, aten.sign(d) * delta),
+    (),
+    setting="delta",
+    values=(0.7,),
+    lower=_huber_lower,
+    autocast="float32",
+)
 
 
 def _bce_rule(

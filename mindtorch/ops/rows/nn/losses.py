@@ -33,10 +33,15 @@ from .reduction import get_enum, reduced, resolve_reduction
     tolerance="accumulated",
 )
 def cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """input `[N, C, *]` logits; target int64 `[N, *]` classes, or
     floating `[N, C, *]` probabilities."""
     reduction = resolve_reduction(size_average, reduce, reduction)
@@ -114,9 +119,14 @@ def _soft_cross_entropy(
     tolerance="accumulated",
 )
 def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """-input[class], weighted; input `[N, C, *]` log-probabilities, target int64 `[N, *]`."""
     reduction = resolve_reduction(size_average, reduce, reduction)
     code = get_enum(reduction)
@@ -185,9 +195,13 @@ def _pointwise(name: str, input: Tensor, target: Tensor, reduction: str, *more: 
     rule="loss",
 )
 def mse_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """(input - target)²."""
     reduction = resolve_reduction(size_average, reduce, reduction)
     if weight is None:
@@ -222,9 +236,13 @@ def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     tolerance="accumulated",
 )
 def l1_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """|input - target|."""
     reduction = resolve_reduction(size_average, reduce, reduction)
     input, target = _matched(input, target)
@@ -244,9 +262,13 @@ def l1_loss(
     rule="loss",
 )
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", beta: float = 1.0,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2."""
     reduction = resolve_reduction(size_average, reduce, reduction)
     if beta < 0:
@@ -295,9 +317,13 @@ def huber_loss(
     rule="loss",
 )
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """-(t log p + (1 - t) log(1 - p)), logs held at -100; input are probabilities."""
     reduction = resolve_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
@@ -329,9 +355,14 @@ def binary_cross_entropy(
     tolerance="accumulated",
 )
 def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """binary_cross_entropy of sigmoid(input), without its
     overflow; `pos_weight` scales positives."""
     reduction = resolve_reduction(size_average, reduce, reduction)
@@ -363,9 +394,13 @@ def binary_cross_entropy_with_logits(
     tolerance="accumulated",
 )
 def kl_div(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", log_target: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """t (log t - input), input in logs, target in logs with
     `log_target`; batchmean divides by N."""
     if any(t.dtype.category < dt.FLOAT for t in (input, target)):
@@ -402,10 +437,15 @@ def kl_div(
     tolerance="accumulated",
 )
 def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
-    size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """exp(x) - t x (or x - t log(x + eps)); `full` adds Stirling's term where t > 1."""
     reduction = resolve_reduction(size_average, reduce, reduction)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
@@ -425,9 +465,13 @@ def poisson_nll_loss(
     tolerance="accumulated",
 )
 def gaussian_nll_loss(
-    input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6,
+    input: Tensor,
+    target: Tensor,
+    var: Tensor,
+    full: bool = False,
+    eps: float = 1e-6,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """(log var + (input - target)² / var) / 2, var held at eps; `full` adds log(2π) / 2."""
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")

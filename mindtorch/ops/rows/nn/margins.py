@@ -25,9 +25,14 @@ from .similarity import pairwise_distance
     tolerance="composite",
 )
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
-    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, -y (x1 - x2) + margin)."""
     reduction = resolve_reduction(size_average, reduce, reduction)
     if not input1.dim() == input2.dim() == target.dim():
@@ -46,9 +51,13 @@ def margin_ranking_loss(
     tolerance="composite",
 )
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """x where y = 1, max(0, margin - x) where y = -1."""
     reduction = resolve_reduction(size_average, reduce, reduction)
     zeros = aten.zeros_like(input)
@@ -85,9 +94,14 @@ def soft_margin_loss(
     tolerance="chained",
 )
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
-    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """1 - cos where y = 1, max(0, cos - margin) where y = -1."""
     reduction = resolve_reduction(size_average, reduce, reduction)
     dim = target.dim()
@@ -133,9 +147,15 @@ def _refuse_targets(target: Tensor) -> None:
     tolerance="composite",
 )
 def multi_margin_loss(
-    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Sum over wrong classes of max(0, margin - x[y] + x[i])ᵖ / C; input `[N, C]`."""
     reduction = resolve_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
@@ -218,9 +238,13 @@ def multilabel_margin_loss(
     tolerance="composite",
 )
 def multilabel_soft_margin_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Mean over classes of the binary cross entropy with logits."""
     if not input.ndim:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
@@ -239,10 +263,17 @@ def multilabel_soft_margin_loss(
     tolerance="chained",  # the difference of two distances may be far smaller than they are
 )
 def triplet_margin_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
-    eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, d(a, p) - d(a, n) + margin), d the p-norm."""
     reduction = resolve_reduction(size_average, reduce, reduction)
     if margin <= 0:
@@ -252,9 +283,14 @@ def triplet_margin_loss(
         return pairwise_distance(x, y, p, eps)
 
     return triplet_margin_with_distance_loss(
-        anchor, positive, negative, distance_function=distance, margin=margin, swap=swap,
+        anchor,
+        positive,
+        negative,
+        distance_function=distance,
+        margin=margin,
+        swap=swap,
         reduction=reduction,
-    )  # fmt: skip
+    )
 
 
 @composite(
@@ -270,10 +306,15 @@ def triplet_margin_loss(
     tolerance="chained",
 )
 def triplet_margin_with_distance_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, *,
-    distance_function: Callable[[Any, Any], Any] | None = None, margin: float = 1.0,
-    swap: bool = False, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Any, Any], Any] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, d(a, p) - d(a, n) + margin) for any distance; `swap`
     takes the nearer of d(a, n), d(p, n)."""
     get_enum(reduction)

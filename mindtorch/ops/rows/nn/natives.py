@@ -51,9 +51,15 @@ def native_layer_norm(
 
 
 def _batch_norm(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
-    running_var: Tensor | None, training: bool, momentum: float, eps: float,
-) -> tuple[Tensor, ...]:  # fmt: skip
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
     out, mean, rstd = normalized_by(
         input, running_mean, running_var, weight, bias, training, momentum, eps
     )
@@ -118,9 +124,15 @@ composite(
 
 
 def _window_grad(
-    grad_output: Tensor, self: Tensor, kernel_size: tuple[int, ...], stride: tuple[int, ...],
-    padding: tuple[int, ...], dilation: tuple[int, ...], ceil_mode: bool, indices: Tensor,
-) -> Tensor:  # fmt: skip
+    grad_output: Tensor,
+    self: Tensor,
+    kernel_size: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    ceil_mode: bool,
+    indices: Tensor,
+) -> Tensor:
     del kernel_size, stride, padding, dilation, ceil_mode  # the indices say it all
     return unpooled(grad_output, indices, tuple(self.shape), 2)
 

@@ -105,10 +105,18 @@ def _kept_whole(input: Tensor, *others: Tensor | None) -> bool:
 
 
 def _layer_norm_grad(
-    grad_out: Tensor | None, grad_mean: Tensor | None, grad_rstd: Tensor | None, input: Tensor,
-    normalized_shape: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float,
-    mean: Tensor, rstd: Tensor, needs: tuple[bool, ...],
-) -> tuple[Any, ...]:  # fmt: skip
+    grad_out: Tensor | None,
+    grad_mean: Tensor | None,
+    grad_rstd: Tensor | None,
+    input: Tensor,
+    normalized_shape: tuple[int, ...],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    mean: Tensor,
+    rstd: Tensor,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
     if grad_out is not None and _kept_whole(input, grad_mean, grad_rstd):
         return aten._layer_norm_backward(
             grad_out, input, normalized_shape, mean, rstd, weight, bias, needs
@@ -147,7 +155,14 @@ op(
     infer=_layer_norm_rule,
     cpu=_layer_norm,
     aclnn=call(
-        "aclnnLayerNorm", "input", "normalized_shape", "weight", "bias", "eps", "out", "mean",
+        "aclnnLayerNorm",
+        "input",
+        "normalized_shape",
+        "weight",
+        "bias",
+        "eps",
+        "out",
+        "mean",
         "rstd",
     ),
     grad={("input", "weight", "bias"): _layer_norm_grad},
@@ -160,13 +175,19 @@ op(
     tolerance="composite",
     surface="none",
     autocast="float32 on npu",
-)  # fmt: skip
+)
 
 
 def _group_norm_rule(
-    input: Geometry, weight: Geometry | None, bias: Geometry | None, n: int, c: int, area: int,
-    group: int, eps: float,
-) -> tuple[Geometry, ...]:  # fmt: skip
+    input: Geometry,
+    weight: Geometry | None,
+    bias: Geometry | None,
+    n: int,
+    c: int,
+    area: int,
+    group: int,
+    eps: float,
+) -> tuple[Geometry, ...]:
     if group <= 0 or c % group:
         raise RuntimeError(
             "Expected number of channels in input to be divisible by num_groups, but got input of "
@@ -191,9 +212,15 @@ def _per_channel(t: Array, ndim: int) -> Array:
 
 
 def _group_norm(
-    x: Array, weight: Array | None, bias: Array | None, n: int, c: int, area: int, group: int,
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    n: int,
+    c: int,
+    area: int,
+    group: int,
     eps: float,
-) -> tuple[Array, ...]:  # fmt: skip
+) -> tuple[Array, ...]:
     normal, mean, rstd = _normalized(x.reshape((n, group, c // group * area)), 2, eps)
     out = normal.reshape(x.shape)
     if weight is not None:
@@ -262,18 +289,28 @@ op(
 
 
 def _batch_norm_rule(
-    input: Geometry, weight: Geometry | None, bias: Geometry | None, running_mean: Geometry | None,
-    running_var: Geometry | None, training: bool, eps: float,
-) -> tuple[Geometry, ...]:  # fmt: skip
+    input: Geometry,
+    weight: Geometry | None,
+    bias: Geometry | None,
+    running_mean: Geometry | None,
+    running_var: Geometry | None,
+    training: bool,
+    eps: float,
+) -> tuple[Geometry, ...]:
     _refuse_mixed(input, weight, bias, running_mean, running_var)
     stat = input.fresh((input.shape[1],) if training else (0,), _stat(input))
     return as_images(input.shape, input), stat, stat
 
 
 def _batch_norm(
-    x: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array, training: bool,
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    mean: Array,
+    var: Array,
+    training: bool,
     eps: float,
-) -> tuple[Array, ...]:  # fmt: skip
+) -> tuple[Array, ...]:
     axes = (0, *range(2, x.ndim))
     channels = x.shape[1]
     if training:
@@ -288,10 +325,19 @@ def _batch_norm(
 
 
 def _batch_norm_grad(
-    grad_out: Tensor | None, grad_mean: Tensor | None, grad_rstd: Tensor | None, input: Tensor,
-    weight: Tensor | None, running_mean: Tensor, running_var: Tensor, training: bool, eps: float,
-    mean: Tensor, rstd: Tensor, needs: Sequence[bool],
-) -> tuple[Any, ...]:  # fmt: skip
+    grad_out: Tensor | None,
+    grad_mean: Tensor | None,
+    grad_rstd: Tensor | None,
+    input: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    training: bool,
+    eps: float,
+    mean: Tensor,
+    rstd: Tensor,
+    needs: Sequence[bool],
+) -> tuple[Any, ...]:
     if grad_out is not None and _kept_whole(input, grad_mean, grad_rstd):
         return aten._batch_norm_backward(
             grad_out, input, weight, running_mean, running_var, mean, rstd, training, eps, needs

@@ -48,9 +48,13 @@ def standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Any, Any
 
 
 def back_through(
-    g: Tensor, normal: Tensor, rstd: Tensor, dims: tuple[int, ...], grad_mean: Tensor | None = None,
+    g: Tensor,
+    normal: Tensor,
+    rstd: Tensor,
+    dims: tuple[int, ...],
+    grad_mean: Tensor | None = None,
     grad_rstd: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Gradient by the input, from those of the standardized values and of the statistics."""
     spread = normal * mean_of(g * normal, dims)
     gradient = (g - mean_of(g, dims) - spread) * rstd

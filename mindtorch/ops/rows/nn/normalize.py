@@ -130,10 +130,15 @@ def _check_batch(size: Sequence[int]) -> None:
     tolerance="chained",
 )
 def batch_norm(
-    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
-    weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
-    momentum: float = 0.1, eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalizes each channel (dim 1) over batch and space; in
     training updates the running statistics."""
     if training:
@@ -150,9 +155,15 @@ def _moved(running: Tensor, batch: Tensor, momentum: float) -> None:
 
 
 def normalized_by(
-    input: Tensor, mean: Tensor | None, var: Tensor | None, weight: Tensor | None,
-    bias: Tensor | None, training: bool, momentum: float, eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    input: Tensor,
+    mean: Tensor | None,
+    var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Batch norm and its statistics; in training the running ones move by `momentum`."""
     if not input.numel():
         # Nothing to normalize, whatever its rank; the statistics stay as they are.
@@ -190,10 +201,15 @@ def normalized_by(
     tolerance="chained",
 )
 def instance_norm(
-    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
-    weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
-    momentum: float = 0.1, eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalizes each channel of each sample: batch norm of `[1, N C, *]`."""
     if use_input_stats:
         _check_instance(input.size())
@@ -204,9 +220,15 @@ def instance_norm(
 
     mean, var = repeated(running_mean), repeated(running_var)
     out, *_ = normalized_by(
-        input.contiguous().reshape(1, n * c, *input.shape[2:]), mean, var, repeated(weight),
-        repeated(bias), use_input_stats, momentum, eps,
-    )  # fmt: skip
+        input.contiguous().reshape(1, n * c, *input.shape[2:]),
+        mean,
+        var,
+        repeated(weight),
+        repeated(bias),
+        use_input_stats,
+        momentum,
+        eps,
+    )
     if use_input_stats:
         # Each sample moved its own copy; the module keeps their mean.
         for running, moved in ((running_mean, mean), (running_var, var)):

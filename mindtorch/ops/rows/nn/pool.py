@@ -101,9 +101,14 @@ def _too_small(name: str, shape: Sizes, kernel: Sizes, out: Sizes) -> str:
 
 
 def _pooled(
-    name: str, self: Geometry, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
+    name: str,
+    self: Geometry,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
     ceil_mode: bool,
-) -> Sizes:  # fmt: skip
+) -> Sizes:
     n = len(kernel)
     if n == 3 and self.ndim not in (4, 5):
         raise RuntimeError("non-empty 4D or 5D (batch mode) tensor expected for input")
@@ -179,9 +184,15 @@ def _best_in_turn(seen: Any, inside: Any, kernel: Sizes) -> tuple[Array, Array]:
 
 
 def _max_pool(
-    self: Array, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
-    ceil_mode: bool, *, out: tuple[Geometry, ...],
-) -> tuple[Array, ...]:  # fmt: skip
+    self: Array,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool,
+    *,
+    out: tuple[Geometry, ...],
+) -> tuple[Array, ...]:
     k, n = kernel_size, len(kernel_size)
     s, p, d = expanded(stride, n, k), expanded(padding, n), expanded(dilation, n)
     x = _batched(self, n)
@@ -205,9 +216,13 @@ def _max_pool(
 
 def _max_pool_rule(n: int) -> Callable[..., Any]:
     def infer(
-        self: Geometry, kernel_size: Sizes, stride: Sizes = (), padding: Sizes = (0,),
-        dilation: Sizes = (1,), ceil_mode: bool = False,
-    ) -> tuple[Geometry, Geometry]:  # fmt: skip
+        self: Geometry,
+        kernel_size: Sizes,
+        stride: Sizes = (),
+        padding: Sizes = (0,),
+        dilation: Sizes = (1,),
+        ceil_mode: bool = False,
+    ) -> tuple[Geometry, Geometry]:
         k = expanded(kernel_size, n)
         s, p, d = expanded(stride, n, k), expanded(padding, n), expanded(dilation, n)
         shape = _pooled(f"max_pool{n}d", self, k, s, p, d, ceil_mode)
@@ -289,17 +304,27 @@ def _geometry_args(n: int) -> tuple[Any, ...]:
 max_pool(
     2,
     call(
-        "aclnnMaxPool2dWithIndices", "self", *_geometry_args(2), _full("dilation", 2), "ceil_mode",
-        "out", "indices",
+        "aclnnMaxPool2dWithIndices",
+        "self",
+        *_geometry_args(2),
+        _full("dilation", 2),
+        "ceil_mode",
+        "out",
+        "indices",
     ),
-)  # fmt: skip
+)
 max_pool(
     3,
     call(
-        "aclnnMaxPool3dWithArgmax", "self", *_geometry_args(3), _full("dilation", 3), "ceil_mode",
-        "out", "indices",
+        "aclnnMaxPool3dWithArgmax",
+        "self",
+        *_geometry_args(3),
+        _full("dilation", 3),
+        "ceil_mode",
+        "out",
+        "indices",
     ),
-)  # fmt: skip
+)
 
 
 def _counts(
@@ -319,9 +344,14 @@ def _counts(
 
 def _avg_rule(n: int) -> Callable[..., Any]:
     def infer(
-        self: Geometry, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool,
-        count_include_pad: bool, divisor_override: int | None,
-    ) -> Geometry:  # fmt: skip
+        self: Geometry,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ) -> Geometry:
         if divisor_override == 0:
             raise RuntimeError("divisor must be not zero")
         k = expanded(kernel_size, n)
@@ -333,9 +363,16 @@ def _avg_rule(n: int) -> Callable[..., Any]:
 
 def _avg_cpu(n: int) -> Callable[..., Any]:
     def run(
-        self: Array, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool,
-        include: bool, override: int | None, *, out: Geometry,
-    ) -> Array:  # fmt: skip
+        self: Array,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes,
+        ceil_mode: bool,
+        include: bool,
+        override: int | None,
+        *,
+        out: Geometry,
+    ) -> Array:
         k = expanded(kernel_size, n)
         s, p = expanded(stride, n, k), expanded(padding, n)
         x, result = _batched(self, n), out.shape[-n:]
@@ -349,9 +386,15 @@ def _avg_cpu(n: int) -> Callable[..., Any]:
 
 def _avg_back(n: int) -> Callable[..., Any]:
     def run(
-        grad: Array, self: Array, kernel_size: Sizes, stride: Sizes, padding: Sizes,
-        ceil_mode: bool, include: bool, override: int | None,
-    ) -> Array:  # fmt: skip
+        grad: Array,
+        self: Array,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes,
+        ceil_mode: bool,
+        include: bool,
+        override: int | None,
+    ) -> Array:
         k = expanded(kernel_size, n)
         s, p = expanded(stride, n, k), expanded(padding, n)
         g, space = _batched(grad, n), self.shape[-n:]
@@ -390,12 +433,18 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
     lacking = "bool narrow complex" if n == 2 else "bool narrow half complex"
     end = "" if n == 2 else "_out_frame"
     op(
-        f"avg_pool{n}d(Tensor self, {settings}", infer=_avg_rule(n), cpu=_avg_cpu(n), aclnn=forward,
+        f"avg_pool{n}d(Tensor self, {settings}",
+        infer=_avg_rule(n),
+        cpu=_avg_cpu(n),
+        aclnn=forward,
         grad={"self": _adjoint(f"avg_pool{n}d_backward", "self", names)},
-        unsupported={lacking: f"avg_pool{n}d{end}"}, samples=_avg_samples(n),
+        unsupported={lacking: f"avg_pool{n}d{end}"},
+        samples=_avg_samples(n),
         oracle=lambda torch: getattr(torch.ops.aten, f"avg_pool{n}d"),
-        autocast="float32 on cpu" if n == 3 else "", tolerance="accumulated", surface="none",
-    )  # fmt: skip
+        autocast="float32 on cpu" if n == 3 else "",
+        tolerance="accumulated",
+        surface="none",
+    )
     op(
         f"avg_pool{n}d_backward(Tensor grad_output, Tensor self, {settings}",
         infer=lambda grad_output, self, *rest: self.fresh(),
@@ -407,13 +456,19 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
         surface="none",
         samples=calls(
             (
-                Arg((1, 2) + (2,) * n), Arg((1, 2) + (5,) * n), (3,) * n, (2,) * n, (0,) * n, False,
-                True, None,
+                Arg((1, 2) + (2,) * n),
+                Arg((1, 2) + (5,) * n),
+                (3,) * n,
+                (2,) * n,
+                (0,) * n,
+                False,
+                True,
+                None,
             )
         ),
         oracle=lambda torch: getattr(torch.ops.aten, f"avg_pool{n}d_backward"),
         fixed_shape=True,
-    )  # fmt: skip
+    )
 
 
 def flat(self_geom: Geometry) -> Tensor:

@@ -124,9 +124,14 @@ def _max_line(input: Tensor, window: tuple[int, ...], ceil_mode: bool) -> None:
     tolerance="exact",
 )
 def max_pool1d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> tuple[Tensor, Tensor] | Tensor:  # fmt: skip
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor] | Tensor:
     """Largest element of each window of `[N, C, L]`."""
     name = "max_pool1d"
     kernel = _sizes(kernel_size, 1, name, "kernel_size")
@@ -207,17 +212,25 @@ max_pool3d = _max_pool(3, _SPACE, "`[N, C, D, H, W]`")
     tolerance="accumulated",
 )
 def avg_pool1d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
     """Mean of each window of `[N, C, L]`."""
     name = "avg_pool1d"
     _is_line(name, input)
     kernel = _sizes(kernel_size, 1, name, "kernel_size")
     out = aten.avg_pool2d(
-        input.unsqueeze(-2), (1, *kernel), (1, *_stride(stride, kernel, 1, name)),
-        (0, *_sizes(padding, 1, name, "padding")), ceil_mode, count_include_pad,
-    )  # fmt: skip
+        input.unsqueeze(-2),
+        (1, *kernel),
+        (1, *_stride(stride, kernel, 1, name)),
+        (0, *_sizes(padding, 1, name, "padding")),
+        ceil_mode,
+        count_include_pad,
+    )
     return out.squeeze(-2)
 
 
@@ -278,10 +291,13 @@ def _adaptive_avg_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor]:
     adaptive_avg_pool.__name__ = adaptive_avg_pool.__qualname__ = f"adaptive_avg_pool{n}d"
     adaptive_avg_pool.__doc__ = f"Mean over windows that divide {where}."
     composite(
-        f"adaptive_avg_pool{n}d(Tensor input, int[] output_size) -> Tensor", adaptive_avg_pool,
+        f"adaptive_avg_pool{n}d(Tensor input, int[] output_size) -> Tensor",
+        adaptive_avg_pool,
         unsupported={"bool whole complex": f"adaptive_avg_pool{n}d" + "_cpu" * (n == 3)},
-        surface="nn", samples=calls((x, 2), (x, 1)), tolerance="accumulated",
-    )  # fmt: skip
+        surface="nn",
+        samples=calls((x, 2), (x, 1)),
+        tolerance="accumulated",
+    )
     return adaptive_avg_pool
 
 

@@ -116,9 +116,14 @@ def _im2col_rule(
 
 
 def _im2col(
-    self: Array, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes, *,
+    self: Array,
+    kernel_size: Sizes,
+    dilation: Sizes,
+    padding: Sizes,
+    stride: Sizes,
+    *,
     out: Geometry,
-) -> Array:  # fmt: skip
+) -> Array:
     k, d, p, s = (expanded(v, 2) for v in (kernel_size, dilation, padding, stride))
     x = self if self.ndim == 4 else self[None]
     seen = windows(x, k, s, p, d, _columns(x.shape[2:], k, d, p, s))
@@ -126,9 +131,13 @@ def _im2col(
 
 
 def _col2im_rule(
-    self: Geometry, output_size: Sizes, kernel_size: Sizes, dilation: Sizes, padding: Sizes,
+    self: Geometry,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes,
+    padding: Sizes,
     stride: Sizes,
-) -> Geometry:  # fmt: skip
+) -> Geometry:
     size, k, d, p, s = _two(
         output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding,
         stride=stride,
@@ -161,9 +170,15 @@ def _col2im_rule(
 
 
 def _col2im(
-    self: Array, output_size: Sizes, kernel_size: Sizes, dilation: Sizes, padding: Sizes,
-    stride: Sizes, *, out: Geometry,
-) -> Array:  # fmt: skip
+    self: Array,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes,
+    padding: Sizes,
+    stride: Sizes,
+    *,
+    out: Geometry,
+) -> Array:
     sizes = (output_size, kernel_size, dilation, padding, stride)
     size, k, d, p, s = (expanded(v, 2) for v in sizes)
     rows, cols = _columns(size, k, d, p, s)

@@ -43,10 +43,14 @@ _MODES = {"nearest", "nearest-exact", "area", "bicubic", *_LINEAR}
     tolerance="chained",
 )
 def interpolate(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-    align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
     antialias: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """Resizes the spatial dims of `[N, C, *]` to `size`, or by `scale_factor`.
 
     Modes: nearest, nearest-exact, linear (3-D), bilinear and bicubic (4-D), trilinear (5-D), area.

@@ -127,9 +127,13 @@ def unfold(
     fixed_shape=True,
 )
 def fold(
-    input: Tensor, output_size: tuple[int, ...], kernel_size: tuple[int, ...], dilation: int = 1,
-    padding: int = 0, stride: int = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    output_size: tuple[int, ...],
+    kernel_size: tuple[int, ...],
+    dilation: int = 1,
+    padding: int = 0,
+    stride: int = 1,
+) -> Tensor:
     """Sums columns `[N, C kH kW, L]` back into `[N, C, H, W]`; overlaps add up."""
     sizes = (output_size, kernel_size, dilation, padding, stride)
     return aten.col2im(input, *(_pair(v) for v in sizes))

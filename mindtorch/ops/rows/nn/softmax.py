@@ -60,12 +60,17 @@ def _samples() -> list[Sample]:
 
 
 op(
-    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", infer=_rule("softmax"),
-    cpu=_softmax, aclnn=call("aclnnSoftmax", "self", "dim", "out"),
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    infer=_rule("softmax"),
+    cpu=_softmax,
+    aclnn=call("aclnnSoftmax", "self", "dim", "out"),
     grad={"self": lambda grad, result, dim: aten._softmax_backward_data(grad, result, dim, None)},
-    unsupported={"bool whole complex": "softmax_lastdim_kernel_impl"}, samples=_samples,
-    surface="none", autocast="float32 on npu", rule="softmax",
-)  # fmt: skip
+    unsupported={"bool whole complex": "softmax_lastdim_kernel_impl"},
+    samples=_samples,
+    surface="none",
+    autocast="float32 on npu",
+    rule="softmax",
+)
 op(
     "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
     infer=_rule("log_softmax"),
@@ -110,7 +115,11 @@ op(
         y * (g - (g * y).sum(axis=dim, keepdims=True)) if y.ndim else np.zeros_like(y)
     ),
     aclnn=call(
-        "aclnnSoftmaxBackward", "grad_output", "output", "dim", "out",
+        "aclnnSoftmaxBackward",
+        "grad_output",
+        "output",
+        "dim",
+        "out",
         when=in_dtypes("output", *SHORT_FLOATS),
     ),
     lower=lambda g, y, dim, input_dtype=None: y * (g - _sum(g * y, dim)),
@@ -123,7 +132,7 @@ op(
     oracle=lambda torch: (
         lambda g, y, dim, _: torch.ops.aten._softmax_backward_data(g, y, dim, y.dtype)
     ),
-)  # fmt: skip
+)
 op(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
     " ScalarType? input_dtype) -> Tensor",
@@ -132,7 +141,11 @@ op(
         g - np.exp(y) * g.sum(axis=dim, keepdims=True) if y.ndim else np.zeros_like(y)
     ),
     aclnn=call(
-        "aclnnLogSoftmaxBackward", "grad_output", "output", "dim", "out",
+        "aclnnLogSoftmaxBackward",
+        "grad_output",
+        "output",
+        "dim",
+        "out",
         when=in_dtypes("output", *SHORT_FLOATS),
     ),
     lower=lambda g, y, dim, input_dtype=None: g - aten.exp(y) * _sum(g, dim),
@@ -150,7 +163,7 @@ op(
     oracle=lambda torch: (
         lambda g, y, dim, _: torch.ops.aten._log_softmax_backward_data(g, y, dim, y.dtype)
     ),
-)  # fmt: skip
+)
 
 
 def _through(name: str) -> Callable[..., Any]:

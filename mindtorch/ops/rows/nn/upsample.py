@@ -216,7 +216,13 @@ def _row(mode: str) -> None:
         cpu=forward,
         lower=lowered,
         aclnn=call(
-            ascend, "self", "output_size", "align_corners", *zeros, "out", when=supported("self"),
+            ascend,
+            "self",
+            "output_size",
+            "align_corners",
+            *zeros,
+            "out",
+            when=supported("self"),
         ),
         grad={"self": Derivative(slope, ("grad", "self_geom", *settings))},
         samples=lambda: [Sample((Arg(small, d), *form)) for form in forms for d in FLOATS],
@@ -224,7 +230,7 @@ def _row(mode: str) -> None:
         tolerance="composite",
         surface="none",
         fixed_shape=True,
-    )  # fmt: skip
+    )
     op(
         f"{name}_backward(Tensor grad_output, int[{n}] output_size, int[{n + 2}] input_size,"
         f" bool align_corners, {scale_args}) -> Tensor",

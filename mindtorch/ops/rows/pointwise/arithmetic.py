@@ -155,10 +155,16 @@ class _Negation(Pointwise):
 
 
 op(
-    "neg(Tensor self) -> Tensor", infer=_Negation(), cpu=np.negative,
-    aclnn=call("aclnnNeg", "self", "out"), grad={"self": lambda grad: -grad}, samples=unary(),
-    tolerance="exact", out="found", inplace=True,
-)  # fmt: skip
+    "neg(Tensor self) -> Tensor",
+    infer=_Negation(),
+    cpu=np.negative,
+    aclnn=call("aclnnNeg", "self", "out"),
+    grad={"self": lambda grad: -grad},
+    samples=unary(),
+    tolerance="exact",
+    out="found",
+    inplace=True,
+)
 
 
 def _relu(self: Array) -> Array:
@@ -177,10 +183,15 @@ class _Relu(Pointwise):
 
 
 op(
-    "relu(Tensor self) -> Tensor", infer=_Relu(), cpu=_relu, aclnn=call("aclnnRelu", "self", "out"),
-    grad={"self": lambda grad, result: aten.threshold_backward(grad, result, 0)}, samples=unary(),
-    tolerance="exact", inplace=True,
-)  # fmt: skip
+    "relu(Tensor self) -> Tensor",
+    infer=_Relu(),
+    cpu=_relu,
+    aclnn=call("aclnnRelu", "self", "out"),
+    grad={"self": lambda grad, result: aten.threshold_backward(grad, result, 0)},
+    samples=unary(),
+    tolerance="exact",
+    inplace=True,
+)
 
 
 def _threshold_backward(grad: Array, self: Array, threshold: int) -> Array:

@@ -462,11 +462,15 @@ op(
     inplace=True,
 )
 op(
-    "gcd(Tensor self, Tensor other) -> Tensor", infer=pointwise(only=("gcd_cpu", INTEGERS)),
-    cpu=np.gcd, aclnn=call("aclnnGcd", "self", "other", "out"), grad={},
+    "gcd(Tensor self, Tensor other) -> Tensor",
+    infer=pointwise(only=("gcd_cpu", INTEGERS)),
+    cpu=np.gcd,
+    aclnn=call("aclnnGcd", "self", "other", "out"),
+    grad={},
     samples=lambda: [Sample((Arg((3, 4), d, 0, 60), Arg((4,), d, 0, 60))) for d in INTS],
-    tolerance="exact", inplace=True,
-)  # fmt: skip
+    tolerance="exact",
+    inplace=True,
+)
 
 
 def _xlogy(self: Array, other: Array) -> Array:
@@ -581,10 +585,14 @@ def _first(number: Tensor | Number, self: Tensor) -> Tensor:
 def _reflected(name: str, body: Callable[..., Any], *samples: Any, rule: str = "") -> None:
     """`number <operator> self`, for the operators that don't commute."""
     composite(
-        f"__{name}__(Tensor self, Tensor|Scalar other) -> Tensor", body, samples=calls(*samples),
-        oracle=lambda torch: getattr(torch.Tensor, f"__{name}__"), surface="none",
-        tolerance="elementary", rule=rule,
-    )  # fmt: skip
+        f"__{name}__(Tensor self, Tensor|Scalar other) -> Tensor",
+        body,
+        samples=calls(*samples),
+        oracle=lambda torch: getattr(torch.Tensor, f"__{name}__"),
+        surface="none",
+        tolerance="elementary",
+        rule=rule,
+    )
 
 
 _WHOLE = (Arg((5,), "int64", values=(1, 2, 3, 2, 1)), 7)

@@ -44,10 +44,13 @@ def compare(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
 
 
 _COMPARISONS: tuple[tuple[str, Any, str], ...] = (
-    ("eq", np.equal, "aclnnEq"), ("ne", np.not_equal, "aclnnNe"), ("lt", np.less, "aclnnLt"),
-    ("le", np.less_equal, "aclnnLe"), ("gt", np.greater, "aclnnGt"),
+    ("eq", np.equal, "aclnnEq"),
+    ("ne", np.not_equal, "aclnnNe"),
+    ("lt", np.less, "aclnnLt"),
+    ("le", np.less_equal, "aclnnLe"),
+    ("gt", np.greater, "aclnnGt"),
     ("ge", np.greater_equal, "aclnnGe"),
-)  # fmt: skip
+)
 for _name, _cpu, _aclnn in _COMPARISONS:
     compare(_name, _cpu, _aclnn)
 

@@ -75,11 +75,17 @@ def _mirrored(self: Tensor) -> Tensor:
 
 
 op(
-    "conj_physical(Tensor self) -> Tensor", infer=lambda self: preserved(self), cpu=np.conjugate,
-    lower=_mirrored, compute="raw", grad={"self": lambda grad: aten.conj(grad)},
-    samples=lambda: [Sample((Arg((2, 3), d),)) for d in _COMPLEX], tolerance="exact", out="found",
+    "conj_physical(Tensor self) -> Tensor",
+    infer=lambda self: preserved(self),
+    cpu=np.conjugate,
+    lower=_mirrored,
+    compute="raw",
+    grad={"self": lambda grad: aten.conj(grad)},
+    samples=lambda: [Sample((Arg((2, 3), d),)) for d in _COMPLEX],
+    tolerance="exact",
+    out="found",
     inplace=True,
-)  # fmt: skip
+)
 
 
 def _complex_cpu(real: Array, imag: Array, *, out: Geometry) -> Array:
@@ -159,13 +165,21 @@ def _angle(self: Tensor) -> Tensor:
 
 
 composite(
-    "real(Tensor(a) self) -> Tensor(a)", _part(0), surface="function",
-    samples=calls((Arg((2, 3), "complex64"),)), tolerance="exact", oracle=lambda torch: torch.real,
-)  # fmt: skip
+    "real(Tensor(a) self) -> Tensor(a)",
+    _part(0),
+    surface="function",
+    samples=calls((Arg((2, 3), "complex64"),)),
+    tolerance="exact",
+    oracle=lambda torch: torch.real,
+)
 composite(
-    "imag(Tensor(a) self) -> Tensor(a)", _part(1), surface="function",
-    samples=calls((Arg((2, 3), "complex64"),)), tolerance="exact", oracle=lambda torch: torch.imag,
-)  # fmt: skip
+    "imag(Tensor(a) self) -> Tensor(a)",
+    _part(1),
+    surface="function",
+    samples=calls((Arg((2, 3), "complex64"),)),
+    tolerance="exact",
+    oracle=lambda torch: torch.imag,
+)
 composite(
     "conj(Tensor self) -> Tensor",
     _conj,

@@ -32,11 +32,17 @@ def _copysign_slope(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
 
 
 op(
-    "copysign(Tensor self, Tensor|Scalar other) -> Tensor", infer=_SIGNED, cpu=np.copysign,
-    lower=_copysign, grad={"self": _copysign_slope, "other": lambda grad: aten.zeros_like(grad)},
-    unsupported={"complex": "copysign_cpu"}, samples=binary(dtypes=("float32", "float64")),
-    tolerance="exact", surface="both", inplace=True,
-)  # fmt: skip
+    "copysign(Tensor self, Tensor|Scalar other) -> Tensor",
+    infer=_SIGNED,
+    cpu=np.copysign,
+    lower=_copysign,
+    grad={"self": _copysign_slope, "other": lambda grad: aten.zeros_like(grad)},
+    unsupported={"complex": "copysign_cpu"},
+    samples=binary(dtypes=("float32", "float64")),
+    tolerance="exact",
+    surface="both",
+    inplace=True,
+)
 
 
 _BITS = {4: dt.int32, 8: dt.int64, 2: dt.int16}
@@ -115,10 +121,13 @@ def _extreme(name: str, better: Any) -> None:
         return aten.where(first, self, other)
 
     composite(
-        f"{name}(Tensor self, Tensor other) -> Tensor", body,
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        body,
         unsupported={"complex": Refusal(f"{name} not implemented for complex tensors.")},
-        samples=calls((Arg((3, 4)), Arg((3, 4), high=2.5))), tolerance="exact", surface="both",
-    )  # fmt: skip
+        samples=calls((Arg((3, 4)), Arg((3, 4), high=2.5))),
+        tolerance="exact",
+        surface="both",
+    )
 
 
 def _hole(t: Tensor) -> Tensor:

@@ -189,24 +189,40 @@ def _compute(out: Geometry) -> Geometry:
 
 
 def _bound_row(
-    name: str, bound: str, cpu: object, aclnn: str, inside: Callable[..., Any],
-    bent: Callable[..., Any], kernel: str,
-) -> None:  # fmt: skip
+    name: str,
+    bound: str,
+    cpu: object,
+    aclnn: str,
+    inside: Callable[..., Any],
+    bent: Callable[..., Any],
+    kernel: str,
+) -> None:
     """A bound from one side: a tensor, or a number."""
     op(
-        f"{name}.Tensor(Tensor self, Tensor {bound}) -> Tensor", infer=pointwise(), cpu=cpu,
-        aclnn=call(aclnn, "self", bound, "out"), grad={"self": inside, bound: bent},
+        f"{name}.Tensor(Tensor self, Tensor {bound}) -> Tensor",
+        infer=pointwise(),
+        cpu=cpu,
+        aclnn=call(aclnn, "self", bound, "out"),
+        grad={"self": inside, bound: bent},
         unsupported={"complex": f"{kernel}_cpu"},
         samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "int64")],
-        oracle=lambda torch: getattr(torch, name), tolerance="exact", rule="extremum", out="found",
-        surface="both", inplace=True,
-    )  # fmt: skip
+        oracle=lambda torch: getattr(torch, name),
+        tolerance="exact",
+        rule="extremum",
+        out="found",
+        surface="both",
+        inplace=True,
+    )
     composite(
         f"{name}(Tensor self, Scalar {bound}) -> Tensor",
-        lambda self, value: aten.clamp(self, **{bound: value}), unsupported=_NO_COMPLEX,
-        samples=calls((Arg((3, 4)), 0.5), (Arg((3,), "int64"), 1)), tolerance="exact",
-        rule="extremum", out="found", inplace=True,
-    )  # fmt: skip
+        lambda self, value: aten.clamp(self, **{bound: value}),
+        unsupported=_NO_COMPLEX,
+        samples=calls((Arg((3, 4)), 0.5), (Arg((3,), "int64"), 1)),
+        tolerance="exact",
+        rule="extremum",
+        out="found",
+        inplace=True,
+    )
 
 
 _bound_row(
@@ -358,7 +374,12 @@ op(
     ),
     aclnn=(
         call(
-            "aclnnLerps", "self", "end", "weight", "out", when=scalar("weight").and_where(is_real),
+            "aclnnLerps",
+            "self",
+            "end",
+            "weight",
+            "out",
+            when=scalar("weight").and_where(is_real),
         ),
         call("aclnnLerp", "self", "end", "weight", "out", when=is_real),
     ),
@@ -375,4 +396,4 @@ op(
     ],
     inplace=True,
     rule="fused",
-)  # fmt: skip
+)

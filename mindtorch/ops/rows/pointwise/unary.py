@@ -64,17 +64,33 @@ def _c(value: Tensor) -> Tensor:
 
 
 def elementary(
-    name: str, cpu: Callable[..., Any], aclnn: str, grad: Callable[..., Any], low: float = -2.0,
-    high: float = 2.0, tolerance: str = "elementary", rule: str = "", autocast: str = "",
-    surface: str = "both", unsupported: UnsupportedDtypes | None = None,
-) -> None:  # fmt: skip
+    name: str,
+    cpu: Callable[..., Any],
+    aclnn: str,
+    grad: Callable[..., Any],
+    low: float = -2.0,
+    high: float = 2.0,
+    tolerance: str = "elementary",
+    rule: str = "",
+    autocast: str = "",
+    surface: str = "both",
+    unsupported: UnsupportedDtypes | None = None,
+) -> None:
     """A row whose integer input becomes the default dtype; samples from [low, high)."""
     op(
-        f"{name}(Tensor self) -> Tensor", infer=pointwise("float"), cpu=cpu,
-        aclnn=call(aclnn, "self", "out"), grad={"self": grad}, unsupported=unsupported or {},
-        samples=unary(low, high, (*FLOATS, "int64")), tolerance=tolerance, rule=rule,
-        autocast=autocast, surface=surface, inplace=True,
-    )  # fmt: skip
+        f"{name}(Tensor self) -> Tensor",
+        infer=pointwise("float"),
+        cpu=cpu,
+        aclnn=call(aclnn, "self", "out"),
+        grad={"self": grad},
+        unsupported=unsupported or {},
+        samples=unary(low, high, (*FLOATS, "int64")),
+        tolerance=tolerance,
+        rule=rule,
+        autocast=autocast,
+        surface=surface,
+        inplace=True,
+    )
 
 
 def _rsqrt(x: Array) -> Array:
@@ -125,9 +141,13 @@ def _one_minus_square(x: Any) -> Any:
 _TWO_OVER_ROOT_PI = 2 / sqrt(pi)
 
 elementary(
-    "exp", np.exp, "aclnnExp", lambda grad, result: grad * _c(result), autocast="float32 on npu",
+    "exp",
+    np.exp,
+    "aclnnExp",
+    lambda grad, result: grad * _c(result),
+    autocast="float32 on npu",
     rule="exponential",
-)  # fmt: skip
+)
 elementary(
     "exp2",
     np.exp2,
@@ -136,13 +156,23 @@ elementary(
     rule="exponential",
 )
 elementary(
-    "expm1", np.expm1, "aclnnExpm1", lambda grad, result: grad * (_c(result) + 1),
-    autocast="float32 on npu", rule="exponential",
-)  # fmt: skip
+    "expm1",
+    np.expm1,
+    "aclnnExpm1",
+    lambda grad, result: grad * (_c(result) + 1),
+    autocast="float32 on npu",
+    rule="exponential",
+)
 elementary(
-    "log", np.log, "aclnnLog", lambda grad, self: grad / _c(self), 0.1, 4,
-    autocast="float32 on npu", rule="exponential",
-)  # fmt: skip
+    "log",
+    np.log,
+    "aclnnLog",
+    lambda grad, self: grad / _c(self),
+    0.1,
+    4,
+    autocast="float32 on npu",
+    rule="exponential",
+)
 elementary(
     "log2", np.log2, "aclnnLog2", lambda grad, self: grad / (_c(self) * log(2)),
     0.1, 4,
@@ -200,13 +230,21 @@ elementary(
     lambda grad, self: grad / (_c(self) * _c(self) + 1), rule="arctangent",
 )  # fmt: skip
 elementary(
-    "sinh", np.sinh, "aclnnSinh", lambda grad, self: grad * _c(aten.cosh(self)),
-    autocast="float32 on npu", rule="trigonometric",
-)  # fmt: skip
+    "sinh",
+    np.sinh,
+    "aclnnSinh",
+    lambda grad, self: grad * _c(aten.cosh(self)),
+    autocast="float32 on npu",
+    rule="trigonometric",
+)
 elementary(
-    "cosh", np.cosh, "aclnnCosh", lambda grad, self: grad * _c(aten.sinh(self)),
-    autocast="float32 on npu", rule="trigonometric",
-)  # fmt: skip
+    "cosh",
+    np.cosh,
+    "aclnnCosh",
+    lambda grad, self: grad * _c(aten.sinh(self)),
+    autocast="float32 on npu",
+    rule="trigonometric",
+)
 elementary(
     "tanh", np.tanh, "aclnnTanh",
     lambda grad, result: aten.tanh_backward(grad, _c(result)), surface="both nn", rule="arctangent",
@@ -288,14 +326,18 @@ def _polygamma_rule(n: int, self: Geometry) -> Geometry:
 
 
 op(
-    "polygamma(int n, Tensor self) -> Tensor", infer=_polygamma_rule, cpu=_polygamma,
+    "polygamma(int n, Tensor self) -> Tensor",
+    infer=_polygamma_rule,
+    cpu=_polygamma,
     lower=_polygamma_of_zeta,
     grad={"self": lambda grad, n, self: grad * aten.polygamma(n + 1, self)},
-    unsupported={"complex": "trigamma"}, tolerance="composite", rule="unbounded",
+    unsupported={"complex": "trigamma"},
+    tolerance="composite",
+    rule="unbounded",
     surface="function",
     samples=calls((1, Arg((3,), low=0.5, high=3)), (2, Arg((2,), "float64", 1, 3))),
     oracle=lambda torch: torch.polygamma,
-)  # fmt: skip
+)
 
 
 def pointwise_float(self: Geometry) -> Geometry:
@@ -374,12 +416,17 @@ def step(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
     """A row of a function that is flat nearly everywhere and leaves integers as they are."""
     signs = name == "sign"
     op(
-        f"{name}(Tensor self) -> Tensor", infer=_Sign() if signs else _Rounding(name), cpu=cpu,
+        f"{name}(Tensor self) -> Tensor",
+        infer=_Sign() if signs else _Rounding(name),
+        cpu=cpu,
         aclnn=call(aclnn, "self", "out", when=None if signs else _takes),
         lower=None if signs else lambda self: aten.clone(self),
-        grad={"self": lambda grad: aten.zeros_like(grad)}, samples=unary(dtypes=FLOATS),
-        tolerance="exact", out="found", inplace=True,
-    )  # fmt: skip
+        grad={"self": lambda grad: aten.zeros_like(grad)},
+        samples=unary(dtypes=FLOATS),
+        tolerance="exact",
+        out="found",
+        inplace=True,
+    )
 
 
 def _whole(rounding: Callable[..., Any]) -> Callable[..., Any]:
@@ -404,10 +451,16 @@ def _frac(x: Array) -> Array:
 
 
 op(
-    "frac(Tensor self) -> Tensor", infer=_Rounding("frac"), cpu=_frac,
-    aclnn=call("aclnnFrac", "self", "out"), grad={"self": lambda grad: grad}, samples=unary(),
-    tolerance="rounded", out="found", inplace=True,
-)  # fmt: skip
+    "frac(Tensor self) -> Tensor",
+    infer=_Rounding("frac"),
+    cpu=_frac,
+    aclnn=call("aclnnFrac", "self", "out"),
+    grad={"self": lambda grad: grad},
+    samples=unary(),
+    tolerance="rounded",
+    out="found",
+    inplace=True,
+)
 
 
 def _round(x: Array, decimals: int) -> Array:
@@ -457,19 +510,31 @@ def _sgn(x: Array) -> Array:
 
 
 op(
-    "sgn(Tensor self) -> Tensor", infer=pointwise(), cpu=_sgn,
-    aclnn=call("aclnnSign", "self", "out"), grad={"self": _sgn_grad},
-    samples=unary(dtypes=(*FLOATS, "int64", "complex64")), tolerance="rounded", rule="modulus",
-    out="found", inplace=True,
-)  # fmt: skip
+    "sgn(Tensor self) -> Tensor",
+    infer=pointwise(),
+    cpu=_sgn,
+    aclnn=call("aclnnSign", "self", "out"),
+    grad={"self": _sgn_grad},
+    samples=unary(dtypes=(*FLOATS, "int64", "complex64")),
+    tolerance="rounded",
+    rule="modulus",
+    out="found",
+    inplace=True,
+)
 
 
 def test(name: str, cpu: Callable[..., Any], aclnn: tuple[Any, ...], **fields: Any) -> None:
     """A row whose result is bool."""
     op(
-        f"{name}(Tensor self) -> Tensor", infer=pointwise("bool"), cpu=cpu, aclnn=aclnn, grad={},
-        samples=unary(dtypes=(*FLOATS, "int64", "bool")), tolerance="exact", **fields,
-    )  # fmt: skip
+        f"{name}(Tensor self) -> Tensor",
+        infer=pointwise("bool"),
+        cpu=cpu,
+        aclnn=aclnn,
+        grad={},
+        samples=unary(dtypes=(*FLOATS, "int64", "bool")),
+        tolerance="exact",
+        **fields,
+    )
 
 
 def _when_float(kernel: Callable[..., Any], otherwise: bool) -> Callable[..., Any]:
@@ -519,11 +584,16 @@ test("logical_not", np.logical_not, (call("aclnnLogicalNot", "self", "out"),), i
 
 
 op(
-    "bitwise_not(Tensor self) -> Tensor", infer=pointwise(only=("bitwise_not_cpu", WHOLE)),
-    cpu=np.invert, aclnn=call("aclnnBitwiseNot", "self", "out"), grad={},
-    samples=unary(dtypes=("int64", "int32", "int16", "int8", "uint8", "bool")), tolerance="exact",
-    out="found", inplace=True,
-)  # fmt: skip
+    "bitwise_not(Tensor self) -> Tensor",
+    infer=pointwise(only=("bitwise_not_cpu", WHOLE)),
+    cpu=np.invert,
+    aclnn=call("aclnnBitwiseNot", "self", "out"),
+    grad={},
+    samples=unary(dtypes=("int64", "int32", "int16", "int8", "uint8", "bool")),
+    tolerance="exact",
+    out="found",
+    inplace=True,
+)
 
 
 def _nan_to_num(x: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
@@ -594,7 +664,10 @@ def _logit(self: Tensor, eps: float | None = None) -> Tensor:
 
 
 composite(
-    "logit(Tensor self, float? eps=None) -> Tensor", _logit, unsupported={"complex": "logit_cpu"},
+    "logit(Tensor self, float? eps=None) -> Tensor",
+    _logit,
+    unsupported={"complex": "logit_cpu"},
     samples=calls((Arg((3, 4), low=0.1, high=0.9),), (Arg((3,), "float64", 0, 1), 0.1)),
-    inplace=True, rule="cancelling",
-)  # fmt: skip
+    inplace=True,
+    rule="cancelling",
+)

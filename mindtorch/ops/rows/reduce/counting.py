@@ -46,13 +46,17 @@ def _unique_dim(self: Array, dim: int) -> tuple[Array, Array, Array]:
 
 op(
     "_unique_dim(Tensor self, int dim) -> (Tensor values, Tensor inverse, Tensor counts)",
-    infer=_unique_dim_rule, cpu=_unique_dim, compute="raw",
-    aclnn=call("aclnnUniqueDim", "self", True, True, "dim", "values", "inverse", "counts"), grad={},
+    infer=_unique_dim_rule,
+    cpu=_unique_dim,
+    compute="raw",
+    aclnn=call("aclnnUniqueDim", "self", True, True, "dim", "values", "inverse", "counts"),
+    grad={},
     unsupported={"complex": "unique_dim"},
     samples=calls((_ROWS, 0), (Arg((3, 2, 2), "int32", 0, 1), 0)),
-    oracle=lambda torch: lambda x, dim: torch.unique(x, True, True, True, dim), tolerance="exact",
+    oracle=lambda torch: lambda x, dim: torch.unique(x, True, True, True, dim),
+    tolerance="exact",
     surface="none",
-)  # fmt: skip
+)
 
 
 def _unique(self: Array, inverse: bool, counts: bool) -> tuple[Array, ...]:
@@ -206,9 +210,13 @@ def unique_consecutive(
     autocast="float32 on cpu",
 )
 def quantile(
-    self: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False,
-    interpolation: str = "linear", ignore_nan: bool = False,
-) -> Tensor:  # fmt: skip
+    self: Tensor,
+    q: Tensor | float,
+    dim: int | None = None,
+    keepdim: bool = False,
+    interpolation: str = "linear",
+    ignore_nan: bool = False,
+) -> Tensor:
     """The q-th quantiles (q in [0, 1], a number or a 1-d tensor) of all, or along a dimension."""
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
@@ -401,9 +409,13 @@ def _refuse_boundaries(edges: Tensor, values: Tensor | Number) -> None:
     surface="function",
 )
 def searchsorted(
-    sorted_sequence: Tensor, self: Tensor | Number, out_int32: bool = False, right: bool = False,
-    side: str | None = None, sorter: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    sorted_sequence: Tensor,
+    self: Tensor | Number,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
     """Where values would go into a sorted last dimension: before equal elements, or after."""
     _refuse_boundaries(sorted_sequence, self)
     if side is not None and side not in ("left", "right"):
@@ -551,7 +563,10 @@ def _hash(self: Array, dim: tuple[int, ...], keepdim: bool, mode: int) -> Array:
 
 op(
     "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
-    infer=_hash_infer, cpu=_hash, grad={},
+    infer=_hash_infer,
+    cpu=_hash,
+    grad={},
     unsampled="its result is uint64, which check and the laws do not compare",
-    absent={"npu": "CANN has no kernel of 64 unsigned bits that reduces"}, surface="both",
-)  # fmt: skip
+    absent={"npu": "CANN has no kernel of 64 unsigned bits that reduces"},
+    surface="both",
+)

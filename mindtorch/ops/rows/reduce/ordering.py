@@ -141,7 +141,11 @@ op(
     infer=lambda self, dim, dtype=None: _along_rule(self, dim, dtype=dtype),
     cpu=_cumulative(np.cumprod),
     aclnn=call(
-        "aclnnCumprod", "self", "dim", lambda a: a["out"].dtype, "out",
+        "aclnnCumprod",
+        "self",
+        "dim",
+        lambda a: a["out"].dtype,
+        "out",
         when=lambda a: _no_truths(a) or a["out"].dtype is dt.int64,
     ),
     lower=_of_truths("cumprod"),
@@ -155,7 +159,7 @@ op(
     out="decides",
     inplace=True,
     autocast="float32 on npu",
-)  # fmt: skip
+)
 
 
 def _sorted_rule(self: Geometry, dim: int = -1, *_: object) -> tuple[Geometry, Geometry]:
@@ -397,17 +401,25 @@ def _middle(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tens
 
 
 op(
-    "median(Tensor self) -> Tensor", infer=lambda self: self.fresh(()), cpu=_median_cpu,
-    lower=_median, grad={"self": evenly}, unsupported={"bool complex": "median_cpu"},
-    samples=calls((Arg((3, 5)),), (Arg((4,), "int64"),), (Arg(()),)), tolerance="exact",
+    "median(Tensor self) -> Tensor",
+    infer=lambda self: self.fresh(()),
+    cpu=_median_cpu,
+    lower=_median,
+    grad={"self": evenly},
+    unsupported={"bool complex": "median_cpu"},
+    samples=calls((Arg((3, 5)),), (Arg((4,), "int64"),), (Arg(()),)),
+    tolerance="exact",
     surface="both",
-)  # fmt: skip
+)
 composite(
     "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    _middle, unsupported={"bool complex": "median_out"},
-    samples=calls((Arg((3, 5)), 1), (Arg((4, 3)), 0, True)), oracle=lambda torch: torch.median,
-    tolerance="exact", surface="both",
-)  # fmt: skip
+    _middle,
+    unsupported={"bool complex": "median_out"},
+    samples=calls((Arg((3, 5)), 1), (Arg((4, 3)), 0, True)),
+    oracle=lambda torch: torch.median,
+    tolerance="exact",
+    surface="both",
+)
 composite(
     "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
     lambda self, dim=-1, descending=False, stable=False: aten.sort(self, dim, descending, stable)[

@@ -61,10 +61,15 @@ def _nanmedian(self: Tensor) -> Tensor:
 
 
 op(
-    "nanmedian(Tensor self) -> Tensor", infer=lambda self: self.fresh(()), lower=_nanmedian,
-    grad={"self": evenly}, unsupported={"bool complex": "median_cpu"},
-    samples=calls((_HOLES,), (Arg((4,), "int64"),)), tolerance="exact", surface="both",
-)  # fmt: skip
+    "nanmedian(Tensor self) -> Tensor",
+    infer=lambda self: self.fresh(()),
+    lower=_nanmedian,
+    grad={"self": evenly},
+    unsupported={"bool complex": "median_cpu"},
+    samples=calls((_HOLES,), (Arg((4,), "int64"),)),
+    tolerance="exact",
+    surface="both",
+)
 
 
 @composite(

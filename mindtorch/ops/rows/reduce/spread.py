@@ -26,11 +26,14 @@ def _forms(name: str, returns: str) -> None:
         return getattr(aten, name)(self, dim, correction=int(unbiased), keepdim=keepdim)
 
     composite(
-        f"{name}.unbiased(Tensor self, bool unbiased=True) -> {returns}", whole,
+        f"{name}.unbiased(Tensor self, bool unbiased=True) -> {returns}",
+        whole,
         samples=calls((Arg((3, 4)), False), (Arg((2, 3)), True)),
-        oracle=lambda torch: getattr(torch, name), tolerance="accumulated", rule="statistic",
+        oracle=lambda torch: getattr(torch, name),
+        tolerance="accumulated",
+        rule="statistic",
         surface="both" if returns == "Tensor" else "function",
-    )  # fmt: skip
+    )
     composite(
         f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
         f" -> {returns}",

@@ -291,11 +291,14 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
     )
     along = cache(lambda: getattr(aten, f"{name}_along"))
     composite(
-        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", index,
+        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        index,
         unsupported=unsupported,
         samples=calls((Arg((3, 4)),), (Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"keepdim": True})),
-        grad={}, tolerance="exact", out="expected",
-    )  # fmt: skip
+        grad={},
+        tolerance="exact",
+        out="expected",
+    )
 
 
 _arg("argmax", _arg_first(np.argmax), "aclnnArgMax")
@@ -383,9 +386,13 @@ def _var_grad(
 
 
 def _std_grad(
-    grad: Tensor, self: Tensor, result: Tensor, dim: tuple[int, ...] | None, correction: int,
+    grad: Tensor,
+    self: Tensor,
+    result: Tensor,
+    dim: tuple[int, ...] | None,
+    correction: int,
     keepdim: bool,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     slope = grad / (result * 2)
     slope = aten.masked_fill(slope, result == 0, 0)
     return _var_grad(slope, self, dim, correction, keepdim)
@@ -584,9 +591,14 @@ def _refuse_no_identity(x: Geometry, ord: Number, dim: tuple[int, ...] | None) -
 
 
 def _norm(
-    self: Array, ord: Number, dim: tuple[int, ...] | None, keepdim: bool, dtype: Dtype | None, *,
+    self: Array,
+    ord: Number,
+    dim: tuple[int, ...] | None,
+    keepdim: bool,
+    dtype: Dtype | None,
+    *,
     out: Geometry,
-) -> Array:  # fmt: skip
+) -> Array:
     values = self if dtype is None else self.astype(dtype.np)
     axes = _np_axes(dim, self)
     if ord == 2 and not dim and not keepdim and values.dtype.kind == "f":
@@ -699,7 +711,11 @@ op(
     ),
     cpu=_logsumexp,
     aclnn=call(
-        "aclnnLogSumExp", "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim", "out",
+        "aclnnLogSumExp",
+        "self",
+        lambda a: axes(a["dim"], a["self"].ndim),
+        "keepdim",
+        "out",
         when=lambda a: in_dtypes("out", *SHORT_FLOATS)(a) and 0 not in a["self"].shape,
     ),
     lower=_logsumexp_lower,
@@ -716,7 +732,7 @@ op(
     tolerance="accumulated",
     rule="statistic",
     autocast="float32 on npu",
-)  # fmt: skip
+)
 
 
 def _nansum(

@@ -50,15 +50,19 @@ op(
     infer=reduction("sum"),
     cpu=_sum,
     aclnn=call(
-        "aclnnReduceSum", "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim",
-        lambda a: a["out"].dtype, "out",
+        "aclnnReduceSum",
+        "self",
+        lambda a: axes(a["dim"], a["self"].ndim),
+        "keepdim",
+        lambda a: a["out"].dtype,
+        "out",
     ),
     grad={"self": lambda grad, self_geom, dim, keepdim: grow(grad, self_geom, dim, keepdim)},
     samples=reduction_samples(),
     tolerance="accumulated",
     out="decides",
     autocast="float32 on npu",
-)  # fmt: skip
+)
 
 
 def _sum_to_size(self: Tensor, size: tuple[int, ...]) -> Tensor:

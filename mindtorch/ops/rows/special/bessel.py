@@ -162,10 +162,13 @@ row(
 row("i1", None, _grown(1, False), _i1_slope, dtypes="complex")
 row("i1e", None, _grown(1, True), _i1e_slope, dtypes="complex")
 composite(
-    "i0(Tensor self) -> Tensor", lambda self: aten.special_i0(self),
-    unsupported={"complex": "i0_vml_cpu"}, samples=unary(dtypes=("float32", "int64")),
-    tolerance="composite", inplace=True,
-)  # fmt: skip
+    "i0(Tensor self) -> Tensor",
+    lambda self: aten.special_i0(self),
+    unsupported={"complex": "i0_vml_cpu"},
+    samples=unary(dtypes=("float32", "int64")),
+    tolerance="composite",
+    inplace=True,
+)
 
 
 def _spherical(self: Tensor) -> Tensor:

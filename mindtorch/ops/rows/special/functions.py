@@ -53,10 +53,16 @@ def in_float32(lower: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def unary(
-    name: str, cpu: Callable[..., Any] | None, lower: Callable[..., Any] | None,
-    grad: Callable[..., Any] | None, low: float = -2.0, high: float = 2.0, kernel: str = "",
-    dtypes: str = "half complex", **fields: Any,
-) -> None:  # fmt: skip
+    name: str,
+    cpu: Callable[..., Any] | None,
+    lower: Callable[..., Any] | None,
+    grad: Callable[..., Any] | None,
+    low: float = -2.0,
+    high: float = 2.0,
+    kernel: str = "",
+    dtypes: str = "half complex",
+    **fields: Any,
+) -> None:
     """A row of torch.special of one tensor; integers become the default dtype.
 
     torch's `kernel`, by default the row's name with `_cpu`, lacks the groups `dtypes`.
@@ -64,12 +70,16 @@ def unary(
     if grad is not None:
         fields["grad"] = {"self": grad}
     op(
-        f"special_{name}(Tensor self) -> Tensor", infer=pointwise("float"),
-        cpu=cpu or by_scipy(name), lower=lower and in_float32(lower),
+        f"special_{name}(Tensor self) -> Tensor",
+        infer=pointwise("float"),
+        cpu=cpu or by_scipy(name),
+        lower=lower and in_float32(lower),
         unsupported={dtypes: kernel or f"{name}_cpu"},
-        samples=calls((Arg((3, 4), low=low, high=high),)), tolerance="composite", surface="special",
+        samples=calls((Arg((3, 4), low=low, high=high),)),
+        tolerance="composite",
+        surface="special",
         **fields,
-    )  # fmt: skip
+    )
 
 
 def _floating(self: Tensor) -> Tensor:

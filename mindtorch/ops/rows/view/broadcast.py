@@ -117,10 +117,13 @@ def _ranked(rank: int, what: str) -> None:
 
     body.__doc__ = f"Each tensor, with {what}."
     composite(
-        f"atleast_{rank}d(Any tensors) -> Tensor[]", body, variadic=True,
+        f"atleast_{rank}d(Any tensors) -> Tensor[]",
+        body,
+        variadic=True,
         samples=calls(*((Arg(shape),) for shape in ((), (3,), (2, 3))), ([Arg(()), Arg((2,))],)),
-        oracle=lambda torch: getattr(torch, f"atleast_{rank}d"), tolerance="exact",
-    )  # fmt: skip
+        oracle=lambda torch: getattr(torch, f"atleast_{rank}d"),
+        tolerance="exact",
+    )
 
 
 _ranked(1, "one dimension where it has none")
@@ -177,10 +180,13 @@ for _overload, _argument, _body, _samples in (
     ("indices", "int[] indices", _cut, (((7, 2), (2, 5)), ((2, 5), (1, 9), 1))),
 ):
     composite(
-        f"tensor_split.{_overload}(Tensor(a) self, {_argument}, int dim=0) -> Tensor(a)[]", _body,
-        samples=view_samples(*_samples), oracle=lambda torch: torch.tensor_split, tolerance="exact",
+        f"tensor_split.{_overload}(Tensor(a) self, {_argument}, int dim=0) -> Tensor(a)[]",
+        _body,
+        samples=view_samples(*_samples),
+        oracle=lambda torch: torch.tensor_split,
+        tolerance="exact",
         surface="both",
-    )  # fmt: skip
+    )
 composite(
     "tensor_split.places(Tensor(a) self, Tensor tensor_indices_or_sections, int dim=0)"
     " -> Tensor(a)[]",

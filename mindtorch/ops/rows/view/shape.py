@@ -76,11 +76,14 @@ def _view(self: Geometry, size: tuple[int, ...]) -> Geometry:
 
 
 op(
-    "view(Tensor(a) self, int[] size) -> Tensor(a)", infer=_view,
+    "view(Tensor(a) self, int[] size) -> Tensor(a)",
+    infer=_view,
     grad={"self": lambda grad, self_geom: aten.reshape(grad, self_geom.shape)},
-    samples=view_samples(((2, 3), (3, 2)), ((6,), (2, -1)), ((4, 1), (2, 2))), tolerance="exact",
-    layout_bound=True, surface="method",
-)  # fmt: skip
+    samples=view_samples(((2, 3), (3, 2)), ((6,), (2, -1)), ((4, 1), (2, 2))),
+    tolerance="exact",
+    layout_bound=True,
+    surface="method",
+)
 
 
 def _refuse_split(self: Geometry, dtype: Dtype) -> None:
@@ -131,10 +134,14 @@ op(
 )
 
 op(
-    "alias(Tensor(a) self) -> Tensor(a)", infer=lambda self: self, grad={"self": lambda grad: grad},
-    tolerance="exact", surface="none", samples=view_samples(((2, 3),), ((),)),
+    "alias(Tensor(a) self) -> Tensor(a)",
+    infer=lambda self: self,
+    grad={"self": lambda grad: grad},
+    tolerance="exact",
+    surface="none",
+    samples=view_samples(((2, 3),), ((),)),
     oracle=lambda torch: torch.ops.aten.alias,
-)  # fmt: skip
+)
 
 
 def _transpose(self: Geometry, dim0: int, dim1: int) -> Geometry:
@@ -151,10 +158,13 @@ def _permuted(g: Geometry, order: Any) -> Geometry:
 
 
 op(
-    "transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", infer=_transpose,
+    "transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    infer=_transpose,
     grad={"self": lambda grad, dim0, dim1: aten.transpose(grad, dim0, dim1)},
-    samples=view_samples(((2, 3), 0, 1), ((2, 3, 4), -1, 0)), tolerance="exact", inplace=True,
-)  # fmt: skip
+    samples=view_samples(((2, 3), 0, 1), ((2, 3, 4), -1, 0)),
+    tolerance="exact",
+    inplace=True,
+)
 
 
 def _t(self: Geometry) -> Geometry:
@@ -164,9 +174,13 @@ def _t(self: Geometry) -> Geometry:
 
 
 op(
-    "t(Tensor(a) self) -> Tensor(a)", infer=_t, grad={"self": lambda grad: aten.t(grad)},
-    samples=view_samples(((2, 3),), ((3,),)), tolerance="exact", inplace=True,
-)  # fmt: skip
+    "t(Tensor(a) self) -> Tensor(a)",
+    infer=_t,
+    grad={"self": lambda grad: aten.t(grad)},
+    samples=view_samples(((2, 3),), ((3,),)),
+    tolerance="exact",
+    inplace=True,
+)
 
 
 def _permute(self: Geometry, dims: tuple[int, ...]) -> Geometry:
@@ -236,10 +250,13 @@ def _expand(self: Geometry, size: tuple[int, ...], implicit: bool = False) -> Ge
 
 
 op(
-    "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)", infer=_expand,
+    "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
+    infer=_expand,
     grad={"self": lambda grad, self_geom: aten.sum_to_size(grad, self_geom.shape)},
-    samples=view_samples(((2, 1), (2, 3)), ((3,), (2, -1))), tolerance="exact", surface="method",
-)  # fmt: skip
+    samples=view_samples(((2, 1), (2, 3)), ((3,), (2, -1))),
+    tolerance="exact",
+    surface="method",
+)
 
 
 def _squeeze(self: Geometry, dim: tuple[int, ...] | None = None) -> Geometry:
@@ -273,10 +290,13 @@ def _unsqueeze(self: Geometry, dim: int) -> Geometry:
 
 
 op(
-    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", infer=_unsqueeze,
+    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    infer=_unsqueeze,
     grad={"self": lambda grad, dim: aten.squeeze(grad, dim)},
-    samples=view_samples(((2, 3), 0), ((2, 3), -1), ((2, 3), 1)), tolerance="exact", inplace=True,
-)  # fmt: skip
+    samples=view_samples(((2, 3), 0), ((2, 3), -1), ((2, 3), 1)),
+    tolerance="exact",
+    inplace=True,
+)
 
 
 def _reshape(self: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -295,11 +315,15 @@ def _moved(self: Tensor, size: tuple[int, ...]) -> Tensor:
 op(
     "_reshape_copy(Tensor self, int[] size) -> Tensor",
     infer=lambda self, size: self.fresh(resolve_size(size, self.numel)),
-    cpu=lambda self, size: self.reshape(size).copy(), compute="raw", lower=_moved,
+    cpu=lambda self, size: self.reshape(size).copy(),
+    compute="raw",
+    lower=_moved,
     grad={"self": lambda grad, self_geom: aten.reshape(grad, self_geom.shape)},
     samples=view_samples(((2, 3), (3, 2)), ((2, 3, 2), (4, 3))),
-    oracle=lambda torch: torch.ops.aten._reshape_copy, tolerance="exact", surface="none",
-)  # fmt: skip
+    oracle=lambda torch: torch.ops.aten._reshape_copy,
+    tolerance="exact",
+    surface="none",
+)
 
 
 composite(

@@ -65,10 +65,13 @@ def _split(self: Geometry, split_size: int, dim: int = 0) -> Any:
 
 
 op(
-    "split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]", infer=_split,
+    "split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]",
+    infer=_split,
     grad={"self": lambda grads, dim: aten.cat(grads, dim)},
-    samples=view_samples(((5, 3), 2), ((5, 4), 3, 1)), tolerance="exact", surface="both",
-)  # fmt: skip
+    samples=view_samples(((5, 3), 2), ((5, 4), 3, 1)),
+    tolerance="exact",
+    surface="both",
+)
 
 
 composite(

@@ -72,12 +72,20 @@ ORACLES = {
     "aclnnUpsampleBilinear2dAA": smoothed("bilinear", "input"),
     "aclnnUpsampleBicubic2dAA": smoothed("bicubic", "x"),
     "aclnnUpsampleBilinear2dBackward": lambda a: torch.ops.aten.upsample_bilinear2d_backward(
-        t(a.get("gradOut", a.get("gradOutput"))), a["outputSize"], a["inputSize"],
-        a["alignCorners"], a["scalesH"] or None, a["scalesW"] or None,
+        t(a.get("gradOut", a.get("gradOutput"))),
+        a["outputSize"],
+        a["inputSize"],
+        a["alignCorners"],
+        a["scalesH"] or None,
+        a["scalesW"] or None,
     ),
     "aclnnUpsampleNearest3dBackward": lambda a: torch.ops.aten.upsample_nearest3d_backward(
-        t(a.get("gradOut", a.get("gradOutput"))), a["outputSize"], a["inputSize"],
-        a["scalesD"] or None, a["scalesH"] or None, a["scalesW"] or None,
+        t(a.get("gradOut", a.get("gradOutput"))),
+        a["outputSize"],
+        a["inputSize"],
+        a["scalesD"] or None,
+        a["scalesH"] or None,
+        a["scalesW"] or None,
     ),
     "aclnnUpsampleNearest1dBackward": resized(1, "nearest"),
     "aclnnUpsampleNearest2dBackward": resized(2, "nearest"),
@@ -89,4 +97,4 @@ ORACLES = {
     "aclnnUpsampleTrilinear3dBackward": resized(3, "trilinear"),
     "aclnnUpsampleBilinear2dAABackward": smoothed("bilinear", "gradOutput"),
     "aclnnUpsampleBicubic2dAAGrad": smoothed("bicubic", "gradOutput"),
-}  # fmt: skip
+}

@@ -83,10 +83,17 @@ def _kv_heads(key: Array, query: Array, layout: str, n: int) -> int:
 
 
 def attend(
-    q: Array, k: Array, v: Array, scale: float, bias: Array | None = None,
-    mask: Array | None = None, add_first: bool = True, hidden: Array | None = None,
-    share: Array | float = 1.0, sink: Array | None = None,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    q: Array,
+    k: Array,
+    v: Array,
+    scale: float,
+    bias: Array | None = None,
+    mask: Array | None = None,
+    add_first: bool = True,
+    hidden: Array | None = None,
+    share: Array | float = 1.0,
+    sink: Array | None = None,
+) -> tuple[Array, Array, Array, Array]:
     """(out, weights, row maxima, row sums) of [B, N, S, D]; kv heads repeat to query heads.
 
     A row that sees nothing gives zeros. `hidden` [Sq, Sk] hides like `mask`; `share` is 0 where a
@@ -149,13 +156,25 @@ def dropped(mask: Array | None, kept: float, shape: tuple[int, ...]) -> Array | 
 
 
 def flash(
-    query: Array, key: Array, value: Array, scaleValue: float, headNum: int, inputLayout: str,
-    realShiftOptional: Array | None = None, attenMaskOptional: Array | None = None,
-    pseType: int = 1, sparseMode: int = 0, preTokens: int = 65536, nextTokens: int = 65536,
-    keepProb: float = 1.0, dropMaskOptional: Array | None = None,
-    prefixOptional: Sequence[int] | None = None, sinkOptional: Array | None = None,
-    qStartIdxOptional: Sequence[int] | None = None, kvStartIdxOptional: Sequence[int] | None = None,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    query: Array,
+    key: Array,
+    value: Array,
+    scaleValue: float,
+    headNum: int,
+    inputLayout: str,
+    realShiftOptional: Array | None = None,
+    attenMaskOptional: Array | None = None,
+    pseType: int = 1,
+    sparseMode: int = 0,
+    preTokens: int = 65536,
+    nextTokens: int = 65536,
+    keepProb: float = 1.0,
+    dropMaskOptional: Array | None = None,
+    prefixOptional: Sequence[int] | None = None,
+    sinkOptional: Array | None = None,
+    qStartIdxOptional: Sequence[int] | None = None,
+    kvStartIdxOptional: Sequence[int] | None = None,
+) -> tuple[Array, Array, Array, Array]:
     kv = _kv_heads(key, query, inputLayout, headNum)
     q = heads(query, inputLayout, headNum)
     k, v = heads(key, inputLayout, kv), heads(value, inputLayout, kv)
@@ -291,14 +310,27 @@ for _version in (1, 2, 3, 4):
 
 
 def flash_grad(
-    query: Array, keyIn: Array, value: Array, dy: Array, scaleValue: float, headNum: int,
-    inputLayout: str, pseShiftOptional: Array | None = None, attenMaskOptional: Array | None = None,
-    pseType: int = 1, sparseMode: int = 0, preTokens: int = 65536, nextTokens: int = 65536,
-    keepProb: float = 1.0, dropMaskOptional: Array | None = None,
-    prefixOptional: Sequence[int] | None = None, sinkInOptional: Array | None = None,
-    qStartIdxOptional: Sequence[int] | None = None, kvStartIdxOptional: Sequence[int] | None = None,
+    query: Array,
+    keyIn: Array,
+    value: Array,
+    dy: Array,
+    scaleValue: float,
+    headNum: int,
+    inputLayout: str,
+    pseShiftOptional: Array | None = None,
+    attenMaskOptional: Array | None = None,
+    pseType: int = 1,
+    sparseMode: int = 0,
+    preTokens: int = 65536,
+    nextTokens: int = 65536,
+    keepProb: float = 1.0,
+    dropMaskOptional: Array | None = None,
+    prefixOptional: Sequence[int] | None = None,
+    sinkInOptional: Array | None = None,
+    qStartIdxOptional: Sequence[int] | None = None,
+    kvStartIdxOptional: Sequence[int] | None = None,
     _version: int = 1,
-) -> tuple[Array | None, ...]:  # fmt: skip
+) -> tuple[Array | None, ...]:
     """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = s dS K; dK = s dS^T Q. A sink has
     no value: its score gets -P rowsum(dO O)."""
     kv = _kv_heads(keyIn, query, inputLayout, headNum)

@@ -352,9 +352,14 @@ _BACK_TYPES: Final = dtypes("""
 
 
 def nll_backward(
-    gradOutput: Array, self: Array, target: Array, weight: Array, reduction: int, ignoreIndex: int,
+    gradOutput: Array,
+    self: Array,
+    target: Array,
+    weight: Array,
+    reduction: int,
+    ignoreIndex: int,
     totalWeight: Array,
-) -> Array:  # fmt: skip
+) -> Array:
     picked = np.where(target == ignoreIndex, 0, target)
     share = np.where(target == ignoreIndex, 0.0, weight[picked])
     flow = gradOutput / totalWeight.reshape(()) if reduction == 1 else gradOutput
@@ -391,9 +396,13 @@ _ZLOSS: Final = "documents: z-loss is not supported yet"
       returnZloss=only(False, _ZLOSS), lossOut=out("input"), logProbOut=out("input"),
       zlossOut=out("input"), lseForZlossOut=out("input"))  # fmt: skip
 def cross_entropy(
-    input: Array, target: Array, weightOptional: Array | None, reductionOptional: str,
-    ignoreIndex: int, labelSmoothing: float,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    input: Array,
+    target: Array,
+    weightOptional: Array | None,
+    reductionOptional: str,
+    ignoreIndex: int,
+    labelSmoothing: float,
+) -> tuple[Array, Array, Array, Array]:
     log = _log_softmax(input)
     count = input.shape[1]
     weight = np.ones(count) if weightOptional is None else weightOptional

@@ -84,13 +84,20 @@ def one_group(
 
 
 def grouped(
-    x: list[Array], weight: list[Array], groupListOptional: Any = None,
-    groupType: int | None = None, splitItem: int = 0, biasOptional: list[Array] | None = None,
-    scaleOptional: list[Array] | None = None, offsetOptional: list[Array] | None = None,
+    x: list[Array],
+    weight: list[Array],
+    groupListOptional: Any = None,
+    groupType: int | None = None,
+    splitItem: int = 0,
+    biasOptional: list[Array] | None = None,
+    scaleOptional: list[Array] | None = None,
+    offsetOptional: list[Array] | None = None,
     antiquantScaleOptional: list[Array] | None = None,
     antiquantOffsetOptional: list[Array] | None = None,
-    perTokenScaleOptional: list[Array] | None = None, groupListType: int = 0, actType: int = 0,
-) -> tuple[list[Array]]:  # fmt: skip
+    perTokenScaleOptional: list[Array] | None = None,
+    groupListType: int = 0,
+    actType: int = 0,
+) -> tuple[list[Array]]:
     """Pairs (groupType -1), rows split among weights (0), or products summed over parts (2), at
     what `groupListOptional` says. One tensor comes (splitItem 2, 3) or one a group. The first
     version has no groupType: rows are split where there is a list."""
@@ -298,14 +305,23 @@ _LAYERS: Final = {"gelu": _gelu_tanh, "fastgelu": _fast_gelu, "relu": _relu, "si
 
 
 def ffn(
-    x: Array, weight1: Array, weight2: Array, activation: str, expertTokensOptional: Any = None,
-    bias1Optional: Array | None = None, bias2Optional: Array | None = None,
-    scaleOptional: Array | None = None, offsetOptional: Array | None = None,
-    deqScale1Optional: Array | None = None, deqScale2Optional: Array | None = None,
-    antiquantScale1Optional: Array | None = None, antiquantScale2Optional: Array | None = None,
-    antiquantOffset1Optional: Array | None = None, antiquantOffset2Optional: Array | None = None,
+    x: Array,
+    weight1: Array,
+    weight2: Array,
+    activation: str,
+    expertTokensOptional: Any = None,
+    bias1Optional: Array | None = None,
+    bias2Optional: Array | None = None,
+    scaleOptional: Array | None = None,
+    offsetOptional: Array | None = None,
+    deqScale1Optional: Array | None = None,
+    deqScale2Optional: Array | None = None,
+    antiquantScale1Optional: Array | None = None,
+    antiquantScale2Optional: Array | None = None,
+    antiquantOffset1Optional: Array | None = None,
+    antiquantOffset2Optional: Array | None = None,
     tokensIndexFlag: bool = False,
-) -> Array:  # fmt: skip
+) -> Array:
     """Two layers of each expert, of its own rows. Between them quantised values are steps of int8;
     gates activate the first half of the columns and multiply by the second."""
     alone = expertTokensOptional is None

@@ -21,9 +21,15 @@ _RESERVED: Final = null("reserved: documents ask for null")
 
 
 def quant_matmul(
-    x1: Array, x2: Array, bias: Array | None, transposeX1: bool, transposeX2: bool, scale: Array,
-    offset: Array | None = None, pertokenScaleOptional: Array | None = None,
-) -> Array:  # fmt: skip
+    x1: Array,
+    x2: Array,
+    bias: Array | None,
+    transposeX1: bool,
+    transposeX2: bool,
+    scale: Array,
+    offset: Array | None = None,
+    pertokenScaleOptional: Array | None = None,
+) -> Array:
     """A bias of integers counts products, one of floats results."""
     left, right = x1.astype(np.float64), x2.astype(np.float64)
     y = (left.swapaxes(-1, -2) if transposeX1 else left) @ (

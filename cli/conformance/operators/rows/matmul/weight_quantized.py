@@ -56,10 +56,15 @@ _PARAMS: Final[dict[str, Domain]] = {
                 bf16 i8|i4 -   -   f32 bf16"""),
       **_PARAMS, innerPrecise=ignored(SPEED, number(0, 1)), y=out("x"))  # fmt: skip
 def weight_quant(
-    x: Array, weight: Array, antiquantScale: Array, antiquantOffsetOptional: Array | None,
-    biasOptional: Array | None, antiquantGroupSize: int, quantScaleOptional: Array | None = None,
+    x: Array,
+    weight: Array,
+    antiquantScale: Array,
+    antiquantOffsetOptional: Array | None,
+    biasOptional: Array | None,
+    antiquantGroupSize: int,
+    quantScaleOptional: Array | None = None,
     quantOffsetOptional: Array | None = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """Steps of int8 where a scale of the result comes along, packed in the low 32 bits."""
     scale, offset = antiquantScale, antiquantOffsetOptional
     if antiquantGroupSize:
@@ -108,9 +113,16 @@ _FOLLOWS: Final = "follows from the other arguments"
       antiquantScale=number(0.5, 1.0, 0.0625), antiquantOffset=number(2.0, 0.0, -3.0),
       out=out("f16"))  # fmt: skip
 def first_weight(
-    x1: Array, x2: Array, addOffset: Array, mulScale: Array, bias: Array | None, transposeX1: bool,
-    transposeX2: bool, antiquantScale: float, antiquantOffset: float,
-) -> Array:  # fmt: skip
+    x1: Array,
+    x2: Array,
+    addOffset: Array,
+    mulScale: Array,
+    bias: Array | None,
+    transposeX1: bool,
+    transposeX2: bool,
+    antiquantScale: float,
+    antiquantOffset: float,
+) -> Array:
     w = (((x2.T if transposeX2 else x2) + antiquantOffset) * antiquantScale + addOffset) * mulScale
     y = (x1.T if transposeX1 else x1) @ w
     return y if bias is None else y + bias

@@ -103,12 +103,22 @@ def _special_params(fourth: bool) -> dict[str, Domain]:
 
 
 def finalised(
-    expandedX: Array, expandedRowIdx: Array, x1Optional: Array | None, x2Optional: Array | None,
-    biasOptional: Array | None, scalesOptional: Array | None, expertIdxOptional: Array,
-    xOptional: Array, a1Optional: Array | None, a2Optional: Array | None, vOptional: Array | None,
-    dropPadMode: int, zeroExpertRange: Sequence[int], copyExpertRange: Sequence[int],
+    expandedX: Array,
+    expandedRowIdx: Array,
+    x1Optional: Array | None,
+    x2Optional: Array | None,
+    biasOptional: Array | None,
+    scalesOptional: Array | None,
+    expertIdxOptional: Array,
+    xOptional: Array,
+    a1Optional: Array | None,
+    a2Optional: Array | None,
+    vOptional: Array | None,
+    dropPadMode: int,
+    zeroExpertRange: Sequence[int],
+    copyExpertRange: Sequence[int],
     constantExpertRange: Sequence[int],
-) -> Array:  # fmt: skip
+) -> Array:
     """Experts of three ranges give nothing, the token, or a1 x + a2 v of their own constants."""
     rows = _gathered(expandedX, expandedRowIdx, scalesOptional, dropPadMode)
     if biasOptional is not None:

@@ -92,10 +92,19 @@ def _gate_params(hashed: bool) -> dict[str, Domain]:
 
 
 def gating_top_k(
-    x: Array, biasOptional: Array | None, k: int, kGroup: int, groupCount: int,
-    groupSelectMode: int, renorm: int, normType: int, routedScalingFactor: float, eps: float,
-    inputIdsOptional: Array | None = None, tid2eidOptional: Array | None = None,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    x: Array,
+    biasOptional: Array | None,
+    k: int,
+    kGroup: int,
+    groupCount: int,
+    groupSelectMode: int,
+    renorm: int,
+    normType: int,
+    routedScalingFactor: float,
+    eps: float,
+    inputIdsOptional: Array | None = None,
+    tid2eidOptional: Array | None = None,
+) -> tuple[Array, Array, Array]:
     """DeepSeek-V3's gate: bias steers the choice, the weight is the score itself. A table of
     experts by token number takes the place of the choice."""
     score = softmax(x) if normType == 0 else 1 / (1 + np.exp(-x))

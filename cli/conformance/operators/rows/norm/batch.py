@@ -54,9 +54,15 @@ _VARIANCE: Final = tensor("C", "input", 0.5, 2)
       training=flag(True), momentum=_MOMENTUM, eps=_EPSILON, output=out("input"),
       saveMean=out("input"), saveInvstd=out("input"))  # fmt: skip
 def batch_norm(
-    input: Array, weight: Array | None, bias: Array | None, runningMean: Array | None,
-    runningVar: Array | None, training: bool, momentum: float, eps: float,
-) -> tuple[Array | None, ...]:  # fmt: skip
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    runningMean: Array | None,
+    runningVar: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Array | None, ...]:
     axes = _axes(input)
     mean, var = input.mean(axes), input.var(axes)
     if not training and runningMean is not None and runningVar is not None:
@@ -83,9 +89,17 @@ _INVERSE: Final = tensor("C", "gradOut", 0.5, 1.5)
       version=only(0, "documents do not say what others compute"), gradInput=out("input"),
       gradWeight=out("input"), gradBias=out("input"))  # fmt: skip
 def batch_norm_backward(
-    gradOut: Array, input: Array, weight: Array, runningMean: Array, runningVar: Array,
-    saveMean: Array, saveInvstd: Array, training: bool, eps: float, outputMask: Sequence[bool],
-) -> tuple[Array | None, ...]:  # fmt: skip
+    gradOut: Array,
+    input: Array,
+    weight: Array,
+    runningMean: Array,
+    runningVar: Array,
+    saveMean: Array,
+    saveInvstd: Array,
+    training: bool,
+    eps: float,
+    outputMask: Sequence[bool],
+) -> tuple[Array | None, ...]:
     axes = _axes(input)
     mean = saveMean if training else runningMean
     inv = _by_channel(saveInvstd if training else 1 / np.sqrt(runningVar + eps), input)

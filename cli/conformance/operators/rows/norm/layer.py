@@ -60,9 +60,13 @@ _CONDITIONED: Final = Rule("gradient", _DIT, values=VALUES, cost="10*size(x)")
 
 @spec("aclnnAdaLayerNorm", _CONDITIONED, **_ADA)
 def ada_layer_norm(
-    x: Array, scale: Array, shift: Array, weightOptional: Array | None, biasOptional: Array | None,
+    x: Array,
+    scale: Array,
+    shift: Array,
+    weightOptional: Array | None,
+    biasOptional: Array | None,
     epsilon: float,
-) -> Array:  # fmt: skip
+) -> Array:
     y = layer_norm(x, (-1,), weightOptional, biasOptional, epsilon)[0]
     return y * (1 + _row(scale, x)) + _row(shift, x)
 
@@ -70,9 +74,13 @@ def ada_layer_norm(
 @spec("aclnnAdaLayerNormV2", _CONDITIONED, **_ADA | {"x": tensor("*B S N", "f32")},
       meanOutOptional=out("f32"), rstdOutOptional=out("f32"))  # fmt: skip
 def ada_layer_norm_v2(
-    x: Array, scale: Array, shift: Array, weightOptional: Array | None, biasOptional: Array | None,
+    x: Array,
+    scale: Array,
+    shift: Array,
+    weightOptional: Array | None,
+    biasOptional: Array | None,
     epsilon: float,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+) -> tuple[Array, Array, Array]:
     y, mean, rstd = layer_norm(x, (-1,), weightOptional, biasOptional, epsilon)
     return y * (1 + _row(scale, x)) + _row(shift, x), mean, rstd
 
@@ -102,9 +110,14 @@ _MOMENTS: Final[dict[str, Domain]] = {
       dsumOptional=optional(tensor("*B *N", "dy")), dxOut=out("x1"), dgammaOut=out("f32"),
       dbetaOut=out("f32"))  # fmt: skip
 def add_layer_norm_grad(
-    dy: Array, x1: Array, x2: Array, rstd: Array, mean: Array, gamma: Array,
+    dy: Array,
+    x1: Array,
+    x2: Array,
+    rstd: Array,
+    mean: Array,
+    gamma: Array,
     dsumOptional: Array | None,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+) -> tuple[Array, Array, Array]:
     dx, dgamma, dbeta = _layer_flow(x1 + x2, rstd, mean, gamma, dy, gamma.ndim)
     return dx + (0 if dsumOptional is None else dsumOptional), dgamma, dbeta
 
@@ -147,9 +160,15 @@ def _layer_norm(
       gradInputOut=out("input"), gradWeightOut=out("input"),
       gradBiasOut=out("input"))  # fmt: skip
 def _layer_back(
-    gradOut: Array, input: Array, normalizedShape: tuple[int, ...], mean: Array, rstd: Array,
-    weightOptional: Array | None, biasOptional: Array | None, outputMask: Sequence[bool],
-) -> tuple[Array | None, ...]:  # fmt: skip
+    gradOut: Array,
+    input: Array,
+    normalizedShape: tuple[int, ...],
+    mean: Array,
+    rstd: Array,
+    weightOptional: Array | None,
+    biasOptional: Array | None,
+    outputMask: Sequence[bool],
+) -> tuple[Array | None, ...]:
     weight = 1.0 if weightOptional is None else weightOptional
     parts = _layer_flow(input, rstd, mean, weight, gradOut, len(normalizedShape))
     return tuple(p if w else None for p, w in zip(parts, outputMask, strict=True))

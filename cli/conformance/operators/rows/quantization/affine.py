@@ -54,8 +54,13 @@ _LAST: Final = {-1: "N", -2: "M"}
       roundMode=choice("round", "floor", "ceil", "trunc"), dstType=choice(2, 29),
       axis=choice(-1, -2), y=out("dstType"))  # fmt: skip
 def ascend_quant(
-    x: Array, scale: Array, offset: Array | None, sqrtMode: bool, roundMode: str, axis: int = -1,
-) -> Array:  # fmt: skip
+    x: Array,
+    scale: Array,
+    offset: Array | None,
+    sqrtMode: bool,
+    roundMode: str,
+    axis: int = -1,
+) -> Array:
     """Scale and offset lie along the last dimension, or the one before by `axis`."""
     scale = _along(scale, x, axis)
     steps = x * (scale * scale if sqrtMode else scale)

@@ -84,11 +84,20 @@ _COUNTS: Final = optional(parts("G", of="T"))
       swigluMode=choice(0, 1, 2), clampLimit=number(7.0, 1.5), gluAlpha=number(1.702, 1.3),
       gluBias=number(1.0, 0.7), yOut=out("i8"), scaleOut=out("f32"))  # fmt: skip
 def dequant_swiglu_quant(
-    x: Array, weightScaleOptional: Array, activationScaleOptional: Array,
-    biasOptional: Array | None, quantScaleOptional: Array, quantOffsetOptional: Array | None,
-    groupIndexOptional: Array | None, activateLeft: bool, quantModeOptional: str,
-    swigluMode: int = 0, clampLimit: float = 7.0, gluAlpha: float = 1.702, gluBias: float = 1.0,
-) -> tuple[Array, Array | None]:  # fmt: skip
+    x: Array,
+    weightScaleOptional: Array,
+    activationScaleOptional: Array,
+    biasOptional: Array | None,
+    quantScaleOptional: Array,
+    quantOffsetOptional: Array | None,
+    groupIndexOptional: Array | None,
+    activateLeft: bool,
+    quantModeOptional: str,
+    swigluMode: int = 0,
+    clampLimit: float = 7.0,
+    gluAlpha: float = 1.702,
+    gluBias: float = 1.0,
+) -> tuple[Array, Array | None]:
     """groupIndex counts rows of groups, which have scales of their own. A bias of integers counts
     products. swigluMode 1 takes neighbours as pairs, 2 halves; both hold their members within the
     limit (GPT-OSS)."""

@@ -13,7 +13,11 @@ ORACLES = {
     ),
     "aclnnTanhBackward": lambda a: torch.ops.aten.tanh_backward(t(a["gradOutput"]), t(a["output"])),
     "aclnnEluBackward": lambda a: torch.ops.aten.elu_backward(
-        t(a["gradOutput"]), a["alpha"], a["scale"], a["inputScale"], a["isResult"],
+        t(a["gradOutput"]),
+        a["alpha"],
+        a["scale"],
+        a["inputScale"],
+        a["isResult"],
         t(a["selfOrResult"]),
     ),
     "aclnnSeluBackward": lambda a: torch.ops.aten.elu_backward(
@@ -33,7 +37,7 @@ ORACLES = {
         (t(a["self"]) - a["bias"] * torch.sign(t(a["self"]))) * (t(a["self"]).abs() > a["lambd"])
     ),
     "aclnnRReluWithNoise": lambda a: F.rrelu(t(a["self"]), a["lower"], a["upper"], False),
-}  # fmt: skip
+}
 # Operator, arguments by header name, results by hand.
 BY_HAND = [
     ("aclnnFastGelu", {"self": [0.0]}, [[0.0]]),

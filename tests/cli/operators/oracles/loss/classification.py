@@ -119,8 +119,12 @@ ORACLES = {
     "aclnnNLLLoss": nll,
     "aclnnNLLLoss2d": nll,
     "aclnnCrossEntropyLoss": lambda a: F.cross_entropy(
-        t(a["input"]), t(a["target"]), t(a["weightOptional"]), reduction=a["reductionOptional"],
-        ignore_index=a["ignoreIndex"], label_smoothing=a["labelSmoothing"],
+        t(a["input"]),
+        t(a["target"]),
+        t(a["weightOptional"]),
+        reduction=a["reductionOptional"],
+        ignore_index=a["ignoreIndex"],
+        label_smoothing=a["labelSmoothing"],
     ),
     "aclnnMultilabelMarginLoss": lambda a: F.multilabel_margin_loss(
         t(a["self"]), t(a["target"]), reduction=_MODES[a["reduction"]]
@@ -143,4 +147,4 @@ ORACLES = {
         if a["reduction"] != 1
         else None
     ),
-}  # fmt: skip
+}

@@ -27,8 +27,16 @@ ORACLES = {
         F.group_norm(t(a["self"]), a["group"], t(a["gamma"]), t(a["beta"]), a["eps"])
     ),
     "aclnnGroupNormBackward": lambda a: torch.ops.aten.native_group_norm_backward(
-        t(a["gradOut"]), t(a["input"]), t(a["mean"]), t(a["rstd"]), t(a["gamma"]), a["N"], a["C"],
-        a["HxW"], a["group"], [True] * 3,
+        t(a["gradOut"]),
+        t(a["input"]),
+        t(a["mean"]),
+        t(a["rstd"]),
+        t(a["gamma"]),
+        a["N"],
+        a["C"],
+        a["HxW"],
+        a["group"],
+        [True] * 3,
     ),
     "aclnnGroupNormSwish": lambda a: (
         lambda y: y * torch.sigmoid(a["swishScale"] * y) if a["activateSwish"] else y
@@ -36,4 +44,4 @@ ORACLES = {
     "aclnnInstanceNorm": lambda a: F.instance_norm(
         t(a["x"]), weight=t(a["gamma"]), bias=t(a["beta"]), eps=a["eps"]
     ),
-}  # fmt: skip
+}

@@ -30,19 +30,27 @@ ORACLES = {
     ),
     "aclnnFakeQuantPerTensorAffineCachemask": lambda a: (
         torch.ops.aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
-            t(a["self"]).float(), t(a["scale"]).float(), t(a["zeroPoint"]).int(),
-            torch.tensor([int(a["fakeQuantEnabled"])]), a["quantMin"], a["quantMax"],
+            t(a["self"]).float(),
+            t(a["scale"]).float(),
+            t(a["zeroPoint"]).int(),
+            torch.tensor([int(a["fakeQuantEnabled"])]),
+            a["quantMin"],
+            a["quantMax"],
         )[0].double()
     ),
     "aclnnFakeQuantPerChannelAffineCachemask": lambda a: torch.fake_quantize_per_channel_affine(
-        t(a["self"]).float(), t(a["scale"]).float(), t(a["zeroPoint"]), a["axis"] % a["self"].ndim,
-        a["quantMin"], a["quantMax"],
+        t(a["self"]).float(),
+        t(a["scale"]).float(),
+        t(a["zeroPoint"]),
+        a["axis"] % a["self"].ndim,
+        a["quantMin"],
+        a["quantMax"],
     ).double(),
     "aclnnQuantize": lambda a: (
         t(a["x"]) / along(a["scales"], a["x"], a["axis"])
         + (0 if a["zeroPoints"] is None else along(a["zeroPoints"], a["x"], a["axis"]))
     ),
-}  # fmt: skip
+}
 # Operator, arguments by header name, results by hand.
 BY_HAND = [
     (
