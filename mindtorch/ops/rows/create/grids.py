@@ -12,6 +12,7 @@ from ...._tensor.device import device as Device
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry, contiguous
 from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
 from ...samples import Sample, calls
 from ...spec import aten, call, composite, op
 
@@ -142,12 +143,15 @@ def _triangle(name: str, keep: str) -> None:
         places = aten.contiguous(aten.transpose(aten.nonzero(mask), 0, 1))
         return places if dtype is None else aten.to(places, dtype)
 
-    indices = np.tril_indices if below else np.triu_indices
+    def places(row: int, col: int, offset: int, *_: object) -> Array:
+        mask = np.tri(row, col, offset if below else offset - 1, bool)
+        return np.array((mask if below else ~mask).nonzero())
+
     op(
         f"{name}(int row, int col, int offset=0, *, ScalarType? dtype=None, Device? device=None)"
         " -> Tensor",
         infer=shape,
-        cpu=lambda row, col, offset, dtype, device: np.stack(indices(row, offset, col)),
+        cpu=places,
         lower=lowered,
         compute="raw",
         grad={},

@@ -253,17 +253,50 @@ activation(
 )
 
 
-def _mish_grad(grad: Tensor, self: Tensor) -> Tensor:
+def _mish_backward(grad_output: Tensor, self: Tensor) -> Tensor:
     tanh = aten.tanh(aten.softplus(self, 1, 20))
     bent = self * aten.sigmoid(self) * (1 - tanh * tanh)
-    return grad * (tanh + bent)
+    return grad_output * (tanh + bent)
+
+
+def _mish_curved(grad: Tensor, grad_output: Tensor, self: Tensor) -> Tensor:
+    self = wide(self)
+    tanh, share = aten.tanh(aten.softplus(self, 1, 20)), aten.sigmoid(self)
+    bent = 2 + self * (1 - share) - 2 * self * share * tanh
+    return grad * grad_output * (share * (1 - tanh * tanh) * bent)
+
+
+def _mish_slope(x: Array) -> Array:
+    one = x.dtype.type(1)
+    tanh = np.tanh(_softplus(x, 1, 20))
+    return tanh + x * sigmoid(x) * (one - tanh * tanh)
+
+
+op(
+    "mish_backward(Tensor grad_output, Tensor self) -> Tensor",
+    infer=_Slope("mish_backward_cpu", FLOATING),
+    cpu=lambda grad, x: grad * _mish_slope(x),
+    aclnn=call(
+        "aclnnMishBackward", "grad_output", "self", "out", when=in_dtypes("self", *SHORT_FLOATS)
+    ),
+    lower=_mish_backward,
+    grad={
+        "grad_output": lambda grad, self: aten.mish_backward(grad, self),
+        "self": _mish_curved,
+    },
+    samples=_slope_samples(),
+    oracle=lambda torch: torch.ops.aten.mish_backward,
+    tolerance="composite",
+    rule="activation_backward",
+    surface="none",
+)
 
 
 activation(
     "mish(Tensor self) -> Tensor",
     lambda x: x * np.tanh(_softplus(x, 1, 20)),
     call("aclnnMish", "self", "out"),
-    _mish_grad,
+    lambda grad, self: aten.mish_backward(grad, self),
     rule="activation",
 )
 
