@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
@@ -377,6 +377,6 @@ def _results_in(call: str) -> set[str]:
     }
 
 
-@cache
+@lru_cache(1 << 10)
 def _maker(source: str) -> Callable[..., Any]:
     return compiled(source, "program of a composite", {"over": over, "track_view": track_view})
