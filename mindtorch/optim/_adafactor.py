@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import mindtorch
@@ -44,10 +43,6 @@ class Adafactor(Optimizer):
         check_positive(weight_decay=weight_decay)
         defaults = pick(locals(), "lr beta2_decay eps d weight_decay foreach maximize")
         super().__init__(params, defaults)
-
-    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
-        """Updates every parameter."""
-        return self._step_each(closure)
 
     def _state_of(self, p: Tensor, grad: Tensor) -> dict[str, Any]:
         state: dict[str, Any] = self.state[p]

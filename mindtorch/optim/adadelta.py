@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, check_positive, count, directed, pick, zeros
 from .optimizer import Group, Optimizer, ParamsT
@@ -35,10 +32,6 @@ class Adadelta(Optimizer):
         names = "lr rho eps weight_decay maximize capturable foreach differentiable"
         defaults = pick(locals(), names)
         super().__init__(params, defaults)
-
-    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
-        """Updates every parameter."""
-        return self._step_each(closure)
 
     def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state, rho, eps = self.state[p], group["rho"], group["eps"]

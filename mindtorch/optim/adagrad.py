@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import mindtorch
@@ -56,10 +55,6 @@ class Adagrad(Optimizer):
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()
-
-    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
-        """Updates every parameter."""
-        return self._step_each(closure)
 
     def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state = self.state[p]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import mindtorch
@@ -48,10 +47,6 @@ class Adam(Optimizer):
         check_kinds(lr, foreach, None, capturable, None)
         super().__init__(params, defaults)
         check_kinds(None, foreach, fused, True, differentiable)
-
-    def step(self, closure: Callable[..., Any] | None = None) -> Any:
-        """Updates every parameter."""
-        return self._step_each(closure)
 
     def _state_of(self, p: Tensor, group: Group) -> dict[str, Any]:
         state: dict[str, Any] = self.state[p]

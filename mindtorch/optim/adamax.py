@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import mindtorch
 
 from .._tensor.tensor import Tensor
@@ -37,10 +34,6 @@ class Adamax(Optimizer):
         names = "lr betas eps weight_decay foreach maximize differentiable capturable"
         defaults = pick(locals(), names)
         super().__init__(params, defaults)
-
-    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
-        """Updates every parameter."""
-        return self._step_each(closure)
 
     def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state, (beta1, beta2) = self.state[p], group["betas"]

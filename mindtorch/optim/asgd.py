@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, check_positive, count, directed, pick, zeros
 from .optimizer import Group, Optimizer, ParamsT
@@ -33,10 +30,6 @@ class ASGD(Optimizer):
         names = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable"
         defaults = pick(locals(), names)
         super().__init__(params, defaults)
-
-    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
-        """Updates every parameter."""
-        return self._step_each(closure)
 
     def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state, lr, lambd = self.state[p], group["lr"], group["lambd"]

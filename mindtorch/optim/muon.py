@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import mindtorch
@@ -75,10 +74,6 @@ class Muon(Optimizer):
                         "Muon only supports 2D parameters whereas we found a parameter with size:"
                         f" {p.size()}"
                     )
-
-    def step(self, closure: Callable[..., Any] | None = None) -> Any:
-        """Updates every parameter."""
-        return self._step_each(closure)
 
     def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state, lr, momentum = self.state[p], float(group["lr"]), group["momentum"]

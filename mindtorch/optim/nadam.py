@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_betas, check_lr, check_positive, count, pick, zeros
 from .optimizer import Group, Optimizer, ParamsT
@@ -40,10 +37,6 @@ class NAdam(Optimizer):
         )
         defaults = pick(locals(), names)
         super().__init__(params, defaults)
-
-    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
-        """Updates every parameter."""
-        return self._step_each(closure)
 
     def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state, (beta1, beta2), lr = self.state[p], group["betas"], group["lr"]

@@ -151,12 +151,10 @@ class Optimizer(HookedOptimizer):
                 raise ValueError("can't optimize a non-leaf Tensor")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates every parameter that has a gradient; a closure is
+        """Updates every parameter that has a gradient, outside autograd; a closure is
         called first and its loss given."""
-        raise NotImplementedError
-
-    def _step_each(self, closure: Callable[[], Any] | None) -> Any:
-        """The usual step: `_update` for each parameter, outside autograd."""
+        if type(self)._update is Optimizer._update:
+            raise NotImplementedError
         loss = None
         if closure is not None:
             with mindtorch.enable_grad():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from .._tensor.tensor import Tensor
@@ -36,10 +35,6 @@ class RMSprop(Optimizer):
         )
         defaults = pick(locals(), names)
         super().__init__(params, defaults)
-
-    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
-        """Updates every parameter."""
-        return self._step_each(closure)
 
     def _state_of(self, p: Tensor, group: Group) -> dict[str, Any]:
         state: dict[str, Any] = self.state[p]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ._checks import check_kinds, check_lr, check_positive, directed, pick
@@ -40,10 +37,6 @@ class SGD(Optimizer):
         defaults = pick(locals(), names)
         super().__init__(params, defaults)
         check_kinds(None, foreach, fused, True, differentiable)
-
-    def step(self, closure: Callable[..., Any] | None = None) -> Any:
-        """Updates every parameter."""
-        return self._step_each(closure)
 
     def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         grad = directed(grad, p, group)

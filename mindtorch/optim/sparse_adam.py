@@ -48,10 +48,6 @@ class SparseAdam(Optimizer):
         if at:
             raise ValueError(f"{kind} params at indices {at}: SparseAdam {why}")
 
-    def step(self, closure: Callable[..., Any] | None = None) -> Any:
-        """Updates every parameter; RuntimeError for a gradient that is not sparse."""
-        return self._step_each(closure)
-
     def _update(self, p: Tensor, grad: Any, group: Group) -> None:
         if not grad.is_sparse:
             raise RuntimeError(
