@@ -65,8 +65,9 @@ def _degrees(n: Any) -> int:
 
 
 @cache
-def _by_scipy(name: str) -> Callable[[Array, Array], Array]:
-    """The polynomial of whole degrees and finite places, by scipy's recurrences."""
+def _by_scipy(name: str) -> Callable[[Array, Array], Array] | None:
+    """The polynomial of whole degrees and finite places, by scipy's recurrences; None of Hermite's,
+    which scipy takes from the probabilists' ones, with their rounding."""
     from scipy import special
 
     second = special.eval_chebyu
@@ -75,12 +76,11 @@ def _by_scipy(name: str) -> Callable[[Array, Array], Array]:
         "chebyshev_polynomial_u": second,
         "chebyshev_polynomial_v": lambda n, x: second(n, x) - second(n - 1, x),
         "chebyshev_polynomial_w": lambda n, x: second(n, x) + second(n - 1, x),
-        "hermite_polynomial_h": special.eval_hermite,
         "hermite_polynomial_he": special.eval_hermitenorm,
         "laguerre_polynomial_l": special.eval_laguerre,
         "legendre_polynomial_p": special.eval_legendre,
     }
-    return functions[name.removeprefix("shifted_")]
+    return functions.get(name.removeprefix("shifted_"))
 
 
 def _on_cpu(
@@ -91,8 +91,10 @@ def _on_cpu(
         n = np.trunc(n)
         x = x.astype(np.float64)
         x = x * 2 - 1 if shifted else x
-        if x.size and n.size and isfinite(x.sum()) and n.min() >= 0 and n.max() <= _HIGHEST:
-            return _by_scipy(name)(n.astype(np.int64), x).astype(kind)
+        quick = _by_scipy(name)
+        if quick and x.size and n.size and isfinite(x.sum()) and n.max() <= _HIGHEST:
+            degrees = np.maximum(n, 0).astype(np.int64)
+            return (quick(degrees, x) * (n >= 0)).astype(kind)  # 0 of negative degrees
         x, n = np.broadcast_arrays(x, n)
         before, now = np.ones_like(x), first(x)
         result = np.where(n == 0, before, np.where(n == 1, now, 0.0))
@@ -144,6 +146,7 @@ def _row(name: str, first: Callable[[Any], Any], step: Step, shifted: bool) -> N
         unsupported={"half complex": f"{name}_cpu"},
         samples=calls(
             (Arg((3, 4), low=0, high=1), Arg((3, 4), low=0, high=5)),
+            (Arg((3, 4), "float64", -1, 1), Arg((3, 4), "float64", -3, 9)),
         ),
         tolerance="composite",
         surface="special",
