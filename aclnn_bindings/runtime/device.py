@@ -37,15 +37,17 @@ class Device:
         stream_flags |= runtime.constant("ACL_STREAM_FAST_SYNC", 2)
         event_flags = runtime.constant("ACL_EVENT_SYNC", 1)
         self._peers: set[int] = set()
+        self._set_overflow_mode()
         self.address = int(lib.mt_device_open(index, stream_flags, event_flags))
         if not self.address:
             throw(runtime.codes)
-        self._set_overflow_mode()
+        self._set_overflow_mode()  # again: some releases know no device before
         self.default_stream = Stream(self, int(lib.mt_device_stream(self.address)), default=True)
 
     def _set_overflow_mode(self) -> None:
         """Infinities and NaN where the chip has them (A2, A3), as torch_npu and MindSpore set it;
-        INF_NAN_MODE_ENABLE=0 leaves saturation. Other chips have one mode and keep it."""
+        INF_NAN_MODE_ENABLE=0 asks for saturation. Other chips have one mode and keep it. It holds
+        for streams made later (aclrtSetDeviceSatMode document)."""
         setter, soc = (
             self.runtime.symbols.core(name) for name in ("aclrtSetDeviceSatMode", "aclrtGetSocName")
         )

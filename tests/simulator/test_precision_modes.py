@@ -63,7 +63,8 @@ def test_products_without_float32_in_the_matrix_unit_refuse_it_or_use_float16(
 ) -> None:
     answers = products(product)
     assert [answers[FINE, mode] for mode in (0, 1, 2, 3)] == [161002, 1.0, 1.0, 161002]
-    assert answers[LARGE, 1] == np.inf
+    # These products have no infinities in float16 (aclrtFloatOverflowMode document, CANN 9.1).
+    assert answers[LARGE, 1] == 65504.0
 
 
 def test_float16_is_left_alone_and_has_no_hf32() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from aclnn_bindings.install import simulated
 from aclnn_bindings.install.environment import visible_value
+from aclnn_bindings.install.products import product_of
 from aclnn_bindings.install.vendors import digest
 
 from ..record.journal import node
@@ -66,13 +67,13 @@ def _custom(install: Any) -> dict[str, Any]:
 def modes(soc: str) -> dict[str, str]:
     """Float modes in force; cubeMathType is an argument of each call.
 
-    910A and 310P saturate where Atlas A2/A3 give infinities (CANN float mode document).
+    910, 310P and 310B saturate, 950 gives infinities, A2 and A3 do what is asked
+    (aclrtFloatOverflowMode document, CANN 9.1).
     """
-    saturates = soc.startswith(("Ascend310P", "Ascend910A")) or soc == "Ascend910"
-    overflow = "saturates" if saturates else "gives Inf"
-    forced = os.environ.get("INF_NAN_MODE_ENABLE")
-    if forced is not None:
-        overflow = "gives Inf" if forced == "1" else "saturates"
+    product = product_of(soc)
+    overflow = "saturates" if product in ("910", "310p", "310b") else "gives Inf"
+    if product in ("910b", "A3") and os.environ.get("INF_NAN_MODE_ENABLE", "1") == "0":
+        overflow = "saturates"
     return {
         "HF32": "where a case asks for it (cubeMathType)",
         "overflow": overflow,

@@ -29,8 +29,11 @@ _AGREEMENT: Final = 1e-4
 _ASIDE: Final = 1e-3
 
 
-def gradient(trial: Trial) -> Result | tuple[Golden, list[tuple[str, Any]], str]:
-    """(references, the device's gradients, an objection to the formula), or a SKIP."""
+def gradient(
+    trial: Trial, magnitudes: bool = False
+) -> Result | tuple[Golden, list[tuple[str, Any]], str]:
+    """(references, the device's gradients, an objection to the formula), or a SKIP; `magnitudes`:
+    with the sums of magnitudes that a matrix unit's rounding is measured against."""
     slots = [s for s in trial.recipe.slots if s.arg.dtype in FORMATS and s.arg.grad]
     if not slots or trial.need.tier == "none":
         return trial.result("SKIP", reason="no input is differentiated")
@@ -61,9 +64,22 @@ def gradient(trial: Trial) -> Result | tuple[Golden, list[tuple[str, Any]], str]
     pairs = [(s, e, g) for s, e, g in zip(slots, exact, got, strict=True) if e is not None]
     native = [to_host(e).astype(numpy_dtype(s.arg.dtype)) for s, e, _ in pairs]
     values = [to_host(e) for _, e, _ in pairs]
-    reference = Golden(native, values, [None] * len(values))
+    scales = _magnitudes(trial, slots, weights) if magnitudes else {}
+    reference = Golden(native, values, [scales.get(id(s)) for s, _, _ in pairs])
     grads = [(dtype_name(g), to_host(g)) for _, _, g in pairs if g is not None]
     return reference, grads, objection
+
+
+def _magnitudes(trial: Trial, slots: list[Slot], weights: ByPlace) -> ByPlace:
+    """By slot, the sums of magnitudes that gradients of products are: those at absolute values.
+
+    A matrix unit that rounds factors is off by a share of them. None where they are not finite.
+    """
+    outs, leaves = _forward(trial, lambda s: from_host(np.abs(s.array.astype(np.float64))), slots)
+    ones = [from_host(weights[k]) for k in outs]
+    gradients = zip(slots, _backward(outs, leaves, ones), strict=True)
+    sums = {id(s): np.abs(to_host(g)) for s, g in gradients if g is not None}
+    return {k: v for k, v in sums.items() if np.isfinite(v).all()}
 
 
 def _refuse_as_reference(trial: Trial, slots: list[Slot]) -> None:

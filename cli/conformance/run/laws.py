@@ -25,6 +25,7 @@ from .chance import random
 from .comparison import compare
 from .golden import Golden, ReferenceRefusesError, golden
 from .gradients import gradient
+from .modes import of_gradient
 from .subject import Law, Subject
 from .tensors import Placed, call, dtype_name, on_device, results, synchronize
 from .trial import Trial
@@ -274,11 +275,11 @@ def _device_neutral(text: str) -> str:
 
 def grad(trial: Trial) -> Result:
     """Derivatives on the device = those in float64 = finite differences."""
-    grads = gradient(trial)
+    need = of_gradient(class_named("gradient"), trial.need)
+    grads = gradient(trial, magnitudes=need.tier == "ratio")
     if isinstance(grads, Result):
         return grads
     reference, got, objection = grads
-    need = class_named("gradient")
     if objection:
         return trial.result("FAIL", required="T2", reason=objection)
     return compare(trial, reference, got, [], need)

@@ -1,5 +1,8 @@
 """What a precision mode asked of an operator costs its results; source: the aclnnMatmul document.
 
+Which overflow mode a device has decides what 16-bit results out of range are (document of
+aclrtFloatOverflowMode, CANN 9.1).
+
 With cubeMathType 1 or 3 the matrix unit of Atlas A2, A3 and 950 rounds factors of float32 to
 HFLOAT32; with 1 or 2, Atlas 310P and 910 round them to float16, and refuse mode 0 for float32.
 Mode 0 keeps float32, so that a device which rounds all the same fails.
@@ -10,16 +13,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Final
+
+import numpy as np
 
 import mindtorch
 from aclnn_bindings import product_of
 from aclnn_bindings.interface import catalog
 
 from ...judge.classes import Requirement
+from ...judge.precision import Array, rounded
 from ..cases.recipe import Recipe
+from .environment import modes
 
 _MODE = "cubeMathType"
 _HALVES = frozenset({"310p", "910"})
+_LARGEST: Final = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38}
+_ROUNDS: Final = frozenset({"float16", "hfloat32"})
 _SUMS = frozenset({"composite", "accumulated"})
 
 
@@ -40,6 +50,30 @@ def in_mode(need: Requirement, recipe: Recipe, calls: Sequence[str], device: str
     # What a rounded factor costs is a share of the sum of magnitudes, whatever cancels in it.
     accumulator = "float16" if halves or mode == 2 else "hfloat32"
     return replace(need, tier="ratio", magnitude=need.magnitude or "self", accumulator=accumulator)
+
+
+def of_gradient(need: Requirement, forward: Requirement) -> Requirement:
+    """The requirement of a gradient: products of the same factors, rounded as `forward`'s are."""
+    if forward.accumulator not in _ROUNDS:
+        return need
+    return replace(need, tier="ratio", magnitude="self", accumulator=forward.accumulator)
+
+
+def in_overflow_mode(got: Array, expected: Array, dtype: str, device: str) -> Array:
+    """`expected`, with what came where saturation gives that: the largest number, or 0 for NaN."""
+    if dtype not in _LARGEST or expected.dtype.kind != "f" or not _saturates(device):
+        return expected
+    with np.errstate(all="ignore"):
+        value = rounded(expected, dtype).astype(np.float64)
+        limit = np.where(np.isnan(value), 0.0, np.copysign(_LARGEST[dtype], value))
+        saturated = ~np.isfinite(value) & (got.astype(np.float64) == limit)
+    return np.where(saturated, limit, expected)
+
+
+@cache
+def _saturates(device: str) -> bool:
+    npu = device.startswith("npu")
+    return npu and modes(mindtorch.npu.get_device_name())["overflow"] == "saturates"
 
 
 def _multiplies(need: Requirement, calls: Sequence[str]) -> bool:

@@ -370,3 +370,11 @@ def test_hf32_is_right_where_the_call_allows_it_and_a_lost_term_is_not(tmp_path)
     assert verdicts(checked(tmp_path, "aclnnGemm", only=(LOWER,))) == {"PASS"}
     (tmp_path / "run.jsonl").unlink()
     assert verdicts(checked(tmp_path, "aclnnGemm", "gemm:lastk", only=(LOWER,))) == {"FAIL"}
+
+
+@pytest.mark.parametrize(("fault", "verdict"), [("", "PASS"), ("mm:lastk", "FAIL")])
+def test_gradients_of_products_are_judged_by_what_a_310p_rounds(
+    tmp_path, monkeypatch, fault, verdict
+):
+    monkeypatch.setenv("ACLSIM_SOC", "Ascend310P3")
+    assert verdicts(checked(tmp_path, "mm", fault, only=("mm/grad/s0/float32",))) == {verdict}

@@ -17,7 +17,24 @@ aclError bad_option(const char* function) {
 }
 
 std::atomic<uint64_t> execute_timeout_ms{0};  // 0: the product's default
-std::atomic<aclrtFloatOverflowMode> overflow_mode{ACL_RT_OVERFLOW_MODE_SATURATION};
+std::atomic<aclrtFloatOverflowMode> overflow_mode{ACL_RT_OVERFLOW_MODE_UNDEF};  // not set
+
+// A2 and A3 have both modes and begin with infinities; Ascend950 has no saturation, the others
+// have nothing else (aclrtFloatOverflowMode document, CANN 9.1).
+bool has_mode(aclrtFloatOverflowMode mode) {
+  switch (config().soc->soc) {
+    case Soc::Ascend910B:
+    case Soc::Ascend910_93: return true;
+    case Soc::Ascend950: return mode == ACL_RT_OVERFLOW_MODE_INFNAN;
+    default: return mode == ACL_RT_OVERFLOW_MODE_SATURATION;
+  }
+}
+aclrtFloatOverflowMode overflow_mode_in_use() {
+  const aclrtFloatOverflowMode set = overflow_mode.load();
+  if (set != ACL_RT_OVERFLOW_MODE_UNDEF) return set;
+  return has_mode(ACL_RT_OVERFLOW_MODE_INFNAN) ? ACL_RT_OVERFLOW_MODE_INFNAN
+                                               : ACL_RT_OVERFLOW_MODE_SATURATION;
+}
 
 // Documented defaults of the operator time-out, seconds.
 uint32_t default_timeout_s() {
@@ -100,11 +117,21 @@ ACLSIM_API aclError aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
   return ACL_SUCCESS;
 }
 
-// The mode is the process's, set before a device is: MindSpore 2.10 sets it ahead of aclInit.
+bool aclsim::floats_saturate() {
+  return overflow_mode_in_use() == ACL_RT_OVERFLOW_MODE_SATURATION;
+}
+
+// The mode is the process's, set before a device is: MindSpore 2.10 sets it ahead of aclInit. It
+// holds for streams that are created later (aclrtSetDeviceSatMode document).
 ACLSIM_API aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
   thread();
   if (mode != ACL_RT_OVERFLOW_MODE_SATURATION && mode != ACL_RT_OVERFLOW_MODE_INFNAN) {
     return bad_value(__func__, "mode", "unknown", "saturation or inf/nan");
+  }
+  if (!has_mode(mode)) {
+    return failed(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "EE1006",
+                  "%s failed because %s has no %s mode.", __func__, config().soc->name,
+                  mode == ACL_RT_OVERFLOW_MODE_INFNAN ? "inf/nan" : "saturation");
   }
   overflow_mode.store(mode);
   return ACL_SUCCESS;
@@ -112,7 +139,7 @@ ACLSIM_API aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
 ACLSIM_API aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode) {
   thread();
   ACLSIM_REQUIRE(mode);
-  *mode = overflow_mode.load();
+  *mode = overflow_mode_in_use();
   return ACL_SUCCESS;
 }
 

@@ -315,6 +315,7 @@ Stream* make_stream(Context* context, uint32_t flags, uint32_t priority) {
   stream->worker = new Worker;
   stream->recorder = nullptr;
   stream->overflow_switch = 0;
+  stream->saturates = floats_saturate();
   memset(stream->attributes, 0, sizeof stream->attributes);
   stream->report_thread = 0;
   stream->sibling = context->streams;

@@ -61,6 +61,7 @@ struct Stream : Handle {
   Worker* worker;
   std::atomic<Recorder*> recorder;  // takes the tasks instead of the queue (capture.h)
   uint32_t overflow_switch;
+  bool saturates;               // overflow mode of the process when the stream was created
   uint32_t attributes[8];
   uint64_t report_thread;       // aclrtSubscribeReport
 };
@@ -90,6 +91,7 @@ bool idle(Stream* stream);
 ACLSIM_SHARED void set_stream_error(Stream* stream, aclError code, const char* text);
 
 Stream* make_stream(Context* context, uint32_t flags, uint32_t priority);
+bool floats_saturate();  // the mode that aclrtSetDeviceSatMode set, or the product's
 void destroy_stream(Stream* stream, bool force);
 void forget_allocator(Stream* stream);  // a client's, registered for the stream
 

@@ -14,6 +14,7 @@
 #include "ascendcl/memory.h"
 #include "nnopbase/precision.h"
 #include "nnopbase/rules.h"
+#include "nnopbase/saturation.h"
 #include "ascendcl/strict.h"
 
 namespace aclsim {
@@ -81,8 +82,10 @@ aclError replay(Task* task, Stream* stream) {
   if (const char* name = null_address(call)) {
     code = call.trap(ACL_ERROR_RT_AICORE_EXCEPTION, "the address of %s is null", name);
   } else if (call.op->run) {
-    code = ACLSIM_UNLIKELY(faults_planted) ? run_with_fault(call, stream) : run_in_precision(call);
+    code = ACLSIM_UNLIKELY(faults_planted) ? run_with_fault(call, stream)
+                                           : run_in_precision(call, stream->saturates);
   }
+  if (ACLSIM_UNLIKELY(stream->saturates) && code == ACL_SUCCESS) saturate(call);
   if (ACLSIM_UNLIKELY(code != ACL_SUCCESS)) set_stream_error(stream, code, executor->trap);
   return code;
 }

@@ -302,9 +302,9 @@ void stick(const Call& call, int64_t bit) {
 }
 
 // Takes `percent` of a launch's own time longer, busy all the while, as a core at a lower clock is.
-aclError run_slowly(Call& call, int64_t percent) {
+aclError run_slowly(Call& call, const Stream* stream, int64_t percent) {
   const auto started = std::chrono::steady_clock::now();
-  const aclError code = run_in_precision(call);
+  const aclError code = run_in_precision(call, stream->saturates);
   const auto own = std::chrono::steady_clock::now() - started;
   const auto end = started + own + own * percent / 100;
   while (std::chrono::steady_clock::now() < end) continue;
@@ -319,7 +319,7 @@ aclError run_slowly(Call& call, int64_t percent) {
 }
 
 // The last eighth of the elements, at least one, keeps what the memory held before.
-aclError leave_tail(Call& call) {
+aclError leave_tail(Call& call, const Stream* stream) {
   std::vector<std::pair<char*, std::string>> kept;
   for_outputs(call, [&](const Tensor& out) {
     const int64_t n = out.numel(), count = n ? std::max<int64_t>(1, n / 8) : 0;
@@ -328,13 +328,13 @@ aclError leave_tail(Call& call) {
       kept.emplace_back(element(out, i), std::string(element(out, i), size));
     }
   });
-  const aclError code = run_in_precision(call);
+  const aclError code = run_in_precision(call, stream->saturates);
   for (const auto& [to, bytes] : kept) std::memcpy(to, bytes.data(), bytes.size());
   return code;
 }
 
 // Reads 32-bit inputs in HF32; they hold what they held afterwards.
-aclError read_in_hf32(Call& call) {
+aclError read_in_hf32(Call& call, const Stream* stream) {
   std::vector<std::pair<char*, float>> kept;
   for (int i = 0; i < call.count; ++i) {
     const bool output = call.executor->entry->spec->params[i].output;
@@ -349,7 +349,7 @@ aclError read_in_hf32(Call& call) {
       std::memcpy(at, &value, sizeof value);
     }
   }
-  const aclError code = run_in_precision(call);
+  const aclError code = run_in_precision(call, stream->saturates);
   for (auto one = kept.rbegin(); one != kept.rend(); ++one) {
     std::memcpy(one->first, &one->second, sizeof one->second);
   }
@@ -414,12 +414,12 @@ aclError run_with_fault(Call& call, const Stream* stream) {
     case Fault::Crash: crash();
     case Fault::Hang: for (;;) pause();
     case Fault::Trap: return call.trap(ACL_ERROR_RT_AICORE_EXCEPTION, "a planted fault");
-    case Fault::Tail: return leave_tail(call);
-    case Fault::Slow: return run_slowly(call, plan.number);
-    case Fault::Hf32: return read_in_hf32(call);
+    case Fault::Tail: return leave_tail(call, stream);
+    case Fault::Slow: return run_slowly(call, stream, plan.number);
+    case Fault::Hf32: return read_in_hf32(call, stream);
     default: break;
   }
-  const aclError code = run_in_precision(call);
+  const aclError code = run_in_precision(call, stream->saturates);
   if (code != ACL_SUCCESS) return code;
   switch (fault) {
     case Fault::Zeros:

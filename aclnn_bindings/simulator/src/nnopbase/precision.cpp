@@ -1,5 +1,6 @@
 #include "nnopbase/precision.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -68,6 +69,10 @@ const char* refusal(const Call& call, int64_t mode) {
 }
 
 float as_half(float value) { return to_float(to_half(value)); }
+// As a stream in saturation mode converts: 65504 is the largest number, and NaN is 0.
+float as_saturated_half(float value) {
+  return value != value ? 0.0F : as_half(std::clamp(value, -65504.0F, 65504.0F));
+}
 
 // A copy of the storage that `t` views, each number rounded; `t` reads it until the call is over.
 std::unique_ptr<float[]> read_rounded(Tensor* t, float (*round)(float)) {
@@ -107,14 +112,15 @@ aclnnStatus check_precision(Executor* x) {
   return ACL_SUCCESS;
 }
 
-aclError run_in_precision(Call& call) {
+aclError run_in_precision(Call& call, bool saturates) {
   if (ACLSIM_LIKELY(!call.halves && !call.hf32)) return call.op->run(call);
   std::vector<std::pair<Tensor*, void*>> before;
   std::vector<std::unique_ptr<float[]>> copies;
   each_factor(call, [&](Tensor& t) {
     if (t.dtype != ACL_FLOAT || !t.data || !t.numel()) return;
     before.emplace_back(&t, t.data);
-    copies.push_back(read_rounded(&t, call.halves ? as_half : as_hf32));
+    const auto half = saturates ? as_saturated_half : as_half;
+    copies.push_back(read_rounded(&t, call.halves ? half : as_hf32));
   });
   const aclError code = call.op->run(call);
   for (const auto& [tensor, data] : before) tensor->data = data;
