@@ -23,7 +23,13 @@ from .._backends.npu.properties import (
     set_per_process_memory_fraction,
 )
 from .._backends.npu.recording import record
-from .._backends.npu.runtime import conv, device_count, is_available, matmul
+from .._backends.npu.runtime import (
+    conv,
+    device_count,
+    is_available,
+    matmul,
+    set_deterministic_level,
+)
 from .._backends.npu.streams import (
     Event,
     Stream,
@@ -77,6 +83,7 @@ __all__ = [
     "record",
     "reset_peak_memory_stats",
     "restart_device",
+    "set_deterministic_level",
     "set_device",
     "set_per_process_memory_fraction",
     "set_rng_state",

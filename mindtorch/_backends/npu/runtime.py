@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import aclnn_bindings
 from aclnn_bindings import BindingError, product_of
@@ -174,9 +174,33 @@ def cube_math_type(name: str) -> int:
     return KEEP_DTYPE if keeps else ALLOW_LOWER
 
 
-def set_deterministic(on: bool) -> None:
-    """Set ACL_OPT_DETERMINISTIC for the process (aclrtSetSysParamOpt document)."""
+# Level of determinism → ACL_OPT_DETERMINISTIC, ACL_OPT_STRONG_CONSISTENCY; source: document of
+# torch_npu.npu.set_deterministic_level.
+_LEVELS: Final = {0: (0, 0), 1: (1, 0), 2: (1, 1)}
+_STRONG: Final = "ACL_OPT_STRONG_CONSISTENCY"
+
+
+def set_deterministic_level(level: int) -> None:
+    """Ask for 0: nothing, 1: equal results of repeated launches, 2: of equal rows too (CANN 8.5).
+
+    Sets options of the process (aclrtSetSysParamOpt) and replaces what
+    use_deterministic_algorithms asked for. ValueError for other levels, RuntimeError for 2 where
+    this CANN has no such option.
+    """
+    if level not in _LEVELS:
+        raise ValueError(f"set_deterministic_level: level must be 0, 1 or 2, got {level!r}")
     opened = cann()
     opened.runtime.start()
+    repeated, everywhere = _LEVELS[level]
+    strong = opened.runtime.constant(_STRONG, -1)
+    if strong < 0 and everywhere:
+        raise RuntimeError(f"set_deterministic_level(2): this CANN has no {_STRONG} (8.5 has)")
     option = opened.runtime.constant("ACL_OPT_DETERMINISTIC", 0)
-    opened.functions.aclrtSetSysParamOpt(option, int(on))
+    opened.functions.aclrtSetSysParamOpt(option, repeated)
+    if strong >= 0:
+        opened.functions.aclrtSetSysParamOpt(strong, everywhere)
+
+
+def set_deterministic(on: bool) -> None:
+    """What torch.use_deterministic_algorithms asks of devices."""
+    set_deterministic_level(int(on))
