@@ -113,14 +113,14 @@ def describe(
 ) -> Install | None:
     """The install at `root`, or None when it holds neither headers nor libraries of CANN."""
     includes = (headers,) if headers else tuple(_include_dirs(root))
-    libraries = tuple(_libraries(root))
+    versions = read_versions(root)
+    libraries = tuple(_libraries(root, versions.simulator))
     if not includes and not libraries:
         return None
     packages = vendors(root, environ)
     custom = tuple(
         Library(v.library, "custom", v.name) for v in packages if v.library and not v.shadowed
     )
-    versions = read_versions(root)
     return Install(
         root=root,
         found_via=found_via,
@@ -164,8 +164,12 @@ def library_dirs(root: Path) -> list[Path]:
     return [place for place in dict.fromkeys(places) if is_dir(place)]
 
 
-def _libraries(root: Path) -> Iterator[Library]:
-    """Libraries of `root` in symbol search order, each file name once."""
+def _libraries(root: Path, simulator: bool) -> Iterator[Library]:
+    """Libraries of `root` in symbol search order, each file name once.
+
+    The simulator's split libraries are filters, whose names lead to its libopapi.so.
+    """
+    split: Role = "other" if simulator else "split"
     folders = library_dirs(root)
     seen: set[str] = set()
 
@@ -177,8 +181,8 @@ def _libraries(root: Path) -> Iterator[Library]:
                     yield Library(path, role)
 
     for part in SPLIT:
-        yield from take(f"libopapi_{part}.so", "split")
-    yield from take("libopapi_*.so", "split")
+        yield from take(f"libopapi_{part}.so", split)
+    yield from take("libopapi_*.so", split)
     yield from take("libopapi.so", "opapi")
     for part in LEGACY:
         yield from take(f"libaclnn_{part}.so", "legacy")

@@ -39,6 +39,8 @@ def main(arguments: list[str]) -> None:
     for library in stubs.LIBRARIES:
         text = stubs.refusals(catalog, library, implemented)
         write(sources / f"refusals_{library}.cpp", text)
+    for kind in stubs.PARTS:
+        write(sources / f"part_{kind}.c", stubs.part(catalog, ops, kind))
     for part in range(ENTRY_FILES):
         write(
             sources / f"entries_{part}.cpp", entries.entry_points(catalog, ops[part::ENTRY_FILES])

@@ -61,6 +61,7 @@ class Catalog:
     specs: dict[str, dict[str, Any]]
     spec_dtypes: list[tuple[str, ...]]
     field: dict[str, list[dict[str, Any]]]
+    libraries: dict[str, str]  # of a header of operators: the libraries that have them, `|` between
 
     def field_rows(self, table: str, op: str) -> list[dict[str, Any]]:
         """Rows of a table of the field that speak of `op`."""
@@ -118,6 +119,7 @@ def load(folder: Path) -> Catalog:
         specs=specs["ops"],
         spec_dtypes=[tuple(s.split()) for s in specs["dtype_sets"]],
         field=field,
+        libraries={header: row[1] for header, row in raw["headers"].items()},
     )
 
 

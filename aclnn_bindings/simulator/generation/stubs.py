@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .catalog import Catalog, CatalogFunction
+from .catalog import MAX_WORKSPACE, WORKSPACE, Catalog, CatalogFunction
 from .text import BANNER
 
 # Whole headers whose functions exist in the simulator, working or refusing, by library.
@@ -44,6 +44,33 @@ def beside_operators(catalog: Catalog, implemented: frozenset[str]) -> list[str]
         for n, f in catalog.functions.items()
         if f.header.startswith("aclnnop/") and n in implemented
     )
+
+
+# The libraries of operators by kind, of CANN 8.5 and later.
+PARTS = ("math", "nn", "cv", "transformer")
+
+
+def part(catalog: Catalog, ops: list[str], kind: str) -> str:
+    """C of the names that `libopapi_<kind>.so` has; the loader takes them from libopapi.so.
+
+    The library is a filter (DT_FILTER, System V gABI): what it defines is looked up there first.
+    """
+    library = f"libopapi_{kind}.so"
+    names = sorted(
+        name
+        for name, function in catalog.functions.items()
+        if library in catalog.libraries.get(function.header, "").split("|")
+        and _operator(name) in ops
+    )
+    stubs = [f"ACLSIM_STUB int {name}(void) {{ return 561000; }}" for name in names]
+    define = '#define ACLSIM_STUB __attribute__((visibility("default")))\n'
+    return "\n".join([BANNER, define, *stubs, ""])
+
+
+def _operator(name: str) -> str:
+    for suffix in (MAX_WORKSPACE, WORKSPACE):
+        name = name.removesuffix(suffix)
+    return name
 
 
 def refusals(catalog: Catalog, library: str, implemented: frozenset[str]) -> str:
