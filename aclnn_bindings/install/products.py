@@ -26,6 +26,10 @@ _KERNELS: Final[Mapping[str, str]] = {
     "ascend910": "910", "ascend910b": "910b", "ascend910_93": "A3", "ascend950": "950",
     "ascend910_95": "950", "ascend310p": "310p", "ascend310b": "310b",
 }  # fmt: skip
+# Only the 950 computes in these, also where a document names no product beside them.
+_NARROW: Final = frozenset(
+    ("HIFLOAT8", "FLOAT8_E5M2", "FLOAT8_E4M3FN", "FLOAT8_E8M0", "FLOAT4_E2M1", "FLOAT4_E1M2")
+)
 PRODUCTS: Final = ("950", "A3", "910b", "310b", "310p", "910")
 
 
@@ -75,6 +79,8 @@ def support(op: str, product: str | None = None) -> Support | None:
 def _without(row: Any, param: str, index: int, product: str | None) -> tuple[str, ...]:
     sets = _specs()["dtype_sets"]
     names = sets[index].split()
+    if product not in (None, "950"):
+        names = [n for n in names if n not in _NARROW] or names
     for rule in row.get("exclusions", ()):
         if product not in _ruled(rule) or param not in rule.get("on", [param]):
             continue

@@ -34,6 +34,9 @@ for line in sys.stdin:
         print(error.code, error.message.replace(chr(10), " "))
 """
 F, H = '"FLOAT"', '"FLOAT16"'
+# Its kernel checks dtypes itself; the product has no bfloat16.
+QUANT = ('o["aclnnAscendQuant"](t("{dtype}", 2, 4), t("{dtype}", 4), None, False, "round", 2, '
+         't("INT8", 2, 4))')  # fmt: skip
 CALLS = {
     "Ascend310P3": [
         (f'o["aclnnAdd"](t({F}, 2), t({F}, 2), 1.0, t({F}, 2))', "0"),
@@ -41,6 +44,8 @@ CALLS = {
         (f'o["aclnnDiv"](t({H}, 2), t({H}, 2), t({H}, 2))', "0"),
         (f'o["aclnnMatmul"](t({F}, 2, 3), t({F}, 3, 4), t({F}, 2, 4), 0)', "161002"),
         (f'o["aclnnMatmul"](t({F}, 2, 3), t({F}, 3, 4), t({F}, 2, 4), 1)', "0"),
+        (QUANT.format(dtype="FLOAT16"), "0"),
+        (QUANT.format(dtype="BFLOAT16"), "161002"),
     ],
     "Ascend310B1": [
         (f'o["aclnnAdd"](t({F}, 2), t({F}, 2), 1.0, t({F}, 2))', "0"),

@@ -28,6 +28,13 @@ bool placeholder(const Executor* x, int i, const Tensor& t) {
   return optional && t.rank == 1 && t.dims[0] == 0;
 }
 
+// Products before A2 have no bfloat16: no kernel of theirs takes it where its document, with the
+// product's exceptions, does not list it.
+bool lacks_bfloat(aclDataType dtype, uint64_t documented) {
+  return dtype == ACL_BF16 && !config().soc->bfloat16 && documented &&
+         !(documented & dtype_bit(ACL_BF16));
+}
+
 const LimitRow* limits_of(const char* op) {
   const LimitRow* end = limit_rows + limit_row_count;
   const LimitRow* row = std::lower_bound(
@@ -35,28 +42,31 @@ const LimitRow* limits_of(const char* op) {
   return row != end && strcmp(row->op, op) == 0 ? row : nullptr;
 }
 
+// A parameter's documented dtypes less those that its document excepts for this product.
+uint64_t with_exceptions(const OpSpec& spec, int i, uint64_t mask) {
+  const auto here = uint8_t(1u << static_cast<int>(config().soc->soc));
+  for (int r = 0; r < spec.rule_count; ++r) {
+    const SocRule& rule = spec.rules[r];
+    if (!(rule.socs & here) || (rule.params && !(i < 32 && rule.params >> i & 1))) continue;
+    mask &= rule.only ? rule.dtypes : ~rule.dtypes;
+  }
+  return mask;
+}
+
 // The documented dtype masks with this product's exceptions applied; the last word says whether
 // the operator has further limits.
 ACLSIM_NOINLINE const uint64_t* resolve(Entry& entry) {
   const OpSpec& spec = *entry.spec;
   auto* masks = new uint64_t[spec.param_count + 1];
-  uint8_t here = uint8_t(1u << static_cast<int>(config().soc->soc));
   for (int i = 0; i < spec.param_count; ++i) {
     masks[i] = spec.params[i].dtypes;
     if (!masks[i]) continue;
+    const uint64_t here_alone = with_exceptions(spec, i, masks[i]);
     if (entry.row->flags & kOwnLimits) {
       if (config().soc->soc != Soc::Ascend950) masks[i] &= ~kNarrowFloats;
-      continue;
-    }
-    for (int r = 0; r < spec.rule_count; ++r) {
-      const SocRule& rule = spec.rules[r];
-      if (rule.params && !(i < 32 && rule.params >> i & 1)) continue;
-      bool listed = rule.socs & here;
-      if (rule.only) {
-        if (listed) masks[i] &= rule.dtypes;
-      } else if (listed) {
-        masks[i] &= ~rule.dtypes;
-      }
+      if (lacks_bfloat(ACL_BF16, here_alone)) masks[i] &= ~dtype_bit(ACL_BF16);
+    } else {
+      masks[i] = here_alone;
     }
     // A document that leaves nothing was misread: then only the row's own check speaks.
   }
@@ -217,7 +227,7 @@ aclnnStatus check_rules(Executor* x) {
   if (ACLSIM_UNLIKELY(!masks)) masks = resolve(*x->entry);
   bool own = flags & kOwnDtypes;
   const aclnnStatus code = each_tensor(x, [&](int i, const Tensor& t) {
-    return check_tensor(x, i, t, own ? 0 : masks[i]);
+    return check_tensor(x, i, t, own && !lacks_bfloat(t.dtype, masks[i]) ? 0 : masks[i]);
   });
   if (ACLSIM_UNLIKELY(code != ACL_SUCCESS)) return code;
   const uint64_t further = masks[spec.param_count];
