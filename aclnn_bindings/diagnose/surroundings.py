@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from ..install.camodel import camodel
 from ..install.describe import Install
 from ..install.environment import misplaced_opp
 from ..install.places import exists, listed, loader_path, misspelt
@@ -49,6 +50,7 @@ def surroundings(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
             f"{home} and {toolkit}",
         )
     yield from _loader(environ)
+    yield from _camodel(environ)
     if report.install is None:
         return
     via, root = report.install.found_via, report.install.root
@@ -96,6 +98,18 @@ def _loader(environ: Mapping[str, str]) -> Iterator[Cause]:
         yield Cause("warning", what, _NO_STUBS, str(folders[stubs]))
 
 
+def _camodel(environ: Mapping[str, str]) -> Iterator[Cause]:
+    """CANN's own simulator in the place of a chip."""
+    if folder := camodel(environ):
+        yield Cause(
+            "note",
+            "CANN's simulator (cannsim, npusim) is the device",
+            "device 0 is the only one, collectives are not simulated, and a kernel takes seconds "
+            "to minutes",
+            str(folder),
+        )
+
+
 def _another_first(install: Install, environ: Mapping[str, str]) -> Iterator[Cause]:
     """Libraries of another toolkit that the loader reaches before those of this one."""
     if install.kind != "cann":
@@ -106,6 +120,8 @@ def _another_first(install: Install, environ: Mapping[str, str]) -> Iterator[Cau
     for folder in loader_path(environ):
         if os.path.realpath(folder) in folders:
             return
+        if folder == camodel(environ):
+            continue
         strangers = [path for path in listed(folder, "lib*.so") if path.name in names]
         real = [path for path in strangers if os.path.realpath(path.parent) not in folders]
         if real and "devlib" not in folder.parts:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from aclnn_bindings.errors import BindingError
+from aclnn_bindings.install.camodel import camodel
 
 from ... import bisect, exits, planted_faults, render
 from ...conformance.cases import shard
@@ -47,6 +48,7 @@ _SELECTED: Final = ("ops", "every", "families", "level", "dtypes", "layouts", "f
                     "fresh_seeds", "only", "alone", "deterministic")  # fmt: skip
 _TARGETED: Final = ("device", "simulator", "soc")
 _MODES: Final = ("compare", "contract", "minutes")
+_SIMULATED: Final = 1800.0  # seconds that a case may take on CANN's own simulator
 
 
 def run(options: CheckOptions) -> int:
@@ -264,14 +266,21 @@ def _what(options: CheckOptions) -> str:
 
 
 def _setup(options: CheckOptions, path: Path | None) -> Setup:
-    target = options.target
-    return Setup(target.device, *_install(target), str(path or ""), options.workers.timeout,
+    target, seconds = options.target, _patience(options.workers.timeout)
+    return Setup(target.device, *_install(target), str(path or ""), seconds,
                  recording=str(options.selection.recording or ""),
                  soc=target.soc or "", cases=described(options.file))  # fmt: skip
 
 
 def _jobs(request: int | None) -> int:
-    return request or min(8, len(os.sched_getaffinity(0)))
+    """One worker where CANN's own simulator is the device: it takes the machine's cores."""
+    one = camodel(os.environ) is not None
+    return request or (1 if one else min(8, len(os.sched_getaffinity(0))))
+
+
+def _patience(seconds: float) -> float:
+    """Seconds of a case: CANN's own simulator takes minutes for a kernel."""
+    return max(seconds, _SIMULATED) if camodel(os.environ) else seconds
 
 
 def _show(options: CheckOptions, going: engine.Run, results: Sequence[Result]) -> None:
