@@ -16,10 +16,27 @@ from collections import Counter, defaultdict
 from contextlib import suppress
 from pathlib import Path
 
-PROFILES = {"910b": "Ascend910B2", "A3": "Ascend910_9392", "910": "Ascend910A",
-            "310p": "Ascend310P3", "310b": "Ascend310B1", "950": "Ascend950PR_9599"}  # fmt: skip
-TRIED = ("FLOAT", "FLOAT16", "BFLOAT16", "INT8", "UINT8", "INT16", "INT32", "INT64", "BOOL",
-         "DOUBLE", "COMPLEX64")  # fmt: skip
+PROFILES = {
+    "910b": "Ascend910B2",
+    "A3": "Ascend910_9392",
+    "910": "Ascend910A",
+    "310p": "Ascend310P3",
+    "310b": "Ascend310B1",
+    "950": "Ascend950PR_9599",
+}
+TRIED = (
+    "FLOAT",
+    "FLOAT16",
+    "BFLOAT16",
+    "INT8",
+    "UINT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "BOOL",
+    "DOUBLE",
+    "COMPLEX64",
+)
 SAMPLES = 4  # calls of an operator that are tried as a start
 KINDS = {
     "undocumented": "the simulator takes a dtype that no document lists",
@@ -41,8 +58,11 @@ class Calls:
         from aclnn_bindings.errors import BindingError
         from aclnn_bindings.runtime.status import AclError
 
-        count = sum(len(v) if isinstance(v, tuple) and _is_tensor(v[0]) else _is_tensor(v)
-                    for v in values if v != ())  # fmt: skip
+        count = sum(
+            len(v) if isinstance(v, tuple) and _is_tensor(v[0]) else _is_tensor(v)
+            for v in values
+            if v != ()
+        )
         try:
             self.cann.ops[op].plan(*values).launch(self.stream, [0] * count)
         except AclError as error:
@@ -239,8 +259,10 @@ def main():
 def _print(product, rows, each):
     params = [f for p in rows.values() for f in p.values() if "documented" in f]
     lost = [op for op, p in rows.items() if "" in p]
-    print(f"{product}: {len(params)} tensors of {sum(bool(p) for p in rows.values())} operators, "
-          f"{len(lost)} without a call to start from")  # fmt: skip
+    print(
+        f"{product}: {len(params)} tensors of {sum(bool(p) for p in rows.values())} operators, "
+        f"{len(lost)} without a call to start from"
+    )
     counts, by_dtype = Counter(), defaultdict(Counter)
     for kind, op, name, dtypes in differences(rows):
         counts[kind] += bool(dtypes)

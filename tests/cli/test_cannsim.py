@@ -54,9 +54,13 @@ def home(tmp_path_factory) -> Path:
 def record(home: Path, tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
     program = [sys.executable, "-m", "mindtorch_npu", *command]
     return subprocess.run(
-        [home / "bin/cannsim", "record", *program, "-s", "Ascend950"], cwd=tmp_path, text=True,
-        capture_output=True, check=False, env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
-    )  # fmt: skip
+        [home / "bin/cannsim", "record", *program, "-s", "Ascend950"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        check=False,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+    )
 
 
 def test_the_simulator_is_found_where_the_loader_reaches_it(home):

@@ -35,8 +35,10 @@ for line in sys.stdin:
 """
 F, H = '"FLOAT"', '"FLOAT16"'
 # Its kernel checks dtypes itself; the product has no bfloat16.
-QUANT = ('o["aclnnAscendQuant"](t("{dtype}", 2, 4), t("{dtype}", 4), None, False, "round", 2, '
-         't("INT8", 2, 4))')  # fmt: skip
+QUANT = (
+    'o["aclnnAscendQuant"](t("{dtype}", 2, 4), t("{dtype}", 4), None, False, "round", 2, '
+    't("INT8", 2, 4))'
+)
 CALLS = {
     "Ascend310P3": [
         (f'o["aclnnAdd"](t({F}, 2), t({F}, 2), 1.0, t({F}, 2))', "0"),

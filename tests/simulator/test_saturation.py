@@ -37,26 +37,39 @@ for t in (big + big, odd * 1, torch.cat([odd, odd]), wide.half(), wide * 1e38, w
 
 def run(program: str, **environ: str) -> list[str]:
     child = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True,
-        check=True, env={**os.environ, **environ},
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environ},
+    )
     return child.stdout.splitlines()
 
 
 @pytest.mark.parametrize(
     ("soc", "codes"),
-    [("Ascend910B2", ["0", "0"]), ("Ascend910_9392", ["0", "0"]),
-     ("Ascend950PR_9599", ["0", "207000"]), ("Ascend310P3", ["207000", "0"]),
-     ("Ascend910A", ["207000", "0"])],
-)  # fmt: skip
+    [
+        ("Ascend910B2", ["0", "0"]),
+        ("Ascend910_9392", ["0", "0"]),
+        ("Ascend950PR_9599", ["0", "207000"]),
+        ("Ascend310P3", ["207000", "0"]),
+        ("Ascend910A", ["207000", "0"]),
+    ],
+)
 def test_a_mode_that_the_product_lacks_is_refused(soc, codes):
     assert run(SETTING, ACLSIM_SOC=soc) == codes
 
 
 INFINITIES = ["[inf, inf]", "[-inf, nan]", "[-inf, nan]", "[inf, inf]", "[inf, inf]", "[inf, inf]"]
 # What is moved stays as it is, and so do results in float32.
-SATURATED = ["[65504.0, 65504.0]", "[-65504.0, 0.0]", "[-inf, nan]", "[65504.0, 65504.0]",
-             "[inf, inf]", "[3.3895313892515355e+38, 3.3895313892515355e+38]"]  # fmt: skip
+SATURATED = [
+    "[65504.0, 65504.0]",
+    "[-65504.0, 0.0]",
+    "[-inf, nan]",
+    "[65504.0, 65504.0]",
+    "[inf, inf]",
+    "[3.3895313892515355e+38, 3.3895313892515355e+38]",
+]
 
 
 @pytest.mark.parametrize(

@@ -58,21 +58,37 @@ def build(tmp_path: Path, text: str, compiler: str, *flags: str) -> str:
     source.write_text(text)
     program = tmp_path / "program"
     subprocess.run(
-        [compiler, source, "-o", program, f"-I{SIMULATOR}/include", f"-L{libraries()}",
-         f"-Wl,-rpath,{libraries()}", *flags], check=True,
-    )  # fmt: skip
+        [
+            compiler,
+            source,
+            "-o",
+            program,
+            f"-I{SIMULATOR}/include",
+            f"-L{libraries()}",
+            f"-Wl,-rpath,{libraries()}",
+            *flags,
+        ],
+        check=True,
+    )
     return str(program)
 
 
 @pytest.mark.parametrize(
     ("library", "operator"),
-    [("math", "aclnnAdd"), ("nn", "aclnnMatmul"), ("cv", "aclnnGridSampler2D"),
-     ("transformer", "aclnnFlashAttentionScore")],
-)  # fmt: skip
+    [
+        ("math", "aclnnAdd"),
+        ("nn", "aclnnMatmul"),
+        ("cv", "aclnnGridSampler2D"),
+        ("transformer", "aclnnFlashAttentionScore"),
+    ],
+)
 def test_a_split_library_has_the_operators_of_its_kind_and_one_implementation(library, operator):
     path = libraries() / f"libopapi_{library}.so"
-    others = [read(libraries() / f"libopapi_{other}.so").exports
-              for other in ("math", "nn", "cv", "transformer") if other != library]  # fmt: skip
+    others = [
+        read(libraries() / f"libopapi_{other}.so").exports
+        for other in ("math", "nn", "cv", "transformer")
+        if other != library
+    ]
     assert operator in read(path).exports
     assert not any(operator in exports for exports in others)
 

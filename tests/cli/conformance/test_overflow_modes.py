@@ -28,9 +28,13 @@ def test_what_saturation_does_not_give_stays_wrong(monkeypatch):
 
 @pytest.mark.parametrize(
     ("soc", "asked", "overflow"),
-    [("Ascend910B2", "1", "gives Inf"), ("Ascend910B2", "0", "saturates"),
-     ("Ascend310P3", "1", "saturates"), ("Ascend950PR_9599", "0", "gives Inf")],
-)  # fmt: skip
+    [
+        ("Ascend910B2", "1", "gives Inf"),
+        ("Ascend910B2", "0", "saturates"),
+        ("Ascend310P3", "1", "saturates"),
+        ("Ascend950PR_9599", "0", "gives Inf"),
+    ],
+)
 def test_a_product_without_a_mode_keeps_its_own(monkeypatch, soc, asked, overflow):
     monkeypatch.setenv("INF_NAN_MODE_ENABLE", asked)
     assert words(soc)["overflow"] == overflow
