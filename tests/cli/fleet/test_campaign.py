@@ -89,6 +89,17 @@ def test_rounds_have_inputs_and_compressed_journals_of_their_own(soaks, tmp_path
     }  # fmt: skip
 
 
+def test_a_campaign_that_is_over_runs_nothing_and_shows_its_totals(soaks, tmp_path, capsys):
+    assert run(tmp_path) == exits.OK
+    begun = list(soaks.begun)
+    capsys.readouterr()
+    assert run(tmp_path) == exits.OK
+    shown = capsys.readouterr()
+    assert soaks.begun == begun
+    assert "5 of 5 rounds" in shown.out
+    assert "going on" not in shown.err
+
+
 @pytest.mark.parametrize("devices", [0, 1, 2])
 def test_a_round_that_was_cut_goes_on_and_counts_once(soaks, tmp_path, devices):
     soaks.cut = {2: devices}
@@ -209,3 +220,23 @@ def test_a_campaign_that_is_killed_in_the_middle_of_a_round_goes_on(tmp_path):
     totals = state(folder)["devices"]
     assert {t["rounds"] for t in totals.values()} == {3}
     assert [p.rpartition(" ")[2] for p, t in totals.items() if t["wrong"]] == ["npu:1"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
+@pytest.mark.parametrize("most", [300, 4096, 7000])
+def test_a_campaign_whose_disk_is_full_says_so_and_goes_on_once_there_is_room(tmp_path, most):
+    """In the first line of a journal, in its plan, among its results."""
+    folder = tmp_path / "campaign"
+    command = [sys.executable, "-m", "mindtorch_npu", "check", "campaign", str(folder),
+               "--simulator", "--hours", "0.001", "--round-minutes", "0.03"]  # fmt: skip
+    environ = {**os.environ, "ACLSIM_DEVICES": "2", "PYTHONDONTWRITEBYTECODE": "1"}
+    limit = ["prlimit", f"--fsize={most}"]
+    full = subprocess.run([*limit, *command], env=environ, capture_output=True, text=True)
+    assert full.returncode == exits.NOTHING, full
+    assert "no space left" in full.stderr
+    done = subprocess.run(command, env=environ, capture_output=True, text=True)
+    assert done.returncode == exits.OK, done
+    assert {t["rounds"] for t in state(folder)["devices"].values()} == {2}
+    fleet = merge.merge(sorted(folder.glob("round-*")))
+    assert (len(fleet.parts), fleet.incomplete) == (2, False)
