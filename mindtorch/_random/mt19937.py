@@ -28,7 +28,7 @@ def _wide(generator: Generator, n: int) -> Array:
 def unit(generator: Generator, n: int, dtype: np.dtype[Any]) -> Array:
     """n draws from [0, 1) in `dtype`'s precision, as float64 (float32 for narrower ones)."""
     digits = _DOUBLE if dtype == _FLOAT64 else _FLOAT
-    if sequential.BUILT:
+    if sequential.FILLS:
         return sequential.uniform(generator, n, digits == _FLOAT)
     raw = _wide(generator, n) if digits == _DOUBLE else generator.words(n)
     mantissa = raw & _MASKS[digits]
@@ -76,7 +76,7 @@ def _blocks(u: Array, mean: float, std: float) -> Array:
 
 def pairs_of_normals(generator: Generator, n: int) -> Array:
     """n float64 draws, two from each pair of uniform ones; an odd one waits for the next call."""
-    if sequential.BUILT:
+    if sequential.FILLS:
         return sequential.normal(generator, n)
     draws = np.empty(n, np.float64)
     start = 0

@@ -18,9 +18,10 @@ from .generator import Generator
 try:
     from . import _sequential as _native
 
-    BUILT = hasattr(_native, "normal")
+    BUILT = True
+    FILLS = hasattr(_native, "normal")  # a library built before these draws lacks them
 except ImportError:
-    BUILT = False
+    BUILT = FILLS = False
 
 
 def _operands(*arrays: Array) -> tuple[list[Array], Array]:
