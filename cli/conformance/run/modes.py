@@ -47,9 +47,19 @@ def in_mode(need: Requirement, recipe: Recipe, calls: Sequence[str], device: str
             recipe.kwargs[_MODE] = mode
     if mode not in (1, 2, 3):
         return need
+    if halves and _saturates(device):
+        _saturate(recipe)
     # What a rounded factor costs is a share of the sum of magnitudes, whatever cancels in it.
     accumulator = "float16" if halves or mode == 2 else "hfloat32"
     return replace(need, tier="ratio", magnitude=need.magnitude or "self", accumulator=accumulator)
+
+
+def _saturate(recipe: Recipe) -> None:
+    """Give the call what a unit that saturates factors makes of them: no infinities, no NaN."""
+    limit = _LARGEST["float16"]
+    for array in (slot.array for slot in recipe.slots if slot.array.dtype.name == "float32"):
+        own = array if array.flags.writeable else array.base  # which an expanded one repeats
+        own[...] = np.clip(np.nan_to_num(own, nan=0.0), -limit, limit)
 
 
 def of_gradient(need: Requirement, forward: Requirement) -> Requirement:
