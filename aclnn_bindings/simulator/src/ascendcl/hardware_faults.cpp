@@ -10,7 +10,6 @@
 #include <cstring>
 #include <mutex>
 #include <random>
-#include <regex>
 #include <vector>
 
 #include "ascendcl/config.h"
@@ -43,47 +42,76 @@ struct HardwareFaults {
   std::vector<BadLink> links;
 };
 
+// By hand: <regex> costs this file three seconds of compiling.
+struct Fields {
+  std::string device, peer, kind, number;
+};
+
+bool skip(const std::string& text, size_t* at, const char* word) {
+  const size_t size = strlen(word);
+  if (text.compare(*at, size, word) != 0) return false;
+  *at += size;
+  return true;
+}
+
+std::string take(const std::string& text, size_t* at, char first, char last) {
+  const size_t begin = *at;
+  while (*at < text.size() && text[*at] >= first && text[*at] <= last) ++*at;
+  return text.substr(begin, *at - begin);
+}
+
+// npu<device>/memory:<kind>[@<number>] or npu<device>-npu<peer>/link:<kind>[@<number>].
+bool read_fields(const std::string& text, Fields* fields) {
+  size_t at = 0;
+  if (!skip(text, &at, "npu")) return false;
+  fields->device = take(text, &at, '0', '9');
+  const bool link = skip(text, &at, "-npu");
+  fields->peer = link ? take(text, &at, '0', '9') : "";
+  if (fields->device.empty() || (link && fields->peer.empty())) return false;
+  if (!skip(text, &at, link ? "/link:" : "/memory:")) return false;
+  fields->kind = take(text, &at, 'a', 'z');
+  if (!skip(text, &at, "@")) return at == text.size();
+  fields->number = take(text, &at, '0', '9');
+  return !fields->number.empty() && at == text.size();
+}
+
 std::string check_device(const std::string& text, int* device) {
   *device = text.size() > 3 ? -1 : std::atoi(text.c_str());
   if (*device >= 0 && *device < config().installed) return "";
   return "there are " + std::to_string(config().installed) + " devices, counted from 0";
 }
 
-std::string parse_memory(const std::smatch& match, size_t number, HardwareFaults* faults) {
-  BadMemory bad{0, std::strtoull(match[3].str().c_str(), nullptr, 10) << 20, number};
-  if (match[2] != "stuck") return "the kinds of memory are stuck";
-  if (match[3].str().empty()) return "stuck needs a number: stuck@MIB";
+std::string parse_memory(const Fields& fields, size_t number, HardwareFaults* faults) {
+  BadMemory bad{0, std::strtoull(fields.number.c_str(), nullptr, 10) << 20, number};
+  if (fields.kind != "stuck") return "the kinds of memory are stuck";
+  if (fields.number.empty()) return "stuck needs a number: stuck@MIB";
   if (bad.first >= config().memory) return "the device has no memory there";
-  const std::string wrong = check_device(match[1], &bad.device);
+  const std::string wrong = check_device(fields.device, &bad.device);
   if (wrong.empty()) faults->memories.push_back(bad);
   return wrong;
 }
 
-std::string parse_link(const std::smatch& match, size_t number, HardwareFaults* faults) {
-  const std::string kind = match[3], every = match[4];
+std::string parse_link(const Fields& fields, size_t number, HardwareFaults* faults) {
+  const std::string &kind = fields.kind, &every = fields.number;
   BadLink bad{0, 0, LinkFault::None, std::strtoull(every.c_str(), nullptr, 10), number};
   if (kind == "corrupt" && !bad.every) return "corrupt needs a number: corrupt@N, from 1 on";
   if (kind == "dead") bad.fault = LinkFault::Dead;
   else if (kind == "silent") bad.fault = LinkFault::Silent;
   else if (kind != "corrupt") return "the kinds of a link are dead, silent, corrupt";
   if (kind != "corrupt" && !every.empty()) return kind + " takes no number";
-  std::string wrong = check_device(match[1], &bad.from);
-  if (wrong.empty()) wrong = check_device(match[2], &bad.to);
+  std::string wrong = check_device(fields.device, &bad.from);
+  if (wrong.empty()) wrong = check_device(fields.peer, &bad.to);
   if (wrong.empty() && bad.from == bad.to) return "a link joins two devices";
   if (wrong.empty()) faults->links.push_back(bad);
   return wrong;
 }
 
 bool parse(const std::string& one, size_t number, std::string* wrong, HardwareFaults* faults) {
-  static const std::regex memory("npu([0-9]+)/memory:([a-z]*)(?:@([0-9]+))?");
-  static const std::regex link("npu([0-9]+)-npu([0-9]+)/link:([a-z]*)(?:@([0-9]+))?");
-  std::smatch match;
-  if (std::regex_match(one, match, memory)) {
-    *wrong = parse_memory(match, number, faults);
-  } else if (std::regex_match(one, match, link)) {
-    *wrong = parse_link(match, number, faults);
-  }
-  return !match.empty();
+  Fields fields;
+  if (!read_fields(one, &fields)) return false;
+  *wrong = fields.peer.empty() ? parse_memory(fields, number, faults)
+                               : parse_link(fields, number, faults);
+  return true;
 }
 
 // Wrong ones refuse the calls of operators: see nnopbase/fault_plan.h.

@@ -9,7 +9,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <fstream>
-#include <regex>
 #include <sstream>
 #include <thread>
 
@@ -152,9 +151,14 @@ HcclResult ask_rank_0(const Address& address, ShareId* id) {
 
 // A rank table lists every rank once, as "rank_id": "<n>" (HCCL's cluster information file).
 uint32_t ranks_of(const std::string& table) {
-  std::regex entry("\"rank_id\"\\s*:\\s*\"\\d+\"");
-  return static_cast<uint32_t>(std::distance(
-      std::sregex_iterator(table.begin(), table.end(), entry), std::sregex_iterator()));
+  const std::string name = "\"rank_id\"";
+  uint32_t ranks = 0;
+  for (size_t at = table.find(name); at != table.npos; at = table.find(name, at + 1)) {
+    int end = 0;
+    sscanf(table.c_str() + at + name.size(), " : \"%*[0-9]\"%n", &end);
+    ranks += end > 0;
+  }
+  return ranks;
 }
 
 HcclResult join_table(const char* function, const char* path, uint32_t rank,
