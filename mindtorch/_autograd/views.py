@@ -32,6 +32,7 @@ class CopySlices(Node):
     """A write through a view, seen from its base: `fn` is what was done to the view."""
 
     __slots__ = ("base_geom", "fn", "view_geom")
+    label = "torch::autograd::CopySlices"
 
     def __init__(self, base: Tensor, base_edge: tuple[Node, int] | None, view: Tensor, fn: Node):
         super().__init__()

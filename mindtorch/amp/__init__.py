@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -62,7 +63,19 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
         Device(device_type)  # RuntimeError for none that is known
         self.device_type = device_type
         self.dtype = dtype or DEFAULTS.get(device_type, dt.float16)
-        self.enabled = enabled
+        self.enabled = enabled and self._has_casts()
+
+    def _has_casts(self) -> bool:
+        """Whether there are casts to the dtype; a warning in torch's words where there are none."""
+        known = self.device_type not in DEFAULTS or self.dtype in (dt.bfloat16, dt.float16)
+        if not known:
+            name = self.device_type.upper()
+            warnings.warn(
+                f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
+                f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
+                stacklevel=3,
+            )
+        return known
 
     def clone(self) -> autocast:
         return autocast(self.device_type, self.dtype, self.enabled)

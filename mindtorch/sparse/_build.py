@@ -193,8 +193,8 @@ def _check_compressed(
         )
     if plain.shape[0] != values.shape[0]:
         raise RuntimeError(
-            f"number of {second}_indices ({plain.shape[0]}) must equal that of values"
-            f" ({values.shape[0]})"
+            f"{second}_indices.shape[-1] must be equal to nnz (={values.shape[0]}) as defined by"
+            f" values.shape[0], but got {plain.shape[0]}"
         )
     if int(compressed[0].item()) != 0 or int(compressed[-1].item()) != plain.shape[0]:
         raise RuntimeError(

@@ -293,7 +293,9 @@ def refusal(name: str, tensor: SparseTensor | None) -> NotImplementedError:
     where = BACKENDS.get("cpu" if tensor is None else tensor.device.type, "CPU")
     kind_name = "Sparse" if kind is sparse_coo else "SparseCsr"
     return NotImplementedError(
-        f"Could not run 'aten::{name}' with arguments from the '{kind_name}{where}' backend:"
+        f"Could not run 'aten::{name}' with arguments from the '{kind_name}{where}' backend."
+        " This could be because the operator doesn't exist for this backend, or was omitted during"
+        " the selective/custom build process (if using custom build)."
         f" mindtorch has no {name} of {kind} tensors; to_dense() makes an ordinary tensor"
     )
 

@@ -129,6 +129,8 @@ def checkpoint(
             "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
         )
     forward, second = context_fn()
+    if use_reentrant:
+        check_backward_validity(args)
 
     if not LOCAL.grad:
         return function(*args, **kwargs)

@@ -3,6 +3,7 @@ backward hooks on; refuses hook policy."""
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, MutableMapping
@@ -113,6 +114,13 @@ class BackwardHook:
         return grads
 
     def _run_without_input(self) -> None:
+        warnings.warn(
+            "Full backward hook is firing when gradients are computed with respect to module"
+            " outputs since no inputs require gradients. See"
+            " https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+            "#torch.nn.Module.register_full_backward_hook for more details.",
+            stacklevel=5,
+        )
         for hook in self.hooks:
             got = hook(self.module, (None,) * self.n_inputs, self.grad_output)
             if got is not None and not (isinstance(got, tuple) and all(g is None for g in got)):

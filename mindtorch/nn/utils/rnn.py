@@ -100,7 +100,7 @@ def pack_padded_sequence(
     """Packs `[T, N, *]` (`[N, T, *]` with batch_first) by the true length of each sequence."""
     sizes = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
     batch = input.size(0 if batch_first else 1)
-    if len(sizes) != batch and (enforce_sorted or len(sizes) < batch):
+    if enforce_sorted and len(sizes) != batch:
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)}"
             f" (batch_size={batch})"

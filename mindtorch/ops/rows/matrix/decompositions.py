@@ -479,6 +479,18 @@ def _svd_v(A: Geometry, full_matrices: bool = True) -> tuple[Geometry, ...]:
     return u, s, vh.fresh((*vh.shape[:-2], vh.shape[-1], vh.shape[-2]))
 
 
+def _svd(A: Array, full_matrices: bool) -> tuple[Array, ...]:
+    try:
+        return tuple(np.linalg.svd(A, full_matrices))
+    except np.linalg.LinAlgError:
+        finite = np.isfinite(A).all((-2, -1))
+        where = f"(Batch element {int(np.argmin(finite))}): " if A.ndim > 2 else ""
+        raise LinAlgError(
+            f"linalg.svd: {where}The algorithm failed to converge because the input matrix"
+            " contained non-finite values."
+        ) from None
+
+
 def _svd_by_v(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tensor, ...]:
     u, s, v = aten._linalg_svd_v(A, full_matrices)
     return u, s, _t(v)
@@ -488,7 +500,7 @@ def _svd_by_v(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tenso
 op(
     "_linalg_svd_v(Tensor A, bool full_matrices=True) -> (Tensor U, Tensor S, Tensor V)",
     infer=_svd_v,
-    cpu=lambda A, full_matrices: _adjoint_last(np.linalg.svd(A, full_matrices)),
+    cpu=lambda A, full_matrices: _adjoint_last(_svd(A, full_matrices)),
     aclnn=call("aclnnSvd", "A", "full_matrices", True, "S", "U", "V"),
     tolerance="composite",
     surface="none",
@@ -505,7 +517,7 @@ op(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
     " -> (Tensor U, Tensor S, Tensor Vh)",
     infer=_svd_infer,
-    cpu=lambda A, full_matrices, driver: tuple(np.linalg.svd(A, full_matrices)),
+    cpu=lambda A, full_matrices, driver: _svd(A, full_matrices),
     lower=_svd_by_v,
     grad={"A": _svd_grad},
     unsupported={"half": "linalg_svd_cpu"},

@@ -53,9 +53,10 @@ def _mismatch(self: Geometry, other: Geometry, a: tuple[int, ...], b: tuple[int,
         return f"size mismatch, got input ({rows}), mat ({rows}x{a[-1]}), vec ({b[0]})"
     if other.ndim <= 2:
         return f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a[-1]} and {b[-2]}x{b[-1]})"
+    batch = prod(np.broadcast_shapes(a[:-2], b[:-2]))
     return (
         "Expected size for first two dimensions of batch2 tensor to be:"
-        f" [{b[0]}, {a[-1]}] but got: [{b[0]}, {b[-2]}]."
+        f" [{batch}, {a[-1]}] but got: [{batch}, {b[-2]}]."
     )
 
 

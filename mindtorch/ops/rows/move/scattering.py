@@ -18,9 +18,10 @@ from ...spec import aten, call, composite, op
 from .gathering import INDEX, _grid, along_fits, checked, counted, indexed, outside, within
 
 # aclnnScatterReduce document: how each reduction is numbered.
-REDUCTIONS = {"sum": 1, "prod": 2, "amax": 3, "amin": 4, "mean": 5}
-_UFUNCS = {"sum": np.add, "mean": np.add, "prod": np.multiply,
-           "amax": np.maximum, "amin": np.minimum}  # fmt: skip
+# "max" and "min" are older names, which have no gradient in torch.
+REDUCTIONS = {"sum": 1, "prod": 2, "amax": 3, "amin": 4, "mean": 5, "max": 3, "min": 4}
+_UFUNCS = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum,
+           "amin": np.minimum, "max": np.maximum, "min": np.minimum}  # fmt: skip
 _STARTS = {"sum": 0, "mean": 0, "prod": 1}
 
 
@@ -42,11 +43,11 @@ def _infer(
 def _lowest(dtype: np.dtype[Any], reduce: str) -> float:
     """The value that any other replaces."""
     if dtype.kind == "b":
-        return reduce == "amin"
+        return reduce in ("amin", "min")
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        return limits.min if reduce == "amax" else limits.max
-    return -np.inf if reduce == "amax" else np.inf
+        return limits.min if reduce in ("amax", "max") else limits.max
+    return -np.inf if reduce in ("amax", "max") else np.inf
 
 
 def _reduced(
@@ -82,6 +83,11 @@ def _reduce_grad(
     grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, result: Tensor, reduce: str,
     include_self: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    if reduce not in _BACKWARD:
+        raise RuntimeError(
+            "Expected 'reduce' to be one of 'sum', 'prod', 'mean', 'amax', 'amin' but got"
+            f" {reduce}."
+        )
     by_self, by_src = _BACKWARD[reduce](grad, self, dim, index, src, result, include_self)
     if not include_self:
         by_self = aten.scatter_value(by_self, dim, index, 0)
@@ -159,7 +165,7 @@ op(
     " bool include_self=True) -> Tensor",
     samples=lambda: [
         Sample((Arg((3, 4), low=0.5), 1, _INDEX, Arg((3, 5), low=0.5), reduce))
-        for reduce in REDUCTIONS
+        for reduce in _BACKWARD
     ],
     tolerance="accumulated",
     rule="stored",

@@ -1,0 +1,133 @@
+"""Details met in programs written by others: results, words of errors and warnings, as torch's."""
+
+import warnings
+
+import pytest
+
+import mindtorch
+
+torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+
+DEVICES = ("cpu", "npu")
+
+
+@pytest.fixture(params=DEVICES)
+def dev(request):
+    if request.param == "npu" and not mindtorch.npu.is_available():
+        pytest.skip("NPU not available")
+    return request.param
+
+
+def outcome(lib, device, function):
+    """What `function` gives or raises, and what it warns of, as text."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = function(lib, device)
+        except Exception as error:
+            result = f"{type(error).__name__}: {error}"
+    return f"{result}\n" + "\n".join(str(w.message) for w in caught)
+
+
+def reduced(name, include):
+    def run(lib, device):
+        start = lib.tensor([1.0, 2.0, 3.0], device=device)
+        index = lib.tensor([0, 0, 2], device=device)
+        source = lib.tensor([5.0, -4.0, 2.0], device=device)
+        return start.scatter_reduce(0, index, source, name, include_self=include).tolist()
+
+    return run
+
+
+def reduced_gradient(lib, device):
+    start = lib.zeros(2, device=device, requires_grad=True)
+    index = lib.tensor([0], device=device)
+    start.scatter_reduce(0, index, lib.ones(1, device=device), "max").sum().backward()
+
+
+def packed(lib, device):
+    padded = lib.arange(12.0, device=device).view(3, 4)
+    pack = lib.nn.utils.rnn.pack_padded_sequence
+    some = pack(padded, lib.tensor([1, 2]), enforce_sorted=False)
+    return some.data.tolist(), some.batch_sizes.tolist(), some.sorted_indices.tolist()
+
+
+def packed_in_order(lib, device):
+    padded = lib.zeros(3, 4, device=device)
+    lib.nn.utils.rnn.pack_padded_sequence(padded, lib.tensor([2, 1]))
+
+
+def multiplied(*shapes):
+    def run(lib, device):
+        lib.matmul(*(lib.zeros(shape, device=device) for shape in shapes))
+
+    return run
+
+
+def written_view(lib, device):
+    base = lib.ones(3, device=device, requires_grad=True) * 2
+    base[1:].mul_(3)
+    return base.grad_fn.name(), type(base.grad_fn).__name__
+
+
+def compressed(lib, device):
+    parts = ([0, 1, 2], [0, 1, 1], [1.0, 2.0])
+    lib.sparse_csr_tensor(*(lib.tensor(p) for p in parts), size=(2, 2), check_invariants=True)
+
+
+def hooked(lib, device):
+    layer = lib.nn.Linear(2, 2).to(device)
+    layer.register_full_backward_hook(lambda *_: None)
+    layer(lib.ones(1, 2, device=device)).sum().backward()
+
+
+def checked_in_vain(lib, device):
+    layer = lib.nn.Linear(2, 2).to(device)
+    x = lib.ones(1, 2, device=device)
+    lib.utils.checkpoint.checkpoint(layer, x, use_reentrant=True)
+
+
+CASES = {
+    **{f"{n} {i}": reduced(n, i) for n in ("max", "min", "amax") for i in (True, False)},
+    "scatter gradient": reduced_gradient, "packed": packed, "packed in order": packed_in_order,
+    "batches": multiplied((2, 4, 3, 8), (2, 4, 4, 8)),
+    "batches broadcast": multiplied((4, 3, 8), (2, 1, 4, 8)),
+    "copy slices": written_view, "csr": compressed, "hook without input": hooked,
+    "checkpoint without gradient": checked_in_vain,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CASES)
+def test_as_torch(name, dev):
+    expected = outcome(torch, "cpu", CASES[name])
+    assert outcome(mindtorch, dev, CASES[name]) == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_autocast_to_other_dtypes_is_off(dtype, dev):
+    def run(lib, device):
+        x = lib.ones(2, 2, device=device)
+        with lib.autocast(device, dtype=getattr(lib, dtype)):
+            return str((x @ x).dtype)
+
+    expected = outcome(torch, "cpu", run)
+    assert outcome(mindtorch, dev, run).replace("NPU", "CPU") == expected
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 2, 2)])
+def test_svd_of_nan(shape):
+    def run(lib, device):
+        x = lib.ones(shape)
+        x.view(-1)[-1] = float("nan")
+        return lib.linalg.svd(x)
+
+    assert outcome(mindtorch, "cpu", run) == outcome(torch, "cpu", run)
+
+
+def test_a_function_without_a_sparse_form():
+    def run(lib, device):
+        return lib.eye(2).to_sparse().exp()
+
+    ours, theirs = (outcome(lib, "cpu", run) for lib in (mindtorch, torch))
+    assert ours[:160] == theirs[:160]
