@@ -200,6 +200,8 @@ def _of_blocks(which: int, last: str, dtype: str) -> Domain:
 
 
 _BLOCKED: Final = blocks(known, "dout")
+# Where scores are in the hundreds, gradients are what rounding the forward output leaves.
+_SCALED: Final = {**LAYOUTS, "scaleValue": number(0.4, "D**-0.5")}
 
 
 @spec("aclnnBlockSparseAttentionGrad", replace(
@@ -209,7 +211,7 @@ _BLOCKED: Final = blocks(known, "dout")
       **{n: _BLOCKED[n] for n in ("query", "key", "value")},
       attentionOut=_of_blocks(0, "D", "dout"), softmaxLse=_of_blocks(1, "1", "f32"),
       **{n: d for n, d in _BLOCKED.items() if n not in ("query", "key", "value")},
-      **LAYOUTS, **UNBANDED, dq=out("query"), dk=out("key"), dv=out("value"))  # fmt: skip
+      **_SCALED, **UNBANDED, dq=out("query"), dk=out("key"), dv=out("value"))  # fmt: skip
 def block_back(
     dout: Array, query: Array, key: Array, value: Array, blockSparseMaskOptional: Array,
     blockShapeOptional: Sequence[int], actualSeqLengthsOptional: Sequence[int] | None,

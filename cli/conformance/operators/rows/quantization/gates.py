@@ -72,7 +72,8 @@ _COUNTS: Final = optional(parts("G", of="T"))
                 i32 i32|f32"""),
       x=tensor("T 2*H", "", -900, 900), weightScaleOptional=tensor("G 2*H", "f32", 0.001, 0.01),
       activationScaleOptional=tensor("T 1", "f32", 0.5, 2),
-      biasOptional=optional(tensor("G 2*H", "", -300, 300)),
+      biasOptional=optional(by("biasOptional.dtype", {
+          "i32": tensor("G 2*H", "", -300, 300), "f32": tensor("G 2*H", "", -9, 9)})),
       quantScaleOptional=by("quantModeOptional", {"dynamic": tensor("G H", "f32", 0.5, 2),
                                                   "static": tensor("G H", "f32", 0.05, 0.2)}),
       quantOffsetOptional=by("quantModeOptional", {"dynamic": None,
