@@ -29,18 +29,20 @@ if TYPE_CHECKING:
 class Cann:
     """An install that can be called. Opening it loads and initialises nothing yet."""
 
+    functions: Functions
+
     def __init__(self, install: Install, declared: Declarations | None = None) -> None:
         self.install = install
         if declared is not None:
             self.declarations = declared
-        self.symbols = SymbolLookup(install)
-        self.signatures = Signatures(install, self.symbols, lambda: self.declarations)
-        self.plans = PlanCache()
-        self.runtime = Runtime(self.symbols, lambda: self.declarations)
+        self.symbols: SymbolLookup = SymbolLookup(install)
+        self.signatures: Signatures = Signatures(install, self.symbols, lambda: self.declarations)
+        self.plans: PlanCache = PlanCache()
+        self.runtime: Runtime = Runtime(self.symbols, lambda: self.declarations)
         self.runtime.on_close(self.plans.clear)
         self._ops: dict[str, BoundOp] = {}
         self._near: dict[str, list[str]] = {}
-        self.ops = Operators(lambda: self.declarations.ops, self.op, install.root)
+        self.ops: Operators = Operators(lambda: self.declarations.ops, self.op, install.root)
         self.functions = Functions(lambda: self.declarations.functions, self.function, install.root)
 
     @cached_property

@@ -64,7 +64,8 @@ from .torch_version import TorchVersion as _TorchVersion
 
 # What type checkers see; `__getattr__` gives the whole list, which asks for every row.
 if _typing.TYPE_CHECKING:
-    from .ops import _functions
+    import mindtorch.ops._functions as _functions  # pyright follows `__all__` of this form alone
+
     from .ops._functions import *  # noqa: F403 - rendered from the rows
 
     __all__ = [

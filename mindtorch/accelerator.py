@@ -70,6 +70,10 @@ def get_device_capability(device: Device | str | int | None = None) -> dict[str,
 class device_index:  # noqa: N801 - torch's name
     """Inside, an npu is the current one; None changes nothing."""
 
+    before: int
+
+    idx: int | None
+
     def __init__(self, device: int | None):
         self.idx, self.before = device, -1
 

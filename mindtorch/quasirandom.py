@@ -54,6 +54,15 @@ def _directions(dimension: int, bits: int) -> Ints:
 class SobolEngine:
     """Draws Sobol points in `dimension` dimensions, at most 21201; scrambled, of a seed or not."""
 
+    quasi: Tensor
+    shift: Tensor
+    sobolstate: Tensor
+
+    seed: int | None
+    scramble: bool
+    dimension: int
+    num_generated: int
+
     MAXBIT = 30
     MAXDIM = 21201
 

@@ -84,9 +84,11 @@ def _may_lack(param: Param, hosts: Collection[str]) -> bool:
 class BoundFunction:
     """A C function outside the two-phase protocol. A status other than success raises AclError."""
 
+    signature: Signature
+
     def __init__(self, signature: Signature, runtime: Runtime, symbols: SymbolLookup) -> None:
         self.signature, self._runtime = signature, runtime
-        self.name = signature.name
+        self.name: str = signature.name
         for param in signature.params:
             if param.kind in (Kind.STRUCT, Kind.VARARGS):
                 raise UnsupportedSignatureError(
@@ -95,7 +97,8 @@ class BoundFunction:
                 )
         self._hosts = host_outputs(signature.params, runtime.declarations)
         self._address = symbols.require(self.name)
-        self.__name__ = self.__qualname__ = self.name
+        self.__name__: str = self.name
+        self.__qualname__ = self.name
         self.__doc__ = describe(signature, signature.params)
 
     @property

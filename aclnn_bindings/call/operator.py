@@ -39,11 +39,13 @@ class BoundOp(Operator):
     Device tensors are anything with `spec` and `address`, such as `DeviceTensor`.
     """
 
+    signature: OpSignature
+
     def __init__(
         self, signature: OpSignature, runtime: Runtime, symbols: SymbolLookup, cache: PlanCache
     ) -> None:
         self.signature, self._runtime, self._cache = signature, runtime, cache
-        self.name = signature.name
+        self.name: str = signature.name
         self._params = (*signature.params, *signature.extra)
         for param in self._params:
             if param.kind in (Kind.STRUCT, Kind.VARARGS):
@@ -62,7 +64,8 @@ class BoundOp(Operator):
         self._repeated = None if self._single else cache.repeated
         self._rules: list[tuple[Param, Rule]] = []
         self._recipe = recipe_of(signature)
-        self.__name__ = self.__qualname__ = self.name
+        self.__name__: str = self.name
+        self.__qualname__ = self.name
         self.__doc__ = describe(signature.workspace, self._params)
 
     @property

@@ -43,6 +43,9 @@ class Plan:
     order; `outputs` how many tensors it allocates. Keep the object as long as `address` is used.
     """
 
+    address: int
+    name: str
+
     __slots__ = ("_allocated", "_close", "_free", "_functions", "_handle", "_places", "_runtime",
                  "_session", "_words", "address", "arguments", "inputs", "name",
                  "outputs")  # fmt: skip
@@ -60,8 +63,8 @@ class Plan:
         self._runtime, self.name, self.arguments = runtime, name, arguments
         self._close, self._free = lib.mt_plan_close, lib.mt_plan_free
         self._allocated = allocated
-        self.outputs = sum(allocated)
-        self.inputs = len(allocated) - self.outputs
+        self.outputs: int = sum(allocated)
+        self.inputs: int = len(allocated) - self.outputs
         # Read before a handle is taken: a plan of the session before must not be called valid.
         self._session = int(lib.mt_session())
         about = _call_text(name, arguments).encode()

@@ -92,10 +92,13 @@ class TensorSpec:
 class ScalarSpec:
     """A scalar's value in a dtype; equal when the encoded bytes are, so -0.0 is not 0.0."""
 
+    dtype: str
+    data: bytes
+
     __slots__ = ("_hash", "data", "dtype", "value")
 
     def __init__(self, value: Number, dtype: str | None = None) -> None:
-        self.value = value
+        self.value: bool | int | float | complex = value
         if dtype is None and type(value) is float:
             self.dtype, self.data = "DOUBLE", _DOUBLE.pack(value)
         else:

@@ -55,6 +55,8 @@ class Writer:
     place. RecordingError for what is no file, and while another process writes there.
     """
 
+    size: int
+
     def __init__(self, path: Path) -> None:
         self.path = path
         if path.exists() and not path.is_file():

@@ -61,6 +61,9 @@ class Spool:
     """A spool and its only reader: in the empty file at `path`, else in memory without a name,
     which only this process's own code opens."""
 
+    slots: int
+    slot_size: int
+
     def __init__(
         self, path: Path | None = None, slots: int = SLOTS, slot_size: int = SLOT_SIZE
     ) -> None:
@@ -77,8 +80,8 @@ class Spool:
         except OSError:
             os.close(self._file)
             raise
-        self.owner = os.getpid()
-        self.path = path or Path(f"/proc/{self.owner}/fd/{self._file}")
+        self.owner: int = os.getpid()
+        self.path: Path = path or Path(f"/proc/{self.owner}/fd/{self._file}")
         # Items are stored whole, while `struct.pack_into` clears them first: a thread would take a
         # slot whose state is 0 for a moment.
         self._numbers = memoryview(self._map).cast("I")

@@ -27,6 +27,8 @@ def _mappings(pid: int) -> bytes:
 class StatusFile:
     """The file at `path`, which exists and is empty, for that many rules of faults."""
 
+    path: Path
+
     def __init__(self, path: Path, rules: int) -> None:
         self.path, self._rules = path, rules
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -31,6 +31,10 @@ class Owner(Session, Protocol):
 class Device:
     """One NPU. It is opened once per process; every thread that uses it gets its context."""
 
+    runtime: Owner
+    index: int
+    default_stream: Stream
+
     def __init__(self, runtime: Owner, index: int) -> None:
         self.runtime, self.index = runtime, index
         stream_flags = runtime.constant("ACL_STREAM_FAST_LAUNCH", 1)
@@ -38,7 +42,7 @@ class Device:
         event_flags = runtime.constant("ACL_EVENT_SYNC", 1)
         self._peers: set[int] = set()
         self._set_overflow_mode()
-        self.address = int(lib.mt_device_open(index, stream_flags, event_flags))
+        self.address: int = int(lib.mt_device_open(index, stream_flags, event_flags))
         if not self.address:
             throw(runtime.codes)
         self._set_overflow_mode()  # again: some releases know no device before

@@ -26,6 +26,9 @@ class Buffer(Memory):
     tells who holds the device's memory.
     """
 
+    stream: Stream
+    nbytes: int
+
     def __init__(self, stream: Stream, nbytes: int) -> None:
         if nbytes < 0:
             raise ArgumentError(f"Buffer of {nbytes} bytes: give 0 or more")
@@ -134,6 +137,9 @@ class Buffer(Memory):
 
 class PinnedBuffer:
     """Page-locked host memory; copies from and to it return at once."""
+
+    device: Place
+    nbytes: int
 
     def __init__(self, device: Place, nbytes: int) -> None:
         if nbytes <= 0:

@@ -88,7 +88,7 @@ class Runtime:
         self._session = 0
         self._at_close: list[Callable[[], None]] = []
         self._owned: WeakSet[Closable] = WeakSet()
-        self.root = symbols.root
+        self.root: Path = symbols.root
 
     def __repr__(self) -> str:
         return f"Runtime({'started' if self.started else 'not started'}, of {self.root})"

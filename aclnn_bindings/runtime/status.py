@@ -26,6 +26,11 @@ class AclError(BindingError, RuntimeError):
     that number's symbol; `message` CANN's own text; `op`, `shapes`, `dtypes` what was asked for.
     """
 
+    call: str
+    phase: int | None
+    code: int
+    op: str | None
+
     def __init__(
         self,
         call: str,
@@ -40,10 +45,10 @@ class AclError(BindingError, RuntimeError):
         remedy: str | None = None,
     ) -> None:
         self.call, self.phase, self.code, self.op = call, phase, code, op
-        self.name = name or f"unknown code {code}"
-        self.message = message.strip()
-        self.shapes = tuple(tuple(shape) for shape in shapes)
-        self.dtypes = tuple(dtypes)
+        self.name: str = name or f"unknown code {code}"
+        self.message: str = message.strip()
+        self.shapes: tuple[tuple[int, ...], ...] = tuple(tuple(shape) for shape in shapes)
+        self.dtypes: tuple[str, ...] = tuple(dtypes)
         self.remedy = remedy
         super().__init__(self._text())
 

@@ -31,7 +31,7 @@ class SymbolLookup:
 
     def __init__(self, install: Install) -> None:
         self.install = install
-        self.root = install.root
+        self.root: Path = install.root
         self._handles: dict[Library, int] = {}
         self._complaints: dict[Library, str] = {}
         self._found: dict[str, tuple[int, Library | None]] = {}

@@ -21,6 +21,8 @@ from .views import rebase
 class FunctionNode(Node):
     """The node and the `ctx` of one call of a user's Function."""
 
+    materialize_grads: bool
+
     def __init__(self) -> None:
         super().__init__()
         self.needs_input_grad: tuple[bool, ...] = ()

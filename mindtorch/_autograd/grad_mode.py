@@ -101,7 +101,7 @@ class set_grad_enabled(ContextDecorator):  # noqa: N801 - torch's name
                 f" {type(mode).__name__}"
             )
         self.mode = mode
-        self.previous = LOCAL.grad
+        self.previous: bool = LOCAL.grad
         LOCAL.grad = self.mode
 
     def __call__(self, function: F) -> F:

@@ -137,7 +137,7 @@ class Handle:
     _ids = itertools.count()
 
     def __init__(self, table: dict[int, Callable[..., Any]], hook: Callable[..., Any]):
-        self.id = next(Handle._ids)
+        self.id: int = next(Handle._ids)
         self.table = table
         table[self.id] = hook
 

@@ -42,8 +42,8 @@ class Scope:
     """Subclasses give `steps`. No call may stand in its `finally` if that is to run whole."""
 
     _running: Iterator[Any] = iter(())
-    __enter__ = _Enter()
-    __exit__ = _Exit()
+    __enter__: _Enter = _Enter()
+    __exit__: _Exit = _Exit()
 
     def steps(self) -> Iterator[Any]:
         """Set, inside a `try`; yield what `as` names; restore, in its `finally`."""

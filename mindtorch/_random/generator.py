@@ -63,7 +63,7 @@ class Generator:
     """A source of random numbers on one device (torch.Generator)."""
 
     def __init__(self, device: DeviceLike = "cpu"):
-        self.device = Device(device)
+        self.device: Device = Device(device)
         self._lock = Lock()
         self.manual_seed(DEFAULT_SEED)
         _alive.add(self)

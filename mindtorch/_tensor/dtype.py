@@ -44,10 +44,10 @@ class dtype:  # noqa: N801 - torch's name
         old: str,
     ):
         self._name = name
-        self.category = category
-        self.rank = rank
-        self.acl = acl
-        self.legacy = old
+        self.category: builtins.int = category
+        self.rank: builtins.int = rank
+        self.acl: str = acl
+        self.legacy: str = old
         if not np_name:
             self.itemsize = _NAMED.get(name, 1)
         elif np_name in _ML_DTYPES:
@@ -272,8 +272,8 @@ class finfo:  # noqa: N801 - torch's name
 
         describe: Any = ml_dtypes.finfo
         info = describe(d.to_real().np)
-        self.dtype = d.to_real()._name
-        self.bits = info.bits
+        self.dtype: str = d.to_real()._name
+        self.bits: builtins.int = info.bits
         for name in ("eps", "max", "min", "tiny", "smallest_normal"):
             setattr(self, name, builtins.float(getattr(info, name)))
         # By the decimal digits that survive a round trip; ml_dtypes rounds it to the dtype.
@@ -298,10 +298,10 @@ class iinfo:  # noqa: N801 - torch's name
                 " 'torch.iinfo'"
             )
         info = np.iinfo(d.np)
-        self.dtype = d._name
-        self.bits = info.bits
-        self.max = builtins.int(info.max)
-        self.min = builtins.int(info.min)
+        self.dtype: str = d._name
+        self.bits: builtins.int = info.bits
+        self.max: builtins.int = builtins.int(info.max)
+        self.min: builtins.int = builtins.int(info.min)
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

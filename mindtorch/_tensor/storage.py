@@ -25,7 +25,7 @@ class MetaMemory:
     __slots__ = ("nbytes",)
 
     def __init__(self, nbytes: int):
-        self.nbytes = nbytes
+        self.nbytes: int = nbytes
 
 
 class DeviceMemory(Protocol):
@@ -182,7 +182,11 @@ class UntypedStorage:
     def nbytes(self) -> int:
         return self._storage.nbytes
 
-    size = __len__ = nbytes
+    def size(self) -> int:
+        return self._storage.nbytes
+
+    def __len__(self) -> int:
+        return self._storage.nbytes
 
     def data_ptr(self) -> int:
         return address(self._storage)
@@ -269,7 +273,7 @@ class TypedStorage:
         self, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: Dtype | None = None,
         device: DeviceLike | None = None, **_: object,
     ):  # fmt: skip
-        self.dtype = dtype or type(self)._dtype or default_dtype()
+        self.dtype: Dtype = dtype or type(self)._dtype or default_dtype()
         if wrap_storage is None:
             if args and isinstance(args[0], list | tuple):
                 values = np.array(args[0], self.dtype.np)
@@ -277,7 +281,8 @@ class TypedStorage:
             else:
                 size = int(args[0]) if args else 0
                 wrap_storage = UntypedStorage(size * self.dtype.itemsize, device=device)
-        self._storage, self.device = wrap_storage._storage, wrap_storage.device
+        self._storage = wrap_storage._storage
+        self.device: Device = wrap_storage.device
 
     _dtype: Dtype | None = None
 

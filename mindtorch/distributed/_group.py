@@ -91,6 +91,13 @@ class ProcessGroup:
     """Some processes of a run: rank, size, and the ways between them; made by init_process_group
     and new_group."""
 
+    backend: str
+    mesh: Mesh
+    group_name: str
+    index: int
+    count: int
+    ranks: tuple[int, ...]
+
     def __init__(self, backend: str, mesh: Mesh, name: str) -> None:
         self.backend, self.mesh, self.group_name = backend, mesh, name
         self.index, self.count, self.ranks = mesh.rank, mesh.size, mesh.ranks

@@ -69,12 +69,15 @@ class Mesh:
     """Place `rank` among `ranks`, which are named by their ranks among all processes; `connections`
     by place; `timeout` is how many seconds a silent rank is waited for."""
 
+    rank: int
+    timeout: float
+
     def __init__(
         self, rank: int, ranks: Sequence[int], connections: Mapping[int, socket.socket],
         timeout: float,
     ) -> None:  # fmt: skip
         self.rank, self.ranks, self.timeout = rank, tuple(ranks), timeout
-        self.size = len(self.ranks)
+        self.size: int = len(self.ranks)
         self._calls = 0
         self._changed = threading.Condition()
         self._peers = {place: _Peer(c, self._changed) for place, c in connections.items()}

@@ -94,6 +94,12 @@ def irecv(
 class P2POp:
     """One of the calls of batch_isend_irecv: `op` is isend or irecv."""
 
+    tensor: Tensor
+    peer: int | None
+    group: ProcessGroup | int | None
+    tag: int
+    group_peer: int | None
+
     def __init__(
         self, op: Callable[..., Work | None], tensor: Tensor, peer: int | None = None,
         group: Group = None, tag: int = 0, group_peer: int | None = None,

@@ -34,6 +34,9 @@ class Constraint:
 
 
 class _Dependent(Constraint):
+    is_discrete: bool
+    event_dim: int
+
     def __init__(self, *, is_discrete: bool = False, event_dim: int = 0):
         self.is_discrete, self.event_dim = is_discrete, event_dim
 
@@ -46,6 +49,9 @@ class _Dependent(Constraint):
 
 class _DependentProperty(property, _Dependent):
     """A property whose value is a constraint that depends on parameters."""
+
+    is_discrete: bool
+    event_dim: int
 
     def __init__(
         self,
@@ -72,8 +78,8 @@ class _IndependentConstraint(Constraint):
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        self.is_discrete = base_constraint.is_discrete
-        self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
+        self.is_discrete: bool = base_constraint.is_discrete
+        self.event_dim: int = base_constraint.event_dim + reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
         result = self.base_constraint.check(value)
@@ -90,8 +96,8 @@ class MixtureSameFamilyConstraint(Constraint):
 
     def __init__(self, base_constraint: Constraint):
         self.base_constraint = base_constraint
-        self.is_discrete = base_constraint.is_discrete
-        self.event_dim = base_constraint.event_dim
+        self.is_discrete: bool = base_constraint.is_discrete
+        self.event_dim: int = base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
         return self.base_constraint.check(value)
@@ -116,6 +122,9 @@ class _OneHot(Constraint):
 
 
 class _IntegerInterval(Constraint):
+    lower_bound: Tensor | float
+    upper_bound: Tensor | float
+
     is_discrete = True
 
     def __init__(self, lower_bound: Tensor | float, upper_bound: Tensor | float):
@@ -188,6 +197,9 @@ class _LessThan(Constraint):
 
 
 class _Interval(Constraint):
+    lower_bound: Tensor | float
+    upper_bound: Tensor | float
+
     def __init__(self, lower_bound: Tensor | float, upper_bound: Tensor | float):
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
@@ -284,11 +296,11 @@ class _Cat(Constraint):
     def __init__(
         self, cseq: Iterable[Constraint], dim: int = 0, lengths: Iterable[int] | None = None
     ):
-        self.cseq = list(cseq)
-        self.lengths = list(lengths) if lengths is not None else [1] * len(self.cseq)
+        self.cseq: list[Constraint] = list(cseq)
+        self.lengths: list[int] = list(lengths) if lengths is not None else [1] * len(self.cseq)
         self.dim = dim
-        self.is_discrete = any(c.is_discrete for c in self.cseq)
-        self.event_dim = max(c.event_dim for c in self.cseq)
+        self.is_discrete: bool = any(c.is_discrete for c in self.cseq)
+        self.event_dim: int = max(c.event_dim for c in self.cseq)
 
     def check(self, value: Tensor) -> Tensor:
         parts, at = [], 0
@@ -301,10 +313,13 @@ class _Cat(Constraint):
 class _Stack(Constraint):
     """One constraint for each place of a dimension."""
 
+    cseq: list[Constraint]
+    dim: int
+
     def __init__(self, cseq: Iterable[Constraint], dim: int = 0):
         self.cseq, self.dim = list(cseq), dim
-        self.is_discrete = any(c.is_discrete for c in self.cseq)
-        self.event_dim = max(c.event_dim for c in self.cseq) + (dim < 0)
+        self.is_discrete: bool = any(c.is_discrete for c in self.cseq)
+        self.event_dim: int = max(c.event_dim for c in self.cseq) + (dim < 0)
 
     def check(self, value: Tensor) -> Tensor:
         parts = [c.check(value.select(self.dim, i)) for i, c in enumerate(self.cseq)]

@@ -172,6 +172,8 @@ class Geometric(_Binary):
 class Binomial(_Binary):
     """Successes of `total_count` tries."""
 
+    total_count: Tensor
+
     has_enumerate_support = True
     arg_constraints = {
         "total_count": constraints.nonnegative_integer,

@@ -199,6 +199,9 @@ class Gumbel(_LocScale):
 class Uniform(Distribution):
     """Uniform over [low, high)."""
 
+    low: Tensor
+    high: Tensor
+
     has_rsample = True
 
     arg_constraints = {

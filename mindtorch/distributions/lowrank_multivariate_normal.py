@@ -46,9 +46,9 @@ class LowRankMultivariateNormal(Distribution):
         shape = tuple(
             mindtorch.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
         )
-        self.loc = loc.expand((*shape, -1))
-        self.cov_factor = cov_factor.expand((*shape, -1, -1))
-        self.cov_diag = cov_diag.expand((*shape, -1))
+        self.loc: Tensor = loc.expand((*shape, -1))
+        self.cov_factor: Tensor = cov_factor.expand((*shape, -1, -1))
+        self.cov_diag: Tensor = cov_diag.expand((*shape, -1))
         self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
         scaled = cov_factor.mT / cov_diag.unsqueeze(-2)
         rank = cov_factor.shape[-1]

@@ -71,7 +71,7 @@ class MultivariateNormal(Distribution):
             )
         shape = tuple(mindtorch.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1]))
         self.__dict__[name] = matrix.expand((*shape, -1, -1))
-        self.loc = loc.expand((*shape, -1))
+        self.loc: Tensor = loc.expand((*shape, -1))
         super().__init__(shape, self.loc.shape[-1:], validate_args=validate_args)
         if name == "scale_tril":
             self._unbroadcasted_scale_tril = matrix

@@ -24,7 +24,7 @@ class Weibull(TransformedDistribution):
         self, scale: Parameter, concentration: Parameter, validate_args: bool | None = None
     ):
         self._broadcast(scale=scale, concentration=concentration)
-        self.concentration_reciprocal = self.concentration.reciprocal()
+        self.concentration_reciprocal: Tensor = self.concentration.reciprocal()
         base = Exponential(mindtorch.ones_like(self.scale), validate_args=validate_args)
         transforms: list[Transform] = [
             PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale),

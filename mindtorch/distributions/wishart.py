@@ -54,7 +54,7 @@ class Wishart(ExponentialFamily):
             raise ValueError(
                 f"Value of df={df} expected to be greater than ndim - 1 = {event[-1] - 1}."
             )
-        self.df = freedom.expand(shape)
+        self.df: Tensor = freedom.expand(shape)
         self.__dict__[name] = matrix.expand((*shape, -1, -1))
         self.arg_constraints = {**type(self).arg_constraints,
                                 "df": constraints.greater_than(event[-1] - 1)}  # fmt: skip

@@ -127,6 +127,9 @@ class PythonCode:
 class _NodeList:
     """The nodes of a graph in order; reversed() and len() work."""
 
+    graph: Graph
+    direction: str
+
     def __init__(self, graph: Graph, direction: str = "_next"):
         self.graph, self.direction = graph, direction
 
@@ -404,6 +407,8 @@ class _PyTreeCodeGen(CodeGen):
 
 class _InsertPoint:
     """Where new nodes go, inside a with statement."""
+
+    graph: Graph
 
     def __init__(self, graph: Graph, new_insert: Callable[[Node], None]):
         self.graph, self.before = graph, graph._insert

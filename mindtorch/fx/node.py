@@ -139,6 +139,10 @@ class Node:
     read this one, `meta` is anybody's.
     """
 
+    name: str
+
+    graph: Owner
+
     _args: tuple[Any, ...]
     _kwargs: dict[str, Any]
 
@@ -164,7 +168,8 @@ class Node:
                 f"Node [graph = {graph}, name = '{name}'] target {target} has type"
                 f" {type(target)} but a str is expected"
             )
-        self.graph, self.name, self.op, self.target = graph, name, op, target
+        self.graph, self.name, self.op = graph, name, op
+        self.target: Target = target
         self._input_nodes: dict[Node, None] = {}
         self.users: dict[Node, None] = {}
         self.type = return_type

@@ -29,6 +29,9 @@ class TraceError(ValueError):
 class Scope:
     """Which module is being called: its path and its class."""
 
+    module_path: str
+    module_type: object
+
     def __init__(self, module_path: str, module_type: object):
         self.module_path, self.module_type = module_path, module_type
 
@@ -182,7 +185,7 @@ class Proxy:
     node: Any  # a Node; of an Attribute, once it is asked for
 
     def __init__(self, node: Node, tracer: TracerBase | None = None):
-        self.tracer = tracer or GraphAppendingTracer(cast(Graph, node.graph))
+        self.tracer: TracerBase = tracer or GraphAppendingTracer(cast(Graph, node.graph))
         self.node = node
 
     def __repr__(self) -> str:
@@ -286,6 +289,10 @@ _PROBED_NAMES = frozenset({
 class Attribute(Proxy):
     """`proxy.name`: a node only once it is read, since most are called at once."""
 
+    root: Proxy
+    attr: str
+    tracer: TracerBase
+
     def __init__(self, root: Proxy, attr: str):
         self.root, self.attr, self.tracer = root, attr, root.tracer
         self._node: Node | None = None
@@ -304,6 +311,9 @@ class Attribute(Proxy):
 
 class ParameterProxy(Proxy):
     """A parameter's proxy, which knows its shape."""
+
+    param: Tensor
+    name: str
 
     def __init__(self, tracer: TracerBase, node: Node, name: str, param: Tensor):
         super().__init__(node, tracer)

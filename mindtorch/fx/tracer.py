@@ -182,6 +182,8 @@ def _tensors_of(module: Module, prefix: str) -> Iterator[tuple[Any, str]]:
 class Tracer(TracerBase):
     """Traces a module: modules of torch's own are one node each, all others are traced into."""
 
+    root_module_name: str
+
     def __init__(
         self,
         autowrap_modules: tuple[ModuleType, ...] = (math,),

@@ -188,7 +188,7 @@ class CustomOpDef:
         self._composite = False
         self._autograd: Callable[..., Any] | None = None
         self._rule: Callable[..., Any] | None = None
-        self.__name__ = self._name
+        self.__name__: str = self._name
         self._opoverload = put(
             self._namespace, self._name, self._overload or "default", self.run, self._parsed()
         )
@@ -505,6 +505,9 @@ def find(which: Any) -> CustomOpDef:
 
 class Library:
     """A namespace to define operators in, or to give kernels to."""
+
+    ns: str
+    dispatch_key: str
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
         if kind not in ("DEF", "IMPL", "FRAGMENT"):

@@ -30,6 +30,9 @@ _symbols: Any = WeakIdKeyDictionary()
 class Lengths(SymInt):
     """The size of the ragged dim, printed `j1`: equal to itself alone, whatever the lengths."""
 
+    factor: int
+    number: int
+
     __slots__ = ("factor", "number")
 
     def __init__(self, number: int, factor: int = 1):

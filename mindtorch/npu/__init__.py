@@ -126,7 +126,7 @@ class device(Scope):  # noqa: N801 - torch's name
     """`with torch.npu.device(1):`: the current device inside; None or -1 changes nothing."""
 
     def __init__(self, device: DeviceLike | None):
-        self.index = -1 if device is None else index_of(device)
+        self.index: int = -1 if device is None else index_of(device)
 
     def steps(self) -> Iterator[None]:
         before = current_device()

@@ -36,12 +36,14 @@ class AliasInfo:
 class Argument:
     """One argument or result."""
 
+    alias_info: AliasInfo | None
+
     def __init__(self, name: str, type: str, optional: bool, alias: str, writes: bool) -> None:
         inner = type.removesuffix("[]")
         script = _SCRIPT.get(inner, inner)
         script = f"List[{script}]" if type.endswith("[]") else script
         self.name = name
-        self.type = f"Optional[{script}]" if optional else script
+        self.type: str = f"Optional[{script}]" if optional else script
         self.alias_info = AliasInfo(frozenset((alias,)), writes) if alias else None
         self.default_value: Any = None
         self.kwarg_only = False
@@ -74,8 +76,8 @@ class FunctionSchema:
     """What `op._schema` is."""
 
     def __init__(self, namespace: str, schema: Schema) -> None:
-        self.name = f"{namespace}::{schema.name}"
-        self.overload_name = schema.overload
+        self.name: str = f"{namespace}::{schema.name}"
+        self.overload_name: str = schema.overload
         self._parts = schema
 
     @cached_property

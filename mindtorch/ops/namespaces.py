@@ -24,8 +24,8 @@ class OpOverload:
         self.overloadpacket = packet
         self._overloadname = overload
         self._run = run
-        self.namespace = packet.namespace
-        self.__name__ = f"{packet.__name__}.{overload}"
+        self.namespace: str = packet.namespace
+        self.__name__: str = f"{packet.__name__}.{overload}"
         self.tags: list[Any] = []
 
     @property

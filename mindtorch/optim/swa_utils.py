@@ -84,6 +84,8 @@ def get_swa_multi_avg_fn() -> MultiAverage:
 class AveragedModel(Module):
     """A copy of a model whose parameters are averages over update_parameters calls."""
 
+    module: Module
+
     n_averaged: Any
 
     def __init__(

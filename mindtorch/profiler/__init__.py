@@ -188,7 +188,7 @@ class record_function:  # noqa: N801 - torch's name
         self.args = args
 
     def __enter__(self) -> record_function:
-        self.start = time.perf_counter()
+        self.start: float = time.perf_counter()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -251,6 +251,10 @@ _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile:  # noqa: N801 - torch's name
     """`with profile(...) as prof:`; `step()` ends one step of the schedule."""
 
+    current_action: ProfilerAction
+
+    step_num: int
+
     def __init__(
         self,
         *,
@@ -260,7 +264,7 @@ class profile:  # noqa: N801 - torch's name
         record_shapes: bool = False,
         **options: Any,
     ):
-        self.activities = set(activities or supported_activities())
+        self.activities: set[ProfilerActivity] = set(activities or supported_activities())
         self.schedule = schedule or _default_schedule_fn
         self.on_trace_ready = on_trace_ready
         self.step_num = 0

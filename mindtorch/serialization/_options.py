@@ -105,7 +105,7 @@ class set_default_mmap_options:  # noqa: N801 - torch's name
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE"
                 f" or mmap.MAP_SHARED, but got {flags}"
             )
-        self.before = Options.mmap_flags
+        self.before: int = Options.mmap_flags
         Options.mmap_flags = flags
 
     def __enter__(self) -> None:
@@ -127,6 +127,8 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 class skip_data:  # noqa: N801 - torch's name
     """Inside, `save` writes zeros in place of storages' bytes, and `load` leaves bytes unread."""
+
+    before: bool
 
     def __init__(self, materialize_fake_tensors: bool = False):
         self.before = False

@@ -32,6 +32,7 @@ class RemovableHandle(metaclass=_Handles):
     context manager that removes on exit."""
 
     next_id: int = 0
+    id: int
 
     def __init__(self, hooks_dict: Hooks, *, extra_dict: Hooks | list[Hooks] | None = None) -> None:
         self.hooks_dict_ref: Callable[[], Hooks | None] = weakref.ref(hooks_dict)

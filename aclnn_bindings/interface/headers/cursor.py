@@ -9,6 +9,10 @@ from typing import ClassVar
 class Cursor:
     """A position in tokens; `error` is raised for what is not expected, past `deepest` too."""
 
+    tokens: Sequence[str]
+    at: int
+    depth: int
+
     error: ClassVar[type[ValueError]] = ValueError
     deepest: ClassVar[int] = 64
 

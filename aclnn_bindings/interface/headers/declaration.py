@@ -26,15 +26,23 @@ _MOST_ROWS: Final = 5000
 class Chunks:
     """Reads the declarations of one header's code into its unit."""
 
+    counted: int
+    comment: int
+
+    source: HeaderSource
+    unit: Unit
+    markers: Markers
+    line: int
+
     def __init__(self, source: HeaderSource, unit: Unit, markers: Markers) -> None:
         self.source, self.unit, self.markers = source, unit, markers
-        self.code = source.code.replace("\\\n", " \n")
+        self.code: str = source.code.replace("\\\n", " \n")
         self.comment = 0
         self.line = 1
         self.counted = 0
         self.spans: list[tuple[int, int]] = []
-        self.pack_starts = [at for at, _ in source.packs]
-        self.statements = Statements(source, unit, markers)
+        self.pack_starts: list[int] = [at for at, _ in source.packs]
+        self.statements: Statements = Statements(source, unit, markers)
 
     def line_at(self, at: int) -> int:
         """The line of an offset; offsets must not decrease from call to call."""

@@ -61,7 +61,7 @@ class DeclarationParser(Aggregates):
         here = self.at
         self.balanced()
         follows = self.peek().isidentifier()
-        self.at = here
+        self.at: int = here
         return follows
 
     def _resolve(self, spec: Specifiers) -> None:

@@ -26,6 +26,10 @@ class UnknownLayout(ValueError):
 class Layout:
     """A struct's size, alignment and members, in bytes."""
 
+    size: int
+    align: int
+    fields: list[Field]
+
     def __init__(self, size: int, align: int, fields: list[Field]) -> None:
         self.size, self.align, self.fields = size, align, fields
 

@@ -22,9 +22,9 @@ class Linker:
     def __init__(self, units: Sequence[Unit], markers: Markers) -> None:
         self.units = units
         self.markers = markers
-        self.symbols = HeaderSymbols(units)
-        self.image = Image()
-        self.header_index = {u.header: i for i, u in enumerate(units)}
+        self.symbols: HeaderSymbols = HeaderSymbols(units)
+        self.image: Image = Image()
+        self.header_index: dict[str, int] = {u.header: i for i, u in enumerate(units)}
         self.skipped: list[Skipped] = []
         self.layouts: Layouts
         self._kinds: dict[str, Kind | None] = {}

@@ -44,6 +44,12 @@ class _Condition:
 class Preprocessor:
     """Follows the directives of one header and tells whether the text between is active."""
 
+    pack: int
+    pack_changed: bool
+    branch_changed: bool
+    left: str
+    active: bool
+
     def __init__(self, unit: Unit, defined: Mapping[str, Macro]) -> None:
         self.unit = unit
         self.defined = defined

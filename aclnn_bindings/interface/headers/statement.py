@@ -30,6 +30,10 @@ class SourcePosition(NamedTuple):
 class Statements:
     """Files the declarations of one header in its unit."""
 
+    source: HeaderSource
+    unit: Unit
+    markers: Markers
+
     def __init__(self, source: HeaderSource, unit: Unit, markers: Markers) -> None:
         self.source, self.unit, self.markers = source, unit, markers
         self.prefixes: dict[str, str] = {}

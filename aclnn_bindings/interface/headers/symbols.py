@@ -57,7 +57,7 @@ class HeaderSymbols:
         self.homes: dict[str, list[int]] = {}
         self.values: dict[_Definition, Value] = {}
         self.open: set[_Definition] = set()
-        self.includes = Includes(units)
+        self.includes: Includes = Includes(units)
         for index, unit in enumerate(units):
             self._gather(index, unit)
 
@@ -174,6 +174,9 @@ def _expanded(text: str, scope: UnitScope, macro: str) -> list[str]:
 
 class UnitScope:
     """What names mean inside one header."""
+
+    symbols: HeaderSymbols
+    unit: int
 
     def __init__(self, symbols: HeaderSymbols, unit: int) -> None:
         self.symbols, self.unit = symbols, unit

@@ -102,7 +102,7 @@ class Headers:
             function = catalog.functions.get(name)
             if function is not None:
                 self.by_header.setdefault(function.header, []).append(function)
-        self.homes = self._type_homes()
+        self.homes: dict[str, list[str]] = self._type_homes()
 
     def write(self, folder: Path, simulated: frozenset[str]) -> list[str]:
         """Write every header; `simulated` functions really work, others are marked as refusing."""

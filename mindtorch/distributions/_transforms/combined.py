@@ -21,6 +21,8 @@ from .base import Transform, sum_rightmost
 class ComposeTransform(Transform):
     """Several maps, the first of them first."""
 
+    parts: list[Transform]
+
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0):
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
         super().__init__(cache_size)
@@ -121,7 +123,7 @@ class IndependentTransform(Transform):
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
     ):
         super().__init__(cache_size)
-        self.base_transform = base_transform.with_cache(cache_size)
+        self.base_transform: Transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     def with_cache(self, cache_size: int = 1) -> Transform:
@@ -171,6 +173,9 @@ class IndependentTransform(Transform):
 
 class ReshapeTransform(Transform):
     """Another shape for the event."""
+
+    in_shape: Size
+    out_shape: Size
 
     bijective = True
 
@@ -254,6 +259,9 @@ class CumulativeDistributionTransform(Transform):
 class CatTransform(Transform):
     """Maps of the parts of a dimension, side by side."""
 
+    transforms: list[Transform]
+    lengths: list[int]
+
     def __init__(
         self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None,
         cache_size: int = 0,
@@ -321,6 +329,8 @@ class CatTransform(Transform):
 
 class StackTransform(Transform):
     """One map for each place of a dimension."""
+
+    transforms: list[Transform]
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0):
         super().__init__(cache_size)

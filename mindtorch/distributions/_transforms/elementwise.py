@@ -165,6 +165,9 @@ class AbsTransform(Transform):
 class AffineTransform(Transform):
     """y = loc + scale * x, over events of `event_dim` dimensions."""
 
+    loc: Tensor | float
+    scale: Tensor | float
+
     bijective = True
 
     def __init__(self, loc: Parameter, scale: Parameter, event_dim: int = 0, cache_size: int = 0):

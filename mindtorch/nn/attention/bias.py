@@ -24,6 +24,10 @@ class CausalVariant(IntEnum):
 class CausalBias(Tensor):
     """A mask [queries, keys] that is made when attention is computed; other functions refuse it."""
 
+    variant: CausalVariant
+    seq_len_q: int
+    seq_len_kv: int
+
     def __new__(cls, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> CausalBias:
         empty = mindtorch.empty((seq_len_q, seq_len_kv), device="meta")
         bias = Tensor._make_subclass(cls, empty)

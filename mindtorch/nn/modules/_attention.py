@@ -48,13 +48,13 @@ class MultiheadAttention(Module):
             )
         super().__init__()
         self.embed_dim = embed_dim
-        self.kdim = embed_dim if kdim is None else kdim
-        self.vdim = embed_dim if vdim is None else vdim
+        self.kdim: int = embed_dim if kdim is None else kdim
+        self.vdim: int = embed_dim if vdim is None else vdim
         self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
         self.num_heads = num_heads
         self.dropout = dropout
         self.batch_first = batch_first
-        self.head_dim = embed_dim // num_heads
+        self.head_dim: int = embed_dim // num_heads
         if self.head_dim * num_heads != embed_dim:
             raise AssertionError("embed_dim must be divisible by num_heads")
 
@@ -68,7 +68,7 @@ class MultiheadAttention(Module):
         together = new(3 * embed_dim, embed_dim) if self._qkv_same_embed_dim else None
         self.register_parameter("in_proj_weight", together)
         self.register_parameter("in_proj_bias", new(3 * embed_dim) if bias else None)
-        self.out_proj = NonDynamicallyQuantizableLinear(
+        self.out_proj: NonDynamicallyQuantizableLinear = NonDynamicallyQuantizableLinear(
             embed_dim, embed_dim, bias=bias, device=device, dtype=dtype
         )
         self.register_parameter("bias_k", new(1, 1, embed_dim) if add_bias_kv else None)

@@ -171,8 +171,8 @@ class Hardtanh(Module):
         max_value: float | None = None,
     ) -> None:
         super().__init__()
-        self.min_val = min_val if min_value is None else min_value
-        self.max_val = max_val if max_value is None else max_value
+        self.min_val: float = min_val if min_value is None else min_value
+        self.max_val: float = max_val if max_value is None else max_value
         self.inplace = inplace
         if self.max_val <= self.min_val:
             raise AssertionError(
@@ -326,6 +326,8 @@ class Threshold(Module):
 
 class PReLU(Module):
     """Leaky relu whose slopes `[num_parameters]` are learned."""
+
+    weight: Parameter
 
     def __init__(
         self,

@@ -47,15 +47,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         self.in_features = in_features
         self.n_classes = n_classes
-        self.cutoffs = [*cutoffs, n_classes]
+        self.cutoffs: list[Any] = [*cutoffs, n_classes]
         self.div_value = div_value
         self.head_bias = head_bias
         self.shortlist_size = self.cutoffs[0]
-        self.n_clusters = len(self.cutoffs) - 1
+        self.n_clusters: int = len(self.cutoffs) - 1
         self.head_size = self.shortlist_size + self.n_clusters
         more: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.head = Linear(in_features, self.head_size, bias=head_bias, **more)
-        self.tail = ModuleList()
+        self.head: Linear = Linear(in_features, self.head_size, bias=head_bias, **more)
+        self.tail: ModuleList = ModuleList()
         for i in range(self.n_clusters):
             width = int(in_features // (div_value ** (i + 1)))
             size = self.cutoffs[i + 1] - self.cutoffs[i]

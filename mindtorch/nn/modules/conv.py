@@ -69,7 +69,7 @@ class _ConvNd(Module):
             shape = (in_channels, out_channels // groups, *kernel_size)
         else:
             shape = (out_channels, in_channels // groups, *kernel_size)
-        self.weight = Parameter(mindtorch.empty(shape, device=device, dtype=dtype))
+        self.weight: Parameter = Parameter(mindtorch.empty(shape, device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(mindtorch.empty(out_channels, device=device, dtype=dtype))
         else:

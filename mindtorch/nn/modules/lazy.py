@@ -149,7 +149,7 @@ class _LazyConv(LazyModuleMixin, _ConvNd):
                 f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to"
                 f" {type(self).__name__}, but got input of size: {input.shape}"
             )
-        self.in_channels = input.shape[1 if input.dim() == n + 2 else 0]
+        self.in_channels: int = input.shape[1 if input.dim() == n + 2 else 0]
         if self.in_channels % self.groups:
             raise ValueError("in_channels must be divisible by groups")
         pair = (self.out_channels, self.in_channels // self.groups)
@@ -191,7 +191,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
 
     def initialize_parameters(self, input: Tensor) -> None:
         if self.has_uninitialized_params():
-            self.num_features = input.shape[1]
+            self.num_features: int = input.shape[1]
             shape = (self.num_features,)
             names = ("weight", "bias", "running_mean", "running_var")
             _materialize(self, dict.fromkeys(names, shape))

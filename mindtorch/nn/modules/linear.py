@@ -31,6 +31,8 @@ class Identity(Module):
 class Linear(Module):
     """x `[*, in]` → x @ weight.T + bias `[*, out]`; weight `[out, in]`."""
 
+    bias: Parameter
+
     weight: Tensor
 
     def __init__(
@@ -77,6 +79,8 @@ class NonDynamicallyQuantizableLinear(Linear):
 class Bilinear(Module):
     """x1 `[*, in1]`, x2 `[*, in2]` → x1ᵀ A x2 + b `[*, out]`."""
 
+    bias: Parameter
+
     def __init__(
         self,
         in1_features: int,
@@ -93,7 +97,7 @@ class Bilinear(Module):
         self.in2_features = in2_features
         self.out_features = out_features
         shape = (out_features, in1_features, in2_features)
-        self.weight = Parameter(mindtorch.empty(shape, device=device, dtype=dtype))
+        self.weight: Parameter = Parameter(mindtorch.empty(shape, device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(mindtorch.empty(out_features, device=device, dtype=dtype))
         else:

@@ -492,7 +492,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
         rows = num_classes * math.prod(out_features)
-        self.linear = Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
+        self.linear: Linear = Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
         self.options = options
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

@@ -108,7 +108,7 @@ class RMSNorm(Module):
         self.elementwise_affine = elementwise_affine
         if elementwise_affine:
             empty = mindtorch.empty(self.normalized_shape, device=device, dtype=dtype)
-            self.weight = Parameter(empty)
+            self.weight: Parameter = Parameter(empty)
         else:
             self.register_parameter("weight", None)
         self.reset_parameters()

@@ -54,9 +54,9 @@ class _Layer(Module):
     def _make_feed_forward(
         self, d_model: int, width: int, dropout: float, bias: bool, more: dict[str, Any]
     ) -> None:
-        self.linear1 = Linear(d_model, width, bias=bias, **more)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(width, d_model, bias=bias, **more)
+        self.linear1: Linear = Linear(d_model, width, bias=bias, **more)
+        self.dropout: Dropout = Dropout(dropout)
+        self.linear2: Linear = Linear(width, d_model, bias=bias, **more)
 
     def _feed_forward(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
@@ -85,15 +85,15 @@ class TransformerEncoderLayer(_Layer):
     ) -> None:
         super().__init__()
         more: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(
+        self.self_attn: MultiheadAttention = MultiheadAttention(
             d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **more
         )
         self._make_feed_forward(d_model, dim_feedforward, dropout, bias, more)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **more)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **more)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
+        self.norm1: LayerNorm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **more)
+        self.norm2: LayerNorm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **more)
+        self.dropout1: Dropout = Dropout(dropout)
+        self.dropout2: Dropout = Dropout(dropout)
         self.activation = _activation(activation)
 
     def forward(
@@ -143,8 +143,8 @@ class TransformerDecoderLayer(_Layer):
         super().__init__()
         more: dict[str, Any] = {"device": device, "dtype": dtype}
         attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, **more}
-        self.self_attn = MultiheadAttention(d_model, nhead, **attention)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, **attention)
+        self.self_attn: MultiheadAttention = MultiheadAttention(d_model, nhead, **attention)
+        self.multihead_attn: MultiheadAttention = MultiheadAttention(d_model, nhead, **attention)
         self._make_feed_forward(d_model, dim_feedforward, dropout, bias, more)
         self.norm_first = norm_first
         for name in ("norm1", "norm2", "norm3"):
@@ -195,7 +195,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers: ModuleList = _copies(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -230,7 +230,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers: ModuleList = _copies(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 

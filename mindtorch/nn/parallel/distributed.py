@@ -29,6 +29,8 @@ class DistributedDataParallel(Module):
     allows that).
     """
 
+    require_backward_grad_sync: bool
+
     def __init__(
         self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0,
         broadcast_buffers: bool = True, process_group: Any = None, bucket_cap_mb: float = 25.0,

@@ -61,11 +61,11 @@ class ParametrizationList(ModuleList):
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
                     new = module.right_inverse(new)
-        self.is_tensor = isinstance(new, Tensor)
+        self.is_tensor: bool = isinstance(new, Tensor)
         if self.is_tensor:
             self._hold_one(original, new)
         elif isinstance(new, Sequence):
-            self.ntensors = len(new)
+            self.ntensors: int = len(new)
             self._hold_several(original, new)
         else:
             raise ValueError(f"{_NO_TENSORS} Got {type(new).__name__}")

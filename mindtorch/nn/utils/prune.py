@@ -182,6 +182,9 @@ class L1Unstructured(_Unstructured):
 class LnStructured(BasePruningMethod):
     """Prunes the slices along `dim` of least n-norm."""
 
+    amount: float
+    dim: int
+
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: float, n: Any, dim: int = -1):

@@ -63,6 +63,8 @@ def per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
 class LRScheduler:
     """Base of every schedule: subclasses give `get_lr`, from the groups' present rates."""
 
+    last_epoch: int
+
     _get_lr_called_within_step: bool = False
     _is_initial: bool = False
 
@@ -81,7 +83,7 @@ class LRScheduler:
                     "optimizer state\n2. You're using last_epoch >= 0 for a fresh training run "
                     "(not recommended)"
                 )
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs: list[Any] = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         _track_steps(optimizer)
         self._initial_step()

@@ -14,6 +14,8 @@ from ._base import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, set_
 class SequentialLR(LRScheduler):
     """Runs one schedule after the other, the next one from each milestone on."""
 
+    last_epoch: int
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -142,6 +144,13 @@ def _load_members(scheduler: Any, state_dict: dict[str, Any]) -> None:
 class ReduceLROnPlateau(LRScheduler):
     """Multiplies by factor when a metric has not improved for `patience` steps."""
 
+    best: float
+    cooldown_counter: int
+    num_bad_epochs: int
+
+    min_lrs: list[Any]
+    default_min_lr: Any | None
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -166,7 +175,7 @@ class ReduceLROnPlateau(LRScheduler):
             self.min_lrs = list(min_lr)
             self.default_min_lr = None
         else:
-            self.default_min_lr = min_lr
+            self.default_min_lr: Any | None = min_lr
             self.min_lrs = [min_lr] * groups
         self.patience = patience
         self.cooldown = cooldown
@@ -181,7 +190,7 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueError("mode " + mode + " is unknown!")
         if threshold_mode not in ("rel", "abs"):
             raise ValueError("threshold mode " + threshold_mode + " is unknown!")
-        self.mode_worse = float("inf") if mode == "min" else -float("inf")
+        self.mode_worse: float = float("inf") if mode == "min" else -float("inf")
         self.mode = mode
         self.threshold = threshold
         self.threshold_mode = threshold_mode
@@ -212,7 +221,7 @@ class ReduceLROnPlateau(LRScheduler):
             epoch = self.last_epoch + 1
         else:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
-        self.last_epoch = epoch
+        self.last_epoch: int = epoch
         if self.is_better(current, self.best):
             self.best = current
             self.num_bad_epochs = 0
@@ -238,7 +247,7 @@ class ReduceLROnPlateau(LRScheduler):
                     "optimizer. Please modify the `min_lrs` field to match the length of the "
                     "`optimizer` param groups."
                 )
-            self.min_lrs = [self.default_min_lr] * len(groups)
+            self.min_lrs: list[Any] = [self.default_min_lr] * len(groups)
         for group, lowest in zip(groups, self.min_lrs, strict=True):
             old = float(group["lr"])
             new = max(old * self.factor, lowest)

@@ -14,6 +14,8 @@ from ._base import LRScheduler, per_group, set_rate
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine over T_i epochs, then again from base with T_i · T_mult."""
 
+    T_i: int
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -54,7 +56,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_i = self.T_i * self.T_mult
         else:
             self._jump(epoch)
-        self.last_epoch = math.floor(epoch)
+        self.last_epoch: int = math.floor(epoch)
         self._get_lr_called_within_step = True
         try:
             values = self.get_lr()
@@ -114,16 +116,16 @@ class CyclicLR(LRScheduler):
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, bases, strict=True):
                 set_rate(group, rate)
-        self.max_lrs = per_group("max_lr", optimizer, max_lr)
+        self.max_lrs: list[Any] = per_group("max_lr", optimizer, max_lr)
         down = float(step_size_up if step_size_down is None else step_size_down)
-        self.total_size = float(step_size_up) + down
-        self.step_ratio = float(step_size_up) / self.total_size
+        self.total_size: float = float(step_size_up) + down
+        self.step_ratio: float = float(step_size_up) / self.total_size
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
         self.mode = mode
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
-        self.scale_mode = scale_mode if scale_fn or mode != "exp_range" else "iterations"
+        self.scale_mode: str = scale_mode if scale_fn or mode != "exp_range" else "iterations"
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self._start_momentum(base_momentum, max_momentum, last_epoch)
@@ -136,9 +138,9 @@ class CyclicLR(LRScheduler):
             raise ValueError(
                 "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
             )
-        self.use_beta1 = key == "betas"
-        self.base_momentums = per_group("base_momentum", self.optimizer, base)
-        self.max_momentums = per_group("max_momentum", self.optimizer, largest)
+        self.use_beta1: bool = key == "betas"
+        self.base_momentums: list[Any] = per_group("base_momentum", self.optimizer, base)
+        self.max_momentums: list[Any] = per_group("max_momentum", self.optimizer, largest)
         if last_epoch == -1:
             pairs = zip(self.optimizer.param_groups, self.max_momentums, strict=True)
             for i, (group, momentum) in enumerate(pairs):
@@ -214,7 +216,7 @@ class OneCycleLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         self.optimizer = optimizer
-        self.total_steps = _total(total_steps, epochs, steps_per_epoch)
+        self.total_steps: int = _total(total_steps, epochs, steps_per_epoch)
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
@@ -258,7 +260,7 @@ class OneCycleLR(LRScheduler):
             raise ValueError(
                 "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
             )
-        self.use_beta1 = key == "betas"
+        self.use_beta1: bool = key == "betas"
         if last_epoch != -1:
             return
         highs = per_group("max_momentum", self.optimizer, largest)

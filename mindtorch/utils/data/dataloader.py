@@ -43,6 +43,8 @@ class _InfiniteConstantSampler:
 class DataLoader:
     """Iterates over a dataset in batches; a new iterator is one epoch."""
 
+    prefetch_factor: int | None
+
     def __init__(
         self,
         dataset: Any,

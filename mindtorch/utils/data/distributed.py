@@ -16,6 +16,9 @@ class DistributedSampler(Sampler[int]):
     """Every num_replicas-th index from rank on, of an order that
     all ranks shuffle alike by epoch."""
 
+    num_samples: int
+    epoch: int
+
     def __init__(
         self,
         dataset: Sized,
@@ -44,7 +47,7 @@ class DistributedSampler(Sampler[int]):
             self.num_samples = math.ceil((size - num_replicas) / num_replicas)
         else:
             self.num_samples = math.ceil(size / num_replicas)
-        self.total_size = self.num_samples * num_replicas
+        self.total_size: int = self.num_samples * num_replicas
         self.shuffle = shuffle
         self.seed = seed
 

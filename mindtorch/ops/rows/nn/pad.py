@@ -19,6 +19,8 @@ Sizes = tuple[int, ...]
 class Edges:
     """How the last dims of an array of `ndim` are continued by `padding`, last dim first."""
 
+    sides: list[tuple[int, int, int]]
+
     def __init__(self, kind: str, ndim: int, padding: Sizes):
         self.kind = kind
         pairs = zip(padding[::2], padding[1::2], strict=True)
