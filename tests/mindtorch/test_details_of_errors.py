@@ -131,3 +131,27 @@ def test_a_function_without_a_sparse_form():
 
     ours, theirs = (outcome(lib, "cpu", run) for lib in (mindtorch, torch))
     assert ours[:160] == theirs[:160]
+
+
+def _unwindowed(lib):
+    frames = lib.stft(lib.ones(16), 8, return_complex=True)
+    lib.istft(frames, 8)
+    lib.stft(lib.ones(16), 8, return_complex=True)
+
+
+@pytest.mark.parametrize("run", [
+    _unwindowed, lambda lib: lib.triangular_solve(lib.ones(2, 1), lib.eye(2)),
+])  # fmt: skip
+def test_warnings_of_calls(run):
+    """Each time here, as other tests may have met those that are given once."""
+    said = []
+    for lib in (mindtorch, torch):
+        before = lib.is_warn_always_enabled()
+        lib.set_warn_always(True)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run(lib)
+        lib.set_warn_always(before)
+        said.append([str(w.message).partition(" (Triggered")[0] for w in caught])
+    assert said[0] == said[1]
+    assert said[0]

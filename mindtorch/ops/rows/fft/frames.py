@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from ...._compat.warn_once import warn_once
 from ...._tensor.dtype import FLOAT
 from ...._tensor.tensor import Tensor
 from ...rules import scalar_name
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
+
+_NO_WINDOW = (
+    "A window was not provided. A rectangular window will be applied{}To suppress this warning and"
+    " use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
+)
+_LEAKAGE = (
+    ",which is known to cause spectral leakage. Other windows such as torch.hann_window or"
+    " torch.hamming_window are recommended to reduce spectral leakage."
+)
+_LOSSLESS = ".Please provide the same window used by stft to make the inversion lossless."
 
 
 def _window(window: Tensor | None, n_fft: int, win_length: int, like: Tensor) -> Tensor:
@@ -93,6 +104,8 @@ def stft(
     align_to_window: bool | None = None,
 ) -> Tensor:
     """The transforms of windows of a signal, `[…, frequency, frame]`."""
+    if window is None:
+        warn_once(_NO_WINDOW.format(_LEAKAGE))
     hop = n_fft // 4 if hop_length is None else hop_length
     win = n_fft if win_length is None else win_length
     rows = self if self.ndim == 2 else aten.unsqueeze(self, 0)
@@ -157,6 +170,8 @@ def istft(
     return_complex: bool = False,
 ) -> Tensor:
     """The signal of which `stft` gave the transforms: frames added, over the windows' squares."""
+    if window is None:
+        warn_once(_NO_WINDOW.format(_LOSSLESS))
     hop = n_fft // 4 if hop_length is None else hop_length
     win = n_fft if win_length is None else win_length
     if not self.is_complex():

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._compat.warn_once import warn_once
 from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
@@ -150,6 +151,13 @@ def triangular_solve(
     unitriangular: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """X with A X = self for a triangle of A, and a copy of A."""
+    warn_once(
+        "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be"
+        " removed in a future PyTorch release.\ntorch.linalg.solve_triangular has its arguments"
+        " reversed and does not return a copy of one of the inputs.\nX ="
+        " torch.triangular_solve(B, A).solution\nshould be replaced with\nX ="
+        " torch.linalg.solve_triangular(A, B)."
+    )
     for what, matrix in (("b", self), ("A", A)):
         if matrix.ndim < 2:
             raise RuntimeError(
