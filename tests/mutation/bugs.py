@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import tomllib
 
@@ -48,12 +48,7 @@ def load(paths: Sequence[Path | str] = BOOKS) -> list[Bug]:
     bugs = []
     for path in paths:
         text = (Path(__file__).parent / path).read_text("utf-8")
-        try:
-            files = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise BugError(f"{path}: {error}") from error
-        bugs += [_bug(name, file, entry, path) for file in files for name, entry in
-                 _entries(files, file, path)]  # fmt: skip
+        bugs += [_bug(entry, path) for entry in tomllib.loads(text).get("bug", [])]
     names = [bug.name for bug in bugs]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
@@ -61,21 +56,15 @@ def load(paths: Sequence[Path | str] = BOOKS) -> list[Bug]:
     return bugs
 
 
-def _entries(files: Mapping[str, Any], file: str, path: Path | str) -> Iterable[tuple[str, Any]]:
-    named = files[file]
-    if not isinstance(named, dict) or not all(isinstance(e, dict) for e in named.values()):
-        raise BugError(f"{path}: {file}: write ['file'.'name of the bug'] above its find and put")
-    return named.items()
-
-
-def _bug(name: str, file: str, entry: Mapping[str, str], path: Path | str) -> Bug:
-    known = {field.name for field in fields(Bug)} - {"name", "file"}
-    missing, other = {"find", "put"} - entry.keys(), entry.keys() - known
+def _bug(entry: Mapping[str, str], path: Path | str) -> Bug:
+    known = {field.name for field in fields(Bug)}
+    missing, other = {"name", "file", "find", "put"} - entry.keys(), entry.keys() - known
     if missing or other:
+        name = entry.get("name", "a bug without a name")
         words = [f"lacks {', '.join(sorted(missing))}"] if missing else []
         words += [f"has {', '.join(sorted(other))}, which no bug has"] if other else []
         raise BugError(f"{path}: {name} {' and '.join(words)}")
-    return Bug(name, file, **entry)
+    return Bug(**entry)
 
 
 def fits(source: bytes, bug: Bug) -> bool:
