@@ -31,7 +31,7 @@ def compiled(folder: Path, expression: str) -> subprocess.CompletedProcess[str]:
     (folder / "params" / "norm.h").write_text(params.names(CATALOG, ["aclnnRmsNorm"]))
     source = folder / "kernel.cpp"
     source.write_text(
-        '#include "loops/promote.h"\n#include "params/norm.h"\nusing namespace aclsim;\n'
+        '#include "params/norm.h"\n#include "loops/versions.h"\nusing namespace aclsim;\n'
         f"using P = params::RmsNorm;\nvoid kernel(Call& c) {{ (void)({expression}); }}\n"
     )
     folders = [folder, SOURCES, ROOT / "native", install() / "include"]
@@ -48,6 +48,7 @@ def compiled(folder: Path, expression: str) -> subprocess.CompletedProcess[str]:
         "c.number(P::epsilon)",
         "c.null(P::x)",
         "expect_same_shape(c, P::yOut, P::x)",
+        "ACLSIM_AT(P, gamma)",
     ],
 )
 def test_names_of_the_right_kind_compile(tmp_path: Path, expression: str) -> None:
@@ -59,6 +60,7 @@ def test_names_of_the_right_kind_compile(tmp_path: Path, expression: str) -> Non
     ("expression", "refusal"),
     [
         ("c.tensor(P::beta)", "beta"),
+        ("ACLSIM_AT(P, gama)", "gama"),
         ("c.tensor(P::epsilon)", "this parameter is of another kind"),
         ("c.number(P::gamma)", "this parameter is of another kind"),
         ("expect_same_shape(c, P::epsilon, P::x)", "this parameter is of another kind"),

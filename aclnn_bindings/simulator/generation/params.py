@@ -25,7 +25,11 @@ def struct_name(op: str) -> str:
 def names(catalog: Catalog, ops: Iterable[str]) -> str:
     """C++ of a header with the parameters of `ops`, each at its position and of its kind."""
     parts = [BANNER, "#pragma once\n", '#include "nnopbase/op.h"\n', "namespace aclsim::params {"]
-    parts += [_struct(catalog, op) for op in sorted(ops)]
+    ops = sorted(ops)
+    parts += [_struct(catalog, op) for op in ops]
+    known = {p.name for op in ops for p in catalog.functions[op + WORKSPACE].params[:-2]}
+    lines = "".join(f"  static constexpr bool {name} = true;\n" for name in sorted(known))
+    parts.append(f"// Every name of the family.\nstruct Known {{\n{lines}}};")
     parts.append("}  // namespace aclsim::params\n")
     return "\n".join(parts)
 
