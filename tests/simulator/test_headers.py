@@ -40,7 +40,8 @@ def catalog() -> Any:
 
 
 def exported() -> dict[str, str]:
-    """C symbols defined by the install's libraries → library; C++ names are internal."""
+    """C symbols defined by the install's libraries → library, `libopapi.so` before its parts; C++
+    names are internal."""
     found = {}
     for library in sorted((install() / "lib64").glob("lib*.so")):
         if "openblas" in library.name:
@@ -51,7 +52,7 @@ def exported() -> dict[str, str]:
                 kind = symbol["st_info"]["type"]
                 defined = symbol["st_shndx"] != "SHN_UNDEF" and kind == "STT_FUNC"
                 if defined and not symbol.name.startswith("_"):
-                    found[symbol.name] = library.name
+                    found.setdefault(symbol.name, library.name)
     return found
 
 

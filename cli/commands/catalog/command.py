@@ -85,9 +85,10 @@ def _named(release: str | None) -> str:
 
 
 def _libraries(install: Install) -> dict[str, str]:
-    """Function → the library that exports it, the first in the install's order."""
+    """Function → the library that exports it; `libopapi.so` rather than `libopapi_math.so` and its
+    like, which export parts of it again."""
     libraries: dict[str, str] = {}
-    for library in install.libraries:
+    for library in sorted(install.libraries, key=lambda found: len(found.path.name)):
         for name in elf.read(library.path).exports:
             libraries.setdefault(name, library.path.name)
     return libraries

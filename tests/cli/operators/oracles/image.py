@@ -18,12 +18,17 @@ def pixels(x):
     return x.permute(0, 2, 3, 1)
 
 
+def filling(a):
+    """A plane of each channel's own fill."""
+    return torch.tensor(a["fill"], dtype=torch.float64).view(1, -1, 1, 1)
+
+
 def padded(a):
     left, top, right, bottom = a["padding"]
     x, sides = planes(a["self"]), (left, right, top, bottom)
     mode = ("constant", "replicate", "reflect")[a["paddingMode"]] if a["paddingMode"] < 3 else ""
     if mode == "constant":
-        return pixels(F.pad(x, sides, value=a["fill"][0]))
+        return pixels(F.pad(x - filling(a), sides) + filling(a))
     if mode:
         return pixels(F.pad(x, sides, mode))
     x = torch.cat([x[:, :, :top].flip(2), x, x[:, :, x.shape[2] - bottom :].flip(2)], 2)
@@ -126,8 +131,8 @@ def blurred(a):
 
 def sampled(a, back):
     """torch's grids run from -1 to 1; the fill is a constant image's part that stays outside."""
-    x, fill, edge = planes(a["self"]), a["fill"][0], a["paddingMode"] == 1
-    fill = 0.0 if edge else fill
+    x, edge = planes(a["self"]), a["paddingMode"] == 1
+    fill = 0.0 if edge else filling(a)
     high, wide = x.shape[2:]
     v, u = torch.meshgrid(torch.arange(high), torch.arange(wide), indexing="ij")
     at = torch.stack([u, v, torch.ones_like(u)], -1).double() @ back.T
