@@ -77,9 +77,18 @@ class LazyGroup(click.Group):
             ])  # fmt: skip
 
 
+def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        import aclnn_bindings
+
+        click.echo(f"mindtorch-npu, version {aclnn_bindings.__version__}")
+        context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.version_option(package_name="mindtorch-npu", prog_name="mindtorch-npu")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
+              help="Show the version and exit.")  # fmt: skip
 def group(debug: bool) -> None:
     """Find out what an Ascend machine can do, and check that its results are correct.
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
 import click
@@ -178,3 +179,14 @@ def test_completion_prints_a_script_that_asks_this_program(
     assert leave(["completion", shell]) == exits.OK
     script = capsys.readouterr().out
     assert f"_MINDTORCH_NPU_COMPLETE={shell}_complete" in script
+
+
+def test_a_tree_that_is_not_installed_has_an_unknown_version(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert leave(["--version"]) == exits.OK
+    assert capsys.readouterr().out == "mindtorch-npu, version 0+unknown\n"
