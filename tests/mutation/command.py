@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -143,12 +144,17 @@ def _followed(found: Iterable[Verdict], total: int, verbose: bool) -> list[Verdi
 @click.option("--jobs", default=1, show_default=True)
 @_OP
 @click.option("--again", is_flag=True, help="Forget findings and what reaches what.")
+@click.option("--floor", "floored", is_flag=True,
+              help="Score the sample of floor.toml's [book]; exit 1 below that floor.")  # fmt: skip
 def score_(
     books: tuple[Path, ...], out: Path, cases: int, full: int, enough: int, jobs: int,
-    ops: tuple[str, ...], again: bool,
+    ops: tuple[str, ...], again: bool, floored: bool,
 ) -> None:  # fmt: skip
     """Build with the bugs of a book, and say of each whether `check` catches it."""
     planned = bug_books.load([b.absolute() for b in books] or bug_books.BOOKS)
+    floor = score.book_floor()
+    if floored:
+        planned = random.Random(floor.seed).sample(planned, min(floor.count, len(planned)))
     tree.use(tree.BOOK)
     mutants, problems = tree.build_book([b for b in planned if not b.dead], jobs)
     found = {} if again else findings.read(out, planned)
@@ -165,7 +171,11 @@ def score_(
         found[finding.name] = finding
         findings.write(out, found)
         click.echo(findings.line(finding))
-    click.echo(json.dumps(findings.totals(found.values())))
+    totals = findings.totals(found.values())
+    click.echo(json.dumps(totals))
+    problem = floor.problem(totals) if floored else ""
+    if problem:
+        raise click.ClickException(problem)
 
 
 @main.command()

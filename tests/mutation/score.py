@@ -158,7 +158,37 @@ class Floor:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class BookFloor:
+    """What a sample of the project's book must reach: shares in %, and how many cases of those that
+    meet a bug fail."""
+
+    seed: int
+    count: int
+    quick: float
+    thickness: float
+    thin: float
+
+    def problem(self, totals: Mapping[str, Any]) -> str:
+        """What of `findings.totals` is below the floor; nothing when it holds."""
+        caught = totals["verdicts"].get("caught", 0)
+        thin = 100 * totals["thin"] / max(caught, 1)
+        if totals["quick %"] < self.quick:
+            return f"{totals['quick %']} % of the bugs are caught at quick, the floor is {self.quick} %"
+        if (totals["median thickness"] or 0) < self.thickness:
+            return (f"of the cases that meet a bug {totals['median thickness']} fail (median), the "
+                    f"floor is {self.thickness}")  # fmt: skip
+        if thin > self.thin:
+            return f"{thin:.0f} % of the catches are thin, at most {self.thin} % may be"
+        return ""
+
+
 def floor(path: Path = FLOOR) -> Floor:
-    """The floor as it is written down."""
+    """The floor of mutants as it is written down."""
     found = tomllib.loads(path.read_text("utf-8"))["sample"]
     return Floor(**{k: tuple(v) if isinstance(v, list) else v for k, v in found.items()})
+
+
+def book_floor(path: Path = FLOOR) -> BookFloor:
+    """The floor of the book as it is written down."""
+    return BookFloor(**tomllib.loads(path.read_text("utf-8"))["book"])

@@ -103,3 +103,15 @@ def test_a_build_plants_what_its_options_choose(monkeypatch, kernels, options, k
     named = {m.key: m.kind for k in kernels for m in k.mutants}
     chosen = {named[key] for key in planted[0]}
     assert chosen == kinds if kinds else (len(planted[0]), "bug" in chosen) == (5, False)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [({}, ""), ({"quick %": 70.0}, "caught at quick"), ({"median thickness": 0.5}, "fail"),
+     ({"median thickness": None}, "fail"), ({"thin": 30}, "38 % of the catches are thin")],
+)  # fmt: skip
+def test_a_book_below_its_floor_says_what_is(changed, says):
+    totals = {"quick %": 80.0, "median thickness": 0.9, "thin": 4, "verdicts": {"caught": 80}}
+    floor = score.BookFloor(seed=0, count=80, quick=75, thickness=0.8, thin=20)
+    problem = floor.problem(totals | changed)
+    assert (says in problem) if says else problem == ""
