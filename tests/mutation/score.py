@@ -174,7 +174,8 @@ class BookFloor:
         caught = totals["verdicts"].get("caught", 0)
         thin = 100 * totals["thin"] / max(caught, 1)
         if totals["quick %"] < self.quick:
-            return f"{totals['quick %']} % of the bugs are caught at quick, the floor is {self.quick} %"
+            return (f"{totals['quick %']} % of the bugs are caught at quick, the floor is "
+                    f"{self.quick} %")  # fmt: skip
         if (totals["median thickness"] or 0) < self.thickness:
             return (f"of the cases that meet a bug {totals['median thickness']} fail (median), the "
                     f"floor is {self.thickness}")  # fmt: skip
