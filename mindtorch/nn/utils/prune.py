@@ -16,13 +16,40 @@ from ..modules.module import Module
 
 def _count(amount: float, size: int) -> int:
     """How many to prune: an int is a number, a float a share; ValueError out of range."""
-    if isinstance(amount, int):
-        if not 0 <= amount <= size:
-            raise ValueError(f"amount={amount} should be between 0 and the number of units, {size}")
-        return amount
-    if not 0.0 <= amount <= 1.0:
-        raise ValueError(f"amount={amount} should be in the range [0.0, 1.0]")
-    return round(amount * size)
+    if not isinstance(amount, int | float):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    if amount < 0 or (isinstance(amount, float) and amount > 1):
+        raise ValueError(
+            f"amount={amount} should either be a float in the range [0, 1] or a "
+            "non-negative integer"
+        )
+    if isinstance(amount, float):
+        return round(amount * size)
+    if amount > size:
+        raise ValueError(
+            f"amount={amount} should be smaller than the number of parameters to prune={size}"
+        )
+    return amount
+
+
+def _left(mask: Tensor, kind: str, dim: int) -> Any:
+    """An index of what a mask leaves: of elements, of the slices along `dim`, or of everything."""
+    if kind == "global":
+        return ...
+    if kind == "unstructured":
+        return mask == 1
+    others = [d for d in range(mask.ndim) if d != dim % mask.ndim]
+    slices: list[Any] = [slice(None)] * mask.ndim
+    slices[dim] = mask.sum(dim=others) != 0
+    return tuple(slices)
+
+
+def _mask_after(method: Any, scores: Tensor, mask: Tensor) -> Tensor:
+    """The mask that a method leaves of another: it looks only at what that one leaves."""
+    after = mask.to(scores.dtype).clone()
+    index = _left(after, method.PRUNING_TYPE, getattr(method, "dim", 0))
+    after[index] = method.compute_mask(scores[index], after[index])
+    return after
 
 
 class BasePruningMethod:
@@ -69,7 +96,7 @@ class BasePruningMethod:
             del module._parameters[name]
             module.register_parameter(name + "_orig", original)
         with mindtorch.no_grad():
-            mask = method.compute_mask(scores, default) * default.to(scores.dtype)
+            mask = _mask_after(method, scores, default)
         if before:
             module._buffers[name + "_mask"] = mask
         else:
@@ -148,20 +175,18 @@ class CustomFromMask(BasePruningMethod):
 
 class _Unstructured(BasePruningMethod):
     def __init__(self, amount: float):
-        _count(amount, 1 << 62) if isinstance(amount, int) else _count(amount, 0)
+        _count(amount, 1 << 62)
         self.amount = amount
 
     def _scores(self, t: Tensor) -> Tensor:
         raise NotImplementedError
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Prune the lowest scores among what is still there."""
+        """Prune the lowest scores."""
         mask = default_mask.clone().reshape(-1)
-        there = mask.nonzero().reshape(-1)
-        count = _count(self.amount, int(there.numel()))
+        count = _count(self.amount, t.numel())
         if count:
-            scores = self._scores(t).reshape(-1)[there]
-            mask[there[scores.topk(count, largest=False)[1]]] = 0
+            mask[self._scores(t).reshape(-1).topk(count, largest=False)[1]] = 0
         return mask.reshape(default_mask.shape)
 
 
@@ -169,7 +194,7 @@ class RandomUnstructured(_Unstructured):
     """Prunes elements at random."""
 
     def _scores(self, t: Tensor) -> Tensor:
-        return mindtorch.rand_like(t)
+        return -mindtorch.rand_like(t)  # the largest draws go
 
 
 class L1Unstructured(_Unstructured):
@@ -188,6 +213,7 @@ class LnStructured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: float, n: Any, dim: int = -1):
+        _count(amount, 1 << 62)
         self.amount, self.n, self.dim = amount, n, dim
 
     def _scores(self, t: Tensor) -> Tensor:
@@ -195,6 +221,11 @@ class LnStructured(BasePruningMethod):
         return mindtorch.norm(t, p=self.n, dim=others)
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        if t.ndim < 2:
+            raise ValueError(
+                "Structured pruning can only be applied to multidimensional tensors. Found tensor "
+                f"of shape {t.shape} with {t.ndim} dims"
+            )
         size = t.shape[self.dim]
         count = _count(self.amount, size)
         keep = mindtorch.ones(size, dtype=default_mask.dtype, device=t.device)
@@ -254,7 +285,7 @@ def global_unstructured(
     scores = [selection.get((m, n), getattr(m, n)).detach().reshape(-1) for m, n in pairs]
     masks = [getattr(m, n + "_mask", mindtorch.ones_like(getattr(m, n))) for m, n in pairs]
     whole = mindtorch.cat([m.reshape(-1) for m in masks])
-    mask = pruning_method(**kwargs).compute_mask(mindtorch.cat(scores), whole)
+    mask = _mask_after(pruning_method(**kwargs), mindtorch.cat(scores), whole)
     at = 0
     for module, name in pairs:
         value = getattr(module, name)
