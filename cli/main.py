@@ -77,8 +77,8 @@ class LazyGroup(click.Group):
             ])  # fmt: skip
 
 
-def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked and not context.resilient_parsing:
+def _show_version(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
         import aclnn_bindings
 
         click.echo(f"mindtorch-npu, version {aclnn_bindings.__version__}")

@@ -88,7 +88,7 @@ def _libraries(install: Install) -> dict[str, str]:
     """Function → the library that exports it; `libopapi.so` rather than `libopapi_math.so` and its
     like, which export parts of it again."""
     libraries: dict[str, str] = {}
-    for library in sorted(install.libraries, key=lambda found: len(found.path.name)):
+    for library in sorted(install.libraries, key=lambda library: len(library.path.name)):
         for name in elf.read(library.path).exports:
             libraries.setdefault(name, library.path.name)
     return libraries

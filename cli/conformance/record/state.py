@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,7 +50,8 @@ def default_path(name: str = "check") -> Path:
     """A new journal in the user's state folder; below the temporary one if that is read-only."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     prune()
-    return folder() / f"{name}-{stamp}-{os.getpid()}.jsonl"
+    # Runs of one process, and of containers that share a folder, have one time and process id.
+    return folder() / f"{name}-{stamp}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
 
 
 def folder() -> Path:

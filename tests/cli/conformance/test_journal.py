@@ -94,6 +94,12 @@ def test_a_home_that_cannot_be_written_costs_no_run(tmp_path, monkeypatch):
     assert state.latest() == book
 
 
+def test_two_runs_of_one_second_have_journals_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(state.time, "strftime", lambda _: "20260101-000000")
+    assert state.default_path() != state.default_path()
+
+
 def test_a_second_run_touches_no_line_of_the_one_that_writes(tmp_path):
     path = tmp_path / "run.jsonl"
     first = journal.Journal(path)
