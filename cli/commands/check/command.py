@@ -24,13 +24,15 @@ Examples:
   mindtorch-npu check --all --html report.html --junit junit.xml
   mindtorch-npu check --all --device all --shard 3/8 --journal part3.jsonl
   mindtorch-npu check --all --ray auto
+  mindtorch-npu check aclnnFoo --golden my_ops.py --against vendor:/opt/before/vendors/mine
   mindtorch-npu check soak --device npu:0-7 --minutes 60
   git bisect run sh -c "make || exit 125; mindtorch-npu check aclnnFoo --golden g.py --git-bisect"
   mindtorch-npu check campaign /var/lib/npu-campaign --hours 72
 
 The first word names a mode if it is one; operators win after `--`.
 
-Exit codes: 0 all pass, 1 failures, 2 usage, 3 environment (no worker starts), 5 not judged: an
+Exit codes: 0 all pass, 1 failures, 2 usage, 3 environment (no worker starts), 4 only the build at
+hand fails where that of --against passes, 5 not judged: an
 operator that was asked for by name (of all and of families: every operator) has no verdict but
 SKIP, UNSUPPORTED or that of its contract, a launch of --from has no reference, a device was
 lost with its cases, or --budget left cases out; 130 interrupted. With --git-bisect: 0 good, 1
@@ -45,10 +47,16 @@ bad, 125 where the operator, the environment or a verdict is missing, 128 for a 
 @apply(opts.SHARD, opts.INSTALL, opts.SOC, opts.WORKERS)
 @click.option("--budget", type=opts.SECONDS, metavar="SECONDS",
               help="Start no case after this time; the most valuable cases run first.")  # fmt: skip
+@click.option(
+    "--against",
+    default="",
+    metavar="vendor:DIR",
+    help="Run the cases with this build of the operator package too; show what differs.",
+)
 @click.option("--resume", type=opts.SOURCE, help="Continue an interrupted run from its journal.")
 @apply(opts.OUTPUT, opts.UNJUDGED, (bisect.option,))
 def check(
-    compare: bool, budget: float | None, resume: Path | None, issues: Path | None,
+    compare: bool, budget: float | None, against: str, resume: Path | None, issues: Path | None,
     allow_unjudged: bool, **values: Any,
 ) -> int:  # fmt: skip
     """Check that operators compute what they should: a verdict per case, a rule per operator.
@@ -59,8 +67,8 @@ def check(
     """
     from . import runner
 
-    return runner.run(_run(values, compare=compare, budget=budget or 0.0, resume=resume,
-                           issues=issues, allow_unjudged=allow_unjudged,
+    return runner.run(_run(values, compare=compare, budget=budget or 0.0, against=against,
+                           resume=resume, issues=issues, allow_unjudged=allow_unjudged,
                            file=opts.case_file(values)))  # fmt: skip
 
 

@@ -98,7 +98,8 @@ class CaseFileOptions:
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
     """A run. `contract`: of phase 1 alone; `minutes`: of soaking, if not 0; `compare`: devices
-    vote."""
+    vote; `against`: another build that runs the same cases; `environ`: of the workers, beside
+    ours."""
 
     selection: Selection
     target: TargetOptions
@@ -112,6 +113,8 @@ class CheckOptions:
     minutes: float = 0.0
     file: CaseFileOptions | None = None
     budget: float = 0.0
+    against: str = ""
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

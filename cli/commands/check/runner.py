@@ -90,6 +90,10 @@ def _guarded(work: Callable[[], int], device: str) -> int:
 
 def _run(options: CheckOptions) -> int:
     _agree(options)
+    if options.against:
+        from . import builds
+
+        return builds.run(options)
     if options.resume and compressed.is_compressed(options.resume):
         raise click.UsageError(
             f"{options.resume}: a compressed journal is not appended to: unpack it (gunzip, zstd "
@@ -103,19 +107,19 @@ def _run(options: CheckOptions) -> int:
         return _unjudged_code(missing, options)
     options = replace(options, selection=selection)
     options = with_rows(options)
-    names = _names(options)
+    names = names_of(options)
     parts = _parts(names, options)
     book = options.resume or options.output.journal or state.default_path()
     path = new_journal(book) if record is None else book
     with waiting("choosing cases"):
-        going = engine.begin(_request(options, names + parts, record, path), path)
+        going = engine.begin(request(options, names + parts, record, path), path)
     results = progress.follow(going, options.output.verbose)
     _show(options, going, results)
     _explain_failures(results)
     write_results(options.file, results)
     if options.output.files.paths():
         write_all(journal.read(path), options.output.files)
-    code = _cut_off(going, path)
+    code = cut_off(going, path)
     if code is None:
         compressed.pack(path, book)
     click.echo(f"journal: {book if code is None else path}")
@@ -183,7 +187,7 @@ def _install(target: TargetOptions) -> tuple[str | None, bool]:
     return str(target.home) if target.home else None, target.simulator
 
 
-def _names(options: CheckOptions) -> tuple[str, ...]:
+def names_of(options: CheckOptions) -> tuple[str, ...]:
     """The rows and operators that are asked for."""
     selection = options.selection
     if options.contract or options.minutes:
@@ -217,7 +221,7 @@ def _parts(names: tuple[str, ...], options: CheckOptions) -> tuple[str, ...]:
     return parts
 
 
-def _request(
+def request(
     options: CheckOptions, names: tuple[str, ...], record: journal.Record | None, path: Path | None
 ) -> engine.RunRequest:
     selection, workers = options.selection, options.workers
@@ -269,13 +273,14 @@ def _setup(options: CheckOptions, path: Path | None) -> Setup:
     target, seconds = options.target, _patience(options.workers.timeout)
     return Setup(target.device, *_install(target), str(path or ""), seconds,
                  recording=str(options.selection.recording or ""),
-                 soc=target.soc or "", cases=described(options.file))  # fmt: skip
+                 soc=target.soc or "", cases=described(options.file),
+                 environ=options.environ)  # fmt: skip
 
 
-def _jobs(request: int | None) -> int:
+def _jobs(number: int | None) -> int:
     """One worker where CANN's own simulator is the device: it takes the machine's cores."""
     one = camodel(os.environ) is not None
-    return request or (1 if one else min(8, len(os.sched_getaffinity(0))))
+    return number or (1 if one else min(8, len(os.sched_getaffinity(0))))
 
 
 def _patience(seconds: float) -> float:
@@ -306,7 +311,7 @@ def _explain_failures(results: Sequence[Result]) -> None:
         bisect.because(exits.PROBLEMS, f"{count}: {first.case}: {why}")
 
 
-def _cut_off(going: engine.Run, path: Path) -> int | None:
+def cut_off(going: engine.Run, path: Path) -> int | None:
     """The exit code of a run that a full disk or the user ended; None for one that ended well."""
     again = f"  mindtorch-npu check --resume {path}"
     if going.stopped:
@@ -355,7 +360,7 @@ def _explain(options: ExplainOptions) -> int:
 
     checked = CheckOptions(options.selection, options.target, WorkerOptions(), NO_OUTPUT)
     declared = engine.declarations(_setup(checked, None))
-    for name in _names(checked):
+    for name in names_of(checked):
         try:
             judged = subject(name, declared)
         except UnknownSubjectError as error:
@@ -373,12 +378,12 @@ def _list(options: ListOptions) -> int:
     checked = CheckOptions(selection, options.target, WorkerOptions(), NO_OUTPUT)
     if selection.recording and not selection.only:
         return _unjudged_code(missing, checked)
-    names = _names(checked)
-    request = _request(checked, names + _parts(names, checked), None, None)
-    lane = Lane(request.setup)
+    names = names_of(checked)
+    selected = request(checked, names + _parts(names, checked), None, None)
+    lane = Lane(selected.setup)
     environment = lane.open()
     lane.stop()
-    for case in engine.select(request, environment, environment.get("exported", ())):
+    for case in engine.select(selected, environment, environment.get("exported", ())):
         click.echo(case.id)
     return exits.OK
 

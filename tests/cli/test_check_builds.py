@@ -1,0 +1,69 @@
+"""`check --against vendor:DIR`, on builds of a package of C: one right, one without results."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.c_packages import package
+
+GOLDEN = "def aclnnProduct(x, y):\n    return x * y\n"
+
+
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("builds")
+    package(folder / "right")
+    package(folder / "empty", 0)
+    (folder / "golden.py").write_text(GOLDEN)
+    return folder
+
+
+def check(folder: Path, ours: str, against: str, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mindtorch_npu", "check", "aclnnProduct", "--simulator",
+               "--golden", "golden.py", "--dtype", "float32", "--against", against,
+               *words]  # fmt: skip
+    environ = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(folder / ours), "COLUMNS": "200"}
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True,
+                          check=False)  # fmt: skip
+
+
+def test_what_only_the_build_at_hand_gets_wrong_is_shown(builds):
+    done = check(builds, "empty", "vendor:right")
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "regression (" in done.stdout
+    assert "PASS" in done.stdout
+    assert "right/op_api/lib/libcust_opapi.so sha256 " in done.stdout
+    assert "empty/op_api/lib/libcust_opapi.so sha256 " in done.stdout
+
+
+def test_what_was_wrong_in_the_other_build_is_fixed(builds):
+    done = check(builds, "right", "vendor:empty")
+    assert done.returncode == 1, done.stdout + done.stderr  # strides are taken by neither
+    assert "fixed (" in done.stdout
+    assert "0 regressions" in done.stdout
+
+
+def test_builds_that_do_the_same_differ_in_nothing(builds):
+    done = check(builds, "right", "vendor:right")
+    assert done.returncode == 1, done.stdout + done.stderr  # strides are taken by neither
+    assert "0 regressions, 0 changes, " in done.stdout
+    assert "cases fail with both builds" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("against", "more", "says"),
+    [
+        ("vendor:nowhere", (), "nowhere does not exist"),
+        ("aclnnSlowProduct", (), "expected vendor:DIR"),
+        ("vendor:right", ("--ray", "auto"), "not supported with"),
+    ],
+)
+def test_what_is_no_other_build_is_a_usage_error(builds, against, more, says):
+    done = check(builds, "right", against, *more)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert says in done.stderr
