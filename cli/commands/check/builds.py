@@ -21,6 +21,10 @@ from .options import CheckOptions
 def run(options: CheckOptions) -> int:
     """Check the build of `--against`, then the one at hand, and show what differs; the exit code:
     4 for what only the one at hand gets wrong, 1 for what both do, 5 where nothing was judged."""
+    return runner.watched(lambda: _run(options), options.target.device)
+
+
+def _run(options: CheckOptions) -> int:
     build = _build(options)
     ours = options.output.journal or state.default_path()
     theirs = state.default_path("against")

@@ -67,9 +67,14 @@ def check(
     """
     from . import runner
 
-    return runner.run(_run(values, compare=compare, budget=budget or 0.0, against=against,
-                           resume=resume, issues=issues, allow_unjudged=allow_unjudged,
-                           file=opts.case_file(values)))  # fmt: skip
+    options = _run(values, compare=compare, budget=budget or 0.0, against=against, resume=resume,
+                   issues=issues, allow_unjudged=allow_unjudged,
+                   file=opts.case_file(values))  # fmt: skip
+    if not against:
+        return runner.run(options)
+    from . import builds
+
+    return builds.run(options)
 
 
 @click.command("contract", cls=bisect.BisectCommand)

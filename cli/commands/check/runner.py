@@ -53,8 +53,13 @@ _SIMULATED: Final = 1800.0  # seconds that a case may take on CANN's own simulat
 
 def run(options: CheckOptions) -> int:
     """Run the cases that are selected; the exit code."""
+    return watched(lambda: _run(options), options.target.device)
+
+
+def watched(work: Callable[[], int], device: str) -> int:
+    """The exit code of `work`; its faults are watched, its errors told."""
     with planted_faults.watch():
-        return _guarded(lambda: _run(options), options.target.device)
+        return _guarded(work, device)
 
 
 def campaign(options: CampaignOptions) -> int:
@@ -90,10 +95,6 @@ def _guarded(work: Callable[[], int], device: str) -> int:
 
 def _run(options: CheckOptions) -> int:
     _agree(options)
-    if options.against:
-        from . import builds
-
-        return builds.run(options)
     if options.resume and compressed.is_compressed(options.resume):
         raise click.UsageError(
             f"{options.resume}: a compressed journal is not appended to: unpack it (gunzip, zstd "
