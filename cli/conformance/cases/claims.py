@@ -18,7 +18,8 @@ from .inputs import main_dtype, samples, tensors_of
 class Claims:
     """What the device says it takes: the main tensor's dtypes; documents by ACLNN function.
 
-    `listed(name)` gives the documented dtypes of a function's tensors in header order, or None.
+    `listed(name)` gives the documented dtypes of a function's tensors in header order, or None;
+    `excluded(name)` says whether documents list the function for other products alone.
     `source` says who claims; `person`: whoever gave a reference of their own, whose operator has
     to take what they declare.
     """
@@ -27,6 +28,17 @@ class Claims:
     listed: Callable[[str], tuple[tuple[str, ...], ...] | None] = lambda _name: None
     source: str = "its header"
     person: bool = False
+    excluded: Callable[[str], bool] = lambda _name: False
+
+
+def excluded_on(soc: str) -> Callable[[str], bool]:
+    """Whether documents list a function, though not for the product of `soc`."""
+
+    def excluded(name: str) -> bool:
+        documented = support(name)
+        return documented is not None and documented.on(product_of(soc)) is False
+
+    return excluded
 
 
 def source_of(documented: object) -> str:
@@ -52,7 +64,7 @@ def claims(op: Op, declarations: Any, soc: str) -> Claims:
 
     documented = any(support(call.name, product_of(soc)) for call in op.kernels.aclnn)
     source = source_of(documented or None)
-    return Claims(claimed(op, declarations, soc), listed, source)
+    return Claims(claimed(op, declarations, soc), listed, source, excluded=excluded_on(soc))
 
 
 def claimed(op: Op, declarations: Any, soc: str) -> tuple[str, ...]:

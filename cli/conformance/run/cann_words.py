@@ -34,6 +34,8 @@ def verdict_of(
         return "UNSUPPORTED", text
     if "is not implemented for NPU" in str(error) or "is not implemented for Meta" in str(error):
         return "UNSUPPORTED", text
+    if isinstance(error, AclError) and not claims.person and claims.excluded(error.op or ""):
+        return "UNSUPPORTED", f"documents list {error.op} for other products, and refused: {text}"
     if not isinstance(error, AclError) or error.name != _INVALID:
         return "ERROR", text
     is_ours = error.op in calls

@@ -7,13 +7,14 @@ import json
 
 import pytest
 from mindtorch_npu.conformance.cases.case import Case
-from mindtorch_npu.conformance.cases.claims import Claims
+from mindtorch_npu.conformance.cases.claims import Claims, excluded_on
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run.cann_words import verdict_of
 from mindtorch_npu.conformance.run.worker import Worker
 
 from aclnn_bindings.runtime.status import (
     AclDeviceError,
+    AclError,
     AclOutOfMemoryError,
     AclParameterError,
     AclUnsupportedError,
@@ -121,6 +122,21 @@ def test_refusing_a_result_dtype_that_documents_exclude_is_no_error():
         verdict_of(refusal("FLOAT", "UINT8"), ("aclnnAdd",), "float32", claims)[0] == "UNSUPPORTED"
     )
     assert verdict_of(refusal("FLOAT", "BOOL"), ("aclnnAdd",), "float32", claims)[0] == "ERROR"
+
+
+@pytest.mark.parametrize(
+    ("soc", "person", "verdict"),
+    [
+        ("Ascend310P3", False, "UNSUPPORTED"),
+        ("Ascend310P3", True, "ERROR"),
+        ("Ascend910B2", False, "ERROR"),
+        ("", False, "ERROR"),
+    ],
+)
+def test_refusing_what_documents_list_for_other_products_is_no_error(soc, person, verdict):
+    claims = Claims(("float32",), person=person, excluded=excluded_on(soc))
+    error = AclError("aclnnReluGetWorkspaceSize", 361001, op="aclnnRelu")
+    assert verdict_of(error, ("aclnnRelu",), "float32", claims)[0] == verdict
 
 
 def test_what_a_person_claims_has_a_kernel_whatever_documents_say():
