@@ -16,7 +16,9 @@ from ....spec.words import Sizes
 from ._saved import known, saved
 
 _RULE: Final = Rule("gradient", "torch 2.13, documents of LSTM, LSTMCell and GRU; Hochreiter, "
-                    "Schmidhuber, 1997; Cho et al., 2014", specials=False)  # fmt: skip
+                    "Schmidhuber, 1997; Cho et al., 2014", specials=False, numbers={
+                        "norm": 32, "reason": "what one step rounds goes on through as many as "
+                        "27 others: 9 of a sequence in 3 layers"})  # fmt: skip
 _CELL_SIZES: Final = sizes(T=seq(5, 1, 2, 9), B=batch(2, 1, 3, 5), I=row(6, 1, 17, 40),
                            H=row(8, 1, 5, 33))  # fmt: skip
 _HALVES: Final = "f32 f16"
