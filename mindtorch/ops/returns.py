@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import namedtuple
 from functools import cache
 from typing import Any
@@ -26,7 +27,8 @@ def _kind(name: str, fields: tuple[str, ...]) -> Any:
     base = namedtuple(name, fields)  # type: ignore[misc]
     return type(name, (base,), {
         "__slots__": (),
-        "__module__": "mindtorch.return_types",
+        # `torch` where mindtorch stands in for it.
+        "__module__": f"{sys.modules['mindtorch'].__name__}.return_types",
         "__doc__": f"What torch.{name} gives: {', '.join(fields)}.",
         "__repr__": text,
     })  # fmt: skip

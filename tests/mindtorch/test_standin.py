@@ -40,6 +40,16 @@ print(json.dumps([torch is mindtorch, nn.Linear.__module__, torch.Tensor.__modul
     assert told == [True, "torch.nn.modules.linear", "torch", "2.13.0", True, True, True]
 
 
+def test_named_results_are_torchs():
+    code = """
+import mindtorch.as_torch, json, pickle, torch
+most = torch.max(torch.eye(2), 0)
+print(json.dumps([str(type(most)), isinstance(most, torch.return_types.max),
+                  pickle.loads(pickle.dumps(most)).indices.tolist()]))
+"""
+    assert run(code)[0] == ["<class 'torch.return_types.max'>", True, [0, 1]]
+
+
 def test_absent_names_say_who_asked_and_what_is_near():
     code = """
 import mindtorch.as_torch, json, torch
