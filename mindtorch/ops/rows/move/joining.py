@@ -14,7 +14,7 @@ from ...._tensor.geometry import Geometry, format_strides
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...parts import in_pairs, is_real, rolled
-from ...rules import preserved, scalar_name, wrap_dim
+from ...rules import as_images, preserved, scalar_name, wrap_dim
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op
 
@@ -408,7 +408,7 @@ def _roll_rule(self: Geometry, shifts: tuple[int, ...], dims: tuple[int, ...] = 
         wrap_dim(dim, self.ndim)
     if dims and not self.ndim:
         raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
-    return self.fresh()
+    return as_images(self.shape, self) if dims else self.fresh()
 
 
 op(

@@ -65,7 +65,7 @@ def _adaptive_rule(n: int, name: str) -> Callable[..., Any]:
                 f"{name}: elements of output_size must be greater than or equal to 0 but received"
                 f" {{{sizes[0]}, {','.join(sizes[1:])}}}"
             )
-        return as_images(shape, self)
+        return as_images(shape, self) if maxima or n == 2 else self.fresh(shape)
 
     return infer
 
@@ -136,7 +136,7 @@ def adaptive_avg_pool(n: int, forward: str, backward: str) -> None:
     )
     op(
         f"{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
-        infer=lambda grad_output, self: self.fresh(),
+        infer=lambda grad_output, self: as_images(self.shape, self) if n == 2 else self.fresh(),
         cpu=_adaptive_avg_back(n),
         aclnn=call(backward, "grad_output", "self", "out"),
         grad={

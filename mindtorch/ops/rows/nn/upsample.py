@@ -11,6 +11,7 @@ import numpy as np
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
+from ...rules import as_images
 from ...samples import FLOATS, Arg, Sample
 from ...spec import SHORT_FLOATS, Derivative, aten, call, in_dtypes, op
 from .norm_grads import wide
@@ -182,7 +183,7 @@ def _row(mode: str) -> None:
     def shape(self: Geometry, to: Sizes, *rest: object) -> Geometry:
         result = (*self.shape[:2], *to)
         refuse_memory(result, prod(result) * self.dtype.itemsize)
-        return self.fresh(result)
+        return as_images(result, self)
 
     def source(grad: Geometry, to: Sizes, size: Sizes, *rest: object) -> Geometry:
         for dim, (size_in, size_out) in enumerate(zip(grad.shape, (*size[:2], *to), strict=True)):
@@ -192,7 +193,7 @@ def _row(mode: str) -> None:
                     f" output.size({dim}) = {size_out} but got grad_output.size({dim}) = {size_in}"
                 )
         refuse_memory(size, prod(size) * grad.dtype.itemsize)
-        return grad.fresh(tuple(size))
+        return as_images(tuple(size), grad)
 
     def slope(grad: Tensor, self_geom: Geometry, to: Sizes, align: bool, *factors: Any) -> Tensor:
         result: Tensor = getattr(aten, f"{name}_backward")(
