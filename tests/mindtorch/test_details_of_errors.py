@@ -8,15 +8,6 @@ import mindtorch
 
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
 
-DEVICES = ("cpu", "npu")
-
-
-@pytest.fixture(params=DEVICES)
-def dev(request):
-    if request.param == "npu" and not mindtorch.npu.is_available():
-        pytest.skip("NPU not available")
-    return request.param
-
 
 def outcome(lib, device, function):
     """What `function` gives or raises, and what it warns of, as text."""
@@ -144,7 +135,7 @@ def _unwindowed(lib):
 ])  # fmt: skip
 def test_warnings_of_calls(run):
     """Each time here, as other tests may have met those that are given once."""
-    said = []
+    messages = []
     for lib in (mindtorch, torch):
         before = lib.is_warn_always_enabled()
         lib.set_warn_always(True)
@@ -152,6 +143,6 @@ def test_warnings_of_calls(run):
             warnings.simplefilter("always")
             run(lib)
         lib.set_warn_always(before)
-        said.append([str(w.message).partition(" (Triggered")[0] for w in caught])
-    assert said[0] == said[1]
-    assert said[0]
+        messages.append([str(w.message).partition(" (Triggered")[0] for w in caught])
+    assert messages[0] == messages[1]
+    assert messages[0]

@@ -15,15 +15,6 @@ import mindtorch
 
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
 
-DEVICES = ("cpu", "npu")
-
-
-@pytest.fixture(params=DEVICES)
-def dev(request):
-    if request.param == "npu" and not mindtorch.npu.is_available():
-        pytest.skip("NPU not available")
-    return request.param
-
 
 def outcome(lib, device, function):
     """What a snippet gives, as text; the class of what it raises."""

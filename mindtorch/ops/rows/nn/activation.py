@@ -216,24 +216,35 @@ def _silu_slope(x: Array) -> Array:
     return share * (x * (one - share) + one)
 
 
-op(
-    "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
-    infer=_Slope("silu_backward_cpu", (*FLOATING, *COMPLEX)),
-    cpu=lambda grad, x: grad * _silu_slope(x),
-    aclnn=call(
-        "aclnnSiluBackward", "grad_output", "self", "out", when=in_dtypes("self", *SHORT_FLOATS)
-    ),
-    lower=_silu_backward,
-    grad={
-        "grad_output": lambda grad, self: aten.silu_backward(grad, self),
-        "self": _silu_curved,
-    },
-    samples=_slope_samples(),
-    oracle=lambda torch: torch.ops.aten.silu_backward,
-    tolerance="composite",
-    rule="activation_backward",
-    surface="none",
-)
+def _slope_row(
+    name: str,
+    known: tuple[Dtype, ...],
+    slope: Callable[[Array], Array],
+    lower: Callable[[Tensor, Tensor], Tensor],
+    curved: Callable[[Tensor, Tensor, Tensor], Tensor],
+) -> None:
+    """The row of an activation's gradient by its input: `slope` in numpy, `lower` by other rows,
+    `curved` its own gradient by the input."""
+    row = f"{name}_backward"
+    op(
+        f"{row}(Tensor grad_output, Tensor self) -> Tensor",
+        infer=_Slope(f"{row}_cpu", known),
+        cpu=lambda grad, x: grad * slope(x),
+        aclnn=call(
+            f"aclnn{name.capitalize()}Backward", "grad_output", "self", "out",
+            when=in_dtypes("self", *SHORT_FLOATS),
+        ),
+        lower=lower,
+        grad={"grad_output": lambda grad, self: getattr(aten, row)(grad, self), "self": curved},
+        samples=_slope_samples(),
+        oracle=lambda torch: getattr(torch.ops.aten, row),
+        tolerance="composite",
+        rule="activation_backward",
+        surface="none",
+    )  # fmt: skip
+
+
+_slope_row("silu", (*FLOATING, *COMPLEX), _silu_slope, _silu_backward, _silu_curved)
 
 
 def _silu_grad(grad: Tensor, self: Tensor) -> Tensor:
@@ -272,24 +283,7 @@ def _mish_slope(x: Array) -> Array:
     return tanh + x * sigmoid(x) * (one - tanh * tanh)
 
 
-op(
-    "mish_backward(Tensor grad_output, Tensor self) -> Tensor",
-    infer=_Slope("mish_backward_cpu", FLOATING),
-    cpu=lambda grad, x: grad * _mish_slope(x),
-    aclnn=call(
-        "aclnnMishBackward", "grad_output", "self", "out", when=in_dtypes("self", *SHORT_FLOATS)
-    ),
-    lower=_mish_backward,
-    grad={
-        "grad_output": lambda grad, self: aten.mish_backward(grad, self),
-        "self": _mish_curved,
-    },
-    samples=_slope_samples(),
-    oracle=lambda torch: torch.ops.aten.mish_backward,
-    tolerance="composite",
-    rule="activation_backward",
-    surface="none",
-)
+_slope_row("mish", FLOATING, _mish_slope, _mish_backward, _mish_curved)
 
 
 activation(
