@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -33,9 +34,10 @@ def check(folder: Path, ours: str, against: str, *words: str) -> subprocess.Comp
 
 
 def test_what_only_the_build_at_hand_gets_wrong_is_shown(builds):
-    done = check(builds, "empty", "vendor:right")
+    done = check(builds, "empty", "vendor:right", "--json", "empty.json")
     assert done.returncode == 4, done.stdout + done.stderr
     assert "regression (" in done.stdout
+    assert json.loads((builds / "empty.json").read_text())["summary"]["failing"]
     assert "PASS" in done.stdout
     assert "right/op_api/lib/libcust_opapi.so sha256 " in done.stdout
     assert "empty/op_api/lib/libcust_opapi.so sha256 " in done.stdout

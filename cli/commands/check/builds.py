@@ -9,11 +9,10 @@ import click
 
 from ... import exits, render
 from ...conformance.record import journal, state
-from ...conformance.record.result import NEUTRAL
 from ...conformance.run import engine
 from ..bench.builds import RivalBuild, rival_build
 from ..bench.rivals import NoRivalError
-from ..report import compare
+from ..report import compare, write_all
 from . import progress, runner
 from .options import CheckOptions
 
@@ -33,14 +32,22 @@ def _run(options: CheckOptions) -> int:
         going = engine.begin(
             runner.request(replace(options, environ=environ), names, None, path), path
         )
-        progress.follow(going, options.output.verbose)
+        results = progress.follow(going, options.output.verbose)
         code = runner.cut_off(going, path)
         if code is not None:
             return code
-    comparison = compare.compare(journal.read(theirs), journal.read(ours))
+    record = journal.read(ours)
+    comparison = compare.compare(journal.read(theirs), record)
     render.show(compare.document(comparison))
+    if options.output.files.paths():
+        write_all(record, options.output.files)
     click.echo(f"journals: {theirs}, {ours}")
-    return _code(comparison, options)
+    code = runner.verdict(options, going, results)
+    if comparison.regressions:
+        return exits.REGRESSIONS
+    if code == exits.PROBLEMS:
+        click.echo(f"{going.counts.failing} cases fail with both builds", err=True)
+    return code
 
 
 def _build(options: CheckOptions) -> RivalBuild:
@@ -58,17 +65,3 @@ def _build(options: CheckOptions) -> RivalBuild:
             "two stored runs are compared by `mindtorch-npu report --compare BEFORE AFTER`"
         )
     return build
-
-
-def _code(comparison: compare.RunComparison, options: CheckOptions) -> int:
-    results = comparison.after.results.values()
-    if comparison.regressions:
-        return exits.REGRESSIONS
-    failing = sum(r.failing for r in results)
-    if failing:
-        click.echo(f"{failing} cases fail with both builds", err=True)
-        return exits.PROBLEMS
-    if all(r.verdict in NEUTRAL for r in results) and not options.allow_unjudged:
-        click.echo("not judged: no case has a verdict", err=True)
-        return exits.NOT_JUDGED
-    return exits.OK

@@ -126,9 +126,7 @@ def _run(options: CheckOptions) -> int:
     click.echo(f"journal: {book if code is None else path}")
     if code is not None:
         return code
-    missing += [*_missing(options, going, results, parts), *_unstruck(options)]
-    code = _unjudged_code(missing, options)
-    return exits.PROBLEMS if going.counts.failing or going.deviations else code
+    return verdict(options, going, results, parts, missing)
 
 
 def new_journal(book: Path) -> Path:
@@ -339,6 +337,16 @@ def _missing(
             for one in going.lost if one.cases]  # fmt: skip
     spent = unjudged.left_out(going.left_out, going.total, going.request.budget, results)
     return lost + spent + unjudged.reasons(results, each, contract, parts)
+
+
+def verdict(
+    options: CheckOptions, going: engine.Run, results: Sequence[Result],
+    parts: Sequence[str] = (), missing: Sequence[str] = (),
+) -> int:  # fmt: skip
+    """The exit code of a run that ended; says what it did not judge, `missing` before."""
+    missing = [*missing, *_missing(options, going, results, parts), *_unstruck(options)]
+    code = _unjudged_code(missing, options)
+    return exits.PROBLEMS if going.counts.failing or going.deviations else code
 
 
 def _unstruck(options: CheckOptions) -> list[str]:
