@@ -18,9 +18,9 @@ from ...judge.precision import Array
 PAD: Final = 512
 # Bytes of sentinels: as a float of any width NaN or huge, so that a kernel which reads them shows.
 _SENTINELS: Final = np.array([*range(0x7B, 0x80), *range(0xFB, 0x100)], np.uint8)
-# Places among sentinels at which a storage may begin, and bytes of them that stay in memory.
+# Places among sentinels at which a storage may begin, and bytes (a prime) after which they repeat.
 _STARTS: Final = 65521
-_STORED: Final = 1 << 22
+_PERIOD: Final = 4194301
 # Layouts with stride 0: elements repeat, and nothing may be written there.
 REPEATED: Final = frozenset(("expanded", "middle"))
 
@@ -150,15 +150,17 @@ def sentinel_storage(numel: int, dtype: np.dtype[Any], number: int = 0) -> Array
     """A flat array of sentinel bytes, valid values for bool. Each `number` has others, so that a
     copy from one tensor's surroundings to those of another changes them."""
     size, start = numel * dtype.itemsize, number % _STARTS
-    make = _sentinels if start + size <= _STORED else _sentinels.__wrapped__
-    whole = make(max(1 << (start + size).bit_length(), _STARTS), dtype == np.bool_)
-    return whole[start : start + size].copy().view(dtype)
+    pattern = _sentinels(dtype == np.bool_)
+    if start + size <= _PERIOD:
+        return pattern[start : start + size].copy().view(dtype)
+    turns = (start + size) // _PERIOD
+    return np.concatenate([pattern[start:], *[pattern] * turns])[:size].view(dtype)
 
 
-@lru_cache(16)
-def _sentinels(size: int, flags: bool) -> Array:
-    """Sentinel bytes, which no period repeats: storages are parts of them."""
-    mixed = np.arange(size, dtype=np.uint32) * np.uint32(2654435761) >> np.uint32(16)
+@lru_cache(2)
+def _sentinels(flags: bool) -> Array:
+    """A period of sentinel bytes: no size of a tensor divides it, so nothing shorter repeats."""
+    mixed = np.arange(_PERIOD, dtype=np.uint32) * np.uint32(2654435761) >> np.uint32(16)
     return (mixed % 2).astype(np.uint8) if flags else _SENTINELS[mixed % 10]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
 from typing import Any
 
 from mindtorch.ops import Op
@@ -51,14 +52,16 @@ class Trial:
         """The dtype under test: the case's, else that of the sample's main tensor."""
         return self.case.dtype or main_dtype([s.arg for s in self.recipe.slots])
 
+    @cached_property
+    def _common(self) -> dict[str, Any]:
+        """What each result of the case says alike."""
+        layout = "" if self.case.designed else self.case.layout
+        inputs = tuple(describe(s, layout or s.arg.layout) for s in self.recipe.slots)
+        return {"inputs": inputs, "aclnn": ", ".join(self.subject.calls), "dtype": self.dtype,
+                "seed": self.seed}  # fmt: skip
+
     def result(self, verdict: str, **fields: Any) -> Result:
-        inputs = tuple(
-            describe(s, s.arg.layout if self.case.designed else self.case.layout)
-            for s in self.recipe.slots
-        )
-        names = ", ".join(self.subject.calls)
-        fields = {"inputs": inputs, "aclnn": names, "dtype": self.dtype, "seed": self.seed,
-                  **fields}  # fmt: skip
+        fields = {**self._common, **fields}
         return Result(self.case.id, self.case.op, self.case.form, verdict, **fields)
 
     def place(self, changing: Collection[int] = ()) -> tuple[list[Any], Any]:

@@ -23,6 +23,7 @@ _POLES: Final = ("normal", "hard", "offset", "nan")
 # Rows made of others overflow and round on the way as those do.
 _COMPOSED: Final = ("normal", "integer", "nan")
 _COMPOSED_ROW: Final = 1025
+_COMPOSED_CAP: Final = 1 << 12
 _FILLS_OF: Final = {"addcmul": _CANCELLING, "addcdiv": _CANCELLING, "lerp": _CANCELLING,
                     "digamma": _POLES, "polygamma": _POLES}  # fmt: skip
 _MASKED: Final = frozenset(("where", "masked_fill"))
@@ -156,13 +157,13 @@ def _factors(op: Op, scope: DesignScope) -> list[Factor]:
     return factors
 
 
-def _shape(choice: DesignLevels) -> tuple[int, ...]:
+def _shape(op: Op, choice: DesignLevels) -> tuple[int, ...]:
     rank, row = choice.number("rank"), choice.number("row")
     if not rank:
         return ()
     lead = list(_LEAD[: rank - 1])
     at = {"last": len(lead), "first": 0, "middle": len(lead) // 2}[choice["place"]]
-    return capped([*lead[:at], row, *lead[at:]], at, QUICK_CAP)
+    return capped([*lead[:at], row, *lead[at:]], at, _COMPOSED_CAP if _composed(op) else QUICK_CAP)
 
 
 def _broadcast_operand(shape: tuple[int, ...], how: str) -> tuple[int, ...]:
@@ -176,7 +177,7 @@ def _broadcast_operand(shape: tuple[int, ...], how: str) -> tuple[int, ...]:
 
 
 def _build(op: Op, choice: DesignLevels) -> Sample:
-    shape = _shape(choice)
+    shape = _shape(op, choice)
     frame = frames(op)[choice.number("call")]
     counted: list[Input] = []
 
