@@ -6,6 +6,7 @@ import colorsys
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -405,12 +406,25 @@ def grid_sample(
 _RESAMPLED: Final = Rule("gradient", TORCH_NN, numbers="resampled", sparse=True, specials=False)
 
 
+def _places(draw: Any) -> tuple[int, ...]:
+    """The shape of a grid less its last dim."""
+    return (draw["B"], *(draw[n] for n in "OPQ" if n in draw.declaration.used_sizes))
+
+
 def _halves(_rng: Any, _pattern: str, draw: Any) -> Array:
     """Between two pixels of five: nearest takes the even one."""
-    shape = (draw["B"], *(draw[n] for n in "OPQ" if n in draw.declaration.used_sizes))
-    rank = len(shape) - 1
+    shape = _places(draw)
     line = np.resize(np.linspace(-0.75, 0.75, 4), shape[-1])
-    return np.broadcast_to(line[:, None], (*shape, rank))
+    return np.broadcast_to(line[:, None], (*shape, len(shape) - 1))
+
+
+def _outside(rng: Any, _pattern: str, draw: Any) -> Array:
+    """Mostly outside of the image; the first place of each sample lies inside: where a border
+    repeats in all pixels around a place, derivatives cancel to rounding alone."""
+    shape = _places(draw)
+    grid = rng.uniform(-6, 6, (shape[0], prod(shape[1:]), len(shape) - 1))
+    grid[:, :1] = rng.uniform(-0.9, 0.9, grid[:, :1].shape)
+    return np.asarray(grid.reshape(*shape, -1))
 
 
 def _sampler(rank: int) -> None:
@@ -428,8 +442,10 @@ def _sampler(rank: int) -> None:
     spec(f"aclnnGridSampler{rank}D", _RESAMPLED, several, input=tensor(image, "f32"),
          grid=places, **modes, out=out("input"))(words(grid_sample))  # fmt: skip
     # Where a derivative jumps there is none to compare.
-    smooth = forms(near=tensor(grid, "f32", -1.2, 1.2), far=tensor(grid, "f32", -6, 6))
+    smooth = forms(near=tensor(grid, "f32", -1.2, 1.2),
+                   far=content(_outside, "outside", "f32", shape=grid))  # fmt: skip
     spec(f"aclnnGridSampler{rank}DBackward", _RESAMPLED, several,
+         require(" * ".join(before) + " > 1", refuses=None),
          gradOutput=tensor(" ".join(("B C", *after)), "f32"), input=tensor(image, "gradOutput"),
          grid=smooth, **modes, outputMask=array((True, True), (True, False), (False, True)),
          inputGrad=out("input"), gridGrad=out("grid"))(
