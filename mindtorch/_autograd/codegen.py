@@ -19,6 +19,7 @@ from ..ops.schema import Kind
 from ..ops.source import compiled
 from ..ops.spec import Op, aten
 from .formula import LISTS, Formula, Target, formula
+from .inner_nodes import next_edges
 from .node import FREED, INFERENCE, STALE, Node, Sentinel, counter, keep
 from .node_names import row_name
 from .views import fresh_edge
@@ -38,6 +39,9 @@ class OpNode(Node):
 
     def name(self) -> str:
         return self.label or row_name(type(self).__name__, self.op.name, self.args)
+
+    def next_edges(self) -> tuple[Any, ...]:
+        return next_edges(self)
 
 
 class GeneratedFunctions:

@@ -80,7 +80,12 @@ class Node(NodeSlots):
 
     @property
     def next_functions(self) -> tuple[Any, ...]:
-        return tuple((None, 0) if e is None else e for e in self.edges)
+        edges = self.next_edges()
+        return tuple((None, 0) if e is None else (public_node(e[0]), e[1]) for e in edges)
+
+    def next_edges(self) -> tuple[Any, ...]:
+        """The edges that programs see; `inputs` of a composite that is one operator in torch."""
+        return tuple(vars(self).get("inputs", self.edges))
 
     def apply(self, grads: list[Any]) -> Any:
         """Gradients for `edges`, in order, from those of the outputs (None: undefined)."""
@@ -128,6 +133,25 @@ class Node(NodeSlots):
         if self.prehooks is None:
             self.prehooks = {}
         return Handle(self.prehooks, hook)
+
+
+_CLASSES: dict[tuple[type, str], type] = {}
+
+
+def public_node(node: Any) -> Any:
+    """`node` as programs see it: its class bears its name, which follows from the arguments.
+
+    A row has one class of nodes, torch one for each overload. The class changes when a program
+    first asks for the node, because recording has no time for it.
+    """
+    name = node.name().rpartition("::")[2]
+    cls = node.__class__
+    if cls.__name__ != name and isinstance(node, Node):
+        key = cls, name
+        if key not in _CLASSES:
+            _CLASSES[key] = type(name, (cls,), {"__slots__": (), "__module__": cls.__module__})
+        node.__class__ = _CLASSES[key]
+    return node
 
 
 class Handle:

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
+from .views import CopySlices
 
 Rule = Callable[[Sequence[Any]], str]
 
@@ -54,6 +55,13 @@ RULES: dict[str, str | Rule] = {
     "_linalg_solve": "LinalgSolveExBackward0",
     "_lstm_gates": "MulBackward0",
     "_reshape_copy": "UnsafeViewBackward0",
+    "clamp_max.Tensor": "ClampMaxBackward1",
+    "clamp_min.Tensor": "ClampMinBackward1",
+    "copy": "torch::autograd::CopyBackwards",
+    "div.mode": "DivBackward2",
+    "round": lambda args: f"RoundBackward{1 if args[1] else 0}",
+    "sort": lambda args: f"SortBackward{0 if args[3] is None else 1}",
+    "nanmedian": "NanmedianBackward0",
     "clamp": lambda args: (
         f"ClampBackward{0 if any(isinstance(a, Geometry) for a in args[1:]) else 1}"
     ),
@@ -80,8 +88,56 @@ RULES: dict[str, str | Rule] = {
     "sum": _with_dim("Sum"),
 }
 
+_COPIES = {name: "".join(w.title() for w in name.split("_")) for name in (
+    "alias", "as_strided", "diagonal", "expand", "permute", "select", "slice", "split",
+    "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view",
+)}  # fmt: skip
+
 # Composites that are one operator in torch, and the name of that one's node.
-LABELS: dict[str, str] = {
+LABELS: dict[str, str | Rule] = {
+    **{f"{name}_copy": f"{title}Backward0_copy" for name, title in _COPIES.items()},
+    "_safe_softmax": "SafeSoftmaxBackward0",
+    "_upsample_bicubic2d_aa": "UpsampleBicubic2DAaBackward0",
+    "_upsample_bilinear2d_aa": "UpsampleBilinear2DAaBackward0",
+    "addbmm": "AddbmmBackward0",
+    "as_strided_scatter": "AsStridedScatterBackward0",
+    "cholesky": "CholeskyBackward0",
+    "clamp.Tensor": "ClampBackward0",
+    "deg2rad": "Deg2RadBackward0",
+    "diag_embed": "DiagEmbedBackward0",
+    "diagonal_scatter": "DiagonalScatterBackward0",
+    "fractional_max_pool2d": "FractionalMaxPool2DBackward0",
+    "fractional_max_pool2d_with_indices": "FractionalMaxPool2DBackward0",
+    "fractional_max_pool3d": "FractionalMaxPool3DBackward0",
+    "fractional_max_pool3d_with_indices": "FractionalMaxPool3DBackward0",
+    "index_fill.int_Tensor": "IndexFillBackward1",
+    "index_reduce": "IndexReduceBackward0",
+    "kron": "UnsafeViewBackward0",
+    "ldexp": "LdexpBackward0",
+    "linalg_cholesky_ex": "LinalgCholeskyExBackward0",
+    "linalg_lstsq": "LinalgLstsqBackward0",
+    "lu_solve": "LinalgLuSolveBackward0",
+    "lu_unpack": "LuUnpackBackward0",
+    "max_unpool2d": "MaxUnpool2DBackward0",
+    "max_unpool3d": "MaxUnpool3DBackward0",
+    "multilabel_margin_loss": "MultilabelMarginLossBackward0",
+    "mvlgamma": "MvlgammaBackward0",
+    "nanmedian.dim": "NanmedianBackward1",
+    "narrow_copy": "NarrowCopyBackward0",
+    "ormqr": "OrmqrBackward0",
+    "rad2deg": "Rad2DegBackward0",
+    "select_scatter": "SelectScatterBackward0",
+    "slice_scatter": "SliceScatterBackward0",
+    "soft_margin_loss": "SoftMarginLossBackward0",
+    "std_mean": "StdMeanBackward0",
+    "std_mean.dim": "StdMeanBackward0",
+    "std_mean.unbiased": "StdMeanBackward0",
+    "unsafe_chunk": "UnsafeSplitBackward0",
+    "unsafe_split": "UnsafeSplitBackward0",
+    "unsafe_split_with_sizes": "UnsafeSplitWithSizesBackward0",
+    "var_mean": "VarMeanBackward0",
+    "var_mean.dim": "VarMeanBackward0",
+    "var_mean.unbiased": "VarMeanBackward0",
     "_pdist_forward": "PdistBackward0",
     "addmv": "AddmvBackward0",
     "addr": "AddrBackward0",
@@ -95,7 +151,7 @@ LABELS: dict[str, str] = {
     "clamp_min": "ClampMinBackward0",
     "conj": "ConjBackward0",
     "cross": "LinalgCrossBackward0",
-    "diag": "DiagonalBackward0_copy",
+    "diag": lambda args: "DiagEmbedBackward0" if args[0].ndim == 1 else "DiagonalBackward0_copy",
     "dist": "DistBackward0",
     "dot": "DotBackward0",
     "embedding_bag": "EmbeddingBagBackward0",
@@ -120,8 +176,12 @@ LABELS: dict[str, str] = {
     "renorm": "RenormBackward0",
     "rot90": "Rot90Backward0",
     "rrelu": "RreluWithNoiseBackward0",
-    "rsub": "RsubBackward1",
-    "scaled_dot_product_attention": "ScaledDotProductFlashAttentionForCpuBackward0",
+    "rsub": lambda args: f"RsubBackward{0 if isinstance(args[1], Tensor) else 1}",
+    "scaled_dot_product_attention": lambda args: (
+        "ScaledDotProductFlashAttentionForCpuBackward0"
+        if args[0].ndim == 4
+        else "UnsafeViewBackward0"
+    ),
     "segment_reduce": "SegmentReduceBackward0",
     "square": "PowBackward0",
     "sum_to_size": "SumBackward1",
@@ -143,10 +203,20 @@ def row_name(base: str, name: str, args: Sequence[Any]) -> str:
     return rule if isinstance(rule, str) else rule(args)
 
 
-def labelled(result: Any, label: str, args: Sequence[Any]) -> Any:
-    """`result`, whose last node bears the label unless it is an argument's."""
-    first = result if isinstance(result, Tensor) else result[0]
-    node = getattr(first, "_fn", None)
-    if hasattr(node, "op") and not any(getattr(a, "_fn", None) is node for a in args):
-        node.__dict__["label"] = label
+def labelled(result: Any, label: str | Rule, args: Sequence[Any]) -> Any:
+    """`result` as one operator's: its nodes bear the label and lead to the arguments.
+
+    A part that is an argument, or a view of one, stays what it is.
+    """
+    flat = [a for arg in args for a in (arg if isinstance(arg, list | tuple) else (arg,))]
+    tensors = [a for a in flat if isinstance(a, Tensor)]
+    for part in (result,) if isinstance(result, Tensor) else result:
+        node = getattr(part, "_fn", None)
+        known = hasattr(node, "op") or isinstance(node, CopySlices)
+        if not known or any(a._fn is node for a in tensors):
+            continue
+        vars(node)["label"] = label if isinstance(label, str) else label(args)
+        vars(node)["inputs"] = tuple(None if a._fn is None else (a._fn, a._nr) for a in tensors)
+        if part._base is not None and not any(part._storage is a._storage for a in tensors):
+            part._base = None  # what it is a view of is known to nobody
     return result

@@ -17,7 +17,7 @@ from ..ops.spec import aten
 from . import engine
 from .codegen import edge
 from .grad_mode import LOCAL
-from .node import INFERENCE, STALE, AccumulateGrad, Handle, Node, hooked
+from .node import INFERENCE, STALE, AccumulateGrad, Handle, Node, hooked, public_node
 from .views import fresh_edge
 
 
@@ -75,11 +75,12 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 def _grad_fn(self: Tensor) -> Node | None:
     fn = _resolved(self)
-    return None if fn.__class__ is AccumulateGrad else fn
+    return None if fn is None or fn.__class__ is AccumulateGrad else public_node(fn)
 
 
 def _is_leaf(self: Tensor) -> bool:
-    return _grad_fn(self) is None
+    fn = _resolved(self)
+    return fn is None or fn.__class__ is AccumulateGrad
 
 
 def _grad(self: Tensor) -> Tensor | None:

@@ -18,7 +18,7 @@ from .._autograd.codegen import compiled_functions
 from .._autograd.forward import moved_in_place
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import reshape_inplace
-from .._autograd.node_names import LABELS, labelled
+from .._autograd.node_names import LABELS, Rule, labelled
 from .._compat import unsupported_dtypes
 from .._compat.argument_errors import explained, explained_here, parsed_row, refuse_more, suits
 from .._compat.deprecated_signatures import has_older, older_call
@@ -483,7 +483,7 @@ def _body(op: Op) -> Any:
     return run
 
 
-def _labelling(body: Any, label: str) -> Any:
+def _labelling(body: Any, label: str | Rule) -> Any:
     """A body whose result's node is named as torch names it."""
 
     @functools.wraps(body)

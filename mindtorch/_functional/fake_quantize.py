@@ -35,7 +35,7 @@ def _labelled(result: Any, kind: str) -> Tensor:
     """The result with torch's name for its node, which printing shows."""
     assert isinstance(result, Tensor)
     if result.grad_fn is not None:
-        result.grad_fn.label = f"FakeQuantizePer{kind}AffineCachemaskBackward0"
+        result._fn.label = f"FakeQuantizePer{kind}AffineCachemaskBackward0"
     return result
 
 

@@ -150,7 +150,7 @@ def nll_loss(
     out = aten.nll_loss_forward(flat, target.reshape(-1), weight, code, ignore_index)[0]
     loss = out.reshape(expected) if code == 0 else out
     if loss.grad_fn is not None:
-        loss.grad_fn.label = "NllLoss2DBackward0"  # torch's own operator for images
+        loss._fn.label = "NllLoss2DBackward0"  # torch's own operator for images
     return loss
 
 

@@ -1,0 +1,76 @@
+"""Owns the nodes that torch has between a product's last node and its arguments.
+
+`linear` and `matmul` are one step here and several in torch, so a program that walks the graph by
+`next_functions` sees nodes that nothing computes. They are made when a program asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .node import Node
+
+Edge = tuple[Any, int] | None
+
+
+class InnerNode(Node):
+    """A node that is shown alone: the engine knows the step that it is a part of."""
+
+    __slots__ = ()
+
+    def __init__(self, label: str, *edges: Edge):
+        super().__init__()
+        self.label = label
+        self.edges = edges
+
+
+def _over(edge: Edge, *labels: str) -> Edge:
+    """`edge` seen through nodes of one input, the last label the farthest from it."""
+    for label in labels if edge is not None else ():
+        edge = InnerNode(label + "Backward0", edge), 0
+    return edge
+
+
+def _linear(node: Any) -> tuple[Edge, ...]:
+    x, weight, bias = node.edges
+    ndim, weight = node.args[0].ndim, _over(weight, "T")
+    if ndim == 2:
+        return (x, weight) if node.args[2] is None else (bias, x, weight)
+    if node.args[2] is None:
+        x = _over(x, "Unsqueeze" if ndim == 1 else "View")
+        return ((InnerNode("MmBackward0", x, weight), 0),)
+    return ((InnerNode("AddmmBackward0", bias, _over(x, "View"), weight), 0),)
+
+
+def _matmul(node: Any) -> tuple[Edge, ...]:
+    left, right = node.edges
+    shapes = node.args[0].ndim, node.args[1].ndim
+    if shapes == (1, 2):
+        return ((InnerNode("MmBackward0", _over(left, "Unsqueeze"), right), 0),)
+    if shapes[0] > 2 > shapes[1]:
+        return ((InnerNode("MvBackward0", _over(left, "View"), right), 0),)
+    if shapes[0] > shapes[1] == 2:
+        return ((InnerNode("MmBackward0", _over(left, "View"), right), 0),)
+    if shapes[0] == shapes[1] > 2:
+        sides = _over(left, "Expand", "View"), _over(right, "Expand", "View")
+        return ((InnerNode("BmmBackward0", *sides), 0),)
+    return left, right
+
+
+RULES: dict[str, Callable[[Any], tuple[Edge, ...]]] = {
+    "_reshape_copy": lambda node: (_over(node.edges[0], "Clone"),),
+    "linear": _linear,
+    "matmul": _matmul,
+}
+
+
+def next_edges(node: Any) -> tuple[Edge, ...]:
+    """The edges of a row's node as torch's graph has them."""
+    state = vars(node)
+    rule = RULES.get(node.op.name)
+    if rule is None or node.label:
+        return Node.next_edges(node)
+    if "inner" not in state:
+        state["inner"] = rule(node)
+    return tuple(state["inner"])
