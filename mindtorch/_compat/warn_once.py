@@ -8,10 +8,11 @@ _warned: set[str] = set()
 _always = False
 
 
-def warn_once(text: str) -> None:
-    """A UserWarning, the first time or each time (torch.set_warn_always)."""
-    if _always or text not in _warned:
-        _warned.add(text)
+def warn_once(text: str, key: str | None = None) -> None:
+    """A UserWarning, the first time (of its text, or of `key`) or each time (set_warn_always)."""
+    key = key or text
+    if _always or key not in _warned:
+        _warned.add(key)
         warnings.warn(text, UserWarning, stacklevel=3)
 
 

@@ -503,7 +503,20 @@ def _hermitian(self: Tensor) -> Tensor:
 
 attach("mT", _matrix_t("mT"))
 attach("mH", _matrix_t("mH"))
-attach("T", property(lambda self: aten.permute(self, tuple(range(self.ndim - 1, -1, -1)))))
+
+
+def _reversed_dims(self: Tensor) -> Tensor:
+    if self.ndim not in (0, 2):
+        warn_once(_NOT_A_MATRIX)
+    return aten.permute(self, tuple(range(self.ndim - 1, -1, -1)))
+
+
+_NOT_A_MATRIX = (
+    "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and"
+    " it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices"
+    " or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+)
+attach("T", property(_reversed_dims))
 
 
 def _part(name: str) -> property:

@@ -13,6 +13,7 @@ import numpy as np
 from .._backends.registry import registry
 from .._compat.argument_errors import class_name, parsed
 from .._compat.missing_args import UNGIVEN
+from .._compat.warn_once import warn_once
 from .._tensor import dtype as dt
 from .._tensor.device import CPU, DeviceLike, resolve
 from .._tensor.dtype import dtype as Dtype
@@ -235,6 +236,14 @@ def frombuffer(
         view = memoryview(buffer)
     except TypeError:
         raise ValueError("object does not implement Python buffer protocol.") from None
+    if view.readonly:
+        warn_once(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors."
+            " This means you can write to the underlying (supposedly non-writable) buffer using"
+            " the tensor. You may want to copy the buffer to protect its data or make it writable"
+            " before converting it to a tensor. This type of warning will be suppressed for the"
+            " rest of this program."
+        )
     if view.nbytes == 0 or count == 0:
         raise ValueError(f"both buffer length ({view.nbytes}) and count ({count}) must not be 0")
     if not 0 <= offset < view.nbytes:
@@ -254,13 +263,6 @@ def frombuffer(
         raise ValueError(
             f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must"
             f" not be greater than actual buffer length ({view.nbytes} bytes)"
-        )
-    if view.readonly:
-        warnings.warn(
-            "The given buffer is not writable, and PyTorch does not support non-writable tensors."
-            " This means you can write to the underlying (supposedly non-writable) buffer using"
-            " the tensor.",
-            stacklevel=2,
         )
     array = np.frombuffer(buffer, np.uint8, count * size, offset)
     result = wrap(contiguous((count,), dtype, CPU), Storage(array))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -55,8 +56,17 @@ def _as_tuple(index: Any) -> list[Any]:
     if isinstance(index, tuple):
         return list(index)
     if isinstance(index, list) and len(index) < 32 and any(_is_compound(i) for i in index):
+        warnings.warn(_NOT_A_TUPLE, stacklevel=2)
         return list(index)
     return [index]
+
+
+_NOT_A_TUPLE = (
+    "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in"
+    " pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as"
+    " tensor index, x[torch.tensor(seq)], which will result either in an error or a different"
+    " result"
+)
 
 
 def _is_compound(item: object) -> bool:

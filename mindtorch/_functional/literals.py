@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from .._compat.warn_once import warn_once
 from .._tensor import dtype as dt
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.eight_bits import fitting
@@ -164,12 +164,10 @@ def _refuse_or_warn(data: Any, values: Array, dtype: Dtype | None) -> None:
     if large and (dtype is None or (dtype.category == dt.INTEGER and dtype is not dt.uint64)):
         raise ValueError("Overflow when unpacking long long")
     if isinstance(data, list | tuple) and data and isinstance(data[0], np.ndarray):
-        warnings.warn(
+        warn_once(
             "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider"
             " converting the list to a single numpy.ndarray with numpy.array() before converting"
-            " to a tensor.",
-            UserWarning,
-            stacklevel=4,
+            " to a tensor."
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import mindtorch
 
+from .._compat.warn_once import warn_once
 from .._functional.queries import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from .._tensor.device import DeviceLike
 from .._tensor.dtype import dtype as Dtype
@@ -19,6 +20,7 @@ class check_sparse_tensor_invariants:  # noqa: N801 - torch's name
     """Whether constructors look at every index; as a context or decorator, inside it."""
 
     _on = False
+    _explicit = False  # whether the program ever said which
 
     def __init__(self, enable: bool = True):
         self.state = enable
@@ -31,16 +33,17 @@ class check_sparse_tensor_invariants:  # noqa: N801 - torch's name
     @staticmethod
     def enable() -> None:
         """Look at every index from now on."""
-        check_sparse_tensor_invariants._on = True
+        check_sparse_tensor_invariants._on = check_sparse_tensor_invariants._explicit = True
 
     @staticmethod
     def disable() -> None:
         """Look at sizes alone from now on."""
         check_sparse_tensor_invariants._on = False
+        check_sparse_tensor_invariants._explicit = True
 
     def __enter__(self) -> None:
         self._before.append(self.is_enabled())
-        check_sparse_tensor_invariants._on = self.state
+        (self.enable if self.state else self.disable)()
 
     def __exit__(self, *exc: object) -> None:
         check_sparse_tensor_invariants._on = self._before.pop()
@@ -55,7 +58,16 @@ class check_sparse_tensor_invariants:  # noqa: N801 - torch's name
 
 
 def _checking(check: bool | None) -> bool:
-    return check_sparse_tensor_invariants.is_enabled() if check is None else check
+    if check is not None:
+        return check
+    if not check_sparse_tensor_invariants._explicit:
+        warn_once(
+            "Sparse invariant checks are implicitly disabled. Memory errors (e.g. SEGFAULT) will"
+            " occur when operating on a sparse tensor which violates the invariants, but checks"
+            " incur performance overhead. To silence this warning, explicitly opt in or out. See"
+            " `torch.sparse.check_sparse_tensor_invariants.__doc__` for guidance. "
+        )
+    return check_sparse_tensor_invariants.is_enabled()
 
 
 def _values(

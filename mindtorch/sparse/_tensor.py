@@ -12,6 +12,7 @@ from typing import Any
 
 import mindtorch
 
+from .._compat.warn_once import warn_once
 from .._functional.printing import OPTIONS, values_text
 from .._functional.queries import (
     layout,
@@ -262,7 +263,15 @@ def make(
     tensor._parts = tuple(parts)
     tensor._vals = values
     tensor._coalesced = coalesced
+    if kind in COMPRESSED:
+        warn_once(_BETA.format(LAYOUT_NAMES[kind].removeprefix("Sparse").upper()), _BETA)
     return tensor
+
+
+_BETA = (
+    "Sparse {} tensor support is in beta state. If you miss a functionality in the sparse tensor"
+    " support, please submit a feature request to https://github.com/pytorch/pytorch/issues."
+)
 
 
 def become(target: SparseTensor, source: SparseTensor) -> SparseTensor:

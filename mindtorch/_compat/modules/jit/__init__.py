@@ -27,7 +27,21 @@ def _same(value: Any = None, *_: object, **__: object) -> Any:
     return value if callable(value) else lambda wrapped: wrapped
 
 
-script = ignore = unused = export = script_if_tracing = _script_if_tracing = interface = _same
+def _deprecated(name: str) -> None:
+    warnings.warn(
+        f"`torch.jit.{name}` is deprecated. Please switch to `torch.compile` or `torch.export`.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+
+
+def script(obj: Any, *_: object, **__: object) -> Any:
+    """`obj`, which runs eagerly; deprecated in torch too."""
+    _deprecated("script")
+    return obj
+
+
+ignore = unused = export = script_if_tracing = _script_if_tracing = interface = _same
 
 
 script_method = _same
@@ -54,10 +68,10 @@ def isinstance(obj: object, target_type: Any) -> bool:
 
 
 def trace(func: T, example_inputs: Any = None, *_: object, **__: object) -> T:
-    """`func` itself, with a notice: it runs eagerly, each branch as its inputs choose."""
-    warnings.warn(
-        "torch.jit.trace: mindtorch has no tracer, what is traced runs eagerly", stacklevel=2
-    )
+    """`func` itself: it runs eagerly, each branch as its inputs choose. Deprecated in torch too."""
+    _deprecated("trace")
+    if hasattr(func, "forward"):
+        _deprecated("trace_method")
     return func
 
 
@@ -131,8 +145,9 @@ class Error(RuntimeError):
 
 
 def trace_module(mod: T, inputs: object = None, *_: object, **__: object) -> T:
-    """`mod` itself, with a notice: it runs eagerly."""
-    return trace(mod)
+    """`mod` itself: it runs eagerly. Deprecated in torch too."""
+    _deprecated("trace_method")
+    return mod
 
 
 def enable_onednn_fusion(enabled: bool) -> None:

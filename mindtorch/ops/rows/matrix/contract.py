@@ -8,6 +8,7 @@ from math import prod
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
+from ...._compat.warn_once import warn_once
 from ...._tensor.tensor import Tensor
 from ...costs import product
 from ...rules import result_type, wrap_dim
@@ -284,6 +285,11 @@ def einsum(equation: str | Tensor, operands: Sequence[Any]) -> Tensor:
 )
 def chain_matmul(matrices: tuple[Tensor, ...]) -> Tensor:
     """The product of matrices, left to right."""
+    warn_once(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use"
+        " torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than"
+        " multiple parameters."
+    )
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for matrix in matrices:

@@ -17,6 +17,7 @@ from ...._tensor.types import Array
 from ...samples import Arg, calls
 from ...spec import SHORT_FLOATS, Derivative, aten, call, composite, in_dtypes, op
 from .norm_grads import masked_calls
+from .upsample import warn_of_alignment
 
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
@@ -341,5 +342,7 @@ def grid_sample(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
             f"'reflection', but got: '{padding_mode}'"
         )
+    if align_corners is None:
+        warn_of_alignment()
     how = _MODES.index(mode), _PADDINGS.index(padding_mode), bool(align_corners)
     return _grid_sampler(input, grid, *how)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._autograd.node_names import labelled
 from ...._tensor import dtype as dt
 from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
@@ -19,7 +20,7 @@ from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .antialias import FILTERS, rounded, shrunk, shrunk_bytes
 from .pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from .upsample import refuse_memory, step_of, taps_of, weighted
+from .upsample import refuse_memory, step_of, taps_of, warn_of_alignment, weighted
 
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
 _WEIGHTED = {"bicubic", *_LINEAR}  # rows of upsample.py
@@ -83,6 +84,9 @@ def interpolate(
     for i, out in places:
         scale = None if scales is None else scales[i]
         result = resized(result, i + 2, out, scale, mode, bool(align_corners))
+    if mode.startswith("nearest") and result is not input:
+        exact = "Exact" if mode == "nearest-exact" else ""
+        return labelled(result, f"UpsampleNearest{exact}{dims}DBackward0", (input,))
     return result
 
 
@@ -255,6 +259,8 @@ def affine_grid(theta: Tensor, size: tuple[int, ...], align_corners: bool | None
         raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
     # Memory that is not there is refused before anything is computed.
     aten.empty((theta.size(0), *space, n + 1), dtype=theta.dtype, device=theta.device)
+    if align_corners is None:
+        warn_of_alignment()
     axes = [_grid_axis(extent, bool(align_corners), theta) for extent in space]
     mesh = aten.meshgrid(*axes, indexing="ij")
     # Coordinates run x, y, z: the last spatial dimension first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...._tensor.geometry import Geometry
+from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...rules import as_images
@@ -256,3 +258,14 @@ def _row(mode: str) -> None:
 
 for _mode in _KINDS:
     _row(_mode)
+
+
+def warn_of_alignment() -> None:
+    """torch's warning where nobody said whether corners are aligned."""
+    unrepeatable()
+    warnings.warn(
+        "Default grid_sample and affine_grid behavior has changed to align_corners=False since"
+        " 1.3.0. Please specify align_corners=True if the old behavior is desired. See the"
+        " documentation of grid_sample for details.",
+        stacklevel=4,
+    )

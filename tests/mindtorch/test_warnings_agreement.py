@@ -1,0 +1,54 @@
+"""Programs get the warnings that torch gives."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import mindtorch
+
+torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+
+CALLS = {
+    "coo": lambda t: t.sparse_coo_tensor([[0]], [1.0]),
+    "csr": lambda t: t.sparse_csr_tensor([0, 1], [0], [1.0]),
+    "T of a vector": lambda t: t.ones(2).T,
+    "T of a matrix": lambda t: t.ones(2, 2).T,
+    "T of a batch": lambda t: t.ones(2, 2, 2).T,
+    "chain_matmul": lambda t: t.chain_matmul(t.ones(2, 3), t.ones(3, 2)),
+    "grid_sample": lambda t: t.nn.functional.grid_sample(t.ones(1, 1, 2, 2), t.ones(1, 1, 1, 2)),
+    "affine_grid": lambda t: t.nn.functional.affine_grid(t.ones(1, 2, 3), (1, 1, 2, 2)),
+    "aligned": lambda t: t.nn.functional.affine_grid(t.ones(1, 2, 3), (1, 1, 2, 2), True),
+    "arrays": lambda t: t.tensor([np.ones(2), np.ones(2)]),
+    "read-only buffer": lambda t: t.frombuffer(b"ab", dtype=t.int8),
+    "list of lists": lambda t: t.ones(2, 3)[[[0]]],
+    "list": lambda t: t.ones(2, 3)[[0]],
+    "list of slices, written": lambda t: t.ones(2, 3).__setitem__([slice(0, 1)], 1),
+    "complex to real": lambda t: t.ones(2, dtype=t.complex64).float(),
+    "kl_div": lambda t: t.nn.functional.kl_div(t.ones(2, 3), t.ones(2, 3)),
+    "scripted module": lambda t: t.jit.script(t.nn.Linear(2, 2)),
+}
+
+
+def given(t, call):
+    """(class, text) of each warning, without where in torch's source it comes from."""
+    t.set_warn_always(True)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(t)
+    finally:
+        t.set_warn_always(False)
+    cut = r" \(Triggered internally.*"
+    return {(w.category.__name__, re.sub(cut, "", str(w.message))) for w in caught}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_warnings_are_torchs(name):
+    assert given(mindtorch, CALLS[name]) == given(torch, CALLS[name])
+
+
+def test_checks_of_sparse_tensors_that_a_program_turned_off_are_silent():
+    with mindtorch.sparse.check_sparse_tensor_invariants(False):
+        assert given(mindtorch, CALLS["coo"]) == set()
