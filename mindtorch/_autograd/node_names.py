@@ -46,6 +46,11 @@ def _squeeze(args: Sequence[Any]) -> str:
     return f"SqueezeBackward{1 if len(args[1]) == 1 else 2}"
 
 
+def _interpolate(args: Sequence[Any]) -> str:
+    exact = {"nearest": "", "nearest-exact": "Exact"}.get(args[3])
+    return "" if exact is None else f"UpsampleNearest{exact}{args[0].ndim - 2}DBackward0"
+
+
 # By the row's name: a name, or a rule that reads the arguments as the plan knows them.
 RULES: dict[str, str | Rule] = {
     "_batch_norm_functional": "NativeBatchNormBackward0",
@@ -110,6 +115,7 @@ LABELS: dict[str, str | Rule] = {
     "fractional_max_pool2d_with_indices": "FractionalMaxPool2DBackward0",
     "fractional_max_pool3d": "FractionalMaxPool3DBackward0",
     "fractional_max_pool3d_with_indices": "FractionalMaxPool3DBackward0",
+    "interpolate": _interpolate,
     "index_fill.int_Tensor": "IndexFillBackward1",
     "index_reduce": "IndexReduceBackward0",
     "kron": "UnsafeViewBackward0",
@@ -208,6 +214,9 @@ def labelled(result: Any, label: str | Rule, args: Sequence[Any]) -> Any:
 
     A part that is an argument, or a view of one, stays what it is.
     """
+    name = label if isinstance(label, str) else label(args)
+    if not name:  # what other rows name already
+        return result
     flat = [a for arg in args for a in (arg if isinstance(arg, list | tuple) else (arg,))]
     tensors = [a for a in flat if isinstance(a, Tensor)]
     for part in (result,) if isinstance(result, Tensor) else result:
@@ -215,7 +224,7 @@ def labelled(result: Any, label: str | Rule, args: Sequence[Any]) -> Any:
         known = hasattr(node, "op") or isinstance(node, CopySlices)
         if not known or any(a._fn is node for a in tensors):
             continue
-        vars(node)["label"] = label if isinstance(label, str) else label(args)
+        vars(node)["label"] = name
         vars(node)["inputs"] = tuple(None if a._fn is None else (a._fn, a._nr) for a in tensors)
         if part._base is not None and not any(part._storage is a._storage for a in tensors):
             part._base = None  # what it is a view of is known to nobody

@@ -22,6 +22,7 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..ops.schema import Arg, Kind
 from ..ops.spec import Op
+from .class_names import class_name as class_name
 from .missing_args import Missing
 from .signatures import OPTIONS, TEXT
 
@@ -186,14 +187,6 @@ _TESTS: dict[str, Any] = {
 }
 # numpy's names of parameters.
 _SECOND = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}
-
-
-def class_name(value: Any) -> str:
-    """A class as C names it in errors: numpy's with their module, Python's without."""
-    kind = type(value)
-    if kind.__name__ in ("dtype", "device", "Size", "layout") and kind.__module__[:4] == "mind":
-        return f"torch.{kind.__name__}"
-    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
 
 # What functions raise that were given what they do not take.
@@ -391,18 +384,35 @@ def unchosen(
 FORMS = frozenset(("function", "method", "inplace"))
 
 
-def refuse_more(op: Op, values: Sequence[Any], more: Sequence[Any]) -> None:
-    """TypeError in torch's words for more arguments by place than a function has."""
+# Methods that torch has in Python, so that Python counts their arguments, `self` among them.
+_IN_PYTHON = frozenset(("istft", "norm", "split", "stft", "unflatten", "unique_consecutive"))
+
+
+def refuse_more(op: Op, values: Sequence[Any], more: Sequence[Any], form: str = "function") -> None:
+    """TypeError in torch's words for more arguments by place than a function or method has."""
     if not more:
         return
-    pairs = list(zip(op.schema.args, values, strict=True))
+    method, name = form != "function", op.base_name + "_" * (form == "inplace")
+    pairs = [
+        (a, v)
+        for a, v in zip(op.schema.args, values, strict=True)
+        if not (method and a.name == "self")
+    ]
     named = keywords_of_call()
-    texts = rows_of(op.base_name, False)
-    signatures = [signature(t) for t in texts] or [_of_row(op, False)]
+    texts = rows_of(name, method)
+    signatures = [signature(t) for t in texts] or [_of_row(op, method)]
+    if method and name in _IN_PYTHON:
+        most, least = len(pairs) + 1, 1 + sum(not a.has_default for a, _ in pairs)
+        raise TypeError(
+            f"Tensor.{name}() takes from {least} to {most} positional arguments but"
+            f" {len(pairs) + 1 + len(more)} were given"
+        )
+    if method and not pairs:
+        raise TypeError(f"TensorBase.{name}() takes no arguments ({len(more)} given)")
     kwargs = {a.name: v for a, v in pairs if a.keyword_only and a.name in named}
     args = [*(v for a, v in pairs if not a.keyword_only), *more]
-    message = refusal(op.base_name, signatures, texts, args, kwargs)
-    raise message or TypeError(f"{op.base_name}(): too many arguments")
+    message = refusal(name, signatures, texts, args, kwargs)
+    raise message or TypeError(f"{name}(): too many arguments")
 
 
 def call_arguments(

@@ -153,7 +153,7 @@ def _tensors(op: Op, arg: Arg, i: int, value: Any) -> tuple[Tensor, ...]:
     for n, item in enumerate(value):
         if not isinstance(item, Tensor):
             raise TypeError(
-                f"expected Tensor as element {n} in argument {i}, but got {type(item).__name__}"
+                f"expected Tensor as element {n} in argument {i}, but got {class_name(item)}"
             )
     return tuple(value)
 

@@ -20,7 +20,14 @@ from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import reshape_inplace
 from .._autograd.node_names import LABELS, Rule, labelled
 from .._compat import unsupported_dtypes
-from .._compat.argument_errors import explained, explained_here, parsed_row, refuse_more, suits
+from .._compat.argument_errors import (
+    FORMS,
+    explained,
+    explained_here,
+    parsed_row,
+    refuse_more,
+    suits,
+)
 from .._compat.deprecated_signatures import has_older, older_call
 from .._compat.missing_args import MARKS, Missing, refuse_missing
 from .._tensor.tensor import Tensor
@@ -253,9 +260,9 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
     return scope
 
 
-def takes_more(op: Op) -> bool:
-    """Whether a function's entry catches what is too many, to refuse it in torch's words."""
-    return not has_older(op, "function") and several_of(op, "function") is None
+def takes_more(op: Op, form: str = "function") -> bool:
+    """Whether an entry catches what is too many, to refuse it in torch's words."""
+    return not has_older(op, form) and several_of(op, form) is None
 
 
 def takes_varargs(op: Op) -> bool:
@@ -325,11 +332,13 @@ def _params(op: Op, form: str, varargs: bool) -> str:
             starred = True
             continue
         if arg.keyword_only and not starred and form != "aten":
-            parts.append("*older" if has_older(op, form) else "*" + "more" * (form == "function"))
+            parts.append("*older" if has_older(op, form) else "*" + "more" * (form in FORMS))
             starred = True
         parts.append(name + _default(arg, form))
     if form == "function":
         parts += ["out=None"] if starred else ["*more", "out=None"]
+    elif form in FORMS and not starred:
+        parts.append("*more")
     if (form != "aten" and any(a.name in ("dim", "keepdim") for a in op.schema.args)) or varargs:
         parts.append("**extra")
     return ", ".join(parts)
@@ -375,6 +384,8 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
         else:
             lines.append("if out is not None:")
         lines.append(f"    return {_named(op, form)}({call})")
+    elif form in FORMS and not varargs and takes_more(op, form):
+        lines += ["if more:", f"    refuse_more(op, ({tuple_text}), more, {form!r})"]
     lines += _listed(op, form)
     return "".join(f"    {line}\n" for line in lines)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._compat.class_names import class_name
 from .._compat.warn_once import warn_once
 from .._tensor import dtype as dt
 from .._tensor.dtype import dtype as Dtype
@@ -37,9 +38,10 @@ def _plain(data: Any, kinds: set[Dtype]) -> Any:
         return data.item()
     if isinstance(data, list | tuple):
         return [_plain(v, kinds) for v in data]
-    kinds.add(
-        dt.from_numpy_dtype(data.dtype) if isinstance(data, np.generic) else _kind_of_number(data)
-    )
+    if isinstance(data, np.generic | np.ndarray):
+        kinds.add(dt.from_numpy_dtype(data.dtype))
+    else:
+        kinds.add(_kind_of_number(data))
     return data
 
 
@@ -57,7 +59,7 @@ def _kind_of_number(value: Any) -> Dtype:
 def _has_kind(data: Any) -> bool:
     """Whether a value has a dtype of its own, so that all must be asked for theirs."""
     if not isinstance(data, list | tuple):
-        return isinstance(data, Tensor | np.generic)
+        return isinstance(data, Tensor | np.generic | np.ndarray)
     kinds = set(map(type, data))
     if kinds <= _NUMBERS:
         return False
@@ -138,7 +140,7 @@ def _culprit(data: Any) -> Any:
 
 def _no_dtype(value: Any) -> Exception:
     """The error for a value that has no dtype, in torch's words."""
-    kind = type(value).__name__
+    kind = class_name(value)
     if isinstance(value, str | bytes):
         return TypeError(f"new(): invalid data type '{kind}'")
     return RuntimeError(f"Could not infer dtype of {kind}")

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ...._autograd.node_names import labelled
 from ...._tensor import dtype as dt
 from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
@@ -84,9 +83,6 @@ def interpolate(
     for i, out in places:
         scale = None if scales is None else scales[i]
         result = resized(result, i + 2, out, scale, mode, bool(align_corners))
-    if mode.startswith("nearest") and result is not input:
-        exact = "Exact" if mode == "nearest-exact" else ""
-        return labelled(result, f"UpsampleNearest{exact}{dims}DBackward0", (input,))
     return result
 
 

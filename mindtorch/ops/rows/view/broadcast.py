@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from ...._compat.class_names import class_name
 from ...._tensor.dtype import int64
 from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
@@ -111,7 +112,7 @@ def _ranked(rank: int, what: str) -> None:
         for at, t in enumerate(tensors):
             if not isinstance(t, Tensor):
                 raise TypeError(
-                    f"expected Tensor as element {at} in argument 0, but got {type(t).__name__}"
+                    f"expected Tensor as element {at} in argument 0, but got {class_name(t)}"
                 )
         return tuple(_at_least(rank, t) for t in tensors)
 

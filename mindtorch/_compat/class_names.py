@@ -1,0 +1,18 @@
+"""Owns how errors name the class of a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def class_name(value: Any) -> str:
+    """A class as C names it in errors: one that C defines with its module, others without."""
+    kind = type(value)
+    if kind.__name__ in ("dtype", "device", "Size", "layout") and kind.__module__[:4] == "mind":
+        return f"torch.{kind.__name__}"
+    if kind.__module__ == "builtins" or kind.__flags__ & _HEAP_TYPE:
+        return kind.__name__
+    return f"{kind.__module__}.{kind.__name__}"
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: its tp_name has no module
