@@ -15,7 +15,14 @@ from . import log
 
 _OF_AN_OPERATOR = 2  # the rank of what one operator means by a code, where none is named
 _CAUSES = ("EI", "EJ", "EL", "E3", "E4")  # modules whose user errors are causes
+_ECHO = 2  # from this rank on a finding passes on a failure, or is only a warning
 _PASSED_ON = 3  # the rank of ids that say which layer failed, not why
+_COLLECT = (
+    "the first error of the whole log, of every rank: the last one is often an echo",
+    "CANN's plog: `mindtorch-npu explain ~/ascend/log/debug/plog`",
+    "the same run with ASCEND_LAUNCH_BLOCKING=1 and without graphs, whose stack ends at the call",
+    "`npu-smi info` and `mindtorch-npu probe`: driver, firmware, CANN, torch and torch_npu",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +38,14 @@ class LikelyCause:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What was read, and the causes, the likeliest first."""
+    """What was read, and the causes, the likeliest first.
+
+    `collect` says what else is needed where the text names no cause that is known.
+    """
 
     reading: log.Reading
     findings: tuple[LikelyCause, ...]
+    collect: tuple[str, ...] = ()
 
 
 def explain(text: str) -> Explanation:
@@ -44,7 +55,8 @@ def explain(text: str) -> Explanation:
     unlike: dict[str, LikelyCause] = {}
     for _, finding in ranked:
         unlike.setdefault(finding.cause, finding)
-    return Explanation(reading, tuple(unlike.values()))
+    known = any(rank < _ECHO for rank, _ in ranked)
+    return Explanation(reading, tuple(unlike.values()), () if known else _COLLECT)
 
 
 def _all(text: str, reading: log.Reading) -> Iterator[tuple[int, LikelyCause]]:

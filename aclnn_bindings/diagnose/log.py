@@ -19,10 +19,10 @@ _T = TypeVar("_T")
 # Digits of a time, an address or a process are no code: a word of failure stands before it.
 _CODE: Final = re.compile(
     r"(?:code|err(?:or|no)?|ret(?:urn(?:s|ed)?)?|result|fail(?:ed|ure)?|status|->)"
-    r"[^\n\d]{0,24}(?<![\d.\-])([1-5]\d{5})(?![\d.\-])",
+    r"[^\n\d]{0,24}(?<![\d.\-])([1-5]\d{5})(?![\d\-]|\.\d)",
     re.IGNORECASE,
 )
-_BARE: Final = re.compile(r"(?<![\w.\-:])([1-5]\d{5})(?![\w.\-:])")
+_BARE: Final = re.compile(r"(?<![\w.\-:])([1-5]\d{5})(?![\w\-:]|\.\d)")
 _NAME: Final = re.compile(r"\bACL(?:NN|RT|DVPP)?_ERR(?:OR)?_\w+")
 _ID: Final = re.compile(r"(?<![0-9A-Za-z])([EW][0-9A-Z]\d{4}|ERR\d{5})(?![0-9A-Za-z])")
 _COLLECTIVE: Final = re.compile(
@@ -41,6 +41,10 @@ _RELEASE: Final = re.compile(
     re.IGNORECASE,
 )
 _FRAME: Final = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)')
+_EXCEPTION: Final = re.compile(
+    r"(?:^|[\s\])])((?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)): ([^\n]{1,120})",
+    re.MULTILINE,
+)
 _SOURCE: Final = re.compile(r"\[FUNC:(\w+)\]\s?\[FILE:([\w.]+)\]\s?\[LINE:(\d+)\]")
 
 
@@ -49,7 +53,7 @@ class Reading:
     """What a log says, each in the order in which it first appears.
 
     `codes` are number and symbol; `collectives` are of HcclResult; `frames` are Python's, innermost
-    last; `sources` are the places inside CANN.
+    last; `sources` are the places inside CANN; `exceptions` are Python's, with their messages.
     """
 
     codes: tuple[tuple[int, str], ...] = ()
@@ -63,6 +67,7 @@ class Reading:
     releases: tuple[str, ...] = ()
     frames: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    exceptions: tuple[str, ...] = ()
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -85,6 +90,7 @@ def read(text: str, names: StatusCodes | None = None) -> Reading:
         releases=_once(m[1] for m in _RELEASE.finditer(text)),
         frames=_once(f"{m[1]}:{m[2]} {m[3]}" for m in _FRAME.finditer(text))[-3:],
         sources=_once(f"{m[2]}:{m[3]} {m[1]}" for m in _SOURCE.finditer(text))[:4],
+        exceptions=_once(f"{m[1]}: {m[2].strip()}" for m in _EXCEPTION.finditer(text))[:4],
     )
 
 

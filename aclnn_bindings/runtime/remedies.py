@@ -1,8 +1,9 @@
 """What to do about a failed call: by CANN's own message, then by operator and code, then by code.
 
-The rows are data (`remedies.json`). Codes are keyed by name because their numbers belong to the
-install's headers. Sources: CANN's documents of return codes and error codes; "reported" and
-`repository#number` mark public threads, and what users met on hardware and nobody here measured.
+The rows are data: `remedies.json` by code and id, `messages.json` by text, specific texts first.
+Codes are keyed by name because their numbers belong to the install's headers. Sources: CANN's
+documents of return codes and error codes; "reported" and `repository#number` mark public threads,
+and what users met on hardware and nobody here measured.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 _FILE: Final = Path(__file__).with_name("remedies.json")
+_MESSAGES: Final = Path(__file__).with_name("messages.json")
+_GROUP: Final = re.compile(r"\{(\d)\}")
 _MESSAGE_ID: Final = re.compile(r"[EWI][0-9A-Z]\d{4}")
 
 
@@ -34,11 +37,24 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class MessageRemedy:
-    """Advice for a text of CANN; `rank` 0 names the cause, 1 a kind of failure, 2 an echo."""
+    """Advice for a text: of CANN, the loader, Python or a framework.
+
+    `rank` 0 names the cause, 1 a kind of failure, 2 an echo of another one or a mere warning. `{1}`
+    in the advice stands for what the pattern's first group matched.
+    """
 
     pattern: re.Pattern[str]
     rank: int
     advice: Remedy
+
+    def of(self, match: re.Match[str]) -> MessageRemedy:
+        """This rule with the advice for `match`."""
+
+        def filled(text: str) -> str:
+            return _GROUP.sub(lambda group: match[int(group[1])] or "it", text)
+
+        cause, fix = filled(self.advice.cause), filled(self.advice.fix)
+        return replace(self, advice=replace(self.advice, cause=cause, fix=fix))
 
 
 @cache
@@ -79,10 +95,11 @@ def message_ids() -> dict[str, tuple[str, Remedy]]:
 
 @cache
 def rules() -> tuple[MessageRemedy, ...]:
-    """Texts of CANN and of the loader, specific ones first."""
+    """Texts of CANN, the loader, Python and frameworks, specific ones first."""
+    rows = json.loads(_MESSAGES.read_text(encoding="utf-8"))
     return tuple(
         MessageRemedy(re.compile(pattern, re.IGNORECASE), rank, Remedy(cause, fix, run, source))
-        for pattern, rank, cause, fix, run, source in _rows()["messages"]
+        for pattern, rank, cause, fix, run, source in rows
     )
 
 
@@ -106,7 +123,7 @@ def of_message(text: str) -> Iterator[tuple[int, MessageRemedy]]:
             line = text.count("\n", 0, match.end())
             if line not in seen:
                 seen.add(line)
-                yield line, rule
+                yield line, rule.of(match)
 
 
 def advise(name: str, op: str | None = None, message: str = "") -> Remedy | None:

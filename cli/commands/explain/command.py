@@ -93,6 +93,7 @@ def document(answer: Explanation, everything: bool = False) -> Iterator[Block]:
         ("shapes", ", ".join(reading.shapes)), ("dtypes", ", ".join(reading.dtypes)),
         ("chips", ", ".join(reading.socs)), ("devices", ", ".join(reading.devices)),
         ("releases", ", ".join(reading.releases)),
+        ("exceptions", "; ".join(reading.exceptions)),
         ("called from", " < ".join(reversed(reading.frames))),
         ("inside CANN", ", ".join(reading.sources)),
     ]  # fmt: skip
@@ -100,9 +101,16 @@ def document(answer: Explanation, everything: bool = False) -> Iterator[Block]:
     if display:
         yield Heading("Found")
         yield Facts(display)
-    if not answer.findings:
+    if answer.findings:
+        yield from _causes(answer, everything)
+    else:
         yield Line(Cell("nothing here is a code, an id or a message that is known", "warn"))
-        return
+    if answer.collect:
+        yield Heading("The cause is not in this text, or not known: collect")
+        yield Items([Item(what, []) for what in answer.collect])
+
+
+def _causes(answer: Explanation, everything: bool) -> Iterator[Block]:
     causes = answer.findings if everything else answer.findings[:5]
     yield Heading("Likely causes")
     yield Items([

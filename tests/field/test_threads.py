@@ -1,0 +1,71 @@
+"""Public threads of people on Ascend: `explain` says first what each thread ended with.
+
+`advice` are expressions that the first cause and remedy must match; `draw` says how a thread came
+into the table. Rows of the draw `training` shaped the knowledge. Those of `held out` were scored
+once before they did: their figures are in the note that came with them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aclnn_bindings.diagnose.explanation import explain
+from aclnn_bindings.runtime import remedies
+
+THREADS: list[dict[str, Any]] = json.loads(
+    Path(__file__).with_name("threads.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("row", THREADS, ids=lambda row: row["url"].rpartition("github.com/")[2])
+def test_the_first_cause_is_what_the_thread_ended_with(row: dict[str, Any]) -> None:
+    first = explain(row["says"]).findings[0]
+    said = f"{first.cause}: {first.fix}"
+    lacking = [words for words in row["advice"] if not re.search(words, said, re.IGNORECASE)]
+    assert lacking == [], said
+
+
+def test_every_thread_has_an_address_and_advice() -> None:
+    for row in THREADS:
+        assert row["url"].startswith("http")
+        assert row["advice"]
+        assert row["draw"] in ("training", "held out")
+
+
+def test_what_a_pattern_matched_is_named_in_the_advice() -> None:
+    first = explain("ImportError: libfoo.so.1: cannot open shared object file").findings[0]
+    assert "libfoo.so.1" in first.cause
+    assert not any(re.search(r"\{\d", f"{f.cause}{f.fix}{f.run}") for f in (first,))
+
+
+def test_every_group_that_advice_names_is_in_its_pattern() -> None:
+    for rule in remedies.rules():
+        named = re.findall(r"\{(\d)\}", rule.advice.cause + rule.advice.fix)
+        assert all(int(group) <= rule.pattern.groups for group in named), rule.pattern.pattern
+        assert not re.search(r"\{\d", rule.advice.run)
+
+
+@pytest.mark.parametrize("text", ["my program is odd", "EngineDeadError: see above", "EZ9999 x"])
+def test_a_text_without_a_known_cause_says_what_to_collect(text: str) -> None:
+    answer = explain(text)
+    assert any("plog" in step for step in answer.collect)
+
+
+def test_a_text_with_a_known_cause_asks_for_nothing() -> None:
+    assert explain("aclrtSetDevice, error code is 507033").collect == ()
+
+
+def test_the_cause_in_a_log_comes_before_its_echoes() -> None:
+    text = (
+        "WARNING Failed to import from vllm._C\n"
+        "RuntimeError: Cannot re-initialize NPU in forked subprocess.\n"
+        "RuntimeError: Engine core initialization failed. See root cause above.\n"
+    )
+    causes = [finding.cause for finding in explain(text).findings]
+    assert "forked" in causes[0]
+    assert "echo" in causes[-1]
