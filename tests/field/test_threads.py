@@ -1,8 +1,7 @@
 """Public threads of people on Ascend: `explain` says first what each thread ended with.
 
-`advice` are expressions that the first cause and remedy must match; `draw` says how a thread came
-into the table. Rows of the draw `training` shaped the knowledge. Those of `held out` were scored
-once before they did: their figures are in the note that came with them.
+`advice` are expressions that the first cause and remedy must match. `draw` says how a thread came
+into the table: those of `training` shaped the knowledge, others were scored once before they did.
 """
 
 from __future__ import annotations
