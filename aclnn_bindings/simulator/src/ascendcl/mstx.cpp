@@ -63,7 +63,7 @@ void note(Mark::Phase phase, uint64_t id, const char* domain, const char* messag
   if (stream) note_on(stream, mark);
 }
 
-uint64_t next_number() {
+uint64_t next_mark_number() {
   std::lock_guard<std::mutex> lock(ranges().mutex);
   return ranges().next++;
 }
@@ -72,11 +72,11 @@ void mark(const char* domain, const char* message, aclrtStream stream) {
   if (!message || !profiling()) return;
   uint64_t now = profile_clock();
   profile_mark(shown(domain), message, now, now);
-  note(Mark::At, next_number(), domain, lasting_text(message), stream);
+  note(Mark::At, next_mark_number(), domain, lasting_text(message), stream);
 }
 uint64_t start(const char* domain, const char* message, aclrtStream stream) {
   if (!message) return 0;
-  uint64_t id = next_number();
+  uint64_t id = next_mark_number();
   if (profiling()) note(Mark::Begin, id, domain, lasting_text(message), stream);
   std::lock_guard<std::mutex> lock(ranges().mutex);
   ranges().open[id] = {domain, message, profile_clock(), stream};

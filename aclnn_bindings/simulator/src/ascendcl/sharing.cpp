@@ -28,7 +28,7 @@ struct Note {
   int32_t pids[512];
 };
 
-uint32_t next_number() {
+uint32_t next_share_number() {
   static std::atomic<uint32_t> next{static_cast<uint32_t>(time(nullptr)) * 131};
   return next.fetch_add(1) & ((1u << kNumberBits) - 1);
 }
@@ -52,7 +52,7 @@ bool write_note(int file, const Note& note) {
 }  // namespace
 
 int make_shared_file(uint64_t bytes, ShareId* id) {
-  uint32_t number = next_number();
+  uint32_t number = next_share_number();
   char name[32];
   snprintf(name, sizeof name, "aclsim-%06x", number);
   int file = memfd_create(name, MFD_CLOEXEC);

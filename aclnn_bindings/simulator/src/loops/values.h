@@ -41,6 +41,13 @@ template <class C>
 void write(const Tensor& t, const std::vector<C>& v) {
   write(&t, v);
 }
+// As many elements as the output has: the op's caller sizes it for the worst case.
+template <class C>
+void write_head(const Tensor* t, std::vector<C> v) {
+  if (!t) return;
+  v.resize(static_cast<size_t>(t->numel()));
+  write(t, v);
+}
 inline bool given(const Tensor* t) { return t && t->numel() > 0; }
 // The elements of the last dim, and how many such rows there are.
 inline int64_t width_of(const Tensor& t) { return t.rank ? t.dims[t.rank - 1] : 1; }

@@ -43,6 +43,11 @@ aclnnStatus read_windows(Call& c, int self, int dims, int kernel, int stride, in
 // Windows between the spatial dims of two tensors that agree in the others.
 aclnnStatus read_adaptive(Call& c, int self, int out, int dims);
 
+// f(first plane, end) in threads.
+template <class F>
+void each_planes(const Windows& w, F f) {
+  parallel_for(w.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.cost())), f);
+}
 // f(plane, output in the plane, depth reach, height reach, width reach) for planes [begin, end).
 template <class F>
 void each_window(const Windows& w, int64_t begin, int64_t end, F f) {

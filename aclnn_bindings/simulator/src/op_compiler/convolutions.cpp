@@ -37,7 +37,7 @@ aclError window_of(TypeCall& c, size_t axes, Window* window) {
   return ACL_SUCCESS;
 }
 
-aclTensor* image(TypeCall& c, const View& view) {
+aclTensor* spatial(TypeCall& c, const View& view) {
   return c.tensor(view, view.dims.size() == 5 ? ACL_FORMAT_NCDHW : ACL_FORMAT_NCHW);
 }
 aclError expect_images(TypeCall& c, size_t rank, std::initializer_list<const View*> views) {
@@ -54,17 +54,17 @@ aclError transposed(TypeCall& c) {
   Window w;
   if (aclError code = window_of(c, axes, &w)) return code;
   if (aclError code = expect_images(c, axes + 2, {&c.in(1), &c.in(2), &c.out(0)})) return code;
-  return ACLSIM_RUN(c, aclnnConvolution, image(c, c.in(1)), image(c, c.in(2)),
+  return ACLSIM_RUN(c, aclnnConvolution, spatial(c, c.in(1)), spatial(c, c.in(2)),
                     c.given(3) ? c.in_tensor(3) : nullptr, c.array(w.strides), c.array(w.pads),
                     c.array(w.dilations), true, c.array(w.output_pads), w.groups,
-                    image(c, c.out(0)), int8_t{0});
+                    spatial(c, c.out(0)), int8_t{0});
 }
 
 // The gradient of one operand; the other two are read. The operand itself gives its shape alone.
 aclError gradient(TypeCall& c, const Window& w, const View& grad, const View& x, const View& filter,
                   bool of_input) {
-  aclTensor* out = image(c, c.out(0));
-  return ACLSIM_RUN(c, aclnnConvolutionBackward, image(c, grad), image(c, x), image(c, filter),
+  aclTensor* out = spatial(c, c.out(0));
+  return ACLSIM_RUN(c, aclnnConvolutionBackward, spatial(c, grad), spatial(c, x), spatial(c, filter),
                     static_cast<aclIntArray*>(nullptr), c.array(w.strides), c.array(w.pads),
                     c.array(w.dilations), false, c.array(Dims(w.strides.size(), 0)),
                     static_cast<int>(w.groups), c.flags({of_input, !of_input, false}), int8_t{0},
@@ -118,10 +118,10 @@ aclError by_channel(TypeCall& c) {
   if (aclError code = window_of(c, 2, &w)) return code;
   if (aclError code = expect_images(c, 4, {&c.in(0), &c.in(1), &c.out(0)})) return code;
   if (aclError code = grouped(c, c.in(1), &filter)) return code;
-  return ACLSIM_RUN(c, aclnnConvolution, image(c, c.in(0)), image(c, filter),
+  return ACLSIM_RUN(c, aclnnConvolution, spatial(c, c.in(0)), spatial(c, filter),
                     c.given(2) ? c.in_tensor(2) : nullptr, c.array(w.strides), c.array(w.pads),
                     c.array(w.dilations), false, c.array({0, 0}), c.in(0).dims[1],
-                    image(c, c.out(0)), int8_t{0});
+                    spatial(c, c.out(0)), int8_t{0});
 }
 // size of x, filter, gradient → gradient of x.
 aclError by_channel_input_grad(TypeCall& c) {
@@ -142,8 +142,8 @@ aclError by_channel_filter_grad(TypeCall& c) {
   if (aclError code = expect_images(c, 4, {&c.in(0), &c.in(2), &c.out(0)})) return code;
   w.groups = c.in(0).dims[1];
   View room = grouped_room(c, c.out(0));
-  aclTensor* out = image(c, room);
-  aclError code = ACLSIM_RUN(c, aclnnConvolutionBackward, image(c, c.in(2)), image(c, c.in(0)), out,
+  aclTensor* out = spatial(c, room);
+  aclError code = ACLSIM_RUN(c, aclnnConvolutionBackward, spatial(c, c.in(2)), spatial(c, c.in(0)), out,
                              static_cast<aclIntArray*>(nullptr), c.array(w.strides),
                              c.array(w.pads), c.array(w.dilations), false, c.array({0, 0}),
                              static_cast<int>(w.groups), c.flags({false, true, false}), int8_t{0},

@@ -173,7 +173,7 @@ aclError pack(TypeCall& c) {
   return ACLSIM_RUN(c, aclnnStack, c.list(members), c.int_attr("axis", 0), c.out_tensor(0));
 }
 // x, k → values, positions.
-aclError top_k(TypeCall& c) {
+aclError top_k_v2(TypeCall& c) {
   EXPECT(c, 2, 2);
   int64_t k = c.ints(1).at(0);
   View positions = c.room(ACL_INT64, c.out(1).dims);
@@ -286,7 +286,7 @@ const TypeTable& elementwise_types() {
       {"SoftmaxGrad", softmax_grad}, {"LogSoftmaxGrad", log_softmax_grad},
       {"MaskedFill", masked_fill}, {"MaskedFillRange", masked_fill_range}, {"GatherV2", gather},
       {"GatherElements", gather_elements}, {"Cumsum", cumsum}, {"ReverseV2", reverse},
-      {"Tile", tile}, {"Pack", pack}, {"TopKV2", top_k},
+      {"Tile", tile}, {"Pack", pack}, {"TopKV2", top_k_v2},
       {"SoftmaxCrossEntropyWithLogits", cross_entropy}, {"ApplyAdamD", adam},
       {"ApplyAdamV2", bert_adam}};
   return *rows;

@@ -9,13 +9,13 @@ namespace aclsim {
 namespace {
 
 // Queries [b, h, i, k, c]; the first keys and values [b, h, i, j, c], the second [b, h, j, k, c].
-struct Sizes {
+struct FloydSizes {
   int64_t outer, i, j, k, c;
   int64_t query(int64_t o, int64_t a, int64_t e) const { return ((o * i + a) * k + e) * c; }
   int64_t first(int64_t o, int64_t a, int64_t b) const { return ((o * i + a) * j + b) * c; }
   int64_t second(int64_t o, int64_t b, int64_t e) const { return ((o * j + b) * k + e) * c; }
 };
-Sizes sizes_of(const Call& c) {
+FloydSizes sizes_of(const Call& c) {
   using P = params::FusedFloydAttention;
 
   const int64_t *q = c.tensor(P::query).dims, *k1 = c.tensor(P::key1).dims;
@@ -50,7 +50,7 @@ Data data_of(const Call& c) {
   return {floats(c.tensor(P::query)), floats(c.tensor(P::key1)), floats(c.tensor(P::value1)),
           floats(c.tensor(P::key2)), floats(c.tensor(P::value2))};
 }
-Doubles scores_of(const Data& d, const Sizes& s, int64_t o, int64_t a, int64_t e, double scale) {
+Doubles scores_of(const Data& d, const FloydSizes& s, int64_t o, int64_t a, int64_t e, double scale) {
   Doubles x(static_cast<size_t>(s.j));
   const float* q = &d.q[s.query(o, a, e)];
   for (int64_t b = 0; b < s.j; ++b) {
@@ -62,7 +62,7 @@ Doubles scores_of(const Data& d, const Sizes& s, int64_t o, int64_t a, int64_t e
 }
 // f(outer, row, column) for all queries.
 template <class F>
-void each_query(const Sizes& s, F f) {
+void each_query(const FloydSizes& s, F f) {
   for (int64_t o = 0; o < s.outer; ++o) {
     for (int64_t a = 0; a < s.i; ++a) {
       for (int64_t e = 0; e < s.k; ++e) f(o, a, e);
@@ -81,7 +81,7 @@ aclnnStatus check_floyd(Call& c) {
 aclError run_floyd(Call& c) {
   using P = params::FusedFloydAttention;
 
-  const Sizes s = sizes_of(c);
+  const FloydSizes s = sizes_of(c);
   const Data d = data_of(c);
   Floats out(d.q.size()), tops, sums;
   each_query(s, [&](int64_t o, int64_t a, int64_t e) {
@@ -116,7 +116,7 @@ aclnnStatus check_floyd_grad(Call& c) {
 aclError run_floyd_grad(Call& c) {
   using P = params::FusedFloydAttentionGrad;
 
-  const Sizes s = sizes_of(c);
+  const FloydSizes s = sizes_of(c);
   const Data d = data_of(c);
   const Floats dy = floats(c.tensor(P::dy)), tops = floats(c.tensor(P::softmaxMax)),
                sums = floats(c.tensor(P::softmaxSum));

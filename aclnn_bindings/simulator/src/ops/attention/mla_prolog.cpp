@@ -33,11 +33,11 @@ Sizes sizes_of(const Call& c) {
   return {rows_of(x), width_of(x), part(c, "rmsnormGammaCq")->numel(), up.dims[0], up.dims[1],
           width_of(*part(c, "ropeCos")), latent, latent && down.cols ? cache.numel() / latent : 0};
 }
-enum class Cache : uint8_t { Rows, Blocks };  // Blocks: 32 bytes of each row lie together
-bool read_mode(const Call& c, Cache& mode) {
+enum class CacheKind : uint8_t { Rows, Blocks };  // Blocks: 32 bytes of each row lie together
+bool read_mode(const Call& c, CacheKind& mode) {
   const int at = named(c, "cacheMode");
   const char* text = at == kNone || !c.text(at) ? "" : c.text(at);
-  mode = !std::strcmp(text, "PA_NZ") ? Cache::Blocks : Cache::Rows;
+  mode = !std::strcmp(text, "PA_NZ") ? CacheKind::Blocks : CacheKind::Rows;
   for (const char* known : {"", "PA_BSND", "PA_NZ", "BSND", "TND"}) {
     if (!std::strcmp(text, known)) return true;
   }
@@ -60,7 +60,7 @@ aclnnStatus expect_operands(const Call& c) {
 }
 aclnnStatus check_prolog(Call& c) {
   ACL_RETURN_IF_FAILED(expect_operands(c));
-  Cache mode;
+  CacheKind mode;
   if (!read_mode(c, mode))
     return c.fail(ACLNN_ERR_PARAM_INVALID, "cacheMode should be PA_BSND, PA_NZ, BSND or TND.");
   for (const char* name : {"kvCacheQuantMode", "ckvkrRepoMode", "quantScaleRepoMode"}) {
@@ -126,7 +126,7 @@ aclnnStatus check_prolog(Call& c) {
     if (scale && scale->numel() != 1 && scale->numel() != k.cols)
       return c.fail(ACLNN_ERR_PARAM_INVALID, "%s %s should have 1 or %lld elements.", k.scale,
                     shape_text(*scale), static_cast<long long>(k.cols));
-    if (mode == Cache::Blocks && (part(c, k.cache)->rank != 4 || !part(c, k.cache)->contiguous()))
+    if (mode == CacheKind::Blocks && (part(c, k.cache)->rank != 4 || !part(c, k.cache)->contiguous()))
       return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have 4 dims for PA_NZ.", k.cache);
   }
   return ACLNN_SUCCESS;
@@ -167,7 +167,7 @@ void turn(const float* x, const float* cos, const float* sin, int64_t n, float* 
   }
 }
 // Rows into the slots of a cache, quantised by `scale` where it has integers.
-void store_rows(const Tensor& cache, Cache mode, const Floats& rows, int64_t width,
+void store_rows(const Tensor& cache, CacheKind mode, const Floats& rows, int64_t width,
                 const Floats& scale, const Ints& slots) {
   Floats all = floats(cache);
   const int64_t piece = 32 / static_cast<int64_t>(dtype_size(cache.dtype)),
@@ -177,7 +177,7 @@ void store_rows(const Tensor& cache, Cache mode, const Floats& rows, int64_t wid
                   slot = slots[t];
     if (slot < 0) continue;
     int64_t at = slot * width + j;
-    if (mode == Cache::Blocks)
+    if (mode == CacheKind::Blocks)
       at = slot / block * block * width + j / piece * block * piece + slot % block * piece + j % piece;
     float v = rows[i];
     if (cache.dtype == ACL_INT8) {
@@ -196,7 +196,7 @@ aclError run_prolog(Call& c) {
   x.rows *= x.batch, x.batch = 1;
   const Floats token = floats(part(c, "dequantScaleX")), cos = floats(part(c, "ropeCos")),
                sin = floats(part(c, "ropeSin"));
-  Cache mode = Cache::Rows;
+  CacheKind mode = CacheKind::Rows;
   read_mode(c, mode);
 
   Floats low = multiplied(x, *part(c, "weightDq"), s.low, token, floats(part(c, "dequantScaleWDq")));

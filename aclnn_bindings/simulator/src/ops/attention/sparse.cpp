@@ -37,12 +37,12 @@ Heads shaped_like(const Heads& h, const Tensor& t) {
   return g;
 }
 // Where the ops have their arguments.
-struct Places {
+struct SparsePlaces {
   int q, k, v, lengths_q, lengths_k, layout_q, layout_k, kv_heads, scale, mode;
   int q_rope = kNone, k_rope = kNone, sink = kNone;
 };
 // Reads queries, keys and values; in phase 1 without their elements, whose count lengths may need.
-bool read_sequences(const Call& c, const Places& at, Sequences& s, bool values) {
+bool read_sequences(const Call& c, const SparsePlaces& at, Sequences& s, bool values) {
   using P = params::BlockSparseAttention;
 
   const char *lq = c.text(at.layout_q), *lk = c.text(at.layout_k);
@@ -70,7 +70,7 @@ bool read_sequences(const Call& c, const Places& at, Sequences& s, bool values) 
   return s.kv_heads > 0 && s.heads % s.kv_heads == 0 && s.q.depth == s.k.depth &&
          s.queries.size() == s.keys.size();
 }
-aclnnStatus refuse_sequences(const Call& c, const Places& at) {
+aclnnStatus refuse_sequences(const Call& c, const SparsePlaces& at) {
   return c.fail(ACLNN_ERR_PARAM_INVALID,
                 "query %s, key %s and value %s do not fit the layouts %s and %s.",
                 shape_text(c.tensor(at.q)), shape_text(c.tensor(at.k)), shape_text(c.tensor(at.v)),
@@ -78,7 +78,7 @@ aclnnStatus refuse_sequences(const Call& c, const Places& at) {
                 c.text(at.layout_k) ? c.text(at.layout_k) : "none");
 }
 // Geometry of the output: the query's, with the values' depth.
-Heads output_of(const Call& c, const Places& at, const Sequences& s) {
+Heads output_of(const Call& c, const SparsePlaces& at, const Sequences& s) {
   const Tensor& q = c.tensor(at.q);
   int64_t dims[kMaxRank];
   std::copy(q.dims, q.dims + q.rank, dims);
@@ -91,7 +91,7 @@ Heads output_of(const Call& c, const Places& at, const Sequences& s) {
 }
 // Statistics of `repeat` equal elements: [.., heads, rows, repeat], or for packed rows [rows,
 // heads, repeat].
-Statistics statistics_of(const Call& c, const Places& at, const Sequences& s, int64_t repeat) {
+Statistics statistics_of(const Call& c, const SparsePlaces& at, const Sequences& s, int64_t repeat) {
   Statistics stats;
   const Tensor& q = c.tensor(at.q);
   Ints rows;
@@ -110,13 +110,13 @@ Statistics statistics_of(const Call& c, const Places& at, const Sequences& s, in
 }
 
 // Block-sparse attention: mask [batch, heads, blocks of queries, blocks of keys], 1 where attended.
-struct Blocks {
-  Places at;
+struct SparseBlocks {
+  SparsePlaces at;
   int mask, plain_mask, shape, table, type, lse_flag, out, lse;
 };
-constexpr Blocks kBlocks = [] {
+constexpr SparseBlocks kBlocks = [] {
   using P = params::BlockSparseAttention;
-  return Blocks{{0, 1, 2, 6, 7, 9, 10, 11, 13, kNone},
+  return SparseBlocks{{0, 1, 2, 6, 7, 9, 10, 11, 13, kNone},
                 P::blockSparseMaskOptional,
                 P::attenMaskOptional,
                 P::blockShapeOptional,
@@ -126,9 +126,9 @@ constexpr Blocks kBlocks = [] {
                 P::attentionOut,
                 P::softmaxLseOptional};
 }();
-constexpr Blocks kBlocksV2 = [] {
+constexpr SparseBlocks kBlocksV2 = [] {
   using P = params::BlockSparseAttentionV2;
-  return Blocks{{0, 1, 2, 6, 7, 12, 13, 14, 16, kNone},
+  return SparseBlocks{{0, 1, 2, 6, 7, 12, 13, 14, 16, kNone},
                 P::blockSparseMaskOptional,
                 P::attenMaskOptional,
                 P::blockShapeOptional,
@@ -138,9 +138,9 @@ constexpr Blocks kBlocksV2 = [] {
                 P::attentionOut,
                 P::softmaxLseOptional};
 }();
-constexpr Blocks kBlocksGrad = [] {
+constexpr SparseBlocks kBlocksGrad = [] {
   using P = params::BlockSparseAttentionGrad;
-  return Blocks{{1, 2, 3, 9, 10, 11, 12, 13, 15, kNone},
+  return SparseBlocks{{1, 2, 3, 9, 10, 11, 12, 13, 15, kNone},
                 P::blockSparseMaskOptional,
                 P::attenMaskOptional,
                 P::blockShapeOptional,
@@ -150,7 +150,7 @@ constexpr Blocks kBlocksGrad = [] {
                 P::attentionOut,
                 P::softmaxLse};
 }();
-aclnnStatus check_blocks_of(Call& c, const Blocks& b) {
+aclnnStatus check_blocks_of(Call& c, const SparseBlocks& b) {
   using P = params::BlockSparseAttentionV2;
 
   ACL_RETURN_IF_FAILED(expect_given(c, {b.at.q, b.at.k, b.at.v, b.mask, b.shape, b.out}));
@@ -183,7 +183,7 @@ aclnnStatus check_blocks_of(Call& c, const Blocks& b) {
   return expect_numel(c, b.out,
                       c.tensor(b.at.q).numel() / std::max<int64_t>(1, s.q.depth) * s.v.depth);
 }
-Sequences read_blocks(const Call& c, const Blocks& b, Ints& mask) {
+Sequences read_blocks(const Call& c, const SparseBlocks& b, Ints& mask) {
   Sequences s;
   read_sequences(c, b.at, s, true);
   mask = integers(c.tensor(b.mask));
@@ -196,11 +196,11 @@ Sequences read_blocks(const Call& c, const Blocks& b, Ints& mask) {
   };
   return s;
 }
-template <const Blocks& b>
+template <const SparseBlocks& b>
 aclnnStatus check_blocks(Call& c) {
   return check_blocks_of(c, b);
 }
-template <const Blocks& b>
+template <const SparseBlocks& b>
 aclError run_blocks(Call& c) {
   Ints mask;
   const Sequences s = read_blocks(c, b, mask);
@@ -280,7 +280,7 @@ Chosen chosen_of(const Tensor& indices, const Sequences& s, int64_t size, int64_
   return k;
 }
 struct Lists {
-  Places at;
+  SparsePlaces at;
   int indices, table, size, flag, out, top, sum;
   int mask = kNone;
 };

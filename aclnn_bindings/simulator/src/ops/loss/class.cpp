@@ -5,7 +5,7 @@
 namespace aclsim {
 namespace {
 
-enum Reduction : int64_t { kNone, kMean, kSum };
+enum Reduction : int64_t { kReduceNone, kReduceMean, kReduceSum };
 
 double log_sum_exp(const double* x, int64_t n) {
   double top = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -48,8 +48,8 @@ aclnnStatus check_multilabel(Call& c) {
 
   ACL_RETURN_IF_FAILED(expect_rank(c, P::self, 0, 2));
   ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, P::self, {P::target, P::isTarget}));
-  ACL_RETURN_IF_FAILED(expect_int(c, P::reduction, kNone, kSum));
-  if (c.integer(P::reduction) == kNone && c.tensor(P::self).rank == 2)
+  ACL_RETURN_IF_FAILED(expect_int(c, P::reduction, kReduceNone, kReduceSum));
+  if (c.integer(P::reduction) == kReduceNone && c.tensor(P::self).rank == 2)
     return expect_dims(c, P::out, {c.tensor(P::self).dims[0]});
   return expect_numel(c, P::out, 1);
 }
@@ -77,8 +77,8 @@ aclError run_multilabel(Call& c) {
     if (n > 0) loss[r] /= static_cast<double>(n);
   }
   const double sum = std::accumulate(loss.begin(), loss.end(), 0.0);
-  if (c.integer(P::reduction) != kNone) {
-    loss.assign(1, c.integer(P::reduction) == kMean ? sum / static_cast<double>(rows) : sum);
+  if (c.integer(P::reduction) != kReduceNone) {
+    loss.assign(1, c.integer(P::reduction) == kReduceMean ? sum / static_cast<double>(rows) : sum);
   }
   put(c.tensor(P::out), loss);
   put(c.tensor(P::isTarget), marks);
@@ -99,7 +99,7 @@ aclError target_gradient(const Call& c, int reduction, int out, F f) {
   };
   Numbers g = spread(0), x = spread(1), y = spread(2);
   const double share =
-      c.integer(reduction) == kMean ? 1 / static_cast<double>(std::max<size_t>(1, g.size())) : 1;
+      c.integer(reduction) == kReduceMean ? 1 / static_cast<double>(std::max<size_t>(1, g.size())) : 1;
   for (size_t i = 0; i < g.size(); ++i) g[i] *= share * f(x[i], y[i], i, spread);
   put(to, g);
   return ACL_SUCCESS;
@@ -121,7 +121,7 @@ aclnnStatus expect_spread(const Call& c, int out, std::initializer_list<int> arg
 aclnnStatus check_kl_target(Call& c) {
   using P = params::KlDivTargetBackward;
 
-  ACL_RETURN_IF_FAILED(expect_int(c, P::reduction, kNone, kSum));
+  ACL_RETURN_IF_FAILED(expect_int(c, P::reduction, kReduceNone, kReduceSum));
   return expect_spread(c, P::gradTarget, {P::gradOutput, P::self, P::target});
 }
 aclError run_kl_target(Call& c) {
@@ -138,7 +138,7 @@ aclError run_kl_target(Call& c) {
 aclnnStatus check_bce_target(Call& c) {
   using P = params::BinaryCrossEntropyWithLogitsTargetBackward;
 
-  ACL_RETURN_IF_FAILED(expect_int(c, P::reduction, kNone, kSum));
+  ACL_RETURN_IF_FAILED(expect_int(c, P::reduction, kReduceNone, kReduceSum));
   return expect_spread(
       c, P::gradTarget,
       {P::gradOutput, P::self, P::target, P::weightOptional, P::posWeightOptional});
@@ -161,8 +161,8 @@ aclError run_bce_target(Call& c) {
 
 // What fused cross entropy takes of its attributes; reduction by name: mean, sum, none.
 Reduction reduction_of(const char* name) {
-  if (name && !std::strcmp(name, "sum")) return kSum;
-  return name && !std::strcmp(name, "none") ? kNone : kMean;
+  if (name && !std::strcmp(name, "sum")) return kReduceSum;
+  return name && !std::strcmp(name, "none") ? kReduceNone : kReduceMean;
 }
 double weight_at(const Numbers& w, int64_t k) { return w.empty() ? 1 : w[static_cast<size_t>(k)]; }
 
@@ -183,7 +183,7 @@ aclnnStatus check_cross_entropy(Call& c) {
   ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, P::input, {P::logProbOut}));
   if (c.flag(P::returnZloss)) ACL_RETURN_IF_FAILED(expect_dims(c, P::lseForZlossOut, {rows}));
   return expect_numel(c, P::lossOut,
-                      reduction_of(c.text(P::reductionOptional)) == kNone ? rows : 1);
+                      reduction_of(c.text(P::reductionOptional)) == kReduceNone ? rows : 1);
 }
 aclError run_cross_entropy(Call& c) {
   using P = params::CrossEntropyLoss;
@@ -216,12 +216,12 @@ aclError run_cross_entropy(Call& c) {
   const Reduction how = reduction_of(c.text(P::reductionOptional));
   const auto reduced = [&](const Numbers& each, double share) {
     const double sum = std::accumulate(each.begin(), each.end(), 0.0);
-    return how == kNone ? each : Numbers(1, how == kMean ? sum / share : sum);
+    return how == kReduceNone ? each : Numbers(1, how == kReduceMean ? sum / share : sum);
   };
   put(c.tensor(P::lossOut), reduced(loss, weights));
   put(c.tensor(P::logProbOut), x);
   if (c.flag(P::returnZloss)) {
-    if (c.maybe(P::zlossOut) && (how != kNone ? 1 : rows) == c.tensor(P::zlossOut).numel()) {
+    if (c.maybe(P::zlossOut) && (how != kReduceNone ? 1 : rows) == c.tensor(P::zlossOut).numel()) {
       put(c.tensor(P::zlossOut), reduced(z, kept));
     }
     put(c.tensor(P::lseForZlossOut), lse);
@@ -236,7 +236,7 @@ aclnnStatus check_cross_entropy_grad(Call& c) {
 
   ACL_RETURN_IF_FAILED(expect_classes(c, P::logProb, P::target, P::weightOptional));
   const int64_t rows = c.tensor(P::logProb).dims[0];
-  const int64_t count = reduction_of(c.text(P::reductionOptional)) == kNone ? rows : 1;
+  const int64_t count = reduction_of(c.text(P::reductionOptional)) == kReduceNone ? rows : 1;
   ACL_RETURN_IF_FAILED(expect_numel(c, P::gradLoss, count));
   ACL_RETURN_IF_FAILED(expect_numel(c, P::gradZlossOptional, count));
   ACL_RETURN_IF_FAILED(expect_dims(c, P::lseForZlossOptional, {rows}));
@@ -269,11 +269,11 @@ aclError run_cross_entropy_grad(Call& c) {
   for (int64_t r = 0; r < rows; ++r) {
     double* row = x.data() + r * n;
     const bool skip = target[r] == ignore;
-    const double share = g[how == kNone ? r : 0] / (how == kMean ? weights : 1);
+    const double share = g[how == kReduceNone ? r : 0] / (how == kReduceMean ? weights : 1);
     const double own = skip ? 0 : weight_at(w, target[r]);
     double zs = 0;
     if (!gz.empty() && !lse.empty() && !skip) {
-      zs = gz[how == kNone ? r : 0] / (how == kMean ? kept : 1) * 2 *
+      zs = gz[how == kReduceNone ? r : 0] / (how == kReduceMean ? kept : 1) * 2 *
            c.number(P::lseSquareScaleForZloss) * lse[r];
     }
     for (int64_t i = 0; i < n; ++i) {

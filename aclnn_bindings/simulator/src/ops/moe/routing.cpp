@@ -171,13 +171,6 @@ Floats gathered(const Call& c, const Init& at, const Plan& p, int64_t first_expe
   }
   return out;
 }
-// As many rows as the output has: the op's caller sizes it for the worst case.
-template <class C>
-void write_head(const Tensor* t, std::vector<C> v) {
-  if (!t) return;
-  v.resize(static_cast<size_t>(t->numel()));
-  write(t, v);
-}
 void write_head_quantized(const Tensor& t, Floats v) {
   const int64_t packed = t.dtype == ACL_INT32 ? kPacked : 1;
   v.resize(static_cast<size_t>(t.numel() * packed));

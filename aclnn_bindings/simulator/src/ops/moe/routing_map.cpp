@@ -42,13 +42,6 @@ Ints by_token(const Ints& tokens) {
                    [&](int64_t a, int64_t b) { return tokens[a] < tokens[b]; });
   return order;
 }
-template <class C>
-void write_head(const Tensor* t, std::vector<C> v) {
-  if (!t) return;
-  v.resize(static_cast<size_t>(t->numel()));
-  write(t, v);
-}
-
 aclError expect_below(Call& c, int arg, const Ints& v, int64_t limit) {
   for (int64_t i : v) {
     if (i < 0 || i >= limit)

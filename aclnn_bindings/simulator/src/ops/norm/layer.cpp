@@ -62,14 +62,14 @@ const C* none() {
 }
 
 // Rows of `width` elements.
-struct Plan {
+struct LayerPlan {
   int64_t rows, width;
 };
 
 // The last `rank` dims of a tensor argument must be `dims`.
 aclnnStatus check_trailing(Call& c, int arg, const int64_t* dims, int64_t rank, const char* what) {
   const Tensor& x = c.tensor(arg);
-  Plan& p = c.make<Plan>();
+  LayerPlan& p = c.make<LayerPlan>();
   bool fits = rank >= 1 && rank <= x.rank;
   p.rows = p.width = 1;
   for (int64_t i = 0; fits && i < rank; ++i) {
@@ -87,7 +87,7 @@ aclnnStatus check_trailing(Call& c, int arg, const int64_t* dims, int64_t rank, 
 }
 // f(row) for every row, in threads.
 template <class F>
-void each_row(const Plan& p, F f) {
+void each_row(const LayerPlan& p, F f) {
   parallel_for(p.rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.width)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) f(i);
@@ -95,7 +95,7 @@ void each_row(const Plan& p, F f) {
 }
 // f(first column, columns) over pieces of a row.
 template <class F>
-void each_piece(const Plan& p, F f) {
+void each_piece(const LayerPlan& p, F f) {
   constexpr int64_t kPiece = 256;
   parallel_for((p.width + kPiece - 1) / kPiece, std::max<int64_t>(1, 64 / (p.rows + 1)),
                [&](int64_t begin, int64_t end) {
@@ -111,7 +111,7 @@ aclnnStatus check_layer_norm(Call& c) {
 
   const Span<const int64_t> dims = c.ints(P::normalizedShape);
   ACL_RETURN_IF_FAILED(check_trailing(c, P::input, dims.data, dims.size, "normalizedShape"));
-  const Plan& p = c.get<Plan>();
+  const LayerPlan& p = c.get<LayerPlan>();
   for (int arg : {P::weightOptional, P::biasOptional})
     ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.width));
   for (int arg : {P::meanOutOptional, P::rstdOutOptional})
@@ -123,7 +123,7 @@ template <class C>
 void layer_norm(Call& c) {
   using P = params::LayerNorm;
 
-  const Plan& p = c.get<Plan>();
+  const LayerPlan& p = c.get<LayerPlan>();
   Stage<C> stage(c);
   const C *x = stage.in(c.tensor(P::input)), *w = stage.in(c.maybe(P::weightOptional)),
           *b = stage.in(c.maybe(P::biasOptional));
@@ -157,7 +157,7 @@ aclnnStatus check_layer_norm_grad(Call& c) {
       expect_given(c, {P::gradOut, P::input, P::normalizedShape, P::mean, P::rstd, P::outputMask}));
   const Span<const int64_t> dims = c.ints(P::normalizedShape);
   ACL_RETURN_IF_FAILED(check_trailing(c, P::input, dims.data, dims.size, "normalizedShape"));
-  const Plan& p = c.get<Plan>();
+  const LayerPlan& p = c.get<LayerPlan>();
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradOut, P::input));
   ACL_RETURN_IF_FAILED(expect_masked(c, P::outputMask, 3, P::gradInputOut));
   for (int arg : {P::mean, P::rstd}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.rows));
@@ -168,7 +168,7 @@ aclnnStatus check_layer_norm_grad(Call& c) {
 }
 // Gradients by weight and bias: sums over rows, in pieces of columns.
 template <class C>
-void weight_grads(const Plan& p, C* gw, C* gb, const C* g, const C* x, const C* means,
+void weight_grads(const LayerPlan& p, C* gw, C* gb, const C* g, const C* x, const C* means,
                   const C* rstds) {
   each_piece(p, [&](int64_t first, int64_t n) {
     if (gw) std::fill_n(gw + first, n, C(0));
@@ -182,7 +182,7 @@ void weight_grads(const Plan& p, C* gw, C* gb, const C* g, const C* x, const C* 
 }
 // The gradient by the input; without means (RMS) nothing is centred.
 template <class C>
-void input_grad(const Plan& p, C* gx, const C* g, const C* x, const C* means, const C* rstds,
+void input_grad(const LayerPlan& p, C* gx, const C* g, const C* x, const C* means, const C* rstds,
                 const C* w) {
   const double width = static_cast<double>(p.width);
   each_row(p, [&](int64_t i) {
@@ -202,7 +202,7 @@ template <class C>
 void layer_norm_grad(Call& c) {
   using P = params::LayerNormBackward;
 
-  const Plan& p = c.get<Plan>();
+  const LayerPlan& p = c.get<LayerPlan>();
   Stage<C> stage(c);
   const C *g = stage.in(c.tensor(P::gradOut)), *x = stage.in(c.tensor(P::input)),
           *means = stage.in(c.tensor(P::mean)), *rstds = stage.in(c.tensor(P::rstd)),
@@ -235,7 +235,7 @@ struct RmsNorm {
     }
     c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(P::x)));
     if (Y == 0) c.workspace_size *= 2;  // in place: staged for reading and for writing
-    return expect_numel(c, Rstd, c.get<Plan>().rows);
+    return expect_numel(c, Rstd, c.get<LayerPlan>().rows);
   }
   static aclError run(Call& c) {
     using P = params::RmsNorm;
@@ -249,7 +249,7 @@ struct RmsNorm {
   static void apply(Call& c) {
     using P = params::RmsNorm;
 
-    const Plan& p = c.get<Plan>();
+    const LayerPlan& p = c.get<LayerPlan>();
     Stage<C> stage(c);
     const C *x = stage.in(c.tensor(P::x)), *gamma = stage.in(c.tensor(Gamma)),
             *other = stage.in(at(c, Other));
@@ -283,7 +283,7 @@ aclnnStatus check_rms_norm_grad(Call& c) {
   const Tensor& gamma = c.tensor(P::gamma);
   ACL_RETURN_IF_FAILED(check_trailing(c, P::x, gamma.dims, gamma.rank, "The shape of gamma"));
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::dy, P::x));
-  ACL_RETURN_IF_FAILED(expect_numel(c, P::rstd, c.get<Plan>().rows));
+  ACL_RETURN_IF_FAILED(expect_numel(c, P::rstd, c.get<LayerPlan>().rows));
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::dxOut, P::x));
   c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(P::x)));
   return expect_same_shape(c, P::dgammaOut, P::gamma);
@@ -292,7 +292,7 @@ template <class C>
 void rms_norm_grad(Call& c) {
   using P = params::RmsNormGrad;
 
-  const Plan& p = c.get<Plan>();
+  const LayerPlan& p = c.get<LayerPlan>();
   Stage<C> stage(c);
   const C *g = stage.in(c.tensor(P::dy)), *x = stage.in(c.tensor(P::x)),
           *rstds = stage.in(c.tensor(P::rstd)), *gamma = stage.in(c.tensor(P::gamma));

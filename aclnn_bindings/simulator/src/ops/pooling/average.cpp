@@ -20,10 +20,6 @@ double divisor_of(const Plan& p, const Windows::Reach& deep, const Windows::Reac
   return static_cast<double>((deep.end - deep.begin) * (high.end - high.begin) *
                              (wide.end - wide.begin));
 }
-template <class F>
-void each_planes(const Windows& w, F f) {
-  parallel_for(w.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.cost())), f);
-}
 template <class C>
 ACL_VECTOR double total(const C* x, int64_t n) {
   return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return x[i]; });

@@ -9,11 +9,6 @@
 namespace aclsim {
 namespace {
 
-// f(first plane, end) in threads.
-template <class F>
-void each_planes(const Windows& w, F f) {
-  parallel_for(w.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.cost())), f);
-}
 // The largest input of every window, and where it lies in its plane. The first of equals wins, NaN
 // beats everything, as in torch.
 template <class C>
@@ -82,7 +77,7 @@ aclnnStatus check_indices(Call& c) {
 }
 // (self, outputSize, out, indices).
 template <int Dims>
-aclnnStatus check_adaptive(Call& c) {
+aclnnStatus check_adaptive_max(Call& c) {
   using P = params::AdaptiveMaxPool2d;
 
   const Span<const int64_t> size = c.ints(P::outputSize);
@@ -139,7 +134,7 @@ aclnnStatus check_indices_grad(Call& c) {
   return expect_same_shape(c, P::gradInput, P::self);
 }
 template <int Dims>
-aclnnStatus check_adaptive_grad(Call& c) {
+aclnnStatus check_adaptive_max_grad(Call& c) {
   using P = params::AdaptiveMaxPool2dBackward;
 
   ACL_RETURN_IF_FAILED(read_adaptive(c, P::self, P::gradOutput, Dims));
@@ -258,11 +253,11 @@ ACLNN_OP(aclnnMaxPool3dWithArgmaxBackward, check_indices_grad<3>,
          run_scatter<params::MaxPool3dWithArgmaxBackward::gradInput>)
 ACLNN_OP(aclnnMaxPool2dWithMask, check_mask, run_mask)
 ACLNN_OP(aclnnMaxPool2dWithMaskBackward, check_mask_grad, run_mask_grad)
-ACLNN_OP(aclnnAdaptiveMaxPool2d, check_adaptive<2>,
+ACLNN_OP(aclnnAdaptiveMaxPool2d, check_adaptive_max<2>,
          run_indices<params::AdaptiveMaxPool2d::outputOut>)
-ACLNN_OP(aclnnAdaptiveMaxPool2dBackward, check_adaptive_grad<2>,
+ACLNN_OP(aclnnAdaptiveMaxPool2dBackward, check_adaptive_max_grad<2>,
          run_scatter<params::AdaptiveMaxPool2dBackward::gradInput>)
-ACLNN_OP(aclnnAdaptiveMaxPool3d, check_adaptive<3>,
+ACLNN_OP(aclnnAdaptiveMaxPool3d, check_adaptive_max<3>,
          run_indices<params::AdaptiveMaxPool3d::outputOut>)
-ACLNN_OP(aclnnAdaptiveMaxPool3dBackward, check_adaptive_grad<3>,
+ACLNN_OP(aclnnAdaptiveMaxPool3dBackward, check_adaptive_max_grad<3>,
          run_scatter<params::AdaptiveMaxPool3dBackward::gradInput>)

@@ -8,7 +8,7 @@ namespace {
 
 // (self, size, out uint8 [size, bytes / size]): a bit per element, set where it is not negative; the
 // last byte is padded with negatives.
-aclnnStatus check_pack(Call& c) {
+aclnnStatus check_sign_pack(Call& c) {
   using P = params::SignBitsPack;
 
   const int64_t bytes = (c.tensor(P::self).numel() + 7) / 8, size = c.integer(P::size);
@@ -18,7 +18,7 @@ aclnnStatus check_pack(Call& c) {
   }
   return expect_numel(c, P::out, bytes);
 }
-aclError run_pack(Call& c) {
+aclError run_sign_pack(Call& c) {
   using P = params::SignBitsPack;
 
   const Numbers x = numbers(c.tensor(P::self));
@@ -47,5 +47,5 @@ aclError run_unpack(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OP(aclnnSignBitsPack, check_pack, run_pack)
+ACLNN_OP(aclnnSignBitsPack, check_sign_pack, run_sign_pack)
 ACLNN_OP(aclnnSignBitsUnpack, check_unpack, run_unpack)

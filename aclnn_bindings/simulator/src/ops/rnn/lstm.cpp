@@ -8,18 +8,18 @@ namespace {
 
 using namespace recurrent;
 
-constexpr Args kForward = {4, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, true};
-constexpr Args kBackward = {4, 0, 2, 1, 13, 14, 15, 16, 17, 18, 19, true};
+constexpr Args kLstmForward = {4, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, true};
+constexpr Args kLstmBackward = {4, 0, 2, 1, 13, 14, 15, 16, 17, 18, 19, true};
 using Alive = std::vector<int64_t>;
 
 // What a cell leaves for the way back: i, j, f, o, h, c, tanh(c), each [T, B, H].
-struct Trace {
+struct LstmTrace {
   Floats kept[7];
 };
 
 // One direction of one layer; `y` gets h at column `at` of each row of D H.
 void run_cell(const Net& n, const Floats* w, const Floats& x, int64_t layer, bool reverse,
-              const Alive& alive, float* h, float* c, Trace& trace, Floats& y, int64_t at) {
+              const Alive& alive, float* h, float* c, LstmTrace& trace, Floats& y, int64_t at) {
   const int64_t gates = 4 * n.hidden, rows = n.batch, cell = rows * n.hidden;
   Floats all(static_cast<size_t>(n.steps * rows * gates));
   gemm<float>(target(all.data(), n.steps * rows, gates),
@@ -61,7 +61,7 @@ void run_cell(const Net& n, const Floats* w, const Floats& x, int64_t layer, boo
 aclnnStatus check_lstm(Call& c) {
   using P = params::LSTM;
 
-  ACL_RETURN_IF_FAILED(read_net(c, kForward));
+  ACL_RETURN_IF_FAILED(read_net(c, kLstmForward));
   const Net& n = c.get<Net>();
   for (int i : {P::output, P::hy, P::cy}) {
     if (c.null(i)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null.", c.name(i));
@@ -78,10 +78,10 @@ aclError run_lstm(Call& c) {
   using P = params::LSTM;
 
   const Net& n = c.get<Net>();
-  Floats h = state(c, kForward, n, 0), cell = state(c, kForward, n, 1);
+  Floats h = state(c, kLstmForward, n, 0), cell = state(c, kLstmForward, n, 1);
   Floats x = read(steps_first(c.tensor(P::input), n.batch_first));
   const int64_t size = n.batch * n.hidden;
-  const Alive alive = alive_of(c, kForward, n);
+  const Alive alive = alive_of(c, kLstmForward, n);
   for (int64_t layer = 0; layer < n.layers; ++layer) {
     Floats y(static_cast<size_t>(n.steps * n.batch * n.directions * n.hidden));
     for (int64_t d = 0; d < n.directions; ++d) {
@@ -89,7 +89,7 @@ aclError run_lstm(Call& c) {
       Floats w[4];
       for (int64_t q = 0; q < n.per_cell(); ++q)
         w[q] = read(*c.tensors(P::params)[k * n.per_cell() + q]);
-      Trace trace;
+      LstmTrace trace;
       run_cell(n, w, x, layer, d == 1, alive, &h[k * size], &cell[k * size], trace, y,
                d * n.hidden);
       for (int q = 0; q < 7; ++q) {
@@ -156,7 +156,7 @@ void cell_back(const Net& n, const Floats* w, const Floats& x, const Floats (&ke
 aclnnStatus check_lstm_grad(Call& c) {
   using P = params::LstmBackward;
 
-  ACL_RETURN_IF_FAILED(read_net(c, kBackward));
+  ACL_RETURN_IF_FAILED(read_net(c, kLstmBackward));
   const Net& n = c.get<Net>();
   ACL_RETURN_IF_FAILED(expect_lists(c, n, P::i, 7));
   bool fits = !c.null(P::dxOut) && !c.null(P::dparamsOut) &&
@@ -181,11 +181,11 @@ aclError run_lstm_grad(Call& c) {
   const auto maybe = [&](int i, int64_t count) {
     return c.null(i) ? Floats(static_cast<size_t>(count)) : read(c.tensor(i));
   };
-  const Floats h0 = state(c, kBackward, n, 0), c0 = state(c, kBackward, n, 1);
+  const Floats h0 = state(c, kLstmBackward, n, 0), c0 = state(c, kLstmBackward, n, 1);
   Floats dh = maybe(4, n.cells() * size), dc = maybe(5, n.cells() * size);
   Floats dy(static_cast<size_t>(n.steps * size * n.directions));
   if (!c.null(P::dy)) dy = read(steps_first(c.tensor(P::dy), n.batch_first));
-  const Alive alive = alive_of(c, kBackward, n);
+  const Alive alive = alive_of(c, kLstmBackward, n);
   for (int64_t layer = n.layers - 1; layer >= 0; --layer) {
     const Floats x = layer_input(c, n, P::input, P::h, layer);
     Floats dx(static_cast<size_t>(n.steps * n.batch * n.width(layer)));

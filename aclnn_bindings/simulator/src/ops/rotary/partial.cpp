@@ -23,7 +23,7 @@ bool spreads(const Tensor& angle, const Tensor& x) {
   Shape s = shape_of(x);
   return broadcast(s, angle) && s.rank == x.rank && std::equal(s.dims, s.dims + s.rank, x.dims);
 }
-aclnnStatus expect_angles(const Call& c, int x, int cos, int64_t mode) {
+aclnnStatus expect_partial_angles(const Call& c, int x, int cos, int64_t mode) {
   if (!fits_mode(mode, width_of(c.tensor(x)))) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "mode %lld does not fit the shape %s of %s.",
                   static_cast<long long>(mode), shape_text(c.tensor(x)), c.name(x));
@@ -39,7 +39,7 @@ aclnnStatus check_interleave(Call& c) {
   using P = params::InterleaveRope;
 
   ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::cos, P::sin, P::out}));
-  ACL_RETURN_IF_FAILED(expect_angles(c, P::x, P::cos, kInterleaveHalf));
+  ACL_RETURN_IF_FAILED(expect_partial_angles(c, P::x, P::cos, kInterleaveHalf));
   return expect_same_shape(c, P::out, P::x);
 }
 Floats turned(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t mode) {
@@ -88,7 +88,7 @@ aclnnStatus check_grad(Call& c) {
   using P = params::RotaryPositionEmbeddingGrad;
 
   ACL_RETURN_IF_FAILED(expect_given(c, {P::dy, P::cos, P::sin, P::dxOut}));
-  ACL_RETURN_IF_FAILED(expect_angles(c, P::dy, P::cos, c.integer(P::mode)));
+  ACL_RETURN_IF_FAILED(expect_partial_angles(c, P::dy, P::cos, c.integer(P::mode)));
   if (at_or_null(c, P::xOptional)) {
     ACL_RETURN_IF_FAILED(expect_given(c, {P::dcosOut, P::dsinOut}));
     ACL_RETURN_IF_FAILED(expect_same_shape(c, P::xOptional, P::dy));
