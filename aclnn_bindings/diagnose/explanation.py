@@ -6,6 +6,8 @@ code; then codes and message ids by themselves, of which inner errors only pass 
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,8 +17,11 @@ from . import log
 
 _OF_AN_OPERATOR = 2  # the rank of what one operator means by a code, where none is named
 _CAUSES = ("EI", "EJ", "EL", "E3", "E4")  # modules whose user errors are causes
-_ECHO = 2  # from this rank on a finding passes on a failure, or is only a warning
+_GUESS = 2  # from this rank on a finding is general, passes on a failure or is only a warning
 _PASSED_ON = 3  # the rank of ids that say which layer failed, not why
+_LONG = 2000  # lines from which on a log is made shorter first
+_ALIKE = 3  # how many lines of one kind are read then
+_NUMBER = re.compile(r"(?:0x)?[0-9a-f]*\d[0-9a-f]*")
 _COLLECT = (
     "the first error of the whole log, of every rank: the last one is often an echo",
     "CANN's plog: `mindtorch-npu explain ~/ascend/log/debug/plog`",
@@ -55,11 +60,27 @@ def explain(text: str) -> Explanation:
     unlike: dict[str, LikelyCause] = {}
     for _, finding in ranked:
         unlike.setdefault(finding.cause, finding)
-    known = any(rank < _ECHO for rank, _ in ranked)
+    known = any(rank < _GUESS for rank, _ in ranked)
     return Explanation(reading, tuple(unlike.values()), () if known else _COLLECT)
 
 
+def _distinct(text: str) -> str:
+    """`text` with the first lines of each kind: logs repeat lines that differ in numbers alone."""
+    lines = text.split("\n")
+    if len(lines) < _LONG:
+        return text
+    counts: Counter[str] = Counter()
+    distinct = []
+    for line in lines:
+        kind = _NUMBER.sub("0", line)
+        counts[kind] += 1
+        if counts[kind] <= _ALIKE:
+            distinct.append(line)
+    return "\n".join(distinct)
+
+
 def _all(text: str, reading: log.Reading) -> Iterator[tuple[int, LikelyCause]]:
+    text = _distinct(text)
     lines = text.split("\n")
     for line, rule in sorted(remedies.of_message(text), key=lambda hit: hit[0]):
         yield rule.rank, _finding(_excerpt(lines[line]), rule.advice, reading)

@@ -26,7 +26,7 @@ _BARE: Final = re.compile(r"(?<![\w.\-:])([1-5]\d{5})(?![\w\-:]|\.\d)")
 _NAME: Final = re.compile(r"\bACL(?:NN|RT|DVPP)?_ERR(?:OR)?_\w+")
 _ID: Final = re.compile(r"(?<![0-9A-Za-z])([EW][0-9A-Z]\d{4}|ERR\d{5})(?![0-9A-Za-z])")
 _COLLECTIVE: Final = re.compile(
-    r"hcc[lm]\w*.{0,200}?(?:code is|hcclRet ->|\bret\[|return\[|error:|errno)\s*(\d{1,4})\b",
+    r"hcc[lm]\w*.{0,200}?(?:code is|code:?|hcclRet ->|\bret\[|return\[|error:|errno)\s*(\d{1,4})\b",
     re.IGNORECASE,
 )
 _COLLECTIVE_NAME: Final = re.compile(r"\bHCCL_E_\w+")

@@ -39,8 +39,9 @@ class Remedy:
 class MessageRemedy:
     """Advice for a text: of CANN, the loader, Python or a framework.
 
-    `rank` 0 names the cause, 1 a kind of failure, 2 an echo of another one or a mere warning. `{1}`
-    in the advice stands for what the pattern's first group matched.
+    `rank` 0 names the cause, 1 a kind of failure, 2 what a call or a word alone makes likely, 3 an
+    echo of another failure or a mere warning. `{1}` in the advice stands for what the pattern's
+    first group matched.
     """
 
     pattern: re.Pattern[str]

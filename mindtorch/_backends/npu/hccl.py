@@ -141,8 +141,9 @@ def _failure(call_name: str, result: int) -> str:
     """The failed call, the result's symbol, CANN's own text and what to do about it."""
     message = text_of(lib.mt_recent_message()).strip()
     symbol, advice = remedies.collectives().get(result, ("unknown result", None))
-    known = min(remedies.of_message(message), key=lambda hit: hit[1].rank, default=None)
-    best = known[1].advice if known is not None else advice
+    hits = (rule for _, rule in remedies.of_message(message) if rule.rank < 2)
+    known = min(hits, key=lambda rule: rule.rank, default=None)
+    best = known.advice if known is not None else advice
     lines = [f"{call_name} failed with {result} ({symbol})"]
     lines += [f"CANN says: {message}"] if message else []
     lines += [f"remedy: {best}"] if best is not None else []
