@@ -32,7 +32,7 @@ from .domains import (
 from .errors import DeclarationError, near
 from .expressions import expression
 from .factors import Factor
-from .sizes import KNOWN, Role, dims_of, parts_of, volume
+from .sizes import KNOWN, Role, dims_of, parts_of, resolve, volume
 from .values import DTYPES, TensorValue, short_name
 
 LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "expanded", "reversed")
@@ -427,6 +427,11 @@ class ConcreteCall:
             elif self._row.get(name):
                 known[f"{name}.dtype"] = self._row[name]
         return known
+
+    def result_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of results that the declaration states, as `y.shape`."""
+        stated = ((n, d.shape) for n, d in self.declaration.outs.items() if isinstance(d, Out))
+        return {f"{name}.shape": resolve(shape, self) for name, shape in stated if shape}
 
     def generator(self, name: str) -> Generator:
         """A random stream of one parameter."""

@@ -45,13 +45,19 @@ def inferred_row(signature: Any, reference: Reference) -> Row:
         if name not in names:
             raise DeclarationError(f"{signature.name}: the reference takes {name!r}, which the "
                                    f"header does not have{near(name, names)}")  # fmt: skip
-    outs = [p for p in params if _is_out(p) and p.name not in known]
+    outs = results_of(signature, reference)
     if not outs:
         raise DeclarationError(f"{signature.name}: the header has no result that the reference "
                                "does not take as an input")  # fmt: skip
     guess = _Search(signature.name, params, outs, reference, known).run()
     rule = Rule("composite", "a function of one's own", values="normal opposed")
     return Row((signature.name,), rule, guess, reference, reference.__module__)
+
+
+def results_of(signature: Any, reference: Reference) -> list[Any]:
+    """The parameters that a bare reference gives: what is written and no input of it."""
+    known = read_by(reference)
+    return [p for p in signature.params if _is_out(p) and p.name not in known]
 
 
 def _is_out(param: Any) -> bool:

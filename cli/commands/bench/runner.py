@@ -20,6 +20,7 @@ from mindtorch.ops.samples import Arg
 from ...conformance.cases.recipe import Recipe, Slot
 from ...conformance.run.cann_words import one_line
 from ...conformance.run.golden import ReferenceRefusesError
+from ...conformance.run.own_reference import OwnReferenceError
 from ...conformance.run.tensors import synchronize
 from ...judge.formats import FORMATS
 from ...judge.metrics import errors, measure
@@ -139,6 +140,8 @@ class Bench:
         """
         try:
             return self._row(work)
+        except OwnReferenceError as error:
+            return WorkloadTiming(work, problem=f"error of the reference: {error}")
         except ReferenceRefusesError as error:
             if work.enlarged:
                 return self.row(small(OPS[work.op], work.dtype))

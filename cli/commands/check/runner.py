@@ -303,7 +303,7 @@ def _show(options: CheckOptions, going: engine.Run, results: Sequence[Result]) -
 
 def _explain_failures(results: Sequence[Result]) -> None:
     """Say to a bisect how many cases fail, and the first cause."""
-    failing = check_text.ranked([r for r in results if r.failing])
+    failing = check_text.ranked([r for r in results if r.failing and not r.blame])
     if failing:
         first, count = failing[0], f"{len(failing)} of {len(results)} cases fail"
         why = (first.cause or {}).get("text", first.reason)
@@ -345,8 +345,19 @@ def verdict(
 ) -> int:  # fmt: skip
     """The exit code of a run that ended; says what it did not judge, `missing` before."""
     missing = [*missing, *_missing(options, going, results, parts), *_unstruck(options)]
-    code = _unjudged_code(missing, options)
-    return exits.PROBLEMS if going.counts.failing or going.deviations else code
+    code = _code(results, _unjudged_code(missing, options))
+    return exits.PROBLEMS if going.deviations else code
+
+
+def _code(results: Sequence[Result], code: int) -> int:
+    """PROBLEMS where the device fails; where only references do, it has no verdict; else `code`."""
+    wrong = unjudged.of_references(results)
+    for reason in wrong:
+        click.echo(render.printable(f"not judged: {reason}"), err=True)
+        bisect.because(exits.NOT_JUDGED, f"not judged: {reason}")
+    if any(r.failing and not r.blame for r in results):
+        return exits.PROBLEMS
+    return exits.NOT_JUDGED if wrong else code
 
 
 def _unstruck(options: CheckOptions) -> list[str]:
@@ -410,4 +421,4 @@ def replay(options: ReplayOptions) -> int:
     render.show([render.Line(check_text.totals([result], result.seconds))])
     _explain_failures([result])
     code = _unjudged_code(unjudged.reasons([result], each=True, contract=True), options)
-    return exits.PROBLEMS if result.failing else code
+    return _code([result], code)

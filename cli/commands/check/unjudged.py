@@ -34,6 +34,17 @@ def reasons(
     return _lines(left)
 
 
+def of_references(results: Sequence[Result]) -> list[str]:
+    """A line for each operator whose reference is wrong: the device has no verdict there."""
+    wrong: dict[str, list[Result]] = {}
+    for r in results:
+        if r.blame:
+            wrong.setdefault(r.op, []).append(r)
+    total = Counter(r.op for r in results)
+    return [f"{op}: {local[0].reason} ({len(local)} of {total[op]} cases)"
+            for op, local in wrong.items()]  # fmt: skip
+
+
 def left_out(
     cases: Sequence[str], total: int, seconds: float, results: Sequence[Result]
 ) -> list[str]:

@@ -73,7 +73,7 @@ def sample_of(declaration: Declaration, case: Case, seed: int = 0) -> Sample:
     fill = levels.get("values", "normal")
     arguments = {n: _argument(v, fill, i, declaration.name) for i, (n, v) in
             enumerate(values.items())}  # fmt: skip
-    return Sample((), {**arguments, **draw.result_dtypes()})
+    return Sample((), {**arguments, **draw.result_dtypes(), **draw.result_shapes()})
 
 
 def _argument(value: Any, fill: str, operand: int, op: str) -> Any:

@@ -11,17 +11,20 @@ import hashlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 from aclnn_bindings.install import simulated
+from aclnn_bindings.interface.signature import Kind
 
 from ...spec.errors import DeclarationError
 from ...spec.row import ROWS, Row
 from ..run.golden import OWN_MODULE
+from ..run.own_reference import guarded
 from .kit_specs import SpecReference, classes
 
 VARIABLE: Final = "MINDTORCH_GOLDEN"
@@ -132,15 +135,26 @@ def loaded() -> Loaded:
 
 def golden_row(signature: Any) -> Row | None:
     """The row that a person's own file gives for an operator; None without one."""
-    from ...spec.infer import inferred_row
+    from ...spec.infer import inferred_row, results_of
 
     local = loaded()
-    if signature.name in local.rows:
-        return local.rows[signature.name]
+    if (row := local.rows.get(signature.name)) is not None:
+        repeat = row.rule.draws is None
+        lists = _lists(signature, row.renamed.get(signature.name, {}), row.declaration.outs)
+        return replace(row, reference=guarded(row.reference, lists, repeat))
     function = local.functions.get(signature.name) or local.functions.get("")
     if isinstance(function, SpecReference):
         function = function.bound(signature)
-    return inferred_row(signature, function) if function is not None else None
+    if function is None:
+        return None
+    outs = [p.name for p in results_of(signature, function)]
+    return inferred_row(signature, guarded(function, _lists(signature, {}, outs), True))
+
+
+def _lists(signature: Any, renamed: Mapping[str, str], outs: Iterable[str]) -> list[bool]:
+    """Which results are lists of tensors."""
+    kinds = {renamed.get(p.name, p.name): p.kind for p in signature.params}
+    return [kinds.get(name) is Kind.TENSOR_LIST for name in outs]
 
 
 def _load() -> Loaded:

@@ -110,7 +110,7 @@ class SpecReference:
         if not isinstance(returned, list | tuple) or len(returned) != len(inputs):
             raise DeclarationError(f"{self.spec.__name__}.customize_inputs must return a list of "
                                    f"{len(inputs)} tensors, as it gets")  # fmt: skip
-        return [_array(v) for v in returned]
+        return [as_numpy(v) for v in returned]
 
     def agrees(self, got: Any, expected: Any) -> tuple[bool, str]:
         """What `compare` says of one result."""
@@ -153,7 +153,7 @@ def _call(function: Any, values: Mapping[str, Any]) -> tuple[Any, ...]:
     else:
         results = function(*tensors.values(), **extras)
     many = results if isinstance(results, list | tuple) else [results]
-    return tuple(_array(r) for r in many)
+    return tuple(as_numpy(r) for r in many)
 
 
 def _parameters(function: Any) -> tuple[str, ...]:
@@ -176,9 +176,10 @@ def _tensor(value: Any) -> Any:
     return raw.view(getattr(torch, array.dtype.name))
 
 
-def _array(value: Any) -> Any:
+def as_numpy(value: Any) -> Any:
+    """A result of numpy, torch or jax as numpy has it."""
     if isinstance(value, list | tuple):
-        return [_array(v) for v in value]
+        return [as_numpy(v) for v in value]
     if not hasattr(value, "detach"):
         return np.asarray(value)
     name = str(value.dtype).removeprefix("torch.")

@@ -22,6 +22,7 @@ from ..cases.claims import Claims, source_of
 from ..cases.inputs import main_dtype, tensors_of
 from ..cases.recipe import Recipe, Slot
 from ..run.golden import Golden, LazySequence, ReferenceRefusesError, lifted
+from ..run.own_reference import expect, is_own
 from ..run.subject import Law
 from .kit_specs import kit_spec
 from .laws import LAWS
@@ -161,6 +162,8 @@ class Operator:
         for value, name in zip(outputs, self.spec.outs, strict=True):
             dtype = self._dtype(self._rule(name, recipe), recipe)
             many = value if isinstance(value, list) else [value]
+            if is_own(self.spec.reference):
+                expect(name, many, recipe.kwargs.get(f"{name}.shape"), dtype, self.spec.steps)
             places = tuple(range(len(values), len(values) + len(many)))
             groups.append(places if isinstance(value, list) else places[0])
             values += many
@@ -183,6 +186,8 @@ class Operator:
             arguments[self._python(name)] = _host(value, change)
         try:
             returned = self.spec.reference(**arguments)
+        except ReferenceRefusesError:
+            raise
         except Exception as error:
             raise ReferenceRefusesError(error) from error
         returned = returned if isinstance(returned, tuple) else (returned,)

@@ -24,6 +24,8 @@ VERDICTS: Final[dict[str, tuple[bool, str]]] = {
     "PASS": (False, "meets its rule, and no guard found a problem"),
 }
 NEUTRAL: Final = frozenset(("SKIP", "UNSUPPORTED"))
+# Whose error a result is, where it is not the device's.
+REFERENCE: Final = "reference"
 FAILING: Final = frozenset(v for v, (fails, _) in VERDICTS.items() if fails)
 
 
@@ -35,6 +37,7 @@ class Result:
     of its outputs' bits (asked for by comparisons of devices). `cause` is what a failure was shrunk
     to (see run/shrink.py), `pattern` where its wrong elements lie (see
     mindtorch_npu.judge.pattern). `standards` are verdicts of named standards beside ours, in words.
+    `blame` is REFERENCE where a person's reference is wrong: the device has no verdict then.
     """
 
     case: str
@@ -61,6 +64,7 @@ class Result:
     digest: str = ""
     soc: str = ""
     standards: tuple[str, ...] = ()
+    blame: str = ""
 
     @property
     def failing(self) -> bool:

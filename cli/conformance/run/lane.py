@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..cases.case import parse
-from ..record.result import Result, from_json
+from ..record.result import REFERENCE, Result, from_json
 from .process import (
     Batch,
     DeviceHungError,
@@ -166,12 +166,14 @@ class Lane:
     ) -> Generator[Result | Note, None, tuple[int, bool]]:
         """Returns (cases that have a result now, whether the worker still serves)."""
         process.send(batch.message(cases))
-        done, current, since = 0, "", time.monotonic()
+        done, current, since, reference = 0, "", time.monotonic(), False
         while True:
             message = process.receive(min(self.setup.timeout, self.setup.left))
             if isinstance(message, dict):
                 if "start" in message:
                     current, since = message["start"], time.monotonic()
+                elif "reference" in message:
+                    reference = message["reference"]
                 elif "result" in message:
                     current, done = "", done + 1
                     yield self._placed(from_json(message["result"]))
@@ -195,7 +197,8 @@ class Lane:
             if current and message is None and self._killed_first(process, current, batch.seed):
                 yield Note("killed", {"case": current, "seed": batch.seed, **self._place()})
             elif current:
-                yield self._placed(self._lost(process, batch, current, message, since))
+                lost = self._lost(process, batch, current, message, since)
+                yield self._placed(_of_reference(lost) if reference else lost)
                 done += current in cases
             elif message is None:
                 ended = process.wait() is not None or process.kill()
@@ -234,6 +237,12 @@ class Lane:
             case, parsed.op, parsed.form, verdict, dtype=parsed.dtype, reason=reason,
             seed=batch.seed, seconds=time.monotonic() - since,
         )  # fmt: skip
+
+
+def _of_reference(lost: Result) -> Result:
+    """A case that was lost while a person's reference ran: the device did nothing."""
+    reason = f"error of the reference: {lost.reason}, inside of it"
+    return lost.with_(verdict="ERROR", reason=reason, blame=REFERENCE)
 
 
 def _greeting(process: Process, setup: Setup) -> dict[str, Any] | str | None:

@@ -18,7 +18,7 @@ from ..cases.case import Case
 from ..cases.claims import NOTHING_CLAIMED, Claims
 from ..cases.recipe import NoSuchSampleError
 from ..cases.shapes import NotApplicableError
-from ..record.result import Result
+from ..record.result import REFERENCE, Result
 from . import beside, invariance
 from .cann_words import verdict_of
 from .chance import random
@@ -26,6 +26,7 @@ from .comparison import compare
 from .golden import Golden, ReferenceRefusesError, golden
 from .gradients import gradient
 from .modes import of_gradient
+from .own_reference import OwnReferenceError
 from .subject import Law, Subject
 from .tensors import Placed, call, dtype_name, on_device, results, synchronize
 from .trial import Trial
@@ -50,7 +51,10 @@ def run(
         result = Result(case.id, case.op, case.form, "SKIP", reason=str(why), seed=seed)
     except ReferenceRefusesError as why:
         assert trial is not None
-        if why.defect:
+        if isinstance(why, OwnReferenceError):
+            reason = f"error of the reference: {why}"
+            result = trial.result("ERROR", reason=reason, blame=REFERENCE)
+        elif why.defect:
             result = trial.result("ERROR", reason=f"defect of the CPU reference: {why}")
         else:
             result = trial.result("SKIP", reason=f"the CPU reference refuses these inputs: {why}")

@@ -85,6 +85,7 @@ class Setup:
             "cases": self.cases,
             "hurry": bool(self.until),
             "time_every": self.time_every,
+            "timeout": self.timeout,
         }
 
 

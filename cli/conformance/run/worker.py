@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import math
 import os
 import signal
 import sys
@@ -21,10 +22,11 @@ from typing import IO, TYPE_CHECKING, Any
 from ...spec.errors import DeclarationError
 from ..cases.case import BENCH, CONTRACTS, ITEMS, PROBE, SOAK, Case, parse
 from ..cases.case_file import MARK, CaseFileError
-from ..operators.golden_files import with_sources
+from ..operators.golden_files import named, with_sources
 from ..record import journal
-from ..record.result import NEUTRAL, Result
+from ..record.result import NEUTRAL, REFERENCE, Result
 from .cann_words import is_poisonous, one_line
+from .own_reference import Watch
 from .peer import Peer
 from .process import answers
 from .shrink import SIZES, MinimalFailure, shrink
@@ -37,6 +39,8 @@ _RECHECKS = 3
 _TIDY = 100
 # Objects that are made until cycles among them are looked for.
 _CYCLES = 20_000
+# Of the time of a case, what one call of a reference may take: it is called twice.
+_PART = 0.4
 # Causes of one operator that are looked for: the first ones tell what the others repeat.
 _EXPLAINED = 3
 
@@ -71,7 +75,16 @@ class Worker:
             self.environment["cpus_near"] = near(self.cann, self.device)
         self.environment |= snapshot(self.cann, self.device)
         self.health()
+        self._load_references()
         self.say({"hello": {**self.environment, "exported": self.exported()}})
+
+    def _load_references(self) -> None:
+        """Import persons' references now: a case's time is for the case. What is wrong with them,
+        the cases say that need them."""
+        from ..operators.golden_files import loaded
+
+        with contextlib.suppress(DeclarationError):
+            loaded()
 
     def exported(self) -> list[str]:
         """The operators that the install declares and exports."""
@@ -171,7 +184,8 @@ class Worker:
             if request.get("repeat"):
                 self.repeat(case, seed, request, result.digest)
                 return result
-        if result.verdict in ("FAIL", "MISTRUSTED", "ERROR") and not request.get("once"):
+        judged = result.verdict in ("FAIL", "MISTRUSTED", "ERROR") and not result.blame
+        if judged and not request.get("once"):
             if self.lost(result):
                 return result.with_(verdict="POISONED")
             if case.designed and trial is not None and MARK not in case.op:
@@ -215,7 +229,9 @@ class Worker:
             return result, trial
         except Exception as error:
             verdict, reason = _outside_error(error)
-            return Result(case.id, case.op, case.form, verdict, reason=reason, seed=seed), None
+            blame = REFERENCE if isinstance(error, DeclarationError) and named() else ""
+            return Result(case.id, case.op, case.form, verdict, reason=reason, seed=seed,
+                          blame=blame), None  # fmt: skip
 
     def repeat(self, case: Case, seed: int, request: Mapping[str, Any], first: str) -> None:
         """Run a case again and again; a note says how often each digest came. A brief one ends
@@ -381,6 +397,8 @@ def main() -> int:
     setup = json.loads(sys.stdin.readline())
     try:
         worker = Worker(setup, out)
+        Watch.seconds = min(Watch.seconds, _PART * float(setup.get("timeout") or math.inf))
+        Watch.tell = lambda inside: worker.say({"reference": inside})
         worker.hello()
     except Exception as error:
         out.write(json.dumps({"fatal": one_line(error)}) + "\n")
