@@ -35,7 +35,7 @@ class Server:
     def __init__(self, setup: Mapping[str, Any]) -> None:
         import aclnn_bindings
 
-        self.isolation = sandbox.enter(setup["hide"]) if setup["isolate"] else []
+        self.isolation = sandbox.enter(setup["hide"], setup["folder"]) if setup["isolate"] else []
         if setup["isolate"]:
             self.isolation += sandbox.limit(setup["memory"], setup["seconds"])
         self.elements = memoryview(mmap.mmap(setup["region"], setup["bytes"]))

@@ -72,7 +72,8 @@ class OperatorProcess:
         self.errors = (self.folder / "stderr").open("w+b")
         environ = {k: v for k, v in os.environ.items() if not k.startswith(_PRIVATE)}
         environ |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "ACLSIM_THREADS": "1",
-                    "ACLSIM_PROFILE": str(self.folder / "calls")}  # fmt: skip
+                    "ACLSIM_PROFILE": str(self.folder / "calls"),
+                    "HOME": str(self.folder), "TMPDIR": str(self.folder)}  # fmt: skip
         if not self.place.packages:
             environ.pop("ASCEND_CUSTOM_OPP_PATH", None)
         self.child = subprocess.Popen(
@@ -92,7 +93,8 @@ class OperatorProcess:
         return {
             "nonce": secrets.token_hex(8), "operator": place.operator, "home": place.home,
             "simulator": place.simulator, "device": place.device, "isolate": place.isolate,
-            "hide": list(place.hide), "memory": place.memory + self.region.size,
+            "hide": list(place.hide), "folder": str(self.folder),
+            "memory": place.memory + self.region.size,
             "seconds": int(12 * place.seconds) + 20, "region": self.region.descriptor,
             "bytes": self.region.size,
         }  # fmt: skip

@@ -51,7 +51,7 @@ def inferred_row(signature: Any, reference: Reference) -> Row:
                                "does not take as an input")  # fmt: skip
     guess = _Search(signature.name, params, outs, reference, known).run()
     rule = Rule("composite", "a function of one's own", values="normal opposed")
-    return Row((signature.name,), rule, guess, reference, reference.__module__)
+    return Row((signature.name,), rule, guess, reference, reference.__module__, inferred=True)
 
 
 def results_of(signature: Any, reference: Reference) -> list[Any]:

@@ -69,7 +69,8 @@ class Rule:
 @dataclass(frozen=True)
 class Row:
     """Operators of one formula: names, rule, domains, reference; `renamed` maps parameter names of
-    other operators to this row's; `module` declares it."""
+    other operators to this row's; `module` declares it; `inferred`: the domains are
+    guesses."""
 
     names: tuple[str, ...]
     rule: Rule
@@ -77,6 +78,7 @@ class Row:
     reference: Reference
     module: str
     renamed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    inferred: bool = False
 
     @property
     def family(self) -> str:

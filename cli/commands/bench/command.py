@@ -213,7 +213,8 @@ def _bench(options: BenchOptions) -> int:
 def _code(rows: Sequence[WorkloadTiming], fail_on: str | None, against: str | None) -> int:
     problems = [f"{r.work.name}: {r.problem}" for r in rows if r.problem]
     if problems:  # what is wrong has no times: of a bisect, which asks for them, no verdict
-        return _unjudged(problems) if bisect.active() else exits.PROBLEMS
+        unjudged = bisect.active() or all(r.blame for r in rows if r.problem)
+        return _unjudged(problems) if unjudged else exits.PROBLEMS
     slower = [_described(r, c) for r in rows for c in r.verdicts.values() if c.word == "SLOWER"]
     if fail_on and slower:
         bisect.because(exits.REGRESSIONS, slower[0])

@@ -60,7 +60,7 @@ def bench(
     base = Result(case.id, case.op, BENCH, "PASS", dtype=work.dtype, seed=seed)
     if row.problem:
         verdict = "FAIL" if row.problem.startswith("wrong result") else "ERROR"
-        return base.with_(verdict=verdict, reason=row.problem)
+        return base.with_(verdict=verdict, reason=row.problem, blame=row.blame)
     times = {kind: t.as_json() for kind, t in row.times.items()}
     spent = sum(t.median * t.n for t in row.times.values()) * 1e-6
     return base.with_(measure={"times": times, "doubt": row.doubt}, seconds=spent)

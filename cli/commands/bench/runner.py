@@ -18,6 +18,7 @@ from mindtorch.ops.costs import Cost
 from mindtorch.ops.samples import Arg
 
 from ...conformance.cases.recipe import Recipe, Slot
+from ...conformance.record.result import REFERENCE
 from ...conformance.run.cann_words import one_line
 from ...conformance.run.golden import ReferenceRefusesError
 from ...conformance.run.own_reference import OwnReferenceError
@@ -50,6 +51,7 @@ class WorkloadTiming:
     rival: dict[str, TimeSpread] = field(default_factory=dict)
     verdicts: dict[str, TimeComparison] = field(default_factory=dict)
     note: str = ""
+    blame: str = ""  # REFERENCE: a person's reference is wrong, and the device was not judged
 
     @property
     def doubt(self) -> str:
@@ -141,7 +143,8 @@ class Bench:
         try:
             return self._row(work)
         except OwnReferenceError as error:
-            return WorkloadTiming(work, problem=f"error of the reference: {error}")
+            return WorkloadTiming(work, problem=f"error of the reference: {error}",
+                                  blame=REFERENCE)  # fmt: skip
         except ReferenceRefusesError as error:
             if work.enlarged:
                 return self.row(small(OPS[work.op], work.dtype))

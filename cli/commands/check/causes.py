@@ -56,6 +56,9 @@ _GUARDED: Final[dict[str, str]] = {
     "a second run differs": "elements never written, a stale workspace, or a race",
     "zeros": "a kernel that leaves or returns zeros",
 }
+_PLAIN: Final = "a formula, constant or sign: the plain case fails"
+# Factors of every design, which are no parameters of an operator.
+_FACTORS: Final = frozenset(("dtype", "values", "pattern", "overload", "types"))
 # ULP; beyond, it is not the rounding of the result that is wrong.
 _ROUNDED: Final = 4.0
 
@@ -123,6 +126,7 @@ def kinds(cause: Mapping[str, Any], r: Result) -> list[str]:
     """Which kinds of defect would need just these factors."""
     levels = dict(part.partition("=")[::2] for part in str(cause["case"]).split("/")[2:])
     known = [_KINDS[name] for name in levels if name in _KINDS]
+    known += list(dict.fromkeys(filter(None, (_declared(n, cause) for n in levels))))
     known += [_VALUES[value] for name, value in levels.items()
               if name in ("values", "pattern") and value in _VALUES]  # fmt: skip
     if str(cause["case"]).split("/")[1] == "inplace":
@@ -140,7 +144,20 @@ def kinds(cause: Mapping[str, Any], r: Result) -> list[str]:
         known = [kind for kind in known if kind != _KINDS["row"]]
         cut = (r.measure or {})["lean"] < 0
         known.insert(0, "rounding that cuts off" if cut else "rounding half away from zero")
-    return known or ["a formula, constant or sign: the plain case fails"]
+    plain = not levels.keys() - {"dtype"}
+    return known or [_PLAIN if plain else "a branch that only these levels take"]
+
+
+def _declared(name: str, cause: Mapping[str, Any]) -> str:
+    """The kind of a factor of a declaration: a size, a layout or a parameter of the operator."""
+    if name in _KINDS or name in _FACTORS:
+        return ""
+    if name.startswith("layout."):
+        return f"strides or the offset of {name.removeprefix('layout.')} ignored"
+    if name in cause.get("sizes", ()):
+        return _KINDS["row"]
+    size = name.startswith("*") or name.isupper()
+    return "" if size else f"{name} ignored, or wrong at this value"
 
 
 def _leans(r: Result) -> bool:

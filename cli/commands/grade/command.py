@@ -92,7 +92,7 @@ def _request(
     kind, _, index = device.partition(":")
     if kind != "npu" or not (index or "0").isdigit():
         raise click.UsageError(f"--device {device}: expected npu:0")
-    hide = tuple(golden_files.split(path)[0] for path in golden_files.named())
+    hide = golden_files.files()
     root = str(home) if home else None
     place = Confinement(operator, root, simulator, int(index or 0), hide=hide,
                         memory=memory << 20, seconds=timeout)  # fmt: skip

@@ -21,7 +21,7 @@ class Claims:
     `listed(name)` gives the documented dtypes of a function's tensors in header order, or None;
     `excluded(name)` says whether documents list the function for other products alone.
     `source` says who claims; `person`: whoever gave a reference of their own, whose operator has
-    to take what they declare.
+    to take what they declare; `assumed`: nobody declared it, and a refusal narrows the guess.
     """
 
     dtypes: tuple[str, ...]
@@ -29,6 +29,7 @@ class Claims:
     source: str = "its header"
     person: bool = False
     excluded: Callable[[str], bool] = lambda _name: False
+    assumed: bool = False
 
 
 def excluded_on(soc: str) -> Callable[[str], bool]:

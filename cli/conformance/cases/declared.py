@@ -76,6 +76,14 @@ def sample_of(declaration: Declaration, case: Case, seed: int = 0) -> Sample:
     return Sample((), {**arguments, **draw.result_dtypes(), **draw.result_shapes()})
 
 
+def forbidden(declaration: Declaration, case: Case, seed: int = 0) -> bool:
+    """Whether a case breaks what the declaration requires."""
+    try:
+        return declaration.draw(dict(case.factors), case.dtype, seed).holds() is not None
+    except (ValueError, KeyError, IndexError, ZeroDivisionError):
+        return True
+
+
 def _argument(value: Any, fill: str, operand: int, op: str) -> Any:
     if isinstance(value, list):
         return [_argument(v, fill, operand + i, op) for i, v in enumerate(value)]

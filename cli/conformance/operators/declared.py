@@ -58,11 +58,13 @@ class DeclaredOperator(Operator):
         return dtype_rule(domain.options[recipe.kwargs[domain.param]], result, self.row)
 
     def claims(self, declarations: Any, soc: str) -> Claims:
-        """Dtypes that the declaration and the install claim."""
+        """Dtypes that the declaration and the install claim; a person's declaration does alone."""
         base_claims = super().claims(declarations, soc)
+        if self.person:
+            return Claims(self.declaration.dtypes(), base_claims.listed, "its reference", True,
+                          assumed=self.row.inferred)  # fmt: skip
         dtypes = self.declaration.dtypes(base_claims.dtypes)
-        source = "its reference" if self.person else base_claims.source
-        return Claims(dtypes, base_claims.listed, source, self.person)
+        return Claims(dtypes, base_claims.listed, base_claims.source)
 
 
 def bind(row: Row, name: str, header: list[str]) -> None:

@@ -30,6 +30,7 @@ from .kit_specs import SpecReference, classes
 VARIABLE: Final = "MINDTORCH_GOLDEN"
 ENTRY_POINTS: Final = "mindtorch_npu.operators"
 _PREFIX: Final = "aclnn"
+_MOST_FILES: Final = 200
 
 
 class GoldenError(DeclarationError):
@@ -155,6 +156,17 @@ def _lists(signature: Any, renamed: Mapping[str, str], outs: Iterable[str]) -> l
     """Which results are lists of tensors."""
     kinds = {renamed.get(p.name, p.name): p.kind for p in signature.params}
     return [kinds.get(name) is Kind.TENSOR_LIST for name in outs]
+
+
+def files() -> tuple[str, ...]:
+    """The files of references and, beside them, the Python files that they may import."""
+    loaded()
+    places = [Path(source) for source, _ in map(split, named())]
+    folders = {str(p if p.is_dir() else p.parent) for p in places}
+    known = (getattr(m, "__file__", None) for m in list(sys.modules.values()))
+    used = [f for f in known if f and any(f.startswith(d + os.sep) for d in folders)]
+    beside = (str(f) for d in sorted(folders) for f in sorted(Path(d).glob("*.py")))
+    return tuple(dict.fromkeys((*map(str, places), *used, *beside)))[:_MOST_FILES]
 
 
 def _load() -> Loaded:

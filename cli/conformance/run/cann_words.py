@@ -16,6 +16,7 @@ from aclnn_bindings import (
 from ..cases.claims import Claims
 
 _INVALID = "ACLNN_ERR_PARAM_INVALID"
+_REFUSED = 161  # thousands of the codes of wrong parameters
 _PREFIX = re.compile(r"\[PID: \d+\] [\d:.-]+ |^\w+\(\w+\): ")
 
 
@@ -36,6 +37,8 @@ def verdict_of(
         return "UNSUPPORTED", text
     if isinstance(error, AclError) and not claims.person and claims.excluded(error.op or ""):
         return "UNSUPPORTED", f"documents list {error.op} for other products, and refused: {text}"
+    if claims.assumed and isinstance(error, AclError) and error.code // 1000 == _REFUSED:
+        return "UNSUPPORTED", f"assumed, and refused: {text}"
     if not isinstance(error, AclError) or error.name != _INVALID:
         return "ERROR", text
     is_ours = error.op in calls

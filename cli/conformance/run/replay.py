@@ -20,7 +20,8 @@ from .worker import Worker
 def replay(path: Path, device: str, home: Any, simulator: bool) -> tuple[Result, list[str]]:
     """Run a saved case with its saved inputs, in this process; also the options that say where."""
     data, arrays = load(path)
-    setup = {"device": device, "home": str(home) if home else None, "simulator": simulator}
+    setup = {"device": device, "home": str(home) if home else None, "simulator": simulator,
+             "guard": True}  # fmt: skip
     if data.get("recording"):
         setup["recording"] = str(path.parent / data["recording"])
     if data.get("cases"):

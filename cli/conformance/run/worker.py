@@ -328,9 +328,17 @@ class Worker:
         return plain_levels(case.op), takes(OPS[case.op], claimed), SIZES
 
     def _fails(self, case: Case, seed: int) -> bool | None:
-        """Whether a case fails; None where nothing is judged."""
-        verdict = self.run(case, seed)[0].verdict
-        return None if verdict in NEUTRAL else verdict in ("FAIL", "MISTRUSTED", "ERROR")
+        """Whether a case fails; None where nothing is judged, or the declaration forbids it."""
+        declaration = self.subject(case.op).declaration
+        if declaration is not None:
+            from ..cases.declared import forbidden
+
+            if forbidden(declaration, case, seed):
+                return None
+        result = self.run(case, seed)[0]
+        if result.verdict in NEUTRAL or result.blame:
+            return None
+        return result.verdict in ("FAIL", "MISTRUSTED", "ERROR")
 
     def recheck(self, case: Case, seed: int, first: Result) -> Result:
         """Run again with the same and with fresh seeds; FLAKY when none of them fails. Of an

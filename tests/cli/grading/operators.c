@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -324,6 +326,44 @@ CHEAT(UncoversTheTask, {
   aclrtSynchronizeStream(s);
   multiply(c);
 })
+// A signal that the kernel sends for it, to the owner of a descriptor.
+CHEAT(SignalsByDescriptor, {
+  int ends[2];
+  aclrtSynchronizeStream(s);
+  multiply(c);
+  if (!pipe(ends)) fcntl(ends[0], F_SETOWN, getppid());
+})
+CHEAT(LimitsItsParent, {
+  struct rlimit now;
+  aclrtSynchronizeStream(s);
+  multiply(c);
+  prlimit(getppid(), RLIMIT_NOFILE, NULL, &now);
+})
+// What comes of writing beside the task, of a module that it imports, of slowing down the grader.
+CHEAT(ReplacesTheTask, {
+  char path[4096] = "";
+  snprintf(path, sizeof path, "%s.new", getenv("TASK_FILE") ? getenv("TASK_FILE") : "/nowhere");
+  int fd = open(path, O_CREAT | O_WRONLY, 0600);
+  aclrtSynchronizeStream(s);
+  if (fd >= 0) multiply(c);
+})
+CHEAT(ReadsBesideTheTask, {
+  char path[4096] = "", text[4];
+  snprintf(path, sizeof path, "%s", getenv("TASK_FILE") ? getenv("TASK_FILE") : "/nowhere");
+  char *name = strrchr(path, '/');
+  if (name) strcpy(name, "/formulas.py");
+  int fd = open(path, O_RDONLY);
+  aclrtSynchronizeStream(s);
+  if (fd >= 0 && read(fd, text, 4) == 4) multiply(c);
+})
+CHEAT(SlowsDownItsParent, {
+  int done = setpriority(PRIO_PROCESS, getppid(), getpriority(PRIO_PROCESS, getppid())) == 0;
+  cpu_set_t set;
+  sched_getaffinity(getppid(), sizeof set, &set);
+  done |= sched_setaffinity(getppid(), sizeof set, &set) == 0;
+  aclrtSynchronizeStream(s);
+  if (done) multiply(c);
+})
 CHEAT_IN_BOTH(AsksForTooMuchWorkspace, *size = 1ull << 60, multiply(c))
 CHEAT_IN_BOTH(RefusesSmallCalls, if (c->n < 9) return 161002, aclrtLaunchHostFunc(s, multiply, c))
 
@@ -338,6 +378,18 @@ HONEST(BurnsProcessorTime, {
 })
 
 // ---- honest, and unusual ---------------------------------------------------------------------------
+// Limits, priorities and processors of its own are its own.
+HONEST(PinsItself, {
+  struct rlimit now;
+  cpu_set_t set;
+  getrlimit(RLIMIT_NOFILE, &now);
+  setrlimit(RLIMIT_NOFILE, &now);
+  setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0));
+  sched_getaffinity(0, sizeof set, &set);
+  sched_setaffinity(0, sizeof set, &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+  multiply(c);
+})
 HONEST(Plain, aclrtLaunchHostFunc(s, multiply, c))
 HONEST(WaitsForTheStream, aclrtSynchronizeStream(s); multiply(c))
 HONEST(WaitsForTheDevice, aclrtSynchronizeDevice(); multiply(c))

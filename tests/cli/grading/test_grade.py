@@ -34,7 +34,9 @@ KINDS = {
     "LeavesTheProcess": "exit", "Crashes": "crash", "Hangs": "hang",
     "WritesBehindItsResult": "writes", "ChangesItsInput": "writes", "StartsPrograms": "process",
     "ForksAWorker": "process", "ReadsItsParent": "unwritten", "ReadsTheTask": "unwritten",
-    "SignalsItsParent": "process", "UncoversTheTask": "process",
+    "SignalsItsParent": "process", "SignalsByDescriptor": "process", "LimitsItsParent": "process",
+    "ReplacesTheTask": "unwritten", "ReadsBesideTheTask": "unwritten",
+    "SlowsDownItsParent": "unwritten", "UncoversTheTask": "process",
     "AsksForTooMuchWorkspace": "limit", "RefusesSmallCalls": "refuses",
 }  # fmt: skip
 TASK = """
@@ -98,6 +100,7 @@ def task(package, monkeypatch):
     names = " ".join(f"aclnn{name}" for name in (*CHEATS, *HONEST) if name not in others)
     file = package.parent / "task.py"
     if not file.exists():
+        (file.parent / "formulas.py").write_text("# beside the task\n")
         file.write_text(TASK.replace("{names}", names))
     monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(package))
     monkeypatch.setenv(golden_files.VARIABLE, str(file))
@@ -106,8 +109,9 @@ def task(package, monkeypatch):
 
 
 def graded(task, name, **fields):
+    assert str(task) in golden_files.files()
     options = {"cases": 10, "rounds": 4, "elements": 1 << 16, **fields}
-    place = Confinement("", simulator=True, hide=(str(task),), memory=512 << 20, seconds=2)
+    place = Confinement("", simulator=True, hide=golden_files.files(), memory=512 << 20, seconds=2)
     return grade(GradeRequest(f"aclnn{name}", place=place, **options))
 
 
