@@ -95,11 +95,11 @@ def enter(hide: Sequence[str], folder: str) -> list[str]:
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-    written = _read_only(folder)
+    protection = _read_only(folder)
     hidden = [libc.mount(b"none", os.fsencode(p), b"tmpfs", 0, None) if Path(p).is_dir()
               else libc.mount(b"/dev/null", os.fsencode(p), None, _BIND, None)
               for p in hide]  # fmt: skip
-    words = ["namespaces of users, mounts, network and IPC", *written]
+    words = ["namespaces of users, mounts, network and IPC", *protection]
     return words + (["the reference's files are hidden"] if hide and not any(hidden) else [])
 
 

@@ -12,8 +12,8 @@ from ..conformance.operators.laws import LAWS
 from ..conformance.operators.placing import ResultSlot
 from ..conformance.record.result import Result
 from ..conformance.run.comparison import compare
+from ..conformance.run.custom_reference import CustomReferenceError
 from ..conformance.run.golden import Golden, ReferenceRefusesError
-from ..conformance.run.own_reference import OwnReferenceError
 from ..conformance.run.subject import UnknownSubjectError
 from ..conformance.run.trial import Trial
 from . import subjects
@@ -39,7 +39,7 @@ def judge(launch: Captured, declarations: Any) -> tuple[Result, Any]:
         what = subjects.subject(call.name, [(call.arguments, launch.before)], declarations)
         trial = Trial(what, case, "npu:0", 0, _inputs(what.samples()[0]))
         return _compared(what, trial, launch), trial
-    except OwnReferenceError as error:
+    except CustomReferenceError as error:
         reason = f"error of the reference: {error}"
         return Result(case.id, call.name, case.form, "SKIP", reason=reason), None
     except (UnknownSubjectError, NotAskableError, ReferenceRefusesError) as error:

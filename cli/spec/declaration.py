@@ -430,8 +430,8 @@ class ConcreteCall:
 
     def result_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of results that the declaration states, as `y.shape`."""
-        stated = ((n, d.shape) for n, d in self.declaration.outs.items() if isinstance(d, Out))
-        return {f"{name}.shape": resolve(shape, self) for name, shape in stated if shape}
+        shapes = ((n, d.shape) for n, d in self.declaration.outs.items() if isinstance(d, Out))
+        return {f"{name}.shape": resolve(shape, self) for name, shape in shapes if shape}
 
     def generator(self, name: str) -> Generator:
         """A random stream of one parameter."""

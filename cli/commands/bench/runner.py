@@ -20,8 +20,8 @@ from mindtorch.ops.samples import Arg
 from ...conformance.cases.recipe import Recipe, Slot
 from ...conformance.record.result import REFERENCE
 from ...conformance.run.cann_words import one_line
+from ...conformance.run.custom_reference import CustomReferenceError
 from ...conformance.run.golden import ReferenceRefusesError
-from ...conformance.run.own_reference import OwnReferenceError
 from ...conformance.run.tensors import synchronize
 from ...judge.formats import FORMATS
 from ...judge.metrics import errors, measure
@@ -142,7 +142,7 @@ class Bench:
         """
         try:
             return self._row(work)
-        except OwnReferenceError as error:
+        except CustomReferenceError as error:
             return WorkloadTiming(work, problem=f"error of the reference: {error}",
                                   blame=REFERENCE)  # fmt: skip
         except ReferenceRefusesError as error:

@@ -61,7 +61,8 @@ class DeclaredOperator(Operator):
         """Dtypes that the declaration and the install claim; a person's declaration does alone."""
         base_claims = super().claims(declarations, soc)
         if self.person:
-            return Claims(self.declaration.dtypes(), base_claims.listed, "its reference", True,
+            dtypes = self.declaration.dtypes() or self.declaration.dtypes(base_claims.dtypes)
+            return Claims(dtypes, base_claims.listed, "its reference", True,
                           assumed=self.row.inferred)  # fmt: skip
         dtypes = self.declaration.dtypes(base_claims.dtypes)
         return Claims(dtypes, base_claims.listed, base_claims.source)

@@ -23,8 +23,8 @@ from aclnn_bindings.interface.signature import Kind
 
 from ...spec.errors import DeclarationError
 from ...spec.row import ROWS, Row
+from ..run.custom_reference import guarded
 from ..run.golden import OWN_MODULE
-from ..run.own_reference import guarded
 from .kit_specs import SpecReference, classes
 
 VARIABLE: Final = "MINDTORCH_GOLDEN"
@@ -222,7 +222,7 @@ def _module(file: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except DeclarationError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
         raise GoldenError(f"{file} can't be imported: {_last_lines(error, file)}") from error
     finally:

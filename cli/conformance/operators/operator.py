@@ -21,8 +21,8 @@ from ..cases.case import ACL_DTYPES, DTYPES
 from ..cases.claims import Claims, source_of
 from ..cases.inputs import main_dtype, tensors_of
 from ..cases.recipe import Recipe, Slot
+from ..run.custom_reference import expect, is_custom
 from ..run.golden import Golden, LazySequence, ReferenceRefusesError, lifted
-from ..run.own_reference import expect, is_own
 from ..run.subject import Law
 from .kit_specs import kit_spec
 from .laws import LAWS
@@ -162,7 +162,7 @@ class Operator:
         for value, name in zip(outputs, self.spec.outs, strict=True):
             dtype = self._dtype(self._rule(name, recipe), recipe)
             many = value if isinstance(value, list) else [value]
-            if is_own(self.spec.reference):
+            if is_custom(self.spec.reference):
                 expect(name, many, recipe.kwargs.get(f"{name}.shape"), dtype, self.spec.steps)
             places = tuple(range(len(values), len(values) + len(many)))
             groups.append(places if isinstance(value, list) else places[0])

@@ -23,10 +23,10 @@ from . import beside, invariance
 from .cann_words import verdict_of
 from .chance import random
 from .comparison import compare
+from .custom_reference import CustomReferenceError
 from .golden import Golden, ReferenceRefusesError, golden
 from .gradients import gradient
 from .modes import of_gradient
-from .own_reference import OwnReferenceError
 from .subject import Law, Subject
 from .tensors import Placed, call, dtype_name, on_device, results, synchronize
 from .trial import Trial
@@ -51,7 +51,7 @@ def run(
         result = Result(case.id, case.op, case.form, "SKIP", reason=str(why), seed=seed)
     except ReferenceRefusesError as why:
         assert trial is not None
-        if isinstance(why, OwnReferenceError):
+        if isinstance(why, CustomReferenceError):
             reason = f"error of the reference: {why}"
             result = trial.result("ERROR", reason=reason, blame=REFERENCE)
         elif why.defect:

@@ -26,7 +26,7 @@ from ..operators.golden_files import named, with_sources
 from ..record import journal
 from ..record.result import NEUTRAL, REFERENCE, Result
 from .cann_words import is_poisonous, one_line
-from .own_reference import Watch
+from .custom_reference import Watch
 from .peer import Peer
 from .process import answers
 from .shrink import SIZES, MinimalFailure, shrink

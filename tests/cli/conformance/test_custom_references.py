@@ -6,7 +6,12 @@ import sys
 
 import numpy as np
 import pytest
-from mindtorch_npu.conformance.run.own_reference import OwnReferenceError, Watch, expect, guarded
+from mindtorch_npu.conformance.run.custom_reference import (
+    CustomReferenceError,
+    Watch,
+    expect,
+    guarded,
+)
 
 X = np.arange(6, dtype=np.float64).reshape(2, 3)
 CALLS = []
@@ -25,7 +30,7 @@ def wrong(text, number=1):
 MISTAKES: list = []
 
 
-@wrong(r"ValueError: no idea \(.*test_own_references.py line \d+: raise ValueError")
+@wrong(r"ValueError: no idea \(.*test_custom_references.py line \d+: raise ValueError")
 def raises(x, n):
     raise ValueError("no idea")
 
@@ -70,17 +75,17 @@ def sleeps(x, n):
     time.sleep(60)
 
 
-@wrong("it gives 2 results, and the operator has 1")
+@wrong("it gives 2 results, the header has 1")
 def gives_two(x, n):
     return x, x
 
 
-@wrong("it gives 1 results, and the operator has 2", 2)
+@wrong("it gives 1 results, the header has 2", 2)
 def gives_one(x, n):
     return x
 
 
-@wrong("it gives 0 results, and the operator has 1")
+@wrong("it gives 0 results, the header has 1")
 def gives_none_of_them(x, n):
     return ()
 
@@ -157,7 +162,7 @@ def arguments(function):
 def test_each_mistake_is_said_and_no_argument_is_changed(function, text, number):
     given = arguments(function)
     before = str(given)
-    with pytest.raises(OwnReferenceError, match=text):
+    with pytest.raises(CustomReferenceError, match=text):
         guarded(function, [False] * number, True)(**given)
     assert str(given) == before
 
@@ -213,7 +218,7 @@ def test_a_reference_of_random_results_is_evaluated_once():
 def test_a_reference_that_never_ends_is_not_called_for_each_case():
     reference = guarded(never_ends, [False], True)
     for text in ("no answer within", "no answer within", "it gave no answer 2 times"):
-        with pytest.raises(OwnReferenceError, match=text):
+        with pytest.raises(CustomReferenceError, match=text):
             reference(x=X, n=1)
 
 
@@ -227,7 +232,7 @@ def test_a_reference_that_never_ends_is_not_called_for_each_case():
     ],
 )
 def test_another_shape_or_dtype_than_declared_is_said(value, shape, dtype, says):
-    with pytest.raises(OwnReferenceError, match=says):
+    with pytest.raises(CustomReferenceError, match=says):
         expect("y", [value], shape, dtype, False)
 
 
@@ -239,6 +244,6 @@ def test_whole_numbers_and_steps_are_results_of_integers():
 def test_who_watches_is_told_while_a_reference_runs(monkeypatch):
     said = []
     monkeypatch.setattr(Watch, "tell", said.append)
-    with pytest.raises(OwnReferenceError):
+    with pytest.raises(CustomReferenceError):
         guarded(raises, [False], True)(x=X, n=1)
     assert said == [True, False]

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...judge.precision import Array, numpy_dtype
+from ...spec.errors import DeclarationError
 from ..operators.kit_specs import as_numpy
 from .golden import OWN_MODULE, ReferenceRefusesError
 
@@ -28,10 +29,10 @@ _REPEATED_ELEMENTS: Final = 1 << 20
 # Sums of several threads may differ by rounding; this part of the largest element is no rounding.
 _ROUNDING: Final = 1e-5
 _NUMERIC: Final = "biufcV"
-_OWN: Final = "mindtorch_npu_own"
+_CUSTOM: Final = "mindtorch_npu_custom"
 
 
-class OwnReferenceError(ReferenceRefusesError):
+class CustomReferenceError(ReferenceRefusesError):
     """A person's reference is wrong: it raises, gives no usable results, changes its inputs, ends
     the process or does not end. The message names the last lines that ran."""
 
@@ -46,6 +47,10 @@ class OwnReferenceError(ReferenceRefusesError):
         self.defect = True
 
 
+class WrongCountError(CustomReferenceError, DeclarationError):
+    """A reference gives another number of results than the header has."""
+
+
 class NoAnswerError(Exception):
     """A reference ran longer than a case may."""
 
@@ -58,51 +63,51 @@ class Watch:
 
 
 def guarded(reference: Callable[..., Any], lists: Sequence[bool], repeat: bool) -> Any:
-    """The reference with its mistakes raised as OwnReferenceError; a tuple with an array, a list of
-    arrays (where `lists` says so) or None for each result. With `repeat` it is evaluated twice."""
+    """The reference, whose mistakes raise CustomReferenceError; it gives a tuple: an array, a list
+    of arrays (where `lists` says so) or None per result. With `repeat` it is evaluated twice."""
     late = 0
 
     @functools.wraps(reference)
     def checked(**arguments: Any) -> tuple[Any, ...]:
         nonlocal late
         if late >= _MOST_LATE:
-            raise OwnReferenceError(f"it gave no answer {late} times, and is not called again")
+            raise CustomReferenceError(f"it gave no answer {late} times, and is not called again")
         try:
             results = _results(_evaluated(reference, arguments), lists)
             if repeat and _elements(arguments) <= _REPEATED_ELEMENTS:
                 _same(results, _results(_evaluated(reference, arguments), lists))
-        except OwnReferenceError as error:
+        except CustomReferenceError as error:
             late += isinstance(error.cause, NoAnswerError)
             raise
         return results
 
-    setattr(checked, _OWN, True)
+    setattr(checked, _CUSTOM, True)
     return checked
 
 
-def is_own(reference: Any) -> bool:
+def is_custom(reference: Any) -> bool:
     """Whether a reference is a person's, which `guarded` made."""
-    return bool(getattr(reference, _OWN, False))
+    return bool(getattr(reference, _CUSTOM, False))
 
 
 def expect(
     name: str, values: Sequence[Array | None], shape: Sequence[int] | None, dtype: str, steps: bool
 ) -> None:
-    """OwnReferenceError where a result has another shape than is declared, or numbers that its
+    """CustomReferenceError where a result has another shape than is declared, or numbers that its
     dtype has not; with `steps` real values are rounded."""
     kind = numpy_dtype(dtype).kind
     for value in values:
         if value is None:
             continue
         if shape is not None and value.shape != tuple(shape):
-            raise OwnReferenceError(f"it gives {name} the shape {list(value.shape)}, and the "
+            raise CustomReferenceError(f"it gives {name} the shape {list(value.shape)}, and the "
                                     f"declaration says {list(shape)}")  # fmt: skip
         real = value.dtype.kind == "f" and not steps
         other = (kind != "c" and value.dtype.kind == "c") or (
             kind in "iub" and real and not np.array_equal(value, np.rint(value))
         )
         if other:
-            raise OwnReferenceError(f"it gives {name} as {value.dtype.name}, and the result is "
+            raise CustomReferenceError(f"it gives {name} as {value.dtype.name}, and the result is "
                                     f"{dtype}")  # fmt: skip
 
 
@@ -112,13 +117,13 @@ def _evaluated(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> A
     try:
         with _limit(), _seen():
             returned = reference(**copies)
-    except OwnReferenceError:
+    except CustomReferenceError:
         raise
     except (Exception, SystemExit) as error:
-        raise OwnReferenceError(error) from error
+        raise CustomReferenceError(error) from error
     for name, value in arguments.items():
         if not _equal(value, copies[name]):
-            raise OwnReferenceError(f"it changes its input {name}")
+            raise CustomReferenceError(f"it changes its input {name}")
     return returned
 
 
@@ -144,15 +149,13 @@ def _elements(arguments: Mapping[str, Any]) -> int:
 
 
 def _results(returned: Any, lists: Sequence[bool]) -> tuple[Any, ...]:
-    """One value for each result; OwnReferenceError for another number or kind of them."""
+    """One value for each result; CustomReferenceError for another number or kind of them."""
     several = isinstance(returned, tuple) or (isinstance(returned, list) and len(lists) > 1)
     values = tuple(returned) if several else (returned,)
     if len(values) != len(lists):
-        raise OwnReferenceError(
-            f"it gives {len(values)} results, and the operator has {len(lists)}"
-        )
+        raise WrongCountError(f"it gives {len(values)} results, the header has {len(lists)}")
     if all(v is None for v in values):
-        raise OwnReferenceError("it returns nothing")
+        raise CustomReferenceError("it returns nothing")
     return tuple(_value(v, many) for v, many in zip(values, lists, strict=True))
 
 
@@ -164,9 +167,9 @@ def _value(value: Any, many: bool) -> Any:
     try:
         array = np.asarray(as_numpy(value))
     except Exception as error:
-        raise OwnReferenceError(error) from error
+        raise CustomReferenceError(error) from error
     if array.dtype.kind not in _NUMERIC:
-        raise OwnReferenceError(f"it gives a {type(value).__name__} where an array is expected")
+        raise CustomReferenceError(f"it gives a {type(value).__name__} where an array is expected")
     return [array] if many else array
 
 
@@ -174,7 +177,7 @@ def _same(results: Sequence[Any], others: Sequence[Any]) -> None:
     for result, other in zip(results, others, strict=True):
         pairs = zip(result, other, strict=False) if isinstance(result, list) else ((result, other),)
         if any(not _alike(a, b) for a, b in pairs):
-            raise OwnReferenceError("its results differ from run to run")
+            raise CustomReferenceError("its results differ from run to run")
 
 
 def _alike(value: Array | None, other: Array | None) -> bool:
@@ -227,9 +230,9 @@ def _last_lines(error: BaseException) -> str:
     """The last line of a person's own file, and the one that raised where that is another."""
     steps = list(traceback.walk_tb(error.__traceback__))
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f, (frame, _) in zip(frames, steps, strict=True)
+    theirs = [f for f, (frame, _) in zip(frames, steps, strict=True)
            if frame.f_globals.get("__name__", "").startswith(OWN_MODULE)]  # fmt: skip
-    lines = [own[-1]] if own else []
+    lines = theirs[-1:]
     if frames and frames[-1].filename not in (__file__, *(f.filename for f in lines)):
         lines.append(frames[-1])
     texts = [f"{f.filename} line {f.lineno}: {f.line}" for f in lines]
