@@ -1,4 +1,4 @@
-"""Commands that judge, given references that are wrong: no command blames the device, none passes."""
+"""Commands that judge, given references that are wrong: none passes, none blames the device."""
 
 from __future__ import annotations
 
