@@ -78,8 +78,8 @@ def errors_page() -> str:
             "passes on another failure: the text after it says which.\n",
             *_table(("id", "title", "cause", "remedy"), ids),
             "\n## Messages\n",
-            "Regular expressions, without regard to case; the first that fits a line counts. `{1}` is",
-            "what its first group matched.\n",
+            "Regular expressions, without regard to case; the first that fits a line counts. `{1}`",
+            "is what its first group matched.\n",
             *_table(("message", "cause", "remedy", "source"), texts),
             "",
         ]
