@@ -1,8 +1,12 @@
-"""The npu backend: rows' ACLNN calls as plans, launched in one C call each; refuses to compute."""
+"""The npu backend: rows' ACLNN calls as plans, launched in one C call each.
+
+It computes nothing itself; `on_host` says when the host does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from aclnn_bindings import AclParameterError, ScalarSpec, lib
@@ -15,7 +19,7 @@ from ...ops.fields import Const
 from ...ops.rules import NUMBERS, Dynamic, Pointwise, Results
 from ...ops.schema import Kind
 from ...ops.spec import Both, IsNumber, NoNumbers, Op
-from . import memory, transfer, writeback
+from . import memory, on_host, transfer, writeback
 from .binding import Binder, Binding, not_implemented
 from .dynamic import dynamic
 from .runner import Plans, making, sizes
@@ -33,6 +37,13 @@ class NpuBackend:
         geoms = tuple(out for out in outs if isinstance(out, Geometry))
         if len(geoms) < len(outs):
             return dynamic(op, args, [o for o in outs if isinstance(o, Dynamic)], device)
+        if on_host.applies(args, geoms):
+            return on_host.guarded(op, args, geoms, lambda: self._native(op, args, geoms))
+        return self._native(op, args, geoms)
+
+    def _native(self, op: Op, args: Sequence[Any], geoms: tuple[Geometry, ...]) -> Any:
+        """The operator's call on the device."""
+        device = _device(args, geoms)
         binder = Binder(op, args, geoms, device)
         binding = binder.bind()
         if binding.call.inplace:
@@ -75,6 +86,19 @@ class NpuBackend:
     ) -> Callable[..., None]:
         if not _writable(outs, dests):
             return self._through_copy(op, args, outs)
+        if on_host.applies(args, outs):
+            make = partial(self._native_into, op, args, outs, dests, inplace)
+            return on_host.guarded_into(op, outs, make)
+        return self._native_into(op, args, outs, dests, inplace)
+
+    def _native_into(
+        self,
+        op: Op,
+        args: Sequence[Any],
+        outs: tuple[Geometry, ...],
+        dests: tuple[Geometry, ...],
+        inplace: bool,
+    ) -> Callable[..., None]:
         binding = Binder(op, args, outs, dests[0].device).bind(dests, inplace)
         if binding.instead:
             return self._through_copy(op, args, outs)

@@ -35,7 +35,7 @@ def copy(dest: Tensor, source: Tensor) -> None:
         _from_host(dest, source)
     else:
         # Between devices through the host: peer access needs setting up on real machines.
-        _from_host(dest, _host(source))
+        _from_host(dest, on_host(source))
 
 
 def _same_device(dest: Tensor, source: Tensor) -> None:
@@ -69,12 +69,12 @@ def host_copy(source: Tensor) -> Array:
     return memory.to_host(_packed(source))
 
 
-def _host(source: Tensor) -> Tensor:
+def on_host(source: Tensor) -> Tensor:
     return adopt(contiguous(source._geom.shape, source._geom.dtype, CPU), host_copy(source))
 
 
 def _to_host(dest: Tensor, source: Tensor) -> None:
-    cpu.copy(dest, _host(source))
+    cpu.copy(dest, on_host(source))
 
 
 def _from_host(dest: Tensor, source: Tensor) -> None:

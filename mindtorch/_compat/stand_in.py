@@ -1,0 +1,3 @@
+"""Owns whether mindtorch stands in for torch in this process (`mindtorch.as_torch`, `exec`)."""
+
+ACTIVE = False
