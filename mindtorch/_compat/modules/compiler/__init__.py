@@ -15,22 +15,26 @@ def compile(
 ) -> Callable[..., Any]:
     """What runs `model` (torch.compile): a module in a module, a function as it is.
 
-    Nothing is compiled; one warning in a process says so, but not where `backend` is eager.
+    Nothing is compiled; one warning in a process says so, but not where `backend` is eager. A
+    `backend` that is a function gets the graph and the tensors of a call, and gives what runs.
     """
     if model is None:
         return lambda target: compile(target, backend=backend)
+    from mindtorch.nn.modules.module import Module
+
+    from .optimized import OptimizedModule
+
+    if callable(backend):
+        from .capture import CapturedCall
+
+        call = CapturedCall(model, backend)
+        return OptimizedModule(model, call) if isinstance(model, Module) else call
     if backend not in ("eager", "aot_eager") and not _warned:
         _warned.add("eager")
         warnings.warn(
             "torch.compile: mindtorch has no compiler, what is compiled runs eagerly", stacklevel=2
         )
-    from mindtorch.nn.modules.module import Module
-
-    if not isinstance(model, Module):
-        return model
-    from .optimized import OptimizedModule
-
-    return OptimizedModule(model)
+    return OptimizedModule(model) if isinstance(model, Module) else model
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

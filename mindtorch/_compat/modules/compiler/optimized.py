@@ -13,15 +13,16 @@ class OptimizedModule(Module):
     _orig_mod: Module
     _own = frozenset(("_orig_mod", "forward"))
 
-    def __init__(self, mod: Module) -> None:
+    def __init__(self, mod: Module, call: Any = None) -> None:
         super().__init__()
+        self.__dict__["_call"] = call or mod
         self.__dict__.pop("training", None)
         Module.__setattr__(self, "_orig_mod", mod)
         self.__dict__["__wrapped__"] = mod
 
     def forward(self, *args: object, **kwargs: object) -> object:
         """Call the module."""
-        return self._modules["_orig_mod"](*args, **kwargs)
+        return self.__dict__["_call"](*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         inner = self.__dict__["_modules"]["_orig_mod"]

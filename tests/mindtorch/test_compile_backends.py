@@ -1,0 +1,59 @@
+"""torch.compile hands the graph of a call to a function, and runs what that gives."""
+
+import pytest
+
+import mindtorch as mt
+
+
+def recording(graphs):
+    def backend(module, example_inputs):
+        operators = [n.op for n in module.graph.nodes]
+        graphs.append((operators, [tuple(x.shape) for x in example_inputs]))
+        return module.forward
+
+    return backend
+
+
+def test_a_backend_gets_the_graph_once_for_each_of_two_shapes():
+    graphs = []
+    run = mt.compile(lambda x: (x * 2).cos().sum(0), backend=recording(graphs))
+    assert run(mt.zeros(2, 3)).tolist() == run(mt.zeros(2, 3)).tolist() == [2, 2, 2]
+    assert run(mt.zeros(4, 3)).tolist() == [4, 4, 4]
+    assert run(mt.zeros(5, 3)).tolist() == [5, 5, 5]
+    operators = ["placeholder", "call_function", "call_method", "call_method", "output"]
+    assert graphs == [(operators, [(2, 3)]), (operators, [(4, 3)])]
+
+
+def test_a_backend_decides_what_runs():
+    run = mt.compile(lambda x: x + 1, backend=lambda module, inputs: lambda x: (x * 10,))
+    assert run(mt.ones(2)).tolist() == [10, 10]
+
+
+def test_modules_train_through_a_backend():
+    graphs = []
+    model = mt.nn.Sequential(mt.nn.Linear(3, 2), mt.nn.ReLU(), mt.nn.Linear(2, 1))
+    compiled = mt.compile(model, backend=recording(graphs))
+    x = mt.arange(6.0).reshape(2, 3)
+    assert compiled(x).tolist() == model(x).tolist()
+    compiled(x).sum().backward()
+    assert len(graphs) == 1
+    assert model[0].weight.grad is not None
+    assert next(iter(compiled.state_dict())) == "_orig_mod.0.weight"
+
+
+def test_results_keep_their_structure():
+    def split(a, b=2, *, named=None):
+        return {"sum": a + b, "pair": (a, [a * 2])}
+
+    result = mt.compile(split, backend=recording([]))(mt.ones(2), b=3)
+    assert result["sum"].tolist() == [4, 4]
+    assert result["pair"][1][0].tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_code_that_asks_for_values_runs_eagerly(value):
+    @mt.compile(backend=recording([]))
+    def branch(x):
+        return x + 1 if x.sum() > 0 else x - 1
+
+    assert branch(mt.full((2,), value)).tolist() == [value * 2] * 2
