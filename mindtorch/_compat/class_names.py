@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def class_name(value: Any) -> str:
+def class_name(value: object) -> str:
     """A class as C names it in errors: one that C defines with its module, others without."""
     kind = type(value)
     if kind.__name__ in ("dtype", "device", "Size", "layout") and kind.__module__[:4] == "mind":

@@ -295,11 +295,11 @@ class profile:  # noqa: N801 - torch's name
     def step(self) -> None:
         """End this step, begin the next."""
         recorded = self._end()
+        self.step_num += 1
         if recorded and self.current_action is ProfilerAction.RECORD_AND_SAVE:
             if self.on_trace_ready is not None:
                 self.on_trace_ready(self)
             self._saved = True
-        self.step_num += 1
         self.current_action = self.schedule(self.step_num)
         self._begin()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import re
 import secrets
 import sys
 import zipfile
@@ -63,6 +64,15 @@ class _Pickler(Pickler):
         self.older = older
         self.keys: dict[int, str] = {}
         self.globals: dict[str, _Global] = {}
+
+    def dump(self, obj: Any) -> None:
+        try:
+            super().dump(obj)
+        except pickle.PicklingError as error:  # in the words of the pickler in C, which torch uses
+            text = r"(.*): it's not found as (.*)\.(\w+)"
+            raise pickle.PicklingError(
+                re.sub(text, r"\1: attribute lookup \3 on \2 failed", str(error))
+            ) from None
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
         if obj.__class__ is dt.dtype:

@@ -24,7 +24,7 @@ from . import memory, transfer
 _WIDE = (float64, complex128)
 
 
-def applies(args: Sequence[Any], outs: Sequence[Any]) -> bool:
+def applies(args: Sequence[object], outs: Sequence[object]) -> bool:
     """Whether a call of float64 may go to the host."""
     if not stand_in.ACTIVE:
         return False
@@ -39,7 +39,7 @@ def guarded(
     refused = False
     run: Callable[..., Any] | None = None
 
-    def call(*values: Any) -> Any:
+    def call(*values: object) -> object:
         nonlocal refused, run
         if not refused:
             try:
@@ -63,7 +63,7 @@ def guarded_into(
     refused = False
     run: Callable[..., None] | None = None
 
-    def call(dests: tuple[Tensor, ...], *values: Any) -> None:
+    def call(dests: tuple[Tensor, ...], *values: object) -> None:
         nonlocal refused, run
         if not refused:
             try:

@@ -35,7 +35,7 @@ def _deprecated(name: str) -> None:
     )
 
 
-def script(obj: Any, *_: object, **__: object) -> Any:
+def script(obj: T, *_: object, **__: object) -> T:
     """`obj`, which runs eagerly; deprecated in torch too."""
     _deprecated("script")
     return obj
