@@ -24,10 +24,16 @@ def builds(tmp_path_factory) -> Path:
     return folder
 
 
-def check(folder: Path, ours: str, against: str, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mindtorch_npu", "check", "aclnnProduct", "--simulator",
-               "--golden", "golden.py", "--dtype", "float32", "--against", against,
-               *words]  # fmt: skip
+def check(
+    folder: Path,
+    ours: str,
+    against: str,
+    *words: str,
+    operator: tuple[str, ...] = ("aclnnProduct",),
+) -> subprocess.CompletedProcess[str]:
+    golden = () if "--golden" in words else ("--golden", "golden.py", "--dtype", "float32")
+    command = [sys.executable, "-m", "mindtorch_npu", "check", *operator, "--simulator",
+               *golden, "--against", against, *words]  # fmt: skip
     environ = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(folder / ours), "COLUMNS": "200"}
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True,
                           check=False)  # fmt: skip
@@ -69,3 +75,47 @@ def test_what_is_no_other_build_is_a_usage_error(builds, against, more, says):
     done = check(builds, "right", against, *more)
     assert done.returncode == 2, done.stdout + done.stderr
     assert says in done.stderr
+
+
+CASES = """\
+testcase_name,api_name,tensor_view_shapes,tensor_dtypes,input_data_ranges
+plain,aclnnProduct,"((4,3),(4,3),(4,3))","('float32','float32','float32')","((1,2),(1,2))"
+"""
+SPECS = """
+__spec__ = {"aclnnProduct": "Product"}
+class Product:
+    @staticmethod
+    def golden(x, y, **kwargs):
+        return x * y
+"""
+
+
+@pytest.mark.parametrize("golden", ["golden.py", "specs.py"])
+def test_the_rows_of_a_case_file_run_with_both_builds(builds, golden):
+    if golden == "specs.py":
+        pytest.importorskip("torch")
+    (builds / "cases.csv").write_text(CASES)
+    (builds / "specs.py").write_text(SPECS)
+    words = ("--cases", "cases.csv", "--golden", golden, "--results", "out.csv")
+    done = check(builds, "empty", "vendor:right", *words, operator=())
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "1 regressions" in done.stdout
+    assert ",FAIL," in (builds / "out.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("ours", "against", "more", "code", "says"),
+    [
+        ("empty", "vendor:right", (), 1, "git bisect: bad (1): 1 regressions: aclnnProduct/"),
+        ("right", "vendor:right", (), 0, "git bisect: good (0): "),
+        ("empty", "vendor:empty", (), 0, "no regressions; 1 cases fail with both builds"),
+        ("nowhere", "vendor:right", (), 125, "declares no such operator"),
+        ("right", "vendor:right", ("--budget", "0.001"), 125, "cases were left out"),
+        ("right", "vendor:nowhere", (), 125, "nowhere does not exist"),
+    ],
+)
+def test_a_bisect_asks_what_became_wrong(builds, ours, against, more, code, says):
+    case = () if more else ("--case", "aclnnProduct/functional/dtype=float32")
+    done = check(builds, ours, against, "--git-bisect", *case, *more)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert says in done.stderr.splitlines()[-1]

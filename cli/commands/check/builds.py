@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import click
 
-from ... import exits, render
+from ... import bisect, exits, render
 from ...conformance.record import journal, state
 from ...conformance.run import engine
 from ..bench.builds import RivalBuild, rival_build
 from ..bench.rivals import NoRivalError
 from ..report import compare, write_all
 from . import progress, runner
+from .case_files import with_rows, write_results
 from .options import CheckOptions
 
 
@@ -25,6 +26,7 @@ def run(options: CheckOptions) -> int:
 
 def _run(options: CheckOptions) -> int:
     build = _build(options)
+    options = with_rows(options)
     ours = options.output.journal or state.default_path()
     theirs = state.default_path("against")
     names = runner.names_of(options)
@@ -39,15 +41,30 @@ def _run(options: CheckOptions) -> int:
     record = journal.read(ours)
     comparison = compare.compare(journal.read(theirs), record)
     render.show(compare.document(comparison))
+    write_results(options.file, results)
     if options.output.files.paths():
         write_all(record, options.output.files)
     click.echo(f"journals: {theirs}, {ours}")
     code = runner.verdict(options, going, results)
+    return _code(code, comparison, going.counts.failing)
+
+
+def _code(code: int, comparison: compare.RunComparison, failing: int) -> int:
+    """The exit code. A bisect looks for what became wrong: what both builds get wrong is good, and
+    what has no verdict any more is none."""
+    wrong = [c.after.case for c in comparison.regressions if c.kind == "regression"]
+    if wrong:
+        bisect.because(exits.REGRESSIONS, f"{len(wrong)} regressions: {wrong[0]}")
+    if comparison.regressions and bisect.active():
+        bisect.because(exits.NOT_JUDGED, f"not judged: {comparison.regressions[0].after.case}")
+        return exits.REGRESSIONS if wrong else exits.NOT_JUDGED
     if comparison.regressions:
         return exits.REGRESSIONS
-    if code == exits.PROBLEMS:
-        click.echo(f"{going.counts.failing} cases fail with both builds", err=True)
-    return code
+    if code != exits.PROBLEMS:
+        return code
+    click.echo(f"{failing} cases fail with both builds", err=True)
+    bisect.because(exits.OK, f"no regressions; {failing} cases fail with both builds")
+    return exits.OK if bisect.active() else code
 
 
 def _build(options: CheckOptions) -> RivalBuild:
