@@ -28,10 +28,15 @@ CALLS = {
     "adaptive_avg_pool2d": lambda t, x: t.nn.functional.adaptive_avg_pool2d(x, 2),
     "adaptive_max_pool2d": lambda t, x: t.nn.functional.adaptive_max_pool2d(x, 2),
     "avg_pool2d": lambda t, x: t.nn.functional.avg_pool2d(x, 2),
+    "adaptive_avg_pool2d to one": lambda t, x: t.nn.functional.adaptive_avg_pool2d(x, 1),
+    "channel_shuffle": lambda t, x: t.nn.functional.channel_shuffle(x, x.size(1)),
+    "max_unpool2d": lambda t, x: t.nn.functional.max_unpool2d(
+        x, t.arange(x.numel()).reshape(x.shape) % (x.numel() // x.size(0) // x.size(1)), 2
+    ),
     "pad": lambda t, x: t.nn.functional.pad(x, (1, 1)),
 }
 # Whose gradients have the usual order here.
-NO_GRADIENT = {"adaptive_max_pool2d", "avg_pool2d"}
+NO_GRADIENT = {"adaptive_max_pool2d", "max_unpool2d", "channel_shuffle"}
 
 
 @pytest.mark.parametrize(
@@ -51,9 +56,10 @@ def test_strides_are_torchs(name, form):
         torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs))
 
 
-def test_volumes_that_are_pooled_to_sizes_are_contiguous():
+@pytest.mark.parametrize("name", ["adaptive_avg_pool3d", "adaptive_max_pool3d", "avg_pool3d"])
+def test_volumes_that_are_pooled_are_contiguous(name):
     seen = []
     for t in (mindtorch, torch):
         x = t.arange(240.0).reshape(2, 3, 4, 5, 2).contiguous(memory_format=t.channels_last_3d)
-        seen.append(t.nn.functional.adaptive_avg_pool3d(x, 2).stride())
+        seen.append(getattr(t.nn.functional, name)(x, 2).stride())
     assert seen[0] == seen[1]

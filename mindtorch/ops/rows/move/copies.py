@@ -111,7 +111,7 @@ for _text, _view, _sample in (
 
 def _put(self: Tensor, src: Tensor, view: Callable[[Tensor], Tensor], name: str) -> Tensor:
     """A copy of `self` in which a view of it holds `src`; RuntimeError for another shape."""
-    built = aten.clone(self, memory_format="contiguous")
+    built = aten.clone(self)
     region = view(built)
     if tuple(region.shape) != tuple(src.shape):
         raise RuntimeError(

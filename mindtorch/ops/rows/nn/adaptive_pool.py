@@ -65,7 +65,7 @@ def _adaptive_rule(n: int, name: str) -> Callable[..., Any]:
                 f"{name}: elements of output_size must be greater than or equal to 0 but received"
                 f" {{{sizes[0]}, {','.join(sizes[1:])}}}"
             )
-        return as_images(shape, self) if maxima or n == 2 else self.fresh(shape)
+        return as_images(shape, self) if n == 2 else self.fresh(shape)
 
     return infer
 

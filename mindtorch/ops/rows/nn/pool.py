@@ -356,7 +356,8 @@ def _avg_rule(n: int) -> Callable[..., Any]:
             raise RuntimeError("divisor must be not zero")
         k = expanded(kernel_size, n)
         s, p = expanded(stride, n, k), expanded(padding, n)
-        return as_images(_pooled(f"avg_pool{n}d", self, k, s, p, (1,) * n, ceil_mode), self)
+        shape = _pooled(f"avg_pool{n}d", self, k, s, p, (1,) * n, ceil_mode)
+        return as_images(shape, self) if n == 2 else self.fresh(shape)
 
     return infer
 
@@ -447,7 +448,7 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
     )
     op(
         f"avg_pool{n}d_backward(Tensor grad_output, Tensor self, {settings}",
-        infer=lambda grad_output, self, *rest: self.fresh(),
+        infer=lambda grad, self, *rest: as_images(self.shape, self) if n == 2 else self.fresh(),
         cpu=_avg_back(n),
         aclnn=backward,
         grad={"grad_output": _adjoint(f"avg_pool{n}d", "", names), "self": flat},

@@ -9,12 +9,13 @@ from typing import TypeAlias
 
 from ...._tensor.dtype import int64
 from ...._tensor.tensor import Tensor
-from ...rules import scalar_name
+from ...rules import as_images, scalar_name
 from ...samples import Arg, Sample, calls
 from ...sizes import _list_with_default, _ntuple
 from ...spec import aten, composite
 from .adaptive_pool import refuse_empty
 from .pool import extent_of
+from .shuffle import in_format_of
 
 # One size for all dimensions of space, or one for each.
 Sizes: TypeAlias = int | tuple[int, ...]
@@ -285,7 +286,12 @@ def _adaptive_avg_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor]:
     def adaptive_avg_pool(input: Tensor, output_size: Sizes) -> Tensor:
         size = _all_sizes(output_size, input.shape, n, f"adaptive_avg_pool{n}d")
         if size == (1,) * n and input.dim() in (n + 1, n + 2):
-            return input.mean(tuple(range(-1, -n - 1, -1)), keepdim=True)
+            mean = input.mean(tuple(range(-1, -n - 1, -1)), keepdim=True)
+            batch, channels = mean.shape[:2]
+            geom = as_images(mean.shape, input._geom)
+            if n == 2 and geom.strides != mean.stride():
+                mean.as_strided_((batch, channels, 1, 1), (channels, 1, channels, channels))
+            return mean
         return getattr(aten, f"_adaptive_avg_pool{n}d")(input, size)
 
     adaptive_avg_pool.__name__ = adaptive_avg_pool.__qualname__ = f"adaptive_avg_pool{n}d"
@@ -460,7 +466,8 @@ def _max_unpool(n: int, x: Arg, indices: Arg) -> None:
             flat = plane.scatter(-1, places, input.reshape([*lead, -1]))
         except RuntimeError:
             raise _outside(places, [*space, 1] if n == 1 else space) from None
-        return flat.reshape([*lead, *space])
+        whole = flat.reshape([*lead, *space])
+        return in_format_of(whole, input) if n == 2 else whole
 
     max_unpool.__name__ = max_unpool.__qualname__ = f"max_unpool{n}d"
     max_unpool.__doc__ = f"Inverse of max_pool{n}d where it kept values; zero elsewhere."

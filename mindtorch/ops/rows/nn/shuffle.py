@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from ...._tensor.tensor import Tensor
+from ...rules import as_images
 from ...samples import Arg, Sample, calls
 from ...sizes import _pair
 from ...spec import aten, composite
+
+
+def in_format_of(result: Tensor, image: Tensor) -> Tensor:
+    """`result` in the memory format that torch suggests for an image."""
+    strides = as_images(result.shape, image._geom).strides
+    if strides == result.stride():
+        return result
+    laid_out = aten.empty_strided(result.shape, strides, dtype=result.dtype, device=result.device)
+    return laid_out.copy_(result)
 
 
 @composite(
@@ -95,7 +105,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
         )
     x = input.reshape(n, groups, c // groups, *space).transpose(1, 2)
-    return x.reshape(n, c, *space)
+    return in_format_of(x.reshape(n, c, *space), input)
 
 
 @composite(
