@@ -142,6 +142,32 @@ class Seconds(click.FloatRange):
         return number
 
 
+def _claim(
+    path: Path, param: click.Parameter | None, ctx: click.Context | None, is_output: bool
+) -> None:
+    """Refuse to write a file that another option writes or reads; devices and pipes are shared."""
+    if ctx is None or param is None or (path.exists() and not path.is_file()):
+        return
+    files: dict[str, tuple[str, bool]] = ctx.meta.setdefault("mindtorch_npu.files", {})
+    name = param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
+    other, writes = files.setdefault(os.path.realpath(path), (name, is_output))
+    if other != name and (is_output or writes):
+        verb = "writes" if writes else "reads"
+        raise click.BadParameter(f"{path}: {other} {verb} it too: name another file", ctx, param)
+
+
+class OldFile(click.Path):
+    """A file that is there and will be read; no option of the same command writes it."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, exists=True, readable=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        _claim(Path(str(path)), param, ctx, is_output=False)
+        return path
+
+
 class NewFile(click.Path):
     """A file that will be written: its folder exists and allows it. `dash`: `-` is stdout."""
 
@@ -157,4 +183,5 @@ class NewFile(click.Path):
             self.fail(f"{path}: its folder {folder} does not exist", param, ctx)
         if not os.access(path if path.exists() else folder, os.W_OK):
             self.fail(f"{path}: cannot be written", param, ctx)
+        _claim(path, param, ctx, is_output=True)
         return path

@@ -13,6 +13,8 @@ from typing import Any, BinaryIO, Final
 # A file may be as large as a journal becomes; a device or a pipe may have no end.
 FILE_BYTES: Final = 1 << 30
 _STREAM_BYTES: Final = 16 << 20
+_LINE_BYTES: Final = 64 << 20
+_DEFLATION: Final = 100  # journals get some 16 times smaller
 _PATIENCE: Final = 10  # seconds until somebody writes to a pipe
 
 
@@ -54,14 +56,22 @@ def text_of(path: Path, errors: str = "strict") -> str:
 
 
 def lines_of(file: BinaryIO, most: int) -> Iterator[str]:
-    """The lines of a file, one in memory at a time; ForeignError after `most` bytes."""
+    """The lines of a file, one in memory at a time; ForeignError after `most` bytes, and for a
+    line that is longer than any of ours."""
     left, mark = most, BYTE_ORDER_MARK
-    while line := file.readline(left + 1):
+    while line := file.readline(min(left, _LINE_BYTES) + 1):
         left -= len(line)
+        if len(line) > _LINE_BYTES:
+            raise ForeignError(f"a line of more than {_LINE_BYTES >> 20} MiB, which no file has")
         if left < 0:
             raise ForeignError(f"more than {most >> 20} MiB, which no file of ours has")
         yield line.removeprefix(mark).removesuffix(b"\n").decode("utf-8", "replace")
         mark = b""
+
+
+def most_unpacked(file: BinaryIO) -> int:
+    """How many bytes are unpacked of a compressed file: in proportion to its size."""
+    return min(FILE_BYTES, _STREAM_BYTES + _DEFLATION * os.fstat(file.fileno()).st_size)
 
 
 def most_of(file: BinaryIO) -> int:

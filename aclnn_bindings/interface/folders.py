@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -39,10 +40,33 @@ def to_write(folder: Path) -> Path:
 def usable(folder: Path) -> bool:
     """Whether `folder` is there, or could be made, and can be written."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with closed_to_others():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return False
     return os.access(folder, os.W_OK | os.X_OK)
+
+
+@contextmanager
+def closed_to_others() -> Iterator[None]:
+    """Meanwhile no file is made that others may write, whatever the umask is."""
+    before = os.umask(0o077)
+    os.umask(before | stat.S_IWGRP | stat.S_IWOTH)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def is_open_to_others(folder: Path) -> bool:
+    """Whether others may put something in the place of what `folder` holds: somebody else owns
+    it, or all may write there."""
+    try:
+        state = folder.stat()
+    except OSError:
+        return False
+    shared = bool(state.st_mode & stat.S_IWOTH) and not state.st_mode & stat.S_ISVTX
+    return shared or state.st_uid not in (os.geteuid(), 0)
 
 
 def of_others(folder: Path) -> bool:

@@ -25,12 +25,12 @@ def write(path: Path, text: str, errors: str = "replace") -> None:
 def writing(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` as the block ends; after an error all is as it was.
 
-    A link's target is written, and a file keeps its permissions. What is no file (a pipe, a
+    A link is replaced, not followed, and a file keeps its permissions. What is no file (a pipe, a
     terminal), or lies in a folder where nothing may be made, is written where it is. OSErrors of
     the block that name no file, as those of a full disk, get this one's name.
     """
     try:
-        target = _followed(path)
+        target = _place(path)
         whole = not target.exists() or target.is_file()
         beside = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
         try:
@@ -54,22 +54,29 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def _followed(path: Path) -> Path:
-    """What a link leads to; OSError for links in a circle, on each version of Python."""
+def _place(path: Path) -> Path:
+    """Where a file is put: at a link itself, but for the system's own (/dev/stdout); OSError for
+    links in a circle, on each version of Python."""
     try:
         target = path.resolve()
     except RuntimeError:
         target = path
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    return target
+    return target if path.parts[:2] in _OF_SYSTEM else path
+
+
+_OF_SYSTEM = (("/", "dev"), ("/", "proc"))
 
 
 _PATIENCE = 10  # seconds until somebody reads a pipe
 
 
 def _as_it_is(path: Path) -> BinaryIO:
-    """What is no file, or may not be replaced, to be written to; OSError for an unread pipe."""
+    """What is no file, or may not be replaced, to be written to; OSError for an unread pipe, and
+    for a link that leads to a file."""
+    if path.is_symlink() and path.is_file() and path.parts[:2] not in _OF_SYSTEM:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     until = time.monotonic() + _PATIENCE
     while path.is_fifo():
         try:

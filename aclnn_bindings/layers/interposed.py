@@ -28,7 +28,13 @@ from ..install.library import DeclarationsUnknownError, declarations
 from ..install.places import loader_path
 from ..install.segments import read_segments
 from ..install.vendors import VARIABLE
-from ..interface.folders import of_others, temporary, usable
+from ..interface.folders import (
+    closed_to_others,
+    is_open_to_others,
+    of_others,
+    temporary,
+    usable,
+)
 from ..interface.headers.cache import cache_folder
 from ..interface.signature import Declarations
 from . import image, sealed, table
@@ -155,7 +161,8 @@ def _place(install: Install) -> Path:
     for place in _places():
         tried.append(str(place))
         speakable = not _UNSPEAKABLE & set(f"{place}/{install.root.name}")
-        if speakable and not of_others(place) and usable(place):
+        ours = not of_others(place) and not any(map(is_open_to_others, place.parents[:2]))
+        if speakable and ours and usable(place):
             return place
     raise LayersUnavailableError(
         f"layers: no folder for them: {', '.join(tried)} cannot be written, or has a "
@@ -253,6 +260,18 @@ def _make(
 ) -> None:
     """Everything below `folder`, complete or not at all; what is damaged there is replaced file by
     file, under programs that use it."""
+    with closed_to_others():
+        _make_closed(folder, install, libraries, exported, rows, declared)
+
+
+def _make_closed(
+    folder: Path,
+    install: Install,
+    libraries: Mapping[Path, Path],
+    exported: Mapping[Path, Exports],
+    rows: list[InterposedFunction],
+    declared: Declarations | None,
+) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:

@@ -111,6 +111,9 @@ class Writer:
             return
         try:
             self._lock(old)
+        except RecordingError:
+            self._beside.unlink(missing_ok=True)
+            raise
         finally:
             os.close(old)
 
@@ -123,6 +126,12 @@ class Writer:
         if not self._published:
             os.replace(self._beside, self.path)
             self._published = True
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file is still where it was put."""
+        path = self.path if self._published else self._beside
+        return _same_file(path, os.fstat(self._file))
 
     def add(self, chunk: Chunk, deflate: bool = True) -> None:
         """Append one chunk; without `deflate` as it is, when time is short. Rows publish it."""

@@ -68,7 +68,10 @@ def _walk(folder: Path, above: str) -> Iterator[str]:
 
 def _state(path: Path) -> list[Any]:
     """A link's target, or a file's size and digest; OSError for one that is neither."""
-    mode = path.lstat().st_mode
+    facts = path.lstat()
+    mode = facts.st_mode
+    if facts.st_uid not in (os.geteuid(), 0):
+        raise OSError(f"{path}: somebody else's")
     if stat.S_ISLNK(mode):
         return ["link", os.readlink(path)]
     if not stat.S_ISREG(mode):

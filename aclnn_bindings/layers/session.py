@@ -153,6 +153,8 @@ def _collect(
         if failure is None:
             end = {"code": code, "lost": spool.lost, "ended": _now()}
             writer.add_json(recording_file.END, end)
+            if not writer.is_there:
+                failure = OSError(f"{writer.path} was removed or replaced while it was written")
     except OSError as error:
         failure = error
     return Ended(code, spool.lost, str(failure or ""))

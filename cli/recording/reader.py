@@ -95,6 +95,20 @@ class Recording:
         elif chunk.kind == recording_file.END:
             self.end = chunk.json()
 
+    @property
+    def cut_off(self) -> str:
+        """Why calls may be missing; "" of a recording that was ended."""
+        return "" if self.end is not None else "the recording has no end: calls may be missing"
+
+    @damage.named
+    def holds_data(self) -> bool:
+        """Whether what some tensor held was recorded."""
+        return any(
+            payload.type == rows.DATA
+            for chunk in recording_file.chunks(self.path, (recording_file.ROWS,))
+            for payload in rows.split(chunk.data)[2]
+        )
+
     def functions(self) -> tuple[str, ...]:
         """Names of every function that the install exports, in order of their numbers."""
         return tuple(f.name for f in self._functions)

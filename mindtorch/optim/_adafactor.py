@@ -47,14 +47,13 @@ class Adafactor(Optimizer):
     def _state_of(self, p: Tensor, grad: Tensor) -> dict[str, Any]:
         state: dict[str, Any] = self.state[p]
         if not state:
-            state["step"] = count()
             if p.dim() > 1:
                 rows, cols = list(p.shape), list(p.shape)
                 rows[-1], cols[-2] = 1, 1
-                state["row_var"] = mindtorch.zeros(rows, dtype=grad.dtype, device=grad.device)
-                state["col_var"] = mindtorch.zeros(cols, dtype=grad.dtype, device=grad.device)
+                sizes = {"row_var": rows, "col_var": cols}
             else:
-                state["variance"] = mindtorch.zeros_like(grad)
+                sizes = {"variance": list(p.shape)}
+            state.update({"step": count()} | {name: grad.new_zeros(s) for name, s in sizes.items()})
         return state
 
     def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:

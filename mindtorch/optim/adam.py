@@ -51,11 +51,9 @@ class Adam(Optimizer):
     def _state_of(self, p: Tensor, group: Group) -> dict[str, Any]:
         state: dict[str, Any] = self.state[p]
         if not state:
-            state["step"] = count()
-            state["exp_avg"] = zeros(p)
-            state["exp_avg_sq"] = zeros(p)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = zeros(p)
+            names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * bool(group["amsgrad"])
+            # At once: a Ctrl-C amid it leaves all of the state or nothing.
+            state.update({"step": count()} | {name: zeros(p) for name in names})
         return state
 
     def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:

@@ -39,12 +39,13 @@ class RMSprop(Optimizer):
     def _state_of(self, p: Tensor, group: Group) -> dict[str, Any]:
         state: dict[str, Any] = self.state[p]
         if not state:
-            state["step"] = count()
-            state["square_avg"] = zeros(p)
+            names = ["square_avg"]
             if group["momentum"] > 0:
-                state["momentum_buffer"] = zeros(p)
+                names.append("momentum_buffer")
             if group["centered"]:
-                state["grad_avg"] = zeros(p)
+                names.append("grad_avg")
+            # At once: a Ctrl-C amid it leaves all of the state or nothing.
+            state.update({"step": count()} | {name: zeros(p) for name in names})
         return state
 
     def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:

@@ -55,7 +55,7 @@ class SparseAdam(Optimizer):
             )
         state = self.state[p]
         if not state:
-            state["step"], state["exp_avg"], state["exp_avg_sq"] = 0, zeros(p), zeros(p)
+            state.update(step=0, exp_avg=zeros(p), exp_avg_sq=zeros(p))
         state["step"] += 1
         grad = (-grad if group["maximize"] else grad).coalesce()
         if not grad._values().numel():

@@ -44,9 +44,10 @@ def book(tmp_path):
     return written(tmp_path / "run.jsonl", RESULTS)
 
 
-def written(path, results):
+def written(path, results, planned=None):
     made = journal.Journal(path)
-    made.write("run", journal.header(ENVIRONMENT, {"what": "all", "level": "quick", "seed": 0}, 5))
+    options = {"what": "all", "level": "quick", "seed": 0}
+    made.write("run", journal.header(ENVIRONMENT, options, planned or len(results)))
     for result in results:
         made.result(result)
     made.write("end", {"seconds": 2.0, "replaced": 1, "interrupted": False})
@@ -175,9 +176,10 @@ def test_comparison_names_regressions_and_leaves_with_four(book, tmp_path, capsy
 
 def test_a_run_that_was_cut_off_is_not_judged(tmp_path, capsys):
     passes = tuple(r for r in RESULTS if r.verdict == "PASS")
-    path = written(tmp_path / "run.jsonl", passes)
+    path = written(tmp_path / "run.jsonl", passes, 5)
     assert leave("report", path) == exits.NOT_JUDGED
     assert f"{len(passes)} of 5 cases have a result" in capsys.readouterr().err
+    assert leave("report", "--compare", path, path) == exits.NOT_JUDGED
     five = tuple(passes[0].with_(case=f"add/out/s{i}") for i in range(5))
     lines = written(tmp_path / "other.jsonl", five).read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))

@@ -41,6 +41,7 @@ def test_a_second_writer_is_refused(begun: bool, tmp_path: Path) -> None:
             writer.publish()
         with pytest.raises(RecordingError, match="another process records into it"):
             Writer(path)
+        assert not path.with_name(".calls.rec.part").exists()
     with Writer(path) as writer:
         writer.publish()
 
@@ -127,3 +128,33 @@ def test_no_secret_of_a_command_or_the_environment_is_recorded(tmp_path: Path) -
     content = b"".join(chunk.data for chunk in recording_file.chunks(path))
     assert b"--api-key" in content
     assert secret.encode() not in content
+
+
+def test_a_recording_that_was_removed_meanwhile_is_not_said_to_be_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "calls.rec"
+    program = (
+        f"import os; os.unlink({str(path)!r}); import mindtorch; mindtorch.ones(2, device='npu')"
+    )
+    done = layered.record(path, sys.executable, "-c", program)
+    assert done.code == 5
+    assert "was removed or replaced while it was written" in done.err
+
+
+def test_data_that_no_launch_has_are_not_recorded_in_silence(tmp_path: Path) -> None:
+    program = "import mindtorch; mindtorch.ones(2, device='npu').tolist()"
+    for options in (("--data", "op=NoSuch*"), ("--data", "all", "--data-limit", "1")):
+        words = ("--record", str(tmp_path / "calls.rec"), *options)
+        done = layered.run(*words, "--", sys.executable, "-c", program)
+        assert done.code == 5, options
+        assert "recorded no tensor" in done.err
+
+
+def test_a_recording_without_its_end_is_not_judged_whole(tmp_path: Path) -> None:
+    path = tmp_path / "calls.rec"
+    program = "import mindtorch; (mindtorch.ones(2, device='npu') + 1).tolist()"
+    assert layered.record(path, sys.executable, "-c", program).code == 0
+    path.write_bytes(path.read_bytes()[:-1])
+    for words in (("report", str(path)), ("check", "--simulator", "--from", str(path))):
+        done = layered.command(*words)
+        assert done.code == 5, words
+        assert "the recording has no end" in done.err

@@ -234,3 +234,30 @@ def test_what_is_wrong_comes_before_what_is_not_judged() -> None:
     words = ("--verify", "--fault", "aclnnMul", "--allow-unjudged", "--", add())
     outcome = layered.run(*words, ACLSIM_FAULTS="add:zeros")
     assert outcome.code == 1, outcome.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give files away")
+def test_a_cache_that_somebody_else_may_change_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cache"
+    first = layers_of(folder, monkeypatch)
+    assert first.root.is_relative_to(folder)
+    os.chown(first.table, 65534, 65534)
+    assert layers_of(folder, monkeypatch).table.stat().st_uid == 0
+    for spoil in (lambda: folder.chmod(0o777), lambda: os.chown(folder, 65534, 65534)):
+        folder.chmod(0o755)
+        spoil()
+        assert not layers_of(folder, monkeypatch).root.is_relative_to(folder)
+
+
+def test_layers_are_closed_to_others_whatever_the_umask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = os.umask(0)
+    try:
+        made = layers_of(tmp_path / "a" / "cache", monkeypatch)
+    finally:
+        os.umask(before)
+    places = [made.table, made.core, *made.root.parents[:4]]
+    assert [p for p in places if p.stat().st_mode & 0o022] == []

@@ -22,7 +22,8 @@ whole() { # each part in a process of its own: a failing one does not stop the o
     for part in "${parts[@]}"; do
       [[ $sanitizer == thread && $part == fuzz:* ]] && continue
       echo "== $sanitizer $part (${SECONDS}s)"
-      SANITIZER=$sanitizer FULL=1 PART=$part BUILD=$build/$sanitizer \
+      # No comma in the folder: -Wl,-rpath-link,FOLDER ends at one.
+      SANITIZER=$sanitizer FULL=1 PART=$part BUILD=$build/${sanitizer/,/-} \
         tests/simulator/run_sanitized.sh || failed+=("$sanitizer:$part")
     done
   done
@@ -51,7 +52,7 @@ if [[ $part == all || $part == build ]]; then
   "$python" -m pip install -q cmake ninja
   cmake -S . -B "$build" -G Ninja -DPython_EXECUTABLE="$python" -DCMAKE_BUILD_TYPE=Release \
     "-D$option=ON" "-DMINDTORCH_SANITIZE_KERNELS=$kernels" >/dev/null
-  cmake --build "$build" -j "${JOBS:-$(nproc)}" >/dev/null
+  cmake --build "$build" -j "${JOBS:-$(nproc)}" >"$build/log" || { tail -n 40 "$build/log" >&2; exit 1; }
   cmake --install "$build" --prefix "$tree" >/dev/null
   touch "$tree/built"
 fi

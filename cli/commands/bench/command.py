@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .workloads import Workload
 
 FILE = choices.NewFile()
-SOURCE = click.Path(dir_okay=False, exists=True, path_type=Path)
+SOURCE = choices.OldFile()
 SECONDS = choices.Seconds()
 # Of one workload on one device: its reference, its clocks; rounds are many, and short.
 _TIMEOUT = 600.0

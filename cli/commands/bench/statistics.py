@@ -54,6 +54,8 @@ def from_json(data: Mapping[str, Any]) -> TimeSpread:
     spread = TimeSpread(**data)
     if not all(isinstance(n, int | float) and 0 <= n < math.inf for n in asdict(spread).values()):
         raise ValueError(f"times are finite numbers of at least 0: {dict(data)!r:.200}")
+    if not spread.median:
+        raise ValueError(f"a median of 0 is no time: {dict(data)!r:.200}")
     return spread
 
 

@@ -18,7 +18,7 @@ from ..report import Files
 
 Decorator = Callable[[Any], Any]
 FILE: Final = choices.NewFile()
-SOURCE: Final = click.Path(dir_okay=False, exists=True, readable=True, path_type=Path)
+SOURCE: Final = choices.OldFile()
 SECONDS: Final = choices.Seconds()
 NATURAL: Final = click.IntRange(min=0)
 

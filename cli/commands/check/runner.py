@@ -46,6 +46,13 @@ from .options import (
 # What a journal says of the run that it records, so that --resume means the same one.
 _SELECTED: Final = ("ops", "every", "families", "level", "dtypes", "layouts", "forms", "seed",
                     "fresh_seeds", "only", "alone", "deterministic")  # fmt: skip
+# Options of the selection that a recording's launches, and rows of a case file, do not have.
+_RESTRICTING: Final = ("ops", "every", "families", "dtypes", "layouts", "forms", "deterministic")
+_OF_DESIGNS: Final = ("dtypes", "layouts", "forms")
+_WORDS: Final = {"ops": "the named operators", "every": "--all", "families": "--family",
+                 "dtypes": "--dtype", "layouts": "--layout", "forms": "--form", "only": "--case",
+                 "deterministic": "--deterministic", "level": "--level", "seed": "--seed",
+                 "fresh_seeds": "--fresh-seeds", "alone": "--alone"}  # fmt: skip
 _TARGETED: Final = ("device", "simulator", "soc")
 _MODES: Final = ("compare", "contract", "minutes")
 _SIMULATED: Final = 1800.0  # seconds that a case may take on CANN's own simulator
@@ -149,18 +156,38 @@ def _agree(options: CheckOptions) -> None:
     if options.compare and options.target.device == "cpu":
         word = "check soak" if options.minutes else "--compare-devices"
         raise click.UsageError(f"{word}: expected npu devices, cpu was given")
+    if options.selection.recording:
+        _refuse(options.selection, _RESTRICTING, "--from", "its cases are launches: use --case")
+    if options.file is not None and not options.file.design:
+        _refuse(options.selection, _OF_DESIGNS, "--cases", "they restrict --design")
+
+
+def _refuse(selection: Selection, names: Sequence[str], option: str, why: str) -> None:
+    """UsageError for the first option of `names` that was given: `option` would ignore it."""
+    for name in names:
+        if getattr(selection, name) != getattr(Selection(), name):
+            raise click.UsageError(f"{option} ignores {_WORDS.get(name, name)}: {why}")
 
 
 def _resumed(options: CheckOptions, record: journal.Record) -> CheckOptions:
     """What to check comes from the journal; what to load never does: journals are data."""
     declaration = record.header["options"]
     part = shard.parse(declaration.get("shard", "1/1"))
+    restart = declaration.get("restart", {})
+    for name in _SELECTED:
+        if name in restart and list(_several(getattr(options.selection, name))) != list(
+            _several(restart[name])
+        ):
+            _refuse(options.selection, (name,), "--resume", "the journal says what is checked")
     selected, targeted, modes = (
-        _of_restart(declaration.get("restart", {}), names)
-        for names in (_SELECTED, _TARGETED, _MODES)
+        _of_restart(restart, names) for names in (_SELECTED, _TARGETED, _MODES)
     )
     return replace(options, selection=replace(options.selection, shard=part, **selected),
                    target=replace(options.target, **targeted), **modes)  # fmt: skip
+
+
+def _several(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else (value,)
 
 
 def _of_restart(restart: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -172,11 +199,14 @@ def _with_launches(selection: Selection, target: TargetOptions) -> tuple[Selecti
     """The cases of a recording, if one is given, and the launches that no formula judges."""
     if selection.recording is None or selection.only:
         return selection, []
+    from ... import recording
     from ...recording import cases
 
     setup = Setup(target.device, *_install(target), recording=str(selection.recording))
     ids, refused = cases.case_ids(selection.recording, engine.declarations(setup))
     missing = [f"{name}: {why.removeprefix(name + ': ')}" for name, why in refused.items()]
+    if why := recording.open(selection.recording).cut_off:
+        missing.append(f"{selection.recording}: {why}")
     if not ids:
         missing.append(f"{selection.recording}: no launch can be judged")
     return replace(selection, only=tuple(ids)), missing
@@ -336,6 +366,11 @@ def _missing(
     lost = [f"{one.place}: lost with {len(one.cases)} cases that only it could run"
             for one in going.lost if one.cases]  # fmt: skip
     spent = unjudged.left_out(going.left_out, going.total, going.request.budget, results)
+    if options.compare and not options.minutes and len({votes.place_of(r) for r in results}) < 2:
+        lost.append("--compare-devices: one device ran the cases, and there is none to compare")
+    if selection.ops and selection.shard.count == 1 and not (lost or spent):
+        names = [] if options.file else going.request.ops[: len(going.request.ops) - len(parts)]
+        spent += unjudged.without_cases(names, selection.dtypes, results)
     return lost + spent + unjudged.reasons(results, each, contract, parts)
 
 
@@ -415,7 +450,7 @@ def replay(options: ReplayOptions) -> int:
     target = options.target
     try:
         result, where = run_again(options.path, target.device, target.home, target.simulator)
-    except bundle.BundleError as error:
+    except (bundle.BundleError, CaseNameError) as error:
         raise click.UsageError(str(error)) from None
     render.show(check_text.failures([result], 1, where))
     render.show([render.Line(check_text.totals([result], result.seconds))])

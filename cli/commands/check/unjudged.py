@@ -59,6 +59,18 @@ def left_out(
     return [line]
 
 
+def without_cases(
+    names: Sequence[str], dtypes: Sequence[str], results: Sequence[Result]
+) -> list[str]:
+    """Operators, and dtypes, that were named and that no case has; none where each has one."""
+    lines = []
+    if ops := sorted(set(names) - {r.op for r in results}):
+        lines.append(f"{_some(ops)}: no case matches the restrictions")
+    if unused := sorted(set(dtypes) - {r.dtype for r in results}):
+        lines.append(f"--dtype {_some(unused)}: no case has it")
+    return lines
+
+
 def _some(names: Sequence[str]) -> str:
     """The first names, and how many more."""
     text = ", ".join(names[:_DISPLAY_LIMIT])

@@ -17,7 +17,8 @@ from aclnn_bindings.diagnose.explanation import explain as explanation_of
 from ... import exits, render
 from ...render import Block, Cell, Facts, Heading, Item, Items, Line
 
-_LARGEST: Final = 64 * 1024 * 1024  # bytes of one log that are read, from its end
+_LARGEST: Final = 16 * 1024 * 1024  # bytes of one log that are read, from its end
+_LONGEST: Final = 16 * 1024  # characters of one line
 EPILOG = """\b
 Examples:
   mindtorch-npu explain 561103
@@ -77,7 +78,8 @@ def _end_of(file: Path) -> str:
     try:
         with file.open("rb") as log:
             log.seek(max(0, file.stat().st_size - _LARGEST))
-            return log.read(_LARGEST).decode("utf-8", "replace")
+            text = log.read(_LARGEST).decode("utf-8", "replace")
+            return "\n".join(line[:_LONGEST] for line in text.split("\n"))
     except OSError as error:
         raise click.UsageError(f"{file}: {error.strerror}") from None
 

@@ -19,7 +19,7 @@ from . import document as probe_json
 from . import needs
 from . import text as probe_text
 
-SOURCE = click.Path(dir_okay=False, exists=True, path_type=Path)
+SOURCE = choices.OldFile()
 FOLDER = click.Path(path_type=Path)
 FILE = choices.NewFile()
 # Loading every library and touring the device, each with limits of its own.

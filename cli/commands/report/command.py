@@ -19,7 +19,7 @@ from . import Files, UnwritableError, compare, write_all
 FILE = choices.NewFile()
 # What a line of the right form and the wrong content raises as it is shown.
 _NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-SOURCE = click.Path(dir_okay=False, exists=True, path_type=Path)
+SOURCE = choices.OldFile()
 EPILOG = """\b
 Examples:
   mindtorch-npu report                                   the latest run
@@ -29,11 +29,12 @@ Examples:
   mindtorch-npu report --merge journals/*.jsonl --watch 10
 
 Exit codes: 0 rendered, 1 the run has failures, 2 usage, 3 no run, 4 regressions in a comparison,
-5 nothing fails, and less was judged than planned: the run was cut off; a comparison whose runs have
-no case in common; with --merge, cases, shards or journals are missing or cannot be read."""
+5 nothing fails, and less was judged than planned: the run, or a recording, was cut off; a
+comparison whose runs have no case in common, or of which one was cut off; with --merge, cases,
+shards or journals are missing or cannot be read."""
 
 
-class Source(click.Path):
+class Source(choices.OldFile):
     """A file that is there, or the address of journals in an object store (s3://bucket/run/*)."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -60,9 +61,7 @@ class ReportOptions:
 
 
 @click.command(epilog=EPILOG)
-@click.argument(
-    "named", metavar="[FILES]…", nargs=-1, type=Source(dir_okay=False, exists=True, path_type=Path)
-)
+@click.argument("named", metavar="[FILES]…", nargs=-1, type=Source())
 @click.option("--from", "source", type=SOURCE,
               help="Journal or JSON report to show; default: the latest run.")  # fmt: skip
 @click.option("--perfetto", type=FILE, help="Write a Perfetto trace of a recording.")
@@ -183,7 +182,12 @@ def _compare(before: Path, after: Path) -> int:
     render.show(compare.document(comparison))
     if comparison.regressions:
         return exits.REGRESSIONS
-    return exits.OK if comparison.shared else _unjudged("the runs have no case in common")
+    if not comparison.shared:
+        return _unjudged("the runs have no case in common")
+    for path, record in ((before, comparison.before), (after, comparison.after)):
+        if record.cut_off:
+            return _unjudged(f"{path}: {record.cut_off}")
+    return exits.OK
 
 
 def _unjudged(reason: str) -> int:

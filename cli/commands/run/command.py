@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .verify import Verified
 
 STRICT = click.Choice(["report", "error", "abort"])
-FILE = click.Path(dir_okay=False, path_type=Path)
+FILE = choices.NewFile()
 FAULT_HELP = (
     "Break calls: NAME[@N][=CODE] fails the N-th or every call of NAME (a glob), "
     "NAME[@N]:delay=20ms delays it, memory=512M limits device memory, sweep[:NAME][@N] runs the "
@@ -166,7 +166,8 @@ def _judge(options: RunOptions, seen: _Seen, install: Install) -> int:
     if options.judging.strict and seen.ended.loaded:
         blocks = findings.document(left, len(reported) - len(left))
         render.show(blocks, render.console(sys.stderr))
-    reasons = unjudged.reasons(options, seen.ended, verified, _calls(seen))
+    calls, holds_data = _recorded(options, seen)
+    reasons = unjudged.reasons(options, seen.ended, verified, calls, holds_data)
     for reason in reasons:
         click.echo(render.printable(f"not judged: {reason}"), err=True)
     if left or (verified is not None and verified.wrong):
@@ -174,16 +175,17 @@ def _judge(options: RunOptions, seen: _Seen, install: Install) -> int:
     return exits.NOT_JUDGED if reasons and not options.judging.allow_unjudged else exits.OK
 
 
-def _calls(seen: _Seen) -> dict[str, tuple[int, int, int]]:
-    """How often each function was called, where calls were recorded."""
+def _recorded(options: RunOptions, seen: _Seen) -> tuple[dict[str, tuple[int, int, int]], bool]:
+    """How often each function was called, where calls were recorded; whether data was."""
     if seen.path is None or not seen.path.exists():
-        return {}
+        return {}, True
     from ... import recording
 
     try:
-        return recording.open(seen.path).totals()
+        opened = recording.open(seen.path)
+        return opened.totals(), not options.recording.data or opened.holds_data()
     except RecordingError:  # cut off before its first chunk: that is said elsewhere
-        return {}
+        return {}, True
 
 
 def _settings(options: RunOptions) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -77,16 +77,23 @@ def allowed(path: Path) -> list[Allowed]:
     if not isinstance(tables, list) or not all(isinstance(entry, dict) for entry in tables):
         raise click.UsageError(f"{path}: allow is of another kind: write [[allow]] tables")
     for number, entry in enumerate(tables, 1):
-        strange = set(entry) - {*_FIELDS, "reason"}
-        if strange or not str(entry.get("reason", "")).strip():
-            problem = f"unknown key {min(strange)!r}" if strange else "no reason"
+        if problem := _problem(entry):
             raise click.UsageError(
                 f"{path}: [[allow]] {number}: {problem}; expected a reason and any of "
                 f"{', '.join(_FIELDS)}"
             )
-        globs = [str(entry.get(field, "*")) for field in _FIELDS]
-        entries.append(Allowed(globs[0], globs[1], globs[2], globs[3], str(entry["reason"])))
+        globs = [entry.get(field, "*") for field in _FIELDS]
+        entries.append(Allowed(globs[0], globs[1], globs[2], globs[3], entry["reason"]))
     return entries
+
+
+def _problem(entry: dict[str, Any]) -> str:
+    """What is wrong with an entry; "" where nothing is."""
+    if strange := set(entry) - {*_FIELDS, "reason"}:
+        return f"unknown key {min(strange)!r}"
+    if other := [key for key, value in entry.items() if not isinstance(value, str)]:
+        return f"{other[0]} is no text"
+    return "" if entry.get("reason", "").strip() else "no reason"
 
 
 def unexpected(findings: Sequence[StrictFinding], known: Sequence[Allowed]) -> list[StrictFinding]:

@@ -15,8 +15,12 @@ from . import summary
 
 def report(path: Path, html: Path | None, trace: Path | None) -> int:
     """Show a recording, or write the forms that are asked for."""
+    opened = recording.open(path)
     if not write(path, html, trace):
-        render.show(summary.document(recording.open(path)))
+        render.show(summary.document(opened))
+    if opened.cut_off:
+        click.echo(render.printable(f"not judged: {path}: {opened.cut_off}"), err=True)
+        return exits.NOT_JUDGED
     return exits.OK
 
 

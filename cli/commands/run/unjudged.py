@@ -27,15 +27,18 @@ def reasons(
     ended: Ended,
     verified: Verified | None,
     calls: Mapping[str, tuple[int, int, int]],
+    holds_data: bool = True,
 ) -> list[str]:
     """Why less was judged, recorded or changed than was asked for; none when all was. `calls` has
-    the numbers of calls of each function that was recorded."""
+    the numbers of calls of each function that was recorded; `holds_data`, whether data was."""
     planted = planted_faults.unstruck()
     if not options.observes:
         return planted
     if not ended.loaded:
         return [*planted, f"the layers saw nothing of {unseen.with_reason(options.command[0])}"]
     launches = [*_of_packages(calls), *(_of_launches(verified) if verified else ())]
+    if options.recording.data and not holds_data:
+        launches.append(f"--data {' '.join(options.recording.data)} recorded no tensor")
     return [*planted, *_of_layers(options, ended), *launches]
 
 

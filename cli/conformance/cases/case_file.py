@@ -132,7 +132,14 @@ def _workbook(path: Path, sheet: str) -> Iterator[list[str]]:
     if sheet and sheet not in book.sheetnames:
         raise CaseFileError(f"{path}: no sheet {sheet!r}; there are {', '.join(book.sheetnames)}")
     page = book[sheet] if sheet else book.worksheets[0]
-    for row in page.iter_rows(values_only=True):
+    rows = page.iter_rows(values_only=True)
+    while True:
+        try:  # rows are parsed as they are asked for
+            row = next(rows, None)
+        except Exception as error:
+            raise CaseFileError(f"{path}: no .xlsx file: {error}") from None
+        if row is None:
+            return
         yield ["" if v is None else str(v).strip() for v in row]
 
 

@@ -211,6 +211,8 @@ class _Declaring:
 
 
 def _module(file: Path) -> ModuleType:
+    if file.exists() and not file.is_file():  # a pipe would be waited for
+        raise GoldenError(f"{file}: a folder, a device, a pipe or a socket: name a file")
     name = f"{OWN_MODULE}{abs(hash(str(file)))}_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

@@ -91,10 +91,17 @@ _DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, 
             RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)  # fmt: skip
 
 
+_MOST_BYTES: Final = 1 << 30
+
+
 def _inputs(path: Path, data: dict[str, Any]) -> list[Any]:
     name = str(data["arrays"])
     if Path(name).name != name:
         raise ValueError(f"arrays {name!r}: expected a file beside it")
+    with zipfile.ZipFile(path.parent / name) as packed:
+        size = sum(i.file_size for i in packed.infolist() if i.filename.startswith("input"))
+    if size > _MOST_BYTES:
+        raise ValueError(f"inputs of {size:,} bytes, more than any case has")
     with np.load(path.parent / name) as stored:
         names = sorted((n for n in stored.files if n.startswith("input")), key=lambda n: int(n[5:]))
         return [_restored(stored[n], data["dtypes"][n]) for n in names]

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from ...foreign import FILE_BYTES, ForeignError, lines_of, most_of, opened, parsed
+from ...foreign import ForeignError, lines_of, most_of, most_unpacked, opened, parsed
 from . import compressed, passes, state
 from .result import VERDICTS, Counts, Result, from_json
 
@@ -173,7 +173,7 @@ def read(path: Path) -> Record:
     packed = compressed.is_compressed(path)
     try:
         with opened(path) as file:
-            most = FILE_BYTES if packed else most_of(file)
+            most = most_unpacked(file) if packed else most_of(file)
             lines = lines_of(compressed.opened(file) if packed else file, most)
             first = next(lines, "")
             if first == "{":  # a report, which is indented
