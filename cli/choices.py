@@ -159,8 +159,8 @@ def _claim(
 class OldFile(click.Path):
     """A file that is there and will be read; no option of the same command writes it."""
 
-    def __init__(self) -> None:
-        super().__init__(dir_okay=False, exists=True, readable=True, path_type=Path)
+    def __init__(self, readable: bool = True) -> None:
+        super().__init__(dir_okay=False, exists=True, readable=readable, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = super().convert(value, param, ctx)

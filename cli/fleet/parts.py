@@ -83,6 +83,11 @@ class Unread:
     source: str
     why: str
 
+    def __post_init__(self) -> None:
+        """Addresses may hold passwords and signatures."""
+        for name in ("source", "why"):
+            object.__setattr__(self, name, stores.without_secrets(getattr(self, name)))
+
 
 def lines(source: Source) -> Iterator[bytes]:
     """Every line; JournalError where the source cannot be read, at whatever line."""

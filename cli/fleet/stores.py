@@ -14,11 +14,19 @@ from ..foreign import ForeignError
 from ..foreign import opened as opened_file
 
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+://")
+_SECRETS: Final = re.compile(r"([a-z][a-z0-9+.-]+://)([^/\s@]*@)?([^\s?#]*)([?#]\S*)?")
 
 
 def is_address(text: object) -> bool:
     """Whether a text names something in a store, and no file."""
     return isinstance(text, str) and _ADDRESS.match(text) is not None
+
+
+def without_secrets(text: str) -> str:
+    """A text whose addresses have neither user, query nor fragment."""
+    return _SECRETS.sub(
+        lambda address: f"{address[1]}{address[3]}" + "?***" * bool(address[4]), text
+    )
 
 
 def _fsspec() -> Any:
@@ -55,7 +63,10 @@ def expanded(sources: Iterable[Path | str]) -> list[Path | str]:
         if isinstance(source, Path) or "*" not in source:
             every.append(source)
             continue
-        system, path = _fsspec().core.url_to_fs(source)
+        try:
+            system, path = _fsspec().core.url_to_fs(source)
+        except (ImportError, ValueError) as error:
+            raise ForeignError(f"{without_secrets(source)}: {error}") from None
         every += [str(system.unstrip_protocol(name)) for name in sorted(system.glob(path))]
     return every
 

@@ -219,7 +219,10 @@ def _introduction(peer: socket.socket, host: str, size: int) -> tuple[int, Addre
         is_ours = secrets.compare_digest(run.encode(), token().encode())
         if not is_ours or not isinstance(rank, int) or not 0 < rank < size:
             return None
-        send(peer, 0, "welcome", token().encode())  # whoever gets it knows it
+        nonce = secrets.token_hex(16)
+        send(peer, 0, nonce, token().encode())  # whoever gets it knows it
+        if receive(peer, _MOST)[1] != nonce:  # what was overheard of another meeting is no answer
+            return None
     except _NONSENSE:
         return None
     return rank, listening
@@ -263,9 +266,10 @@ def _request_addresses(
     try:
         master.settimeout(min(_HELLO_SECONDS, _left(deadline)))
         send(master, 0, token(), json.dumps([rank, here.port, here.word]).encode())
-        _, _, theirs = receive(master, _MOST)
+        _, nonce, theirs = receive(master, _MOST)
         if theirs.decode("utf-8", "replace") != token():
             return None
+        send(master, 0, nonce, b"")
     except _NONSENSE:
         return None
     master.settimeout(_left(deadline))

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import click
 import fuzz_files
+import numpy as np
 import pytest
 from mindtorch_npu import foreign
+from mindtorch_npu.commands.explain import command as explain
+from mindtorch_npu.conformance.cases import case_file
+from mindtorch_npu.conformance.cases.case_file import CaseFileError
+from mindtorch_npu.conformance.record import bundle, journal
 from mindtorch_npu.conformance.record.journal import JournalError
+from mindtorch_npu.fleet.parts import Unread
 from mindtorch_npu.main import main
 
 from aclnn_bindings.layers import recording_file
@@ -54,6 +63,81 @@ def test_a_malformed_file_is_refused_by_name(
     valid = name == "empty" and "--known-issues" in command  # TOML without entries
     assert end.value.code in ((0,) if valid else (1, 2, 3))
     assert valid or "a file" in "".join(capsys.readouterr())
+
+
+def test_a_workbook_without_a_sheet_or_of_entities_is_refused_by_name(tmp_path: Path):
+    path = tmp_path / "cases.xlsx"
+    openpyxl = pytest.importorskip("openpyxl")
+    openpyxl.Workbook().save(path)
+    laughs = '<!DOCTYPE x [<!ENTITY a "ha">' + "".join(
+        f'<!ENTITY {b} "{f"&{a};" * 60}">' for a, b in pairwise("abcdef")
+    )
+    for name, data in (
+        ("xl/workbook.xml", WORKBOOK), ("xl/worksheets/sheet1.xml", f"{laughs}]><x>&f;</x>")
+    ):  # fmt: skip
+        damaged = tmp_path / f"{Path(name).stem}.xlsx"
+        with zipfile.ZipFile(path) as whole, zipfile.ZipFile(damaged, "w") as other:
+            for entry in whole.namelist():
+                other.writestr(entry, data if entry == name else whole.read(entry))
+        with pytest.raises(CaseFileError, match=damaged.name):
+            list(case_file._workbook(damaged, ""))
+
+
+WORKBOOK = '<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheets/></workbook>'
+
+
+def test_a_line_or_an_archive_is_unpacked_in_proportion_to_its_file(tmp_path: Path):
+    book = tmp_path / "run.jsonl.gz"
+    with gzip.open(book, "wb", 9) as packed:
+        for _ in range(96):
+            packed.write(b" " * (1 << 20))
+    with pytest.raises(JournalError, match="MiB"):
+        journal.read(book)
+    case = tmp_path / "case.json"
+    with (
+        zipfile.ZipFile(tmp_path / "case.npz", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("input0.npy", "w", force_zip64=True) as entry,
+    ):
+        for _ in range(1025):
+            entry.write(bytes(1 << 20))
+    case.write_text(json.dumps({"schema": bundle.SCHEMA, "arrays": "case.npz", "dtypes": {}}))
+    with pytest.raises(bundle.BundleError, match="more than any case has"):
+        bundle.load(case)
+
+
+def test_a_case_of_no_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    np.savez(tmp_path / "case.npz", input0=np.zeros(1, np.float32))
+    case = {"schema": bundle.SCHEMA, "arrays": "case.npz", "dtypes": {"input0": "float32"}}
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps(case | {"case": "../../../evil", "seed": 0}))
+    with pytest.raises(SystemExit) as end:
+        main(["check", "replay", "--simulator", str(path)])
+    assert end.value.code == 2
+    assert "evil" in capsys.readouterr().err
+
+
+def test_a_pipe_as_a_reference_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    os.mkfifo(tmp_path / "golden.py")
+    with pytest.raises(SystemExit) as end:
+        main(["check", "aclnnAdd", "--simulator", "--golden", str(tmp_path / "golden.py")])
+    assert end.value.code in (1, 2)
+    assert "golden.py: a folder, a device, a pipe" in capsys.readouterr().err
+
+
+def test_a_long_line_of_a_log_is_read_so_far(tmp_path: Path):
+    log = tmp_path / "a.log"
+    log.write_bytes(b"x" * (1 << 20) + b"\n[ERROR] 507018 device\n")
+    text = explain._text([str(log)])
+    assert len(text) < 1 << 16
+    assert "507018" in text
+
+
+def test_addresses_of_journals_are_shown_without_secrets():
+    source = "https://user:SECRET1@host:9/j.jsonl?sig=SECRET2#SECRET3"
+    unread = Unread(source, f"cannot be read: {source} (and {source})")
+    assert "SECRET" not in unread.source + unread.why
+    assert unread.source == "https://host:9/j.jsonl?***"
+    assert Unread("run/j.jsonl", "torn: s3://bucket/x").why == "torn: s3://bucket/x"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/urandom"), reason="no endless file here")

@@ -154,7 +154,11 @@ def test_a_recording_without_its_end_is_not_judged_whole(tmp_path: Path) -> None
     program = "import mindtorch; (mindtorch.ones(2, device='npu') + 1).tolist()"
     assert layered.record(path, sys.executable, "-c", program).code == 0
     path.write_bytes(path.read_bytes()[:-1])
-    for words in (("report", str(path)), ("check", "--simulator", "--from", str(path))):
+    for words in (
+        ("report", str(path)),
+        ("check", "--simulator", "--from", str(path)),
+        ("probe", "--simulator", "--no-run", "--from", str(path)),
+    ):
         done = layered.command(*words)
         assert done.code == 5, words
-        assert "the recording has no end" in done.err
+        assert "the recording has no end" in done.out + done.err

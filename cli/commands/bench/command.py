@@ -207,7 +207,14 @@ def _bench(options: BenchOptions) -> int:
         whole.write(options.output.html, page)
     if len(rows) < len(works):
         return exits.INTERRUPTED
-    return _code(rows, options.fail_on, options.against)
+    code = _code(rows, options.fail_on, options.against)
+    if code == exits.OK and options.workloads.recording:
+        from ... import recording
+
+        path = options.workloads.recording
+        cut_off = recording.open(path).cut_off
+        return _unjudged([f"{path}: {cut_off}"] if cut_off else [])
+    return code
 
 
 def _code(rows: Sequence[WorkloadTiming], fail_on: str | None, against: str | None) -> int:

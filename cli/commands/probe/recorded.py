@@ -43,7 +43,15 @@ def document(path: Path, report: Report) -> tuple[list[render.Block], int]:
     else:
         names = sorted({n.removesuffix("GetWorkspaceSize") for n in operators})
         blocks.append(render.Line(" ".join(names)))
-    return blocks, exits.PROBLEMS if lacks else exits.OK
+    if opened.cut_off:
+        blocks.append(render.Line(render.Cell(f"not judged: {opened.cut_off}", "warn")))
+    return blocks, _code(bool(lacks), bool(opened.cut_off))
+
+
+def _code(lacks: bool, cut_off: bool) -> int:
+    if lacks:
+        return exits.PROBLEMS
+    return exits.NOT_JUDGED if cut_off else exits.OK
 
 
 def _lacks(opened: recording.Recording, report: Report) -> list[Lack]:

@@ -61,7 +61,7 @@ class ReportOptions:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("named", metavar="[FILES]…", nargs=-1, type=Source())
+@click.argument("named", metavar="[FILES]…", nargs=-1, type=Source(readable=False))
 @click.option("--from", "source", type=SOURCE,
               help="Journal or JSON report to show; default: the latest run.")  # fmt: skip
 @click.option("--perfetto", type=FILE, help="Write a Perfetto trace of a recording.")

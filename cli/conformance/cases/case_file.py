@@ -131,6 +131,8 @@ def _workbook(path: Path, sheet: str) -> Iterator[list[str]]:
         raise CaseFileError(f"{path}: no .xlsx file: {error}") from None
     if sheet and sheet not in book.sheetnames:
         raise CaseFileError(f"{path}: no sheet {sheet!r}; there are {', '.join(book.sheetnames)}")
+    if not book.worksheets:
+        raise CaseFileError(f"{path}: it has no sheet")
     page = book[sheet] if sheet else book.worksheets[0]
     rows = page.iter_rows(values_only=True)
     while True:

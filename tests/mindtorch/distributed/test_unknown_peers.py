@@ -97,6 +97,21 @@ def test_silent_strangers_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -
             meeting.result(5).close()
 
 
+def test_what_was_overheard_of_another_meeting_is_no_answer() -> None:
+    """A stranger repeats a hello of the right form, and holds the connection."""
+    port = free_port()
+    with contextlib.ExitStack() as strangers, ThreadPoolExecutor(2) as pool:
+        first = pool.submit(_meeting.meet, "127.0.0.1", port, 0, 2, 30)
+        call(port, b"")
+        for _ in range(4):
+            peer = strangers.enter_context(socket.create_connection(("127.0.0.1", port), 5))
+            peer.sendall(frame(token(), b'[1, 44985, "word"]'))
+        time.sleep(0.2)
+        second = pool.submit(_meeting.meet, "127.0.0.1", port, 1, 2, 30)
+        for meeting in (first, second):
+            meeting.result(20).close()
+
+
 def test_the_name_of_a_run_is_not_told_to_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINDTORCH_RUN_TOKEN", "secret")
     ours, theirs = socket.socketpair()

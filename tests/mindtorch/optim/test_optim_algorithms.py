@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -193,3 +194,25 @@ def test_averaged_model_holds_the_mean() -> None:
         mindtorch.nn.init.constant_(model.weight, value)
         averaged.update_parameters(model)
     assert averaged.module.weight.tolist() == [[3.0]]
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "NAdam", "RAdam", "RMSprop", "Adafactor"])
+def test_the_state_of_a_parameter_is_made_whole_or_not_at_all(name, monkeypatch):
+    """As a Ctrl-C in the first step leaves it."""
+    parameter = mindtorch.nn.Parameter(mindtorch.ones(2, 2))
+    parameter.grad = mindtorch.ones(2, 2)
+    optimizer = getattr(mindtorch.optim, name)([parameter])
+    modules = [m for n, m in sys.modules.items() if n.startswith("mindtorch.optim.")]
+
+    def interrupted(*_args, **_kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        for module in modules:
+            if hasattr(module, "zeros"):
+                patch.setattr(module, "zeros", interrupted)
+        patch.setattr(mindtorch.Tensor, "new_zeros", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            optimizer.step()
+    assert not optimizer.state[parameter]
+    optimizer.step()
