@@ -128,7 +128,7 @@ def _tables(path: Path, data: mmap.mmap) -> Elf:
         elif isinstance(section, DynamicSection):
             facts.update(_dynamic(section))
         elif isinstance(section, GNUVerNeedSection):
-            facts["versions"] = _versions(section)
+            facts["versions"] = _versions(section, min(len(data) // _VERSION_BYTES, _MOST_VERSIONS))
     return Elf(path, len(data), machine, exports=exports, **facts)
 
 
@@ -222,9 +222,23 @@ def _dynamic(section: Any) -> dict[str, Any]:
     return {"needed": tuple(needed), "runpath": tuple(runpath), "soname": soname}
 
 
-def _versions(section: Any) -> tuple[str, ...]:
-    """Symbol versions wanted of other libraries, such as `GLIBC_2.34`."""
-    return tuple(sorted({aux.name for _, auxes in section.iter_versions() for aux in auxes}))
+_VERSION_BYTES: Final = 16  # of Elf64_Verneed and Elf64_Vernaux each (LSB core, 10.7)
+_MOST_VERSIONS: Final = 1 << 14
+
+
+def _versions(section: Any, most: int) -> tuple[str, ...]:
+    """Symbol versions wanted of other libraries, such as `GLIBC_2.34`; ValueError for a chain of
+    more than `most`, which leads back to itself."""
+    names, left = set[str](), most
+    if section.num_versions() > most:
+        raise ValueError(f"{section.num_versions():,} versions")
+    for _, auxes in section.iter_versions():
+        for aux in auxes:
+            names.add(aux.name)
+            left -= 1
+            if left < 0:
+                raise ValueError(f"more than {most:,} versions")
+    return tuple(sorted(names))
 
 
 def _damaged(path: Path, data: mmap.mmap, reason: str) -> Elf:

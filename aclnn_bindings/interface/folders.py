@@ -28,9 +28,9 @@ def of_user(variable: str, default: str) -> Path:
 
 
 def to_write(folder: Path) -> Path:
-    """`folder`, made; where this user cannot write there, one of its name below the temporary
-    folder."""
-    if usable(folder):
+    """`folder`, made; where this user cannot write there, or others may, one of its name below the
+    temporary folder."""
+    if not is_changed_by_others(folder) and usable(folder):
         return folder
     other = temporary() / folder.name
     other.mkdir(exist_ok=True)
@@ -67,6 +67,12 @@ def is_open_to_others(folder: Path) -> bool:
         return False
     shared = bool(state.st_mode & stat.S_IWOTH) and not state.st_mode & stat.S_ISVTX
     return shared or state.st_uid not in (os.geteuid(), 0)
+
+
+def is_changed_by_others(folder: Path) -> bool:
+    """Whether somebody else chose, or may change, what lies at `folder`: it, what it is in, or what
+    that is in."""
+    return of_others(folder) or any(map(is_open_to_others, folder.parents[:2]))
 
 
 def of_others(folder: Path) -> bool:

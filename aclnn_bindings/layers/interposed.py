@@ -30,7 +30,7 @@ from ..install.segments import read_segments
 from ..install.vendors import VARIABLE
 from ..interface.folders import (
     closed_to_others,
-    is_open_to_others,
+    is_changed_by_others,
     of_others,
     temporary,
     usable,
@@ -161,8 +161,7 @@ def _place(install: Install) -> Path:
     for place in _places():
         tried.append(str(place))
         speakable = not _UNSPEAKABLE & set(f"{place}/{install.root.name}")
-        ours = not of_others(place) and not any(map(is_open_to_others, place.parents[:2]))
-        if speakable and ours and usable(place):
+        if speakable and not is_changed_by_others(place) and usable(place):
             return place
     raise LayersUnavailableError(
         f"layers: no folder for them: {', '.join(tried)} cannot be written, or has a "

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import fake_cann
 import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection
 
 import aclnn_bindings
 from aclnn_bindings.install import elf
 from aclnn_bindings.install.describe import arch
+from aclnn_bindings.install.search import bundled_simulator
 
 SOURCE = """
 int visible(void) { return 1; }
@@ -130,3 +133,30 @@ def test_libraries_take_little_thread_storage(name: str, most: int) -> None:
                           for form, at in (("<Q", 32), ("<H", 54), ("<H", 56)))  # fmt: skip
     programs = [struct.unpack_from("<IIQQQQQQ", data, start + i * size) for i in range(count)]
     assert sum(p[6] for p in programs if p[0] == 7) <= most  # PT_TLS, its size in memory
+
+
+@pytest.mark.parametrize("field", ["entries", "count"])
+def test_versions_that_lead_back_to_themselves_are_damage(field: str, tmp_path: Path) -> None:
+    """Each entry says where the next one is: at itself, millions of times."""
+    root = bundled_simulator()
+    if root is None:
+        pytest.skip("the simulator is not built")
+    library = tmp_path / "lib.so"
+    data = bytearray((root / "lib64/libascend_hal.so").read_bytes())
+    with (root / "lib64/libascend_hal.so").open("rb") as file:
+        parsed = ELFFile(file)
+        number, section = next((i, s) for i, s in enumerate(parsed.iter_sections())
+                               if isinstance(s, GNUVerNeedSection))  # fmt: skip
+        head = parsed["e_shoff"] + number * parsed["e_shentsize"]
+    at = section["sh_offset"]
+    if field == "entries":  # sh_info; vn_next
+        data[head + 44 : head + 48] = struct.pack("<I", 0xFFFFFFFF)
+        data[at + 12 : at + 16] = bytes(4)
+    else:  # vn_cnt of many entries that are the same
+        data[head + 44 : head + 48] = struct.pack("<I", 30)
+        data[at + 2 : at + 4] = struct.pack("<H", 0xFFFF)
+        data[at + 12 : at + 16] = bytes(4)
+        aux = at + struct.unpack_from("<I", data, at + 8)[0]
+        data[aux + 12 : aux + 16] = bytes(4)
+    library.write_bytes(data)
+    assert "damaged" in elf.read(library).problem

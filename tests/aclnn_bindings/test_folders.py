@@ -75,3 +75,18 @@ def test_a_folder_that_others_chose_is_told(place: Path, monkeypatch: pytest.Mon
     assert told == [False, True, False]
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     assert folders.of_others(place / "mine") == (os.getuid() != 0)
+
+
+@pytest.mark.parametrize("above", [0, 1, 2])
+def test_a_folder_that_others_may_change_is_not_written(above: int, place: Path) -> None:
+    folder = place / "base/mindtorch-npu/cache"
+    folder.mkdir(parents=True)
+    assert folders.to_write(folder) == folder
+    shared = [folder, *folder.parents][above]
+    if above:
+        shared.chmod(0o777)
+    else:
+        folder.rmdir()
+        folder.symlink_to(place)
+    assert folders.is_changed_by_others(folder)
+    assert folders.to_write(folder) == place / f"mindtorch-npu-{os.getuid()}" / "cache"

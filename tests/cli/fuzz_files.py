@@ -17,6 +17,7 @@ import io
 import json
 import pickle
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -259,24 +260,37 @@ def targets() -> dict[str, Target]:
     }  # fmt: skip
 
 
+class Hang(BaseException):
+    """A reader took 30 s of this process's time; no reader catches this."""
+
+
+def _hang(_number: int, _frame: object) -> None:
+    raise Hang
+
+
 def attack(target: Target, rounds: int, seed: int) -> tuple[Counter[str], list[str]]:
     """Outcomes by name, and what no reader may do: another error, or more than 2 s."""
     sound, read, allowed = target
+    before = signal.signal(signal.SIGVTALRM, _hang)
     rng, outcomes, bad = random.Random(seed), Counter[str](), []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         for i in range(rounds):
             path.write_bytes(damaged(sound, rng))
             began = time.thread_time()
+            signal.setitimer(signal.ITIMER_VIRTUAL, 30)
             try:
                 read(path)
                 outcomes["read"] += 1
             except allowed as error:
                 outcomes[type(error).__name__] += 1
-            except Exception as error:
+            except (Exception, Hang) as error:
                 bad.append(f"round {i}: {error!r}")
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             if time.thread_time() - began > 2:
                 bad.append(f"round {i}: more than 2 s")
+    signal.signal(signal.SIGVTALRM, before)
     return outcomes, bad
 
 

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from itertools import islice
+from pathlib import Path
 from typing import Final
 
-from ..folders import of_user
+from ..folders import is_changed_by_others, of_user, temporary
 from ..signature import Declarations
 from .files import HeaderFile, find_headers, read_all
 from .tables import SECTIONS, Image, declarations
@@ -50,7 +51,10 @@ def load(folders: Iterable[str | os.PathLike[str]], cache: bool = True) -> Decla
     headers = find_headers(folders)
     if not cache:
         return declarations(_parse(headers))
-    return declarations(_Cache(os.path.join(cache_folder(), "headers")).image(headers))
+    folder = Path(cache_folder(), "headers")
+    if is_changed_by_others(folder):  # calls are made as it says
+        folder = temporary() / "headers"
+    return declarations(_Cache(str(folder)).image(headers))
 
 
 def _parse(headers: Sequence[HeaderFile]) -> Image:
