@@ -66,6 +66,8 @@ from .torch_version import TorchVersion as _TorchVersion
 if _typing.TYPE_CHECKING:
     import mindtorch.ops._functions as _functions  # pyright follows `__all__` of this form alone
 
+    # Without these a checker reads `torch.nn.Linear` by `__getattr__`: as Any.
+    from . import amp, autograd, fft, func, linalg, nn, npu, optim, special, utils
     from .ops._functions import *  # noqa: F403 - rendered from the rows
 
     __all__ = [
