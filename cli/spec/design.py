@@ -70,6 +70,14 @@ def design(declaration: Declaration, claimed: Sequence[str], full: bool = False)
     return _Search(declaration, claimed, full).run()
 
 
+def plainest(declaration: Declaration) -> Levels:
+    """The plain call, with what its requirements change."""
+    if not any(r.kind == "require" for r in declaration.relations):
+        return {}
+    search = _Search(declaration, (), False)
+    return search.settle(search.plain) or {}
+
+
 def _is_layout(factor: str) -> bool:
     """Whether a factor says how a tensor lies in memory."""
     return factor == "to" or factor.startswith("layout.")
@@ -264,8 +272,10 @@ class _Search:
                 if self._fits({**levels_, factor.name: level}, text):
                     levels_[factor.name] = level
                     return True
-        pairs = ({one.name: a, two.name: b} for one, two in combinations(names, 2)
-                 for a, b in product(one.levels, two.levels))  # fmt: skip
+        # In random order: the first that fit are the smallest, and always the same.
+        orders = {f.name: [f.levels[i] for i in self.rng.permutation(len(f.levels))] for f in names}
+        pairs = ({one: a, two: b} for one, two in combinations(orders, 2)
+                 for a, b in product(orders[one], orders[two]))  # fmt: skip
         for pair in islice(pairs, _MOST_PAIRS):
             if self._fits({**levels_, **pair}, text):
                 levels_.update(pair)

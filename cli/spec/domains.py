@@ -91,7 +91,8 @@ class Tensor(Domain):
 
     def levels(self, full: bool) -> tuple[str, ...]:
         broadcast = any(p.broadcast for p in parts_of(self.shape))
-        ways = self.ones or (("first", "ones", "lower", "scalar") if full else ("first", "lower"))
+        every = ("first", "last", "middle", "lower", "ones", "scalar")
+        ways = self.ones or every[: None if full else 4]
         return (PRESENT, *ways) if broadcast else (PRESENT,)
 
     def value(self, draw: Draw, name: str, level: str) -> TensorValue:

@@ -149,15 +149,16 @@ def differing(dims: Dims, member: int) -> Dims:
 
 
 def reduced(dims: Dims, how: str) -> Dims:
-    """Dims that broadcast to `dims`: "" as they are, "ones" all 1, "first" the first is 1, "lower"
-    without the first, "scalar" none."""
+    """Dims that broadcast to `dims`: "" as they are, "ones" all 1, "first", "middle" or "last" one
+    of them 1, "lower" without the first, "scalar" none."""
     if how == "scalar":
         return ()
     if how == "lower":
         return dims[1:]
     if how == "ones":
         return (1,) * len(dims)
-    return (1, *dims[1:]) if how == "first" and dims else dims
+    at = {"first": 0, "middle": len(dims) // 2, "last": len(dims) - 1}.get(how, -1)
+    return tuple(1 if i == at else n for i, n in enumerate(dims))
 
 
 def volume(dims: Sequence[int]) -> int:

@@ -12,12 +12,14 @@ from mindtorch.ops.samples import Arg, Sample
 
 from ...spec.declaration import Declaration
 from ...spec.design import design as covering
+from ...spec.design import plainest
 from ...spec.factors import plain
 from ...spec.gaps import alike
 from ...spec.sizes import Role
 from ...spec.values import ScalarValue, TensorValue
 from .case import Case, CaseNameError, designed
 from .inputs import Input
+from .shapes import NotApplicableError
 
 
 def design(
@@ -28,6 +30,14 @@ def design(
     for levels in _calls(declaration, tuple(dtypes), level != "quick"):
         differing = {k: v for k, v in levels.items() if k == "dtype" or v != base.get(k)}
         yield designed(name, "functional", differing)
+
+
+@cache
+def plain_case(name: str, declaration: Declaration) -> Case:
+    """The plain call of a declared operator, as its requirements leave it."""
+    base = plain_levels(declaration)
+    levels = {k: v for k, v in plainest(declaration).items() if v != base.get(k) and k != "dtype"}
+    return designed(name, "functional", levels)
 
 
 @cache
@@ -67,21 +77,15 @@ def sample_of(declaration: Declaration, case: Case, seed: int = 0) -> Sample:
                                 f"{', '.join(known)}")  # fmt: skip
     try:
         draw = declaration.draw(levels, case.dtype, seed)
-        values = draw.values()
+        values, broken = draw.values(), draw.holds()
     except (ValueError, KeyError, IndexError, ZeroDivisionError) as error:
         raise CaseNameError(f"case {case.id!r}: {type(error).__name__}: {error}") from error
+    if broken is not None:
+        raise NotApplicableError(f"the declaration requires {broken.text}")
     fill = levels.get("values", "normal")
     arguments = {n: _argument(v, fill, i, declaration.name) for i, (n, v) in
             enumerate(values.items())}  # fmt: skip
     return Sample((), {**arguments, **draw.result_dtypes(), **draw.result_shapes()})
-
-
-def forbidden(declaration: Declaration, case: Case, seed: int = 0) -> bool:
-    """Whether a case breaks what the declaration requires."""
-    try:
-        return declaration.draw(dict(case.factors), case.dtype, seed).holds() is not None
-    except (ValueError, KeyError, IndexError, ZeroDivisionError):
-        return True
 
 
 def _argument(value: Any, fill: str, operand: int, op: str) -> Any:

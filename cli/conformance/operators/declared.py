@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from aclnn_bindings.interface.signature import Kind, OpSignature
@@ -11,9 +13,9 @@ from ...spec.declaration import Declaration
 from ...spec.domains import Beside, By
 from ...spec.errors import DeclarationError, near
 from ...spec.row import Row
-from ..cases.case import Case, designed
+from ..cases.case import Case
 from ..cases.claims import Claims
-from ..cases.declared import as_array, sample_of
+from ..cases.declared import as_array, plain_case, sample_of
 from ..cases.fills import WORDS
 from ..cases.recipe import Recipe
 from .operator import Operator
@@ -28,8 +30,8 @@ class DeclaredOperator(Operator):
 
     declaration: Declaration
 
-    def __init__(self, signature: OpSignature, row: Row, person: bool = False) -> None:
-        self.row, self.person = row, person
+    def __init__(self, signature: OpSignature, row: Row) -> None:
+        self.row = row
         known = row.renamed.get(signature.name, {})
         arrays = (p.name for p in signature.params if p.kind in _ARRAYS)
         self.arrays = {known.get(n, n) for n in arrays}
@@ -43,7 +45,7 @@ class DeclaredOperator(Operator):
 
     def samples(self) -> list[Sample]:
         """The plain call: what contracts and reports show."""
-        return [self.sample(designed(self.name, "functional", {}), 0)]
+        return [self.sample(plain_case(self.name, self.declaration), 0)]
 
     def sample(self, case: Case, seed: int) -> Sample:
         """The call of a designed case."""
@@ -58,14 +60,12 @@ class DeclaredOperator(Operator):
         return dtype_rule(domain.options[recipe.kwargs[domain.param]], result, self.row)
 
     def claims(self, declarations: Any, soc: str) -> Claims:
-        """Dtypes that the declaration and the install claim; a person's declaration does alone."""
+        """Dtypes that the declaration and the install claim."""
         base_claims = super().claims(declarations, soc)
-        if self.person:
-            dtypes = self.declaration.dtypes() or self.declaration.dtypes(base_claims.dtypes)
-            return Claims(dtypes, base_claims.listed, "its reference", True,
-                          assumed=self.row.inferred)  # fmt: skip
-        dtypes = self.declaration.dtypes(base_claims.dtypes)
-        return Claims(dtypes, base_claims.listed, base_claims.source)
+        return replace(base_claims, dtypes=self.declaration.dtypes(base_claims.dtypes))
+
+    def _stated(self, samples: Sequence[Sample]) -> tuple[str, ...]:
+        return self.declaration.dtypes() or super()._stated(samples)
 
 
 def bind(row: Row, name: str, header: list[str]) -> None:

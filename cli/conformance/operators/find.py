@@ -14,6 +14,7 @@ from . import rows
 from .declared import DeclaredOperator
 from .derived import derived
 from .golden_files import golden_row
+from .own import OwnOperator
 from .row import SPECS, UNSPECIFIED, Spec, inplace
 
 
@@ -32,7 +33,7 @@ def subject(name: str, declarations: Any = None) -> Subject:
     if signature is None:
         raise UnknownSubjectError(f"{name}: the install at hand declares no such operator")
     if (row_of_golden := golden_row(signature)) is not None:
-        return DeclaredOperator(signature, row_of_golden, person=True)
+        return OwnOperator(signature, row_of_golden)
     rows.declare(name)
     if name in ROWS:
         return DeclaredOperator(signature, ROWS[name])

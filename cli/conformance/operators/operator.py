@@ -111,6 +111,10 @@ class Operator:
             if dtypes:
                 return tuple(d for d in DTYPES if d in dtypes)
             break
+        return self._stated(samples)
+
+    def _stated(self, samples: Sequence[Sample]) -> tuple[str, ...]:
+        """Dtypes of the main tensor where neither header nor documents name any."""
         text = {main_dtype(tensors_of(s)) for s in samples if tensors_of(s)}
         return tuple(d for d in DTYPES if d in text)
 

@@ -18,7 +18,7 @@ from ..cases.case import Case
 from .tensors import call, results, synchronize
 from .trial import Trial
 
-# One of so many cases; and every operator's first sample.
+# One of so many cases; and every operator's first sample or plain call.
 _ONE_OF: Final = 32
 # Its inputs are those of another seed: equal values would hide that one was taken for the other.
 _OTHER_SEED: Final = 1
@@ -28,6 +28,7 @@ def applies(case: Case) -> bool:
     """Whether a case runs beside another launch too."""
     first = not case.designed and not case.sample and not case.dtype
     plain = first and (case.layout, case.shape, case.fill) == ("contiguous", "sample", "normal")
+    plain = plain or (case.designed and not {n for n, _ in case.factors} - {"dtype"})
     return plain or zlib.crc32(case.id.encode()) % _ONE_OF == 1
 
 
@@ -43,13 +44,13 @@ def row_beside(trial: Trial, first: Sequence[Array]) -> list[str]:
     other, stream = companion(trial), torch.npu.Stream(trial.device)
     args, kwargs = trial.place()
     others = other.place()
+    alone = [to_host(t) for t in results(call(other.op, *others, trial.case.form))]
     synchronize(trial.device)
     ours = results(call(trial.op, args, kwargs, trial.case.form))
     with torch.npu.stream(stream):
         theirs = results(call(other.op, *others, trial.case.form))
     synchronize(trial.device)
-    del theirs
-    return differing(first, [to_host(t) for t in ours])
+    return differing([*first, *alone], [to_host(t) for t in (*ours, *theirs)])
 
 
 def differing(first: Sequence[Array], second: Sequence[Array]) -> list[str]:

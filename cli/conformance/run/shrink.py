@@ -91,7 +91,8 @@ class MinimalFailure:
     def dtypes(self) -> str:
         """`any dtype`, `only float16`, `any dtype but bool`: of those that were judged."""
         if not self.passing_dtypes:
-            return "any dtype"
+            one = len(self.failing_dtypes) == 1
+            return f"{self.failing_dtypes[0]}, the one dtype tried" if one else "any dtype"
         if not self.failing_dtypes:
             return f"only {dict(self.case.factors).get('dtype')}"
         if len(self.failing_dtypes) > len(self.passing_dtypes):

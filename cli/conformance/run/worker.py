@@ -328,13 +328,7 @@ class Worker:
         return plain_levels(case.op), takes(OPS[case.op], claimed), SIZES
 
     def _fails(self, case: Case, seed: int) -> bool | None:
-        """Whether a case fails; None where nothing is judged, or the declaration forbids it."""
-        declaration = self.subject(case.op).declaration
-        if declaration is not None:
-            from ..cases.declared import forbidden
-
-            if forbidden(declaration, case, seed):
-                return None
+        """Whether a case fails; None where nothing is judged."""
         result = self.run(case, seed)[0]
         if result.verdict in NEUTRAL or result.blame:
             return None

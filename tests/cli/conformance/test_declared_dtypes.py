@@ -6,8 +6,9 @@ import pytest
 from mindtorch_npu.commands.check.causes import kinds
 from mindtorch_npu.conformance.cases.case import parse
 from mindtorch_npu.conformance.cases.claims import Claims
-from mindtorch_npu.conformance.cases.declared import forbidden
-from mindtorch_npu.conformance.operators.declared import DeclaredOperator
+from mindtorch_npu.conformance.cases.declared import sample_of
+from mindtorch_npu.conformance.cases.shapes import NotApplicableError
+from mindtorch_npu.conformance.operators.own import OwnOperator
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run.cann_words import verdict_of
 from mindtorch_npu.spec import Rule, flag, out, require, tensor
@@ -34,7 +35,7 @@ def operator():
     params = {"x": tensor("B N", "f16 bf16 f32"), "flip": flag(), "y": out("x")}
     rule = Rule("rounded", "this file")
     row = row_of("aclnnTwice", rule, [require("B == N")], params, twice, __name__)
-    return DeclaredOperator(declarations.ops["aclnnTwice"], row, person=True)
+    return OwnOperator(declarations.ops["aclnnTwice"], row)
 
 
 def test_every_declared_dtype_is_judged_though_the_header_lists_none(operator):
@@ -42,8 +43,10 @@ def test_every_declared_dtype_is_judged_though_the_header_lists_none(operator):
 
 
 def test_a_failure_is_not_shrunk_to_a_call_that_the_declaration_forbids(operator):
-    assert forbidden(operator.declaration, parse("aclnnTwice/functional/B=3/N=4"))
-    assert not forbidden(operator.declaration, parse("aclnnTwice/functional/B=4/N=4/flip=True"))
+    with pytest.raises(NotApplicableError, match="B == N"):
+        sample_of(operator.declaration, parse("aclnnTwice/functional/B=3/N=4"))
+    sample = sample_of(operator.declaration, parse("aclnnTwice/functional/B=4/N=4/flip=True"))
+    assert sample.kwargs["x"].shape == (4, 4)
 
 
 def refusal(code):

@@ -35,7 +35,7 @@ def _alpha(of: str) -> Domain:
 
 def _apart(dtype: str = "") -> Domain:
     """Of a shape that broadcasts to what the others have."""
-    return tensor("*#S", dtype, ones="first lower scalar")
+    return tensor("*#S", dtype, ones="first last middle lower scalar")
 
 
 @spec("aclnnAddN aclnnSum", Rule("accumulated", TORCH, {
