@@ -52,3 +52,51 @@ def test_any_rank_may_be_taken_where_no_document_limits_it(folder):
     done = check(folder, "contract", "aclnnProduct", "-v")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no document limits the rank, and it takes rank 9" in done.stdout
+
+
+WIDE = """
+from mindtorch_npu.spec import Rule, out, require, spec, tensor
+
+@spec("aclnnProduct", Rule("composite", "this file", strided=False), x=tensor("*#S", "f16 bf16 f32"),
+      y=tensor("*#S", "x"), out=out("x"))
+def product(x, y):
+    return x * y
+
+@spec("aclnnSlowProduct", Rule("composite", "this file", strided=False), require("H == N"),
+      x=tensor("H N", "f32"), y=tensor("H N", "x"), out=out("x"))
+def square(x, y):
+    return x * y
+"""
+
+
+def cases(folder: Path, *words: str) -> list[str]:
+    (folder / "wide.py").write_text(WIDE)
+    command = [sys.executable, "-m", "mindtorch_npu", "check", "list", *words, "--alone",
+               "--simulator", "--golden", "wide.py"]  # fmt: skip
+    environ = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(folder / "mine")}
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True,
+                          check=True)  # fmt: skip
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("part", ["dtype=float16", "dtype=bfloat16", "dtype=float32", "*S=0x3",
+                                  "y=last", "y=middle", "values=offset"])  # fmt: skip
+def test_all_that_is_declared_is_tried_and_what_nobody_declares_too(folder, part):
+    assert any(part in name.split("/") for name in cases(folder, "aclnnProduct"))
+
+
+def test_no_case_breaks_what_the_declaration_requires_and_sizes_differ(folder):
+    sizes = set()
+    for name in cases(folder, "aclnnSlowProduct"):
+        levels = dict(part.split("=") for part in name.split("/")[2:])
+        height, width = (int(levels.get(n, {"H": 5, "N": 7}[n])) for n in "HN")
+        assert height == width, name
+        sizes.add(height)
+    assert len(sizes) > 3
+
+
+def test_a_shrunk_case_keeps_what_the_declaration_requires(folder):
+    done = check(folder, "aclnnSlowProduct", "--golden", "wide.py", "--case",
+                 "aclnnSlowProduct/functional/H=4/N=7/dtype=float32")  # fmt: skip
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "the declaration requires H == N" in done.stdout
