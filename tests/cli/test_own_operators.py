@@ -57,8 +57,8 @@ def test_any_rank_may_be_taken_where_no_document_limits_it(folder):
 WIDE = """
 from mindtorch_npu.spec import Rule, out, require, spec, tensor
 
-@spec("aclnnProduct", Rule("composite", "this file", strided=False), x=tensor("*#S", "f16 bf16 f32"),
-      y=tensor("*#S", "x"), out=out("x"))
+@spec("aclnnProduct", Rule("composite", "this file", strided=False),
+      x=tensor("*#S", "f16 bf16 f32"), y=tensor("*#S", "x"), out=out("x"))
 def product(x, y):
     return x * y
 
