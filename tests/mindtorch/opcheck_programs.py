@@ -372,6 +372,55 @@ def tensor_on_meta(torch, ns):
     return op, (torch.empty(2, 3, device="meta"),)
 
 
+def _with_dynamic_fake(kernel, fake):
+    def build(torch, ns):
+        op = _defined(torch, ns, lambda x: kernel(torch, x))
+        torch.library.register_fake(f"{ns}::f", lambda x: fake(torch, x))
+        return op, (_plain(torch),)
+
+    return build
+
+
+def _size(torch):
+    return torch.library.get_ctx().new_dynamic_size()
+
+
+_SYMBOLIC = {
+    "fake_that_branches_on_a_size": (
+        lambda torch, x: x * 2,
+        lambda torch, x: torch.empty_like(x) if x.shape[0] == 2 else x.new_empty((1,)),
+    ),
+    "fake_that_converts_a_size": (
+        lambda torch, x: x.sum(0),
+        lambda torch, x: x.new_empty((int(x.shape[1]),)),
+    ),
+    "fake_that_multiplies_sizes": (
+        lambda torch, x: x.reshape(-1).clone(),
+        lambda torch, x: x.new_empty((x.shape[0] * x.shape[1],)),
+    ),
+    "fake_whose_size_is_a_value": (
+        lambda torch, x: x.new_ones((int(x.max().item()),)),
+        lambda torch, x: x.new_empty((int(x.max().item()),)),
+    ),
+    "fake_of_an_unknown_size": (
+        lambda torch, x: x[x > 2].clone(),
+        lambda torch, x: x.new_empty((_size(torch),)),
+    ),
+    "fake_of_nonzero": (
+        lambda torch, x: torch.nonzero(x),
+        lambda torch, x: torch.nonzero(x),
+    ),
+}
+PROGRAMS.update({name: _with_dynamic_fake(*pair) for name, pair in _SYMBOLIC.items()})
+_BACKWARDS_OF_VALUES = {
+    "backward_that_branches_on_data": lambda torch, ctx, g: g * 2 if g.sum().item() > 0 else g,
+    "backward_filled_with_a_value": lambda torch, ctx, g: g.new_full(g.shape, g.sum().item()),
+    "backward_that_adds_values": lambda torch, ctx, g: g + (1 + g.sum().item() / 2 - 3),
+    "backward_that_rounds_a_value": lambda torch, ctx, g: g * round(g.sum().item()),
+}
+PROGRAMS.update({name: _with_backward(b) for name, b in _BACKWARDS_OF_VALUES.items()})
+
+
 VERDICTS = Path(__file__).parent / "data" / "opcheck_verdicts.txt"
 _HEAD = """\
 # What opcheck of torch 2.13.0 answers: program, then a letter for each test in torch's order:
