@@ -194,7 +194,7 @@ def _ragged(data: Any) -> Exception:
     """The error for rows of different lengths, in torch's words."""
     if isinstance(text := _culprit(data), str | bytes):
         return _no_dtype(text)
-    lengths = [len(v) if isinstance(v, list | tuple) else None for v in data]
+    lengths = [len(v) if isinstance(v, list | tuple) or np.ndim(v) else None for v in data]
     for value, n in zip(data, lengths, strict=True):
         if n == lengths[0]:
             continue

@@ -7,6 +7,8 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .._tensor.geometry import Size
+
 PyTree = Any
 Context = Any
 FlattenFunc = Callable[[Any], tuple[list[Any], Any]]
@@ -218,6 +220,7 @@ _ordereddict_flatten_with_keys = _dict_flatten_with_keys
 
 _NODES: tuple[Any, ...] = (
     (tuple, _tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys),
+    (Size, _tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys),
     (list, _list_flatten, _list_unflatten, _list_flatten_with_keys),
     (dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
     (namedtuple, _namedtuple_flatten, _namedtuple_unflatten,

@@ -13,6 +13,7 @@ import mindtorch
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.graph import saved_tensors_hooks
+from .._autograd.node_names import labelled
 from .._autograd.scope import Scope
 from .._compat.refusals import refused
 from .._random.generator import Generator, default_generator
@@ -142,7 +143,10 @@ def checkpoint(
 
     frame = _Frame(again)
     with saved_tensors_hooks(frame.pack, frame.unpack), forward:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    if use_reentrant and isinstance(result, Tensor | tuple):  # one function in torch
+        return labelled(result, "CheckpointFunctionBackward", args)
+    return result
 
 
 class _Autocast(Scope):
