@@ -179,7 +179,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "exp": {(4, 0): "bfloat16 float16", (8192, 0): "float32"},
     "exp2": {(4, 512): "bfloat16", (4, 0): "float16"},
     "expm1": {(4, 64): "bfloat16 float16"},
-    "flip": {(4, 8192): "bfloat16", (4, 2048): "bool float16 float32 float64 int32 int64 uint8"},
+    "flip": {(4, 0): "bfloat16 bool float32 float64 int32 int64 uint8", (2048, 0): "float16"},
     "floor": {(4, 0): "bfloat16 float16"},
     "floor_divide": {
         (4, 0): "bfloat16 float16 float32 float64",

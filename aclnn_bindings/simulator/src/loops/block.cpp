@@ -14,8 +14,14 @@ void convert_strided(To* out, int64_t so, const From* in, int64_t si, int64_t n)
   for (int64_t i = 0; i < n; ++i) out[i * so] = Convert<To>::of(in[i * si]);
 }
 
+// Elements in the opposite order, as `flip` reads them.
+template <class T>
+ACL_VECTOR void copy_reversed(T* out, const T* last, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = last[-i];
+}
 template <class T>
 void copy_as(void* out, int64_t so, const void* in, int64_t si, int64_t n) {
+  if (so == 1 && si == -1) return copy_reversed(static_cast<T*>(out), static_cast<const T*>(in), n);
   T* to = static_cast<T*>(out);
   const T* from = static_cast<const T*>(in);
   for (int64_t i = 0; i < n; ++i) to[i * so] = from[i * si];
