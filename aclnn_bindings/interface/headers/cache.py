@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from ..folders import is_changed_by_others, of_user, temporary
+from ..folders import closed_to_others, is_changed_by_others, of_user, temporary
 from ..signature import Declarations
 from .files import HeaderFile, find_headers, read_all
 from .tables import SECTIONS, Image, declarations
@@ -114,7 +114,8 @@ class _Cache:
 
     def make(self) -> None:
         """The folder, made; OSError where it is a link, by which others choose where we write."""
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        with closed_to_others():  # parents take the umask, not the mode
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
         if os.path.islink(self.folder):
             raise NotADirectoryError(f"{self.folder} is a link")
 

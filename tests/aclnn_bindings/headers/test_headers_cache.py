@@ -53,6 +53,16 @@ def equal(a: Declarations, b: Declarations) -> bool:
     return same and list(a.skipped) == list(b.skipped) and list(a.sources) == list(b.sources)
 
 
+def test_the_cache_is_closed_to_others_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        cache._Cache(str(tmp_path / "mindtorch-npu" / "headers")).make()
+    finally:
+        os.umask(before)
+    assert not (tmp_path / "mindtorch-npu").stat().st_mode & 0o022
+    assert not (tmp_path / "mindtorch-npu" / "headers").stat().st_mode & 0o077
+
+
 def test_cached_declarations_equal_parsed_ones(folder: Path, tmp_path: Path) -> None:
     root = tmp_path / "include"
     header_generator.write(header_generator.generate(catalog.load("8.1.RC1")).files, root)
