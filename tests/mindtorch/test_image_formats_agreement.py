@@ -22,6 +22,8 @@ def image(t, form):
 
 CALLS = {
     "bilinear": lambda t, x: t.nn.functional.interpolate(x, (8, 8), mode="bilinear"),
+    "nearest": lambda t, x: t.nn.functional.interpolate(x, (8, 8)),
+    "nearest-exact": lambda t, x: t.nn.functional.interpolate(x, (8, 8), mode="nearest-exact"),
     "bicubic": lambda t, x: t.nn.functional.interpolate(x, (8, 8), mode="bicubic"),
     "roll one dim": lambda t, x: x.roll(1, 2),
     "roll all": lambda t, x: x.roll(3),

@@ -19,6 +19,7 @@ from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .antialias import FILTERS, rounded, shrunk, shrunk_bytes
 from .pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from .shuffle import in_format_of
 from .upsample import refuse_memory, step_of, taps_of, warn_of_alignment, weighted
 
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
@@ -83,7 +84,7 @@ def interpolate(
     for i, out in places:
         scale = None if scales is None else scales[i]
         result = resized(result, i + 2, out, scale, mode, bool(align_corners))
-    return result
+    return in_format_of(result, input) if mode.startswith("nearest") else result
 
 
 def _check_mode(input: Tensor, mode: str, align_corners: bool | None) -> None:
