@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import entry_points
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -165,8 +166,8 @@ def files() -> tuple[str, ...]:
     folders = {str(p if p.is_dir() else p.parent) for p in places}
     known = (getattr(m, "__file__", None) for m in list(sys.modules.values()))
     used = [f for f in known if f and any(f.startswith(d + os.sep) for d in folders)]
-    beside = (str(f) for d in sorted(folders) for f in sorted(Path(d).glob("*.py")))
-    return tuple(dict.fromkeys((*map(str, places), *used, *beside)))[:_MOST_FILES]
+    beside = (str(f) for d in sorted(folders) for f in Path(d).rglob("*.py"))
+    return tuple(dict.fromkeys((*map(str, places), *used, *islice(beside, _MOST_FILES))))
 
 
 def _load() -> Loaded:

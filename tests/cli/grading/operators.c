@@ -351,7 +351,7 @@ CHEAT(ReadsBesideTheTask, {
   char path[4096] = "", text[4];
   snprintf(path, sizeof path, "%s", getenv("TASK_FILE") ? getenv("TASK_FILE") : "/nowhere");
   char *name = strrchr(path, '/');
-  if (name) strcpy(name, "/formulas.py");
+  if (name) strcpy(name, "/parts/formulas.py");
   int fd = open(path, O_RDONLY);
   aclrtSynchronizeStream(s);
   if (fd >= 0 && read(fd, text, 4) == 4) multiply(c);

@@ -100,7 +100,8 @@ def task(package, monkeypatch):
     names = " ".join(f"aclnn{name}" for name in (*CHEATS, *HONEST) if name not in others)
     file = package.parent / "task.py"
     if not file.exists():
-        (file.parent / "formulas.py").write_text("# beside the task\n")
+        (file.parent / "parts").mkdir()
+        (file.parent / "parts/formulas.py").write_text("# beside the task\n")
         file.write_text(TASK.replace("{names}", names))
     monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(package))
     monkeypatch.setenv(golden_files.VARIABLE, str(file))
