@@ -1,9 +1,9 @@
-"""Where mindtorch stands in for torch, float64 that CANN's operators refuse is computed."""
+"""With MINDTORCH_ENABLE_CPU_FALLBACK, float64 that CANN's operators refuse is computed."""
 
 import pytest
 
 import mindtorch
-from mindtorch._compat import stand_in
+from mindtorch._backends.npu import on_host
 
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
 from aclnn_bindings import AclParameterError  # noqa: E402
@@ -46,7 +46,7 @@ def plain(result):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_float64_gives_what_torch_gives(monkeypatch, name):
-    monkeypatch.setattr(stand_in, "ACTIVE", True)
+    monkeypatch.setattr(on_host, "ALLOWED", True)
     ours, theirs = matrix(mindtorch, "npu"), matrix(torch, "cpu")
     got, expected = CALLS[name](mindtorch, ours), CALLS[name](torch, theirs)
     torch.testing.assert_close(plain(got), plain(expected), rtol=1e-9, atol=1e-9)

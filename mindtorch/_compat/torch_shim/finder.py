@@ -20,7 +20,6 @@ from types import ModuleType
 from typing import Any
 
 from ...ops.namespaces import STANDING_IN
-from .. import stand_in
 from .absent import absent, absent_module, report
 
 # What torch's distribution brings, and torch_npu's, where it is here.
@@ -129,7 +128,6 @@ def install() -> None:
         sys.meta_path.insert(0, Finder())
         if where := os.environ.get(ABSENT_VARIABLE):
             atexit.register(report, where)
-    stand_in.ACTIVE = True
     sys.modules["torch"] = ours
     ours.__dict__["__name__"] = "torch"
     ours.__dict__["torch"] = ours
