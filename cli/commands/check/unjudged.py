@@ -66,7 +66,8 @@ def without_cases(
     lines = []
     if ops := sorted(set(names) - {r.op for r in results}):
         lines.append(f"{_some(ops)}: no case matches the restrictions")
-    if unused := sorted(set(dtypes) - {r.dtype for r in results}):
+    known = {r.dtype for r in results} - {""}
+    if known and (unused := sorted(set(dtypes) - known)):
         lines.append(f"--dtype {_some(unused)}: no case has it")
     return lines
 

@@ -8,7 +8,7 @@ import sys
 
 import click
 import pytest
-from mindtorch_npu import exits
+from mindtorch_npu import exits, foreign
 from mindtorch_npu.conformance.record import compressed, journal
 from mindtorch_npu.fleet import merge
 from mindtorch_npu.main import group
@@ -73,7 +73,7 @@ def test_what_is_damaged_is_named(tmp_path, name, how):
 
 
 def test_a_compressed_journal_is_no_larger_than_a_plain_one_may_be(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "FILE_BYTES", 1 << 20)
+    monkeypatch.setattr(foreign, "FILE_BYTES", 1 << 20)
     path = tmp_path / "a.jsonl.gz"
     header = json.dumps({"kind": "run", **journal.header({"device": "cpu"}, {"what": "add"}, 1)})
     for line in (" " * (1 << 21), '{"kind":"start","case":"add"}\n' * (1 << 16)):

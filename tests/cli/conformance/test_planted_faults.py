@@ -97,7 +97,9 @@ def test_an_element_past_an_input_that_counts_is_seen(tmp_path):
     results = checked(tmp_path, "neg", "neg:ahead", dtypes=("float32",), forms=("functional",))
     judged = [r for r in results if r.verdict not in ("SKIP", "UNSUPPORTED")]
     empty = [r for r in judged if not r.measure["elements"]]
-    assert [r.case for r in judged if not r.failing] == [r.case for r in empty]
+    # Sentinels are NaN: the one past the end says nothing where a NaN is expected.
+    unseen = [r.case for r in judged if not r.failing and "values=nan" not in r.case]
+    assert unseen == [r.case for r in empty]
 
 
 @pytest.mark.parametrize("op", ["exp", "aclnnExp"])
