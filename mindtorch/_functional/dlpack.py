@@ -14,10 +14,10 @@ from .creation import from_numpy
 from .publish import surface
 
 
-def _invalid(what: str) -> RuntimeError:
+def _invalid() -> RuntimeError:
     return RuntimeError(
         "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only"
-        f" once, so you might have already constructed a tensor from it once. ({what})"
+        " once, so you might have already constructed a tensor from it once."
     )
 
 
@@ -83,12 +83,12 @@ def from_dlpack(
         if type(ext_tensor).__name__ == "PyCapsule":
             ext_tensor = _Capsule(ext_tensor)
         elif not hasattr(ext_tensor, "__dlpack__"):
-            raise _invalid(type(ext_tensor).__name__)
+            raise _invalid()
         try:
             array = np.from_dlpack(ext_tensor)
             source = from_numpy(np.asarray(_Writable(array)) if unversioned else array)
         except ValueError as error:
-            raise _invalid(str(error)) from error
+            raise _invalid() from error
     if target is not None and target is not source.device:
         if copy is False:
             raise BufferError(f"from_dlpack: {source.device} to {target} needs a copy")

@@ -298,7 +298,7 @@ def uniform_(
         )
     if low > high:
         raise RuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}"
+            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
         )
     return _refill(self, "uniform", (float(low), float(high)), generator)
 
@@ -436,7 +436,7 @@ def bernoulli(
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with draws from an exponential distribution of rate `lambd`."""
     if not lambd > 0:
-        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     geom = self._geom
     if geom.device.type == "cpu":
         draws = _draw.exponential(_source(generator, geom.device), geom.numel, lambd)
@@ -458,7 +458,7 @@ def cauchy_(
 ) -> Tensor:
     """Fill with draws from a Cauchy distribution."""
     if not sigma > 0:
-        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     if self.dtype.category != dt.FLOAT:
         raise RuntimeError(
             "Cauchy distribution is a continuous probability distribution. dtype must be a"
@@ -485,7 +485,7 @@ def log_normal_(
 ) -> Tensor:
     """Fill with exponentials of normal draws."""
     if not std > 0:
-        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if self.dtype.category != dt.FLOAT:
         raise NotImplementedError(f"\"log_normal_\" not implemented for '{self.dtype.legacy}'")
     if self.device.type == "cpu":

@@ -73,9 +73,7 @@ class Generator:
         if not hasattr(seed, "__index__"):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         if not -(1 << 63) <= seed < 1 << 64:
-            raise RuntimeError(
-                f"Overflow when unpacking long: the seed must be in [-2**63, 2**64), got {seed}"
-            )
+            raise ValueError("Overflow when unpacking long long")
         self._seed = seed % (1 << 64)
         self._offset = 0
         self._spare: float | None = None

@@ -95,6 +95,8 @@ def _parse(type: DeviceLike | None, index: int | None) -> tuple[str, int | None]
     if not type:
         raise RuntimeError("Device string must not be empty")
     name, colon, tail = type.partition(":")
+    if not name.replace("_", "a").isalpha():
+        raise RuntimeError(f"Invalid device string: '{type}'")
     if name not in TYPES and name not in ELSEWHERE:
         raise RuntimeError(
             f"Expected one of {_NAMED} device type at start of device string: {name}\n"

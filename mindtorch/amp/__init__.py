@@ -238,6 +238,30 @@ class GradScaler:
         """The scale; 1.0 when disabled."""
         return self._scale if self._enabled else 1.0
 
+    def get_growth_factor(self) -> float:
+        """What the scale grows by."""
+        return self._growth
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Let the scale grow by another factor."""
+        self._growth = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """What an overflow multiplies the scale by."""
+        return self._backoff
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Let an overflow multiply the scale by another factor."""
+        self._backoff = new_factor
+
+    def get_growth_interval(self) -> int:
+        """Good steps until the scale grows."""
+        return self._interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Let the scale grow after another number of good steps."""
+        self._interval = new_interval
+
     def is_enabled(self) -> bool:
         """Whether scaling happens."""
         return self._enabled

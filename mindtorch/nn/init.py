@@ -26,7 +26,7 @@ _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 def calculate_gain(nonlinearity: str, param: Number | None = None) -> float:
     """Gives the recommended gain of a nonlinearity; `param` is leaky_relu's slope."""
     if nonlinearity in _LINEAR_NAMES:
-        return 1.0
+        return 1
     if nonlinearity in _GAINS:
         return _GAINS[nonlinearity]
     if nonlinearity != "leaky_relu":

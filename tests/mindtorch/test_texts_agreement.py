@@ -69,3 +69,46 @@ def test_ragged_lists_of_arrays_are_refused_alike():
             t.tensor(rows)
         texts.append(str(caught.value))
     assert texts[0] == texts[1]
+
+
+WRONG = {
+    "seed": lambda t: t.manual_seed(2**70),
+    "seed of a generator": lambda t: t.Generator().manual_seed(-(2**64)),
+    "device": lambda t: t.ones(1).to("float99"),
+    "device index": lambda t: t.device("cpu0"),
+    "exponential": lambda t: t.ones(2).exponential_(-1.0),
+    "exponential of a fraction": lambda t: t.ones(2).exponential_(-1.5),
+    "cauchy": lambda t: t.ones(2).cauchy_(0, -1),
+    "log normal": lambda t: t.ones(2).log_normal_(0, -1.0),
+    "uniform": lambda t: t.ones(2).uniform_(3.0, 1.0),
+    "take along": lambda t: t.take_along_dim(t.ones(2, 2), t.ones(2, 2), 1),
+    "take along by int32": lambda t: t.take_along_dim(
+        t.ones(2, 2), t.ones(2, 2, dtype=t.int32), 1),
+    "dlpack": lambda t: t.from_dlpack([1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_calls_are_refused_in_torchs_words(name):
+    said = []
+    for t in (mindtorch, torch):
+        with pytest.raises((RuntimeError, ValueError, TypeError)) as caught:
+            WRONG[name](t)
+        said.append((caught.type.__name__, str(caught.value)))
+    assert said[0] == said[1]
+
+
+def test_scalers_and_gains_answer_as_torchs():
+    answers = []
+    for t in (mindtorch, torch):
+        scaler = t.amp.GradScaler("cpu", growth_interval=7)
+        scaler.set_growth_factor(4.0)
+        scaler.set_backoff_factor(0.25)
+        known = (
+            scaler.get_growth_factor(),
+            scaler.get_backoff_factor(),
+            scaler.get_growth_interval(),
+        )
+        names = ["linear", "conv1d", "sigmoid", "tanh", "relu", "selu"]
+        answers.append((known, [repr(t.nn.init.calculate_gain(n)) for n in names]))
+    assert answers[0] == answers[1]

@@ -598,11 +598,10 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
 )
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Elements at indices along a dimension; the other dimensions are broadcast."""
-    if indices.dtype is not dt.int64:
-        if indices.dtype is not dt.int32:
+    if dim is None:
+        if indices.dtype not in (dt.int64, dt.int32):
             raise RuntimeError("gather(): Expected dtype int32/int64 for index")
         indices = aten.to(indices, dt.int64)
-    if dim is None:
         flat = aten.reshape(self, (-1,))
         return aten.gather(flat, 0, _from_end(aten.reshape(indices, (-1,)), flat, 0))
     if self.ndim != indices.ndim:
@@ -610,6 +609,9 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
             "torch.take_along_dim(): input and indices should have the same number of dimensions,"
             f" but got {self.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
+    if indices.dtype is not dt.int64:
+        got = indices.dtype.legacy
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {got}")
     at = wrap_dim(dim, self.ndim)
     rest, index_shape = list(self.shape), list(indices.shape)
     if rest:
