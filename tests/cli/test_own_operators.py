@@ -48,6 +48,12 @@ def test_a_kernel_that_is_missing_for_declared_sizes_fails_and_names_the_build(f
     assert f"# with {library} sha256 " in again
 
 
+def test_a_folder_without_references_is_refused(folder, tmp_path):
+    done = check(folder, "add", "--golden", str(tmp_path))
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "holds no Python file of references" in done.stderr
+
+
 def test_any_rank_may_be_taken_where_no_document_limits_it(folder):
     done = check(folder, "contract", "aclnnProduct", "-v")
     assert done.returncode == 0, done.stdout + done.stderr

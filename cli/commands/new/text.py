@@ -28,7 +28,7 @@ _VALUES: Final = {
     Kind.BOOL: "flag()", Kind.FLOAT: "number(1.0, 0.5)", Kind.DOUBLE: "number(1.0, 0.5)",
     Kind.STRING: 'choice("")', Kind.INT_ARRAY: 'ints("2", 1, 2)',
     Kind.FLOAT_ARRAY: 'numbers("2", 1.0, 0.5)', Kind.BOOL_ARRAY: "array((True, False))",
-    Kind.TENSOR_LIST: 'tensors("2", "*S", "f16 bf16 f32")',
+    Kind.TENSOR_LIST: 'tensors("2", "*S", "f32")',
 }  # fmt: skip
 _WORDS: Final = ("Rule", "array", "choice", "flag", "inout", "ints", "null", "number", "numbers",
                  "optional", "out", "scalar", "spec", "tensor", "tensors")  # fmt: skip
@@ -112,11 +112,12 @@ def _domain(param: Param, first: str) -> str:
 
 
 def _dtypes(param: Param, first: str) -> str:
-    """The dtypes of the header; without any, those of the first tensor, which has the floats."""
+    """The dtypes of the header; without any, those of the first tensor, which has float32: what
+    is declared has to be taken."""
     known = [_SHORT[n] for d in param.dtypes if (n := ACL_DTYPES.get(d, "")) in _SHORT]
     floats = [n for n in known if n in _FLOATS]
     if param.name == first or not first:
-        return " ".join(known or _FLOATS)
+        return " ".join(known) or "f32"
     return first if floats or not known else " ".join(known)
 
 

@@ -55,6 +55,8 @@ def export(paths: tuple[str, ...]) -> None:
         source, _ = split(path)
         if not Path(source).exists():
             raise GoldenError(f"--golden {path}: no such file or folder")
+        if not any(_files(Path(source))):
+            raise GoldenError(f"--golden {path}: the folder holds no Python file of references")
     absolute = [_absolute(p) for p in paths]
     os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys((*named(), *absolute)))
 
