@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import mindtorch as torch
+from mindtorch import Tensor
 from mindtorch._backends.cpu import native
 from mindtorch._backends.cpu.kernel_selection import FASTER_FROM
 from mindtorch.ops.rules import Pointwise
@@ -149,7 +150,10 @@ def _filtered_gradient(call: Callable[[Any, Any], Any], shape: tuple[int, ...]) 
 
 
 def _row_of(name: str) -> Callable[..., Any]:
-    return OPS[name].entry("aten")
+    """The row, or torch's operator of its name."""
+    if torch.Tensor is Tensor:
+        return OPS[name].entry("aten")
+    return getattr(torch.ops.aten, name)  # type: ignore[no-any-return]
 
 
 def _of_edges() -> Case:
@@ -157,7 +161,7 @@ def _of_edges() -> Case:
 
     def case(n: int, dtype: str) -> Callable[[], Any]:
         a, edges = matrix(n, dtype), torch.linspace(0, 1, 512).to(getattr(torch, dtype))
-        return lambda: _row_of("_searchsorted")(edges, a, False)
+        return lambda: torch.searchsorted(edges, a)
 
     return case
 
@@ -207,10 +211,8 @@ def _of_regular(call: Callable[[Any], Any]) -> Case:
 CASES: dict[str, Case] = {
     "topk": _of(lambda a: a.topk(5)),
     "topk of one": _of(lambda a: a.topk(1)),
-    "kthvalue": _of(lambda a: OPS["kthvalue"].entry("function")(a, 1, -1, False)),
-    "kthvalue of the middle": _of(
-        lambda a: OPS["kthvalue"].entry("function")(a, (a.shape[1] + 1) // 2, -1, False)
-    ),
+    "kthvalue": _of(lambda a: torch.kthvalue(a, 1)),
+    "kthvalue of the middle": _of(lambda a: torch.kthvalue(a, (a.shape[1] + 1) // 2)),
     "median": _of(lambda a: a.median(-1)),
     "sort": _of(lambda a: a.sort(-1)),
     "argsort": _of(lambda a: a.argsort(-1)),
@@ -427,7 +429,7 @@ CASES: dict[str, Case] = {
     "nll_loss": _with_rows(lambda a, i: F.nll_loss(a, i % a.shape[1])),
     "searchsorted": _of_edges(),
     "multinomial": _of(lambda a: torch.multinomial(a, 1)),
-    "nonzero": _of(torch.nonzero),
+    "nonzero": _of(lambda a: torch.nonzero(a)),
     "addmv": _of(lambda a: torch.mv(a, a[0])),
     "glu": _of(F.glu),
     "clamp": _of(lambda a: a.clamp(0.2, 0.8)),
