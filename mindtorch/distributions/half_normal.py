@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mindtorch
 
@@ -14,16 +15,17 @@ from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform
 
 
-class HalfNormal(TransformedDistribution):
-    """|x|, where x is normal of mean 0 and standard deviation `scale`."""
+class Half(TransformedDistribution):
+    """|x|, where x lies around 0 by a scale."""
 
     arg_constraints = {"scale": constraints.positive}
     support: constraints.Constraint = constraints.nonnegative
     has_rsample = True
-    base_dist: Normal
+    base_dist: Any
+    _whole: Any
 
     def __init__(self, scale: Parameter, validate_args: bool | None = None):
-        base = Normal(0, scale, validate_args=False)
+        base = self._whole(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
     @property
@@ -31,16 +33,8 @@ class HalfNormal(TransformedDistribution):
         return self.base_dist.scale
 
     @property
-    def mean(self) -> Tensor:
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
     def mode(self) -> Tensor:
         return mindtorch.zeros_like(self.scale)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.pow(2) * (1 - 2 / math.pi)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -58,6 +52,21 @@ class HalfNormal(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() - math.log(2)
+
+
+class HalfNormal(Half):
+    """|x|, where x is normal of mean 0 and standard deviation `scale`."""
+
+    base_dist: Normal
+    _whole = Normal
+
+    @property
+    def mean(self) -> Tensor:
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.scale.pow(2) * (1 - 2 / math.pi)
 
 
 __all__ = ["HalfNormal"]

@@ -299,8 +299,8 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         )
 
 
-class CosineEmbeddingLoss(_Loss):
-    """1 - cos for y = 1, max(0, cos - margin) for y = -1."""
+class _MarginLoss(_Loss):
+    """What keeps a margin."""
 
     def __init__(
         self,
@@ -311,6 +311,10 @@ class CosineEmbeddingLoss(_Loss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
+
+
+class CosineEmbeddingLoss(_MarginLoss):
+    """1 - cos for y = 1, max(0, cos - margin) for y = -1."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(
@@ -318,18 +322,8 @@ class CosineEmbeddingLoss(_Loss):
         )
 
 
-class MarginRankingLoss(_Loss):
+class MarginRankingLoss(_MarginLoss):
     """max(0, -y (x1 - x2) + margin)."""
-
-    def __init__(
-        self,
-        margin: float = 0.0,
-        size_average: _Flag = None,
-        reduce: _Flag = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(
