@@ -83,20 +83,21 @@ def test_a_crash_in_a_round_of_timed_launches_is_a_result_and_costs_no_case(monk
 
 
 def test_a_stopped_worker_costs_its_case_and_its_time_limit(monkeypatch):
-    """As one that a debugger or a driver holds."""
+    """As one that a debugger or a driver holds, in a case that takes longer than stopping it."""
     stopped = []
+    cases = (CASES[0], "add/functional/dtype=float32/row=8388609/rank=1", CASES[2])
     real = Process.receive
 
     def receive(self, seconds):
         message = real(self, 1.0 if self.child.pid in stopped else seconds)
-        if message == {"start": CASES[1]} and not stopped:
+        if message == {"start": cases[1]} and not stopped:
             os.kill(self.child.pid, signal.SIGSTOP)
             stopped.append(self.child.pid)
         return message
 
     monkeypatch.setattr(Process, "receive", receive)
     lane = Lane(Setup("cpu"))
-    verdicts = [e.verdict for e in lane.run(Batch(CASES, 0)) if isinstance(e, Result)]
+    verdicts = [e.verdict for e in lane.run(Batch(cases, 0)) if isinstance(e, Result)]
     lane.close()
     assert sorted(verdicts) == ["HANG", "PASS", "PASS"]
 
