@@ -29,7 +29,7 @@ def _run(options: CheckOptions) -> int:
     options = with_rows(options)
     ours = options.output.journal or state.default_path()
     theirs = state.default_path("against")
-    names = runner.names_of(options)
+    names, whole = runner.names_of(options), True
     for path, environ in ((theirs, build.environ()), (runner.new_journal(ours), {})):
         going = engine.begin(
             runner.request(replace(options, environ=environ), names, None, path), path
@@ -38,6 +38,7 @@ def _run(options: CheckOptions) -> int:
         code = runner.cut_off(going, path)
         if code is not None:
             return code
+        whole = whole and not going.left_out
     record = journal.read(ours)
     comparison = compare.compare(journal.read(theirs), record)
     render.show(compare.document(comparison))
@@ -46,12 +47,12 @@ def _run(options: CheckOptions) -> int:
         write_all(record, options.output.files)
     click.echo(f"journals: {theirs}, {ours}")
     code = runner.verdict(options, going, results)
-    return _code(code, comparison, going.counts.failing)
+    return _code(code, comparison, going.counts.failing, whole)
 
 
-def _code(code: int, comparison: compare.RunComparison, failing: int) -> int:
+def _code(code: int, comparison: compare.RunComparison, failing: int, whole: bool) -> int:
     """The exit code. A bisect looks for what became wrong: what both builds get wrong is good, and
-    what has no verdict any more is none."""
+    what has no verdict any more is none; neither is a part, where not the `whole` was judged."""
     wrong = [c.after.case for c in comparison.regressions if c.kind == "regression"]
     if wrong:
         bisect.because(exits.REGRESSIONS, f"{len(wrong)} regressions: {wrong[0]}")
@@ -63,6 +64,8 @@ def _code(code: int, comparison: compare.RunComparison, failing: int) -> int:
     if code != exits.PROBLEMS:
         return code
     click.echo(f"{failing} cases fail with both builds", err=True)
+    if bisect.active() and not whole:
+        return exits.NOT_JUDGED
     bisect.because(exits.OK, f"no regressions; {failing} cases fail with both builds")
     return exits.OK if bisect.active() else code
 
