@@ -249,6 +249,7 @@ def _key(install: Install, libraries: Mapping[Path, Path]) -> str:
     return digest.hexdigest()
 
 
+@closed_to_others()
 def _make(
     folder: Path,
     install: Install,
@@ -259,18 +260,6 @@ def _make(
 ) -> None:
     """Everything below `folder`, complete or not at all; what is damaged there is replaced file by
     file, under programs that use it."""
-    with closed_to_others():
-        _make_closed(folder, install, libraries, exported, rows, declared)
-
-
-def _make_closed(
-    folder: Path,
-    install: Install,
-    libraries: Mapping[Path, Path],
-    exported: Mapping[Path, Exports],
-    rows: list[InterposedFunction],
-    declared: Declarations | None,
-) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:

@@ -90,12 +90,12 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_calls_are_refused_in_torchs_words(name):
-    said = []
+    refusals = []
     for t in (mindtorch, torch):
         with pytest.raises((RuntimeError, ValueError, TypeError)) as caught:
             WRONG[name](t)
-        said.append((caught.type.__name__, str(caught.value)))
-    assert said[0] == said[1]
+        refusals.append((caught.type.__name__, str(caught.value)))
+    assert refusals[0] == refusals[1]
 
 
 def test_scalers_and_gains_answer_as_torchs():

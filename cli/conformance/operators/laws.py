@@ -220,8 +220,7 @@ def _beside(trial: Trial, launch: Launch, first: list[Array]) -> list[str]:
         launch.launch()
         other.launch(device.stream())
         device.synchronize()
-        both = zip((first, launch.read()), (alone, other.read()), strict=True)
-        return beside.differing(*([*ours, *theirs] for ours, theirs in both))
+        return beside.differing([*first, *alone], [*launch.read(), *other.read()])
     finally:
         other.close()
 

@@ -38,7 +38,7 @@ class NpuBackend:
         if len(geoms) < len(outs):
             return dynamic(op, args, [o for o in outs if isinstance(o, Dynamic)], device)
         if on_host.applies(args, geoms):
-            return on_host.guarded(op, args, geoms, lambda: self._native(op, args, geoms))
+            return on_host.guarded(op, geoms, lambda: self._native(op, args, geoms))
         return self._native(op, args, geoms)
 
     def _native(self, op: Op, args: Sequence[Any], geoms: tuple[Geometry, ...]) -> Any:

@@ -34,51 +34,52 @@ def applies(args: Sequence[object], outs: Sequence[object]) -> bool:
 
 
 def guarded(
-    op: Op, args: Sequence[Any], outs: tuple[Geometry, ...], make: Callable[[], Callable[..., Any]]
+    op: Op, outs: tuple[Geometry, ...], make: Callable[[], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """What `make` gives; after CANN refused it, the row's cpu kernel and copies."""
-    refused = False
-    run: Callable[..., Any] | None = None
-
-    def call(*values: object) -> object:
-        nonlocal refused, run
-        if not refused:
-            try:
-                run = run or make()
-            except RuntimeError:  # the row has no call for these
-                refused = True
-        if not refused and run is not None:
-            try:
-                return run(*values)
-            except AclParameterError:
-                refused = True
-        return _on_host(op, outs, values)
-
-    return call if op.kernels.cpu is not None else make()
+    """What `make` gives; after CANN refused it, or the row has no call, the cpu kernel."""
+    return _retried(op, make, lambda *values: _on_host(op, outs, values), RuntimeError)
 
 
 def guarded_into(
     op: Op, outs: tuple[Geometry, ...], make: Callable[[], Callable[..., None]]
 ) -> Callable[..., None]:
     """As `guarded`, for calls that write to tensors."""
-    refused = False
-    run: Callable[..., None] | None = None
 
-    def call(dests: tuple[Tensor, ...], *values: object) -> None:
-        nonlocal refused, run
-        if not refused:
-            try:
-                run = run or make()
-                run(dests, *values)
-                return
-            except AclParameterError:
-                refused = True
+    def instead(dests: tuple[Tensor, ...], *values: Any) -> None:
         results = _on_host(op, outs, values)
         results = results if isinstance(results, tuple) else (results,)
         for dest, value in zip(dests, results, strict=True):
             transfer.copy(dest, value)
 
-    return call if op.kernels.cpu is not None else make()
+    return _retried(op, make, instead, AclParameterError)
+
+
+def _retried(
+    op: Op, make: Callable[[], Callable[..., Any]], instead: Callable[..., Any],
+    refusal: type[Exception],
+) -> Callable[..., Any]:  # fmt: skip
+    """What `make` gives; `instead` from the call on in which making it raised a `refusal`,
+    or CANN refused it. Where the row has no cpu kernel, the former alone."""
+    if op.kernels.cpu is None:
+        return make()
+    run: Callable[..., Any] | None = None
+    refused = False
+
+    def call(*values: Any) -> Any:
+        nonlocal run, refused
+        if run is None and not refused:
+            try:
+                run = make()
+            except refusal:
+                refused = True
+        if run is not None and not refused:
+            try:
+                return run(*values)
+            except AclParameterError:
+                refused = True
+        return instead(*values)
+
+    return call
 
 
 def _on_host(op: Op, outs: tuple[Geometry, ...], values: Sequence[Any]) -> Any:
