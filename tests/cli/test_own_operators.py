@@ -20,12 +20,27 @@ def product(x, y):
     return x * y
 """
 
+WIDE = """
+from mindtorch_npu.spec import Rule, out, require, spec, tensor
+
+@spec("aclnnProduct", Rule("composite", "this file", strided=False),
+      x=tensor("*#S", "f16 bf16 f32"), y=tensor("*#S", "x"), out=out("x"))
+def product(x, y):
+    return x * y
+
+@spec("aclnnSlowProduct", Rule("composite", "this file", strided=False), require("H == N"),
+      x=tensor("H N", "f32"), y=tensor("H N", "x"), out=out("x"))
+def square(x, y):
+    return x * y
+"""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("own")
     package(folder / "mine")
     (folder / "task.py").write_text(TASK)
+    (folder / "wide.py").write_text(WIDE)
     return folder
 
 
@@ -60,23 +75,7 @@ def test_any_rank_may_be_taken_where_no_document_limits_it(folder):
     assert "no document limits the rank, and it takes rank 9" in done.stdout
 
 
-WIDE = """
-from mindtorch_npu.spec import Rule, out, require, spec, tensor
-
-@spec("aclnnProduct", Rule("composite", "this file", strided=False),
-      x=tensor("*#S", "f16 bf16 f32"), y=tensor("*#S", "x"), out=out("x"))
-def product(x, y):
-    return x * y
-
-@spec("aclnnSlowProduct", Rule("composite", "this file", strided=False), require("H == N"),
-      x=tensor("H N", "f32"), y=tensor("H N", "x"), out=out("x"))
-def square(x, y):
-    return x * y
-"""
-
-
 def cases(folder: Path, *words: str) -> list[str]:
-    (folder / "wide.py").write_text(WIDE)
     command = [sys.executable, "-m", "mindtorch_npu", "check", "list", *words, "--alone",
                "--simulator", "--golden", "wide.py"]  # fmt: skip
     environ = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(folder / "mine")}

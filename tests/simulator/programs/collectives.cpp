@@ -345,6 +345,8 @@ static void configurations() {
     CHECK(HcclCommInitRootInfoConfig(many, root, rank, &config, &none) == HCCL_E_PARA);
   }
   CHECK(HcclCommInitRootInfoConfig(ranks, root, rank, &config, &none) == HCCL_E_PARA);  // taken
+  MUST(HcclBarrier(m.comm, m.stream));  // the root info ends with the process that made it
+  m.wait();
   CHECK(HcclCommInitClusterInfoConfig(nullptr, rank, &config, &none) == HCCL_E_PTR);
   CHECK(HcclCommInitClusterInfoConfig("/no/such/table", rank, nullptr, &none) == HCCL_E_PTR);
   CHECK(HcclCommInitClusterInfoConfig("/no/such/table", rank, &config, &none) ==
