@@ -2,7 +2,7 @@
 
 A launcher may keep a store of its own at that port (torchrun does, and says so in
 TORCHELASTIC_USE_AGENT_STORE): then rank 0 takes the first free port behind it, and the others look
-there. Processes of another run that listen there are told by their run's name.
+there. Processes prove to each other that they have the key of the run, which is not sent.
 """
 
 from __future__ import annotations
@@ -19,12 +19,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ._mesh import DistributedError, Mesh, receive, send
+from ._run_key import proof, run_key
 
 _RETRY_SECONDS: Final = 0.05
 _HELLO_SECONDS: Final = 5.0
 _BEHIND: Final = 16
 _MOST: Final = 1 << 20
 _MOST_CALLERS: Final = 256  # that are heard at once
+_REMEDY: Final = (
+    "processes of a run that see different files of their user, or are on several hosts, need the "
+    "same MINDTORCH_RUN_TOKEN"
+)
 _NONSENSE: Final = (OSError, ValueError, TypeError, LookupError, RecursionError)
 
 
@@ -55,25 +60,19 @@ def ports(port: int) -> tuple[int, ...]:
     return (port,)
 
 
-def token() -> str:
-    """What tells this run from others: a launcher's name for it, which attempt it is, and a word
-    that the environment of all its processes may hold."""
-    names = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MINDTORCH_RUN_TOKEN")
-    return " ".join(os.environ.get(name, "") for name in names)
-
-
 def meet(host: str, port: int, rank: int, size: int, timeout: float) -> Mesh:
     """The mesh of all processes; DistributedError where not all come in time."""
     deadline = time.monotonic() + timeout
     connections: dict[int, socket.socket] = {}
     if size > 1:
+        key = run_key(host, size)
         try:
             with socket.create_server(("", 0), backlog=size) as listening:
                 here = Address("", listening.getsockname()[1], secrets.token_hex(16))
                 if rank == 0:
-                    table = _gather(ports(port), here, size, deadline)
+                    table = _gather(ports(port), here, size, key, deadline)
                 else:
-                    table = _report(host, ports(port), rank, here, deadline)
+                    table = _report(host, ports(port), rank, here, key, deadline)
                 table[0] = table[0]._replace(host=host)
                 connections = connect(listening, rank, table, deadline)
         except OSError as error:
@@ -162,7 +161,7 @@ def _callers(
             try:
                 yield spoken.get(timeout=_left(deadline))
             except queue.Empty:
-                raise TimeoutError("nobody called who belongs here") from None
+                raise TimeoutError(f"nobody called who belongs here; {_REMEDY}") from None
 
     listening.settimeout(None)
     threading.Thread(target=accept, daemon=True, name="callers").start()
@@ -183,14 +182,16 @@ def _caller(peer: socket.socket, word: str, deadline: float) -> int:
 
 
 def _gather(
-    choice: Sequence[int], here: Address, size: int, deadline: float
-) -> list[Address]:  # fmt: skip
+    choice: Sequence[int], here: Address, size: int, key: bytes, deadline: float
+) -> list[Address]:
     """Rank 0's part: where everybody listens, told to everybody."""
     table = {0: here}
     waiting = []
     with (
         _server(choice, size) as server,
-        _callers(server, lambda peer, host: _introduction(peer, host, size), deadline) as callers,
+        _callers(
+            server, lambda peer, host: _introduction(peer, host, size, key), deadline
+        ) as callers,
     ):
         while len(table) < size:
             peer, greeting = next(callers)
@@ -209,23 +210,22 @@ def _gather(
     return ordered
 
 
-def _introduction(peer: socket.socket, host: str, size: int) -> tuple[int, Address] | None:
-    """A caller's rank and address; None for one that is no process of this run."""
+def _introduction(
+    peer: socket.socket, host: str, size: int, key: bytes
+) -> tuple[int, Address] | None:
+    """A caller's rank and address; None for one that does not prove that it is of this run."""
     try:
         peer.settimeout(_HELLO_SECONDS)
-        _, run, reply = receive(peer, _MOST)
+        theirs, ours = receive(peer, _MOST)[1], secrets.token_hex(16)
+        send(peer, 0, ours, proof(key, "rank 0", theirs, ours).encode())
+        _, answer, reply = receive(peer, _MOST)
+        if not secrets.compare_digest(answer, proof(key, "caller", theirs, ours)):
+            return None
         rank, port, word = json.loads(reply)
         listening = _address(host, port, word)
-        is_ours = secrets.compare_digest(run.encode(), token().encode())
-        if not is_ours or not isinstance(rank, int) or not 0 < rank < size:
-            return None
-        nonce = secrets.token_hex(16)
-        send(peer, 0, nonce, token().encode())  # whoever gets it knows it
-        if receive(peer, _MOST)[1] != nonce:  # what was overheard of another meeting is no answer
-            return None
     except _NONSENSE:
         return None
-    return rank, listening
+    return (rank, listening) if isinstance(rank, int) and 0 < rank < size else None
 
 
 def _server(choice: Sequence[int], size: int) -> socket.socket:
@@ -237,7 +237,7 @@ def _server(choice: Sequence[int], size: int) -> socket.socket:
 
 
 def _report(
-    host: str, choice: Sequence[int], rank: int, here: Address, deadline: float
+    host: str, choice: Sequence[int], rank: int, here: Address, key: bytes, deadline: float
 ) -> list[Address]:
     """The others' part: rank 0 is looked for at every port until it answers."""
     while True:
@@ -251,25 +251,28 @@ def _report(
                 error = refused
                 continue
             with master:
-                table = _request_addresses(master, rank, here, deadline)
+                table = _request_addresses(master, rank, here, key, deadline)
                 if table is not None:
                     return table
+                error = ConnectionError(f"who answered at port {port} is of another run; {_REMEDY}")
         if time.monotonic() > deadline:
             raise error
         time.sleep(_RETRY_SECONDS)
 
 
 def _request_addresses(
-    master: socket.socket, rank: int, here: Address, deadline: float
+    master: socket.socket, rank: int, here: Address, key: bytes, deadline: float
 ) -> list[Address] | None:
     """What rank 0 tells; None for another program, or another run."""
+    ours = secrets.token_hex(16)
     try:
         master.settimeout(min(_HELLO_SECONDS, _left(deadline)))
-        send(master, 0, token(), json.dumps([rank, here.port, here.word]).encode())
-        _, nonce, theirs = receive(master, _MOST)
-        if theirs.decode("utf-8", "replace") != token():
+        send(master, 0, ours, b"")
+        _, theirs, evidence = receive(master, _MOST)
+        if not secrets.compare_digest(evidence, proof(key, "rank 0", ours, theirs).encode()):
             return None
-        send(master, 0, nonce, b"")
+        reply = json.dumps([rank, here.port, here.word]).encode()
+        send(master, 0, proof(key, "caller", ours, theirs), reply)
     except _NONSENSE:
         return None
     master.settimeout(_left(deadline))

@@ -7,11 +7,12 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mindtorch.distributed import _meeting, _mesh
+from mindtorch.distributed import _meeting, _mesh, _run_key
 
 HEAD = struct.Struct("<QQI")
 DEEP = b"[" * 100_000
@@ -21,10 +22,7 @@ def frame(name: bytes, data: bytes) -> bytes:
     return HEAD.pack(0, len(data), len(name)) + name + data
 
 
-def token() -> bytes:
-    return _meeting.token().encode()
-
-
+KEY = bytes(32)
 STRANGERS = {
     "says nothing": b"",
     "half a head": b"\0" * 7,
@@ -32,17 +30,17 @@ STRANGERS = {
     "an endless frame": HEAD.pack(0, 1 << 60, 4) + b"name",
     "an endless name": HEAD.pack(0, 1, (1 << 32) - 1),
     "a name that is no text": frame(b"\xff\xfe", b"[]"),
-    "no JSON": frame(token(), b"{"),
-    "deep JSON": frame(token(), DEEP),
-    "another kind": frame(token(), b"null"),
-    "an object": frame(token(), b'{"rank": 1}'),
-    "a rank that is a text": frame(token(), b'["1", 80, "word"]'),
-    "a rank that is none": frame(token(), b'[99, 80, "word"]'),
-    "a negative rank": frame(token(), b'[-1, 80, "word"]'),
-    "rank 0": frame(token(), b'[0, 80, "word"]'),
-    "a port that is none": frame(token(), b'[1, 70000, "word"]'),
-    "no word": frame(token(), b'[1, 80, ""]'),
-    "another run": frame(b"other run", b'[1, 80, "word"]'),
+    "no JSON": frame(b"hello", b"{"),
+    "deep JSON": frame(b"hello", DEEP),
+    "another kind": frame(b"hello", b"null"),
+    "an object": frame(b"hello", b'{"rank": 1}'),
+    "a rank that is a text": frame(b"hello", b'["1", 80, "word"]'),
+    "a rank that is none": frame(b"hello", b'[99, 80, "word"]'),
+    "a negative rank": frame(b"hello", b'[-1, 80, "word"]'),
+    "rank 0": frame(b"hello", b'[0, 80, "word"]'),
+    "a port that is none": frame(b"hello", b'[1, 70000, "word"]'),
+    "no word": frame(b"hello", b'[1, 80, ""]'),
+    "both parts at once": frame(b"hello", b"") + frame(b"proof", b'[1, 80, "word"]'),
 }
 
 
@@ -97,28 +95,47 @@ def test_silent_strangers_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -
             meeting.result(5).close()
 
 
-def test_what_was_overheard_of_another_meeting_is_no_answer() -> None:
-    """A stranger repeats a hello of the right form, and holds the connection."""
+def overheard(port: int, strangers: contextlib.ExitStack) -> socket.socket:
+    """A stranger that repeats what a process of an earlier run said, and holds the connection."""
+    peer = strangers.enter_context(socket.create_connection(("127.0.0.1", port), 5))
+    peer.sendall(frame(b"nonce", b"") + frame(b"proof", b'[1, 44985, "word"]'))
+    return peer
+
+
+def protocol(port: int, strangers: contextlib.ExitStack) -> socket.socket:
+    """A stranger that speaks the protocol with the key that it would have: no secret in it."""
+    peer = strangers.enter_context(socket.create_connection(("127.0.0.1", port), 5))
+    _mesh.send(peer, 0, "nonce", b"")
+    _, theirs, _ = _mesh.receive(peer)
+    key = _run_key.run_key("another.host", 2)
+    _mesh.send(peer, 0, _run_key.proof(key, "caller", "nonce", theirs), b'[1, 44985, "word"]')
+    return peer
+
+
+@pytest.mark.parametrize("stranger", [overheard, protocol])
+def test_who_does_not_have_the_key_is_dropped(
+    stranger: Callable[[int, contextlib.ExitStack], socket.socket],
+) -> None:
     port = free_port()
     with contextlib.ExitStack() as strangers, ThreadPoolExecutor(2) as pool:
         first = pool.submit(_meeting.meet, "127.0.0.1", port, 0, 2, 30)
         call(port, b"")
         for _ in range(4):
-            peer = strangers.enter_context(socket.create_connection(("127.0.0.1", port), 5))
-            peer.sendall(frame(token(), b'[1, 44985, "word"]'))
+            stranger(port, strangers)
         time.sleep(0.2)
         second = pool.submit(_meeting.meet, "127.0.0.1", port, 1, 2, 30)
         for meeting in (first, second):
             meeting.result(20).close()
 
 
-def test_the_name_of_a_run_is_not_told_to_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MINDTORCH_RUN_TOKEN", "secret")
+def test_a_false_rank_0_gets_neither_the_key_nor_an_address() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        theirs.sendall(frame(b"other run", b'[1, 80, "word"]'))
-        assert _meeting._introduction(ours, "127.0.0.1", 2) is None
+        _mesh.send(theirs, 0, "nonce", b"0" * 64)
+        here = _meeting.Address("", 80, "word")
+        assert _meeting._request_addresses(ours, 1, here, KEY, time.monotonic() + 5) is None
         ours.close()
+        assert b"word" not in theirs.recv(1000)
         assert theirs.recv(1000) == b""
 
 
@@ -143,15 +160,16 @@ def test_a_master_that_answers_nonsense_is_passed(answer: str) -> None:
         def master() -> None:
             peer, _ = server.accept()
             with peer:
-                _mesh.receive(peer, 1 << 20)
-                _mesh.send(peer, 0, "welcome", token())
+                nonce = _mesh.receive(peer, 1 << 20)[1]
+                evidence = _run_key.proof(KEY, "rank 0", nonce, "welcome").encode()
+                _mesh.send(peer, 0, "welcome", evidence)
                 _mesh.receive(peer, 1 << 20)  # unread bytes would reset the connection
                 _mesh.send(peer, 0, "table", answer.encode())
 
         asked = pool.submit(master)
         with socket.create_connection(server.getsockname()) as peer:
             here = _meeting.Address("", 80, "word")
-            assert _meeting._request_addresses(peer, 1, here, time.monotonic() + 5) is None
+            assert _meeting._request_addresses(peer, 1, here, KEY, time.monotonic() + 5) is None
         asked.result(10)
 
 
