@@ -108,6 +108,7 @@ def test_a_freed_guarded_block_waits_for_a_look_at_its_guards(guarded: Stub) -> 
 def test_a_guarded_block_is_full_of_the_garbage_that_was_asked_for(
     guarded: Stub, nbytes: int
 ) -> None:
+    guarded.cann.runtime.start()
     assert lib.mt_memory_garbage(0x3C)
     address = alloc(guarded, nbytes)
     guarded.cann.runtime.device().synchronize()

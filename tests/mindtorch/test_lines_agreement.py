@@ -55,12 +55,14 @@ def outcome(line, library):
 
 
 @pytest.fixture(autouse=True)
-def _torch_warns_each_time():
-    """What torch says once a process must not depend on which test came first."""
-    before = torch.is_warn_always_enabled()
-    torch.set_warn_always(True)
+def _both_warn_each_time():
+    """What is said once a process must not depend on which test came first."""
+    before = [library.is_warn_always_enabled() for library in (mindtorch, torch)]
+    for library in (mindtorch, torch):
+        library.set_warn_always(True)
     yield
-    torch.set_warn_always(before)
+    for library, was in zip((mindtorch, torch), before, strict=True):
+        library.set_warn_always(was)
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -186,6 +186,8 @@ def pruned(lib):
 
 def refusals(lib):
     texts = []
+    # torch.compile turns it off for the whole process.
+    lib.distributions.Distribution.set_default_validate_args(True)
     for ask in (
         lambda: lib._check(False, lambda: "no"),
         lambda: lib._check_value(False, lambda: "no value"),
