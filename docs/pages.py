@@ -34,7 +34,7 @@ def cli_page() -> str:
 def errors_page() -> str:
     """Codes, results of HCCL, message ids and texts, each with its cause and remedy."""
     from aclnn_bindings.interface import catalog
-    from aclnn_bindings.runtime import remedies
+    from aclnn_bindings.runtime import message_ids, remedies, results
     from aclnn_bindings.runtime import status as errors
 
     names = errors.StatusCodes(catalog.load(catalog.versions()[-1])).names()
@@ -48,11 +48,16 @@ def errors_page() -> str:
         (f"`{op}`", f"`{name}`", advice.cause, advice.fix)
         for (op, name), advice in sorted(remedies.operators().items())
     ]
-    collectives = [
-        (str(number), f"`{name}`", advice.cause, advice.fix)
-        for number, (name, advice) in remedies.collectives().items()
+    below = [
+        (family, str(number), f"`{symbol}`", advice.cause, advice.fix)
+        for family, one in results.families().items()
+        for number, (symbol, advice) in one.rows.items()
     ]
-    ids = [(f"`{key}`", t, a.cause, a.fix) for key, (t, a) in remedies.message_ids().items()]
+    ids = [
+        (f"`{key}`", known.title, advice.cause, advice.fix)
+        for key, known in message_ids.listed().items()
+        for advice in (known.of(""),)
+    ]
     texts = [
         (f"`{rule.pattern.pattern}`", rule.advice.cause, rule.advice.fix, rule.advice.source)
         for rule in remedies.rules()
@@ -71,8 +76,8 @@ def errors_page() -> str:
             *_table(("code", "symbol", "exception", "cause", "remedy"), codes),
             "\n## Remedies of single operators\n",
             *_table(("operator", "symbol", "cause", "remedy"), own),
-            "\n## Results of HCCL\n",
-            *_table(("result", "symbol", "cause", "remedy"), collectives),
+            "\n## Results of HCCL, the driver, DCMI and GE\n",
+            *_table(("family", "result", "symbol", "cause", "remedy"), below),
             "\n## Message ids\n",
             "The second character is the module; from 9000 on, the error is an inner one, which",
             "passes on another failure: the text after it says which.\n",

@@ -11,14 +11,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..runtime import remedies
-from ..runtime.remedies import Remedy
+from ..runtime import message_ids, remedies, results
+from ..runtime.advice import Remedy
 from . import log
 
 _OF_AN_OPERATOR = 2  # the rank of what one operator means by a code, where none is named
-_CAUSES = ("EI", "EJ", "EL", "E3", "E4")  # modules whose user errors are causes
 _GUESS = 2  # from this rank on a finding is general, passes on a failure or is only a warning
-_PASSED_ON = 3  # the rank of ids that say which layer failed, not why
 _LONG = 2000  # lines from which on a log is made shorter first
 _ALIKE = 3  # how many lines of one kind are read then
 _NUMBER = re.compile(r"(?:0x)?[0-9a-f]*\d[0-9a-f]*")
@@ -95,21 +93,13 @@ def _all(text: str, reading: log.Reading) -> Iterator[tuple[int, LikelyCause]]:
                 yield _OF_AN_OPERATOR, _finding(f"{number} of {op}", by_code, reading)
         if advice := remedies.codes().get(name):
             yield 1, _finding(f"{number} ({name})", advice, reading)
-    for number in reading.collectives:
-        name, advice = remedies.collectives()[number]
-        yield 1, _finding(f"HcclResult {number} ({name})", advice, reading)
+    for family, number in reading.results:
+        symbol, advice = results.families()[family].rows[number]
+        yield 1, _finding(f"{family} {number} ({symbol})", advice, reading)
     for key in reading.ids:
-        known = remedies.of_id(key)
-        if known is not None:
-            title, advice = known
-            yield _rank(key), _finding(f"{key} {title}".strip(), advice, reading)
-
-
-def _rank(key: str) -> int:
-    """Ids of the driver and of collectives are causes; inner errors and torch_npu's pass one on."""
-    if key.startswith("ERR") or key[2] == "9" or key == "EL0003":
-        return _PASSED_ON
-    return 0 if key[:2] in _CAUSES else 1
+        if (known := message_ids.of_id(key)) is not None:
+            advice = known.of(message_ids.message_of(key, text))
+            yield known.rank, _finding(f"{key} {known.title}".strip(), advice, reading)
 
 
 def _finding(evidence: str, advice: Remedy, reading: log.Reading) -> LikelyCause:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from ..interface.signature import WORKSPACE_SUFFIX
-from ..runtime import remedies
+from ..runtime import message_ids, results
 from ..runtime.status import StatusCodes
 
 _T = TypeVar("_T")
@@ -24,12 +24,6 @@ _CODE: Final = re.compile(
 )
 _BARE: Final = re.compile(r"(?<![\w.\-:])([1-5]\d{5})(?![\w\-:]|\.\d)")
 _NAME: Final = re.compile(r"\bACL(?:NN|RT|DVPP)?_ERR(?:OR)?_\w+")
-_ID: Final = re.compile(r"(?<![0-9A-Za-z])([EW][0-9A-Z]\d{4}|ERR\d{5})(?![0-9A-Za-z])")
-_COLLECTIVE: Final = re.compile(
-    r"hcc[lm]\w*.{0,200}?(?:code is|code:?|hcclRet ->|\bret\[|return\[|error:|errno)\s*(\d{1,4})\b",
-    re.IGNORECASE,
-)
-_COLLECTIVE_NAME: Final = re.compile(r"\bHCCL_E_\w+")
 _CALL: Final = re.compile(r"\b(aclnn[A-Z]\w+|Hccl[A-Z]\w+|acl(?:rt|mdl|op)?[A-Z]\w+)", re.ASCII)
 _SHAPE: Final = re.compile(r"\[\s*\d+(?:\s*,\s*\d+)+\s*,?\s*\]")
 _DTYPE: Final = re.compile(r"\bDT_[A-Z]+\d*\b")
@@ -52,12 +46,13 @@ _SOURCE: Final = re.compile(r"\[FUNC:(\w+)\]\s?\[FILE:([\w.]+)\]\s?\[LINE:(\d+)\
 class Reading:
     """What a log says, each in the order in which it first appears.
 
-    `codes` are number and symbol; `collectives` are of HcclResult; `frames` are Python's, innermost
-    last; `sources` are the places inside CANN; `exceptions` are Python's, with their messages.
+    `codes` are number and symbol, `results` family and number, as of HcclResult; `frames` are
+    Python's, innermost last; `sources` are the places inside CANN; `exceptions` are Python's, with
+    their messages.
     """
 
     codes: tuple[tuple[int, str], ...] = ()
-    collectives: tuple[int, ...] = ()
+    results: tuple[tuple[str, int], ...] = ()
     ids: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
@@ -80,8 +75,8 @@ def read(text: str, names: StatusCodes | None = None) -> Reading:
     known = (names or StatusCodes()).names()
     return Reading(
         codes=_once(_codes(text, known)),
-        collectives=_once(_collectives(text)),
-        ids=_once(m[1] for m in _ID.finditer(text) if remedies.of_id(m[1])),
+        results=_once(results.read(text)),
+        ids=_once(m[1] for m in message_ids.PATTERN.finditer(text) if message_ids.of_id(m[1])),
         calls=_once(m[1].removesuffix(WORKSPACE_SUFFIX) for m in _CALL.finditer(text)),
         shapes=_once(re.sub(r"\s", "", m[0]) for m in _SHAPE.finditer(text))[:8],
         dtypes=_once(m[0] for m in _DTYPE.finditer(text))[:8],
@@ -107,21 +102,6 @@ def _codes(text: str, known: Mapping[int, str]) -> Iterator[tuple[int, str]]:
     for number in sorted(places, key=places.__getitem__):
         if number in known:
             yield number, known[number]
-
-
-def _collectives(text: str) -> Iterator[int]:
-    symbols = {name: number for number, (name, _) in remedies.collectives().items()}
-    for line in text.split("\n"):
-        for match in _COLLECTIVE.finditer(line):
-            if int(match[1]) in remedies.collectives():
-                yield int(match[1])
-        for match in _COLLECTIVE_NAME.finditer(line):
-            if match[0] in symbols:
-                yield symbols[match[0]]
-    if re.fullmatch(r"\s*(?:hccl\s+)?\d{1,4}\s*", text, re.IGNORECASE):
-        number = int(re.sub(r"\D", "", text))
-        if number in remedies.collectives():
-            yield number
 
 
 def _once(items: Iterator[_T]) -> tuple[_T, ...]:

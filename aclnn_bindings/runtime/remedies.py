@@ -1,6 +1,7 @@
 """What to do about a failed call: by CANN's own message, then by operator and code, then by code.
 
-The rows are data: `remedies.json` by code and id, `messages.json` by text, specific texts first.
+The rows are data: `remedies.json` by code, `messages.json` by text, specific texts first; message
+ids have `message_ids`, results of other libraries `results`.
 Codes are keyed by name because their numbers belong to the install's headers. Sources: CANN's
 documents of return codes and error codes; "reported" and `repository#number` mark public threads,
 and what users met on hardware and nobody here measured.
@@ -16,23 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from . import message_ids
+from .advice import Remedy
+
 _FILE: Final = Path(__file__).with_name("remedies.json")
 _MESSAGES: Final = Path(__file__).with_name("messages.json")
 _GROUP: Final = re.compile(r"\{(\d)\}")
-_MESSAGE_ID: Final = re.compile(r"[EWI][0-9A-Z]\d{4}")
-
-
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """A likely cause and what to do; `run` is the next command, `{op}` in it the operator."""
-
-    cause: str
-    fix: str
-    run: str = ""
-    source: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.cause}: {self.fix}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +73,6 @@ def packages() -> dict[str, Remedy]:
 
 
 @cache
-def collectives() -> dict[int, tuple[str, Remedy]]:
-    """HcclResult → its symbol and advice."""
-    return {n: (name, Remedy(cause, fix)) for n, name, cause, fix in _rows()["collectives"]}
-
-
-@cache
-def message_ids() -> dict[str, tuple[str, Remedy]]:
-    """Id of a message, such as `EI0006` or torch_npu's `ERR00100` → its title and advice."""
-    return {key: (title, Remedy(cause, fix)) for key, title, cause, fix in _rows()["ids"]}
-
-
-@cache
 def rules() -> tuple[MessageRemedy, ...]:
     """Texts of CANN, the loader, Python and frameworks, specific ones first."""
     rows = json.loads(_MESSAGES.read_text(encoding="utf-8"))
@@ -102,18 +80,6 @@ def rules() -> tuple[MessageRemedy, ...]:
         MessageRemedy(re.compile(pattern, re.IGNORECASE), rank, Remedy(cause, fix, run, source))
         for pattern, rank, cause, fix, run, source in rows
     )
-
-
-def of_id(key: str) -> tuple[str, Remedy] | None:
-    """Title and advice of a message's id, by its module where the id itself is not listed."""
-    if known := message_ids().get(key):
-        return known
-    modules = dict(_rows()["modules"])
-    if not _MESSAGE_ID.fullmatch(key) or key[1] not in modules:
-        return None
-    inner = key[2] == "9"
-    cause = f"{modules[key[1]]} {'failed inside' if inner else 'refused something'}"
-    return "Inner_Error" if inner else "", Remedy(cause, "read the text after the id and the plog")
 
 
 def of_message(text: str) -> Iterator[tuple[int, MessageRemedy]]:
@@ -132,6 +98,10 @@ def advise(name: str, op: str | None = None, message: str = "") -> Remedy | None
     hit = min(of_message(message), key=lambda at: (at[1].rank, at[0]), default=None)
     if hit is not None and hit[1].rank < 2:
         return hit[1].advice
+    for match in message_ids.PATTERN.finditer(message):
+        known = message_ids.of_id(match[1])
+        if known is not None and known.rank == 0:
+            return known.of(message[match.end() :])
     return operators().get((op or "", name)) or codes().get(name)
 
 

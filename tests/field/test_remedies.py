@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aclnn_bindings.interface import catalog
-from aclnn_bindings.runtime import remedies, status
+from aclnn_bindings.runtime import message_ids, remedies, results, status
 
 
 def test_every_code_has_a_cause_and_a_remedy() -> None:
@@ -16,14 +16,14 @@ def test_every_code_has_a_cause_and_a_remedy() -> None:
 
 def test_every_result_of_hccl_has_a_name_and_a_remedy() -> None:
     declared = dict(catalog.load(catalog.versions()[-1]).enums["HcclResult"])
-    listed = {name: number for number, (name, _) in remedies.collectives().items()}
+    listed = {name: number for number, (name, _) in results.collectives().items()}
     lacking = set(declared) - set(listed) - {"HCCL_SUCCESS", "HCCL_E_RESERVED"}
     assert lacking == set()
     assert all(listed[name] == declared[name] for name in listed if name in declared)
 
 
 def test_an_id_that_is_not_listed_is_explained_by_its_module() -> None:
-    known = remedies.of_id("EG0042")
+    known = message_ids.of_id("EG0042")
     assert known is not None
-    assert "AOE" in known[1].cause
-    assert remedies.of_id("EQ0001") is None
+    assert "AOE" in known.advice.cause
+    assert message_ids.of_id("EQ0001") is None

@@ -89,7 +89,7 @@ def document(answer: Explanation, everything: bool = False) -> Iterator[Block]:
     reading = answer.reading
     facts = [
         ("codes", ", ".join(f"{number} {name}" for number, name in reading.codes)),
-        ("HCCL codes", ", ".join(map(str, reading.collectives))),
+        ("results", ", ".join(f"{family} {number}" for family, number in reading.results)),
         ("message ids", ", ".join(reading.ids)),
         ("calls", ", ".join(reading.calls[:8])),
         ("shapes", ", ".join(reading.shapes)), ("dtypes", ", ".join(reading.dtypes)),

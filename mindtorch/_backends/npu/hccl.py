@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from aclnn_bindings.runtime import remedies
+from aclnn_bindings.runtime import remedies, results
 from aclnn_bindings.runtime.native import lib, text_of
 from aclnn_bindings.runtime.words import call
 
@@ -140,7 +140,7 @@ def _must(name: str, *words: int) -> None:
 def _failure(call_name: str, result: int) -> str:
     """The failed call, the result's symbol, CANN's own text and what to do about it."""
     message = text_of(lib.mt_recent_message()).strip()
-    symbol, advice = remedies.collectives().get(result, ("unknown result", None))
+    symbol, advice = results.collectives().get(result, ("unknown result", None))
     hits = (rule for _, rule in remedies.of_message(message) if rule.rank < 2)
     known = min(hits, key=lambda rule: rule.rank, default=None)
     best = known.advice if known is not None else advice
