@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from . import message_ids
 from .advice import Remedy
+from .lines import Lines
 
 _FILE: Final = Path(__file__).with_name("remedies.json")
 _MESSAGES: Final = Path(__file__).with_name("messages.json")
@@ -85,9 +86,9 @@ def rules() -> tuple[MessageRemedy, ...]:
 def of_message(text: str) -> Iterator[tuple[int, MessageRemedy]]:
     """Rules that `text` fits, each with where it does, the most specific one of each line."""
     seen: set[int] = set()
+    lines = Lines(text)
     for rule in rules():
-        for match in rule.pattern.finditer(text):
-            line = text.count("\n", 0, match.end())
+        for line, match in lines.matches(rule.pattern):
             if line not in seen:
                 seen.add(line)
                 yield line, rule.of(match)
