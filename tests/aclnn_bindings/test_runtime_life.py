@@ -185,6 +185,7 @@ def test_events_order_and_measure(stub: Stub) -> None:
         assert end.query()
         end.synchronize()
         side.synchronize(timeout=5)
+        stub.set("hanging", 1)
         with pytest.raises(AclError, match="timed out"):
             side.synchronize(timeout=0.001)
 

@@ -150,6 +150,30 @@ bool open(const Inside& entry, uint64_t device) {
   return device && entry.allows(as<Device>(device)->session.load());
 }
 
+std::vector<Stream*> streams_of(const Device* device) {
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  std::vector<Stream*> streams;
+  for (const auto& stream : registry.streams)
+    if (stream->device == device) streams.push_back(stream.get());
+  return streams;
+}
+
+// After a first slice, waits for each stream's place in turn: see wait_for_stream. What others
+// queued on streams of their own is waited for at the end, and not interrupted.
+Waited wait_for_device(const Inside& entry, Device* device) {
+  const Waited first = begin_to_wait_for_device();
+  if (first.code != kStreamExpired) return first;
+  for (Stream* stream : streams_of(device)) {
+    Using<Stream> use(entry, stream);
+    if (!use) continue;
+    if (const int32_t code = enter(stream->context)) return {code, "aclrtSetCurrentContext"};
+    const Waited waited = wait_for_stream(stream->handle);
+    if (waited.code) return waited;
+  }
+  if (const int32_t code = enter(&device->primary)) return {code, "aclrtSetCurrentContext"};
+  return {acl.aclrtSynchronizeDevice(), "aclrtSynchronizeDevice"};
+}
+
 }  // namespace
 
 extern "C" {
@@ -189,7 +213,7 @@ int32_t mt_device_synchronize(uint64_t handle) {
   Device* device = as<Device>(handle);
   if (int32_t code = enter_device(entry, device, "mt_device_synchronize")) return code;
   count_sync();
-  const auto [code, call] = wait_for_device();
+  const auto [code, call] = wait_for_device(entry, device);
   return code ? fail_waiting(device->stream, code, call) : surface(device);
 }
 

@@ -284,6 +284,7 @@ aclError drain(Stream* stream, int timeout_ms, aclError expired) {
   uint64_t target = stream->submitted.load(std::memory_order_relaxed);
   if (timeout_ms < 0 && stream->completed.load() < target) help(stream, target);
   if (!await(stream, target, timeout_ms)) {
+    if (stream->error.load() != ACL_SUCCESS) return take_error(stream);
     return failed(expired, "EE1002", "Waiting for stream %d took longer than %d ms.", stream->id,
                   timeout_ms);
   }

@@ -84,7 +84,8 @@ inline aclError submit(Stream* stream, Task* task, const char* name) {
 }
 
 // Waits until everything submitted so far has run. timeout_ms < 0 waits for ever. Returns
-// the stream's first error (and clears it unless it stops on failure), or `expired`.
+// the stream's first error (and clears it unless it stops on failure), else `expired` where the
+// time was over.
 aclError drain(Stream* stream, int timeout_ms, aclError expired);
 ACLSIM_SHARED aclError drain(Stream* stream);
 bool idle(Stream* stream);
