@@ -175,7 +175,8 @@ def _same_file(path: Path, facts: os.stat_result) -> bool:
 def chunks(path: Path, kinds: Collection[int] | None = None) -> Iterator[Chunk]:
     """The chunks of a file, one in memory at a time; ends before the first torn one.
 
-    Those of other `kinds` than asked for are passed unread.
+    Those of other `kinds` than asked for are passed; they are checked, so that no chunk comes from
+    behind a damaged one.
     """
     if path.exists() and not path.is_file():
         raise RecordingError(f"{path}: no recording: a folder, a device, a pipe or a socket")
@@ -187,9 +188,6 @@ def chunks(path: Path, kinds: Collection[int] | None = None) -> Iterator[Chunk]:
             )
         while len(head := file.read(_HEAD.size)) == _HEAD.size:
             magic, kind, codec, _, stored, size, crc, process, pid, thread = _HEAD.unpack(head)
-            if magic == _CHUNK and kinds is not None and kind not in kinds:
-                file.seek(stored, os.SEEK_CUR)
-                continue
             if magic == _CHUNK and max(stored, size) > CHUNK_BYTES:
                 raise RecordingError(
                     f"{path}: a chunk of {max(stored, size):,} bytes, more than any writer makes"
@@ -197,6 +195,8 @@ def chunks(path: Path, kinds: Collection[int] | None = None) -> Iterator[Chunk]:
             data = file.read(stored) if magic == _CHUNK else b""
             if magic != _CHUNK or len(data) != stored or zlib.crc32(data) != crc:
                 return
+            if kinds is not None and kind not in kinds:
+                continue
             plain = _inflated(data, size, path) if codec == _DEFLATED else data
             yield Chunk(kind, process, pid, thread, plain)
 

@@ -98,7 +98,9 @@ class Recording:
     @property
     def cut_off(self) -> str:
         """Why calls may be missing; "" of a recording that was ended."""
-        return "" if self.end is not None else "the recording has no end: calls may be missing"
+        if self.end is not None:
+            return ""
+        return "the recording has no end, or is damaged before it: calls may be missing"
 
     @damage.named
     def holds_data(self) -> bool:

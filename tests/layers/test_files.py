@@ -8,6 +8,7 @@ import resource
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import compiled
@@ -149,11 +150,28 @@ def test_data_that_no_launch_has_are_not_recorded_in_silence(tmp_path: Path) -> 
         assert "recorded no tensor" in done.err
 
 
-def test_a_recording_without_its_end_is_not_judged_whole(tmp_path: Path) -> None:
+def without_the_last_byte(data: bytes) -> bytes:
+    return data[:-1]
+
+
+def with_a_bit_flipped_in_the_calls(data: bytes) -> bytes:
+    changed, at = bytearray(data), len(recording_file.MAGIC)
+    head = recording_file._HEAD
+    while data[at + 4] != recording_file.ROWS:
+        at += head.size + head.unpack_from(data, at)[4]
+    changed[at + head.size + 4] ^= 1
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("damage", [without_the_last_byte, with_a_bit_flipped_in_the_calls])
+def test_a_recording_without_its_end_is_not_judged_whole(
+    damage: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
     path = tmp_path / "calls.rec"
     program = "import mindtorch; (mindtorch.ones(2, device='npu') + 1).tolist()"
     assert layered.record(path, sys.executable, "-c", program).code == 0
-    path.write_bytes(path.read_bytes()[:-1])
+    data = path.read_bytes()
+    path.write_bytes(damage(data))
     for words in (
         ("report", str(path)),
         ("check", "--simulator", "--from", str(path)),
