@@ -158,13 +158,14 @@ void start_again(const char* path) {
 }
 
 void* real_function(ShimDescriptor* shim, uint64_t index) {
-  if (!shim->handle) {
-    void* handle = dlopen(shim->real, RTLD_LAZY | RTLD_NOLOAD);
+  void* handle = library_of(shim);
+  if (!handle) {
+    handle = dlopen(shim->real, RTLD_LAZY | RTLD_NOLOAD);
     if (!handle) handle = dlopen(shim->real, RTLD_LAZY);
     __atomic_store_n(&shim->handle, handle, __ATOMIC_RELEASE);
   }
   const char* name = shim->strings + shim->names[index];
-  void* found = shim->handle ? dlsym(shim->handle, name) : nullptr;
+  void* found = handle ? dlsym(handle, name) : nullptr;
   if (!found) {
     fprintf(stderr, "mindtorch layers: %s: not found in %s: the library changed while it was in "
             "use; run the program again\n", name, shim->real);
@@ -286,7 +287,8 @@ double real_argument(const Frame& frame, const Parameter& p) {
 }
 
 void* real_named(ShimDescriptor* shim, const char* name) {
-  return shim->handle ? dlsym(shim->handle, name) : nullptr;
+  void* library = library_of(shim);
+  return library ? dlsym(library, name) : nullptr;
 }
 
 void step_aside(const char* reason) {

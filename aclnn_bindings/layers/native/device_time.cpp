@@ -67,7 +67,7 @@ void bind(ShimDescriptor* shim, F** place, const char* name) {
 
 const Install& install_of(ShimDescriptor* shim) {
   Install& all = timer->install;
-  if (all.complete || !shim->handle) return all;
+  if (all.complete || !library_of(shim)) return all;
   bind(shim, &all.current, "aclrtGetCurrentContext");
   bind(shim, &all.make_current, "aclrtSetCurrentContext");
   bind(shim, &all.device, "aclrtGetDevice");

@@ -21,8 +21,13 @@ struct ShimDescriptor {
   const uint32_t* numbers;  // per symbol: its row in the table of functions
   const uint32_t* names;    // per symbol: where its name begins in `strings`
   const char* strings;
-  void* handle;          // of the real library; the core's own
+  void* handle;          // of the real library; the core's own, atomic
 };
+
+// The real library, once it was opened.
+inline void* library_of(const ShimDescriptor* shim) {
+  return __atomic_load_n(&shim->handle, __ATOMIC_ACQUIRE);
+}
 
 constexpr uint64_t kShimMagic = 0x314D4948534C434DULL;
 
