@@ -239,7 +239,10 @@ def incremental(
                  padding=(None, kvPaddingSize))[0]  # fmt: skip
 
 
-RULE: Final = Rule("gradient", _PAGES, steps=True, formats=_FORMATS)
+RULE: Final = Rule("gradient", _PAGES, {
+    "accumulate": 32, "reason": "the sum of exponentials is stated in float32, and carries the "
+    "rounding of scores: sums of up to 128 terms of both signs, scaled"},
+    steps=True, formats=_FORMATS)  # fmt: skip
 # K heads of keys, each for G of queries.
 SIZES: Final = sizes(B=batch(2, 1, 3), K=heads_(2, 1, 3), G=group(1, 2, 4), N="K*G",
                       Sk=seq(9, 1, 17, 130, 257), D=head_dim(16, 32, 64, 128))  # fmt: skip

@@ -142,6 +142,7 @@ def grouped_swiglu_quant(
 @spec("aclnnQuantGroupedMatmulDequant aclnnQuantGroupedMatmulDequantWeightNZ",
       Rule("gradient", "operator document aclnnQuantGroupedMatmulDequant; op-plugin test "
            "test_quant_grouped_matmul_dequant",
+           specials=False,
            formats={"aclnnQuantGroupedMatmulDequantWeightNZ weight": "FRACTAL_NZ"}),
       sizes(E=members(3, 1, 2, 8), T=tokens(8, 1, 3, 33), K=row(32, 64, 96),
             N=column(16, 32, 96)), X_FIT, X_TYPES,

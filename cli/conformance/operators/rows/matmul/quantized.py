@@ -198,7 +198,7 @@ def weight_scales(shape: str) -> Domain:
 
 @spec("aclnnQuantMatmulDequant",
       Rule("gradient", "operator document aclnnQuantMatmulDequant; op-plugin document "
-           "npu_quant_matmul_dequant", cost="2*size(x)*N"),
+           "npu_quant_matmul_dequant", specials=False, cost="2*size(x)*N"),
       sizes(T=batch(5, 1, 3, 130), K=row(32, 1, 33, 260), N=column(16, 1, 33, 130)), X_FIT,
       X_TYPES, x=tensor("T K", "f16"), weight=tensor("N K", "i8", -128, 127),
       weightScale=weight_scales("N"), **X_STEPS)  # fmt: skip
