@@ -11,8 +11,12 @@ import string
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import combinations
+from math import prod
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 Rows = tuple[tuple[int, ...], ...]
 
@@ -62,14 +66,32 @@ def stored() -> tuple[tuple[int, tuple[int, ...], Rows], ...]:
 
 @cache
 def array(counts: tuple[int, ...], strength: int) -> Rows:
-    """The smallest stored array for factors of these numbers of levels (from many to few); columns
-    of an array that has more stand for the first ones. Made now where none is large enough."""
+    """An array for factors of these numbers of levels (from many to few): of the smallest stored
+    one that is large enough, or made now where none is."""
     for strength_, levels, rows in stored():
         if strength_ == strength and len(levels) >= len(counts) and all(
             a <= b for a, b in zip(counts, levels, strict=False)
         ):  # fmt: skip
-            return rows
+            return _needed(rows, counts, strength)
     return make(counts, strength)
+
+
+def _needed(rows: Rows, counts: tuple[int, ...], strength: int) -> Rows:
+    """Of the first columns, with levels beyond `counts` taken as lower ones, the rows that some
+    tuple of levels meets in alone."""
+    levels = np.array(rows)[:, : len(counts)] % counts
+    columns = list(combinations(range(len(counts)), strength))
+    tuples = np.stack([
+        np.ravel_multi_index(levels[:, group].T, [counts[i] for i in group]) for group in columns
+    ], 1) + np.cumsum([0, *(prod(counts[i] for i in g) for g in columns[:-1])])  # fmt: skip
+    met = np.bincount(tuples.ravel())
+    needed = []
+    for row in range(len(rows) - 1, -1, -1):
+        if met[tuples[row]].min() > 1:
+            met[tuples[row]] -= 1
+        else:
+            needed.append(tuple(levels[row].tolist()))
+    return tuple(needed[::-1])
 
 
 def main() -> None:
