@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from .....judge.precision import Array
-from .....spec import both, by, choice, ignored, number, out, seq, sizes, spec, tensor
+from .....spec import both, by, choice, ignored, number, out, require, seq, sizes, spec, tensor
 from .....spec.domains import Domain
 from .._saved import known, saved
 from .sparse import (
@@ -146,8 +146,9 @@ def _of_latent(which: int, dtype: str) -> Domain:
 
 @spec("aclnnSparseFlashAttentionGrad", replace(
           _RULE, source="DeepSeek-V3.2-Exp, 2025: derivative of attention to listed keys"),
-      # Of one key alone, the gradient of scores is 0 but for the rounding of statistics.
-      LISTED, sizes(Sk=seq(11, 6, 33)), LATENT, SIDES,
+      # Where one key has all the weight, be it alone or scores in the hundreds, the gradient of
+      # scores is 0 but for the rounding of statistics.
+      LISTED, sizes(Sk=seq(11, 6, 33)), LATENT, SIDES, require("scaleValue * D < 60"),
       **latent(known, "dOut", "layoutOptional", "sparseIndices", "sparseBlockSize"),
       dOut=sequences("Sq", "N", "D", "layoutOptional", tensor, _HALVES),
       out=_of_latent(0, "dOut"), softmaxMax=_of_latent(1, "f32"),
