@@ -88,14 +88,16 @@ def check(
     `timeout` is seconds for one case, `save` a folder for failing cases. Raises
     UnknownSubjectError, NothingSelectedError, GoldenError, EnvironmentFailedError.
     """
+    from .conformance.operators import golden_files
+    from .conformance.run import engine
+
     names = (operators,) if isinstance(operators, str) else tuple(operators)
     with references(golden), tempfile.TemporaryDirectory(prefix="mindtorch-check-") as folder:
         run = _begin(names, level, dtypes, _setup(home, simulator, device, timeout), seed, jobs,
                      Path(folder) / "journal.jsonl", save)  # fmt: skip
         results = list(run.results())
-        assumed = {n: _assumed(n, run.request.setup) for n in names if n.startswith("acl")}
-        return _report(names, results, run.environment, run.seconds, save,
-                       {n: a for n, a in assumed.items() if a})  # fmt: skip
+        assumed = golden_files.assumptions(names, engine.declarations(run.request.setup))
+        return _report(names, results, run.environment, run.seconds, save, assumed)
 
 
 def assert_conforms(operators: str | Sequence[str], **options: Any) -> CheckReport:
@@ -158,20 +160,6 @@ def _begin(
     request = engine.RunRequest(ops, CaseFilter(level, tuple(dtypes)), setup, seed, jobs=jobs,
                              options=options)  # fmt: skip
     return engine.begin(request, journal)
-
-
-def _assumed(name: str, setup: Any) -> tuple[str, ...]:
-    """What was guessed of an operator whose reference is a bare function."""
-    from .conformance.operators import golden_files
-
-    local = golden_files.loaded()
-    if name in local.rows or not (name in local.functions or "" in local.functions):
-        return ()
-    from .conformance.run import engine
-    from .spec.infer import assumed
-
-    row = golden_files.golden_row(engine.declarations(setup).ops[name])
-    return tuple(assumed(row.declaration)) if row is not None else ()
 
 
 def _report(

@@ -1,7 +1,10 @@
 """`check --cases`: exactly the calls of a file, by our rule and by a named standard."""
 
 import csv
+import re
 
+import pytest
+from click import UsageError
 from click.testing import CliRunner
 from mindtorch_npu import exits
 from mindtorch_npu.main import group
@@ -22,6 +25,8 @@ def check(tmp_path, monkeypatch, *words, more="", cases=CASES):
     options = ["--cases", tmp_path / "cases.csv", "--golden", tmp_path / "ops.py", "--simulator",
                "--jobs", "1", "--journal", tmp_path / "run.jsonl", *words]  # fmt: skip
     outcome = CliRunner().invoke(group, ["check", *map(str, options)], standalone_mode=False)
+    if outcome.exception is not None:
+        raise outcome.exception
     return outcome.return_value, outcome.output
 
 
@@ -57,6 +62,21 @@ def test_ours_decides_unless_the_standard_is_asked_to(tmp_path, monkeypatch):
     code, text = check(tmp_path, monkeypatch, "--deciding", "standard", "--compare", "mixed",
                        **options)  # fmt: skip
     assert code == exits.OK, text
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        ('"((2,3),(2,3),(2,3))",,"{\'beta\': 2}",', "parameters of the header, not 'beta': self,"),
+        ('"((2,3),(2,3))",,,', "3 shapes, one for each of self, other, out"),
+        ('"((2,-3),(2,3),(2,3))",,,', "of sizes from 0 on"),
+        ('"((2,3),(2,3),(2,3))",,,"((3,1),(1,),(3,1))"', "2 strides for other"),
+    ],
+)
+def test_a_cell_that_does_not_fit_the_header_ends_the_command(tmp_path, monkeypatch, cells, why):
+    cases = f"{CASES.splitlines()[0]}\nwrong,aclnnSub,{cells}\n"
+    with pytest.raises(UsageError, match=f"row 2, column .*{re.escape(why)}"):
+        check(tmp_path, monkeypatch, cases=cases)
 
 
 def test_an_option_of_case_files_needs_one():

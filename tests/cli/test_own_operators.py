@@ -105,3 +105,12 @@ def test_a_shrunk_case_keeps_what_the_declaration_requires(folder):
                  "aclnnSlowProduct/functional/H=4/N=7/dtype=float32")  # fmt: skip
     assert done.returncode == 5, done.stdout + done.stderr
     assert "the declaration requires H == N" in done.stdout
+
+
+def test_what_was_assumed_of_a_bare_function_is_said(folder):
+    (folder / "bare.py").write_text("def aclnnSlowProduct(x, y):\n    return x * y\n")
+    done = check(folder, "aclnnSlowProduct", "--golden", "bare.py")
+    assert "Assumed of aclnnSlowProduct, whose reference declares nothing" in done.stdout
+    assert "  x: shape [*#S] float32" in done.stdout
+    declared = check(folder, "aclnnSmallProduct")
+    assert "Assumed" not in declared.stdout

@@ -26,7 +26,7 @@ def run(options: CheckOptions) -> int:
 
 def _run(options: CheckOptions) -> int:
     build = _build(options)
-    options = with_rows(options)
+    options = with_rows(options, runner.setup_of(options, None))
     ours = options.output.journal or state.default_path()
     theirs = state.default_path("against")
     names, whole = runner.names_of(options), True

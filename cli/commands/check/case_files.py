@@ -16,6 +16,8 @@ from ...conformance.cases.case import parse
 from ...conformance.cases.case_file import MARK, RESULTS, FileCase
 from ...conformance.operators import filed
 from ...conformance.record.result import Result
+from ...conformance.run import engine
+from ...conformance.run.process import Setup
 from .options import CaseFileOptions, CheckOptions
 
 # The kit's word for a verdict.
@@ -30,9 +32,9 @@ def described(options: CaseFileOptions | None) -> str:
                           options.deciding)  # fmt: skip
 
 
-def with_rows(options: CheckOptions) -> CheckOptions:
+def with_rows(options: CheckOptions, setup: Setup) -> CheckOptions:
     """The options with the cases of the file's rows: of the operators and cases that are named, if
-    any are. Says which columns are ignored."""
+    any are. Says which columns are ignored; CaseFileError for a cell that is invalid."""
     if options.file is None:
         return options
     file = case_file.read(options.file.cases, options.file.sheet, options.file.rerun)
@@ -40,6 +42,7 @@ def with_rows(options: CheckOptions) -> CheckOptions:
         click.echo(f"{file.path}: column {name!r} is ignored", err=True)
     if file.disabled:
         click.echo(f"{file.path}: {file.disabled} rows are not enabled", err=True)
+    filed.validate(described(options.file), engine.declarations(setup))
     selection = options.selection
     if selection.only:
         return options

@@ -19,7 +19,7 @@ from ...conformance.cases.case import CaseNameError, parse
 from ...conformance.cases.case_file import CaseFileError
 from ...conformance.cases.cases import CaseFilter
 from ...conformance.cases.parts import with_parts
-from ...conformance.operators.golden_files import with_sources
+from ...conformance.operators.golden_files import assumptions, named, with_sources
 from ...conformance.record import bundle, compressed, journal, known, state, votes
 from ...conformance.record.result import Result
 from ...conformance.run import engine
@@ -114,7 +114,7 @@ def _run(options: CheckOptions) -> int:
     if selection.recording and not selection.only:
         return _unjudged_code(missing, options)
     options = replace(options, selection=selection)
-    options = with_rows(options)
+    options = with_rows(options, setup_of(options, None))
     names = names_of(options)
     parts = _parts(names, options)
     book = options.resume or options.output.journal or state.default_path()
@@ -240,7 +240,7 @@ def _parts(names: tuple[str, ...], options: CheckOptions) -> tuple[str, ...]:
     if selection.alone or selection.every or selection.only or not names or not selection.ops:
         return ()
     try:
-        declared = engine.declarations(_setup(options, None))
+        declared = engine.declarations(setup_of(options, None))
     except BindingError:
         return ()  # the worker says what is missing
     parts = with_parts(names, declared.ops if declared else ())[len(names) :]
@@ -258,7 +258,7 @@ def request(
     return engine.RunRequest(
         names, CaseFilter(selection.level, selection.dtypes, selection.layouts, selection.forms,
                           selection.deterministic),
-        _setup(options, path), selection.seed, selection.fresh_seeds, _jobs(workers.jobs),
+        setup_of(options, path), selection.seed, selection.fresh_seeds, _jobs(workers.jobs),
         only=selection.only, every=selection.every and not contract,
         raw=selection.ops if contract else (), every_raw=contract and selection.every,
         done={} if record is None else record.results,
@@ -298,7 +298,8 @@ def _what(options: CheckOptions) -> str:
     return f"whether {named} is deterministic" if selection.deterministic else named
 
 
-def _setup(options: CheckOptions, path: Path | None) -> Setup:
+def setup_of(options: CheckOptions, path: Path | None) -> Setup:
+    """What workers of a run are told, that keeps its journal at `path`."""
     target, seconds = options.target, _patience(options.workers.timeout)
     return Setup(target.device, *_install(target), str(path or ""), seconds,
                  recording=str(options.selection.recording or ""),
@@ -327,6 +328,10 @@ def _show(options: CheckOptions, going: engine.Run, results: Sequence[Result]) -
         header, results, going.seconds, options.output.verbose, extra, on.width
     )
     render.show(document, on)
+    if named():
+        judged = dict.fromkeys(r.op for r in results)
+        declared = engine.declarations(going.request.setup)
+        render.show(check_text.assumptions(assumptions(judged, declared)), on)
     voters = len({votes.place_of(r) for r in results}) if options.compare else 0
     render.show(devices.document(going.deviations, going.lost, voters), on)
 
@@ -414,7 +419,7 @@ def _explain(options: ExplainOptions) -> int:
     from ...conformance.run.subject import UnknownSubjectError
 
     checked = CheckOptions(options.selection, options.target, WorkerOptions(), NO_OUTPUT)
-    declared = engine.declarations(_setup(checked, None))
+    declared = engine.declarations(setup_of(checked, None))
     for name in names_of(checked):
         try:
             judged = subject(name, declared)

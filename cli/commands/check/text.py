@@ -287,3 +287,12 @@ def explanation(name: str, need: classes.Requirement) -> list[Block]:
 def constants(reasons: Mapping[str, str]) -> list[Block]:
     """What no case of an operator varies, and why."""
     return [Line("no case varies:"), Facts(list(reasons.items()))] if reasons else []
+
+
+def assumptions(assumed: Mapping[str, Sequence[str]]) -> list[Block]:
+    """What was assumed of the parameters of operators that nobody declared."""
+    blocks: list[Block] = []
+    for name, lines in assumed.items():
+        blocks += [Heading(f"Assumed of {name}, whose reference declares nothing"),
+                   *(Line(f"  {line}") for line in lines)]  # fmt: skip
+    return blocks

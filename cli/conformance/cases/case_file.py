@@ -43,7 +43,7 @@ COLUMNS: Final = {
 # What results add, and a case file that is such a result has.
 RESULTS: Final = ("precision_status", "verdict", "standards", "message", "time_us")
 _EXPECTED: Final = {
-    "text": "text", "shapes": "a tuple of shapes, such as ((2, 3), (3,))",
+    "text": "text", "shapes": "a tuple of shapes, such as ((2, 3), (3,)), of sizes from 0 on",
     "dtypes": "a tuple of dtypes, such as ('float16', 'float32')", "names": "a name or a tuple "
     "of names", "numbers": "a tuple of integers", "integers": "a tuple of integers",
     "dict": "a dict of parameters by header name, such as {'alpha': 1.0}",

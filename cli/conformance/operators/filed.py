@@ -81,6 +81,16 @@ def subject(described: str, name: str, declarations: Any) -> FiledOperator:
     return FiledOperator(base, FiledCall(file.path, row, base.signature), named, deciding)
 
 
+def validate(described: str, declared: Any) -> None:
+    """CaseFileError for a row that does not fit the header of its operator, if that is declared."""
+    file = _file(described)
+    for row in file.rows:
+        if declared is not None and row.api in declared.ops:
+            call = FiledCall(file.path, row, declared.ops[row.api])
+            for tensor in call.tensors:
+                call.layout(tensor)
+
+
 class FiledCall:
     """What a row says of each parameter of the header."""
 

@@ -23,6 +23,7 @@ from aclnn_bindings.install import simulated
 from aclnn_bindings.interface.signature import Kind
 
 from ...spec.errors import DeclarationError
+from ...spec.infer import assumed, inferred_row, results_of
 from ...spec.row import ROWS, Row
 from ..run.custom_reference import guarded
 from ..run.golden import OWN_MODULE
@@ -139,8 +140,6 @@ def loaded() -> Loaded:
 
 def golden_row(signature: Any) -> Row | None:
     """The row that a person's own file gives for an operator; None without one."""
-    from ...spec.infer import inferred_row, results_of
-
     local = loaded()
     if (row := local.rows.get(signature.name)) is not None:
         repeat = row.rule.draws is None
@@ -153,6 +152,16 @@ def golden_row(signature: Any) -> Row | None:
         return None
     outs = [p.name for p in results_of(signature, function)]
     return inferred_row(signature, guarded(function, _lists(signature, {}, outs), True))
+
+
+def assumptions(names: Iterable[str], declared: Any) -> dict[str, tuple[str, ...]]:
+    """What was assumed, a line for each parameter, of operators whose reference is a bare function
+    and declares nothing. `declared`: the install's operators."""
+    local = loaded()
+    bare = [n for n in names if n not in local.rows and declared is not None
+            and n in declared.ops and (n in local.functions or "" in local.functions)]  # fmt: skip
+    rows = {name: golden_row(declared.ops[name]) for name in bare}
+    return {name: tuple(assumed(row.declaration)) for name, row in rows.items() if row is not None}
 
 
 def _lists(signature: Any, renamed: Mapping[str, str], outs: Iterable[str]) -> list[bool]:
