@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._functional.publish import function, module
+from ._functional.publish import module, spelled
 from ._tensor.loading import load
 
 load()
@@ -22,7 +22,7 @@ __all__ = sorted({*_names, *SPELLINGS})
 
 
 def __getattr__(name: str) -> Any:
-    built = function(SPELLINGS[name]) if name in SPELLINGS else _find(name)
+    built = spelled(SPELLINGS[name], f"special_{name}") if name in SPELLINGS else _find(name)
     globals()[name] = built
     return built
 

@@ -15,10 +15,13 @@ ROOT = Path(__file__).resolve().parent.parent
 # for torch's programs (`_compat`), tables and texts stand where they are read; the rest is on top.
 FLOORS = {
     "mindtorch": (
-        ("_compat.refusals", "_compat.absent_modules"),
+        ("_compat.refusals", "_compat.absent_modules", "_compat.class_names"),
         ("_tensor",),
         ("ops", "_compat.unsupported_dtypes"),
-        ("_compat.signatures", "_compat.missing_args", "_compat.argument_errors"),
+        ("_compat.invalid_arguments",),
+        ("_compat.argument_parser", "_compat.missing_args"),
+        ("_compat.signatures", "_compat.failed_calls"),
+        ("_compat.argument_errors",),
         ("_autograd", "_backends"),
         ("_dispatch", "_compat.deprecated_signatures"),
         ("_functional", "_compat.aliases", "_compat.checks", "_compat.legacy"),

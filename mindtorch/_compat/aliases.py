@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._compat.argument_errors import parsed
 from .._functional.publish import FUNCTIONS, LAYERS, LazyMethod, layer, surface, writing
 from .._tensor.tensor import Tensor
 from ..ops.spec import OPS
@@ -40,8 +41,7 @@ def _writer(name: str) -> Callable[..., Any]:
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return getattr(input, name)(*args, **kwargs)
 
-    call.__name__ = name
-    return call
+    return parsed(name)(call)
 
 
 def _layer_writer(name: str) -> Callable[..., Any]:
@@ -50,8 +50,7 @@ def _layer_writer(name: str) -> Callable[..., Any]:
             return layer(name + "_")(input, *args, **options)
         return writing(OPS[name].entry("function"), name + "_")(input, *args, **options)
 
-    call.__name__ = name + "_"
-    return call
+    return parsed(name + "_")(call)
 
 
 def _spell(name: str, row: str) -> None:
@@ -66,6 +65,7 @@ def _spell(name: str, row: str) -> None:
 
 
 @surface(method=False, internal=False)
+@parsed()
 def detach(input: Tensor) -> Tensor:
     """A view of `input` outside the graph."""
     return input.detach()

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
-from .argument_errors import refusal, rows_of, signature
+from .argument_errors import explained
 
 # What the numbers of an older call are, in their order.
 _FACTORS = {
@@ -35,12 +35,7 @@ def older_call(op: Op, form: str, values: Sequence[Any]) -> Any:
     count = sum(not a.keyword_only for a in op.schema.args)
     name = op.base_name + "_" * (form == "inplace")
     if len(tensors) != count or not 0 < len(numbers) <= len(names):
-        texts = rows_of(name, form != "function")
-        places = values[form != "function" :]
-        message = refusal(name, [signature(t) for t in texts], texts, places, {}) if texts else None
-        kinds = ", ".join(type(v).__name__ for v in values)
-        raise message or TypeError(
-            f"{name}() received an invalid combination of arguments - got ({kinds})"
-        )
+        method = form != "function"
+        raise explained("." * method + name, values[method:], {}) or TypeError(f"{name}(): numbers")
     warnings.warn(f"This overload of {name} is deprecated:", UserWarning, stacklevel=3)
     return op.entry(form)(*tensors, **dict(zip(names, numbers, strict=False)))

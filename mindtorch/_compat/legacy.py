@@ -19,50 +19,56 @@ from .argument_errors import parsed
 
 
 @surface(function=False, internal=False)
+@parsed(method=True)
 def is_nonzero(self: Tensor) -> bool:
     """The truth of a tensor with one element; RuntimeError for others."""
     return bool(self)
 
 
 @surface(internal=False)
+@parsed()
 def is_distributed(input: Tensor) -> bool:
     """False: a tensor is on one device."""
     return False
 
 
 @surface(method=False, internal=False)
-@parsed("(Tensor input, Tensor other)")
+@parsed()
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have one shape."""
     return input.shape == other.shape
 
 
 @surface(method=False, internal=False)
-@parsed("(Tensor input)")
+@parsed()
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative numbers."""
     return input.is_signed()
 
 
 @surface(method=False, internal=False)
+@parsed()
 def get_device(input: Tensor) -> int:
     """The index of a tensor's device; -1 on cpu."""
     return int(input.get_device())
 
 
 @surface(function=False, internal=False)
+@parsed(method=True)
 def polygamma(self: Tensor, n: int) -> Tensor:
     """The n-th derivative of digamma."""
     return aten.polygamma(n, self)
 
 
 @surface(function=False, internal=False)
+@parsed(method=True)
 def polygamma_(self: Tensor, n: int) -> Tensor:
     """polygamma, in place."""
     return self.copy_(aten.polygamma(n, self))
 
 
 @surface(function=False, internal=False)
+@parsed(method=True)
 def float_power_(self: Tensor, exponent: Any) -> Tensor:
     """float_power, in place; RuntimeError where self is not of the result's dtype."""
     result = aten.float_power(self, exponent)
@@ -79,13 +85,14 @@ def _spoken(dtype: Dtype) -> str:
 
 
 @surface(function=False, internal=False)
-@parsed("(Tensor other, object callable)", method=True)
+@parsed(method=True)
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Number]) -> Tensor:
     """Each element becomes `callable` of it and the other's, on cpu, one by one."""
     return _map(self, (tensor,), callable)
 
 
 @surface(function=False, internal=False)
+@parsed(method=True)
 def map2_(
     self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Number]
 ) -> Tensor:
@@ -141,6 +148,7 @@ attach("name", None)
 
 
 @surface(method=False, internal=False)
+@parsed()
 def range(
     start: float = 0,
     end: float | None = None,

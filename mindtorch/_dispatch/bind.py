@@ -240,7 +240,7 @@ def listed(op: Op, at: int, first: int, value: Any) -> Any:
     else:
         wrong = value.__class__ in (bool, float)
     if wrong:
-        error = explained_here(op)
+        error = explained_here()
         raise error or _refuse(op, op.schema.args[at], at - first, value, "tuple of ints")
     return value
 

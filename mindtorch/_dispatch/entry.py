@@ -24,7 +24,8 @@ from .._compat.argument_errors import (
     FORMS,
     explained,
     explained_here,
-    parsed_row,
+    explained_inside,
+    parsed,
     refuse_more,
     suits,
 )
@@ -143,7 +144,10 @@ def _inplace_view(op: Op) -> Callable[..., Any]:
     view = op.entry("method")
 
     def run(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        reshaped = view(self, *args, **kwargs)
+        try:
+            reshaped = view(self, *args, **kwargs)
+        except TypeError as error:
+            raise explained(f".{run.__name__}", args, kwargs) or error from None
         if MODES.active and LOCAL.dual:
             moved_in_place(self, reshaped)
         return reshape_inplace(self, reshaped)
@@ -200,7 +204,8 @@ def _open_params(op: Op, form: str) -> tuple[str, list[str]]:
     lines += [f"if {' or '.join(odd)}:", f"    return others({', '.join(names)}{out}, **extra)"]
     if varargs:
         ints = args[-1].name
-        lines.append(f"if len({ints}) == 1 and {ints}[0].__class__ is not int: {ints} = {ints}[0]")
+        lines.append(f"if len({ints}) == 1 and {ints}[0].__class__ is not int:")
+        lines.append(f"    given_{ints} = {ints}; {ints} = {ints}[0]")
         lines.append(f"elif not {ints}: {ints} = named_ints(op, {ints!r}, extra)")
     lines += _listed(op, form)
     return ", ".join([*params, "**extra"]), lines
@@ -215,7 +220,8 @@ def _listed(op: Op, form: str) -> list[str]:
     """Lines that put sizes into tuples, and keep what equals an int from passing for one."""
     first = int(form in ("method", *WRITING))
     return [
-        f"if {a.name}.__class__ not in PLAIN: {a.name} = listed(op, {at}, {first}, {a.name})"
+        f"if {a.name}.__class__ not in PLAIN:"
+        f" given_{a.name} = {a.name}; {a.name} = listed(op, {at}, {first}, {a.name})"
         for at, a in enumerate(op.schema.args)
         if a.kind is Kind.INTS
     ]
@@ -284,7 +290,7 @@ def named_ints(op: Op, name: str, extra: dict[str, Any]) -> Any:
     if arg.has_default:
         return arg.default
     text = f'{op.base_name}() missing 1 required positional arguments: "{name}"'
-    raise explained_here(op) or TypeError(text)
+    raise explained_here() or TypeError(text)
 
 
 def several_of(op: Op, form: str) -> Arg | None:
@@ -315,6 +321,21 @@ def _make(op: Op) -> Any:
     return None if kind is None else kind._make
 
 
+# What is called so often that a dictionary for unknown names would be felt.
+_QUICK = frozenset(("add", "div", "mul", "sub"))
+
+
+def _takes_extra(op: Op, form: str) -> bool:
+    """Whether an entry catches names that it does not have.
+
+    Some are numpy's, and of a name with several signatures torch lists them.
+    """
+    if form == "aten":
+        return False
+    several = op.base_name not in _QUICK and any(a.kind is Kind.UNION for a in op.schema.args)
+    return several or any(a.name in ("dim", "keepdim") for a in op.schema.args)
+
+
 def _params(op: Op, form: str, varargs: bool) -> str:
     if form in OPERATORS:
         return ", ".join(a.name for a in op.schema.args[:2])
@@ -339,7 +360,7 @@ def _params(op: Op, form: str, varargs: bool) -> str:
         parts += ["out=None"] if starred else ["*more", "out=None"]
     elif form in FORMS and not starred:
         parts.append("*more")
-    if (form != "aten" and any(a.name in ("dim", "keepdim") for a in op.schema.args)) or varargs:
+    if _takes_extra(op, form) or varargs:
         parts.append("**extra")
     return ", ".join(parts)
 
@@ -373,19 +394,19 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
     if varargs:
         ints = next(a.name for a in op.schema.args if a.kind is Kind.INTS)
         lines += [f"if len({ints}) == 1 and {ints}[0].__class__ is not int:"]
-        lines += [f"    {ints} = {ints}[0]"]
+        lines += [f"    given_{ints} = {ints}; {ints} = {ints}[0]"]
         lines += [f"elif not {ints}:", f"    {ints} = named_ints(op, {ints!r}, extra)"]
-    if (any(n in ("dim", "keepdim") for n in names) and form != "aten") or varargs:
+    if _takes_extra(op, form) or varargs:
         lines += ["if extra:", f"    return renamed(op, {form!r}, locals(), extra)"]
     if form == "function":
         call = f"out_call(op, out, ({tuple_text}))"
         if takes_more(op):
-            lines += ["if more or out is not None:", f"    refuse_more(op, ({tuple_text}), more)"]
+            lines += ["if more or out is not None:", "    if more: refuse_more()"]
         else:
             lines.append("if out is not None:")
         lines.append(f"    return {_named(op, form)}({call})")
     elif form in FORMS and not varargs and takes_more(op, form):
-        lines += ["if more:", f"    refuse_more(op, ({tuple_text}), more, {form!r})"]
+        lines += ["if more:", "    refuse_more()"]
     lines += _listed(op, form)
     return "".join(f"    {line}\n" for line in lines)
 
@@ -398,7 +419,7 @@ def _missing_check(op: Op, form: str) -> str:
     if form in OPERATORS or not needed or several_of(op, form):
         return ""
     tests = " or ".join(f"{n}.__class__ is Missing" for n in needed)
-    if form != "aten" and any(a.name in ("dim", "keepdim") for a in args):
+    if _takes_extra(op, form):
         tests = f"not extra and ({tests})"  # another name may give it
     values = f"({', '.join(labels.values())},)"
     return f"    if {tests}:\n        refuse_call(op, {form!r}, {values})\n"
@@ -454,7 +475,7 @@ def renamed(op: Op, form: str, named: dict[str, Any], extra: dict[str, Any]) -> 
         passed = target in names and named[target].__class__ is not Missing
         if target not in names or (passed and named[target] is not default):
             text = f"{op.base_name}() got an unexpected keyword argument '{name}'"
-            raise explained(op, form, tuple(values.values()), extra) or TypeError(text)
+            raise explained_here() or TypeError(text)
         values[target] = value
     if any(v.__class__ is Missing for v in values.values()):
         refuse_call(op, form, tuple(values.values()))
@@ -519,7 +540,7 @@ def _look_at_numbers(op: Op, form: str) -> str:
 
 def refuse_call(op: Op, form: str, values: tuple[Any, ...]) -> None:
     """TypeError in torch's words where a call does not fit the row; nothing where it may."""
-    message = explained(op, form, values)
+    message = explained_here()
     if message is not None:
         raise message from None
     refuse_missing(op, values)
@@ -555,7 +576,7 @@ def refuse_attributes(op: Op, form: str, values: tuple[Any, ...]) -> None:
         if arg.kind is not Kind.ATTR or arg.name == "memory_format" or isinstance(value, Tensor):
             continue  # what a tensor stands for, the body says
         if arg.type in _PLAIN_ATTRIBUTES and not suits(arg, value):
-            raise explained(op, form, values) or refused(op, arg, at, value)
+            raise explained_here() or refused(op, arg, at, value)
 
 
 def _look_at_sizes(op: Op, first: int) -> str:
@@ -573,7 +594,7 @@ def _look_at_sizes(op: Op, first: int) -> str:
             ends = f"{n}[0].__class__ is {n}[-1].__class__ is int"
             plain = f"{n}.__class__ is tuple and {n} and {ends}"
             lines += f"    if not ({n}.__class__ is int or {plain}{word}):\n"
-            lines += f"        {n} = sizes_of(op, {at}, {first}, {n})\n"
+            lines += f"        given_{n} = {n}; {n} = sizes_of(op, {at}, {first}, {n})\n"
     return lines
 
 
@@ -602,14 +623,30 @@ def _sized(op: Op, body: Any) -> Any:
     source = f"def {op.base_name}({', '.join(params)}):\n"
     source += programs.lookup(op).format(named="") * replays
     source += lines + programs.observation(passed).format(named="") * replays
-    source += f"    return body({passed})\n"
+    source += f"    try:\n        return body({passed})\n"
+    values = ", ".join(f"{n!r}: {n}" for n in parameters)
+    source += "    except (AttributeError, TypeError) as error:\n"
+    source += f"        refuse_layer(op, error, {{{values}}})\n"
+    source += "        raise\n"
     scope = {
-        "D": defaults, "body": body, "op": op, "sizes_of": sizes_of,
+        "refuse_layer": refuse_layer, "D": defaults, "body": body, "op": op, "sizes_of": sizes_of,
         **_ASKING,
     }  # fmt: skip
     if replays:
         scope.update(_replaying(op, body, list(parameters)))
     return functools.wraps(body)(compiled(source, f"layer {op.name}", scope))
+
+
+def refuse_layer(op: Op, error: Exception, values: dict[str, Any]) -> None:
+    """TypeError in torch's words where a layer's function passes on what C does not take.
+
+    A public attribute that a value does not have is one that torch's function reads too.
+    """
+    public = isinstance(error, AttributeError) and (error.name or "_")[0] != "_"
+    if public or op.base_name in IN_C:
+        return
+    if message := explained_inside(op.base_name, values):
+        raise message from None
 
 
 def _replaying(op: Op, body: Any, names: list[str]) -> dict[str, Any]:
@@ -635,7 +672,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     body = _body(op)
     if form != "method" and "nn" in op.places:
         sized = _sized(op, body)
-        return parsed_row(op, sized) if op.base_name in IN_C else sized
+        return parsed(op.base_name)(sized) if op.base_name in IN_C else sized
     varargs = form in ("method", "inplace") and takes_varargs(op)
     names = ", ".join(a.name for a in op.schema.args)
     original = f"original(({names},))"

@@ -7,9 +7,10 @@ finds the row whose schema takes them; later calls look it up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FunctionType
 from typing import Any, cast
 
-from .._compat.argument_errors import unchosen
+from .._compat.argument_errors import explained, explained_here
 from .._compat.missing_args import before_missing
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
@@ -35,16 +36,35 @@ def rows_of(name: str, form: str) -> list[Op]:
     return sorted(rows, key=lambda op: "." in op.name)
 
 
-def entry_of(op: Op, form: str) -> Callable[..., Any]:
-    """What users call under an op's base name in a form: its entry, or a choice among several."""
+def entry_of(op: Op, form: str, name: str = "") -> Callable[..., Any]:
+    """What users call under an op's base name in a form: its entry, or a choice among several.
+
+    `name` is another one that torch has for it, which its errors tell.
+    """
     rows = rows_of(op.base_name, form) if form in _PLACE else []
-    if len(rows) < 2:
-        entry: Callable[..., Any] = (rows[0] if rows else op).entry(form)
+    first, plain = rows[0] if rows else op, op.base_name + "_" * (form == "inplace")
+    if name in ("", plain) and len(rows) < 2:
+        entry: Callable[..., Any] = first.entry(form)
         return entry
-    cache, key = rows[0].cache, f"choice {form}"
-    if key not in cache:
-        cache[key] = overloaded(op.base_name, tuple(rows), form)
-    return cast(Callable[..., Any], cache[key])
+    key = f"choice {form} {name or plain}"
+    if key not in first.cache:
+        if len(rows) < 2:
+            first.cache[key] = named(first.entry(form), name)
+        else:
+            first.cache[key] = overloaded(name or plain, tuple(rows), form)
+    return cast(Callable[..., Any], first.cache[key])
+
+
+def named(entry: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """An entry under another name: what finds the name of a failed call reads it from the code."""
+    if not isinstance(entry, FunctionType):
+        return entry
+    code = entry.__code__.replace(co_name=name)
+    copy = FunctionType(code, entry.__globals__, name, entry.__defaults__, entry.__closure__)
+    copy.__kwdefaults__ = entry.__kwdefaults__
+    copy.__dict__.update(entry.__dict__)
+    copy.__qualname__, copy.__doc__, copy.__module__ = name, entry.__doc__, entry.__module__
+    return copy
 
 
 def overloaded(name: str, rows: Sequence[Op], form: str) -> Callable[..., Any]:
@@ -64,10 +84,12 @@ def overloaded(name: str, rows: Sequence[Op], form: str) -> Callable[..., Any]:
             entry = cache[key] = _spelled(op, form, kwargs)
         return entry(*args, **kwargs)
 
-    call.__name__ = call.__qualname__ = name + ("_" if form == "inplace" else "")
+    call.__name__ = call.__qualname__ = name
     call.__module__ = "mindtorch"
     call.__doc__ = "\n".join(op.text for op in rows)
-    return straight(rows[0], form, call) if _leads(rows, form) else call
+    if not _leads(rows, form):
+        return call
+    return named(straight(rows[0], form, call), name)
 
 
 def _leads(rows: Sequence[Op], form: str) -> bool:
@@ -100,7 +122,7 @@ def choose(
     """The first row that takes the arguments as they are, else the first that can convert them."""
     args = before_missing(args)
     operands = (
-        tensor_first(args, "", name in NUMBERS_AS_TENSORS)
+        tensor_first(args, "", rows[0].base_name in NUMBERS_AS_TENSORS)
         if any(op.api.number_first for op in rows)
         else args
     )
@@ -109,21 +131,11 @@ def choose(
             bound = _bound(op, form, operands, kwargs)
             if bound is not None and all(_suits(a, v, strict) for a, v in bound):
                 return op
-    error = unchosen(name, form, arguments(rows[0], form), args, kwargs)
-    if error is not None:
-        raise error
-    types = [type(a).__name__ for a in args[form in ("method", "inplace") :]]
-    types += [f"{k}={type(v).__name__}" for k, v in kwargs.items() if v is not None]
-    texts = "\n".join(f" * {_with_input(op)}" for op in rows)
-    raise TypeError(
-        f"{name}() received an invalid combination of arguments - got ({', '.join(types)}), but"
-        f" expected one of:\n{texts}"
-    )
-
-
-def _with_input(op: Op) -> str:
-    text = op.text[op.text.index("(") : op.text.rindex("->")].rstrip()
-    return text.replace(" self", " input", 1)
+    method = form in ("method", "inplace")
+    full = "." * method + name
+    named = {k: v for k, v in kwargs.items() if v is not None or k != "out"}
+    error = explained_here() or explained(full, args[method:], named)
+    raise error or TypeError(f"{name}() received an invalid combination of arguments")
 
 
 def _bound(

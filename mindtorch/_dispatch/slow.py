@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._autograd.grad_mode import LOCAL, MODES
-from .._compat.argument_errors import explained
+from .._compat.argument_errors import explained_here
 from .._tensor.dtype import COMPLEX
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
@@ -101,12 +101,12 @@ def find_plan(op: Op, raw: Sequence[Any], args: tuple[Any, ...]) -> Any:
     return plan
 
 
-def _bound(op: Op, raw: Sequence[Any], first: int, form: str) -> tuple[Any, ...]:
+def _bound(op: Op, raw: Sequence[Any], first: int) -> tuple[Any, ...]:
     """The arguments as plans want them; TypeError as torch's parser says it."""
     try:
         return normalise(op, raw, first)
     except TypeError as error:
-        raise explained(op, form, raw) or error from None
+        raise explained_here() or error from None
 
 
 def slow_method(op: Op, raw: Sequence[Any]) -> Any:
@@ -118,7 +118,7 @@ def slow(op: Op, raw: Sequence[Any], first: int = 0) -> Any:
     """A functional call whose plan was not found; `first` is where errors count from."""
     if kinds := overriding(raw):
         return overrides.call(op, "function", kinds, raw)
-    args = _bound(op, raw, first, "method" if first else "function")
+    args = _bound(op, raw, first)
     if MODES.active and LOCAL.autocast:
         other = recast(op, args)
         if other is not None:
@@ -131,7 +131,7 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
     """An in-place call whose plan was not found."""
     if kinds := overriding(raw):
         return overrides.call(op, "inplace", kinds, raw)
-    args = _bound(op, raw, 1, "inplace")
+    args = _bound(op, raw, 1)
     target = args[0]
     if not op.writes.overlaps:
         refuse_overlap(target._geom)

@@ -13,7 +13,7 @@ import numpy as np
 from .._autograd.grad_mode import is_grad_enabled
 from .._autograd.views import scatter_view
 from .._backends.registry import registry
-from .._compat.argument_errors import parsed, refusal, rows_of, signature
+from .._compat.argument_errors import explained, parsed
 from .._compat.warn_once import warn_once
 from .._tensor import dtype as dt
 from .._tensor import storage as _storage
@@ -78,10 +78,10 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def refusal_of_to(args: Sequence[object], kwargs: Mapping[str, object]) -> TypeError:
     """What torch's parser says of arguments that no signature of `to` takes."""
-    texts = rows_of("to", True)
     keywords = {"tensor" if k == "other" else k: v for k, v in kwargs.items()}
-    message = refusal("to", [signature(t) for t in texts], texts, args, keywords)
-    return message or TypeError("to() received an invalid combination of arguments")
+    return explained(".to", args, keywords) or TypeError(
+        "to() received an invalid combination of arguments"
+    )
 
 
 def _convert(
@@ -107,16 +107,10 @@ def _target(geom: Geometry, device: DeviceLike) -> Device:
     return resolve(target)
 
 
-def _no_places(name: str, more: Sequence[object]) -> str:
-    """What torch says of a method that takes nothing but by name."""
-    were = "was" if len(more) == 1 else "were"
-    return f"{name}() takes 0 positional arguments but {len(more)} {were} given"
-
-
 def _caster(name: str, dtype: Dtype) -> None:
     def cast(self: Tensor, *more: object, memory_format: object | None = None) -> Tensor:
         if more:
-            raise TypeError(_no_places(name, more))
+            raise explained(f".{name}", more, {}) or TypeError
         return _convert(self, dtype, None, False, memory_format)
 
     cast.__name__ = cast.__qualname__ = name
@@ -136,7 +130,7 @@ for _name, _dtype in (
 def cpu(self: Tensor, *more: object, memory_format: object | None = None) -> Tensor:
     """The tensor on the host."""
     if more:
-        raise TypeError(_no_places("cpu", more))
+        raise explained(".cpu", more, {}) or TypeError
     return _convert(self, None, "cpu", False, memory_format)
 
 
@@ -183,20 +177,21 @@ def record_stream(self: Tensor, stream: object) -> None:
 
 
 @surface(function=False, internal=False)
-@parsed("(Tensor other)", method=True)
+@parsed(method=True)
 def is_same_size(self: Tensor, other: Tensor) -> bool:
     """Whether both have one shape."""
     return self.shape == other.shape
 
 
 @surface(function=False, internal=False)
-@parsed("(Tensor tensor)", method=True)
+@parsed(method=True)
 def is_set_to(self: Tensor, other: Tensor) -> bool:
     """Whether both are one geometry over one storage."""
     return self._storage is other._storage and self._geom is other._geom
 
 
 @surface(function=False, internal=False)
+@parsed(method=True)
 def apply_(self: Tensor, function: Callable[[Any], Number]) -> Tensor:
     """Replace each element of a cpu tensor by `function` of it."""
     values = np.vectorize(function, otypes=[self._array.dtype])(self._array)
@@ -241,7 +236,7 @@ def typed(name: Any) -> tuple[Dtype, str | None]:
 
 
 @surface(function=False, internal=False)
-@parsed("(Tensor other)", method=True)
+@parsed(method=True)
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor with the dtype and device of `other`."""
     return _convert(self, other.dtype, other.device, False, None)
@@ -297,7 +292,7 @@ def tolist(self: Tensor, *more: object) -> Any:
 def numpy(self: Tensor, *more: object, force: bool = False) -> Array:
     """A numpy array that shares memory with a cpu tensor; TypeError or RuntimeError as torch."""
     if more or force.__class__ is not bool:
-        raise refusal("numpy", [_NUMPY], (), more, {"force": force}) or TypeError
+        raise explained(".numpy", more, {"force": force}) or TypeError
     if force:
         return self.detach().cpu().numpy()
     if self._geom.device.type != "cpu":
@@ -313,9 +308,6 @@ def numpy(self: Tensor, *more: object, force: bool = False) -> Array:
         raise TypeError("Got unsupported ScalarType BFloat16")
     unrepeatable()
     return host_array(self._geom, self._storage)
-
-
-_NUMPY = signature("(*, bool force = False)")
 
 
 def _to_array(self: Tensor, dtype: Dtype | None = None, copy: bool | None = None) -> Array:
@@ -368,14 +360,14 @@ Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
 def is_contiguous(self: Tensor, *more: object, memory_format: object | None = None) -> bool:
     """Whether elements lie in the order of a memory format (row-major) without gaps."""
     if more:
-        raise TypeError(_no_places("is_contiguous", more))
+        raise explained(".is_contiguous", more, {}) or TypeError
     name = "contiguous" if memory_format is None else format_name(memory_format)
     plain = name in ("contiguous", "preserve")
     return self._geom.contiguous if plain else follows(self._geom, name)
 
 
 @surface(function=False, internal=False)
-@parsed("(tuple of ints size, *, torch.memory_format memory_format = None)", method=True)
+@parsed(method=True)
 def resize_(self: Tensor, *size: Any, memory_format: object | None = None) -> Tensor:
     """Another shape in place, dense; the storage grows where it must.
 
@@ -412,7 +404,7 @@ def _refuse_resize(shape: tuple[int, ...]) -> None:
 
 
 @surface(internal=False)
-@parsed("(Tensor the_template, *, torch.memory_format memory_format = None)", method=True)
+@parsed(method=True)
 def resize_as_(
     self: Tensor, the_template: Tensor, *, memory_format: object | None = None
 ) -> Tensor:

@@ -101,10 +101,7 @@ def from_array(array: Array) -> Tensor:
 
 
 @surface(method=False)
-@parsed(
-    "(object data, *, torch.dtype dtype = None, torch.device device = None,"
-    " bool pin_memory = False, bool requires_grad = False)"
-)
+@parsed()
 def tensor(
     data: Any,
     *,
@@ -140,7 +137,7 @@ def tensor(
 
 
 @surface(method=False)
-@parsed("(object data, *, torch.dtype dtype = None, torch.device device = None)")
+@parsed()
 def as_tensor(data: Any, *, dtype: Dtype | None = None, device: DeviceLike | None = None) -> Tensor:
     """`data` as a tensor, without a copy where it already is one or is a fitting array."""
     if isinstance(data, Tensor):
@@ -151,10 +148,7 @@ def as_tensor(data: Any, *, dtype: Dtype | None = None, device: DeviceLike | Non
 
 
 @surface(method=False)
-@parsed(
-    "(object obj, *, torch.dtype dtype = None, torch.device device = None, bool copy = None,"
-    " bool requires_grad = False)"
-)
+@parsed()
 def asarray(
     obj: Any,
     *,
@@ -224,10 +218,7 @@ def _of_storage(storage: UntypedStorage | TypedStorage, dtype: Dtype | None) -> 
 
 
 @surface(method=False)
-@parsed(
-    "(object buffer, *, torch.dtype dtype, int count = -1, int offset = 0,"
-    " bool requires_grad = False)"
-)
+@parsed()
 def frombuffer(
     buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
@@ -270,6 +261,7 @@ def frombuffer(
 
 
 @surface(method=False)
+@parsed()
 def from_file(
     filename: Any,
     shared: bool | None = None,
@@ -293,6 +285,7 @@ def from_file(
 
 
 @surface(method=False)
+@parsed()
 def from_numpy(array: Array) -> Tensor:
     """A cpu tensor that shares memory with a numpy array; TypeError for other input."""
     if not isinstance(array, np.ndarray):
@@ -318,7 +311,7 @@ def from_numpy(array: Array) -> Tensor:
 
 
 @surface(method=False)
-@parsed("(tuple of ints size, *, Tensor out = None, <options>)")
+@parsed()
 def zeros(
     *size: int | Shape,
     out: Tensor | None = None,
@@ -337,7 +330,7 @@ def zeros(
 
 
 @surface(method=False)
-@parsed("(tuple of ints size, *, Tensor out = None, <options>)")
+@parsed()
 def ones(
     *size: int | Shape,
     out: Tensor | None = None,
@@ -411,7 +404,7 @@ def row_entry(name: str) -> Callable[..., Any]:
 
 
 @surface(method=False)
-@parsed("(tuple of ints size, Number fill_value, *, Tensor out = None, <options>)")
+@parsed()
 def full(
     size: tuple[int, ...],
     fill_value: Number = UNGIVEN,
@@ -444,10 +437,7 @@ def full(
 
 
 @surface(method=False)
-@parsed(
-    "(tuple of ints size, *, torch.memory_format memory_format = None, Tensor out = None,"
-    " <options>)"
-)
+@parsed()
 def empty(
     *size: int | Shape,
     out: Tensor | None = None,
@@ -478,7 +468,7 @@ def empty(
 
 
 @surface(method=False)
-@parsed("(tuple of ints size, tuple of ints stride, *, <options>)")
+@parsed()
 def empty_strided(
     size: tuple[int, ...],
     stride: tuple[int, ...],
@@ -590,6 +580,7 @@ for _name in (
 
 
 @surface(method=False)
+@parsed()
 def scalar_tensor(
     s: Any,
     *,
@@ -606,6 +597,7 @@ def scalar_tensor(
 
 
 @surface(method=False)
+@parsed()
 def empty_permuted(
     size: Any, physical_layout: Any, *, dtype: Dtype | None = None, layout: Any = None,
     device: DeviceLike | None = None, pin_memory: bool = False, requires_grad: bool = False,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._autograd.function import Function, FunctionNode
+from .._compat.argument_errors import parsed
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
@@ -47,6 +48,7 @@ def _refuse_range(least: int, most: int, zero_point: int | None) -> None:
 
 
 @surface(method=False)
+@parsed()
 def fake_quantize_per_tensor_affine(
     input: Tensor, scale: Tensor | float, zero_point: Tensor | int, quant_min: int, quant_max: int
 ) -> Tensor:
@@ -58,6 +60,7 @@ def fake_quantize_per_tensor_affine(
 
 
 @surface(method=False)
+@parsed()
 def fake_quantize_per_channel_affine(
     input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:

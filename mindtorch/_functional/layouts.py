@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from .._compat.argument_errors import parsed
 from .publish import attach
 
 # Their functions are loaded when one is first called: few programs do.
@@ -23,9 +24,8 @@ def _method(name: str) -> Callable[..., Any]:
         importlib.import_module(f"{_ROOT}.sparse")
         return handlers[name](self, *args, **kwargs)
 
-    call.__name__ = call.__qualname__ = name
     call.__doc__ = f"torch.Tensor.{name}."
-    return call
+    return parsed(name, method=True)(call)
 
 
 _ROOT = __package__.rpartition(".")[0]

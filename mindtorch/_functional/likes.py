@@ -54,10 +54,7 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
         return finish(result, requires_grad)
 
     like.__name__ = like.__qualname__ = name
-    value = ", Number fill_value" * (name == "full_like")
-    return parsed(f"(Tensor input{value}, *, torch.memory_format memory_format = None, <options>)")(
-        like
-    )
+    return parsed()(like)
 
 
 def _no_tensor(name: str, value: Any) -> TypeError:
@@ -117,16 +114,7 @@ def _new(make: Callable[..., Any], name: str) -> None:
             raise TypeError("new_" + text) from None
 
     new.__name__ = new.__qualname__ = name
-    surface(name=name, function=False, internal=False)(parsed(_NEW[name], method=True)(new))
-
-
-_NEW = {
-    **dict.fromkeys(("new_zeros", "new_ones", "new_empty"), "(tuple of ints size, *, <options>)"),
-    "new_empty_strided": "(tuple of ints size, tuple of ints stride, *, <options>)",
-    "new_full": "(tuple of ints size, Number fill_value, *, <options>)",
-    "new_tensor": "(object data, *, torch.dtype dtype = None, torch.device device = None,"
-    " bool requires_grad = False)",
-}
+    surface(name=name, function=False, internal=False)(parsed(method=True)(new))
 
 
 for _make, _name in (

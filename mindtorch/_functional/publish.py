@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .._compat.absent_modules import refused_operator
+from .._compat.argument_errors import parsed
 from .._dispatch.overloads import entry_of
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import REFUSING
@@ -48,7 +49,7 @@ class LazyMethod:
 
     def __get__(self, instance: Tensor | None, owner: type | None = None) -> Callable[..., Any]:
         plain = self.name.startswith("__")
-        entry = self.op.entry(self.form) if plain else entry_of(self.op, self.form)
+        entry = self.op.entry(self.form) if plain else entry_of(self.op, self.form, self.name)
         setattr(Tensor, self.name, entry)
         return entry if instance is None else entry.__get__(instance, owner)
 
@@ -110,8 +111,14 @@ def function(name: str) -> Callable[..., Any]:
     if published is None:
         raise AttributeError(f"module 'mindtorch' has no attribute '{name}'")
     if published.__class__ is Op:
-        published = FUNCTIONS[name] = entry_of(published, "function")
+        published = FUNCTIONS[name] = entry_of(published, "function", name)
     return published
+
+
+def spelled(row: str, name: str) -> Callable[..., Any]:
+    """A row's function under another name, which its errors tell."""
+    op = OPS.get(row)
+    return function(row) if op is None else entry_of(op, "function", name)
 
 
 def layer(name: str) -> Callable[..., Any]:
@@ -129,7 +136,7 @@ def module(space: str) -> tuple[list[str], Callable[[str], Any]]:
     def find(name: str) -> Any:
         if name not in rows:
             raise AttributeError(f"module 'mindtorch.{space}' has no attribute '{name}'")
-        return entry_of(rows[name], "function")
+        return entry_of(rows[name], "function", f"{space}_{name}")
 
     return sorted(rows), find
 
@@ -140,9 +147,8 @@ def writing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def write(input: Tensor, *args: Any, **options: Any) -> Any:
         return function(input, *args, inplace=True, **options)
 
-    write.__name__ = write.__qualname__ = name
     write.__doc__ = f"{name.removesuffix('_')}, in place."
-    return write
+    return parsed(name)(write)
 
 
 def attach(name: str, member: Any) -> None:
@@ -179,7 +185,7 @@ def surface(
         if function:
             FUNCTIONS[public] = fn
         if method:
-            setattr(Tensor, public, fn)
+            setattr(Tensor, public, getattr(fn, "as_method", fn))
         if internal:
             aten.publish(public, fn)
         return fn

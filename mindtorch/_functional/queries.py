@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._compat.argument_errors import class_name, parsed, refusal, refused_input, signature
+from .._compat.argument_errors import class_name, parsed, refused_input
+from .._compat.argument_parser import refusal, signature
 from .._compat.missing_args import UNGIVEN
 from .._dispatch.bind import can_cast as _can_cast
 from .._dispatch.overrides import hand_over, overriding
@@ -107,7 +108,7 @@ def is_neg(input: Tensor) -> bool:
 
 
 @surface(method=False, internal=False)
-@parsed("(Tensor input)")
+@parsed()
 def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in inference mode."""
     return bool(input.is_inference())
@@ -122,7 +123,7 @@ def is_nonzero(input: Tensor) -> bool:
 
 
 @surface(method=False, internal=False)
-@parsed("(Tensor input)")
+@parsed()
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()
@@ -163,7 +164,7 @@ def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> dt.dtype:
 
 
 @surface(method=False, internal=False)
-@parsed("(torch.dtype from_, torch.dtype to)")
+@parsed()
 def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
     """Whether a result of one dtype may be written to a tensor of another."""
     return _can_cast(from_, to)
@@ -220,15 +221,13 @@ def _construct(
     options: dict[str, Any],
     dtype: dt.dtype,
     where: DeviceLike,
-    texts: Sequence[str] = (),
+    rows: Sequence[str] = (),
 ) -> Tensor:
     """A legacy constructor's tensor: of a size, of numbers, or over a storage or another tensor."""
     sizes = len(args) > 1 and args[0].__class__ is int
     if sizes:
         args = (args,)  # the sizes one by one
-    if message := refusal(
-        "new", [signature(t) for t in texts or _NEW], texts or _NEW, args, options
-    ):
+    if message := refusal([signature(f"new{row}") for row in rows or _NEW], args, options):
         raise message
     device = options.get("device")
     if device is not None and resolve(device).type != resolve(where).type:
@@ -256,11 +255,11 @@ def _construct(
 
 
 _NEW = (
-    "(*, torch.device device = None)",
-    "(torch.Storage storage)",
+    "(*, Device? device=None)",
+    "(Storage storage)",
     "(Tensor other)",
-    "(tuple of ints size, *, torch.device device = None)",
-    "(object data, *, torch.device device = None)",
+    "(SymIntArrayRef size, *, Device? device=None)",
+    "(PyObject* data, *, Device? device=None)",
 )
 
 

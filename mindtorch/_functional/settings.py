@@ -6,6 +6,7 @@ import builtins
 import warnings
 from typing import Any
 
+from .._compat.argument_errors import parsed
 from .publish import surface
 
 _settings: dict[str, Any] = {
@@ -38,6 +39,7 @@ def get_float32_matmul_precision() -> str:
 
 
 @surface(method=False, internal=False)
+@parsed()
 def set_num_threads(int: int) -> None:
     """Let native cpu kernels use so many, and the BLAS libraries that are loaded: numpy's, and
     scipy's after its first use. ACL chooses its own. RuntimeError below 1."""
@@ -56,6 +58,7 @@ def set_num_threads(int: int) -> None:
 
 
 @surface(method=False, internal=False)
+@parsed()
 def get_num_threads() -> int:
     """The threads of native cpu kernels: OMP_NUM_THREADS, else the process's CPUs, at first."""
     from .._backends.cpu import native
@@ -119,6 +122,7 @@ def set_default_tensor_type(t: Any, /) -> None:
 
 
 @surface(method=False, internal=False)
+@parsed()
 def set_num_interop_threads(int: int) -> None:
     """Kept without effect: calls run one after another. RuntimeError below 1."""
     if int < 1:
@@ -127,12 +131,14 @@ def set_num_interop_threads(int: int) -> None:
 
 
 @surface(method=False, internal=False)
+@parsed()
 def get_num_interop_threads() -> int:
     """What set_num_interop_threads was given; 1 before."""
     return builtins.int(_settings.get("interop", 1))
 
 
 @surface(method=False, internal=False)
+@parsed()
 def set_flush_denormal(mode: bool) -> bool:
     """False: subnormal numbers stay what they are."""
     return False

@@ -278,6 +278,7 @@ def _largest(dtype: Dtype) -> float:
 
 
 @surface(function=False)
+@parsed(method=True)
 def uniform_(
     self: Tensor, *args: float, generator: Generator | None = None, **named: float
 ) -> Tensor:
@@ -304,6 +305,7 @@ def uniform_(
 
 
 @surface(function=False)
+@parsed(method=True)
 def normal_(
     self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -317,6 +319,7 @@ def normal_(
 
 
 @surface(function=False)
+@parsed(method=True)
 def random_(
     self: Tensor, *args: float, generator: Generator | None = None, **named: float
 ) -> Tensor:
@@ -366,6 +369,7 @@ def _span(dtype: Dtype) -> int:
 
 
 @surface(function=False)
+@parsed(method=True)
 def bernoulli_(
     self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None
 ) -> Tensor:
@@ -433,6 +437,7 @@ def bernoulli(
 
 
 @surface(function=False)
+@parsed(method=True)
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with draws from an exponential distribution of rate `lambd`."""
     if not lambd > 0:
@@ -453,6 +458,7 @@ def _uniform_double(self: Tensor, generator: Generator | None) -> Tensor:
 
 
 @surface(function=False)
+@parsed(method=True)
 def cauchy_(
     self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -469,6 +475,7 @@ def cauchy_(
 
 
 @surface(function=False)
+@parsed(method=True)
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with the number of tries until the first success of probability `p`."""
     if not 0 < p < 1:
@@ -480,6 +487,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
 
 
 @surface(function=False)
+@parsed(method=True)
 def log_normal_(
     self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -539,10 +547,7 @@ def normal(
 
 
 @surface()
-@parsed(
-    "(Tensor input, int num_samples, bool replacement = False, *,"
-    " torch.Generator generator = None, Tensor out = None)"
-)
+@parsed()
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *,
     generator: Generator | None = None, out: Tensor | None = None,
@@ -603,6 +608,7 @@ def _with_replacement(input: Tensor, n: int, generator: Generator | None) -> Ten
 
 
 @surface(method=False)
+@parsed()
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """`input` with elements zeroed with probability `p` and the rest scaled up, and the mask."""
     if train is False or p == 0:

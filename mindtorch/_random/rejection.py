@@ -198,7 +198,7 @@ def _refuse_integers(tensor: Tensor, name: str) -> None:
 
 
 @surface(method=False)
-@parsed("(Tensor input, torch.Generator generator = None)")
+@parsed()
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Poisson draws of rates `input`, of its shape and dtype.
 
@@ -255,6 +255,7 @@ def _count_until(rate: Tensor, generator: Generator | None) -> Tensor:
 
 
 @surface(method=False)
+@parsed()
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Successes of `count` tries of probability `prob`, broadcast; of the dtype of `count`."""
     _refuse_halves(count, "binomial_cpu")

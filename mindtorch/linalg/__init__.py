@@ -17,7 +17,7 @@ __all__ = sorted({*MATRICES, "LinAlgError"})
 def __getattr__(name: str) -> Any:
     if name not in MATRICES:
         raise AttributeError(f"module 'mindtorch.linalg' has no attribute '{name}'")
-    function = globals()[name] = entry_of(MATRICES[name], "function")
+    function = globals()[name] = entry_of(MATRICES[name], "function", f"linalg_{name}")
     return function
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import mindtorch
 
+from .._compat.argument_errors import parsed
 from .._functional.queries import sparse_coo
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
@@ -146,12 +147,14 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 @handles("smm")
+@parsed()
 def smm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product by an ordinary matrix, as coordinates."""
     return to_coo(mm(input, mat2))
 
 
 @handles("hspmm")
+@parsed()
 def hspmm(mat1: SparseTensor, mat2: Tensor) -> Tensor:
     """The product by an ordinary matrix: the rows that are there, each whole."""
     source = coalesced(to_coo(mat1))
@@ -162,6 +165,7 @@ def hspmm(mat1: SparseTensor, mat2: Tensor) -> Tensor:
 
 
 @handles("sspaddmm")
+@parsed()
 def sspaddmm(
     input: SparseTensor, mat1: SparseTensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Tensor:

@@ -1,95 +1,146 @@
-"""Writes `mindtorch/_compat/signatures.py`: the signatures that torch lists where none fits.
+"""Writes `mindtorch/_compat/signatures.txt`: the signatures that torch parses arguments by.
 
-`python -m tests.opdb.signatures` calls every function and method of torch that mindtorch has with
-objects that nothing takes, and reads names, types and defaults from what is said.
+`python -m tests.opdb.signatures` reads the signatures of names that mindtorch has from the text of
+torch's library, and keeps for each name those that explain every answer of torch to wrong calls.
 """
 
 from __future__ import annotations
 
+import itertools
+import re
 import warnings
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import mindtorch
-from mindtorch._compat.argument_errors import method_rows
+from mindtorch._compat import argument_parser
+from mindtorch._compat.argument_parser import refusal, signature
+from mindtorch._compat.signatures import derived
 
-PLACE = Path(__file__).parents[2] / "mindtorch" / "_dispatch" / "signatures.py"
-OPTIONS = (
-    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None,"
-    " bool pin_memory = False, bool requires_grad = False"
-)
-MOST = 9  # arguments that are tried
-HEAD = '''"""Owns torch's signatures of names that have several, by name; `.name` is a method's.
-
-Written by tests/opdb/signatures.py from what torch 2.13 says of calls that fit none; not edited.
-"""
-# ruff: noqa: E501
-
-OPTIONS = (
-    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None,"
-    " bool pin_memory = False, bool requires_grad = False"
-)
-TEXT = """
-'''
-SPACES = {"": torch, "special_": torch.special, "linalg_": torch.linalg, "fft_": torch.fft}
+PLACE = Path(argument_parser.__file__).with_name("signatures.txt")
+SPACES = ("", "special", "linalg", "fft", "nn.functional", "_C._VariableFunctions", "_C._nn")
+SKIPPED = frozenset(("backward", "compile", "cuda", "load", "register_hook", "save"))
+BUILTIN = (type(torch.add), type(torch.Tensor.add))
+_LITERAL = re.compile(rb"[A-Za-z_]\w*\([\x20-\x27\x2a-\x7e]*\)(?:\|deprecated|\|hidden)?(?=\x00)")
+Answer = tuple[tuple[Any, ...], dict[str, Any], str]
 
 
 class Unfit:
     """What no signature takes."""
 
 
-def signatures(function: Callable[..., Any]) -> list[str]:
-    """The signatures that torch lists for calls with wrong arguments; none where it has one."""
-    for count in range(MOST):
+def _probes() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    u, x = Unfit(), torch.ones(2, 2)
+    mixed: list[tuple[Any, ...]] = [
+        (x, u), (x, x, u), (x, 1, u), (x, x, x, u), (x, 1, 1, u), (x, [1], u), (x, "a", u),
+        ([x], u), ([1], u), (1, u), (x, x, 1, u), (x, 1, x, u), (x, x, x, 1, u), (x, x, x, x, u),
+        (1, 1, u), (1, x, u), (1.5, u), (torch.float32, u),
+    ]  # fmt: skip
+    named: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((), {"foo": u}), ((u,), {"foo": u}), ((x,), {"foo": 1}), ((x,), {"out": u}),
+        ((), {"out": u}), ((x,), {"dtype": u}),
+    ]  # fmt: skip
+    return [((u,) * n, {}) for n in range(13)] + [(m, {}) for m in mixed] + named
+
+
+def literals() -> dict[str, list[str]]:
+    """The signatures in torch's library by name."""
+    data = (Path(torch.__path__[0]) / "lib" / "libtorch_python.so").read_bytes()
+    named: dict[str, dict[str, None]] = defaultdict(dict)
+    for match in _LITERAL.findall(data):
+        text = match.decode()
         try:
-            function(*[Unfit()] * count)
+            named[signature(text).name][text] = None
+        except ValueError:
+            continue
+    return {name: list(texts) for name, texts in named.items()}
+
+
+def answers(function: Callable[..., Any]) -> list[Answer]:
+    """What torch says of the wrong calls that it refuses as such."""
+    said: list[Answer] = []
+    for args, kwargs in _probes():
+        try:
+            function(*args, **kwargs)
         except TypeError as error:
-            _, _, listed = str(error).partition("but expected ")
-            if listed:
-                rows = listed.removeprefix("one of:\n").splitlines()
-                return [r.removeprefix(" * ") for r in rows if r.startswith((" * ", "("))]
+            said.append((args, kwargs, str(error)))
         except Exception:
             continue
-    return []
+    return said
 
 
-def _names(space: Any, ours: Any) -> list[str]:
-    builtin = type(torch.add), type(torch.Tensor.add)
-    named = [n for n in dir(space) if hasattr(ours, n) and not n.startswith(("_", "set_"))]
-    return [n for n in named if isinstance(getattr(space, n, None), builtin)] + ["set_"] * (
-        space is torch.Tensor
-    )
+def explaining(name: str, candidates: Sequence[str], said: Sequence[Answer]) -> list[str]:
+    """Those signatures of a name by which most answers come out; [] where most do not."""
+
+    def wrong(texts: Sequence[str]) -> int:
+        rows = [signature(t) for t in texts]
+        return sum(str(refusal(rows, args, kwargs)) != text for args, kwargs, text in said)
+
+    best = min(_choices(candidates, said), key=lambda c: (wrong(c), len(c)), default=())
+    return list(best) if best and wrong(best) < len(said) / 4 else []
 
 
-def found() -> dict[str, list[str]]:
-    """Every name with its signatures."""
-    all_of: dict[str, list[str]] = {}
-    for prefix, space in SPACES.items():
-        ours = getattr(mindtorch, prefix[:-1]) if prefix else mindtorch
-        for name in _names(space, ours):
-            all_of[prefix.replace("fft_", "") + name] = signatures(getattr(space, name))
-    for name in ("conv1d", "conv2d", "conv3d"):
-        all_of[name] = signatures(getattr(torch, name))
-    tensor = torch.ones(2, 2)
-    for name in _names(torch.Tensor, mindtorch.Tensor):
-        all_of["." + name] = signatures(getattr(tensor, name))
-    return {name: rows for name, rows in sorted(all_of.items()) if rows != _derived(name, all_of)}
+def _choices(candidates: Sequence[str], said: Sequence[Answer]) -> Iterable[Sequence[str]]:
+    visible = [c for c in candidates if not signature(c).hidden]
+    hidden = [c for c in candidates if signature(c).hidden]
+    listing = next((t for _, _, t in said if "but expected" in t), "")
+    rows = re.findall(r"(?:^ \* |but expected )(\(.*\))$", listing, re.MULTILINE)
+    if not rows:
+        yield from ([c] for c in visible)
+        yield from (list(pair) for pair in itertools.permutations(visible[:6], 2))
+        return
+    by_text = {signature(c).text: c for c in visible}
+    if all(row in by_text for row in rows):
+        for count in range(len(hidden) + 1):
+            for more in itertools.combinations(hidden, count):
+                yield [by_text[row] for row in rows] + list(more)
 
 
-def _derived(name: str, all_of: dict[str, list[str]]) -> list[str]:
-    """What a method's signatures are where nothing else is written: those of the function."""
-    return method_rows(all_of.get(name[1:].rstrip("_"), [])) if name[0] == "." else []
+def _lines(name: str, said: Sequence[Answer], texts: Sequence[str]) -> list[str]:
+    for _, _, text in said:
+        if match := re.match(r"([\w.]+)\(\) takes (no|exactly one) argument", text):
+            # A bound method's name differs from that of a called one.
+            full = re.sub(r"^Tensor\.", "TensorBase.", match[1])
+            return [f"{match[2].split()[-1]} {full}"]
+    return explaining(name, texts, said)
+
+
+def table() -> dict[str, list[str]]:
+    """Every name, methods with a dot, with its signatures."""
+    warnings.simplefilter("ignore")
+    known, rows = literals(), dict[str, list[str]]()
+    for space in SPACES:
+        theirs, ours = torch, [mindtorch, mindtorch.nn.functional]
+        for part in space.split(".") if space else ():
+            theirs = getattr(theirs, part)
+            ours = [getattr(o, part) for o in ours if part[:1] != "_" and hasattr(o, part)] or ours
+        for name in dir(theirs):
+            function = getattr(theirs, name, None)
+            if name[0] != "_" and name not in SKIPPED and isinstance(function, BUILTIN):
+                raw = function.__name__
+                if raw not in rows and any(hasattr(o, name) for o in ours):
+                    inner = "_VF." * space.startswith("_C")
+                    rows[inner + raw] = _lines(raw, answers(function), known.get(raw, []))
+    for name in dir(torch.Tensor):
+        method = getattr(torch.Tensor, name, None)
+        known_here = name not in SKIPPED and hasattr(mindtorch.Tensor, name)
+        if known_here and name[:2] != "__" and isinstance(method, BUILTIN):
+            said = answers(lambda *a, n=name, **k: getattr(torch.ones(2, 2), n)(*a, **k))
+            rows["." + name] = _lines(name, said, known.get(name, []))
+    return {n: rows[n] for n in sorted(rows) if rows[n] and rows[n] != derived(n, rows)}
 
 
 def main() -> None:
-    warnings.simplefilter("ignore")
-    lines = []
-    for name, rows in found().items():
-        lines += [name, *(" " + row.replace(OPTIONS, "<options>") for row in rows)]
-    PLACE.write_text(HEAD + "\n".join(lines) + '\n"""\n')
+    for name in ("Tensor", "Dtype", "Device"):
+        setattr(argument_parser, name, getattr(torch, name.lower() if name != "Tensor" else name))
+    lines = ["# Written by tests/opdb/signatures.py from torch 2.13; not edited."]
+    for name, rows in table().items():
+        lines += [name, *(" " + row for row in rows)]
+    PLACE.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

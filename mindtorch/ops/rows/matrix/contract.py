@@ -8,6 +8,7 @@ from math import prod
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
+from ...._compat.class_names import class_name
 from ...._compat.warn_once import warn_once
 from ...._tensor.tensor import Tensor
 from ...costs import product
@@ -227,6 +228,18 @@ def _subscript(number: Any) -> str:
     raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
 
 
+def _check_classes(equation: Any, operands: Sequence[Any]) -> None:
+    if not isinstance(equation, str):
+        raise TypeError(
+            f"einsum(): argument 'equation' (position 1) must be str, not {class_name(equation)}"
+        )
+    for at, operand in enumerate(operands):
+        if not isinstance(operand, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {at} in argument 1, but got {class_name(operand)}"
+            )
+
+
 @composite(
     "einsum(str equation, Tensor[] operands) -> Tensor",
     variadic=True,
@@ -252,6 +265,7 @@ def einsum(equation: str | Tensor, operands: Sequence[Any]) -> Tensor:
     if isinstance(equation, Tensor):
         equation, operands = _of_lists(equation, operands)
     tensors = list(operands)
+    _check_classes(equation, tensors)
     _check_equation(equation)
     left, _, right = equation.replace(" ", "").partition("->")
     specs = left.split(",")

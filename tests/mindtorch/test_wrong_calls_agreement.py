@@ -1,0 +1,30 @@
+"""Wrong calls drawn by `python -m tests.opdb.wrong_calls`: the whole text is torch's.
+
+`data/wrong_calls.txt` holds calls of all families of names that agree, on the cpu and on an NPU.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.opdb import wrong_calls
+
+CALLS = (Path(__file__).parent / "data" / "wrong_calls.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize(("device", "step"), [("cpu", 1), ("npu", 5)])
+def test_wrong_calls_are_refused_as_torch_refuses_them(device, step):
+    pytest.importorskip("torch", reason="torch 2.13 is the oracle")
+    results = wrong_calls.compare(CALLS[::step], device, size=len(CALLS))
+    assert len(results) == len(CALLS[::step])
+    assert [r for r in results if r[1] != r[2]] == []
+
+
+def test_texts_are_compared_whole():
+    pytest.importorskip("torch", reason="torch 2.13 is the oracle")
+    (result,) = wrong_calls.compare(["x.lt(None)"])
+    assert "Number other" in result[1][1]
+    assert result[1] == result[2]
+    assert wrong_calls.full(ValueError("a\nb")) == "a\nb"
