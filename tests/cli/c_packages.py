@@ -1,7 +1,8 @@
 """Builds packages of operators that are written in C by hand: x times y of float32 elements.
 
 `aclnnProduct` does its work as often as a build says, `aclnnSlowProduct` eight times,
-`aclnnProductOfSums` adds instead, and `aclnnSmallProduct` has no kernel beyond 64 elements.
+`aclnnProductOfSums` adds instead, `aclnnSmallProduct` has no kernel beyond 64 elements, and
+`aclnnBrittleProduct` ends the process beyond 100.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ DEFINE(Product, REPEATS, *, INT64_MAX)
 DEFINE(SlowProduct, 8, *, INT64_MAX)
 DEFINE(ProductOfSums, 1, +, INT64_MAX)
 DEFINE(SmallProduct, 1, *, 64)
+DEFINE(BrittleProduct, 1, / (call->n > 100 ? *(volatile float *)0 : 1) *, INT64_MAX)
 """
 HEADER = """
 aclnnStatus aclnn{0}GetWorkspaceSize(const aclTensor *x, const aclTensor *y, aclTensor *out,
@@ -73,7 +75,7 @@ def package(root: Path, repeats: int = 1) -> Path:
                str(root / "product.c"), *libraries,
                "-o", str(lib / "libcust_opapi.so")]  # fmt: skip
     subprocess.run(command, check=True)
-    names = ("Product", "SlowProduct", "ProductOfSums", "SmallProduct")
+    names = ("Product", "SlowProduct", "ProductOfSums", "SmallProduct", "BrittleProduct")
     text = '#include "aclnn/acl_meta.h"\n' + "".join(map(HEADER.format, names))
     (include / "aclnn_product.h").write_text(text)
     return root

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,11 @@ from mindtorch_npu.spec import Rule, out, spec, tensor
 @spec("aclnnProduct aclnnSmallProduct", Rule("rounded", "this file", strided=False),
       x=tensor("*S", "f32"), y=tensor("*S", "x"), out=out("x"))
 def product(x, y):
+    return x * y
+
+@spec("aclnnBrittleProduct", Rule("rounded", "this file", strided=False),
+      x=tensor("H", "f32"), y=tensor("H", "x"), out=out("x"))
+def vector(x, y):
     return x * y
 """
 
@@ -114,3 +120,18 @@ def test_what_was_assumed_of_a_bare_function_is_said(folder):
     assert "  x: shape [*#S] float32" in done.stdout
     declared = check(folder, "aclnnSmallProduct")
     assert "Assumed" not in declared.stdout
+
+
+def test_a_crash_is_shrunk_and_saved_and_replays(folder, tmp_path):
+    done = check(folder, "aclnnBrittleProduct", "--save", str(tmp_path))
+    assert done.returncode == 1, done.stdout + done.stderr
+    cause = re.search(r"aclnnBrittleProduct: crashes for row H > (\d+), float32", done.stdout)
+    assert cause is not None, done.stdout
+    assert 5 <= int(cause[1]) <= 100  # 100 where there was time for all of the search
+    (saved,) = tmp_path.glob("*.json")
+    command = [sys.executable, "-m", "mindtorch_npu", "check", "replay", str(saved), "--simulator",
+               "--golden", "task.py"]  # fmt: skip
+    environ = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(folder / "mine")}
+    again = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True,
+                           check=False)  # fmt: skip
+    assert again.returncode not in (0, 2), again.stdout + again.stderr

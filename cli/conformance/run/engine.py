@@ -28,6 +28,7 @@ from .bits import unpack
 from .comparing import ENDINGS, bits_folder, ended_again, repeats, verdicts_of
 from .devices import devices
 from .lane import Lane
+from .lost_cases import LostCases
 from .pool import Batch, EnvironmentFailedError, Lost, Note, Pool, Scheduler, Setup
 from .products import Products
 from .request import RunRequest
@@ -71,8 +72,10 @@ class Run:
             for result in self.request.done.values():
                 yield self._take(result)
             voting: list[Result] = []
+            lost = self._lost_cases()
             for outcome in self._outcomes(self.batches):
-                result = known.apply(outcome, self.request.issues, self.environment)
+                explained = lost.explain(outcome) if lost is not None else outcome
+                result = known.apply(explained, self.request.issues, self.environment)
                 self.journal.result(result)
                 self._hold_budget()
                 self.seconds = time.monotonic() - started
@@ -91,6 +94,16 @@ class Run:
                 self._health()
             self.journal.last(self._ending(interrupted))
             self.journal.close()
+
+    def _lost_cases(self) -> LostCases | None:
+        """Explains crashes and hangs, where one device runs named cases without a deadline."""
+        request = self.request
+        if request.compare or request.items or request.minutes or request.setup.until:
+            return None
+        if request.scheduler is not None:
+            return None
+        return LostCases(request.setup, declarations(request.setup),
+                         str(self.environment.get("soc", "")), request.save)  # fmt: skip
 
     def _hold_budget(self) -> None:
         """Deal no more cases once the budget is spent."""

@@ -44,7 +44,7 @@ def _spoken(op: str, call: str) -> str:
 @dataclass(slots=True)
 class MinimalFailure:
     """What a failure needs: the smallest case, and per size the last that passes. `result` is what
-    that case gave, as data."""
+    that case gave, as data; `verb` what it does, where it is not wrong but ends a worker."""
 
     case: Case
     sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -52,6 +52,7 @@ class MinimalFailure:
     passing_dtypes: tuple[str, ...] = ()
     result: Mapping[str, Any] | None = None
     words: Mapping[str, str] = field(default_factory=lambda: SIZES)
+    verb: str = ""
 
     def text(self) -> str:
         """`wrong for row length > 1024 and values = nan, any dtype`."""
@@ -67,7 +68,7 @@ class MinimalFailure:
                 parts.append(f"{word} > {passes}")
             else:
                 parts.append(f"{word} = {value}")
-        wrong = _WRONG.get(self.case.form, f"wrong as {self.case.form}")
+        wrong = self.verb or _WRONG.get(self.case.form, f"wrong as {self.case.form}")
         when = " and ".join(parts)
         when = f" for {when}" if when else " already in the plain case"
         return f"{wrong}{when}, {self.dtypes()}"
@@ -108,6 +109,24 @@ class MinimalFailure:
         }  # fmt: skip
 
 
+def ground(
+    what: Any, claimed: Sequence[str], case: Case
+) -> tuple[Mapping[str, str], Sequence[str], Mapping[str, str]]:
+    """The plain levels of a designed case's factors, the dtypes that its subject takes, and the
+    sizes among the factors with what they count."""
+    if what.declaration is not None:
+        from ..cases import declared
+
+        plain = declared.plain_levels(what.declaration)
+        return plain, claimed, declared.size_names(what.declaration)
+    from mindtorch.ops import OPS
+
+    from ..cases.design import plain_levels
+    from ..cases.taken import takes
+
+    return plain_levels(case.op), takes(OPS[case.op], tuple(claimed)), SIZES
+
+
 def shrink(
     case: Case, plain: Mapping[str, str], dtypes: Sequence[str],
     fails: Callable[[Case], bool | None], words: Mapping[str, str] = SIZES,
@@ -137,7 +156,7 @@ def shrink(
     cause = MinimalFailure(designed(case.op, form, factors), words=words)
     for name, value in list(factors.items()):
         if value.isdigit() and plain.get(name, "").isdigit() and name in words:
-            cause.sizes[name] = _bisect(factors, form, name, int(plain[name]), failing)
+            cause.sizes[name] = _bisect(factors, form, name, int(plain[name]), verdict_of)
             factors[name] = str(cause.sizes[name][1])
     cause.case = designed(case.op, form, factors)
     verdicts = {d: verdict_of({**factors, "dtype": d}, form) for d in dtypes}
@@ -169,15 +188,15 @@ def _needed(
 
 def _bisect(
     factors: Mapping[str, str], form: str, name: str, good: int,
-    failing: Callable[[Mapping[str, str], str], bool],
+    fails: Callable[[Mapping[str, str], str], bool | None],
 ) -> tuple[int, int]:  # fmt: skip
     """(largest size known to pass, smallest known to fail) between the plain size and this one."""
     bad = int(factors[name])
     good = min(good, bad - 1) if good < bad else 0
     while bad - good > 1:
         middle = (good + bad) // 2
-        if failing({**factors, name: str(middle)}, form):
-            bad = middle
-        else:
-            good = middle
+        failed = fails({**factors, name: str(middle)}, form)
+        if failed is None:
+            break
+        good, bad = (good, middle) if failed else (middle, bad)
     return good, bad

@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -24,12 +24,12 @@ from ..cases.case import BENCH, CONTRACTS, ITEMS, PROBE, SOAK, Case, parse
 from ..cases.case_file import MARK, CaseFileError
 from ..operators.golden_files import named, with_sources
 from ..record import journal
-from ..record.result import NEUTRAL, REFERENCE, Result
+from ..record.result import NEUTRAL, REFERENCE, Result, from_json
 from .cann_words import is_poisonous, one_line
 from .custom_reference import Watch
 from .peer import Peer
 from .process import answers
-from .shrink import SIZES, MinimalFailure, shrink
+from .shrink import MinimalFailure, ground, shrink
 from .subject import UnknownSubjectError
 
 if TYPE_CHECKING:
@@ -175,6 +175,8 @@ class Worker:
 
             return soak(case, seed, self.device, request, self.note,
                         lambda: self.time_launches(within=True))  # fmt: skip
+        if request.get("lost"):
+            return self.keep(case, seed, request)
         result, trial = self.run(case, seed)
         if request.get("bits"):
             from .bits import keep
@@ -198,6 +200,16 @@ class Worker:
             save(Path(request["save"]), result, trial, self.environment,
                  cases=str(self.setup.get("cases", "")))  # fmt: skip
         return result
+
+    def keep(self, case: Case, seed: int, request: Mapping[str, Any]) -> Result:
+        """Save the inputs of a case that ended a worker; it does not run."""
+        from ..record.bundle import save
+        from .trial import Trial
+
+        lost = from_json(request["lost"])
+        save(Path(request["save"]), lost, Trial(self.subject(case.op), case, self.device, seed),
+             self.environment)  # fmt: skip
+        return lost
 
     def item(self, case: Case, seed: int, request: Mapping[str, Any]) -> Result:
         """Work beside checking: it runs once, and tells what went wrong in its result."""
@@ -303,29 +315,13 @@ class Worker:
         again = self.recheck(case, seed, first)
         if again.verdict == "FLAKY":
             return again
-        levels, dtypes, sizes = self._ground(case)
+        levels, dtypes, sizes = ground(self.subject(case.op), self.claims(case.op).dtypes, case)
         cause = shrink(case, levels, dtypes, lambda c: self._fails(c, seed), sizes)
         if cause.case.id != case.id:
             smallest, _ = self.run(cause.case, seed)
             cause.result = smallest.as_json() if smallest.failing else None
         known.append(cause)
         return again.with_(cause=cause.as_json())
-
-    def _ground(self, case: Case) -> tuple[Mapping[str, str], Sequence[str], Mapping[str, str]]:
-        """The plain levels of a designed case's factors, the dtypes that its subject takes, and
-        the sizes among the factors with what they count."""
-        claimed = self.claims(case.op).dtypes
-        declaration = self.subject(case.op).declaration
-        if declaration is not None:
-            from ..cases import declared
-
-            return declared.plain_levels(declaration), claimed, declared.size_names(declaration)
-        from mindtorch.ops import OPS
-
-        from ..cases.design import plain_levels
-        from ..cases.taken import takes
-
-        return plain_levels(case.op), takes(OPS[case.op], claimed), SIZES
 
     def _fails(self, case: Case, seed: int) -> bool | None:
         """Whether a case fails; None where nothing is judged."""
