@@ -42,7 +42,9 @@ def _inplace(
 def _backward(
     name: str, formula: Formula, result: str = "gradInput", rule: Rule = _EACH, **params: Domain
 ) -> None:
-    spec(name, rule, gradOutput=tensor("*S"), self=tensor("*S", "gradOutput"), **params,
+    # Slopes cancel, and are judged by the largest element: gradients of one scale.
+    level = replace(rule, values=rule.values.replace(" graded", ""))
+    spec(name, level, gradOutput=tensor("*S"), self=tensor("*S", "gradOutput"), **params,
          **{result: out("self")})(gradient(formula, grad="gradOutput", of="self"))  # fmt: skip
 
 
