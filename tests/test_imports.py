@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS = {
     "mindtorch": (
         ("_compat.refusals", "_compat.absent_modules", "_compat.class_names"),
+        ("_compat.invalid_arguments",),
         ("_tensor",),
         ("ops", "_compat.unsupported_dtypes"),
-        ("_compat.invalid_arguments",),
         ("_compat.argument_parser", "_compat.missing_args"),
         ("_compat.signatures", "_compat.failed_calls"),
         ("_compat.argument_errors",),

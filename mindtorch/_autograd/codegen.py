@@ -53,7 +53,7 @@ class GeneratedFunctions:
         self.formula = rule = formula(op)
         scope = _scope(rule)
         apply = compiled(_apply(rule), f"backward {op.name}", scope)
-        members = {"__slots__": (), "apply": apply, "op": op}
+        members = {"__slots__": (), "__module__": "builtins", "apply": apply, "op": op}
         self.node_class = scope["cls"] = type(_node_name(op), (OpNode,), members)
         self.record = compiled(_record(rule, _PLAIN), f"record {op.name}", scope)
         self.watched = compiled(_record(rule, _WATCHED), f"record {op.name} under modes", scope)

@@ -138,12 +138,14 @@ class _GradMode(ContextDecorator):
 class no_grad(_GradMode):  # noqa: N801 - torch's name
     """Record no gradients inside (torch.no_grad)."""
 
+    __module__ = "mindtorch.autograd.grad_mode"
     mode = False
 
 
 class enable_grad(_GradMode):  # noqa: N801 - torch's name
     """Record gradients inside (torch.enable_grad)."""
 
+    __module__ = "mindtorch.autograd.grad_mode"
     mode = True
 
 

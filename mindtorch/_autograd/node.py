@@ -46,6 +46,7 @@ class Node(NodeSlots):
     """
 
     __slots__ = ("__dict__", "__weakref__")
+    __module__ = "mindtorch.autograd.graph"
     edges: Any
     outs: Any
     saved: Any
@@ -149,7 +150,7 @@ def public_node(node: Any) -> Any:
     if cls.__name__ != name and isinstance(node, Node):
         key = cls, name
         if key not in _CLASSES:
-            _CLASSES[key] = type(name, (cls,), {"__slots__": (), "__module__": cls.__module__})
+            _CLASSES[key] = type(name, (cls,), {"__slots__": (), "__module__": "builtins"})
         node.__class__ = _CLASSES[key]
     return node
 

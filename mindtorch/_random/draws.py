@@ -443,6 +443,11 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     geom = self._geom
+    if geom.dtype.category != dt.FLOAT:
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a"
+            f" floating point but you specified {geom.dtype.legacy}"
+        )
     if geom.device.type == "cpu":
         draws = _draw.exponential(_source(generator, geom.device), geom.numel, lambd)
         return _put(self, from_array(draws.astype(geom.dtype.np).reshape(_sizes_in_order(geom))))
@@ -468,7 +473,7 @@ def cauchy_(
     if self.dtype.category != dt.FLOAT:
         raise RuntimeError(
             "Cauchy distribution is a continuous probability distribution. dtype must be a"
-            f" floating point but you specified {self.dtype.legacy}"
+            f" floating point but you specified {c_name(self.dtype)}"
         )
     u = _uniform_double(self, generator)
     return _put(self, (u - 0.5).mul_(pi).tan_().mul_(sigma).add_(median))
@@ -495,7 +500,7 @@ def log_normal_(
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if self.dtype.category != dt.FLOAT:
-        raise NotImplementedError(f"\"log_normal_\" not implemented for '{self.dtype.legacy}'")
+        raise NotImplementedError(f"\"log_normal_cpu\" not implemented for '{self.dtype.legacy}'")
     if self.device.type == "cpu":
         z = _draw.pairs_of_normals(_source(generator, self.device), self.numel())
         draws = np.exp(z * std + mean).reshape(_sizes_in_order(self._geom))

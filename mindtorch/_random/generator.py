@@ -172,7 +172,7 @@ class Generator:
         return _restored, (str(self.device), self.get_state())
 
     def __repr__(self) -> str:
-        return f"<torch.Generator device='{self.device}'>"
+        return f"<torch._C.Generator object at {id(self):#x}>"
 
 
 _alive: Final[WeakSet[Generator]] = WeakSet()

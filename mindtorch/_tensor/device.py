@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from .._compat.class_names import class_name
+from .._compat.invalid_arguments import invalid_combination
 from .scoped_stack import popping, pushing
 
 TYPES = ("cpu", "meta", "npu")
@@ -86,12 +88,8 @@ def _parse(type: DeviceLike | None, index: int | None) -> tuple[str, int | None]
     if isinstance(type, int) and not isinstance(type, bool):
         return "npu", _index(type)
     if not isinstance(type, str):
-        kinds = [] if type is None and index is None else [_class_name(type)]
-        kinds += [] if index is None else [_class_name(index)]
-        raise TypeError(
-            f"device() received an invalid combination of arguments - got ({', '.join(kinds)}), but"
-            " expected one of:\n * (torch.device device)\n * (str type, int index = -1)\n"
-        )
+        args = [v for v in (type, index) if v is not None]
+        raise TypeError(invalid_combination("device()", args, {}, _SIGNATURES))
     if not type:
         raise RuntimeError("Device string must not be empty")
     name, colon, tail = type.partition(":")
@@ -99,8 +97,7 @@ def _parse(type: DeviceLike | None, index: int | None) -> tuple[str, int | None]
         raise RuntimeError(f"Invalid device string: '{type}'")
     if name not in TYPES and name not in ELSEWHERE:
         raise RuntimeError(
-            f"Expected one of {_NAMED} device type at start of device string: {name}\n"
-            f"mindtorch has {', '.join(TYPES)}."
+            f"Expected one of {_NAMED} device type at start of device string: {name}"
         )
     if not colon:
         return name, None if index is None else _index(index)
@@ -122,12 +119,13 @@ _NAMED = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan,"
     " mps, meta, hpu, mtia, privateuseone"
 )
+_SIGNATURES = ("(torch.device device)", "(str type, int index = -1)")
 _LAST = 127  # torch keeps an index in eight bits, and wraps larger ones
 
 
 def _index(index: int) -> int:
     if not isinstance(index, int):
-        kind = _class_name(index)
+        kind = class_name(index)
         raise TypeError(f"device(): argument 'index' (position 2) must be int, not {kind}")
     if index < 0:
         raise RuntimeError("Device index must not be negative")
@@ -138,10 +136,6 @@ def _index(index: int) -> int:
 
 # What names a device: one, its text, or the index of an npu.
 DeviceLike: TypeAlias = "device | str | int"
-
-
-def _class_name(value: object) -> str:
-    return value.__class__.__name__
 
 
 def resolve(value: DeviceLike | None) -> device:

@@ -90,8 +90,6 @@ class GeneralizedPareto(Distribution):
 
     @property
     def support(self) -> constraints.Constraint:
-        if bool((self.concentration >= 0).all()):
-            return constraints.greater_than_eq(self.loc)
         high = self.loc - self.scale / self.concentration
         return constraints.interval(
             self.loc, mindtorch.where(self.concentration < 0, high, math.inf)

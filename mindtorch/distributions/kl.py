@@ -64,8 +64,8 @@ def _by_bregman(p: Any, q: Any) -> Tensor:
     """Of two members of one exponential family: the Bregman divergence of the log normaliser."""
     if type(p) is not type(q):
         raise NotImplementedError(
-            "The cross KL-divergence between different exponential families cannot be computed"
-            " using Bregman divergences"
+            "The cross KL-divergence between different exponential families cannot"
+            "                             be computed using Bregman divergences"  # sic
         )
     p_params = [v.detach().requires_grad_() for v in p._natural_params]
     normalizer = p._log_normalizer(*p_params)

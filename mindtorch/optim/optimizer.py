@@ -94,11 +94,11 @@ class Optimizer(HookedOptimizer):
                 group.setdefault(name, value)
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
+        blocks = []
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join(lines) + "\n)"
+            lines = [f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params"]
+            blocks.append(f"\nParameter Group {i}\n{''.join(lines)}")
+        return f"{type(self).__name__} ({''.join(blocks)})"
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops (or zeroes) the gradient of every parameter."""

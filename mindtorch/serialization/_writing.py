@@ -185,6 +185,8 @@ def write(
             write(obj, file, protocol, record_order=record_order, older=older)
         return
     folder, name = os.path.split(os.path.realpath(path))
+    if not (older or os.path.isdir(folder)):
+        raise RuntimeError(f"Parent directory {folder} does not exist.")
     beside = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(4)}.part")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:

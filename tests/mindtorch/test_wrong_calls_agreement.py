@@ -1,4 +1,4 @@
-"""Wrong calls drawn by `python -m tests.opdb.wrong_calls`: the whole text is torch's.
+"""Wrong calls drawn by `python -m tests.opdb.wrong_calls`, and others: the whole text is torch's.
 
 `data/wrong_calls.txt` holds calls of all families of names that agree, on the cpu and on an NPU.
 """
@@ -11,7 +11,8 @@ import pytest
 
 from tests.opdb import wrong_calls
 
-CALLS = (Path(__file__).parent / "data" / "wrong_calls.txt").read_text().splitlines()
+TABLE = (Path(__file__).parent / "data" / "wrong_calls.txt").read_text().splitlines()
+CALLS = [line.replace("\\n", "\n") for line in TABLE]
 
 
 @pytest.mark.parametrize(("device", "step"), [("cpu", 1), ("npu", 5)])

@@ -223,8 +223,8 @@ class OneCycleLR(LRScheduler):
             raise ValueError(
                 f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
             )
-        self._anneal_func_type = anneal_strategy
         self._schedule_phases = self._phases(pct_start, three_phase)
+        self._anneal_func_type = anneal_strategy
         if last_epoch == -1:
             tops = per_group("max_lr", optimizer, max_lr)
             for group, top in zip(optimizer.param_groups, tops, strict=True):

@@ -31,6 +31,7 @@ class _ByFunction(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """As the base's; of functions only objects' attributes are saved."""
         state = super().state_dict()
+        del state["lr_lambdas"]  # torch has it last
         state["lr_lambdas"] = [
             None if isinstance(fn, types.FunctionType) else dict(fn.__dict__)
             for fn in self.lr_lambdas

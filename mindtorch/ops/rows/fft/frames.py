@@ -210,7 +210,7 @@ def istft(
     signal = aten.slice(signal, 1, start, min(end, whole))
     envelope = aten.slice(envelope, 1, start, min(end, whole))
     if envelope.device.type != "meta" and float(aten.amin(aten.abs(envelope)).item()) < 1e-11:
-        raise RuntimeError(f"{call} window overlap add min: 1")
+        raise RuntimeError(f"{call} window overlap add min: 1\n[ CPUBoolType{{}} ]")
     signal = signal / envelope
     if end > whole:
         signal = aten.constant_pad_nd(signal, (0, end - whole), 0)

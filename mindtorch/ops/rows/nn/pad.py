@@ -196,7 +196,11 @@ def pad(
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     if (len(sizes), input.dim()) not in _SHAPES:
         raise NotImplementedError(
-            f"Padding size {len(sizes)} is not supported for {input.dim()}D input tensor."
+            f"Padding size {len(sizes)} is not supported for {input.dim()}D input tensor.\n"
+            "Supported combinations for non-constant padding:\n"
+            "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+            "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
         )
     row = {"reflect": "reflection", "replicate": "replication"}.get(mode)
     if row and min(sizes) >= 0 and input.numel():

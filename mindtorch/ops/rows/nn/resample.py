@@ -56,6 +56,8 @@ def interpolate(
 
     Modes: nearest, nearest-exact, linear (3-D), bilinear and bicubic (4-D), trilinear (5-D), area.
     """
+    if size is None and scale_factor is None and align_corners is None:
+        raise ValueError("either size or scale_factor should be defined")
     _check_mode(input, mode, align_corners)
     if antialias and not (mode in FILTERS and input.dim() == 4):
         raise ValueError(

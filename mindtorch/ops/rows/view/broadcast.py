@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...._compat.class_names import class_name
+from ...._compat.invalid_arguments import invalid_combination
 from ...._tensor.dtype import int64
 from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
@@ -104,11 +105,8 @@ def _ranked(rank: int, what: str) -> None:
         if isinstance(tensors, Tensor):
             return _at_least(rank, tensors)
         if not isinstance(tensors, list | tuple):
-            raise TypeError(
-                f"atleast_{rank}d() received an invalid combination of arguments - got"
-                f" ({type(tensors).__name__}), but expected one of:\n * (Tensor input)\n"
-                " * (tuple of Tensors tensors)"
-            )
+            options = ("(Tensor input)", "(tuple of Tensors tensors)")
+            raise TypeError(invalid_combination(f"atleast_{rank}d()", (tensors,), {}, options))
         for at, t in enumerate(tensors):
             if not isinstance(t, Tensor):
                 raise TypeError(

@@ -384,6 +384,8 @@ composite(
 def _movedim(
     self: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...]
 ) -> Tensor:
+    if isinstance(source, int) != isinstance(destination, int):
+        raise TypeError("movedim(): source and destination are both ints, or both tuples")
     dims = [(d,) if isinstance(d, int) else tuple(d) for d in (source, destination)]
     if len(dims[0]) != len(dims[1]):
         raise RuntimeError(
