@@ -8,7 +8,7 @@ from sys import getrefcount
 from typing import Any
 from weakref import ref
 
-from .._tensor.slots import NodeSlots
+from .._tensor.slots import NodeSlots, inherit
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 from .grad_mode import LOCAL, MODES
@@ -328,3 +328,4 @@ class Sentinel:
 
 STALE = Sentinel("a view whose base was written to: its history is made again when asked for")
 INFERENCE = Sentinel("made in inference mode")
+inherit(INFERENCE)

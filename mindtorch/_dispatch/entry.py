@@ -427,7 +427,7 @@ def _missing_check(op: Op, form: str) -> str:
 
 _ASKING: dict[str, Any] = {
     "LISTS": (tuple, list), "PLAIN_TENSORS": PLAIN_TENSORS,
-    "hand_over_composite": hand_over_composite,
+    "hand_over_composite": hand_over_composite, "MODES": MODES, "LOCAL": LOCAL,
 }  # fmt: skip
 
 
@@ -435,15 +435,17 @@ def _look_at_classes(op: Op, form: str) -> str:
     """Lines that let a first argument that is no plain tensor have the call, where it wants it."""
     looked = (Kind.TENSOR, Kind.UNION, Kind.TENSORS)
     first = next((a for a in op.schema.args if a.kind in looked), None)
-    if form in OPERATORS or first is None:
+    if form in OPERATORS or form == "aten":
         return ""
-    n = first.name
+    n = first.name if first is not None else ""
     parameters = inspect.signature(op.body).parameters if op.body else {}
     is_layer = "nn" in op.places and form == "function"
     names = ", ".join(parameters if is_layer else (a.name for a in op.schema.args))
-    test = f"{n}.__class__ not in PLAIN_TENSORS"
-    if first.kind is Kind.TENSORS:
-        test = f"{n}.__class__ in LISTS and not PLAIN_TENSORS.issuperset(map(type, {n}))"
+    test = "MODES.active and LOCAL.functions"
+    if first is not None and first.kind is Kind.TENSORS:
+        test += f" or {n}.__class__ in LISTS and not PLAIN_TENSORS.issuperset(map(type, {n}))"
+    elif first is not None:
+        test += f" or {n}.__class__ not in PLAIN_TENSORS"
     return (
         f"    if {test}:\n"
         f"        answer = hand_over_composite(op, {form!r}, ({names},))\n"

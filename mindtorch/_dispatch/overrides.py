@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import Scope
@@ -21,6 +21,7 @@ from .._tensor.subclass import disabled_torch_function_impl as _disabled
 from .._tensor.tensor import Tensor
 from ..ops.spec import SPACES, Op
 
+F = TypeVar("F", bound=Callable[..., Any])
 # Set by `overloads`: the function that users call by an op's base name.
 entry_of: Callable[[Op, str], Any] | None = None
 
@@ -162,6 +163,8 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
     A class with `_row_call` takes the rows that such a row is made of, or those whose names are in
     its `_composites` as a whole.
     """
+    if LOCAL.functions:
+        return _ask(_public(op, form), (), *_as_composite(op, values))
     kinds = overriding(values)
     if not kinds:
         flat = chain.from_iterable(v if isinstance(v, tuple | list) else (v,) for v in values)
@@ -172,12 +175,29 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
             return kind._row_call(op, form, values)
     if not kinds or any(hasattr(type(kind), "_row_call") for kind in kinds):
         return NotImplemented
-    args, kwargs = _as_called(op, values)
-    if op.api.variadic and args and isinstance(args[-1], tuple | list):
-        args = (*args[:-1], *args[-1])
+    args, kwargs = _as_composite(op, values)
     is_layer = "nn" in op.places and _is_python(op)
     name = f"torch.nn.functional.{op.base_name}" if is_layer else ""
     return hand_over(_public(op, form), kinds, args, kwargs, name)
+
+
+def _as_composite(op: Op, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    args, kwargs = _as_called(op, values)
+    if op.api.variadic and args and isinstance(args[-1], tuple | list):
+        args = (*args[:-1], *args[-1])
+    return args, kwargs
+
+
+def seen_by_modes(function: F) -> F:
+    """A function written by hand whose calls modes see as a whole."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if MODES.active and LOCAL.functions:
+            return _ask(call, (), args, kwargs)
+        return function(*args, **kwargs)
+
+    return cast("F", call)
 
 
 def hand_over_choice(op: Op, form: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

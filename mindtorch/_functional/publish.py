@@ -6,12 +6,15 @@ hundreds of entries at import would cost more than the import may take.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from inspect import isfunction
 from typing import Any, TypeVar
 
 from .._compat.absent_modules import refused_operator
 from .._compat.argument_errors import parsed
 from .._dispatch.overloads import entry_of
+from .._dispatch.overrides import seen_by_modes
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import REFUSING
 from ..ops.spec import OPS, SPACES, Op, aten
@@ -34,6 +37,9 @@ OPERATORS = {
 }  # fmt: skip
 COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor"))
 NOT_INPLACE = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "matmul"))
+# Functions that torch's modes do not see, for they take no tensors.
+_UNSEEN = re.compile("(set|get|are|use|init|is_deterministic)_.*|from_(file|numpy)|frombuffer"
+                     "|is_(tensor|storage)|typename|broadcast_shapes|range")  # fmt: skip
 UNARY = {"pos": "positive", "neg": "neg", "abs": "abs"}
 
 
@@ -183,7 +189,8 @@ def surface(
     def put(fn: F) -> F:
         public = name or fn.__name__
         if function:
-            FUNCTIONS[public] = fn
+            seen = isfunction(fn) and not _UNSEEN.fullmatch(public)
+            FUNCTIONS[public] = seen_by_modes(fn) if seen else fn
         if method:
             setattr(Tensor, public, getattr(fn, "as_method", fn))
         if internal:

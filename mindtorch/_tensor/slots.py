@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._slots import NodeSlots, StorageSlots, TensorSlots, bind, fresh, grown, over
+    from ._slots import NodeSlots, StorageSlots, TensorSlots, bind, fresh, grown, inherit, over
     from .geometry import Geometry
     from .types import Array
 else:
     try:
-        from ._slots import NodeSlots, StorageSlots, TensorSlots, bind, fresh, grown, over
+        from ._slots import NodeSlots, StorageSlots, TensorSlots, bind, fresh, grown, inherit, over
     except ImportError:
         _classes: list[Any] = []
 
@@ -50,13 +50,20 @@ else:
             """Say the classes of what is made, and what makes the array of a tensor."""
             _classes[:] = tensor, storage, host
 
+        _inherited: list[object] = []
+
+        def inherit(fn: object) -> None:
+            """Say what views of a tensor whose `_fn` it is have too."""
+            _inherited[:] = [fn]
+
         def over(
             geom: Geometry, storage: StorageSlots, base: TensorSlots | None = None
         ) -> TensorSlots:
             """A tensor over a storage that there is."""
             tensor = object.__new__(_classes[0])
             tensor._geom, tensor._storage, tensor._base = geom, storage, base
-            tensor._fn, tensor._nr = None, 0
+            fn = base._fn if base is not None else None
+            tensor._fn, tensor._nr = fn if [fn] == _inherited else None, 0
             return tensor
 
         def fresh(geom: Geometry, memory: object, *array: Array) -> TensorSlots:
@@ -76,4 +83,4 @@ else:
             return node
 
 
-__all__ = ["NodeSlots", "StorageSlots", "TensorSlots", "bind", "fresh", "grown", "over"]
+__all__ = ["NodeSlots", "StorageSlots", "TensorSlots", "bind", "fresh", "grown", "inherit", "over"]

@@ -143,6 +143,25 @@ static PyObject* bind(PyObject* module, PyObject* const* args, Py_ssize_t count)
   Py_RETURN_NONE;
 }
 
+// What stands in `_fn` of a base and then in that of its views, told to `inherit`.
+static PyObject* inherited;
+
+static PyObject* inherit(PyObject* module, PyObject* const* args, Py_ssize_t count) {
+  (void)module;
+  if (count != 1) {
+    PyErr_SetString(PyExc_TypeError, "inherit(fn): what views of a tensor that has it have too");
+    return NULL;
+  }
+  Py_XSETREF(inherited, ref(args[0]));
+  Py_RETURN_NONE;
+}
+
+static PyObject* fn_of_view(PyObject* base) {
+  int has = inherited && PyObject_TypeCheck(base, tensor_base) &&
+            ((TensorSlots*)base)->fn == inherited;
+  return has ? inherited : Py_None;
+}
+
 // A tensor of this geometry over a storage, whose reference is taken.
 static PyObject* over_storage(PyObject* geom, PyObject* storage, PyObject* base) {
   TensorSlots* t = (TensorSlots*)PyType_GenericAlloc(tensor_class, 0);
@@ -152,7 +171,7 @@ static PyObject* over_storage(PyObject* geom, PyObject* storage, PyObject* base)
   }
   t->geom = ref(geom);
   t->storage = storage;
-  t->fn = ref(Py_None);
+  t->fn = ref(fn_of_view(base));
   t->nr = ref(zero);
   t->base = ref(base);
   return (PyObject*)t;
@@ -203,6 +222,7 @@ static PyObject* grown(PyObject* module, PyObject* const* args, Py_ssize_t count
 #define FUNCTION(name, doc) {#name, (PyCFunction)(void*)name, METH_FASTCALL, doc}
 static PyMethodDef functions[] = {
     FUNCTION(bind, "Say the classes of what is made, and what makes the array of a tensor."),
+    FUNCTION(inherit, "inherit(fn): what views of a tensor that has it have too."),
     FUNCTION(fresh, "fresh(geom, memory, array=unset): a tensor over a storage of its own."),
     FUNCTION(over, "over(geom, storage, base=None): a tensor over a storage that there is."),
     FUNCTION(grown, "grown(cls, seq, edges, outs, saved, args, index): a node."),
