@@ -418,13 +418,29 @@ def _halves(_rng: Any, _pattern: str, draw: Any) -> Array:
     return np.broadcast_to(line[:, None], (*shape, len(shape) - 1))
 
 
+def _inside(rng: Any, _pattern: str, draw: Any) -> Array:
+    """Mostly inside of the image."""
+    shape = _places(draw)
+    return _between(rng.uniform(-1.2, 1.2, (*shape, len(shape) - 1)), draw)
+
+
 def _outside(rng: Any, _pattern: str, draw: Any) -> Array:
     """Mostly outside of the image; the first place of each sample lies inside: where a border
     repeats in all pixels around a place, derivatives cancel to rounding alone."""
     shape = _places(draw)
     grid = rng.uniform(-6, 6, (shape[0], prod(shape[1:]), len(shape) - 1))
     grid[:, :1] = rng.uniform(-0.9, 0.9, grid[:, :1].shape)
-    return np.asarray(grid.reshape(*shape, -1))
+    return _between(grid.reshape(*shape, -1), draw)
+
+
+def _between(grid: Array, draw: Any) -> Array:
+    """The places, moved off pixels and their edges, where a derivative jumps."""
+    pixels = [draw[n] for n in "ZYX" if n in draw.declaration.used_sizes]
+    for place, size in zip(np.moveaxis(grid, -1, 0), pixels, strict=True):
+        for scale, offset in ((size, 1), (size - 1, 0)) * 2:  # corners aligned, or not
+            twice = (place + 1) * scale - offset
+            place += (np.abs(twice - np.rint(twice)) < 1e-3) * 4e-3 / size
+    return grid
 
 
 def _sampler(rank: int) -> None:
@@ -442,7 +458,7 @@ def _sampler(rank: int) -> None:
     spec(f"aclnnGridSampler{rank}D", _RESAMPLED, several, input=tensor(image, "f32"),
          grid=places, **modes, out=out("input"))(words(grid_sample))  # fmt: skip
     # Where a derivative jumps there is none to compare.
-    smooth = forms(near=tensor(grid, "f32", -1.2, 1.2),
+    smooth = forms(near=content(_inside, "inside", "f32", shape=grid),
                    far=content(_outside, "outside", "f32", shape=grid))  # fmt: skip
     spec(f"aclnnGridSampler{rank}DBackward", _RESAMPLED, several,
          require(" * ".join(before) + " > 1", refuses=None),
