@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from .grad_mode import enable_grad
 from .surface import grad
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _tuple(value: Tensor | tuple[Tensor, ...]) -> tuple[Any, ...]:
@@ -94,6 +96,12 @@ def _gradients(outs: Any, leaves: Any, weights: Any, create_graph: bool) -> list
     return _filled(grads, leaves)
 
 
+def _recording(function: F) -> F:
+    """The function, that records gradients where its caller records none."""
+    return cast("F", enable_grad()(function))
+
+
+@_recording
 def vjp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
     strict: bool = False,
@@ -110,6 +118,7 @@ def vjp(
     return _detached(raw, create_graph), _like(inputs, vjps)
 
 
+@_recording
 def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
     strict: bool = False,
@@ -154,6 +163,7 @@ def _rows(out: Tensor, leaves: tuple[Tensor, ...], create_graph: bool) -> list[A
     return per_input
 
 
+@_recording
 def jacobian(
     func: Callable[..., Any],
     inputs: Tensor | tuple[Tensor, ...],
@@ -168,6 +178,7 @@ def jacobian(
     return _like(raw, table)
 
 
+@_recording
 def hessian(
     func: Callable[..., Any],
     inputs: Tensor | tuple[Tensor, ...],
@@ -192,6 +203,7 @@ def hessian(
     return table if isinstance(inputs, tuple | list) else table[0]
 
 
+@_recording
 def hvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
     strict: bool = False,
@@ -200,6 +212,7 @@ def hvp(
     return _second("hvp", func, inputs, v, create_graph, strict)
 
 
+@_recording
 def vhp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
     strict: bool = False,

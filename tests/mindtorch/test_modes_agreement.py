@@ -1,4 +1,4 @@
-"""What function modes see, and what may be done to tensors of inference mode, against torch."""
+"""What function modes see, and what may be done under the modes of gradients, against torch."""
 
 import pytest
 
@@ -53,5 +53,20 @@ def test_what_was_made_in_inference_mode_is_written_to_where_torch_writes(write)
             return eval(write, {"t": t}).is_inference()
         except RuntimeError as error:
             return str(error)
+
+    assert outcome(mindtorch) == outcome(torch)
+
+
+@pytest.mark.parametrize("name", ["jacobian", "hessian", "vjp", "jvp", "vhp", "hvp"])
+def test_derivatives_are_there_where_the_caller_records_none(name):
+    def outcome(library):
+        x = library.tensor([1.0, 2.0])
+        vector = () if name in ("jacobian", "hessian") else (library.ones(2),)
+        scalar = name in ("hessian", "vhp", "hvp")
+        with library.no_grad():
+            result = getattr(library.autograd.functional, name)(
+                (lambda v: (v**3).sum()) if scalar else (lambda v: v**2), x, *vector
+            )
+        return repr(result), library.is_grad_enabled()
 
     assert outcome(mindtorch) == outcome(torch)
