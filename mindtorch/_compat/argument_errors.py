@@ -15,7 +15,7 @@ from .class_names import class_name as class_name
 from .failed_calls import FORMS as FORMS
 from .failed_calls import failed_call
 from .missing_args import Missing
-from .signatures import counted_by_python, signatures_of
+from .signatures import counted_by_python, python_function, signatures_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 # What functions raise that were given what they do not take.
@@ -27,7 +27,7 @@ def explained(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Type
     counted = counted_by_python(name)
     if counted is None:
         rows = signatures_of(name)
-        return refusal(rows, args, kwargs) if rows else None
+        return refusal(rows, args, kwargs) if rows else _bound_by_python(name, args, kwargs)
     full, most = counted
     if kwargs:
         return TypeError(f"{full}() takes no keyword arguments")
@@ -35,6 +35,18 @@ def explained(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Type
         return None
     takes = "exactly one argument" if most else "no arguments"
     return TypeError(f"{full}() takes {takes} ({len(args)} given)")
+
+
+def _bound_by_python(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError | None:
+    """What Python says of a call of a name that torch has in Python."""
+    function = python_function(name)
+    if function is None:
+        return None
+    try:
+        function(*([None] if name[0] == "." else []), *args, **kwargs)
+    except TypeError as error:
+        return error
+    return None
 
 
 def explained_here() -> TypeError | None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ..ops.source import compiled
 from .argument_parser import Signature, signature
 
 
@@ -45,9 +46,21 @@ def rows_of(name: str, table: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 @functools.cache
+def python_function(name: str) -> Callable[..., None] | None:
+    """A function that takes what torch's function of Python by this name takes."""
+    rows = rows_of(name, _table())
+    if len(rows) != 1 or not rows[0].startswith("def "):
+        return None
+    full, _, parameters = rows[0].removeprefix("def ").partition("(")
+    function: Callable[..., None] = compiled(f"def bound({parameters}:\n    pass\n", f"{full}", {})
+    function.__name__, function.__qualname__ = full.rpartition(".")[2], full
+    return function
+
+
+@functools.cache
 def signatures_of(name: str) -> tuple[Signature, ...]:
     """The signatures of a name; () for what torch parses in Python, or not at all."""
-    return tuple(signature(r) for r in rows_of(name, _table()) if "(" in r)
+    return tuple(signature(r) for r in rows_of(name, _table()) if "(" in r and r[:4] != "def ")
 
 
 @functools.cache

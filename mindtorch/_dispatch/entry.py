@@ -446,11 +446,14 @@ def _look_at_classes(op: Op, form: str) -> str:
         test += f" or {n}.__class__ in LISTS and not PLAIN_TENSORS.issuperset(map(type, {n}))"
     elif first is not None:
         test += f" or {n}.__class__ not in PLAIN_TENSORS"
-    return (
+    lines = (
         f"    if {test}:\n"
         f"        answer = hand_over_composite(op, {form!r}, ({names},))\n"
         f"        if answer is not NotImplemented: return answer\n"
     )
+    if first is not None and first.kind is Kind.TENSOR and not is_layer:
+        lines += f"        if not isinstance({n}, Tensor): refuse_call(op, {form!r}, ({names},))\n"
+    return lines
 
 
 def first_fn(tensors: Any) -> Any:

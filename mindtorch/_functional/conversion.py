@@ -111,7 +111,11 @@ def _caster(name: str, dtype: Dtype) -> None:
     def cast(self: Tensor, *more: object, memory_format: object | None = None) -> Tensor:
         if more:
             raise explained(f".{name}", more, {}) or TypeError
-        return _convert(self, dtype, None, False, memory_format)
+        try:
+            return _convert(self, dtype, None, False, memory_format)
+        except TypeError as error:
+            named = {"memory_format": memory_format}
+            raise explained(f".{name}", (), named) or error from None
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"The tensor as {dtype!r}; itself where it is one."

@@ -132,7 +132,18 @@ def layer(name: str) -> Callable[..., Any]:
     if name not in LAYERS:
         raise AttributeError(f"module 'mindtorch.nn.functional' has no attribute '{name}'")
     function = LAYERS[name].entry("function")
-    return writing(function, name) if name.endswith("_") else function
+    if name.endswith("_"):
+        return writing(function, name)
+    if name in _DISPATCHED:
+        function.__qualname__ = f"_{name}"
+    return function
+
+
+# What torch dispatches by a flag to a function whose name begins with `_`: errors tell that.
+_DISPATCHED = frozenset(
+    ["threshold"]
+    + [f"{kind}max_pool{n}d" for kind in ("", "adaptive_", "fractional_") for n in (1, 2, 3)]
+)
 
 
 def module(space: str) -> tuple[list[str], Callable[[str], Any]]:

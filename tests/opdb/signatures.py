@@ -6,12 +6,14 @@ torch's library, and keeps for each name those that explain every answer of torc
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -125,6 +127,7 @@ def table() -> dict[str, list[str]]:
                 if raw not in rows and any(hasattr(o, name) for o in ours):
                     inner = "_VF." * space.startswith("_C")
                     rows[inner + raw] = _lines(raw, answers(function), known.get(raw, []))
+    rows |= _in_python("", torch, mindtorch) | _in_python(".", torch.Tensor, mindtorch.Tensor)
     for name in dir(torch.Tensor):
         method = getattr(torch.Tensor, name, None)
         known_here = name not in SKIPPED and hasattr(mindtorch.Tensor, name)
@@ -132,6 +135,23 @@ def table() -> dict[str, list[str]]:
             said = answers(lambda *a, n=name, **k: getattr(torch.ones(2, 2), n)(*a, **k))
             rows["." + name] = _lines(name, said, known.get(name, []))
     return {n: rows[n] for n in sorted(rows) if rows[n] and rows[n] != derived(n, rows)}
+
+
+def _in_python(mark: str, theirs: Any, ours: Any) -> dict[str, list[str]]:
+    """The functions that torch has in Python and mindtorch as an operator's entry."""
+    rows = {}
+    for name, function in vars(theirs).items():
+        entry = getattr(getattr(ours, name, None), "__code__", None)
+        in_python = isinstance(inspect.unwrap(function), FunctionType) if callable(function) else 0
+        if in_python and entry and "<mindtorch" in entry.co_filename:
+            params = inspect.signature(function).parameters.values()
+            short = [
+                p.replace(annotation=p.empty, default=p.empty if p.default is p.empty else None)
+                for p in params
+            ]
+            if "<locals>" not in function.__qualname__:
+                rows[mark + name] = [f"def {function.__qualname__}{inspect.Signature(short)}"]
+    return rows
 
 
 def main() -> None:
