@@ -157,10 +157,12 @@ def _suffixes(tensor: Tensor) -> list[str]:
     suffixes = []
     if geom.device.type != "cpu":
         suffixes.append(f"device='{geom.device}'")
-    usual = [dt.get_default_dtype(), dt.bool] + ([dt.int64] if geom.numel else [])
+    default = dt.get_default_dtype()
+    without = geom.device.type == "meta" or not geom.numel  # values to tell the dtype by
+    usual = [default, *(() if without else (dt.bool, dt.int64, default.to_complex()))]
     if geom.device.type == "meta" or (geom.numel == 0 and geom.ndim != 1):
         suffixes.append(f"size={tuple(geom.shape)}")
-    if geom.dtype not in usual and geom.dtype is not dt.get_default_dtype().to_complex():
+    if geom.dtype not in usual:
         suffixes.append(f"dtype={geom.dtype!r}")
     fn = tensor.grad_fn
     if fn is not None:

@@ -28,6 +28,13 @@ OTHERS = (
     "torch.distributions.Independent(torch.distributions.Normal(torch.zeros(2), 1.0), 1)",
 )  # fmt: skip
 
+EMPTY = [
+    f"torch.ones({shape}, dtype=torch.{dtype}, device={device!r})"
+    for shape in ("0", "(2, 0)", "2")
+    for dtype in ("bool", "int64", "int32", "float32", "float64", "complex64", "complex128")
+    for device in ("cpu", "meta")
+]
+
 
 def printed(library, code):
     library.manual_seed(0)
@@ -50,4 +57,9 @@ def test_states_of_schedulers_in_order(name):
 
 @pytest.mark.parametrize("code", OTHERS)
 def test_small_objects(code):
+    assert printed(mindtorch, code) == printed(torch, code)
+
+
+@pytest.mark.parametrize("code", EMPTY)
+def test_tensors_without_values_tell_their_dtype(code):
     assert printed(mindtorch, code) == printed(torch, code)
