@@ -293,6 +293,11 @@ def grad(
     outs, ins = _listed(outputs), _listed(inputs)
     if not ins:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    for value in ins:
+        if not hasattr(value, "_fn") and not isinstance(value, tuple):
+            raise RuntimeError(
+                f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}"
+            )
     grads = [None] * len(outs) if grad_outputs is None else _listed(grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
     roots = engine.root_edges(outs, grads)

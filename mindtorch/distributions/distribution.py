@@ -163,7 +163,7 @@ class Distribution:
         return mindtorch.exp(self.entropy())
 
     def _extended_shape(self, sample_shape: Shape = ()) -> Size:
-        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+        return Size(sample_shape) + self._batch_shape + self._event_shape
 
     def _validate_sample(self, value: Tensor) -> None:
         """ValueError for a value that no draw can be."""

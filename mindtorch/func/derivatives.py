@@ -71,7 +71,7 @@ def grad_and_value(
     @wraps(func)
     def inside(*args: Any, **kwargs: Any) -> Any:
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        _refuse_numbers(argnums, numbers, args)
+        _refuse_numbers(numbers, args)
         parts = [tree_flatten(args[n]) for n in numbers]
         fresh = [[_fresh(v) for v in leaves] for leaves, _ in parts]
         arguments = list(args)
@@ -90,11 +90,10 @@ def grad_and_value(
     return inside
 
 
-def _refuse_numbers(
-    argnums: int | Sequence[int], numbers: Sequence[int], args: Sequence[object]
-) -> None:
-    if any(not -len(args) <= n < len(args) for n in numbers):
-        raise RuntimeError(f"Got argnum={argnums}, but only {len(args)} positional inputs")
+def _refuse_numbers(numbers: Sequence[int], args: Sequence[object]) -> None:
+    for n in numbers:
+        if not -len(args) <= n < len(args):
+            raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
 
 
 def _check_scalar(value: object) -> None:
@@ -239,7 +238,7 @@ def jacrev(
     @wraps(func)
     def inside(*args: Any) -> Any:
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        _refuse_numbers(argnums, numbers, args)
+        _refuse_numbers(numbers, args)
         aux: dict[str, Any] = {}
 
         def output(*values: Any) -> Any:

@@ -78,9 +78,11 @@ def _add_tied(slots: dict[str, Any], changes: dict[str, Any]) -> None:
 def _check(module: Module, replaced: set[str], names: set[str]) -> None:
     problems = []
     if replaced - names:
-        problems.append("Unexpected key(s): " + ", ".join(sorted(replaced - names)) + ".")
+        problems.append(
+            "Unexpected key(s): " + ", ".join(map(repr, sorted(replaced - names))) + "."
+        )
     if names - replaced:
-        problems.append("Missing key(s): " + ", ".join(sorted(names - replaced)) + ".")
+        problems.append("Missing key(s): " + ", ".join(map(repr, sorted(names - replaced))) + ".")
     if problems:
         raise RuntimeError(
             f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(problems)

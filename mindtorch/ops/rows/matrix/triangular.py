@@ -385,8 +385,22 @@ op(
 )
 def lu_factor(A: Tensor, pivot: bool = True) -> tuple[Tensor, Tensor]:
     """L and U in one matrix, and the exchanges of rows."""
-    LU, pivots, _ = aten.linalg_lu_factor_ex(A, pivot=pivot)
+    LU, pivots, info = aten.linalg_lu_factor_ex(A, pivot=pivot)
+    if info.device.type == "cpu" and info.numel():  # a device is not waited for
+        _refuse_zero(info.detach().reshape(-1).tolist(), bool(info.ndim))
     return LU, pivots
+
+
+def _refuse_zero(info: list[int], batched: bool) -> None:
+    for at, row in enumerate(info):
+        if row > 0:
+            place = f"(Batch element {at}): " * batched
+            raise RuntimeError(
+                f"torch.linalg.lu_factor: {place}U[{row},{row}] is zero and using it on lu_solve"
+                " would result in a division by zero. If you still want to perform the"
+                " factorization, consider calling linalg.lu(A, pivot) or"
+                " linalg.lu_factor_ex(A, pivot)"
+            )
 
 
 @composite(
