@@ -20,6 +20,8 @@ THREADS: list[dict[str, Any]] = json.loads(
     Path(__file__).with_name("threads.json").read_text(encoding="utf-8")
 )
 
+DRAWS = ("training", "held out", "third", "fourth", "fifth", "sixth", "seventh")
+
 
 @pytest.mark.parametrize("row", THREADS, ids=lambda row: row["url"].rpartition("github.com/")[2])
 def test_the_first_cause_is_what_the_thread_ended_with(row: dict[str, Any]) -> None:
@@ -33,7 +35,7 @@ def test_every_thread_has_an_address_and_advice() -> None:
     for row in THREADS:
         assert row["url"].startswith("http")
         assert row["advice"]
-        assert row["draw"] in ("training", "held out", "third", "fourth", "fifth", "sixth")
+        assert row["draw"] in DRAWS
 
 
 def test_what_a_pattern_matched_is_named_in_the_advice() -> None:
