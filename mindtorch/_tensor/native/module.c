@@ -152,7 +152,9 @@ static PyObject* inherit(PyObject* module, PyObject* const* args, Py_ssize_t cou
     PyErr_SetString(PyExc_TypeError, "inherit(fn): what views of a tensor that has it have too");
     return NULL;
   }
-  Py_XSETREF(inherited, ref(args[0]));
+  PyObject* previous = inherited;
+  inherited = ref(args[0]);
+  Py_XDECREF(previous);
   Py_RETURN_NONE;
 }
 
