@@ -77,7 +77,7 @@ sanitized() {
   fi
   "${first[@]}" LD_PRELOAD="$preload $(library libstdc++.so)" PYTHONPATH="$tree:$tree/build_backend" \
     ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-    TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66" PYTHONMALLOC=malloc \
+    TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66 die_after_fork=0" PYTHONMALLOC=malloc \
     "$python" "$@"
 }
 suites() { (cd "$tree" && sanitized -m pytest -n "${JOBS:-$(nproc)}" -p no:cacheprovider -o timeout=3000 "$@"); }

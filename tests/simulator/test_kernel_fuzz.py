@@ -19,6 +19,7 @@ def guarded(guard: str) -> dict[str, str]:
     return os.environ | {
         "PYTHONPATH": str(ROOT), "ACLSIM_GUARD": guard, "PYTORCH_NO_NPU_MEMORY_CACHING": "1",
         "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0",
+        "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + " handle_segv=0",
     }  # fmt: skip
 
 

@@ -662,8 +662,15 @@ template <const UnpermuteGrad& at>
 aclnnStatus check_unpermute_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {at.dy, at.slots, at.dx}));
   ACL_RETURN_IF_FAILED(refuse_padded(c, at.padded));
-  if (!c.null(at.probs)) ACL_RETURN_IF_FAILED(expect_given(c, {at.x, at.dp}));
-  return expect_numel(c, at.probs, c.tensor(at.slots).numel());
+  const int64_t all = c.tensor(at.slots).numel(), tokens = rows_of(c.tensor(at.dy));
+  if (width_of(c.tensor(at.dx)) != width_of(c.tensor(at.dy)) || (tokens ? all % tokens : all))
+    return refuse_fit(c, at.dx, at.dy);
+  if (!c.null(at.probs)) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {at.x, at.dp}));
+    ACL_RETURN_IF_FAILED(expect_numel(c, at.x, c.tensor(at.dx).numel()));
+    ACL_RETURN_IF_FAILED(expect_numel(c, at.dp, all));
+  }
+  return expect_numel(c, at.probs, all);
 }
 template <const UnpermuteGrad& at>
 aclError run_unpermute_grad(Call& c) {

@@ -134,8 +134,9 @@ aclnnStatus check_partial(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {P::xRef, P::cos, P::sin}));
   const Span<const int64_t> range = c.ints(P::partialSlice);
   const int64_t n = width_of(c.tensor(P::xRef));
-  const bool fits = range.size == 0 ||
-                    (range.size == 2 && range[0] >= 0 && range[0] <= range[1] && range[1] <= n);
+  const bool fits =
+      range.size == 0 || (range.size == 2 && c.tensor(P::xRef).rank > 0 && range[0] >= 0 &&
+                          range[0] <= range[1] && range[1] <= n);
   const Tensor part = fits ? slice_of(c) : c.tensor(P::xRef);
   if (!fits || !fits_mode(c.integer(P::rotary_mode), width_of(part)) ||
       !spreads(c.tensor(P::cos), part) || !spreads(c.tensor(P::sin), part)) {
