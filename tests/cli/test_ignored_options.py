@@ -99,3 +99,14 @@ def test_two_results_do_not_share_a_file(tmp_path: Path) -> None:
 def test_devices_without_contents_are_shared() -> None:
     done = CliRunner().invoke(report, ["--json", "/dev/null", "--html", "/dev/null", "--list"])
     assert done.exit_code == 0, done.output
+
+
+def test_saved_cases_go_to_no_folder_behind_a_link(tmp_path):
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "real")
+    with pytest.raises(click.UsageError, match="name that folder"):
+        CliRunner().invoke(
+            group, ["check", "add", "--simulator", "--save", str(link)], standalone_mode=False,
+            catch_exceptions=False,
+        )  # fmt: skip

@@ -131,6 +131,19 @@ def test_exec_leaves_signals_to_the_program():
     assert (int(said), process.returncode) == (process.pid, -signal.SIGTERM)
 
 
+def test_absent_names_follow_no_link(tmp_path):
+    kept, link = tmp_path / "kept.txt", tmp_path / "link"
+    kept.write_text("mine\n")
+    link.symlink_to(kept)
+    code = "import torch; hasattr(torch, 'maxximum')"
+    done = _exec("--absent", str(link), "--", sys.executable, "-c", code)
+    assert kept.read_text() == "mine\n"
+    assert f"absent names are not written to {link}" in done.stderr
+    assert "maxximum" in done.stderr
+    done = _exec("--absent", str(tmp_path / "new"), "--", sys.executable, "-c", code)
+    assert "maxximum" in (tmp_path / "new").read_text()
+
+
 @pytest.mark.parametrize("kind", ["absent", "text", "circle", "folder", "nameless", "long"])
 def test_exec_names_a_program_that_cannot_be_started(kind, tmp_path):
     program = tmp_path / "program"

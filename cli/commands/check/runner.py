@@ -149,6 +149,9 @@ def _agree(options: CheckOptions) -> None:
     """Options that exclude each other."""
     if bisect.active() and (options.output.journal or options.resume):
         raise bisect.BisectUsageError("--git-bisect: every commit has a journal of its own")
+    save = options.output.save
+    if save is not None and save.is_symlink():
+        raise click.UsageError(f"--save {save}: a link to {save.resolve()}; name that folder")
     if options.compare and options.selection.shard.count > 1:
         raise click.UsageError("--shard: a comparison gives every device every case")
     if options.budget and (options.compare or options.workers.ray):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from types import ModuleType
@@ -18,13 +19,24 @@ def absent_counts() -> dict[str, int]:
 
 
 def report(where: str) -> None:
-    """Write what was asked for and is absent, one `count name` a line; - is standard error."""
+    """Write what was asked for and is absent, one `count name` a line; - is standard error.
+
+    A link is not followed, but for the system's own: it may lead to a file that was not named.
+    """
     lines = "".join(f"{count} {name}\n" for name, count in absent_counts().items())
     if where == "-":
         sys.stderr.write(lines)
         return
-    with open(where, "a", encoding="utf-8") as file:
-        file.write(lines)
+    try:
+        with open(where, "a", encoding="utf-8", opener=_without_links) as file:
+            file.write(lines)
+    except OSError as error:
+        sys.stderr.write(f"absent names are not written to {where}: {error.strerror}\n{lines}")
+
+
+def _without_links(path: str, flags: int) -> int:
+    own = path.startswith(("/dev/", "/proc/"))
+    return os.open(path, flags | os.O_NOFOLLOW * (not own), 0o666)
 
 
 class AbsentNameError(AttributeError):
