@@ -179,7 +179,8 @@ def _outcomes(torch: Any, mindtorch: Any, device: str, calls: Sequence[str]) -> 
 
 def compare(calls: Sequence[str], device: str = "cpu", size: int = 100) -> list[Outcome]:
     """Each call with torch's outcome and mindtorch's; a call that ends the process is left out."""
-    context = multiprocessing.get_context("fork")
+    # A fresh process: threads of a pool do not live on in a forked one, which then waits for them.
+    context = multiprocessing.get_context("spawn")
     results: list[Outcome] = []
     for at in range(0, len(calls), size):
         chunk = calls[at : at + size]
