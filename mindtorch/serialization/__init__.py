@@ -29,11 +29,11 @@ from ._options import (
     skip_data,
 )
 from ._places import Place, default_restore_location, location_tag, register_package
-from ._reading import UnsafeGlobalError, read, unsafe_globals
+from ._reading import read, unsafe_globals
 from ._writing import write
 
 __all__ = [
-    "LoadEndianness", "UnsafeGlobalError", "add_safe_globals", "clear_safe_globals",
+    "LoadEndianness", "add_safe_globals", "clear_safe_globals",
     "default_restore_location", "get_crc32_options", "get_default_load_endianness",
     "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
     "location_tag", "register_package", "safe_globals", "save", "set_crc32_options",

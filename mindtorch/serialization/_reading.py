@@ -22,9 +22,18 @@ from ._pickles import Reader
 from ._places import Place
 from ._storages import Storages
 
+_REFUSED = (
+    "Weights only load failed. This file can still be loaded, to do so you have two options,"
+    " \033[1mdo those steps only if you trust the source of the checkpoint\033[0m. \n"
+)
 
-class UnsafeGlobalError(pickle.UnpicklingError):
-    """A file names a global that tensors do not need; the message names it and the remedy."""
+
+def _refusal(why: str, allowed: str) -> pickle.UnpicklingError:
+    """What torch raises for a file that has more than tensors need; its first line is torch's."""
+    return pickle.UnpicklingError(
+        f"{_REFUSED}\t(1) weights_only=False in `torch.load` lets the file run any code.\n\t(2)"
+        f" {allowed}\n\tWeightsUnpickler error: {why}"
+    )
 
 
 class _Zipped(Storages):
@@ -54,9 +63,9 @@ class _Unpickler(Guarded):
         target = self.stack[-2]
         trusted = isinstance(target, OrderedDict | Counter) or type(target) in self.allowed.values()
         if not trusted:
-            raise UnsafeGlobalError(
-                f"Weights only load failed: the file sets the state of {represent(target)}, which"
-                " is no part of it. If you trust the file, load it with weights_only=False."
+            raise _refusal(
+                f"the file sets the state of {represent(target)}, which is no part of it",
+                "Write the file anew without it.",
             )
         super().load_build()
 
@@ -69,9 +78,11 @@ class _Unpickler(Guarded):
         """The object of the file; RuntimeError for a damaged one."""
         try:
             return self.load()
-        except (RuntimeError, UnsafeGlobalError, OSError):  # a handler's TimeoutError too
+        except (RuntimeError, OSError):  # a handler's TimeoutError too
             raise
         except Exception as error:
+            if str(error).startswith(_REFUSED):
+                raise
             what = f"{type(error).__name__}: {error}"
             raise RuntimeError(f"load: data.pkl cannot be read ({what}); it is damaged") from error
 
@@ -80,10 +91,9 @@ class _Unpickler(Guarded):
         if value is None:
             value = known(module, name)
         if value is None:
-            raise UnsafeGlobalError(
-                f"Weights only load failed: the file names {module}.{name}, which tensors do not"
-                " need. If you trust the file, load it with weights_only=False, or allow this one"
-                " with torch.serialization.add_safe_globals."
+            raise _refusal(
+                f"Unsupported global: GLOBAL {module}.{name} was not an allowed global by default.",
+                f"`torch.serialization.add_safe_globals([{module}.{name}])` allows this one.",
             )
         return value
 
