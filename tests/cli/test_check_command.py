@@ -285,6 +285,7 @@ def test_killed_run_resumes(tmp_path, run):
     )
     with subprocess.Popen(command(*words), env=environ, start_new_session=True) as process:
         _wait_for(book, '"start","case":"add/method/s0"')
+        _wait_for(book, '"result","case":"add/meta/s0"')
         workers = _children(process.pid)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ class Run:
             return None
         if request.scheduler is not None:
             return None
-        return LostCases(request.setup, declarations(request.setup),
+        return LostCases(request.setup, partial(declarations, request.setup),
                          str(self.environment.get("soc", "")), request.save)  # fmt: skip
 
     def _hold_budget(self) -> None:

@@ -6,7 +6,7 @@ What a worker does for a wrong result it cannot do for a crash or a hang.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -29,11 +29,11 @@ _VERBS: Final = {"CRASH": "crashes", "HANG": "hangs"}
 
 
 class LostCases:
-    """Explains the first lost case of each operator, while there is time; `declared` is what the
+    """Explains the first lost case of each operator, while there is time; `declare` gives what the
     install declares."""
 
-    def __init__(self, setup: Setup, declared: Any, soc: str, save: str) -> None:
-        self.declared, self.soc, self.save = declared, soc, save
+    def __init__(self, setup: Setup, declare: Callable[[], Any], soc: str, save: str) -> None:
+        self.declare, self.soc, self.save = declare, soc, save
         silence = min(setup.timeout, _SILENCE)
         self.lane = Lane(replace(setup, journal="", timeout=silence))
         self.explained: set[str] = set()
@@ -62,8 +62,9 @@ class LostCases:
         return lost
 
     def _cause(self, case: Case, lost: Result) -> Mapping[str, Any]:
-        what = subject(case.op, self.declared)
-        claimed = what.claims(self.declared, lost.soc or self.soc).dtypes
+        declared = self.declare()
+        what = subject(case.op, declared)
+        claimed = what.claims(declared, lost.soc or self.soc).dtypes
         levels, dtypes, sizes = ground(what, claimed, case)
         most = _DTYPES if lost.verdict == "CRASH" else 1
         tried = tuple(dict.fromkeys((case.dtype or dtypes[0], *dtypes)))[:most]

@@ -35,8 +35,8 @@ def report(where: str) -> None:
 
 
 def _without_links(path: str, flags: int) -> int:
-    own = path.startswith(("/dev/", "/proc/"))
-    return os.open(path, flags | os.O_NOFOLLOW * (not own), 0o666)
+    of_system = path.startswith(("/dev/", "/proc/"))
+    return os.open(path, flags | os.O_NOFOLLOW * (not of_system), 0o666)
 
 
 class AbsentNameError(AttributeError):
