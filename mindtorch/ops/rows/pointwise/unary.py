@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import factorial, inf, log, pi, sqrt
-from typing import Any, Final
+from math import log, pi, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from ...rules import (
     ANY_NUMBERS,
     WHOLE,
     Pointwise,
-    opmath,
     pointwise,
     preserved,
     refuse_dtype,
@@ -294,50 +293,6 @@ elementary(
     unsupported={"complex": "digamma"},
 )  # fmt: skip
 elementary("sinc", _sinc, "aclnnSinc", _sinc_grad, 0.2, 2, rule="unbounded")
-
-
-_LARGEST_FACTORIAL: Final = 170  # of a float64
-
-
-def _polygamma_of_zeta(n: int, self: Tensor) -> Tensor:
-    """(-1)^(n+1) n! zeta(n + 1, x): Abramowitz and Stegun 6.4.10."""
-    if n == 0:
-        return aten.digamma(self)
-    size = float(factorial(n)) if n <= _LARGEST_FACTORIAL else inf
-    return aten.special_zeta(n + 1, self) * (size if n % 2 else -size)
-
-
-def _polygamma(n: int, self: Array, *, out: Geometry) -> Array:
-    from scipy.special import digamma, zeta
-
-    self = self.astype(opmath(out.dtype).np, copy=False)  # torch takes integers, too
-    if n == 0:
-        return digamma(self)
-    size = float(factorial(n)) if n <= _LARGEST_FACTORIAL else inf
-    return (zeta(n + 1.0, self.astype(np.float64, copy=False)) * (size if n % 2 else -size)).astype(
-        self.dtype
-    )
-
-
-def _polygamma_rule(n: int, self: Geometry) -> Geometry:
-    if n < 0:
-        raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return pointwise_float(self)
-
-
-op(
-    "polygamma(int n, Tensor self) -> Tensor",
-    infer=_polygamma_rule,
-    cpu=_polygamma,
-    lower=_polygamma_of_zeta,
-    grad={"self": lambda grad, n, self: grad * aten.polygamma(n + 1, self)},
-    unsupported={"complex": "trigamma"},
-    tolerance="composite",
-    rule="unbounded",
-    surface="function",
-    samples=calls((1, Arg((3,), low=0.5, high=3)), (2, Arg((2,), "float64", 1, 3))),
-    oracle=lambda torch: torch.polygamma,
-)
 
 
 def pointwise_float(self: Geometry) -> Geometry:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import pi, sqrt
+from math import exp, inf, lgamma, pi, sqrt
 from typing import Any
 
 import numpy as np
 
 from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...rules import opmath, pointwise, result_type
 from ...samples import Arg, calls
 from ...spec import aten, composite, op
+from ..pointwise.unary import pointwise_float
 
 ROOT_HALF = sqrt(0.5)
 Integrand = Callable[[Tensor, Tensor], Tensor]
@@ -210,12 +212,8 @@ def xlog1py(self: Any, other: Any) -> Tensor:
 _BERNOULLI = (12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1307674368000.0 / 691)
 
 
-def _zeta(self: Any, other: Any) -> Tensor:
-    """Σ (other + k)^-self by twelve terms and the Euler-Maclaurin formula."""
-    like = self if isinstance(self, Tensor) else other
-    x, q = (t if isinstance(t, Tensor) else aten.full((), t, dtype=_floating(like).dtype,
-            device=like.device) for t in (self, other))  # fmt: skip
-    x, q = _floating(x), _floating(q)
+def _series(x: Tensor, q: Tensor) -> Tensor:
+    """Σ (q + k)^-x for q > 0, by twelve terms and the Euler-Maclaurin formula."""
     terms = 12
     total = aten.pow(q, -x)
     for k in range(1, terms):
@@ -229,29 +227,45 @@ def _zeta(self: Any, other: Any) -> Tensor:
         total = total + term / quotient
         factor = factor * (x + (2 * i + 1)) * (x + (2 * i + 2))
         power = power / (w * w)
-    total = aten.where(x == 1, aten.full_like(total, np.inf), total)
-    total = aten.where(x < 1, aten.full_like(total, np.nan), total)
+    return total
+
+
+def _zeta(self: Any, other: Any) -> Tensor:
+    """Σ (other + k)^-self; the terms below zero are a difference of two such sums of -other."""
+    like = self if isinstance(self, Tensor) else other
+    x, q = (t if isinstance(t, Tensor) else aten.full((), t, dtype=_floating(like).dtype,
+            device=like.device) for t in (self, other))  # fmt: skip
+    x, q = aten.broadcast_tensors((_floating(x), _floating(q)))
+    rest = -q - aten.floor(-q)
+    positive = q > 0
+    ahead, far, near = aten.unbind(
+        _series(x, aten.stack((aten.where(positive, q, 1 - rest), 1 - q, rest)))
+    )
+    even = x == 2 * aten.floor(x / 2)
+    both = aten.where(even, ahead + near - far, ahead - near + far)  # halves cancel exactly
+    total = aten.where(positive, ahead, both)
     whole = aten.logical_and(q <= 0, q == aten.floor(q))
     total = aten.where(whole, aten.full_like(total, np.inf), total)
     unknown = aten.logical_and(q < 0, aten.logical_and(x != aten.floor(x), q != aten.floor(q)))
-    return aten.where(unknown, aten.full_like(total, np.nan), total)
+    unknown = aten.logical_or(aten.logical_or(unknown, x < 1), q == np.inf)
+    total = aten.where(unknown, aten.full_like(total, np.nan), total)
+    return aten.where(x == 1, aten.full_like(total, np.inf), total)
 
 
 def _zeta_cpu(self: Array, other: Array) -> Array:
-    result = by_scipy("zeta")(self, other)
+    zeta = by_scipy("zeta")
+    result = np.where((other == np.inf) & (self != 1), np.nan, zeta(self, other))
     low = (other <= 0) & (self > 1)
-    if not np.any(low):
-        return result
-    # scipy has no second argument below zero; its recurrence is the sum's own.
-    x, q = np.broadcast_arrays(self.astype(np.float64), other.astype(np.float64))
-    steps = int(np.ceil(-q[low].min())) + 1
-    with np.errstate(all="ignore"):
-        sums = sum(np.power(q + k, -x) * (q + k <= 0) for k in range(steps))
-        first = q + np.maximum(np.floor(-q) + 1, 0)
-        rest = by_scipy("zeta")(x, first)
-        total = np.where(q == np.floor(q), np.inf, sums + rest)
+    if np.any(low):  # scipy has no second argument below zero
+        x, q = np.broadcast_arrays(self.astype(np.float64), other.astype(np.float64))
+        with np.errstate(all="ignore"):
+            rest = -q - np.floor(-q)
+            sign = np.where(x % 2, -1, 1)
+            total = zeta(x, 1 - rest) + sign * zeta(x, rest) - sign * zeta(x, 1 - q)
+            total = np.where(q == np.floor(q), np.inf, total)
         total = np.where((x != np.floor(x)) & (q != np.floor(q)), np.nan, total)
-    return np.where(low, total, result).astype(result.dtype)
+        result = np.where(low, total, result)
+    return result.astype(np.result_type(self, other))
 
 
 op(
@@ -269,4 +283,54 @@ op(
     ),
     tolerance="composite",
     surface="special",
+)
+
+
+def _factor(n: int, largest: float) -> float:
+    """(-1)^(n+1) n!, infinite where it exceeds `largest`."""
+    try:
+        size = exp(lgamma(n + 1.0))
+    except OverflowError:
+        size = inf
+    return (size if size <= largest else inf) * (1 if n % 2 else -1)
+
+
+def _polygamma_of_zeta(n: int, self: Tensor) -> Tensor:
+    """(-1)^(n+1) n! zeta(n + 1, x): Abramowitz and Stegun 6.4.10."""
+    if n == 0:
+        return aten.digamma(self)
+    zeta = aten.special_zeta(n + 1, self)
+    if n == 1:
+        zeta = aten.masked_fill(zeta, self == inf, 0.0)
+    return zeta * _factor(n, float(np.finfo(np.float32).max))
+
+
+def _polygamma(n: int, self: Array, *, out: Geometry) -> Array:
+    self = self.astype(opmath(out.dtype).np, copy=False)  # torch takes integers, too
+    if n == 0:
+        return by_scipy("digamma")(self)
+    zeta = _zeta_cpu(np.array(n + 1, self.dtype), self)
+    if n == 1:  # torch sums the trigamma function by a series of its own: zero at infinity
+        zeta = np.where(self == inf, 0, zeta)
+    return zeta * self.dtype.type(_factor(n, float(np.finfo(self.dtype).max)))
+
+
+def _polygamma_rule(n: int, self: Geometry) -> Geometry:
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return pointwise_float(self)
+
+
+op(
+    "polygamma(int n, Tensor self) -> Tensor",
+    infer=_polygamma_rule,
+    cpu=_polygamma,
+    lower=_polygamma_of_zeta,
+    grad={"self": lambda grad, n, self: grad * aten.polygamma(n + 1, self)},
+    unsupported={"complex": "trigamma"},
+    tolerance="composite",
+    rule="unbounded",
+    surface="function",
+    samples=calls((1, Arg((3,), low=0.5, high=3)), (2, Arg((2,), "float64", 1, 3))),
+    oracle=lambda torch: torch.polygamma,
 )
