@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..runtime import message_ids, remedies, results
 from ..runtime.advice import Remedy
-from . import log
+from . import inference, log
 
 _OF_AN_OPERATOR = 2  # the rank of what one operator means by a code, where none is named
 _GUESS = 2  # from this rank on a finding is general, passes on a failure or is only a warning
@@ -100,6 +100,8 @@ def _all(text: str, reading: log.Reading) -> Iterator[tuple[int, LikelyCause]]:
         if (known := message_ids.of_id(key)) is not None:
             advice = known.of(message_ids.message_of(key, text))
             yield known.rank, _finding(f"{key} {known.title}".strip(), advice, reading)
+    for rank, evidence, advice in inference.conclusions(reading):
+        yield rank, _finding(evidence, advice, reading)
 
 
 def _finding(evidence: str, advice: Remedy, reading: log.Reading) -> LikelyCause:

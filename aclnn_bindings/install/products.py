@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -35,11 +35,14 @@ PRODUCTS: Final = ("950", "A3", "910b", "310b", "310p", "910")
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What documents say of one operator: products, and dtypes per parameter and product."""
+    """What documents say of one operator: products, and per parameter dtypes (of the product),
+    formats and the least and most dimensions, each where it is listed."""
 
     op: str
     products: tuple[str, ...]
     dtypes: Mapping[str, tuple[str, ...]]
+    formats: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ranks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def on(self, product: str | None) -> bool | None:
         """Whether `product` is listed; None when either is not known."""
@@ -73,7 +76,10 @@ def support(op: str, product: str | None = None) -> Support | None:
         for name, fact in row["params"].items()
         if "dtypes" in fact
     }
-    return Support(op, tuple(row["products"].split()), dtypes)
+    facts = row["params"].items()
+    formats = {n: tuple(f["formats"].split()) for n, f in facts if f.get("formats")}
+    ranks = {n: tuple(f["rank"]) for n, f in facts if None not in f.get("rank", (None,))}
+    return Support(op, tuple(row["products"].split()), dtypes, formats, ranks)
 
 
 def _without(row: Any, param: str, index: int, product: str | None) -> tuple[str, ...]:
@@ -99,12 +105,12 @@ def _ruled(rule: Any) -> set[str]:
 def _specs() -> Any:
     """The documents' facts, and what hardware and clients show beyond them."""
     specs = json.loads((_DATA / "op_specs.json").read_text(encoding="utf-8"))
-    field = json.loads((_DATA / "field/limits.json").read_text(encoding="utf-8"))
-    for row in field["products"]:
+    seen = json.loads((_DATA / "field/limits.json").read_text(encoding="utf-8"))
+    for row in seen["products"]:
         for op in row["ops"].split():
             specs["ops"][op]["products"] += " " + row["products"]
-    specs["nondeterministic"] = {n for row in field["nondeterministic"] for n in row["ops"].split()}
-    for row in field["dtypes"]:
+    specs["nondeterministic"] = {n for row in seen["nondeterministic"] for n in row["ops"].split()}
+    for row in seen["dtypes"]:
         for op in row["ops"].split():
             _narrow_or_widen(specs, specs["ops"][op], row)
     return specs

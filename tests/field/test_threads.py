@@ -20,7 +20,9 @@ THREADS: list[dict[str, Any]] = json.loads(
     Path(__file__).with_name("threads.json").read_text(encoding="utf-8")
 )
 
-DRAWS = ("training", "held out", "third", "fourth", "fifth", "sixth", "seventh")
+DRAWS = (
+    "training", "held out", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("row", THREADS, ids=lambda row: row["url"].rpartition("github.com/")[2])
@@ -49,6 +51,32 @@ def test_every_group_that_advice_names_is_in_its_pattern() -> None:
         named = re.findall(r"\{(\d)\}", rule.advice.cause + rule.advice.fix)
         assert all(int(group) <= rule.pattern.groups for group in named), rule.pattern.pattern
         assert not re.search(r"\{\d", rule.advice.run)
+
+
+def test_a_chip_that_the_document_lacks_is_named() -> None:
+    first = explain("aclnnGroupedMatmul failed on Ascend310B1").findings[0]
+    assert "do not list aclnnGroupedMatmul for 310B" in first.cause
+
+
+def test_a_dtype_that_the_document_lacks_is_named() -> None:
+    first = explain("aclnnRmsNorm failed, DT_COMPLEX64, Ascend910B4").findings[0]
+    assert "COMPLEX64" in first.cause
+    assert "FLOAT16" in first.fix
+
+
+def test_an_operator_alone_shows_its_limits() -> None:
+    causes = explain("call aclnnMatmul failed").findings
+    assert "self: " in causes[0].fix
+    assert "dimensions" in causes[0].fix
+
+
+def test_the_package_in_which_a_stack_ends_is_named() -> None:
+    text = (
+        '  File "/usr/lib/python3/site-packages/vllm_ascend/worker.py", line 1, in load\n'
+        '  File "/usr/lib/python3/site-packages/torch/nn.py", line 2, in call\n'
+        "StrangeError: 42"
+    )
+    assert "vllm_ascend raised it" in explain(text).findings[0].cause
 
 
 @pytest.mark.parametrize("text", ["my program is odd", "EngineDeadError: see above", "EZ9999 x"])
