@@ -11,12 +11,11 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...rules import broadcast, elementwise_strides, result_type
+from ...rules import broadcast, scalar_name
 from ...samples import Arg, Sample, calls
-from ...spec import aten, call, op
+from ...spec import SHORT_FLOATS, Derivative, aten, call, in_dtypes, op
+from .loss_grads import MEAN, NONE, SUM, lowered, pair_rule, reduced_array, spread
 from .pool import flat
-
-NONE, MEAN, SUM = 0, 1, 2
 
 
 def _nll_rule(
@@ -256,34 +255,9 @@ op(
 )
 
 
-def _pair_rule(self: Geometry, target: Geometry, reduction: int, *rest: Any) -> Geometry:
-    shape = broadcast(self.shape, target.shape)
-    dtype = result_type((self, target))
-    if reduction == NONE:
-        return self.fresh(shape, dtype, elementwise_strides(shape, [self, target]))
-    return self.fresh((), dtype)
-
-
-def _reduced(loss: Array, reduction: int) -> Array:
-    if reduction == NONE:
-        return loss
-    return np.asarray(loss.sum(dtype=loss.dtype) if reduction == SUM else loss.mean())
-
-
-def _spread(grad: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    """The gradient of each element's loss."""
-    if reduction != MEAN:
-        return grad
-    count = 1
-    for size in broadcast(self.shape, target.shape):
-        count *= size
-    return grad * (1.0 / max(count, 1))
-
-
 def pair_loss(
     name: str,
     cpu: Callable[..., Any],
-    slope: Callable[..., Any],
     aclnn: object,
     setting: str = "",
     kind: str = "float",
@@ -291,49 +265,23 @@ def pair_loss(
     lower: Callable[..., Any] | None = None,
     autocast: str = "",
 ) -> None:
-    """A row of a loss of input - target; `slope(d, setting)` is its derivative by d."""
+    """A row of a loss of input - target, whose gradient is a row of loss_grads."""
     text = f", {kind} {setting}=1.0" if setting else ""
+    reads = ("needs", "grad", "self", "target", "reduction", *([setting] if setting else []))
 
-    def gradient(
-        grad: Tensor, self: Tensor, target: Tensor, reduction: int, more: tuple[Any, ...]
-    ) -> Tensor:
-        each = _spread(grad, self, target, reduction)
-        return each * slope(self - target, *more)
+    def gradients(needs: tuple[bool, ...], *args: Any) -> tuple[Tensor | None, Tensor | None]:
+        by_input = getattr(aten, f"{name}_backward")(*args)
+        return by_input if needs[0] else None, -by_input if needs[1] else None
 
-    if setting == "beta":
-        grads: Any = {
-            "self": lambda grad, self, target, reduction, beta: gradient(
-                grad, self, target, reduction, (beta,)
-            ),
-            "target": lambda grad, self, target, reduction, beta: (
-                -gradient(grad, self, target, reduction, (beta,))
-            ),
-        }
-    elif setting == "delta":
-        grads = {
-            "self": lambda grad, self, target, reduction, delta: gradient(
-                grad, self, target, reduction, (delta,)
-            ),
-            "target": lambda grad, self, target, reduction, delta: (
-                -gradient(grad, self, target, reduction, (delta,))
-            ),
-        }
-    else:
-        grads = {
-            "self": lambda grad, self, target, reduction: gradient(
-                grad, self, target, reduction, ()
-            ),
-            "target": lambda grad, self, target, reduction: (
-                -gradient(grad, self, target, reduction, ())
-            ),
-        }
     op(
         f"{name}(Tensor self, Tensor target, int reduction=1{text}) -> Tensor",
-        infer=_pair_rule,
-        cpu=lambda self, target, reduction, *more: _reduced(cpu(self - target, *more), reduction),
+        infer=pair_rule,
+        cpu=lambda self, target, reduction, *more: reduced_array(
+            cpu(self - target, *more), reduction
+        ),
         aclnn=aclnn,
         lower=lower,
-        grad=grads,
+        grad={("self", "target"): Derivative(gradients, reads)},
         unsupported={"bool whole complex": f"{name.removesuffix('_loss')}_cpu"},
         samples=lambda: [
             Sample((Arg((3, 4), d), Arg((3, 4), d, -1.0, 3.0), reduction, *values))
@@ -351,7 +299,6 @@ def pair_loss(
 pair_loss(
     "mse_loss",
     lambda d: d * d,
-    lambda d: d * 2,
     call("aclnnMseLoss", "self", "target", "reduction", "out"),
     autocast="float32",
 )
@@ -366,7 +313,6 @@ def _smooth(d: Array, beta: float) -> Array:
 pair_loss(
     "smooth_l1_loss",
     _smooth,
-    lambda d, beta: aten.where(aten.abs(d) < beta, d / beta, aten.sign(d)),
     call("aclnnSmoothL1Loss", "self", "target", "reduction", "beta", "out"),
     setting="beta",
     values=(0.7,),
@@ -384,23 +330,63 @@ def _huber_lower(self: Tensor, target: Tensor, reduction: int, delta: float) -> 
     d = self - target
     size = aten.abs(d)
     far = (size - 0.5 * delta) * delta
-    loss = aten.where(size <= delta, d * d * 0.5, far)
-    if reduction == NONE:
-        return loss
-    # A mean of nothing is NaN, and a sum in float16 would end at 65,504.
-    return aten.sum(loss) if reduction == SUM else aten.mean(loss)
+    return lowered(aten.where(size <= delta, d * d * 0.5, far), reduction)
 
 
 pair_loss(
     "huber_loss",
     _huber,
-    lambda d, delta: aten.where(aten.abs(d) <= delta, d, aten.sign(d) * delta),
     (),
     setting="delta",
     values=(0.7,),
     lower=_huber_lower,
     autocast="float32",
 )
+
+
+def _soft_margin_rule(self: Geometry, target: Geometry, reduction: int) -> Geometry:
+    """torch computes in place in the negated input."""
+    shape = broadcast(self.shape, target.shape)
+    if shape != self.shape:
+        raise RuntimeError(
+            f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
+    if not self.dtype.is_floating_point:
+        raise RuntimeError(
+            "result type Float can't be cast to the desired output type " + scalar_name(self.dtype)
+        )
+    return self.fresh(self.shape) if reduction == NONE else self.fresh(())
+
+
+op(
+    "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    infer=_soft_margin_rule,
+    cpu=lambda self, target, reduction: reduced_array(np.log1p(np.exp(-self * target)), reduction),
+    aclnn=call(
+        "aclnnSoftMarginLoss", "self", "target", "reduction", "out",
+        when=in_dtypes("self", *SHORT_FLOATS),
+    ),
+    lower=lambda self, target, reduction: lowered(
+        aten.log1p(aten.exp(-self * target)), reduction
+    ),
+    grad={
+        "self": lambda grad, self, target, reduction: aten.soft_margin_loss_backward(
+            grad, self, target, reduction
+        ),
+        "target": lambda grad, self, target, reduction: aten.soft_margin_loss_backward(
+            grad, target, self, reduction
+        ),
+    },
+    samples=lambda: [
+        Sample((Arg((3, 4), d), Arg((3, 4), d, grad=False), reduction))
+        for d in ("float32", "float64")
+        for reduction in (NONE, MEAN, SUM)
+    ],
+    oracle=lambda torch: torch.ops.aten.soft_margin_loss,
+    tolerance="composite",
+    rule="loss",
+    surface="none",
+)  # fmt: skip
 
 
 def _bce_rule(
@@ -416,24 +402,13 @@ def _bce(self: Array, target: Array, weight: Array | None, reduction: int) -> Ar
     one = self.dtype.type(1)
     logs = np.maximum(np.log(self), floor), np.maximum(np.log1p(-self), floor)
     loss = (target - one) * logs[1] - target * logs[0]
-    return _reduced(loss if weight is None else loss * weight, reduction)
-
-
-def _bce_grad(
-    grad: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int
-) -> Tensor:
-    each = _spread(grad, self, target, reduction)
-    each = each if weight is None else each * weight
-    spread = self * (1 - self)
-    # The floor is torch's: no division by zero at 0 and 1.
-    low = aten.where(spread < 1e-12, 1e-12, spread)
-    return each * ((self - target) / low)
+    return reduced_array(loss if weight is None else loss * weight, reduction)
 
 
 def _bce_grad_target(
     grad: Tensor, self: Tensor, target: Tensor, weight: Tensor, reduction: int
 ) -> Tensor:
-    each = _spread(grad, self, target, reduction)
+    each = spread(grad, self, target, reduction)
     each = each if weight is None else each * weight
     return each * (aten.log1p(-self) - aten.log(self))
 
@@ -444,7 +419,12 @@ op(
     infer=_bce_rule,
     cpu=_bce,
     aclnn=call("aclnnBinaryCrossEntropy", "self", "target", "weight", "reduction", "out"),
-    grad={"self": _bce_grad, "target": _bce_grad_target},
+    grad={
+        "self": lambda grad, self, target, weight, reduction: aten.binary_cross_entropy_backward(
+            grad, self, target, weight, reduction
+        ),
+        "target": _bce_grad_target,
+    },
     unsupported={"bool whole complex": "binary_cross_entropy"},
     samples=lambda: [
         Sample(

@@ -13,7 +13,6 @@ from ...._tensor.tensor import Tensor
 from ...rules import result_type, scalar_name
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
-from .gates import logsigmoid
 from .reduction import get_enum, reduced, resolve_reduction
 
 
@@ -341,7 +340,7 @@ def binary_cross_entropy(
 
 
 @composite(
-    "binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, bool? "
+    "binary_cross_entropy_with_logits.nn(Tensor input, Tensor target, Tensor? weight=None, bool? "
     "size_average=None, bool? reduce=None, str reduction='mean', Tensor? pos_weight=None) -> "
     "Tensor",
     surface="nn",
@@ -370,11 +369,9 @@ def binary_cross_entropy_with_logits(
         raise ValueError(
             f"Target size ({target.size()}) must be the same as input size ({input.size()})"
         )
-    logs = logsigmoid(input)
-    if pos_weight is not None:
-        logs = logs * ((pos_weight - 1) * target + 1)
-    loss = (1 - target) * input - logs
-    return reduced(loss if weight is None else loss * weight, reduction)
+    return aten.binary_cross_entropy_with_logits(
+        input, target, weight, pos_weight, get_enum(reduction)
+    )
 
 
 @composite(

@@ -66,7 +66,7 @@ def hinge_embedding_loss(
 
 
 @composite(
-    "soft_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
+    "soft_margin_loss.nn(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
     "str reduction='mean') -> Tensor",
     surface="nn",
     samples=calls((Arg((4,)), Arg((4,), values=(1, -1, 1, -1), grad=False))),
@@ -81,7 +81,7 @@ def soft_margin_loss(
 ) -> Tensor:
     """log(1 + exp(-x y))."""
     reduction = resolve_reduction(size_average, reduce, reduction)
-    return reduced(aten.log1p(aten.exp(-input * target)), reduction)
+    return aten.soft_margin_loss(input, target, get_enum(reduction))
 
 
 @composite(

@@ -1,5 +1,5 @@
 """Rows of elementwise operators."""
 
-from . import arithmetic, binary, comparison, complex, signs, ternary, unary
+from . import arithmetic, binary, comparison, complex, logit, signs, ternary, unary
 
-__all__ = ["arithmetic", "binary", "comparison", "complex", "signs", "ternary", "unary"]
+__all__ = ["arithmetic", "binary", "comparison", "complex", "logit", "signs", "ternary", "unary"]

@@ -608,21 +608,3 @@ composite(
     samples=unary(),
     inplace=True,
 )
-
-
-def _logit(self: Tensor, eps: float | None = None) -> Tensor:
-    """log(x / (1 - x)), x clamped to [eps, 1 - eps] where `eps` is given."""
-    x = aten.to(self, pointwise_float(self._geom).dtype)
-    if eps is not None:  # of an eps above 1/2 the lower bound wins, unlike in clamp
-        x = aten.where(x < eps, eps, aten.clamp(x, None, 1 - eps))
-    return aten.log(x / (1 - x))
-
-
-composite(
-    "logit(Tensor self, float? eps=None) -> Tensor",
-    _logit,
-    unsupported={"complex": "logit_cpu"},
-    samples=calls((Arg((3, 4), low=0.1, high=0.9),), (Arg((3,), "float64", 0, 1), 0.1)),
-    inplace=True,
-    rule="cancelling",
-)
