@@ -107,7 +107,7 @@ def _bce_logits_grad_target(
 
 
 op(
-    f"{_NAME}({_TENSORS}, int reduction=1) -> Tensor",
+    f"{_NAME}({_TENSORS}, int reduction=0) -> Tensor",
     infer=_rule,
     cpu=_bce_logits,
     aclnn=call("aclnnBinaryCrossEntropyWithLogits", *_ARGUMENTS, when=NoNumbers(_of_one_dtype)),
@@ -125,7 +125,7 @@ op(
     oracle=lambda torch: torch.ops.aten.binary_cross_entropy_with_logits,
     tolerance="composite",
     rule="loss",
-    surface="none",
+    surface="function",
 )
 
 

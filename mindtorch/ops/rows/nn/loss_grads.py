@@ -126,7 +126,7 @@ def _smooth_slope(self: Tensor, target: Tensor, beta: float) -> Tensor:
 
 def _inside(self: Tensor, target: Tensor, limit: float, slope: float) -> Tensor:
     """`slope` where the two are closer than `limit`, 0 elsewhere."""
-    return aten.where(aten.abs(self - target) < limit, slope, 0.0).to(self.dtype)
+    return (aten.abs(self - target) < limit).to(self.dtype) * slope
 
 
 gradient_row(

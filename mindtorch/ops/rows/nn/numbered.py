@@ -13,7 +13,6 @@ from ...samples import Arg, Sample, calls
 from ...spec import OPS, composite
 
 ROW, OTHER = Arg((3, 4)), Arg((3, 4), low=0.5, high=2)
-WEIGHT = Arg((3, 4), low=0.5, high=2, grad=False)
 SIGNS = Arg((3,), "int64", 1, 1)
 
 
@@ -53,12 +52,6 @@ def _named(run: Callable[..., Tensor], names: Sequence[str], lead: int) -> Calla
     return body
 
 
-_loss(
-    "binary_cross_entropy_with_logits",
-    "Tensor input, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=0",
-    (ROW, Arg((3, 4), low=0, high=1)),
-    Sample((ROW, Arg((3, 4), low=0, high=1), WEIGHT), {"reduction": 2}),
-)
 _loss(
     "cosine_embedding_loss",
     "Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0",
