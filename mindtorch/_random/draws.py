@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from .._autograd.grad_mode import MODES
+from .._backends.registry import registry
 from .._compat.argument_errors import parsed
 from .._dispatch.overrides import hand_over, overriding
 from .._functional.creation import finish, from_array, kind_of, sizes_of, write_out
 from .._functional.publish import FUNCTIONS, surface
 from .._tensor import dtype as dt
-from .._tensor.device import DeviceLike, resolve
+from .._tensor.device import CPU, DeviceLike, resolve
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry, contiguous
@@ -200,7 +202,7 @@ def randperm(
     return _finished(draws, out, requires_grad)
 
 
-def _like(name: str, make: Callable[..., Tensor], fill: Callable[..., Tensor]) -> None:
+def _like(name: str, fill: Callable[..., Tensor]) -> None:
     least, most = {"randint_like": (1, 2)}.get(name, (0, 0))
 
     def like(
@@ -209,17 +211,17 @@ def _like(name: str, make: Callable[..., Tensor], fill: Callable[..., Tensor]) -
     ) -> Any:  # fmt: skip
         if not least <= len(args) <= most:
             raise TypeError(f"{name}: {len(args)} bounds")
-        options: dict[str, Any]
-        options = {"dtype": dtype or input.dtype, "device": device or input.device,
-                   "requires_grad": requires_grad}  # fmt: skip
         if input.__class__ is not Tensor and (kinds := overriding((input,))):
+            options = {"dtype": dtype or input.dtype, "device": device or input.device,
+                       "requires_grad": requires_grad}  # fmt: skip
             return hand_over(FUNCTIONS[name], kinds, (input, *args), options)
         bounds = args if len(args) != 1 else (0, *args)
-        geometry = preserved(input._geom)
-        if geometry.contiguous:
-            return make(*bounds, tuple(input.shape), **options)
-        result = aten.empty_strided(tuple(geometry.shape), tuple(geometry.strides),
-                                    dtype=options["dtype"], device=options["device"])  # fmt: skip
+        geometry = input._geom
+        if dtype is not None or geometry.offset or not geometry.contiguous:
+            geometry = preserved(geometry, dtype and dt.resolve(dtype, name))
+        if device is not None:
+            geometry = geometry.on(resolve(device))
+        result = registry.backend(geometry.device).allocate(geometry)
         return finish(fill(result, *bounds), requires_grad)
 
     like.__name__ = like.__qualname__ = name
@@ -248,9 +250,14 @@ def _put(self: Tensor, draws: Tensor) -> Tensor:
     return self.copy_(draws)
 
 
+_FLOATING = ("uniform", "normal")
+
+
 def _refill(
     self: Tensor, kind: str, params: tuple[Any, ...], generator: Generator | None
 ) -> Tensor:
+    if kind in _FLOATING and sequential.fill(generator, kind, self, *params):
+        return self
     geom = self._geom
     if geom.dtype.is_complex and not geom.contiguous:  # a normal one: its parts are drawn apart
         parts = (params[0], params[1] / sqrt(2))
@@ -265,6 +272,8 @@ def _refill(
 def _bounds(
     args: tuple[Any, ...], named: dict[str, Any], low: float, high: float | None
 ) -> tuple[Any, Any]:
+    if not named:
+        return (*args, low, high)[:2] if len(args) != 1 else (args[0], high)
     bounds = dict(zip(("from", "to"), args, strict=False)) | named
     unknown = set(bounds) - {"from", "to"}
     if unknown:
@@ -336,9 +345,14 @@ def random_(
     return _refill(self, "integers", (low, high, dtype in (dt.int64, dt.float64)), generator)
 
 
-_like("rand_like", rand, uniform_)
-_like("randn_like", randn, normal_)
-_like("randint_like", randint, random_)
+_like("rand_like", uniform_)
+_like("randn_like", normal_)
+_like("randint_like", random_)
+
+
+@cache
+def _range(dtype: Dtype) -> tuple[int, int]:
+    return (0, 1) if dtype is dt.bool else (dt.iinfo(dtype).min, dt.iinfo(dtype).max)
 
 
 def _refuse_range(low: int, high: int, dtype: Dtype) -> None:
@@ -349,7 +363,7 @@ def _refuse_range(low: int, high: int, dtype: Dtype) -> None:
         )
     if dtype.category > dt.INTEGER:
         return
-    least, most = (0, 1) if dtype is dt.bool else (np.iinfo(dtype.np).min, np.iinfo(dtype.np).max)
+    least, most = _range(dtype)
     for name, value in (("from", low), ("to - 1", high - 1)):
         if not least <= value <= most:
             raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
@@ -378,6 +392,8 @@ def bernoulli_(
         _refuse_chances(p)
     elif not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    elif sequential.fill(generator, "bernoulli", self, p):
+        return self
     return _put(self, _bernoulli(self, p, generator))
 
 
@@ -385,18 +401,16 @@ def _bernoulli(like: Tensor, p: Tensor | float, generator: Generator | None) -> 
     """Draws for `like`, of `_sizes_in_order`."""
     geom = like._geom
     if geom.device.type == "cpu":
-        source = _source(generator, geom.device)
-        chance: Array | float = (
-            float(p)
-            if not isinstance(p, Tensor)
-            else np.broadcast_to(
-                aten.to(p, p.dtype if p.dtype is dt.float64 else dt.float32).numpy(), geom.shape
-            )
-            .transpose(_memory_order(geom))
-            .reshape(-1)
-        )
-        draws = _draw.bernoulli(source, geom.numel, chance)
-        return from_array(draws.reshape(_sizes_in_order(geom)))
+        chance: Any = float(p) if not isinstance(p, Tensor) else p._array
+        digits = np.float64 if getattr(chance, "itemsize", 8) == 8 else np.float32
+        sizes = _sizes_in_order(geom)
+        draws = _draw.unit(_source(generator, CPU), geom.numel, np.dtype(digits)).reshape(sizes)
+        if isinstance(p, Tensor):
+            chance = chance.astype(digits, copy=False)
+            if p._geom is not geom or not geom.contiguous:
+                chance = np.broadcast_to(chance, geom.shape).transpose(_memory_order(geom))
+        hits = (draws < chance).astype(geom.dtype.np)
+        return adopt(contiguous(sizes, geom.dtype, CPU), hits)
     u = _draw_into("uniform", tuple(geom.shape), (0.0, 1.0), dt.float32, geom.device, generator)
     return aten.lt(u, p)
 
@@ -405,7 +419,8 @@ def _refuse_chances(p: Tensor) -> None:
     """RuntimeError for probabilities outside of [0, 1] on cpu, as torch; no wait elsewhere."""
     if p._geom.device.type != "cpu" or not p.numel():
         return
-    if not bool(aten.all(aten.logical_and(p >= 0, p <= 1)).item()):
+    chances = p._array
+    if not (chances.min() >= 0 and chances.max() <= 1):  # NaN is neither
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message"
             " be improved?  If so, please report an enhancement request to PyTorch.)"
@@ -431,8 +446,12 @@ def bernoulli(
         _refuse_chances(p)
     elif not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    like = aten.empty(tuple(input.shape), dtype=input.dtype, device=input.device)
-    draws = aten.to(_bernoulli(like, p, generator), input.dtype)
+    like = registry.backend(input.device).allocate(input._geom.fresh())
+    if out is None and like.device is CPU and not MODES.active:
+        return _bernoulli(like, p, generator)
+    if not isinstance(p, Tensor) and sequential.fill(generator, "bernoulli", like, p):
+        return like if out is None else out.copy_(like)
+    draws = _put(like, _bernoulli(like, p, generator))
     return draws if out is None else out.copy_(draws)
 
 
@@ -448,6 +467,8 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
             "Exponential distribution is a continuous probability distribution. dtype must be a"
             f" floating point but you specified {geom.dtype.legacy}"
         )
+    if sequential.fill(generator, "exponential", self, lambd):
+        return self
     if geom.device.type == "cpu":
         draws = _draw.exponential(_source(generator, geom.device), geom.numel, lambd)
         return _put(self, from_array(draws.astype(geom.dtype.np).reshape(_sizes_in_order(geom))))
@@ -475,6 +496,8 @@ def cauchy_(
             "Cauchy distribution is a continuous probability distribution. dtype must be a"
             f" floating point but you specified {c_name(self.dtype)}"
         )
+    if sequential.fill(generator, "cauchy", self, median, sigma):
+        return self
     u = _uniform_double(self, generator)
     return _put(self, (u - 0.5).mul_(pi).tan_().mul_(sigma).add_(median))
 
@@ -487,6 +510,8 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self.dtype.category > dt.FLOAT or self.dtype is dt.bool:
         raise NotImplementedError(f"\"geometric_\" not implemented for '{self.dtype.legacy}'")
+    if sequential.fill(generator, "geometric", self, log1p(-p)):
+        return self
     u = _uniform_double(self, generator)
     return _put(self, u.log_().div_(log1p(-p)).ceil_())
 
@@ -501,6 +526,8 @@ def log_normal_(
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if self.dtype.category != dt.FLOAT:
         raise NotImplementedError(f"\"log_normal_cpu\" not implemented for '{self.dtype.legacy}'")
+    if sequential.fill(generator, "log_normal", self, mean, std):
+        return self
     if self.device.type == "cpu":
         z = _draw.pairs_of_normals(_source(generator, self.device), self.numel())
         draws = np.exp(z * std + mean).reshape(_sizes_in_order(self._geom))
@@ -512,7 +539,7 @@ def log_normal_(
 
 def _refuse_spread(std: Tensor) -> None:
     """RuntimeError for negative standard deviations on cpu, as torch; no wait elsewhere."""
-    if std.device.type == "cpu" and std.numel() and not bool(aten.all(aten.ge(std, 0)).item()):
+    if std.device.type == "cpu" and std.numel() and not std._array.min() >= 0:
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 
@@ -546,7 +573,8 @@ def normal(
     first = next((v for v in (mean, std) if isinstance(v, Tensor)), None)
     if first is None:
         raise TypeError("normal: numbers for mean and std need a size; give size=(…)")
-    shape = aten.broadcast_shapes(getattr(mean, "shape", ()), getattr(std, "shape", ()))
+    shapes = {v.shape for v in (mean, std) if isinstance(v, Tensor)}
+    shape = aten.broadcast_shapes(*shapes) if len(shapes) > 1 else first.shape
     z = _draw_into("normal", tuple(shape), (0.0, 1.0), first.dtype, first.device, generator)
     return _finished(aten.add(aten.mul(z, std), mean), out, False)
 

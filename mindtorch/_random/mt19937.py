@@ -38,6 +38,8 @@ def unit(generator: Generator, n: int, dtype: np.dtype[Any]) -> Array:
 
 def uniform(generator: Generator, n: int, dtype: np.dtype[Any], low: float, high: float) -> Array:
     """n draws from [low, high)."""
+    if sequential.FILLS and dtype.itemsize >= 4:
+        return _filled(generator, "uniform", n, dtype, low, high)
     x = unit(generator, n, dtype)
     if (low, high) == (0.0, 1.0):
         return x.astype(dtype, copy=False)
@@ -45,8 +47,18 @@ def uniform(generator: Generator, n: int, dtype: np.dtype[Any], low: float, high
     return (x * kind(high - low) + kind(low)).astype(dtype)
 
 
+def _filled(
+    generator: Generator, kind: str, n: int, dtype: np.dtype[Any], a: float, b: float
+) -> Array:
+    draws = np.empty(n, dtype)
+    sequential.draw_into(generator, kind, draws, 0, n, dtype.itemsize, a, b)
+    return draws
+
+
 def normal(generator: Generator, n: int, dtype: np.dtype[Any], mean: float, std: float) -> Array:
     """n draws from a normal distribution: Box-Muller, in blocks of 16 from 16 numbers on."""
+    if sequential.FILLS and dtype.itemsize >= 4:
+        return _filled(generator, "normal", n, dtype, mean, std)
     if n < 16:
         return (pairs_of_normals(generator, n) * std + mean).astype(dtype)
     # Narrow dtypes draw block by block; float32 and float64 all at once, with words for the rest.
@@ -96,9 +108,11 @@ def integers(
 ) -> Array:
     """n int64 draws from [low, high), of two words each where `double` or the span is wide."""
     span = (high - low) % (1 << 64)
+    double = span == 0 or (span >= 1 << 28 if double is None else double)
+    if sequential.FILLS:
+        return sequential.integers(generator, n, low, span, double)
     if span == 0:
         return _wide(generator, n).astype(np.int64)
-    double = span >= 1 << 28 if double is None else double
     raw = _wide(generator, n) if double else generator.words(n)
     return ((raw % np.uint64(span)).astype(np.int64) + np.int64(low)).astype(np.int64)
 

@@ -142,6 +142,8 @@ def resolve(value: DeviceLike | None) -> device:
     """The device a tensor lands on: None is the default one, `npu` is the current npu."""
     if value is None:
         value = _local.stack[-1] if _local.stack else _default
+    if value is CPU or value == "cpu":
+        return CPU
     resolved = value if value.__class__ is device else device(value)
     if resolved.index is None and resolved.type == "npu":
         return device("npu", _current_npu)

@@ -256,4 +256,9 @@ def _new(
 
 def contiguous(shape: tuple[int, ...], dtype: Dtype, device: Device) -> Geometry:
     """A row-major Geometry at offset 0."""
-    return geometry(shape, contiguous_strides(shape), 0, dtype, device)
+    key = (shape, dtype, device)
+    interned = _table.get(key)
+    if interned is None:
+        interned = geometry(shape, contiguous_strides(shape), 0, dtype, device)
+        interned = _table.setdefault((interned.shape, dtype, device), interned)
+    return interned

@@ -13,7 +13,7 @@ from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.eight_bits import fitting
 from ..._tensor.geometry import Geometry, contiguous
 from ..._tensor.storage import Storage
-from ..._tensor.tensor import Tensor, wrap
+from ..._tensor.tensor import MOST_DIMS, Tensor, adopt, wrap
 from ..._tensor.types import Array
 from ...ops.rules import Dynamic, Pointwise, Results, opmath
 from ...ops.schema import Kind
@@ -29,6 +29,8 @@ class CpuBackend:
 
     def allocate(self, geom: Geometry) -> Tensor:
         try:
+            if geom.contiguous and not geom.offset and geom.ndim <= MOST_DIMS:
+                return adopt(geom, np.empty(geom.shape, geom.dtype.np))
             return wrap(geom, Storage(np.empty(geom.extent, geom.dtype.np)))
         except REFUSED as error:
             refuse(error)

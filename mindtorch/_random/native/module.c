@@ -1,8 +1,8 @@
 // The extension module mindtorch._random._sequential: draws of MT19937's words, one after the other.
 //
-// Arrays come as addresses; they are of float64, of float32 for `single` uniform draws, or of int64
-// for a permutation. Elsewhere `single` says that
-// parameters are float32's numbers, in whose precision torch prepares them.
+// Arrays come as writable buffers; they are of float64, of int64 for integers and a permutation, of
+// float32 or float64 by the `width` of a fill. `single` says that parameters are float32's numbers,
+// in whose precision torch prepares them.
 //
 // Sources: Marsaglia, Tsang, "A simple method for generating gamma variables" (2000); Hörmann, "The
 // transformed rejection method for generating Poisson random variables" (1993); Hörmann, "The
@@ -154,90 +154,208 @@ static double binomial_draw(Source* source, double count, double prob, int singl
   return flipped ? rounded(count - drawn, single) : drawn;
 }
 
+static double between(Source* source, double low, double high) {
+  return uniform(source) * (high - low) + low;
+}
+
+static float single(Source* source) {
+  return (float)(word(source) & ((UINT32_C(1) << 24) - 1)) * (1.0f / (UINT32_C(1) << 24));
+}
+
+static double single_between(Source* source, double low, double high) {
+  return single(source) * (float)(high - low) + (float)low;
+}
+
+static double scaled_normal(Source* source, double mean, double std) {
+  return normal(source) * std + mean;
+}
+
+static double exponential(Source* source, double rate, double unused) {
+  (void)unused;
+  return -log1p(-uniform(source)) / rate;
+}
+
+static double bernoulli(Source* source, double prob, double unused) {
+  (void)unused;
+  return uniform(source) < prob;
+}
+
+static double cauchy(Source* source, double median, double sigma) {
+  return tan(PI * (uniform(source) - 0.5)) * sigma + median;
+}
+
+static double geometric(Source* source, double scale, double unused) {
+  (void)unused;
+  return ceil(log(uniform(source)) / scale);
+}
+
+static double log_normal(Source* source, double mean, double std) {
+  return exp(scaled_normal(source, mean, std));
+}
+
+// By the numbers that `sequential.py` gives them; one behind these is of normal draws in blocks.
+static double (*const DISTRIBUTIONS[])(Source*, double, double) = {
+    between, single_between, scaled_normal, exponential, bernoulli, cauchy, geometric, log_normal};
+enum { KINDS = sizeof DISTRIBUTIONS / sizeof *DISTRIBUTIONS };
+
+// The limited API has buffers from 3.11 on, with the layout and functions that 3.10 has.
+#if defined(Py_LIMITED_API) && Py_LIMITED_API + 0 < 0x030B0000
+typedef struct {
+  void* buf;
+  PyObject* obj;
+  Py_ssize_t len, itemsize;
+  int readonly, ndim;
+  char* format;
+  Py_ssize_t *shape, *strides, *suboffsets;
+  void* internal;
+} Py_buffer;
+enum { PyBUF_SIMPLE = 0, PyBUF_WRITABLE = 1 };
+PyAPI_FUNC(int) PyObject_GetBuffer(PyObject* object, Py_buffer* view, int flags);
+PyAPI_FUNC(void) PyBuffer_Release(Py_buffer* view);
+#endif
+
 static int opened(Source* source, PyObject* capsule) {
   source->words = PyCapsule_GetPointer(capsule, "BitGenerator");
   source->spare = NAN;
   return source->words != NULL;
 }
 
-static PyObject* gamma_fill(PyObject* self, PyObject* args) {
+// The address of `n` elements behind `offset` others in what an object holds; NULL with an error.
+// Whoever calls holds the object, which is no view that something could release meanwhile.
+static void* elements(PyObject* object, int flags, Py_ssize_t offset, Py_ssize_t n, int width) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(object, &view, flags)) return NULL;
+  char* start = (char*)view.buf + offset * width;
+  const int fits = offset >= 0 && n >= 0 && (offset + n) * width <= view.len;
+  PyBuffer_Release(&view);
+  if (fits) return start;
+  PyErr_SetString(PyExc_ValueError, "memory of fewer elements");
+  return NULL;
+}
+
+static void* doubles(PyObject* object, int flags, Py_ssize_t n) {
+  return elements(object, flags, 0, n, sizeof(double));
+}
+
+// Eight pairs of draws, from eight lengths and then eight turns (G. Box and M. Muller, 1958).
+static void double_block(double* u, double mean, double std) {
+  for (int i = 0; i < 8; ++i) {
+    const double radius = sqrt(-2.0 * log(1.0 - u[i])), angle = 2.0 * PI * u[i + 8];
+    u[i] = radius * cos(angle) * std + mean;
+    u[i + 8] = radius * sin(angle) * std + mean;
+  }
+}
+
+static void single_block(float* u, float mean, float std) {
+  for (int i = 0; i < 8; ++i) {
+    const float radius = sqrtf(-2.0f * logf(1.0f - u[i])), angle = (float)(2.0 * PI) * u[i + 8];
+    u[i] = radius * cosf(angle) * std + mean;
+    u[i + 8] = radius * sinf(angle) * std + mean;
+  }
+}
+
+// From 16 on all are drawn before blocks of 16 are made, and a last one that reaches back is of
+// new draws, as torch does.
+#define NORMAL_BLOCKS(NAME, TYPE, DRAW, BLOCK)                                     \
+  static void NAME(Source* source, TYPE* out, Py_ssize_t n, TYPE mean, TYPE std) { \
+    for (Py_ssize_t i = 0; i < n; ++i) out[i] = DRAW(source);                      \
+    for (Py_ssize_t i = 0; i + 16 <= n; i += 16) BLOCK(out + i, mean, std);        \
+    if (n % 16 == 0) return;                                                       \
+    for (Py_ssize_t i = n - 16; i < n; ++i) out[i] = DRAW(source);                 \
+    BLOCK(out + n - 16, mean, std);                                                \
+  }
+NORMAL_BLOCKS(double_blocks, double, uniform, double_block)
+NORMAL_BLOCKS(single_blocks, float, single, single_block)
+
+static PyObject* fill(PyObject* self, PyObject* args) {
   (void)self;
-  PyObject* capsule;
+  PyObject *capsule, *memory;
   Source source;
-  unsigned long long in, out;
-  Py_ssize_t n;
-  int single;
-  double spare;
-  if (!PyArg_ParseTuple(args, "OKKnpd", &capsule, &in, &out, &n, &single, &spare)) return NULL;
+  Py_ssize_t offset, n;
+  int kind, width;
+  double a, b, spare;
+  if (!PyArg_ParseTuple(args, "OOnniiddd", &capsule, &memory, &offset, &n, &width, &kind, &a, &b,
+                        &spare))
+    return NULL;
   if (!opened(&source, capsule)) return NULL;
   source.spare = spare;
-  const double* alpha = (const double*)(uintptr_t)in;
-  double* drawn = (double*)(uintptr_t)out;
-  for (Py_ssize_t i = 0; i < n; ++i) drawn[i] = gamma_draw(&source, alpha[i], single);
+  void* out = elements(memory, PyBUF_WRITABLE, offset, n, width);
+  if (out == NULL) return NULL;
+  if (kind == KINDS && width == sizeof(float)) {
+    single_blocks(&source, out, n, (float)a, (float)b);
+  } else if (kind == KINDS) {
+    double_blocks(&source, out, n, a, b);
+  } else if (width == sizeof(float)) {
+    for (Py_ssize_t i = 0; i < n; ++i)
+      ((float*)out)[i] = (float)DISTRIBUTIONS[kind](&source, a, b);
+  } else {
+    for (Py_ssize_t i = 0; i < n; ++i) ((double*)out)[i] = DISTRIBUTIONS[kind](&source, a, b);
+  }
   return PyFloat_FromDouble(source.spare);
 }
 
-static PyObject* uniform_fill(PyObject* self, PyObject* args) {
+static PyObject* integers(PyObject* self, PyObject* args) {
   (void)self;
-  PyObject* capsule;
+  PyObject *capsule, *memory;
   Source source;
-  unsigned long long out;
   Py_ssize_t n;
-  int single;
-  if (!PyArg_ParseTuple(args, "OKnp", &capsule, &out, &n, &single)) return NULL;
-  if (!opened(&source, capsule)) return NULL;
-  float* singles = (float*)(uintptr_t)out;
-  double* doubles = (double*)(uintptr_t)out;
-  const uint32_t digits = (UINT32_C(1) << 24) - 1;
-  if (single) {
-    for (Py_ssize_t i = 0; i < n; ++i)
-      singles[i] = (float)(word(&source) & digits) * (1.0f / (digits + 1));
-  } else {
-    for (Py_ssize_t i = 0; i < n; ++i) doubles[i] = uniform(&source);
+  long long low;
+  unsigned long long span;
+  int twice;
+  if (!PyArg_ParseTuple(args, "OOnLKp", &capsule, &memory, &n, &low, &span, &twice)) return NULL;
+  uint64_t* out = elements(memory, PyBUF_WRITABLE, 0, n, sizeof(uint64_t));
+  if (out == NULL || !opened(&source, capsule)) return NULL;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    uint64_t raw = word(&source);
+    if (twice) raw = raw << 32 | word(&source);
+    out[i] = (span ? raw % span : raw) + (uint64_t)low;
   }
   Py_RETURN_NONE;
 }
 
-static PyObject* normal_fill(PyObject* self, PyObject* args) {
+static PyObject* gamma_fill(PyObject* self, PyObject* args) {
   (void)self;
-  PyObject* capsule;
+  PyObject *capsule, *in, *out;
   Source source;
-  unsigned long long out;
   Py_ssize_t n;
+  int single;
   double spare;
-  if (!PyArg_ParseTuple(args, "OKnd", &capsule, &out, &n, &spare)) return NULL;
+  if (!PyArg_ParseTuple(args, "OOOnpd", &capsule, &in, &out, &n, &single, &spare)) return NULL;
   if (!opened(&source, capsule)) return NULL;
   source.spare = spare;
-  double* drawn = (double*)(uintptr_t)out;
-  for (Py_ssize_t i = 0; i < n; ++i) drawn[i] = normal(&source);
+  const double* alpha = doubles(in, PyBUF_SIMPLE, n);
+  double* drawn = alpha == NULL ? NULL : doubles(out, PyBUF_WRITABLE, n);
+  if (drawn == NULL) return NULL;
+  for (Py_ssize_t i = 0; i < n; ++i) drawn[i] = gamma_draw(&source, alpha[i], single);
   return PyFloat_FromDouble(source.spare);
 }
 
 static PyObject* poisson_fill(PyObject* self, PyObject* args) {
   (void)self;
-  PyObject* capsule;
+  PyObject *capsule, *in, *out;
   Source source;
-  unsigned long long in, out;
   Py_ssize_t n;
-  if (!PyArg_ParseTuple(args, "OKKn", &capsule, &in, &out, &n)) return NULL;
+  if (!PyArg_ParseTuple(args, "OOOn", &capsule, &in, &out, &n)) return NULL;
   if (!opened(&source, capsule)) return NULL;
-  const double* rate = (const double*)(uintptr_t)in;
-  double* drawn = (double*)(uintptr_t)out;
+  const double* rate = doubles(in, PyBUF_SIMPLE, n);
+  double* drawn = rate == NULL ? NULL : doubles(out, PyBUF_WRITABLE, n);
+  if (drawn == NULL) return NULL;
   for (Py_ssize_t i = 0; i < n; ++i) drawn[i] = poisson_draw(&source, rate[i]);
   Py_RETURN_NONE;
 }
 
 static PyObject* binomial_fill(PyObject* self, PyObject* args) {
   (void)self;
-  PyObject* capsule;
+  PyObject *capsule, *counts, *probs, *out;
   Source source;
-  unsigned long long counts, probs, out;
   Py_ssize_t n;
   int single;
-  if (!PyArg_ParseTuple(args, "OKKKnp", &capsule, &counts, &probs, &out, &n, &single)) return NULL;
+  if (!PyArg_ParseTuple(args, "OOOOnp", &capsule, &counts, &probs, &out, &n, &single)) return NULL;
   if (!opened(&source, capsule)) return NULL;
-  const double *count = (const double*)(uintptr_t)counts, *prob = (const double*)(uintptr_t)probs;
-  double* drawn = (double*)(uintptr_t)out;
+  const double* count = doubles(counts, PyBUF_SIMPLE, n);
+  const double* prob = count == NULL ? NULL : doubles(probs, PyBUF_SIMPLE, n);
+  double* drawn = prob == NULL ? NULL : doubles(out, PyBUF_WRITABLE, n);
+  if (drawn == NULL) return NULL;
   for (Py_ssize_t i = 0; i < n; ++i)
     drawn[i] = binomial_draw(&source, count[i], prob[i], single);
   Py_RETURN_NONE;
@@ -245,13 +363,13 @@ static PyObject* binomial_fill(PyObject* self, PyObject* args) {
 
 static PyObject* permutation_fill(PyObject* self, PyObject* args) {
   (void)self;
-  PyObject* capsule;
+  PyObject *capsule, *out;
   Source source;
-  unsigned long long out;
   Py_ssize_t n;
-  if (!PyArg_ParseTuple(args, "OKn", &capsule, &out, &n)) return NULL;
+  if (!PyArg_ParseTuple(args, "OOn", &capsule, &out, &n)) return NULL;
   if (!opened(&source, capsule)) return NULL;
-  int64_t* order = (int64_t*)(uintptr_t)out;
+  int64_t* order = elements(out, PyBUF_WRITABLE, 0, n, sizeof(int64_t));
+  if (order == NULL) return NULL;
   for (Py_ssize_t i = 0; i < n; ++i) order[i] = i;
   for (Py_ssize_t i = 0; i + 1 < n; ++i) {
     const Py_ssize_t other = i + (Py_ssize_t)(word(&source) % (uint64_t)(n - i));
@@ -263,9 +381,9 @@ static PyObject* permutation_fill(PyObject* self, PyObject* args) {
 }
 
 static PyMethodDef functions[] = {
+    {"fill", fill, METH_VARARGS, "fill(words, out, offset, n, width, kind, a, b, spare): new spare."},
+    {"integers", integers, METH_VARARGS, "integers(words, out, n, low, span, twice)"},
     {"gamma", gamma_fill, METH_VARARGS, "gamma(words, in, out, n, single, spare): the new spare."},
-    {"uniform", uniform_fill, METH_VARARGS, "uniform(words, out, n, single)"},
-    {"normal", normal_fill, METH_VARARGS, "normal(words, out, n, spare): the new spare."},
     {"poisson", poisson_fill, METH_VARARGS, "poisson(words, in, out, n)"},
     {"binomial", binomial_fill, METH_VARARGS, "binomial(words, counts, probs, out, n, single)"},
     {"permutation", permutation_fill, METH_VARARGS, "permutation(words, out, n)"},

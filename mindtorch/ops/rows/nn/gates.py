@@ -276,10 +276,10 @@ def rrelu(
             raise NotImplementedError(
                 f"\"rrelu_with_noise_out_cpu\" not implemented for '{input.dtype.legacy}'"
             )
-        leaks = aten.le(input, 0)
-        slopes = aten.empty((int(leaks.sum()),), dtype=dt.float64).uniform_(lower, upper)
-        slope = aten.masked_scatter(aten.ones_like(input), leaks, aten.to(slopes, input.dtype))
-        result = aten.contiguous(aten.where(input > 0, input, input * slope))
+        leaks, slope = aten.le(input, 0).numpy(), aten.ones_like(input)
+        count = (int(leaks.sum()),)
+        slope.numpy()[leaks] = aten.empty(count, dtype=dt.float64).uniform_(lower, upper).numpy()
+        result = aten.contiguous(input * slope)
     else:
         slope = aten.empty_like(input).uniform_(lower, upper)
         result = aten.where(input > 0, input, input * slope)
