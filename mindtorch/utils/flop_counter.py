@@ -1,61 +1,178 @@
-"""Owns FlopCounterMode: floating-point operations of products, convolutions, attention."""
+"""Owns FlopCounterMode: operations of products and convolutions, by torch's operators."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
-from .._dispatch.overrides import TorchFunctionMode
+from .._autograd.grad_mode import LOCAL
+from .._dispatch.dispatch_modes import TorchDispatchMode
+from .._tensor.tensor import Tensor
 from ..ops.costs import elements, lookup, sized
+from ..ops.namespaces import OpOverload, OpOverloadPacket, namespace
 from ..ops.spec import OPS
+from ._pytree import tree_map_only
+from .module_tracker import ModuleTracker
+
+__all__ = ["FlopCounterMode"]
+
+Arguments = Mapping[str, Any]
 
 
-def _count(name: str, args: Any, kwargs: Any, result: Any) -> int:
-    """What the row `name` counts; nothing for rows that count elements, as in torch."""
+def _matmul(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterator[tuple[str, int]]:
+    """torch folds a batch into rows where the other operand is one matrix; of vectors: nothing."""
+    left, right = args["self"], args["other"]
+    if min(left.dim(), right.dim()) > 1:
+        yield "bmm" if right.dim() > 2 else "mm", flops
+
+
+def _linear(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterator[tuple[str, int]]:
+    fused = args.get("bias") is not None and args["input"].is_contiguous()
+    yield "addmm" if fused else "mm", flops
+
+
+def _linear_backward(
+    args: Arguments, outs: Sequence[Tensor], flops: int
+) -> Iterator[tuple[str, int]]:
+    """A product for the input's gradient, and one for the weight's."""
+    each = 2 * prod(args["grad_output"].shape) * args["weight"].shape[1]
+    yield "mm", each * sum(args["output_mask"][:2])
+
+
+def _convolution(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterator[tuple[str, int]]:
+    yield "convolution" if LOCAL.task is None else "convolution_backward", flops
+
+
+# Rows that torch's operators of other names compute.
+_OPERATORS: dict[str, Callable[..., Iterator[tuple[str, int]]]] = {
+    "matmul": _matmul,
+    "linear": _linear,
+    "_linear_backward": _linear_backward,
+    "convolution": _convolution,
+    "_convolution_weight_grad": _convolution,
+}
+# Those that torch counts under their own names.
+_COUNTED = ("mm", "addmm", "bmm", "baddbmm")
+
+
+def _counts(name: str, arguments: Arguments, outs: Sequence[Any]) -> Iterator[tuple[str, int]]:
+    """torch's operators of a row's call, each with its operations."""
     op = OPS.get(name)
-    if op is None:
-        return 0
-    cost = op.testing.cost
-    if cost in (elements, lookup) or not any(True for _ in sized([result])):
-        return 0
-    names = [a.name for a in op.schema.args]
-    known = {"self" if k == "input" and "input" not in names else k: v for k, v in kwargs.items()}
-    return cost(dict(zip(names, args, strict=False)) | known, [*sized([result])]).flops
+    if op is None or op.testing.cost in (elements, lookup) or not outs:
+        return
+    flops = op.testing.cost(arguments, outs).flops
+    if name in _OPERATORS:
+        yield from _OPERATORS[name](arguments, outs, flops)
+    elif name in _COUNTED:
+        yield name, flops
 
 
-class FlopCounterMode(TorchFunctionMode):
+def _shapes(values: Any) -> Any:
+    return tree_map_only(Tensor, lambda t: t.shape, values)
+
+
+class FlopCounterMode(TorchDispatchMode):
     """`with FlopCounterMode() as counter:`; `get_total_flops()` sums what calls inside took.
 
-    Backward passes are counted where they call these functions.
+    Backward passes are counted, and modules by their names. `custom_mapping` has functions of the
+    arguments' shapes and `out_shape` for operators, of the tensors where `_get_raw` is set on them.
     """
 
     def __init__(
-        self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: Any = None
+        self,
+        mods: Any = None,
+        depth: int = 2,
+        display: bool = True,
+        custom_mapping: dict[Any, Callable[..., int]] | None = None,
     ):
-        self.display = display
-        self.flop_counts: dict[str, dict[str, int]] = {"Global": {}}
+        super().__init__()
+        self.depth, self.display = depth, display
+        self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
+        self.flop_registry = dict(custom_mapping or {})
+        self.mod_tracker = ModuleTracker()
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        name = getattr(func, "__name__", "")
-        flops = _count(name, args, kwargs or {}, result)
-        if flops:
-            counts = self.flop_counts["Global"]
-            counts[name] = counts.get(name, 0) + flops
+        for operator, flops in self._of(func, args, kwargs or {}, result):
+            for module in set(self.mod_tracker.parents):
+                self.flop_counts[module][operator] += flops
         return result
+
+    def _of(
+        self, func: OpOverload, args: Any, kwargs: Any, result: Any
+    ) -> Iterator[tuple[OpOverloadPacket, int]]:
+        packet = func.overloadpacket
+        custom = self.flop_registry.get(packet)
+        if custom is not None:
+            if getattr(custom, "_get_raw", False):
+                yield packet, custom(*args, **kwargs, out_val=result)
+            else:
+                shapes = _shapes(args), _shapes(kwargs), _shapes(result)
+                yield packet, custom(*shapes[0], **shapes[1], out_shape=shapes[2])
+            return
+        name = str(packet).partition(".")[2]
+        names = [a.name for a in OPS[name].schema.args] if name in OPS else []
+        arguments = dict(zip(names, args, strict=False)) | kwargs
+        for operator, flops in _counts(name, arguments, [*sized([result])]):
+            yield getattr(namespace("aten"), operator), flops
+
+    def __enter__(self) -> FlopCounterMode:
+        self.flop_counts.clear()
+        self.mod_tracker.__enter__()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        self.mod_tracker.__exit__()
+        if self.display:
+            print(self.get_table(self.depth))
 
     def get_total_flops(self) -> int:
         """Operations of all calls."""
         return sum(self.flop_counts["Global"].values())
 
-    def get_flop_counts(self) -> dict[str, dict[str, int]]:
-        """Operations by function."""
-        return self.flop_counts
+    def get_flop_counts(self) -> dict[str, dict[Any, int]]:
+        """Operations by module and operator, all of them under "Global"."""
+        return {module: dict(counts) for module, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """The counts, one function a line."""
-        return "\n".join(f"{n:<30} {c:>16,}" for n, c in self.flop_counts["Global"].items())
+        """Modules to `depth` and their operators: operations, and their share of all."""
+        depth = self.depth if depth is None else depth
+        rows: list[tuple[str, str, str]] = []
+        for module in sorted(m for m in self.flop_counts if m != "Global"):
+            if module.count(".") < depth:
+                rows += self._rows(module, module.count("."))
+        modules = [set(c.items()) for m, c in self.flop_counts.items() if m != "Global"]
+        if set(self.flop_counts["Global"].items()) not in modules and self.get_total_flops():
+            rows = self._rows("Global", 0) + [(f" {n}", f, s) for n, f, s in rows]
+        return _text(rows or [("Global", "0", "0%")])
 
-    def __exit__(self, *exc: object) -> None:
-        super().__exit__(*exc)
-        if self.display:
-            print(self.get_table())
+    def _rows(self, module: str, indent: int) -> list[tuple[str, str, str]]:
+        """A module's sum and its operators."""
+        whole = self.get_total_flops()
+        unit = max(0, min(len(_UNITS) - 1, (len(str(whole)) - 2) // 3))
+        counts = self.flop_counts[module]
+        lines = [(module, sum(counts.values())), *((f" - {k}", v) for k, v in counts.items())]
+        return [
+            (
+                " " * indent + name,
+                f"{flops / 1000**unit:.3f}{_UNITS[unit]}",
+                f"{flops / whole if whole else 0:.2%}",
+            )
+            for name, flops in lines
+        ]
+
+
+_UNITS = ("", "K", "M", "B", "T")
+
+
+def _text(rows: list[tuple[str, str, str]]) -> str:
+    table = [("Module", "FLOP", "% Total"), *rows]
+    wide = [max(len(row[i]) for row in table) + (2 if i else 0) for i in range(3)]
+    lines = [
+        f"{name:<{wide[0]}}  {flops:>{wide[1]}}  {share:>{wide[2]}}" for name, flops, share in table
+    ]
+    return "\n".join([lines[0], "  ".join("-" * w for w in wide), *lines[1:]])

@@ -23,16 +23,61 @@ CALLS = {
     "transposed": lambda t: t.conv_transpose2d(t.ones(2, 4, 5, 5), t.ones(4, 3, 3, 2), None, 2),
     "add": lambda t: t.ones(9) + t.ones(9),
     "gather": lambda t: t.gather(t.ones(9), 0, t.zeros(3, dtype=t.int64)),
+    "vector": lambda t: t.ones(2, 3) @ t.ones(3),
+    "batch": lambda t: t.ones(2, 3) @ t.ones(4, 3, 5),
+    "folded": lambda t: t.ones(4, 2, 3) @ t.ones(3, 5),
+    "einsum": lambda t: t.einsum("ij,jk->ik", t.ones(2, 3), t.ones(3, 5)),
+    "backward": lambda t: (
+        (t.ones(2, 3, requires_grad=True) @ t.ones(3, 5, requires_grad=True)).sum().backward()
+    ),
+    "layers": lambda t: (
+        t.nn.Sequential(t.nn.Linear(3, 4), t.nn.ReLU(), t.nn.Linear(4, 2, bias=False))(
+            t.ones(5, 3, requires_grad=True)
+        )
+        .sum()
+        .backward()
+    ),
+    "first layer": lambda t: t.nn.Sequential(t.nn.Linear(3, 4))(t.ones(2, 5, 3)).sum().backward(),
+    "convolution": lambda t: (
+        t.nn.Conv2d(2, 3, 3)(t.ones(2, 2, 5, 5, requires_grad=True)).sum().backward()
+    ),
+    "heads": lambda t: t.nn.MultiheadAttention(4, 2)(*[t.ones(3, 2, 4)] * 3)[0].sum().backward(),
 }
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_operations_are_torchs(call):
-    with FlopCounterMode(display=False) as ours:
-        call(mindtorch)
-    with oracle.FlopCounterMode(display=False) as theirs:
-        call(torch)
-    assert ours.get_total_flops() == theirs.get_total_flops()
+def test_operations_are_torchs_by_module_and_operator(call):
+    def counts(library, mode):
+        with mode(display=False) as counter:
+            call(library)
+        assert counter.get_total_flops() == sum(counter.flop_counts["Global"].values())
+        return {
+            module: {str(operator): n for operator, n in flops.items()}
+            for module, flops in counter.get_flop_counts().items()
+        }
+
+    assert counts(mindtorch, FlopCounterMode) == counts(torch, oracle.FlopCounterMode)
+
+
+def test_programs_count_their_own_operators():
+    def total(library, mode):
+        mapping = {library.ops.aten.sin: lambda x, out_shape: 7 * x[0] + out_shape[1]}
+        with mode(display=False, custom_mapping=mapping) as counter:
+            library.ones(3, 2).sin()
+        return counter.get_total_flops()
+
+    assert total(mindtorch, FlopCounterMode) == total(torch, oracle.FlopCounterMode) == 23
+
+
+def test_the_table_shows_modules_to_a_depth():
+    layers = mindtorch.nn.Sequential(mindtorch.nn.Linear(3, 4))
+    with FlopCounterMode(display=False) as counter:
+        layers(mindtorch.ones(1, 3))
+    assert [line.split()[0] for line in counter.get_table(1).splitlines()[2:]] == [
+        "Sequential",
+        "-",
+    ]
+    assert "Sequential.0" in counter.get_table()
 
 
 def test_attention_counts_both_products():
