@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from aclnn_bindings.install import search, simulated
+from aclnn_bindings.install.products import product_of
 from aclnn_bindings.interface import catalog
 
 from .conformance.cases import shard
@@ -40,14 +41,18 @@ class Word(click.Choice[str]):
 
 
 class Product(click.ParamType[str]):
-    """A product that the simulator can be: its name, or a start of that less `Ascend` (310P)."""
+    """A product that the simulator can be: its name, a start of that less `Ascend` (310P), or what
+    documents call it (A2, A3, 310p)."""
 
     name = "NAME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         names = simulated.products()
-        short = value and any(n.removeprefix("Ascend").startswith(str(value)) for n in names)
-        return str(value) if short else Word(names).convert(value, param, ctx)
+        if value and any(n.removeprefix("Ascend").startswith(str(value)) for n in names):
+            return str(value)
+        code = {"a2": "910b", "a3": "A3"}.get(str(value).lower(), str(value).lower())
+        known = (name for name in names if product_of(name) == code)
+        return next(known, "") or Word(names).convert(value, param, ctx)
 
 
 class ShardType(click.ParamType[shard.Shard]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -82,9 +82,25 @@ def support(op: str, product: str | None = None) -> Support | None:
     return Support(op, tuple(row["products"].split()), dtypes, formats, ranks)
 
 
-def _without(row: Any, param: str, index: int, product: str | None) -> tuple[str, ...]:
+def dtypes_of(
+    op: str, param: str, product: str | None, declared: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """What `param` of `op` takes on `product`: as documents list it, else the dtypes `declared`
+    by its header less those that documents exclude there."""
+    row = _specs()["ops"].get(op)
+    if row is None:
+        return tuple(declared)
+    index = row["params"].get(param, {}).get("dtypes")
+    return _without(row, param, index, product) or _narrowed(row, param, list(declared), product)
+
+
+def _without(row: Any, param: str, index: int | None, product: str | None) -> tuple[str, ...]:
+    names = [] if index is None else _specs()["dtype_sets"][index].split()
+    return _narrowed(row, param, names, product)
+
+
+def _narrowed(row: Any, param: str, names: list[str], product: str | None) -> tuple[str, ...]:
     sets = _specs()["dtype_sets"]
-    names = sets[index].split()
     if product not in (None, "950"):
         names = [n for n in names if n not in _NARROW] or names
     for rule in row.get("exclusions", ()):

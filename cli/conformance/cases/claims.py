@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aclnn_bindings import Kind, product_of, support
+from aclnn_bindings.install.products import dtypes_of
 from mindtorch.ops import Op
 
 from ...judge.formats import FORMATS
@@ -86,13 +87,12 @@ def _of_call(op: Op, call: Any, declarations: Any, soc: str) -> set[str]:
     position = _main_position(op, call)
     if position is None:
         return set()
-    documented = support(call.name, product_of(soc))
     signature = declarations.ops.get(call.name) if declarations is not None else None
     if signature is None or position >= len(signature.params):
         return set()
     param = signature.params[position]
-    names = documented.dtypes.get(param.name) if documented is not None else None
-    return {ACL_DTYPES[n] for n in names or param.dtypes if n in ACL_DTYPES}
+    names = dtypes_of(call.name, param.name, product_of(soc), param.dtypes)
+    return {ACL_DTYPES[n] for n in names if n in ACL_DTYPES}
 
 
 def _main_position(op: Op, call: Any) -> int | None:

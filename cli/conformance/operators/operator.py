@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from aclnn_bindings.install.products import Support, product_of, support
+from aclnn_bindings.install.products import Support, dtypes_of, product_of, support
 from aclnn_bindings.interface.signature import Declarations, Direction, Kind, OpSignature, Param
 from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
@@ -94,9 +94,9 @@ class Operator:
         documented = support(self.name, product_of(soc))
         self.elsewhere = documented is not None and documented.on(product_of(soc)) is False
         source = source_of(documented)
-        return Claims(self._claimed(documented), self._listed(documented), source)
+        return Claims(self._claimed(product_of(soc)), self._listed(documented), source)
 
-    def _claimed(self, documented: Support | None) -> tuple[str, ...]:
+    def _claimed(self, product: str | None) -> tuple[str, ...]:
         samples = [s for s in self.samples() if not s.error]
         if not samples:
             return ()
@@ -106,8 +106,8 @@ class Operator:
             first = value[0] if isinstance(value, list) and value else value
             if getattr(first, "dtype", "") != main or not main:
                 continue
-            names = documented.dtypes.get(param.name) if documented is not None else None
-            dtypes = {ACL_DTYPES[n] for n in names or param.dtypes if n in ACL_DTYPES}
+            names = dtypes_of(self.name, param.name, product, param.dtypes)
+            dtypes = {ACL_DTYPES[n] for n in names if n in ACL_DTYPES}
             if dtypes:
                 return tuple(d for d in DTYPES if d in dtypes)
             break

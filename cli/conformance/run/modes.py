@@ -4,7 +4,7 @@ Which overflow mode a device has decides what 16-bit results out of range are (d
 aclrtFloatOverflowMode, CANN 9.1).
 
 With cubeMathType 1 or 3 the matrix unit of Atlas A2, A3 and 950 rounds factors of float32 to
-HFLOAT32; with 1 or 2, Atlas 310P and 910 round them to float16, and refuse mode 0 for float32.
+HFLOAT32; with 1 or 2, 310P, 310B and 910 round them to float16, and refuse mode 0 for float32.
 Mode 0 keeps float32, so that a device which rounds all the same fails.
 """
 
@@ -27,10 +27,10 @@ from ..cases.recipe import Recipe
 from .environment import modes
 
 _MODE = "cubeMathType"
-_HALVES = frozenset({"310p", "910"})
+_HALVES = frozenset({"310p", "310b", "910"})
 _LARGEST: Final = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38}
 _ROUNDS: Final = frozenset({"float16", "hfloat32"})
-_SUMS = frozenset({"composite", "accumulated"})
+_SUMS = frozenset({"composite", "accumulated", "chained"})
 
 
 def in_mode(need: Requirement, recipe: Recipe, calls: Sequence[str], device: str) -> Requirement:

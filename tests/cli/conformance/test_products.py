@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from mindtorch_npu.choices import Product
 from mindtorch_npu.conformance.operators.coverage import coverage
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.record.result import Result
@@ -16,6 +17,7 @@ from mindtorch_npu.conformance.run.products import Products
 from aclnn_bindings import product_of, support
 from aclnn_bindings.install import simulated
 from aclnn_bindings.install.library import bundled_simulator
+from aclnn_bindings.install.products import dtypes_of
 
 pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
 
@@ -85,3 +87,25 @@ def test_coverage_counts_what_other_products_judged():
                Result("b/functional/s0", "aclnnB", "functional", "FAIL")]  # fmt: skip
     text = coverage(results, 2).text()
     assert text.startswith("operators: 2 judged (1 as Ascend950PR_9599) / 0 contract only")
+
+
+@pytest.mark.parametrize("soc", ["310P", "310B", "910A"])
+def test_what_a_product_lacks_is_unsupported_and_no_error(soc):
+    ops = ("max_unpool1d", "binary_cross_entropy", "bilinear", "conv1d", "relu")
+    done = check(*ops, "--alone", "--form", "functional", "--soc", soc)
+    assert done.returncode in (0, 5), done.stdout  # 5: of some operator nothing was judged
+    assert "UNSUPPORTED" in done.stdout
+
+
+@pytest.mark.parametrize(("word", "name"), [
+    ("A2", "Ascend910B2"), ("910b", "Ascend910B2"), ("a3", "Ascend910_9392"), ("310P", "310P"),
+    ("310p", "Ascend310P3"), ("Ascend910A", "Ascend910A"),
+])  # fmt: skip
+def test_products_are_called_as_documents_call_them(word, name):
+    assert Product().convert(word, None, None) == name
+
+
+def test_dtypes_that_a_product_excludes_are_not_claimed_by_the_header():
+    declared = ("FLOAT", "BFLOAT16")  # its document lists none, and excludes one there
+    assert dtypes_of("aclnnBinaryCrossEntropy", "self", "910b", declared) == declared
+    assert dtypes_of("aclnnBinaryCrossEntropy", "self", "310p", declared) == ("FLOAT",)

@@ -437,9 +437,11 @@ def _refuse_unpool(input: Tensor, indices: Tensor, n: int) -> None:
         )
 
 
-def _outside(places: Tensor, space: Sequence[int]) -> RuntimeError:
-    """What torch says of a place that is not in the result."""
+def _outside(places: Tensor, space: Sequence[int]) -> RuntimeError | None:
+    """What torch says of a place that is not in the result; None where all are in it."""
     bad = next((i for i in places.reshape(-1).tolist() if not 0 <= i < prod(space)), None)
+    if bad is None:
+        return None
     sizes = "x".join(map(str, space))
     return RuntimeError(f"Found an invalid max index: {bad} (output volumes are of size {sizes})")
 
@@ -464,8 +466,8 @@ def _max_unpool(n: int, x: Arg, indices: Arg) -> None:
         places = indices.reshape([*lead, -1])
         try:
             flat = plane.scatter(-1, places, input.reshape([*lead, -1]))
-        except RuntimeError:
-            raise _outside(places, [*space, 1] if n == 1 else space) from None
+        except RuntimeError as error:
+            raise (_outside(places, [*space, 1] if n == 1 else space) or error) from None
         whole = flat.reshape([*lead, *space])
         return in_format_of(whole, input) if n == 2 else whole
 
