@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..install.error_texts import ErrorText
 from ..runtime import message_ids, remedies, results
 from ..runtime.advice import Remedy
 from . import inference, log
@@ -51,10 +52,14 @@ class Explanation:
     collect: tuple[str, ...] = ()
 
 
-def explain(text: str) -> Explanation:
-    """The explanation of a code, a name, a message or a whole log."""
+def explain(text: str, texts: Mapping[str, ErrorText] | None = None) -> Explanation:
+    """The explanation of a code, a name, a message or a whole log.
+
+    `texts` are those of an install (`install.error_texts.read`).
+    """
     reading = log.read(text)
-    ranked = sorted(_all(text, reading), key=lambda pair: pair[0])
+    every = [*_of_install(text, reading, texts or {}), *_all(text, reading)]
+    ranked = sorted(every, key=lambda pair: pair[0])
     unlike: dict[str, LikelyCause] = {}
     for _, finding in ranked:
         unlike.setdefault(finding.cause, finding)
@@ -102,6 +107,25 @@ def _all(text: str, reading: log.Reading) -> Iterator[tuple[int, LikelyCause]]:
             yield known.rank, _finding(f"{key} {known.title}".strip(), advice, reading)
     for rank, evidence, advice in inference.conclusions(reading):
         yield rank, _finding(evidence, advice, reading)
+
+
+def _of_install(
+    text: str, reading: log.Reading, texts: Mapping[str, ErrorText]
+) -> Iterator[tuple[int, LikelyCause]]:
+    """What an install says of the ids in `text`, and of its own messages without their id."""
+    for row in texts.values():
+        named = re.search(rf"(?<!\w){re.escape(row.key)}(?!\w)", text)
+        pattern = None if named else row.pattern
+        if (named or (pattern and pattern.search(text))) and (advice := _advice(row)):
+            rank = _GUESS - 1 if row.key in message_ids.listed() else 0
+            yield rank, _finding(f"{row.key} {row.title}".strip(), advice, reading)
+
+
+def _advice(row: ErrorText) -> Remedy | None:
+    if not (row.cause or row.solution):
+        return None
+    cause = row.cause or row.message or row.title
+    return Remedy(cause, row.solution or "read the text after the id", "", str(row.file))
 
 
 def _finding(evidence: str, advice: Remedy, reading: log.Reading) -> LikelyCause:

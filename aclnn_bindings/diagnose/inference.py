@@ -24,43 +24,43 @@ def conclusions(reading: Reading) -> Iterator[tuple[int, str, Remedy]]:
     """Rank, evidence and advice, in no order; ranks are those of `explanation`."""
     product = next(filter(None, map(product_of, reading.socs)), None)
     for op in reading.operators[:3]:
-        if (listed := support(op, product)) is not None:
-            yield from _of_documents(reading, listed, product)
+        if (document := support(op, product)) is not None:
+            yield from _of_documents(reading, document, product)
     if package := _package(reading.frames):
         yield 2, f"the stack ends in {package}", _defect_of(package)
 
 
 def _of_documents(
-    reading: Reading, listed: Support, product: str | None
+    reading: Reading, document: Support, product: str | None
 ) -> Iterator[tuple[int, str, Remedy]]:
-    source = f"document of {listed.op}"
-    if listed.on(product) is False and product:
-        cause = f"documents do not list {listed.op} for {_NAMES[product]}"
-        chips = ", ".join(_NAMES[p] for p in listed.products)
+    source = f"document of {document.op}"
+    if document.on(product) is False and product:
+        cause = f"documents do not list {document.op} for {_NAMES[product]}"
+        chips = ", ".join(_NAMES[p] for p in document.products)
         fix = f"turn off what calls it on this chip, or use another operator (it is for {chips})"
-        yield 1, f"{listed.op} on {product}", Remedy(cause, fix, "", source)
-    known = {dtype for dtypes in listed.dtypes.values() for dtype in dtypes}
+        yield 1, f"{document.op} on {product}", Remedy(cause, fix, "", source)
+    dtypes = {dtype for names in document.dtypes.values() for dtype in names}
     for dtype in (name.removeprefix("DT_") for name in reading.dtypes):
-        if known and dtype not in known:
-            cause = f"no tensor of {listed.op} may be {dtype} on this chip"
-            fix = f"cast to {', '.join(sorted(known))}"
-            yield 1, f"{listed.op} {dtype}", Remedy(cause, fix, "", source)
-    yield 2, source, Remedy(f"a limit of {listed.op} is not kept", _limits(listed), "", source)
+        if dtypes and dtype not in dtypes:
+            cause = f"no tensor of {document.op} may be {dtype} on this chip"
+            fix = f"cast to {', '.join(sorted(dtypes))}"
+            yield 1, f"{document.op} {dtype}", Remedy(cause, fix, "", source)
+    yield 2, source, Remedy(f"a limit of {document.op} is not kept", _limits(document), "", source)
 
 
-def _limits(listed: Support) -> str:
+def _limits(document: Support) -> str:
     """What each tensor may be: `self: FLOAT FLOAT16, ND, 2 dimensions`."""
-    parts = []
-    for name in dict.fromkeys((*listed.formats, *listed.ranks)):
-        low, high = listed.ranks.get(name, (0, 0))
+    lines = []
+    for name in dict.fromkeys((*document.formats, *document.ranks)):
+        low, high = document.ranks.get(name, (0, 0))
         rank = f"{low}" if low == high else f"{low} to {high}"
-        facts = (
-            " ".join(listed.dtypes.get(name, ())),
-            " ".join(listed.formats.get(name, ())),
+        parts = (
+            " ".join(document.dtypes.get(name, ())),
+            " ".join(document.formats.get(name, ())),
             f"{rank} dimensions" if high else "",
         )
-        parts.append(f"{name}: {', '.join(filter(None, facts))}")
-    return "; ".join(parts[:6]) or "see its dtypes, shapes and products"
+        lines.append(f"{name}: {', '.join(filter(None, parts))}")
+    return "; ".join(lines[:6]) or "see its dtypes, shapes and products"
 
 
 def _package(frames: tuple[str, ...]) -> str:

@@ -121,12 +121,12 @@ def _ruled(rule: Any) -> set[str]:
 def _specs() -> Any:
     """The documents' facts, and what hardware and clients show beyond them."""
     specs = json.loads((_DATA / "op_specs.json").read_text(encoding="utf-8"))
-    seen = json.loads((_DATA / "field/limits.json").read_text(encoding="utf-8"))
-    for row in seen["products"]:
+    rows = json.loads((_DATA / "field/limits.json").read_text(encoding="utf-8"))
+    for row in rows["products"]:
         for op in row["ops"].split():
             specs["ops"][op]["products"] += " " + row["products"]
-    specs["nondeterministic"] = {n for row in seen["nondeterministic"] for n in row["ops"].split()}
-    for row in seen["dtypes"]:
+    specs["nondeterministic"] = {n for row in rows["nondeterministic"] for n in row["ops"].split()}
+    for row in rows["dtypes"]:
         for op in row["ops"].split():
             _narrow_or_widen(specs, specs["ops"][op], row)
     return specs

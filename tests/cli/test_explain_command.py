@@ -93,3 +93,17 @@ def test_a_folder_without_logs_is_a_wrong_argument(tmp_path, capsys):
 def test_markdown_is_written_on_request(capsys):
     assert leave("explain", "--md", "561103") == exits.OK
     assert "Likely causes" in capsys.readouterr().out
+
+
+def test_an_installs_own_texts_are_used(tmp_path, capsys):
+    row = {"ErrCode": "E77001", "suggestion": {"Possible Cause": "C.", "Solution": "S."}}
+    (tmp_path / "conf/error_manager").mkdir(parents=True)
+    file = tmp_path / "conf/error_manager/error_code.json"
+    file.write_text(json.dumps({"error_info_list": [row]}))
+    answer = explained(capsys, "--home", str(tmp_path), "E77001")
+    assert "S." in [finding["fix"] for finding in answer["findings"]]
+
+
+def test_a_home_without_texts_is_a_usage_error(tmp_path, capsys):
+    assert leave("explain", "--home", str(tmp_path), "E10001") == exits.USAGE
+    assert "error_code.json" in capsys.readouterr().err

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,8 @@ import click
 
 from aclnn_bindings.diagnose.explanation import Explanation
 from aclnn_bindings.diagnose.explanation import explain as explanation_of
+from aclnn_bindings.install import error_texts, search
+from aclnn_bindings.install.error_texts import ErrorText
 
 from ... import exits, render
 from ...render import Block, Cell, Facts, Heading, Item, Items, Line
@@ -34,15 +37,24 @@ Exit codes: 0 explained, 2 usage, 3 nothing recognised."""
 @click.argument("what", nargs=-1, required=True, metavar="CODE|FILE|-…")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @click.option("--md", "as_md", is_flag=True, help="Write Markdown.")
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="PATH",
+    help="Also use the error texts of the toolkit at this path; default: the one found.",
+)
 @click.option("--all", "everything", is_flag=True, help="Show every cause; default: the first 5.")
-def explain(what: tuple[str, ...], as_json: bool, as_md: bool, everything: bool) -> int:
+def explain(
+    what: tuple[str, ...], as_json: bool, as_md: bool, home: Path | None, everything: bool
+) -> int:
     """Explain a status code, a message id, an operator's failure or a log: causes, what to do.
 
     CODE is a number (561103, HCCL's 11), a name (ACL_ERROR_RT_NO_DEVICE), an id (EZ9999) or any
     text of an error; several words are one text. FILE is a log, or a folder of plog files; `-`
-    reads standard input. Needs no device and no CANN.
+    reads standard input. Needs no device and no CANN; an install's own texts
+    (conf/error_manager/error_code.json) are shown beside the causes known here.
     """
-    answer = explanation_of(_text(what))
+    answer = explanation_of(_text(what), _texts(home))
     if as_json:
         click.echo(json.dumps(asdict(answer), indent=1, ensure_ascii=False))
     elif as_md:
@@ -50,6 +62,17 @@ def explain(what: tuple[str, ...], as_json: bool, as_md: bool, everything: bool)
     else:
         render.show(document(answer, everything))
     return exits.OK if answer.findings else exits.NOTHING
+
+
+def _texts(home: Path | None) -> Mapping[str, ErrorText]:
+    """The error texts of the toolkit at `home`, else of the first one found that has some."""
+    if home is not None:
+        if not (texts := error_texts.read(home)):
+            raise click.UsageError(f"{home}: no conf/error_manager/error_code.json below it")
+        return texts
+    steps = search.search(os.environ)
+    roots = (step.install.root for step in steps if step.install is not None)
+    return next(filter(None, map(error_texts.read, roots)), {})
 
 
 def _text(what: Sequence[str]) -> str:
