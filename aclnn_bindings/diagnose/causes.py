@@ -397,6 +397,11 @@ def _packages(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
             package = kernels_package(install.versions.toolkit, soc)
             fix = f"a package was extracted in part: install {package} again"
             yield Cause("warning", what, fix, str(install.root / KERNELS / soc))
+        index = install.root / KERNELS / "config"
+        if exists(index) and not exists(index / soc / "binary_info_config.json"):
+            what = f"the index of kernels for {soc} (binary_info_config.json) is missing"
+            fix = f"install {kernels_package(install.versions.toolkit, soc)} again"
+            yield Cause("warning", what, fix, str(index / soc))
     shut = closed(install.root / KERNELS) if install.kind == "cann" else None
     if shut is not None:
         yield Cause("error", f"this user may not read {shut}", may_read(), "kernels are read there")

@@ -17,6 +17,7 @@ from ..install.describe import Install
 from ..install.environment import misplaced_opp
 from ..install.places import exists, listed, loader_path, misspelt
 from ..install.search import ENVIRONMENT
+from . import variables
 from .probe import Report
 
 Severity = Literal["error", "warning", "note"]
@@ -51,6 +52,8 @@ def surroundings(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
         )
     yield from _loader(environ)
     yield from _camodel(environ)
+    for row, what in variables.misset(environ):
+        yield Cause(row.severity, what, row.fix, row.source)
     if report.install is None:
         return
     via, root = report.install.found_via, report.install.root
