@@ -82,10 +82,10 @@ def _devices(value: str, _takes: str, _environ: Mapping[str, str]) -> str:
 
 def _options(value: str, takes: str, _environ: Mapping[str, str]) -> str:
     for option in filter(None, map(str.strip, value.split(","))):
-        name, colon, chosen = option.partition(":")
+        name, _, setting = option.partition(":")
         if name.strip() not in takes.split():
             return f"has the option {name!r}, which nobody knows"
-        if not colon or not chosen.strip():
+        if not setting.strip():
             return f"has the option {name!r} without a value"
     return ""
 
