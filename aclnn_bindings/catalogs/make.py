@@ -198,6 +198,8 @@ def compact_param(fact: Facts, rename: dict[str, str], sets: DtypeSets) -> Facts
     for source, key in (("d", "rank"), ("fmt", "formats"), ("nc", "strided"), ("empty", "empty")):
         if source in fact:
             out[key] = fact[source]
+    if out.get("rank", [0])[0] in NO_LEAST:
+        out["rank"] = [0, 8]
     if "opt" in fact:
         out["optional"] = 1
     return out
@@ -235,6 +237,8 @@ def spec_from_tables(doc: Facts, header_names: list[str], sets: DtypeSets) -> Fa
     for source, key in (("rank", "rank"), ("strided", "strided")):
         for param, value in doc.get(source, {}).items():
             params.setdefault(param, {})[key] = value
+            if key == "rank" and value[0] in NO_LEAST:
+                params[param][key] = [0, 8]
     for param, names in doc.get("dtypes", {}).items():
         params.setdefault(param, {})["dtypes"] = sets.add(names)
     for param, formats in doc.get("formats", {}).items():
@@ -243,6 +247,9 @@ def spec_from_tables(doc: Facts, header_names: list[str], sets: DtypeSets) -> Fa
     return {"products": " ".join(doc.get("npu", ())), "params": params, "errors": {}, "complete": 0}
 
 
+# Bounds that were read as the least rank of a tensor: 8 is the most that there is (documents say
+# "8" for "at most 8"), 512 a size.
+NO_LEAST = (8, 512)
 # Parameters that a document refuses only when all of them are null.
 ONE_OF = {"aclnnClampTensor": ("clipValueMin", "clipValueMax")}
 # What clients pass and CANN takes, casting it, though the parameter's table lists less: index

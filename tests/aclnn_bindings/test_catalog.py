@@ -190,3 +190,15 @@ def test_data_files_hold_one_function_a_line() -> None:
     raw = (catalog._DATA / "2026-08.json").read_text()
     row = next(line for line in raw.splitlines() if line.startswith('"aclnnAdd":'))
     assert json.loads("{" + row.rstrip(",") + "}")["aclnnAdd"][0] == "aclnnStatus"
+
+
+def test_no_tensor_has_at_least_as_many_dimensions_as_there_can_be() -> None:
+    """Documents that say "8" mean at most: none asks for eight dimensions or more."""
+    least = {
+        (op, name): bounds[0]
+        for op in catalog.load("2026-08").ops
+        if (document := products.support(op)) is not None
+        for name, bounds in document.ranks.items()
+        if bounds[0] >= 8
+    }
+    assert least == {}
