@@ -1,6 +1,6 @@
 """Ordinary mistakes, and whether mindtorch says of them what torch says.
 
-`python tests/mindtorch/mistakes.py --device npu` tries every line of `data/mistakes.txt` (or of the
+`python tests/mindtorch/mistakes.py --device npu` tries every call of `data/mistakes.txt` (or of the
 files given) in torch on the cpu and in mindtorch, and tells what differs by section.
 """
 
@@ -31,20 +31,22 @@ VERDICTS = ("same", "text", "class", "taken", "refused", "device")
 
 @dataclass(frozen=True)
 class Mistake:
-    """Statements under a section's title; `\\n` in a line of the table begins a new line."""
+    """Statements under a section's title."""
 
     section: str
     code: str
 
 
 def mistakes(path: Path = TABLE) -> list[Mistake]:
-    """The table's lines: `# title` begins a section."""
+    """The table's rows: `# title` begins a section, `f | (1) | (2)` is `f(1)` and `f(2)`, and
+    `\\n` begins a new line."""
     section, listed = "", []
     for line in path.read_text().splitlines():
         if line.startswith("# "):
             section = line[2:]
         elif line.strip():
-            listed.append(Mistake(section, line.replace("\\n", "\n")))
+            first, *rest = line.replace("\\n", "\n").split(" | ")
+            listed += [Mistake(section, first + end) for end in rest or [""]]
     return listed
 
 

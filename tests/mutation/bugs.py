@@ -48,7 +48,11 @@ def load(paths: Sequence[Path | str] = BOOKS) -> list[Bug]:
     bugs = []
     for path in paths:
         text = (Path(__file__).parent / path).read_text("utf-8")
-        bugs += [_bug(entry, path) for entry in tomllib.loads(text).get("bug", [])]
+        bugs += [
+            _bug({"name": name, "file": file, **entry}, path)
+            for file, entries in tomllib.loads(text).items()
+            for name, entry in entries.items()
+        ]
     names = [bug.name for bug in bugs]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
@@ -58,12 +62,11 @@ def load(paths: Sequence[Path | str] = BOOKS) -> list[Bug]:
 
 def _bug(entry: Mapping[str, str], path: Path | str) -> Bug:
     known = {field.name for field in fields(Bug)}
-    missing, other = {"name", "file", "find", "put"} - entry.keys(), entry.keys() - known
+    missing, other = {"find", "put"} - entry.keys(), entry.keys() - known
     if missing or other:
-        name = entry.get("name", "a bug without a name")
         words = [f"lacks {', '.join(sorted(missing))}"] if missing else []
         words += [f"has {', '.join(sorted(other))}, which no bug has"] if other else []
-        raise BugError(f"{path}: {name} {' and '.join(words)}")
+        raise BugError(f"{path}: {entry['name']} {' and '.join(words)}")
     return Bug(**entry)
 
 

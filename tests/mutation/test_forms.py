@@ -63,14 +63,14 @@ def test_a_constant_of_the_compiler_has_no_form():
 
 def test_an_entry_with_a_misspelt_field_is_named(tmp_path):
     path = tmp_path / "book.toml"
-    path.write_text("[[bug]]\nname = 'b'\nfile = 'x.cpp'\nfind = 'a'\nputs = 'b'\n")
+    path.write_text("['x.cpp'.b]\nfind = 'a'\nputs = 'b'\n")
     with pytest.raises(BugError, match="b lacks put and has puts, which no bug has"):
         load([path])
 
 
 def test_two_bugs_of_one_name_are_refused(tmp_path):
     path = tmp_path / "book.toml"
-    path.write_text("[[bug]]\nname = 'b'\nfile = 'x.cpp'\nfind = 'a'\nput = 'b'\n" * 2)
+    path.write_text("['x.cpp'.b]\nfind = 'a'\nput = 'b'\n['y.cpp'.b]\nfind = 'a'\nput = 'b'\n")
     with pytest.raises(BugError, match="two bugs of one name: b"):
         load([path])
 
