@@ -13,28 +13,37 @@ from pathlib import Path
 from ..ops.source import compiled
 from .argument_parser import Signature, signature
 
+_OUT = re.compile(r"(, \*)?, Tensor(List)?(\[\d\])? out=None")
+
 
 @functools.cache
 def _table() -> dict[str, list[str]]:
+    return parsed(Path(__file__).with_name("signatures.txt").read_text())
+
+
+def parsed(text: str) -> dict[str, list[str]]:
+    """The table of a text: `abs neg: F(Tensor input)`, then further signatures indented. `F` is
+    the name without `.` or `_VF.` in front."""
     table: dict[str, list[str]] = {}
-    rows: list[str] = []
-    for line in Path(__file__).with_name("signatures.txt").read_text().splitlines():
-        if line[0] == " ":
-            rows.append(line[1:])
-        elif line[0] != "#":
-            rows = table[line] = []
+    names: list[str] = []
+    for line in text.splitlines()[1:]:
+        heading, _, row = ("", "", line[1:]) if line[0] == " " else line.partition(": ")
+        names = heading.split() or names
+        for name in names:
+            table.setdefault(name, []).append(
+                re.sub(r"\bF\b", name.rpartition(".")[2], row, count=1)
+            )
     return table
 
 
 def derived(name: str, table: Mapping[str, Sequence[str]]) -> list[str]:
-    """A method's signatures from those of its function, an in-place method's from the method's."""
+    """A method's signatures from those of its function, those in place from the others'."""
+    if name[-1] == "_" and name[:4] != "_VF.":
+        plain = [_OUT.sub("", row) for row in rows_of(name[:-1], table)]
+        return [re.sub(r"^((?:no |one )?[\w.]+)", r"\1_", row) for row in plain]
     if name[0] != ".":
         return []
-    if name[-1] == "_":
-        plain = rows_of(name[:-1], table)
-        return [re.sub(r"^((?:no |one )?[\w.]+)", r"\1_", row) for row in plain]
-    methods = [re.sub(r"(, \*)?, Tensor(List)?(\[\d\])? out=None", "", r) for r in
-               table.get(name[1:], ()) if "(Tensor input" in r]  # fmt: skip
+    methods = [_OUT.sub("", r) for r in table.get(name[1:], ()) if "(Tensor input" in r]
     short = [re.sub(r"\(Tensor input(, )?", "(", row) for row in methods]
     alone = len(short) == 1 and "()" in short[0]
     return [f"no TensorBase{name}"] if alone else short

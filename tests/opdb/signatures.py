@@ -11,8 +11,9 @@ import itertools
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 from types import FunctionType
 from typing import Any
 
@@ -154,13 +155,25 @@ def _in_python(mark: str, theirs: Any, ours: Any) -> dict[str, list[str]]:
     return rows
 
 
+def written(table: Mapping[str, Sequence[str]]) -> str:
+    """The text of a table: names of the same signatures share a heading of a hundred columns."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name, rows in table.items():
+        short = rf"\b{re.escape(name.rpartition('.')[2])}\b"
+        groups.setdefault(tuple(re.sub(short, "F", r, count=1) for r in rows), []).append(name)
+    lines = ["# Written by tests/opdb/signatures.py from torch 2.13; not edited."]
+    lines += [
+        "\n ".join((f"{names}: {rows[0]}", *rows[1:]))
+        for rows, group in groups.items()
+        for names in wrap(" ".join(group), 100)
+    ]
+    return "\n".join([*lines, ""])
+
+
 def main() -> None:
     for name in ("Tensor", "Dtype", "Device"):
         setattr(argument_parser, name, getattr(torch, name.lower() if name != "Tensor" else name))
-    lines = ["# Written by tests/opdb/signatures.py from torch 2.13; not edited."]
-    for name, rows in table().items():
-        lines += [name, *(" " + row for row in rows)]
-    PLACE.write_text("\n".join(lines) + "\n")
+    PLACE.write_text(written(table()))
 
 
 if __name__ == "__main__":
