@@ -9,8 +9,6 @@ Other words go to `check`. Told of each run: seconds, cases, results, cases with
 cases with two; other than 0 of these is exit code 1. Journals and logs stay in --folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

@@ -10,8 +10,6 @@ multiples of torch. `first` is the function's first call in the process. `--npu`
 instead: what takes over ten, and which of them has an operator of that name in CANN.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

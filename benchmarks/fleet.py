@@ -10,8 +10,6 @@ Every host has eight devices (or DEVICES), which are given every case; times are
 process. `scale` compresses the journals, by zstd.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import resource

@@ -6,8 +6,6 @@ a no-op, so what is timed is the cost of calling. `python benchmarks/launch.py [
 [--best]`; `--best` takes the quickest of many short rounds, which a busy machine disturbs least.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import os

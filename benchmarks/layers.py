@@ -5,8 +5,6 @@ A C++ program prints the CPU time of its thread in ns a launch, the best of ten 
 descriptors made for each launch (eight calls), and with both phases alone.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

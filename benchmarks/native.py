@@ -10,8 +10,6 @@ kernel takes at most 85 % of numpy's time: from a size on, or up to one.
 kernels alone and with the native ones where they win, and ends with geometric means.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

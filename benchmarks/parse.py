@@ -6,8 +6,6 @@ Each time is taken in a fresh process: `cold` parses, `warm` loads from a filled
 folder a tree is generated from the catalog of CANN 8.1.RC1, in all spellings of real headers.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -12,8 +12,6 @@ the link and nothing else, with exit code 1, or with 5 as the device that a case
 of the time. Some hosts have no fault. Exit code 1 where anything healthy is accused.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -9,8 +9,6 @@ machine that others use, compare the fastest tenths (`--quantile 0.1`). The aim 
 (2.5 for convolutions of float32).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

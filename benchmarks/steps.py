@@ -9,8 +9,6 @@ instead by how much the peak of a process's memory grows in three steps, each li
 of its own.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -6,8 +6,6 @@ A parameter is spelled by its name and marks: `bias?` may be null, `xs*` is a li
 strides, `x&` is written too. An attribute has a type: `eps:float`, `axes?:ints`, `mode:text`.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import json

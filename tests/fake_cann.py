@@ -4,8 +4,6 @@ They stand in for vendor installs that are broken in ways that the simulator can
 computes more than the smoke test asks for.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import shutil

@@ -1,7 +1,5 @@
 """What type checkers see: the share of public names with a type, and mistakes that are errors."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

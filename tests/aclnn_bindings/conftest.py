@@ -1,7 +1,5 @@
 """Fixtures of the bindings' tests: the stub ACL, and one session of it per test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

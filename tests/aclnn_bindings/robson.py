@@ -6,8 +6,6 @@ that was ever in use. No allocator that leaves blocks where they are can stay be
 Dynamic Storage Allocation, JACM 21, 1974): 6.5 for blocks of 512 bytes to 1 MiB.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from math import log2

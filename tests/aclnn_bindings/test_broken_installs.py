@@ -4,8 +4,6 @@ A row names the damage, then what must stand in the most severe cause. Rows that
 load nothing; those that load or call are few here, and the rest runs with `-m slow`.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Calling operators and functions by name: binding, checking, values, results, errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from stub_acl import Stub

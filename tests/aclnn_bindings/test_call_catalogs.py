@@ -1,7 +1,5 @@
 """Every operator of the catalogs of known CANN versions can be bound: kinds, roles, placement."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What people and editors see of operators and device arrays, without calling them."""
 
-from __future__ import annotations
-
 import inspect
 import re
 

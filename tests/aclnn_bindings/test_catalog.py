@@ -1,7 +1,5 @@
 """The shipped catalogs: counts and facts that their sources state, and the loader's refusals."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """PRESENT, MISSING, UNDECLARED, DRIFTED: what libraries export against what headers declare."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from aclnn_bindings.diagnose.census import Census, Status, restrict, take

@@ -1,7 +1,5 @@
 """Installs that change while somebody looks at them, or has them open."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Child programs: their steps, and what becomes of one that crashes, hangs or never speaks."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """What is closed, while others use it or with its runtime, is refused by name."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What counts as a change between two sets of declarations, and of which class it is."""
 
-from __future__ import annotations
-
 from aclnn_bindings.interface import catalog
 from aclnn_bindings.interface.compare import Difference, diff
 from aclnn_bindings.interface.signature import Declarations, Field, Kind, Param, Signature, Struct

@@ -1,7 +1,5 @@
 """Reading library files, sound ones and every kind of broken one, without loading them."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Variables that concern CANN are shown, and no secret with them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Status codes become exceptions with a symbol, the call's facts and a remedy."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

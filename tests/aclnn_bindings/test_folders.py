@@ -1,7 +1,5 @@
 """Where a user's files go, also for users without a home and with one that is read-only."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

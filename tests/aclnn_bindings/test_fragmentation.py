@@ -1,7 +1,5 @@
 """What is reserved stays near what is in use, whatever the pattern."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """What of a Python's packages fails on a CANN is said, from metadata alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

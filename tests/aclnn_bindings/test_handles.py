@@ -1,7 +1,5 @@
 """Descriptors made one by one: owned, closed once, handed over to lists, usable in calls."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from stub_acl import Stub

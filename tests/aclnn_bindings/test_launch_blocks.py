@@ -1,7 +1,5 @@
 """Blocks: device memory that dies with its Python object, and launches that take and make them."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import threading

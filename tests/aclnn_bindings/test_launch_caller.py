@@ -1,7 +1,5 @@
 """The universal caller: any mix of integers, floats and doubles reaches any C function in place."""
 
-from __future__ import annotations
-
 import ctypes
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Plans and launches: one C call, outputs allocated inside it, everything released once."""
 
-from __future__ import annotations
-
 import struct
 import threading
 

@@ -1,7 +1,5 @@
 """The same calls on the bundled simulator: real kernels, asynchronous streams, strict lifetimes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

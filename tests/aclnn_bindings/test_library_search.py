@@ -1,7 +1,5 @@
 """Where installs are looked for, in which order, and what is reported of each place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import fake_cann

@@ -1,7 +1,5 @@
 """Searching only the lines that can fit finds what searching everything finds."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

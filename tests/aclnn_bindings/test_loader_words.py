@@ -3,8 +3,6 @@
 The words are those of glibc 2.36 (tried here, but for the executable stack, which 2.41 refuses).
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

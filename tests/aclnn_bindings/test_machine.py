@@ -1,7 +1,5 @@
 """Whether this machine can run a library is told from the file, without loading it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

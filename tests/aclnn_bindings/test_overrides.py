@@ -1,7 +1,5 @@
 """Facts that headers do not state: each has its reason and source, and each is needed."""
 
-from __future__ import annotations
-
 import pytest
 
 from aclnn_bindings.interface import catalog, overrides

@@ -1,7 +1,5 @@
 """Damaged packages of custom operators: what `probe` says of each, and what to do."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

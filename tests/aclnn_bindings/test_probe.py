@@ -1,7 +1,5 @@
 """Whole probes of installs that work and of installs broken in one way each."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Sequence

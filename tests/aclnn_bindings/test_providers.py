@@ -3,8 +3,6 @@
 Each case is a process of its own: a process can load one install.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Releases that are stored as differences, and the simulator as one of them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

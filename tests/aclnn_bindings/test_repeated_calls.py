@@ -1,7 +1,5 @@
 """Calls like an earlier one: what is found again, what is not, and what they keep alive."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import sys

@@ -1,7 +1,5 @@
 """The runtime's life: lazy start, one per process, threads, fork, close, exit; streams, events."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

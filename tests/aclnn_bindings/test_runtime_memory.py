@@ -1,7 +1,5 @@
 """The caching allocator, buffers and copies."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import random

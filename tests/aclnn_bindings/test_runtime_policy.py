@@ -1,7 +1,5 @@
 """What the runtime does by itself: waits before reads, finds its context, survives refusals."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

@@ -1,7 +1,5 @@
 """Threads that allocate, launch, free, open and close streams and empty the cache, all at once."""
 
-from __future__ import annotations
-
 import gc
 import random
 import threading

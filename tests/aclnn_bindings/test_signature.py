@@ -1,7 +1,5 @@
 """Operators are paired by name, and what is irregular about a pair is data."""
 
-from __future__ import annotations
-
 from aclnn_bindings.interface.headers import parse_text
 from aclnn_bindings.interface.signature import Direction, Kind, OpSignature
 

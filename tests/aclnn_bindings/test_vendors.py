@@ -1,7 +1,5 @@
 """Custom operator packages: where they are found, which wins, which is not used and why."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from aclnn_bindings.install.describe import describe

@@ -1,7 +1,5 @@
 """Which file names which release, in the layouts of CANN 8.1 and of 8.5 and later."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

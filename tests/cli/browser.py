@@ -1,7 +1,5 @@
 """Drives headless Chromium by the W3C WebDriver protocol, over plain HTTP."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

@@ -5,8 +5,6 @@
 `aclnnBrittleProduct` ends the process beyond 100.
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

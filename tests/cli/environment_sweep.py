@@ -6,8 +6,6 @@ memory; they may work, or end with one named error that says the variable or its
 of commands, exit status 70, signals and endless waits are failures.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -8,8 +8,6 @@ With --seconds the rounds of each reader are repeated, each time from another se
 had so long.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """`bench --against vendor:DIR` and `--against aclnnOther`, on two builds of a package of C."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`bench`: statistics, verdicts, plot, and a run whose wrong results have no times."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

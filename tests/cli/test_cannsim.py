@@ -5,8 +5,6 @@ the log, tools/simulator/<soc>/lib first in LD_LIBRARY_PATH, one device. Its lib
 the bundled simulator in the layout of a toolkit.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`catalog`: a catalog written from headers says what the headers say, and is known at once."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

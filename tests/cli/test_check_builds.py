@@ -1,7 +1,5 @@
 """`check --against vendor:DIR`, on builds of a package of C: one right, one without results."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

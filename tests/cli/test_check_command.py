@@ -1,7 +1,5 @@
 """`mindtorch-npu check`: selection, output, exit codes, resume, interruption, replay."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """`mindtorch-npu check`: its modes, their records of options, and what counts as judged."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Variables that hold what nobody meant are used or named; environment_sweep.py tries them all."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import environment_sweep

@@ -1,7 +1,5 @@
 """`explain` says what codes, messages and logs mean, without a device or an install."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -4,8 +4,6 @@
 with the words) and prints each outcome; what does not hold starts with BAD.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import os

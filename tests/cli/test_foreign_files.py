@@ -1,7 +1,5 @@
 """Files that others wrote are read so far and no further, and refused by name."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """A disk without room: the file that could not be written is named, and the older one is there."""
 
-from __future__ import annotations
-
 import os
 import resource
 import stat

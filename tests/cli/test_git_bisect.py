@@ -1,7 +1,5 @@
 """`check` and `bench` under a real `git bisect run`, over the history of a vendor's library."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

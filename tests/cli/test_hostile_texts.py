@@ -1,7 +1,5 @@
 """Texts of a journal that somebody else wrote are shown, on every way out, and never obeyed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """Options that a command would ignore, and files that it would both read and write, are refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command group: one error boundary, exit codes, a table of commands."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

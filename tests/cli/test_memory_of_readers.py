@@ -1,7 +1,5 @@
 """What readers hold grows with what they show, not with what they read."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path

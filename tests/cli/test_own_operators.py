@@ -1,7 +1,5 @@
 """What `check` says of an operator that a person wrote and gave a reference for."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`mindtorch-npu probe`: forms of output, exit codes, and that JSON keeps its schema."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What takes long says how far it is, on a terminal alone."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

@@ -1,7 +1,5 @@
 """Commands that judge, given references that are wrong: none passes, none blames the device."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Documents of blocks, shown on terminals of any width and written as Markdown."""
 
-from __future__ import annotations
-
 import io
 import re
 from typing import Literal

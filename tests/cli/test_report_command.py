@@ -1,7 +1,5 @@
 """Reports in every form come from one record, and say the same."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

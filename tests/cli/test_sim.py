@@ -1,7 +1,5 @@
 """`run --simulator` and `sim` lead programs to the bundled simulator."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands start quickly: help and diagnosis import no tensor library, and few modules at all."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

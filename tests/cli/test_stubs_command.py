@@ -1,7 +1,5 @@
 """`stubs`: what a type checker is told of an install is what its calls accept and refuse."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import os

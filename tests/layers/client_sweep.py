@@ -8,8 +8,6 @@ a row tells the call that really failed. Rows are those that the program does no
 `--table` all.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import fnmatch

@@ -10,8 +10,6 @@ on the simulator. A failure is taken well when
   unless what failed was the giving back itself.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fnmatch
 import gc

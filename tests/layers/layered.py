@@ -1,7 +1,5 @@
 """Runs programs under `mindtorch-npu run` on the simulator."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A shim is a library that tools and loaders read: its exports, its needs, its machine."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A launch of an operator that has a formula is judged, whatever its arguments."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

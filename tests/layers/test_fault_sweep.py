@@ -1,7 +1,5 @@
 """Each call of ACL and ACLNN fails once, and mindtorch tells it, lives on, and leaks nothing."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

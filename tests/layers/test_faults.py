@@ -1,7 +1,5 @@
 """Selection calls fail, wait or run out of memory, and a sweep finds what a program survives."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

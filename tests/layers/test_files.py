@@ -1,7 +1,5 @@
 """Files that are written replace nothing too early and follow no links; forged ones are bounded."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

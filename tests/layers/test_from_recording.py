@@ -1,7 +1,5 @@
 """A recording is cases of `check` on any install, and is shown in other forms."""
 
-from __future__ import annotations
-
 import json
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Locked host memory is whole pages, and no registration goes past it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import layered

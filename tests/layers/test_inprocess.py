@@ -1,7 +1,5 @@
 """`mindtorch.npu.record` sees what mindtorch calls between two moments, and nothing of the rest."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

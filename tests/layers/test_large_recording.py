@@ -3,8 +3,6 @@
 python -m pytest -m slow tests/layers/test_large_recording.py     (2.3 GB of disk, some minutes)
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """More live threads than slots, and large tensors: all is recorded, each thread's in its order."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Whoever asks for a layer and gets less learns so: a missing verdict is no pass."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`run` is a good parent: signals reach the program once, its end is the command's."""
 
-from __future__ import annotations
-
 import os
 import pty
 import signal

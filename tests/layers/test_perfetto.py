@@ -1,7 +1,5 @@
 """A trace for Perfetto has named tracks, arrows, device times, memory and readable numbers."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

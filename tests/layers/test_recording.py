@@ -1,7 +1,5 @@
 """Programs run under layers as without, and the recording says what they called."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A program under layers may use threads, throw, and call before aclInit and after main."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import compiled

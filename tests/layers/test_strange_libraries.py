@@ -1,7 +1,5 @@
 """What stands in a library's place is read or refused by name; nothing that others made is used."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The strict layer names planted misuse and races on an install that checks nothing itself."""
 
-from __future__ import annotations
-
 import re
 import signal
 from pathlib import Path

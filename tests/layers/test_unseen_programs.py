@@ -1,7 +1,5 @@
 """A program that layers cannot get in front of is said to be unseen, and passes no check."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Programs that start, run or end in an unusual way do the same under every layer."""
 
-from __future__ import annotations
-
 import functools
 import os
 import subprocess

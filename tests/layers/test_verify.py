@@ -1,7 +1,5 @@
 """What a program computed is judged by each operator's formula; the first wrong one is named."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

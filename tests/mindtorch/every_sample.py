@@ -1,7 +1,5 @@
 """Laws over all samples of a row: one test of a law and a row, whose failure names the samples."""
 
-from __future__ import annotations
-
 import pytest
 from mindtorch_npu import laws
 

@@ -11,8 +11,6 @@ On npu a statement may be refused by name where torch's cpu takes it (CANN has f
 not give another value, nor be taken where torch refuses. Texts of errors are not compared.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import random

@@ -7,8 +7,6 @@ at once, gives it too. Which error comes is not judged: CPython's and numpy's ow
 TypeError or SystemError of some.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import io

@@ -12,8 +12,6 @@ begins. Afterwards
 - a step of training gives the numbers that it gave before.
 """
 
-from __future__ import annotations
-
 import argparse
 import dis
 import gc

@@ -4,8 +4,6 @@
 files given) in torch on the cpu and in mindtorch, and tells what differs by section.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import pickle

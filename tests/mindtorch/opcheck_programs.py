@@ -4,8 +4,6 @@ Each function defines one operator in the namespace that it receives and returns
 its arguments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

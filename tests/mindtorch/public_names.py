@@ -7,8 +7,6 @@
 A name is public where torch's `__all__` has it, or, without one, where it is defined.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib

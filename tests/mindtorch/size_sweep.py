@@ -9,8 +9,6 @@ and in mindtorch, in a child under a limit of memory, and judges
 Values are not compared: the laws do that, on sizes that fit.
 """
 
-from __future__ import annotations
-
 import argparse
 import faulthandler
 import json

@@ -1,7 +1,5 @@
 """What checkpointing runs again is what was run: the same numbers drawn, the same precision."""
 
-from __future__ import annotations
-
 import pytest
 
 import mindtorch as torch

@@ -1,7 +1,5 @@
 """After the session's end every row, method and handle refuses what it held, found by looking."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

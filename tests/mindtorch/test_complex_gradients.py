@@ -1,7 +1,5 @@
 """Gradients of complex numbers: what they are multiplied by is conjugated, as torch has it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Copies from one device to another: gradients come back to where they are wanted, numbers fit."""
 
-from __future__ import annotations
-
 import pytest
 
 import mindtorch

@@ -1,7 +1,5 @@
 """Functions at far orders and dtypes end soon, with the values of torch or an error."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

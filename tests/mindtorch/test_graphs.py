@@ -1,7 +1,5 @@
 """torch.npu.NPUGraph: a captured step replays to the numbers of the step itself."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

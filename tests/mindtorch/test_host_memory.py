@@ -1,7 +1,5 @@
 """Where the host's memory runs out, an error comes, never a crash or a wrong result."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What Python lets be copied, consumed twice or used when all ends works or is refused by name."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import subprocess

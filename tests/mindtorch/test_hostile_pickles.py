@@ -3,8 +3,6 @@
 `python tests/mindtorch/test_hostile_pickles.py` loads them all and prints what each came to.
 """
 
-from __future__ import annotations
-
 import copyreg
 import io
 import os

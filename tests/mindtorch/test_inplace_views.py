@@ -1,7 +1,5 @@
 """In-place views: geometry, versions, histories and refusals are torch's."""
 
-from __future__ import annotations
-
 import pytest
 
 import mindtorch

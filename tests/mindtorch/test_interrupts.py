@@ -4,8 +4,6 @@ Python runs signal handlers as a Python function begins and as a call returns. A
 at the same moments and may raise: so each moment is tried, one after the other.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess

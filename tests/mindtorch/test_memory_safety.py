@@ -1,7 +1,5 @@
 """No view, index, write or closed runtime reaches memory that is not the tensor's."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

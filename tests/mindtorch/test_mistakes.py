@@ -3,8 +3,6 @@
 In a process of its own: mistakes change settings that other tests keep.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

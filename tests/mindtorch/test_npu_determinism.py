@@ -1,7 +1,5 @@
 """torch.npu.set_deterministic_level reaches the options that torch_npu's document names."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

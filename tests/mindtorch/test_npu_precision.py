@@ -1,7 +1,5 @@
 """torch.npu.matmul.allow_hf32 and torch.npu.conv.allow_hf32 reach the operators."""
 
-from __future__ import annotations
-
 import pytest
 
 import mindtorch

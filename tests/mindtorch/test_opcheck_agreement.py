@@ -1,7 +1,5 @@
 """Holds opcheck to torch's answers about custom operators that are registered well and badly."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 

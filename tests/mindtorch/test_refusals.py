@@ -4,8 +4,6 @@
 torch on the cpu: the attack that these lists grew from.
 """
 
-from __future__ import annotations
-
 import sys
 from math import inf, nan
 from pathlib import Path

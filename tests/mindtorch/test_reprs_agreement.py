@@ -1,7 +1,5 @@
 """What optimizers, schedulers, distributions and small objects print is what torch prints."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Wrong sizes are refused at once, by the class of torch: a part of the sweep, and all of it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sizes that no machine has are refused with torch's class, at once."""
 
-from __future__ import annotations
-
 import pytest
 
 import mindtorch

@@ -1,7 +1,5 @@
 """Values that are easily got wrong in silence agree with torch on cpu and npu, or are refused."""
 
-from __future__ import annotations
-
 import pytest
 
 import mindtorch

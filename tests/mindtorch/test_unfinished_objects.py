@@ -1,7 +1,5 @@
 """Objects whose construction was cut off end without a word, as an interrupt may leave them."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Iterator

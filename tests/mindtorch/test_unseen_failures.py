@@ -1,7 +1,5 @@
 """A failure of queued work stays with its device until a caller has seen it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

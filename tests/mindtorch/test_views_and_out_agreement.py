@@ -1,7 +1,5 @@
 """Layouts, resizing, copies of views, operands' classes and dtypes of `out=` are as in torch."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

@@ -1,7 +1,5 @@
 """A wait is for what was queued when it began, also while another thread goes on queueing."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 

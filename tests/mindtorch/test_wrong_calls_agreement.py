@@ -3,8 +3,6 @@
 `data/wrong_calls.txt` holds calls of all families of names that agree, on the cpu and on an NPU.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

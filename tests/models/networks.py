@@ -1,7 +1,5 @@
 """Three small networks, each written once for torch and mindtorch: `t` is the library."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

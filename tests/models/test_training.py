@@ -1,7 +1,5 @@
 """An MLP, a CNN with batch norm and a GPT train for 20 steps to torch's losses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

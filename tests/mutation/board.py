@@ -1,7 +1,5 @@
 """Owns the board that this process shares with the instrumented libraries of one worker."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Owns verdicts on disk: one JSON line for each mutant, and which survivors are equivalent."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict

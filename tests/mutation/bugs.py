@@ -1,7 +1,5 @@
 """Owns books of bugs: defects written by hand, as changes to kernel sources."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command line of the mutation tests."""
 
-from __future__ import annotations
-
 import json
 import random
 import time

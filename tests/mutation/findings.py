@@ -1,7 +1,5 @@
 """Owns what became of each bug of a book: whether a case met it, and whether that case noticed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

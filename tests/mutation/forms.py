@@ -1,8 +1,6 @@
 """Owns how the text of a bug becomes something that can be switched at run time: the expression,
 statement or function around it, with the bug in place."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Final
 

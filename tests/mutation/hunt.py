@@ -1,7 +1,5 @@
 """Owns the hunt for one mutant: which cases run against it, in which order, until one kills."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Owns the text of instrumented sources: every site switched at run time, and where each went."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
 """Owns which operators are nearest to a changed place of the kernels: their cases come first."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Owns the mutation operators: from a parsed kernel file to sites with what they change to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Owns a run over many mutants: the map of what reaches what, then one hunt after another."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 import time

@@ -1,7 +1,5 @@
 """Owns scores: how many mutants of each kind and operator are killed, and how that is told."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

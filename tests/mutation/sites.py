@@ -1,7 +1,5 @@
 """Owns what a mutant is: a place in a kernel file, what it is changed to, and its stable name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final

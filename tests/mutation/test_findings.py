@@ -1,7 +1,5 @@
 """What a book's score says of a bug: caught by the bug itself, met, or never met."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

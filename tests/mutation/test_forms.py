@@ -1,7 +1,5 @@
 """A bug's text is switched at run time whatever part of a kernel it replaces."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

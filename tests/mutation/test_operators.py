@@ -1,7 +1,5 @@
 """What the operators find in kernel text, and that instrumented text compiles and switches."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scores count what they say, and equivalents count only where they survive."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

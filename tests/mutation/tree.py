@@ -5,8 +5,6 @@ CMake needs, kernels instrumented), `cmake/` (its build), `mutants.json` (every 
 `dropped.json` (names of those that do not compile).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The command: which entries, on which device, what is printed and kept."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

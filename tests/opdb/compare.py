@@ -1,7 +1,5 @@
 """Owns what counts as torch's result: class, dtype, shape, and values where there are any."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Owns the entries: operators, foreach operators, modules and optimizers of torch's databases."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice

@@ -4,8 +4,6 @@
 torch's library, and keeps for each name those that explain every answer of torch to wrong calls.
 """
 
-from __future__ import annotations
-
 import inspect
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Owns how torch's values become mindtorch's: tensors by their bytes, functions by name."""
 
-from __future__ import annotations
-
 import builtins
 import types
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 `device`: a wrong call that only the device met, as it ran.
 """
 
-from __future__ import annotations
-
 import re
 import signal
 import warnings

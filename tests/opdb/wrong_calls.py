@@ -4,8 +4,6 @@
 lines and full texts are equal; `--show 40` prints the largest groups of what differs.
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import random

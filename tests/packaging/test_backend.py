@@ -1,7 +1,5 @@
 """What the build says before it starts, on machines where it cannot end well."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import sysconfig

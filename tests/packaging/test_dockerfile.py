@@ -1,7 +1,5 @@
 """The Dockerfile's files and commands are those of this repository; its RUN does what it says."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

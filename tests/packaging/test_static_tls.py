@@ -1,7 +1,5 @@
 """Native parts fit into processes that have loaded much before them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Attention over sequences in float64, the reference of several kernels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

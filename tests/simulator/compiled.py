@@ -4,8 +4,6 @@ ACLSIM_TEST_INSTALL names another install to test, such as one built with a sani
 ACLSIM_TEST_FLAGS compiler options to go with it (`-fsanitize=thread`).
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The fixture that kernel tests share."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

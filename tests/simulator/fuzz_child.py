@@ -4,8 +4,6 @@ fuzz_child.py SEED ROUNDS [--first NAME] [--only NAME] [--home FOLDER]: prints e
 calls, then "done".
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 from typing import Any

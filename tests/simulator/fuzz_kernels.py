@@ -8,8 +8,6 @@ allocation of its own; with it ACLSIM_GUARD=end (or start), or a build with Addr
 (run_sanitized.sh), makes deaths of reads and writes outside of a block.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Runs one op of the bundled simulator on torch tensors, in any memory layout, and compares."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs one op of the bundled simulator on numpy arrays, in several memory layouts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What references of several kernels in numpy share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -7,8 +7,6 @@ PYTHON has that wheel, expecttest and what else the tests import. A file that ra
 late, and counts for the cases that ended. Leaves with 1 where a case failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

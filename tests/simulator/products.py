@@ -1,7 +1,5 @@
 """Tests of operators that the default product lacks: they run in children with other profiles."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Operands of quantised products: integers, their scales, and the packed and inner formats."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

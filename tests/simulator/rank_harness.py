@@ -1,7 +1,5 @@
 """Runs one op on several simulated devices of this process, which form a communicator."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each family of calls does what its document says, and refuses what it does not take."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

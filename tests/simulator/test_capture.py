@@ -1,7 +1,5 @@
 """Streams that are captured, and the models made of them, one part per program run."""
 
-from __future__ import annotations
-
 import pytest
 from compiled import run
 

@@ -1,7 +1,5 @@
 """HCCL between processes and between the devices of one, one part per program run."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """No operator loses imaginary parts: a complex result depends on those that it is given."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Libraries in the form that CANN's generator writes for custom operators, on the simulator."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

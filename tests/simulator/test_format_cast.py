@@ -1,7 +1,5 @@
 """The inner format as clients describe it: plain views of tiles, and the way back."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import os

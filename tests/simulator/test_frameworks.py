@@ -1,7 +1,5 @@
 """What frameworks need of an install beside operators, as C++ programs and MindSpore itself."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

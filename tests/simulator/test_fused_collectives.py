@@ -1,7 +1,5 @@
 """Operators that join products with collectives, each rank a process."""
 
-from __future__ import annotations
-
 import pytest
 from compiled import run
 

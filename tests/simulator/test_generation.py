@@ -1,7 +1,5 @@
 """The generator finds rows and runtime functions, and refuses what does not fit the catalog."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

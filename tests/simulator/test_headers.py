@@ -1,7 +1,5 @@
 """The install's headers compile alone, say what the catalog says, and declare what is exported."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

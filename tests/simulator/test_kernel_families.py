@@ -1,7 +1,5 @@
 """Kernels lie under `ops/` by family: the folder of the file that registers an operator."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

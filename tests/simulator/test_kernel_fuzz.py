@@ -1,7 +1,5 @@
 """No arguments crash or hang the simulator: every operator is called at random in a child."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

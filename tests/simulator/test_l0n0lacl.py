@@ -3,8 +3,6 @@
 It needs CANN's own Python module `acl`, of which this file has what it calls.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Limits of formats, dtypes, values and products hold on the simulator, each with its evidence."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Records of libmspti: what a program enabled, as it happened, in buffers of its own."""
 
-from __future__ import annotations
-
 import pytest
 from compiled import install, run
 

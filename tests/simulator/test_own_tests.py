@@ -1,7 +1,5 @@
 """What own_tests.py reads in the reports of clients' tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from own_tests import cases, drawn, ran

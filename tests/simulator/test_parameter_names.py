@@ -1,7 +1,5 @@
 """Kernels name their parameters; the compiler refuses wrong names and names of another kind."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

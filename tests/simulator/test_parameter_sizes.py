@@ -1,7 +1,5 @@
 """Phase 1 refuses parameters whose sizes do not fit; what is written in place is read before."""
 
-from __future__ import annotations
-
 import ctypes
 from pathlib import Path
 from typing import Any

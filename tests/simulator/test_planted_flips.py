@@ -1,7 +1,5 @@
 """A planted flip strikes one launch in N, however many processes launch."""
 
-from __future__ import annotations
-
 from compiled import run
 
 

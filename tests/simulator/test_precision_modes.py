@@ -1,7 +1,5 @@
 """cubeMathType on each product: what 32-bit factors become, and which modes are refused."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Kernels of operators that only the Ascend310P profile has, run in a child with that profile."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

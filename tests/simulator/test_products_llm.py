@@ -1,7 +1,5 @@
 """Element types and operators that the default product lacks, in children with other profiles."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

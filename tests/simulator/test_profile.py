@@ -1,7 +1,5 @@
 """Profiles of programs: what `aclprof…` and `msprof` write, and what their files hold."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

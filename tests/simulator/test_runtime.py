@@ -1,7 +1,5 @@
 """The simulated runtime behaves as CANN's documents say, one part per program run."""
 
-from __future__ import annotations
-
 import pytest
 from compiled import install, run
 

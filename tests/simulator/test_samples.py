@@ -1,7 +1,5 @@
 """Programs of the usual ACLNN shape build with one command, print what they should, end clean."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """aclrtSetDeviceSatMode: which mode a product has, and what float16 results become in each."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Memory, events and notifies that several processes, devices or mappings share."""
 
-from __future__ import annotations
-
 import pytest
 from compiled import run
 

@@ -1,7 +1,5 @@
 """Libraries that clients of CANN 8.5 and later link: split operators, model parsers."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Strict mode names every planted fault, and says nothing about a clean program."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """torch_npu, unmodified, trains on the simulator to the losses of the CPU."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import functools

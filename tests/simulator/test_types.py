@@ -1,7 +1,5 @@
 """Operators that are called by their type names, one part per program run."""
 
-from __future__ import annotations
-
 import pytest
 from compiled import Outcome, run
 

@@ -4,8 +4,6 @@ References are other formulations than the kernels': torch's autograd for gradie
 rotated boxes by counting points, suppression by a mask.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

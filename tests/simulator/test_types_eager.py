@@ -1,7 +1,5 @@
 """Types that eager clients call where operators are compiled just in time; torch judges."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Types that graph clients build layers and steps of; references are torch's own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from compiled import install

@@ -3,8 +3,6 @@
 References are torch's own cells and losses, and its autograd.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Operators that torch_npu calls by their type names: prints those that differ from the CPU."""
 
-from __future__ import annotations
-
 import torch
 import torch_npu
 from torch.nn import functional

@@ -1,7 +1,5 @@
 """Torch tensors that the tests of kernels draw, and what torch gives for them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 `python train_ddp.py cpu 1` and `python train_ddp.py npu 2` print equal losses.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

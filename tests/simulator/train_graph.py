@@ -1,7 +1,5 @@
 """Trains with a step that is captured once and replayed; on the CPU the step just runs."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,6 @@
 """MindSpore on `sys.argv[1]` (Ascend or CPU): losses of a convolutional net and a small attention
 block, as words on one line; with `graph` behind it, as graphs of kernels."""
 
-from __future__ import annotations
-
 import sys
 
 import mindspore as ms

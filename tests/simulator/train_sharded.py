@@ -5,8 +5,6 @@ each way of sharing: copies fed by threads of one process (DataParallel), whole 
 shards (FSDP), tensors, sequences, and shards of sequences.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

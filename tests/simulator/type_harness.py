@@ -1,7 +1,5 @@
 """Calls operators by their type names (aclopCompileAndExecute) on numpy arrays."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Mapping, Sequence
 from pathlib import Path

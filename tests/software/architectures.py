@@ -6,8 +6,6 @@ Run by torch first, it leaves its weights in FOLDER; run by mindtorch, it loads 
 FOLDER/NAME.DEVICE.WHO.json, a stage that fails as `{"error": …}`.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import traceback

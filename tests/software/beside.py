@@ -5,8 +5,6 @@ operators whose shapes it registers: they are declared here, without kernels, so
 torchvision that is Python runs. mindtorch declares them by itself.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

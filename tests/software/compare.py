@@ -1,7 +1,5 @@
 """Compares what torch and mindtorch wrote of an architecture, stage by stage."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

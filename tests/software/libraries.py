@@ -6,8 +6,6 @@ With the stand-in's folder on PYTHONPATH that is mindtorch, else torch. Weights 
 made from sines, so that both compute the same.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Programs of more libraries, for libraries.py: what each gives, by stage, as numbers."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

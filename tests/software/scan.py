@@ -5,8 +5,6 @@
 Only names that torch, in the environment that runs this, has; torch's own files are left out.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import sys

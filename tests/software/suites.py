@@ -9,8 +9,6 @@ goes on where it stopped, --again runs what was lost once more, and files of OUT
 are made again. Exit code: 0 where the share that passes is at least --share, else 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -6,8 +6,6 @@
 The run fails on any exception and on any input that takes ten seconds.
 """
 
-from __future__ import annotations
-
 import sys
 
 import atheris

@@ -1,7 +1,5 @@
 """Owns writing header trees that declare a catalog in every spelling that real headers use."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

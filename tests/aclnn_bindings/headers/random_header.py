@@ -1,7 +1,5 @@
 """Owns writing random C headers that a compiler accepts: layouts, expressions and types."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,7 +1,5 @@
 """Nothing is dropped in silence: declarations and skipped rows account for all of the code."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Bad input gives rows or a result: never a hang, a crash or a deep recursion."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path

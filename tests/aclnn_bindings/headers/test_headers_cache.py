@@ -1,7 +1,5 @@
 """The cache of parsed headers: same answers, never stale, safe with damage and with company."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Directions, optional parameters and dtypes are read from comments in both languages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

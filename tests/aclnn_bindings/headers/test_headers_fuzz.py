@@ -1,7 +1,5 @@
 """A short coverage-guided run: `pytest -m fuzz`; the script documents longer ones."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

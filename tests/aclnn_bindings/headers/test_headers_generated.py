@@ -1,7 +1,5 @@
 """The parser on trees that declare whole catalogs in all the spellings of real headers."""
 
-from __future__ import annotations
-
 import re
 
 import header_generator

@@ -1,7 +1,5 @@
 """A C++ compiler agrees on random headers: bit-fields, packing, alignment, expressions, types."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

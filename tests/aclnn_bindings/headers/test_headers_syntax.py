@@ -1,7 +1,5 @@
 """Every trap of real headers, one test each; sources: counts of CANN 8.1.RC1 and newer trees."""
 
-from __future__ import annotations
-
 import pytest
 
 from aclnn_bindings.interface.headers import parse_text

@@ -1,7 +1,5 @@
 """A C++ compiler agrees with every size, value, offset and type that the parser found."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Real input: the ACL headers inside the torch-npu 2.8.0 wheel, fetched when the tests run."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

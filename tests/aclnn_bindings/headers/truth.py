@@ -1,7 +1,5 @@
 """Owns asking a C++ compiler whether parsed headers mean what we say they mean."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

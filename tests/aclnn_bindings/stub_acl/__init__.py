@@ -1,7 +1,5 @@
 """A small ACL that tests compile: an install whose calls can be counted and made to fail."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess

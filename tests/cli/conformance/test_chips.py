@@ -3,8 +3,6 @@
 Formats: npu-smi command reference (hiascend.com, Atlas A2 and A3).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import stat

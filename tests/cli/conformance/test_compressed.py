@@ -1,7 +1,5 @@
 """Compressed journals: written when a run has ended, read wherever a plain one is."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

@@ -1,7 +1,5 @@
 """What a person's reference does wrong is an error of the reference, whatever it is."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

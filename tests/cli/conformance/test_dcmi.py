@@ -3,8 +3,6 @@
 Huawei, DCMI API reference (hiascend.com, Atlas 200I A2, 25.2.0).
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 

@@ -1,7 +1,5 @@
 """Which dtypes and calls a person's declaration has judged, and what a refusal of them means."""
 
-from __future__ import annotations
-
 import pytest
 from mindtorch_npu.commands.check.causes import kinds
 from mindtorch_npu.conformance.cases.case import parse

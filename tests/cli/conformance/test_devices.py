@@ -1,7 +1,5 @@
 """Several devices of one host: what `--device` may say, work dealt to all, votes that name one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -2,8 +2,6 @@
 docs/fleet.md states, by drawn launches that go through the same rules as a run's.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

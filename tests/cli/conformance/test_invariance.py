@@ -1,7 +1,5 @@
 """Results that depend on a repeated launch, on another process or on other rows are seen."""
 
-from __future__ import annotations
-
 import pytest
 from mindtorch_npu.conformance.cases.cases import CaseFilter
 from mindtorch_npu.conformance.record.result import Result

@@ -1,7 +1,5 @@
 """A lane's workers end in many ways: which of them cost a case, and which run it again."""
 
-from __future__ import annotations
-
 import os
 import signal
 import stat

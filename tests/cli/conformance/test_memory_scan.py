@@ -1,7 +1,5 @@
 """The scan of a device's memory: bad bits are found where it reaches, and nowhere else."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """16-bit results out of range are judged by what the device's overflow mode makes of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from mindtorch_npu.conformance.run import modes

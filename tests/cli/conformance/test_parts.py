@@ -1,7 +1,5 @@
 """A named operator is checked with what it is made of: rows that it calls, backward kernels."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

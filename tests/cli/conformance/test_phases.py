@@ -1,7 +1,5 @@
 """What decompositions leave open passes, what they do not is compared."""
 
-from __future__ import annotations
-
 import numpy as np
 from mindtorch_npu.conformance.run.golden import Golden
 from mindtorch_npu.conformance.run.phases import aligned

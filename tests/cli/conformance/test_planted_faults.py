@@ -1,7 +1,5 @@
 """Each kind of defect, planted into the simulator, is caught by a verdict, and by which one."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

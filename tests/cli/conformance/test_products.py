@@ -1,7 +1,5 @@
 """Operators of other products are judged on a simulator of one of those, and no device is."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

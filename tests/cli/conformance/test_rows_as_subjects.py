@@ -1,7 +1,5 @@
 """A row of mindtorch as a subject of `check`."""
 
-from __future__ import annotations
-
 import pytest
 from mindtorch_npu.conformance.cases.cases import CaseFilter, cases
 from mindtorch_npu.conformance.cases.taken import takes

@@ -1,7 +1,5 @@
 """The state folder: a bare `report` means this folder's run, and old journals go."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

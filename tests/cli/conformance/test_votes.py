@@ -1,7 +1,5 @@
 """The vote of devices: who differs, in which way; made outcomes, no device."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """The worker's own decisions: lost devices, memory, flakiness, defects of the check itself."""
 
-from __future__ import annotations
-
 import io
 import json
 

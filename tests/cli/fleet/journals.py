@@ -1,7 +1,5 @@
 """Journals as hosts of a fleet would write them, without a device."""
 
-from __future__ import annotations
-
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.conformance.record.result import Result
 

@@ -1,7 +1,5 @@
 """Campaigns over days: rounds are counted once whatever ends the process, in a bounded folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

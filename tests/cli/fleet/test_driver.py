@@ -1,8 +1,6 @@
 """The driver of a Ray cluster over made-up nodes: it deals all, and its cost does not grow with the
 cluster."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import itertools

@@ -1,7 +1,5 @@
 """The commands of docs/fleet.md: all have options that there are, and a small fleet runs them."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

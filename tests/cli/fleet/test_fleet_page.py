@@ -1,7 +1,5 @@
 """The fleet's page in a browser: 1,000 devices on a narrow screen, light and dark."""
 
-from __future__ import annotations
-
 import pytest
 from browser import browser, missing
 from journals import result, write

@@ -1,7 +1,5 @@
 """Progress over all hosts: of a cluster's run as it goes, of journals that still grow."""
 
-from __future__ import annotations
-
 import io
 import json
 import threading

@@ -1,7 +1,5 @@
 """Faults of hosts: each kind is a row with its name, and a fleet without it has none."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Probes, workloads and recorded launches as work items: one scheduler, one journal, one report."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

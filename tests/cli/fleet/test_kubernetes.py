@@ -1,7 +1,5 @@
 """The documented manifests of Kubernetes are valid, and their commands are ours."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

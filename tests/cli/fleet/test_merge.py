@@ -1,7 +1,5 @@
 """Journals of many hosts become one: in any order, twice the same once, nothing lost in silence."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

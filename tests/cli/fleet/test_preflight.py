@@ -1,7 +1,5 @@
 """`mindtorch-npu preflight`: what it finds in seconds, what it says against whom, and when."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Metrics are what Prometheus' own parser takes, by its conventions."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

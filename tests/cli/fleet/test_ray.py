@@ -4,8 +4,6 @@ lost or counted twice.
 `pip install ray`, then `pytest -m slow tests/cli/fleet/test_ray.py`; two minutes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

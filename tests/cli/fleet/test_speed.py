@@ -1,7 +1,5 @@
 """Slow devices: named when they are, and healthy fleets named in at most one report of 100."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from journals import result

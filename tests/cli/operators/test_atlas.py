@@ -1,7 +1,5 @@
 """The atlas: one page for every operator of every catalog, and a search that answers questions."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """The atlas of what machines measured: cells, first broken release, times, hostile folders."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """One word, an operator's family, names its row, its oracle, its kernel and its kernel's test."""
 
-from __future__ import annotations
-
 from pathlib import PurePath
 
 import pytest

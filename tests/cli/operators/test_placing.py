@@ -1,7 +1,5 @@
 """How samples lie in memory: tiles of the inner format, and elements of four bits."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Every reference of the spec rows holds against something else: torch, or numbers by hand."""
 
-from __future__ import annotations
-
 import sys
 import types
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The size that an operator reports of a result is held to the reference's."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """Rows refuse rules that cannot be, and fit the headers of every operator that they name."""
 
-from __future__ import annotations
-
 from collections import ChainMap
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """ACLNN operators are subjects like torch rows: found by name, judged by the same engine."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Every number that a derived operator's header takes has two values in its calls, or a reason."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Datasets, samplers and loaders give torch's batches, here and in worker processes."""
 
-from __future__ import annotations
-
 import collections
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Worker processes of a DataLoader end with whoever started them, however that ends."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """What a rank of a group of three prints, in mindtorch or (`LIBRARY=torch`) in torch with gloo."""
 
-from __future__ import annotations
-
 import json
 import os
 import warnings

@@ -1,7 +1,5 @@
 """What each rank of a test does: `python ranks.py WHAT DEVICE`."""
 
-from __future__ import annotations
-
 import os
 import sys
 

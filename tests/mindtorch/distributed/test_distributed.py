@@ -1,7 +1,5 @@
 """Processes as ranks: collectives on cpu and npu, DDP's losses against those of one process."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """The key of a run: who shares it, and where the user's secret is."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

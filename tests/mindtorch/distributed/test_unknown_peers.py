@@ -1,7 +1,5 @@
 """Strangers at the ports of a group are dropped, and the group goes on."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import struct

@@ -1,8 +1,6 @@
 """Compares a mindtorch module or function with torch's: same
 weights, values, gradients, keys, repr."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

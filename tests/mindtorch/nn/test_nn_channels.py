@@ -1,7 +1,5 @@
 """Dropout of channels takes the channels that torch takes, with a batch and without."""
 
-from __future__ import annotations
-
 import pytest
 
 import mindtorch

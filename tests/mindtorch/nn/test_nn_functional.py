@@ -1,8 +1,6 @@
 """Functions of nn.functional that no layer test reaches: values,
 gradients and error texts are torch's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every layer: repr, state dict keys, forward and backward are torch's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

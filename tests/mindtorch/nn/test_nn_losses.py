@@ -1,7 +1,5 @@
 """Every loss: values, gradients and error texts are torch's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 """Module, Parameter and the containers behave as torch's:
 registration, state dicts, hooks, errors."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections import OrderedDict

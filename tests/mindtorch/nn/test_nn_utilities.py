@@ -1,7 +1,5 @@
 """nn.utils and nn.init behave as torch's: clipping, packing, parametrizations, functional calls."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

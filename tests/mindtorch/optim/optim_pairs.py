@@ -1,7 +1,5 @@
 """The same small problem in torch and in mindtorch, stepped side by side by the same optimizer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

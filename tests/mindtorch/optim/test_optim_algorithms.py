@@ -1,7 +1,5 @@
 """Every optimizer makes torch's steps and keeps torch's state."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every schedule sets torch's rates, step by step, and resumes from its state dict."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

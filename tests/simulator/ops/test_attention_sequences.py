@@ -1,7 +1,5 @@
 """Attention over packed, cached and quantised sequences, against numpy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

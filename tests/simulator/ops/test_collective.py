@@ -1,7 +1,5 @@
 """Products whose operands or results go between ranks, against numpy on all ranks' tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Kernels of foreach: results equal a reference, and what they refuse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy_harness import Array, Ops, Out

@@ -1,7 +1,5 @@
 """Kernels of image: results equal a reference, and what they refuse."""
 
-from __future__ import annotations
-
 import colorsys
 from typing import Any
 

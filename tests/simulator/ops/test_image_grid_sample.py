@@ -1,7 +1,5 @@
 """Sampling of images at a grid's places by the simulator, and its gradients."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

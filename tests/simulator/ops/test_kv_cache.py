@@ -1,7 +1,5 @@
 """Kernels of kv_cache: results equal a reference, and what they refuse."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Grouped products, feed-forward layers of experts and what follows them, against numpy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy_harness import Nibbles, Ops, Out, close, near, sigmoid

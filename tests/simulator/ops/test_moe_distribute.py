@@ -1,7 +1,5 @@
 """Tokens sent to their experts' ranks and back, against a walk over all tokens in numpy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

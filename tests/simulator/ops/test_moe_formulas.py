@@ -1,7 +1,5 @@
 """Kernels of moe: results equal a reference, and what they refuse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy_harness import Ops, Out, close, near, sigmoid, softmax

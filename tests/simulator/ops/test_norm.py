@@ -1,7 +1,5 @@
 """Layer, RMS, batch, group and instance norm of the simulator, and their gradients."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Norms with what models put around them, by autograd; batch norm in pieces."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Kernels of norm: results equal a reference, and what they refuse."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy_harness import Ops, Out, bfloat16, close, code, e4m3, e8m0
 from numpy_references import powers, same

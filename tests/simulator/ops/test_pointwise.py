@@ -1,7 +1,5 @@
 """Kernels of pointwise: results equal a reference, and what they refuse."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

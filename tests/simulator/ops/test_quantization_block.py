@@ -1,7 +1,5 @@
 """Kernels of quantization: results equal a reference, and what they refuse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy_harness import Ops, Out, bfloat16, close, code, e4m3, e5m2, e8m0, near

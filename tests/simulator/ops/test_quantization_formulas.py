@@ -1,7 +1,5 @@
 """Kernels of quantization: results equal a reference, and what they refuse."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The arguments that a reference gets for a sample, its results, and tensors of torch of them."""
 
-from __future__ import annotations
-
 import keyword
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Words of torch that oracles of several families use."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

@@ -1,7 +1,5 @@
 """What torch gives for the rows of detection."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What torch gives for the rows of fft."""
 
-from __future__ import annotations
-
 import torch
 
 from ._arguments import t

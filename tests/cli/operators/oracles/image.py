@@ -1,7 +1,5 @@
 """What torch gives for the rows of image."""
 
-from __future__ import annotations
-
 import colorsys
 
 import torch

@@ -1,7 +1,5 @@
 """What torch gives for the rows of kv_cache."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """What torch gives for the rows of linalg."""
 
-from __future__ import annotations
-
 import torch
 from mindtorch_npu.conformance.operators.row import SPECS
 

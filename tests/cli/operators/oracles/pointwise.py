@@ -1,7 +1,5 @@
 """What torch gives for the rows of pointwise."""
 
-from __future__ import annotations
-
 import functools
 
 import torch

@@ -1,7 +1,5 @@
 """What torch gives for the rows of rotary."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What torch gives for the rows of sampling."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -1,7 +1,5 @@
 """What torch gives for the rows of activation, gates."""
 
-from __future__ import annotations
-
 import math
 
 import torch

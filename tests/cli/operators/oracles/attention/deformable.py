@@ -1,7 +1,5 @@
 """What torch gives for the rows of attention, deformable."""
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 
 from .._arguments import t

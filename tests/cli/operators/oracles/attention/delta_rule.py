@@ -1,7 +1,5 @@
 """What torch gives for the rows of attention, delta_rule."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

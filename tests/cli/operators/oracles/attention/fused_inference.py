@@ -1,7 +1,5 @@
 """What torch gives for the rows of attention, fused_inference."""
 
-from __future__ import annotations
-
 from .inference import inferred
 
 

@@ -1,7 +1,5 @@
 """What torch gives for the rows of attention, sparse."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 

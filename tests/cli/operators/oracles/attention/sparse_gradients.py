@@ -1,7 +1,5 @@
 """What torch gives for the rows of attention, sparse_gradients."""
 
-from __future__ import annotations
-
 from .flash import through
 from .sparse import block_sparse, floyd, selected, sparse_flash
 

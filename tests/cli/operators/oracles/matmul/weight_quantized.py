@@ -1,7 +1,5 @@
 """What torch gives for the rows of matmul, weight_quantized."""
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 
 from .._arguments import t

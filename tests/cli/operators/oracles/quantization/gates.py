@@ -1,7 +1,5 @@
 """What torch gives for the rows of quantization, gates."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 

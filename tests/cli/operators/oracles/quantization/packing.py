@@ -1,7 +1,5 @@
 """What torch gives for the rows of quantization, packing."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 
