@@ -51,8 +51,14 @@ def code(dtype: Any) -> int:
     return CODES[np.dtype(dtype).name]
 
 
+def one_by_one(args: Sequence[Any]) -> list[Any]:
+    """Arguments whose lists are groups of them, such as operands, attributes and results."""
+    return [item for arg in args for item in (arg if isinstance(arg, list) else (arg,))]
+
+
 class Ops:
-    """Calls operators by name with numpy arrays, numbers and tuples in the header's order."""
+    """Calls operators by name with numpy arrays, numbers and tuples in the header's order, in
+    groups or one by one."""
 
     def __init__(self, cann: Any) -> None:
         self.cann = cann
@@ -97,12 +103,11 @@ class Ops:
                 return self.put_nibbles(arg)
             if isinstance(arg, Raw):
                 return self.put_raw(arg)
-            if isinstance(arg, (tuple, list)):
+            if isinstance(arg, tuple):
                 return tuple(give(item) for item in arg)
             return arg
 
-        given = [give(arg) for arg in args]
-        self.cann.ops[op](*given)
+        self.cann.ops[op](*(give(arg) for arg in one_by_one(args)))
         self.cann.runtime.current_stream().synchronize()
         return [made.numpy() for made, _ in outs]
 

@@ -63,16 +63,9 @@ def test_expert_replicas_and_pruning(nops: Ops) -> None:
     least, active = np.array([0.2, 0.2], np.float32), np.array([1, 1, 0], bool)
     new, mask = nops(
         "aclnnMoeUpdateExpert",
-        ids,
-        chart,
-        scales,
-        least,
-        active,
-        0,
-        4,
-        1,
-        Out(ids.shape, "int32"),
-        Out(ids.shape, "bool"),
+        [ids, chart, scales, least, active],
+        [0, 4, 1],
+        [Out(ids.shape, "int32"), Out(ids.shape, "bool")],
     )
     np.testing.assert_array_equal(new, [[7, 3], [5, 7], [7, 3]])
     np.testing.assert_array_equal(mask, [[1, 1], [1, 0], [0, 0]])

@@ -30,18 +30,17 @@ def test_delta_rules_keep_a_state_for_each_token(nops: Ops) -> None:
     accepted = np.array([1, 2], np.int32)
     found, out = nops.both(
         "aclnnRecurrentGatedDeltaRule",
-        q,
-        k,
-        v,
-        beta,
-        Out(state.shape, "bfloat16", state),
-        lengths,
-        places,
-        g,
-        gk,
-        accepted,
-        0.5,
-        Out(v.shape, "bfloat16"),
+        [q, k, v, beta],
+        [
+            Out(state.shape, "bfloat16", state),
+            lengths,
+            places,
+            g,
+            gk,
+            accepted,
+            0.5,
+            Out(v.shape, "bfloat16"),
+        ],
     )
     expected, values, first = state.astype(float), np.zeros(v.shape), 0
     for b, n in enumerate(lengths):
@@ -64,16 +63,9 @@ def test_chunks_of_delta_rules_end_in_a_state(nops: Ops) -> None:
     state = draw(2, 2, 3, 4, dtype="bfloat16")
     out, last = nops.both(
         "aclnnChunkGatedDeltaRule",
-        q,
-        k,
-        v,
-        beta,
-        state,
-        lengths,
-        g,
+        [q, k, v, beta, state, lengths, g],
         0.5,
-        Out(v.shape, "bfloat16"),
-        Out(state.shape, "bfloat16"),
+        [Out(v.shape, "bfloat16"), Out(state.shape, "bfloat16")],
     )
     s, values = state.astype(float), np.zeros(v.shape)
     for t in range(5):

@@ -36,48 +36,16 @@ def test_blocks_of_a_mask_are_attended(nops: Ops) -> None:
     tail = ((4, 4), None, None)
     out, lse = nops(
         "aclnnBlockSparseAttention",
-        q,
-        k,
-        v,
-        mask,
-        None,
-        *tail,
-        None,
-        "BNSD",
-        "BNSD",
-        2,
-        0,
-        0.4,
-        0,
-        0,
-        0,
-        0,
-        1,
-        Out(q.shape, "float16"),
-        Out((2, 4, 6, 1)),
+        [q, k, v, mask, None, *tail, None],
+        ["BNSD", "BNSD", 2, 0, 0.4, 0, 0, 0, 0, 1],
+        [Out(q.shape, "float16"), Out((2, 4, 6, 1))],
     )
     dy = draw(2, 4, 6, 8)
     grads = nops(
         "aclnnBlockSparseAttentionGrad",
-        dy,
-        q,
-        k,
-        v,
-        out,
-        lse,
-        mask,
-        None,
-        *tail,
-        "BNSD",
-        "BNSD",
-        2,
-        0,
-        0.4,
-        0,
-        0,
-        Out(q.shape, "float16"),
-        Out(k.shape, "float16"),
-        Out(v.shape, "float16"),
+        [dy, q, k, v, out, lse, mask, None, *tail],
+        ["BNSD", "BNSD", 2, 0, 0.4, 0, 0],
+        [Out(q.shape, "float16"), Out(k.shape, "float16"), Out(v.shape, "float16")],
     )
     for b in range(2):
         rows = [t[b].transpose(1, 0, 2) for t in (q, k, v)]
@@ -107,23 +75,9 @@ def test_lists_of_keys_are_attended_with_rotary_parts(nops: Ops) -> None:
     args = (None, None, None, qr, kr)
     out, top, total = nops(
         "aclnnSparseFlashAttention",
-        q,
-        k,
-        v,
-        lists,
-        *args,
-        0.4,
-        2,
-        "BSND",
-        "BSND",
-        3,
-        far,
-        far,
-        2,
-        True,
-        Out(q.shape, "float16"),
-        Out((1, 1, 4, 2)),
-        Out((1, 1, 4, 2)),
+        [q, k, v, lists, *args],
+        [0.4, 2, "BSND", "BSND", 3, far, far, 2, True],
+        [Out(q.shape, "float16"), Out((1, 1, 4, 2)), Out((1, 1, 4, 2))],
     )
     wide_q, wide_k = np.concatenate([q, qr], -1)[0], np.concatenate([k, kr], -1)[0]
     expected, most, sums = attention(wide_q, wide_k, v[0], 0.4, hidden)
@@ -133,25 +87,8 @@ def test_lists_of_keys_are_attended_with_rotary_parts(nops: Ops) -> None:
     dy = draw(*q.shape)
     grads = nops(
         "aclnnSparseFlashAttentionGrad",
-        q,
-        k,
-        v,
-        lists,
-        dy,
-        out,
-        top,
-        total,
-        None,
-        None,
-        qr,
-        kr,
-        0.4,
-        2,
-        "BSND",
-        3,
-        far,
-        far,
-        True,
+        [q, k, v, lists, dy, out, top, total, None, None, qr, kr],
+        [0.4, 2, "BSND", 3, far, far, True],
         *[Out(t.shape, "float16") for t in (q, k, v, qr, kr)],
     )
     dq, dk, dv = plain_gradients(wide_q, wide_k, v[0], dy[0], 0.4, hidden)
@@ -166,43 +103,15 @@ def test_selected_blocks_of_packed_sequences(nops: Ops) -> None:
     ends_q, ends_k, far = (2, 5), (4, 12), 2
     top, total, out = nops(
         "aclnnNsaSelectedAttention",
-        q,
-        k,
-        v,
-        lists,
-        None,
-        ends_q,
-        ends_k,
-        0.3,
-        2,
-        "TND",
-        0,
-        far,
-        2,
-        Out((5, 2, 8)),
-        Out((5, 2, 8)),
-        Out((5, 2, 4), "float16"),
+        [q, k, v, lists, None, ends_q, ends_k],
+        [0.3, 2, "TND", 0, far, 2],
+        [Out((5, 2, 8)), Out((5, 2, 8)), Out((5, 2, 4), "float16")],
     )
     dy = draw(5, 2, 4)
     grads = nops(
         "aclnnNsaSelectedAttentionGrad",
-        q,
-        k,
-        v,
-        out,
-        dy,
-        top,
-        total,
-        lists,
-        ends_q,
-        ends_k,
-        None,
-        0.3,
-        far,
-        2,
-        2,
-        "TND",
-        0,
+        [q, k, v, out, dy, top, total, lists, ends_q, ends_k, None],
+        [0.3, far, 2, 2, "TND", 0],
         *[Out(t.shape, "float16") for t in (q, k, v)],
     )
     for (a, b), (e, f) in (((0, 2), (0, 4)), ((2, 5), (4, 12))):
@@ -223,21 +132,9 @@ def test_indexers_rank_keys(nops: Ops) -> None:
     q, k, w = draw(2, 3, 4, 8), draw(2, 6, 1, 8), draw(2, 3, 4)
     indices, values = nops(
         "aclnnLightningIndexer",
-        q,
-        k,
-        w,
-        None,
-        None,
-        None,
-        "BSND",
-        "BSND",
-        5,
-        3,
-        2**31,
-        2**31,
-        True,
-        Out((2, 3, 1, 5), "int32"),
-        Out((2, 3, 1, 5), "float16"),
+        [q, k, w, None, None, None],
+        ["BSND", "BSND", 5, 3, 2**31, 2**31, True],
+        [Out((2, 3, 1, 5), "int32"), Out((2, 3, 1, 5), "float16")],
     )
     for b in range(2):
         s = np.maximum(np.einsum("qnd,kd->qnk", q[b].astype(float), k[b, :, 0].astype(float)), 0)
@@ -262,16 +159,9 @@ def test_windows_are_compressed_and_differentiate(nops: Ops) -> None:
     g = draw(3, 2, 16)
     dx, dw = nops(
         "aclnnNsaCompressGrad",
-        g,
-        x,
-        w,
-        ends,
-        4,
-        2,
-        0,
-        "TND",
-        Out(x.shape, "float16"),
-        Out(w.shape, "float16"),
+        [g, x, w, ends],
+        [4, 2, 0, "TND"],
+        [Out(x.shape, "float16"), Out(w.shape, "float16")],
     )
     want_x, want_w = np.zeros(x.shape), np.zeros(w.shape)
     for up, s in zip(g.astype(float), starts, strict=True):
@@ -292,12 +182,9 @@ def test_floyd_attention_adds_two_kinds_of_keys_and_differentiates(nops: Ops) ->
     parts = (q, k1, v1, k2, v2)
     top, total, out = nops(
         "aclnnFusedFloydAttention",
-        *parts,
-        None,
+        [*parts, None],
         0.4,
-        Out((1, 2, 3, 4, 8)),
-        Out((1, 2, 3, 4, 8)),
-        Out(q.shape, "float16"),
+        [Out((1, 2, 3, 4, 8)), Out((1, 2, 3, 4, 8)), Out(q.shape, "float16")],
     )
 
     def keys(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -315,12 +202,7 @@ def test_floyd_attention_adds_two_kinds_of_keys_and_differentiates(nops: Ops) ->
     close(total[..., 7], np.exp(p_in - p_in.max(-1, keepdims=True)).sum(-1))
     found = nops(
         "aclnnFusedFloydAttentionGrad",
-        *parts,
-        dy,
-        None,
-        top,
-        total,
-        out,
+        [*parts, dy, None, top, total, out],
         0.4,
         *(Out(t.shape, "float16") for t in parts),
     )

@@ -23,17 +23,19 @@ def test_caches_in_tiles_keep_columns_together(nops: Ops) -> None:
     y, _ = nops(
         "aclnnScatterPaKvCache",
         key,
-        Out(caches[0].shape, "float16", caches[0]),
-        slots,
-        value,
-        Out(caches[1].shape, "float16", caches[1]),
-        None,
-        None,
-        None,
-        "PA_NZ",
-        None,
-        None,
-        None,
+        [
+            Out(caches[0].shape, "float16", caches[0]),
+            slots,
+            value,
+            Out(caches[1].shape, "float16", caches[1]),
+            None,
+            None,
+            None,
+            "PA_NZ",
+            None,
+            None,
+            None,
+        ],
     )
     expected = caches[0].copy()
     for row, slot in zip(key, slots, strict=True):
@@ -48,26 +50,23 @@ def test_projections_are_normalised_rotated_and_kept(nops: Ops) -> None:
     index = np.array([2, -1, 5, 0])
     q, k, v, *before = nops(
         "aclnnQkvRmsNormRopeCache",
-        qkv,
-        gq,
-        gk,
-        cos,
-        sin,
-        index,
-        Out((tokens, 2 * d), "float16"),
-        Out((2, 2, size, 16), "float16"),
-        Out((2, 2, size, 16), "float16"),
-        None,
-        None,
-        None,
-        None,
-        (1, tokens, 4, d),
-        heads,
-        1e-5,
-        "PA_NZ",
-        None,
-        Out((tokens, d), "float16"),
-        Out((tokens, d), "float16"),
+        [qkv, gq, gk, cos, sin, index],
+        [
+            Out((tokens, 2 * d), "float16"),
+            Out((2, 2, size, 16), "float16"),
+            Out((2, 2, size, 16), "float16"),
+            None,
+            None,
+            None,
+            None,
+            (1, tokens, 4, d),
+            heads,
+            1e-5,
+            "PA_NZ",
+            None,
+            Out((tokens, d), "float16"),
+            Out((tokens, d), "float16"),
+        ],
     )
     rows = qkv.reshape(tokens, 4, d)
     angles = cos.astype(float)[:, None], sin.astype(float)[:, None]
@@ -86,14 +85,16 @@ def test_updates_are_quantised_where_they_land(nops: Ops) -> None:
     indices = np.array([3, 0], np.int32)
     (y,) = nops(
         "aclnnInplaceQuantScatter",
-        Out(self.shape, "int8", self),
-        indices,
-        updates.astype("bfloat16"),
-        scale,
-        None,
-        -2,
-        -1,
-        1,
+        [
+            Out(self.shape, "int8", self),
+            indices,
+            updates.astype("bfloat16"),
+            scale,
+            None,
+            -2,
+            -1,
+            1,
+        ],
     )
     expected = self.copy()
     q = np.clip(np.rint(updates.astype("bfloat16").astype(float) / np.float32(0.05)), -128, 127)

@@ -20,15 +20,9 @@ def test_a_part_of_the_vocabulary_has_its_loss(nops: Ops, kept: bool) -> None:
     outs = [Out((5,)) for _ in range(3)]
     top, total, predicted, bits, masked, found = nops(
         "aclnnFusedLinearOnlineMaxSum",
-        x,
-        w,
-        target,
-        10,
-        16,
-        *outs,
-        Out((1,), "uint8"),
-        Out((5,), "int64"),
-        Out((5, 7), "float16"),
+        [x, w, target],
+        [10, 16, *outs],
+        [Out((1,), "uint8"), Out((5,), "int64"), Out((5, 7), "float16")],
     )
     outside = (target < 10) | (target > 16)
     local = np.where(outside, 0, target - 10)
@@ -39,15 +33,9 @@ def test_a_part_of_the_vocabulary_has_its_loss(nops: Ops, kept: bool) -> None:
     close(predicted, np.where(outside, 0, logits[np.arange(5), local] - logits.max(-1)), 1e-4)
     loss, p = nops(
         "aclnnFusedCrossEntropyLossWithMaxSum",
-        top,
-        total,
-        predicted,
-        0.0,
-        None,
-        None,
-        found,
-        Out((5,)),
-        Out((5, 7)),
+        [top, total, predicted],
+        [0.0, None, None, found],
+        [Out((5,)), Out((5, 7))],
     )
     close(loss, np.log(total) - predicted)
     close(p, softmax(found.astype(float)), 3e-3)
@@ -55,15 +43,9 @@ def test_a_part_of_the_vocabulary_has_its_loss(nops: Ops, kept: bool) -> None:
     rest = (None, None, p) if kept else (top, total, None)
     dx, dw = nops(
         "aclnnFusedLinearCrossEntropyLossGrad",
-        grad,
-        x,
-        w,
-        bits,
-        masked,
-        0.0,
-        *rest,
-        Out(x.shape, "float16"),
-        Out(w.shape, "float16"),
+        [grad, x, w, bits, masked],
+        [0.0, *rest],
+        [Out(x.shape, "float16"), Out(w.shape, "float16")],
     )
     d = softmax(logits)
     d[np.arange(5), local] -= ~outside

@@ -37,17 +37,8 @@ def test_small_operands_are_turned_and_scaled(nops: Ops) -> None:
     rows, cols = RNG.random(5).astype(np.float32), RNG.random(16).astype(np.float32)
     (y,) = nops(
         "aclnnTransposeQuantBatchMatMul",
-        x,
-        w,
-        None,
-        rows,
-        cols,
-        1,
-        0,
-        (1, 0, 2),
-        (0, 1, 2),
-        (1, 0, 2),
-        1,
+        [x, w, None, rows, cols],
+        [1, 0, (1, 0, 2), (0, 1, 2), (1, 0, 2), 1],
         Out((5, 2, 16), "float16"),
     )
     exact = np.einsum("mbk,bkn->mbn", x.astype(np.float64), w.astype(np.float64))

@@ -36,22 +36,18 @@ def test_rows_are_split_among_experts(
     groups = {0: ends, 1: [2, 0, 4], 2: [[0, 2], [1, 0], [2, 4]]}[kind]
     (y,) = nops.both(
         "aclnnGroupedMatmulV5",
-        (x,),
-        tuple(w) if listed else (w,),
-        tuple(bias) if listed else (bias,),
-        *NONE6[:5],
-        np.array(groups, np.int64),
-        None,
-        None,
-        None,
-        3,
-        0,
-        kind,
-        act,
-        None,
-        (Out((7, 4), dtype),),
-        None,
-        None,
+        [
+            (x,),
+            tuple(w) if listed else (w,),
+            tuple(bias) if listed else (bias,),
+            *NONE6[:5],
+            np.array(groups, np.int64),
+            None,
+            None,
+            None,
+        ],
+        [3, 0, kind, act, None],
+        [(Out((7, 4), dtype),), None, None],
     )
     expected = np.zeros((7, 4))
     for g, (a, b) in enumerate(((0, 2), (2, 2), (2, 6))):
@@ -71,25 +67,9 @@ def test_quantised_rows_scale_tokens_and_experts(nops: Ops) -> None:
     ends = np.array([4, 6], np.int64)
     (y,) = nops.both(
         "aclnnGroupedMatmulV4",
-        (x,),
-        (w,),
-        (bias,),
-        (scale,),
-        None,
-        None,
-        None,
-        (tokens,),
-        ends,
-        None,
-        None,
-        None,
-        3,
-        0,
-        0,
-        0,
-        (Out((6, 8), "bfloat16"),),
-        None,
-        None,
+        [(x,), (w,), (bias,), (scale,), None, None, None, (tokens,), ends, None, None, None],
+        [3, 0, 0, 0],
+        [(Out((6, 8), "bfloat16"),), None, None],
     )
     expected = np.concatenate(
         [x[:4].astype(np.float64) @ w[0] + bias[0], x[4:].astype(np.float64) @ w[1] + bias[1]]
@@ -99,27 +79,9 @@ def test_quantised_rows_scale_tokens_and_experts(nops: Ops) -> None:
     tiles = nops.put(inner(w, 32), format="FRACTAL_NZ")
     (y,) = nops(
         "aclnnGroupedMatmulWeightNz",
-        (x,),
-        (tiles,),
-        (bias,),
-        (scale,),
-        None,
-        None,
-        None,
-        (tokens,),
-        ends,
-        None,
-        None,
-        None,
-        3,
-        0,
-        0,
-        0,
-        None,
-        0,
-        (Out((6, 8), "bfloat16"),),
-        None,
-        None,
+        [(x,), (tiles,), (bias,), (scale,), None, None, None, (tokens,), ends, None, None, None],
+        [3, 0, 0, 0, None, 0],
+        [(Out((6, 8), "bfloat16"),), None, None],
     )
     close(y, expected)
 
@@ -130,16 +92,8 @@ def test_integer_weights_of_experts_are_dequantised(nops: Ops) -> None:
     ends = np.array([1, 5], np.int64)
     (y,) = nops.both(
         "aclnnGroupedMatmulV3",
-        (x,),
-        (w,),
-        None,
-        None,
-        None,
-        (scale,),
-        (offset,),
-        ends,
-        3,
-        0,
+        [(x,), (w,), None, None, None, (scale,), (offset,), ends],
+        [3, 0],
         (Out((5, 8), "float16"),),
     )
     wide = (w + offset.astype(np.float64)[:, None]) * scale.astype(np.float64)[:, None]
@@ -162,14 +116,8 @@ def test_sums_are_split_and_added(nops: Ops) -> None:
     sizes = np.array([3, 6], np.int64)
     (y,) = nops(
         "aclnnGroupedMatmulAddV2",
-        turned,
-        w,
-        sizes,
-        Out((2, 4, 5), "float32", before),
-        True,
-        False,
-        2,
-        1,
+        [turned, w, sizes],
+        [Out((2, 4, 5), "float32", before), True, False, 2, 1],
     )
     close(y, before + np.stack(parts))
 
@@ -181,21 +129,9 @@ def test_products_are_gated_and_quantised(nops: Ops, op: str) -> None:
     if op.endswith("V2"):
         y, factor = nops(
             op,
-            x,
-            (w,),
-            (scale,),
-            None,
-            None,
-            tokens,
-            None,
-            ends,
-            0,
-            0,
-            0,
-            0,
-            None,
-            Out((6, 32), "int8"),
-            Out((6,)),
+            [x, (w,), (scale,), None, None, tokens, None, ends],
+            [0, 0, 0, 0, None],
+            [Out((6, 32), "int8"), Out((6,))],
         )
     else:
         tiles = nops.put(inner(w, 32), format="FRACTAL_NZ")
@@ -263,25 +199,8 @@ def test_products_return_to_their_tokens(nops: Ops) -> None:
     tiles = nops.put(inner(w, 32), format="FRACTAL_NZ")
     (y,) = nops(
         "aclnnGroupedMatmulFinalizeRoutingWeightNzV2",
-        x,
-        tiles,
-        scale,
-        None,
-        None,
-        None,
-        None,
-        tokens,
-        sizes,
-        shared,
-        logit,
-        index,
-        0,
-        0.5,
-        1,
-        False,
-        False,
-        1,
-        None,
+        [x, tiles, scale, None, None, None, None, tokens, sizes, shared, logit, index],
+        [0, 0.5, 1, False, False, 1, None],
         Out((4, 64)),
     )
     m = np.concatenate(
@@ -326,23 +245,8 @@ def test_quantised_feed_forward(nops: Ops) -> None:
     d1, d2 = scale_of(8) / 50, scale_of(4)
     (y,) = nops(
         "aclnnFFNV3",
-        x,
-        w1,
-        w2,
-        None,
-        b1,
-        b2,
-        scale,
-        offset,
-        words(d1),
-        words(d2),
-        None,
-        None,
-        None,
-        None,
-        "relu",
-        0,
-        False,
+        [x, w1, w2, None, b1, b2, scale, offset, words(d1), words(d2), None, None, None, None],
+        ["relu", 0, False],
         Out((3, 4), "float16"),
     )
     first = np.maximum((x.astype(np.float64) @ w1 + b1) * cut(d1), 0)
@@ -381,6 +285,6 @@ def test_groups_that_do_not_fit_are_refused(
     message: str,
 ) -> None:
     biases = None if bias is None else (draw(*bias),)
-    args = (draw(7, 8),), (draw(*weight),), biases, *NONE6[:4], [2, 5], 0
+    args = (draw(7, 8),), (draw(*weight),), biases, *NONE6[:4], (2, 5), 0
     with pytest.raises(AclError, match=message):
         nops.both("aclnnGroupedMatmul", *args, (Out(out, "float16"),))

@@ -18,26 +18,16 @@ def test_products_of_int8_scale_columns(nops: Ops, turn: bool) -> None:
     given = np.ascontiguousarray(b.T) if turn else b
     (out,) = nops.both(
         "aclnnQuantMatmulV3",
-        a,
-        given,
-        words(scale),
-        None,
-        bias,
-        False,
-        turn,
+        [a, given, words(scale), None, bias],
+        [False, turn],
         Out((2, 5, 7), "float16"),
     )
     close(out, acc * cut(scale))
     offset = np.full(7, 3, np.float32)
     (out,) = nops.both(
         "aclnnQuantMatmulV3",
-        a,
-        given,
-        words(scale / 20),
-        offset,
-        bias,
-        False,
-        turn,
+        [a, given, words(scale / 20), offset, bias],
+        [False, turn],
         Out((2, 5, 7), "int8"),
     )
     near(out, np.clip(np.rint(acc * cut(scale / np.float32(20)) + 3), -128, 127))
@@ -57,18 +47,8 @@ def test_products_scale_tokens_and_add_float_bias(nops: Ops) -> None:
     close(out, expected)
     (out,) = nops.both(
         "aclnnQuantMatmulV5",
-        a,
-        b,
-        tokens,
-        scale,
-        None,
-        None,
-        None,
-        None,
-        bias,
-        False,
-        False,
-        0,
+        [a, b, tokens, scale, None, None, None, None, bias],
+        [False, False, 0],
         Out((5, 7), "bfloat16"),
     )
     close(out, expected)
@@ -82,12 +62,8 @@ def test_first_versions_take_one_factor_or_packed_words(nops: Ops) -> None:
     scale = scale_of(7)
     (out,) = nops.both(
         "aclnnQuantMatmulV2",
-        a,
-        np.ascontiguousarray(b.T),
-        bias,
-        words(scale),
-        False,
-        True,
+        [a, np.ascontiguousarray(b.T), bias, words(scale)],
+        [False, True],
         Out((5, 7), "float16"),
     )
     close(out, acc * cut(scale))
@@ -110,18 +86,8 @@ def test_int4_groups_have_scales_and_offsets(nops: Ops) -> None:
     expected = (a.astype(np.float64) @ (shifted * np.repeat(scale, 16, 0))) * tokens
     (out,) = nops(
         "aclnnQuantMatmulV5",
-        pack(a),
-        pack(b),
-        tokens,
-        scale,
-        None,
-        None,
-        offset,
-        None,
-        None,
-        False,
-        False,
-        16,
+        [pack(a), pack(b), tokens, scale, None, None, offset, None, None],
+        [False, False, 16],
         Out((3, 8), "bfloat16"),
     )
     close(out, expected)
@@ -150,18 +116,8 @@ def test_weights_in_the_inner_format(nops: Ops) -> None:
     tiles = nops.put(inner(b, 32), format="FRACTAL_NZ")
     (out,) = nops(
         "aclnnQuantMatmulWeightNz",
-        a,
-        tiles,
-        None,
-        words(scale),
-        None,
-        None,
-        None,
-        None,
-        None,
-        False,
-        False,
-        0,
+        [a, tiles, None, words(scale), None, None, None, None, None],
+        [False, False, 0],
         Out((5, 48), "float16"),
     )
     close(out, (a.astype(np.float64) @ b) * cut(scale))
@@ -193,28 +149,14 @@ def test_weights_of_integers_are_dequantised(nops: Ops, groups: int, packed: boo
     weight = pack(w) if packed else w
     (out,) = nops(
         "aclnnWeightQuantBatchMatmulV2",
-        x,
-        weight,
-        scale,
-        offset,
-        None,
-        None,
-        bias,
-        0 if groups == 1 else each,
+        [x, weight, scale, offset, None, None, bias, 0 if groups == 1 else each],
         Out((3, 16), "float16"),
     )
     close(out, expected, 2e-3)
     quant, shift = scale_of(16) * 10, np.full(16, 2, np.float32)
     (out,) = nops(
         "aclnnWeightQuantBatchMatmulV3",
-        x,
-        weight,
-        scale,
-        offset,
-        words(quant),
-        shift,
-        bias,
-        0 if groups == 1 else each,
+        [x, weight, scale, offset, words(quant), shift, bias, 0 if groups == 1 else each],
         0,
         Out((3, 16), "int8"),
     )
@@ -238,15 +180,8 @@ def test_transposed_batches_come_out_by_rows(nops: Ops, split: int) -> None:
     shape = (5, 2, 8) if split == 1 else (2, 5, 8)
     (out,) = nops.both(
         "aclnnTransposeBatchMatMul",
-        x,
-        w,
-        None,
-        None,
-        (1, 0, 2),
-        (0, 1, 2),
-        (1, 0, 2),
-        0,
-        split,
+        [x, w, None, None, (1, 0, 2), (0, 1, 2), (1, 0, 2)],
+        [0, split],
         Out(shape, "float16"),
     )
     if split == 2:
@@ -255,15 +190,8 @@ def test_transposed_batches_come_out_by_rows(nops: Ops, split: int) -> None:
     scale = scale_of(16) * 30
     (out,) = nops(
         "aclnnTransposeBatchMatMul",
-        x,
-        w,
-        None,
-        words(scale),
-        (1, 0, 2),
-        (0, 1, 2),
-        (1, 0, 2),
-        0,
-        1,
+        [x, w, None, words(scale), (1, 0, 2), (0, 1, 2), (1, 0, 2)],
+        [0, 1],
         Out((5, 1, 16), "int8"),
     )
     flat = np.einsum("mbk,bkn->mbn", x.astype(np.float64), w).reshape(5, 1, 16)
@@ -289,15 +217,8 @@ def test_rows_are_quantised_multiplied_and_restored(nops: Ops, turn: bool) -> No
     top = np.abs(wide).max(-1, keepdims=True) / 127
     (y,) = nops.both(
         "aclnnQuantMatmulDequant",
-        x,
-        given,
-        scale,
-        None,
-        None,
-        None,
-        smooth,
-        "pertoken",
-        turn,
+        [x, given, scale, None, None, None, smooth],
+        ["pertoken", turn],
         Out((4, 32), "float16"),
     )
     close(y, (np.rint(wide / top) @ w) * scale * top, 2e-2)
@@ -306,16 +227,8 @@ def test_rows_are_quantised_multiplied_and_restored(nops: Ops, turn: bool) -> No
     ends = np.array([1, 4], np.int64)
     (y,) = nops.both(
         "aclnnQuantGroupedMatmulDequant",
-        x,
-        turned,
-        scales,
-        ends,
-        None,
-        None,
-        None,
-        None,
-        "pertoken",
-        turn,
+        [x, turned, scales, ends, None, None, None, None],
+        ["pertoken", turn],
         Out((4, 32), "float16"),
     )
     top = np.abs(x.astype(np.float64)).max(-1, keepdims=True) / 127

@@ -22,12 +22,9 @@ def test_gating_softmax_takes_the_best_and_skips_finished_rows(nops: Ops) -> Non
     x, finished = draw(5, 9, dtype="float16"), np.array([0, 1, 0, 0, 1], bool)
     y, experts, rows = nops.both(
         "aclnnMoeGatingTopKSoftmax",
-        x,
-        finished,
+        [x, finished],
         3,
-        Out((5, 3), "float16"),
-        Out((5, 3), "int32"),
-        Out((5, 3), "int32"),
+        [Out((5, 3), "float16"), Out((5, 3), "int32"), Out((5, 3), "int32")],
     )
     p = softmax(x.astype(np.float64))
     order = np.argsort(-p, axis=-1, kind="stable")[:, :3]
@@ -41,14 +38,9 @@ def test_gating_softmax_v2_may_normalise_the_chosen(nops: Ops, renorm: int) -> N
     x = draw(2, 3, 9)
     y, experts, whole = nops.both(
         "aclnnMoeGatingTopKSoftmaxV2",
-        x,
-        None,
-        4,
-        renorm,
-        renorm == 0,
-        Out((2, 3, 4)),
-        Out((2, 3, 4), "int32"),
-        Out((2, 3, 9)),
+        [x, None],
+        [4, renorm, renorm == 0],
+        [Out((2, 3, 4)), Out((2, 3, 4), "int32"), Out((2, 3, 9))],
     )
     p = softmax(x.astype(np.float64))
     order = np.argsort(-x, axis=-1, kind="stable")[..., :4]
@@ -65,20 +57,9 @@ def test_gating_top_k_opens_the_best_groups(nops: Ops, mode: int, norm: int) -> 
     x, bias = draw(4, 12), draw(12)
     y, experts, whole = nops.both(
         "aclnnMoeGatingTopK",
-        x,
-        bias,
-        3,
-        2,
-        4,
-        mode,
-        0,
-        norm,
-        True,
-        2.5,
-        1e-20,
-        Out((4, 3)),
-        Out((4, 3), "int32"),
-        Out((4, 12)),
+        [x, bias],
+        [3, 2, 4, mode, 0, norm, True, 2.5, 1e-20],
+        [Out((4, 3)), Out((4, 3), "int32"), Out((4, 12))],
     )
     p = sigmoid(x) if norm else softmax(x.astype(np.float64))
     score = (p + bias).reshape(4, 4, 3)
@@ -98,22 +79,9 @@ def test_gating_v2_looks_experts_up_by_token(nops: Ops) -> None:
     chart = np.array([[0, 5], [4, 2]], np.int32)
     y, experts = nops(
         "aclnnMoeGatingTopKV2",
-        x,
-        None,
-        ids,
-        chart,
-        2,
-        1,
-        1,
-        0,
-        0,
-        1,
-        False,
-        1.0,
-        0.0,
-        Out((3, 2)),
-        Out((3, 2), "int32"),
-        None,
+        [x, None, ids, chart],
+        [2, 1, 1, 0, 0, 1, False, 1.0, 0.0],
+        [Out((3, 2)), Out((3, 2), "int32"), None],
     )
     np.testing.assert_array_equal(experts, chart[ids])
     taken = np.take_along_axis(sigmoid(x), chart[ids].astype(int), -1)
@@ -167,36 +135,28 @@ def test_init_routing_v2_without_and_with_capacity(nops: Ops) -> None:
     counts = np.bincount(flat, minlength=EXPERTS)
     rows, slots, ends = nops.both(
         "aclnnMoeInitRoutingV2",
-        x,
-        experts,
-        0,
-        0,
-        EXPERTS,
-        0,
-        1,
-        False,
-        Out((TOKENS * K, H), "float16"),
-        Out((TOKENS * K,), "int32"),
-        Out((EXPERTS,), "int32"),
-        None,
+        [x, experts],
+        [0, 0, EXPERTS, 0, 1, False],
+        [
+            Out((TOKENS * K, H), "float16"),
+            Out((TOKENS * K,), "int32"),
+            Out((EXPERTS,), "int32"),
+            None,
+        ],
     )
     np.testing.assert_array_equal(rows, x[order // K])
     np.testing.assert_array_equal(slots[order], np.arange(TOKENS * K))
     np.testing.assert_array_equal(ends, np.cumsum(counts))
     rows, slots, before = nops(
         "aclnnMoeInitRoutingV2",
-        x,
-        experts,
-        0,
-        2,
-        EXPERTS,
-        1,
-        0,
-        True,
-        Out((EXPERTS, 2, H), "float16"),
-        Out((TOKENS * K,), "int32"),
-        None,
-        Out((EXPERTS,), "int32"),
+        [x, experts],
+        [0, 2, EXPERTS, 1, 0, True],
+        [
+            Out((EXPERTS, 2, H), "float16"),
+            Out((TOKENS * K,), "int32"),
+            None,
+            Out((EXPERTS,), "int32"),
+        ],
     )
     np.testing.assert_array_equal(before, counts)
     for e in range(EXPERTS):
@@ -214,22 +174,15 @@ def test_init_routing_quant_v2_scales_each_row(nops: Ops) -> None:
     order = np.argsort(flat, kind="stable")
     rows, _, counts, scale = nops.both(
         "aclnnMoeInitRoutingQuantV2",
-        x,
-        experts,
-        smooth,
-        None,
-        0,
-        0,
-        EXPERTS,
-        0,
-        2,
-        False,
-        1,
-        Out((TOKENS * K, H), "int8"),
-        Out((TOKENS * K,), "int32"),
-        Out((EXPERTS,), "int32"),
-        None,
-        Out((TOKENS * K,)),
+        [x, experts, smooth, None],
+        [0, 0, EXPERTS, 0, 2, False, 1],
+        [
+            Out((TOKENS * K, H), "int8"),
+            Out((TOKENS * K,), "int32"),
+            Out((EXPERTS,), "int32"),
+            None,
+            Out((TOKENS * K,)),
+        ],
     )
     wide = x[order // K].astype(np.float64) * smooth[flat[order]]
     close(scale, np.abs(wide).max(-1) / 127)
@@ -247,23 +200,14 @@ def test_init_routing_v3_keeps_its_range_of_experts(nops: Ops, kind: int) -> Non
     shape = (4, 2) if kind == 2 else (4,)
     rows, slots, tokens, carried = nops.both(
         "aclnnMoeInitRoutingV3",
-        x,
-        experts,
-        scale,
-        None,
-        TOKENS * K,
-        -1,
-        EXPERTS,
-        0,
-        kind,
-        True,
-        -1,
-        (2, 6),
-        0,
-        Out((TOKENS * K, H)),
-        Out((TOKENS * K,), "int32"),
-        Out(shape, "int64"),
-        Out((TOKENS * K,)),
+        [x, experts, scale, None, TOKENS * K],
+        [-1, EXPERTS, 0, kind, True, -1, (2, 6), 0],
+        [
+            Out((TOKENS * K, H)),
+            Out((TOKENS * K,), "int32"),
+            Out(shape, "int64"),
+            Out((TOKENS * K,)),
+        ],
     )
     n = len(order)
     np.testing.assert_array_equal(rows[:n], x[order // K])
@@ -303,14 +247,7 @@ def test_finalize_routing_weighs_and_adds(nops: Ops) -> None:
     for mode, at in ((0, columns), (2, lines)):
         (out,) = nops.both(
             "aclnnMoeFinalizeRoutingV2",
-            rows,
-            lost,
-            x1,
-            x2,
-            bias,
-            scales,
-            experts,
-            mode,
+            [rows, lost, x1, x2, bias, scales, experts, mode],
             Out((TOKENS, H)),
         )
         close(out, expected(lost, at))
@@ -322,18 +259,9 @@ def test_gradients_of_routing_follow_the_slots(nops: Ops) -> None:
     slots = RNG.permutation(TOKENS * K).astype(np.int32)
     dx, ds = nops.both(
         "aclnnMoeFinalizeRoutingV2Grad",
-        g,
-        slots,
-        rows,
-        scales,
-        experts,
-        bias,
-        0,
-        0,
-        EXPERTS,
-        0,
-        Out(rows.shape),
-        Out(scales.shape),
+        [g, slots, rows, scales, experts, bias],
+        [0, 0, EXPERTS, 0],
+        [Out(rows.shape), Out(scales.shape)],
     )
     expected = np.zeros_like(rows)
     expected[slots] = (g[:, None, :] * scales[..., None]).reshape(-1, H)
@@ -349,12 +277,9 @@ def test_permute_and_unpermute_are_inverse_and_differentiate(nops: Ops) -> None:
     place = np.argsort(order)
     rows, slots = nops.both(
         "aclnnMoeTokenPermute",
-        x,
-        experts,
-        0,
-        False,
-        Out((TOKENS * K, H)),
-        Out((TOKENS * K,), "int32"),
+        [x, experts],
+        [0, False],
+        [Out((TOKENS * K, H)), Out((TOKENS * K,), "int32")],
     )
     np.testing.assert_array_equal(rows, x[order // K])
     np.testing.assert_array_equal(slots, place)
@@ -366,14 +291,9 @@ def test_permute_and_unpermute_are_inverse_and_differentiate(nops: Ops) -> None:
     dy = draw(TOKENS, H)
     drows, dprobs = nops.both(
         "aclnnMoeTokenUnpermuteGrad",
-        g,
-        dy,
-        slots,
-        probs,
-        False,
-        None,
-        Out(g.shape),
-        Out(probs.shape),
+        [g, dy, slots, probs],
+        [False, None],
+        [Out(g.shape), Out(probs.shape)],
     )
     close(drows[place], (dy[:, None] * probs[..., None]).reshape(-1, H))
     close(dprobs, (g[place].reshape(TOKENS, K, H) * dy[:, None]).sum(-1))
@@ -385,15 +305,9 @@ def test_an_expert_parallel_rank_keeps_its_rows(nops: Ops) -> None:
     place = np.argsort(order)
     rows, slots, kept = nops.both(
         "aclnnMoeTokenPermuteWithEp",
-        x,
-        experts,
-        probs,
-        (3, 9),
-        0,
-        False,
-        Out((6, H)),
-        Out((TOKENS * K,), "int32"),
-        Out((6,)),
+        [x, experts, probs, (3, 9)],
+        [0, False],
+        [Out((6, H)), Out((TOKENS * K,), "int32"), Out((6,))],
     )
     np.testing.assert_array_equal(rows, x[order[3:9] // K])
     np.testing.assert_array_equal(kept, probs.reshape(-1)[order[3:9]])
@@ -406,14 +320,9 @@ def test_an_expert_parallel_rank_keeps_its_rows(nops: Ops) -> None:
     g, gp = draw(6, H), draw(6)
     dx, dp = nops.both(
         "aclnnMoeTokenPermuteWithEpGrad",
-        g,
-        slots,
-        gp,
-        K,
-        (3, 9),
+        [g, slots, gp, K, (3, 9)],
         False,
-        Out((TOKENS, H)),
-        Out((TOKENS, K)),
+        [Out((TOKENS, H)), Out((TOKENS, K))],
     )
     full, fullp = np.zeros((TOKENS * K, H)), np.zeros(TOKENS * K)
     full[order[3:9]], fullp[order[3:9]] = g, gp
@@ -422,16 +331,9 @@ def test_an_expert_parallel_rank_keeps_its_rows(nops: Ops) -> None:
     dy = draw(TOKENS, H)
     drows, dprobs = nops.both(
         "aclnnMoeTokenUnpermuteWithEpGrad",
-        dy,
-        slots,
-        rows,
-        probs,
-        False,
-        None,
-        (3, 9),
-        K,
-        Out(rows.shape),
-        Out(probs.shape),
+        [dy, slots, rows, probs],
+        [False, None, (3, 9), K],
+        [Out(rows.shape), Out(probs.shape)],
     )
     close(drows, dy[order[3:9] // K] * probs.reshape(-1)[order[3:9], None])
     close(dprobs, (x * dy).sum(-1, keepdims=True) * inside)
@@ -453,14 +355,8 @@ def test_a_routing_map_permutes_and_comes_back(nops: Ops, pads: bool) -> None:
         expected_slots = np.argsort(ids, kind="stable")
     rows, kept, slots = nops.both(
         "aclnnMoeTokenPermuteWithRoutingMap",
-        x,
-        taken,
-        probs,
-        n,
-        pads,
-        Out((n, H)),
-        Out((n,)),
-        Out((n,), "int32"),
+        [x, taken, probs, n, pads],
+        [Out((n, H)), Out((n,)), Out((n,), "int32")],
     )
     np.testing.assert_array_equal(rows, x[ids])
     np.testing.assert_array_equal(kept, probs[ids, owners])
@@ -468,15 +364,9 @@ def test_a_routing_map_permutes_and_comes_back(nops: Ops, pads: bool) -> None:
     g, gp = draw(n, H), draw(n)
     dx, dp = nops.both(
         "aclnnMoeTokenPermuteWithRoutingMapGrad",
-        g,
-        gp,
-        slots,
-        taken,
-        4,
-        TOKENS,
-        pads,
-        Out((TOKENS, H)),
-        Out((TOKENS, 4)),
+        [g, gp, slots, taken],
+        [4, TOKENS, pads],
+        [Out((TOKENS, H)), Out((TOKENS, 4))],
     )
     expected, weights = np.zeros((TOKENS, H)), np.zeros((TOKENS, 4))
     np.add.at(expected, ids, g)
@@ -485,16 +375,8 @@ def test_a_routing_map_permutes_and_comes_back(nops: Ops, pads: bool) -> None:
     close(dp, weights)
     out, index, tokens, _ = nops.both(
         "aclnnMoeTokenUnpermuteWithRoutingMap",
-        g,
-        slots,
-        taken,
-        probs,
-        pads,
-        (TOKENS, H),
-        Out((TOKENS, H)),
-        Out((n,), "int32"),
-        Out((n,), "int32"),
-        Out((n,)),
+        [g, slots, taken, probs, pads, (TOKENS, H)],
+        [Out((TOKENS, H)), Out((n,), "int32"), Out((n,), "int32"), Out((n,))],
     )
     summed = np.zeros((TOKENS, H))
     np.add.at(summed, ids, g * probs[ids, owners][:, None])
@@ -502,16 +384,8 @@ def test_a_routing_map_permutes_and_comes_back(nops: Ops, pads: bool) -> None:
     dy = draw(TOKENS, H)
     drows, dprobs = nops.both(
         "aclnnMoeTokenUnpermuteWithRoutingMapGrad",
-        dy,
-        index,
-        tokens,
-        taken,
-        g,
-        probs,
-        pads,
-        (TOKENS, H),
-        Out((n, H)),
-        Out((TOKENS, 4)),
+        [dy, index, tokens, taken, g, probs, pads, (TOKENS, H)],
+        [Out((n, H)), Out((TOKENS, 4))],
     )
     close(drows, dy[ids] * probs[ids, owners][:, None])
     expected = np.zeros((TOKENS, 4))
@@ -537,20 +411,9 @@ def test_fused_top_k_opens_the_best_groups(nops: Ops, norm: bool) -> None:
     x, more = draw(4, 12), draw(12)
     y, experts = nops.both(
         "aclnnMoeFusedTopk",
-        x,
-        more,
-        None,
-        None,
-        3,
-        2,
-        2,
-        4,
-        0,
-        norm,
-        1.5,
-        False,
-        Out((4, 4)),
-        Out((4, 4), "int32"),
+        [x, more, None, None],
+        [3, 2, 2, 4, 0, norm, 1.5, False],
+        [Out((4, 4)), Out((4, 4), "int32")],
     )
     p = sigmoid(x)
     score = (p + more).reshape(4, 3, 4)

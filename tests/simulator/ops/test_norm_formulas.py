@@ -20,19 +20,9 @@ def test_norms_end_in_shared_exponents(nops: Ops) -> None:
     y, scale = powers((x * rstd * gamma.astype(float)).astype(np.float32), -1, e4m3)
     found, kept, shared, r = nops.both(
         "aclnnAddRmsNormDynamicMxQuant",
-        a,
-        b,
-        gamma,
-        None,
-        1e-6,
-        0,
-        "rint",
-        code(e4m3),
-        True,
-        Out(a.shape, e4m3),
-        Out(a.shape, bfloat16),
-        Out(scale.shape, e8m0),
-        Out((3, 1)),
+        [a, b, gamma, None],
+        [1e-6, 0, "rint", code(e4m3), True],
+        [Out(a.shape, e4m3), Out(a.shape, bfloat16), Out(scale.shape, e8m0), Out((3, 1))],
     )
     same(shared, scale)
     assert (found.astype(np.float32) != y.astype(np.float32)).mean() < 0.02

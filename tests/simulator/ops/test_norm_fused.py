@@ -38,18 +38,8 @@ def test_sums_are_normalised_and_quantised_twice(nops: Ops, divide: bool) -> Non
     outs = Out(a.shape, "int8"), Out(a.shape, "int8"), Out(a.shape, "float16")
     y1, y2, kept, norm = nops.both(
         "aclnnAddRmsNormQuantV2",
-        a,
-        b,
-        gamma,
-        s1,
-        s2,
-        z1,
-        None,
-        beta,
-        -1,
-        1e-5,
-        divide,
-        *outs,
+        [a, b, gamma, s1, s2, z1, None, beta],
+        [-1, 1e-5, divide, *outs],
         Out(a.shape, "float16"),
     )
     y = rms(x, gamma, beta.astype(np.float64))
@@ -92,14 +82,9 @@ def test_norms_are_quantised_or_cast(nops: Ops) -> None:
     a, b = draw(4, 16), draw(4, 16)
     y1, y2, rstd, kept = nops.both(
         "aclnnAddRmsNormCast",
-        a,
-        b,
-        gamma,
+        [a, b, gamma],
         1e-5,
-        Out(a.shape),
-        Out(a.shape, "float16"),
-        Out((4, 1)),
-        Out(a.shape, "float16"),
+        [Out(a.shape), Out(a.shape, "float16"), Out((4, 1)), Out(a.shape, "float16")],
     )
     wide = a.astype(np.float64) + b
     close(y1, rms(wide, gamma), 1e-5)
@@ -118,17 +103,9 @@ def test_deep_norm_and_its_gradients(nops: Ops) -> None:
     close(y, layer(0.7 * x.astype(np.float64) + g, gamma, beta), 1e-4)
     grads = nops.both(
         "aclnnDeepNormGrad",
-        dy,
-        x,
-        g,
-        gamma,
-        mean,
-        rstd,
+        [dy, x, g, gamma, mean, rstd],
         0.7,
-        Out(x.shape),
-        Out(x.shape),
-        Out((8,)),
-        Out((8,)),
+        [Out(x.shape), Out(x.shape), Out((8,)), Out((8,))],
     )
 
     def value(x: np.ndarray, g: np.ndarray, beta: np.ndarray, gamma: np.ndarray) -> Any:
@@ -144,46 +121,22 @@ def test_added_layer_norm_and_its_gradients(nops: Ops) -> None:
     )
     y, mean, rstd, x = nops.both(
         "aclnnAddLayerNorm",
-        a,
-        b,
-        gamma,
-        beta,
-        bias,
-        1e-5,
-        True,
-        Out(a.shape),
-        Out((3, 1)),
-        Out((3, 1)),
-        Out(a.shape),
+        [a, b, gamma, beta, bias],
+        [1e-5, True],
+        [Out(a.shape), Out((3, 1)), Out((3, 1)), Out(a.shape)],
     )
     close(y, layer(a.astype(np.float64) + b + bias, gamma, beta), 1e-4)
     close(x, a.astype(np.float64) + b + bias)
     _, mean, rstd, _ = nops(
         "aclnnAddLayerNorm",
-        a,
-        b,
-        gamma,
-        beta,
-        None,
-        1e-5,
-        False,
-        Out(a.shape),
-        Out((3, 1)),
-        Out((3, 1)),
-        Out(a.shape),
+        [a, b, gamma, beta, None],
+        [1e-5, False],
+        [Out(a.shape), Out((3, 1)), Out((3, 1)), Out(a.shape)],
     )
     dx, dgamma, dbeta = nops.both(
         "aclnnAddLayerNormGrad",
-        dy,
-        a,
-        b,
-        rstd,
-        mean,
-        gamma,
-        more,
-        Out(a.shape),
-        Out((8,)),
-        Out((8,)),
+        [dy, a, b, rstd, mean, gamma, more],
+        [Out(a.shape), Out((8,)), Out((8,))],
     )
 
     def value(a: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> Any:
@@ -200,44 +153,17 @@ def test_added_layer_norm_is_quantised(nops: Ops) -> None:
     outs = Out(a.shape, "int8"), None, Out(a.shape, "float16"), Out(a.shape, "float16")
     y, _x, norm = nops.both(
         "aclnnAddLayerNormQuantV2",
-        a,
-        b,
-        gamma,
-        beta,
-        None,
-        s,
-        None,
-        None,
-        None,
-        "static",
-        1e-5,
-        True,
-        False,
-        *outs,
-        None,
-        None,
+        [a, b, gamma, beta, None, s, None, None, None],
+        ["static", 1e-5, True, False, *outs, None, None],
     )
     wide = layer(a.astype(np.float64) + b, gamma.astype(float), beta.astype(float))
     near(y, int8(wide * s.astype(np.float64)))
     close(norm, wide, 2e-3)
     y, _, _, f = nops(
         "aclnnAddLayerNormQuantV2",
-        a,
-        b,
-        gamma,
-        beta,
-        None,
-        None,
-        None,
-        None,
-        None,
-        "dynamic",
-        1e-5,
-        False,
-        False,
-        *outs,
-        Out((4,)),
-        None,
+        [a, b, gamma, beta, None, None, None, None, None],
+        ["dynamic", 1e-5, False, False, *outs],
+        [Out((4,)), None],
     )
     near(y, np.rint(wide / f.astype(np.float64)[:, None]))
 
@@ -257,28 +183,14 @@ def test_adaptive_norms_take_conditions_per_batch(nops: Ops) -> None:
     close(y, value(*inputs), 1e-4)
     y, mean, rstd = nops(
         "aclnnAdaLayerNormV2",
-        x,
-        scale,
-        shift,
-        w,
-        bias,
+        [x, scale, shift, w, bias],
         1e-5,
-        Out(x.shape),
-        Out((2, 3, 1)),
-        Out((2, 3, 1)),
+        [Out(x.shape), Out((2, 3, 1)), Out((2, 3, 1))],
     )
     close(mean, x.mean(-1, keepdims=True))
     grads = nops.both(
         "aclnnAdaLayerNormBackward",
-        g,
-        x,
-        (8,),
-        rstd,
-        mean,
-        scale,
-        shift,
-        w,
-        bias,
+        [g, x, (8,), rstd, mean, scale, shift, w, bias],
         *[Out(t.shape) for t in inputs],
     )
     for i, grad in enumerate(grads):
@@ -290,13 +202,9 @@ def test_adaptive_norms_take_conditions_per_batch(nops: Ops) -> None:
     half = [t.astype(np.float16) for t in inputs]
     q, f = nops(
         "aclnnAdaLayerNormQuant",
-        *half,
-        None,
-        1e-5,
-        "dynamic",
-        Out(x.shape, "int8"),
-        Out((2, 3)),
-        None,
+        [*half, None],
+        [1e-5, "dynamic"],
+        [Out(x.shape, "int8"), Out((2, 3)), None],
     )
     near(q, np.rint(value(*[t.astype(float) for t in half]) / f.astype(np.float64)[..., None]))
 
@@ -322,35 +230,16 @@ def test_group_norm_with_swish_and_its_gradients(nops: Ops) -> None:
 
     y, mean, rstd = nops.both(
         "aclnnGroupNormSwish",
-        x,
-        gamma,
-        beta,
-        2,
-        None,
-        1e-5,
-        True,
-        1.3,
-        Out(x.shape),
-        Out((2, 2)),
-        Out((2, 2)),
+        [x, gamma, beta],
+        [2, None, 1e-5, True, 1.3],
+        [Out(x.shape), Out((2, 2)), Out((2, 2))],
     )
     close(y, value(x, gamma, beta), 1e-4)
     grads = nops.both(
         "aclnnGroupNormSwishGrad",
-        dy,
-        mean,
-        rstd,
-        x,
-        gamma,
-        beta,
-        2,
-        None,
-        1.3,
-        True,
-        True,
-        Out(x.shape),
-        Out((4,)),
-        Out((4,)),
+        [dy, mean, rstd, x, gamma, beta],
+        [2, None, 1.3, True, True],
+        [Out(x.shape), Out((4,)), Out((4,))],
     )
     for i, grad in enumerate(grads):
         close(

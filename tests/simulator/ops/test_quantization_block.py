@@ -21,14 +21,9 @@ def test_blocks_share_an_exponent_and_come_back(nops: Ops, to: np.dtype, axis: i
     y, scale = powers(x, axis, to)
     found, shared = nops.both(
         "aclnnDynamicMxQuant",
-        x,
-        axis,
-        "rint",
-        code(to),
-        32,
-        0,
-        Out(x.shape, to),
-        Out(scale.shape, e8m0),
+        [x, axis],
+        ["rint", code(to), 32, 0],
+        [Out(x.shape, to), Out(scale.shape, e8m0)],
     )
     same(shared, scale)
     same(found, y)
@@ -43,26 +38,17 @@ def test_both_axes_and_groups_have_exponents_of_their_own(nops: Ops) -> None:
     found = nops.both(
         "aclnnDynamicMxQuantWithDualAxis",
         x,
-        "rint",
-        code(e4m3),
-        0,
-        Out(x.shape, e4m3),
-        Out(s1.shape, e8m0),
-        Out(x.shape, e4m3),
-        Out(s2.shape, e8m0),
+        ["rint", code(e4m3), 0],
+        [Out(x.shape, e4m3), Out(s1.shape, e8m0), Out(x.shape, e4m3), Out(s2.shape, e8m0)],
     )
     for given, expected in zip(found, (y1, s1, y2, s2), strict=True):
         same(given, expected)
     rows, ends = draw(130, 4), np.array([40, 130], np.int32)
     y, scale = nops(
         "aclnnGroupedDynamicMxQuant",
-        rows,
-        ends,
-        "rint",
-        code(e4m3),
-        32,
-        Out(rows.shape, e4m3),
-        Out((130 // 64 + 2, 4, 2), e8m0),
+        [rows, ends],
+        ["rint", code(e4m3), 32],
+        [Out(rows.shape, e4m3), Out((130 // 64 + 2, 4, 2), e8m0)],
     )
     for g, (a, b) in enumerate(((0, 40), (40, 130))):
         part, shared = powers(rows[a:b], 0, e4m3)
@@ -77,13 +63,8 @@ def test_blocks_of_rows_have_a_scale(nops: Ops, shape: tuple[int, ...]) -> None:
     y, scale = nops.both(
         "aclnnDynamicBlockQuant",
         x,
-        0.0,
-        "rint",
-        2,
-        1,
-        128,
-        Out(shape, "int8"),
-        Out((*shape[:-1], blocks)),
+        [0.0, "rint", 2, 1, 128],
+        [Out(shape, "int8"), Out((*shape[:-1], blocks))],
     )
     for k in range(blocks):
         part = x[..., k * 128 : (k + 1) * 128].astype(np.float64)
@@ -126,16 +107,9 @@ def test_rows_are_turned_before_they_are_quantised(nops: Ops) -> None:
     x, turn = draw(3, 2, 24), np.linalg.qr(RNG.standard_normal((8, 8)))[0].astype(bfloat16)
     y, scale = nops.both(
         "aclnnRotateQuant",
-        x,
-        turn,
-        None,
-        -1,
-        "rint",
-        0,
-        0.0,
-        False,
-        Out(x.shape, "int8"),
-        Out((3, 2)),
+        [x, turn, None],
+        [-1, "rint", 0, 0.0, False],
+        [Out(x.shape, "int8"), Out((3, 2))],
     )
     wide = x.astype(np.float64).reshape(3, 2, 3, 8) @ turn.astype(np.float64)
     wide = wide.reshape(x.shape).astype(np.float32).astype(bfloat16).astype(np.float64)

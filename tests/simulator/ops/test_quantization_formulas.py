@@ -27,16 +27,9 @@ def test_gated_rows_are_quantised_by_group(nops: Ops, left: bool, sizes: bool) -
     wide = (silu(a) * b if left else a * silu(b)) * smooth[[0, 0, 1, 1, 1]]
     y, f = nops.both(
         "aclnnSwiGluQuantV2",
-        x,
-        smooth,
-        None,
-        group,
-        left,
-        "dynamic",
-        int(sizes),
-        2,
-        Out((5, 8), "int8"),
-        Out((5,)),
+        [x, smooth, None, group, left],
+        ["dynamic", int(sizes), 2],
+        [Out((5, 8), "int8"), Out((5,))],
     )
     close(f, 127 / np.abs(wide).max(-1))  # rows are multiplied by it
     near(y, np.rint(wide * f.astype(np.float64)[:, None]))
@@ -44,14 +37,9 @@ def test_gated_rows_are_quantised_by_group(nops: Ops, left: bool, sizes: bool) -
         offset = draw(2, 8, dtype="float32")
         (y, _) = nops(
             "aclnnSwiGluQuant",
-            x,
-            smooth * 20,
-            offset,
-            group,
-            left,
+            [x, smooth * 20, offset, group, left],
             "static",
-            Out((5, 8), "int8"),
-            Out((5,)),
+            [Out((5, 8), "int8"), Out((5,))],
         )
         near(y, int8(wide * 20 + offset[[0, 0, 1, 1, 1]]))
 
@@ -77,22 +65,8 @@ def test_dequantised_rows_are_gated_and_quantised(nops: Ops, mode: str) -> None:
     half = draw(5, 16) * 3
     q, f = nops(
         "aclnnDequantSwigluQuantV2",
-        half,
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-        True,
-        "dynamic",
-        2,
-        "rint",
-        -1,
-        1,
-        2.0,
-        1.5,
-        0.5,
+        [half, None, None, None, None, None, None],
+        [True, "dynamic", 2, "rint", -1, 1, 2.0, 1.5, 0.5],
         *outs,
     )
     a, b = np.minimum(half[:, ::2].astype(float), 2), np.clip(half[:, 1::2].astype(float), -2, 2)
@@ -107,11 +81,8 @@ def test_int4_unpacks_the_low_half_first(nops: Ops) -> None:
     codes = np.array([[1, -1, 7, -8]])
     (y,) = nops(
         "aclnnAscendAntiQuant",
-        Nibbles(codes),
-        np.array([2.0], np.float32),
-        np.array([1.0], np.float32),
-        1,
-        False,
+        [Nibbles(codes), np.array([2.0], np.float32), np.array([1.0], np.float32)],
+        [1, False],
         Out((1, 4), "float16"),
     )
     np.testing.assert_array_equal(y, [[4, 0, 16, -14]])
@@ -204,27 +175,17 @@ def test_fake_quantisation_clamps_and_marks(nops: Ops) -> None:
     q = np.rint(x / s[:, None]) + z[:, None]
     out, mask = nops.both(
         "aclnnFakeQuantPerChannelAffineCachemask",
-        x,
-        s,
-        z,
-        0,
-        -8,
-        7,
-        Out(x.shape),
-        Out(x.shape, "bool"),
+        [x, s, z],
+        [0, -8, 7],
+        [Out(x.shape), Out(x.shape, "bool")],
     )
     close(out, (np.clip(q, -8, 7) - z[:, None]) * s[:, None])
     np.testing.assert_array_equal(mask, (q >= -8) & (q <= 7))
     out, mask = nops(
         "aclnnFakeQuantPerTensorAffineCachemask",
-        x,
-        s[:1],
-        z[:1],
-        0.0,
-        -8,
-        7,
-        Out(x.shape),
-        Out(x.shape, "bool"),
+        [x, s[:1], z[:1]],
+        [0.0, -8, 7],
+        [Out(x.shape), Out(x.shape, "bool")],
     )
     np.testing.assert_array_equal(out, x)
     assert mask.all()

@@ -50,22 +50,9 @@ def test_gated_rows_share_exponents(nops: Ops, algorithm: int) -> None:
     y, scale = shared(swiglu(x), algorithm)
     found, powers = nops(
         "aclnnSwigluMxQuant",
-        x,
-        None,
-        -1,
-        True,
-        0,
-        7.0,
-        1.702,
-        1.0,
-        0,
-        -1,
-        code(e4m3),
-        "rint",
-        algorithm,
-        0.0,
-        Out(y.shape, e4m3),
-        Out(scale.shape, e8m0),
+        [x, None],
+        [-1, True, 0, 7.0, 1.702, 1.0, 0, -1, code(e4m3), "rint", algorithm, 0.0],
+        [Out(y.shape, e4m3), Out(scale.shape, e8m0)],
     )
     np.testing.assert_array_equal(powers.astype(np.float64), scale)
     near(found, y)
@@ -90,17 +77,14 @@ def test_gated_matrices_share_exponents_both_ways(nops: Ops, groups: list[int] |
         lines = 100 // 64 + len(groups) if groups else 2
         got = nops(
             op,
-            *args,
-            ends,
-            True,
-            "rint",
-            1,
-            code(e4m3),
-            0.0,
-            Out(y1.shape, e4m3),
-            Out(s1.shape, e8m0),
-            Out(y1.shape, e4m3),
-            Out((lines, y1.shape[1], 2), e8m0),
+            [*args, ends],
+            [True, "rint", 1, code(e4m3), 0.0],
+            [
+                Out(y1.shape, e4m3),
+                Out(s1.shape, e8m0),
+                Out(y1.shape, e4m3),
+                Out((lines, y1.shape[1], 2), e8m0),
+            ],
         )
         near(got[0], y1)
         np.testing.assert_array_equal(got[1].astype(np.float64), s1)
@@ -116,13 +100,8 @@ def test_squares_share_one_exponent_in_both_orders(nops: Ops) -> None:
     y, across, along = nops(
         "aclnnDynamicBlockMxQuant",
         x,
-        "rint",
-        code(e4m3),
-        0,
-        0.0,
-        Out(x.shape, e4m3),
-        Out((2, 40, 2, 2), e8m0),
-        Out((2, 1, 70, 2), e8m0),
+        ["rint", code(e4m3), 0, 0.0],
+        [Out(x.shape, e4m3), Out((2, 40, 2, 2), e8m0), Out((2, 1, 70, 2), e8m0)],
     )
     wide = np.repeat(across.astype(np.float64).reshape(2, 40, 4), 32, -1)[..., :70]
     high = np.repeat(np.moveaxis(along.astype(np.float64), -1, 2).reshape(2, 2, 70), 32, 1)[:, :40]
@@ -146,20 +125,9 @@ def test_groups_are_quantised_by_their_peaks(nops: Ops) -> None:
     exact = swiglu(x) * weight
     y, scale, origin = nops(
         "aclnnSwigluGroupQuant",
-        x,
-        weight,
-        sizes,
-        None,
-        code(e4m3),
-        3,
-        0,
-        False,
-        0.0,
-        0.0,
-        True,
-        Out((6, 8), e4m3),
-        Out((2,)),
-        Out((6, 8), bfloat16),
+        [x, weight, sizes, None, code(e4m3)],
+        [3, 0, False, 0.0, 0.0, True],
+        [Out((6, 8), e4m3), Out((2,)), Out((6, 8), bfloat16)],
     )
     peaks = np.array([np.abs(exact[:2]).max(), np.abs(exact[2:]).max()]) / 448
     np.testing.assert_allclose(scale, peaks, rtol=1e-5)

@@ -22,11 +22,13 @@ def test_rows_go_to_their_slots_and_come_back(nops: Ops) -> None:
     found = nops.both(
         "aclnnScatterPaKvCache",
         key,
-        Out(caches[0].shape, "float16", caches[0]),
-        slots,
-        value,
-        Out(caches[1].shape, "float16", caches[1]),
-        *rest,
+        [
+            Out(caches[0].shape, "float16", caches[0]),
+            slots,
+            value,
+            Out(caches[1].shape, "float16", caches[1]),
+            *rest,
+        ],
     )
     for cache, rows, y in zip(caches, (key, value), found, strict=True):
         expected = cache.reshape(12, 2, -1).copy()
@@ -35,14 +37,8 @@ def test_rows_go_to_their_slots_and_come_back(nops: Ops) -> None:
     table, lengths = np.array([[1, 0], [2, 2]], np.int32), np.array([3, 5], np.int32)
     k, v = nops.both(
         "aclnnGatherPaKvCache",
-        *caches,
-        table,
-        lengths,
-        Out((8, 2, 16), "float16"),
-        Out((8, 2, 32), "float16"),
-        None,
-        "Norm",
-        False,
+        [*caches, table, lengths],
+        [Out((8, 2, 16), "float16"), Out((8, 2, 32), "float16"), None, "Norm", False],
     )
     for cache, y in zip(caches, (k, v), strict=True):
         parts = [cache[1, :3], cache[2], cache[2, :1]]
@@ -68,18 +64,8 @@ def test_latent_keys_are_normalised_rotated_and_kept(nops: Ops, mode: str, quant
     extra = (Out((batch, 1, tokens, rope), "float16"), Out((batch, 1, tokens, norm), "float16"))
     found = nops(
         "aclnnKvRmsNormRopeCache",
-        kv,
-        gamma,
-        cos,
-        sin,
-        index,
-        *outs,
-        *scales,
-        None,
-        None,
-        1e-5,
-        mode,
-        True,
+        [kv, gamma, cos, sin, index, *outs, *scales, None, None],
+        [1e-5, mode, True],
         *extra,
     )
     keys = turned(kv[..., norm:], cos.astype(float), sin.astype(float), 3)[:, 0]

@@ -23,15 +23,8 @@ def test_hyper_connections_mix_and_differentiate(nops: Ops) -> None:
     )
     dx, dres, dh, dpost = nops.both(
         "aclnnMhcPostBackward",
-        g,
-        x,
-        res,
-        h,
-        post,
-        Out(x.shape, "bfloat16"),
-        Out(res.shape),
-        Out(h.shape, "bfloat16"),
-        Out(post.shape),
+        [g, x, res, h, post],
+        [Out(x.shape, "bfloat16"), Out(res.shape), Out(h.shape, "bfloat16"), Out(post.shape)],
     )
     up = g.astype(np.float64)
     close(dx, np.einsum("tji,tid->tjd", wide[1], up), 2e-2)

@@ -21,14 +21,8 @@ def test_gradients_of_rotations_equal_differences(nops: Ops, mode: int) -> None:
     cos, sin = draw(1, 3, 1, 8, dtype="float32"), draw(1, 3, 1, 8, dtype="float32")
     dx, dcos, dsin = nops.both(
         "aclnnRotaryPositionEmbeddingGrad",
-        dy,
-        cos,
-        sin,
-        x,
-        mode,
-        Out(x.shape),
-        Out(cos.shape),
-        Out(cos.shape),
+        [dy, cos, sin, x, mode],
+        [Out(x.shape), Out(cos.shape), Out(cos.shape)],
     )
     basis = np.eye(8)
     # The rotation is linear: its transpose is read off what it makes of unit vectors.
@@ -67,15 +61,9 @@ def test_tokens_rotate_by_their_positions(nops: Ops, neox: bool, sections: tuple
     positions = RNG.integers(0, 9, (3, 5) if sections else (5,))
     outs = nops.both(
         "aclnnRopeWithSinCosCache",
-        positions,
-        q,
-        k,
-        table,
-        sections or None,
-        12,
-        neox,
-        Out(q.shape),
-        Out(k.shape),
+        [positions, q, k, table, sections or None],
+        [12, neox],
+        [Out(q.shape), Out(k.shape)],
     )
     rows = np.repeat(np.arange(3), sections) if sections else np.zeros(4, int)
     where = positions[rows] if sections else np.repeat(positions[None], 4, 0)  # [column, token]

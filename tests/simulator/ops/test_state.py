@@ -10,16 +10,18 @@ def test_detectors_tell_faults_from_alarms(nops: Ops) -> None:
         return nops(
             "aclnnSilentCheck",
             one,
-            Out((3,), given=np.ones(3, np.float32)),
-            Out((3,), given=np.array([1, 0, 2], np.float32)),
-            Out((1,), "int64", np.array([step])),
-            1,
-            100.0,
-            50.0,
-            10.0,
-            5.0,
-            detect,
-            Out((1,), "int32"),
+            [
+                Out((3,), given=np.ones(3, np.float32)),
+                Out((3,), given=np.array([1, 0, 2], np.float32)),
+                Out((1,), "int64", np.array([step])),
+                1,
+                100.0,
+                50.0,
+                10.0,
+                5.0,
+                detect,
+                Out((1,), "int32"),
+            ],
         )
 
     grad, seen, step, result = silent(3.0, 1)
@@ -32,17 +34,19 @@ def test_detectors_tell_faults_from_alarms(nops: Ops) -> None:
     out = nops(
         "aclnnSilentCheckV2",
         *average,
-        Out((1,), given=np.ones(1, np.float32)),
-        Out((2, 3), given=np.ones((2, 3), np.float32)),
-        Out((1,), "int64", np.array([1])),
-        (2, 2),
-        (3, 1),
-        (1,),
-        4.0,
-        2.0,
-        0.5,
-        3,
-        Out((1,), "int32"),
+        [
+            Out((1,), given=np.ones(1, np.float32)),
+            Out((2, 3), given=np.ones((2, 3), np.float32)),
+            Out((1,), "int64", np.array([1])),
+            (2, 2),
+            (3, 1),
+            (1,),
+            4.0,
+            2.0,
+            0.5,
+            3,
+            Out((1,), "int32"),
+        ],
     )
     assert out[3][0] == 1  # 9 is beyond 4 times the average, which is 1 / (1 - 0.5)
     np.testing.assert_array_equal(out[1], [[1, 0, 0], [1, 0, 0]])
