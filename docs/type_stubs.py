@@ -126,22 +126,25 @@ def aten_page() -> str:
     lines.append("def publish(name: str, function: Any) -> None: ...\n")
     lines.append("def __getattr__(name: str) -> Callable[..., Any]: ...\n")
     rows = {op.name.replace(".", "_"): op for op in OPS.values()}
-    for name in sorted({*rows, *vars(aten)} - {"publish"}):
-        function = vars(aten).get(name)
-        if name in _KEYWORDS or name.startswith("__"):
-            continue
-        if overloaded(name, "aten") or (name in rows and rows[name].api.variadic):
-            lines.append(f"def {name}{ANY}")
-            continue
-        if function is not None and written_by_hand(function):
-            params, result = signature_of(function)
-        elif name in rows:
-            schema = rows[name].schema
-            params, result = parameters(schema.args), result_of(schema.returns)
-        else:
-            continue
-        lines.append(_BUILTIN.sub(r"builtins.\1", f"def {name}({params}) -> {result}: ...\n"))
+    groups: dict[str, list[str]] = {}
+    for name in sorted({*rows, *vars(aten)} - {"publish"} - _KEYWORDS):
+        if text := _aten_signature(name, vars(aten).get(name), rows.get(name)):
+            groups.setdefault(_BUILTIN.sub(r"builtins.\1", text), []).append(name)
+    for text, (first, *others) in groups.items():
+        lines.append(f"def {first}{text}: ...\n")
+        for line in fill(" ".join(others), 80).splitlines():
+            lines.append(f"{' = '.join([*line.split(), first])}\n")
     return "".join(lines)
+
+
+def _aten_signature(name: str, function: Any, row: Any) -> str:
+    """Parameters and result; "" for what `__getattr__` answers for."""
+    if name.startswith("__") or overloaded(name, "aten") or (row and row.api.variadic):
+        return ""
+    if function is not None and written_by_hand(function):
+        return "({}) -> {}".format(*signature_of(function))
+    schema = row and row.schema
+    return schema and f"({parameters(schema.args)}) -> {result_of(schema.returns)}"
 
 
 def functions_page() -> str:
