@@ -36,16 +36,20 @@ class Mistake:
 
 
 def mistakes(path: Path = TABLE) -> list[Mistake]:
-    """The table's rows: `# title` begins a section, `f | (1) | (2)` is `f(1)` and `f(2)`, and
-    `\\n` begins a new line."""
+    """The table's rows: `# title` begins a section, `\\n` in a row begins a new line."""
     section, listed = "", []
     for line in path.read_text().splitlines():
         if line.startswith("# "):
             section = line[2:]
         elif line.strip():
-            first, *rest = line.replace("\\n", "\n").split(" | ")
-            listed += [Mistake(section, first + end) for end in rest or [""]]
+            listed += [Mistake(section, code.replace("\\n", "\n")) for code in codes(line)]
     return listed
+
+
+def codes(row: str) -> list[str]:
+    """`f | (1) | (2)` is `f(1)` and `f(2)`."""
+    first, *rest = row.split(" | ")
+    return [first + end for end in rest or [""]]
 
 
 def names(library: Any) -> dict[str, Any]:

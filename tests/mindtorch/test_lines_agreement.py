@@ -1,7 +1,7 @@
 """Lines of torch, run by torch and by mindtorch: results, strides, errors and warnings agree.
 
 Each line of `lines/*.txt` is an expression of `torch`, `T` (torch.tensor) and `np`; statements that
-go before it end in `;;`. One more line is one more test.
+go before it end in `;;`, and `f | (1) | (2)` is two expressions. Each expression is one test.
 """
 
 import warnings
@@ -9,15 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mistakes import codes
 
 import mindtorch
 
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
 LINES = [
-    pytest.param(line, id=f"{file.stem}:{number}")
+    pytest.param(code, id=f"{file.stem}:{number}:{place}")
     for file in sorted(Path(__file__).with_name("lines").glob("*.txt"))
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
     if line and not line.startswith("#")
+    for place, code in enumerate(codes(line))
 ]
 
 
