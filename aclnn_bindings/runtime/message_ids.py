@@ -1,8 +1,9 @@
 """The catalogue of CANN's message ids (EZ1001, EI0006, ERR00100): what each means, what to do.
 
-The rows are data, `message_ids.json`; titles are CANN's, the advice is ours. A row names a kind of
-failure or has advice of its own. `{name|an input}` in advice is an argument of the message or, if
-the message lacks it, the words after `|`; `{reason?: %}` is left out then. Refuses to judge codes.
+The rows are data, `message_ids.json`; titles are CANN's, the advice is ours. A row has one or more
+ids, and names a kind of failure or has advice of its own. `{name|an input}` in advice is an
+argument of the message or, if the message lacks it, the words after `|`; `{reason?: %}` is left out
+then. Refuses to judge codes.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ def _data() -> dict[str, Any]:
 def listed() -> Mapping[str, MessageId]:
     """Every id that is listed by itself."""
     kinds = _data()["kinds"]
-    rows = [*_data()["ids"], *_torch_npu()]
+    rows = [[key, *row] for keys, *row in _data()["ids"] for key in keys.split()]
     return {
         key: _message(key, title, *(kinds[words[0]] if len(words) == 1 else words))
-        for key, title, *words in rows
+        for key, title, *words in (*sorted(rows), *_torch_npu())
     }
 
 

@@ -47,9 +47,9 @@ def mistakes(path: Path = TABLE) -> list[Mistake]:
 
 
 def codes(row: str) -> list[str]:
-    """`f | (1) | (2)` is `f(1)` and `f(2)`."""
+    """`f | (1) | (2)` is `f(1)` and `f(2)`, `f g | (1)` is `f(1)` and `g(1)`."""
     first, *rest = row.split(" | ")
-    return [first + end for end in rest or [""]]
+    return [start + end for start in first.split() for end in rest] or [row]
 
 
 def names(library: Any) -> dict[str, Any]:
