@@ -91,7 +91,7 @@ def refused_names() -> dict[str, tuple[str, ...]]:
         os.path.join(os.path.dirname(__file__), "absent_modules.txt"), encoding="utf-8"
     ) as file:
         lines = [line.partition(":") for line in file if not line.startswith("#")]
-    return {module: tuple(names.split()) for module, _, names in lines}
+    return {m: tuple(names.split()) for modules, _, names in lines for m in modules.split(" ")}
 
 
 def reason(name: str) -> str:

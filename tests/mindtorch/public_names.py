@@ -164,7 +164,10 @@ def write() -> None:
     for module, more in ASKED_FOR.items():
         names[module] = " ".join(sorted({*names.get(module, "").split(), *more.split()}))
     names["ops.aten"] = " ".join(sorted(n for n in operators() if _aten(n) is None))
-    lines += [f"{module}: {text}".rstrip() for module, text in sorted(names.items())]
+    groups: dict[str, list[str]] = {}
+    for module, text in sorted(names.items()):
+        groups.setdefault(text, []).append(module)
+    lines += [f"{' '.join(modules)}: {text}".rstrip() for text, modules in groups.items()]
     FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
