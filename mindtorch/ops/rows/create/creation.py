@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from math import ceil, isfinite
-from typing import Any
 
-import numpy as np
-
-from ...._tensor import dtype as dt
 from ...._tensor.device import DeviceLike, resolve
 from ...._tensor.device import device as Device
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry, contiguous, geometry
-from ...._tensor.types import Array, Number
+from ...._tensor.geometry import contiguous, geometry
 from ...limits import converted, fits
-from ...samples import Sample, calls
-from ...spec import aten, call, op
+from ...words import *
 
 
 def filled(size: tuple[int, ...], value: Number, out: Geometry) -> Array:

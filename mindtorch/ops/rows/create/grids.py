@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from ...._tensor import dtype as dt
 from ...._tensor.device import DeviceLike, resolve
 from ...._tensor.device import device as Device
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry, contiguous
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...samples import Sample, calls
-from ...spec import aten, call, composite, op
+from ...._tensor.geometry import contiguous
+from ...words import *
 
 
 def _line(

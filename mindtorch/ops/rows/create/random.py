@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...._tensor.geometry import Geometry, contiguous
-from ...spec import call, op
+from ...._tensor.geometry import contiguous
+from ...words import *
 
 
 def _out(size: tuple[int, ...], *rest: Any) -> Geometry:

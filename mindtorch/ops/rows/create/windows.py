@@ -6,17 +6,12 @@ Formulas: Harris, "On the use of windows for harmonic analysis with the discrete
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import pi
 
-from ...._tensor import dtype as dt
 from ...._tensor.device import CPU
 from ...._tensor.device import device as Device
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.tensor import Tensor
 from ...rules import c_name
-from ...samples import calls
-from ...spec import aten, composite
+from ...words import *
 
 Formula = Callable[[Tensor, float], Tensor]
 

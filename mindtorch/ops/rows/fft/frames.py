@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from ...._compat.warn_once import warn_once
 from ...._tensor.dtype import FLOAT
-from ...._tensor.tensor import Tensor
-from ...rules import scalar_name
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...words import *
 
 _NO_WINDOW = (
     "A window was not provided. A rectangular window will be applied{}To suppress this warning and"

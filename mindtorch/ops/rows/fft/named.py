@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
 
-from ...._tensor import dtype as dt
 from ...._tensor.device import DeviceLike
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.tensor import Tensor
-from ...rules import wrap_dim, wrap_dims
-from ...samples import Arg, calls
-from ...spec import aten, composite
+from ...rules import wrap_dims
+from ...words import *
 from .transforms import padded, refuse_half
 
 _REAL, _COMPLEX = Arg((4, 3)), Arg((4, 3), "complex64")

@@ -7,17 +7,9 @@ series", 1965). `normalization` is torch's number: 0 none, 1 by the root of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import isqrt, pi, prod
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...samples import Arg, calls
-from ...spec import aten, op
+from ...words import *
 
 DIRECT = 128  # the largest size whose matrix is used as it is
 

@@ -5,14 +5,7 @@ A list of tensors or numbers goes with the list element by element; a number or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Number
-from ...samples import Arg, calls
-from ...spec import aten, composite
+from ...words import *
 
 _LIST = [Arg((2, 3), low=0.1, high=0.9), Arg((2,), low=0.1, high=0.9)]
 # Functions that round nothing: their inputs lie far apart.

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from math import prod
 from string import ascii_lowercase, ascii_uppercase
-from typing import Any
 
 from ...._compat.class_names import class_name
 from ...._compat.warn_once import warn_once
-from ...._tensor.tensor import Tensor
 from ...costs import product
-from ...rules import result_type, wrap_dim
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...rules import result_type
+from ...words import *
 
 
 @composite(

@@ -7,18 +7,8 @@ those: a solution by QR, eigenvalues of symmetric matrices by the SVD of a shift
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...rules import broadcast
-from ...samples import Arg, Sample
-from ...spec import aten, call, op
+from ...words import *
 
 
 class _LinAlgError(RuntimeError):

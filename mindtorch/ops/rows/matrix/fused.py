@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array, Number
 from ...costs import product
 from ...parts import by_parts, is_real
-from ...rules import c_name, refuse_growth, scalar_name, wrap_dim
-from ...samples import Arg, Sample, calls
-from ...spec import Derivative, aten, call, composite, op
+from ...rules import c_name, refuse_growth
+from ...spec import Derivative
+from ...words import *
 from .matmul import multiply
 
 TYPES = ("float32", "float64", "float16", "bfloat16")

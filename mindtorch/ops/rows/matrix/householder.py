@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...._compat.unsupported_dtypes import dtypes
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...rules import refuse_dtype, scalar_name
-from ...samples import Arg, calls
-from ...spec import aten, composite, op
+from ...rules import refuse_dtype
+from ...words import *
 from .decompositions import _t, column_major, in_columns
 from .triangular import SQUARE
 

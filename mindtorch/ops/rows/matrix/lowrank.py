@@ -6,9 +6,7 @@ with the range finder 4.4.
 
 from __future__ import annotations
 
-from ...._tensor.tensor import Tensor
-from ...samples import Arg, calls
-from ...spec import aten, composite
+from ...words import *
 
 
 def _sizes(matrix: Tensor) -> tuple[int, int]:

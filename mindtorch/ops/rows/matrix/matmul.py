@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
-
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...costs import product
 from ...parts import by_parts, is_real
 from ...rules import broadcast, c_name
-from ...samples import Arg, Sample
-from ...spec import aten, call, op
+from ...words import *
 
 
 def _matmul(self: Geometry, other: Geometry) -> Geometry:

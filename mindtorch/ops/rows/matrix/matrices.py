@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
-
-import numpy as np
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.tensor import Tensor
-from ...rules import c_name, wrap_dim
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...rules import c_name
+from ...words import *
 from .decompositions import check_shape, waited
 
 _SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))

@@ -3,21 +3,13 @@ products: kron, cross, vecdot, vander, addr."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
 from ...._compat.unsupported_dtypes import Refusal
-from ...._tensor import dtype as dt
 from ...._tensor.device import CPU
-from ...._tensor.geometry import Geometry, contiguous
-from ...._tensor.tensor import Tensor, adopt
-from ...._tensor.types import Array
+from ...._tensor.geometry import contiguous
+from ...._tensor.tensor import adopt
 from ...limits import reserve
-from ...rules import broadcast, refuse_growth, scalar_name, wrap_dim
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite, op
+from ...rules import broadcast, refuse_growth
+from ...words import *
 from .decompositions import (
     LinAlgError,
     _t,

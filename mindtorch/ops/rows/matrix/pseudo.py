@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from ...._tensor import dtype as dt
 from ...._tensor.dtype import finfo
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite, op
+from ...words import *
 from .decompositions import LinAlgError, _is_vector, _t, check_matrices, check_square
 from .matrices import matrix_norm, svdvals
 

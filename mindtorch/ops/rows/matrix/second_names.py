@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...._tensor.tensor import Tensor
-from ...samples import Arg, calls
-from ...spec import aten, composite
+from ...words import *
 
 _SQUARE = Arg((3, 3))
 

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from ...._compat.warn_once import warn_once
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...rules import broadcast, scalar_name
-from ...samples import Arg, Sample, calls
-from ...spec import aten, call, composite, op
+from ...rules import broadcast
+from ...words import *
 from .decompositions import (
     LinAlgError,
     _t,

@@ -3,15 +3,10 @@ of what torch keeps for graphs: `unsafe_split`, `narrow_copy`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from math import comb
-from typing import Any
 
-from ...._tensor import dtype as dt
-from ...._tensor.tensor import Tensor
-from ...rules import result_type, wrap_dim
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...rules import result_type
+from ...words import *
 from .joining import members
 
 _MATRIX = Arg((2, 3))

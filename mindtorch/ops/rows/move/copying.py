@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...._compat.warn_once import warn_once
-from ...._tensor import dtype as dt
 from ...._tensor.device import device as Device
 from ...._tensor.dtype import COMPLEX
-from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.eight_bits import fitting
-from ...._tensor.geometry import Geometry, follows, format_name
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array, Number
+from ...._tensor.geometry import follows, format_name
 from ...limits import converted, in_dtype
 from ...rules import broadcast, laid_out, preserved
-from ...samples import Arg, Sample, calls, unary
-from ...spec import aten, call, composite, op, scalar
+from ...samples import unary
+from ...spec import scalar
+from ...words import *
 
 
 def _clone(self: Geometry, memory_format: str | None = None) -> Geometry:

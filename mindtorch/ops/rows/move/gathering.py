@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array, Number
 from ...costs import lookup
 from ...limits import converted, fits, in_dtype
 from ...parts import filled, gathered, in_pairs, is_real
-from ...rules import broadcast, preserved, scalar_name, wrap_dim
-from ...samples import FLOATS, Arg, Sample, calls
-from ...spec import aten, call, composite, op
+from ...rules import broadcast, preserved
+from ...samples import FLOATS
+from ...words import *
 
 INDEX = (dt.int32, dt.int64)
 

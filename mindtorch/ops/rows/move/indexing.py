@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-from typing import Any
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry, contiguous_strides, geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
+from ...._tensor.geometry import contiguous_strides, geometry
 from ...costs import lookup
 from ...parts import in_pairs, is_real, put
 from ...rules import Dynamic, _dense_in_order, _order, broadcast_all
-from ...samples import Arg, Sample, calls
-from ...spec import aten, call, composite, op
+from ...words import *
 from ..view.shape import _expand, view_strides
 
 

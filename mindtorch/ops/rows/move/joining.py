@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
 
-import numpy as np
-
-from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.dtype import int32, int64
-from ...._tensor.geometry import Geometry, format_strides
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
+from ...._tensor.geometry import format_strides
 from ...parts import in_pairs, is_real, rolled
-from ...rules import as_images, preserved, scalar_name, wrap_dim
-from ...samples import FLOATS, Arg, Sample, calls
-from ...spec import aten, call, composite, op
+from ...rules import as_images, preserved
+from ...samples import FLOATS
+from ...words import *
 
 
 def _cat_shape(tensors: Sequence[Geometry], dim: int) -> tuple[int, list[int]]:

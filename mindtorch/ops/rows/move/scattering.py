@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-
 from ...._compat.warn_once import warn_once
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array, Number
-from ...rules import scalar_name, wrap_dim
-from ...samples import Arg, Sample, calls
-from ...spec import aten, call, composite, op
+from ...words import *
 from .gathering import INDEX, _grid, along_fits, checked, counted, indexed, outside, within
 
 # aclnnScatterReduce document: how each reduction is numbered.

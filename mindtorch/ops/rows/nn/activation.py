@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import pi, sqrt
-from typing import Any
-
-import numpy as np
 
 from ...._compat.unsupported_dtypes import Refusal, UnsupportedDtypes
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array, Number
 from ...choice import choose
 from ...rules import Pointwise, pointwise
-from ...samples import FLOATS, Arg, Sample, unary
-from ...spec import SHORT_FLOATS, aten, call, in_dtypes, op
+from ...samples import FLOATS, unary
+from ...spec import SHORT_FLOATS, in_dtypes
+from ...words import *
 from ..pointwise.unary import sigmoid, special
 from .norm_grads import wide
 

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from math import ceil, prod
-from typing import Any
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry
-from ...._tensor.types import Array
 from ...rules import as_images
-from ...samples import Arg, Sample, calls
-from ...spec import aten, call, op
+from ...words import *
 from .pool import best_of, expanded, flat, max_grad
 
 Sizes = tuple[int, ...]

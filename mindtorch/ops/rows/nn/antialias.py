@@ -3,14 +3,9 @@ widens with the scale (as Pillow resizes)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from ...._tensor.dtype import float32, int32, uint8
-from ...._tensor.tensor import Tensor
 from ...limits import reserve
-from ...samples import Arg, calls
-from ...spec import aten, composite
+from ...words import *
 
 
 def _triangle(x: float) -> float:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.tensor import Tensor
 from ...costs import attention
 from ...rules import c_name
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...words import *
 from .gates import softmax
 from .noise import dropout
 from .pad import pad

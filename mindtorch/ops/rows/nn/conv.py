@@ -8,17 +8,10 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import Any
 
-import numpy as np
-
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...costs import convolution, weight_gradient
-from ...rules import as_images, c_name, scalar_name
-from ...samples import Arg, Sample, calls
-from ...spec import aten, call, op
+from ...rules import as_images, c_name
+from ...words import *
 
 Sizes = tuple[int, ...]
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ...._compat.warn_once import warn_once
-from ...._tensor.tensor import Tensor
 from ...costs import convolution, time_first_convolution, transposed_convolution
-from ...samples import Arg, Sample, calls
 from ...sizes import _ntuple
-from ...spec import aten, composite
+from ...words import *
 from .pad import pad as pad_input
 
 # One size for all dimensions of space, or one for each.

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...samples import Arg, calls
-from ...spec import SHORT_FLOATS, Derivative, aten, call, composite, in_dtypes, op
+from ...spec import SHORT_FLOATS, Derivative, in_dtypes
+from ...words import *
 from .reduction import get_enum, reduced
 
 Sizes = tuple[int, ...]

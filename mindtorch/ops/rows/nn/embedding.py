@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...costs import lookup, product
-from ...rules import c_name, refuse_growth, scalar_name
-from ...samples import Arg, Sample, calls
-from ...spec import aten, call, op
+from ...rules import c_name, refuse_growth
+from ...words import *
 from ..matrix.matmul import multiply
 
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...._tensor import dtype as dt
-from ...._tensor.tensor import Tensor
-from ...samples import Arg, Sample, calls
 from ...sizes import _ntuple
-from ...spec import aten, composite
+from ...words import *
 
 
 def _starts(u: Tensor, size: int, out: int, kernel: int) -> Tensor:

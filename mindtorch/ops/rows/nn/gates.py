@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.recording import unrepeatable
-from ...._tensor.tensor import Tensor
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...words import *
 
 
 def _applied(name: str, input: Tensor, inplace: bool, *args: Any) -> Tensor:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...samples import Arg, calls
-from ...spec import SHORT_FLOATS, Derivative, aten, call, composite, in_dtypes, op
+from ...spec import SHORT_FLOATS, Derivative, in_dtypes
+from ...words import *
 from .norm_grads import masked_calls
 from .upsample import warn_of_alignment
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
-from ...._tensor.tensor import Tensor
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...words import *
 from .losses import cross_entropy
 
 

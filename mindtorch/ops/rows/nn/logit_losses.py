@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...rules import broadcast, elementwise_strides, scalar_name
-from ...samples import Arg, Sample
-from ...spec import SHORT_FLOATS, NoNumbers, aten, call, op
+from ...rules import broadcast, elementwise_strides
+from ...spec import SHORT_FLOATS, NoNumbers
+from ...words import *
 from ..pointwise.unary import sigmoid
 from .loss_grads import MEAN, NONE, SUM, lowered, reduced_array, spread
 

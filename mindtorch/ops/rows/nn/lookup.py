@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...rules import preserved
-from ...samples import Arg, Sample, calls
-from ...spec import aten, call, composite, op
+from ...words import *
 
 
 @composite(

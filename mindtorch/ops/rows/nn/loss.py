@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...rules import broadcast, scalar_name
-from ...samples import Arg, Sample, calls
-from ...spec import SHORT_FLOATS, Derivative, aten, call, in_dtypes, op
+from ...rules import broadcast
+from ...spec import SHORT_FLOATS, Derivative, in_dtypes
+from ...words import *
 from .loss_grads import MEAN, NONE, SUM, lowered, pair_rule, reduced_array, spread
 from .pool import flat
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
-from typing import Any
 
-import numpy as np
-
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...rules import broadcast, elementwise_strides, result_type
-from ...samples import FLOATS, Arg, Sample
-from ...spec import SHORT_FLOATS, Derivative, aten, call, in_dtypes, op
+from ...samples import FLOATS
+from ...spec import SHORT_FLOATS, Derivative, in_dtypes
+from ...words import *
 
 NONE, MEAN, SUM = 0, 1, 2
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...._tensor import dtype as dt
 from ...._tensor.recording import unrepeatable
-from ...._tensor.tensor import Tensor
-from ...rules import result_type, scalar_name
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...rules import result_type
+from ...words import *
 from .reduction import get_enum, reduced, resolve_reduction
 
 

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from ...._tensor import dtype as dt
-from ...._tensor.tensor import Tensor
-from ...rules import scalar_name
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...words import *
 from .gates import logsigmoid
 from .reduction import get_enum, reduced, resolve_reduction
 from .similarity import pairwise_distance

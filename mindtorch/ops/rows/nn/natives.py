@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.tensor import Tensor
-from ...samples import Arg, calls
-from ...spec import aten, composite
+from ...words import *
 from .norm import trailing
 from .normalize import normalized_by
 from .pool import unpooled

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 
 from ...._tensor.recording import unrepeatable
-from ...._tensor.tensor import Tensor
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...words import *
 
 
 def _check(p: float) -> None:

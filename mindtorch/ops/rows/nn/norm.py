@@ -6,21 +6,11 @@ where gradients come by the statistics, they are written from the input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from math import prod
 from types import ModuleType
-from typing import Any
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...rules import as_images, scalar_name
-from ...samples import Arg, Sample
-from ...spec import aten, call, op
+from ...rules import as_images
+from ...words import *
 from .norm_grads import WHOLE, back_through, or_zeros, standardized, wide
 
 

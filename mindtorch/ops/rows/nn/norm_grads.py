@@ -6,22 +6,13 @@ They take the statistics that the forward call kept, so they are for dtypes that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
 from types import ModuleType
-from typing import Any
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...fields import Call
 from ...rules import as_images
-from ...samples import Arg, Sample
-from ...spec import aten, call, op
+from ...words import *
 
 WHOLE = (dt.float32, dt.float64)
 _NAMES = ("float32", "float64")

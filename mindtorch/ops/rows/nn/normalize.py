@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from ...._tensor import dtype as dt
-from ...._tensor.tensor import Tensor
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...words import *
 from .norm import trailing
 from .pad import pad
 from .pools import avg_pool2d, avg_pool3d

@@ -5,12 +5,8 @@ Without a number they reduce nothing: so torch 2.13 answers, though its signatur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from ...._tensor.tensor import Tensor
-from ...samples import Arg, Sample, calls
-from ...spec import OPS, composite
+from ...spec import OPS
+from ...words import *
 
 ROW, OTHER = Arg((3, 4)), Arg((3, 4), low=0.5, high=2)
 SIGNS = Arg((3,), "int64", 1, 1)

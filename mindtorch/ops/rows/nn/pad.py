@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...limits import reserve
-from ...samples import FLOATS, Arg, Sample, calls
-from ...spec import aten, call, composite, op
+from ...samples import FLOATS
+from ...words import *
 
 Sizes = tuple[int, ...]
 

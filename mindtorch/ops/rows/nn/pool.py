@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
-from typing import Any
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array, Number
 from ...choice import choose
-from ...rules import as_images, wrap_dim
-from ...samples import Arg, Sample, calls
-from ...spec import Derivative, aten, call, op
+from ...rules import as_images
+from ...spec import Derivative
+from ...words import *
 from .conv import scatter_windows, windows
 
 Sizes = tuple[int, ...]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
 from ...._tensor.dtype import int64
-from ...._tensor.tensor import Tensor
-from ...rules import as_images, scalar_name
-from ...samples import Arg, Sample, calls
+from ...rules import as_images
 from ...sizes import _list_with_default, _ntuple
-from ...spec import aten, composite
+from ...words import *
 from .adaptive_pool import refuse_empty
 from .pool import extent_of
 from .shuffle import in_format_of

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from ...._tensor.geometry import Geometry
-from ...._tensor.types import Array, Number
 from ...limits import converted
-from ...rules import as_images, wrap_dim
-from ...samples import Arg, Sample
-from ...spec import aten, call, op
+from ...rules import as_images
+from ...words import *
 from .conv import scatter_windows, windows
 from .pool import expanded
 

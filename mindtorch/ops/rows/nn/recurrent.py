@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...samples import Arg, calls
-from ...spec import aten, op
+from ...words import *
 from ..pointwise.unary import sigmoid
 
 Pair = tuple[Any, Any]

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
-import numpy as np
-
-from ...._tensor import dtype as dt
 from ...._tensor.recording import unrepeatable
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array, Number
 from ...limits import reserve
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...words import *
 from .antialias import FILTERS, rounded, shrunk, shrunk_bytes
 from .pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from .shuffle import in_format_of

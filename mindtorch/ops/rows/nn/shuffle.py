@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from ...._tensor.tensor import Tensor
 from ...rules import as_images
-from ...samples import Arg, Sample, calls
 from ...sizes import _pair
-from ...spec import aten, composite
+from ...words import *
 
 
 def in_format_of(result: Tensor, image: Tensor) -> Tensor:

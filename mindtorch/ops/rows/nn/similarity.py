@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...._tensor.tensor import Tensor
-from ...samples import Arg, calls
-from ...spec import aten, composite
+from ...words import *
 
 
 @composite(

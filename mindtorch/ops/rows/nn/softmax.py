@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...rules import scalar_name, wrap_dim
-from ...samples import Arg, Sample, calls
-from ...spec import SHORT_FLOATS, aten, call, composite, in_dtypes, op
+from ...spec import SHORT_FLOATS, in_dtypes
+from ...words import *
 
 
 def _rule(name: str) -> Callable[..., Geometry]:

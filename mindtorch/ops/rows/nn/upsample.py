@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from ...._tensor.geometry import Geometry
 from ...._tensor.recording import unrepeatable
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...rules import as_images
-from ...samples import FLOATS, Arg, Sample
-from ...spec import SHORT_FLOATS, Derivative, aten, call, in_dtypes, op
+from ...samples import FLOATS
+from ...spec import SHORT_FLOATS, Derivative, in_dtypes
+from ...words import *
 from .norm_grads import wide
 
 Sizes = tuple[int, ...]

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array, Number
 from ...choice import choose
 from ...rules import Pointwise, pointwise
-from ...samples import Arg, binary, calls, unary
-from ...spec import aten, call, op, scalar
+from ...samples import binary, unary
+from ...spec import scalar
+from ...words import *
 
 
 def _add(self: Array, other: Array, alpha: Number, into: Array | None = None) -> Array:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf, log
-from typing import Any
-
-import numpy as np
 
 from ...._compat.unsupported_dtypes import Refusal, kernel
-from ...._tensor import dtype as dt
 from ...._tensor.dtype import FLOAT, INTEGER, INTEGERS, get_default_dtype
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array, Number
 from ...rules import NUMBERS, REAL, REAL_NUMBERS, Pointwise, pointwise, result_type
-from ...samples import FLOATS, INTS, Arg, Sample, binary, calls, unary
-from ...spec import aten, call, composite, op, scalar
+from ...samples import FLOATS, INTS, binary, unary
+from ...spec import scalar
+from ...words import *
 from .arithmetic import refuse_bools
 
 _FLOATS = tuple(d for d in dt.ALL if d.category == FLOAT)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from typing import Any
-
-import numpy as np
+from collections.abc import Container
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...parts import is_real
-from ...rules import BITS, REAL, Pointwise, pointwise, scalar_name
-from ...samples import FLOATS, INTS, Arg, Sample, binary, calls
+from ...rules import BITS, REAL, Pointwise, pointwise
+from ...samples import FLOATS, INTS, binary
 from ...spec import aten as aten
-from ...spec import call, composite, op, scalar
+from ...spec import scalar
+from ...words import *
 
 
 def _pair(tensor: str, number: str) -> tuple[Any, ...]:

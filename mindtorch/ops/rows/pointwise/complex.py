@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry, geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
+from ...._tensor.geometry import geometry
 from ...rules import pointwise, preserved
-from ...samples import Arg, Sample, calls
-from ...spec import aten, call, composite, op
+from ...words import *
 
 _COMPLEX = ("complex64", "complex128")
 

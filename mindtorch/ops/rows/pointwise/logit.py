@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from math import nan
-from typing import Any
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...rules import pointwise
-from ...samples import Arg, calls
-from ...spec import SHORT_FLOATS, aten, call, in_dtypes, op
+from ...spec import SHORT_FLOATS, in_dtypes
+from ...words import *
 from .unary import pointwise_float
 
 _FLOATING = tuple(d for d in dt.ALL if d.category == dt.FLOAT)

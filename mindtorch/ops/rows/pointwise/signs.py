@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from ...._compat.unsupported_dtypes import Refusal
-from ...._tensor import dtype as dt
 from ...._tensor.dtype import INTEGERS
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...rules import pointwise, preserved, result_type
-from ...samples import Arg, binary, calls
-from ...spec import aten, composite, op
+from ...samples import binary
+from ...words import *
 
 _SIGNED = pointwise("float")
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
 from ...._compat.unsupported_dtypes import Refusal, kernel
 from ...._tensor.dtype import FLOAT, INTEGER, uint8
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array, Number
 from ...choice import choose
 from ...limits import converted, in_dtype
 from ...parts import is_real
 from ...rules import NUMBERS, Pointwise, c_name, pointwise, preserved, result_type
-from ...samples import FLOATS, Arg, Sample, calls
-from ...spec import aten, call, composite, op, scalar
+from ...samples import FLOATS
+from ...spec import scalar
+from ...words import *
 
 
 def _where_samples() -> list[Sample]:

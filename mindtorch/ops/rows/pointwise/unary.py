@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import log, pi, sqrt
-from typing import Any
-
-import numpy as np
 
 from ...._compat.unsupported_dtypes import Refusal, UnsupportedDtypes
 from ...._tensor.dtype import (
@@ -20,9 +16,6 @@ from ...._tensor.dtype import (
     float64,
     from_numpy_dtype,
 )
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...rules import (
     ANY_NUMBERS,
     WHOLE,
@@ -31,8 +24,8 @@ from ...rules import (
     preserved,
     refuse_dtype,
 )
-from ...samples import FLOATS, Arg, calls, unary
-from ...spec import aten, call, composite, op
+from ...samples import FLOATS, unary
+from ...words import *
 
 
 def special(name: str) -> Callable[..., Any]:

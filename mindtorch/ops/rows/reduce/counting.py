@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import isfinite
 from types import ModuleType
-from typing import Any
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array, Number
 from ...fields import Call
-from ...rules import REAL, Dynamic, reduced, refuse_dtype, result_type, wrap_dim, wrap_dims
-from ...samples import INTS, Arg, Sample, calls
-from ...spec import aten, call, composite, in_dtypes, op
+from ...rules import REAL, Dynamic, reduced, refuse_dtype, result_type, wrap_dims
+from ...samples import INTS
+from ...spec import in_dtypes
+from ...words import *
 
 _REPEATED = Arg((2, 4), "int64", values=((3, 1, 3, 2), (1, 1, 2, 3)))
 _ROWS = Arg((4, 2), "int64", values=((2, 1), (0, 5), (2, 1), (0, 4)))

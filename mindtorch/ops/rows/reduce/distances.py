@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from math import isfinite, prod
-from typing import Any
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...._tensor import dtype as dt
-from ...._tensor.tensor import Tensor
-from ...rules import broadcast, c_name, scalar_name, wrap_dim, wrap_dims
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...rules import broadcast, c_name, wrap_dims
+from ...words import *
 
 
 @composite(

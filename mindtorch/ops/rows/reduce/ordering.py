@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import nan, prod
-from typing import Any
-
-import numpy as np
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...rules import (
-    REAL_NUMBERS,
-    Dynamic,
-    broadcast,
-    preserved,
-    reduced,
-    refuse_dtype,
-    scalar_name,
-    wrap_dim,
-)  # fmt: skip
-from ...samples import FLOATS, Arg, Sample, calls
-from ...spec import aten, call, composite, op
+from ...rules import REAL_NUMBERS, Dynamic, broadcast, preserved, reduced, refuse_dtype
+from ...samples import FLOATS
+from ...words import *
 from .statistics import evenly, place
 
 DTYPES = ("float32", "float64", "float16", "int64")

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...._compat.unsupported_dtypes import Refusal
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.tensor import Tensor
-from ...rules import wrap_dim
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite, op
+from ...words import *
 from .counting import quantile
 from .statistics import evenly
 

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Number
-from ...rules import wrap_dim
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...words import *
 
 
 def _forms(name: str, returns: str) -> None:

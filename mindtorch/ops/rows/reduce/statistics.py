@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod as product
-from typing import Any
-
-import numpy as np
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array, Number
 from ...parts import is_real
-from ...rules import REAL, reduced, reduction, refuse_dtype, scalar_name, wrap_dim, wrap_dims
-from ...samples import FLOATS, Arg, Sample, calls
+from ...rules import REAL, reduced, reduction, refuse_dtype, wrap_dims
+from ...samples import FLOATS
 from ...samples import reduction as reduction_samples
-from ...spec import SHORT_FLOATS, aten, call, composite, in_dtypes, op
+from ...spec import SHORT_FLOATS, in_dtypes
+from ...words import *
 from .sums import axes, grow
 
 

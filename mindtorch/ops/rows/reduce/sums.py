@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
-
 from ...._tensor.dtype import FLOAT
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...rules import reduction, wrap_dims
-from ...samples import Arg, calls
 from ...samples import reduction as reduction_samples
-from ...spec import aten, call, op
+from ...words import *
 
 
 @cache
@@ -80,8 +73,6 @@ def _sum_to_size(self: Tensor, size: tuple[int, ...]) -> Tensor:
         self = aten.sum(self, tuple(dims), True)
     return aten.sum(self, tuple(range(lead)), False)
 
-
-from ...spec import composite  # noqa: E402
 
 composite(
     "sum_to_size(Tensor self, int[] size) -> Tensor",

@@ -6,15 +6,10 @@ for arguments below 30, beyond which Hankel's expansions (9.2.5 to 9.2.10, 9.7.1
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import pi
-from typing import Any
 
-import numpy as np
-
-from ...._tensor.tensor import Tensor
 from ...samples import unary
-from ...spec import aten, composite
+from ...words import *
 from .functions import Integrand, _floating, by_scipy, integral
 from .functions import unary as row
 

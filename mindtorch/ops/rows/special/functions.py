@@ -6,20 +6,11 @@ Functions" (1964), chapters 7, 23 and 26, in kernels that CANN has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from math import exp, inf, lgamma, pi, sqrt
-from typing import Any
 
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...rules import opmath, pointwise, result_type
-from ...samples import Arg, calls
-from ...spec import aten, composite, op
+from ...words import *
 from ..pointwise.unary import pointwise_float
 
 ROOT_HALF = sqrt(0.5)

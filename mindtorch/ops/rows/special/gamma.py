@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import log, nan, pi
-from typing import Any
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...._tensor.tensor import Tensor
 from ...limits import reserve
 from ...rules import pointwise, result_type
-from ...samples import Arg, calls
-from ...spec import Derivative, aten, composite, op
+from ...spec import Derivative
+from ...words import *
 from .functions import _floating, by_scipy, in_float32, integral
 
 

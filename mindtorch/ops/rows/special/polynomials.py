@@ -5,18 +5,11 @@ Recurrences: Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964),
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from math import isfinite
-from typing import Any
 
-import numpy as np
-
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...rules import pointwise
-from ...samples import Arg, calls
-from ...spec import aten, op
+from ...words import *
 from .functions import in_float32
 
 Step = Callable[[int, Any], tuple[Any, Any]]

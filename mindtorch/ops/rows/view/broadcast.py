@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from ...._compat.class_names import class_name
 from ...._compat.invalid_arguments import invalid_combination
 from ...._tensor.dtype import int64
 from ...._tensor.recording import unrepeatable
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Number
 from ...limits import refuse_views
-from ...rules import broadcast_all, wrap_dim
-from ...samples import Arg, Sample, calls
+from ...rules import broadcast_all
 from ...samples import views as view_samples
-from ...spec import aten, composite
+from ...words import *
 
 composite(
     "broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)",

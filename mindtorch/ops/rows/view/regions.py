@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 
-import numpy as np
-
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
-from ...rules import wrap_dim
-from ...samples import Arg, calls
 from ...samples import views as view_samples
-from ...spec import aten, op
+from ...words import *
 
 
 def _embed_infer(

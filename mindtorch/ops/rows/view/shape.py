@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry, contiguous_strides, geometry
-from ...._tensor.tensor import Tensor, wrap
-from ...rules import refuse_vector, wrap_dim, wrap_dims
-from ...samples import Arg, Sample, calls
+from ...._tensor.geometry import contiguous_strides, geometry
+from ...._tensor.tensor import wrap
+from ...rules import refuse_vector, wrap_dims
 from ...samples import views as view_samples
-from ...spec import aten, composite, op
+from ...words import *
 
 
 def resolve_size(size: tuple[int, ...], numel: int) -> tuple[int, ...]:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...._tensor import dtype as dt
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
 from ...limits import refuse_views
-from ...rules import wrap_dim
 from ...samples import views as view_samples
-from ...spec import aten, composite, op
+from ...words import *
 from .regions import _select, _slice
 
 
