@@ -22,6 +22,7 @@ THREADS: list[dict[str, Any]] = json.loads(
 
 DRAWS = (
     "training", "held out", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
+    "tenth",
 )  # fmt: skip
 
 
