@@ -19,7 +19,7 @@ from .signatures import counted_by_python, python_function, signatures_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 # What functions raise that were given what they do not take.
-_SIGNS = (AttributeError, RuntimeError, TypeError, ValueError)
+SIGNS = (AttributeError, RuntimeError, TypeError, ValueError)
 
 
 def explained(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError | None:
@@ -74,14 +74,19 @@ def parsed(name: str = "", method: bool = False) -> Callable[[F], F]:
     def put(function: F) -> F:
         full = "." * method + (name or function.__name__)
 
+        def explain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if message := explained(full, args[method:], kwargs):
+                raise message from None
+
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
                 return function(*args, **kwargs)
-            except _SIGNS:
-                if message := explained(full, args[method:], kwargs):
-                    raise message from None
+            except SIGNS:
+                explain(args, kwargs)
                 raise
+
+        run.__dict__["parsed"] = function, explain
 
         if name:
             run.__name__ = run.__qualname__ = name

@@ -19,6 +19,7 @@ from .._autograd.forward import moved_in_place
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import reshape_inplace
 from .._autograd.node_names import LABELS, Rule, labelled
+from .._autograd.views import track_view
 from .._compat import unsupported_dtypes
 from .._compat.argument_errors import (
     FORMS,
@@ -54,11 +55,11 @@ def {name}({params}):
     if plan is None:
         return {miss}
     if {guard}:
-        if MODES.active{views}:
+        if MODES.active:
             return {named}(layers(op, plan, ({args})))
         if LOCAL.grad:
             return {named}(record(plan, {run}))
-    return {named}(plan.run({run}))
+{views}    return {named}(plan.run({run}))
 """
 
 _INPLACE = """\
@@ -129,7 +130,7 @@ def _generate(op: Op, form: str) -> Callable[..., Any]:
         args=", ".join(names) + ("," if names else ""),
         run=", ".join(names),
         guard=guard,
-        views=_views(op),
+        views=_views(op, form),
         named=_named(op, form),
         miss=_as_named(op, form, f"{_miss(form)}(op, ({', '.join(names)}{',' if names else ''}))"),
     )
@@ -173,7 +174,7 @@ def straight(op: Op, form: str, others: Callable[..., Any]) -> Callable[..., Any
         args=names + ",",
         run=names,
         guard=guard_of(op),
-        views=_views(op),
+        views=_views(op, form),
         named=_named(op, form),
     )
     scope = {**_scope(op, form == "inplace"), "others": others}
@@ -211,9 +212,12 @@ def _open_params(op: Op, form: str) -> tuple[str, list[str]]:
     return ", ".join([*params, "**extra"]), lines
 
 
-def _views(op: Op) -> str:
-    """The layers note how a view was made."""
-    return " or not LOCAL.grad" if op.is_view else ""
+def _views(op: Op, form: str) -> str:
+    """A view that is made without gradients has a note of it."""
+    if not op.is_view:
+        return ""
+    names = ", ".join(a.name for a in op.schema.args)
+    return f"        return {_named(op, form)}(track_view(op, plan.run({names}), 'no_grad'))\n"
 
 
 def _listed(op: Op, form: str) -> list[str]:
@@ -253,7 +257,7 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
         "operated": slow.operated_inplace if inplace else slow.operated,
         "layers": layers_inplace if inplace else layers, "first_fn": first_fn,
         "renamed": renamed, "named_ints": named_ints, "named": _make(op),
-        "answered": answered, "refuse_more": refuse_more,
+        "answered": answered, "track_view": track_view, "refuse_more": refuse_more,
         **defaults(op), **MARKS,
     }  # fmt: skip
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import Scope
+from .._compat.argument_errors import SIGNS
 from .._compat.missing_args import before_missing
 from .._tensor.subclass import DOOR, Marked, off
 from .._tensor.subclass import LOCAL as SUBCLASS
@@ -191,11 +192,18 @@ def _as_composite(op: Op, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[
 def seen_by_modes(function: F) -> F:
     """A function written by hand whose calls modes see as a whole."""
 
+    inner, explain = getattr(function, "parsed", (function, None))  # one frame for both
+
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if MODES.active and LOCAL.functions:
             return _ask(call, (), args, kwargs)
-        return function(*args, **kwargs)
+        try:
+            return inner(*args, **kwargs)
+        except SIGNS:
+            if explain is not None:
+                explain(args, kwargs)
+            raise
 
     return cast("F", call)
 

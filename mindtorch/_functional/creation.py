@@ -17,7 +17,7 @@ from .._compat.warn_once import warn_once
 from .._tensor import dtype as dt
 from .._tensor.device import CPU, DeviceLike, resolve
 from .._tensor.dtype import dtype as Dtype
-from .._tensor.geometry import contiguous, format_name
+from .._tensor.geometry import Size, contiguous, format_name
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, adopt, wrap
 from .._tensor.types import Array, Number, Shape
@@ -43,6 +43,13 @@ def sizes_of(
 
     `named` holds the keywords that its signature does not name: `size`, or a TypeError.
     """
+    if size and not named:
+        sizes = size[0] if len(size) == 1 and size[0].__class__ in (tuple, Size, list) else size
+        for n in sizes:
+            if n.__class__ is not int or n >> 48:
+                break
+        else:
+            return tuple(sizes)
     for keyword in named or ():
         if keyword != "size":
             raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
@@ -323,9 +330,9 @@ def zeros(
     **names: Any,
 ) -> Tensor:
     """Zeros of a shape."""
-    if any(n.__class__ is int and n < 0 for n in size):
-        raise RuntimeError("zeros: Dimension size must be non-negative.")
     sizes = sizes_of(size, "zeros", names)
+    if size and size[0].__class__ is int and min(sizes) < 0:
+        raise RuntimeError("zeros: Dimension size must be non-negative.")
     return _filled(_zeros, sizes, dtype, device, requires_grad, out, 0)
 
 
@@ -534,26 +541,30 @@ def arange(
     return finish(result, requires_grad)
 
 
-def _valueless(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.device.type == "meta"
+def _number(value: Any) -> Any:
+    """What a 0-d tensor holds; where there are no values the size alone shows."""
+    if not isinstance(value, Tensor) or value.ndim:
+        return value
+    return 0.0 if value.device.type == "meta" else value.item()
 
 
 def _factory(name: str) -> None:
     """`torch.name` of a row that makes a tensor from numbers, with what torch's factories take."""
 
+    ends = name.endswith("space")
+
     def make(
         *args: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False, **names: Any,
     ) -> Tensor:  # fmt: skip
-        if name.endswith("space"):
+        if ends and any(isinstance(v, Tensor) for v in (*args, *names.values())):
             _refuse_ends(name, args)
-        if name.endswith("space"):  # the size alone shows where there are no values
-            args = tuple(0.0 if _valueless(v) else v for v in args)
-            names = {k: 0.0 if _valueless(v) else v for k, v in names.items()}
+            args = tuple(_number(v) for v in args)
+            names = {k: _number(v) for k, v in names.items()}
         kind = kind_of(name, dtype, out)
         result = row_entry(name)(*args, dtype=kind, device=resolve(device), **names)
         if out is not None:
-            return write_out(out, result, keeps=name.endswith("space"))
+            return write_out(out, result, keeps=ends)
         return finish(result, requires_grad)
 
     make.__name__ = make.__qualname__ = name

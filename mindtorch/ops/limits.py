@@ -23,6 +23,8 @@ _WORDS = {
 # The largest finite values (IEEE 754; bfloat16 has float32's exponent and 8 bits of fraction).
 _MOST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
 
+_SMALLEST_MOST = _MOST["float16"]
+
 
 def fits(value: Any, dtype: Dtype, name: str = "") -> None:
     """RuntimeError where a number is outside of a dtype's range; OverflowError past 64 bits.
@@ -32,6 +34,8 @@ def fits(value: Any, dtype: Dtype, name: str = "") -> None:
     """
     if value.__class__ is int and not -(1 << 63) <= value < 1 << 64:
         raise OverflowError("int too big to convert")
+    if dtype.category == FLOAT and value.__class__ is not complex and abs(value) <= _SMALLEST_MOST:
+        return
     short = str(dtype).removeprefix("torch.")
     if isinstance(value, complex):
         if dtype.category == COMPLEX or not value.imag:

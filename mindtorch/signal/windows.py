@@ -6,13 +6,14 @@ Formulas: Harris, "On the use of windows for harmonic analysis with the discrete
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import pi
 from typing import Any
 
+from .._functional.creation import row_entry
 from .._functional.queries import strided
 from .._tensor import dtype as dt
-from .._tensor.device import DeviceLike
+from .._tensor.device import DeviceLike, resolve
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.loading import load
@@ -61,8 +62,8 @@ class _Grid:
         """The window of no or one element."""
         if self.count > 1:
             return None
-        return self.finish(aten.ones((self.count,), dtype=self.dtype, device=self.device),
-                           requires_grad)  # fmt: skip
+        ones = row_entry("ones")((self.count,), dtype=self.dtype, device=resolve(self.device))
+        return self.finish(ones, requires_grad)
 
 
 def general_cosine(
@@ -82,16 +83,20 @@ def general_cosine(
     weights = list(a)
     if not weights:
         raise ValueError("Coefficients cannot be empty")
-    if M == 0:
-        return grid.finish(aten.zeros((0,), dtype=grid.dtype, device=device), requires_grad)
-    step = 2 * pi / (M if not sym else M - 1) if M > 1 or not sym else 0.0
-    k = grid.points(0, (M - 1) * step)
+    return _cosine_sum(grid, weights, requires_grad)
+
+
+def _cosine_sum(grid: _Grid, weights: Sequence[float], requires_grad: bool) -> Tensor:
+    short = grid.short(requires_grad)
+    if short is not None:
+        return short
+    last = grid.count - 1
+    k = grid.points(0, last * 2 * pi / (last if grid.sym else grid.count))
     total: Any = None
     for i, weight in enumerate(weights):
         part = aten.cos(k * i) * ((-1) ** i * weight)
         total = part if total is None else total + part
-    short = grid.short(requires_grad)
-    return grid.finish(total, requires_grad) if short is None else short
+    return grid.finish(total, requires_grad)
 
 
 def general_hamming(
@@ -121,10 +126,7 @@ def _cosines(name: str, a: list[float], what: str) -> Callable[..., Tensor]:
         device: Device | str | None = None,
         requires_grad: bool = False,
     ) -> Tensor:
-        _Grid(name, M, sym, dtype, layout, device)
-        return general_cosine(
-            M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
-        )
+        return _cosine_sum(_Grid(name, M, sym, dtype, layout, device), a, requires_grad)
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"The {what}: a sum of cosines."

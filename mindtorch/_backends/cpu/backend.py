@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._compat.unsupported_dtypes import REFERENCES
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import BOOL, FLOAT, INTEGER
 from ..._tensor.dtype import dtype as Dtype
@@ -19,7 +20,7 @@ from ...ops.rules import Dynamic, Pointwise, Results, opmath
 from ...ops.schema import Kind
 from ...ops.spec import Op
 from ..registry import MissingKernelError, registry
-from . import native
+from . import native, ufuncs
 from .results import REFUSED, cast, conform, quiet, refuse, refuse_unobtainable
 from .runner import make_into, make_run
 
@@ -36,13 +37,16 @@ class CpuBackend:
             refuse(error)
 
     def functional(self, op: Op, args: Sequence[Any], outs: Results) -> Callable[..., Any]:
-        kernel = self._kernel(op, args)
+        kernel = self._kernel(op, args, outs)
         refuse_unobtainable(outs)
         pattern, consts = _pattern(op, args, outs, kernel)
         returns = op.schema.returns
         if outs and outs[0].__class__ is Dynamic:
             return make_run(pattern, "dynamic", kernel, consts, outs)
         single = len(returns) == 1 and not returns[0].list
+        out = outs[0] if single else None
+        if isinstance(out, Geometry) and out.numel <= _LARGEST_CONSTANT and _is_constant(pattern):
+            return _repeated(make_run(pattern, "one", kernel, consts, outs), out)
         run = make_run(pattern, "one" if single else "many", kernel, consts, outs)
         return native.instead(op, args, outs, run)
 
@@ -60,16 +64,18 @@ class CpuBackend:
         if inplace and op.kernels.cpu_inplace is not None:
             pattern, consts = _pattern(op, args, outs, op.kernels.cpu)
             return make_into(pattern, op.kernels.cpu_inplace, consts, "inplace")
-        kernel = self._kernel(op, args)
+        kernel = self._kernel(op, args, outs)
         pattern, consts = _pattern(op, args, outs, kernel)
         if any(_narrower(out, dest) for out, dest in zip(outs, dests, strict=True)):
             return make_into(pattern, _ruled(kernel, outs), consts, "into")
         run = make_into(pattern, kernel, consts, _form(op, kernel, args, outs, dests))
         return native.instead_into(op, args, outs, dests, run)
 
-    def _kernel(self, op: Op, args: Sequence[Any]) -> Callable[..., Any]:
+    def _kernel(self, op: Op, args: Sequence[Any], outs: Results) -> Callable[..., Any]:
         if op.kernels.cpu is None:
             raise MissingKernelError(registry.missing(op, "cpu"))
+        if native.switch.enabled and not REFERENCES.active and (ufunc := ufuncs.kernel(op, outs)):
+            return ufunc
         if op.kernels.cpu_plain is None:
             return op.kernels.cpu
         pairs = zip(op.schema.args, args, strict=True)
@@ -86,6 +92,26 @@ class CpuBackend:
 
     def write_back(self, op: Op, dest: Tensor, source: Tensor) -> None:
         self.copy(dest, source)
+
+
+_LARGEST_CONSTANT = 1 << 9  # elements
+
+
+def _is_constant(pattern: str) -> bool:
+    return set(pattern) <= {"K", "Z"}
+
+
+def _repeated(run: Callable[..., Any], geom: Geometry) -> Callable[..., Tensor]:
+    """`run(*args)` of a row whose arguments are all in the plan's key: copies of one result."""
+    array: Array | None = None
+
+    def repeat(*args: Any) -> Tensor:
+        nonlocal array
+        if array is None:
+            array = run(*args)._array
+        return adopt(geom, array.copy())
+
+    return repeat
 
 
 def _form(

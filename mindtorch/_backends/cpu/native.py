@@ -33,7 +33,8 @@ from ..registry import registry
 from .kernel_selection import FASTER_FROM
 
 try:
-    from ._kernels import ffi, lib
+    from ._kernels import ffi as ffi
+    from ._kernels import lib as lib
 except ImportError:  # a tree that was not built
     ffi = lib = None
 

@@ -91,6 +91,10 @@ def conform(result: Array, geom: Geometry) -> tuple[Any, Any]:
         result = cast(result, dtype)
     if result.strides == geom.np_strides and result.flags.owndata:
         return result, result
+    if geom.contiguous and not geom.offset:
+        array = np.empty(geom.shape, dtype)
+        array[...] = result
+        return array, array
     memory = np.empty(geom.extent, dtype)
     storage = Storage(memory)
     array = host_array(geom, storage)

@@ -75,10 +75,11 @@ def _ldl_infer(self: Geometry, hermitian: bool = False, check_errors: bool = Fal
 
 @cache
 def lapack(name: str, dtype: np.dtype[Any]) -> Any:
-    """LAPACK's routine for matrices of a dtype."""
-    from scipy.linalg import get_lapack_funcs
+    """LAPACK's routine, or one of BLAS, for matrices of a dtype."""
+    from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-    return get_lapack_funcs((name,), (np.empty(0, dtype),))[0]
+    find = get_blas_funcs if name == "trsm" else get_lapack_funcs
+    return find((name,), (np.empty(0, dtype),))[0]
 
 
 def _routine(name: str, A: Array, hermitian: bool) -> Any:

@@ -136,7 +136,8 @@ def _fill_rule(self: Geometry, value: Geometry | Number) -> Geometry:
 
 
 def _fill(self: Array, value: Number) -> Array:
-    return np.broadcast_to(np.asarray(value), self.shape)
+    lone = np.asarray(value)  # np.broadcast_to takes five times as long
+    return np.ndarray(self.shape, lone.dtype, lone, 0, (0,) * self.ndim)
 
 
 op(

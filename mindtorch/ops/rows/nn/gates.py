@@ -271,9 +271,9 @@ def rrelu(
             raise NotImplementedError(
                 f"\"rrelu_with_noise_out_cpu\" not implemented for '{input.dtype.legacy}'"
             )
-        leaks, slope = aten.le(input, 0).numpy(), aten.ones_like(input)
+        leaks, slope = aten.le(input, 0)._array, aten.ones_like(input)
         count = (int(leaks.sum()),)
-        slope.numpy()[leaks] = aten.empty(count, dtype=dt.float64).uniform_(lower, upper).numpy()
+        slope._array[leaks] = aten.empty(count, dtype=dt.float64).uniform_(lower, upper)._array
         result = aten.contiguous(input * slope)
     else:
         slope = aten.empty_like(input).uniform_(lower, upper)

@@ -84,10 +84,9 @@ def _lcm(self: Tensor, other: Tensor) -> Tensor:
 def _lcm_cpu(self: Array, other: Array) -> Array:
     dtype = np.result_type(self, other)
     wide = np.promote_types(dtype, np.int32)
-    self, other = self.astype(wide), other.astype(wide)
-    divisor = np.gcd(self, other)
-    safe = np.where(divisor == 0, 1, divisor).astype(wide)
-    return np.asarray(np.abs(self // safe * other)).astype(dtype)
+    if wide == dtype:
+        return np.lcm(self, other)
+    return np.lcm(self.astype(wide), other.astype(wide)).astype(dtype)
 
 
 op(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import log, pi, sqrt
+from typing import cast
 
 from ...._compat.unsupported_dtypes import Refusal, UnsupportedDtypes
 from ...._tensor.dtype import (
@@ -31,12 +33,15 @@ from ...words import *
 def special(name: str) -> Callable[..., Any]:
     """A function of scipy.special, which is imported when first called."""
 
-    def run(x: Array) -> Array:
-        from scipy import special as functions
+    return lambda x: scipy_special(name)(x)
 
-        return getattr(functions, name)(x)
 
-    return run
+@cache
+def scipy_special(name: str) -> Callable[..., Any]:
+    """scipy.special's function of a name: an import statement costs what a small array does."""
+    from scipy import special as functions
+
+    return cast("Callable[..., Any]", getattr(functions, name))
 
 
 def _lgamma(x: Array) -> Array:

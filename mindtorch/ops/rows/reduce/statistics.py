@@ -603,6 +603,8 @@ def _norm(
         return np.max(x, axis=axes, keepdims=keepdim, initial=0)
     if ord == float("-inf"):
         return np.min(x, axis=axes, keepdims=keepdim)
+    if ord == 2:
+        return np.sqrt(np.sum(x * x, axis=axes, keepdims=keepdim))
     if ord == 0:
         return np.sum(x != 0, axis=axes, keepdims=keepdim).astype(np.float64)
     return np.sum(x**ord, axis=axes, keepdims=keepdim) ** (1 / ord)

@@ -6,7 +6,7 @@ for arguments below 30, beyond which Hankel's expansions (9.2.5 to 9.2.10, 9.7.1
 
 from __future__ import annotations
 
-from math import pi
+from math import isfinite, pi
 
 from ...samples import unary
 from ...words import *
@@ -176,9 +176,16 @@ def _spherical(self: Tensor) -> Tensor:
     return aten.where(aten.isinf(x), aten.zeros_like(x), result)
 
 
+def _sine_over(x: Array) -> Array:
+    result: Array = np.sin(x) / x
+    if not isfinite(np.vdot(result, result)):
+        result = np.where(x == 0, 1, np.where(np.isinf(x), 0, result)).astype(x.dtype)
+    return result
+
+
 row(
     "spherical_bessel_j0",
-    lambda x: np.where(np.isinf(x), 0, np.sinc(x / np.pi)).astype(x.dtype), _spherical, None,
+    _sine_over, _spherical, None,
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from math import exp, inf, lgamma, pi, sqrt
 
 from ...rules import opmath, pointwise, result_type
 from ...words import *
-from ..pointwise.unary import pointwise_float
+from ..pointwise.unary import pointwise_float, scipy_special
 
 ROOT_HALF = sqrt(0.5)
 Integrand = Callable[[Tensor, Tensor], Tensor]
@@ -21,10 +21,8 @@ def by_scipy(name: str) -> Callable[..., Array]:
     """A function of scipy.special, which is imported when first called."""
 
     def run(*args: Any) -> Array:
-        from scipy import special
-
         wide = np.result_type(*args) if len(args) > 1 else args[0].dtype
-        return np.asarray(getattr(special, name)(*args)).astype(wide)
+        return np.asarray(scipy_special(name)(*args)).astype(wide, copy=False)
 
     return run
 
@@ -179,13 +177,7 @@ unary(
 )  # fmt: skip
 
 
-@composite(
-    "special_xlog1py(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
-    unsupported={"complex": "xlog1py_cpu"},
-    samples=calls((Arg((3, 4)), Arg((3, 4), low=-0.9)), (Arg((3,)), 0.5)),
-    surface="special",
-)
-def xlog1py(self: Any, other: Any) -> Tensor:
+def _xlog1py(self: Any, other: Any) -> Tensor:
     """self · log1p(other), zero where `self` is, though `other` be -1."""
     if not isinstance(self, Tensor):
         self = aten.full((), self, dtype=_floating(other).dtype, device=other.device)
@@ -197,6 +189,28 @@ def xlog1py(self: Any, other: Any) -> Tensor:
     hidden = aten.logical_and(self == 0, out)  # where 0 meets what is infinite or no number
     product = aten.masked_fill(self, hidden, 0.0) * aten.log1p(other)
     return aten.where(hidden, aten.zeros_like(product), product)
+
+
+def _xlog1py_grad(grad: Tensor, self: Any, other: Any) -> Tensor:
+    by = other if isinstance(other, Tensor) else aten.full_like(grad, other)
+    hidden = aten.logical_and(aten.eq(self, 0), by <= -1)
+    return grad * aten.masked_fill(aten.log1p(by), hidden, 0.0)
+
+
+op(
+    "special_xlog1py(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    infer=pointwise("float"),
+    cpu=by_scipy("xlog1py"),
+    lower=_xlog1py,
+    grad={
+        "self": _xlog1py_grad,
+        "other": lambda grad, self, other: grad * (self / (other + 1)),
+    },
+    unsupported={"complex": "xlog1py_cpu"},
+    samples=calls((Arg((3, 4)), Arg((3, 4), low=-0.9)), (Arg((3,)), 0.5)),
+    tolerance="composite",
+    surface="special",
+)
 
 
 # B_2k / (2k)! of the Euler-Maclaurin formula, as quotients (23.2.9).
@@ -244,19 +258,21 @@ def _zeta(self: Any, other: Any) -> Tensor:
 
 
 def _zeta_cpu(self: Array, other: Array) -> Array:
-    zeta = by_scipy("zeta")
-    result = np.where((other == np.inf) & (self != 1), np.nan, zeta(self, other))
+    zeta, kind = scipy_special("zeta"), np.result_type(self, other)
+    result = np.asarray(zeta(self, other))
+    if other.size and other.min() > 0 and other.max() < inf:
+        return result.astype(kind, copy=False)
+    result = np.where((other == inf) & (self != 1), np.nan, result)
     low = (other <= 0) & (self > 1)
-    if np.any(low):  # scipy has no second argument below zero
-        x, q = np.broadcast_arrays(self.astype(np.float64), other.astype(np.float64))
-        with np.errstate(all="ignore"):
-            rest = -q - np.floor(-q)
-            sign = np.where(x % 2, -1, 1)
-            total = zeta(x, 1 - rest) + sign * zeta(x, rest) - sign * zeta(x, 1 - q)
-            total = np.where(q == np.floor(q), np.inf, total)
-        total = np.where((x != np.floor(x)) & (q != np.floor(q)), np.nan, total)
+    if low.any():  # scipy has no second argument below zero
+        x, q = self.astype(np.float64), other.astype(np.float64)
+        whole = np.floor(q)
+        rest = -q - np.floor(-q)
+        sign = 1 - 2 * (x % 2 != 0)
+        total = zeta(x, 1 - rest) + sign * zeta(x, rest) - sign * zeta(x, 1 - q)
+        total = np.where(q == whole, inf, np.where(x != np.floor(x), np.nan, total))
         result = np.where(low, total, result)
-    return result.astype(np.result_type(self, other))
+    return result.astype(kind)
 
 
 op(

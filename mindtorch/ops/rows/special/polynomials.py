@@ -10,6 +10,7 @@ from math import isfinite
 
 from ...rules import pointwise
 from ...words import *
+from ..pointwise.unary import scipy_special
 from .functions import in_float32
 
 Step = Callable[[int, Any], tuple[Any, Any]]
@@ -57,22 +58,26 @@ def _degrees(n: Any) -> int:
     return int(min(whole.max(), _HIGHEST)) if whole.size else 0
 
 
-@cache
-def _by_scipy(name: str) -> Callable[[Array, Array], Array] | None:
-    """The polynomial of whole degrees and finite places, by scipy's recurrences; None of Hermite's,
-    which scipy takes from the probabilists' ones, with their rounding."""
-    from scipy import special
+def _below_highest(n: Array) -> bool:
+    return bool(np.vdot(n, n) <= _HIGHEST or n.max() <= _HIGHEST)
 
-    second = special.eval_chebyu
+
+@cache
+def _by_scipy(name: str, itemsize: int) -> Callable[[Array, Array], Array] | None:
+    """The polynomial of whole degrees and finite places, by scipy's recurrences; None of Hermite's
+    in float64: scipy takes them from the probabilists' ones, with their rounding."""
+    second = scipy_special("eval_chebyu")
     functions: dict[str, Callable[[Array, Array], Array]] = {
-        "chebyshev_polynomial_t": special.eval_chebyt,
+        "chebyshev_polynomial_t": scipy_special("eval_chebyt"),
         "chebyshev_polynomial_u": second,
         "chebyshev_polynomial_v": lambda n, x: second(n, x) - second(n - 1, x),
         "chebyshev_polynomial_w": lambda n, x: second(n, x) + second(n - 1, x),
-        "hermite_polynomial_he": special.eval_hermitenorm,
-        "laguerre_polynomial_l": special.eval_laguerre,
-        "legendre_polynomial_p": special.eval_legendre,
+        "hermite_polynomial_he": scipy_special("eval_hermitenorm"),
+        "laguerre_polynomial_l": scipy_special("eval_laguerre"),
+        "legendre_polynomial_p": scipy_special("eval_legendre"),
     }
+    if itemsize < 8:
+        functions["hermite_polynomial_h"] = scipy_special("eval_hermite")
     return functions.get(name.removeprefix("shifted_"))
 
 
@@ -81,14 +86,14 @@ def _on_cpu(
 ) -> Callable[..., Array]:
     def run(x: Array, n: Array) -> Array:
         kind = np.result_type(x, n)
-        n = np.trunc(n)
         x = x.astype(np.float64)
         x = x * 2 - 1 if shifted else x
-        quick = _by_scipy(name)
-        if quick and x.size and n.size and isfinite(x.sum()) and n.max() <= _HIGHEST:
+        quick = _by_scipy(name, kind.itemsize)
+        # A product with itself is a quicker look at all elements than a sum or a maximum.
+        if quick and x.size and n.size and isfinite(np.vdot(x, x)) and _below_highest(n):
             degrees = np.maximum(n, 0).astype(np.int64)
-            return (quick(degrees, x) * (n >= 0)).astype(kind)  # 0 of negative degrees
-        x, n = np.broadcast_arrays(x, n)
+            return (quick(degrees, x) * (n > -1)).astype(kind)  # 0 of negative degrees
+        x, n = np.broadcast_arrays(x, np.trunc(n))
         before, now = np.ones_like(x), first(x)
         result = np.where(n == 0, before, np.where(n == 1, now, 0.0))
         for k in range(2, _degrees(n) + 1):

@@ -1,0 +1,143 @@
+// Inner loops of numpy's universal functions: orthogonal polynomials, zeta and polygamma.
+//
+// Recurrences: Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964), table 22.7; zeta
+// by the Euler-Maclaurin formula (23.2.9), polygamma by zeta (6.4.10). All is computed in double.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "entry.h"
+
+namespace {
+
+const double NOT_A_NUMBER = std::numeric_limits<double>::quiet_NaN();
+const double INFINITE = std::numeric_limits<double>::infinity();
+const double HIGHEST_DEGREE = 1024;
+
+// P(k) = (scale(k) x + shift(k)) P(k - 1) - weight(k) P(k - 2).
+struct Recurrence {
+  double first_scale, first_shift;
+  double (*factor)(double k, double x);
+  double (*weight)(double k);
+};
+
+double twice(double, double x) { return x * 2; }
+double once(double, double x) { return x; }
+double of_laguerre(double k, double x) { return (2 * k - 1 - x) / k; }
+double of_legendre(double k, double x) { return x * ((2 * k - 1) / k); }
+double one(double) { return 1; }
+double less_one(double k) { return k - 1; }
+double twice_less_one(double k) { return 2 * (k - 1); }
+double ratio(double k) { return (k - 1) / k; }
+
+constexpr Recurrence CHEBYSHEV_T{1, 0, twice, one}, CHEBYSHEV_U{2, 0, twice, one},
+    CHEBYSHEV_V{2, -1, twice, one}, CHEBYSHEV_W{2, 1, twice, one},
+    HERMITE_H{2, 0, twice, twice_less_one}, HERMITE_HE{1, 0, once, less_one},
+    LAGUERRE{-1, 1, of_laguerre, ratio}, LEGENDRE{1, 0, of_legendre, ratio};
+
+// Degrees are cut to whole numbers; of negative ones, and those that are none, it is 0.
+template <const Recurrence& R, bool SHIFTED>
+double polynomial(double x, double degree, double) {
+  const double n = std::trunc(degree);
+  if (SHIFTED) x = x * 2 - 1;
+  if (n == 0) return 1;
+  if (!(n > 0 && n <= HIGHEST_DEGREE)) return 0;
+  double before = 1, now = R.first_scale * x + R.first_shift;
+  for (double k = 2; k <= n; ++k) {
+    const double next = R.factor(k, x) * now - R.weight(k) * before;
+    before = now;
+    now = next;
+  }
+  return now;
+}
+
+// base^-x; small whole powers by products, which take a quarter of the time.
+double inverse_power(double base, double x) {
+  if (x != std::floor(x) || x > 32) return std::pow(base, -x);
+  double product = 1;
+  for (int n = static_cast<int>(x); n; n >>= 1, base *= base)
+    if (n & 1) product *= base;
+  return 1 / product;
+}
+
+// The sum of (q + k)^-x over k = 0, 1, …, of q > 0 and x > 1.
+double hurwitz(double x, double q) {
+  static const double BERNOULLI[] = {12.0, -720.0, 30240.0, -1209600.0, 47900160.0,
+                                     -1307674368000.0 / 691};
+  if (std::isinf(x)) return q < 1 ? INFINITE : q == 1 ? 1 : NOT_A_NUMBER;
+  const int terms = 12;
+  double total = 0;
+  for (int k = 0; k < terms; ++k) total += inverse_power(q + k, x);
+  const double w = q + terms;
+  double power = inverse_power(w, x);
+  total += power * w / (x - 1) + power / 2;
+  double product = x / w;
+  for (int k = 0; k < 6; ++k) {
+    total += power * product / BERNOULLI[k];
+    product *= (x + 2 * k + 1) / w * ((x + 2 * k + 2) / w);
+  }
+  return total;
+}
+
+double zeta(double x, double q, double = 0) {
+  if (x == 1) return INFINITE;
+  if (!(x > 1) || std::isnan(q) || q == INFINITE) return NOT_A_NUMBER;
+  if (q > 0) return hurwitz(x, q);
+  if (q == std::floor(q)) return INFINITE;
+  if (x != std::floor(x)) return NOT_A_NUMBER;
+  const double rest = -q - std::floor(-q), sign = std::fmod(x, 2) != 0 ? -1 : 1;
+  // In this order halves cancel exactly.
+  return hurwitz(x, 1 - rest) + sign * hurwitz(x, rest) - sign * hurwitz(x, 1 - q);
+}
+
+double polygamma(double n, double x, double largest) {
+  if (n == 1 && x == INFINITE) return 0;
+  const double factorial = std::tgamma(n + 1);
+  double sum = zeta(n + 1, x);
+  if (largest <= std::numeric_limits<float>::max()) sum = static_cast<float>(sum);
+  return sum * (factorial <= largest ? factorial : INFINITE) *
+         (std::fmod(n, 2) != 0 ? 1 : -1);
+}
+
+using Function = double (*)(double, double, double);
+
+template <typename T, Function F>
+void loop(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  char *a = args[0], *b = args[1], *out = args[2];
+  for (intptr_t i = 0; i < sizes[0]; ++i, a += steps[0], b += steps[1], out += steps[2]) {
+    const double largest = static_cast<double>(std::numeric_limits<T>::max());
+    const T first = *reinterpret_cast<T*>(a), second = *reinterpret_cast<T*>(b);
+    *reinterpret_cast<T*>(out) = static_cast<T>(F(first, second, largest));
+  }
+}
+
+struct Row {
+  const char* name;
+  void (*loops[2])(char**, const intptr_t*, const intptr_t*, void*);
+};
+
+#define ROW(NAME, ...) {NAME, {loop<float, __VA_ARGS__>, loop<double, __VA_ARGS__>}}
+const Row ROWS[] = {
+    ROW("special_chebyshev_polynomial_t", polynomial<CHEBYSHEV_T, false>),
+    ROW("special_chebyshev_polynomial_u", polynomial<CHEBYSHEV_U, false>),
+    ROW("special_chebyshev_polynomial_v", polynomial<CHEBYSHEV_V, false>),
+    ROW("special_chebyshev_polynomial_w", polynomial<CHEBYSHEV_W, false>),
+    ROW("special_shifted_chebyshev_polynomial_t", polynomial<CHEBYSHEV_T, true>),
+    ROW("special_shifted_chebyshev_polynomial_u", polynomial<CHEBYSHEV_U, true>),
+    ROW("special_shifted_chebyshev_polynomial_v", polynomial<CHEBYSHEV_V, true>),
+    ROW("special_shifted_chebyshev_polynomial_w", polynomial<CHEBYSHEV_W, true>),
+    ROW("special_hermite_polynomial_h", polynomial<HERMITE_H, false>),
+    ROW("special_hermite_polynomial_he", polynomial<HERMITE_HE, false>),
+    ROW("special_laguerre_polynomial_l", polynomial<LAGUERRE, false>),
+    ROW("special_legendre_polynomial_p", polynomial<LEGENDRE, false>),
+    ROW("special_zeta", zeta),
+    ROW("polygamma", polygamma),
+};
+
+}  // namespace
+
+extern "C" void* mtk_loop(const char* name, int wide) {
+  for (const Row& row : ROWS)
+    if (!strcmp(row.name, name)) return reinterpret_cast<void*>(row.loops[wide ? 1 : 0]);
+  return nullptr;
+}
