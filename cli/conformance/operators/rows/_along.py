@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import numpy as np
-
-from ....judge.precision import Array
-from ....spec import dtypes, row, sizes
+from ....spec import *
 from ....spec.declaration import Table
 from ....spec.sizes import Role
 from ....spec.words import Sizes
+from ._words import *
 
 # The whole tensor: leading dims, the axis, trailing dims.
 WHOLE: Final = "*B A *N"

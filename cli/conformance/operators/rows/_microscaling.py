@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-
-from ....judge.precision import Array
+from ._words import *
 
 OCP: Final = ("OCP Microscaling Formats (MX) Specification 1.0, section 6.3; op-plugin document "
               "npu_dynamic_dual_level_mx_quant for the order of scales")  # fmt: skip

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.random import Generator
-
-from ....judge.precision import Array
 from ....spec import content
-from ....spec.domains import Domain, Draw
-from ....spec.sizes import resolve
+from ._words import *
 
 
 def _dropped(scale: Array, axis: int | None) -> Array:

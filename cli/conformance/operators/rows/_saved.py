@@ -3,19 +3,14 @@ call, and results of the forward's reference on them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
 from weakref import WeakKeyDictionary
-
-import numpy as np
 
 from ....judge.precision import numpy_dtype
 from ....spec import content
-from ....spec.domains import Domain, Draw
 from ....spec.errors import DeclarationError
 from ....spec.row import read_by
-from ....spec.sizes import resolve
 from ....spec.values import ScalarValue, TensorValue
+from ._words import *
 
 _RESULTS: Final[WeakKeyDictionary[Draw, Any]] = WeakKeyDictionary()
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
-from typing import Any, Final
-
-import numpy as np
 
 import mindtorch as torch
 import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
-from ....judge.precision import Array
 from ....spec import *
 from ....spec.declaration import Overload
-from ....spec.domains import Domain
 from ....spec.sizes import Role
 from ..formulas import gradient, words
 from ._defaults import TORCH_NN
+from ._words import *
 
 # --- causal convolutions with states --------------------------------------------------------------
 

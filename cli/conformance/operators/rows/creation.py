@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-from numpy.random import Generator
-
-from ....judge.precision import Array
 from ....spec import *
-from ....spec.domains import Domain, Draw
-from ....spec.sizes import resolve
 from ._defaults import TORCH
+from ._words import *
 
 _MOVE: Final = Rule("exact", TORCH, sparse=True)
 _SEQUENCE: Final = Rule("composite", TORCH)

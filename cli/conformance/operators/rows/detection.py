@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final
-
-import numpy as np
-
-from ....judge.precision import Array
 from ....spec import *
-from ....spec.domains import Domain, Draw
+from ._words import *
 
 _ROI_ALIGN: Final = Rule("gradient", "ONNX, operator RoiAlign; He et al.: Mask R-CNN, 2017, "
                          "section 3", sparse=True, specials=False)  # fmt: skip

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final
 
-import numpy as np
-from numpy.random import Generator
-
-from ....judge.precision import Array
 from ....spec import *
 from ....spec import contents as patterns
-from ....spec.domains import Draw
 from ._defaults import TORCH
+from ._words import *
 
 
 def _starts(rng: Generator, pattern: str, draw: Draw) -> Array:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-
-from ....judge.precision import Array
 from ....spec import *
 from ._along import WHOLE, along
+from ._words import *
 
 _SIGNAL: Final = Rule("gradient", "numpy's document of fft.rfft; torch's documents of stft and "
                       "fft.rfft", specials=False)  # fmt: skip

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Any, Final
-
-import numpy as np
 
 import mindtorch as torch
 
-from ....judge.precision import Array
 from ....spec import *
-from ....spec.domains import Domain, TensorList
+from ....spec.domains import TensorList
 from ..formulas import words
+from ._words import *
 
 _SOURCE: Final = "torch 2.13, torch._foreach_*; CANN 8.1 header of the operator for the arguments"
 _rule: Final = partial(Rule, source=_SOURCE)

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import colorsys
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import prod
-from typing import Any, Final
-
-import numpy as np
 
 import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
-from ....judge.precision import Array
 from ....spec import *
-from ....spec.domains import Domain
 from ..formulas import gradient, words
 from ..row import unspecified
 from ._defaults import HEADER_ONLY, TORCH_NN
+from ._words import *
 
 _SOURCE: Final = (
     "MindSpore 2.6, documents of mindspore.dataset.vision; Pillow, documents of "

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Final
 
-import numpy as np
-from numpy.random import Generator
-
-from ....judge.precision import Array
 from ....spec import *
 from ....spec import contents as patterns_
-from ....spec.domains import Content, Domain, Draw
-from ....spec.sizes import resolve
 from ._along import REAL, WHOLE, along, complex_too, near, pairs, value_of
 from ._defaults import TORCH
 from ._ignored import SPEED
+from ._words import *
 
 _MOVE: Final = Rule("exact", TORCH)
 _SEARCH: Final = Rule("exact", TORCH, values="normal ties integer special")

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
-
-import numpy as np
-
-from ....judge.precision import Array
 from ....spec import *
-from ....spec.domains import Domain, Draw
 from ....spec.sizes import Role
+from ._words import *
 from .norm.rms import rms_norm
 
 _PAGED: Final = "Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache"

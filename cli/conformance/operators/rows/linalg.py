@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Final
-
-import numpy as np
-from numpy.random import Generator
-
-from ....judge.precision import Array
 from ....spec import *
-from ....spec.domains import Content, Draw
-from ....spec.sizes import resolve
 from ._defaults import TORCH
 from ._ignored import SPEED
+from ._words import *
 
 _FLOATS: Final = "f32 f16 bf16"
 _INF: Final = float("inf")

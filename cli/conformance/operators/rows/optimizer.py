@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Final
+from collections.abc import Mapping
 
-import numpy as np
-
-from ....judge.precision import Array
 from ....spec import *
-from ....spec.domains import Domain, InOut
+from ....spec.domains import InOut
 from ._ignored import SPEED
+from ._words import *
 
 _RULE: Final = Rule("gradient", "Loshchilov, Hutter: Decoupled Weight Decay Regularization, 2019; "
                     "torch.optim.AdamW")  # fmt: skip

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 from math import prod
-from typing import Any, Final
 
-import numpy as np
-from numpy.random import Generator
-
-from ....judge.precision import Array
 from ....spec import *
-from ....spec.domains import Content, Domain, Draw
-from ....spec.sizes import resolve
 from ._defaults import TORCH
+from ._words import *
 
 _EVERY: Final = "normal special integer graded halfway opposed"
 _ROW: Final = Rule("composite", TORCH, values=_EVERY)

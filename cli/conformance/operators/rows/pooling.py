@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Final
-
-import numpy as np
-
 import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
-from ....judge.precision import Array
 from ....spec import *
-from ....spec.domains import Content, Domain, Draw
 from ..formulas import gradient, words
 from ._defaults import TORCH_NN
+from ._words import *
 
 _GRADIENT: Final = Rule("gradient", TORCH_NN, sparse=True)
 _EXACT: Final = Rule("exact", TORCH_NN, sparse=True)

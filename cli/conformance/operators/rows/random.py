@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import numpy as np
-
-from ....judge.precision import Array, numpy_dtype
+from ....judge.precision import numpy_dtype
 from ....spec import *
-from ....spec.domains import Domain
 from .. import draws
 from ..row import unspecified
 from ._defaults import HEADER_ONLY
+from ._words import *
 
 _SOURCE: Final = "Knuth: The Art of Computer Programming 3.3 and 3.4; torch's documents"
 _MANY: Final = sizes({"*S": leading("33x65", 5001)})

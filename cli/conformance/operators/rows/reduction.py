@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
-
-import numpy as np
-from numpy.random import Generator
-
-from ....judge.precision import Array
 from ....spec import *
 from ....spec import shape as any_shape
-from ....spec.domains import Domain, Draw
-from ....spec.sizes import resolve
 from ._along import REAL, WHOLE, along
 from ._defaults import TORCH
+from ._words import *
 
 _SUMS: Final = "normal integer opposed positive halfway"
 _SUM: Final = Rule("accumulated", TORCH, values=_SUMS)

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
-
-import numpy as np
-from numpy.random import Generator
-
-from ....judge.precision import Array
 from ....spec import *
-from ....spec.domains import Domain, Draw
+from ._words import *
 
 _MHC: Final = Rule("gradient", "Xie et al.: mHC, manifold-constrained hyper-connections, 2025; "
                    "op-plugin documents npu_mhc_pre and npu_mhc_post", specials=False)  # fmt: skip

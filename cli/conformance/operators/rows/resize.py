@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import Any, Final
-
-import numpy as np
+from collections.abc import Iterable
 
 import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
-from ....judge.precision import Array
 from ....spec import *
 from ....spec.declaration import Overload
-from ....spec.domains import Domain
 from ....spec.row import Reference
 from ..formulas import gradient, words
 from ._defaults import TORCH_NN
+from ._words import *
 
 _RULE: Final = Rule("gradient", TORCH_NN, numbers="resampled", sparse=True)
 _FLOATS: Final = "f32 f16 bf16"

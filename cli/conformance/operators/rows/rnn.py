@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
 
-import numpy as np
-
-from ....judge.precision import Array
 from ....spec import *
-from ....spec.domains import Domain, Draw
 from ....spec.values import Elements, TensorValue
 from ....spec.words import Sizes
 from ._saved import known, saved
+from ._words import *
 
 _RULE: Final = Rule("gradient", "torch 2.13, documents of LSTM, LSTMCell and GRU; Hochreiter, "
                     "Schmidhuber, 1997; Cho et al., 2014", specials=False, numbers={

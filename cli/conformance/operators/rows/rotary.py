@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final
-
-import numpy as np
-
-from ....judge.precision import Array
 from ....spec import *
 from ....spec.declaration import Overload
-from ....spec.domains import Domain, Draw
+from ._words import *
 
 _ROPE: Final = Rule("composite", "Su et al.: RoFormer, 2021, section 3.4; op-plugin document "
                     "npu_rotary_mul: half and interleave")  # fmt: skip

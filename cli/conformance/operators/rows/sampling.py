@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-
-from ....judge.precision import Array
 from ....spec import *
-from ....spec.domains import Domain, Draw
 from ._functions import softmax
 from ._ignored import SPEED
+from ._words import *
 
 _LIKELY: Final = Rule("elementary", "op-plugin document and test npu_top_k_top_p_sample",
                       specials=False)  # fmt: skip

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, Final
 
-import numpy as np
-from numpy.random import Generator
-
-from ....judge.precision import Array
 from ....spec import *
 from ....spec import shape as any_shape
-from ....spec.domains import Content, Domain, Draw
 from ..placing import TILES
 from ..row import unspecified
 from ._along import WHOLE, along
 from ._defaults import HEADER_ONLY, TORCH
+from ._words import *
 
 _MOVE: Final = Rule("exact", TORCH)
 _SPARSE: Final = Rule("exact", TORCH, sparse=True)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
-
-import numpy as np
-
-from ....judge.precision import Array
-from ....spec import Rule, axis, flag, out, spec, tensor
+from ....spec import *
 from ._along import WHOLE, along
 from ._defaults import TORCH
+from ._words import *
 
 _AXIS: Final = axis("A", WHOLE)
 

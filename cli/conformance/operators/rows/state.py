@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....judge.precision import Array
-from ....spec import Rule, content, out, spec
+from ....spec import *
 from ..row import unspecified
 from .pointwise import COMPARED, ramp
 from .pointwise import compared as likened

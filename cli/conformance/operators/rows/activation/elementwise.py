@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Final
-
-import numpy as np
-
 import mindtorch as torch
 import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
 from ...formulas import gradient, words
 from .._defaults import TORCH_NN
+from .._words import *
 from .gates import gelu_tanh
 
 _EACH: Final = Rule("composite", TORCH_NN, values="normal special graded integer tiny wide nan")

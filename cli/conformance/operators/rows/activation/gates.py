@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Final
-
-import numpy as np
 
 import mindtorch as torch
 import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
 from ...formulas import gradient, words
+from .._words import *
 
 _SHAZEER: Final = "Shazeer: GLU Variants Improve Transformer, 2020"
 _OSS: Final = "gpt-oss, public model code: swiglu with limit"

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
 from .._defaults import TORCH_NN
 from .._functions import softmax
+from .._words import *
 
 _TORCH: Final = Rule("composite", TORCH_NN, values="normal integer opposed positive nan")
 _ALONG: Final = sizes({"*N": leading("-", 5, 1, "2x3", 33)}, A=row(7, 1, 33, 257, 1025, 4099))

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import heads as heads_
-from .....spec.domains import Draw
+from .._words import *
 
 
 def _blocks(ends: Sequence[int], size: int, stride: int) -> list[int]:

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Final
-
-import numpy as np
-from numpy.random import Generator
-
-from .....judge.precision import Array
-from .....spec import Rule, both, content, head_dim, out, seq, sizes, spec, tensor
+from .....spec import *
 from .....spec import heads as heads_
-from .....spec.domains import Domain, Draw
+from .._words import *
 from .sparse_gradients import Three
 
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import group as group_
 from .....spec import heads as heads_
-from .....spec.domains import Domain, Draw
+from .._words import *
 
 _RULE: Final = Rule("gradient", "Yang et al.: Gated Delta Networks, 2024; op-plugin document "
                     "npu_recurrent_gated_delta_rule", values="normal")  # fmt: skip

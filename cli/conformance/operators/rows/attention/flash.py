@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
 
-import numpy as np
-from numpy.random import Generator
-
-from .....judge.precision import Array
 from .....spec import (
     Rule,
     array,
@@ -39,8 +33,8 @@ from .....spec import (
 )  # fmt: skip
 from .....spec import causal as causal_mask
 from .....spec import heads as heads_
-from .....spec.domains import Domain, Draw
 from .._saved import arguments, known, saved
+from .._words import *
 
 _PAPER: Final = ("Vaswani et al.: Attention Is All You Need, 2017; Dao et al.: FlashAttention, "
                  "2022; op-plugin document npu_fusion_attention")  # fmt: skip

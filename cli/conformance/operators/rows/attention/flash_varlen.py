@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
 
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import causal as causal_mask
 from .....spec import heads as heads_
-from .....spec.domains import Domain
 from .._saved import arguments, known, saved
+from .._words import *
 from .flash import LARGEST, attend, starts_of, unseen, unseen_rows
 
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import causal as causal_mask
-from .....spec.domains import Domain, Draw
+from .._words import *
 from .inference import (
     ALL_TOKENS,
     KV_HEADS,

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import (
     Rule,
     batch,
@@ -41,7 +35,8 @@ from .....spec import (
 )
 from .....spec import causal as causal_mask
 from .....spec import heads as heads_
-from .....spec.domains import Domain, Draw, evaluate
+from .....spec.domains import evaluate
+from .._words import *
 from .flash import back, heads
 
 _PAGES: Final = ("Vaswani et al.: Attention Is All You Need, 2017; op-plugin documents "

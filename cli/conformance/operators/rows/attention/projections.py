@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import heads as heads_
-from .....spec.domains import Domain
+from .._words import *
 
 
 def rotate_pairs(x: Array, cos: Array, sin: Array) -> Array:

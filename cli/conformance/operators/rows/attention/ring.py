@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import batch as batch_
 from .....spec import heads as heads_
-from .....spec.domains import Domain
-from .....spec.sizes import resolve
+from .._words import *
 
 _RING: Final = Rule("gradient", "Liu, Zaharia, Abbeel: Ring Attention with Blockwise Transformers, "
                     "2023; op-plugin test test_npu_ring_attention_update",

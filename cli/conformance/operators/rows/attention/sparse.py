@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import (
     Rule,
     array,
@@ -35,7 +28,7 @@ from .....spec import (
     tensor,
 )
 from .....spec import heads as heads_
-from .....spec.domains import Domain, Draw
+from .._words import *
 
 FAR: Final = only(2**31 - 1, "documents allow one value")
 EIGHT: Final = 8  # softmax statistics are kept eight times side by side

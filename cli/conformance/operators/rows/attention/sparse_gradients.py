@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import both, by, choice, ignored, number, out, require, seq, sizes, spec, tensor
-from .....spec.domains import Domain
 from .._saved import known, saved
+from .._words import *
 from .sparse import (
     BLOCK_SIZES,
     FAR,

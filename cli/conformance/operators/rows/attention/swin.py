@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import batch as batch_
 from .....spec import heads as heads_
-from .....spec.domains import Domain, Draw
-from .....spec.sizes import resolve
 from .._quantizers import real_scales, words
+from .._words import *
 
 _SCORES: Final = Rule("gradient", "operator document of aclnnSwinAttentionScoreQuant; Liu et al.: "
                       "Swin Transformer, 2021", specials=False, values="normal")  # fmt: skip

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
 from ...group import OWN_GROUP
 from .._functions import plus
 from .._ignored import RANKS
 from .._microscaling import BLOCK, as_float32
 from .._quantizers import powers
+from .._words import *
 from .gather import COMMON, ordered
 
 _PAGES: Final = (

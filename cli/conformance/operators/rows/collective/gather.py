@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
 from ...group import OWN_GROUP
 from .._functions import plus
 from .._ignored import RANKS, SPEED
+from .._words import *
 
 _SOURCE: Final = "op-plugin documents npu_all_gather_base_mm, npu_mm_all_reduce_base"
 _FLOAT_ONLY: Final = "of 8-bit operands, which this form is not judged with"

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
 from .._functions import plus
 from .._ignored import RANKS
 from .._quantizers import powers, real_scales, words
+from .._words import *
 from .gather import COMMON, LONG, PRODUCT, ordered
 
 _SOURCE: Final = "op-plugin documents npu_mm_all_reduce_base, npu_mm_reduce_scatter_base"

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final
-
-import numpy as np
-from numpy.random import Generator
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Content, Domain, Draw
+from .._words import *
 
 TORCH: Final = "torch 2.13, documents of torch.nn.functional losses"
 _LOSS: Final = Rule("composite", TORCH)

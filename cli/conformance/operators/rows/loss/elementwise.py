@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Final
-
 import mindtorch.nn.functional as F
 from mindtorch import Tensor
 
-from .....spec import Rule, by, choice, flag, forms, number, optional, out, sizes, spec, tensor
+from .....spec import *
 from .....spec import row as row_
-from .....spec.domains import Domain
 from ...formulas import gradient, words
+from .._words import *
 from .classification import TORCH
 
 _REDUCE: Final = ("none", "mean", "sum")

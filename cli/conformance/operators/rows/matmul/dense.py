@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-from numpy.random import Generator
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import contents
-from .....spec.domains import Content, Domain, Draw
-from .....spec.sizes import resolve
 from .._defaults import TORCH
 from .._quantizers import real_scales, words
+from .._words import *
 from .quantized import ended
 
 _FLOATS: Final = "f32 f16 bf16"

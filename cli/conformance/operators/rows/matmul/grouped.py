@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
 
-import numpy as np
-from numpy.random import Generator
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import contents
 from .....spec import rows as rows_
 from .....spec.declaration import Pin
-from .....spec.domains import Domain, Draw
-from .....spec.sizes import resolve
 from ...placing import TILES
 from .._ignored import SPEED
 from .._quantizers import words
+from .._words import *
 
 _SOURCE: Final = ("operator documents aclnnGroupedMatmul, V2 to V5; op-plugin document "
                   "npu_grouped_matmul; Megatron-LM, grouped GEMM of experts")  # fmt: skip

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Final
-
-import numpy as np
-from numpy.random import Generator
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain, Draw
 from ...placing import TILES
 from .._functions import swiglu
 from .._ignored import SPEED
 from .._quantizers import dynamic, real_scales, words
+from .._words import *
 from .grouped import ends_of, scaled_groups
 from .quantized import X_FIT, X_STEPS, X_TYPES, steps_of_rows, weight_scales
 

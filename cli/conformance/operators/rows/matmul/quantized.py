@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-from numpy.random import Generator
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec.declaration import Overload, Pin
-from .....spec.domains import Domain, Draw
-from .....spec.sizes import resolve
 from .._functions import gelu
 from .._quantizers import dynamic, powers, real_scales, words
+from .._words import *
 
 _SOURCE: Final = "operator documents aclnnQuantMatmulV3 to V5; op-plugin document npu_quant_matmul"
 _RULE: Final = Rule("gradient", _SOURCE, steps=True, cost="2*size(x1)*N")

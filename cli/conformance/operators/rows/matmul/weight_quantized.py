@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
 from .._ignored import SPEED
 from .._quantizers import packed_scales, powers, real_scales, words
+from .._words import *
 
 _SOURCE: Final = "op-plugin document npu_weight_quant_batchmatmul"
 _WEIGHTED: Final = sizes(M=batch(5, 1, 3, 130), K=row(64, 1, 33, 96, 160, 1032),

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
+from .._words import *
 
 _SUM: Final = Rule("gradient", "op-plugin document npu_moe_finalize_routing", specials=False)
 # Experts are E; where rows are padded, each has C of them.

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
-import numpy as np
-from numpy.random import Generator
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import contents
-from .....spec.domains import Domain, Draw
 from ...group import OWN_GROUP
 from .._functions import plus
 from .._ignored import RANKS
 from .._quantizers import dynamic
+from .._words import *
 
 _SOURCE: Final = ("op-plugin documents npu_moe_distribute_dispatch_v2 and "
                   "npu_moe_distribute_combine_v2, and its tests")  # fmt: skip

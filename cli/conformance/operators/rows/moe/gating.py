@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
 from .._functions import softmax
+from .._words import *
 
 _GATE: Final = Rule("composite", "Shazeer et al.: Outrageously Large Neural Networks, 2017; "
                     "op-plugin documents npu_moe_gating_top_k_softmax, npu_moe_gating_top_k",

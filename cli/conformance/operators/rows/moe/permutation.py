@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain, Draw
 from .....spec.words import Sizes
+from .._words import *
 
 _SOURCE: Final = ("Megatron-LM, permute and unpermute of moe_utils; op-plugin documents "
                   "npu_moe_token_permute, npu_moe_token_unpermute, and tests of the operators' "

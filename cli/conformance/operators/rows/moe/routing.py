@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import contents
 from .....spec.declaration import Relation
-from .....spec.domains import Domain, Draw
 from .._quantizers import dynamic, powers
+from .._words import *
 
 _SOURCE: Final = (
     "op-plugin documents npu_moe_init_routing, npu_moe_init_routing_v2, npu_moe_init_routing_quant;"

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Content, Domain, Draw
+from .._words import *
 from .group import SPACE
 from .layer import MASKS, VALUES
 

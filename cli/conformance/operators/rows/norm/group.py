@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
+from .._words import *
 from .layer import MASKS, VALUES
 
 _WU: Final = "Wu, He: Group Normalization, 2018"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
-from typing import Final
 
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
 from ...formulas import gradient
 from .._ignored import SPEED
+from .._words import *
 from .quantized import layer_norm
 from .rms import LEADING, NORMED
 

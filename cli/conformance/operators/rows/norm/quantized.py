@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
 from .._microscaling import OCP, SMALL_TYPES, as_float32, microscaled
 from .._quantizers import dynamic
+from .._words import *
 from .rms import rms_norm
 
 _PAPER: Final = "Zhang, Sennrich: Root Mean Square Layer Normalization, 2019"

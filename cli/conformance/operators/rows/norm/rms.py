@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
-from .....spec import Rule, both, inout, leading, number, out, row, sizes, spec, tensor
-from .....spec.domains import Domain
+from .....spec import *
+from .._words import *
 
 _PAPER: Final = "Zhang, Sennrich: Root Mean Square Layer Normalization, 2019, equation 4"
 _LONG: Final = row(16, 1, "5x9", 8, 33, 65, 257, 513, 1025, 5120)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import rows as rows_
-from .....spec.domains import Domain
-from .....spec.sizes import resolve
 from .._quantizers import powers
+from .._words import *
 from .dynamic import PAGES
 
 _RULE: Final = Rule("composite", PAGES, steps=True)

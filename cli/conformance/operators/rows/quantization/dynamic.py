@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
-
-import numpy as np
-from numpy.random import Generator
-
-from .....judge.precision import Array
 from .....spec import *
 from .....spec import group as group_
 from .....spec import rows as rows_
-from .....spec.domains import Draw
 from .._quantizers import _dropped, dynamic
+from .._words import *
 
 PAGES: Final = "op-plugin documents npu_quantize, npu_dynamic_quant, npu_anti_quant; equal logic"
 _RULE: Final = Rule("composite", PAGES, steps=True, cost="4*size(x)")

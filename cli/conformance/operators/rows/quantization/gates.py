@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
 from .._defaults import GATED_SOURCE
 from .._functions import gelu, swiglu
 from .._quantizers import dynamic
+from .._words import *
 
 _FOUR: Final = 29  # aclDataType
 # No integers: a row of zeros has no factor that brings it to the largest step.

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Domain
 from .._functions import swiglu
 from .._microscaling import (
     BF16,
@@ -26,6 +20,7 @@ from .._microscaling import (
     shared_exponent,
 )
 from .._quantizers import powers
+from .._words import *
 from ..activation.gates import clipped_swiglu
 
 _MX: Final = Rule("composite", OCP, steps=True, specials=False,

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-from numpy.random import Generator
-
-from .....judge.precision import Array
 from .....spec import *
-from .....spec.domains import Draw
+from .._words import *
 
 
 def _between(rng: Generator, _pattern: str, draw: Draw) -> Array:
