@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 from . import exits
+from .plurals import plural
 from .render import Block, Cell, Grid, Heading, Line, Style, printable
 
 GOOD: Final = 0
@@ -200,7 +201,7 @@ def document(steps: Sequence[BisectStep]) -> Iterator[Block]:
         subject = _git("log", "-1", "--format=%h %s", left[0])
         yield Line(Cell(f"first bad commit: {subject}", "bad"))
     else:
-        yield Line(Cell(f"{len(left)} commits may be the first bad one", "warn"))
+        yield Line(Cell(f"{plural(len(left), 'commit')} may be the first bad one", "warn"))
     yield Heading(f"Commits, oldest first; {len(by_commit)} were run")
     rows: list[list[Any]] = []
     for sha, short, subject in _commits(steps):

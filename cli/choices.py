@@ -6,7 +6,7 @@ A mistake is a usage error when options are parsed, before any device is touched
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,19 +25,21 @@ T = TypeVar("T")
 _MOST_SECONDS = 2_000_000  # a wait of the system takes 2^31 milliseconds
 
 
+def one_of(value: str, words: Iterable[str]) -> str:
+    """What to say of a value that is none of `words`: the nearest of them, then all."""
+    known = list(words)
+    near = get_close_matches(value, known, 1, 0.5)  # `fp32` is that near to `float32`
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"{hint}one of {', '.join(known)}"
+
+
 class Word(click.Choice[str]):
     """One of `words`; anything else is refused with the nearest of them."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        super().__init__(words)
-        self.words = tuple(words)
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value in self.words:
+        if value in self.choices:
             return str(value)
-        near = get_close_matches(str(value), self.words, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        self.fail(f"{value!r}: {hint}one of {', '.join(self.words)}", param, ctx)
+        self.fail(f"{value!r}: {one_of(str(value), self.choices)}", param, ctx)
 
 
 class Product(click.ParamType[str]):
@@ -119,9 +121,7 @@ def _choose_release(
     if release is None:
         return None
     if catalog.version_of(release) is None:
-        raise click.UsageError(
-            f"--release {release}: unknown; known are {', '.join(catalog.versions())}"
-        )
+        raise click.UsageError(f"--release {release}: {one_of(release, catalog.versions())}")
     os.environ[search.RELEASE] = release
     return release
 

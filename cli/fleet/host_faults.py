@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from ..plurals import plural
 from .merge import Fleet, odd_versions
 from .parts import Part, Source
 
@@ -74,7 +75,7 @@ def _of_part(part: Part, now: float) -> Iterator[Row]:
         if kind == "lost":
             name = str(data.get("what", "device lost"))
             left = len(data.get("cases", ()))
-            unrun = f"; {left} cases were not run" if left else ""
+            unrun = f"; not run: {plural(left, 'case')}" if left else ""
             place = str(data["place"])
             where = place if " " in place else f"{part.node} {place}"
             yield Row(name if name in NAMES else "device lost", where, f"{data['reason']}{unrun}")
@@ -125,7 +126,9 @@ def _of_fleet(fleet: Fleet) -> Iterator[Row]:
         if count > 1:
             nodes = sorted({p.node for p in fleet.parts if p.path == path})
             yield Row(
-                "two runs in one journal", ", ".join(nodes), f"{count} runs in {name_of(path)}"
+                "two runs in one journal",
+                ", ".join(nodes),
+                f"{plural(count, 'run')} in {name_of(path)}",
             )
     for node, odd in odd_versions(fleet.environments()).items():
         text = ", ".join(f"{what} {mine or 'unknown'}, most have {usual or 'unknown'}"

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from ..conformance.record.result import Result, from_json
 from ..conformance.run.pool import Batch, EnvironmentFailedError, Event, Lost, Note, Setup
+from ..plurals import plural
 
 # Batches are lost whole, and reported whole.
 _BATCH: Final = 8
@@ -104,7 +105,9 @@ class RayPool:
             if over:
                 return
             self.replaced += 1
-            yield Lost(self.address, f"{len(left)} cases are run again", what="head restarted")
+            yield Lost(
+                self.address, f"run again: {plural(len(left), 'case')}", what="head restarted"
+            )
             self._again()
 
     def _serve(self, left: Left) -> Generator[Event, None, bool]:

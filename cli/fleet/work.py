@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..conformance.cases.case import BENCH
+from ..plurals import plural
 from ..render import Block, Cell, Content, Grid, Heading, Line, Style
 from .merge import Fleet
 
@@ -55,7 +56,7 @@ def hosts(fleet: Fleet) -> Iterator[Block]:
     nodes = probed(fleet)
     if not nodes:
         return
-    yield Heading(f"Probes ({len(nodes)} hosts)" if len(nodes) != 1 else "Probes (1 host)")
+    yield Heading(f"Probes ({plural(len(nodes), 'host')})")
     there = findings(fleet)
     if not any(f.severity == "error" for f in there):
         yield Line(Cell("no host has an error", "good"))

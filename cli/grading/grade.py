@@ -18,6 +18,7 @@ import numpy as np
 
 from ..conformance.cases.case import Case
 from ..conformance.run.subject import UnknownSubjectError
+from ..plurals import plural
 from . import diagnosis, fresh
 from .diagnosis import Accusation, Seen
 from .launches import HostTensor, LaunchMessage, NotGradableError, Region
@@ -337,7 +338,7 @@ class _Grading:
             if count := tensor.strayed(now):
                 where = "beside its view" if tensor.written else "an input"
                 accusations.append(
-                    Accusation("writes", f"{count} elements of {tensor.name}, {where}")
+                    Accusation("writes", f"{plural(count, 'element')} of {tensor.name}, {where}")
                 )
         return [t.elements(at_once[id(t)]) for t in outputs], accusations
 

@@ -85,7 +85,8 @@ def _means(deviations: Errors) -> tuple[bool, str]:
     relative = _relative(deviations)
     mean, largest = float(relative.mean()), float(relative.max())
     passed = mean < limit and largest < 10 * limit
-    return passed, f"MERE {mean:.3g} < {limit:.3g}, MARE {largest:.3g} < {10 * limit:.3g}"
+    return passed, (f"MERE {mean:.3g}, limit {limit:.3g}; MARE {largest:.3g}, "
+                    f"limit {10 * limit:.3g}")  # fmt: skip
 
 
 def _mixed(deviations: Errors) -> tuple[bool, str]:
@@ -98,14 +99,14 @@ def _mixed(deviations: Errors) -> tuple[bool, str]:
     share = float(close.mean())
     bounded = bool(((deviations.absolute <= limit) | (deviations.absolute <= step)).all())
     largest = float(deviations.absolute.max())
-    text = f"{share:.2%} ≥ 99% close, max |e| {largest:.3g} ≤ {limit:g} or 32 ULP"
+    text = f"{share:.2%} close, at least 99%; max |e| {largest:.3g}, limit {limit:g} or 32 ULP"
     return share >= 0.99 and bounded, text
 
 
 def _share(deviations: Errors) -> tuple[bool, str]:
     limit = SHARE[deviations.form.name]
     share = float((_relative(deviations) > limit).mean())
-    return share <= limit, f"{share:.3%} ≤ {limit:.2%} with relative error > {limit:g}"
+    return share <= limit, f"{share:.3%} with relative error > {limit:g}, limit {limit:.2%}"
 
 
 def _cosine(deviations: Errors) -> tuple[bool, str]:
@@ -113,7 +114,7 @@ def _cosine(deviations: Errors) -> tuple[bool, str]:
     with np.errstate(all="ignore"):
         length = np.sqrt(np.square(a).sum()) * np.sqrt(np.square(b).sum())
         cosine = float((a * b).sum() / length) if length else float(not b.any())
-    return cosine >= 0.99, f"cosine {cosine:.5f} ≥ 0.99"
+    return cosine >= 0.99, f"cosine {cosine:.5f}, at least 0.99"
 
 
 ASSERT_CLOSE: Final = PublishedRule("torch.testing.assert_close defaults", "torch 2.13",

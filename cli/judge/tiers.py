@@ -50,7 +50,7 @@ def judge(
     """Judge a result of `dtype`; `other` is the CPU's result in the same precision, for T4."""
     differing = f"{measure.different} of {measure.elements} elements differ"
     if measure.signs:
-        differing += f", {measure.signs} zeros have the other sign"
+        differing += f", zeros of the other sign: {measure.signs}"
     equal = not measure.different and not measure.nonfinite
     equal = equal and not (measure.signs and need.signed_zero)
     exact = Outcome("bit for bit", equal, differing)

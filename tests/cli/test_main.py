@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
 import click
 import pytest
-from mindtorch_npu import exits, main
+from mindtorch_npu import choices, exits, main
 
 from aclnn_bindings.errors import BindingError
 
@@ -168,6 +169,31 @@ def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]
     assert "No such command 'chek'. Did you mean 'check'?" in capsys.readouterr().err
     assert leave(["xyzzy"]) == exits.USAGE
     assert "Did you mean" not in capsys.readouterr().err
+
+
+def _parameters(command: click.Command) -> Iterator[click.Parameter]:
+    yield from command.params
+    modes = getattr(command, "modes", {}) or getattr(command, "commands", {})
+    for mode in modes.values():
+        yield from _parameters(mode)
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_every_option_of_words_names_the_nearest_to_a_mistaken_one(name: str) -> None:
+    command = main.group.get_command(click.Context(main.group), name)
+    assert command is not None
+    kinds = {type(p.type) for p in _parameters(command) if isinstance(p.type, click.Choice)}
+    plain = kinds - {choices.Word}
+    assert not plain
+    assert choices.one_of("fp32", ["bfloat16", "float32"]).startswith("did you mean float32? ")
+
+
+@pytest.mark.parametrize("words", ["run --falt x -- true", "exec --nup true"])
+def test_a_misspelt_option_is_not_the_program_to_start(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert leave(words.split()) == exits.USAGE
+    assert "No such option" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

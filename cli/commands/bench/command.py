@@ -14,6 +14,7 @@ from aclnn_bindings.interface import whole
 
 from ... import bisect, choices, exits, op_names, pages, planted_faults, progress, render
 from ...conformance.cases.case import DTYPES
+from ...plurals import plural
 from ...render import Block, Cell, Content, Grid, Heading, Line
 from .options import BenchOptions
 
@@ -82,7 +83,7 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
 @click.option("--against", metavar="torch|numpy|FILE|vendor:DIR|aclnnOther",
               help="Compare with torch, numpy, a baseline file, another build of the operator's "
                    "package, or an operator with the same parameters.")  # fmt: skip
-@click.option("--fail-on", type=click.Choice(["slower"]), help="Exit with 4 when SLOWER.")
+@click.option("--fail-on", type=choices.Word(("slower",)), help="Exit with 4 when SLOWER.")
 @bisect.option
 @click.option(
     "--seconds",
@@ -382,10 +383,8 @@ def _times_grid(rows: list[WorkloadTiming]) -> Grid:
     table: list[list[Content]] = []
     for row in rows:
         main = row.times.get("device") or next(iter(row.times.values()))
-        spread = f"{main.spread:.0%}"
         table.append([
-            row.work.name, *(_time(row.times.get(k)) for k, _ in kinds),
-            Cell(f"{spread} NOISY", "warn") if main.noisy else spread, str(main.n),
+            row.work.name, *(_time(row.times.get(k)) for k, _ in kinds), _spread(main), str(main.n),
         ])  # fmt: skip
     columns = ("workload", *(label for _, label in kinds), "IQR/median", "n")
     return Grid(columns, table, frozenset(range(1, len(columns))))
@@ -407,10 +406,19 @@ def _rates_grid(rows: list[WorkloadTiming], peaks: Peaks | None) -> Grid:
     return Grid(columns, table, frozenset(range(1, 1 + 4 * (peaks is not None))))
 
 
+def _spread(times: TimeSpread) -> Content:
+    """IQR over the median; of few samples, how many they are."""
+    if times.few:
+        return Cell(plural(times.n, "sample"), "warn")
+    return Cell(f"{times.spread:.0%} NOISY", "warn") if times.noisy else f"{times.spread:.0%}"
+
+
 def _time(times: TimeSpread | None) -> Content:
-    """`12.3 (11.9–13.0)`: median, p20 and p80."""
+    """`12.3 (11.9–13.0)`: median, p20 and p80; of few samples the median alone."""
     if times is None:
         return Cell("-", "dim")
+    if times.few:
+        return _short(times.median)
     return f"{_short(times.median)} ({_short(times.p20)}–{_short(times.p80)})"
 
 

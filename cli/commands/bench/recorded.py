@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...conformance.cases.inputs import main_dtype, tensors_of
 from ...conformance.run.subject import UnknownSubjectError
+from ...plurals import plural
 from ...recording import cases
 from ...recording.values import NotAskableError
 from ...render import Block, Cell, Content, Grid, Heading, Line
@@ -76,7 +77,7 @@ def compared(pairs: Sequence[Pair]) -> Iterator[Block]:
     now, then = _total_time(pairs, "p20")
     middle, middle_then = _total_time(pairs, "median")
     yield Line(
-        f"{len(pairs)} workloads with the baseline: {now / 1e3:,.3f} ms, there "
+        f"{plural(len(pairs), 'workload')} with the baseline: {now / 1e3:,.3f} ms, there "
         f"{then / 1e3:,.3f} ms: ×{_ratio(now, then)} (×{_ratio(middle, middle_then)} by medians)"
     )
     noisy, _ = _total_time([p for p in pairs if p.now.noisy or p.then.noisy], "p20")

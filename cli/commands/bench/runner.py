@@ -23,16 +23,16 @@ from ...conformance.run.cann_words import one_line
 from ...conformance.run.custom_reference import CustomReferenceError
 from ...conformance.run.golden import ReferenceRefusesError
 from ...conformance.run.tensors import synchronize
+from ...judge import metrics
 from ...judge.formats import FORMATS
-from ...judge.metrics import errors, measure
 from ...judge.precision import Array, numpy_dtype
 from ...judge.tiers import judge
 from . import rivals
 from .roofline import Peaks
-from .statistics import SamplingLimits, TimeSpread, collect, summarize, warm_up
+from .statistics import SamplingLimits, TimeSpread, collect, measure, summarize, warm_up
 from .targets import Target, target
 from .timers import Clock, NpuClock, cold
-from .verdict import TimeComparison, compare, doubt
+from .verdict import TimeComparison, compare, doubt, with_baseline
 from .workloads import Workload, cost, small
 
 _ROUNDS: Final = 5
@@ -117,9 +117,9 @@ def wrong(what: Target, run: Callable[[], Any], when: str = "") -> str:
     for (dtype, got), expected, scale in zip(
         outputs, reference.values, reference.scale, strict=True
     ):
-        sized = measure(got, expected, dtype, scale, what.need.accumulator,
-                        one_sign=what.need.one_sign)  # fmt: skip
-        verdict = judge(what.need, dtype, sized, errors(got, expected, dtype))
+        sized = metrics.measure(got, expected, dtype, scale, what.need.accumulator,
+                                one_sign=what.need.one_sign)  # fmt: skip
+        verdict = judge(what.need, dtype, sized, metrics.errors(got, expected, dtype))
         if not verdict.passed:
             return f"wrong result{when}: {verdict.failing()}"
     return ""
@@ -193,7 +193,7 @@ class Bench:
 
     def _sampled(self, sample: Callable[[], float]) -> TimeSpread:
         warm_up(sample, self.request.limits)
-        return summarize(collect(sample, self.request.limits))
+        return measure(sample, self.request.limits)
 
     def _cold(self, what: Target, work: Workload) -> TimeSpread:
         """End to end with inputs that no cache holds: many copies, taken in turn."""
@@ -207,7 +207,7 @@ class Bench:
         if stored:
             row.rival = dict(stored)
             shared = [k for k in row.times if k in stored]
-            row.verdicts = {k: compare(row.times[k], stored[k]) for k in shared}
+            row.verdicts = {k: with_baseline(row.times[k], stored[k]) for k in shared}
         elif self.request.baseline:
             row.note = "not in the baseline"
         if self.request.against not in ("torch", "numpy"):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +19,7 @@ _LEAST: Final = 20
 _LEAST_SECONDS: Final = 0.1
 _CALM: Final = 0.02
 _NOISY: Final = 0.10
+_FEW: Final = 5  # samples: fewer have no spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,12 @@ class TimeSpread:
     least: float
     n: int
     noisy: bool
+    waiting: float = 0.0  # share of the time that threads, ready to run, waited for a core
+
+    @property
+    def few(self) -> bool:
+        """Whether these are too few samples for a spread."""
+        return self.n < _FEW
 
     @property
     def spread(self) -> float:
@@ -59,13 +68,30 @@ def from_json(data: Mapping[str, Any]) -> TimeSpread:
     return spread
 
 
-def summarize(samples: list[float]) -> TimeSpread:
+def summarize(samples: list[float], waiting: float = 0.0) -> TimeSpread:
     """Times of samples in µs."""
     a = np.array(samples)
     p20, q1, median, q3, p80 = np.percentile(a, (20, 25, 50, 75, 80))
     spread = (q3 - q1) / median if median else 0.0
     return TimeSpread(float(median), float(p20), float(p80), float(q1), float(q3), float(a.min()),
-                 len(samples), bool(spread > _NOISY))  # fmt: skip
+                 len(samples), bool(spread > _NOISY), waiting)  # fmt: skip
+
+
+def measure(sample: Callable[[], float], limits: SamplingLimits) -> TimeSpread:
+    """Times of as many samples as they need, and how long threads waited for a core meanwhile."""
+    waited, started = _core_wait(), time.perf_counter()
+    samples = collect(sample, limits)
+    return summarize(samples, (_core_wait() - waited) / (time.perf_counter() - started))
+
+
+def _core_wait() -> float:
+    """Seconds that threads of this process have waited on a run queue; 0 where the kernel does not
+    say (Documentation/scheduler/sched-stats.rst: the second number of schedstat, in ns)."""
+    total = 0
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            total += int(path.read_text().split()[1])
+    return total * 1e-9
 
 
 def warm_up(sample: Callable[[], float], limits: SamplingLimits) -> None:

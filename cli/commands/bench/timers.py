@@ -37,7 +37,7 @@ class Clock:
 
     def host(self) -> float:
         """µs that queueing one call takes, without waiting; the queue is emptied afterwards."""
-        run, count = self.run, max(10, min(200, self.batch))
+        run, count = self.run, max(2, min(200, self.batch))
         started = time.perf_counter()
         for _ in range(count):
             run()
@@ -71,7 +71,7 @@ class NpuClock(Clock):
         self._start, self._end = self._device.event(timing=True), self._device.event(timing=True)
 
     def device(self) -> float:
-        count = max(self.batch, 8)
+        count = max(self.batch, 2)
         self._blocker()
         self._start.record(self._stream)
         for _ in range(count):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -13,6 +13,8 @@ from .statistics import TimeSpread
 _SAME: Final = 0.02
 _GAP: Final = 0.005
 _CHANCE: Final = 1e-3
+_LEAST: Final = 10  # samples: fewer have no [min, Q3] that another run's can be apart from
+_WAITING: Final = 0.02
 Rounds: TypeAlias = Sequence[tuple[float, float]]
 
 
@@ -40,6 +42,14 @@ def compare(ours: TimeSpread, theirs: TimeSpread, rounds: Rounds = ()) -> TimeCo
     if word in ("FASTER", "SLOWER") and rounds and chance(rounds) > _CHANCE:
         word = "UNCLEAR"
     return TimeComparison(word, ratio, low, high)
+
+
+def with_baseline(ours: TimeSpread, theirs: TimeSpread) -> TimeComparison:
+    """`compare` with an earlier run, which cannot take turns: a difference of few samples, or of a
+    machine whose cores others used, is UNCLEAR."""
+    comparison = compare(ours, theirs)
+    sure = all(side.n >= _LEAST and side.waiting <= _WAITING for side in (ours, theirs))
+    return comparison if sure or comparison.word == "SAME" else replace(comparison, word="UNCLEAR")
 
 
 def chance(rounds: Rounds) -> float:
@@ -83,8 +93,12 @@ def paired(pairs: Sequence[Rounds], comparisons: int = 1) -> TimeComparison:
 
 
 def doubt(times: Mapping[str, TimeSpread]) -> str:
-    """What speaks against a workload's times, "" if nothing does: a call takes no less than the
-    part of it that the device works."""
+    """What speaks against a workload's times, "" if nothing does: other programs used the cores, or
+    a call takes less than the part of it that the device works."""
+    waiting = max((t.waiting for t in times.values()), default=0.0)
+    if waiting > _WAITING:
+        return (f"threads waited for a core {waiting:.0%} of the time: other programs use this "
+                "machine, and these times say little of an idle one")  # fmt: skip
     device, whole = times.get("device"), times.get("e2e")
     if device is None or whole is None or device.least <= whole.q3:
         return ""

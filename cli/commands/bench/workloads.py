@@ -11,9 +11,11 @@ from mindtorch.ops import OPS, Op
 from mindtorch.ops.costs import Cost, elements
 from mindtorch.ops.samples import Arg, Sample
 
+from ...choices import one_of
 from ...conformance.cases.inputs import main_dtype, samples, tensors_of
 from ...conformance.cases.recipe import Recipe
 from ...judge.precision import Array
+from ...plurals import plural
 
 Shape = tuple[int, ...]
 
@@ -114,7 +116,7 @@ def shaped(op: Any, shapes: Sequence[Shape], dtype: str, label: str = "") -> Wor
     tensors = tensors_of(sample)
     if len(shapes) not in (1, len(tensors)):
         raise WorkloadError(
-            f"{op.name}: {len(shapes)} shapes given, its tensors are {len(tensors)}: "
+            f"{op.name}: {plural(len(shapes), 'shape')} given, its tensors are {len(tensors)}: "
             f"{', '.join('x'.join(map(str, a.shape)) for a in tensors)}"
         )
     every = list(shapes) * len(tensors) if len(shapes) == 1 else list(shapes)
@@ -146,7 +148,7 @@ SETS: Final[dict[str, tuple[tuple[str, tuple[Shape, ...], str], ...]]] = {
 def named_set(name: str, dtype: str) -> list[Workload]:
     """The workloads of a set whose ops have rows; WorkloadError for an unknown set."""
     if name not in SETS:
-        raise WorkloadError(f"--set {name}: one of {', '.join(SETS)}")
+        raise WorkloadError(f"--set {name}: {one_of(name, SETS)}")
     return [shaped(OPS[op], shapes, dtype, label) for op, shapes, label in SETS[name] if op in OPS]
 
 

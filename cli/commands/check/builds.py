@@ -10,6 +10,7 @@ import click
 from ... import bisect, exits, render
 from ...conformance.record import journal, state
 from ...conformance.run import engine
+from ...plurals import plural
 from ..bench.builds import RivalBuild, rival_build
 from ..bench.rivals import NoRivalError
 from ..report import compare, write_all
@@ -55,7 +56,7 @@ def _code(code: int, comparison: compare.RunComparison, failing: int, whole: boo
     what has no verdict any more is none; neither is a part, where not the `whole` was judged."""
     wrong = [c.after.case for c in comparison.regressions if c.kind == "regression"]
     if wrong:
-        bisect.because(exits.REGRESSIONS, f"{len(wrong)} regressions: {wrong[0]}")
+        bisect.because(exits.REGRESSIONS, f"{plural(len(wrong), 'regression')}: {wrong[0]}")
     if comparison.regressions and bisect.active():
         bisect.because(exits.NOT_JUDGED, f"not judged: {comparison.regressions[0].after.case}")
         return exits.REGRESSIONS if wrong else exits.NOT_JUDGED
@@ -63,10 +64,10 @@ def _code(code: int, comparison: compare.RunComparison, failing: int, whole: boo
         return exits.REGRESSIONS
     if code != exits.PROBLEMS:
         return code
-    click.echo(f"{failing} cases fail with both builds", err=True)
+    click.echo(f"fail with both builds: {plural(failing, 'case')}", err=True)
     if bisect.active() and not whole:
         return exits.NOT_JUDGED
-    bisect.because(exits.OK, f"no regressions; {failing} cases fail with both builds")
+    bisect.because(exits.OK, f"no regressions; fail with both builds: {plural(failing, 'case')}")
     return exits.OK if bisect.active() else code
 
 

@@ -30,6 +30,7 @@ from ...conformance.run.pool import Setup
 from ...fleet import advice, merge
 from ...fleet.ray_pool import maker
 from ...foreign import ForeignError, parsed, text_of
+from ...plurals import plural
 from ...render import Block, Cell, Content, Grid, Line, Style
 from . import progress
 from .options import CampaignOptions
@@ -248,8 +249,9 @@ def _size(folder: Path) -> int:
 def _document(state: State, count: int) -> Iterator[Block]:
     """Totals of every device, those that were wrong first."""
     style: Style = "bad" if state.suspect else "good"
-    yield Line(Cell(f"campaign · {state.last} of {count} rounds · {len(state.devices)} devices · "
-                    f"findings in {len(state.suspect)} rounds", style))  # fmt: skip
+    yield Line(Cell(f"campaign · {state.last} of {count} rounds · "
+                    f"{plural(len(state.devices), 'device')} · "
+                    f"findings in {plural(len(state.suspect), 'round')}", style))  # fmt: skip
     ordered = sorted(state.devices.items(), key=lambda x: (-x[1].wrong, x[0]))
     rows: list[list[Content]] = [
         [place, str(t.rounds), f"{t.launches:,}", Cell(f"{t.wrong:,}", "bad" if t.wrong else ""),

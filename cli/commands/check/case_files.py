@@ -18,6 +18,7 @@ from ...conformance.operators import filed
 from ...conformance.record.result import Result
 from ...conformance.run import engine
 from ...conformance.run.process import Setup
+from ...plurals import plural
 from .options import CaseFileOptions, CheckOptions
 
 # The kit's word for a verdict.
@@ -41,7 +42,7 @@ def with_rows(options: CheckOptions, setup: Setup) -> CheckOptions:
     for name in file.ignored:
         click.echo(f"{file.path}: column {name!r} is ignored", err=True)
     if file.disabled:
-        click.echo(f"{file.path}: {file.disabled} rows are not enabled", err=True)
+        click.echo(f"{file.path}: not enabled: {plural(file.disabled, 'row')}", err=True)
     filed.validate(described(options.file), engine.declarations(setup))
     selection = options.selection
     if selection.only:

@@ -7,6 +7,7 @@ from typing import Final
 
 from ...conformance.record import votes
 from ...conformance.run.pool import Lost
+from ...plurals import plural
 from ...render import Block, Cell, Heading, Item, Items, Line
 
 _DISPLAY_LIMIT: Final = 5
@@ -42,7 +43,7 @@ def suspect(place: str, deviations: Sequence[votes.Deviation], verb: str = "diff
     """A device, or several alike, that differ: how, in what, how often."""
     kinds = [k for k in votes.CLASSES if any(d.kind == k for d in deviations)]
     ops = ", ".join(dict.fromkeys(d.op for d in deviations))
-    cases = "1 case" if len(deviations) == 1 else f"{len(deviations)} cases"
+    cases = plural(len(deviations), "case")
     return _item(f"{place} {verb}: {', '.join(kinds)} in {cases} of {ops}", deviations)
 
 

@@ -199,7 +199,7 @@ FAMILIES: Final[tuple[Decorator, ...]] = (
                  help="pointwise, matrix, nn, …"),
 )  # fmt: skip
 CASES: Final[tuple[Decorator, ...]] = (
-    click.option("--level", type=click.Choice(LEVELS), default="quick", show_default=True),
+    click.option("--level", type=choices.Word(LEVELS), default="quick", show_default=True),
     click.option("--dtype", "dtypes", multiple=True, type=choices.Word(DTYPES), metavar="D",
                  help="Only these dtypes."),
     click.option("--layout", "layouts", multiple=True, type=choices.Word(LAYOUTS), metavar="L",
@@ -222,7 +222,7 @@ CASE_FILE: Final[tuple[Decorator, ...]] = (
     click.option("--compare", "standards", multiple=True, type=choices.Word(STANDARDS),
                  metavar="NAME", help="Also judge --cases by this standard: "
                  + ", ".join(STANDARDS) + "."),
-    click.option("--deciding", type=click.Choice(("ours", "standard")), default="ours",
+    click.option("--deciding", type=choices.Word(("ours", "standard")), default="ours",
                  show_default=True, help="Whose verdict on --cases counts."),
     click.option("--design", is_flag=True, help="Also run the operators' own cases."),
     click.option("--results", type=FILE, metavar="CSV", help="Write --cases with their results."),

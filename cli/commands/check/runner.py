@@ -26,6 +26,7 @@ from ...conformance.run import engine
 from ...conformance.run.devices import DeviceListError
 from ...conformance.run.pool import EnvironmentFailedError, Setup
 from ...fleet.ray_pool import maker
+from ...plurals import plural
 from ...progress import waiting
 from ..report import UnwritableError, write_all
 from . import devices, progress, unjudged
@@ -371,7 +372,7 @@ def _missing(
     selection = options.selection
     each = bool(selection.ops or selection.only)
     contract = options.contract or bool(selection.only and not selection.recording)
-    lost = [f"{one.place}: lost with {len(one.cases)} cases that only it could run"
+    lost = [f"{one.place}: lost with {plural(len(one.cases), 'case')} that only it could run"
             for one in going.lost if one.cases]  # fmt: skip
     spent = unjudged.left_out(going.left_out, going.total, going.request.budget, results)
     if options.compare and not options.minutes and len({votes.place_of(r) for r in results}) < 2:

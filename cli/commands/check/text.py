@@ -201,12 +201,14 @@ def _worst(r: Result) -> list[tuple[str, str]]:
     worst = measure.get("worst")
     if not worst or "max_ulp" not in measure:
         return []
-    size = "NaN or Inf" if measure["nonfinite"] else f"{_number(measure['max_ulp'])} ULP"
-    text = f"{size} at {list(worst['index'])}"
+    counted = not measure["nonfinite"] and measure["max_ulp"]  # of integers no ULP are counted
+    size = "NaN or Inf " if measure["nonfinite"] else ""
+    size += f"{_number(measure['max_ulp'])} ULP " if counted else ""
+    text = f"{size}at {list(worst['index'])}"
     inputs = worst.get("inputs") or {}
     if inputs:
         text += " from " + ", ".join(inputs.values())
-    if measure["nonfinite"]:
+    if not counted:
         return [("worst", text)]
     return [("worst", text), ("bias", f"{_number(measure['bias'])} ULP mean signed error")]
 

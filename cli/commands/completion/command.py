@@ -7,7 +7,7 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
-from ... import exits
+from ... import choices, exits
 
 _PROGRAM: Final = "mindtorch-npu"
 EPILOG = """\b
@@ -18,7 +18,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=choices.Word(("bash", "zsh", "fish")))
 def completion(shell: str) -> int:
     """Print the script that completes commands, options and operators in a shell."""
     kind = get_completion_class(shell)

@@ -27,7 +27,7 @@ SITE = "_compat/torch_shim/site"
 
 @click.command(
     "exec",
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
     epilog=EPILOG,
 )
 @click.option("--npu", is_flag=True, help="Let programs that look for torch_npu find it.")

@@ -17,6 +17,7 @@ from ...conformance.cases.inputs import samples
 from ...conformance.run import engine
 from ...conformance.run.subject import PREFIX
 from ...judge import classes
+from ...plurals import plural
 from ...render import Block, Cell, Code, Content, Facts, Grid, Heading, Line
 from ..check import text as check_text
 from .atlas.entry import Entry
@@ -161,7 +162,7 @@ def table(rows: list[Any]) -> Iterator[Block]:
     yield Grid(("operator", "family", "ACLNN", "devices", "derivative", "rule"), cells)
     checked = sum(isinstance(op, Entry) or op.testing.samples is not None for op in rows)
     yield Line("")
-    yield Line(f"{len(rows)} operators, {checked} that check and bench have inputs for")
+    yield Line(f"{plural(len(rows), 'operator')}, {checked} that check and bench have inputs for")
 
 
 def about(op: Any, install: Any) -> Iterator[Block]:

@@ -24,6 +24,7 @@ from ...conformance.run import engine, launch_times
 from ...conformance.run.devices import DeviceListError
 from ...conformance.run.pool import THREADS, EnvironmentFailedError, Setup
 from ...conformance.run.process import OutOfTimeError
+from ...plurals import plural
 from ...render import Block, Cell, Heading, Item, Items, Line, Style
 from ..check import devices, progress
 from ..check.runner import new_journal
@@ -178,8 +179,8 @@ def _untimed(run: engine.Run) -> Iterator[str]:
     needed = least_rounds(len(run.pool.devices))
     for device, rounds in _rounds(run).items():
         if len(rounds) < needed and len(run.pool.devices) >= DEVICES:
-            yield (f"{device}: {len(rounds)} rounds of timed launches; whether it is slow takes "
-                   f"{needed}")  # fmt: skip
+            yield (f"{device}: {plural(len(rounds), 'round')} of timed launches; whether it "
+                   f"is slow takes {needed}")  # fmt: skip
 
 
 def _document(findings: Findings) -> Iterator[Block]:
@@ -190,8 +191,8 @@ def _document(findings: Findings) -> Iterator[Block]:
     scanned = min((data["bytes"] for data in soaks if "bytes" in data), default=0) / 2**20
     style: Style = "bad" if findings.code == exits.PROBLEMS else "good"
     yield Line(Cell(
-        f"preflight · {len(places)} devices · {len(findings.results):,} cases · soak of "
-        f"{launches:,} launches · {scanned:,.0f} MiB of memory of each scanned", style,
+        f"preflight · {plural(len(places), 'device')} · {plural(len(findings.results), 'case')} · "
+        f"soak of {launches:,} launches · {scanned:,.0f} MiB of memory of each scanned", style,
     ))  # fmt: skip
     yield from devices.document(run.deviations, run.lost, len(places))
     for title, texts in (

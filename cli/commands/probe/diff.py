@@ -15,6 +15,7 @@ from aclnn_bindings import WORKSPACE_SUFFIX, Declarations, Difference, Report, S
 from aclnn_bindings.install import documents, library
 from aclnn_bindings.interface import catalog
 
+from ...choices import one_of
 from ...foreign import parsed, text_of
 
 HELP = (
@@ -49,8 +50,8 @@ def load(text: str) -> Reference:
         return Reference(f"CANN {text}", declared, frozenset(declared.functions), text)
     path = Path(text)
     if not path.is_file():
-        known = ", ".join(catalog.versions())
-        raise click.UsageError(f"--diff {text}: neither a known version ({known}) nor a file")
+        known = one_of(text, catalog.versions())
+        raise click.UsageError(f"--diff {text}: neither a file nor a known version: {known}")
     try:
         data = parsed(text_of(path))
         return _reference(path.name, data)

@@ -11,6 +11,7 @@ from aclnn_bindings.install.library import DeclarationsUnknownError, declaration
 from aclnn_bindings.interface.signature import Declarations
 
 from ... import exits, recording, render
+from ...plurals import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def document(path: Path, report: Report) -> tuple[list[render.Block], int]:
     where = f"{report.install.kind} {report.install.version or '?'} at {report.install.root}"
     operators = [n for n in totals if n in report.census.ops or n.startswith("aclnn")]
     style: render.Style = "bad" if lacks else "good"
-    head = f"{len(totals)} functions called, {len(lacks)} missing or changed here"
+    head = f"{plural(len(totals), 'function')} called, {len(lacks)} missing or changed here"
     blocks: list[render.Block] = [
         render.Facts([("recording", str(path)), ("install", where)]),
         render.Line(render.Cell(head, style)),
@@ -80,7 +81,7 @@ def _change(before: Sequence[str], declared: Declarations | None, name: str) -> 
     if then == now:
         return ""
     if len(then) != len(now):
-        return f"{len(now)} parameters, {len(then)} where it was recorded"
+        return f"{plural(len(now), 'parameter')}, {len(then)} where it was recorded"
     at = next(i for i, pair in enumerate(zip(then, now, strict=True)) if pair[0] != pair[1])
     return f"parameter {at + 1} is {now[at]}, was {then[at]}"
 

@@ -11,6 +11,7 @@ from typing import Final
 from aclnn_bindings import Cause, Install, Report, Step, device_nodes, product_of
 from aclnn_bindings.diagnose.frameworks import PACKAGES, installed
 
+from ...plurals import plural
 from ...render import Block, Cell, Facts, Grid, Heading, Item, Items, Line, Style
 from . import operators as probe_ops
 from .diff import InterfaceComparison
@@ -144,13 +145,13 @@ def _declared(report: Report) -> str | Cell:
     declared = report.declared
     if declared is None:
         return Cell("nothing: no headers, and no catalog of this version", "bad")
-    text = f"{len(declared.functions):,} functions, {len(declared.ops):,} operators"
+    text = f"{plural(len(declared.functions), 'function')}, {plural(len(declared.ops), 'operator')}"
     if not report.declared_from.startswith("catalog "):
         text += f" in {len(declared.sources):,} header{'s' * (len(declared.sources) != 1)}"
     else:
         text += f" ({report.declared_from})"
     if declared.skipped:
-        text += f"; {len(declared.skipped)} declarations skipped"
+        text += f"; {plural(len(declared.skipped), 'declaration')} skipped"
     return text
 
 

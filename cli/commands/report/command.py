@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from ... import choices, exits, render
 from ...conformance.record import compressed, journal, state
 from ...fleet import stores
 from ...foreign import BYTE_ORDER_MARK, ForeignError
+from ...plurals import plural
 from ..check import text as check_text
 from . import Files, UnwritableError, compare, write_all
 
@@ -117,10 +118,16 @@ def report(
 
 def _stored(options: ReportOptions) -> int:
     """List the runs in the state folder, or delete them."""
+    others = [options.named, options.source, options.perfetto, *astuple(options.files),
+              options.pair, options.merge, options.verbose]  # fmt: skip
+    if any(others) or (options.listing and options.prune):
+        raise click.UsageError("--list and --prune are about the state folder: give one, alone")
     if options.prune:
         removed = state.prune_all()
         size = sum(one.size for one in removed)
-        click.echo(f"deleted {len(removed)} runs of {size / 1e6:.1f} MB in {state.folder()}")
+        click.echo(
+            f"deleted {plural(len(removed), 'run')} of {size / 1e6:.1f} MB in {state.folder()}"
+        )
         return exits.OK
     rows: list[list[render.Content]] = [
         [one.path.name, str(one.header.get("started", "?")), f"{one.size / 1e6:.1f}", one.what,

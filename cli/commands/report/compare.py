@@ -9,6 +9,7 @@ from ...conformance.record.journal import Record
 from ...conformance.record.result import Result
 from ...conformance.run.environment import summary
 from ...judge.classes import TIERS
+from ...plurals import plural
 from ...render import Block, Cell, Content, Facts, Grid, Heading, Line
 
 _NEUTRAL = frozenset(("SKIP", "UNSUPPORTED"))
@@ -91,7 +92,8 @@ def document(comparison: RunComparison) -> Iterator[Block]:
     same = comparison.shared - len(comparison.changes)
     yield Line("")
     count = len(comparison.regressions)
-    text = f"{count} regressions, {len(comparison.changes)} changes, {same} cases the same"
+    text = (f"{plural(count, 'regression')}, {plural(len(comparison.changes), 'change')}, "
+            f"{plural(same, 'case')} the same")  # fmt: skip
     yield Line(Cell(text, "bad" if count else "good"))
 
 
@@ -108,4 +110,4 @@ def _row(change: VerdictChange, style: str) -> list[Content]:
 def _name(record: Record) -> str:
     environment = record.header.get("environment", {})
     named = summary(environment) if environment else "?"
-    return f"{named} · {record.header.get('started', '?')} · {len(record.results)} cases"
+    return f"{named} · {record.header.get('started', '?')} · {plural(len(record.results), 'case')}"

@@ -7,6 +7,7 @@ from xml.etree import ElementTree as Tree
 
 from ...conformance.record.journal import Record, place_words, repro
 from ...conformance.record.result import Result
+from ...plurals import plural
 
 _BROKEN = frozenset(("CRASH", "HANG", "POISONED", "OOM", "ERROR"))
 _SKIPPED = frozenset(("SKIP", "UNSUPPORTED", "XFAIL"))
@@ -71,7 +72,7 @@ def _group(suite: Tree.Element, group: list[Result]) -> None:
         reasons = dict.fromkeys((r.issue or r.reason).partition(":")[0] for r in group)
         Tree.SubElement(case, "skipped",
                         message=_clean(f"{first.verdict}: {'; '.join(reasons)}"))  # fmt: skip
-    words = "1 case" if len(group) == 1 else f"{len(group)} cases"
+    words = plural(len(group), "case")
     Tree.SubElement(case, "system-out").text = f"{words} {first.verdict}"
 
 

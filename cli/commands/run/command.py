@@ -27,7 +27,7 @@ from .options import RunOptions, is_sweep
 if TYPE_CHECKING:
     from .verify import Verified
 
-STRICT = click.Choice(["report", "error", "abort"])
+STRICT = choices.Word(("report", "error", "abort"))
 FILE = choices.NewFile()
 FAULT_HELP = (
     "Break calls: NAME[@N][=CODE] fails the N-th or every call of NAME (a glob), "
@@ -66,7 +66,7 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
     epilog=EPILOG,
 )
 @choices.golden

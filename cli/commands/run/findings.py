@@ -21,6 +21,7 @@ from aclnn_bindings.install.simulated import StrictFinding
 
 from ... import render
 from ...foreign import parsed, text_of
+from ...plurals import plural
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -115,5 +116,5 @@ def document(findings: Sequence[StrictFinding], allowed_count: int) -> list[rend
                    ("at", first.at), ("remedy", first.remedy)]  # fmt: skip
         title = f"{first.what} in {first.call}: {first.object}{more}"
         items.append(render.Item(title, [(label, text) for label, text in details if text]))
-    heading = render.Cell(f"strict: {len(findings)} findings{note}", "bad")
+    heading = render.Cell(f"strict: {plural(len(findings), 'finding')}{note}", "bad")
     return [render.Line(heading), render.Items(items)]

@@ -9,6 +9,7 @@ import click
 from aclnn_bindings.interface import whole
 
 from ... import exits, recording, render
+from ...plurals import plural
 from ...recording import page, perfetto
 from . import summary
 
@@ -32,5 +33,5 @@ def write(path: Path, html: Path | None, trace: Path | None) -> int:
         click.echo(render.printable(f"wrote {html}"), err=True)
     if trace is not None:
         count = perfetto.write(opened, trace)
-        click.echo(render.printable(f"wrote {trace} ({count:,} calls)"), err=True)
+        click.echo(render.printable(f"wrote {trace} ({plural(count, 'call')})"), err=True)
     return sum(form is not None for form in (html, trace))

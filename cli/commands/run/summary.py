@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ... import render
+from ...plurals import plural
 from ...recording import LaunchGroup, RecordedTensor, Recording
 
 _ROWS: Final = 20
@@ -86,7 +87,7 @@ def _on_device(launches: Sequence[LaunchGroup], timed: bool) -> list[render.Cont
 def described(arguments: dict[str, Any]) -> str:
     """The first tensors of a launch, such as `FLOAT[2, 3]`."""
     tensors = [str(v) for v in arguments.values() if isinstance(v, RecordedTensor)]
-    lists = [f"{len(v)} tensors" for v in arguments.values() if isinstance(v, tuple)]
+    lists = [plural(len(v), "tensor") for v in arguments.values() if isinstance(v, tuple)]
     named = [*tensors, *lists]
     return " ".join(named[:_TENSORS]) + (" …" if len(named) > _TENSORS else "")
 

@@ -21,6 +21,7 @@ from aclnn_bindings.layers import parent, scratch, session
 from aclnn_bindings.layers.interposed import Interposed
 
 from ... import exits, progress, recording, render
+from ...plurals import plural
 from .faults import default_code
 
 # How much longer than undisturbed a run may take before it counts as hanging.
@@ -139,8 +140,8 @@ def _document(trials: Sequence[FaultTrial]) -> list[render.Block]:
     bad = [t for t in trials if t.verdict != "survived"]
     good = Counter(t.detail for t in trials if t.verdict == "survived")
     text = ", ".join(f"{count} with {detail}" for detail, count in good.items())
-    head = f"{len(trials)} failures, {len(trials) - len(bad)} survived" + (f" ({text})" if text
-                                                                          else "")  # fmt: skip
+    head = f"{plural(len(trials), 'failure')}, {len(trials) - len(bad)} survived"
+    head += f" ({text})" if text else ""
     blocks: list[render.Block] = [render.Line(render.Cell(head, "bad" if bad else "good"))]
     if bad:
         rows: list[list[render.Content]] = [

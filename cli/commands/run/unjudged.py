@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from aclnn_bindings.layers.session import Ended
 
 from ... import planted_faults
+from ...plurals import plural
 from . import unseen
 from .options import RunOptions
 
@@ -51,7 +52,7 @@ def _of_layers(options: RunOptions, ended: Ended) -> Iterator[str]:
     if ended.failure:
         yield f"the recording ends early: {ended.failure}"
     if ended.lost:
-        yield f"{ended.lost} records found no room and are lost"
+        yield f"{plural(ended.lost, 'record')} found no room and are lost"
     for spec, count in zip(options.faults, ended.matches, strict=False):
         if not count:
             yield f"--fault {spec} matched no call"
@@ -61,8 +62,8 @@ def _of_packages(calls: Mapping[str, tuple[int, int, int]]) -> Iterator[str]:
     count = calls.get(_GENERATED_LAUNCH, (0, 0, 0))[0]
     if count:
         yield (
-            f"{count} launches of custom operators came from a library that no layer stands "
-            "before: let ASCEND_CUSTOM_OPP_PATH name its package"
+            f"{plural(count, 'launch')} of custom operators came from a library that no "
+            "layer stands before: let ASCEND_CUSTOM_OPP_PATH name its package"
         )
 
 

@@ -15,6 +15,7 @@ from mindtorch.npu.install import use
 from ... import render
 from ...conformance.record import bundle
 from ...conformance.record.result import Result
+from ...plurals import plural
 from ...recording import Captured, Recording, excerpt
 from ...recording.cases import MARK
 from ...recording.judging import judged
@@ -77,7 +78,7 @@ def document(verified: Verified) -> list[render.Block]:
     counts = verified.counts()
     passed, wrong, skipped = counts["PASS"], verified.wrong, counts["SKIP"]
     style: render.Style = "bad" if wrong else "good" if passed else "warn"
-    head = f"verify: {passed} launches right, {len(wrong)} wrong, {skipped} not judged"
+    head = f"verify: {plural(passed, 'launch')} right, {len(wrong)} wrong, {skipped} not judged"
     blocks: list[render.Block] = [render.Line(render.Cell(head, style))]
     if wrong:
         launch, result = wrong[0]

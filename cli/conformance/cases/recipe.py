@@ -12,6 +12,7 @@ from mindtorch.ops import OPS
 from mindtorch.ops.samples import Arg
 
 from ...judge.precision import Array
+from ...plurals import plural
 from ..run.tensors import dtype_of
 from . import fills
 from .case import Case
@@ -59,7 +60,9 @@ def recipe(op: Sampled, case: Case, seed: int, arrays: Any = None) -> Recipe:
         return _designed(op, case, seed, arrays)
     known = samples(op)
     if case.sample >= len(known):
-        raise NoSuchSampleError(f"{case.id}: {case.op} has {len(known)} samples, counted from s0")
+        raise NoSuchSampleError(
+            f"{case.id}: {case.op} has {plural(len(known), 'sample')}, counted from s0"
+        )
     sample = known[case.sample]
     plain = tensors_of(sample)
     main = main_dtype(plain)

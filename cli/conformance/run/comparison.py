@@ -14,6 +14,7 @@ from ...judge.metrics import Measure, bits, errors, measure, rounds_to, same, te
 from ...judge.pattern import mask_of, pattern
 from ...judge.precision import Array, format_of, rounded
 from ...judge.tiers import judge
+from ...plurals import plural
 from ..cases.case import Case
 from ..cases.fills import magnified
 from ..cases.layouts import REPEATED
@@ -32,7 +33,7 @@ def compare(
     reference, got = settled(trial, reference, got)
     trial.outputs, trial.expected = [a for _, a in got], reference.values
     if len(got) != len(reference.native):
-        reason = f"{len(got)} results where the reference has {len(reference.native)}"
+        reason = f"{plural(len(got), 'result')} where the reference has {len(reference.native)}"
         return trial.result("FAIL", reason=reason)
     if not got:
         return trial.result("PASS", tier="T0", required="T0", guards=tuple(objections))

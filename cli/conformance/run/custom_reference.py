@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...judge.precision import Array, numpy_dtype
+from ...plurals import plural
 from ...spec.errors import DeclarationError
 from ..operators.kit_specs import as_numpy
 from .golden import OWN_MODULE, ReferenceRefusesError
@@ -71,7 +72,9 @@ def guarded(reference: Callable[..., Any], lists: Sequence[bool], repeat: bool) 
     def checked(**arguments: Any) -> tuple[Any, ...]:
         nonlocal late
         if late >= _MOST_LATE:
-            raise CustomReferenceError(f"it gave no answer {late} times, and is not called again")
+            raise CustomReferenceError(
+                f"it gave no answer {plural(late, 'time')}, and is not called again"
+            )
         try:
             results = _results(_evaluated(reference, arguments), lists)
             if repeat and _elements(arguments) <= _REPEATED_ELEMENTS:
@@ -153,7 +156,9 @@ def _results(returned: Any, lists: Sequence[bool]) -> tuple[Any, ...]:
     several = isinstance(returned, tuple) or (isinstance(returned, list) and len(lists) > 1)
     values = tuple(returned) if several else (returned,)
     if len(values) != len(lists):
-        raise WrongCountError(f"it gives {len(values)} results, the header has {len(lists)}")
+        raise WrongCountError(
+            f"it gives {plural(len(values), 'result')}, the header has {len(lists)}"
+        )
     if all(v is None for v in values):
         raise CustomReferenceError("it returns nothing")
     return tuple(_value(v, many) for v, many in zip(values, lists, strict=True))

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ...plurals import plural
 from ...spec.errors import near
 from ..cases.case import CONTRACTS, ITEMS, Case, parse
 from ..cases.cases import cases
@@ -355,7 +356,7 @@ def _named_case(name: str) -> Case:
         count = len(samples(OPS[case.op].testing))
         if case.sample >= count:
             raise NothingSelectedError(
-                f"--case {name}: {case.op} has {count} samples, counted from s0"
+                f"--case {name}: {case.op} has {plural(count, 'sample')}, counted from s0"
             )
     return case
 

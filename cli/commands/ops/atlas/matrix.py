@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ....plurals import plural
 from ....render import Block, Cell, Content, Grid, Heading, Line, Style, printable
 from .entry import NAMES
 from .measured import (
@@ -74,9 +75,10 @@ class Matrix:
         failing = sum(row.worst == 0 for row in self.rows)
         machines = len(self.measured.machines)
         left = [f"{n:,} {what}" for what, n in sorted(self.measured.left_out.items())]
-        text = (f"{self.measured.results:,} results of {_count(self.measured.read, 'file')} and "
-                f"{_count(machines, 'machine')}: {_count(len(self.rows), 'row')} of an operator "
-                f"on a product, {failing:,} with failures")  # fmt: skip
+        files = plural(self.measured.read, "file")
+        text = (f"{plural(self.measured.results, 'result')} of {files} and "
+                f"{plural(machines, 'machine')}: {plural(len(self.rows), 'row')} of an operator on "
+                f"a product, {failing:,} with failures")  # fmt: skip
         return f"{text}; left out: {', '.join(left)}" if left else text
 
     def failing(self) -> list[Row]:
@@ -128,7 +130,3 @@ def product(row: Row) -> str:
     """`Atlas A2 (910B)`, and whether it is simulated: a simulator says nothing of a chip."""
     name = NAMES.get(row.place.product, "product not stated")
     return f"simulator of {name}" if row.place.simulated else name
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
