@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .call.marshal import HostCell as HostCell
     from .call.operator import BoundOp as BoundOp
     from .call.plan import Plan as Plan
+    from .call.specs import RawHandle as RawHandle
     from .call.specs import ScalarSpec as ScalarSpec
     from .call.specs import TensorSpec as TensorSpec
     from .cann import Cann as Cann
@@ -110,6 +111,7 @@ _FACE: Final = {
     "call.operator": ("BoundOp",),
     "call.plan": ("Plan",),
     "call.specs": (
+        "RawHandle",
         "ScalarSpec",
         "TensorSpec",
     ),

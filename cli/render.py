@@ -27,6 +27,7 @@ _THEME: Final = Theme(
 )
 COMMAND: Final = "again"  # the label of a detail that is a command line
 _PIPED_WIDTH: Final = 120
+_WHOLE: Final = 10_000
 _LEAST_WIDTH: Final = 20  # a width below it, such as COLUMNS=0 of a job without a terminal, is none
 
 
@@ -114,9 +115,13 @@ def show(blocks: Iterable[Block], on: Console | None = None) -> None:
         for block in blocks:
             on.print(_renderable(block), crop=False)
         return
+    width = on.width
     with on.capture() as captured:
         for block in blocks:
+            # Tables have the width they need where nothing says how wide the reader is.
+            on.width = _WHOLE if isinstance(block, Grid) and width == _PIPED_WIDTH else width
             on.print(_renderable(block), crop=False)
+    on.width = width
     on.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
 
 

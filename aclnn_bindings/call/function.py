@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import UnsupportedSignatureError
-from ..interface.abi import unqualified
+from ..errors import ArgumentError, UnsupportedSignatureError
+from ..interface.abi import kind_of, unqualified
 from ..interface.signature import Declarations, Kind, Param, Signature
 from ..runtime.native import address_of, ffi, lib, text_of
 from ..runtime.symbols import SymbolLookup
-from ..runtime.words import FLOATS, call, decode
+from ..runtime.words import FLOATS, call, decode, handle
 from .handles import (
     BoolArray,
     Descriptor,
@@ -127,12 +127,26 @@ class BoundFunction:
             bits = call(self._address, words, _float_type(self.signature, declarations))
             if self.signature.returns in STATUS:
                 self._check(decode("int", bits, {}))
-                return outputs(params, values, declarations)
+                returned = outputs(params, values, declarations)
+                self._runtime.handles |= self._handles_in(values)
+                return returned
         finally:
             temporary.close()
         result = decode(self.signature.returns, bits, declarations.typedefs)
         extra = outputs(params, values, declarations)
         return result if extra is None else (result, extra)
+
+    def _handles_in(self, values: Sequence[Any]) -> set[int]:
+        """What the call wrote to cells of handles, such as an `aclrtStream *`."""
+        declarations = self._runtime.declarations
+        typedefs, enums, structs = declarations.typedefs, declarations.enums, declarations.structs
+        cells = [
+            (unqualified(param.type.removesuffix("*").strip()), value)
+            for param, value in zip(self.signature.params, values, strict=True)
+            if isinstance(value, HostCell)
+        ]
+        return {cell.value(pointee, typedefs) for pointee, cell in cells
+                if kind_of(pointee, typedefs, enums, structs) is Kind.HANDLE}  # fmt: skip
 
     def _enter(self) -> None:
         """Give the calling thread its device, which most functions of the runtime need."""
@@ -161,6 +175,8 @@ class Temporaries:
 
     def word(self, param: Param, value: Any, declarations: Declarations) -> int:
         """The argument's bits."""
+        if param.kind is Kind.HANDLE:
+            return self._handle(param, value)
         addresses: list[int] = []
         argument = rule_of(param, declarations.enums)(param, value, addresses)
         if argument is None:
@@ -173,6 +189,18 @@ class Temporaries:
             self._kept.append(ffi.new("char[]", argument))
             return address_of(self._kept[-1])
         return self._keep(self._descriptor(param, value, argument, addresses))
+
+    def _handle(self, param: Param, value: Any) -> int:
+        """A handle's bits; ArgumentError for a number that nothing here gave out, as a function
+        that follows it would end the process."""
+        word = value.address if isinstance(value, RawHandle) else handle(param, value)
+        known = hasattr(value, "handle") or isinstance(value, RawHandle)
+        if word and not known and word not in self._runtime.handles:
+            raise ArgumentError(
+                f"{param.name}: {word:#x} is no {param.type} that this session made or a function "
+                f"returned; RawHandle({word:#x}) passes it unchecked"
+            )
+        return word
 
     def _keep(self, descriptor: Descriptor) -> int:
         self._made.append(descriptor)

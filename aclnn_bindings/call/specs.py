@@ -120,7 +120,7 @@ class ScalarSpec:
 
 @dataclass(frozen=True, slots=True)
 class RawHandle:
-    """The address of a descriptor that the caller made and keeps."""
+    """The address of a descriptor or handle that the caller made and keeps; nothing checks it."""
 
     address: int
 

@@ -144,6 +144,16 @@ def orderly_end() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+def signal_name(code: int) -> str:
+    """The signal that ended a program with this return code; "" where it ended by itself."""
+    if code >= 0:
+        return ""
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"  # of real time: those have no names
+
+
 def end_as(code: int) -> int:
     """The exit status that says how a program ended; where INT or QUIT ended it, this process ends
     by the same signal, by which a shell stops what it runs."""

@@ -192,6 +192,7 @@ class Context:
         handle = int(lib.mt_context_handle(self._address))
         if not handle:
             throw(self.device.runtime.codes)
+        self.device.runtime.handles.add(handle)
         return handle
 
     @property

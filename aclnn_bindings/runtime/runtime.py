@@ -88,6 +88,7 @@ class Runtime:
         self._session = 0
         self._at_close: list[Callable[[], None]] = []
         self._owned: WeakSet[Closable] = WeakSet()
+        self.handles: set[int] = set()  # of ACL: those that this session gave out as numbers
         self.root: Path = symbols.root
 
     def __repr__(self) -> str:
@@ -231,6 +232,7 @@ class Runtime:
                     f"close the runtime: views of pinned buffers ({', '.join(viewed)} bytes) are "
                     "in use; drop them (memoryview, numpy arrays) first"
                 )
+            self.handles.clear()
             errors = self._let_go()
             if lib.mt_stop():
                 if self.started:  # a thread is still in the device: nothing was released

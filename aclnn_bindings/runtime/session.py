@@ -15,6 +15,8 @@ from .symbols import SymbolLookup
 class Session(Protocol):
     """One started runtime: its libraries, its status codes, its constants."""
 
+    handles: set[int]
+
     @property
     def symbols(self) -> SymbolLookup: ...
 

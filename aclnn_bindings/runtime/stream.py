@@ -88,6 +88,7 @@ class Stream:
         handle = int(lib.mt_stream_handle(self.address))
         if not handle:
             throw(self.device.runtime.codes)
+        self.device.runtime.handles.add(handle)
         return handle
 
     def synchronize(self, timeout: float | None = None) -> None:
@@ -189,6 +190,7 @@ class Event:
         handle = int(lib.mt_event_handle(self.address))
         if not handle:
             throw(self.device.runtime.codes)
+        self.device.runtime.handles.add(handle)
         return handle
 
     def record(self, stream: Stream) -> None:

@@ -10,6 +10,7 @@ from stub_acl import Stub
 import aclnn_bindings
 from aclnn_bindings import lib
 from aclnn_bindings.call.marshal import rule_of
+from aclnn_bindings.call.specs import RawHandle
 from aclnn_bindings.errors import ArgumentError, MissingSymbolError
 from aclnn_bindings.interface.signature import Direction
 
@@ -173,10 +174,29 @@ def test_a_handle_is_what_acl_takes_and_an_address_what_these_bindings_take(stub
         assert lib.mt_event_handle(event.address) == event.handle != event.address
         for given in (stream, stream.handle):  # an object stands for its handle
             functions["aclrtSynchronizeStream"](given)
+        functions["aclrtSynchronizeStream"](RawHandle(stream.handle))
         tensor = stub.cann.tensor(np.zeros(4, np.float32))
         assert tensor.address == tensor.buffer.address
         assert tensor.view((2,), (1,), offset=2).address == tensor.address
         assert not hasattr(tensor, "handle")
+
+
+@pytest.mark.parametrize("number", [123, np.uint64(1 << 40)])
+def test_a_number_that_is_no_handle_of_this_session_is_refused(stub: Stub, number: int) -> None:
+    """A function of ACL follows what it gets: it would end the process."""
+    text = rf"stream: {int(number):#x} is no aclrtStream .*; RawHandle\("
+    with pytest.raises(ArgumentError, match=text):
+        stub.cann.functions.aclrtSynchronizeStream(number)
+
+
+def test_a_handle_that_a_function_returned_is_known_until_the_session_ends(simulator) -> None:
+    simulator.runtime.device()
+    made = simulator.functions.aclrtCreateStream()
+    simulator.functions.aclrtSynchronizeStream(made)
+    simulator.functions.aclrtDestroyStream(made)
+    simulator.close()
+    with pytest.raises(ArgumentError, match="is no aclrtStream"):
+        simulator.functions.aclrtSynchronizeStream(made)
 
 
 @pytest.fixture

@@ -121,3 +121,13 @@ def test_a_width_that_shows_nothing_is_none(columns: str, monkeypatch: pytest.Mo
     """A job without a terminal may set COLUMNS=0; a report of it would be blank."""
     monkeypatch.setenv("COLUMNS", columns)
     assert render.console(io.StringIO()).width == 120
+
+
+def test_a_table_in_a_pipe_has_the_width_it_needs(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    out = io.StringIO()
+    row = ("w" * 90, "1234 (1200–1300)", "why it is as it is, in some more words than fit")
+    render.show([render.Grid(("workload", "device µs", "reason"), [row])], render.console(out))
+    head, line = out.getvalue().splitlines()
+    assert head.split("  ")[-1].strip() == "reason"
+    assert [part in line for part in row] == [True] * 3

@@ -43,10 +43,11 @@ Examples:
   mindtorch-npu bench aclnnFoo --golden my_ops.py --against aclnnMul
   mindtorch-npu bench matmul add --device all --rounds 10 --fail-on slower
 
-Times, never mixed: device (events around queued launches), host (queueing only), e2e (launch and
-wait). FASTER/SLOWER/SAME/UNCLEAR compare e2e with torch and numpy, every kind with a baseline or a
-build. Builds and operators take turns in processes of their own: FASTER or SLOWER is chance in at
-most 1 of 1,000 runs, SAME means within 2 %.
+Three separate times: device (events around queued launches), host (queueing only), e2e (launch and
+wait). --against torch and numpy compare e2e, all others every time. SAME means within 2 %. FASTER
+and SLOWER are wrong in at most 1 of 1,000 runs: both sides take turns. A baseline file cannot take
+turns, so there a difference is UNCLEAR when fewer than 10 samples were taken, or when other
+programs used the cores in either run.
 
 Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and --fail-on slower
 (with several devices: one is slow against the others), 5 nothing could be compared with --against
@@ -101,8 +102,8 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
 def bench(**values: Any) -> int:
     """Time operators: device, host and end to end, with spread, bandwidth and a comparison.
 
-    Inputs are random normal; the result is verified before and after timing, and a wrong one has
-    no times.
+    Inputs are random normal. The result is verified before and after timing; an operator with a
+    wrong result gets no times.
     """
     from ...conformance.run.engine import NothingSelectedError
     from .rivals import NoRivalError

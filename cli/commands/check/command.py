@@ -29,14 +29,14 @@ Examples:
   git bisect run sh -c "make || exit 125; mindtorch-npu check aclnnFoo --golden g.py --git-bisect"
   mindtorch-npu check campaign /var/lib/npu-campaign --hours 72
 
-The first word names a mode if it is one; operators win after `--`.
+A first word that is a mode selects it; after `--` every word is an operator.
 
 Exit codes: 0 all pass, 1 failures, 2 usage, 3 environment (no worker starts), 4 only the build at
-hand fails where that of --against passes, 5 not judged: an
-operator that was asked for by name (of all and of families: every operator) has no verdict but
-SKIP, UNSUPPORTED or that of its contract, a launch of --from has no reference, a device was
-lost with its cases, or --budget left cases out; 130 interrupted. With --git-bisect: 0 good, 1
-bad, 125 where the operator, the environment or a verdict is missing, 128 for a mistaken command."""
+hand fails where that of --against passes, 5 not judged: a named operator
+(with --all or --family: every operator) has only SKIP, UNSUPPORTED or contract results, a launch of
+--from has no reference, a device was lost with its cases, or --budget left cases out;
+130 interrupted. With --git-bisect: 0 good, 1 bad, 125 where the operator, the environment or a
+verdict is missing, 128 usage."""
 
 
 @click.command(epilog=EPILOG, cls=Modes)
@@ -112,8 +112,8 @@ def campaign(
 ) -> int:  # fmt: skip
     """Load every device for days, in rounds; started again, it continues where it stopped.
 
-    FOLDER has the journals of the rounds and their totals; of a campaign that is there already, the
-    other options must be the same.
+    FOLDER has the journals of the rounds and their totals. To continue a campaign, give the same
+    options again.
     """
     from . import runner
 

@@ -31,9 +31,9 @@ def preflight(
 ) -> int:
     """Find faulty chips and links within seconds, before a job starts.
 
-    Cases for each unit of a chip against their references, and as many operators as half of the
-    time allows, on every device; launches over and over, compared bit by bit over all devices;
-    beside them, a ring over HCCL. What is under way when the time is up is ended.
+    On every device: cases for each unit of a chip, then as many operators as half of the time
+    allows, against their references; repeated launches, compared bit by bit between devices; at the
+    same time a ring over HCCL. Work that is unfinished when the time is up is stopped.
     """
     from .runner import run
 

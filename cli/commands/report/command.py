@@ -30,9 +30,8 @@ Examples:
   mindtorch-npu report --merge journals/*.jsonl --watch 10
 
 Exit codes: 0 rendered, 1 the run has failures, 2 usage, 3 no run, 4 regressions in a comparison,
-5 nothing fails, and less was judged than planned: the run, or a recording, was cut off; a
-comparison whose runs have no case in common, or of which one was cut off; with --merge, cases,
-shards or journals are missing or cannot be read."""
+5 no failure, but less was judged than planned: a run or recording was cut off; the compared runs
+have no case in common; with --merge, cases, shards or journals are missing or unreadable."""
 
 
 class Source(choices.OldFile):
@@ -76,7 +75,7 @@ class ReportOptions:
               help="With --merge: repeat every SECONDS until all runs have ended.")  # fmt: skip
 @click.option("--prometheus", type=FILE, help="With --merge: write metrics for Prometheus.")
 @click.option("--list", "listing", is_flag=True, help="List the runs in the state folder.")
-@click.option("--prune", is_flag=True, help="Delete the runs in the state folder, but for the "
+@click.option("--prune", is_flag=True, help="Delete the runs in the state folder except the "
               "latest of each command.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="One line for every case.")
 def report(

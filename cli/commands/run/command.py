@@ -45,10 +45,10 @@ Examples:
 
 Exit codes: that of the program, when it is not 0. Else 1 when --strict or
 --verify found something, or a sweep found a failure that was not survived; 5
-when less was judged, recorded or changed than was asked for: no process of
-the program loaded the layers, a launch was not judged, a fault matched no
-call, records are lost. --allow-unjudged makes 0 of this 5. A program that INT
-or QUIT ends ends this command by the same signal."""
+when less was judged, recorded or changed than requested: no process of the
+program loaded the layers, a launch was not judged, a fault matched no call,
+records are lost. With --allow-unjudged: 0 instead of 5. If SIGINT or SIGQUIT
+ends the program, this command ends by the same signal."""
 
 
 def _data_rules(
@@ -98,11 +98,11 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--strict", is_flag=False, flag_value="report", type=STRICT, metavar="[MODE]",
               help="Find misuse of the API, races and leaks: report them (the default), error lets "
               "the call fail too, abort ends the program there.")  # fmt: skip
-@click.option("--allow", multiple=True, metavar="FILE", help="Known findings, a TOML file with "
-              "reasons, or torch_npu or mindspore for the ones that come along.")  # fmt: skip
+@click.option("--allow", multiple=True, metavar="FILE", help="Ignore known findings: a TOML "
+              "file with reasons, or the included list for torch_npu or mindspore.")  # fmt: skip
 @click.option("--fault", "faults", multiple=True, metavar="SPEC", help=FAULT_HELP)
-@click.option("--allow-unjudged", is_flag=True, help="Do not fail because less was judged, "
-              "recorded or changed than was asked for; it is still said.")  # fmt: skip
+@click.option("--allow-unjudged", is_flag=True, help="Exit with 0 instead of 5 when less was "
+              "judged, recorded or changed than requested.")  # fmt: skip
 @click.option("--html", type=FILE, help="Write a page: summary and timeline.")
 @click.option("--perfetto", type=FILE, help="Write a trace that Perfetto opens.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -164,7 +164,8 @@ def _judge(options: RunOptions, seen: _Seen, install: Install) -> int:
     reported = simulated.findings(seen.report)
     left = findings.unexpected(reported, seen.known)
     if options.judging.strict and seen.ended.loaded:
-        blocks = findings.document(left, len(reported) - len(left))
+        killed = parent.signal_name(seen.ended.code)
+        blocks = findings.document(left, len(reported) - len(left), killed)
         render.show(blocks, render.console(sys.stderr))
     calls, holds_data = _recorded(options, seen)
     reasons = unjudged.reasons(options, seen.ended, verified, calls, holds_data)

@@ -102,9 +102,15 @@ def unexpected(findings: Sequence[StrictFinding], known: Sequence[Allowed]) -> l
     return [f for f in findings if not any(entry.covers(f) for entry in known)]
 
 
-def document(findings: Sequence[StrictFinding], allowed_count: int) -> list[render.Block]:
-    """Findings that differ only in the handle's address are one item."""
+def document(
+    findings: Sequence[StrictFinding], allowed_count: int, killed: str = ""
+) -> list[render.Block]:
+    """Findings that differ only in the handle's address are one item; `killed` is by which signal
+    the program ended: what it did last was not judged."""
     note = f" ({allowed_count} allowed)" if allowed_count else ""
+    if not findings and killed:
+        text = f"strict: nothing found before {killed} killed the program{note}"
+        return [render.Line(render.Cell(text, "warn"))]
     if not findings:
         return [render.Line(render.Cell(f"strict: no misuse found{note}", "good"))]
     alike = Counter((f.what, f.call, f.created, f.at, f.remedy) for f in findings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from aclnn_bindings.layers import parent
 from aclnn_bindings.layers.session import Ended
 
 from ... import planted_faults
@@ -44,6 +45,8 @@ def reasons(
 
 
 def _of_layers(options: RunOptions, ended: Ended) -> Iterator[str]:
+    if killed := parent.signal_name(ended.code):
+        yield f"what the program did when {killed} killed it"
     if ended.unable:
         yield f"a layer did not do what was asked: {ended.unable}"
     if ended.running:

@@ -61,7 +61,7 @@ _Int = SupportsIndex
 _Float = SupportsFloat | SupportsIndex
 _Enum = str | SupportsIndex
 _Text = str | bytes | None
-_Handle = SupportsIndex | _Handled | None
+_Handle = SupportsIndex | _Handled | RawHandle | None
 '''
 _SPACE: Final = """
 class Namespace:

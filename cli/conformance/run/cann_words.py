@@ -36,17 +36,17 @@ def verdict_of(
     if "is not implemented for NPU" in str(error) or "is not implemented for Meta" in str(error):
         return "UNSUPPORTED", text
     if isinstance(error, AclError) and not claims.person and claims.excluded(error.op or ""):
-        return "UNSUPPORTED", f"documents list {error.op} for other products, and refused: {text}"
+        return "UNSUPPORTED", f"{error.op} is documented for other products, and refused here: {text}"
     if claims.assumed and isinstance(error, AclError) and error.code // 1000 == _REFUSED:
-        return "UNSUPPORTED", f"assumed, and refused: {text}"
+        return "UNSUPPORTED", f"assumed, and refused by CANN: {text}"
     if not isinstance(error, AclError) or error.name != _INVALID:
         return "ERROR", text
     is_ours = error.op in calls
     undocumented = not claims.person and _undocumented(error, claims)
     if undocumented or (is_ours and dtype not in claims.dtypes):
-        return "UNSUPPORTED", f"not claimed by {claims.source}, and refused: {text}"
+        return "UNSUPPORTED", f"not declared by {claims.source}, and refused by CANN: {text}"
     if is_ours:
-        return "ERROR", f"{dtype} is claimed by {claims.source}, and refused: {text}"
+        return "ERROR", f"{dtype} is declared by {claims.source}, and refused by CANN: {text}"
     return "ERROR", text
 
 

@@ -36,7 +36,7 @@ def gradient(
     with the sums of magnitudes that a matrix unit's rounding is measured against."""
     slots = [s for s in trial.recipe.slots if s.arg.dtype in FORMATS and s.arg.grad]
     if not slots or trial.need.tier == "none":
-        return trial.result("SKIP", reason="no input is differentiated")
+        return trial.result("SKIP", reason="no input is differentiable")
     try:
         outs, leaves = _forward(trial, lambda s: from_host(s.array.astype(np.float64)), slots)
     except Exception as error:

@@ -145,5 +145,5 @@ def test_what_a_person_claims_has_a_kernel_whatever_documents_say():
     assert (verdict, reason[:44]) == ("ERROR", "no kernel for what its reference declares: a")
     verdict, reason = verdict_of(refusal("FLOAT", "UINT8"), ("aclnnAdd",), "float32", claims)
     assert verdict == "ERROR"
-    assert reason.startswith("float32 is claimed by its reference, and refused: ")
+    assert reason.startswith("float32 is declared by its reference, and refused by CANN: ")
     assert verdict_of(missing, ("aclnnAdd",), "float32", Claims(("float32",)))[0] == "UNSUPPORTED"
