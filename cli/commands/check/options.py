@@ -226,7 +226,8 @@ CASE_FILE: Final[tuple[Decorator, ...]] = (
                  show_default=True, help="Whose verdict on --cases counts."),
     click.option("--design", is_flag=True, help="Also run the operators' own cases."),
     click.option("--results", type=FILE, metavar="CSV", help="Write --cases with their results."),
-    click.option("--rerun", is_flag=True, help="Run only the rows that did not pass in --cases, a file of results."),
+    click.option("--rerun", is_flag=True,
+                 help="Run only the rows that did not pass in --cases, a file of results."),
 )  # fmt: skip
 SHARD: Final[tuple[Decorator, ...]] = (
     click.option("--shard", type=choices.ShardType(), default="1/1", metavar="I/N",

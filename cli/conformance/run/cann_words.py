@@ -36,7 +36,7 @@ def verdict_of(
     if "is not implemented for NPU" in str(error) or "is not implemented for Meta" in str(error):
         return "UNSUPPORTED", text
     if isinstance(error, AclError) and not claims.person and claims.excluded(error.op or ""):
-        return "UNSUPPORTED", f"{error.op} is documented for other products, and refused here: {text}"
+        return "UNSUPPORTED", f"{error.op} is of other products by its document: {text}"
     if claims.assumed and isinstance(error, AclError) and error.code // 1000 == _REFUSED:
         return "UNSUPPORTED", f"assumed, and refused by CANN: {text}"
     if not isinstance(error, AclError) or error.name != _INVALID:
