@@ -15,7 +15,6 @@ from aclnn_bindings.interface.headers import parse_tree
 from aclnn_bindings.interface.releases import difference
 
 from ... import exits, render
-from ...plurals import plural
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 EPILOG = """\b
@@ -72,7 +71,7 @@ def make(
     write(path, difference(catalogs.read(base), whole, base) if base else whole)
     catalogs.forget()
     functions, ops, enums, structs = _counts(declared)
-    text = f"{plural(functions, 'function')}, {ops} operators, {enums} enums, {structs} structs"
+    text = f"{functions} functions, {ops} operators, {enums} enums, {structs} structs"
     render.show([render.Line(f"{name}: {text}"), render.Line(f"written: {path}")])
     return exits.OK
 
