@@ -164,7 +164,7 @@ def _renderable(block: Block) -> RenderableType:
         case Facts(rows):
             return _pairs([(name, _text(value)) for name, value in rows])
         case Grid():
-            return _table(block)
+            return _Split(block)
         case Items(items):
             return Group(*(_item(i, item) for i, item in enumerate(items, 1)))
 
@@ -178,13 +178,47 @@ def _pairs(rows: Sequence[tuple[str, RenderableType]]) -> RenderableType:
     return Padding(grid, (0, 0, 0, 2))
 
 
-def _table(block: Grid) -> RenderableType:
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """A table; where its columns are wider than the page, several with the same first column."""
+
+    block: Grid
+
+    def __rich_console__(self, on: Console, options: ConsoleOptions) -> RenderResult:
+        room = options.max_width - 2
+        for number, columns in enumerate(_columns(self.block, room)):
+            if number:
+                yield Text("")
+            yield _table(self.block, columns, room)
+
+
+def _width(block: Grid, column: int) -> int:
+    """Of a column with its gap, in one line."""
+    cells = [block.columns[column], *(row[column] for row in block.rows)]
+    return max(cell_len(_plain(cell)) for cell in cells) + 2
+
+
+def _columns(block: Grid, room: int) -> list[list[int]]:
+    """Which columns fit together: numbers whole, texts in lines of at least _LEAST_WIDTH."""
+    widths = [_width(block, i) for i in range(len(block.columns))]
+    least = [w if i in (0, *block.right) else min(w, _LEAST_WIDTH) for i, w in enumerate(widths)]
+    least[0] = min(least[0], room // 2)
+    groups = [[0]]
+    for i in range(1, len(least)):
+        if len(groups[-1]) > 1 and sum(least[k] for k in groups[-1]) + least[i] > room + 2:
+            groups.append([0])
+        groups[-1].append(i)
+    return groups
+
+
+def _table(block: Grid, columns: Sequence[int], room: int) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for i, name in enumerate(block.columns):
+    for i in columns:
         side: Literal["left", "right"] = "right" if i in block.right else "left"
-        table.add_column(name, justify=side, overflow="fold", no_wrap=i == 0 or i in block.right)
+        whole = _width(block, 0) <= room // 2 if i == 0 else i in block.right
+        table.add_column(block.columns[i], justify=side, overflow="fold", no_wrap=whole)
     for row in block.rows:
-        table.add_row(*map(_text, row))
+        table.add_row(*(_text(row[i]) for i in columns))
     return Padding(table, (0, 0, 0, 2))
 
 

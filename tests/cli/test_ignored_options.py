@@ -95,8 +95,15 @@ def test_two_results_do_not_share_a_file(tmp_path: Path) -> None:
 
 
 def test_devices_without_contents_are_shared() -> None:
-    done = CliRunner().invoke(report, ["--json", "/dev/null", "--html", "/dev/null", "--list"])
-    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(report, ["--json", "/dev/null", "--html", "/dev/null", "--merge"])
+    assert "name another file" not in done.output
+
+
+@pytest.mark.parametrize("words", [["--list", "--prune"], ["--list", "--html", "/dev/null"]])
+def test_the_list_of_runs_takes_no_other_option(words: list[str]) -> None:
+    done = CliRunner().invoke(report, words)
+    assert done.exit_code == 2
+    assert "--list and --prune are about the state folder" in done.output
 
 
 def test_saved_cases_go_to_no_folder_behind_a_link(tmp_path):

@@ -131,3 +131,16 @@ def test_a_table_in_a_pipe_has_the_width_it_needs(monkeypatch):
     head, line = out.getvalue().splitlines()
     assert head.split("  ")[-1].strip() == "reason"
     assert [part in line for part in row] == [True] * 3
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_a_table_that_is_too_wide_is_split_and_loses_nothing(width: int) -> None:
+    columns = ("workload", "device µs", "host µs", "e2e µs", "cold µs", "n", "why")
+    row = ("add float32 64x64", "109366 (109366–109366)", "6.18 (6.18–6.18)",
+           "103890 (103844–103936)", "203890 (103844–203936)", "12", "other programs")  # fmt: skip
+    out = io.StringIO()
+    on = Console(file=out, width=width, theme=render._THEME, color_system=None)
+    render.show([Grid(columns, [row], frozenset(range(1, 6)))], on)
+    text = out.getvalue()
+    assert max(map(len, text.splitlines())) <= width
+    assert [cell for cell in (*columns, *row) if cell not in text] == []
