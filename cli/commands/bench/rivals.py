@@ -72,7 +72,8 @@ def baseline(path: Path) -> dict[str, dict[str, TimeSpread]]:
     except (OSError, ValueError) as error:
         raise NoRivalError(f"{path}: no baseline: {error}") from None
     if not isinstance(data, dict) or data.get("schema") != BASELINE:
-        raise NoRivalError(f"{path}: no baseline: schema must be {BASELINE}; --json writes one")
+        raise NoRivalError(f"{path}: no baseline: schema must be {BASELINE}, "
+                           "which --json writes for one device")  # fmt: skip
     try:
         return {
             str(row["name"]): {kind: from_json(t) for kind, t in row["times"].items()}
