@@ -147,6 +147,18 @@ def _filtered_gradient(call: Callable[[Any, Any], Any], shape: tuple[int, ...]) 
     return lambda n, dtype: _pulled_back(call, picture(n, dtype), drawn(shape, dtype))
 
 
+def _of_weight() -> Case:
+    """The gradient of a convolution by its weight."""
+
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        a, w = picture(n, dtype), drawn((16, 8, 3, 3), dtype)
+        grad = drawn((2, 16, *a.shape[2:]), dtype)
+        row = _row_of("_convolution_weight_grad")
+        return lambda: row(grad, a, w, (1, 1), (1, 1), (1, 1), 1)
+
+    return case
+
+
 def _row_of(name: str) -> Callable[..., Any]:
     """The row, or torch's operator of its name."""
     if torch.Tensor is Tensor:
@@ -260,6 +272,10 @@ CASES: dict[str, Case] = {
     "elu'": _gradient(F.elu),
     "softplus'": _gradient(F.softplus),
     "hardswish'": _gradient(F.hardswish),
+    "hardtanh'": _gradient(F.hardtanh),
+    "hardshrink'": _gradient(F.hardshrink),
+    "softshrink'": _gradient(F.softshrink),
+    "mish'": _gradient(F.mish),
     "layer_norm": _affine(lambda a, w: F.layer_norm(a, (a.shape[1],), w, w)),
     "layer_norm'": _gradient(lambda a: F.layer_norm(a, (a.shape[1],))),
     "layer_norm' of all": _affine_gradient(lambda a, w: F.layer_norm(a, (a.shape[1],), w, w)),
@@ -321,6 +337,7 @@ CASES: dict[str, Case] = {
     **{f"grid_sample {rank}d'": _sampled(rank, gradient=True) for rank in (2, 3)},
     "conv2d": _filtered(lambda a, w: F.conv2d(a, w, padding=1), (16, 8, 3, 3)),
     "conv2d by depth": _filtered(lambda a, w: F.conv2d(a, w, padding=1, groups=8), (8, 1, 3, 3)),
+    "conv2d weight'": _of_weight(),
     "conv_transpose2d": _filtered(lambda a, w: F.conv_transpose2d(a, w, stride=2), (8, 16, 3, 3)),
     "gather along others": _with_index(lambda a, i: a.gather(0, i % a.shape[0])),
     "scatter along others": _with_index(lambda a, i: a.scatter(0, i % a.shape[0], a)),

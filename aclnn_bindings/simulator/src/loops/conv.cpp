@@ -4,8 +4,10 @@
 #include "loops/bfloat_conv.h"
 #include "loops/bfloat_gemm.h"
 #include "loops/parallel.h"
+#include "loops/stage.h"
 
 #include <algorithm>
+#include <memory>
 
 namespace aclsim {
 namespace {
@@ -24,184 +26,217 @@ struct Reach {
   }
 };
 
-// f(patch row of an output line, its first input, first output, outputs) for each line of outputs
-// that reads inside; skip(patch row, line) for lines that lie in the padding.
-template <class Line, class Skip>
-void each_line(const ConvShape& s, int64_t tap, Line line, Skip skip) {
+// line(first output, outputs in the padding, outputs that read inside, outputs in the padding after
+// them, input of the first that reads) for each line of the outputs [begin, end).
+template <class Line>
+ACL_INLINE void each_line(const ConvShape& s, int64_t tap, int64_t begin, int64_t end, Line line) {
   const int64_t kw = tap % s.kernel[2], kh = tap / s.kernel[2] % s.kernel[1],
                 kd = tap / s.kernel[2] / s.kernel[1];
   const Reach deep(s, 0, kd), high(s, 1, kh), wide(s, 2, kw);
-  for (int64_t d = 0; d < s.out[0]; ++d) {
-    for (int64_t h = 0; h < s.out[1]; ++h) {
-      const int64_t at = (d * s.out[1] + h) * s.out[2];
-      if (d < deep.begin || d >= deep.end || h < high.begin || h >= high.end) {
-        skip(at);
-        continue;
-      }
-      const int64_t from =
-          ((deep.first + d * s.stride[0]) * s.in[1] + high.first + h * s.stride[1]) * s.in[2] +
-          wide.first;
-      line(at, from, wide.begin, wide.end);
+  const int64_t row = begin / s.out[2];
+  int64_t d = row / s.out[1], h = row % s.out[1], left = begin % s.out[2];
+  for (int64_t at = begin; at < end; left = 0) {
+    const int64_t right = std::min(s.out[2], left + end - at);
+    const bool inside = d >= deep.begin && d < deep.end && h >= high.begin && h < high.end;
+    const int64_t first = inside ? std::min(std::max(wide.begin, left), right) : right;
+    const int64_t last = inside ? std::min(std::max(wide.end, first), right) : right;
+    const int64_t plane = (deep.first + d * s.stride[0]) * s.in[1] + high.first + h * s.stride[1];
+    line(at - begin, first - left, last - first, right - last,
+         plane * s.in[2] + wide.first + first * s.stride[2]);
+    at += right - left;
+    if (++h == s.out[1]) {
+      h = 0;
+      ++d;
     }
   }
 }
 
-// patches[depth][out_space] of one image and group.
+// Lines are short: moves of a fixed size, the last of which overlaps, instead of calls.
+template <int kStep, class From>
+ACL_INLINE bool copy_by(From* to, const From* from, int64_t n) {
+  if (n < kStep) return false;
+  for (int64_t i = 0; i + kStep <= n; i += kStep) memcpy(to + i, from + i, kStep * sizeof(From));
+  memcpy(to + n - kStep, from + n - kStep, kStep * sizeof(From));
+  return true;
+}
+
+// Patches [begin, end) of one channel and place of the kernel.
 template <class From>
-void unfold_row(const ConvShape& s, From* to, const From* x, int64_t tap) {
-  const int64_t width = s.out[2], stride = s.stride[2];
-  each_line(
-      s, tap,
-      [&](int64_t at, int64_t from, int64_t begin, int64_t end) {
-        From* line = to + at;
-        std::fill_n(line, begin, From{});
-        if (stride == 1) {
-          std::copy_n(x + from + begin, end - begin, line + begin);
-        } else {
-          for (int64_t i = begin; i < end; ++i) line[i] = x[from + i * stride];
-        }
-        std::fill_n(line + end, width - end, From{});
-      },
-      [&](int64_t at) { std::fill_n(to + at, width, From{}); });
-}
-ACL_VECTOR void add_line(float* to, const float* from, int64_t n) {
-  ACL_IVDEP
-  for (int64_t i = 0; i < n; ++i) to[i] += from[i];
-}
-void fold_row(const ConvShape& s, float* x, const float* from_row, int64_t tap) {
+ACL_VECTOR void unfold_row(const ConvShape& s, From* to, const From* x, int64_t tap, int64_t begin,
+                           int64_t end) {
   const int64_t stride = s.stride[2];
-  each_line(
-      s, tap,
-      [&](int64_t at, int64_t from, int64_t begin, int64_t end) {
-        const float* line = from_row + at;
-        if (stride == 1) {
-          add_line(x + from + begin, line + begin, end - begin);
-        } else {
-          for (int64_t i = begin; i < end; ++i) x[from + i * stride] += line[i];
-        }
-      },
-      [](int64_t) {});
+  each_line(s, tap, begin, end,
+            [=](int64_t at, int64_t before, int64_t n, int64_t after, int64_t from) ACL_LAMBDA {
+              From* line = to + at;
+              for (int64_t i = 0; i < before; ++i) line[i] = From{};
+              line += before;
+              if (stride == 1 && (copy_by<16>(line, x + from, n) || copy_by<4>(line, x + from, n))) {
+              } else if (stride == 2) {  // by shuffles instead of gathers
+                for (int64_t i = 0; i < n; ++i) line[i] = x[from + i * 2];
+              } else {
+                for (int64_t i = 0; i < n; ++i) line[i] = x[from + i * stride];
+              }
+              for (int64_t i = 0; i < after; ++i) line[n + i] = From{};
+            });
+}
+ACL_VECTOR void fold_row(const ConvShape& s, float* x, const float* row, int64_t tap, int64_t begin,
+                         int64_t end) {
+  const int64_t stride = s.stride[2];
+  each_line(s, tap, begin, end,
+            [=](int64_t at, int64_t before, int64_t n, int64_t, int64_t from) ACL_LAMBDA {
+              float* to = x + from;
+              const float* line = row + at + before;
+              if (stride == 1) {
+                ACL_IVDEP
+                for (int64_t i = 0; i < n; ++i) to[i] += line[i];
+              } else {
+                for (int64_t i = 0; i < n; ++i) to[i * stride] += line[i];
+              }
+            });
 }
 int64_t grain_for(int64_t cost) { return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, cost)); }
 
-template <class From>
-void unfold_image(const ConvShape& s, From* patches, const From* x) {
-  const int64_t space = s.out_space(), taps = s.taps();
-  parallel_for(s.depth(), grain_for(space), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      unfold_row(s, patches + r * space, x + r / taps * s.in_space(), r % taps);
-    }
-  });
+// Outputs whose patches stay in a processor's cache from unfolding to product, but as many as pay
+// for the product's preparation.
+int64_t piece_of(const ConvShape& s) {
+  constexpr int64_t kFloats = 1 << 16, kLeast = 256;
+  const int64_t piece = std::max(kLeast, kFloats / std::max<int64_t>(1, s.depth()) / 16 * 16);
+  return std::min(piece, std::max<int64_t>(1, s.out_space()));
 }
-template <class From>
-const From* unfold(const ConvShape& s, From* patches, const From* x) {
-  if (s.pointwise()) return x;
-  unfold_image(s, patches, x);
-  return patches;
+// f(begin, end) for the pieces of the outputs.
+template <class F>
+void each_piece(const ConvShape& s, F f) {
+  const int64_t space = s.out_space(), piece = piece_of(s);
+  for (int64_t at = 0; at < space; at += piece) f(at, std::min(at + piece, space));
 }
 
-// f(image, group, patches): one after the other where a group fills the machine by itself, else in
-// threads with patches of their own.
-template <class T, class F>
-void each_group(const ConvShape& s, T* patches, F f) {
-  if (s.groups == 1) {
-    for (int64_t i = 0; i < s.n; ++i) f(i, int64_t{0}, patches);
-    return;
+// Patches [begin, end) of channels [first, last) as a matrix: the input itself where they are it.
+template <class From>
+Matrix<const From> unfold(const ConvShape& s, From* patches, const From* x, int64_t first,
+                          int64_t last, int64_t begin, int64_t end) {
+  const int64_t taps = s.taps(), width = end - begin, rows = (last - first) * taps;
+  if (s.pointwise()) return {x + first * s.in_space() + begin, rows, width, s.out_space(), 1};
+  for (int64_t r = 0; r < rows; ++r) {
+    unfold_row(s, patches + r * width, x + (first + r / taps) * s.in_space(), r % taps, begin, end);
   }
-  parallel_for(s.n * s.groups, 1, [&](int64_t begin, int64_t end) {
-    Buffer<T> own(s.pointwise() ? 1 : s.depth() * s.out_space());
-    for (int64_t k = begin; k < end; ++k) f(k / s.groups, k % s.groups, own.get());
+  return {patches, rows, width, width, 1};
+}
+
+// f(image, group, first channel, last, patches) in threads; those of one image share its channels
+// where there are fewer images than threads. `images`: 1 where a call goes over all of them.
+template <class T, class F>
+void each_block(const ConvShape& s, int64_t images, F f) {
+  const int64_t all = images * s.groups, each = s.n / std::max<int64_t>(1, images);
+  const int64_t work = s.depth() * s.out_space() * s.out_channels * each;  // products
+  const int64_t most = std::min(kernel_threads() / std::max<int64_t>(1, all), work >> 20);
+  const int64_t blocks = std::max<int64_t>(1, std::min(s.in_channels, most));
+  const int64_t grain = std::max<int64_t>(1, (1 << 19) / std::max<int64_t>(1, work));
+  parallel_for(all * blocks, grain, [&](int64_t begin, int64_t end) {
+    std::unique_ptr<T[]> patches(s.pointwise() ? nullptr : new T[s.depth() * piece_of(s)]);
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t b = k % blocks, at = k / blocks;
+      f(at / s.groups, at % s.groups, s.in_channels * b / blocks,
+        s.in_channels * (b + 1) / blocks, patches.get());
+    }
   });
 }
 
 }  // namespace
 
-int64_t conv_patches(const ConvShape& s) {
-  return s.groups > 1 || s.pointwise() ? 0 : s.depth() * s.out_space();
-}
-
 void conv_unfold(const ConvShape& s, float* patches, const float* x) {
-  unfold_image(s, patches, x);
+  const int64_t space = s.out_space(), taps = s.taps();
+  parallel_for(s.depth(), grain_for(space), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      unfold_row(s, patches + r * space, x + r / taps * s.in_space(), r % taps, 0, space);
+    }
+  });
 }
-void conv_fold(const ConvShape& s, float* x, const float* patches, const float* bias) {
+void conv_fold(const ConvShape& s, float* x, const float* patches) {
   const int64_t space = s.out_space(), taps = s.taps();
   parallel_for(s.in_channels, grain_for(space * taps), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       float* to = x + c * s.in_space();
-      std::fill_n(to, s.in_space(), bias ? bias[c] : 0.0f);
+      std::fill_n(to, s.in_space(), 0.0f);
       for (int64_t tap = 0; tap < taps; ++tap) {
-        fold_row(s, to, patches + (c * taps + tap) * space, tap);
+        fold_row(s, to, patches + (c * taps + tap) * space, tap, 0, space);
       }
     }
   });
 }
 
 template <class From>
-void conv_forward(const ConvShape& s, float* y, const From* x, const From* w, const float* bias,
-                  From* patches) {
+void conv_forward(const ConvShape& s, float* y, const From* x, const From* w, const float* bias) {
   if constexpr (std::is_same<From, bfloat>::value) {
     if (convolves(s, x, w)) return convolve(s, y, x, w, bias);
   }
   const int64_t space = s.out_space(), depth = s.depth(), m = s.out_channels;
-  each_group(s, patches, [&](int64_t i, int64_t g, From* own) {
-    const From* from = x + (i * s.groups + g) * s.in_channels * s.in_space();
-    float* to = y + (i * s.groups + g) * m * space;
-    for (int64_t k = 0; bias && k < m; ++k) std::fill_n(to + k * space, space, bias[g * m + k]);
-    const From* unfolded = unfold(s, own, from);
-    gemm({to, m, space, space, 1}, Matrix<const From>{w + g * m * depth, m, depth, depth, 1},
-         Matrix<const From>{unfolded, depth, space, space, 1}, bias != nullptr);
+  const int64_t piece = piece_of(s), pieces = (space + piece - 1) / piece;
+  const int64_t grain = std::max<int64_t>(1, (1 << 19) / std::max<int64_t>(1, m * depth * piece));
+  parallel_for(s.n * s.groups * pieces, grain, [&](int64_t first, int64_t last) {
+    std::unique_ptr<From[]> patches(s.pointwise() ? nullptr : new From[depth * piece]);
+    for (int64_t k = first; k < last; ++k) {
+      const int64_t at = k / pieces, g = at % s.groups, begin = k % pieces * piece;
+      const int64_t end = std::min(begin + piece, space);
+      float* to = y + at * m * space + begin;
+      for (int64_t r = 0; bias && r < m; ++r) {
+        std::fill_n(to + r * space, end - begin, bias[g * m + r]);
+      }
+      gemm({to, m, end - begin, space, 1},
+           Matrix<const From>{w + g * m * depth, m, depth, depth, 1},
+           unfold(s, patches.get(), x + at * s.in_channels * s.in_space(), 0, s.in_channels, begin,
+                  end),
+           bias != nullptr);
+    }
   });
 }
 
 template <class From>
 void conv_input_grad(const ConvShape& s, float* gx, const From* gy, const From* w,
-                     const float* bias, float* patches) {
-  const int64_t space = s.out_space(), depth = s.depth(), m = s.out_channels;
-  each_group(s, patches, [&](int64_t i, int64_t g, float* own) {
+                     const float* bias) {
+  const int64_t space = s.out_space(), depth = s.depth(), m = s.out_channels, taps = s.taps();
+  each_block<float>(s, s.n, [&](int64_t i, int64_t g, int64_t first, int64_t last, float* own) {
     float* to = gx + (i * s.groups + g) * s.in_channels * s.in_space();
-    float* products = s.pointwise() ? to : own;
-    const float* shift = bias ? bias + g * s.in_channels : nullptr;
-    for (int64_t k = 0; shift && s.pointwise() && k < depth; ++k) {
-      std::fill_n(to + k * space, space, shift[k]);
+    for (int64_t c = first; c < last; ++c) {
+      std::fill_n(to + c * s.in_space(), s.in_space(), bias ? bias[g * s.in_channels + c] : 0.0f);
     }
-    gemm({products, depth, space, space, 1},
-         Matrix<const From>{w + g * m * depth, depth, m, 1, depth},
-         Matrix<const From>{gy + (i * s.groups + g) * m * space, m, space, space, 1},
-         shift && s.pointwise());
-    if (!s.pointwise()) conv_fold(s, to, products, shift);
+    const int64_t rows = (last - first) * taps;
+    each_piece(s, [&](int64_t begin, int64_t end) {
+      const int64_t width = end - begin;
+      const Matrix<const From> weights{w + g * m * depth + first * taps, rows, m, 1, depth};
+      const Matrix<const From> flow{gy + (i * s.groups + g) * m * space + begin, m, width, space, 1};
+      if (s.pointwise()) {
+        return gemm({to + first * space + begin, rows, width, space, 1}, weights, flow, true);
+      }
+      gemm({own, rows, width, width, 1}, weights, flow, false);
+      for (int64_t r = 0; r < rows; ++r) {
+        fold_row(s, to + (first + r / taps) * s.in_space(), own + r * width, r % taps, begin, end);
+      }
+    });
   });
 }
 
 template <class From>
-void conv_weight_grad(const ConvShape& s, float* gw, const From* gy, const From* x,
-                      From* patches) {
-  const int64_t space = s.out_space(), depth = s.depth(), m = s.out_channels;
-  const auto add = [&](int64_t i, int64_t g, From* own) {
-    const From* unfolded = unfold(s, own, x + (i * s.groups + g) * s.in_channels * s.in_space());
-    gemm({gw + g * m * depth, m, depth, depth, 1},
-         Matrix<const From>{gy + (i * s.groups + g) * m * space, m, space, space, 1},
-         Matrix<const From>{unfolded, space, depth, 1, space}, i > 0);
-  };
-  if (s.n == 0) std::fill_n(gw, s.groups * m * depth, 0.0f);
-  if (s.groups == 1) {
-    for (int64_t i = 0; i < s.n; ++i) add(i, 0, patches);
-    return;
-  }
-  // Images of one group add to the same weights: threads take groups.
-  parallel_for(s.groups, 1, [&](int64_t begin, int64_t end) {
-    Buffer<From> own(s.pointwise() ? 1 : depth * space);
-    for (int64_t g = begin; g < end; ++g) {
-      for (int64_t i = 0; i < s.n; ++i) add(i, g, own.get());
+void conv_weight_grad(const ConvShape& s, float* gw, const From* gy, const From* x) {
+  const int64_t space = s.out_space(), depth = s.depth(), m = s.out_channels, taps = s.taps();
+  std::fill_n(gw, s.groups * m * depth, 0.0f);
+  each_block<From>(s, 1, [&](int64_t, int64_t g, int64_t first, int64_t last, From* own) {
+    const Matrix<float> sums{gw + g * m * depth + first * taps, m, (last - first) * taps, depth, 1};
+    for (int64_t i = 0; i < s.n; ++i) {
+      const int64_t at = i * s.groups + g;
+      each_piece(s, [&](int64_t begin, int64_t end) {
+        const Matrix<const From> seen =
+            unfold(s, own, x + at * s.in_channels * s.in_space(), first, last, begin, end);
+        gemm(sums, Matrix<const From>{gy + at * m * space + begin, m, end - begin, space, 1},
+             Matrix<const From>{seen.data, seen.cols, seen.rows, 1, seen.row_stride}, true);
+      });
     }
   });
 }
 
 #define ACLSIM_CONVOLUTIONS(From)                                                                 \
-  template void conv_forward(const ConvShape&, float*, const From*, const From*, const float*,     \
-                             From*);                                                               \
-  template void conv_input_grad(const ConvShape&, float*, const From*, const From*, const float*,  \
-                                float*);                                                           \
-  template void conv_weight_grad(const ConvShape&, float*, const From*, const From*, From*);
+  template void conv_forward(const ConvShape&, float*, const From*, const From*, const float*);    \
+  template void conv_input_grad(const ConvShape&, float*, const From*, const From*, const float*); \
+  template void conv_weight_grad(const ConvShape&, float*, const From*, const From*);
 ACLSIM_CONVOLUTIONS(float)
 ACLSIM_CONVOLUTIONS(bfloat)
 

@@ -27,23 +27,19 @@ struct ConvShape {
   }
 };
 
-// Unfolded patches that the loops want as scratch; per thread where there are groups.
-int64_t conv_patches(const ConvShape& s);
-
 // y = convolution of x, plus bias [groups * out_channels] where given.
 template <class From>
-void conv_forward(const ConvShape& s, float* y, const From* x, const From* w, const float* bias,
-                  From* patches);
+void conv_forward(const ConvShape& s, float* y, const From* x, const From* w, const float* bias);
 // gx: the gradient by x; plus bias [groups * in_channels] where given (a transposed convolution).
 template <class From>
 void conv_input_grad(const ConvShape& s, float* gx, const From* gy, const From* w,
-                     const float* bias, float* patches);
+                     const float* bias);
 template <class From>
-void conv_weight_grad(const ConvShape& s, float* gw, const From* gy, const From* x, From* patches);
+void conv_weight_grad(const ConvShape& s, float* gw, const From* gy, const From* x);
 
 // patches [in_channels * taps, out_space] of one image, zero where the kernel reaches outside; and
-// their sums back into the places of x they come from, plus bias.
+// their sums back into the places of x they come from.
 void conv_unfold(const ConvShape& s, float* patches, const float* x);
-void conv_fold(const ConvShape& s, float* x, const float* patches, const float* bias);
+void conv_fold(const ConvShape& s, float* x, const float* patches);
 
 }  // namespace aclsim

@@ -5,8 +5,6 @@
 #include "loops/stage.h"
 
 #include <algorithm>
-#include <mutex>
-#include <string>
 #include <vector>
 
 #include <dlfcn.h>
@@ -55,15 +53,11 @@ bool multiplies(Gemm call) {
   return true;
 }
 
-// Loaded on first use from the folder this library lies in; without it own loops do the work.
+// Loaded on first use, found by this library's RUNPATH; without it own loops do the work.
 const Blas& blas() {
   static const Blas loaded = [] {
     Blas b;
-    Dl_info self;
-    if (!dladdr(reinterpret_cast<void*>(&blas), &self) || !self.dli_fname) return b;
-    std::string path(self.dli_fname);
-    path.resize(path.rfind('/') + 1);
-    void* lib = dlopen((path + "libscipy_openblas.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* lib = dlopen("libscipy_openblas.so", RTLD_NOW | RTLD_LOCAL);
     if (!lib) return b;
     b.sgemm = reinterpret_cast<Sgemm>(dlsym(lib, "scipy_cblas_sgemm"));
     b.dgemm = reinterpret_cast<Dgemm>(dlsym(lib, "scipy_cblas_dgemm"));

@@ -12,8 +12,8 @@ from ...spec import SHORT_FLOATS, in_dtypes
 from ...words import *
 from ..pointwise.unary import sigmoid, special
 from .norm_grads import wide
+from .slopes import FLOATING, Slope, slope, slope_row, slope_samples, where
 
-FLOATING = tuple(d for d in dt.ALL if d.category == dt.FLOAT)
 COMPLEX = tuple(d for d in dt.ALL if d.category == dt.COMPLEX)
 
 
@@ -129,30 +129,9 @@ def _gelu_curved(grad: Tensor, grad_output: Tensor, self: Tensor, approximate: s
     return grad * grad_output * (bent * (slope - self * tanh * slope * slope + bow))
 
 
-class _Slope(Pointwise):
-    """Of the gradient of an activation: torch's kernels take floating-point numbers."""
-
-    def __init__(self, kernel: str, known: tuple[Dtype, ...] = FLOATING, slope: Any = None):
-        super().__init__(only=(kernel, known))
-        self.slope = slope
-
-    def __call__(self, *args: Any) -> Geometry:
-        if self.slope is not None:
-            self.slope(*args[2:])
-        return super().__call__(*args)
-
-
-def _slope_samples(*rest: Any) -> Callable[..., Any]:
-    return lambda: [
-        Sample((Arg((3, 4), d), Arg((3, 4), d, -4.0, 4.0)), kwargs)
-        for d in FLOATS
-        for kwargs in (rest or ({},))
-    ]
-
-
 op(
     "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
-    infer=_Slope("GeluBackwardKernelImpl", slope=_approximated),
+    infer=Slope("GeluBackwardKernelImpl", slope=_approximated),
     cpu=lambda grad, x, approximate: grad * _gelu_slope(x, approximate),
     aclnn=call(
         "aclnnGeluBackwardV2", "grad_output", "self", "approximate", "out",
@@ -165,7 +144,7 @@ op(
         ),
         "self": _gelu_curved,
     },
-    samples=_slope_samples({}, {"approximate": "tanh"}),
+    samples=slope_samples({}, {"approximate": "tanh"}),
     oracle=lambda torch: torch.ops.aten.gelu_backward,
     tolerance="composite",
     rule="activation_backward",
@@ -208,35 +187,7 @@ def _silu_slope(x: Array) -> Array:
     return share * (x * (one - share) + one)
 
 
-def _slope_row(
-    name: str,
-    known: tuple[Dtype, ...],
-    slope: Callable[[Array], Array],
-    lower: Callable[[Tensor, Tensor], Tensor],
-    curved: Callable[[Tensor, Tensor, Tensor], Tensor],
-) -> None:
-    """The row of an activation's gradient by its input: `slope` in numpy, `lower` by other rows,
-    `curved` its own gradient by the input."""
-    row = f"{name}_backward"
-    op(
-        f"{row}(Tensor grad_output, Tensor self) -> Tensor",
-        infer=_Slope(f"{row}_cpu", known),
-        cpu=lambda grad, x: grad * slope(x),
-        aclnn=call(
-            f"aclnn{name.capitalize()}Backward", "grad_output", "self", "out",
-            when=in_dtypes("self", *SHORT_FLOATS),
-        ),
-        lower=lower,
-        grad={"grad_output": lambda grad, self: getattr(aten, row)(grad, self), "self": curved},
-        samples=_slope_samples(),
-        oracle=lambda torch: getattr(torch.ops.aten, row),
-        tolerance="composite",
-        rule="activation_backward",
-        surface="none",
-    )  # fmt: skip
-
-
-_slope_row("silu", (*FLOATING, *COMPLEX), _silu_slope, _silu_backward, _silu_curved)
+slope_row("silu", _silu_slope, _silu_backward, _silu_curved, (*FLOATING, *COMPLEX))
 
 
 def _silu_grad(grad: Tensor, self: Tensor) -> Tensor:
@@ -275,7 +226,7 @@ def _mish_slope(x: Array) -> Array:
     return tanh + x * sigmoid(x) * (one - tanh * tanh)
 
 
-_slope_row("mish", FLOATING, _mish_slope, _mish_backward, _mish_curved)
+slope_row("mish", _mish_slope, _mish_backward, _mish_curved)
 
 
 activation(
@@ -295,8 +246,15 @@ activation(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
     lambda x, slope: choose(x > 0, x, x * x.dtype.type(slope)),
     call("aclnnLeakyRelu", "self", "negative_slope", "out"),
-    lambda grad, self, negative_slope: aten.straight(
-        aten.where(self > 0, grad, _times(grad, negative_slope)), self
+    slope(
+        "leaky_relu",
+        lambda grad, x, slope: choose(x > 0, grad, grad * x.dtype.type(slope)),
+        lambda grad, self, negative_slope: aten.straight(
+            aten.where(self > 0, grad, _times(grad, negative_slope)), self
+        ),
+        ("aclnnLeakyReluBackward", "grad_output", "self", "negative_slope", False, "out"),
+        {"negative_slope": (0.01, 0.3)},
+        lambda f: lambda grad, self, negative_slope: f(grad, self, negative_slope, False),
     ),
     settings=((0.3,),),
 )
@@ -305,6 +263,12 @@ activation(
 def _elu(x: Array, alpha: Number, scale: Number, input_scale: Number) -> Array:
     t = x.dtype.type
     return choose(x > 0, x * t(scale), np.expm1(x * t(input_scale)) * t(alpha * scale))
+
+
+def _elu_slope(grad: Array, x: Array, alpha: Number, scale: Number, input_scale: Number) -> Array:
+    t = x.dtype.type
+    low = np.exp(x * t(input_scale)) * t(alpha * scale * input_scale)
+    return choose(x > 0, grad * t(scale), grad * low)
 
 
 def _elu_grad(
@@ -318,7 +282,14 @@ activation(
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
     _elu,
     call("aclnnElu", "self", "alpha", "scale", "input_scale", "out"),
-    _elu_grad,
+    slope(
+        "elu",
+        _elu_slope,
+        _elu_grad,
+        ("aclnnEluBackward", "grad_output", "alpha", "scale", "input_scale", False, "self", "out"),
+        {"alpha": (1, 1.5), "scale": (1, 1.1), "input_scale": (1, 0.5)},
+        lambda f: lambda grad, self, *settings: f(grad, *settings, False, self),
+    ),
     settings=((0.7,), (1.5, 1.1, 0.5)),
     oracle=lambda torch: torch.ops.aten.elu,
     rule="activation",
@@ -335,8 +306,14 @@ activation(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
     _hardtanh,
     call("aclnnHardtanh", "self", "min_val", "max_val", "out"),
-    lambda grad, self, min_val, max_val: aten.straight(
-        aten.where(aten.logical_and(self > min_val, self < max_val), grad, 0), self
+    slope(
+        "hardtanh",
+        lambda grad, x, low, high: where(grad, (x > low) & (x < high)),
+        lambda grad, self, min_val, max_val: aten.straight(
+            aten.where(aten.logical_and(self > min_val, self < max_val), grad, 0), self
+        ),
+        ("aclnnHardtanhBackward", "grad_output", "self", "min_val", "max_val", "out"),
+        {"min_val": (-1, 0.0), "max_val": (1, 2.0)},
     ),
     settings=((0.0, 2.0),),
     known=tuple(d for d in dt.ALL if d.category in (dt.INTEGER, dt.FLOAT)),
@@ -350,14 +327,24 @@ def _hardswish(x: Array) -> Array:
     return x * np.clip(x + t(3), t(0), t(6)) / t(6)
 
 
+def _hardswish_slope(grad: Array, x: Array) -> Array:
+    t = x.dtype.type
+    return where(choose(x >= 3, grad, grad * (x / t(3) + t(0.5))), ~(x <= -3))
+
+
 activation(
     "hardswish(Tensor self) -> Tensor",
     _hardswish,
     call("aclnnHardswish", "self", "out"),
-    lambda grad, self: aten.where(
-        self <= -3,
-        0,
-        aten.where(self < 3, grad * (self / 3 + 0.5), grad),
+    slope(
+        "hardswish",
+        _hardswish_slope,
+        lambda grad, self: aten.where(
+            self <= -3,
+            0,
+            aten.where(self >= 3, grad, grad * (self / 3 + 0.5)),
+        ),
+        ("aclnnHardswishBackward", "grad_output", "self", "out"),
     ),
     rule="activation",
 )
@@ -374,10 +361,16 @@ activation(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
     _softplus,
     call("aclnnSoftplus", "self", "beta", "threshold", "out"),
-    lambda grad, self, beta, threshold: aten.where(
-        self * beta > threshold,
-        grad,
-        grad * aten.sigmoid(self * beta),
+    slope(
+        "softplus",
+        lambda grad, x, beta, threshold: choose(
+            x * x.dtype.type(beta) > threshold, grad, grad * sigmoid(x * x.dtype.type(beta))
+        ),
+        lambda grad, self, beta, threshold: aten.where(
+            self * beta > threshold, grad, grad * aten.sigmoid(self * beta)
+        ),
+        ("aclnnSoftplusBackward", "grad_output", "self", "beta", "threshold", "out"),
+        {"beta": (1, 2), "threshold": (20, 1)},
     ),
     settings=((2, 1),),
     autocast="float32 on npu",
@@ -398,14 +391,26 @@ activation(
         np.abs(x) > lambd, x - np.copysign(x.dtype.type(lambd), x), x * x.dtype.type(0)
     ),
     call("aclnnSoftshrink", "self", "lambd", "out"),
-    lambda grad, self, lambd: aten.straight(aten.where(aten.abs(self) > lambd, grad, 0), self),
+    slope(
+        "softshrink",
+        lambda grad, x, lambd: where(grad, np.abs(x) > lambd),
+        lambda grad, self, lambd: aten.straight(aten.where(aten.abs(self) > lambd, grad, 0), self),
+        ("aclnnSoftshrinkBackward", "grad_output", "self", "lambd", "out"),
+        {"lambd": (0.5, 1.0)},
+    ),
     kernel="softshrink_check",
 )
 activation(
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
     lambda x, lambd: choose(np.abs(x) <= lambd, x.dtype.type(0), x),
     call("aclnnHardshrink", "self", "lambd", "out"),
-    lambda grad, self, lambd: aten.straight(aten.where(aten.abs(self) > lambd, grad, 0), self),
+    slope(
+        "hardshrink",
+        lambda grad, x, lambd: where(grad, np.abs(x) > lambd),
+        lambda grad, self, lambd: aten.straight(aten.where(aten.abs(self) > lambd, grad, 0), self),
+        ("aclnnHardshrinkBackward", "grad_output", "self", "lambd", "out"),
+        {"lambd": (0.5, 1.0)},
+    ),
     out="found",
     surface="both nn",
 )

@@ -68,9 +68,9 @@ struct EluGrad : FloatingReal {
   template <class T>
   static ACL_INLINE T f(T g, T alpha, T scale, T input_scale, T is_result, T x) {
     if (is_result != T(0)) {
-      return x <= T(0) ? g * input_scale * (x + alpha * scale) : g * scale;
+      return x > T(0) ? g * scale : g * input_scale * (x + alpha * scale);
     }
-    return x <= T(0) ? g * input_scale * alpha * scale * std::exp(x * input_scale) : g * scale;
+    return x > T(0) ? g * scale : g * input_scale * alpha * scale * v_exp(x * input_scale);
   }
 };
 ACL_FN(Celu, FloatingReal, (T x, T alpha), x > T(0) ? x : alpha * std::expm1(x / alpha))
@@ -86,13 +86,13 @@ ACL_FN(Hardsigmoid, FloatingReal, (T x), clamped(x + T(3), T(0), T(6)) / T(6))
 ACL_FN(HardsigmoidGrad, FloatingReal, (T g, T x), x > T(-3) && x < T(3) ? g / T(6) : T(0))
 ACL_FN(Hardswish, FloatingReal, (T x), x * clamped(x + T(3), T(0), T(6)) / T(6))
 ACL_FN(HardswishGrad, FloatingReal, (T g, T x),
-       x <= T(-3) ? T(0) : (x < T(3) ? g * (x / T(3) + lit<T>(0.5)) : g))
+       x <= T(-3) ? T(0) : (x >= T(3) ? g : g * (x / T(3) + lit<T>(0.5))))
 ACL_FN(Hardtanh, Real, (T x, T low, T high), clamped(x, low, high))
 ACL_FN(HardtanhGrad, FloatingReal, (T g, T x, T low, T high),
-       x <= low || x >= high ? T(0) : g)
+       x > low && x < high ? g : T(0))
 ACL_FN(Hardshrink, FloatingReal, (T x, T lambda), x >= -lambda && x <= lambda ? T(0) : x)
 ACL_FN(HardshrinkGrad, FloatingReal, (T g, T x, T lambda),
-       x >= -lambda && x <= lambda ? T(0) : g)
+       x < -lambda || x > lambda ? g : T(0))
 ACL_FN(Softshrink, FloatingReal, (T x, T lambda),
        x > lambda ? x - lambda : (x < -lambda ? x + lambda : x * T(0)))
 ACL_FN(Shrink, FloatingReal, (T x, T lambda, T bias),
@@ -103,11 +103,16 @@ ACL_FN(SoftplusGrad, FloatingReal, (T g, T x, T beta, T threshold),
        x * beta > threshold ? g : g * v_sigmoid(x * beta))
 ACL_FN(LogSigmoidFn, FloatingReal, (T x), -softplus_of(-x))
 ACL_FN(LogSigmoidGrad, FloatingReal, (T g, T x), g * v_sigmoid(-x))
-ACL_FN(Mish, FloatingReal, (T x), x * std::tanh(softplus_of(x)))
+template <class T>
+ACL_INLINE T tanh_of_softplus(T x) {  // ((1 + e)^2 - 1) / ((1 + e)^2 + 1) of e = exp(x)
+  const T e = v_exp(x > T(20) ? T(20) : x), n = e * (e + T(2));
+  return n / (n + T(2));
+}
+ACL_FN(Mish, FloatingReal, (T x), x * tanh_of_softplus(x))
 struct MishGrad : FloatingReal {
   template <class T>
   static ACL_INLINE T f(T g, T x) {
-    const T t = std::tanh(softplus_of(x));
+    const T t = tanh_of_softplus(x);
     return g * (t + x * v_sigmoid(x) * (T(1) - t * t));
   }
 };

@@ -117,9 +117,6 @@ aclnnStatus plan_of(Call& c, int input, int weight, const Attributes& at, bool t
   }
   return ACLNN_SUCCESS;
 }
-uint64_t space_for(const Call& c, const ConvShape& s) {
-  return stage_bytes(c, ACL_FLOAT) + stage_round(static_cast<uint64_t>(conv_patches(s)) * 4);
-}
 // Whether tensors are multiplied as they stand: bfloat16, by rows that fill the processor's tiles.
 bool reads_bfloat(const Call& c, const ConvShape& s, std::initializer_list<int> args) {
   constexpr int64_t kFew = 4;
@@ -140,7 +137,7 @@ aclnnStatus check_convolution(Call& c) {
                                c.integer(P::groups), result));
   ACL_RETURN_IF_FAILED(expect_numel(c, P::bias, result.dims[1]));
   ACL_RETURN_IF_FAILED(expect_images(c, P::output, result.rank));
-  c.workspace_size = space_for(c, c.get<Plan>().shape);
+  c.workspace_size = stage_bytes(c, ACL_FLOAT);
   return expect_shape(c, P::output, result);
 }
 // (self, weight, kernelSize, bias, stride, padding, dilation, out, cubeMathType).
@@ -153,7 +150,7 @@ aclnnStatus check_depthwise(Call& c) {
   const int64_t channels = c.tensor(P::self).rank == 4 ? c.tensor(P::self).dims[1] : 1;
   ACL_RETURN_IF_FAILED(plan_of(c, P::self, P::weight, {4, 5, 6, kNone}, false, channels, result));
   ACL_RETURN_IF_FAILED(expect_numel(c, P::bias, result.dims[1]));
-  c.workspace_size = space_for(c, c.get<Plan>().shape);
+  c.workspace_size = stage_bytes(c, ACL_FLOAT);
   return expect_shape(c, P::out, result);
 }
 template <class From, int Bias, int Out>
@@ -164,11 +161,11 @@ void convolve_as(Call& c) {
   Stage<float> stage(c);
   const From *x = stage.in<From>(c.tensor(P::input)), *w = stage.in<From>(c.tensor(P::weight));
   const float* bias = stage.in(c.maybe(Bias));
-  float *y = stage.out(c.tensor(Out)), *patches = stage.take(conv_patches(p.shape));
+  float* y = stage.out(c.tensor(Out));
   if (p.transposed) {
-    conv_input_grad(p.shape, y, x, w, bias, patches);
+    conv_input_grad(p.shape, y, x, w, bias);
   } else {
-    conv_forward(p.shape, y, x, w, bias, reinterpret_cast<From*>(patches));
+    conv_forward(p.shape, y, x, w, bias);
   }
   stage.done();
 }
@@ -200,19 +197,18 @@ void bias_grad(float* gb, const From* g, int64_t n, int64_t channels, int64_t sp
 }
 template <class From>
 void run_gradients(const Plan& p, float* gx, float* gw, float* gb, const From* g, const From* x,
-                   const From* w, float* patches) {
+                   const From* w) {
   const ConvShape& s = p.shape;
-  From* unfolded = reinterpret_cast<From*>(patches);
   if (gb) {
     const int64_t channels = s.groups * (p.transposed ? s.in_channels : s.out_channels);
     bias_grad(gb, g, s.n, channels, p.transposed ? s.in_space() : s.out_space());
   }
   if (p.transposed) {
-    if (gx) conv_forward(s, gx, g, w, nullptr, unfolded);
-    if (gw) conv_weight_grad(s, gw, x, g, unfolded);
+    if (gx) conv_forward(s, gx, g, w, nullptr);
+    if (gw) conv_weight_grad(s, gw, x, g);
   } else {
-    if (gx) conv_input_grad(s, gx, g, w, nullptr, patches);
-    if (gw) conv_weight_grad(s, gw, g, x, unfolded);
+    if (gx) conv_input_grad(s, gx, g, w, nullptr);
+    if (gw) conv_weight_grad(s, gw, g, x);
   }
 }
 
@@ -234,7 +230,7 @@ aclnnStatus check_gradients(Call& c) {
     ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradWeight, P::weight));
   if (masked(c, P::outputMask, 2, P::gradBias))
     ACL_RETURN_IF_FAILED(expect_numel(c, P::gradBias, result.dims[1]));
-  c.workspace_size = space_for(c, c.get<Plan>().shape);
+  c.workspace_size = stage_bytes(c, ACL_FLOAT);
   return ACLNN_SUCCESS;
 }
 template <class From>
@@ -248,7 +244,7 @@ void gradients_as(Call& c) {
   float *gx = stage.out(masked(c, P::outputMask, 0, P::gradInput)),
         *gw = stage.out(masked(c, P::outputMask, 1, P::gradWeight)),
         *gb = stage.out(masked(c, P::outputMask, 2, P::gradBias));
-  run_gradients(p, gx, gw, gb, g, x, w, stage.take(conv_patches(p.shape)));
+  run_gradients(p, gx, gw, gb, g, x, w);
   stage.done();
 }
 aclError run_gradients_op(Call& c) {

@@ -104,8 +104,7 @@ aclError run_col2im(Call& c) {
   const float* columns = stage.in(c.tensor(P::gradOutput));
   float* out = stage.out(c.tensor(P::out));
   for (int64_t i = 0; i < s.n; ++i) {
-    conv_fold(s, out + i * s.in_channels * s.in_space(), columns + i * s.depth() * s.out_space(),
-              nullptr);
+    conv_fold(s, out + i * s.in_channels * s.in_space(), columns + i * s.depth() * s.out_space());
   }
   stage.done();
   return ACL_SUCCESS;

@@ -15,11 +15,7 @@ struct Plan {
   int64_t in[3], out_space;  // sizes from the outermost spatial dim
   bool align;
 
-  int64_t in_space() const {
-    int64_t space = 1;
-    for (int i = 0; i < dims; ++i) space *= in[i];
-    return space;
-  }
+  int64_t in_space() const { return in[0] * in[1] * in[2]; }
 };
 
 // Up to four inputs along a dim, -1 where outside; weights, and their slopes by the grid's value.
@@ -108,32 +104,38 @@ void fill(const Plan& p, C value, int64_t size, Taps<C>& taps) {
     taps.slope[k] = k == 0 ? -slope : slope;
   }
 }
-// f(position in the image, weight, slopes by each of the grid's values) for one place of the grid,
-// whose last value belongs to the outermost dim.
-template <class C, class F>
-void each_tap(const Plan& p, const C* grid, F f) {
-  Taps<C> taps[3];
-  int64_t total = 1;
+// An input of one place of the grid: its position in the image, weight, and its slopes by each of the
+// grid's values.
+template <class C>
+struct Corner {
+  int64_t at;
+  C weight, slopes[3];
+};
+constexpr int kMostCorners = 16;
+// The inputs of a place, whose last value belongs to the outermost dim: how many lie in the image.
+template <bool kSlopes, class C>
+int corners_of(const Plan& p, const C* grid, Corner<C>* to) {
+  Corner<C> before[kMostCorners];
+  int count = 1;
+  *to = {0, 1, {1, 1, 1}};
   for (int64_t d = 0; d < p.dims; ++d) {
-    fill(p, grid[p.dims - 1 - d], p.in[d], taps[d]);
-    total *= taps[d].count;
-  }
-  for (int64_t i = 0; i < total; ++i) {
-    int64_t rest = i, at = 0;
-    C weight = 1, slopes[3] = {1, 1, 1};
-    bool outside = false;
-    for (int64_t d = 0; d < p.dims; ++d) {
-      const int64_t k = rest % taps[d].count;
-      rest /= taps[d].count;
-      outside = outside || taps[d].at[k] < 0;
-      at = at * p.in[d] + taps[d].at[k];
-      weight *= taps[d].weight[k];
-      for (int64_t e = 0; e < p.dims; ++e) {
-        slopes[p.dims - 1 - e] *= e == d ? taps[d].slope[k] : taps[d].weight[k];
+    Taps<C> taps;
+    fill(p, grid[p.dims - 1 - d], p.in[d], taps);
+    std::copy_n(to, count, before);
+    const int coarse = count;
+    count = 0;
+    for (int k = 0; k < taps.count; ++k) {
+      for (int i = 0; taps.at[k] >= 0 && i < coarse; ++i) {
+        Corner<C>& corner = to[count++] = before[i];
+        corner.at = corner.at * p.in[d] + taps.at[k];
+        corner.weight *= taps.weight[k];
+        for (int64_t e = 0; kSlopes && e < p.dims; ++e) {
+          corner.slopes[p.dims - 1 - e] *= e == d ? taps.slope[k] : taps.weight[k];
+        }
       }
     }
-    if (!outside) f(at, weight, static_cast<const C*>(slopes));
   }
+  return count;
 }
 
 // What a place starts from: weights of a place that is no number are none, and 0 times them too.
@@ -150,15 +152,18 @@ template <class C>
 void sample(const Plan& p, C* y, const C* x, const C* grid) {
   const int64_t grain = std::max<int64_t>(1, 4096 / (p.channels + 1));
   parallel_for(p.n * p.out_space, grain, [&](int64_t begin, int64_t end) {
+    Corner<C> corners[kMostCorners];
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / p.out_space * p.channels, to = i % p.out_space;
       const C start = start_of(p, grid + i * p.dims);
-      for (int64_t k = 0; k < p.channels; ++k) y[(image + k) * p.out_space + to] = start;
-      each_tap(p, grid + i * p.dims, [&](int64_t at, C weight, const C*) {
-        for (int64_t k = 0; k < p.channels; ++k) {
-          y[(image + k) * p.out_space + to] += weight * x[(image + k) * p.in_space() + at];
+      const int count = corners_of<false>(p, grid + i * p.dims, corners);
+      for (int64_t k = image; k < image + p.channels; ++k) {
+        C sum = start;
+        for (int j = 0; j < count; ++j) {
+          sum += corners[j].weight * x[k * p.in_space() + corners[j].at];
         }
-      });
+        y[k * p.out_space + to] = sum;
+      }
     }
   });
 }
@@ -167,18 +172,21 @@ void sample_grad(const Plan& p, C* gx, C* gg, const C* g, const C* x, const C* g
   // Places of one image add to the same inputs: threads take images.
   parallel_for(p.n, 1, [&](int64_t begin, int64_t end) {
     const int64_t size = p.channels * p.in_space();
+    Corner<C> corners[kMostCorners];
     if (gx) std::fill(gx + begin * size, gx + end * size, C(0));
     for (int64_t i = begin * p.out_space; i < end * p.out_space; ++i) {
       const int64_t image = i / p.out_space * p.channels, from = i % p.out_space;
       double sums[3] = {};  // the terms of opposite corners cancel
-      each_tap(p, grid + i * p.dims, [&](int64_t at, C weight, const C* slopes) {
-        for (int64_t k = 0; k < p.channels; ++k) {
-          const C up = g[(image + k) * p.out_space + from];
-          const int64_t to = (image + k) * p.in_space() + at;
-          if (gx) gx[to] += weight * up;
-          for (int64_t d = 0; d < p.dims; ++d) sums[d] += double(slopes[d]) * up * x[to];
+      const int count = corners_of<true>(p, grid + i * p.dims, corners);
+      for (int64_t k = image; k < image + p.channels; ++k) {
+        const C up = g[k * p.out_space + from];
+        for (int j = 0; j < count; ++j) {
+          const Corner<C>& corner = corners[j];
+          const int64_t to = k * p.in_space() + corner.at;
+          if (gx) gx[to] += corner.weight * up;
+          for (int64_t d = 0; gg && d < p.dims; ++d) sums[d] += double(corner.slopes[d]) * up * x[to];
         }
-      });
+      }
       for (int64_t d = 0; gg && d < p.dims; ++d) gg[i * p.dims + d] = C(sums[d]);
     }
   });
@@ -208,7 +216,7 @@ aclnnStatus plan_of(Call& c, int first, Shape& result) {
                   static_cast<long long>(p.interpolation), static_cast<long long>(p.padding));
   }
   result = shape_of(x);
-  p.out_space = 1;
+  p.out_space = p.in[2] = 1;
   for (int i = 0; i < Dims; ++i) {
     p.in[i] = x.dims[2 + i];
     result.dims[2 + i] = grid.dims[1 + i];

@@ -6,6 +6,24 @@
 namespace aclsim {
 namespace {
 
+ACL_VECTOR bool all_below(const int64_t* at, int64_t n, int64_t size) {
+  int64_t outside = 0;
+  for (int64_t i = 0; i < n; ++i) outside |= at[i] | (size - 1 - at[i]);  // negative in either
+  return outside >= 0;
+}
+// f(i, at[i]) for the indices in range.
+template <class F>
+void each_index(IndexFault& fault, const int64_t* at, int64_t n, int64_t size, F f) {
+  if (all_below(at, n, size)) {
+    for (int64_t i = 0; i < n; ++i) f(i, at[i]);
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t k = fault.resolve(at[i], size);
+    if (k >= 0) f(i, k);
+  }
+}
+
 int axis_of(const Call& c) { return static_cast<int>(c.get<int64_t>()); }
 aclnnStatus read_axis(Call& c, int arg, int of) {
   int64_t& axis = c.make<int64_t>();
@@ -53,10 +71,8 @@ aclError run_gather(Call& c) {
       const int64_t* at = row_in<int64_t>(space, index, offsets[0], axis);
       const T* source = static_cast<const T*>(self.data) + offsets[1];
       T* target = static_cast<T*>(out.data) + offsets[2];
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t k = fault.resolve(at[i], size);
-        if (k >= 0) target[i * to] = source[k * from];
-      }
+      each_index(fault, at, n, size,
+                 [=](int64_t i, int64_t k) { target[i * to] = source[k * from]; });
     });
   });
   return fault.report(c, P::index);
@@ -78,10 +94,9 @@ void scatter_plain(const Tensor& self, const Tensor& index, const Tensor& src, i
     const int64_t* at = row_in<int64_t>(space, index, offsets[0], axis);
     T* target = static_cast<T*>(self.data) + offsets[1];
     const T* source = static_cast<const T*>(src.data) + offsets[2];
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t k = fault.resolve(at[i], size);
-      if (k >= 0) target[k * to] = f(target[k * to], source[i * from]);
-    }
+    each_index(fault, at, n, size, [=](int64_t i, int64_t k) {
+      target[k * to] = f(target[k * to], source[i * from]);
+    });
   });
 }
 aclError scatter(Call& c, const Tensor& self, int index_arg, const Tensor& src, int64_t reduce) {
@@ -96,11 +111,21 @@ aclError scatter(Call& c, const Tensor& self, int index_arg, const Tensor& src, 
     });
     return fault.report(c, index_arg);
   }
-  if (reduce == 1 && src.dtype == self.dtype && self.dtype == ACL_FLOAT) {
-    scatter_plain<float>(self, index, src, axis, fault, [](float old, float given) {
-      return combine<float>(1, old, given);
-    });
-    return fault.report(c, index_arg);
+  if (reduce == 1 && src.dtype == self.dtype) {
+    const auto add = [&](auto zero) {
+      using T = decltype(zero);
+      scatter_plain<T>(self, index, src, axis, fault,
+                       [](T old, T given) { return static_cast<T>(old + given); });
+      return fault.report(c, index_arg);
+    };
+    switch (self.dtype) {
+      case ACL_FLOAT: return add(0.0f);
+      case ACL_DOUBLE: return add(0.0);
+      case ACL_INT64: return add(int64_t{0});
+      case ACL_INT32: return add(int32_t{0});
+      case ACL_UINT8: return add(uint8_t{0});
+      default: break;
+    }
   }
   const int64_t n = axis_size(index, axis), size = axis_size(self, axis);
   const int64_t from = axis_stride(src, axis), to = axis_stride(self, axis);
@@ -120,11 +145,7 @@ aclError scatter(Call& c, const Tensor& self, int index_arg, const Tensor& src, 
       }
     });
   };
-  if (domain_of(self.dtype) == Domain::Complex) {
-    go(Tag<c128>{});
-  } else {
-    with_real(self.dtype, go);
-  }
+  with_number(self.dtype, go);
   return fault.report(c, index_arg);
 }
 
@@ -154,10 +175,14 @@ aclError run_scatter(Call& c) {
   const int64_t reduce = Reduce ? c.integer(Reduce) : 1;
   if (c.args[P::src].kind == ArgKind::Tensor)
     return scatter(c, out, P::index, c.tensor(P::src), reduce);
-  // A scalar stands for a src of index' shape.
+  // A scalar, in self's dtype, stands for a src of index' shape.
   const Scalar& value = c.scalar(params::ScatterValue::value);
-  Tensor src = dense(const_cast<unsigned char*>(value.bytes), value.dtype, c.tensor(P::index).dims,
-                     c.tensor(P::index).rank);
+  alignas(16) unsigned char bytes[16] = {};
+  with_number(out.dtype, [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    store_one(load_one<C>(value.bytes, value.dtype, 0), bytes, out.dtype, 0);
+  });
+  Tensor src = dense(bytes, out.dtype, c.tensor(P::index).dims, c.tensor(P::index).rank);
   std::fill_n(src.strides, src.rank, 0);
   return scatter(c, out, P::index, src, reduce);
 }

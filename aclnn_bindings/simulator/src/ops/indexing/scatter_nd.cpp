@@ -191,18 +191,22 @@ void scatter_reduce(const Call& c, const Tensor& out, IndexFault& fault) {
   const Tensor flat = dense(nullptr, ACL_DOUBLE, self.dims, self.rank);
   const Tensor flat_src = dense(nullptr, ACL_DOUBLE, src.dims, src.rank);
   std::vector<T> to = values_of<T>(self), from = values_of<T>(src);
-  Integers at = integers(index), counts(to.size(), c.flag(P::includeSelf));
-  Walker walk(index.rank, index.dims);
-  for (size_t i = 0; i < at.size(); ++i, walk.next()) {
-    const int64_t k = fault.resolve(at[i], axis_size(self, axis));
-    if (k < 0) return;
-    const T given = from[walk.offset(flat_src.strides)];
-    Walker place = walk;
-    if (self.rank > 0) place.index[axis] = k;
-    const int64_t p = place.offset(flat.strides);
-    to[p] = counts[p]++ == 0 ? given : reduced(c.integer(P::reduce), to[p], given);
-  }
-  for (size_t p = 0; c.integer(P::reduce) == 5 && p < to.size(); ++p) {
+  const int64_t reduce = c.integer(P::reduce), n = axis_size(index, axis);
+  const bool counted = reduce == 5 || !c.flag(P::includeSelf);
+  Integers counts(counted ? to.size() : 0, c.flag(P::includeSelf));
+  const int64_t step = axis_stride(flat, axis), step_from = axis_stride(flat_src, axis);
+  if (index.numel() == 0) return put(out, to);
+  Rows({&index, &flat, &flat_src}, axis).run(n, [&](const int64_t* offsets) {
+    Buffer<int64_t> space(n);
+    const int64_t* at = row_in<int64_t>(space, index, offsets[0], axis);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t k = fault.resolve(at[i], axis_size(self, axis)), p = offsets[1] + k * step;
+      if (k < 0) return;
+      const T given = from[offsets[2] + i * step_from];
+      to[p] = counted && counts[p]++ == 0 ? given : reduced(reduce, to[p], given);
+    }
+  });
+  for (size_t p = 0; reduce == 5 && p < to.size(); ++p) {
     if (counts[p] > 1) to[p] = shared(to[p], counts[p]);
   }
   put(out, to);

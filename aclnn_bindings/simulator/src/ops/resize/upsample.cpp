@@ -213,6 +213,14 @@ void resample(const Plan& p, Kind kind, C* y, const C* x) {
               });
   });
 }
+template <int64_t kTaps, class C>
+void spread(C* line, const C* up, const int64_t* at, const C* weights, int64_t taps, int64_t n) {
+  if (kTaps) taps = kTaps;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t k = i * taps; k < (i + 1) * taps; ++k) line[at[k]] += weights[k] * up[i];
+  }
+}
+// A line's places first, then its parts of the lines that it came from.
 template <class C>
 void resample_grad(const Plan& p, Kind kind, C* gx, const C* g) {
   Taps<C> deep(p.axes[0], kind, p.align), high(p.axes[1], kind, p.align),
@@ -222,13 +230,17 @@ void resample_grad(const Plan& p, Kind kind, C* gx, const C* g) {
   const C* weights = wide.weights(0);
   each_planes(p, [&](int64_t begin, int64_t end) {
     std::fill(gx + begin * p.in_space(), gx + end * p.in_space(), C(0));
+    Buffer<C> whole(p.axes[2].in);
     each_line(p, deep, high, begin, end,
-              [&](int64_t plane, int64_t from, int64_t to, C weight, int64_t) {
-                C* line = gx + plane * p.in_space() + to;
-                const C* up = g + plane * p.out_space() + from;
-                for (int64_t i = 0; i < width * taps; ++i) {
-                  line[at[i]] += weight * weights[i] * up[i / taps];
+              [&](int64_t plane, int64_t from, int64_t to, C weight, int64_t i) {
+                if (i == 0) {
+                  const C* up = g + plane * p.out_space() + from;
+                  std::fill_n(whole.get(), p.axes[2].in, C(0));
+                  const auto run = taps == 2 ? spread<2, C> : taps == 4 ? spread<4, C> : spread<0, C>;
+                  run(whole, up, at, weights, taps, width);
                 }
+                mix_line(gx + plane * p.in_space() + to, whole.get(), weight, false,
+                         p.axes[2].in);
               });
   });
 }

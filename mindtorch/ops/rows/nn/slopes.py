@@ -1,0 +1,112 @@
+"""Owns the rows of activations' gradients by their input: one call each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...choice import choose
+from ...rules import Pointwise
+from ...samples import FLOATS, Arg, Sample
+from ...spec import SHORT_FLOATS, Derivative, aten, call, in_dtypes, op
+
+FLOATING = tuple(d for d in dt.ALL if d.category == dt.FLOAT)
+
+
+class Slope(Pointwise):
+    """Of the gradient of an activation: torch's kernels take floating-point numbers."""
+
+    def __init__(self, kernel: str, known: tuple[Dtype, ...] = FLOATING, slope: Any = None):
+        super().__init__(only=(kernel, known))
+        self.slope = slope
+
+    def __call__(self, *args: Any) -> Geometry:
+        if self.slope is not None:
+            self.slope(*args[2:])
+        return super().__call__(*args)
+
+
+def where(grad: Array, mask: Array) -> Array:
+    """The gradient where the mask holds, else 0, also of what is infinite."""
+    return choose(mask, grad, np.zeros((), grad.dtype))
+
+
+def slope_samples(*rest: Any) -> Callable[..., Any]:
+    """A gradient and an input of every floating-point dtype, with the settings of each of `rest`:
+    by name where it is a dict, by position where it is a tuple."""
+
+    def sample(d: str, settings: Any) -> Sample:
+        pair = Arg((3, 4), d), Arg((3, 4), d, -4.0, 4.0)
+        named = isinstance(settings, dict)
+        return Sample(pair, settings) if named else Sample((*pair, *settings))
+
+    return lambda: [sample(d, settings) for d in FLOATS for settings in (rest or ({},))]
+
+
+def slope_row(
+    name: str,
+    slope: Callable[[Array], Array],
+    lower: Callable[[Tensor, Tensor], Tensor],
+    curved: Callable[[Tensor, Tensor, Tensor], Tensor],
+    known: tuple[Dtype, ...] = FLOATING,
+) -> None:
+    """The row of an activation's gradient by its input: `slope` in numpy, `lower` by other rows,
+    `curved` its own gradient by the input."""
+    row = f"{name}_backward"
+    op(
+        f"{row}(Tensor grad_output, Tensor self) -> Tensor",
+        infer=Slope(f"{row}_cpu", known),
+        cpu=lambda grad, x: grad * slope(x),
+        aclnn=call(
+            f"aclnn{name.capitalize()}Backward", "grad_output", "self", "out",
+            when=in_dtypes("self", *SHORT_FLOATS),
+        ),
+        lower=lower,
+        grad={"grad_output": lambda grad, self: getattr(aten, row)(grad, self), "self": curved},
+        samples=slope_samples(),
+        oracle=lambda torch: getattr(torch.ops.aten, row),
+        tolerance="composite",
+        rule="activation_backward",
+        surface="none",
+    )  # fmt: skip
+
+
+def slope(
+    name: str,
+    cpu: Callable[..., Array],
+    lower: Callable[..., Tensor],
+    aclnn: tuple[Any, ...],
+    settings: dict[str, tuple[Any, ...]] | None = None,
+    oracle: Callable[..., Any] = lambda f: f,
+) -> Derivative:
+    """An activation's gradient by its input, from the gradient, the input and its settings: a row
+    (`cpu` in numpy, `aclnn` the call), and `lower`, made of other rows, where the gradient of the
+    gradient may be asked for. `settings`: values for samples by name; `oracle` orders arguments."""
+    row, settings = f"{name}_backward", settings or {}
+    declared = "".join(f", Scalar {setting}" for setting in settings)
+    op(
+        f"{row}(Tensor grad_output, Tensor self{declared}) -> Tensor",
+        infer=Slope(f"{row}_cpu"),
+        cpu=cpu,
+        aclnn=call(*aclnn, when=in_dtypes("self", *SHORT_FLOATS)),
+        lower=lower,
+        grad={},
+        samples=slope_samples(*zip(*settings.values(), strict=True)),
+        oracle=lambda torch: oracle(getattr(torch.ops.aten, row)),
+        tolerance="composite",
+        rule="activation_backward",
+        surface="none",
+    )
+
+    def derivative(grad: Tensor, self: Tensor, *values: Any) -> Any:
+        recorded = aten._recorded(grad, self)
+        return (lower if recorded else getattr(aten, row))(grad, self, *values)
+
+    return Derivative(derivative, ("grad", "self", *settings))
