@@ -188,28 +188,39 @@ void scatter_reduce(const Call& c, const Tensor& out, IndexFault& fault) {
 
   const Tensor &self = c.tensor(P::self), &index = c.tensor(P::index), &src = c.tensor(P::src);
   const int axis = static_cast<int>(c.get<int64_t>());
-  const Tensor flat = dense(nullptr, ACL_DOUBLE, self.dims, self.rank);
-  const Tensor flat_src = dense(nullptr, ACL_DOUBLE, src.dims, src.rank);
-  std::vector<T> to = values_of<T>(self), from = values_of<T>(src);
   const int64_t reduce = c.integer(P::reduce), n = axis_size(index, axis);
   const bool counted = reduce == 5 || !c.flag(P::includeSelf);
-  Integers counts(counted ? to.size() : 0, c.flag(P::includeSelf));
-  const int64_t step = axis_stride(flat, axis), step_from = axis_stride(flat_src, axis);
-  if (index.numel() == 0) return put(out, to);
-  Rows({&index, &flat, &flat_src}, axis).run(n, [&](const int64_t* offsets) {
-    Buffer<int64_t> space(n);
-    const int64_t* at = row_in<int64_t>(space, index, offsets[0], axis);
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t k = fault.resolve(at[i], axis_size(self, axis)), p = offsets[1] + k * step;
-      if (k < 0) return;
-      const T given = from[offsets[2] + i * step_from];
-      to[p] = counted && counts[p]++ == 0 ? given : reduced(reduce, to[p], given);
-    }
-  });
-  for (size_t p = 0; reduce == 5 && p < to.size(); ++p) {
-    if (counts[p] > 1) to[p] = shared(to[p], counts[p]);
+  // Where they lie, if nothing must be converted or counted.
+  const bool direct = out.dtype == dtype_of<T>() && !counted;
+  std::vector<T> sums(direct ? 0 : self.numel());
+  const Tensor to = direct ? out : dense(sums.data(), dtype_of<T>(), self.dims, self.rank);
+  copy_tensor(to, self);
+  std::vector<T> given;
+  Tensor from = src;
+  if (src.dtype != dtype_of<T>()) {
+    given = values_of<T>(src);
+    from = dense(given.data(), dtype_of<T>(), src.dims, src.rank);
   }
-  put(out, to);
+  Integers counts(counted ? sums.size() : 0, c.flag(P::includeSelf));
+  const int64_t step = axis_stride(to, axis), step_from = axis_stride(from, axis);
+  if (index.numel() > 0) {
+    Rows({&index, &to, &from}, axis).run(n, [&](const int64_t* offsets) {
+      Buffer<int64_t> space(n);
+      const int64_t* at = row_in<int64_t>(space, index, offsets[0], axis);
+      T* target = static_cast<T*>(to.data);
+      const T* source = static_cast<const T*>(from.data) + offsets[2];
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t k = fault.resolve(at[i], axis_size(self, axis)), p = offsets[1] + k * step;
+        if (k < 0) return;
+        target[p] = counted && counts[p]++ == 0 ? source[i * step_from]
+                                                : reduced(reduce, target[p], source[i * step_from]);
+      }
+    });
+  }
+  for (size_t p = 0; reduce == 5 && p < sums.size(); ++p) {
+    if (counts[p] > 1) sums[p] = shared(sums[p], counts[p]);
+  }
+  if (!direct) copy_tensor(out, to);
 }
 template <int Out>
 aclError run_scatter_reduce(Call& c) {
