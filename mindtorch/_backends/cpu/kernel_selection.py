@@ -24,12 +24,12 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "_log_softmax along the last": {(4, 0): "bfloat16 float16 float32", (131072, 0): "float64"},
     "_log_softmax_backward_data along the last": {(4, 0): "bfloat16 float16 float32"},
     "_scatter_reduce along others": {
-        (4, 8192): "bfloat16 bool float32 float64 int32 int64 uint8",
-        (4, 0): "float16",
+        (4, 8192): "bool int32 uint8",
+        (4, 0): "bfloat16 float16 float32 float64 int64",
     },
     "_scatter_reduce along the last": {
-        (4, 8192): "bfloat16 bool float32 float64 int32 int64 uint8",
-        (4, 0): "float16",
+        (4, 8192): "bool int32 uint8",
+        (4, 0): "bfloat16 float16 float32 float64 int64",
     },
     "_searchsorted": {(4, 64): "float16 float32 float64 int32 int64 uint8"},
     "_softmax along others": {

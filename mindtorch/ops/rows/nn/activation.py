@@ -8,7 +8,7 @@ from ...._compat.unsupported_dtypes import Refusal, UnsupportedDtypes
 from ...choice import choose
 from ...rules import Pointwise, pointwise
 from ...samples import FLOATS, unary
-from ...spec import SHORT_FLOATS, in_dtypes
+from ...spec import SHORT_FLOATS, Derivative, in_dtypes
 from ...words import *
 from ..pointwise.unary import sigmoid, special
 from .norm_grads import wide
@@ -21,7 +21,7 @@ def activation(
     text: str,
     cpu: Callable[..., Any],
     aclnn: object,
-    grad: Callable[..., Any],
+    grad: Callable[..., Any] | Derivative,
     settings: tuple[Any, ...] = (),
     oracle: Callable[..., Any] | None = None,
     tolerance: str = "elementary",

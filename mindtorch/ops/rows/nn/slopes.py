@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from ...._tensor import dtype as dt
-from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry
-from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
 from ...choice import choose
 from ...rules import Pointwise
-from ...samples import FLOATS, Arg, Sample
-from ...spec import SHORT_FLOATS, Derivative, aten, call, in_dtypes, op
+from ...samples import FLOATS
+from ...spec import SHORT_FLOATS, Derivative, in_dtypes
+from ...words import *
 
 FLOATING = tuple(d for d in dt.ALL if d.category == dt.FLOAT)
 

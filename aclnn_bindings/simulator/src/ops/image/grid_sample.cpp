@@ -27,7 +27,7 @@ struct Taps {
 };
 
 template <class C>
-C clip(C x, int64_t size, C& slope) {
+ACL_INLINE C clip(C x, int64_t size, C& slope) {
   if (!(x > C(0))) {
     slope = 0;
     return 0;
@@ -39,7 +39,7 @@ C clip(C x, int64_t size, C& slope) {
   return x;
 }
 template <class C>
-C reflect(C x, int64_t twice_low, int64_t twice_high, C& slope) {
+ACL_INLINE C reflect(C x, int64_t twice_low, int64_t twice_high, C& slope) {
   if (twice_low == twice_high) {
     slope = 0;
     return 0;
@@ -57,17 +57,17 @@ C reflect(C x, int64_t twice_low, int64_t twice_high, C& slope) {
 }
 // A place by the padding mode. Places beyond all integers are moved outside of every image.
 template <class C>
-C padded(const Plan& p, C x, int64_t size, C& slope) {
+ACL_INLINE C padded(const Plan& p, C x, int64_t size, C& slope) {
   if (p.padding == kReflection) {
     x = p.align ? reflect(x, 0, 2 * (size - 1), slope) : reflect(x, -1, 2 * size - 1, slope);
   }
   if (p.padding != kZeros) x = clip(x, size, slope);
   return x > C(-1e9) && x < C(1e9) ? x : C(-100);
 }
-int64_t inside(int64_t i, int64_t size) { return i >= 0 && i < size ? i : -1; }
+ACL_INLINE int64_t inside(int64_t i, int64_t size) { return i >= 0 && i < size ? i : -1; }
 
 template <class C>
-void fill_cubic(const Plan& p, C place, C slope, int64_t size, Taps<C>& taps) {
+ACL_INLINE void fill_cubic(const Plan& p, C place, C slope, int64_t size, Taps<C>& taps) {
   const C a = C(-0.75), base = std::floor(place), t = place - base;
   taps.count = 4;
   for (int k = 0; k < 4; ++k) {
@@ -82,7 +82,7 @@ void fill_cubic(const Plan& p, C place, C slope, int64_t size, Taps<C>& taps) {
   }
 }
 template <class C>
-void fill(const Plan& p, C value, int64_t size, Taps<C>& taps) {
+ACL_INLINE void fill(const Plan& p, C value, int64_t size, Taps<C>& taps) {
   C slope = C(p.align ? size - 1 : size) / 2;
   C place = p.align ? (value + 1) / 2 * C(size - 1) : ((value + 1) * C(size) - 1) / 2;
   if (p.interpolation == kCubic) {
@@ -104,44 +104,49 @@ void fill(const Plan& p, C value, int64_t size, Taps<C>& taps) {
     taps.slope[k] = k == 0 ? -slope : slope;
   }
 }
-// An input of one place of the grid: its position in the image, weight, and its slopes by each of the
-// grid's values.
+// The inputs of one place of the grid: positions in the image, weights, and the weights' slopes by each
+// of the grid's values, whose last belongs to the outermost dim.
 template <class C>
-struct Corner {
-  int64_t at;
-  C weight, slopes[3];
+struct Corners {
+  int count;
+  int64_t at[16];
+  C weight[16], slopes[3][16];
 };
-constexpr int kMostCorners = 16;
-// The inputs of a place, whose last value belongs to the outermost dim: how many lie in the image.
 template <bool kSlopes, class C>
-int corners_of(const Plan& p, const C* grid, Corner<C>* to) {
-  Corner<C> before[kMostCorners];
+ACL_INLINE void find_corners(const Plan& p, const C* grid, Corners<C>& c) {
   int count = 1;
-  *to = {0, 1, {1, 1, 1}};
+  c.at[0] = 0;
+  c.weight[0] = c.slopes[0][0] = c.slopes[1][0] = c.slopes[2][0] = 1;
   for (int64_t d = 0; d < p.dims; ++d) {
     Taps<C> taps;
     fill(p, grid[p.dims - 1 - d], p.in[d], taps);
-    std::copy_n(to, count, before);
-    const int coarse = count;
-    count = 0;
-    for (int k = 0; k < taps.count; ++k) {
-      for (int i = 0; taps.at[k] >= 0 && i < coarse; ++i) {
-        Corner<C>& corner = to[count++] = before[i];
-        corner.at = corner.at * p.in[d] + taps.at[k];
-        corner.weight *= taps.weight[k];
+    for (int k = taps.count - 1; k >= 0; --k) {  // the first place last: it holds what all start from
+      for (int i = 0, j = k * count; i < count; ++i, ++j) {
+        const bool outside = c.at[i] < 0 || taps.at[k] < 0;
+        c.at[j] = outside ? -1 : c.at[i] * p.in[d] + taps.at[k];
+        c.weight[j] = c.weight[i] * taps.weight[k];
         for (int64_t e = 0; kSlopes && e < p.dims; ++e) {
-          corner.slopes[p.dims - 1 - e] *= e == d ? taps.slope[k] : taps.weight[k];
+          const int64_t s = p.dims - 1 - e;
+          c.slopes[s][j] = c.slopes[s][i] * (e == d ? taps.slope[k] : taps.weight[k]);
         }
       }
     }
+    count *= taps.count;
   }
-  return count;
+  c.count = 0;
+  for (int i = 0; i < count; ++i) {
+    if (c.at[i] < 0) continue;
+    const int to = c.count++;
+    c.at[to] = c.at[i];
+    c.weight[to] = c.weight[i];
+    for (int64_t e = 0; kSlopes && e < p.dims; ++e) c.slopes[e][to] = c.slopes[e][i];
+  }
 }
 
 // What a place starts from: weights of a place that is no number are none, and 0 times them too.
 // Padding first brings a place into the image where it can; cubic weights are of the place given.
 template <class C>
-C start_of(const Plan& p, const C* grid) {
+ACL_INLINE C start_of(const Plan& p, const C* grid) {
   const bool weighted =
       p.interpolation == kCubic || (p.interpolation == kLinear && p.padding == kZeros);
   const bool finite = std::all_of(grid, grid + p.dims, [](C v) { return std::isfinite(v); });
@@ -149,22 +154,26 @@ C start_of(const Plan& p, const C* grid) {
 }
 
 template <class C>
+ACL_VECTOR void sample_places(const Plan& p, C* y, const C* x, const C* grid, int64_t begin,
+                              int64_t end) {
+  Corners<C> corners;
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t image = i / p.out_space * p.channels, to = i % p.out_space;
+    const C start = start_of(p, grid + i * p.dims);
+    find_corners<false>(p, grid + i * p.dims, corners);
+    for (int64_t k = image; k < image + p.channels; ++k) {
+      C sum = start;
+      const C* plane = x + k * p.in_space();
+      for (int j = 0; j < corners.count; ++j) sum += corners.weight[j] * plane[corners.at[j]];
+      y[k * p.out_space + to] = sum;
+    }
+  }
+}
+template <class C>
 void sample(const Plan& p, C* y, const C* x, const C* grid) {
   const int64_t grain = std::max<int64_t>(1, 4096 / (p.channels + 1));
   parallel_for(p.n * p.out_space, grain, [&](int64_t begin, int64_t end) {
-    Corner<C> corners[kMostCorners];
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t image = i / p.out_space * p.channels, to = i % p.out_space;
-      const C start = start_of(p, grid + i * p.dims);
-      const int count = corners_of<false>(p, grid + i * p.dims, corners);
-      for (int64_t k = image; k < image + p.channels; ++k) {
-        C sum = start;
-        for (int j = 0; j < count; ++j) {
-          sum += corners[j].weight * x[k * p.in_space() + corners[j].at];
-        }
-        y[k * p.out_space + to] = sum;
-      }
-    }
+    sample_places(p, y, x, grid, begin, end);
   });
 }
 template <class C>
@@ -172,19 +181,20 @@ void sample_grad(const Plan& p, C* gx, C* gg, const C* g, const C* x, const C* g
   // Places of one image add to the same inputs: threads take images.
   parallel_for(p.n, 1, [&](int64_t begin, int64_t end) {
     const int64_t size = p.channels * p.in_space();
-    Corner<C> corners[kMostCorners];
+    Corners<C> corners;
     if (gx) std::fill(gx + begin * size, gx + end * size, C(0));
     for (int64_t i = begin * p.out_space; i < end * p.out_space; ++i) {
       const int64_t image = i / p.out_space * p.channels, from = i % p.out_space;
       double sums[3] = {};  // the terms of opposite corners cancel
-      const int count = corners_of<true>(p, grid + i * p.dims, corners);
+      find_corners<true>(p, grid + i * p.dims, corners);
       for (int64_t k = image; k < image + p.channels; ++k) {
         const C up = g[k * p.out_space + from];
-        for (int j = 0; j < count; ++j) {
-          const Corner<C>& corner = corners[j];
-          const int64_t to = k * p.in_space() + corner.at;
-          if (gx) gx[to] += corner.weight * up;
-          for (int64_t d = 0; gg && d < p.dims; ++d) sums[d] += double(corner.slopes[d]) * up * x[to];
+        for (int j = 0; j < corners.count; ++j) {
+          const int64_t to = k * p.in_space() + corners.at[j];
+          if (gx) gx[to] += corners.weight[j] * up;
+          for (int64_t d = 0; gg && d < p.dims; ++d) {
+            sums[d] += double(corners.slopes[d][j]) * up * x[to];
+          }
         }
       }
       for (int64_t d = 0; gg && d < p.dims; ++d) gg[i * p.dims + d] = C(sums[d]);

@@ -306,6 +306,27 @@ void add_scaled(const Tensor& to, const Tensor& from, const Scalar& alpha) {
     });
   });
 }
+// Slices of one place each, at the end of rows: added row by row.
+template <class T>
+void add_along_last(const Tensor& out, const Tensor& source, const int64_t* at, T alpha) {
+  const int axis = out.rank - 1;
+  const int64_t n = axis_size(source, axis), to = out.strides[axis], from = source.strides[axis];
+  Rows({&source, &out}, axis).run(n, [&](const int64_t* offsets) {
+    const T* values = static_cast<const T*>(source.data) + offsets[0];
+    T* row = static_cast<T*>(out.data) + offsets[1];
+    for (int64_t i = 0; i < n; ++i) row[at[i] * to] += alpha * values[i * from];
+  });
+}
+// Whether it was done so.
+bool add_along_last(const Tensor& out, const Tensor& source, const int64_t* at, int axis,
+                    const Scalar& alpha) {
+  if (out.rank == 0 || axis != out.rank - 1 || source.dtype != out.dtype) return false;
+  switch (out.dtype) {
+    case ACL_FLOAT: add_along_last(out, source, at, static_cast<float>(alpha.real())); return true;
+    case ACL_DOUBLE: add_along_last(out, source, at, alpha.real()); return true;
+    default: return false;
+  }
+}
 template <Write How, int Out>
 aclError run_index_write(Call& c) {
   using P = params::IndexAdd;
@@ -326,6 +347,10 @@ aclError run_index_write(Call& c) {
                              ACL_INT64, &n, 1)
                      : c.tensor(P::index);
   if (!read_indices(at, index, axis_size(out, axis), fault)) return fault.report(c, P::index);
+  if (How == Write::Add &&
+      add_along_last(out, c.tensor(P::source), at, axis, c.scalar(P::alpha))) {
+    return ACL_SUCCESS;
+  }
   for (int64_t i = 0; i < n; ++i) {
     const Tensor to = slice_at(out, axis, at[i]);
     if (How == Write::Fill) fill_tensor(to, c.scalar(params::IndexFill::value));
