@@ -8,7 +8,8 @@ gradients of the arguments, lists spread out, None where no edge wants one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from .._tensor.dtype import FLOAT
@@ -47,7 +48,7 @@ class OpNode(Node):
 class GeneratedFunctions:
     """The written functions of one op; `record` is for calls under no mode, `watched` for all."""
 
-    __slots__ = ("capture", "formula", "node_class", "record", "watched")
+    __slots__ = ("__dict__", "_scope", "formula", "node_class", "op")
 
     def __init__(self, op: Op):
         self.formula = rule = formula(op)
@@ -55,9 +56,20 @@ class GeneratedFunctions:
         apply = compiled(_apply(rule), f"backward {op.name}", scope)
         members = {"__slots__": (), "__module__": "builtins", "apply": apply, "op": op}
         self.node_class = scope["cls"] = type(_node_name(op), (OpNode,), members)
-        self.record = compiled(_record(rule, _PLAIN), f"record {op.name}", scope)
-        self.watched = compiled(_record(rule, _WATCHED), f"record {op.name} under modes", scope)
-        self.capture = compiled(_capture(rule), f"capture {op.name}", scope)
+        self.op, self._scope = op, scope
+
+    @cached_property
+    def record(self) -> Callable[..., Any]:
+        return compiled(_record(self.formula, _PLAIN), f"record {self.op.name}", self._scope)
+
+    @cached_property
+    def watched(self) -> Callable[..., Any]:
+        place = f"record {self.op.name} under modes"
+        return compiled(_record(self.formula, _WATCHED), place, self._scope)
+
+    @cached_property
+    def capture(self) -> Callable[..., Any]:
+        return compiled(_capture(self.formula), f"capture {self.op.name}", self._scope)
 
 
 def compiled_functions(op: Op) -> GeneratedFunctions:

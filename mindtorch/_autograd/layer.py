@@ -18,13 +18,27 @@ def autograd(op: Op, plan: Any, args: Sequence[Any]) -> Tensor | tuple[Tensor, .
     """A functional call: run below, put a node on the results."""
     if not LOCAL.grad:
         return track_view(op, plan.run(*args), "no_grad")
+    if not (op.is_view or tracked(args)):
+        return plan.run(*args)  # without reading the derivative of an op that needs none yet
     return compiled_functions(op).watched(plan, *args)
+
+
+def tracked(args: Sequence[Any]) -> bool:
+    """Whether an argument, or an element of a list, has a history, is a leaf or an inference
+    tensor."""
+    for arg in args:
+        if isinstance(arg, Tensor):
+            if arg._fn is not None:
+                return True
+        elif isinstance(arg, list | tuple) and tracked(arg):
+            return True
+    return False
 
 
 def autograd_inplace(op: Op, plan: Any, args: Sequence[Any], write: Callable[[], None]) -> Tensor:
     """An in-place call: check, save, `write()`, rebase history; gives its first argument."""
     target: Tensor = args[0]
-    if not LOCAL.grad:
+    if not (LOCAL.grad and tracked(args)):
         write()
         return target
     functions = compiled_functions(op)

@@ -15,7 +15,7 @@ from .._compat.missing_args import before_missing
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..ops.schema import Arg, Kind
-from ..ops.spec import OPS, LazyAten, Op
+from ..ops.spec import OPS, LazyAten, Op, overloads
 from . import overrides
 from .bind import NUMBERS_AS_TENSORS, number, tensor_first
 from .entry import SECOND_NAMES, arguments, straight, takes_varargs
@@ -28,9 +28,8 @@ def rows_of(name: str, form: str) -> list[Op]:
     place = _PLACE[form]
     rows = [
         op
-        for op in OPS.values()
-        if op.base_name == name
-        and (place in op.places if place else op.places & {"function", "method"})
+        for op in overloads(name)
+        if (place in op.places if place else op.places & {"function", "method"})
         and (op.writes.inplace or form != "inplace")
     ]
     return sorted(rows, key=lambda op: "." in op.name)

@@ -7,7 +7,7 @@ from collections import namedtuple
 from functools import cache
 from typing import Any
 
-from .spec import OPS, Op
+from .spec import Op, overloads
 
 
 def named_tuple(op: Op) -> Any:
@@ -36,5 +36,5 @@ def _kind(name: str, fields: tuple[str, ...]) -> Any:
 
 def by_name(name: str) -> Any:
     """The class called `name`; None where no row gives it."""
-    kinds = (named_tuple(op) for op in OPS.values() if op.base_name == name)
+    kinds = (named_tuple(op) for op in overloads(name))
     return next((kind for kind in kinds if kind is not None), None)

@@ -167,6 +167,7 @@ class Op:
 
 _DIRECT = frozenset(("infer", "lower", "body", "grad"))
 OPS: dict[str, Op] = {}
+_OVERLOADS: dict[str, list[Op]] = {}  # by base name
 # Modules of torch whose functions are rows that begin with the module's name: `linalg_inv`.
 SPACES = ("linalg", "fft", "special")
 
@@ -190,7 +191,13 @@ def _declare(text: str, family: str, **fields: Any) -> Op:
             f"op: {row.name} is declared twice; use an overload name ({row.name}.x)"
         )
     OPS[row.name] = row
+    _OVERLOADS.setdefault(row.base_name, []).append(row)
     return row
+
+
+def overloads(base: str) -> list[Op]:
+    """The rows called `base` or `base.overload`, in the order of their declaration."""
+    return [op for op in _OVERLOADS.get(base, ()) if OPS.get(op.name) is op]
 
 
 def make(text: str, family: str, **fields: Any) -> Op:
