@@ -25,6 +25,45 @@ def is_nonzero(self: Tensor) -> bool:
     return bool(self)
 
 
+_REMOVED = "This function was deprecated since version 1.9 and is now removed."
+
+
+@surface(method=False, internal=False)
+def symeig(
+    input: Tensor, eigenvectors: bool = False, upper: bool = True, *, out: object = None
+) -> tuple[Tensor, Tensor]:
+    """Always RuntimeError, as in torch: `linalg.eigh` replaces it."""
+    raise RuntimeError(
+        f"{_REMOVED} The default behavior has changed from using the upper triangular portion of"
+        " the matrix by default to using the lower triangular portion.\n\nL, _ = torch.symeig(A,"
+        " upper=upper) should be replaced with:\nL = torch.linalg.eigvalsh(A, UPLO='U' if upper"
+        " else 'L')\n\nand\n\nL, V = torch.symeig(A, eigenvectors=True) should be replaced with:\n"
+        "L, V = torch.linalg.eigh(A, UPLO='U' if upper else 'L')"
+    )
+
+
+@surface(method=False, internal=False)
+def eig(
+    self: Tensor, eigenvectors: bool = False, *, e: object = None, v: object = None
+) -> tuple[Tensor, Tensor]:
+    """Always RuntimeError, as in torch: `linalg.eig` replaces it."""
+    raise RuntimeError(
+        f"{_REMOVED} `torch.linalg.eig` returns complex tensors of dtype `cfloat` or `cdouble`"
+        " rather than real tensors mimicking complex tensors.\n\nL, _ = torch.eig(A) should be"
+        " replaced with:\nL_complex = torch.linalg.eigvals(A)\n\nand\n\nL, V = torch.eig(A,"
+        " eigenvectors=True) should be replaced with:\nL_complex, V_complex = torch.linalg.eig(A)"
+    )
+
+
+@surface(method=False, internal=False)
+def matrix_rank(input: Tensor, tol: object = None, symmetric: bool = False) -> Tensor:
+    """Always RuntimeError, as in torch: `linalg.matrix_rank` replaces it."""
+    raise RuntimeError(
+        f"{_REMOVED}\nPlease use the `torch.linalg.matrix_rank` function instead. The parameter"
+        " 'symmetric' was renamed in `torch.linalg.matrix_rank()` to 'hermitian'."
+    )
+
+
 @surface(internal=False)
 @parsed()
 def is_distributed(input: Tensor) -> bool:

@@ -298,6 +298,13 @@ def from_numpy(array: Array) -> Tensor:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {class_name(array)})")
     refuse_strides(array)
+    if not array.flags.writeable:
+        warn_once(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable"
+            " tensors. This means writing to this tensor will result in undefined behavior. You may"
+            " want to copy the array to protect its data or make it writable before converting it"
+            " to a tensor. This type of warning will be suppressed for the rest of this program."
+        )
     array = array.view(np.ndarray)  # of masked arrays and matrices their elements
     dtype = dt.from_numpy_dtype(array.dtype)
     step = dtype.itemsize

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from .._compat.argument_errors import parsed
+from .._compat.warn_once import warn_once
 from .publish import surface
 
 _settings: dict[str, Any] = {
@@ -117,6 +118,10 @@ def set_default_tensor_type(t: Any, /) -> None:
     from .._tensor import dtype as dt
     from .conversion import typed
 
+    warn_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use"
+        " torch.set_default_dtype() and torch.set_default_device() as alternatives."
+    )
     dt.set_default_dtype(typed(t)[0])
     plans.clear()
 

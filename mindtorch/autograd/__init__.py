@@ -27,8 +27,8 @@ def __getattr__(name: str) -> _Any:
         )
     if name in ("function", "functional", "grad_mode"):
         return _importlib.import_module("._autograd." + name, __package__.rpartition(".")[0])
-    if name == "forward_ad":
-        return _importlib.import_module(".forward_ad", __package__)
+    if name in ("forward_ad", "profiler"):
+        return _importlib.import_module("." + name, __package__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -120,6 +120,16 @@ def checkpoint(
     autocast is as it was. `context_fn` gives two contexts, of the first run and of the second.
     CheckpointError when the second run saves other tensors than the first.
     """
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly."
+            " Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an"
+            " exception. use_reentrant=False is recommended, but if you need to preserve the"
+            " current default behavior, you can pass use_reentrant=True. Refer to docs for more"
+            " details on the differences between the two variants.",
+            stacklevel=2,
+        )
+        use_reentrant = True
     if use_reentrant and kwargs:
         raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
     states = _states((args, kwargs)) if preserve_rng_state else []

@@ -28,6 +28,41 @@ CALLS = {
     "complex to real": lambda t: t.ones(2, dtype=t.complex64).float(),
     "kl_div": lambda t: t.nn.functional.kl_div(t.ones(2, 3), t.ones(2, 3)),
     "scripted module": lambda t: t.jit.script(t.nn.Linear(2, 2)),
+    "cross": lambda t: t.cross(t.ones(3, 3), t.ones(3, 3)),
+    "cholesky": lambda t: t.cholesky(t.eye(2)),
+    "qr": lambda t: t.eye(2).qr(),
+    "lu": lambda t: t.lu(t.eye(2)),
+    "cuda.amp scaler": lambda t: t.cuda.amp.GradScaler(enabled=False),
+    "cuda.amp": lambda t: t.cuda.amp.autocast(enabled=False),
+    "cpu.amp": lambda t: t.cpu.amp.autocast(enabled=False),
+    "default type": lambda t: t.set_default_tensor_type(t.FloatTensor),
+    "float of what requires grad": lambda t: float(t.ones(1, requires_grad=True)),
+    "int of what requires grad": lambda t: int(t.ones(1, requires_grad=True)),
+    "read-only array": lambda t: t.from_numpy(np.broadcast_to(np.float32(1), (2,))),
+    "planes without a batch": lambda t: t.nn.functional.dropout2d(t.ones(2, 3, 4)),
+    "checkpoint": lambda t: t.utils.checkpoint.checkpoint(
+        lambda x: x * 2, t.ones(1, requires_grad=True)
+    ),
+    "spread of one": lambda t: (t.ones(1).std(), t.ones(1, 2).var(0), t.ones(2).var()),
+    "spread of none": lambda t: t.ones(0).var(),
+    "means of none": lambda t: (t.ones(0).mean(), t.nn.functional.mse_loss(t.ones(0), t.ones(0))),
+    **{
+        f"encoder {options}": lambda t, options=options: t.nn.TransformerEncoder(
+            t.nn.TransformerEncoderLayer(6, **options), 1
+        )
+        for options in (
+            {"nhead": 2},
+            {"nhead": 2, "batch_first": True},
+            {"nhead": 3, "batch_first": True},
+            {"nhead": 2, "batch_first": True, "norm_first": True},
+            {"nhead": 2, "batch_first": True, "bias": False},
+            {"nhead": 2, "batch_first": True, "activation": "gelu"},
+        )
+    },
+    "own activation": lambda t: t.nn.TransformerEncoder(
+        t.nn.TransformerEncoderLayer(6, 2, activation=t.nn.Tanh(), batch_first=True), 1
+    ),
+    "transformer": lambda t: t.nn.Transformer(6, 2, 1, 1, 8),
 }
 
 

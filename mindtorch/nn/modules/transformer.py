@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..._tensor.tensor import Tensor
 from .. import functional as F
 from .. import init
 from ._attention import MultiheadAttention
+from .activation import GELU, ReLU
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
@@ -183,6 +185,26 @@ class TransformerDecoderLayer(_Layer):
         return x
 
 
+def _why_no_nested(layer: Any) -> str:
+    """What keeps torch's encoder from packing its batch; mindtorch's never packs."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    attention = layer.self_attn
+    reasons = {
+        "encoder_layer.norm_first was True": layer.norm_first,
+        "encoder_layer.self_attn.batch_first was not True(use batch_first for better inference"
+        " performance)": not attention.batch_first,
+        "encoder_layer.self_attn was passed bias=False": attention.in_proj_bias is None,
+        "encoder_layer.activation_relu_or_gelu was not True": layer.activation
+        not in (F.relu, F.gelu)
+        and not isinstance(layer.activation, ReLU | GELU),
+        "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps": layer.norm1.eps
+        != layer.norm2.eps,
+        "encoder_layer.self_attn.num_heads is odd": attention.num_heads % 2 == 1,
+    }
+    return next((text for text, holds in reasons.items() if holds), "")
+
+
 class TransformerEncoder(Module):
     """A stack of copies of one encoder layer."""
 
@@ -199,6 +221,14 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
+        why_not = _why_no_nested(encoder_layer) if enable_nested_tensor else ""
+        if why_not:
+            warnings.warn(
+                "enable_nested_tensor is True, but self.use_nested_tensor is False because"
+                f" {why_not}",
+                stacklevel=2,
+            )
+        self.use_nested_tensor = enable_nested_tensor and not why_not
         self.mask_check = mask_check
 
     def forward(

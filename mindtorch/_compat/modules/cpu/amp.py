@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from mindtorch._tensor.dtype import bfloat16, dtype
@@ -12,10 +13,20 @@ __path__: list[str] = []  # what is below is in absent_modules.py
 __all__ = ["GradScaler", "autocast"]
 
 
+def _deprecated(name: str) -> None:
+    warnings.warn(
+        f"`torch.cpu.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}('cpu',"
+        " args...)` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
 class autocast(_autocast):  # noqa: N801 - torch's name
     """amp.autocast("cpu", …)."""
 
     def __init__(self, enabled: bool = True, dtype: dtype = bfloat16, cache_enabled: bool = True):
+        _deprecated("autocast")
         super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
@@ -23,4 +34,5 @@ class GradScaler(_GradScaler):
     """amp.GradScaler("cpu", …)."""
 
     def __init__(self, *args: Any, **options: Any):
+        _deprecated("GradScaler")
         super().__init__("cpu", *args, **options)

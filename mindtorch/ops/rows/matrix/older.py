@@ -4,6 +4,7 @@ products: kron, cross, vecdot, vander, addr."""
 from __future__ import annotations
 
 from ...._compat.unsupported_dtypes import Refusal
+from ...._compat.warn_once import warn_once
 from ...._tensor.device import CPU
 from ...._tensor.geometry import contiguous
 from ...._tensor.tensor import adopt
@@ -170,9 +171,27 @@ def cholesky_ex(
     return _each(A, factor, lambda a: _unfinished(a, upper), minor_order)
 
 
+def _renamed(name: str, newer: str, *calls: str) -> None:
+    """torch's warning of an older name: pairs of an old call and the one that replaces it."""
+    pairs = [f"{a}\nshould be replaced with\n{b}" for a, b in zip(*[iter(calls)] * 2, strict=True)]
+    warn_once(
+        f"torch.{name} is deprecated in favor of torch.{newer} and will be removed in a future"
+        " PyTorch release.\n" + "\nand\n".join(pairs)
+    )
+
+
+def _cholesky(self: Tensor, upper: bool = False) -> Tensor:
+    _renamed(
+        "cholesky", "linalg.cholesky", "L = torch.cholesky(A)", "L = torch.linalg.cholesky(A)",
+        "U = torch.cholesky(A, upper=True)", "U = torch.linalg.cholesky(A).mH\nThis transform will"
+        " produce equivalent results for all valid (symmetric positive definite) inputs.",
+    )  # fmt: skip
+    return cholesky(self, upper)
+
+
 composite(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
-    lambda self, upper=False: cholesky(self, upper),
+    _cholesky,
     unsupported={"bool whole half": "cholesky_cpu"},
     samples=calls((POSITIVE,)),
     tolerance="composite",
@@ -255,9 +274,20 @@ op(
     samples=calls((POSITIVE,)),
     tolerance="composite",
 )
+
+
+def _qr(self: Tensor, some: bool = True) -> Any:
+    _renamed(
+        "qr", "linalg.qr", "The boolean parameter 'some' has been replaced with a string parameter"
+        " 'mode'.\nQ, R = torch.qr(A, some)",
+        "Q, R = torch.linalg.qr(A, 'reduced' if some else 'complete')",
+    )  # fmt: skip
+    return aten.linalg_qr(self, "reduced" if some else "complete")
+
+
 composite(
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
-    lambda self, some=True: aten.linalg_qr(self, "reduced" if some else "complete"),
+    _qr,
     unsupported={"half": "geqrf_cpu"},
     samples=calls((Arg((3, 2)),)),
     tolerance="composite",
@@ -362,6 +392,11 @@ def linalg_cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
 def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The vector product along a dimension, or along the first of three elements."""
     if dim is None:
+        warn_once(
+            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass"
+            " the dim explicitly or simply use torch.linalg.cross.\nThe default value of dim will"
+            " change to agree with that of linalg.cross in a future release."
+        )
         dim = next((i for i, n in enumerate(self.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
@@ -430,6 +465,13 @@ composite(
 )
 def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """The packed factors and pivots, with whether each matrix is singular where asked."""
+    _renamed(
+        "lu", "linalg.lu_factor / torch.linalg.lu_factor_ex",
+        "LU, pivots = torch.lu(A, compute_pivots)",
+        "LU, pivots = torch.linalg.lu_factor(A, compute_pivots)",
+        "LU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)",
+        "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)",
+    )  # fmt: skip
     LU, pivots, infos = aten.linalg_lu_factor_ex(self, pivot=pivot, check_errors=not get_infos)
     return (LU, pivots, infos) if get_infos else (LU, pivots)
 

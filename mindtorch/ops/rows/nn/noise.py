@@ -107,6 +107,16 @@ def _channel_dropout(n: int, x: Arg, where: str) -> None:
                 " and will result in an error in a future release.",
                 stacklevel=2,
             )
+        if n == 2 and input.dim() == 3:
+            unrepeatable()
+            warnings.warn(
+                "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D"
+                " dropout behavior is desired - input is interpreted as shape (N, C, L), where C is"
+                " the channel dim. This behavior will change in a future release to interpret the"
+                " input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D"
+                " channel-wise dropout behavior, please switch to using dropout1d instead.",
+                stacklevel=2,
+            )
         # Planes without a batch are taken for a batch, as torch does; spaces are not.
         return _feature_dropout(input, p, training, inplace, 5 if n == 3 else input.dim())
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
+=======
+import warnings
+from collections.abc import Callable, Sequence
+>>>>>>> 0cf04729 (Give torch's warnings of deprecated names, checkpoints, encoders and spreads of one value)
 from functools import cache
 from math import prod as product
 
@@ -347,13 +352,16 @@ _truth("any", np.any, "aclnnAny")
 def _variance(self: Array, dim: tuple[int, ...] | None, correction: Number, keepdim: bool) -> Array:
     axes = _np_axes(dim, self)
     count = product(self.shape[d] for d in axes)
+    if not count:  # numpy's mean warns
+        return self.real.sum(axis=axes, keepdims=keepdim) + np.nan
     wide = np.complex128 if self.dtype.kind == "c" else np.float64
     mean = self.mean(axis=axes, keepdims=True, dtype=wide)
     spread = (np.abs(self - mean) ** 2).sum(axis=axes, keepdims=keepdim)
-    return spread / max(count - correction, 0) if count else spread + np.nan
+    return spread / max(count - correction, 0)
 
 
 def _var_rule(
+    name: str,
     self: Geometry,
     dim: int | Sequence[int] | None = None,
     correction: Number | None = None,
@@ -361,7 +369,14 @@ def _var_rule(
 ) -> Geometry:
     if self.dtype.category < dt.FLOAT:
         raise RuntimeError("std and var only support floating point and complex dtypes")
-    return reduction("same")(self, dim, keepdim, self.dtype.to_real())
+    result = reduction("same")(self, dim, keepdim, self.dtype.to_real())
+    if result.numel and self.numel // result.numel <= one_less(correction):
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the"
+            " reduction factor (input numel divided by output numel).",
+            stacklevel=2,
+        )
+    return result
 
 
 def _var_grad(
@@ -422,7 +437,7 @@ def _spread(name: str, cpu: Callable[..., Any], aclnn: str, grad: Callable[..., 
     op(
         f"{name}(Tensor self, int[1]? dim=None, *, Number? correction=None, bool keepdim=False)"
         " -> Tensor",
-        infer=_var_rule,
+        infer=lambda *args: _var_rule(name, *args),
         cpu=lambda self, dim, correction, keepdim: cpu(self, dim, one_less(correction), keepdim),
         aclnn=call(
             aclnn,
