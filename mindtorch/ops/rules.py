@@ -197,19 +197,19 @@ def as_images(shape: tuple[int, ...], *sources: Geometry, dtype: Dtype | None = 
     sources is. On an NPU in the usual order, as CANN's PyTorch adapter makes it.
     """
     first = sources[0]
-    name = _LAST.get(len(shape))
-    if name is None or first.device.type == "npu" or not any(map(_channels_last, sources)):
+    name = LAST.get(len(shape))
+    if name is None or first.device.type == "npu" or not any(map(channels_last, sources)):
         return first.fresh(shape, dtype)
     return first.fresh(shape, dtype, format_strides(shape, name))
 
 
-_LAST = {4: "channels_last", 5: "channels_last_3d"}
+LAST = {4: "channels_last", 5: "channels_last_3d"}
 
 
-def _channels_last(g: Geometry) -> bool:
+def channels_last(g: Geometry) -> bool:
     """Whether strides grow from the channel over space to the batch; of a lone channel that the
     usual order would suit as well, they do not (torch's `suggest_memory_format`)."""
-    if g.ndim not in _LAST or not g.numel or not g.strides[1]:
+    if g.ndim not in LAST or not g.numel or not g.strides[1]:
         return False
     least = 0
     for d in (1, *range(g.ndim - 1, 1, -1), 0):

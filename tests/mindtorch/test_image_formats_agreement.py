@@ -36,9 +36,16 @@ CALLS = {
         x, t.arange(x.numel()).reshape(x.shape) % (x.numel() // x.size(0) // x.size(1)), 2
     ),
     "pad": lambda t, x: t.nn.functional.pad(x, (1, 1)),
+    "reflect": lambda t, x: t.nn.functional.pad(x, (1, 1, 1, 1), mode="reflect"),
+    "replicate": lambda t, x: t.nn.functional.pad(x, (1, 1, 1, 1), mode="replicate"),
+    "circular": lambda t, x: t.nn.functional.pad(x, (1, 1, 1, 1), mode="circular"),
+    "pixel_shuffle": lambda t, x: t.nn.functional.pixel_shuffle(x, 2 if x.size(1) == 4 else 1),
+    "pixel_unshuffle": lambda t, x: t.nn.functional.pixel_unshuffle(x[..., :4, :4], 2),
+    **{f"stack {d}": lambda t, x, d=d: t.stack([x, x], d) for d in range(5)},
+    "stack of two formats": lambda t, x: t.stack([x, x.contiguous()]),
 }
 # Whose gradients have the usual order here.
-NO_GRADIENT = {"adaptive_max_pool2d", "max_unpool2d", "channel_shuffle"}
+NO_GRADIENT = {"adaptive_max_pool2d", "max_unpool2d", "channel_shuffle", "pixel_shuffle"}
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from math import prod
 from ...._tensor.dtype import int32, int64
 from ...._tensor.geometry import format_strides
 from ...parts import in_pairs, is_real, rolled
-from ...rules import as_images, preserved
+from ...rules import LAST, as_images, channels_last, preserved
 from ...samples import FLOATS
 from ...words import *
+from ..view.shape import view_strides
 
 
 def _cat_shape(tensors: Sequence[Geometry], dim: int) -> tuple[int, list[int]]:
@@ -55,14 +56,9 @@ def _cat_infer(tensors: Sequence[Geometry], dim: int = 0) -> Geometry:
 
 
 def _cat_strides(tensors: Sequence[Geometry], shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Channels last where all are; None for the usual order."""
-    for name in ("channels_last", "channels_last_3d"):
-        rank = 4 if name == "channels_last" else 5
-        if len(shape) == rank and all(
-            g.ndim == rank and not g.contiguous and g.strides == format_strides(g.shape, name)
-            for g in tensors
-        ):
-            return format_strides(shape, name)
+    """Channels last where torch suggests it for all; None for the usual order."""
+    if all(g.ndim == len(shape) and channels_last(g) for g in tensors):
+        return format_strides(shape, LAST[len(shape)])
     return None
 
 
@@ -114,7 +110,20 @@ def _stack_infer(tensors: Sequence[Geometry], dim: int = 0) -> Geometry:
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and"
                 f" {list(g.shape)} at entry {i}"
             )
-    return tensors[0].fresh((*shape[:at], len(tensors), *shape[at:]), _promoted(tensors))
+    return tensors[0].fresh(
+        (*shape[:at], len(tensors), *shape[at:]), _promoted(tensors), _stack_strides(tensors, at)
+    )
+
+
+def _stack_strides(tensors: Sequence[Geometry], at: int) -> tuple[int, ...] | None:
+    """Those of a dimension of joined tensors that is split, or of joined columns."""
+    shape = tensors[0].shape
+    if at == len(shape):
+        columns = [g.at((*shape, 1), (*g.strides, 1), g.offset) for g in tensors]
+        return _cat_strides(columns, (*shape, len(tensors)))
+    joined = (*shape[:at], len(tensors) * shape[at], *shape[at + 1 :])
+    whole = tensors[0].fresh(joined, strides=_cat_strides(tensors, joined))
+    return view_strides(whole, (*shape[:at], len(tensors), *shape[at:]))
 
 
 op(

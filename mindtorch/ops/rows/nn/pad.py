@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...limits import reserve
+from ...rules import as_images
 from ...samples import FLOATS
 from ...words import *
 
@@ -113,7 +114,8 @@ def _edge_rows(kind: str, n: int) -> None:
                 f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and"
                 f" other non-zero dimensions for input, but got: {list(self.shape)}"
             )
-        return self.fresh(Edges(kind, self.ndim, padding).shape(self.shape))
+        shape = Edges(kind, self.ndim, padding).shape(self.shape)
+        return as_images(shape, self) if self.ndim == n + 2 else self.fresh(shape)
 
     def samples(with_grad: bool) -> list[Sample]:
         return [
@@ -140,7 +142,9 @@ def _edge_rows(kind: str, n: int) -> None:
     )  # fmt: skip
     op(
         f"{name}_backward(Tensor grad_output, Tensor self, {sides}) -> Tensor",
-        infer=lambda grad_output, self, padding: self.fresh(),
+        infer=lambda grad_output, self, padding: (
+            as_images(self.shape, self) if self.ndim == n + 2 else self.fresh()
+        ),
         cpu=lambda grad, x, padding: Edges(kind, x.ndim, padding).fold(grad, x.shape),
         lower=lambda grad, x, padding: _folded(kind, grad, x, padding),
         aclnn=call(f"{ascend}Backward", "grad_output", "self", "padding", "out"),
