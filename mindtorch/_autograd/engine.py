@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from .._tensor.dtype import FLOAT
@@ -12,7 +13,7 @@ from .._tensor.tensor import Tensor
 from ..ops.spec import OPS, aten
 from .anomaly import STATE, watched
 from .codegen import edge
-from .grad_mode import LOCAL
+from .grad_mode import LOCAL, MODES
 from .node import LEAF, AccumulateGrad, Node, added, counter, hooked
 
 
@@ -79,7 +80,7 @@ def _drain(
             continue
         if node.__class__ is AccumulateGrad:
             if accumulating:
-                node.apply(grads)
+                _applied(node, grads)
             continue
         _step(node, grads, pending, heap, needed_nodes, captured)
         if uses:
@@ -116,6 +117,20 @@ def _count_down(node: Node, uses: dict[Node, int], pending: Any, heap: Any) -> N
                 heappush(heap, (LEAF + next(counter), to[0]))
 
 
+def _applied(node: Node, grads: Any) -> Any:
+    """What a node makes of gradients; profilers see it as two ranges of torch's names."""
+    if not (MODES.active and LOCAL.profilers):
+        return watched(node.apply, node, grads) if STATE.on else node.apply(grads)
+    start = perf_counter()
+    try:
+        return node.apply(grads)
+    finally:
+        stop = perf_counter()
+        for note in LOCAL.profilers:
+            note(node.name(), start, stop)
+            note(f"autograd::engine::evaluate_function: {node.name()}", start, stop)
+
+
 def _step(
     node: Node, grads: Any, pending: Any, heap: Any, needed_nodes: Any, captured: Any
 ) -> None:
@@ -124,7 +139,7 @@ def _step(
             changed = hook(tuple(grads))
             if changed is not None:
                 grads = list(changed) if isinstance(changed, tuple) else [changed]
-    results = watched(node.apply, node, grads) if STATE.on else node.apply(grads)
+    results = _applied(node, grads)
     if node.hooks:
         results = _run_hooks(node, results, grads)
     i = -1

@@ -18,6 +18,7 @@ from .autocast import recast
 from .functionalize import functionalize_inplace
 from .keys import DispatchKey
 from .plans import Plan
+from .profiled_names import profiled_names
 
 AUTOGRAD = int(DispatchKey.Autograd)
 FUNCTIONALIZE = int(DispatchKey.Functionalize)
@@ -26,11 +27,11 @@ FUNCTIONALIZE = int(DispatchKey.Functionalize)
 def layers(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
     """A call that makes new results, when plain running may not be enough."""
     if MODES.active and LOCAL.profilers:
-        return _timed(op, lambda: _layers(op, plan, args))
+        return _timed(op, args, lambda: _layers(op, plan, args))
     return _layers(op, plan, args)
 
 
-def _timed(op: Op, run: Callable[[], Any], end: str = "") -> Any:
+def _timed(op: Op, args: Sequence[Any], run: Callable[[], Any], end: str = "") -> Any:
     profilers, LOCAL.profilers = LOCAL.profilers, ()
     start = perf_counter()
     try:
@@ -38,8 +39,10 @@ def _timed(op: Op, run: Callable[[], Any], end: str = "") -> Any:
     finally:
         stop = perf_counter()
         LOCAL.profilers = profilers
+        names = (op.base_name + end,) if end else profiled_names(op, args)
         for note in profilers:
-            note(f"aten::{op.base_name}{end}", start, stop)
+            for name in reversed(names):
+                note(f"aten::{name}", start, stop)
 
 
 def _layers(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
@@ -71,7 +74,7 @@ def _under_modes(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any
 def layers_inplace(op: Op, plan: Plan, args: Sequence[Any]) -> Any:
     """A call that writes to its first argument, when plain running may not be enough."""
     if MODES.active and LOCAL.profilers:
-        return _timed(op, lambda: layers_inplace(op, plan, args), "_")
+        return _timed(op, args, lambda: layers_inplace(op, plan, args), "_")
     if MODES.active and LOCAL.functions:
         return overrides.through_mode(op, "inplace", args)
     if MODES.active and LOCAL.dual:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from mindtorch.profiler import record_function
 from mindtorch.utils.hooks import RemovableHandle
 
 Hook = Callable[..., Any]
@@ -54,7 +55,8 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     f"but got {result}."
                 )
             args, kwargs = result
-        out = step(self, *args, **kwargs)
+        with record_function(f"Optimizer.step#{type(self).__name__}.step"):
+            out = step(self, *args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_global_post.values()):
             hook(self, args, kwargs)
         return out

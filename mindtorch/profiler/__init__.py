@@ -63,7 +63,8 @@ class Event:
 
     @property
     def key(self) -> str:
-        return self.name
+        """What averages are by: steps are one."""
+        return "ProfilerStep*" if self.name.startswith("ProfilerStep#") else self.name
 
     @property
     def cpu_time_total(self) -> float:
@@ -266,12 +267,14 @@ class profile:  # noqa: N801 - torch's name
     ):
         self.activities: set[ProfilerActivity] = set(activities or supported_activities())
         self.schedule = schedule or _default_schedule_fn
+        self._steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.step_num = 0
         self.current_action = self.schedule(0)
         self.profiler: Any = None
         self._recording = _Recording()
         self._step: record_function | None = None
+        self._recorded = False
         self._saved = False
 
     def __enter__(self) -> profile:
@@ -310,13 +313,16 @@ class profile:  # noqa: N801 - torch's name
             _active.append(self._recording)
             MODES.active += 1
             LOCAL.profilers = (*LOCAL.profilers, self._recording.note)
-            self._step = record_function(f"ProfilerStep#{self.step_num}").__enter__()
+            self._recorded = True
+            if self._steps:
+                self._step = record_function(f"ProfilerStep#{self.step_num}").__enter__()
 
     def _end(self) -> bool:
-        if self._step is None:
+        if not self._recorded:
             return False
-        self._step.__exit__()
-        self._step = None
+        if self._step is not None:
+            self._step.__exit__()
+        self._step, self._recorded = None, False
         _active.remove(self._recording)
         MODES.active -= 1
         mine = self._recording.note

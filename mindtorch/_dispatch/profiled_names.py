@@ -1,0 +1,54 @@
+"""Owns the names of torch's operators that profilers see in a row's call, the outer ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._autograd.grad_mode import LOCAL
+from ..ops.spec import Op
+
+_VIEWS = ("expand", "permute", "select", "slice", "squeeze", "transpose", "unsqueeze")
+# Rows whose call is several nested operators in torch.
+_NESTED = {
+    **{name: f"{name} as_strided" for name in _VIEWS},
+    "_batch_norm_functional": "batch_norm _batch_norm_impl_index native_batch_norm",
+    "_convolution_weight_grad": "convolution_backward",
+    "_log_softmax": "log_softmax _log_softmax",
+    "_softmax": "softmax _softmax",
+    "_to_copy": "to _to_copy copy_",
+    "clone": "clone copy_",
+    "max_pool2d_with_indices": "max_pool2d max_pool2d_with_indices",
+    "native_group_norm": "group_norm native_group_norm",
+    "native_layer_norm": "layer_norm native_layer_norm",
+    "nll_loss_forward": "nll_loss_nd nll_loss nll_loss_forward",
+    "ones": "ones fill_",
+    "relu": "relu clamp_min",
+    "stack": "stack cat",
+    "t": "t transpose as_strided",
+    "zeros": "zeros zero_",
+}
+
+
+def _product(left: Any, right: Any) -> str:
+    """Which operator torch's matmul calls."""
+    if max(left.dim(), right.dim()) == 1:
+        return "dot"
+    if min(left.dim(), right.dim()) == 1:
+        return "mv"
+    return "bmm" if right.dim() > 2 else "mm"
+
+
+def profiled_names(op: Op, args: Sequence[Any]) -> Sequence[str]:
+    """The nested operators of a call, without `aten::`."""
+    name = op.base_name
+    if name == "matmul":
+        return "matmul", _product(*args[:2])
+    if name == "linear":
+        fused = args[2] is not None and args[0].is_contiguous()
+        return ("linear", "addmm") if fused else ("linear", "matmul", "mm")
+    if name == "_linear_backward":
+        return ("mm",)
+    if name == "convolution" and LOCAL.task is None:
+        return f"conv{args[1].dim() - 2}d", "convolution", "_convolution"
+    return _NESTED.get(name, name).split()
