@@ -6,6 +6,7 @@ from ...words import *
 from .norm import trailing
 from .pad import pad
 from .pools import avg_pool2d, avg_pool3d
+from .rms import kernel_takes
 
 
 @composite(
@@ -60,6 +61,8 @@ def rms_norm(
             "Expected weight to be of same shape as normalized_shape, but got weight of shape"
             f" {list(weight.shape)} and normalized_shape = {list(shape)}"
         )
+    if input.device.type == "npu" and kernel_takes(input, weight):
+        return aten._fused_rms_norm(input, shape, weight, eps)[0]
     wide = input.float() if input.dtype in (dt.float16, dt.bfloat16) else input
     if eps is None:
         info: Any = dt.finfo(wide.dtype)

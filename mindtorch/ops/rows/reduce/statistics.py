@@ -364,7 +364,7 @@ def _var_rule(
     name: str,
     self: Geometry,
     dim: int | Sequence[int] | None = None,
-    correction: Number | None = None,
+    correction: float | None = None,
     keepdim: bool = False,
 ) -> Geometry:
     if self.dtype.category < dt.FLOAT:
