@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-=======
 import warnings
-from collections.abc import Callable, Sequence
->>>>>>> 0cf04729 (Give torch's warnings of deprecated names, checkpoints, encoders and spreads of one value)
 from functools import cache
 from math import prod as product
 
