@@ -71,7 +71,7 @@ NOTHING_COMPUTED = frozenset((
     "frombuffer", "from_file", "are_deterministic_algorithms_enabled",
     "set_deterministic_debug_mode",
     "is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode",
-    "set_default_tensor_type",
+    "set_default_tensor_type", "eig", "matrix_rank", "symeig",
     "detach_", "apply_", "cuda", "is_contiguous", "is_pinned", "is_same_size", "is_set_to",
     "is_shared", "item", "numpy", "pin_memory", "record_stream", "resize_",
     "resize_as_", "set_",
