@@ -212,7 +212,11 @@ def schedule(
 ) -> Callable[[int], ProfilerAction]:  # fmt: skip
     """Steps to skip, wait, warm up and record, over and over or `repeat` times."""
     if min(wait, warmup, active, repeat, skip_first) < 0 or active == 0:
-        raise AssertionError("Invalid profiler schedule arguments")
+        raise AssertionError(
+            f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup}"
+            f" (need >= 0), active={active} (need > 0), repeat={repeat} (need >= 0),"
+            f" skip_first={skip_first} (need >= 0)."
+        )
     cycle = wait + warmup + active
 
     def action(step: int) -> ProfilerAction:

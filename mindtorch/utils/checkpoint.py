@@ -145,6 +145,9 @@ def checkpoint(
 
     if not LOCAL.grad:
         return function(*args, **kwargs)
+    if use_reentrant and not any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        with forward, mindtorch.no_grad():  # a function of torch without an input to derive by
+            return function(*args, **kwargs)
     inputs = _Inputs(args)
 
     def again() -> None:

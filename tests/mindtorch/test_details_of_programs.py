@@ -389,6 +389,37 @@ def test_a_profiler_sees_nodes_of_the_backward_pass_and_steps_of_optimizers():
     assert ours == {k for k in theirs if "TBackward" not in k and k != "detach"}
 
 
+REFUSED = (
+    "t.ones(2, 10).split([3, 3], -1)", "t.ones(2, 10).split([3, 3], 1)",
+    "t.profiler.schedule(wait=-1, warmup=0, active=0)",
+    "F.embedding_bag(t.tensor([[0]]), t.ones(2, 2), mode='max', sparse=True)",
+    "F.embedding_bag(t.tensor([[0]]), t.ones(2, 2), mode='max', scale_grad_by_freq=True)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_refusals_have_torchs_words(call):
+    def run(t, dev):
+        with pytest.raises((RuntimeError, ValueError, AssertionError)) as refusal:
+            eval(call, {"t": t, "F": t.nn.functional})
+        return refusal.type.__name__, str(refusal.value)
+
+    agree("cpu", run)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("reentrant", [True, False, None])
+def test_a_reentrant_checkpoint_of_no_inputs_that_require_grad_records_nothing(reentrant):
+    def run(t, dev):
+        weight = t.ones(2, requires_grad=True)
+        result = t.utils.checkpoint.checkpoint(
+            lambda x: x * weight, t.ones(2), use_reentrant=reentrant
+        )
+        return result.requires_grad
+
+    agree("cpu", run)
+
+
 def test_a_profile_stays_after_its_last_step():
     def run(t, dev):
         plan = t.profiler.schedule(wait=1, warmup=1, active=2)

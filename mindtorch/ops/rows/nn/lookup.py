@@ -156,6 +156,10 @@ def embedding_bag(
     padding = _padding_index(padding_idx, weight.size(0), "padding_idx", "num_embeddings")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
     if input.dim() == 2 and offsets is None and per_sample_weights is not None:
         per_sample_weights = per_sample_weights.reshape(-1)
         flat_shape: tuple[int, ...] = (input.numel(),)
