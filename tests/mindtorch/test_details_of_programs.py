@@ -420,6 +420,13 @@ def test_a_reentrant_checkpoint_of_no_inputs_that_require_grad_records_nothing(r
     agree("cpu", run)
 
 
+def test_names_of_backends_are_among_torchs():
+    for tags in ((), ("debug",), ("debug", "experimental")):
+        names = mindtorch.compiler.list_backends(exclude_tags=tags)
+        assert set(names) <= set(torch.compiler.list_backends(exclude_tags=tags))
+        assert "inductor" in names and ("eager" in names) == (not tags)
+
+
 def test_a_profile_stays_after_its_last_step():
     def run(t, dev):
         plan = t.profiler.schedule(wait=1, warmup=1, active=2)

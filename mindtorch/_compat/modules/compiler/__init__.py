@@ -93,9 +93,9 @@ def is_inference_compiling() -> bool:
     return False
 
 
-def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """No backend of a compiler."""
-    return []
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """The names that run programs as they are; "eager" is one for debugging, as in torch."""
+    return ["inductor"] if "debug" in exclude_tags else ["aot_eager", "eager", "inductor"]
 
 
 def get_default_backend() -> str:
