@@ -351,14 +351,14 @@ def note_of(row: Row, operators: set[str], specs: dict[str, Any]) -> str:
     """What CANN has for a function: an operator, for a gradient one of a gradient, and where."""
     plain = row.name.split(".")[-1].replace("_", "").lower()
     ends = ("",) if row.direction == "forward" else ("backward", "grad")
-    found = [n for n in operators if n.lower() in {f"aclnn{plain}{end}" for end in ends}]
-    if not found:
+    matches = [n for n in operators if n.lower() in {f"aclnn{plain}{end}" for end in ends}]
+    if not matches:
         return ""
-    products = specs.get(found[0], {}).get("products", "").split()
+    products = specs.get(matches[0], {}).get("products", "").split()
     if products and not any(p in ATLAS for p in products):
-        return f" {found[0]} is for {', '.join(products)} alone"
+        return f" {matches[0]} is for {', '.join(products)} alone"
     reason = COMPOSED.get(row.name.removeprefix("nn.functional."))
-    return f" composed: {reason}" if reason else f" CANN has {found[0]}"
+    return f" composed: {reason}" if reason else f" CANN has {matches[0]}"
 
 
 def show_launches(report: Report) -> None:
