@@ -11,7 +11,7 @@ from .regions import _select, _slice
 def _split_with_sizes(self: Geometry, split_sizes: tuple[int, ...], dim: int = 0) -> Any:
     if not self.ndim:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    asked, dim = dim, wrap_dim(dim, self.ndim)
+    axis, dim = dim, wrap_dim(dim, self.ndim)
     if any(n < 0 for n in split_sizes):
         raise RuntimeError(
             "split_with_sizes expects split_sizes have only non-negative entries, but got"
@@ -20,7 +20,7 @@ def _split_with_sizes(self: Geometry, split_sizes: tuple[int, ...], dim: int = 0
     if sum(split_sizes) != self.shape[dim]:
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {self.shape[dim]} (input"
-            f" tensor's size at dimension {asked}), but got split_sizes={list(split_sizes)}"
+            f" tensor's size at dimension {axis}), but got split_sizes={list(split_sizes)}"
         )
     parts, start = [], 0
     for n in split_sizes:
