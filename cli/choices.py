@@ -19,6 +19,7 @@ from aclnn_bindings.install.products import product_of
 from aclnn_bindings.interface import catalog
 
 from .conformance.cases import shard
+from .foreign import leads_to_file
 
 T = TypeVar("T")
 
@@ -189,4 +190,14 @@ class NewFile(click.Path):
         if not os.access(path if path.exists() else folder, os.W_OK):
             self.fail(f"{path}: cannot be written", param, ctx)
         _claim(path, param, ctx, is_output=True)
+        return path
+
+
+class AppendedFile(NewFile):
+    """A file that is written to where it lies, so that no link to one is followed."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if leads_to_file(path):
+            self.fail(f"{path}: a link to a file: name the file itself", param, ctx)
         return path

@@ -86,3 +86,9 @@ def parsed(text: str, loads: Callable[[str], Any] = json.loads) -> Any:
         return loads(text)
     except RecursionError:
         raise ForeignError("nested deeper than any file of ours") from None
+
+
+def leads_to_file(path: Path) -> bool:
+    """Whether it is a link to a file, or to nothing yet; those of /dev are what they stand for."""
+    leads = path.is_symlink() and (path.is_file() or not path.exists())
+    return leads and path.parts[:2] != ("/", "dev")

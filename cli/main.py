@@ -230,17 +230,26 @@ _LIMITS: Final = {
 }
 
 
+_OF_INPUT: Final = (
+    ("mindtorch_npu.spec.errors", "DeclarationError"),
+    ("mindtorch_npu.conformance.record.journal", "JournalError"),
+    ("aclnn_bindings.layers.recording_file", "RecordingError"),
+)
+
+
+def _is_of_input(error: Exception) -> bool:
+    """Whether a file that was named is not what it should be: nothing was found in it."""
+    modules = ((sys.modules.get(module), name) for module, name in _OF_INPUT)
+    return any(module and isinstance(error, getattr(module, name)) for module, name in modules)
+
+
 def _explain(error: Exception) -> int:
     """Say what went wrong, without a traceback; errors made on purpose are problems found."""
     from aclnn_bindings import BindingError
 
-    if isinstance(error, BindingError):
+    if _is_of_input(error) or isinstance(error, BindingError):
         click.echo(_printable(f"error: {error}"), err=True)
-        return exits.PROBLEMS
-    declarations = sys.modules.get("mindtorch_npu.spec.errors")
-    if declarations is not None and isinstance(error, declarations.DeclarationError):
-        click.echo(_printable(f"error: {error}"), err=True)
-        return exits.USAGE
+        return exits.USAGE if _is_of_input(error) else exits.PROBLEMS
     if remedy := _remedy(error):
         click.echo(_printable(f"error: {str(error) or 'no memory is left'}: {remedy}"), err=True)
         return exits.NOTHING

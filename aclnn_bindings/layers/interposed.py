@@ -141,36 +141,40 @@ def interpose(install: Install) -> Interposed:
     exported = {path: exports(path) for path in libraries.values()}
     declared = _declared(install)
     rows = table.functions((n for e in exported.values() for n in e.names), declared)
-    folder = _place(install) / _key(install, libraries)
-    if of_others(folder):  # programs load what lies there
-        folder = temporary() / "layers" / folder.name
-    if not sealed.is_whole(folder):
-        _make(folder, install, libraries, exported, rows, declared)
-        if not sealed.is_whole(folder):
-            raise LayersUnavailableError(
-                f"layers: {folder} is not as it was written a moment ago: its disk is full or "
-                "damaged; let MINDTORCH_CACHE_DIR name another folder"
-            )
-    core, root = folder / "core" / CORE, _root(folder, install)
-    return Interposed(root, folder / "table", core, install, tuple(rows), declared)
-
-
-def _place(install: Install) -> Path:
-    """The folder for layers: one that this user can write, and the loader's path can spell."""
-    tried = []
-    for place in _places():
-        tried.append(str(place))
-        speakable = not _UNSPEAKABLE & set(f"{place}/{install.root.name}")
-        if speakable and not is_changed_by_others(place) and usable(place):
-            return place
+    key = _key(install, libraries)
+    problems: list[str] = []
+    for place in _places(install, problems):
+        folder = place / key
+        if of_others(folder):  # programs load what lies there
+            folder = temporary() / "layers" / key
+        try:
+            if not sealed.is_whole(folder):
+                _make(folder, install, libraries, exported, rows, declared)
+            if sealed.is_whole(folder):
+                core, root = folder / "core" / CORE, _root(folder, install)
+                return Interposed(root, folder / "table", core, install, tuple(rows), declared)
+            problems.append(f"{folder} is not as it was written a moment ago")
+        except OSError as error:
+            problems.append(f"{folder}: {error.strerror}")
     raise LayersUnavailableError(
-        f"layers: no folder for them: {', '.join(tried)} cannot be written, or has a "
-        "name with a colon, a semicolon, a dollar or a new line, which LD_LIBRARY_PATH cannot "
-        "hold; let MINDTORCH_CACHE_DIR name another"
+        f"layers: no folder for them: {'; '.join(problems)}; let MINDTORCH_CACHE_DIR name "
+        "another that can be written, has room, and whose path LD_LIBRARY_PATH can hold"
     )
 
 
-def _places() -> Iterator[Path]:
+def _places(install: Install, problems: list[str]) -> Iterator[Path]:
+    """Folders for layers that this user can write, and the loader's path can spell; why others
+    are not is added to `problems`."""
+    for place in _candidates():
+        if _UNSPEAKABLE & set(f"{place}/{install.root.name}"):
+            problems.append(f"{place} has a colon, a semicolon, a dollar or a new line in its name")
+        elif is_changed_by_others(place) or not usable(place):
+            problems.append(f"{place} cannot be written, or others can change it")
+        else:
+            yield place
+
+
+def _candidates() -> Iterator[Path]:
     folder = os.environ.get("MINDTORCH_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     if os.geteuid() == 0 and not folder:
         yield _FOR_ALL / "layers"

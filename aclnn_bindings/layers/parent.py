@@ -38,6 +38,9 @@ _JOB_STOPS: Final = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 # What Python ignores, and a program expects as the system has it.
 _IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 _LOOK_EVERY_S: Final = 1.0
+_masks: list[
+    set[int]
+] = []  # signals that were blocked before these were; the program gets the first
 
 
 @contextmanager
@@ -46,9 +49,11 @@ def signals_held() -> Iterator[None]:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, no child could be waited for
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+    _masks.append(before)
     try:
         yield
     finally:
+        _masks.remove(before)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
@@ -107,9 +112,8 @@ def _start(
     program = command[0] if "/" in command[0] else shutil.which(command[0], path=places)
     if program is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
-    free = signal.pthread_sigmask(signal.SIG_BLOCK, ()) - _BLOCKED
     return os.posix_spawn(program, list(command), dict(variables), file_actions=files,
-                          setsigmask=free, setsigdef=_IGNORED_BY_PYTHON)  # fmt: skip
+                          setsigmask=_masks[0], setsigdef=_IGNORED_BY_PYTHON)  # fmt: skip
 
 
 def _ended(pid: int) -> int | None:

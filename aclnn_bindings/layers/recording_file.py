@@ -45,7 +45,11 @@ class Chunk:
     data: bytes
 
     def json(self) -> Any:
-        return json.loads(self.data)
+        """What the chunk holds; halves of surrogate pairs, which nothing can write, become `?`."""
+        value = json.loads(self.data)
+        if b"\\u" not in self.data:
+            return value
+        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 class Writer:

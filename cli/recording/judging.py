@@ -14,6 +14,7 @@ from ..conformance.record.result import Result
 from ..conformance.run.comparison import compare
 from ..conformance.run.custom_reference import CustomReferenceError
 from ..conformance.run.golden import Golden, ReferenceRefusesError
+from ..conformance.run.modes import in_mode
 from ..conformance.run.subject import UnknownSubjectError
 from ..conformance.run.trial import Trial
 from . import subjects
@@ -38,6 +39,10 @@ def judge(launch: Captured, declarations: Any) -> tuple[Result, Any]:
     try:
         what = subjects.subject(call.name, [(call.arguments, launch.before)], declarations)
         trial = Trial(what, case, "npu:0", 0, _inputs(what.samples()[0]))
+        mode = call.arguments.get("cubeMathType")
+        if isinstance(mode, int):  # a torch row's arguments do not hold it
+            need = what.requirement(trial.dtype)
+            trial.need = in_mode(need, trial.recipe, what.calls, trial.device, mode)
         return _compared(what, trial, launch), trial
     except CustomReferenceError as error:
         reason = f"error of the reference: {error}"
@@ -105,8 +110,11 @@ def _compared(what: Any, trial: Trial, launch: Captured) -> Result:
         many = value if isinstance(value, list) else [value]
         got = launch.after.get(name, [None] * len(many))
         for place, array in zip(many, got, strict=False):
-            if isinstance(place, ResultSlot) and array is not None:
-                by_slot[place.index] = array
+            if not isinstance(place, ResultSlot):
+                continue
+            native = golden.native[place.index]
+            if array is not None or not native.size:  # of no element there is nothing to record
+                by_slot[place.index] = native if array is None else array
     if not by_slot:
         raise NotAskableError("none of its results were recorded")
     slots = sorted(by_slot)

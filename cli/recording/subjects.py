@@ -25,8 +25,9 @@ from ..conformance.operators.row import Spec
 from ..conformance.run.tensors import dtype_of
 from .values import Array, NotAskableError, RecordedScalar, RecordedTensor, Unknown, number
 
-# Asks for speed instead of precision; the formula is the same.
-_PRECISION: Final = ("cubeMathType",)
+# Of these the formula is the same: precision, the order of what is equal, whether indices are
+# looked at before they are used.
+_NOT_IN_FORMULA: Final = ("cubeMathType", "stable", "unsafe")
 # Of a launch, no argument of the operator.
 _OF_LAUNCH: Final = frozenset(("stream", "workspaceSize", "preparedBy", "executor"))
 _COUNTS: Final = ("int", "float", "bool", "SymInt", "Scalar?", "number")
@@ -103,7 +104,7 @@ def _derived(
     """Of the rows that call the operator, the one that asks for the arguments recorded: for
     results of the same dtypes, else for other integers, of which the numbers are compared."""
     why: NotAskableError | None = None
-    rows = candidates(operator.signature)
+    rows = [row.unconditional() for row in candidates(operator.signature)]
     for integers, candidate in ((integers, row) for integers in (False, True) for row in rows):
         try:
             samples = [_of_row(candidate, *launch, integers) for launch in launches]
@@ -146,7 +147,9 @@ def _asks_for(
     return all(
         _same(specs[name], arguments[name], rank)
         for name in specs
-        if name in arguments and name not in _PRECISION
+        if name in arguments
+        and name not in _NOT_IN_FORMULA
+        and (arguments[name] is not None or name not in written)  # a result nobody asked for
     )
 
 
@@ -162,12 +165,16 @@ def _same(expected: Any, recorded: Any, rank: int) -> bool:
     """Equal arguments; dimensions of a tensor of `rank` may count from either end."""
     if isinstance(expected, ScalarSpec):
         expected = expected.value
+    if expected is None or recorded is None:
+        return expected is recorded
     if isinstance(recorded, RecordedTensor):
         return getattr(expected, "shape", None) == recorded.shape
     if isinstance(recorded, RecordedScalar):
         return _near(expected, number(recorded))
     if isinstance(recorded, Array):
         pairs = zip(expected or (), recorded.values, strict=False)
+        if not recorded.values and expected and rank:  # of no dimension: of all of them
+            return sorted(expected) == list(range(rank))
         return len(expected or ()) == len(recorded.values) and all(
             a == r or (r < 0 and a == r + rank) for a, r in pairs
         )

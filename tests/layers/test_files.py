@@ -1,20 +1,24 @@
 """Files that are written replace nothing too early and follow no links; forged ones are bounded."""
 
+import errno
 import json
 import os
 import resource
+import shlex
 import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import compiled
 import layered
 import pytest
 from mindtorch_npu.conformance.record.journal import Journal, JournalError
 
-from aclnn_bindings.layers import recording_file
+from aclnn_bindings.install.library import find_install
+from aclnn_bindings.layers import interposed, recording_file
 from aclnn_bindings.layers.recording_file import Chunk, RecordingError, Writer
 
 
@@ -117,6 +121,35 @@ def test_a_journal_of_json_that_means_nothing_is_named(tmp_path: Path) -> None:
     outcome = layered.command("report", str(path))
     assert outcome.code == 2
     assert "schema 'another'" in outcome.err
+
+
+def test_names_that_no_output_can_spell_are_shown_with_marks() -> None:
+    text = rb'[["aclnn\ud800Add", "\u00e9\ud83d\ude00"]]'
+    chunk = Chunk(recording_file.FUNCTIONS, 1, 1, 1, text)
+    assert chunk.json() == [["aclnn?Add", "\u00e9\U0001f600"]]
+
+
+def test_a_full_cache_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = interposed._make
+
+    def full(folder: Path, *about: Any) -> None:
+        if folder.is_relative_to(tmp_path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+        make(folder, *about)
+
+    monkeypatch.setattr(interposed, "_make", full)
+    monkeypatch.setenv("MINDTORCH_CACHE_DIR", str(tmp_path))
+    made = interposed.interpose(find_install(simulator=True))
+    assert made.table.is_file()
+    assert not made.table.is_relative_to(tmp_path)
+
+
+def test_no_room_for_files_is_not_called_the_programs_fault() -> None:
+    command = shlex.join([sys.executable, "-m", "mindtorch_npu", "run", "--simulator", "--summary"])
+    done = subprocess.run(["bash", "-c", f"ulimit -f 4; {command} -- true"], capture_output=True,
+                          text=True, check=False, env=layered.variables())  # fmt: skip
+    assert done.returncode == 3
+    assert "raise the limit" in done.stderr
 
 
 def test_no_secret_of_a_command_or_the_environment_is_recorded(tmp_path: Path) -> None:

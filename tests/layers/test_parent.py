@@ -134,6 +134,17 @@ def test_open_files_and_ignored_signals_are_passed_on(tmp_path: Path) -> None:
     assert int(masks["SigIgn"], 16) & (1 << signal.SIGPIPE - 1) == 0
 
 
+def test_blocked_signals_stay_blocked() -> None:
+    start = (
+        "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [10, 15]); "
+        "os.execv(sys.executable, [sys.executable, '-m', 'mindtorch_npu', *sys.argv[1:]])"
+    )
+    words = ("run", "--simulator", "--summary", "--", "grep", "SigBlk", "/proc/self/status")
+    done = subprocess.run([sys.executable, "-c", start, *words], capture_output=True, text=True,
+                          env=layered.variables(), check=False)  # fmt: skip
+    assert int(done.stdout.split()[1], 16) == 1 << 9 | 1 << 14, done.stderr
+
+
 def test_folders_of_a_killed_command_are_removed_by_the_next(tmp_path: Path) -> None:
     with running(tmp_path, "--summary") as process:
         (left,) = tmp_path.glob("mindtorch-run-*")

@@ -73,7 +73,9 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
 @click.option("--ray", metavar="ADDRESS|auto", help="Time on every NPU of a Ray cluster.")
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True,
               help="With several devices: measurements of each workload per device.")  # fmt: skip
-@click.option("--journal", "book", type=FILE, help="Record the run, for `report --merge`.")
+@click.option(
+    "--journal", "book", type=choices.AppendedFile(), help="Record the run, for `report --merge`."
+)
 @choices.golden
 @choices.kernel
 @click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use.")
@@ -276,6 +278,9 @@ def _workloads(options: BenchOptions) -> list[Workload]:
                 chosen_work.append(workloads.default(what, dtype))
     for name in options.workloads.sets:
         chosen_work += [w for d in dtypes for w in workloads.named_set(name, d)]
+    if not chosen_work and options.workloads.recording:
+        click.echo(f"not judged: {options.workloads.recording}: no launch can be timed", err=True)
+        raise click.exceptions.Exit(exits.NOT_JUDGED)
     if not chosen_work:
         raise NothingSelectedError("nothing selected: name operators, or give --set")
     return chosen_work

@@ -254,7 +254,9 @@ WORKERS: Final[tuple[Decorator, ...]] = (
 )  # fmt: skip
 OUTPUT: Final[tuple[Decorator, ...]] = (
     click.option("--known-issues", "issues", type=SOURCE, help="TOML file of expected failures."),
-    click.option("--journal", type=FILE, help="Where to record the run (JSON lines)."),
+    click.option(
+        "--journal", type=choices.AppendedFile(), help="Where to record the run (JSON lines)."
+    ),
     click.option("--save", type=click.Path(path_type=Path), help="Save failing cases here."),
     click.option("--html", type=FILE, help="Also write a self-contained HTML page."),
     click.option("--junit", type=FILE, help="Also write JUnit XML."),

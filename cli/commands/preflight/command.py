@@ -24,7 +24,7 @@ is wrong, and not everything could be judged in time."""
 @click.option("--device", default="all", show_default=True, help="npu:0, npu:0-7, npu:0,2 or all.")
 @click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use.")
 @click.option("--simulator", is_flag=True, help="Use the bundled simulator.")
-@click.option("--journal", "book", type=choices.NewFile(),
+@click.option("--journal", "book", type=choices.AppendedFile(),
               help="Record the run in this file, for `report`.")  # fmt: skip
 def preflight(
     seconds: float, device: str, home: Path | None, simulator: bool, book: Path | None

@@ -45,7 +45,7 @@ _TIMEOUT = 600.0
 @click.option("--no-run", is_flag=True,
               help="Read files only; load no library and call no function.")  # fmt: skip
 @click.option("--ray", metavar="ADDRESS|auto", help="Diagnose every host of a Ray cluster.")
-@click.option("--journal", "book", type=FILE,
+@click.option("--journal", "book", type=choices.AppendedFile(),
               help="Record the result for `report --merge`.")  # fmt: skip
 @click.option("--html", type=FILE, help="With --ray or --journal: write a page.")
 @click.option("--prometheus", type=FILE,

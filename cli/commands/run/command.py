@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aclnn_bindings.errors import BindingError
 from aclnn_bindings.install import simulated
 from aclnn_bindings.install.describe import Install
 from aclnn_bindings.install.library import find_install
@@ -215,7 +216,11 @@ def _run(
             return session.alone(install, command, environ)
         return session.run(interpose(install), command, run_options, environ)
     except OSError as error:
+        if error.filename != command[0]:
+            raise  # not the program: a folder or file of this command has no room
         raise click.UsageError(f"{command[0]}: {error.strerror}") from error
+    except BindingError as error:  # 1 would say that something was found
+        raise click.UsageError(str(error)) from error
 
 
 def _verify(options: RunOptions, seen: _Seen, install: Install) -> Verified | None:

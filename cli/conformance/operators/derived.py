@@ -94,6 +94,12 @@ class DerivedOperator:
         except Exception:
             return False
 
+    def unconditional(self) -> DerivedOperator:
+        """The operator as the row calls it, also with arguments for which it would call another."""
+        base = _base(self.name) if self.inplace else self.name
+        calls = tuple(replace(c, when=None) for c in self.op.kernels.aclnn if c.name == base)
+        return DerivedOperator(self.signature, _calling(self.op, calls), self.inplace)
+
     def asked(self, sample: Sample) -> dict[str, Any] | None:
         """What each header parameter would get for a sample, tensors as TensorSpecs; None where
         the row would call another operator."""
@@ -122,8 +128,7 @@ class DerivedOperator:
         call_here = Call(self.name, call.args) if self.inplace else call
         documented = support(self.name, product_of(soc))
         self.elsewhere = documented is not None and documented.on(product_of(soc)) is False
-        kernels = replace(self.op.kernels, aclnn=(call_here,))
-        return claims(replace(self.op, kernels=kernels, cache={}), declarations, soc)
+        return claims(_calling(self.op, (call_here,)), declarations, soc)
 
     def golden(self, recipe: Recipe, need: Requirement) -> Golden:
         """The row's reference."""
@@ -176,6 +181,11 @@ class DerivedOperator:
                     for k, o in enumerate(outs)]  # fmt: skip
             binding = Binder(self.op, normal, outs, _META).bind(outs, self.inplace)
         return binding
+
+
+def _calling(op: Op, calls: tuple[Call, ...]) -> Op:
+    """The row with these calls alone."""
+    return replace(op, kernels=replace(op.kernels, aclnn=calls), cache={})
 
 
 def _near(sample: Sample) -> Sample:

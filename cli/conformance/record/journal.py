@@ -25,7 +25,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from ...foreign import ForeignError, lines_of, most_of, most_unpacked, opened, parsed
+from ...foreign import ForeignError, leads_to_file, lines_of, most_of, most_unpacked, opened, parsed
 from . import compressed, passes, state
 from .result import VERDICTS, Counts, Result, from_json
 
@@ -49,7 +49,7 @@ class Journal:
     def __init__(self, path: Path, run: str = "") -> None:
         self.path, self.run = path, run
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_symlink() and path.is_file() and path.parts[:2] not in (("/", "dev"),):
+        if leads_to_file(path):
             raise JournalError(f"{path}: a link to a file: name the file itself")
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._reserve: int | None = None

@@ -33,14 +33,16 @@ _ROUNDS: Final = frozenset({"float16", "hfloat32"})
 _SUMS = frozenset({"composite", "accumulated", "chained"})
 
 
-def in_mode(need: Requirement, recipe: Recipe, calls: Sequence[str], device: str) -> Requirement:
-    """The requirement with the rounding that the case's mode allows; the recipe asks for the mode
-    that this product has."""
+def in_mode(
+    need: Requirement, recipe: Recipe, calls: Sequence[str], device: str, mode: int | None = None
+) -> Requirement:
+    """The requirement with the rounding that the case's mode allows, or that of a recorded call's
+    `mode`; the recipe asks for the mode that this product has."""
     singles = any(slot.array.dtype.name == "float32" for slot in recipe.slots)
     if not singles or device.startswith(("cpu", "meta")) or not _multiplies(need, calls):
         return need
     halves = _product() in _HALVES
-    mode = recipe.kwargs.get(_MODE, 0)
+    mode = recipe.kwargs.get(_MODE, 0) if mode is None else mode
     if halves and mode == 0:
         mode = 1
         if calls and not recipe.args:
