@@ -110,7 +110,7 @@ def integers(
     span = (high - low) % (1 << 64)
     double = span == 0 or (span >= 1 << 28 if double is None else double)
     if sequential.FILLS:
-        return sequential.integers(generator, n, low, span, double)
+        return sequential.integers(generator, n, low if span else 0, span, double)
     if span == 0:
         return _wide(generator, n).astype(np.int64)
     raw = _wide(generator, n) if double else generator.words(n)

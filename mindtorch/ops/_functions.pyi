@@ -34,7 +34,7 @@ __all__ = [
     'count_nonzero', 'cov', 'cross', 'ctc_loss', 'cummax', 'cummin', 'cumprod', 'cumsum',
     'cumulative_trapezoid', 'deg2rad', 'deg2rad_', 'det', 'detach', 'detach_', 'detach_copy',
     'diag', 'diag_embed', 'diagflat', 'diagonal', 'diagonal_copy', 'diagonal_scatter', 'diff',
-    'digamma', 'dist', 'div', 'dot', 'dropout', 'dropout_', 'dsplit', 'dstack', 'eig', 'einsum',
+    'digamma', 'dist', 'div', 'dot', 'dropout', 'dropout_', 'dsplit', 'dstack', 'einsum',
     'embedding', 'embedding_renorm_', 'empty', 'empty_like', 'empty_permuted', 'empty_strided',
     'eq', 'equal', 'erf', 'erf_', 'erfc', 'erfc_', 'erfinv', 'exp', 'exp2', 'exp2_', 'exp_',
     'expand_copy', 'expm1', 'expm1_', 'eye', 'fake_quantize_per_channel_affine',
@@ -57,32 +57,32 @@ __all__ = [
     'log2_', 'log_', 'log_softmax', 'logaddexp', 'logaddexp2', 'logcumsumexp', 'logdet',
     'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logit', 'logit_', 'logspace',
     'logsumexp', 'lt', 'lu_solve', 'lu_unpack', 'margin_ranking_loss', 'masked_fill',
-    'masked_scatter', 'masked_select', 'matmul', 'matrix_exp', 'matrix_power', 'matrix_rank', 'max',
-    'max_pool1d', 'max_pool2d', 'max_pool3d', 'maximum', 'mean', 'median', 'meshgrid', 'min',
-    'minimum', 'mm', 'mode', 'movedim', 'msort', 'mul', 'multinomial', 'mv', 'mvlgamma',
-    'nan_to_num', 'nan_to_num_', 'nanmean', 'nanmedian', 'nanquantile', 'nansum', 'narrow',
-    'narrow_copy', 'native_batch_norm', 'native_channel_shuffle', 'native_dropout',
-    'native_group_norm', 'native_layer_norm', 'ne', 'neg', 'neg_', 'negative_', 'nextafter',
-    'nonzero', 'nonzero_static', 'norm', 'norm_except_dim', 'normal', 'nuclear_norm', 'numel',
-    'ones', 'ones_like', 'orgqr', 'ormqr', 'outer', 'pairwise_distance', 'pdist', 'permute',
-    'permute_copy', 'pinverse', 'pixel_shuffle', 'pixel_unshuffle', 'poisson', 'poisson_nll_loss',
-    'polar', 'polygamma', 'positive', 'pow', 'prelu', 'prod', 'put', 'qr', 'quantile', 'rad2deg',
-    'rad2deg_', 'rand', 'rand_like', 'randint', 'randint_like', 'randn', 'randn_like', 'randperm',
-    'range', 'ravel', 'real', 'reciprocal', 'reciprocal_', 'relu', 'relu_', 'remainder', 'renorm',
-    'repeat_interleave', 'reshape', 'resize_as_', 'resolve_conj', 'resolve_neg', 'result_type',
-    'rms_norm', 'roll', 'rot90', 'round', 'round_', 'rrelu', 'rrelu_', 'rsqrt', 'rsqrt_', 'rsub',
-    'scalar_tensor', 'scatter_add', 'scatter_reduce', 'searchsorted', 'select', 'select_copy',
-    'select_scatter', 'selu', 'selu_', 'set_default_tensor_type', 'set_deterministic_debug_mode',
-    'set_float32_matmul_precision', 'set_flush_denormal', 'set_num_interop_threads',
-    'set_num_threads', 'sgn', 'sigmoid', 'sigmoid_', 'sign', 'signbit', 'sin', 'sin_', 'sinc',
-    'sinc_', 'sinh', 'sinh_', 'slice_copy', 'slice_scatter', 'slogdet', 'softmax', 'sort',
-    'split_copy', 'split_with_sizes', 'split_with_sizes_copy', 'sqrt', 'sqrt_', 'square', 'square_',
-    'squeeze', 'squeeze_copy', 'stack', 'std', 'std_mean', 'stft', 'sub', 'sum', 'svd', 'symeig',
-    't', 't_copy', 'take', 'take_along_dim', 'tan', 'tan_', 'tanh', 'tanh_', 'tensor', 'tensordot',
-    'threshold', 'threshold_', 'tile', 'topk', 'trace', 'transpose', 'transpose_copy', 'trapezoid',
-    'trapz', 'triangular_solve', 'tril', 'tril_indices', 'triplet_margin_loss', 'triu',
-    'triu_indices', 'trunc', 'trunc_', 'typename', 'unbind', 'unbind_copy', 'unflatten',
-    'unfold_copy', 'unique_consecutive', 'unravel_index', 'unsafe_chunk', 'unsafe_split',
+    'masked_scatter', 'masked_select', 'matmul', 'matrix_exp', 'matrix_power', 'max', 'max_pool1d',
+    'max_pool2d', 'max_pool3d', 'maximum', 'mean', 'median', 'meshgrid', 'min', 'minimum', 'mm',
+    'mode', 'movedim', 'msort', 'mul', 'multinomial', 'mv', 'mvlgamma', 'nan_to_num', 'nan_to_num_',
+    'nanmean', 'nanmedian', 'nanquantile', 'nansum', 'narrow', 'narrow_copy', 'native_batch_norm',
+    'native_channel_shuffle', 'native_dropout', 'native_group_norm', 'native_layer_norm', 'ne',
+    'neg', 'neg_', 'negative_', 'nextafter', 'nonzero', 'nonzero_static', 'norm', 'norm_except_dim',
+    'normal', 'nuclear_norm', 'numel', 'ones', 'ones_like', 'orgqr', 'ormqr', 'outer',
+    'pairwise_distance', 'pdist', 'permute', 'permute_copy', 'pinverse', 'pixel_shuffle',
+    'pixel_unshuffle', 'poisson', 'poisson_nll_loss', 'polar', 'polygamma', 'positive', 'pow',
+    'prelu', 'prod', 'put', 'qr', 'quantile', 'rad2deg', 'rad2deg_', 'rand', 'rand_like', 'randint',
+    'randint_like', 'randn', 'randn_like', 'randperm', 'range', 'ravel', 'real', 'reciprocal',
+    'reciprocal_', 'relu', 'relu_', 'remainder', 'renorm', 'repeat_interleave', 'reshape',
+    'resize_as_', 'resolve_conj', 'resolve_neg', 'result_type', 'rms_norm', 'roll', 'rot90',
+    'round', 'round_', 'rrelu', 'rrelu_', 'rsqrt', 'rsqrt_', 'rsub', 'scalar_tensor', 'scatter_add',
+    'scatter_reduce', 'searchsorted', 'select', 'select_copy', 'select_scatter', 'selu', 'selu_',
+    'set_default_tensor_type', 'set_deterministic_debug_mode', 'set_float32_matmul_precision',
+    'set_flush_denormal', 'set_num_interop_threads', 'set_num_threads', 'sgn', 'sigmoid',
+    'sigmoid_', 'sign', 'signbit', 'sin', 'sin_', 'sinc', 'sinc_', 'sinh', 'sinh_', 'slice_copy',
+    'slice_scatter', 'slogdet', 'softmax', 'sort', 'split_copy', 'split_with_sizes',
+    'split_with_sizes_copy', 'sqrt', 'sqrt_', 'square', 'square_', 'squeeze', 'squeeze_copy',
+    'stack', 'std', 'std_mean', 'stft', 'sub', 'sum', 'svd', 't', 't_copy', 'take',
+    'take_along_dim', 'tan', 'tan_', 'tanh', 'tanh_', 'tensor', 'tensordot', 'threshold',
+    'threshold_', 'tile', 'topk', 'trace', 'transpose', 'transpose_copy', 'trapezoid', 'trapz',
+    'triangular_solve', 'tril', 'tril_indices', 'triplet_margin_loss', 'triu', 'triu_indices',
+    'trunc', 'trunc_', 'typename', 'unbind', 'unbind_copy', 'unflatten', 'unfold_copy',
+    'unique_consecutive', 'unravel_index', 'unsafe_chunk', 'unsafe_split',
     'unsafe_split_with_sizes', 'unsqueeze', 'unsqueeze_copy', 'use_deterministic_algorithms',
     'vander', 'var', 'var_mean', 'vdot', 'view_as_complex', 'view_as_complex_copy', 'view_as_real',
     'view_as_real_copy', 'view_copy', 'vsplit', 'vstack', 'where', 'xlogy', 'xlogy_', 'zero_',
@@ -243,7 +243,6 @@ def dropout(input: Tensor, p: builtins.float = ..., training: builtins.bool = ..
 def dropout_(input: Tensor, *args: Any, **options: Any) -> Tensor: ...
 def dsplit(input: Tensor, indices_or_sections: Any, *, out: Any = ...) -> builtins.tuple[Tensor, ...]: ...
 def dstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor: ...
-def eig(self: Tensor, eigenvectors: builtins.bool = ..., *, e: Any = ..., v: Any = ...) -> builtins.tuple[Tensor, Tensor]: ...
 def einsum(*args: Any, **kwargs: Any) -> Any: ...
 def embedding(weight: Tensor, indices: Tensor, padding_idx: builtins.int = ..., scale_grad_by_freq: builtins.bool = ..., sparse: builtins.bool = ..., *, out: Any = ...) -> Tensor: ...
 def embedding_renorm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
@@ -402,7 +401,6 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = ...) -> Tensor: ...
 def matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
 def matrix_exp(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def matrix_power(input: Tensor, n: builtins.int, *, out: Any = ...) -> Tensor: ...
-def matrix_rank(input: Tensor, tol: Any = ..., symmetric: builtins.bool = ...) -> Tensor: ...
 def max(*args: Any, **kwargs: Any) -> Any: ...
 def max_pool1d(input: Tensor, kernel_size: Ints, stride: Ints | None = ..., padding: Ints = ..., dilation: Ints = ..., ceil_mode: builtins.bool = ..., return_indices: builtins.bool = ..., *, out: Any = ...) -> Tensor: ...
 def max_pool2d(input: Tensor, kernel_size: Ints, stride: Ints | None = ..., padding: Ints = ..., dilation: Ints = ..., ceil_mode: builtins.bool = ..., return_indices: builtins.bool = ..., *, out: Any = ...) -> Tensor: ...
@@ -550,7 +548,6 @@ def stft(input: Tensor, n_fft: builtins.int, hop_length: builtins.int | None = .
 def sub(input: Tensor, other: Tensor | Number, *, alpha: Number = ..., out: Any = ...) -> Tensor: ...
 def sum(input: Tensor, dim: Ints | None = ..., keepdim: builtins.bool = ..., *, dtype: Dtype | None = ..., out: Any = ...) -> Tensor: ...
 def svd(input: Tensor, some: builtins.bool = ..., compute_uv: builtins.bool = ..., *, out: Any = ...) -> builtins.tuple[Tensor, Tensor, Tensor]: ...
-def symeig(input: Tensor, eigenvectors: builtins.bool = ..., upper: builtins.bool = ..., *, out: Any = ...) -> builtins.tuple[Tensor, Tensor]: ...
 def t(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def t_copy(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def take(input: Tensor, index: Tensor, *, out: Any = ...) -> Tensor: ...

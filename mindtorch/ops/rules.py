@@ -73,6 +73,15 @@ def broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(shape))
 
 
+def broadcast_in_place(self: Sequence[int], other: Sequence[int]) -> None:
+    """RuntimeError in torch's words where `other` does not expand to `self`'s shape."""
+    shape = broadcast(self, other)
+    if shape != tuple(self):
+        raise RuntimeError(
+            f"output with shape {list(self)} doesn't match the broadcast shape {list(shape)}"
+        )
+
+
 def refuse_growth(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     """RuntimeError in torch's words for a shape that does not expand to the wanted one."""
     if len(shape) > len(expected):

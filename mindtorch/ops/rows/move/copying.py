@@ -8,7 +8,7 @@ from ...._tensor.dtype import COMPLEX
 from ...._tensor.eight_bits import fitting
 from ...._tensor.geometry import follows, format_name
 from ...limits import converted, in_dtype
-from ...rules import broadcast, laid_out, preserved
+from ...rules import broadcast_in_place, laid_out, preserved
 from ...samples import unary
 from ...spec import scalar
 from ...words import *
@@ -50,11 +50,7 @@ composite(
 
 
 def _copy_infer(self: Geometry, src: Geometry, non_blocking: bool = False) -> Geometry:
-    shape = broadcast(self.shape, src.shape)
-    if shape != self.shape:
-        raise RuntimeError(
-            f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}"
-        )
+    broadcast_in_place(self.shape, src.shape)
     if src.dtype.is_complex and not self.dtype.is_complex and self.dtype is not dt.bool:
         warn_once("Casting complex values to real discards the imaginary part")
     return preserved(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...rules import broadcast, elementwise_strides
+from ...rules import broadcast, broadcast_in_place, elementwise_strides
 from ...spec import SHORT_FLOATS, NoNumbers
 from ...words import *
 from ..pointwise.unary import sigmoid
@@ -33,9 +33,11 @@ def _rule(
             f"result type {scalar_name(self.dtype)} can't be cast to the desired output type"
             f" {scalar_name(target.dtype)}"
         )
-    for other in (weight, pos_weight):
-        if other is not None:
-            broadcast(target.shape, other.shape)
+    # torch multiplies pos_weight by the target, the loss by weight in place.
+    if pos_weight is not None:
+        broadcast_in_place(target.shape, broadcast(pos_weight.shape, target.shape))
+    if weight is not None:
+        broadcast_in_place(target.shape, weight.shape)
     if reduction == NONE:
         return self.fresh(self.shape, target.dtype, elementwise_strides(self.shape, [self, target]))
     return self.fresh((), target.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...rules import broadcast
+from ...rules import broadcast_in_place
 from ...spec import SHORT_FLOATS, Derivative, in_dtypes
 from ...words import *
 from .loss_grads import MEAN, NONE, SUM, lowered, pair_rule, reduced_array, spread
@@ -337,11 +337,7 @@ pair_loss(
 
 def _soft_margin_rule(self: Geometry, target: Geometry, reduction: int) -> Geometry:
     """torch computes in place in the negated input."""
-    shape = broadcast(self.shape, target.shape)
-    if shape != self.shape:
-        raise RuntimeError(
-            f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}"
-        )
+    broadcast_in_place(self.shape, target.shape)
     if not self.dtype.is_floating_point:
         raise RuntimeError(
             "result type Float can't be cast to the desired output type " + scalar_name(self.dtype)

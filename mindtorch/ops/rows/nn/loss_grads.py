@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ...._compat.unsupported_dtypes import Refusal, UnsupportedDtypes
 from ...rules import broadcast, elementwise_strides, result_type
 from ...samples import FLOATS
 from ...spec import SHORT_FLOATS, Derivative, in_dtypes
@@ -50,6 +51,7 @@ def gradient_row(
     operator: str = "",
     setting: str = "",
     antisymmetric: bool = True,
+    unsupported: UnsupportedDtypes | None = None,
 ) -> None:
     """The row of a loss's gradient by its input.
 
@@ -60,7 +62,8 @@ def gradient_row(
 
     def each(grad: Array, self: Array, target: Array, reduction: int, *more: float) -> Array:
         share = 1.0 / max(np.broadcast(self, target).size, 1) if reduction == MEAN else 1.0
-        return cpu(self, target, *more) * (grad * self.dtype.type(share))
+        slopes = cpu(self, target, *more) * (grad * self.dtype.type(share))
+        return slopes.astype(np.result_type(self, target), copy=False)  # of whole numbers: whole
 
     def lower(grad: Tensor, self: Tensor, target: Tensor, reduction: int, *more: float) -> Tensor:
         return spread(grad, self, target, reduction) * slope(self, target, *more)
@@ -88,11 +91,13 @@ def gradient_row(
         ) if operator else (),
         lower=lower,
         grad=grads,
-        unsupported={"bool whole complex": f"{name.removesuffix('_loss')}_backward_cpu_out"},
+        unsupported=unsupported
+        or {"bool complex": f"{name.removesuffix('_loss')}_backward_cpu_out"},
+        # A setting below 1 is 0 in whole numbers, by which torch divides: the process ends.
         samples=lambda: [
             Sample((
                 Arg((3, 4) if reduction == NONE else (), d), Arg((3, 4), d, 0.2, 1.7),
-                Arg((3, 4), d, -1.5, -0.2, grad=antisymmetric), reduction, *([0.7] * bool(setting)),
+                Arg((3, 4), d, -1.5, -0.2, grad=antisymmetric), reduction, *([1.5] * bool(setting)),
             ))
             for d in FLOATS
             for reduction in (NONE, MEAN, SUM)
@@ -110,7 +115,8 @@ def _clipped(d: Array, limit: float) -> Array:
 
 def _smooth(self: Array, target: Array, beta: float) -> Array:
     d = self - target
-    return _clipped(d / d.dtype.type(beta), 1.0) if beta else np.sign(d)
+    limit = d.dtype.type(beta)  # 0 of a fraction in whole numbers
+    return _clipped(d / limit, 1.0) if limit else np.sign(d)
 
 
 def _smooth_slope(self: Tensor, target: Tensor, beta: float) -> Tensor:
@@ -144,6 +150,7 @@ gradient_row(
     lambda self, target, delta: aten.clamp(self - target, -delta, delta),
     lambda self, target, delta: _inside(self, target, delta, 1.0),
     setting="delta",
+    unsupported={"bool whole complex": "huber_backward_cpu_out"},
 )
 
 
@@ -169,6 +176,13 @@ gradient_row(
     _soft_margin_curve,
     "aclnnSoftMarginLossBackward",
     antisymmetric=False,
+    unsupported={
+        "bool": Refusal(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to"
+            " invert a mask, use the `~` or `logical_not()` operator instead."
+        ),
+        "whole": Refusal("result type Float can't be cast to the desired output type {dtype}"),
+    },
 )
 
 
