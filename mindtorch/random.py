@@ -8,17 +8,17 @@ from typing import Any
 
 from ._random.generator import (
     Generator,
-    default_generator,
     get_rng_state,
     initial_seed,
     manual_seed,
     seed,
     set_rng_state,
 )
+from ._random.generator import default_generator as _default_generator
 
 __all__ = [
     "Generator",
-    "default_generator",
+    "default_generator",  # noqa: F822 - by __getattr__
     "fork_rng",
     "get_rng_state",
     "initial_seed",
@@ -26,6 +26,13 @@ __all__ = [
     "seed",
     "set_rng_state",
 ]
+
+
+def __getattr__(name: str) -> Generator:
+    """`default_generator`: cpu's, made when it is first asked for."""
+    if name == "default_generator":
+        return _default_generator()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @contextmanager
@@ -36,8 +43,8 @@ def fork_rng(
     if not enabled:
         yield
         return
-    generators = [default_generator("cpu")]
-    generators += [default_generator(f"{device_type}:{d}" if isinstance(d, int) else d)
+    generators = [_default_generator()]
+    generators += [_default_generator(f"{device_type}:{d}" if isinstance(d, int) else d)
              for d in devices or ()]  # fmt: skip
     states = [g.get_state() for g in generators]
     try:

@@ -339,7 +339,7 @@ def _number(kind: Any, name: str) -> Callable[..., Any]:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         if self._geom.numel != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        if name in ("float", "complex") and self.requires_grad:
+        if name in ("float", "complex") and self.requires_grad and is_grad_enabled():
             warn_once(
                 "Converting a tensor with requires_grad=True to a scalar may lead to unexpected"
                 " behavior.\nConsider using tensor.detach() first."

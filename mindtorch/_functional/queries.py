@@ -140,12 +140,12 @@ def _assert(condition: bool, message: str) -> None:
 
 @surface(method=False, internal=False)
 def typename(obj: object, /) -> str:
-    """The name of a tensor's type or an object's class."""
-    if isinstance(obj, Tensor) and type(obj) is Tensor:
+    """The name of a tensor's type, of a class or function, or of an object's class."""
+    if isinstance(obj, Tensor):
         return str(obj.type())
-    cls = obj if isinstance(obj, type) else type(obj)
-    module = cls.__module__
-    return cls.__qualname__ if module in ("builtins", "__builtin__") else f"{module}.{cls.__name__}"
+    named: Any = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = named.__module__
+    return named.__qualname__ if module in ("builtins", None) else f"{module}.{named.__qualname__}"
 
 
 @surface(method=False, internal=False)

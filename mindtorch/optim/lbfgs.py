@@ -76,8 +76,8 @@ class LBFGS(Optimizer):
 
         def evaluate() -> tuple[float, Any]:
             with mindtorch.enable_grad():
-                value = float(closure())
-            return value, self._gradient()
+                value = closure()
+            return float(value), self._gradient()
 
         with mindtorch.enable_grad():
             first = closure()
@@ -91,7 +91,7 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             direction = self._direction(state, grad, group["history_size"])
             before = loss
-            state["prev_flat_grad"] = grad.clone()
+            state["prev_flat_grad"], state["prev_loss"] = grad.clone(), loss
             first_time = state["n_iter"] == 1
             length = (
                 min(1.0, 1.0 / float(grad.abs().sum())) * group["lr"] if first_time else group["lr"]
@@ -174,14 +174,13 @@ class LBFGS(Optimizer):
             state["old_stps"].append(s)
             state["ro"].append(1.0 / product)
             state["H_diag"] = product / float(y.dot(y))
+        weights = state.setdefault("al", [None] * history)
         pairs = list(zip(state["old_dirs"], state["old_stps"], state["ro"], strict=True))
         q = grad.neg()
-        weights = []
-        for y, s, ro in reversed(pairs):
-            weight = float(s.dot(q)) * ro
-            weights.append(weight)
-            q = q.add(y, alpha=-weight)
+        for i, (y, s, ro) in reversed(list(enumerate(pairs))):
+            weights[i] = float(s.dot(q)) * ro
+            q = q.add(y, alpha=-weights[i])
         q = q.mul(state["H_diag"])
-        for (y, s, ro), weight in zip(pairs, reversed(weights), strict=True):
+        for (y, s, ro), weight in zip(pairs, weights, strict=False):
             q = q.add(s, alpha=weight - float(y.dot(q)) * ro)
         return q

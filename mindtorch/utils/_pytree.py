@@ -241,7 +241,7 @@ class TreeSpec:
         if dicts:
             keys = self.context[1] if self.type is defaultdict else self.context
             if set(keys) != set(tree):
-                raise ValueError(f"Node keys mismatch; expected {keys}, but got {list(tree)}.")
+                raise ValueError(_mismatch(list(keys), list(tree)))
             children = [tree[key] for key in keys]
         elif context != self.context and kind is not deque:
             raise ValueError(
@@ -254,6 +254,13 @@ class TreeSpec:
             for spec, child in zip(self._children, children, strict=True)
             for leaf in spec.flatten_up_to(child)
         ]
+
+
+def _mismatch(expected: list[Any], keys: list[Any]) -> str:
+    """What keys a dict lacks and has too many."""
+    lacks, more = set(expected) - set(keys), set(keys) - set(expected)
+    parts = [f"missing key(s): {lacks}"] * bool(lacks) + [f"extra key(s): {more}"] * bool(more)
+    return f"Node keys mismatch; {'; '.join(parts)}."
 
 
 class LeafSpec(TreeSpec):

@@ -5,6 +5,7 @@ text, and numbers of tensors to four digits. `dev` is the device.
 """
 
 import copy
+import importlib
 import io
 import pickle
 import warnings
@@ -394,13 +395,33 @@ REFUSED = (
     "t.profiler.schedule(wait=-1, warmup=0, active=0)",
     "F.embedding_bag(t.tensor([[0]]), t.ones(2, 2), mode='max', sparse=True)",
     "F.embedding_bag(t.tensor([[0]]), t.ones(2, 2), mode='max', scale_grad_by_freq=True)",
+    "F.interpolate(t.ones(1, 1, 4, 4), 2, mode='lanczos')",
+    "F.interpolate(t.ones(1, 1, 4, 4), 2, mode='nearest', antialias=True)",
+    "F.interpolate(t.ones(1, 1, 4, 4), 2, mode='lanczos', antialias=True, align_corners=True)",
+    "F.unfold(t.ones(3), 2)", "F.unfold(t.ones(2, 3), 2)",
+    "t.nn.utils.prune.ln_structured(t.nn.Linear(2, 2), 'bias', amount=1, n=2, dim=0)",
+    "t.nn.utils.prune.random_structured(t.nn.Linear(2, 2), 'bias', amount=1, dim=0)",
+    "t.nn.utils.prune.ln_structured(t.nn.Linear(2, 2), 'weight', amount=1, n=2, dim=5)",
+    "t.nn.Sequential(sorted)", "t.nn.Sequential(1)",
+    "t.utils._pytree.tree_map(print, {'x': 1, 'z': 2}, {'y': 1, 'z': 2})",
+    # Operands of two dtypes where nothing promotes them: [2, 2] of float64 and of float32.
+    *(f"(lambda d, f: {call})(t.ones(2, 2).double(), t.ones(2, 2))" for call in (
+        "t.cdist(d, f)", "t.einsum('ij,jk', d, f)", "t.linalg.vecdot(d, f)", "F.prelu(d, f[0])",
+        "F.grid_sample(d[None, None], f[None, None], align_corners=True)",
+        "F.bilinear(d, f, t.ones(1, 2, 2))", "t.nn.Bilinear(2, 2, 2)(d, d)",
+        "t.triangular_solve(f, d)", "F.scaled_dot_product_attention(f, f.half(), f)",
+        "t.linalg.multi_dot([d, f])", "t.inner(d, f)", "t.lerp(d, f, 0.5)", "t.vdot(d[0], f[0])",
+    )),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("call", REFUSED)
 def test_refusals_have_torchs_words(call):
     def run(t, dev):
-        with pytest.raises((RuntimeError, ValueError, AssertionError)) as refusal:
+        for module in ("nn.utils.prune", "utils._pytree"):
+            importlib.import_module(f"{t.__name__}.{module}")
+        errors = RuntimeError, ValueError, AssertionError, LookupError, TypeError
+        with pytest.raises(errors) as refusal:
             eval(call, {"t": t, "F": t.nn.functional})
         return refusal.type.__name__, str(refusal.value)
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..._functional.queries import typename
 from ..._tensor.tensor import Tensor
 from ..parameter import Buffer, Parameter
 from ._conversion import Conversion
@@ -50,15 +51,6 @@ __all__ = [
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _FORWARD_PRE, _FORWARD, _BACKWARD_PRE, _BACKWARD = GLOBAL_CALL_HOOKS
-
-
-def typename(value: Any) -> str:
-    """Names a value's type as torch's messages do: `torch.FloatTensor`, `int`, `package.Class`."""
-    if isinstance(value, Tensor):
-        return str(value.type())
-    kind = type(value)
-    where = kind.__module__
-    return kind.__qualname__ if where == "builtins" else f"{where}.{kind.__qualname__}"
 
 
 def _forward_unimplemented(self: Any, *input: Any) -> Any:

@@ -38,9 +38,11 @@ def _left(mask: Tensor, kind: str, dim: int) -> Any:
         return ...
     if kind == "unstructured":
         return mask == 1
+    if not -mask.ndim <= dim < mask.ndim:
+        raise IndexError(f"Invalid index {dim} for tensor of size {mask.shape}")
     others = [d for d in range(mask.ndim) if d != dim % mask.ndim]
     slices: list[Any] = [slice(None)] * mask.ndim
-    slices[dim] = mask.sum(dim=others) != 0
+    slices[dim] = (mask.sum(dim=others) if others else mask) != 0
     return tuple(slices)
 
 

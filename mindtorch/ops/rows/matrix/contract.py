@@ -178,6 +178,10 @@ def _pair(
     a: Tensor, la: list[str], b: Tensor, lb: list[str], keep: set[str]
 ) -> tuple[Tensor, list[str]]:
     """Two operands into one: shared labels that stay are batches, others are contracted."""
+    if a.dtype is not b.dtype and set(la) & set(lb) - keep:
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(a.dtype)} but found {scalar_name(b.dtype)}"
+        )
     a, la = _sum_out(a, la, keep | set(lb))
     b, lb = _sum_out(b, lb, keep | set(la))
     shared = [x for x in la if x in lb]

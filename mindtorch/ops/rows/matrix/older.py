@@ -417,6 +417,11 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 )
 def vecdot(x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     """The sum of conj(x) · y along a dimension."""
+    if x.dtype is not y.dtype:
+        raise RuntimeError(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type"
+            f" {scalar_name(x.dtype)} and y of type {scalar_name(y.dtype)} instead"
+        )
     return aten.sum(aten.conj_of(x) * y, dim)
 
 

@@ -146,6 +146,11 @@ def triangular_solve(
     unitriangular: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """X with A X = self for a triangle of A, and a copy of A."""
+    if self.dtype is not A.dtype:
+        raise RuntimeError(
+            "Expected b and A to have the same dtype, but found b of type"
+            f" {scalar_name(self.dtype)} and A of type {scalar_name(A.dtype)} instead."
+        )
     warn_once(
         "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be"
         " removed in a future PyTorch release.\ntorch.linalg.solve_triangular has its arguments"

@@ -3,6 +3,8 @@ widens with the scale (as Pillow resizes)."""
 
 from __future__ import annotations
 
+from math import pi, sin
+
 from ...._tensor.dtype import float32, int32, uint8
 from ...limits import reserve
 from ...words import *
@@ -20,10 +22,20 @@ def _cubic(x: float) -> float:
     return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
 
 
+def _lanczos(x: float) -> float:
+    """_sinc(x) _sinc(x / 3), 0 from 3 on."""
+    return _sinc(x) * _sinc(x / 3) if abs(x) < 3 else 0.0
+
+
+def _sinc(x: float) -> float:
+    return sin(pi * x) / (pi * x) if x else 1.0
+
+
 # mode → its filter and half of its support at scale 1
 FILTERS: dict[str, tuple[Callable[[float], float], float]] = {
     "bilinear": (_triangle, 1.0),
     "bicubic": (_cubic, 2.0),
+    "lanczos": (_lanczos, 3.0),
 }
 
 

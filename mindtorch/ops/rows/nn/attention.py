@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ...._autograd.grad_mode import LOCAL
 from ...costs import attention
 from ...rules import c_name
 from ...words import *
@@ -91,7 +92,7 @@ def _check_operands(query: Tensor, key: Tensor, value: Tensor) -> None:
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim:"
             f" {query.dim()} key.dim: {key.dim()} and value.dim: {value.dim()} instead."
         )
-    if len({query.dtype, key.dtype, value.dtype} - _CAST) > 1:
+    if len({query.dtype, key.dtype, value.dtype} - (_CAST if LOCAL.autocast else set())) > 1:
         q, k, v = (c_name(t.dtype) for t in (query, key, value))
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype:"

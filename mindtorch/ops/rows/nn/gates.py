@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from ...._autograd.grad_mode import LOCAL
 from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor.recording import unrepeatable
 from ...words import *
@@ -229,6 +230,11 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     if weight.dim() > 1:
         raise RuntimeError(
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
+        )
+    if input.dtype is not weight.dtype and not LOCAL.autocast:
+        raise RuntimeError(
+            "prelu: Type promoting not supported. Got"
+            f" {scalar_name(input.dtype)} and {scalar_name(weight.dtype)}"
         )
     channels = weight.numel()
     if channels != 1:

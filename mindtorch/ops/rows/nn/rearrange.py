@@ -89,7 +89,7 @@ def _im2col_rule(
     self: Geometry, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> Geometry:
     if self.ndim < 3:
-        wrap_dim(2, self.ndim)  # IndexError
+        wrap_dim(1 if self.ndim < 2 else 2, self.ndim)  # IndexError
     if self.ndim > 4:
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "

@@ -16,7 +16,7 @@ from .upsample import refuse_memory, step_of, taps_of, warn_of_alignment, weight
 
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
 _WEIGHTED = {"bicubic", *_LINEAR}  # rows of upsample.py
-_MODES = {"nearest", "nearest-exact", "area", "bicubic", *_LINEAR}
+_MODES = {"nearest", "nearest-exact", "area", "bicubic", "lanczos", *_LINEAR}
 
 
 @composite(
@@ -30,6 +30,7 @@ _MODES = {"nearest", "nearest-exact", "area", "bicubic", *_LINEAR}
         Sample((Arg((1, 2, 4, 3)), None, 2.0), {"mode": "bicubic"}),
         Sample((Arg((1, 2, 4, 3)), (2, 2)), {"mode": "area"}),
         Sample((Arg((1, 2, 6, 5)), (3, 2)), {"mode": "bicubic", "antialias": True}),
+        Sample((Arg((1, 2, 6, 9)), (3, 11)), {"mode": "lanczos", "antialias": True}),
         (Arg((1, 2, 4, 3)), None, 1.5),
         Sample((Arg((1, 2, 4)), 7, None, "bilinear"), error=True),
     ),
@@ -46,16 +47,21 @@ def interpolate(
 ) -> Any:
     """Resizes the spatial dims of `[N, C, *]` to `size`, or by `scale_factor`.
 
-    Modes: nearest, nearest-exact, linear (3-D), bilinear and bicubic (4-D), trilinear (5-D), area.
+    Modes: nearest, nearest-exact, linear (3-D), bilinear and bicubic (4-D), trilinear (5-D), area,
+    lanczos (4-D, with `antialias`).
     """
     if size is None and scale_factor is None and align_corners is None:
         raise ValueError("either size or scale_factor should be defined")
     _check_mode(input, mode, align_corners)
     if antialias and not (mode in FILTERS and input.dim() == 4):
         raise ValueError(
-            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D"
-            " tensor as input"
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a"
+            " 4-D tensor as input"
         )
+    if mode == "lanczos" and not antialias:
+        raise ValueError("Lanczos mode requires antialias=True")
+    if mode == "lanczos" and align_corners:
+        raise ValueError("Lanczos mode does not support align_corners=True")
     dims = input.dim() - 2
     scales = _as_list(scale_factor, input.shape[2:], "scale_factor")
     sizes = _output_size(input, size, scales, dims)
@@ -82,9 +88,13 @@ def interpolate(
 
 
 def _check_mode(input: Tensor, mode: str, align_corners: bool | None) -> None:
-    expected = 4 if mode == "bicubic" else _LINEAR.get(mode, input.dim())
+    expected = 4 if mode in ("bicubic", "lanczos") else _LINEAR.get(mode, input.dim())
     wrong = input.dim() != expected
-    if mode not in _MODES or input.dim() not in (3, 4, 5) or (wrong and mode == "bicubic"):
+    if (
+        mode not in _MODES
+        or input.dim() not in (3, 4, 5)
+        or (wrong and mode in ("bicubic", "lanczos"))
+    ):
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the "
             "modes: nearest | linear | bilinear | bicubic | trilinear | lanczos | area |"

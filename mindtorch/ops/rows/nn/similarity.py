@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ...._autograd.grad_mode import LOCAL
 from ...._compat.unsupported_dtypes import Refusal
+from ...rules import c_name
 from ...words import *
 
 
@@ -15,14 +17,19 @@ from ...words import *
 )
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1 `[*, i]`, input2 `[*, j]`, weight `[o, i, j]` → `[*, o]`."""
-    _refuse_bilinear(input1, input2, weight)
+    _refuse_bilinear(input1, input2, weight, bias)
     left = (input1.unsqueeze(-2).unsqueeze(-2) @ weight).squeeze(-2)
     result = (left * input2.unsqueeze(-2)).sum(-1, dtype=input1.dtype)
     return result if bias is None else result + bias
 
 
-def _refuse_bilinear(input1: Tensor, input2: Tensor, weight: Tensor) -> None:
-    """RuntimeError in torch's words for sizes that do not fit."""
+def _refuse_bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    """RuntimeError in torch's words for dtypes and sizes that do not fit."""
+    operands = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
+    names = {name: c_name(t.dtype) for name, t in operands.items() if t is not None}
+    if len(set(names.values())) > 1 and not LOCAL.autocast:
+        listed = ", ".join(f"{name}: {dtype}" for name, dtype in names.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {listed}")
     if input1.dim() != input2.dim():
         raise RuntimeError(
             f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}"
