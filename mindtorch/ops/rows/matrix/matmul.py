@@ -25,6 +25,12 @@ def _matmul(self: Geometry, other: Geometry) -> Geometry:
     b = other.shape if other.ndim > 1 else (*other.shape, 1)
     if a[-1] != b[-2]:
         raise RuntimeError(_mismatch(self, other, a, b))
+    if self.dtype is not other.dtype and other.ndim == 1:
+        vector, matrix = scalar_name(other.dtype), scalar_name(self.dtype)
+        raise RuntimeError(
+            "addmv input tensors must have the same dtype, but got"
+            f" {vector}, {matrix}, and {vector}"
+        )
     if self.dtype is not other.dtype:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got:"
