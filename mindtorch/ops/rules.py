@@ -20,7 +20,7 @@ from .._tensor.geometry import (
     format_strides,
     geometry,
 )
-from .._tensor.tensor import MOST_DIMS, TOO_MANY_DIMS
+from .._tensor.tensor import MOST_DIMS, TOO_MANY_DIMS, Tensor
 from .._tensor.types import Number
 
 NUMBERS = frozenset((bool, int, float, complex))
@@ -310,6 +310,15 @@ def _check_alpha(alpha: Number, dtype: Dtype) -> None:
 def scalar_name(dtype: Dtype) -> str:
     """What torch calls a dtype in errors: `Long` for int64."""
     return dtype.legacy
+
+
+# What autocast may make of each other before a product.
+HALVES = frozenset((dt.float16, dt.bfloat16))
+
+
+def mixed(*operands: Tensor) -> bool:
+    """Whether operands have two dtypes, halves apart."""
+    return len({t.dtype for t in operands} - HALVES) > 1
 
 
 # What TypeMeta calls dtypes (c10/util/typeid.h).

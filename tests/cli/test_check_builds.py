@@ -58,7 +58,7 @@ def test_builds_that_do_the_same_differ_in_nothing(builds):
     done = check(builds, "right", "vendor:right")
     assert done.returncode == 1, done.stdout + done.stderr  # strides are taken by neither
     assert "0 regressions, 0 changes, " in done.stdout
-    assert "cases fail with both builds" in done.stderr
+    assert "fail with both builds: " in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ def test_the_rows_of_a_case_file_run_with_both_builds(builds, golden):
     words = ("--cases", "cases.csv", "--golden", golden, "--results", "out.csv")
     done = check(builds, "empty", "vendor:right", *words, operator=())
     assert done.returncode == 4, done.stdout + done.stderr
-    assert "1 regressions" in done.stdout
+    assert "1 regression" in done.stdout
     assert ",FAIL," in (builds / "out.csv").read_text()
 
 
 @pytest.mark.parametrize(
     ("ours", "against", "more", "code", "says"),
     [
-        ("empty", "vendor:right", (), 1, "git bisect: bad (1): 1 regressions: aclnnProduct/"),
+        ("empty", "vendor:right", (), 1, "git bisect: bad (1): 1 regression: aclnnProduct/"),
         ("right", "vendor:right", (), 0, "git bisect: good (0): "),
-        ("empty", "vendor:empty", (), 0, "no regressions; 1 cases fail with both builds"),
+        ("empty", "vendor:empty", (), 0, "no regressions; fail with both builds: 1 case"),
         ("nowhere", "vendor:right", (), 125, "declares no such operator"),
         ("right", "vendor:right", ("--budget", "0.001"), 125, "cases were left out"),
         ("right", "vendor:nowhere", (), 125, "nowhere does not exist"),

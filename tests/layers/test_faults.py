@@ -109,7 +109,7 @@ def test_a_sweep_names_the_failures_that_a_program_does_not_survive(tmp_path: Pa
 
 def test_a_sweep_may_fail_only_one_call_of_each_name() -> None:
     outcome = layered.run("--fault", "sweep:aclCreate*@2", "--", add())
-    assert "1 failures, 1 survived" in outcome.out  # it makes several tensors, one scalar
+    assert "1 failure, 1 survived" in outcome.out  # it makes several tensors, one scalar
     wrong = layered.run("--fault", "sweep:acl@", "--", add())
     assert wrong.code == 2
     assert "sweep:aclnn*@2" in wrong.err

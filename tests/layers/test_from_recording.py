@@ -128,7 +128,7 @@ def test_bench_times_each_distinct_launch_and_adds_up(recorded: Path, tmp_path: 
     assert first.code == 0, first.out + first.err
     assert "1 of 1 launches were timed" in first.out
     again = layered.command(*words, "--against", base)
-    assert "1 workloads with the baseline" in again.out
+    assert "1 workload with the baseline" in again.out
 
 
 def times(*samples: float) -> TimeSpread:

@@ -44,5 +44,5 @@ def test_pages_are_registered_and_nothing_past_them(tmp_path: Path) -> None:
     assert strange == " ".join([str(REFUSED)] * 5)
     assert huge == "1"
     assert outcome.code == 1
-    assert "strict: 1 findings" in outcome.err
+    assert "strict: 1 finding\n" in outcome.err
     assert "free-of-unknown-memory in aclrtFreeHost" in outcome.err

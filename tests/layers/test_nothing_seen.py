@@ -120,7 +120,7 @@ OTHER_USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 def test_a_program_in_its_own_pid_namespace_is_judged(layers: tuple[str, ...]) -> None:
     outcome = layered.run(*layers, "--", *UNSHARE, add())
     assert outcome.code == 0, outcome.err
-    assert "verify: 1 launches right, 0 wrong, 0 not judged" in outcome.err
+    assert "verify: 1 launch right, 0 wrong, 0 not judged" in outcome.err
 
 
 @pytest.mark.skipif(not _can(*OTHER_USER), reason="only the superuser may change users")

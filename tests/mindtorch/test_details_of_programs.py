@@ -410,7 +410,7 @@ REFUSED = (
         "F.grid_sample(d[None, None], f[None, None], align_corners=True)",
         "F.bilinear(d, f, t.ones(1, 2, 2))", "t.nn.Bilinear(2, 2, 2)(d, d)",
         "d @ f[0]", "f[0] @ d", "d[None] @ f[0]", "t.triangular_solve(f, d)",
-        "F.scaled_dot_product_attention(f, f.half(), f)",
+        "F.scaled_dot_product_attention(f, d, f)",
         "t.linalg.multi_dot([d, f])", "t.inner(d, f)", "t.lerp(d, f, 0.5)", "t.vdot(d[0], f[0])",
     )),
 )  # fmt: skip

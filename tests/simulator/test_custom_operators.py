@@ -278,7 +278,7 @@ def test_a_fault_planted_into_an_operator_of_a_package_is_judged_wrong(
 def test_launches_of_a_package_that_nothing_names_are_told(tmp_path: Path) -> None:
     done = under_run("--record", str(tmp_path / "calls.rec"), env={"ASCEND_CUSTOM_OPP_PATH": ""})
     assert (done.stdout, done.returncode) == ("0 2 8\n", 5), done.stderr
-    assert "1 launches of custom operators came from a library that no layer" in done.stderr
+    assert "1 launch of custom operators came from a library that no layer" in done.stderr
 
 
 def test_a_call_of_a_package_can_be_made_to_fail() -> None:

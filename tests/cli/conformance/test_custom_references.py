@@ -78,7 +78,7 @@ def gives_two(x, n):
     return x, x
 
 
-@wrong("it gives 1 results, the header has 2", 2)
+@wrong("it gives 1 result, the header has 2", 2)
 def gives_one(x, n):
     return x
 

@@ -145,7 +145,7 @@ def test_a_device_that_differs_in_one_round_of_days_is_named_with_its_rate(soaks
     soaks.wrong = {3}
     assert run(tmp_path) == exits.PROBLEMS
     shown = capsys.readouterr().out
-    assert "findings in 1 rounds" in shown
+    assert "findings in 1 round" in shown
     assert "1 in 2,500" in shown  # 2 of 5,000 launches
     assert "fewer than 1 in 1,667" in shown  # the others: three out of n at 95 %
     assert "round-000003" in shown

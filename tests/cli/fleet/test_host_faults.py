@@ -125,7 +125,7 @@ def test_a_case_that_the_deadline_cut_is_named_with_its_time(tmp_path):
 def test_lost_device_is_named_with_what_it_did_not_run(tmp_path):
     lost = ("lost", {"place": "npu:3", "reason": "workers die at once", "cases": [CASE]})
     there = host_faults.rows(merge.merge([host(tmp_path, 1, notes=[lost])]))
-    assert there == [("device lost", "host1 npu:3", "workers die at once; 1 cases were not run")]
+    assert there == [("device lost", "host1 npu:3", "workers die at once; not run: 1 case")]
 
 
 def test_torn_lines_are_left_out_and_counted(tmp_path):

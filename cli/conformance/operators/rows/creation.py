@@ -16,16 +16,6 @@ def fill_tensor(selfRef: Array, value: Array) -> Array:
     return np.full_like(selfRef, value.reshape(()))
 
 
-# Of a float that an integer takes the whole part, of a bool whether it is zero; out of an integer's
-# range no document says what comes.
-@spec("aclnnInplaceCopy", replace(_MOVE, values="normal integer opposed", specials=False),
-      selfRef=inout(tensor("*S", "f32 f16 bf16 f64 i8 i16 i32 i64 bool")),
-      src=forms(same=tensor("*#S", "f32 f16 bf16 i32 i64 bool"), alike=tensor("*S", "selfRef"),
-                scalar=tensor("", "selfRef")))  # fmt: skip
-def copy(selfRef: Array, src: Array) -> Array:
-    return np.broadcast_to(src, selfRef.shape).astype(selfRef.dtype)
-
-
 def _outside(rng: Generator, _pattern: str, draw: Draw) -> Array:
     """Numbers of no class among the others: one too large, negative ones."""
     return rng.integers(-2, draw["K"] + 2, resolve("*S", draw))

@@ -283,3 +283,14 @@ def scale_layer(x: Array, scale: Array, bias: Array | None, axis: int) -> Array:
     tail = (1,) * (x.ndim - axis % x.ndim - scale.ndim)
     y = x * scale.reshape(scale.shape + tail)
     return y if bias is None else y + bias.reshape(bias.shape + tail)
+
+
+# Of a float that an integer takes the whole part, of a bool whether it is zero; out of an integer's
+# range no document says what comes.
+@spec("aclnnInplaceCopy",
+      Rule("exact", TORCH, sparse=True, values="normal integer opposed", specials=False),
+      selfRef=inout(tensor("*S", "f32 f16 bf16 f64 i8 i16 i32 i64 bool")),
+      src=forms(same=tensor("*#S", "f32 f16 bf16 i32 i64 bool"), alike=tensor("*S", "selfRef"),
+                scalar=tensor("", "selfRef")))  # fmt: skip
+def copy(selfRef: Array, src: Array) -> Array:
+    return np.broadcast_to(src, selfRef.shape).astype(selfRef.dtype)

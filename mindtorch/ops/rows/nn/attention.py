@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ...._autograd.grad_mode import LOCAL
 from ...costs import attention
-from ...rules import c_name
+from ...rules import HALVES, c_name
 from ...words import *
 from .gates import softmax
 from .noise import dropout
@@ -81,10 +80,6 @@ def scaled_dot_product_attention(
     return weights @ value
 
 
-# What autocast may make of each other before the products.
-_CAST = {dt.float16, dt.bfloat16}
-
-
 def _check_operands(query: Tensor, key: Tensor, value: Tensor) -> None:
     """RuntimeError in torch's words for vectors."""
     if min(query.dim(), key.dim(), value.dim()) < 2:
@@ -92,7 +87,7 @@ def _check_operands(query: Tensor, key: Tensor, value: Tensor) -> None:
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim:"
             f" {query.dim()} key.dim: {key.dim()} and value.dim: {value.dim()} instead."
         )
-    if len({query.dtype, key.dtype, value.dtype} - (_CAST if LOCAL.autocast else set())) > 1:
+    if mixed(query, key, value):
         q, k, v = (c_name(t.dtype) for t in (query, key, value))
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype:"
@@ -102,7 +97,7 @@ def _check_operands(query: Tensor, key: Tensor, value: Tensor) -> None:
 
 def _check_dtype_of_mask(query: Tensor, mask: Tensor) -> None:
     """torch's refusals of masks by their dtype and dims."""
-    if mask.dtype not in (dt.bool, dt.float32, query.dtype) and query.dtype not in _CAST:
+    if mask.dtype not in (dt.bool, dt.float32, query.dtype) and query.dtype not in HALVES:
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got"
             f" attn_mask.dtype: {c_name(mask.dtype)} and  query.dtype: {c_name(query.dtype)}"

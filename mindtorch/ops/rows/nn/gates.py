@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-from ...._autograd.grad_mode import LOCAL
 from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor.recording import unrepeatable
 from ...words import *
@@ -231,7 +230,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         raise RuntimeError(
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
         )
-    if input.dtype is not weight.dtype and not LOCAL.autocast:
+    if mixed(input, weight):
         raise RuntimeError(
             "prelu: Type promoting not supported. Got"
             f" {scalar_name(input.dtype)} and {scalar_name(weight.dtype)}"

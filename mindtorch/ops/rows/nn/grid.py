@@ -9,7 +9,6 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from ...._autograd.grad_mode import LOCAL
 from ...spec import SHORT_FLOATS, Derivative, in_dtypes
 from ...words import *
 from .norm_grads import masked_calls
@@ -303,7 +302,7 @@ def _grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
     """The operator of the input's rank."""
-    if input.dtype is not grid.dtype and not LOCAL.autocast:
+    if mixed(input, grid):
         raise RuntimeError(
             f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(grid.dtype)}"
         )

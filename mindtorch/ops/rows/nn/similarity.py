@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...._autograd.grad_mode import LOCAL
 from ...._compat.unsupported_dtypes import Refusal
 from ...rules import c_name
 from ...words import *
@@ -27,7 +26,7 @@ def _refuse_bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tenso
     """RuntimeError in torch's words for dtypes and sizes that do not fit."""
     operands = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
     names = {name: c_name(t.dtype) for name, t in operands.items() if t is not None}
-    if len(set(names.values())) > 1 and not LOCAL.autocast:
+    if mixed(input1, input2, weight, *([] if bias is None else [bias])):
         listed = ", ".join(f"{name}: {dtype}" for name, dtype in names.items())
         raise RuntimeError(f"All tensors must have the same dtype, got {listed}")
     if input1.dim() != input2.dim():

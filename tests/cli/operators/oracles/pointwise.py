@@ -21,6 +21,7 @@ def scaled(a):
 
 
 ORACLES = {
+    "aclnnInplaceCopy": lambda a: t(a["selfRef"]).copy_(t(a["src"])),
     "aclnnScale": scaled,
     "aclnnInplaceAddV3": lambda a: torch.add(
         torch.tensor(a["selfRef"]).double(), t(a["other"]), alpha=a["alpha"]
