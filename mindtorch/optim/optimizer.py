@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 import mindtorch
-from mindtorch.nn.modules.module import typename
+from mindtorch._functional.queries import typename
 
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor

@@ -7,9 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..._functional.queries import typename
 from ..._tensor.tensor import Tensor
 from ..parameter import Parameter
-from .module import Module, typename
+from .module import Module
 
 if TYPE_CHECKING:
     from typing_extensions import Self
