@@ -55,7 +55,7 @@ def _forward(
     rstd = aten.rsqrt(mean_of(x * x, _dims(normalized_shape)) + _eps(eps, input.dtype))
     normal = x * rstd
     normal = normal if weight is None else normal * weight
-    return aten.to(normal, input.dtype), rstd
+    return aten.contiguous(aten.to(normal, input.dtype)), rstd
 
 
 def _gradients(
