@@ -201,8 +201,8 @@ def _row(calls, op, product, cann, aspects):
             if not listed and not (aspect == "length" and isinstance(start[at], tuple)):
                 continue
             tried = _candidates(aspect, listed)
-            taken = [v for v in tried if _taken(calls, op.name, start, at, aspect, v)]
-            facts = {"documented": sorted(listed), "simulator": taken}
+            accepted = [v for v in tried if _taken(calls, op.name, start, at, aspect, v)]
+            facts = {"documented": sorted(listed), "simulator": accepted}
             if at == 0:
                 facts |= _main(op, cann, name, aspect, listed)
             rows.setdefault(name, {})[aspect] = facts

@@ -45,6 +45,16 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _warn_of_alias(device: str, name: str) -> None:
+    """Of a class of `torch.cpu.amp` or `torch.cuda.amp`, by its constructor."""
+    warnings.warn(
+        f"`torch.{device}.amp.{name}(args...)` is deprecated. Please use"
+        f" `torch.amp.{name}('{device}', args...)` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
 class autocast(ContextDecorator):  # noqa: N801 - torch's name
     """Run matrix products and convolutions in a lower precision, inside this context.
 

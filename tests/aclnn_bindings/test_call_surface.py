@@ -191,12 +191,12 @@ def test_a_number_that_is_no_handle_of_this_session_is_refused(stub: Stub, numbe
 
 def test_a_handle_that_a_function_returned_is_known_until_the_session_ends(simulator) -> None:
     simulator.runtime.device()
-    made = simulator.functions.aclrtCreateStream()
-    simulator.functions.aclrtSynchronizeStream(made)
-    simulator.functions.aclrtDestroyStream(made)
+    stream = simulator.functions.aclrtCreateStream()
+    simulator.functions.aclrtSynchronizeStream(stream)
+    simulator.functions.aclrtDestroyStream(stream)
     simulator.close()
     with pytest.raises(ArgumentError, match="is no aclrtStream"):
-        simulator.functions.aclrtSynchronizeStream(made)
+        simulator.functions.aclrtSynchronizeStream(stream)
 
 
 @pytest.fixture

@@ -107,8 +107,8 @@ def test_times_of_a_loaded_machine_are_doubtful_and_few_samples_have_no_spread()
     busy = measure(lambda: (sum(range(20000)), 1.0)[1], SamplingLimits(0.0, 0.2))
     assert busy.waiting >= 0.0
     assert "waited for a core 40% of the time" in doubt({"e2e": replace(spread(5, 1), waiting=0.4)})
-    shown = [render.Cell("1 sample", "warn"), render.Cell("4 samples", "warn"), "2%"]
-    assert [command._spread(spread(100, 4, n)) for n in (1, 4, 40)] == shown
+    spreads = [render.Cell("1 sample", "warn"), render.Cell("4 samples", "warn"), "2%"]
+    assert [command._spread(spread(100, 4, n)) for n in (1, 4, 40)] == spreads
     assert command._time(spread(100, 4, 1)) == "98"
 
 

@@ -139,9 +139,9 @@ def test_a_full_cache_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(interposed, "_make", full)
     monkeypatch.setenv("MINDTORCH_CACHE_DIR", str(tmp_path))
-    made = interposed.interpose(find_install(simulator=True))
-    assert made.table.is_file()
-    assert not made.table.is_relative_to(tmp_path)
+    result = interposed.interpose(find_install(simulator=True))
+    assert result.table.is_file()
+    assert not result.table.is_relative_to(tmp_path)
 
 
 def test_no_room_for_files_is_not_called_the_programs_fault() -> None:

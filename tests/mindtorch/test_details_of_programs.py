@@ -13,6 +13,7 @@ import warnings
 import pytest
 
 import mindtorch
+from mindtorch.ops.spec import aten
 
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
 
@@ -710,3 +711,23 @@ def test_float8_is_stored_and_copied_and_refused_by_what_computes():
         return answers
 
     assert run(mindtorch) == run(torch)
+
+
+@pytest.mark.parametrize("dev", ["cpu", "npu"])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("leaky_relu", (0.1, False)), ("hardtanh", (-1, 1)), ("hardshrink", (0.5,)),
+     ("softshrink", (0.5,)), ("hardswish", ()), ("softplus", (1, 20))],
+)  # fmt: skip
+def test_gradients_of_activations_promote_their_operands(dev, name, settings):
+    """Values of the common dtype, also where a condition chooses the gradient or 0."""
+
+    def run(t, device, settings):
+        grad = t.tensor([1.0078125, -2.5, 3.0], dtype=t.bfloat16, device=device)
+        x = t.tensor([-2.0, 0.1, 3.0], dtype=t.float64, device=device)
+        return getattr(t.ops.aten if t is torch else aten, f"{name}_backward")(grad, x, *settings)
+
+    ours = run(mindtorch, dev, settings[:1] if name == "leaky_relu" else settings)
+    theirs = run(torch, "cpu", settings)
+    assert str(ours.dtype) == str(theirs.dtype)
+    assert ours.tolist() == pytest.approx(theirs.tolist())

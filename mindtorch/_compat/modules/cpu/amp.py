@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from mindtorch._tensor.dtype import bfloat16, dtype
 from mindtorch.amp import GradScaler as _GradScaler
+from mindtorch.amp import _warn_of_alias
 from mindtorch.amp import autocast as _autocast
 
 __path__: list[str] = []  # what is below is in absent_modules.py
 __all__ = ["GradScaler", "autocast"]
 
 
-def _deprecated(name: str) -> None:
-    warnings.warn(
-        f"`torch.cpu.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}('cpu',"
-        " args...)` instead.",
-        FutureWarning,
-        stacklevel=3,
-    )
-
-
 class autocast(_autocast):  # noqa: N801 - torch's name
     """amp.autocast("cpu", …)."""
 
     def __init__(self, enabled: bool = True, dtype: dtype = bfloat16, cache_enabled: bool = True):
-        _deprecated("autocast")
+        _warn_of_alias("cpu", "autocast")
         super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
@@ -34,5 +25,5 @@ class GradScaler(_GradScaler):
     """amp.GradScaler("cpu", …)."""
 
     def __init__(self, *args: Any, **options: Any):
-        _deprecated("GradScaler")
+        _warn_of_alias("cpu", "GradScaler")
         super().__init__("cpu", *args, **options)

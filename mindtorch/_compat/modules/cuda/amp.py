@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from mindtorch._tensor import dtype as _dtype
 from mindtorch.amp import GradScaler as _GradScaler
+from mindtorch.amp import _warn_of_alias, custom_bwd, custom_fwd
 from mindtorch.amp import autocast as _autocast
-from mindtorch.amp import custom_bwd, custom_fwd
-
-
-def _deprecated(name: str) -> None:
-    warnings.warn(
-        f"`torch.cuda.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}('cuda',"
-        " args...)` instead.",
-        FutureWarning,
-        stacklevel=3,
-    )
 
 
 class autocast(_autocast):  # noqa: N801 - torch's name
@@ -29,7 +19,7 @@ class autocast(_autocast):  # noqa: N801 - torch's name
         dtype: _dtype.dtype = _dtype.float16,
         cache_enabled: bool = True,
     ):
-        _deprecated("autocast")
+        _warn_of_alias("cuda", "autocast")
         super().__init__("cuda", dtype, enabled, cache_enabled)
 
     def clone(self) -> autocast:
@@ -40,7 +30,7 @@ class GradScaler(_GradScaler):
     """A scaler that is off, as torch's is without CUDA."""
 
     def __init__(self, *args: Any, **options: Any):
-        _deprecated("GradScaler")
+        _warn_of_alias("cuda", "GradScaler")
         super().__init__(**{**options, "enabled": False})
 
 

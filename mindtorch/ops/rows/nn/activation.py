@@ -6,7 +6,7 @@ from math import pi, sqrt
 
 from ...._compat.unsupported_dtypes import Refusal, UnsupportedDtypes
 from ...choice import choose
-from ...rules import Pointwise, pointwise, result_type
+from ...rules import Pointwise, pointwise
 from ...samples import FLOATS, unary
 from ...spec import SHORT_FLOATS, Derivative, in_dtypes
 from ...words import *
@@ -242,11 +242,6 @@ def _times(grad: object, factor: Any) -> Any:
     return grad * factor
 
 
-def _leaky_gradient(grad: Tensor, self: Tensor, negative_slope: Number) -> Tensor:
-    grad = aten.to(grad, result_type((grad._geom, self._geom)))
-    return aten.straight(aten.where(self > 0, grad, _times(grad, negative_slope)), self)
-
-
 activation(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
     lambda x, slope: choose(x > 0, x, x * x.dtype.type(slope)),
@@ -254,7 +249,9 @@ activation(
     slope(
         "leaky_relu",
         lambda grad, x, slope: choose(x > 0, grad, grad * x.dtype.type(slope)),
-        _leaky_gradient,
+        lambda grad, self, negative_slope: aten.straight(
+            aten.where(self > 0, grad, _times(grad, negative_slope)), self
+        ),
         ("aclnnLeakyReluBackward", "grad_output", "self", "negative_slope", False, "out"),
         {"negative_slope": (0.01, 0.3)},
         lambda f: lambda grad, self, negative_slope: f(grad, self, negative_slope, False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...choice import choose
-from ...rules import Pointwise
+from ...rules import Pointwise, result_type
 from ...samples import FLOATS
 from ...spec import SHORT_FLOATS, Derivative, in_dtypes
 from ...words import *
@@ -41,6 +41,18 @@ def slope_samples(*rest: Any) -> Callable[..., Any]:
     return lambda: [sample(d, settings) for d in FLOATS for settings in (rest or ({},))]
 
 
+def _row(row: str, settings: str = "", known: tuple[Dtype, ...] = FLOATING, **fields: Any) -> None:
+    """A row of a gradient and an input; `fields` are those in which such rows differ."""
+    op(
+        f"{row}(Tensor grad_output, Tensor self{settings}) -> Tensor",
+        infer=Slope(f"{row}_cpu", known),
+        tolerance="composite",
+        rule="activation_backward",
+        surface="none",
+        **fields,
+    )
+
+
 def slope_row(
     name: str,
     slope: Callable[[Array], Array],
@@ -51,9 +63,8 @@ def slope_row(
     """The row of an activation's gradient by its input: `slope` in numpy, `lower` by other rows,
     `curved` its own gradient by the input."""
     row = f"{name}_backward"
-    op(
-        f"{row}(Tensor grad_output, Tensor self) -> Tensor",
-        infer=Slope(f"{row}_cpu", known),
+    _row(
+        row, "", known,
         cpu=lambda grad, x: grad * slope(x),
         aclnn=call(
             f"aclnn{name.capitalize()}Backward", "grad_output", "self", "out",
@@ -63,9 +74,6 @@ def slope_row(
         grad={"grad_output": lambda grad, self: getattr(aten, row)(grad, self), "self": curved},
         samples=slope_samples(),
         oracle=lambda torch: getattr(torch.ops.aten, row),
-        tolerance="composite",
-        rule="activation_backward",
-        surface="none",
     )  # fmt: skip
 
 
@@ -81,20 +89,21 @@ def slope(
     (`cpu` in numpy, `aclnn` the call), and `lower`, made of other rows, where the gradient of the
     gradient may be asked for. `settings`: values for samples by name; `oracle` orders arguments."""
     row, settings = f"{name}_backward", settings or {}
-    declared = "".join(f", Scalar {setting}" for setting in settings)
-    op(
-        f"{row}(Tensor grad_output, Tensor self{declared}) -> Tensor",
-        infer=Slope(f"{row}_cpu"),
+
+    def composed(grad: Tensor, self: Tensor, *values: Any) -> Tensor:
+        if grad.dtype is not self.dtype:  # where a condition chooses, nothing else promotes
+            grad = aten.to(grad, result_type((grad._geom, self._geom)))
+        return lower(grad, self, *values)
+
+    _row(
+        row, "".join(f", Scalar {setting}" for setting in settings),
         cpu=cpu,
         aclnn=call(*aclnn, when=in_dtypes("self", *SHORT_FLOATS)),
-        lower=lower,
+        lower=composed,
         grad={},
         samples=slope_samples(*zip(*settings.values(), strict=True)),
         oracle=lambda torch: oracle(getattr(torch.ops.aten, row)),
-        tolerance="composite",
-        rule="activation_backward",
-        surface="none",
-    )
+    )  # fmt: skip
 
     def derivative(grad: Tensor, self: Tensor, *values: Any) -> Any:
         recorded = aten._recorded(grad, self)
