@@ -175,10 +175,12 @@ class inference_mode(ContextDecorator):  # noqa: N801 - torch's name
 
 
 def is_grad_enabled() -> bool:
+    """Whether calls are recorded for `backward` in this thread."""
     return LOCAL.grad
 
 
 def is_inference_mode_enabled() -> bool:
+    """Whether `inference_mode` is on in this thread."""
     return LOCAL.inference
 
 

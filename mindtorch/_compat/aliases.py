@@ -41,6 +41,7 @@ def _writer(name: str) -> Callable[..., Any]:
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return getattr(input, name)(*args, **kwargs)
 
+    call.__doc__ = f"`input.{name}(…)`: writes to `input` and returns it."
     return parsed(name)(call)
 
 
@@ -50,6 +51,7 @@ def _layer_writer(name: str) -> Callable[..., Any]:
             return layer(name + "_")(input, *args, **options)
         return writing(OPS[name].entry("function"), name + "_")(input, *args, **options)
 
+    call.__doc__ = f"torch.nn.functional.{name}, written to `input`."
     return parsed(name + "_")(call)
 
 

@@ -41,6 +41,7 @@ from ..ops.spec import Op
 from . import programs, slow
 from .bind import PLAIN, listed, refuse_kinds, refuse_shared, refused, sizes_of
 from .dispatcher import layers, layers_inplace
+from .documentation import WRITING, document
 from .key import defaults, guard_of, key_lines
 from .out import out_call
 from .overrides import PLAIN_TENSORS, hand_over_composite
@@ -84,6 +85,7 @@ def write(op: Op, form: str) -> Callable[..., Any]:
         return _inplace_view(op)
     entry = _composite(op, form) if op.body else _generate(op, form)
     if entry is not op.body:
+        entry.__doc__ = document((op,), form)
         entry.__dict__["__signature__"] = _public_signature(op, form, entry)
     return entry
 
@@ -107,8 +109,7 @@ def _public_signature(op: Op, form: str, entry: Callable[..., Any]) -> inspect.S
     return inspect.Signature(parameters)
 
 
-# Forms that write to their first argument; forms of Python's operators.
-WRITING = frozenset(("inplace", "augmented"))
+# Forms of Python's operators.
 OPERATORS = frozenset(("operator", "augmented"))
 
 
@@ -136,7 +137,6 @@ def _generate(op: Op, form: str) -> Callable[..., Any]:
     )
     entry = compiled(source, f"entry {op.name} as {form}", _scope(op, inplace))
     entry.__module__ = "mindtorch"
-    entry.__doc__ = op.text
     return entry
 
 
@@ -154,7 +154,7 @@ def _inplace_view(op: Op) -> Callable[..., Any]:
         return reshape_inplace(self, reshaped)
 
     run.__name__ = run.__qualname__ = f"{op.base_name}_"
-    run.__doc__ = f"In place: {op.text}"
+    run.__doc__ = document((op,), "inplace")
     return run
 
 
@@ -719,9 +719,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     }  # fmt: skip
     if replays:
         scope.update(_replaying(op, body, [a.name for a in op.schema.args]))
-    composite = compiled(source, f"composite {op.name} as {form}", scope)
-    composite.__doc__ = inspect.getdoc(op.body) or op.text
-    return composite
+    return compiled(source, f"composite {op.name} as {form}", scope)
 
 
 Op.write = write

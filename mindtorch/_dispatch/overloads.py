@@ -18,6 +18,7 @@ from ..ops.schema import Arg, Kind
 from ..ops.spec import OPS, LazyAten, Op, overloads
 from . import overrides
 from .bind import NUMBERS_AS_TENSORS, number, tensor_first
+from .documentation import document
 from .entry import SECOND_NAMES, arguments, straight, takes_varargs
 
 _PLACE = {"function": "function", "method": "method", "inplace": "method", "aten": ""}
@@ -85,7 +86,7 @@ def overloaded(name: str, rows: Sequence[Op], form: str) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = name
     call.__module__ = "mindtorch"
-    call.__doc__ = "\n".join(op.text for op in rows)
+    call.__doc__ = document(rows, form)
     if not _leads(rows, form):
         return call
     return named(straight(rows[0], form, call), name)

@@ -54,6 +54,7 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
         return finish(result, requires_grad)
 
     like.__name__ = like.__qualname__ = name
+    like.__doc__ = f"torch.{name[:-5]} with the shape, dtype and device of `input`."
     return parsed()(like)
 
 
@@ -114,6 +115,7 @@ def _new(make: Callable[..., Any], name: str) -> None:
             raise TypeError("new_" + text) from None
 
     new.__name__ = new.__qualname__ = name
+    new.__doc__ = f"torch.{name[4:]} with the dtype and device of `self`."
     surface(name=name, function=False, internal=False)(parsed(method=True)(new))
 
 

@@ -354,7 +354,9 @@ def _listing(values: Array | None, kind: str, size: int) -> str:
 def typed(dtype: Dtype) -> type[TypedStorage]:
     """`torch.FloatStorage` and its kin."""
     name = f"{dtype.legacy}Storage"
-    return type(name, (TypedStorage,), {"_dtype": dtype, "__module__": "mindtorch"})
+    words = f"A typed storage of {dtype}; older than `UntypedStorage`."
+    scope = {"_dtype": dtype, "__module__": "mindtorch", "__doc__": words}
+    return type(name, (TypedStorage,), scope)
 
 
 def address(storage: Storage) -> int:

@@ -109,6 +109,7 @@ class Tensor(Methods, metaclass=TensorType):
         return self._geom.strides[_wrap(dim, self._geom.ndim, "stride")]
 
     def storage_offset(self) -> int:
+        """The first element's place in the storage, in elements."""
         return self._geom.offset
 
     @property
@@ -124,16 +125,19 @@ class Tensor(Methods, metaclass=TensorType):
         return self._geom.ndim
 
     def dim(self) -> int:
+        """The number of dimensions."""
         return self._geom.ndim
 
     ndimension = dim
 
     def numel(self) -> int:
+        """The number of elements."""
         return self._geom.numel
 
     nelement = numel
 
     def element_size(self) -> int:
+        """Bytes of one element."""
         return self._geom.dtype.itemsize
 
     @property
@@ -145,12 +149,15 @@ class Tensor(Methods, metaclass=TensorType):
         return self._geom.numel * self._geom.dtype.itemsize
 
     def is_floating_point(self) -> bool:
+        """Whether the dtype is a real floating point type."""
         return self._geom.dtype.category == FLOAT
 
     def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
         return self._geom.dtype.is_complex
 
     def is_signed(self) -> bool:
+        """Whether the dtype has negative values."""
         return self._geom.dtype.is_signed
 
     is_sparse = is_quantized = is_mkldnn = is_nested = False
@@ -196,6 +203,7 @@ class Tensor(Methods, metaclass=TensorType):
         return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self._geom.dtype)
 
     def untyped_storage(self) -> UntypedStorage:
+        """The bytes under the tensor, which its views share."""
         return UntypedStorage.of(self._storage, self._geom.device)
 
     @property

@@ -280,7 +280,7 @@ def _deprecated(name: str, new: Callable[..., Any]) -> Callable[..., Any]:
         )
         return new(*args, **kwargs)
 
-    old.__name__ = name
+    old.__name__, old.__doc__ = name, f"The older name of `{name}_`; warns."
     return old
 
 

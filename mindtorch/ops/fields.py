@@ -99,6 +99,8 @@ class Api:
     # `inplace`), "linalg", "fft", "special" (torch.linalg.name, for rows called linalg_name).
     # "auto" is "both" where the first argument is `self`, else "function"; overloads: "none".
     surface: str = "auto"
+    # What it computes, for `help`; default: the body's docstring, else what the schema says.
+    summary: str = ""
     # The function takes the tensors of its list one by one too.
     variadic: bool = False
     # The first operand of the function may be a Python number.

@@ -1,10 +1,12 @@
 """What `help` and editors show of torch's functions and methods."""
 
+import importlib
 import inspect
 
 import pytest
 
 import mindtorch
+from mindtorch.ops.spec import OPS
 
 
 @pytest.mark.parametrize(
@@ -28,3 +30,41 @@ def test_no_signature_shows_the_address_of_an_object():
     ]
     assert len(signatures) > 1000
     assert not [text for text in signatures if " at 0x" in text]
+
+
+def test_every_public_function_and_method_says_what_it_does():
+    names = {n: getattr(mindtorch, n) for n in mindtorch.__all__}
+    names |= {f"Tensor.{n}": getattr(mindtorch.Tensor, n) for n in dir(mindtorch.Tensor)}
+    for space in ("linalg", "fft", "special", "nn.functional", "nn.init", "optim"):
+        module = importlib.import_module(f"mindtorch.{space}")
+        names |= {f"{space}.{n}": getattr(module, n) for n in dir(module) if n[0] != "_"}
+    public = {
+        n: f
+        for n, f in names.items()
+        if callable(f) and "._" not in n and (f.__module__ or "mindtorch").startswith("mindtorch")
+    }
+    assert len(public) > 1500
+    assert [n for n, f in public.items() if not f.__doc__] == []
+
+
+@pytest.mark.parametrize("place", ["function", "method"])
+def test_the_help_of_every_row_shows_schema_dtypes_npu_operators_and_errors(place):
+    rows = [op for op in OPS.values() if place in op.places or "nn" in op.places]
+    assert len(rows) > 400
+    for op in rows:
+        text = inspect.getdoc(op.entry(place))
+        missing = [
+            part for part in (op.text, "Dtypes: ", "On npu: ", "Raises:") if part not in text
+        ]
+        assert not missing, op.name
+        assert all(call.name in text for call in op.kernels.aclnn), op.name
+        assert not text.startswith(op.text), op.name
+
+
+def test_help_shows_what_a_row_declares():
+    text = inspect.getdoc(mindtorch.add)
+    assert text.splitlines()[0] == "Sum `self + alpha * other`."
+    assert "self, other broadcast; the result has their common shape" in text
+    assert "On npu: aclnnAdds, aclnnAdd." in text
+    assert "float16, bfloat16" in inspect.getdoc(mindtorch.linalg.qr)
+    assert inspect.getdoc(mindtorch.Tensor.add_).startswith("In place: Sum")

@@ -50,6 +50,7 @@ def _linspace(
 op(
     "linspace(Number start, Number end, int steps, *, ScalarType? dtype=None, Device? device=None)"
     " -> Tensor",
+    summary="`steps` values from `start` to `end`, both included: `[steps]`.",
     infer=_line,
     cpu=_linspace,
     compute="raw",
@@ -74,6 +75,7 @@ def _eye(
 
 op(
     "eye(int n, int? m=None, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
+    summary="Identity matrix: `[n, m]`.",
     infer=_eye,
     cpu=lambda n, m, dtype, device, *, out: np.eye(n, m, dtype=out.dtype.np),
     compute="raw",

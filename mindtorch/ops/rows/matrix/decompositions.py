@@ -172,6 +172,7 @@ def _matrices(*more: Any) -> Callable[..., Any]:
 
 op(
     "linalg_inv(Tensor A) -> Tensor",
+    summary="Inverse of square matrices `[*, N, N]`.",
     infer=square("linalg.inv"),
     cpu=_guarded("linalg.inv", np.linalg.inv),
     aclnn=call("aclnnInverse", "A", "out"),
@@ -210,6 +211,7 @@ def _inverse(A: Tensor) -> Tensor:
 
 op(
     "linalg_det(Tensor A) -> Tensor",
+    summary="Determinant of square matrices: `[*, N, N] → [*]`.",
     infer=_scalars,
     cpu=np.linalg.det,
     lower=_det,
@@ -236,6 +238,7 @@ def _slogdet_grad(
 
 op(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
+    summary="Sign and logarithm of the absolute determinant: `[*, N, N] → [*], [*]`.",
     infer=lambda A: (
         _scalars(A, "linalg.slogdet"),
         _scalars(A).fresh(dtype=A.dtype.to_real()),
@@ -400,6 +403,7 @@ def _eigh_grad(grads: tuple[Tensor, ...], eigenvalues: Tensor, eigenvectors: Ten
 
 op(
     "linalg_eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+    summary="Eigenvalues `[*, N]`, ascending, and eigenvectors of Hermitian matrices `[*, N, N]`.",
     infer=_eigh_infer,
     cpu=lambda A, UPLO: tuple(np.linalg.eigh(A, UPLO)),
     lower=_eigh_by_svd,
@@ -506,6 +510,7 @@ def _adjoint_last(result: Any) -> tuple[Array, ...]:
 op(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
     " -> (Tensor U, Tensor S, Tensor Vh)",
+    summary="Singular value decomposition `A = U diag(S) Vh` of `[*, M, N]`.",
     infer=_svd_infer,
     cpu=lambda A, full_matrices, driver: _svd(A, full_matrices),
     lower=_svd_by_v,
@@ -576,6 +581,7 @@ def _square_qr_grad(grads: tuple[Tensor, ...], Q: Tensor, R: Tensor) -> Tensor:
 
 op(
     "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
+    summary="QR decomposition `A = Q R` of `[*, M, N]`.",
     infer=_qr_infer,
     cpu=_qr,
     aclnn=call("aclnnLinalgQr", "A", lambda a: _QR_MODES[a["mode"]], "Q", "R"),

@@ -76,6 +76,7 @@ def _t(t: Tensor) -> Tensor:
 
 op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
+    summary="Matrix product `[M, K] @ [K, N] → [M, N]`.",
     infer=_mm,
     cpu=multiply,
     aclnn=call("aclnnMm", "self", "mat2", "out", "cube_math_type", when=is_real),
@@ -115,6 +116,7 @@ def _bmm(self: Geometry, mat2: Geometry) -> Geometry:
 
 op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
+    summary="Batched product `[B, M, K] @ [B, K, N] → [B, M, N]`.",
     infer=_bmm,
     cpu=np.matmul,
     aclnn=call("aclnnBatchMatMul", "self", "mat2", "out", "cube_math_type", when=is_real),
@@ -186,6 +188,7 @@ def _fused_row(
     op(
         f"{name}(Tensor self, Tensor {first}, Tensor {second}, *, Scalar beta=1, Scalar alpha=1)"
         " -> Tensor",
+        summary=f"`beta * self + alpha * {first} @ {second}`: `[*, M, K] @ [*, K, N] → [*, M, N]`.",
         infer=_fused_rule(rule),
         cpu=_fused,
         aclnn=aclnn,
@@ -284,6 +287,7 @@ def _dot(self: Tensor, tensor: Tensor) -> Tensor:
 composite(
     "mv(Tensor self, Tensor vec) -> Tensor",
     _mv,
+    summary="Product of a matrix and a vector: `[M, K] @ [K] → [M]`.",
     unsupported={"bool": "addmv_impl_cpu"},
     samples=calls((Arg((2, 3)), Arg((3,))), Sample((Arg((2, 3)), Arg((2,))), error=True)),
     tolerance="accumulated",
@@ -293,6 +297,7 @@ composite(
 composite(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     _dot,
+    summary="Inner product of two vectors: `[N], [N] → []`.",
     unsupported={"bool": "dot"},
     samples=calls((Arg((4,)), Arg((4,), low=-1)), Sample((Arg((4,)), Arg((3,))), error=True)),
     tolerance="accumulated",
@@ -315,6 +320,7 @@ def _inner(self: Tensor, other: Tensor) -> Tensor:
 composite(
     "inner(Tensor self, Tensor other) -> Tensor",
     _inner,
+    summary="Sum of products over the last dimension: `[*, K], [*, K]`.",
     unsupported={"bool": "dot"},
     samples=calls((Arg((2, 3)), Arg((4, 3))), (Arg((3,)), Arg((3,), low=-1)), (Arg((2,)), Arg(()))),
     tolerance="accumulated",
@@ -336,6 +342,7 @@ def _outer(self: Tensor, vec2: Tensor) -> Tensor:
 composite(
     "outer(Tensor self, Tensor vec2) -> Tensor",
     _outer,
+    summary="Outer product: `[M], [N] → [M, N]`.",
     samples=calls((Arg((3,)), Arg((2,))), Sample((Arg((2, 3)), Arg((2,))), error=True)),
     tolerance="rounded",
 )
@@ -367,6 +374,7 @@ def _addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Number = 1, alpha: Numb
 composite(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     _addmv,
+    summary="`beta * self + alpha * mat @ vec`: `[M, K] @ [K] → [M]`.",
     unsupported={"bool": "addmv_impl_cpu"},
     inplace=True,
     samples=calls(
@@ -411,6 +419,7 @@ def _addbmm(
 composite(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     _addbmm,
+    summary="`beta * self` plus the sum over the batch of `alpha * batch1 @ batch2`: `[M, N]`.",
     unsupported={"bool": "addmm_impl_cpu_"},
     inplace=True,
     samples=calls(

@@ -53,6 +53,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
 composite(
     "orgqr(Tensor self, Tensor input2) -> Tensor",
     lambda self, input2: householder_product(self, input2),
+    summary="Q of Householder vectors, as `geqrf` returns them.",
     unsupported={"bool whole half": "orgqr_cpu"},
     samples=calls((Arg((4, 2)), Arg((2,)))),
     tolerance="composite",
@@ -174,6 +175,7 @@ def _reflections(self: Tensor) -> tuple[Tensor, Tensor]:
 
 op(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    summary="QR decomposition as Householder vectors: `[*, M, N]` and `tau`.",
     infer=_geqrf_infer,
     cpu=_geqrf,
     lower=_reflections,

@@ -110,6 +110,7 @@ def multiply(self: Array, other: Array) -> Array:
 
 op(
     "matmul(Tensor self, Tensor other) -> Tensor",
+    summary="Matrix product `[*, M, K] @ [*, K, N] → [*, M, N]`; vectors count as matrices.",
     infer=_matmul,
     cpu=multiply,
     aclnn=call("aclnnMatmul", "self", "other", "out", "cube_math_type", when=is_real),

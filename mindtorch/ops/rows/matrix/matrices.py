@@ -225,6 +225,7 @@ def multi_dot(tensors: tuple[Tensor, ...]) -> Tensor:
 composite(
     "linalg_matmul(Tensor input, Tensor other) -> Tensor",
     lambda input, other: input @ other,
+    summary="Matrix product `[*, M, K] @ [*, K, N] → [*, M, N]`.",
     samples=calls((Arg((2, 3)), Arg((3, 2)))),
     tolerance="accumulated",
     out="expected",
@@ -233,6 +234,7 @@ composite(
 composite(
     "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
     lambda A, offset=0, dim1=-2, dim2=-1: aten.diagonal(A, offset, dim1, dim2),
+    summary="A view of the diagonal of the last two dimensions.",
     samples=calls((Arg((3, 4)),), Sample((Arg((2, 3, 4)),), {"offset": 1})),
     tolerance="exact",
     surface="linalg",

@@ -114,6 +114,7 @@ def inv_ex(A: Tensor, check_errors: bool = False) -> tuple[Tensor, Tensor]:
 composite(
     "matrix_power(Tensor self, int n) -> Tensor",
     lambda self, n: aten.linalg_matrix_power(self, n),
+    summary="`n`-th power of square matrices `[*, N, N]`.",
     samples=calls((SQUARE, 3), (SQUARE, -1)),
     tolerance="composite",
     surface="both",
@@ -121,6 +122,7 @@ composite(
 composite(
     "inverse(Tensor self) -> Tensor",
     lambda self: aten.linalg_inv(self),
+    summary="Inverse of square matrices `[*, N, N]`.",
     samples=calls((SQUARE,)),
     tolerance="composite",
     out="expected",
@@ -192,6 +194,7 @@ def _cholesky(self: Tensor, upper: bool = False) -> Tensor:
 composite(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     _cholesky,
+    summary="Cholesky factor of positive definite matrices `[*, N, N]`.",
     unsupported={"bool whole half": "cholesky_cpu"},
     samples=calls((POSITIVE,)),
     tolerance="composite",
@@ -251,6 +254,7 @@ def _inverse(self: Tensor, upper: bool) -> Tensor:
 
 op(
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    summary="Solution of `A X = self` from the Cholesky factor of A.",
     infer=_solved_infer,
     lower=_by_factor,
     grad={
@@ -263,6 +267,7 @@ op(
 )
 op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    summary="Inverse of A from its Cholesky factor `[*, N, N]`.",
     infer=_inverse_infer,
     lower=_inverse,
     grad={
@@ -288,6 +293,7 @@ def _qr(self: Tensor, some: bool = True) -> Any:
 composite(
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
     _qr,
+    summary="QR decomposition of `[*, M, N]`; deprecated for `torch.linalg.qr`.",
     unsupported={"half": "geqrf_cpu"},
     samples=calls((Arg((3, 2)),)),
     tolerance="composite",

@@ -121,6 +121,7 @@ def pinv(
 composite(
     "pinverse(Tensor self, float rcond=1e-15) -> Tensor",
     lambda self, rcond=1e-15: pinv(self, rcond),
+    summary="Pseudo-inverse: `[*, M, N] → [*, N, M]`.",
     samples=calls((SQUARE,)),
     tolerance="composite",
 )
@@ -280,6 +281,7 @@ def _exp_infer(self: Geometry) -> Geometry:
 
 op(
     "linalg_matrix_exp(Tensor self) -> Tensor",
+    summary="Matrix exponential of `[*, N, N]`.",
     infer=_exp_infer,
     lower=_exp,
     grad={"self": _exp_grad},
@@ -290,6 +292,7 @@ op(
 composite(
     "matrix_exp(Tensor self) -> Tensor",
     lambda self: aten.linalg_matrix_exp(self),
+    summary="Matrix exponential of `[*, N, N]`.",
     samples=calls((SQUARE,)),
     tolerance="composite",
 )

@@ -44,6 +44,7 @@ def _eig_grad(
 
 op(
     "linalg_eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    summary="Eigenvalues and eigenvectors of square matrices `[*, N, N]`, complex.",
     infer=_eig_infer,
     cpu=lambda A: tuple(np.linalg.eig(_finite(A))),
     grad={"A": _eig_grad},
@@ -56,6 +57,7 @@ op(
 composite(
     "linalg_eigvals(Tensor A) -> Tensor",
     lambda A: aten.linalg_eig(A)[0],
+    summary="Eigenvalues of square matrices: `[*, N, N] → [*, N]`, complex.",
     unsupported={"half": "linalg_eig_out_cpu"},
     samples=calls((SQUARE,)),
     tolerance="composite",
@@ -105,6 +107,7 @@ def _ldl(self: Array, hermitian: bool, check_errors: bool) -> tuple[Array, ...]:
 op(
     "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False)"
     " -> (Tensor LD, Tensor pivots, Tensor info)",
+    summary="LDL factors of Hermitian matrices `[*, N, N]`, pivots and `info`.",
     infer=_ldl_infer,
     cpu=_ldl,
     unsupported={"half": "ldl_factor_kernel_cpu"},
@@ -116,6 +119,7 @@ op(
 composite(
     "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
     lambda self, hermitian=False: aten.linalg_ldl_factor_ex(self, hermitian=hermitian)[:2],
+    summary="LDL factors of Hermitian matrices `[*, N, N]`, and pivots.",
     unsupported={"half": "ldl_factor_kernel_cpu"},
     samples=calls((replace(SQUARE, grad=False),)),
     tolerance="composite",
@@ -149,6 +153,7 @@ def _ldl_solve_infer(
 
 op(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
+    summary="Solution of `A X = B` from LDL factors of A.",
     infer=_ldl_solve_infer,
     cpu=_ldl_solve,
     unsupported={"half": "ldl_solve_kernel_cpu"},

@@ -116,6 +116,7 @@ op(
 op(
     "linalg_solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True,"
     " bool unitriangular=False) -> Tensor",
+    summary="Solution of `A X = B` with a triangular A `[*, N, N]`.",
     infer=_solve_infer,
     cpu=_substitute,
     lower=_by_triangular_solve,
@@ -365,6 +366,7 @@ def _upper_of(LU: Tensor) -> Tensor:
 op(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False)"
     " -> (Tensor LU, Tensor pivots, Tensor info)",
+    summary="LU factors of `[*, M, N]`, pivots and `info`.",
     infer=_lu_infer,
     cpu=_lu_cpu,
     lower=_lu_lower,
@@ -513,6 +515,7 @@ def lu_solve(
 composite(
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
     lambda self, LU_data, LU_pivots: lu_solve(LU_data, LU_pivots, self),
+    summary="Solution of `A X = self` from LU factors of A.",
     unsupported={"half": "linalg.lu_solve_cpu"},
     samples=calls((Arg((3, 2)), SQUARE, Arg((3,), "int32", values=(2, 2, 3)))),
     tolerance="composite",

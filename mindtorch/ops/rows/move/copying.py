@@ -20,6 +20,7 @@ def _clone(self: Geometry, memory_format: str | None = None) -> Geometry:
 
 op(
     "clone(Tensor self, *, str? memory_format=None) -> Tensor",
+    summary="A copy with storage of its own.",
     infer=_clone,
     cpu=lambda self, memory_format: self.copy(order="C" if memory_format == "contiguous" else "K"),
     compute="raw",
@@ -43,6 +44,7 @@ def _contiguous(self: Tensor, memory_format: object | None = None) -> Tensor:
 composite(
     "contiguous(Tensor self, *, str? memory_format=None) -> Tensor",
     _contiguous,
+    summary="The tensor itself where it is contiguous, else a copy that is.",
     surface="method",
     samples=calls((Arg((2, 3)),), (Arg((2, 3), layout="transposed"),)),
     tolerance="exact",
@@ -138,6 +140,7 @@ def _fill(self: Array, value: Number) -> Array:
 
 op(
     "fill(Tensor self, Tensor|Scalar value) -> Tensor",
+    summary="`value` in the shape of `self`.",
     infer=_fill_rule,
     cpu=_fill,
     compute="raw",

@@ -106,6 +106,7 @@ def _gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
 
 op(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    summary="Elements at `index` along `dim`; the result has the shape of `index`.",
     infer=_gather_infer,
     cpu=_gather,
     compute="raw",
@@ -175,6 +176,7 @@ def _wide_add(result: Array, where: tuple[Array, ...], values: Array | Number) -
 # aclnnScatter document: reduce 0 replaces, 1 adds, 2 multiplies.
 op(
     "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    summary="`self` with elements of `src` at `index` along `dim`.",
     infer=_scatter_infer,
     cpu=lambda self, dim, index, src: _write(self, dim, index, src, _set),
     compute="raw",
@@ -198,6 +200,7 @@ op(
 )  # fmt: skip
 op(
     "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    summary="`self` with `value` at `index` along `dim`.",
     infer=_scatter_infer,
     cpu=lambda self, dim, index, value: _write(
         self, dim, index, np.asarray(value).astype(self.dtype), _set
@@ -277,6 +280,7 @@ def _into(grad: Tensor, geom: Geometry) -> Tensor:
 
 op(
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    summary="`self` plus elements of `src` at `index` along `dim`.",
     infer=_scatter_infer,
     cpu=lambda self, dim, index, src: _write(self, dim, index, src, _wide_add),
     aclnn=call("aclnnScatterAdd", "self", "dim", "index", "src", "out", when=indexed),
@@ -323,6 +327,7 @@ def _select(self: Array, dim: int, index: Array) -> Array:
 
 op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    summary="Slices at `index` (a vector) along `dim`.",
     infer=_select_infer,
     cpu=_select,
     compute="raw",
@@ -501,6 +506,7 @@ def _add_parts(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Num
 
 op(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    summary="`self` plus `alpha * source` at `index` along `dim`.",
     infer=_add_infer,
     cpu=_added,
     aclnn=call("aclnnIndexAdd", "self", "dim", "index", "source", "alpha", "out",
@@ -519,6 +525,7 @@ op(
 )  # fmt: skip
 op(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    summary="`self` with slices of `source` at `index` along `dim`.",
     infer=_copy_infer,
     cpu=_copied,
     compute="raw",
@@ -535,6 +542,7 @@ op(
 )
 op(
     "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    summary="`self` with `value` at `index` along `dim`.",
     infer=_fill_infer,
     cpu=lambda self, dim, index, value: _along(
         self,

@@ -145,6 +145,7 @@ def _put_grad_self(
 
 op(
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    summary="`self` with `values` at `indices`, a tensor for each dimension.",
     oracle=lambda torch: torch.ops.aten.index_put,
     infer=_index_put,
     cpu=_index_put_copy,
@@ -179,6 +180,7 @@ op(
 
 op(
     "nonzero(Tensor self) -> Tensor",
+    summary="Indices of elements that are not 0: `[N, dimensions]`.",
     infer=lambda self: Dynamic(dt.int64, self.device, (self.numel, self.ndim), column_major=True),
     cpu=lambda self: np.argwhere(self),
     compute="raw",
@@ -219,6 +221,7 @@ composite(
 composite(
     "argwhere(Tensor self) -> Tensor",
     lambda self: aten.nonzero(self),
+    summary="Indices of elements that are not 0: `[N, dimensions]`.",
     samples=calls((Arg((3, 4), "int64", 0, 1),), (Arg((3,), "bool"),)),
     tolerance="exact",
 )

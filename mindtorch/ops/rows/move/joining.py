@@ -83,6 +83,7 @@ def _cat_grad(grad: Tensor, tensors_geom: tuple[Geometry, ...], dim: int) -> tup
 
 op(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    summary="Tensors joined along `dim`; other sizes agree.",
     infer=_cat_infer,
     cpu=_cat,
     compute="raw",
@@ -128,6 +129,7 @@ def _stack_strides(tensors: Sequence[Geometry], at: int) -> tuple[int, ...] | No
 
 op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    summary="Tensors of one shape joined along a new dimension.",
     infer=_stack_infer,
     cpu=lambda tensors, dim, *, out: np.stack(
         [t.astype(out.dtype.np, copy=False) for t in tensors], axis=dim
@@ -164,6 +166,7 @@ def _joined(name: str, at: int, least: Callable[..., Any]) -> None:
     composite(
         f"{name}(Tensor[] tensors) -> Tensor",
         joined,
+        summary=f"Tensors joined along {'rows' if name == 'vstack' else 'columns'}.",
         samples=calls(([Arg((2, 3)), Arg((2, 3), low=-1)],), ([Arg((3,)), Arg((3,), low=-1)],)),
         tolerance="exact",
     )
@@ -206,6 +209,7 @@ def _repeat_grad(grad: Tensor, self_geom: Geometry, repeats: tuple[int, ...]) ->
 
 op(
     "repeat(Tensor self, int[] repeats) -> Tensor",
+    summary="Copies side by side, `repeats` times along each dimension.",
     infer=_repeat_infer,
     cpu=lambda self, repeats: np.tile(self, repeats),
     compute="raw",
@@ -311,6 +315,7 @@ composite(
 composite(
     "tile(Tensor self, int[] dims) -> Tensor",
     _tile,
+    summary="Copies side by side, `dims` times along each dimension.",
     samples=calls((Arg((2, 3)), (2,)), (Arg((3,)), (2, 2))),
     tolerance="exact",
 )
@@ -362,6 +367,7 @@ def _flip_infer(self: Geometry, dims: tuple[int, ...]) -> Geometry:
 
 op(
     "flip(Tensor self, int[] dims) -> Tensor",
+    summary="Elements in reverse order along `dims`.",
     infer=_flip_infer,
     cpu=lambda self, dims: np.flip(self, tuple(dims) if self.ndim else ()).copy(),
     compute="raw",
@@ -384,12 +390,14 @@ def _flipped(self: Tensor, dim: int) -> Tensor:
 composite(
     "fliplr(Tensor self) -> Tensor",
     lambda self: _flipped(self, 1),
+    summary="Columns in reverse order.",
     samples=calls((Arg((2, 3)),), (Arg((3, 2, 2), "int64"),)),
     tolerance="exact",
 )
 composite(
     "flipud(Tensor self) -> Tensor",
     lambda self: _flipped(self, 0),
+    summary="Rows in reverse order.",
     samples=calls((Arg((2, 3)),), (Arg((3, 2, 2), "int64"),)),
     tolerance="exact",
 )
@@ -415,6 +423,7 @@ def _roll_rule(self: Geometry, shifts: tuple[int, ...], dims: tuple[int, ...] = 
 
 op(
     "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
+    summary="Elements shifted along `dims`; those that leave come back at the other end.",
     infer=_roll_rule,
     cpu=_roll,
     compute="raw",
@@ -445,6 +454,7 @@ def _triangle(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
     op(
         f"{name}(Tensor self, int diagonal=0) -> Tensor",
         infer=infer,
+        summary=f"{'Lower' if name == 'tril' else 'Upper'} triangle; zero elsewhere.",
         cpu=lambda self, diagonal: cpu(self, _within(diagonal, self.shape)),
         compute="raw",
         aclnn=call(aclnn, "self", lambda a: _within(a["diagonal"], a["self"].shape), "out"),
@@ -494,6 +504,7 @@ def _diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 composite(
     "diag(Tensor self, int diagonal=0) -> Tensor",
     _diag,
+    summary="Diagonal matrix of a vector, or diagonal of a matrix.",
     samples=calls((Arg((3,)),), (Arg((3, 4)), 1), (Arg((2,)), -1)),
     tolerance="exact",
     out="expected",
@@ -501,6 +512,7 @@ composite(
 composite(
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
     _diag_embed,
+    summary="Matrices with the last dimension as diagonal.",
     samples=calls((Arg((2, 3)),), (Arg((2, 3)), 1, 0, 2)),
     tolerance="exact",
 )

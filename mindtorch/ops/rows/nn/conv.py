@@ -390,6 +390,7 @@ def _samples() -> list[Sample]:
 op(
     "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding,"
     " int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor",
+    summary="Convolution of `[N, C, *]` with `weight` `[O, C / groups, *]`.",
     infer=_rule,
     cpu=_convolution,
     aclnn=call(

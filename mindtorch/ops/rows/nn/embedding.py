@@ -50,6 +50,7 @@ def _embedding_grad(
 op(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False,"
     " bool sparse=False) -> Tensor",
+    summary="Rows of `weight` `[V, D]` at `indices` `[*]`: `[*, D]`.",
     infer=_embedding_rule,
     cpu=_embedding,
     compute="raw",
@@ -305,6 +306,7 @@ def _linear_lower(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 op(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    summary="`input @ weight.T + bias`: `[*, I], [O, I] → [*, O]`.",
     infer=_linear_rule,
     cpu=_linear,
     lower=_linear_lower,

@@ -41,6 +41,7 @@ def _pad(self: Array, pad: Sizes, value: Number, *, out: Geometry) -> Array:
 
 op(
     "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
+    summary="`self` with `value` added at the ends of its last dimensions.",
     infer=_pad_rule,
     cpu=_pad,
     compute="raw",

@@ -168,6 +168,7 @@ for _name in ("softmax", "log_softmax"):
     composite(
         f"{_name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
         _through("_" + _name),
+        summary="exp(x) / sum(exp(x)) along `dim`" + ", as a logarithm" * (_name[0] == "l") + ".",
         samples=lambda: [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64")],
         tolerance="composite",
         rule=_name,

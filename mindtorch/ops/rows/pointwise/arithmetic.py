@@ -32,6 +32,7 @@ def times(grad: Tensor, alpha: int) -> Tensor:
 
 op(
     "add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+    summary="Sum `self + alpha * other`.",
     infer=pointwise(alpha=2),
     cpu=_add,
     cpu_plain=np.add,
@@ -76,6 +77,7 @@ class _Subtraction(Pointwise):
 
 op(
     "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+    summary="Difference `self - alpha * other`.",
     infer=_Subtraction(alpha=2),
     cpu=_sub,
     cpu_plain=np.subtract,
@@ -96,6 +98,7 @@ op(
 
 op(
     "mul(Tensor self, Tensor|Scalar other) -> Tensor",
+    summary="Product of the elements.",
     infer=pointwise(),
     cpu=np.multiply,
     aclnn=(
@@ -115,6 +118,7 @@ op(
 
 op(
     "div(Tensor self, Tensor|Scalar other) -> Tensor",
+    summary="Quotient `self / other`; `rounding_mode` rounds it.",
     infer=pointwise("float"),
     cpu=np.true_divide,
     aclnn=(

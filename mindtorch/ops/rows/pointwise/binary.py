@@ -82,6 +82,7 @@ def _pow_samples() -> list[Sample]:
 
 op(
     "pow(Tensor self, Tensor|Scalar exponent) -> Tensor",
+    summary="`self` to the power `exponent`.",
     infer=pointwise(),
     cpu=_pow,
     aclnn=(
@@ -215,6 +216,7 @@ def _whole_quotient_grad(grad: Tensor, self: Tensor, other: Tensor, mode: str) -
 
 op(
     "remainder(Tensor self, Tensor|Scalar other) -> Tensor",
+    summary="Remainder with the sign of the divisor.",
     infer=pointwise(only=("remainder_cpu", REAL_NUMBERS)),
     cpu=_remainder,
     aclnn=(
@@ -233,6 +235,7 @@ op(
 )
 op(
     "fmod(Tensor self, Tensor|Scalar other) -> Tensor",
+    summary="Remainder with the sign of the dividend.",
     infer=pointwise(only=("fmod_cpu", REAL_NUMBERS)),
     cpu=_fmod,
     aclnn=(
@@ -350,6 +353,7 @@ def _extreme(name: str, cpu: object, aclnn: str, wins: str, loses: str) -> None:
     op(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         infer=_Ordered(name),
+        summary=f"The {name} of two elements; nan where one is nan.",
         cpu=cpu,
         aclnn=call(aclnn, "self", "other", "out"),
         grad={
@@ -510,6 +514,7 @@ def _rsub(self: Any, other: Any, alpha: Any = 1) -> Any:
 composite(
     "rsub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     _rsub,
+    summary="Difference `other - alpha * self`.",
     samples=calls(
         (Arg((2, 3)), Arg((3,), low=-1)),
         (Arg((2, 3)), 2.0),
@@ -528,7 +533,12 @@ def _square(self: Tensor) -> Tensor:
 
 
 composite(
-    "square(Tensor self) -> Tensor", _square, inplace=True, samples=unary(), tolerance="rounded"
+    "square(Tensor self) -> Tensor",
+    _square,
+    summary="Square of each element.",
+    inplace=True,
+    samples=unary(),
+    tolerance="rounded",
 )
 
 

@@ -162,6 +162,7 @@ def _close_by_distance(
 op(
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08,"
     " bool equal_nan=False) -> Tensor",
+    summary="Whether elements are within `atol + rtol * |other|`.",
     infer=_Close("bool"),
     cpu=_isclose,
     aclnn=call("aclnnIsClose", "self", "other", "rtol", "atol", "equal_nan", "out", when=is_real),
@@ -194,12 +195,14 @@ composite(
     "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08,"
     " bool equal_nan=False) -> bool",
     _allclose,
+    summary="Whether all elements are within `atol + rtol * |other|`.",
     grad={},
     samples=calls((Arg((2, 3)), Arg((2, 3))), (Arg((2, 3)), Arg((2, 3), low=-1))),
 )
 composite(
     "equal(Tensor self, Tensor other) -> bool",
     _equal,
+    summary="Whether shapes and elements are equal.",
     grad={},
     samples=calls((Arg((2, 3)), Arg((2, 3))), (Arg((2, 3)), Arg((3, 2)))),
 )

@@ -41,6 +41,7 @@ def _as_complex(self: Geometry) -> Geometry:
 
 op(
     "view_as_real(Tensor(a) self) -> Tensor(a)",
+    summary="A view `[*] → [*, 2]` of real and imaginary parts.",
     infer=_as_real,
     grad={"self": lambda grad: aten.view_as_complex(aten.contiguous(grad))},
     samples=lambda: [Sample((Arg((2, 3), d),)) for d in _COMPLEX],
@@ -49,6 +50,7 @@ op(
 )
 op(
     "view_as_complex(Tensor(a) self) -> Tensor(a)",
+    summary="A view `[*, 2] → [*]` as complex numbers.",
     infer=_as_complex,
     grad={"self": lambda grad: aten.view_as_real(aten.contiguous(grad))},
     samples=lambda: [Sample((Arg((3, 2)),)), Sample((Arg((2, 3)),), error=True)],
@@ -87,6 +89,7 @@ def _complex_cpu(real: Array, imag: Array, *, out: Geometry) -> Array:
 
 op(
     "complex(Tensor real, Tensor imag) -> Tensor",
+    summary="Complex numbers from real and imaginary parts.",
     infer=lambda real, imag: pointwise_complex(real, imag),
     cpu=_complex_cpu,
     aclnn=call("aclnnComplex", "real", "imag", "out"),
@@ -174,6 +177,7 @@ composite(
 composite(
     "conj(Tensor self) -> Tensor",
     _conj,
+    summary="Complex conjugate.",
     samples=calls((Arg((2, 3), "complex64"),)),
     tolerance="exact",
     oracle=lambda torch: torch.conj_physical,
@@ -187,6 +191,7 @@ composite(
 composite(
     "angle(Tensor self) -> Tensor",
     _angle,
+    summary="Argument of each complex number, in radians.",
     samples=calls((Arg((2, 3), "complex64"),), (Arg((2, 3)),)),
 )
 
@@ -199,6 +204,7 @@ def _polar(abs: Tensor, angle: Tensor) -> Tensor:
 composite(
     "polar(Tensor abs, Tensor angle) -> Tensor",
     _polar,
+    summary="Complex numbers from modulus and argument.",
     surface="function",
     samples=calls((Arg((2, 3), low=0.5), Arg((2, 3)))),
     out="Expected object of scalar type {Want} but got scalar type {Got} for argument 'out'",

@@ -196,6 +196,7 @@ def _frexp_cpu(self: Array) -> tuple[Array, Array]:
 
 op(
     "frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    summary="Mantissa in [0.5, 1) and exponent of two of each element.",
     infer=_frexp_infer,
     cpu=_frexp_cpu,
     lower=_frexp,

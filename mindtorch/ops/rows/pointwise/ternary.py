@@ -22,6 +22,7 @@ def _where_samples() -> list[Sample]:
 
 op(
     "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    summary="`self` where `condition` is true, else `other`.",
     infer=pointwise(skip=1),
     cpu=lambda condition, self, other: choose(condition.astype(bool, copy=False), self, other),
     compute="raw",
@@ -63,6 +64,7 @@ def _fillable(args: dict[str, Any]) -> bool:
 
 op(
     "masked_fill(Tensor self, Tensor mask, Tensor|Scalar value) -> Tensor",
+    summary="`value` where `mask` is true, else `self`.",
     infer=lambda self, mask, value: _masked_shape(self, mask, value),
     cpu=lambda self, mask, value, *, out: choose(
         mask, np.asarray(value).astype(self.dtype), self
@@ -151,6 +153,7 @@ _NO_COMPLEX = {"complex": Refusal("clamp is not supported for complex types", No
 
 op(
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    summary="Elements limited to [`min`, `max`].",
     infer=_clamp_rule,
     cpu=lambda self, min, max, *, out: (
         _clamp(self.astype(_compute(out), copy=False), min, max, out=out)
@@ -305,6 +308,7 @@ def _fused_samples() -> list[Sample]:
 
 op(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    summary="`self + value * tensor1 * tensor2`.",
     infer=pointwise(),
     cpu=lambda self, a, b, value: self + _scaled(value, self) * a * b,
     aclnn=call("aclnnAddcmul", "self", "tensor1", "tensor2", "value", "out", when=is_real),
@@ -322,6 +326,7 @@ op(
 )
 op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    summary="`self + value * tensor1 / tensor2`.",
     infer=_Division(),
     cpu=lambda self, a, b, value: self + _scaled(value, self) * a / b,
     aclnn=call("aclnnAddcdiv", "self", "tensor1", "tensor2", "value", "out", when=is_real),
@@ -361,6 +366,7 @@ class _Between(Pointwise):
 
 op(
     "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
+    summary="`self + weight * (end - self)`.",
     infer=_Between(),
     cpu=lambda self, end, weight: choose(
         np.abs(weight) < 0.5, self + weight * (end - self), end - (end - self) * (1 - weight)

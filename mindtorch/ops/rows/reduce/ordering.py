@@ -57,6 +57,7 @@ def _of_truths(name: str) -> Callable[..., Tensor]:
 
 op(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    summary="Running sum along `dim`.",
     infer=lambda self, dim, dtype=None: _along_rule(self, dim, dtype=dtype),
     cpu=_cumulative(np.cumsum),
     aclnn=call("aclnnCumsum", "self", "dim", lambda a: a["out"].dtype, "out",
@@ -121,6 +122,7 @@ def _cumprod_grad_zeros(grad: Tensor, self: Tensor, dim: int) -> Tensor:
 
 op(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    summary="Running product along `dim`.",
     infer=lambda self, dim, dtype=None: _along_rule(self, dim, dtype=dtype),
     cpu=_cumulative(np.cumprod),
     aclnn=call(
@@ -168,6 +170,7 @@ def _running(name: str, kernel: np.ufunc, aclnn: str) -> None:
 
     op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        summary=f"Running {name[3:]}imum along `dim`, and its indices.",
         infer=_running_rule,
         cpu=cpu,
         compute="raw",
@@ -212,6 +215,7 @@ def _sort(self: Array, dim: int, descending: bool, stable: bool | None) -> tuple
 op(
     "sort(Tensor self, int dim=-1, bool descending=False, bool? stable=None)"
     " -> (Tensor values, Tensor indices)",
+    summary="Elements sorted along `dim`, and their indices.",
     infer=_sorted_rule,
     cpu=_sort,
     compute="raw",
@@ -282,6 +286,7 @@ def _nan_first(self: Array, index: Array, dim: int) -> Array:
 op(
     "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)"
     " -> (Tensor values, Tensor indices)",
+    summary="The `k` largest (or smallest) elements along `dim`, and their indices.",
     infer=_topk_rule,
     cpu=_topk,
     compute="raw",
@@ -331,6 +336,7 @@ def _kth(self: Array, k: int, dim: int, keepdim: bool) -> tuple[Any, Any]:
 op(
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)"
     " -> (Tensor values, Tensor indices)",
+    summary="The k-th smallest element along `dim`, and its index.",
     infer=_kth_rule,
     cpu=_kth,
     compute="raw",
@@ -385,6 +391,7 @@ def _middle(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tens
 
 op(
     "median(Tensor self) -> Tensor",
+    summary="Median: the lower one of an even number of elements.",
     infer=lambda self: self.fresh(()),
     cpu=_median_cpu,
     lower=_median,
@@ -408,6 +415,7 @@ composite(
     lambda self, dim=-1, descending=False, stable=False: aten.sort(self, dim, descending, stable)[
         1
     ],
+    summary="Indices that sort `self` along `dim`.",
     unsupported={"complex": Refusal(" Sort does not support complex dtypes on CPU")},
     samples=calls(
         (Arg((3, 7)),), (Arg((3, 4)), 0, True), (Arg((4,), "int64", values=(3, 1, 2, 0)),)
@@ -424,6 +432,7 @@ def _masked_select_rule(self: Geometry, mask: Geometry) -> Dynamic:
 
 op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
+    summary="Elements where `mask` is true: `[N]`.",
     infer=_masked_select_rule,
     cpu=lambda self, mask: np.broadcast_to(self, np.broadcast_shapes(self.shape, mask.shape))[
         np.broadcast_to(mask, np.broadcast_shapes(self.shape, mask.shape))
@@ -488,6 +497,7 @@ def _masked_scatter_device(self: Tensor, mask: Tensor, source: Tensor) -> Tensor
 
 op(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    summary="Elements of `source`, in order, where `mask` is true.",
     infer=_masked_scatter_rule,
     cpu=_masked_scatter,
     compute="raw",

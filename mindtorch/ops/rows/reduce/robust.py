@@ -55,6 +55,7 @@ def _nanmedian(self: Tensor) -> Tensor:
 
 op(
     "nanmedian(Tensor self) -> Tensor",
+    summary="Median of the elements that are not nan.",
     infer=lambda self: self.fresh(()),
     lower=_nanmedian,
     grad={"self": evenly},

@@ -15,6 +15,9 @@ from ...spec import SHORT_FLOATS, in_dtypes
 from ...words import *
 from .sums import axes, grow
 
+_EXTREMES = {"max": "Largest", "min": "Smallest"}
+_SPREADS = {"var": "Variance", "std": "Standard deviation"}
+
 
 def _np_axes(dim: tuple[int, ...] | None, self: Array) -> tuple[int, ...]:
     return axes(dim, self.ndim)
@@ -56,6 +59,7 @@ def _count(geom: Geometry, dim: tuple[int, ...] | None) -> int:
 
 op(
     "mean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    summary="Mean of all elements, or along `dim`.",
     infer=_float_only("mean"),
     cpu=_mean,
     aclnn=call(
@@ -91,6 +95,7 @@ def _extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
 
     op(
         f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+        summary=f"{_EXTREMES[name[1:]]} element along `dim`.",
         infer=infer,
         cpu=lambda self, dim, keepdim: cpu(self, axis=_np_axes(dim, self), keepdims=keepdim),
         compute="raw",
@@ -144,6 +149,7 @@ def _whole_extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
         f"{name}(Tensor self) -> Tensor",
         infer=infer,
         cpu=lambda self: np.asarray(cpu(self)),
+        summary=f"{_EXTREMES[name]} element; along `dim` with its index.",
         compute="raw",
         aclnn=call(aclnn, "self", "out"),
         grad={"self": evenly},
@@ -200,6 +206,7 @@ def _arg_first(find: Callable[..., Array]) -> Callable[..., Any]:
 def _dim_extreme(name: str, find: Callable[..., Array], aclnn: str) -> None:
     op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        summary=f"{_EXTREMES[name]} element along `dim` and its index.",
         infer=_pair_rule(name),
         cpu=lambda self, dim, keepdim: _gathered(
             self, find(self, dim) if self.ndim else 0, dim, keepdim
@@ -286,6 +293,7 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
     composite(
         f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
         index,
+        summary=f"Index of the {_EXTREMES[name[3:]].lower()} element along `dim`, or of all.",
         unsupported=unsupported,
         samples=calls((Arg((3, 4)),), (Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"keepdim": True})),
         grad={},
@@ -311,6 +319,7 @@ def _truth(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
     op(
         f"{name}(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
         infer=infer,
+        summary=f"Whether {name} of the elements is true, along `dim`.",
         cpu=lambda self, dim, keepdim: cpu(
             self.astype(bool), axis=() if dim == () else _np_axes(dim, self), keepdims=keepdim
         ),
@@ -433,6 +442,7 @@ def _spread(name: str, cpu: Callable[..., Any], aclnn: str, grad: Callable[..., 
     op(
         f"{name}(Tensor self, int[1]? dim=None, *, Number? correction=None, bool keepdim=False)"
         " -> Tensor",
+        summary=f"{_SPREADS[name]} along `dim`, with a divisor of N - correction.",
         infer=lambda *args: _var_rule(name, *args),
         cpu=lambda self, dim, correction, keepdim: cpu(self, dim, one_less(correction), keepdim),
         aclnn=call(
@@ -515,6 +525,7 @@ def _prod_dtype(self: Geometry, dtype: Dtype | None) -> Dtype:
 
 op(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    summary="Product of all elements.",
     infer=lambda self, dtype=None: self.fresh((), _prod_dtype(self, dtype)),
     cpu=lambda self, dtype, *, out: np.asarray(np.prod(self.astype(_wide(out)))),
     aclnn=call("aclnnProd", "self", lambda a: a["out"].dtype, "out"),
@@ -530,6 +541,7 @@ op(
 )
 op(
     "prod.dim(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    summary="Product along `dim`.",
     infer=lambda self, dim, keepdim=False, dtype=None: self.fresh(
         reduced(self.shape, (wrap_dim(dim, self.ndim),)[: self.ndim], keepdim),
         _prod_dtype(self, dtype),
@@ -662,6 +674,7 @@ def _norm_grad(
 op(
     "linalg_vector_norm(Tensor x, Number ord=2, int[1]? dim=None, bool keepdim=False, *,"
     " ScalarType? dtype=None) -> Tensor",
+    summary="Norm of order `ord` of the elements along `dim`.",
     infer=_norm_rule,
     cpu=_norm,
     aclnn=call(
@@ -711,6 +724,7 @@ def _logsumexp_lower(self: Tensor, dim: tuple[int, ...], keepdim: bool = False) 
 
 op(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    summary="log(sum(exp(x))) along `dim`, without overflow.",
     infer=lambda self, dim, keepdim=False: reduction("same")(
         self, dim, keepdim, None if self.dtype.category >= dt.FLOAT else dt.get_default_dtype()
     ),
@@ -755,6 +769,7 @@ composite(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
     _nansum,
+    summary="Sum that counts nan as 0.",
     unsupported={"complex": Refusal("nansum on CPU does not support complex inputs")},
     samples=calls(
         (Arg((2, 3)),),
@@ -767,6 +782,7 @@ composite(
 composite(
     "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor",
     lambda self, dim=None: aten.sum(self != 0, dim),
+    summary="Number of elements that are not 0.",
     samples=calls((Arg((2, 3), "int64", 0, 1),), (Arg((2, 3), "int64", 0, 1), 1)),
     tolerance="exact",
 )

@@ -40,6 +40,7 @@ def grow(grad: Tensor, geom: Geometry, dim: tuple[int, ...] | None, keepdim: boo
 
 op(
     "sum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    summary="Sum of all elements, or along `dim`.",
     infer=reduction("sum"),
     cpu=_sum,
     aclnn=call(
@@ -77,6 +78,7 @@ def _sum_to_size(self: Tensor, size: tuple[int, ...]) -> Tensor:
 composite(
     "sum_to_size(Tensor self, int[] size) -> Tensor",
     _sum_to_size,
+    summary="Sum over dimensions that broadcast from `size`.",
     surface="method",
     samples=calls((Arg((2, 3)), (1, 3)), (Arg((4, 2, 3)), (2, 1))),
     tolerance="accumulated",

@@ -330,6 +330,7 @@ def _polygamma_rule(n: int, self: Geometry) -> Geometry:
 
 op(
     "polygamma(int n, Tensor self) -> Tensor",
+    summary="`n`-th derivative of the digamma function.",
     infer=_polygamma_rule,
     cpu=_polygamma,
     lower=_polygamma_of_zeta,

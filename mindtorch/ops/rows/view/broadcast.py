@@ -17,6 +17,7 @@ from ...words import *
 composite(
     "broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)",
     lambda self, size: aten.expand(self, tuple(size)),
+    summary="A view in which dimensions of size 1 repeat.",
     samples=view_samples(((3, 1), (2, 3, 4)), ((), (2,))),
     tolerance="exact",
 )

@@ -90,6 +90,7 @@ def _select(self: Geometry, dim: int, index: int) -> Geometry:
 
 op(
     "select(Tensor(a) self, int dim, int index) -> Tensor(a)",
+    summary="A view without dimension `dim`, at `index`.",
     infer=_select,
     grad={
         "self": lambda grad, self_geom, dim, index: embed(
@@ -150,6 +151,7 @@ def _diagonal(self: Geometry, offset: int = 0, dim1: int = 0, dim2: int = 1) -> 
 
 op(
     "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+    summary="A view of a diagonal, as the last dimension.",
     infer=_diagonal,
     grad={
         "self": lambda grad, self_geom, offset, dim1, dim2: embed(
@@ -182,6 +184,7 @@ def _unfold(self: Geometry, dimension: int, size: int, step: int) -> Geometry:
 
 op(
     "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
+    summary="A view of windows of `size` along `dimension`: `[*, windows, *, size]`.",
     infer=_unfold,
     grad={
         "self": lambda grad, self_geom, dimension, size, step: aten._scatter_view(
@@ -217,6 +220,7 @@ def _as_strided(
 
 op(
     "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
+    summary="A view of the storage with these sizes and strides.",
     infer=_as_strided,
     grad={
         "self": lambda grad, self_geom, size, stride, storage_offset: aten._scatter_view(

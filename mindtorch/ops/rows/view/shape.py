@@ -73,6 +73,7 @@ def _view(self: Geometry, size: tuple[int, ...]) -> Geometry:
 
 op(
     "view(Tensor(a) self, int[] size) -> Tensor(a)",
+    summary="A view with another shape of as many elements; -1 stands for what is left.",
     infer=_view,
     grad={"self": lambda grad, self_geom: aten.reshape(grad, self_geom.shape)},
     samples=view_samples(((2, 3), (3, 2)), ((6,), (2, -1)), ((4, 1), (2, 2))),
@@ -155,6 +156,7 @@ def _permuted(g: Geometry, order: Any) -> Geometry:
 
 op(
     "transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    summary="A view with two dimensions exchanged.",
     infer=_transpose,
     grad={"self": lambda grad, dim0, dim1: aten.transpose(grad, dim0, dim1)},
     samples=view_samples(((2, 3), 0, 1), ((2, 3, 4), -1, 0)),
@@ -171,6 +173,7 @@ def _t(self: Geometry) -> Geometry:
 
 op(
     "t(Tensor(a) self) -> Tensor(a)",
+    summary="A view of a matrix with its dimensions exchanged.",
     infer=_t,
     grad={"self": lambda grad: aten.t(grad)},
     samples=view_samples(((2, 3),), ((3,),)),
@@ -199,6 +202,7 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 op(
     "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+    summary="A view with the dimensions in another order.",
     infer=_permute,
     grad={"self": lambda grad, dims: aten.permute(grad, _inverse(dims))},
     samples=view_samples(((2, 3, 4), (2, 0, 1))),
@@ -247,6 +251,7 @@ def _expand(self: Geometry, size: tuple[int, ...], implicit: bool = False) -> Ge
 
 op(
     "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
+    summary="A view in which dimensions of size 1 repeat.",
     infer=_expand,
     grad={"self": lambda grad, self_geom: aten.sum_to_size(grad, self_geom.shape)},
     samples=view_samples(((2, 1), (2, 3)), ((3,), (2, -1))),
@@ -265,6 +270,7 @@ def _squeeze(self: Geometry, dim: tuple[int, ...] | None = None) -> Geometry:
 
 op(
     "squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)",
+    summary="A view without dimensions of size 1.",
     infer=_squeeze,
     grad={"self": lambda grad, self_geom: aten.reshape(grad, self_geom.shape)},
     samples=view_samples(((2, 1, 3, 1),), ((2, 1, 3), 1), ((2, 1, 1), (0, 2))),
@@ -287,6 +293,7 @@ def _unsqueeze(self: Geometry, dim: int) -> Geometry:
 
 op(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    summary="A view with a new dimension of size 1 at `dim`.",
     infer=_unsqueeze,
     grad={"self": lambda grad, dim: aten.squeeze(grad, dim)},
     samples=view_samples(((2, 3), 0), ((2, 3), -1), ((2, 3), 1)),
@@ -325,6 +332,7 @@ op(
 composite(
     "reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
     _reshape,
+    summary="The elements in another shape; a view where the strides allow it.",
     samples=view_samples(((2, 3), (3, 2)), ((6,), (2, -1)), ((), (1, 1))),
     tolerance="exact",
 )
@@ -348,6 +356,7 @@ def _flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 composite(
     "flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
     _flatten,
+    summary="Dimensions `start_dim` to `end_dim` as one.",
     samples=view_samples(((2, 3, 4),), ((2, 3, 4), 1), ((),)),
     tolerance="exact",
 )
@@ -372,6 +381,7 @@ def _unflatten(self: Tensor, dim: int, sizes: tuple[int, ...]) -> Tensor:
 composite(
     "unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)",
     _unflatten,
+    summary="Dimension `dim` as several of these sizes.",
     samples=view_samples(((2, 6), 1, (2, 3)), ((6,), 0, (-1, 2))),
     tolerance="exact",
 )
@@ -403,6 +413,7 @@ def _movedim(
 composite(
     "movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)",
     _movedim,
+    summary="A view with dimensions at other places.",
     samples=view_samples(((2, 3, 4), 0, 2), ((2, 3, 4), (0, 1), (-1, 0))),
     tolerance="exact",
 )
@@ -416,12 +427,14 @@ def _adjoint(self: Tensor) -> Tensor:
 composite(
     "adjoint(Tensor(a) self) -> Tensor(a)",
     _adjoint,
+    summary="Conjugate transpose of the last two dimensions.",
     samples=view_samples(((2, 3),), ((2, 3, 4),)),
     tolerance="exact",
 )
 composite(
     "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     lambda self, other: aten.view(self, other.shape),
+    summary="A view in the shape of `other`.",
     surface="method",
     samples=calls((Arg((2, 3)), Arg((3, 2), grad=False))),
     tolerance="exact",
@@ -429,6 +442,7 @@ composite(
 composite(
     "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     lambda self, other: aten.reshape(self, other.shape),
+    summary="The elements in the shape of `other`.",
     surface="method",
     samples=calls((Arg((2, 3)), Arg((3, 2), grad=False))),
     tolerance="exact",
@@ -436,6 +450,7 @@ composite(
 composite(
     "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     lambda self, other: aten.expand(self, other.shape),
+    summary="A view in the shape of `other`, in which dimensions of size 1 repeat.",
     surface="method",
     samples=calls((Arg((3, 1)), Arg((2, 3, 4), grad=False))),
     tolerance="exact",
@@ -443,6 +458,7 @@ composite(
 composite(
     "ravel(Tensor(a) self) -> Tensor(a)",
     lambda self: aten.reshape(aten.contiguous(self), (-1,)),
+    summary="The elements as one dimension.",
     samples=view_samples(((2, 3),), ((),)),
     tolerance="exact",
 )

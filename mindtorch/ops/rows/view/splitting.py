@@ -31,6 +31,7 @@ def _split_with_sizes(self: Geometry, split_sizes: tuple[int, ...], dim: int = 0
 
 op(
     "split_with_sizes(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
+    summary="Views of consecutive parts of these sizes along `dim`.",
     infer=_split_with_sizes,
     grad={"self": lambda grads, dim: aten.cat(grads, dim)},
     samples=view_samples(((5, 3), (2, 3), 0), ((2, 4), (1, 1, 2), -1)),
@@ -60,6 +61,7 @@ def _split(self: Geometry, split_size: int, dim: int = 0) -> Any:
 
 op(
     "split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]",
+    summary="Views of parts of `split_size` along `dim`; the last may be smaller.",
     infer=_split,
     grad={"self": lambda grads, dim: aten.cat(grads, dim)},
     samples=view_samples(((5, 3), 2), ((5, 4), 3, 1)),
@@ -71,6 +73,7 @@ op(
 composite(
     "split.sizes(Tensor(a) self, int[] split_size, int dim=0) -> Tensor(a)[]",
     lambda self, split_size, dim=0: aten.split_with_sizes(self, tuple(split_size), dim),
+    summary="Views of parts of these sizes along `dim`.",
     samples=view_samples(((5, 3), (2, 3)), ((2, 4), (1, 1, 2), -1)),
     oracle=lambda torch: torch.split,
     tolerance="exact",
@@ -88,6 +91,7 @@ def _unbind(self: Geometry, dim: int = 0) -> Any:
 
 op(
     "unbind(Tensor(a) self, int dim=0) -> Tensor(a)[]",
+    summary="Views of each slice along `dim`.",
     infer=_unbind,
     grad={"self": lambda grads, dim: aten.stack(grads, dim)},
     samples=view_samples(((3, 2),), ((3, 2), -1)),
@@ -111,6 +115,7 @@ def _chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 composite(
     "chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]",
     _chunk,
+    summary="At most `chunks` views of equal parts along `dim`.",
     samples=view_samples(((5, 3), 2), ((4, 6), 4, 1)),
     tolerance="exact",
 )
@@ -139,6 +144,7 @@ def _narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
 composite(
     "narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)",
     _narrow,
+    summary="A view of `length` elements from `start` along `dim`.",
     samples=view_samples(((5, 3), 0, 1, 3), ((4, 6), 1, -2, 2)),
     tolerance="exact",
 )
