@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .diagnose.causes import Cause as Cause
     from .diagnose.causes import causes as causes
     from .diagnose.census import Census as Census
-    from .diagnose.census import Op as Op
+    from .diagnose.census import CensusOp as CensusOp
     from .diagnose.census import Status as Status
     from .diagnose.child import StepResult as StepResult
     from .diagnose.probe import Report as Report
@@ -122,7 +122,7 @@ _FACE: Final = {
     ),
     "diagnose.census": (
         "Census",
-        "Op",
+        "CensusOp",
         "Status",
     ),
     "diagnose.child": ("StepResult",),

@@ -26,7 +26,7 @@ from mindtorch import Tensor
 from mindtorch._backends.cpu import native
 from mindtorch._backends.cpu.kernel_selection import FASTER_FROM
 from mindtorch.ops.rules import Pointwise
-from mindtorch.ops.schema import Kind
+from mindtorch.ops.schema import ArgKind
 from mindtorch.ops.spec import OPS
 
 SIZES = (4, 1 << 6, 1 << 9, 1 << 11, 1 << 13, 1 << 17)
@@ -466,17 +466,17 @@ def pointwise() -> dict[str, Case]:
         op.bind()
         if not op.kernels.aclnn or not isinstance(rule, Pointwise):
             continue
-        tensors = (Kind.TENSOR, Kind.UNION)
+        tensors = (ArgKind.TENSOR, ArgKind.UNION)
         if any(a.kind not in tensors and not a.has_default for a in op.schema.args):
             continue
-        if op.schema.args[-1].kind is Kind.OPTIONAL_TENSOR:
+        if op.schema.args[-1].kind is ArgKind.OPTIONAL_TENSOR:
             continue
         found[f"{op.name} ({op.family})"] = _row(op)
     return found
 
 
 def _row(op: Any) -> Case:
-    count = sum(a.kind in (Kind.TENSOR, Kind.UNION) for a in op.schema.args)
+    count = sum(a.kind in (ArgKind.TENSOR, ArgKind.UNION) for a in op.schema.args)
 
     def case(n: int, dtype: str) -> Callable[[], Any]:
         tensors = [matrix(n, "bool" if i < op.infer.skip else dtype, i) for i in range(count)]

@@ -58,15 +58,15 @@ class Product(click.ParamType[str]):
         return next(known, "") or Word(names).convert(value, param, ctx)
 
 
-class ShardType(click.ParamType[shard.Shard]):
+class ShardType(click.ParamType[shard.CaseShard]):
     """A shard such as `3/8`."""
 
     name = "I/N"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> shard.Shard:
-        if isinstance(value, shard.Shard):
+    ) -> shard.CaseShard:
+        if isinstance(value, shard.CaseShard):
             return value
         try:
             return shard.parse(str(value))

@@ -36,6 +36,12 @@ FEELINGS = frozenset((
 ))  # fmt: skip
 MOST_FEELINGS = 40
 MOST_FEELINGS_OF_MODULES = 0
+# Classes of one name in several modules: torch's own, what stands beside them in the bindings, and
+# the lock of two packages that may not import each other.
+ONE_NAME = frozenset((
+    "Attribute", "Buffer", "DispatchKey", "Event", "GradScaler", "Graph", "Identity", "Lock",
+    "Node", "Stream", "Tensor", "Transformer", "autocast", "device", "profile",
+))  # fmt: skip
 
 
 def sources(package):
@@ -73,15 +79,17 @@ class Facts:
     silent: set
     feelings: Counter
     of_modules: Counter
+    classes: Counter
 
 
 def facts_of(trees):
-    facts = Facts([], set(), Counter(), Counter())
+    facts = Facts([], set(), Counter(), Counter(), Counter())
     for tree in trees:
         facts.texts += annotations(tree)
         facts.silent |= names_of_any(tree)
         facts.feelings += feelings(tree)
         facts.of_modules += feelings_of_module(tree)
+        facts.classes += Counter(n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
     return facts
 
 
@@ -139,6 +147,11 @@ def test_variables_say_what_they_hold():
 def test_functions_and_modules_say_what_they_are():
     counts = sum((facts(p).of_modules for p in PACKAGES), Counter())
     assert counts.total() <= MOST_FEELINGS_OF_MODULES, counts
+
+
+def test_a_name_of_a_class_has_one_meaning():
+    counts = sum((facts(p).classes for p in PACKAGES), Counter())
+    assert {name for name, count in counts.items() if count > 1} == ONE_NAME
 
 
 def test_names_of_a_module_are_counted_where_they_are_defined():

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ..errors import UntrustedSignatureError
-from ..install.describe import Install, Library
+from ..install.describe import Install, LibraryFile
 from ..install.library import catalog_version, declarations_with
 from ..install.search import bundled_simulator
 from ..install.vendors import Vendor
@@ -71,7 +71,7 @@ class Signatures:
         self._refuse_drift(signature)
         return signature
 
-    def _vendors(self, signature: Signature, provider: Library) -> Signature:
+    def _vendors(self, signature: Signature, provider: LibraryFile) -> Signature:
         """What the package that provides the function declares."""
         vendor = next(v for v in self._install.vendors if v.library == provider.path)
         declared = self._declared_by(vendor).functions.get(signature.name)

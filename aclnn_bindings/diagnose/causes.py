@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ..install.describe import RUNTIME, Install, Library, arch, library_dirs
+from ..install.describe import RUNTIME, Install, LibraryFile, arch, library_dirs
 from ..install.elf import Elf, undefined
 from ..install.library import catalog_version
 from ..install.machine import MANAGERS, Misfit, device_nodes, misfit
@@ -156,7 +156,7 @@ def _silent(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
 
 
 def _replaced(
-    files: Sequence[tuple[Library, Elf]], what: str, predicate: Callable[[str], bool]
+    files: Sequence[tuple[LibraryFile, Elf]], what: str, predicate: Callable[[str], bool]
 ) -> Iterator[Cause]:
     """Libraries that are sound and have the functions of something else."""
     if not files or any(table.problem or misfit(table) for _, table in files):
@@ -255,7 +255,7 @@ def _off_path(install: Install, names: Sequence[str]) -> Iterator[Cause]:
         )
 
 
-def _severity(report: Report, library: Library) -> Severity:
+def _severity(report: Report, library: LibraryFile) -> Severity:
     """What trouble with a library is: operators need none of those for tools and media."""
     assert report.install is not None
     return "error" if report.install.is_searched(library) else "warning"

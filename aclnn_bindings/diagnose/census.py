@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from ..install.describe import Library
+from ..install.describe import LibraryFile
 from ..install.elf import Elf, read, undefined
 from ..install.machine import misfit
 from ..interface.compare import Change, Types
@@ -46,7 +46,7 @@ class ExportedFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class CensusOp:
     """One operator: `installed` both phases exported, `declared` both declared, `callable` both,
     undrifted, and in a library whose file is sound."""
 
@@ -63,14 +63,14 @@ class Census:
     """Every function and operator of one install, by name."""
 
     functions: Mapping[str, ExportedFunction]
-    ops: Mapping[str, Op]
+    ops: Mapping[str, CensusOp]
 
     def count(self, status: Status) -> int:
         return sum(f.status is status for f in self.functions.values())
 
 
 def take(
-    files: Iterable[tuple[Library, Elf]],
+    files: Iterable[tuple[LibraryFile, Elf]],
     declared: Declarations | None,
     reference: Declarations | None,
 ) -> Census:
@@ -120,8 +120,10 @@ def _functions(
     return functions
 
 
-def _ops(functions: Mapping[str, ExportedFunction], unusable: Mapping[str, str]) -> dict[str, Op]:
-    ops: dict[str, Op] = {}
+def _ops(
+    functions: Mapping[str, ExportedFunction], unusable: Mapping[str, str]
+) -> dict[str, CensusOp]:
+    ops: dict[str, CensusOp] = {}
     for name in functions:
         first, second = functions.get(name + WORKSPACE_SUFFIX), functions[name]
         if first is not None and name.startswith("acl"):
@@ -131,7 +133,7 @@ def _ops(functions: Mapping[str, ExportedFunction], unusable: Mapping[str, str])
 
 def _op(
     name: str, first: ExportedFunction, second: ExportedFunction, unusable: Mapping[str, str]
-) -> Op:
+) -> CensusOp:
     pair = (first, second)
     missing = [f.name for f in pair if not f.library]
     undeclared = [f.name for f in pair if f.status is Status.UNDECLARED]
@@ -147,12 +149,14 @@ def _op(
         reason = f"phases in two libraries: {first.library} and {second.library}"
     else:
         reason = f"{Path(second.library).name} {broken}" if broken else ""
-    return Op(
+    return CensusOp(
         name, not missing, not undeclared, not reason, second.library or first.library, reason
     )
 
 
-def unlinked(library: Library, files: Iterable[tuple[Library, Elf]]) -> tuple[str, str] | None:
+def unlinked(
+    library: LibraryFile, files: Iterable[tuple[LibraryFile, Elf]]
+) -> tuple[str, str] | None:
     """A function of another library of the install that `library` calls without naming that
     library as needed, and the library's name: loaded by itself, it does not find it."""
     tables = {lib.name: table for lib, table in files if lib.role != "custom"}

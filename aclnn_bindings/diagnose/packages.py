@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ..install.describe import Install, Library
+from ..install.describe import Install, LibraryFile
 from ..install.elf import undefined
 from ..install.places import exists, has_content, is_dir, listed, loader_path, matching, text
 from ..install.products import kernels_of, product_of
@@ -212,7 +212,7 @@ def _unresolved(report: Report) -> Iterator[Cause]:
             continue
         step = next((s for s in report.loads if s.name == str(vendor.library)), None)
         missing = _WORDS.search(step.detail) if step and step.state == "failed" else None
-        lacking = unlinked(Library(vendor.library, "custom"), report.files)
+        lacking = unlinked(LibraryFile(vendor.library, "custom"), report.files)
         classes = hand_written(vendor.library)
         if classes and report.install.kind == "simulator":
             yield Cause(

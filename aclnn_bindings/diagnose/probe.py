@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..install import elf
-from ..install.describe import Install, Library, describe
+from ..install.describe import Install, LibraryFile, describe
 from ..install.library import (
     DeclarationsUnknownError,
     InstallNotFoundError,
@@ -62,7 +62,7 @@ class Report:
     refusal: str = ""
     declared: Declarations | None = None
     declared_from: str = ""
-    files: tuple[tuple[Library, elf.Elf], ...] = ()
+    files: tuple[tuple[LibraryFile, elf.Elf], ...] = ()
     census: census.Census | None = None
     loads: tuple[child.StepResult, ...] = ()
     smoke: tuple[child.StepResult, ...] = ()
@@ -131,7 +131,7 @@ def _read(report: Report) -> Report:
     return replace(report, files=files, declared=declared, declared_from=source, census=counted)
 
 
-def _unlinked(files: Sequence[tuple[Library, elf.Elf]]) -> dict[str, str]:
+def _unlinked(files: Sequence[tuple[LibraryFile, elf.Elf]]) -> dict[str, str]:
     """Custom packages' libraries that do not name what they need → the reason."""
     reasons = {}
     for library, _ in files:
@@ -217,16 +217,16 @@ def _without_unloadable(
     return census.restrict(report.census, failed) if report.census and failed else report.census
 
 
-def load_order(files: Sequence[tuple[Library, elf.Elf]]) -> list[Library]:
+def load_order(files: Sequence[tuple[LibraryFile, elf.Elf]]) -> list[LibraryFile]:
     """Libraries with each after those that it needs, so that one process can load them in turn."""
-    by_name: dict[str, Library] = {}
+    by_name: dict[str, LibraryFile] = {}
     for library, _ in files:
         by_name.setdefault(library.name, library)
     needs = {library.path: table.needed for library, table in files}
-    ordered: dict[Path, Library] = {}
+    ordered: dict[Path, LibraryFile] = {}
     seen: set[Path] = set()
 
-    def place(library: Library | None) -> None:
+    def place(library: LibraryFile | None) -> None:
         if library is None or library.path in seen:
             return
         seen.add(library.path)
@@ -239,7 +239,7 @@ def load_order(files: Sequence[tuple[Library, elf.Elf]]) -> list[Library]:
     return list(ordered.values())
 
 
-def _searched(install: Install) -> list[Library]:
+def _searched(install: Install) -> list[LibraryFile]:
     """Where a caller looks for functions: libraries of tools and media stay out of the process."""
     return [library for library in install.libraries if install.is_searched(library)]
 

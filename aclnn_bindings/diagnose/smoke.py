@@ -42,7 +42,7 @@ class CallFailed(RuntimeError):
     """A call returned a code other than success, or a result was wrong."""
 
 
-class Api:
+class BoundFunctions:
     """The functions of `FUNCTIONS`, bound with declared types and looked up in order."""
 
     def __init__(self, request: Any) -> None:
@@ -90,7 +90,7 @@ def _open(path: str) -> ctypes.CDLL:
 
 def tour(steps: Steps, request: Any) -> None:
     """Each step needs those before it, so the first failure ends the tour."""
-    api = Api(request)
+    api = BoundFunctions(request)
     with ExitStack() as cleanup:
         with steps.step("init"):
             allow = (api.constants.get("ACL_ERROR_REPEAT_INITIALIZE", 0),)
@@ -116,7 +116,7 @@ def tour(steps: Steps, request: Any) -> None:
             cleanup.close()
 
 
-def _device(api: Api, cleanup: ExitStack, facts: dict[str, Any]) -> None:
+def _device(api: BoundFunctions, cleanup: ExitStack, facts: dict[str, Any]) -> None:
     count = ctypes.c_uint32()
     api.call("aclrtGetDeviceCount", ctypes.byref(count))
     facts["devices"] = count.value
@@ -137,7 +137,7 @@ def _device(api: Api, cleanup: ExitStack, facts: dict[str, Any]) -> None:
         facts["memory_free"], facts["memory_total"] = free.value, total.value
 
 
-def _event(api: Api, stream: ctypes.c_void_p) -> None:
+def _event(api: BoundFunctions, stream: ctypes.c_void_p) -> None:
     event = ctypes.c_void_p()
     api.call("aclrtCreateEvent", ctypes.byref(event))
     try:
@@ -147,7 +147,7 @@ def _event(api: Api, stream: ctypes.c_void_p) -> None:
         api.call("aclrtDestroyEvent", event)
 
 
-def _malloc(api: Api, cleanup: ExitStack) -> ctypes.c_void_p:
+def _malloc(api: BoundFunctions, cleanup: ExitStack) -> ctypes.c_void_p:
     block = ctypes.c_void_p()
     policy = api["ACL_MEM_MALLOC_HUGE_FIRST"]
     api.call("aclrtMalloc", ctypes.byref(block), 4096, policy)
@@ -155,7 +155,7 @@ def _malloc(api: Api, cleanup: ExitStack) -> ctypes.c_void_p:
     return block
 
 
-def _copy(api: Api, blocks: list[ctypes.c_void_p]) -> None:
+def _copy(api: BoundFunctions, blocks: list[ctypes.c_void_p]) -> None:
     sent = (ctypes.c_float * _COUNT)(*range(1, _COUNT + 1))
     for block in blocks[:2]:
         _to_device(api, block, sent)
@@ -164,17 +164,17 @@ def _copy(api: Api, blocks: list[ctypes.c_void_p]) -> None:
         raise CallFailed(f"copied {list(sent)} to the device, {back} came back")
 
 
-def _to_device(api: Api, block: ctypes.c_void_p, values: Any) -> None:
+def _to_device(api: BoundFunctions, block: ctypes.c_void_p, values: Any) -> None:
     api.call("aclrtMemcpy", block, 4096, values, _BYTES, api["ACL_MEMCPY_HOST_TO_DEVICE"])
 
 
-def _to_host(api: Api, block: ctypes.c_void_p) -> list[float]:
+def _to_host(api: BoundFunctions, block: ctypes.c_void_p) -> list[float]:
     values = (ctypes.c_float * _COUNT)()
     api.call("aclrtMemcpy", values, _BYTES, block, _BYTES, api["ACL_MEMCPY_DEVICE_TO_HOST"])
     return list(values)
 
 
-def _add(api: Api, stream: ctypes.c_void_p, blocks: list[ctypes.c_void_p]) -> None:
+def _add(api: BoundFunctions, stream: ctypes.c_void_p, blocks: list[ctypes.c_void_p]) -> None:
     """`x + 2 x` of blocks 0 and 1 into block 2, through both phases, checked on the host."""
     with ExitStack() as cleanup:
         tensors = [_tensor(api, block, cleanup) for block in blocks]
@@ -199,7 +199,7 @@ def _add(api: Api, stream: ctypes.c_void_p, blocks: list[ctypes.c_void_p]) -> No
         raise CallFailed(f"aclnnAdd computed {got}, expected {want}")
 
 
-def _tensor(api: Api, block: ctypes.c_void_p, cleanup: ExitStack) -> ctypes.c_void_p:
+def _tensor(api: BoundFunctions, block: ctypes.c_void_p, cleanup: ExitStack) -> ctypes.c_void_p:
     dims = (ctypes.c_int64 * 2)(*_SHAPE)
     strides = (ctypes.c_int64 * 2)(_SHAPE[1], 1)
     storage = (ctypes.c_int64 * 1)(_COUNT)

@@ -40,7 +40,7 @@ _OTHERS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class LibraryFile:
     """One library file and why it is there; `vendor` names a custom operator package."""
 
     path: Path
@@ -61,7 +61,7 @@ class Install:
     kind: Kind
     versions: Versions
     include_dirs: tuple[Path, ...]
-    libraries: tuple[Library, ...]
+    libraries: tuple[LibraryFile, ...]
     vendors: tuple[Vendor, ...] = ()
 
     @property
@@ -78,13 +78,13 @@ class Install:
         named = {"opapi": "single", "split": "split", "legacy": "legacy"}
         return next((text for role, text in named.items() if role in roles), "none")
 
-    def is_searched(self, library: Library) -> bool:
+    def is_searched(self, library: LibraryFile) -> bool:
         """Whether a caller looks for functions there; tools and media stay out of the process."""
         if library.role == "legacy":
             return self.layout == "legacy"
         return library.role != "other"
 
-    def library(self, name: str) -> Library | None:
+    def library(self, name: str) -> LibraryFile | None:
         """The library called `name`, or None."""
         return next((lib for lib in self.libraries if lib.name == name), None)
 
@@ -119,7 +119,7 @@ def describe(
         return None
     packages = vendors(root, environ)
     custom = tuple(
-        Library(v.library, "custom", v.name) for v in packages if v.library and not v.shadowed
+        LibraryFile(v.library, "custom", v.name) for v in packages if v.library and not v.shadowed
     )
     return Install(
         root=root,
@@ -164,7 +164,7 @@ def library_dirs(root: Path) -> list[Path]:
     return [place for place in dict.fromkeys(places) if is_dir(place)]
 
 
-def _libraries(root: Path, simulator: bool) -> Iterator[Library]:
+def _libraries(root: Path, simulator: bool) -> Iterator[LibraryFile]:
     """Libraries of `root` in symbol search order, each file name once.
 
     The simulator's split libraries are filters, whose names lead to its libopapi.so.
@@ -173,12 +173,12 @@ def _libraries(root: Path, simulator: bool) -> Iterator[Library]:
     folders = library_dirs(root)
     seen: set[str] = set()
 
-    def take(pattern: str, role: Role) -> Iterator[Library]:
+    def take(pattern: str, role: Role) -> Iterator[LibraryFile]:
         for folder in folders:
             for path in listed(folder, pattern):
                 if path.name not in seen and not (is_dir(path) and not path.is_symlink()):
                     seen.add(path.name)
-                    yield Library(path, role)
+                    yield LibraryFile(path, role)
 
     for part in SPLIT:
         yield from take(f"libopapi_{part}.so", split)

@@ -21,7 +21,7 @@ _OVERFLOW_MODES: Final = ("saturation", "inf_nan")
 _INF_NAN_CHIPS: Final = ("910b", "A3")
 
 
-class Owner(Session, Protocol):
+class DeviceOwner(Session, Protocol):
     """The runtime that opens devices."""
 
     def start(self) -> None:
@@ -31,11 +31,11 @@ class Owner(Session, Protocol):
 class Device:
     """One NPU. It is opened once per process; every thread that uses it gets its context."""
 
-    runtime: Owner
+    runtime: DeviceOwner
     index: int
     default_stream: Stream
 
-    def __init__(self, runtime: Owner, index: int) -> None:
+    def __init__(self, runtime: DeviceOwner, index: int) -> None:
         self.runtime, self.index = runtime, index
         stream_flags = runtime.constant("ACL_STREAM_FAST_LAUNCH", 1)
         stream_flags |= runtime.constant("ACL_STREAM_FAST_SYNC", 2)
@@ -75,7 +75,7 @@ class Device:
         return _OVERFLOW_MODES[mode[0]] if known else None
 
     @staticmethod
-    def count(runtime: Owner) -> int:
+    def count(runtime: DeviceOwner) -> int:
         runtime.start()
         count = ffi.new("uint32_t *")
         if lib.mt_device_count(count):

@@ -13,7 +13,7 @@ from typing import Final
 
 from ..errors import MissingSymbolError, RuntimeStateError
 from ..install import elf
-from ..install.describe import Install, Library
+from ..install.describe import Install, LibraryFile
 from .locks import Lock
 from .native import ffi, lib
 
@@ -32,10 +32,10 @@ class SymbolLookup:
     def __init__(self, install: Install) -> None:
         self.install = install
         self.root: Path = install.root
-        self._handles: dict[Library, int] = {}
-        self._complaints: dict[Library, str] = {}
-        self._found: dict[str, tuple[int, Library | None]] = {}
-        self._exports: dict[Library, frozenset[str]] = {}
+        self._handles: dict[LibraryFile, int] = {}
+        self._complaints: dict[LibraryFile, str] = {}
+        self._found: dict[str, tuple[int, LibraryFile | None]] = {}
+        self._exports: dict[LibraryFile, frozenset[str]] = {}
         self._instead: Mapping[Path, Path] = {}
         self._files = {library: _file(library.path) for library in install.libraries}
         self._lock = Lock()
@@ -51,7 +51,7 @@ class SymbolLookup:
         """The address of `name`, 0 if no library exports it."""
         return self._find(name)[0]
 
-    def provider(self, name: str) -> Library | None:
+    def provider(self, name: str) -> LibraryFile | None:
         """The library that `address` found `name` in; None if no library exports it."""
         return self._find(name)[1]
 
@@ -82,16 +82,18 @@ class SymbolLookup:
             + "; see `mindtorch-npu probe`"
         )
 
-    def _find(self, name: str) -> tuple[int, Library | None]:
+    def _find(self, name: str) -> tuple[int, LibraryFile | None]:
         with self._lock:
             return self._look(name)
 
-    def _look(self, name: str) -> tuple[int, Library | None]:
+    def _look(self, name: str) -> tuple[int, LibraryFile | None]:
         if name not in self._found:
             self._found[name] = self._search(name, self._order(name))
         return self._found[name]
 
-    def _search(self, name: str, libraries: Sequence[Library]) -> tuple[int, Library | None]:
+    def _search(
+        self, name: str, libraries: Sequence[LibraryFile]
+    ) -> tuple[int, LibraryFile | None]:
         for library in libraries:
             # dlsym on a package's handle also finds what the libraries that it needs export.
             if library.role == "custom" and not self._exported(library, name):
@@ -105,7 +107,7 @@ class SymbolLookup:
                     return address, library
         return 0, None
 
-    def _order(self, name: str) -> list[Library]:
+    def _order(self, name: str) -> list[LibraryFile]:
         """Operators in the install's order; the runtime's functions from its own libraries first,
         so that using memory and streams does not load the operators."""
         install = self.install
@@ -117,16 +119,16 @@ class SymbolLookup:
             first = core + [lib for lib in first if lib not in core and self._says(lib, name)]
         return [*first, *(library for library in rest if self._says(library, name))]
 
-    def _says(self, library: Library, name: str) -> bool:
+    def _says(self, library: LibraryFile, name: str) -> bool:
         """Whether the file's own table exports `name`."""
         return library in self._handles or self._exported(library, name)
 
-    def _exported(self, library: Library, name: str) -> bool:
+    def _exported(self, library: LibraryFile, name: str) -> bool:
         if library not in self._exports:
             self._exports[library] = elf.read(library.path).exports
         return name in self._exports[library]
 
-    def _open(self, library: Library) -> int:
+    def _open(self, library: LibraryFile) -> int:
         if library not in self._handles and library not in self._complaints:
             if _file(library.path) != self._files[library]:
                 raise RuntimeStateError(

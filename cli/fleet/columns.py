@@ -24,7 +24,7 @@ from ..conformance.cases.case import ITEMS, SOAK
 from ..conformance.record import journal
 from ..conformance.record.result import FAILING, VERDICTS
 from . import parts, stores
-from .parts import Part
+from .parts import RunPart
 
 _ROWS: Final = 8192  # of a block: memory is bounded by places, not by results
 _HEX: Final = 16
@@ -78,10 +78,10 @@ class TornLines(NamedTuple):
     lines: int
 
 
-Event = ResultBlock | CaseNames | SingleLine | Unreadable | TornLines | Part
+Event = ResultBlock | CaseNames | SingleLine | Unreadable | TornLines | RunPart
 
 
-class Row(Protocol):
+class CaseLine(Protocol):
     """A line that starts a case or has its result."""
 
     @property
@@ -111,7 +111,7 @@ class PlanRow(Protocol):
 class _Decoders(NamedTuple):
     """What decodes the common lines, and what it raises for every other one."""
 
-    row: Callable[[bytes], Row]
+    row: Callable[[bytes], CaseLine]
     plan: Callable[[bytes], PlanRow]
     errors: tuple[type[Exception], ...]
 
@@ -216,7 +216,7 @@ class JournalReader:
             self._fresh.append(case)
         return number
 
-    def _take(self, row: Row) -> ResultBlock | None:
+    def _take(self, row: CaseLine) -> ResultBlock | None:
         """Put a row into its block; None for one that is looked at by itself."""
         run = row.run or self._last
         rank, digest = -1, 0

@@ -25,7 +25,7 @@ Option = str | float | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WorkItems:
     """Items by their cases' names, `rounds` times on every device that `setup` names (on every NPU,
     or for a device of "cpu" on every host, of the Ray cluster at `ray`)."""
 
@@ -37,7 +37,7 @@ class Work:
     ray: str | None = None
 
 
-def run(work: Work, book: Path, outputs: Mapping[str, Path | None]) -> tuple[merge.Fleet, int]:
+def run(work: WorkItems, book: Path, outputs: Mapping[str, Path | None]) -> tuple[merge.Fleet, int]:
     """Run all, show the report or write it; the fleet as the journal has it, and an exit code."""
     try:
         path = compressed.live(book)
@@ -74,7 +74,7 @@ def slow(fleet: merge.Fleet) -> list[str]:
     return [p.name for p in fleet.devices if p.speed is not None and p.speed.slow]
 
 
-def _request(work: Work) -> engine.RunRequest:
+def _request(work: WorkItems) -> engine.RunRequest:
     where = {"device": work.setup.device, "home": work.setup.home,
              "simulator": work.setup.simulator}  # fmt: skip
     recorded = {"what": work.what, "items": True, "compare": True, "seed": 0, "where": where}

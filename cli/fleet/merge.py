@@ -14,14 +14,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..conformance.cases.shard import Shard
+from ..conformance.cases.shard import CaseShard
 from ..conformance.cases.shard import parse as shard_of
 from ..conformance.record import journal, votes
 from ..conformance.record.result import FAILING, VERDICTS, Counts
 from . import bits, columns, parts
 from . import tally as tally_
 from .device_stats import Counters, DeviceStats, natural
-from .parts import Part, Unread
+from .parts import RunPart, Unread
 from .speed import speeds
 from .tally import Judgement, Key, Tally
 
@@ -36,13 +36,13 @@ class Fleet:
     where place is "" unless devices were compared, and how; `lost_counts` counts all of them.
     `unread` are journals that are not in it."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[RunPart] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
     devices: list[DeviceStats] = field(default_factory=list)
     lost: dict[Key, str] = field(default_factory=dict)
     lost_counts: Counter[str] = field(default_factory=Counter)
-    missing: list[Shard] = field(default_factory=list)
-    foreign_shards: list[Part] = field(default_factory=list)
+    missing: list[CaseShard] = field(default_factory=list)
+    foreign_shards: list[RunPart] = field(default_factory=list)
     deviations: list[votes.Deviation] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
 
@@ -118,7 +118,7 @@ def merge(sources: Iterable[parts.Source]) -> Fleet:
     that come twice."""
     readable, unread = parts.ordered(list(sources))
     fleet = Fleet(unread=unread)
-    runs: dict[str, Part] = {}
+    runs: dict[str, RunPart] = {}
     for source, events in columns.read_all(readable):
         broken = _JournalTally(runs, fleet.tally).read(events)
         if broken:
@@ -137,9 +137,9 @@ def merge(sources: Iterable[parts.Source]) -> Fleet:
 class _JournalTally:
     """Takes the events of one journal into runs and a tally."""
 
-    def __init__(self, runs: dict[str, Part], tally: Tally) -> None:
+    def __init__(self, runs: dict[str, RunPart], tally: Tally) -> None:
         self._runs, self._tally = runs, tally
-        self._by_part: dict[str, Part] = {}
+        self._by_part: dict[str, RunPart] = {}
         self._numbers = array("q")
         self._judged: dict[tuple[str, int], list[int]] = {}
 
@@ -151,7 +151,7 @@ class _JournalTally:
                 self._block(event)
             elif isinstance(event, columns.CaseNames):
                 self._numbers.extend(map(self._tally.number, event.names))
-            elif isinstance(event, Part):
+            elif isinstance(event, RunPart):
                 self._by_part[event.run] = self._runs.setdefault(event.run, event)
             elif isinstance(event, columns.Unreadable):
                 broken.append(event.why)
@@ -188,13 +188,13 @@ class _JournalTally:
         open_.update(self._global(block.started).tolist())
         open_.difference_update(rows.numbers.tolist())
 
-    def _count(self, part: Part, stats: DeviceStats, judged: int, failing: int) -> None:
+    def _count(self, part: RunPart, stats: DeviceStats, judged: int, failing: int) -> None:
         """Count results for the trend: those of every run, of cases that other runs judged too."""
         counts = self._judged.setdefault((part.run, stats.index), [0, 0])
         counts[0] += judged
         counts[1] += failing
 
-    def _result(self, part: Part, line: dict[str, Any]) -> None:
+    def _result(self, part: RunPart, line: dict[str, Any]) -> None:
         if line.get("verdict") not in VERDICTS:
             raise journal.JournalError(
                 f"verdict {line.get('verdict')!r} is none of {', '.join(VERDICTS)}; a newer "
@@ -225,7 +225,7 @@ class _JournalTally:
         return []
 
 
-def _take(part: Part, line: dict[str, Any], tally: Tally) -> None:
+def _take(part: RunPart, line: dict[str, Any], tally: Tally) -> None:
     kind = line.get("kind")
     if kind == "start":
         at = _place(part, str(line.get("device", ""))) if part.compares else ""
@@ -250,11 +250,11 @@ def _take(part: Part, line: dict[str, Any], tally: Tally) -> None:
         part.notes[json.dumps(line, sort_keys=True)] = (str(kind), line)
 
 
-def _place(part: Part, device: str, node: str = "") -> str:
+def _place(part: RunPart, device: str, node: str = "") -> str:
     return device if " " in device else f"{node or part.node} {device}".strip()
 
 
-def _plan(part: Part, device: str, seed: int, numbers: bits.Numbers, tally: Tally) -> None:
+def _plan(part: RunPart, device: str, seed: int, numbers: bits.Numbers, tally: Tally) -> None:
     stats = None
     part.planned = True
     if part.compares:
@@ -286,7 +286,7 @@ def _find_lost(fleet: Fleet) -> None:
     fleet.lost_counts.update(key[2] for key in under_way if key not in set(planned))
 
 
-def _started(part: Part, tally: Tally) -> Iterator[Key]:
+def _started(part: RunPart, tally: Tally) -> Iterator[Key]:
     """Cases that a run began, and nobody has a result of."""
     for (seed, place), numbers in part.started.items():
         for number in numbers:
@@ -294,28 +294,28 @@ def _started(part: Part, tally: Tally) -> Iterator[Key]:
                 yield tally.cases[number], seed, place
 
 
-def selection_of(part: Part) -> str:
+def selection_of(part: RunPart) -> str:
     """What a run was asked to check; parts of one run have the same."""
     options = part.options
     selection = options.get("selection")
     return str(selection or [options.get(k) for k in ("what", "level", "seed")])
 
 
-def missing_shards(runs: Iterable[Part]) -> tuple[list[Shard], list[Part]]:
+def missing_shards(runs: Iterable[RunPart]) -> tuple[list[CaseShard], list[RunPart]]:
     """Parts of a divided run that no journal is there of which began, and journals of a part that
     belong to another selection than most of that many parts."""
-    by_count: dict[int, dict[str, list[Part]]] = {}
+    by_count: dict[int, dict[str, list[RunPart]]] = {}
     for part in runs:
         if part.options.get("shard"):
             selections = by_count.setdefault(shard_of(str(part.options["shard"])).count, {})
             if part.begun:
                 selections.setdefault(selection_of(part), []).append(part)
-    missing: list[Shard] = []
-    foreign: list[Part] = []
+    missing: list[CaseShard] = []
+    foreign: list[RunPart] = []
     for count, selections in sorted(by_count.items()):
         usual = min(selections, key=lambda s: (-len(selections[s]), s), default="")
         numbers = {shard_of(str(p.options["shard"])).number for p in selections.get(usual, ())}
-        missing += [Shard(i, count) for i in range(1, count + 1) if i not in numbers]
+        missing += [CaseShard(i, count) for i in range(1, count + 1) if i not in numbers]
         foreign += [p for s, group in selections.items() if s != usual for p in group]
     return missing, foreign
 

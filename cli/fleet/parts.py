@@ -22,7 +22,7 @@ _LINE, _FILE = 1 << 24, 1 << 36  # bytes of one line, and of a journal
 
 
 @dataclass(slots=True)
-class Part:
+class RunPart:
     """One run as its files tell it. `started` are the cases under way, by their numbers in the
     report, of each (seed, device); `planned`: it names cases; `judged` are the results and failing
     ones of each device, by its number; `torn` counts lines that are none. Of a cluster's run,
@@ -115,7 +115,7 @@ def as_object(text: bytes) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def head(source: Source) -> Part:
+def head(source: Source) -> RunPart:
     """The first run of a journal by its header; JournalError where there is none."""
     first = as_object(next(lines(source), b""))
     if first is not None and first.get("kind") == "run":
@@ -123,7 +123,7 @@ def head(source: Source) -> Part:
     raise journal.JournalError("it has no header line: it is no journal, or its run only begins")
 
 
-def part_of(line: Line, source: Source, number: int) -> Part:
+def part_of(line: Line, source: Source, number: int) -> RunPart:
     """The run that a header line begins; JournalError for one of another format."""
     if line.get("schema") != journal.SCHEMA:
         raise journal.JournalError(
@@ -132,13 +132,13 @@ def part_of(line: Line, source: Source, number: int) -> Part:
         )
     header = {k: v for k, v in line.items() if k != "kind"}
     journal.require_options(header, str(source))
-    return Part(source, str(line.get("run") or f"{source}#{number}"), header)
+    return RunPart(source, str(line.get("run") or f"{source}#{number}"), header)
 
 
 def ordered(sources: Sequence[Source]) -> tuple[list[Source], list[Unread]]:
     """Those that can be read, in an order that does not depend on that of `sources`, and the
     others. Of journals by different versions of this program, those of most are read."""
-    heads: list[Part] = []
+    heads: list[RunPart] = []
     unread: list[Unread] = []
     for source in dict.fromkeys(sources):
         try:

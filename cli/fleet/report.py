@@ -15,7 +15,7 @@ from ..render import Block, Cell, Content, Grid, Heading, Item, Items, Line
 from . import work
 from .advice import Advice, advice
 from .device_stats import DeviceStats
-from .host_faults import NAMES, Row, rows
+from .host_faults import NAMES, HostFault, rows
 from .merge import VERSIONS, Fleet
 from .speed import ALARM, Speed
 
@@ -135,7 +135,7 @@ def _differing(there: Sequence[str], group: Sequence[votes.Deviation]) -> Item:
                    "differ")  # fmt: skip
 
 
-def _host_faults(there: Sequence[Row]) -> Iterator[Block]:
+def _host_faults(there: Sequence[HostFault]) -> Iterator[Block]:
     if not there:
         return
     yield Heading("Hosts")

@@ -19,7 +19,14 @@ from aclnn_bindings.interface.dtypes import BY_NUMPY
 from aclnn_bindings.interface.signature import Kind, OpSignature, Param
 from aclnn_bindings.runtime.words import FLOATS, boolean, enumerator, integer, real
 
-from ..conformance.cases.layouts import REPEATED, Placement, place, sentinel_storage, strayed, view
+from ..conformance.cases.layouts import (
+    REPEATED,
+    StorageLayout,
+    place,
+    sentinel_storage,
+    strayed,
+    view,
+)
 from ..conformance.cases.recipe import Slot
 from ..conformance.operators.placing import FORMATS, TILES, ResultSlot, in_tiles
 from ..judge.precision import Array
@@ -72,7 +79,7 @@ class HostTensor:
     name: str
     storage: Array
     decoy: Array
-    at: Placement
+    at: StorageLayout
     shape: tuple[int, ...]
     spec: dict[str, Any]
     index: int = -1

@@ -25,7 +25,7 @@ _INSTALL: Final[dict[str, type | tuple[type, ...]]] = {
 }  # fmt: skip
 
 
-class _Read(Protocol):
+class _Readable(Protocol):
     path: Path
 
 
@@ -38,7 +38,7 @@ def named(function: Function) -> Function:
     if inspect.isgeneratorfunction(function):
 
         @functools.wraps(function)
-        def stream(reader: _Read, *args: Any) -> Iterator[Any]:
+        def stream(reader: _Readable, *args: Any) -> Iterator[Any]:
             try:
                 yield from function(reader, *args)
             except _NONSENSE as error:
@@ -47,7 +47,7 @@ def named(function: Function) -> Function:
         return cast(Function, stream)
 
     @functools.wraps(function)
-    def whole(reader: _Read, *args: Any) -> Any:
+    def whole(reader: _Readable, *args: Any) -> Any:
         try:
             return function(reader, *args)
         except _NONSENSE as error:

@@ -17,7 +17,7 @@ _ARRAYS: Final = {INTS: ("int", "q", 8), BOOLS: ("bool", "?", 1), FLOATS: ("floa
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class RecordedParameter:
     """One parameter as the recording's table of functions has it."""
 
     name: str
@@ -43,7 +43,7 @@ class Details:
             parts[0], parts[1], offset, parts[2], self._dtypes.get(dtype, str(dtype)), form
         )
 
-    def read(self, data: bytes, parameters: Sequence[Parameter]) -> dict[str, Any]:
+    def read(self, data: bytes, parameters: Sequence[RecordedParameter]) -> dict[str, Any]:
         """The values of `parameters`, whose bytes follow each other in `data`."""
         reader = _Reader(data, self._tensors, self._dtypes)
         return {p.name: reader.value(p) for p in parameters}
@@ -66,7 +66,7 @@ class _Reader:
         self._at += count
         return chunk
 
-    def value(self, parameter: Parameter) -> Any:
+    def value(self, parameter: RecordedParameter) -> Any:
         code = parameter.code
         if code == TENSOR:
             return self._tensor()

@@ -21,7 +21,7 @@ from aclnn_bindings.layers import recording_file
 from aclnn_bindings.layers.recording_file import Chunk, RecordingError
 
 from . import damage, data, rows
-from .details import EXECUTOR, POINTER, REAL, STRING, Details, Parameter
+from .details import EXECUTOR, POINTER, REAL, STRING, Details, RecordedParameter
 from .device_times import DeviceTimes
 from .values import Call, Captured, LaunchGroup
 
@@ -42,7 +42,7 @@ class _Function:
 
     def __init__(self, row: list[Any]) -> None:
         self.name = str(row[0])
-        self.parameters = tuple(Parameter(*p) for p in row[1])
+        self.parameters = tuple(RecordedParameter(*p) for p in row[1])
         self.word_returned = bool(row[2])
 
 
@@ -208,7 +208,7 @@ class Recording:
             return {}
         function = self._functions[function_number]
         if function.name in _CREATORS:
-            parameter = Parameter("made", _CREATORS[function.name], "")
+            parameter = RecordedParameter("made", _CREATORS[function.name], "")
             return process.details.read(blob, [parameter])
         if function.name.endswith(WORKSPACE_SUFFIX):
             return process.details.read(blob, function.parameters[:-2])
@@ -337,7 +337,7 @@ def _plain(function: _Function, words: list[int]) -> dict[str, Any]:
     return named
 
 
-def _value(parameter: Parameter, word: int) -> int | float:
+def _value(parameter: RecordedParameter, word: int) -> int | float:
     if parameter.code == REAL:
         return float(struct.unpack("<d", struct.pack("<Q", word))[0])
     unsigned = parameter.code in (EXECUTOR, POINTER) or parameter.type.startswith(("u", "size"))

@@ -23,7 +23,7 @@ from .domains import (
     InOut,
     Only,
     Out,
-    Tensor,
+    TensorDomain,
     dtype_named,
     evaluate,
     everywhere,
@@ -306,7 +306,7 @@ class Declaration:
     def _layouts(self) -> Iterator[Factor]:
         for name, domain in self.inputs.items():
             inner = everywhere(domain)
-            if any(isinstance(d, Tensor) and d.strided for d in inner):
+            if any(isinstance(d, TensorDomain) and d.strided for d in inner):
                 yield Factor(f"layout.{name}", LAYOUTS)
             elif any(isinstance(d, Content) for d in inner):
                 yield Factor(f"layout.{name}", ("contiguous", "sliced", "stepped"))
@@ -319,7 +319,7 @@ class Declaration:
             if len({level for d in every for level in d.levels(True)}) > 1:
                 continue
             inner = [d for e in every for d in everywhere(e)]
-            if any(isinstance(d, Tensor | Content | Computed | Dims) for d in inner):
+            if any(isinstance(d, TensorDomain | Content | Computed | Dims) for d in inner):
                 continue
             reasons = [d.why for d in inner if isinstance(d, Only | Ignored)]
             if reasons == [_ABSENT]:

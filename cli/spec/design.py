@@ -67,14 +67,14 @@ class Design:
 
 def design(declaration: Declaration, claimed: Sequence[str], full: bool = False) -> Design:
     """The calls: plain, pins, then those that meet most new pairs; then both sides of relations."""
-    return _Search(declaration, claimed, full).run()
+    return _DesignSearch(declaration, claimed, full).run()
 
 
 def plainest(declaration: Declaration) -> Levels:
     """The plain call, with what its requirements change."""
     if not any(r.kind == "require" for r in declaration.relations):
         return {}
-    search = _Search(declaration, (), False)
+    search = _DesignSearch(declaration, (), False)
     return search.settle(search.plain) or {}
 
 
@@ -131,7 +131,7 @@ class _Pairs:
         return level if unmet[at] == unmet[best] else factor.levels[best]
 
 
-class _Search:
+class _DesignSearch:
     def __init__(self, declaration: Declaration, claimed: Sequence[str], full: bool) -> None:
         self.declaration, self.full = declaration, full
         self.factors = declaration.factors(claimed, full)

@@ -70,13 +70,13 @@ class Domain:
         """Domains that it is made of."""
         return ()
 
-    def tensors(self) -> tuple[Tensor, ...]:
+    def tensors(self) -> tuple[TensorDomain, ...]:
         """The drawn tensors in it, at any depth."""
         return tuple(t for d in self.within() for t in d.tensors())
 
 
 @dataclass(frozen=True)
-class Tensor(Domain):
+class TensorDomain(Domain):
     """A drawn tensor. `dtype`: short names of which one is drawn, or of a parameter that has the
     same; "": the dtype under test. A range other than the usual one is kept whatever values are
     under test. `ones` are the ways in which broadcast dims may be reduced."""
@@ -111,7 +111,7 @@ class Tensor(Domain):
     def dtypes(self) -> tuple[str, ...]:
         return tuple(self.dtype.split())
 
-    def tensors(self) -> tuple[Tensor, ...]:
+    def tensors(self) -> tuple[TensorDomain, ...]:
         return (self,)
 
 
@@ -121,11 +121,11 @@ def evaluate(text: str, draw: Draw) -> Any:
 
 
 @dataclass(frozen=True)
-class TensorList(Domain):
+class TensorListDomain(Domain):
     """A list of drawn tensors: `count` members, each of a shape in which `M@L` differs."""
 
     count: str
-    member: Tensor
+    member: TensorDomain
 
     def levels(self, full: bool) -> tuple[str, ...]:
         return self.member.levels(full)
@@ -142,7 +142,7 @@ class TensorList(Domain):
 
 
 @dataclass(frozen=True)
-class _Member:
+class _ListMember:
     """A draw as the member of a list sees it: its random stream is its own."""
 
     draw: Draw
@@ -176,7 +176,7 @@ class Several(Domain):
 
     def value(self, draw: Draw, name: str, level: str) -> list[Any]:
         many = int(evaluate(self.count, draw))
-        return [self.domain.value(_Member(draw, i), name, level) for i in range(many)]
+        return [self.domain.value(_ListMember(draw, i), name, level) for i in range(many)]
 
     def expressions(self) -> tuple[str, ...]:
         return (self.count,)
@@ -195,7 +195,7 @@ class Members(Domain):
         return tuple(dict.fromkeys(level for d in self.domains for level in d.levels(full)))
 
     def value(self, draw: Draw, name: str, level: str) -> list[Any]:
-        return [d.value(_Member(draw, i), name, d.settle(draw, level))
+        return [d.value(_ListMember(draw, i), name, d.settle(draw, level))
                 for i, d in enumerate(self.domains)]  # fmt: skip
 
     def within(self) -> tuple[Domain, ...]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from .declaration import Declaration
-from .domains import Choice, Computed, Domain, Ignored, Only, Optional, Out, Tensor
+from .domains import Choice, Computed, Domain, Ignored, Only, Optional, Out, TensorDomain
 from .errors import DeclarationError, near
 from .row import Reference, Row, Rule, read_by
 from .values import ScalarValue, TensorValue
@@ -49,7 +49,7 @@ def inferred_row(signature: Any, reference: Reference) -> Row:
     if not outs:
         raise DeclarationError(f"{signature.name}: the header has no result that the reference "
                                "does not take as an input")  # fmt: skip
-    guess = _Search(signature.name, params, outs, reference, known).run()
+    guess = _DomainSearch(signature.name, params, outs, reference, known).run()
     rule = Rule("composite", "a function of one's own", values="normal opposed")
     return Row((signature.name,), rule, guess, reference, reference.__module__, inferred=True)
 
@@ -64,7 +64,7 @@ def _is_out(param: Any) -> bool:
     return str(getattr(param.direction, "value", param.direction)).lower() in ("out", "output")
 
 
-class _Search:
+class _DomainSearch:
     def __init__(
         self, name: str, params: Sequence[Any], outs: Sequence[Any], reference: Reference,
         known: Mapping[str, inspect.Parameter],
@@ -118,7 +118,7 @@ class _Search:
 
     def _tensor(self, param: Any, shapes: Mapping[str, str], first: str) -> Domain:
         dtype = " ".join(_FLOATS) if param.name == first else first
-        tensor = Tensor(shapes[param.name], dtype)
+        tensor = TensorDomain(shapes[param.name], dtype)
         nullable = self.known[param.name].default is None
         return Optional(tensor) if nullable else tensor
 

@@ -92,7 +92,7 @@ def text_of(dims: Sequence[int]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ShapePart:
     """One part of a shape: an expression; several dims; whether they broadcast; whose member."""
 
     text: str
@@ -110,7 +110,7 @@ _PART: Final = re.compile(r"(\*?)(#?)([^@]+)(?:@(\w+))?")
 
 
 @lru_cache(4096)
-def parts_of(text: str) -> tuple[Part, ...]:
+def parts_of(text: str) -> tuple[ShapePart, ...]:
     """The parts of a shape string; DeclarationError for one that can't be read."""
     parts = []
     for token in text.split():
@@ -119,7 +119,7 @@ def parts_of(text: str) -> tuple[Part, ...]:
             raise DeclarationError(f"shape {text!r}: {token!r} is no size")
         several, broadcast, body, member = match.groups()
         expression(body)
-        parts.append(Part(body, bool(several), bool(broadcast), member or ""))
+        parts.append(ShapePart(body, bool(several), bool(broadcast), member or ""))
     return tuple(parts)
 
 

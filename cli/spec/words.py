@@ -31,8 +31,8 @@ from .domains import (
     Out,
     Repeated,
     Several,
-    Tensor,
-    TensorList,
+    TensorDomain,
+    TensorListDomain,
     dtype_named,
     evaluate,
 )
@@ -93,15 +93,15 @@ def dtypes(text: str) -> Table:
 
 
 def tensor(shape: str, dtype: str = "", low: float = -2.0, high: float = 2.0, *,
-           strided: bool = True, ones: str = "") -> Tensor:  # fmt: skip
+           strided: bool = True, ones: str = "") -> TensorDomain:  # fmt: skip
     """A drawn tensor: jaxtyping's shape, short dtypes or the name of a parameter of the same."""
-    return Tensor(shape, dtype, low, high, strided=strided, ones=tuple(ones.split()))
+    return TensorDomain(shape, dtype, low, high, strided=strided, ones=tuple(ones.split()))
 
 
 def tensors(count: str, shape: str, dtype: str = "", low: float = -2.0,
-            high: float = 2.0) -> TensorList:  # fmt: skip
+            high: float = 2.0) -> TensorListDomain:  # fmt: skip
     """A list of drawn tensors; `M@L` in the shape differs from member to member."""
-    return TensorList(count, tensor(shape, dtype, low, high))
+    return TensorListDomain(count, tensor(shape, dtype, low, high))
 
 
 def several(count: str, domain: Domain) -> Several:

@@ -15,7 +15,7 @@ from .node import Node
 TRACEBACK = "traceback_"
 
 
-class State:
+class AnomalyState:
     """Whether steps of backward are watched, and their results searched for NaN.
 
     `mark` gives the lines of the program to the nodes of what a call gave.
@@ -29,7 +29,7 @@ class State:
         self.check_nan = True
 
 
-STATE = State()
+STATE = AnomalyState()
 
 
 def watched(apply: Callable[[list[Any]], Any], node: Node, grads: list[Any]) -> Any:

@@ -16,10 +16,10 @@ from .._tensor.dtype import FLOAT
 from .._tensor.slots import grown
 from .._tensor.tensor import Tensor, wrap
 from ..ops.rules import NUMBERS, Dynamic
-from ..ops.schema import Kind
+from ..ops.schema import ArgKind
 from ..ops.source import compiled
 from ..ops.spec import Op, aten
-from .formula import LISTS, Formula, Target, formula
+from .formula import LISTS, Formula, GradTarget, formula
 from .inner_nodes import next_edges
 from .node import FREED, INFERENCE, STALE, Node, Sentinel, counter, keep
 from .node_names import row_name
@@ -258,9 +258,9 @@ def _edge_lines(rule: Formula) -> list[str]:
             lines += [f"    e{p} = edges_of(a{p})"]
             continue
         absent = {
-            Kind.TENSOR: "",
-            Kind.OPTIONAL_TENSOR: f"None if a{p} is None else ",
-            Kind.UNION: f"None if a{p}.__class__ in NUMBERS or a{p} is None else ",
+            ArgKind.TENSOR: "",
+            ArgKind.OPTIONAL_TENSOR: f"None if a{p} is None else ",
+            ArgKind.UNION: f"None if a{p}.__class__ in NUMBERS or a{p} is None else ",
         }[kind]
         lines += [
             f"    e{p} = {absent}a{p}._fn",
@@ -302,16 +302,16 @@ def _save(rule: Formula, read: tuple[str, int], form: str) -> str:
     return f"(({value}) if {_needs_gradient(rule, users)} else None)"
 
 
-def _save_argument(kind: Kind, name: str, form: str) -> str:
+def _save_argument(kind: ArgKind, name: str, form: str) -> str:
     if kind in LISTS:
         return f"keep_list({name})"
     value = form.format(t=name, n=None)
-    if kind is Kind.UNION:
+    if kind is ArgKind.UNION:
         return f"{name} if {name}.__class__ in NUMBERS or {name} is None else ({value})"
-    return f"None if {name} is None else ({value})" if kind is Kind.OPTIONAL_TENSOR else value
+    return f"None if {name} is None else ({value})" if kind is ArgKind.OPTIONAL_TENSOR else value
 
 
-def _read(rule: Formula, target: Target, read: tuple[str, int]) -> str:
+def _read(rule: Formula, target: GradTarget, read: tuple[str, int]) -> str:
     how, i = read
     if how == "grad":
         return f"grads[{i}]"
@@ -328,9 +328,9 @@ def _read(rule: Formula, target: Target, read: tuple[str, int]) -> str:
 
 def _read_saved(rule: Formula, read: tuple[str, int], place: str) -> str:
     how, i = read
-    kind = rule.op.schema.args[i].kind if how == "arg" else Kind.TENSOR
+    kind = rule.op.schema.args[i].kind if how == "arg" else ArgKind.TENSOR
     if kind in LISTS:
         return f"unpack_list(node, {place})"
-    if kind is not Kind.TENSOR:
+    if kind is not ArgKind.TENSOR:
         return f"(unpack(node, {place}) if {place}.__class__ is tuple else {place})"
     return f"unpack(node, {place})"

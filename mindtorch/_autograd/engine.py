@@ -17,7 +17,7 @@ from .grad_mode import LOCAL, MODES
 from .node import LEAF, AccumulateGrad, Node, added, counter, hooked
 
 
-class Task(NamedTuple):
+class GraphTask(NamedTuple):
     """A backward pass as hooks may ask about it: where it starts and what it is to reach."""
 
     roots: Sequence[tuple[tuple[Node, int], Any]]
@@ -53,7 +53,7 @@ def run(
     for (node, number), grad in roots:
         _arrive(pending, heap, node, number, grad)
     before, outer = LOCAL.grad, LOCAL.task
-    LOCAL.grad, LOCAL.task = create_graph, Task(roots, needed_nodes, captured)
+    LOCAL.grad, LOCAL.task = create_graph, GraphTask(roots, needed_nodes, captured)
     try:
         return _drain(pending, heap, keep_graph, needed_nodes, captured, inputs, accumulating)
     finally:

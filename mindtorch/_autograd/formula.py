@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..ops.schema import Kind
+from ..ops.schema import ArgKind
 from ..ops.spec import MISSING, Derivative, Op
 
-TENSORS = (Kind.TENSOR, Kind.OPTIONAL_TENSOR, Kind.UNION)
-LISTS = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
+TENSORS = (ArgKind.TENSOR, ArgKind.OPTIONAL_TENSOR, ArgKind.UNION)
+LISTS = (ArgKind.TENSORS, ArgKind.OPTIONAL_TENSORS)
 
 
-class Target:
+class GradTarget:
     """One derivative function: the argument positions it serves and what it reads.
 
     `reads` are `(kind of source, number)` in the order of the function's parameters.
@@ -47,7 +47,7 @@ class Formula:
         self.op = op
         if op.grad is MISSING:
             places = tuple(op.positions(*TENSORS, *LISTS))
-            self.targets = [Target(places, _not_implemented(op), [])] if places else []
+            self.targets = [GradTarget(places, _not_implemented(op), [])] if places else []
         else:
             names = [a.name for a in op.schema.args]
             self.targets = [_target(op, names, to, fn) for to, fn in op.grad.items()]
@@ -77,7 +77,7 @@ def _not_implemented(op: Op) -> Callable[..., Any]:
     return refuse
 
 
-def _target(op: Op, names: list[str], to: str | tuple[str, ...], derivative: Any) -> Target:
+def _target(op: Op, names: list[str], to: str | tuple[str, ...], derivative: Any) -> GradTarget:
     targets = (to,) if isinstance(to, str) else tuple(to)
     positions = tuple(names.index(t) for t in targets)
     if isinstance(derivative, Derivative):
@@ -85,7 +85,7 @@ def _target(op: Op, names: list[str], to: str | tuple[str, ...], derivative: Any
     else:
         fn, code = derivative, derivative.__code__
         parameters = code.co_varnames[: code.co_argcount]
-    return Target(positions, fn, [_source(op, names, p) for p in parameters])
+    return GradTarget(positions, fn, [_source(op, names, p) for p in parameters])
 
 
 def _source(op: Op, names: list[str], name: str) -> tuple[str, int]:
@@ -111,14 +111,14 @@ def _source(op: Op, names: list[str], name: str) -> tuple[str, int]:
     raise TypeError(f"{op.name}: derivative parameter {name!r} is neither an argument nor a result")
 
 
-def _saved(targets: list[Target]) -> list[tuple[str, int]]:
+def _saved(targets: list[GradTarget]) -> list[tuple[str, int]]:
     """What nodes keep, in the order of `node.saved`."""
     reads = (r for t in targets for r in t.reads if r[0] in ("arg", "result"))
     return list(dict.fromkeys(reads))
 
 
-def _scalars_read(op: Op, targets: list[Target]) -> frozenset[int]:
+def _scalars_read(op: Op, targets: list[GradTarget]) -> frozenset[int]:
     """Positions of the Scalars that derivatives read: a plan knows their class, not their value."""
     reads = (r for t in targets for r in t.reads)
     kinds = [a.kind for a in op.schema.args]
-    return frozenset(i for how, i in reads if how == "attr" and kinds[i] is Kind.SCALAR)
+    return frozenset(i for how, i in reads if how == "attr" and kinds[i] is ArgKind.SCALAR)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from .._tensor.tensor import Tensor
-from .scope import Scope
+from .scope import StepScope
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,7 +35,7 @@ class Local(threading.local):
     batch_written = False
 
 
-class Modes:
+class GradModes:
     """`active` counts, over all threads, the modes that plain calls can't ignore.
 
     The hot path reads this one attribute instead of thread-local state; where it is not zero the
@@ -50,10 +50,10 @@ class Modes:
 
 
 LOCAL = Local()
-MODES = Modes()
+MODES = GradModes()
 
 
-class ContextDecorator(Scope):
+class ContextDecorator(StepScope):
     """A context that also decorates functions, entering a fresh copy per call."""
 
     def clone(self) -> Any:

@@ -11,7 +11,7 @@ from ..ops.spec import aten
 from .codegen import edge
 from .grad_mode import LOCAL, MODES
 from .node import Handle, Node
-from .scope import Scope
+from .scope import StepScope
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors",
            "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
@@ -26,7 +26,7 @@ class GradientEdge(NamedTuple):
     ownership_token: Any = None
 
 
-class saved_tensors_hooks(Scope):  # noqa: N801 - torch's name
+class saved_tensors_hooks(StepScope):  # noqa: N801 - torch's name
     """Pass every tensor saved for backward through `pack`, and through `unpack` when it is read."""
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]):
@@ -130,7 +130,7 @@ def _first_hooks(tensors: Sequence[Tensor], fn: Callable[[Tensor], Any]) -> list
     return [t.register_hook(hook) for t in tensors if t.requires_grad]
 
 
-class disable_saved_tensors_hooks(Scope):  # noqa: N801 - torch's name
+class disable_saved_tensors_hooks(StepScope):  # noqa: N801 - torch's name
     """Inside, tensors are saved without hooks; entering a hook raises `error_message`."""
 
     def __init__(self, error_message: str):
@@ -142,17 +142,17 @@ class disable_saved_tensors_hooks(Scope):  # noqa: N801 - torch's name
             raise RuntimeError(self.message)
         try:
             MODES.active += 1
-            LOCAL.pack = _Refused(self.message)
+            LOCAL.pack = _FrozenHooks(self.message)
             yield
         finally:
             LOCAL.pack = before
             MODES.active -= 1
 
 
-class _Refused(tuple[Any, ...]):
+class _FrozenHooks(tuple[Any, ...]):
     """No hooks, and none to be added."""
 
-    def __new__(cls, message: str) -> _Refused:
+    def __new__(cls, message: str) -> _FrozenHooks:
         return super().__new__(cls)
 
     def __init__(self, message: str):

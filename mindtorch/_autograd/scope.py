@@ -18,7 +18,7 @@ from typing import Any
 class _Enter:
     """Looked up as a `with` statement begins: the first step, as a callable of C."""
 
-    def __get__(self, scope: Scope | None, owner: type) -> Callable[..., Any]:
+    def __get__(self, scope: StepScope | None, owner: type) -> Callable[..., Any]:
         if scope is None:
             return lambda scope: self.__get__(scope, owner)()
         scope._running = scope.steps()
@@ -28,7 +28,7 @@ class _Enter:
 class _Exit:
     """The last step: `max` is C's way to call one thing and to take what else it is given."""
 
-    def __get__(self, scope: Scope | None, owner: type) -> Callable[..., Any]:
+    def __get__(self, scope: StepScope | None, owner: type) -> Callable[..., Any]:
         if scope is None:
             return lambda scope, *exc: self.__get__(scope, owner)(*exc)
         running: Iterable[Any] = scope._running
@@ -38,7 +38,7 @@ class _Exit:
         return partial(max, None, None, key=partial(next, last))
 
 
-class Scope:
+class StepScope:
     """Subclasses give `steps`. No call may stand in its `finally` if that is to run whole."""
 
     _running: Iterator[Any] = iter(())

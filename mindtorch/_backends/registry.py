@@ -17,7 +17,7 @@ class MissingKernelError(NotImplementedError):
     """An op has no kernel on a device; the message names both, and where it has one."""
 
 
-class Backend(Protocol):
+class DeviceBackend(Protocol):
     """What a device package provides.
 
     `functional(op, args, outs)` gives `run(*args)`, which makes the results of Geometries `outs`;
@@ -100,7 +100,7 @@ class Registry:
             f" one with registry.register({op.name!r}, {device!r}, fn)"
         )
 
-    def backend(self, device: Device) -> Backend:
+    def backend(self, device: Device) -> DeviceBackend:
         """The backend of a device type; imported when first asked for."""
         backend = self._backends.get(device.type)
         if backend is None:

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from ..ops.schema import Arg
+from ..ops.schema import SchemaArgument
 from .argument_parser import parameter, refusal
 from .class_names import class_name as class_name
 from .failed_calls import FORMS as FORMS
@@ -113,7 +113,7 @@ _KINDS = {"int": "int64_t", "SymInt": "SymInt", "float": "double", "bool": "bool
           "str": "std::string"}  # fmt: skip
 
 
-def suits(arg: Arg, value: object) -> bool:
+def suits(arg: SchemaArgument, value: object) -> bool:
     """Whether torch's parser takes a value for an attribute; a missing one is told elsewhere."""
     if value.__class__ is Missing:
         return True

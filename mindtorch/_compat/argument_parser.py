@@ -46,7 +46,7 @@ _LISTS_OF_INTS = ("IntArrayRef", "SymIntArrayRef")
 
 
 @dataclass(frozen=True)
-class Parameter:
+class FunctionParameter:
     """A parameter of a signature: `IntArrayRef[2]? dim=None`."""
 
     kind: str
@@ -78,11 +78,11 @@ _PARAMETER = re.compile(r"^([^ ?\[]+)(?:\[(\d*)\])?(\?)? (\w+)(?:=(.*))?$")
 
 
 @dataclass(frozen=True)
-class Signature:
+class FunctionSignature:
     """One signature of a name, from torch's own text: `abs(Tensor input, *, Tensor out=None)`."""
 
     name: str
-    params: tuple[Parameter, ...]
+    params: tuple[FunctionParameter, ...]
     hidden: bool
 
     @functools.cached_property
@@ -109,29 +109,33 @@ class Signature:
         return f"({', '.join(parts)})"
 
 
-def parameter(text: str, keyword_only: bool = False, numbers_fit: bool = False) -> Parameter:
+def parameter(
+    text: str, keyword_only: bool = False, numbers_fit: bool = False
+) -> FunctionParameter:
     """A parameter from its text."""
     match = _PARAMETER.match(text)
     if match is None:
         raise ValueError(f"no parameter: {text!r}")
     kind, size, none, label, default = match.groups()
     allow_none = bool(none) or default == "None"
-    return Parameter(kind, int(size or 0), label, default, allow_none, keyword_only, numbers_fit)
+    return FunctionParameter(
+        kind, int(size or 0), label, default, allow_none, keyword_only, numbers_fit
+    )
 
 
 @functools.cache
-def signature(text: str) -> Signature:
+def signature(text: str) -> FunctionSignature:
     """A signature from its text."""
     name, _, rest = text.partition("(")
     inside, _, end = rest.rpartition(")")
-    params: list[Parameter] = []
+    params: list[FunctionParameter] = []
     keyword_only = False
     for part in inside.split(", ") if inside else ():
         if part == "*":
             keyword_only = True
         else:
             params.append(parameter(part, keyword_only, name in _NUMBERS_FIT))
-    return Signature(name, tuple(params), end in ("|deprecated", "|hidden"))
+    return FunctionSignature(name, tuple(params), end in ("|deprecated", "|hidden"))
 
 
 def _plain_int(value: Any) -> bool:
@@ -146,7 +150,7 @@ def _whole(value: Any) -> bool:
     return not (value.is_floating_point() or value.is_complex() or str(value.dtype)[-4:] == "bool")
 
 
-def _is_int(_: Parameter, value: Any) -> bool:
+def _is_int(_: FunctionParameter, value: Any) -> bool:
     return _plain_int(value) or (_scalar_tensor(value) and _whole(value))
 
 
@@ -162,21 +166,21 @@ def _is_index(value: Any) -> bool:
     return True
 
 
-def _is_float(_: Parameter, value: Any) -> bool:
+def _is_float(_: FunctionParameter, value: Any) -> bool:
     return isinstance(value, float | int | np.number | np.bool_) or _scalar_tensor(value)
 
 
-def _is_number(param: Parameter, value: Any) -> bool:
+def _is_number(param: FunctionParameter, value: Any) -> bool:
     return isinstance(value, complex) or _is_float(param, value)
 
 
-def _are_ints(param: Parameter, value: Any) -> bool:
+def _are_ints(param: FunctionParameter, value: Any) -> bool:
     if isinstance(value, list | tuple):
         return not len(value) or _is_index(value[0])
     return param.size > 0 and (_is_index if param.kind[:3] == "Sym" else _plain_int)(value)
 
 
-def _is_tensor(param: Parameter, value: Any) -> bool:
+def _is_tensor(param: FunctionParameter, value: Any) -> bool:
     if isinstance(value, Tensor) or hasattr(type(value), "__torch_function__"):
         return True
     return param.numbers_fit and isinstance(value, complex | float | int | np.number | np.bool_)
@@ -193,30 +197,30 @@ def _are_tensors(value: Any, at: int) -> bool:
     return True
 
 
-def _are_floats(_: Parameter, value: Any) -> bool:
+def _are_floats(_: FunctionParameter, value: Any) -> bool:
     listed = isinstance(value, list | tuple)
     return listed and (not value or isinstance(value[0], float | int | complex | np.number))
 
 
-def _are_numbers(_: Parameter, value: Any) -> bool:
+def _are_numbers(_: FunctionParameter, value: Any) -> bool:
     kinds = complex | float | int | np.number | np.bool_
     return isinstance(value, list | tuple) and all(isinstance(v, kinds) for v in value)
 
 
-def _is_name(_: Parameter, value: Any) -> bool:
+def _is_name(_: FunctionParameter, value: Any) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _are_names(_: Parameter, value: Any) -> bool:
+def _are_names(_: FunctionParameter, value: Any) -> bool:
     listed = isinstance(value, list | tuple)
     return listed and (not value or value[0] is None or isinstance(value[0], str))
 
 
-def _called(name: str) -> Callable[[Parameter, Any], bool]:
+def _called(name: str) -> Callable[[FunctionParameter, Any], bool]:
     return lambda _, value: type(value).__name__.endswith(name)
 
 
-_TESTS: dict[str, Callable[[Parameter, Any], bool]] = {
+_TESTS: dict[str, Callable[[FunctionParameter, Any], bool]] = {
     "Tensor": _is_tensor,
     "Scalar": _is_number,
     "double": _is_float,
@@ -245,7 +249,7 @@ _TESTS: dict[str, Callable[[Parameter, Any], bool]] = {
 
 
 def refusal(
-    signatures: Sequence[Signature], args: Sequence[Any], kwargs: Mapping[str, Any]
+    signatures: Sequence[FunctionSignature], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> TypeError | None:
     """What torch says of a call; None where a signature takes it."""
     try:
@@ -266,7 +270,9 @@ def refusal(
     return TypeError(invalid_combination(f"{name}()", args, kwargs, [s.text for s in visible]))
 
 
-def _fault(row: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError | None:
+def _fault(
+    row: FunctionSignature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> TypeError | None:
     """The first fault of a call of one signature."""
     one_by_one = row.lone_ints and len(args) > 1 and _is_index(args[0])
     if len(args) > row.places and not one_by_one:
@@ -293,7 +299,9 @@ def _fault(row: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Ty
     return _unknown(row, kwargs, len(args)) if left > 0 else None
 
 
-def _wrong(row: Signature, param: Parameter, value: Any, at: int | None) -> TypeError:
+def _wrong(
+    row: FunctionSignature, param: FunctionParameter, value: Any, at: int | None
+) -> TypeError:
     place = "" if at is None else f" (position {at + 1})"
     rather = f", not {class_name(value)}"
     if place and param.kind in _LISTS_OF_INTS and isinstance(value, list | tuple):
@@ -301,7 +309,7 @@ def _wrong(row: Signature, param: Parameter, value: Any, at: int | None) -> Type
     return TypeError(f"{row.name}(): argument '{param.name}'{place} must be {param.label}{rather}")
 
 
-def _too_many(row: Signature, count: int) -> TypeError:
+def _too_many(row: FunctionSignature, count: int) -> TypeError:
     most, least = row.places, row.least
     if least != most:
         return TypeError(
@@ -313,7 +321,7 @@ def _too_many(row: Signature, count: int) -> TypeError:
     )
 
 
-def _missing(row: Signature, index: int) -> TypeError:
+def _missing(row: FunctionSignature, index: int) -> TypeError:
     names = [f'"{p.name}"' for p in row.params[index:] if p.default is None]
     one = "s" * (len(names) == 1)  # sic
     return TypeError(
@@ -321,7 +329,7 @@ def _missing(row: Signature, index: int) -> TypeError:
     )
 
 
-def _unknown(row: Signature, kwargs: Mapping[str, Any], places: int) -> TypeError:
+def _unknown(row: FunctionSignature, kwargs: Mapping[str, Any], places: int) -> TypeError:
     names = [p.name for p in row.params]
     for key in kwargs:
         if key not in names:
@@ -331,7 +339,9 @@ def _unknown(row: Signature, kwargs: Mapping[str, Any], places: int) -> TypeErro
     return TypeError("invalid keyword arguments")
 
 
-def _unpacking(row: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError | None:
+def _unpacking(
+    row: FunctionSignature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> TypeError | None:
     """What is said of a list of ints whose first is one, where a later one is none."""
     for index, param in enumerate(row.params):
         if param.kind in _LISTS_OF_INTS:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 
-class _Refused(type):
+class _RefusedClass(type):
     """Classes to be refused: their public attributes, such as members of enumerations, too."""
 
     def __getattr__(cls, name: str) -> Any:
@@ -35,7 +35,7 @@ def refused(full_name: str, why: str) -> Any:
     if name[:1].isupper():
         # `except torch.AcceleratorError` wants an exception.
         bases = (RuntimeError,) if name.endswith(("Error", "Exception")) else ()
-        return _Refused(name, bases, {"__init__": refuse, "__module__": home, "__doc__": text})
+        return _RefusedClass(name, bases, {"__init__": refuse, "__module__": home, "__doc__": text})
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__module__ = home
     refuse.__doc__ = text

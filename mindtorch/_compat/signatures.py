@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..ops.source import compiled
-from .argument_parser import Signature, signature
+from .argument_parser import FunctionSignature, signature
 
 _OUT = re.compile(r"(, \*)?, Tensor(List)?(\[\d\])? out=None")
 
@@ -67,7 +67,7 @@ def python_function(name: str) -> Callable[..., None] | None:
 
 
 @functools.cache
-def signatures_of(name: str) -> tuple[Signature, ...]:
+def signatures_of(name: str) -> tuple[FunctionSignature, ...]:
     """The signatures of a name; () for what torch parses in Python, or not at all."""
     return tuple(signature(r) for r in rows_of(name, _table()) if "(" in r and r[:4] != "def ")
 

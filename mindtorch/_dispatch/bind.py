@@ -21,7 +21,7 @@ from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops.rules import NUMBERS, result_type
-from ..ops.schema import Arg, Kind
+from ..ops.schema import ArgKind, SchemaArgument
 from ..ops.spec import Op, aten
 
 MASKS = (BOOL, UINT8)  # dtypes of indices that are masks
@@ -46,8 +46,8 @@ def normalise(op: Op, args: Sequence[Any], first: int = 0) -> tuple[Any, ...]:
         numbers = op.base_name in NUMBERS_AS_TENSORS
         args = tensor_first(args, getattr(op.infer, "kind", ""), numbers)
     pairs = list(zip(op.schema.args, args, strict=True))
-    sides = [v for a, v in pairs if a.kind is Kind.UNION]
-    if pairs and pairs[0][0].kind is Kind.UNION and all(v.__class__ in NUMBERS for v in sides):
+    sides = [v for a, v in pairs if a.kind is ArgKind.UNION]
+    if pairs and pairs[0][0].kind is ArgKind.UNION and all(v.__class__ in NUMBERS for v in sides):
         raise _no_row(op, args, first)  # a function of two, of which one has to be a tensor
     if op.base_name == "index_put":
         _refuse_masks(*args[:2])
@@ -107,7 +107,9 @@ def _no_row(op: Op, args: Sequence[Any], first: int) -> TypeError:
         i, arg = next(
             (i, a)
             for i, a in enumerate(op.schema.args)
-            if a.kind is Kind.UNION and not isinstance(args[i], Tensor) and number(args[i]) is None
+            if a.kind is ArgKind.UNION
+            and not isinstance(args[i], Tensor)
+            and number(args[i]) is None
         )
         return _refuse(op, arg, i - first, args[i], "Tensor")
     pairs = zip(op.schema.args, args, strict=True)
@@ -121,7 +123,7 @@ def _no_row(op: Op, args: Sequence[Any], first: int) -> TypeError:
     )
 
 
-def _refuse(op: Op, arg: Arg, position: int, value: Any, expected: str) -> TypeError:
+def _refuse(op: Op, arg: SchemaArgument, position: int, value: Any, expected: str) -> TypeError:
     name = "input" if arg.name == "self" else arg.name
     place = "" if arg.keyword_only else f" (position {position + 1})"
     return TypeError(
@@ -129,12 +131,12 @@ def _refuse(op: Op, arg: Arg, position: int, value: Any, expected: str) -> TypeE
     )
 
 
-def refused(op: Op, arg: Arg, i: int, value: object) -> TypeError:
+def refused(op: Op, arg: SchemaArgument, i: int, value: object) -> TypeError:
     """What torch says of an attribute of another class."""
     return _refuse(op, arg, i, value, arg.type.removeprefix("Sym").lower())
 
 
-def _tensor(op: Op, arg: Arg, i: int, value: Tensor) -> Tensor:
+def _tensor(op: Op, arg: SchemaArgument, i: int, value: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if op.base_name == "copy" and value.__class__ in NUMBERS:  # torch takes a number here
@@ -143,11 +145,11 @@ def _tensor(op: Op, arg: Arg, i: int, value: Tensor) -> Tensor:
     raise _refuse(op, arg, i, value, "Tensor")
 
 
-def _optional_tensor(op: Op, arg: Arg, i: int, value: Tensor | None) -> Tensor | None:
+def _optional_tensor(op: Op, arg: SchemaArgument, i: int, value: Tensor | None) -> Tensor | None:
     return None if value is None else _tensor(op, arg, i, value)
 
 
-def _tensors(op: Op, arg: Arg, i: int, value: Any) -> tuple[Tensor, ...]:
+def _tensors(op: Op, arg: SchemaArgument, i: int, value: Any) -> tuple[Tensor, ...]:
     if isinstance(value, Tensor) or not isinstance(value, Sequence):
         raise _refuse(op, arg, i, value, "tuple of Tensors")
     for n, item in enumerate(value):
@@ -158,7 +160,7 @@ def _tensors(op: Op, arg: Arg, i: int, value: Any) -> tuple[Tensor, ...]:
     return tuple(value)
 
 
-def _optional_tensors(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _optional_tensors(op: Op, arg: SchemaArgument, i: int, value: Any) -> Any:
     indices: list[Any] = []
     for item in value:
         index = _optional_tensor(op, arg, i, item)
@@ -191,7 +193,7 @@ def _in_64_bits(value: Any) -> Any:
     return value
 
 
-def _union(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _union(op: Op, arg: SchemaArgument, i: int, value: Any) -> Any:
     if isinstance(value, Tensor) or (value is None and arg.optional):
         return value
     scalar = number(value)
@@ -200,7 +202,7 @@ def _union(op: Op, arg: Arg, i: int, value: Any) -> Any:
     return _in_64_bits(scalar)
 
 
-def _scalar(op: Op, arg: Arg, i: int, value: Number | None) -> Number | None:
+def _scalar(op: Op, arg: SchemaArgument, i: int, value: Number | None) -> Number | None:
     if value is None and arg.optional:
         return None
     # A number that wants a gradient would lose it.
@@ -211,7 +213,7 @@ def _scalar(op: Op, arg: Arg, i: int, value: Number | None) -> Number | None:
     return _in_64_bits(scalar)
 
 
-def _ints(op: Op, arg: Arg, i: int, value: Any) -> tuple[int, ...] | None:
+def _ints(op: Op, arg: SchemaArgument, i: int, value: Any) -> tuple[int, ...] | None:
     if value is None and arg.optional:
         return None
     if value is None and arg.has_default and arg.default == ():
@@ -248,10 +250,10 @@ def listed(op: Op, at: int, first: int, value: Any) -> Any:
 def one_by_one(op: Op, i: int) -> bool:
     """Whether argument `i` is that of a method whose ints come one by one: `x.permute(0, 1)`."""
     positional = [a for a in op.schema.args if not a.keyword_only]
-    return i == 0 and len(positional) == 2 and positional[0].kind is Kind.TENSOR
+    return i == 0 and len(positional) == 2 and positional[0].kind is ArgKind.TENSOR
 
 
-def _index(op: Op, arg: Arg, i: int, value: Any, expected: str) -> int:
+def _index(op: Op, arg: SchemaArgument, i: int, value: Any, expected: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
@@ -276,7 +278,7 @@ def sizes_of(op: Op, at: int, first: int, value: Any) -> Any:
     return (whole,) if arg.size is None and one_by_one(op, at - first) else whole
 
 
-def _attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _attr(op: Op, arg: SchemaArgument, i: int, value: Any) -> Any:
     if value is None:
         if arg.optional or (arg.has_default and arg.default is None):
             return None
@@ -285,33 +287,33 @@ def _attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
     return value if fix is None else fix(op, arg, i, value)
 
 
-def _int_attr(op: Op, arg: Arg, i: int, value: int) -> int:
+def _int_attr(op: Op, arg: SchemaArgument, i: int, value: int) -> int:
     if value.__class__ is bool:
         raise _refuse(op, arg, i, value, "int")
     return _index(op, arg, i, value, "int")
 
 
-def _float_attr(op: Op, arg: Arg, i: int, value: float) -> float:
+def _float_attr(op: Op, arg: SchemaArgument, i: int, value: float) -> float:
     scalar = number(value)
     if scalar is None or isinstance(scalar, complex):
         raise _refuse(op, arg, i, value, "float")
     return float(scalar)
 
 
-def _number_attr(op: Op, arg: Arg, i: int, value: Number) -> Number:
+def _number_attr(op: Op, arg: SchemaArgument, i: int, value: Number) -> Number:
     scalar = number(value)
     if scalar is None:
         raise _refuse(op, arg, i, value, "Number")
     return scalar
 
 
-def _bool_attr(op: Op, arg: Arg, i: int, value: bool) -> bool:
+def _bool_attr(op: Op, arg: SchemaArgument, i: int, value: bool) -> bool:
     if isinstance(value, bool | int | np.bool_):
         return bool(value)
     raise _refuse(op, arg, i, value, "bool")
 
 
-def _dtype_attr(op: Op, arg: Arg, i: int, value: Dtype) -> Dtype:
+def _dtype_attr(op: Op, arg: SchemaArgument, i: int, value: Dtype) -> Dtype:
     if isinstance(value, Dtype):
         return value
     from_python = {float: "float64", int: "int64", bool: "bool"}.get(value)
@@ -322,7 +324,7 @@ def _dtype_attr(op: Op, arg: Arg, i: int, value: Dtype) -> Dtype:
     raise _refuse(op, arg, i, value, "torch.dtype")
 
 
-def _device_attr(op: Op, arg: Arg, i: int, value: Device) -> Device:
+def _device_attr(op: Op, arg: SchemaArgument, i: int, value: Device) -> Device:
     return value if isinstance(value, Device) else Device(value)
 
 
@@ -338,20 +340,22 @@ _ATTR: dict[str, Callable[..., Any]] = {
     "bool[]": lambda op, arg, i, value: tuple(bool(v) for v in value),
 }
 
-_FIX: dict[Kind, Callable[..., Any]] = {
-    Kind.TENSOR: _tensor,
-    Kind.OPTIONAL_TENSOR: _optional_tensor,
-    Kind.TENSORS: _tensors,
-    Kind.OPTIONAL_TENSORS: _optional_tensors,
-    Kind.UNION: _union,
-    Kind.SCALAR: _scalar,
-    Kind.INTS: _ints,
-    Kind.ATTR: _attr,
+_FIX: dict[ArgKind, Callable[..., Any]] = {
+    ArgKind.TENSOR: _tensor,
+    ArgKind.OPTIONAL_TENSOR: _optional_tensor,
+    ArgKind.TENSORS: _tensors,
+    ArgKind.OPTIONAL_TENSORS: _optional_tensors,
+    ArgKind.UNION: _union,
+    ArgKind.SCALAR: _scalar,
+    ArgKind.INTS: _ints,
+    ArgKind.ATTR: _attr,
 }
 
 
 # What every composite's body needs as its schema says.
-_FIRM = frozenset((Kind.TENSOR, Kind.OPTIONAL_TENSOR, Kind.TENSORS, Kind.INTS, Kind.SCALAR))
+_FIRM = frozenset(
+    (ArgKind.TENSOR, ArgKind.OPTIONAL_TENSOR, ArgKind.TENSORS, ArgKind.INTS, ArgKind.SCALAR)
+)
 
 
 def refuse_kinds(op: Op, values: Sequence[Any], first: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
-from .._autograd.scope import Scope
+from .._autograd.scope import StepScope
 from ..ops.namespaces import OpOverload, namespace
 from ..ops.spec import Op
 from .keys import DispatchKey
@@ -14,7 +14,7 @@ from .keys import DispatchKey
 _AUTOGRAD = int(DispatchKey.Autograd)
 
 
-class TorchDispatchMode(Scope):
+class TorchDispatchMode(StepScope):
     """A context whose `__torch_dispatch__` sees every operator that runs inside.
 
     Inside that method the mode is off and nothing is recorded for gradients.

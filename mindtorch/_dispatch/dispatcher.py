@@ -17,14 +17,14 @@ from . import dispatch_modes, overrides
 from .autocast import recast
 from .functionalize import functionalize_inplace
 from .keys import DispatchKey
-from .plans import Plan
+from .plans import CallPlan
 from .profiled_names import profiled_names
 
 AUTOGRAD = int(DispatchKey.Autograd)
 FUNCTIONALIZE = int(DispatchKey.Functionalize)
 
 
-def layers(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
+def layers(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
     """A call that makes new results, when plain running may not be enough."""
     if MODES.active and LOCAL.profilers:
         return _timed(op, args, lambda: _layers(op, plan, args))
@@ -45,7 +45,7 @@ def _timed(op: Op, args: Sequence[Any], run: Callable[[], Any], end: str = "") -
                 note(f"aten::{name}", start, stop)
 
 
-def _layers(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
+def _layers(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
     if MODES.active:
         if LOCAL.functions:
             return overrides.through_mode(op, "function", args)
@@ -59,7 +59,7 @@ def _layers(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) ->
     return autograd(op, plan, args)
 
 
-def _under_modes(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
+def _under_modes(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
     if LOCAL.autocast:
         other = recast(op, args)
         if other is not None:
@@ -71,7 +71,7 @@ def _under_modes(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any
     return autograd(op, plan, args)
 
 
-def layers_inplace(op: Op, plan: Plan, args: Sequence[Any]) -> Any:
+def layers_inplace(op: Op, plan: CallPlan, args: Sequence[Any]) -> Any:
     """A call that writes to its first argument, when plain running may not be enough."""
     if MODES.active and LOCAL.profilers:
         return _timed(op, args, lambda: layers_inplace(op, plan, args), "_")
@@ -82,7 +82,7 @@ def layers_inplace(op: Op, plan: Plan, args: Sequence[Any]) -> Any:
     return _write(op, plan, args)
 
 
-def _write(op: Op, plan: Plan | dispatch_modes.Watched, args: Sequence[Any]) -> Tensor:
+def _write(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any]) -> Tensor:
     if MODES.active and _wants_functionalize():
         return functionalize_inplace(op, args)
     target = args[0]

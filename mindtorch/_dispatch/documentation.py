@@ -9,13 +9,13 @@ import inspect
 from collections.abc import Iterator, Sequence
 
 from ..ops.rules import Pointwise
-from ..ops.schema import Kind
+from ..ops.schema import ArgKind
 from ..ops.spec import MISSING, SPACES, Op
 
-_TENSORS = frozenset((Kind.TENSOR, Kind.OPTIONAL_TENSOR, Kind.UNION))
+_TENSORS = frozenset((ArgKind.TENSOR, ArgKind.OPTIONAL_TENSOR, ArgKind.UNION))
 # Forms that write to their first argument.
 WRITING = frozenset(("inplace", "augmented"))
-_LISTS = frozenset((Kind.TENSORS, Kind.OPTIONAL_TENSORS))
+_LISTS = frozenset((ArgKind.TENSORS, ArgKind.OPTIONAL_TENSORS))
 # Groups of `unsupported` in words.
 _GROUPS = {
     "whole": "integers", "narrow": "integers other than int64", "short": "uint8, int8, int16",
@@ -96,7 +96,7 @@ def _shapes(op: Op) -> str:
         return "the result has the input's shape"
     if "keepdim" in names:
         return "the result lacks the reduced dimensions; with keepdim=True they have size 1"
-    sizes = [f"`{a.name}`" for a in op.schema.args if a.kind is Kind.INTS]
+    sizes = [f"`{a.name}`" for a in op.schema.args if a.kind is ArgKind.INTS]
     return f"{' and '.join(sizes)} set the sizes" if sizes and not operands else ""
 
 
@@ -126,7 +126,7 @@ def _raises(op: Op, form: str) -> Iterator[str]:
     operands = [a for a in args if a.kind in _TENSORS or a.kind in _LISTS]
     if len(operands) > 1 or any(a.kind in _LISTS for a in args):
         yield "RuntimeError: shapes that do not fit each other, or tensors of two devices."
-    elif any(a.kind is Kind.INTS for a in args):
+    elif any(a.kind is ArgKind.INTS for a in args):
         yield "RuntimeError: sizes that do not fit the tensor."
     if op.dtypes.unsupported:
         yield "RuntimeError, NotImplementedError: a dtype that the device does not support."

@@ -35,7 +35,7 @@ from .._compat.missing_args import MARKS, Missing, refuse_missing
 from .._tensor.tensor import Tensor
 from ..ops.returns import named_tuple
 from ..ops.rules import NUMBERS
-from ..ops.schema import Arg, Kind
+from ..ops.schema import ArgKind, SchemaArgument
 from ..ops.source import compiled
 from ..ops.spec import Op
 from . import programs, slow
@@ -227,7 +227,7 @@ def _listed(op: Op, form: str) -> list[str]:
         f"if {a.name}.__class__ not in PLAIN:"
         f" given_{a.name} = {a.name}; {a.name} = listed(op, {at}, {first}, {a.name})"
         for at, a in enumerate(op.schema.args)
-        if a.kind is Kind.INTS
+        if a.kind is ArgKind.INTS
     ]
 
 
@@ -281,7 +281,7 @@ def takes_varargs(op: Op) -> bool:
     Of the lists that one int stands for, those that are the only argument at all.
     """
     rest = [a for a in op.schema.args if not a.keyword_only][1:]
-    if len(rest) != 1 or rest[0].kind is not Kind.INTS:
+    if len(rest) != 1 or rest[0].kind is not ArgKind.INTS:
         return False
     return rest[0].size is None or (rest[0].size == 1 and len(op.schema.args) == 2)
 
@@ -297,21 +297,21 @@ def named_ints(op: Op, name: str, extra: dict[str, Any]) -> Any:
     raise explained_here() or TypeError(text)
 
 
-def several_of(op: Op, form: str) -> Arg | None:
+def several_of(op: Op, form: str) -> SchemaArgument | None:
     """The argument that a variadic op takes as its last positional ones."""
     if not op.api.variadic or form not in ("function", "aten"):
         return None
     return [a for a in op.schema.args if not a.keyword_only][-1]
 
 
-def arguments(op: Op, form: str) -> tuple[Arg, ...]:
+def arguments(op: Op, form: str) -> tuple[SchemaArgument, ...]:
     """The schema's arguments in the form's order: a method has `self` first."""
     if form != "method":
         return op.schema.args
     return tuple(sorted(op.schema.args, key=lambda a: a.name != "self"))
 
 
-def _default(arg: Arg, form: str) -> str:
+def _default(arg: SchemaArgument, form: str) -> str:
     """What a parameter is where a call does not give it: users are told of it in torch's words."""
     if arg.has_default:
         return f"=D_{arg.name}"
@@ -336,7 +336,7 @@ def _takes_extra(op: Op, form: str) -> bool:
     """
     if form == "aten":
         return False
-    several = op.base_name not in _QUICK and any(a.kind is Kind.UNION for a in op.schema.args)
+    several = op.base_name not in _QUICK and any(a.kind is ArgKind.UNION for a in op.schema.args)
     return several or any(a.name in ("dim", "keepdim") for a in op.schema.args)
 
 
@@ -352,7 +352,7 @@ def _params(op: Op, form: str, varargs: bool) -> str:
             parts.append("*" + name)
             starred = True
             continue
-        if varargs and arg.kind is Kind.INTS and not arg.keyword_only:
+        if varargs and arg.kind is ArgKind.INTS and not arg.keyword_only:
             parts.append("*" + name)
             starred = True
             continue
@@ -391,12 +391,12 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
     if several is not None:
         # A lone list holds them; a lone tensor is the only one of them.
         n = several.name
-        lone = f" and not isinstance({n}[0], Tensor)" if several.kind is Kind.TENSORS else ""
+        lone = f" and not isinstance({n}[0], Tensor)" if several.kind is ArgKind.TENSORS else ""
         lines.append(f"if len({n}) == 1{lone}: {n} = {n}[0]")
     if form == "function" and "self" in names:
         lines.append("self = input")
     if varargs:
-        ints = next(a.name for a in op.schema.args if a.kind is Kind.INTS)
+        ints = next(a.name for a in op.schema.args if a.kind is ArgKind.INTS)
         lines += [f"if len({ints}) == 1 and {ints}[0].__class__ is not int:"]
         lines += [f"    given_{ints} = {ints}; {ints} = {ints}[0]"]
         lines += [f"elif not {ints}:", f"    {ints} = named_ints(op, {ints!r}, extra)"]
@@ -437,7 +437,7 @@ _ASKING: dict[str, Any] = {
 
 def _look_at_classes(op: Op, form: str) -> str:
     """Lines that let a first argument that is no plain tensor have the call, where it wants it."""
-    looked = (Kind.TENSOR, Kind.UNION, Kind.TENSORS)
+    looked = (ArgKind.TENSOR, ArgKind.UNION, ArgKind.TENSORS)
     first = next((a for a in op.schema.args if a.kind in looked), None)
     if form in OPERATORS or form == "aten":
         return ""
@@ -446,7 +446,7 @@ def _look_at_classes(op: Op, form: str) -> str:
     is_layer = "nn" in op.places and form == "function"
     names = ", ".join(parameters if is_layer else (a.name for a in op.schema.args))
     test = "MODES.active and LOCAL.functions"
-    if first is not None and first.kind is Kind.TENSORS:
+    if first is not None and first.kind is ArgKind.TENSORS:
         test += f" or {n}.__class__ in LISTS and not PLAIN_TENSORS.issuperset(map(type, {n}))"
     elif first is not None:
         test += f" or {n}.__class__ not in PLAIN_TENSORS"
@@ -455,7 +455,7 @@ def _look_at_classes(op: Op, form: str) -> str:
         f"        answer = hand_over_composite(op, {form!r}, ({names},))\n"
         f"        if answer is not NotImplemented: return answer\n"
     )
-    if first is not None and first.kind is Kind.TENSOR and not is_layer:
+    if first is not None and first.kind is ArgKind.TENSOR and not is_layer:
         lines += f"        if not isinstance({n}, Tensor): refuse_call(op, {form!r}, ({names},))\n"
     return lines
 
@@ -536,7 +536,7 @@ def _labelling(body: Any, label: str | Rule) -> Any:
 
 def _look_at_numbers(op: Op, form: str) -> str:
     """Lines that refuse Python numbers where only tensors are taken, or one number is."""
-    tensors = [a.name for a in op.schema.args if a.kind is Kind.TENSOR]
+    tensors = [a.name for a in op.schema.args if a.kind is ArgKind.TENSOR]
     join = " or "
     if op.api.number_first:
         tensors, join = [a.name for a in op.schema.args[:2]], " and "
@@ -567,7 +567,7 @@ def _look_at_attributes(op: Op, form: str) -> str:
     for arg in () if op.api.variadic else op.schema.args:
         if arg.name == "memory_format":  # named by text inside, by an object outside
             continue
-        classes = _PLAIN_ATTRIBUTES.get(arg.type) if arg.kind is Kind.ATTR else None
+        classes = _PLAIN_ATTRIBUTES.get(arg.type) if arg.kind is ArgKind.ATTR else None
         if classes:
             n, none = arg.name, ["None"] * (arg.optional or arg.default is None)
             fits = [f"{n}.__class__ is {c}" for c in classes] + [f"{n} is None" for _ in none]
@@ -582,7 +582,7 @@ def refuse_attributes(op: Op, form: str, values: tuple[Any, ...]) -> None:
     """TypeError in torch's words for a number, word or flag that is none."""
     first = int(form in ("method", *WRITING))
     for at, (arg, value) in enumerate(zip(op.schema.args, values, strict=True), -first):
-        if arg.kind is not Kind.ATTR or arg.name == "memory_format" or isinstance(value, Tensor):
+        if arg.kind is not ArgKind.ATTR or arg.name == "memory_format" or isinstance(value, Tensor):
             continue  # what a tensor stands for, the body says
         if arg.type in _PLAIN_ATTRIBUTES and not suits(arg, value):
             raise explained_here() or refused(op, arg, at, value)
@@ -594,7 +594,7 @@ def _look_at_sizes(op: Op, first: int) -> str:
     parameters = inspect.signature(op.body).parameters if op.body else {}
     for at, arg in enumerate(op.schema.args):
         n = arg.name
-        if arg.kind is Kind.INTS and not (
+        if arg.kind is ArgKind.INTS and not (
             n in parameters and "Tensor" in str(parameters[n].annotation)
         ):
             word = f" or {n}.__class__ is str" * (

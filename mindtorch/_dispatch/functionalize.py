@@ -49,7 +49,7 @@ def write_back(op: Op, target: Tensor, result: Tensor) -> Tensor:
     state = LOCAL.functionalize
     LOCAL.functionalize = 0
     try:
-        plan = plans.Plan(_unused, plans.geometries((target, result, False)), (target._geom,))
+        plan = plans.CallPlan(_unused, plans.geometries((target, result, False)), (target._geom,))
 
         def write() -> None:
             registry.backend(target._geom.device).write_back(op, target, result)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ops.rules import NUMBERS
-from ..ops.schema import Arg, Kind
+from ..ops.schema import ArgKind, SchemaArgument
 from ..ops.source import compiled
 from ..ops.spec import MISSING, Op
 
@@ -19,7 +19,7 @@ from ..ops.spec import MISSING, Op
 def key_lines(op: Op) -> str:
     """The lines that make `key`, and `fn`: the first history among the arguments."""
     args = op.schema.args
-    unions = [a for a in args if a.kind is Kind.UNION and not a.optional]
+    unions = [a for a in args if a.kind is ArgKind.UNION and not a.optional]
     if len(unions) == 1:
         name = unions[0].name
         number = _parts(args, {name: (f"{name}.__class__", None)})
@@ -35,7 +35,7 @@ def key_lines(op: Op) -> str:
 def guard_of(op: Op) -> str:
     """The condition for taking the layers instead of running the plan."""
     differentiable = op.grad is MISSING or bool(op.grad)
-    tensors = any(a.kind not in (Kind.ATTR, Kind.INTS) for a in op.schema.args)
+    tensors = any(a.kind not in (ArgKind.ATTR, ArgKind.INTS) for a in op.schema.args)
     watched = tensors and (differentiable or op.writes.inplace)
     return "fn is not None or MODES.active" if watched else "MODES.active"
 
@@ -65,7 +65,7 @@ def _assign(parts: tuple[list[str], list[str]], indent: int) -> str:
     return f"{pad}key = {key}\n{pad}fn = {' or '.join(fns) or 'None'}\n"
 
 
-def _parts(args: tuple[Arg, ...], bound: dict[str, Any]) -> tuple[list[str], list[str]]:
+def _parts(args: tuple[SchemaArgument, ...], bound: dict[str, Any]) -> tuple[list[str], list[str]]:
     keys: list[str] = []
     fns: list[str] = []
     for arg in args:
@@ -77,24 +77,24 @@ def _parts(args: tuple[Arg, ...], bound: dict[str, Any]) -> tuple[list[str], lis
     return keys, fns
 
 
-def _part(arg: Arg) -> tuple[str | None, str | None]:
+def _part(arg: SchemaArgument) -> tuple[str | None, str | None]:
     n = arg.name
-    if arg.kind is Kind.TENSOR:
+    if arg.kind is ArgKind.TENSOR:
         return f"{n}._geom", f"{n}._fn"
-    if arg.kind is Kind.OPTIONAL_TENSOR:
+    if arg.kind is ArgKind.OPTIONAL_TENSOR:
         return f"(None if {n} is None else {n}._geom)", f"(None if {n} is None else {n}._fn)"
-    if arg.kind is Kind.UNION:
+    if arg.kind is ArgKind.UNION:
         number = f"{n}.__class__ in NUMBERS or {n} is None"
         return (
             f"({n}.__class__ if {number} else {n}._geom)",
             f"(None if {number} else {n}._fn)",
         )
-    if arg.kind in (Kind.TENSORS, Kind.OPTIONAL_TENSORS):
-        none = "None if t is None else " if arg.kind is Kind.OPTIONAL_TENSORS else ""
+    if arg.kind in (ArgKind.TENSORS, ArgKind.OPTIONAL_TENSORS):
+        none = "None if t is None else " if arg.kind is ArgKind.OPTIONAL_TENSORS else ""
         return f"tuple([{none}t._geom for t in {n}])", f"first_fn({n})"
     if arg.counts_default:
         return f"({n} if {n} is D_{n} else {n}.__class__)", None
-    if arg.kind is Kind.SCALAR or arg.type == "Generator":
+    if arg.kind is ArgKind.SCALAR or arg.type == "Generator":
         return f"{n}.__class__", None
     if arg.type in ("Number", "float"):
         return f"{n}, {n}.__class__", None

@@ -7,7 +7,7 @@ from enum import IntFlag
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
-from .._autograd.scope import Scope
+from .._autograd.scope import StepScope
 
 
 class DispatchKey(IntFlag):
@@ -33,7 +33,7 @@ def keyset(*tensors: Any) -> DispatchKey:
     return DispatchKey((keys | LOCAL.include) & ~LOCAL.exclude)
 
 
-class _Guard(Scope):
+class _Guard(StepScope):
     field: str
 
     def __init__(self, keys: DispatchKey):

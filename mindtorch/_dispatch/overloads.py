@@ -14,7 +14,7 @@ from .._compat.argument_errors import explained, explained_here
 from .._compat.missing_args import before_missing
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
-from ..ops.schema import Arg, Kind
+from ..ops.schema import ArgKind, SchemaArgument
 from ..ops.spec import OPS, LazyAten, Op, overloads
 from . import overrides
 from .bind import NUMBERS_AS_TENSORS, number, tensor_first
@@ -140,7 +140,7 @@ def choose(
 
 def _bound(
     op: Op, form: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> list[tuple[Arg, Any]] | None:
+) -> list[tuple[SchemaArgument, Any]] | None:
     """Arguments with their values; None where too many, unknown or missing ones are given."""
     places = [a for a in arguments(op, form) if not a.keyword_only]
     if form in ("method", "inplace") and takes_varargs(op) and len(args) > 2:
@@ -167,21 +167,21 @@ def _named(op: Op, form: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[str, 
         yield ("self" if name == "input" and "self" in names else name), value
 
 
-def _suits(arg: Arg, value: Any, strict: bool) -> bool:
+def _suits(arg: SchemaArgument, value: Any, strict: bool) -> bool:
     """Whether an argument takes a value: as it is, or converted where not `strict`."""
     if value is None:
         return arg.optional or (arg.has_default and arg.default is None)
-    if arg.kind in (Kind.TENSOR, Kind.OPTIONAL_TENSOR):
+    if arg.kind in (ArgKind.TENSOR, ArgKind.OPTIONAL_TENSOR):
         return isinstance(value, Tensor)
-    if arg.kind in (Kind.TENSORS, Kind.OPTIONAL_TENSORS):
+    if arg.kind in (ArgKind.TENSORS, ArgKind.OPTIONAL_TENSORS):
         return isinstance(value, list | tuple) and all(isinstance(v, Tensor) for v in value)
-    if arg.kind is Kind.UNION:
+    if arg.kind is ArgKind.UNION:
         return isinstance(value, Tensor) or number(value) is not None
-    if arg.kind is Kind.INTS:
+    if arg.kind is ArgKind.INTS:
         return _is_int(value, strict) or (
             isinstance(value, list | tuple) and all(_is_int(v, False) for v in value)
         )
-    if arg.kind is Kind.SCALAR or arg.type in ("Number", "float"):
+    if arg.kind is ArgKind.SCALAR or arg.type in ("Number", "float"):
         if isinstance(value, Tensor):  # its value is not read: that would wait for the device
             return not strict and value.numel() == 1
         return number(value) is not None

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, TypeVar, cast
 
 from .._autograd.grad_mode import LOCAL, MODES
-from .._autograd.scope import Scope
+from .._autograd.scope import StepScope
 from .._compat.argument_errors import SIGNS
 from .._compat.missing_args import before_missing
 from .._tensor.subclass import DOOR, Marked, off
@@ -257,7 +257,7 @@ def get_default_nowrap_functions() -> set[Any]:
     return {Tensor.grad.__get__}
 
 
-class DisableTorchFunctionSubclass(Scope):
+class DisableTorchFunctionSubclass(StepScope):
     """Instances of subclasses are plain tensors inside."""
 
     def steps(self) -> Iterator[None]:
@@ -269,7 +269,7 @@ class DisableTorchFunctionSubclass(Scope):
             SUBCLASS.off = before
 
 
-class DisableTorchFunction(Scope):
+class DisableTorchFunction(StepScope):
     """Neither subclasses nor modes see calls inside."""
 
     def steps(self) -> Iterator[None]:
@@ -282,7 +282,7 @@ class DisableTorchFunction(Scope):
             LOCAL.functions, SUBCLASS.off = before, off
 
 
-class TorchFunctionMode(Scope):
+class TorchFunctionMode(StepScope):
     """A context whose `__torch_function__` sees every call of a torch function inside."""
 
     def __torch_function__(

@@ -19,7 +19,7 @@ from ..ops.spec import Op
 LIMIT = 4096
 
 
-class Plan:
+class CallPlan:
     """What is known about a call once metadata is: how to run it and what comes out.
 
     `run(*args)` reads only tensors and Scalars from its arguments; everything else was fixed when
@@ -35,12 +35,12 @@ class Plan:
         self.outs = outs
 
 
-_tables: list[dict[Any, Plan]] = []
+_tables: list[dict[Any, CallPlan]] = []
 
 
-def table() -> dict[Any, Plan]:
+def table() -> dict[Any, CallPlan]:
     """A new dict of plans that `clear` will empty."""
-    plans: dict[Any, Plan] = {}
+    plans: dict[Any, CallPlan] = {}
     _tables.append(plans)
     return plans
 
@@ -72,7 +72,7 @@ def references() -> Iterator[None]:
             clear()  # plans that others would be refused
 
 
-def put(plans: dict[Any, Plan], key: Any, plan: Plan) -> None:
+def put(plans: dict[Any, CallPlan], key: Any, plan: CallPlan) -> None:
     """Store a plan; a full table is emptied first."""
     if len(plans) >= LIMIT:
         plans.clear()
@@ -142,7 +142,7 @@ def infer(op: Op, geoms: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(outs) if isinstance(outs, tuple | list) else (outs,)
 
 
-def functional(op: Op, args: tuple[Any, ...]) -> Plan:
+def functional(op: Op, args: tuple[Any, ...]) -> CallPlan:
     """The plan of a call that makes new results (or views)."""
     plan = _functional(op, args)
     look = op.kernels.refuses(plan.args, plan.outs) if op.kernels.refuses else None
@@ -157,7 +157,7 @@ def functional(op: Op, args: tuple[Any, ...]) -> Plan:
     return plan
 
 
-def _functional(op: Op, args: tuple[Any, ...]) -> Plan:
+def _functional(op: Op, args: tuple[Any, ...]) -> CallPlan:
     op.bind()
     geoms = geometries(args)
     device = device_of(op, geoms)
@@ -166,14 +166,14 @@ def _functional(op: Op, args: tuple[Any, ...]) -> Plan:
         fn, meta = custom
         outs = meta(*geoms) if meta is not None else infer(op, geoms) if op.infer else ()
         outs = (outs,) if outs.__class__ is Geometry else tuple(outs)
-        return Plan(fn, geoms, outs)
+        return CallPlan(fn, geoms, outs)
     _look_at_dtype(op, device, geoms)
     outs = infer(op, geoms)
     if op.is_view:
-        return Plan(view_plan(op, outs), geoms, outs)
+        return CallPlan(view_plan(op, outs), geoms, outs)
     if _crosses(op) and not _casts_on_host(op, geoms[0], outs[0]):
-        return Plan(_transfer(op, outs[0]), geoms, outs)
-    return Plan(_backend_run(op, device, args, outs), geoms, outs)
+        return CallPlan(_transfer(op, outs[0]), geoms, outs)
+    return CallPlan(_backend_run(op, device, args, outs), geoms, outs)
 
 
 def _look_at_dtype(op: Op, device: Device, geoms: tuple[Any, ...]) -> None:
@@ -218,7 +218,7 @@ def _transfer(op: Op, out: Geometry) -> Callable[..., Any]:
     return run
 
 
-def into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bool) -> Plan:
+def into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bool) -> CallPlan:
     """The plan of a call that writes to tensors of the Geometries `dests`: `run(dests, *args)`.
 
     `inplace` says that the only destination is the first argument.
@@ -236,23 +236,23 @@ def into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bo
     return plan
 
 
-def _into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bool) -> Plan:
+def _into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bool) -> CallPlan:
     op.bind()
     geoms = geometries(args)
     if _crosses(op) and inplace:
         mover = _mover(geoms[0].device, geoms[1].device)
         outs = infer(op, geoms)
-        return Plan(lambda dests, _, source, *__: mover.copy(dests[0], source), geoms, outs)
+        return CallPlan(lambda dests, _, source, *__: mover.copy(dests[0], source), geoms, outs)
     device = device_of(op, (*dests, *geoms))
     custom = registry.kernel(op.name, device.type)
     if custom is not None:
-        return Plan(_through_copy(custom[0]), geoms, dests)
+        return CallPlan(_through_copy(custom[0]), geoms, dests)
     _look_at_dtype(op, device, geoms)
     outs = infer(op, geoms)
     backend = registry.backend(device)
     if op.lower is not None and not backend.has_kernel(op, args, outs) and device.type != "meta":
-        return Plan(_through_copy(below_autograd(op.lower)), geoms, outs)
-    return Plan(backend.into(op, args, outs, dests, inplace), geoms, outs)
+        return CallPlan(_through_copy(below_autograd(op.lower)), geoms, outs)
+    return CallPlan(backend.into(op, args, outs, dests, inplace), geoms, outs)
 
 
 def _through_copy(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -22,13 +22,19 @@ from .._tensor.recording import RECORDING, Unrepeatable
 from .._tensor.slots import over
 from .._tensor.tensor import Tensor
 from ..ops.rules import Dynamic
-from ..ops.schema import Arg, Kind
+from ..ops.schema import ArgKind, SchemaArgument
 from ..ops.source import compiled
 from ..ops.spec import Op
 from . import plans
 from .overrides import PLAIN_TENSORS
 
-_TENSORS = (Kind.TENSOR, Kind.OPTIONAL_TENSOR, Kind.TENSORS, Kind.OPTIONAL_TENSORS, Kind.UNION)
+_TENSORS = (
+    ArgKind.TENSOR,
+    ArgKind.OPTIONAL_TENSOR,
+    ArgKind.TENSORS,
+    ArgKind.OPTIONAL_TENSORS,
+    ArgKind.UNION,
+)
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, Device, Dtype, Size))
 _SIGHTS = 2  # calls before the one that is recorded
 _RESULT = re.compile(r"\bt\d+\b")
@@ -70,23 +76,23 @@ def observation(names: str) -> str:
     )
 
 
-def _part(arg: Arg) -> tuple[str, str]:
+def _part(arg: SchemaArgument) -> tuple[str, str]:
     """What of an argument is in the key, and where its history is."""
     n, kind = arg.name, arg.kind
-    if kind is Kind.TENSOR:
+    if kind is ArgKind.TENSOR:
         return f"{n}._geom", f"{n}._fn"
-    if kind is Kind.OPTIONAL_TENSOR:
+    if kind is ArgKind.OPTIONAL_TENSOR:
         return f"None if {n} is None else {n}._geom", f"(None if {n} is None else {n}._fn)"
-    if kind is Kind.UNION:
+    if kind is ArgKind.UNION:
         number = f"{n}.__class__ in NUMBERS or {n} is None"
         key = f"({n} or str({n}), {n}.__class__) if {number} else {n}._geom"  # 0.0 is not -0.0
         return key, f"(None if {number} else {n}._fn)"
-    if kind in (Kind.TENSORS, Kind.OPTIONAL_TENSORS):
+    if kind in (ArgKind.TENSORS, ArgKind.OPTIONAL_TENSORS):
         listed = f"{n} if {n}.__class__ in LISTS else None"
-        one = "t._geom" if kind is Kind.TENSORS else "None if t is None else t._geom"
+        one = "t._geom" if kind is ArgKind.TENSORS else "None if t is None else t._geom"
         return f"tuple([{one} for t in ({listed})])", f"first_fn({n})"
     value = f"tuple({n}) if {n}.__class__ is list else {n}"
-    if kind is Kind.SCALAR or arg.type in ("float", "Number"):
+    if kind is ArgKind.SCALAR or arg.type in ("float", "Number"):
         value = f"{n} or str({n})"
     value = f"({value}, {n}.__class__)"
     return (f"{n} if {n} is D_{n} else {value}" if arg.has_default else value), ""

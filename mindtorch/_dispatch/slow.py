@@ -13,7 +13,7 @@ from .._tensor.dtype import COMPLEX
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.rules import NUMBERS
-from ..ops.schema import Kind
+from ..ops.schema import ArgKind
 from ..ops.spec import Op, aten
 from . import overrides, plans
 from .autocast import recast
@@ -32,12 +32,12 @@ def operand(op: Op, value: Any) -> Any:
     if isinstance(value, Tensor) or overriding((value,)):
         return value
     if value.__class__ in NUMBERS:
-        return None if op.schema.args[1].kind is Kind.TENSOR else value
+        return None if op.schema.args[1].kind is ArgKind.TENSOR else value
     if op.name == "__rtruediv__" and isinstance(value, np.ndarray):
         return value
     if op.name == "eq" and isinstance(value, np.ndarray):
         return aten.from_numpy(value) if value.dtype.kind in "biufc" else None
-    return None if op.schema.args[1].kind is Kind.TENSOR else number(value)
+    return None if op.schema.args[1].kind is ArgKind.TENSOR else number(value)
 
 
 def operated(op: Op, raw: Sequence[Any]) -> Any:
@@ -55,15 +55,15 @@ def operated_inplace(op: Op, raw: Sequence[Any]) -> Any:
 def _raw_key(op: Op, args: Sequence[Any]) -> Any:
     """The key of arguments as given, None where finding it again by identity would be wrong."""
     for arg, value in zip(op.schema.args, args, strict=True):
-        if arg.kind in (Kind.INTS, Kind.ATTR) and not _plain(value):
+        if arg.kind in (ArgKind.INTS, ArgKind.ATTR) and not _plain(value):
             return None
-        if arg.kind in (Kind.UNION, Kind.SCALAR) and not (
+        if arg.kind in (ArgKind.UNION, ArgKind.SCALAR) and not (
             isinstance(value, Tensor) or value is None or value.__class__ in NUMBERS
         ):
             return None
-        if arg.kind is Kind.SCALAR and isinstance(value, Tensor):
+        if arg.kind is ArgKind.SCALAR and isinstance(value, Tensor):
             return None
-        if arg.kind is Kind.OPTIONAL_TENSORS and any(
+        if arg.kind is ArgKind.OPTIONAL_TENSORS and any(
             v is not None and v._geom.dtype in MASKS for v in value
         ):
             return None

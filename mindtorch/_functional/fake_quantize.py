@@ -15,7 +15,7 @@ from ..ops.spec import aten
 from .publish import surface
 
 
-class _Rounded(Function):
+class _FakeQuantized(Function):
     @staticmethod
     def forward(
         ctx: FunctionNode, input: Tensor, scale: Any, zero_point: Any, least: int, most: int
@@ -55,7 +55,7 @@ def fake_quantize_per_tensor_affine(
     """`input` as integers from `quant_min` to `quant_max` of one scale and zero point hold it."""
     number = zero_point if isinstance(zero_point, int) else None
     _refuse_range(quant_min, quant_max, number)
-    result = _Rounded.apply(input, scale, zero_point, quant_min, quant_max)
+    result = _FakeQuantized.apply(input, scale, zero_point, quant_min, quant_max)
     return _labelled(result, "Tensor")
 
 
@@ -79,5 +79,5 @@ def fake_quantize_per_channel_affine(
     sizes = [1] * input.dim()
     sizes[axis] = scale.numel()
     places = aten.to(aten.view(zero_point, sizes), scale.dtype)
-    result = _Rounded.apply(input, aten.view(scale, sizes), places, quant_min, quant_max)
+    result = _FakeQuantized.apply(input, aten.view(scale, sizes), places, quant_min, quant_max)
     return _labelled(result, "Channel")

@@ -72,14 +72,14 @@ class device:  # noqa: N801 - torch's name
 Device = device  # where a parameter has the class's name
 
 
-class _Local(threading.local):
+class _DeviceStack(threading.local):
     """The devices of this thread's `with` statements, innermost last."""
 
     def __init__(self) -> None:
         self.stack: list[device] = []
 
 
-_local = _Local()
+_local = _DeviceStack()
 
 
 def _parse(type: DeviceLike | None, index: int | None) -> tuple[str, int | None]:

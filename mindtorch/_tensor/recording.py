@@ -6,13 +6,13 @@ import threading
 from typing import Any
 
 
-class Recording(threading.local):
+class CurrentRecorder(threading.local):
     """The recorder of this thread, None where nothing is recorded."""
 
     recorder: Any = None
 
 
-RECORDING = Recording()
+RECORDING = CurrentRecorder()
 
 
 class Unrepeatable(BaseException):

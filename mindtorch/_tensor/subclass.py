@@ -18,11 +18,11 @@ _marked: dict[Geometry, Geometry] = {}
 _LIMIT = 1 << 12
 
 
-class _Local(threading.local):
+class _SubclassState(threading.local):
     off = 0
 
 
-LOCAL = _Local()
+LOCAL = _SubclassState()
 
 
 class Marked(Geometry):

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._autograd.anomaly import STATE, TRACEBACK
 from .._autograd.node import AccumulateGrad, Node, Sentinel
-from .._autograd.scope import Scope
+from .._autograd.scope import StepScope
 from .._dispatch.overrides import TorchFunctionMode
 from .._tensor.tensor import Tensor
 
@@ -60,7 +60,7 @@ def _mark(root: Node, lines: list[str]) -> None:
         stack.extend(edge[0] for edge in node.edges if edge is not None)
 
 
-class set_detect_anomaly(Scope):  # noqa: N801 - torch's name
+class set_detect_anomaly(StepScope):  # noqa: N801 - torch's name
     """Look for anomalies from now on, or within a `with` statement."""
 
     def __init__(self, mode: bool, check_nan: bool = True):
@@ -93,7 +93,7 @@ def _set(mode: bool, check_nan: bool) -> None:
         _running.pop().__exit__(None, None, None)
 
 
-class detect_anomaly(Scope):  # noqa: N801 - torch's name
+class detect_anomaly(StepScope):  # noqa: N801 - torch's name
     """Look for anomalies within a `with` statement: NaN in gradients, and where errors come from.
 
     A RuntimeError names the step of backward; a warning shows the forward call that made it.

@@ -119,7 +119,7 @@ def _type_repr(obj: object) -> str:
     return str(getattr(obj, "__name__", repr(obj))) if callable(obj) else repr(obj)
 
 
-class Owner(Protocol):
+class NodeOwner(Protocol):
     """What a node asks its graph."""
 
     @property
@@ -141,14 +141,14 @@ class Node:
 
     name: str
 
-    graph: Owner
+    graph: NodeOwner
 
     _args: tuple[Any, ...]
     _kwargs: dict[str, Any]
 
     def __init__(
         self,
-        graph: Owner,
+        graph: NodeOwner,
         name: str,
         op: str,
         target: Target,

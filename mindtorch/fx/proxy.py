@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from .._autograd.scope import Scope as _Scope
+from .._autograd.scope import StepScope as _Scope
 from .._dispatch.overrides import is_tensor_method_or_property
 from .._tensor.tensor import Tensor
 from .graph import Graph, magic_methods, reflectable_magic_methods

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from .._autograd.scope import Scope as _Scope
+from .._autograd.scope import StepScope as _Scope
 from .._tensor.tensor import Tensor
 from ..nn.modules.container import Sequential
 from ..nn.modules.module import Module

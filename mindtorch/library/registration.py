@@ -20,7 +20,7 @@ from .._dispatch.keys import DispatchKey, ExcludeDispatchKeyGuard
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import OpOverload, OpOverloadPacket
-from ..ops.schema import Arg, Return, Schema, parse
+from ..ops.schema import Return, Schema, SchemaArgument, parse
 from ..ops.spec import OPS
 from ..utils import _pytree as pytree
 from .custom import _DEFINITIONS, CustomOpDef, without_gradient
@@ -196,12 +196,12 @@ def _share(left: object, right: object) -> bool:
     return any(id(t._storage) in storages for t in _tensors(right))
 
 
-def _declares(mark: Arg | Return, other: Return) -> bool:
+def _declares(mark: SchemaArgument | Return, other: Return) -> bool:
     return bool(mark.alias) and mark.alias == other.alias
 
 
 def _check_aliases(
-    schema: Schema, arg: Arg, name: str, tensors: Sequence[Tensor], results: Positional
+    schema: Schema, arg: SchemaArgument, name: str, tensors: Sequence[Tensor], results: Positional
 ) -> None:
     for index, (result, declared) in enumerate(zip(results, schema.returns, strict=False)):
         if _share(result, tensors) and not _declares(arg, declared):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .._autograd.scope import Scope
+from .._autograd.scope import StepScope
 from .._backends.npu import runtime as _runtime
 from .._backends.npu.graphs import graph, is_current_stream_capturing
 from .._backends.npu.properties import (
@@ -122,7 +122,7 @@ def set_device(device: Device | str | int | None) -> None:
     _device.set_current_npu(index)
 
 
-class device(Scope):  # noqa: N801 - torch's name
+class device(StepScope):  # noqa: N801 - torch's name
     """`with torch.npu.device(1):`: the current device inside; None or -1 changes nothing."""
 
     def __init__(self, device: DeviceLike | None):

@@ -9,7 +9,7 @@ from .._autograd.function import Function
 from .._autograd.grad_mode import no_grad
 from .._autograd.surface import grad
 from .._backends.npu import runtime
-from .._backends.npu.graphs import Graph, graph
+from .._backends.npu.graphs import CapturedGraph, graph
 from .._backends.npu.streams import Stream, StreamContext, index_of
 from .._random import generator as _random
 from .._tensor.tensor import Tensor
@@ -18,7 +18,7 @@ from ..utils import _pytree
 Tensors: TypeAlias = tuple[Tensor, ...]
 
 
-class NPUGraph(Graph):
+class NPUGraph(CapturedGraph):
     """Work captured from a stream (`with torch.npu.graph(g):`), run by one call of `replay`.
 
     Random numbers are refused in a capture: every replay would repeat them.

@@ -11,7 +11,7 @@ from .costs import Count, elements
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AclnnCall:
     """One ACLNN call: op name and arguments in header order.
 
     An argument is a string (the schema's argument of that name; "out" or the result's name for
@@ -53,7 +53,7 @@ class Kernels:
     # The dtype in which numpy computes: "opmath" (float32 for halves) or "exact" (the input's own).
     compute: str = "opmath"
     # Calls on npu; the first whose condition holds is taken.
-    aclnn: tuple[Call, ...] = ()
+    aclnn: tuple[AclnnCall, ...] = ()
     # Device type -> what that device lacks to run the op.
     absent: Mapping[str, str] = field(default_factory=dict)
     # (args, outs) of a plan -> a check of the values of its numbers at each call, or None.

@@ -14,7 +14,7 @@ from typing import Any
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
-from .schema import Arg, Kind, Return, Schema, parse
+from .schema import ArgKind, Return, Schema, SchemaArgument, parse
 
 # A schema's type as TorchScript calls it.
 _SCRIPT = {"SymInt": "int", "ScalarType": "int", "Scalar": "number"}
@@ -62,10 +62,10 @@ class Argument:
         return self.kwarg_only and self.is_write
 
 
-def _argument(arg: Arg) -> Argument:
-    inner = "Tensor?[]" if arg.kind is Kind.OPTIONAL_TENSORS else arg.type
+def _argument(arg: SchemaArgument) -> Argument:
+    inner = "Tensor?[]" if arg.kind is ArgKind.OPTIONAL_TENSORS else arg.type
     argument = Argument(arg.name, inner, arg.optional, arg.alias, arg.writes)
-    if arg.kind is Kind.OPTIONAL_TENSORS:
+    if arg.kind is ArgKind.OPTIONAL_TENSORS:
         argument.type = "List[Optional[Tensor]]"
     argument.default_value, argument._has_default = arg.default, arg.has_default
     argument.kwarg_only, argument.N = arg.keyword_only, arg.size
@@ -139,7 +139,7 @@ class FunctionSchema:
         return values[:places], named
 
     def _value(
-        self, place: int, arg: Arg, args: Sequence[object], kwargs: Mapping[str, object]
+        self, place: int, arg: SchemaArgument, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> object:
         if place < len(args):
             value = args[place]
@@ -190,17 +190,17 @@ def _marked(base: str, alias: str, writes: bool) -> str:
     return f"{base}({alias}{'!' * writes})" if alias else base
 
 
-def _argument_text(arg: Arg) -> str:
+def _argument_text(arg: SchemaArgument) -> str:
     base, is_list = arg.type.removesuffix("[]"), arg.type.endswith("[]")
     text = _marked(base, arg.alias, arg.writes)
-    text += "?" * (arg.kind is Kind.OPTIONAL_TENSORS)
+    text += "?" * (arg.kind is ArgKind.OPTIONAL_TENSORS)
     if is_list:
         text += f"[{arg.size or ''}]"
     text += "?" * arg.optional + f" {arg.name}"
     return text + (f"={_default_text(arg)}" if arg.has_default else "")
 
 
-def _default_text(arg: Arg) -> str:
+def _default_text(arg: SchemaArgument) -> str:
     value = arg.default
     if isinstance(value, str):
         return value if arg.type == "ScalarType" else f'"{value}"'
@@ -217,7 +217,7 @@ def _result(result: Return, schema: Schema) -> str:
     return _marked(result.type, result.alias, writes) + "[]" * result.list + name
 
 
-def _of_default(arg: Arg) -> object:
+def _of_default(arg: SchemaArgument) -> object:
     value = arg.default
     if arg.type == "ScalarType" and isinstance(value, str):
         import mindtorch
@@ -230,7 +230,7 @@ def _of_default(arg: Arg) -> object:
     return float(value) if arg.type == "float" and isinstance(value, int) else value
 
 
-def _converted(arg: Arg, value: object) -> object:
+def _converted(arg: SchemaArgument, value: object) -> object:
     """A value as the operator takes it; TypeError for another class."""
     if value is None:
         if arg.optional or arg.type == "Tensor":
@@ -242,7 +242,7 @@ def _converted(arg: Arg, value: object) -> object:
         if arg.size is None:
             raise TypeError
         return [_one(arg.type[:-2], value)] * arg.size
-    may_lack = arg.kind is Kind.OPTIONAL_TENSORS
+    may_lack = arg.kind is ArgKind.OPTIONAL_TENSORS
     return [None if v is None and may_lack else _one(arg.type[:-2], v) for v in value]
 
 

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 
-class Kind(Enum):
+class ArgKind(Enum):
     """What an argument is, as far as keys, checks and kernels care."""
 
     TENSOR = "Tensor"
@@ -29,12 +29,12 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Arg:
+class SchemaArgument:
     """One argument: `type` is the schema's text without alias mark or `?`."""
 
     name: str
     type: str
-    kind: Kind
+    kind: ArgKind
     optional: bool
     has_default: bool
     default: Any
@@ -50,7 +50,7 @@ class Arg:
 
     @property
     def counts_default(self) -> bool:
-        return self.kind is Kind.SCALAR and isinstance(self.default, int | float | complex)
+        return self.kind is ArgKind.SCALAR and isinstance(self.default, int | float | complex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Schema:
     text: str
     name: str
     overload: str
-    args: tuple[Arg, ...]
+    args: tuple[SchemaArgument, ...]
     returns: tuple[Return, ...]
     is_view: bool  # asked of every recorded call
 
@@ -98,7 +98,7 @@ def parse(text: str) -> Schema:
     if head is None:
         raise SchemaError(f"schema: expected 'name(args) -> returns', got {text!r}")
     name, overload, arg_text, return_text = head.groups()
-    args: list[Arg] = []
+    args: list[SchemaArgument] = []
     keyword_only = False
     for part in _split(arg_text):
         if part == "*":
@@ -110,14 +110,14 @@ def parse(text: str) -> Schema:
     return Schema(text, name, overload or "", tuple(args), returns, is_view)
 
 
-def _parse_arg(part: str, keyword_only: bool, text: str) -> Arg:
+def _parse_arg(part: str, keyword_only: bool, text: str) -> SchemaArgument:
     match = _ARG.match(part)
     if match is None:
         raise SchemaError(f"schema: argument {part!r} not understood in {text!r}")
     base, alias, write, inner, size, optional, name, default = match.groups()
     is_list = size is not None
     is_optional = bool(optional) or (bool(inner) and not is_list)
-    return Arg(
+    return SchemaArgument(
         name=name,
         type=base + ("[]" if is_list else ""),
         kind=_kind(base, is_list, is_optional, bool(inner)),
@@ -131,18 +131,18 @@ def _parse_arg(part: str, keyword_only: bool, text: str) -> Arg:
     )
 
 
-def _kind(base: str, is_list: bool, optional: bool, inner_optional: bool) -> Kind:
+def _kind(base: str, is_list: bool, optional: bool, inner_optional: bool) -> ArgKind:
     if base == "Tensor|Scalar":
-        return Kind.UNION
+        return ArgKind.UNION
     if base == "Tensor" and is_list:
-        return Kind.OPTIONAL_TENSORS if inner_optional else Kind.TENSORS
+        return ArgKind.OPTIONAL_TENSORS if inner_optional else ArgKind.TENSORS
     if base == "Tensor":
-        return Kind.OPTIONAL_TENSOR if optional else Kind.TENSOR
+        return ArgKind.OPTIONAL_TENSOR if optional else ArgKind.TENSOR
     if base == "Scalar" and not is_list:
-        return Kind.SCALAR
+        return ArgKind.SCALAR
     if base in ("int", "SymInt") and is_list:
-        return Kind.INTS
-    return Kind.ATTR
+        return ArgKind.INTS
+    return ArgKind.ATTR
 
 
 _WORDS = {"None": None, "True": True, "False": False, "inf": float("inf")}

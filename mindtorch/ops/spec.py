@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
-from .fields import Api, Call, Const, Dtypes, Expr, Kernels, Testing, Writes, grouped
-from .schema import Kind, Schema, parse
+from .fields import AclnnCall, Api, Const, Dtypes, Expr, Kernels, Testing, Writes, grouped
+from .schema import ArgKind, Schema, parse
 
 MISSING: Any = object()
 F = TypeVar("F", bound=Callable[..., Any])
@@ -19,9 +19,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def call(
     name: str, *args: Any, when: Callable[..., Any] | None = None, inplace: bool = False
-) -> Call:
+) -> AclnnCall:
     """A Call; bare numbers, bools and tuples become `Const`, functions become `Expr`."""
-    return Call(name, tuple(_argument(a) for a in args), when, inplace)
+    return AclnnCall(name, tuple(_argument(a) for a in args), when, inplace)
 
 
 def _argument(value: Any) -> Any:
@@ -131,14 +131,14 @@ class Op:
             self._schema = parse(self.text)
             bind = getattr(self.infer, "bind", None)
             if bind is not None:
-                bind(self.positions(Kind.TENSOR, Kind.OPTIONAL_TENSOR, Kind.UNION))
+                bind(self.positions(ArgKind.TENSOR, ArgKind.OPTIONAL_TENSOR, ArgKind.UNION))
         return self._schema
 
     def bind(self) -> None:
         """Parse the schema and tell the rule where tensors are; done once."""
         self.schema.name  # noqa: B018 - the property does both
 
-    def positions(self, *kinds: Kind) -> tuple[int, ...]:
+    def positions(self, *kinds: ArgKind) -> tuple[int, ...]:
         """Positions of the arguments of these kinds."""
         return tuple(i for i, a in enumerate(self.schema.args) if a.kind in kinds)
 
@@ -202,7 +202,7 @@ def overloads(base: str) -> list[Op]:
 
 def make(text: str, family: str, **fields: Any) -> Op:
     """An op outside of OPS; TypeError for a field that no op has."""
-    if isinstance(fields.get("aclnn"), Call):
+    if isinstance(fields.get("aclnn"), AclnnCall):
         fields["aclnn"] = (fields["aclnn"],)
     if fields.get("tolerance") == "composite" and (fields.get("body") or fields.get("lower")):
         fields.setdefault("rule", "stepwise")

@@ -53,7 +53,7 @@ def kineto_available() -> bool:
 
 
 @dataclass
-class Event:
+class ProfilerEvent:
     """One range: `start` and `duration` in µs."""
 
     name: str
@@ -166,7 +166,7 @@ class _Recording:
 
     def note(self, name: str, start: float, end: float) -> None:
         """Take an event, in seconds; those inside it, which ended before, are its parts."""
-        event = Event(name, start * 1e6, (end - start) * 1e6)
+        event = ProfilerEvent(name, start * 1e6, (end - start) * 1e6)
         event.self_cpu_time_total = event.duration
         inside = end
         for part in reversed(self.events):

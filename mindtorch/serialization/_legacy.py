@@ -99,7 +99,7 @@ class _Skimming(Noting):
         return None
 
 
-class _Read(Storages):
+class _LegacyStorages(Storages):
     """Storages whose bytes were read."""
 
     def __init__(self, where: Place, arrays: dict[str, Any]):
@@ -142,7 +142,7 @@ def read_legacy(file: BinaryIO, where: Place, kind: Any, options: dict[str, Any]
         raise RuntimeError("load: the file's storages are not those that its object uses")
     arrays = {key: _bytes(file, key, *named[key], order) for key in keys}
     file.seek(body)
-    return kind(file, _Read(where, arrays), **options).everything()
+    return kind(file, _LegacyStorages(where, arrays), **options).everything()
 
 
 class _Skim(NamedTuple):

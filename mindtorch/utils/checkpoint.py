@@ -14,7 +14,7 @@ import mindtorch
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.graph import saved_tensors_hooks
 from .._autograd.node_names import labelled
-from .._autograd.scope import Scope
+from .._autograd.scope import StepScope
 from .._compat.refusals import refused
 from .._random.generator import Generator, default_generator
 from .._tensor.tensor import Tensor
@@ -162,7 +162,7 @@ def checkpoint(
     return result
 
 
-class _Autocast(Scope):
+class _Autocast(StepScope):
     """Autocast as it was at another time."""
 
     def __init__(self, settings: Any) -> None:

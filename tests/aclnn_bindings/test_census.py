@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from aclnn_bindings.diagnose.census import Census, Status, restrict, take
-from aclnn_bindings.install.describe import Library, arch
+from aclnn_bindings.install.describe import LibraryFile, arch
 from aclnn_bindings.install.elf import Elf
 from aclnn_bindings.interface.signature import Declarations, Kind, Param, Signature
 
@@ -16,15 +16,17 @@ def declare(*names: str, ctype: str = "int32_t", exported: bool = True) -> Decla
     return Declarations(functions=rows)
 
 
-def library(path: Path, *exports: str, machine: str = "", problem: str = "") -> tuple[Library, Elf]:
+def library(
+    path: Path, *exports: str, machine: str = "", problem: str = ""
+) -> tuple[LibraryFile, Elf]:
     table = Elf(
         path, 1, machine or arch(), exports=frozenset(exports), problem=problem, fatal=bool(problem)
     )
-    return Library(path, "opapi"), table
+    return LibraryFile(path, "opapi"), table
 
 
 def count(
-    *libraries: tuple[Library, Elf],
+    *libraries: tuple[LibraryFile, Elf],
     declared: Declarations | None = None,
     reference: Declarations | None = None,
 ) -> Census:

@@ -19,7 +19,7 @@ from aclnn_bindings.errors import (
     RuntimeStateError,
     StillUsedError,
 )
-from aclnn_bindings.install.describe import Install, Library
+from aclnn_bindings.install.describe import Install, LibraryFile
 from aclnn_bindings.install.versions import Versions
 from aclnn_bindings.interface.signature import Declarations
 from aclnn_bindings.runtime.native import lib
@@ -90,7 +90,7 @@ def test_acl_that_another_part_of_the_process_initialised_is_joined(stub: Stub) 
 def test_a_library_that_cannot_be_loaded_is_named_with_the_loaders_words(
     tmp_path: Path, stub_declarations: Declarations
 ) -> None:
-    library = Library(tmp_path / "libascendcl.so", "core")
+    library = LibraryFile(tmp_path / "libascendcl.so", "core")
     library.path.write_text("no library at all")
     install = Install(tmp_path, "test", "cann", Versions(), (), (library,))
     with pytest.raises(MissingSymbolError, match=r"not loaded: libascendcl\.so: .*too short"):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mindtorch._compat.argument_parser import Signature, signature
+from mindtorch._compat.argument_parser import FunctionSignature, signature
 from mindtorch._compat.signatures import signatures_of
 from tests.mindtorch import mistakes
 
@@ -134,7 +134,7 @@ def _compiles(call: str) -> bool:
     return True
 
 
-def _signature(name: str, dice: random.Random) -> Signature:
+def _signature(name: str, dice: random.Random) -> FunctionSignature:
     space, _, last = name.rpartition(".")
     key = "." + last if space == "x" else last
     if space in ("torch.special", "torch.linalg"):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from .cursor import Cursor
-from .numbers import NotConstant, Value, combine, convert, literal, wrap
+from .numbers import Constant, NotConstant, combine, convert, literal, wrap
 
 _PRECEDENCE: Final = {
     "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7,
@@ -14,10 +14,10 @@ _PRECEDENCE: Final = {
 }  # fmt: skip
 
 
-class Scope(Protocol):
+class ConstantScope(Protocol):
     """What names mean where an expression stands."""
 
-    def value(self, name: str) -> Value | None:
+    def value(self, name: str) -> Constant | None:
         """The value of a name, None if it has none."""
 
     def width(self, ctype: str) -> tuple[int, bool] | None:
@@ -29,11 +29,11 @@ class _Parser(Cursor):
 
     error, deepest = NotConstant, 64
 
-    def __init__(self, tokens: Sequence[str], scope: Scope) -> None:
+    def __init__(self, tokens: Sequence[str], scope: ConstantScope) -> None:
         super().__init__(tokens)
         self.scope = scope
 
-    def ternary(self) -> Value:
+    def ternary(self) -> Constant:
         self.enter()
         condition = self.binary(1)
         if self.peek() == "?":
@@ -45,14 +45,14 @@ class _Parser(Cursor):
         self.depth -= 1
         return condition
 
-    def binary(self, floor: int) -> Value:
+    def binary(self, floor: int) -> Constant:
         left = self.unary()
         while (level := _PRECEDENCE.get(self.peek(), 0)) >= floor:
             sign = self.take()
             left = combine(sign, left, self.binary(level + 1))
         return left
 
-    def unary(self) -> Value:
+    def unary(self) -> Constant:
         signs = []
         while self.peek() in ("-", "+", "~", "!"):
             signs.append(self.take())
@@ -61,16 +61,16 @@ class _Parser(Cursor):
             value = self.apply(sign, value)
         return value
 
-    def apply(self, sign: str, value: Value) -> Value:
+    def apply(self, sign: str, value: Constant) -> Constant:
         number, bits, unsigned = value
         if sign == "!":
-            return Value(int(not number))
+            return Constant(int(not number))
         if isinstance(number, float):
-            return Value(-number if sign == "-" else number, 0)
+            return Constant(-number if sign == "-" else number, 0)
         changed = -number if sign == "-" else ~number if sign == "~" else number
-        return Value(wrap(changed, bits, unsigned), bits, unsigned)
+        return Constant(wrap(changed, bits, unsigned), bits, unsigned)
 
-    def primary(self) -> Value:
+    def primary(self) -> Constant:
         token = self.take()
         if token == "(":
             return self.parenthesis()
@@ -78,7 +78,7 @@ class _Parser(Cursor):
             return literal(token)
         if token == "sizeof":
             self.expect("(")
-            return Value(self.type_width(self.until_closed())[0], 64, True)
+            return Constant(self.type_width(self.until_closed())[0], 64, True)
         if token == "static_cast" and self.peek() == "<":
             ctype = self.angle()
             self.expect("(")
@@ -87,13 +87,13 @@ class _Parser(Cursor):
             raise NotConstant(f"unexpected {token[:40] or 'end'}")
         return self.name(token)
 
-    def name(self, token: str) -> Value:
+    def name(self, token: str) -> Constant:
         value = self.scope.value(token)
         if value is None:
             raise NotConstant(f"{token[:60]} has no known value")
         return value
 
-    def parenthesis(self) -> Value:
+    def parenthesis(self) -> Constant:
         """What follows an opening parenthesis: a cast, or an expression."""
         start = self.at
         words = []
@@ -122,16 +122,16 @@ class _Parser(Cursor):
             raise NotConstant(f"type {ctype[:60]} is not known")
         return width
 
-    def cast(self, ctype: str, value: Value) -> Value:
+    def cast(self, ctype: str, value: Constant) -> Constant:
         size, signed = self.type_width(ctype)
         if ctype in ("float", "double"):
-            return Value(float(value.number), 0)
+            return Constant(float(value.number), 0)
         if ctype in ("bool", "_Bool"):
-            return Value(int(bool(value.number)))
+            return Constant(int(bool(value.number)))
         bits = size * 8
         number = wrap(int(value.number), bits, not signed)
         # Narrow types are promoted to int, which keeps their value.
-        return Value(number, max(bits, 32), not signed and bits >= 32)
+        return Constant(number, max(bits, 32), not signed and bits >= 32)
 
     def angle(self) -> str:
         self.take()
@@ -154,7 +154,7 @@ class _Parser(Cursor):
             words.append(token)
 
 
-def evaluate(tokens: Sequence[str], scope: Scope) -> Value:
+def evaluate(tokens: Sequence[str], scope: ConstantScope) -> Constant:
     """The value of an expression without macros; NotConstant if it has none."""
     if len(tokens) == 1 and not tokens[0].isidentifier():
         return literal(tokens[0])

@@ -48,7 +48,7 @@ def resolve_bounds(ctype: str, scope: UnitScope) -> str:
     return _ARRAY.sub(bound, ctype)
 
 
-class _Member(NamedTuple):
+class _StructMember(NamedTuple):
     """A member's type, size and alignment; `parts` are the members of an unnamed struct."""
 
     type: str
@@ -65,14 +65,14 @@ class _Placement:
         self.bit, self.widest, self.size = 0, 1, 0
         self.fields: list[Field] = []
 
-    def field(self, name: str, member: _Member) -> None:
+    def field(self, name: str, member: _StructMember) -> None:
         start = 0 if self.union else -(-self.bit // (8 * member.align)) * member.align
         if name:
             self.fields.append(Field(name, member.type, start, member.size))
         self.fields.extend(replace(f, offset=f.offset + start) for f in member.parts)
         self._end((start + member.size) * 8, member.align)
 
-    def bit_field(self, name: str, member: _Member, bits: int) -> None:
+    def bit_field(self, name: str, member: _StructMember, bits: int) -> None:
         """A bit-field must not cross a boundary of its type unless the struct is packed."""
         unit = member.size * 8
         if not unit:
@@ -197,17 +197,17 @@ class Layouts:
         text = match[1].strip()
         return int(evaluate_text(text, scope).number) if text else 16
 
-    def _member(self, item: RawField, member: str, scope: UnitScope, unit: int) -> _Member:
+    def _member(self, item: RawField, member: str, scope: UnitScope, unit: int) -> _StructMember:
         """What one member takes up."""
         ctype = resolve_bounds(item.type, scope)
         if item.inner is None:
-            return _Member(ctype, *self.measure(ctype, scope))
+            return _StructMember(ctype, *self.measure(ctype, scope))
         if item.inner.names:
             inner = self.layout(item.inner.names[0])
         else:
             inner = self.compute(item.inner, member, scope, unit)
         if not item.name:
-            return _Member(ctype, inner.size, inner.align, inner.fields)
+            return _StructMember(ctype, inner.size, inner.align, inner.fields)
         word = "union" if item.inner.union else "struct"
         suffix = ctype[len(word) :].strip().removeprefix(" ".join(item.inner.names[:1])).strip()
         if not item.inner.names:
@@ -215,11 +215,11 @@ class Layouts:
             self.inner[member] = (item.inner, unit)
             ctype = join_type(f"{word} {member}", suffix)
         if "*" in suffix:
-            return _Member(ctype, 8, 8)
+            return _StructMember(ctype, 8, 8)
         count = 1
         for text in _ARRAY.findall(suffix):
             count *= int(text or 0)
-        return _Member(ctype, inner.size * count, inner.align)
+        return _StructMember(ctype, inner.size * count, inner.align)
 
 
 class _Sizes(Mapping[str, int]):

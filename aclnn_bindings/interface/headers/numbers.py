@@ -15,7 +15,7 @@ class NotConstant(ValueError):
     """An expression that has no constant value here; the text says why."""
 
 
-class Value(NamedTuple):
+class Constant(NamedTuple):
     """A number with its C type: `bits` 32 or 64, 0 for a floating type."""
 
     number: int | float
@@ -29,7 +29,7 @@ def wrap(number: int, bits: int, unsigned: bool) -> int:
     return number if unsigned or number < 1 << (bits - 1) else number - (1 << bits)
 
 
-def _integer(digits: str, suffix: str) -> Value:
+def _integer(digits: str, suffix: str) -> Constant:
     octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
     try:
         number = int(digits, 8 if octal else 0)
@@ -43,40 +43,40 @@ def _integer(digits: str, suffix: str) -> Value:
         unsigned = True
     if number >> 64:
         raise NotConstant(f"number {digits[:40]} is wider than 64 bits")
-    return Value(number, bits, unsigned)
+    return Constant(number, bits, unsigned)
 
 
-def literal(token: str) -> Value:
+def literal(token: str) -> Constant:
     """The value of a number or character token."""
     if len(token) > 512:
         raise NotConstant(f"number {token[:40]}… is too long")
     if match := _INTEGER.fullmatch(token):
         return _integer(match[1], match[2])
     if _FLOAT.fullmatch(token):
-        return Value(float(token.rstrip("fFlL")), 0)
+        return Constant(float(token.rstrip("fFlL")), 0)
     if token[0] == "'":
         body = token[1:-1]
         if len(body) == 1:
-            return Value(ord(body))
+            return Constant(ord(body))
         if len(body) == 2 and body[0] == "\\":
-            return Value(_ESCAPES.get(body[1], ord(body[1])))
+            return Constant(_ESCAPES.get(body[1], ord(body[1])))
         if body[:2] == "\\x":
-            return Value(int(body[2:], 16))
+            return Constant(int(body[2:], 16))
     raise NotConstant(f"{token[:40]} is not a number")
 
 
-def _common(left: Value, right: Value) -> tuple[int, bool]:
+def _common(left: Constant, right: Constant) -> tuple[int, bool]:
     bits = max(left.bits, right.bits)
     unsigned = (left.unsigned and left.bits == bits) or (right.unsigned and right.bits == bits)
     return bits, unsigned
 
 
-def convert(value: Value, left: Value, right: Value) -> Value:
+def convert(value: Constant, left: Constant, right: Constant) -> Constant:
     """`value` in the common type of two operands, as `?:` gives it."""
     if isinstance(left.number, float) or isinstance(right.number, float):
-        return Value(float(value.number), 0)
+        return Constant(float(value.number), 0)
     bits, unsigned = _common(left, right)
-    return Value(wrap(int(value.number), bits, unsigned), bits, unsigned)
+    return Constant(wrap(int(value.number), bits, unsigned), bits, unsigned)
 
 
 def _divide(left: int, right: int) -> int:
@@ -100,31 +100,31 @@ _FLOAT_OPS: Final[dict[str, Callable[[float, float], float]]] = {
 }  # fmt: skip
 
 
-def _shift(sign: str, left: Value, right: Value) -> Value:
+def _shift(sign: str, left: Constant, right: Constant) -> Constant:
     if not isinstance(left.number, int) or not isinstance(right.number, int):
         raise NotConstant("shift of a floating number")
     if not 0 <= right.number < left.bits:
         raise NotConstant(f"shift by {right.number} bits")
     moved = left.number << right.number if sign == "<<" else left.number >> right.number
-    return Value(wrap(moved, left.bits, left.unsigned), left.bits, left.unsigned)
+    return Constant(wrap(moved, left.bits, left.unsigned), left.bits, left.unsigned)
 
 
-def combine(sign: str, left: Value, right: Value) -> Value:
+def combine(sign: str, left: Constant, right: Constant) -> Constant:
     """The value of a binary operator under C's usual arithmetic conversions."""
     if sign in _LOGIC:
-        return Value(int(_COMPARISONS[sign](left.number, right.number)))
+        return Constant(int(_COMPARISONS[sign](left.number, right.number)))
     if sign in ("<<", ">>"):
         return _shift(sign, left, right)
     if sign in "/%" and right.number == 0:
         raise NotConstant("division by zero")
     if isinstance(left.number, float) or isinstance(right.number, float):
         if sign in _COMPARISONS:
-            return Value(int(_COMPARISONS[sign](left.number, right.number)))
+            return Constant(int(_COMPARISONS[sign](left.number, right.number)))
         if sign not in _FLOAT_OPS:
             raise NotConstant(f"{sign} of a floating number")
-        return Value(_FLOAT_OPS[sign](left.number, right.number), 0)
+        return Constant(_FLOAT_OPS[sign](left.number, right.number), 0)
     bits, unsigned = _common(left, right)
     a, b = wrap(left.number, bits, unsigned), wrap(right.number, bits, unsigned)
     if sign in _COMPARISONS:
-        return Value(int(_COMPARISONS[sign](a, b)))
-    return Value(wrap(_INTEGER_OPS[sign](a, b), bits, unsigned), bits, unsigned)
+        return Constant(int(_COMPARISONS[sign](a, b)))
+    return Constant(wrap(_INTEGER_OPS[sign](a, b), bits, unsigned), bits, unsigned)

@@ -9,7 +9,7 @@ from typing import Final
 
 from .expansion import expand
 from .expression import evaluate
-from .numbers import NotConstant, Value
+from .numbers import Constant, NotConstant
 from .raw import Macro, Unit
 from .tokenizer import tokenize
 
@@ -33,9 +33,9 @@ def predefined() -> dict[str, Macro]:
 class _Condition:
     """The scope of an `#if`, once macros are replaced: every name left is 0."""
 
-    def value(self, name: str) -> Value:
+    def value(self, name: str) -> Constant:
         del name
-        return Value(0)
+        return Constant(0)
 
     def width(self, ctype: str) -> None:
         del ctype  # An #if knows no types.

@@ -9,7 +9,7 @@ from ..abi import SCALARS, unqualified
 from .expansion import expand
 from .expression import evaluate
 from .includes import Includes
-from .numbers import NotConstant, Value
+from .numbers import Constant, NotConstant
 from .patterns import re
 from .raw import Macro, RawEnum, Unit
 from .standard import SYSTEM
@@ -55,7 +55,7 @@ class HeaderSymbols:
         self.struct_sizes: Mapping[str, int] = {}
         self.defined: dict[str, list[_Definition]] = {}
         self.homes: dict[str, list[int]] = {}
-        self.values: dict[_Definition, Value] = {}
+        self.values: dict[_Definition, Constant] = {}
         self.open: set[_Definition] = set()
         self.includes: Includes = Includes(units)
         for index, unit in enumerate(units):
@@ -106,7 +106,7 @@ class HeaderSymbols:
                     return one
         return candidates[0]
 
-    def evaluate(self, definition: _Definition) -> Value:
+    def evaluate(self, definition: _Definition) -> Constant:
         """The value of a definition; NotConstant for a cycle or what is not constant."""
         if (known := self.values.get(definition)) is not None:
             return known
@@ -120,12 +120,12 @@ class HeaderSymbols:
         self.values[definition] = value
         return value
 
-    def _evaluate(self, definition: _Definition) -> Value:
+    def _evaluate(self, definition: _Definition) -> Constant:
         scope = self.scope(definition.unit)
         if definition.enum < 0 or definition.expression:
             return evaluate_text(definition.expression, scope)
         if not definition.member:
-            return Value(0)
+            return Constant(0)
         members = self.units[definition.unit].enums[definition.enum].members
         # Walk back to the last member with an expression: no recursion over long enums.
         at = definition.member
@@ -136,7 +136,7 @@ class HeaderSymbols:
             first = _Definition(definition.unit, members[at][1], definition.enum, at)
             number = int(self.evaluate(first).number)
         number += definition.member - at
-        return Value(number, 32 if -(1 << 31) <= number < 1 << 31 else 64)
+        return Constant(number, 32 if -(1 << 31) <= number < 1 << 31 else 64)
 
     def members(self, unit: int, enum: RawEnum, number: int) -> Iterator[tuple[str, int]]:
         """Name and value of each member of an enum; NotConstant if one has no value."""
@@ -147,11 +147,11 @@ class HeaderSymbols:
                 last = int(self.evaluate(definition).number)
             else:
                 last += 1
-                self.values[definition] = Value(last, 32 if last < 1 << 31 else 64)
+                self.values[definition] = Constant(last, 32 if last < 1 << 31 else 64)
             yield name, last
 
 
-def evaluate_text(text: str, scope: UnitScope, macro: str = "") -> Value:
+def evaluate_text(text: str, scope: UnitScope, macro: str = "") -> Constant:
     """The value of an expression, `macro` being the one whose body it is; else NotConstant."""
     return evaluate(_expanded(text, scope, macro), scope)
 
@@ -181,9 +181,9 @@ class UnitScope:
     def __init__(self, symbols: HeaderSymbols, unit: int) -> None:
         self.symbols, self.unit = symbols, unit
 
-    def value(self, name: str) -> Value | None:
+    def value(self, name: str) -> Constant | None:
         if name in ("true", "false"):
-            return Value(int(name == "true"))
+            return Constant(int(name == "true"))
         definition = self.symbols.find(name, self.unit)
         return None if definition is None else self.symbols.evaluate(definition)
 

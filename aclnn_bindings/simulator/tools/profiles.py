@@ -30,7 +30,7 @@ class ProfiledTensor:
 
 
 @dataclass(frozen=True)
-class Task:
+class DeviceTask:
     """One piece of work of a stream; times in ns of the wall clock."""
 
     name: str
@@ -83,7 +83,7 @@ class Profile:
     folder: Path
     process: int = 0
     shift: int = 0  # from the events' clock to the wall clock
-    tasks: list[Task] = field(default_factory=list)
+    tasks: list[DeviceTask] = field(default_factory=list)
     calls: list[ProfiledCall] = field(default_factory=list)
     queued: dict[int, tuple[int, int]] = field(default_factory=dict)  # ticket: thread, when
     memory: list[tuple[int, int, int]] = field(default_factory=list)  # device, when, bytes
@@ -113,9 +113,9 @@ def _take(profile: Profile, row: dict[str, Any]) -> None:
         profile.process, profile.shift = row["process"], row["wall"] - row["clock"]
     elif "task" in row:
         profile.tasks.append(
-            Task(row["task"], row["device"], row["stream"], row["ticket"], row["begin"] + shift,
-                 row["end"] + shift, "in" in row, _tensors(row.get("in", ())),
-                 _tensors(row.get("out", ())))
+            DeviceTask(row["task"], row["device"], row["stream"], row["ticket"],
+                       row["begin"] + shift, row["end"] + shift, "in" in row,
+                       _tensors(row.get("in", ())), _tensors(row.get("out", ())))
         )  # fmt: skip
     elif "queued" in row:
         profile.queued[row["queued"]] = (row["thread"], row["at"] + shift)

@@ -158,7 +158,7 @@ def _fleet(options: BenchOptions) -> int:
     kinds = ("host",) if options.host_only else KINDS
     seconds = min(options.seconds, _FLEET_SECONDS)
     what = " ".join(["bench", *options.workloads.ops, *options.workloads.sets])
-    work = items.Work(what, cases, setup, options.fleet.rounds,
+    work = items.WorkItems(what, cases, setup, options.fleet.rounds,
                       {"kinds": kinds, "seconds": seconds}, options.fleet.ray)  # fmt: skip
     fleet, code = items.run(work, path, options.output.pages(options.fleet.prometheus))
     late = items.slow(fleet)

@@ -30,7 +30,7 @@ from ...judge.tiers import judge
 from . import rivals
 from .roofline import Peaks
 from .statistics import SamplingLimits, TimeSpread, collect, measure, summarize, warm_up
-from .targets import Target, target
+from .targets import BenchTarget, target
 from .timers import Clock, NpuClock, cold
 from .verdict import TimeComparison, compare, doubt, with_baseline
 from .workloads import Workload, cost, small
@@ -108,7 +108,7 @@ def _host_array(arg: Arg, rng: Generator) -> Array:
     return np.asarray(rng.uniform(arg.low, arg.high, arg.shape)).astype(dtype)
 
 
-def wrong(what: Target, run: Callable[[], Any], when: str = "") -> str:
+def wrong(what: BenchTarget, run: Callable[[], Any], when: str = "") -> str:
     """What is wrong with the result, "" if it meets its class's rule."""
     outputs = what.outputs(run)
     if what.need.tier == "none":
@@ -168,7 +168,7 @@ class Bench:
             row.problem = wrong(what, run, " after timing")
         return row
 
-    def _time(self, what: Target, run: Callable[[], Any], row: WorkloadTiming) -> None:
+    def _time(self, what: BenchTarget, run: Callable[[], Any], row: WorkloadTiming) -> None:
         clock = self.clock(run)
         for kind in self.request.kinds:
             row.times[kind] = self._sampled(getattr(clock, METHODS[kind]))
@@ -195,14 +195,14 @@ class Bench:
         warm_up(sample, self.request.limits)
         return measure(sample, self.request.limits)
 
-    def _cold(self, what: Target, work: Workload) -> TimeSpread:
+    def _cold(self, what: BenchTarget, work: Workload) -> TimeSpread:
         """End to end with inputs that no cache holds: many copies, taken in turn."""
         size = max(sum(s.array.nbytes for s in inputs(work, self.request.seed).slots), 1)
         runs = [what.run() for _ in range(max(2, min(64, _COLD_BYTES // size)))]
         clock = self.clock(cold(lambda i: runs[i](), len(runs)))
         return self._sampled(clock.end_to_end)
 
-    def _rival(self, what: Target, row: WorkloadTiming) -> Callable[[], Any] | None:
+    def _rival(self, what: BenchTarget, row: WorkloadTiming) -> Callable[[], Any] | None:
         stored = self.request.baseline.get(row.work.name)
         if stored:
             row.rival = dict(stored)

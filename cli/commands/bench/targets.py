@@ -24,7 +24,7 @@ from . import rivals
 Run = Callable[[], Any]
 
 
-class Target(Protocol):
+class BenchTarget(Protocol):
     """One workload's call: its rule, reference, results, and what it is compared with."""
 
     need: Requirement
@@ -106,7 +106,7 @@ class OperatorTarget:
         return lambda: self.operator.golden(self.recipe, self.need)
 
 
-def target(name: str, recipe: Recipe, device: str, recording: Path | None = None) -> Target:
+def target(name: str, recipe: Recipe, device: str, recording: Path | None = None) -> BenchTarget:
     """What the workload of `name` runs; UnknownSubjectError for an operator without a formula.
 
     With a `recording`, names are those of its distinct launches.

@@ -54,7 +54,7 @@ class Totals:
 
 
 @dataclass(slots=True)
-class State:
+class CampaignState:
     """Where a campaign is: `last` is the number of the last round that is over and counted;
     `suspect` and `incomplete` are those in which a device was found wrong, or was not judged;
     `removed` counts journals that are gone."""
@@ -128,12 +128,12 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _opened(options: CampaignOptions) -> State:
+def _opened(options: CampaignOptions) -> CampaignState:
     """The state of the folder, new where it has none."""
     declared = options.declared()
     path = options.folder / _STATE
     if not path.exists():
-        state = State(declared)
+        state = CampaignState(declared)
         state.write(options.folder)
         return state
     state = _state(path)
@@ -148,13 +148,13 @@ def _opened(options: CampaignOptions) -> State:
     return state
 
 
-def _state(path: Path) -> State:
+def _state(path: Path) -> CampaignState:
     try:
         data = parsed(text_of(path))
         if data.pop("schema") != SCHEMA:
             raise ValueError("another format")
         devices = {str(p): Totals(**totals) for p, totals in data.pop("devices").items()}
-        state = State(**data, devices=devices)
+        state = CampaignState(**data, devices=devices)
         counts = [state.last, state.removed, *state.suspect, *state.incomplete,
                   *(n for t in devices.values() for n in asdict(t).values())]  # fmt: skip
         if not all(isinstance(n, int) and n >= 0 for n in counts):
@@ -168,7 +168,7 @@ def _name(number: int) -> str:
     return f"round-{number:06d}"
 
 
-def _round(options: CampaignOptions, state: State, number: int) -> int | None:
+def _round(options: CampaignOptions, state: CampaignState, number: int) -> int | None:
     """Run a round, or what is left of it, and count it; the exit code where that ends all."""
     path = options.folder / f"{_name(number)}.jsonl"
     record = _record(path)
@@ -217,7 +217,7 @@ def _request(
     )  # fmt: skip
 
 
-def _limit(options: CampaignOptions, state: State) -> int | None:
+def _limit(options: CampaignOptions, state: CampaignState) -> int | None:
     """Keep the folder within its size: the oldest rounds without a finding go. An exit code where
     the others alone are larger."""
     most = options.megabytes * 1e6
@@ -246,7 +246,7 @@ def _size(folder: Path) -> int:
     return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
 
 
-def _document(state: State, count: int) -> Iterator[Block]:
+def _document(state: CampaignState, count: int) -> Iterator[Block]:
     """Totals of every device, those that were wrong first."""
     style: Style = "bad" if state.suspect else "good"
     yield Line(Cell(f"campaign · {state.last} of {count} rounds · "

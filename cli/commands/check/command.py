@@ -10,7 +10,7 @@ import click
 from ... import bisect
 from ...choices import filled
 from . import options as opts
-from .modes import Modes
+from .modes import CheckModes
 from .options import apply, output
 
 EPILOG = """\b
@@ -39,7 +39,7 @@ hand fails where that of --against passes, 5 not judged: a named operator
 verdict is missing, 128 usage."""
 
 
-@click.command(epilog=EPILOG, cls=Modes)
+@click.command(epilog=EPILOG, cls=CheckModes)
 @apply(opts.OPERATORS, opts.FAMILIES, opts.CASES, opts.CASE_FILE, opts.DETERMINISTIC,
        opts.DEVICES)  # fmt: skip
 @click.option("--compare-devices", "compare", is_flag=True,

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from ...bisect import BisectCommand
 
 
-class Modes(BisectCommand):
+class CheckModes(BisectCommand):
     """`modes` by name; a first word that is none of them, and every word after `--`, is an
     argument of the command itself."""
 

@@ -12,7 +12,7 @@ import click
 from ... import choices, op_names
 from ...choices import filled
 from ...conformance.cases.case import DTYPES, FORMS, LAYOUTS, LEVELS
-from ...conformance.cases.shard import Shard
+from ...conformance.cases.shard import CaseShard
 from ...judge.standards import STANDARDS
 from ..report import Files
 
@@ -40,7 +40,7 @@ class Selection:
     seed: int = 0
     fresh_seeds: int = 0
     deterministic: bool = False
-    shard: Shard = field(default_factory=Shard)
+    shard: CaseShard = field(default_factory=CaseShard)
 
 
 @dataclass(frozen=True, slots=True)

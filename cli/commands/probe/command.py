@@ -140,7 +140,7 @@ def _fleet(
         raise click.UsageError(f"{wrong[0]}: of this host alone, without --journal or --ray")
     path = book or state.default_path("probe")
     setup = Setup("cpu", str(home) if home else None, simulator, str(path), _TIMEOUT)
-    return items.run(items.Work("probe", (CASE,), setup, ray=ray), path, outputs)[1]
+    return items.run(items.WorkItems("probe", (CASE,), setup, ray=ray), path, outputs)[1]
 
 
 def _operators(ops: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from aclnn_bindings import Census, Op, Report, Signature, Status, product_of, support
+from aclnn_bindings import Census, CensusOp, Report, Signature, Status, product_of, support
 
 from ...render import Block, Cell, Code, Facts, Grid, Heading, Line
 
@@ -35,7 +35,7 @@ def operators(report: Report, census: Census) -> Iterator[Block]:
 
 
 def _by_library(census: Census, labels: Mapping[str, str]) -> Grid:
-    groups: dict[str, list[Op]] = {}
+    groups: dict[str, list[CensusOp]] = {}
     for op in census.ops.values():
         groups.setdefault(labels.get(op.library, "in no library"), []).append(op)
     rows: list[tuple[str | Cell, ...]] = [
@@ -47,7 +47,7 @@ def _by_library(census: Census, labels: Mapping[str, str]) -> Grid:
     return Grid(columns, rows, frozenset({1, 2, 3}))
 
 
-def _counts(ops: Sequence[Op]) -> tuple[str, str, str]:
+def _counts(ops: Sequence[CensusOp]) -> tuple[str, str, str]:
     flags = ("installed", "declared", "callable")
     first, second, third = (f"{sum(getattr(op, flag) for op in ops):,}" for flag in flags)
     return first, second, third

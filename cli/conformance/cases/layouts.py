@@ -26,7 +26,7 @@ REPEATED: Final = frozenset(("expanded", "middle"))
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class StorageLayout:
     """Strides and offset (elements) of a view in a storage of `numel` elements."""
 
     strides: tuple[int, ...]
@@ -52,63 +52,63 @@ def _ordered(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def _contiguous(shape: tuple[int, ...]) -> Placement:
-    return Placement(dense(shape), 0, prod(shape) + PAD)
+def _contiguous(shape: tuple[int, ...]) -> StorageLayout:
+    return StorageLayout(dense(shape), 0, prod(shape) + PAD)
 
 
-def _transposed(shape: tuple[int, ...]) -> Placement:
+def _transposed(shape: tuple[int, ...]) -> StorageLayout:
     if len(shape) < 2:
         return _sliced(shape)
     order = [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
-    return Placement(_ordered(shape, order), 0, prod(shape) + PAD)
+    return StorageLayout(_ordered(shape, order), 0, prod(shape) + PAD)
 
 
-def _sliced(shape: tuple[int, ...]) -> Placement:
+def _sliced(shape: tuple[int, ...]) -> StorageLayout:
     # Gaps in the first and the last dimension: all of eight would make storage of 3^8 the size.
     wider = {0, len(shape) - 1}
     whole = [n + 2 if d in wider else n for d, n in enumerate(shape)]
     strides = dense(whole)
     start = sum(s for d, s in enumerate(strides) if d in wider)
-    return Placement(strides, PAD + start, prod(whole) + 2 * PAD)
+    return StorageLayout(strides, PAD + start, prod(whole) + 2 * PAD)
 
 
-def _stepped(shape: tuple[int, ...]) -> Placement:
+def _stepped(shape: tuple[int, ...]) -> StorageLayout:
     if not shape:
         return _sliced(shape)
     whole = [*shape[:-1], shape[-1] * 2]
     strides = dense(whole)
-    return Placement((*strides[:-1], 2), PAD + 1, prod(whole) + 2 * PAD)
+    return StorageLayout((*strides[:-1], 2), PAD + 1, prod(whole) + 2 * PAD)
 
 
-def _expanded(shape: tuple[int, ...]) -> Placement:
+def _expanded(shape: tuple[int, ...]) -> StorageLayout:
     if not shape:
         return _sliced(shape)
-    return Placement((0, *dense(shape)[1:]), PAD, prod(shape[1:]) + 2 * PAD)
+    return StorageLayout((0, *dense(shape)[1:]), PAD, prod(shape[1:]) + 2 * PAD)
 
 
-def _middle(shape: tuple[int, ...]) -> Placement:
+def _middle(shape: tuple[int, ...]) -> StorageLayout:
     """Stride 0 in a middle dimension."""
     if len(shape) < 3:
         return _expanded(shape)
     at = len(shape) // 2
     stored = (*shape[:at], 1, *shape[at + 1 :])
     strides = [0 if d == at else s for d, s in enumerate(dense(stored))]
-    return Placement(tuple(strides), PAD, prod(stored) + 2 * PAD)
+    return StorageLayout(tuple(strides), PAD, prod(stored) + 2 * PAD)
 
 
-def _reversed(shape: tuple[int, ...]) -> Placement:
+def _reversed(shape: tuple[int, ...]) -> StorageLayout:
     """Dimensions in the opposite order, as in column-major memory."""
     order = list(range(len(shape)))[::-1]
-    return Placement(_ordered(shape, order), PAD, prod(shape) + 2 * PAD)
+    return StorageLayout(_ordered(shape, order), PAD, prod(shape) + 2 * PAD)
 
 
-def _channels_last(shape: tuple[int, ...]) -> Placement:
+def _channels_last(shape: tuple[int, ...]) -> StorageLayout:
     if len(shape) != 4:
         return _transposed(shape)
-    return Placement(_ordered(shape, (0, 2, 3, 1)), 0, prod(shape) + PAD)
+    return StorageLayout(_ordered(shape, (0, 2, 3, 1)), 0, prod(shape) + PAD)
 
 
-_PLACES: Final[dict[str, Callable[[tuple[int, ...]], Placement]]] = {
+_PLACES: Final[dict[str, Callable[[tuple[int, ...]], StorageLayout]]] = {
     "contiguous": _contiguous,
     "transposed": _transposed,
     "sliced": _sliced,
@@ -128,16 +128,16 @@ def explicit(strides: Sequence[int], offset: int, room: int) -> str:
     return f"{_EXPLICIT}{','.join(map(str, strides))} offset={offset} room={room}"
 
 
-def place(layout: str, shape: tuple[int, ...]) -> Placement:
+def place(layout: str, shape: tuple[int, ...]) -> StorageLayout:
     """Where a tensor of `shape` lies in `layout`; layouts that need more dimensions fall back."""
     if layout.startswith(_EXPLICIT):
         strides, offset, room = (part.partition("=")[2] for part in layout.split(" "))
         steps = tuple(int(s) for s in strides.split(",") if s)
-        return Placement(steps, int(offset), int(room) + PAD)
+        return StorageLayout(steps, int(offset), int(room) + PAD)
     return _PLACES[layout](shape)
 
 
-def view(storage: Array, shape: tuple[int, ...], at: Placement) -> Array:
+def view(storage: Array, shape: tuple[int, ...], at: StorageLayout) -> Array:
     """The numpy view of a flat storage; empty views start at its beginning."""
     size = storage.itemsize
     if not prod(shape):
@@ -169,7 +169,9 @@ def number_of(array: Array) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1)[:256].tobytes())
 
 
-def strayed(before: Array, now: Array, at: Placement, shape: tuple[int, ...], inside: bool) -> int:
+def strayed(
+    before: Array, now: Array, at: StorageLayout, shape: tuple[int, ...], inside: bool
+) -> int:
     """Elements of a flat storage that changed, bit for bit, and may not have: all of them, or those
     outside of the view where its `inside` may change."""
     if inside:

@@ -16,7 +16,7 @@ class ShardError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class CaseShard:
     """Part `number` (from 1) of `count`."""
 
     number: int = 1
@@ -33,12 +33,12 @@ class Shard:
 _INDEX: Final = "index:"  # before a number that counts from 0, as Kubernetes' Jobs do
 
 
-def parse(text: str) -> Shard:
+def parse(text: str) -> CaseShard:
     """The shard of `3/8`, or of `index:2/8`; ShardError for anything else."""
     number, sign, count = text.removeprefix(_INDEX).partition("/")
     first = 0 if text.startswith(_INDEX) else 1
     if sign and number.isdecimal() and count.isdecimal():
-        shard = Shard(int(number) - first + 1, int(count))
+        shard = CaseShard(int(number) - first + 1, int(count))
         if 1 <= shard.number <= shard.count:
             return shard
     raise ShardError(

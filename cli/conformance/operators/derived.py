@@ -18,11 +18,11 @@ from aclnn_bindings.call.specs import TensorSpec
 from aclnn_bindings.install.products import product_of, support
 from aclnn_bindings.interface.signature import Kind, OpSignature
 from mindtorch import Tensor
-from mindtorch._backends.npu.binding import Binder, Binding
+from mindtorch._backends.npu.binding import Binder, LaunchBinding
 from mindtorch._dispatch.bind import normalise
 from mindtorch._tensor.geometry import contiguous
 from mindtorch.ops import OPS, Op
-from mindtorch.ops.fields import Call
+from mindtorch.ops.fields import AclnnCall
 from mindtorch.ops.samples import Arg, Sample
 
 from ...judge.classes import Requirement
@@ -125,7 +125,7 @@ class DerivedOperator:
     def claims(self, declarations: Any, soc: str) -> Claims:
         base = _base(self.name) if self.inplace else self.name
         call = next(c for c in self.op.kernels.aclnn if c.name == base)
-        call_here = Call(self.name, call.args) if self.inplace else call
+        call_here = AclnnCall(self.name, call.args) if self.inplace else call
         documented = support(self.name, product_of(soc))
         self.elsewhere = documented is not None and documented.on(product_of(soc)) is False
         return claims(_calling(self.op, (call_here,)), declarations, soc)
@@ -148,7 +148,7 @@ class DerivedOperator:
         args = _normal(self.op, *recipe.fill(lambda s: _Carrier(s)), carry=True)
         return dict(self._values(binding, args))
 
-    def _values(self, binding: Binding, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    def _values(self, binding: LaunchBinding, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         steps = {s.position: s for s in binding.steps}
         addresses = iter(binding.addresses)
         for param, argument in zip(binding.bound.params, binding.arguments, strict=True):
@@ -166,7 +166,7 @@ class DerivedOperator:
                 value = _prepared(args[at], steps.get(at))
                 yield param.name, [value] if param.kind is Kind.TENSOR_LIST else value
 
-    def _binding(self, recipe: Recipe, native: Sequence[Any] | None) -> Binding:
+    def _binding(self, recipe: Recipe, native: Sequence[Any] | None) -> LaunchBinding:
         args, kwargs = recipe.fill(_meta)
         normal = _normal(self.op, args, kwargs)
         if native is None:
@@ -183,7 +183,7 @@ class DerivedOperator:
         return binding
 
 
-def _calling(op: Op, calls: tuple[Call, ...]) -> Op:
+def _calling(op: Op, calls: tuple[AclnnCall, ...]) -> Op:
     """The row with these calls alone."""
     return replace(op, kernels=replace(op.kernels, aclnn=calls), cache={})
 

@@ -25,7 +25,7 @@ from ..cases.case import ACL_DTYPES, Case
 from ..cases.case_file import MARK, CaseFile, CaseFileError, FileCase, invalid, read
 from ..cases.claims import Claims
 from ..cases.inputs import Input
-from ..cases.layouts import Placement, dense, explicit, view
+from ..cases.layouts import StorageLayout, dense, explicit, view
 from ..cases.recipe import Recipe, Slot
 from ..record.result import Result
 from ..run.golden import Golden, ReferenceRefusesError
@@ -244,7 +244,7 @@ def _as_stored(array: Any, layout: str) -> Any:
         return array
     from ..cases.layouts import place
 
-    at: Placement = place(layout, array.shape)
+    at: StorageLayout = place(layout, array.shape)
     storage = np.zeros(at.numel, array.dtype)
     view(storage, array.shape, at)[...] = array
     return np.array(view(storage, array.shape, at))

@@ -12,7 +12,7 @@ from aclnn_bindings.call.arrays import DeviceTensor, from_host
 from aclnn_bindings.call.specs import TensorSpec
 
 from ...judge.precision import Array
-from ..cases.layouts import Placement, number_of, place, sentinel_storage, strayed, view
+from ..cases.layouts import StorageLayout, number_of, place, sentinel_storage, strayed, view
 from ..cases.recipe import Slot
 
 # The format that CANN's PyTorch adapter gives tensors of a rank.
@@ -41,7 +41,7 @@ class GuardedTensor:
     tensor: DeviceTensor
     base: DeviceTensor
     before: Any
-    at: Placement
+    at: StorageLayout
     shape: tuple[int, ...]
     dtype: Any
     may_change: bool

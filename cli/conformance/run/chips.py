@@ -64,7 +64,7 @@ class SilentToolError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ChipAddress:
     """A chip as npu-smi counts them: its card (NPU ID), and which one of that card."""
 
     card: str
@@ -139,9 +139,9 @@ def _logical(device: str, visible: str) -> int:
     return visible_ids[index] if index < len(visible_ids) else -1
 
 
-def mapping(text: str) -> dict[int, Address]:
+def mapping(text: str) -> dict[int, ChipAddress]:
     """Addresses of chips by their logical numbers, of `npu-smi info -m`."""
-    addresses: dict[int, Address] = {}
+    addresses: dict[int, ChipAddress] = {}
     columns: list[str] = []
     for line in text.splitlines():
         cells = re.split(r"\s{2,}|\t", line.strip())
@@ -151,7 +151,7 @@ def mapping(text: str) -> dict[int, Address]:
         row = dict(zip(columns, cells, strict=False))
         logical = row.get("Chip Logic ID", row.get("Chip Phy-ID", ""))
         if logical.isdecimal() and row["NPU ID"].isdecimal():
-            addresses[int(logical)] = Address(row["NPU ID"], row.get("Chip ID", ""))
+            addresses[int(logical)] = ChipAddress(row["NPU ID"], row.get("Chip ID", ""))
     return addresses
 
 
@@ -179,7 +179,7 @@ def _answer(tool: Sequence[str], words: Sequence[str], end: float) -> str:
         return "" if code else out.read(_BYTES).decode("utf-8", "replace")
 
 
-def _chip(tool: Sequence[str], address: Address, identity: bool, end: float) -> dict[str, Any]:
+def _chip(tool: Sequence[str], address: ChipAddress, identity: bool, end: float) -> dict[str, Any]:
     """All that is known of a chip until the tool falls silent."""
     chip: dict[str, Any] = {}
     with contextlib.suppress(SilentToolError):
@@ -201,7 +201,7 @@ def _chip(tool: Sequence[str], address: Address, identity: bool, end: float) -> 
     return {name: value for name, value in chip.items() if value}
 
 
-def _of_chip(tool: Sequence[str], kind: str, address: Address, end: float) -> str:
+def _of_chip(tool: Sequence[str], kind: str, address: ChipAddress, end: float) -> str:
     """An answer about a chip; of a product whose tool takes no chip, about its card."""
     return _answer(tool, ["info", "-t", kind, *address.of_chip], end) or _answer(
         tool, ["info", "-t", kind, *address.of_card], end

@@ -20,7 +20,7 @@ from ..cases.case import CONTRACTS, ITEMS, Case, parse
 from ..cases.cases import cases
 from ..cases.contract import cases_of as contract_of
 from ..cases.inputs import samples
-from ..cases.shard import Shard
+from ..cases.shard import CaseShard
 from ..operators.families import in_family, operator_families, without_formula
 from ..record import journal, known, votes
 from ..record.result import Counts, Result
@@ -227,7 +227,7 @@ def _elsewhere(
     request: RunRequest, environment: Mapping[str, Any], exported: Sequence[str]
 ) -> bool:
     """Whether other shards have cases: one without any is complete."""
-    whole = _selected(replace(request, shard=Shard()), environment, exported)
+    whole = _selected(replace(request, shard=CaseShard()), environment, exported)
     return request.shard.count > 1 and next(iter(whole), None) is not None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..cases.cases import CaseFilter
-from ..cases.shard import Shard
+from ..cases.shard import CaseShard
 from ..record import known
 from ..record.result import Result
 from .pool import Scheduler, Setup
@@ -41,7 +41,7 @@ class RunRequest:
     issues: tuple[known.Issue, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     save: str = ""
-    shard: Shard = field(default_factory=Shard)
+    shard: CaseShard = field(default_factory=CaseShard)
     compare: bool = False
     minutes: float = 0.0
     run: str = ""

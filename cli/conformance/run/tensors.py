@@ -13,7 +13,7 @@ from mindtorch.ops import Op
 from mindtorch.testing.placement import from_host, strided, to_host
 
 from ...judge.precision import Array
-from ..cases.layouts import Placement, number_of, place, sentinel_storage, strayed, view
+from ..cases.layouts import StorageLayout, number_of, place, sentinel_storage, strayed, view
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Placed:
     tensor: Any
     base: Any
     before: Any
-    at: Placement
+    at: StorageLayout
     shape: tuple[int, ...]
     layout: str
     may_change: bool = False

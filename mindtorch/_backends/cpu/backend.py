@@ -17,7 +17,7 @@ from ..._tensor.storage import Storage
 from ..._tensor.tensor import MOST_DIMS, Tensor, adopt, wrap
 from ..._tensor.types import Array
 from ...ops.rules import Dynamic, Pointwise, Results, opmath
-from ...ops.schema import Kind
+from ...ops.schema import ArgKind
 from ...ops.spec import Op
 from ..registry import MissingKernelError, registry
 from . import native, ufuncs
@@ -26,7 +26,7 @@ from .runner import make_into, make_run
 
 
 class CpuBackend:
-    """Runs numpy kernels; see `registry.Backend`."""
+    """Runs numpy kernels; see `registry.DeviceBackend`."""
 
     def allocate(self, geom: Geometry) -> Tensor:
         try:
@@ -200,19 +200,19 @@ def _is_rounded(op: Op, at: int, value: Tensor) -> bool:
     return geom.dtype.category == INTEGER and geom.ndim > 0
 
 
-def _letter(op: Op, kind: Kind, value: Any, compute: Dtype | None) -> tuple[str, Any]:
+def _letter(op: Op, kind: ArgKind, value: Any, compute: Dtype | None) -> tuple[str, Any]:
     if isinstance(value, Tensor):
         d = value._geom.dtype
         dtype = compute or (opmath(d) if op.kernels.compute == "opmath" else d)
         return ("T", None) if dtype is d else ("C", dtype.np)
-    if kind is Kind.TENSORS:
+    if kind is ArgKind.TENSORS:
         half = op.kernels.compute == "opmath" and any(opmath(t.dtype) is not t.dtype for t in value)
         return ("H", None) if half else ("L", None)
-    if kind is Kind.OPTIONAL_TENSORS:
+    if kind is ArgKind.OPTIONAL_TENSORS:
         return "O", None
-    if kind is Kind.UNION and compute is not None and value is not None:
+    if kind is ArgKind.UNION and compute is not None and value is not None:
         return "N", compute.np
-    if kind in (Kind.SCALAR, Kind.UNION) and value is not None:
+    if kind in (ArgKind.SCALAR, ArgKind.UNION) and value is not None:
         return "S", None
     return "K", value
 

@@ -23,9 +23,9 @@ from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry
 from ..._tensor.slots import fresh
 from ..._tensor.tensor import Tensor
-from ...ops.fields import Call, Const
+from ...ops.fields import AclnnCall, Const
 from ...ops.rules import NUMBERS, Pointwise, Results
-from ...ops.schema import Kind
+from ...ops.schema import ArgKind
 from ...ops.source import compiled
 from ...ops.spec import Op
 from ..common.named import metadata, positions
@@ -79,11 +79,11 @@ def flags(*, enabled: bool, everywhere: bool = False) -> Iterator[None]:
         registry.on_change()
 
 
-class Refusal(Exception):
+class NoKernelError(Exception):
     """No native kernel for these arguments."""
 
 
-class Binding:
+class KernelBinding:
     """One row's call with every argument but addresses and numbers decided."""
 
     def __init__(self, op: Op, args: Sequence[Any], outs: Sequence[Geometry]):
@@ -92,18 +92,18 @@ class Binding:
         self.call, self.letters = self._choose(args)
         self.rooms: list[Any] = []  # of each place, see _room
 
-    def _choose(self, args: Sequence[Any]) -> tuple[Call, str]:
+    def _choose(self, args: Sequence[Any]) -> tuple[AclnnCall, str]:
         named = self._named(args)
         for call in self.op.kernels.aclnn:
             if call.when is None or call.when(named):
                 letters = lib.mtk_parameters(call.name.encode())
                 if call.inplace or letters == ffi.NULL:
-                    raise Refusal
+                    raise NoKernelError
                 text: str = ffi.string(letters).decode()
                 if len(text) != len(call.args):
-                    raise Refusal
+                    raise NoKernelError
                 return call, text
-        raise Refusal
+        raise NoKernelError
 
     def _named(self, args: Sequence[Any]) -> dict[str, Any]:
         named = dict(zip(self.names, (metadata(a) for a in args), strict=True))
@@ -117,7 +117,7 @@ class Binding:
         try:
             return self._kernel(args)
         except OverflowError as error:  # an int of more than 64 bits
-            raise Refusal(str(error)) from None
+            raise NoKernelError(str(error)) from None
 
     def _kernel(self, args: Sequence[Any]) -> tuple[Any, list[tuple[str, int, int]]]:
         kernel = ffi.gc(lib.mtk_new(self.call.name.encode()), lib.mtk_free)
@@ -136,13 +136,13 @@ class Binding:
             else:
                 k = self.results[value]
                 if not self.outs[k].numel:  # a kernel has something to write
-                    raise Refusal
+                    raise NoKernelError
                 places.append(("o", k, -1))
                 self.rooms.append(_room(self.outs[k]))
                 _tensor(kernel, at, self.outs[k], len(places) - 1)
         message = ffi.new("char[]", _ROOM)
         if lib.mtk_check(kernel, message, _ROOM):
-            raise Refusal(ffi.string(message).decode())
+            raise NoKernelError(ffi.string(message).decode())
         return kernel, places
 
     def _input(
@@ -151,13 +151,13 @@ class Binding:
     ) -> None:  # fmt: skip
         if isinstance(value, Tensor):
             if letter != "T":
-                raise Refusal
+                raise NoKernelError
             places.append(("a", i, -1))
             self.rooms.append(_room(value._geom))
             _tensor(kernel, at, value._geom, len(places) - 1)
         elif letter == "t":
             if value.__class__ is not tuple or not all(isinstance(v, Tensor) for v in value):
-                raise Refusal
+                raise NoKernelError
             for member, tensor in enumerate(value):
                 places.append(("l", i, member))
                 self.rooms.append(_room(tensor._geom))
@@ -170,7 +170,7 @@ def _tensor(
     kernel: Any, at: int, geom: Geometry, place: int, member: int = -1, members: int = 0
 ) -> None:
     if geom.ndim > _MOST_DIMS or geom.device.type != "cpu":
-        raise Refusal
+        raise NoKernelError
     lib.mtk_tensor(
         kernel, at, member, members, place, _code(geom.dtype), geom.ndim, list(geom.shape),
         list(geom.strides), geom.offset, geom.extent,
@@ -180,7 +180,7 @@ def _tensor(
 def _code(dtype: Dtype) -> int:
     code: int = lib.mtk_dtype(dtype.acl.encode())
     if code < 0:
-        raise Refusal
+        raise NoKernelError
     return code
 
 
@@ -196,7 +196,7 @@ def _put(kernel: Any, at: int, letter: str, value: Any) -> None:
     """A value that is no tensor; absent where it is None."""
     if value is None:
         if letter not in "TtSsIBF":
-            raise Refusal
+            raise NoKernelError
     elif letter == "S" and value.__class__ in _SCALARS:
         name, pack = _SCALARS[value.__class__]
         try:
@@ -220,7 +220,7 @@ def _put(kernel: Any, at: int, letter: str, value: Any) -> None:
     elif letter == "c" and isinstance(value, str):
         lib.mtk_text(kernel, at, value.encode())
     else:
-        raise Refusal
+        raise NoKernelError
 
 
 def instead(
@@ -231,9 +231,9 @@ def instead(
         return plain
     geoms = [g for g in outs if g.__class__ is Geometry]
     try:
-        binding = Binding(op, args, geoms)
+        binding = KernelBinding(op, args, geoms)
         first = binding.kernel(args)
-    except Refusal:
+    except NoKernelError:
         return plain
     return _run(binding, args, first, geoms, plain)
 
@@ -253,9 +253,9 @@ def instead_into(
     if dests[0].dtype is not out.dtype or dests[0].shape != out.shape:
         return plain
     try:
-        binding = Binding(op, args, dests)
+        binding = KernelBinding(op, args, dests)
         first = binding.kernel(args)
-    except Refusal:
+    except NoKernelError:
         return plain
     return _run_into(binding, args, first, plain)
 
@@ -334,13 +334,13 @@ def _one_dtype(op: Op, args: Sequence[Any]) -> bool:
 class _Kernels:
     """Kernels of one plan by the numbers they were made with, a bounded number of them."""
 
-    def __init__(self, binding: Binding, args: Sequence[Any], first: tuple[Any, Any]):
+    def __init__(self, binding: KernelBinding, args: Sequence[Any], first: tuple[Any, Any]):
         self.binding, (kernel, self.places) = binding, first
         declared = binding.op.schema.args
         self.numbers = [
             i
             for i, arg in enumerate(declared)
-            if arg.kind in (Kind.SCALAR, Kind.UNION) and args[i].__class__ in NUMBERS
+            if arg.kind in (ArgKind.SCALAR, ArgKind.UNION) and args[i].__class__ in NUMBERS
         ]
         key = tuple([args[i] or repr(args[i]) for i in self.numbers])
         self.by_key: dict[Any, Any] = {key: kernel}
@@ -353,7 +353,7 @@ class _Kernels:
             self.by_key.clear()
         try:
             kernel = self.binding.kernel(args)[0]
-        except Refusal:
+        except NoKernelError:
             kernel = False
         self.by_key[key] = kernel
         return kernel
@@ -457,7 +457,7 @@ def _address(memory: Any) -> Any:
 
 
 def _run(
-    binding: Binding, args: Sequence[Any], first: tuple[Any, Any], outs: Sequence[Geometry],
+    binding: KernelBinding, args: Sequence[Any], first: tuple[Any, Any], outs: Sequence[Geometry],
     plain: Callable[..., Any],
 ) -> Callable[..., Any]:  # fmt: skip
     kernels = _Kernels(binding, args, first)
@@ -480,7 +480,7 @@ def _runner(
 
 
 def _run_into(
-    binding: Binding, args: Sequence[Any], first: tuple[Any, Any], plain: Callable[..., None]
+    binding: KernelBinding, args: Sequence[Any], first: tuple[Any, Any], plain: Callable[..., None]
 ) -> Callable[..., None]:
     kernels = _Kernels(binding, args, first)
     return _runner(_source(kernels, [], False, True), kernels, first, plain, [])
@@ -525,7 +525,7 @@ def _copy_kernel(dest: Geometry, source: Geometry) -> Any:
     try:
         _tensor(kernel, 0, dest, 0)
         _tensor(kernel, 1, source, 1)
-    except Refusal:
+    except NoKernelError:
         return None
     message = ffi.new("char[]", _ROOM)
     return None if lib.mtk_check(kernel, message, _ROOM) else kernel

@@ -13,7 +13,7 @@ from ...ops.spec import Op
 
 
 class MetaBackend:
-    """Runs nothing; see `registry.Backend`."""
+    """Runs nothing; see `registry.DeviceBackend`."""
 
     def allocate(self, geom: Geometry) -> Tensor:
         return wrap(geom, Storage(MetaMemory(geom.extent * geom.dtype.itemsize)))

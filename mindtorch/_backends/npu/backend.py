@@ -17,17 +17,17 @@ from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
 from ...ops.fields import Const
 from ...ops.rules import NUMBERS, Dynamic, Pointwise, Results
-from ...ops.schema import Kind
+from ...ops.schema import ArgKind
 from ...ops.spec import Both, IsNumber, NoNumbers, Op
 from . import memory, on_host, transfer, writeback
-from .binding import Binder, Binding, not_implemented
+from .binding import Binder, LaunchBinding, not_implemented
 from .dynamic import dynamic
 from .runner import Plans, making, sizes
 from .steps import cast, make_step
 
 
 class NpuBackend:
-    """Runs rows on a device of the opened install; see `registry.Backend`."""
+    """Runs rows on a device of the opened install; see `registry.DeviceBackend`."""
 
     def allocate(self, geom: Geometry) -> Tensor:
         return memory.allocate(geom)
@@ -158,7 +158,7 @@ def _writable(outs: Sequence[Any], dests: Sequence[Geometry]) -> bool:
 
 
 def launcher(
-    op: Op, args: Sequence[Any], outs: Sequence[Geometry], binding: Binding,
+    op: Op, args: Sequence[Any], outs: Sequence[Geometry], binding: LaunchBinding,
     dests: Sequence[Geometry] | None = None, inplace: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """`run(*args)`, or `run(dests, *args)`, of one bound call."""
@@ -227,7 +227,7 @@ def _numbers(op: Op, args: Sequence[Any]) -> list[int]:
     """Positions of numbers that the plan's key knows by class only."""
     places = op.cache.get("numbers")
     if places is None:
-        kinds = (Kind.SCALAR, Kind.UNION)
+        kinds = (ArgKind.SCALAR, ArgKind.UNION)
         places = [i for i, arg in enumerate(op.schema.args) if arg.kind in kinds]
         op.cache["numbers"] = places
     declared = op.schema.args
@@ -239,7 +239,7 @@ _UNREAD = (IsNumber, NoNumbers, Both, type(None))
 
 
 def _other_numbers(
-    op: Op, binding: Binding, plan: Any, numbers: Sequence[int]
+    op: Op, binding: LaunchBinding, plan: Any, numbers: Sequence[int]
 ) -> Callable[[Sequence[Any]], Any] | None:
     """The maker of the same plan for other values of its numbers, where those decide nothing else:
     each is an aclScalar of the call, and no other argument nor the choice of the call reads them.
@@ -260,7 +260,7 @@ def _key(values: list[Any]) -> Any:
     return keys[0] if len(keys) == 1 else tuple(keys)
 
 
-def _plan(binding: Binding) -> Any:
+def _plan(binding: LaunchBinding) -> Any:
     return binding.bound.plan(*binding.arguments, allocate=binding.allocate)
 
 

@@ -32,7 +32,7 @@ from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry, contiguous
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Number
-from ...ops.fields import Call, Const
+from ...ops.fields import AclnnCall, Const
 from ...ops.rules import NUMBERS, Pointwise
 from ...ops.spec import Op
 from ..common.named import metadata, positions
@@ -80,7 +80,7 @@ def not_implemented(op: Op, why: str) -> RuntimeError:
 
 
 @dataclass(slots=True)
-class Step:
+class Preparation:
     """What must happen to argument `position` before the launch: cast, fill or upload to `geom`."""
 
     kind: str
@@ -89,7 +89,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Binding:
+class LaunchBinding:
     """One call with every argument but addresses decided.
 
     `addresses` says where each comes from: ("a", i) argument i, ("l", i) every member of list
@@ -98,13 +98,13 @@ class Binding:
     """
 
     bound: BoundOp
-    call: Call
+    call: AclnnCall
     arguments: list[Any] = field(default_factory=list)
     addresses: list[tuple[str, int]] = field(default_factory=list)
     allocate: list[int] = field(default_factory=list)
     instead: dict[int, Dtype] = field(default_factory=dict)
     results: list[int] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Preparation] = field(default_factory=list)
 
 
 class Binder:
@@ -126,7 +126,7 @@ class Binder:
             return None
         return rule.common(list(self.named.values())[: len(self.args)])
 
-    def bind(self, dests: Sequence[Geometry] | None = None, inplace: bool = False) -> Binding:
+    def bind(self, dests: Sequence[Geometry] | None = None, inplace: bool = False) -> LaunchBinding:
         """The first of the row's calls that applies and that this install exports.
 
         With `dests` results go to existing tensors of those Geometries, else they are allocated;
@@ -136,7 +136,7 @@ class Binder:
         call, bound = self._choose()
         if inplace and not call.inplace:
             call, bound = self._inplace_form(call, bound)
-        binding = Binding(bound, call)
+        binding = LaunchBinding(bound, call)
         if len(bound.params) != len(call.args):
             raise not_implemented(
                 self.op,
@@ -151,7 +151,7 @@ class Binder:
         """Whether one of the row's calls takes these arguments."""
         return any(call.when is None or call.when(self.named) for call in self.op.kernels.aclnn)
 
-    def _choose(self) -> tuple[Call, BoundOp]:
+    def _choose(self) -> tuple[AclnnCall, BoundOp]:
         missing: list[str] = []
         for call in self.op.kernels.aclnn:
             if call.when is not None and not call.when(self.named):
@@ -164,7 +164,7 @@ class Binder:
             self.op, "; ".join(missing) or "its row has no ACLNN call for these arguments"
         )
 
-    def _inplace_form(self, call: Call, bound: BoundOp) -> tuple[Call, BoundOp]:
+    def _inplace_form(self, call: AclnnCall, bound: BoundOp) -> tuple[AclnnCall, BoundOp]:
         """aclnnInplaceXxx in place of aclnnXxx where the install has it and it takes the same."""
         name = call.name.replace("aclnn", "aclnnInplace", 1)
         rest = tuple(a for a in call.args if a not in self.results)
@@ -177,10 +177,15 @@ class Binder:
         claims = claimed(name, signature.params[0].name)
         if claims and dtype not in claims:  # aclnnAdds takes complex numbers, this not
             return call, bound
-        return Call(name, rest, None, True), signature
+        return AclnnCall(name, rest, None, True), signature
 
     def _argument(
-        self, binding: Binding, at: int, param: Param, value: Any, dests: Sequence[Geometry] | None
+        self,
+        binding: LaunchBinding,
+        at: int,
+        param: Param,
+        value: Any,
+        dests: Sequence[Geometry] | None,
     ) -> Any:
         if isinstance(value, Const):
             return value.value
@@ -195,7 +200,12 @@ class Binder:
         return self._result(binding, at, param, self.results[value], dests)
 
     def _result(
-        self, binding: Binding, at: int, param: Param, k: int, dests: Sequence[Geometry] | None
+        self,
+        binding: LaunchBinding,
+        at: int,
+        param: Param,
+        k: int,
+        dests: Sequence[Geometry] | None,
     ) -> TensorSpec:
         binding.results.append(k)
         other = _INSTEAD.get(self.outs[k].dtype)
@@ -211,7 +221,7 @@ class Binder:
         return spec_of(dests[k])
 
     def _input(
-        self, binding: Binding, param: Param, i: int, dests: Sequence[Geometry] | None
+        self, binding: LaunchBinding, param: Param, i: int, dests: Sequence[Geometry] | None
     ) -> Any:
         value = self.args[i]
         writes = binding.call.inplace and i == 0
@@ -226,18 +236,20 @@ class Binder:
             return self._list(binding, i, value)
         if value.__class__ in NUMBERS and param.kind is Passed.TENSOR:
             geom = contiguous((), self.common or _dtype_of(value), self.device)
-            binding.steps.append(Step("fill", i, geom))
+            binding.steps.append(Preparation("fill", i, geom))
             binding.addresses.append(("a", i))
             return spec_of(geom)
         return self._value(param, value)
 
-    def _list(self, binding: Binding, i: int, value: tuple[Any, ...]) -> tuple[TensorSpec, ...]:
+    def _list(
+        self, binding: LaunchBinding, i: int, value: tuple[Any, ...]
+    ) -> tuple[TensorSpec, ...]:
         binding.addresses.append(("l", i))
         # A null member stands for a dimension without index: CANN's adapter passes an empty one.
         empty = contiguous((0,), int64, self.device)
         return tuple(spec_of(empty if v is None else v._geom) for v in value)
 
-    def _is_narrow(self, binding: Binding, dtype: Dtype) -> bool:
+    def _is_narrow(self, binding: LaunchBinding, dtype: Dtype) -> bool:
         """Whether an operator takes its first input only as int64, though it is of this integer."""
         first = self.args[0] if self.args else None
         if dtype not in _NARROW or not isinstance(first, Tensor) or first._geom.dtype is not dtype:
@@ -245,7 +257,7 @@ class Binder:
         claims = claimed(binding.call.name, binding.bound.params[0].name)
         return dtype.acl not in claims and int64.acl in claims
 
-    def _widens(self, binding: Binding, param: Param, geom: Geometry) -> bool:
+    def _widens(self, binding: LaunchBinding, param: Param, geom: Geometry) -> bool:
         """Whether an integer input must become int64, as a sum's or a count's may."""
         if self.outs[0].dtype is not int64 or geom.dtype.category > INTEGER:
             return False
@@ -264,7 +276,7 @@ class Binder:
             return None
         return float32 if geom.dtype not in (float16, bfloat16, bool_) else None
 
-    def _placed(self, binding: Binding, param: Param, i: int, geom: Geometry) -> Geometry:
+    def _placed(self, binding: LaunchBinding, param: Param, i: int, geom: Geometry) -> Geometry:
         """`geom` on the device and in the common dtype, with the step that brings it there."""
         dtype = geom.dtype
         rule = self.op.infer
@@ -274,12 +286,12 @@ class Binder:
             dtype = int64
         if geom.device.type == "cpu":
             placed = contiguous((), dtype, self.device)
-            binding.steps.append(Step("upload", i, placed))
+            binding.steps.append(Preparation("upload", i, placed))
             return placed
         if dtype is geom.dtype:
             return geom
         placed = geom.fresh(dtype=dtype)
-        binding.steps.append(Step("cast", i, placed))
+        binding.steps.append(Preparation("cast", i, placed))
         return placed
 
     def _value(self, param: Param, value: Dtype | Number | tuple[int, ...] | None) -> Any:

@@ -21,7 +21,7 @@ MODES: Final = {
 }
 
 
-class Graph:
+class CapturedGraph:
     """Captured work of one stream. A replay reads and writes the memory of the capture.
 
     What the capture allocates comes from memory of its own, which nobody else gets before `reset`.
@@ -130,7 +130,7 @@ class graph:  # noqa: N801 - torch's name
 
     def __init__(
         self,
-        npu_graph: Graph,
+        npu_graph: CapturedGraph,
         pool: Any = None,
         stream: Stream | None = None,
         capture_error_mode: str = "global",

@@ -15,13 +15,13 @@ from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Number
 from . import runtime
-from .binding import Step, spec_of
+from .binding import Preparation, spec_of
 from .memory import allocate
 
 _LIMIT = 256
 
 
-def make_step(step: Step, geom: Geometry | None) -> Callable[[Any], Tensor]:
+def make_step(step: Preparation, geom: Geometry | None) -> Callable[[Any], Tensor]:
     """The function of one step; `geom` is the argument's own Geometry, None for a number."""
     if step.kind == "cast":
         assert geom is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
-from ..._autograd.scope import Scope
+from ..._autograd.scope import StepScope
 from ..._tensor.device import DeviceLike, current_npu
 from ..._tensor.device import device as Device
 from . import runtime
@@ -30,7 +30,7 @@ def index_of(device: Device | str | int | None) -> int:
     return current_npu() if resolved.index is None else resolved.index
 
 
-class Stream(Scope):
+class Stream(StepScope):
     """An in-order queue of work on one device; as a context it becomes the thread's stream.
 
     Source: the torch.cuda.Stream document; `stream` here is the bindings' stream.
@@ -163,7 +163,7 @@ def set_stream(stream: Stream) -> None:
     runtime.set_stream(stream._bound)
 
 
-class StreamContext(Scope):
+class StreamContext(StepScope):
     """`with torch.npu.stream(s):`; None changes nothing."""
 
     def __init__(self, stream: Stream | None):

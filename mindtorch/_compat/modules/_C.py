@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from mindtorch._autograd.grad_mode import LOCAL, MODES
-from mindtorch._autograd.scope import Scope
+from mindtorch._autograd.scope import StepScope
 from mindtorch._dispatch import keys
 from mindtorch._dispatch.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from mindtorch._random.generator import Generator
@@ -26,7 +26,7 @@ _TensorBase = TensorBase
 _TensorMeta = type(TensorBase)
 
 
-class _DisableTorchDispatch(Scope):
+class _DisableTorchDispatch(StepScope):
     """Inside, calls are seen by no dispatch mode: there are none."""
 
     def steps(self) -> Iterator[None]:
@@ -121,7 +121,7 @@ class DispatchKeySet:
         return key in self.keys
 
 
-class _ExcludeDispatchKeyGuard(Scope):
+class _ExcludeDispatchKeyGuard(StepScope):
     """Layers are passed by inside; NotImplementedError for others than autocast's."""
 
     def __init__(self, keys: DispatchKeySet):

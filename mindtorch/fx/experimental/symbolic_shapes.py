@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from ...library.symbols import GuardOnDataDependentSymNode as GuardOnDataDependentSymNode
+
 T = TypeVar("T")
-
-
-class GuardOnDataDependentSymNode(RuntimeError):
-    """What tracing raises where a size is unknown; handlers name it."""
 
 
 def guard_or_false(a: object) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aclnn_bindings.cann import Cann
-from aclnn_bindings.install.describe import Install, Library
+from aclnn_bindings.install.describe import Install, LibraryFile
 from aclnn_bindings.install.versions import Versions
 from aclnn_bindings.interface import catalog
 from aclnn_bindings.interface.abi import kind_of
@@ -110,7 +110,12 @@ class Stub:
         self._c.stub_init_config.restype = ctypes.c_char_p
         self.library = library
         install = Install(
-            library.parent.parent, "test", "simulator", Versions(), (), (Library(library, "core"),)
+            library.parent.parent,
+            "test",
+            "simulator",
+            Versions(),
+            (),
+            (LibraryFile(library, "core"),),
         )
         self.cann = Cann(install, declared)
 

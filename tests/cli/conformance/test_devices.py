@@ -48,7 +48,7 @@ def test_every_case_is_in_one_shard():
     counts = [sum(shard.parse(f"{i}/8").has(c) for c in cases) for i in range(1, 9)]
     assert sum(counts) == 500
     assert min(counts) > 30
-    assert all(shard.Shard().has(c) for c in cases)
+    assert all(shard.CaseShard().has(c) for c in cases)
 
 
 def test_an_index_from_0_names_the_same_shards():
@@ -162,7 +162,9 @@ def test_cases_are_dealt_to_all_devices_and_each_runs_once(tmp_path):
 @simulated
 def test_a_shard_without_cases_is_a_complete_one(tmp_path):
     """Of few cases in many shards: it left with a usage error and an empty journal."""
-    empty = next(s for i in range(1, 9) if not any((s := shard.Shard(i, 8)).has(c) for c in FEW))
+    empty = next(
+        s for i in range(1, 9) if not any((s := shard.CaseShard(i, 8)).has(c) for c in FEW)
+    )
     run, results = checked(tmp_path, "npu:0", only=FEW, shard=empty)
     assert (run.total, results) == (0, [])
     record = journal.read(tmp_path / "run.jsonl")
@@ -173,13 +175,13 @@ def test_a_shard_without_cases_is_a_complete_one(tmp_path):
 @simulated
 def test_a_selection_without_cases_is_refused_in_a_shard_too(tmp_path):
     with pytest.raises(engine.NothingSelectedError, match="no case matches"):
-        checked(tmp_path, "npu:0", ops=(), shard=shard.Shard(1, 8))
+        checked(tmp_path, "npu:0", ops=(), shard=shard.CaseShard(1, 8))
 
 
 def test_shards_of_one_selection_have_its_name_whatever_their_devices():
     plan = CaseFilter(forms=("functional",))
-    one = engine.RunRequest(("add",), plan, Setup("npu:0"), shard=shard.Shard(1, 2), jobs=1)
-    other = replace(one, setup=Setup("npu:3", timeout=9.0), shard=shard.Shard(2, 2), jobs=8)
+    one = engine.RunRequest(("add",), plan, Setup("npu:0"), shard=shard.CaseShard(1, 2), jobs=1)
+    other = replace(one, setup=Setup("npu:3", timeout=9.0), shard=shard.CaseShard(2, 2), jobs=8)
     assert engine.selection(one) == engine.selection(other)
     for change in ({"seed": 1}, {"ops": ("mul",)}, {"plan": CaseFilter()}, {"fresh_seeds": 2}):
         assert engine.selection(replace(one, **change)) != engine.selection(one)

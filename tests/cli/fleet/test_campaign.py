@@ -114,7 +114,9 @@ def test_a_round_that_was_cut_goes_on_and_counts_once(soaks, tmp_path, devices):
 def test_power_that_goes_while_a_round_is_counted_counts_it_once(
     soaks, tmp_path, monkeypatch, where
 ):
-    owner, name = (campaign.State, "write") if where == "write" else (campaign.compressed, "pack")
+    owner, name = (
+        (campaign.CampaignState, "write") if where == "write" else (campaign.compressed, "pack")
+    )
     real = getattr(owner, name)
 
     def cut(*args):

@@ -147,11 +147,11 @@ def test_a_head_that_restarts_costs_only_what_was_in_flight(environment, tmp_pat
 def test_probes_run_once_a_node_and_workloads_on_every_npu(cluster, tmp_path, capsys):
     setup = Setup("cpu", None, True, timeout=300.0)
     path = tmp_path / "probe.jsonl"
-    fleet, _ = items.run(items.Work("probe", (PROBE,), setup, ray=cluster.address), path, {})
+    fleet, _ = items.run(items.WorkItems("probe", (PROBE,), setup, ray=cluster.address), path, {})
     assert len(work.probed(fleet)) == NODES + 1  # the head is a host as well
     cases = [item.name_of(small(OPS["add"], "")), item.name_of(small(OPS["mul"], ""))]
     setup = Setup("npu:0", None, True, timeout=300.0)
-    bench = items.Work("bench", cases, setup, 2, {"seconds": 0.02}, cluster.address)
+    bench = items.WorkItems("bench", cases, setup, 2, {"seconds": 0.02}, cluster.address)
     fleet, code = items.run(bench, tmp_path / "bench.jsonl", {})
     assert code == 0
     assert fleet.counts().by_verdict == {"PASS": 2 * 2 * NODES * NPUS}

@@ -48,7 +48,7 @@ def timed(median: float, *, noisy: bool = False, shapes: str = "8x8") -> Result:
                   measure={"times": {"device": spread}})  # fmt: skip
 
 
-def rows_of(folder: Path) -> dict[measured.MeasuredPlace, measured.Row]:
+def rows_of(folder: Path) -> dict[measured.MeasuredPlace, measured.MeasuredReleases]:
     return {row.place: row for row in results.read(folder).measured.rows()}
 
 

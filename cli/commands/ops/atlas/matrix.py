@@ -18,7 +18,7 @@ from .measured import (
     UNSUPPORTED,
     Measured,
     MeasuredCell,
-    Row,
+    MeasuredReleases,
 )
 
 _STYLES: Final[Mapping[str, Style]] = {
@@ -34,11 +34,11 @@ class Matrix:
     """Operators and products by releases. `hosts`: cells name the nodes that saw their state."""
 
     measured: Measured
-    rows: Sequence[Row]
+    rows: Sequence[MeasuredReleases]
     releases: Sequence[str]
     hosts: bool
 
-    def of(self, operators: Iterable[str]) -> list[Row]:
+    def of(self, operators: Iterable[str]) -> list[MeasuredReleases]:
         """The rows of some operators."""
         names = frozenset(operators)
         return [row for row in self.rows if row.place.operator in names]
@@ -49,7 +49,7 @@ class Matrix:
         yield Heading("Measured")
         yield self.grid(rows) if rows else Line("no result of this operator")
 
-    def grid(self, rows: Sequence[Row]) -> Grid:
+    def grid(self, rows: Sequence[MeasuredReleases]) -> Grid:
         """A row a place, a column a release."""
         return Grid(("operator", "product", *self.releases, "since", "device time"), [
             [Cell(row.place.operator, "strong"), product(row),
@@ -81,7 +81,7 @@ class Matrix:
                 f"a product, {failing:,} with failures")  # fmt: skip
         return f"{text}; left out: {', '.join(left)}" if left else text
 
-    def failing(self) -> list[Row]:
+    def failing(self) -> list[MeasuredReleases]:
         """Those to look at: they fail, changed, or became slower."""
         return [r for r in self.rows if r.attention]
 
@@ -126,7 +126,7 @@ def matrix(measured: Measured, hosts: bool) -> Matrix:
     return Matrix(measured, measured.rows(), measured.releases, hosts)
 
 
-def product(row: Row) -> str:
+def product(row: MeasuredReleases) -> str:
     """`Atlas A2 (910B)`, and whether it is simulated: a simulator says nothing of a chip."""
     name = NAMES.get(row.place.product, "product not stated")
     return f"simulator of {name}" if row.place.simulated else name

@@ -120,7 +120,7 @@ class TimeChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MeasuredReleases:
     """A place with its releases, oldest first, and what changed between them."""
 
     place: MeasuredPlace
@@ -184,7 +184,7 @@ class Measured:
         """Every release that a file states, oldest first."""
         return sorted({r for cells in self._cells.values() for r in cells}, key=age)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[MeasuredReleases]:
         """A row a place, those to look at first: failing, changed, slower."""
         speed: dict[MeasuredPlace, list[TimeChange]] = {}
         for workload, by_release in self._times.items():
@@ -202,10 +202,10 @@ class Measured:
 
 def _row(
     place: MeasuredPlace, cells: Mapping[str, MeasuredCell], speed: Iterable[TimeChange]
-) -> Row:
+) -> MeasuredReleases:
     ordered = {release: cells[release] for release in sorted(cells, key=age)}
     largest = sorted(speed, key=lambda c: -max(c.ratio, 1 / c.ratio))
-    return Row(place, ordered, history(ordered), tuple(largest))
+    return MeasuredReleases(place, ordered, history(ordered), tuple(largest))
 
 
 def history(cells: Mapping[str, MeasuredCell]) -> str:

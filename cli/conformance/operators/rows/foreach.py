@@ -7,7 +7,7 @@ from functools import partial
 import mindtorch as torch
 
 from ....spec import *
-from ....spec.domains import TensorList
+from ....spec.domains import TensorListDomain
 from ..formulas import words
 from ._words import *
 
@@ -23,7 +23,7 @@ _LISTS: Final = sizes({
 _NUMBER: Final = "{x} {number}\nf32 f32\nf16 f16\nbf16 f32\ni32 i32"
 
 
-def _list(low: float = -2.0, high: float = 2.0, dtype: str = "") -> TensorList:
+def _list(low: float = -2.0, high: float = 2.0, dtype: str = "") -> TensorListDomain:
     return tensors("L", "*S@L", dtype, low, high)
 
 
@@ -163,7 +163,7 @@ def pow_of_scalar(scalar: float, x: list[Array]) -> tuple[list[Array]]:
     return ([_number(scalar, x) ** v for v in x],)
 
 
-def _ternary(name: str, function: Callable[..., Array], third: TensorList) -> None:
+def _ternary(name: str, function: Callable[..., Array], third: TensorListDomain) -> None:
     stepwise: dict[str, Any] = {"accumulator": "output", "reason": "each step is rounded to the "
                                 "dtype of the lists"}  # fmt: skip
     rule = _rule("accumulated", numbers=stepwise)

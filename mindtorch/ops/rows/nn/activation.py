@@ -46,14 +46,14 @@ def activation(
     def samples() -> list[Sample]:
         return [*inputs(), *(Sample((Arg((3, 4), low=-4.0, high=4.0), *s)) for s in settings)]
 
-    class Rule(Pointwise):
+    class ActivationRule(Pointwise):
         def __call__(self, *args: Any) -> Geometry:
             check(*args[1:])
             return super().__call__(*args)
 
     op(
         text,
-        infer=Rule(only=(kernel or f"{name}_cpu", known)),
+        infer=ActivationRule(only=(kernel or f"{name}_cpu", known)),
         cpu=cpu,
         aclnn=aclnn,
         lower=lower,

@@ -10,7 +10,7 @@ from itertools import product
 from math import prod
 from types import ModuleType
 
-from ...fields import Call
+from ...fields import AclnnCall
 from ...rules import as_images
 from ...words import *
 
@@ -206,10 +206,10 @@ _RESULTS = ("grad_input", "grad_weight", "grad_bias")
 
 def masked_calls(
     name: str, results: Sequence[str], *args: Any, applies: Callable[[dict[str, Any]], bool]
-) -> tuple[Call, ...]:
+) -> tuple[AclnnCall, ...]:
     """One call for each mask of results: those that are not wanted are null."""
 
-    def one(mask: Mask) -> Call:
+    def one(mask: Mask) -> AclnnCall:
         outs = [r if need else None for r, need in zip(results, mask, strict=True)]
 
         def fits(a: dict[str, Any]) -> bool:

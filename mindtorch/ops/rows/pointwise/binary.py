@@ -287,7 +287,7 @@ _ROUNDED: dict[str | None, Any] = {
 }
 
 
-class _Rounded(Pointwise):
+class _PointwiseDivision(Pointwise):
     """Pointwise; without rounding, integers become the default dtype."""
 
     def common(self, args: Sequence[Any]) -> Dtype:
@@ -302,7 +302,7 @@ class _Rounded(Pointwise):
 
 op(
     "div.mode(Tensor self, Tensor|Scalar other, *, str? rounding_mode) -> Tensor",
-    infer=_Rounded(),
+    infer=_PointwiseDivision(),
     cpu=lambda self, other, rounding_mode: _ROUNDED[rounding_mode](self, other),
     aclnn=(
         call("aclnnDivMods", "self", "other", lambda a: _MODE[a["rounding_mode"]], "out",

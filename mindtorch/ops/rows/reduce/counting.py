@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from types import ModuleType
 
-from ...fields import Call
+from ...fields import AclnnCall
 from ...rules import REAL, Dynamic, reduced, refuse_dtype, result_type, wrap_dims
 from ...samples import INTS
 from ...spec import in_dtypes
@@ -72,7 +72,7 @@ def _unique_consecutive(self: Array, inverse: bool, counts: bool) -> tuple[Array
     )
 
 
-def _distinct(name: str, kernel: Callable[..., Any], call_: Call, *samples: Any) -> None:
+def _distinct(name: str, kernel: Callable[..., Any], call_: AclnnCall, *samples: Any) -> None:
     """A row of (tensor, whether the inverse is wanted, whether the counts are): what is not is
     empty, or on npu given all the same."""
     op(
