@@ -212,9 +212,9 @@ def document(steps: Sequence[BisectStep]) -> Iterator[Block]:
 
 
 def _write(path: Path, steps: Sequence[BisectStep]) -> None:
-    from aclnn_bindings.interface import whole
+    from aclnn_bindings.interface import atomic_write
 
     from . import pages
 
-    whole.write(path, pages.page("document.html", title="mindtorch-npu git bisect", lead="",
+    atomic_write.write(path, pages.page("document.html", title="mindtorch-npu git bisect", lead="",
                                  blocks=list(document(steps)), rest=""))  # fmt: skip

@@ -34,6 +34,13 @@ FEELINGS = frozenset((
     "asked", "chosen", "drawn", "found", "given", "held", "kept", "laid", "made", "meant", "own",
     "pushed", "said", "shown", "stated", "taken", "told", "turned", "wanted", "written",
 ))  # fmt: skip
+# Files are not named for when they came, what they are not, or in words of this house alone.
+NO_NAMES_OF_FILES = frozenset((
+    "chosen", "classic", "clients", "elsewhere", "exchanged", "fills", "folders", "golden", "idle",
+    "inner", "lacks", "making", "mended", "misc", "more", "neighbours", "older", "others", "parts",
+    "pictures", "places", "pushed", "silent", "spellings", "standin", "stated", "steps", "taken",
+    "told", "turned", "untaken", "weather", "winners", "witness", "written",
+))  # fmt: skip
 MOST_FEELINGS = 40
 MOST_FEELINGS_OF_MODULES = 0
 # Classes of one name in several modules: torch's own, what stands beside them in the bindings, and
@@ -175,6 +182,15 @@ def test_top_level_holds_what_it_should_and_no_more():
     if listed.returncode:
         pytest.skip("not a git checkout: nothing says which files belong to the tree")
     assert {line.split("/")[0] for line in listed.stdout.splitlines()} <= TOP_LEVEL
+
+
+def test_files_are_named_by_what_they_hold():
+    """The words of a name are told apart by underscores: `shape_more`, `test_others`."""
+    sources = (p for top in (*PACKAGES, "benchmarks", "tests") for p in (ROOT / top).rglob("*"))
+    named = [p for p in sources if p.suffix in (".py", ".cpp", ".h", ".json", ".txt") or p.is_dir()]
+    names = {p.relative_to(ROOT).as_posix() for p in named if p.stem.removeprefix("test_").strip("_")
+             in NO_NAMES_OF_FILES}  # fmt: skip
+    assert not names
 
 
 def test_modules_of_tests_have_names_of_their_own():

@@ -13,9 +13,9 @@ from typing import Final
 
 from ..install.describe import RUNTIME, Install, LibraryFile, arch, library_dirs
 from ..install.elf import Elf, undefined
+from ..install.file_queries import broken_link, closed, exists, has_content, listed, matching
 from ..install.library import catalog_version
 from ..install.machine import MANAGERS, Misfit, device_nodes, misfit
-from ..install.places import broken_link, closed, exists, has_content, listed, matching
 from ..install.products import kernels_of, product_of
 from ..install.search import ENVIRONMENT
 from ..install.versions import KERNELS, kernels_package, leads

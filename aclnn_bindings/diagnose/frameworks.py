@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ..install.describe import Install
-from ..install.places import exists, matching
+from ..install.file_queries import exists, matching
 from .pairs import mismatches
 from .surroundings import Cause
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from ..install.describe import Install, LibraryFile
 from ..install.elf import undefined
-from ..install.places import exists, has_content, is_dir, listed, loader_path, matching, text
+from ..install.file_queries import exists, has_content, is_dir, listed, loader_path, matching, text
 from ..install.products import kernels_of, product_of
 from ..install.vendors import VARIABLE, Vendor, near
 from ..interface.signature import WORKSPACE_SUFFIX

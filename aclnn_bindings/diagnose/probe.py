@@ -14,6 +14,7 @@ from typing import Any
 
 from ..install import elf
 from ..install.describe import Install, LibraryFile, describe
+from ..install.file_queries import listed
 from ..install.library import (
     DeclarationsUnknownError,
     InstallNotFoundError,
@@ -21,7 +22,6 @@ from ..install.library import (
     choose,
 )
 from ..install.library import declarations as declared_by
-from ..install.places import listed
 from ..install.search import ENVIRONMENT, Step, bundled_simulator, search
 from ..interface import catalog
 from ..interface.abi import kind_of

@@ -15,7 +15,7 @@ from typing import Final, Literal
 from ..install.camodel import camodel
 from ..install.describe import Install
 from ..install.environment import misplaced_opp
-from ..install.places import exists, listed, loader_path, misspelt
+from ..install.file_queries import exists, listed, loader_path, misspelt
 from ..install.search import ENVIRONMENT
 from . import variables
 from .probe import Report

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from ..install.places import exists, is_dir, text
+from ..install.file_queries import exists, is_dir, text
 
 
 class VariableRow(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from .places import exists, loader_path
+from .file_queries import exists, loader_path
 
 LIBRARY: Final = "libruntime_camodel.so"
 

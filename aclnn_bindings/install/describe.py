@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from .driver import driver_place
-from .places import exists, is_dir, listed, matching
+from .file_queries import exists, is_dir, listed, matching
 from .vendors import Vendor, vendors
 from .versions import Versions, read_versions
 

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from .places import matching, text
+from .file_queries import matching, text
 
 _INSTALL_RECORD: Final = Path("/etc/ascend_install.info")
 _USUAL: Final = Path("/usr/local/Ascend")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from .describe import Install
-from .places import is_dir, why_absent
+from .file_queries import is_dir, why_absent
 
 _CONCERNS: Final = re.compile(
     r"(ASCEND|ACL|MINDTORCH|HCCL|NPU|TASK_QUEUE|PYTORCH_NPU|DRIVER|TOOLCHAIN_HOME|TBE)"

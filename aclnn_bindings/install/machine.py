@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from .describe import arch
 from .elf import Elf
-from .places import exists, listed
+from .file_queries import exists, listed
 
 # Nodes that every process opens beside its device's own (container section of the CANN documents).
 MANAGERS: Final = tuple(Path("/dev", name) for name in ("davinci_manager", "devmm_svm", "hisi_hdc"))

@@ -25,7 +25,7 @@ from elftools.elf.sections import SymbolTableSection
 from ..errors import BindingError
 from ..interface import catalog
 from ..interface.compare import diff
-from ..interface.folders import of_user, to_write
+from ..interface.user_dir import of_user, to_write
 from . import elf
 from .versions import read_versions
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from .describe import Install, describe
-from .places import closed, is_dir, listed, loader_path, matching, why_absent
-from .places import text as _text
+from .file_queries import closed, is_dir, listed, loader_path, matching, why_absent
+from .file_queries import text as _text
 
 Verdict = Literal["found", "duplicate", "absent", "empty", "unset"]
 

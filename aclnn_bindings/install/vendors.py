@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from .places import exists, is_dir, listed, text
+from .file_queries import exists, is_dir, listed, text
 
 LIBRARY: Final = "libcust_opapi.so"
 VARIABLE: Final = "ASCEND_CUSTOM_OPP_PATH"

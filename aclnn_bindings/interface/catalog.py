@@ -19,9 +19,9 @@ from typing import Any, Final
 from ..errors import BindingError
 from . import releases
 from .abi import SCALARS, kind_of
-from .folders import of_user
 from .lazy import LazyMapping
 from .signature import Declarations, Direction, Field, Kind, Param, Signature, Struct
+from .user_dir import of_user
 
 _DATA: Final = Path(__file__).parents[1] / "catalogs"
 _DIRECTIONS: Final = {"i": Direction.IN, "o": Direction.OUT, "b": Direction.INOUT}

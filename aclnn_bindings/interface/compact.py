@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from . import whole
+from . import atomic_write
 from .signature import Declarations, Direction, Param, Signature, Struct
 
 _FLOWS: Final = {Direction.IN: "i", Direction.OUT: "o", Direction.INOUT: "b"}
@@ -89,7 +89,7 @@ def write(path: Path, catalog: Mapping[str, Any]) -> None:
         else:
             lines.append(f"{json.dumps(key)}:{_small(value)}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole.write(path, "{\n" + ",\n".join(lines) + "\n}\n", "strict")
+    atomic_write.write(path, "{\n" + ",\n".join(lines) + "\n}\n", "strict")
 
 
 def _small(value: Any) -> str:

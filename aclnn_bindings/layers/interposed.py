@@ -24,19 +24,19 @@ from typing import Final
 from ..errors import BindingError
 from ..install.describe import Install, arch
 from ..install.driver import driver_place
+from ..install.file_queries import loader_path
 from ..install.library import DeclarationsUnknownError, declarations
-from ..install.places import loader_path
 from ..install.segments import read_segments
 from ..install.vendors import VARIABLE
-from ..interface.folders import (
+from ..interface.headers.cache import cache_folder
+from ..interface.signature import Declarations
+from ..interface.user_dir import (
     closed_to_others,
     is_changed_by_others,
     of_others,
     temporary,
     usable,
 )
-from ..interface.headers.cache import cache_folder
-from ..interface.signature import Declarations
 from . import image, sealed, table
 from .table import InterposedFunction
 

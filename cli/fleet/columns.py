@@ -23,8 +23,8 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 from ..conformance.cases.case import ITEMS, SOAK
 from ..conformance.record import journal
 from ..conformance.record.result import FAILING, VERDICTS
-from . import parts, stores
-from .parts import RunPart
+from . import run_files, stores
+from .run_files import RunPart
 
 _ROWS: Final = 8192  # of a block: memory is bounded by places, not by results
 _HEX: Final = 16
@@ -176,7 +176,7 @@ def _plain(fields: Mapping[str, object], text: bytes) -> Any:
 class JournalReader:
     """Reads one journal; lines without a run's id belong to the last header."""
 
-    def __init__(self, source: parts.Source) -> None:
+    def __init__(self, source: run_files.Source) -> None:
         self._source = source
         self._numbers: dict[str, int] = {}
         self._fresh: list[str] = []
@@ -190,7 +190,7 @@ class JournalReader:
         """Runs, blocks, plans and single lines, in an order in which each can be counted."""
         row, plan, errors = self._decoders
         try:
-            for number, text in enumerate(parts.lines(self._source), 1):
+            for number, text in enumerate(run_files.lines(self._source), 1):
                 try:
                     if text.startswith(b'{"kind":"plan"'):
                         block = self._plan(plan(text))
@@ -270,13 +270,13 @@ class JournalReader:
             yield from self._flush(block)
 
     def _single(self, number: int, text: bytes) -> Iterator[Event]:
-        line = parts.as_object(text)
+        line = run_files.as_object(text)
         if line is None:
             self._torn += 1
             return
         if line.get("kind") == "run":
             try:
-                part = parts.part_of(line, self._source, len(self._runs))
+                part = run_files.part_of(line, self._source, len(self._runs))
             except journal.JournalError as error:
                 self._last = "\0"  # nothing of this run is known: its lines are left out
                 yield Unreadable(f"line {number}: {error}")
@@ -289,11 +289,13 @@ class JournalReader:
             yield SingleLine(number, run, line)
 
 
-def _whole(source: parts.Source) -> list[Event]:
+def _whole(source: run_files.Source) -> list[Event]:
     return list(JournalReader(source).events())
 
 
-def read_all(sources: Sequence[parts.Source]) -> Iterator[tuple[parts.Source, Iterator[Event]]]:
+def read_all(
+    sources: Sequence[run_files.Source],
+) -> Iterator[tuple[run_files.Source, Iterator[Event]]]:
     """The events of every journal, in order; where it is worth it, read by a process for each CPU,
     and no more journals in memory than those."""
     sizes = {source: stores.size(source) for source in sources}
@@ -306,7 +308,7 @@ def read_all(sources: Sequence[parts.Source]) -> Iterator[tuple[parts.Source, It
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
         waiting = deque(split)
-        under_way: dict[parts.Source, Future[list[Event]]] = {}
+        under_way: dict[run_files.Source, Future[list[Event]]] = {}
         for source in sources:
             try:
                 while waiting and len(under_way) <= processes:

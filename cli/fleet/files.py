@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 from ..commands.report import UnwritableError
 from ..conformance.record import votes
@@ -68,7 +68,7 @@ def write_all(fleet: Fleet, options: Mapping[str, Any]) -> list[str]:
         if path is None:
             continue
         try:
-            whole.write(path, render(fleet))
+            atomic_write.write(path, render(fleet))
         except OSError as error:
             raise UnwritableError(f"{path}: cannot be written: {error.strerror}") from None
         except prometheus.MissingLibraryError as error:

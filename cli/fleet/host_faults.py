@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from ..plurals import plural
 from .merge import Fleet, odd_versions
-from .parts import RunPart, Source
+from .run_files import RunPart, Source
 
 # Clocks of a cluster are kept within milliseconds; a minute apart, stamps cannot be compared.
 _SKEW_SECONDS: Final = 60.0

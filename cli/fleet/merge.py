@@ -18,10 +18,10 @@ from ..conformance.cases.shard import CaseShard
 from ..conformance.cases.shard import parse as shard_of
 from ..conformance.record import journal, votes
 from ..conformance.record.result import FAILING, VERDICTS, Counts
-from . import bits, columns, parts
+from . import bits, columns, run_files
 from . import tally as tally_
 from .device_stats import Counters, DeviceStats, natural
-from .parts import RunPart, Unread
+from .run_files import RunPart, Unread
 from .speed import speeds
 from .tally import Judgement, Key, Tally
 
@@ -113,10 +113,10 @@ def _union(tally: Tally) -> int:
     return rows
 
 
-def merge(sources: Iterable[parts.Source]) -> Fleet:
+def merge(sources: Iterable[run_files.Source]) -> Fleet:
     """One fleet of the runs in all journals; the same for every order of them, and for journals
     that come twice."""
-    readable, unread = parts.ordered(list(sources))
+    readable, unread = run_files.ordered(list(sources))
     fleet = Fleet(unread=unread)
     runs: dict[str, RunPart] = {}
     for source, events in columns.read_all(readable):

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
-from aclnn_bindings.interface import whole
-from aclnn_bindings.interface.folders import temporary
+from aclnn_bindings.interface import atomic_write
+from aclnn_bindings.interface.user_dir import temporary
 
 from ..conformance.cases.case import parse
 from ..conformance.record.result import Result
@@ -102,7 +102,7 @@ def _stored(recording: bytes) -> str:
     name = f"recording-{hashlib.sha256(recording).hexdigest()[:32]}.rec"
     path = temporary() / name
     if not path.is_file() or path.is_symlink() or path.read_bytes() != recording:
-        with whole.writing(path) as file:
+        with atomic_write.writing(path) as file:
             file.write(recording)
     return str(path)
 

@@ -13,8 +13,8 @@ from ..conformance.operators.placing import ResultSlot
 from ..conformance.record.result import Result
 from ..conformance.run.comparison import compare
 from ..conformance.run.custom_reference import CustomReferenceError
-from ..conformance.run.golden import Golden, ReferenceRefusesError
 from ..conformance.run.modes import in_mode
+from ..conformance.run.reference import Golden, ReferenceRefusesError
 from ..conformance.run.subject import UnknownSubjectError
 from ..conformance.run.trial import Trial
 from . import subjects

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 from .reader import Recording
 from .values import Array, Call, NotAskableError, RecordedScalar, RecordedTensor, number
@@ -31,7 +31,7 @@ def write(recording: Recording, path: Path) -> int:
         from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
     except ImportError:
         raise click.UsageError(_MISSING) from None
-    with whole.writing(path) as file:
+    with atomic_write.writing(path) as file:
         trace = _Trace(StreamingTraceProtoBuilder(file), protos, recording.header)
         return sum(trace.add(call) for call in recording.calls() if call.finished)
 

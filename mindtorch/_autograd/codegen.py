@@ -20,9 +20,9 @@ from ..ops.schema import ArgKind
 from ..ops.source import compiled
 from ..ops.spec import Op, aten
 from .formula import LISTS, Formula, GradTarget, formula
-from .inner_nodes import next_edges
 from .node import FREED, INFERENCE, STALE, Node, Sentinel, counter, keep
 from .node_names import row_name
+from .product_nodes import next_edges
 from .views import fresh_edge
 
 

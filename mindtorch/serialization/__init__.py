@@ -14,6 +14,7 @@ import pickle
 from types import ModuleType
 from typing import Any, BinaryIO
 
+from ._locations import Place, default_restore_location, location_tag, register_package
 from ._options import (
     LoadEndianness,
     add_safe_globals,
@@ -28,7 +29,6 @@ from ._options import (
     set_default_mmap_options,
     skip_data,
 )
-from ._places import Place, default_restore_location, location_tag, register_package
 from ._reading import read, unsafe_globals
 from ._writing import write
 

@@ -17,7 +17,7 @@ from .._tensor import dtype as dt
 from ._archive import swapped
 from ._globals import STORAGES
 from ._guarded import Guarded
-from ._places import Place
+from ._locations import Place
 from ._storages import Storages, described
 
 MAGIC = 0x1950A86A20F9469CFC6C

@@ -17,9 +17,9 @@ from ._archive import Archive
 from ._globals import known
 from ._guarded import Guarded, represent
 from ._legacy import Noting, read_legacy
+from ._locations import Place
 from ._options import safe_names
 from ._pickles import Reader
-from ._places import Place
 from ._storages import Storages
 
 _REFUSED = (

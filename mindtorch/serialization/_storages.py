@@ -8,7 +8,7 @@ from .._tensor import dtype as dt
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from ._globals import STORAGES
 from ._guarded import represent
-from ._places import Place, placed
+from ._locations import Place, placed
 
 
 class Storages:

@@ -21,9 +21,9 @@ from .._tensor.geometry import Size, geometry
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, wrap
 from ._legacy import MAGIC, PROTOCOL
+from ._locations import location_tag
 from ._options import Options
 from ._pickles import Pickler
-from ._places import location_tag
 
 # Where storages begin in a file, so that a mapped one can be used in place.
 ALIGNMENT = 64

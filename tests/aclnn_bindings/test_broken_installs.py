@@ -16,7 +16,7 @@ import pytest
 
 from aclnn_bindings.diagnose.causes import Cause, causes
 from aclnn_bindings.diagnose.probe import Request, probe
-from aclnn_bindings.install import places
+from aclnn_bindings.install import file_queries
 
 Damage = Callable[[Path, dict[str, str]], None]
 ELF32 = b"\x7fELF\x01\x01\x01" + bytes(45)
@@ -491,12 +491,12 @@ def test_a_closed_folder_answers_no_to_every_question(
     (tmp_path / "shut/in").mkdir(parents=True)
     _deny(monkeypatch, [str(tmp_path / "shut")])
     inside = tmp_path / "shut/in"
-    assert not places.is_dir(inside)
-    assert not places.exists(inside)
-    assert places.listed(tmp_path / "shut") == []
-    assert places.text(inside / "x") == ""
-    assert places.closed(inside) == tmp_path / "shut"
-    assert places.closed(tmp_path) is None
+    assert not file_queries.is_dir(inside)
+    assert not file_queries.exists(inside)
+    assert file_queries.listed(tmp_path / "shut") == []
+    assert file_queries.text(inside / "x") == ""
+    assert file_queries.closed(inside) == tmp_path / "shut"
+    assert file_queries.closed(tmp_path) is None
 
 
 HOME_ROWS = (

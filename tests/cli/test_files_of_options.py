@@ -21,7 +21,7 @@ import fuzz_files
 import pytest
 from mindtorch_npu import foreign, main
 
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 resource = pytest.importorskip("resource", reason="limits of memory are a matter of Unix")
 
@@ -234,9 +234,9 @@ def test_a_pipe_that_nobody_writes_to_is_refused(tmp_path: Path, monkeypatch: py
 
 def test_a_pipe_that_nobody_reads_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr(whole, "_PATIENCE", 0.1)
+    monkeypatch.setattr(atomic_write, "_PATIENCE", 0.1)
     with pytest.raises(OSError, match="No such device or address"):
-        whole.write(tmp_path / "pipe", "x")
+        atomic_write.write(tmp_path / "pipe", "x")
 
 
 def attack(only: list[str]) -> int:

@@ -20,7 +20,7 @@ from mindtorch_npu.conformance.cases import case_file
 from mindtorch_npu.conformance.cases.case_file import CaseFileError
 from mindtorch_npu.conformance.record import bundle, journal
 from mindtorch_npu.conformance.record.journal import JournalError
-from mindtorch_npu.fleet.parts import Unread
+from mindtorch_npu.fleet.run_files import Unread
 from mindtorch_npu.main import main
 
 from aclnn_bindings.layers import recording_file

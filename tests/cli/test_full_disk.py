@@ -15,7 +15,7 @@ from mindtorch_npu.conformance.run import engine
 from mindtorch_npu.main import main
 
 import mindtorch
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 ROOM = 4096
 COMMANDS = {
@@ -108,7 +108,7 @@ def test_a_report_replaces_a_link_and_keeps_permissions(tmp_path: Path):
     target.write_text("precious")
     target.chmod(0o640)
     link.symlink_to(target)
-    whole.write(link, "newer")
+    atomic_write.write(link, "newer")
     assert not link.is_symlink()
     assert link.read_text() == "newer"
     assert target.read_text() == "precious"
@@ -123,8 +123,8 @@ def test_a_written_file_keeps_permissions_and_devices(tmp_path: Path):
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDWR)
     try:
-        for write in (whole.write, lambda path, text: mindtorch.save(text, path)):
-            saves = write is not whole.write  # torch.save follows links
+        for write in (atomic_write.write, lambda path, text: mindtorch.save(text, path)):
+            saves = write is not atomic_write.write  # torch.save follows links
             write(link if saves else target, "newer")
             assert link.is_symlink()
             assert b"newer" in target.read_bytes()
@@ -137,5 +137,5 @@ def test_a_written_file_keeps_permissions_and_devices(tmp_path: Path):
         os.close(reader)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "pipe", "target"]
     (tmp_path / "new").touch()
-    whole.write(tmp_path / "newer", "")
+    atomic_write.write(tmp_path / "newer", "")
     assert len({p.stat().st_mode for p in (tmp_path / "new", tmp_path / "newer")}) == 1

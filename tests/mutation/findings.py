@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 from . import nearness, runner, tree
 from .bugs import Bug
@@ -150,7 +150,7 @@ def read(path: Path, bugs: Iterable[Bug]) -> dict[str, Finding]:
 def write(path: Path, findings: Mapping[str, Finding]) -> None:
     """All findings so far, in one piece."""
     data = {"totals": totals(findings.values()), "bugs": [f.as_json() for f in findings.values()]}
-    whole.write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    atomic_write.write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
 def totals(findings: Iterable[Finding]) -> dict[str, Any]:

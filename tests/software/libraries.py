@@ -397,10 +397,10 @@ PROGRAMS = (
 
 if __name__ == "__main__":
     sys.modules["libraries"] = sys.modules["__main__"]
-    import others
+    import library_programs
 
     name, device, path = sys.argv[1:]
-    programs = {program.__name__: program for program in (*PROGRAMS, *others.PROGRAMS)}
+    programs = {program.__name__: program for program in (*PROGRAMS, *library_programs.PROGRAMS)}
     beside.declare()
     torch.manual_seed(0)
     if device == "npu":

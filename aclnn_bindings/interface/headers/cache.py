@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from ..folders import closed_to_others, is_changed_by_others, of_user, temporary
 from ..signature import Declarations
+from ..user_dir import closed_to_others, is_changed_by_others, of_user, temporary
 from .files import HeaderFile, find_headers, read_all
 from .tables import SECTIONS, Image, declarations
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 from ... import bisect, choices, exits, op_names, pages, planted_faults, progress, render
 from ...conformance.cases.case import DTYPES
@@ -199,16 +199,16 @@ def _bench(options: BenchOptions) -> int:
     render.show(blocks)
     if options.output.json_file:
         text = json.dumps(as_json(rows, environment, peaks), indent=1)
-        whole.write(options.output.json_file, text + "\n")
+        atomic_write.write(options.output.json_file, text + "\n")
     if options.output.md:
-        whole.write(options.output.md, render.markdown(blocks))
+        atomic_write.write(options.output.md, render.markdown(blocks))
     plot = _plot(rows, peaks, environment) if peaks is not None else ""
     if options.output.plot and plot:
-        whole.write(options.output.plot, plot)
+        atomic_write.write(options.output.plot, plot)
     if options.output.html:
         page = pages.page("document.html", title="mindtorch-npu bench", lead="", blocks=blocks,
                           rest=pages.markup(plot))  # fmt: skip
-        whole.write(options.output.html, page)
+        atomic_write.write(options.output.html, page)
     if len(rows) < len(works):
         return exits.INTERRUPTED
     code = _code(rows, options.fail_on, options.against)

@@ -21,7 +21,7 @@ from ...conformance.cases.recipe import Recipe, Slot
 from ...conformance.record.result import REFERENCE
 from ...conformance.run.cann_words import one_line
 from ...conformance.run.custom_reference import CustomReferenceError
-from ...conformance.run.golden import ReferenceRefusesError
+from ...conformance.run.reference import ReferenceRefusesError
 from ...conformance.run.tensors import synchronize
 from ...judge import metrics
 from ...judge.formats import FORMATS

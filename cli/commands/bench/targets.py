@@ -14,7 +14,7 @@ from ...conformance.cases.case import Case
 from ...conformance.cases.recipe import Recipe
 from ...conformance.operators.find import subject
 from ...conformance.operators.laws import Launch
-from ...conformance.run.golden import Golden, golden
+from ...conformance.run.reference import Golden, golden
 from ...conformance.run.subject import PREFIX
 from ...conformance.run.tensors import dtype_name, results, synchronize
 from ...judge.classes import Requirement, requirement

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import click
 
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 from ... import exits, render
 from ...conformance.cases.cases import CaseFilter
@@ -88,7 +88,7 @@ class CampaignState:
 
     def write(self, folder: Path) -> None:
         """Replace the folder's record in one step."""
-        whole.write(
+        atomic_write.write(
             folder / _STATE, json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1) + "\n"
         )
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import click
 
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 from ...conformance.cases import case_file
 from ...conformance.cases.case import parse
@@ -76,7 +76,7 @@ def write_results(options: CaseFileOptions | None, results: Sequence[Result]) ->
     for row in file.rows:
         result = by_subject.get(filed.subject_name(row))
         writer.writerow({**{c: row.raw.get(c, "") for c in columns}, **_columns(row, result)})
-    whole.write(options.results, text.getvalue())
+    atomic_write.write(options.results, text.getvalue())
 
 
 def _columns(row: FileCase, result: Result | None) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ from ...conformance.cases import shard
 from ...conformance.cases.case import CaseNameError, parse
 from ...conformance.cases.case_file import CaseFileError
 from ...conformance.cases.cases import CaseFilter
-from ...conformance.cases.parts import with_parts
+from ...conformance.cases.decomposition import with_parts
 from ...conformance.operators.golden_files import assumptions, named, with_sources
 from ...conformance.record import bundle, compressed, journal, known, state, votes
 from ...conformance.record.result import Result

@@ -63,7 +63,7 @@ def grade(json_file: Path | None, **values: Any) -> int:
     """
     from aclnn_bindings.errors import BindingError
 
-    from ...conformance.run.golden import ReferenceRefusesError
+    from ...conformance.run.reference import ReferenceRefusesError
     from ...grading.grade import grade as run
     from ...grading.launches import NotGradableError
 
@@ -105,9 +105,9 @@ def _write(result: Grade, json_file: Path | None) -> None:
         click.echo(text)
         return
     if json_file is not None:
-        from aclnn_bindings.interface import whole
+        from aclnn_bindings.interface import atomic_write
 
-        whole.write(json_file, text + "\n")
+        atomic_write.write(json_file, text + "\n")
     render.show([_facts(result)])
 
 

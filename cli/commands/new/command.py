@@ -61,7 +61,7 @@ def new(
 
 
 def _write(files: dict[Path, str], force: bool) -> None:
-    from aclnn_bindings.interface import whole
+    from aclnn_bindings.interface import atomic_write
 
     for path in files:
         if path.exists() and not force:
@@ -69,6 +69,6 @@ def _write(files: dict[Path, str], force: bool) -> None:
     try:
         for path, content in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            whole.write(path, content)
+            atomic_write.write(path, content)
     except OSError as error:
         raise click.UsageError(f"{error.filename}: {error.strerror}") from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 from ...conformance.record.journal import Record
 
@@ -46,7 +46,7 @@ def write_all(record: Record, files: Files) -> list[str]:
         module, function = _WRITERS[name]
         render = getattr(importlib.import_module(f".{module}", __name__), function)
         try:
-            whole.write(path, render(record))
+            atomic_write.write(path, render(record))
         except OSError as error:
             raise UnwritableError(f"{path}: cannot be written: {error.strerror}") from None
     return [str(path) for path in paths.values()]

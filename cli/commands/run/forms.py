@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 from ... import exits, recording, render
 from ...plurals import plural
@@ -29,7 +29,7 @@ def write(path: Path, html: Path | None, trace: Path | None) -> int:
     """Write a page and a trace where they are wanted; how many were written."""
     opened = recording.open(path)
     if html is not None:
-        whole.write(html, page.page(opened, summary.document(opened, most=100)))
+        atomic_write.write(html, page.page(opened, summary.document(opened, most=100)))
         click.echo(render.printable(f"wrote {html}"), err=True)
     if trace is not None:
         count = perfetto.write(opened, trace)

@@ -12,7 +12,7 @@ import aclnn_bindings
 from aclnn_bindings import Request
 from aclnn_bindings import probe as look
 from aclnn_bindings.diagnose.census import Status
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 from ... import exits, render
 from . import text
@@ -74,8 +74,8 @@ def _write(folder: Path, content: str) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # "partial": checkers take every other module from the bindings themselves (PEP 561).
-        whole.write(package / "py.typed", "partial\n")
-        whole.write(target, content)
+        atomic_write.write(package / "py.typed", "partial\n")
+        atomic_write.write(target, content)
     except OSError as error:
         raise click.UsageError(
             f"{error.filename}: {error.strerror}; name a folder that you may write with --out"

@@ -20,7 +20,7 @@ from .inputs import main_dtype, tensors_of
 from .layouts import REPEATED
 from .shapes import sizes_of
 from .spaces.table import space_of
-from .taken import takes
+from .supported_dtypes import takes
 
 _QUICK_LAYOUTS: Final = ("transposed", "sliced", "stepped", "expanded")
 _QUICK_EDGES: Final = ("empty", "scalar", "ones", "odd", "long", "tall", "grown")

@@ -15,7 +15,7 @@ from ...judge.formats import FORMATS
 class Input(Arg):
     """A tensor of a designed case.
 
-    `fill` names how elements are drawn (see fills.py); `operand` counts the operands, so that two
+    `fill` names how elements are drawn (see values.py); `operand` counts the operands, so that two
     of them differ; `same` is the position of the tensor that this one is (one tensor passed twice);
     `size` bounds indices, which lie in [0, size); `marks` are numbers that the call states, such as
     limits and thresholds, which some fills draw too.

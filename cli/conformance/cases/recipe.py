@@ -14,7 +14,7 @@ from mindtorch.ops.samples import Arg
 from ...judge.precision import Array
 from ...plurals import plural
 from ..run.tensors import dtype_of
-from . import fills
+from . import values
 from .case import Case
 from .inputs import Input, Sampled, main_dtype, samples, tensors_of
 from .layouts import REPEATED
@@ -74,8 +74,8 @@ def recipe(op: Sampled, case: Case, seed: int, arrays: Any = None) -> Recipe:
         if case.dtype and arg.dtype == main:
             changed = replace(changed, dtype=case.dtype)
         if case.fill == "sweep":
-            changed = fills.whole_range(changed)
-        array = fills.values(changed, case, seed, position) if arrays is None else arrays[position]
+            changed = values.whole_range(changed)
+        array = values.values(changed, case, seed, position) if arrays is None else arrays[position]
         if changed.values is None:
             array = _repeating(array, case.layout)
         slots.append(Slot(changed, array))
@@ -106,10 +106,10 @@ def _designed(op: Any, case: Case, seed: int, arrays: Any) -> Recipe:
         elif arg.same is not None:
             array = slots[arg.same].array
         elif arg.values is not None:
-            array = fills.explicit_values(arg)
+            array = values.explicit_values(arg)
         else:
             key = f"{case.op}/{arg.shape}/{arg.dtype}/{arg.fill}"
-            array = fills.designed(arg, key, seed)
+            array = values.designed(arg, key, seed)
             array = _repeating(array, arg.layout)
         slots.append(Slot(arg, array, arg.same))
         return slots[-1]

@@ -16,8 +16,8 @@ from ...spec.row import Row
 from ..cases.case import Case
 from ..cases.claims import Claims
 from ..cases.declared import as_array, plain_case, sample_of
-from ..cases.fills import WORDS
 from ..cases.recipe import Recipe
+from ..cases.values import WORDS
 from .operator import Operator
 from .row import dtype_rule, spec_of
 from .rules import check

@@ -28,7 +28,7 @@ from ..cases.inputs import Input
 from ..cases.layouts import StorageLayout, dense, explicit, view
 from ..cases.recipe import Recipe, Slot
 from ..record.result import Result
-from ..run.golden import Golden, ReferenceRefusesError
+from ..run.reference import Golden, ReferenceRefusesError
 from ..run.subject import Law, UnknownSubjectError
 from ..run.trial import Trial
 from .kit_specs import kit_spec

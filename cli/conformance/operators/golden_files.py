@@ -26,7 +26,7 @@ from ...spec.errors import DeclarationError
 from ...spec.infer import assumed, inferred_row, results_of
 from ...spec.row import ROWS, Row
 from ..run.custom_reference import guarded
-from ..run.golden import OWN_MODULE
+from ..run.reference import OWN_MODULE
 from .kit_specs import SpecReference, classes
 
 VARIABLE: Final = "MINDTORCH_GOLDEN"

@@ -21,9 +21,9 @@ from ..record.result import Result
 from ..run import beside
 from ..run.cann_words import one_line
 from ..run.comparison import compare
-from ..run.golden import Golden
 from ..run.invariance import Launched, laws
 from ..run.laws import twice_run, within_ranks
+from ..run.reference import Golden
 from ..run.subject import Law
 from ..run.trial import Trial
 from . import reported

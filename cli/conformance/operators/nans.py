@@ -15,7 +15,7 @@ import numpy as np
 
 from ...judge.precision import Array
 from ..cases.recipe import Recipe, Slot
-from ..run.golden import Golden
+from ..run.reference import Golden
 
 # Two tell a factor of 0 from what counts, also in an even function; large ones tell it from a
 # maximum that another element wins.

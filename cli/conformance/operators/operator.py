@@ -22,7 +22,7 @@ from ..cases.claims import Claims, source_of
 from ..cases.inputs import main_dtype, tensors_of
 from ..cases.recipe import Recipe, Slot
 from ..run.custom_reference import expect, is_custom
-from ..run.golden import Golden, LazySequence, ReferenceRefusesError, lifted
+from ..run.reference import Golden, LazySequence, ReferenceRefusesError, lifted
 from ..run.subject import Law
 from .kit_specs import kit_spec
 from .laws import LAWS

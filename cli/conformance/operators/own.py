@@ -16,7 +16,7 @@ from ...spec.row import Row
 from ..cases.claims import Claims
 from ..record.result import Result
 from ..run.cann_words import one_line
-from ..run.golden import ReferenceRefusesError
+from ..run.reference import ReferenceRefusesError
 from ..run.subject import Law
 from ..run.trial import Trial
 from .declared import DeclaredOperator

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 from ...foreign import parsed, text_of
 from ...judge.precision import Array, numpy_dtype
@@ -52,7 +52,7 @@ def save(
     arrays |= {f"expected{i}": np.asarray(a) for i, a in enumerate(trial.expected)}
     dtypes = {key: array.dtype.name for key, array in arrays.items()}
     stored: dict[str, Any] = {k: _storable(a) for k, a in arrays.items()}
-    with whole.writing(folder / f"{name}.npz") as file:
+    with atomic_write.writing(folder / f"{name}.npz") as file:
         np.savez_compressed(file, **stored)
     path = folder / f"{name}.json"
     data = {
@@ -63,7 +63,7 @@ def save(
     data |= {k: v for k, v in {"recording": recording, "cases": cases}.items() if v}
     if golden := described(result.op.partition(MARK)[0]):
         data["golden"] = golden
-    whole.write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    atomic_write.write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
     return path
 
 

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from aclnn_bindings.interface import whole
+from aclnn_bindings.interface import atomic_write
 
 from ...foreign import ForeignError
 
@@ -84,7 +84,7 @@ def pack(path: Path, target: Path) -> None:
     """Compress a journal into `target`, in one step, and remove it; nothing where they are one."""
     if path == target:
         return
-    with path.open("rb") as plain, whole.writing(target) as file:
+    with path.open("rb") as plain, atomic_write.writing(target) as file:
         if target.suffix == ".zst":
             import zstandard
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aclnn_bindings.interface import folders
+from aclnn_bindings.interface import user_dir
 
 MOST_RUNS: Final = 200
 MOST_BYTES: Final = 256 << 20
@@ -56,7 +56,7 @@ def default_path(name: str = "check") -> Path:
 
 def folder() -> Path:
     """The user's state folder, made."""
-    return folders.to_write(folders.of_user("XDG_STATE_HOME", ".local/state"))
+    return user_dir.to_write(user_dir.of_user("XDG_STATE_HOME", ".local/state"))
 
 
 def stored(name: str = "*") -> Iterator[Stored]:

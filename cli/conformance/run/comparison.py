@@ -16,11 +16,11 @@ from ...judge.precision import Array, format_of, rounded
 from ...judge.tiers import judge
 from ...plurals import plural
 from ..cases.case import Case
-from ..cases.fills import magnified
 from ..cases.layouts import REPEATED
+from ..cases.values import magnified
 from ..record.result import Result
-from .golden import Golden
 from .modes import in_overflow_mode
+from .reference import Golden
 from .ties import settled
 from .trial import Trial
 

@@ -19,7 +19,7 @@ from ...judge.precision import Array, numpy_dtype
 from ...plurals import plural
 from ...spec.errors import DeclarationError
 from ..operators.kit_specs import as_numpy
-from .golden import OWN_MODULE, ReferenceRefusesError
+from .reference import OWN_MODULE, ReferenceRefusesError
 
 # Seconds of one call, until a worker says what a case may take.
 _SECONDS: Final = 60.0

@@ -15,7 +15,7 @@ from ...judge.formats import FORMATS
 from ...judge.precision import numpy_dtype
 from ..cases.layouts import REPEATED
 from ..cases.recipe import Slot
-from .golden import Golden, ReferenceRefusesError
+from .reference import Golden, ReferenceRefusesError
 from .tensors import call, dtype_name, on_device, results, synchronize
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from ..cases.invariants import batch_sizes
 from ..cases.recipe import Recipe, Slot, recipe
 from ..cases.shapes import NotApplicableError
 from ..record.result import Result
-from .golden import Golden, ReferenceRefusesError
+from .reference import Golden, ReferenceRefusesError
 from .subject import Law
 from .trial import Trial
 

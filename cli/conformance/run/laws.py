@@ -24,13 +24,13 @@ from .cann_words import verdict_of
 from .chance import random
 from .comparison import compare
 from .custom_reference import CustomReferenceError
-from .golden import Golden, ReferenceRefusesError, golden
 from .gradients import gradient
 from .modes import of_gradient
+from .reference import Golden, ReferenceRefusesError, golden
+from .second_oracle import agrees, testify
 from .subject import Law, Subject
 from .tensors import Placed, call, dtype_name, on_device, results, synchronize
 from .trial import Trial
-from .witness import agrees, testify
 
 
 def run(

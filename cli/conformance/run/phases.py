@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...judge.precision import Array
-from .golden import Golden
+from .reference import Golden
 
 # By row: results that hold the vectors, with the axis that counts them; -2: as rows, conjugated.
 _VECTORS: Final[dict[str, tuple[tuple[int, int], ...]]] = {

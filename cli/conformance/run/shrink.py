@@ -122,7 +122,7 @@ def ground(
     from mindtorch.ops import OPS
 
     from ..cases.design import plain_levels
-    from ..cases.taken import takes
+    from ..cases.supported_dtypes import takes
 
     return plain_levels(case.op), takes(OPS[case.op], tuple(claimed)), SIZES
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...judge.metrics import same
 from ...judge.precision import Array
-from .golden import Golden
 from .phases import aligned
+from .reference import Golden
 
 if TYPE_CHECKING:
     from .trial import Trial

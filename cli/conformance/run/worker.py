@@ -63,7 +63,7 @@ class Worker:
         self._peer: Peer | None = None
         self._timer: LaunchTimer | None = None
         if setup.get("hurry"):
-            from .witness import silence
+            from .second_oracle import silence
 
             silence()
 

@@ -22,8 +22,8 @@ from ...ops.spec import Both, IsNumber, NoNumbers, Op
 from . import memory, on_host, transfer, writeback
 from .binding import Binder, LaunchBinding, not_implemented
 from .dynamic import dynamic
+from .preparation import cast, make_step
 from .runner import Plans, making, sizes
-from .steps import cast, make_step
 
 
 class NpuBackend:

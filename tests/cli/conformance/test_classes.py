@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from mindtorch_npu.conformance.cases.case import parse
-from mindtorch_npu.conformance.cases.fills import magnified
+from mindtorch_npu.conformance.cases.values import magnified
 from mindtorch_npu.conformance.operators import rows as spec_rows
 from mindtorch_npu.conformance.operators.row import SPECS
 from mindtorch_npu.judge import classes

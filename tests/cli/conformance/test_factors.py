@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from mindtorch_npu.conformance.cases.case import DTYPES, CaseNameError, parse
 from mindtorch_npu.conformance.cases.design import design, levels_of, sample_of
-from mindtorch_npu.conformance.cases.fills import designed, values
 from mindtorch_npu.conformance.cases.inputs import Input, tensors_of
 from mindtorch_npu.conformance.cases.recipe import recipe
 from mindtorch_npu.conformance.cases.spaces.space import DesignScope
 from mindtorch_npu.conformance.cases.spaces.table import space_of
-from mindtorch_npu.conformance.cases.taken import takes
+from mindtorch_npu.conformance.cases.supported_dtypes import takes
+from mindtorch_npu.conformance.cases.values import designed, values
 from mindtorch_npu.spec import arrays
 from mindtorch_npu.spec.factors import covering, factor, lonely, plain
 

@@ -84,7 +84,7 @@ def test_a_home_that_cannot_be_written_costs_no_run(tmp_path, monkeypatch):
     (tmp_path / "home").write_text("")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    monkeypatch.setattr("aclnn_bindings.interface.folders.temporary", lambda: tmp_path)
+    monkeypatch.setattr("aclnn_bindings.interface.user_dir.temporary", lambda: tmp_path)
     book = state.default_path()
     assert tmp_path in book.parents
     journal.Journal(book).write("run", journal.header({"device": "cpu"}, {"what": "add"}, 2))

@@ -1,8 +1,8 @@
 """What decompositions leave open passes, what they do not is compared."""
 
 import numpy as np
-from mindtorch_npu.conformance.run.golden import Golden
 from mindtorch_npu.conformance.run.phases import aligned
+from mindtorch_npu.conformance.run.reference import Golden
 
 RNG = np.random.default_rng(3)
 

@@ -2,7 +2,7 @@
 
 import pytest
 from mindtorch_npu.conformance.cases.cases import CaseFilter, cases
-from mindtorch_npu.conformance.cases.taken import takes
+from mindtorch_npu.conformance.cases.supported_dtypes import takes
 from mindtorch_npu.conformance.run.rows import TorchRow
 
 import mindtorch as torch

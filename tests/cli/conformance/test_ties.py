@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from mindtorch_npu.conformance.cases.case import parse
-from mindtorch_npu.conformance.run.golden import Golden
+from mindtorch_npu.conformance.run.reference import Golden
 from mindtorch_npu.conformance.run.rows import TorchRow
 from mindtorch_npu.conformance.run.ties import settled
 from mindtorch_npu.conformance.run.trial import Trial

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mindtorch_npu.conformance.cases.recipe import Recipe, Slot
 from mindtorch_npu.conformance.operators.nans import with_open_places
-from mindtorch_npu.conformance.run.golden import Golden
+from mindtorch_npu.conformance.run.reference import Golden
 
 from mindtorch.ops.samples import Arg
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from ....conformance.operators.places import places
+from ....conformance.operators.source_files import places
 from ....render import Block, Cell, Code, Content, Facts, Grid, Heading
 from .entry import NAMES, Entry, clients
 from .matrix import Matrix

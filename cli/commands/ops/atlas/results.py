@@ -20,7 +20,7 @@ from mindtorch.ops import OPS
 from ....conformance.cases.case import BENCH, DTYPES, ITEMS
 from ....conformance.record import compressed, journal, passes
 from ....conformance.record.result import VERDICTS
-from ....fleet import parts
+from ....fleet import run_files
 from ....foreign import ForeignError, parsed, text_of
 from ...bench.rivals import BASELINE
 from ...bench.statistics import from_json
@@ -51,7 +51,7 @@ class Results:
     """What a folder says, and which of its files say nothing."""
 
     measured: Measured = field(default_factory=Measured)
-    unread: list[parts.Unread] = field(default_factory=list)
+    unread: list[run_files.Unread] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def read(folder: Path) -> Results:
         except (ResultError, journal.JournalError, ForeignError, OSError) as error:
             name = str(path.relative_to(folder))
             why = error.strerror if isinstance(error, OSError) else str(error)
-            results.unread.append(parts.Unread(name, why or "cannot be read"))
+            results.unread.append(run_files.Unread(name, why or "cannot be read"))
     return results
 
 
@@ -93,7 +93,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _file(path: Path, into: Measured, runs: dict[str, Path]) -> None:
     if path.suffix not in _SUFFIXES:
         raise ResultError("no result: the name ends neither in .json nor as journals do")
-    first = parts.as_object(next(parts.lines(path), b""))
+    first = run_files.as_object(next(run_files.lines(path), b""))
     if first is not None and "kind" in first:
         _journal(path, into, runs)
     elif path.stat().st_size > _DOCUMENT:
@@ -122,11 +122,11 @@ def _journal(path: Path, into: Measured, runs: dict[str, Path]) -> None:
     one, what comes before the damage counts."""
     site: Site | None = None
     sites: dict[str, Site] = {}  # of a cluster's run, by node
-    for text in parts.lines(path):
-        line = parts.as_object(text) or {}
+    for text in run_files.lines(path):
+        line = run_files.as_object(text) or {}
         kind = line.get("kind")
         if kind == "run":
-            part = parts.part_of(line, path, 0)
+            part = run_files.part_of(line, path, 0)
             _once(line, path, runs)
             site = _site(part.environment, part.node, into)
         elif kind == "place":

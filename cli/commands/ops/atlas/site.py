@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from aclnn_bindings.interface import catalog, whole
+from aclnn_bindings.interface import atomic_write, catalog
 
 from .... import pages
 from .about import about
@@ -27,19 +27,19 @@ def write(folder: Path, results: Matrix | None = None) -> dict[str, int]:
     listed = entries()
     (folder / "op").mkdir(parents=True, exist_ok=True)
     for name in ("page.css", "atlas.js"):
-        whole.write(folder / name, pages.page(name))
-    whole.write(folder / "data.js", f"const ATLAS = {_data(listed)};\n")
+        atomic_write.write(folder / name, pages.page(name))
+    atomic_write.write(folder / "data.js", f"const ATLAS = {_data(listed)};\n")
     numbers = counts(listed)
     text = (f"{numbers['operators']} operators of {', '.join(catalog.versions())}: "
             f"{numbers['judged']} with a reference formula, {numbers['simulated']} in the "
             f"simulator, {numbers['called']} called by mindtorch")  # fmt: skip
-    whole.write(folder / "index.html",
+    atomic_write.write(folder / "index.html",
                 pages.page("atlas.html", title="ACLNN operator atlas", text=text,
                            measured=results is not None))  # fmt: skip
     if results is not None:
         _measured(folder, results, listed)
     for entry in listed:
-        whole.write(folder / "op" / f"{entry.name}.html", page(entry, results))
+        atomic_write.write(folder / "op" / f"{entry.name}.html", page(entry, results))
     return numbers
 
 
@@ -65,13 +65,13 @@ def _measured(folder: Path, results: Matrix, listed: Sequence[Entry]) -> None:
     linked = {row: e.name for e in reversed(listed) for row in e.rows} | {
         e.name: e.name for e in listed
     }
-    whole.write(folder / "measured.js", pages.page("measured.js"))
+    atomic_write.write(folder / "measured.js", pages.page("measured.js"))
     data = pages.embedded(results.data(linked))
-    whole.write(folder / "measured_data.js", f"const MEASURED = {data};\n")
+    atomic_write.write(folder / "measured_data.js", f"const MEASURED = {data};\n")
     text = pages.page("measured.html", title="Measured: ACLNN operator atlas",
                       text=results.summary(), blocks=results.without_script(),
                       releases=results.releases)  # fmt: skip
-    whole.write(folder / "measured.html", text)
+    atomic_write.write(folder / "measured.html", text)
 
 
 def page(e: Entry, results: Matrix | None = None) -> str:

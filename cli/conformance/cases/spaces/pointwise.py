@@ -226,7 +226,7 @@ def _operand(op: Op, arg: Arg, shape: Sequence[int], choice: DesignLevels, i: in
 
 
 def _fill(op: Op, choice: DesignLevels) -> str:
-    """Operands of complex numbers stay finite too: see fills.py."""
+    """Operands of complex numbers stay finite too: see values.py."""
     fill = choice["values"]
     if op.name == "isclose" and not is_float(choice["dtype"]):
         return "normal"  # in which type the bound of integers is computed is nobody's promise

@@ -3,12 +3,12 @@
 from . import (
     contract,
     decompositions,
+    deprecated,
     fused,
     householder,
     lowrank,
     matmul,
     matrices,
-    older,
     pseudo,
     second_names,
     spectral,
@@ -16,6 +16,6 @@ from . import (
 )
 
 __all__ = [
-    "contract", "decompositions", "fused", "householder", "lowrank", "matmul", "matrices", "older",
-    "pseudo", "second_names", "spectral", "triangular",
+    "contract", "decompositions", "deprecated", "fused", "householder", "lowrank", "matmul",
+    "matrices", "pseudo", "second_names", "spectral", "triangular",
 ]  # fmt: skip

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...complex_parts import by_parts, is_real
 from ...costs import product
-from ...parts import by_parts, is_real
 from ...rules import c_name, refuse_growth
 from ...spec import Derivative
 from ...words import *

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+from ...complex_parts import by_parts, is_real
 from ...costs import product
-from ...parts import by_parts, is_real
 from ...rules import broadcast, c_name
 from ...words import *
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...complex_parts import filled, gathered, in_pairs, is_real
 from ...costs import lookup
 from ...limits import converted, fits, in_dtype
-from ...parts import filled, gathered, in_pairs, is_real
 from ...rules import broadcast, preserved
 from ...samples import FLOATS
 from ...words import *

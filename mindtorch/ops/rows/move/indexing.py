@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from ...._tensor.geometry import contiguous_strides, geometry
+from ...complex_parts import in_pairs, is_real, put
 from ...costs import lookup
-from ...parts import in_pairs, is_real, put
 from ...rules import Dynamic, _dense_in_order, _order, broadcast_all
 from ...words import *
 from ..view.shape import _expand, view_strides

@@ -6,7 +6,7 @@ from math import prod
 
 from ...._tensor.dtype import int32, int64
 from ...._tensor.geometry import format_strides
-from ...parts import in_pairs, is_real, rolled
+from ...complex_parts import in_pairs, is_real, rolled
 from ...rules import LAST, as_images, channels_last, preserved
 from ...samples import FLOATS
 from ...words import *

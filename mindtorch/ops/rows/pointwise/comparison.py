@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...parts import is_real
+from ...complex_parts import is_real
 from ...rules import BITS, REAL, Pointwise, pointwise
 from ...samples import FLOATS, INTS, binary
 from ...spec import aten as aten

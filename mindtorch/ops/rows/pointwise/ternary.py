@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...._compat.unsupported_dtypes import Refusal, kernel
 from ...._tensor.dtype import FLOAT, INTEGER, uint8
 from ...choice import choose
+from ...complex_parts import is_real
 from ...limits import converted, in_dtype
-from ...parts import is_real
 from ...rules import NUMBERS, Pointwise, c_name, pointwise, preserved, result_type
 from ...samples import FLOATS
 from ...spec import scalar

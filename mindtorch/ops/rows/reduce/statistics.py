@@ -7,7 +7,7 @@ from functools import cache
 from math import prod as product
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...parts import is_real
+from ...complex_parts import is_real
 from ...rules import REAL, reduced, reduction, refuse_dtype, wrap_dims
 from ...samples import FLOATS
 from ...samples import reduction as reduction_samples

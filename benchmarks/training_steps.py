@@ -1,6 +1,7 @@
 """Training steps beside torch: one process, rounds of the libraries interleaved.
 
-Usage: python benchmarks/steps.py [--npu] [--only TEXT] [--rounds N] [--threads N] [--memory]
+Usage: python benchmarks/training_steps.py [--npu] [--only TEXT] [--rounds N] [--threads N]
+  [--memory]
 
 A step is forward, loss, backward and the optimizer's step; what is told is the fastest tenth of the
 rounds. torch 2.13 CPU is the yardstick. The npu column runs on whatever install is found; with the

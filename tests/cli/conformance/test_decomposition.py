@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from mindtorch_npu.conformance.cases.parts import stored, traced, with_parts
+from mindtorch_npu.conformance.cases.decomposition import stored, traced, with_parts
 
 from aclnn_bindings.install.library import bundled_simulator
 from mindtorch.ops import OPS

@@ -4,9 +4,9 @@ from pathlib import PurePath
 
 import pytest
 from mindtorch_npu.conformance.operators import rows
-from mindtorch_npu.conformance.operators.places import SourcePlaces, checkout, places
 from mindtorch_npu.conformance.operators.row import SPECS, UNSPECIFIED
 from mindtorch_npu.conformance.operators.rules import FAMILIES
+from mindtorch_npu.conformance.operators.source_files import SourcePlaces, checkout, places
 
 from aclnn_bindings.interface import catalog
 

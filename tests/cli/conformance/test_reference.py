@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from mindtorch_npu.conformance.cases.case import parse
 from mindtorch_npu.conformance.cases.recipe import recipe
-from mindtorch_npu.conformance.cases.taken import takes
+from mindtorch_npu.conformance.cases.supported_dtypes import takes
 from mindtorch_npu.conformance.run import laws
-from mindtorch_npu.conformance.run.golden import ReferenceRefusesError, deliberate, golden
+from mindtorch_npu.conformance.run.reference import ReferenceRefusesError, deliberate, golden
 from mindtorch_npu.conformance.run.rows import TorchRow
 
 import mindtorch as torch
