@@ -16,12 +16,14 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import mindtorch as torch
+import mindtorch.ops  # before backends, which its rows import
 from mindtorch import Tensor
 from mindtorch._backends.cpu import native
 from mindtorch._backends.cpu.kernel_selection import FASTER_FROM
@@ -78,6 +80,11 @@ def _of(call: Callable[[Any], Any], make: Callable[..., Any] = matrix) -> Case:
         return lambda: call(a)
 
     return case
+
+
+def _named(name: str) -> Callable[..., Any]:
+    """A function of the library that is measured."""
+    return lambda *args: attrgetter(name)(torch)(*args)
 
 
 def _of_picture(call: Callable[[Any], Any]) -> Case:
@@ -250,6 +257,10 @@ CASES: dict[str, Case] = {
     "amax": _of(lambda a: a.amax(-1)),
     "amin": _of(lambda a: a.amin(-1)),
     "amax of columns": _of(lambda a: a.amax(0)),
+    "amax of all": _of(lambda a: a.amax()),
+    "amin of all": _of(lambda a: a.amin()),
+    "aminmax": _of(lambda a: a.aminmax()),
+    "trace": _of(lambda a: a.trace()),
     "max": _of(lambda a: a.max()),
     "max of rows": _of(lambda a: a.max(-1)),
     "argmax": _of(lambda a: a.argmax(-1)),
@@ -262,20 +273,20 @@ CASES: dict[str, Case] = {
     "log_softmax of columns": _of(lambda a: a.log_softmax(0)),
     "softmax'": _gradient(lambda a: a.softmax(-1)),
     "log_softmax'": _gradient(lambda a: a.log_softmax(-1)),
-    "gelu'": _gradient(F.gelu),
+    "gelu'": _gradient(_named("nn.functional.gelu")),
     "gelu tanh'": _gradient(lambda a: F.gelu(a, approximate="tanh")),
-    "silu'": _gradient(F.silu),
-    "relu'": _gradient(F.relu),
-    "tanh'": _gradient(torch.tanh),
-    "sigmoid'": _gradient(torch.sigmoid),
-    "leaky_relu'": _gradient(F.leaky_relu),
-    "elu'": _gradient(F.elu),
-    "softplus'": _gradient(F.softplus),
-    "hardswish'": _gradient(F.hardswish),
-    "hardtanh'": _gradient(F.hardtanh),
-    "hardshrink'": _gradient(F.hardshrink),
-    "softshrink'": _gradient(F.softshrink),
-    "mish'": _gradient(F.mish),
+    "silu'": _gradient(_named("nn.functional.silu")),
+    "relu'": _gradient(_named("nn.functional.relu")),
+    "tanh'": _gradient(_named("tanh")),
+    "sigmoid'": _gradient(_named("sigmoid")),
+    "leaky_relu'": _gradient(_named("nn.functional.leaky_relu")),
+    "elu'": _gradient(_named("nn.functional.elu")),
+    "softplus'": _gradient(_named("nn.functional.softplus")),
+    "hardswish'": _gradient(_named("nn.functional.hardswish")),
+    "hardtanh'": _gradient(_named("nn.functional.hardtanh")),
+    "hardshrink'": _gradient(_named("nn.functional.hardshrink")),
+    "softshrink'": _gradient(_named("nn.functional.softshrink")),
+    "mish'": _gradient(_named("nn.functional.mish")),
     "layer_norm": _affine(lambda a, w: F.layer_norm(a, (a.shape[1],), w, w)),
     "layer_norm'": _gradient(lambda a: F.layer_norm(a, (a.shape[1],))),
     "layer_norm' of all": _affine_gradient(lambda a, w: F.layer_norm(a, (a.shape[1],), w, w)),
@@ -296,8 +307,8 @@ CASES: dict[str, Case] = {
     "index_copy": _with_rows(lambda a, i: a.index_copy(0, i, a)),
     "embedding": _with_rows(lambda a, i: F.embedding(i, a)),
     "embedding'": _gradient(lambda a: F.embedding(indices((a.shape[0],), a.shape[0]), a)),
-    "tril": _of(torch.tril),
-    "triu": _of(torch.triu),
+    "tril": _of(_named("tril")),
+    "triu": _of(_named("triu")),
     "flip": _of(lambda a: a.flip(1)),
     "roll": _of(lambda a: a.roll(3, 1)),
     "repeat": _of(lambda a: a.repeat(2, 2)),
@@ -305,7 +316,7 @@ CASES: dict[str, Case] = {
     "cat": _of(lambda a: torch.cat([a, a], 1)),
     "stack": _of(lambda a: torch.stack([a, a])),
     "pad": _of(lambda a: F.pad(a, (1, 1))),
-    "clone": _of(torch.clone),
+    "clone": _of(_named("clone")),
     "clone of columns": _of(lambda a: a.t().contiguous()),
     "to float32": _of(lambda a: a.to(torch.float32)),
     "to float64": _of(lambda a: a.to(torch.float64)),
@@ -358,7 +369,7 @@ CASES: dict[str, Case] = {
     "index_add of columns": _with_index(lambda a, i: a.index_add(1, i[0], a)),
     "index_fill": _with_rows(lambda a, i: a.index_fill(0, i, 1)),
     "index_fill of columns": _with_index(lambda a, i: a.index_fill(1, i[0], 1)),
-    "take": _with_index(torch.take),
+    "take": _with_index(_named("take")),
     "bincount": _with_rows(lambda _, i: torch.bincount(i)),
     **{
         f"{name} of columns": _of(lambda a, name=name: getattr(a, name)(0))
@@ -396,8 +407,8 @@ CASES: dict[str, Case] = {
     "div by floor": _of(lambda a: torch.div(a, a, rounding_mode="floor")),
     "div towards zero": _of(lambda a: torch.div(a, a, rounding_mode="trunc")),
     "round to a place": _of(lambda a: torch.round(a, decimals=1)),
-    "cholesky": _of_regular(torch.linalg.cholesky),
-    "inv": _of_regular(torch.linalg.inv),
+    "cholesky": _of_regular(_named("linalg.cholesky")),
+    "inv": _of_regular(_named("linalg.inv")),
     "qr": _of(lambda a: torch.linalg.qr(a)),
     "max_pool3d": _of_volume(lambda a: F.max_pool3d(a, 2)),
     "max_pool3d'": _gradient(lambda a: F.max_pool3d(a, 2), volume),
@@ -442,16 +453,22 @@ CASES: dict[str, Case] = {
     "bce with logits": _of(lambda a: F.binary_cross_entropy_with_logits(a, a)),
     "kl_div": _of(lambda a: F.kl_div(a, a)),
     "nll_loss": _with_rows(lambda a, i: F.nll_loss(a, i % a.shape[1])),
+    "slogdet": _of_regular(_named("linalg.slogdet")),
+    "svd": _of_regular(_named("linalg.svd")),
+    "threshold": _of(lambda a: F.threshold(a, 0.5, 0.0)),
+    "masked_select": _of(lambda a: a.masked_select(a > 0.5)),
+    "unfold": _of_picture(lambda a: F.unfold(a, 3)),
+    "fold": _of_picture(lambda a: F.fold(a.flatten(2), a.shape[2:], 1)),
     "searchsorted": _of_edges(),
     "multinomial": _of(lambda a: torch.multinomial(a, 1)),
     "nonzero": _of(lambda a: torch.nonzero(a)),
     "addmv": _of(lambda a: torch.mv(a, a[0])),
-    "glu": _of(F.glu),
+    "glu": _of(_named("nn.functional.glu")),
     "clamp": _of(lambda a: a.clamp(0.2, 0.8)),
     "clamp from below": _of(lambda a: a.clamp(min=0.2)),
     "clamp from above": _of(lambda a: a.clamp(max=0.8)),
     "lerp": _of(lambda a: torch.lerp(a, a, 0.3)),
-    "leaky_relu": _of(F.leaky_relu),
+    "leaky_relu": _of(_named("nn.functional.leaky_relu")),
     "a + 2": _of(lambda a: a + 2),
     "a * 2": _of(lambda a: a * 2),
     "a > 2": _of(lambda a: a > 2),

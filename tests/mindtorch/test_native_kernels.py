@@ -294,16 +294,75 @@ def test_native_kernels_hide_no_error(everywhere, source):
     assert str(mine.value).splitlines()[0] == str(theirs.value).splitlines()[0]
 
 
+LINES = [
+    "x.median(0)", "x.nanmedian(1)", "x.median()", "x.nanmedian()", "x.mode(1)", "whole.mode(0)",
+    "whole.median(1, True)", "x[:, ::2].mode(-1, True)", "x.logcumsumexp(1)", "F.pdist(x)",
+    "F.pdist(x, 3.0)", "F.pdist(x, 0.0)", "F.pdist(x.t(), torch.inf)",
+    "torch.linalg.householder_product(*torch.geqrf(x.t()))",
+    "torch.ormqr(*torch.geqrf(x), x, True, True)", "torch.ormqr(*torch.geqrf(x), x.t(), False)",
+    "torch.linalg.householder_product(*torch.geqrf(x.t() * (1 + 2j)))",
+    "F.multi_margin_loss(x, whole[:, 0] % 7, 2, 0.5, x[0], reduction='none')",
+    "F.multi_margin_loss(x.t()[2], whole[0, 0])",
+    "F.multilabel_margin_loss(x, whole % 9 - 2, reduction='none')",
+    "F.fractional_max_pool2d(x[None], 2, 3, _random_samples=x[:1, :1, None].expand(1, 1, 2) % 1)",
+    "F.fractional_max_pool3d(x.expand(2, 3, 4, 7), 2, (2, 2, 4), _random_samples=draws)",
+    "x.index_reduce(0, whole[0] % 4, x.t()[:, :4].expand(7, 4)[:, [0] * 7], 'mean')",
+    "x.index_reduce(1, whole[0] % 7, x, 'amax', include_self=False)",
+    "whole.index_reduce(1, whole[0] % 7, whole, 'prod')",
+    "x.index_reduce(0, whole[0, :0], x[:0], 'amin')",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("source", LINES)
+def test_functions_of_lines_agree_with_what_other_rows_compute(source, dtype):
+    """Values that repeat, with NaN among them where it is ordered; views; whole numbers."""
+    rng = np.random.default_rng(0)
+    x = mindtorch.from_numpy(rng.integers(-6, 7, (4, 7)) / 4).to(getattr(mindtorch, dtype))
+    if "median" in source or "mode" in source:
+        x[1, 2] = x[3] = float("nan")
+    names = {
+        "torch": mindtorch, "F": mindtorch.nn.functional, "x": x,
+        "whole": mindtorch.from_numpy(rng.integers(0, 9, (4, 7))),
+        "draws": mindtorch.from_numpy(rng.uniform(size=(2, 3, 3))).to(x.dtype),
+    }  # fmt: skip
+    results = []
+    for enabled in (True, False):
+        with native.flags(enabled=enabled):
+            try:
+                results.append(as_arrays(eval(source, names)))
+            except (NotImplementedError, RuntimeError) as error:
+                results.append(str(error))
+    if isinstance(results[1], str):
+        assert results[0] == results[1]
+        return
+    for ours, theirs in zip(*results, strict=True):
+        near = CLOSE[dtype]
+        np.testing.assert_allclose(ours, theirs, rtol=near, atol=near)
+
+
+def test_places_out_of_range_are_not_read_by_functions_of_lines():
+    x = mindtorch.ones(2, 3)
+    for call in (
+        lambda: mindtorch.nn.functional.multi_margin_loss(x, mindtorch.tensor([0, 3])),
+        lambda: mindtorch.nn.functional.multilabel_margin_loss(x, mindtorch.full((2, 3), 7)),
+        lambda: x.index_reduce(0, mindtorch.tensor([0, -3]), x, "amax"),
+    ):
+        with pytest.raises((IndexError, RuntimeError), match="out of"):
+            call()
+
+
 def test_universal_functions_agree_with_the_references_of_their_rows():
     """Over negative and whole second operands, infinities and what is no number."""
-    from mindtorch._backends.cpu import ufuncs
+    from mindtorch._backends.cpu.ufuncs import universal
+    from mindtorch._backends.cpu.universal_kernels import kernel
     from mindtorch._tensor.device import CPU
     from mindtorch._tensor.dtype import from_numpy_dtype
     from mindtorch._tensor.geometry import contiguous
     from mindtorch.ops.spec import OPS
 
     grid = np.array([-np.inf, -2.5, -2, -0.3, 0, 0.25, 1, 1.5, 7, 30, np.inf, np.nan])
-    rows = [op for op in OPS.values() if ufuncs._loops(op.name)]
+    rows = [op for op in OPS.values() if universal(op.name) and op.kernels.cpu]
     assert len(rows) == 14
     for op in rows:
         for kind in (np.float32, np.float64):
@@ -314,7 +373,7 @@ def test_universal_functions_agree_with_the_references_of_their_rows():
             for x, y in pairs:
                 extra = {"out": out} if op.name == "polygamma" else {}
                 with np.errstate(all="ignore"):
-                    ours = ufuncs.kernel(op, (out,))(x, y, **extra)
+                    ours = kernel(op, (), (out,))(x, y, **extra)
                     theirs = op.kernels.cpu(x, y, **extra)
                 tolerance = 1e-5 if kind is np.float32 else 1e-11
                 np.testing.assert_allclose(ours, theirs, rtol=tolerance, err_msg=op.name)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..._compat.unsupported_dtypes import REFERENCES
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import BOOL, FLOAT, INTEGER
 from ..._tensor.dtype import dtype as Dtype
@@ -20,7 +19,7 @@ from ...ops.rules import Dynamic, Pointwise, Results, opmath
 from ...ops.schema import ArgKind
 from ...ops.spec import Op
 from ..registry import MissingKernelError, registry
-from . import native, ufuncs
+from . import native, universal_kernels
 from .results import REFUSED, cast, conform, quiet, refuse, refuse_unobtainable
 from .runner import make_into, make_run
 
@@ -51,7 +50,8 @@ class CpuBackend:
         return native.instead(op, args, outs, run)
 
     def has_kernel(self, op: Op, args: Sequence[Any], outs: Results) -> bool:
-        return op.kernels.cpu is not None
+        has = op.kernels.cpu is not None
+        return has or universal_kernels.kernel(op, args, outs) is not None
 
     def into(
         self,
@@ -72,10 +72,10 @@ class CpuBackend:
         return native.instead_into(op, args, outs, dests, run)
 
     def _kernel(self, op: Op, args: Sequence[Any], outs: Results) -> Callable[..., Any]:
+        if (own := universal_kernels.kernel(op, args, outs)) is not None:
+            return own
         if op.kernels.cpu is None:
             raise MissingKernelError(registry.missing(op, "cpu"))
-        if native.switch.enabled and not REFERENCES.active and (ufunc := ufuncs.kernel(op, outs)):
-            return ufunc
         if op.kernels.cpu_plain is None:
             return op.kernels.cpu
         pairs = zip(op.schema.args, args, strict=True)

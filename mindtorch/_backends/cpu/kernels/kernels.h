@@ -29,9 +29,17 @@ void mtk_integer(mtk_kernel* kernel, int argument, int64_t value);
 void mtk_number(mtk_kernel* kernel, int argument, double value);
 void mtk_flag(mtk_kernel* kernel, int argument, bool value);
 void mtk_text(mtk_kernel* kernel, int argument, const char* value);
-/* The inner loop of a numpy universal function (ndarraytypes.h, PyUFuncGenericFunction) of two
- * operands and a result, all float or, `wide`, all double; NULL where there is none of that name. */
-void* mtk_loop(const char* name, int wide);
+/* A numpy universal function by its inner loops (ndarraytypes.h, PyUFuncGenericFunction), one for
+ * each of its `kinds`; `types`: numpy's numbers of dtypes, of each kind's operands and results;
+ * `signature`: NULL where it goes element by element. */
+typedef struct {
+  const char* signature;
+  int operands, results, kinds;
+  const char* types;
+  void* const* loops;
+} mtk_loops;
+/* Whether there is one of a name, then its loops in `found`. */
+int mtk_function(const char* name, mtk_loops* found);
 /* Once, after the arguments: 0, or why the operator does not take them, in `message`. */
 int mtk_check(mtk_kernel* kernel, char* message, size_t room);
 /* 0, or the code with which it stopped: an index out of range, no memory. */

@@ -4,9 +4,11 @@
 // by the Euler-Maclaurin formula (23.2.9), polygamma by zeta (6.4.10). All is computed in double.
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 
 #include "entry.h"
+#include "universal.h"
 
 namespace {
 
@@ -111,13 +113,11 @@ void loop(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
   }
 }
 
-struct Row {
-  const char* name;
-  void (*loops[2])(char**, const intptr_t*, const intptr_t*, void*);
-};
+}  // namespace
 
-#define ROW(NAME, ...) {NAME, {loop<float, __VA_ARGS__>, loop<double, __VA_ARGS__>}}
-const Row ROWS[] = {
+#define ROW(NAME, ...)                                      \
+  {NAME, nullptr, 2, 1, 2, {11, 11, 11, 12, 12, 12}, {loop<float, __VA_ARGS__>, loop<double, __VA_ARGS__>}}
+extern const Universal ELEMENTS[] = {
     ROW("special_chebyshev_polynomial_t", polynomial<CHEBYSHEV_T, false>),
     ROW("special_chebyshev_polynomial_u", polynomial<CHEBYSHEV_U, false>),
     ROW("special_chebyshev_polynomial_v", polynomial<CHEBYSHEV_V, false>),
@@ -132,12 +132,15 @@ const Row ROWS[] = {
     ROW("special_legendre_polynomial_p", polynomial<LEGENDRE, false>),
     ROW("special_zeta", zeta),
     ROW("polygamma", polygamma),
-};
+    {}};
 
-}  // namespace
-
-extern "C" void* mtk_loop(const char* name, int wide) {
-  for (const Row& row : ROWS)
-    if (!strcmp(row.name, name)) return reinterpret_cast<void*>(row.loops[wide ? 1 : 0]);
-  return nullptr;
+extern "C" int mtk_function(const char* name, mtk_loops* found) {
+  for (const Universal* list : {ELEMENTS, LINES})
+    for (const Universal* row = list; row->name; ++row) {
+      if (strcmp(row->name, name)) continue;
+      *found = {row->signature, row->operands, row->results, row->kinds, row->types,
+                reinterpret_cast<void* const*>(row->loops)};
+      return 1;
+    }
+  return 0;
 }

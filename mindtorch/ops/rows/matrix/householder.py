@@ -3,24 +3,67 @@
 from __future__ import annotations
 
 from ...._compat.unsupported_dtypes import dtypes
-from ...rules import refuse_dtype
+from ...rules import broadcast, refuse_dtype
 from ...words import *
 from .decompositions import _t, column_major, in_columns
 from .triangular import SQUARE
 
 
-def _reflected(A: Tensor, tau: Tensor, eye: Tensor) -> Tensor:
-    """Π (I - τ v vᴴ) from the right end, put to the columns of `eye`."""
-    built, m = eye, A.shape[-2]
-    rows = aten.arange(0, m, device=A.device)
-    for i in range(tau.shape[-1] - 1, -1, -1):
+def _reflections_of(A: Tensor, tau: Tensor, adjoint: bool) -> list[tuple[int, Tensor, Tensor]]:
+    """Each with its number, vector `[…, m, 1]` and factor `[…, 1, 1]`, the first to act ahead."""
+    rows, parts = aten.arange(0, A.shape[-2], device=A.device), []
+    for i in range(tau.shape[-1]):
         column = aten.select(A, -1, i)
         zero, one = aten.zeros_like(column), aten.ones_like(column)
         v = aten.where(rows > i, column, aten.where(rows == i, one, zero))
-        v = aten.unsqueeze(v, -1)
         factor = aten.unsqueeze(aten.narrow(tau, -1, i, 1), -1)
-        built = built - factor * (v @ (_t(v) @ built))
-    return built
+        parts.append((i, aten.unsqueeze(v, -1), aten.conj_of(factor) if adjoint else factor))
+    return parts if adjoint else parts[::-1]
+
+
+def _reflect(A: Tensor, tau: Tensor, other: Tensor, adjoint: bool) -> Tensor:
+    """Π (I - τ v vᴴ), or its adjoint, times a matrix, from the right end."""
+    for _, v, factor in _reflections_of(A, tau, adjoint):
+        other = other - factor * (v @ (_t(v) @ other))
+    return in_columns(other)
+
+
+def _reflect_grad(
+    grad: Tensor, A: Tensor, tau: Tensor, other: Tensor, adjoint: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Back through B' = B - τ v vᴴ B, the last reflection first; columns above v give nothing."""
+    steps, before = _reflections_of(A, tau, adjoint), [other]
+    for _, v, factor in steps:
+        before.append(before[-1] - factor * (v @ (_t(v) @ before[-1])))
+    by_a: list[Tensor] = [aten.zeros_like(aten.narrow(A, -1, i, 1)) for i in range(A.shape[-1])]
+    by_tau: list[Tensor] = [aten.zeros_like(aten.narrow(tau, -1, i, 1)) for i in range(len(steps))]
+    rows = aten.unsqueeze(aten.arange(0, A.shape[-2], device=A.device), -1)
+    for (i, v, factor), b in zip(reversed(steps), before[-2::-1], strict=True):
+        w, turned = _t(v) @ b, _t(v) @ grad
+        by_v = -(aten.conj_of(factor) * (grad @ _t(w)) + factor * (b @ _t(turned)))
+        by_a[i] = aten.where(rows > i, by_v, aten.zeros_like(by_v))
+        by_factor = -aten.sum(aten.conj_of(w) * turned, -1)
+        by_tau[i] = aten.conj_of(by_factor) if adjoint else by_factor
+        grad = grad - aten.conj_of(factor) * (v @ turned)
+    slopes = aten.cat(by_tau, -1) if by_tau else aten.zeros_like(tau)
+    return aten.cat(by_a, -1), slopes, grad
+
+
+def _reflect_infer(A: Geometry, tau: Geometry, other: Geometry, adjoint: bool) -> Geometry:
+    shape = (*broadcast(A.shape[:-2], other.shape[:-2]), *other.shape[-2:])
+    return A.fresh(shape, None, column_major(shape))
+
+
+op(
+    "_reflected(Tensor A, Tensor tau, Tensor other, bool adjoint=False) -> Tensor",
+    infer=_reflect_infer,
+    lower=_reflect,
+    grad={("A", "tau", "other"): _reflect_grad},
+    unsampled="linalg.householder_product and ormqr are held against torch",
+    tolerance="composite",
+    fixed_shape=True,  # reflections of any other size grow without bound
+    surface="none",
+)
 
 
 @composite(
@@ -47,7 +90,8 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
             "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to"
             " tau.shape[-1]"
         )
-    return in_columns(_reflected(A, tau, aten.eye(*A.shape[-2:], dtype=A.dtype, device=A.device)))
+    eye = aten.eye(*A.shape[-2:], dtype=A.dtype, device=A.device)
+    return aten._reflected(A, tau, aten.expand(eye, tuple(A.shape)))
 
 
 composite(
@@ -77,10 +121,9 @@ def ormqr(
     _check_ormqr(self, input2, input3, left)
     if self.device.type == "cpu":  # torch looks at the dtype last
         refuse_dtype(self.dtype, "ormqr_cpu", dtypes("real complex"))
-    size = self.shape[-2]
-    q = _reflected(self, input2, aten.eye(size, size, dtype=self.dtype, device=self.device))
-    q = _t(q) if transpose else q
-    return in_columns(q @ input3 if left else input3 @ q)
+    if left:
+        return aten._reflected(self, input2, input3, transpose)
+    return in_columns(_t(aten._reflected(self, input2, _t(input3), not transpose)))
 
 
 def _check_ormqr(A: Tensor, tau: Tensor, other: Tensor, left: bool) -> None:

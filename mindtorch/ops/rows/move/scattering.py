@@ -29,8 +29,10 @@ def _infer(
     return self.fresh()
 
 
-def _lowest(dtype: np.dtype[Any], reduce: str) -> float:
-    """The value that any other replaces."""
+def start_of(dtype: np.dtype[Any], reduce: str) -> float:
+    """The value that any other replaces, or that changes none."""
+    if reduce in _STARTS:
+        return _STARTS[reduce]
     if dtype.kind == "b":
         return reduce in ("amin", "min")
     if dtype.kind in "iu":
@@ -51,18 +53,19 @@ def _reduced(
     where = _grid(checked(index, built.shape[dim], dim), dim)
     values = src[tuple(slice(n) for n in index.shape)]
     if not include_self:
-        built[where] = _STARTS[reduce] if reduce in _STARTS else _lowest(built.dtype, reduce)
+        built[where] = start_of(built.dtype, reduce)
     with np.errstate(all="ignore"):
         ufunc = np.logical_or if built.dtype == bool and reduce == "sum" else _UFUNCS[reduce]
         ufunc.at(built, where, values)
         if reduce == "mean":
             count = np.full(built.shape, int(include_self), np.int64)
             np.add.at(count, where, 1)
-            built = _divided(built, np.maximum(count, 1))
+            built = divided(built, np.maximum(count, 1))
     return built.reshape(self.shape)
 
 
-def _divided(total: Array, count: Array) -> Array:
+def divided(total: Array, count: Array) -> Array:
+    """A mean: a sum over how many it has, of whole numbers the next lower one."""
     if total.dtype.kind in "iu":
         return np.floor_divide(total, count.astype(total.dtype))
     return total / count.astype(total.dtype)
@@ -184,6 +187,35 @@ def scatter_reduce(
     return aten._scatter_reduce(self, dim, index, src, reduce, include_self)
 
 
+def _spread(dim: int, index: Tensor, source: Tensor | Geometry) -> Tensor:
+    """An index for each element of `source`, of one for each of its slices."""
+    shape = [1] * max(source.ndim, 1)
+    shape[dim] = index.numel()
+    spread = aten.expand(aten.to(aten.reshape(index, tuple(shape)), dt.int64),
+                         tuple(source.shape) or (1,))  # fmt: skip
+    return spread if source.ndim else aten.reshape(spread, ())
+
+
+op(
+    "_index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce,"
+    " bool include_self=True) -> Tensor",
+    infer=lambda self, dim, index, source, reduce, include_self=True: self.fresh(),
+    lower=lambda self, dim, index, source, reduce, include_self=True: aten._scatter_reduce(
+        self, dim, _spread(dim, index, source), source, reduce, include_self
+    ),
+    grad={
+        ("self", "source"): lambda grad, self, dim, index, source, result, reduce, include_self: (
+            _reduce_grad(
+                grad, self, dim, _spread(dim, index, source), source, result, reduce, include_self
+            )
+        )
+    },
+    unsampled="index_reduce is held against torch",
+    tolerance="accumulated",
+    surface="none",
+)
+
+
 _INDEX_NAMES = {"prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}
 
 
@@ -212,13 +244,8 @@ def index_reduce(
         )
     at = wrap_dim(dim, self.ndim)
     along_fits("index_reduce_", self._geom, at, index._geom, source._geom)
-    shape = [1] * max(source.ndim, 1)
-    shape[at] = index.numel()
-    spread = aten.expand(aten.to(aten.reshape(index, tuple(shape)), dt.int64),
-                         tuple(source.shape) or (1,))  # fmt: skip
-    spread = spread if source.ndim else aten.reshape(spread, ())
     try:
-        return aten._scatter_reduce(self, dim, spread, source, reduce, include_self)
+        return aten._index_reduce(self, at, index, source, reduce, include_self)
     except RuntimeError as error:
         if "out of bounds" in str(error):
             raise IndexError("index out of range in self") from None

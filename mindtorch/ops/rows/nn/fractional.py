@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from ...sizes import _ntuple
 from ...words import *
 
@@ -35,13 +37,10 @@ def _refuse(input: Tensor, kernel: tuple[int, ...], out: tuple[int, ...], n: int
 
 
 def _pool(
-    input: Tensor, kernel: tuple[int, ...], out: tuple[int, ...], samples: Tensor
+    x: Tensor, samples: Tensor, kernel: tuple[int, ...], out: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    """Maxima `[N, C, *out]` and their places in the flat input."""
+    """Maxima `[N, C, *out]` of `[N, C, *]` and their places in the flat input."""
     n = len(kernel)
-    _refuse(input, kernel, out, n)
-    x = input if input.dim() == n + 2 else input.unsqueeze(0)
-    samples = samples.narrow(0, 0, x.size(0))
     space, flat = tuple(x.shape[-n:]), aten.zeros((), dtype=dt.int64, device=x.device)
     for d in range(n):
         # Samples of two dimensions count from the last one, samples of three from the first.
@@ -56,8 +55,32 @@ def _pool(
     seen = x.reshape((*lead, -1)).gather(2, flat).reshape((*lead, *out, -1))
     best = seen.detach().argmax(-1, keepdim=True)
     values = seen.gather(-1, best).squeeze(-1)
-    places = flat.reshape(seen.shape).gather(-1, best).squeeze(-1)
-    return (values, places) if input.dim() == n + 2 else (values[0], places[0])
+    return values, flat.reshape(seen.shape).gather(-1, best).squeeze(-1)
+
+
+def _pool_grad(grad: Tensor, self_geom: Geometry, indices: Tensor) -> Tensor:
+    """Each window's gradient to the place of its largest element."""
+    lead = (*self_geom.shape[:2], -1)
+    flat = (*self_geom.shape[:2], prod(self_geom.shape[2:]))
+    zeros = aten.zeros(flat, dtype=grad.dtype, device=grad.device)
+    spread = zeros.scatter_add(2, indices.reshape(lead), grad.reshape(lead))
+    return spread.reshape(tuple(self_geom.shape))
+
+
+op(
+    "_fractional_max_pool(Tensor self, Tensor samples, int[] kernel, int[] size)"
+    " -> (Tensor values, Tensor indices)",
+    infer=lambda self, samples, kernel, size: (
+        self.fresh((*self.shape[:2], *size)), self.fresh((*self.shape[:2], *size), dt.int64),
+    ),
+    lower=_pool,
+    grad={"self": lambda grad_values, self_geom, indices: _pool_grad(
+        grad_values, self_geom, indices
+    )},
+    unsampled="fractional_max_pool2d and 3d are held against torch",
+    tolerance="exact",
+    surface="none",
+)  # fmt: skip
 
 
 def _fractional(
@@ -72,7 +95,12 @@ def _fractional(
     if samples is None:
         batch = 1 if input.dim() == n + 1 else input.size(0)
         samples = aten.rand(batch, input.size(-n - 1), n, dtype=input.dtype, device=input.device)
-    return _pool(input, _ntuple(n)(kernel_size), _ntuple(n)(output_size), samples)
+    kernel, out = _ntuple(n)(kernel_size), _ntuple(n)(output_size)
+    _refuse(input, kernel, out, n)
+    single = input.dim() == n + 1
+    x = input.unsqueeze(0) if single else input
+    values, places = aten._fractional_max_pool(x, samples.narrow(0, 0, x.size(0)), kernel, out)
+    return (values[0], places[0]) if single else (values, places)
 
 
 def _rows(n: int) -> None:

@@ -131,6 +131,40 @@ def _refuse_targets(target: Tensor) -> None:
         raise RuntimeError(f"expected scalar type Long but found {scalar_name(target.dtype)}")
 
 
+def _slopes(weight: Tensor | None, target: Tensor, index: Tensor, like: Tensor) -> Tensor:
+    """What each class's hinge counts, `[N, C]`: nothing of the right one."""
+    wrong = aten.ones_like(like).scatter(1, index, 0.0) / like.size(1)
+    return wrong if weight is None else wrong * weight.index_select(0, target).unsqueeze(1)
+
+
+def _hinges(self: Tensor, target: Tensor, weight: Tensor | None, p: int, margin: float) -> Tensor:
+    index = target.unsqueeze(1)
+    terms = aten.relu(margin - self.gather(1, index) + self).pow(p)
+    return (terms * _slopes(weight, target, index, self.detach())).sum(1)
+
+
+def _hinges_grad(
+    grad: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, p: int, margin: float
+) -> Tensor:
+    """Every class that is too near takes, and the right one gives."""
+    index = target.unsqueeze(1)
+    over = aten.relu(margin - self.gather(1, index) + self)
+    slope = 2 * over if p == 2 else aten.to(over > 0, self.dtype)
+    slope = slope * _slopes(weight, target, index, self.detach()) * grad.unsqueeze(1)
+    return slope.scatter_add(1, index, -slope.sum(1, True))
+
+
+op(
+    "_multi_margin(Tensor self, Tensor target, Tensor? weight, int p, Scalar margin) -> Tensor",
+    infer=lambda self, *_: self.fresh((self.shape[0],)),
+    lower=_hinges,
+    grad={"self": _hinges_grad},
+    unsampled="multi_margin_loss is held against torch",
+    tolerance="composite",
+    surface="none",
+)
+
+
 @composite(
     "multi_margin_loss(Tensor input, Tensor target, int p=1, float margin=1.0, Tensor? "
     "weight=None, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
@@ -169,19 +203,46 @@ def multi_margin_loss(
             f"inconsistent weight size, expected {rows.size(1)} but got {list(weight.shape)}"
         )
     _refuse_targets(target)
-    index = target.reshape(-1, 1)
     try:
-        right = rows.gather(1, index)
+        loss = aten._multi_margin(rows, target.reshape(-1), weight, p, margin)
     except RuntimeError as error:
         if "out of bounds" not in str(error):
             raise
         raise RuntimeError("target out of range") from None
-    terms = aten.relu(margin - right + rows).pow(p)
-    if weight is not None:
-        terms = terms * weight.index_select(0, target.reshape(-1)).unsqueeze(1)
-    wrong = aten.ones_like(rows).scatter(1, index, 0.0)
-    loss = (terms * wrong).sum(1) / rows.size(1)
     return reduced(loss.squeeze(0) if single else loss, reduction)
+
+
+def _labelled(self: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Labels with 0 past their end, and what each one's hinge against a class counts."""
+    valid = (labels < 0).to(dt.int64).cumsum(1) == 0
+    targets = labels.masked_fill(valid.logical_not(), 0)
+    counts = aten.zeros_like(self).scatter_add(1, targets, valid.to(self.dtype))
+    others = (counts == 0).to(self.dtype) / self.size(1)
+    return targets, valid.to(self.dtype).unsqueeze(2) * others.unsqueeze(1)
+
+
+def _label_hinges(self: Tensor, target: Tensor) -> Tensor:
+    targets, shares = _labelled(self.detach(), target)
+    terms = aten.relu(1 - self.gather(1, targets).unsqueeze(2) + self.unsqueeze(1))
+    return (terms * shares).sum((1, 2))
+
+
+def _label_hinges_grad(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
+    targets, shares = _labelled(self.detach(), target)
+    over = 1 - self.gather(1, targets).unsqueeze(2) + self.unsqueeze(1)
+    slope = aten.where(over > 0, shares, 0.0) * grad[:, None, None]
+    return slope.sum(1).scatter_add(1, targets, -slope.sum(2))
+
+
+op(
+    "_multilabel_margin(Tensor self, Tensor target) -> Tensor",
+    infer=lambda self, target: self.fresh((self.shape[0],)),
+    lower=_label_hinges,
+    grad={"self": _label_hinges_grad},
+    unsampled="multilabel_margin_loss is held against torch",
+    tolerance="composite",
+    surface="none",
+)
 
 
 @composite(
@@ -212,14 +273,7 @@ def multilabel_margin_loss(
         )
     _refuse_targets(target)
     labels = target.reshape(1, -1) if single else target
-    valid = (labels < 0).to(dt.int64).cumsum(1) == 0
-    targets = labels.masked_fill(valid.logical_not(), 0)
-    counts = aten.zeros_like(rows).scatter_add(1, targets, valid.to(rows.dtype))
-    others = (counts == 0).to(rows.dtype)
-    picked = rows.gather(1, targets)
-    terms = aten.relu(1 - picked.unsqueeze(2) + rows.unsqueeze(1))
-    terms = terms * valid.to(rows.dtype).unsqueeze(2) * others.unsqueeze(1)
-    loss = terms.sum((1, 2)) / rows.size(1)
+    loss = aten._multilabel_margin(rows, labels)
     return reduced(loss.squeeze(0) if single else loss, reduction)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from ...._compat.unsupported_dtypes import Refusal
 from ...rules import c_name
 from ...words import *
@@ -86,6 +88,47 @@ def pairwise_distance(
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
+def _pairs(self: Tensor) -> tuple[Tensor, Tensor]:
+    """Which rows make a pair: the first of each, and the second."""
+    n = self.shape[0]
+    first, second = aten.unbind(aten.triu_indices(n, n, 1, device=self.device), 0)
+    return first, second
+
+
+def _gaps(self: Tensor) -> Tensor:
+    first, second = _pairs(self)
+    return self.index_select(0, first) - self.index_select(0, second)
+
+
+def _pdist_grad(grad: Tensor, self: Tensor, result: Tensor, p: float) -> Tensor:
+    """Each pair's share by its gap, 0 where there is none, to one row and from the other."""
+    gap, grad, far = _gaps(self), grad.unsqueeze(1), result.unsqueeze(1)
+    size, signs = aten.abs(gap), aten.sign(gap)
+    if p == inf:
+        slope = aten.where(size == far, signs * grad, 0.0)
+    elif p in (0, 1):
+        slope = signs * grad * p
+    else:
+        none = aten.logical_or(far == 0, size == 0)
+        share = aten.masked_fill(size, none, 1) / aten.masked_fill(far, none, 1)
+        slope = aten.masked_fill(signs * aten.pow(share, p - 1) * grad, none, 0)
+    first, second = _pairs(self)
+    zeros = aten.zeros(self.shape, dtype=grad.dtype, device=grad.device)
+    return zeros.index_add(0, first, slope).index_add(0, second, -slope)
+
+
+op(
+    "_pdist_forward(Tensor self, float p=2) -> Tensor",
+    infer=lambda self, p=2: self.fresh((self.shape[0] * (self.shape[0] - 1) // 2,)),
+    lower=lambda self, p=2: _gaps(self).norm(p, 1),
+    grad={"self": _pdist_grad},
+    samples=calls((Arg((4, 3)),), (Arg((4, 3)), 1.0)),
+    oracle=lambda torch: torch.ops.aten._pdist_forward,
+    tolerance="accumulated",
+    surface="none",
+)
+
+
 @composite(
     "pdist(Tensor input, float p=2.0) -> Tensor",
     unsupported={"half": "pdist"},
@@ -99,9 +142,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    n = input.size(0)
-    index = aten.triu_indices(n, n, 1, device=input.device)
-    return (input.index_select(0, index[0]) - input.index_select(0, index[1])).norm(p, 1)
+    return aten._pdist_forward(input, p)
 
 
 @composite(

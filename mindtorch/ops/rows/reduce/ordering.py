@@ -9,7 +9,7 @@ from ...._compat.unsupported_dtypes import Refusal
 from ...rules import REAL_NUMBERS, Dynamic, broadcast, preserved, reduced, refuse_dtype
 from ...samples import FLOATS
 from ...words import *
-from .statistics import evenly, place
+from .statistics import chosen, evenly, place, placed
 
 DTYPES = ("float32", "float64", "float16", "int64")
 
@@ -341,11 +341,7 @@ op(
     cpu=_kth,
     compute="raw",
     aclnn=call("aclnnKthvalue", "self", "k", "dim", "keepdim", "values", "indices"),
-    grad={
-        "self": lambda grad_values, self_geom, indices, dim, keepdim: place(
-            grad_values, self_geom, indices, dim, keepdim
-        )
-    },
+    grad={"self": placed},
     samples=lambda: (
         [Sample((Arg((3, 7), d), 3)) for d in ("float32", "float64")]
         + [Sample((Arg((3, 4)), 1, 0, True))]
@@ -377,9 +373,7 @@ def _median_cpu(self: Array) -> Array:
 
 def _middle(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The lower median, or the first NaN where there is one, as torch has it."""
-    at = wrap_dim(dim, self.ndim)
-    size = self.shape[at] if self.ndim else 1
-    refuse_empty("median", size, at)
+    size = self.shape[dim] if self.ndim else 1
     values, indices = aten.kthvalue(self, (size + 1) // 2, dim, keepdim)
     if self.dtype.category < dt.FLOAT or not self.ndim:
         return values, indices
@@ -401,9 +395,11 @@ op(
     tolerance="exact",
     surface="both",
 )
-composite(
+op(
     "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    _middle,
+    infer=chosen("median"),
+    lower=_middle,
+    grad={"self": placed},
     unsupported={"bool complex": "median_out"},
     samples=calls((Arg((3, 5)), 1), (Arg((4, 3)), 0, True)),
     oracle=lambda torch: torch.median,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...._compat.unsupported_dtypes import Refusal
 from ...words import *
 from .counting import quantile
-from .statistics import evenly
+from .statistics import chosen, evenly, placed
 
 _HOLES = Arg((2, 3), values=((1.0, float("nan"), 3.0), (4.0, 5.0, float("nan"))), grad=False)
 
@@ -66,19 +66,24 @@ op(
 )
 
 
-@composite(
+def _nanmedian_along(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, ...]:
+    """Medians along a dimension of what is not NaN."""
+    if not self.is_floating_point() or not self.ndim:
+        return aten.median_dim(self, dim, keepdim)
+    return _last_nan(self, wrap_dim(dim, self.ndim), keepdim)
+
+
+op(
     "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    infer=chosen("median"),
+    lower=_nanmedian_along,
+    grad={"self": placed},
     unsupported={"bool complex": "median_out"},
     samples=calls((_HOLES, 1), (_HOLES, 0, True)),
     oracle=lambda torch: torch.nanmedian,
     tolerance="exact",
     surface="both",
 )
-def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, ...]:
-    """Medians along a dimension of what is not NaN."""
-    if not self.is_floating_point() or not self.ndim or not self.shape[dim]:
-        return aten.median_dim(self, dim, keepdim)
-    return _last_nan(self, wrap_dim(dim, self.ndim), keepdim)
 
 
 @composite(
@@ -96,20 +101,11 @@ def nanquantile(
     return quantile(self, q, dim, keepdim, interpolation, True)
 
 
-@composite(
-    "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    unsupported={"complex": "mode_cpu"},
-    samples=calls((Arg((3, 5), "int64", 0, 2),), (Arg((4,)),)),
-    tolerance="exact",
-    out="expected scalar type '{Want}' but got '{Got}' for values output",
-)
-def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def _mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The most frequent value along a dimension, the smallest of equals, and where it is last."""
     at = wrap_dim(dim, self.ndim)
     if not self.ndim:
         return aten.clone(self), aten.zeros((), dtype=dt.int64, device=self.device)
-    if not self.shape[at]:
-        raise IndexError(f"mode(): Expected reduction dim {at} to have non-zero size.")
     ahead = aten.movedim(self, at, -1)
     moved = aten.reshape(ahead, (-1, ahead.shape[-1]))  # pairs take one dim more
     values, indices = aten.sort(moved, -1, False, True)
@@ -125,6 +121,18 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Te
     return (values, indices) if keepdim else (aten.squeeze(values, at), aten.squeeze(indices, at))
 
 
+op(
+    "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    infer=chosen("mode"),
+    lower=_mode,
+    grad={"self": placed},
+    unsupported={"complex": "mode_cpu"},
+    samples=calls((Arg((3, 5), "int64", 0, 2),), (Arg((4,)),)),
+    tolerance="exact",
+    out="expected scalar type '{Want}' but got '{Got}' for values output",
+)
+
+
 @composite(
     "msort(Tensor self) -> Tensor",
     unsupported={"complex": Refusal(" Sort does not support complex dtypes on CPU")},
@@ -137,6 +145,49 @@ def msort(self: Tensor) -> Tensor:
     return aten.sort(self, 0)[0]
 
 
+def _by_pairs(self: Tensor, dim: int) -> Tensor:
+    """The logarithm of the running sum of exponentials, by a tree of pairs: no sum overflows."""
+    if not self.ndim or not self.shape[dim]:
+        return aten.clone(self)
+    size, step, total = self.shape[dim], 1, self
+    while step < size:
+        head = aten.narrow(total, dim, 0, step)
+        paired = aten.logaddexp(
+            aten.narrow(total, dim, step, size - step), aten.narrow(total, dim, 0, size - step)
+        )
+        total, step = aten.cat([head, paired], dim), step * 2
+    return total if step > 1 else aten.clone(total)
+
+
+def _later(logs: Tensor, dim: int) -> Tensor:
+    """The same from the end."""
+    if not logs.ndim:
+        return logs
+    return aten.flip(aten._logcumsumexp(aten.flip(logs, (dim,)), dim), (dim,))
+
+
+def _logcumsumexp_grad(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
+    """What is above zero and what is below it, summed in logarithms, so that none overflows."""
+    parts = []
+    for part in (grad, -grad):
+        logs = aten.log(aten.where(part > 0, part, 1.0))
+        logs = aten.where(part > 0, logs, dt.finfo(self.dtype).min) - result
+        parts.append(aten.exp(_later(logs, dim) + self))
+    return parts[0] - parts[1]
+
+
+op(
+    "_logcumsumexp(Tensor self, int dim) -> Tensor",
+    infer=lambda self, dim: self.fresh(),
+    lower=_by_pairs,
+    grad={"self": _logcumsumexp_grad},
+    samples=calls((Arg((3, 4)), 1), (Arg((3, 4), "float64"), 0)),
+    oracle=lambda torch: torch.logcumsumexp,
+    tolerance="composite",
+    surface="none",
+)
+
+
 @composite(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     samples=calls((Arg((3, 4)), 1), (Arg((3, 4), "float64"), 0)),
@@ -144,24 +195,13 @@ def msort(self: Tensor) -> Tensor:
     out="expected scalar_type {Want} but found {Got}",
 )
 def logcumsumexp(self: Tensor, dim: int) -> Tensor:
-    """The logarithm of the running sum of exponentials, by a tree of pairs: no sum overflows."""
+    """The logarithm of the running sum of exponentials."""
     at = wrap_dim(dim, self.ndim)
     if not self.is_floating_point() and not self.is_complex():
-        from ...rules import scalar_name
-
         raise NotImplementedError(
             f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(self.dtype)}'"
         )
-    if not self.ndim or not self.shape[at]:
-        return aten.clone(self)
-    size, step, total = self.shape[at], 1, self
-    while step < size:
-        head = aten.narrow(total, at, 0, step)
-        paired = aten.logaddexp(
-            aten.narrow(total, at, step, size - step), aten.narrow(total, at, 0, size - step)
-        )
-        total, step = aten.cat([head, paired], at), step * 2
-    return total if step > 1 else aten.clone(total)
+    return _by_pairs(self, at) if self.is_complex() else aten._logcumsumexp(self, at)
 
 
 @composite(

@@ -167,7 +167,9 @@ _whole_extreme("max", np.max, "aclnnMax")
 _whole_extreme("min", np.min, "aclnnMin")
 
 
-def _pair_rule(name: str) -> Callable[..., Any]:
+def chosen(name: str) -> Callable[..., Any]:
+    """Rule of `(self, dim, keepdim)` for an element of each line along `dim`, and its place."""
+
     def infer(self: Geometry, dim: int, keepdim: bool = False) -> tuple[Geometry, Geometry]:
         if self.dtype.category == dt.COMPLEX:
             raise RuntimeError(f"{name}(): does not support complex input")
@@ -198,6 +200,13 @@ def place(grad: Tensor, geom: Geometry, indices: Tensor, dim: int, keepdim: bool
     return aten.scatter_src(zeros, dim, indices, grad)
 
 
+def placed(
+    grad_values: Tensor, self_geom: Geometry, indices: Tensor, dim: int, keepdim: bool
+) -> Tensor:
+    """The gradient of elements that were chosen along `dim`."""
+    return place(grad_values, self_geom, indices, dim, keepdim)
+
+
 def _arg_first(find: Callable[..., Array]) -> Callable[..., Any]:
     """np.argmax's rule for NaN holds torch's too: the first NaN wins."""
     return lambda self, dim: find(self.astype(np.int8) if self.dtype == bool else self, axis=dim)
@@ -207,17 +216,13 @@ def _dim_extreme(name: str, find: Callable[..., Array], aclnn: str) -> None:
     op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         summary=f"{_EXTREMES[name]} element along `dim` and its index.",
-        infer=_pair_rule(name),
+        infer=chosen(name),
         cpu=lambda self, dim, keepdim: _gathered(
             self, find(self, dim) if self.ndim else 0, dim, keepdim
         ),
         compute="raw",
         aclnn=call(aclnn, "self", "dim", "keepdim", "values", "indices"),
-        grad={
-            "self": lambda grad_values, self_geom, indices, dim, keepdim: place(
-                grad_values, self_geom, indices, dim, keepdim
-            )
-        },
+        grad={"self": placed},
         samples=lambda: [
             *(Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64", "int64")),
             Sample((Arg((2, 3, 4)), 0, True)),

@@ -1,0 +1,333 @@
+// Inner loops of numpy's generalized universal functions: what reads whole lines or matrices.
+//
+// A loop gets addresses of its operands and results, the number of repetitions with the sizes of
+// the signature's letters, and strides in bytes: one per operand for the repetitions, then one per
+// letter of each operand (numpy C-API documentation, "PyUFuncGenericFunction").
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <vector>
+
+#include "universal.h"
+
+namespace {
+
+template <class T>
+struct Line {
+  char* at;
+  intptr_t step;
+  T& operator[](intptr_t i) const { return *reinterpret_cast<T*>(at + i * step); }
+};
+
+template <class T>
+struct Plane {
+  char* at;
+  intptr_t down, across;
+  T& operator()(intptr_t i, intptr_t j) const {
+    return *reinterpret_cast<T*>(at + i * down + j * across);
+  }
+};
+
+template <class T>
+T& number(char* at) {
+  return *reinterpret_cast<T*>(at);
+}
+
+// Calls `body` for each repetition, whose `COUNT` operands and results are moved on after it.
+template <int COUNT, class Body>
+void each(char** args, const intptr_t* sizes, const intptr_t* steps, Body body) {
+  for (intptr_t i = 0; i < sizes[0]; ++i) {
+    body();
+    for (int k = 0; k < COUNT; ++k) args[k] += steps[k];
+  }
+}
+
+template <class T>
+struct Place {
+  T value;
+  int64_t index;
+  bool operator<(const Place& other) const {
+    return value < other.value || (value == other.value && index < other.index);
+  }
+};
+
+// The elements of a line that are numbers, in order; whether there are others.
+template <class T>
+bool read_numbers(const Line<T>& line, intptr_t n, std::vector<Place<T>>& places) {
+  places.clear();
+  for (intptr_t i = 0; i < n; ++i)
+    if (line[i] == line[i]) places.push_back({line[i], i});
+  return static_cast<intptr_t>(places.size()) < n;
+}
+
+template <class T>
+intptr_t first_nan(const Line<T>& line, intptr_t n) {
+  intptr_t i = 0;
+  while (i < n - 1 && line[i] == line[i]) ++i;
+  return i;
+}
+
+// (n),()->(),(): the lower median and its index, of all or, by the flag, of what is a number.
+template <class T>
+void middle(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t n = sizes[1];
+  std::vector<Place<T>> places;
+  each<4>(args, sizes, steps, [&] {
+    const Line<T> line{args[0], steps[4]};
+    const bool holes = read_numbers(line, n, places);
+    intptr_t at = first_nan(line, holes ? n : 1);
+    if (!places.empty() && !(holes && !number<bool>(args[1]))) {
+      const auto nth = places.begin() + (static_cast<intptr_t>(places.size()) - 1) / 2;
+      std::nth_element(places.begin(), nth, places.end());
+      at = nth->index;
+    }
+    number<T>(args[2]) = line[at];
+    number<int64_t>(args[3]) = at;
+  });
+}
+
+// (n)->(),(): the most frequent value, the smallest of equals, and where it is last.
+template <class T>
+void mode(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t n = sizes[1];
+  std::vector<Place<T>> places;
+  each<3>(args, sizes, steps, [&] {
+    const Line<T> line{args[0], steps[3]};
+    read_numbers(line, n, places);
+    std::sort(places.begin(), places.end());
+    const Place<T>* best = nullptr;
+    size_t most = 0, start = 0;
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (places[i].value != places[start].value) start = i;
+      if (i - start >= most) most = i - start + 1, best = &places[i];
+    }
+    const intptr_t at = best ? best->index : 0;
+    number<T>(args[1]) = line[at];
+    number<int64_t>(args[2]) = at;
+  });
+}
+
+template <class T>
+T conjugate(T x) {
+  return x;
+}
+template <class T>
+std::complex<T> conjugate(std::complex<T> x) {
+  return std::conj(x);
+}
+
+// (m,n),(k),(m,p),()->(m,p): LAPACK's reflections H1 … Hk, or by the flag their adjoint, times a
+// matrix. Hi is 1 - tau v vᴴ, v the i-th column below its diagonal with a one there.
+template <class T>
+void reflected(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t m = sizes[1], k = sizes[3], p = sizes[4];
+  const intptr_t* s = steps + 5;
+  each<5>(args, sizes, steps, [&] {
+    const Plane<T> a{args[0], s[0], s[1]}, given{args[2], s[3], s[4]}, out{args[4], s[5], s[6]};
+    const Line<T> tau{args[1], s[2]};
+    const bool adjoint = number<bool>(args[3]);
+    for (intptr_t i = 0; i < m; ++i)
+      for (intptr_t j = 0; j < p; ++j) out(i, j) = given(i, j);
+    for (intptr_t step = 0; step < k; ++step) {
+      const intptr_t r = adjoint ? step : k - 1 - step;
+      const T factor = adjoint ? conjugate(tau[r]) : tau[r];
+      for (intptr_t j = 0; j < p; ++j) {
+        T sum = out(r, j);
+        for (intptr_t i = r + 1; i < m; ++i) sum += conjugate(a(i, r)) * out(i, j);
+        sum *= factor;
+        out(r, j) -= sum;
+        for (intptr_t i = r + 1; i < m; ++i) out(i, j) -= a(i, r) * sum;
+      }
+    }
+  });
+}
+
+template <class T>
+T distance(const Line<T>& a, const Line<T>& b, intptr_t d, T p) {
+  T sum = 0;
+  for (intptr_t i = 0; i < d; ++i) {
+    const T gap = std::abs(a[i] - b[i]);
+    if (p == 2) sum += gap * gap;
+    else if (p == 1) sum += gap;
+    else if (p == 0) sum += gap != 0;
+    else if (std::isinf(p)) sum = gap > sum || gap != gap ? gap : sum;
+    else sum += std::pow(gap, p);
+  }
+  return p == 2 ? std::sqrt(sum) : p == 0 || p == 1 || std::isinf(p) ? sum : std::pow(sum, 1 / p);
+}
+
+// (n,d),()->(k): the distances of every two rows.
+template <class T>
+void pairs(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t n = sizes[1], d = sizes[2];
+  each<3>(args, sizes, steps, [&] {
+    const Line<T> out{args[2], steps[5]};
+    intptr_t at = 0;
+    for (intptr_t i = 0; i < n; ++i)
+      for (intptr_t j = i + 1; j < n; ++j) {
+        const Line<T> a{args[0] + i * steps[3], steps[4]}, b{args[0] + j * steps[3], steps[4]};
+        out[at++] = distance(a, b, d, number<T>(args[1]));
+      }
+  });
+}
+
+// (c),(),(c),(),()->(): the hinges of the classes against the right one, of power 1 or 2.
+template <class T>
+void hinges(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t c = sizes[1];
+  each<6>(args, sizes, steps, [&] {
+    const Line<T> x{args[0], steps[6]}, weight{args[2], steps[7]};
+    const int64_t right = number<int64_t>(args[1]);
+    const bool squared = number<T>(args[3]) == 2;
+    T sum = 0;
+    for (intptr_t i = 0; i < c; ++i) {
+      const T z = number<T>(args[4]) - x[right] + x[i];
+      if (i != right && !(z <= 0)) sum += (squared ? z * z : z) * weight[right];
+    }
+    number<T>(args[5]) = sum / static_cast<T>(c);
+  });
+}
+
+// (c),(c)->(),(c): the hinges of every label, up to the first below 0, against what is no label.
+template <class T>
+void label_hinges(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t c = sizes[1];
+  each<4>(args, sizes, steps, [&] {
+    const Line<T> x{args[0], steps[4]}, chosen{args[3], steps[6]};
+    const Line<int64_t> labels{args[1], steps[5]};
+    for (intptr_t i = 0; i < c; ++i) chosen[i] = 0;
+    intptr_t count = 0;
+    for (; count < c && labels[count] >= 0; ++count) chosen[labels[count]] = 1;
+    T sum = 0;
+    for (intptr_t k = 0; k < count; ++k)
+      for (intptr_t i = 0; i < c; ++i) {
+        const T z = 1 - x[labels[k]] + x[i];
+        if (chosen[i] == 0 && !(z <= 0)) sum += z;
+      }
+    number<T>(args[2]) = sum / static_cast<T>(c);
+  });
+}
+
+// Where windows of a pool start, by Graham's sequence (arXiv 1412.6071).
+template <class T>
+std::vector<intptr_t> starts(T u, intptr_t size, intptr_t out, intptr_t window) {
+  std::vector<intptr_t> at(out, size - window);
+  if (out < 2) return at;
+  const T alpha = static_cast<T>(static_cast<double>(size - window) / (out - 1));
+  for (intptr_t i = 0; i < out - 1; ++i)
+    at[i] = static_cast<intptr_t>((static_cast<T>(i) + u) * alpha) - static_cast<intptr_t>(u * alpha);
+  return at;
+}
+
+// (t,h,w),(s),(s)->(a,b,c),(a,b,c): maxima of windows and their places, by samples and sizes of
+// windows along each of the three dimensions.
+template <class T>
+void fractional(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t *in = sizes + 1, *to = sizes + 5, *s = steps + 5;
+  each<5>(args, sizes, steps, [&] {
+    std::vector<intptr_t> first[3];
+    intptr_t window[3];
+    for (int d = 0; d < 3; ++d) {
+      window[d] = number<int64_t>(args[2] + d * s[4]);
+      first[d] = starts(number<T>(args[1] + d * s[3]), in[d], to[d], window[d]);
+    }
+    const auto at = [&](intptr_t i, intptr_t j, intptr_t k) -> T {
+      return number<T>(args[0] + i * s[0] + j * s[1] + k * s[2]);
+    };
+    for (intptr_t a = 0; a < to[0]; ++a)
+      for (intptr_t b = 0; b < to[1]; ++b)
+        for (intptr_t c = 0; c < to[2]; ++c) {
+          const intptr_t i0 = first[0][a], j0 = first[1][b], k0 = first[2][c];
+          T best = at(i0, j0, k0);
+          intptr_t place = (i0 * in[1] + j0) * in[2] + k0;
+          for (intptr_t i = i0; i < i0 + window[0]; ++i)
+            for (intptr_t j = j0; j < j0 + window[1]; ++j)
+              for (intptr_t k = k0; k < k0 + window[2]; ++k) {
+                const T value = at(i, j, k);
+                if (!(value > best || (value != value && best == best))) continue;
+                best = value;
+                place = (i * in[1] + j) * in[2] + k;
+              }
+          number<T>(args[3] + a * s[5] + b * s[6] + c * s[7]) = best;
+          number<int64_t>(args[4] + a * s[8] + b * s[9] + c * s[10]) = place;
+        }
+  });
+}
+
+// (n),(),()->(): where the first index is below a bound, or not below another; -1 where none is.
+void outside(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t n = sizes[1];
+  each<4>(args, sizes, steps, [&] {
+    const Line<int64_t> line{args[0], steps[4]};
+    const int64_t low = number<int64_t>(args[1]), high = number<int64_t>(args[2]);
+    intptr_t i = 0;
+    while (i < n && low <= line[i] && line[i] < high) ++i;
+    number<int64_t>(args[3]) = i < n ? i : -1;
+  });
+}
+
+struct Sum {
+  template <class T> static T of(T a, T b) { return static_cast<T>(a + b); }
+};
+struct Product {
+  template <class T> static T of(T a, T b) { return static_cast<T>(a * b); }
+};
+struct Most {
+  template <class T> static T of(T a, T b) { return a > b || a != a ? a : b; }
+};
+struct Least {
+  template <class T> static T of(T a, T b) { return a < b || a != a ? a : b; }
+};
+
+// (k),(k,m)->(n,m): slices put together with those that the result has at their indices.
+template <class How, class T>
+void put_together(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t k = sizes[1], m = sizes[2];
+  const intptr_t* s = steps + 3;
+  each<3>(args, sizes, steps, [&] {
+    for (intptr_t i = 0; i < k; ++i) {
+      const int64_t to = number<int64_t>(args[0] + i * s[0]);
+      char *from = args[1] + i * s[1], *out = args[2] + to * s[3];
+      if (s[2] == sizeof(T) && s[4] == sizeof(T)) {
+        const T* a = reinterpret_cast<T*>(from);
+        T* b = reinterpret_cast<T*>(out);
+        for (intptr_t j = 0; j < m; ++j) b[j] = How::of(b[j], a[j]);
+      } else {
+        for (intptr_t j = 0; j < m; ++j)
+          number<T>(out + j * s[4]) = How::of(number<T>(out + j * s[4]), number<T>(from + j * s[2]));
+      }
+    }
+  });
+}
+
+constexpr char f = 11, d = 12, q = 7, b = 0, F = 14, D = 15;  // NPY_TYPES
+using Float = std::complex<float>;
+using Double = std::complex<double>;
+
+}  // namespace
+
+extern const Universal LINES[] = {
+    {"middle", "(n),()->(),()", 2, 2, 3, {q, b, q, q, f, b, f, q, d, b, d, q},
+     {middle<int64_t>, middle<float>, middle<double>}},
+    {"mode", "(n)->(),()", 1, 2, 3, {q, q, q, f, f, q, d, d, q},
+     {mode<int64_t>, mode<float>, mode<double>}},
+    {"reflected", "(m,n),(k),(m,p),()->(m,p)", 4, 1, 4,
+     {f, f, f, b, f, d, d, d, b, d, F, F, F, b, F, D, D, D, b, D},
+     {reflected<float>, reflected<double>, reflected<Float>, reflected<Double>}},
+    {"pairs", "(n,d),()->(k)", 2, 1, 2, {f, f, f, d, d, d}, {pairs<float>, pairs<double>}},
+    {"hinges", "(c),(),(c),(),()->()", 5, 1, 2, {f, q, f, f, f, f, d, q, d, d, d, d},
+     {hinges<float>, hinges<double>}},
+    {"label_hinges", "(c),(c)->(),(c)", 2, 2, 2, {f, q, f, f, d, q, d, d},
+     {label_hinges<float>, label_hinges<double>}},
+    {"fractional", "(t,h,w),(s),(s)->(a,b,c),(a,b,c)", 3, 2, 2, {f, f, q, f, q, d, d, q, d, q},
+     {fractional<float>, fractional<double>}},
+    {"outside", "(n),(),()->()", 3, 1, 1, {q, q, q, q}, {outside}},
+#define TOGETHER(NAME, HOW)                                                       \
+  {NAME, "(k),(k,m)->(n,m)", 2, 1, 3, {q, f, f, q, d, d, q, q, q},                \
+   {put_together<HOW, float>, put_together<HOW, double>, put_together<HOW, int64_t>}}
+    TOGETHER("together_sum", Sum),
+    TOGETHER("together_prod", Product),
+    TOGETHER("together_amax", Most),
+    TOGETHER("together_amin", Least),
+    {}};

@@ -1,0 +1,211 @@
+"""Owns which rows run a universal function of ours on cpu, and how their arguments become its.
+
+A row that has no other cpu kernel is computed by its `lower` where none of these fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._compat.unsupported_dtypes import REFERENCES
+from ..._tensor.dtype import COMPLEX, complex64, complex128, float32, float64, int64, uint64
+from ..._tensor.geometry import Geometry
+from ..._tensor.tensor import Tensor
+from ..._tensor.types import Array, Number
+from ...ops.rows.move.scattering import divided, start_of
+from ...ops.rules import Results
+from ...ops.spec import Op
+from . import native
+from .ufuncs import universal
+
+Kernel = Callable[..., Any]
+Maker = Callable[[Op, Sequence[Any], Geometry], Kernel | None]
+_FULL = (float32, float64)
+
+
+def kernel(op: Op, args: Sequence[Any], outs: Results) -> Kernel | None:
+    """The row's kernel for these arguments and results, None where there is none."""
+    make = _MAKERS.get(op.name)
+    if make is None and universal(op.name) is None:
+        return None
+    out = outs[0] if outs else None
+    if not native.switch.enabled or REFERENCES.active or out.__class__ is not Geometry:
+        return None
+    if make is None:
+        return universal(op.name) if out.dtype in _FULL else None
+    geoms = [a._geom for a in args if isinstance(a, Tensor)]
+    if universal("middle") is None or not all(g.numel for g in (*geoms, out)):
+        return None
+    return None if any(g.dtype is uint64 for g in geoms) else make(op, args, out)
+
+
+def _polygamma(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function, plain, kind = universal("polygamma"), op.kernels.cpu, out.dtype.np
+    if out.dtype not in _FULL or function is None or plain is None:
+        return None
+
+    def polygamma(n: int, x: Array, *, out: Geometry) -> Any:
+        if n == 0 or n > _LARGEST_DERIVATIVE:
+            return plain(n, x, out=out)
+        return function(float(n), x.astype(kind, copy=False))
+
+    return polygamma
+
+
+_LARGEST_DERIVATIVE = 1 << 20
+_FEW = 1 << 12  # elements up to which a median with its place is found as soon as one without
+
+
+def _median(skipping: bool) -> Maker:
+    """Of all elements; of many, numpy's own partition of the values is faster."""
+
+    def make(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+        function = universal("middle")
+        if function is None or (args[0].numel() > _FEW and not skipping):
+            return None
+        return lambda self: function(self.reshape(-1), skipping)[0]
+
+    return make
+
+
+def _along(name: str, *flags: Any) -> Maker:
+    """What gives an element of each line along `dim`, and its place."""
+
+    def make(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+        function = universal(name)
+        if function is None or args[0].dtype.category == COMPLEX or not args[0].ndim:
+            return None
+
+        def run(self: Array, dim: int, keepdim: bool) -> Any:
+            pair = function(self, *flags, axis=dim)
+            return tuple(np.expand_dims(r, dim) for r in pair) if keepdim else pair
+
+        return run
+
+    return make
+
+
+def _same(name: str, *kinds: Any) -> Maker:
+    """A function of the row's own arguments, of the dtypes that its loops have."""
+
+    def make(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+        return universal(name) if out.dtype in kinds else None
+
+    return make
+
+
+def _pairs(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function, shape, kind = universal("pairs"), out.shape, out.dtype.np
+    if out.dtype not in _FULL or function is None:
+        return None
+    return lambda self, p: function(self, p, out=np.empty(shape, kind))
+
+
+def _refuse_outside(index: Array, low: int, size: int) -> None:
+    """RuntimeError for an index that a dimension of a size does not have."""
+    outside = universal("outside")
+    if outside is not None and (at := outside(index.reshape(-1), low, size)) >= 0:
+        bad = index.reshape(-1)[at]
+        raise RuntimeError(f"index {bad} is out of bounds for dimension 1 with size {size}")
+
+
+_ANY_BELOW = -(1 << 63)
+
+
+def _label_hinges(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function, classes = universal("label_hinges"), args[0].shape[-1]
+    if out.dtype not in _FULL or function is None:
+        return None
+
+    def run(self: Array, target: Array) -> Any:
+        _refuse_outside(target, _ANY_BELOW, classes)
+        return function(self, target)[0]
+
+    return run
+
+
+def _hinges(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function = universal("hinges")
+    if out.dtype not in _FULL or function is None:
+        return None
+    classes = args[0].shape[-1]
+    ones = np.ones(classes, out.dtype.np)
+
+    def run(self: Array, target: Array, weight: Array | None, p: int, margin: Number) -> Any:
+        _refuse_outside(target, 0, classes)
+        return function(self, target, ones if weight is None else weight, p, margin)
+
+    return run
+
+
+def _fractional(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    """Of one to three dimensions; those that lack have one place."""
+    function, kernels = universal("fractional"), args[2]
+    if out.dtype not in _FULL or function is None:
+        return None
+    lack, order = 3 - len(kernels), -1 if len(kernels) == 2 else 1
+    windows = np.array((1,) * lack + tuple(kernels))
+    ones, lead = (1,) * lack, tuple(out.shape[:2])
+    sizes = (*lead, *ones, *out.shape[2:])
+
+    def run(self: Array, samples: Array, *_: object) -> Any:
+        # Samples of two dimensions count from the last one, samples of three from the first.
+        u = np.ones((*samples.shape[:2], 3), out.dtype.np)
+        u[..., lack:] = samples[..., ::order]
+        results = np.empty(sizes, out.dtype.np), np.empty(sizes, np.int64)
+        function(self.reshape(*lead, *ones, *self.shape[2:]), u, windows, out=results)
+        return tuple(r.reshape(out.shape) for r in results)
+
+    return run
+
+
+def _index_reduced(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    reduce, plain = args[4], op.lower
+    function = universal(f"together_{'sum' if reduce == 'mean' else reduce}")
+    if out.dtype not in (*_FULL, int64) or function is None or not out.ndim or plain is None:
+        return None
+    n, dim = out.shape[args[1]], args[1] % out.ndim
+    inner = int(np.prod(out.shape[dim + 1 :], dtype=np.int64))
+    kind = out.dtype.np
+
+    def run(
+        self: Array, _: int, index: Array, source: Array, reduce: str, include_self: bool
+    ) -> Any:
+        _refuse_outside(index, 0, n)
+        built = np.array(self, order="C")
+        slices = built.reshape(-1, n, inner)
+        if not include_self:
+            slices[:, index] = start_of(kind, reduce)
+        function(index, source.reshape(-1, len(index), inner), out=slices)
+        if reduce != "mean":
+            return built
+        counts = np.bincount(index, minlength=n) + int(include_self)
+        return divided(slices, np.maximum(counts, 1)[:, None]).reshape(built.shape)
+
+    return run
+
+
+def _logcumsumexp(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    if out.dtype.category == COMPLEX or not out.ndim:
+        return None
+    return lambda self, dim: np.logaddexp.accumulate(self, dim, np.float64)
+
+
+_MAKERS: dict[str, Maker] = {
+    "_fractional_max_pool": _fractional,
+    "_index_reduce": _index_reduced,
+    "_logcumsumexp": _logcumsumexp,
+    "_multi_margin": _hinges,
+    "_multilabel_margin": _label_hinges,
+    "_pdist_forward": _pairs,
+    "_reflected": _same("reflected", *_FULL, complex64, complex128),
+    "median": _median(False),
+    "median.dim": _along("middle", False),
+    "mode": _along("mode"),
+    "nanmedian": _median(True),
+    "nanmedian.dim": _along("middle", True),
+    "polygamma": _polygamma,
+}
