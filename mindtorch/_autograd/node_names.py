@@ -211,6 +211,8 @@ def labelled(result: Any, label: str | Rule, args: Sequence[Any]) -> Any:
 
     A part that is an argument, or a view of one, stays what it is.
     """
+    if result.__class__ is Tensor and result._fn is None and result._base is None:
+        return result
     name = label if isinstance(label, str) else label(args)
     if not name:  # what other rows name already
         return result

@@ -194,18 +194,67 @@ def _logcumsumexp(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return lambda self, dim: np.logaddexp.accumulate(self, dim, np.float64)
 
 
+def _cross(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function = universal("cross")
+    if function is None or out.dtype not in (*_FULL, int64, complex64):
+        return None
+    return lambda self, other, dim: function(self, other, axis=dim)
+
+
+def _exchanged(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function, rows = universal("exchanged"), np.arange(args[1])
+    return None if function is None else lambda pivots, m: function(pivots, rows)
+
+
+def _nll(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    """Of a sum or mean; numpy's says which label is no class."""
+    function, plain, reduction = universal("picked"), op.kernels.cpu, args[3]
+    if out.dtype not in _FULL or function is None or plain is None or out.ndim or not reduction:
+        return None
+    ones = np.ones(args[0].shape[-1], out.dtype.np)
+    shape = (-1, args[0].shape[-1])
+
+    def run(
+        self: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int
+    ) -> Any:
+        weights = ones if weight is None else weight
+        labels = target.reshape(-1)
+        total, count, bad = function(self.reshape(shape), labels, weights, ignore_index)
+        if bad >= 0:
+            return plain(self, target, weight, reduction, ignore_index)
+        return (total / count if reduction == 1 else total), count
+
+    return run
+
+
+def _counts(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function, kind = universal("counts"), out.dtype.np
+    if out.dtype not in _FULL or function is None:
+        return None
+
+    def run(self: Array, bins: int, low: float, high: float) -> Any:
+        scale = bins / (high - low)
+        return function(self.reshape(-1), low, high, scale, out=np.empty(bins, kind))
+
+    return run
+
+
 _MAKERS: dict[str, Maker] = {
+    "_cross": _cross,
     "_fractional_max_pool": _fractional,
+    "_histc": _counts,
     "_index_reduce": _index_reduced,
     "_logcumsumexp": _logcumsumexp,
     "_multi_margin": _hinges,
     "_multilabel_margin": _label_hinges,
     "_pdist_forward": _pairs,
+    "_rows_of_pivots": _exchanged,
     "_reflected": _same("reflected", *_FULL, complex64, complex128),
     "median": _median(False),
     "median.dim": _along("middle", False),
     "mode": _along("mode"),
     "nanmedian": _median(True),
+    "nll_loss_forward": _nll,
     "nanmedian.dim": _along("middle", True),
     "polygamma": _polygamma,
 }

@@ -267,6 +267,74 @@ void outside(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
   });
 }
 
+// (d),(d)->(d): the vector product of three elements each.
+template <class T>
+void cross(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  each<3>(args, sizes, steps, [&] {
+    const Line<T> a{args[0], steps[3]}, b{args[1], steps[4]}, out{args[2], steps[5]};
+    for (int i = 0; i < 3; ++i) {
+      const int j = (i + 1) % 3, k = (i + 2) % 3;
+      out[i] = a[j] * b[k] - a[k] * b[j];
+    }
+  });
+}
+
+// (k),(m)->(m): rows in the order that LAPACK's exchanges, counted from one, leave them in.
+void exchanged(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t k = sizes[1], m = sizes[2];
+  each<3>(args, sizes, steps, [&] {
+    const Line<int64_t> other{args[0], steps[3]}, rows{args[1], steps[4]}, out{args[2], steps[5]};
+    for (intptr_t i = 0; i < m; ++i) out[i] = rows[i];
+    for (intptr_t i = 0; i < k; ++i)
+      if (i < m && other[i] > 0 && other[i] <= m) std::swap(out[i], out[other[i] - 1]);
+  });
+}
+
+// (n,c),(n),(c),()->(),(),(): the weighted sum of what labels choose, less those to be ignored, of
+// the weights, and the first place of a label that is no class, -1 where there is none.
+template <class T>
+void picked(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t n = sizes[1], c = sizes[2];
+  const intptr_t* s = steps + 7;
+  each<7>(args, sizes, steps, [&] {
+    const Plane<T> x{args[0], s[0], s[1]};
+    const Line<int64_t> labels{args[1], s[2]};
+    const Line<T> weights{args[2], s[3]};
+    const int64_t ignored = number<int64_t>(args[3]);
+    double sum = 0, total = 0;
+    int64_t bad = -1;
+    for (intptr_t i = 0; i < n && bad < 0; ++i) {
+      const int64_t label = labels[i];
+      if (label == ignored) continue;
+      if (label < 0 || label >= c) {
+        bad = i;
+        break;
+      }
+      sum -= static_cast<double>(x(i, label) * weights[label]);
+      total += static_cast<double>(weights[label]);
+    }
+    number<T>(args[4]) = static_cast<T>(sum);
+    number<T>(args[5]) = static_cast<T>(total);
+    number<int64_t>(args[6]) = bad;
+  });
+}
+
+// (n),(),(),()->(b): how many elements lie in each of the even parts of a range.
+template <class T>
+void counts(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t n = sizes[1], bins = sizes[2];
+  each<5>(args, sizes, steps, [&] {
+    const Line<T> x{args[0], steps[5]}, out{args[4], steps[6]};
+    const T low = number<T>(args[1]), high = number<T>(args[2]), scale = number<T>(args[3]);
+    for (intptr_t i = 0; i < bins; ++i) out[i] = 0;
+    for (intptr_t i = 0; i < n; ++i) {
+      if (!(x[i] >= low && x[i] <= high)) continue;
+      const auto at = static_cast<intptr_t>((x[i] - low) * scale);
+      out[std::min(at, bins - 1)] += 1;
+    }
+  });
+}
+
 struct Sum {
   template <class T> static T of(T a, T b) { return static_cast<T>(a + b); }
 };
@@ -322,6 +390,13 @@ extern const Universal LINES[] = {
      {label_hinges<float>, label_hinges<double>}},
     {"fractional", "(t,h,w),(s),(s)->(a,b,c),(a,b,c)", 3, 2, 2, {f, f, q, f, q, d, d, q, d, q},
      {fractional<float>, fractional<double>}},
+    {"cross", "(d),(d)->(d)", 2, 1, 4, {q, q, q, f, f, f, d, d, d, F, F, F},
+     {cross<int64_t>, cross<float>, cross<double>, cross<Float>}},
+    {"exchanged", "(k),(m)->(m)", 2, 1, 1, {q, q, q}, {exchanged}},
+    {"picked", "(n,c),(n),(c),()->(),(),()", 4, 3, 2, {f, q, f, q, f, f, q, d, q, d, q, d, d, q},
+     {picked<float>, picked<double>}},
+    {"counts", "(n),(),(),()->(b)", 4, 1, 2, {f, f, f, f, f, d, d, d, d, d},
+     {counts<float>, counts<double>}},
     {"outside", "(n),(),()->()", 3, 1, 1, {q, q, q, q}, {outside}},
 #define TOGETHER(NAME, HOW)                                                       \
   {NAME, "(k),(k,m)->(n,m)", 2, 1, 3, {q, f, f, q, d, d, q, q, q},                \

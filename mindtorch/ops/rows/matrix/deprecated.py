@@ -359,6 +359,25 @@ def kron(self: Tensor, other: Tensor) -> Tensor:
     return aten.reshape(product, tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))
 
 
+def _cross(a: Tensor, b: Tensor, dim: int) -> Tensor:
+    first = aten.roll(a, (-1,), (dim,)) * aten.roll(b, (-2,), (dim,))
+    return first - aten.roll(a, (-2,), (dim,)) * aten.roll(b, (-1,), (dim,))
+
+
+op(
+    "_cross(Tensor self, Tensor other, int dim) -> Tensor",
+    infer=lambda self, other, dim: self.fresh(),
+    lower=_cross,
+    grad={
+        "self": lambda grad, other, dim: aten._cross(aten.conj_of(other), grad, dim),
+        "other": lambda grad, self, dim: aten._cross(grad, aten.conj_of(self), dim),
+    },
+    unsampled="linalg.cross is held against torch",
+    tolerance="gradient",
+    surface="none",
+)
+
+
 @composite(
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
     unsupported={"bool": "cross"},
@@ -383,9 +402,9 @@ def linalg_cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
             f" {other.shape[dim]}"
         )
     shape = broadcast(tuple(self.shape), tuple(other.shape))
-    a, b = aten.expand(self, shape), aten.expand(other, shape)
-    first = aten.roll(a, (-1,), (dim,)) * aten.roll(b, (-2,), (dim,))
-    return first - aten.roll(a, (-2,), (dim,)) * aten.roll(b, (-1,), (dim,))
+    if self.shape != shape or other.shape != shape:
+        self, other = aten.expand(self, shape), aten.expand(other, shape)
+    return aten._cross(self, other, dim)
 
 
 @composite(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from ...._compat.warn_once import warn_once
 from ...rules import broadcast
 from ...words import *
@@ -44,6 +46,9 @@ def _solve_infer(
     return A.fresh(shape, None, column_major(shape))
 
 
+_FEW_MATRICES = 8  # of which each costs less alone than the columns or rows of all
+
+
 def _substitute(A: Array, B: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
     """By BLAS, of batches row by row; a zero on the diagonal gives infinities."""
     if A.ndim == B.ndim == 2 and A.size and B.size:
@@ -55,7 +60,14 @@ def _substitute(A: Array, B: Array, upper: bool, left: bool, unitriangular: bool
             A.swapaxes(-1, -2), B.swapaxes(-1, -2), not upper, True, unitriangular
         )
         return np.ascontiguousarray(flipped.swapaxes(-1, -2))
-    shape = (*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), *B.shape[-2:])
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    shape = (*batch, *B.shape[-2:])
+    if A.size and B.size and prod(batch) <= _FEW_MATRICES:
+        A, B = np.broadcast_to(A, (*batch, *A.shape[-2:])), np.broadcast_to(B, shape)
+        x = np.empty(shape, np.result_type(A, B))
+        for at in np.ndindex(batch):
+            x[at] = _substitute(A[at], B[at], upper, True, unitriangular)
+        return x
     x = np.broadcast_to(B, shape).astype(np.result_type(A, B), copy=True)
     n = A.shape[-1]
     for i in range(n - 1, -1, -1) if upper else range(n):
@@ -203,8 +215,12 @@ def _lu_infer(A: Geometry, pivot: bool = True, check_errors: bool = False) -> An
 
 def _lu_cpu(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, ...]:
     """LAPACK's factors; without pivots, and of many matrices, Doolittle's columns."""
-    if not pivot or A.ndim > 2 or not A.size:
+    if not pivot or not A.size or A.size > A.shape[-1] * A.shape[-2] * _FEW_MATRICES:
         return _by_columns(A, pivot, check_errors)
+    if A.ndim > 2:
+        each = [_lu_cpu(a, pivot, check_errors) for a in A.reshape(-1, *A.shape[-2:])]
+        parts = (np.stack(part) for part in zip(*each, strict=True))
+        return tuple(p.reshape(*A.shape[:-2], *p.shape[1:]) for p in parts)
     built, pivots, info = lapack("getrf", A.dtype)(A)
     _check_info("torch.linalg.lu_factor_ex", info, check_errors)
     return built, (pivots + 1).astype(np.int32, copy=False), np.asarray(info, np.int32)

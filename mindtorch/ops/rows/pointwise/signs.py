@@ -104,16 +104,21 @@ op(
 )
 
 
-def _extreme(name: str, better: Any) -> None:
+def _extreme(name: str, kernel: np.ufunc, better: Any) -> None:
     """fmax, fmin: the other operand where one is NaN."""
 
-    def body(self: Tensor, other: Tensor) -> Tensor:
-        first = aten.logical_or(better(self, other), _hole(other))
-        return aten.where(first, self, other)
+    def first(self: Tensor, other: Tensor) -> Tensor:
+        return aten.logical_or(better(self, other), aten.isnan(other))
 
-    composite(
+    op(
         f"{name}(Tensor self, Tensor other) -> Tensor",
-        body,
+        infer=pointwise(),
+        cpu=kernel,
+        lower=lambda self, other: aten.where(first(self, other), self, other),
+        grad={
+            "self": lambda grad, self, other: grad.masked_fill(~first(self, other), 0),
+            "other": lambda grad, self, other: grad.masked_fill(first(self, other), 0),
+        },
         unsupported={"complex": Refusal(f"{name} not implemented for complex tensors.")},
         samples=calls((Arg((3, 4)), Arg((3, 4), high=2.5))),
         tolerance="exact",
@@ -121,14 +126,8 @@ def _extreme(name: str, better: Any) -> None:
     )
 
 
-def _hole(t: Tensor) -> Tensor:
-    if t.is_complex():
-        raise NotImplementedError('"fmax" not implemented for complex tensors')
-    return aten.isnan(t)
-
-
-_extreme("fmax", lambda a, b: a >= b)
-_extreme("fmin", lambda a, b: a <= b)
+_extreme("fmax", np.fmax, lambda a, b: a >= b)
+_extreme("fmin", np.fmin, lambda a, b: a <= b)
 
 
 _REACH = {4: 320, 8: 2240}  # bytes -> beyond it powers of two make any element 0 or inf

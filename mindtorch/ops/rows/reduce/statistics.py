@@ -13,7 +13,7 @@ from ...samples import FLOATS
 from ...samples import reduction as reduction_samples
 from ...spec import SHORT_FLOATS, in_dtypes
 from ...words import *
-from .sums import axes, grow
+from .sums import axes, grow, sum_cpu
 
 _EXTREMES = {"max": "Largest", "min": "Smallest"}
 _SPREADS = {"var": "Variance", "std": "Standard deviation"}
@@ -770,11 +770,30 @@ def _nansum(
     return aten.sum(self, dim, keepdim, dtype=dtype)
 
 
-composite(
+def _nansum_cpu(
+    self: Array, dim: tuple[int, ...] | None, keepdim: bool, dtype: Dtype | None, *, out: Geometry
+) -> Array:
+    """The sum, if it is a number; else that of what is one, in a second pass."""
+    if self.dtype.kind in "biu" or out.dtype.is_floating_point:
+        total = sum_cpu(self, dim, keepdim, dtype, out=out)
+        if self.dtype.kind in "biu" or not np.isnan(total).any():
+            return total
+    zero = self.dtype.type(0)
+    return sum_cpu(np.where(np.isnan(self), zero, self), dim, keepdim, dtype, out=out)
+
+
+op(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
-    _nansum,
     summary="Sum that counts nan as 0.",
+    infer=reduction("sum"),
+    cpu=_nansum_cpu,
+    lower=_nansum,
+    grad={
+        "self": lambda grad, self, dim, keepdim: aten.masked_fill(
+            grow(grad, self._geom, dim, keepdim), aten.isnan(self), 0
+        )
+    },
     unsupported={"complex": Refusal("nansum on CPU does not support complex inputs")},
     samples=calls(
         (Arg((2, 3)),),

@@ -16,9 +16,10 @@ def axes(dim: tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
     return wrap_dims((dim,) if isinstance(dim, int) else dim, ndim)
 
 
-def _sum(
+def sum_cpu(
     self: Array, dim: tuple[int, ...] | None, keepdim: bool, dtype: Dtype | None, *, out: Geometry
 ) -> Array:
+    """In float32 for halves, else in the result's dtype."""
     d = out.dtype
     wide = np.float32 if d.itemsize == 2 and d.category == FLOAT else d.np
     if dim is None and not keepdim:
@@ -42,7 +43,7 @@ op(
     "sum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     summary="Sum of all elements, or along `dim`.",
     infer=reduction("sum"),
-    cpu=_sum,
+    cpu=sum_cpu,
     aclnn=call(
         "aclnnReduceSum",
         "self",
