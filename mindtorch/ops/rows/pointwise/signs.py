@@ -112,6 +112,8 @@ def _extreme(name: str, kernel: np.ufunc, better: Any) -> None:
 
     op(
         f"{name}(Tensor self, Tensor other) -> Tensor",
+        summary=("Larger" if name == "fmax" else "Smaller")
+        + " element of two tensors; of nan and a number the number.",
         infer=pointwise(),
         cpu=kernel,
         lower=lambda self, other: aten.where(first(self, other), self, other),

@@ -397,6 +397,7 @@ op(
 )
 op(
     "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    summary="Lower median along `dim`, or nan where there is one, and its index.",
     infer=chosen("median"),
     lower=_middle,
     grad={"self": placed},

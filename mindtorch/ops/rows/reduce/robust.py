@@ -75,6 +75,7 @@ def _nanmedian_along(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Ten
 
 op(
     "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    summary="Lower median along `dim` of the elements that are not nan, and its index.",
     infer=chosen("median"),
     lower=_nanmedian_along,
     grad={"self": placed},
@@ -123,6 +124,7 @@ def _mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, T
 
 op(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    summary="Most frequent value along `dim`, the smallest of equals, and its last index.",
     infer=chosen("mode"),
     lower=_mode,
     grad={"self": placed},
