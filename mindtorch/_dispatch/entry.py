@@ -505,19 +505,25 @@ def _body(op: Op) -> Any:
     if body is None or not op.dtypes.unsupported:
         return body
 
-    taken: set[Any] = set()  # dtypes of the first tensor, where that is all that is asked for
+    fitting_dtypes: set[Any] = (
+        set()
+    )  # dtypes of the first tensor, where that is all that is asked for
 
     @functools.wraps(body)
     def run(*args: Any, **kwargs: Any) -> Any:
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)][:1]
-        if tensors and tensors[0]._geom.device.type == "cpu" and tensors[0].dtype not in taken:
+        if (
+            tensors
+            and tensors[0]._geom.device.type == "cpu"
+            and tensors[0].dtype not in fitting_dtypes
+        ):
             op.bind()
             geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
             unsupported_dtypes.refuse(
                 op.dtypes.unsupported, op.infer, geoms if op.infer else [tensors[0]._geom]
             )
             if op.infer is None and not unsupported_dtypes.REFERENCES.passed:
-                taken.add(tensors[0].dtype)
+                fitting_dtypes.add(tensors[0].dtype)
         try:
             return body(*args, **kwargs)
         except ValueError:

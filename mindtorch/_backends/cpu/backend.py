@@ -72,8 +72,8 @@ class CpuBackend:
         return native.instead_into(op, args, outs, dests, run)
 
     def _kernel(self, op: Op, args: Sequence[Any], outs: Results) -> Callable[..., Any]:
-        if (own := universal_kernels.kernel(op, args, outs)) is not None:
-            return own
+        if (special := universal_kernels.kernel(op, args, outs)) is not None:
+            return special
         if op.kernels.cpu is None:
             raise MissingKernelError(registry.missing(op, "cpu"))
         if op.kernels.cpu_plain is None:

@@ -39,12 +39,12 @@ def _reflect_grad(
     by_tau: list[Tensor] = [aten.zeros_like(aten.narrow(tau, -1, i, 1)) for i in range(len(steps))]
     rows = aten.unsqueeze(aten.arange(0, A.shape[-2], device=A.device), -1)
     for (i, v, factor), b in zip(reversed(steps), before[-2::-1], strict=True):
-        w, turned = _t(v) @ b, _t(v) @ grad
-        by_v = -(aten.conj_of(factor) * (grad @ _t(w)) + factor * (b @ _t(turned)))
+        w, u = _t(v) @ b, _t(v) @ grad
+        by_v = -(aten.conj_of(factor) * (grad @ _t(w)) + factor * (b @ _t(u)))
         by_a[i] = aten.where(rows > i, by_v, aten.zeros_like(by_v))
-        by_factor = -aten.sum(aten.conj_of(w) * turned, -1)
+        by_factor = -aten.sum(aten.conj_of(w) * u, -1)
         by_tau[i] = aten.conj_of(by_factor) if adjoint else by_factor
-        grad = grad - aten.conj_of(factor) * (v @ turned)
+        grad = grad - aten.conj_of(factor) * (v @ u)
     slopes = aten.cat(by_tau, -1) if by_tau else aten.zeros_like(tau)
     return aten.cat(by_a, -1), slopes, grad
 
