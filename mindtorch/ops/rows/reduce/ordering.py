@@ -9,7 +9,7 @@ from ...._compat.unsupported_dtypes import Refusal
 from ...rules import REAL_NUMBERS, Dynamic, broadcast, preserved, reduced, refuse_dtype
 from ...samples import FLOATS
 from ...words import *
-from .statistics import chosen, evenly, place, placed
+from .statistics import evenly, one_of_line, place, placed
 
 DTYPES = ("float32", "float64", "float16", "int64")
 
@@ -398,7 +398,7 @@ op(
 op(
     "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     summary="Lower median along `dim`, or nan where there is one, and its index.",
-    infer=chosen("median"),
+    infer=one_of_line("median"),
     lower=_middle,
     grad={"self": placed},
     unsupported={"bool complex": "median_out"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...._compat.unsupported_dtypes import Refusal
 from ...words import *
 from .counting import quantile
-from .statistics import chosen, evenly, placed
+from .statistics import evenly, one_of_line, placed
 
 _HOLES = Arg((2, 3), values=((1.0, float("nan"), 3.0), (4.0, 5.0, float("nan"))), grad=False)
 
@@ -76,7 +76,7 @@ def _nanmedian_along(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Ten
 op(
     "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     summary="Lower median along `dim` of the elements that are not nan, and its index.",
-    infer=chosen("median"),
+    infer=one_of_line("median"),
     lower=_nanmedian_along,
     grad={"self": placed},
     unsupported={"bool complex": "median_out"},
@@ -125,7 +125,7 @@ def _mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, T
 op(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     summary="Most frequent value along `dim`, the smallest of equals, and its last index.",
-    infer=chosen("mode"),
+    infer=one_of_line("mode"),
     lower=_mode,
     grad={"self": placed},
     unsupported={"complex": "mode_cpu"},

@@ -167,7 +167,7 @@ _whole_extreme("max", np.max, "aclnnMax")
 _whole_extreme("min", np.min, "aclnnMin")
 
 
-def chosen(name: str) -> Callable[..., Any]:
+def one_of_line(name: str) -> Callable[..., Any]:
     """Rule of `(self, dim, keepdim)` for an element of each line along `dim`, and its place."""
 
     def infer(self: Geometry, dim: int, keepdim: bool = False) -> tuple[Geometry, Geometry]:
@@ -216,7 +216,7 @@ def _dim_extreme(name: str, find: Callable[..., Array], aclnn: str) -> None:
     op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         summary=f"{_EXTREMES[name]} element along `dim` and its index.",
-        infer=chosen(name),
+        infer=one_of_line(name),
         cpu=lambda self, dim, keepdim: _gathered(
             self, find(self, dim) if self.ndim else 0, dim, keepdim
         ),
