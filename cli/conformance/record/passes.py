@@ -1,7 +1,7 @@
 """Owns the short form of what passed, for reports: a row a case, grouped by what cases share.
 
-A row is [rest of the case's name after `op/form/`, dtype, tier, seconds, worst error in ULP].
-Rules, inputs and numbers of a pass are in the journal alone.
+A row is [rest of the case's name after `op/form/`, dtype, tier, seconds, worst error in ULP]. The
+rest is a list of its parts; parts, dtype and tier are places in the group's `words`. Rules, inputs and numbers of a pass are in the journal alone.
 """
 
 from __future__ import annotations
@@ -16,15 +16,22 @@ _SHARED: Final = ("op", "form", "required", "seed", "soc", "node", "device")
 
 def grouped(results: Iterable[Result]) -> list[dict[str, Any]]:
     """The groups of results that pass."""
-    groups: dict[tuple[Any, ...], list[list[Any]]] = {}
+    groups: dict[tuple[Any, ...], tuple[dict[str, int], list[list[Any]]]] = {}
     for r in results:
+        key = tuple(getattr(r, name) for name in _SHARED)
+        words, rows = groups.setdefault(key, ({}, []))
         rest = r.case.removeprefix(f"{r.op}/{r.form}").removeprefix("/")
+        parts, dtype, tier = (
+            [words.setdefault(word, len(words)) for word in each]
+            for each in (rest.split("/"), (r.dtype,), (r.tier,))
+        )
         worst = (r.measure or {}).get("max_ulp")
-        row = [rest, r.dtype, r.tier, round(r.seconds, 4), *([] if worst in (None, 0) else [worst])]
-        groups.setdefault(tuple(getattr(r, name) for name in _SHARED), []).append(row)
+        row = [parts, *dtype, *tier, round(r.seconds, 4)]
+        rows.append(row if worst in (None, 0) else [*row, worst])
     return [
-        {k: v for k, v in zip(_SHARED, key, strict=True) if v or k == "seed"} | {"cases": rows}
-        for key, rows in groups.items()
+        {k: v for k, v in zip(_SHARED, key, strict=True) if v or k == "seed"}
+        | {"words": list(words), "cases": rows}
+        for key, (words, rows) in groups.items()
     ]
 
 
@@ -32,7 +39,7 @@ def expanded(groups: Sequence[Any]) -> list[dict[str, Any]]:
     """The results of groups, as lines of a journal have them; ValueError for other data."""
     if not isinstance(groups, list) or not all(isinstance(g, Mapping) for g in groups):
         raise ValueError("its passes are no list of objects")
-    return [_result(group, row) for group in groups for row in _rows(group)]
+    return [_result(group, _spelled(group, row)) for group in groups for row in _rows(group)]
 
 
 def _rows(group: Mapping[str, Any]) -> Sequence[Any]:
@@ -42,6 +49,18 @@ def _rows(group: Mapping[str, Any]) -> Sequence[Any]:
     ):
         raise ValueError("the cases of a group of passes are no rows of 4 or 5")
     return rows
+
+
+def _spelled(group: Mapping[str, Any], row: Sequence[Any]) -> Sequence[Any]:
+    """A row with its words; one of an older report has them already."""
+    words = group.get("words")
+    if words is None:
+        return row
+    parts, dtype, tier, *rest = row
+    try:
+        return ["/".join([words[at] for at in parts]), words[dtype], words[tier], *rest]
+    except (TypeError, IndexError, KeyError):
+        raise ValueError("a row of a group of passes has places that its words lack") from None
 
 
 def _result(group: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:

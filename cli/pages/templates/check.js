@@ -52,8 +52,9 @@ function options(id) {
 async function start() {
   data = await unpacked("data");
   verdicts = Object.keys(data.styles);
-  const expanded = data.passes.flatMap(({ op, form, cases }) => cases.map(([rest, dtype, tier, seconds, ulp]) => ({
-    case: [op, form, rest].filter(Boolean).join("/"), form, verdict: "PASS", dtype, tier, seconds, ulp: ulp ?? 0 })));
+  const expanded = data.passes.flatMap(({ op, form, words, cases }) => cases.map(([parts, dtype, tier, seconds, ulp]) => ({
+    case: [op, form, ...parts.map((at) => words[at])].filter(Boolean).join("/"), form, verdict: "PASS",
+    dtype: words[dtype], tier: words[tier], seconds, ulp: ulp ?? 0 })));
   data.cases = data.results.concat(expanded);
   const counts = {};
   for (const r of data.cases) counts[r.verdict] = (counts[r.verdict] || 0) + 1;
