@@ -93,7 +93,7 @@ def test_a_report_with_whole_names_in_its_rows_reads_too(book, tmp_path):
             ["/".join(words[at] for at in parts), words[dtype], words[tier], *rest]
             for parts, dtype, tier, *rest in group["cases"]
         ]
-    out.write_text(json.dumps(data))
+    out.write_text(json.dumps(data, indent=1))
     assert journal.read(out).results == journal.read(book).results
 
 

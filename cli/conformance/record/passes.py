@@ -1,7 +1,8 @@
 """Owns the short form of what passed, for reports: a row a case, grouped by what cases share.
 
 A row is [rest of the case's name after `op/form/`, dtype, tier, seconds, worst error in ULP]. The
-rest is a list of its parts; parts, dtype and tier are places in the group's `words`. Rules, inputs and numbers of a pass are in the journal alone.
+rest is a list of its parts; parts, dtype and tier are places in the group's `words`.
+Rules, inputs and numbers of a pass are in the journal alone.
 """
 
 from __future__ import annotations
