@@ -14,7 +14,6 @@ import math
 import os
 import signal
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -403,8 +402,6 @@ def main() -> int:
         out.write(json.dumps({"fatal": one_line(error)}) + "\n")
         out.flush()
         return 3
-    if not sys.warnoptions:  # what a deprecated row says is for its callers, who are not there
-        warnings.simplefilter("ignore")
     # What stands now stays: cases leave few cycles, looking for them took a tenth of the time.
     gc.freeze()
     gc.set_threshold(_CYCLES)
