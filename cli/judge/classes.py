@@ -123,6 +123,7 @@ def _requirement(name: str, entry: dict[str, Any]) -> Requirement:
     )  # fmt: skip
 
 
+@cache
 def requirement(tolerance: str, rule: str = "", dtype: str = "") -> Requirement:
     """What a row of class `tolerance` and rule `rule` must meet for inputs of `dtype`.
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from .formats import Format
-from .precision import Array, format_of, rounded, spacing, wide
+from .precision import Array, format_of, name_of, rounded, spacing, wide
 
 # Upper ends of the error histogram's buckets, in ULP; the last bucket is beyond all of them.
 BUCKETS: Final = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 1024.0)
@@ -81,7 +81,7 @@ class Errors:
 def same(got: Array, expected: Array) -> Array:
     """Element-wise equality of values where NaN equals NaN and zeros equal whatever their sign."""
     equal = got == expected
-    if got.dtype.kind in "fc" or got.dtype.name == "bfloat16":
+    if got.dtype.kind in "fc" or name_of(got) == "bfloat16":
         equal |= np.isnan(got) & np.isnan(expected)
     return equal
 
@@ -95,7 +95,7 @@ def identical(got: Array, expected: Array) -> Array:
             & (_signs(got.real) == _signs(expected.real))
             & (_signs(got.imag) == _signs(expected.imag))
         )
-    if got.dtype.kind == "f" or got.dtype.name == "bfloat16":
+    if got.dtype.kind == "f" or name_of(got) == "bfloat16":
         return equal & (_signs(got) == _signs(expected))
     return equal
 

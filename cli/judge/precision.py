@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -12,7 +13,17 @@ from .formats import FORMATS, Format
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
+# dtype → its name, which numpy composes anew each time.
+_NAMES: dict[np.dtype[Any], str] = {}
 _PARTS: Final = {"complex64": "float32", "complex128": "float64"}
+
+
+def name_of(array: Array) -> str:
+    """The name of an array's dtype."""
+    name = _NAMES.get(array.dtype)
+    if name is None:
+        name = _NAMES[array.dtype] = array.dtype.name
+    return name
 
 
 def format_of(dtype: str) -> Format | None:
@@ -26,6 +37,7 @@ def spacing(values: Array, form: Format) -> Array:
     return np.ldexp(1.0, np.maximum(exponents - 1, form.lowest) - (form.digits - 1))
 
 
+@cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """numpy's dtype of that name, those of ml_dtypes included."""
     if name.startswith(("bfloat16", "float8", "float4", "int4", "uint4")):
@@ -40,7 +52,7 @@ def wide(array: Array) -> Array:
     kind = array.dtype.kind
     if kind == "c":
         return np.stack([array.real, array.imag], -1).astype(np.float64)
-    if kind == "f" or array.dtype.name == "bfloat16":
+    if kind == "f" or name_of(array) == "bfloat16":
         return array.astype(np.float64)
     return array
 

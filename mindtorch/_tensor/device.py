@@ -14,6 +14,8 @@ TYPES = ("cpu", "meta", "npu")
 # Devices that programs name, compare and ask for; a tensor on one is refused by `resolve`.
 ELSEWHERE = ("cuda", "xpu", "mps", "hpu", "mtia", "xla", "ipu", "hip", "privateuseone")
 _interned: dict[tuple[str, int | None], device] = {}
+# The same by the texts that named them.
+_BY_TEXT: dict[object, device] = {}
 _current_npu = 0
 
 
@@ -41,12 +43,17 @@ class device:  # noqa: N801 - torch's name
     index: int | None
 
     def __new__(cls, type: DeviceLike | None = None, index: int | None = None) -> device:
+        known = _BY_TEXT.get(type) if index is None and type.__class__ is str else None
+        if known is not None:
+            return known
         key = _parse(type, index)
         interned = _interned.get(key)
         if interned is None:
             interned = object.__new__(cls)
             interned.type, interned.index = key
             interned = _interned.setdefault(key, interned)
+        if index is None and type.__class__ is str:
+            _BY_TEXT[type] = interned
         return interned
 
     def __repr__(self) -> str:

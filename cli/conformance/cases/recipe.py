@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,9 @@ def recipe(op: Sampled, case: Case, seed: int, arrays: Any = None) -> Recipe:
     return Recipe(args, kwargs, slots, sample.error)
 
 
+_FIELDS = tuple(field.name for field in fields(Arg))
+
+
 def _designed(op: Any, case: Case, seed: int, arrays: Any) -> Recipe:
     """The inputs of a designed case: its space or declaration makes the call, fills make the
     elements."""
@@ -99,8 +102,9 @@ def _designed(op: Any, case: Case, seed: int, arrays: Any) -> Recipe:
     marks = tuple(_numbers_of([*sample.args, *sample.kwargs.values()]))
 
     def describe(arg_: Arg) -> Slot:
-        arg = arg_ if isinstance(arg_, Input) else Input(**asdict(arg_))
-        arg = replace(arg, marks=marks)
+        arg = arg_ if isinstance(arg_, Input) else Input(**{n: getattr(arg_, n) for n in _FIELDS})
+        if arg.marks != marks:
+            arg = replace(arg, marks=marks)
         if arrays is not None:
             array = arrays[len(slots)]
         elif arg.same is not None:

@@ -13,7 +13,7 @@ from mindtorch.npu import install
 from mindtorch.testing.placement import fill_free_memory
 
 from ...judge import guards
-from ...judge.precision import Array, numpy_dtype
+from ...judge.precision import Array, name_of, numpy_dtype
 from ..cases.layouts import REPEATED
 from ..cases.recipe import Slot
 from ..cases.shapes import NotApplicableError
@@ -194,7 +194,7 @@ def functional(trial: Trial) -> Result:
     if "nan" in (trial.case.fill, dict(trial.case.factors).get("values")):
         golden = with_open_places(golden, trial.recipe, runs[0], lambda r: operator.golden(
             r, trial.need).only(indices))  # fmt: skip
-    got = [(a.dtype.name, a) for a in runs[0]]
+    got = [(name_of(a), a) for a in runs[0]]
     result = compare(trial, operator.settle(golden, runs[0]), got, list(dict.fromkeys(objections)))
     if operator.draws is None or result.verdict != "PASS":
         return result

@@ -14,7 +14,7 @@ from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
 from ...judge.classes import Requirement
-from ...judge.precision import Array, numpy_dtype
+from ...judge.precision import Array, name_of, numpy_dtype
 from ...spec.declaration import Declaration
 from ...spec.errors import DeclarationError
 from ..cases.case import ACL_DTYPES, DTYPES
@@ -70,8 +70,8 @@ class Operator:
         for slot, array in zip(slots, arrays, strict=True):
             if array.shape != slot.array.shape or array.dtype != slot.array.dtype:
                 raise DeclarationError(f"{self.name}: customize_inputs must keep shapes and "
-                                       f"dtypes: {slot.array.dtype.name}{list(slot.array.shape)} "
-                                       f"became {array.dtype.name}{list(array.shape)}")  # fmt: skip
+                                       f"dtypes: {name_of(slot.array)}{list(slot.array.shape)} "
+                                       f"became {name_of(array)}{list(array.shape)}")  # fmt: skip
         return arrays
 
     def requirement(self, dtype: str) -> Requirement:  # noqa: ARG002 - rows of torch need it
@@ -218,7 +218,7 @@ class Operator:
         if isinstance(value, list):
             value = value[0]
         if isinstance(value, Slot):
-            return str(value.array.dtype.name)
+            return str(name_of(value.array))
         if isinstance(value, str):
             return value
         return _CODES[value] if isinstance(value, int) else rule
@@ -251,7 +251,7 @@ _DYADIC: Final = 4
 def _step(native: Array, value: Array, got: Array, slack: float) -> Array:
     """Steps of an integer or 8-bit float result whose reference is real."""
     whole = _whole(native.dtype)
-    coarse = whole or native.dtype.name.startswith(("float8", "float4"))
+    coarse = whole or name_of(native).startswith(("float8", "float4"))
     if not coarse or value.dtype.kind != "f" or got.shape != value.shape:
         return value
     near, have = native.astype(np.float64), got.astype(np.float64)
@@ -314,7 +314,7 @@ def _host(value: Any, change: Callable[[Any], Any]) -> Any:
     """Slots as arrays for a reference: floats in float64, complex in complex128."""
     if isinstance(value, Slot):
         array = lifted(value.array)
-        if array.dtype.kind == "V" or array.dtype.name.startswith("float8"):
+        if array.dtype.kind == "V" or name_of(array).startswith("float8"):
             array = array.astype(np.float64)
         return change(array) if array.dtype.kind in "fc" else array
     if isinstance(value, list):

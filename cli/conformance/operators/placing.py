@@ -11,7 +11,7 @@ import numpy as np
 from aclnn_bindings.call.arrays import DeviceTensor, from_host
 from aclnn_bindings.call.specs import TensorSpec
 
-from ...judge.precision import Array
+from ...judge.precision import Array, name_of
 from ..cases.layouts import StorageLayout, number_of, place, sentinel_storage, strayed, view
 from ..cases.recipe import Slot
 
@@ -94,7 +94,7 @@ def _lay_halves(cann: Any, array: Array, may_change: bool, format: str) -> Packe
     even = np.pad(codes, (0, codes.size % 2))
     storage = np.append(even[::2] | even[1::2] << 4, sentinel_storage(_MARGIN, np.dtype(np.uint8)))
     base = from_host(cann.runtime, storage)
-    name = _HALVES[array.dtype.name]
+    name = _HALVES[name_of(array)]
     seen = TensorSpec.of(array.shape, name, format or FORMATS.get(array.ndim, "ND"))
     tensor = DeviceTensor(base.buffer, seen)
     return PackedInt4(tensor, base, storage, tuple(array.shape), array.dtype, may_change)
@@ -115,7 +115,7 @@ def lay(
 ) -> GuardedTensor | PackedInt4:
     """A tensor with these elements on the current device; `format` "" goes by rank. Four-bit
     elements are contiguous in any layout."""
-    if array.dtype.name in _HALVES:
+    if name_of(array) in _HALVES:
         return _lay_halves(cann, array, may_change, format)
     shape = tuple(array.shape)
     at = place(layout, shape)

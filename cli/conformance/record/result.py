@@ -72,7 +72,13 @@ class Result:
 
     def with_(self, **changes: Any) -> Result:
         """A copy with other fields."""
-        return replace(self, **changes)
+        if not changes.keys() <= _FIELDS:
+            raise TypeError(f"a result has no {', '.join(changes.keys() - _FIELDS)}")
+        copy = object.__new__(Result)
+        for name in self.__slots__:  # `replace` looks every field up again
+            value = changes[name] if name in changes else getattr(self, name)
+            object.__setattr__(copy, name, value)
+        return copy
 
     def brief(self) -> Result:
         """A copy for counting, without what only a report of this case tells: a run of every
@@ -86,6 +92,7 @@ class Result:
         return data
 
 
+_FIELDS: Final = frozenset(Result.__slots__)
 _ALWAYS: Final = frozenset(("case", "op", "form", "verdict", "dtype", "seconds", "seed"))
 
 

@@ -12,7 +12,7 @@ from ...judge.classes import TIERS, Requirement
 from ...judge.formats import FORMATS
 from ...judge.metrics import Measure, bits, errors, measure, rounds_to, same, text
 from ...judge.pattern import mask_of, pattern
-from ...judge.precision import Array, format_of, rounded
+from ...judge.precision import Array, format_of, name_of, rounded
 from ...judge.tiers import judge
 from ...plurals import plural
 from ..cases.case import Case
@@ -57,13 +57,14 @@ def _compare_one(
     trial: Trial, need: Requirement, reference: Golden, i: int, dtype: str, got: Array
 ) -> Result:
     native, expected = reference.native[i], reference.values[i]
-    if got.shape != native.shape or dtype != native.dtype.name:
+    if got.shape != native.shape or dtype != name_of(native):
         reason = (f"result {i}: {dtype}{list(got.shape)} where the reference has "
-                  f"{native.dtype.name}{list(native.shape)}")  # fmt: skip
+                  f"{name_of(native)}{list(native.shape)}")  # fmt: skip
         return trial.result("FAIL", reason=reason)
     if need.tier == "none":
         return _plausible(trial, got)
-    need = replace(need, accumulate=need.accumulate * magnified(trial.case))
+    if (factor := magnified(trial.case)) != 1:
+        need = replace(need, accumulate=need.accumulate * factor)
     if trial.case.fill in ("special", "sweep") or _extreme(trial.case) or need.name == "chained":
         expected = agreed(got, expected, native, dtype)
     expected = in_overflow_mode(got, expected, dtype, trial.device)

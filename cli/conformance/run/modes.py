@@ -22,7 +22,7 @@ from aclnn_bindings import product_of
 from aclnn_bindings.interface import catalog
 
 from ...judge.classes import Requirement
-from ...judge.precision import Array, rounded
+from ...judge.precision import Array, name_of, rounded
 from ..cases.recipe import Recipe
 from .environment import modes
 
@@ -38,7 +38,7 @@ def in_mode(
 ) -> Requirement:
     """The requirement with the rounding that the case's mode allows, or that of a recorded call's
     `mode`; the recipe asks for the mode that this product has."""
-    singles = any(slot.array.dtype.name == "float32" for slot in recipe.slots)
+    singles = any(name_of(slot.array) == "float32" for slot in recipe.slots)
     if not singles or device.startswith(("cpu", "meta")) or not _multiplies(need, calls):
         return need
     halves = _product() in _HALVES
@@ -59,7 +59,7 @@ def in_mode(
 def _saturate(recipe: Recipe) -> None:
     """Give the call what a unit that saturates factors makes of them: no infinities, no NaN."""
     limit = _LARGEST["float16"]
-    for array in (slot.array for slot in recipe.slots if slot.array.dtype.name == "float32"):
+    for array in (slot.array for slot in recipe.slots if name_of(slot.array) == "float32"):
         own = array if array.flags.writeable else array.base  # which an expanded one repeats
         own[...] = np.clip(np.nan_to_num(own, nan=0.0), -limit, limit)
 

@@ -20,7 +20,7 @@ from mindtorch.testing.placement import from_host, to_host
 from ...judge.classes import Requirement
 from ...judge.formats import FORMATS
 from ...judge.metrics import identical
-from ...judge.precision import Array, format_of, numpy_dtype, wide
+from ...judge.precision import Array, format_of, name_of, numpy_dtype, wide
 from ..cases.recipe import Recipe, Slot
 from .tensors import call, dtype_name, results
 
@@ -124,7 +124,7 @@ def lifted(array: Array) -> Array:
     """Floats in float64, which holds them exactly, so that differences have sizes."""
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
-    return array.astype(np.float64) if format_of(array.dtype.name) else array
+    return array.astype(np.float64) if format_of(name_of(array)) else array
 
 
 def _native(op: Op, recipe: Recipe, form: str) -> tuple[list[Any], tuple[int, ...]]:
