@@ -169,6 +169,43 @@ def test_shapes_are_parsed_or_refused():
         workloads.shaped(OPS["matmul"], [(1,), (1,), (1,)], "")
 
 
+def test_a_resized_output_follows_the_shapes_of_its_input():
+    work = workloads.shaped(OPS["upsample_bilinear2d"], [(2, 3, 40, 30)], "")
+    assert work.sample.args[1] == (60, 40)  # 4 x 3 becomes 6 x 4 in the sample
+
+
+def test_arguments_are_set_by_name_and_end_the_workloads_name():
+    op = OPS["upsample_linear1d"]
+    values = workloads.parse_arguments(["output_size=9", "align_corners=True"])
+    work = workloads.with_arguments(op, workloads.small(op, ""), values)
+    assert work.sample.args[1:3] == ((9,), True)
+    assert work.name.endswith("output_size=9 align_corners=True")
+    add = workloads.with_arguments(OPS["add"], workloads.small(OPS["add"], ""), {"alpha": 2})
+    assert add.sample.kwargs["alpha"] == 2
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [(["alpha"], "give NAME=VALUE"), (["alfa=2"], "did you mean alpha"), (["other=2"], "--shapes")],
+)
+def test_arguments_that_no_op_takes_are_refused(texts, words):
+    with pytest.raises(workloads.WorkloadError, match=words):
+        workloads.with_arguments(
+            OPS["add"], workloads.small(OPS["add"], ""), workloads.parse_arguments(texts)
+        )
+
+
+def test_a_stated_peak_is_a_column_of_its_own(capsys):
+    words = ["add", "--shapes", "8x8", "--seconds", "0.05", "--peak", "0.001", "--arg", "alpha=2"]
+    with pytest.raises(SystemExit) as ended:
+        main.main(["bench", *words])
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0, shown
+    assert "of peak" in shown
+    assert "stated 0.001 TFLOP/s" in shown
+    assert "8x8,8x8 alpha=2" in shown
+
+
 def test_default_product_still_fits_together():
     work = workloads.default(OPS["matmul"], "float16")
     (m, k), (k2, n) = work.shapes

@@ -68,6 +68,8 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
     metavar="D",
     help="Dtype of the tensors; default: that of the operator's sample.",
 )
+@click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE",
+              help="Value of an argument other than a tensor: align_corners=True.")  # fmt: skip
 @click.option("--device", default="npu:0", show_default=True,
               help="npu:0; several devices (npu:0-7, all) are compared.")  # fmt: skip
 @click.option("--ray", metavar="ADDRESS|auto", help="Time on every NPU of a Ray cluster.")
@@ -95,6 +97,9 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
     show_default=True,
     help="Time limit of each measurement, in seconds.",
 )
+@click.option("--peak", type=click.FloatRange(min=0, min_open=True), metavar="TFLOP/S",
+              help="Stated peak of the product, for the share of it; default: that of 16-bit "
+                   "products in the install's platform_config.")  # fmt: skip
 @click.option("--json", "json_file", type=FILE,
               help="Write all numbers; usable as a baseline for --against.")  # fmt: skip
 @click.option("--plot", type=FILE, help="Write a roofline plot (SVG).")
@@ -136,7 +141,8 @@ def _several(options: BenchOptions) -> bool:
         if options.fleet.prometheus:
             raise click.UsageError("--prometheus: metrics are those of a fleet; add --device all")
         return False
-    alone = {"against": options.against, "plot": options.output.plot, "cold": options.cold}
+    alone = {"against": options.against, "plot": options.output.plot, "cold": options.cold,
+             "arg": options.workloads.arguments, "peak": options.peak}  # fmt: skip
     for name, value in alone.items():
         if value:
             raise click.UsageError(f"--{name}: of one device without --journal or --ray")
@@ -188,6 +194,8 @@ def _bench(options: BenchOptions) -> int:
         click.echo(f"interrupted after {len(rows)} of {len(works)} workloads", err=True)
     needs_peaks = not options.host_only and any(r.times for r in rows)
     peaks = bench.peaks(r.work.dtype for r in rows if r.times) if needs_peaks else None
+    if peaks is not None:
+        peaks = replace(peaks, stated=_stated(options, environment))
     if builds is not None:
         environment["against"] = str(builds.rival)
     against = environment.get("against", options.against or "")
@@ -219,6 +227,16 @@ def _bench(options: BenchOptions) -> int:
         cut_off = recording.open(path).cut_off
         return _unjudged([f"{path}: {cut_off}"] if cut_off else [])
     return code
+
+
+def _stated(options: BenchOptions, environment: dict[str, Any]) -> dict[str, float]:
+    """The product's stated peak by dtype, operations/s: --peak, else the install's."""
+    from aclnn_bindings.install.platform_config import product_rate
+
+    if options.peak is not None:
+        return dict.fromkeys(DTYPES, options.peak * 1e12)
+    rate = product_rate(Path(environment["install"]), environment["soc"])
+    return {} if rate is None else dict.fromkeys(("float16", "bfloat16"), rate)
 
 
 def _code(rows: Sequence[WorkloadTiming], fail_on: str | None, against: str | None) -> int:
@@ -261,6 +279,9 @@ def _workloads(options: BenchOptions) -> list[Workload]:
     from ...conformance.run.engine import NothingSelectedError, find_ops
     from . import workloads
 
+    values = workloads.parse_arguments(options.workloads.arguments)
+    if values and not options.workloads.ops:
+        raise click.UsageError("--arg: of named operators; name some")
     chosen_work: list[Workload] = []
     if options.workloads.recording:
         from . import recorded
@@ -269,13 +290,13 @@ def _workloads(options: BenchOptions) -> list[Workload]:
     dtypes = options.workloads.dtypes or ("",)
     for name in find_ops(options.workloads.ops, (), False):
         what = OPS[name] if name in OPS else _operator(name, options)
+        plain = workloads.small if options.host_only or name not in OPS else workloads.default
+        shapes = [workloads.parse_shapes(text) for text in options.workloads.shapes]
         for dtype in dtypes:
-            for shapes in options.workloads.shapes:
-                chosen_work.append(workloads.shaped(what, workloads.parse_shapes(shapes), dtype))
-            if not options.workloads.shapes and (options.host_only or name not in OPS):
-                chosen_work.append(workloads.small(what, dtype))
-            elif not options.workloads.shapes:
-                chosen_work.append(workloads.default(what, dtype))
+            made = [workloads.shaped(what, each, dtype) for each in shapes] or [plain(what, dtype)]
+            chosen_work += [
+                workloads.with_arguments(what, w, values) if values else w for w in made
+            ]
     for name in options.workloads.sets:
         chosen_work += [w for d in dtypes for w in workloads.named_set(name, d)]
     if not chosen_work and options.workloads.recording:
@@ -372,6 +393,9 @@ def document(
                 "dim",
             )
         )
+        if peaks.stated:
+            most = max(peaks.stated.values()) / 1e12
+            yield Line(Cell(f"of peak: share of the stated {most:.4g} TFLOP/s", "dim"))
     doubtful = [r for r in timed if r.doubt]
     if doubtful:
         yield Heading(f"Doubtful ({len(doubtful)})")
@@ -405,11 +429,15 @@ def _rates_grid(rows: list[WorkloadTiming], peaks: Peaks | None) -> Grid:
             roof = peaks.of(row.work.dtype)
             cells += [f"{row.bandwidth / 1e9:.3g}", f"{row.bandwidth / peaks.bandwidth:.0%}",
                       f"{row.rate / 1e9:.3g}", f"{row.rate / roof:.0%}"]  # fmt: skip
+            stated = peaks.stated.get(row.work.dtype)
+            cells += [f"{row.rate / stated:.1%}" if stated else "–"] if peaks.stated else []
         table.append(cells + (_against(row) if compared else []))
     columns = ["workload"]
     columns += ["GB/s", "of copy", "GFLOP/s", "of product"] if peaks is not None else []
+    columns += ["of peak"] if peaks is not None and peaks.stated else []
+    numbers = frozenset(range(1, len(columns)))
     columns += ["against", "verdict"] if compared else []
-    return Grid(columns, table, frozenset(range(1, 1 + 4 * (peaks is not None))))
+    return Grid(columns, table, numbers)
 
 
 def _spread(times: TimeSpread) -> Content:

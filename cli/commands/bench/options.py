@@ -20,6 +20,7 @@ class WorkloadOptions:
     recording: Path | None = None
     shapes: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +61,12 @@ class BenchOptions:
     against: str | None
     fail_on: str | None
     seconds: float
+    peak: float | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> BenchOptions:
         """The records of click's values."""
-        names = ("host_only", "cold", "against", "fail_on", "seconds")
+        names = ("host_only", "cold", "against", "fail_on", "seconds", "peak")
         return cls(filled(WorkloadOptions, values), filled(TargetOptions, values),
                    filled(FleetOptions, values), filled(BenchOutput, values),
                    **{name: values[name] for name in names})  # fmt: skip

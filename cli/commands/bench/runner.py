@@ -265,7 +265,8 @@ def as_json(
         "environment": dict(environment),
         "peaks": None if peaks is None else {"bytes_per_second": peaks.bandwidth,
                                              "flops_per_second": peaks.compute,
-                                             "flops_by_dtype": dict(peaks.products)},
+                                             "flops_by_dtype": dict(peaks.products),
+                                             "stated_flops": dict(peaks.stated)},
         "results": [_row_json(row) for row in rows],
     }  # fmt: skip
 

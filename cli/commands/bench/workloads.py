@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mindtorch.ops import OPS, Op
 from mindtorch.ops.costs import Cost, elements
 from mindtorch.ops.samples import Arg, Sample
+from mindtorch.ops.schema import ArgKind
 
 from ...choices import one_of
 from ...conformance.cases.inputs import main_dtype, samples, tensors_of
@@ -120,7 +122,69 @@ def shaped(op: Any, shapes: Sequence[Shape], dtype: str, label: str = "") -> Wor
             f"{', '.join('x'.join(map(str, a.shape)) for a in tensors)}"
         )
     every = list(shapes) * len(tensors) if len(shapes) == 1 else list(shapes)
-    return _typed(op, _resized(sample, every), dtype, label)
+    return _typed(op, _scaled(op, sample, _resized(sample, every)), dtype, label)
+
+
+def _scaled(op: Any, sample: Sample, resized: Sample) -> Sample:
+    """The sample with an output that grows as the input does, where the op sets its size."""
+    at = _place(op, "output_size")
+    if at is None or "upsample" not in op.name or not isinstance(sample.args[at], tuple):
+        return resized
+    before, now = tensors_of(sample)[0].shape, tensors_of(resized)[0].shape
+    sizes = sample.args[at]
+    ratios = [n / b for n, b in zip(now[-len(sizes) :], before[-len(sizes) :], strict=True)]
+    size = tuple(max(1, round(n * ratio)) for n, ratio in zip(sizes, ratios, strict=True))
+    return replace(resized, args=(*resized.args[:at], size, *resized.args[at + 1 :]))
+
+
+def parse_arguments(texts: Sequence[str]) -> dict[str, Any]:
+    """`align_corners=True` as a name and a value of Python; words stay texts."""
+    values = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (equals and name.isidentifier()):
+            raise WorkloadError(f"--arg {text!r}: give NAME=VALUE, such as align_corners=True")
+        try:
+            values[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            values[name] = value
+    return values
+
+
+def with_arguments(op: Any, work: Workload, values: Mapping[str, Any]) -> Workload:
+    """The workload with these values for arguments that are no tensors; they end its name."""
+    args, kwargs = list(work.sample.args), dict(work.sample.kwargs)
+    for name, value in values.items():
+        at = _place(op, name)
+        old = kwargs.get(name) if at is None or at >= len(args) else args[at]
+        if at is None and name not in kwargs:
+            raise WorkloadError(f"--arg {name} of {op.name}: {one_of(name, _names(op, kwargs))}")
+        if isinstance(old, Arg):
+            raise WorkloadError(f"--arg {name}: a tensor of {op.name}; give --shapes or --dtype")
+        if at is not None and at < len(args):
+            args[at] = _as_sizes(op, at, value)
+        else:
+            kwargs[name] = value
+    words = " ".join([work.label] * bool(work.label) + [f"{n}={v}" for n, v in values.items()])
+    return replace(work, sample=replace(work.sample, args=tuple(args), kwargs=kwargs),
+                   label=words.replace(", ", ","))  # fmt: skip
+
+
+def _as_sizes(op: Op, at: int, value: Any) -> Any:
+    """A number as the list that a schema asks for."""
+    listed = op.schema.args[at].kind is ArgKind.INTS and isinstance(value, int)
+    return (value,) if listed else value
+
+
+def _place(op: Any, name: str) -> int | None:
+    """Where a row's schema has an argument; None where it has none, and for other operators."""
+    if not isinstance(op, Op):
+        return None
+    return next((i for i, arg in enumerate(op.schema.args) if arg.name == name), None)
+
+
+def _names(op: Any, kwargs: Mapping[str, Any]) -> list[str]:
+    return [arg.name for arg in op.schema.args] if isinstance(op, Op) else list(kwargs)
 
 
 # name -> (op, shapes, label). Sizes from the published configurations of GPT-2 and ResNet-50.
