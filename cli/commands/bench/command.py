@@ -195,7 +195,7 @@ def _bench(options: BenchOptions) -> int:
     needs_peaks = not options.host_only and any(r.times for r in rows)
     peaks = bench.peaks(r.work.dtype for r in rows if r.times) if needs_peaks else None
     if peaks is not None:
-        peaks = replace(peaks, stated=_stated(options, environment))
+        peaks = replace(peaks, nominal=_nominal_peaks(options, environment))
     if builds is not None:
         environment["against"] = str(builds.rival)
     against = environment.get("against", options.against or "")
@@ -229,7 +229,7 @@ def _bench(options: BenchOptions) -> int:
     return code
 
 
-def _stated(options: BenchOptions, environment: dict[str, Any]) -> dict[str, float]:
+def _nominal_peaks(options: BenchOptions, environment: dict[str, Any]) -> dict[str, float]:
     """The product's stated peak by dtype, operations/s: --peak, else the install's."""
     from aclnn_bindings.install.platform_config import product_rate
 
@@ -293,9 +293,9 @@ def _workloads(options: BenchOptions) -> list[Workload]:
         plain = workloads.small if options.host_only or name not in OPS else workloads.default
         shapes = [workloads.parse_shapes(text) for text in options.workloads.shapes]
         for dtype in dtypes:
-            made = [workloads.shaped(what, each, dtype) for each in shapes] or [plain(what, dtype)]
+            works = [workloads.shaped(what, each, dtype) for each in shapes] or [plain(what, dtype)]
             chosen_work += [
-                workloads.with_arguments(what, w, values) if values else w for w in made
+                workloads.with_arguments(what, w, values) if values else w for w in works
             ]
     for name in options.workloads.sets:
         chosen_work += [w for d in dtypes for w in workloads.named_set(name, d)]
@@ -393,8 +393,8 @@ def document(
                 "dim",
             )
         )
-        if peaks.stated:
-            most = max(peaks.stated.values()) / 1e12
+        if peaks.nominal:
+            most = max(peaks.nominal.values()) / 1e12
             yield Line(Cell(f"of peak: share of the stated {most:.4g} TFLOP/s", "dim"))
     doubtful = [r for r in timed if r.doubt]
     if doubtful:
@@ -429,12 +429,12 @@ def _rates_grid(rows: list[WorkloadTiming], peaks: Peaks | None) -> Grid:
             roof = peaks.of(row.work.dtype)
             cells += [f"{row.bandwidth / 1e9:.3g}", f"{row.bandwidth / peaks.bandwidth:.0%}",
                       f"{row.rate / 1e9:.3g}", f"{row.rate / roof:.0%}"]  # fmt: skip
-            stated = peaks.stated.get(row.work.dtype)
-            cells += [f"{row.rate / stated:.1%}" if stated else "–"] if peaks.stated else []
+            nominal = peaks.nominal.get(row.work.dtype)
+            cells += [f"{row.rate / nominal:.1%}" if nominal else "–"] if peaks.nominal else []
         table.append(cells + (_against(row) if compared else []))
     columns = ["workload"]
     columns += ["GB/s", "of copy", "GFLOP/s", "of product"] if peaks is not None else []
-    columns += ["of peak"] if peaks is not None and peaks.stated else []
+    columns += ["of peak"] if peaks is not None and peaks.nominal else []
     numbers = frozenset(range(1, len(columns)))
     columns += ["against", "verdict"] if compared else []
     return Grid(columns, table, numbers)

@@ -31,7 +31,7 @@ class Peaks:
     compute: float
     products: Mapping[str, float] = field(default_factory=dict)
     # What the vendor or the user says that products of a dtype reach.
-    stated: Mapping[str, float] = field(default_factory=dict)
+    nominal: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, dtype: str) -> float:
         """The product rate that results of `dtype` are held against."""

@@ -266,7 +266,7 @@ def as_json(
         "peaks": None if peaks is None else {"bytes_per_second": peaks.bandwidth,
                                              "flops_per_second": peaks.compute,
                                              "flops_by_dtype": dict(peaks.products),
-                                             "stated_flops": dict(peaks.stated)},
+                                             "nominal_flops": dict(peaks.nominal)},
         "results": [_row_json(row) for row in rows],
     }  # fmt: skip
 

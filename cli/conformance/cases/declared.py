@@ -19,9 +19,9 @@ from ...spec.row import ROWS
 from ...spec.sizes import Role
 from ...spec.values import ScalarValue, TensorValue
 from .case import Case, CaseNameError, designed
+from .design_cache import key_of, lookup
 from .inputs import Input
 from .shapes import NotApplicableError
-from .stored_designs import key_of, stored
 
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 
@@ -54,7 +54,7 @@ def _calls(
     row = ROWS.get(declaration.name)
     if row is None or not row.module.startswith(_PACKAGE):
         return tuple(search())  # a person's declarations change without our sources
-    return tuple(stored(key_of(declaration, dtypes, full), search))
+    return tuple(lookup(key_of(declaration, dtypes, full), search))
 
 
 def constant(declaration: Declaration) -> Mapping[str, str]:

@@ -36,7 +36,7 @@ def key_of(declaration: Declaration, dtypes: Sequence[str], full: bool) -> str:
     return f"{declaration.name} {hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
-def stored(key: str, search: Callable[[], Sequence[Levels]]) -> Sequence[Levels]:
+def lookup(key: str, search: Callable[[], Sequence[Levels]]) -> Sequence[Levels]:
     """The calls of a design: those of the file, else what `search` finds."""
     with contextlib.suppress(sqlite3.Error, zlib.error, OSError, ValueError, TypeError):
         row = _file().execute("SELECT calls FROM designs WHERE key = ?", (key,)).fetchone()
@@ -67,8 +67,8 @@ def _file() -> sqlite3.Connection:
 def _sources() -> str:
     """A digest of what designs depend on: the sources' names, sizes and times, Python, numpy."""
     digest = hashlib.blake2b(f"{sys.version} {np.__version__}".encode(), digest_size=8)
-    folders_read = (_PACKAGE / "spec", _PACKAGE / "conformance", _PACKAGE / "judge")
-    for path in sorted(p for folder in folders_read for p in folder.rglob("*.py")):
+    folders = (_PACKAGE / "spec", _PACKAGE / "conformance", _PACKAGE / "judge")
+    for path in sorted(p for folder in folders for p in folder.rglob("*.py")):
         status = path.stat()
         digest.update(f"{path} {status.st_size} {status.st_mtime_ns}".encode())
     return digest.hexdigest()

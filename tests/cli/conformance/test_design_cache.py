@@ -1,7 +1,7 @@
 """Designs in the cache folder: found again, searched anew where they are damaged."""
 
 import pytest
-from mindtorch_npu.conformance.cases import declared, stored_designs
+from mindtorch_npu.conformance.cases import declared, design_cache
 from mindtorch_npu.conformance.operators import rows
 from mindtorch_npu.conformance.operators.row import ROWS
 
@@ -19,7 +19,7 @@ def cache(tmp_path, monkeypatch):
 
 def forget():
     declared._calls.cache_clear()
-    stored_designs._file.cache_clear()
+    design_cache._file.cache_clear()
 
 
 def cases(dtypes=("float32",)):
@@ -65,5 +65,5 @@ def test_a_folder_that_cannot_be_written_does_no_harm(cache, monkeypatch):
     def refuse(_folder):
         raise OSError("read-only")
 
-    monkeypatch.setattr(stored_designs.user_dir, "to_write", refuse)
+    monkeypatch.setattr(design_cache.user_dir, "to_write", refuse)
     assert cases() == searched
