@@ -46,9 +46,15 @@ def _environment_as_before():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish():
-    """What modules and the collection made lives to the end: no garbage collection walks it."""
+    """What modules and the collection made lives to the end: no garbage collection walks it.
+
+    torch, where they import it, computes on one thread."""
     gc.collect()
     gc.freeze()
+    # Threads of torch's that wait for each other spin: on small tensors, beside other workers of
+    # pytest, they cost five times what the work does. Those of mindtorch's kernels stay several.
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
 
 
 def pytest_xdist_auto_num_workers():

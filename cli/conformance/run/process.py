@@ -49,7 +49,8 @@ class Setup:
     `guard`: whether memory is watched around each block, which costs time; `peer`: a worker that
     another one asks for the same case; `cases`: a case file, see operators/filed.py; `until`: when
     workers are ended whatever they do, by `time.monotonic` of this host (0: never); `time_every`:
-    seconds between rounds of timed launches beside the cases (0: none)."""
+    seconds between rounds of timed launches beside the cases (0: none); `second_oracle`: whether
+    torch, whose import takes seconds, is asked about failures."""
 
     device: str = "npu:0"
     home: str | None = None
@@ -65,6 +66,7 @@ class Setup:
     cases: str = ""
     until: float = 0.0
     time_every: float = 0.0
+    second_oracle: bool = True
 
     @property
     def left(self) -> float:
@@ -83,7 +85,7 @@ class Setup:
             "guard": self.guard,
             "peer": self.peer,
             "cases": self.cases,
-            "hurry": bool(self.until),
+            "second_oracle": self.second_oracle and not self.until,
             "time_every": self.time_every,
             "timeout": self.timeout,
         }

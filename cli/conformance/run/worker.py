@@ -62,7 +62,7 @@ class Worker:
         self.rechecked: Counter[str] = Counter()
         self._peer: Peer | None = None
         self._timer: LaunchTimer | None = None
-        if setup.get("hurry"):
+        if not setup.get("second_oracle", True):
             from .second_oracle import silence
 
             silence()

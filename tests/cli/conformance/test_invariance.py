@@ -16,7 +16,7 @@ def checked(tmp_path, *only: str, fault: str = "") -> list[Result]:
     """The results of these cases on a simulator with a fault."""
     environ = {"ACLSIM_FAULTS": fault} if fault else {}
     path = tmp_path / "run.jsonl"
-    setup = Setup("npu:0", None, True, str(path), 120.0, environ)
+    setup = Setup("npu:0", None, True, str(path), 120.0, environ, second_oracle=False)
     run = engine.begin(engine.RunRequest((), CaseFilter(), setup, jobs=1, only=only), path)
     return list(run.results())
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,13 @@ from aclnn_bindings.install.library import bundled_simulator
 pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
 
 
-def checked(tmp_path, op, fault="", timeout=120.0, only=(), **plan) -> list[Result]:
+def checked(
+    tmp_path, op, fault="", timeout=120.0, only=(), second_oracle=False, **plan
+) -> list[Result]:
     """All results of a quick check of ops on the simulator with a fault, or of `only` some."""
     environ = {"ACLSIM_FAULTS": fault} if fault else {}
-    setup = Setup("npu:0", None, True, str(tmp_path / "run.jsonl"), timeout, environ)
+    setup = Setup("npu:0", None, True, str(tmp_path / "run.jsonl"), timeout, environ,
+                  second_oracle=second_oracle)  # fmt: skip
     ops = (op,) if isinstance(op, str) else op
     request = engine.RunRequest(ops, CaseFilter(**plan), setup, jobs=1, only=only)
     run = engine.begin(request, tmp_path / "run.jsonl")
@@ -114,9 +118,12 @@ def test_the_second_worker_of_a_device_has_kernels_of_several_threads(monkeypatc
 
 
 def test_dropped_last_k_breaks_the_componentwise_ratio_and_exact_integers(tmp_path):
-    found = {r.case: r for r in checked(tmp_path, "matmul", "matmul:lastk", dtypes=("float32",))}
+    plan = {"second_oracle": True, "dtypes": ("float32",)}
+    found = {r.case: r for r in checked(tmp_path, "matmul", "matmul:lastk", **plan)}
     assert found["matmul/functional/s0"].verdict == "FAIL"
     assert "componentwise ratio" in found["matmul/functional/s0"].reason
+    if find_spec("torch"):
+        assert found["matmul/functional/s0"].reason.endswith("torch agrees with the reference")
     integer = [r for r in found.values() if "/values=integer" in r.case and "k=1/" not in r.case]
     assert "FAIL" in verdicts(integer)
 
