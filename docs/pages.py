@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from textwrap import fill
 
 import click
 from mutation_page import mutation_page
@@ -134,12 +135,16 @@ def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[st
 
 
 def needed_operators() -> str:
-    """The ACLNN operators that mindtorch's rows call, one a line, in order of declaration."""
+    """The ACLNN operators that mindtorch's rows call, a paragraph for each family of rows."""
     import mindtorch  # noqa: F401 - its rows are declared when it is imported
     from mindtorch.ops import OPS
 
-    calls = [call.name for op in OPS.values() for call in op.kernels.aclnn]
-    return "\n".join([*dict.fromkeys(calls), ""])
+    family_of: dict[str, str] = {}
+    for op in OPS.values():
+        for call in op.kernels.aclnn:
+            family_of.setdefault(call.name, op.family)
+    names = {f: [n for n in family_of if family_of[n] == f] for f in family_of.values()}
+    return "\n\n".join(fill(" ".join(some), 100) for some in names.values()) + "\n"
 
 
 # Pages of the site alone: generated_pages.py adds them when mkdocs builds it.

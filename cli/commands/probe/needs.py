@@ -10,5 +10,5 @@ from importlib.resources import files
 
 
 def needed_by_check() -> tuple[str, ...]:
-    """Their names in order of declaration."""
+    """Their names, by the families of the rows that call them."""
     return tuple((files(__package__) / "needed_operators.txt").read_text("utf-8").split())
