@@ -15,7 +15,7 @@ import mindtorch.utils.data
 
 PACKAGES = (aclnn_bindings.call, aclnn_bindings.runtime, mindtorch._backends.npu,
             mindtorch.utils.data)  # fmt: skip
-KNOWN = {"Buffer", "Event", "Graph", "PinnedBuffer", "Plan", "Stream", "Descriptor"}
+KNOWN = {"Buffer", "CapturedGraph", "Event", "PinnedBuffer", "Plan", "Stream", "Descriptor"}
 
 
 def modules(package: ModuleType) -> Iterator[ModuleType]:
