@@ -11,13 +11,15 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-_CODES: dict[str, CodeType] = {}  # by source: many operators' functions differ in globals alone
+from .codes import CODES
+
+_COMPILED: dict[str, CodeType] = {}  # by source: many operators' functions differ in globals alone
 
 
 def _code(source: str, filename: str) -> CodeType:
-    code = _CODES.get(source)
+    code = _COMPILED.get(source)
     if code is None:
-        _CODES[source] = code = compile(source, filename, "exec")
+        _COMPILED[source] = code = CODES.of(source)
     return _placed(code, filename)
 
 
