@@ -14,7 +14,7 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
-from ..ops.rules import laid_out
+from ..ops.rules import NUMBERS, laid_out
 from .creation import empty, empty_strided, finish, full, ones, row_entry, tensor, zeros
 from .publish import FUNCTIONS, surface
 
@@ -67,7 +67,8 @@ def _no_tensor(name: str, value: Any) -> TypeError:
 
 
 def _new_full(geom: Geometry, value: Number) -> Tensor:
-    return full(geom.shape, value, dtype=geom.dtype, device=geom.device)
+    make = row_entry("full") if value.__class__ in NUMBERS else full
+    return make(geom.shape, value, dtype=geom.dtype, device=geom.device)
 
 
 zeros_like = surface(name="zeros_like", method=False)(

@@ -8,6 +8,7 @@ and returns the Geometry of each new result. It may look at the class of a `Scal
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from .._tensor import dtype as dt
@@ -44,10 +45,17 @@ class Dynamic:
 
     def geometry(self, shape: tuple[int, ...]) -> Geometry:
         """The Geometry of a result of this shape."""
-        strides = contiguous_strides(shape)
-        if self.column_major:
-            strides = tuple(reversed(contiguous_strides(tuple(reversed(shape)))))
-        return geometry(shape, strides, 0, self.dtype, self.device)
+        return _laid_out_anew(shape, self.dtype, self.device, self.column_major)
+
+
+@lru_cache(1 << 10)
+def _laid_out_anew(
+    shape: tuple[int, ...], dtype: Dtype, device: Device, column_major: bool
+) -> Geometry:
+    strides = contiguous_strides(shape)
+    if column_major:
+        strides = tuple(reversed(contiguous_strides(tuple(reversed(shape)))))
+    return geometry(shape, strides, 0, dtype, device)
 
 
 # What a row gives: geometries, some of them known only after the kernel has run.

@@ -91,6 +91,8 @@ def conform(result: Array, geom: Geometry) -> tuple[Any, Any]:
         result = cast(result, dtype)
     if result.strides == geom.np_strides and result.flags.owndata:
         return result, result
+    if result.strides == geom.np_strides and _whole(result, geom):
+        return result, result.base
     if geom.contiguous and not geom.offset:
         array = np.empty(geom.shape, dtype)
         array[...] = result
@@ -100,6 +102,17 @@ def conform(result: Array, geom: Geometry) -> tuple[Any, Any]:
     array = host_array(geom, storage)
     array[...] = result
     return array, memory
+
+
+def _whole(view: Array, geom: Geometry) -> bool:
+    """Whether an array is all of the memory that it is a view of, in another order of dims."""
+    base = view.base
+    return (
+        base.__class__ is np.ndarray
+        and base.flags.owndata
+        and base.nbytes == geom.extent * view.itemsize
+        and base.nbytes == view.nbytes
+    )
 
 
 def cast(array: Array, dtype: Any) -> Array:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...._tensor.device import DeviceLike, resolve
 from ...._tensor.device import device as Device
+from ...._tensor.device import resolve
 from ...._tensor.geometry import contiguous
 from ...words import *
 
@@ -86,25 +86,45 @@ op(
 )
 
 
-@composite(
+def _exponents(dtype: Dtype | None) -> Dtype | None:
+    """The dtype in which the exponents of powers are spaced: whole powers from float64."""
+    whole = dtype is not None and dt.resolve(dtype, "logspace").category <= dt.INTEGER
+    return dt.float64 if whole else dtype
+
+
+def _powers(
+    start: float, end: float, steps: int, base: float, dtype: Dtype | None, device: Device | None
+) -> Tensor:
+    line = aten.linspace(start, end, steps, dtype=_exponents(dtype), device=device)
+    powers = aten.pow(base, line)
+    return powers if dtype is None else aten.to(powers, dtype)
+
+
+def _powers_cpu(
+    start: float, end: float, steps: int, base: float, dtype: Dtype | None, device: Device | None,
+    *, out: Geometry,
+) -> Array:  # fmt: skip
+    kind = _exponents(out.dtype)
+    line = _linspace(start, end, steps, kind, device, out=_line(start, end, steps, kind, device))
+    half = line.dtype.itemsize == 2
+    return np.asarray(np.power(base, line.astype(np.float32) if half else line))
+
+
+op(
     "logspace(Number start, Number end, int steps, float base=10.0, *, ScalarType? dtype=None,"
     " Device? device=None) -> Tensor",
+    infer=lambda start, end, steps, base=10.0, dtype=None, device=None: _line(
+        start, end, steps, dtype, device
+    ),
+    cpu=_powers_cpu,
+    compute="raw",
+    lower=_powers,
+    grad={},
+    summary="`base` to the power of `steps` evenly spaced numbers.",
     samples=calls((0.0, 2.0, 5), (-1, 1, 3, 2.0)),
     tolerance="composite",
+    surface="function",
 )
-def logspace(
-    start: float,
-    end: float,
-    steps: int,
-    base: float = 10.0,
-    dtype: Dtype | None = None,
-    device: DeviceLike | None = None,
-) -> Tensor:
-    """`base` to the power of `steps` evenly spaced numbers."""
-    if dtype is not None and dt.resolve(dtype, "logspace").category <= dt.INTEGER:
-        powers = aten.pow(base, aten.linspace(start, end, steps, dtype=dt.float64, device=device))
-        return aten.to(powers, dtype)
-    return aten.pow(base, aten.linspace(start, end, steps, dtype=dtype, device=device))
 
 
 def _below(row: int, col: int, offset: int) -> int:

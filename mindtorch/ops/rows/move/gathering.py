@@ -659,11 +659,33 @@ def take(self: Tensor, index: Tensor) -> Tensor:
         )
     if index.numel() and not self.numel():
         raise IndexError("take(): tried to take from an empty tensor")
-    flat = aten.reshape(self, (-1,))
-    places = _from_end(aten.reshape(index, (-1,)), flat, 0)
     if not index.numel():
         return aten.zeros(tuple(index.shape), dtype=self.dtype, device=self.device)
     try:
-        return aten.view(aten.index_select(flat, 0, places), index.shape)
+        return aten._take(self, index)
     except IndexError:
-        raise outside(index, flat) from None
+        raise outside(index, aten.reshape(self, (-1,))) from None
+
+
+def _take(self: Tensor, index: Tensor) -> Tensor:
+    flat = aten.reshape(self, (-1,))
+    places = _from_end(aten.reshape(index, (-1,)), flat, 0)
+    return aten.view(aten.index_select(flat, 0, places), index.shape)
+
+
+op(
+    "_take(Tensor self, Tensor index) -> Tensor",
+    infer=lambda self, index: self.fresh(index.shape),
+    cpu=lambda self, index: self.reshape(-1).take(index),
+    compute="raw",
+    lower=_take,
+    grad={
+        "self": lambda grad, self_geom, index: aten.put(
+            aten.zeros(self_geom.shape, dtype=grad.dtype, device=grad.device), index, grad, True
+        )
+    },
+    unsampled="take is held against torch",
+    tolerance="exact",
+    surface="none",
+    cost=lookup,
+)

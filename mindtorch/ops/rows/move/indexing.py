@@ -182,7 +182,7 @@ op(
     "nonzero(Tensor self) -> Tensor",
     summary="Indices of elements that are not 0: `[N, dimensions]`.",
     infer=lambda self: Dynamic(dt.int64, self.device, (self.numel, self.ndim), column_major=True),
-    cpu=lambda self: np.argwhere(self),
+    cpu=lambda self: np.array(self.nonzero()).T if self.ndim else np.argwhere(self),
     compute="raw",
     aclnn=call("aclnnNonzero", "self", "out", when=is_real),
     lower=lambda self: aten.nonzero(aten.ne(self, 0)),

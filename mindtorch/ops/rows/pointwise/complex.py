@@ -188,9 +188,29 @@ composite(
     samples=calls((Arg((2, 3)),)),
     tolerance="exact",
 )
-composite(
+
+
+def _angle_grad(grad: Tensor, self: Tensor) -> Tensor:
+    """Across a complex number, over its size; 0 at the origin, and of real numbers."""
+    if not self.is_complex():
+        return aten.zeros_like(grad)
+    a, b = aten.real(self), aten.imag(self)
+    share = grad / aten.masked_fill(a * a + b * b, self == 0, 1)
+    return aten.masked_fill(aten.complex(-b * share, a * share), self == 0, 0)
+
+
+def _angle_infer(self: Geometry) -> Geometry:
+    if self.dtype.category == dt.COMPLEX:
+        return preserved(self, self.dtype.to_real())
+    return preserved(self, self.dtype if self.dtype.is_floating_point else dt.get_default_dtype())
+
+
+op(
     "angle(Tensor self) -> Tensor",
-    _angle,
+    infer=_angle_infer,
+    cpu=lambda self: np.arctan2(self.imag, self.real if self.dtype.kind == "c" else self + 0),
+    lower=_angle,
+    grad={"self": _angle_grad},
     summary="Argument of each complex number, in radians.",
     samples=calls((Arg((2, 3), "complex64"),), (Arg((2, 3)),)),
 )

@@ -309,8 +309,43 @@ op(
 )
 
 
-@composite(
+_NO_COUNTS = "bincount only supports 1-d non-negative integral inputs."
+
+
+def _bincount_infer(self: Geometry, weights: Geometry | None = None, minlength: int = 0) -> Dynamic:
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if self.ndim != 1 or self.dtype.is_floating_point:
+        raise RuntimeError(_NO_COUNTS)
+    if weights is not None and weights.shape != self.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    if weights is None:
+        return Dynamic(dt.int64, self.device)
+    return Dynamic(dt.float32 if weights.dtype is dt.float32 else dt.float64, self.device)
+
+
+def _bincount_cpu(self: Array, weights: Array | None, minlength: int) -> Array:
+    if self.size and self.min() < 0:
+        raise RuntimeError(_NO_COUNTS)
+    return np.bincount(self, weights, minlength)
+
+
+def _bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    if self.numel() and int(aten.amin(self).item()) < 0:
+        raise RuntimeError(_NO_COUNTS)
+    size = max(minlength, int(aten.amax(self).item()) + 1 if self.numel() else 0)
+    if weights is not None and weights.dtype is not dt.float32:
+        weights = aten.to(weights, dt.float64)  # as torch sums them
+    return aten._bincount(self, weights, size)
+
+
+op(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
+    infer=_bincount_infer,
+    cpu=_bincount_cpu,
+    lower=_bincount,
+    grad={},
+    summary="How often each value occurs, or the sum of its weights.",
     unsupported={"bool half real complex": "bincount_cpu"},
     samples=calls(
         (Arg((6,), "int64", 0, 4),),
@@ -321,19 +356,6 @@ op(
     ),
     tolerance="accumulated",
 )
-def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each value of a non-negative integer tensor occurs, or the sum of its weights."""
-    if minlength < 0:
-        raise RuntimeError("minlength should be >= 0")
-    whole = not self.dtype.is_floating_point
-    if self.ndim != 1 or not whole or (self.numel() and int(aten.amin(self).item()) < 0):
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    if weights is not None and weights.shape != self.shape:
-        raise RuntimeError("weights should be 1-d and have the same length as input")
-    size = max(minlength, int(aten.amax(self).item()) + 1 if self.numel() else 0)
-    if weights is not None and weights.dtype is not dt.float32:
-        weights = aten.to(weights, dt.float64)  # as torch sums them
-    return aten._bincount(self, weights, size)
 
 
 def _counted(self: Array, weights: Array | None, size: int) -> Array:

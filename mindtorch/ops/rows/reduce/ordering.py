@@ -427,13 +427,23 @@ def _masked_select_rule(self: Geometry, mask: Geometry) -> Dynamic:
     return Dynamic(self.dtype, self.device, (prod(broadcast(mask.shape, self.shape)),))
 
 
+def _of_one_shape(self: Array, mask: Array) -> tuple[Array, Array]:
+    if self.shape == mask.shape:  # to ask numpy takes longer than to select a few
+        return self, mask
+    shape = np.broadcast_shapes(self.shape, mask.shape)
+    return np.broadcast_to(self, shape), np.broadcast_to(mask, shape)
+
+
+def _masked_select(self: Array, mask: Array) -> Array:
+    self, mask = _of_one_shape(self, mask)
+    return self[mask]
+
+
 op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     summary="Elements where `mask` is true: `[N]`.",
     infer=_masked_select_rule,
-    cpu=lambda self, mask: np.broadcast_to(self, np.broadcast_shapes(self.shape, mask.shape))[
-        np.broadcast_to(mask, np.broadcast_shapes(self.shape, mask.shape))
-    ],
+    cpu=_masked_select,
     compute="raw",
     aclnn=call("aclnnMaskedSelect", "self", "mask", "out"),
     grad={
@@ -467,10 +477,9 @@ def _masked_scatter_rule(self: Geometry, mask: Geometry, source: Geometry) -> Ge
 
 
 def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
-    shape = np.broadcast_shapes(self.shape, mask.shape)
-    result = np.broadcast_to(self, shape).copy()
-    full_mask = np.broadcast_to(mask, shape)
-    count = int(full_mask.sum())
+    self, full_mask = _of_one_shape(self, mask)
+    result = self.copy()
+    count = int(np.count_nonzero(full_mask))
     if count > source.size:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     result[full_mask] = source.reshape(-1)[:count]

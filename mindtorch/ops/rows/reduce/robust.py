@@ -206,16 +206,8 @@ def logcumsumexp(self: Tensor, dim: int) -> Tensor:
     return _by_pairs(self, at) if self.is_complex() else aten._logcumsumexp(self, at)
 
 
-@composite(
-    "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
-    samples=calls(Sample((Arg((3,), "int64", 0, 2),), {"size": 2})),
-    tolerance="exact",
-    out="{name}: Expected out tensor to have scalar type {Want} but got scalar type{Got}",
-)
-def nonzero_static(self: Tensor, size: int, fill_value: int = -1) -> Tensor:
+def _nonzero_static(self: Tensor, size: int, fill_value: int = -1) -> Tensor:
     """The places of what is not zero, cut or filled to `size` rows; on the device throughout."""
-    if size < 0:
-        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     flat = aten.reshape(self != 0, (-1,))
     count = flat.shape[0]
     rank = aten.cumsum(aten.to(flat, dt.int64), 0) - 1
@@ -231,6 +223,36 @@ def nonzero_static(self: Tensor, size: int, fill_value: int = -1) -> Tensor:
     if not columns:
         return aten.zeros((size, 0), dtype=dt.int64, device=self.device)
     return aten.stack(columns[::-1], 1)
+
+
+def _static_infer(self: Geometry, size: int, fill_value: int = -1) -> Geometry:
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    return self.fresh((size, self.ndim), dt.int64)
+
+
+def _static_cpu(self: Array, size: int, fill_value: int) -> Array:
+    built = np.empty((size, self.ndim), np.int64)
+    places = self.nonzero() if self.ndim else ()
+    count = min(size, len(places[0])) if places else 0
+    for column, place in zip(built.T, places, strict=True):
+        column[:count] = place[:count]
+    built[count:] = fill_value
+    return built
+
+
+op(
+    "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
+    infer=_static_infer,
+    cpu=_static_cpu,
+    compute="raw",
+    lower=_nonzero_static,
+    grad={},
+    summary="Indices of elements that are not 0, cut or filled to `size` rows.",
+    samples=calls(Sample((Arg((3,), "int64", 0, 2),), {"size": 2})),
+    tolerance="exact",
+    out="{name}: Expected out tensor to have scalar type {Want} but got scalar type{Got}",
+)
 
 
 @composite(

@@ -803,9 +803,12 @@ op(
     tolerance="accumulated",
     out="decides",
 )
-composite(
+op(
     "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor",
-    lambda self, dim=None: aten.sum(self != 0, dim),
+    infer=lambda self, dim=None: reduction("sum")(self, dim, False, dtype=dt.int64),
+    cpu=lambda self, dim: np.count_nonzero(self, axes(dim, self.ndim) if dim else None),
+    lower=lambda self, dim=None: aten.sum(self != 0, dim),
+    grad={},
     summary="Number of elements that are not 0.",
     samples=calls((Arg((2, 3), "int64", 0, 1),), (Arg((2, 3), "int64", 0, 1), 1)),
     tolerance="exact",
