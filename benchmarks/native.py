@@ -577,13 +577,17 @@ def measured(case: Case, dtype: str) -> tuple[set[str], Window | None, list[floa
 
 
 def window(shares: list[float]) -> Window | None:
-    """The sizes from the first loss down to the smallest, or from the last loss on."""
-    wins = [share <= GAIN for share in shares]
-    if wins[-1]:
-        lost = max((i for i, won in enumerate(wins) if not won), default=-1)
-        return SIZES[lost + 1], 0
-    first = wins.index(False)
-    return (SIZES[0], SIZES[first - 1]) if first else None
+    """The sizes from the first loss down to the smallest, or from the last loss on: those that
+    gain more together."""
+    lost = [i for i, share in enumerate(shares) if share > GAIN]
+    if not lost:
+        return SIZES[0], 0
+    low, high = shares[: lost[0]], shares[lost[-1] + 1 :]
+    if not low and not high:
+        return None
+    if math.prod(low) <= math.prod(high):
+        return SIZES[0], SIZES[len(low) - 1]
+    return SIZES[lost[-1] + 1], 0
 
 
 def both(a: Window | None, b: Window | None) -> Window | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ...limits import reserve
 from ...rules import as_images
 from ...samples import FLOATS
 from ...words import *
 
 Sizes = tuple[int, ...]
+_MOST_SHAPES = 1 << 6
 
 
 class Edges:
@@ -19,6 +22,7 @@ class Edges:
         self.kind = kind
         pairs = zip(padding[::2], padding[1::2], strict=True)
         self.sides = [(ndim - 1 - i, left, right) for i, (left, right) in enumerate(pairs)]
+        self._places: dict[Sizes, tuple[Any, ...]] = {}
 
     def shape(self, shape: Sequence[int]) -> Sizes:
         """The padded shape."""
@@ -51,24 +55,37 @@ class Edges:
             places[dim] = slice(None)
         return parts
 
+    def places(self, shape: Sizes) -> tuple[Any, ...]:
+        """The padded shape, where an array stands in it, and its parts; remembered."""
+        if shape not in self._places:
+            if len(self._places) >= _MOST_SHAPES:
+                self._places.clear()
+            self._places[shape] = self.shape(shape), self.inner(shape), self.parts(shape)
+        return self._places[shape]
+
     def pad(self, x: Array) -> Array:
         """`x` with its edges continued."""
-        out = np.empty(self.shape(x.shape), x.dtype)
-        out[self.inner(x.shape)] = x
-        for edge, by in self.parts(x.shape):
+        shape, inner, parts = self.places(x.shape)
+        out = np.empty(shape, x.dtype)
+        out[inner] = x
+        for edge, by in parts:
             out[edge] = out[by]
         return out
 
     def fold(self, grad: Array, shape: Sizes) -> Array:
         """The adjoint of `pad` for an array of `shape`."""
         sums = grad.copy()
-        for edge, by in reversed(self.parts(shape)):
+        _, inner, parts = self.places(shape)
+        for edge, by in reversed(parts):
             part = sums[edge]
             if self.kind == "replication":  # one element continued over the whole edge
                 dim = next(d for d, (a, b) in enumerate(zip(edge, by, strict=True)) if a != b)
                 part = part.sum(axis=dim, keepdims=True)
             sums[by] += part
-        return sums[self.inner(shape)].copy()
+        return sums[inner].copy()
+
+
+_edges = lru_cache(1 << 8)(Edges)
 
 
 def _sides(kind: str, like: Tensor, padding: Sizes) -> list[tuple[int, int, Tensor]]:
@@ -127,7 +144,7 @@ def _edge_rows(kind: str, n: int) -> None:
     op(
         f"{name}(Tensor self, {sides}) -> Tensor",
         infer=padded,
-        cpu=lambda x, padding: Edges(kind, x.ndim, padding).pad(x),
+        cpu=lambda x, padding: _edges(kind, x.ndim, padding).pad(x),
         compute="raw",
         lower=lambda x, padding: _continued(kind, x, padding),
         aclnn=call(ascend, "self", "padding", "out"),
@@ -145,7 +162,7 @@ def _edge_rows(kind: str, n: int) -> None:
         infer=lambda grad_output, self, padding: (
             as_images(self.shape, self) if self.ndim == n + 2 else self.fresh()
         ),
-        cpu=lambda grad, x, padding: Edges(kind, x.ndim, padding).fold(grad, x.shape),
+        cpu=lambda grad, x, padding: _edges(kind, x.ndim, padding).fold(grad, x.shape),
         lower=lambda grad, x, padding: _folded(kind, grad, x, padding),
         aclnn=call(f"{ascend}Backward", "grad_output", "self", "padding", "out"),
         grad={"grad_output": lambda grad, padding: getattr(aten, name)(grad, padding)},
