@@ -342,11 +342,16 @@ struct Product {
   template <class T> static T of(T a, T b) { return static_cast<T>(a * b); }
 };
 struct Most {
-  template <class T> static T of(T a, T b) { return a > b || a != a ? a : b; }
+  template <class T> static T of(T a, T b) { return (a > b) | (a != a) ? a : b; }
 };
 struct Least {
-  template <class T> static T of(T a, T b) { return a < b || a != a ? a : b; }
+  template <class T> static T of(T a, T b) { return (a < b) | (a != a) ? a : b; }
 };
+
+template <class How, class T>
+void put_row(const T* __restrict from, T* __restrict to, intptr_t m) {
+  for (intptr_t j = 0; j < m; ++j) to[j] = How::of(to[j], from[j]);
+}
 
 // (k),(k,m)->(n,m): slices put together with those that the result has at their indices.
 template <class How, class T>
@@ -358,9 +363,7 @@ void put_together(char** args, const intptr_t* sizes, const intptr_t* steps, voi
       const int64_t to = number<int64_t>(args[0] + i * s[0]);
       char *from = args[1] + i * s[1], *out = args[2] + to * s[3];
       if (s[2] == sizeof(T) && s[4] == sizeof(T)) {
-        const T* a = reinterpret_cast<T*>(from);
-        T* b = reinterpret_cast<T*>(out);
-        for (intptr_t j = 0; j < m; ++j) b[j] = How::of(b[j], a[j]);
+        put_row<How>(reinterpret_cast<const T*>(from), reinterpret_cast<T*>(out), m);
       } else {
         for (intptr_t j = 0; j < m; ++j)
           number<T>(out + j * s[4]) = How::of(number<T>(out + j * s[4]), number<T>(from + j * s[2]));

@@ -4,7 +4,9 @@
 #include "loops/promote.h"
 #include "loops/rows.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace aclsim {
 namespace {
@@ -17,33 +19,45 @@ double log_add(double a, double b) {
   return a > b ? a + std::log1p(std::exp(b - a)) : b + std::log1p(std::exp(a - b));
 }
 
+double log_add(double a, double b, double c) {
+  const double most = std::max(a, std::max(b, c));
+  if (most == kMinusInf) return most;
+  return most + std::log(std::exp(a - most) + std::exp(b - most) + std::exp(c - most));
+}
+
 // One sample: its steps, its labels with blanks between, and log probabilities.
 struct Sample {
   const Tensor *log_probs, *targets;
   int64_t n, steps, length, first_target, blank;
+  std::vector<int64_t> labels = {};  // of each state
 
   int64_t states() const { return 2 * length + 1; }
-  int64_t label(int64_t s) const {
-    if (s % 2 == 0) return blank;
-    const Tensor& t = *targets;
-    const int64_t at = t.rank == 2 ? n * t.strides[0] + s / 2 * t.strides[1]
-                                   : (first_target + s / 2) * t.strides[0];
-    return load_one<int64_t>(t.data, t.dtype, t.offset + at);
-  }
+  int64_t label(int64_t s) const { return labels[static_cast<size_t>(s)]; }
   // Whether the state two before leads here: blanks and repeats must be passed one by one.
   bool skips(int64_t s) const { return s >= 2 && s % 2 == 1 && label(s) != label(s - 2); }
-  double log_prob(int64_t t, int64_t s) const {
+  void read_labels() {
+    const Tensor& t = *targets;
+    labels.assign(static_cast<size_t>(states()), blank);
+    for (int64_t k = 0; k < length; ++k) {
+      const int64_t at = t.rank == 2 ? n * t.strides[0] + k * t.strides[1]
+                                     : (first_target + k) * t.strides[0];
+      labels[static_cast<size_t>(2 * k + 1)] = load_one<int64_t>(t.data, t.dtype, t.offset + at);
+    }
+  }
+  // The log probabilities of every class at a step.
+  void read_step(int64_t t, double* logs) const {
     const Tensor& p = *log_probs;
-    return load_one<double>(p.data, p.dtype, p.offset + t * p.strides[0] + n * p.strides[1] +
-                                                 label(s) * p.strides[2]);
+    load(logs, p.data, p.dtype, p.offset + t * p.strides[0] + n * p.strides[1], p.strides[2],
+         p.dims[2]);
   }
 };
 
 // The arguments of both ops from `first` on: logProbs, targets, input lengths, target lengths.
 Sample sample_at(const Call& c, int first, int64_t n, int64_t blank) {
   Sample s = {&c.tensor(first), &c.tensor(first + 1), n, c.ints(first + 2)[n],
-              c.ints(first + 3)[n], 0, blank};
+              c.ints(first + 3)[n], 0, blank, {}};
   for (int64_t i = 0; i < n; ++i) s.first_target += c.ints(first + 3)[i];
+  s.read_labels();
   return s;
 }
 
@@ -105,15 +119,15 @@ aclError run_ctc(Call& c) {
     const Sample s = sample_at(c, P::logProbs, n, c.integer(P::blank));
     if (aclError error = check_labels(c, s)) return error;
     const int64_t states = s.states();
-    Buffer<double> row(states), last(states);
+    Buffer<double> row(states), last(states), logs(c.tensor(P::logProbs).dims[2]);
     std::fill_n(row.get(), states, kMinusInf);
     for (int64_t t = 0; t < s.steps; ++t) {
       std::copy_n(row.get(), states, last.get());
+      s.read_step(t, logs.get());
       for (int64_t k = 0; k < states; ++k) {
         double sum = t == 0 ? (k < 2 ? 0 : kMinusInf) : last[k];
-        if (t > 0 && k >= 1) sum = log_add(sum, last[k - 1]);
-        if (t > 0 && s.skips(k)) sum = log_add(sum, last[k - 2]);
-        row[k] = sum + s.log_prob(t, k);
+        if (t > 0 && k >= 1) sum = log_add(sum, last[k - 1], s.skips(k) ? last[k - 2] : kMinusInf);
+        row[k] = sum + logs[s.label(k)];
       }
       store(row.get(), alpha.data, alpha.dtype,
             alpha.offset + n * alpha.strides[0] + t * alpha.strides[1], alpha.strides[2], states);
@@ -144,33 +158,34 @@ aclnnStatus check_ctc_grad(Call& c) {
   return expect_same_shape(c, P::out, P::logProbs);
 }
 // The gradient at step t: exp(lp) minus the posterior of each class, times the upstream gradient.
-void put_step(const Call& c, const Sample& s, int64_t t, const double* posterior, double nll,
-              double grad) {
+void put_step(const Call& c, const Sample& s, int64_t t, const double* posterior,
+              const double* logs, double nll, double grad) {
   using P = params::CtcLossBackward;
 
-  const Tensor &p = c.tensor(P::logProbs), &out = c.tensor(P::out);
-  for (int64_t k = 0; k < p.dims[2]; ++k) {
-    const double lp = load_one<double>(
-        p.data, p.dtype, p.offset + t * p.strides[0] + s.n * p.strides[1] + k * p.strides[2]);
-    const double value = (std::exp(lp) - std::exp(posterior[k] + nll - lp)) * grad;
-    store_one(value, out.data, out.dtype,
-              out.offset + t * out.strides[0] + s.n * out.strides[1] + k * out.strides[2]);
-  }
+  const Tensor& out = c.tensor(P::out);
+  Buffer<double> values(out.dims[2]);
+  for (int64_t k = 0; k < out.dims[2]; ++k)
+    values[k] = (std::exp(logs[k]) - std::exp(posterior[k] + nll - logs[k])) * grad;
+  store(values.get(), out.data, out.dtype,
+        out.offset + t * out.strides[0] + s.n * out.strides[1], out.strides[2], out.dims[2]);
 }
 void ctc_grad_sample(const Call& c, const Sample& s, double nll, double grad) {
   using P = params::CtcLossBackward;
 
   const Tensor& alpha = c.tensor(P::logAlpha);
   const int64_t states = s.states(), classes = c.tensor(P::logProbs).dims[2];
-  Buffer<double> beta(states), next(states), given(states), posterior(classes);
+  Buffer<double> beta(states), next(states), given(states), posterior(classes),
+      logs(classes);
   std::fill_n(beta.get(), states, kMinusInf);
   for (int64_t t = s.steps - 1; t >= 0; --t) {
     std::copy_n(beta.get(), states, next.get());
+    s.read_step(t, logs.get());
     for (int64_t k = 0; k < states; ++k) {
       double sum = t == s.steps - 1 ? (k >= states - 2 ? 0 : kMinusInf) : next[k];
-      if (t < s.steps - 1 && k + 1 < states) sum = log_add(sum, next[k + 1]);
-      if (t < s.steps - 1 && k + 2 < states && s.skips(k + 2)) sum = log_add(sum, next[k + 2]);
-      beta[k] = sum + s.log_prob(t, k);
+      const bool skips = k + 2 < states && s.skips(k + 2);
+      if (t < s.steps - 1 && k + 1 < states)
+        sum = log_add(sum, next[k + 1], skips ? next[k + 2] : kMinusInf);
+      beta[k] = sum + logs[s.label(k)];
     }
     load(given.get(), alpha.data, alpha.dtype,
          alpha.offset + s.n * alpha.strides[0] + t * alpha.strides[1], alpha.strides[2], states);
@@ -179,7 +194,7 @@ void ctc_grad_sample(const Call& c, const Sample& s, double nll, double grad) {
       double& p = posterior[s.label(k)];
       p = log_add(p, given[k] + beta[k]);
     }
-    put_step(c, s, t, posterior, nll, grad);
+    put_step(c, s, t, posterior.get(), logs.get(), nll, grad);
   }
 }
 aclError run_ctc_grad(Call& c) {
