@@ -202,13 +202,13 @@ def document(steps: Sequence[BisectStep]) -> Iterator[Block]:
         yield Line(Cell(f"first bad commit: {subject}", "bad"))
     else:
         yield Line(Cell(f"{plural(len(left), 'commit')} may be the first bad one", "warn"))
-    yield Heading(f"Commits, oldest first; {len(by_commit)} were run")
+    yield Heading(f"Commits, oldest first; {len(by_commit)} of them ran")
     rows: list[list[Any]] = []
     for sha, short, subject in _commits(steps):
         step = by_commit.get(sha)
         word, style = _WORDS.get(step.code, ("stop", "bad")) if step else ("not run", "dim")
-        rows.append([short, subject, Cell(word, style), step.reason if step else ""])
-    yield Grid(("commit", "subject", "answer", "why"), rows)
+        rows.append([short, Cell(word, style), subject, step.reason if step else ""])
+    yield Grid(("commit", "answer", "subject", "why"), rows)
 
 
 def _write(path: Path, steps: Sequence[BisectStep]) -> None:

@@ -6,6 +6,7 @@ A mistake is a usage error when options are parsed, before any device is touched
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
@@ -41,6 +42,28 @@ class Word(click.Choice[str]):
         if value in self.choices:
             return str(value)
         self.fail(f"{value!r}: {one_of(str(value), self.choices)}", param, ctx)
+
+
+class Device(click.ParamType[str]):
+    """A device, several NPUs, or all of them; which of them are there, the install says later."""
+
+    name = "DEVICE"
+    _WORDS = re.compile(r"all|cpu|npu(:(all|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*))?")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if self._WORDS.fullmatch(str(value)):
+            return str(value)
+        self.fail(
+            f"{value!r}: expected npu:0, a range npu:0-7, a list npu:0,2-3, all, or cpu", param, ctx
+        )
+
+
+def program_reason(program: str, reason: str) -> str:
+    """What to say of a program that does not start; a script is no program of the PATH."""
+    if not os.path.isfile(program) or os.sep in program:
+        return f"{program}: {reason}"
+    start = "python " if program.endswith(".py") else "./"
+    return f"{program}: no such program on the PATH; did you mean {start}{program}?"
 
 
 class Product(click.ParamType[str]):

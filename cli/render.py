@@ -146,7 +146,7 @@ def printable(text: str) -> str:
 
     Messages come from drivers and journals; an escape code there must not move a cursor.
     """
-    return "".join(c if c == "\n" or _shows(c) else "\ufffd" for c in text)
+    return "".join(c if c in "\n\t" or _shows(c) else "\ufffd" for c in text)
 
 
 def _shows(c: str) -> bool:

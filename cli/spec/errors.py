@@ -15,3 +15,10 @@ def near(name: str, known: Iterable[str]) -> str:
     names = list(known)
     close = get_close_matches(name, names, 1)
     return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(names)}"
+
+
+def undeclared(name: str, declared: Iterable[str]) -> str:
+    """What to say of an operator that an install does not declare, with the nearest that it has."""
+    near = ", ".join(get_close_matches(name, list(declared), 3))
+    words = f"{name}: the install at hand declares no such operator"
+    return f"{words}; did you mean {near}?" if near else words

@@ -214,3 +214,39 @@ def test_a_tree_that_is_not_installed_has_an_unknown_version(
     monkeypatch.setattr(metadata, "version", missing)
     assert leave(["--version"]) == exits.OK
     assert capsys.readouterr().out == "mindtorch-npu, version 0+unknown\n"
+
+
+@pytest.mark.parametrize("command", ["check add", "bench add", "preflight", "grade aclnnAdd"])
+@pytest.mark.parametrize("device", ["gpu:0", "cuda", "npu:x", "npu:0,", "meta", ""])
+def test_a_device_that_is_none_is_refused_before_work(command, device, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main.main([*command.split(), "--device", device])
+    assert ended.value.code == exits.USAGE
+    assert "a list npu:0,2-3, all, or cpu" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("command", [["run", "--simulator"], ["exec"]])
+def test_a_script_without_its_interpreter_is_suggested(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text("")
+    code = 0
+    try:
+        code = main.main([*command, "program.py"]) or 0
+    except SystemExit as ended:
+        code = ended.code
+    assert code == exits.USAGE
+    assert "did you mean python program.py?" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["check", "contract", "aclnnAddd"], ["new", "aclnnAddd"], ["bench", "aclnnAddd"],
+     ["check", "aclnnAddd"], ["explain", "aclnnAddd"]],
+)  # fmt: skip
+def test_an_operator_that_no_install_declares_has_its_nearest(words, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main.main(words)
+    shown = capsys.readouterr()
+    assert ended.value.code in (exits.USAGE, exits.NOTHING)
+    assert "aclnnAdd," in shown.out + shown.err

@@ -17,6 +17,7 @@ from ...conformance.cases.case import parse
 from ...conformance.operators.laws import Launch
 from ...conformance.run.cann_words import one_line
 from ...conformance.run.process import answers
+from ...spec.errors import undeclared
 from . import item
 from .rivals import NoRivalError
 from .runner import METHODS, Bench, BenchRequest, inputs, wrong
@@ -45,7 +46,7 @@ class OtherOperator(OperatorTarget):
 def _renamed(launch: Launch, other: str) -> Callable[..., Any]:
     declared = launch.cann.declarations.ops
     if other not in declared:
-        raise NoRivalError(f"{other}: the install at hand declares no such operator")
+        raise NoRivalError(undeclared(other, declared))
     mine, theirs = (declared[name].params for name in (launch.operator.name, other))
     if [p.kind for p in mine] != [p.kind for p in theirs]:
         takes = ", ".join(f"{p.name}: {p.kind.name.lower()}" for p in theirs)

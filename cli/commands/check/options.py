@@ -277,7 +277,11 @@ UNJUDGED: Final[tuple[Decorator, ...]] = (
 
 def device(default: str, text: str) -> tuple[Decorator, ...]:
     """The option --device."""
-    return (click.option("--device", default=default, show_default=True, help=text),)
+    return (
+        click.option(
+            "--device", type=choices.Device(), default=default, show_default=True, help=text
+        ),
+    )
 
 
 DEVICES: Final = device(

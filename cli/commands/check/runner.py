@@ -344,7 +344,7 @@ def _explain_failures(results: Sequence[Result]) -> None:
     """Say to a bisect how many cases fail, and the first cause."""
     failing = check_text.ranked([r for r in results if r.failing and not r.blame])
     if failing:
-        first, count = failing[0], f"{len(failing)} of {len(results)} cases fail"
+        first, count = failing[0], f"{len(failing):,} of {plural(len(results), 'case')} failed"
         why = (first.cause or {}).get("text", first.reason)
         bisect.because(exits.PROBLEMS, f"{count}: {first.case}: {why}")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ... import exits
+from ... import choices, exits
 
 EPILOG = """\b
 Examples:
@@ -45,7 +45,7 @@ def execute(npu: bool, absent: str | None, command: tuple[str, ...]) -> int:
         os.execvpe(command[0], command, environ)  # signals and exit codes are the program's own
     except (OSError, ValueError) as error:  # a name of nothing is a ValueError
         reason = getattr(error, "strerror", None) or str(error)
-        click.echo(f"error: {command[0]}: {reason}", err=True)
+        click.echo(f"error: {choices.program_reason(command[0], reason)}", err=True)
         return exits.USAGE
 
 

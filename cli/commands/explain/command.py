@@ -107,6 +107,16 @@ def _end_of(file: Path) -> str:
         raise click.UsageError(f"{file}: {error.strerror}") from None
 
 
+def _near(name: str) -> str:
+    """The operators of the newest catalog that an unknown one may be meant to be."""
+    from difflib import get_close_matches
+
+    from aclnn_bindings.interface import catalog
+
+    known = catalog.load(catalog.versions()[-1]).ops
+    return "" if name in known else ", ".join(get_close_matches(name, list(known), 3, 0.8))
+
+
 def document(answer: Explanation, everything: bool = False) -> Iterator[Block]:
     """What was read, then the causes."""
     reading = answer.reading
@@ -129,6 +139,9 @@ def document(answer: Explanation, everything: bool = False) -> Iterator[Block]:
     if answer.findings:
         yield from _causes(answer, everything)
     else:
+        for name in reading.calls[:8]:
+            if near := _near(name):
+                yield Line(Cell(f"{name}: no known CANN declares it; did you mean {near}?", "warn"))
         yield Line(Cell("nothing here is a code, an id or a message that is known", "warn"))
     if answer.collect:
         yield Heading("The cause is not in this text, or not known: collect")

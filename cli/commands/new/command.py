@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 
 import click
 
 from ... import exits, op_names, render
+from ...spec.errors import undeclared
 from . import text
 
 EPILOG = """\b
@@ -47,9 +47,7 @@ def new(
         return exits.NOTHING
     signature = declared.ops.get(operator)
     if signature is None:
-        near = ", ".join(get_close_matches(operator, list(declared.ops), 3))
-        raise click.UsageError(f"{operator}: the install declares no such operator"
-                               + (f"; near: {near}" if near else ""))  # fmt: skip
+        raise click.UsageError(undeclared(operator, declared.ops))
     file, test = out / f"{name}.py", out / f"test_{name}.py"
     _write({file: text.reference(signature), test: text.tests(signature, file.name)}, force)
     on = " --simulator" if simulator else f" --home {home}" if home else ""

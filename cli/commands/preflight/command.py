@@ -21,7 +21,13 @@ is wrong, and not everything could be judged in time."""
 @click.command(epilog=EPILOG)
 @click.option("--seconds", type=choices.Seconds(5), default=60.0, show_default=True,
               help="Time limit in all, in seconds.")  # fmt: skip
-@click.option("--device", default="all", show_default=True, help="npu:0, npu:0-7, npu:0,2 or all.")
+@click.option(
+    "--device",
+    type=choices.Device(),
+    default="all",
+    show_default=True,
+    help="npu:0, npu:0-7, npu:0,2 or all.",
+)
 @click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use.")
 @click.option("--simulator", is_flag=True, help="Use the bundled simulator.")
 @click.option("--journal", "book", type=choices.AppendedFile(),

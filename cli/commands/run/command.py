@@ -218,7 +218,8 @@ def _run(
     except OSError as error:
         if error.filename != command[0]:
             raise  # not the program: a folder or file of this command has no room
-        raise click.UsageError(f"{command[0]}: {error.strerror}") from error
+        reason = choices.program_reason(command[0], str(error.strerror))
+        raise click.UsageError(reason) from error
     except BindingError as error:  # 1 would say that something was found
         raise click.UsageError(str(error)) from error
 

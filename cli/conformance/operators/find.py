@@ -7,6 +7,7 @@ from typing import Any
 
 from mindtorch.ops import OPS
 
+from ...spec.errors import undeclared
 from ...spec.row import ROWS
 from ..run.rows import TorchRow
 from ..run.subject import PREFIX, Subject, UnknownSubjectError
@@ -31,7 +32,7 @@ def subject(name: str, declarations: Any = None) -> Subject:
         raise UnknownSubjectError(f"{name}: no such operator" + (f"; near: {near}" if near else ""))
     signature = declarations.ops.get(name)
     if signature is None:
-        raise UnknownSubjectError(f"{name}: the install at hand declares no such operator")
+        raise UnknownSubjectError(undeclared(name, declarations.ops))
     if (row_of_golden := golden_row(signature)) is not None:
         return OwnOperator(signature, row_of_golden)
     rows.declare(name)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...plurals import plural
-from ...spec.errors import near
+from ...spec.errors import near, undeclared
 from ..cases.case import CONTRACTS, ITEMS, Case, parse
 from ..cases.cases import cases
 from ..cases.contract import cases_of as contract_of
@@ -365,11 +365,7 @@ def _require(name: str, declared: Any) -> None:
     if declared is None:
         raise NothingSelectedError(f"{name}: ACLNN operators need an npu device; see --device")
     if name not in declared.ops:
-        near = ", ".join(get_close_matches(name, list(declared.ops), 3))
-        raise NothingSelectedError(
-            f"{name}: the install at hand declares no such operator"
-            + (f"; near: {near}" if near else "")
-        )
+        raise NothingSelectedError(undeclared(name, declared.ops))
 
 
 def _of_functions(request: RunRequest) -> Iterator[Case]:
