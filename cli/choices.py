@@ -44,7 +44,7 @@ class Word(click.Choice[str]):
         self.fail(f"{value!r}: {one_of(str(value), self.choices)}", param, ctx)
 
 
-class Device(click.ParamType[str]):
+class DeviceWords(click.ParamType[str]):
     """A device, several NPUs, or all of them; which of them are there, the install says later."""
 
     name = "DEVICE"

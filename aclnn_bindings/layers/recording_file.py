@@ -187,8 +187,9 @@ def chunks(path: Path, kinds: Collection[int] | None = None) -> Iterator[Chunk]:
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise RecordingError(
-                f"{path}: no recording of version 1 (it does not start with {MAGIC!r}); "
-                "make one with `mindtorch-npu run --record FILE -- COMMAND`"
+                f"{path}: no recording of version 1 (it does not begin with "
+                f"{MAGIC.decode().strip()}); make one with "
+                "`mindtorch-npu run --record FILE -- COMMAND`"
             )
         while len(head := file.read(_HEAD.size)) == _HEAD.size:
             magic, kind, codec, _, stored, size, crc, process, pid, thread = _HEAD.unpack(head)

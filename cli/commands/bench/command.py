@@ -70,7 +70,7 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
 )
 @click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE",
               help="Value of an argument other than a tensor: align_corners=True.")  # fmt: skip
-@click.option("--device", type=choices.Device(), default="npu:0", show_default=True,
+@click.option("--device", type=choices.DeviceWords(), default="npu:0", show_default=True,
               help="npu:0; several devices (npu:0-7, all) are compared.")  # fmt: skip
 @click.option("--ray", metavar="ADDRESS|auto", help="Time on every NPU of a Ray cluster.")
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True,

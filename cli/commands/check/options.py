@@ -279,7 +279,7 @@ def device(default: str, text: str) -> tuple[Decorator, ...]:
     """The option --device."""
     return (
         click.option(
-            "--device", type=choices.Device(), default=default, show_default=True, help=text
+            "--device", type=choices.DeviceWords(), default=default, show_default=True, help=text
         ),
     )
 

@@ -51,7 +51,7 @@ Exit codes: 0 a score above 0, 1 a score of 0, 2 usage or an unusable reference,
     help="Repeat the calls of an earlier grading; default: calls that are new.",
 )
 @click.option(
-    "--device", type=choices.Device(), default="npu:0", show_default=True, help="The device."
+    "--device", type=choices.DeviceWords(), default="npu:0", show_default=True, help="The device."
 )
 @click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use.")
 @click.option("--simulator", is_flag=True, help="Use the bundled simulator.")

@@ -23,7 +23,7 @@ is wrong, and not everything could be judged in time."""
               help="Time limit in all, in seconds.")  # fmt: skip
 @click.option(
     "--device",
-    type=choices.Device(),
+    type=choices.DeviceWords(),
     default="all",
     show_default=True,
     help="npu:0, npu:0-7, npu:0,2 or all.",
