@@ -54,7 +54,7 @@ def test_a_file_that_exists_is_not_replaced(tmp_path):
 def test_an_operator_that_no_header_declares_is_refused_with_a_near_name(tmp_path):
     outcome = CliRunner().invoke(new, ["aclnnSubb", "--simulator", "--out", str(tmp_path)])
     assert outcome.exit_code == exits.USAGE
-    assert "near: aclnnSub" in outcome.output
+    assert "did you mean aclnnSub" in outcome.output
 
 
 def test_what_no_header_marks_as_a_result_goes_by_name_or_place():
