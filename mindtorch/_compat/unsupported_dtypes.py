@@ -48,9 +48,12 @@ class Refusal:
     unless: Callable[[Sequence[object]], bool] | None = None
 
 
-def kernel(name: str, first: bool = False) -> Refusal:
+def kernel(
+    name: str, first: bool = False, unless: Callable[[Sequence[object]], bool] | None = None
+) -> Refusal:
     """The refusal of a kernel that has no code for a dtype."""
-    return Refusal(f"\"{name}\" not implemented for '{{dtype}}'", NotImplementedError, first)
+    text = f"\"{name}\" not implemented for '{{dtype}}'"
+    return Refusal(text, NotImplementedError, first, unless)
 
 
 class _References(local):

@@ -39,6 +39,7 @@ from ..ops.schema import ArgKind, SchemaArgument
 from ..ops.source import compiled
 from ..ops.spec import Op
 from . import programs, slow
+from .autocast import recast
 from .bind import PLAIN, listed, refuse_kinds, refuse_shared, refused, sizes_of
 from .dispatcher import layers, layers_inplace
 from .documentation import WRITING, document
@@ -502,6 +503,8 @@ def _body(op: Op) -> Any:
     body = op.body
     if body is not None and op.name in LABELS:
         body = _labelling(body, LABELS[op.name])
+    if body is not None and op.dtypes.autocast:
+        body = _recasting(op, body)
     if body is None or not op.dtypes.unsupported:
         return body
 
@@ -530,6 +533,16 @@ def _body(op: Op) -> Any:
             if tensors and tensors[0].dtype.itemsize != 2:  # halves are torch's cpu's own matter
                 unsupported_dtypes.refuse(op.dtypes.unsupported, None, [tensors[0]._geom])
             raise
+
+    return run
+
+
+def _recasting(op: Op, body: Any) -> Any:
+    """A body whose tensors are cast first where autocast says so."""
+
+    @functools.wraps(body)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return body(*(LOCAL.autocast and recast(op, args) or args), **kwargs)
 
     return run
 
@@ -714,8 +727,12 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         source += f"    refuse_shared((self,), ({names},)[1:])\n"
     if replays:
         source += programs.observation(names).format(named=_named(op, form))
-    source += f"    try:\n        return {result}\n    except (AttributeError, TypeError):\n"
-    source += f"        refuse_call(op, {form!r}, ({names},))\n        raise\n"
+    source += f"    try:\n        return {result}\n"
+    if form in OPERATORS:  # Python asks the other operand, as after torch's operators
+        source += "    except TypeError:\n        return NotImplemented\n"
+    else:
+        source += "    except (AttributeError, TypeError):\n"
+        source += f"        refuse_call(op, {form!r}, ({names},))\n        raise\n"
     scope: dict[str, Any] = {
         **defaults(op), "NUMBERS": NUMBERS, "Tensor": Tensor,
         "body": body, "op": op, "operand": slow.operand, "out_call": out_call,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,15 +41,24 @@ def operand(op: Op, value: Any) -> Any:
 
 
 def operated(op: Op, raw: Sequence[Any]) -> Any:
-    """An operator's call whose plan was not found; NotImplemented where Python asks further."""
-    other = operand(op, raw[1])
-    return NotImplemented if other is None else slow(op, (raw[0], other, *raw[2:]))
+    """An operator's call whose plan was not found; NotImplemented where Python asks further.
+
+    As in torch, it asks further after a TypeError too, as a `__torch_function__` may raise.
+    """
+    return _operated(slow, op, raw)
 
 
 def operated_inplace(op: Op, raw: Sequence[Any]) -> Any:
     """`a += b` whose plan was not found; NotImplemented where Python asks further."""
+    return _operated(slow_inplace, op, raw)
+
+
+def _operated(run: Callable[..., Any], op: Op, raw: Sequence[Any]) -> Any:
     other = operand(op, raw[1])
-    return NotImplemented if other is None else slow_inplace(op, (raw[0], other, *raw[2:]))
+    try:
+        return NotImplemented if other is None else run(op, (raw[0], other, *raw[2:]))
+    except TypeError:
+        return NotImplemented
 
 
 def _raw_key(op: Op, args: Sequence[Any]) -> Any:

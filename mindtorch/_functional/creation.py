@@ -17,7 +17,7 @@ from .._compat.warn_once import warn_once
 from .._tensor import dtype as dt
 from .._tensor.device import CPU, DeviceLike, resolve
 from .._tensor.dtype import dtype as Dtype
-from .._tensor.geometry import Size, contiguous, format_name
+from .._tensor.geometry import Geometry, Size, contiguous, format_name
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, adopt, wrap
 from .._tensor.types import Array, Number, Shape
@@ -25,6 +25,7 @@ from ..ops.rules import laid_out, scalar_name
 from ..ops.spec import OPS, aten
 from .literals import array_of, refuse_strides
 from .publish import FUNCTIONS, surface
+from .settings import SETTINGS
 
 
 def finish(result: Tensor, requires_grad: bool) -> Tensor:
@@ -478,7 +479,20 @@ def empty(
         if format_name(memory_format) == "preserve":
             raise RuntimeError("unsupported memory format Preserve")
         geom = laid_out(geom, memory_format)
-    return finish(registry.backend(geom.device).allocate(geom), requires_grad)
+    return finish(uninitialised(geom), requires_grad)
+
+
+def uninitialised(geom: Geometry) -> Tensor:
+    """Memory as it is; as NaN, the greatest integer or True where algorithms are deterministic."""
+    tensor = registry.backend(geom.device).allocate(geom)
+    if SETTINGS["deterministic"]:
+        from ..utils import deterministic
+
+        if deterministic.fill_uninitialized_memory:
+            kind = geom.dtype
+            floats = kind.is_floating_point or kind.is_complex
+            tensor.fill_(float("nan") if floats else True if kind is dt.bool else dt.iinfo(kind).max)
+    return tensor
 
 
 @surface(method=False)
@@ -506,8 +520,7 @@ def empty_strided(
             f" strides={list(strides)}"
         )
     geom = contiguous((), dt.resolve(dtype, "empty_strided"), resolve(device))
-    geom = geom.at(sizes, strides)
-    return finish(registry.backend(geom.device).allocate(geom), requires_grad)
+    return finish(uninitialised(geom.at(sizes, strides)), requires_grad)
 
 
 @surface(method=False)

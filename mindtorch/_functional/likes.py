@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._backends.registry import registry
 from .._compat.argument_errors import class_name, parsed
 from .._compat.missing_args import UNGIVEN
 from .._dispatch.overrides import hand_over, overriding
@@ -15,7 +14,17 @@ from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops.rules import NUMBERS, laid_out
-from .creation import empty, empty_strided, finish, full, ones, row_entry, tensor, zeros
+from .creation import (
+    empty,
+    empty_strided,
+    finish,
+    full,
+    ones,
+    row_entry,
+    tensor,
+    uninitialised,
+    zeros,
+)
 from .publish import FUNCTIONS, surface
 
 
@@ -48,7 +57,7 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
         if geom.contiguous and make is not None:
             result = make(geom, *args)
         else:
-            result = registry.backend(geom.device).allocate(geom)
+            result = uninitialised(geom)
             if make is not None:
                 result.copy_(make(geom, *args))
         return finish(result, requires_grad)

@@ -10,7 +10,7 @@ from .._compat.argument_errors import parsed
 from .._compat.warn_once import warn_once
 from .publish import surface
 
-_settings: dict[str, Any] = {
+SETTINGS: dict[str, Any] = {
     "precision": "highest", "deterministic": False, "warn_only": False,
 }  # fmt: skip
 _PRECISIONS = ("highest", "high", "medium")
@@ -30,13 +30,13 @@ def set_float32_matmul_precision(precision: str) -> None:
             stacklevel=2,
         )
         return
-    _settings["precision"] = precision
+    SETTINGS["precision"] = precision
 
 
 @surface(method=False, internal=False)
 def get_float32_matmul_precision() -> str:
     """What set_float32_matmul_precision was given."""
-    return str(_settings["precision"])
+    return str(SETTINGS["precision"])
 
 
 @surface(method=False, internal=False)
@@ -78,19 +78,19 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             f" {type(mode).__name__}"
         )
     runtime.set_deterministic(mode)
-    _settings["deterministic"], _settings["warn_only"] = bool(mode), bool(warn_only)
+    SETTINGS["deterministic"], SETTINGS["warn_only"] = bool(mode), bool(warn_only)
 
 
 @surface(method=False, internal=False)
 def are_deterministic_algorithms_enabled() -> bool:
     """Whether deterministic kernels were asked for."""
-    return bool(_settings["deterministic"])
+    return bool(SETTINGS["deterministic"])
 
 
 @surface(method=False, internal=False)
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether use_deterministic_algorithms was given `warn_only`."""
-    return bool(_settings["warn_only"])
+    return bool(SETTINGS["warn_only"])
 
 
 @surface(method=False, internal=False)
@@ -108,7 +108,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 @surface(method=False, internal=False)
 def get_deterministic_debug_mode() -> int:
     """0, 1 or 2: default, warn or error."""
-    return _settings["deterministic"] and (1 if _settings["warn_only"] else 2)
+    return (1 if SETTINGS["warn_only"] else 2) if SETTINGS["deterministic"] else 0
 
 
 @surface(method=False, internal=False)
@@ -132,14 +132,14 @@ def set_num_interop_threads(int: int) -> None:
     """Kept without effect: calls run one after another. RuntimeError below 1."""
     if int < 1:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
-    _settings["interop"] = int
+    SETTINGS["interop"] = int
 
 
 @surface(method=False, internal=False)
 @parsed()
 def get_num_interop_threads() -> int:
     """What set_num_interop_threads was given; 1 before."""
-    return builtins.int(_settings.get("interop", 1))
+    return builtins.int(SETTINGS.get("interop", 1))
 
 
 @surface(method=False, internal=False)

@@ -136,10 +136,18 @@ def asking_operator(tensor: Any, name: str) -> Callable[..., Any]:
             return func(self, *args, **kwargs)
         if hasattr(func, "__code__"):
             func.__name__ = public
-        return DOOR["hand_over"](func, (self,), (self, *args), kwargs)
+        try:
+            return DOOR["hand_over"](func, (self,), (self, *args), kwargs)
+        except TypeError:  # Python asks the other operand, as after torch's own operators
+            if name in _BINARY:
+                return NotImplemented
+            raise
 
     method.__name__ = name
     return method
+
+
+_BINARY = frozenset(("__rsub__", "__rpow__", "__rtruediv__", "__floordiv__", "__rfloordiv__"))
 
 
 def _asks_nobody(func: Any) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-from ..profiler import Average, EventList, record_function
+from ..profiler import EventList, FunctionEventAvg, record_function
 from ..profiler import profile as _profile
 
 __all__ = ["EventList", "emit_itt", "emit_nvtx", "profile", "record_function"]
@@ -26,7 +26,7 @@ class profile(_profile):  # noqa: N801 - torch's name
         """The table of the events."""
         return self.events().table(sort_by, row_limit, **options)
 
-    def total_average(self) -> Average:
+    def total_average(self) -> FunctionEventAvg:
         """All events as one."""
         return self.events().total_average()
 
@@ -36,8 +36,9 @@ class profile(_profile):  # noqa: N801 - torch's name
         return sum(e.self_cpu_time_total for e in self.events())
 
     def __enter__(self) -> profile:
-        if self.enabled:
-            super().__enter__()
+        if not self.enabled:
+            return cast("profile", None)  # as torch's
+        super().__enter__()
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .function_schema import FunctionSchema, function_schema
-from .spec import OPS, aten
+from .schema import Kind
+from .spec import OPS, Op, aten
 
 # namespace → name → overload → the function that runs.
 DEFINED: dict[str, dict[str, dict[str, Callable[..., Any]]]] = {}
@@ -55,6 +56,13 @@ class OpOverload:
         return f"{self.namespace}.{self.__name__}"
 
 
+def _overload_names(op: Op) -> list[str]:
+    """The names of torch's overloads that one row has: two where it takes tensors or numbers."""
+    if any(arg.kind is Kind.UNION for arg in op.schema.args):
+        return ["Tensor", "Scalar"]
+    return [op.name.partition(".")[2] or "default"]
+
+
 class OpOverloadPacket:
     """An operator with its overloads as attributes; calling it chooses one."""
 
@@ -68,7 +76,7 @@ class OpOverloadPacket:
         if self.namespace != "aten":
             return list(DEFINED[self.namespace][self.__name__])
         names = [op for op in OPS if op.partition(".")[0] == self.__name__.removesuffix("_")]
-        return [name.partition(".")[2] or "default" for name in names]
+        return [name for op in names for name in _overload_names(OPS[op])]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         overloads = DEFINED.get(self.namespace, {}).get(self.__name__, ())

@@ -79,13 +79,15 @@ class ProfilerEvent:
 
 
 @dataclass
-class Average:
+class FunctionEventAvg:
     """Ranges of one name: times in µs."""
 
     key: str
     count: int = 0
     cpu_time_total: float = 0.0
     self_cpu_time_total: float = 0.0
+    device_time_total = self_device_time_total = device_time = 0.0
+    cpu_memory_usage = self_cpu_memory_usage = flops = 0
 
     @property
     def cpu_time(self) -> float:
@@ -97,17 +99,17 @@ class EventList(list[Any]):
 
     def key_averages(self, *_: object, **__: object) -> EventList:
         """One entry for each name."""
-        averages: dict[str, Average] = {}
+        averages: dict[str, FunctionEventAvg] = {}
         for event in self:
-            average = averages.setdefault(event.key, Average(event.key))
+            average = averages.setdefault(event.key, FunctionEventAvg(event.key))
             average.count += getattr(event, "count", 1)
             average.cpu_time_total += event.cpu_time_total
             average.self_cpu_time_total += event.self_cpu_time_total
         return EventList(averages.values())
 
-    def total_average(self) -> Average:
+    def total_average(self) -> FunctionEventAvg:
         """All as one."""
-        total = Average("Total", len(self))
+        total = FunctionEventAvg("Total", len(self))
         total.cpu_time_total = sum(e.cpu_time_total for e in self)
         total.self_cpu_time_total = sum(e.self_cpu_time_total for e in self)
         return total
@@ -116,8 +118,7 @@ class EventList(list[Any]):
         """A table of names, times and calls, as torch's; `sort_by` is a field of the averages."""
         rows = list(self.key_averages())
         if sort_by is not None:
-            field_name = sort_by if hasattr(Average(""), sort_by) else "cpu_time_total"
-            rows.sort(key=lambda a: -getattr(a, field_name) if a.count else 0.0)
+            rows.sort(key=lambda a: getattr(a, sort_by), reverse=True)
         mine = sum(a.self_cpu_time_total for a in rows)
         rows = rows[: row_limit if row_limit >= 0 else None]
         wide = max([4, *(len(a.key) for a in rows)]) + 2
@@ -145,7 +146,7 @@ _COLUMNS = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU t
             "# of Calls")  # fmt: skip
 
 
-def _cells(average: Average, whole: float) -> list[str]:
+def _cells(average: FunctionEventAvg, whole: float) -> list[str]:
     """What the table says of one name, without the name."""
     mine, total = average.self_cpu_time_total, average.cpu_time_total
     share = 100 / whole if whole else 0.0
@@ -189,6 +190,13 @@ class record_function:  # noqa: N801 - torch's name
         self.args = args
 
     def __enter__(self) -> record_function:
+        for what, value, kind in (("name", self.name, "str"), ("args", self.args, "Optional[str]")):
+            if not isinstance(value, str) and (what == "name" or value is not None):
+                raise RuntimeError(
+                    "profiler::_record_function_enter_new() Expected a value of type"
+                    f" '{kind}' for argument '{what}' but instead found type"
+                    f" '{type(value).__name__}'."
+                )
         self.start: float = time.perf_counter()
         return self
 

@@ -117,9 +117,7 @@ def read_legacy(file: BinaryIO, where: Place, kind: Any, options: dict[str, Any]
     """
     start = file.tell()
     if not file.read(1):
-        raise EOFError(
-            "load: the file is empty: nothing was saved to it, or its writer was cut off"
-        )
+        raise EOFError
     file.seek(start)
     head = file.read(4)
     file.seek(start)

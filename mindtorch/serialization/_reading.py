@@ -175,7 +175,10 @@ def _read(
     start = file.tell()
     if not zipfile.is_zipfile(file):
         file.seek(start)
-        return read_legacy(file, where, kind, options)
+        try:
+            return read_legacy(file, where, kind, options)
+        except EOFError:  # torch's own unpickler says no more
+            raise EOFError("" if strict else "Ran out of input") from None
     with _unzipped(file) as opened:
         archive = Archive(opened, mapped)
         storages = _Zipped(archive, where)

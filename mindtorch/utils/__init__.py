@@ -16,6 +16,7 @@ _SUBMODULES = (
     "_python_dispatch",
     "checkpoint",
     "data",
+    "deterministic",
     "dlpack",
     "hooks",
     "model_zoo",

@@ -1,3 +1,3 @@
-"""torch.utils.deterministic: whether memory that nobody wrote is filled; it is not."""
+"""torch.utils.deterministic: whether deterministic algorithms fill memory that nobody wrote."""
 
-fill_uninitialized_memory = False
+fill_uninitialized_memory = True

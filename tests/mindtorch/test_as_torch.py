@@ -59,18 +59,24 @@ for ask in ("torch.maxximum", "from torch import maxximum", "import torch.no_suc
     try:
         exec(ask)
     except Exception as error:
-        texts.append([type(error).__name__, str(error)])
+        texts.append([type(error).__name__, str(error), error.__notes__[0]])
 print(json.dumps([texts, hasattr(torch, "maxximum"), mindtorch.as_torch.absent_names()]))
 """
     (texts, there, names), _ = run(code)
-    assert [kind for kind, _ in texts] == [
-        "AbsentNameError", "ImportError", "ModuleNotFoundError", "AbsentNameError",
+    assert [kind for kind, *_ in texts] == [
+        "AttributeError", "ImportError", "ModuleNotFoundError", "AttributeError",
     ]  # fmt: skip
-    assert "torch.maxximum (asked for by <string>:1)" in texts[0][1]
-    assert "nearest: torch.maximum" in texts[0][1]
-    assert "torch.maxximum" in texts[1][1]
-    assert "torch.no_such_module" in texts[2][1]
-    assert "torch.nn.functional.relu" in texts[3][1]
+    assert [said.partition(" (")[0] for _, said, _ in texts] == [
+        "module 'torch' has no attribute 'maxximum'",
+        "cannot import name 'maxximum' from 'torch'",
+        "No module named 'torch.no_such_module'",
+        "module 'torch.nn.functional' has no attribute 'reluu'",
+    ]
+    assert "torch.maxximum (asked for by <string>:1)" in texts[0][2]
+    assert "nearest: torch.maximum" in texts[0][2]
+    assert "torch.maxximum" in texts[1][2]
+    assert "torch.no_such_module" in texts[2][2]
+    assert "torch.nn.functional.relu" in texts[3][2]
     assert not there
     assert names["torch.maxximum"] >= 3
 

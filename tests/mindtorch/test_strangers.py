@@ -218,3 +218,115 @@ def test_what_no_class_takes_is_refused_in_torch_s_words():
         return texts[:2]
 
     agree(run)
+
+
+SYMBOLS = "add radd iadd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow \
+matmul rmatmul and rand or xor lshift rlshift rrshift eq ne lt le gt ge ipow imul".split()
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_an_operator_asks_the_other_operand_after_a_type_error(symbol):
+    def run(t):
+        class Refusing(t.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                raise TypeError("not these")
+
+        x = t.ones(2).as_subclass(Refusing)
+        return getattr(t.Tensor, f"__{symbol}__")(x, 2) is NotImplemented
+
+    agree(run)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_an_empty_file_is_said_to_be_empty(weights_only):
+    agree(lambda t: t.load(io.BytesIO(b""), weights_only=weights_only))
+
+
+def _attention_of(t, kinds):
+    q, k, v = (t.ones(2, 4, dtype=getattr(t, kind)) for kind in kinds)
+    return t.nn.functional.scaled_dot_product_attention(q, k, v).dtype
+
+
+@pytest.mark.parametrize("kinds", [
+    ("float32", "float16", "float32"), ("float16", "float16", "bfloat16"),
+    ("float64", "float32", "float32"), ("float16",) * 3,
+], ids="-".join)  # fmt: skip
+@pytest.mark.parametrize("autocast", [False, True], ids=["plain", "autocast"])
+def test_attention_takes_one_dtype(kinds, autocast):
+    def run(t):
+        with t.autocast("cpu", t.bfloat16, enabled=autocast):
+            return str(_attention_of(t, kinds))
+
+    agree(run)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool", "complex64", "float16", "float64"])
+@pytest.mark.parametrize("weight", ["none", "float32", "float16", "own"])
+@pytest.mark.parametrize("bias", ["none", "float32", "float16"])
+@pytest.mark.parametrize("name", ["layer_norm", "group_norm"])
+def test_norms_refuse_parameters_of_other_dtypes_first(name, dtype, weight, bias):
+    def run(t):
+        kinds = {"none": None, "own": getattr(t, dtype), "float32": t.float32, "float16": t.half}
+        w, b = (k and t.ones(3, dtype=k) for k in (kinds[weight], kinds[bias]))
+        x = t.ones(2, 3, dtype=getattr(t, dtype))
+        over = (3,) if name == "layer_norm" else 1
+        return str(getattr(t.nn.functional, name)(x, over, w, b).dtype)
+
+    agree(run)
+
+
+@pytest.mark.parametrize("equation", [
+    "ij->", "ij->i", "ij->ji", "ij->ij", "ii->", "ii->i", "ij,jk->ik", "i,i->", "i,j->ij", "i,j->ji",
+    "ij,j->i", "ij,ij->", "ij,ij->ij", "ij,ij->i", "bij,jk->bik", "bij->ib", "...ij->...ji",
+    "bij,bkj->bik", "ij,jk,kl->il", "i,ij,j->", "ij,kj->ki", "bi,bo,oi->b", "ij,k->kij",
+])  # fmt: skip
+def test_einsum_names_its_node_and_lays_its_result_out_as_torch(equation):
+    def run(t):
+        specs = equation.partition("->")[0].split(",")
+        shapes = [[3] * (len(s.replace("...", "b"))) for s in specs]
+        operands = [t.ones(s).requires_grad_() for s in shapes]
+        out = t.einsum(equation, *operands)
+        return out.grad_fn.name(), out.stride(), out.detach()
+
+    agree(run)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bool", "complex64", "float16"])
+def test_deterministic_algorithms_fill_memory_that_nobody_wrote(dtype):
+    def run(t):
+        kind = getattr(t, dtype)
+        t.use_deterministic_algorithms(True)
+        try:
+            made = [t.empty(2, dtype=kind), t.empty_like(t.ones(2, dtype=kind)),
+                    t.empty_strided((2,), (2,), dtype=kind)]  # fmt: skip
+        finally:
+            t.use_deterministic_algorithms(False)
+        mode = t.get_deterministic_debug_mode()
+        return repr(made), repr(mode), t.utils.deterministic.fill_uninitialized_memory
+
+    agree(run)
+
+
+def test_a_profiler_that_is_off_is_none_and_tables_know_their_columns():
+    def run(t):
+        with t.autograd.profiler.profile(enabled=False) as off:
+            t.ones(2)
+        with t.profiler.profile() as profiler:
+            t.ones(2) + 1
+        profiler.key_averages().table(sort_by="device_time_total")
+        return off, profiler.key_averages().table(sort_by="nothing")
+
+    agree(run)
+
+
+def test_a_range_of_a_profiler_has_a_name():
+    agree(lambda t: t.profiler.record_function(3).__enter__(), text=False)
+
+
+def test_overloads_of_operators_that_take_numbers():
+    agree(lambda t: [getattr(t.ops.aten, n).overloads()[:2] for n in ("add", "mul", "eq")])
+
+
+def test_a_prefix_of_keys_is_text():
+    agree(lambda t: t.nn.Module().state_dict(prefix=2))

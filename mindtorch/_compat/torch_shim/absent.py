@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
+ErrorT = TypeVar("ErrorT", bound=Exception)
 _REQUESTS: Counter[str] = Counter()
 _MACHINERY = ("<frozen importlib", "importlib/__init__.py", __file__)
 _NOT_THERE = "mindtorch, which stands in for torch here, does not have it"
@@ -40,15 +42,22 @@ def _without_links(path: str, flags: int) -> int:
 
 
 class AbsentNameError(AttributeError):
-    """A public name of torch that mindtorch lacks: which, who asked, what is nearest."""
+    """A name of torch that mindtorch lacks: torch's text; who asked and what is near as a note.
+
+    Python's traceback shows the note. The class says that it is an AttributeError, as torch's is.
+    """
 
     def __init__(self, full_name: str, module: ModuleType, name: str, asker: str):
-        super().__init__(full_name, name=name, obj=module)
-        self.full_name, self.module, self.asker = full_name, module, asker
+        super().__init__(f"module '{full_name}' has no attribute '{name}'", name=name, obj=module)
+        self.full_name, self.module, self.asker = f"{full_name}.{name}", module, asker
 
-    def __str__(self) -> str:
+    @cached_property
+    def __notes__(self) -> list[str]:
         # Written when it is read: `hasattr` asks much and reads nothing.
-        return text(self.full_name, self.asker, nearest(self.module, self.name or ""))
+        return [text(self.full_name, self.asker, nearest(self.module, self.name or ""))]
+
+
+AbsentNameError.__name__, AbsentNameError.__module__ = "AttributeError", "builtins"
 
 
 def absent(module: ModuleType, full_name: str, name: str) -> Exception:
@@ -61,18 +70,28 @@ def absent(module: ModuleType, full_name: str, name: str) -> Exception:
     full = f"{full_name}.{name}"
     _REQUESTS[full] += 1
     asker, imports = _asker()
-    if imports:
-        return ImportError(text(full, asker, nearest(module, name)), name=full)
-    return AbsentNameError(full, module, name, asker)
+    if not imports:
+        return AbsentNameError(full_name, module, name, asker)
+    error = ImportError(
+        f"cannot import name {name!r} from {full_name!r} ({module.__file__})", name=full_name
+    )
+    return _noted(error, text(full, asker, nearest(module, name)))
 
 
 def absent_module(full_name: str) -> ModuleNotFoundError:
-    """The error for `import shown`."""
+    """The error for `import full_name`."""
     _REQUESTS[full_name] += 1
     parent, _, name = full_name.rpartition(".")
     module = sys.modules.get(parent)
     near = nearest(module, name) if module is not None else ""
-    return ModuleNotFoundError(text(full_name, _asker()[0], near), name=full_name)
+    error = ModuleNotFoundError(f"No module named {full_name!r}", name=full_name)
+    return _noted(error, text(full_name, _asker()[0], near))
+
+
+def _noted(error: ErrorT, note: str) -> ErrorT:
+    """The error with a line below its text in a traceback (Python 3.11 shows it)."""
+    vars(error)["__notes__"] = [note]
+    return error
 
 
 def text(full_name: str, asker: str, near: str) -> str:

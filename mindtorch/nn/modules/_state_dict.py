@@ -136,6 +136,10 @@ class StateDict:
             destination._metadata[prefix[:-1]] = metadata
         for hook in self._state_dict_pre_hooks.values():
             hook(self, prefix, keep_vars)
+        if not isinstance(prefix, str):
+            raise TypeError(
+                f"unsupported operand type(s) for +: '{type(prefix).__name__}' and 'str'"
+            )
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, child in self._modules.items():
             if child is not None:

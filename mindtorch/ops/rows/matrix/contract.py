@@ -175,9 +175,12 @@ def _sum_out(t: Tensor, labels: list[str], keep: set[str]) -> tuple[Tensor, list
 
 
 def _pair(
-    a: Tensor, la: list[str], b: Tensor, lb: list[str], keep: set[str]
+    a: Tensor, la: list[str], b: Tensor, lb: list[str], keep: set[str], output: Sequence[str]
 ) -> tuple[Tensor, list[str]]:
-    """Two operands into one: shared labels that stay are batches, others are contracted."""
+    """Two operands into one: shared labels that stay are batches, others are contracted.
+
+    A product of elements has its labels in the order of `output`, as torch's has.
+    """
     if a.dtype is not b.dtype and set(la) & set(lb) - keep:
         raise RuntimeError(
             f"expected scalar type {scalar_name(a.dtype)} but found {scalar_name(b.dtype)}"
@@ -192,8 +195,9 @@ def _pair(
         shared.remove(x)
         inner.remove(x)
     # A size of 1 on one side only is broadcast, which a product of matrices can't do.
-    if any(a.shape[la.index(x)] != b.shape[lb.index(x)] for x in shared):
-        order = [*la, *(x for x in lb if x not in la)]
+    if not inner or any(a.shape[la.index(x)] != b.shape[lb.index(x)] for x in shared):
+        both = [*la, *(x for x in lb if x not in la)]
+        order = sorted(both, key=lambda x: output.index(x) if x in output else len(output))
         product = _aligned(a, la, order) * _aligned(b, lb, order)
         return _sum_out(product, order, keep)
     rows, columns = [x for x in la if x not in shared], [x for x in lb if x not in shared]
@@ -283,9 +287,15 @@ def einsum(equation: str | Tensor, operands: Sequence[Any]) -> Tensor:
     for i in range(1, len(tensors)):
         other, theirs = _diagonals(tensors[i], labels[i])
         later = {x for row in labels[i + 1 :] for x in row}
-        t, label = _pair(t, label, other, theirs, set(output) | later)
-    t, label = _sum_out(t, label, set(output))
-    return aten.permute(t, tuple(label.index(x) for x in output))
+        t, label = _pair(t, label, other, theirs, set(output) | later, output)
+    gone = [x for x in label if x not in output]
+    order = tuple(label.index(x) for x in (*output, *gone))
+    if len(tensors) > 1 and order == tuple(range(t.ndim)) and not gone:
+        return t
+    t = aten.permute(t, order)
+    if gone:
+        return aten.sum(t, tuple(range(len(output), t.ndim)))
+    return t if len(tensors) == 1 else aten.view(t, t.shape)  # as torch's node is called
 
 
 @composite(

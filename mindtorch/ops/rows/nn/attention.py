@@ -24,6 +24,7 @@ from .pad import pad
     ),
     tolerance="chained",
     cost=attention,
+    autocast="lower",
 )
 def scaled_dot_product_attention(
     query: Tensor,
@@ -87,7 +88,7 @@ def _check_operands(query: Tensor, key: Tensor, value: Tensor) -> None:
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim:"
             f" {query.dim()} key.dim: {key.dim()} and value.dim: {value.dim()} instead."
         )
-    if mixed(query, key, value):
+    if len({query.dtype, key.dtype, value.dtype}) > 1:
         q, k, v = (c_name(t.dtype) for t in (query, key, value))
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype:"

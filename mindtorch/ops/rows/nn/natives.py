@@ -24,7 +24,6 @@ def _first_grows(name: str) -> Any:
 @composite(
     "native_layer_norm.detached(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias,"
     " float eps) -> (Tensor out, Tensor mean, Tensor rstd)",
-    unsupported={"bool whole complex": "LayerNormKernelImpl"},
     samples=calls((Arg((2, 3, 4)), (4,), Arg((4,)), Arg((4,)), 1e-5)),
     oracle=_first_grows("native_layer_norm"),
     tolerance="composite",

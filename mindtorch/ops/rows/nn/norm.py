@@ -9,7 +9,8 @@ from __future__ import annotations
 from math import prod
 from types import ModuleType
 
-from ...rules import as_images
+from ...._compat.unsupported_dtypes import kernel
+from ...rules import HALVES, as_images
 from ...words import *
 from .norm_grads import WHOLE, back_through, or_zeros, standardized, wide
 
@@ -64,17 +65,23 @@ def _layer_norm_rule(
     return input.fresh(), stat, stat
 
 
+def _is_mixed(args: Sequence[object]) -> bool:
+    """Whether the first parameter is of another dtype: torch says that before it looks further."""
+    first, *parameters = [a.dtype for a in args if isinstance(a, Geometry)]
+    return bool(parameters) and parameters[0] is not first
+
+
 def _refuse_mixed(input: Geometry, *parameters: Geometry | None) -> None:
     """RuntimeError in torch's words for parameters of another dtype; halves go with float32."""
     dtypes = [p.dtype for p in parameters if p is not None]
-    half = input.dtype.itemsize == 2 and all(d in (dt.float32, input.dtype) for d in dtypes)
+    half = input.dtype in HALVES and set(dtypes) == {dt.float32}
     other = next((d for d in dtypes if d is not input.dtype), None)
     if other is None or half:
         return
     if dtypes[0] is input.dtype:
         expected = scalar_name(input.dtype)
         raise RuntimeError(f"expected scalar type {expected} but found {scalar_name(other)}")
-    if input.dtype is dt.float64:
+    if input.dtype not in HALVES and set(dtypes) == {dt.float32}:
         raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
     raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
 
@@ -156,6 +163,7 @@ op(
         "rstd",
     ),
     grad={("input", "weight", "bias"): _layer_norm_grad},
+    unsupported={"bool whole complex": kernel("LayerNormKernelImpl", unless=_is_mixed)},
     samples=lambda: [
         Sample((Arg((2, 3, 4)), (4,), Arg((4,)), Arg((4,)), 1e-5)),
         Sample((Arg((2, 3, 4), "float64"), (3, 4), None, None, 1e-3)),
@@ -268,7 +276,7 @@ op(
         "out", "mean", "rstd",
     ),
     grad={("input", "weight", "bias"): _group_norm_grad},
-    unsupported={"bool whole complex": "GroupNormKernelImpl"}, samples=lambda: [
+    unsupported={"bool whole complex": kernel("GroupNormKernelImpl", unless=_is_mixed)}, samples=lambda: [
         Sample((Arg((2, 4, 3)), Arg((4,)), Arg((4,)), 2, 4, 3, 2, 1e-5)),
         Sample((Arg((2, 6, 2, 2), "float64"), None, None, 2, 6, 4, 3, 1e-3)),
     ],

@@ -12,7 +12,6 @@ from .rms import kernel_takes
 @composite(
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05) -> Tensor",
-    unsupported={"bool whole complex": "LayerNormKernelImpl"},
     surface="nn function",
     samples=calls(
         (Arg((3, 4)), (4,), Arg((4,)), Arg((4,))), Sample((Arg((3, 4)), (3,)), error=True)
@@ -76,7 +75,6 @@ def rms_norm(
 @composite(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
     "eps=1e-05) -> Tensor",
-    unsupported={"bool whole complex": "GroupNormKernelImpl"},
     surface="nn function",
     samples=calls((Arg((2, 4, 3)), 2, Arg((4,)), Arg((4,))), Sample((Arg((2, 3)), 2), error=True)),
     tolerance="composite",

@@ -608,5 +608,11 @@ _reflected(
 _reflected("rfloordiv", lambda self, other: aten.floor_divide(_first(other, self), self), _WHOLE)
 _reflected("rmod", lambda self, other: aten.remainder(_first(other, self), self), _REAL, _WHOLE)
 _reflected("rpow", lambda self, other: aten.pow(other, self), _REAL, _WHOLE)
-_reflected("rlshift", lambda self, other: _first(other, self) << self, _WHOLE)
-_reflected("rrshift", lambda self, other: _first(other, self) >> self, _WHOLE)
+for _shift in ("left", "right"):
+    _reflected(
+        f"r{_shift[0]}shift",
+        lambda self, other, name=f"bitwise_{_shift}_shift": getattr(aten, name)(
+            _first(other, self), self
+        ),
+        _WHOLE,
+    )
