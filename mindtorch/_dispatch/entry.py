@@ -542,7 +542,7 @@ def _recasting(op: Op, body: Any) -> Any:
 
     @functools.wraps(body)
     def run(*args: Any, **kwargs: Any) -> Any:
-        return body(*(LOCAL.autocast and recast(op, args) or args), **kwargs)
+        return body(*((LOCAL.autocast and recast(op, args)) or args), **kwargs)
 
     return run
 

@@ -490,8 +490,8 @@ def uninitialised(geom: Geometry) -> Tensor:
 
         if deterministic.fill_uninitialized_memory:
             kind = geom.dtype
-            floats = kind.is_floating_point or kind.is_complex
-            tensor.fill_(float("nan") if floats else True if kind is dt.bool else dt.iinfo(kind).max)
+            whole = not (kind.is_floating_point or kind.is_complex or kind is dt.bool)
+            tensor.fill_(dt.iinfo(kind).max if whole else float("nan"))
     return tensor
 
 

@@ -220,8 +220,11 @@ def test_what_no_class_takes_is_refused_in_torch_s_words():
     agree(run)
 
 
-SYMBOLS = "add radd iadd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow \
-matmul rmatmul and rand or xor lshift rlshift rrshift eq ne lt le gt ge ipow imul".split()
+SYMBOLS = [
+    "add", "radd", "iadd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv",
+    "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand", "or", "xor",
+    "lshift", "rlshift", "rrshift", "eq", "ne", "lt", "le", "gt", "ge", "ipow", "imul",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("symbol", SYMBOLS)
@@ -277,9 +280,11 @@ def test_norms_refuse_parameters_of_other_dtypes_first(name, dtype, weight, bias
 
 
 @pytest.mark.parametrize("equation", [
-    "ij->", "ij->i", "ij->ji", "ij->ij", "ii->", "ii->i", "ij,jk->ik", "i,i->", "i,j->ij", "i,j->ji",
-    "ij,j->i", "ij,ij->", "ij,ij->ij", "ij,ij->i", "bij,jk->bik", "bij->ib", "...ij->...ji",
-    "bij,bkj->bik", "ij,jk,kl->il", "i,ij,j->", "ij,kj->ki", "bi,bo,oi->b", "ij,k->kij",
+    "ij->", "ij->i", "ij->ji", "ij->ij", "ii->", "ii->i", "ij,jk->ik", "i,i->", "i,j->ij",
+    "i,j->ji", "ij,j->i", "ij,ij->", "ij,ij->ij", "ij,ij->i", "bij,jk->bik", "bij->ib",
+    "...ij->...ji", "bij,bkj->bik", "bij,bkj->kbi", "ij,kjl->kli", "ij,jk,kl->il",
+    "ij,jk,kl->li", "i,ij,j->", "ij,kj->ki", "bi,bo,oi->b", "ij,k->kij", "abij,cbj->aci",
+    "abij,cbj->cai",
 ])  # fmt: skip
 def test_einsum_names_its_node_and_lays_its_result_out_as_torch(equation):
     def run(t):

@@ -175,20 +175,23 @@ def _sum_out(t: Tensor, labels: list[str], keep: set[str]) -> tuple[Tensor, list
 
 
 def _pair(
-    a: Tensor, la: list[str], b: Tensor, lb: list[str], keep: set[str], output: Sequence[str]
+    a: Tensor, la: list[str], b: Tensor, lb: list[str], keep: set[str], order: Sequence[str]
 ) -> tuple[Tensor, list[str]]:
     """Two operands into one: shared labels that stay are batches, others are contracted.
 
-    A product of elements has its labels in the order of `output`, as torch's has.
+    `order` has all labels, those of the output first: the result's are laid out by it as far as
+    that costs no copy, as torch's are (sumproduct_pair in ATen/native/Linear.cpp).
     """
     if a.dtype is not b.dtype and set(la) & set(lb) - keep:
         raise RuntimeError(
             f"expected scalar type {scalar_name(a.dtype)} but found {scalar_name(b.dtype)}"
         )
+
     a, la = _sum_out(a, la, keep | set(lb))
     b, lb = _sum_out(b, lb, keep | set(la))
     shared = [x for x in la if x in lb]
-    batch, inner = [x for x in shared if x in keep], [x for x in shared if x not in keep]
+    batch = [x for x in order if x in shared and x in keep]
+    inner = [x for x in order if x in shared and x not in keep]
     for x in [x for x in inner if a.shape[la.index(x)] != b.shape[lb.index(x)]]:
         # One side is of size 1 here: the other's sum is what it multiplies.
         (a, la), (b, lb) = _sum_out(a, la, {*la} - {x}), _sum_out(b, lb, {*lb} - {x})
@@ -196,20 +199,30 @@ def _pair(
         inner.remove(x)
     # A size of 1 on one side only is broadcast, which a product of matrices can't do.
     if not inner or any(a.shape[la.index(x)] != b.shape[lb.index(x)] for x in shared):
-        both = [*la, *(x for x in lb if x not in la)]
-        order = sorted(both, key=lambda x: output.index(x) if x in output else len(output))
-        product = _aligned(a, la, order) * _aligned(b, lb, order)
-        return _sum_out(product, order, keep)
-    rows, columns = [x for x in la if x not in shared], [x for x in lb if x not in shared]
+        both = [x for x in order if x in la or x in lb]
+        product = _aligned(a, la, both) * _aligned(b, lb, both)
+        return _sum_out(product, both, keep)
     size = {**dict(zip(la, a.shape, strict=True)), **dict(zip(lb, b.shape, strict=True))}
+    if _swapped([x for x in order if x not in inner], la, lb, size):
+        a, la, b, lb = b, lb, a, la
+    rows = [x for x in order if x in la and x not in shared]
+    columns = [x for x in order if x in lb and x not in shared]
     left = aten.permute(a, tuple(la.index(x) for x in (*batch, *rows, *inner)))
     right = aten.permute(b, tuple(lb.index(x) for x in (*batch, *inner, *columns)))
     n, m, k, c = (prod(size[x] for x in group) for group in (batch, rows, inner, columns))
     dtype = result_type((left._geom, right._geom))  # a sum of integers is of 64 bits
     left, right = aten.to(left, dtype), aten.to(right, dtype)
     product = aten.bmm(aten.reshape(left, (n, m, k)), aten.reshape(right, (n, k, c)))
-    order = [*batch, *rows, *columns]
-    return aten.reshape(product, tuple(size[x] for x in order)), order
+    labels = [*batch, *rows, *columns]
+    return aten.reshape(product, tuple(size[x] for x in labels)), labels
+
+
+def _swapped(order: Sequence[str], la: list[str], lb: list[str], size: Mapping[str, int]) -> bool:
+    """Whether all that the right operand has alone comes before what the left one has."""
+    wide = [size.get(x, 1) != 1 for x in order]
+    left = [i for i, x in enumerate(order) if wide[i] and x in la and x not in lb]
+    right = [i for i, x in enumerate(order) if not wide[i] or x not in la]
+    return bool(left and right) and right[-1] < left[0]
 
 
 def _of_lists(first: Tensor, rest: Sequence[Any]) -> tuple[str, list[Tensor]]:
@@ -283,11 +296,12 @@ def einsum(equation: str | Tensor, operands: Sequence[Any]) -> Tensor:
     output = _output(labels, right if "->" in equation else None)
     _check_output(output, labels)
     _check_sizes(tensors, labels)
+    every = [*output, *sorted({x for row in labels for x in row} - set(output))]
     t, label = _diagonals(tensors[0], labels[0])
     for i in range(1, len(tensors)):
         other, theirs = _diagonals(tensors[i], labels[i])
         later = {x for row in labels[i + 1 :] for x in row}
-        t, label = _pair(t, label, other, theirs, set(output) | later, output)
+        t, label = _pair(t, label, other, theirs, set(output) | later, every)
     gone = [x for x in label if x not in output]
     order = tuple(label.index(x) for x in (*output, *gone))
     if len(tensors) > 1 and order == tuple(range(t.ndim)) and not gone:

@@ -276,7 +276,8 @@ op(
         "out", "mean", "rstd",
     ),
     grad={("input", "weight", "bias"): _group_norm_grad},
-    unsupported={"bool whole complex": kernel("GroupNormKernelImpl", unless=_is_mixed)}, samples=lambda: [
+    unsupported={"bool whole complex": kernel("GroupNormKernelImpl", unless=_is_mixed)},
+    samples=lambda: [
         Sample((Arg((2, 4, 3)), Arg((4,)), Arg((4,)), 2, 4, 3, 2, 1e-5)),
         Sample((Arg((2, 6, 2, 2), "float64"), None, None, 2, 6, 4, 3, 1e-3)),
     ],
