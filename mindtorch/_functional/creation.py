@@ -485,13 +485,10 @@ def empty(
 def uninitialised(geom: Geometry) -> Tensor:
     """Memory as it is; as NaN, the greatest integer or True where algorithms are deterministic."""
     tensor = registry.backend(geom.device).allocate(geom)
-    if SETTINGS["deterministic"]:
-        from ..utils import deterministic
-
-        if deterministic.fill_uninitialized_memory:
-            kind = geom.dtype
-            whole = not (kind.is_floating_point or kind.is_complex or kind is dt.bool)
-            tensor.fill_(dt.iinfo(kind).max if whole else float("nan"))
+    if SETTINGS["deterministic"] and SETTINGS["fill"]:
+        kind = geom.dtype
+        whole = not (kind.is_floating_point or kind.is_complex or kind is dt.bool)
+        tensor.fill_(dt.iinfo(kind).max if whole else float("nan"))
     return tensor
 
 

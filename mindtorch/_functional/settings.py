@@ -11,7 +11,7 @@ from .._compat.warn_once import warn_once
 from .publish import surface
 
 SETTINGS: dict[str, Any] = {
-    "precision": "highest", "deterministic": False, "warn_only": False,
+    "precision": "highest", "deterministic": False, "warn_only": False, "fill": True,
 }  # fmt: skip
 _PRECISIONS = ("highest", "high", "medium")
 

@@ -313,6 +313,19 @@ def test_deterministic_algorithms_fill_memory_that_nobody_wrote(dtype):
     agree(run)
 
 
+def test_whether_memory_is_filled_is_a_setting():
+    def run(t):
+        settings = t.utils.deterministic
+        settings.fill_uninitialized_memory = False
+        said = settings.fill_uninitialized_memory
+        settings.fill_uninitialized_memory = True
+        return said, settings.fill_uninitialized_memory, setattr(
+            settings, "fill_uninitialized_memory", 3
+        )  # fmt: skip
+
+    agree(run)
+
+
 def test_a_profiler_that_is_off_is_none_and_tables_know_their_columns():
     def run(t):
         with t.autograd.profiler.profile(enabled=False) as off:
