@@ -25,7 +25,7 @@ from ..ops.rules import laid_out, scalar_name
 from ..ops.spec import OPS, aten
 from .literals import array_of, refuse_strides
 from .publish import FUNCTIONS, surface
-from .settings import SETTINGS
+from .state import SETTINGS
 
 
 def finish(result: Tensor, requires_grad: bool) -> Tensor:

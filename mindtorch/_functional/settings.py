@@ -9,10 +9,8 @@ from typing import Any
 from .._compat.argument_errors import parsed
 from .._compat.warn_once import warn_once
 from .publish import surface
+from .state import SETTINGS
 
-SETTINGS: dict[str, Any] = {
-    "precision": "highest", "deterministic": False, "warn_only": False, "fill": True,
-}  # fmt: skip
 _PRECISIONS = ("highest", "high", "medium")
 
 

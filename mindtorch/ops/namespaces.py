@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .function_schema import FunctionSchema, function_schema
-from .schema import Kind
+from .schema import ArgKind
 from .spec import OPS, Op, aten
 
 # namespace → name → overload → the function that runs.
@@ -58,7 +58,7 @@ class OpOverload:
 
 def _overload_names(op: Op) -> list[str]:
     """The names of torch's overloads that one row has: two where it takes tensors or numbers."""
-    if any(arg.kind is Kind.UNION for arg in op.schema.args):
+    if any(arg.kind is ArgKind.UNION for arg in op.schema.args):
         return ["Tensor", "Scalar"]
     return [op.name.partition(".")[2] or "default"]
 

@@ -3,7 +3,7 @@
 import sys
 from types import ModuleType
 
-from .._functional.settings import SETTINGS
+from .._functional.state import SETTINGS
 
 
 class _Deterministic(ModuleType):
