@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from functools import cached_property
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 ErrorT = TypeVar("ErrorT", bound=Exception)
 _REQUESTS: Counter[str] = Counter()
@@ -51,10 +51,11 @@ class AbsentNameError(AttributeError):
         super().__init__(f"module '{full_name}' has no attribute '{name}'", name=name, obj=module)
         self.full_name, self.module, self.asker = f"{full_name}.{name}", module, asker
 
-    @cached_property
-    def __notes__(self) -> list[str]:
-        # Written when it is read: `hasattr` asks much and reads nothing.
+    def _notes(self) -> list[str]:
         return [text(self.full_name, self.asker, nearest(self.module, self.name or ""))]
+
+    # Written when it is read: `hasattr` asks much and reads nothing.
+    __notes__ = cast("list[str]", cached_property(_notes))
 
 
 AbsentNameError.__name__, AbsentNameError.__module__ = "AttributeError", "builtins"
