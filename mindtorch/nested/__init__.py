@@ -1,8 +1,8 @@
 """Owns torch.nested: batches of samples of different lengths, packed into one tensor (jagged).
 
 A nested tensor of B samples [B, j, *rest] keeps `values` [total, *rest] and `offsets` [B + 1].
-Values are an ordinary tensor: gradients go to them, on any device that has their ops. The layout
-is torch.jagged; torch's older strided nested tensors are refused.
+Values are an ordinary tensor: gradients go to them, on any device that has their ops. Without a
+layout, samples of any sizes are in one buffer (`_strided`), as in torch.
 """
 
 from . import _rules as _rules

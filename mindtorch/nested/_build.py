@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import mindtorch
 
-from .._functional.queries import jagged
+from .._functional.queries import jagged, strided
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
-from ._tensor import HANDLERS, NestedTensor, make, offsets_of
+from ._strided import join
+from ._tensor import NestedTensor, make, offsets_of
 
 
-def _need_jagged(layout: object, function: str) -> None:
-    if layout is not jagged:
-        raise NotImplementedError(
-            f"torch.nested.{function}: mindtorch has nested tensors of layout=torch.jagged, not of"
-            f" {layout or 'torch.strided'}; give layout=torch.jagged"
-        )
+def _is_jagged(layout: object) -> bool:
+    """Whether that layout is asked for; RuntimeError for what is none of the two."""
+    if layout not in (None, strided, jagged):
+        raise RuntimeError(f"Specified layout is unsupported for nested tensors: {layout}")
+    return layout is jagged
 
 
 def _packed(samples: Sequence[Tensor]) -> NestedTensor:
@@ -45,11 +45,10 @@ def nested_tensor(
     device: object = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> NestedTensor:  # fmt: skip
     """A leaf of samples [n_i, *rest], copied (torch.nested.nested_tensor)."""
-    _need_jagged(layout, "nested_tensor")
     samples = [_detached(s, dtype, device) for s in tensor_list]
     if len({s.dtype for s in samples}) > 1:
         samples = [s.to(samples[0].dtype) for s in samples]
-    packed = _packed(samples)
+    packed = _packed(samples) if _is_jagged(layout) else join(samples)
     return packed.requires_grad_() if requires_grad else packed
 
 
@@ -65,12 +64,13 @@ def as_nested_tensor(
     """Samples, or a batch [B, n, *rest], as a nested tensor that gradients go through."""
     if isinstance(ts, NestedTensor):
         return ts
-    _need_jagged(layout, "as_nested_tensor")
     if not isinstance(ts, Tensor | list | tuple):
         raise TypeError(
             "as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of"
             " tensors"
         )
+    if not _is_jagged(layout):
+        return join([t.to(device=device or t.device, dtype=dtype or t.dtype) for t in ts])
     if isinstance(ts, Tensor):
         batch = ts.to(device=device or ts.device, dtype=dtype or ts.dtype)
         lengths = [int(batch.shape[1])] * int(batch.shape[0])
@@ -100,7 +100,13 @@ def narrow(
     layout: object = mindtorch.strided,
 ) -> NestedTensor:
     """Row i of a batch [B, n, *rest] from start[i], length[i] long: a view of the batch."""
-    _need_jagged(layout, "narrow")
+    if not _is_jagged(layout):
+        return as_nested_tensor(
+            [
+                row.narrow(dim - 1, int(at), int(size))
+                for row, at, size in zip(tensor, start, length, strict=True)
+            ]
+        )
     if dim != 1:
         raise RuntimeError("jagged layout only supports dim=1")
     if not tensor.is_contiguous():
@@ -130,5 +136,5 @@ def to_padded_tensor(
     input: NestedTensor, padding: float, output_size: Sequence[int] | None = None
 ) -> Tensor:
     """The batch [B, *outer, longest, *inner], filled up with `padding`."""
-    padded: Tensor = HANDLERS["to_padded_tensor"](input, padding, output_size)
+    padded: Tensor = input.to_padded_tensor(padding, output_size)
     return padded

@@ -211,7 +211,7 @@ class NestedTensor(Tensor):
         self._values.backward(values, *args, **kwargs)
 
     def detach(self) -> NestedTensor:
-        return with_values(self, self._values.detach())
+        return self._as_gradient(self._values.detach())
 
     data = property(detach)
 
@@ -246,8 +246,7 @@ class NestedTensor(Tensor):
         return iter(HANDLERS["unbind"](self))
 
     def __deepcopy__(self, memo: dict[int, object]) -> NestedTensor:
-        values = self._values.detach().clone().requires_grad_(self.requires_grad)
-        return with_values(self, values)
+        return self._as_gradient(self._values.detach().clone().requires_grad_(self.requires_grad))
 
     def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
         parts = (self._values.detach(), self._offsets, self._lengths, self._ragged_idx)

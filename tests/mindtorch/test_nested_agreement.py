@@ -298,8 +298,6 @@ def test_lengths_of_two_nested_tensors_are_not_the_same():
         eval("x + y", scope)
     with pytest.raises(ValueError, match="ordering is indeterminate"):
         eval("x.size(1) > 100", scope)
-    with pytest.raises(NotImplementedError, match=r"give layout=torch\.jagged"):
-        mindtorch.nested.nested_tensor([mindtorch.ones(2)])
 
 
 def test_samples_of_no_elements_have_no_place_in_results():
