@@ -197,6 +197,23 @@ _PLACES = {
     "sparse_csc_tensor": "sparse",
     "sparse_csr_tensor": "sparse",
     "sspaddmm": "sparse",
+    "_make_per_tensor_quantized_tensor": "_quantized",
+    "dequantize": "_quantized",
+    "int_repr": "_quantized",
+    "per_channel_affine": "_quantized",
+    "per_channel_affine_float_qparams": "_quantized",
+    "per_channel_symmetric": "_quantized",
+    "per_tensor_affine": "_quantized",
+    "per_tensor_symmetric": "_quantized",
+    "q_per_channel_axis": "_quantized",
+    "q_per_channel_scales": "_quantized",
+    "q_per_channel_zero_points": "_quantized",
+    "q_scale": "_quantized",
+    "q_zero_point": "_quantized",
+    "qscheme": "_quantized",
+    "quantize_per_channel": "_quantized",
+    "quantize_per_tensor": "_quantized",
+    "quantize_per_tensor_dynamic": "_quantized",
 }
 
 

@@ -81,3 +81,25 @@ def fake_quantize_per_channel_affine(
     places = aten.to(aten.view(zero_point, sizes), scale.dtype)
     result = _FakeQuantized.apply(input, aten.view(scale, sizes), places, quant_min, quant_max)
     return _labelled(result, "Channel")
+
+
+def _of_quantized_tensors(name: str) -> None:
+    """A method that quantised tensors have; torch's refusal for others."""
+
+    def method(self: Tensor, *args: object) -> Tensor:
+        if name == "dequantize":
+            return aten.to(self, dt.float32)
+        raise NotImplementedError(
+            f"Could not run 'aten::{name}' with arguments from the"
+            f" '{'CPU' if self.device.type == 'cpu' else 'PrivateUse1'}' backend. This could be"
+            " because the operator doesn't exist for this backend, or was omitted during the"
+            " selective/custom build process (if using custom build)."
+        )
+
+    method.__name__ = method.__qualname__ = name
+    surface(function=False, internal=False)(method)
+
+
+for _name in ("dequantize", "int_repr", "q_scale", "q_zero_point", "qscheme", "q_per_channel_axis",
+              "q_per_channel_scales", "q_per_channel_zero_points"):  # fmt: skip
+    _of_quantized_tensors(_name)

@@ -1,0 +1,361 @@
+"""Owns quantised tensors: integers beside a scale and a zero point, of all or of each channel.
+
+An element is `(integer - zero_point) * scale`. Functions that move elements act on the integers;
+those that compute are refused as torch's cpu refuses them, but for a few that keep the scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mindtorch
+
+from ._functional.printing import _add_suffixes, values_text
+from ._tensor.dtype import dtype as Dtype
+from ._tensor.geometry import Size, geometry
+from ._tensor.tensor import Tensor
+
+
+class qscheme:  # noqa: N801 - torch's name
+    """How scales are laid out; known by its name."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+per_tensor_affine, per_channel_affine = qscheme("per_tensor_affine"), qscheme("per_channel_affine")
+per_tensor_symmetric = qscheme("per_tensor_symmetric")
+per_channel_symmetric = qscheme("per_channel_symmetric")
+per_channel_affine_float_qparams = qscheme("per_channel_affine_float_qparams")
+
+# Quantised dtype → that of its integers, the least and the greatest, the name in legacy types.
+_INTEGERS = {
+    mindtorch.qint8: (mindtorch.int8, -128, 127, "QInt8"),
+    mindtorch.quint8: (mindtorch.uint8, 0, 255, "QUInt8"),
+    mindtorch.qint32: (mindtorch.int32, -(2**31), 2**31 - 1, "QInt32"),
+}
+_MOVES = frozenset((
+    "chunk", "clone", "contiguous", "cpu", "detach", "expand", "flatten", "flip", "index_select",
+    "movedim", "narrow", "permute", "reshape", "select", "slice", "split", "squeeze", "t",
+    "transpose", "unbind", "unflatten", "unsqueeze", "view",
+))  # fmt: skip
+# Rows on the integers whose order is that of the values, and rows that torch rounds again.
+_ORDERED = frozenset(("max", "min", "amax", "amin", "sort", "topk", "max_pool1d", "max_pool2d"))
+_ROUNDED = frozenset(("relu", "clamp", "mean", "adaptive_avg_pool2d", "avg_pool2d", "hardtanh",
+                      "leaky_relu", "sigmoid", "tanh", "hardswish", "elu"))  # fmt: skip
+_COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+
+
+class _Every:
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+class QuantizedTensor(Tensor):
+    """A tensor of integers with scales; made by torch.quantize_per_tensor and its kin."""
+
+    _ints: Tensor
+    _scales: Any  # a float, or a float64 tensor [C]
+    _zeros: Any  # an int, or an int64 tensor [C]
+    _axis: int | None
+    _kind: Dtype
+    _composites = _Every()
+    is_quantized = True
+    requires_grad = False
+    __getattribute__ = object.__getattribute__
+    __hash__ = Tensor.__hash__
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        return _call(getattr(func, "__name__", str(func)), func, args, kwargs or {})
+
+    @staticmethod
+    def _row_call(op: Any, form: str, raw: Sequence[Any]) -> Any:
+        return _call(op.base_name, op.entry("aten"), tuple(raw), {})
+
+    @property
+    def dtype(self) -> Dtype:
+        return self._kind
+
+    @property
+    def shape(self) -> Size:
+        return self._ints.shape
+
+    def size(self, dim: int | None = None) -> Any:
+        return self._ints.size(dim) if dim is not None else self._ints.shape
+
+    def stride(self, dim: int | None = None) -> Any:
+        return self._ints.stride(dim) if dim is not None else self._ints.stride()
+
+    def is_contiguous(self, *more: Any, **options: Any) -> bool:
+        return self._ints.is_contiguous(*more, **options)
+
+    def int_repr(self) -> Tensor:
+        """The integers."""
+        return self._ints.clone()
+
+    def dequantize(self) -> Tensor:
+        """The elements as float32."""
+        if self._axis is None:
+            return (self._ints.float() - float(self._zeros)) * float(self._scales)
+        sizes = [1] * self.dim()
+        sizes[self._axis] = -1
+        scales, zeros = (v.float().reshape(sizes) for v in (self._scales, self._zeros))
+        return (self._ints.float() - zeros) * scales
+
+    def qscheme(self) -> qscheme:
+        """How the scales are laid out."""
+        return per_tensor_affine if self._axis is None else per_channel_affine
+
+    def q_scale(self) -> Any:
+        """The scale of all."""
+        self._need("qscheme() == kPerTensorAffine", self._axis is None)
+        return self._scales
+
+    def q_zero_point(self) -> Any:
+        """The integer of 0."""
+        self._need("qscheme() == kPerTensorAffine", self._axis is None)
+        return self._zeros
+
+    def _need(self, what: str, there: bool) -> None:
+        if not there:
+            raise RuntimeError(
+                f"Expected quantizer->{what} to be true, but got false.  (Could this error message"
+                " be improved?  If so, please report an enhancement request to PyTorch.)"
+            )
+
+    def _per_channel(self, value: Any) -> Any:
+        both = "qscheme() == kPerChannelAffine || quantizer->qscheme() =="
+        self._need(f"{both} kPerChannelAffineFloatQParams", self._axis is not None)
+        return value
+
+    def q_per_channel_scales(self) -> Tensor:
+        """The scale of each channel [C], float64."""
+        return self._per_channel(self._scales)
+
+    def q_per_channel_zero_points(self) -> Tensor:
+        """The integer of 0 in each channel [C]."""
+        return self._per_channel(self._zeros)
+
+    def q_per_channel_axis(self) -> Any:
+        """The dim of channels."""
+        return self._per_channel(self._axis)
+
+    def element_size(self) -> int:
+        return self._ints.element_size()
+
+    def to(self, *args: Any, **kwargs: Any) -> Tensor:
+        """On another device; torch makes no other dtype of it than float."""
+        wanted = [v for v in (*args, *kwargs.values()) if isinstance(v, Dtype)]
+        if not wanted or wanted[0] is self._kind:
+            rest = [v for v in args if not isinstance(v, Dtype)]
+            return self._with(self._ints.to(*rest, **kwargs))
+        raise RuntimeError(
+            "Creation of quantized tensor requires quantized dtype like torch.quint8"
+        )
+
+    def float(self, *args: Any) -> Tensor:
+        return self.to(mindtorch.float32)
+
+    def type(self, *args: Any) -> str:
+        return f"torch.quantized.{_INTEGERS[self._kind][3]}Tensor"
+
+    def numpy(self, *more: Any, **options: Any) -> Any:
+        raise TypeError(f"Got unsupported ScalarType {_INTEGERS[self._kind][3]}")
+
+    def tolist(self, *more: Any) -> Any:
+        raise RuntimeError("load_scalar: invalid type")
+
+    def item(self) -> Any:
+        return self.dequantize().item()
+
+    def copy_(self, src: Tensor, non_blocking: bool = False) -> QuantizedTensor:
+        """Quantise other values by this tensor's scale, in place."""
+        values = src.dequantize() if isinstance(src, QuantizedTensor) else src
+        self._ints.copy_(_rounded(values, self._scales, self._zeros, self._kind))
+        return self
+
+    def fill_(self, value: Any) -> QuantizedTensor:
+        """The nearest integer to a number everywhere, in place."""
+        return self.copy_(mindtorch.full(self.shape, float_of(value)))
+
+    def __getitem__(self, key: Any) -> QuantizedTensor:
+        return self._moved(self._ints[key], key)
+
+    def __iter__(self) -> Any:
+        return iter([self[i] for i in range(self.shape[0])])
+
+    def _with(self, ints: Tensor) -> QuantizedTensor:
+        return make(ints, self._scales, self._zeros, self._axis, self._kind)
+
+    def _moved(self, ints: Tensor, key: Any) -> QuantizedTensor:
+        if self._axis is None or ints.ndim == self.ndim:
+            return self._with(ints)
+        if isinstance(key, int) and self._axis == 0:
+            scale, zero = float_of(self._scales.float()[key]), int(self._zeros[key])
+            return make(ints, scale, zero, None, self._kind)
+        return make(ints, self._scales, self._zeros, self._axis - 1, self._kind)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> QuantizedTensor:
+        return self._with(self._ints.clone())
+
+    def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
+        return make, (self._ints, self._scales, self._zeros, self._axis, self._kind)
+
+    def __repr__(self, *, tensor_contents: object = None) -> str:
+        suffixes = [f"size={tuple(self.shape)}", f"dtype={self._kind}",
+                    f"quantization_scheme={self.qscheme()}"]  # fmt: skip
+        if self._axis is None:
+            suffixes += [f"scale={self._scales}", f"zero_point={self._zeros}"]
+        else:
+            suffixes += [f"scale={self._scales}", f"zero_point={self._zeros}"]
+            suffixes += [f"axis={self._axis}"]
+        if self.device.type != "cpu":
+            suffixes.insert(1, f"device='{self.device}'")
+        return _add_suffixes("tensor(" + values_text(self.dequantize(), 7), suffixes, 7)
+
+
+def float_of(value: Any) -> Any:
+    """A Python number of a tensor or number."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def make(ints: Tensor, scales: Any, zeros: Any, axis: int | None, kind: Dtype) -> QuantizedTensor:
+    """A quantised tensor of these parts, unchecked."""
+    tensor: QuantizedTensor = object.__new__(QuantizedTensor)
+    g = ints._geom
+    tensor._geom = geometry(g.shape, g.strides, g.offset, g.dtype, g.device)
+    tensor._storage = ints._storage
+    tensor._fn, tensor._nr, tensor._base = None, 0, None
+    tensor._ints, tensor._scales, tensor._zeros = ints, scales, zeros
+    tensor._axis, tensor._kind = axis, kind
+    return tensor
+
+
+def _rounded(input: Tensor, scales: Any, zeros: Any, kind: Dtype) -> Tensor:
+    """Values as the nearest integers, those between two to the even one."""
+    if kind not in _INTEGERS:
+        raise RuntimeError(f"ScalarType {_name(kind)} is not supported in new_qtensor.")
+    integers, least, most, _ = _INTEGERS[kind]
+    if isinstance(scales, Tensor):
+        inverse = 1.0 / scales.to(mindtorch.float32)
+    else:
+        inverse = float_of(1.0 / mindtorch.tensor(scales, dtype=mindtorch.float32))
+    steps = mindtorch.round(input * inverse + zeros)  # as torch's kernels by fbgemm
+    return steps.clamp(least, most).to(integers)
+
+
+def _name(kind: Dtype) -> str:
+    return str(kind.legacy).removesuffix("Tensor") if hasattr(kind, "legacy") else str(kind)
+
+
+def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Dtype) -> Any:
+    """`input` as integers of a quantised dtype with one scale; a list with a scale for each."""
+    if isinstance(input, list | tuple):
+        parts = zip(input, scale, zero_point, strict=True)
+        return tuple(quantize_per_tensor(x, s, z, dtype) for x, s, z in parts)
+    scale, zero_point = float_of(scale), int(float_of(zero_point))
+    return make(_rounded(input, scale, zero_point, dtype), scale, zero_point, None, dtype)
+
+
+def quantize_per_channel(
+    input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, dtype: Dtype
+) -> QuantizedTensor:
+    """`input` as integers with a scale and a zero point for each place along `axis`."""
+    if scales.numel() != zero_points.numel():
+        raise RuntimeError("number of elements in scales and zero_points must match")
+    if scales.numel() != input.shape[axis]:
+        raise RuntimeError("length of scales must equal to channel")
+    sizes = [1] * input.dim()
+    sizes[axis] = -1
+    ints = _rounded(input, scales.reshape(sizes), zero_points.reshape(sizes), dtype)
+    return make(ints, scales.double(), zero_points.long(), axis, dtype)
+
+
+def quantize_per_tensor_dynamic(input: Tensor, dtype: Dtype, reduce_range: bool) -> QuantizedTensor:
+    """By the least and the greatest value; `reduce_range` leaves one bit out."""
+    _, least, most, _ = _INTEGERS[dtype]
+    if reduce_range:
+        least, most = least // 2, most // 2
+    low, high = min(0.0, input.min().item()), max(0.0, input.max().item())
+    scale = (high - low) / (most - least) or 0.1
+    zero = least - low / scale
+    return quantize_per_tensor(input, scale, max(least, min(most, round(zero))), dtype)
+
+
+def _make_per_tensor_quantized_tensor(
+    input: Tensor, scale: float, zero_point: int
+) -> QuantizedTensor:
+    """Integers with a scale."""
+    kind = next(k for k, (integers, *_) in _INTEGERS.items() if integers is input.dtype)
+    return make(input, scale, zero_point, None, kind)
+
+
+def _of_method(name: str) -> Callable[..., Any]:
+    def function(input: Tensor, *args: Any) -> Any:
+        if isinstance(input, QuantizedTensor):
+            return getattr(input, name)(*args)
+        if name == "dequantize":
+            return [v.dequantize() for v in input] if isinstance(input, list) else input.float()
+        raise _unsupported(name, "CPU")
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+dequantize, int_repr = _of_method("dequantize"), _of_method("int_repr")
+q_scale, q_zero_point = _of_method("q_scale"), _of_method("q_zero_point")
+q_per_channel_scales = _of_method("q_per_channel_scales")
+q_per_channel_zero_points = _of_method("q_per_channel_zero_points")
+q_per_channel_axis = _of_method("q_per_channel_axis")
+
+
+def _unsupported(name: str, backend: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"Could not run 'aten::{name}' with arguments from the '{backend}' backend. This could be"
+        " because the operator doesn't exist for this backend, or was omitted during the"
+        " selective/custom build process (if using custom build)."
+    )
+
+
+def _call(name: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    flat = [a for v in args for a in (v if isinstance(v, tuple | list) else (v,))]
+    first = next(a for a in flat if isinstance(a, QuantizedTensor))
+    if name in _COMPARED or name == "equal":
+        return run(*(_each(args, QuantizedTensor.dequantize)), **kwargs)
+    if name in ("cat", "stack"):
+        return _as(first, run(*_each(args, QuantizedTensor.dequantize), **kwargs))
+    if name in _ROUNDED and first._axis is None:
+        return _as(first, run(*_each(args, QuantizedTensor.dequantize), **kwargs))
+    if name not in _MOVES | _ORDERED or (name in _ORDERED and first._axis is not None):
+        raise _unsupported(name, "QuantizedCPU")
+    return _again(first, run(*_each(args, lambda q: q._ints), **kwargs))
+
+
+def _as(first: QuantizedTensor, values: Tensor) -> QuantizedTensor:
+    return first._with(_rounded(values, first._scales, first._zeros, first._kind))
+
+
+def _each(args: Sequence[Any], change: Callable[[QuantizedTensor], Tensor]) -> list[Any]:
+    return [
+        change(a) if isinstance(a, QuantizedTensor)
+        else type(a)(_each(a, change)) if isinstance(a, list | tuple) and not hasattr(a, "numel")
+        else a for a in args
+    ]  # fmt: skip
+
+
+def _again(first: QuantizedTensor, result: Any) -> Any:
+    if isinstance(result, Tensor):
+        return first._with(result) if result.dtype is first._ints.dtype else result
+    parts = [_again(first, r) for r in result]
+    return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)

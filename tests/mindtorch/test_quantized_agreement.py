@@ -1,0 +1,81 @@
+"""Quantised tensors hold the integers that torch's hold, and print as they do."""
+
+import copy
+import pickle
+
+import pytest
+from agreement import agree
+
+
+def values(t):
+    return t.tensor([[-1.0, 0.0, 0.55], [1.0, 2.0, 3.3]])
+
+
+def quantized(t, kind="quint8", scale=0.1, zero=10):
+    return t.quantize_per_tensor(values(t), scale, zero, getattr(t, kind))
+
+
+def by_channel(t, axis=0):
+    scales = t.tensor([0.1, 0.05, 0.2][: values(t).shape[axis]])
+    zeros = t.tensor([10, 0, 3][: scales.numel()])
+    return t.quantize_per_channel(values(t), scales, zeros, axis, t.quint8)
+
+
+@pytest.mark.parametrize("kind", ["quint8", "qint8", "qint32"])
+@pytest.mark.parametrize(("scale", "zero"), [(0.1, 10), (0.05, 0), (0.2, 1), (0.004, 3)])
+def test_values_are_the_nearest_integers(kind, scale, zero):
+    def run(t):
+        q = quantized(t, kind, scale, zero)
+        return q.int_repr(), q.dequantize(), q.q_scale(), q.q_zero_point(), repr(q)
+
+    agree(run)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_channels_have_scales_of_their_own(axis):
+    def run(t):
+        q = by_channel(t, axis)
+        parts = (q.q_per_channel_scales(), q.q_per_channel_zero_points(), q.q_per_channel_axis())
+        return *parts, q.int_repr(), q.dequantize(), repr(q), repr(q.qscheme())
+
+    agree(run)
+
+
+FUNCTIONS = {
+    "row": lambda t, q: q[0], "column": lambda t, q: q[:, 1], "flat": lambda t, q: q.view(-1),
+    "transpose": lambda t, q: q.t(), "copy": lambda t, q: q.clone(), "relu": lambda t, q: q.relu(),
+    "greatest": lambda t, q: q.max(), "mean": lambda t, q: q.mean(), "equal": lambda t, q: q == q,
+    "sort": lambda t, q: t.sort(q), "top": lambda t, q: q.topk(2), "cat": lambda t, q: t.cat([q, q]),
+    "clamp": lambda t, q: q.clamp(0, 1), "into": lambda t, q: q.copy_(values(t) / 3),
+    "filled": lambda t, q: q.fill_(1.0), "of torch": lambda t, q: t.dequantize(q),
+    "dynamic": lambda t, q: t.quantize_per_tensor_dynamic(values(t), t.qint8, False),
+    "narrow": lambda t, q: t.quantize_per_tensor_dynamic(values(t), t.quint8, True),
+    "kind": lambda t, q: (q.dtype, q.is_quantized, q.type(), q.element_size(), q.shape, q.stride()),
+    "deep": lambda t, q: copy.deepcopy(q), "several": lambda t, q: t.quantize_per_tensor(
+        [values(t)] * 2, t.tensor([0.1, 0.2]), t.tensor([0, 1]), t.qint8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_quantised_tensors(name):
+    agree(lambda t: repr(FUNCTIONS[name](t, quantized(t))))
+
+
+REFUSED = {
+    "sum of two": lambda t: quantized(t) + quantized(t), "float": lambda t: quantized(t).float(),
+    "dtype": lambda t: quantized(t).to(t.float32), "list": lambda t: quantized(t).tolist(),
+    "array": lambda t: quantized(t).numpy(), "plain": lambda t: values(t).int_repr(),
+    "plain scale": lambda t: values(t).q_scale(), "axis": lambda t: quantized(t).q_per_channel_axis(),
+    "scale": lambda t: by_channel(t).q_scale(), "kind": lambda t: quantized(t, "float32"),
+    "scales": lambda t: t.quantize_per_channel(
+        values(t), t.ones(1), t.zeros(2), 0, t.qint8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_quantised_tensors_refuse(name):
+    agree(REFUSED[name], text=False)
+
+
+def test_a_quantised_tensor_is_pickled():
+    agree(lambda t: repr(pickle.loads(pickle.dumps(quantized(t)))))
