@@ -6,7 +6,7 @@ those that compute are refused as torch's cpu refuses them, but for a few that k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import mindtorch
@@ -117,12 +117,12 @@ class QuantizedTensor(Tensor):
         """How the scales are laid out."""
         return per_tensor_affine if self._axis is None else per_channel_affine
 
-    def q_scale(self) -> Any:
+    def q_scale(self) -> object:
         """The scale of all."""
         self._need("qscheme() == kPerTensorAffine", self._axis is None)
         return self._scales
 
-    def q_zero_point(self) -> Any:
+    def q_zero_point(self) -> object:
         """The integer of 0."""
         self._need("qscheme() == kPerTensorAffine", self._axis is None)
         return self._zeros
@@ -147,7 +147,7 @@ class QuantizedTensor(Tensor):
         """The integer of 0 in each channel [C]."""
         return self._per_channel(self._zeros)
 
-    def q_per_channel_axis(self) -> Any:
+    def q_per_channel_axis(self) -> int:
         """The dim of channels."""
         return self._per_channel(self._axis)
 
@@ -156,27 +156,27 @@ class QuantizedTensor(Tensor):
 
     def to(self, *args: Any, **kwargs: Any) -> Tensor:
         """On another device; torch makes no other dtype of it than float."""
-        wanted = [v for v in (*args, *kwargs.values()) if isinstance(v, Dtype)]
-        if not wanted or wanted[0] is self._kind:
+        dtypes = [v for v in (*args, *kwargs.values()) if isinstance(v, Dtype)]
+        if not dtypes or dtypes[0] is self._kind:
             rest = [v for v in args if not isinstance(v, Dtype)]
             return self._with(self._ints.to(*rest, **kwargs))
         raise RuntimeError(
             "Creation of quantized tensor requires quantized dtype like torch.quint8"
         )
 
-    def float(self, *args: Any) -> Tensor:
+    def float(self, *more: object, memory_format: object = None) -> Tensor:
         return self.to(mindtorch.float32)
 
-    def type(self, *args: Any) -> str:
+    def type(self, *args: object) -> str:
         return f"torch.quantized.{_INTEGERS[self._kind][3]}Tensor"
 
-    def numpy(self, *more: Any, **options: Any) -> Any:
+    def numpy(self, *more: object, **options: object) -> object:
         raise TypeError(f"Got unsupported ScalarType {_INTEGERS[self._kind][3]}")
 
-    def tolist(self, *more: Any) -> Any:
+    def tolist(self, *more: object) -> object:
         raise RuntimeError("load_scalar: invalid type")
 
-    def item(self) -> Any:
+    def item(self) -> object:
         return self.dequantize().item()
 
     def copy_(self, src: Tensor, non_blocking: bool = False) -> QuantizedTensor:
@@ -192,7 +192,7 @@ class QuantizedTensor(Tensor):
     def __getitem__(self, key: Any) -> QuantizedTensor:
         return self._moved(self._ints[key], key)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[QuantizedTensor]:
         return iter([self[i] for i in range(self.shape[0])])
 
     def _with(self, ints: Tensor) -> QuantizedTensor:

@@ -92,6 +92,10 @@ def nested_tensor_from_jagged(
     return make(values, offsets, lengths, jagged_dim or 1)
 
 
+def _each(value: Tensor | int, batch: Tensor) -> Sequence[int]:
+    return value.tolist() if isinstance(value, Tensor) else [value] * len(batch)
+
+
 def narrow(
     tensor: Tensor,
     dim: int,
@@ -104,7 +108,9 @@ def narrow(
         return as_nested_tensor(
             [
                 row.narrow(dim - 1, int(at), int(size))
-                for row, at, size in zip(tensor, start, length, strict=True)
+                for row, at, size in zip(
+                    tensor, _each(start, tensor), _each(length, tensor), strict=True
+                )
             ]
         )
     if dim != 1:

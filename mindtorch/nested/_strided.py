@@ -7,7 +7,7 @@ on each sample; what torch has not for this layout is refused in its words.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -18,7 +18,7 @@ from .._tensor.geometry import Size, geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
 from ._rules import _EACH_ELEMENT, _LIKE
-from ._tensor import NestedTensor
+from ._tensor import Lengths, NestedTensor
 
 _BATCH_FIRST = "Internal error: NestedTensorImpl doesn't support {}. Please file an issue."
 # Rows that each sample has with the same arguments, besides those of each element.
@@ -31,7 +31,7 @@ _OF_DIMS = {"softmax": 1, "log_softmax": 1, "transpose": 2, "chunk": 0, "sum": 0
             "squeeze": 1}  # fmt: skip
 
 
-class _Every:
+class _Every(Container[str]):
     """Every composite is taken as a whole."""
 
     def __contains__(self, name: object) -> bool:
@@ -70,7 +70,7 @@ class StridedNestedTensor(NestedTensor):
     def shape(self) -> Size:
         raise RuntimeError(_BATCH_FIRST.format("sizes"))
 
-    def size(self, dim: int | None = None) -> Any:
+    def size(self, dim: int | None = None) -> Size | int | Lengths:
         if dim is None:
             return self.shape
         if not -self.dim() <= operator.index(dim) < self.dim():
@@ -89,7 +89,7 @@ class StridedNestedTensor(NestedTensor):
 
     ndim = property(dim)
 
-    def stride(self, dim: int | None = None) -> Any:
+    def stride(self, dim: int | None = None) -> tuple[int | Lengths, ...] | int | Lengths:
         raise RuntimeError(_BATCH_FIRST.format("strides"))
 
     def numel(self) -> int:
@@ -129,7 +129,7 @@ class StridedNestedTensor(NestedTensor):
             return self.parts()[key[0]][key[1:]]
         raise _unsupported("slice.Tensor")
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         return iter(self.parts())
 
     def tolist(self, *more: object) -> object:
@@ -171,7 +171,7 @@ class StridedNestedTensor(NestedTensor):
     def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
         return _rebuilt, (self._values.detach(), self._shapes, self.requires_grad)
 
-    def __repr__(self, *, tensor_contents: object = None) -> str:
+    def _text(self) -> str:
         body = ",\n".join("  " + repr(p).replace("\n", "\n  ") for p in self._shown())
         end = f", grad_fn=<{self.grad_fn.name()}>" if self.grad_fn is not None else ""
         if self.grad_fn is None and self.requires_grad:
@@ -291,7 +291,7 @@ def _matmul(self: Tensor, other: Tensor) -> StridedNestedTensor:
     return join([mindtorch.matmul(a, b) for a, b in pairs])
 
 
-def _attention(query: Any, key: Any, value: Any, *rest: Any) -> StridedNestedTensor:
+def _attention(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> StridedNestedTensor:
     attend = mindtorch.nn.functional.scaled_dot_product_attention
     return join([attend(*sample, *rest) for sample in zip(query, key, value, strict=True)])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
 import mindtorch
@@ -80,7 +80,9 @@ class NestedTensor(Tensor):
     _ragged_idx: int
     _symbol: Lengths
     _extent: tuple[list[int], list[int]] | None
-    _composites = frozenset(("layer_norm", "rms_norm", "scaled_dot_product_attention"))
+    _composites: Container[str] = frozenset(
+        ("layer_norm", "rms_norm", "scaled_dot_product_attention")
+    )
     is_nested = True
     layout = jagged
     __getattribute__ = object.__getattribute__  # its methods are its own: only rows ask
@@ -119,6 +121,11 @@ class NestedTensor(Tensor):
         batch = self._symbol * first if at == self._ragged_idx - 1 else size * first
         strides = (batch, *packed)
         return strides if dim is None else strides[dim]
+
+    def to_padded_tensor(self, padding: float, output_size: Sequence[int] | None = None) -> Tensor:
+        """The batch [B, *outer, longest, *inner], filled up with `padding`."""
+        padded: Tensor = HANDLERS["to_padded_tensor"](self, padding, output_size)
+        return padded
 
     def numel(self) -> int:
         if self._lengths is None:
@@ -253,6 +260,9 @@ class NestedTensor(Tensor):
         return _rebuilt, (*parts, self.requires_grad)
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
+        return self._text()
+
+    def _text(self) -> str:
         end = ""
         if self.grad_fn is not None:
             end = f", grad_fn=<{self.grad_fn.name()}>"
