@@ -11,6 +11,7 @@ from typing import Any
 
 import mindtorch
 
+from ._dispatch.overrides import EVERY
 from ._functional.printing import _add_suffixes, values_text
 from ._tensor.dtype import dtype as Dtype
 from ._tensor.geometry import Size, geometry
@@ -53,11 +54,6 @@ _ROUNDED = frozenset(("relu", "clamp", "mean", "adaptive_avg_pool2d", "avg_pool2
 _COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 
-class _Every:
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
 class QuantizedTensor(Tensor):
     """A tensor of integers with scales; made by torch.quantize_per_tensor and its kin."""
 
@@ -66,7 +62,7 @@ class QuantizedTensor(Tensor):
     _zeros: Any  # an int, or an int64 tensor [C]
     _axis: int | None
     _kind: Dtype
-    _composites = _Every()
+    _composites = EVERY
     is_quantized = True
     requires_grad = False
     __getattribute__ = object.__getattribute__

@@ -6,7 +6,7 @@ has the method, goes to that method; results are given the subclass, as torch do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from itertools import chain
@@ -156,6 +156,14 @@ def _is_default(value: Any, default: Any) -> bool:
 _ASKS = "__torch_function__"
 # Classes whose calls nobody else may want: Tensor, and Parameter once it is met.
 PLAIN_TENSORS: set[type] = {Tensor}
+
+
+class _EveryName(Container[str]):
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+EVERY = _EveryName()  # the `_composites` of a class that takes each as a whole
 
 
 def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:

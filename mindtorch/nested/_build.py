@@ -105,14 +105,10 @@ def narrow(
 ) -> NestedTensor:
     """Row i of a batch [B, n, *rest] from start[i], length[i] long: a view of the batch."""
     if not _is_jagged(layout):
-        return as_nested_tensor(
-            [
-                row.narrow(dim - 1, int(at), int(size))
-                for row, at, size in zip(
-                    tensor, _each(start, tensor), _each(length, tensor), strict=True
-                )
-            ]
-        )
+        places = zip(_each(start, tensor), _each(length, tensor), strict=True)
+        spans = [(int(at), int(size)) for at, size in places]
+        rows = zip(tensor, spans, strict=True)
+        return join([row.narrow(dim - 1, *span) for row, span in rows])
     if dim != 1:
         raise RuntimeError("jagged layout only supports dim=1")
     if not tensor.is_contiguous():

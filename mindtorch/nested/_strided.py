@@ -7,12 +7,13 @@ on each sample; what torch has not for this layout is refused in its words.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
 import mindtorch
 
+from .._dispatch.overrides import EVERY
 from .._functional.queries import strided
 from .._tensor.geometry import Size, geometry
 from .._tensor.tensor import Tensor
@@ -31,18 +32,11 @@ _OF_DIMS = {"softmax": 1, "log_softmax": 1, "transpose": 2, "chunk": 0, "sum": 0
             "squeeze": 1}  # fmt: skip
 
 
-class _Every(Container[str]):
-    """Every composite is taken as a whole."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
 class StridedNestedTensor(NestedTensor):
     """A batch of samples; made by torch.nested.nested_tensor without a layout."""
 
     _shapes: tuple[Size, ...]
-    _composites = _Every()
+    _composites = EVERY
     layout = strided
 
     @classmethod
