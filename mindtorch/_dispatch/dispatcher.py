@@ -42,7 +42,7 @@ def _timed(op: Op, args: Sequence[Any], run: Callable[[], Any], end: str = "") -
         names = (op.base_name + end,) if end else profiled_names(op, args)
         for note in profilers:
             for name in reversed(names):
-                note(f"aten::{name}", start, stop)
+                note(f"aten::{name}", start, stop, args)
 
 
 def _layers(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:

@@ -392,7 +392,7 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
     if several is not None:
         # A lone list holds them; a lone tensor is the only one of them.
         n = several.name
-        lone = f" and not isinstance({n}[0], Tensor)" if several.kind is ArgKind.TENSORS else ""
+        lone = f" and isinstance({n}[0], LISTS)" if several.kind is ArgKind.TENSORS else ""
         lines.append(f"if len({n}) == 1{lone}: {n} = {n}[0]")
     if form == "function" and "self" in names:
         lines.append("self = input")

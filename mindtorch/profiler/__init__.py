@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import wraps
@@ -75,6 +75,7 @@ class ProfilerEvent:
         return self.duration
 
     self_cpu_time_total: float = 0.0
+    input_shapes: list[list[int]] = field(default_factory=list)
     count = 1
 
 
@@ -86,6 +87,7 @@ class FunctionEventAvg:
     count: int = 0
     cpu_time_total: float = 0.0
     self_cpu_time_total: float = 0.0
+    input_shapes: list[list[int]] = field(default_factory=list)
     device_time_total = self_device_time_total = device_time = 0.0
     cpu_memory_usage = self_cpu_memory_usage = flops = 0
 
@@ -97,11 +99,16 @@ class FunctionEventAvg:
 class EventList(list[Any]):
     """Events, or averages of them."""
 
-    def key_averages(self, *_: object, **__: object) -> EventList:
-        """One entry for each name."""
-        averages: dict[str, FunctionEventAvg] = {}
+    def key_averages(
+        self, group_by_input_shape: bool = False, *_: object, **__: object
+    ) -> EventList:
+        """One entry for each name, or for each name and shapes of inputs."""
+        averages: dict[tuple[str, str], FunctionEventAvg] = {}
         for event in self:
-            average = averages.setdefault(event.key, FunctionEventAvg(event.key))
+            place = (event.key, str(event.input_shapes) if group_by_input_shape else "")
+            average = averages.setdefault(
+                place, FunctionEventAvg(event.key, input_shapes=event.input_shapes)
+            )
             average.count += getattr(event, "count", 1)
             average.cpu_time_total += event.cpu_time_total
             average.self_cpu_time_total += event.self_cpu_time_total
@@ -164,10 +171,13 @@ def _time_text(time: float) -> str:
 @dataclass
 class _Recording:
     events: EventList = field(default_factory=EventList)
+    record_shapes: bool = False
 
-    def note(self, name: str, start: float, end: float) -> None:
+    def note(self, name: str, start: float, end: float, args: Sequence[object] = ()) -> None:
         """Take an event, in seconds; those inside it, which ended before, are its parts."""
         event = ProfilerEvent(name, start * 1e6, (end - start) * 1e6)
+        if self.record_shapes:
+            event.input_shapes = [list(getattr(a, "shape", ())) for a in args]
         event.self_cpu_time_total = event.duration
         inside = end
         for part in reversed(self.events):
@@ -284,7 +294,7 @@ class profile:  # noqa: N801 - torch's name
         self.step_num = 0
         self.current_action = self.schedule(0)
         self.profiler: Any = None
-        self._recording = _Recording()
+        self._recording = _Recording(record_shapes=record_shapes)
         self._step: record_function | None = None
         self._recorded = False
         self._saved = False
@@ -321,7 +331,8 @@ class profile:  # noqa: N801 - torch's name
     def _begin(self) -> None:
         if self.current_action in _RECORDS:
             if self._saved:  # what was saved stays until the next cycle records
-                self._recording, self._saved = _Recording(), False
+                self._recording = _Recording(record_shapes=self._recording.record_shapes)
+                self._saved = False
             _active.append(self._recording)
             MODES.active += 1
             LOCAL.profilers = (*LOCAL.profilers, self._recording.note)
@@ -345,9 +356,9 @@ class profile:  # noqa: N801 - torch's name
         """The ranges, in order of their ends."""
         return self._recording.events
 
-    def key_averages(self, *_: object, **__: object) -> EventList:
-        """The ranges by name."""
-        return self.events().key_averages()
+    def key_averages(self, group_by_input_shape: bool = False, **_: object) -> EventList:
+        """The ranges by name, or by name and shapes of inputs."""
+        return self.events().key_averages(group_by_input_shape)
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the ranges as a trace."""

@@ -348,3 +348,57 @@ def test_overloads_of_operators_that_take_numbers():
 
 def test_a_prefix_of_keys_is_text():
     agree(lambda t: t.nn.Module().state_dict(prefix=2))
+
+
+LAPACK = {
+    "svd": lambda t, a: t.linalg.svd(a), "older svd": lambda t, a: t.svd(a),
+    "reduced": lambda t, a: t.linalg.svd(a, full_matrices=False),
+    "qr": lambda t, a: t.linalg.qr(a), "low rank": lambda t, a: t.pca_lowrank(a, q=1),
+    "eigh": lambda t, a: t.linalg.eigh(a @ a.mT), "lu": lambda t, a: t.linalg.lu(a),
+    "least squares": lambda t, a: t.linalg.lstsq(a, a[..., :2])[:1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (2, 5, 3), (2, 3, 5)], ids=str)
+@pytest.mark.parametrize("name", LAPACK)
+def test_factors_of_matrices_lie_in_memory_as_torchs(name, shape):
+    def run(t):
+        a = t.arange(float(t.Size(shape).numel())).reshape(shape).sin()
+        return [(tuple(x.shape), x.stride()) for x in LAPACK[name](t, a)]
+
+    agree(run)
+
+
+def test_code_of_graphs_calls_functions_by_torchs_names():
+    def run(t):
+        f = t.nn.functional
+
+        def forward(x):
+            x = f.max_pool2d(f.relu(f.conv2d(x, t.ones(1, 1, 2, 2))), 2)
+            x = f.softplus(f.gelu(f.linear(x, t.ones(3, 2)))) + f.adaptive_avg_pool2d(x, 1)
+            x = t.einsum("bchw->bcwh", f.dropout(x, 0.5, False))
+            return f.layer_norm(x, (3,)) + f.avg_pool2d(f.prelu(x, t.ones(1)), 1) + t.tanh(x)
+
+        graph = t.fx.symbolic_trace(forward)
+        called = [t.fx.node._get_qualified_name(n.target) for n in graph.graph.nodes
+                  if n.op == "call_function" and n.target.__name__ != "add"]  # fmt: skip
+        return called, "max_pool2d = torch.nn.functional.max_pool2d(" in graph.code
+
+    agree(run)
+
+
+def test_a_backend_of_a_compiler_has_a_name_of_torchs():
+    agree(lambda t: t.compile(lambda x: x, backend="no_such_backend"))
+
+
+def test_profilers_tell_shapes_of_inputs():
+    def run(t):
+        layer = t.nn.Linear(3, 4)
+        with t.profiler.profile(record_shapes=True) as profiler:
+            for n in (2, 5, 2):
+                t.nn.functional.silu(layer(t.ones(n, 3)))
+        averages = profiler.key_averages(group_by_input_shape=True)
+        names = ("aten::linear", "aten::silu")
+        return sorted((e.key, e.count, str(e.input_shapes)) for e in averages if e.key in names)
+
+    agree(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
+from types import SimpleNamespace
 from typing import Any
 
 from mindtorch._autograd.grad_mode import LOCAL, MODES
@@ -180,13 +181,21 @@ class PyTorchFileReader:
 PyTorchFileWriter = PyTorchFileReader
 
 
+def _nn_functions() -> SimpleNamespace:
+    """The functions of layers that torch writes in C."""
+    from mindtorch.nn import functional
+    from mindtorch.nn.modules._conversion import _parse_to
+
+    names = (
+        "avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "one_hot",
+        "scaled_dot_product_attention", "softplus", "softshrink",
+    )  # fmt: skip
+    return SimpleNamespace(_parse_to=_parse_to, **{n: getattr(functional, n) for n in names})
+
+
 def __getattr__(name: str) -> Any:
     if name == "_nn":
-        from types import SimpleNamespace
-
-        from mindtorch.nn.modules._conversion import _parse_to
-
-        return SimpleNamespace(_parse_to=_parse_to)
+        return _nn_functions()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

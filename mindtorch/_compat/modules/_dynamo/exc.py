@@ -13,5 +13,15 @@ class Unsupported(TorchDynamoException):
     """What a compiler would raise for code that it cannot take."""
 
 
+class InvalidBackend(TorchDynamoException):
+    """Raised for the name of no backend of torch's."""
+
+    def __init__(self, name: object):
+        super().__init__(
+            f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available"
+            " backends."
+        )
+
+
 class TensorifyScalarRestartAnalysis(TorchDynamoException):
     """What a compiler would raise to begin again."""

@@ -8,6 +8,13 @@ from contextlib import ContextDecorator
 from typing import Any, NoReturn
 
 _warned: set[str] = set()
+# torch's own backends, whatever runs them.
+_BACKENDS = frozenset((
+    "aot_eager", "aot_eager_decomp_partition", "aot_eager_decomp_partition_with_mode",
+    "aot_eager_default_partitioner", "aot_ts", "cudagraphs", "eager", "eager_debug",
+    "eager_noexcept", "inductor", "invoke_subgraph", "npu", "npugraphs", "openxla",
+    "openxla_eval", "pre_dispatch_eager", "ts", "tvm",
+))  # fmt: skip
 
 
 def compile(
@@ -29,6 +36,10 @@ def compile(
 
         call = CapturedCall(model, backend)
         return OptimizedModule(model, call) if isinstance(model, Module) else call
+    if isinstance(backend, str) and backend not in _BACKENDS:
+        from mindtorch._dynamo.exc import InvalidBackend
+
+        raise InvalidBackend(backend)
     if backend not in ("eager", "aot_eager") and not _warned:
         _warned.add("eager")
         warnings.warn(

@@ -427,7 +427,7 @@ def _svd_infer(
     return (
         A.fresh(left, None, column_major(left)),
         A.fresh((*batch, k), A.dtype.to_real()),
-        A.fresh(right),
+        A.fresh(right, None, column_major(right)),
     )
 
 

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 from ...._tensor.dtype import finfo
 from ...words import *
-from .decompositions import LinAlgError, _is_vector, _t, check_matrices, check_square
+from .decompositions import (
+    LinAlgError,
+    _is_vector,
+    _t,
+    check_matrices,
+    check_square,
+    in_columns,
+)
 from .matrices import matrix_norm, svdvals
 
 SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
@@ -200,6 +207,16 @@ def _result(A: Tensor, solution: Tensor, b: Tensor, rank: Tensor, wants_residual
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
+def _in_tall_columns(solution: Tensor, rest: int) -> Tensor:
+    """The first rows of longer columns, where LAPACK leaves the residuals below a solution."""
+    if rest <= 0:
+        return in_columns(solution)
+    shape = (*solution.shape[:-2], rest, solution.shape[-1])
+    below = aten.zeros(shape, dtype=solution.dtype, device=solution.device)
+    whole = in_columns(aten.cat([solution, below], -2))
+    return aten.narrow(whole, -2, 0, solution.shape[-2])
+
+
 @composite(
     "linalg_lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None)"
     " -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
@@ -234,7 +251,7 @@ def lstsq(
         raise RuntimeError(
             f"torch.linalg.lstsq: input.size(-2) should match other.size(-{1 if vector else 2})"
         )
-    solution = pinv(A, rcond) @ right
+    solution = _in_tall_columns(pinv(A, rcond) @ right, A.shape[-2] - A.shape[-1])
     real = A.dtype.to_real()
     rank = aten.zeros((0,), dtype=dt.int64, device=A.device)
     values = aten.zeros((0,), dtype=real, device=A.device)
