@@ -83,12 +83,17 @@ def fake_quantize_per_channel_affine(
     return _labelled(result, "Channel")
 
 
+@surface(function=False, internal=False)
+def dequantize(self: Tensor) -> Tensor:
+    """The elements as float32."""
+    result: Tensor = aten.to(self, dt.float32)
+    return result
+
+
 def _of_quantized_tensors(name: str) -> None:
     """A method that quantised tensors have; torch's refusal for others."""
 
-    def method(self: Tensor, *args: object) -> Tensor:
-        if name == "dequantize":
-            return aten.to(self, dt.float32)
+    def method(self: Tensor) -> object:
         raise NotImplementedError(
             f"Could not run 'aten::{name}' with arguments from the"
             f" '{'CPU' if self.device.type == 'cpu' else 'PrivateUse1'}' backend. This could be"
@@ -100,6 +105,6 @@ def _of_quantized_tensors(name: str) -> None:
     surface(function=False, internal=False)(method)
 
 
-for _name in ("dequantize", "int_repr", "q_scale", "q_zero_point", "qscheme", "q_per_channel_axis",
+for _name in ("int_repr", "q_scale", "q_zero_point", "qscheme", "q_per_channel_axis",
               "q_per_channel_scales", "q_per_channel_zero_points"):  # fmt: skip
     _of_quantized_tensors(_name)

@@ -37,7 +37,7 @@ def compile(
         call = CapturedCall(model, backend)
         return OptimizedModule(model, call) if isinstance(model, Module) else call
     if isinstance(backend, str) and backend not in _BACKENDS:
-        from mindtorch._dynamo.exc import InvalidBackend
+        from .._dynamo.exc import InvalidBackend
 
         raise InvalidBackend(backend)
     if backend not in ("eager", "aot_eager") and not _warned:
