@@ -6,6 +6,8 @@ import io
 import pytest
 from agreement import agree
 
+import mindtorch
+
 
 def test_an_empty_file_ends_before_it_begins():
     agree(lambda t: t.load(io.BytesIO(b"")), text=False)
@@ -402,3 +404,13 @@ def test_profilers_tell_shapes_of_inputs():
         return sorted((e.key, e.count, str(e.input_shapes)) for e in averages if e.key in names)
 
     agree(run)
+
+
+def test_lists_of_parameters_name_the_device_as_torch_does():
+    def shown(t, device):
+        return repr(t.nn.ParameterList([t.ones(2, 3, device=device)]))
+
+    plain = shown(mindtorch, "cpu")
+    agree(lambda t: shown(t, "cpu"))
+    agree(lambda t: shown(t, "meta"))
+    assert shown(mindtorch, "npu") == plain.replace("2x3]", "2x3 (npu:0)]")

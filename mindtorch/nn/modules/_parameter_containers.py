@@ -30,9 +30,7 @@ def _described(key: int | str, value: Tensor | int, of: Callable[..., Any]) -> s
         return f"({key}): Object of type: {type(value).__name__}"
     size = "x".join(str(size) for size in value.size())
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    where = (
-        "" if value.device.type == "cpu" else f" ({value.device.type.upper()} {value.device.index})"
-    )
+    where = "" if value.device.type in ("cpu", "meta") else f" ({value.device})"
     return f"({key}): {kind} containing: [{of(value)} of size {size}{where}]"
 
 
