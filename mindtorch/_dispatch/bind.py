@@ -180,7 +180,7 @@ def number(value: Any) -> Any:
         return value
     if isinstance(value, np.number | np.bool_):
         return value.item()
-    if isinstance(value, Tensor) and value._geom.numel == 1:
+    if isinstance(value, Tensor) and not value._geom.ndim:
         return value.item()
     if isinstance(value, int | float | complex):
         return type(value).__mro__[-2](value)
@@ -290,6 +290,8 @@ def _attr(op: Op, arg: SchemaArgument, i: int, value: Any) -> Any:
 def _int_attr(op: Op, arg: SchemaArgument, i: int, value: int) -> int:
     if value.__class__ is bool:
         raise _refuse(op, arg, i, value, "int")
+    if isinstance(value, Tensor) and value.ndim and (error := explained_here()):
+        raise error  # a SymInt takes one element of any shape
     return _index(op, arg, i, value, "int")
 
 

@@ -605,10 +605,13 @@ def refuse_attributes(op: Op, form: str, values: tuple[Any, ...]) -> None:
     """TypeError in torch's words for a number, word or flag that is none."""
     first = int(form in ("method", *WRITING))
     for at, (arg, value) in enumerate(zip(op.schema.args, values, strict=True), -first):
-        if arg.kind is not ArgKind.ATTR or arg.name == "memory_format" or isinstance(value, Tensor):
-            continue  # what a tensor stands for, the body says
+        if arg.kind is not ArgKind.ATTR or arg.name == "memory_format":
+            continue
         if arg.type in _PLAIN_ATTRIBUTES and not suits(arg, value):
-            raise explained_here() or refused(op, arg, at, value)
+            if message := explained_here():
+                raise message
+            if not isinstance(value, Tensor):  # what a tensor stands for, the body says
+                raise refused(op, arg, at, value)
 
 
 def _look_at_sizes(op: Op, first: int) -> str:
@@ -657,7 +660,7 @@ def _sized(op: Op, body: Any) -> Any:
     source += lines + programs.observation(passed).format(named="") * replays
     source += f"    try:\n        return body({passed})\n"
     values = ", ".join(f"{n!r}: {n}" for n in parameters)
-    source += "    except (AttributeError, TypeError) as error:\n"
+    source += "    except (AttributeError, RuntimeError, TypeError) as error:\n"
     source += f"        refuse_layer(op, error, {{{values}}})\n"
     source += "        raise\n"
     scope = {
@@ -675,7 +678,8 @@ def refuse_layer(op: Op, error: Exception, values: dict[str, Any]) -> None:
     A public attribute that a value does not have is one that torch's function reads too.
     """
     public = isinstance(error, AttributeError) and (error.name or "_")[0] != "_"
-    if public or op.base_name in IN_C:
+    computed = isinstance(error, RuntimeError) and not str(error).startswith("Boolean value of")
+    if public or computed or op.base_name in IN_C:
         return
     if message := explained_inside(op.base_name, values):
         raise message from None

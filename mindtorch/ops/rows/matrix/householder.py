@@ -66,6 +66,30 @@ op(
 )
 
 
+def _refusal(A: Tensor, tau: Tensor) -> str:
+    """What torch says of shapes and dtypes that do not fit, empty where they do."""
+    if A.ndim < 2:
+        return "input must have at least 2 dimensions."
+    if A.shape[-2] < A.shape[-1]:
+        return "input.shape[-2] must be greater than or equal to input.shape[-1]"
+    if A.shape[-1] < tau.size(-1):
+        return "input.shape[-1] must be greater than or equal to tau.shape[-1]"
+    if A.ndim - tau.ndim != 1:
+        return (
+            "Expected tau to have one dimension less than input, but got tau.ndim equal to"
+            f" {tau.ndim} and input.ndim is equal to {A.ndim}"
+        )
+    if A.shape[:-2] != tau.shape[:-1]:
+        return (
+            "Expected batch dimensions of tau to be equal to input.shape[:-2], but got"
+            f" {list(tau.shape[:-1])}"
+        )
+    names = scalar_name(tau.dtype), scalar_name(A.dtype)
+    if names[0] != names[1]:
+        return f"tau dtype {names[0]} does not match input dtype {names[1]}"
+    return ""
+
+
 @composite(
     "linalg_householder_product(Tensor A, Tensor tau) -> Tensor",
     unsupported={"bool whole half": "orgqr_cpu"},
@@ -76,20 +100,8 @@ op(
 )
 def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     """The first columns of the product of reflections: `[…, m, n]`, as LAPACK's orgqr."""
-    if A.ndim < 2:
-        raise RuntimeError(
-            "torch.linalg.householder_product: input must have at least 2 dimensions."
-        )
-    if A.shape[-2] < A.shape[-1]:
-        raise RuntimeError(
-            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to"
-            " input.shape[-1]"
-        )
-    if A.shape[-1] < tau.shape[-1]:
-        raise RuntimeError(
-            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to"
-            " tau.shape[-1]"
-        )
+    if refusal := _refusal(A, tau):
+        raise RuntimeError(f"torch.linalg.householder_product: {refusal}")
     eye = aten.eye(*A.shape[-2:], dtype=A.dtype, device=A.device)
     return aten._reflected(A, tau, aten.expand(eye, tuple(A.shape)))
 

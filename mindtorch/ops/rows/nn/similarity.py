@@ -117,9 +117,17 @@ def _pdist_grad(grad: Tensor, self: Tensor, result: Tensor, p: float) -> Tensor:
     return zeros.index_add(0, first, slope).index_add(0, second, -slope)
 
 
+def _pair_geometry(self: Geometry, p: float = 2) -> Geometry:
+    if not self.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    if wrap_dim(1, self.ndim) and self.ndim > 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
+    return self.fresh((self.shape[0] * (self.shape[0] - 1) // 2,))
+
+
 op(
     "_pdist_forward(Tensor self, float p=2) -> Tensor",
-    infer=lambda self, p=2: self.fresh((self.shape[0] * (self.shape[0] - 1) // 2,)),
+    infer=_pair_geometry,
     lower=lambda self, p=2: _gaps(self).norm(p, 1),
     grad={"self": _pdist_grad},
     samples=calls((Arg((4, 3)),), (Arg((4, 3)), 1.0)),
