@@ -678,11 +678,20 @@ def refuse_layer(op: Op, error: Exception, values: dict[str, Any]) -> None:
     A public attribute that a value does not have is one that torch's function reads too.
     """
     public = isinstance(error, AttributeError) and (error.name or "_")[0] != "_"
-    computed = isinstance(error, RuntimeError) and not str(error).startswith("Boolean value of")
-    if public or computed or op.base_name in IN_C:
+    if (
+        public
+        or op.base_name in IN_C
+        or (isinstance(error, RuntimeError) and _computed(error, values))
+    ):
         return
     if message := explained_inside(op.base_name, values):
         raise message from None
+
+
+def _computed(error: RuntimeError, values: dict[str, Any]) -> bool:
+    """Whether a body computes with what it has, not compares a tensor that stands for a number."""
+    flag = isinstance(values.get("inplace"), Tensor)  # torch's function asks it first
+    return flag or not str(error).startswith("Boolean value of")
 
 
 def _replaying(op: Op, body: Any, names: list[str]) -> dict[str, Any]:
