@@ -306,6 +306,7 @@ def _of_method(name: str) -> Callable[..., Any]:
         raise _unsupported(name, "CPU")
 
     function.__name__ = function.__qualname__ = name
+    function.__doc__ = getattr(QuantizedTensor, name).__doc__
     return function
 
 

@@ -102,7 +102,7 @@ def reason(name: str) -> str:
 # Why names of torch itself are refused: the first whose pattern is found counts.
 WHY_NAMES = (
     (r"^(cudnn|miopen|mkldnn|fbgemm)_", "mindtorch calls ACLNN or numpy, not that library"),
-    (r"quant|^q_|int_repr|_affine$|_symmetric$|qscheme", "mindtorch has no quantised tensors"),
+    (r"quant", "mindtorch has no quantised operators"),
     (r"^batch_norm_", "mindtorch's batch norm is one operator"),
     (r"xla|ipu|vulkan", "mindtorch has no such device"),
     (r"^sym_", "mindtorch traces nothing"),

@@ -94,6 +94,7 @@ def _of_quantized_tensors(name: str) -> None:
     """A method that quantised tensors have; torch's refusal for others."""
 
     def method(self: Tensor) -> object:
+        """What a quantised tensor answers; NotImplementedError for any other."""
         raise NotImplementedError(
             f"Could not run 'aten::{name}' with arguments from the"
             f" '{'CPU' if self.device.type == 'cpu' else 'PrivateUse1'}' backend. This could be"

@@ -226,7 +226,8 @@ REVIEWED = {
                      "scatter_add", "index_fill", "scatter.value", "_scatter_reduce"),
                     "stop at an index out of range, and numpy's raises"),
     **dict.fromkeys(("_linalg_cholesky", "linalg_inv"), "give the info that the rows refuse by"),
-    **dict.fromkeys(("reflection_pad2d", "_searchsorted"), "are inferred first, which refuses"),
+    **dict.fromkeys(("col2im", "im2col", "reflection_pad2d", "_searchsorted"),
+                    "are inferred first, which refuses"),
     **dict.fromkeys(native._REFUSED_BY_NUMPY, "are not taken where numpy's would raise"),
     "nan_to_num": "the dtypes of arrays that numpy's refuses are those of no tensor",
 }  # fmt: skip
@@ -278,6 +279,8 @@ def test_what_numpy_kernels_refuse_was_looked_at():
         "F.binary_cross_entropy(torch.full((4,), 5.0), torch.ones(4))",
         "F.gelu(torch.ones(4), approximate='foo')",
         "F.hardtanh(torch.ones(4, dtype=torch.uint8), -1, 1)",
+        "F.threshold(torch.ones(4, dtype=torch.int32), 0, 1e12)",
+        "F.fold(torch.ones(1, 4, 3), (4, 4), (0, 2))",
         "F.pad(torch.ones(1, 1, 3, 3), (3, 3, 3, 3), mode='reflect')",
         "torch.searchsorted(torch.ones(2, 3), torch.ones(3, 3))",
         "torch.ones(3, 3).index_fill(0, torch.tensor([5]), 1.0)",

@@ -81,6 +81,9 @@ NOTHING_COMPUTED = frozenset((
     "data_ptr", "dim", "element_size", "get_device", "is_signed", "ndimension", "nelement",
     "dim_order", "is_conj", "is_distributed", "is_neg", "map2_", "map_", "reinforce", "resize",
     "resize_as", "size", "storage", "storage_offset", "stride", "untyped_storage",
+    # What quantised tensors answer, and other tensors refuse.
+    "dequantize", "int_repr", "q_per_channel_axis", "q_per_channel_scales",
+    "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme",
 ))  # fmt: skip
 
 
@@ -109,7 +112,7 @@ NOT_COMPUTING = (
     "func/batches.py", "mindtorch/serialization/__init__.py", "amp/switches.py",
     "_higher_order_ops/control.py",
     # Layouts other than strided: indices and values are ordinary tensors, computed by rows.
-    "_functional/layouts.py", "sparse/_build.py", "sparse/_products.py",
+    "_functional/layouts.py", "sparse/_build.py", "sparse/_products.py", "mindtorch/_quantized.py",
 )  # fmt: skip
 
 

@@ -275,7 +275,6 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "lerp": {(4, 0): "bfloat16 float16 float32 float64"},
     "lgamma": {(4, 0): "bfloat16 float16 float32 float64"},
     "linalg_inv": {(4, 512): "float32 float64"},
-    "linalg_qr": {(4, 512): "float32 float64"},
     "linalg_slogdet": {(4, 2048): "float32 float64"},
     "linalg_vector_norm": {(4, 0): "bfloat16 float16 float32"},
     "linalg_vector_norm along others": {(4, 0): "bfloat16 float16 float32"},

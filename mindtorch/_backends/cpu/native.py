@@ -267,6 +267,7 @@ _REFUSED_BY_NUMPY: dict[str, Callable[[Sequence[Any], Geometry], bool]] = {
     "floor_divide": lambda args, first: first.dtype.category < FLOAT,  # by zero
     "fmod": lambda args, first: first.dtype.category < FLOAT,
     "hardtanh": lambda args, first: first.dtype.np.kind == "u",
+    "threshold": lambda args, first: first.dtype.category < FLOAT,  # a value beyond its range
     "remainder": lambda args, first: first.dtype.category < FLOAT,
 }
 

@@ -176,6 +176,7 @@ def _index_reduced(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     def run(
         self: Array, _: int, index: Array, source: Array, reduce: str, include_self: bool
     ) -> Any:
+        index = index.reshape(-1)  # one index may be 0-d
         _refuse_outside(index, 0, n)
         built = np.array(self, order="C")
         slices = built.reshape(-1, n, inner)

@@ -421,9 +421,8 @@ def _threshold(x: Array, threshold: float, value: float) -> Array:
         # Negative numbers wrap around in unsigned types (c10::Scalar::to).
         least, most = np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
         if not (-most if x.dtype.kind == "u" else least) <= value <= most:
-            raise RuntimeError(
-                f"value cannot be converted to type {x.dtype.name}_t without overflow"
-            )
+            kind = "int" if x.dtype == np.int32 else f"{x.dtype.name}_t"
+            raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
         value = int(value) % (most + 1) if x.dtype.kind == "u" else int(value)
     return choose(x <= threshold, x.dtype.type(value), x)
 

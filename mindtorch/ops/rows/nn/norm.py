@@ -139,8 +139,8 @@ def _layer_norm_oracle(torch: ModuleType) -> Callable[..., Any]:
 
     def run(input: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
         dims = tuple(range(-len(shape), 0))
-        spread = input.var(dims, correction=0, keepdim=True)
         out = torch.layer_norm(input, shape, weight, bias, eps)
+        spread = input.var(dims, correction=0, keepdim=True)
         return out, input.mean(dims, keepdim=True), torch.rsqrt(spread + eps)
 
     return run
