@@ -11,6 +11,8 @@ from typing import Any
 
 import mindtorch
 
+from ._compat.argument_errors import parsed
+from ._compat.refusals import without_kernel
 from ._dispatch.overrides import EVERY
 from ._functional.printing import _add_suffixes, values_text
 from ._tensor.dtype import dtype as Dtype
@@ -298,31 +300,26 @@ def _make_per_tensor_quantized_tensor(
 
 
 def _of_method(name: str) -> Callable[..., Any]:
-    def function(input: Tensor, *args: Any) -> Any:
-        if isinstance(input, QuantizedTensor):
-            return getattr(input, name)(*args)
-        if name == "dequantize":
-            return [v.dequantize() for v in input] if isinstance(input, list) else input.float()
-        raise _unsupported(name, "CPU")
+    """A function of what quantised tensors answer and other tensors refuse."""
 
-    function.__name__ = function.__qualname__ = name
+    def function(input: Tensor) -> Any:
+        return getattr(input, name)()
+
     function.__doc__ = getattr(QuantizedTensor, name).__doc__
-    return function
+    return parsed(name)(function)
 
 
-dequantize, int_repr = _of_method("dequantize"), _of_method("int_repr")
+@parsed("dequantize")
+def dequantize(input: Any) -> Any:
+    """The elements as float32, of a tensor or of each of a list."""
+    return [v.dequantize() for v in input] if isinstance(input, list) else input.dequantize()
+
+
+int_repr = _of_method("int_repr")
 q_scale, q_zero_point = _of_method("q_scale"), _of_method("q_zero_point")
 q_per_channel_scales = _of_method("q_per_channel_scales")
 q_per_channel_zero_points = _of_method("q_per_channel_zero_points")
 q_per_channel_axis = _of_method("q_per_channel_axis")
-
-
-def _unsupported(name: str, backend: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"Could not run 'aten::{name}' with arguments from the '{backend}' backend. This could be"
-        " because the operator doesn't exist for this backend, or was omitted during the"
-        " selective/custom build process (if using custom build)."
-    )
 
 
 def _call(name: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -335,7 +332,7 @@ def _call(name: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     if name in _ROUNDED and first._axis is None:
         return _as(first, run(*_each(args, QuantizedTensor.dequantize), **kwargs))
     if name not in _MOVES | _ORDERED or (name in _ORDERED and first._axis is not None):
-        raise _unsupported(name, "QuantizedCPU")
+        raise NotImplementedError(without_kernel(name, "QuantizedCPU"))
     return _again(first, run(*_each(args, lambda q: q._ints), **kwargs))
 
 

@@ -42,6 +42,15 @@ def refused(full_name: str, why: str) -> Any:
     return refuse
 
 
+def without_kernel(name: str, backend: str) -> str:
+    """What torch says of an operator that has no kernel for a kind of tensors."""
+    return (
+        f"Could not run 'aten::{name}' with arguments from the '{backend}' backend. This could be"
+        " because the operator doesn't exist for this backend, or was omitted during the"
+        " selective/custom build process (if using custom build)."
+    )
+
+
 def refusals(full_name: str, why: str, names: Iterable[str]) -> Callable[[str], Any]:
     """A module's `__getattr__`: the names that torch has there are refused when called."""
     known = frozenset(names)

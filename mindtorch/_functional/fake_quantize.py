@@ -9,6 +9,7 @@ from typing import Any
 
 from .._autograd.function import Function, FunctionNode
 from .._compat.argument_errors import parsed
+from .._compat.refusals import without_kernel
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
@@ -95,12 +96,8 @@ def _of_quantized_tensors(name: str) -> None:
 
     def method(self: Tensor) -> object:
         """What a quantised tensor answers; NotImplementedError for any other."""
-        raise NotImplementedError(
-            f"Could not run 'aten::{name}' with arguments from the"
-            f" '{'CPU' if self.device.type == 'cpu' else 'PrivateUse1'}' backend. This could be"
-            " because the operator doesn't exist for this backend, or was omitted during the"
-            " selective/custom build process (if using custom build)."
-        )
+        backend = "CPU" if self.device.type == "cpu" else "PrivateUse1"
+        raise NotImplementedError(without_kernel(name, backend))
 
     method.__name__ = method.__qualname__ = name
     surface(function=False, internal=False)(method)

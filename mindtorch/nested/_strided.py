@@ -13,6 +13,7 @@ from typing import Any
 
 import mindtorch
 
+from .._compat.refusals import without_kernel
 from .._dispatch.overrides import EVERY
 from .._functional.queries import strided
 from .._tensor.geometry import Size, geometry
@@ -205,11 +206,7 @@ def join(samples: Sequence[Tensor]) -> StridedNestedTensor:
 
 
 def _unsupported(name: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"Could not run 'aten::{name}' with arguments from the 'NestedTensorCPU' backend. This"
-        " could be because the operator doesn't exist for this backend, or was omitted during the"
-        " selective/custom build process (if using custom build)."
-    )
+    return NotImplementedError(without_kernel(name, "NestedTensorCPU"))
 
 
 def _call(

@@ -36,8 +36,9 @@ class Codes:
         key = blake2b(source.encode(), digest_size=16).digest()
         data = self._stored.get(key)
         if data is not None:
-            code: CodeType = marshal.loads(data)
-            return code
+            with suppress(ValueError, EOFError, TypeError):
+                stored: CodeType = marshal.loads(data)
+                return stored
         code = compile(source, "<mindtorch>", "exec")
         if not sys.dont_write_bytecode:
             if not self._new:

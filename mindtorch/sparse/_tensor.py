@@ -12,6 +12,7 @@ from typing import Any
 
 import mindtorch
 
+from .._compat.refusals import without_kernel
 from .._compat.warn_once import warn_once
 from .._functional.printing import OPTIONS, values_text
 from .._functional.queries import (
@@ -302,10 +303,8 @@ def refusal(name: str, tensor: SparseTensor | None) -> NotImplementedError:
     where = BACKENDS.get("cpu" if tensor is None else tensor.device.type, "CPU")
     kind_name = "Sparse" if kind is sparse_coo else "SparseCsr"
     return NotImplementedError(
-        f"Could not run 'aten::{name}' with arguments from the '{kind_name}{where}' backend."
-        " This could be because the operator doesn't exist for this backend, or was omitted during"
-        " the selective/custom build process (if using custom build)."
-        f" mindtorch has no {name} of {kind} tensors; to_dense() makes an ordinary tensor"
+        f"{without_kernel(name, kind_name + where)} mindtorch has no {name} of {kind} tensors;"
+        " to_dense() makes an ordinary tensor"
     )
 
 

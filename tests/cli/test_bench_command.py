@@ -199,11 +199,11 @@ def test_a_stated_peak_is_a_column_of_its_own(capsys):
     words = ["add", "--shapes", "8x8", "--seconds", "0.05", "--peak", "0.001", "--arg", "alpha=2"]
     with pytest.raises(SystemExit) as ended:
         main.main(["bench", *words])
-    shown = capsys.readouterr().out
-    assert ended.value.code == 0, shown
-    assert "of peak" in shown
-    assert "stated 0.001 TFLOP/s" in shown
-    assert "8x8,8x8 alpha=2" in shown
+    output = capsys.readouterr().out
+    assert ended.value.code == 0, output
+    assert "of peak" in output
+    assert "stated 0.001 TFLOP/s" in output
+    assert "8x8,8x8 alpha=2" in output
 
 
 def test_default_product_still_fits_together():

@@ -247,6 +247,6 @@ def test_an_operator_that_no_install_declares_has_its_nearest(words, tmp_path, c
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
         main.main(words)
-    shown = capsys.readouterr()
+    output = capsys.readouterr()
     assert ended.value.code in (exits.USAGE, exits.NOTHING)
-    assert "aclnnAdd," in shown.out + shown.err
+    assert "aclnnAdd," in output.out + output.err

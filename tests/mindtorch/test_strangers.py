@@ -305,12 +305,12 @@ def test_deterministic_algorithms_fill_memory_that_nobody_wrote(dtype):
         kind = getattr(t, dtype)
         t.use_deterministic_algorithms(True)
         try:
-            made = [t.empty(2, dtype=kind), t.empty_like(t.ones(2, dtype=kind)),
-                    t.empty_strided((2,), (2,), dtype=kind)]  # fmt: skip
+            empty = [t.empty(2, dtype=kind), t.empty_like(t.ones(2, dtype=kind)),
+                     t.empty_strided((2,), (2,), dtype=kind)]  # fmt: skip
         finally:
             t.use_deterministic_algorithms(False)
         mode = t.get_deterministic_debug_mode()
-        return repr(made), repr(mode), t.utils.deterministic.fill_uninitialized_memory
+        return repr(empty), repr(mode), t.utils.deterministic.fill_uninitialized_memory
 
     agree(run)
 
@@ -319,9 +319,9 @@ def test_whether_memory_is_filled_is_a_setting():
     def run(t):
         settings = t.utils.deterministic
         settings.fill_uninitialized_memory = False
-        said = settings.fill_uninitialized_memory
+        off = settings.fill_uninitialized_memory
         settings.fill_uninitialized_memory = True
-        return said, settings.fill_uninitialized_memory, setattr(
+        return off, settings.fill_uninitialized_memory, setattr(
             settings, "fill_uninitialized_memory", 3
         )  # fmt: skip
 
@@ -407,10 +407,10 @@ def test_profilers_tell_shapes_of_inputs():
 
 
 def test_lists_of_parameters_name_the_device_as_torch_does():
-    def shown(t, device):
+    def text(t, device):
         return repr(t.nn.ParameterList([t.ones(2, 3, device=device)]))
 
-    plain = shown(mindtorch, "cpu")
-    agree(lambda t: shown(t, "cpu"))
-    agree(lambda t: shown(t, "meta"))
-    assert shown(mindtorch, "npu") == plain.replace("2x3]", "2x3 (npu:0)]")
+    plain = text(mindtorch, "cpu")
+    agree(lambda t: text(t, "cpu"))
+    agree(lambda t: text(t, "meta"))
+    assert text(mindtorch, "npu") == plain.replace("2x3]", "2x3 (npu:0)]")

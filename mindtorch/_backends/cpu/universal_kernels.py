@@ -36,8 +36,6 @@ def kernel(op: Op, args: Sequence[Any], outs: Results) -> Kernel | None:
         return None
     if make is None:
         return universal(op.name) if out.dtype in _FULL else None
-    if not out.numel and op.name == "_pdist_forward":  # of one row
-        return lambda *_: np.empty(out.shape, out.dtype.np)
     geoms = [a._geom for a in args if isinstance(a, Tensor)]
     if universal("middle") is None or not all(g.numel for g in (*geoms, out)):
         return None
