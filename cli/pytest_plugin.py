@@ -91,7 +91,6 @@ class Workbench:
         self.lane = Lane(setup)
         with self._references():
             self.environment = self.lane.open()
-        self.exported = self.environment.pop("exported", [])
         atexit.register(self.lane.close)
 
     def _references(self) -> Any:
@@ -108,7 +107,7 @@ class Workbench:
         with self._references():
             names = engine.find_ops(self.operators, (), False)
             request = engine.RunRequest(names, plan, self.lane.setup, self.seed)
-            selected = list(engine.select(request, self.environment, self.exported))
+            selected = list(engine.select(request, self.environment))
         return [c for c in selected if not c.form.startswith("contract")]
 
     def run(self, case: str) -> Any:

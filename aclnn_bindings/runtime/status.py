@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from ..errors import BindingError
@@ -23,7 +24,8 @@ class AclError(BindingError, RuntimeError):
     """A call returned a status code other than success.
 
     `call` is the C function; `phase` 1 or 2 for operators, else None; `code` its number and `name`
-    that number's symbol; `message` CANN's own text; `op`, `shapes`, `dtypes` what was asked for.
+    that number's symbol; `message` CANN's own text; `op`, `shapes`, `dtypes` what was asked for;
+    `remedy` what to do about it, looked up when it is first read.
     """
 
     call: str
@@ -42,17 +44,24 @@ class AclError(BindingError, RuntimeError):
         op: str | None = None,
         shapes: Sequence[Sequence[int]] = (),
         dtypes: Sequence[str] = (),
-        remedy: str | None = None,
+        remedy: str | Callable[[], str | None] | None = None,
     ) -> None:
         self.call, self.phase, self.code, self.op = call, phase, code, op
         self.name: str = name or f"unknown code {code}"
         self.message: str = message.strip()
         self.shapes: tuple[tuple[int, ...], ...] = tuple(tuple(shape) for shape in shapes)
         self.dtypes: tuple[str, ...] = tuple(dtypes)
-        self.remedy = remedy
-        super().__init__(self._text())
+        self._remedy = remedy
+        super().__init__(call, code)
 
-    def _text(self) -> str:
+    @property
+    def remedy(self) -> str | None:
+        """What to do about it; None where nothing is known. Hundreds of patterns are tried."""
+        if callable(self._remedy):
+            self._remedy = self._remedy()
+        return self._remedy
+
+    def __str__(self) -> str:
         lines = [f"{self.call} failed with {self.code} ({self.name})"]
         if self.phase is not None:
             lines[0] += f" in phase {self.phase} of {self.op or self.call}"
@@ -71,7 +80,8 @@ class AclError(BindingError, RuntimeError):
         return ", ".join(d + s for d, s in zip(dtypes, shapes, strict=True))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), {k: v for k, v in self.__dict__.items() if k[0] != "_"}))
+        state = {k: v for k, v in self.__dict__.items() if k[0] != "_"}
+        return (_rebuild, (type(self), {**state, "remedy": self.remedy}))
 
 
 def _rebuild(kind: type[AclError], state: dict[str, object]) -> AclError:
@@ -222,7 +232,7 @@ class StatusCodes:
             dtypes=dtypes,
             remedy=_WAY_BACK.format(first=first)
             if again
-            else remedy_for(name, op, message, library),
+            else partial(remedy_for, name, op, message, library),
         )
         if name in _LASTING and self.lost is None:
             self.lost = error

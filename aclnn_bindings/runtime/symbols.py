@@ -7,7 +7,7 @@ the operators of the second would run on the runtime of the first.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -92,7 +92,7 @@ class SymbolLookup:
         return self._found[name]
 
     def _search(
-        self, name: str, libraries: Sequence[LibraryFile]
+        self, name: str, libraries: Iterable[LibraryFile]
     ) -> tuple[int, LibraryFile | None]:
         for library in libraries:
             # dlsym on a package's handle also finds what the libraries that it needs export.
@@ -107,17 +107,18 @@ class SymbolLookup:
                     return address, library
         return 0, None
 
-    def _order(self, name: str) -> list[LibraryFile]:
+    def _order(self, name: str) -> Iterator[LibraryFile]:
         """Operators in the install's order; the runtime's functions from its own libraries first,
-        so that using memory and streams does not load the operators."""
+        so that using memory and streams does not load the operators, nor read their tables."""
         install = self.install
         first = [lib for lib in install.libraries if install.is_searched(lib)]
-        rest = [lib for lib in install.libraries if not install.is_searched(lib)]
         if not name.startswith("aclnn"):
-            first.sort(key=lambda library: library.role != "core")
             core = [library for library in first if library.role == "core"]
-            first = core + [lib for lib in first if lib not in core and self._says(lib, name)]
-        return [*first, *(library for library in rest if self._says(library, name))]
+            yield from core
+            first = [lib for lib in first if lib not in core and self._says(lib, name)]
+        yield from first
+        rest = (library for library in install.libraries if not install.is_searched(library))
+        yield from (library for library in rest if self._says(library, name))
 
     def _says(self, library: LibraryFile, name: str) -> bool:
         """Whether the file's own table exports `name`."""

@@ -180,4 +180,3 @@ _RULES: Final[dict[str, Callable[[Array, Array, str, Tolerances], tuple[Any, str
     "mixed": _mixed, "stat_rel_err": _stat_rel_err, "close": _close, "cosine": _cosine,
     "requant": _requant, "quant": _quant,
 }  # fmt: skip
-STANDARDS: Final = (*_RULES, "binary", "cross_check")

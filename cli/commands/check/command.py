@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +66,12 @@ def check(
     derivatives with finite differences; meta with cpu; refusals with the reference's. Each case
     runs in a worker process, so a crash or hang costs one case.
     """
-    from . import runner
-
     options = _run(values, compare=compare, budget=budget or 0.0, against=against, resume=resume,
                    issues=issues, allow_unjudged=allow_unjudged,
                    file=opts.case_file(values))  # fmt: skip
+    _prepare(options)
+    from . import runner
+
     if not against:
         return runner.run(options)
     from . import builds
@@ -159,6 +161,17 @@ def replay(path: Path, allow_unjudged: bool, **values: Any) -> int:
 check.modes.update(
     {c.name: c for c in (list_, explain, contract, soak, campaign, replay) if c.name}
 )
+
+
+def _prepare(options: opts.CheckOptions) -> None:
+    """Start the first workers of a run on this host: they import while this process does."""
+    from ...conformance.run.pool import Setup, prepare, setup_of_lane
+
+    cores = len(os.sched_getaffinity(0))
+    lanes = min(options.workers.jobs or cores, cores - 1, 1 if options.selection.only else 2)
+    if not (options.against or options.workers.ray or options.resume):
+        setup = Setup(soc=options.target.soc or "", environ=options.environ)
+        prepare([setup_of_lane(setup, lane) for lane in range(lanes)])
 
 
 def _run(values: dict[str, Any], **request: Any) -> opts.CheckOptions:

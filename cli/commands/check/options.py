@@ -13,7 +13,7 @@ from ... import choices, op_names
 from ...choices import filled
 from ...conformance.cases.case import DTYPES, FORMS, LAYOUTS, LEVELS
 from ...conformance.cases.shard import CaseShard
-from ...judge.standards import STANDARDS
+from ...judge import STANDARDS
 from ..report import Files
 
 Decorator = Callable[[Any], Any]

@@ -121,7 +121,8 @@ def _run(options: CheckOptions) -> int:
     book = options.resume or options.output.journal or state.default_path()
     path = new_journal(book) if record is None else book
     with waiting("choosing cases"):
-        going = engine.begin(request(options, names + parts, record, path), path)
+        going = engine.begin(request(options, names, record, path, parts), path)
+    _tell_parts(parts, going)
     results = progress.follow(going, options.output.verbose)
     _show(options, going, results)
     _explain_failures(results)
@@ -247,21 +248,26 @@ def _parts(names: tuple[str, ...], options: CheckOptions) -> tuple[str, ...]:
         declared = engine.declarations(setup_of(options, None))
     except BindingError:
         return ()  # the worker says what is missing
-    parts = with_parts(names, declared.ops if declared else ())[len(names) :]
-    if parts:
+    return with_parts(names, declared.ops if declared else ())[len(names) :]
+
+
+def _tell_parts(parts: Sequence[str], going: engine.Run) -> None:
+    planned = {name.partition("/")[0] for batch in going.batches for name in batch.cases}
+    if here := [name for name in parts if name in planned]:
         words = "also checking their dependencies (--alone skips them)"
-        click.echo(f"{words}: {', '.join(parts)}", err=True)
-    return parts
+        click.echo(f"{words}: {', '.join(here)}", err=True)
 
 
 def request(
-    options: CheckOptions, names: tuple[str, ...], record: journal.Record | None, path: Path | None
-) -> engine.RunRequest:
+    options: CheckOptions, names: tuple[str, ...], record: journal.Record | None, path: Path | None,
+    parts: tuple[str, ...] = (),
+) -> engine.RunRequest:  # fmt: skip
     selection, workers = options.selection, options.workers
     contract = options.contract
     return engine.RunRequest(
-        names, CaseFilter(selection.level, selection.dtypes, selection.layouts, selection.forms,
-                          selection.deterministic),
+        names + parts,
+        CaseFilter(selection.level, selection.dtypes, selection.layouts, selection.forms,
+                   selection.deterministic),
         setup_of(options, path), selection.seed, selection.fresh_seeds, _jobs(workers.jobs),
         only=selection.only, every=selection.every and not contract,
         raw=selection.ops if contract else (), every_raw=contract and selection.every,
@@ -271,7 +277,7 @@ def request(
         compare=options.compare, minutes=options.minutes,
         run=journal.new_run() if record is None else str(record.header.get("run", "")),
         scheduler=maker(workers.ray) if workers.ray else None, budget=options.budget,
-        design=options.file is not None and options.file.design,
+        design=options.file is not None and options.file.design, parts=parts,
     )  # fmt: skip
 
 
@@ -443,8 +449,8 @@ def _list(options: ListOptions) -> int:
     if selection.recording and not selection.only:
         return _unjudged_code(missing, checked)
     names = names_of(checked)
-    selected = request(checked, names + _parts(names, checked), None, None)
-    lane = Lane(selected.setup)
+    selected = request(checked, names, None, None, _parts(names, checked))
+    lane = Lane(replace(selected.setup, every=selected.every))
     environment = lane.open()
     lane.stop()
     for case in engine.select(selected, environment, environment.get("exported", ())):

@@ -20,7 +20,7 @@ PAD: Final = 512
 _SENTINELS: Final = np.array([*range(0x7B, 0x80), *range(0xFB, 0x100)], np.uint8)
 # Places among sentinels at which a storage may begin, and bytes (a prime) after which they repeat.
 _STARTS: Final = 65521
-_PERIOD: Final = 4194301
+_PERIOD: Final = 524287
 # Layouts with stride 0: elements repeat, and nothing may be written there.
 REPEATED: Final = frozenset(("expanded", "middle"))
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from aclnn_bindings.interface.signature import Direction, OpSignature
 
-from ...judge import standards
+from ...judge import STANDARDS, standards
 from ...judge.formats import FORMATS
 from ...judge.precision import numpy_dtype
 from ...judge.standards import Tolerances
@@ -81,8 +81,8 @@ class SpecReference:
             dtype = str(key).removeprefix("torch.")
             name = str(words.get("standard", standards.default(dtype)))
             name = _STANDARDS.get(name, name)
-            if name not in standards.STANDARDS:
-                known = ", ".join(standards.STANDARDS)
+            if name not in STANDARDS:
+                known = ", ".join(STANDARDS)
                 raise DeclarationError(f"{self.spec.__name__}: tolerance of {dtype}: no standard "
                                        f"is called {name!r}; there are {known}")  # fmt: skip
             numbers = {field: words[word] for word, field in _NUMBERS.items() if word in words}

@@ -179,7 +179,7 @@ def begin(request: RunRequest, path: Path) -> Run:
     """
     deadline = time.monotonic() + request.budget if request.budget else 0.0
     watched = not request.items and not request.minutes
-    setup = replace(request.setup, run=request.run, guard=watched)
+    setup = replace(request.setup, run=request.run, guard=watched, every=request.every)
     request = replace(request, setup=setup)
     try:
         pool = _scheduler(request)
@@ -327,6 +327,8 @@ def _of_subjects(
     for name in names:
         if name.startswith("acl"):
             _require(name, declared)
+        if name in request.parts and products.lack(name):
+            continue
         try:
             what = subject(name, declared)
         except UnknownSubjectError:

@@ -16,9 +16,10 @@ from typing import Any, Final, Protocol
 
 from ..record.result import Result
 from .lane import Lane, Note
-from .process import Batch, DeviceHungError, EnvironmentFailedError, OutOfTimeError, Setup
+from .process import Batch, DeviceHungError, EnvironmentFailedError, OutOfTimeError, Setup, prepare
 
-__all__ = ["Batch", "EnvironmentFailedError", "Lost", "Note", "Pool", "Scheduler", "Setup"]
+__all__ = ["Batch", "EnvironmentFailedError", "Lost", "Note", "Pool", "Scheduler", "Setup",
+           "prepare"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,17 @@ class BatchQueue:
                     return None
                 self._changed.wait()
 
+    def hold(self) -> None:
+        """Count as under way without a batch."""
+        with self._changed:
+            self._under_way += 1
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing waits and nothing is under way."""
+        with self._changed:
+            return not (self._under_way or self._any or any(self._own.values()))
+
     def finish(self, back: Batch | None = None) -> None:
         """A batch that was taken is over; `back` is what of it is still to be run."""
         with self._changed:
@@ -108,9 +120,10 @@ class BatchQueue:
 THREADS: Final = "ACLSIM_THREADS"
 
 
-def _threaded(setup: Setup, lane: int) -> Setup:
+def setup_of_lane(setup: Setup, lane: int) -> Setup:
     """The setup of a device's lane: the second one's kernels share their work among threads of the
-    simulator, whose races one thread would hide."""
+    simulator, whose races one thread would hide; the first one lists the install's operators."""
+    setup = replace(setup, every=setup.every and not lane)
     if lane != 1 or THREADS in os.environ or THREADS in setup.environ:
         return setup
     return replace(setup, environ={**setup.environ, THREADS: "3"})
@@ -127,7 +140,7 @@ class Pool:
         share, rest = divmod(jobs, len(self.devices))
         counts = [max(1, share + (i < rest)) for i in range(len(self.devices))]
         self._groups = {
-            device: [Lane(replace(_threaded(setup, i), device=device)) for i in range(count)]
+            device: [Lane(replace(setup_of_lane(setup, i), device=device)) for i in range(count)]
             for device, count in zip(self.devices, counts, strict=True)
         }
         if first is not None:
@@ -173,7 +186,8 @@ class Pool:
         while left:
             event = self._events.get()
             if event is None:
-                left -= 1
+                # A device's further worker that still starts is not waited for.
+                left = 0 if len(self.devices) == 1 and work.over else left - 1
             elif isinstance(event, BaseException):
                 raise event
             else:
@@ -201,6 +215,8 @@ class Pool:
     def _serve(self, lane: Lane, work: BatchQueue) -> None:
         device = lane.setup.device
         try:
+            # No batch waits for a worker that starts: others may be done with all of them before.
+            self._open(lane, work)
             while not (self._stopping or lane.expired or device in self._gone):
                 batch = work.take(device)
                 if batch is None:
@@ -213,6 +229,15 @@ class Pool:
             # Workers end with the thread that started them (see worker.py).
             lane.close()
             self._events.put(None)
+
+    def _open(self, lane: Lane, work: BatchQueue) -> None:
+        try:
+            lane.open()
+        except OutOfTimeError:
+            pass
+        except EnvironmentFailedError as error:
+            work.hold()
+            self._lose(lane.setup.device, error, Batch((), 0), work)
 
     def _run(self, lane: Lane, batch: Batch, work: BatchQueue) -> None:
         done = 0

@@ -50,7 +50,8 @@ class Setup:
     another one asks for the same case; `cases`: a case file, see operators/filed.py; `until`: when
     workers are ended whatever they do, by `time.monotonic` of this host (0: never); `time_every`:
     seconds between rounds of timed launches beside the cases (0: none); `second_oracle`: whether
-    torch, whose import takes seconds, is asked about failures."""
+    torch, whose import takes seconds, is asked about failures; `every`: whether workers tell which
+    operators the install exports."""
 
     device: str = "npu:0"
     home: str | None = None
@@ -67,6 +68,7 @@ class Setup:
     until: float = 0.0
     time_every: float = 0.0
     second_oracle: bool = True
+    every: bool = False
 
     @property
     def left(self) -> float:
@@ -88,6 +90,7 @@ class Setup:
             "second_oracle": self.second_oracle and not self.until,
             "time_every": self.time_every,
             "timeout": self.timeout,
+            "every": self.every,
         }
 
 
@@ -122,13 +125,8 @@ class Process:
     module = f"{__package__}.worker"
 
     def __init__(self, setup: Setup) -> None:
-        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives with the process
-        env = {**os.environ, **_quiet(setup), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        self.child = subprocess.Popen(
-            [sys.executable, *_SAFE_PATH, "-m", self.module],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=env,
-            start_new_session=True,
-        )  # fmt: skip
+        started = _take(self.module, _environment(setup)) or _Started(self.module, setup)
+        self.errors, self.child = started.errors, started.child
         assert self.child.stdout is not None
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.child.stdout, selectors.EVENT_READ)
@@ -216,6 +214,41 @@ class Process:
         self.errors.seek(0)
         text = self.errors.read().decode("utf-8", "replace").strip()
         return " ".join(text[-_TAIL:].split())
+
+
+class _Started:
+    """A process that imports, until somebody takes it and sends a setup."""
+
+    def __init__(self, module: str, setup: Setup) -> None:
+        self.module, self.environment = module, _environment(setup)
+        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives with the process
+        self.child = subprocess.Popen(
+            [sys.executable, *_SAFE_PATH, "-m", module],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+            env=self.environment, start_new_session=True,
+        )  # fmt: skip
+
+
+_spare: list[_Started] = []
+
+
+def prepare(setups: Sequence[Setup]) -> None:
+    """Start a worker for each setup that the first Process with the same environment takes: it
+    imports while this process does. One that nobody takes ends with this process."""
+    _spare.extend(_Started(Process.module, setup) for setup in setups)
+
+
+def _take(module: str, environment: Mapping[str, str]) -> _Started | None:
+    for started in _spare:
+        if started.module == module and started.environment == environment:
+            _spare.remove(started)
+            return started
+    return None
+
+
+def _environment(setup: Setup) -> dict[str, str]:
+    path = os.pathsep.join(filter(None, sys.path))
+    return {**os.environ, **_quiet(setup), "PYTHONPATH": path}
 
 
 def _quiet(setup: Setup) -> dict[str, str]:

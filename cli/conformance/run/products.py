@@ -34,9 +34,14 @@ class Products:
         free = simulates and not product and not compare
         self.others = simulated.products() if free else ()
 
+    def lack(self, operator: str) -> bool:
+        """Whether documents list `operator`, and not for the run's own product."""
+        documented = support(operator)
+        return documented is not None and documented.on(product_of(self.own)) is False
+
     def soc(self, operator: str) -> str:
         """The product to judge `operator` as; "" for the run's own."""
         documented = support(operator) if self.others else None
-        if documented is None or documented.on(product_of(self.own)) is not False:
+        if documented is None or not self.lack(operator):
             return ""
         return next((soc for soc in self.others if documented.on(product_of(soc))), "")

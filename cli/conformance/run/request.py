@@ -19,6 +19,7 @@ Maker = Callable[[Setup, int], Scheduler]
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """What is asked for. `ops` names rows and operators, `every` adds every operator exported;
+    `parts` are those of `ops` that others are made of, which other products' need not be checked;
     `raw` names ACLNN functions whose contract alone is checked. `shard` is the part of the cases
     that this run is for; `compare` runs each of them on every device and lets those vote, for
     `minutes` of soaking if that is not 0; `scheduler` makes another one than the local pool;
@@ -51,3 +52,4 @@ class RunRequest:
     budget: float = 0.0
     extra: tuple[str, ...] = ()
     soak_until: float = 0.0
+    parts: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _RECHECKS = 3
 _TIDY = 100
 # Objects that are made until cycles among them are looked for.
-_CYCLES = 20_000
+_CYCLES = 100_000
 # Of the time of a case, what one call of a reference may take: it is called twice.
 _PART = 0.4
 # Causes of one operator that are looked for: the first ones tell what the others repeat.
@@ -76,7 +76,8 @@ class Worker:
         self.environment |= snapshot(self.cann, self.device)
         self.health()
         self._load_references()
-        self.say({"hello": {**self.environment, "exported": self.exported()}})
+        exported = {"exported": self.exported()} if self.setup.get("every") else {}
+        self.say({"hello": {**self.environment, **exported}})
 
     def _load_references(self) -> None:
         """Import persons' references now: a case's time is for the case. What is wrong with them,
@@ -392,7 +393,15 @@ def main() -> int:
     """Serve until stdin ends."""
     _die_with_parent()
     out = answers()
-    setup = json.loads(sys.stdin.readline())
+    import mindtorch.npu  # noqa: F401 - what the first case needs
+
+    from ..operators import find  # noqa: F401
+    from . import laws  # noqa: F401
+
+    line = sys.stdin.readline()
+    if not line:
+        return 0  # nobody needed this worker
+    setup = json.loads(line)
     try:
         worker = Worker(setup, out)
         Watch.seconds = min(Watch.seconds, _PART * float(setup.get("timeout") or math.inf))
