@@ -79,6 +79,8 @@ def _check_tensor_all(cond: Tensor, message: Callable[[], Any] | None = None) ->
 class SymInt:
     """A symbolic size: that of a nested tensor's ragged dim, other sizes are ints."""
 
+    __module__ = "mindtorch"
+
 
 class SymFloat:
     """Stands for a symbolic float: none is ever made."""

@@ -61,6 +61,7 @@ def call(op: Op, form: str, kinds: Sequence[Any], raw: Sequence[Any]) -> Any:
     for kind in kinds:
         if hasattr(type(kind), "_row_call"):
             return kind._row_call(op, form, raw)
+    form = "inplace" if form in ("inplace", "augmented") else "function"
     return hand_over(_public(op, form), kinds, *_as_called(op, raw))
 
 
@@ -173,7 +174,7 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
     its `_composites` as a whole.
     """
     if LOCAL.functions:
-        return _ask(_public(op, form), (), *_as_composite(op, values))
+        return through_mode(op, form, values)
     kinds = overriding(values)
     if not kinds:
         flat = chain.from_iterable(v if isinstance(v, tuple | list) else (v,) for v in values)
@@ -332,8 +333,14 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 def through_mode(op: Op, form: str, args: Sequence[Any]) -> Any:
-    """Hand a row's call to the innermost mode, which is off inside its own function."""
-    return _ask(_public(op, form), (), *_as_called(op, args))
+    """Hand a row's call to the innermost mode, which is off inside its own function.
+
+    A mode with `row` takes the row itself, with its arguments in the schema's order.
+    """
+    row = getattr(LOCAL.functions[-1], "row", None)
+    if row is not None:
+        return row(op, form, args)
+    return _ask(_public(op, form), (), *_as_composite(op, args))
 
 
 def _ask(

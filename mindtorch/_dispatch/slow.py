@@ -45,18 +45,23 @@ def operated(op: Op, raw: Sequence[Any]) -> Any:
 
     As in torch, it asks further after a TypeError too, as a `__torch_function__` may raise.
     """
-    return _operated(slow, op, raw)
+    return _operated(slow, op, raw, "operator")
 
 
 def operated_inplace(op: Op, raw: Sequence[Any]) -> Any:
     """`a += b` whose plan was not found; NotImplemented where Python asks further."""
-    return _operated(slow_inplace, op, raw)
+    return _operated(slow_inplace, op, raw, "augmented")
 
 
-def _operated(run: Callable[..., Any], op: Op, raw: Sequence[Any]) -> Any:
+def _operated(run: Callable[..., Any], op: Op, raw: Sequence[Any], form: str) -> Any:
     other = operand(op, raw[1])
     try:
-        return NotImplemented if other is None else run(op, (raw[0], other, *raw[2:]))
+        if other is None:
+            return NotImplemented
+        args = (raw[0], other, *raw[2:])
+        if kinds := overriding(args):
+            return overrides.call(op, form, kinds, args)
+        return run(op, args)
     except TypeError:
         return NotImplemented
 
@@ -126,7 +131,7 @@ def slow_method(op: Op, raw: Sequence[Any]) -> Any:
 def slow(op: Op, raw: Sequence[Any], first: int = 0) -> Any:
     """A functional call whose plan was not found; `first` is where errors count from."""
     if kinds := overriding(raw):
-        return overrides.call(op, "function", kinds, raw)
+        return overrides.call(op, "method" if first else "function", kinds, raw)
     args = _bound(op, raw, first)
     if MODES.active and LOCAL.autocast:
         other = recast(op, args)

@@ -238,3 +238,8 @@ def _jit_switch(*_: object) -> bool:
 _jit_set_texpr_fuser_enabled = _jit_set_nvfuser_enabled = _jit_set_nvfuser_guard_mode = _jit_switch
 _jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _jit_switch
 _jit_can_fuse_on_cpu = _jit_can_fuse_on_gpu = _jit_switch
+
+
+def _set_grad_enabled(enabled: bool) -> None:
+    """Record gradients or not, from here on."""
+    LOCAL.grad = enabled

@@ -64,21 +64,21 @@ class ReLU(_Inplace):
     """max(x, 0)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.relu(input, self.inplace)
+        return F.relu(input, inplace=self.inplace)
 
 
 class SiLU(_Inplace):
     """x sigmoid(x)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.silu(input, self.inplace)
+        return F.silu(input, inplace=self.inplace)
 
 
 class Mish(_Inplace):
     """x tanh(softplus(x))."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.mish(input, self.inplace)
+        return F.mish(input, inplace=self.inplace)
 
 
 class Hardswish(Module):
@@ -89,7 +89,7 @@ class Hardswish(Module):
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.hardswish(input, self.inplace)
+        return F.hardswish(input, inplace=self.inplace)
 
 
 class Hardsigmoid(Module):
@@ -100,14 +100,14 @@ class Hardsigmoid(Module):
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.hardsigmoid(input, self.inplace)
+        return F.hardsigmoid(input, inplace=self.inplace)
 
 
 class SELU(_Inplace):
     """The activation of self-normalizing networks."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.selu(input, self.inplace)
+        return F.selu(input, inplace=self.inplace)
 
 
 class Sigmoid(Module):
@@ -216,7 +216,7 @@ class CELU(ELU):
     """max(0, x) + min(0, alpha (exp(x / alpha) - 1))."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.celu(input, self.alpha, self.inplace)
+        return F.celu(input, self.alpha, inplace=self.inplace)
 
 
 class LeakyReLU(Module):

@@ -1,16 +1,25 @@
-"""Owns torch._dynamo's names for code that marks what a compiler is to do: there is none."""
+"""Owns torch._dynamo's names: what explains and marks graphs of compiled functions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, reset
+from ..compiler import (
+    allow_in_graph,
+    assume_constant_result,
+    compile,
+    disable,
+    is_compiling,
+    list_backends,
+    reset,
+)  # fmt: skip
 from . import config
 from .eval_frame import OptimizedModule
+from .explanation import explain
 
 __all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable",
-           "graph_break", "is_compiling", "mark_dynamic", "mark_static", "mark_static_address",
-           "maybe_mark_dynamic", "reset"]  # fmt: skip
+           "explain", "graph_break", "is_compiling", "list_backends", "mark_dynamic", "mark_static",
+           "mark_static_address", "maybe_mark_dynamic", "reset"]  # fmt: skip
 
 
 def mark_static_address(t: Any, guard: bool = True) -> None:
@@ -29,7 +38,11 @@ def mark_static(t: Any, index: Any = None) -> None:
 
 
 def graph_break(msg: str = "") -> None:
-    """Nothing to break."""
+    """End a graph; nothing outside of compiled functions."""
+    from ..compiler.capture import CURRENT
+
+    if CURRENT.recorder is not None:
+        CURRENT.recorder.break_graph("graph_break")
 
 
 def is_dynamo_supported() -> bool:
@@ -37,15 +50,11 @@ def is_dynamo_supported() -> bool:
     return False
 
 
-def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """No backend of a compiler."""
-    return []
-
-
-def optimize(*_: object, **__: object) -> Any:
-    """A decorator that leaves functions as they are."""
-    return lambda fn: fn
+def optimize(backend: object = "inductor", *, nopython: bool = False, **_: object) -> Any:
+    """A decorator: torch.compile with a backend."""
+    return lambda fn: compile(fn, backend=backend, fullgraph=nopython)
 
 
 def reset_code_caches() -> None:
-    """Nothing to forget."""
+    """Forget all graphs."""
+    reset()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-counters: dict[str, dict[str, int]] = {}
+from ..compiler.capture import counters
+
+__all__ = ["counters", "is_compile_supported"]
 
 
 def is_compile_supported(device_type: Any) -> bool:

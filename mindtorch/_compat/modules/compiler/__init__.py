@@ -18,24 +18,25 @@ _BACKENDS = frozenset((
 
 
 def compile(
-    model: Callable[..., Any] | None = None, *, backend: object = "inductor", **_: object
-) -> Callable[..., Any]:
-    """What runs `model` (torch.compile): a module in a module, a function as it is.
+    model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
+    dynamic: bool | None = None, backend: object = "inductor", **_: object,
+) -> Callable[..., Any]:  # fmt: skip
+    """What runs `model` (torch.compile): a module in a module, else a function.
 
-    Nothing is compiled; one warning in a process says so, but not where `backend` is eager. A
-    `backend` that is a function gets the graph and the tensors of a call, and gives what runs.
+    A `backend` that is a function gets each graph with its example inputs, and gives what runs;
+    the others run eagerly, and one warning in a process says so, but not where it is eager.
+    torch._dynamo.exc.Unsupported where `fullgraph` and a call is more than one graph.
     """
     if model is None:
-        return lambda target: compile(target, backend=backend)
+        return lambda target: compile(target, fullgraph=fullgraph, dynamic=dynamic, backend=backend)
     from mindtorch.nn.modules.module import Module
 
+    from .capture import CapturedCall, EagerCall
     from .optimized import OptimizedModule
 
     if callable(backend):
-        from .capture import CapturedCall
-
-        call = CapturedCall(model, backend)
-        return OptimizedModule(model, call) if isinstance(model, Module) else call
+        call: EagerCall | CapturedCall = CapturedCall(model, backend, fullgraph, dynamic)
+        return OptimizedModule(model, call) if isinstance(model, Module) else call.function()
     if isinstance(backend, str) and backend not in _BACKENDS:
         from .._dynamo.exc import InvalidBackend
 
@@ -45,27 +46,54 @@ def compile(
         warnings.warn(
             "torch.compile: mindtorch has no compiler, what is compiled runs eagerly", stacklevel=2
         )
-    return OptimizedModule(model) if isinstance(model, Module) else model
+    call = EagerCall(model, fullgraph)
+    return OptimizedModule(model, call) if isinstance(model, Module) else call.function()
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """`fn` unchanged; a decorator without one."""
-    return (lambda f: f) if fn is None else fn
+    """`fn` as no part of any graph; a decorator without one."""
+    if fn is None:
+        return lambda f: disable(f, recursive, reason=reason)
+    from mindtorch.nn.modules.module import Module
+
+    from .capture import outside_graphs
+    from .optimized import OptimizedModule
+
+    return OptimizedModule(fn, outside_graphs(fn)) if isinstance(fn, Module) else outside_graphs(fn)
 
 
-allow_in_graph = assume_constant_result = substitute_in_graph = disable
+def allow_in_graph(fn: Any) -> Any:
+    """`fn` unchanged: what it calls is in the graph."""
+    return fn
+
+
+assume_constant_result = substitute_in_graph = nested_compile_region = allow_in_graph
 
 
 def is_compiling() -> bool:
-    """False."""
-    return False
+    """Whether a compiled function, or an export, is at work."""
+    from .capture import CURRENT
+
+    return CURRENT.compiling > 0
 
 
-is_dynamo_compiling = is_exporting = is_compiling
+is_dynamo_compiling = is_compiling
+
+
+def is_exporting() -> bool:
+    """Whether an export is at work."""
+    from .capture import CURRENT
+
+    return CURRENT.exporting
 
 
 def reset() -> None:
-    """Nothing to forget."""
+    """Forget all graphs."""
+    from .capture import CALLS
+
+    for call in list(CALLS):
+        call.entries.clear()
+        call.sizes.clear()
 
 
 def cudagraph_mark_step_begin() -> None:
@@ -134,11 +162,6 @@ def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
         return tree_map_only(np.ndarray, function("from_numpy"), fn(*args, **kwargs))
 
     return wrapped
-
-
-def nested_compile_region(fn: Any = None, **_: object) -> Any:
-    """`fn` unchanged; a decorator without one."""
-    return (lambda f: f) if fn is None else fn
 
 
 def save_cache_artifacts() -> None:

@@ -1,71 +1,436 @@
-"""Owns what torch.compile does with a backend that is a function: it gets the graph of a call.
+"""Owns what torch.compile does with a backend: it gets each graph of a call once.
 
-The graph is traced by fx, once for the first shapes of the tensors and once for others, as torch
-does before it takes sizes for symbols. Code that fx cannot trace (it asks tensors for values) runs
-eagerly. torch passes a module's parameters as inputs; here the graph holds them as attributes.
+A call is traced each time it runs; a graph that was seen before runs what the backend gave for it.
+What asks tensors for values ends a graph, and the next one begins behind it, as in torch. The
+second shape of an input makes its size a symbol (`s77`), which the graph has as an input.
 """
 
 from __future__ import annotations
 
+import builtins
 import functools
+import hashlib
 import inspect
-from collections.abc import Callable
+import operator
+import threading
+import weakref
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from mindtorch._autograd.grad_mode import LOCAL
+from mindtorch._compat.checks import SymInt
+from mindtorch._dispatch.entry import arguments
+from mindtorch._dispatch.overrides import _as_composite, _public
 from mindtorch._tensor.tensor import Tensor
-from mindtorch.fx import GraphModule, Tracer
+from mindtorch.fx import Graph, GraphModule
+from mindtorch.fx.graph import inplace_methods, magic_methods
+from mindtorch.fx.node import Node, has_side_effect
+from mindtorch.fx.recorder import (
+    OF_UNKNOWN_SIZE,
+    GraphRecorder,
+    TracedTensor,
+    become,
+    call_site,
+    meta_like,
+    outside,
+    real_of,
+    result_name,
+    root_call,
+)  # fmt: skip
 from mindtorch.nn.modules.module import Module
-from mindtorch.utils._pytree import tree_flatten, tree_unflatten
+from mindtorch.nn.parameter import Parameter
+from mindtorch.ops.spec import Op
+from mindtorch.utils._pytree import tree_flatten, tree_map
+
+from .._C import _set_grad_enabled
+from .._dynamo.exc import TorchRuntimeError, Unsupported
+
+counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
 
-class _InlineTracer(Tracer):
-    """Looks into every module: a graph for a backend calls functions alone."""
+class _Current(threading.local):
+    recorder: DynamoRecorder | None = None
+    compiling = 0  # calls of compiled functions in which Python is
+    exporting = False
 
-    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        return False
+
+CURRENT = _Current()
+_REASONS = {
+    "__bool__": "Data-dependent branching\n  Explanation: Detected data-dependent branching (e.g."
+    " `if my_tensor.sum() > 0:`). Dynamo does not support tracing dynamic control flow.",
+    "print": "Failed to trace builtin operator\n  Explanation: Dynamo does not know how to trace"
+    " builtin operator `print`",
+    "backward": "Unsupported Tensor.backward() call",
+    "graph_break": "Call to `torch._dynamo.graph_break()`",
+    "disable": "Skip calling `torch.compiler.disable()`d function",
+}
+
+
+# What torch has graphs compute, without a break.
+_IN_GRAPHS = OF_UNKNOWN_SIZE | {"__float__", "__getitem__", "__int__", "item", "numpy"}
+_OPERATORS = {"div": "truediv", "bitwise_and": "and_", "bitwise_or": "or_", "bitwise_xor": "xor",
+              "bitwise_not": "invert"}  # fmt: skip
+
+
+class DynamoRecorder(GraphRecorder):
+    """Traces one call; each graph goes to `compiled`, and what that gives is run."""
+
+    def __init__(self, call: CapturedCall):
+        super().__init__()
+        self.owner, self.names, self.grad = call, dict[int, str](), LOCAL.grad
+        self.originals: list[tuple[TracedTensor, Tensor]] = []
+
+    def input(self, tensor: Tensor, name: str) -> TracedTensor:
+        """What the function sees in place of a tensor that it was called with."""
+        metas = (meta_like(tensor, tensor.shape),)
+        traced = self.traced(metas, Graph()._root, tensor._geom.device)
+        self.names[id(traced)], traced._real = name, tensor
+        self.originals.append((traced, tensor))
+        return traced
+
+    def lift(self, tensor: Tensor) -> Node:
+        real = real_of(tensor)
+        name = self.names.get(id(tensor)) or self.names.get(id(real)) or f"stack{len(self.inputs)}"
+        kind = Parameter if isinstance(real, Parameter) else Tensor
+        last = next((n for n in reversed(self.graph.nodes) if n.op == "placeholder"), None)
+        with self.graph.inserting_after(last) if last else self.graph.inserting_before():
+            node = self.graph.create_node("placeholder", f"L_{name}_", type_expr=kind)
+        self.inputs.append(real)
+        node.meta["example_value"] = real
+        return node
+
+    def as_written(self, op: Op, form: str, raw: Any) -> tuple[Any, Any]:
+        """Arguments by position and by name as the program has them, where that can be seen."""
+        site = call_site()
+        if site is None or form in ("operator", "augmented") or op.api.variadic:
+            return _as_composite(op, raw)
+        method = form in ("method", "inplace")
+        args = arguments(op, "method") if method else op.schema.args
+        values = dict(zip([a.name for a in op.schema.args], raw, strict=True))
+        names = ["input" if a.name == "self" else a.name for a in args]
+        count, keywords = site[0] + method, site[1]
+        if not set(keywords) <= set(names) or count + len(keywords) > len(names):
+            return _as_composite(op, raw)
+        ordered = dict(zip(names, (values[a.name] for a in args), strict=True))
+        return tuple(ordered.values())[:count], {k: ordered[k] for k in keywords}
+
+    def spelled(
+        self, op: Op | None, form: str, func: Any, args: Any, kwargs: Any
+    ) -> tuple[str, Any, Any, Any]:
+        for tensor in tree_flatten((args, kwargs))[0]:  # a module's come before arguments
+            if isinstance(tensor, Tensor) and not isinstance(tensor, TracedTensor):
+                self.node_of(tensor)
+        name = func.__name__
+        plain = _OPERATORS.get(name, name.strip("_"))
+        if form == "operator" or (name[:2] == "__" and form != "inplace"):
+            reflected = plain[0] == "r" and plain[1:] in magic_methods
+            target = getattr(operator, plain[1:] if reflected else plain, None)
+            if target is not None:
+                return "call_function", target, args[::-1] if reflected else args, kwargs
+        if form == "augmented" and f"i{plain}" in inplace_methods:
+            return "call_function", getattr(operator, f"i{plain}"), args, kwargs
+        if form in ("method", "inplace") or getattr(Tensor, name, None) is func:
+            many = len(args) == 2 and op is not None and isinstance(args[1], tuple)
+            return "call_method", name, (args[0], *args[1]) if many else args, kwargs
+        return "call_function", func, args, kwargs
+
+    def row(self, op: Op, form: str, raw: Any) -> Any:
+        args, kwargs = self.as_written(op, form, raw)
+        func = _public(op, "inplace" if form in ("inplace", "augmented") else form)
+        return self.call(op, form, func, args, kwargs)
+
+    def call(self, op: Op | None, form: str, func: Any, args: Any, kwargs: Any) -> Any:
+        try:
+            return super().call(op, form, func, args, kwargs)
+        except (TorchRuntimeError, Unsupported):
+            raise
+        except RuntimeError as error:
+            raise TorchRuntimeError(
+                "RuntimeError when making fake tensor call\n  Explanation: Dynamo failed to run FX"
+                f" node with fake tensors: call {func.__name__}: got {error!r}"
+            ) from error
+
+    def add_node(self, kind: str, target: Any, args: Any, kwargs: Any) -> Node:
+        if LOCAL.grad != self.grad:
+            self.grad = LOCAL.grad
+            self.graph.call_function(has_side_effect(_set_grad_enabled), (self.grad,))
+        node = self.graph.create_node(kind, target, args, kwargs)
+        if name := result_name():
+            node._rename(name)
+        return node
+
+    def written(self, tensor: Tensor, node: Node) -> None:
+        if node.op == "call_function":  # `a += b` gives a variable; a method's result is another
+            super().written(tensor, node)
+
+    def break_graph(self, func: Any) -> None:
+        name = func if isinstance(func, str) else func.__name__
+        if name in _IN_GRAPHS:
+            self.flush()
+            return
+        reason = _REASONS.get(name, f"Unsupported Tensor.{name}() call")
+        if self.owner.fullgraph:
+            raise Unsupported(reason)
+        reason = "generic_jump TensorVariable()" if name == "__bool__" else reason
+        self.owner.breaks.append(reason)
+        self.flush()
+
+    def flush(self, first: Sequence[TracedTensor] = ()) -> None:
+        """Run the graph so far, and begin another; its results are `first` and what is in use."""
+        live = [t for ref in self.results if (t := ref()) is not None and t._real is None]
+        order = {id(t): at for at, t in enumerate(first)}
+        live.sort(key=lambda t: order.get(id(t), len(order)))
+        calls = [n for n in self.graph.nodes if n.op not in ("placeholder", "get_attr")]
+        if calls:
+            outputs = tuple(self.node_of(t) for t in live)
+            self.graph.output(outputs)
+            run = self.owner.compiled(self)
+            with outside():
+                results = run(*self.owner.arguments)
+            for traced, result in zip(live, results, strict=True):
+                traced._real = result
+        self.start()
+
+    def finish(self, result: Any) -> Any:
+        """The function's result, of plain tensors."""
+        wanted = [t for t in tree_flatten(result)[0] if isinstance(t, TracedTensor)]
+        if any(t._real is None for t in wanted) or len(list(self.graph.nodes)):
+            self.flush(wanted)
+        originals = {id(traced): tensor for traced, tensor in self.originals}
+        result = tree_map(lambda t: originals.get(id(t), t), result)
+        for ref in self.results:
+            if (traced := ref()) is not None and traced._real is not None:
+                become(traced, traced._real)
+        return result
+
+
+def size_symbol(name: str, dim: int) -> str:
+    """torch's name of an input's size: a hash of where it is from (symbolic_shapes.py)."""
+    source = f"L['{name}'].size()[{dim}]"
+    return f"s{int(hashlib.sha256(source.encode()).hexdigest(), 16) % 100}"
+
+
+class Size(int):
+    """A size that is an input of a graph: a number that shows its symbol."""
+
+    symbol: str
+
+    def __repr__(self) -> str:
+        return self.symbol
+
+    __str__ = __repr__
+
+
+def _add_symbols(
+    graph: Graph, inputs: list[Tensor], fixed: list[int | None]
+) -> dict[int, list[tuple[str, int]]]:
+    """Put an input before each tensor for the sizes that may change; by tensor, symbol and dim."""
+    nodes = [n for n in graph.nodes if n.op == "placeholder"]
+    symbols: dict[int, list[tuple[str, int]]] = {}
+    seen: dict[int, str] = {}
+    sizes = iter(fixed)
+    for at, (node, tensor) in enumerate(zip(nodes, inputs, strict=True)):
+        for dim, size in enumerate(tensor.shape):
+            if next(sizes) is None and size not in seen:
+                seen[size] = size_symbol(str(node.target)[2:-1], dim)
+                symbols.setdefault(at, []).append((seen[size], dim))
+                with graph.inserting_before(node):
+                    graph.create_node("placeholder", seen[size], type_expr=SymInt)
+    return symbols
+
+
+def _with_sizes(inputs: list[Tensor], symbols: dict[int, list[tuple[str, int]]]) -> list[Any]:
+    arguments: list[Any] = []
+    for at, tensor in enumerate(inputs):
+        for symbol, dim in symbols.get(at, ()):
+            arguments.append(Size(tensor.shape[dim]))
+            arguments[-1].symbol = symbol
+        arguments.append(tensor)
+    return arguments
+
+
+def _free(function: Any) -> tuple[str, ...]:
+    return getattr(getattr(function, "__code__", None), "co_freevars", ())
+
+
+def _traced(recorder: DynamoRecorder, name: str, value: Any) -> Any:
+    """An argument with traced tensors in place of those in it."""
+    if isinstance(value, Tensor):
+        return recorder.input(value, name) if type(value) in (Tensor, Parameter) else value
+    if type(value) in (list, tuple):
+        return type(value)(_traced(recorder, f"{name}_{i}", v) for i, v in enumerate(value))
+    if type(value) is dict:
+        return {k: _traced(recorder, f"{name}_{k}", v) for k, v in value.items()}
+    return value
+
+
+@contextmanager
+def _print_breaks(recorder: DynamoRecorder) -> Iterator[None]:
+    """Inside, `print` ends a graph."""
+    plain = builtins.print
+
+    def show(*values: Any, **options: Any) -> None:
+        if CURRENT.recorder is recorder:
+            recorder.break_graph("print")
+            values = tree_map(real_of, values)
+        plain(*values, **options)
+
+    builtins.print = show
+    try:
+        yield
+    finally:
+        builtins.print = plain
+
+
+CALLS: weakref.WeakSet[CapturedCall] = weakref.WeakSet()
 
 
 class CapturedCall:
     """Calls `target` through what `backend` makes of its graphs."""
 
-    def __init__(self, target: Callable[..., Any], backend: Callable[..., Any]):
+    def __init__(
+        self, target: Callable[..., Any], backend: Callable[..., Any], fullgraph: bool = False,
+        dynamic: bool | None = None,
+    ):  # fmt: skip
         self.target, self.backend = target, backend
-        self.compiled: dict[Any, list[tuple[Any, Any]]] = {}
+        self.fullgraph, self.dynamic = fullgraph, dynamic
+        self.entries: dict[Any, list[tuple[Any, Any, Any]]] = {}
+        self.breaks: list[str] = []
+        self.sizes: dict[str, list[int | None]] = {}
+        self.arguments: list[Any] = []
         functools.update_wrapper(self, target, updated=())
+        CALLS.add(self)
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
-        function = getattr(self.target, "forward", self.target)
-        bound = inspect.signature(function).bind(*args, **kwargs)
-        values = {k: v for k, v in bound.arguments.items() if isinstance(v, Tensor)}
-        kinds = [(k, v.dtype, v.dim(), v.requires_grad) for k, v in values.items()]
-        rest = repr([(k, v) for k, v in bound.arguments.items() if k not in values])
-        versions = self.compiled.setdefault((*kinds, rest), [])
-        shapes = [v.shape for v in values.values()]
-        if not versions or (len(versions) == 1 and versions[0][0] != shapes):
-            versions.append((shapes, self._compile(bound, values)))
-        run = versions[-1][1] if versions[0][0] != shapes else versions[0][1]
-        return self.target(*args, **kwargs) if run is None else run(*values.values())
-
-    def _compile(self, bound: inspect.BoundArguments, values: dict[str, Tensor]) -> Any:
-        """What runs the call from its tensors; None where it cannot be traced."""
-        structure: list[Any] = []
-
-        def flat(*tensors: object) -> tuple[object, ...]:
-            call = inspect.BoundArguments(bound.signature, bound.arguments.copy())
-            call.arguments.update(zip(values, tensors, strict=True))
-            parts, spec = tree_flatten(self.target(*call.args, **call.kwargs))
-            structure.append(spec)
-            return tuple(parts)
-
-        names = "".join(f", l_{name}_" for name in values)
-        scope: dict[str, Any] = {"flat": flat}
-        exec(f"def forward(self{names}):\n    return flat({names[2:]})", scope)
-        root = type("Root", (Module,), {"forward": scope["forward"]})()
-        if isinstance(self.target, Module):
-            root.add_module("fn", self.target)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if CURRENT.recorder is not None:  # a call inside another's is part of its graph
+            return self.target(*args, **kwargs)
+        recorder = CURRENT.recorder = DynamoRecorder(self)
+        CURRENT.compiling += 1
         try:
-            graph = _InlineTracer().trace(root)
-        except Exception:
-            return None
-        run = self.backend(GraphModule(root, graph), list(values.values()))
-        return lambda *tensors: tree_unflatten(list(run(*tensors)), structure[0])
+            with recorder, _print_breaks(recorder):
+                args, kwargs = self._named(recorder, args, kwargs)
+                result = root_call(self.target, args, kwargs)
+            return recorder.finish(result)
+        finally:
+            CURRENT.recorder = None
+            CURRENT.compiling -= 1
+
+    def function(self) -> Callable[..., Any]:
+        """A function that calls this."""
+
+        @functools.wraps(self.target)
+        def compiled(*args: Any, **kwargs: Any) -> Any:
+            return self(*args, **kwargs)
+
+        return compiled
+
+    def _named(self, recorder: DynamoRecorder, args: Any, kwargs: Any) -> Any:
+        """The arguments as traced tensors, named after their parameters, as are modules'."""
+        function = getattr(self.target, "forward", self.target)
+        if isinstance(self.target, Module):
+            first = next(iter(inspect.signature(type(self.target).forward).parameters))
+            self._name_module(recorder, first, self.target)
+        for name, cell in zip(_free(function), getattr(function, "__closure__", None) or (),
+                              strict=True):  # fmt: skip
+            if isinstance(cell.cell_contents, Module):
+                self._name_module(recorder, name, cell.cell_contents)
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            if isinstance(value, Module):
+                self._name_module(recorder, name, value)
+            bound.arguments[name] = _traced(recorder, name, value)
+        return bound.args, bound.kwargs
+
+    @staticmethod
+    def _name_module(recorder: DynamoRecorder, root: str, module: Module) -> None:
+        for kind, tensors in (("parameters", module.named_parameters()),
+                              ("buffers", module.named_buffers())):  # fmt: skip
+            for path, tensor in tensors:
+                *modules, last = path.split(".")
+                parts = [root, *(f"modules_{m}" for m in modules), f"{kind}_{last}"]
+                recorder.names[id(tensor)] = "_".join(parts)
+
+    def compiled(self, recorder: DynamoRecorder) -> Callable[..., Any]:
+        """What runs a graph; the backend is asked where none of its kind and sizes was seen."""
+        graph, inputs = recorder.graph, recorder.inputs
+        for node in [n for n in graph.nodes if n.target is operator.getitem and not n.users]:
+            graph.erase_node(node)
+        self.arguments = inputs
+        kinds = tuple((t.dtype, t.dim(), t.requires_grad, t.device, LOCAL.grad) for t in inputs)
+        text = tuple((n.op, str(n.target), str(n.args), str(n.kwargs)) for n in graph.nodes)
+        shapes = [size for t in inputs for size in t.shape]
+        versions = self.entries.setdefault((kinds, text), [])
+        for fixed, symbols, run in versions:
+            if all(s == at or (at is None and s > 1) for s, at in zip(shapes, fixed, strict=True)):
+                self.arguments = _with_sizes(inputs, symbols)
+                return run
+        fixed = self._dynamic_sizes(graph, inputs)
+        symbols = _add_symbols(graph, inputs, fixed)
+        self.arguments = _with_sizes(inputs, symbols)
+        counters["stats"]["unique_graphs"] += 1
+        calls = sum(n.op not in ("placeholder", "output", "get_attr") for n in graph.nodes)
+        counters["stats"]["calls_captured"] += calls
+        CURRENT.recorder = None
+        try:
+            with outside():
+                run = self.backend(GraphModule(Module(), graph), self.arguments)
+        finally:
+            CURRENT.recorder = recorder
+        versions.append((fixed, symbols, run))
+        return run
+
+    def _dynamic_sizes(self, graph: Graph, inputs: list[Tensor]) -> list[int | None]:
+        """The sizes that a graph is for, None for any: those that were others before."""
+        names = [str(n.target) for n in graph.nodes if n.op == "placeholder"]
+        sizes: list[int | None] = []
+        for name, tensor in zip(names, inputs, strict=True):
+            seen = self.sizes.setdefault(name, [None if self.dynamic else s for s in tensor.shape])
+            if self.dynamic is not False and len(seen) == tensor.dim():
+                seen[:] = [s if s == at else None for s, at in zip(tensor.shape, seen, strict=True)]
+            fixed = tensor.shape if self.dynamic is False or len(seen) != tensor.dim() else seen
+            pairs = zip(fixed, tensor.shape, strict=True)
+            sizes += [s if at is not None or s < 2 else None for at, s in pairs]
+        return sizes
+
+
+class EagerCall(CapturedCall):
+    """Calls `target` as it is; with `fullgraph`, traces it once for each kind of arguments."""
+
+    def __init__(self, target: Callable[..., Any], fullgraph: bool):
+        super().__init__(target, lambda module, inputs: module.forward, fullgraph)
+        self.traced: set[Any] = set()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.fullgraph and CURRENT.recorder is None:
+            leaves = tree_flatten((args, kwargs))[0]
+            key = tuple(v._geom if isinstance(v, Tensor) else repr(v) for v in leaves)
+            if key not in self.traced:
+                result = super().__call__(*args, **kwargs)
+                self.traced.add(key)
+                return result
+        CURRENT.compiling += 1
+        try:
+            return self.target(*args, **kwargs)
+        finally:
+            CURRENT.compiling -= 1
+
+
+def outside_graphs(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that ends a graph, and runs as it is."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder, compiling = CURRENT.recorder, CURRENT.compiling
+        if recorder is not None:
+            recorder.break_graph("disable")
+            args, kwargs = tree_map(real_of, (args, kwargs))
+        CURRENT.recorder, CURRENT.compiling = None, 0
+        try:
+            with outside():
+                return fn(*args, **kwargs)
+        finally:
+            CURRENT.recorder, CURRENT.compiling = recorder, compiling
+
+    return call

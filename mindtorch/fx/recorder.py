@@ -1,0 +1,383 @@
+"""Owns tracing by running: calls on tensors without memory become nodes of a graph.
+
+A traced tensor is a Tensor for `isinstance`, shapes, dtypes and devices. A call runs on the meta
+device and becomes a node; what asks for values goes to `break_graph`. Sizes that may change are
+traced with several values at once: what differs between them depends on the size.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dis import Instruction, get_instructions
+from functools import lru_cache
+from types import CodeType, FrameType
+from typing import Any
+
+from .._autograd.grad_mode import LOCAL
+from .._dispatch.overrides import EVERY, TorchFunctionMode, _as_composite, _public
+from .._tensor.device import device as Device
+from .._tensor.geometry import geometry
+from .._tensor.no_memory import NoMemory
+from .._tensor.subclass import ASKING_OPERATORS, asking, asking_operator, off
+from .._tensor.tensor import Tensor
+from ..ops.spec import Op, aten
+from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
+from .graph import Graph
+from .node import Node
+
+_NO_MEMORY: Any = NoMemory("a traced tensor has no values")
+# Methods that ask for values, or for what autograd records of a tensor.
+READING = frozenset((
+    "__array__", "__bool__", "__complex__", "__contains__", "__float__", "__format__", "__index__",
+    "__int__", "__repr__", "backward", "data_ptr", "item", "numpy", "register_hook", "retain_grad",
+    "storage", "tolist", "untyped_storage",
+))  # fmt: skip
+# Functions whose results have sizes that depend on values.
+OF_UNKNOWN_SIZE = frozenset((
+    "argwhere", "bincount", "masked_select", "nonzero", "unique", "unique_consecutive",
+))  # fmt: skip
+_SLOTS = ("_geom", "_storage", "_base", "_fn", "_nr", "_creation", "_grad", "_names", "_retains")
+
+
+class TracedTensor(Tensor):
+    """Stands for a node's value; `_real` is the tensor that it became, None until there is one."""
+
+    _composites = EVERY
+    _recorder: GraphRecorder
+    _metas: tuple[Tensor, ...]
+    _real: Tensor | None
+    _node: Node
+    __getattribute__ = asking(Tensor)
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        return _recorder_of((args, kwargs)).function(func, args, kwargs or {})
+
+    @staticmethod
+    def _row_call(op: Op, form: str, raw: Sequence[Any]) -> Any:
+        return _recorder_of(tuple(raw)).row(op, form, raw)
+
+    @property
+    def requires_grad(self) -> bool:
+        return bool(self._metas[0].requires_grad)
+
+    @property
+    def shape(self) -> Any:
+        return self._recorder.sizes(self)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or one of its sizes."""
+        Tensor.size(self._metas[0], dim)  # IndexError
+        return self.shape if dim is None else self.shape[dim]
+
+    __hash__ = Tensor.__hash__
+
+
+for _name in ASKING_OPERATORS:
+    type.__setattr__(TracedTensor, _name, asking_operator(Tensor, _name))
+
+
+def _recorder_of(values: object) -> GraphRecorder:
+    leaves, _ = tree_flatten(values)
+    return next(v._recorder for v in leaves if isinstance(v, TracedTensor))
+
+
+class GraphRecorder(TorchFunctionMode):
+    """Turns calls into nodes; subclasses say how a call is spelled, and what a break does.
+
+    `versions` is how many values a size that may change has.
+    """
+
+    versions = 1
+
+    def __init__(self) -> None:
+        self.results: list[weakref.ref[TracedTensor]] = []
+        self.metas: dict[int, tuple[Tensor, tuple[Tensor, ...]]] = {}
+        self.start()
+
+    def start(self) -> None:
+        """Begin a graph."""
+        self.graph = Graph()
+        self.lifted: dict[int, tuple[Tensor, Node]] = {}
+        self.inputs: list[Tensor] = []
+
+    def break_graph(self, func: Any) -> None:
+        """A function asks for values: leave them in `_real` of all traced tensors, or raise."""
+        raise NotImplementedError
+
+    def lift(self, tensor: Tensor) -> Node:
+        """The node of a tensor that no call of this graph made."""
+        raise NotImplementedError
+
+    def spelled(
+        self, op: Op | None, form: str, func: Any, args: Any, kwargs: Any
+    ) -> tuple[str, Any, Any, Any]:
+        """Kind of node, target and arguments of a call."""
+        raise NotImplementedError
+
+    def sizes(self, tensor: TracedTensor) -> Any:
+        """What a program sees as the tensor's shape."""
+        return tensor._metas[0].shape
+
+    def row(self, op: Op, form: str, raw: Sequence[Any]) -> Any:
+        """A row's call."""
+        args, kwargs = _as_composite(op, raw)
+        form = "inplace" if form == "augmented" else form
+        return self.call(op, form, _public(op, form), args, kwargs)
+
+    def function(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A call of a function that is no row."""
+        return self.call(None, "", func, args, kwargs)
+
+    def __torch_function__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        return self.function(func, args, kwargs or {})
+
+    def call(self, op: Op | None, form: str, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run a call on meta tensors, and add its node where it gives tensors."""
+        name = getattr(func, "__name__", "")
+        if name in READING or name in OF_UNKNOWN_SIZE:
+            self.break_graph(func)
+            return self.on_real(func, args, kwargs)
+        try:
+            results = [self.on_meta(name, func, args, kwargs, k) for k in range(self.versions)]
+        except NotImplementedError:
+            self.break_graph(func)
+            return self.on_real(func, args, kwargs)
+        leaves = [tree_flatten(r)[0] for r in results]
+        if not any(isinstance(leaf, Tensor) for leaf in leaves[0]):
+            return self.plain(results)
+        kind, target, node_args, node_kwargs = self.spelled(op, form, func, args, kwargs)
+        node_args, node_kwargs = tree_map(self.argument, (node_args, node_kwargs))
+        node = self.add_node(kind, target, tuple(node_args), node_kwargs)
+        return self.wrapped(node, results, leaves, args, kwargs)
+
+    def add_node(self, kind: str, target: Any, args: Any, kwargs: Any) -> Node:
+        """A node of the graph."""
+        return self.graph.create_node(kind, target, args, kwargs)
+
+    def plain(self, results: Sequence[Any]) -> Any:
+        """A result without tensors."""
+        return results[0]
+
+    def argument(self, value: Any) -> Any:
+        """A node's argument: tensors are nodes."""
+        return self.node_of(value) if isinstance(value, Tensor) else value
+
+    def node_of(self, tensor: Tensor) -> Node:
+        """The node of a tensor; others than this graph's own are lifted."""
+        if isinstance(tensor, TracedTensor) and tensor._node.graph is self.graph:
+            return tensor._node
+        real = real_of(tensor)
+        if id(real) not in self.lifted:
+            self.lifted[id(real)] = real, self.lift(tensor)
+        return self.lifted[id(real)][1]
+
+    def metas_of(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        """Stand-ins of a tensor on the meta device."""
+        if isinstance(tensor, TracedTensor):
+            return tensor._metas
+        if id(tensor) not in self.metas:
+            self.metas[id(tensor)] = tensor, (meta_like(tensor, tensor.shape),) * self.versions
+        return self.metas[id(tensor)][1]
+
+    def on_meta(self, name: str, func: Any, args: Any, kwargs: Any, version: int) -> Any:
+        """A call's result on stand-ins."""
+
+        def stand_in(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                return self.metas_of(value)[version]
+            if isinstance(value, Device):
+                return Device("meta")
+            return self.value_of(value, version)
+
+        args, kwargs = tree_map(stand_in, (args, kwargs))
+        if isinstance(kwargs.get("device"), str):
+            kwargs = {**kwargs, "device": "meta"}
+        if name == "to" and isinstance(args[1], str):
+            args = (args[0], "meta", *args[2:])
+        if name in ("cpu", "npu", "cuda"):
+            return args[0].view_as(args[0])
+        with outside():
+            if name in FACTORIES and "device" not in kwargs:
+                kwargs = {**kwargs, "device": "meta"}
+            return func(*args, **kwargs)
+
+    def value_of(self, value: Any, version: int) -> Any:
+        """What is no tensor."""
+        return value
+
+    def on_real(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A call with the tensors that traced ones became."""
+        args, kwargs = tree_map(real_of, (args, kwargs))
+        with outside():
+            return func(*args, **kwargs)
+
+    def wrapped(self, node: Node, results: Any, leaves: Any, args: Any, kwargs: Any) -> Any:
+        """The results as traced tensors; a tensor that was written is given again."""
+        written = args[0] if args and isinstance(args[0], Tensor) else None
+        if written is not None and results[0] is self.metas_of(written)[0]:
+            self.written(written, node)
+            return written
+        device = _device_of(args, kwargs)
+        _, spec = tree_flatten(results[0])
+        outs = []
+        for at, metas in enumerate(zip(*leaves, strict=True)):
+            if not isinstance(metas[0], Tensor):
+                outs.append(metas[0])
+                continue
+            alone = isinstance(results[0], Tensor)
+            part = node if alone else self.getitem(node, at)
+            outs.append(self.traced(metas, part, device))
+        return tree_unflatten(outs, spec)
+
+    def written(self, tensor: Tensor, node: Node) -> None:
+        """A call wrote to a tensor: its node gives it from now on."""
+        if isinstance(tensor, TracedTensor):
+            tensor._node = node
+        else:
+            self.lifted[id(tensor)] = tensor, node
+
+    def getitem(self, node: Node, at: int) -> Node:
+        """The node of one of several results."""
+        import operator
+
+        return self.graph.create_node("call_function", operator.getitem, (node, at), {})
+
+    def traced(self, metas: tuple[Tensor, ...], node: Node, device: Device) -> TracedTensor:
+        """The tensor that stands for a node."""
+        tensor: TracedTensor = object.__new__(TracedTensor)
+        geom = metas[0]._geom
+        tensor._geom = geometry(geom.shape, geom.strides, geom.offset, geom.dtype, device)
+        tensor._storage, tensor._fn, tensor._nr, tensor._base = _NO_MEMORY, None, 0, None
+        tensor._recorder, tensor._metas, tensor._real = self, metas, None
+        tensor._node = node
+        self.results.append(weakref.ref(tensor))
+        node.meta.setdefault("val", metas[0])
+        return tensor
+
+
+# Functions that make tensors of numbers.
+FACTORIES = frozenset((
+    "arange", "empty", "empty_strided", "eye", "full", "linspace", "logspace", "ones", "rand",
+    "randint", "randn", "randperm", "scalar_tensor", "tensor", "tril_indices", "triu_indices",
+    "zeros",
+))  # fmt: skip
+
+
+class outside:  # noqa: N801 - a context
+    """Inside, calls are nobody's: neither traced nor seen by modes."""
+
+    def __enter__(self) -> None:
+        self._modes, LOCAL.functions = LOCAL.functions, ()
+        self._off = off()
+        self._off.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._off.__exit__(*error)
+        LOCAL.functions = self._modes
+
+
+def meta_like(tensor: Tensor, shape: Sequence[int]) -> Tensor:
+    """A meta tensor of a tensor's dtype and layout; of its strides where the shape is its own."""
+    with outside():
+        same = tuple(shape) == tuple(tensor._geom.shape)
+        size, strides = tuple(shape), tuple(tensor._geom.strides)
+        where = Device("meta")
+        meta = (
+            aten.empty_strided(size, strides, dtype=tensor.dtype, device=where)
+            if same
+            else aten.empty(size, dtype=tensor.dtype, device=where)
+        )
+        result: Tensor = meta.requires_grad_(tensor.requires_grad)
+        return result
+
+
+def real_of(value: Any) -> Any:
+    """The tensor that a traced one became; all else as it is."""
+    if isinstance(value, TracedTensor) and value._real is not None:
+        return value._real
+    return value
+
+
+def become(tensor: TracedTensor, real: Tensor) -> None:
+    """Turn a traced tensor into the plain one that it stands for."""
+    values = {name: getattr(real, name) for name in _SLOTS}
+    tensor.__dict__.clear()
+    tensor.__class__ = Tensor  # type: ignore[assignment]
+    for name, value in values.items():
+        if value is not None or name in ("_base", "_fn"):
+            setattr(tensor, name, value)
+
+
+def _device_of(args: Any, kwargs: Any) -> Device:
+    leaves, _ = tree_flatten((args, kwargs))
+    named = kwargs.get("device")
+    devices = [v for v in leaves if isinstance(v, Device)]
+    if named is not None or devices:
+        return Device(named if isinstance(named, str) else devices[0])
+    return next((v._geom.device for v in leaves if isinstance(v, Tensor)), Device("cpu"))
+
+
+def root_call(target: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call what is traced; frames outside of this one are none of its own."""
+    return target(*args, **kwargs)
+
+
+@lru_cache(maxsize=4096)
+def _steps(code: CodeType) -> dict[int, tuple[Instruction, Instruction, Instruction]]:
+    """Each instruction by its offset and by those of its caches, with the ones before and behind.
+
+    Python 3.11 may call from PRECALL, which stands before CALL.
+    """
+    every = list(get_instructions(code, show_caches=True))
+    steps = [s for s in every if s.opname not in ("PRECALL", "CACHE")]
+    place = {s.offset: at for at, s in enumerate(steps)}
+    around, at = {}, 0
+    for step in every:
+        at = place.get(step.offset, at + (step.opname == "PRECALL"))
+        if 0 < at < len(steps) - 1:
+            around[step.offset] = steps[at - 1], steps[at], steps[at + 1]
+    return around
+
+
+def _frames() -> Iterator[tuple[str, CodeType, Instruction, Instruction, Instruction]]:
+    """Frames of the program and of modules: where from, and the instructions around the call."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not root_call.__code__:
+        home = str(frame.f_globals.get("__name__", ""))
+        inside = home.startswith("mindtorch.") and not home.startswith("mindtorch.nn.modules.")
+        if not inside and not frame.f_code.co_filename.startswith("<mindtorch"):
+            around = _steps(frame.f_code).get(frame.f_lasti)
+            if around is None:
+                return
+            yield home, frame.f_code, *around
+        frame = frame.f_back
+
+
+def result_name() -> str | None:
+    """The local variable that takes what is being computed, None where none does at once."""
+    for home, *_, behind in _frames():
+        if behind.opname == "STORE_FAST" and not home.endswith("modules.module"):
+            return str(behind.argval)
+        if behind.opname != "RETURN_VALUE" and not home.endswith("modules.module"):
+            return None
+    return None
+
+
+def call_site() -> tuple[int, tuple[str, ...]] | None:
+    """How many positional arguments a call was written with, and its keywords; None if unknown."""
+    for _, code, before, call, _ in _frames():
+        if call.opname not in ("CALL", "CALL_KW"):
+            return None
+        named = before.opname == "KW_NAMES" or call.opname == "CALL_KW"
+        names = code.co_consts[before.arg or 0] if named else ()
+        return int(call.arg or 0) - len(names), tuple(names)
+    return None

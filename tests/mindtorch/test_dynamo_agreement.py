@@ -1,0 +1,175 @@
+"""Compiled functions become the graphs that torch's become: their code, inputs, breaks, counts."""
+
+import re
+
+import pytest
+
+import mindtorch
+
+torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+
+
+def compiled_graphs(lib, calls, **options):
+    """Code, input shapes and results of each graph and call."""
+    graphs = []
+
+    def backend(module, inputs):
+        shapes = [tuple(x.shape) if isinstance(x, lib.Tensor) else repr(x) for x in inputs]
+        graphs.append((module.code.strip(), shapes))
+        return module.forward
+
+    lib._dynamo.reset()
+    function, arguments = calls(lib)
+    run = lib.compile(function, backend=backend, **options)
+    results = [lib.utils._pytree.tree_map(lambda t: t.tolist(), run(*args)) for args in arguments]
+    return graphs, results
+
+
+class Net:
+    """A model with parameters, buffers, containers."""
+
+    def __new__(cls, lib):
+        class Net(lib.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = lib.nn.Linear(2, 2)
+                self.layers = lib.nn.Sequential(lib.nn.Linear(2, 2), lib.nn.ReLU())
+                self.register_buffer("shift", lib.ones(2))
+
+            def forward(self, x):
+                y = self.first(x) + self.shift
+                y = lib.nn.functional.gelu(y).transpose(0, 1)[:, 0]
+                y += 1
+                return self.layers(lib.cat([y[None], y[None]], dim=0)), y.mean(-1, keepdim=True)
+
+        net = Net()
+        for parameter in net.parameters():
+            lib.nn.init.constant_(parameter, 0.5)
+        return net
+
+
+def a_module(lib):
+    return Net(lib), [(lib.ones(n, 2),) for n in (2, 3, 5)]
+
+
+def a_branch(lib):
+    def branch(a):
+        if a.sum() > 0:
+            return a + 1
+        return a - 1
+
+    return branch, [(lib.ones(3),), (-lib.ones(3),), (lib.ones(3),)]
+
+
+def a_print(lib):
+    def loud(a, b):
+        x = a / (lib.abs(a) + 1)
+        print("loud")
+        return x * b
+
+    return loud, [(lib.ones(3), lib.ones(3))]
+
+
+def without_gradients(lib):
+    def part(x):
+        with lib.no_grad():
+            y = x * 3
+        return y + x
+
+    return part, [(lib.ones(2),)]
+
+
+def containers(lib):
+    def add(pair, named):
+        return {"sum": pair[0] + pair[1], "same": named["k"]}
+
+    one = lib.ones(2)
+    return add, [([one, one + 1], {"k": one})]
+
+
+def a_break(lib):
+    def halves(a):
+        a = a + 1
+        lib._dynamo.graph_break()
+        return a * 2
+
+    return halves, [(lib.ones(2),)]
+
+
+def written_inputs(lib):
+    def write(x):
+        x.add_(1)
+        return x * 2
+
+    return write, [(lib.zeros(2),)]
+
+
+STORIES = (a_module, a_branch, a_print, without_gradients, containers, a_break, written_inputs)
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda s: s.__name__)
+def test_graphs_are_those_of_torch(story):
+    ours, theirs = compiled_graphs(mindtorch, story), compiled_graphs(torch, story)
+    names = re.compile(r"[Ll]_stack\d+_")  # what is left of a graph that was broken
+    for (code, shapes), (expected, expected_shapes) in zip(ours[0], theirs[0], strict=True):
+        assert shapes == expected_shapes
+        if not names.search(code) or not names.search(expected):
+            assert code == expected or names.search(code)
+    torch.testing.assert_close(ours[1], theirs[1])
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda s: s.__name__)
+def test_what_breaks_is_refused_with_fullgraph(story):
+    def verdict(lib):
+        try:
+            compiled_graphs(lib, story, fullgraph=True)
+        except Exception as error:
+            names = [kind.__name__ for kind in type(error).__mro__]
+            return names, str(error).splitlines()[0]
+        return "one graph"
+
+    assert verdict(mindtorch) == verdict(torch)
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda s: s.__name__)
+def test_explanations_count_as_torch(story):
+    def counts(lib):
+        lib._dynamo.reset()
+        function, arguments = story(lib)
+        output = lib._dynamo.explain(function)(*arguments[0])
+        ops = [[getattr(op, "__name__", str(op)) for op in ops] for ops in output.ops_per_graph]
+        return output.graph_count, output.graph_break_count, output.op_count, ops
+
+    assert counts(mindtorch) == counts(torch)
+
+
+def test_dynamic_sizes_need_one_graph_and_static_ones_a_graph_each():
+    for dynamic, count in ((True, 1), (False, 3), (None, 2)):
+        for lib in (mindtorch, torch):
+            graphs, _ = compiled_graphs(
+                lib, lambda lib: (lambda x: x * 2, [(lib.ones(n),) for n in (2, 3, 4)]),
+                dynamic=dynamic,
+            )  # fmt: skip
+            assert len(graphs) == count
+
+
+def test_functions_know_whether_they_are_compiled():
+    for lib in (mindtorch, torch):
+        inside = lib.compile(lambda c=lib.compiler: c.is_compiling(), backend="eager")
+        outside = lib.compiler.disable(lambda c=lib.compiler: c.is_compiling())
+        assert (inside(), outside(), lib.compiler.is_compiling()) == (True, False, False)
+
+
+def test_wrong_shapes_are_refused_while_tracing():
+    for lib in (mindtorch, torch):
+        run = lib.compile(lambda a: a @ a, backend="eager", fullgraph=True)
+        with pytest.raises(lib._dynamo.exc.TorchRuntimeError):
+            run(lib.ones(2, 3))
+
+
+def test_gradients_reach_what_went_in():
+    for lib in (mindtorch, torch):
+        x = lib.ones(2, requires_grad=True)
+        run = lib.compile(lambda t: (t * 3).sum(), backend=lambda module, inputs: module.forward)
+        run(x).backward()
+        assert x.grad.tolist() == [3, 3]
