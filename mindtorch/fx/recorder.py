@@ -25,8 +25,11 @@ from .._tensor.tensor import Tensor
 from ..ops.spec import Op, aten
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .graph import Graph
-from .node import Node
+from .node import Node, Target
 
+Arguments = tuple[Any, ...]
+Keywords = dict[str, Any]
+Function = Callable[..., Any]
 _NO_MEMORY: Any = NoMemory("a traced tensor has no values")
 # Methods that ask for values, or for what autograd records of a tensor.
 READING = frozenset((
@@ -53,7 +56,7 @@ class TracedTensor(Tensor):
 
     @classmethod
     def __torch_function__(
-        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (),
+        cls, func: Function, types: Sequence[type], args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # fmt: skip
         return _recorder_of((args, kwargs)).function(func, args, kwargs or {})
@@ -106,7 +109,7 @@ class GraphRecorder(TorchFunctionMode):
         self.lifted: dict[int, tuple[Tensor, Node]] = {}
         self.inputs: list[Tensor] = []
 
-    def break_graph(self, func: Any) -> None:
+    def break_graph(self, func: Function | str) -> None:
         """A function asks for values: leave them in `_real` of all traced tensors, or raise."""
         raise NotImplementedError
 
@@ -115,8 +118,13 @@ class GraphRecorder(TorchFunctionMode):
         raise NotImplementedError
 
     def spelled(
-        self, op: Op | None, form: str, func: Any, args: Any, kwargs: Any
-    ) -> tuple[str, Any, Any, Any]:
+        self,
+        op: Op | None,
+        form: str,
+        func: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> tuple[str, Target, Arguments, Keywords]:
         """Kind of node, target and arguments of a call."""
         raise NotImplementedError
 
@@ -130,17 +138,24 @@ class GraphRecorder(TorchFunctionMode):
         form = "inplace" if form == "augmented" else form
         return self.call(op, form, _public(op, form), args, kwargs)
 
-    def function(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def function(self, func: Function, args: Arguments, kwargs: Keywords) -> Any:
         """A call of a function that is no row."""
         return self.call(None, "", func, args, kwargs)
 
     def __torch_function__(
-        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (),
+        self, func: Function, types: Sequence[type], args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # fmt: skip
         return self.function(func, args, kwargs or {})
 
-    def call(self, op: Op | None, form: str, func: Any, args: Any, kwargs: Any) -> Any:
+    def call(
+        self,
+        op: Op | None,
+        form: str,
+        func: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
         """Run a call on meta tensors, and add its node where it gives tensors."""
         name = getattr(func, "__name__", "")
         if name in READING or name in OF_UNKNOWN_SIZE:
@@ -159,15 +174,15 @@ class GraphRecorder(TorchFunctionMode):
         node = self.add_node(kind, target, tuple(node_args), node_kwargs)
         return self.wrapped(node, results, leaves, args, kwargs)
 
-    def add_node(self, kind: str, target: Any, args: Any, kwargs: Any) -> Node:
+    def add_node(self, kind: str, target: Target, args: Arguments, kwargs: Keywords) -> Node:
         """A node of the graph."""
         return self.graph.create_node(kind, target, args, kwargs)
 
-    def plain(self, results: Sequence[Any]) -> Any:
+    def plain(self, results: Sequence[object]) -> object:
         """A result without tensors."""
         return results[0]
 
-    def argument(self, value: Any) -> Any:
+    def argument(self, value: object) -> object:
         """A node's argument: tensors are nodes."""
         return self.node_of(value) if isinstance(value, Tensor) else value
 
@@ -177,7 +192,7 @@ class GraphRecorder(TorchFunctionMode):
             return tensor._node
         real = real_of(tensor)
         if id(real) not in self.lifted:
-            self.lifted[id(real)] = real, self.lift(tensor)
+            self.lifted[id(real)] = tensor, self.lift(tensor)
         return self.lifted[id(real)][1]
 
     def metas_of(self, tensor: Tensor) -> tuple[Tensor, ...]:
@@ -188,10 +203,17 @@ class GraphRecorder(TorchFunctionMode):
             self.metas[id(tensor)] = tensor, (meta_like(tensor, tensor.shape),) * self.versions
         return self.metas[id(tensor)][1]
 
-    def on_meta(self, name: str, func: Any, args: Any, kwargs: Any, version: int) -> Any:
+    def on_meta(
+        self,
+        name: str,
+        func: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        version: int,
+    ) -> Any:
         """A call's result on stand-ins."""
 
-        def stand_in(value: Any) -> Any:
+        def stand_in(value: object) -> Any:
             if isinstance(value, Tensor):
                 return self.metas_of(value)[version]
             if isinstance(value, Device):
@@ -210,22 +232,29 @@ class GraphRecorder(TorchFunctionMode):
                 kwargs = {**kwargs, "device": "meta"}
             return func(*args, **kwargs)
 
-    def value_of(self, value: Any, version: int) -> Any:
+    def value_of(self, value: object, version: int) -> object:
         """What is no tensor."""
         return value
 
-    def on_real(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def on_real(self, func: Function, args: Arguments, kwargs: Keywords) -> Any:
         """A call with the tensors that traced ones became."""
         args, kwargs = tree_map(real_of, (args, kwargs))
         with outside():
             return func(*args, **kwargs)
 
-    def wrapped(self, node: Node, results: Any, leaves: Any, args: Any, kwargs: Any) -> Any:
+    def wrapped(
+        self,
+        node: Node,
+        results: Sequence[object],
+        leaves: Sequence[list[Any]],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
         """The results as traced tensors; a tensor that was written is given again."""
-        written = args[0] if args and isinstance(args[0], Tensor) else None
-        if written is not None and results[0] is self.metas_of(written)[0]:
-            self.written(written, node)
-            return written
+        target = args[0] if args and isinstance(args[0], Tensor) else None
+        if target is not None and results[0] is self.metas_of(target)[0]:
+            self.written(target, node)
+            return target
         device = _device_of(args, kwargs)
         _, spec = tree_flatten(results[0])
         outs = []
@@ -280,8 +309,8 @@ class outside:  # noqa: N801 - a context
         self._off = off()
         self._off.__enter__()
 
-    def __exit__(self, *error: Any) -> None:
-        self._off.__exit__(*error)
+    def __exit__(self, *error: object) -> None:
+        self._off.__exit__(None, None, None)
         LOCAL.functions = self._modes
 
 
@@ -311,13 +340,13 @@ def become(tensor: TracedTensor, real: Tensor) -> None:
     """Turn a traced tensor into the plain one that it stands for."""
     values = {name: getattr(real, name) for name in _SLOTS}
     tensor.__dict__.clear()
-    tensor.__class__ = Tensor  # type: ignore[assignment]
+    object.__setattr__(tensor, "__class__", Tensor)
     for name, value in values.items():
         if value is not None or name in ("_base", "_fn"):
             setattr(tensor, name, value)
 
 
-def _device_of(args: Any, kwargs: Any) -> Device:
+def _device_of(args: Arguments, kwargs: Keywords) -> Device:
     leaves, _ = tree_flatten((args, kwargs))
     named = kwargs.get("device")
     devices = [v for v in leaves if isinstance(v, Device)]
@@ -326,7 +355,7 @@ def _device_of(args: Any, kwargs: Any) -> Device:
     return next((v._geom.device for v in leaves if isinstance(v, Tensor)), Device("cpu"))
 
 
-def root_call(target: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def root_call(target: Callable[..., Any], args: Arguments, kwargs: Keywords) -> Any:
     """Call what is traced; frames outside of this one are none of its own."""
     return target(*args, **kwargs)
 

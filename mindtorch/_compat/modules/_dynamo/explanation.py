@@ -45,10 +45,10 @@ class ExplainOutput:
         return "\n".join(lines) + "\n"
 
 
-def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any:
+def explain(f: Callable[..., Any], *extra_args: object, **extra_kwargs: object) -> Any:
     """What explains a call of `f`, which it makes once (torch._dynamo.explain)."""
 
-    def inner(*args: Any, **kwargs: Any) -> ExplainOutput:
+    def inner(*args: object, **kwargs: object) -> ExplainOutput:
         graphs: list[GraphModule] = []
 
         def backend(module: GraphModule, inputs: Any) -> Callable[..., Any]:

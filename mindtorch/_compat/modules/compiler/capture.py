@@ -26,10 +26,13 @@ from mindtorch._dispatch.overrides import _as_composite, _public
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import Graph, GraphModule
 from mindtorch.fx.graph import inplace_methods, magic_methods
-from mindtorch.fx.node import Node, has_side_effect
+from mindtorch.fx.node import Node, Target, has_side_effect
 from mindtorch.fx.recorder import (
     OF_UNKNOWN_SIZE,
+    Arguments,
+    Function,
     GraphRecorder,
+    Keywords,
     TracedTensor,
     become,
     call_site,
@@ -50,13 +53,13 @@ from .._dynamo.exc import TorchRuntimeError, Unsupported
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
 
-class _Current(threading.local):
+class _TracingState(threading.local):
     recorder: DynamoRecorder | None = None
     compiling = 0  # calls of compiled functions in which Python is
     exporting = False
 
 
-CURRENT = _Current()
+CURRENT = _TracingState()
 _REASONS = {
     "__bool__": "Data-dependent branching\n  Explanation: Detected data-dependent branching (e.g."
     " `if my_tensor.sum() > 0:`). Dynamo does not support tracing dynamic control flow.",
@@ -101,7 +104,7 @@ class DynamoRecorder(GraphRecorder):
         node.meta["example_value"] = real
         return node
 
-    def as_written(self, op: Op, form: str, raw: Any) -> tuple[Any, Any]:
+    def as_written(self, op: Op, form: str, raw: Sequence[Any]) -> tuple[Any, Any]:
         """Arguments by position and by name as the program has them, where that can be seen."""
         site = call_site()
         if site is None or form in ("operator", "augmented") or op.api.variadic:
@@ -117,8 +120,13 @@ class DynamoRecorder(GraphRecorder):
         return tuple(ordered.values())[:count], {k: ordered[k] for k in keywords}
 
     def spelled(
-        self, op: Op | None, form: str, func: Any, args: Any, kwargs: Any
-    ) -> tuple[str, Any, Any, Any]:
+        self,
+        op: Op | None,
+        form: str,
+        func: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> tuple[str, Target, Arguments, Keywords]:
         for tensor in tree_flatten((args, kwargs))[0]:  # a module's come before arguments
             if isinstance(tensor, Tensor) and not isinstance(tensor, TracedTensor):
                 self.node_of(tensor)
@@ -136,12 +144,19 @@ class DynamoRecorder(GraphRecorder):
             return "call_method", name, (args[0], *args[1]) if many else args, kwargs
         return "call_function", func, args, kwargs
 
-    def row(self, op: Op, form: str, raw: Any) -> Any:
+    def row(self, op: Op, form: str, raw: Sequence[Any]) -> Any:
         args, kwargs = self.as_written(op, form, raw)
         func = _public(op, "inplace" if form in ("inplace", "augmented") else form)
         return self.call(op, form, func, args, kwargs)
 
-    def call(self, op: Op | None, form: str, func: Any, args: Any, kwargs: Any) -> Any:
+    def call(
+        self,
+        op: Op | None,
+        form: str,
+        func: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
         try:
             return super().call(op, form, func, args, kwargs)
         except (TorchRuntimeError, Unsupported):
@@ -152,7 +167,7 @@ class DynamoRecorder(GraphRecorder):
                 f" node with fake tensors: call {func.__name__}: got {error!r}"
             ) from error
 
-    def add_node(self, kind: str, target: Any, args: Any, kwargs: Any) -> Node:
+    def add_node(self, kind: str, target: Target, args: Arguments, kwargs: Keywords) -> Node:
         if LOCAL.grad != self.grad:
             self.grad = LOCAL.grad
             self.graph.call_function(has_side_effect(_set_grad_enabled), (self.grad,))
@@ -165,7 +180,7 @@ class DynamoRecorder(GraphRecorder):
         if node.op == "call_function":  # `a += b` gives a variable; a method's result is another
             super().written(tensor, node)
 
-    def break_graph(self, func: Any) -> None:
+    def break_graph(self, func: Function | str) -> None:
         name = func if isinstance(func, str) else func.__name__
         if name in _IN_GRAPHS:
             self.flush()
@@ -193,11 +208,11 @@ class DynamoRecorder(GraphRecorder):
                 traced._real = result
         self.start()
 
-    def finish(self, result: Any) -> Any:
+    def finish(self, result: object) -> Any:
         """The function's result, of plain tensors."""
-        wanted = [t for t in tree_flatten(result)[0] if isinstance(t, TracedTensor)]
-        if any(t._real is None for t in wanted) or len(list(self.graph.nodes)):
-            self.flush(wanted)
+        leaves = [t for t in tree_flatten(result)[0] if isinstance(t, TracedTensor)]
+        if any(t._real is None for t in leaves) or len(list(self.graph.nodes)):
+            self.flush(leaves)
         originals = {id(traced): tensor for traced, tensor in self.originals}
         result = tree_map(lambda t: originals.get(id(t), t), result)
         for ref in self.results:
@@ -212,7 +227,7 @@ def size_symbol(name: str, dim: int) -> str:
     return f"s{int(hashlib.sha256(source.encode()).hexdigest(), 16) % 100}"
 
 
-class Size(int):
+class SymbolicSize(int):
     """A size that is an input of a graph: a number that shows its symbol."""
 
     symbol: str
@@ -245,13 +260,13 @@ def _with_sizes(inputs: list[Tensor], symbols: dict[int, list[tuple[str, int]]])
     arguments: list[Any] = []
     for at, tensor in enumerate(inputs):
         for symbol, dim in symbols.get(at, ()):
-            arguments.append(Size(tensor.shape[dim]))
+            arguments.append(SymbolicSize(tensor.shape[dim]))
             arguments[-1].symbol = symbol
         arguments.append(tensor)
     return arguments
 
 
-def _free(function: Any) -> tuple[str, ...]:
+def _free(function: object) -> tuple[str, ...]:
     return getattr(getattr(function, "__code__", None), "co_freevars", ())
 
 
@@ -271,7 +286,7 @@ def _print_breaks(recorder: DynamoRecorder) -> Iterator[None]:
     """Inside, `print` ends a graph."""
     plain = builtins.print
 
-    def show(*values: Any, **options: Any) -> None:
+    def show(*values: object, **options: Any) -> None:
         if CURRENT.recorder is recorder:
             recorder.break_graph("print")
             values = tree_map(real_of, values)
@@ -303,7 +318,7 @@ class CapturedCall:
         functools.update_wrapper(self, target, updated=())
         CALLS.add(self)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if CURRENT.recorder is not None:  # a call inside another's is part of its graph
             return self.target(*args, **kwargs)
         recorder = CURRENT.recorder = DynamoRecorder(self)
@@ -321,12 +336,12 @@ class CapturedCall:
         """A function that calls this."""
 
         @functools.wraps(self.target)
-        def compiled(*args: Any, **kwargs: Any) -> Any:
+        def compiled(*args: object, **kwargs: object) -> Any:
             return self(*args, **kwargs)
 
         return compiled
 
-    def _named(self, recorder: DynamoRecorder, args: Any, kwargs: Any) -> Any:
+    def _named(self, recorder: DynamoRecorder, args: Arguments, kwargs: Keywords) -> Any:
         """The arguments as traced tensors, named after their parameters, as are modules'."""
         function = getattr(self.target, "forward", self.target)
         if isinstance(self.target, Module):
@@ -402,7 +417,7 @@ class EagerCall(CapturedCall):
         super().__init__(target, lambda module, inputs: module.forward, fullgraph)
         self.traced: set[Any] = set()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.fullgraph and CURRENT.recorder is None:
             leaves = tree_flatten((args, kwargs))[0]
             key = tuple(v._geom if isinstance(v, Tensor) else repr(v) for v in leaves)
@@ -421,7 +436,7 @@ def outside_graphs(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A function that ends a graph, and runs as it is."""
 
     @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         recorder, compiling = CURRENT.recorder, CURRENT.compiling
         if recorder is not None:
             recorder.break_graph("disable")
