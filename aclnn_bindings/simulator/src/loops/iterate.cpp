@@ -244,6 +244,33 @@ template <class C>
 void copy_body(int64_t n, C* out, const C* const* in) {
   if (out != in[0]) std::memcpy(out, in[0], sizeof(C) * n);
 }
+// Casts: of an operand that lies densely in the compute type in one step.
+template <class C>
+void copy_cast(const Loop& loop) {
+  const Operand &out = loop.operands[0], &in = loop.operands[1];
+  const int last = loop.rank - 1;
+  const bool from = in.dtype == dtype_of<C>() && in.strides[last] == 1;
+  const bool to = out.dtype == dtype_of<C>() && out.strides[last] == 1;
+  const int64_t run = loop.dims[last];
+  if ((!from && !to) || (loop.rank > 1 && run < 64)) return run_loop<C>(loop, copy_body<C>);
+  const int64_t pieces = (run + kGrain - 1) / kGrain;
+  parallel_for(loop.numel() / run * pieces, std::max<int64_t>(1, kGrain / run),
+               [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Walker at(loop.rank, loop.dims, i / pieces * run + i % pieces * kGrain);
+      const int64_t n = std::min(kGrain, run - at.index[last]);
+      const int64_t target = out.offset + at.offset(out.strides);
+      const int64_t source = in.offset + at.offset(in.strides);
+      if (from) {
+        store(static_cast<const C*>(in.data) + source, const_cast<void*>(out.data), out.dtype,
+              target, out.strides[last], n);
+      } else {
+        load(static_cast<C*>(const_cast<void*>(out.data)) + target, in.data, in.dtype, source,
+             in.strides[last], n);
+      }
+    }
+  });
+}
 
 constexpr int64_t kTile = 32;
 
@@ -333,10 +360,10 @@ void copy_tensor(const Tensor& dst, const Tensor& src) {
     return;
   }
   switch (domain_of(src.dtype)) {
-    case Domain::Float: run_loop<float>(loop, copy_body<float>); break;
-    case Domain::Double: run_loop<double>(loop, copy_body<double>); break;
-    case Domain::Integer: run_loop<int64_t>(loop, copy_body<int64_t>); break;
-    case Domain::Complex: run_loop<c128>(loop, copy_body<c128>); break;
+    case Domain::Float: copy_cast<float>(loop); break;
+    case Domain::Double: copy_cast<double>(loop); break;
+    case Domain::Integer: copy_cast<int64_t>(loop); break;
+    case Domain::Complex: copy_cast<c128>(loop); break;
   }
 }
 
