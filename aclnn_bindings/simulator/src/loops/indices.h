@@ -38,6 +38,41 @@ class IndexFault {
   const bool wraps_;
 };
 
+// Indices of a run, and where it leads: index k of place i is element `to + k * step + i * along` of
+// the tensor that is indexed, and `from + i * next` of the other.
+struct IndexRun {
+  const int64_t* at;
+  int64_t n, to, step, along, from, next;
+};
+// f(run) for the rows of `index` along the axis, or for parts of its last dim where rows lie far
+// apart; what one row holds comes in its order.
+template <class F>
+void each_run(const Tensor& index, const Tensor& to, const Tensor& from, int axis, F f) {
+  const int64_t n = axis_size(index, axis), step = axis_stride(to, axis);
+  const int last = index.rank - 1;
+  if (!Columns::better(index, axis) || to.strides[axis] < to.strides[last]) {
+    Rows({&index, &to, &from}, axis).run(n, [&](const int64_t* offsets) {
+      Buffer<int64_t> space(n);
+      const int64_t* at = row_in<int64_t>(space, index, offsets[0], axis);
+      f(IndexRun{at, n, offsets[1], step, 0, offsets[2], axis_stride(from, axis)});
+    });
+    return;
+  }
+  Columns({&index, &to, &from}, axis).run(n, [&](const int64_t* offsets, int64_t columns) {
+    Buffer<int64_t> space(columns);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t start = offsets[0] + i * index.strides[axis];
+      const int64_t* at = static_cast<const int64_t*>(index.data) + start;
+      if (index.dtype != ACL_INT64 || index.strides[last] != 1) {
+        load(space.get(), index.data, index.dtype, start, index.strides[last], columns);
+        at = space;
+      }
+      f(IndexRun{at, columns, offsets[1], step, to.strides[last],
+                 offsets[2] + i * from.strides[axis], from.strides[last]});
+    }
+  });
+}
+
 // All elements of an index tensor, row-major, resolved against `size`; false if one is out of range.
 bool read_indices(int64_t* to, const Tensor& index, int64_t size, IndexFault& fault);
 

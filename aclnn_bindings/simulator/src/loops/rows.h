@@ -17,7 +17,9 @@ Tensor unsqueezed(const Tensor& t, int axis);
 class Rows {
  public:
   static constexpr int kMax = 8;
-  Rows(std::initializer_list<const Tensor*> tensors, int axis);
+  Rows(std::initializer_list<const Tensor*> tensors, int axis)
+      : Rows(tensors.begin(), static_cast<int>(tensors.size()), axis) {}
+  Rows(const Tensor* const* tensors, int count, int axis);
   int64_t count() const { return count_; }
 
   // f(const int64_t* offsets) per row: element offset of each tensor's row. `cost`: elements a
@@ -39,6 +41,35 @@ class Rows {
   int rank_ = 0, tensors_ = 0;
   int64_t count_ = 1;
   int64_t dims_[kMaxRank], base_[kMax], strides_[kMax][kMaxRank];
+};
+
+// The same for rows whose elements lie far apart: blocks of them that are neighbours along the last
+// dim, which is not the axis, so that a kernel reads and writes along that one.
+class Columns {
+ public:
+  Columns(std::initializer_list<const Tensor*> tensors, int axis, int64_t width = 64)
+      : rows_(blocks(tensors, axis, width)),
+        width_(width),
+        size_(axis_size(**tensors.begin(), (*tensors.begin())->rank - 1)),
+        counter_(static_cast<int>(tensors.size())) {}
+  // Whether rows of `t` are better walked so.
+  static bool better(const Tensor& t, int axis) {
+    const int last = t.rank - 1;
+    return axis < last && t.dims[last] >= 16 && t.strides[axis] > t.strides[last];
+  }
+  // f(offsets, n) per block of n rows: element offset of each tensor's first one.
+  template <class F>
+  void run(int64_t cost, F f) const {
+    rows_.run(cost * width_, [&](const int64_t* offsets) {
+      f(offsets, std::min(width_, size_ - offsets[counter_]));
+    });
+  }
+
+ private:
+  static Rows blocks(std::initializer_list<const Tensor*> tensors, int axis, int64_t width);
+  Rows rows_;
+  int64_t width_, size_;
+  int counter_;
 };
 
 // A row in the compute type: in place where it lies so, else loaded into `buffer`.

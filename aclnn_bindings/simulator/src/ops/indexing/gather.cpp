@@ -60,19 +60,17 @@ aclError run_gather(Call& c) {
   const Tensor &self = c.tensor(P::self), &index = c.tensor(P::index), &out = c.tensor(P::out);
   if (index.numel() == 0) return ACL_SUCCESS;
   const int axis = axis_of(c);
-  const int64_t n = axis_size(index, axis), size = axis_size(self, axis);
-  const int64_t from = axis_stride(self, axis), to = axis_stride(out, axis);
+  const int64_t size = axis_size(self, axis);
   IndexFault fault;
-  const Rows rows({&index, &self, &out}, axis);
   with_width(dtype_size(self.dtype), [&](auto width) {
     using T = decltype(width);
-    rows.run(n, [&](const int64_t* offsets) {
-      Buffer<int64_t> space(n);
-      const int64_t* at = row_in<int64_t>(space, index, offsets[0], axis);
-      const T* source = static_cast<const T*>(self.data) + offsets[1];
-      T* target = static_cast<T*>(out.data) + offsets[2];
-      each_index(fault, at, n, size,
-                 [=](int64_t i, int64_t k) { target[i * to] = source[k * from]; });
+    each_run(index, self, out, axis, [&](const IndexRun& r) {
+      const T* source = static_cast<const T*>(self.data) + r.to;
+      T* target = static_cast<T*>(out.data) + r.from;
+      each_index(fault, r.at, r.n, size, [=, step = r.step, along = r.along, next = r.next](
+                                             int64_t i, int64_t k) {
+        target[i * next] = source[k * step + i * along];
+      });
     });
   });
   return fault.report(c, P::index);
@@ -87,15 +85,14 @@ C combine(int64_t reduce, C old, C given) {
 template <class T, class F>
 void scatter_plain(const Tensor& self, const Tensor& index, const Tensor& src, int axis,
                    IndexFault& fault, F f) {
-  const int64_t n = axis_size(index, axis), size = axis_size(self, axis);
-  const int64_t from = axis_stride(src, axis), to = axis_stride(self, axis);
-  Rows({&index, &self, &src}, axis).run(n, [&](const int64_t* offsets) {
-    Buffer<int64_t> space(n);
-    const int64_t* at = row_in<int64_t>(space, index, offsets[0], axis);
-    T* target = static_cast<T*>(self.data) + offsets[1];
-    const T* source = static_cast<const T*>(src.data) + offsets[2];
-    each_index(fault, at, n, size, [=](int64_t i, int64_t k) {
-      target[k * to] = f(target[k * to], source[i * from]);
+  const int64_t size = axis_size(self, axis);
+  each_run(index, self, src, axis, [&](const IndexRun& r) {
+    T* target = static_cast<T*>(self.data) + r.to;
+    const T* source = static_cast<const T*>(src.data) + r.from;
+    each_index(fault, r.at, r.n, size, [=, step = r.step, along = r.along, next = r.next](
+                                           int64_t i, int64_t k) {
+      T& place = target[k * step + i * along];
+      place = f(place, source[i * next]);
     });
   });
 }
@@ -317,13 +314,39 @@ void add_along_last(const Tensor& out, const Tensor& source, const int64_t* at, 
     for (int64_t i = 0; i < n; ++i) row[at[i] * to] += alpha * values[i * from];
   });
 }
-// Whether it was done so.
-bool add_along_last(const Tensor& out, const Tensor& source, const int64_t* at, int axis,
-                    const Scalar& alpha) {
-  if (out.rank == 0 || axis != out.rank - 1 || source.dtype != out.dtype) return false;
+// Slices of more: added part by part of their last dim.
+template <class T>
+void add_slices(const Tensor& out, const Tensor& source, const int64_t* at, int axis, T alpha) {
+  const int64_t n = axis_size(source, axis);
+  const int64_t to = out.strides[out.rank - 1], from = source.strides[out.rank - 1];
+  Columns({&source, &out}, axis, kBlock).run(n, [&](const int64_t* offsets, int64_t columns) {
+    for (int64_t i = 0; i < n; ++i) {
+      const T* x = static_cast<const T*>(source.data) + offsets[0] + i * source.strides[axis];
+      T* row = static_cast<T*>(out.data) + offsets[1] + at[i] * out.strides[axis];
+      if (to == 1 && from == 1) {
+        ACL_IVDEP for (int64_t j = 0; j < columns; ++j) row[j] += alpha * x[j];
+      } else {
+        for (int64_t j = 0; j < columns; ++j) row[j * to] += alpha * x[j * from];
+      }
+    }
+  });
+}
+// Whether it was done without a cast.
+bool add_plain(const Tensor& out, const Tensor& source, const int64_t* at, int axis,
+               const Scalar& alpha) {
+  if (out.rank == 0 || source.dtype != out.dtype) return false;
+  const auto add = [&](auto factor) {
+    if (axis == out.rank - 1) {
+      add_along_last(out, source, at, factor);
+    } else {
+      add_slices(out, source, at, axis, factor);
+    }
+    return true;
+  };
   switch (out.dtype) {
-    case ACL_FLOAT: add_along_last(out, source, at, static_cast<float>(alpha.real())); return true;
-    case ACL_DOUBLE: add_along_last(out, source, at, alpha.real()); return true;
+    case ACL_FLOAT: return add(static_cast<float>(alpha.real()));
+    case ACL_DOUBLE: return add(alpha.real());
+    case ACL_INT64: return add(alpha.integer());
     default: return false;
   }
 }
@@ -347,8 +370,7 @@ aclError run_index_write(Call& c) {
                              ACL_INT64, &n, 1)
                      : c.tensor(P::index);
   if (!read_indices(at, index, axis_size(out, axis), fault)) return fault.report(c, P::index);
-  if (How == Write::Add &&
-      add_along_last(out, c.tensor(P::source), at, axis, c.scalar(P::alpha))) {
+  if (How == Write::Add && add_plain(out, c.tensor(P::source), at, axis, c.scalar(P::alpha))) {
     return ACL_SUCCESS;
   }
   for (int64_t i = 0; i < n; ++i) {

@@ -188,7 +188,7 @@ void scatter_reduce(const Call& c, const Tensor& out, IndexFault& fault) {
 
   const Tensor &self = c.tensor(P::self), &index = c.tensor(P::index), &src = c.tensor(P::src);
   const int axis = static_cast<int>(c.get<int64_t>());
-  const int64_t reduce = c.integer(P::reduce), n = axis_size(index, axis);
+  const int64_t reduce = c.integer(P::reduce);
   const bool counted = reduce == 5 || !c.flag(P::includeSelf);
   // Where they lie, if nothing must be converted or counted.
   const bool direct = out.dtype == dtype_of<T>() && !counted;
@@ -202,18 +202,15 @@ void scatter_reduce(const Call& c, const Tensor& out, IndexFault& fault) {
     from = dense(given.data(), dtype_of<T>(), src.dims, src.rank);
   }
   Integers counts(counted ? sums.size() : 0, c.flag(P::includeSelf));
-  const int64_t step = axis_stride(to, axis), step_from = axis_stride(from, axis);
   if (index.numel() > 0) {
-    Rows({&index, &to, &from}, axis).run(n, [&](const int64_t* offsets) {
-      Buffer<int64_t> space(n);
-      const int64_t* at = row_in<int64_t>(space, index, offsets[0], axis);
-      T* target = static_cast<T*>(to.data);
-      const T* source = static_cast<const T*>(from.data) + offsets[2];
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t k = fault.resolve(at[i], axis_size(self, axis)), p = offsets[1] + k * step;
+    each_run(index, to, from, axis, [&, target = static_cast<T*>(to.data)](const IndexRun& r) {
+      const T* source = static_cast<const T*>(from.data) + r.from;
+      for (int64_t i = 0; i < r.n; ++i) {
+        const int64_t k = fault.resolve(r.at[i], axis_size(self, axis));
         if (k < 0) return;
-        target[p] = counted && counts[p]++ == 0 ? source[i * step_from]
-                                                : reduced(reduce, target[p], source[i * step_from]);
+        const int64_t p = r.to + k * r.step + i * r.along;
+        target[p] = counted && counts[p]++ == 0 ? source[i * r.next]
+                                                : reduced(reduce, target[p], source[i * r.next]);
       }
     });
   }
