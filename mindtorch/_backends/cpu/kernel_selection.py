@@ -148,25 +148,14 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "cosh": {(4, 64): "bfloat16 float16"},
     "cummax along others": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
     "cummax along the last": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
-    "cummin along others": {
-        (4, 0): "bfloat16 bool float16 float32 float64 int32 int64",
-        (131072, 0): "uint8",
-    },
+    "cummin along others": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
     "cummin along the last": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
-    "cumprod along others": {
-        (4, 0): "bfloat16 float16 float32 float64 int32",
-        (131072, 0): "bool uint8",
-        (8192, 0): "int64",
-    },
+    "cumprod along others": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
     "cumprod along the last": {
         (4, 0): "bfloat16 float16 float32 float64 uint8",
         (4, 8192): "bool int32 int64",
     },
-    "cumsum along others": {
-        (4, 0): "bfloat16 float16 float32 int32",
-        (131072, 0): "bool int64 uint8",
-        (4, 8192): "float64",
-    },
+    "cumsum along others": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
     "cumsum along the last": {
         (4, 0): "bfloat16 float16 float32 float64 uint8",
         (4, 2048): "bool",
@@ -195,7 +184,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     },
     "fmod": {(4, 2048): "bfloat16 int64", (4, 0): "float16", (4, 512): "int32 uint8"},
     "frac": {(4, 0): "bfloat16 float16", (8192, 0): "float32", (2048, 0): "float64"},
-    "gather along others": {(4, 8192): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
+    "gather along others": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
     "gather along the last": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
     "ge": {(2048, 0): "bfloat16 float16"},
     "gelu": {(4, 0): "bfloat16 float16 float32", (131072, 0): "float64"},
@@ -221,10 +210,8 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "index": {(4, 0): "bfloat16 bool float16 uint8", (4, 8192): "float32 float64 int32 int64"},
     "index_add along others": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
     "index_add along the last": {
-        (4, 0): "bfloat16 float16 float32 uint8",
-        (8192, 0): "bool",
-        (2048, 0): "float64",
-        (4, 8192): "int32 int64",
+        (4, 0): "bfloat16 bool float16 float32 float64 int64 uint8",
+        (4, 8192): "int32",
     },
     "index_fill along others": {
         (4, 8192): "bfloat16 float16 float32 float64",
@@ -369,7 +356,8 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "round": {(4, 0): "bfloat16 float16"},
     "rsqrt": {(4, 0): "bfloat16 float16", (2048, 0): "float32", (512, 0): "float64"},
     "scatter.src along others": {
-        (4, 8192): "bfloat16 bool float16 float32 float64 int32 int64 uint8"
+        (4, 0): "bfloat16 bool float16 float32 int32 uint8",
+        (4, 8192): "float64 int64",
     },
     "scatter.src along the last": {
         (4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"
@@ -379,8 +367,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     },
     "scatter_add along others": {
         (4, 512): "bfloat16 bool float16",
-        (4, 8192): "float32 float64 int32",
-        (4, 0): "int64 uint8",
+        (4, 0): "float32 float64 int32 int64 uint8",
     },
     "scatter_add along the last": {
         (4, 512): "bfloat16 bool float16",

@@ -104,45 +104,6 @@ ACL_INLINE void fill(const Plan& p, C value, int64_t size, Taps<C>& taps) {
     taps.slope[k] = k == 0 ? -slope : slope;
   }
 }
-// The inputs of one place of the grid: positions in the image, weights, and the weights' slopes by each
-// of the grid's values, whose last belongs to the outermost dim.
-template <class C>
-struct Corners {
-  int count;
-  int64_t at[16];
-  C weight[16], slopes[3][16];
-};
-template <bool kSlopes, class C>
-ACL_INLINE void find_corners(const Plan& p, const C* grid, Corners<C>& c) {
-  int count = 1;
-  c.at[0] = 0;
-  c.weight[0] = c.slopes[0][0] = c.slopes[1][0] = c.slopes[2][0] = 1;
-  for (int64_t d = 0; d < p.dims; ++d) {
-    Taps<C> taps;
-    fill(p, grid[p.dims - 1 - d], p.in[d], taps);
-    for (int k = taps.count - 1; k >= 0; --k) {  // the first place last: it holds what all start from
-      for (int i = 0, j = k * count; i < count; ++i, ++j) {
-        const bool outside = c.at[i] < 0 || taps.at[k] < 0;
-        c.at[j] = outside ? -1 : c.at[i] * p.in[d] + taps.at[k];
-        c.weight[j] = c.weight[i] * taps.weight[k];
-        for (int64_t e = 0; kSlopes && e < p.dims; ++e) {
-          const int64_t s = p.dims - 1 - e;
-          c.slopes[s][j] = c.slopes[s][i] * (e == d ? taps.slope[k] : taps.weight[k]);
-        }
-      }
-    }
-    count *= taps.count;
-  }
-  c.count = 0;
-  for (int i = 0; i < count; ++i) {
-    if (c.at[i] < 0) continue;
-    const int to = c.count++;
-    c.at[to] = c.at[i];
-    c.weight[to] = c.weight[i];
-    for (int64_t e = 0; kSlopes && e < p.dims; ++e) c.slopes[e][to] = c.slopes[e][i];
-  }
-}
-
 // What a place starts from: weights of a place that is no number are none, and 0 times them too.
 // Padding first brings a place into the image where it can; cubic weights are of the place given.
 template <class C>
@@ -153,53 +114,177 @@ ACL_INLINE C start_of(const Plan& p, const C* grid) {
   return finite || !weighted ? C(0) : std::numeric_limits<C>::quiet_NaN();
 }
 
+// The inputs of a run of places: positions in the image, -1 outside, weights, and the weights' slopes
+// by each of the grid's values, whose last belongs to the outermost dim. The last index is a place.
+constexpr int64_t kPlaces = 64;
+template <class C, int Count, int Dims>
+struct Run {
+  int64_t at[Count][kPlaces];
+  C weight[Count][kPlaces], slopes[Dims][Count][kPlaces];
+};
 template <class C>
-ACL_VECTOR void sample_places(const Plan& p, C* y, const C* x, const C* grid, int64_t begin,
-                              int64_t end) {
-  Corners<C> corners;
-  for (int64_t i = begin; i < end; ++i) {
-    const int64_t image = i / p.out_space * p.channels, to = i % p.out_space;
-    const C start = start_of(p, grid + i * p.dims);
-    find_corners<false>(p, grid + i * p.dims, corners);
-    for (int64_t k = image; k < image + p.channels; ++k) {
-      C sum = start;
-      const C* plane = x + k * p.in_space();
-      for (int j = 0; j < corners.count; ++j) sum += corners.weight[j] * plane[corners.at[j]];
-      y[k * p.out_space + to] = sum;
+struct TapRun {
+  int64_t at[4][kPlaces];
+  C weight[4][kPlaces], slope[4][kPlaces];
+};
+constexpr int power(int base, int exponent) {
+  return exponent ? base * power(base, exponent - 1) : 1;
+}
+// Of `stride` values of the grid one, as `fill` does; the commonest way vectorises.
+template <class C>
+ACL_INLINE void fill_run(const Plan& p, const C* grid, int64_t stride, int64_t n, int64_t size,
+                         TapRun<C>& run) {
+  if (p.interpolation == kLinear && p.padding == kZeros) {
+    const C slope = C(p.align ? size - 1 : size) / 2;
+    for (int64_t b = 0; b < n; ++b) {
+      const C value = grid[b * stride];
+      C place = p.align ? (value + 1) / 2 * C(size - 1) : ((value + 1) * C(size) - 1) / 2;
+      place = place > C(-1e9) && place < C(1e9) ? place : C(-100);
+      const C base = std::floor(place);
+      const auto first = static_cast<int32_t>(base);
+      run.at[0][b] = first >= 0 && first < size ? first : -1;
+      run.at[1][b] = first >= -1 && first + 1 < size ? first + 1 : -1;
+      run.weight[0][b] = 1 - (place - base), run.weight[1][b] = place - base;
+      run.slope[0][b] = -slope, run.slope[1][b] = slope;
+    }
+    return;
+  }
+  for (int64_t b = 0; b < n; ++b) {
+    Taps<C> one;
+    fill(p, grid[b * stride], size, one);
+    for (int k = 0; k < one.count; ++k) {
+      run.at[k][b] = one.at[k], run.weight[k][b] = one.weight[k], run.slope[k][b] = one.slope[k];
     }
   }
 }
-template <class C>
+template <bool kSlopes, int Of, int Dims, class C, int Count>
+ACL_INLINE void find_run(const Plan& p, const C* grid, int64_t n, Run<C, Count, Dims>& run) {
+  TapRun<C> taps;
+  int count = 1;
+  for (int d = 0; d < Dims; ++d) {
+    fill_run(p, grid + Dims - 1 - d, Dims, n, p.in[d], taps);
+    for (int k = Of - 1; k >= 0; --k) {  // the first place last: it holds what all start from
+      for (int i = 0, j = k * count; i < count; ++i, ++j) {
+        for (int64_t b = 0; b < n; ++b) {
+          const int64_t outer = d ? run.at[i][b] : 0, at = taps.at[k][b];
+          run.at[j][b] = (outer | at) < 0 ? -1 : outer * p.in[d] + at;
+        }
+        for (int e = 0; kSlopes && e < Dims; ++e) {
+          C* to = run.slopes[Dims - 1 - e][j];
+          const C* from = run.slopes[Dims - 1 - e][i];
+          const C* factor = e == d ? taps.slope[k] : taps.weight[k];
+          for (int64_t b = 0; b < n; ++b) to[b] = d ? from[b] * factor[b] : factor[b];
+        }
+        for (int64_t b = 0; b < n; ++b) {
+          run.weight[j][b] = d ? run.weight[i][b] * taps.weight[k][b] : taps.weight[k][b];
+        }
+      }
+    }
+    count *= Of;
+  }
+}
+template <int Of, int Dims, class C>
+ACL_VECTOR void sample_run(const Plan& p, C* y, const C* x, const C* grid, int64_t n) {
+  constexpr int kCount = power(Of, Dims);
+  Run<C, kCount, Dims> run;
+  find_run<false, Of>(p, grid, n, run);
+  C start[kPlaces], sum[kPlaces];
+  for (int64_t b = 0; b < n; ++b) start[b] = start_of(p, grid + b * Dims);
+  for (int64_t k = 0; k < p.channels; ++k, x += p.in_space(), y += p.out_space) {
+    std::copy_n(start, n, sum);
+    for (int j = 0; j < kCount; ++j) {
+      for (int64_t b = 0; b < n; ++b) {
+        const int64_t at = run.at[j][b];
+        const C more = sum[b] + run.weight[j][b] * x[at < 0 ? 0 : at];
+        sum[b] = at < 0 ? sum[b] : more;
+      }
+    }
+    std::copy_n(sum, n, y);
+  }
+}
+// f(first place, its image, how many) for runs of places of one image each.
+template <class F>
+void each_places(const Plan& p, int64_t begin, int64_t end, F f) {
+  for (int64_t i = begin; i < end;) {
+    const int64_t n = std::min({kPlaces, end - i, p.out_space - i % p.out_space});
+    f(i, i / p.out_space, n);
+    i += n;
+  }
+}
+template <int Of, int Dims, class C>
 void sample(const Plan& p, C* y, const C* x, const C* grid) {
   const int64_t grain = std::max<int64_t>(1, 4096 / (p.channels + 1));
   parallel_for(p.n * p.out_space, grain, [&](int64_t begin, int64_t end) {
-    sample_places(p, y, x, grid, begin, end);
+    each_places(p, begin, end, [&](int64_t i, int64_t image, int64_t n) {
+      sample_run<Of, Dims>(p, y + image * p.channels * p.out_space + i % p.out_space,
+                           x + image * p.channels * p.in_space(), grid + i * Dims, n);
+    });
   });
 }
-template <class C>
+
+// What a run of places owes the grid, in double: the terms of opposite corners cancel.
+template <int Of, int Dims, class C, int Count>
+ACL_VECTOR void grid_run(double (*sums)[kPlaces], const Run<C, Count, Dims>& run, const C* g,
+                         const C* x, int64_t n) {
+  for (int j = 0; j < Count; ++j) {
+    for (int d = 0; d < Dims; ++d) {
+      for (int64_t b = 0; b < n; ++b) {
+        const int64_t at = run.at[j][b];
+        const double by_slope = double(run.slopes[d][j][b]) * g[b];
+        const double more = sums[d][b] + by_slope * x[at < 0 ? 0 : at];
+        sums[d][b] = at < 0 ? sums[d][b] : more;
+      }
+    }
+  }
+}
+template <int Of, int Dims, class C>
+ACL_VECTOR void find_slopes(const Plan& p, const C* grid, int64_t n,
+                            Run<C, power(Of, Dims), Dims>& run) {
+  find_run<true, Of>(p, grid, n, run);
+}
+template <int Of, int Dims, class C>
 void sample_grad(const Plan& p, C* gx, C* gg, const C* g, const C* x, const C* grid) {
+  constexpr int kCount = power(Of, Dims);
   // Places of one image add to the same inputs: threads take images.
   parallel_for(p.n, 1, [&](int64_t begin, int64_t end) {
     const int64_t size = p.channels * p.in_space();
-    Corners<C> corners;
+    Run<C, kCount, Dims> run;
     if (gx) std::fill(gx + begin * size, gx + end * size, C(0));
-    for (int64_t i = begin * p.out_space; i < end * p.out_space; ++i) {
-      const int64_t image = i / p.out_space * p.channels, from = i % p.out_space;
-      double sums[3] = {};  // the terms of opposite corners cancel
-      find_corners<true>(p, grid + i * p.dims, corners);
-      for (int64_t k = image; k < image + p.channels; ++k) {
-        const C up = g[k * p.out_space + from];
-        for (int j = 0; j < corners.count; ++j) {
-          const int64_t to = k * p.in_space() + corners.at[j];
-          if (gx) gx[to] += corners.weight[j] * up;
-          for (int64_t d = 0; gg && d < p.dims; ++d) {
-            sums[d] += double(corners.slopes[d][j]) * up * x[to];
+    each_places(p, begin * p.out_space, end * p.out_space, [&](int64_t i, int64_t image, int64_t n) {
+      double sums[Dims][kPlaces] = {};
+      if constexpr (Of == 4) {
+        find_run<true, Of>(p, grid + i * Dims, n, run);  // its weights without fused products
+      } else {
+        find_slopes<Of, Dims>(p, grid + i * Dims, n, run);
+      }
+      for (int64_t k = image * p.channels; k < (image + 1) * p.channels; ++k) {
+        const C* up = g + k * p.out_space + i % p.out_space;
+        if (gg) grid_run<Of>(sums, run, up, x + k * p.in_space(), n);
+        C* plane = gx + (gx ? k * p.in_space() : 0);
+        for (int64_t b = 0; gx && b < n; ++b) {
+          for (int j = 0; j < kCount; ++j) {
+            if (run.at[j][b] >= 0) plane[run.at[j][b]] += run.weight[j][b] * up[b];
           }
         }
       }
-      for (int64_t d = 0; gg && d < p.dims; ++d) gg[i * p.dims + d] = C(sums[d]);
-    }
+      for (int64_t b = 0; gg && b < n; ++b) {
+        for (int d = 0; d < Dims; ++d) gg[(i + b) * Dims + d] = C(sums[d][b]);
+      }
+    });
   });
+}
+// f(how many inputs along a dim, how many dims) as constants.
+template <class F>
+void with_taps(const Plan& p, F f) {
+  const auto go = [&](auto taps) {
+    if (p.dims == 2) return f(taps, std::integral_constant<int, 2>{});
+    if constexpr (taps < 4) f(taps, std::integral_constant<int, 3>{});
+  };
+  switch (p.interpolation) {
+    case kNearest: return go(std::integral_constant<int, 1>{});
+    case kLinear: return go(std::integral_constant<int, 2>{});
+    default: return go(std::integral_constant<int, 4>{});
+  }
 }
 
 // (input, grid, interpolationMode, paddingMode, alignCorners) from `first`; `result` is the sampled
@@ -250,7 +335,10 @@ aclError run_sample(Call& c) {
     using C = typename decltype(tag)::type;
     Stage<C> stage(c);
     const C *x = stage.in(c.tensor(P::input)), *grid = stage.in(c.tensor(P::grid));
-    sample(c.get<Plan>(), stage.out(c.tensor(P::out)), x, grid);
+    C* y = stage.out(c.tensor(P::out));
+    with_taps(c.get<Plan>(), [&](auto taps, auto dims) {
+      sample<taps, dims>(c.get<Plan>(), y, x, grid);
+    });
     stage.done();
   });
   return ACL_SUCCESS;
@@ -281,7 +369,9 @@ aclError run_sample_grad(Call& c) {
             *grid = stage.in(c.tensor(P::grid));
     C *gx = stage.out(masked(c, P::outputMask, 0, P::inputGrad)),
       *gg = stage.out(masked(c, P::outputMask, 1, P::gridGrad));
-    sample_grad(c.get<Plan>(), gx, gg, g, x, grid);
+    with_taps(c.get<Plan>(), [&](auto taps, auto dims) {
+      sample_grad<taps, dims>(c.get<Plan>(), gx, gg, g, x, grid);
+    });
     stage.done();
   });
   return ACL_SUCCESS;

@@ -19,10 +19,15 @@ double log_add(double a, double b) {
   return a > b ? a + std::log1p(std::exp(b - a)) : b + std::log1p(std::exp(a - b));
 }
 
+// exp(a - most), where most is one of several: most calls of exp would be of 0 or minus infinity.
+double share(double a, double most) {
+  const double d = a - most;
+  return d == 0 ? 1 : d == kMinusInf ? 0 : std::exp(d);
+}
 double log_add(double a, double b, double c) {
   const double most = std::max(a, std::max(b, c));
   if (most == kMinusInf) return most;
-  return most + std::log(std::exp(a - most) + std::exp(b - most) + std::exp(c - most));
+  return most + std::log(share(a, most) + share(b, most) + share(c, most));
 }
 
 // One sample: its steps, its labels with blanks between, and log probabilities.
