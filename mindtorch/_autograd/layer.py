@@ -17,7 +17,8 @@ from .views import is_view_of_leaf, rebase, refuse_view, track_view
 def autograd(op: Op, plan: Any, args: Sequence[Any]) -> Tensor | tuple[Tensor, ...]:
     """A functional call: run below, put a node on the results."""
     if not LOCAL.grad:
-        return track_view(op, plan.run(*args), "no_grad")
+        result = plan.run(*args)
+        return track_view(result) if op.schema.is_view else result
     if not (op.is_view or tracked(args)):
         return plan.run(*args)  # without reading the derivative of an op that needs none yet
     return compiled_functions(op).watched(plan, *args)

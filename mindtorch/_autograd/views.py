@@ -8,7 +8,7 @@ from .._tensor.device import device as Device
 from .._tensor.dtype import FLOAT
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
-from ..ops.spec import Op, aten
+from ..ops.spec import aten
 from .node import FREED, STALE, AccumulateGrad, Node, display_name
 
 
@@ -123,15 +123,14 @@ def fresh_edge(view: Tensor) -> tuple[Node, int] | None:
     return (view._fn, 0)
 
 
-def track_view(op: Op, result: Any, creation: str | None) -> Any:
-    """Note on a view how it was made, where that forbids writing to it later."""
-    if creation and op.is_view:
-        for out in (result,) if result.__class__ is Tensor else result:
-            base = out._base
-            if base is not None and base._fn is not None and out._geom.dtype.category >= FLOAT:
-                out._creation = creation
-                # torch says that such a view requires grad, and is a leaf.
-                out._fn = AccumulateGrad(out)
+def track_view(result: Any) -> Any:
+    """Note on a view that it was made without gradients, which forbids writing to it later."""
+    for out in (result,) if result.__class__ is Tensor else result:
+        base = out._base
+        if base is not None and base._fn is not None and out._geom.dtype.category >= FLOAT:
+            out._creation = "no_grad"
+            # torch says that such a view requires grad, and is a leaf.
+            out._fn = AccumulateGrad(out)
     return result
 
 

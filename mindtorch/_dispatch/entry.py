@@ -218,7 +218,7 @@ def _views(op: Op, form: str) -> str:
     if not op.is_view:
         return ""
     names = ", ".join(a.name for a in op.schema.args)
-    return f"        return {_named(op, form)}(track_view(op, plan.run({names}), 'no_grad'))\n"
+    return f"        return {_named(op, form)}(track_view(plan.run({names})))\n"
 
 
 def _listed(op: Op, form: str) -> list[str]:

@@ -241,7 +241,7 @@ class Recorder:
             return
         call = f"{run}({', '.join(map(self._source, args))})"
         if self._muted and op.is_view:
-            call = f"track_view({self._constant(op)}, {call}, 'no_grad')"
+            call = f"track_view({call})"
         self._lines.append((f"t{at}", call))
         self._make(f"t{at}", result)
 

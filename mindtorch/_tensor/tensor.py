@@ -258,6 +258,17 @@ def _wrap(dim: int, ndim: int, name: str) -> int:
 
 def host_array(geom: Geometry, storage: Storage) -> Array:
     """The numpy view of a cpu tensor; RuntimeError on another device, or past its memory."""
+    memory = storage.memory
+    if geom.device is CPU and geom.numel and memory.nbytes:
+        shape, dtype, offset = geom.np_args
+        try:
+            return np.ndarray(shape, dtype, memory, offset, geom.np_strides)
+        except (ValueError, BufferError):
+            pass  # no plain run of bytes, no buffer of its dtype, or too small
+    return _host_bytes(geom, storage)
+
+
+def _host_bytes(geom: Geometry, storage: Storage) -> Array:
     if geom.device is not CPU and geom.device.type != "cpu":
         raise RuntimeError(
             f"a tensor on {geom.device} has no host array: copy it with .cpu() first"
