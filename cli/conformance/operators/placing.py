@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from aclnn_bindings.call.arrays import DeviceTensor, from_host
+from aclnn_bindings.call.arrays import DeviceTensor, acl_name, from_host
 from aclnn_bindings.call.specs import TensorSpec
+from aclnn_bindings.runtime.memory import Buffer
 
 from ...judge.precision import Array, name_of
 from ..cases.layouts import StorageLayout, number_of, place, sentinel_storage, strayed, view
@@ -39,23 +40,32 @@ class GuardedTensor:
     """A tensor of a case: a view of sentinel-filled memory, and what the memory held before."""
 
     tensor: DeviceTensor
-    base: DeviceTensor
     before: Any
     at: StorageLayout
     shape: tuple[int, ...]
     dtype: Any
     may_change: bool
+    seen: Any = None
 
     def read(self) -> Array:
         """The view's elements now."""
-        return np.array(view(self.base.numpy(), self.shape, self.at))
+        self.seen = self._memory()
+        return np.array(view(self.seen, self.shape, self.at))
 
     def trespass(self) -> int:
-        """Elements that changed and may not have: all of an input, padding of an output."""
-        return strayed(self.before, self.base.numpy(), self.at, self.shape, self.may_change)
+        """Elements that changed and may not have: all of an input, padding of an output, as it was
+        when it was last read."""
+        now = self._memory() if self.seen is None else self.seen
+        return strayed(self.before, now, self.at, self.shape, self.may_change)
+
+    def _memory(self) -> Array:
+        now = np.empty_like(self.before)
+        if now.nbytes:
+            self.tensor.buffer.read(now.view(np.uint8))
+        return now
 
     def close(self) -> None:
-        self.base.close()
+        self.tensor.close()
 
 
 # Elements of four bits by numpy's name: two lie in a byte, the first in its low half.
@@ -122,13 +132,11 @@ def lay(
     storage = sentinel_storage(at.numel, array.dtype, number_of(array))
     if prod(shape):
         view(storage, shape, at)[...] = array
-    base = from_host(cann.runtime, storage)
     form = format or FORMATS.get(len(shape), "ND")
-    spec = base.spec
-    seen = TensorSpec(shape, at.strides, at.offset, spec.dtype, spec.storage_numel, form)
-    return GuardedTensor(
-        DeviceTensor(base.buffer, seen), base, storage, at, shape, array.dtype, may_change
-    )
+    spec = TensorSpec(shape, at.strides, at.offset, acl_name(array.dtype), at.numel, form)
+    buffer = Buffer(cann.runtime.current_stream(), storage.nbytes)
+    buffer.write(storage.view(np.uint8))
+    return GuardedTensor(DeviceTensor(buffer, spec), storage, at, shape, array.dtype, may_change)
 
 
 def blank(
