@@ -222,7 +222,7 @@ def targets() -> dict[str, Target]:
         head = journal.header({"device": "npu:0", "mindtorch_npu": "0.1.0"}, {"level": "quick"}, 1)
         book.write("run", {**head, "node": "n"})
         book.write("plan", {"cases": ["add/out/1"], "seed": 0})
-        book.write("start", {"case": "add/out/1", "seed": 0, "repro": "", "device": "npu:0"})
+        book.write("start", {"case": "add/out/1", "seed": 0, "device": "npu:0"})
         book.result(Result("add/out/1", "add", "out", "PASS", "float32", "T0"))
         lines = path.read_bytes()
     legacy = io.BytesIO()

@@ -40,7 +40,7 @@ def _evil_journal(path: Path, *, shaped: bool) -> None:
     book = journal.Journal(path, EVIL)
     book.write("run", {**head, "node": EVIL, "started": EVIL})
     for case in (text, EVIL + "/out/2"):
-        book.write("start", {"case": case, "seed": 0, "repro": EVIL, "device": EVIL})
+        book.write("start", {"case": case, "seed": 0, "device": EVIL})
     book.result(result)
     book.write("lost", lost)
     book.write("end", {"seconds": 1.0, "stopped": EVIL, "interrupted": True})

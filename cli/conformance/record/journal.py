@@ -145,7 +145,7 @@ class Record:
 
     header: dict[str, Any] = field(default_factory=dict)
     results: dict[str, Result] = field(default_factory=dict)
-    started: dict[str, str] = field(default_factory=dict)
+    started: dict[str, None] = field(default_factory=dict)
     end: dict[str, Any] | None = None
 
     @property
@@ -232,7 +232,7 @@ def _take(record: Record, data: dict[str, Any], where: str) -> None:
     elif kind == "start":
         place = str(data.get("device", "")) if compares(record.header) else ""
         key = key_of(str(data.get("case")), data.get("seed", 0), place)
-        record.started[key] = data.get("repro", "")
+        record.started[key] = None
     elif kind == "result":
         result = _result(data, where)
         place = f"{result.node} {result.device}".strip() if compares(record.header) else ""

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ...spec.errors import DeclarationError
 from ..cases.case import BENCH, CONTRACTS, ITEMS, PROBE, SOAK, Case, parse
 from ..cases.case_file import MARK, CaseFileError
-from ..operators.golden_files import named, with_sources
+from ..operators.golden_files import named
 from ..record import journal
 from ..record.result import NEUTRAL, REFERENCE, Result, from_json
 from .cann_words import is_poisonous, one_line
@@ -118,14 +118,13 @@ class Worker:
 
     def batch(self, request: Mapping[str, Any]) -> bool:
         """Run a batch; False when the device is lost and this process must be replaced."""
-        where = journal.place_words(with_sources(self.setup), self.environment)
         for name in request["cases"]:
             seed = int(request["seed"])
-            line = {"case": name, "seed": seed, "repro": journal.repro(name, seed, where)}
             if self.journal is not None:
                 # A full disk stops the run where results are written, not the case.
                 with contextlib.suppress(journal.JournalFullError):
-                    self.journal.write("start", {**line, "device": self.device})
+                    self.journal.write("start", {"case": name, "seed": seed,
+                                                 "device": self.device})  # fmt: skip
             self.say({"start": name})
             result = self.case(parse(name), seed, request)
             lost = result.verdict == "POISONED"

@@ -24,7 +24,7 @@ def head(**changes):
 def test_results_come_back_as_they_were(tmp_path):
     book = journal.Journal(tmp_path / "deep" / "run.jsonl")
     book.write("run", journal.header({"device": "cpu"}, {"what": "add"}, 2))
-    book.write("start", {"case": RESULT.case, "seed": 3, "repro": "x"})
+    book.write("start", {"case": RESULT.case, "seed": 3})
     book.result(RESULT)
     book.write("end", {"seconds": 1.0, "interrupted": False})
     book.close()
@@ -48,7 +48,7 @@ def test_torn_line_in_the_middle_is_an_error(tmp_path):
 
 
 def test_case_that_started_and_never_ended_is_named(tmp_path):
-    start = {"kind": "start", "case": "add/meta/s1", "seed": 0, "repro": "x"}
+    start = {"kind": "start", "case": "add/meta/s1", "seed": 0}
     record = journal.read(written(tmp_path, head(), json.dumps(start)))
     assert record.unfinished == ["add/meta/s1 --seed 0"]
 

@@ -25,7 +25,7 @@ def write(path, node, results, plan=(), end=None, notes=(), environment=(), **op
         book.write("plan", {"cases": list(plan), "seed": 0})
     for one in results:
         device = one.device or stated["device"]
-        book.write("start", {"case": one.case, "seed": one.seed, "repro": "", "device": device})
+        book.write("start", {"case": one.case, "seed": one.seed, "device": device})
         book.result(one)
     for kind, data in notes:
         book.write(kind, data)
