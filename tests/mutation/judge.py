@@ -46,7 +46,7 @@ class Judge:
 
     def __init__(self) -> None:
         self.board = Board()
-        self.setup = Setup(home=str(tree.install()), environ={
+        self.setup = Setup(home=str(tree.install()), every=True, environ={
             "ACLSIM_MUTANTS": str(self.board.path), "ACLSIM_STRICT": "error",
         })  # fmt: skip
         self.environment: dict[str, Any] = {}

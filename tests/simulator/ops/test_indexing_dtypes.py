@@ -51,28 +51,3 @@ def test_searching_tells_large_integers_apart(sim: Any) -> None:
     sorted_ = torch.tensor([2**60, 2**60 + 1, 2**60 + 2])
     x = torch.tensor([2**60 + 1, 2**60 + 2])
     accepted(sim, "aclnnSearchSorted", sorted_, x, False, False, None, Out(torch.tensor([1, 2])))
-
-
-def test_unique_values_and_their_counts_have_sizes_of_their_own(sim: Any) -> None:
-    from kernel_harness import laid_out
-
-    x = torch.tensor([3, 1, 3, 3, 1, 2])
-    for op, flags, (values, inverse, counts) in (
-        ("aclnnUnique2", (True, True, True),
-         torch.unique(x, return_inverse=True, return_counts=True)),
-        ("aclnnUniqueConsecutive", (True, True, 1000),
-         torch.unique_consecutive(x, return_inverse=True, return_counts=True)),
-    ):  # fmt: skip
-        outs = [sim.put(laid_out(torch.zeros_like(x), "contiguous")) for _ in range(3)]
-        sim.cann.ops[op](sim.put(x), *flags, *outs)
-        sim.synchronize()
-        n = len(values)
-        found = [torch.from_numpy(o.numpy().copy()) for o in outs]
-        assert found[0][:n].tolist() == values.tolist()
-        assert found[1].tolist() == inverse.tolist()
-        assert found[2][:n].tolist() == counts.tolist()
-
-
-def test_rows_of_bfloat16_are_gathered(sim: Any) -> None:
-    x, at = torch.randn(5, 3).bfloat16(), torch.tensor([4, 0, 4])
-    accepted(sim, "aclnnGatherV3", x, 0, at, 0, 0, Out(x[at]))

@@ -29,48 +29,6 @@ def test_the_scaler_refuses_an_interval_of_none(sim: Any) -> None:
     assert refused.value.code == 561002
 
 
-def noise(*shape: int, seed: int = 0, dtype: Any = torch.float32) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
-
-
-@pytest.mark.parametrize("amsgrad", [False, True])
-@pytest.mark.parametrize("maximize", [False, True])
-def test_fused_adamw_steps_as_torch_does(sim: Any, amsgrad: bool, maximize: bool) -> None:
-    params, grads = [noise(3, 4), noise(5, seed=1)], [noise(3, 4, seed=2), noise(5, seed=3)]
-    expected = [p.clone().requires_grad_() for p in params]
-    optimizer = torch.optim.AdamW(expected, 0.1, (0.8, 0.9), 1e-6, 0.05, amsgrad,
-                                  maximize=maximize, foreach=False)  # fmt: skip
-    for p, g in zip(expected, grads, strict=True):
-        p.grad = g.clone()
-    optimizer.step()
-    m = [optimizer.state[p]["exp_avg"] for p in expected]
-    v = [optimizer.state[p]["exp_avg_sq"] for p in expected]
-    top = tuple(Out(x, torch.zeros_like(x), 1e-5) for x in v) if amsgrad else None
-    outs = [tuple(Out(e.detach(), p, 1e-5) for e, p in zip(expected, params, strict=True)),
-            tuple(grads), tuple(Out(x, torch.zeros_like(x), 1e-5) for x in m),
-            tuple(Out(x, torch.zeros_like(x), 1e-5) for x in v)]  # fmt: skip
-    step = (torch.tensor([1.0]), torch.tensor([1.0]))
-    accepted(sim, "aclnnFusedAdamw", *outs, top, step, None, None, 0.1, 0.8, 0.9, 0.05, 1e-6,
-             amsgrad, maximize)  # fmt: skip
-
-
-@pytest.mark.parametrize("nesterov", [False, True])
-def test_fused_sgd_steps_as_torch_does(sim: Any, nesterov: bool) -> None:
-    param, grad = noise(3, 4), noise(3, 4, seed=1)
-    expected = param.clone().requires_grad_()
-    optimizer = torch.optim.SGD([expected], 0.1, 0.9, 0, 0.01, nesterov)
-    buffers = [torch.zeros(3, 4)]
-    now = param
-    for first in (True, False):
-        expected.grad = grad.clone()
-        optimizer.step()
-        kept = optimizer.state[expected]["momentum_buffer"].clone()
-        accepted(sim, "aclnnFusedSgd", (Out(expected.detach().clone(), now, 1e-5),), (grad,),
-                 (Out(kept, buffers[-1], 1e-5),), None, 0.01, 0.9, 0.1, 0.0, nesterov, False,
-                 first)  # fmt: skip
-        now, buffers = expected.detach().clone(), [kept]
-
-
 def test_what_documents_call_optional_may_be_absent(sim: Any) -> None:
     x, g = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
     mean, rstd = x.mean((0, 2)), (x.var((0, 2), correction=0) + 1e-5).rsqrt()

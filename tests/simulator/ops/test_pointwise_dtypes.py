@@ -9,27 +9,6 @@ from torch_samples import values
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
 HALVES = [torch.float16, torch.bfloat16]
-INTEGERS = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8]
-
-
-@pytest.mark.parametrize("dtype", INTEGERS)
-def test_functions_of_floats_take_integers(sim: Any, dtype: Any) -> None:
-    x = torch.tensor([0, 1, 3]).to(dtype)
-    accepted(sim, "aclnnSinc", x, Out(torch.sinc(x)))
-    accepted(sim, "aclnnSigmoid", x, Out(torch.sigmoid(x)))
-    for op, f in (("aclnnIsFinite", torch.isfinite), ("aclnnIsPosInf", torch.isposinf),
-                  ("aclnnIsNegInf", torch.isneginf)):  # fmt: skip
-        accepted(sim, op, x, Out(f(x)))
-
-
-def test_complex_numbers_are_made_of_halves(sim: Any) -> None:
-    re, im = torch.tensor([1.0, -2.0]).half(), torch.tensor([0.5, 3.0]).half()
-    accepted(sim, "aclnnComplex", re, im, Out(torch.complex(re.float(), im.float())))
-
-
-def test_sign_of_complex_numbers_lies_on_the_unit_circle(sim: Any) -> None:
-    x = torch.tensor([3 + 4j, 0, -2j])
-    accepted(sim, "aclnnSign", x, Out(torch.sgn(x)))
 
 
 @pytest.mark.parametrize("dtype", HALVES)
@@ -60,14 +39,6 @@ FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 DTYPES = [*FLOATS, torch.int8, torch.int32, torch.int64, torch.uint8, torch.bool]
 
 
-@pytest.mark.parametrize("to", DTYPES)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_every_cast_equals_torch(sim: Any, dtype: Any, to: Any) -> None:
-    x = values(dtype, 5, 6) * (3 if dtype.is_floating_point else 1)
-    sim.check("aclnnCast", x, to, Out(x.to(to)))
-    sim.check("aclnnInplaceCopy", Out(x.to(to)), x)
-
-
 def test_rounding_to_small_floats_is_to_nearest_even(sim: Any) -> None:
     x = torch.tensor(
         [
@@ -93,13 +64,6 @@ def test_rounding_to_small_floats_is_to_nearest_even(sim: Any) -> None:
         every = torch.arange(-32768, 32768, dtype=torch.int32).to(torch.int16).view(to)
         sim.check("aclnnCast", every, torch.float32, Out(every.float()))
         sim.check("aclnnCast", every.float(), to, Out(every))
-
-
-def test_in_place_copy_accepts_flipped_and_permuted_views(sim: Any) -> None:
-    x = torch.randn(3, 4, 5, 6)
-    sim.check("aclnnInplaceCopy", Out(x.permute(2, 0, 3, 1).contiguous()), x.permute(2, 0, 3, 1))
-    for dims in ((0,), (1, 3), (0, 1, 2, 3)):
-        sim.check("aclnnFlip", x, dims, Out(x.flip(dims)))
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, torch.complex128])
