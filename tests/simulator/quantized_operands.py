@@ -37,3 +37,9 @@ def words(scale: np.ndarray) -> np.ndarray:
 
 def cut(scale: np.ndarray) -> np.ndarray:
     return (scale.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+
+
+def pack(x: np.ndarray) -> np.ndarray:
+    """Eight int4 in each int32, the first in the low bits."""
+    words = (x.astype(np.int64).reshape(*x.shape[:-1], -1, 8) & 15) << (4 * np.arange(8))
+    return words.sum(-1).astype(np.uint32).view(np.int32)

@@ -34,19 +34,6 @@ def fixed_values(dtype: Any, shape: tuple[int, ...] = (6, 5, 7)) -> Any:
     return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
 
 
-def sample(dtype: Any, shape: tuple[int, ...] = (5, 4, 6), low: int = -9, seed: int = 0) -> Any:
-    """Values of `dtype` between low and 9."""
-    g = torch.Generator().manual_seed(seed)
-    if dtype == torch.bool:
-        return torch.randint(0, 2, shape, generator=g).bool()
-    if dtype.is_complex:
-        return torch.randn(shape, dtype=dtype, generator=g)
-    if not dtype.is_floating_point:
-        return torch.randint(0 if dtype == torch.uint8 else low, 10, shape, generator=g).to(dtype)
-    values = torch.rand(shape, dtype=torch.float64, generator=g)
-    return (values * (9 - low) / 3 + low / 3).to(dtype)
-
-
 def result_and_gradient(function: Any, x: Any) -> tuple[Any, Any, Any]:
     """Value, upstream gradient and the input's gradient, all in x's dtype."""
     wide = x.double().requires_grad_()
@@ -54,19 +41,3 @@ def result_and_gradient(function: Any, x: Any) -> tuple[Any, Any, Any]:
     g = randn(x.dtype, *y.shape, seed=5)
     (gx,) = torch.autograd.grad(y, wide, g.double())
     return y.detach().to(x.dtype), g, gx.to(x.dtype)
-
-
-def reference(function: Any, *tensors: Any) -> Any:
-    """Small floats computed in float64 and rounded once."""
-    dtype = next((t.dtype for t in tensors if isinstance(t, torch.Tensor)), None)
-    if dtype not in (torch.float16, torch.bfloat16, torch.float32):
-        return function(*tensors)
-    wide = [
-        t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in tensors
-    ]
-    result = function(*wide)
-    return result if result.dtype == torch.bool else result.to(dtype)
-
-
-def gelu_tanh(x: Any) -> Any:
-    return torch.nn.functional.gelu(x, approximate="tanh")

@@ -57,3 +57,13 @@ def test_a_target_out_of_range_fails_on_the_stream(sim: Any) -> None:
             Out(torch.zeros(())),
         )
     assert caught.value.code == 507015
+
+
+def noise(*shape: int, seed: int = 0, dtype: Any = torch.float32) -> Any:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def test_cross_entropy_refuses_targets_of_another_length(sim: Any) -> None:
+    x, z = noise(2, 3), torch.zeros(1)
+    refused(sim, "target should be", "aclnnCrossEntropyLoss", x, torch.tensor([1]), None, "mean",
+            -100, 0.0, 0.0, False, Out(z), Out(x), Out(z), Out(z))  # fmt: skip

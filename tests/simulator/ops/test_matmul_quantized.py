@@ -20,8 +20,6 @@ def test_weights_in_the_inner_format(nops: Ops) -> None:
     (out,) = nops("aclnnMatmulWeightNz", x, tiles, Out((5, 24), "float16"), 0)
     close(out, x.astype(np.float64) @ w, 2e-3)
     self = draw(24)
-    import aclnn_bindings  # noqa: F401
-
     (out,) = nops("aclnnAddmmWeightNz", self, x, tiles, 2.0, 0.5, Out((5, 24), "float16"), 0)
     close(out, 2 * self.astype(np.float64) + 0.5 * (x.astype(np.float64) @ w), 2e-3)
     cube, weights = draw(3, 5, 20), draw(3, 20, 24)

@@ -2,8 +2,7 @@
 
 import numpy as np
 from numpy_harness import Ops, Out
-from numpy_references import pack
-from quantized_operands import codes, draw
+from quantized_operands import codes, draw, pack
 
 
 def test_private_weights_and_packing(nops: Ops) -> None:
