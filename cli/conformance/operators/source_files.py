@@ -76,10 +76,10 @@ def _kernels(root: Path) -> dict[str, str]:
 
 
 def _kernel_test(root: Path, name: str, family: str) -> str:
-    """The first file of the family's kernel tests that mentions the operator, or the first one."""
+    """The first file of the family's kernel tests that mentions the operator."""
     files = sorted((root / _KERNEL_TESTS).glob(f"test_{family}*.py"))
-    named = [f for f in files if re.search(rf"\b{name}\b", _text(f))]
-    return next((f.relative_to(root).as_posix() for f in (*named, *files)), "")
+    named = (f for f in files if re.search(rf"\b{name}\b", _text(f)))
+    return next((f.relative_to(root).as_posix() for f in named), "")
 
 
 def _torch_row(root: Path, name: str) -> str:
