@@ -4,11 +4,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from kernel_harness import Out as TorchOut
 from numpy_harness import Ops, Out, Raw, code, e4m3, e5m2
 from products import INSIDE, PROFILES, on
+
+torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
 RNG = np.random.default_rng(5)
 
@@ -69,3 +73,62 @@ def test_expert_replicas_and_pruning(nops: Ops) -> None:
     )
     np.testing.assert_array_equal(new, [[7, 3], [5, 7], [7, 3]])
     np.testing.assert_array_equal(mask, [[1, 1], [1, 0], [0, 0]])
+
+
+@on("950")
+def test_dropout_v3_keeps_and_scales_what_its_mask_says(sim: Any) -> None:
+    x, mask = torch.ones(1000), torch.zeros(128, dtype=torch.uint8)
+    out, bits = (
+        r[0] for r in sim.run("aclnnDropoutV3", x, None, 0.25, 1, 0, TorchOut(x), TorchOut(mask))
+    )
+    kept = torch.tensor([bool(bits[i // 8] >> (i % 8) & 1) for i in range(1000)])
+    assert abs(float(kept.float().mean()) - 0.75) < 0.05
+    assert torch.equal(out, kept / 0.75)
+    sim.check("aclnnDropoutV3Grad", x, bits, 2.0, TorchOut(kept * 2.0))
+
+
+@on("950")
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_copies_convert_eight_bit_floats(nops: Ops, name: str) -> None:
+    x, small = np.array([1.0, -2.0, 0.375, 24.0], "float32"), np.dtype(name)
+    (made,) = nops("aclnnInplaceCopy", Out(x.shape, small, np.zeros(4, small)), x)
+    np.testing.assert_array_equal(made, x.astype(small))
+    for dtype in (small, "float16", "float32"):
+        like = np.zeros(4, dtype)
+        (back,) = nops("aclnnInplaceCopy", Out(x.shape, dtype, like), x.astype(small))
+        np.testing.assert_array_equal(back.astype("float32"), x)
+
+
+@on("950")
+def test_strided_slices_follow_their_masks(sim: Any) -> None:
+    x = torch.arange(120).view(2, 3, 4, 5)
+
+    def masks(begin: int = 0, end: int = 0, dots: int = 0, new: int = 0, drop: int = 0) -> Any:
+        return begin, end, dots, new, drop
+
+    for begin, end, strides, mask, expected in (
+        ((0, 1, 0, 4), (2, 3, 4, 0), (1, 1, 2, 1), masks(drop=8), x[0:2, 1:3, 0:4:2, 4]),
+        ((0, 3), (0, 0), (1, -1), masks(end=2, dots=1), x[..., [3, 2, 1, 0]]),
+        ((1, 0, 1), (0, 0, 3), (1, 1, 1), masks(new=2, drop=1), x[1][None, 1:3]),
+        ((-1, 2), (0, 9), (-1, 1), masks(end=1), x.flip(0)[:, 2:]),
+        ((0, 2), (2, 1), (1, 1), masks(), x[0:2, 2:1]),
+    ):
+        sim.check(
+            "aclnnStridedSlice", x, begin, end, strides, *mask, TorchOut(expected.contiguous())
+        )
+
+
+@on("310P")
+def test_images_are_laid_over_each_other(sim: Any) -> None:
+    g = torch.Generator().manual_seed(0)
+    a, b = torch.randint(0, 256, (2, 4, 5, 3), generator=g).unbind()
+    alpha = torch.randint(0, 256, (4, 5, 1), generator=g)
+    blended = (a * alpha + b * (255 - alpha)) // 255
+    byte = torch.uint8
+    sim.check("aclnnMrgbaCustom", a.to(byte), alpha.to(byte), TorchOut((a * alpha // 255).to(byte)))
+    sim.check(
+        "aclnnBlendImagesCustom", a.to(byte), alpha.to(byte), b.to(byte), TorchOut(blended.to(byte))
+    )
+    mask = (alpha > 100).half()
+    replaced = torch.where(mask > 0, b, a).to(byte)
+    sim.check("aclnnBackgroundReplace", a.to(byte), b.to(byte), mask, TorchOut(replaced))
