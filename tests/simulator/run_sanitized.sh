@@ -105,7 +105,7 @@ readers() { # damaged files and headers
 closing() { suites tests/aclnn_bindings/test_closed_in_use.py; }
 launch() { suites tests/aclnn_bindings/test_launch_*.py tests/aclnn_bindings/test_runtime_*.py; }
 ops() { # K/N
-  local all=(tests/simulator/ops/test_*.py tests/simulator/test_{products,kernel_fuzz,parameter_sizes}.py tests/cli/conformance/test_every_kernel.py) mine=() i
+  local all=(tests/simulator/ops/test_*.py tests/simulator/test_{product_kernels,kernel_fuzz,parameter_sizes}.py tests/cli/conformance/test_every_kernel.py) mine=() i
   for ((i = ${1%/*} - 1; i < ${#all[@]}; i += ${1#*/})); do mine+=("${all[i]}"); done
   suites "${mine[@]}"
 }
