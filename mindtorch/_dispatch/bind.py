@@ -182,7 +182,9 @@ def number(value: Any) -> Any:
         return value.item()
     if isinstance(value, Tensor) and not value._geom.ndim:
         return value.item()
-    if isinstance(value, int | float | complex):
+    if isinstance(value, int):
+        return value.__index__()  # a traced size is itself
+    if isinstance(value, float | complex):
         return type(value).__mro__[-2](value)
     return None
 

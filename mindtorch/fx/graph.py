@@ -210,7 +210,7 @@ class _Writer:
         if isinstance(arg, torch.dtype | torch.memory_format | torch.layout):
             return str(arg)
         if isinstance(arg, torch.device):
-            return f"torch.{arg!r}" if not repr(arg).startswith("torch") else repr(arg)
+            return repr(arg)
         if callable(arg) and not isinstance(arg, Node):
             return self.named(_get_qualified_name(arg), arg)
         return repr(arg)

@@ -14,6 +14,7 @@ from .._tensor.device import device
 from .._tensor.dtype import dtype
 from .._tensor.tensor import Tensor
 from ..nn.modules.module import Module
+from ..ops.namespaces import OpOverload, OpOverloadPacket
 from .immutable_collections import immutable_dict, immutable_list
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
@@ -97,6 +98,8 @@ def _public_name(func: Callable[..., Any]) -> str | None:
 
 def _get_qualified_name(func: Callable[..., Any]) -> str:
     """The dotted name by which code calls a function: `torch.relu`, `operator.add`."""
+    if isinstance(func, OpOverload | OpOverloadPacket):
+        return f"torch.ops.{func}"
     if getattr(builtins, func.__name__, None) is func:
         return func.__name__
     if (public := _public_name(func)) is not None:

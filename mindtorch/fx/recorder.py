@@ -7,6 +7,7 @@ traced with several values at once: what differs between them depends on the siz
 
 from __future__ import annotations
 
+import linecache
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +45,15 @@ OF_UNKNOWN_SIZE = frozenset((
 _SLOTS = ("_geom", "_storage", "_base", "_fn", "_nr", "_creation", "_grad", "_names", "_retains")
 
 
+class Untraceable(RuntimeError):
+    """A program asks a traced tensor for its history."""
+
+
+def _one_tuple(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Sizes as one argument, where they are one size of a class of its own."""
+    return (sizes,) if len(sizes) == 1 and isinstance(sizes[0], int) else sizes
+
+
 class TracedTensor(Tensor):
     """Stands for a node's value; `_real` is the tensor that it became, None until there is one."""
 
@@ -64,6 +74,25 @@ class TracedTensor(Tensor):
     @staticmethod
     def _row_call(op: Op, form: str, raw: Sequence[Any]) -> Any:
         return _recorder_of(tuple(raw)).row(op, form, raw)
+
+    def view(self, *size: object, **options: object) -> Any:
+        """torch.Tensor.view."""
+        return Tensor.view(self, *_one_tuple(size), **options)
+
+    def reshape(self, *shape: object, **options: object) -> Any:
+        """torch.Tensor.reshape."""
+        return Tensor.reshape(self, *_one_tuple(shape), **options)
+
+    @property
+    def _fn(self) -> Any:
+        asker = str(sys._getframe(2).f_globals.get("__name__", ""))
+        if not asker.startswith(("mindtorch._autograd", "mindtorch.autograd", "mindtorch.func")):
+            return None  # a row's entry, which finds no plan for a traced tensor
+        raise Untraceable("mindtorch traces no gradients: compute them outside of what is traced")
+
+    @_fn.setter
+    def _fn(self, value: object) -> None:
+        """Nothing: a traced tensor has no history."""
 
     @property
     def requires_grad(self) -> bool:
@@ -155,6 +184,7 @@ class GraphRecorder(TorchFunctionMode):
         func: Function,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        spelling: tuple[str, Target, Arguments, Keywords] | None = None,
     ) -> Any:
         """Run a call on meta tensors, and add its node where it gives tensors."""
         name = getattr(func, "__name__", "")
@@ -169,7 +199,8 @@ class GraphRecorder(TorchFunctionMode):
         leaves = [tree_flatten(r)[0] for r in results]
         if not any(isinstance(leaf, Tensor) for leaf in leaves[0]):
             return self.plain(results)
-        kind, target, node_args, node_kwargs = self.spelled(op, form, func, args, kwargs)
+        spelling = spelling or self.spelled(op, form, func, args, kwargs)
+        kind, target, node_args, node_kwargs = spelling
         node_args, node_kwargs = tree_map(self.argument, (node_args, node_kwargs))
         node = self.add_node(kind, target, tuple(node_args), node_kwargs)
         return self.wrapped(node, results, leaves, args, kwargs)
@@ -285,7 +316,7 @@ class GraphRecorder(TorchFunctionMode):
         tensor: TracedTensor = object.__new__(TracedTensor)
         geom = metas[0]._geom
         tensor._geom = geometry(geom.shape, geom.strides, geom.offset, geom.dtype, device)
-        tensor._storage, tensor._fn, tensor._nr, tensor._base = _NO_MEMORY, None, 0, None
+        tensor._storage, tensor._nr, tensor._base = _NO_MEMORY, 0, None
         tensor._recorder, tensor._metas, tensor._real = self, metas, None
         tensor._node = node
         self.results.append(weakref.ref(tensor))
@@ -377,7 +408,7 @@ def _steps(code: CodeType) -> dict[int, tuple[Instruction, Instruction, Instruct
     return around
 
 
-def _frames() -> Iterator[tuple[str, CodeType, Instruction, Instruction, Instruction]]:
+def _frames() -> Iterator[tuple[str, FrameType, Instruction, Instruction, Instruction]]:
     """Frames of the program and of modules: where from, and the instructions around the call."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not root_call.__code__:
@@ -387,7 +418,7 @@ def _frames() -> Iterator[tuple[str, CodeType, Instruction, Instruction, Instruc
             around = _steps(frame.f_code).get(frame.f_lasti)
             if around is None:
                 return
-            yield home, frame.f_code, *around
+            yield home, frame, *around
         frame = frame.f_back
 
 
@@ -403,10 +434,19 @@ def result_name() -> str | None:
 
 def call_site() -> tuple[int, tuple[str, ...]] | None:
     """How many positional arguments a call was written with, and its keywords; None if unknown."""
-    for _, code, before, call, _ in _frames():
+    for _, frame, before, call, _ in _frames():
         if call.opname not in ("CALL", "CALL_KW"):
             return None
         named = before.opname == "KW_NAMES" or call.opname == "CALL_KW"
-        names = code.co_consts[before.arg or 0] if named else ()
+        names = frame.f_code.co_consts[before.arg or 0] if named else ()
         return int(call.arg or 0) - len(names), tuple(names)
     return None
+
+
+def source_line() -> str:
+    """Where the program makes a call, and its text; "" if unknown."""
+    for _, frame, *_ in _frames():
+        path, line, name = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+        text = linecache.getline(path, line).strip()
+        return f"# File: {path}:{line} in {name}, code: {text}"
+    return ""

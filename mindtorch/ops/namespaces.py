@@ -157,6 +157,10 @@ def _defined(namespace: str, name: str) -> Callable[..., Any] | None:
 
 def _aten(name: str) -> Callable[..., Any] | None:
     """A row's function; the writing form where the name ends in `_`."""
+    from .aten_forms import FORMS
+
+    if name in FORMS:
+        return FORMS[name]
     plain = name.removesuffix("_")
     try:
         if plain != name and plain in OPS:

@@ -25,3 +25,7 @@ class InvalidBackend(TorchDynamoException):
 
 class TensorifyScalarRestartAnalysis(TorchDynamoException):
     """What a compiler would raise to begin again."""
+
+
+class UserError(Unsupported):
+    """What a program has to mend before it can be exported."""

@@ -34,6 +34,7 @@ from mindtorch.fx.recorder import (
     GraphRecorder,
     Keywords,
     TracedTensor,
+    Untraceable,
     become,
     call_site,
     meta_like,
@@ -150,15 +151,11 @@ class DynamoRecorder(GraphRecorder):
         return self.call(op, form, func, args, kwargs)
 
     def call(
-        self,
-        op: Op | None,
-        form: str,
-        func: Function,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
+        self, op: Op | None, form: str, func: Function, args: Arguments, kwargs: Keywords,
+        spelling: tuple[str, Target, Arguments, Keywords] | None = None,
+    ) -> Any:  # fmt: skip
         try:
-            return super().call(op, form, func, args, kwargs)
+            return super().call(op, form, func, args, kwargs, spelling)
         except (TorchRuntimeError, Unsupported):
             raise
         except RuntimeError as error:
@@ -321,16 +318,21 @@ class CapturedCall:
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if CURRENT.recorder is not None:  # a call inside another's is part of its graph
             return self.target(*args, **kwargs)
-        recorder = CURRENT.recorder = DynamoRecorder(self)
+        recorder, plain = DynamoRecorder(self), (args, kwargs)
+        CURRENT.recorder = recorder
         CURRENT.compiling += 1
         try:
             with recorder, _print_breaks(recorder):
                 args, kwargs = self._named(recorder, args, kwargs)
                 result = root_call(self.target, args, kwargs)
             return recorder.finish(result)
+        except Untraceable:
+            if self.fullgraph:
+                raise Unsupported("Unsupported gradients of traced tensors") from None
         finally:
             CURRENT.recorder = None
             CURRENT.compiling -= 1
+        return self.target(*plain[0], **plain[1])
 
     def function(self) -> Callable[..., Any]:
         """A function that calls this."""

@@ -1,0 +1,245 @@
+"""torch.export: a module's graph of ATen operators, with its state as inputs and a signature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import mindtorch
+from mindtorch._compat.refusals import refusals
+from mindtorch._tensor.tensor import Tensor
+from mindtorch.fx import GraphModule
+from mindtorch.fx.aten import AtenRecorder, TracedInt
+from mindtorch.fx.node import Node
+from mindtorch.fx.recorder import TracedTensor, meta_like, root_call
+from mindtorch.library.symbols import GuardOnDataDependentSymNode
+from mindtorch.nn import Module
+from mindtorch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+from .._dynamo.exc import Unsupported, UserError
+from ..compiler.capture import CURRENT
+from . import decompositions as decompositions
+from .dynamic_shapes import Dim, DynamicSizes, dims, sizes_of
+from .exported_program import CallSpec, ExportedProgram
+from .graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    SymIntArgument,
+    TensorArgument,
+)  # fmt: skip
+
+_NAMES = (
+    "AdditionalInputs", "Constraint", "CustomDecompTable", "ExportBackwardSignature",
+    "FlatArgsAdapter", "ModuleCallEntry", "ModuleCallSignature",
+    "ShapesCollection", "UnflattenedModule", "default_decompositions", "draft_export",
+    "register_dataclass", "unflatten",
+)  # fmt: skip
+_WHY = "mindtorch exports whole graphs alone"
+
+__path__ = __path__  # what is not here is in absent_modules.txt
+__all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "dims", "export", "load", "save",
+           *_NAMES]  # fmt: skip
+__getattr__ = refusals("torch.export", _WHY, _NAMES)
+
+
+class _Recorder(AtenRecorder):
+    """Refuses sizes that a program fixes though they may change."""
+
+    def __init__(self, sizes: DynamicSizes):
+        super().__init__(1 + len(sizes.ranges))
+        self.names = list(sizes.dims.values())
+
+    def size_error(self, version: int) -> Exception:
+        return UserError(
+            f"Constraints violated ({self.names[version - 1]})! For more information, run with"
+            ' TORCH_LOGS="+dynamic".'
+        )
+
+
+class _Exporter:
+    """Traces one module; what it makes is in `specs` and `recorder`."""
+
+    def __init__(self, mod: Module, names: list[str], leaves: list[Any], sizes: DynamicSizes):
+        self.mod, self.sizes, self.specs = mod, sizes, list[InputSpec]()
+        self.recorder = _Recorder(sizes)
+        self.traced: dict[int, TracedTensor] = {}
+        self.constants: dict[str, Tensor] = {}
+        persistent = mod.state_dict(keep_vars=True)
+        for name, parameter in mod.named_parameters():
+            self._add(f"p_{name}", parameter, InputKind.PARAMETER, name, None)
+        for name, buffer in mod.named_buffers():
+            self._add(f"b_{name}", buffer, InputKind.BUFFER, name, name in persistent)
+            if name not in persistent:
+                self.constants[name] = buffer
+        inputs = [self._input(n, v) for n, v in zip(names, leaves, strict=True)]
+        self.inputs = [self.traced.get(id(v), i) for i, v in zip(inputs, leaves, strict=True)]
+        for path, module in mod.named_modules():
+            for name, value in vars(module).items():
+                if isinstance(value, Tensor):
+                    self.recorder.constant_names[id(value)] = f"{path}.{name}".lstrip(".")
+
+    def _add(
+        self, name: str, tensor: Tensor, kind: InputKind, target: str | None,
+        persistent: bool | None,
+    ) -> TracedTensor:  # fmt: skip
+        node = self.recorder.graph.placeholder(name.replace(".", "_"))
+        node.name = str(node.target)  # a builtin's name too
+        shapes = self.sizes.versions(node.name, tensor)
+        metas = tuple(meta_like(tensor, shape) for shape in shapes)
+        if id(tensor) in self.traced:
+            metas = self.traced[id(tensor)]._metas
+        traced = self.recorder.traced(metas, node, tensor._geom.device)
+        self.traced[id(tensor)] = traced  # the last where one tensor is given twice
+        self.specs.append(InputSpec(kind, TensorArgument(node.name), target, persistent))
+        return traced
+
+    def _input(self, name: str, value: object) -> object:
+        before = self.recorder.first_input
+        if isinstance(value, Tensor):
+            value = self._add(name, value, InputKind.USER_INPUT, None, None)
+            self.recorder.first_input = before or value._node
+            return value
+        node = self.recorder.graph.placeholder(name)
+        self.recorder.first_input = before or node
+        argument = ConstantArgument(node.name, value)
+        self.specs.append(InputSpec(InputKind.USER_INPUT, argument, None))
+        return value
+
+    @contextmanager
+    def _state(self) -> Iterator[None]:
+        """Inside, the module's state is traced tensors."""
+        tables = [t for m in self.mod.modules() for t in (m._parameters, m._buffers)]
+        before = [dict(table) for table in tables]
+        try:
+            for table in tables:
+                for name, tensor in table.items():
+                    if tensor is not None:
+                        table[name] = self.traced[id(tensor)]
+            yield
+        finally:
+            for table, plain in zip(tables, before, strict=True):
+                table.update(plain)
+
+    def run(self, in_spec: TreeSpec) -> object:
+        """The module's result on traced inputs."""
+        args, kwargs = tree_unflatten(self.inputs, in_spec)
+        CURRENT.compiling, CURRENT.exporting = CURRENT.compiling + 1, True
+        try:
+            with self._state(), self.recorder.inside():
+                return root_call(self.mod, args, kwargs)
+        finally:
+            CURRENT.compiling, CURRENT.exporting = CURRENT.compiling - 1, False
+
+    def finish(self, leaves: list[Any]) -> list[OutputSpec]:
+        """End the graph; constants that it met are inputs before the user's."""
+        outputs = [self._output(leaf) for leaf in leaves]
+        self.recorder.graph.output(tuple(outputs))
+        for name, tensor in self.recorder.constants.items():
+            node = TensorArgument(f"c_{name.replace('.', '_')}")
+            at = sum(s.kind is not InputKind.USER_INPUT for s in self.specs)
+            self.specs.insert(at, InputSpec(InputKind.CONSTANT_TENSOR, node, name))
+            self.constants[name] = tensor
+        return [_output_spec(o, leaf) for o, leaf in zip(outputs, leaves, strict=True)]
+
+    def check_sizes(self, leaves: list[Any]) -> None:
+        """UserError where a size that may change is a number in the graph."""
+        placeholders = [n for n in self.recorder.graph.nodes if n.op == "placeholder"]
+        module = GraphModule(Module(), self.recorder.graph)
+        for version in range(1, self.recorder.versions):
+            inputs = [n.meta["metas"][version] for n in placeholders if "metas" in n.meta]
+            if len(inputs) < len(placeholders):
+                return
+            results = module(*inputs)
+            for leaf, result in zip(leaves, results, strict=True):
+                traced = isinstance(leaf, TracedTensor)
+                if traced and leaf._metas[version].shape != result.shape:
+                    raise self.recorder.size_error(version)
+
+    def _output(self, leaf: object) -> object:
+        if isinstance(leaf, Tensor):
+            return self.recorder.node_of(leaf)
+        return leaf.make() if isinstance(leaf, TracedInt) else leaf
+
+
+def _output_spec(output: object, leaf: object) -> OutputSpec:
+    if not isinstance(output, Node):
+        return OutputSpec(OutputKind.USER_OUTPUT, ConstantArgument("", output), None)
+    kind = SymIntArgument if isinstance(leaf, TracedInt) else TensorArgument
+    return OutputSpec(OutputKind.USER_OUTPUT, kind(output.name), None)
+
+
+def _named_leaves(name: str, value: object) -> list[str]:
+    """The names of an argument's leaves: `x`, or `x_0`, `x_key` in containers."""
+    if isinstance(value, dict):
+        return [n for k, v in value.items() for n in _named_leaves(f"{name}_{k}", v)]
+    if isinstance(value, list | tuple):
+        return [n for i, v in enumerate(value) for n in _named_leaves(f"{name}_{i}", v)]
+    return [name]
+
+
+def _argument_names(mod: Module, args: tuple[Any, ...]) -> list[str]:
+    import inspect
+
+    names: list[str] = []
+    for parameter in inspect.signature(mod.forward).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}_{i}" for i in range(len(args) - len(names))]
+        else:
+            names.append(parameter.name)
+    return names[: len(args)]
+
+
+def export(
+    mod: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, *,
+    dynamic_shapes: Any = None, strict: bool = False,
+    preserve_module_call_signature: tuple[str, ...] = (),
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> ExportedProgram:  # fmt: skip
+    """The program of a module (torch.export.export).
+
+    GuardOnDataDependentSymNode, a RuntimeError, where it asks a tensor for its values; with
+    `strict`, torch._dynamo.exc.Unsupported.
+    """
+    if not isinstance(mod, Module):
+        raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
+    if not isinstance(args, tuple):
+        raise UserError(
+            f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}"
+        )
+    words = dict(kwargs or {})
+    leaves, in_spec = tree_flatten((args, words))
+    names = _argument_names(mod, args)
+    pairs = [*zip(names, args, strict=True), *words.items()]
+    leaf_names = [n for name, value in pairs for n in _named_leaves(name, value)]
+    tensors = {n: v for n, v in zip(leaf_names, leaves, strict=True) if isinstance(v, Tensor)}
+    sizes = sizes_of(dynamic_shapes, [*names, *words], tensors)
+    exporter = _Exporter(mod, leaf_names, leaves, sizes)
+    try:
+        result, out_spec = tree_flatten(exporter.run(in_spec))
+    except GuardOnDataDependentSymNode as error:
+        if strict:
+            raise Unsupported(f"Data-dependent branching\n  Explanation: {error}") from error
+        raise
+    outputs = exporter.finish(result)
+    exporter.check_sizes(result)
+    return ExportedProgram(
+        GraphModule(Module(), exporter.recorder.graph),
+        ExportGraphSignature(exporter.specs, outputs), mod.state_dict(keep_vars=True),
+        exporter.constants, sizes, CallSpec(in_spec, out_spec), (args, words), [*names, *words],
+    )  # fmt: skip
+
+
+def save(ep: ExportedProgram, f: Any, **options: object) -> None:
+    """Write an exported program to a file (torch.export.save): to be read by `load` alone."""
+    mindtorch.save(ep, f)
+
+
+def load(f: Any, **options: object) -> ExportedProgram:
+    """Read what `save` wrote; as any pickle it may run code, so from sources that are trusted."""
+    program: ExportedProgram = mindtorch.load(f, weights_only=False)
+    return program

@@ -1,0 +1,114 @@
+"""Owns programs in core operators (ExportedProgram.run_decompositions)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mindtorch._tensor.tensor import Tensor
+from mindtorch.fx import GraphModule
+from mindtorch.fx.decompositions import TABLE, CoreRecorder
+from mindtorch.fx.node import Node, map_arg
+from mindtorch.nn import Module
+from mindtorch.ops.namespaces import OpOverload, namespace
+
+from .exported_program import DECOMPOSE, ExportedProgram
+from .graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)  # fmt: skip
+
+_ATEN = namespace("aten")
+
+
+class _Decomposer(CoreRecorder):
+    """Runs a program's nodes again; writes become results."""
+
+    table = TABLE
+
+    def __init__(self, program: ExportedProgram):
+        super().__init__(1 + len(program.sizes.ranges))
+        self.program = program
+        self.values: dict[Node, Any] = {}
+        self.changed: dict[str, Any] = {}
+
+    def change(self, tensor: Tensor, value: Tensor) -> None:
+        """A tensor of the state has another value from now on."""
+        for node, known in list(self.values.items()):
+            if known is tensor:
+                self.values[node] = value
+                if node.op == "placeholder":
+                    self.changed[node.name] = value
+
+    def place(self, node: Node) -> None:
+        """A placeholder again."""
+        again = self.graph.placeholder(node.name)
+        if "metas" in node.meta:
+            metas = node.meta["metas"]
+            state = self.program.state_dict.values()
+            device = next((t._geom.device for t in state), metas[0]._geom.device)
+            self.values[node] = self.traced(metas, again, device)
+        else:
+            self.values[node] = again
+
+    def step(self, node: Node) -> None:
+        """A call again, in core operators."""
+        args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda n: self.values[n])
+        target: Any = node.target
+        if not isinstance(target, OpOverload):
+            self.values[node] = target(*args, **kwargs)
+            return
+        name = target.overloadpacket.__name__
+        with self.inside():
+            if name == "sym_size":
+                self.values[node] = args[0].shape[args[1]]
+            elif name[-1] == "_" and name not in self.table:
+                plain = getattr(getattr(_ATEN, name[:-1]), target._overloadname)
+                self.values[node] = value = plain(*args, **kwargs)
+                self.change(args[0], value)
+            else:
+                self.values[node] = self.operator((target, args, kwargs), target, args, kwargs)
+
+
+def decompose(program: ExportedProgram) -> ExportedProgram:
+    """The program in core operators; what it writes to its state are results before the others."""
+    recorder = _Decomposer(program)
+    results: Sequence[Any] = ()
+    for node in program.graph.nodes:
+        if node.op == "placeholder":
+            recorder.place(node)
+        elif node.op == "output":
+            results = [map_arg(a, lambda n: recorder.values[n]) for a in node.args[0]]
+        else:
+            recorder.step(node)
+    specs = program.graph_signature.input_specs
+    changes = [s for s in specs if s.arg.name in recorder.changed]
+    nodes = [recorder.node_of(recorder.changed[s.arg.name]) for s in changes]
+    plain = [
+        recorder.node_of(r) if isinstance(r, Tensor) else recorder.argument(r) for r in results
+    ]
+    recorder.graph.output((*nodes, *plain))
+    recorder.graph.eliminate_dead_code()
+    outputs = [_change(s, n) for s, n in zip(changes, nodes, strict=True)]
+    for spec, value in zip(program.graph_signature.output_specs, plain, strict=True):
+        argument = TensorArgument(value.name) if isinstance(value, Node) else spec.arg
+        outputs.append(OutputSpec(spec.kind, argument, spec.target))
+    return ExportedProgram(
+        GraphModule(Module(), recorder.graph), ExportGraphSignature(list(specs), outputs),
+        program.state_dict, program.constants, program.sizes, program.call_spec,
+        program.example_inputs, program.argument_names,
+    )  # fmt: skip
+
+
+def _change(spec: InputSpec, node: Node) -> OutputSpec:
+    kinds = {InputKind.BUFFER: OutputKind.BUFFER_MUTATION,
+             InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION}  # fmt: skip
+    kind = kinds.get(spec.kind, OutputKind.USER_INPUT_MUTATION)
+    return OutputSpec(kind, TensorArgument(node.name), spec.target or spec.arg.name)
+
+
+DECOMPOSE.append(decompose)

@@ -1,0 +1,261 @@
+"""Owns exported programs: a graph of ATen operators, its signature, its state."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mindtorch._tensor.tensor import Tensor
+from mindtorch.fx import Graph, GraphModule
+from mindtorch.fx.graph import CodeGen
+from mindtorch.fx.graph_module import _assign_attr
+from mindtorch.fx.node import Node
+from mindtorch.nn import Module
+from mindtorch.utils._pytree import TreeSpec, tree_flatten
+
+from .dynamic_shapes import DynamicSizes, Symbol, ValueRanges
+from .graph_signature import ExportGraphSignature, InputKind, OutputKind
+
+
+@dataclass
+class CallSpec:
+    """How arguments and results lie in containers."""
+
+    in_spec: TreeSpec
+    out_spec: TreeSpec
+
+
+class _CallCodeGen(CodeGen):
+    """A forward that takes the module's arguments apart, and puts its result together."""
+
+    def __init__(self, names: list[str], keywords: list[str], leaves: list[str]):
+        super().__init__()
+        self.names, self.keywords, self.leaves = names, keywords, leaves
+
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+        words = ", ".join(f"'{k}':{k}" for k in self.keywords)
+        read = f"([{', '.join(self.names)}], {{{words}}})"
+        head = super().gen_fn_def([*self.names, *self.keywords], maybe_return_annotation)
+        if not self.leaves:
+            return head
+        leaves = ", ".join(self.leaves)
+        return f"{head}\n    {leaves}, = fx_pytree.tree_flatten_spec({read}, self._in_spec)"
+
+    def generate_output(self, output_args: object) -> str:
+        return f"return pytree.tree_unflatten({output_args!r}, self._out_spec)"
+
+
+class GuardsFn(Module):
+    """Refuses inputs of other sizes than a program was exported for."""
+
+    def __init__(self, checks: list[tuple[int, str, int, int | None, int | None]]):
+        super().__init__()
+        self.checks = checks
+
+    def forward(self, *inputs: Tensor) -> None:
+        """AssertionError for an input whose size is neither that of the example nor allowed."""
+        for at, name, dim, least, most in self.checks:
+            size = inputs[at].size()[dim]
+            text = f"Guard failed: {name}.size()[{dim}]"
+            if least == most and size != least:
+                raise AssertionError(f"{text} == {least}")
+            if least is not None and size < least:
+                raise AssertionError(f"{text} >= {least}")
+            if most is not None and size > most:
+                raise AssertionError(f"{text} <= {most}")
+
+
+# What puts a program into core operators, once its module is loaded.
+DECOMPOSE: list[Callable[[ExportedProgram], ExportedProgram]] = []
+
+
+class ExportedProgram:
+    """A module's graph of ATen operators, its signature, its state and its example inputs."""
+
+    dialect = "TRAINING"
+    verifier = None
+    module_call_graph: tuple[Any, ...] = ()  # no module's calls are kept apart
+
+    def __init__(
+        self, graph_module: GraphModule, signature: ExportGraphSignature,
+        state: Mapping[str, Any], constants: Mapping[str, Tensor], sizes: DynamicSizes,
+        call_spec: CallSpec, example: tuple[tuple[Any, ...], dict[str, Any]], names: list[str],
+    ):  # fmt: skip
+        self.graph_module, self.graph_signature = graph_module, signature
+        self.state_dict, self.constants = dict(state), dict(constants)
+        self.sizes, self.call_spec, self.example_inputs = sizes, call_spec, example
+        self.argument_names = names
+
+    @property
+    def graph(self) -> Graph:
+        """The nodes."""
+        return self.graph_module.graph
+
+    @property
+    def range_constraints(self) -> dict[Symbol, ValueRanges]:
+        """The bounds of the sizes that may change."""
+        return self.sizes.ranges
+
+    @property
+    def tensor_constants(self) -> dict[str, Tensor]:
+        """Tensors that are neither parameters nor buffers."""
+        return self.constants
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """The module's parameters by name."""
+        return ((n, self.state_dict[n]) for n in self.graph_signature.parameters)
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """The module's buffers by name."""
+        absent = self.graph_signature.non_persistent_buffers
+        state = {**self.state_dict, **{n: self.constants[n] for n in absent}}
+        return ((n, state[n]) for n in self.graph_signature.buffers)
+
+    def parameters(self) -> Iterator[Tensor]:
+        """The module's parameters."""
+        return (p for _, p in self.named_parameters())
+
+    def buffers(self) -> Iterator[Tensor]:
+        """The module's buffers."""
+        return (b for _, b in self.named_buffers())
+
+    def module(self, check_guards: bool = True) -> GraphModule:
+        """A module that computes what was exported, and refuses inputs of other shapes."""
+        return _module_of(self, check_guards)
+
+    def run_decompositions(self, decomp_table: object = None, **_: object) -> ExportedProgram:
+        """The program in core operators, whose results say what of the state changes."""
+        return DECOMPOSE[0](self)
+
+    def validate(self) -> None:
+        """RuntimeError where the graph is none."""
+        self.graph.lint()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ExportedProgram:
+        copied = ExportedProgram.__new__(ExportedProgram)
+        copied.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items()})
+        return copied
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        raise RuntimeError(
+            "Unable to call ExportedProgram directly. You should use `exported_program.module()`"
+            " instead."
+        )
+
+    def __str__(self) -> str:
+        code = "\n".join("    " + line for line in _readable(self).splitlines())
+        signature = str(self.graph_signature).strip().replace("\n", "\n    ")
+        return (
+            f"ExportedProgram:\n{code}\n    \nGraph signature: \n    {signature}\n    \n"
+            f"Range constraints: {self.range_constraints}\n"
+        )
+
+
+def shown_type(program: ExportedProgram, node: Node) -> str:
+    """`f32[s77, 8]`: a node's dtype and sizes; nothing for several results."""
+    if "ints" in node.meta:
+        return f"Sym({program.sizes.text(node.meta['ints'])})"
+    metas = node.meta.get("metas")
+    if not metas:
+        return ""
+    columns = zip(*(m.shape for m in metas), strict=True)
+    sizes = ", ".join(program.sizes.text(c) if len(metas) > 1 else str(c[0]) for c in columns)
+    return f"{_DTYPES.get(str(metas[0].dtype).partition('.')[2], '?')}[{sizes}]"
+
+
+_DTYPES = {
+    "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int8": "i8",
+    "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "bool": "b8",
+    "complex64": "c64", "complex128": "c128",
+}  # fmt: skip
+
+
+_NOWHERE = "# No stacktrace found for following nodes"
+
+
+def _readable(program: ExportedProgram) -> str:
+    """The code as torch prints a program's: with types, and where each call is from."""
+    nodes = {n.name: n for n in program.graph.nodes}
+    head, *body = program.graph_module.code.strip().splitlines()
+    types = {n: shown_type(program, node) for n, node in nodes.items()}
+    typed = re.sub(r"\b\w+\b(?=[,)])", lambda m: f'{m[0]}: "{types[m[0]]}"'
+                   if types.get(m[0]) else m[0], head)  # fmt: skip
+    lines, place = ["class GraphModule(torch.nn.Module):", f"    {typed}"], ""
+    for line in body:
+        name = line.strip().partition(" = ")[0]
+        node = nodes.get(name)
+        where = node.meta.get("from", _NOWHERE) if node is not None else ""
+        if where and where != place:
+            lines += [""] * (len(lines) > 2) + [f"        {where}"]
+            place = where
+        typed = f'{name}: "{types[name]}"' if node is not None and types[name] else name
+        lines.append("    " + line.replace(name, typed, 1))
+    return "\n".join(lines)
+
+
+def _module_of(program: ExportedProgram, check: bool) -> GraphModule:
+    root, graph = Module(), Graph()
+    kinds = {s.arg.name: s for s in program.graph_signature.input_specs}
+    nodes: dict[Node, Node] = {}
+    state = {**program.constants, **program.state_dict}
+    placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
+    for node in placeholders:
+        spec = kinds[str(node.target)]
+        if spec.kind is not InputKind.USER_INPUT:
+            target = str(spec.target)
+            _assign_attr(state[target], root, target)
+            name = target.replace(".", "_")
+            nodes[node] = graph.create_node("get_attr", target, name=name)
+    inputs = [n for n in placeholders if kinds[str(n.target)].kind is InputKind.USER_INPUT]
+    nodes.update({node: graph.placeholder(str(node.target)) for node in inputs})
+    if check:
+        root.add_module("_guards_fn", GuardsFn(_checks(program, [str(n.target) for n in inputs])))
+        graph.create_node("call_module", "_guards_fn", tuple(nodes[n] for n in inputs))
+    changes = [
+        s for s in program.graph_signature.output_specs if s.kind is not OutputKind.USER_OUTPUT
+    ]
+    for node in program.graph.nodes:
+        if node.op == "output":
+            _end(graph, node.args[0], len(changes), changes, nodes)
+        elif node.op != "placeholder":
+            nodes[node] = graph.node_copy(node, lambda n: nodes[n])
+    count = program.call_spec.in_spec.children_specs[0].num_children
+    names = program.argument_names
+    codegen = _CallCodeGen(names[:count], names[count:], [str(n.target) for n in inputs])
+    graph.set_codegen(codegen)
+    module = GraphModule(root, graph)
+    module.__dict__["_in_spec"] = program.call_spec.in_spec
+    module.__dict__["_out_spec"] = program.call_spec.out_spec
+    return module
+
+
+def _end(
+    graph: Graph, results: Sequence[Any], count: int, changes: Sequence[Any],
+    nodes: dict[Node, Node],
+) -> None:  # fmt: skip
+    """Write changed state back, and return the other results."""
+    from mindtorch.ops.namespaces import namespace
+
+    copy_ = namespace("aten").copy_.default
+    for spec, value in zip(changes, results, strict=False):
+        target = graph.create_node("get_attr", spec.target, name=spec.target.replace(".", "_"))
+        graph.call_function(copy_, (target, nodes[value]))
+    plain = [nodes[v] if isinstance(v, Node) else v for v in results[count:]]
+    graph.output(tuple(plain))
+
+
+def _checks(
+    program: ExportedProgram, names: list[str]
+) -> list[tuple[int, str, int, int | None, int | None]]:
+    checks: list[tuple[int, str, int, int | None, int | None]] = []
+    leaves, _ = tree_flatten(program.example_inputs)
+    for at, (name, leaf) in enumerate(zip(names, leaves, strict=True)):
+        for dim, size in enumerate(leaf.shape if isinstance(leaf, Tensor) else ()):
+            symbol = program.sizes.places.get((name, dim))
+            bounds = program.sizes.ranges[symbol] if symbol else ValueRanges(size, size)
+            least = None if symbol and bounds.lower < 3 else bounds.lower
+            checks.append((at, name, dim, least, bounds.upper))
+    return checks

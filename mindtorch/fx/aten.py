@@ -1,0 +1,326 @@
+"""Owns graphs of ATen operators: a traced call is an overload of torch.ops.aten with its arguments.
+
+What torch makes of other functions in Python is followed into them, as torch does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, cast
+
+import mindtorch
+
+from .._autograd.grad_mode import LOCAL, MODES
+from .._dispatch.overrides import _as_composite
+from .._tensor.device import device as Device
+from .._tensor.geometry import Size
+from .._tensor.tensor import Tensor
+from ..library.symbols import GuardOnDataDependentSymNode
+from ..ops.aten_overloads import call_of_function, call_of_row
+from ..ops.namespaces import OpOverload, namespace
+from ..ops.spec import Op, aten
+from .graph import Graph
+from .node import Node, Target
+from .recorder import (
+    FACTORIES,
+    OF_UNKNOWN_SIZE,
+    READING,
+    Arguments,
+    Function,
+    GraphRecorder,
+    Keywords,
+    TracedTensor,
+    outside,
+    source_line,
+)  # fmt: skip
+
+# Methods that are `to` with a dtype.
+_CASTS = frozenset(("bfloat16", "bool", "byte", "char", "double", "float", "half", "int", "long",
+                    "short"))  # fmt: skip
+# Functions that are no rows and that graphs hold as they are called.
+_NAMES: dict[object, str] = {Tensor.__dict__["T"]: "numpy_T", "__rsub__": "rsub"}
+_WHOLE = FACTORIES | frozenset((
+    "clone", "detach", "empty_like", "expand_as", "full_like", "new_empty", "new_full", "new_ones",
+    "new_zeros", "numpy_T", "ones_like", "rand_like", "randn_like", "reshape_as", "rsub",
+    "to", "type_as", "view_as", "zeros_like",
+))  # fmt: skip
+
+
+def _normalize(input: Tensor, p: float, dim: int, eps: float, out: None = None) -> object:
+    norm = aten.linalg_vector_norm(input, p, (dim,), True)
+    return aten.div(input, mindtorch.clamp_min(norm, eps).expand_as(input))
+
+
+def _of_broadcast(name: str) -> Callable[..., Any]:
+    """A loss whose operands are broadcast first."""
+
+    def loss(input: Tensor, target: Tensor, *options: object) -> object:
+        a, b = mindtorch.broadcast_tensors(input, target)
+        reduction = next(o for o in options if isinstance(o, str))
+        return getattr(aten, name)(a, b, ("none", "mean", "sum").index(reduction))
+
+    return loss
+
+
+# Functions that torch makes of others in Python.
+_FOLLOWED: dict[str, Callable[..., Any]] = {
+    "mse_loss.nn": _of_broadcast("mse_loss"), "normalize": _normalize,
+}  # fmt: skip
+
+
+class TracedInt(int):
+    """A size that may change: one number for each version, and the node that computes it."""
+
+    values: tuple[int, ...]
+    make: Callable[[], Node]
+
+    def __index__(self) -> int:
+        return self
+
+    def __reduce__(self) -> tuple[type, tuple[int]]:
+        return int, (int(self),)
+
+
+def traced_int(values: Sequence[int], make: Callable[[], Node]) -> int:
+    """A size with these values; a plain one where it does not change."""
+    if len(set(values)) == 1:
+        return int(values[0])
+    size = TracedInt(values[0])
+    size.values, size.make = tuple(values), make
+    return size
+
+
+def _arithmetic(name: str, reflected: bool) -> Callable[[TracedInt, object], object]:
+    function = getattr(operator, name)
+
+    def compute(self: TracedInt, other: object) -> object:
+        plain = getattr(int, f"__{'r' * reflected}{name}__")
+        if not isinstance(other, int) or isinstance(other, bool):
+            return plain(int(self), other)
+        others = getattr(other, "values", (other,) * len(self.values))
+        pairs = [(b, a) if reflected else (a, b) for a, b in zip(self.values, others, strict=True)]
+
+        def make() -> Node:
+            graph = self.make().graph
+            sides = [v.make() if isinstance(v, TracedInt) else v for v in (self, other)]
+            node = cast(Graph, graph).call_function(
+                function, tuple(sides[::-1] if reflected else sides)
+            )
+            node.meta.update({"ints": values, "from": source_line()})
+            return node
+
+        values = [function(a, b) for a, b in pairs]
+        return traced_int(values, _once(make))
+
+    return compute
+
+
+for _name in ("add", "sub", "mul", "floordiv", "mod"):
+    for _reflected in (False, True):
+        setattr(TracedInt, f"__{'r' * _reflected}{_name}__", _arithmetic(_name, _reflected))
+
+
+def _once(make: Callable[[], Node]) -> Callable[[], Node]:
+    nodes: list[Node] = []
+
+    def first() -> Node:
+        if not nodes:
+            nodes.append(make())
+        return nodes[0]
+
+    return first
+
+
+class AtenRecorder(GraphRecorder):
+    """Traces to ATen operators; tensors that no call made become `constant` placeholders."""
+
+    def __init__(self, versions: int = 1) -> None:
+        super().__init__()
+        self.versions = versions
+        self.constants: dict[str, Tensor] = {}
+        self.constant_names: dict[int, str] = {}
+        self.size_nodes: dict[tuple[int, int], Callable[[], Node]] = {}
+        self.first_input: Node | None = None
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Inside, calls are traced, those without traced tensors too."""
+        before = LOCAL.functions
+        LOCAL.functions = (self,)
+        MODES.active += 1
+        try:
+            yield
+        finally:
+            MODES.active -= 1
+            LOCAL.functions = before
+
+    def row(self, op: Op, form: str, raw: Sequence[Any]) -> Any:
+        if op.name in _FOLLOWED:
+            with self.inside():
+                return _FOLLOWED[op.name](*raw)
+        if op.name == "slice" and raw[3] is None:
+            raw = (*raw[:3], sys.maxsize, *raw[4:])
+        if op.name == "contiguous" and raw[1] is None and self.metas_of(raw[0])[0].is_contiguous():
+            return raw[0]
+        end = "_" if form in ("inplace", "augmented") else ""
+        call = call_of_row(op, end, raw)
+        if call is None and op.body is not None:
+            with self.inside():
+                return op.body(*raw)
+        if call is None:
+            args, kwargs = _as_composite(op, raw)
+            call = getattr(namespace("aten"), op.base_name + end).default, args, kwargs
+        if not end:
+            return self.operator(call, op.entry("aten"), tuple(raw), {})
+        named = {a.name: v for a, v in zip(op.schema.args, raw, strict=True) if a.keyword_only}
+        return self.operator(call, op.entry("inplace"), tuple(raw[: len(raw) - len(named)]), named)
+
+    def operator(
+        self, call: tuple[OpOverload, Arguments, Keywords], run: Function, args: Arguments,
+        kwargs: Keywords,
+    ) -> Any:  # fmt: skip
+        """Add the node of an operator's call, which `run` computes on meta tensors."""
+        target, node_args, node_kwargs = call
+        spelling = "call_function", target, node_args, node_kwargs
+        return self.call(None, "", run, args, kwargs, spelling)
+
+    def function(self, func: Function, args: Arguments, kwargs: Keywords) -> object:
+        name = func.__name__
+        if name in READING or name in OF_UNKNOWN_SIZE:
+            self.break_graph(func)
+        if name == "tensor":
+            with outside():
+                return self.lift_fresh(func(*args, **kwargs))
+        if name in _CASTS and args and isinstance(args[0], Tensor):
+            func = Tensor.to
+            name, args, kwargs = "to", (args[0], getattr(mindtorch, name)), {}
+        name = _NAMES.get(getattr(func, "__self__", None), _NAMES.get(name, name))
+        if name in _WHOLE:
+            named = {**_memory_options(name, kwargs), **kwargs}
+            call = call_of_function(name, args, named)
+            if call is not None:
+                if name == "to":
+                    self._note_metadata(args[0])
+                return self.operator(call, func, args, kwargs)
+        with self.inside():
+            return inspect.unwrap(func)(*args, **kwargs)
+
+    def _note_metadata(self, tensor: Tensor) -> None:
+        """torch notes before a cast what it assumes of the tensor."""
+        from .._functional.queries import strided
+
+        self.graph.create_node(
+            "call_function", namespace("aten")._assert_tensor_metadata.default,
+            (self.node_of(tensor),),
+            {"dtype": tensor.dtype, "device": tensor._geom.device, "layout": strided},
+            "_assert_tensor_metadata_default",
+        )  # fmt: skip
+
+    def lift_fresh(self, tensor: Tensor) -> TracedTensor:
+        """A tensor of numbers in the program: a constant that each run copies."""
+        node = self.node_of(tensor)
+        for name in ("lift_fresh_copy", "detach_"):
+            target = getattr(namespace("aten"), name).default
+            node = self.add_node("call_function", target, (node,), {})
+            node.meta["metas"] = self.metas_of(tensor)
+        return self.traced(self.metas_of(tensor), node, tensor._geom.device)
+
+    def lift(self, tensor: Tensor) -> Node:
+        name = self.constant_names.get(id(tensor))
+        if name is None:
+            name = f"lifted_tensor_{sum(n.startswith('lifted_tensor') for n in self.constants)}"
+        self.constants[name] = tensor
+        place = self.graph.inserting_before(self.first_input)
+        with place:
+            node = self.graph.placeholder(f"c_{name.replace('.', '_')}")
+        node.meta["metas"] = metas = self.metas_of(tensor)
+        node.meta["val"] = metas[0]
+        return node
+
+    def add_node(self, kind: str, target: Target, args: Arguments, kwargs: Keywords) -> Node:
+        name = None
+        if isinstance(target, OpOverload):
+            name = self.graph._target_to_str(target.overloadpacket.__name__)
+        node = self.graph.create_node(kind, target, args, kwargs, name)
+        node.meta["from"] = source_line()
+        return node
+
+    def traced(self, metas: tuple[Tensor, ...], node: Node, device: Device) -> TracedTensor:
+        node.meta["metas"] = metas
+        return super().traced(metas, node, device)
+
+    def written(self, tensor: Tensor, node: Node) -> None:
+        node.meta["metas"] = self.metas_of(tensor)
+        super().written(tensor, node)
+
+    def argument(self, value: object) -> object:
+        return value.make() if isinstance(value, TracedInt) else super().argument(value)
+
+    def value_of(self, value: object, version: int) -> object:
+        return value.values[version] if isinstance(value, TracedInt) else value
+
+    def plain(self, results: Sequence[object]) -> object:
+        return results[0]
+
+    def sizes(self, tensor: TracedTensor) -> Size:
+        shapes = [meta.shape for meta in tensor._metas]
+        if len(set(shapes)) == 1:
+            return shapes[0]
+        columns = zip(*shapes, strict=True)
+        sizes = [traced_int(c, self._size_node(tensor, dim, c)) for dim, c in enumerate(columns)]
+        return tuple.__new__(Size, sizes)
+
+    def _size_node(
+        self, tensor: TracedTensor, dim: int, values: Sequence[int]
+    ) -> Callable[[], Node]:
+        key = id(tensor._node), dim
+        if key not in self.size_nodes:
+            node = tensor._node
+
+            def make() -> Node:
+                target = namespace("aten").sym_size.int
+                count = sum(n.name.startswith("sym_size_int") for n in self.graph.nodes)
+                last = node
+                if node.op == "placeholder":
+                    last = [n for n in self.graph.nodes if n.op == "placeholder"][-1]
+                with self.graph.inserting_after(last):
+                    name = f"sym_size_int_{count + 1}"
+                    size = self.graph.create_node("call_function", target, (node, dim), {}, name)
+                size.meta["ints"] = values
+                return size
+
+            self.size_nodes[key] = _once(make)
+        return self.size_nodes[key]
+
+    def on_meta(
+        self, name: str, func: Function, args: Arguments, kwargs: Keywords, version: int
+    ) -> Any:
+        try:
+            return super().on_meta(name, func, args, kwargs, version)
+        except (IndexError, RuntimeError) as error:
+            if version:
+                raise self.size_error(version) from error
+            raise
+
+    def size_error(self, version: int) -> Exception:
+        """What to raise for a call that does not work with another size."""
+        return RuntimeError(f"size {version} is fixed by the program")
+
+    def break_graph(self, func: Function | str) -> NoReturn:
+        name = func if isinstance(func, str) else func.__name__
+        raise GuardOnDataDependentSymNode(
+            f"Could not guard on data-dependent expression: Tensor.{name} of a traced tensor.\n\n"
+            "consider using data-dependent friendly APIs such as guard_or_false, guard_or_true and"
+            " statically_known_true."
+        )
+
+
+def _memory_options(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What torch's parser adds to functions that make tensors."""
+    if name in FACTORIES:
+        return {"device": Device(kwargs.get("device") or "cpu"), "pin_memory": False}
+    return {"pin_memory": False} if name.endswith("_like") or name.startswith("new_") else {}

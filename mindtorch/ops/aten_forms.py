@@ -1,0 +1,104 @@
+"""Owns operators of torch.ops.aten that take other arguments than their rows, or are no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._tensor.tensor import Tensor
+from .spec import aten
+
+Sizes = Sequence[int]
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float,
+    cudnn_enabled: bool = False,
+) -> Any:  # fmt: skip
+    return aten.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def _legit_functional(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor,
+    running_var: Tensor, training: bool, momentum: float, eps: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Batch norm with its statistics, and the running ones as results."""
+    mean, var = aten.clone(running_mean), aten.clone(running_var)
+    out = aten.batch_norm(input, mean, var, weight, bias, training, momentum, eps)
+    dims = [0, *range(2, input.dim())]
+    variance = aten.var(input, dims, correction=0)
+    return out, aten.mean(input, dims), aten.rsqrt(variance + eps), mean, var
+
+
+def _legit_no_training(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor,
+    running_var: Tensor, momentum: float, eps: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    out = aten.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    empty = aten.empty((0,), dtype=input.dtype, device=input.device)
+    return out, empty, empty
+
+
+def _layer_norm(
+    input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None,
+    bias: Tensor | None = None, eps: float = 1e-5, cudnn_enable: bool = True,
+) -> Any:  # fmt: skip
+    return aten.layer_norm(input, tuple(normalized_shape), weight, bias, eps)
+
+
+def _group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-5, cudnn_enabled: bool = True,
+) -> Any:  # fmt: skip
+    return aten.group_norm(input, num_groups, weight, bias, eps)
+
+
+def _cross_entropy_loss(
+    self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1,
+    ignore_index: int = -100, label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    return aten.cross_entropy(
+        self, target, weight, reduction=_REDUCTIONS[reduction], ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+    )  # fmt: skip
+
+
+def _convolution(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes,
+    dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int,
+) -> Any:  # fmt: skip
+    name = f"conv{'_transpose' * transposed}{len(stride)}d"
+    run = getattr(aten, name)
+    if transposed:
+        return run(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return run(input, weight, bias, stride, padding, dilation, groups)
+
+
+def _sym_size(self: Tensor, dim: int) -> int:
+    size: int = self.shape[dim]
+    return size
+
+
+def _assert_tensor_metadata(a: Tensor, *_: object, **expected: object) -> None:
+    """Nothing: it holds where inputs are as those of the example."""
+
+
+def _same(self: Tensor) -> Tensor:
+    return self
+
+
+FORMS: dict[str, Callable[..., Any]] = {
+    "_assert_tensor_metadata": _assert_tensor_metadata,
+    "_native_batch_norm_legit_functional": _legit_functional,
+    "_native_batch_norm_legit_no_training": _legit_no_training, "alias": _same,
+    "batch_norm": _batch_norm, "convolution": _convolution,
+    "cross_entropy_loss": _cross_entropy_loss, "detach_": _same, "group_norm": _group_norm,
+    "layer_norm": _layer_norm, "lift_fresh_copy": lambda self: aten.clone(self),
+    "numpy_T": lambda self: self.T, "rsub": lambda self, other, alpha=1: other - self * alpha,
+    "sym_size": _sym_size, "view_as": lambda self, other: self.view(other.shape),
+    "expand_as": lambda self, other: self.expand(other.shape),
+    "reshape_as": lambda self, other: self.reshape(other.shape),
+    "detach": lambda self: self.detach(),
+}  # fmt: skip

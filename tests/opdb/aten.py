@@ -1,0 +1,61 @@
+"""Writes `mindtorch/ops/aten_overloads.txt`: overloads that torch's operators have and rows lack.
+
+`python -m tests.opdb.aten` reads torch's schemas. An operator with one overload whose arguments are
+its row's is left out.
+"""
+
+import re
+from pathlib import Path
+
+import torch
+
+import mindtorch
+from mindtorch.ops import spec
+
+PLACE = Path(spec.__file__).with_name("aten_overloads.txt")
+# Operators that graphs hold and that are no rows.
+MORE = (
+    "_native_batch_norm_legit_functional", "_native_batch_norm_legit_no_training", "_to_copy",
+    "chunk", "clone", "contiguous", "convolution", "copy", "cross_entropy_loss", "detach",
+    "empty_like", "expand_as", "eye", "fill", "full", "full_like", "gru", "index_put", "item",
+    "lift_fresh_copy", "linspace", "lstm", "numpy_T", "new_empty", "new_full", "new_ones",
+    "new_zeros", "ones", "ones_like", "rand", "rand_like", "randint", "randn", "randn_like",
+    "reshape_as", "rnn_relu", "rnn_tanh", "to", "type_as", "unflatten", "view_as", "zero",
+    "zeros_like",
+)  # fmt: skip
+SCRIPT = re.compile(
+    r"Dict\(|\bt\[\]|\.prim_|hacked_twin|\.list_|\.t\(|_copy\.|Storage|sublist|\.str|complex\[\]"
+)
+SKIPPED = re.compile(r"_foreach|.*(_backward|_window|_copy|_jvp)$")
+
+
+def overloads() -> dict[str, list[str]]:
+    """Schemas by name, without those for names of dims, for results and without tensors."""
+    schemas: dict[str, list[str]] = {}
+    for schema in torch._C._jit_get_all_schemas():
+        text, name = str(schema), schema.name.removeprefix("aten::")
+        out = any(a.is_out for a in schema.arguments) or schema.overload_name == "dtype_out"
+        out = out or SCRIPT.search(text) is not None
+        if schema.name[:6] == "aten::" and "Dimname" not in text and "Tensor" in text and not out:
+            plain = re.sub(r"\([abcd](?:!| -> \*)*\)", "", text.removeprefix("aten::"))
+            schemas.setdefault(name, []).append(plain.replace("SymInt", "int"))
+    return schemas
+
+
+def main() -> None:
+    """Write the table."""
+    mindtorch.ones(1)
+    schemas = overloads()
+    names = {name.partition(".")[0] for name in spec.OPS if not SKIPPED.match(name)}
+    lines = ["# Written by tests/opdb/aten.py from torch 2.13; not edited."]
+    for name in sorted(names | {*MORE}):
+        texts = [t for t in schemas.get(name, ()) if ".dtype(" not in t or name == "to"]
+        row = spec.OPS.get(name)
+        same = row and re.sub(r"\([ab]!?\)", "", row.text) == (texts or [""])[0]
+        if len(texts) != 1 or not same:
+            lines += [text.rpartition(" -> ")[0] for text in texts]
+    PLACE.write_text("\n".join([*lines, ""]))
+
+
+if __name__ == "__main__":
+    main()
