@@ -289,7 +289,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
         (131072, 0): "float64",
     },
     "lt": {(2048, 0): "bfloat16 float16"},
-    "matmul": {(4, 512): "bfloat16", (4, 64): "float16 float32 float64"},
+    "matmul": {(4, 512): "bfloat16", (4, 64): "float16 float64"},
     "max": {
         (4, 0): "bfloat16 float16",
         (4, 512): "bool",

@@ -18,7 +18,7 @@ from ..._tensor.types import Array, Number
 from ...ops.rows.move.scattering import divided, start_of
 from ...ops.rules import Results
 from ...ops.spec import Op
-from . import native
+from . import native, products
 from .ufuncs import universal
 
 Kernel = Callable[..., Any]
@@ -241,6 +241,7 @@ def _counts(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
 
 
 _MAKERS: dict[str, Maker] = {
+    **products.MAKERS,
     "_cross": _cross,
     "_fractional_max_pool": _fractional,
     "_histc": _counts,

@@ -1,6 +1,7 @@
 // Matrix products: see gemm.h.
 #include "loops/gemm.h"
 
+#include "loops/float_gemm.h"
 #include "loops/parallel.h"
 #include "loops/stage.h"
 
@@ -13,8 +14,6 @@ namespace aclsim {
 namespace {
 
 // CBLAS as the scipy-openblas32 wheel exports it: prefixed names, 32-bit sizes.
-using Sgemm = void (*)(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a,
-                       int lda, const float* b, int ldb, float beta, float* c, int ldc);
 using Dgemm = void (*)(int order, int ta, int tb, int m, int n, int k, double alpha,
                        const double* a, int lda, const double* b, int ldb, double beta, double* c,
                        int ldc);
@@ -152,10 +151,13 @@ bool blas_gemm(Gemm call, const Matrix<C>& out, const Matrix<const C>& a, const 
 
 }  // namespace
 
+Sgemm blas_sgemm() { return blas().sgemm; }
+
 template <class C>
 void gemm(const Matrix<C>& out, const Matrix<const C>& a, const Matrix<const C>& b, bool add) {
   if (out.rows == 0 || out.cols == 0) return;
-  if constexpr (std::is_floating_point<C>::value) {
+  if constexpr (std::is_same<C, float>::value) return float_gemm(out, a, b, add);
+  if constexpr (std::is_same<C, double>::value) {
     if (out.rows == 1 && out.cols == 1) {
       const C dot = dot_of(a.data, a.col_stride, b.data, b.row_stride, a.cols);
       *out.data = add ? *out.data + dot : dot;
@@ -163,9 +165,6 @@ void gemm(const Matrix<C>& out, const Matrix<const C>& a, const Matrix<const C>&
     }
   }
   const int64_t work = out.rows * out.cols * a.cols;
-  if constexpr (std::is_same<C, float>::value) {
-    if (work > 512 && blas_gemm<C>(blas().sgemm, out, a, b, add)) return;
-  }
   if constexpr (std::is_same<C, double>::value) {
     if (work > 512 && blas_gemm<C>(blas().dgemm, out, a, b, add)) return;
   }

@@ -17,6 +17,9 @@ else()
 endif()
 set_target_properties(aclsim_kernels PROPERTIES COMPILE_OPTIONS "${OPTIONS}")
 target_link_options(opapi PRIVATE -Wl,-z,nodelete)
+# Its products are rounded before they are added.
+set_source_files_properties(src/loops/few_lines.cpp PROPERTIES COMPILE_OPTIONS -ffp-contract=off
+                            SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 
 # OpenBLAS from the build requirement scipy-openblas32 (or OPENBLAS_DIR, where the build is for another
 # machine) goes beside libopapi.so; without it matrix products use the kernels' own loops.

@@ -7,7 +7,7 @@ from ...costs import product
 from ...rules import c_name, refuse_growth
 from ...spec import Derivative
 from ...words import *
-from .matmul import multiply
+from .matmul import grad_left, grad_right, multiply
 
 TYPES = ("float32", "float64", "float16", "bfloat16")
 
@@ -82,8 +82,8 @@ op(
     aclnn=call("aclnnMm", "self", "mat2", "out", "cube_math_type", when=is_real),
     lower=by_parts(lambda a, b: aten.mm(a, b)),
     grad={
-        "self": lambda grad, mat2: aten.mm(grad, _t(mat2)),
-        "mat2": lambda grad, self: aten.mm(_t(self), grad),
+        "self": lambda grad, self_geom, mat2: grad_left(grad, self_geom, mat2),
+        "mat2": lambda grad, self, mat2_geom: grad_right(grad, self, mat2_geom),
     },
     unsupported={"bool": "addmm_impl_cpu_"},
     samples=lambda: (

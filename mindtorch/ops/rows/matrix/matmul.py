@@ -69,6 +69,8 @@ def _grad_self(grad: Tensor, self_geom: Geometry, other: Tensor) -> Tensor:
         grad = aten.unsqueeze(grad, -2)
         product = grad @ _mt(other)
         return aten.sum_to_size(product, (1, *self_geom.shape)).reshape(self_geom.shape)
+    if self_geom.ndim == other.ndim == 2:
+        return grad_left(grad, self_geom, other)
     return grad @ _mt(other)
 
 
@@ -78,9 +80,33 @@ def _grad_other(grad: Tensor, self: Tensor, other_geom: Geometry) -> Tensor:
     if self.ndim == 1:
         return aten.unsqueeze(aten.conj_of(self), -1) * aten.unsqueeze(grad, -2)
     if other_geom.ndim == 1:
-        product = _mt(self) @ aten.unsqueeze(grad, -1)
-        return aten.sum_to_size(product, (*other_geom.shape, 1)).reshape(other_geom.shape)
+        return aten.conj_of(aten.t(_one_matrix(self))) @ aten.reshape(grad, (prod(grad.shape),))
+    if other_geom.ndim == 2:
+        return grad_right(_one_matrix(grad), _one_matrix(self), other_geom)
     return _mt(self) @ grad
+
+
+def _one_matrix(t: Tensor) -> Tensor:
+    """The rows of `t`, whose last dim stays."""
+    return t if t.ndim == 2 else aten.reshape(t, (prod(t.shape[:-1]), t.shape[-1]))
+
+
+def _by_columns(geom: Geometry) -> bool:
+    return geom.strides[0] == 1 and geom.strides[1] == geom.shape[0]
+
+
+def grad_left(grad: Tensor, left: Geometry, right: Tensor) -> Tensor:
+    """The gradient of a product of matrices by the left one, in its layout as torch's."""
+    if _by_columns(left):
+        return aten.t(aten.mm(aten.conj_of(right), aten.t(grad)))
+    return aten.mm(grad, _mt(right))
+
+
+def grad_right(grad: Tensor, left: Tensor, right: Geometry) -> Tensor:
+    """The gradient of a product of matrices by the right one, in its layout as torch's."""
+    if _by_columns(right):
+        return aten.t(aten.mm(aten.t(grad), aten.conj_of(left)))
+    return aten.mm(_mt(left), grad)
 
 
 def _mt(t: Tensor) -> Tensor:

@@ -1,0 +1,105 @@
+// Inner loops of numpy's generalized universal functions that multiply matrices of floats.
+//
+// What is summed in which order: loops/float_gemm.h. Of a batch, as torch does it (BatchLinearAlgebra,
+// "bmm"; aten/src/ATen/native/LinearAlgebra.cpp), products of under 400 steps are sums in turn.
+#include <algorithm>
+#include <cstdint>
+
+#include "loops/float_gemm.h"
+#include "universal.h"
+
+namespace {
+
+using aclsim::Matrix;
+
+constexpr int64_t LEAST_STEPS = 400, GRAIN = 1 << 18;
+
+struct Product {
+  Matrix<float> out;
+  Matrix<const float> a, b;
+  bool added;
+
+  void in_turn() const {
+    for (int64_t i = 0; i < out.rows; ++i)
+      for (int64_t j = 0; j < out.cols; ++j) {
+        const float *left = a.data + i * a.row_stride, *right = b.data + j * b.col_stride;
+        float sum = 0, &to = out.data[i * out.row_stride + j];
+        for (int64_t k = 0; k < a.cols; ++k) sum += left[k * a.col_stride] * right[k * b.row_stride];
+        to = added ? to + sum : sum;
+      }
+  }
+};
+
+int64_t steps_of(const intptr_t* sizes) { return sizes[1] * sizes[2] * sizes[3]; }
+
+void start_from(const Matrix<float>& out, const char* self, intptr_t down, intptr_t across) {
+  for (int64_t i = 0; i < out.rows; ++i)
+    for (int64_t j = 0; j < out.cols; ++j)
+      out.data[i * out.row_stride + j] = *reinterpret_cast<const float*>(self + i * down + j * across);
+}
+
+// (m,k),(k,n)->(m,n), or with (m,n) to which the product is added. Results are dense lines.
+template <bool BATCH, bool ADDED>
+void product(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const int64_t m = sizes[1], k = sizes[2], n = sizes[3], bytes = sizeof(float);
+  const intptr_t* at = steps + (ADDED ? 4 : 3);
+  const intptr_t* to = at + (ADDED ? 6 : 4);
+  const bool small = BATCH && (steps_of(sizes) < LEAST_STEPS || (n == 1 && m > 1 && at[1] == bytes));
+  const int64_t grain = std::max<int64_t>(1, GRAIN / std::max<int64_t>(1, steps_of(sizes)));
+  aclsim::parallel_for(sizes[0], grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto place = [&](int operand) { return args[operand] + i * steps[operand]; };
+      const Product p{{reinterpret_cast<float*>(place(ADDED ? 3 : 2)), m, n, to[0] / bytes, 1},
+                      {reinterpret_cast<const float*>(place(0)), m, k, at[0] / bytes, at[1] / bytes},
+                      {reinterpret_cast<const float*>(place(1)), k, n, at[2] / bytes, n == 1 ? 1 : at[3] / bytes},
+                      ADDED};
+      if (ADDED) start_from(p.out, place(2), at[4], at[5]);
+      small ? p.in_turn() : aclsim::float_gemm(p.out, p.a, p.b, ADDED);
+    }
+  });
+}
+
+// (m,k),(k)->(m): each row by the vector, as the only row of the transposed product.
+void by_vector(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const int64_t m = sizes[1], k = sizes[2], bytes = sizeof(float);
+  for (intptr_t i = 0; i < sizes[0]; ++i) {
+    const auto place = [&](int operand) { return args[operand] + i * steps[operand]; };
+    aclsim::float_gemm({reinterpret_cast<float*>(place(2)), 1, m, m, 1},
+                       {reinterpret_cast<const float*>(place(1)), 1, k, k, steps[5] / bytes},
+                       {reinterpret_cast<const float*>(place(0)), k, m, steps[4] / bytes,
+                        m == 1 ? k : steps[3] / bytes},
+                       false);
+  }
+}
+
+// (k),(k)->(): quads in turn, four, two or one at a time, each with its sums; then the rest.
+void dot(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  for (intptr_t i = 0; i < sizes[0]; ++i) {
+    const auto at = [&](int operand, intptr_t k) {
+      return *reinterpret_cast<const float*>(args[operand] + i * steps[operand] + k * steps[3 + operand]);
+    };
+    float sums[4][4] = {};
+    intptr_t k = 0;
+    for (int quads : {4, 2, 1})
+      for (; k + 4 * quads <= sizes[1]; k += 4 * quads)
+        for (int n = 0; n < 4 * quads; ++n) sums[n / 4][n % 4] += at(0, k + n) * at(1, k + n);
+    for (; k < sizes[1]; ++k) sums[0][0] += at(0, k) * at(1, k);
+    for (int quad = 1; quad < 4; ++quad)
+      for (int lane = 0; lane < 4; ++lane) sums[0][lane] += sums[quad][lane];
+    const float* lanes = sums[0];
+    *reinterpret_cast<float*>(args[2] + i * steps[2]) = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+  }
+}
+
+const char f = 11;  // numpy's number of float
+
+}  // namespace
+
+extern const Universal PRODUCTS[] = {
+    {"product", "(m,k),(k,n)->(m,n)", 2, 1, 1, {f, f, f}, {product<false, false>}},
+    {"products", "(m,k),(k,n)->(m,n)", 2, 1, 1, {f, f, f}, {product<true, false>}},
+    {"product_added", "(m,k),(k,n),(m,n)->(m,n)", 3, 1, 1, {f, f, f, f}, {product<false, true>}},
+    {"products_added", "(m,k),(k,n),(m,n)->(m,n)", 3, 1, 1, {f, f, f, f}, {product<true, true>}},
+    {"by_vector", "(m,k),(k)->(m)", 2, 1, 1, {f, f, f}, {by_vector}},
+    {"dot", "(k),(k)->()", 2, 1, 1, {f, f, f}, {dot}},
+    {}};

@@ -1,0 +1,134 @@
+"""Owns which universal function of ours multiplies matrices of float32, and with which operands.
+
+Their sums are added in the order in which torch's CPU wheels add them (`loops/float_gemm.h`).
+Which product torch asks for is in its `LinearAlgebra.cpp` (`matmul`, `bmm`, `addmm`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..._tensor.dtype import float32
+from ..._tensor.geometry import Geometry
+from ..._tensor.types import Array, Number
+from ...ops.spec import Op
+from .ufuncs import universal
+
+Kernel = Callable[..., Any]
+
+
+def _multiply(name: str) -> Callable[[Op, Sequence[Any], Geometry], Kernel | None]:
+    def make(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+        if out.dtype is not float32:
+            return None
+        return _one_number(args[1]._geom, tuple(out.shape)) or universal(name)
+
+    return make
+
+
+def _one_number(right: Geometry, shape: tuple[int, ...]) -> Kernel | None:
+    """Of a row by a line of a matrix, which BLAS is told apart from a column by its steps."""
+    line = universal("by_vector")
+    if shape != (1, 1) or line is None or tuple(right.strides) == (1, 1):
+        return None
+    return lambda self, other: line(other.T, self.reshape(-1)).reshape(1, 1)
+
+
+def _folded(function: Kernel, shape: tuple[int, ...]) -> Kernel:
+    """Rows in several dims are those of one matrix."""
+
+    def run(self: Array, other: Array) -> Any:
+        return function(self.reshape(-1, self.shape[-1]), other).reshape(shape)
+
+    return run
+
+
+def _matmul(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    one, many, line, dot = map(universal, ("product", "products", "by_vector", "dot"))
+    if out.dtype is not float32 or one is None or many is None or line is None:
+        return None
+    ranks, shape = (args[0].ndim, args[1].ndim), tuple(out.shape)
+    if ranks == (2, 2):
+        return _one_number(args[1]._geom, shape) or one
+    if ranks == (1, 2) or (ranks[1] == 2 and ranks[0] > 2):
+        return _folded(one, shape)
+    if ranks == (1, 1):
+        return dot
+    if ranks[1] == 1:
+        return line if ranks[0] == 2 else _folded(line, shape)
+    return many
+
+
+def _fused(name: str, plain: str) -> Callable[[Op, Sequence[Any], Geometry], Kernel | None]:
+    def make(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+        added, alone, usual = universal(name), universal(plain), op.kernels.cpu
+        if out.dtype is not float32 or added is None or alone is None or usual is None:
+            return None
+
+        def run(self: Array, a: Array, b: Array, beta: Number, alpha: Number) -> Any:
+            if alpha != 1:
+                return usual(self, a, b, beta, alpha)
+            if beta == 0:
+                return alone(a, b)
+            scaled = self if beta == 1 else self * np.float32(beta)
+            return added(a, b, np.broadcast_to(scaled, out.shape))
+
+        return run
+
+    return make
+
+
+def _linear(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    added, alone, line = map(universal, ("product_added", "product", "by_vector"))
+    if out.dtype is not float32 or added is None or alone is None or args[1].ndim != 2:
+        return None
+    shape = tuple(out.shape)
+    rows = (prod(shape[:-1]), shape[-1])
+    if rows == (1, 1) and line is not None:
+
+        def number(input: Array, weight: Array, bias: Array | None) -> Any:
+            product = line(weight, input.reshape(-1)).reshape(shape)
+            return product if bias is None else product + bias
+
+        return number
+
+    def run(input: Array, weight: Array, bias: Array | None) -> Any:
+        matrix = input if input.ndim == 2 else input.reshape(rows[0], -1)
+        if bias is None:
+            return alone(matrix, weight.T).reshape(shape)
+        return added(matrix, weight.T, np.broadcast_to(bias, rows)).reshape(shape)
+
+    return run
+
+
+def _linear_backward(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    multiply = universal("product")
+    if out.dtype is not float32 or multiply is None:
+        return None
+
+    def run(grad: Array, input: Array, weight: Array, mask: tuple[bool, ...]) -> Any:
+        count = prod(input.shape[:-1])
+        flow, rows = grad.reshape(count, weight.shape[0]), input.reshape(count, weight.shape[1])
+        none = np.zeros(0, grad.dtype)
+        return (
+            multiply(flow, weight).reshape(input.shape) if mask[0] else none,
+            multiply(flow.T, rows) if mask[1] else none,
+            flow.sum(axis=0) if mask[2] else none,
+        )
+
+    return run
+
+
+MAKERS = {
+    "_linear_backward": _linear_backward,
+    "addmm": _fused("product_added", "product"),
+    "baddbmm": _fused("products_added", "products"),
+    "bmm": _multiply("products"),
+    "linear": _linear,
+    "matmul": _matmul,
+    "mm": _multiply("product"),
+}
