@@ -74,7 +74,7 @@ def _fused(name: str, plain: str) -> Callable[[Op, Sequence[Any], Geometry], Ker
                 return usual(self, a, b, beta, alpha)
             if beta == 0:
                 return alone(a, b)
-            scaled = self if beta == 1 else self * np.float32(beta)
+            scaled = self if beta == 1 else self * np.asarray(beta, np.float32)
             return added(a, b, np.broadcast_to(scaled, out.shape))
 
         return run

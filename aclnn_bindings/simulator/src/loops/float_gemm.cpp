@@ -62,6 +62,12 @@ int64_t block_of(int64_t depth) {
 
 void float_gemm(const Matrix<float>& out, const Matrix<const float>& a,
                 const Matrix<const float>& b, bool add) {
+  if (a.cols == 0) {
+    for (int64_t i = 0; !add && i < out.rows; ++i) {
+      std::fill_n(out.data + i * out.row_stride, out.cols, 0.0f);
+    }
+    return;
+  }
   if (out.rows < 4 || out.cols < 12) return few_lines_gemm(out, a, b, add);
   split(out, a.cols, kPanel, [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
     const Matrix<float> part{out.data + row * out.row_stride + col, rows, cols, out.row_stride, 1};
