@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -72,12 +73,10 @@ def paired(pairs: Sequence[Rounds], comparisons: int = 1) -> TimeComparison:
     of every pair lies within 2 % at the same rate; else UNCLEAR. `low` and `high` span the
     intervals.
     """
-    from scipy import stats
-
     level = _CHANCE / max(comparisons, 1)
     ratios = [np.log([a / b for a, b in rounds]) for rounds in pairs]
     means = [float(r.mean()) for r in ratios]
-    widths = [float(stats.t.isf(level / 2, len(r) - 1) * r.std(ddof=1) / len(r) ** 0.5)
+    widths = [_exceeded(level / 2, len(r) - 1) * float(r.std(ddof=1)) / len(r) ** 0.5
               for r in ratios]  # fmt: skip
     low = min(m - w for m, w in zip(means, widths, strict=True))
     high = max(m + w for m, w in zip(means, widths, strict=True))
@@ -90,6 +89,14 @@ def paired(pairs: Sequence[Rounds], comparisons: int = 1) -> TimeComparison:
         word = "SAME"
     ratio, low, high = (float(np.exp(v)) for v in (np.mean(means), low, high))
     return TimeComparison(word, ratio, low, high)
+
+
+@cache
+def _exceeded(chance: float, degrees: int) -> float:
+    """What Student's t exceeds with this chance."""
+    from scipy import stats
+
+    return float(stats.t.isf(chance, degrees))
 
 
 def doubt(times: Mapping[str, TimeSpread]) -> str:
