@@ -103,8 +103,8 @@ class _Pairs:
         return self.places[factor, level]
 
     def _at(self, levels: Levels) -> Any:
-        at = [self.places[item] for item in levels.items() if item in self.places]
-        return np.ix_(at, at)
+        at = np.array([self.places[i] for i in levels.items() if i in self.places], np.intp)
+        return at[:, None], at
 
     def meet(self, levels: Levels) -> None:
         """Count the pairs of a call as met."""
@@ -116,8 +116,9 @@ class _Pairs:
         known = [item for item in proposal.items() if item in self.places]
         at = [self.places[item] for item in known]
         lost = [self.places[n, v] for n, v in known if levels is None or levels[n] != v]
-        for index in (np.ix_(lost, at), np.ix_(at, lost)):
-            self.counts[index] *= _FATIGUE
+        if lost:
+            for index in (np.ix_(lost, at), np.ix_(at, lost)):
+                self.counts[index] *= _FATIGUE
 
     def unmet(self, levels: Levels) -> float:
         return float(self.counts[self._at(levels)].sum()) / 2

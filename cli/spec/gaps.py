@@ -46,7 +46,7 @@ def _axes(values: Sequence[Any]) -> str:
     met: dict[int, list[bool]] = defaultdict(list)
     for value in values:
         for one in value if isinstance(value, list) else (value,):
-            if isinstance(one, TensorValue):
+            if isinstance(one, TensorValue) and not all(any(met[axis]) for axis in _long(one)):
                 for axis, differs in _differing(one):
                     met[axis].append(differs)
     same = sorted(a for a, seen in met.items() if len(seen) >= _ENOUGH and not any(seen))
@@ -56,12 +56,15 @@ def _axes(values: Sequence[Any]) -> str:
 
 def _differing(value: TensorValue) -> Iterator[tuple[int, bool]]:
     """Each axis of several elements, counted from the last, and whether they differ along it."""
-    long = [i for i, n in enumerate(value.shape) if n > 1]
     elements = np.asarray(value.values()) if value.values is not None else None
-    for i in long:
-        first = None if elements is None else np.take(elements, [0], i)
-        differs = elements is None or bool((elements != first).any())
-        yield len(value.shape) - 1 - i, differs
+    for axis in _long(value):
+        first = None if elements is None else np.take(elements, [0], -1 - axis)
+        yield axis, elements is None or bool((elements != first).any())
+
+
+def _long(value: TensorValue) -> list[int]:
+    """The axes of several elements, counted from the last."""
+    return [len(value.shape) - 1 - i for i, n in enumerate(value.shape) if n > 1]
 
 
 def _members(values: Sequence[Any]) -> str:
