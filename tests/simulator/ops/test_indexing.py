@@ -140,3 +140,12 @@ def test_index_out_of_range_fails_on_the_stream_and_writes_nothing_outside(sim: 
             sim.run(op, *args)
         assert caught.value.code == 507015
     sim.check("aclnnExp", x, Out(x.exp()))
+
+
+@pytest.mark.parametrize("include", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
+def test_means_of_scattered_integers_are_rounded_down(sim: Any, include: bool, dtype: Any) -> None:
+    x, src = (noise(3, 4) * 8).to(dtype), (noise(5, 4, seed=1) * 8).to(dtype)
+    at = torch.tensor([[0, 1, 2, 0], [0, 0, 2, 1], [2, 2, 2, 2]])
+    expected = x.scatter_reduce(0, at, src, "mean", include_self=include)
+    accepted(sim, "aclnnScatterReduce", x, 0, at, src, 5, include, Out(expected))

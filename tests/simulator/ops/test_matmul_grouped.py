@@ -1,7 +1,8 @@
 """Grouped products, feed-forward layers of experts and what follows them, against numpy."""
 
+import numpy as np
 import pytest
-from numpy_harness import Ops, Out
+from numpy_harness import Ops, Out, close
 from quantized_operands import draw
 
 from aclnn_bindings.runtime.status import AclError
@@ -29,3 +30,14 @@ def test_groups_that_do_not_fit_are_refused(
     args = (draw(7, 8),), (draw(*weight),), biases, *NONE6[:4], (2, 5), 0
     with pytest.raises(AclError, match=message):
         nops.both("aclnnGroupedMatmul", *args, (Out(out, "float16"),))
+
+
+def test_rows_of_no_group_are_zero(nops: Ops) -> None:
+    x, w = draw(7, 8), draw(3, 8, 4)
+    ends = np.array([2, 2, 6], np.int64)
+    weights = [(x,), (w,), None, *NONE6[:5], ends, None, None, None]
+    (y,) = nops.both("aclnnGroupedMatmulV5", weights, [3, 0, 0, 0, None],
+                     [(Out((7, 4), "float16"),), None, None])  # fmt: skip
+    close(y[:2], x[:2].astype(np.float64) @ w[0], 2e-3)
+    close(y[2:6], x[2:6].astype(np.float64) @ w[2], 2e-3)
+    assert not y[6:].any()
