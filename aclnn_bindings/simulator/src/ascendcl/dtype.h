@@ -14,6 +14,7 @@
 #define ACL_VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #endif
 #define ACL_INLINE inline __attribute__((always_inline))
+#define ACL_LAMBDA __attribute__((always_inline))
 #define ACL_IVDEP _Pragma("GCC ivdep")
 
 namespace aclsim {

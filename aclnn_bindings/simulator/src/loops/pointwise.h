@@ -4,6 +4,7 @@
 #pragma once
 
 #include "loops/iterate.h"
+#include "loops/lanes.h"
 #include "loops/promote.h"
 
 namespace aclsim {
@@ -27,6 +28,18 @@ struct FloatingReal : Computes<false, false> {};
 struct Test : Computes<true, true, Result::Bool> {};
 struct TestReal : Computes<true, false, Result::Bool> {};
 struct TestMeasured : Computes<false, false, Result::Bool> {};  // integers become DOUBLE
+
+// Kernels that torch has for vectors of 64 bytes, or for those of 32 alone.
+template <class F>
+struct Widest : FloatingReal {
+  using Tail = F;
+  static constexpr bool wide = true;
+};
+template <class F>
+struct Narrow : FloatingReal {
+  using Tail = F;
+  static constexpr bool wide = false;
+};
 
 // ACL_FN(Add, Arith, (T a, T b, T alpha), a + alpha * b)
 #define ACL_FN(name, base, parameters, ...)                          \
@@ -61,7 +74,7 @@ aclDataType common_dtype(const Call& c, const PointwiseRule& rule);
 void run_bodies(Loop& loop, aclDataType common, const Bodies& bodies);
 
 template <class Fn, class C, int N>
-ACL_VECTOR void pointwise_body(int64_t n, C* out, const C* const* in) {
+ACL_VECTOR void plain_body(int64_t n, C* out, const C* const* in) {
   const C *a = in[0], *b = N > 1 ? in[1] : a, *d = N > 2 ? in[2] : a, *e = N > 3 ? in[3] : a,
           *g = N > 4 ? in[4] : a, *h = N > 5 ? in[5] : a;
   ACL_IVDEP
@@ -79,6 +92,57 @@ ACL_VECTOR void pointwise_body(int64_t n, C* out, const C* const* in) {
     } else {
       out[i] = Fn::f(a[i], b[i], d[i], e[i], g[i], h[i]);
     }
+  }
+}
+
+// A function that names a `Tail` computes torch's bits by explicit fused products (loops/elementary.h);
+// the tail is what torch's kernels compute of the elements after the last two whole vectors, which
+// are of the widest where `wide` (aten/src/ATen/native/cpu/Loops.h, vectorized_loop).
+template <class F, class C, size_t... I>
+ACL_INLINE C applied(const C* const* in, int64_t i, std::index_sequence<I...>) {
+  return F::f(in[I][i]...);
+}
+template <class Fn, class C, int N>
+ACL_EXACT void exact_body(int64_t n, C* out, const C* const* given) {
+  const C* in[N];
+  for (int k = 0; k < N; ++k) in[k] = given[k];
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = applied<Fn, C>(in, i, std::make_index_sequence<N>());
+}
+// Of more elements a function may name a faster formula, `Rough`.
+constexpr int64_t kExact = 2048;
+template <class Fn, class C, int N, class Rough = typename Fn::Rough>
+bool rough_body(int64_t n, C* out, const C* const* in, int) {
+  if constexpr (!std::is_void<Rough>::value) {
+    if (n > kExact) plain_body<Rough, C, N>(n, out, in);
+    return n > kExact;
+  }
+  return false;
+}
+template <class Fn, class C, int N>
+bool rough_body(int64_t, C*, const C* const*, long) {
+  return false;
+}
+template <class Fn, class C, int N, class Tail = typename Fn::Tail>
+void body_with_tail(int64_t n, C* out, const C* const* in, int) {
+  if (rough_body<Fn, C, N>(n, out, in, 0)) return;
+  const int64_t step = 2 * (Fn::wide ? lanes_of<C>() : 32 / static_cast<int64_t>(sizeof(C)));
+  const int64_t head = std::is_same<Fn, Tail>::value ? n : n / step * step;
+  exact_body<Fn, C, N>(head, out, in);
+  const C* rest[N];
+  for (int k = 0; k < N; ++k) rest[k] = in[k] + head;
+  if (head < n) exact_body<Tail, C, N>(n - head, out + head, rest);
+}
+template <class Fn, class C, int N>
+void body_with_tail(int64_t n, C* out, const C* const* in, long) {
+  plain_body<Fn, C, N>(n, out, in);
+}
+template <class Fn, class C, int N>
+void pointwise_body(int64_t n, C* out, const C* const* in) {
+  if constexpr (std::is_floating_point<C>::value) {
+    body_with_tail<Fn, C, N>(n, out, in, 0);
+  } else {
+    plain_body<Fn, C, N>(n, out, in);
   }
 }
 

@@ -1,6 +1,8 @@
 // The reduction loops: see reduce.h.
 #include "loops/reduce.h"
 
+#include "loops/cascade.h"
+
 #include <algorithm>
 
 namespace aclsim {
@@ -202,8 +204,31 @@ aclnnStatus expect_reduced(const Call& c, TensorAt out, const Tensor& self, uint
   return expect_shape(c, out, shape);
 }
 
+template <class C>
+void add_up(const Tensor& out, const Tensor& self, uint32_t axes, aclDataType domain,
+            const Reducer<C>& fn, Adds adds) {
+  Buffer<C> space(out.numel());
+  const bool direct = out.dtype == dtype_of<C>() && out.contiguous();
+  C* sums = direct ? out.ptr<C>() : space.get();
+  const bool halves = domain == self.dtype && dtype_size(domain) == 2;
+  cascade_sum(sums, self, axes, adds == Adds::Numbers, halves && adds != Adds::AsFloat);
+  int64_t count = 1;
+  for (int i = 0; i < self.rank; ++i) count *= axes >> i & 1 ? self.dims[i] : 1;
+  for (int64_t i = 0; i < out.numel(); ++i) sums[i] = static_cast<C>(fn.finish(sums[i], count));
+  if (!direct) copy_tensor(out, dense(sums, dtype_of<C>(), out.dims, out.rank));
+}
+
 void reduce_tensor(const Tensor& out, const Tensor& self, uint32_t axes, aclDataType domain,
                    const Reducers& reducers) {
+  // Halves are converted first, which pays while they are few.
+  const bool few = dtype_size(self.dtype) != 2 || self.numel() <= 8192;
+  if (reducers.adds != Adds::Never && !is_complex(self.dtype) && few) {
+    switch (domain_of(domain)) {
+      case Domain::Float: return add_up(out, self, axes, domain, reducers.f32, reducers.adds);
+      case Domain::Double: return add_up(out, self, axes, domain, reducers.f64, reducers.adds);
+      default: break;
+    }
+  }
   switch (domain_of(domain)) {
     case Domain::Float: Reduction<float>(out, self, axes, reducers.f32).run(); break;
     case Domain::Double: Reduction<double>(out, self, axes, reducers.f64).run(); break;

@@ -1,5 +1,6 @@
 // Reductions over any set of axes. A row names a combining function; which axes lie inner, casts,
-// threads and the order of accumulation (fixed, whatever the thread count) are dealt with here.
+// threads and the order of accumulation are dealt with here. The order doesn't depend on the number
+// of threads, but of sums of 32,768 elements and more into one, which are split as torch splits them.
 #pragma once
 
 #include "loops/iterate.h"
@@ -28,11 +29,15 @@ struct Reducer {
   Wide<C> (*join)(Wide<C> a, Wide<C> b);
   Wide<C> (*finish)(Wide<C> a, int64_t n);         // n: elements that went in
 };
+// What is a sum of the elements themselves adds them in torch's order (loops/cascade.h), a mean's
+// halves as floats; of `Numbers` NaN counts as 0.
+enum class Adds : uint8_t { Never, All, AsFloat, Numbers };
 struct Reducers {
   Reducer<float> f32;
   Reducer<double> f64;
   Reducer<int64_t> i64;  // row is null where the op has no integer form
   Reducer<c128> complex;
+  Adds adds = Adds::Never;
 };
 
 // Which axes go: a bit mask over self's dims. `domain` is the dtype the elements are cast to first.
@@ -79,7 +84,7 @@ constexpr Reducer<C> reducer_of() {
 template <class Fn>
 const Reducers& reducers_of() {
   static const Reducers r = [] {
-    Reducers made = {reducer_of<Fn, float>(), reducer_of<Fn, double>(), {}, {}};
+    Reducers made = {reducer_of<Fn, float>(), reducer_of<Fn, double>(), {}, {}, Fn::adds};
     if constexpr (Fn::integer) made.i64 = reducer_of<Fn, int64_t>();
     if constexpr (Fn::complex) made.complex = reducer_of<Fn, c128>();
     return made;
@@ -91,6 +96,7 @@ const Reducers& reducers_of() {
 struct Combine {
   static constexpr bool integer = true, complex = false;
   static constexpr bool wide = false;  // lanes in double where elements are float
+  static constexpr Adds adds = Adds::Never;
   template <class T>
   static ACL_INLINE T map(T x) {
     return x;
@@ -102,6 +108,7 @@ struct Combine {
 };
 struct SumOf : Combine {
   static constexpr bool complex = true;
+  static constexpr Adds adds = Adds::All;
   template <class T>
   static constexpr T first() {
     return T(0);

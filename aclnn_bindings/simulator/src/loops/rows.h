@@ -22,8 +22,8 @@ class Rows {
   Rows(const Tensor* const* tensors, int count, int axis);
   int64_t count() const { return count_; }
 
-  // f(const int64_t* offsets) per row: element offset of each tensor's row. `cost`: elements a
-  // row touches, for the decision to use threads.
+  // f(const int64_t* offsets) per row: element offset of each tensor's row, and the row's number
+  // where f takes one. `cost`: elements a row touches, for the decision to use threads.
   template <class F>
   void run(int64_t cost, F f) const {
     const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, cost));
@@ -32,7 +32,11 @@ class Rows {
       int64_t offsets[kMax];
       for (int64_t i = begin; i < end; ++i, at.next()) {
         for (int k = 0; k < tensors_; ++k) offsets[k] = base_[k] + at.offset(strides_[k]);
-        f(const_cast<const int64_t*>(offsets));
+        if constexpr (std::is_invocable<F, const int64_t*, int64_t>::value) {
+          f(const_cast<const int64_t*>(offsets), i);
+        } else {
+          f(const_cast<const int64_t*>(offsets));
+        }
       }
     });
   }

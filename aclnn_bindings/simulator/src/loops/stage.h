@@ -94,6 +94,4 @@ ACL_INLINE double lane_sum(int64_t n, Term term) {
   }
   return sum;
 }
-#define ACL_LAMBDA __attribute__((always_inline))
-
 }  // namespace aclsim

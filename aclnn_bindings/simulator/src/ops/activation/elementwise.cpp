@@ -2,7 +2,7 @@
 #include "params/activation.h"
 #include "loops/given.h"
 #include "loops/pointwise.h"
-#include "loops/vmath.h"
+#include "loops/elementary.h"
 
 namespace aclsim {
 
@@ -15,19 +15,45 @@ template <class T>
 ACL_INLINE T lit(double x) {
   return static_cast<T>(x);
 }
-template <class T>
-ACL_INLINE T softplus_of(T x) {  // log(1 + exp(x)) without overflow
-  return (x > T(0) ? x : T(0)) + std::log1p(v_exp(x > T(0) ? -x : x));
-}
 
 ACL_FN(Relu, Real, (T x), x < T(0) ? T(0) : x)
-ACL_FN(Sigmoid, Floating, (T x), v_sigmoid(x))
+// What ends a row, by the C library, then what torch's vectors compute
+// (aten/src/ATen/native/cpu/Activation.cpp, UnaryOpsKernel.cpp and Gelu.h).
+template <class T>
+ACL_INLINE T sigmoid_one(T x) {
+  return T(1) / (T(1) + exp_one(-x));
+}
+ACL_FN(SigmoidEnd, FloatingReal, (T x), T(1) / (T(1) + std::exp(-x)))
+struct Sigmoid : Floating {
+  using Tail = SigmoidEnd;
+  static constexpr bool wide = true;
+  template <class T>
+  static ACL_INLINE T f(T x) {
+    if constexpr (std::is_floating_point<T>::value) return sigmoid_one(x);
+    else return v_sigmoid(x);
+  }
+};
 ACL_FN(SigmoidGrad, Floating, (T g, T y), g * (T(1) - y) * y)
-ACL_FN(Tanh, Floating, (T x), v_tanh(x))
+ACL_FN(TanhRough, FloatingReal, (T x), v_tanh(x))
+struct Tanh : Floating {
+  using Rough = TanhRough;
+  using Tail = Tanh;
+  static constexpr bool wide = false;
+  template <class T>
+  static ACL_INLINE T f(T x) {
+    if constexpr (std::is_floating_point<T>::value) return tanh_one(x);
+    else return v_tanh(x);
+  }
+};
 ACL_FN(TanhGrad, Floating, (T g, T y), g * (T(1) - y * y))
-ACL_FN(Silu, FloatingReal, (T x), x / (T(1) + v_exp(-x)))
-ACL_FN(SiluGrad, FloatingReal, (T g, T x),
-       g * v_sigmoid(x) * (T(1) + x * (T(1) - v_sigmoid(x))))
+ACL_FN(SiluEnd, FloatingReal, (T x), x / (T(1) + std::exp(-x)))
+ACL_FN(Silu, Widest<SiluEnd>, (T x), x / (T(1) + exp_one(-x)))
+template <class T>
+ACL_INLINE T silu_slope(T g, T x, T s) {
+  return (g * s) * fused(x, T(1) - s, T(1));
+}
+ACL_FN(SiluGradEnd, FloatingReal, (T g, T x), silu_slope(g, x, T(1) / (T(1) + std::exp(-x))))
+ACL_FN(SiluGrad, Widest<SiluGradEnd>, (T g, T x), silu_slope(g, x, sigmoid_one(x)))
 ACL_FN(Swish, FloatingReal, (T x, T beta), x / (T(1) + v_exp(-beta * x)))
 ACL_FN(SwishGrad, FloatingReal, (T g, T x, T beta),
        g * v_sigmoid(beta * x) * (T(1) + beta * x * (T(1) - v_sigmoid(beta * x))))
@@ -36,17 +62,19 @@ ACL_FN(GeluGrad, FloatingReal, (T g, T x),
        g * (v_phi(x) + x * lit<T>(0.39894228040143267794) * v_exp(lit<T>(-0.5) * x * x)))
 template <class T>
 ACL_INLINE T gelu_inner(T x) {
-  return lit<T>(0.79788456080286535588) * (x + lit<T>(0.044715) * x * x * x);
+  return lit<T>(0.79788456080286535588) * fused(lit<T>(0.044715), (x * x) * x, x);
 }
-ACL_FN(GeluTanh, FloatingReal, (T x), lit<T>(0.5) * x * (T(1) + v_tanh(gelu_inner(x))))
-struct GeluTanhGrad : FloatingReal {
-  template <class T>
-  static ACL_INLINE T f(T g, T x) {
-    const T t = v_tanh(gelu_inner(x));
-    const T slope = lit<T>(0.79788456080286535588) * (T(1) + lit<T>(0.134145) * x * x);
-    return g * lit<T>(0.5) * (T(1) + t + x * (T(1) - t * t) * slope);
-  }
-};
+ACL_FN(GeluTanhEnd, FloatingReal, (T x), (T(0.5) * x) * (T(1) + std::tanh(gelu_inner(x))))
+ACL_FN(GeluTanh, Widest<GeluTanhEnd>, (T x), (T(0.5) * x) * (T(1) + tanh_one(gelu_inner(x))))
+template <class T>
+ACL_INLINE T gelu_tanh_slope(T g, T x, T t) {
+  const T slope = lit<T>(0.79788456080286535588) * fused(T(3) * lit<T>(0.044715), x * x, T(1));
+  return g * fused(T(0.5), T(1) + t, ((T(0.5) * x) * fused(-t, t, T(1))) * slope);
+}
+ACL_FN(GeluTanhGradEnd, FloatingReal, (T g, T x),
+       gelu_tanh_slope(g, x, std::tanh(gelu_inner(x))))
+ACL_FN(GeluTanhGrad, Widest<GeluTanhGradEnd>, (T g, T x),
+       gelu_tanh_slope(g, x, tanh_one(gelu_inner(x))))
 // x * sigmoid(1.702 x)
 ACL_FN(FastGelu, FloatingReal, (T x), x / (T(1) + v_exp(lit<T>(-1.702) * x)))
 struct FastGeluGrad : FloatingReal {
@@ -58,12 +86,10 @@ struct FastGeluGrad : FloatingReal {
 };
 ACL_FN(LeakyRelu, FloatingReal, (T x, T slope), x > T(0) ? x : x * slope)
 ACL_FN(LeakyReluGrad, FloatingReal, (T g, T x, T slope), x > T(0) ? g : g * slope)
-struct Elu : FloatingReal {
-  template <class T>
-  static ACL_INLINE T f(T x, T alpha, T scale, T input_scale) {
-    return x > T(0) ? x * scale : std::expm1(x * input_scale) * alpha * scale;
-  }
-};
+ACL_FN(EluEnd, FloatingReal, (T x, T alpha, T scale, T input_scale),
+       x < T(0) ? std::expm1(x * input_scale) * (alpha * scale) : x * scale)
+ACL_FN(Elu, Widest<EluEnd>, (T x, T alpha, T scale, T input_scale),
+       x < T(0) ? expm1_one(x * input_scale) * (alpha * scale) : x * scale)
 struct EluGrad : FloatingReal {
   template <class T>
   static ACL_INLINE T f(T g, T alpha, T scale, T input_scale, T is_result, T x) {
@@ -73,13 +99,18 @@ struct EluGrad : FloatingReal {
     return x > T(0) ? g * scale : g * input_scale * alpha * scale * v_exp(x * input_scale);
   }
 };
-ACL_FN(Celu, FloatingReal, (T x, T alpha), x > T(0) ? x : alpha * std::expm1(x / alpha))
+ACL_FN(CeluEnd, FloatingReal, (T x, T alpha),
+       x < T(0) ? std::expm1(x * (T(1) / alpha)) * alpha : x)
+ACL_FN(Celu, Widest<CeluEnd>, (T x, T alpha),
+       x < T(0) ? expm1_one(x * (T(1) / alpha)) * alpha : x)
 template <class T>
 constexpr T kSeluAlpha = T(1.6732632423543772848170429916717);
 template <class T>
 constexpr T kSeluScale = T(1.0507009873554804934193349852946);
-ACL_FN(Selu, FloatingReal, (T x),
-       kSeluScale<T> * (x > T(0) ? x : kSeluAlpha<T> * std::expm1(x)))
+ACL_FN(SeluEnd, FloatingReal, (T x),
+       x < T(0) ? std::expm1(x) * (kSeluAlpha<T> * kSeluScale<T>) : x * kSeluScale<T>)
+ACL_FN(Selu, Widest<SeluEnd>, (T x),
+       x < T(0) ? expm1_one(x) * (kSeluAlpha<T> * kSeluScale<T>) : x * kSeluScale<T>)
 ACL_FN(SeluGrad, FloatingReal, (T g, T y),
        y > T(0) ? g * kSeluScale<T> : g * (y + kSeluAlpha<T> * kSeluScale<T>))
 ACL_FN(Hardsigmoid, FloatingReal, (T x), clamped(x + T(3), T(0), T(6)) / T(6))
@@ -97,23 +128,66 @@ ACL_FN(Softshrink, FloatingReal, (T x, T lambda),
        x > lambda ? x - lambda : (x < -lambda ? x + lambda : x * T(0)))
 ACL_FN(Shrink, FloatingReal, (T x, T lambda, T bias),
        x < -lambda ? x + bias : (x > lambda ? x - bias : T(0)))
-ACL_FN(Softplus, FloatingReal, (T x, T beta, T threshold),
-       x * beta > threshold ? x : softplus_of(x * beta) / beta)
-ACL_FN(SoftplusGrad, FloatingReal, (T g, T x, T beta, T threshold),
-       x * beta > threshold ? g : g * v_sigmoid(x * beta))
-ACL_FN(LogSigmoidFn, FloatingReal, (T x), -softplus_of(-x))
-ACL_FN(LogSigmoidGrad, FloatingReal, (T g, T x), g * v_sigmoid(-x))
+ACL_FN(SoftplusEnd, FloatingReal, (T x, T beta, T threshold),
+       x * beta > threshold ? x : std::log1p(std::exp(x * beta)) / beta)
+ACL_FN(Softplus, Widest<SoftplusEnd>, (T x, T beta, T threshold),
+       x * beta > threshold ? x : log1p_common(exp_one(x * beta)) / beta)
 template <class T>
-ACL_INLINE T tanh_of_softplus(T x) {  // ((1 + e)^2 - 1) / ((1 + e)^2 + 1) of e = exp(x)
+ACL_INLINE T softplus_slope(T g, T z) {
+  return g * z / (z + T(1));
+}
+ACL_FN(SoftplusGradEnd, FloatingReal, (T g, T x, T beta, T threshold),
+       x * beta > threshold ? g : softplus_slope(g, std::exp(x * beta)))
+ACL_FN(SoftplusGrad, Widest<SoftplusGradEnd>, (T g, T x, T beta, T threshold),
+       x * beta > threshold ? g : softplus_slope(g, exp_one(x * beta)))
+struct LogSigmoidFn : FloatingReal {
+  using Tail = LogSigmoidFn;
+  static constexpr bool wide = true;
+  template <class T>
+  static ACL_INLINE T f(T x) {
+    return (x > T(0) ? T(0) : x) - log1p_common(exp_one(-std::fabs(x)));
+  }
+};
+struct LogSigmoidGrad : FloatingReal {
+  using Tail = LogSigmoidGrad;
+  static constexpr bool wide = true;
+  template <class T>
+  static ACL_INLINE T f(T g, T x) {
+    const T e = exp_one(-std::fabs(x)), share = e / (T(1) + e);
+    return (x < T(0) ? T(1) - share : share) * g;
+  }
+};
+ACL_FN(MishEnd, FloatingReal, (T x), x * std::tanh(std::log1p(std::exp(x))))
+// tanh(log(1 + exp(x))), which is 1 from 20 on.
+template <class T>
+ACL_INLINE T mish_share(T x) {
+  return tanh_one(log1p_common(exp_one(x > T(80) ? T(80) : x)));
+}
+template <class T>
+ACL_INLINE T mish_rough(T x) {  // ((1 + e)^2 - 1) / ((1 + e)^2 + 1) of e = exp(x)
   const T e = v_exp(x > T(20) ? T(20) : x), n = e * (e + T(2));
   return n / (n + T(2));
 }
-ACL_FN(Mish, FloatingReal, (T x), x * tanh_of_softplus(x))
-struct MishGrad : FloatingReal {
+ACL_FN(MishRough, FloatingReal, (T x), x * mish_rough(x))
+struct Mish : Widest<MishEnd> {
+  using Rough = MishRough;
+  template <class T>
+  static ACL_INLINE T f(T x) {
+    return x * mish_share(x);
+  }
+};
+template <class T>
+ACL_INLINE T mish_slope(T g, T x, T s, T t) {
+  return g * fused(x * s, fused(-t, t, T(1)), t);
+}
+ACL_FN(MishGradEnd, FloatingReal, (T g, T x),
+       mish_slope(g, x, T(1) / (T(1) + std::exp(-x)), std::tanh(std::log1p(std::exp(x)))))
+ACL_FN(MishGradRough, FloatingReal, (T g, T x), mish_slope(g, x, v_sigmoid(x), mish_rough(x)))
+struct MishGrad : Widest<MishGradEnd> {
+  using Rough = MishGradRough;
   template <class T>
   static ACL_INLINE T f(T g, T x) {
-    const T t = tanh_of_softplus(x);
-    return g * (t + x * v_sigmoid(x) * (T(1) - t * t));
+    return mish_slope(g, x, sigmoid_one(x), mish_share(x));
   }
 };
 ACL_FN(Threshold, Real, (T x, T threshold, T value), x <= threshold ? value : x)

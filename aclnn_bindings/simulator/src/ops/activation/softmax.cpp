@@ -1,9 +1,9 @@
 // Softmax, its logarithm, and their gradients.
 #include "params/activation.h"
+#include "loops/lanes.h"
 #include "loops/promote.h"
 #include "loops/reduce.h"
 #include "loops/rows.h"
-#include "loops/stage.h"
 
 #include <memory>
 #include "loops/max_finite.h"
@@ -11,49 +11,78 @@
 namespace aclsim {
 namespace {
 
+// How torch's kernels (aten/src/ATen/native/cpu/SoftMaxKernel.cpp) walk a row: along the last dim in
+// vectors, else one element after the other, with the C library's exp where a vector of rows ends.
+enum class Row : uint8_t { Last, Column, Rest };
+// Of the `number`th row of `inner` side by side.
+template <class C>
+Row row_kind(int64_t inner, int64_t number, bool last) {
+  if (last) return Row::Last;
+  const int64_t lanes = lanes_of<C>(), at = number % inner;
+  return at < inner / lanes * lanes ? Row::Column : Row::Rest;
+}
+template <class C>
+ACL_EXACT void exp_vectors(C* out, const C* x, C shift, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = exp_one(x[i] - shift);
+}
 // out[i] = exp(x[i] - shift).
 template <class C>
-ACL_VECTOR void exp_row(C* out, const C* x, C shift, int64_t n) {
-  ACL_IVDEP
-  for (int64_t i = 0; i < n; ++i) out[i] = v_exp(x[i] - shift);
+void exp_row(C* out, const C* x, C shift, int64_t n, Row kind) {
+  if (kind != Row::Rest) return exp_vectors(out, x, shift, n);
+  for (int64_t i = 0; i < n; ++i) out[i] = std::exp(x[i] - shift);
 }
 template <class C>
-ACL_VECTOR void scale(C* out, const C* x, C factor, int64_t n) {
-  ACL_IVDEP
-  for (int64_t i = 0; i < n; ++i) out[i] = x[i] * factor;
+C sum_of(const C* x, int64_t n, Row kind) {
+  if (kind == Row::Last) return row_sum(x, n);
+  C sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
 }
 template <class C>
-ACL_VECTOR void subtract(C* out, const C* x, C amount, int64_t n) {
-  ACL_IVDEP
-  for (int64_t i = 0; i < n; ++i) out[i] = x[i] - amount;
+ACL_EXACT C in_turn(const C* x, const C* y, int64_t n) {
+  C sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum = fused(x[i], y[i], sum);
+  return sum;
 }
 template <class C>
-ACL_VECTOR C exp_sum(C* out, const C* x, C shift, int64_t n) {
-  exp_row(out, x, shift, n);
-  return static_cast<C>(lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return out[i]; }));
+ACL_VECTOR void scale(C* out, C factor, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] *= factor;
 }
 template <class C>
-ACL_VECTOR void multiply(C* out, const C* a, const C* b, int64_t n) {
+ACL_VECTOR void divide(C* out, C by, int64_t n) {
   ACL_IVDEP
-  for (int64_t i = 0; i < n; ++i) out[i] = a[i] * b[i];
+  for (int64_t i = 0; i < n; ++i) out[i] /= by;
+}
+template <class C>
+ACL_VECTOR void subtract_both(C* out, const C* x, C first, C second, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - first) - second;
 }
 
 struct SoftmaxRow {
   template <class C>
-  static void apply(C* out, const C* x, int64_t n) {
+  static void apply(C* out, const C* x, int64_t n, Row kind) {
     // exp(inf - inf) has to come out NaN, so an infinite maximum is subtracted as it is.
-    scale(out, out, C(1) / exp_sum(out, x, reduce_row<MaxFinite>(x, n), n), n);
+    exp_row(out, x, reduce_row<MaxFinite>(x, n), n, kind);
+    const C sum = sum_of(out, n, kind);
+    kind == Row::Last ? scale(out, C(1) / sum, n) : divide(out, sum, n);
   }
 };
 struct LogSoftmaxRow {
   template <class C>
-  static void apply(C* out, const C* x, int64_t n) {
+  static void apply(C* out, const C* x, int64_t n, Row kind) {
     const C top = reduce_row<MaxFinite>(x, n);
-    const C sum = exp_sum(out, x, top, n);
+    exp_row(out, x, top, n, kind);
+    C rest = sum_of(out, n, kind);
+    log_of(&rest);
     // x - top is exact where it matters; top + log(sum) would round away what log(sum) says.
-    const C rest = std::log(sum);
-    ACL_IVDEP
-    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - top) - rest;
+    subtract_both(out, x, top, rest, n);
+  }
+  template <class C>
+  static ACL_EXACT void log_of(C* x) {
+    *x = log_one(*x);
   }
 };
 
@@ -71,6 +100,12 @@ aclnnStatus check_softmax(Call& c) {
   const Tensor& self = c.tensor(P::self);
   c.workspace_size = self.numel() == 0 ? 0 : static_cast<uint64_t>(axis_size(self, axis)) * 4;
   return ACLNN_SUCCESS;
+}
+// Rows that lie side by side: the sizes of the dims after the axis.
+int64_t inner_size(const Tensor& t, int axis) {
+  int64_t n = 1;
+  for (int i = axis + 1; i < t.rank; ++i) n *= t.dims[i];
+  return n;
 }
 // The same elements with two dims exchanged.
 Tensor exchanged(Tensor t, int a, int b) {
@@ -91,7 +126,7 @@ void softmax_turned(const Tensor& self, const Tensor& out, int axis) {
     Buffer<C> result(n);
     for (int64_t r = begin; r < end; ++r) {
       C* row = space.get() + r * n;
-      Fn::apply(result.get(), row, n);
+      Fn::apply(result.get(), row, n, row_kind<C>(self.dims[last], r, false));
       std::copy(result.get(), result.get() + n, row);
     }
   });
@@ -99,7 +134,7 @@ void softmax_turned(const Tensor& self, const Tensor& out, int axis) {
 }
 bool turns(const Tensor& self, const Tensor& out, int axis) {
   const int last = self.rank - 1;
-  return axis < last && self.dtype == out.dtype && self.numel() >= 1024 &&
+  return axis == last - 1 && self.dtype == out.dtype && self.numel() >= 1024 &&
          self.strides[last] == 1 && out.strides[last] == 1 && self.dims[last] >= 16 &&
          (self.dtype == ACL_FLOAT || self.dtype == ACL_DOUBLE);
 }
@@ -120,14 +155,15 @@ aclError run_softmax(Call& c) {
   }
   const int64_t n = axis_size(self, at);
   const Rows rows({&self, &out}, at);
+  const int64_t inner = inner_size(self, at);
   with_float(wider(self.dtype, out.dtype), [&](auto tag) {
     using C = typename decltype(tag)::type;
-    rows.run(n, [&](const int64_t* offsets) {
+    rows.run(n, [&](const int64_t* offsets, int64_t number) {
       Buffer<C> in_space(n), out_space(n);
       const C* x = row_in<C>(in_space, self, offsets[0], at);
       C* y = row_out<C>(out_space, out, offsets[1], at);
       if (y == x) y = out_space;  // in place: the row is read twice
-      Fn::apply(y, x, n);
+      Fn::apply(y, x, n, row_kind<C>(inner, number, at >= self.rank - 1));
       row_done<C>(y, out_space, out, offsets[1], at);
     });
   });
@@ -136,10 +172,8 @@ aclError run_softmax(Call& c) {
 
 struct SoftmaxGrad {  // y * (g - sum(g y))
   template <class C>
-  static void apply(C* out, const C* g, const C* y, int64_t n) {
-    Buffer<C> products(n);
-    multiply(products.get(), g, y, n);
-    combine(out, g, y, reduce_row<SumOf>(products.get(), n), n);
+  static void apply(C* out, const C* g, const C* y, int64_t n, Row kind) {
+    combine(out, g, y, kind == Row::Last ? row_product(g, y, n) : in_turn(g, y, n), n);
   }
   template <class C>
   static ACL_VECTOR void combine(C* out, const C* g, const C* y, C sum, int64_t n) {
@@ -149,10 +183,15 @@ struct SoftmaxGrad {  // y * (g - sum(g y))
 };
 struct LogSoftmaxGrad {  // g - exp(y) sum(g)
   template <class C>
-  static ACL_VECTOR void apply(C* out, const C* g, const C* y, int64_t n) {
-    const C sum = reduce_row<SumOf>(g, n);
+  static void apply(C* out, const C* g, const C* y, int64_t n, Row kind) {
+    const C sum = sum_of(g, n, kind);
+    if (kind != Row::Rest) return combine(out, g, y, sum, n);
+    for (int64_t i = 0; i < n; ++i) out[i] = fused(-std::exp(y[i]), sum, g[i]);
+  }
+  template <class C>
+  static ACL_EXACT void combine(C* out, const C* g, const C* y, C sum, int64_t n) {
     ACL_IVDEP
-    for (int64_t i = 0; i < n; ++i) out[i] = g[i] - v_exp(y[i]) * sum;
+    for (int64_t i = 0; i < n; ++i) out[i] = fused(-exp_one(y[i]), sum, g[i]);
   }
 };
 // (gradOutput, output, dim, out).
@@ -173,13 +212,15 @@ aclError run_softmax_grad(Call& c) {
   const int axis = g.rank == 0 ? 0 : static_cast<int>((c.integer(P::dim) + g.rank) % g.rank);
   const int64_t n = axis_size(g, axis);
   const Rows rows({&g, &y, &out}, axis);
+  const int64_t inner = inner_size(g, axis);
   with_float(wider(g.dtype, out.dtype), [&](auto tag) {
     using C = typename decltype(tag)::type;
-    rows.run(n, [&](const int64_t* offsets) {
+    rows.run(n, [&](const int64_t* offsets, int64_t number) {
       Buffer<C> g_space(n), y_space(n), out_space(n);
       C* to = row_out<C>(out_space, out, offsets[2], axis);
       Fn::apply(to, row_in<C>(g_space, g, offsets[0], axis),
-                row_in<C>(y_space, y, offsets[1], axis), n);
+                row_in<C>(y_space, y, offsets[1], axis), n,
+                row_kind<C>(inner, number, axis >= g.rank - 1));
       row_done<C>(to, out_space, out, offsets[2], axis);
     });
   });

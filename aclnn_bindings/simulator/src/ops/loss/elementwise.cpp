@@ -179,6 +179,7 @@ struct Loss {
  private:
   struct AverageOf : SumOf {
     static constexpr bool integer = false;
+    static constexpr Adds adds = Adds::AsFloat;
     template <class T>
     static ACL_INLINE T finish(T x, int64_t n) {
       return x / static_cast<T>(static_cast<double>(n));

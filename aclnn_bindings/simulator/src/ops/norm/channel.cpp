@@ -2,6 +2,7 @@
 // [N, C, S]; a set of elements that share a mean is a number of runs of S elements.
 #include "params/norm.h"
 #include "loops/given.h"
+#include "loops/moments.h"
 #include "loops/rows.h"
 #include "loops/stage.h"
 
@@ -9,16 +10,40 @@ namespace aclsim {
 namespace {
 
 template <class C>
+constexpr int kLanes = 32 / sizeof(C);
+
+// Sums of elements, and of their squared deviations, as torch's kernels for the host have them
+// (aten/src/ATen/native/cpu/batch_norm_kernel.cpp): in double along a run.
+template <class C>
 ACL_VECTOR double run_sum(const C* x, int64_t n) {
-  return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return x[i]; });
+  return lane_sum<double>(n, [=](int64_t i) ACL_LAMBDA { return double(x[i]); });
 }
 template <class C>
 ACL_VECTOR double run_squares(const C* x, C mean, int64_t n) {
-  return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return (x[i] - mean) * (x[i] - mean); });
+  return lane_sum<double>(
+      n, [=](int64_t i) ACL_LAMBDA { return double((x[i] - mean) * (x[i] - mean)); });
+}
+// Sums over `n` elements that lie `step` apart, one after the other in the compute type.
+template <class C>
+ACL_EXACT C column_sum(const C* x, int64_t n, int64_t step) {
+  C sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += x[i * step];
+  return sum;
 }
 template <class C>
-ACL_VECTOR double run_products(const C* g, const C* x, C mean, int64_t n) {
-  return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return g[i] * (x[i] - mean); });
+ACL_EXACT C column_products(const C* g, const C* x, C mean, int64_t n, int64_t step) {
+  C sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const C d = x[i * step] - mean;
+    sum = fused(d, g ? g[i * step] : d, sum);
+  }
+  return sum;
+}
+template <class C>
+ACL_EXACT C lane_products(const C* g, const C* x, C mean, int64_t n) {
+  return sum_in_lanes<kLanes<C>, C>(
+      n, [=](int64_t i) ACL_LAMBDA { return (x[i] - mean) * g[i]; },
+      [=](C sum, int64_t i) ACL_LAMBDA { return fused(x[i] - mean, g[i], sum); });
 }
 // out = (x - mean) scale + shift.
 template <class C>
@@ -26,12 +51,25 @@ ACL_VECTOR void run_affine(C* out, const C* x, C mean, C scale, C shift, int64_t
   ACL_IVDEP
   for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * scale + shift;
 }
-// out = g scale - (x - mean) slope - shift.
+// The same by one product and sum, as torch has it: x scale + (shift - mean scale).
 template <class C>
-ACL_VECTOR void run_back(C* out, const C* g, const C* x, C mean, C scale, C slope, C shift,
-                         int64_t n) {
+ACL_EXACT void run_linear(C* out, const C* x, C mean, C scale, C shift, int64_t n) {
+  const C rest = fused(-scale, mean, shift);
   ACL_IVDEP
-  for (int64_t i = 0; i < n; ++i) out[i] = g[i] * scale - (x[i] - mean) * slope - shift;
+  for (int64_t i = 0; i < n; ++i) out[i] = fused(scale, x[i], rest);
+}
+template <class C>
+ACL_EXACT C point_back(C g, C from_mean, C rstd, C slope, C shift, C w) {
+  return (((g - shift) - from_mean * slope) * rstd) * w;
+}
+// out = (g - shift - (x - mean) slope) rstd w.
+template <class C>
+ACL_EXACT void run_back(C* out, const C* g, const C* x, C mean, C rstd, C slope, C shift, C w,
+                        int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) {
+    out[i] = (fused(-(x[i] - mean), slope, g[i] - shift) * rstd) * w;
+  }
 }
 
 struct Plan {
@@ -87,10 +125,16 @@ aclnnStatus check_batch_norm(Call& c) {
       stage_bytes(c, compute_dtype(c.tensor(P::input))) + 2 * stage_round(p.channels * 8);
   return expect_same_shape(c, P::output, P::input);
 }
-// Mean and sum of squared deviations of one channel.
+// Mean and sum of squared deviations of one channel; of points alone, columns.
 template <class C>
 void channel_moments(const Plan& p, const C* x, int64_t channel, double& mean, double& squares) {
   const double count = static_cast<double>(p.n * p.space);
+  if (p.space == 1) {
+    mean = column_sum(x + channel, p.n, p.channels) / static_cast<C>(count);
+    const C* none = nullptr;
+    squares = column_products(none, x + channel, static_cast<C>(mean), p.n, p.channels);
+    return;
+  }
   double sum = 0;
   squares = 0;
   for (int64_t i = 0; i < p.n; ++i) {
@@ -98,7 +142,8 @@ void channel_moments(const Plan& p, const C* x, int64_t channel, double& mean, d
   }
   mean = sum / count;
   for (int64_t i = 0; i < p.n; ++i) {
-    squares += run_squares(x + (i * p.channels + channel) * p.space, static_cast<C>(mean), p.space);
+    squares += run_squares(x + (i * p.channels + channel) * p.space,
+                           static_cast<C>(mean), p.space);
   }
 }
 template <class C>
@@ -136,14 +181,15 @@ void batch_norm(Call& c) {
     } else {
       mean = means[k];
     }
-    const double var = training ? squares / static_cast<double>(count) : vars[k];
-    const double rstd = 1 / std::sqrt(var + c.number(P::eps));
+    const C var = training ? static_cast<C>(squares) / static_cast<C>(count) : vars[k];
+    const C rstd = training ? static_cast<C>(1 / std::sqrt(var + c.number(P::eps)))
+                            : C(1) / std::sqrt(vars[k] + static_cast<C>(c.number(P::eps)));
     if (training) kept_mean[k] = static_cast<C>(mean);
-    if (training) kept_rstd[k] = static_cast<C>(rstd);
-    const C scale = static_cast<C>(rstd * (w ? w[k] : 1)), shift = b ? b[k] : C(0);
+    if (training) kept_rstd[k] = rstd;
+    const C scale = rstd * (w ? w[k] : C(1)), shift = b ? b[k] : C(0);
     for (int64_t i = 0; i < p.n; ++i) {
       const int64_t at = (i * p.channels + k) * p.space;
-      run_affine(y + at, x + at, static_cast<C>(mean), scale, shift, p.space);
+      run_linear(y + at, x + at, static_cast<C>(mean), scale, shift, p.space);
     }
   });
   stage.done();
@@ -194,25 +240,34 @@ void batch_norm_grad(Call& c) {
   C *gx = stage.out(masked(c, P::outputMask, 0, Out)),
     *gw = stage.out(masked(c, P::outputMask, 1, Out + 1)),
     *gb = stage.out(masked(c, P::outputMask, 2, Out + 2));
-  const double count = static_cast<double>(p.n * p.space);
   each(p.channels, p.n * p.space, [&](int64_t k) {
     double sum = 0, products = 0;
     const C mean = means[k];
-    const double rstd = training ? spreads[k] : 1 / std::sqrt(spreads[k] + c.number(P::eps));
-    for (int64_t i = 0; i < p.n; ++i) {
+    const C rstd = training ? spreads[k]
+                            : static_cast<C>(1 / std::sqrt(spreads[k] + c.number(P::eps)));
+    if (p.space == 1) {
+      sum = column_sum(g + k, p.n, p.channels);
+      products = column_products(g + k, x + k, mean, p.n, p.channels);
+    }
+    for (int64_t i = 0; p.space > 1 && i < p.n; ++i) {
       const int64_t at = (i * p.channels + k) * p.space;
-      sum += run_sum(g + at, p.space);
-      products += run_products(g + at, x + at, mean, p.space);
+      sum += row_sum_of<kLanes<C>>(g + at, p.space);
+      products += lane_products(g + at, x + at, mean, p.space);
     }
     if (gw) gw[k] = static_cast<C>(products * rstd);
     if (gb) gb[k] = static_cast<C>(sum);
-    const double scale = rstd * (w ? w[k] : 1);
-    const double slope = training ? scale * rstd * rstd * products / count : 0;
-    const double shift = training ? scale * sum / count : 0;
+    const C n = static_cast<C>(p.n * p.space);
+    const C slope = training ? ((static_cast<C>(products) * rstd) * rstd) / n : C(0);
+    const C shift = training ? static_cast<C>(sum / static_cast<double>(n)) : C(0);
+    // Of points alone, channels after the last whole vector have nothing fused.
+    const bool fuses = p.space > 1 || k < p.channels / kLanes<C> * kLanes<C>;
     for (int64_t i = 0; gx && i < p.n; ++i) {
       const int64_t at = (i * p.channels + k) * p.space;
-      run_back(gx + at, g + at, x + at, mean, static_cast<C>(scale), static_cast<C>(slope),
-               static_cast<C>(shift), p.space);
+      if (!fuses) {
+        gx[at] = point_back(g[at], x[at] - mean, rstd, slope, shift, w ? w[k] : C(1));
+        continue;
+      }
+      run_back(gx + at, g + at, x + at, mean, rstd, slope, shift, w ? w[k] : C(1), p.space);
     }
   });
   stage.done();
@@ -294,16 +349,19 @@ struct GroupNorm {
                                                c.flag(after == After::SiluIfFlag ? Eps + 1 : 0));
     each(p.n * p.groups, width, [&](int64_t i) {
       const C* from = x + i * width;
-      const C mean = static_cast<C>(run_sum(from, width) / static_cast<double>(width));
-      const double var = run_squares(from, mean, width) / static_cast<double>(width);
-      const double rstd = 1 / std::sqrt(var + c.number(Eps));
+      const auto [mean, var] = Moments<C>::of(from, width);
+      const C rstd = static_cast<C>(1 / std::sqrt(std::max(var, C(0)) + c.number(Eps)));
       means[i] = mean;
-      spreads[i] = static_cast<C>(Variance ? var : rstd);
+      spreads[i] = Variance ? var : rstd;
       for (int64_t m = 0; m < members; ++m) {
         const int64_t k = i % p.groups * members + m;
         C* to = y + i * width + m * p.space;
-        run_affine(to, from + m * p.space, mean, static_cast<C>(rstd * (w ? w[k] : 1)),
-                   b ? b[k] : C(0), p.space);
+        if (w || b) {
+          run_linear(to, from + m * p.space, mean, rstd * (w ? w[k] : C(1)), b ? b[k] : C(0),
+                     p.space);
+        } else {
+          run_affine(to, from + m * p.space, mean, rstd, C(0), p.space);
+        }
         for (int64_t s = 0; silu && s < p.space; ++s) to[s] = to[s] / (C(1) + std::exp(-to[s]));
       }
     });
@@ -332,6 +390,47 @@ aclnnStatus check_group_norm_grad(Call& c) {
   return ACLNN_SUCCESS;
 }
 template <class C>
+struct Group {
+  const C *sums, *products, *weights;
+  C mean, rstd;
+  int64_t members, space;
+};
+template <class C>
+ACL_EXACT void weighted_sums(C& sum, C& product, const Group<C>& p) {
+  constexpr int W = kLanes<C>;
+  C s[W] = {}, d[W] = {};
+  int64_t i = 0;
+  const auto weight = [&](int64_t k) { return p.weights ? p.weights[k] : C(1); };
+  for (; i + W <= p.members; i += W) {
+    for (int l = 0; l < W; ++l) {
+      d[l] = fused(p.products[i + l], weight(i + l), d[l]);
+      s[l] = fused(p.sums[i + l], weight(i + l), s[l]);
+    }
+  }
+  sum = product = 0;
+  for (int l = 0; l < W; ++l) sum += s[l], product += d[l];
+  for (; i < p.members; ++i) {
+    product += p.products[i] * weight(i);
+    sum += p.sums[i] * weight(i);
+  }
+}
+// The gradient by x of one group: c1 g + c2 x + c3 (torch's group_norm_kernel.cpp).
+template <class C>
+ACL_EXACT void group_back(C* gx, const C* g, const C* x, const Group<C>& p, int64_t at) {
+  C product, sum;
+  const C share = C(1) / static_cast<C>(p.members * p.space);
+  weighted_sums(sum, product, p);
+  const C second = (((fused(sum, p.mean, -product) * p.rstd) * p.rstd) * p.rstd) * share;
+  const C third = fused(-(sum * p.rstd), share, -second * p.mean);
+  for (int64_t m = 0; m < p.members; ++m) {
+    const C first = p.rstd * (p.weights ? p.weights[m] : C(1));
+    ACL_IVDEP
+    for (int64_t i = at + m * p.space; i < at + (m + 1) * p.space; ++i) {
+      gx[i] = fused(first, g[i], second * x[i]) + third;
+    }
+  }
+}
+template <class C>
 void group_norm_grad(Call& c) {
   using P = params::GroupNormBackward;
 
@@ -344,37 +443,26 @@ void group_norm_grad(Call& c) {
     *gw = stage.out(masked(c, P::outputMask, 1, P::gradGammaOut)),
     *gb = stage.out(masked(c, P::outputMask, 2, P::gradBetaOut));
   const int64_t planes = p.n * p.channels, members = p.channels / p.groups;
-  double* sums = stage.template take<double>(planes);
-  double* products = stage.template take<double>(planes);
+  C* sums = stage.template take<C>(planes);
+  C* products = stage.template take<C>(planes);
   each(planes, p.space, [&](int64_t k) {
-    sums[k] = run_sum(g + k * p.space, p.space);
-    products[k] = run_products(g + k * p.space, x + k * p.space, means[k / members], p.space);
+    sums[k] = row_sum_of<kLanes<C>>(g + k * p.space, p.space);
+    products[k] = row_product_of<kLanes<C>>(g + k * p.space, x + k * p.space, p.space);
   });
   for (int64_t k = 0; k < p.channels; ++k) {
-    double sum = 0, product = 0;
+    C sum = 0, product = 0;
     for (int64_t i = 0; i < p.n; ++i) {
-      sum += sums[i * p.channels + k];
-      product += products[i * p.channels + k] * rstds[(i * p.channels + k) / members];
+      const int64_t plane = i * p.channels + k, group = plane / members;
+      product = fused(fused(-sums[plane], means[group], products[plane]), rstds[group], product);
+      sum += sums[plane];
     }
-    if (gw) gw[k] = static_cast<C>(product);
-    if (gb) gb[k] = static_cast<C>(sum);
+    if (gw) gw[k] = product;
+    if (gb) gb[k] = sum;
   }
-  const double width = static_cast<double>(members * p.space);
   each(gx ? p.n * p.groups : 0, members * p.space, [&](int64_t i) {
-    double sum = 0, product = 0;
-    const double rstd = rstds[i];
-    for (int64_t m = 0; m < members; ++m) {
-      const double weight = w ? w[i % p.groups * members + m] : 1;
-      sum += sums[i * members + m] * weight;
-      product += products[i * members + m] * weight;
-    }
-    for (int64_t m = 0; m < members; ++m) {
-      const int64_t at = (i * members + m) * p.space;
-      const double weight = w ? w[i % p.groups * members + m] : 1;
-      run_back(gx + at, g + at, x + at, means[i], static_cast<C>(rstd * weight),
-               static_cast<C>(rstd * rstd * rstd * product / width),
-               static_cast<C>(rstd * sum / width), p.space);
-    }
+    const C* weights = w ? w + i % p.groups * members : nullptr;
+    group_back(gx, g, x, Group<C>{sums + i * members, products + i * members, weights, means[i],
+                                  rstds[i], members, p.space}, i * members * p.space);
   });
   stage.done();
 }

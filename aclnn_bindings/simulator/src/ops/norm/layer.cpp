@@ -1,6 +1,7 @@
 // Norms over trailing dims: layer norm and RMS norm, their gradients and fused forms.
 #include "params/norm.h"
 #include "loops/given.h"
+#include "loops/moments.h"
 #include "loops/rows.h"
 #include "loops/stage.h"
 
@@ -34,6 +35,42 @@ ACL_VECTOR void affine(C* out, const C* x, const C* w, const C* b, C mean, C rst
     ACL_IVDEP
     for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * rstd;
   }
+}
+// As torch's kernel has it (aten/src/ATen/native/cpu/layer_norm_kernel.cpp).
+template <class C>
+ACL_EXACT void affine_exact(C* out, const C* x, const C* w, const C* b, C mean, C rstd, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) {
+    out[i] = fused((x[i] - mean) * rstd, w ? w[i] : C(1), b ? b[i] : C(0));
+  }
+}
+// The gradient by x: a g w + b x + c.
+template <class C>
+ACL_EXACT void back_exact(C* out, const C* g, const C* x, const C* w, C mean, C rstd, int64_t n) {
+  constexpr int W = 32 / sizeof(C);
+  C slope, shift;
+  if (w) {
+    slope = sum_in_lanes<W, C>(
+        n, [=](int64_t i) ACL_LAMBDA { return (g[i] * x[i]) * w[i]; },
+        [=](C sum, int64_t i) ACL_LAMBDA { return fused(g[i] * x[i], w[i], sum); });
+    shift = row_product_of<W>(g, w, n);
+  } else {
+    slope = row_product_of<W>(g, x, n);
+    shift = row_sum_of<W>(g, n);
+  }
+  const C share = C(1) / static_cast<C>(n);
+  const C b = (((fused(shift, mean, -slope) * rstd) * rstd) * rstd) * share;
+  const C c = fused(-b, mean, -((shift * rstd) * share));
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) {
+    out[i] = fused(b, x[i], w ? (rstd * g[i]) * w[i] : rstd * g[i]) + c;
+  }
+}
+template <class C>
+ACL_EXACT void add_products_exact(C* to, const C* g, const C* x, C mean, C rstd, int64_t n) {
+  const C shift = -rstd * mean;
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) to[i] = fused(g[i], fused(rstd, x[i], shift), to[i]);
 }
 template <class C>
 ACL_VECTOR void multiply(C* out, const C* a, const C* b, int64_t n) {
@@ -129,12 +166,12 @@ void layer_norm(Call& c) {
           *b = stage.in(c.maybe(P::biasOptional));
   C *y = stage.out(c.tensor(P::out)), *means = stage.out(c.maybe(P::meanOutOptional)),
     *rstds = stage.out(c.maybe(P::rstdOutOptional));
-  const double eps = c.number(P::eps), width = static_cast<double>(p.width);
+  const C eps = static_cast<C>(c.number(P::eps));
   each_row(p, [&](int64_t i) {
     const C* row = x + i * p.width;
-    const C mean = static_cast<C>(sum_of(row, p.width) / width);
-    const C rstd = static_cast<C>(1 / std::sqrt(squares_of(row, mean, p.width) / width + eps));
-    affine(y + i * p.width, row, w, b, mean, rstd, p.width);
+    const auto [mean, var] = Moments<C>::of(row, p.width);
+    const C rstd = C(1) / std::sqrt(var + eps);
+    affine_exact(y + i * p.width, row, w, b, mean, rstd, p.width);
     if (means) means[i] = mean;
     if (rstds) rstds[i] = rstd;
   });
@@ -175,7 +212,11 @@ void weight_grads(const LayerPlan& p, C* gw, C* gb, const C* g, const C* x, cons
     if (gb) std::fill_n(gb + first, n, C(0));
     for (int64_t i = 0; i < p.rows; ++i) {
       const int64_t at = i * p.width + first;
-      if (gw) add_products(gw + first, g + at, x + at, means ? means[i] : C(0), rstds[i], n);
+      if (gw && means) {
+        add_products_exact(gw + first, g + at, x + at, means[i], rstds[i], n);
+      } else if (gw) {
+        add_products(gw + first, g + at, x + at, C(0), rstds[i], n);
+      }
       if (gb) add_to(gb + first, g + at, n);
     }
   });
@@ -211,7 +252,11 @@ void layer_norm_grad(Call& c) {
     *gw = stage.out(masked(c, P::outputMask, 1, P::gradWeightOut)),
     *gb = stage.out(masked(c, P::outputMask, 2, P::gradBiasOut));
   if (gw || gb) weight_grads(p, gw, gb, g, x, means, rstds);
-  if (gx) input_grad(p, gx, g, x, means, rstds, w);
+  const int64_t rows = gx ? p.rows : 0;
+  each_row(LayerPlan{rows, p.width}, [&](int64_t i) {
+    const int64_t at = i * p.width;
+    back_exact(gx + at, g + at, x + at, w, means[i], rstds[i], p.width);
+  });
   stage.done();
 }
 aclError run_layer_norm_grad(Call& c) {

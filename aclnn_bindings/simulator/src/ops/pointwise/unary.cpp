@@ -1,7 +1,7 @@
 // Elementary functions of one operand.
 #include "params/pointwise.h"
 #include "loops/pointwise.h"
-#include "loops/vmath.h"
+#include "loops/elementary.h"
 
 namespace aclsim {
 
@@ -43,10 +43,28 @@ ACL_FN(Square, Arith, (T x), x * x)
 ACL_FN(Reciprocal, Floating, (T x), T(1) / x)
 ACL_FN(Sqrt, Floating, (T x), std::sqrt(x))
 ACL_FN(Rsqrt, Floating, (T x), T(1) / std::sqrt(x))
-ACL_FN(Exp, Floating, (T x), v_exp(x))
-ACL_FN(Exp2, FloatingReal, (T x), std::exp2(x))
-ACL_FN(Expm1, FloatingReal, (T x), std::expm1(x))
-ACL_FN(Log, Floating, (T x), v_log(x))
+// A function of torch's vectors, of all elements.
+#define ACL_FN_EXACT(name, rough, one, other)                     \
+  struct name : Floating {                                        \
+    using Rough = rough;                                          \
+    using Tail = name;                                            \
+    static constexpr bool wide = false;                           \
+    template <class T>                                            \
+    static ACL_INLINE T f(T x) {                                  \
+      if constexpr (std::is_floating_point<T>::value) {           \
+        return one(x);                                            \
+      } else {                                                    \
+        return other(x);                                          \
+      }                                                           \
+    }                                                             \
+  };
+ACL_FN(ExpRough, FloatingReal, (T x), v_exp(x))
+ACL_FN(LogRough, FloatingReal, (T x), v_log(x))
+ACL_FN_EXACT(Exp, ExpRough, exp_nearest, v_exp)
+ACL_FN(Exp2End, FloatingReal, (T x), std::exp2(x))
+ACL_FN(Exp2, Narrow<Exp2End>, (T x), exp2_one(x))
+ACL_FN(Expm1, Narrow<Expm1>, (T x), expm1_one(x))
+ACL_FN_EXACT(Log, LogRough, log_one, std::log)
 template <class T>
 ACL_INLINE T log_two(T x) {
   if constexpr (std::is_same<T, c128>::value) return std::log(x) / 0.693147180559945309417;
@@ -54,15 +72,15 @@ ACL_INLINE T log_two(T x) {
 }
 ACL_FN(Log2, Floating, (T x), log_two(x))
 ACL_FN(Log10, Floating, (T x), std::log10(x))
-ACL_FN(Log1p, FloatingReal, (T x), std::log1p(x))
+ACL_FN(Log1p, Narrow<Log1p>, (T x), log1p_one(x))
 ACL_FN(Sin, Floating, (T x), std::sin(x))
 ACL_FN(Cos, Floating, (T x), std::cos(x))
 ACL_FN(Tan, Floating, (T x), std::tan(x))
 ACL_FN(Asin, Floating, (T x), std::asin(x))
 ACL_FN(Acos, Floating, (T x), std::acos(x))
 ACL_FN(Atan, Floating, (T x), std::atan(x))
-ACL_FN(Sinh, Floating, (T x), std::sinh(x))
-ACL_FN(Cosh, Floating, (T x), std::cosh(x))
+ACL_FN_EXACT(Sinh, void, sinh_one, std::sinh)
+ACL_FN_EXACT(Cosh, void, cosh_one, std::cosh)
 ACL_FN(Asinh, Floating, (T x), std::asinh(x))
 ACL_FN(Acosh, Floating, (T x), std::acosh(x))
 ACL_FN(Atanh, Floating, (T x), std::atanh(x))

@@ -1,5 +1,6 @@
 // The logarithm of sums of exponentials over axes.
 #include "params/reduction.h"
+#include "loops/elementary.h"
 #include "loops/promote.h"
 #include "loops/reduce.h"
 #include "loops/rows.h"
@@ -34,6 +35,12 @@ aclnnStatus check_logsumexp(Call& c) {
   return expect_reduced(c, P::out, self, plan.axes, c.flag(P::keepDim));
 }
 template <class C>
+ACL_EXACT void exp_of_difference(int64_t n, C* out, const C* const* in) {
+  const C *a = in[0], *b = in[1];
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = exp_nearest(a[i] - b[i]);
+}
+template <class C>
 void logsumexp(Call& c, const ReducePlan& plan) {
   using P = params::LogSumExp;
 
@@ -54,9 +61,7 @@ void logsumexp(Call& c, const ReducePlan& plan) {
   loop.add(self);
   loop.add(top);
   loop.coalesce();
-  run_loop<C>(loop, [](int64_t n, C* o, const C* const* in) {
-    for (int64_t i = 0; i < n; ++i) o[i] = v_exp(in[0][i] - in[1][i]);
-  });
+  run_loop<C>(loop, exp_of_difference<C>);
   reduce_tensor(sum, shifted, plan.axes, plan.domain, reducers_of<SumOf>());
   C* sums = sum.ptr<C>();
   for (int64_t i = 0; i < out.numel(); ++i) sums[i] = tops[i] + std::log(sums[i]);

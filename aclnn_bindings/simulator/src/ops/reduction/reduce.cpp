@@ -19,6 +19,7 @@ struct ProdOf : Combine {
 };
 struct MeanOf : SumOf {
   static constexpr bool integer = false;
+  static constexpr Adds adds = Adds::AsFloat;
   template <class T>
   static ACL_INLINE T finish(T x, int64_t n) {
     return x / static_cast<T>(static_cast<double>(n));
@@ -26,6 +27,7 @@ struct MeanOf : SumOf {
 };
 struct NanSumOf : SumOf {
   static constexpr bool complex = false;
+  static constexpr Adds adds = Adds::Numbers;
   template <class T>
   static ACL_INLINE T map(T x) {
     return x != x ? T(0) : x;
