@@ -197,6 +197,7 @@ _PLACES = {
     "sparse_csc_tensor": "sparse",
     "sparse_csr_tensor": "sparse",
     "sspaddmm": "sparse",
+    "_empty_affine_quantized": "_quantized",
     "_make_per_tensor_quantized_tensor": "_quantized",
     "dequantize": "_quantized",
     "int_repr": "_quantized",

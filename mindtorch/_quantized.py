@@ -291,6 +291,14 @@ def quantize_per_tensor_dynamic(input: Tensor, dtype: Dtype, reduce_range: bool)
     return quantize_per_tensor(input, scale, max(least, min(most, round(zero))), dtype)
 
 
+def _empty_affine_quantized(
+    size: Sequence[int], *, scale: float = 1.0, zero_point: int = 0, dtype: Dtype, **_: object
+) -> QuantizedTensor:
+    """Integers of any values with a scale."""
+    integers = mindtorch.empty(tuple(size), dtype=_INTEGERS[dtype][0])
+    return make(integers, scale, zero_point, None, dtype)
+
+
 def _make_per_tensor_quantized_tensor(
     input: Tensor, scale: float, zero_point: int
 ) -> QuantizedTensor:
@@ -311,8 +319,9 @@ def _of_method(name: str) -> Callable[..., Any]:
 
 @parsed("dequantize")
 def dequantize(input: Any) -> Any:
-    """The elements as float32, of a tensor or of each of a list."""
-    return [v.dequantize() for v in input] if isinstance(input, list) else input.dequantize()
+    """The elements as float32, of a tensor or of each of a list, which gives a tuple."""
+    many = isinstance(input, list | tuple)
+    return tuple(v.dequantize() for v in input) if many else input.dequantize()
 
 
 int_repr = _of_method("int_repr")

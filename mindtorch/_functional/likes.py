@@ -56,6 +56,8 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
             geom = geom.on(resolve(device))
         if geom.contiguous and make is not None:
             result = make(geom, *args)
+            if result._geom.strides != geom.strides:  # of dims of one element
+                result._geom = geom
         else:
             result = uninitialised(geom)
             if make is not None:

@@ -282,6 +282,16 @@ def _of(group: Group) -> ProcessGroup | None:
     return None if group == GroupMember.NON_GROUP_MEMBER else inside(group, "get_rank")
 
 
+# Functions of torch.distributed that are not here, which are there to be refused.
+_FUNCTIONS = frozenset((
+    "all_gather_coalesced", "all_gather_single", "all_reduce_coalesced", "breakpoint",
+    "get_backend_config", "get_debug_level", "get_default_backend_for_device", "get_pg_count",
+    "is_ucc_available", "is_xccl_available", "record_comm", "reduce_scatter_single",
+    "register_rendezvous_handler", "rendezvous", "set_debug_level", "set_debug_level_from_env",
+    "shrink_group", "split_group", "supports_complex",
+))  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
     if name in ("DeviceMesh", "init_device_mesh"):
         from . import device_mesh
@@ -291,8 +301,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__spec__.name}.{name}")
     if name in absent_modules.refused_names().get("distributed", ()) and name[0].isupper():
         return refused(f"torch.distributed.{name}", absent_modules.reason("distributed"))
-    if name.startswith("_") or name[0].isupper():
-        raise AttributeError(f"module 'mindtorch.distributed' has no attribute '{name}'")
+    if name not in _FUNCTIONS:
+        raise AttributeError(f"module 'torch.distributed' has no attribute '{name}'")
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise DistributedNotAvailableError(f"torch.distributed.{name}: not here; see its __all__")

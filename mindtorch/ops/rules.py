@@ -145,13 +145,16 @@ def opmath(d: Dtype) -> Dtype:
     return dt.float32 if d is dt.float16 or d is dt.bfloat16 else d
 
 
-def elementwise_strides(shape: tuple[int, ...], operands: Sequence[Geometry]) -> tuple[int, ...]:
+def elementwise_strides(
+    shape: tuple[int, ...], operands: Sequence[Geometry], numbers: bool = False
+) -> tuple[int, ...]:
     """Strides of a pointwise result: inputs' order of dimensions, made dense.
 
+    A number is an operand of another shape, so that strides of dims of one element count.
     Source: TensorIterator (reorder_dimensions), described in torch's developer notes.
     """
     same = [g for g in operands if g.shape == shape]
-    if len(same) == len(operands):
+    if len(same) == len(operands) and not numbers:
         if all(g.contiguous for g in same):
             return contiguous_strides(shape)
         first = same[0]
@@ -240,7 +243,7 @@ def laid_out(g: Geometry, memory_format: object, dtype: Dtype | None = None) -> 
     """A new storage for `g`'s shape in a memory format; None preserves `g`'s order."""
     name = "preserve" if memory_format is None else format_name(memory_format)
     if name == "preserve":
-        return preserved(g, dtype)
+        return g.fresh(g.shape, dtype, g.strides) if g.dense and g.numel else preserved(g, dtype)
     return g.fresh(g.shape, dtype, format_strides(g.shape, name))
 
 
@@ -298,7 +301,8 @@ class Pointwise:
             dtype = dt.bool
         elif self.kind == "real":
             dtype = dtype.to_real()
-        strides = elementwise_strides(shape, geoms)
+        numbers = len(self.operands(args)) > len(geoms)
+        strides = elementwise_strides(shape, geoms, numbers)
         return geometry(shape, strides, 0, dtype, common_device(geoms))
 
 

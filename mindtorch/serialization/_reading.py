@@ -178,7 +178,7 @@ def _read(
         try:
             return read_legacy(file, where, kind, options)
         except EOFError:  # torch's own unpickler says no more
-            raise EOFError("" if strict else "Ran out of input") from None
+            raise EOFError(*() if strict else ("Ran out of input",)) from None
     with _unzipped(file) as opened:
         archive = Archive(opened, mapped)
         storages = _Zipped(archive, where)

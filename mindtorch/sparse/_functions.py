@@ -497,7 +497,7 @@ def index_select(self: SparseTensor, dim: int, index: Tensor) -> Tensor:
     return make(sparse_coo, (moved,), source._vals.index_select(0, old), shape)
 
 
-@handles("narrow")
+@handles("narrow", "narrow_copy")
 def narrow(self: SparseTensor, dim: int, start: int, length: int) -> Tensor:
     """`length` slices of a dimension from `start`."""
     return index_select(self, dim, mindtorch.arange(start, start + length))

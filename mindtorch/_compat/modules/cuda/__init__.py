@@ -107,11 +107,29 @@ def absent_class(name: str) -> type:
 
 
 _initialized = False
+# Functions of torch.cuda, which are there to be refused.
+_FUNCTIONS = frozenset((
+    "caching_allocator_alloc", "caching_allocator_delete", "caching_allocator_disabled",
+    "caching_allocator_enable", "can_device_access_peer", "change_current_allocator",
+    "check_error", "clock_rate", "cudaStatus", "cudart", "current_blas_handle", "current_device",
+    "current_solver_handle", "current_stream", "default_stream", "device_memory_used",
+    "get_allocator_backend", "get_device_capability", "get_device_name", "get_device_properties",
+    "get_gencode_flags", "get_per_process_memory_fraction", "get_rng_state",
+    "get_stream_from_external", "get_sync_debug_mode", "graph_pool_handle", "host_memory_stats",
+    "host_memory_stats_as_nested_dict", "init", "initial_seed", "ipc_collect",
+    "is_tf32_supported", "list_gpu_processes", "make_graphed_callables", "max_memory_cached",
+    "mem_get_info", "memory_cached", "memory_snapshot", "memory_stats_as_nested_dict",
+    "memory_summary", "memory_usage", "power_draw", "reset_accumulated_host_memory_stats",
+    "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
+    "reset_peak_host_memory_stats", "set_device", "set_per_process_memory_fraction",
+    "set_rng_state", "set_stream", "set_sync_debug_mode", "stream", "temperature", "use_mem_pool",
+    "utilization",
+))  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
-        raise AttributeError(f"module 'mindtorch.cuda' has no attribute '{name}'")
+        raise AttributeError(f"module 'torch.cuda' has no attribute '{name}'")
     if name in ("amp", "nvtx", "profiler"):
         return importlib.import_module(f".{name}", __name__)
     if name.endswith("Tensor"):
@@ -120,4 +138,6 @@ def __getattr__(name: str) -> Any:
             return typed_tensor(legacy, "cuda")
     if name[0].isupper() or name in ("device", "device_of", "graph"):
         return absent_class(name)
+    if name not in _FUNCTIONS:
+        raise AttributeError(f"module 'torch.cuda' has no attribute '{name}'")
     return lambda *_, **__: _refuse(name)

@@ -9,10 +9,16 @@ from ...._tensor.recording import unrepeatable
 from ...words import *
 
 
-def _check(p: float) -> None:
+def _check(p: float, name: str = "dropout") -> float:
+    """The probability; TypeError for a tensor of dims, and that of one without is its number."""
+    if isinstance(p, Tensor):
+        if p.dim():
+            raise TypeError(f"{name}(): argument 'p' (position 2) must be float, not Tensor")
+        p = p.item()
     if p < 0.0 or not p <= 1.0:
         kind = RuntimeError if p != p else ValueError  # of NaN torch's kernel says so
         raise kind(f"dropout probability has to be between 0 and 1, but got {p}")
+    return p
 
 
 def _noise(like: Tensor, p: float) -> Tensor:
@@ -37,7 +43,7 @@ def _per_channel(input: Tensor) -> Tensor:
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes elements with probability p and scales the rest by 1
     / (1 - p); identity outside training."""
-    _check(p)
+    p = _check(p)
     if not training or p == 0 or input.numel() == 0:
         return input
     if inplace:
@@ -62,7 +68,7 @@ def _channels(input: Tensor, p: float, inplace: bool) -> Tensor:
 def _feature_dropout(
     input: Tensor, p: float, training: bool, inplace: bool, batched: int
 ) -> Tensor:
-    _check(p)
+    p = _check(p, "feature_dropout")
     if not training or p == 0 or input.numel() == 0:
         return input
     if input.dim() == batched:
@@ -99,7 +105,7 @@ def _channel_dropout(n: int, x: Arg, where: str) -> None:
     def dropout(
         input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
     ) -> Tensor:
-        _check(p)
+        p = _check(p, "feature_dropout")
         if input.dim() not in (n + 1, n + 2):
             unrepeatable()
             warnings.warn(
@@ -150,7 +156,7 @@ def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """Dropout that keeps the mean and variance of selu's outputs."""
-    return _alpha(input, aten.empty_like, p, training, inplace)
+    return _alpha(input, aten.empty_like, _check(p, "alpha_dropout"), training, inplace)
 
 
 @composite(
@@ -164,13 +170,12 @@ def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """alpha_dropout of whole channels."""
-    return _alpha(input, _per_channel, p, training, inplace)
+    return _alpha(input, _per_channel, _check(p, "feature_alpha_dropout"), training, inplace)
 
 
 def _alpha(
     input: Tensor, like: Callable[[Tensor], Tensor], p: float, training: bool, inplace: bool
 ) -> Tensor:
-    _check(p)
     if not training or p == 0 or input.numel() == 0:
         return input
     if p == 1:

@@ -1,0 +1,84 @@
+"""Small answers that programs print: strides of dims of one element, probabilities, names."""
+
+import pytest
+
+import mindtorch
+
+torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+
+
+def columns(lib):
+    """Tensors whose dims of one element have strides of their own."""
+    yield lib.ones(1, 5)[:, :1]
+    yield lib.ones(3, 1).t()
+    yield lib.ones(1, 4).t()
+    for size, strides in (((1, 3), (7, 1)), ((3, 1), (1, 7)), ((2, 1, 3), (3, 9, 1)),
+                          ((1, 3, 1), (5, 1, 9))):  # fmt: skip
+        yield lib.empty_strided(size, strides).fill_(1.0)
+    yield lib.ones(5, 4)[:, :1]
+    yield lib.ones(2, 1, 3, 4).contiguous(memory_format=lib.channels_last)
+
+
+def results(lib, t):
+    """What is made of a tensor: some results keep its strides, others have those of its order."""
+    new = (t.clone(), lib.empty_like(t), lib.zeros_like(t), lib.ones_like(t), lib.full_like(t, 2.0),
+           t.to(lib.float64))  # fmt: skip
+    pointwise = (t + 1, 2 - t, t > 0, t * lib.ones(()), t + t, t.relu(), -t, t.exp(), t / 2,
+                 lib.where(t > 0, t, t), t + lib.ones(1))  # fmt: skip
+    return [r.stride() for r in (*new, *pointwise)]
+
+
+def test_strides_of_dims_of_one_element_are_those_of_torch():
+    for ours, theirs in zip(columns(mindtorch), columns(torch), strict=True):
+        assert results(mindtorch, ours) == results(torch, theirs), theirs.stride()
+
+
+@pytest.mark.parametrize("name", ["dropout", "dropout2d", "dropout3d", "alpha_dropout",
+                                  "feature_alpha_dropout"])  # fmt: skip
+def test_probabilities_are_numbers(name):
+    def story(lib):
+        function = getattr(lib.nn.functional, name)
+        x = lib.ones(1, 2, 3, 3)
+        for p in (0.5, lib.tensor(0.5), lib.tensor([0.5]), 2.0):
+            lib.manual_seed(0)
+            try:
+                yield function(x, p, True).tolist()
+            except (TypeError, ValueError) as error:
+                yield type(error), str(error)
+
+    assert list(story(mindtorch)) == list(story(torch))
+
+
+@pytest.mark.parametrize("module", ["cuda", "distributed"])
+def test_names_that_no_module_has_are_absent(module):
+    for lib in (mindtorch, torch):
+        with pytest.raises(AttributeError, match=f"module 'torch.{module}' has no attribute 'foo'"):
+            getattr(lib, module).foo  # noqa: B018
+
+
+def test_quantized_lists_and_empty_ones():
+    def story(lib):
+        q = lib.quantize_per_tensor(lib.tensor([1.0, 2.0]), 0.1, 0, lib.quint8)
+        empty = lib._empty_affine_quantized([2, 3], scale=0.5, zero_point=1, dtype=lib.qint8)
+        return (
+            [t.tolist() for t in lib.dequantize([q, q])], type(lib.dequantize([q])),
+            tuple(empty.shape), empty.q_scale(), empty.q_zero_point(),
+        )  # fmt: skip
+
+    assert story(mindtorch) == story(torch)
+
+
+def test_an_empty_file_has_nothing_to_say(tmp_path):
+    (tmp_path / "empty").write_bytes(b"")
+    for lib in (mindtorch, torch):
+        with pytest.raises(EOFError) as caught:
+            lib.load(tmp_path / "empty")
+        assert repr(caught.value) == repr(EOFError())
+
+
+def test_parts_of_sparse_tensors_are_copied():
+    def story(lib):
+        s = lib.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
+        return s.narrow_copy(0, 0, 1).to_dense().tolist(), str(s.narrow_copy(1, 1, 2))
+
+    assert story(mindtorch) == story(torch)
