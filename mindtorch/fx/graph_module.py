@@ -13,6 +13,7 @@ from .._tensor.tensor import Tensor
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from .graph import Graph, PythonCode, _own_globals, _PyTreeCodeGen
+from .readable import readable
 from .tracer import Tracer
 
 __all__ = ["GraphModule", "reduce_graph_module"]
@@ -227,8 +228,7 @@ class GraphModule(Module):
         include_device: bool = False, colored: bool = False, **_: object,
     ) -> str:  # fmt: skip
         """The code as a class; it is printed too."""
-        body = "".join("    " + line for line in self._code.lstrip("\n").splitlines(keepends=True))
-        text = f"class {self._get_name()}(torch.nn.Module):\n{body}"
+        text = readable(self, self._get_name(), lambda sizes: str(sizes[0])) + "\n"
         if print_output:
             print(text)
         return text

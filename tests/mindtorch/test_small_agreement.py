@@ -1,5 +1,7 @@
 """Small answers that programs print: strides of dims of one element, probabilities, names."""
 
+from importlib import import_module
+
 import pytest
 
 import mindtorch
@@ -82,3 +84,31 @@ def test_parts_of_sparse_tensors_are_copied():
         return s.narrow_copy(0, 0, 1).to_dense().tolist(), str(s.narrow_copy(1, 1, 2))
 
     assert story(mindtorch) == story(torch)
+
+
+def test_readable_code_has_types_and_places():
+    def story(lib):
+        class Net(lib.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = lib.nn.Linear(2, 2)
+                self.rest = lib.nn.Sequential(lib.nn.ReLU())
+
+            def forward(self, x, y=None):
+                return lib.relu(self.first(x)) + x.sum(), self.rest(x)
+
+        graph = lib.fx.symbolic_trace(Net())
+        yield graph.print_readable(False)
+        passes = import_module(f"{lib.__name__}.fx.passes.shape_prop")
+        passes.ShapeProp(graph).propagate(lib.ones(1, 2), None)
+        yield graph.print_readable(False)
+        texts = []
+
+        def backend(module, inputs):
+            texts.append(module.print_readable(False))
+            return module.forward
+
+        lib.compile(lambda t: t.sin() + 1, backend=backend)(lib.ones(2))
+        yield from texts
+
+    assert list(story(mindtorch)) == list(story(torch))

@@ -42,6 +42,7 @@ from mindtorch.fx.recorder import (
     real_of,
     result_name,
     root_call,
+    source_line,
 )  # fmt: skip
 from mindtorch.nn.modules.module import Module
 from mindtorch.nn.parameter import Parameter
@@ -102,7 +103,7 @@ class DynamoRecorder(GraphRecorder):
         with self.graph.inserting_after(last) if last else self.graph.inserting_before():
             node = self.graph.create_node("placeholder", f"L_{name}_", type_expr=kind)
         self.inputs.append(real)
-        node.meta["example_value"] = real
+        node.meta["example_value"] = node.meta["val"] = real
         return node
 
     def as_written(self, op: Op, form: str, raw: Sequence[Any]) -> tuple[Any, Any]:
@@ -169,6 +170,7 @@ class DynamoRecorder(GraphRecorder):
             self.grad = LOCAL.grad
             self.graph.call_function(has_side_effect(_set_grad_enabled), (self.grad,))
         node = self.graph.create_node(kind, target, args, kwargs)
+        node.meta["from"] = source_line()
         if name := result_name():
             node._rename(name)
         return node

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from mindtorch.fx import Graph, GraphModule
 from mindtorch.fx.graph import CodeGen
 from mindtorch.fx.graph_module import _assign_attr
 from mindtorch.fx.node import Node
+from mindtorch.fx.readable import readable
 from mindtorch.nn import Module
 from mindtorch.utils._pytree import TreeSpec, tree_flatten
 
@@ -146,54 +146,13 @@ class ExportedProgram:
         )
 
     def __str__(self) -> str:
-        code = "\n".join("    " + line for line in _readable(self).splitlines())
+        code = readable(self.graph_module, "GraphModule", self.sizes.text)
+        code = "\n".join("    " + line for line in code.splitlines())
         signature = str(self.graph_signature).strip().replace("\n", "\n    ")
         return (
             f"ExportedProgram:\n{code}\n    \nGraph signature: \n    {signature}\n    \n"
             f"Range constraints: {self.range_constraints}\n"
         )
-
-
-def shown_type(program: ExportedProgram, node: Node) -> str:
-    """`f32[s77, 8]`: a node's dtype and sizes; nothing for several results."""
-    if "ints" in node.meta:
-        return f"Sym({program.sizes.text(node.meta['ints'])})"
-    metas = node.meta.get("metas")
-    if not metas:
-        return ""
-    columns = zip(*(m.shape for m in metas), strict=True)
-    sizes = ", ".join(program.sizes.text(c) if len(metas) > 1 else str(c[0]) for c in columns)
-    return f"{_DTYPES.get(str(metas[0].dtype).partition('.')[2], '?')}[{sizes}]"
-
-
-_DTYPES = {
-    "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int8": "i8",
-    "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "bool": "b8",
-    "complex64": "c64", "complex128": "c128",
-}  # fmt: skip
-
-
-_NOWHERE = "# No stacktrace found for following nodes"
-
-
-def _readable(program: ExportedProgram) -> str:
-    """The code as torch prints a program's: with types, and where each call is from."""
-    nodes = {n.name: n for n in program.graph.nodes}
-    head, *body = program.graph_module.code.strip().splitlines()
-    types = {n: shown_type(program, node) for n, node in nodes.items()}
-    typed = re.sub(r"\b\w+\b(?=[,)])", lambda m: f'{m[0]}: "{types[m[0]]}"'
-                   if types.get(m[0]) else m[0], head)  # fmt: skip
-    lines, place = ["class GraphModule(torch.nn.Module):", f"    {typed}"], ""
-    for line in body:
-        name = line.strip().partition(" = ")[0]
-        node = nodes.get(name)
-        where = node.meta.get("from", _NOWHERE) if node is not None else ""
-        if where and where != place:
-            lines += [""] * (len(lines) > 2) + [f"        {where}"]
-            place = where
-        typed = f'{name}: "{types[name]}"' if node is not None and types[name] else name
-        lines.append("    " + line.replace(name, typed, 1))
-    return "\n".join(lines)
 
 
 def _module_of(program: ExportedProgram, check: bool) -> GraphModule:
