@@ -129,6 +129,11 @@ def _flatten(r: CoreRecorder, x: Tensor, start_dim: int = 0, end_dim: int = -1) 
     return _reshape(r, x, [*x.shape[:first], product, *x.shape[last + 1 :]])
 
 
+def _unflatten(r: CoreRecorder, x: Tensor, dim: int, sizes: Sizes) -> object:
+    at = dim % x.dim()
+    return _reshape(r, x, [*x.shape[:at], *sizes, *x.shape[at + 1 :]])
+
+
 def _transpose(r: CoreRecorder, x: Tensor, dim0: int, dim1: int) -> object:
     order = list(range(x.dim()))
     order[dim0], order[dim1] = order[dim1], order[dim0]
@@ -158,6 +163,12 @@ def _dropout(r: CoreRecorder, x: Tensor, p: float, train: bool) -> object:
     return r.put("native_dropout", x, p, True)[0] if train else _ATEN.clone.default(x)
 
 
+def _adaptive_avg_pool2d(r: CoreRecorder, x: Tensor, size: Sizes) -> object:
+    if list(size) == [1, 1]:
+        return _ATEN.mean.dim(x, [-1, -2], True)
+    return r.put("_adaptive_avg_pool2d", x, list(size))
+
+
 def _silu(r: CoreRecorder, x: Tensor) -> object:
     return _ATEN.mul.Tensor(x, _ATEN.sigmoid.default(x))
 
@@ -169,6 +180,7 @@ def _mse_loss(r: CoreRecorder, x: Tensor, target: Tensor, reduction: int = 1) ->
 
 
 TABLE: dict[str, Callable[..., Any]] = {
+    "adaptive_avg_pool2d": _adaptive_avg_pool2d,
     "batch_norm": _batch_norm, "conv1d": _conv(1), "conv2d": _conv(2), "conv3d": _conv(3),
     "detach_": lambda r, x: x, "dropout": _dropout, "flatten": _flatten,
     "layer_norm": _layer_norm, "lift_fresh_copy": lambda r, x: _ATEN.clone.default(x),
@@ -177,6 +189,6 @@ TABLE: dict[str, Callable[..., Any]] = {
     "max_pool2d": _max_pool2d,
     "mse_loss": _mse_loss, "numpy_T": lambda r, x: _ATEN.permute.default(x, [1, 0]),
     "reshape": _reshape, "silu": _silu, "softmax": _softmax("_softmax"),
-    "t": lambda r, x: _ATEN.permute.default(x, [1, 0]), "transpose": _transpose,
-    "_assert_tensor_metadata": lambda r, x, **expected: None,
+    "unflatten": _unflatten, "t": lambda r, x: _ATEN.permute.default(x, [1, 0]),
+    "transpose": _transpose, "_assert_tensor_metadata": lambda r, x, **expected: None,
 }  # fmt: skip

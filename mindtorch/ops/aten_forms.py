@@ -90,6 +90,7 @@ def _same(self: Tensor) -> Tensor:
 
 
 FORMS: dict[str, Callable[..., Any]] = {
+    "_adaptive_avg_pool2d": lambda self, size: aten.adaptive_avg_pool2d(self, tuple(size)),
     "_assert_tensor_metadata": _assert_tensor_metadata,
     "_native_batch_norm_legit_functional": _legit_functional,
     "_native_batch_norm_legit_no_training": _legit_no_training, "alias": _same,

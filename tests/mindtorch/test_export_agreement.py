@@ -151,13 +151,24 @@ def test_programs_compute_what_their_modules_compute(at):
 def test_core_operators_and_changed_buffers_are_those_of_torch():
     def story(lib):
         lib.manual_seed(0)
-        net = lib.nn.Sequential(lib.nn.Linear(6, 3), lib.nn.ReLU(), lib.nn.BatchNorm1d(3))
+        net = lib.nn.Sequential(lib.nn.Linear(6, 3), lib.nn.ReLU(), lib.nn.BatchNorm2d(3),
+                                lib.nn.AdaptiveAvgPool2d(1))  # fmt: skip
+        net.insert(1, lib.nn.Unflatten(1, (3, 1, 1)))
         program = lib.export.export(net, (lib.ones(4, 6),)).run_decompositions()
         calls = [str(n.target) for n in program.graph.nodes if n.op == "call_function"]
         changes = list(program.graph_signature.buffers_to_mutate.values())
         return [c for c in calls if "getitem" not in c], sorted(changes)
 
     assert story(mindtorch) == story(torch)
+
+
+def test_a_size_without_bounds_may_be_any():
+    for lib in (mindtorch, torch):
+        batch = lib.export.Dim("batch")
+        program = lib.export.export(
+            lib.nn.Linear(2, 1), (lib.ones(4, 2),), dynamic_shapes=({0: batch},)
+        )
+        assert [program.module()(lib.ones(n, 2)).shape[0] for n in (1, 2, 9)] == [1, 2, 9]
 
 
 def test_a_size_that_the_program_fixes_is_refused():

@@ -60,7 +60,7 @@ class GuardsFn(Module):
         for at, name, dim, least, most in self.checks:
             size = inputs[at].size()[dim]
             text = f"Guard failed: {name}.size()[{dim}]"
-            if least == most and size != least:
+            if least is not None and least == most != size:
                 raise AssertionError(f"{text} == {least}")
             if least is not None and size < least:
                 raise AssertionError(f"{text} >= {least}")
