@@ -180,6 +180,7 @@ class Recorder:
         self._muted = muted
         self._constants: list[Any] = []
         self._lines: list[tuple[str, str]] = []
+        self._views: set[str] = set()  # whose notes only callers read
         self._names = tensor_names(op)
         self._sources: dict[int, tuple[str, Tensor]] = {}
         self._made: list[tuple[Tensor, Geometry, Any]] = []
@@ -241,7 +242,7 @@ class Recorder:
             return
         call = f"{run}({', '.join(map(self._source, args))})"
         if self._muted and op.is_view:
-            call = f"track_view({call})"
+            self._views.add(f"t{at}")
         self._lines.append((f"t{at}", call))
         self._make(f"t{at}", result)
 
@@ -302,6 +303,9 @@ class Recorder:
             raise Unrepeatable
         returned = self._source(result)
         self._check(result)
+        for at, (name, call) in enumerate(self._lines):
+            if name in self._views & _results_in(returned):
+                self._lines[at] = name, f"track_view({call})"
         lines = "".join(f"        {line}\n" for line in _released(self._lines, returned))
         params = ", ".join(f"a{at}" for at in range(len(self._names)))
         unpack = ", ".join(f"c{at}" for at in range(len(self._constants)))

@@ -21,7 +21,7 @@ from .._tensor.geometry import Geometry, Size, contiguous, format_name
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, adopt, wrap
 from .._tensor.types import Array, Number, Shape
-from ..ops.rules import laid_out, scalar_name
+from ..ops.rules import NUMBERS, laid_out, scalar_name
 from ..ops.spec import OPS, aten
 from .literals import array_of, refuse_strides
 from .publish import FUNCTIONS, surface
@@ -511,7 +511,7 @@ def empty_strided(
             f"dimensionality of sizes ({len(sizes)}) must match dimensionality of strides"
             f" ({len(strides)})"
         )
-    if any(n < 0 for n in strides):
+    if min(strides, default=0) < 0:
         raise RuntimeError(
             f"Storage size calculation overflowed with sizes={list(sizes)} and"
             f" strides={list(strides)}"
@@ -560,8 +560,10 @@ def arange(
 
 def _number(value: Any) -> Any:
     """What a 0-d tensor holds; where there are no values the size alone shows."""
-    if not isinstance(value, Tensor) or value.ndim:
+    if not isinstance(value, Tensor) or value._geom.ndim:
         return value
+    if value.__class__ is Tensor and value._geom.device is CPU:
+        return value._array.item()
     return 0.0 if value.device.type == "meta" else value.item()
 
 
@@ -574,9 +576,9 @@ def _factory(name: str) -> None:
         *args: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False, **names: Any,
     ) -> Tensor:  # fmt: skip
-        if ends and any(isinstance(v, Tensor) for v in (*args, *names.values())):
+        if ends and not (NUMBERS.issuperset(map(type, args)) and not names):
             _refuse_ends(name, args)
-            args = tuple(_number(v) for v in args)
+            args = tuple(map(_number, args))
             names = {k: _number(v) for k, v in names.items()}
         kind = kind_of(name, dtype, out)
         result = row_entry(name)(*args, dtype=kind, device=resolve(device), **names)
@@ -591,9 +593,9 @@ def _factory(name: str) -> None:
 
 def _refuse_ends(name: str, args: tuple[Any, ...]) -> None:
     """RuntimeError in torch's words for ends that are tensors with dimensions."""
-    ends = zip(("start", "end"), args, strict=False)
-    ranks = [(end, v.ndim) for end, v in ends if isinstance(v, Tensor)]
-    if any(rank for _, rank in ranks):
+    if any(isinstance(v, Tensor) and v._geom.ndim for v in args[:2]):
+        ends = zip(("start", "end"), args, strict=False)
+        ranks = [(end, v.ndim) for end, v in ends if isinstance(v, Tensor)]
         dimensions = " and ".join(f"{end} with {rank} dimension(s)" for end, rank in ranks)
         raise RuntimeError(
             f"{name} only supports 0-dimensional start and end tensors, but got {dimensions}."

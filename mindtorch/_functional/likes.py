@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._compat.argument_errors import class_name, parsed
+from .._compat.argument_errors import SIGNS, class_name, parsed
 from .._compat.missing_args import UNGIVEN
 from .._dispatch.overrides import hand_over, overriding
 from .._tensor.device import resolve
@@ -114,10 +114,17 @@ empty_like = surface(name="empty_like", method=False)(_like("empty_like", None))
 
 
 def _new(make: Callable[..., Any], name: str) -> None:
+    plain, _ = make.__dict__.get("parsed", (make, None))
+
     def new(
         self: Tensor, *size: Any, dtype: Any = None, device: str | None = None, **kwargs: Any
     ) -> Tensor:
-        place = {"dtype": dtype or self.dtype, "device": device or self.device}
+        geom = self._geom
+        place = {"dtype": dtype or geom.dtype, "device": device or geom.device}
+        try:
+            return plain(*size, **place, **kwargs)
+        except SIGNS:
+            pass  # the function's own words
         try:
             return make(*size, **place, **kwargs)
         except TypeError as error:

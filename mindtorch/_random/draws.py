@@ -394,19 +394,19 @@ def bernoulli_(
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     elif sequential.fill(generator, "bernoulli", self, p):
         return self
-    return _put(self, _bernoulli(self, p, generator))
+    return _put(self, _bernoulli(self._geom, p, generator))
 
 
-def _bernoulli(like: Tensor, p: Tensor | float, generator: Generator | None) -> Tensor:
-    """Draws for `like`, of `_sizes_in_order`."""
-    geom = like._geom
+def _bernoulli(geom: Geometry, p: Tensor | float, generator: Generator | None) -> Tensor:
+    """Draws for a tensor of `geom`, of `_sizes_in_order`."""
     if geom.device.type == "cpu":
         chance: Any = float(p) if not isinstance(p, Tensor) else p._array
         digits = np.float64 if getattr(chance, "itemsize", 8) == 8 else np.float32
         sizes = _sizes_in_order(geom)
         draws = _draw.unit(_source(generator, CPU), geom.numel, np.dtype(digits)).reshape(sizes)
         if isinstance(p, Tensor):
-            chance = chance.astype(digits, copy=False)
+            if chance.dtype != digits:
+                chance = chance.astype(digits)
             if p._geom is not geom or not geom.contiguous:
                 chance = np.broadcast_to(chance, geom.shape).transpose(_memory_order(geom))
         hits = (draws < chance).astype(geom.dtype.np)
@@ -442,16 +442,20 @@ def bernoulli(
             raise NotImplementedError(
                 f"\"bernoulli_tensor_cpu_p_\" not implemented for '{input.dtype.legacy}'"
             )
-        p = input.detach()
+        p = input
         _refuse_chances(p)
     elif not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    like = registry.backend(input.device).allocate(input._geom.fresh())
-    if out is None and like.device is CPU and not MODES.active:
-        return _bernoulli(like, p, generator)
+    geom = input._geom if not input._geom.offset and input._geom.contiguous else None
+    geom = geom or input._geom.fresh()
+    if out is None and geom.device is CPU and not MODES.active:
+        return _bernoulli(geom, p, generator)
+    like = registry.backend(geom.device).allocate(geom)
     if not isinstance(p, Tensor) and sequential.fill(generator, "bernoulli", like, p):
         return like if out is None else out.copy_(like)
-    draws = _put(like, _bernoulli(like, p, generator))
+    if isinstance(p, Tensor):
+        p = p.detach()
+    draws = _put(like, _bernoulli(geom, p, generator))
     return draws if out is None else out.copy_(draws)
 
 
@@ -647,6 +651,6 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     if train is False or p == 0:
         return aten.clone(input), aten.ones_like(input, dtype=dt.bool)
     mask = aten.empty_like(input, dtype=dt.bool)
-    mask = _put(mask, _bernoulli(mask, 1 - p, None))
+    mask = _put(mask, _bernoulli(mask._geom, 1 - p, None))
     scale = 0.0 if p == 1 else 1 / (1 - p)
     return aten.mul(aten.mul(input, aten.to(mask, input.dtype)), scale), mask

@@ -70,7 +70,7 @@ def make_run(kernel, outs, {consts}):
 """
     + _CALL
     + """\
-        return tuple([adopt(*conform(v, g), g) for v, g in zip(r, outs, strict=True)])
+        return tuple([adopt(v, g) for v, g in zip(r, outs, strict=True)])
     return run
 """,
     "dynamic": """\
@@ -180,7 +180,17 @@ def _widen(array: Array) -> Array:
     return array.astype(np.float32) if kind.itemsize == 2 and kind.kind not in "iu" else array
 
 
-def _adopt(array: Array, memory: Array, geom: Geometry) -> Tensor:
+def _adopt(value: Any, geom: Geometry) -> Tensor:
+    """A tensor of a kernel's result, as it is where it lies as the rule says."""
+    if (
+        value.__class__ is np.ndarray
+        and value.strides == geom.np_strides
+        and value.dtype is geom.dtype.np
+        and value.shape == geom.shape
+        and value.flags.owndata
+    ):
+        return fresh(geom, value, value)
+    array, memory = conform(value, geom)
     return fresh(geom, memory, array)
 
 
@@ -190,7 +200,7 @@ def _dynamic(result: Array, outs: tuple[Dynamic, ...]) -> Any:
     tensors = []
     for value, out in zip(results, outs, strict=True):
         geom = out.geometry(np.shape(value))
-        tensors.append(_adopt(*conform(value, geom), geom))
+        tensors.append(_adopt(value, geom))
     return tuple(tensors) if isinstance(result, tuple) else tensors[0]
 
 

@@ -37,6 +37,8 @@ def kernel(op: Op, args: Sequence[Any], outs: Results) -> Kernel | None:
     if make is None:
         return universal(op.name) if out.dtype in _FULL else None
     geoms = [a._geom for a in args if isinstance(a, Tensor)]
+    if make is _pairs and not out.numel:
+        return lambda *_: np.empty(out.shape, out.dtype.np)
     if universal("middle") is None or not all(g.numel for g in (*geoms, out)):
         return None
     return None if any(g.dtype is uint64 for g in geoms) else make(op, args, out)
@@ -207,9 +209,28 @@ def _exchanged(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return None if function is None else lambda pivots, m: function(pivots, rows)
 
 
+def _each_nll(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    """Without a reduction, where every label is a class."""
+    outside, plain, classes = universal("outside"), op.kernels.cpu, args[0].shape[-1]
+    if outside is None or plain is None or args[2] is not None or args[0].ndim != 2:
+        return None
+    if 0 <= args[4] < classes:
+        return None
+    rows, none = np.arange(args[0].shape[0]), np.zeros((), out.dtype.np)
+
+    def run(self: Array, target: Array, *rest: Any) -> Any:
+        if outside(target, 0, classes) >= 0:
+            return plain(self, target, *rest)
+        return -self[rows, target], none.copy()
+
+    return run
+
+
 def _nll(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     """Of a sum or mean; numpy's says which label is no class."""
     function, plain, reduction = universal("picked"), op.kernels.cpu, args[3]
+    if not reduction and out.dtype in _FULL:
+        return _each_nll(op, args, out)
     if out.dtype not in _FULL or function is None or plain is None or out.ndim or not reduction:
         return None
     ones = np.ones(args[0].shape[-1], out.dtype.np)
@@ -240,8 +261,24 @@ def _counts(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return run
 
 
+def _nonzero(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function, geom = universal("places"), args[0]._geom
+    if function is None or not geom.ndim:
+        return None
+    sizes, rank = np.array(geom.shape), geom.ndim
+
+    def run(self: Array) -> Any:
+        marks = self if self.dtype == np.bool_ else self != 0
+        count = np.count_nonzero(marks)
+        columns = np.empty((rank, count), np.int64)
+        return function(marks.reshape(-1), sizes, out=columns).T
+
+    return run
+
+
 _MAKERS: dict[str, Maker] = {
     **products.MAKERS,
+    "nonzero": _nonzero,
     "_cross": _cross,
     "_fractional_max_pool": _fractional,
     "_histc": _counts,

@@ -7,8 +7,24 @@ those: a solution by QR, eigenvalues of symmetric matrices by the SVD of a shift
 
 from __future__ import annotations
 
+from functools import cache
+from typing import cast
+
 from ...rules import broadcast
 from ...words import *
+from ..move.joining import upper_triangle
+
+WORK = 64  # columns that LAPACK's blocked routines take at a time, at most
+LARGE_MATRIX = 1 << 14  # elements from which numpy's detour by float64 costs more than calls
+
+
+@cache
+def lapack(name: str, dtype: np.dtype[Any]) -> Any:
+    """LAPACK's routine, or one of BLAS, for matrices of a dtype."""
+    from scipy.linalg import get_blas_funcs, get_lapack_funcs
+
+    find = get_blas_funcs if name == "trsm" else get_lapack_funcs
+    return find((name,), (np.empty(0, dtype),))[0]
 
 
 class _LinAlgError(RuntimeError):
@@ -236,6 +252,18 @@ def _slogdet_grad(
     return None if factor is None else _spread(factor) * _t(_inverse(A))
 
 
+def _slogdet(A: Array) -> tuple[Array, ...]:
+    """Of a large matrix by LU in the own dtype: numpy computes in float64, and copies."""
+    if A.ndim > 2 or A.size < LARGE_MATRIX or A.dtype.kind == "c":
+        return tuple(np.linalg.slogdet(A))
+    factors, pivots, _ = lapack("getrf", A.dtype)(A.T)
+    diagonal = np.diagonal(factors)
+    exchanges = np.count_nonzero(pivots != np.arange(len(pivots)))
+    negative = exchanges + np.count_nonzero(diagonal < 0)
+    sign = (-1.0 if negative % 2 else 1.0) if diagonal.all() else 0.0
+    return np.asarray(sign), np.log(np.abs(diagonal)).sum(dtype=np.float64, keepdims=True)[0]
+
+
 op(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
     summary="Sign and logarithm of the absolute determinant: `[*, N, N] → [*], [*]`.",
@@ -243,7 +271,7 @@ op(
         _scalars(A, "linalg.slogdet"),
         _scalars(A).fresh(dtype=A.dtype.to_real()),
     ),
-    cpu=lambda A: tuple(np.linalg.slogdet(A)),
+    cpu=_slogdet,
     aclnn=call("aclnnSlogdet", "A", "sign", "logabsdet"),
     grad={"A": _slogdet_grad},
     samples=_matrices(),
@@ -345,10 +373,20 @@ def _cholesky_grad(grad: Tensor, result: Tensor) -> Tensor:
     return _t(inverse) @ middle @ inverse
 
 
+def _cholesky(self: Array) -> Array:
+    """By LAPACK in the own dtype where a matrix is large: numpy computes in float64, and copies."""
+    if self.ndim > 2 or self.size < LARGE_MATRIX:
+        return np.linalg.cholesky(self)
+    factor, info = lapack("potrf", self.dtype)(self, lower=1, clean=1)
+    if info:
+        raise np.linalg.LinAlgError
+    return cast("Array", factor)
+
+
 op(
     "_linalg_cholesky(Tensor self) -> Tensor",
     infer=square("linalg.cholesky"),
-    cpu=_guarded("linalg.cholesky", np.linalg.cholesky),
+    cpu=_guarded("linalg.cholesky", _cholesky),
     aclnn=call("aclnnLinalgCholesky", "self", False, "out"),
     grad={"self": _cholesky_grad},
     # Differences of one element leave the symmetric matrices: gradients are tested with torch's.
@@ -541,10 +579,33 @@ def _qr_infer(A: Geometry, mode: str = "reduced") -> tuple[Geometry, ...]:
 _QR_MODES = {"reduced": 0, "complete": 1, "r": 2}
 
 
+def reflectors(A: Array) -> tuple[Array, Array]:
+    """LAPACK's geqrf of one matrix, in its own dtype: R over the reflections, and their factors."""
+    factors, tau, _, _ = lapack("geqrf", A.dtype)(A, lwork=WORK * A.shape[1])
+    return factors, tau
+
+
 def _qr(A: Array, mode: str) -> Any:
+    if A.ndim == 2 and A.size:
+        return _qr_of_one(A, mode)
     if mode == "r":
         return np.zeros((0,), A.dtype), np.linalg.qr(A, "r")
     return tuple(np.linalg.qr(A, "complete" if mode == "complete" else "reduced"))
+
+
+def _qr_of_one(A: Array, mode: str) -> tuple[Array, Array]:
+    (m, n), k = A.shape, min(A.shape)
+    factors, tau = reflectors(A)
+    upper = upper_triangle(factors if mode == "complete" else factors[:k])
+    if mode == "r":
+        return np.zeros((0,), A.dtype), upper
+    columns = m if mode == "complete" else k
+    if columns > n:
+        wide = np.empty((m, columns), A.dtype, order="F")
+        wide[:, :n] = factors
+        factors = wide
+    form = lapack("ungqr" if A.dtype.kind == "c" else "orgqr", A.dtype)
+    return form(factors[:, :columns], tau, lwork=WORK * columns)[0], upper
 
 
 def _qr_grad(grads: tuple[Tensor, ...], A: Tensor, Q: Tensor, R: Tensor, mode: str) -> Tensor:

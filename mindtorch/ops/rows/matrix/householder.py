@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...._compat.unsupported_dtypes import dtypes
 from ...rules import broadcast, refuse_dtype
 from ...words import *
-from .decompositions import _t, column_major, in_columns
+from .decompositions import _t, column_major, in_columns, reflectors
 from .triangular import SQUARE
 
 
@@ -191,6 +191,8 @@ def _geqrf_infer(self: Geometry) -> tuple[Geometry, Geometry]:
 def _geqrf(self: Array) -> tuple[Array, Array]:
     m, n = self.shape[-2:]
     built, tau = np.empty_like(self), np.empty((*self.shape[:-2], min(m, n)), self.dtype)
+    if self.size and self.ndim == 2:
+        return reflectors(self)
     if self.size:
         h, t = np.linalg.qr(self, "raw")
         built, tau = h.swapaxes(-1, -2), t

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 from ...words import *
-from .decompositions import _SIGNS, _t, check_square, column_major
+from ..move.joining import lower_triangle
+from .decompositions import _SIGNS, WORK, _t, check_square, column_major, lapack
 
 SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
 _NPU = {"npu": "CANN has no eigenvalues of matrices that are not symmetric"}
@@ -75,25 +75,19 @@ def _ldl_infer(self: Geometry, hermitian: bool = False, check_errors: bool = Fal
     )
 
 
-@cache
-def lapack(name: str, dtype: np.dtype[Any]) -> Any:
-    """LAPACK's routine, or one of BLAS, for matrices of a dtype."""
-    from scipy.linalg import get_blas_funcs, get_lapack_funcs
-
-    find = get_blas_funcs if name == "trsm" else get_lapack_funcs
-    return find((name,), (np.empty(0, dtype),))[0]
-
-
 def _routine(name: str, A: Array, hermitian: bool) -> Any:
     return lapack(("he" if hermitian and A.dtype.kind == "c" else "sy") + name, A.dtype)
 
 
 def _ldl(self: Array, hermitian: bool, check_errors: bool) -> tuple[Array, ...]:
     n = self.shape[-1]
+    if self.ndim == 2 and n:
+        ld, pivots, code = _routine("trf", self, hermitian)(self, lower=1, lwork=WORK * n)
+        return lower_triangle(ld), pivots.astype(np.int32, copy=False), np.asarray(code, np.int32)
     built, pivots, info = [], [], []
     for a in self.reshape(-1, n, n) if n else ():
         ld, piv, code = _routine("trf", a, hermitian)(a, lower=1)
-        built.append(np.tril(ld))
+        built.append(lower_triangle(ld))
         pivots.append(np.asarray(piv))
         info.append(code)
     batch = self.shape[:-2]

@@ -15,8 +15,8 @@ from .decompositions import (
     check_square,
     column_major,
     in_columns,
+    lapack,
 )
-from .spectral import lapack
 
 SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
 

@@ -314,11 +314,22 @@ def _select_infer(self: Geometry, dim: int, index: Geometry) -> Geometry:
     return self.fresh((*self.shape[:at], index.numel, *self.shape[at + 1 :]))
 
 
+_UNSIGNED = {np.dtype(np.int64): np.uint64, np.dtype(np.int32): np.uint32}
+
+
+def _leads_outside(index: Array, size: int) -> bool:
+    """Whether an index is negative, and so above all as an unsigned one, or past the size."""
+    kind = _UNSIGNED.get(index.dtype)
+    if kind is None or size >> 31:
+        return bool(index.size and (index.min() < 0 or index.max() >= size))
+    return bool(index.size and index.view(kind).max() >= size)
+
+
 def _select(self: Array, dim: int, index: Array) -> Array:
     if not self.ndim:
         return self.copy()
     size = self.shape[dim]
-    if index.size and (index.min() < 0 or index.max() >= size):
+    if _leads_outside(index, size):
         raise IndexError("index out of range in self")
     if self.flags.c_contiguous:
         return np.take(self, index.reshape(-1), axis=dim)
@@ -466,7 +477,7 @@ def _copy_infer(self: Geometry, dim: int, index: Geometry, source: Geometry) -> 
 def _beyond(index: Array, self: Array, dim: int, form: str, kind: type[Exception]) -> Array:
     """The indices; `kind` in torch's words for one that is negative or past the dimension."""
     size = self.shape[dim] if self.ndim else 1
-    if index.size and (index.min() < 0 or index.max() >= size):
+    if _leads_outside(index, size):
         bad = index[(index < 0) | (index >= size)].reshape(-1)[0]
         raise kind(
             form.format(f"index {bad} is out of bounds for dimension {dim} with size {size}")

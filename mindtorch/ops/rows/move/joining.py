@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
 from ...._tensor.dtype import int32, int64
@@ -207,11 +208,25 @@ def _repeat_grad(grad: Tensor, self_geom: Geometry, repeats: tuple[int, ...]) ->
     return aten.sum(aten.reshape(grad, tuple(split)), tuple(dims)) if dims else grad
 
 
+_MOST_PAIRS = 16  # of dims: older numpy has 32
+
+
+def _repeated(self: Array, repeats: tuple[int, ...]) -> Array:
+    """As np.tile, in one copy."""
+    if len(repeats) > _MOST_PAIRS:
+        return np.tile(self, repeats)
+    shape = (1,) * (len(repeats) - self.ndim) + self.shape
+    pairs = [n for pair in zip(repeats, shape, strict=True) for n in pair]
+    built = np.empty(pairs, self.dtype)
+    built[...] = self.reshape([n for size in shape for n in (1, size)])
+    return built.reshape([r * n for r, n in zip(repeats, shape, strict=True)])
+
+
 op(
     "repeat(Tensor self, int[] repeats) -> Tensor",
     summary="Copies side by side, `repeats` times along each dimension.",
     infer=_repeat_infer,
-    cpu=lambda self, repeats: np.tile(self, repeats),
+    cpu=_repeated,
     compute="raw",
     aclnn=call("aclnnRepeat", "self", "repeats", "out"),
     grad={"self": _repeat_grad},
@@ -445,6 +460,30 @@ def _within(diagonal: int, shape: Sequence[int]) -> int:
     return max(-shape[-2], min(diagonal, shape[-1]))
 
 
+_SMALL_MATRIX = 1 << 12  # elements; masks of such are kept
+
+
+@lru_cache(1 << 8)
+def _lower_mask(rows: int, columns: int, diagonal: int) -> Array:
+    return np.tri(rows, columns, diagonal, bool)
+
+
+def lower_triangle(self: Array, diagonal: int = 0) -> Array:
+    """np.tril, whose masks of small matrices are made once."""
+    rows, columns = self.shape[-2:]
+    if rows * columns > _SMALL_MATRIX:
+        return np.tril(self, diagonal)
+    return np.where(_lower_mask(rows, columns, diagonal), self, self.dtype.type(0))
+
+
+def upper_triangle(self: Array, diagonal: int = 0) -> Array:
+    """np.triu, whose masks of small matrices are made once."""
+    rows, columns = self.shape[-2:]
+    if rows * columns > _SMALL_MATRIX:
+        return np.triu(self, diagonal)
+    return np.where(_lower_mask(rows, columns, diagonal - 1), self.dtype.type(0), self)
+
+
 def _triangle(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
     def infer(self: Geometry, diagonal: int = 0) -> Geometry:
         if self.ndim < 2:
@@ -472,8 +511,8 @@ def _triangle(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
     )
 
 
-_triangle("tril", np.tril, "aclnnTril")
-_triangle("triu", np.triu, "aclnnTriu")
+_triangle("tril", lower_triangle, "aclnnTril")
+_triangle("triu", upper_triangle, "aclnnTriu")
 
 
 def _diag(self: Tensor, diagonal: int = 0) -> Tensor:

@@ -146,7 +146,14 @@ def batch_norm(
 
 def _moved(running: Tensor, batch: Tensor, momentum: float) -> None:
     """Moves a running statistic towards a batch's by `momentum`, outside autograd."""
-    running.detach().mul_(1 - momentum).add_(batch.to(running.dtype), alpha=momentum)
+    if batch._geom.dtype is not running._geom.dtype:
+        batch = batch.to(running.dtype)
+    _plain(running).mul_(1 - momentum).add_(batch, alpha=momentum)
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """The tensor outside autograd: itself where it has no history."""
+    return tensor if tensor._fn is None else tensor.detach()
 
 
 def normalized_by(
@@ -165,18 +172,17 @@ def normalized_by(
         out = input if weight is None else input * weight[0]
         none = aten.empty((0,), dtype=input.dtype, device=input.device)
         return (out.clone() if bias is None else out + bias[0]), none, none
+    channels = input.size(1)
     parts = {"running_mean": mean, "running_var": var, "weight": weight, "bias": bias}
     for name, values in parts.items():
-        if values is not None and values.numel() != input.size(1):
-            raise RuntimeError(
-                f"{name} should contain {input.size(1)} elements not {values.numel()}"
-            )
+        if values is not None and values._geom.numel != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {values.numel()}")
     fixed = (None, None) if training else (mean, var)
     out, batch_mean, rstd = aten._batch_norm_functional(
         input, weight, bias, fixed[0], fixed[1], training, eps
     )
     if training and (mean is not None or var is not None):
-        count = input.numel() // max(input.size(1), 1)
+        count = input.numel() // max(channels, 1)
         if mean is not None:
             _moved(mean, batch_mean.detach(), momentum)
         if var is not None:

@@ -217,13 +217,29 @@ op(
 
 
 def _polar(abs: Tensor, angle: Tensor) -> Tensor:
-    pointwise_complex(abs._geom, angle._geom)  # refuses what complex() would
     return aten.complex(abs * aten.cos(angle), abs * aten.sin(angle))
 
 
-composite(
+def _polar_cpu(abs: Array, angle: Array, *, out: Geometry) -> Array:
+    built = np.empty(out.shape, out.dtype.np)
+    np.multiply(abs, np.cos(angle), out=built.real)
+    np.multiply(abs, np.sin(angle), out=built.imag)
+    return built
+
+
+def _polar_grad(grad: Tensor, abs: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
+    real, imag, cos, sin = aten.real(grad), aten.imag(grad), aten.cos(angle), aten.sin(angle)
+    return real * cos + imag * sin, (imag * cos - real * sin) * abs
+
+
+op(
     "polar(Tensor abs, Tensor angle) -> Tensor",
-    _polar,
+    infer=lambda abs, angle: pointwise_complex(abs, angle),
+    cpu=_polar_cpu,
+    lower=_polar,
+    compute="raw",
+    grad={("abs", "angle"): _polar_grad},
+    tolerance="elementary",
     summary="Complex numbers from modulus and argument.",
     surface="function",
     samples=calls((Arg((2, 3), low=0.5), Arg((2, 3)))),

@@ -635,7 +635,9 @@ def _norm(
         return np.sqrt(np.sum(x * x, axis=axes, keepdims=keepdim))
     if ord == 0:
         return np.sum(x != 0, axis=axes, keepdims=keepdim).astype(np.float64)
-    return np.sum(x**ord, axis=axes, keepdims=keepdim) ** (1 / ord)
+    norm = np.add.reduce(x**ord, axis=axes, keepdims=keepdim) ** (1 / ord)
+    result: Array = norm.astype(out.dtype.np)
+    return result
 
 
 def _norm_lower(
@@ -776,7 +778,9 @@ def _nansum_cpu(
     """The sum, if it is a number; else that of what is one, in a second pass."""
     if self.dtype.kind in "biu" or out.dtype.is_floating_point:
         total = sum_cpu(self, dim, keepdim, dtype, out=out)
-        if self.dtype.kind in "biu" or not np.isnan(total).any():
+        if self.dtype.kind in "biu":
+            return total
+        if not (total != total if np.ndim(total) == 0 else np.isnan(total).any()):
             return total
     zero = self.dtype.type(0)
     return sum_cpu(np.where(np.isnan(self), zero, self), dim, keepdim, dtype, out=out)
