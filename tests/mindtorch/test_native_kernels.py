@@ -381,3 +381,49 @@ def test_universal_functions_agree_with_the_references_of_their_rows():
                 tolerance = 1e-5 if kind is np.float32 else 1e-11
                 np.testing.assert_allclose(ours, theirs, rtol=tolerance, err_msg=op.name)
                 assert ours.dtype == kind
+
+
+def _far_rows(kind, dim, order):
+    """Calls along a dimension of a tensor whose last one is long enough to be read in blocks."""
+    torch, rng = mindtorch, np.random.default_rng(7)
+    x = torch.from_numpy(rng.integers(-4, 5, (5, 33, 70)).astype(kind))
+    x = x if order == "rows" else x.transpose(0, 2)
+    shape = list(x.shape)
+    shape[dim] += 3
+    source = torch.from_numpy(rng.integers(-4, 5, shape).astype(kind))
+    at = torch.from_numpy(rng.integers(0, x.shape[dim], shape))
+    slices = torch.from_numpy(rng.integers(0, x.shape[dim], shape[dim]))
+    yield x.cumsum(dim), x.cummax(dim).values, x.cummin(dim).indices
+    yield x.gather(dim, at), x.scatter_add(dim, at, source), x.index_add(dim, slices, source)
+    yield x.scatter_reduce(dim, at, source, "amax"), x.scatter(dim, at, 2)
+    yield x.to(torch.float16), x[..., ::2].to(torch.float16)
+
+
+@pytest.mark.parametrize("order", ["rows", "columns"])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["float32", "float64", "int64", "int32"])
+def test_rows_that_lie_far_apart_give_what_numpy_gives(kind, dim, order):
+    with native.flags(enabled=False):
+        expected = [r.numpy() for results in _far_rows(kind, dim, order) for r in results]
+    with native.flags(enabled=True, everywhere=True):
+        given = [r.numpy() for results in _far_rows(kind, dim, order) for r in results]
+    for ours, numpys in zip(given, expected, strict=True):
+        np.testing.assert_array_equal(ours, numpys)
+
+
+def test_halves_round_and_keep_the_sign_of_nan_as_numpys():
+    values = np.array([65504, 65519.99, 65520, 6e-8, 2.9e-8, 1.00048828125, -0.0, np.inf] * 300)
+    values = np.concatenate([values, -values, [np.nan, -np.nan]]).astype(np.float32)
+    halves = mindtorch.from_numpy(values).to(mindtorch.float16).numpy()
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(
+            halves.view(np.int16), values.astype(np.float16).view(np.int16)
+        )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_polygamma_below_zero_is_as_exact_in_float32_as_in_float64(n):
+    x = np.linspace(-31.7, -0.3, 200).astype(np.float32)
+    single = mindtorch.polygamma(n, mindtorch.from_numpy(x)).numpy()
+    double = mindtorch.polygamma(n, mindtorch.from_numpy(x.astype(np.float64))).numpy()
+    np.testing.assert_allclose(single, double, rtol=3e-7)

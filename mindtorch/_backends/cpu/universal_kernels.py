@@ -261,24 +261,8 @@ def _counts(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return run
 
 
-def _nonzero(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
-    function, geom = universal("places"), args[0]._geom
-    if function is None or not geom.ndim:
-        return None
-    sizes, rank = np.array(geom.shape), geom.ndim
-
-    def run(self: Array) -> Any:
-        marks = self if self.dtype == np.bool_ else self != 0
-        count = np.count_nonzero(marks)
-        columns = np.empty((rank, count), np.int64)
-        return function(marks.reshape(-1), sizes, out=columns).T
-
-    return run
-
-
 _MAKERS: dict[str, Maker] = {
     **products.MAKERS,
-    "nonzero": _nonzero,
     "_cross": _cross,
     "_fractional_max_pool": _fractional,
     "_histc": _counts,

@@ -92,11 +92,21 @@ double zeta(double x, double q, double = 0) {
   return hurwitz(x, 1 - rest) + sign * hurwitz(x, rest) - sign * hurwitz(x, 1 - q);
 }
 
+// The sum for a place a little below zero, term by term up to where it is positive: in double, for
+// results in float.
+double direct(double x, double q) {
+  double below = 0;
+  for (; q < 1; q += 1) below += inverse_power(q, x);
+  return below + hurwitz(x, q);
+}
+
 double polygamma(double n, double x, double largest) {
   if (n == 1 && x == INFINITE) return 0;
+  const bool narrow = largest <= std::numeric_limits<float>::max();
   const double factorial = std::tgamma(n + 1);
-  double sum = zeta(n + 1, x);
-  if (largest <= std::numeric_limits<float>::max()) sum = static_cast<float>(sum);
+  const bool near = narrow && n > 0 && n < 32 && x < 0 && x > -32 && x != std::floor(x);
+  double sum = near ? direct(n + 1, x) : zeta(n + 1, x);
+  if (narrow) sum = static_cast<float>(sum);
   return sum * (factorial <= largest ? factorial : INFINITE) *
          (std::fmod(n, 2) != 0 ? 1 : -1);
 }
