@@ -99,3 +99,10 @@ def test_layers_give_the_bits_of_torch(name: str, backward: bool) -> None:
 def test_batch_norm_of_images_gives_the_bits_of_torch(backward: bool) -> None:
     for shape in IMAGES:
         np.testing.assert_array_equal(*_both(LAYERS["batch_norm"], shape, backward))
+
+
+def test_linspace_gives_the_bits_of_torch() -> None:
+    for ends in ((0, 1), (0.5, 1.5), (-3, 7.3)):
+        for steps in (2, 10, 33, 1000):
+            ours, theirs = (t.linspace(*ends, steps).numpy() for t in (torch, mindtorch))
+            np.testing.assert_array_equal(ours, theirs)

@@ -459,7 +459,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
         (4, 8192): "float64 int32 int64",
     },
     "tan": {(4, 64): "bfloat16 float16"},
-    "tanh": {(4, 512): "bfloat16", (4, 0): "float16"},
+    "tanh": {(4, 512): "bfloat16", (4, 0): "float16", (2048, 0): "float32"},
     "tanh_backward": {(4, 0): "bfloat16 float16 float32 float64"},
     "threshold": {(4, 0): "bfloat16 float16 float32 float64 int32 int64", (4, 8192): "uint8"},
     "threshold_backward": {(4, 0): "bfloat16 float16", (512, 0): "float32 float64"},

@@ -42,8 +42,10 @@ def _linspace(
     kind = np.dtype(wide).type
     step = kind((kind(end) - kind(start)) / kind(steps - 1))
     index = np.arange(steps)
-    low = kind(start) + step * index.astype(wide)
-    high = kind(end) - step * (steps - 1 - index).astype(wide)
+    # torch rounds the product and the sum of float32 together.
+    exact = np.dtype(np.float64 if kind is np.float32 else wide).type
+    low = exact(kind(start)) + exact(step) * index.astype(exact)
+    high = exact(kind(end)) - exact(step) * (steps - 1 - index).astype(exact)
     return np.where(index < steps // 2, low, high).astype(out.dtype.np)
 
 
