@@ -11,6 +11,7 @@ add_custom_command(
 
 Python_add_library(_launch MODULE ${API} WITH_SOABI
   "${launch_source}"
+  "${launch_dir}/state.cpp"
   "${launch_dir}/allocator.cpp"
   "${launch_dir}/caller.cpp"
   "${launch_dir}/device.cpp"
@@ -19,8 +20,8 @@ Python_add_library(_launch MODULE ${API} WITH_SOABI
   "${launch_dir}/memory.cpp"
   "${launch_dir}/plan.cpp"
   "${launch_dir}/sharing.cpp"
-  "${launch_dir}/state.cpp"
   "${launch_dir}/stream.cpp")
+set_target_properties(_launch PROPERTIES UNITY_BUILD ${MINDTORCH_UNITY} UNITY_BUILD_BATCH_SIZE 5)
 target_include_directories(_launch PRIVATE "${launch_dir}")
 target_link_libraries(_launch PRIVATE ${CMAKE_DL_LIBS})
 target_compile_options(_launch PRIVATE

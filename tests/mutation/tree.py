@@ -251,7 +251,7 @@ def _copy(instrumented: Collection[str]) -> None:
         for old in (tree() / part).rglob("*"):
             if old.is_file() and old not in kept and install() not in old.parents:
                 old.unlink()
-    flags = tree() / _SIMULATOR / "src/ops/ops.cmake"
+    flags = tree() / _SIMULATOR / "src/ops/levels.cmake"
     _write(flags, flags.read_text().replace("-O3", "-O1"))
     header = (Path(__file__).parent / "mutants.h").read_text()
     _write(tree() / _SIMULATOR / "include" / "mutants.h", header)

@@ -48,7 +48,7 @@ Python load() {
   return p;
 }
 
-constexpr int kDeepest = 24, kShown = 4, kShownOfPackages = 2;
+constexpr int kDeepest = 24, kFrames = 4, kFramesOfPackages = 2;
 
 struct Line {
   std::string text;
@@ -111,8 +111,8 @@ std::string python_stack() {
   int state = held ? 0 : p.take_lock();
   std::vector<Line> lines = lines_of(p, thread);
   if (!held) p.give_lock(state);
-  std::string own = shown(lines, false, kShown);
-  return own.empty() ? shown(lines, true, kShownOfPackages) : own;
+  std::string own = shown(lines, false, kFrames);
+  return own.empty() ? shown(lines, true, kFramesOfPackages) : own;
 }
 
 }  // namespace layers

@@ -13,7 +13,7 @@ aclnnStatus expect_causal(const Call& c, int x, int weight, int mask) {
   ACL_RETURN_IF_FAILED(expect_dims(c, weight, {-1, t.dims[2]}));
   return expect_dims(c, mask, {t.dims[1], t.dims[0]});
 }
-aclnnStatus check_causal(Call& c) {
+aclnnStatus check_masked(Call& c) {
   using P = params::MaskedCausalConv1d;
 
   ACL_RETURN_IF_FAILED(expect_given(c, {P::x, P::out}));
@@ -34,7 +34,7 @@ void each_past(const Tensor& x, int64_t taps, const Tensor* mask, F f) {
     }
   }
 }
-aclError run_causal(Call& c) {
+aclError run_masked(Call& c) {
   using P = params::MaskedCausalConv1d;
 
   const Numbers x = numbers(c.tensor(P::x)), w = numbers(c.tensor(P::weight));
@@ -72,5 +72,5 @@ aclError run_causal_grad(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-ACLNN_OP(aclnnMaskedCausalConv1d, check_causal, run_causal)
+ACLNN_OP(aclnnMaskedCausalConv1d, check_masked, run_masked)
 ACLNN_OP(aclnnMaskedCausalConv1dBackward, check_causal_grad, run_causal_grad)

@@ -13,42 +13,42 @@ namespace {
 bool flag_at(const Call& c, int arg) { return arg != kNone && c.flag(arg); }
 
 // Where the versions have their arguments.
-struct Places {
+struct Operands {
   int x2_scale, x1_scale, offset, bias, turn1, turn2, group, x2_offset, out;
 };
-constexpr Places kQuantV2 = [] {
+constexpr Operands kQuantV2 = [] {
   using P = params::QuantMatmulV2;
-  return Places{P::deqScale, kNone, kNone, P::bias, P::adjX1, P::adjX2, kNone, kNone, P::out};
+  return Operands{P::deqScale, kNone, kNone, P::bias, P::adjX1, P::adjX2, kNone, kNone, P::out};
 }();
-constexpr Places kQuantV3 = [] {
+constexpr Operands kQuantV3 = [] {
   using P = params::QuantMatmulV3;
-  return Places{P::scale,       kNone, P::offset, P::bias, P::transposeX1,
+  return Operands{P::scale,       kNone, P::offset, P::bias, P::transposeX1,
                 P::transposeX2, kNone, kNone,     P::out};
 }();
-constexpr Places kQuantV4 = [] {
+constexpr Operands kQuantV4 = [] {
   using P = params::QuantMatmulV4;
-  return Places{P::scale,       P::pertokenScaleOptional, P::offset, P::bias,
+  return Operands{P::scale,       P::pertokenScaleOptional, P::offset, P::bias,
                 P::transposeX1, P::transposeX2,           kNone,     kNone,
                 P::out};
 }();
-constexpr Places kQuantV5 = [] {
+constexpr Operands kQuantV5 = [] {
   using P = params::QuantMatmulV5;
-  return Places{P::x2Scale,     P::x1Scale, P::yOffset,  P::bias, P::transposeX1,
+  return Operands{P::x2Scale,     P::x1Scale, P::yOffset,  P::bias, P::transposeX1,
                 P::transposeX2, 11,         P::x2Offset, P::out};
 }();
-constexpr Places kReduceSum = [] {
+constexpr Operands kReduceSum = [] {
   using P = params::QuantMatmulReduceSumWeightNz;
-  return Places{P::x2Scale,     P::x1Scale, kNone, kNone, P::transposeX1,
+  return Operands{P::x2Scale,     P::x1Scale, kNone, kNone, P::transposeX1,
                 P::transposeX2, kNone,      kNone, P::out};
 }();
-constexpr Places kFusedQuant = [] {
+constexpr Operands kFusedQuant = [] {
   using P = params::FusedQuantMatmul;
-  return Places{P::x2Scale, P::x1Scale, P::yOffsetOptional, P::biasOptional, kNone, kNone, kNone,
+  return Operands{P::x2Scale, P::x1Scale, P::yOffsetOptional, P::biasOptional, kNone, kNone, kNone,
                 kNone,      P::out};
 }();
-constexpr Places kQuant16 = [] {
+constexpr Operands kQuant16 = [] {
   using P = params::BatchMatmulQuant;
-  return Places{P::quantParam,  kNone, kNone, P::bias, P::transposeX1,
+  return Operands{P::quantParam,  kNone, kNone, P::bias, P::transposeX1,
                 P::transposeX2, kNone, kNone, P::out};
 }();
 
@@ -77,7 +77,7 @@ aclnnStatus refuse_product(const Call& c) {
                 c.name(P::x1), shape_text(c.tensor(P::x1)), c.name(P::x2),
                 shape_text(c.tensor(P::x2)), shape_text(c.tensor(out)));
 }
-aclnnStatus check_product(Call& c, const Places& at) {
+aclnnStatus check_product(Call& c, const Operands& at) {
   using P = params::QuantMatmul;
 
   ACL_RETURN_IF_FAILED(expect_given(c, {P::x1, P::x2, at.out}));
@@ -94,7 +94,7 @@ aclnnStatus check_product(Call& c, const Places& at) {
   s.dims[s.rank - 1] = cols;
   return expect_shape(c, at.out, s);
 }
-template <const Places& at>
+template <const Operands& at>
 aclnnStatus check_quant(Call& c) {
   ACL_RETURN_IF_FAILED(check_product(c, at));
   const Tensor& out = c.tensor(at.out);
@@ -115,7 +115,7 @@ bool blockwise(const Tensor* s) {
 // as its two halves 16 high + (low - 8) do, and the offset makes up for that before x1's scale
 // (op-plugin's test of npu_quant_matmul, A8W4).
 constexpr double kHalf = 8;
-bool halves(const Call& c, const Places& at) {
+bool halves(const Call& c, const Operands& at) {
   using P = params::QuantMatmul;
 
   const aclDataType x2 = c.tensor(P::x2).dtype;
@@ -150,7 +150,7 @@ Floats finished(const Matrices& m, const Finish& f) {
   }
   return out;
 }
-Finish finish_of(const Call& c, const Places& at, bool blocks) {
+Finish finish_of(const Call& c, const Operands& at, bool blocks) {
   using P = params::QuantMatmul;
 
   Finish f;
@@ -170,7 +170,7 @@ Finish finish_of(const Call& c, const Places& at, bool blocks) {
   }
   return f;
 }
-Matrices quant_product(const Call& c, const Places& at, bool& blocks) {
+Matrices quant_product(const Call& c, const Operands& at, bool& blocks) {
   using P = params::QuantMatmul;
 
   const Tensor *s1 = at_or_null(c, at.x1_scale), *s2 = at_or_null(c, at.x2_scale);
@@ -190,7 +190,7 @@ Matrices quant_product(const Call& c, const Places& at, bool& blocks) {
   }
   return product(turn1 ? transposed_of(a) : a, turn2 ? transposed_of(b) : b);
 }
-template <const Places& at>
+template <const Operands& at>
 aclError run_quant(Call& c) {
   bool blocks = false;
   const Matrices m = quant_product(c, at, blocks);
@@ -212,9 +212,9 @@ aclError run_quant(Call& c) {
   return ACL_SUCCESS;
 }
 // (x1, x2, bias, deqScale, out): one factor, given by value.
-constexpr Places kQuantV1 = [] {
+constexpr Operands kQuantV1 = [] {
   using P = params::QuantMatmul;
-  return Places{kNone, kNone, kNone, P::bias, kNone, kNone, kNone, kNone, P::out};
+  return Operands{kNone, kNone, kNone, P::bias, kNone, kNone, kNone, kNone, P::out};
 }();
 aclnnStatus check_quant_first(Call& c) { return check_quant<kQuantV1>(c); }
 aclError run_quant_first(Call& c) {
@@ -253,9 +253,9 @@ aclError run_activated(Call& c) {
   return ACL_SUCCESS;
 }
 // (x1, x2, x1Scale, x2Scale, yRef, transposeX1, transposeX2, groupSize): y += the scaled product.
-constexpr Places kInplace = [] {
+constexpr Operands kInplace = [] {
   using P = params::QuantBatchMatmulInplaceAdd;
-  return Places{P::x2Scale,     P::x1ScaleOptional, kNone, kNone,
+  return Operands{P::x2Scale,     P::x1ScaleOptional, kNone, kNone,
                 P::transposeX1, P::transposeX2,     7,     kNone,
                 P::yRef};
 }();
@@ -298,7 +298,7 @@ template <int Out>
 aclnnStatus check_weight(Call& c) {
   using P = params::WeightQuantBatchMatmulNz;
 
-  constexpr Places at = {kNone, kNone, kNone, 6, kNone, kNone, kNone, kNone, Out};
+  constexpr Operands at = {kNone, kNone, kNone, 6, kNone, kNone, kNone, kNone, Out};
   ACL_RETURN_IF_FAILED(expect_given(c, {P::antiquantScale}));
   return check_product(c, at);
 }
