@@ -33,6 +33,13 @@ void write_tiles(const Tensor& t, const Matrices& m);
 
 Matrices transposed_of(const Matrices& m);
 
+// A vector as one row that serves all: a parameter for each column.
+inline Tensor over_columns(const Tensor& t) {
+  Tensor v = t;
+  if (t.rank == 1)
+    v.rank = 2, v.dims[1] = t.dims[0], v.strides[1] = t.strides[0], v.dims[0] = 1, v.strides[0] = 0;
+  return v;
+}
 // Multiplies each element by its block's scale, [.., blocks of rows, blocks of columns], where a
 // block has as many rows as divide them evenly, rounded up. Scales that are powers of two come in
 // pairs, one for 32 elements of a row: [.., rows, blocks / 2, 2], or, `by_rows`, of a column:

@@ -146,12 +146,6 @@ aclnnStatus check_reduced(Call& c) {
   }
   return find_group(c, at.group, at.group + 1);
 }
-Tensor over_columns(const Tensor& t) {
-  Tensor v = t;
-  if (t.rank == 1)
-    v.rank = 2, v.dims[1] = t.dims[0], v.strides[1] = t.strides[0], v.dims[0] = 1, v.strides[0] = 0;
-  return v;
-}
 Floats local_product(const Call& c, const Places& at) {
   using P = params::MatmulAllReduce;
 

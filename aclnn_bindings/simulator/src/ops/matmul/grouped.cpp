@@ -114,12 +114,6 @@ Tensor slice_of(Span<Tensor*> list, int64_t g, int64_t groups) {
   --t.rank;
   return t;
 }
-Tensor over_columns(const Tensor& t) {
-  Tensor v = t;
-  if (t.rank == 1)
-    v.rank = 2, v.dims[1] = t.dims[0], v.strides[1] = t.strides[0], v.dims[0] = 1, v.strides[0] = 0;
-  return v;
-}
 
 // Beside x of floats the weights are plain floats; beside another x, words of eight elements.
 bool packs_words(const Call& c) {

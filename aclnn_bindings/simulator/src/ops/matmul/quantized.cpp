@@ -302,13 +302,6 @@ aclnnStatus check_weight(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {P::antiquantScale}));
   return check_product(c, at);
 }
-// Parameters of one element, one column, or blocks of rows.
-Tensor over_columns(const Tensor& t) {
-  Tensor v = t;
-  if (t.rank != 1) return v;
-  v.rank = 2, v.dims[1] = t.dims[0], v.strides[1] = t.strides[0], v.dims[0] = 1, v.strides[0] = 0;
-  return v;
-}
 template <int Out>
 aclError run_weight(Call& c) {
   using P = params::WeightQuantBatchMatmulNz;
