@@ -9,7 +9,7 @@ set(plain
   attention/[^f] attention/floyd convolution/causal convolution/conv_tbc convolution/masked
   image/[^g] image/geometry matmul/[^d] norm/batch norm/fused norm/micro)
 set(middle
-  attention/ creation/ embedding/bag fft/ foreach/ indexing/[^g] linalg/ loss/ matmul/ optimizer/ random/
+  attention/ creation/ embedding/bag fft/ foreach/ indexing/[^g] linalg/ loss/[^e] matmul/ optimizer/ random/
   rnn/ shape/ sorting/)
 set(fast_SOURCES ${loops_SOURCES} ${ops_SOURCES})
 foreach(LEVEL plain middle)
