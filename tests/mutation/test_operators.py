@@ -10,8 +10,9 @@ pytest.importorskip("tree_sitter_cpp", reason="kernels are parsed by tree-sitter
 
 from . import tree
 from .bugs import Bug, BugError, fits, load, planted
+from .forms import WIDTHS, form_of
 from .instrument import rendered
-from .operators import sites
+from .operators import bodies, sites
 from .sites import keyed
 
 ROW = b"ACL_FN(Add, Arith, (T a, T b, T alpha), a + alpha * b)\n"
@@ -150,9 +151,24 @@ def test_size_of_the_workspace_is_left_alone():
 
 
 def test_every_bug_still_fits_its_source():
-    source = tree.ROOT / "aclnn_bindings" / "simulator" / "src"
-    stale = [f"{b.file}: {b.name}" for b in load() if not fits((source / b.file).read_bytes(), b)]
+    stale = [f"{b.file}: {b.name}" for b in load()
+             if not fits((tree.sources() / b.file).read_bytes(), b)]  # fmt: skip
     assert not stale, f"mend or remove what no source has: {stale}"
+
+
+def whole(source, bug):
+    """Whether something around what the bug replaces can be switched."""
+    start = bug.place(source)
+    end = start + len(bug.find.encode())
+    inside = [first <= start and end <= last
+              for _, first, last in bodies(source) if start < last and first < end]  # fmt: skip
+    return all(inside) and form_of(source, start, end, bug.put, WIDTHS[0]) is not None
+
+
+def test_every_bug_is_a_part_that_can_be_switched():
+    broken = [f"{b.file}: {b.name}" for b in load()
+              if not whole((tree.sources() / b.file).read_bytes(), b)]  # fmt: skip
+    assert not broken, f"beyond a row's expression, or in a constructor's initialisers: {broken}"
 
 
 def test_a_function_that_a_static_value_is_made_by_needs_a_fresh_process():
