@@ -87,7 +87,7 @@ class Transform:
     def _inv_call(self, y: Tensor) -> Tensor:
         if self._cache_size and self._last is not None and y is self._last[1]:
             return self._last[0]
-        x = self._inverted(y)
+        x = self._inverse(y)
         if self._cache_size:
             self._last = x, y
         return x
@@ -95,7 +95,7 @@ class Transform:
     def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:

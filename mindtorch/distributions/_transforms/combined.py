@@ -80,7 +80,7 @@ class ComposeTransform(Transform):
             x = part(x)
         return x
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         for part in reversed(self.parts):
             y = part._inv_call(y)
         return y
@@ -152,7 +152,7 @@ class IndependentTransform(Transform):
             raise ValueError("Too few dimensions on input")
         return self.base_transform(x)
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         if y.dim() < self.codomain.event_dim:
             raise ValueError("Too few dimensions on input")
         return self.base_transform.inv(y)
@@ -201,7 +201,7 @@ class ReshapeTransform(Transform):
     def _call(self, x: Tensor) -> Tensor:
         return x.reshape((*x.shape[: x.dim() - len(self.in_shape)], *self.out_shape))
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.reshape((*y.shape[: y.dim() - len(self.out_shape)], *self.in_shape))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -244,7 +244,7 @@ class CumulativeDistributionTransform(Transform):
     def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         return self.distribution.icdf(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -309,7 +309,7 @@ class CatTransform(Transform):
         parts = zip(self.transforms, self._parts(x), strict=True)
         return mindtorch.cat([t(part) for t, part in parts], self.dim)
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         parts = zip(self.transforms, self._parts(y, "y"), strict=True)
         return mindtorch.cat([t.inv(part) for t, part in parts], self.dim)
 
@@ -361,7 +361,7 @@ class StackTransform(Transform):
         parts = zip(self.transforms, self._parts(x), strict=True)
         return mindtorch.stack([t(part) for t, part in parts], self.dim)
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         parts = zip(self.transforms, self._parts(y), strict=True)
         return mindtorch.stack([t.inv(part) for t, part in parts], self.dim)
 

@@ -42,7 +42,7 @@ class ExpTransform(_Rising):
     def _call(self, x: Tensor) -> Tensor:
         return x.exp()
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ class SigmoidTransform(_Rising):
     def _call(self, x: Tensor) -> Tensor:
         return clipped_sigmoid(x)
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         info = mindtorch.finfo(y.dtype)
         y = y.clamp(min=info.tiny, max=1.0 - info.eps)
         return y.log() - (-y).log1p()
@@ -80,7 +80,7 @@ class SoftplusTransform(_Rising):
     def _call(self, x: Tensor) -> Tensor:
         return _softplus(x)
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         return (-y).expm1().neg().log() + y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -95,7 +95,7 @@ class TanhTransform(_Rising):
     def _call(self, x: Tensor) -> Tensor:
         return x.tanh()
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         return mindtorch.atanh(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ class PowerTransform(Transform):
     def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.pow(1 / self.exponent)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -158,7 +158,7 @@ class AbsTransform(Transform):
     def _call(self, x: Tensor) -> Tensor:
         return x.abs()
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y
 
 
@@ -208,7 +208,7 @@ class AffineTransform(Transform):
     def _call(self, x: Tensor) -> Tensor:
         return self.loc + self.scale * x
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         return (y - self.loc) / self.scale
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:

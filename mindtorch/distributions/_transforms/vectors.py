@@ -42,7 +42,7 @@ class SoftmaxTransform(_Plain):
     def _call(self, x: Tensor) -> Tensor:
         return x.softmax(-1)
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
     def forward_shape(self, shape: Shape) -> Shape:
@@ -75,7 +75,7 @@ class StickBreakingTransform(_Plain):
         rest = (1 - share).cumprod(-1)
         return _pad(share, (0, 1), value=1.0) * _pad(rest, (1, 0), value=1.0)
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         y_head = y[..., :-1]
         rest = (1 - y_head.cumsum(-1)).clamp(min=mindtorch.finfo(y.dtype).tiny)
         return y_head.log() - rest.log() + self._left(y_head)
@@ -100,7 +100,7 @@ class LowerCholeskyTransform(_Plain):
     def _call(self, x: Tensor) -> Tensor:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
 
 
@@ -114,7 +114,7 @@ class PositiveDefiniteTransform(_Plain):
         lower = LowerCholeskyTransform()(x)
         return lower @ lower.mT
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         return LowerCholeskyTransform().inv(mindtorch.linalg.cholesky(y))
 
 
@@ -140,7 +140,7 @@ class CorrCholeskyTransform(_Plain):
         partial = x.tanh().clamp(min=-1 + eps, max=1 - eps)
         return _rows_from_partial(_strict(partial))
 
-    def _inverted(self, y: Tensor) -> Tensor:
+    def _inverse(self, y: Tensor) -> Tensor:
         left = 1 - (y * y).cumsum(-1)
         eps = mindtorch.finfo(y.dtype).eps
         before = _pad(left[..., :-1], (1, 0), value=1.0).clamp(min=eps)
