@@ -83,7 +83,7 @@ def _fused(name: str, plain: str) -> Callable[[Op, Sequence[Any], Geometry], Ker
 
 
 def _linear(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
-    added, alone, line = map(universal, ("product_added", "product", "by_vector"))
+    added, alone, line = map(universal, ("product_biased", "product", "by_vector"))
     if out.dtype is not float32 or added is None or alone is None or args[1].ndim != 2:
         return None
     shape = tuple(out.shape)
@@ -100,14 +100,14 @@ def _linear(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
         matrix = input if input.ndim == 2 else input.reshape(rows[0], -1)
         if bias is None:
             return alone(matrix, weight.T).reshape(shape)
-        return added(matrix, weight.T, np.broadcast_to(bias, rows)).reshape(shape)
+        return added(matrix, weight.T, bias).reshape(shape)
 
     return run
 
 
 def _linear_backward(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
-    multiply = universal("product")
-    if out.dtype is not float32 or multiply is None:
+    multiply, columns = universal("product"), universal("column_sums")
+    if out.dtype is not float32 or multiply is None or columns is None:
         return None
 
     def run(grad: Array, input: Array, weight: Array, mask: tuple[bool, ...]) -> Any:
@@ -117,7 +117,7 @@ def _linear_backward(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | Non
         return (
             multiply(flow, weight).reshape(input.shape) if mask[0] else none,
             multiply(flow.T, rows) if mask[1] else none,
-            flow.sum(axis=0) if mask[2] else none,
+            columns(flow) if mask[2] else none,
         )
 
     return run

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "loops/cascade.h"
 #include "loops/float_gemm.h"
+#include "loops/iterate.h"
 #include "universal.h"
 
 namespace {
@@ -59,6 +61,26 @@ void product(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
   });
 }
 
+// (m,k),(k,n),(n)->(m,n): a line is added to each row, as a matrix whose rows are one.
+void biased(char** args, const intptr_t* sizes, const intptr_t* steps, void* data) {
+  intptr_t strides[4 + 2 * 4];
+  std::copy_n(steps, 8, strides);
+  strides[8] = 0;
+  std::copy_n(steps + 8, 3, strides + 9);
+  product<false, true>(args, sizes, strides, data);
+}
+
+// (m,n)->(n): sums of columns, of dense results, in torch's order.
+void column_sums(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const int64_t dims[] = {sizes[1], sizes[2]}, bytes = sizeof(float);
+  for (intptr_t i = 0; i < sizes[0]; ++i) {
+    aclsim::Tensor rows = aclsim::dense(args[0] + i * steps[0], ACL_FLOAT, dims, 2);
+    rows.strides[0] = steps[2] / bytes;
+    rows.strides[1] = steps[3] / bytes;
+    aclsim::cascade_sum(reinterpret_cast<float*>(args[1] + i * steps[1]), rows, 1, false, false);
+  }
+}
+
 // (m,k),(k)->(m): each row by the vector, as the only row of the transposed product.
 void by_vector(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
   const int64_t m = sizes[1], k = sizes[2], bytes = sizeof(float);
@@ -100,6 +122,8 @@ extern const Universal PRODUCTS[] = {
     {"products", "(m,k),(k,n)->(m,n)", 2, 1, 1, {f, f, f}, {product<true, false>}},
     {"product_added", "(m,k),(k,n),(m,n)->(m,n)", 3, 1, 1, {f, f, f, f}, {product<false, true>}},
     {"products_added", "(m,k),(k,n),(m,n)->(m,n)", 3, 1, 1, {f, f, f, f}, {product<true, true>}},
+    {"product_biased", "(m,k),(k,n),(n)->(m,n)", 3, 1, 1, {f, f, f, f}, {biased}},
+    {"column_sums", "(m,n)->(n)", 1, 1, 1, {f, f}, {column_sums}},
     {"by_vector", "(m,k),(k)->(m)", 2, 1, 1, {f, f, f}, {by_vector}},
     {"dot", "(k),(k)->()", 2, 1, 1, {f, f, f}, {dot}},
     {}};

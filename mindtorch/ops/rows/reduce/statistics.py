@@ -635,7 +635,7 @@ def _norm(
         return np.sqrt(np.sum(x * x, axis=axes, keepdims=keepdim))
     if ord == 0:
         return np.sum(x != 0, axis=axes, keepdims=keepdim).astype(np.float64)
-    norm = np.add.reduce(x**ord, axis=axes, keepdims=keepdim) ** (1 / ord)
+    norm = np.sum(x**ord, axis=axes, keepdims=keepdim) ** (1 / ord)
     result: Array = norm.astype(out.dtype.np)
     return result
 
