@@ -80,8 +80,7 @@ def _draw_into(
 
 def _permuted(kind: str, source: Generator, n: int, dtype: Dtype, params: Sequence[Any]) -> Array:
     if kind == "normal one by one":
-        mean, std = params
-        return (_draw.pairs_of_normals(source, n) * std + mean).astype(dtype.np)
+        return _draw.normal_one_by_one(source, n, dtype.np, *params)
     if kind in ("uniform", "normal"):
         values: Array = getattr(_draw, kind)(source, n, dtype.np, *params)
         return values

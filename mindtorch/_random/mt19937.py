@@ -41,10 +41,10 @@ def uniform(generator: Generator, n: int, dtype: np.dtype[Any], low: float, high
     if sequential.FILLS and dtype.itemsize >= 4:
         return _filled(generator, "uniform", n, dtype, low, high)
     x = unit(generator, n, dtype)
-    if (low, high) == (0.0, 1.0):
-        return x.astype(dtype, copy=False)
-    kind = x.dtype.type
-    return (x * kind(high - low) + kind(low)).astype(dtype)
+    start, end = (x.dtype.type(bound) for bound in (low, high))
+    draws = (x.astype(np.float64) * (end - start) + start).astype(dtype)  # rounded once, as fused
+    draws[draws == dtype.type(high)] = dtype.type(low)  # the end is no part of the range
+    return draws
 
 
 def _filled(
@@ -60,7 +60,7 @@ def normal(generator: Generator, n: int, dtype: np.dtype[Any], mean: float, std:
     if sequential.FILLS and dtype.itemsize >= 4:
         return _filled(generator, "normal", n, dtype, mean, std)
     if n < 16:
-        return (pairs_of_normals(generator, n) * std + mean).astype(dtype)
+        return normal_one_by_one(generator, n, dtype, mean, std)
     # Narrow dtypes draw block by block; float32 and float64 all at once, with words for the rest.
     draws = unit(generator, n // 16 * 16 if dtype.itemsize == 2 else n, dtype)
     values = _blocks(draws, mean, std)
@@ -84,6 +84,15 @@ def _blocks(u: Array, mean: float, std: float) -> Array:
     pairs *= kind(std)
     pairs += kind(mean)
     return normals
+
+
+def normal_one_by_one(
+    generator: Generator, n: int, dtype: np.dtype[Any], mean: float, std: float
+) -> Array:
+    """n draws from a normal distribution, made in pairs in float64."""
+    if sequential.FILLS:
+        return sequential.normal(generator, n, mean, std).astype(dtype)
+    return (pairs_of_normals(generator, n) * std + mean).astype(dtype)
 
 
 def pairs_of_normals(generator: Generator, n: int) -> Array:
@@ -137,4 +146,4 @@ def bernoulli(generator: Generator, n: int, p: Array | float) -> Array:
 
 def exponential(generator: Generator, n: int, rate: float) -> Array:
     """n draws from an exponential distribution."""
-    return -np.log1p(-unit(generator, n, _FLOAT64)) / rate
+    return -1.0 / rate * np.log1p(-unit(generator, n, _FLOAT64))

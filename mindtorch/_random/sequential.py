@@ -91,10 +91,10 @@ def uniform(generator: Generator, n: int, single: bool) -> Array:
     return draws
 
 
-def normal(generator: Generator, n: int) -> Array:
-    """Draws from the standard normal distribution, as float64; a pair's second waits."""
+def normal(generator: Generator, n: int, mean: float = 0.0, std: float = 1.0) -> Array:
+    """Draws from a normal distribution, as float64; a pair's second waits."""
     draws = np.empty(n, np.float64)
-    draw_into(generator, "normal one by one", draws, 0, n, 8, 0.0, 1.0)
+    draw_into(generator, "normal one by one", draws, 0, n, 8, mean, std)
     return draws
 
 

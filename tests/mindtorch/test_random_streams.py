@@ -30,6 +30,27 @@ def tensor(lib, values, dtype):
     return lib.tensor(values, dtype=dtype)
 
 
+FUSED = getattr(torch.backends.cpu, "get_cpu_capability", str)() in ("AVX2", "AVX512")
+
+
+@pytest.mark.skipif(not FUSED, reason="torch fuses products with sums where the processor can")
+@pytest.mark.parametrize("dtype", [*FLOATS, "float16", "bfloat16"])
+@pytest.mark.parametrize("n", [1, 15, 16, 37, 4000])
+def test_fills_are_torchs_to_the_last_bit(n, dtype):
+    """Of every dtype, below a block of normal draws, of whole blocks, and with a rest."""
+    for fill, *bounds in (
+        ("uniform_", -0.7, 0.41), ("uniform_", 1.0, 1.25), ("uniform_",), ("normal_",),
+        ("normal_", 0.3, 0.7), ("cauchy_", 0.3, 0.7),
+    ):  # fmt: skip
+        exactly(lambda t, d, f=fill, b=bounds: getattr(t.empty(n, dtype=d), f)(*b), dtype)
+        exactly(lambda t, d, f=fill, b=bounds: getattr(t.empty(n, 2, dtype=d)[:, 0], f)(*b), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_a_uniform_draw_is_never_the_end(dtype):
+    exactly(lambda t, d: t.empty(1 << 18, dtype=d).uniform_(1000, 1001), dtype)
+
+
 @pytest.mark.parametrize("dtype", [*FLOATS, "float16", "bfloat16"])
 def test_poisson_draws_are_torchs(dtype):
     rates = [0.0, 0.01, 0.5, 3.0, 9.9, 10.0, 25.0, 1000.0] * 20

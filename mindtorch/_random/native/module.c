@@ -6,11 +6,21 @@
 //
 // Sources: Marsaglia, Tsang, "A simple method for generating gamma variables" (2000); Hörmann, "The
 // transformed rejection method for generating Poisson random variables" (1993); Hörmann, "The
-// generation of binomial random variates" (1993); the order of draws is torch 2.13's.
+// generation of binomial random variates" (1993); S. Moshier, Cephes Mathematical Library, single
+// precision (netlib.org/cephes): logf, sinf, cosf. The order of draws is torch 2.13's, as are the
+// products that are fused with sums: its kernels are compiled so where a processor can.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
+#define FUSED __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define FUSED  // other processors fuse, or other compilers make no clones
+#endif
+#define INLINE static inline __attribute__((always_inline))
 
 // What numpy's bit generators put into their capsule (numpy/random/bitgen.h).
 typedef struct {
@@ -154,8 +164,10 @@ static double binomial_draw(Source* source, double count, double prob, int singl
   return flipped ? rounded(count - drawn, single) : drawn;
 }
 
+// A draw that rounds to the end, which is no part of the range, is its start.
 static double between(Source* source, double low, double high) {
-  return uniform(source) * (high - low) + low;
+  const double drawn = fma(uniform(source), high - low, low);
+  return drawn == high ? low : drawn;
 }
 
 static float single(Source* source) {
@@ -163,16 +175,17 @@ static float single(Source* source) {
 }
 
 static double single_between(Source* source, double low, double high) {
-  return single(source) * (float)(high - low) + (float)low;
+  const float drawn = fmaf(single(source), (float)high - (float)low, (float)low);
+  return drawn == (float)high ? (float)low : drawn;
 }
 
 static double scaled_normal(Source* source, double mean, double std) {
-  return normal(source) * std + mean;
+  return fma(normal(source), std, mean);
 }
 
 static double exponential(Source* source, double rate, double unused) {
   (void)unused;
-  return -log1p(-uniform(source)) / rate;
+  return -1.0 / rate * log1p(-uniform(source));
 }
 
 static double bernoulli(Source* source, double prob, double unused) {
@@ -181,7 +194,7 @@ static double bernoulli(Source* source, double prob, double unused) {
 }
 
 static double cauchy(Source* source, double median, double sigma) {
-  return tan(PI * (uniform(source) - 0.5)) * sigma + median;
+  return fma(tan(PI * (uniform(source) - 0.5)), sigma, median);
 }
 
 static double geometric(Source* source, double scale, double unused) {
@@ -241,16 +254,57 @@ static void* doubles(PyObject* object, int flags, Py_ssize_t n) {
 static void double_block(double* u, double mean, double std) {
   for (int i = 0; i < 8; ++i) {
     const double radius = sqrt(-2.0 * log(1.0 - u[i])), angle = 2.0 * PI * u[i + 8];
-    u[i] = radius * cos(angle) * std + mean;
-    u[i + 8] = radius * sin(angle) * std + mean;
+    u[i] = fma(radius * cos(angle), std, mean);
+    u[i + 8] = fma(radius * sin(angle), std, mean);
   }
 }
 
-static void single_block(float* u, float mean, float std) {
+INLINE float polynomial(const float* factors, int n, float x) {
+  float sum = factors[0];
+  for (int i = 1; i < n; ++i) sum = fmaf(sum, x, factors[i]);
+  return sum;
+}
+
+// Cephes's logarithm of a normal number: of its mantissa by a polynomial, and its exponent's.
+INLINE float logarithm(float x) {
+  static const float FACTORS[] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,
+                                  -1.2420140846e-1f, 1.4249322787e-1f,  -1.6668057665e-1f,
+                                  2.0000714765e-1f,  -2.4999993993e-1f, 3.3333331174e-1f};
+  int32_t bits, exponent;
+  memcpy(&bits, &x, sizeof bits);
+  exponent = (bits - 0x3F3504F3) >> 23;  // of a mantissa from the root of 1/2 on
+  bits -= exponent * (1 << 23);
+  memcpy(&x, &bits, sizeof x);
+  x -= 1;
+  const float square = x * x, y = polynomial(FACTORS, 9, x) * x;
+  const float sum = fmaf(-0.5f, square, fmaf(y, square, (float)exponent * -2.12194440e-4f));
+  return fmaf((float)exponent, 0.693359375f, x + sum);
+}
+
+// Cephes's sine and cosine of an angle that is not negative, by the octant that it lies in.
+INLINE void turned(float x, float* sine, float* cosine) {
+  static const float SINES[] = {-1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f};
+  static const float COSINES[] = {2.443315711809948e-5f, -1.388731625493765e-3f,
+                                  4.166664568298827e-2f};
+  const int octant = ((int)(x * 1.27323954473516f) + 1) & ~1;
+  const float turns = (float)octant;
+  x = fmaf(turns, -0.78515625f, x);
+  x = fmaf(turns, -2.4187564849853515625e-4f, x);
+  x = fmaf(turns, -3.77489497744594108e-8f, x);
+  const float z = x * x, odd = fmaf(polynomial(SINES, 3, z) * z, x, x);
+  const float even = fmaf(polynomial(COSINES, 3, z) * z, z, -0.5f * z) + 1;
+  const int swapped = octant & 2;
+  *sine = (octant & 4 ? -1.0f : 1.0f) * (swapped ? even : odd);
+  *cosine = ((octant + 2) & 4 ? -1.0f : 1.0f) * (swapped ? odd : even);
+}
+
+FUSED static void single_block(float* u, float mean, float std) {
   for (int i = 0; i < 8; ++i) {
-    const float radius = sqrtf(-2.0f * logf(1.0f - u[i])), angle = (float)(2.0 * PI) * u[i + 8];
-    u[i] = radius * cosf(angle) * std + mean;
-    u[i + 8] = radius * sinf(angle) * std + mean;
+    const float radius = sqrtf(-2.0f * logarithm(1.0f - u[i]));
+    float sine, cosine;
+    turned((float)(2.0 * PI) * u[i + 8], &sine, &cosine);
+    u[i] = fmaf(radius * cosine, std, mean);
+    u[i + 8] = fmaf(radius * sine, std, mean);
   }
 }
 
