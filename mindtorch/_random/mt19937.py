@@ -42,7 +42,8 @@ def uniform(generator: Generator, n: int, dtype: np.dtype[Any], low: float, high
         return _filled(generator, "uniform", n, dtype, low, high)
     x = unit(generator, n, dtype)
     start, end = (x.dtype.type(bound) for bound in (low, high))
-    draws = (x.astype(np.float64) * (end - start) + start).astype(dtype)  # rounded once, as fused
+    fused = (x.astype(np.float64) * (end - start) + start).astype(x.dtype)
+    draws = fused.astype(dtype)
     draws[draws == dtype.type(high)] = dtype.type(low)  # the end is no part of the range
     return draws
 
