@@ -101,6 +101,8 @@ def _arithmetic(name: str, reflected: bool) -> Callable[[TracedInt, object], obj
         plain = getattr(int, f"__{'r' * reflected}{name}__")
         if not isinstance(other, int) or isinstance(other, bool):
             return plain(int(self), other)
+        if name == "mul" and type(other) is int and other == 1:
+            return self
         others = getattr(other, "values", (other,) * len(self.values))
         pairs = [(b, a) if reflected else (a, b) for a, b in zip(self.values, others, strict=True)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import mindtorch
@@ -48,7 +49,7 @@ class CoreRecorder(AtenRecorder):
 def linear_of_columns(x: Tensor, columns: Tensor, size: int, bias: Tensor | None) -> object:
     """x @ columns + bias, of matrices."""
     flat = x.dim() == 2
-    rows = x if flat else _ATEN.view.default(x, [x.numel() // x.shape[-1], x.shape[-1]])
+    rows = x if flat else _ATEN.view.default(x, [prod(x.shape[:-1]), x.shape[-1]])
     if bias is None:
         product = _ATEN.mm.default(rows, columns)
     else:
@@ -67,7 +68,7 @@ def _matmul(r: CoreRecorder, x: Tensor, other: Tensor) -> object:
     if name is not None:
         return getattr(_ATEN, name).default(x, other)
     if x.dim() > 2 and other.dim() == 2:
-        rows = _ATEN.view.default(x, [x.numel() // x.shape[-1], x.shape[-1]])
+        rows = _ATEN.view.default(x, [prod(x.shape[:-1]), x.shape[-1]])
         product = _ATEN.mm.default(rows, other)
         return _ATEN.view.default(product, [*x.shape[:-1], other.shape[1]])
     return r.put("matmul", x, other)

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dis import Instruction, get_instructions
 from functools import lru_cache
+from math import prod
 from types import CodeType, FrameType
 from typing import Any
 
@@ -106,6 +107,12 @@ class TracedTensor(Tensor):
         """The shape, or one of its sizes."""
         Tensor.size(self._metas[0], dim)  # IndexError
         return self.shape if dim is None else self.shape[dim]
+
+    def numel(self) -> int:
+        """The product of the sizes, which follows those that may change."""
+        return prod(self.shape)
+
+    nelement = numel
 
     __hash__ = Tensor.__hash__
 

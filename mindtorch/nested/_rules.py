@@ -260,7 +260,8 @@ def _soft(name: str) -> Handler:
     return handler
 
 
-HANDLERS.update(softmax=_soft("softmax"), log_softmax=_soft("log_softmax"))
+HANDLERS.update(dict.fromkeys(("softmax", "_softmax"), _soft("softmax")))
+HANDLERS.update(dict.fromkeys(("log_softmax", "_log_softmax"), _soft("log_softmax")))
 
 
 def _last_dims(self: NestedTensor, count: int, name: str) -> None:

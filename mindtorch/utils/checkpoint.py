@@ -288,7 +288,8 @@ def checkpoint_sequential(
     size = max(1, len(steps) // segments)
     start = 0
     for _ in range(segments - 1):
-        input = checkpoint(_chain(steps[start : start + size]), input, **kwargs)
+        part = _chain(steps[start : start + size])
+        input = checkpoint(part, input, use_reentrant=use_reentrant, **kwargs)
         start += size
     return _chain(steps[start:])(input)
 

@@ -3,7 +3,7 @@
 import pytest
 
 import mindtorch as torch
-from mindtorch.utils.checkpoint import CheckpointError, checkpoint
+from mindtorch.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
 
 DEVICES = ("cpu", "npu")
 
@@ -51,3 +51,11 @@ def test_other_metadata_when_it_is_run_again_are_refused():
     y = checkpoint(lambda v: v.to(dtypes.pop(0)).exp(), x, use_reentrant=False)
     with pytest.raises(CheckpointError, match="different metadata"):
         y.sum().backward()
+
+
+@pytest.mark.parametrize("reentrant", (False, True))
+def test_segments_are_checkpointed_as_is_asked(reentrant):
+    """Reentrant segments give no gradients where the input asks for none; others give them all."""
+    steps = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(4)))
+    checkpoint_sequential(steps, 2, torch.ones(2, 3), use_reentrant=reentrant).sum().backward()
+    assert [p.grad is None for p in steps.parameters()] == [reentrant] * 4 + [False] * 4

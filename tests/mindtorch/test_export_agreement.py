@@ -162,6 +162,24 @@ def test_core_operators_and_changed_buffers_are_those_of_torch():
     assert story(mindtorch) == story(torch)
 
 
+def test_layers_of_rows_of_two_dynamic_sizes_are_decomposed_as_in_torch():
+    def story(lib):
+        forward = lambda self, x: (  # noqa: E731
+            self.a(x) + self.b(x), x @ self.a.weight.t(), x.reshape(x.numel() // 2, 2)
+        )
+        net = type("Net", (lib.nn.Module,), {"forward": forward})()
+        net.a, net.b = lib.nn.Linear(4, 3), lib.nn.Linear(4, 3, bias=False)
+        sizes = {"x": {0: lib.export.Dim("b", max=9), 1: lib.export.Dim("s", max=9)}}
+        program = lib.export.export(net, (lib.ones(2, 3, 4),), dynamic_shapes=sizes)
+        yield [tuple(t.shape) for t in program.module()(lib.ones(5, 7, 4))]
+        core = program.run_decompositions()
+        yield [tuple(t.shape) for t in core.module()(lib.ones(5, 7, 4))]
+        calls = [str(n.target) for n in core.graph.nodes if n.op == "call_function"]
+        yield [c for c in calls if c.startswith("aten.") and "sym" not in c]
+
+    assert list(story(mindtorch)) == list(story(torch))
+
+
 def test_a_size_without_bounds_may_be_any():
     for lib in (mindtorch, torch):
         batch = lib.export.Dim("batch")
