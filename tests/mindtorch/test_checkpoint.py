@@ -53,7 +53,7 @@ def test_other_metadata_when_it_is_run_again_are_refused():
         y.sum().backward()
 
 
-@pytest.mark.parametrize("reentrant", (False, True))
+@pytest.mark.parametrize("reentrant", [False, True])
 def test_segments_are_checkpointed_as_is_asked(reentrant):
     """Reentrant segments give no gradients where the input asks for none; others give them all."""
     steps = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(4)))
