@@ -165,7 +165,9 @@ def test_core_operators_and_changed_buffers_are_those_of_torch():
 def test_layers_of_rows_of_two_dynamic_sizes_are_decomposed_as_in_torch():
     def story(lib):
         forward = lambda self, x: (  # noqa: E731
-            self.a(x) + self.b(x), x @ self.a.weight.t(), x.reshape(x.numel() // 2, 2)
+            self.a(x) + self.b(x),
+            x @ self.a.weight.t(),
+            x.reshape(x.numel() // 2, 2),
         )
         net = type("Net", (lib.nn.Module,), {"forward": forward})()
         net.a, net.b = lib.nn.Linear(4, 3), lib.nn.Linear(4, 3, bias=False)
