@@ -138,8 +138,16 @@ def _arange_values(
     *,
     out: Any,
 ) -> Array:
-    wide = np.int64 if out.dtype.category <= dt.INTEGER else np.float64
-    return (np.arange(out.numel, dtype=wide) * wide(step) + wide(start)).astype(out.dtype.np)
+    if out.dtype.category <= dt.INTEGER:
+        values = np.arange(out.numel) * np.int64(step) + np.int64(start)
+        return values.astype(out.dtype.np)
+    wide = np.longdouble if out.dtype.itemsize == 8 else np.float64  # products exact, or nearly
+    values = (wide(start) + wide(step) * np.arange(out.numel).astype(wide)).astype(out.dtype.np)
+    # torch counts in vectors of 32 bytes from their first numbers, but behind the last pair.
+    lanes = 32 // out.dtype.itemsize
+    vectors = values[: out.numel // (2 * lanes) * 2 * lanes].reshape(-1, lanes)
+    vectors[:] = vectors[:, :1].astype(wide) + wide(step) * np.arange(lanes).astype(wide)
+    return values
 
 
 op(

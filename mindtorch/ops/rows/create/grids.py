@@ -24,6 +24,18 @@ def _line(
     return contiguous((steps,), dtype, resolve(device))
 
 
+def _exactly(values: Any) -> Any:
+    """Numbers in a wider type, in which a product of two is exact or nearly so."""
+    wider = {"float32": np.float64, "float64": np.longdouble, "complex64": np.complex128}
+    return values.astype(wider.get(values.dtype.name, values.dtype))
+
+
+def _from_both_ends(first: Any, last: Any, step: Any, steps: int) -> Array:
+    """Numbers towards the middle, so that the last is `last` itself; all of one type."""
+    index, half = np.arange(steps).astype(first.dtype), steps // 2
+    return np.concatenate((first + step * index[:half], last - step * index[::-1][half:]))
+
+
 def _linspace(
     start: float,
     end: float,
@@ -35,18 +47,15 @@ def _linspace(
 ) -> Any:
     if steps < 2:
         return np.full(steps, start, out.dtype.np)
+    ends = np.array([out.dtype.np.type(bound) for bound in (start, end)])
     if out.dtype.category <= dt.INTEGER:
-        return np.linspace(float(start), float(end), steps).astype(out.dtype.np)
-    # From both ends towards the middle, so that the last value is `end` itself.
-    wide = np.float32 if out.dtype.itemsize == 2 else out.dtype.np
-    kind = np.dtype(wide).type
-    step = kind((kind(end) - kind(start)) / kind(steps - 1))
-    index = np.arange(steps)
-    # torch rounds the product and the sum of float32 together.
-    exact = np.dtype(np.float64 if kind is np.float32 else wide).type
-    low = exact(kind(start)) + exact(step) * index.astype(exact)
-    high = exact(kind(end)) - exact(step) * (steps - 1 - index).astype(exact)
-    return np.where(index < steps // 2, low, high).astype(out.dtype.np)
+        ends = ends.astype(np.float64)  # whole ones, with steps between them
+    first, last = ends
+    step = (last - first) / ends.dtype.type(steps - 1)
+    if out.dtype.itemsize > 2:  # torch rounds the product and the sum together, but of halves
+        first, last, step = (_exactly(v) for v in (first, last, step))
+    line = _from_both_ends(first, last, step, steps)
+    return line.astype(ends.dtype).astype(out.dtype.np)
 
 
 op(
@@ -106,10 +115,14 @@ def _powers_cpu(
     start: float, end: float, steps: int, base: float, dtype: Dtype | None, device: Device | None,
     *, out: Geometry,
 ) -> Array:  # fmt: skip
-    kind = _exponents(out.dtype)
-    line = _linspace(start, end, steps, kind, device, out=_line(start, end, steps, kind, device))
-    half = line.dtype.itemsize == 2
-    return np.asarray(np.power(base, line.astype(np.float32) if half else line))
+    wide = np.complex128 if out.dtype.is_complex else np.float64  # in which torch has powers
+    if steps < 2:
+        return np.full(steps, wide(base) ** start).astype(out.dtype.np)
+    first, last = (wide(out.dtype.np.type(bound)) for bound in (start, end))
+    span = wide(out.dtype.np.type(last - first))
+    line = _from_both_ends(first, last, span / (steps - 1), steps)
+    powers = np.asarray(np.power(base, line))
+    return (powers.astype(np.float32) if out.dtype.itemsize == 2 else powers).astype(out.dtype.np)
 
 
 op(
