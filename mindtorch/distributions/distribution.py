@@ -92,15 +92,8 @@ class Distribution:
         constraint = self.arg_constraints[name]
         return int(constraint.event_dim)
 
-    @property
-    def has_rsample(self) -> bool:
-        """Whether `rsample` draws with gradients."""
-        return False
-
-    @property
-    def has_enumerate_support(self) -> bool:
-        """Whether `enumerate_support` lists all values."""
-        return False
+    has_rsample: bool = False  # whether `rsample` draws with gradients
+    has_enumerate_support: bool = False  # whether `enumerate_support` lists all values
 
     @property
     def batch_shape(self) -> Size:

@@ -19,6 +19,7 @@ class InverseGamma(TransformedDistribution):
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support: constraints.Constraint = constraints.positive
+    has_rsample = True
     base_dist: Gamma
 
     def __init__(

@@ -146,3 +146,23 @@ def test_warnings_of_calls(run):
         messages.append([str(w.message).partition(" (Triggered")[0] for w in caught])
     assert messages[0] == messages[1]
     assert messages[0]
+
+
+@pytest.mark.parametrize(
+    "shape", [(3,), (3, 4), (2, 3, 4), (3, 1), (0, 4), (3, 0), (2, 0, 4)], ids=str
+)
+@pytest.mark.parametrize("indices", [[9], [-1], [0, 9]], ids=str)
+def test_an_index_outside_is_refused_in_the_words_of_its_dimension(shape, indices):
+    def run(dim):
+        return lambda lib, _: lib.ones(shape).index_select(dim, lib.tensor(indices)).shape
+
+    for dim in range(-len(shape), len(shape)):
+        assert outcome(mindtorch, "cpu", run(dim)) == outcome(torch, "cpu", run(dim))
+
+
+def test_what_distributions_can_is_asked_of_their_classes():
+    for name in torch.distributions.__all__:
+        ours, theirs = (getattr(lib.distributions, name) for lib in (mindtorch, torch))
+        for member in ("has_rsample", "has_enumerate_support"):
+            values = getattr(ours, member, None), getattr(theirs, member, None)
+            assert values[0] == values[1] or not isinstance(values[1], bool), name

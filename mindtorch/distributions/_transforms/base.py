@@ -31,10 +31,7 @@ class Transform:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_inv": None, "_last": None}
 
-    @property
-    def bijective(self) -> bool:
-        """Whether each y has one x."""
-        return False
+    bijective: bool = False  # whether each y has one x
 
     @property
     def domain(self) -> constraints.Constraint:

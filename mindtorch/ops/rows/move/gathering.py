@@ -330,6 +330,9 @@ def _select(self: Array, dim: int, index: Array) -> Array:
         return self.copy()
     size = self.shape[dim]
     if _leads_outside(index, size):
+        if self.ndim > 1 and (dim % self.ndim == 1 or not self.size):  # torch's other check
+            bad = index[(index < 0) | (index >= size)].reshape(-1)[0]
+            raise RuntimeError(f"INDICES element is out of DATA bounds, id={bad} axis_dim={size}")
         raise IndexError("index out of range in self")
     if self.flags.c_contiguous:
         return np.take(self, index.reshape(-1), axis=dim)
