@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from ..profiler import EventList, FunctionEventAvg, record_function
 from ..profiler import profile as _profile
+from ..profiler import record_function
+from ..profiler._events import EventList, FunctionEvent, FunctionEventAvg, Interval
 
-__all__ = ["EventList", "emit_itt", "emit_nvtx", "profile", "record_function"]
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "emit_itt", "emit_nvtx",
+           "profile", "record_function"]  # fmt: skip
 
 
 class profile(_profile):  # noqa: N801 - torch's name
@@ -33,7 +35,7 @@ class profile(_profile):  # noqa: N801 - torch's name
     @property
     def self_cpu_time_total(self) -> float:
         """The host's time in all events, µs."""
-        return sum(e.self_cpu_time_total for e in self.events())
+        return self.events().self_cpu_time_total
 
     def __enter__(self) -> profile:
         if not self.enabled:

@@ -6,7 +6,6 @@ shows every launch on an NPU.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +15,7 @@ from functools import wraps
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
+from ._events import EventList, FunctionEvent
 
 __all__ = ["EventList", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile",
            "record_function", "schedule", "supported_activities",
@@ -53,139 +53,29 @@ def kineto_available() -> bool:
 
 
 @dataclass
-class ProfilerEvent:
-    """One range: `start` and `duration` in µs."""
-
-    name: str
-    start: float
-    duration: float
-    thread: int = 0
-
-    @property
-    def key(self) -> str:
-        """What averages are by: steps are one."""
-        return "ProfilerStep*" if self.name.startswith("ProfilerStep#") else self.name
-
-    @property
-    def cpu_time_total(self) -> float:
-        return self.duration
-
-    @property
-    def cpu_time(self) -> float:
-        return self.duration
-
-    self_cpu_time_total: float = 0.0
-    input_shapes: list[list[int]] = field(default_factory=list)
-    count = 1
-
-
-@dataclass
-class FunctionEventAvg:
-    """Ranges of one name: times in µs."""
-
-    key: str
-    count: int = 0
-    cpu_time_total: float = 0.0
-    self_cpu_time_total: float = 0.0
-    input_shapes: list[list[int]] = field(default_factory=list)
-    device_time_total = self_device_time_total = device_time = 0.0
-    cpu_memory_usage = self_cpu_memory_usage = flops = 0
-
-    @property
-    def cpu_time(self) -> float:
-        return self.cpu_time_total / self.count
-
-
-class EventList(list[Any]):
-    """Events, or averages of them."""
-
-    def key_averages(
-        self, group_by_input_shape: bool = False, *_: object, **__: object
-    ) -> EventList:
-        """One entry for each name, or for each name and shapes of inputs."""
-        averages: dict[tuple[str, str], FunctionEventAvg] = {}
-        for event in self:
-            place = (event.key, str(event.input_shapes) if group_by_input_shape else "")
-            average = averages.setdefault(
-                place, FunctionEventAvg(event.key, input_shapes=event.input_shapes)
-            )
-            average.count += getattr(event, "count", 1)
-            average.cpu_time_total += event.cpu_time_total
-            average.self_cpu_time_total += event.self_cpu_time_total
-        return EventList(averages.values())
-
-    def total_average(self) -> FunctionEventAvg:
-        """All as one."""
-        total = FunctionEventAvg("Total", len(self))
-        total.cpu_time_total = sum(e.cpu_time_total for e in self)
-        total.self_cpu_time_total = sum(e.self_cpu_time_total for e in self)
-        return total
-
-    def table(self, sort_by: str | None = None, row_limit: int = 100, **_: object) -> str:
-        """A table of names, times and calls, as torch's; `sort_by` is a field of the averages."""
-        rows = list(self.key_averages())
-        if sort_by is not None:
-            rows.sort(key=lambda a: getattr(a, sort_by), reverse=True)
-        mine = sum(a.self_cpu_time_total for a in rows)
-        rows = rows[: row_limit if row_limit >= 0 else None]
-        wide = max([4, *(len(a.key) for a in rows)]) + 2
-        line = "  ".join(["-" * wide, *["-" * 12] * (len(_COLUMNS) - 1)]) + "  "
-        head = "  ".join([f"{_COLUMNS[0]:>{wide}}", *(f"{c:>12}" for c in _COLUMNS[1:])]) + "  "
-        body = [
-            "  ".join([f"{a.key:>{wide}}", *(f"{cell:>12}" for cell in _cells(a, mine))]) + "  "
-            for a in rows
-        ]
-        end = f"Self CPU time total: {_time_text(mine)}\n"
-        return "\n".join([line, head, line, *body, line, end])
-
-    def export_chrome_trace(self, path: str) -> None:
-        """Write the ranges as a trace that chrome://tracing and Perfetto open."""
-        events = [
-            {"name": e.name, "ph": "X", "ts": e.start, "dur": e.duration, "pid": os.getpid(),
-             "tid": e.thread}
-            for e in self
-        ]  # fmt: skip
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": events}, file)
-
-
-_COLUMNS = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg",
-            "# of Calls")  # fmt: skip
-
-
-def _cells(average: FunctionEventAvg, whole: float) -> list[str]:
-    """What the table says of one name, without the name."""
-    mine, total = average.self_cpu_time_total, average.cpu_time_total
-    share = 100 / whole if whole else 0.0
-    return [f"{mine * share:.2f}%", _time_text(mine), f"{total * share:.2f}%", _time_text(total),
-            _time_text(average.cpu_time), str(average.count)]  # fmt: skip
-
-
-def _time_text(time: float) -> str:
-    """A time of µs in the unit that torch shows it in."""
-    if time >= 1e6:
-        return f"{time / 1e6:.3f}s"
-    return f"{time / 1e3:.3f}ms" if time >= 1e3 else f"{time:.3f}us"
-
-
-@dataclass
 class _Recording:
     events: EventList = field(default_factory=EventList)
     record_shapes: bool = False
+    origin: float = field(default_factory=time.perf_counter)
 
-    def note(self, name: str, start: float, end: float, args: Sequence[object] = ()) -> None:
+    def note(
+        self, name: str, start: float, end: float, args: Sequence[object] = (), *,
+        annotation: bool = False,
+    ) -> None:  # fmt: skip
         """Take an event, in seconds; those inside it, which ended before, are its parts."""
-        event = ProfilerEvent(name, start * 1e6, (end - start) * 1e6)
+        begin, inside = (start - self.origin) * 1e6, (end - self.origin) * 1e6
+        event = FunctionEvent(
+            name, begin, inside - begin, is_user_annotation=annotation, id=len(self.events) + 1
+        )
         if self.record_shapes:
             event.input_shapes = [list(getattr(a, "shape", ())) for a in args]
         event.self_cpu_time_total = event.duration
-        inside = end
         for part in reversed(self.events):
-            if part.start < event.start:
+            if part.start < begin:
                 break
-            if part.start + part.duration <= inside * 1e6:  # not a part of one seen already
-                event.self_cpu_time_total -= part.duration
-                inside = part.start / 1e6
+            if part.start + part.duration <= inside:  # not a part of one seen already
+                event.adopt(part)
+                inside = part.start
         self.events.append(event)
 
 
@@ -213,7 +103,7 @@ class record_function:  # noqa: N801 - torch's name
     def __exit__(self, *exc: object) -> None:
         end = time.perf_counter()
         for recording in _active:
-            recording.note(self.name, self.start, end)
+            recording.note(self.name, self.start, end, annotation=True)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -353,8 +243,9 @@ class profile:  # noqa: N801 - torch's name
         return True
 
     def events(self) -> EventList:
-        """The ranges, in order of their ends."""
-        return self._recording.events
+        """The ranges, in order of their starts; one around others is before them."""
+        by_start = sorted(self._recording.events, key=lambda e: (e.start, -e.duration))
+        return EventList(by_start)
 
     def key_averages(self, group_by_input_shape: bool = False, **_: object) -> EventList:
         """The ranges by name, or by name and shapes of inputs."""

@@ -1,6 +1,11 @@
 """Tools around a program: what their users override, read and pass on is there as in torch."""
 
+import pytest
 from agreement import agree
+
+import mindtorch
+
+torch = pytest.importorskip("torch", reason="torch 2.13 is the reference")
 
 
 def test_transforms_of_users_go_back_by_their_inverse():
@@ -51,3 +56,51 @@ def test_exponential_families_of_users_have_their_entropy():
         return Rate(t.tensor([0.5, 3.0])).entropy()
 
     agree(run)
+
+
+def _profile(t):
+    watched = t.profiler.profile(activities=[t.profiler.ProfilerActivity.CPU])
+    with watched as prof, t.profiler.record_function("outer"):
+        for name in ("first", "second"):
+            with t.profiler.record_function(name):
+                t.ones(3)
+    return prof
+
+
+def test_events_tell_when_they_were_and_what_is_inside():
+    def run(t):
+        events = [e for e in _profile(t).events() if e.is_user_annotation]
+        outer, first, second = events
+        return (
+            [e.name for e in events], [c.name for c in outer.cpu_children], first.cpu_parent is outer,
+            outer.cpu_parent, outer.time_range.start <= first.time_range.start,
+            first.time_range.end <= second.time_range.start, second.time_range.end <= outer.time_range.end,
+            abs(outer.time_range.elapsed_us() - outer.cpu_time_total) < 1, outer.count, outer.scope,
+        )  # fmt: skip
+
+    agree(run)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("averaged", [False, True])
+def test_events_have_the_attributes_of_torchs_that_are_documented(averaged):
+    def public(t):
+        prof = _profile(t)
+        event = (prof.key_averages() if averaged else prof.events())[0]
+        return {n: getattr(event, n) for n in dir(event) if not n.startswith("_")}
+
+    theirs, ours = public(torch), public(mindtorch)
+    assert set(theirs) - set(ours) <= set(_OF_KINETO.split())
+    for name in ("stack", "input_shapes", "use_device", "node_id", "flops", "key", "count"):
+        assert ours[name] == theirs[name], name
+    assert all(ours[n].endswith("s") for n in ours if n.endswith("_str"))
+
+
+# What Kineto, its devices and Python's tracer add, and how torch builds its own events.
+_OF_KINETO = (
+    "activity_type add append_cpu_child append_kernel cpu_children cpu_parent device_index "
+    "device_resource_id device_type event_metadata external_id flow_id flow_start flow_type "
+    "input_dtypes is_python_function linked_correlation_id metadata_json python_id "
+    "python_module_id python_parent_id self_cpu_percent self_cuda_memory_usage set_cpu_parent "
+    "structured_input_shapes structured_input_strides total_cpu_percent total_device_percent"
+)
