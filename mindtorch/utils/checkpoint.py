@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import enum
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -15,10 +14,18 @@ from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.graph import saved_tensors_hooks
 from .._autograd.node_names import labelled
 from .._autograd.scope import StepScope
-from .._compat.refusals import refused
 from .._random.generator import Generator, default_generator
 from .._tensor.tensor import Tensor
 from ._pytree import tree_leaves
+from ._selective import (
+    CheckpointPolicy as CheckpointPolicy,
+)
+from ._selective import (
+    SelectiveCheckpointContext as SelectiveCheckpointContext,
+)
+from ._selective import (
+    create_selective_checkpoint_contexts as create_selective_checkpoint_contexts,
+)
 
 
 class CheckpointError(RuntimeError):
@@ -233,23 +240,6 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
         warnings.warn(
             "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
         )
-
-
-class CheckpointPolicy(enum.Enum):
-    """What selective checkpoints would do with the result of an operator."""
-
-    MUST_SAVE = 0
-    PREFER_SAVE = 1
-    MUST_RECOMPUTE = 2
-    PREFER_RECOMPUTE = 3
-    MUST_CPU_OFFLOAD = 4
-
-
-_WHY = "mindtorch checkpoints whole functions; it chooses no operators inside"
-SelectiveCheckpointContext = refused("torch.utils.checkpoint.SelectiveCheckpointContext", _WHY)
-create_selective_checkpoint_contexts = refused(
-    "torch.utils.checkpoint.create_selective_checkpoint_contexts", _WHY
-)
 
 
 @contextlib.contextmanager

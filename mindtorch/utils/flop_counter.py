@@ -69,6 +69,22 @@ def _counts(name: str, arguments: Arguments, outs: Sequence[Any]) -> Iterator[tu
         yield name, flops
 
 
+def _called(func: OpOverload, args: Any, kwargs: Any) -> tuple[str, dict[str, Any]]:
+    """The name of an operator's row and its arguments by name."""
+    name = str(func.overloadpacket).partition(".")[2]
+    names = [a.name for a in OPS[name].schema.args] if name in OPS else []
+    return name, dict(zip(names, args, strict=False)) | kwargs
+
+
+def operator_of(func: OpOverload, args: Any, kwargs: Any) -> OpOverload:
+    """The operator that torch runs where a row has another name: `addmm` for `linear`, say."""
+    name, arguments = _called(func, args, kwargs)
+    if name not in _OPERATORS:
+        return func
+    own = next((name for name, _ in _OPERATORS[name](arguments, (), 0)), None)
+    return func if own is None else getattr(namespace("aten"), own).default
+
+
 def _shapes(values: Any) -> Any:
     return tree_map_only(Tensor, lambda t: t.shape, values)
 
@@ -112,9 +128,7 @@ class FlopCounterMode(TorchDispatchMode):
                 shapes = _shapes(args), _shapes(kwargs), _shapes(result)
                 yield packet, custom(*shapes[0], **shapes[1], out_shape=shapes[2])
             return
-        name = str(packet).partition(".")[2]
-        names = [a.name for a in OPS[name].schema.args] if name in OPS else []
-        arguments = dict(zip(names, args, strict=False)) | kwargs
+        name, arguments = _called(func, args, kwargs)
         for operator, flops in _counts(name, arguments, [*sized([result])]):
             yield getattr(namespace("aten"), operator), flops
 

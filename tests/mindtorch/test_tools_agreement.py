@@ -104,3 +104,74 @@ _OF_KINETO = (
     "python_module_id python_parent_id self_cpu_percent self_cuda_memory_usage set_cpu_parent "
     "structured_input_shapes structured_input_strides total_cpu_percent total_device_percent"
 )
+
+
+def test_a_policy_chooses_what_a_checkpoint_saves():
+    def run(t):
+        module, asked = t.utils.checkpoint, []
+        policies = module.CheckpointPolicy
+
+        def policy(context, operator, *args, **kwargs):
+            asked.append((str(operator), context.is_recompute, context.op_output is None))
+            products = (t.ops.aten.addmm.default, t.ops.aten.mm.default)
+            return policies.MUST_SAVE if operator in products else policies.PREFER_RECOMPUTE
+
+        def grads(**options):
+            t.manual_seed(0)
+            layer, x = t.nn.Linear(3, 3), t.arange(6.0).view(2, 3).requires_grad_()
+            bent = module.checkpoint(
+                lambda x: layer(x).sin().exp() @ x.T, x, use_reentrant=False, **options
+            )
+            bent.sum().backward()
+            return x.grad, layer.weight.grad
+
+        def contexts(policy):
+            return {"context_fn": lambda: module.create_selective_checkpoint_contexts(policy)}
+
+        plain = grads()
+        everything = [lambda *_, choice=choice, **__: choice for choice in policies]
+        chosen = [policy, [t.ops.aten.sin.default], *everything]
+        same = [all(map(t.equal, plain, grads(**contexts(p)))) for p in chosen]
+        views = ("aten.t.default", "aten.transpose.int")
+        return same, [a for a in asked if a[0] not in views]
+
+    agree(run)
+
+
+def test_what_is_saved_is_not_computed_again_and_not_written_to():
+    def run(t):
+        module, ran = t.utils.checkpoint, []
+
+        class Seen(t.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                ran.append(str(func))
+                return func(*args, **(kwargs or {}))
+
+        def once(function, saved, **options):
+            x = t.tensor([0.5, 2.0], requires_grad=True)
+            contexts = module.create_selective_checkpoint_contexts
+            with Seen():
+                y = module.checkpoint(
+                    function, x, use_reentrant=False, context_fn=lambda: contexts(saved, **options)
+                )
+                y.sum().backward()
+            return x.grad.isfinite().all().item()
+
+        for saved in ([], [t.ops.aten.sin.default]):
+            once(lambda x: x.sin().exp(), saved)
+            ran.append("")
+        outcome = [name for name in ran if name in ("aten.sin.default", "")]
+        for options in ({}, {"allow_cache_entry_mutation": True}):
+            try:
+                outcome.append(once(lambda x: x.sin().add_(1).exp(), saved, **options))
+            except RuntimeError as error:
+                outcome.append(str(error))
+        return outcome
+
+    agree(run)
+
+
+@pytest.mark.parametrize("wrong", ["3", "['x']", "[t.ops.aten.mm]"])
+def test_policies_that_are_none_are_refused(wrong):
+    contexts = "t.utils.checkpoint.create_selective_checkpoint_contexts"
+    agree(lambda t: eval(f"{contexts}({wrong})", {"t": t}), text=wrong == "3")
