@@ -1,5 +1,8 @@
 """Tools around a program: what their users override, read and pass on is there as in torch."""
 
+import importlib
+import io
+
 import pytest
 from agreement import agree
 
@@ -175,3 +178,86 @@ def test_what_is_saved_is_not_computed_again_and_not_written_to():
 def test_policies_that_are_none_are_refused(wrong):
     contexts = "t.utils.checkpoint.create_selective_checkpoint_contexts"
     agree(lambda t: eval(f"{contexts}({wrong})", {"t": t}), text=wrong == "3")
+
+
+def _traced(t):
+    class Net(t.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = t.nn.Parameter(t.full((3,), 2.0))
+            self.first, self.second = t.nn.Linear(3, 3), t.nn.Linear(3, 3)
+
+        def forward(self, x, shift=1.0):
+            h = self.first(x) * self.scale
+            left, right = t.split(h.relu() + shift, [1, 2], -1)
+            return {"y": self.second(self.first(h)) + left, "right": right, "x": x}
+
+    return t.fx.symbolic_trace(Net())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"tuple_return": True}, {"partition_affix": "p"}, {"keep_original_order": True},
+     {"keep_original_node_name": True}],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("numbers", ["0", "012", "1", "1032", "0101", "000111222"])
+def test_graphs_are_split_into_modules(numbers, options):
+    """`numbers` are the parts of the nodes in turn, or of ninths of them where there are nine."""
+
+    def run(t):
+        split_module = importlib.import_module(f"{t.__name__}.fx.passes.split_module").split_module
+        net, seen, names = _traced(t), [], {}
+
+        def part(node):
+            seen.append(node)
+            place = len(seen) - 1
+            return int(
+                numbers[min(place, 8)] if len(numbers) == 9 else numbers[place % len(numbers)]
+            )
+
+        parts = split_module(net, net, part, names, **options)
+        x = t.arange(6.0).view(2, 3)
+        ours, whole = parts(x), net(x)
+        code = [parts.code, *(p.code for p in parts.children())]
+        same = [t.equal(ours[k], whole[k]) for k in whole]
+        held = [sorted(dict(p.named_parameters())) for p in parts.children()]
+        return [c.replace("dim = -1", "-1") for c in code], names, same, held
+
+    agree(run)
+
+
+def test_records_of_a_file_are_read_by_name(tmp_path):
+    path = tmp_path / "saved.pt"
+    torch.save({"a": torch.arange(3.0), "b": torch.ones(2, dtype=torch.int64)}, path)
+
+    def run(t):
+        read = []
+        for source in (str(path), io.BytesIO(path.read_bytes())):
+            reader = t._C.PyTorchFileReader(source)
+            for name in (names := reader.get_all_records()):
+                asked = (reader.get_record, reader.get_record_size, reader.get_record_offset,
+                         reader.get_record_header_offset)  # fmt: skip
+                read.append([str(ask(name)) for ask in asked])
+            storage = reader.get_storage_from_record("data/0", 3, t.float32).untyped_storage()
+            read += [names, reader.has_record("data/0"), reader.has_record("c"),
+                     reader.serialization_id(), storage.tolist()]  # fmt: skip
+        return read
+
+    agree(run)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [lambda r: r(io.BytesIO(b"junk")), lambda r: r(3), lambda r: r("/nonexistent/file")],
+    ids=["junk", "number", "nothing"],
+)
+def test_what_is_no_file_of_records_is_refused(ask):
+    agree(lambda t: ask(t._C.PyTorchFileReader), text=False)
+
+
+@pytest.mark.parametrize("name", ["get_record", "get_record_size", "get_record_offset"])
+def test_a_record_that_is_not_there_is_refused(tmp_path, name):
+    torch.save([], tmp_path / "saved.pt")
+    reader = str(tmp_path / "saved.pt")
+    agree(lambda t: getattr(t._C.PyTorchFileReader(reader), name)("data/9"), text=False)

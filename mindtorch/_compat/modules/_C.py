@@ -9,6 +9,7 @@ from typing import Any
 
 from mindtorch._autograd.grad_mode import LOCAL, MODES
 from mindtorch._autograd.scope import StepScope
+from mindtorch._compat.refusals import refused
 from mindtorch._dispatch import keys
 from mindtorch._dispatch.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from mindtorch._random.generator import Generator
@@ -17,6 +18,7 @@ from mindtorch._tensor.dtype import dtype
 from mindtorch._tensor.geometry import Size
 from mindtorch._tensor.subclass import disabled_torch_function_impl as _disabled_torch_function_impl
 from mindtorch._tensor.tensor import Tensor as TensorBase
+from mindtorch.serialization._records import PyTorchFileReader as PyTorchFileReader
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
            "Generator", "Size", "TensorBase", "_disabled_torch_function_impl", "device",
@@ -171,14 +173,9 @@ def _jit_set_profiling_mode(mode: bool) -> bool:
 _jit_set_profiling_executor = _jit_set_profiling_mode
 
 
-class PyTorchFileReader:
-    """Refused: files of tensors are read by torch.load."""
-
-    def __init__(self, name_or_buffer: Any):
-        raise NotImplementedError("PyTorchFileReader: mindtorch reads files by torch.load only")
-
-
-PyTorchFileWriter = PyTorchFileReader
+PyTorchFileWriter = refused(
+    "torch._C.PyTorchFileWriter", "mindtorch writes files by torch.save only"
+)
 
 
 def _nn_functions() -> SimpleNamespace:
