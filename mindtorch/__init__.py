@@ -118,6 +118,7 @@ _PLACES = {
     "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "is_anomaly_enabled": "autograd.anomaly_mode",
     "load": "serialization",
+    "lobpcg": "_functional.lobpcg",
     "manual_seed": "_random.generator",
     "save": "serialization",
     "seed": "_random.generator",

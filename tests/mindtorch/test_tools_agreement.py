@@ -261,3 +261,47 @@ def test_a_record_that_is_not_there_is_refused(tmp_path, name):
     torch.save([], tmp_path / "saved.pt")
     reader = str(tmp_path / "saved.pt")
     agree(lambda t: getattr(t._C.PyTorchFileReader(reader), name)("data/9"), text=False)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize(
+    "options", [{}, {"B": True}, {"iK": True}, {"sparse": True}, {"batch": True}], ids=str
+)
+def test_eigenpairs_are_found_by_products(largest, options):
+    """Values as torch's to four digits; vectors by what they hold to."""
+
+    def run(t):
+        t.manual_seed(0)
+        size, count = 12, 3
+        turned = t.linalg.qr(t.sin(t.arange(144.0, dtype=t.float64).view(12, 12) ** 2))[0]
+        matrix = turned @ t.diag(t.arange(1.0, 13, dtype=t.float64)) @ turned.T
+        weights = t.diag(t.linspace(1, 2, size, dtype=t.float64)) if "B" in options else None
+        A = t.stack([matrix, 2 * matrix]) if "batch" in options else matrix
+        more = {"iK": t.linalg.inv(matrix)} if "iK" in options else {}
+        taken = A.to_sparse() if "sparse" in options else A
+        e, x = t.lobpcg(taken, k=count, B=weights, largest=largest, niter=200, **more)
+        rest = A @ x - (x if weights is None else weights @ x) * e[..., None, :]
+        return e, tuple(x.shape), (rest.norm() < 1e-5 * A.norm()).item()
+
+    agree(run, digits=4)
+
+
+def test_eigenpairs_found_by_products_have_gradients():
+    def run(t):
+        A = t.diag(t.arange(1.0, 13, dtype=t.float64)).requires_grad_()
+        X = t.ones(12, 2, dtype=t.float64) + t.eye(12, 2, dtype=t.float64)
+        e, x = t.lobpcg(A, X=X, niter=500, tol=1e-12)
+        slopes = t.arange(24.0, dtype=t.float64).view(12, 2)
+        ((e**2).sum() + (x**2 * slopes).sum() + (x[:, 0] * x[:, 0].flip(0)).sum()).backward()
+        return A.grad.mul(1e4).round() + 0.0  # to four decimals; no zero has a sign
+
+    agree(run)
+
+
+def test_wrong_calls_for_eigenpairs_are_refused():
+    for size, options in (((12, 12), {"k": 5}), ((3, 4), {"k": 1}), ((3, 3), {"k": 2})):
+        agree(
+            lambda t, size=size, options=options: t.lobpcg(t.ones(size), **options),
+            text=size == (12, 12),
+        )
+    agree(lambda t: t.lobpcg(t.eye(12), X=t.ones(11, 2)), text=False)

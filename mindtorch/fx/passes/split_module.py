@@ -38,7 +38,7 @@ class Partition:
         )
 
 
-class _Split:
+class _SplitGraph:
     """A graph whose nodes are told apart: `of` is the part of each node that is computed."""
 
     def __init__(self, m: GraphModule, choose: Callable[[Node], Any], affix: str | None):
@@ -161,7 +161,7 @@ def split_module(
     `qualname_map` gets each module's name in its part with that in `m`. Attributes are read
     outside and passed in. RuntimeError where two parts need each other.
     """
-    split = _Split(m, split_callback, partition_affix)
+    split = _SplitGraph(m, split_callback, partition_affix)
     order = split.order()
     if keep_original_order:
         order = list(split.parts.values())
