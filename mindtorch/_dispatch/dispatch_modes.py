@@ -77,8 +77,8 @@ class WatchedInplace(Watched):
 _OVERLOADS = {
     **dict.fromkeys(("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge"), "Tensor"),
     **dict.fromkeys(("select", "transpose", "unbind"), "int"),
-    "where": "self",
-}
+    "slice": "Tensor", "where": "self",
+}  # fmt: skip
 
 
 # And where dims are among them.
@@ -96,17 +96,18 @@ def overload(op: Op, end: str, places: Sequence[Any]) -> OpOverload:
 
 
 def called(op: Op, args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword arguments of a call, without those that are left at their defaults."""
+    """Positional and keyword arguments of a call, without defaults by name or at the end."""
     places: list[Any] = []
     named: dict[str, Any] = {}
+    count = 0  # of the places up to the last that is no default
     for arg, value in zip(op.schema.args, args, strict=True):
-        if arg.has_default and (value is arg.default or value is None):
-            continue
-        if arg.keyword_only or len(places) < op.schema.args.index(arg):
-            named[arg.name] = value
-        else:
+        default = arg.has_default and (value is arg.default or value is None)
+        if not arg.keyword_only:
             places.append(value)
-    return tuple(places), named
+            count = count if default else len(places)
+        elif not default:
+            named[arg.name] = value
+    return tuple(places[:count]), named
 
 
 def _ask(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

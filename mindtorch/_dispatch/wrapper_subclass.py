@@ -44,6 +44,21 @@ def _matmul(input: Tensor, other: Tensor) -> Any:
 _COMPOSITES: dict[str, Callable[..., Any]] = {"linear": _linear, "matmul": _matmul}
 
 
+def _copied(
+    self: Tensor, dtype: Dtype, device: Device, memory_format: str | None = None
+) -> tuple[tuple[Tensor], dict[str, Any]]:
+    """The arguments of _to_copy by name: what changes; a device alone brings dtype and layout."""
+    from .._functional.queries import strided
+
+    named: dict[str, Any] = {} if dtype is self.dtype else {"dtype": dtype}
+    if device != self.device:
+        named.update({"device": device} if named else {"dtype": dtype, "layout": strided,
+                                                       "device": device})  # fmt: skip
+    if memory_format is not None:
+        named["memory_format"] = memory_format
+    return (self,), named
+
+
 def _dispatching(cls: type[Any]) -> Callable[[Op, str, Sequence[Any]], Any]:
     def call(op: Op, form: str, raw: Sequence[Any]) -> Any:
         composite = _COMPOSITES.get(op.name)
@@ -51,7 +66,7 @@ def _dispatching(cls: type[Any]) -> Callable[[Op, str, Sequence[Any]], Any]:
         if result is not NotImplemented:
             return result
         end = "_" if form in ("inplace", "augmented") else ""
-        args, kwargs = called(op, raw)
+        args, kwargs = _copied(*raw) if op.name == "_to_copy" else called(op, raw)
         return cls.__torch_dispatch__(overload(op, end, args), (cls,), args, kwargs)
 
     return call
@@ -101,6 +116,7 @@ def make_wrapper_subclass(
             "_geom": showing(TensorSlots.__dict__["_geom"]),
             "__getattribute__": object.__getattribute__,
             "detach": cls.__dict__.get("detach", _detach),
+            "data": cls.__dict__.get("data", property(_detach, Tensor.__dict__["data"].fset)),
         }
         functions = [c.__dict__.get("__torch_function__") for c in cls.__mro__]
         function = next(filter(None, functions))

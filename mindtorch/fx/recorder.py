@@ -76,6 +76,13 @@ class TracedTensor(Tensor):
     def _row_call(op: Op, form: str, raw: Sequence[Any]) -> Any:
         return _recorder_of(tuple(raw)).row(op, form, raw)
 
+    @staticmethod
+    def _operator_call(operator: Function, args: Sequence[Any], kwargs: Keywords) -> Any:
+        """A call of an operator of the program's own, which is a node."""
+        spelling = "call_function", operator, tuple(args), kwargs
+        recorder = _recorder_of((args, kwargs))
+        return recorder.call(None, "", operator, tuple(args), kwargs, spelling)
+
     def view(self, *size: object, **options: object) -> Any:
         """torch.Tensor.view."""
         return Tensor.view(self, *_one_tuple(size), **options)

@@ -216,6 +216,9 @@ class CustomOpDef:
         if self._rule is not None and LOCAL.levels and innermost((*args, *kwargs.values())):
             return by_rule(self._rule, args, kwargs)
         tensors = list(_tensors((*args, *kwargs.values())))
+        holds = next((t for t in tensors if hasattr(type(t), "_operator_call")), None)
+        if holds is not None and self._traces:
+            return getattr(holds, "_operator_call")(self._opoverload, args, kwargs)  # noqa: B009
         records = LOCAL.grad and any(t.requires_grad for t in tensors)
         if not records or LOCAL.exclude & DispatchKey.Autograd or self._composite:
             return self._plain(args, kwargs)
@@ -224,6 +227,12 @@ class CustomOpDef:
         if self._from_function or self._backward is not None:
             return _recorded(self, args, kwargs)
         return _unregistered(self, args, kwargs)
+
+    @property
+    def _traces(self) -> bool:
+        """Whether graphs hold it as one call: its results are known without running it."""
+        known = self._fake is not None or "meta" in self._kernels
+        return known and not self._composite and not self._opoverload._schema.is_mutable
 
     @property
     def has_autograd(self) -> bool:

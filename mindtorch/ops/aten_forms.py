@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._tensor.device import device as Device
+from .._tensor.geometry import format_name
 from .._tensor.tensor import Tensor
 from .spec import aten
 
@@ -39,6 +41,16 @@ def _legit_no_training(
     out = aten.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     empty = aten.empty((0,), dtype=input.dtype, device=input.device)
     return out, empty, empty
+
+
+def _to_copy(
+    self: Tensor, *, dtype: Any = None, layout: object = None, device: Any = None,
+    pin_memory: bool | None = None, non_blocking: bool = False, memory_format: Any = None,
+) -> Any:  # fmt: skip
+    """A copy; what is left out stays as it is."""
+    name = format_name(memory_format or "preserve")
+    target = self.device if device is None else Device(device)
+    return aten._to_copy(self, dtype or self.dtype, target, None if name == "preserve" else name)
 
 
 def _layer_norm(
@@ -91,7 +103,7 @@ def _same(self: Tensor) -> Tensor:
 
 FORMS: dict[str, Callable[..., Any]] = {
     "_adaptive_avg_pool2d": lambda self, size: aten.adaptive_avg_pool2d(self, tuple(size)),
-    "_assert_tensor_metadata": _assert_tensor_metadata,
+    "_assert_tensor_metadata": _assert_tensor_metadata, "_to_copy": _to_copy,
     "_native_batch_norm_legit_functional": _legit_functional,
     "_native_batch_norm_legit_no_training": _legit_no_training, "alias": _same,
     "batch_norm": _batch_norm, "convolution": _convolution,

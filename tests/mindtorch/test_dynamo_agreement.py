@@ -173,3 +173,32 @@ def test_gradients_reach_what_went_in():
         run = lib.compile(lambda t: (t * 3).sum(), backend=lambda module, inputs: module.forward)
         run(x).backward()
         assert x.grad.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_operators_of_users_are_calls_in_graphs_and_have_their_gradients(fullgraph):
+    def story(lib):
+        name = f"graphs_of_{lib.__name__}_{fullgraph}::squash"
+        kernel = lambda t, alpha: t / (alpha + t.abs())  # noqa: E731
+        squash = lib.library.custom_op(
+            name, kernel, mutates_args=(), schema="(Tensor t, float alpha) -> Tensor"
+        )
+        squash.register_fake(lambda t, alpha: lib.empty_like(t))
+        squash.register_autograd(
+            lambda ctx, g: (g * ctx.saved_tensors[0], None),
+            setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]),
+        )
+        graphs = []
+
+        def backend(module, inputs):
+            graphs.append([str(n.target).rpartition("::")[2] for n in module.graph.nodes])
+            return module.forward
+
+        x = lib.linspace(-1, 1, 5).requires_grad_()
+        run = lib.compile(lambda t: squash(t * 2, 1.0).sum(), backend=backend, fullgraph=fullgraph)
+        y = run(x)
+        y.backward()
+        targets = [t.partition(".")[2] for t in graphs[0] if "squash" in t]
+        return len(graphs), targets, y.item(), x.grad.tolist()
+
+    assert story(mindtorch) == story(torch)

@@ -59,6 +59,11 @@ def story(lib, switched_off):
         lambda: lib.where(lib.tensor(True), x, lib.zeros(2, 2)),
         lambda: x.t() @ lib.ones(2),
         lambda: x[0],
+        lambda: x[1:2],
+        lambda: x[:, 1:],
+        lambda: x.half().float(),
+        lambda: x.sum(0, keepdim=True),
+        lambda: x.data + 1,
         lambda: lib.nn.Parameter(x, requires_grad=False) + 1,
     ):
         yield function().tolist()
@@ -68,6 +73,30 @@ def story(lib, switched_off):
 @pytest.mark.parametrize("switched_off", [False, True])
 def test_operators_on_a_wrapper_reach_its_class(switched_off):
     assert list(story(mindtorch, switched_off)) == list(story(torch, switched_off))
+
+
+def test_the_data_of_a_wrapper_is_a_wrapper():
+    for lib in (mindtorch, torch):
+        x = wrapper(lib, [])
+        assert type(x.data) is type(x)
+        assert type(lib.nn.Parameter(x, requires_grad=False).data) is type(x)
+
+
+def test_copies_are_asked_for_what_they_change():
+    def story(lib):
+        seen = []
+
+        def dispatch(cls, func, types, args=(), kwargs=None):
+            seen.append((str(func), sorted(kwargs or {})))
+            return lib.ones(2)
+
+        kind = type("Kind", (lib.Tensor,), {"__torch_dispatch__": classmethod(dispatch)})
+        x = lib.Tensor._make_wrapper_subclass(kind, (2,))
+        for copy in (lambda: x.half(), lambda: x.to("meta"), lambda: x.to("meta", lib.half)):
+            copy()
+        return seen
+
+    assert story(mindtorch) == story(torch)
 
 
 def test_a_wrapper_needs_its_method_and_records_no_gradient_of_its_own():

@@ -134,7 +134,7 @@ def is_inference_compiling() -> bool:
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     """The names that run programs as they are; "eager" is one for debugging, as in torch."""
-    return ["inductor"] if "debug" in exclude_tags else ["aot_eager", "eager", "inductor"]
+    return ["inductor"] if "debug" in (exclude_tags or ()) else ["aot_eager", "eager", "inductor"]
 
 
 def get_default_backend() -> str:
