@@ -48,12 +48,10 @@ def _copied(
     self: Tensor, dtype: Dtype, device: Device, memory_format: str | None = None
 ) -> tuple[tuple[Tensor], dict[str, Any]]:
     """The arguments of _to_copy by name: what changes; a device alone brings dtype and layout."""
-    from .._functional.queries import strided
-
     named: dict[str, Any] = {} if dtype is self.dtype else {"dtype": dtype}
     if device != self.device:
-        named.update({"device": device} if named else {"dtype": dtype, "layout": strided,
-                                                       "device": device})  # fmt: skip
+        alone = {} if named else {"dtype": dtype, "layout": getattr(self, "layout")}  # noqa: B009
+        named.update(alone, device=device)
     if memory_format is not None:
         named["memory_format"] = memory_format
     return (self,), named

@@ -82,6 +82,17 @@ def test_the_data_of_a_wrapper_is_a_wrapper():
         assert type(lib.nn.Parameter(x, requires_grad=False).data) is type(x)
 
 
+def test_a_module_has_what_the_class_makes_of_its_parameter_s_copy():
+    """Not the tensors that the wrapper held before under the dtype of the copy."""
+    net = mindtorch.nn.Linear(2, 2, bias=False)
+    net.weight = mindtorch.nn.Parameter(wrapper(mindtorch, []), requires_grad=False)
+    expected = net(mindtorch.ones(1, 2)).half()
+    net.half()
+    assert net.weight.dtype is mindtorch.float16
+    assert not net.weight.requires_grad
+    assert mindtorch.equal(net(mindtorch.ones(1, 2, dtype=mindtorch.float16)), expected)
+
+
 def test_copies_are_asked_for_what_they_change():
     def story(lib):
         seen = []

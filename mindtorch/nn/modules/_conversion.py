@@ -31,8 +31,12 @@ class Conversion:
         if recurse:
             for child in self.children():
                 child._apply(fn)
-        for parameter in self._parameters.values():
+        for name, parameter in self._parameters.items():
             if parameter is None:
+                continue
+            if hasattr(type(parameter), "__torch_dispatch__"):  # what it wraps moves with it
+                moved, needs = fn(parameter.data), parameter.requires_grad
+                self._parameters[name] = Parameter(moved, requires_grad=needs)
                 continue
             # Optimizers hold the Parameter objects, so each keeps its identity and gets new data.
             with mindtorch.no_grad():
