@@ -115,10 +115,11 @@ class AveragedModel(Module):
         extra = list(model.buffers()) if self.use_buffers else []
         own = list(self.module.buffers()) if self.use_buffers else []
         averaged = [k.detach() for k in (*self.module.parameters(), *own)]
-        pairs = zip(averaged, (*model.parameters(), *extra), strict=False)  # as torch pairs them
+        pairs = list(zip(averaged, (*model.parameters(), *extra), strict=False))  # torch's pairing
+        averaged = [k for k, _ in pairs]
         new = [n.detach().to(k.device) for k, n in pairs]
         if not int(self.n_averaged.item()):
-            for k, n in zip(averaged, new, strict=False):
+            for k, n in zip(averaged, new, strict=True):
                 k.copy_(n)
         else:
             self._average(averaged, new)
@@ -132,7 +133,7 @@ class AveragedModel(Module):
         if each is None and self.multi_avg_fn is None and averaged[0].device.type == "cpu":
             each = get_swa_avg_fn()
         if each is not None:
-            for k, n in zip(averaged, new, strict=False):
+            for k, n in zip(averaged, new, strict=True):
                 k.copy_(each(k, n, self.n_averaged.to(k.device)))
             return
         average = self.multi_avg_fn or get_swa_multi_avg_fn()

@@ -183,3 +183,18 @@ def test_averages_of_lists_are_torchs(average: str) -> None:
             averaged.update_parameters(model)
         weights.append(averaged.module.weight.tolist())
     assert weights[1] == [pytest.approx(row) for row in weights[0]]
+
+
+def test_averages_pair_parameters_of_a_smaller_model_as_far_as_it_goes(dev):
+    """One list call over pairs on npu, one by one on cpu: the same parameters move on both."""
+    nn = mindtorch.nn
+    large, small = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)), nn.Sequential(nn.Linear(2, 2))
+    large, small = large.to(dev), small.to(dev)
+    averaged = mindtorch.optim.swa_utils.AveragedModel(large)
+    averaged.update_parameters(large)
+    averaged.update_parameters(small)
+    mean = (large[0].weight + small[0].weight) / 2
+    mindtorch.testing.assert_close(averaged.module[0].weight, mean)
+    mindtorch.testing.assert_close(averaged.module[1].weight, large[1].weight)
+    with pytest.raises(RuntimeError, match="size of tensor"):
+        averaged.update_parameters(mindtorch.nn.Linear(3, 4).to(dev))
