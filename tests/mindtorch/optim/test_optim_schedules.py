@@ -198,3 +198,23 @@ def test_averages_pair_parameters_of_a_smaller_model_as_far_as_it_goes(dev):
     mindtorch.testing.assert_close(averaged.module[1].weight, large[1].weight)
     with pytest.raises(RuntimeError, match="size of tensor"):
         averaged.update_parameters(mindtorch.nn.Linear(3, 4).to(dev))
+
+
+@pytest.mark.parametrize(
+    ("name", "lists"),
+    [
+        ("add", ("ab", "a")), ("add", ("ab", [1.0])), ("pow", ("ab", [2.0])),
+        ("lerp", ("ab", "a", 0.5)), ("lerp", ("ab", "ab", "a")), ("lerp", ("ab", "ab", [0.5])),
+        ("addcmul", ("ab", "a", "ab")), ("addcmul", ("ab", "ab", "a")),
+        ("addcdiv", ("ab", "ab", "ab", [1.0])), ("mm", ("ab", "a")), ("add", ("", "")),
+    ],
+)  # fmt: skip
+def test_lists_of_other_lengths_are_refused_in_torchs_words(name, lists):
+    """A word stands for a list of as many tensors as it has letters."""
+    words = []
+    for lib in (torch, mindtorch):
+        args = [[lib.ones(2, 2) for _ in a] if isinstance(a, str) else a for a in lists]
+        with pytest.raises(RuntimeError) as refusal:
+            getattr(lib, f"_foreach_{name}")(*args)
+        words.append(str(refusal.value))
+    assert words[0] == words[1]

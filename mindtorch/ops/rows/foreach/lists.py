@@ -27,10 +27,7 @@ POINTWISE = ("addcdiv", "addcmul")
 def _one_by_one(name: str, value: Tensor | Number | Sequence[Any], count: int) -> Sequence[Any]:
     """`value` for each tensor: itself, or its elements where it is a list."""
     if isinstance(value, list | tuple):
-        if len(value) != count:
-            raise RuntimeError(
-                f"Tensor lists must have the same number of tensors, got {count} and {len(value)}"
-            )
+        _refuse_length(value, count)
         return value
     if isinstance(value, Tensor) and name in POINTWISE:
         if value.ndim != 1 or value.shape[0] != count:
@@ -47,9 +44,21 @@ def _one_by_one(name: str, value: Tensor | Number | Sequence[Any], count: int) -
     return [value] * count
 
 
-def _filled(tensors: Sequence[Tensor]) -> None:
+def _refuse_length(values: Sequence[Any], count: int) -> None:
+    if len(values) == count:
+        return
+    if values and not isinstance(values[0], Tensor):
+        raise RuntimeError("Tensor list must have same number of elements as scalar list.")
+    raise RuntimeError(
+        f"Tensor lists must have the same number of tensors, got {count} and {len(values)}"
+    )
+
+
+def _filled(tensors: Sequence[Tensor], *others: Sequence[Tensor]) -> None:
     if not len(tensors):
         raise RuntimeError("Tensor list must have at least one tensor.")
+    for other in others:
+        _refuse_length(other, len(tensors))
 
 
 def _binary(name: str) -> Callable[..., Any]:
@@ -108,7 +117,7 @@ def _pointwise(name: str) -> Callable[..., Any]:
         value: Tensor | Number | Sequence[Any] = 1,
         scalars: Tensor | Sequence[Number] | None = None,
     ) -> tuple[Tensor, ...]:
-        _filled(self)
+        _filled(self, tensor1, tensor2)
         values = _one_by_one(name, value if scalars is None else scalars, len(self))
         return tuple(
             getattr(aten, name)(a, b, c, value=v)
@@ -139,7 +148,7 @@ def _foreach_lerp(
     self: Sequence[Tensor], tensors1: Sequence[Tensor], weight: Tensor | Number | Sequence[Any]
 ) -> tuple[Tensor, ...]:
     """Between each tensor and its partner, by a weight for all or one for each."""
-    _filled(self)
+    _filled(self, tensors1)
     weights = _one_by_one("lerp", weight, len(self))
     return tuple(aten.lerp(a, b, w) for a, b, w in zip(self, tensors1, weights, strict=True))
 
@@ -179,4 +188,6 @@ def _foreach_max(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
 def _foreach_mm(self: Sequence[Tensor], mat2: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The product of each pair of matrices."""
     _filled(self)
+    if len(mat2) != len(self):
+        raise RuntimeError("_foreach_mm: self and mat2 must have the same number of tensors")
     return tuple(aten.mm(a, b) for a, b in zip(self, mat2, strict=True))
