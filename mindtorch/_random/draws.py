@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._autograd.grad_mode import MODES
+from .._autograd.function import Function, FunctionNode
+from .._autograd.grad_mode import LOCAL, MODES
 from .._backends.registry import registry
 from .._compat.argument_errors import parsed
 from .._dispatch.overrides import hand_over, overriding
@@ -381,6 +382,32 @@ def _span(dtype: Dtype) -> int:
     )
 
 
+class _Draws(Function):
+    """Draws whose parameters get gradients of zero, under the name of torch's node."""
+
+    @staticmethod
+    def forward(
+        ctx: FunctionNode, draw: Callable[[], Tensor], label: str, *parameters: Tensor | float
+    ) -> Tensor:
+        ctx.label = label
+        ctx.save_for_backward(*(p if isinstance(p, Tensor) else None for p in parameters))
+        return draw()
+
+    @staticmethod
+    def backward(ctx: FunctionNode, grad: Tensor) -> tuple[Tensor | None, ...]:
+        zeros = (None if p is None else aten.zeros_like(p) for p in ctx.saved_tensors)
+        return (None, None, *zeros)
+
+
+def with_zero_gradients(draw: Callable[[], Tensor], label: str, *parameters: Any) -> Tensor:
+    """What `draw` gives; where a parameter requires gradients, with a node that sends zeros."""
+    if not LOCAL.grad or not any(isinstance(p, Tensor) and p.requires_grad for p in parameters):
+        return draw()
+    draws = _Draws.apply(draw, label, *parameters)
+    assert isinstance(draws, Tensor)
+    return draws
+
+
 @surface(function=False)
 @parsed(method=True)
 def bernoulli_(
@@ -441,8 +468,12 @@ def bernoulli(
             raise NotImplementedError(
                 f"\"bernoulli_tensor_cpu_p_\" not implemented for '{input.dtype.legacy}'"
             )
-        p = input
+        p = input.detach()
         _refuse_chances(p)
+        if out is None and input.requires_grad and LOCAL.grad:
+            return with_zero_gradients(
+                lambda: bernoulli(p, generator=generator), "BernoulliBackward0", input
+            )
     elif not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     geom = input._geom if not input._geom.offset and input._geom.contiguous else None
@@ -579,7 +610,9 @@ def normal(
     shapes = {v.shape for v in (mean, std) if isinstance(v, Tensor)}
     shape = aten.broadcast_shapes(*shapes) if len(shapes) > 1 else first.shape
     z = _draw_into("normal", tuple(shape), (0.0, 1.0), first.dtype, first.device, generator)
-    return _finished(aten.add(aten.mul(z, std), mean), out, False)
+    label = f"NormalBackward{1 + isinstance(std, Tensor) * (1 + isinstance(mean, Tensor))}"
+    draws = with_zero_gradients(lambda: aten.add(aten.mul(z, std), mean), label, mean, std)
+    return _finished(draws, out, False)
 
 
 @surface()

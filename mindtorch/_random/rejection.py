@@ -24,6 +24,7 @@ from .._tensor.types import Array
 from ..ops.rules import scalar_name
 from ..ops.spec import aten
 from . import sequential
+from .draws import with_zero_gradients
 from .generator import Generator, default_generator
 from .sequential import BUILT
 
@@ -204,6 +205,9 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
     RuntimeError for negative rates on cpu; NotImplementedError for dtypes that are not floating.
     """
+    if input.requires_grad:
+        rates = input.detach()
+        return with_zero_gradients(lambda: poisson(rates, generator), "PoissonBackward0", input)
     _refuse_integers(input, "poisson")
     if input.device.type == "meta":
         return aten.empty_like(input)

@@ -13,7 +13,7 @@ _OPERATORS = ("__radd__", "__rmul__", "__matmul__", "__rmatmul__")
 def attach() -> None:
     """Give SparseTensor a method for each handler; those of products and gradients are put by
     their import."""
-    assert _products.mm is HANDLERS["mm"]
+    assert _products.addmm is HANDLERS["addmm"]
     assert HANDLERS["_embedding_sparse_backward"] is _gradients.embedding_sparse_backward
     for name, handler in HANDLERS.items():
         if name in _PROPERTIES:

@@ -10,6 +10,7 @@ from typing import Any
 
 import mindtorch
 
+from .._autograd.node import Node
 from .._compat.argument_errors import parsed
 from .._functional.queries import sparse_coo
 from .._tensor.dtype import dtype as Dtype
@@ -70,20 +71,34 @@ def _times_sparse(one: SparseTensor, other: SparseTensor) -> Tensor:
     return product if one._layout is sparse_coo else convert(product, one._layout)
 
 
-@handles("mm", "spmm")
 def mm(input: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
-    """The product of matrices: sparse of two sparse ones.
+    """The product of matrices: sparse of two sparse ones; two ordinary ones are multiplied too.
 
     `reduce` ("sum", "mean", "amax", "amin") says what is made of a row's products instead.
     """
+    return _labelled(_product(input, mat2, reduce), "SparseAddmmBackward0")
+
+
+@handles("mm", "spmm")
+def _mm(input: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
+    return _labelled(_product(input, mat2, reduce), "MmBackward0")
+
+
+def _labelled(result: Tensor, label: str) -> Tensor:
+    """`result`, whose last node is named as torch's is; a sparse one's parts stay as they are."""
+    if isinstance(result._fn, Node) and not isinstance(result, SparseTensor):
+        result._fn.label = label
+    return result
+
+
+def _product(input: Tensor, mat2: Tensor, reduce: str | None) -> Tensor:
     _check_matrices(input, mat2)
     if reduce is not None and reduce != "sum":
         if not isinstance(input, SparseTensor) or isinstance(mat2, SparseTensor):
             raise RuntimeError("mm: reduce is for a sparse matrix by an ordinary one")
         return _reduced(input, mat2, reduce)
     if not isinstance(mat2, SparseTensor):
-        assert isinstance(input, SparseTensor)
-        return _times(input, mat2)
+        return _times(input, mat2) if isinstance(input, SparseTensor) else input @ mat2
     if isinstance(input, SparseTensor):
         return _times_sparse(input, mat2)
     transpose = mat2.t()
@@ -100,7 +115,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         return mv(input, other)
     if input.dim() == 1:
         return mv(other.t(), input)
-    return mm(input, other)
+    return _mm(input, other)
 
 
 @handles("mv")
@@ -114,7 +129,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
         raise RuntimeError(
             f"size mismatch, got input ({input.shape[0]}), mat ({_by(input)}), vec ({vec.shape[0]})"
         )
-    return mm(input, vec[:, None])[:, 0]
+    return _labelled(_product(input, vec[:, None], None)[:, 0], "MvBackward0")
 
 
 @handles("bmm")

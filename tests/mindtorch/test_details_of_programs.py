@@ -731,3 +731,45 @@ def test_gradients_of_activations_promote_their_operands(dev, name, settings):
     theirs = run(torch, "cpu", settings)
     assert str(ours.dtype) == str(theirs.dtype)
     assert ours.tolist() == pytest.approx(theirs.tolist())
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda t, p: t.bernoulli(p),
+        lambda t, p: p.bernoulli(),
+        lambda t, p: t.poisson(p),
+        lambda t, p: t.normal(p, 1.0),
+        lambda t, p: t.normal(0.0, p),
+        lambda t, p: t.normal(t.zeros(2), p),
+        lambda t, p: t.normal(p, p),
+        lambda t, p: t.bernoulli(p.detach()),
+    ],
+)
+def test_draws_send_zeros_to_their_parameters(draw):
+    def run(t, _):
+        p = t.full((2,), 0.5, requires_grad=True)
+        draws = draw(t, p)
+        if not draws.requires_grad:
+            return "no gradient"
+        gradient = t.autograd.grad(draws.sum(), p)
+        return type(draws.grad_fn).__name__, gradient
+
+    agree("cpu", run)
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "clone"])
+def test_products_of_sparse_matrices_have_torchs_nodes(layout):
+    def run(t, _):
+        matrix = getattr(t.tensor([[1.0, 0.0], [0.0, 2.0]]), layout)()
+        x = t.ones(2, 2, requires_grad=True)
+        products = [t.mm(matrix, x), matrix @ x, t.mv(matrix, x[0])]
+        if layout != "clone":
+            products.append(t.sparse.mm(matrix, x))
+        return [(type(y.grad_fn).__name__, t.autograd.grad(y.sum(), x)) for y in products]
+
+    agree("cpu", run)
+
+
+def test_sparse_mm_takes_two_ordinary_matrices():
+    agree("cpu", lambda t, _: t.sparse.mm(t.ones(2, 3), t.ones(3, 2)))
