@@ -229,3 +229,12 @@ def _detached(result: Any) -> Any:
         values = [_detached(r) for r in result]
         return result._make(values) if hasattr(result, "_make") else type(result)(values)
     return result
+
+
+def refuse_whole(name: str, *values: Any) -> None:
+    """ValueError in torch's words for tensors of integers, which have no tangents."""
+    for value in values:
+        if isinstance(value, Tensor) and not (value.is_floating_point() or value.is_complex()):
+            raise ValueError(
+                f"Expected {name} to be floating point or complex, but got: {value.dtype}"
+            )

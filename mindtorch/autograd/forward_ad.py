@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .._autograd.forward import plain, set_tangent, tangent_of
+from .._autograd.forward import plain, refuse_whole, set_tangent, tangent_of
 from .._autograd.grad_mode import LOCAL, MODES, ContextDecorator
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
@@ -93,11 +93,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to"
             " enter_dual_level() first."
         )
-    for name, value in (("primal", tensor), ("tangent", tangent)):
-        if not (value.is_floating_point() or value.is_complex()):
-            raise ValueError(
-                f"Expected {name} to be floating point or complex, but got: {value.dtype}"
-            )
+    refuse_whole("primal", tensor)
+    refuse_whole("tangent", tangent)
     if tangent_of(tensor) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
+from .._autograd.forward import refuse_whole
 from .._autograd.grad_mode import LOCAL, enable_grad
 from .._autograd.surface import grad as _grad
 from .._tensor.tensor import Tensor
@@ -193,6 +194,8 @@ def jvp(
     """`func(*primals)` and its Jacobian-vector product."""
     _refuse_pairs(primals, tangents)
     leaves, spec = tree_flatten(primals)
+    refuse_whole("primal", *leaves)
+    refuse_whole("tangent", *tree_flatten(tangents)[0])
     aux: dict[str, Any] = {}
 
     def flat(*values: Any) -> Any:
@@ -225,6 +228,7 @@ def _products(
 
 def linearize(func: Callable[..., Any], *primals: Any) -> Any:
     """`func(*primals)`, and the function of tangents that is its derivative there."""
+    refuse_whole("primal", *tree_flatten(primals)[0])
     value = tree_map(lambda t: t.detach(), func(*primals))
     return value, lambda *tangents: jvp(func, primals, tangents)[1]
 
@@ -289,8 +293,16 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """jacrev: derivatives are reverse mode here."""
-    return jacrev(func, argnums, has_aux=has_aux)
+    """jacrev, but for its refusal: derivatives are reverse mode here."""
+    jacobian = jacrev(func, argnums, has_aux=has_aux)
+
+    @wraps(func)
+    def inside(*args: Any) -> Any:
+        numbers = (argnums,) if isinstance(argnums, int) else argnums
+        refuse_whole("primal", *tree_flatten([args[n] for n in numbers if n < len(args)])[0])
+        return jacobian(*args)
+
+    return inside
 
 
 def hessian(func: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:

@@ -166,3 +166,22 @@ def test_what_distributions_can_is_asked_of_their_classes():
         for member in ("has_rsample", "has_enumerate_support"):
             values = getattr(ours, member, None), getattr(theirs, member, None)
             assert values[0] == values[1] or not isinstance(values[1], bool), name
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f, whole, real: f.jvp(lambda x: x * 1.5, (whole,), (real,)),
+        lambda f, whole, real: f.jvp(lambda x: x * 1.5, (real,), (whole,)),
+        lambda f, whole, real: f.linearize(lambda x: x * 1.5, whole),
+        lambda f, whole, real: f.jacfwd(lambda x: x * 1.5)(whole),
+        lambda f, whole, real: f.hessian(lambda x: (x * 1.5).sum())(whole),
+        lambda f, whole, real: f.jacfwd(lambda x, y: x * y)(real, whole),
+    ],
+)
+def test_forward_derivatives_refuse_integers(call):
+    def run(lib, _):
+        return call(lib.func, lib.ones(2, dtype=lib.int64), lib.ones(2)).tolist()
+
+    ours, theirs = (outcome(lib, "cpu", run).partition("\n")[0] for lib in (mindtorch, torch))
+    assert ours == theirs  # torch also warns, of its own use of torch.jit
