@@ -190,10 +190,7 @@ def test_hang_is_killed_and_the_run_goes_on(tmp_path):
 def test_journal_names_what_crashed_before_it_ran(tmp_path):
     results = checked(tmp_path, "add", "add:crash,adds:crash", only=("add/method/s0/uint8",))
     case = next(r.case for r in results if r.verdict == "CRASH")
-    record = journal.read(tmp_path / "run.jsonl")
-    assert record.started[f"{case} --seed 0"] == (
-        f"mindtorch-npu check add --case {case} --seed 0 --simulator"
-    )
+    assert f"{case} --seed 0" in journal.read(tmp_path / "run.jsonl").started
 
 
 @pytest.mark.parametrize(

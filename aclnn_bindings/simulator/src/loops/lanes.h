@@ -2,6 +2,8 @@
 // width some of its kernels take from the processor.
 #pragma once
 
+#include <algorithm>
+
 #include "loops/elementary.h"
 
 namespace aclsim {
@@ -63,14 +65,29 @@ ACL_EXACT C row_product_of(const C* x, const C* y, int64_t n) {
       n, [=](int64_t i) ACL_LAMBDA { return x[i] * y[i]; },
       [=](C sum, int64_t i) ACL_LAMBDA { return fused(x[i], y[i], sum); });
 }
+// Longer sums are kept in double, by parts: torch's own are hundreds of units off there.
+constexpr int64_t kLongSum = 4096;
+template <class F>
+double sum_of_parts(int64_t n, F part) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i += kLongSum) sum += part(i, std::min(kLongSum, n - i));
+  return sum;
+}
 template <class C>
 C row_sum(const C* x, int64_t n) {
   constexpr int W = 64 / sizeof(C);
+  if (n > kLongSum) {
+    return static_cast<C>(sum_of_parts(n, [x](int64_t i, int64_t m) { return row_sum(x + i, m); }));
+  }
   return wide_vectors() ? row_sum_of<W>(x, n) : row_sum_of<W / 2>(x, n);
 }
 template <class C>
 C row_product(const C* x, const C* y, int64_t n) {
   constexpr int W = 64 / sizeof(C);
+  if (n > kLongSum) {
+    return static_cast<C>(sum_of_parts(
+        n, [x, y](int64_t i, int64_t m) { return row_product(x + i, y + i, m); }));
+  }
   return wide_vectors() ? row_product_of<W>(x, y, n) : row_product_of<W / 2>(x, y, n);
 }
 

@@ -6,6 +6,7 @@
 #include "loops/rows.h"
 
 #include <memory>
+#include <numeric>
 #include "loops/max_finite.h"
 
 namespace aclsim {
@@ -35,12 +36,14 @@ void exp_row(C* out, const C* x, C shift, int64_t n, Row kind) {
 template <class C>
 C sum_of(const C* x, int64_t n, Row kind) {
   if (kind == Row::Last) return row_sum(x, n);
+  if (n > kLongSum) return static_cast<C>(std::accumulate(x, x + n, 0.0));
   C sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += x[i];
   return sum;
 }
 template <class C>
 ACL_EXACT C in_turn(const C* x, const C* y, int64_t n) {
+  if (n > kLongSum) return static_cast<C>(std::inner_product(x, x + n, y, 0.0));
   C sum = 0;
   for (int64_t i = 0; i < n; ++i) sum = fused(x[i], y[i], sum);
   return sum;
