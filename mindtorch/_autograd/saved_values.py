@@ -29,7 +29,8 @@ UNSAVED = ("dtype", "device", "half_to_float", "implicit", "memory_format")  # n
 
 def saved_names(node: Any) -> dict[str, Callable[[], object]]:
     """What reads each value that `node` shows, by its name without the prefix."""
-    rule, readers = formula(node.op), {}
+    rule = formula(node.op)
+    readers: dict[str, Callable[[], object]] = {}
     theirs = NAMES.get(node.name(), {})
     names = [theirs.get(a.name, a.name) for a in rule.op.schema.args]
     for place, read in enumerate(rule.saved):
@@ -88,7 +89,7 @@ def _is_other(node: Any, i: int) -> bool:
     return name == "other"
 
 
-def _number(value: object) -> object:
+def _number(value: complex | None) -> object:
     if value is None:
         return None
     kinds = {bool: dt.bool, int: dt.int64, complex: dt.complex128}

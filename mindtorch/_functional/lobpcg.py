@@ -101,8 +101,8 @@ def lobpcg(
     pairs = []
     with mindtorch.no_grad():
         for place in itertools.product(*map(range, A.shape[:-2])):
-            parts = [None if t is None else (t[place] if place else t) for t in (A, B, iK)]
-            problem = _Problem(parts[0], parts[1], parts[2], largest is not False)
+            others = [None if t is None else (t[place] if place else t) for t in (B, iK)]
+            problem = _Problem(A[place] if place else A, others[0], others[1], largest is not False)
             start = guess[place] if place else guess
             rounds = 1000 if niter is None else niter
             pairs.append(problem.solve(start, columns if k is None else k, rounds, tol))

@@ -468,11 +468,11 @@ def bernoulli(
             raise NotImplementedError(
                 f"\"bernoulli_tensor_cpu_p_\" not implemented for '{input.dtype.legacy}'"
             )
-        p = input.detach()
+        p = chances = input.detach()
         _refuse_chances(p)
         if out is None and input.requires_grad and LOCAL.grad:
             return with_zero_gradients(
-                lambda: bernoulli(p, generator=generator), "BernoulliBackward0", input
+                lambda: bernoulli(chances, generator=generator), "BernoulliBackward0", input
             )
     elif not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")

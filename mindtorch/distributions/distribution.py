@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
 
 import mindtorch
 
@@ -92,8 +92,17 @@ class Distribution:
         constraint = self.arg_constraints[name]
         return int(constraint.event_dim)
 
-    has_rsample: bool = False  # whether `rsample` draws with gradients
-    has_enumerate_support: bool = False  # whether `enumerate_support` lists all values
+    if TYPE_CHECKING:
+
+        @property
+        def has_rsample(self) -> bool:
+            """Whether `rsample` draws with gradients."""
+
+        @property
+        def has_enumerate_support(self) -> bool:
+            """Whether `enumerate_support` lists all values."""
+    else:
+        has_rsample = has_enumerate_support = False
 
     @property
     def batch_shape(self) -> Size:

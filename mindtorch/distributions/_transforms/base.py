@@ -7,6 +7,7 @@ A transform knows its `domain`, its `codomain` and log |det dy/dx|, summed over 
 from __future__ import annotations
 
 import weakref
+from typing import TYPE_CHECKING
 
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Shape
@@ -31,7 +32,13 @@ class Transform:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_inv": None, "_last": None}
 
-    bijective: bool = False  # whether each y has one x
+    if TYPE_CHECKING:
+
+        @property
+        def bijective(self) -> bool:
+            """Whether each y has one x."""
+    else:
+        bijective = False
 
     @property
     def domain(self) -> constraints.Constraint:

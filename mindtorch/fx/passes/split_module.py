@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -121,11 +122,8 @@ def _call(
     if not several:
         env[nodes[next(iter(part.outputs))]] = result
         return
-    from ..proxy import Proxy
-
-    values = Proxy(result)
     for place, name in enumerate(part.outputs):
-        env[nodes[name]] = values[place].node
+        env[nodes[name]] = base.call_function(operator.getitem, (result, place))
 
 
 def _outer_values(

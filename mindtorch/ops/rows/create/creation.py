@@ -142,11 +142,12 @@ def _arange_values(
         values = np.arange(out.numel) * np.int64(step) + np.int64(start)
         return values.astype(out.dtype.np)
     wide = np.longdouble if out.dtype.itemsize == 8 else np.float64  # products exact, or nearly
-    values = (wide(start) + wide(step) * np.arange(out.numel).astype(wide)).astype(out.dtype.np)
+    values = np.arange(out.numel).astype(wide)
+    values = (np.multiply(values, wide(step)) + wide(start)).astype(out.dtype.np)
     # torch counts in vectors of 32 bytes from their first numbers, but behind the last pair.
     lanes = 32 // out.dtype.itemsize
     vectors = values[: out.numel // (2 * lanes) * 2 * lanes].reshape(-1, lanes)
-    vectors[:] = vectors[:, :1].astype(wide) + wide(step) * np.arange(lanes).astype(wide)
+    vectors[:] = vectors[:, :1].astype(wide) + np.multiply(np.arange(lanes), wide(step))
     return values
 
 
