@@ -63,6 +63,7 @@ MAKERS = {
 }  # fmt: skip
 # Names that compute nothing: they hold memory, answer questions, keep settings or refuse.
 NOTHING_COMPUTED = frozenset((
+    "lobpcg",  # an iteration of rows, whose rounds depend on values
     "as_tensor", "asarray", "empty", "empty_like", "from_dlpack", "from_numpy", "new", "new_empty",
     "new_tensor", "tensor", "_assert", "broadcast_shapes", "can_cast", "is_complex",
     "is_floating_point", "is_inference", "is_nonzero", "is_storage", "is_tensor", "numel",
