@@ -196,16 +196,26 @@ ACL_INLINE float expm1_one(float x) {
   return x == 0.0f ? x : r;
 }
 ACL_INLINE double expm1_one(double x) { return std::expm1(x); }
+// exp(x) / 2 where exp(x) may overflow and its half not.
+ACL_INLINE float half_exp(float x) {
+  const float root = value(exp_pair(x * 0.5f));
+  return (0.5f * root) * root;
+}
+constexpr float kFarExp = 88.0f;
 ACL_INLINE float sinh_one(float x) {
   const Two e = exp_pair(within(std::fabs(x), 0.0f, 89.5f));
-  const float y = value(minus_smaller(e, reciprocal(e))) * 0.5f;
+  const float far = half_exp(within(std::fabs(x), 0.0f, 100.0f));
+  const float near = value(minus_smaller(e, reciprocal(e))) * 0.5f;
+  const float y = std::fabs(x) > kFarExp ? far : near;
   const float a = y == y ? y : std::fabs(x) + std::numeric_limits<float>::infinity();
   return x == 0.0f ? x : (x < 0.0f ? -a : a);
 }
 ACL_INLINE double sinh_one(double x) { return std::sinh(x); }
 ACL_INLINE float cosh_one(float x) {
   const Two e = exp_pair(within(std::fabs(x), 0.0f, 89.5f));
-  const float y = value(plus_smaller(e, reciprocal(e))) * 0.5f;
+  const float far = half_exp(within(std::fabs(x), 0.0f, 100.0f));
+  const float near = value(plus_smaller(e, reciprocal(e))) * 0.5f;
+  const float y = std::fabs(x) > kFarExp ? far : near;
   return y == y ? y : std::fabs(x) + std::numeric_limits<float>::infinity();
 }
 ACL_INLINE double cosh_one(double x) { return std::cosh(x); }

@@ -66,7 +66,7 @@ ACL_EXACT C row_product_of(const C* x, const C* y, int64_t n) {
       [=](C sum, int64_t i) ACL_LAMBDA { return fused(x[i], y[i], sum); });
 }
 // Longer sums are kept in double, by parts: torch's own are hundreds of units off there.
-constexpr int64_t kLongSum = 4096;
+constexpr int64_t kLongSum = 2048;
 template <class F>
 double sum_of_parts(int64_t n, F part) {
   double sum = 0;

@@ -134,7 +134,8 @@ ACL_FN(Softplus, Widest<SoftplusEnd>, (T x, T beta, T threshold),
        x * beta > threshold ? x : log1p_common(exp_one(x * beta)) / beta)
 template <class T>
 ACL_INLINE T softplus_slope(T g, T z) {
-  return g * z / (z + T(1));
+  const T plain = g * z / (z + T(1)), apart = g * (z / (z + T(1)));
+  return z > T(1e20) ? g : (std::isinf(plain) ? apart : plain);  // where a product overflows
 }
 ACL_FN(SoftplusGradEnd, FloatingReal, (T g, T x, T beta, T threshold),
        x * beta > threshold ? g : softplus_slope(g, std::exp(x * beta)))

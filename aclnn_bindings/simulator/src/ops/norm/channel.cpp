@@ -58,6 +58,13 @@ ACL_EXACT void run_linear(C* out, const C* x, C mean, C scale, C shift, int64_t 
   ACL_IVDEP
   for (int64_t i = 0; i < n; ++i) out[i] = fused(scale, x[i], rest);
 }
+// The first where a mean far from zero would cancel in the second.
+template <class C>
+void run_scaled(C* out, const C* x, C mean, C rstd, C weight, C shift, int64_t n) {
+  constexpr int kFar = 8;  // deviations
+  const bool far = std::fabs(mean) * rstd > kFar;
+  (far ? run_affine<C> : run_linear<C>)(out, x, mean, rstd * weight, shift, n);
+}
 template <class C>
 ACL_EXACT C point_back(C g, C from_mean, C rstd, C slope, C shift, C w) {
   return (((g - shift) - from_mean * slope) * rstd) * w;
@@ -129,7 +136,7 @@ aclnnStatus check_batch_norm(Call& c) {
 template <class C>
 void channel_moments(const Plan& p, const C* x, int64_t channel, double& mean, double& squares) {
   const double count = static_cast<double>(p.n * p.space);
-  if (p.space == 1) {
+  if (p.space == 1 && p.n <= kLongSum) {
     mean = column_sum(x + channel, p.n, p.channels) / static_cast<C>(count);
     const C* none = nullptr;
     squares = column_products(none, x + channel, static_cast<C>(mean), p.n, p.channels);
@@ -186,10 +193,10 @@ void batch_norm(Call& c) {
                             : C(1) / std::sqrt(vars[k] + static_cast<C>(c.number(P::eps)));
     if (training) kept_mean[k] = static_cast<C>(mean);
     if (training) kept_rstd[k] = rstd;
-    const C scale = rstd * (w ? w[k] : C(1)), shift = b ? b[k] : C(0);
+    const C shift = b ? b[k] : C(0);
     for (int64_t i = 0; i < p.n; ++i) {
       const int64_t at = (i * p.channels + k) * p.space;
-      run_linear(y + at, x + at, static_cast<C>(mean), scale, shift, p.space);
+      run_scaled(y + at, x + at, static_cast<C>(mean), rstd, w ? w[k] : C(1), shift, p.space);
     }
   });
   stage.done();
@@ -245,14 +252,17 @@ void batch_norm_grad(Call& c) {
     const C mean = means[k];
     const C rstd = training ? spreads[k]
                             : static_cast<C>(1 / std::sqrt(spreads[k] + c.number(P::eps)));
-    if (p.space == 1) {
+    const bool points = p.space == 1 && p.n <= kLongSum;
+    if (points) {
       sum = column_sum(g + k, p.n, p.channels);
       products = column_products(g + k, x + k, mean, p.n, p.channels);
     }
-    for (int64_t i = 0; p.space > 1 && i < p.n; ++i) {
+    for (int64_t i = 0; !points && i < p.n; ++i) {
       const int64_t at = (i * p.channels + k) * p.space;
       sum += row_sum_of<kLanes<C>>(g + at, p.space);
-      products += lane_products(g + at, x + at, mean, p.space);
+      products += sum_of_parts(p.space, [&](int64_t from, int64_t n) {
+        return lane_products(g + at + from, x + at + from, mean, n);
+      });
     }
     if (gw) gw[k] = static_cast<C>(products * rstd);
     if (gb) gb[k] = static_cast<C>(sum);
@@ -357,7 +367,7 @@ struct GroupNorm {
         const int64_t k = i % p.groups * members + m;
         C* to = y + i * width + m * p.space;
         if (w || b) {
-          run_linear(to, from + m * p.space, mean, rstd * (w ? w[k] : C(1)), b ? b[k] : C(0),
+          run_scaled(to, from + m * p.space, mean, rstd, w ? w[k] : C(1), b ? b[k] : C(0),
                      p.space);
         } else {
           run_affine(to, from + m * p.space, mean, rstd, C(0), p.space);
