@@ -1,7 +1,7 @@
 """The atlas of what machines measured: cells, first broken release, times, hostile folders."""
 
-import gzip
 import gc
+import gzip
 import json
 import os
 import subprocess
