@@ -138,7 +138,7 @@ def _step(
         for hook in list(node.prehooks.values()):
             changed = hook(tuple(grads))
             if changed is not None:
-                grads = list(changed) if isinstance(changed, tuple) else [changed]
+                grads = list(_all_changed(hook, tuple(grads), changed))
     results = _applied(node, grads)
     if node.hooks:
         results = _run_hooks(node, results, grads)
@@ -229,20 +229,44 @@ def _run_tensor_hooks(node: Node, grads: list[Any]) -> None:
                 grads[number] = changed
 
 
-def _refuse_change(hook: Any, before: Tensor, after: Any) -> None:
-    """What torch says of a hook's result that is no tensor, or of another size."""
+def _refuse_change(hook: Any, before: Tensor | None, after: Any) -> None:
+    """What torch says of a hook's result that is no tensor, or of another size or dtype."""
+    if before is None and after is not None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
+    if after is None:
+        return
     if not isinstance(after, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
+    assert before is not None
+    name = getattr(hook, "__name__", "<unknown>")
+    if after.dtype is not before.dtype:
+        raise RuntimeError(
+            f"hook '{name}' has changed the type of value (was {before.type()} got {after.type()})"
+        )
     if after.shape != before.shape:
-        name = getattr(hook, "__name__", "<unknown>")
         raise RuntimeError(f"hook '{name}' has changed the size of value")
+
+
+def _all_changed(hook: Any, before: Sequence[Any], after: Any) -> Sequence[Any]:
+    """The gradients that a node's hook gives instead; refused as those of a tensor's hook."""
+    if not isinstance(after, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(after).__name__}'")
+    if len(before) != len(after):
+        name = getattr(hook, "__name__", "<unknown>")
+        raise RuntimeError(
+            f"hook '{name}' has returned an incorrect number of values (got {len(after)}, but"
+            f" expected {len(before)})"
+        )
+    for one, other in zip(before, after, strict=True):
+        _refuse_change(hook, one, other)
+    return after
 
 
 def _run_hooks(node: Node, results: Any, grads: Any) -> Any:
     for hook in list((node.hooks or {}).values()):
         changed = hook(tuple(results), tuple(grads))
         if changed is not None:
-            results = changed if isinstance(changed, tuple | list) else (changed,)
+            results = _all_changed(hook, tuple(results), changed)
     return results
 
 

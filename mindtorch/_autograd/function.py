@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from .._tensor.dtype import FLOAT
+from .._tensor.storage import add_view
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 from .anomaly import STATE
@@ -343,7 +344,11 @@ def _wrap_output(
         rebase(out, ctx)
         return out
     if id(out) in inputs:
-        out = wrap(out._geom, out._storage)
+        source, out = out, wrap(out._geom, out._storage)
+        out._base = source if source._base is None else source._base
+        add_view(out._storage, out)
+    if out._base is not None:
+        out._creation = "custom" if len(ctx.outs) == 1 else "multi"
     out._fn, out._nr = ctx, i
     return out
 

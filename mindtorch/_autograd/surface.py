@@ -10,7 +10,8 @@ from typing import Any
 from .._backends.registry import registry
 from .._tensor.dtype import FLOAT
 from .._tensor.dtype import bool as BOOL
-from .._tensor.storage import Storage
+from .._tensor.storage import Storage, add_view
+from .._tensor.subclass import off
 from .._tensor.tensor import Tensor, forget_array, wrap
 from ..ops.rules import c_name
 from ..ops.spec import aten
@@ -386,9 +387,14 @@ def _make_subclass(
 
 
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
-    """The tensor as an instance of `cls`, its history kept."""
-    instance = _make_subclass(cls, self)
-    instance._fn, instance._nr, instance._base = self._fn, self._nr, self._base
+    """A view of the tensor, as an instance of `cls`."""
+    with off():
+        alias = self if hasattr(self, "_as_gradient") else aten.alias(self)
+        instance = _make_subclass(cls, alias)
+    for name in ("_fn", "_nr", "_base", "_creation"):
+        setattr(instance, name, getattr(alias, name))
+    if instance._base is not None:
+        add_view(instance._storage, instance)
     return instance
 
 

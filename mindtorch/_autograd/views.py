@@ -154,6 +154,11 @@ _HOW = {
     " output of a function that returns multiple views. Such functions do not allow the output"
     " views to be modified inplace. You should replace the inplace operation by an out-of-place"
     " one.",
+    "custom": "Output {number} of {name} is a view and {what} modified inplace. This view was"
+    " created inside a custom Function (or because an input was returned as-is) and the autograd"
+    " logic to handle view+inplace would override the custom backward associated with the custom"
+    " Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by"
+    " cloning the output of the custom Function.",
 }
 _ITSELF = "is being"
 _ANOTHER = "its base or another view of its base has been"
@@ -185,6 +190,6 @@ def rebase(target: Tensor, node: Node) -> None:
         view = view_ref()
         if view is None or view is target:
             continue
-        if view._creation == "multi" and isinstance(view._fn, Node):
+        if view._creation in ("multi", "custom") and isinstance(view._fn, Node):
             view._split_by = view._fn
         view._fn = STALE

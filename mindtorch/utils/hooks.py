@@ -13,7 +13,6 @@ import mindtorch
 
 from .._autograd.graph import MultiHandle
 from .._autograd.node import Handle
-from .._tensor.tensor import Tensor
 
 __all__ = ["BackwardHook", "RemovableHandle"]
 
@@ -76,43 +75,47 @@ Grads = tuple[Any, ...]
 
 
 class BackwardHook:
-    """Runs a module's full backward hooks: one tap on its outputs, one on its inputs.
+    """Runs a module's full backward hooks: from a node on its outputs and one on its inputs.
 
-    `hooks` see `(module, grad_input, grad_output)`, `pre_hooks` see `(module, grad_output)`;
-    what either returns
-    replaces the gradients (torch document of Module.register_full_backward_hook).
+    `user_hooks` see `(module, grad_input, grad_output)`, `user_pre_hooks` `(module, grad_output)`;
+    what either returns replaces the gradients (torch document of
+    Module.register_full_backward_hook).
     """
 
     def __init__(self, module: Any, user_hooks: list[Any], user_pre_hooks: list[Any]) -> None:
         self.module = module
-        self.hooks = user_hooks
-        self.pre_hooks = user_pre_hooks
-        self.grad_output: Grads | None = None
-        self.has_grad_input = False
-        self.n_inputs = 0
+        self.user_hooks = user_hooks
+        self.user_pre_hooks = user_pre_hooks
+        self.grad_outputs: Any = None
+        self.n_inputs = self.n_outputs = -1
+        self.input_tensors_index: list[int] | None = None
+        self.output_tensors_index: list[int] | None = None
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Returns `args` with its tensors passed through the tap
-        that ends the module's backward."""
-        tapped, node = _tap(args, self._leave)
-        self.has_grad_input = node
+        """Returns `args` with its tensors passed through the node that ends the backward."""
+        args, self.input_tensors_index = _apply_on_tensors(self._at_inputs, args)
         self.n_inputs = len(args)
-        return tapped
+        return args
 
-    def setup_output_hook(self, result: Tensor) -> Tensor:
-        """Returns `result` with its tensors passed through the tap
-        that starts the module's backward."""
-        wrapped = result if isinstance(result, tuple) else (result,)
-        tapped, _ = _tap(wrapped, self._enter)
-        return tapped if isinstance(result, tuple) else tapped[0]
+    def setup_output_hook(self, args: Any) -> Any:
+        """Returns a result with its tensors passed through the node that starts the backward."""
+        whole = args if isinstance(args, tuple) else (args,)
+        self.n_outputs = len(whole)
+        whole, self.output_tensors_index = _apply_on_tensors(self._at_outputs, whole)
+        return whole if isinstance(args, tuple) else whole[0]
 
-    def _enter(self, grads: Grads) -> Grads:
-        for hook in self.pre_hooks:
-            grads = _replaced(hook(self.module, grads), grads, "Backward pre hook", "grad_output")
-        self.grad_output = grads
-        if not self.has_grad_input:
+    def _at_outputs(self, _: Grads, grad_output: Grads) -> Any:
+        index = self.output_tensors_index or []
+        self.grad_outputs = _spread(index, grad_output, self.n_outputs)
+        for hook in self.user_pre_hooks:
+            result = hook(self.module, self.grad_outputs)
+            if result is not None:
+                _check_count(result, self.grad_outputs, "Backward pre hook", "grad_output")
+                self.grad_outputs = result
+        grads = self.grad_outputs
+        if self.input_tensors_index is None:
             self._run_without_input()
-        return grads
+        return tuple(grads[i] for i in index)
 
     def _run_without_input(self) -> None:
         warnings.warn(
@@ -122,80 +125,61 @@ class BackwardHook:
             "#torch.nn.Module.register_full_backward_hook for more details.",
             stacklevel=5,
         )
-        for hook in self.hooks:
-            got = hook(self.module, (None,) * self.n_inputs, self.grad_output)
+        for hook in self.user_hooks:
+            got = hook(self.module, (None,) * self.n_inputs, self.grad_outputs)
             if got is not None and not (isinstance(got, tuple) and all(g is None for g in got)):
                 raise RuntimeError(
                     "Backward hook for Modules where no input requires gradient should always "
                     "return None or None for all gradients."
                 )
-        self.grad_output = None
+        self.grad_outputs = None
 
-    def _leave(self, grads: Grads) -> Grads:
-        if self.grad_output is None:
-            raise RuntimeError(
-                "Module backward hook for grad_input is called before the grad_output one. "
-                "This happens because the gradient in your nn.Module flows to the Module's "
-                "input without passing through the Module's output. Make sure that the "
-                "output depends on the input and that the loss is computed based on the output."
-            )
-        for hook in self.hooks:
-            result = hook(self.module, grads, self.grad_output)
-            grads = _replaced(result, grads, "Backward hook", "grad_input")
-        self.grad_output = None
-        return grads
+    def _at_inputs(self, grad_input: Grads, _: Grads) -> Any:
+        if self.grad_outputs is None:
+            return None  # the gradient did not come through the module's output
+        index = self.input_tensors_index or []
+        grads: Any = _spread(index, grad_input, self.n_inputs)
+        for hook in self.user_hooks:
+            result = hook(self.module, grads, self.grad_outputs)
+            if result is not None:
+                _check_count(result, grads, "Backward hook", "grad_input")
+                grads = result
+        self.grad_outputs = None
+        return tuple(grads[i] for i in index)
 
 
-def _replaced(result: tuple[Tensor, ...] | None, grads: Grads, who: str, what: str) -> Grads:
-    if result is None:
-        return grads
-    new = result if isinstance(result, tuple) else (result,)
-    if len(new) != len(grads):
+# As errors about a hook's result name it.
+BackwardHook._at_inputs.__name__ = BackwardHook._at_outputs.__name__ = "hook"
+
+
+def _spread(index: list[int], values: Grads, count: int) -> Grads:
+    """One entry for each argument of the module; None where it is no tensor."""
+    spread: list[Any] = [None] * count
+    for i, value in zip(index, values, strict=True):
+        spread[i] = value
+    return tuple(spread)
+
+
+def _check_count(result: Any, grads: Grads, who: str, what: str) -> None:
+    if len(result) != len(grads):
         raise RuntimeError(
-            f"{who} returned an invalid number of {what}, got {len(new)}, but expected {len(grads)}"
+            f"{who} returned an invalid number of {what}, got {len(result)}, but expected"
+            f" {len(grads)}"
         )
-    return new
 
 
-def _tap(args: tuple[Any, ...], callback: Callable[[Grads], Grads]) -> tuple[tuple[Any, ...], bool]:
-    """Passes the tensors of `args` through one autograd node; says whether any requires grad."""
+def _apply_on_tensors(
+    hook: Callable[[Grads, Grads], Any], args: tuple[Any, ...]
+) -> tuple[tuple[Any, ...], list[int] | None]:
+    """`args` with its tensors passed through one node that has the hook, and which these are."""
     index = [i for i, arg in enumerate(args) if isinstance(arg, mindtorch.Tensor)]
-    if not (index and mindtorch.is_grad_enabled() and any(args[i].requires_grad for i in index)):
-        return args, False
+    if not (mindtorch.is_grad_enabled() and any(args[i].requires_grad for i in index)):
+        return args, None
+    from mindtorch.nn.modules._functions import BackwardHookFunction  # nn stands above
 
-    def run(grads: Grads) -> Grads:
-        # Hooks see one entry per argument of the module, None where it is no tensor.
-        spread: list[Any] = [None] * len(args)
-        for i, grad in zip(index, grads, strict=True):
-            spread[i] = grad
-        new = callback(tuple(spread))
-        return tuple(new[i] for i in index)
-
+    tensors = BackwardHookFunction.apply(*(args[i] for i in index))
+    next(t.grad_fn for t in tensors if t.grad_fn is not None).register_hook(hook)
     out = list(args)
-    tensors = _tap_function().apply(run, *(args[i] for i in index))
     for i, tensor in zip(index, tensors, strict=True):
         out[i] = tensor
-    return tuple(out), True
-
-
-_TAP: list[Any] = []
-
-
-def _tap_function() -> Any:
-    """The identity Function whose backward calls back; made on first use, as it needs the core."""
-    if _TAP:
-        return _TAP[0]
-
-    class BackwardHookFunction(mindtorch.autograd.Function):  # type: ignore[misc, name-defined, unused-ignore]
-        @staticmethod
-        def forward(ctx: Any, run: Callable[[Grads], Grads], *tensors: Any) -> tuple[Any, ...]:
-            ctx.run = run
-            ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
-            return tuple(t.view_as(t) for t in tensors)
-
-        @staticmethod
-        def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-            return (None, *ctx.run(grads))
-
-    _TAP.append(BackwardHookFunction)
-    return BackwardHookFunction
+    return (tuple(out) if type(args) is tuple else type(args)(*out)), index

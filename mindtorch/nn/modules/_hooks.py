@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from mindtorch.utils.hooks import BackwardHook, RemovableHandle
@@ -29,6 +30,7 @@ GLOBAL: dict[str, OrderedDict[int, Hook]] = {
 }
 GLOBAL_ALWAYS_CALLED: OrderedDict[int, bool] = OrderedDict()
 GLOBAL_WITH_KWARGS: OrderedDict[int, bool] = OrderedDict()
+GLOBAL_IS_FULL: dict[str, bool] = {}  # which kind the hooks of every module are, once chosen
 # The hooks that make a call take the slow path; one list, so that the plain call tests one name.
 GLOBAL_CALL_HOOKS: list[OrderedDict[int, Hook]] = [
     GLOBAL[name] for name in ("forward_pre", "forward", "backward_pre", "backward")
@@ -131,7 +133,10 @@ class HookedCall:
         return self._register_backward(hook, full=True, prepend=prepend)
 
     def register_backward_hook(self, hook: Hook) -> RemovableHandle:
-        """Deprecated by torch for register_full_backward_hook; here it is run as a full hook."""
+        """Runs `hook(module, grad_input, grad_output)` of the last node that forward made alone.
+
+        torch deprecates it for register_full_backward_hook.
+        """
         return self._register_backward(hook, full=False, prepend=False)
 
     def _register_backward(self, hook: Hook, full: bool, prepend: bool) -> RemovableHandle:
@@ -155,7 +160,9 @@ class HookedCall:
         self, args: tuple[Tensor, ...] | tuple[int, ...], kwargs: dict[str, Any], called: set[int]
     ) -> Any:
         args, kwargs = self._run_pre_hooks(args, kwargs)
-        taps = self._backward_taps()
+        full, old = self._get_backward_hooks()
+        pre = [*GLOBAL["backward_pre"].values(), *self._backward_pre_hooks.values()]
+        taps = BackwardHook(self, full, pre) if full or pre else None
         if taps is not None:
             args = taps.setup_input_hook(args)
         result = self.forward(*args, **kwargs)
@@ -163,20 +170,45 @@ class HookedCall:
             called.add(key)
             got = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
             result = result if got is None else got
-        if taps is None:
-            return result
-        if not isinstance(result, tuple) and not hasattr(result, "requires_grad"):
-            warnings.warn(
-                "For backward hooks to be called, module output should be a Tensor or a tuple of "
-                f"Tensors but received {type(result)}",
-                stacklevel=4,
-            )
-        return taps.setup_output_hook(result)
+        if taps is not None:
+            if not isinstance(result, Tensor | tuple):
+                warnings.warn(
+                    "For backward hooks to be called, module output should be a Tensor or a tuple"
+                    f" of Tensors but received {type(result)}",
+                    stacklevel=4,
+                )
+            result = taps.setup_output_hook(result)
+        if old:
+            self._hook_last_node(old, args, result)
+        return result
 
-    def _backward_taps(self) -> BackwardHook | None:
-        full = [*GLOBAL["backward"].values(), *self._backward_hooks.values()]
-        pre = [*GLOBAL["backward_pre"].values(), *self._backward_pre_hooks.values()]
-        return BackwardHook(self, full, pre) if full or pre else None
+    def _get_backward_hooks(self) -> tuple[list[Hook], list[Hook]]:
+        """The full hooks, and those of the older kind; a module's own come after all modules'."""
+        full: list[Hook] = []
+        old: list[Hook] = []
+        for is_full, hooks in (
+            (GLOBAL_IS_FULL.get("backward"), GLOBAL["backward"]),
+            (self._is_full_backward_hook, self._backward_hooks),
+        ):
+            (old if is_full is False else full).extend(hooks.values())
+        return full, old
+
+    def _hook_last_node(self, hooks: list[Hook], args: Any, result: Any) -> None:
+        """Puts hooks of the older kind on the node that made the result, with torch's warnings."""
+        first = result
+        while not isinstance(first, Tensor):
+            if isinstance(first, dict):
+                first = next(v for v in first.values() if isinstance(v, Tensor))
+            else:
+                first = first[0]
+        node: Any = first.grad_fn
+        if node is None:
+            return
+        for hook in hooks:
+            node.register_hook(partial(hook, self))
+        text = _why_incomplete(args, result, node)
+        if text:
+            warnings.warn(text, FutureWarning, stacklevel=5)
 
     def _run_pre_hooks(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         for hook in GLOBAL["forward_pre"].values():
@@ -221,6 +253,38 @@ class HookedCall:
                 )
 
 
+_OLD_HOOKS = "Using non-full backward hooks on a Module that does not {0} is deprecated and will be"
+_OLD_HOOK = "Using a non-full backward hook when {0} is deprecated and will be removed in future"
+_INSTEAD = "Please use register_full_backward_hook to get the documented behavior."
+
+
+def _why_incomplete(args: Any, result: Any, node: Any) -> str:
+    """What torch warns of where a hook of the older kind does not see all gradients."""
+    rest = " removed in future versions. This hook will be missing some of the {0}. " + _INSTEAD
+    tuples = []
+    for value, what, lost in (
+        (result, "return a", "grad_output"), (args, "take as input a", "grad_input"),
+    ):  # fmt: skip
+        values = (value,) if isinstance(value, Tensor) else value
+        if not (isinstance(values, tuple) and all(isinstance(v, Tensor) for v in values)):
+            kind = f"{what} single Tensor or a tuple of Tensors"
+            return _OLD_HOOKS.format(kind) + rest.format(lost)
+        tuples.append({v.grad_fn for v in values if v.grad_fn is not None})
+    out_nodes, in_nodes = tuples
+    lost = " versions. This hook will be missing some {0}."
+    if not out_nodes or out_nodes.isdisjoint({node}):
+        return _OLD_HOOK.format("outputs are nested in python data structure") + lost.format(
+            "grad_output"
+        )
+    if len(out_nodes) > 1:
+        why = "outputs are generated by different autograd Nodes"
+        return f"{_OLD_HOOK.format(why)}{lost.format('grad_output')} {_INSTEAD}"
+    if in_nodes != {to for to, _ in node.next_functions}:
+        why = "the forward contains multiple autograd Nodes"
+        return f"{_OLD_HOOK.format(why)}{lost.format('grad_input')} {_INSTEAD}"
+    return ""
+
+
 def _as_args(result: Any, args: Any) -> Any:
     if result is None:
         return args
@@ -247,6 +311,20 @@ def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
 
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
     """Registers a backward hook on every module."""
+    return _register_global_backward(hook, True)
+
+
+def register_module_backward_hook(hook: Hook) -> RemovableHandle:
+    """Registers a backward hook of the older kind on every module."""
+    return _register_global_backward(hook, False)
+
+
+def _register_global_backward(hook: Hook, full: bool) -> RemovableHandle:
+    if GLOBAL_IS_FULL.setdefault("backward", full) is not full:
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module"
+            " hook. Please use only one of them."
+        )
     return add_hook(GLOBAL["backward"], hook)
 
 

@@ -24,12 +24,12 @@ def _alike(*tensors: Tensor) -> bool:
 
 def rnn_tanh(x: Tensor, state: State, w: Sequence[Any]) -> State:
     """One step; x is the projected input, w is (w_hh, b_hh)."""
-    return (mindtorch.tanh(x + F.linear(state[0], w[0], w[1])),)
+    return (mindtorch.tanh(F.linear(state[0], w[0], w[1]) + x),)
 
 
 def rnn_relu(x: Tensor, state: State, w: Sequence[Any]) -> State:
     """One step with relu."""
-    return (F.relu(x + F.linear(state[0], w[0], w[1])),)
+    return (F.relu(F.linear(state[0], w[0], w[1]) + x),)
 
 
 def gru(x: Tensor, state: State, w: Sequence[Any]) -> State:
@@ -48,7 +48,7 @@ def gru(x: Tensor, state: State, w: Sequence[Any]) -> State:
 def lstm(x: Tensor, state: State, w: Sequence[Any]) -> State:
     """One step; gates in the order input, forget, cell, output; w may hold a projection last."""
     h, c = state
-    gates = x + F.linear(h, w[0], w[1])
+    gates = F.linear(h, w[0], w[1]) + x
     if _alike(gates, c):
         h, c = aten._lstm_gates(gates, c)
     else:
@@ -89,10 +89,11 @@ def over_packed(
     rest = (w_hh, b_hh, *more)
     order = range(len(sizes))
     outputs: list[Any] = [None] * len(sizes)
-    live = tuple(s[: sizes[-1] if reverse else sizes[0]] for s in state)
+    live = tuple(s[: sizes[-1]] for s in state) if reverse else state
     ended: list[State] = []
+    have = sizes[-1 if reverse else 0]  # rows that are live
     for t in reversed(order) if reverse else order:
-        have, size = live[0].size(0), sizes[t]
+        size = sizes[t]
         if size < have:  # the shortest sequences end: their states are kept aside
             ended.append(tuple(s[size:] for s in live))
             live = tuple(s[:size] for s in live)
@@ -101,7 +102,7 @@ def over_packed(
                 mindtorch.cat([s, first[have:size]]) for s, first in zip(live, state, strict=True)
             )
             live = tuple(joins)
-        live = cell(parts[t], live, rest)
+        have, live = size, cell(parts[t], live, rest)
         outputs[t] = live[0]
     ended.append(live)
     ended.reverse()

@@ -64,6 +64,12 @@ class RNNCellBase(Module):
             raise ValueError(
                 f"{self._get_name()}: Expected input to be 1D or 2D, got {input.dim()}D instead"
             )
+        for i, s in enumerate(state or ()):
+            if s.dim() not in (1, 2):
+                name = f"hx[{i}]" if mode == "LSTM" else "hidden"
+                raise ValueError(
+                    f"{self._get_name()}: Expected {name} to be 1D or 2D, got {s.dim()}D instead"
+                )
         batched = input.dim() == 2
         x = input if batched else input.unsqueeze(0)
         if state is None:

@@ -3,6 +3,7 @@ _attention and is named here as in torch."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import mindtorch
@@ -171,6 +172,15 @@ class Hardtanh(Module):
         max_value: float | None = None,
     ) -> None:
         super().__init__()
+        for old, new, value in (
+            ("min_value", "min_val", min_value), ("max_value", "max_val", max_value),
+        ):  # fmt: skip
+            if value is not None:
+                warnings.warn(
+                    f"keyword argument `{old}` is deprecated and renamed to `{new}`",
+                    FutureWarning,
+                    stacklevel=2,
+                )
         self.min_val: float = min_val if min_value is None else min_value
         self.max_val: float = max_val if max_value is None else max_value
         self.inplace = inplace

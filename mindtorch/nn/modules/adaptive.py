@@ -82,8 +82,16 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         single = target_.dim() == 0
         rows = input_.unsqueeze(0) if single else input_
         target = target_.unsqueeze(0) if single else target_
-        if rows.size(0) != target.size(0):
+        if target.dim() > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        if not single and rows.size(0) != target.size(0):
             raise RuntimeError("Input and target should have the same size in the batch dimension.")
+        if input_.dim() != target_.dim() + 1:
+            rank = target_.dim()
+            raise RuntimeError(
+                f"{rank}D target tensor expects {rank + 1}D input tensors, but found inputs with"
+                f" size {input_.size()}"
+            )
         low, high = int(target.min().item()), int(target.max().item())
         if low < 0 or high >= self.n_classes:
             raise RuntimeError(

@@ -26,11 +26,9 @@ class Flatten(Module):
 class Unflatten(Module):
     """Splits one dim into several."""
 
-    def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:
+    def __init__(self, dim: int | str, unflattened_size: tuple[int, ...]) -> None:
         super().__init__()
-        if isinstance(dim, str):
-            raise TypeError("Unflatten: named dimensions are not supported; give dim as an int")
-        if not isinstance(dim, int):
+        if not isinstance(dim, int | str):
             raise TypeError("invalid argument type for dim parameter")
         if not isinstance(unflattened_size, tuple | list):
             raise TypeError(

@@ -28,6 +28,8 @@ class _FractionalMaxPool(Module):
     ) -> None:
         super().__init__()
         expand, name = _ntuple(self._n), type(self).__name__
+        if self._n == 3 and not all(size > 0 for size in expand(kernel_size)):
+            raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
         self.kernel_size = expand(kernel_size)
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from ..._tensor.device import DeviceLike
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
@@ -41,10 +43,17 @@ class _InstanceNorm(_NormBase):
         self._check_input_dim(input)
         batched = input.dim() == self._dims
         channels = input.size(1 if batched else 0)
-        if channels != self.num_features and self.affine:
-            raise ValueError(
-                f"expected input's size at dim={1 if batched else 0} to match num_features "
-                f"({self.num_features}), but got: {channels}."
+        if channels != self.num_features:
+            dim = 1 if batched else 0
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={dim} to match num_features "
+                    f"({self.num_features}), but got: {channels}."
+                )
+            warnings.warn(
+                f"input's size at dim={dim} does not match num_features. You can silence this"
+                " warning by not passing in num_features, which is not used because affine=False",
+                stacklevel=2,
             )
         out = F.instance_norm(
             input if batched else input.unsqueeze(0),

@@ -6,7 +6,9 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
+from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import mindtorch
 
@@ -51,20 +53,24 @@ class RNNBase(Module):
         dtype: Dtype | None = None,
     ) -> None:
         super().__init__()
-        _check(mode, hidden_size, num_layers, dropout, proj_size)
+        rate = float(dropout)
+        _check(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.bias = bias
         self.batch_first = batch_first
-        self.dropout: float = float(dropout)
+        self.dropout: float = rate
         self.bidirectional = bidirectional
         self.proj_size = proj_size
+        self._flat_weight_refs: list[ref[Tensor] | None] = []
         self._all_weights: list[list[str]] = []
         for layer in range(num_layers):
             for direction in range(2 if bidirectional else 1):
                 self._make_weights(layer, direction, device, dtype)
+        self._flat_weights_names = [name for row in self._all_weights for name in row]
+        self._init_flat_weights()
         self.reset_parameters()
 
     def _make_weights(
@@ -86,14 +92,45 @@ class RNNBase(Module):
             setattr(self, name, Parameter(mindtorch.empty(shape, device=device, dtype=dtype)))
         self._all_weights.append(list(shapes))
 
+    def _init_flat_weights(self) -> None:
+        self._flat_weights = [getattr(self, name, None) for name in self._flat_weights_names]
+        self._flat_weight_refs = [None if w is None else ref(w) for w in self._flat_weights]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        names = self.__dict__.get("_flat_weights_names", ())
+        if name in names:
+            self._flat_weights[names.index(name)] = value
+        super().__setattr__(name, value)
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
+        self._flat_weight_refs = []
+        result = super()._apply(fn, recurse)
+        self._init_flat_weights()
+        return result
+
+    def _update_flat_weights(self) -> None:
+        """Looks the weights up again where another tensor stands under the name of one."""
+        for old, name in zip(self._flat_weight_refs, self._flat_weights_names, strict=True):
+            weight = getattr(self, name, None)
+            if weight is not None and old is not None and old() is not weight:
+                self._init_flat_weights()
+                return
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._update_flat_weights()
+        return {k: v for k, v in self.__dict__.items() if k != "_flat_weight_refs"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__.setdefault("proj_size", 0)
+        names = [name for row in self._all_weights for name in row]
+        self.__dict__.setdefault("_flat_weights_names", names)
+        self._init_flat_weights()
+
     @property
     def all_weights(self) -> list[list[Any]]:
         """The parameters of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
-
-    @property
-    def _flat_weights(self) -> list[Any]:
-        return [weight for weights in self.all_weights for weight in weights]
 
     def flatten_parameters(self) -> None:
         """Accepted for torch's sake: weights are used where they are."""
@@ -120,81 +157,126 @@ class RNNBase(Module):
             text += f", bidirectional={self.bidirectional}"
         return text
 
-    def forward(self, input: Any, hx: Tensor | None = None) -> Any:
-        """Gives (output, last state); the state is (h, c) for LSTM, h for the others."""
+    def _run(self, input: Any, hx: Any) -> tuple[Any, State]:
+        """(output, last state) of a tensor or a packed sequence; the state is a tuple here."""
+        self._update_flat_weights()
         if isinstance(input, PackedSequence):
-            return self._forward_packed(input, hx)
+            return self._run_packed(input, hx)
         if input.dim() not in (2, 3):
+            name = self.mode.partition("_")[0]
             raise ValueError(
-                f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D"
-                + " tensor" * self.mode.startswith("RNN")
+                f"{name}: Expected input to be 2D or 3D, got {input.dim()}D"
+                + " tensor" * (name == "RNN")
                 + " instead"
             )
-        self._check_input(input)
         batched = input.dim() == 3
-        x = input if batched else input.unsqueeze(1)
-        x = x.transpose(0, 1) if batched and self.batch_first else x
-        state = self._first_state(x, x.size(1), hx, batched)
-        out, last = self._layers(x, None, state)
-        out = out.transpose(0, 1) if batched and self.batch_first else out
+        x = input if batched else input.unsqueeze(0 if self.batch_first else 1)
+        if hx is not None:
+            hx = self._ranked(hx, batched)
+        batch = x.size(0 if self.batch_first else 1)
+        hx = self._zero_state(x, batch) if hx is None else hx
+        self.check_forward_args(x, hx, None)
+        x = x.transpose(0, 1) if self.batch_first else x
+        if x.size(0) == 0:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+        out, last = self._layers(x, None, self._as_tuple(hx))
+        out = out.transpose(0, 1) if self.batch_first else out
         if not batched:
-            out, last = out.squeeze(1), tuple(s.squeeze(1) for s in last)
-        return out, self._as_state(last)
+            squeezed = tuple(s.squeeze(1) for s in last)
+            return out.squeeze(0 if self.batch_first else 1), squeezed
+        return out, last
 
-    def _forward_packed(self, packed: PackedSequence, hx: Any) -> Any:
-        self._check_input(packed.data)
-        sizes = [int(size) for size in packed.batch_sizes.tolist()]
-        if hx is not None and packed.sorted_indices is not None:
-            states = hx if isinstance(hx, tuple) else (hx,)
-            states = tuple(s.index_select(1, packed.sorted_indices) for s in states)
-            hx = states if isinstance(hx, tuple) else states[0]
-        state = self._first_state(packed.data, sizes[0], hx, True)
-        out, last = self._layers(packed.data, sizes, state)
-        if packed.unsorted_indices is not None:
-            last = tuple(s.index_select(1, packed.unsorted_indices) for s in last)
-        sorted_out = PackedSequence(
-            out, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices
-        )
-        return sorted_out, self._as_state(last)
+    def _run_packed(self, packed: PackedSequence, hx: Any) -> tuple[Any, State]:
+        data, batch_sizes, order, back = packed
+        sizes = [int(size) for size in batch_sizes.tolist()]
+        hx = self._zero_state(data, sizes[0]) if hx is None else self.permute_hidden(hx, order)
+        if self.mode != "LSTM":  # torch's LSTM leaves it to its kernels
+            self.check_forward_args(data, hx, batch_sizes)
+        out, last = self._layers(data, sizes, self._as_tuple(hx))
+        last = tuple(self._permuted(s, back) for s in last)
+        return PackedSequence(out, batch_sizes, order, back), last
 
-    def _as_state(self, state: State) -> Tensor | tuple[Tensor, ...]:
-        return state if self.mode == "LSTM" else state[0]
+    def _as_tuple(self, hx: Any) -> State:
+        if self.mode != "LSTM":
+            return (hx,)
+        if len(hx) != 2:
+            raise RuntimeError("lstm expects two hidden states")
+        return (hx[0], hx[1])
 
-    def _check_input(self, input: Tensor) -> None:
-        weight = self.weight_ih_l0
+    def _ranked(self, hx: Any, batched: bool) -> Any:
+        """The state with a batch; RuntimeError where its dims are not those of the input."""
+        rank = 3 if batched else 2
+        states = (hx[0], hx[1]) if self.mode == "LSTM" else (hx,)
+        if any(s.dim() != rank for s in states):
+            kind = "batched 3" if batched else "unbatched 2"
+            dims = ", ".join(f"{s.dim()}-D" for s in states)
+            two = self.mode == "LSTM"
+            raise RuntimeError(
+                f"For {kind}-D input, {'hx and cx' if two else 'hx'} should also be {rank}-D but"
+                f" got {f'({dims}) tensors' if two else f'{dims} tensor'}"
+            )
+        if batched:
+            return hx
+        return tuple(s.unsqueeze(1) for s in states) if self.mode == "LSTM" else hx.unsqueeze(1)
+
+    def _zero_state(self, x: Tensor, batch: int) -> Any:
+        rows = self.num_layers * (2 if self.bidirectional else 1)
+
+        def zeros(width: int) -> Tensor:
+            return mindtorch.zeros((rows, batch, width), dtype=x.dtype, device=x.device)
+
+        first = zeros(self.proj_size or self.hidden_size)
+        return (first, zeros(self.hidden_size)) if self.mode == "LSTM" else first
+
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """ValueError for another dtype than the weights', RuntimeError for other dims or width."""
+        weight = self._flat_weights[0]
         if input.dtype is not weight.dtype and not LOCAL.autocast:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype})."
                 f" Convert input: input.to({weight.dtype}), or convert model:"
                 f" model.to({input.dtype})"
             )
+        rank = 3 if batch_sizes is None else 2
+        if input.dim() != rank:
+            raise RuntimeError(f"input must have {rank} dimensions, got {input.dim()}")
         if input.size(-1) != self.input_size:
             raise RuntimeError(
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, "
                 f"got {input.size(-1)}"
             )
 
-    def _first_state(self, x: Tensor, batch: int, hx: Tensor | None, batched: bool) -> State:
+    def get_expected_hidden_size(
+        self, input: Tensor, batch_sizes: Tensor | None
+    ) -> tuple[int, int, int]:
+        """The shape of the first state for an input."""
+        if batch_sizes is not None:
+            batch = int(batch_sizes[0])
+        else:
+            batch = input.size(0 if self.batch_first else 1)
         rows = self.num_layers * (2 if self.bidirectional else 1)
-        widths = [self.proj_size or self.hidden_size]
-        widths += [self.hidden_size] if self.mode == "LSTM" else []
-        if hx is None:
-            return tuple(
-                mindtorch.zeros((rows, batch, width), dtype=x.dtype, device=x.device)
-                for width in widths
-            )
-        states: State = (hx[0], hx[1]) if self.mode == "LSTM" else (hx,)
-        if self.mode == "LSTM":
-            _check_ranks(states, batched)
-        if not batched:
-            states = tuple(s.unsqueeze(1) for s in states)
-        for name, s, width in zip(("hidden[0]", "hidden[1]"), states, widths, strict=False):
-            label = name if self.mode == "LSTM" else "hidden"
-            if tuple(s.shape) != (rows, batch, width):
-                raise RuntimeError(
-                    f"Expected {label} size {(rows, batch, width)}, got {list(s.shape)}"
-                )
-        return states
+        return rows, batch, self.proj_size or self.hidden_size
+
+    def check_hidden_size(
+        self, hx: Tensor, expected_hidden_size: tuple[int, int, int],
+        msg: str = "Expected hidden size {}, got {}",
+    ) -> None:  # fmt: skip
+        """RuntimeError where a state has another shape."""
+        if hx.shape != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Checks an input and its first state as torch does."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """The state in another order of the batch."""
+        return self._permuted(hx, permutation)
+
+    @staticmethod
+    def _permuted(state: Tensor, permutation: Tensor | None) -> Tensor:
+        return state if permutation is None else state.index_select(1, permutation)
 
     def _warn_of_projections(self, x: Tensor) -> None:
         if self.proj_size and x.dtype is not mindtorch.float64 and x.device.type == "cpu":
@@ -206,7 +288,9 @@ class RNNBase(Module):
         self._warn_of_projections(x)
         directions = 2 if self.bidirectional else 1
         cell, last = CELLS[self.mode], []
-        weights = [self._row(names) for names in self._all_weights]
+        if any(len(s) != self.num_layers * directions for s in state):
+            raise RuntimeError("Expected more hidden states in stacked_rnn")
+        weights = self._rows()
         for layer in range(self.num_layers):
             outputs = []
             for direction in range(directions):
@@ -223,25 +307,21 @@ class RNNBase(Module):
                 x = F.dropout(x, self.dropout, self.training)
         return x, tuple(mindtorch.stack(list(rows)) for rows in zip(*last, strict=True))
 
-    def _row(self, names: list[str]) -> list[Any]:
-        values = [getattr(self, name) for name in names]
+    def _rows(self) -> list[list[Any]]:
+        """The weights of each layer and direction; None for biases that are off."""
+        width = (4 if self.bias else 2) + bool(self.proj_size)
+        flat = self._flat_weights
+        rows = [list(flat[at : at + width]) for at in range(0, len(flat), width)]
         if not self.bias:
-            values[2:2] = [None, None]
-        return values
+            for row in rows:
+                row[2:2] = [None, None]
+        return rows
 
 
-def _check_ranks(states: State, batched: bool) -> None:
-    """RuntimeError in torch's words where the states of an LSTM have other dims than its input."""
-    rank = 3 if batched else 2
-    if any(s.dim() != rank for s in states):
-        kind = "batched 3" if batched else "unbatched 2"
-        raise RuntimeError(
-            f"For {kind}-D input, hx and cx should also be {rank}-D but got"
-            f" ({states[0].dim()}-D, {states[1].dim()}-D) tensors"
-        )
-
-
-def _check(mode: str, hidden: int, layers: int, dropout: float, proj: int) -> None:
+def _check(
+    mode: str, inputs: int, hidden: int, layers: int, bias: bool, batch_first: bool,
+    dropout: float, proj: int,
+) -> None:  # fmt: skip
     if (
         not isinstance(dropout, numbers.Number)
         or not 0 <= dropout <= 1
@@ -257,10 +337,14 @@ def _check(mode: str, hidden: int, layers: int, dropout: float, proj: int) -> No
             f"expects num_layers greater than 1, but got dropout={dropout} and num_layers={layers}",
             stacklevel=4,
         )
-    if not isinstance(hidden, int):
-        raise TypeError(f"hidden_size should be of type int, got: {type(hidden).__name__}")
-    if hidden <= 0:
-        raise ValueError("hidden_size must be greater than zero")
+    for name, value in (("bias", bias), ("batch_first", batch_first)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} should be of type bool, got: {type(value).__name__}")
+    for name, value in (("input_size", inputs), ("hidden_size", hidden)):
+        if not isinstance(value, int):
+            raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
+        if value <= 0:
+            raise ValueError(f"{name} must be greater than zero")
     if layers <= 0:
         raise ValueError("num_layers must be greater than zero")
     if proj < 0:
@@ -288,12 +372,42 @@ class RNN(RNNBase):
             )
         super().__init__(f"RNN_{self.nonlinearity.upper()}", *args, **kwargs)
 
+    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+        """(output, last state h)."""
+        out, (last,) = self._run(input, hx)
+        return out, last
+
 
 class LSTM(RNNBase):
     """Long short-term memory layers."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
+
+    def get_expected_cell_size(
+        self, input: Tensor, batch_sizes: Tensor | None
+    ) -> tuple[int, int, int]:
+        """The shape of the first cell state for an input."""
+        rows, batch, _ = self.get_expected_hidden_size(input, batch_sizes)
+        return rows, batch, self.hidden_size
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Checks an input and its first states as torch does."""
+        self.check_input(input, batch_sizes)
+        sizes = self.get_expected_hidden_size(input, batch_sizes)
+        self.check_hidden_size(hidden[0], sizes, "Expected hidden[0] size {}, got {}")
+        sizes = self.get_expected_cell_size(input, batch_sizes)
+        self.check_hidden_size(hidden[1], sizes, "Expected hidden[1] size {}, got {}")
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """Both states in another order of the batch."""
+        if permutation is None:
+            return hx
+        return self._permuted(hx[0], permutation), self._permuted(hx[1], permutation)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, State]:
+        """(output, (last h, last c))."""
+        return self._run(input, hx)
 
 
 class GRU(RNNBase):
@@ -303,3 +417,8 @@ class GRU(RNNBase):
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
+
+    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+        """(output, last state h)."""
+        out, (last,) = self._run(input, hx)
+        return out, last

@@ -68,6 +68,15 @@ class _Layer(Module):
         self.__dict__.setdefault("activation", F.relu)
 
 
+def _float_masks(
+    padding: Tensor | None, mask: Tensor | None, name: str, dtype: Dtype
+) -> tuple[Tensor | None, Tensor | None]:
+    """Masks as they are added to scores; a warning where one is bool and the other is not."""
+    kind = F._none_or_dtype(mask)
+    padding = F._canonical_mask(padding, "src_key_padding_mask", kind, name, dtype)
+    return padding, F._canonical_mask(mask, name, None, "", dtype, False)
+
+
 class TransformerEncoderLayer(_Layer):
     """Self-attention and a feed-forward part, each with a residual and a norm."""
 
@@ -105,6 +114,10 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
+        src_key_padding_mask, src_mask = _float_masks(
+            src_key_padding_mask, src_mask, "src_mask", src.dtype
+        )
+
         def attend(x: Tensor) -> Tensor:
             out, _ = self.self_attn(
                 x,
@@ -238,6 +251,7 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
+        src_key_padding_mask, mask = _float_masks(src_key_padding_mask, mask, "mask", src.dtype)
         causal = _is_causal(mask, is_causal)
         output: Any = src
         for layer in self.layers:
@@ -379,3 +393,6 @@ class Transformer(Module):
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 init.xavier_uniform_(parameter)
+
+
+_generate_square_subsequent_mask = Transformer.generate_square_subsequent_mask

@@ -41,9 +41,13 @@ class PackedSequence(_Packed):
         sorted_indices: Tensor | None = None,
         unsorted_indices: Tensor | None = None,
     ) -> PackedSequence:
+        if batch_sizes is None:  # data is the pair of both, as old programs gave it
+            if not isinstance(data, list | tuple) or len(data) != 2:
+                raise AssertionError("Expected data to be a list or tuple of length 2")
+            data, batch_sizes = data
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
-        if batch_sizes is not None and batch_sizes.device.type != "cpu":
+        if batch_sizes.device.type != "cpu":
             raise ValueError(
                 "batch_sizes should always be on CPU. Instances of PackedSequence should never be "
                 "created manually. They should be instantiated by functions like pack_sequence and "
@@ -68,22 +72,34 @@ class PackedSequence(_Packed):
         """Moves to the CPU."""
         return self.to("cpu")
 
-    def float(self) -> PackedSequence:
-        """Casts the data to float32."""
-        return self.to(mindtorch.float32)
-
-    def double(self) -> PackedSequence:
-        """Casts the data to float64."""
-        return self.to(mindtorch.float64)
-
-    def half(self) -> PackedSequence:
-        """Casts the data to float16."""
-        return self.to(mindtorch.float16)
-
     @property
     def is_cuda(self) -> bool:
         """Says whether the data is on a CUDA device."""
         return bool(self.data.is_cuda)
+
+    def is_pinned(self) -> bool:
+        """Says whether the data is in pinned memory."""
+        return bool(self.data.is_pinned())
+
+    def pin_memory(self) -> PackedSequence:
+        """The same with its tensors in pinned memory."""
+        return type(self)(*(None if t is None else t.pin_memory() for t in self))
+
+
+def _casting(name: str) -> Any:
+    dtype = getattr(mindtorch, name)
+
+    def cast(self: PackedSequence) -> PackedSequence:
+        return self.to(dtype)
+
+    cast.__name__, cast.__qualname__ = name, f"PackedSequence.{name}"
+    cast.__doc__ = f"Casts the data to {dtype}."
+    return cast
+
+
+for _name in ("double", "float", "half", "long", "int", "short"):
+    setattr(PackedSequence, _name, _casting(_name))
+PackedSequence.char, PackedSequence.byte = _casting("int8"), _casting("uint8")
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 from ...costs import attention
 from ...rules import HALVES, c_name
@@ -140,30 +141,69 @@ def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     return scores.softmax(-1).masked_fill(idle, 0.0)
 
 
-def _as_float_mask(mask: Tensor | None, dtype: Dtype, name: str) -> Tensor | None:
-    """A bool mask of multi-head attention hides where True; gives what is added to the scores."""
+def _canonical_mask(
+    mask: Tensor | None, mask_name: str, other_type: Dtype | None, other_name: str,
+    target_type: Dtype, check_other: bool = True,
+) -> Tensor | None:  # fmt: skip
+    """What is added to scores: a bool mask of multi-head attention hides where it is True."""
     if mask is None:
         return None
     if mask.dtype != dt.bool and not mask.is_floating_point():
-        raise AssertionError(f"only bool and floating types of {name} are supported")
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype != other_type:
+        warnings.warn(
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for"
+            " both instead.",
+            stacklevel=2,
+        )
     if mask.is_floating_point():
         return mask
-    return aten.zeros_like(mask, dtype=dtype).masked_fill_(mask, float("-inf"))
+    return aten.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
 
 
-def _projected(
-    query: Tensor, key: Tensor, value: Tensor, weights: Any, bias: Tensor | None
+def _none_or_dtype(input: object) -> Dtype | None:
+    if input is None or isinstance(input, Tensor):
+        return None if input is None else input.dtype
+    raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+
+
+def _in_projection_packed(
+    query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None = None
 ) -> tuple[Any, Any, Any]:
-    """The three input projections; one product when all three inputs are the same tensor."""
-    if isinstance(weights, Tensor):
-        if query is key and key is value:
-            q, k, v = aten.linear(query, weights, bias).chunk(3, -1)
-            return q, k, v
-        weights = weights.chunk(3)
+    """The three input projections; one product of what is the same tensor."""
+    width = query.size(-1)
+    if query is key and key is value:
+        q, k, v = aten.linear(query, weight, bias).split(width, -1)
+        return q, k, v
+    if key is value:
+        w_q, w_kv = weight.split([width, 2 * width])
+        b_q, b_kv = (None, None) if bias is None else bias.split([width, 2 * width])
+        k, v = aten.linear(key, w_kv, b_kv).split(width, -1)
+        return aten.linear(query, w_q, b_q), k, v
     biases = (None, None, None) if bias is None else bias.chunk(3)
-    pairs = zip((query, key, value), weights, biases, strict=True)
-    q, k, v = (aten.linear(x, w, b) for x, w, b in pairs)
+    triples = zip((query, key, value), weight.chunk(3), biases, strict=True)
+    q, k, v = (aten.linear(x, w, b) for x, w, b in triples)
     return q, k, v
+
+
+def _in_projection(
+    query: Tensor, key: Tensor, value: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor,
+    b_q: Tensor | None = None, b_k: Tensor | None = None, b_v: Tensor | None = None,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """The three input projections by weights of their own, checked as torch does."""
+    width, names = query.size(-1), ("query", "key", "value")
+    inputs, weights, biases = (query, key, value), (w_q, w_k, w_v), (b_q, b_k, b_v)
+    for name, x, weight in zip(names, inputs, weights, strict=True):
+        _check_shape(f"{name} weights", weight, (width, x.size(-1)))
+    for name, part in zip(names, biases, strict=True):
+        _check_shape(f"{name} bias", part, (width,))
+    q, k, v = (aten.linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True))
+    return q, k, v
+
+
+def _check_shape(name: str, tensor: Tensor | None, shape: tuple[int, ...]) -> None:
+    if tensor is not None and tensor.shape != shape:
+        raise AssertionError(f"expecting {name} shape of {shape}, but got {tensor.shape}")
 
 
 @composite(
@@ -226,13 +266,21 @@ def multi_head_attention_forward(
 ) -> tuple[Any, Any]:
     """query `[L, N, E]`, key and value `[S, N, E]` (or without N) →
     output `[L, N, E]`, weights or None."""
-    _check_ranks(query, key, value, key_padding_mask, attn_mask)
-    batched = query.dim() == 3
+    batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))
         if key_padding_mask is not None:
             key_padding_mask = key_padding_mask.unsqueeze(0)
     length, batch, embed = query.shape
+    padding = _canonical_mask(
+        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
+    )
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module"
+            " method `generate_square_subsequent_mask` to create this mask."
+        )
+    mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
     if embed != embed_dim_to_check:
         raise AssertionError(
             f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed}"
@@ -240,33 +288,43 @@ def multi_head_attention_forward(
     head = embed // num_heads
     if head * num_heads != embed:
         raise AssertionError(f"embed_dim {embed} not divisible by num_heads {num_heads}")
-    if is_causal and attn_mask is None:
-        raise RuntimeError(
-            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module"
-            " method `generate_square_subsequent_mask` to create this mask."
-        )
-    _check_sizes(key, value, key_padding_mask, use_separate_proj_weight)
-    separate = (q_proj_weight, k_proj_weight, v_proj_weight)
-    weights = separate if use_separate_proj_weight else in_proj_weight
-    q, k, v = _projected(query, key, value, weights, in_proj_bias)
-    mask = _as_float_mask(attn_mask, q.dtype, "attn_mask")
-    padding = _as_float_mask(key_padding_mask, q.dtype, "key_padding_mask")
+    _check_sizes(key, value, use_separate_proj_weight)
+    if use_separate_proj_weight:
+        weights: list[Any] = [q_proj_weight, k_proj_weight, v_proj_weight]
+        for name, weight in zip("qkv", weights, strict=True):
+            if weight is None:
+                raise AssertionError(
+                    f"use_separate_proj_weight is True but {name}_proj_weight is None"
+                )
+        biases = () if in_proj_bias is None else in_proj_bias.chunk(3)
+        q, k, v = _in_projection(query, key, value, *weights, *biases)
+    elif in_proj_weight is None:
+        raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+    else:
+        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
     if mask is not None:
         _check_mask(mask, length, key.size(0), batch * num_heads)
         mask = mask.unsqueeze(0) if mask.dim() == 2 else mask
     if bias_k is not None and bias_v is not None:
+        for name, static in (("key", static_k), ("value", static_v)):
+            if static is not None:
+                raise AssertionError(f"bias cannot be added to static {name}.")
         k = aten.cat([k, bias_k.repeat(1, batch, 1)])
         v = aten.cat([v, bias_v.repeat(1, batch, 1)])
         mask, padding = _one_more(mask), _one_more(padding)
+    elif bias_k is not None or bias_v is not None:
+        which = ("bias_k", "bias_v") if bias_v is None else ("bias_v", "bias_k")
+        raise AssertionError(f"{which[0]} is set but {which[1]} is None")
     q = q.reshape(length, batch * num_heads, head).transpose(0, 1)
-    k = static_k if static_k is not None else _heads(k, batch * num_heads, head)
-    v = static_v if static_v is not None else _heads(v, batch * num_heads, head)
+    k = _heads(k, static_k, "static_k", batch * num_heads, head)
+    v = _heads(v, static_v, "static_v", batch * num_heads, head)
     if add_zero_attn:
         zeros = aten.zeros((batch * num_heads, 1, head), dtype=k.dtype, device=k.device)
         k, v = aten.cat([k, zeros], 1), aten.cat([v, zeros], 1)
         mask, padding = _one_more(mask), _one_more(padding)
     if padding is not None:
         source = k.size(1)
+        _check_padding(padding, batch, source)
         spread = padding.reshape(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
         spread = spread.reshape(batch * num_heads, 1, source)
         mask = spread if mask is None else mask + spread
@@ -281,10 +339,11 @@ def multi_head_attention_forward(
     return out.squeeze(1), None if attention is None else attention.squeeze(0)
 
 
-def _check_ranks(
-    query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None
-) -> None:
-    """AssertionError in torch's words for tensors of other dims than the query's allow."""
+def _mha_shape_check(
+    query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None,
+    heads: int,
+) -> bool:  # fmt: skip
+    """Whether inputs have a batch; AssertionError for other dims than the query's allow."""
     ndim = query.dim()
     if ndim not in (2, 3):
         raise AssertionError(
@@ -306,10 +365,17 @@ def _check_ranks(
             f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found"
             f" {mask.dim()}-D tensor instead"
         )
+    if ndim == 2 and mask is not None and mask.dim() == 3:
+        expected = (heads, query.shape[0], key.shape[0])
+        if mask.shape != expected:
+            raise AssertionError(
+                f"Expected `attn_mask` shape to be {expected} but got {mask.shape}"
+            )
+    return ndim == 3
 
 
-def _check_sizes(key: Tensor, value: Tensor, padding: Tensor | None, separate: bool) -> None:
-    """AssertionError in torch's words where key, value and the mask of padding do not fit."""
+def _check_sizes(key: Tensor, value: Tensor, separate: bool) -> None:
+    """AssertionError in torch's words where key and value do not fit."""
     if separate:
         if key.shape[:2] != value.shape[:2]:
             raise AssertionError(
@@ -318,13 +384,14 @@ def _check_sizes(key: Tensor, value: Tensor, padding: Tensor | None, separate: b
             )
     elif key.shape != value.shape:
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
-    if padding is not None:
-        for at, size in enumerate((key.shape[1], key.shape[0])):
-            if padding.shape[at] != size:
-                raise AssertionError(
-                    f"Expected key_padded_mask.shape[{at}] to be {size}, but got"
-                    f" {padding.shape[at]}"
-                )
+
+
+def _check_padding(padding: Tensor, batch: int, source: int) -> None:
+    for at, size in enumerate((batch, source)):
+        if padding.shape[at] != size:
+            raise AssertionError(
+                f"Expected key_padded_mask.shape[{at}] to be {size}, but got {padding.shape[at]}"
+            )
 
 
 def _check_mask(mask: Tensor, length: int, source: int, heads: int) -> None:
@@ -341,8 +408,16 @@ def _one_more(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else pad(mask, (0, 1))
 
 
-def _heads(x: Tensor, count: int, head: int) -> Tensor:
-    return x.reshape(x.size(0), count, head).transpose(0, 1)
+def _heads(x: Tensor, static: Tensor | None, name: str, count: int, head: int) -> Tensor:
+    """`[S, N, E]` -> `[N h, S, d]`; a static one stands in its place."""
+    if static is None:
+        return x.reshape(x.shape[0], count, head).transpose(0, 1)
+    for at, size in ((0, count), (2, head)):
+        if static.size(at) != size:
+            raise AssertionError(
+                f"expecting {name}.size({at}) of {size}, but got {static.size(at)}"
+            )
+    return static
 
 
 def _attend(

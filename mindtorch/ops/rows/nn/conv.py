@@ -141,7 +141,7 @@ def _rule(
                     transposed)  # fmt: skip
     if input.ndim != weight.ndim:
         raise RuntimeError(
-            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight"
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight "
             f"{list(weight.shape)}, but got {input.ndim}-dimensional input of size"
             f" {list(input.shape)} instead"
         )
