@@ -23,18 +23,17 @@ from ..library.symbols import GuardOnDataDependentSymNode
 from ..ops.aten_overloads import call_of_function, call_of_row
 from ..ops.namespaces import OpOverload, namespace
 from ..ops.spec import Op, aten
+from .fake import FACTORIES, OF_UNKNOWN_SIZE, default_mode, outside
 from .graph import Graph
 from .node import Node, Target
+from .passes.shape_prop import _extract_tensor_metadata
 from .recorder import (
-    FACTORIES,
-    OF_UNKNOWN_SIZE,
     READING,
     Arguments,
     Function,
     GraphRecorder,
     Keywords,
     TracedTensor,
-    outside,
     source_line,
 )  # fmt: skip
 
@@ -240,7 +239,8 @@ class AtenRecorder(GraphRecorder):
         with place:
             node = self.graph.placeholder(f"c_{name.replace('.', '_')}")
         node.meta["metas"] = metas = self.metas_of(tensor)
-        node.meta["val"] = metas[0]
+        node.meta["val"] = default_mode().stand_in(metas[0], tensor._geom.device)
+        node.meta["tensor_meta"] = _extract_tensor_metadata(metas[0])
         return node
 
     def add_node(self, kind: str, target: Target, args: Arguments, kwargs: Keywords) -> Node:
@@ -253,6 +253,7 @@ class AtenRecorder(GraphRecorder):
 
     def traced(self, metas: tuple[Tensor, ...], node: Node, device: Device) -> TracedTensor:
         node.meta["metas"] = metas
+        node.meta["tensor_meta"] = _extract_tensor_metadata(metas[0])
         return super().traced(metas, node, device)
 
     def written(self, tensor: Tensor, node: Node) -> None:

@@ -14,7 +14,8 @@ from ..ops.aten_forms import FORMS
 from ..ops.aten_overloads import Call
 from ..ops.namespaces import namespace
 from .aten import AtenRecorder, TracedInt
-from .recorder import Arguments, Function, Keywords, outside
+from .fake import outside
+from .recorder import Arguments, Function, Keywords
 
 Sizes = Sequence[int]
 _ATEN = namespace("aten")

@@ -22,7 +22,8 @@ def type_text(node: Node, text: SizeText) -> str:
     """`f32[s77, 8]`: a node's dtype and sizes; nothing for several results and unknown ones."""
     if "ints" in node.meta:
         return f"Sym({text(node.meta['ints'])})"
-    value = node.meta.get("val", node.meta.get("tensor_meta"))
+    keys = ("val", "example_value", "tensor_meta")
+    value = next((node.meta[k] for k in keys if k in node.meta), None)
     metas: Sequence[Any] = node.meta.get("metas") or ([value] if hasattr(value, "dtype") else ())
     if not metas:
         return ""

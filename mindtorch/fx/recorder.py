@@ -17,15 +17,15 @@ from math import prod
 from types import CodeType, FrameType
 from typing import Any
 
-from .._autograd.grad_mode import LOCAL
 from .._dispatch.overrides import EVERY, TorchFunctionMode, _as_composite, _public
 from .._tensor.device import device as Device
 from .._tensor.geometry import geometry
 from .._tensor.no_memory import NoMemory
-from .._tensor.subclass import ASKING_OPERATORS, asking, asking_operator, off
+from .._tensor.subclass import ASKING_OPERATORS, asking, asking_operator
 from .._tensor.tensor import Tensor
-from ..ops.spec import Op, aten
+from ..ops.spec import Op
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
+from .fake import FACTORIES, OF_UNKNOWN_SIZE, SLOTS, default_mode, meta_like, outside
 from .graph import Graph
 from .node import Node, Target
 
@@ -39,11 +39,6 @@ READING = frozenset((
     "__int__", "__repr__", "backward", "data_ptr", "item", "numpy", "register_hook", "retain_grad",
     "storage", "tolist", "untyped_storage",
 ))  # fmt: skip
-# Functions whose results have sizes that depend on values.
-OF_UNKNOWN_SIZE = frozenset((
-    "argwhere", "bincount", "masked_select", "nonzero", "unique", "unique_consecutive",
-))  # fmt: skip
-_SLOTS = ("_geom", "_storage", "_base", "_fn", "_nr", "_creation", "_grad", "_names", "_retains")
 
 
 class Untraceable(RuntimeError):
@@ -140,6 +135,7 @@ class GraphRecorder(TorchFunctionMode):
     """
 
     versions = 1
+    value_key = "val"  # of a node's fake tensor in its `meta`
 
     def __init__(self) -> None:
         self.results: list[weakref.ref[TracedTensor]] = []
@@ -334,44 +330,8 @@ class GraphRecorder(TorchFunctionMode):
         tensor._recorder, tensor._metas, tensor._real = self, metas, None
         tensor._node = node
         self.results.append(weakref.ref(tensor))
-        node.meta.setdefault("val", metas[0])
+        node.meta.setdefault(self.value_key, default_mode().stand_in(metas[0], device))
         return tensor
-
-
-# Functions that make tensors of numbers.
-FACTORIES = frozenset((
-    "arange", "empty", "empty_strided", "eye", "full", "linspace", "logspace", "ones", "rand",
-    "randint", "randn", "randperm", "scalar_tensor", "tensor", "tril_indices", "triu_indices",
-    "zeros",
-))  # fmt: skip
-
-
-class outside:  # noqa: N801 - a context
-    """Inside, calls are nobody's: neither traced nor seen by modes."""
-
-    def __enter__(self) -> None:
-        self._modes, LOCAL.functions = LOCAL.functions, ()
-        self._off = off()
-        self._off.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self._off.__exit__(None, None, None)
-        LOCAL.functions = self._modes
-
-
-def meta_like(tensor: Tensor, shape: Sequence[int]) -> Tensor:
-    """A meta tensor of a tensor's dtype and layout; of its strides where the shape is its own."""
-    with outside():
-        same = tuple(shape) == tuple(tensor._geom.shape)
-        size, strides = tuple(shape), tuple(tensor._geom.strides)
-        where = Device("meta")
-        meta = (
-            aten.empty_strided(size, strides, dtype=tensor.dtype, device=where)
-            if same
-            else aten.empty(size, dtype=tensor.dtype, device=where)
-        )
-        result: Tensor = meta.requires_grad_(tensor.requires_grad)
-        return result
 
 
 def real_of(value: Any) -> Any:
@@ -383,7 +343,7 @@ def real_of(value: Any) -> Any:
 
 def become(tensor: TracedTensor, real: Tensor) -> None:
     """Turn a traced tensor into the plain one that it stands for."""
-    values = {name: getattr(real, name) for name in _SLOTS}
+    values = {name: getattr(real, name) for name in SLOTS}
     tensor.__dict__.clear()
     object.__setattr__(tensor, "__class__", Tensor)
     for name, value in values.items():

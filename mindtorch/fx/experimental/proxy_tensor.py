@@ -14,9 +14,10 @@ from ...ops.namespaces import namespace
 from ...utils._pytree import tree_flatten, tree_map, tree_unflatten
 from ..aten import AtenRecorder
 from ..decompositions import TABLE, CoreRecorder, linear_of_columns
+from ..fake import meta_like
 from ..graph_module import GraphModule
 from ..node import Node
-from ..recorder import TracedTensor, meta_like, root_call
+from ..recorder import TracedTensor, root_call
 
 
 def _linear(r: CoreRecorder, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> object:

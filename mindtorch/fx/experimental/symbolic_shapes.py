@@ -10,6 +10,13 @@ from ...library.symbols import GuardOnDataDependentSymNode as GuardOnDataDepende
 T = TypeVar("T")
 
 
+class ShapeEnv:
+    """What torch keeps of unknown sizes: nothing here, where each size is a number."""
+
+    def __init__(self, **_: object):
+        self.guards: list[object] = []
+
+
 def guard_or_false(a: object) -> bool:
     """Whether it holds."""
     return bool(a)

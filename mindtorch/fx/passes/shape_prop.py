@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 from ..._tensor.geometry import Size
 from ..._tensor.tensor import Tensor
+from ..fake import FakeTensorMode
 from ..interpreter import Interpreter
 from ..node import Node, map_aggregate
 
@@ -39,17 +42,25 @@ def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) ->
     )
 
 
+def fake_module(gm: Any, mode: FakeTensorMode) -> Any:
+    """A copy of a graph module whose parameters and buffers are fake."""
+    memo: dict[int, object] = {
+        id(t): mode.from_tensor(t) for t in (*gm.parameters(), *gm.buffers())
+    }
+    return deepcopy(gm, memo)
+
+
 class ShapeProp(Interpreter):
     """Writes `tensor_meta` and `type` into each node's meta."""
 
-    def __init__(self, gm: Any, fake_mode: Any = None):
-        super().__init__(gm)
-        if fake_mode is not None:
-            raise NotImplementedError("torch.fx.passes.shape_prop.ShapeProp: no fake tensors here")
+    def __init__(self, gm: Any, fake_mode: FakeTensorMode | None = None):
+        super().__init__(gm if fake_mode is None else fake_module(gm, fake_mode))
+        self.fake_mode = fake_mode
 
     def run_node(self, n: Node) -> Any:
         """The node's result, noted in its meta."""
-        result = super().run_node(n)
+        with self.fake_mode or nullcontext():
+            result = super().run_node(n)
         seen = []
 
         def note(value: object) -> Any:
@@ -65,5 +76,8 @@ class ShapeProp(Interpreter):
         return result
 
     def propagate(self, *args: object) -> Any:
-        """Run with these arguments."""
+        """Run with these arguments, whose fake tensors are used with a `fake_mode`."""
+        mode = self.fake_mode
+        if mode is not None:
+            args = tuple(mode.from_tensor(a) if isinstance(a, Tensor) else a for a in args)
         return super().run(*args)

@@ -1,5 +1,11 @@
-"""torch._subclasses: fake tensors are refused, the meta device computes shapes."""
+"""torch._subclasses: fake tensors, which are of the meta device to kernels."""
 
-from .fake_tensor import FakeTensor, FakeTensorMode
+from .fake_tensor import (
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+)
 
-__all__ = ["FakeTensor", "FakeTensorMode"]
+__all__ = ["DynamicOutputShapeException", "FakeTensor", "FakeTensorMode",
+           "UnsupportedFakeTensorException"]  # fmt: skip

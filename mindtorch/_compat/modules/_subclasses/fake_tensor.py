@@ -1,16 +1,26 @@
-"""torch._subclasses.fake_tensor: no tensor is fake; making one is refused."""
+"""torch._subclasses.fake_tensor: the names of mindtorch.fx.fake."""
 
-from mindtorch._compat.refusals import refused
+from mindtorch.fx.fake import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorDeviceMismatchError,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+    is_fake,
+    unset_fake_temporarily,
+)
 from mindtorch.library.registration import MetadataMismatchError, UnsupportedOperatorException
 
-__all__ = ["FakeTensor", "FakeTensorMode", "MetadataMismatchError",
-           "UnsupportedOperatorException", "is_fake"]  # fmt: skip
-
-_WHY = "mindtorch has no fake tensors; the meta device computes shapes"
-FakeTensor = refused("torch._subclasses.fake_tensor.FakeTensor", _WHY)
-FakeTensorMode = refused("torch._subclasses.fake_tensor.FakeTensorMode", _WHY)
-
-
-def is_fake(x: object) -> bool:
-    """False."""
-    return False
+__all__ = [
+    "DataDependentOutputException",
+    "DynamicOutputShapeException",
+    "FakeTensor",
+    "FakeTensorDeviceMismatchError",
+    "FakeTensorMode",
+    "MetadataMismatchError",
+    "UnsupportedFakeTensorException",
+    "UnsupportedOperatorException",
+    "is_fake",
+    "unset_fake_temporarily",
+]

@@ -25,10 +25,10 @@ from mindtorch._dispatch.entry import arguments
 from mindtorch._dispatch.overrides import _as_composite, _public
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import Graph, GraphModule
+from mindtorch.fx.fake import OF_UNKNOWN_SIZE, TRACING, default_mode, meta_like, outside
 from mindtorch.fx.graph import inplace_methods, magic_methods
 from mindtorch.fx.node import Node, Target, has_side_effect
 from mindtorch.fx.recorder import (
-    OF_UNKNOWN_SIZE,
     Arguments,
     Function,
     GraphRecorder,
@@ -37,8 +37,6 @@ from mindtorch.fx.recorder import (
     Untraceable,
     become,
     call_site,
-    meta_like,
-    outside,
     real_of,
     result_name,
     root_call,
@@ -82,6 +80,8 @@ _OPERATORS = {"div": "truediv", "bitwise_and": "and_", "bitwise_or": "or_", "bit
 class DynamoRecorder(GraphRecorder):
     """Traces one call; each graph goes to `compiled`, and what that gives is run."""
 
+    value_key = "example_value"
+
     def __init__(self, call: CapturedCall):
         super().__init__()
         self.owner, self.names, self.grad = call, dict[int, str](), LOCAL.grad
@@ -103,7 +103,7 @@ class DynamoRecorder(GraphRecorder):
         with self.graph.inserting_after(last) if last else self.graph.inserting_before():
             node = self.graph.create_node("placeholder", f"L_{name}_", type_expr=kind)
         self.inputs.append(real)
-        node.meta["example_value"] = node.meta["val"] = real
+        node.meta["example_value"] = default_mode().from_tensor(real)
         return node
 
     def as_written(self, op: Op, form: str, raw: Sequence[Any]) -> tuple[Any, Any]:
@@ -393,10 +393,11 @@ class CapturedCall:
         counters["stats"]["calls_captured"] += calls
         CURRENT.recorder = None
         try:
+            TRACING.mode = default_mode()
             with outside():
                 run = self.backend(GraphModule(Module(), graph), self.arguments)
         finally:
-            CURRENT.recorder = recorder
+            CURRENT.recorder, TRACING.mode = recorder, None
         versions.append((fixed, symbols, run))
         return run
 
