@@ -12,6 +12,7 @@ instead: what takes over ten, and which of them has an operator of that name in 
 
 import argparse
 import json
+import resource
 import statistics
 import time
 import warnings
@@ -35,6 +36,7 @@ from tests.opdb.verdict import within
 
 SIZES = {"small": 0, "middle": 1 << 12, "large": 1 << 18}  # elements of the largest input
 AIMS = {"median": 1.2, "95 %": 2.0, "largest": 5.0}
+MEMORY = 8 << 30  # bytes of addresses, beyond which a larger input is not taken
 SLOWEST_CALL = 0.1  # seconds of torch's call beyond which a larger input is not measured
 SAMPLE = 1e-4  # seconds that a sample takes at least
 LAUNCHES = 10
@@ -385,6 +387,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     mindtorch.set_num_threads(1)
+    if not options.npu:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     report = survey(options)
     (show_launches if options.npu else show)(report)
     errors = [r for r in report.rows if r.error]

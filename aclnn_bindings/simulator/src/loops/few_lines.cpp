@@ -4,6 +4,7 @@
 
 #include "loops/float_gemm.h"
 #include "loops/gemm_tile.h"
+#include "loops/lanes.h"
 
 namespace aclsim {
 namespace {
@@ -123,26 +124,31 @@ ACL_VECTOR void sum_before(Before* before, const Matrix<float>& out, const Matri
   }
 }
 
-// Sums in the order of the depth.
+// Sums in the order of the depth, by vectors of L columns.
+template <int L>
 ACL_VECTOR void in_turn(const Matrix<float>& out, const Matrix<const float>& a,
                         const Matrix<const float>& b, Start start) {
   const bool few = out.rows < 4;
   std::vector<float> panel;
   for (int64_t j = 0, cols; j < out.cols; j += cols) {
-    const int64_t most = few && b.col_stride == 1 && out.cols - j >= 4 * kLane ? 4 * kLane : kLane;
+    const int64_t most = few && b.col_stride == 1 && out.cols - j >= 4 * L ? 4 * L : L;
     cols = std::min(most, out.cols - j);
     const Matrix<float> to{out.data + j, out.rows, cols, out.row_stride, 1};
     const Matrix<const float> from{b.data + j * b.col_stride, b.rows, cols, b.row_stride, b.col_stride};
-    if (most > kLane) {
-      panel_product<4>(to, cols, a, from.data, b.row_stride, start);
-    } else if (cols == kLane && b.col_stride == 1) {
-      panel_product<1>(to, cols, a, from.data, b.row_stride, start);
+    if (most > L) {
+      panel_product<4, L>(to, cols, a, from.data, b.row_stride, start);
+    } else if (cols == L && b.col_stride == 1) {
+      panel_product<1, L>(to, cols, a, from.data, b.row_stride, start);
     } else {
-      panel.resize(b.rows * kLane);
-      fill_panel(panel.data(), kLane, from, b.rows, cols);
-      panel_product<1>(to, cols, a, panel.data(), kLane, start);
+      panel.resize(b.rows * L);
+      fill_panel(panel.data(), L, from, b.rows, cols);
+      panel_product<1, L>(to, cols, a, panel.data(), L, start);
     }
   }
+}
+void in_turn(const Matrix<float>& out, const Matrix<const float>& a, const Matrix<const float>& b,
+             Start start) {
+  (wide_vectors() ? in_turn<16> : in_turn<8>)(out, a, b, start);
 }
 
 bool by_rows(const Matrix<const float>& m) {

@@ -2,32 +2,35 @@
 #include "loops/float_gemm.h"
 
 #include "loops/gemm_tile.h"
+#include "loops/lanes.h"
 #include "loops/stage.h"
 
 namespace aclsim {
 namespace {
 
 constexpr int64_t kBlock = 192;             // of the depth, summed by itself
-constexpr int64_t kPanel = 2 * kLane;       // columns
+constexpr int64_t kPanel = 32;              // columns of a piece
 constexpr int64_t kForBlas = 1000 * 1000;   // products over which its order is that of the depth
 
-// The sum of one block of the depth.
+// The sum of one block of the depth, by tiles of R rows and two vectors of L columns.
+template <int L, int R>
 ACL_VECTOR void own_block(const Matrix<float>& out, const Matrix<const float>& a,
                           const Matrix<const float>& b, Start start) {
-  alignas(64) float panel[kBlock * kPanel];
-  for (int64_t j = 0; j < out.cols; j += kPanel) {
-    const int64_t cols = std::min(kPanel, out.cols - j);
+  constexpr int64_t kWide = 2 * L;
+  alignas(64) float panel[kBlock * kWide];
+  for (int64_t j = 0; j < out.cols; j += kWide) {
+    const int64_t cols = std::min(kWide, out.cols - j);
     const Matrix<float> to{out.data + j, out.rows, cols, out.row_stride, 1};
     const Matrix<const float> from{b.data + j * b.col_stride, b.rows, cols, b.row_stride, b.col_stride};
-    const bool direct = b.col_stride == 1 && (cols == kPanel || cols == kLane);
-    const int64_t width = cols <= kLane ? kLane : kPanel;
+    const bool direct = b.col_stride == 1 && (cols == kWide || cols == L);
+    const int64_t width = cols <= L ? L : kWide;
     if (!direct) fill_panel(panel, width, from, b.rows, cols);
     const float* right = direct ? from.data : panel;
     const int64_t step = direct ? b.row_stride : width;
-    if (width == kLane) {
-      panel_product<1>(to, cols, a, right, step, start);
+    if (width == L) {
+      panel_product<1, L, R>(to, cols, a, right, step, start);
     } else {
-      panel_product<2>(to, cols, a, right, step, start);
+      panel_product<2, L, R>(to, cols, a, right, step, start);
     }
   }
 }
@@ -78,7 +81,9 @@ void float_gemm(const Matrix<float>& out, const Matrix<const float>& a,
       const Matrix<const float> right{b.data + begin * b.row_stride + col * b.col_stride,
                                       end - begin, cols, b.row_stride, b.col_stride};
       const Start start = begin || add ? Start::AddedLast : Start::Zero;
-      if (!blas_block(part, left, right, start)) own_block(part, left, right, start);
+      if (blas_block(part, left, right, start)) continue;
+      // As much of a sum as registers hold: 32 of 64 bytes, or 16 of 32.
+      (wide_vectors() ? own_block<16, 4> : own_block<8, 6>)(part, left, right, start);
     }
   });
 }

@@ -4,14 +4,28 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "loops/gemm.h"
 
 namespace aclsim {
 namespace {
 
-constexpr int64_t kLane = 16;  // floats of one vector
-typedef float Vector __attribute__((vector_size(kLane * sizeof(float))));
+// A vector of L floats at any address: as many as the processor's registers hold.
+template <int L>
+struct Floats {
+  typedef float V __attribute__((vector_size(L * sizeof(float))));
+  typedef V At __attribute__((aligned(4), may_alias));
+};
+template <int L>
+ACL_INLINE typename Floats<L>::At& vector_at(float* from) {
+  return *reinterpret_cast<typename Floats<L>::At*>(from);
+}
+template <int L>
+ACL_INLINE const typename Floats<L>::At& vector_at(const float* from) {
+  return *reinterpret_cast<const typename Floats<L>::At*>(from);
+}
 typedef float Quad __attribute__((vector_size(16)));
 
 ACL_INLINE Quad quad_at(const float* from) {
@@ -24,35 +38,23 @@ ACL_INLINE void put_quad(float* to, Quad q) { std::memcpy(to, &q, sizeof(q)); }
 // What a product starts from and how it ends.
 enum class Start { Zero, FromOut, AddedLast };
 
-// Rows [0, R) of `a` by C vectors of columns of `b`, whose rows are `step` apart.
-template <int R, int C>
+// Rows of `a` by C vectors of L columns of `b`, whose rows are `step` apart. Sums have constant
+// places, or the compiler keeps them in memory.
+template <int C, int L, size_t... I>
 ACL_INLINE void tile(float* out, int64_t out_step, const float* a, int64_t a_rows, int64_t a_cols,
-                     const float* b, int64_t step, int64_t depth, Start start) {
-  Vector sums[R][C];
-  for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < C; ++c) {
-      sums[r][c] = Vector{};
-      if (start == Start::FromOut) {
-        std::memcpy(&sums[r][c], out + r * out_step + c * kLane, sizeof(Vector));
-      }
-    }
-  }
+                     const float* b, int64_t step, int64_t depth, Start start,
+                     std::index_sequence<I...>) {
+  using V = typename Floats<L>::V;
+  V sums[] = {(static_cast<void>(I), V{})...};
+  const auto to = [=](size_t i) ACL_LAMBDA -> typename Floats<L>::At& {
+    return vector_at<L>(out + static_cast<int64_t>(i / C) * out_step + i % C * L);
+  };
+  if (start == Start::FromOut) ((sums[I] = to(I)), ...);
   for (int64_t p = 0; p < depth; ++p, b += step, a += a_cols) {
-    Vector right[C];
-    std::memcpy(right, b, sizeof(right));
-    for (int r = 0; r < R; ++r) {
-      for (int c = 0; c < C; ++c) sums[r][c] += a[r * a_rows] * right[c];
-    }
+    ((sums[I] += a[static_cast<int64_t>(I / C) * a_rows] * vector_at<L>(b + I % C * L)), ...);
   }
-  for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < C; ++c) {
-      float* to = out + r * out_step + c * kLane;
-      Vector before;
-      std::memcpy(&before, to, sizeof(before));
-      if (start == Start::AddedLast) sums[r][c] = before + sums[r][c];
-      std::memcpy(to, &sums[r][c], sizeof(Vector));
-    }
-  }
+  if (start == Start::AddedLast) ((sums[I] = to(I) + sums[I]), ...);
+  ((to(I) = sums[I]), ...);
 }
 
 // Four rows of four of `b`'s columns become rows of a panel.
@@ -93,16 +95,16 @@ ACL_INLINE void fill_panel(float* to, int64_t width, const Matrix<const float>& 
   }
 }
 
-// All rows by one panel of C vectors, `cols` columns of which exist.
-template <int C>
+// All rows by one panel of C vectors, `cols` columns of which exist; R rows at a time.
+template <int C, int L, int R = 4>
 ACL_INLINE void panel_product(const Matrix<float>& out, int64_t cols, const Matrix<const float>& a,
                               const float* b, int64_t step, Start start) {
-  constexpr int64_t kWidth = C * kLane;
-  float space[4 * kWidth];
-  for (int64_t i = 0; i < out.rows; i += 4) {
-    const int64_t rows = std::min<int64_t>(4, out.rows - i);
+  constexpr int64_t kWidth = C * L;
+  float space[R * kWidth];
+  const bool whole = cols == kWidth;
+  for (int64_t i = 0; i < out.rows; i += R) {
+    const int64_t rows = std::min<int64_t>(R, out.rows - i);
     float* to = out.data + i * out.row_stride;
-    const bool whole = cols == kWidth;
     if (!whole && start != Start::Zero) {
       for (int64_t r = 0; r < rows; ++r) {
         std::copy_n(to + r * out.row_stride, cols, space + r * kWidth);
@@ -112,11 +114,17 @@ ACL_INLINE void panel_product(const Matrix<float>& out, int64_t cols, const Matr
     float* own = whole ? to : space;
     const int64_t apart = whole ? out.row_stride : kWidth;
     const float* from = a.data + i * a.row_stride;
+    const auto run = [&](auto height) ACL_LAMBDA {
+      tile<C, L>(own, apart, from, a.row_stride, a.col_stride, b, step, a.cols, start,
+                 std::make_index_sequence<decltype(height)::value * C>());
+    };
     switch (rows) {
-      case 4: tile<4, C>(own, apart, from, a.row_stride, a.col_stride, b, step, a.cols, start); break;
-      case 3: tile<3, C>(own, apart, from, a.row_stride, a.col_stride, b, step, a.cols, start); break;
-      case 2: tile<2, C>(own, apart, from, a.row_stride, a.col_stride, b, step, a.cols, start); break;
-      default: tile<1, C>(own, apart, from, a.row_stride, a.col_stride, b, step, a.cols, start);
+      case 1: run(std::integral_constant<int, 1>{}); break;
+      case 2: run(std::integral_constant<int, 2>{}); break;
+      case 3: run(std::integral_constant<int, 3>{}); break;
+      case 4: run(std::integral_constant<int, 4>{}); break;
+      case 5: run(std::integral_constant<int, std::min(5, R)>{}); break;
+      default: run(std::integral_constant<int, R>{});
     }
     for (int64_t r = 0; !whole && r < rows; ++r) {
       std::copy_n(space + r * kWidth, cols, to + r * out.row_stride);
