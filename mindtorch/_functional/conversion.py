@@ -164,18 +164,6 @@ def is_pinned(self: Tensor, device: Device | str | int | None = None) -> bool:
 
 
 @surface(function=False, internal=False)
-def share_memory_(self: Tensor) -> Tensor:
-    """The tensor itself: threads share memory anyway, processes do not."""
-    return self
-
-
-@surface(function=False, internal=False)
-def is_shared(self: Tensor) -> bool:
-    """False."""
-    return False
-
-
-@surface(function=False, internal=False)
 def record_stream(self: Tensor, stream: object) -> None:
     """Nothing to do: memory is reused in stream order."""
 

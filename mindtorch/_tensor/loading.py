@@ -16,7 +16,8 @@ SURFACES = (
     "_dispatch.wrapper_subclass",
     "_autograd.surface",
     *("_functional." + name for name in (
-        "creation", "likes", "conversion", "indexing", "printing", "pickling", "queries", "dlpack",
+        "creation", "likes", "conversion", "indexing", "printing", "pickling", "sharing", "queries",
+        "dlpack",
     )),
     "_random.draws",
     "_random.rejection",

@@ -241,14 +241,8 @@ class UntypedStorage:
         self._bytes("cpu")
         return self
 
-    def is_shared(self) -> bool:
+    def is_pinned(self) -> bool:
         return False
-
-    is_pinned = is_shared
-
-    def share_memory_(self) -> UntypedStorage:
-        """The storage itself: threads share memory anyway, processes do not."""
-        return self
 
     is_cuda = False
 
@@ -335,9 +329,6 @@ class TypedStorage:
 
     def __getitem__(self, index: Any) -> Any:
         return self.data[index].tolist()
-
-    def is_shared(self) -> bool:
-        return False
 
     def __repr__(self) -> str:
         values = self.data if self.device.type == "cpu" else None

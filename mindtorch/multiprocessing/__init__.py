@@ -1,4 +1,4 @@
-"""Owns torch.multiprocessing: the standard library's, whose queues carry pickled tensors."""
+"""Owns torch.multiprocessing: the standard library's, whose queues carry tensors by memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from multiprocessing import *  # noqa: F403
 from multiprocessing import __all__ as _standard
 from multiprocessing import get_context, get_start_method, set_start_method
 
+from .._functional.sharing import send_shared
+from .._tensor.tensor import Tensor
+from ..nn.parameter import Parameter
 from .spawn import (
     ProcessContext,
     ProcessExitedException,
@@ -15,22 +18,26 @@ from .spawn import (
     start_processes,
 )
 
-_STRATEGY = "file_system"
+_STRATEGIES = ("file_descriptor", "file_system")
+_strategy = [_STRATEGIES[0]]
+
+send_shared(Tensor, Parameter)
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """How tensors may travel between processes: pickled."""
-    return {_STRATEGY}
+    """The names that set_sharing_strategy takes."""
+    return set(_STRATEGIES)
 
 
 def get_sharing_strategy() -> str:
-    """How tensors travel between processes: pickled."""
-    return _STRATEGY
+    """The name that was set; tensors of cpu travel as file descriptors."""
+    return _strategy[0]
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accepted without effect: tensors travel pickled. AssertionError for unknown ones."""
-    assert new_strategy in ("file_descriptor", "file_system")
+    """Noted; both strategies use descriptors of files without names. AssertionError for others."""
+    assert new_strategy in _STRATEGIES
+    _strategy[0] = new_strategy
 
 
 __all__ = [

@@ -14,6 +14,7 @@ import pickle
 from types import ModuleType
 from typing import Any, BinaryIO
 
+from ._legacy import ZIP_MAGIC
 from ._locations import Place, default_restore_location, location_tag, register_package
 from ._options import (
     LoadEndianness,
@@ -107,6 +108,14 @@ def _strict(weights_only: bool | None, pickle_module: ModuleType | None) -> bool
 def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | BinaryIO) -> list[str]:
     """The functions and classes that `f` names and `load(weights_only=True)` refuses, sorted."""
     return unsafe_globals(f)
+
+
+def _is_zipfile(f: BinaryIO) -> bool:
+    """Whether a file, where it is read next, starts as the zip format does."""
+    start = f.tell()
+    head = f.read(len(ZIP_MAGIC))
+    f.seek(start)
+    return head == ZIP_MAGIC
 
 
 # What `map_location` may be, for annotations.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -22,11 +23,9 @@ from ._storages import Storages, described
 
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
-_ZIP = b"PK\x03\x04"
-_FOREIGN = (
-    "load: the file is not a zip archive as torch.save writes it (or is cut short), nor of the"
-    " format before; a safetensors file is read with the safetensors library"
-)
+ZIP_MAGIC = b"PK\x03\x04"
+_SMALLEST_ZIP = 22  # bytes: the end of central directory (APPNOTE 4.3.16)
+_FOREIGN = "Invalid magic number; corrupt file?"
 
 
 class _Nothing:
@@ -110,8 +109,22 @@ class _LegacyStorages(Storages):
         return self.arrays[key]
 
 
-def read_legacy(file: BinaryIO, where: Place, kind: Any, options: dict[str, Any]) -> Any:
-    """The object of a file; EOFError for an empty one, UnpicklingError for one that is no pickle.
+def damaged_zip(size: int) -> RuntimeError:
+    """What torch says of `size` bytes that start as a zip archive and are none."""
+    what = "not a ZIP archive" if size < _SMALLEST_ZIP else "failed finding central directory"
+    return RuntimeError(
+        f"PytorchStreamReader failed reading zip archive: {what}. This is an internal miniz error."
+        " If you are seeing this error, there is a high likelihood that your checkpoint file is"
+        " corrupted. This can happen if the checkpoint was not saved properly, was transferred"
+        " incorrectly, or the file was modified after saving."
+    )
+
+
+def read_legacy(
+    file: BinaryIO, where: Place, kind: Any, options: dict[str, Any],
+    unreadable: Callable[[Exception, bytes], Exception],
+) -> Any:  # fmt: skip
+    """The object of a file; EOFError for an empty one, `unreadable(error, head)` for no pickle.
 
     RuntimeError for a zip archive that is cut short, and for a pickle that torch did not write.
     """
@@ -121,12 +134,13 @@ def read_legacy(file: BinaryIO, where: Place, kind: Any, options: dict[str, Any]
     file.seek(start)
     head = file.read(4)
     file.seek(start)
+    if head == ZIP_MAGIC:
+        raise damaged_zip(file.seek(0, os.SEEK_END) - start)
     try:
         first = _Skimming(file).load()
         second = _Skimming(file).load() if first == MAGIC else None
     except Exception as error:
-        refusal = RuntimeError if head == _ZIP else pickle.UnpicklingError
-        raise refusal(_FOREIGN) from error
+        raise unreadable(error, head) from error
     if (first, second) != (MAGIC, PROTOCOL):
         raise RuntimeError(_FOREIGN)
     facts = _skim(file).value

@@ -6,6 +6,7 @@ import importlib
 import io
 import os
 import pickle
+import sys
 import zipfile
 from collections import Counter, OrderedDict
 from types import ModuleType
@@ -15,24 +16,46 @@ from .._tensor import dtype as dt
 from . import _pickles
 from ._archive import Archive
 from ._globals import known
-from ._guarded import Guarded, represent
-from ._legacy import Noting, read_legacy
+from ._guarded import Guarded
+from ._legacy import Noting, damaged_zip, read_legacy
 from ._locations import Place
 from ._options import safe_names
 from ._pickles import Reader
 from ._storages import Storages
 
-_REFUSED = (
-    "Weights only load failed. This file can still be loaded, to do so you have two options,"
-    " \033[1mdo those steps only if you trust the source of the checkpoint\033[0m. \n"
+_FAILED = "Weights only load failed. "
+_UNSAFE = (
+    "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load`"
+    " from `False` to `True`. Re-running `torch.load` with `weights_only` set to `False` will"
+    " likely succeed, but it can result in arbitrary code execution. Do it only if you got the file"
+    " from a trusted source."
+)
+_DOCS = (
+    "\n\nCheck the documentation of torch.load to learn more about types accepted by default with"
+    " weights_only https://pytorch.org/docs/stable/generated/torch.load.html."
 )
 
 
-def _refusal(why: str, allowed: str) -> pickle.UnpicklingError:
-    """What torch raises for a file that has more than tensors need; its first line is torch's."""
+def _unsupported(module: str, name: str) -> pickle.UnpicklingError:
+    """What torch raises for a file that names what it may not."""
+    path = name if module in ("builtins", "__builtin__") else f"{module}.{name}"
     return pickle.UnpicklingError(
-        f"{_REFUSED}\t(1) weights_only=False in `torch.load` lets the file run any code.\n\t(2)"
-        f" {allowed}\n\tWeightsUnpickler error: {why}"
+        f"{_FAILED}This file can still be loaded, to do so you have two options, \033[1mdo those"
+        f" steps only if you trust the source of the checkpoint\033[0m. \n\t(1) {_UNSAFE}\n\t(2)"
+        " Alternatively, to load with `weights_only=True` please check the recommended steps in the"
+        f" following error message.\n\tWeightsUnpickler error: Unsupported global: GLOBAL {path}"
+        f" was not an allowed global by default. Please use `torch.serialization.add_safe_globals("
+        f"[{path}])` or the `torch.serialization.safe_globals([{path}])` context manager to"
+        f" allowlist this global if you trust this class/function.{_DOCS}"
+    )
+
+
+def _refusal(why: str) -> pickle.UnpicklingError:
+    """What torch raises for a file that does more than tensors need."""
+    return pickle.UnpicklingError(
+        f"{_FAILED}{_UNSAFE}\nPlease file an issue with the following so that we can make"
+        " `weights_only=True` compatible with your use case: WeightsUnpickler error: \n\n"
+        f"{why}{_DOCS}"
     )
 
 
@@ -64,8 +87,8 @@ class _Unpickler(Guarded):
         trusted = isinstance(target, OrderedDict | Counter) or type(target) in self.allowed.values()
         if not trusted:
             raise _refusal(
-                f"the file sets the state of {represent(target)}, which is no part of it",
-                "Write the file anew without it.",
+                "Can only build Tensor, Parameter, OrderedDict or types allowlisted via"
+                f" `add_safe_globals`, but got {type(target)}"
             )
         super().load_build()
 
@@ -81,7 +104,7 @@ class _Unpickler(Guarded):
         except (RuntimeError, OSError):  # a handler's TimeoutError too
             raise
         except Exception as error:
-            if str(error).startswith(_REFUSED):
+            if str(error).startswith(_FAILED):
                 raise
             what = f"{type(error).__name__}: {error}"
             raise RuntimeError(f"load: data.pkl cannot be read ({what}); it is damaged") from error
@@ -91,10 +114,7 @@ class _Unpickler(Guarded):
         if value is None:
             value = known(module, name)
         if value is None:
-            raise _refusal(
-                f"Unsupported global: GLOBAL {module}.{name} was not an allowed global by default.",
-                f"`torch.serialization.add_safe_globals([{module}.{name}])` allows this one.",
-            )
+            raise _unsupported(module, name)
         return value
 
     def persistent_load(self, pid: Any) -> Any:
@@ -176,7 +196,7 @@ def _read(
     if not zipfile.is_zipfile(file):
         file.seek(start)
         try:
-            return read_legacy(file, where, kind, options)
+            return read_legacy(file, where, kind, options, _strictly if strict else _plainly)
         except EOFError:  # torch's own unpickler says no more
             raise EOFError(*() if strict else ("Ran out of input",)) from None
     with _unzipped(file) as opened:
@@ -185,12 +205,24 @@ def _read(
         return kind(io.BytesIO(archive.pickle()), storages, **options).everything()
 
 
+def _strictly(error: Exception, head: bytes) -> Exception:
+    """What is raised for a file that is no pickle of tensors, where it is not trusted."""
+    return _refusal(f"Unsupported operand {head[0]}")
+
+
+def _plainly(error: Exception, head: bytes) -> Exception:
+    """What is raised for a file that is no pickle, where it is trusted."""
+    if isinstance(error, pickle.UnpicklingError):
+        return error
+    return pickle.UnpicklingError(f"invalid load key, {chr(head[0])!r}.")
+
+
 def _unzipped(file: str | os.PathLike[str] | BinaryIO) -> zipfile.ZipFile:
     """The zip file; RuntimeError, as torch's, for one whose directory is damaged."""
     try:
         return zipfile.ZipFile(file)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError) as error:
-        raise RuntimeError(f"load: failed reading the zip archive: {error}") from error
+        raise damaged_zip(sys.maxsize) from error
 
 
 def _of_module(module: ModuleType) -> Any:

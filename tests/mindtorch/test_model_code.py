@@ -40,6 +40,28 @@ def test_a_hub_download_is_checked_and_kept(tmp_path, monkeypatch):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["home", "source"]
 
 
+def test_entry_points_of_a_hubconf_are_called(tmp_path, monkeypatch):
+    monkeypatch.setattr(mt.hub, "_state", {"dir": str(tmp_path)})
+    folder = tmp_path / "me_net_main"  # as if it were downloaded
+    folder.mkdir()
+    (folder / "layers.py").write_text("def double(x):\n    return 2 * x\n")
+    (folder / "hubconf.py").write_text(
+        "from layers import double as _double\ndependencies = ['numpy']\n"
+        "def net(n, by=1):\n    'A net.'\n    return _double(n) * by\n"
+    )
+    assert mt.hub.load(str(folder), "net", 3, by=2, source="local") == 12
+    assert mt.hub.load("me/net:main", "net", 3) == 6
+    assert (mt.hub.list("me/net:main"), mt.hub.help("me/net:main", "net")) == (["net"], "A net.")
+    torch = pytest.importorskip("torch", reason="torch is the oracle")
+    for wrong in ({"source": "ftp"}, {"source": "local", "model": "no"}):
+        texts = []
+        for hub in (mt.hub, torch.hub):
+            with pytest.raises((ValueError, RuntimeError)) as info:
+                hub.load(str(folder), **{"model": "net", **wrong})
+            texts.append((info.type, str(info.value)))
+        assert texts[0] == texts[1]
+
+
 def test_attention_kernels_can_be_asked_for_without_effect():
     from mindtorch.nn.attention import SDPBackend, sdpa_kernel
 

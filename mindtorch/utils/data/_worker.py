@@ -16,6 +16,9 @@ import numpy as np
 
 import mindtorch
 
+from ..._functional.sharing import send_copies
+from ..._tensor.tensor import Tensor
+from ...nn.parameter import Parameter
 from ._fetch import Fetcher
 
 _STATUS_CHECK_SECONDS = 5.0
@@ -80,6 +83,7 @@ def _work(
     """A worker's loop: (number, index) in, (number, worker, batch) out, None to stop."""
     global _info
     dataset = settings[0]
+    send_copies(Tensor, Parameter)  # batches are read after an early end, too
     random.seed(seed)
     mindtorch.manual_seed(seed)
     _info = WorkerInfo(worker, count, seed, dataset)
