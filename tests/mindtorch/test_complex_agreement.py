@@ -20,6 +20,11 @@ CASES = {
     "view as complex wrong": lambda t: t.view_as_complex(t.ones(3)),
     "conj": lambda t: [t.conj(t.ones(2)), t.conj(z(t)).resolve_conj(), z(t).conj().resolve_conj()],
     "abs and angle": lambda t: [z(t).abs(), t.tensor([1.0, -1.0, 0.0]).angle()],
+    "angle of real": lambda t: [
+        t.tensor([0.0, -0.0, 1, -1, -t.inf, t.nan], dtype=d).angle()
+        for d in (t.float32, t.float64, t.float16)
+    ],
+    "angle of whole": lambda t: [t.tensor([0, 3, -2]).angle(), t.tensor([True, False]).angle()],
     "arithmetic": lambda t: [z(t) * z(t), z(t) + 1, z(t) / z(t), 2j * t.ones(2)],
     "complex": lambda t: t.complex(t.ones(2), t.zeros(2)),
     "complex of ints": lambda t: t.complex(t.ones(2, dtype=t.int64), t.zeros(2)),

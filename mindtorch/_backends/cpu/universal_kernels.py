@@ -90,15 +90,6 @@ def _along(name: str, *flags: Any) -> Maker:
     return make
 
 
-def _same(name: str, *kinds: Any) -> Maker:
-    """A function of the row's own arguments, of the dtypes that its loops have."""
-
-    def make(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
-        return universal(name) if out.dtype in kinds else None
-
-    return make
-
-
 def _pairs(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     function, shape, kind = universal("pairs"), out.shape, out.dtype.np
     if out.dtype not in _FULL or function is None:
@@ -204,6 +195,33 @@ def _cross(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return lambda self, other, dim: function(self, other, axis=dim)
 
 
+_BLOCK = 64  # reflections applied at once
+
+
+def _reflected(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    if out.dtype not in (*_FULL, complex64, complex128):
+        return None
+    return universal("reflected") if args[1].shape[-1] < _BLOCK else _reflected_by_blocks
+
+
+def _reflected_by_blocks(self: Array, tau: Array, other: Array, adjoint: bool) -> Array:
+    """Products of matrices: H1 … Hk is I - V T Vᴴ, where T⁻¹ is VᴴV above its diagonal, and 1 / tau
+    on it (Joffrain et al., "Accumulating Householder transformations, revisited", 2006)."""
+    k, still = tau.shape[-1], tau == 0
+    vectors, factors = np.tril(self[..., :k], -1), np.where(still, 1, tau)
+    vectors[..., range(k), range(k)] = 1
+    vectors = np.where(still[..., None, :], 0, vectors)
+    result = np.array(other)
+    for begin in range(0, k, _BLOCK) if adjoint else reversed(range(0, k, _BLOCK)):
+        v, t = vectors[..., begin:, begin : begin + _BLOCK], factors[..., begin : begin + _BLOCK]
+        across, rows = v.conj().swapaxes(-1, -2), result[..., begin:, :]
+        inverse = np.triu(across @ v, 1)
+        inverse[..., range(t.shape[-1]), range(t.shape[-1])] = 1 / t
+        inverse = inverse.conj().swapaxes(-1, -2) if adjoint else inverse
+        rows -= v @ np.linalg.solve(inverse, across @ rows)
+    return result
+
+
 def _exchanged(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     function, rows = universal("exchanged"), np.arange(args[1])
     return None if function is None else lambda pivots, m: function(pivots, rows)
@@ -272,7 +290,7 @@ _MAKERS: dict[str, Maker] = {
     "_multilabel_margin": _label_hinges,
     "_pdist_forward": _pairs,
     "_rows_of_pivots": _exchanged,
-    "_reflected": _same("reflected", *_FULL, complex64, complex128),
+    "_reflected": _reflected,
     "median": _median(False),
     "median.dim": _along("middle", False),
     "mode": _along("mode"),

@@ -205,10 +205,20 @@ def _angle_infer(self: Geometry) -> Geometry:
     return preserved(self, self.dtype if self.dtype.is_floating_point else dt.get_default_dtype())
 
 
+def _angle_cpu(self: Array) -> Array:
+    if self.dtype.kind == "c":
+        return np.arctan2(self.imag, self.real)
+    angles = (self < 0).astype(self.dtype if self.dtype.kind == "f" else np.float64)
+    angles *= angles.dtype.type(np.pi)
+    if self.dtype.kind == "f" and (nan := np.isnan(self)).any():
+        angles[nan] = self[nan]
+    return angles
+
+
 op(
     "angle(Tensor self) -> Tensor",
     infer=_angle_infer,
-    cpu=lambda self: np.arctan2(self.imag, self.real if self.dtype.kind == "c" else self + 0),
+    cpu=_angle_cpu,
     lower=_angle,
     grad={"self": _angle_grad},
     summary="Argument of each complex number, in radians.",
