@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._autograd.codegen import compiled_functions
@@ -85,7 +85,7 @@ def write(op: Op, form: str) -> Callable[..., Any]:
     if form == "inplace" and op.is_view:
         return _inplace_view(op)
     entry = _composite(op, form) if op.body else _generate(op, form)
-    if entry is not op.body:
+    if entry is not op.body and form != "aten":  # bodies call that one
         entry.__doc__ = document((op,), form)
         entry.__dict__["__signature__"] = _public_signature(op, form, entry)
     return entry
@@ -108,6 +108,12 @@ def _public_signature(op: Op, form: str, entry: Callable[..., Any]) -> inspect.S
         for n in ("axis", "keepdims") if SECOND_NAMES[n] in names
     ]  # fmt: skip
     return inspect.Signature(parameters)
+
+
+@functools.lru_cache(8)
+def _parameters(body: Callable[..., Any] | None) -> Mapping[str, inspect.Parameter]:
+    """A body's parameters, which several parts of its entry look at."""
+    return inspect.signature(body).parameters if body is not None else {}
 
 
 # Forms of Python's operators.
@@ -443,7 +449,7 @@ def _look_at_classes(op: Op, form: str) -> str:
     if form in OPERATORS or form == "aten":
         return ""
     n = first.name if first is not None else ""
-    parameters = inspect.signature(op.body).parameters if op.body else {}
+    parameters = _parameters(op.body)
     is_layer = "nn" in op.places and form == "function"
     names = ", ".join(parameters if is_layer else (a.name for a in op.schema.args))
     test = "MODES.active and LOCAL.functions"
@@ -617,7 +623,7 @@ def refuse_attributes(op: Op, form: str, values: tuple[Any, ...]) -> None:
 def _look_at_sizes(op: Op, first: int) -> str:
     """Lines that have all but ints and tuples of them looked at."""
     lines = ""
-    parameters = inspect.signature(op.body).parameters if op.body else {}
+    parameters = _parameters(op.body)
     for at, arg in enumerate(op.schema.args):
         n = arg.name
         if arg.kind is ArgKind.INTS and not (
@@ -645,7 +651,7 @@ IN_C = frozenset((
 def _sized(op: Op, body: Any) -> Any:
     """A layer's body, behind a look at its sizes where it takes any."""
     lines = _look_at_classes(op, "function") + _look_at_sizes(op, 0)
-    parameters = inspect.signature(body).parameters
+    parameters = _parameters(body)
     replays = programs.replays(op) and {a.name for a in op.schema.args} <= set(parameters)
     if not lines and not replays:
         return body
